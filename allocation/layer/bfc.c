@@ -7,7 +7,7 @@
  * held apart for their counts merge, then regions without a live block go back and a region is asked for once more.
  *
  * One instance serves all streams of a device, as the peer: a block that another stream would get is handed out after a wait
- * of the host. With `timestamps` the program says by counts whose work is over. Parts: bfc_regions.c, bfc_streams.c,
+ * of the host. With `timestamps` the program says by counts whose work is over. Parts: bfc_regions.c,
  * bfc_stamps.c, bfc_debug.c, bfc_check.c. What the peer lacks is an option, off by default. */
 #include "allocation/layer/bfc.h"
 #include "allocation/options/option.h"
@@ -93,7 +93,7 @@ static uint64_t padding(const strata_record_t *block, const want_t *want) { retu
 /* Whether the host must wait first: a request that says what it may have knows that work to be over. */
 static bool is_in_use(const bfc_t *self, const strata_record_t *block, const want_t *want) {
     bool vouched = want->freed_before > 0 && bfc_stamp_of(block) != 0;
-    return !vouched && strata_bfc_is_in_use(self, block, want->user);
+    return !vouched && strata_last_users_other_uses(&self->last, block, want->user);
 }
 
 static bool suits(const bfc_t *self, const strata_record_t *block, const want_t *want) {
@@ -153,7 +153,8 @@ static uint32_t carve(bfc_t *self, uint32_t slot, const want_t *want) {
 static void hand_out(bfc_t *self, strata_record_t *block, const want_t *want) {
     strata_bfc_unstamp(self, block);
     block->bin_prev = 0;
-    strata_bfc_begin_use(self, block, want->user);
+    block->bin_next = want->user;
+    strata_last_users_hold(&self->last, want->user);
     strata_block_hand_out(block, want->size);
     block->stack = want->server;
     self->used_bytes += block->size;
@@ -182,7 +183,8 @@ static strata_record_t *search(bfc_t *self, want_t *want) {
     want->waited = STRATA_OK;
     uint32_t slot = fitting(self, want);
     while (slot && is_in_use(self, bfc_block(self, slot), want)) {
-        if (!strata_bfc_wait_for_users(self, want->request->call)) want->waited = strata_last_error()->status;
+        if (!strata_last_users_wait(&self->last, self->base.domain, want->request->call))
+            want->waited = strata_last_error()->status;
         slot = fitting(self, want);
     }
     return slot ? take(self, slot, want) : NULL;
@@ -311,10 +313,14 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
                    .rounded = (request->size + STRATA_BFC_UNIT - 1) & ~(uint64_t)(STRATA_BFC_UNIT - 1),
                    .alignment = request->alignment,
                    .freed_before = request->freed_before,
-                   .user = strata_bfc_user(self, request),
+                   .user = strata_last_users_of(&self->last, request->stream),
                    .server = request->call->stack->number};
+    self->hints[want.server] = want.user;
     strata_record_t *block = NULL;
+    /* Until it holds a block the entry must not end. */
+    strata_last_users_hold(&self->last, want.user);
     strata_status_t status = serve(self, &want, &block);
+    strata_last_users_let_go(&self->last, want.user);
     if (status == STRATA_OK) *record = block;
     return status;
 }
@@ -328,6 +334,25 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_call
 static bool quick_free(strata_layer_t *base, strata_record_t *block) {
     strata_bfc_put_back((bfc_t *)base, block);
     return true;
+}
+
+/* ---- streams that end, captures ---- */
+
+static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call) {
+    (void)call;
+    strata_last_users_stream_gone(&((bfc_t *)base)->last, stream);
+}
+
+static void capture_begin(strata_layer_t *base, uint64_t pool, strata_call_t *call) {
+    (void)pool;
+    (void)call;
+    ((bfc_t *)base)->captures++;
+}
+
+static void capture_end(strata_layer_t *base, uint64_t pool, strata_call_t *call) {
+    (void)pool;
+    (void)call;
+    ((bfc_t *)base)->captures--;
 }
 
 /* ---- life ---- */
@@ -358,7 +383,7 @@ static void destroy(strata_layer_t *base) {
     bfc_t *self = (bfc_t *)base;
     strata_chunks_destroy(base);
     strata_bfc_debug_destroy(self);
-    strata_users_destroy(&self->users);
+    strata_last_users_destroy(&self->last);
     strata_nodes_destroy(&self->stamps);
 }
 
@@ -369,9 +394,10 @@ static strata_status_t create(strata_layer_t *base) {
     if (status != STRATA_OK) return status;
     self->chunks.sorted = true;
     self->chunks.joins = bfc_options_of(self)->coalesce_regions && is_contiguous(base->below[0]);
-    self->ownerless = strata_place_is_ownerless(strata_place_kind(base->domain->place));
+    /* Blocks of such a place have no stream: their free waits for every use. */
+    if (base->stack->ownerless) self->last.waited = UINT64_MAX;
     status = read_limits(self);
-    if (status == STRATA_OK) status = strata_users_init(&self->users, &base->domain->events);
+    if (status == STRATA_OK) status = strata_last_users_init(&self->last, base->domain);
     if (status == STRATA_OK) status = strata_nodes_init(&self->stamps, sizeof(bfc_stamp_t), stamps);
     if (status == STRATA_OK) status = strata_bfc_debug_init(self);
     if (status != STRATA_OK) destroy(base);
@@ -411,9 +437,9 @@ const strata_layer_type_t strata_bfc_type = {
     .quick_free = quick_free,
     .check = check,
     .release = strata_chunks_release,
-    .stream_gone = strata_bfc_stream_gone,
-    .capture_begin = strata_bfc_capture_begin,
-    .capture_end = strata_bfc_capture_end,
+    .stream_gone = stream_gone,
+    .capture_begin = capture_begin,
+    .capture_end = capture_end,
     .trim = strata_chunks_trim,
     .find = strata_chunks_find,
     .walk = strata_chunks_walk,

@@ -8,7 +8,7 @@
 #include "allocation/chunks/chunks.h"
 #include "allocation/mechanism/marks.h"
 #include "allocation/mechanism/tree.h"
-#include "allocation/uses/users.h"
+#include "allocation/uses/last_users.h"
 
 enum { STRATA_BFC_RECLAIM_OWN, STRATA_BFC_RECLAIM_LADDER };
 enum { STRATA_BFC_UNIT = 256, STRATA_BFC_REGIONS = 1 << 20, STRATA_BFC_BINS = 21 };
@@ -51,22 +51,20 @@ typedef struct bfc {
     uint64_t split_cap; /* what a block may have above its request */
     uint64_t next_region; /* bytes asked for next */
     uint64_t used_bytes, peak_used;
-    uint64_t frees, waited; /* frees so far, and those that the host has waited for */
     strata_tree_t idle;
-    strata_users_t users;
+    strata_last_users_t last; /* in `bin_next` of a live block its user; 0: nobody knows */
     strata_nodes_t stamps;
     uint32_t first_stamp, last_stamp, stamp_count;
     uint64_t frontier; /* count from which on work may be under way */
     uint32_t cursor; /* where a walk of the queue goes on, whoever leaves it */
     bool jumbled; /* the queue is not in the order of the counts */
     bool frontier_moved;
-    bool ownerless; /* of the place: blocks have no stream */
     uint32_t captures, lost_blocks;
     uint64_t ids, actions; /* allocations; allocations and frees */
     uint64_t largest_allocation, collections, collected_bytes, forced_merges, backpedals; /* figures */
     strata_growing_t notes; /* a bfc_note_t a slot, as far as it reaches; not there without memory_debug */
+    uint32_t hints[STRATA_STACKS]; /* by number of a stack the user that its last request was of; to be checked */
     uint64_t *history; /* bytes in use after an action, by its number; NULL without memory_debug */
-    uint32_t hints[STRATA_STACKS]; /* by number of a stack the user that its stream is; to be checked */
 } bfc_t;
 
 static inline const bfc_options_t *bfc_options_of(const bfc_t *self) { return self->base.options; }
@@ -112,36 +110,13 @@ static inline void strata_bfc_unindex(bfc_t *self, uint32_t slot) { strata_tree_
 /* The bytes of regions without a live block. */
 uint64_t strata_bfc_releasable(const bfc_t *self);
 
-/* ---- streams (bfc_streams.c): one instance serves all, as the peer; what another stream would get is waited for ---- */
-
-/* Whom a request's stream is; 0: nobody knows. */
-uint32_t strata_bfc_user(bfc_t *self, const strata_request_t *request);
-/* Likewise of a stack's own stream, if the hint of the stack knows it; 0: ask strata_bfc_user(). */
+/* The user that a stack's own stream is, if the stack's last request was that one's; 0: nobody knows. */
 static inline uint32_t strata_bfc_known_user(const bfc_t *self, const strata_stack_t *stack) {
     uint32_t hint = self->hints[stack->number];
-    const strata_user_t *user = strata_user_at(&self->users, hint);
+    const strata_user_t *user = strata_user_at(&self->last.users, hint);
     bool own = user->state == STRATA_USER_NAMED && user->stream == stack->stream && user->thread == stack->thread;
     return hint && own ? hint : 0;
 }
-/* A user has a block from now on, until it is freed; and the user that its mark then names. */
-static inline void strata_bfc_begin_use(bfc_t *self, strata_record_t *block, uint32_t user) {
-    block->bin_next = user;
-    if (user) strata_user_at(&self->users, user)->holds++;
-}
-static inline uint32_t strata_bfc_end_use(bfc_t *self, const strata_record_t *block) {
-    uint32_t node = block->bin_next;
-    if (node == 0) return 0;
-    bool named = strata_user_at(&self->users, node)->state == STRATA_USER_NAMED;
-    strata_users_let_go(&self->users, node);
-    return named ? node : 0; /* a destroyed stream's node may soon be another's */
-}
-/* Whether the host must wait before `user` gets the block. */
-bool strata_bfc_is_in_use(const bfc_t *self, const strata_record_t *block, uint32_t user);
-/* The host waits for every use of what is free. The locks are open meanwhile. False: the device fails. */
-bool strata_bfc_wait_for_users(bfc_t *self, strata_call_t *call);
-void strata_bfc_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call);
-void strata_bfc_capture_begin(strata_layer_t *base, uint64_t pool, strata_call_t *call);
-void strata_bfc_capture_end(strata_layer_t *base, uint64_t pool, strata_call_t *call);
 
 /* ---- frees that carry a count (bfc_stamps.c) ---- */
 

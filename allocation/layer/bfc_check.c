@@ -25,7 +25,7 @@ static strata_status_t validate_region(const bfc_t *self, uint32_t number, uint3
         if (block->state != STRATA_RECORD_FREE) continue;
         if (!is_indexed(self, block)) return corrupt("a free block is in no bin", slot);
         if (should_have_merged(self, block)) return corrupt("two free blocks were not merged", slot);
-        if (strata_mark_count(block) > self->frees) return corrupt("a block was freed after all frees", slot);
+        if (strata_mark_count(block) > self->last.frees) return corrupt("a block was freed after all frees", slot);
         *stamps += bfc_stamp_of(block) != 0;
     }
     return live == bfc_region_at(self, number)->live ? STRATA_OK : corrupt("a region counts its live blocks wrongly", 0);
@@ -50,5 +50,5 @@ strata_status_t strata_bfc_validate(strata_layer_t *base) {
     if (status == STRATA_OK) status = validate_regions(self, &pieces);
     if (status == STRATA_OK) status = strata_tree_validate(&self->idle, bfc_slab(self));
     if (status == STRATA_OK) status = strata_bfc_validate_stamps(self);
-    return status == STRATA_OK ? strata_users_validate(&self->users) : status;
+    return status == STRATA_OK ? strata_last_users_validate(&self->last) : status;
 }

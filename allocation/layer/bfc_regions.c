@@ -6,7 +6,7 @@
 /* `low` takes the block behind it; both are in no bin. */
 static void join(bfc_t *self, uint32_t low) {
     strata_record_t *block = bfc_block(self, low), *high = bfc_block(self, block->next);
-    strata_mark_merge(block, high, self->waited);
+    strata_mark_merge(block, high, self->last.waited);
     strata_bfc_merge_stamps(self, block, high);
     strata_pieces_join(bfc_slab(self), low);
     strata_chunks_note_last(&self->chunks, low);
@@ -14,7 +14,7 @@ static void join(bfc_t *self, uint32_t low) {
 
 /* A count vouches for a whole block, and nothing else does: what bears none and still has users stays apart from it. */
 static bool is_vouched_for(const bfc_t *self, const strata_record_t *block) {
-    return bfc_stamp_of(block) != 0 || strata_mark_count(block) <= self->waited;
+    return bfc_stamp_of(block) != 0 || !strata_last_users_uses(&self->last, block);
 }
 
 static bool may_join(const bfc_t *self, const strata_record_t *block, uint32_t neighbour, bool all) {
@@ -53,8 +53,7 @@ void strata_bfc_put_back(bfc_t *self, strata_record_t *block) {
     }
     self->used_bytes -= block->size;
     bfc_region_at(self, block->chunk)->live--;
-    uint32_t user = strata_bfc_end_use(self, block);
-    strata_mark(block, self->ownerless ? 0 : ++self->frees, user);
+    strata_last_users_mark(&self->last, block, block->bin_next);
     block->route = 0;
     block->state = STRATA_RECORD_FREE;
     if (self->history) strata_bfc_note(self, block, false);
@@ -65,8 +64,7 @@ void strata_bfc_put_back(bfc_t *self, strata_record_t *block) {
 /* Memory that came in the order of a stream is another stream's after a wait alone. */
 void strata_bfc_take_in(bfc_t *self, uint32_t region, uint32_t user) {
     uint32_t slot = strata_chunk_at(&self->chunks, region)->last;
-    bool marked = self->chunks.ordered && !self->ownerless;
-    strata_mark(bfc_block(self, slot), marked ? ++self->frees : 0, user);
+    strata_mark(bfc_block(self, slot), self->chunks.ordered ? ++self->last.frees : 0, user);
     strata_bfc_index(self, strata_bfc_coalesce(self, slot, false));
 }
 
@@ -87,7 +85,7 @@ static bool may_go(const strata_layer_t *base, const strata_chunk_t *chunk) {
 static bool is_in_use(const strata_layer_t *base, const strata_chunk_t *chunk) {
     const bfc_t *self = (const bfc_t *)base;
     for (uint32_t slot = chunk->first; slot; slot = bfc_block(self, slot)->next)
-        if (strata_mark_count(bfc_block(self, slot)) > self->waited) return true;
+        if (strata_last_users_uses(&self->last, bfc_block(self, slot))) return true;
     return false;
 }
 
@@ -99,6 +97,8 @@ static void leave(strata_layer_t *base, const strata_chunk_t *chunk) {
     }
 }
 
-static void wait_for_users(strata_layer_t *base, strata_call_t *call) { (void)strata_bfc_wait_for_users((bfc_t *)base, call); }
+static void wait_for_users(strata_layer_t *base, strata_call_t *call) {
+    (void)strata_last_users_wait(&((bfc_t *)base)->last, base->domain, call);
+}
 
 const strata_chunk_policy_t strata_bfc_policy = {.may_go = may_go, .leave = leave, .is_in_use = is_in_use, .wait = wait_for_users};

@@ -59,7 +59,7 @@ static const strata_stat_row_t stats[] = {
     {"waits_for_all", "", offsetof(caching_t, waits_for_all), "waits of the host for every borrow"},
     {"collected_bytes", "bytes", offsetof(caching_t, collected_bytes), "segments given back as garbage"},
     {"oversize_segments", "", offsetof(caching_t, oversize_segments), "segments got that may not be split"},
-    {"pending_bytes", "bytes", offsetof(caching_t, pending_bytes), "freed blocks whose borrowers are not done"},
+    {"pending_bytes", "bytes", offsetof(caching_t, uses.pending_bytes), "freed blocks whose borrowers are not done"},
     {"small_segment_bytes", "bytes", offsetof(caching_t, of_kind[STRATA_CACHING_SMALL]), "segments of small blocks"},
     {"small_active_bytes", "bytes", offsetof(caching_t, active[STRATA_CACHING_SMALL]), "small blocks in use or pending"},
     {"small_inactive_split_bytes", "bytes", offsetof(caching_t, split[STRATA_CACHING_SMALL]),
@@ -149,7 +149,7 @@ static strata_record_t *take(caching_t *self, uint32_t slot, const want_t *want)
 static strata_record_t *take_foreign(caching_t *self, uint32_t slot, const want_t *want) {
     uint32_t user = strata_caching_stream(self, want->stream);
     strata_record_t *block = user ? take(self, slot, want) : NULL;
-    if (!block || strata_caching_note_borrow(self, block, user, true) == STRATA_OK) return block;
+    if (!block || strata_uses_note(&self->uses, &block->bin_next, user, true) == STRATA_OK) return block;
     strata_caching_put_back(self, block);
     return NULL;
 }
@@ -157,7 +157,7 @@ static strata_record_t *take_foreign(caching_t *self, uint32_t slot, const want_
 /* What destroyed streams left behind. */
 static strata_record_t *search_gone(caching_t *self, const want_t *want) {
     uint64_t pool = caching_bank_at(self, want->bank)->pool;
-    for (uint32_t node = self->gone_banks ? caching_first_bank(self) : 0; node; node = caching_next_bank(self, node)) {
+    for (uint32_t node = self->first_gone; node; node = caching_bank_at(self, node)->next_gone) {
         const caching_bank_t *bank = caching_bank_at(self, node);
         uint32_t slot = bank->pool == pool ? fitting(self, &bank->idle[want->kind], want) : 0;
         if (!slot || !strata_caching_bank_is_anybodys(self, bank)) continue;
@@ -175,7 +175,7 @@ static strata_record_t *search(caching_t *self, const want_t *want) {
     self->searches += ages(bank, want);
     uint32_t slot = fitting(self, &bank->idle[want->kind], want);
     while (slot && strata_caching_is_in_use(self, caching_block(self, slot), want->stream)) {
-        if (!strata_caching_wait_for_users(self, want->request->call)) return NULL;
+        if (!strata_last_users_wait(&self->last, self->base.domain, want->request->call)) return NULL;
         slot = fitting(self, &bank->idle[want->kind], want);
     }
     return slot ? take(self, slot, want) : search_gone(self, want);
@@ -185,7 +185,7 @@ static strata_record_t *search(caching_t *self, const want_t *want) {
 static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     caching_t *self = (caching_t *)base;
     want_t want = {.size = size, .stream = stack->stream, .bank = strata_caching_known_bank(self, stack), .server = stack->number};
-    if (want.bank == 0 || self->use_count > 0) return NULL;
+    if (want.bank == 0 || self->uses.first_awaited) return NULL;
     want.rounded = strata_caching_round(self, size);
     want.kind = strata_caching_kind(want.rounded);
     const caching_bank_t *bank = caching_bank_at(self, want.bank);
@@ -216,7 +216,7 @@ static strata_record_t *search_pools(caching_t *self, const want_t *want) {
 /* Where streams are ignored: what came from below is the asking stream's until the host has waited for it, since memory of a pool is
  * valid in that stream's order, and a layer may have filled it there. What the device itself gives is anybody's. */
 static void mark_fresh(caching_t *self, strata_record_t *block, strata_stream_t stream) {
-    if (self->chunks.ordered) strata_mark(block, ++self->frees, strata_caching_stream(self, stream));
+    if (self->chunks.ordered) strata_mark(block, ++self->last.frees, strata_last_users_of(&self->last, stream));
     else strata_mark(block, 0, 0);
 }
 
@@ -267,7 +267,7 @@ static strata_status_t grow_at_need(caching_t *self, const want_t *want, uint64_
     strata_status_t status = STRATA_E_NO_MEMORY;
     if (o->max_split_size != UINT64_MAX && strata_caching_release_oversize(self, want->bank, want->kind, want->rounded, call))
         status = grow(self, want, size, record);
-    if (status == STRATA_E_NO_MEMORY && self->captures == 0) status = give_all_and_grow(self, want, size, record);
+    if (status == STRATA_E_NO_MEMORY && self->uses.captures == 0) status = give_all_and_grow(self, want, size, record);
     if (status == STRATA_E_NO_MEMORY && o->smaller_growth && want->rounded < size) status = grow(self, want, want->rounded, record);
     if (status == STRATA_E_NO_MEMORY && o->pools_on_oom && caching_bank_at(self, want->bank)->pool == 0 &&
         (*record = search_pools(self, want)) != NULL)
@@ -348,8 +348,8 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_call
     if (!caching_ignores_streams(self)) {
         block->borrows = block->bin_next;
         block->bin_next = 0;
+        if (block->borrows && strata_uses_free(&self->uses, block, call) != STRATA_FREED_DONE) return;
     }
-    if (block->borrows && !strata_caching_free_borrowed(self, block, call)) return;
     strata_caching_put_back(self, block);
 }
 
@@ -406,7 +406,8 @@ static strata_status_t read_limits(caching_t *self) {
 static void destroy(strata_layer_t *base) {
     caching_t *self = (caching_t *)base;
     strata_chunks_destroy(base);
-    strata_caching_streams_destroy(self);
+    strata_uses_destroy(&self->uses);
+    strata_last_users_destroy(&self->last);
     strata_nodes_destroy(&self->banks);
     strata_nodes_destroy(&self->pools);
 }
@@ -418,7 +419,9 @@ static strata_status_t create(strata_layer_t *base) {
     self->chunks.ordered = self->chunks.ordered && caching_ignores_streams(self);
     status = strata_caching_read_divisions(caching_options_of(self)->roundup_power2_divisions, self->divisions);
     if (status == STRATA_OK) status = read_limits(self);
-    if (status == STRATA_OK) status = strata_caching_streams_init(self);
+    bool ignores = caching_ignores_streams(self);
+    if (status == STRATA_OK && ignores) status = strata_last_users_init(&self->last, base->domain);
+    if (status == STRATA_OK && !ignores) status = strata_uses_init(&self->uses, base->stack, STRATA_USES_BY_STREAM);
     if (status == STRATA_OK) status = strata_nodes_init(&self->banks, sizeof(caching_bank_t), 1 << 16);
     if (status == STRATA_OK) strata_order_init(&self->bank_order, &self->banks, offsetof(caching_bank_t, link));
     if (status == STRATA_OK) status = strata_nodes_init(&self->pools, sizeof(caching_pool_t), 1 << 12);

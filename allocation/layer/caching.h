@@ -8,7 +8,8 @@
 #include "allocation/chunks/chunks.h"
 #include "allocation/mechanism/marks.h"
 #include "allocation/mechanism/tree.h"
-#include "allocation/uses/users.h"
+#include "allocation/uses/last_users.h"
+#include "allocation/uses/uses.h"
 
 enum { STRATA_CACHING_SMALL, STRATA_CACHING_LARGE, STRATA_CACHING_KINDS };
 enum { STRATA_CACHING_OWN_STREAMS, STRATA_CACHING_NO_STREAMS };
@@ -34,6 +35,9 @@ typedef struct caching_bank {
     uint32_t segments;
     uint32_t busy; /* calls under way that go by it: it must not end */
     bool growing[STRATA_CACHING_KINDS]; /* a thread asks below with the lock open; others that miss wait for it */
+    bool gone; /* its stream was destroyed */
+    uint32_t next_of_stream; /* banks of the same stream */
+    uint32_t next_gone, prev_gone;
     strata_order_link_t link;
     strata_tree_t idle[STRATA_CACHING_KINDS];
 } caching_bank_t;
@@ -50,11 +54,6 @@ typedef struct caching_pool {
     uint32_t holds;
 } caching_pool_t;
 
-/* In bin_next of a freed block with uses: its bytes are counted as pending; one of its uses is never over, they are quarantined. Before
- * either, while its uses are made, 0: no bytes are counted. */
-#define CACHING_PENDING  UINT32_MAX
-#define CACHING_GIVEN_UP (UINT32_MAX - 1)
-
 typedef struct caching {
     union {
         strata_layer_t base;
@@ -65,16 +64,13 @@ typedef struct caching {
     uint64_t collect_above; /* reserved bytes from which garbage is collected; UINT64_MAX: never */
     uint64_t used_bytes;
     uint64_t searches; /* of the large blocks that are in no pool: what ages are counted in */
-    uint64_t frees, waited; /* `streams: ignored`: frees so far, and those that the host has waited for */
-    strata_users_t streams;
-    strata_nodes_t banks, borrows, uses, pools;
+    strata_uses_t uses; /* of the blocks; the list of a live one begins in its bin_next, the banks of a stream in its user's `list` */
+    strata_last_users_t last; /* `streams: ignored`, instead; in bin_next of a live block its user */
+    strata_nodes_t banks, pools;
     strata_order_t bank_order; /* by pool, then by the streams' handles: the peer's order of streams; last by node */
-    uint32_t use_count, lost_blocks, gone_banks, captures;
-    uint32_t uses_awaited; /* by the host, with the locks open: they are in no stream's list */
-    uint32_t counts_held; /* frees under way: each holds one count of its block's uses */
-    uint32_t kept; /* slot of the first block freed in a capture, linked by bin_next: it gets its events at the end */
-    uint64_t pending_bytes;
-    bool burying; /* a thread waits for what exited threads have left; the others do not */
+    uint32_t first_gone; /* bank of a stream that was destroyed */
+    bool gave_up; /* what exited threads have left is nobody's until it has been waited for */
+    bool burying; /* a thread waits for that; the others do not */
     uint64_t retries, waits_for_all, collected_bytes, oversize_segments; /* figures */
     uint64_t of_kind[STRATA_CACHING_KINDS], active[STRATA_CACHING_KINDS],
         split[STRATA_CACHING_KINDS]; /* likewise, when they are read */
@@ -88,7 +84,7 @@ static inline strata_record_t *caching_block(const caching_t *self, uint32_t slo
     return strata_slab_record(caching_slab(self), slot);
 }
 static inline strata_user_t *caching_stream_at(const caching_t *self, uint32_t node) {
-    return strata_node(&self->streams.nodes, node);
+    return strata_user_at(&self->uses.users, node);
 }
 static inline caching_bank_t *caching_bank_at(const caching_t *self, uint32_t node) { return strata_node(&self->banks, node); }
 static inline uint32_t caching_first_bank(const caching_t *self) { return self->bank_order.first[0]; }
@@ -128,18 +124,8 @@ uint64_t strata_caching_segment_size(const caching_options_t *o, uint64_t rounde
 
 /* ---- streams and borrows (caching_streams.c) ---- */
 
-strata_status_t strata_caching_streams_init(caching_t *self);
-void strata_caching_streams_destroy(caching_t *self);
 /* The node of a stream; 0: E_LIMIT. */
 uint32_t strata_caching_stream(caching_t *self, strata_stream_t stream);
-void strata_caching_stream_let_go(caching_t *self, uint32_t node);
-/* Whether all work of a destroyed stream is done. */
-bool strata_caching_stream_has_passed(caching_t *self, uint32_t node);
-/* Notes that a stream uses a live block of a bank; `owning`: it ends at free alone. */
-strata_status_t strata_caching_note_borrow(caching_t *self, strata_record_t *block, uint32_t stream, bool owning);
-/* A freed block with borrows: takes their events. True: it has no user any more, the caller puts it back. The lock may be
- * opened. */
-bool strata_caching_free_borrowed(caching_t *self, strata_record_t *block, strata_call_t *call);
 /* Puts back what streams have passed; the bytes. */
 uint64_t strata_caching_poll_uses(caching_t *self);
 /* The host waits for every use; the lock is opened. */
@@ -161,23 +147,19 @@ void strata_caching_poll(strata_layer_t *base, strata_call_t *call, strata_pendi
 void strata_caching_waits(strata_layer_t *base, strata_wait_fn wait, void *context);
 void strata_caching_capture_begin(strata_layer_t *base, uint64_t pool, strata_call_t *call);
 void strata_caching_capture_end(strata_layer_t *base, uint64_t pool, strata_call_t *call);
-strata_status_t strata_caching_validate_streams(caching_t *self);
 
 /* ---- without streams: who used a block last (caching_streams.c) ---- */
 
 static inline bool caching_ignores_streams(const caching_t *self) {
     return caching_options_of(self)->streams == STRATA_CACHING_NO_STREAMS;
 }
-/* The stream uses a block from now on, until it is freed; and the stream that its mark then names. */
+/* The stream uses a block from now on, until it is freed. */
 void strata_caching_begin_use(caching_t *self, strata_record_t *block, strata_stream_t stream);
-uint32_t strata_caching_end_use(caching_t *self, const strata_record_t *block);
 /* Whether the host must wait before the stream gets the free block. */
 bool strata_caching_is_marked(caching_t *self, const strata_record_t *block, strata_stream_t stream);
 static inline bool strata_caching_is_in_use(caching_t *self, const strata_record_t *block, strata_stream_t stream) {
     return caching_ignores_streams(self) && strata_caching_is_marked(self, block, stream);
 }
-/* The host waits for whoever uses free blocks, with the locks open. False: the device fails. */
-bool strata_caching_wait_for_users(caching_t *self, strata_call_t *call);
 
 /* ---- banks and pools (caching_banks.c) ---- */
 
@@ -195,7 +177,8 @@ static inline uint32_t strata_caching_known_bank(const caching_t *self, const st
     bool own = user->state == STRATA_USER_NAMED && user->stream == stack->stream && user->thread == stack->thread;
     return own ? hint : 0;
 }
-/* Ends a bank without segments whose stream is gone. */
+/* The stream of a bank was destroyed: it ends once it has no segments. */
+void strata_caching_bank_gone(caching_t *self, uint32_t node);
 void strata_caching_bank_settle(caching_t *self, uint32_t node);
 /* While somebody holds a pool its idle segments stay, but for requests of that pool; the graph of a capture is such a holder.
  */

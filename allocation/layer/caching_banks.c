@@ -13,9 +13,7 @@ static strata_stream_t handle_of(const caching_t *self, const caching_bank_t *ba
 static bool serves(const caching_t *self, const caching_bank_t *bank, bool streams, strata_stream_t stream, uint64_t pool) {
     if (bank->pool != pool) return false;
     if (!streams) return bank->stream == 0;
-    const strata_user_t *user = caching_stream_at(self, bank->stream);
-    strata_stream_t key = stream == STRATA_STREAM_LEGACY ? NULL : stream;
-    return bank->stream != 0 && user->stream == key && strata_user_is_nameable(user);
+    return bank->stream != 0 && strata_user_is(caching_stream_at(self, bank->stream), stream);
 }
 
 /* In places without owners blocks belong to no stream: every user borrows. */
@@ -37,7 +35,7 @@ strata_order_key_t strata_caching_bank_key(const caching_t *self, uint64_t pool,
 }
 
 static uint32_t find(caching_t *self, bool streams, strata_stream_t handle, uint64_t pool) {
-    uint32_t stream = streams ? strata_users_find(&self->streams, handle) : 0;
+    uint32_t stream = streams ? strata_users_find(&self->uses.users, handle) : 0;
     if (streams && stream == 0) return 0;
     strata_order_key_t key = strata_caching_bank_key(self, pool, stream);
     return strata_order_find(&self->bank_order, &key);
@@ -54,7 +52,12 @@ static uint32_t make(caching_t *self, bool streams, const strata_request_t *requ
     caching_bank_t *bank = caching_bank_at(self, node);
     *bank = (caching_bank_t){.pool = pool_of(self, request), .stream = stream};
     for (uint32_t kind = 0; kind < STRATA_CACHING_KINDS; kind++) self->trees[caching_code(node, kind)] = &bank->idle[kind];
-    if (stream) caching_stream_at(self, stream)->holds++;
+    if (stream) {
+        strata_user_t *user = caching_stream_at(self, stream);
+        user->holds++;
+        bank->next_of_stream = user->list;
+        user->list = node;
+    }
     strata_order_key_t key = strata_caching_bank_key(self, bank->pool, stream);
     strata_order_add(&self->bank_order, node, &key);
     return node;
@@ -72,21 +75,38 @@ uint32_t strata_caching_bank(caching_t *self, const strata_request_t *request) {
 }
 
 bool strata_caching_bank_is_anybodys(caching_t *self, const caching_bank_t *bank) {
-    if (bank->stream == 0) return false;
-    const strata_user_t *stream = caching_stream_at(self, bank->stream);
-    return stream->state != STRATA_USER_NAMED && strata_caching_stream_has_passed(self, bank->stream);
+    return bank->gone && strata_users_has_passed(&self->uses.users, bank->stream);
+}
+
+void strata_caching_bank_gone(caching_t *self, uint32_t node) {
+    caching_bank_t *bank = caching_bank_at(self, node);
+    bank->gone = true;
+    bank->prev_gone = 0;
+    bank->next_gone = self->first_gone;
+    if (bank->next_gone) caching_bank_at(self, bank->next_gone)->prev_gone = node;
+    self->first_gone = node;
+    strata_caching_bank_settle(self, node);
+}
+
+static void unlink_bank(caching_t *self, uint32_t node) {
+    const caching_bank_t *bank = caching_bank_at(self, node);
+    uint32_t *link = &caching_stream_at(self, bank->stream)->list;
+    while (*link != node) link = &caching_bank_at(self, *link)->next_of_stream;
+    *link = bank->next_of_stream;
+    if (bank->prev_gone) caching_bank_at(self, bank->prev_gone)->next_gone = bank->next_gone;
+    else self->first_gone = bank->next_gone;
+    if (bank->next_gone) caching_bank_at(self, bank->next_gone)->prev_gone = bank->prev_gone;
 }
 
 void strata_caching_bank_settle(caching_t *self, uint32_t node) {
     caching_bank_t *bank = caching_bank_at(self, node);
-    if (bank->segments > 0 || bank->busy > 0 || bank->stream == 0) return;
-    if (caching_stream_at(self, bank->stream)->state == STRATA_USER_NAMED) return;
+    if (bank->segments > 0 || bank->busy > 0 || !bank->gone) return;
     strata_order_remove(&self->bank_order, node);
+    unlink_bank(self, node);
     uint32_t stream = bank->stream;
-    self->gone_banks--;
     bank->pool = NO_POOL; /* hints that lead here find that it serves nobody */
     strata_nodes_give(&self->banks, node);
-    strata_caching_stream_let_go(self, stream);
+    strata_users_let_go(&self->uses.users, stream);
 }
 
 /* ---- pools ---- */
@@ -129,7 +149,7 @@ uint32_t strata_caching_reach(strata_layer_t *base, const strata_record_t *block
     const caching_bank_t *bank = caching_bank_at(self, caching_bank_of(self, block));
     uint64_t rounded = strata_caching_round(self, size), most = caching_options_of(self)->max_split_size;
     bool is_whole_segment = block->prev == 0 && block->next == 0; /* a part of one would not go back without a capture either */
-    bool held = (self->captures > 0 && is_whole_segment) || !strata_caching_pool_is_free(self, bank->pool);
+    bool held = (self->uses.captures > 0 && is_whole_segment) || !strata_caching_pool_is_free(self, bank->pool);
     bool other_size = caching_kind_of(self, block) != strata_caching_kind(rounded);
     bool whole = block->size >= most && rounded < most;
     *stream = handle_of(self, bank);

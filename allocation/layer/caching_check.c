@@ -9,7 +9,7 @@ static strata_status_t corrupt(const char *what, uint32_t slot) {
 
 typedef struct tally {
     strata_pieces_tally_t pieces;
-    uint64_t uses, pending_bytes;
+    uint64_t pending_bytes;
 } tally_t;
 
 /* A free block lies in the order of its bank's tree: it can be found there. */
@@ -28,9 +28,8 @@ static strata_status_t validate_segment(const caching_t *self, uint32_t node, ta
         bool lost = block->state == STRATA_RECORD_FREE && !is_indexed(self, segment, block);
         if (lost) return corrupt("a free block is in no bank", slot);
         if (block->pool != caching_code(segment->bank, segment->kind)) return corrupt("a block names another bank", slot);
-        if (block->state != STRATA_RECORD_DEFERRED) continue;
-        tally->uses += block->bin_prev;
-        tally->pending_bytes += block->bin_next == CACHING_PENDING ? block->size : 0;
+        bool waits = block->state == STRATA_RECORD_DEFERRED && strata_uses_is_counted(&self->uses, block);
+        tally->pending_bytes += waits ? block->size : 0;
     }
     return STRATA_OK;
 }
@@ -48,11 +47,14 @@ static strata_status_t validate_bank(const caching_t *self, uint32_t node, bank_
         tally->blocks += bank->idle[kind].count;
         tally->bytes += bank->idle[kind].bytes;
     }
-    if (bank->stream >= self->streams.nodes.used) return corrupt("a bank is of a stream that there never was", 0);
+    if (bank->stream > 0 && bank->stream >= self->uses.users.nodes.used)
+        return corrupt("a bank is of a stream that there never was", 0);
     const strata_order_key_t key = strata_caching_bank_key(self, bank->pool, bank->stream);
     if (memcmp(&bank->link.key, &key, sizeof key) != 0) return corrupt("a bank does not stand where its stream belongs", 0);
     tally->segments += bank->segments;
-    tally->gone += bank->stream && caching_stream_at(self, bank->stream)->state != STRATA_USER_NAMED;
+    if (bank->gone != (bank->stream && caching_stream_at(self, bank->stream)->state != STRATA_USER_NAMED))
+        return corrupt("a bank does not know whether its stream was destroyed", 0);
+    tally->gone += bank->gone;
     return status;
 }
 
@@ -65,24 +67,23 @@ static strata_status_t validate_banks(const caching_t *self, const tally_t *bloc
     if (tally.blocks != blocks->pieces.free_blocks || tally.bytes != blocks->pieces.free_bytes)
         return corrupt("the banks do not have the free blocks", 0);
     if (tally.segments != self->chunks.count) return corrupt("the banks do not have the segments", 0);
-    return tally.gone == self->gone_banks ? STRATA_OK : corrupt("the number of banks of destroyed streams is wrong", 0);
+    uint32_t gone = 0;
+    for (uint32_t node = self->first_gone; node && gone <= tally.gone; node = caching_bank_at(self, node)->next_gone) gone++;
+    return tally.gone == gone ? STRATA_OK : corrupt("the list of banks of destroyed streams is wrong", 0);
 }
 
 strata_status_t strata_caching_validate(strata_layer_t *base) {
     caching_t *self = (caching_t *)base;
-    const strata_statistics_t *f = &base->stack->figures;
     tally_t tally = {0};
     strata_status_t status = strata_chunks_validate(&self->chunks, &tally.pieces);
     STRATA_EACH_CHUNK(&self->chunks, node)
         if (status == STRATA_OK) status = validate_segment(self, node, &tally);
     if (status != STRATA_OK) return status;
     if (tally.pieces.free_bytes != caching_idle(self)) return corrupt("the sum of free blocks is wrong", 0);
-    if (tally.uses != (uint64_t)self->use_count + self->lost_blocks + self->counts_held)
-        return corrupt("the uses of freed blocks are not those of the streams", 0);
-    if (self->pending_bytes != tally.pending_bytes || self->pending_bytes > f->deferred_bytes)
-        return corrupt("the sum of pending bytes is wrong", 0);
+    if (self->uses.pending_bytes != tally.pending_bytes) return corrupt("the sum of pending bytes is wrong", 0);
     status = validate_banks(self, &tally);
-    return status == STRATA_OK ? strata_caching_validate_streams(self) : status;
+    if (status != STRATA_OK) return status;
+    return caching_ignores_streams(self) ? strata_last_users_validate(&self->last) : strata_uses_validate(&self->uses, "caching");
 }
 
 /* ---- figures ---- */

@@ -10,7 +10,7 @@
 /* A free block takes its neighbour in, which leaves the tree. Without streams the mark tells who used the block last, and when. */
 static void take_in(caching_t *self, strata_tree_t *idle, strata_record_t *block, uint32_t neighbour) {
     strata_tree_take(idle, caching_slab(self), neighbour);
-    if (caching_ignores_streams(self)) strata_mark_merge(block, caching_block(self, neighbour), self->waited);
+    if (caching_ignores_streams(self)) strata_mark_merge(block, caching_block(self, neighbour), self->last.waited);
 }
 
 void strata_caching_put_back(caching_t *self, strata_record_t *block) {
@@ -19,7 +19,7 @@ void strata_caching_put_back(caching_t *self, strata_record_t *block) {
     uint64_t size = block->size;
     bool no_streams = caching_ignores_streams(self);
     strata_tree_t *idle = caching_tree_of(self, block);
-    if (no_streams) strata_mark(block, ++self->frees, strata_caching_end_use(self, block));
+    if (no_streams) strata_last_users_mark(&self->last, block, block->bin_next);
     if (strata_slab_is_idle(slab, block->next)) {
         take_in(self, idle, block, block->next);
         strata_pieces_join(slab, slot);
@@ -52,22 +52,20 @@ static void leave(strata_layer_t *base, const strata_chunk_t *chunk) {
     strata_caching_bank_settle(self, bank);
 }
 
-static bool is_used_yet(const caching_t *self, const strata_record_t *block) { return strata_mark_count(block) > self->waited; }
-
 static bool is_in_use(const strata_layer_t *base, const strata_chunk_t *chunk) {
-    return is_used_yet((const caching_t *)base, caching_block((const caching_t *)base, chunk->first));
+    return strata_last_users_uses(&((const caching_t *)base)->last, caching_block((const caching_t *)base, chunk->first));
 }
 
 static bool may_go(const strata_layer_t *base, const strata_chunk_t *chunk) {
     const caching_t *self = (const caching_t *)base;
     uint32_t bank = ((const caching_segment_t *)chunk)->bank;
-    return self->captures == 0 && strata_chunk_is_idle(base, chunk) &&
+    return self->uses.captures == 0 && strata_chunk_is_idle(base, chunk) &&
            strata_caching_pool_is_free(self, caching_bank_at(self, bank)->pool);
 }
 
 /* The lock may be open meanwhile. What is in use all the same stays. */
 static void wait_for_users(strata_layer_t *base, strata_call_t *call) {
-    (void)strata_caching_wait_for_users((caching_t *)base, call);
+    (void)strata_last_users_wait(&((caching_t *)base)->last, base->domain, call);
 }
 
 const strata_chunk_policy_t strata_caching_policy = {
@@ -75,7 +73,7 @@ const strata_chunk_policy_t strata_caching_policy = {
 
 /* Of a free block, whoever keeps its pool: whether its segment may go. */
 static bool is_to_spare(const caching_t *self, const strata_record_t *block) {
-    return !caching_is_split(block) && !(self->chunks.ordered && is_used_yet(self, block));
+    return !caching_is_split(block) && !(self->chunks.ordered && strata_last_users_uses(&self->last, block));
 }
 
 static void detach(caching_t *self, uint32_t slot, strata_leaving_t *leaving) {
@@ -130,7 +128,7 @@ static uint64_t next_pool(caching_t *self, uint64_t pool) {
 
 uint64_t strata_caching_release_all(caching_t *self, strata_call_t *call) {
     strata_leaving_t leaving = {0};
-    if (self->captures > 0) return 0;
+    if (self->uses.captures > 0) return 0;
     strata_chunks_wait_for_users(&self->chunks, call);
     release_kind(self, 0, STRATA_CACHING_LARGE, &leaving);
     release_kind(self, 0, STRATA_CACHING_SMALL, &leaving);

@@ -169,10 +169,10 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
 static strata_status_t record_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream, strata_call_t *call) {
     async_layer_t *self = (async_layer_t *)base;
     bool entered = strata_call_enter(call, base);
-    uint32_t use, user = strata_uses_user(&self->uses, stream);
+    uint32_t user = strata_uses_user(&self->uses, stream);
     strata_status_t status = user ? STRATA_OK : STRATA_E_LIMIT;
     if (user && user != record->bin_next)
-        status = strata_uses_note(&self->uses, &record->borrows, user, call->purpose == STRATA_FOR_FIRST_USE, &use);
+        status = strata_uses_note(&self->uses, &record->borrows, user, call->purpose == STRATA_FOR_FIRST_USE);
     strata_call_leave(call, base, entered);
     return status;
 }

@@ -53,7 +53,7 @@ static void hand_out(naive_t *self, strata_record_t *block, uint16_t server, siz
     block->stack = server;
     block->bin_prev = user;
     block->bin_next = 0;
-    if (user) naive_user_at(self, user)->holds++;
+    strata_last_users_hold(&self->last, user);
 }
 
 /* An instance that stacks share must know who uses its blocks: allocate() asks. */
@@ -81,10 +81,10 @@ typedef struct want {
 static strata_status_t search(naive_t *self, const want_t *want, strata_record_t **record) {
     uint32_t slot;
     while ((slot = strata_buddy_find(&self->buddy, naive_slab(self), want->rounded)) != 0) {
-        if (strata_naive_is_used(self, naive_block(self, slot), want->user)) {
-            strata_status_t status = strata_naive_wait(self, want->request->call);
-            if (status != STRATA_OK) return status;
-            continue;
+        if (strata_last_users_other_uses(&self->last, naive_block(self, slot), want->user)) {
+            self->waits++;
+            if (strata_last_users_wait(&self->last, self->base.domain, want->request->call)) continue;
+            return strata_last_error()->status;
         }
         if (!strata_buddy_take(&self->buddy, naive_slab(self), slot, want->rounded))
             return strata_fail(STRATA_E_LIMIT, 0, "%s holds %u blocks, its most", self->base.type->name,
@@ -99,11 +99,7 @@ static strata_status_t search(naive_t *self, const want_t *want, strata_record_t
 
 /* A free chunk that only its requester may use at first carries the requester's mark. */
 static void take_in(naive_t *self, const want_t *want, uint32_t slot) {
-    if (!self->chunks.ordered || want->user == 0) return;
-    uint64_t mark = strata_naive_mark(self, want->user);
-    strata_record_t *block = naive_block(self, slot);
-    block->slack = (uint32_t)(mark >> 32);
-    block->borrows = (uint32_t)mark;
+    if (self->chunks.ordered && want->user) strata_mark(naive_block(self, slot), ++self->last.frees, want->user);
 }
 
 /* Asks below, with the locks open; *slot is that of the chunk's one block. */
@@ -188,15 +184,14 @@ strata_status_t strata_naive_allocate(strata_layer_t *base, const strata_request
         return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
     strata_status_t status = strata_naive_size(self, request->call);
     if (status != STRATA_OK) return status;
-    if (!strata_naive_user(self, request->stream, &want.user)) return STRATA_E_LIMIT;
+    want.user = self->one_user ? 0 : strata_last_users_of(&self->last, request->stream);
+    if (want.user == 0 && !self->one_user) return STRATA_E_LIMIT;
     /* Until it holds a block the entry must not end. */
-    if (want.user) naive_user_at(self, want.user)->holds++;
-    self->asking += want.user != 0;
+    strata_last_users_hold(&self->last, want.user);
     strata_record_t *block = NULL;
     bool huge = want.rounded > self->max_block;
     status = huge ? serve_huge(self, &want, &block) : serve(self, &want, &block);
-    self->asking -= want.user != 0;
-    strata_naive_let_go(self, want.user);
+    strata_last_users_let_go(&self->last, want.user);
     if (status == STRATA_OK) *record = block;
     return status;
 }
@@ -215,16 +210,16 @@ static void put_back(naive_t *self, strata_record_t *block) {
     uint32_t user = block->bin_prev;
     uint32_t node = block->chunk, slot = strata_slab_slot(naive_slab(self), block);
     block->bin_prev = 0;
-    slot = strata_buddy_give(&self->buddy, naive_slab(self), slot, strata_naive_mark(self, user));
+    strata_last_users_mark(&self->last, block, user);
+    slot = strata_buddy_give(&self->buddy, naive_slab(self), slot, self->last.waited);
     if (slot && naive_block(self, slot)->prev == 0) strata_chunk_at(&self->chunks, node)->first = slot;
-    strata_naive_let_go(self, user);
 }
 
 void strata_naive_free(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
     naive_t *self = (naive_t *)base;
     strata_leaving_t leaving = {0};
     if (block->pool == STRATA_NAIVE_HUGE) {
-        strata_naive_let_go(self, block->bin_prev);
+        strata_last_users_let_go(&self->last, block->bin_prev);
         strata_chunks_detach(&self->chunks, block->chunk, &leaving);
         (void)strata_chunks_give_back(&self->chunks, &leaving, call);
     } else {
@@ -251,12 +246,23 @@ static void leave(strata_layer_t *base, const strata_chunk_t *chunk) {
 /* Of idle chunks alone: a huge block goes back in the order of its one user, and whoever borrowed it was waited for before its free. */
 static bool is_in_use(const strata_layer_t *base, const strata_chunk_t *chunk) {
     const naive_t *self = (const naive_t *)base;
-    return strata_buddy_mark(naive_block(self, chunk->first)) > self->buddy.clean;
+    return strata_last_users_uses(&self->last, naive_block(self, chunk->first));
 }
 
-static void wait_for_users(strata_layer_t *base, strata_call_t *call) { (void)strata_naive_wait((naive_t *)base, call); }
+static void wait_for_users(strata_layer_t *base, strata_call_t *call) {
+    naive_t *self = (naive_t *)base;
+    self->waits++;
+    (void)strata_last_users_wait(&self->last, base->domain, call);
+}
 
 static const strata_chunk_policy_t policy = {.leave = leave, .is_in_use = is_in_use, .wait = wait_for_users};
+
+/* What it used is from now on nobody's but after a wait. */
+void strata_naive_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call) {
+    naive_t *self = (naive_t *)base;
+    (void)call;
+    if (!self->one_user) strata_last_users_stream_gone(&self->last, stream);
+}
 
 /* ---- life ---- */
 
@@ -283,7 +289,7 @@ strata_status_t strata_naive_check(const void *filled, strata_place_kind_t place
 
 void strata_naive_destroy(strata_layer_t *base) {
     strata_chunks_destroy(base);
-    strata_users_destroy(&((naive_t *)base)->users);
+    strata_last_users_destroy(&((naive_t *)base)->last);
 }
 
 strata_status_t strata_naive_create(strata_layer_t *base) {
@@ -293,8 +299,9 @@ strata_status_t strata_naive_create(strata_layer_t *base) {
     /* Below what all streams share it serves all of them, whatever its option says. */
     self->one_user = (o->streams == STRATA_NAIVE_OWN_STREAMS && !base->stack->is_shared) || base->stack->ownerless;
     strata_status_t status = strata_chunks_init(base, &policy, sizeof(strata_chunk_t), STRATA_NAIVE_CHUNKS);
+    if (self->one_user) self->last.waited = UINT64_MAX;
     if (status != STRATA_OK || self->one_user) return status;
-    status = strata_users_init(&self->users, &base->domain->events);
+    status = strata_last_users_init(&self->last, base->domain);
     if (status != STRATA_OK) strata_chunks_destroy(base);
     return status;
 }

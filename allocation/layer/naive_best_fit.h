@@ -3,14 +3,13 @@
  *
  *     naive_best_fit.c         options, allocate, free, the type; thread_local.c has the other type
  *     naive_best_fit_sizes.c   how large chunks are
- *     naive_best_fit_users.c   who used a block last, where the pool serves several streams
  *     naive_best_fit_check.c   the check of the whole structure */
 #ifndef STRATA_ALLOCATION_LAYER_NAIVE_BEST_FIT_H
 #define STRATA_ALLOCATION_LAYER_NAIVE_BEST_FIT_H
 
 #include "allocation/chunks/chunks.h"
 #include "allocation/mechanism/buddy.h"
-#include "allocation/uses/users.h"
+#include "allocation/uses/last_users.h"
 
 enum { STRATA_NAIVE_OWN_STREAMS, STRATA_NAIVE_STREAMS_IGNORED };
 enum { STRATA_NAIVE_CHUNKS = 1 << 20 };
@@ -35,8 +34,7 @@ typedef struct naive {
     uint64_t max_block; /* rounded requests above it are huge; told by the first request */
     bool sized; /* max_block is told */
     bool one_user; /* a stream's own, or of memory without owner streams: no marks are kept */
-    uint32_t asking; /* requests under way that hold their user */
-    strata_users_t users; /* `count`: the mark of what it used last; made anew when it is not above buddy.several */
+    strata_last_users_t last; /* where it has several; in `bin_prev` of a live block its user */
     uint64_t huge_bytes;
     uint64_t used_bytes, waits, huge_blocks; /* figures */
 } naive_t;
@@ -46,7 +44,6 @@ static inline strata_slab_t *naive_slab(const naive_t *self) { return &self->bas
 static inline strata_record_t *naive_block(const naive_t *self, uint32_t slot) {
     return strata_slab_record(naive_slab(self), slot);
 }
-static inline strata_user_t *naive_user_at(const naive_t *self, uint32_t node) { return strata_user_at(&self->users, node); }
 static inline uint64_t naive_idle(const naive_t *self) { return self->buddy.idle.bytes; }
 /* Bytes of the chunks that are no huge blocks. */
 static inline uint64_t naive_pool_bytes(const naive_t *self) { return self->chunks.bytes - self->huge_bytes; }
@@ -62,6 +59,7 @@ strata_status_t strata_naive_allocate(strata_layer_t *base, const strata_request
 void strata_naive_free(strata_layer_t *base, strata_record_t *block, strata_call_t *call);
 strata_record_t *strata_naive_hit(strata_layer_t *base, size_t size, const strata_stack_t *stack);
 bool strata_naive_quick_free(strata_layer_t *base, strata_record_t *block);
+void strata_naive_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call);
 void strata_naive_figures(strata_layer_t *base);
 uint64_t strata_naive_idle_bytes(strata_layer_t *base);
 
@@ -82,21 +80,6 @@ uint64_t strata_naive_idle_bytes(strata_layer_t *base);
 strata_status_t strata_naive_size(naive_t *self, strata_call_t *call);
 /* What the pool asks from below for a request that nothing free serves. E_NO_MEMORY: more than its share. */
 strata_status_t strata_naive_growth(naive_t *self, uint64_t rounded, strata_call_t *call, uint64_t *size);
-
-/* ---- users ---- */
-
-/* The entry of the stream that a request names; 0 where none is kept. False: E_LIMIT. */
-bool strata_naive_user(naive_t *self, strata_stream_t stream, uint32_t *node);
-/* The mark that stands for a user (0: nobody) now. */
-uint64_t strata_naive_mark(naive_t *self, uint32_t node);
-/* A live block of the user ends. */
-void strata_naive_let_go(naive_t *self, uint32_t node);
-/* Whether the host must wait before the user gets a free block. */
-bool strata_naive_is_used(naive_t *self, const strata_record_t *block, uint32_t node);
-/* The host waits for all users of what is free; the locks are opened. E_DEVICE_LOST and the like. */
-strata_status_t strata_naive_wait(naive_t *self, strata_call_t *call);
-void strata_naive_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call);
-strata_status_t strata_naive_validate_users(const naive_t *self);
 
 strata_status_t strata_naive_validate(strata_layer_t *base);
 

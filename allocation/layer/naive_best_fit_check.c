@@ -6,11 +6,13 @@ static strata_status_t corrupt(const naive_t *self, const char *what, uint32_t s
 }
 
 /* A huge block is a chunk of its own, larger than the pool serves, and never free. */
-static strata_status_t validate_huge(const naive_t *self) {
+static strata_status_t validate_blocks(const naive_t *self) {
     uint64_t huge_bytes = 0;
     STRATA_EACH_CHUNK(&self->chunks, number)
         STRATA_EACH_BLOCK(&self->chunks, number, slot) {
             const strata_record_t *block = naive_block(self, slot);
+            if (block->state == STRATA_RECORD_FREE && strata_mark_count(block) > self->last.frees)
+                return corrupt(self, "a free block has a mark that was never made", slot);
             if (block->pool != STRATA_NAIVE_HUGE) continue;
             if (block->size != strata_chunk_at(&self->chunks, number)->size || block->state == STRATA_RECORD_FREE)
                 return corrupt(self, "a huge chunk is not one block in use", slot);
@@ -21,10 +23,10 @@ static strata_status_t validate_huge(const naive_t *self) {
 }
 
 strata_status_t strata_naive_validate(strata_layer_t *base) {
-    const naive_t *self = (const naive_t *)base;
+    naive_t *self = (naive_t *)base;
     strata_pieces_tally_t pieces = {0};
     strata_status_t status = strata_chunks_validate(&self->chunks, &pieces);
-    if (status == STRATA_OK) status = validate_huge(self);
+    if (status == STRATA_OK) status = validate_blocks(self);
     if (status == STRATA_OK) status = strata_buddy_validate(base->type->name, &self->buddy, naive_slab(self), &pieces);
-    return status == STRATA_OK ? strata_naive_validate_users(self) : status;
+    return status == STRATA_OK && !self->one_user ? strata_last_users_validate(&self->last) : status;
 }

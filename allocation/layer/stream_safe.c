@@ -42,8 +42,8 @@ static bool is_owner(const strata_stack_t *server, strata_stream_t stream) {
 }
 
 static strata_status_t note(stream_safe_t *self, strata_record_t *record, strata_stream_t stream, bool owning) {
-    uint32_t use, user = strata_uses_user(&self->uses, stream);
-    return user ? strata_uses_note(&self->uses, &record->borrows, user, owning, &use) : STRATA_E_LIMIT;
+    uint32_t user = strata_uses_user(&self->uses, stream);
+    return user ? strata_uses_note(&self->uses, &record->borrows, user, owning) : STRATA_E_LIMIT;
 }
 
 static strata_status_t record_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream, strata_call_t *call) {

@@ -2,11 +2,11 @@
  * it takes the low end of the smallest free block, the lowest among equals, and what is left stays free unless it is no larger
  * than a header. A freed block takes its free neighbours, the one behind it first.
  *
- * A free block carries the mark of who used it last; of two users' blocks that merge it is `several`. Marks are numbers that
- * grow: all up to `clean` have been waited for. They lie in `slack` and `borrows` of free records. Guarded by the stack's lock. */
+ * A free block carries the mark of who used it last (marks.h); where two merge theirs merge. Guarded by the stack's lock. */
 #ifndef STRATA_ALLOCATION_MECHANISM_BUDDY_H
 #define STRATA_ALLOCATION_MECHANISM_BUDDY_H
 
+#include "allocation/mechanism/marks.h"
 #include "allocation/mechanism/pieces.h"
 #include "allocation/mechanism/tree.h"
 
@@ -14,9 +14,6 @@ typedef struct strata_buddy {
     strata_tree_t idle;
     uint64_t unit; /* sizes are multiples of this power of two, but for what is left at the end of a chunk */
     uint64_t header;
-    uint64_t clean; /* marks up to this mean nobody */
-    uint64_t several; /* a mark; those of single users that were made since are above it */
-    uint64_t last; /* the highest mark so far */
 } strata_buddy_t;
 
 void strata_buddy_init(strata_buddy_t *buddy, uint64_t unit, uint64_t header);
@@ -34,26 +31,11 @@ uint32_t strata_buddy_find(const strata_buddy_t *buddy, const strata_slab_t *sla
 /* Takes `rounded` bytes of a free block, or all of it; its state is the caller's to set. False: the slab is full, nothing
  * changed. */
 bool strata_buddy_take(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot, uint64_t rounded);
-/* A block comes back from the user that `mark` stands for. The slot of the free block that has it now: where that is the first
+/* A block comes back with its mark; marks up to `waited` are void. The slot of the free block that has it now: where that is the first
  * of its chunk, the chunk begins there. 0: its slot is used up and there is no other; it stays out of use, as DEFERRED. */
-uint32_t strata_buddy_give(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot, uint64_t mark);
+uint32_t strata_buddy_give(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot, uint64_t waited);
 
-static inline uint64_t strata_buddy_mark(const strata_record_t *block) { return (uint64_t)block->slack << 32 | block->borrows; }
-/* A new mark, of a single user. */
-static inline uint64_t strata_buddy_new_mark(strata_buddy_t *buddy) { return ++buddy->last; }
-/* All users are about to be waited for: the marks of single users are to be made anew. What strata_buddy_waited() wants when they
- * have been. */
-static inline uint64_t strata_buddy_wait(strata_buddy_t *buddy) {
-    uint64_t until = buddy->last;
-    buddy->several = ++buddy->last;
-    return until;
-}
-static inline void strata_buddy_waited(strata_buddy_t *buddy, uint64_t until) {
-    if (until > buddy->clean) buddy->clean = until;
-}
-
-/* The tree against the free blocks that pieces_validate() counted, and the mark of each of them. E_CORRUPT, beginning with
- * `layer`. */
+/* The tree against the free blocks that pieces_validate() counted. E_CORRUPT, beginning with `layer`. */
 strata_status_t strata_buddy_validate(const char *layer, const strata_buddy_t *buddy, const strata_slab_t *slab,
                                       const strata_pieces_tally_t *tally);
 

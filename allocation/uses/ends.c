@@ -7,7 +7,7 @@ static strata_user_t *user_at(const strata_uses_t *uses, uint32_t user) { return
 
 /* One event after all work of the stream stands for every use of it that has none; else the host waits. Two threads may forget one
  * stream at once, and the locks be open meanwhile. False: neither can be had. */
-static bool mark_end(strata_uses_t *uses, uint32_t node, strata_call_t *call) {
+bool strata_uses_mark_end(strata_uses_t *uses, uint32_t node, strata_call_t *call) {
     strata_handle_t event = uses->mode == STRATA_USES_ON_HOST ? NULL : strata_uses_take_event(uses, call);
     strata_user_t *user = user_at(uses, node);
     bool marked = event && user->state == STRATA_USER_NAMED &&
@@ -21,7 +21,7 @@ void strata_uses_stream_gone(strata_uses_t *uses, strata_stream_t stream, strata
     uint32_t node = strata_users_find(&uses->users, stream);
     if (node == 0) return;
     bool used = user_at(uses, node)->holds++ > 0;
-    strata_uses_leave(uses, node, !used || mark_end(uses, node, call), call);
+    strata_uses_leave(uses, node, !used || strata_uses_mark_end(uses, node, call), call);
 }
 
 void strata_uses_leave(strata_uses_t *uses, uint32_t node, bool told, strata_call_t *call) {

@@ -38,13 +38,12 @@ static strata_status_t ensure_uses(strata_call_t *call, const strata_record_t *r
 }
 
 strata_status_t strata_host_wait_note(strata_call_t *call, strata_record_t *record, strata_stream_t stream) {
-    uint32_t use;
     strata_status_t status = ensure_uses(call, record);
     if (status != STRATA_OK) return status;
     strata_uses_t *uses = call->stack->host_uses;
     uint32_t user = strata_uses_user(uses, stream);
     if (user == 0) return STRATA_E_LIMIT;
-    status = strata_uses_note(uses, &record->borrows, user, call->purpose == STRATA_FOR_FIRST_USE, &use);
+    status = strata_uses_note(uses, &record->borrows, user, call->purpose == STRATA_FOR_FIRST_USE);
     if (status == STRATA_OK) record->attention |= STRATA_ATTENTION_CORE;
     return status;
 }

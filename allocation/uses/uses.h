@@ -11,6 +11,8 @@
  * owner's memory. A stream that is destroyed marks all its work by one event of its own, which stands for the uses that have none. While
  * captures are under way that the owner was told of, frees are kept, and no event is taken for them before the last one has ended.
  *
+ * uses.c: live blocks, and frees; waiting.c: what waits; ends.c: streams that are destroyed; check.c.
+ *
  * The uses of a block are a list that begins in a word of its record. Everything is guarded by the lock of the stack that the uses
  * stand in; functions that take the call may open its locks while they wait or while events are made. */
 #ifndef STRATA_ALLOCATION_USES_USES_H
@@ -70,8 +72,8 @@ void strata_uses_destroy(strata_uses_t *uses);
 
 /* The user that a stream is here, made if need be; 0: E_LIMIT. */
 uint32_t strata_uses_user(strata_uses_t *uses, strata_stream_t stream);
-/* A user uses the block whose list begins at `list`; `owning`: until its free. *use is what there is now. E_LIMIT. */
-strata_status_t strata_uses_note(strata_uses_t *uses, uint32_t *list, uint32_t user, bool owning, uint32_t *use);
+/* A user uses the block whose list begins at `list`; `owning`: until its free. E_LIMIT. */
+strata_status_t strata_uses_note(strata_uses_t *uses, uint32_t *list, uint32_t user, bool owning);
 /* Likewise the stream, and its event is taken now: what it is given later is not covered. Of an owner it is taken at the free all the
  * same. E_STALE: the block was freed meanwhile. */
 strata_status_t strata_uses_note_now(strata_uses_t *uses, strata_record_t *record, strata_stream_t stream, strata_call_t *call);
@@ -99,7 +101,7 @@ uint32_t strata_uses_poll(strata_uses_t *uses);
 uint32_t strata_uses_wait(strata_uses_t *uses, strata_call_t *call);
 /* Takes the first off such a list: its bytes, and its record, whose list is empty. False: there is none. */
 bool strata_uses_take_done(strata_uses_t *uses, uint32_t *done, strata_record_t **record, uint64_t *bytes);
-/* Whether a freed block of the owner waits and its bytes are counted. */
+/* Whether a block waits here, and its bytes are counted: its list may be that of a layer above. */
 bool strata_uses_is_counted(const strata_uses_t *uses, const strata_record_t *record);
 
 /* What is pending, and when the first block of it is done. */
@@ -110,8 +112,9 @@ void strata_uses_each_wait(const strata_uses_t *uses, strata_wait_fn wait, void 
 
 /* A stream will be destroyed: all its work is marked, and frees that wait for it on the host are let finish. */
 void strata_uses_stream_gone(strata_uses_t *uses, strata_stream_t stream, strata_call_t *call);
-/* Of a user that is held for this: its work is marked otherwise, or (not `told`) cannot be. Frees that have its handle are let finish,
- * and the hold goes. */
+/* The same in two steps, of a user that is held for it: whether its work is marked, or was waited for; then (`told`: it is) frees that
+ * have its handle are let finish, and the hold goes. */
+bool strata_uses_mark_end(strata_uses_t *uses, uint32_t user, strata_call_t *call);
 void strata_uses_leave(strata_uses_t *uses, uint32_t user, bool told, strata_call_t *call);
 /* The handle of a user is used with the lock open: it stays good meanwhile. False: it is not good here. */
 bool strata_uses_enter_handle(strata_uses_t *uses, uint32_t user);

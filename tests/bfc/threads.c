@@ -7,6 +7,6 @@ TEST(bfc_threads, that_exited_leave_no_entries_behind) {
     RIG_BY(rig, bfc_open(&rig, "", 0));
     turns_t turns = {.rig = &rig, .size = MIB};
     turns_each(turns_use_the_same, &turns);
-    EXPECT_LE(bfc_of(&rig)->users.nodes.used, 4);
+    EXPECT_LE(bfc_of(&rig)->last.users.nodes.used, 4);
     EXPECT_OK(strata_validate(rig.s));
 }

@@ -6,11 +6,11 @@ TEST(caching_edges, a_capture_keeps_what_a_trim_would_give_back) {
     uint64_t released = 1;
     RIG(rig, "pytorch", 0);
     caching_leave_idle(&rig, NULL, (const size_t[]){40, 60}, 2);
-    caching_of(&rig)->captures = 1;
+    caching_of(&rig)->uses.captures = 1;
     EXPECT_OK(strata_trim(rig.s, rig.gpu, MIB, &released));
     EXPECT_EQ(released, 0);
     EXPECT_EQ(caching_reserved(&rig), 100 * MIB);
-    caching_of(&rig)->captures = 0;
+    caching_of(&rig)->uses.captures = 0;
     EXPECT_OK(strata_trim(rig.s, rig.gpu, 40 * MIB, &released));
     EXPECT_EQ(released, 60 * MIB);
 }

@@ -111,7 +111,11 @@ TEST(caching_exited, a_thread_that_exits_behind_the_wait_for_others_is_waited_fo
 
 /* ---- the table of streams does not grow with the threads that there ever were ---- */
 
-static uint32_t entries_of(rig_t *rig) { return caching_of(rig)->streams.nodes.used - 1 - caching_of(rig)->streams.nodes.unused; }
+static uint32_t entries_of(rig_t *rig) {
+    const caching_t *self = caching_of(rig);
+    const strata_nodes_t *nodes = caching_ignores_streams(self) ? &self->last.users.nodes : &self->uses.users.nodes;
+    return nodes->used - 1 - nodes->unused;
+}
 
 static void *own_and_leave(void *context) {
     turns_t *turns = context;

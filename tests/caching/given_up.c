@@ -42,7 +42,7 @@ TEST(caching_given_up, a_block_that_is_given_up_in_its_free_is_not_deferred_too)
         EXPECT_EQ(rig_figures(&rig).quarantined_bytes, block.size);
         EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
         EXPECT_EQ(rig_figures(&rig).deferred_frees, 0);
-        EXPECT_EQ(caching_of(&rig)->pending_bytes, 0);
+        EXPECT_EQ(caching_of(&rig)->uses.pending_bytes, 0);
         EXPECT_OK(strata_validate(rig.s));
         rig_pass(&rig, 3 * MILLISECOND);
         /* It polls: the second one's use is over, and the block is nobody's all the same. */

@@ -63,7 +63,7 @@ TEST(caching_memory, a_stream_that_goes_during_its_failing_request_leaves_nothin
     EXPECT_OK(strata_add_free_memory_callback(rig.s, forget, &forgetter, NULL));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, try(&rig, forgetter.stream, 100, &none));
     EXPECT_EQ(forgetter.stream, NULL);
-    EXPECT_EQ(caching_of(&rig)->gone_banks, 0);
+    EXPECT_EQ(caching_of(&rig)->first_gone, 0);
     EXPECT_EQ(caching_first_bank(caching_of(&rig)), 0);
     EXPECT_OK(strata_validate(rig.s));
 }
@@ -279,13 +279,13 @@ TEST(caching_memory, a_capture_gives_nothing_back) {
     RIG(rig, "pytorch", 64 * MIB);
     caching_leave_idle(&rig, NULL, (const size_t[]){40}, 1);
     caching_t *self = caching_of(&rig);
-    self->captures = 1;
+    self->uses.captures = 1;
     strata_block_t b;
     uint64_t released;
     EXPECT_STATUS(STRATA_E_NO_MEMORY, try(&rig, NULL, 48, &b));
     EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
     EXPECT_EQ(released, 0);
-    self->captures = 0;
+    self->uses.captures = 0;
     EXPECT_OK(try(&rig, NULL, 48, &b));
     EXPECT_OK(strata_free(rig.s, b.ref));
 }

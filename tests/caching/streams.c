@@ -155,10 +155,10 @@ TEST(caching_streams, what_a_destroyed_stream_left_is_anybodys_once_its_work_is_
     EXPECT_OK(strata_free(rig.s, live.ref));
     rig_pass(&rig, 2 * MILLISECOND);
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-    EXPECT_EQ(caching_of(&rig)->gone_banks, 0);
+    EXPECT_EQ(caching_of(&rig)->first_gone, 0);
     EXPECT_EQ(caching_reserved(&rig), 20 * MIB);
     /* Its name ended with the last of its memory: the other stream's is left. */
-    EXPECT_EQ(caching_of(&rig)->streams.nodes.used - 1 - caching_of(&rig)->streams.nodes.unused, 1);
+    EXPECT_EQ(caching_of(&rig)->uses.users.nodes.used - 1 - caching_of(&rig)->uses.users.nodes.unused, 1);
     RIG_FREE(&rig, early, fill);
 }
 
@@ -273,7 +273,7 @@ TEST(caching_streams, a_block_whose_borrower_was_captured_is_quarantined) {
     strata_block_t small = rig_allocate(&rig, owner, 1000); /* it polls */
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
     EXPECT_EQ(rig_figures(&rig).quarantined_bytes, a.size);
-    EXPECT_EQ(caching_of(&rig)->pending_bytes, 0);
+    EXPECT_EQ(caching_of(&rig)->uses.pending_bytes, 0);
     EXPECT_OK(strata_validate(rig.s));
     rig_end_capture(&rig, captured);
     EXPECT_OK(strata_free(rig.s, small.ref));
@@ -289,6 +289,7 @@ TEST(caching_streams, a_block_that_is_given_up_for_two_reasons_is_quarantined_on
     EXPECT_OK(strata_record_stream(rig.s, a.ref, other));
     rig_begin_capture(&rig, captured);
     ASSERT_OK(strata_sim_fail(device, STRATA_CALL_event_record, 2, false, STRATA_E_DEVICE));
+    ASSERT_OK(strata_sim_fail(device, STRATA_CALL_stream_synchronise, 1, false, STRATA_E_DEVICE));
     EXPECT_OK(strata_free(rig.s, a.ref));
     strata_sim_clear_faults(device);
     EXPECT_EQ(rig_figures(&rig).quarantined_bytes, a.size);
@@ -332,7 +333,7 @@ TEST(caching_streams, a_stack_in_the_place_of_another_finds_its_own_bank) {
     EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, gone));
     rig_pass(&rig, MILLISECOND);
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-    EXPECT_EQ(caching_of(&rig)->gone_banks, 0);
+    EXPECT_EQ(caching_of(&rig)->first_gone, 0);
     strata_stream_t stream = rig_stream(&rig);
     EXPECT_OK(strata_record_stream(rig.s, held.ref, stream));
     strata_block_t b = rig_allocate(&rig, stream, 5 * MIB);
@@ -413,10 +414,10 @@ TEST(caching_streams, ignored_a_destroyed_streams_blocks_are_waited_for) {
     EXPECT_OK(strata_validate(rig.s));
     RIG_FREE(&rig, small, b);
     /* With the wait their node is free for another stream. */
-    uint32_t used = caching_of(&rig)->streams.nodes.used;
+    uint32_t used = caching_of(&rig)->last.users.nodes.used;
     EXPECT_NE(rig_stream(&rig), NULL);
     strata_block_t c = rig_allocate(&rig, rig_stream(&rig), 1000);
-    EXPECT_EQ(caching_of(&rig)->streams.nodes.used, used);
+    EXPECT_EQ(caching_of(&rig)->last.users.nodes.used, used);
     EXPECT_OK(strata_free(rig.s, c.ref));
 }
 

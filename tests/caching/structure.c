@@ -69,7 +69,8 @@ TEST(caching_structure, planted_faults_of_sums_and_banks_are_found) {
     PLANT(bank->segments, 2, "the banks do not have the segments");
     PLANT(bank->idle[STRATA_CACHING_LARGE].count, 2, "the tree counts 2 blocks");
     PLANT(other->stream, 999, "a stream that there never was");
-    PLANT(self->gone_banks, 1, "banks of destroyed streams");
+    PLANT(self->first_gone, segment->bank, "banks of destroyed streams");
+    PLANT(bank->gone, true, "whether its stream was destroyed");
     PLANT(self->bank_order.count, 1, "the order has more nodes");
     PLANT(self->bank_order.first[0], 0, "");
     PLANT(other->pool, 9, "does not stand where its stream belongs");
@@ -78,18 +79,18 @@ TEST(caching_structure, planted_faults_of_sums_and_banks_are_found) {
 TEST(caching_structure, planted_faults_of_uses_are_found) {
     OPENED(planted_t, p, end, begin(&p));
     caching_t *self = p.self;
-    uint32_t node = strata_users_find(&self->streams, p.two);
+    uint32_t node = strata_users_find(&self->uses.users, p.two);
     strata_user_t *two = caching_stream_at(self, node);
-    PLANT(p.deferred->bin_prev, 2, "the uses of freed blocks are not those of the streams");
-    PLANT(self->pending_bytes, self->pending_bytes + 1, "the sum of pending bytes is wrong");
+    strata_use_t *use = strata_use_at(&self->uses, p.deferred->borrows);
+    PLANT(use->counted, false, "the sum of pending bytes is wrong");
+    PLANT(self->uses.pending_bytes, self->uses.pending_bytes + 1, "the sum of pending bytes is wrong");
     PLANT(two->last, two->last + 1, "the end of a stream's uses is wrong");
     PLANT(two->first, 0, "");
-    PLANT(self->use_count, 0, "");
-    PLANT(self->streams.index.count, 99, "the index has");
-    PLANT(self->streams.first_thread, node, "of threads");
-    PLANT(self->streams.nodes.unused, self->streams.nodes.used, "the nodes count");
-    PLANT(self->borrows.unused, self->borrows.used, "the nodes count");
-    PLANT(self->uses.unused, self->uses.used, "the nodes count");
+    PLANT(use->left, 2, "a block waits for nobody");
+    PLANT(self->uses.users.index.count, 99, "the index has");
+    PLANT(self->uses.users.first_thread, node, "of threads");
+    PLANT(self->uses.users.nodes.unused, self->uses.users.nodes.used, "the nodes count");
+    PLANT(self->uses.nodes.unused, self->uses.nodes.used, "the nodes count");
 }
 
 /* ---- where tables end ---- */

@@ -20,11 +20,18 @@
 #define strata_uses_tell_pending  copied_uses_tell_pending
 #define strata_uses_each_wait     copied_uses_each_wait
 #define strata_uses_stream_gone   copied_uses_stream_gone
+#define strata_uses_mark_end      copied_uses_mark_end
 #define strata_uses_leave         copied_uses_leave
 #define strata_uses_enter_handle  copied_uses_enter_handle
 #define strata_uses_leave_handle  copied_uses_leave_handle
 #define strata_uses_capture_begin copied_uses_capture_begin
 #define strata_uses_capture_end   copied_uses_capture_end
 #define strata_uses_validate      copied_uses_validate
+#define strata_uses_add_done      copied_uses_add_done
+#define strata_uses_drop_event    copied_uses_drop_event
+#define strata_uses_enqueue       copied_uses_enqueue
+#define strata_uses_end           copied_uses_end
+#define strata_uses_count         copied_uses_count
+#define strata_uses_quarantine    copied_uses_quarantine
 
 #endif

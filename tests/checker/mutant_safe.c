@@ -44,6 +44,7 @@ static bool bent_wait_for(strata_domain_t *domain, strata_stream_t stream) {
 #include "allocation/uses/check.c"
 #include "allocation/uses/ends.c"
 #include "allocation/uses/uses.c"
+#include "allocation/uses/waiting.c"
 #undef strata_domain_record_event
 #undef strata_device_event_query
 #undef strata_domain_wait_for

@@ -138,13 +138,13 @@ TEST(facade_edges, caching_waits_for_no_use_in_a_capture) {
     EXPECT_OK(strata_record_stream(rig.s, block.ref, borrower));
     rig_work(&rig, borrower, 1000 * 1000, block.ref);
     EXPECT_OK(strata_free(rig.s, block.ref));
-    self->captures = 1;
+    self->uses.captures = 1;
     uint64_t waits = rig_calls(&rig, STRATA_CALL_event_synchronise), all = rig_calls(&rig, STRATA_CALL_synchronise);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, owner, 48 * MIB, &none));
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_event_synchronise), waits);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise), all);
     EXPECT_EQ(self->retries, 0);
-    self->captures = 0;
+    self->uses.captures = 0;
     EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, owner, 48 * MIB).ref));
     EXPECT_GT(rig_calls(&rig, STRATA_CALL_event_synchronise), waits);
 }

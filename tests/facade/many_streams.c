@@ -92,11 +92,11 @@ static strata_layer_t *layer_of(many_t *many, const char *type) {
 static uint64_t looked_in(many_t *many, const char *type) {
     void *layer = layer_of(many, type);
     if (!layer) return UINT64_MAX;
-    if (strcmp(type, "bfc") == 0) return ((bfc_t *)layer)->users.index.looked;
+    if (strcmp(type, "bfc") == 0) return ((bfc_t *)layer)->last.users.index.looked;
     if (strcmp(type, "cuda_malloc_async") == 0) return ((async_layer_t *)layer)->uses.users.index.looked;
-    if (strcmp(type, "naive_best_fit") == 0) return ((naive_t *)layer)->users.index.looked;
+    if (strcmp(type, "naive_best_fit") == 0) return ((naive_t *)layer)->last.users.index.looked;
     caching_t *caching = layer;
-    return caching->streams.index.looked + caching->bank_order.looked;
+    return caching->uses.users.index.looked + caching->last.users.index.looked + caching->bank_order.looked;
 }
 
 static const struct {

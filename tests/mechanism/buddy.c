@@ -8,6 +8,7 @@ typedef struct fixture {
     strata_slab_t slab;
     strata_buddy_t buddy;
     uint32_t first;
+    uint64_t waited; /* marks up to this are void */
 } fixture_t;
 
 static void begin(fixture_t *f, uint64_t header, uint64_t size, uint32_t slots) {
@@ -34,10 +35,13 @@ static uint32_t serve(fixture_t *f, uint64_t size) {
     return slot;
 }
 
-static void give(fixture_t *f, uint32_t slot, uint64_t mark) {
-    uint32_t merged = strata_buddy_give(&f->buddy, &f->slab, slot, mark);
+static void give_of(fixture_t *f, uint32_t slot, uint64_t count, uint32_t stream) {
+    strata_mark(strata_slab_record(&f->slab, slot), count, stream);
+    uint32_t merged = strata_buddy_give(&f->buddy, &f->slab, slot, f->waited);
     if (merged && strata_slab_record(&f->slab, merged)->prev == 0) f->first = merged;
 }
+
+static void give(fixture_t *f, uint32_t slot) { give_of(f, slot, 0, 0); }
 
 static uint64_t offset_of(const fixture_t *f, uint32_t slot) { return strata_slab_record(&f->slab, slot)->ptr - BASE; }
 
@@ -64,8 +68,8 @@ TEST(buddy, a_request_takes_the_low_end_of_the_smallest) {
     EXPECT_EQ(offset_of(&f, c), 256 + 1280);
     EXPECT_EQ(offset_of(&f, d), 512 + 1280);
     EXPECT_EQ(offset_of(&f, e), 512 + 1280 + 3072);
-    give(&f, b, 0);
-    give(&f, d, 0);
+    give(&f, b);
+    give(&f, d);
     EXPECT_OK(validate(&f, SIZE));
     uint32_t low = serve(&f, 700), rest = serve(&f, 2000);
     EXPECT_EQ(offset_of(&f, low), 256);
@@ -96,13 +100,13 @@ TEST(buddy, blocks_merge_with_both_neighbours) {
     fixture_t f;
     begin(&f, HEADER, SIZE, 20);
     uint32_t a = serve(&f, 192), b = serve(&f, 192), c = serve(&f, 192), d = serve(&f, 192);
-    give(&f, a, 0);
-    give(&f, c, 0);
+    give(&f, a);
+    give(&f, c);
     EXPECT_EQ(f.buddy.idle.count, 3);
-    give(&f, b, 0);
+    give(&f, b);
     EXPECT_EQ(f.buddy.idle.count, 2);
     EXPECT_EQ(strata_slab_record(&f.slab, a)->size, 768);
-    give(&f, d, 0);
+    give(&f, d);
     EXPECT_EQ(f.buddy.idle.count, 1);
     EXPECT_EQ(strata_slab_record(&f.slab, f.first)->size, SIZE);
     EXPECT_OK(validate(&f, SIZE));
@@ -113,36 +117,31 @@ TEST(buddy, blocks_merge_with_both_neighbours) {
     strata_slab_destroy(&f.slab);
 }
 
-static uint64_t mark_at(const fixture_t *f, uint32_t slot) { return strata_buddy_mark(strata_slab_record(&f->slab, slot)); }
+static void expect_mark(const fixture_t *f, uint32_t slot, uint64_t count, uint32_t stream) {
+    const strata_record_t *block = strata_slab_record(&f->slab, slot);
+    EXPECT_EQ(strata_mark_count(block), count);
+    EXPECT_EQ(strata_mark_stream(block), stream);
+}
 
 TEST(buddy, free_blocks_tell_who_used_them_last) {
     fixture_t f;
     begin(&f, HEADER, SIZE, 20);
     uint32_t a = serve(&f, 192), b = serve(&f, 192), c = serve(&f, 192), d = serve(&f, 192);
-    uint64_t one = strata_buddy_new_mark(&f.buddy), two = strata_buddy_new_mark(&f.buddy);
-    give(&f, a, one);
-    EXPECT_EQ(mark_at(&f, a), one);
-    give(&f, b, one);
-    EXPECT_EQ(mark_at(&f, a), one);
-    give(&f, c, two);
-    EXPECT_EQ(mark_at(&f, a), f.buddy.several);
+    give_of(&f, a, 1, 7);
+    expect_mark(&f, a, 1, 7);
+    give_of(&f, b, 2, 7);
+    expect_mark(&f, a, 2, 7);
+    give_of(&f, c, 3, 8);
+    expect_mark(&f, a, 3, 0);
     /* With what nobody used: the mark of the other. What is cut off keeps it. */
-    give(&f, d, 0);
-    EXPECT_EQ(mark_at(&f, f.first), f.buddy.several);
+    give(&f, d);
+    expect_mark(&f, f.first, 3, 0);
     uint32_t cut = serve(&f, 192);
-    EXPECT_EQ(mark_at(&f, strata_slab_record(&f.slab, cut)->next), f.buddy.several);
+    expect_mark(&f, strata_slab_record(&f.slab, cut)->next, 3, 0);
     /* All are waited for; what came back meanwhile is not. */
-    uint64_t until = strata_buddy_wait(&f.buddy);
-    EXPECT_GE(until, two);
-    EXPECT_GT(f.buddy.several, until);
-    uint64_t late = strata_buddy_new_mark(&f.buddy);
-    give(&f, cut, late);
-    strata_buddy_waited(&f.buddy, until);
-    EXPECT_GT(mark_at(&f, f.first), f.buddy.clean);
-    EXPECT_OK(validate(&f, SIZE));
-    until = strata_buddy_wait(&f.buddy);
-    strata_buddy_waited(&f.buddy, until);
-    EXPECT_LE(mark_at(&f, f.first), f.buddy.clean);
+    f.waited = 3;
+    give_of(&f, cut, 4, 8);
+    expect_mark(&f, f.first, 4, 8);
     EXPECT_OK(validate(&f, SIZE));
     strata_slab_destroy(&f.slab);
 }
@@ -170,7 +169,7 @@ TEST(buddy, a_used_up_slot_is_left) {
     begin(&f, HEADER, SIZE, 20);
     uint32_t a = serve(&f, 192);
     f.slab.records[a].generation = STRATA_GENERATION_LAST;
-    give(&f, a, 0);
+    give(&f, a);
     EXPECT_NE(f.first, a);
     EXPECT_EQ(f.slab.retired, 1);
     EXPECT_EQ(f.slab.records[f.first].size, SIZE);
@@ -183,13 +182,9 @@ TEST(buddy, validate_finds_planted_faults) {
     begin(&f, HEADER, SIZE, 20);
     uint32_t a = serve(&f, 192);
     (void)serve(&f, 192);
-    give(&f, a, strata_buddy_new_mark(&f.buddy));
-    EXPECT_CAUGHT(validate(&f, SIZE), f.buddy.clean, 9);
-    EXPECT_CAUGHT(validate(&f, SIZE), f.buddy.several, 9);
+    give(&f, a);
     EXPECT_CAUGHT(validate(&f, SIZE), f.buddy.idle.bytes, f.buddy.idle.bytes + 1);
     EXPECT_CAUGHT(validate(&f, SIZE), f.buddy.idle.count, f.buddy.idle.count + 1);
-    EXPECT_CAUGHT(validate(&f, SIZE), f.slab.records[a].borrows, 1000);
-    EXPECT_CAUGHT(validate(&f, SIZE), f.slab.records[a].slack, 1);
     EXPECT_CAUGHT(validate(&f, SIZE), f.slab.records[a].state, STRATA_RECORD_LIVE);
     strata_slab_destroy(&f.slab);
 }
@@ -265,7 +260,7 @@ TEST(buddy, serves_as_the_model_does) {
             if (slot) live[count++] = slot;
         } else if (count > 0) {
             uint32_t which = (uint32_t)random_below(&random, count);
-            give(&f, live[which], 0);
+            give(&f, live[which]);
             model_give(&model, live[which]);
             live[which] = live[--count];
         }

@@ -39,23 +39,21 @@ TEST(naive_structure, planted_faults_of_marks_and_huge_blocks_are_found) {
     OPENED(planted_t, p, end, begin(&p));
     naive_t *self = p.self;
     PLANT(p.idle->borrows, 100, "a mark that was never made");
-    PLANT(p.block->bin_prev, 0, "the streams do not hold the live blocks");
     PLANT(p.block->pool, STRATA_NAIVE_HUGE, "a huge chunk is not one block in use");
     PLANT(p.huge->state, STRATA_RECORD_FREE, "a block's bit and its state differ");
     PLANT(self->huge_bytes, self->huge_bytes + MIB, "the sum of huge blocks is wrong");
     PLANT(self->max_block, 64 * MIB, "a huge block is one of the pool's");
     PLANT(self->buddy.idle.count, self->buddy.idle.count + 1, "the index does not have the free blocks");
-    PLANT(self->buddy.clean, self->buddy.last + 1, "the order of marks is wrong");
-    strata_user_t *user = naive_user_at(self, p.block->bin_prev);
-    PLANT(user->holds, user->holds + 1, "the streams do not hold the live blocks");
-    PLANT(user->count, self->buddy.last + 1, "a stream has a mark that was never made");
+    PLANT(self->last.first_gone, p.block->bin_prev, "a stream that marks do not name");
+    PLANT(self->last.first_gone, self->last.users.nodes.used, "the list of streams that marks may name is broken");
+    PLANT(self->last.last_gone, p.block->bin_prev, "the end of the list of streams that marks may name");
 }
 
 TEST(naive_structure, a_full_table_of_streams_is_told) {
     strata_block_t b = {.ref = 3};
     RIG_BY(rig, naive_open(&rig, "naive_best_fit", "streams: ignored, initial: 8MiB", 0));
     strata_block_t kept = rig_allocate(&rig, NULL, MIB);
-    strata_nodes_t *users = &naive_of(&rig, NULL)->users.nodes;
+    strata_nodes_t *users = &naive_of(&rig, NULL)->last.users.nodes;
     uint32_t capacity = users->capacity;
     users->capacity = users->used;
     strata_stream_t other = rig_stream(&rig);

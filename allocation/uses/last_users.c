@@ -1,0 +1,76 @@
+#include "allocation/uses/last_users.h"
+
+#include "allocation/domain/domain.h"
+
+strata_status_t strata_last_users_init(strata_last_users_t *last, strata_domain_t *domain) {
+    return strata_users_init(&last->users, &domain->events);
+}
+
+void strata_last_users_destroy(strata_last_users_t *last) { strata_users_destroy(&last->users); }
+
+/* Nobody takes the entries as long as marks name them. */
+static void let_go_of_waited(strata_last_users_t *last) {
+    for (uint32_t node; (node = last->first_gone) != 0 && strata_user_at(&last->users, node)->count <= last->waited;) {
+        last->first_gone = strata_user_at(&last->users, node)->list;
+        if (last->first_gone == 0) last->last_gone = 0;
+        strata_users_let_go(&last->users, node);
+    }
+}
+
+static void leave(void *owner, uint32_t node) {
+    strata_last_users_t *last = owner;
+    strata_user_t *user = strata_user_at(&last->users, node);
+    strata_users_leave(&last->users, node, STRATA_USER_GONE);
+    user->count = last->frees;
+    if (last->last_gone) strata_user_at(&last->users, last->last_gone)->list = node;
+    else last->first_gone = node;
+    last->last_gone = node;
+    let_go_of_waited(last);
+}
+
+uint32_t strata_last_users_of(strata_last_users_t *last, strata_stream_t stream) {
+    uint32_t node = strata_users_find(&last->users, stream);
+    if (node) return node;
+    if (stream == STRATA_STREAM_PER_THREAD) strata_users_bury(&last->users, leave, last);
+    node = strata_users_make(&last->users, stream);
+    if (node) strata_user_at(&last->users, node)->holds = 1;
+    return node;
+}
+
+void strata_last_users_mark(strata_last_users_t *last, strata_record_t *block, uint32_t user) {
+    /* A destroyed stream's entry may soon be another's. */
+    bool named = user && strata_user_at(&last->users, user)->state == STRATA_USER_NAMED;
+    strata_mark(block, ++last->frees, named ? user : 0);
+    strata_last_users_let_go(last, user);
+}
+
+bool strata_last_users_wait(strata_last_users_t *last, strata_domain_t *domain, strata_call_t *call) {
+    uint64_t frees = last->frees;
+    strata_opened_t opened = strata_call_unlock(call);
+    bool done = strata_domain_wait_for_all(domain);
+    strata_call_lock(call, opened);
+    if (!done || frees <= last->waited) return done;
+    last->waited = frees;
+    let_go_of_waited(last);
+    return true;
+}
+
+void strata_last_users_stream_gone(strata_last_users_t *last, strata_stream_t stream) {
+    uint32_t node = strata_users_find(&last->users, stream);
+    if (node) leave(last, node);
+}
+
+strata_status_t strata_last_users_validate(strata_last_users_t *last) {
+    uint32_t end = 0, count = 0;
+    for (uint32_t node = last->first_gone; node; node = strata_user_at(&last->users, node)->list) {
+        if (node >= last->users.nodes.used || ++count > last->users.nodes.used)
+            return strata_fail(STRATA_E_CORRUPT, 0, "the list of streams that marks may name is broken");
+        const strata_user_t *user = strata_user_at(&last->users, node);
+        if (user->state != STRATA_USER_GONE || user->count <= last->waited || user->count > last->frees)
+            return strata_fail(STRATA_E_CORRUPT, 0, "a stream that marks do not name is kept for them");
+        end = node;
+    }
+    if (end != last->last_gone)
+        return strata_fail(STRATA_E_CORRUPT, 0, "the end of the list of streams that marks may name is wrong");
+    return strata_users_validate(&last->users);
+}

@@ -1,0 +1,250 @@
+/* Freed blocks that wait: the queues of their users, and what has passed. */
+#include "allocation/uses/waiting.h"
+
+#include "allocation/stack/layer.h"
+#include "platform/arithmetic.h"
+
+/* ---- events and waits, with the locks open ---- */
+
+strata_handle_t strata_uses_take_event(strata_uses_t *uses, strata_call_t *call) {
+    strata_events_t *events = uses->users.events;
+    strata_handle_t event;
+    while ((event = strata_events_take(events)) == NULL) {
+        strata_opened_t opened = strata_call_unlock(call);
+        strata_status_t status = strata_events_ensure(events, 4);
+        strata_call_lock(call, opened);
+        if (status != STRATA_OK) return NULL;
+    }
+    return event;
+}
+
+bool strata_uses_enter_handle(strata_uses_t *uses, uint32_t user) {
+    bool nameable = strata_user_is_nameable(strata_user_at(&uses->users, user));
+    strata_user_at(&uses->users, user)->busy += nameable;
+    return nameable;
+}
+
+void strata_uses_leave_handle(strata_uses_t *uses, uint32_t user) {
+    strata_user_at(&uses->users, user)->busy--;
+    strata_condition_broadcast(&uses->stack->host_waited);
+}
+
+bool strata_uses_wait_for_user(strata_uses_t *uses, uint32_t user, strata_call_t *call) {
+    strata_stream_t stream = strata_user_at(&uses->users, user)->stream;
+    bool named = strata_uses_enter_handle(uses, user);
+    strata_opened_t opened = strata_call_unlock(call);
+    bool done = named ? strata_domain_wait_for(domain_of(uses), stream) : strata_domain_wait_for_all(domain_of(uses));
+    strata_call_lock(call, opened);
+    if (named) strata_uses_leave_handle(uses, user);
+    return done;
+}
+
+/* ---- the queues of the users ---- */
+
+static void await(strata_uses_t *uses, uint32_t node) {
+    strata_user_t *user = strata_user_at(&uses->users, node);
+    user->next_awaited = 0;
+    user->prev_awaited = uses->last_awaited;
+    if (uses->last_awaited) strata_user_at(&uses->users, uses->last_awaited)->next_awaited = node;
+    else uses->first_awaited = node;
+    uses->last_awaited = node;
+}
+
+static void await_no_more(strata_uses_t *uses, const strata_user_t *user) {
+    if (user->prev_awaited) strata_user_at(&uses->users, user->prev_awaited)->next_awaited = user->next_awaited;
+    else uses->first_awaited = user->next_awaited;
+    if (user->next_awaited) strata_user_at(&uses->users, user->next_awaited)->prev_awaited = user->prev_awaited;
+    else uses->last_awaited = user->prev_awaited;
+}
+
+void strata_uses_enqueue(strata_uses_t *uses, uint32_t node) {
+    strata_use_t *use = strata_use_at(uses, node);
+    strata_user_t *user = user_of(uses, use);
+    use->state = STRATA_USE_WAITING;
+    strata_use_at(uses, use->head)->left++;
+    if (uses->mode == STRATA_USES_BY_BLOCK) return;
+    if (!user->first) await(uses, use->user);
+    use->next_of_user = 0;
+    if (user->first) strata_use_at(uses, user->last)->next_of_user = node;
+    else user->first = node;
+    user->last = node;
+}
+
+/* The first use of a user is no longer the first. */
+static void dequeue(strata_uses_t *uses, strata_use_t *use) {
+    strata_user_t *user = user_of(uses, use);
+    if (uses->mode == STRATA_USES_BY_BLOCK) return;
+    user->first = use->next_of_user;
+    if (!user->first) await_no_more(uses, user);
+}
+
+/* At the front again. */
+static void requeue(strata_uses_t *uses, uint32_t node) {
+    strata_use_t *use = strata_use_at(uses, node);
+    strata_user_t *user = user_of(uses, use);
+    if (!user->first) await(uses, use->user);
+    if (!user->first) user->last = node;
+    use->next_of_user = user->first;
+    user->first = node;
+}
+
+void strata_uses_add_done(strata_uses_t *uses, strata_done_t *done, uint32_t head) {
+    strata_use_at(uses, head)->later = 0;
+    if (done->last) strata_use_at(uses, done->last)->later = head;
+    else done->first = head;
+    done->last = head;
+}
+
+/* When the last of a block's uses is over; UINT64_MAX: the device does not know. */
+static uint64_t ready_at(const strata_uses_t *uses, uint32_t head) {
+    uint64_t latest = 0;
+    for (uint32_t node = head; node; node = strata_use_at(uses, node)->next) {
+        const strata_use_t *use = strata_use_at(uses, node);
+        strata_handle_t event = use->event ? use->event : user_of(uses, use)->gone;
+        if (use->state != STRATA_USE_WAITING || !event) continue;
+        latest = strata_max(latest, strata_device_event_ready_at(domain_of(uses)->device, event));
+    }
+    return latest;
+}
+
+void strata_uses_count(strata_uses_t *uses, uint32_t head) {
+    strata_domain_t *domain = domain_of(uses);
+    strata_use_t *use = strata_use_at(uses, head);
+    uint64_t ready = domain->deferral ? ready_at(uses, head) : STRATA_NEVER;
+    if (ready != STRATA_NEVER)
+        domain->deferral->add(domain->deferral, domain->device->clock->now(domain->device->clock), ready, use->bytes);
+    use->counted = true;
+    use->later = 0;
+    use->earlier = uses->last;
+    if (uses->last) strata_use_at(uses, uses->last)->later = head;
+    else uses->first = head;
+    uses->last = head;
+    uses->pending_bytes += use->bytes;
+    uses->stack->figures.deferred_bytes += use->bytes;
+    uses->stack->figures.deferred_frees++;
+}
+
+static void count_no_more(strata_uses_t *uses, uint32_t head) {
+    strata_use_t *use = strata_use_at(uses, head);
+    use->counted = false;
+    if (use->earlier) strata_use_at(uses, use->earlier)->later = use->later;
+    else uses->first = use->later;
+    if (use->later) strata_use_at(uses, use->later)->earlier = use->earlier;
+    else uses->last = use->earlier;
+    uses->pending_bytes -= use->bytes;
+    uses->stack->figures.deferred_bytes -= use->bytes;
+}
+
+/* A use ends, whatever tells it. */
+void strata_uses_end(strata_uses_t *uses, uint32_t node, strata_use_state_t state) {
+    strata_use_t *use = strata_use_at(uses, node);
+    strata_uses_drop_event(uses, use);
+    use->state = (uint8_t)state;
+    strata_users_let_go(&uses->users, use->user);
+}
+
+static void pass(strata_uses_t *uses, uint32_t node, strata_done_t *done) {
+    uint32_t head = strata_use_at(uses, node)->head;
+    dequeue(uses, strata_use_at(uses, node));
+    strata_uses_end(uses, node, STRATA_USE_PASSED);
+    if (--strata_use_at(uses, head)->left > 0) return;
+    count_no_more(uses, head);
+    strata_uses_add_done(uses, done, head);
+}
+
+/* Nothing tells when a use of the block is over: its count stays. */
+void strata_uses_quarantine(strata_uses_t *uses, uint32_t head) {
+    strata_use_t *use = strata_use_at(uses, head);
+    if (use->lost) return;
+    if (use->counted) count_no_more(uses, head);
+    use->lost = true;
+    uses->stack->figures.quarantined_bytes += use->bytes;
+}
+
+/* It was recorded in a capture, whose graph may be launched again and again; the uses after it go on. */
+static void lose(strata_uses_t *uses, uint32_t node) {
+    dequeue(uses, strata_use_at(uses, node));
+    strata_uses_end(uses, node, STRATA_USE_LOST);
+    strata_uses_quarantine(uses, strata_use_at(uses, node)->head);
+}
+
+static strata_status_t how_far(strata_uses_t *uses, const strata_use_t *use) {
+    if (use->event) return strata_device_event_query(domain_of(uses)->device, use->event);
+    return strata_users_how_far(&uses->users, use->user);
+}
+
+/* Whether the use does not wait any more. */
+static bool ask(strata_uses_t *uses, uint32_t node, strata_done_t *done) {
+    strata_status_t status = how_far(uses, strata_use_at(uses, node));
+    if (status == STRATA_OK) pass(uses, node, done);
+    else if (status == STRATA_E_CAPTURE) lose(uses, node);
+    return status == STRATA_OK || status == STRATA_E_CAPTURE;
+}
+
+static void ask_block(strata_uses_t *uses, uint32_t head, strata_done_t *done) {
+    for (uint32_t node = head, next; node; node = next) {
+        next = strata_use_at(uses, node)->next;
+        if (strata_use_at(uses, node)->state == STRATA_USE_WAITING && !ask(uses, node, done)) return;
+    }
+}
+
+uint32_t strata_uses_poll(strata_uses_t *uses) {
+    strata_done_t done = {0};
+    if (uses->captures > 0) return 0;
+    for (uint32_t head = uses->mode == STRATA_USES_BY_BLOCK ? uses->first : 0, later; head; head = later) {
+        later = strata_use_at(uses, head)->later;
+        ask_block(uses, head, &done);
+    }
+    for (uint32_t user = uses->first_awaited, next; user; user = next) {
+        next = strata_user_at(&uses->users, user)->next_awaited;
+        for (uint32_t node; (node = strata_user_at(&uses->users, user)->first) != 0 && ask(uses, node, &done);) continue;
+    }
+    return done.first;
+}
+
+bool strata_uses_is_counted(const strata_uses_t *uses, const strata_record_t *record) {
+    if (record->borrows == 0 || record->borrows >= uses->nodes.used) return false;
+    const strata_use_t *use = strata_use_at(uses, record->borrows);
+    return use->record == record && use->counted;
+}
+
+void strata_uses_tell_pending(const strata_uses_t *uses, strata_pending_t *pending) {
+    pending->pending_bytes += uses->pending_bytes;
+    for (uint32_t head = uses->first; head; head = strata_use_at(uses, head)->later)
+        pending->ready_at = strata_min(pending->ready_at, ready_at(uses, head));
+}
+
+void strata_uses_each_wait(const strata_uses_t *uses, strata_wait_fn wait, void *context) {
+    for (uint32_t head = uses->first; head; head = strata_use_at(uses, head)->later)
+        for (uint32_t node = head; node; node = strata_use_at(uses, node)->next) {
+            const strata_use_t *use = strata_use_at(uses, node);
+            const strata_user_t *user = user_of(uses, use);
+            bool waits = use->state == STRATA_USE_WAITING;
+            if (waits) wait(user->stream, user->state != STRATA_USER_NAMED, strata_use_at(uses, head)->bytes, context);
+        }
+}
+
+/* ---- the patience of whoever needs the memory ---- */
+
+/* The host waits for the first use of a user. It leaves the queue meanwhile, so that its event is nobody else's. One that was recorded
+ * in a capture is not waited for: that would end the capture. False: nothing more can be done for this user. */
+static bool wait_for_first(strata_uses_t *uses, uint32_t user, strata_call_t *call, strata_done_t *done) {
+    uint32_t node = strata_user_at(&uses->users, user)->first;
+    strata_use_t *use = strata_use_at(uses, node);
+    if (!use->event && how_far(uses, use) == STRATA_E_CAPTURE) return false;
+    dequeue(uses, use);
+    strata_opened_t opened = strata_call_unlock(call);
+    strata_status_t status = use->event ? strata_device_event_synchronise(domain_of(uses)->device, use->event) : STRATA_E_NOT_READY;
+    bool over = status == STRATA_OK || (status != STRATA_E_CAPTURE && strata_domain_wait_for_all(domain_of(uses)));
+    strata_call_lock(call, opened);
+    requeue(uses, node);
+    if (over) pass(uses, node, done);
+    return over;
+}
+
+uint32_t strata_uses_wait(strata_uses_t *uses, strata_call_t *call) {
+    strata_done_t done = {0};
+    for (uint32_t user = 1; user < uses->users.nodes.used; user++)
+        while (strata_user_at(&uses->users, user)->first && wait_for_first(uses, user, call, &done)) continue;
+    return done.first;
+}

@@ -1,0 +1,110 @@
+/* Uses of blocks, whichever layer knows them: what a poll asks, what a stream that ends takes with it, and what is never over. */
+#include "tests/facade/fixture.h"
+
+#define MILLISECOND (1000ull * 1000)
+enum { BLOCKS = 50, SIZE = 1024 * 1024 };
+
+static const char *const stacks[] = {"stack: [stream_safe, auto_growth, system]", "stack: [caching, system]"};
+enum { STACKS = sizeof stacks / sizeof *stacks };
+
+/* Fifty blocks of one stream are borrowed by another that is busy for long; a small one stays at hand. */
+typedef struct lent {
+    rig_t rig;
+    strata_stream_t owner, borrower;
+    strata_block_t blocks[BLOCKS];
+} lent_t;
+
+static void lend(lent_t *lent, const char *stack) {
+    rig_open(&lent->rig, stack, NULL, 0, 0, 1);
+    lent->owner = rig_stream(&lent->rig);
+    lent->borrower = rig_stream(&lent->rig);
+    for (int i = 0; i < BLOCKS; i++) {
+        lent->blocks[i] = rig_allocate(&lent->rig, lent->owner, SIZE);
+        EXPECT_OK(strata_record_stream(lent->rig.s, lent->blocks[i].ref, lent->borrower));
+    }
+    rig_work(&lent->rig, lent->borrower, 50 * MILLISECOND, lent->blocks[0].ref);
+}
+
+static void free_all(lent_t *lent) {
+    for (int i = 0; i < BLOCKS; i++) EXPECT_OK(strata_free(lent->rig.s, lent->blocks[i].ref));
+}
+
+static void close_lent(lent_t *lent) { rig_close(&lent->rig); }
+
+static void poll(lent_t *lent) { EXPECT_OK(strata_free(lent->rig.s, rig_allocate(&lent->rig, lent->owner, 1000).ref)); }
+
+TEST(facade_uses, a_poll_asks_a_stream_once_however_many_blocks_wait_for_it) {
+    for (int i = 0; i < STACKS; i++) {
+        OPENED(lent_t, lent, close_lent, lend(&lent, stacks[i]));
+        free_all(&lent);
+        EXPECT_EQ(rig_figures(&lent.rig).deferred_bytes, BLOCKS * SIZE);
+        poll(&lent); /* the first growth is over by now */
+        uint64_t asked = rig_calls(&lent.rig, STRATA_CALL_event_query);
+        poll(&lent);
+        EXPECT_EQ(rig_calls(&lent.rig, STRATA_CALL_event_query) - asked, 1);
+        rig_pass(&lent.rig, 60 * MILLISECOND);
+        poll(&lent);
+        EXPECT_EQ(rig_figures(&lent.rig).deferred_bytes, 0);
+    }
+}
+
+TEST(facade_uses, a_stream_that_ends_takes_one_event_for_all_that_it_uses) {
+    for (int i = 0; i < STACKS; i++) {
+        OPENED(lent_t, lent, close_lent, lend(&lent, stacks[i]));
+        rig_t *rig = &lent.rig;
+        uint64_t recorded = rig_calls(rig, STRATA_CALL_event_record), end = strata_sim_stream_end(rig->devices[0], lent.borrower);
+        EXPECT_OK(strata_stream_forget(rig->s, rig->gpu, lent.borrower));
+        EXPECT_EQ(rig_calls(rig, STRATA_CALL_event_record) - recorded, 1);
+        EXPECT_OK(strata_stream_destroy(rig->s, rig->gpu, lent.borrower));
+        free_all(&lent);
+        EXPECT_EQ(rig_calls(rig, STRATA_CALL_event_record) - recorded, 1);
+        poll(&lent);
+        EXPECT_EQ(rig_figures(rig).deferred_bytes, BLOCKS * SIZE);
+        EXPECT_OK(strata_validate(rig->s));
+        rig_pass(rig, end);
+        poll(&lent);
+        EXPECT_EQ(rig_figures(rig).deferred_bytes, 0);
+        EXPECT_EQ(rig_figures(rig).quarantined_bytes, 0);
+        EXPECT_OK(strata_validate(rig->s));
+    }
+}
+
+/* A use that was recorded in a capture is never over; the uses behind it, by the same stream, are. */
+TEST(facade_uses, what_a_capture_used_is_quarantined_and_holds_back_none_behind_it) {
+    for (int i = 0; i < STACKS; i++) {
+        RIG_BY(rig, rig_open(&rig, stacks[i], NULL, 0, 0, 1));
+        strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+        strata_block_t captured = rig_allocate(&rig, owner, SIZE), later = rig_allocate(&rig, owner, SIZE);
+        EXPECT_OK(strata_record_stream(rig.s, captured.ref, borrower));
+        EXPECT_OK(strata_record_stream(rig.s, later.ref, borrower));
+        rig_begin_capture(&rig, borrower);
+        EXPECT_OK(strata_free(rig.s, captured.ref));
+        rig_end_capture(&rig, borrower);
+        EXPECT_OK(strata_free(rig.s, later.ref));
+        EXPECT_EQ(rig_figures(&rig).deferred_bytes, 2 * SIZE);
+        rig_pass(&rig, MILLISECOND);
+        EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, owner, 1000).ref));
+        EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
+        EXPECT_EQ(rig_figures(&rig).quarantined_bytes, captured.size);
+        EXPECT_OK(strata_validate(rig.s));
+    }
+}
+
+/* A stream whose last work was captured ends: its event never passes, and what it used is nobody's. */
+TEST(facade_uses, what_a_stream_used_that_ended_in_a_capture_is_quarantined) {
+    for (int i = 0; i < STACKS; i++) {
+        RIG_BY(rig, rig_open(&rig, stacks[i], NULL, 0, 0, 1));
+        strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+        strata_block_t block = rig_allocate(&rig, owner, SIZE);
+        EXPECT_OK(strata_record_stream(rig.s, block.ref, borrower));
+        rig_begin_capture(&rig, borrower);
+        EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, borrower));
+        rig_end_capture(&rig, borrower);
+        EXPECT_OK(strata_free(rig.s, block.ref));
+        rig_pass(&rig, MILLISECOND);
+        EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, owner, 1000).ref));
+        EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
+        EXPECT_EQ(rig_figures(&rig).quarantined_bytes, block.size);
+        EXPECT_OK(strata_validate(rig.s));
+    }
+}
