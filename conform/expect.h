@@ -125,7 +125,13 @@ static inline const char *strata_test_value_text(strata_test_value_t x, char tex
         TEST_CHECK_(s_ == w_, then, "%s answered %s (%s), not %s", #call, strata_status_name(s_),                                  \
                     s_ == STRATA_OK ? "" : strata_last_error()->text, strata_status_name(w_));                                     \
     } while (0)
-#define EXPECT_OK(call)             TEST_STATUS_(call, STRATA_OK, (void)0)
+#define EXPECT_OK(call) TEST_STATUS_(call, STRATA_OK, (void)0)
+/* Likewise, and `part` occurs in what the error says. */
+#define EXPECT_SAYS(wanted, call, part)                                                                                            \
+    do {                                                                                                                           \
+        EXPECT_STATUS(wanted, call);                                                                                               \
+        EXPECT_CONTAINS(strata_last_error()->text, part);                                                                          \
+    } while (0)
 #define ASSERT_OK(call)             TEST_STATUS_(call, STRATA_OK, return )
 #define EXPECT_STATUS(wanted, call) TEST_STATUS_(call, wanted, (void)0)
 #define ASSERT_STATUS(wanted, call) TEST_STATUS_(call, wanted, return )

@@ -81,8 +81,7 @@ TEST(chunks, a_chunk_that_finds_no_slot_leaves_nothing) {
     uint64_t held = bench_held(&bench);
     slab->capacity = slab->used;
     EXPECT_EQ(slab->unused, 0);
-    EXPECT_STATUS(STRATA_E_LIMIT, bench_try(&bench, 4 * MIB, &none));
-    EXPECT_CONTAINS(strata_last_error()->text, "auto_growth holds");
+    EXPECT_SAYS(STRATA_E_LIMIT, bench_try(&bench, 4 * MIB, &none), "auto_growth holds");
     EXPECT_EQ(chunks->nodes.used, 1 + chunks->nodes.unused + chunks->count);
     EXPECT_EQ(chunks->held, MIB);
     EXPECT_EQ(bench_held(&bench), held);
@@ -100,8 +99,7 @@ TEST(chunks, validate_finds_a_list_that_is_out_of_order) {
     chunks->sorted = true;
     EXPECT_OK(strata_stack_validate(bench.stack));
     second->base = a->ptr - 256;
-    EXPECT_STATUS(STRATA_E_CORRUPT, strata_stack_validate(bench.stack));
-    EXPECT_CONTAINS(strata_last_error()->text, "the chunks are out of order");
+    EXPECT_SAYS(STRATA_E_CORRUPT, strata_stack_validate(bench.stack), "the chunks are out of order");
     second->base = b->ptr;
     EXPECT_OK(strata_stack_validate(bench.stack));
     bench_free(&bench, a);

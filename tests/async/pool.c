@@ -89,8 +89,7 @@ TEST(async_pool, out_of_memory_waits_for_borrowers) {
     RIG_BY(rig, async_open(&rig, none, 1, 64 * MIB, false));
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 48 * MIB), b = {.ref = 7};
-    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
-    rig_work(&rig, borrower, 5 * 1000 * 1000, a.ref);
+    rig_borrow(&rig, a.ref, borrower, 5 * 1000 * 1000);
     uint64_t done = strata_sim_stream_end(rig.devices[0], borrower);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 48 * MIB);
@@ -354,8 +353,7 @@ TEST(async_pool, a_device_without_pools_is_told) {
     rig.devices[0]->capabilities.pools = false;
     ASSERT_OK(strata_facade_open_on(strategy, rig.devices, 1, 0, &rig.s));
     strata_block_t block;
-    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_allocate(rig.s, rig.gpu, NULL, 1000, &block));
-    EXPECT_CONTAINS(strata_last_error()->text, "has no memory pools");
+    EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_allocate(rig.s, rig.gpu, NULL, 1000, &block), "has no memory pools");
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc_async), 0);
 }
 
@@ -424,8 +422,7 @@ TEST(async_pool, without_a_stream_to_free_on_the_host_waits) {
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, MIB);
     EXPECT_OK(strata_validate(rig.s));
     /* The next one has a stream again. */
-    EXPECT_OK(strata_record_stream(rig.s, b.ref, borrower));
-    rig_work(&rig, borrower, 100 * 1000 * 1000, b.ref);
+    rig_borrow(&rig, b.ref, borrower, 100 * 1000 * 1000);
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, MIB);
     EXPECT_LT(strata_sim_now(rig.world), strata_sim_stream_end(rig.devices[0], borrower));

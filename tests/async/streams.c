@@ -123,8 +123,7 @@ static void *pour(void *context) {
     flood_t *flood = context;
     for (int i = 0; i < ROUNDS && !strata_test_has_failed(); i++) {
         strata_block_t a = rig_allocate(flood->rig, flood->owner, STEP);
-        EXPECT_OK(strata_record_stream(flood->rig->s, a.ref, flood->borrower));
-        rig_work(flood->rig, flood->borrower, 10 * LONG, a.ref);
+        rig_borrow(flood->rig, a.ref, flood->borrower, 10 * LONG);
         EXPECT_OK(strata_free(flood->rig->s, a.ref));
         rig_pass(flood->rig, LONG);
     }
@@ -164,8 +163,7 @@ TEST(async_throttle, a_captured_stream_waits_for_nothing_outside) {
     RIG_BY(rig, async_open(&rig, little, 1, CAPACITY, false));
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig), captured = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 2 * STEP), b;
-    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
-    rig_work(&rig, borrower, 10 * LONG, a.ref);
+    rig_borrow(&rig, a.ref, borrower, 10 * LONG);
     EXPECT_OK(strata_free(rig.s, a.ref));
     rig_begin_capture(&rig, captured);
     if (strata_allocate(rig.s, rig.gpu, captured, STEP, &b) == STRATA_OK) EXPECT_OK(strata_free(rig.s, b.ref));
@@ -197,8 +195,7 @@ TEST(async_throttle, pending_bytes_count_once) {
     uint64_t free_bytes, total, waits;
     ASSERT_OK(strata_device_mem_info(rig.devices[0], &free_bytes, &total));
     strata_block_t a = rig_allocate(&rig, owner, total / 4);
-    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
-    rig_work(&rig, borrower, 100 * LONG, a.ref);
+    rig_borrow(&rig, a.ref, borrower, 100 * LONG);
     EXPECT_OK(strata_free(rig.s, a.ref));
     waits = rig_calls(&rig, STRATA_CALL_stream_wait);
     strata_block_t below = rig_allocate(&rig, owner, total / 5);
@@ -216,8 +213,7 @@ TEST(async_throttle, a_recycled_handle_waits_anew) {
     uint64_t free_bytes, total;
     ASSERT_OK(strata_device_mem_info(rig.devices[0], &free_bytes, &total));
     strata_block_t a = rig_allocate(&rig, owner, total / 4);
-    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
-    rig_work(&rig, borrower, 100 * LONG, a.ref);
+    rig_borrow(&rig, a.ref, borrower, 100 * LONG);
     EXPECT_OK(strata_free(rig.s, a.ref));
     strata_block_t below = rig_allocate(&rig, owner, total / 5);
     for (uint64_t round = 0; round < 2; round++) {

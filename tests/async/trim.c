@@ -38,8 +38,7 @@ TEST(async_trim, what_borrowers_still_use_is_waited_for) {
     RIG_BY(rig, async_open(&rig, NULL, 0, 0, false));
     strata_stream_t other = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, NULL, 32 * MIB);
-    EXPECT_OK(strata_record_stream(rig.s, a.ref, other));
-    rig_work(&rig, other, 5 * 1000 * 1000, a.ref);
+    rig_borrow(&rig, a.ref, other, 5 * 1000 * 1000);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 32 * MIB);
     trim(&rig, 1, &t);

@@ -263,8 +263,7 @@ TEST(bfc_memory, the_report_counts_six_sizes) {
 TEST(bfc_memory, nothing_is_drawn_of_nothing) {
     strata_block_t none;
     RIG_BY(rig, bfc_open(&rig, "memory_limit: 1MiB", 0));
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 2 * MIB, &none));
-    EXPECT_CONTAINS(strata_last_error()->text, "<allocator contains no memory>");
+    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 2 * MIB, &none), "<allocator contains no memory>");
 }
 
 static void read_whole(const char *path, char *text, size_t capacity) {
@@ -287,8 +286,7 @@ TEST(bfc_memory, a_map_of_all_blocks_is_written) {
                    c = rig_allocate(&rig, NULL, 1), none;
     EXPECT_OK(strata_annotate(rig.s, NULL));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 2 * MIB, &none));
-    EXPECT_CONTAINS(strata_last_error()->text, "memory map in ");
+    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 2 * MIB, &none), "memory map in ");
     snprintf(pattern, sizeof pattern, "%s/map_bfc.*.json", folder);
     ASSERT_EQ(glob(pattern, 0, NULL, &found), 0);
     EXPECT_EQ(found.gl_pathc, 1);
@@ -313,8 +311,8 @@ TEST(bfc_memory, a_map_of_all_blocks_is_written) {
 TEST(bfc_memory, a_map_that_cannot_be_written_is_told) {
     strata_block_t none;
     RIG_BY(rig, bfc_open(&rig, "memory_limit: 1MiB, memory_dump: /no/such/folder/map", 0));
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 2 * MIB, &none));
-    EXPECT_CONTAINS(strata_last_error()->text, "memory map could not be written to /no/such/folder/map_bfc.");
+    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 2 * MIB, &none),
+                "memory map could not be written to /no/such/folder/map_bfc.");
 }
 
 /* The ring is of the last 4096 actions. */

@@ -65,8 +65,7 @@ TEST(bfc_structure, two_free_blocks_side_by_side_are_found) {
     EXPECT_OK(strata_validate(p.rig.s));
     EXPECT_TRUE(bfc_stamp_of(block) != 0 && bfc_stamp_of(last) != 0);
     strata_bfc_unstamp(p.self, last);
-    EXPECT_STATUS(STRATA_E_CORRUPT, strata_validate(p.rig.s));
-    EXPECT_CONTAINS(strata_last_error()->text, "two free blocks were not merged");
+    EXPECT_SAYS(STRATA_E_CORRUPT, strata_validate(p.rig.s), "two free blocks were not merged");
     rig_close_by_force(&p.rig);
 }
 

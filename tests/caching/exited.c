@@ -133,8 +133,7 @@ TEST(caching_exited, owners_that_exited_leave_no_entries_behind) {
 
 static void *borrow_and_leave(void *context) {
     turns_t *turns = context;
-    EXPECT_OK(strata_record_stream(turns->rig->s, turns->block.ref, STRATA_STREAM_PER_THREAD));
-    rig_work(turns->rig, STRATA_STREAM_PER_THREAD, MILLISECOND, turns->block.ref);
+    rig_borrow(turns->rig, turns->block.ref, STRATA_STREAM_PER_THREAD, MILLISECOND);
     EXPECT_OK(strata_erase_stream(turns->rig->s, turns->block.ref, STRATA_STREAM_PER_THREAD));
     return NULL;
 }

@@ -36,8 +36,7 @@ TEST(caching_figures, tell_small_and_large_segments_and_what_lies_split) {
     strata_block_t small = rig_allocate(&rig, NULL, 512 * KIB), large = rig_allocate(&rig, NULL, 4 * MIB);
     expect_told(&rig, (told_t){2 * MIB, 512 * KIB, 1536 * KIB, 20 * MIB, 4 * MIB, 16 * MIB});
     strata_stream_t borrower = rig_stream(&rig);
-    EXPECT_OK(strata_record_stream(rig.s, large.ref, borrower));
-    rig_work(&rig, borrower, MILLISECOND, large.ref);
+    rig_borrow(&rig, large.ref, borrower, MILLISECOND);
     EXPECT_OK(strata_free(rig.s, large.ref));
     /* Freed, and waiting for its borrower: active still. */
     expect_told(&rig, (told_t){2 * MIB, 512 * KIB, 1536 * KIB, 20 * MIB, 4 * MIB, 16 * MIB});

@@ -25,8 +25,7 @@ TEST(caching_given_up, a_block_that_is_given_up_in_its_free_is_not_deferred_too)
     strata_events_t *events = &rig_domain(&rig)->events;
     strata_block_t block = rig_allocate(&rig, owner, 5 * MIB);
     EXPECT_OK(strata_record_stream(rig.s, block.ref, captured));
-    EXPECT_OK(strata_record_stream(rig.s, block.ref, other));
-    rig_work(&rig, other, MILLISECOND, block.ref);
+    rig_borrow(&rig, block.ref, other, MILLISECOND);
     /* One event is left, for the first. */
     EXPECT_OK(strata_events_ensure(events, 1));
     for (strata_handle_t event; count < 64 && (event = strata_events_take(events)) != NULL;) taken[count++] = event;

@@ -204,8 +204,7 @@ TEST(caching_memory, all_events_are_waited_for_before_segments_go) {
     RIG(rig, "pytorch", 64 * MIB);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 40 * MIB);
-    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
-    rig_work(&rig, borrower, 5 * MILLISECOND, a.ref);
+    rig_borrow(&rig, a.ref, borrower, 5 * MILLISECOND);
     uint64_t end = strata_sim_stream_end(rig.devices[0], borrower);
     EXPECT_OK(strata_free(rig.s, a.ref));
     strata_block_t b = rig_allocate(&rig, owner, 48 * MIB);
@@ -221,8 +220,7 @@ TEST(caching_memory, after_the_wait_blocks_are_searched_again_where_that_is_aske
         RIG_BY(rig, caching_open(&rig, mended ? "search_after_events: true" : "", 20 * MIB));
         strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
         strata_block_t a = rig_allocate(&rig, owner, 9 * MIB), live = rig_allocate(&rig, owner, 9 * MIB), b;
-        EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
-        rig_work(&rig, borrower, 5 * MILLISECOND, a.ref);
+        rig_borrow(&rig, a.ref, borrower, 5 * MILLISECOND);
         EXPECT_OK(strata_free(rig.s, a.ref));
         strata_status_t status = try(&rig, owner, 9, &b);
         EXPECT_EQ(status, mended ? STRATA_OK : STRATA_E_NO_MEMORY);
@@ -252,8 +250,7 @@ TEST(caching_memory, the_ladder_serves_where_it_is_left_to_it) {
     RIG(rig, text, 64 * MIB);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 40 * MIB);
-    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
-    rig_work(&rig, borrower, 5 * MILLISECOND, a.ref);
+    rig_borrow(&rig, a.ref, borrower, 5 * MILLISECOND);
     EXPECT_OK(strata_free(rig.s, a.ref));
     strata_block_t b = rig_allocate(&rig, owner, 48 * MIB);
     EXPECT_GT(rig_figures(&rig).ladders, 0);

@@ -24,8 +24,8 @@ TEST(caching_streams, the_fraction_counts_all_streams) {
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, one, 24 * MIB), b = rig_allocate(&rig, two, 24 * MIB), c;
     uint64_t mallocs = rig_calls(&rig, STRATA_CALL_malloc);
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, two, 1000, &c));
-    EXPECT_CONTAINS(strata_last_error()->text, "caching.memory_fraction allows 48MiB, of which 48MiB are used");
+    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, two, 1000, &c),
+                "caching.memory_fraction allows 48MiB, of which 48MiB are used");
     EXPECT_CONTAINS(strata_last_error()->text, "shared by all streams: reserved 48MiB, deferred 0");
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), mallocs);
     /* What one stream has idle makes room for the other. */
@@ -101,8 +101,7 @@ TEST(caching_streams, what_is_deferred_is_pending) {
     RIG(rig, "pytorch", 0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
-    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
-    rig_work(&rig, borrower, MILLISECOND, a.ref);
+    rig_borrow(&rig, a.ref, borrower, MILLISECOND);
     uint64_t done = strata_sim_stream_end(rig.devices[0], borrower);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_EQ(strata_domain_poll(rig_domain(&rig), &pending), 0);
@@ -117,8 +116,7 @@ TEST(caching_streams, a_borrow_that_was_taken_back_is_not_waited_for) {
     RIG(rig, "pytorch", 0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
-    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
-    rig_work(&rig, borrower, MILLISECOND, a.ref);
+    rig_borrow(&rig, a.ref, borrower, MILLISECOND);
     EXPECT_OK(strata_stream_synchronize(rig.s, rig.gpu, borrower));
     EXPECT_OK(strata_erase_stream(rig.s, a.ref, borrower));
     EXPECT_OK(strata_free(rig.s, a.ref));
@@ -182,8 +180,7 @@ TEST(caching_streams, a_borrow_by_a_destroyed_stream_goes_by_the_event_that_it_l
     RIG(rig, "pytorch", 0);
     strata_stream_t owner = rig_stream(&rig), gone = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
-    EXPECT_OK(strata_record_stream(rig.s, a.ref, gone));
-    rig_work(&rig, gone, 2 * MILLISECOND, a.ref);
+    rig_borrow(&rig, a.ref, gone, 2 * MILLISECOND);
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
     EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, gone));
     EXPECT_OK(strata_free(rig.s, a.ref));
@@ -200,8 +197,7 @@ TEST(caching_streams, a_borrow_by_a_destroyed_stream_is_waited_for_when_nothing_
     RIG(rig, "pytorch", 24 * MIB);
     strata_stream_t owner = rig_stream(&rig), gone = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 16 * MIB);
-    EXPECT_OK(strata_record_stream(rig.s, a.ref, gone));
-    rig_work(&rig, gone, 2 * MILLISECOND, a.ref);
+    rig_borrow(&rig, a.ref, gone, 2 * MILLISECOND);
     uint64_t end = strata_sim_stream_end(rig.devices[0], gone);
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
     EXPECT_OK(strata_free(rig.s, a.ref));
@@ -229,8 +225,7 @@ TEST(caching_streams, a_block_whose_borrowers_ended_long_ago_is_free_at_once) {
     RIG(rig, "pytorch", 0);
     strata_stream_t owner = rig_stream(&rig), gone = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
-    EXPECT_OK(strata_record_stream(rig.s, a.ref, gone));
-    rig_work(&rig, gone, MILLISECOND, a.ref);
+    rig_borrow(&rig, a.ref, gone, MILLISECOND);
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
     EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, gone));
     rig_pass(&rig, 2 * MILLISECOND);
@@ -246,8 +241,7 @@ TEST(caching_streams, a_borrow_without_an_event_is_waited_for) {
     RIG(rig, "pytorch", 0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
-    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
-    rig_work(&rig, borrower, 5 * MILLISECOND, a.ref);
+    rig_borrow(&rig, a.ref, borrower, 5 * MILLISECOND);
     uint64_t done = strata_sim_stream_end(rig.devices[0], borrower);
     ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_event_record, 1, true, STRATA_E_DEVICE));
     EXPECT_OK(strata_free(rig.s, a.ref));
@@ -308,8 +302,7 @@ TEST(caching_streams, a_borrow_that_nothing_tells_the_end_of_is_quarantined) {
     RIG(rig, "pytorch", 0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
-    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
-    rig_work(&rig, borrower, 5 * MILLISECOND, a.ref);
+    rig_borrow(&rig, a.ref, borrower, 5 * MILLISECOND);
     for (int i = 0; i < 3; i++) ASSERT_OK(strata_sim_fail(rig.devices[0], refused[i], 1, true, STRATA_E_DEVICE));
     EXPECT_OK(strata_free(rig.s, a.ref));
     strata_sim_clear_faults(rig.devices[0]);
@@ -433,8 +426,7 @@ TEST(caching_streams, under_stream_safe_a_destroyed_streams_block_may_be_borrowe
     strata_block_t b = rig_allocate(&rig, other, 3000);
     EXPECT_EQ(b.ptr, a.ptr);
     EXPECT_OK(strata_validate(rig.s));
-    EXPECT_OK(strata_record_stream(rig.s, b.ref, third));
-    rig_work(&rig, third, 1000 * 1000, b.ref);
+    rig_borrow(&rig, b.ref, third, 1000 * 1000);
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_validate(rig.s));
     rig_pass(&rig, 10 * 1000 * 1000);

@@ -148,13 +148,11 @@ TEST(config_bounds, a_pools_and_a_patterns_stack_is_no_devices) {
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         if (set_path(POOLS, good[i]) != STRATA_OK) FAIL_TEST("%s: %s", good[i], strata_last_error()->text);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        EXPECT_STATUS(STRATA_E_STRATEGY, set_path(POOLS, wrong[i]));
-        EXPECT_CONTAINS(strata_last_error()->text, "is no path of an option");
+        EXPECT_SAYS(STRATA_E_STRATEGY, set_path(POOLS, wrong[i]), "is no path of an option");
     }
     EXPECT_STATUS(STRATA_E_STRATEGY, set_path(POOLS, "gpu:0")); /* it has none of its own */
     EXPECT_CONTAINS(strata_last_error()->text, "device 0 has no stack of its own");
-    EXPECT_STATUS(STRATA_E_STRATEGY, set_path(POOLS, "streams.copy*.managed"));
-    EXPECT_CONTAINS(strata_last_error()->text, "has no stack of its own for the place managed");
+    EXPECT_SAYS(STRATA_E_STRATEGY, set_path(POOLS, "streams.copy*.managed"), "has no stack of its own for the place managed");
 }
 
 /* Nowhere else than where the path says. */
@@ -285,8 +283,8 @@ TEST(config_bounds, numbers_of_other_allocators_mean_what_they_are) {
         strata_import_delete(import);
     }
     strata_import_t *import = NULL;
-    EXPECT_STATUS(STRATA_E_STRATEGY,
-                  strata_import_new(
-                      &(strata_import_request_t){.peer = "paddle", .text = "FLAGS_free_idle_chunk=true\nFLAGS_\x01=1"}, &import));
-    EXPECT_CONTAINS(strata_last_error()->text, "<paddle>:2:7: a byte that is no printable ASCII letter");
+    EXPECT_SAYS(STRATA_E_STRATEGY,
+                strata_import_new(&(strata_import_request_t){.peer = "paddle", .text = "FLAGS_free_idle_chunk=true\nFLAGS_\x01=1"},
+                                  &import),
+                "<paddle>:2:7: a byte that is no printable ASCII letter");
 }

@@ -28,8 +28,7 @@ TEST(idle_options, one_that_cannot_act_is_refused_where_it_is_said) {
         strata_strategy_t *strategy = NULL;
         strata_config_request_t request = {.text = text};
         snprintf(text, sizeof text, "stack:\n  - %s\n  - system\n", cases[i].layer);
-        EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&request, &strategy));
-        EXPECT_CONTAINS(strata_last_error()->text, "<text>:2:");
+        EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&request, &strategy), "<text>:2:");
         EXPECT_CONTAINS(strata_last_error()->text, cases[i].beside);
     }
 }
@@ -49,7 +48,7 @@ TEST(idle_options, those_of_pools_stand_where_a_pool_is_served) {
     }
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         strata_strategy_t *strategy = NULL;
-        EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.text = wrong[i]}, &strategy));
-        EXPECT_CONTAINS(strata_last_error()->text, "in a stack that serves no named pool");
+        EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.text = wrong[i]}, &strategy),
+                    "in a stack that serves no named pool");
     }
 }

@@ -525,11 +525,11 @@ TEST(imports, the_environment_is_read_when_asked_for) {
     unsetenv("PYTORCH_ALLOC_CONF");
     setenv("PYTORCH_CUDA_ALLOC_CONF", "max_split_size:96", 1);
     strata_strategy_t *wrong = NULL;
-    EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.preset = "import:pytorch"}, &wrong));
-    EXPECT_CONTAINS(strata_last_error()->text, "PYTORCH_CUDA_ALLOC_CONF:1:1: pytorch knows no \"max_split_size\" about memory");
+    EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.preset = "import:pytorch"}, &wrong),
+                "PYTORCH_CUDA_ALLOC_CONF:1:1: pytorch knows no \"max_split_size\" about memory");
     unsetenv("PYTORCH_CUDA_ALLOC_CONF");
-    EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.preset = "import:torch"}, &wrong));
-    EXPECT_CONTAINS(strata_last_error()->text, "there is no allocator \"torch\"");
+    EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.preset = "import:torch"}, &wrong),
+                "there is no allocator \"torch\"");
 }
 
 /* ---- memory, the page ---- */

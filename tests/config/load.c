@@ -87,7 +87,6 @@ TEST(config, the_report_is_full_or_short) {
         strata_strategy_delete(plain);
     }
     strata_strategy_t *none = NULL;
-    EXPECT_STATUS(STRATA_E_STRATEGY,
-                  strata_config_load(&(strata_config_request_t){.text = "report: none\nstack: [system]\n"}, &none));
-    EXPECT_CONTAINS(strata_last_error()->text, "1:9: \"report\" is full or short, not \"none\"");
+    EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.text = "report: none\nstack: [system]\n"}, &none),
+                "1:9: \"report\" is full or short, not \"none\"");
 }

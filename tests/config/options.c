@@ -41,8 +41,7 @@ static void expect_unset(const char *name, const char *text, const char *what) {
     options_t options = {.flag = true, .count = 7, .size = 7, .time = 7, .fraction = 7, .choice = 7}, before = options;
     const strata_option_row_t *row = strata_option_find(&type, name);
     ASSERT_NE(row, NULL);
-    EXPECT_STATUS(STRATA_E_STRATEGY, strata_option_set(row, &options, text));
-    EXPECT_CONTAINS(strata_last_error()->text, what);
+    EXPECT_SAYS(STRATA_E_STRATEGY, strata_option_set(row, &options, text), what);
     EXPECT_EQ(strncmp(strata_last_error()->text, name, strlen(name)), 0);
     EXPECT_EQ(memcmp(&options, &before, sizeof options), 0);
 }

@@ -62,8 +62,8 @@ TEST(paths, of_a_wrong_form_are_refused) {
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         strata_strategy_t *strategy = NULL;
         const char *set[] = {forms[i]};
-        EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.set = set, .set_count = 1}, &strategy));
-        EXPECT_CONTAINS(strata_last_error()->text, "is no path of an option; write LAYER.OPTION or PLACE.LAYER.OPTION");
+        EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.set = set, .set_count = 1}, &strategy),
+                    "is no path of an option; write LAYER.OPTION or PLACE.LAYER.OPTION");
     }
     expect_unset("stack: [system]", "system",
                  "--set: \"system\" is no setting; write PATH=VALUE, as in auto_growth.chunk_size=32MiB");

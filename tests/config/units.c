@@ -13,8 +13,7 @@ static void expect_value(parse_fn parse, const char *text, uint64_t wanted) {
 
 static void expect_wrong(parse_fn parse, const char *text, const char *what) {
     uint64_t value = 12345;
-    EXPECT_STATUS(STRATA_E_STRATEGY, parse(text, &value));
-    EXPECT_CONTAINS(strata_last_error()->text, what);
+    EXPECT_SAYS(STRATA_E_STRATEGY, parse(text, &value), what);
     EXPECT_CONTAINS(strata_last_error()->text, "; write ");
     EXPECT_EQ(value, 12345);
 }

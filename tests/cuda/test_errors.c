@@ -31,8 +31,8 @@ TEST(cuda, text_names_call_code_and_reason) {
     strata_device_t *device;
     strata_address_t address;
     ASSERT_OK(strata_cuda_open(0, &device));
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc(device, STRATA_MEMORY_DEVICE, UINT64_C(1) << 40, &address));
-    EXPECT_CONTAINS(strata_last_error()->text, "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (2): said by the fake");
+    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_device_malloc(device, STRATA_MEMORY_DEVICE, UINT64_C(1) << 40, &address),
+                "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (2): said by the fake");
     strata_device_close(device);
 
     strata_cuda_driver_t mute = fake_table();
@@ -40,8 +40,8 @@ TEST(cuda, text_names_call_code_and_reason) {
     mute.GetErrorString = NULL;
     strata_cuda_set_table_for_tests(&mute);
     ASSERT_OK(strata_cuda_open(0, &device));
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc(device, STRATA_MEMORY_DEVICE, UINT64_C(1) << 40, &address));
-    EXPECT_CONTAINS(strata_last_error()->text, "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory");
+    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_device_malloc(device, STRATA_MEMORY_DEVICE, UINT64_C(1) << 40, &address),
+                "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory");
     strata_device_close(device);
     fake_reset();
 }

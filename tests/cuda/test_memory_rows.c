@@ -207,8 +207,8 @@ TEST(cuda, row15_address_space_and_mappings_run_out) {
     strata_physical_t handles[3];
     OPEN_DEVICE(device);
     ASSERT_OK(strata_device_reserve(device, 4 * FAKE_GRANULE, FAKE_GRANULE, &range));
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_reserve(device, 5 * FAKE_GRANULE, FAKE_GRANULE, &other));
-    EXPECT_CONTAINS(strata_last_error()->text, "it is address space that ran out: cuMemAddressReserve");
+    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_device_reserve(device, 5 * FAKE_GRANULE, FAKE_GRANULE, &other),
+                "it is address space that ran out: cuMemAddressReserve");
     EXPECT_EQ(other, 7);
     for (uint64_t i = 0; i < 3; i++) {
         ASSERT_OK(strata_device_create(device, FAKE_GRANULE, false, &handles[i]));

@@ -33,8 +33,7 @@ TEST(cuda, count_and_ordinals) {
     strata_device_t *device = NULL;
     EXPECT_OK(strata_cuda_count(&count));
     EXPECT_EQ(count, 2);
-    EXPECT_STATUS(STRATA_E_NO_DEVICE, strata_cuda_open(2, &device));
-    EXPECT_CONTAINS(strata_last_error()->text, "there is no gpu:2");
+    EXPECT_SAYS(STRATA_E_NO_DEVICE, strata_cuda_open(2, &device), "there is no gpu:2");
     EXPECT_EQ(fake_count("DevicePrimaryCtxRetain"), 0);
     ASSERT_OK(strata_cuda_open(1, &device));
     EXPECT_STREQ(device->name, "Fake GPU 1");
@@ -174,8 +173,7 @@ TEST(cuda, missing_mandatory_entry_is_no_device) {
         fake_reset();
         fake_omitted = symbols[i];
         strata_cuda_driver_t driver;
-        EXPECT_STATUS(STRATA_E_NO_DEVICE, strata_cuda_driver_fill(fake_get_proc, &driver));
-        EXPECT_CONTAINS(strata_last_error()->text, symbols[i]);
+        EXPECT_SAYS(STRATA_E_NO_DEVICE, strata_cuda_driver_fill(fake_get_proc, &driver), symbols[i]);
     }
     EXPECT_GT(mandatory, 20);
 }
@@ -212,8 +210,7 @@ TEST(cuda, an_entry_that_cannot_be_asked_for_fails_the_open) {
         fake_omitted = symbols[i];
         fake_omission = CUDA_ERROR_OUT_OF_MEMORY;
         strata_cuda_driver_t driver;
-        EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_cuda_driver_fill(fake_get_proc, &driver));
-        EXPECT_CONTAINS(strata_last_error()->text, "cuGetProcAddress");
+        EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_cuda_driver_fill(fake_get_proc, &driver), "cuGetProcAddress");
     }
     fake_reset();
 }

@@ -126,8 +126,7 @@ TEST(aligned, borrows_reach_the_layer_below_that_knows_them) {
     EXPECT_STREQ(text, "aligned > stream_safe > auto_growth | system");
     EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
     EXPECT_OK(strata_erase_stream(rig.s, a.ref, borrower));
-    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
-    rig_work(&rig, borrower, 1000 * 1000, a.ref);
+    rig_borrow(&rig, a.ref, borrower, 1000 * 1000);
     uint64_t done = strata_sim_stream_end(rig.devices[0], borrower);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_GT(rig_figures(&rig).deferred_bytes, 0);
@@ -182,8 +181,7 @@ TEST(aligned, a_number_that_is_no_alignment_is_refused) {
     strata_status_t status = strata_config_load(&request, &strategy);
     strata_plan_t plan;
     if (status == STRATA_OK) status = strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan);
-    EXPECT_STATUS(STRATA_E_STRATEGY, status);
-    EXPECT_CONTAINS(strata_last_error()->text, "aligned.alignment: 5000 is no power of two");
+    EXPECT_SAYS(STRATA_E_STRATEGY, status, "aligned.alignment: 5000 is no power of two");
     if (strategy) strata_strategy_delete(strategy);
 }
 

@@ -47,8 +47,7 @@ void decorated_expect_corrupt(rig_t *rig, const char *name, const char *row_name
     }
     uint64_t *word = (uint64_t *)(void *)((char *)layer + row->offset), before = *word;
     *word = value;
-    EXPECT_STATUS(STRATA_E_CORRUPT, strata_validate(rig->s));
-    EXPECT_CONTAINS(strata_last_error()->text, what);
+    EXPECT_SAYS(STRATA_E_CORRUPT, strata_validate(rig->s), what);
     *word = before;
     EXPECT_OK(strata_validate(rig->s));
 }

@@ -49,8 +49,7 @@ static uint64_t figure(rig_t *rig, const char *row) { return decorated_figure(ri
 
 /* With findings the structures are told to be corrupt: rig_close() would not have that. */
 static void close_corrupt(rig_t *rig, const char *what) {
-    EXPECT_STATUS(STRATA_E_CORRUPT, strata_validate(rig->s));
-    EXPECT_CONTAINS(strata_last_error()->text, what);
+    EXPECT_SAYS(STRATA_E_CORRUPT, strata_validate(rig->s), what);
     EXPECT_OK(strata_close(rig->s, STRATA_CLOSE_WAIT, NULL, NULL));
     rig_end(rig);
 }
@@ -268,8 +267,7 @@ TEST(guard, leaves_alone_what_another_stream_still_uses) {
     strata_stream_t borrower = rig_stream(&rig);
     strata_block_t b = rig_allocate(&rig, NULL, 5000);
     memset(bytes_of(&rig, &b), 9, 5000);
-    EXPECT_OK(strata_record_stream(rig.s, b.ref, borrower));
-    rig_work(&rig, borrower, 5 * 1000 * 1000, b.ref);
+    rig_borrow(&rig, b.ref, borrower, 5 * 1000 * 1000);
     uint8_t *bytes = bytes_of(&rig, &b);
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_GT(rig_figures(&rig).deferred_bytes, 0);
@@ -385,8 +383,7 @@ TEST(guard, says_nothing_where_nothing_leaked) {
     strata_stream_t borrower = rig_stream(&rig), gone = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, NULL, 5000), b = rig_allocate(&rig, gone, 5000), c = rig_allocate(&rig, NULL, 5000);
     listen_begin(&heard);
-    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
-    rig_work(&rig, borrower, 5 * 1000 * 1000, a.ref);
+    rig_borrow(&rig, a.ref, borrower, 5 * 1000 * 1000);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
     EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, gone));
@@ -407,8 +404,7 @@ TEST(guard, a_block_that_the_device_has_failed_is_not_called_leaked) {
         OPENED(rig_t, rig, rig_end, open_guarded(&rig, stacks[i]));
         strata_stream_t borrower = rig_stream(&rig);
         strata_block_t a = rig_allocate(&rig, NULL, 5000);
-        EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
-        rig_work(&rig, borrower, 5 * 1000 * 1000, a.ref);
+        rig_borrow(&rig, a.ref, borrower, 5 * 1000 * 1000);
         ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_DEVICE_CALLS, 1, true, STRATA_E_DEVICE));
         EXPECT_OK(strata_free(rig.s, a.ref));
         strata_sim_clear_faults(rig.devices[0]);

@@ -112,8 +112,7 @@ static uint64_t give_up_and_defer(strata_place_t place, size_t size, void *conte
     deferring_t *d = context;
     uint64_t freed = give_up(place, size, &d->hoard);
     if (freed == 0) return 0;
-    EXPECT_OK(strata_record_stream(d->hoard.rig->s, d->deferred.ref, d->borrower));
-    rig_work(d->hoard.rig, d->borrower, 1000 * MILLISECOND, d->deferred.ref);
+    rig_borrow(d->hoard.rig, d->deferred.ref, d->borrower, 1000 * MILLISECOND);
     EXPECT_OK(strata_free(d->hoard.rig->s, d->deferred.ref));
     return freed;
 }

@@ -65,7 +65,7 @@ TEST(facade_alignment, a_refusal_says_which_layer_to_add) {
                  "an alignment of 4KiB: the stack of the place gpu serves up to 256; put aligned above its caches, "
                  "as in \"- aligned: {alignment: 256}\", which leaves other requests as they are");
     EXPECT_OK(strata_pool_begin(rig.s, rig.gpu, pool_of(&rig, "weights")));
-    EXPECT_STATUS(STRATA_E_UNSUPPORTED, ask(&rig, rig.gpu, 100, 4096, &block));
-    EXPECT_CONTAINS(strata_last_error()->text, "the stack of the place gpu in weights serves up to 256");
+    EXPECT_SAYS(STRATA_E_UNSUPPORTED, ask(&rig, rig.gpu, 100, 4096, &block),
+                "the stack of the place gpu in weights serves up to 256");
     EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
 }

@@ -35,8 +35,7 @@ static void expect_stale(strata_allocator_t allocator) {
     strata_allocator_info_t info = {.struct_size = sizeof info};
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = SIZE};
     uint64_t released = 7;
-    EXPECT_STATUS(STRATA_E_STALE, strata_allocator_allocate(allocator, SIZE, &block));
-    EXPECT_CONTAINS(strata_last_error()->text, "strata_allocator_get");
+    EXPECT_SAYS(STRATA_E_STALE, strata_allocator_allocate(allocator, SIZE, &block), "strata_allocator_get");
     EXPECT_STATUS(STRATA_E_STALE, strata_allocator_allocate_with(allocator, &options, &block));
     EXPECT_STATUS(STRATA_E_STALE, strata_allocator_release(allocator, &released));
     EXPECT_STATUS(STRATA_E_STALE, strata_allocator_statistics(allocator, &figures));

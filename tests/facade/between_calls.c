@@ -45,8 +45,7 @@ TEST(facade_between, a_block_freed_while_an_event_is_made_for_its_borrow_is_stal
     strata_block_t block = rig_allocate(&rig, owner, SIZE);
     other_t other = {.rig = &rig, .ref = block.ref};
     between_begin(&between, &rig, STRATA_CALL_event_create, free_it, &other);
-    EXPECT_STATUS(STRATA_E_STALE, strata_record_stream(rig.s, block.ref, borrower));
-    EXPECT_CONTAINS(strata_last_error()->text, "freed while its borrow was noted");
+    EXPECT_SAYS(STRATA_E_STALE, strata_record_stream(rig.s, block.ref, borrower), "freed while its borrow was noted");
     EXPECT_TRUE(between_end(&between));
     EXPECT_OK(other.status);
     /* Nobody borrows what comes to lie there. */
@@ -134,8 +133,7 @@ TEST(facade_between, a_free_and_the_end_of_its_borrower_lose_no_work) {
         RIG(rig, "strata", 0);
         strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
         strata_block_t block = rig_allocate(&rig, owner, SIZE);
-        EXPECT_OK(strata_record_stream(rig.s, block.ref, borrower));
-        rig_work(&rig, borrower, LONG, block.ref);
+        rig_borrow(&rig, block.ref, borrower, LONG);
         uint64_t end = strata_sim_stream_end(rig.devices[0], borrower);
         other_t other = {.rig = &rig, .stream = borrower, .refuses = refuses};
         between_begin(&between, &rig, STRATA_CALL_event_create, forget_it, &other);
@@ -280,8 +278,7 @@ TEST(facade_between, a_forgotten_streams_stack_does_not_end_while_it_serves) {
         strata_block_t block = rig_allocate(&rig, gone, 2 * MIB);
         strata_stack_t *stack = rig_stack(&rig, gone);
         other_t other = {.rig = &rig};
-        EXPECT_OK(strata_record_stream(rig.s, block.ref, borrower));
-        rig_work(&rig, borrower, LONG, block.ref);
+        rig_borrow(&rig, block.ref, borrower, LONG);
         EXPECT_OK(strata_free(rig.s, block.ref));
         EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
         rig_pass(&rig, 2 * LONG);
@@ -324,8 +321,7 @@ TEST(facade_between, a_block_freed_while_it_is_retained_is_stale) {
     strata_block_t block = rig_allocate(&rig, stream, SIZE);
     other_t other = {.rig = &rig, .ref = block.ref};
     before_lock_begin(&before, &rig_stack(&rig, stream)->lock, 2, free_it, &other);
-    EXPECT_STATUS(STRATA_E_STALE, strata_retain(rig.s, block.ref));
-    EXPECT_CONTAINS(strata_last_error()->text, "freed while it was retained");
+    EXPECT_SAYS(STRATA_E_STALE, strata_retain(rig.s, block.ref), "freed while it was retained");
     EXPECT_TRUE(before_lock_end(&before));
     EXPECT_OK(other.status);
     EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
@@ -374,8 +370,7 @@ TEST(facade_between, caching_is_valid_while_the_host_waits_for_a_use) {
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t block = rig_allocate(&rig, owner, 40 * MIB);
     other_t other = {.rig = &rig, .status = STRATA_E_INVALID};
-    EXPECT_OK(strata_record_stream(rig.s, block.ref, borrower));
-    rig_work(&rig, borrower, LONG, block.ref);
+    rig_borrow(&rig, block.ref, borrower, LONG);
     EXPECT_OK(strata_free(rig.s, block.ref));
     between_begin(&between, &rig, STRATA_CALL_event_synchronise, validate_all, &other);
     EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, owner, 50 * MIB).ref));

@@ -294,8 +294,7 @@ TEST(facade_blocks, victims_lie_on_one_side_of_a_block_that_waits) {
     size_t count = 0;
     EXPECT_OK(strata_best_victims(rig.s, rig.gpu, 13 * MIB, victims, 3, &count));
     EXPECT_EQ(count, 2);
-    EXPECT_OK(strata_record_stream(rig.s, waits.ref, other));
-    rig_work(&rig, other, 1000 * 1000, waits.ref);
+    rig_borrow(&rig, waits.ref, other, 1000 * 1000);
     EXPECT_OK(strata_free(rig.s, waits.ref));
     /* 2 MiB are free in front of one block, and nothing behind the other. */
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_best_victims(rig.s, rig.gpu, 9 * MIB, victims, 3, &count));

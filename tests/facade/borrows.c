@@ -304,8 +304,7 @@ TEST(facade_borrows, where_no_layer_knows_borrows_the_free_waits_for_every_borro
         uint64_t done = 0;
         for (int i = 0; i < 3; i++) {
             strata_stream_t stream = rig_stream(&p.rig);
-            EXPECT_OK(strata_record_stream(p.rig.s, p.block.ref, stream));
-            rig_work(&p.rig, stream, i == longest ? 9 * LONG : LONG, p.block.ref);
+            rig_borrow(&p.rig, p.block.ref, stream, i == longest ? 9 * LONG : LONG);
             uint64_t end_of_it = strata_sim_stream_end(p.rig.devices[0], stream);
             if (end_of_it > done) done = end_of_it;
         }
@@ -410,8 +409,7 @@ TEST(facade_borrows, a_block_that_nothing_is_known_of_is_quarantined_until_close
 
 TEST(facade_borrows, where_the_host_cannot_wait_either_the_block_is_quarantined) {
     OPENED(pair_t, p, end, begin_with(&p, WITHOUT));
-    EXPECT_OK(strata_record_stream(p.rig.s, p.block.ref, p.other));
-    rig_work(&p.rig, p.other, LONG, p.block.ref);
+    rig_borrow(&p.rig, p.block.ref, p.other, LONG);
     ASSERT_OK(strata_sim_fail(p.rig.devices[0], STRATA_CALL_stream_synchronise, 1, true, STRATA_E_DEVICE));
     ASSERT_OK(strata_sim_fail(p.rig.devices[0], STRATA_CALL_synchronise, 1, true, STRATA_E_DEVICE));
     free_block(&p);
@@ -440,8 +438,7 @@ static const strata_stream_t OWN = (strata_stream_t)2;
 
 static void *borrow_by_own_stream(void *argument) {
     pair_t *p = argument;
-    EXPECT_OK(strata_record_stream(p->rig.s, p->block.ref, OWN));
-    rig_work(&p->rig, OWN, LONG, p->block.ref);
+    rig_borrow(&p->rig, p->block.ref, OWN, LONG);
     return NULL;
 }
 
@@ -496,8 +493,7 @@ TEST(facade_borrows, what_a_dead_thread_leaves_behind_is_anybodys) {
 
 static void *borrow_unknown(void *argument) {
     pair_t *p = argument;
-    EXPECT_OK(strata_record_stream(p->rig.s, p->block.ref, OWN));
-    rig_work(&p->rig, OWN, LONG, p->block.ref);
+    rig_borrow(&p->rig, p->block.ref, OWN, LONG);
     return NULL;
 }
 

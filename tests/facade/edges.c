@@ -135,8 +135,7 @@ TEST(facade_edges, caching_waits_for_no_use_in_a_capture) {
     caching_t *self = (caching_t *)rig_domain(&rig)->ordinary.shared[1];
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t block = rig_allocate(&rig, owner, 40 * MIB);
-    EXPECT_OK(strata_record_stream(rig.s, block.ref, borrower));
-    rig_work(&rig, borrower, 1000 * 1000, block.ref);
+    rig_borrow(&rig, block.ref, borrower, 1000 * 1000);
     EXPECT_OK(strata_free(rig.s, block.ref));
     self->uses.captures = 1;
     uint64_t waits = rig_calls(&rig, STRATA_CALL_event_synchronise), all = rig_calls(&rig, STRATA_CALL_synchronise);
@@ -270,8 +269,7 @@ TEST(facade_edges, a_pool_is_throttled_above_its_share_alone) {
         async_layer_t *self = (async_layer_t *)rig_domain(&rig)->ordinary.shared[1];
         strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
         strata_block_t block = rig_allocate(&rig, owner, 3 * MIB), next;
-        EXPECT_OK(strata_record_stream(rig.s, block.ref, borrower));
-        rig_work(&rig, borrower, 1000 * 1000, block.ref);
+        rig_borrow(&rig, block.ref, borrower, 1000 * 1000);
         EXPECT_OK(strata_free(rig.s, block.ref));
         self->limit = (3 + 5) * MIB;
         next = rig_allocate(&rig, owner, 5 * MIB + more);

@@ -23,8 +23,7 @@ TEST(facade_ended_streams, the_figures_of_a_forgotten_stream_stay) {
         strata_stream_t ends = rig_stream(&rig), borrower = rig_stream(&rig), stays = rig_stream(&rig);
         strata_block_t block = rig_allocate(&rig, ends, 30 * MIB), again = rig_allocate(&rig, ends, MIB);
         EXPECT_OK(strata_free(rig.s, again.ref));
-        EXPECT_OK(strata_record_stream(rig.s, block.ref, borrower));
-        rig_work(&rig, borrower, 1000 * 1000, block.ref);
+        rig_borrow(&rig, block.ref, borrower, 1000 * 1000);
         EXPECT_OK(strata_free(rig.s, block.ref));
         rig_pass(&rig, 3 * 1000 * 1000);
         EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));

@@ -17,6 +17,12 @@ static inline void rig_free(const rig_t *rig, const strata_block_t *blocks, size
     for (size_t i = 0; i < count; i++) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
 }
 
+/* A stream borrows a block and works on it for so many ns. */
+static inline void rig_borrow(rig_t *rig, strata_ref_t block, strata_stream_t stream, uint64_t duration_ns) {
+    EXPECT_OK(strata_record_stream(rig->s, block, stream));
+    rig_work(rig, stream, duration_ns, block);
+}
+
 /* A capture that the program begins of a stream of device 0, and tells nobody of. */
 static inline void rig_begin_capture(rig_t *rig, strata_stream_t stream) {
     EXPECT_OK(strata_device_capture_begin(rig->devices[0], stream, STRATA_CAPTURE_RELAXED));

@@ -21,8 +21,7 @@ TEST(facade_free_streams, two_threads_that_free_at_once_leave_one_stream) {
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     for (int n = 0; n < 2; n++) {
         blocks[n] = rig_allocate(&rig, owner, SIZE);
-        EXPECT_OK(strata_record_stream(rig.s, blocks[n].ref, borrower));
-        rig_work(&rig, borrower, 1000 * 1000, blocks[n].ref);
+        rig_borrow(&rig, blocks[n].ref, borrower, 1000 * 1000);
     }
     uint64_t made = rig_calls(&rig, STRATA_CALL_stream_create), ended = rig_calls(&rig, STRATA_CALL_stream_destroy);
     other_t other = {&rig, blocks[1].ref};

@@ -78,8 +78,7 @@ static bool grows_once(uint32_t n) {
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     meeting = (__typeof__(meeting)){.rig = &rig, .stack = rig_stack(&rig, owner), .stream = owner, .first = pthread_self()};
     strata_block_t pending = rig_allocate(&rig, owner, 20 * MIB);
-    EXPECT_OK(strata_record_stream(rig.s, pending.ref, borrower));
-    rig_work(&rig, borrower, 1000 * MILLISECOND, pending.ref);
+    rig_borrow(&rig, pending.ref, borrower, 1000 * MILLISECOND);
     EXPECT_OK(strata_free(rig.s, pending.ref));
     atomic_store(&meeting.first_at_the_device, false);
     EXPECT_EQ(rig_figures(&rig).growths, 1);

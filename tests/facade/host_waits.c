@@ -14,8 +14,7 @@ TEST(facade_host_waits, a_borrower_that_could_not_be_waited_for_when_it_ended_is
     OPENED(rig_t, rig, rig_close_by_force, rig_open(&rig, "stack: [auto_growth, system]", NULL, 0, 0, 1));
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t block = rig_allocate(&rig, owner, SIZE);
-    EXPECT_OK(strata_record_stream(rig.s, block.ref, borrower));
-    rig_work(&rig, borrower, 5 * MILLISECOND, block.ref);
+    rig_borrow(&rig, block.ref, borrower, 5 * MILLISECOND);
     uint64_t end = strata_sim_stream_end(rig.devices[0], borrower);
     refuse_waits(&rig, 1, true);
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, borrower));
@@ -32,8 +31,7 @@ TEST(facade_host_waits, a_borrower_that_was_waited_for_when_it_ended_is_over) {
     RIG(rig, "stack: [auto_growth, system]", 0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig), busy = rig_stream(&rig);
     strata_block_t block = rig_allocate(&rig, owner, SIZE);
-    EXPECT_OK(strata_record_stream(rig.s, block.ref, borrower));
-    rig_work(&rig, borrower, MILLISECOND, block.ref);
+    rig_borrow(&rig, block.ref, borrower, MILLISECOND);
     rig_work(&rig, busy, 9 * MILLISECOND, 0);
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, borrower));
     EXPECT_OK(strata_free(rig.s, block.ref));
@@ -47,10 +45,7 @@ TEST(facade_host_waits, one_borrower_that_cannot_be_waited_for_keeps_the_block_f
         OPENED(rig_t, rig, rig_close_by_force, rig_open(&rig, "stack: [auto_growth, system]", NULL, 0, 0, 1));
         strata_stream_t owner = rig_stream(&rig), users[2] = {rig_stream(&rig), rig_stream(&rig)};
         strata_block_t block = rig_allocate(&rig, owner, SIZE);
-        for (int n = 0; n < 2; n++) {
-            EXPECT_OK(strata_record_stream(rig.s, block.ref, users[n]));
-            rig_work(&rig, users[n], MILLISECOND, block.ref);
-        }
+        for (int n = 0; n < 2; n++) { rig_borrow(&rig, block.ref, users[n], MILLISECOND); }
         refuse_waits(&rig, refused, false);
         EXPECT_OK(strata_free(rig.s, block.ref));
         strata_sim_clear_faults(rig.devices[0]);
@@ -68,10 +63,7 @@ TEST(facade_host_waits, one_user_that_nothing_tells_the_end_of_keeps_a_pools_blo
         RIG(rig, "stack: [cuda_malloc_async]", 0);
         strata_stream_t owner = rig_stream(&rig), users[2] = {rig_stream(&rig), rig_stream(&rig)};
         strata_block_t block = rig_allocate(&rig, owner, SIZE);
-        for (int n = 0; n < 2; n++) {
-            EXPECT_OK(strata_record_stream(rig.s, block.ref, users[n]));
-            rig_work(&rig, users[n], MILLISECOND, block.ref);
-        }
+        for (int n = 0; n < 2; n++) { rig_borrow(&rig, block.ref, users[n], MILLISECOND); }
         EXPECT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_event_record, refused, false, STRATA_E_DEVICE));
         refuse_waits(&rig, 1, false);
         EXPECT_OK(strata_free(rig.s, block.ref));

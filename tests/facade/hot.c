@@ -119,8 +119,7 @@ TEST(facade_hot, the_most_stacks_of_a_process_are_told) {
         EXPECT_TRUE(host_is_out_of_addresses());
         EXPECT_GT(made, 1000);
     } else {
-        EXPECT_STATUS(STRATA_E_LIMIT, status);
-        EXPECT_CONTAINS(strata_last_error()->text, "the process has 4095 stacks, its most");
+        EXPECT_SAYS(STRATA_E_LIMIT, status, "the process has 4095 stacks, its most");
         EXPECT_GT(stacks_open(), STRATA_STACKS - 100); /* other tests of the process use numbers up */
     }
     /* The others go on. */

@@ -107,8 +107,7 @@ TEST(facade_ladder, all_stacks_are_polled_and_released_before_the_next_try) {
 /* A block of 40 MiB of `owner` is freed while `borrower` works on it for `busy` ns. */
 static strata_block_t free_while_borrowed(rig_t *rig, strata_stream_t owner, strata_stream_t borrower, uint64_t busy) {
     strata_block_t a = rig_allocate(rig, owner, 40 * MIB);
-    EXPECT_OK(strata_record_stream(rig->s, a.ref, borrower));
-    rig_work(rig, borrower, busy, a.ref);
+    rig_borrow(rig, a.ref, borrower, busy);
     EXPECT_OK(strata_free(rig->s, a.ref));
     return a;
 }
@@ -255,8 +254,7 @@ TEST(facade_ladder, callbacks_are_asked_once_however_long_a_request_waits) {
     EXPECT_OK(strata_add_free_memory_callback(rig.s, give_nothing, &asked, NULL));
     for (size_t i = 0; i < 3; i++) {
         strata_block_t a = rig_allocate(&rig, owner, (12 + i) * MIB);
-        EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
-        rig_work(&rig, borrower, SECOND / 1000, a.ref);
+        rig_borrow(&rig, a.ref, borrower, SECOND / 1000);
         EXPECT_OK(strata_free(rig.s, a.ref));
     }
     strata_block_t b = rig_allocate(&rig, borrower, 60 * MIB);

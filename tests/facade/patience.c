@@ -6,8 +6,7 @@
 static const uint64_t ms = 1000 * 1000;
 
 static void free_while_in_use(rig_t *rig, strata_block_t block, strata_stream_t borrower, uint64_t ns) {
-    EXPECT_OK(strata_record_stream(rig->s, block.ref, borrower));
-    rig_work(rig, borrower, ns, block.ref);
+    rig_borrow(rig, block.ref, borrower, ns);
     EXPECT_OK(strata_free(rig->s, block.ref));
 }
 
@@ -48,8 +47,7 @@ static bool grows(const char *retry, uint64_t end) {
     rig_open(&rig, preset, NULL, 0, 0, 1);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
-    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
-    rig_work(&rig, borrower, 1000 * 1000, a.ref);
+    rig_borrow(&rig, a.ref, borrower, 1000 * 1000);
     EXPECT_OK(strata_free(rig.s, a.ref));
     uint64_t runs_until = strata_sim_stream_end(rig.devices[0], borrower);
     strata_sim_advance_to(rig.world, runs_until - end);
@@ -70,8 +68,7 @@ TEST(facade_patience, a_growth_that_waits_is_no_reason_to_fall_back) {
         0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
-    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
-    rig_work(&rig, borrower, 1000 * 1000, a.ref);
+    rig_borrow(&rig, a.ref, borrower, 1000 * 1000);
     EXPECT_OK(strata_free(rig.s, a.ref));
     strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
     EXPECT_OK(strata_allocation_route(rig.s, b.ref, path, sizeof path));
@@ -103,8 +100,7 @@ TEST(facade_patience, growth_up_to_what_was_needed_once_never_waits) {
     strata_block_t much = rig_allocate(&rig, owner, 40 * MIB), blocks[2];
     for (int round = 0; round < 2; round++) {
         strata_block_t pending = rig_allocate(&rig, owner, 5 * MIB);
-        EXPECT_OK(strata_record_stream(rig.s, pending.ref, borrower));
-        rig_work(&rig, borrower, 100 * ms, pending.ref);
+        rig_borrow(&rig, pending.ref, borrower, 100 * ms);
         uint64_t end = strata_sim_stream_end(rig.devices[0], borrower);
         EXPECT_OK(strata_free(rig.s, pending.ref));
         blocks[round] = rig_allocate(&rig, owner, 5 * MIB);

@@ -222,8 +222,8 @@ TEST(places_node, one_that_is_not_there_is_told) {
     rig_t rig;
     strata_block_t none;
     open_places(&rig, "strata", (const char *const[]){"pinned.system.node=7"}, 1, 0);
-    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_allocate(rig.s, strata_pinned(), NULL, 100, &none));
-    EXPECT_CONTAINS(strata_last_error()->text, "system.node: 7: this process may use the host's nodes 0 to 1");
+    EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_allocate(rig.s, strata_pinned(), NULL, 100, &none),
+                "system.node: 7: this process may use the host's nodes 0 to 1");
     strata_block_t b = get(&rig, strata_host(), 100);
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
@@ -233,8 +233,7 @@ TEST(places_node, one_that_is_not_there_is_told) {
                                      .set_count = 2,
                                      .set = (const char *const[]){"pinned.system.node=near", "pinned.system.write_combined=true"},
                                      .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
-    EXPECT_STATUS(STRATA_E_STRATEGY, strata_open(&options, &rig.s));
-    EXPECT_CONTAINS(strata_last_error()->text, "the driver has no write-combined memory of a node; write any");
+    EXPECT_SAYS(STRATA_E_STRATEGY, strata_open(&options, &rig.s), "the driver has no write-combined memory of a node; write any");
 }
 
 /* A wish costs nothing where no node can be chosen; a name is an error. */
@@ -267,8 +266,7 @@ TEST(places, an_option_of_another_place_is_refused) {
                                          .set_count = 1,
                                          .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
         strata_t s = 0;
-        EXPECT_STATUS(STRATA_E_STRATEGY, strata_open(&options, &s));
-        EXPECT_CONTAINS(strata_last_error()->text, wrong[i][1]);
+        EXPECT_SAYS(STRATA_E_STRATEGY, strata_open(&options, &s), wrong[i][1]);
     }
 }
 
@@ -278,10 +276,9 @@ TEST(places_managed, a_device_without_it_is_told) {
     rig.devices[0]->capabilities.managed = false;
     ASSERT_OK(strata_facade_open_on(strategy, rig.devices, 1, 0, &rig.s));
     strata_block_t block = {.ref = 7};
-    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_allocate(rig.s, strata_managed(0), NULL, 1000, &block));
-    EXPECT_CONTAINS(strata_last_error()->text, "has no managed memory");
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 1ull << 40, &block));
-    EXPECT_CONTAINS(strata_last_error()->text, ", reserved here 0, taken by others 0.48GiB\n");
+    EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_allocate(rig.s, strata_managed(0), NULL, 1000, &block), "has no managed memory");
+    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 1ull << 40, &block),
+                ", reserved here 0, taken by others 0.48GiB\n");
     EXPECT_EQ(block.ref, 7);
     EXPECT_OK(strata_free(rig.s, get(&rig, rig.gpu, 1000).ref));
 }

@@ -22,8 +22,7 @@ TEST(facade_pools, blocks_go_by_their_refs_whatever_is_current) {
     EXPECT_OK(strata_stream_of(rig.s, w.ref, &owner));
     EXPECT_OK(strata_retain(rig.s, w.ref));
     EXPECT_OK(strata_free(rig.s, w.ref));
-    EXPECT_OK(strata_record_stream(rig.s, w.ref, other));
-    rig_work(&rig, other, LONG, w.ref);
+    rig_borrow(&rig, w.ref, other, LONG);
     EXPECT_OK(strata_free_pointer(rig.s, w.ptr));
     EXPECT_OK(strata_free(rig.s, o.ref));
     EXPECT_OK(strata_pool_end(rig.s, rig.gpu));

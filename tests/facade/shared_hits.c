@@ -53,8 +53,7 @@ TEST(shared_hits, borrows_and_bounds_are_respected) {
     RIG(rig, "pytorch", 0);
     strata_stream_t stream = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t block = rig_allocate(&rig, stream, SIZE);
-    EXPECT_OK(strata_record_stream(rig.s, block.ref, borrower));
-    rig_work(&rig, borrower, 1000 * 1000, block.ref);
+    rig_borrow(&rig, block.ref, borrower, 1000 * 1000);
     EXPECT_OK(strata_free(rig.s, block.ref));
     EXPECT_GT(rig_figures(&rig).deferred_bytes, 0);
     strata_block_t next = rig_allocate(&rig, stream, SIZE);

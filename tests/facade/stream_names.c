@@ -70,8 +70,7 @@ TEST(facade_streams, a_name_comes_before_the_first_request) {
     EXPECT_OK(strata_stream_name(rig.s, rig.gpu, stream, "copy0"));
     expect_served_by(&rig, rig.gpu, stream, "buffered | system");
     EXPECT_OK(strata_stream_name(rig.s, rig.gpu, stream, "copy0"));
-    EXPECT_STATUS(STRATA_E_BUSY, strata_stream_name(rig.s, rig.gpu, stream, "copy1"));
-    EXPECT_CONTAINS(strata_last_error()->text, "was served already as \"copy0\"");
+    EXPECT_SAYS(STRATA_E_BUSY, strata_stream_name(rig.s, rig.gpu, stream, "copy1"), "was served already as \"copy0\"");
     strata_stream_t late = rig_stream(&rig);
     expect_served_by(&rig, rig.gpu, late, "stream_safe > auto_growth | system");
     EXPECT_STATUS(STRATA_E_BUSY, strata_stream_name(rig.s, rig.gpu, late, "copy0"));
@@ -168,8 +167,7 @@ TEST(facade_streams, names_show_in_figures_and_in_the_report) {
     strata_block_t a = rig_allocate(&rig, stream, 40 * MIB), none;
     EXPECT_OK(strata_statistics_json(rig.s, text, sizeof text, NULL));
     EXPECT_CONTAINS(text, "\", \"name\": \"copy \\\"0\\\"?\", \"thread\": 0, ");
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, stream, 30 * MIB, &none));
-    EXPECT_CONTAINS(strata_last_error()->text, " \"copy \"0\"?\": ");
+    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, stream, 30 * MIB, &none), " \"copy \"0\"?\": ");
     EXPECT_CONTAINS(strata_last_error()->text, " \"copy \"0\"?\": reserved 40MiB, allocated 40MiB");
     EXPECT_OK(strata_free(rig.s, a.ref));
 }

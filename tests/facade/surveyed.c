@@ -82,8 +82,7 @@ TEST(facade_surveyed, a_tag_is_told_with_its_first_step_and_its_last) {
 
 static void leave_waiting(rig_t *rig, strata_stream_t owner, strata_stream_t borrower, size_t size) {
     strata_block_t block = rig_allocate(rig, owner, size);
-    EXPECT_OK(strata_record_stream(rig->s, block.ref, borrower));
-    rig_work(rig, borrower, 20 * MILLISECOND, block.ref);
+    rig_borrow(rig, block.ref, borrower, 20 * MILLISECOND);
     EXPECT_OK(strata_free(rig->s, block.ref));
 }
 

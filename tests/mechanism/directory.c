@@ -110,8 +110,7 @@ TEST(directory, a_range_beyond_the_limit_changes_nothing) {
     EXPECT_EQ(directory->leaves[1].covers, 1);
     EXPECT_TRUE(reads(directory, 100 * MIB, 1, 1));
     ASSERT_OK(strata_directory_cover(directory, 100 * MIB, 10 * MIB));
-    EXPECT_STATUS(STRATA_E_LIMIT, strata_directory_cover(directory, 300 * MIB, 1));
-    EXPECT_CONTAINS(strata_last_error()->text, "10 MiB");
+    EXPECT_SAYS(STRATA_E_LIMIT, strata_directory_cover(directory, 300 * MIB, 1), "10 MiB");
     directory->leaves[1].covers = UINT32_MAX;
     EXPECT_STATUS(STRATA_E_LIMIT, strata_directory_cover(directory, 100 * MIB, 1));
     EXPECT_OK(strata_directory_validate(directory));

@@ -139,13 +139,11 @@ TEST(naive_rules, a_chunk_that_went_back_leaves_nothing_behind) {
 TEST(naive_rules, more_than_may_be_used_is_told) {
     strata_block_t b;
     RIG_BY(rig, naive_open(&rig, "naive_best_fit", "initial: 8MiB, reallocate: 20GiB", 16 * GIB));
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 1000, &b));
-    EXPECT_CONTAINS(strata_last_error()->text, "out of memory");
+    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 1000, &b), "out of memory");
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 0);
     naive_t *self = naive_of(&rig, NULL);
     strata_call_t call = {.stack = self->base.stack};
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_naive_size(self, &call));
-    EXPECT_CONTAINS(strata_last_error()->text, "naive_best_fit.reallocate: 20GiB are more than the");
+    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_naive_size(self, &call), "naive_best_fit.reallocate: 20GiB are more than the");
 }
 
 TEST(naive_rules, a_smaller_growth_serves_where_a_chunk_cannot_be_had) {

@@ -95,8 +95,7 @@ TEST(naive_streams, a_borrow_is_waited_for_by_the_free) {
     RIG_BY(rig, naive_open(&rig, "naive_best_fit", IGNORED, 0));
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, one, MIB);
-    EXPECT_OK(strata_record_stream(rig.s, a.ref, two));
-    rig_work(&rig, two, 5 * MILLISECOND, a.ref);
+    rig_borrow(&rig, a.ref, two, 5 * MILLISECOND);
     give(&rig, a);
     EXPECT_GE(strata_sim_now(rig.world), 5 * MILLISECOND);
     EXPECT_EQ(rig_figures(&rig).host_waits, 1);

@@ -13,8 +13,7 @@ static strata_status_t open_it(uint32_t flags, strata_t *s) {
 
 TEST(served, opening_loads_code_by_its_flag_alone) {
     strata_t s = 0;
-    EXPECT_STATUS(STRATA_E_STRATEGY, open_it(0, &s));
-    EXPECT_CONTAINS(strata_last_error()->text, "<text>:1:1: ");
+    EXPECT_SAYS(STRATA_E_STRATEGY, open_it(0, &s), "<text>:1:1: ");
     EXPECT_CONTAINS(strata_last_error()->text, "STRATA_OPEN_ALLOW_CODE");
     ASSERT_OK(open_it(STRATA_OPEN_ALLOW_CODE, &s));
     EXPECT_OK(strata_close(s, STRATA_CLOSE_BUSY, NULL, NULL));
@@ -106,8 +105,7 @@ TEST(served, a_record_of_an_outside_decorator) {
     ASSERT_OK(strata_allocate(s, strata_host(), NULL, 100, &b));
     ((char *)b.ptr)[100] = 1;
     EXPECT_OK(strata_free(s, b.ref));
-    EXPECT_STATUS(STRATA_E_CORRUPT, strata_validate(s));
-    EXPECT_CONTAINS(strata_last_error()->text, "fenced: somebody wrote a fence");
+    EXPECT_SAYS(STRATA_E_CORRUPT, strata_validate(s), "fenced: somebody wrote a fence");
     EXPECT_OK(strata_close(s, STRATA_CLOSE_WAIT, NULL, NULL));
 }
 
@@ -136,11 +134,11 @@ TEST(served, an_outside_router_tells_which_way) {
     for (int i = 0; i < 4; i++) EXPECT_OK(strata_free(s, blocks[i].ref));
     EXPECT_OK(strata_validate(s));
     EXPECT_OK(strata_close(s, STRATA_CLOSE_WAIT, NULL, NULL));
-    EXPECT_STATUS(STRATA_E_STRATEGY,
-                  open_text("load: [" STRATA_BINARY_DIR "/modules/routers.so]\nstack:\n  - by_pages:\n      routes:\n"
-                            "        - {mots: 2, stack: [system]}\n        - {stack: [system]}\n",
-                            &s));
-    EXPECT_CONTAINS(strata_last_error()->text, "<text>:5:12: a route of \"by_pages\" has no \"mots\"; write most");
+    EXPECT_SAYS(STRATA_E_STRATEGY,
+                open_text("load: [" STRATA_BINARY_DIR "/modules/routers.so]\nstack:\n  - by_pages:\n      routes:\n"
+                          "        - {mots: 2, stack: [system]}\n        - {stack: [system]}\n",
+                          &s),
+                "<text>:5:12: a route of \"by_pages\" has no \"mots\"; write most");
 }
 
 /* It puts 256 bytes before what came aligned, and says nothing of alignments. */
@@ -155,8 +153,8 @@ TEST(served, an_address_that_a_layer_moved_is_not_handed_out_as_aligned) {
     strata_block_t block = {.ref = 3};
     strata_t s = 0;
     ASSERT_OK(strata_open(&open, &s));
-    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_allocate_with(s, strata_gpu(0), NULL, &options, &block));
-    EXPECT_CONTAINS(strata_last_error()->text, "a layer of the stack moves addresses");
+    EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_allocate_with(s, strata_gpu(0), NULL, &options, &block),
+                "a layer of the stack moves addresses");
     EXPECT_EQ(block.ref, 3);
     EXPECT_OK(strata_statistics_all(s, strata_gpu(0), &f));
     EXPECT_EQ(f.live_allocations, 0);

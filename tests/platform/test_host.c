@@ -142,8 +142,7 @@ static void folder_close(folder_t *folder) {
 
 static void expect_refused(const char *path, strata_file_named_t named, const char *why) {
     int file = -7;
-    EXPECT_STATUS(STRATA_E_IO, strata_file_open(path, named, &file));
-    EXPECT_CONTAINS(strata_last_error()->text, path);
+    EXPECT_SAYS(STRATA_E_IO, strata_file_open(path, named, &file), path);
     EXPECT_CONTAINS(strata_last_error()->text, why);
     EXPECT_EQ(file, -7);
 }

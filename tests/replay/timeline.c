@@ -217,8 +217,7 @@ TEST(timeline, devices_by_name) {
     EXPECT_EQ(target.ordinal, 0);
     static const char *const wrong[] = {"", "cpu", "sim:", "sim:h200x", "gpu:", "gpu:x", "gpu:1x", "gpu:16", "sim:h100x17", "gpus"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        EXPECT_STATUS(STRATA_E_INVALID, strata_target_parse(wrong[i], &target));
-        EXPECT_CONTAINS(strata_last_error()->text, "write gpu, gpu:0 to gpu:15, sim, sim:");
+        EXPECT_SAYS(STRATA_E_INVALID, strata_target_parse(wrong[i], &target), "write gpu, gpu:0 to gpu:15, sim, sim:");
     }
     strata_machine_t machine;
     target = (strata_target_t){.capacity = 1};

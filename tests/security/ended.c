@@ -94,8 +94,7 @@ TEST(ended, a_folder_that_came_meanwhile_stays) {
     ASSERT_OK(strata_output_open(path, &out));
     ASSERT_EQ(mkdir(path, 0700), 0);
     (void)strata_output_print(out, "text");
-    EXPECT_STATUS(STRATA_E_IO, strata_output_finish(out));
-    EXPECT_CONTAINS(strata_last_error()->text, "came.txt cannot be written: Is a directory");
+    EXPECT_SAYS(STRATA_E_IO, strata_output_finish(out), "came.txt cannot be written: Is a directory");
     EXPECT_EQ(parts_beside(path), 0);
     EXPECT_EQ(rmdir(path), 0);
 }
@@ -109,8 +108,7 @@ TEST(ended, a_pipe_whose_end_fails_is_told) {
     ASSERT_GE(reader, 0);
     EXPECT_OK(write_and_fail(path, ENDING_FSYNC, EIO));
     EXPECT_OK(write_and_fail(path, ENDING_RENAME, EIO));
-    EXPECT_STATUS(STRATA_E_IO, write_and_fail(path, ENDING_CLOSE, EIO));
-    EXPECT_CONTAINS(strata_last_error()->text, "ended_pipe cannot be written: Input/output error");
+    EXPECT_SAYS(STRATA_E_IO, write_and_fail(path, ENDING_CLOSE, EIO), "ended_pipe cannot be written: Input/output error");
     (void)close(reader);
     EXPECT_EQ(unlink(path), 0);
 }

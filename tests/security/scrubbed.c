@@ -158,8 +158,8 @@ TEST(scrub_everywhere, no_cache_stands_above_it) {
         "stack: [buffered, binning: {routes: [{up_to: 1MiB, stack: [system]}, {stack: [scrub, system]}]}]"};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
         strata_strategy_t *strategy = NULL;
-        EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.text = stacks[i]}, &strategy));
-        EXPECT_CONTAINS(strata_last_error()->text, "is a cache and stands above \"scrub\"");
+        EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.text = stacks[i]}, &strategy),
+                    "is a cache and stands above \"scrub\"");
     }
 }
 

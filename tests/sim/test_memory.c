@@ -109,8 +109,7 @@ static void use_up_addresses(strata_device_t *device) {
 
 static void expect_no_address(strata_device_t *device, uint64_t size) {
     strata_address_t none = 77;
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc(device, STRATA_MEMORY_DEVICE, size, &none));
-    EXPECT_CONTAINS(strata_last_error()->text, "address space");
+    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_device_malloc(device, STRATA_MEMORY_DEVICE, size, &none), "address space");
     EXPECT_EQ(none, 77);
 }
 

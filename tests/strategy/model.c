@@ -75,8 +75,8 @@ TEST(model, chunks_that_may_not_be_used_as_one_are_not_coalesced_by_default) {
     strata_strategy_t *strategy CLOSED_BY(strategy_gone) = stack_of(STRATA_PLACE_GPU,
                                                                     (const strata_layer_type_t *[]){&coalescing, &source, NULL});
     strata_plan_t plan;
-    EXPECT_STATUS(STRATA_E_STRATEGY, strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan));
-    EXPECT_CONTAINS(strata_last_error()->text, "fake.yaml:10:5: cache.coalesce_regions: it does nothing");
+    EXPECT_SAYS(STRATA_E_STRATEGY, strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan),
+                "fake.yaml:10:5: cache.coalesce_regions: it does nothing");
     EXPECT_OK(strata_model_layer_set(&strategy->stacks[STRATA_PLACE_GPU].layers[0], &own[0], "false", &said));
     EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan));
 }

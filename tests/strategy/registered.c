@@ -32,8 +32,7 @@ static strata_layer_type_t good(const char *name) {
 }
 
 static void expect_refused(const strata_layer_type_t *type, strata_status_t status, const char *why) {
-    EXPECT_STATUS(status, strata_register_layer(type));
-    EXPECT_CONTAINS(strata_last_error()->text, why);
+    EXPECT_SAYS(status, strata_register_layer(type), why);
     if (type->name) EXPECT_TRUE(strata_layer_find(type->name) == NULL || strata_layer_find(type->name) == strata_layer_at(0));
 }
 
@@ -54,8 +53,7 @@ TEST(registered, a_name_is_given_once) {
     own.name = strata_layer_at(0)->name;
     expect_refused(&own, STRATA_E_INVALID, "already");
     EXPECT_OK(strata_register_layer(&type));
-    EXPECT_STATUS(STRATA_E_INVALID, strata_register_layer(&type));
-    EXPECT_CONTAINS(strata_last_error()->text, "registered_twice");
+    EXPECT_SAYS(STRATA_E_INVALID, strata_register_layer(&type), "registered_twice");
     const strata_layer_type_t *list[] = {&type};
     EXPECT_OK(strata_layers_register(list, 1, true));
 }

@@ -60,8 +60,7 @@ TEST(torture_run, says_what_is_wrong) {
 
 static void expect_refused(strata_torture_op_t op, const char *what) {
     char report[100];
-    EXPECT_STATUS(STRATA_E_INVALID, run_ops(STACK, &op, 1, report, sizeof report));
-    EXPECT_CONTAINS(strata_last_error()->text, what);
+    EXPECT_SAYS(STRATA_E_INVALID, run_ops(STACK, &op, 1, report, sizeof report), what);
 }
 
 TEST(torture_run, refuses_what_there_is_not) {

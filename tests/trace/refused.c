@@ -230,8 +230,7 @@ TEST(trace, refuses_damaged_gzip) {
     size_t refused = 0;
     for (size_t i = 2; i < count; i++) {
         strata_trace_t *trace = NULL;
-        EXPECT_STATUS(STRATA_E_FORMAT, strata_trace_load(write_file("cut.csv.gz", whole, i), &trace));
-        EXPECT_CONTAINS(strata_last_error()->text, "cut.csv.gz:");
+        EXPECT_SAYS(STRATA_E_FORMAT, strata_trace_load(write_file("cut.csv.gz", whole, i), &trace), "cut.csv.gz:");
         EXPECT_CONTAINS(strata_last_error()->text, "the gzip data is cut off; copy the file again");
     }
     for (size_t i = 2; i < count; i++) {
@@ -253,8 +252,8 @@ TEST(trace, refuses_damaged_gzip) {
 
 TEST(trace, says_what_cannot_be_read) {
     strata_trace_t *trace = NULL;
-    EXPECT_STATUS(STRATA_E_IO, strata_trace_load("/nonexistent/x.csv", &trace));
-    EXPECT_CONTAINS(strata_last_error()->text, "/nonexistent/x.csv: the file cannot be read: No such file");
+    EXPECT_SAYS(STRATA_E_IO, strata_trace_load("/nonexistent/x.csv", &trace),
+                "/nonexistent/x.csv: the file cannot be read: No such file");
     EXPECT_STATUS(STRATA_E_IO, strata_trace_load("/", &trace));
     EXPECT_EQ(trace, NULL);
 }
