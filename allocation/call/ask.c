@@ -15,7 +15,7 @@ uint64_t strata_stack_release(strata_stack_t *stack) {
     return released;
 }
 
-/* Under the layer's lock: what it may keep of `keep` where `idle` bytes are known of in the stack. A layer that cannot tell what it
+/* Under the layer's lock: how much of `keep` it may keep, if `idle` bytes are known in the stack. A layer that cannot say what it
  * holds idle (a driver's pool) is asked to keep what the others leave. */
 static uint64_t share_of(strata_layer_t *layer, uint64_t keep, uint64_t idle) {
     uint64_t own = layer->type->idle_bytes ? layer->type->idle_bytes(layer) : 0, others = idle - strata_min(idle, own);
@@ -39,7 +39,7 @@ uint64_t strata_stack_trim(strata_stack_t *stack, uint64_t keep) {
     return released;
 }
 
-/* What a forgotten stream leaves behind is pending until its work is done: then it is anybody's. */
+/* What a forgotten stream leaves is pending until its work is done; then anybody may have it. */
 static void poll_gone(strata_stack_t *stack, strata_pending_t *pending) {
     strata_lock(&stack->lock);
     strata_handle_t gone = stack->gone;

@@ -53,7 +53,7 @@ const strata_record_t *strata_stack_block_at(strata_stack_t *stack, uint64_t add
     /* What a decorator above holds is shown by the record that it made. */
     bool held = search.found && search.found->state == STRATA_RECORD_CHUNK;
     if (held) search.found = NULL;
-    /* Where a router leads past the caches, so is what has no block of one. */
+    /* Where a router leads past the caches, so does what is no block of one. */
     bool others = held || stack->is_shared || !has_cache || routed;
     for (uint32_t slot = 1; slot < stack->slab.used && !search.found && others; slot++) {
         const strata_record_t *record = strata_slab_record(&stack->slab, slot);

@@ -21,7 +21,7 @@ void strata_call_lock(strata_call_t *call, strata_opened_t opened) {
     }
 }
 
-/* A thread's shared stack is below the stacks that share it; to what its own cache asks below it is the upper one. */
+/* A thread's shared stack is below the stacks that share it; for what its own cache asks below it is the upper one. */
 int strata_call_level(const strata_call_t *call, const strata_stack_t *stack) {
     return stack->is_shared && !(stack->of_thread && stack == call->stack) ? 1 : 0;
 }
@@ -62,7 +62,7 @@ void strata_call_stayed(strata_call_t *call, strata_stack_t *home) { change_insi
 void strata_call_wait(strata_call_t *call, strata_stack_t *stack, strata_condition_t *condition, uint64_t timeout_ns) {
     int own = strata_call_level(call, stack);
     strata_stack_t *other = call->held[1 - own];
-    /* A branch's lock comes before a shared stack's: to take it again, the shared stack's has to be open too. */
+    /* A branch's lock comes before a shared stack's: to take it again, the shared stack's must be open too. */
     if (!other) {
         strata_condition_wait(condition, &stack->lock, timeout_ns);
         return;
@@ -84,7 +84,7 @@ strata_status_t strata_layer_allocate(strata_layer_t *layer, const strata_reques
     return status == STRATA_E_NO_MEMORY ? strata_reclaim_for(layer, request, record) : status;
 }
 
-/* The cache below, if a cache made the record, reads its states under this lock. */
+/* If a cache made the record, the cache below reads its states under this lock. */
 static void set_state(const strata_call_t *call, strata_record_t *record, strata_record_state_t state) {
     strata_stack_t *home = strata_stack_of(record->home);
     bool held = strata_call_holds(call, home);
@@ -93,9 +93,9 @@ static void set_state(const strata_call_t *call, strata_record_t *record, strata
     if (!held) strata_unlock(&home->lock);
 }
 
-/* A layer may have filled the memory on the stream of the request. What a forgotten stream left is served to any other next, in no
- * order behind that; where nothing tells when the fill is over, all that the stack has is nobody's. What has no owner stream the host
- * fills. */
+/* A layer may have filled the memory on the stream of the request. What a forgotten stream left is served to any other next,
+ * without an order after that; if nothing shows when the fill is over, nobody may have anything of the stack. Memory without an
+ * owner stream is filled by the host. */
 static void wait_for_guest(strata_call_t *call) {
     strata_opened_t opened = strata_call_unlock(call);
     if (!strata_domain_wait_for(call->stack->domain, call->stream)) {
@@ -106,7 +106,7 @@ static void wait_for_guest(strata_call_t *call) {
     strata_call_lock(call, opened);
 }
 
-/* Given back behind a failure above, it never had a ref to end: whoever keeps or defers it holds nobody's block. */
+/* Given back after a failure above, it never had a ref to end: whoever keeps or defers it holds no caller's block. */
 static void undo(strata_call_t *call, strata_record_t *record) {
     if (call->stack->orphan) wait_for_guest(call);
     set_state(call, record, STRATA_RECORD_DEFERRED);

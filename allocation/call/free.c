@@ -1,4 +1,4 @@
-/* The way back: finding a record by its ref, borrows, and the walk of the decorator stack in reverse order. */
+/* The way back: finding a record by its ref, borrows, and the walk of the route in reverse order. */
 #include "allocation/call/record_notes.h"
 #include "allocation/reclaim/above.h"
 #include "allocation/reclaim/waiting.h"
@@ -74,8 +74,8 @@ strata_status_t strata_record_find(strata_t facade, strata_ref_t ref, strata_cal
 
 /* ---- borrows ---- */
 
-/* The first layer that is told of borrows, from `path` of the record on, top first, then those of the records within; and the
- * record that it knows. NULL: none. */
+/* The first layer that handles borrows, from `route` of the record on, top first, then in the records inside it; and the record
+ * that this layer knows. NULL: none. */
 static strata_layer_t *borrow_layer(const strata_stack_t *server, uint64_t route, strata_record_t **record) {
     for (strata_record_t *at = *record; at; at = strata_record_inner(at), route = at ? at->route : 0) {
         for (; route; route >>= 8) {
@@ -113,7 +113,7 @@ strata_status_t strata_below_record_stream(strata_layer_t *self, strata_record_t
 strata_status_t strata_below_erase_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
                                           strata_call_t *call) {
     strata_layer_t *layer = borrow_layer_below(self, &record);
-    /* What no layer knew the core takes back, if it was noted. */
+    /* What no layer handles the core takes back, if it noted it. */
     return layer ? erase(layer, record, stream, call) : STRATA_OK;
 }
 
@@ -138,7 +138,7 @@ static strata_status_t unborrow(strata_call_t *call, strata_record_t *record, st
     strata_record_t *known = record;
     strata_layer_t *layer = borrow_layer(call->stack, record->route, &known);
     strata_status_t status = layer ? erase(layer, known, stream, call) : STRATA_OK;
-    /* What no layer knew the core has noted. */
+    /* What no layer handles the core has noted. */
     bool noted = record->attention & STRATA_ATTENTION_CORE;
     if (!noted || (status != STRATA_OK && status != STRATA_E_UNSUPPORTED)) return status;
     strata_host_wait_erase(call, record, stream);
@@ -165,7 +165,7 @@ static void end_ref(const strata_call_t *call, strata_record_t *record) {
     if (!held) strata_unlock(&home->lock);
 }
 
-/* Ends the ref. The record is ours alone from here on, and the stack stays until leave() whatever it holds. */
+/* Ends the ref. From here on the record is only ours, and the stack stays until leave(), whatever it holds. */
 static void enter(strata_call_t *call, strata_record_t *record) {
     strata_stack_t *server = call->stack;
     strata_stack_unbook(server, record);
@@ -185,8 +185,8 @@ static void leave(strata_stack_t *server) {
     strata_above_look(domain);
 }
 
-/* The lock is held; it is opened. Unless all users are known to be done or noted, the block is quarantined: never reused,
- * given back when the stack ends. */
+/* The lock is held, and is released. Unless all users are known to be done or noted, the block is quarantined: never reused, given
+ * back when the stack ends. */
 static void go_back(strata_call_t *call, strata_record_t *record, bool known) {
     strata_stack_t *server = call->stack;
     if (record->route == 0) {
@@ -211,8 +211,8 @@ void strata_record_free(strata_call_t *call, strata_record_t *record) {
     leave(call->stack);
 }
 
-/* A last use on `stream` is a borrow; where it cannot be noted the host waits. False: neither could be had. The path's lock
- * is held, and may be open meanwhile. */
+/* A last use on `stream` is a borrow; if it cannot be noted the host waits. False: neither was possible. The call's lock is held,
+ * and may be open meanwhile. */
 static bool note_last_use(strata_call_t *call, strata_record_t *record, strata_stream_t stream) {
     strata_status_t status = strata_record_borrow(call, record, stream);
     if (status == STRATA_OK || status == STRATA_E_UNSUPPORTED) return true;

@@ -52,7 +52,7 @@ static strata_status_t get(strata_layer_t *self, size_t size, size_t alignment, 
                : strata_device_malloc(device, memory, size, got);
 }
 
-/* What could not be booked goes back; what the device refuses even then is the domain's. The reason of before stays. */
+/* What could not be booked goes back; what the device refuses even then is quarantined. The earlier reason stays. */
 static strata_status_t give_unbooked(strata_layer_t *self, strata_address_t got, size_t size) {
     strata_error_t reason = *strata_last_error();
     if (give_back(self, got) == STRATA_OK) {
@@ -89,7 +89,7 @@ strata_status_t strata_layer_give_memory(strata_layer_t *self, uint64_t address,
     return status;
 }
 
-/* The bottom of a decorator stack is the layer that made the record; 0: it was in its hands again when the device refused. */
+/* The bottom of a route is the layer that made the record; 0: that layer held it again when the device refused. */
 static bool made_by(const strata_record_t *record, const strata_layer_t *layer) {
     uint64_t route = record->route;
     while (route >> 8) route >>= 8;

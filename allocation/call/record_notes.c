@@ -25,7 +25,7 @@ static uint32_t entries_in(const strata_growing_t *range) {
     return (uint32_t)strata_min(strata_growing_usable(range) / sizeof(strata_record_notes_t), STRATA_SLAB_SLOTS);
 }
 
-/* The table of a stack reaches as far as its slab; no lock is held. Another thread may have made it or grown it meanwhile, and the
+/* The table of a stack reaches as far as its slab; no lock is held. Another thread may have made or grown it meanwhile, and the
  * stack may have ended. */
 static strata_status_t make_table(strata_stack_t *home) {
     strata_growing_t range;
@@ -44,7 +44,7 @@ static strata_status_t make_table(strata_stack_t *home) {
     return STRATA_OK;
 }
 
-/* Likewise: until the table has an entry for the slot. A record of the stack keeps it from ending. */
+/* The same, until the table has an entry for the slot. A record of the stack keeps it from ending. */
 static strata_status_t grow_table(strata_stack_t *home, uint32_t slot) {
     strata_lock(&home->lock);
     bool made = home->record_notes != NULL;
@@ -78,7 +78,8 @@ static strata_status_t make_entry(strata_stack_t *home, uint32_t slot) {
     return status;
 }
 
-/* A record's attention is its server's, guarded by that one's lock; the entry and the record's generation are its home's. */
+/* A record's attention belongs to its server and is guarded by that lock; the entry and the record's generation belong to its
+ * home. */
 static strata_stack_t *enter_home(const strata_call_t *call, const strata_record_t *record) {
     strata_stack_t *home = strata_stack_of(record->home);
     if (strata_call_holds(call, home)) return NULL;
@@ -90,7 +91,7 @@ static void leave_home(strata_stack_t *home) {
     if (home) strata_unlock(&home->lock);
 }
 
-/* The entry of a record, made empty if it has none yet; NULL: the table is too short. Both locks are held. */
+/* The entry of a record, made empty if there is none yet; NULL: the table is too short. Both locks are held. */
 static strata_record_notes_t *claim(strata_record_t *record) {
     strata_record_notes_t *notes = entry_of(strata_stack_of(record->home), record);
     if (notes && !(record->attention & STRATA_ATTENTION_NOTES)) *notes = (strata_record_notes_t){.generation = record->generation};

@@ -20,13 +20,13 @@ static strata_status_t down(serving_t *serving, uint32_t extra_flags) {
     return strata_layer_allocate(serving->stack->top, &request, &serving->record);
 }
 
-/* The stream of the request uses a block of `server` that it does not own. Where nothing could note that, the block went back as if it
- * had never been served. Where no layer knows borrows the core does. */
+/* The stream of the request uses a block of `server` that it does not own. If nothing can note that, the block goes back as if it
+ * had never been served. If no layer handles borrows, the core does. */
 static strata_status_t borrow_served(strata_stack_t *server, strata_record_t *record, strata_stream_t stream) {
     strata_call_t call = {.stack = server, .stream = stream, .purpose = STRATA_FOR_FIRST_USE};
     strata_lock(&server->lock);
     call.held[0] = server;
-    /* Another guest's use that nothing tells the end of may be of this very block. */
+    /* Another guest's use, whose end nothing shows, may be of this very block. */
     strata_status_t status = server->stranded ? STRATA_E_DEVICE : strata_record_borrow(&call, record, stream);
     (void)strata_call_unlock(&call);
     if (status == STRATA_OK || status == STRATA_E_UNSUPPORTED) return STRATA_OK;
@@ -35,7 +35,7 @@ static strata_status_t borrow_served(strata_stack_t *server, strata_record_t *re
     return status;
 }
 
-/* Books the record in the stack that served it, whose numbers its decorator stack uses. */
+/* Books the record in the stack that served it, whose numbers its route uses. */
 static void book(strata_record_t *record) {
     strata_stack_t *server = strata_stack_of(record->stack);
     strata_stack_lock(server);
@@ -48,8 +48,9 @@ static void book(strata_record_t *record) {
     strata_stack_unlock(server);
 }
 
-/* A hit in the stack of a stream that was forgotten. Its block goes home to that stack when it is freed; being used on another
- * stream, it counts as borrowed by it. Booked while the stack is visited: with nothing that it has served it may hold nothing, and end. */
+/* A hit in the stack of a forgotten stream. Its block goes home to that stack when it is freed; it is used on another stream, and
+ * so counts as borrowed by it. It is booked while the stack is visited: after serving its last block the stack may hold nothing,
+ * and end. */
 static bool serve_from_orphan(serving_t *serving, strata_stack_t *orphan) {
     strata_pending_t pending = {.ready_at = UINT64_MAX};
     strata_stack_poll(orphan, &pending);
@@ -64,9 +65,9 @@ static bool serve_from_orphan(serving_t *serving, strata_stack_t *orphan) {
 
 static bool serve_from_orphans(serving_t *serving) {
     strata_domain_t *domain = serving->stack->domain;
-    if (serving->stack->orphan) return false; /* its stream went meanwhile: that borrows nothing any more */
+    if (serving->stack->orphan) return false; /* its stream went meanwhile: it borrows nothing any more */
     for (strata_stack_t *stack = NULL; (stack = strata_domain_next_orphan(domain, stack)) != NULL;) {
-        /* Another group's layers may hold what this one's may not have, a pool's above all. */
+        /* Another group's layers, a pool's above all, may hold memory that this group may not have. */
         if (stack->group != serving->stack->group || stack->of_thread != serving->stack->of_thread) continue;
         if (!strata_stack_has_passed(stack) || !serve_from_orphan(serving, stack)) continue;
         strata_domain_leave_stack(domain, stack);
@@ -75,8 +76,8 @@ static bool serve_from_orphans(serving_t *serving) {
     return false;
 }
 
-/* The stack is the stream's own, so nobody borrows. The request stays one of no pool: to a layer that tells owners apart (scrub) who
- * borrows is another than the pool. */
+/* The stack is the stream's own, so nobody borrows. The request stays one outside pools: for a layer that distinguishes owners
+ * (scrub) it is another owner than the pool. */
 static bool serve_from_pool(serving_t *serving, strata_stack_t *stack) {
     serving_t theirs = {.stack = stack, .request = serving->request};
     if (down(&theirs, STRATA_NO_GROW | STRATA_NO_RETRY) != STRATA_OK) return false;
@@ -86,7 +87,7 @@ static bool serve_from_pool(serving_t *serving, strata_stack_t *stack) {
     return true;
 }
 
-/* What pools that lend have free for the same stream. The reason of the refusal stays. */
+/* Free memory for the same stream in pools that lend. The reason of the refusal stays. */
 static bool serve_from_pools(serving_t *serving) {
     strata_stack_t *own = serving->stack;
     const strata_error_t reason = *strata_last_error();
@@ -104,7 +105,7 @@ static bool serve_from_pools(serving_t *serving) {
     return false;
 }
 
-/* Where they have nothing either, the reason of before stays. */
+/* If they have nothing either, the earlier reason stays. */
 static bool serve_left_behind(serving_t *serving) {
     const strata_error_t reason = *strata_last_error();
     if (serve_from_orphans(serving)) return true;
@@ -126,7 +127,7 @@ static bool stands_on(const strata_stack_t *stack, const strata_stack_t *other) 
     return other == stack->thread_shared || (other->is_shared && !other->of_thread && other->group == stack->group);
 }
 
-/* Other streams' caches are not its business: what is more may also be what another thread has grown by meanwhile. */
+/* It does not look at other streams' caches: growth there may be another thread's. */
 void strata_stack_undo_growth(strata_stack_t *stack, uint64_t reserved) {
     strata_domain_t *domain = stack->domain;
     if (strata_domain_reserved(domain) <= reserved) return;
@@ -151,10 +152,10 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *
     strata_ladder_begin(atomic_load(&stack->domain->given_bytes));
     strata_refusal_begin();
     strata_status_t status = one_way(&serving);
-    /* What the ladder waited for may lie in a forgotten stream's stack. */
+    /* What the ladder waited for may be in a forgotten stream's stack. */
     if (status == STRATA_E_NO_MEMORY && strata_domain_has_orphans(stack->domain) && serve_left_behind(&serving)) status = STRATA_OK;
     if (status == STRATA_E_NO_MEMORY && serve_from_pools(&serving)) status = STRATA_OK;
-    /* In places without an owner the stream given is the first borrower. */
+    /* In places without an owner the stream that is given is the first borrower. */
     if (status == STRATA_OK && stack->ownerless && serve->stream) status = borrow_served(stack, serving.record, serve->stream);
     if (status != STRATA_OK) {
         if (!(serve->flags & STRATA_NO_GROW)) strata_stack_undo_growth(stack, reserved);

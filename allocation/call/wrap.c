@@ -7,7 +7,8 @@ strata_layer_t *strata_record_maker(const strata_stack_t *server, const strata_r
     return route ? server->layers[route] : NULL;
 }
 
-/* Who looks for a ref reads the state under the lock of the record's home: another one than ours is the shared stack's, below ours. */
+/* Whoever looks for a ref reads the state under the lock of the record's home. If that is not ours, it is the shared stack's, which
+ * comes after ours. */
 static void set_state(const strata_layer_t *self, strata_record_t *record, strata_record_state_t state) {
     strata_stack_t *home = strata_stack_of(record->home);
     if (home != self->stack) strata_lock(&home->lock);

@@ -1,6 +1,6 @@
-/* The devices of a domain's facade, of which any may have streams that use the domain's memory. More of them may be opened at any
- * moment, each once; none closes before the domain ends. Work on one that is opened later than the look cannot be the past work that
- * is waited for. */
+/* The devices of a domain's facade; each may have streams that use the domain's memory. More may be opened at any moment, each
+ * once; none closes before the domain ends. Work on a device that is opened after this look cannot be the past work that is waited
+ * for. */
 #include "allocation/domain/domain.h"
 #include "platform/place.h"
 
@@ -35,7 +35,7 @@ bool strata_domain_wait_for_all(strata_domain_t *domain) {
     return done;
 }
 
-/* A stream that is being captured is not even asked to be waited for: that alone would end the capture. */
+/* A captured stream is not even asked: that alone would end the capture. */
 static strata_status_t wait_on(strata_device_t *device, strata_stream_t stream) {
     strata_capture_status_t capture = STRATA_CAPTURE_NONE;
     uint64_t id;
@@ -45,7 +45,7 @@ static strata_status_t wait_on(strata_device_t *device, strata_stream_t stream) 
     return strata_device_stream_synchronise(device, stream);
 }
 
-/* Nor is a captured stream's whole device waited for. */
+/* Nor is a wait made for the whole device of a captured stream. */
 bool strata_domain_wait_for(strata_domain_t *domain, strata_stream_t stream) {
     strata_device_t *device;
     bool of_each = strata_domain_means_many(domain, stream);

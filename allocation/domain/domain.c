@@ -54,9 +54,9 @@ void strata_domain_lose(strata_domain_t *domain) {
 }
 
 void strata_domain_destroy(strata_domain_t *domain) {
-    /* Before the pools that some of it goes back to. */
+    /* Before the pools to which some of it goes back. */
     (void)strata_domain_offer_quarantined(domain);
-    /* The youngest first: a shared stack, which the others of its group stand on, was made before them. */
+    /* The youngest first: a shared stack was made before the stacks of its group that use it. */
     while (domain->stack_count > 0) {
         strata_stack_t *stack = domain->stacks[domain->stack_count - 1];
         strata_domain_remove_stack(domain, stack);
@@ -113,7 +113,7 @@ void strata_domain_leave_stack(strata_domain_t *domain, strata_stack_t *stack) {
     strata_unlock(&domain->lock);
 }
 
-/* What a stack is born with: the waiter bit while somebody waits, and the directory once somebody frees by pointer. */
+/* A new stack starts with the waiter bit if somebody waits, and with the directory if somebody frees by pointer. */
 static void inherit(strata_domain_t *domain, strata_stack_t *stack) {
     strata_lock(strata_stack_home_lock(stack));
     if (domain->waiters > 0) stack->attention_free = STRATA_ATTENTION_WAITER;
@@ -190,7 +190,7 @@ void strata_domain_uncover(strata_domain_t *domain, uint64_t address, uint64_t b
     if (domain->directory) strata_directory_uncover(domain->directory, address, bytes);
 }
 
-/* What was covered once finds its pages there again. */
+/* Addresses that were covered once still have their pages there. */
 void strata_domain_recover(strata_domain_t *domain, uint64_t address, uint64_t bytes) {
     if (domain->directory) (void)strata_directory_cover(domain->directory, address, bytes);
 }
@@ -218,16 +218,16 @@ uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending) 
     return pending->freed_bytes;
 }
 
-/* The shared stacks last, those of threads before: what one keeps itself (a cache, a driver's pool) is only then what the others gave it.
- * What nobody holds may be a pool's too: it goes first. */
+/* The shared stacks come last, after those of threads: only then does a shared cache or a driver's pool hold everything that the
+ * others gave back to it. Quarantined memory goes first, because it may belong to such a pool. */
 enum { LEVELS = 3 };
 
 static int level_of(const strata_stack_t *stack) { return !stack->is_shared ? 0 : stack->of_thread ? 1 : 2; }
 
-/* What others may take: all but what a group keeps for itself. */
+/* What others may take: everything except what a group keeps for itself. */
 static bool is_anybodys(const strata_stack_t *stack) { return !stack->group->keeps; }
 
-/* Of `only` where it is one, else of all but of those that keep theirs (`own` gives its own). */
+/* If `only` is given, that group; else all except those that keep theirs (`own` gives its own). */
 static uint64_t release(strata_domain_t *domain, const strata_group_t *only, const strata_group_t *own) {
     uint64_t released = strata_domain_offer_quarantined(domain);
     for (int level = 0; level < LEVELS; level++)
@@ -250,7 +250,7 @@ uint64_t strata_domain_kept_bytes(strata_domain_t *domain, const strata_group_t 
     return kept;
 }
 
-/* Of what may be taken. */
+/* The idle bytes that may be taken. */
 static uint64_t idle_of_all(strata_domain_t *domain) {
     uint64_t idle = 0;
     STRATA_DOMAIN_EACH(domain, stack)
@@ -276,8 +276,9 @@ static uint64_t trim_all(strata_domain_t *domain, uint64_t keep) {
     return released;
 }
 
-/* What a cache keeps may hold fast a chunk of the cache below it, the rest of which is idle: then the upper ones keep less, until the
- * bound is met, a walk finds nothing more, or has asked for all: what is idle behind that others have freed meanwhile. */
+/* A block that a cache keeps may hold a chunk of the cache below it, whose rest is idle. Then the upper caches are asked to keep
+ * less, until the bound is met, a walk finds nothing more, or everything was asked for: idle memory beyond that was freed by others
+ * meanwhile. */
 uint64_t strata_domain_trim(strata_domain_t *domain, uint64_t keep) {
     uint64_t released = strata_domain_offer_quarantined(domain), now, asked, left = keep;
     do {

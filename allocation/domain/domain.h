@@ -1,5 +1,5 @@
-/* A domain: all stacks over one physical memory (one place). Out-of-memory is a matter of the domain: it owns the ladder, the
- * waiting, the event pool and the count of reserved bytes. */
+/* A domain: all stacks over one physical memory (one place). Out-of-memory concerns the whole domain: it owns the waiting, the
+ * event pool and the count of reserved bytes. */
 #ifndef STRATA_ALLOCATION_DOMAIN_H
 #define STRATA_ALLOCATION_DOMAIN_H
 
@@ -11,16 +11,16 @@
 #include "allocation/stack/stack.h"
 #include "platform/device.h"
 
-/* Asked by the ladder, no lock held: frees the caller's own memory and answers the bytes. */
+/* Called by the ladder with no lock held: frees the caller's own memory and returns the bytes. */
 typedef uint64_t (*strata_domain_free_memory_fn)(void *context, strata_place_t place, size_t size);
 
-/* What failed where nobody can be told, as in a layer's end: the first, for the facade's close. */
+/* The first failure that could not be reported to anybody, such as one in a layer's end: for the facade's close. */
 typedef struct strata_lost {
     _Atomic int state; /* 0: nothing; 1: being written; 2: there */
     strata_error_t error;
 } strata_lost_t;
 
-/* What the program has said of a place, and was told: it holds for every domain that the place has, one after the other. */
+/* What the program has set for a place, and was given: every domain that the place has, one after the other, begins with it. */
 /* Told of every block that is freed and still in use by other streams: until when, by the device's clock. Under a stack's lock, on
  * devices that know when an event passes. For replays. */
 typedef struct strata_deferral strata_deferral_t;
@@ -42,19 +42,19 @@ struct strata_domain {
     /* All devices of the facade, by number, NULL where none is open yet: a borrower may be a stream of theirs. */
     strata_device_t *_Atomic const *devices;
     uint32_t device_count;
-    strata_group_t ordinary; /* stacks of no pool, and of no streams that have others; the first of the groups */
+    strata_group_t ordinary; /* stacks outside pools, of streams without stacks of their own; the first of the groups */
     strata_events_t events;
     strata_deferral_t *deferral; /* NULL: nobody asks */
     strata_quarantine_t quarantine;
 
-    strata_quota_t quota; /* what sources got from the device and may get; touched on device calls alone. With the domain's lock */
-    _Atomic bool above; /* what is reserved is above the place's limit, and is watched: allocation/reclaim/above.h */
+    strata_quota_t quota; /* what sources got from the device and may get; used only around device calls. With the domain's lock */
+    _Atomic bool above; /* reserved bytes are above the place's limit, and are watched: allocation/reclaim/above.h */
     _Atomic uint64_t peak_reserved_bytes;
     _Atomic uint64_t peak_needed; /* highest requested bytes seen at a growth that might have waited */
-    _Atomic uint64_t given_bytes; /* that the device got back so far; what goes to a driver's pool counts when the pool is trimmed */
+    _Atomic uint64_t given_bytes; /* that the device got back so far; memory of a driver's pool counts when the pool is trimmed */
 
-    _Atomic uint64_t count; /* the last that strata_next_count() or a free that carries one has got */
-    _Atomic(strata_stream_t) default_stream; /* what NULL stands for; NULL: the legacy stream. Changed once at most */
+    _Atomic uint64_t count; /* the last count that strata_next_count() or a free with a count has got */
+    _Atomic(strata_stream_t) default_stream; /* what NULL means; NULL: the legacy stream. Changed at most once */
     _Atomic bool default_from_first; /* it was set before the legacy stream had a stack */
 
     strata_domain_free_memory_fn free_memory; /* the facade's callbacks; NULL: none. Constant once created */
@@ -63,10 +63,10 @@ struct strata_domain {
 
     strata_lock_t lock; /* guards what follows */
     strata_stack_t **stacks; /* of all groups in order of making, shared stacks included: allocation/stack/stack_list.h */
-    strata_stack_t **chains; /* behind them, as many as there is room for: by whom they serve */
+    strata_stack_t **chains; /* after them, as many as there is room for: found by whom they serve */
     uint32_t stack_count, stack_capacity;
-    uint64_t exits_seen; /* of threads, up to which nothing that one has left is there; only whoever builds stacks looks */
-    uint64_t looked; /* stacks that look-ups and walks have looked at */
+    uint64_t exits_seen; /* of threads, up to which nothing that an exited one left is still there; used only while building stacks */
+    uint64_t looked; /* stacks that look-ups and walks have examined */
     uint32_t orphans; /* stacks whose stream was forgotten and that still hold something */
     strata_stack_t *first_orphan, *last_orphan; /* in order of making */
 
@@ -74,112 +74,113 @@ struct strata_domain {
     strata_condition_t freed;
     uint64_t epoch;
     uint32_t waiters; /* threads between "sets the bit" and "clears it" */
-    uint32_t sleeping; /* of those, the ones that wait with nothing pending that they could wait for */
-    _Atomic uint32_t held_up; /* requests that wait for a free, for work, or in a callback; no lock */
+    uint32_t sleeping; /* those of them that wait although nothing is pending that they could wait for */
+    _Atomic uint32_t held_up; /* requests that wait for a free, for work, or in a callback; needs no lock */
     strata_directory_t *directory; /* covers all chunks, so that free by pointer can begin at any time; may be NULL */
-    bool pointers_noted; /* somebody frees by pointer: stacks note their hand-outs */
+    bool pointers_noted; /* somebody frees by pointer: stacks note what they hand out */
 };
 
-/* Makes the ordinary group, by `plan`, with its shared stack, in which layers may get memory already: by `said`. `plan`, `device`,
- * `directory` outlive the domain. */
+/* Makes the ordinary group from `plan`, with its shared stack, whose layers may get memory already, as `said` allows. `plan`,
+ * `device` and `directory` must outlive the domain. */
 strata_status_t strata_domain_create(strata_device_t *device, strata_place_t place, strata_t facade, const strata_plan_t *plan,
                                      strata_directory_t *directory, const strata_domain_said_t *said, strata_domain_t **domain);
-/* What is said of its place by now. */
+/* What is set for its place now. */
 strata_domain_said_t strata_domain_said(strata_domain_t *domain);
 /* Keeps the thread's last error, if none is kept yet. Any thread, under any lock. */
 void strata_domain_lose(strata_domain_t *domain);
-/* Destroys what stacks are left and the shared stack, gives back every event. */
+/* Destroys the remaining stacks and the shared stack, and gives back every event. */
 void strata_domain_destroy(strata_domain_t *domain);
 
-/* The stacks in order of making, while stacks come and go: the one after `previous` (NULL: the first), NULL behind the last.
- * The stack answered cannot end until the walk goes on or leaves it. */
+/* The stacks in order of making, while stacks come and go: the one after `previous` (NULL: the first); NULL after the last. The
+ * returned stack cannot end until the walk goes on or leaves it. */
 strata_stack_t *strata_domain_next_stack(strata_domain_t *domain, strata_stack_t *previous);
 /* Ends a walk early. */
 void strata_domain_leave_stack(strata_domain_t *domain, strata_stack_t *stack);
 #define STRATA_DOMAIN_EACH(domain, stack)                                                                                          \
     for (strata_stack_t *stack = strata_domain_next_stack(domain, NULL); stack; stack = strata_domain_next_stack(domain, stack))
-/* Likewise of the orphans alone: a request looks at them, and at no other stack, as long as there are some. */
+/* The same for the orphans only: as long as there are some a request looks at them, and at no other stack. */
 strata_stack_t *strata_domain_next_orphan(strata_domain_t *domain, strata_stack_t *previous);
 bool strata_domain_has_orphans(strata_domain_t *domain);
-/* Whether a stack is the one that NULL has meant from the first, which is got ready before anybody asks: the legacy stream's where
- * nobody has said otherwise by then. */
+/* Whether a stack is the one that NULL has meant from the beginning, built before anybody asks: the legacy stream's, unless the
+ * program had said otherwise by then. */
 static inline bool strata_domain_is_first(strata_domain_t *domain, strata_stream_t stream) {
     return stream == NULL || (atomic_load(&domain->default_from_first) && stream == atomic_load(&domain->default_stream));
 }
-/* Stacks are made by one thread at a time (a facade builds so). */
+/* One thread at a time makes stacks (a facade builds so). */
 strata_status_t strata_domain_add_stack(strata_domain_t *domain, strata_stack_t *stack);
-/* Nobody else walks there. */
+/* Only while no other thread walks there. */
 void strata_domain_remove_stack(strata_domain_t *domain, strata_stack_t *stack);
-/* Likewise, under the domain's lock. */
+/* The same, under the domain's lock. */
 void strata_domain_unlist(strata_domain_t *domain, strata_stack_t *stack);
 
 /* Live chunks got from the device. */
 static inline uint64_t strata_domain_reserved(strata_domain_t *domain) { return atomic_load(&domain->quota.served); }
 
-/* What the place's limit leaves; UINT64_MAX: there is none. */
+/* The bytes that the place's limit leaves; UINT64_MAX: there is none. */
 static inline uint64_t strata_domain_headroom(strata_domain_t *domain) {
     uint64_t limit = atomic_load(&domain->quota.limit), reserved = strata_domain_reserved(domain);
     return limit == UINT64_MAX ? limit : limit > reserved ? limit - reserved : 0;
 }
 
-/* A source claims what it is about to ask the device for, before it asks: E_NO_MEMORY, and no device call, above the place's
- * limit. Then it books what it got, known to free by pointer from now on (E_LIMIT, E_HOST_MEMORY: it is still but claimed), or takes
- * the claim back. No lock is held. */
+/* A source claims what it is about to ask the device for: E_NO_MEMORY above the place's limit, and then no device call. Then it
+ * books what it got, which free by pointer knows from now on (E_LIMIT, E_HOST_MEMORY: it is still only claimed), or takes the claim
+ * back. No lock is held. */
 strata_status_t strata_domain_claim(strata_domain_t *domain, uint64_t bytes);
 strata_status_t strata_domain_book(strata_domain_t *domain, uint64_t address, uint64_t bytes);
 void strata_domain_unclaim(strata_domain_t *domain, uint64_t bytes);
 /* What was claimed and got counts as reserved: the part of booking that cannot fail. */
 void strata_domain_count(strata_domain_t *domain, uint64_t bytes);
-/* The peak is not below what is reserved now. */
+/* Raises the peak to what is reserved now. */
 void strata_domain_note_peak(strata_domain_t *domain);
-/* What was booked is about to go back: free by pointer forgets it, before another thread may be given the same address. If the
- * device refuses it, it is as before; else it counts no more once the device has it. */
+/* Booked memory is about to go back: free by pointer forgets it before another thread may be given the same address. If the device
+ * refuses, everything is as before; otherwise it stops counting once the device has it. */
 void strata_domain_uncover(strata_domain_t *domain, uint64_t address, uint64_t bytes);
 void strata_domain_recover(strata_domain_t *domain, uint64_t address, uint64_t bytes);
 void strata_domain_unbook(strata_domain_t *domain, uint64_t bytes);
-/* Likewise of what went to a driver's pool, which keeps it. May be called under a stack's lock. */
+/* The same for memory that went to a driver's pool, which keeps it. May be called under a stack's lock. */
 void strata_domain_discount(strata_domain_t *domain, uint64_t bytes);
-/* Another limit; who waits for memory tries again. No lock is held. */
+/* Sets another limit; those who wait for memory try again. No lock is held. */
 void strata_domain_set_limit(strata_domain_t *domain, uint64_t bytes);
 
-/* Polls every stack; the bytes. */
+/* Polls every stack; returns the bytes. */
 uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending);
-/* Idle chunks of every stack go back, of groups that keep theirs those of `own` alone (NULL: nobody's); what the device refused is
- * offered again; the bytes. */
+/* Gives back idle chunks of every stack; of groups that keep theirs only those of `own` (NULL: none). Offers quarantined memory
+ * again. Returns the bytes. */
 uint64_t strata_domain_release(strata_domain_t *domain, const strata_group_t *own);
-/* Idle chunks of one group's stacks go back, whether it keeps them or not; the bytes. */
+/* Gives back idle chunks of one group's stacks, whether it keeps them or not; returns the bytes. */
 uint64_t strata_domain_release_group(strata_domain_t *domain, const strata_group_t *group);
-/* What groups that keep their chunks hold idle, `own` left out (NULL: none is): bytes that no release of others takes. */
+/* The idle bytes of groups that keep their chunks, without `own` (NULL: none): no release of others takes them. */
 uint64_t strata_domain_kept_bytes(strata_domain_t *domain, const strata_group_t *own);
-/* The stacks give back in order of making, those that others stand on last, until at most `keep` idle bytes stay in all of them;
- * the bytes. Groups that keep their chunks are not concerned, nor counted. */
+/* The stacks give back in order of making, those that others use last, until at most `keep` idle bytes stay in all of them; returns
+ * the bytes. Groups that keep their chunks are neither asked nor counted. */
 uint64_t strata_domain_trim(strata_domain_t *domain, uint64_t keep);
 /* The stack that serves a stream (and thread, for the per-thread default stream) of the calling thread in a pool (0: in none), or
  * NULL. */
 strata_stack_t *strata_domain_find(strata_domain_t *domain, uint64_t pool, strata_stream_t stream, uint64_t thread);
 /* Its handle; 0: there is none. */
 strata_stack_handle_t strata_domain_find_handle(strata_domain_t *domain, uint64_t pool, strata_stream_t stream, uint64_t thread);
-/* Whether a stack serves a stream in no pool, that of any thread where each has its own. */
+/* Whether any stack serves a stream outside pools; if each thread has its own, that of any thread. */
 bool strata_domain_serves(strata_domain_t *domain, strata_stream_t stream);
 /* The instances of thread scope that the stacks of a thread share in a group; NULL: none yet. */
 strata_stack_t *strata_domain_thread_shared(strata_group_t *group, uint64_t thread);
-/* `stream` will be destroyed. The stacks that it has, if it owns blocks in this place, become orphans: what they cache is the
- * other streams' of their group once the work of the stream is done, their live blocks stay valid, and they end when they hold
- * nothing more. */
+/* `stream` will be destroyed. The stacks that it has in this place, if it owns blocks there, become orphans: what they cache serves
+ * other streams of their group once the work of the stream is done; their live blocks stay valid; they end when they hold nothing
+ * more. */
 void strata_domain_forget_stream(strata_domain_t *domain, strata_stream_t stream);
-/* While building. Once a thread has exited the stacks of its own default stream become orphans, for which the device is waited for;
- * what stacks that served it alone keep idle goes back, and they end where they hold nothing more: lookups of them are over by then. */
+/* While building. Once a thread has exited, the stacks of its own default stream become orphans, after a wait for the device. Idle
+ * memory of stacks that served only this thread goes back, and they end when they hold nothing more; nobody looks them up by
+ * then. */
 void strata_domain_forget_dead_threads(strata_domain_t *domain);
-/* Whether the name means a stream on each of several devices: that of a default stream in memory which is no device's own. */
+/* Whether the name means a stream on each of several devices: that of a default stream, in memory that belongs to no device. */
 bool strata_domain_means_many(const strata_domain_t *domain, strata_stream_t stream);
-/* Under a stack's lock too. E_UNSUPPORTED where the name means many: no event is behind the work of all of them, and the host has to
+/* Also under a stack's lock. E_UNSUPPORTED if the name means many: no event comes after the work of all of them, and the host must
  * wait. */
 strata_status_t strata_domain_record_event(strata_domain_t *domain, strata_handle_t event, strata_stream_t stream);
-/* The host waits for a stream of any of the facade's devices, or for each that the name means; where that fails, for all of them.
- * False: not even that, or the stream is being captured. */
+/* The host waits for a stream of any of the facade's devices, or for each that the name means; if that fails, for all of them.
+ * False: even that failed, or the stream is being captured. */
 bool strata_domain_wait_for(strata_domain_t *domain, strata_stream_t stream);
 bool strata_domain_wait_for_all(strata_domain_t *domain);
-/* E_CAPTURE: the stream is being captured, or any call on it would break another's capture: nothing is done on it. A quick call. */
+/* E_CAPTURE: the stream is being captured, or any call on it would break another capture: nothing is done on it. A quick call. */
 strata_status_t strata_domain_refuse_captured(strata_domain_t *domain, strata_stream_t stream);
 /* Sets bytes in the order of the stream. E_CAPTURE: none was set. No lock is held. */
 strata_status_t strata_domain_fill(strata_domain_t *domain, uint64_t address, uint8_t byte, uint64_t size, strata_stream_t stream);

@@ -42,8 +42,8 @@ void strata_events_give(strata_events_t *events, strata_handle_t event) {
 
 typedef enum claim { THERE, CLAIMED, FULL } claim_t;
 
-/* Whether `wanted` are there; else room in the pool for one more, counted as made. In one look: between two of them another thread
- * may take an event. */
+/* Whether `wanted` are there; else makes room in the pool for one more, counted as made. In one step: otherwise another thread may
+ * take an event in between. */
 static claim_t claim(strata_events_t *events, uint32_t wanted) {
     strata_lock(&events->lock);
     claim_t claimed = events->count >= wanted ? THERE : events->made < STRATA_EVENTS ? CLAIMED : FULL;

@@ -1,5 +1,5 @@
-/* The event pool of a domain. Taking an event and giving it back are quick and may be done under a stack's lock; making one is
- * a device call and is done beforehand, with no lock held. Events live until the domain ends. */
+/* The event pool of a domain. Taking an event and giving it back are quick and allowed under a stack's lock; making one is a device
+ * call, done in advance with no lock held. Events live until the domain ends. */
 #ifndef STRATA_ALLOCATION_EVENTS_H
 #define STRATA_ALLOCATION_EVENTS_H
 
@@ -10,7 +10,7 @@ enum { STRATA_EVENTS = 1 << 18 }; /* at once, in one domain */
 typedef struct strata_events {
     strata_device_t *device;
     strata_lock_t lock; /* guards what follows */
-    strata_handle_t *free; /* a stack of handles nobody has */
+    strata_handle_t *free; /* a stack of handles that nobody has */
     uint32_t count; /* of those */
     uint32_t made;
     size_t reserved;

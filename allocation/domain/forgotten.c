@@ -3,11 +3,11 @@
 #include "allocation/stack/stack_list.h"
 #include "allocation/stack/threads.h"
 
-/* Whether the one thread that a stack serves has exited. */
+/* Whether the only thread that a stack serves has exited. */
 static bool is_left(const strata_stack_t *stack) { return stack->of_thread != 0 && !strata_threads_is_alive(stack->of_thread); }
 
-/* Under the domain's lock: takes the stack off the list if it holds nothing, no stack stands on it, and nobody visits it. Whoever
- * has its handle still may come until it is taken away: then the stack is not empty. */
+/* Under the domain's lock: takes the stack off the list if it holds nothing, no stack uses it, and no walk is there. Whoever still
+ * has its handle may come until it is taken away; then the stack is not empty. */
 static bool unlist_empty(strata_domain_t *domain, strata_stack_t *stack) {
     if (stack->visitors > 0 || stack->carried > 0) return false;
     strata_stack_unname(stack);
@@ -18,7 +18,7 @@ static bool unlist_empty(strata_domain_t *domain, strata_stack_t *stack) {
 
 typedef strata_stack_t *(*step_fn)(strata_domain_t *domain, const strata_stack_t *previous);
 
-/* The next one of a walk, and the end of the one where it stands, if that has served its last. */
+/* Moves a walk to the next stack, and ends the one that it leaves, if that has served its last. */
 static strata_stack_t *end_and_go_on(strata_domain_t *domain, strata_stack_t *stack, step_fn step) {
     strata_lock(&domain->lock);
     strata_stack_t *next = step(domain, stack);
@@ -47,7 +47,8 @@ static void sweep_threads(strata_domain_t *domain) {
     }
 }
 
-/* Two threads that forget one stream at once both come: either event is behind all work from before, and one that tells will do. */
+/* Two threads that forget one stream at once both come here: either event comes after all earlier work, and one that tells is
+ * enough. */
 static void note_gone(strata_stack_t *stack, strata_handle_t event, bool told) {
     strata_lock(&stack->lock);
     strata_handle_t spare = event ? stack->gone : NULL;
@@ -57,7 +58,7 @@ static void note_gone(strata_stack_t *stack, strata_handle_t event, bool told) {
     if (spare) strata_events_give(&stack->domain->events, spare);
 }
 
-/* All work of the stream that the stack's memory may still be in, as an event; where none can be had the host waits. */
+/* All work of the stream that may still use the stack's memory, as an event; if none can be had the host waits. */
 static void mark_gone(strata_stack_t *stack) {
     strata_domain_t *domain = stack->domain;
     strata_handle_t event = NULL;
@@ -69,7 +70,7 @@ static void mark_gone(strata_stack_t *stack) {
     note_gone(stack, event, event || strata_domain_wait_for(domain, stack->stream));
 }
 
-/* A stack of the stream, of any group, kept from ending; its making and its end go by the domain's lock. */
+/* A stack of the stream, of any group, kept from ending. Making and ending are under the domain's lock. */
 static strata_stack_t *visit(strata_domain_t *domain, strata_stream_t stream) {
     strata_stack_t *stack = NULL;
     strata_lock(&domain->lock);
@@ -106,8 +107,8 @@ void strata_domain_forget_stream(strata_domain_t *domain, strata_stream_t stream
     strata_domain_sweep_orphans(domain);
 }
 
-/* The stacks of exited threads' own default streams, chosen before the wait for their work: a thread that exits while that wait is
- * under way may leave work behind that it did not see. Whether there is any. */
+/* The stacks of exited threads' own default streams, chosen before the wait for their work: a thread that exits during that wait
+ * may leave work that the wait did not see. Returns whether there are any. */
 static bool choose_left(strata_domain_t *domain) {
     bool any = false;
     STRATA_DOMAIN_EACH(domain, stack) {
@@ -117,7 +118,7 @@ static bool choose_left(strata_domain_t *domain) {
     return any;
 }
 
-/* Whether a stack is there that an exited thread has left. */
+/* Whether there is a stack that an exited thread has left. */
 static bool any_left(strata_domain_t *domain) {
     bool any = false;
     STRATA_DOMAIN_EACH(domain, stack) any = any || is_left(stack);

@@ -1,32 +1,33 @@
-/* A group: the stacks of one plan in a domain, and the instances of device scope that they share. A domain has one of ordinary
- * stacks, one for each named pool that is used and one for each pattern of streams that have stacks of their own. */
+/* A group: the stacks of one plan in a domain, and the instances of device scope that they share. A domain has one group of
+ * ordinary stacks, one for each named pool in use, and one for each pattern of streams with stacks of their own. */
 #ifndef STRATA_ALLOCATION_GROUP_H
 #define STRATA_ALLOCATION_GROUP_H
 
 #include "allocation/stack/plan.h"
 #include "allocation/stack/stack.h"
 
-/* Constant once made, except where said. */
+/* Constant once made, unless said otherwise. */
 struct strata_group {
     strata_domain_t *domain;
     const strata_plan_t *plan; /* outlives the domain */
     const char *name; /* a pool's, or a pattern of streams; "": ordinary. Outlives the domain */
-    uint64_t pool; /* what requests call it; 0: no pool */
-    bool lends; /* its free blocks serve requests of no pool that would fail: `pools_on_oom` of a layer */
-    bool keeps; /* its idle chunks go back for its own requests and strata_domain_release_group() alone */
+    uint64_t pool; /* as requests name it; 0: no pool */
+    bool lends; /* its free blocks serve requests outside pools that would fail: `pools_on_oom` of a layer */
+    bool keeps; /* its idle chunks go back only for its own requests and by strata_domain_release_group() */
     strata_layer_t *shared[STRATA_PLAN_NODES + 1]; /* instances of device scope, by number */
     _Atomic uint64_t ladders;
     _Atomic uint64_t out_of_memory;
-    strata_statistics_t ended; /* what stacks that have ended counted; guarded by the domain's lock */
+    strata_statistics_t ended; /* the counts of stacks that have ended; guarded by the domain's lock */
     strata_group_t *next; /* in order of making; guarded by the domain's lock */
 };
 
-/* The group of a pool, or of the streams that a pattern fits (pool 0); NULL: it was not used yet. */
+/* The group of a pool, or (pool 0) of the streams that a pattern matches; NULL: not used yet. */
 strata_group_t *strata_domain_group(strata_domain_t *domain, uint64_t pool, const char *name);
-/* Makes it, with its shared stack; `keeps` as above. One thread at a time, no lock held. E_LIMIT, E_HOST_MEMORY, what the layers say. */
+/* Makes it, with its shared stack; `keeps` as above. One thread at a time, no lock held. E_LIMIT, E_HOST_MEMORY, errors of the
+ * layers. */
 strata_status_t strata_domain_add_group(strata_domain_t *domain, uint64_t pool, const char *name, const strata_plan_t *plan,
                                         bool keeps, strata_group_t **group);
-/* The groups in order of making: the one after `previous` (NULL: the first), NULL behind the last. They stay. */
+/* The groups in order of making: the one after `previous` (NULL: the first); NULL after the last. They never end. */
 strata_group_t *strata_domain_next_group(strata_domain_t *domain, const strata_group_t *previous);
 
 #endif

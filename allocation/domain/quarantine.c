@@ -37,7 +37,7 @@ static void enlist(strata_domain_t *domain, const quarantine_node_t *what) {
     (void)has_enlisted(domain, what);
 }
 
-/* All of them, as a list that is the caller's: what is refused meanwhile does not make it longer. */
+/* All of them, as a list of the caller's own: what is refused meanwhile does not make it longer. */
 static uint32_t take_all(strata_domain_t *domain) {
     strata_lock(&domain->lock);
     uint32_t first = domain->quarantine.first;

@@ -1,5 +1,5 @@
-/* Memory that could not be served and that the device did not take back either: nobody's, so the domain's. It stays reserved and
- * counts as quarantined, and is offered to the device again by every release and when the domain ends. */
+/* Memory that could not be served and that the device did not take back either. It belongs to nobody else, so the domain holds it.
+ * It stays reserved and counts as quarantined; every release offers it to the device again, and so does the end of the domain. */
 #ifndef STRATA_ALLOCATION_QUARANTINE_H
 #define STRATA_ALLOCATION_QUARANTINE_H
 
@@ -7,7 +7,7 @@
 #include "platform/device.h"
 #include "strata/layer.h"
 
-enum { STRATA_UNRETURNED = 1 << 12 }; /* at once, in one domain; what is above is counted and not offered again */
+enum { STRATA_UNRETURNED = 1 << 12 }; /* at once, in one domain; what exceeds this is counted and not offered again */
 
 typedef struct strata_quarantine {
     _Atomic uint64_t bytes; /* of all */
@@ -18,10 +18,11 @@ typedef struct strata_quarantine {
 strata_status_t strata_quarantine_init(strata_quarantine_t *quarantine);
 void strata_quarantine_destroy(strata_quarantine_t *quarantine);
 
-/* What a source got, and what counts as reserved (strata_domain_count()), it can neither serve nor give back: from now on it is the
- * domain's, and no free by pointer finds it. `pooled`: it goes back to a driver's pool, which keeps it. No lock is held. */
+/* A source has got memory that counts as reserved (strata_domain_count()), but can neither serve it nor give it back: from now on
+ * the domain holds it, and no free by pointer finds it. `pooled`: it goes back to a driver's pool, which keeps it. No lock is
+ * held. */
 void strata_domain_quarantine(strata_domain_t *domain, strata_memory_t memory, uint64_t address, uint64_t bytes, bool pooled);
-/* Offers it to the device again; the bytes that it took, without those that a pool keeps now. No lock is held. */
+/* Offers it to the device again; returns the bytes that the device took, without those that a pool now keeps. No lock is held. */
 uint64_t strata_domain_offer_quarantined(strata_domain_t *domain);
 
 #endif

@@ -16,14 +16,14 @@ static void raise_peak(strata_quota_t *quota, uint64_t used) {
     while (used > peak && !atomic_compare_exchange_weak(&quota->peak, &peak, used)) continue;
 }
 
-/* A claim that comes between raises it anew. */
+/* A claim that comes in between raises it again. */
 void strata_quota_reset_peak(strata_quota_t *quota) {
     atomic_store(&quota->peak, 0);
     raise_peak(quota, atomic_load(&quota->used));
 }
 
-/* The bound may have been lowered between the look at it and the claim: then the claim is taken back. Either this thread sees the
- * new bound, or who set it sees the claim and waits for it. */
+/* The bound may have been lowered between the check and the claim: then the claim is taken back. Either this thread sees the new
+ * bound, or whoever set it sees the claim and waits for it. */
 bool strata_quota_claim(strata_quota_t *quota, uint64_t bytes) {
     uint64_t limit = atomic_load(&quota->limit), used = atomic_load(&quota->used);
     for (;;) {

@@ -13,7 +13,7 @@
 typedef struct strata_quota {
     _Atomic uint64_t limit; /* UINT64_MAX: none */
     _Atomic uint64_t used; /* claimed: served, or under way */
-    _Atomic uint64_t served; /* of these, what was got: goes up behind `used` and down before it */
+    _Atomic uint64_t served; /* of these, what was got: rises after `used` and falls before it */
     _Atomic uint64_t peak; /* highest `used` */
     _Atomic uint32_t waiting; /* threads that sleep on `settled`, with the lock that they were given */
     strata_condition_t settled;
@@ -24,26 +24,26 @@ void strata_quota_destroy(strata_quota_t *quota);
 
 /* Claims if it fits now. Any lock may be held. */
 bool strata_quota_claim(strata_quota_t *quota, uint64_t bytes);
-/* Whether a claim that was refused may yet fit: it would if every claim that is under way failed. */
+/* Whether a refused claim may still fit: it would if every claim under way failed. */
 bool strata_quota_may_fit(strata_quota_t *quota, uint64_t bytes);
 /* Claims once those under way are settled; false: it does not fit. No lock is held; `lock` is always the same one. `held_up` counts
- * the requests that wait for what others do, maybe with a claim: as long as there are some a millisecond is waited and no more, since
- * what they wait for may be the caller's to do. NULL: nobody waits with a claim. */
+ * the requests that wait for what others do, perhaps with a claim. As long as there are some the wait is at most a millisecond,
+ * because the caller itself may have to do what they wait for. NULL: nobody waits with a claim. */
 bool strata_quota_claim_in_time(strata_quota_t *quota, uint64_t bytes, strata_lock_t *lock, const _Atomic uint32_t *held_up);
 
 /* The peak begins at what is claimed now. Any lock may be held. */
 void strata_quota_reset_peak(strata_quota_t *quota);
 
-/* What was claimed was got, or not; then, unless a lock is held, those that wait are told. */
+/* What was claimed was got, or not. Then, unless a lock is held, those that wait are woken. */
 void strata_quota_serve(strata_quota_t *quota, uint64_t bytes);
 void strata_quota_unclaim(strata_quota_t *quota, uint64_t bytes);
 /* What was served was given back. */
 void strata_quota_return(strata_quota_t *quota, uint64_t bytes);
-/* Whether somebody is to be told by strata_quota_tell(). */
+/* Whether somebody must be woken by strata_quota_tell(). */
 bool strata_quota_is_awaited(strata_quota_t *quota);
 void strata_quota_tell(strata_quota_t *quota, strata_lock_t *lock);
 
-/* Another bound. Once this returns no claim above it is under way: what is served does not grow while it is above. No lock is
+/* Sets another bound. After the return no claim above it is under way: what is served does not grow while it is above. No lock is
  * held. */
 void strata_quota_set(strata_quota_t *quota, uint64_t limit, strata_lock_t *lock);
 

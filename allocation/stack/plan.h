@@ -5,9 +5,9 @@
 #include "strata/layer.h"
 
 enum {
-    STRATA_PLAN_NODES = 64, /* layers of one plan, routers' branches counted in */
+    STRATA_PLAN_NODES = 64, /* layers of one plan, those of routers' branches included */
     STRATA_PLAN_BRANCHES = 8, /* layers below one router */
-    STRATA_ROUTE_LAYERS = 8 /* layers in one decorator stack: from the top, or from below a cache, to the next boundary */
+    STRATA_ROUTE_LAYERS = 8 /* layers in one route: from the top, or from below a cache, to the next boundary */
 };
 
 typedef enum strata_reclaim_steps { STRATA_RECLAIM_ALL, STRATA_RECLAIM_WAIT } strata_reclaim_steps_t;
@@ -15,37 +15,37 @@ typedef enum strata_reclaim_steps { STRATA_RECLAIM_ALL, STRATA_RECLAIM_WAIT } st
 /* What `out_of_memory:` of a stack says, or `retry` in its list of layers: the options of that layer. */
 typedef struct strata_reclaim {
     uint64_t timeout; /* ns of the device's clock; 0: no waiting at all */
-    uint32_t steps; /* strata_reclaim_steps_t; WAIT: polls and waits for frees, nothing is asked or given back */
+    uint32_t steps; /* strata_reclaim_steps_t; WAIT: polls and waits for frees; nothing is asked for or given back */
     bool wait_first; /* wait for pending frees that could serve before anything is released */
     bool patience; /* docs/patience.md */
     uint64_t depth;
     double slack;
 } strata_reclaim_t;
 
-/* The layer that says so: it does nothing else. */
+/* The layer that says so; it does nothing else. */
 extern const strata_layer_type_t strata_retry_type;
 
 typedef struct strata_plan_node {
     const strata_layer_type_t *type;
     const void *options; /* owned by the strategy, which outlives every stack */
     const char *name; /* as named in the file, else the type's */
-    strata_scope_t scope; /* whose the instances are: the type's, or a stream's where the options say so */
+    strata_scope_t scope; /* how widely the instances are shared: the type's scope, or per stream where the options say so */
     uint32_t below_count;
     uint8_t below[STRATA_PLAN_BRANCHES]; /* numbers of nodes */
-    const strata_reclaim_t *reclaim; /* of the stack that it stands in, or of the nearest around it that says so; NULL: none does */
+    const strata_reclaim_t *reclaim; /* of its stack, or of the nearest stack around it that has one; NULL: none */
     bool climbs; /* a stack that says so begins here, or the whole: what it refuses is climbed for (allocation/reclaim/ladder.h) */
 } strata_plan_node_t;
 
-/* Node numbers are layer numbers of decorator stacks: 1 is the top, 0 none. A node's number is smaller than those below it. */
+/* Node numbers are the layer numbers of routes: 1 is the top, 0 none. A node's number is smaller than those below it. */
 typedef struct strata_plan {
     strata_place_kind_t place;
     uint32_t count; /* nodes 1 .. count */
-    bool threaded; /* a layer is of thread scope: every thread has stacks of its own */
+    bool threaded; /* a layer has thread scope: every thread has stacks of its own */
     uint64_t alignment; /* the largest that a request may ask for */
     strata_plan_node_t nodes[STRATA_PLAN_NODES + 1];
 } strata_plan_t;
 
-/* Finds `reclaim` and `climbs` of every node, once all else is filled: a router's branches are stacks of their own. */
+/* Finds `reclaim` and `climbs` of every node, once everything else is filled: a router's branches are stacks of their own. */
 void strata_plan_settle(strata_plan_t *plan);
 
 #endif

@@ -11,15 +11,15 @@
 #include "platform/place.h"
 
 strata_stack_t *_Atomic strata_stacks[STRATA_STACKS];
-/* Guards numbers. Taken with no other lock held; rank FACADE because stacks are begun while a facade is built. */
+/* Guards numbers. Taken with no other lock held; its rank is FACADE because stacks are begun while a facade is built. */
 static pthread_mutex_t numbers = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t first_generation[STRATA_STACKS];
 static bool taken[STRATA_STACKS];
 enum { NUMBERED_RANKS = STRATA_RANK_SHARED - STRATA_RANK_STACK + 1 };
 static uint16_t passed[NUMBERED_RANKS]; /* how many of a rank's first candidates are taken or used up */
 
-/* The i-th number to be tried, of 1 to STRATA_STACKS - 1; and the i of a number. A number's lock lives as long as the process: those
- * of one rank are taken from an end of their own, so that a lock keeps its place in the order of locks from one life to the next. */
+/* The i-th number to be tried, of 1 to STRATA_STACKS - 1; and the i of a number. A number's lock lives as long as the process. Each
+ * rank takes numbers from its own end, so a lock keeps its place in the order of locks from one life to the next. */
 static uint16_t candidate(strata_lock_rank_t rank, uint16_t i) {
     const uint16_t last = STRATA_STACKS - 1, threads = STRATA_STACKS / 8 * 7;
     if (rank == STRATA_RANK_STACK) return i;
@@ -27,7 +27,7 @@ static uint16_t candidate(strata_lock_rank_t rank, uint16_t i) {
     return (uint16_t)(i < threads ? threads - i : last + threads - i);
 }
 
-/* A number whose refs can still be told from those of its earlier lives; 0: none. */
+/* A number whose refs can still be distinguished from those of its earlier lives; 0: none. */
 static uint16_t take_number(strata_lock_rank_t rank) {
     uint16_t found = 0, *first = &passed[rank - STRATA_RANK_STACK];
     pthread_mutex_lock(&numbers);
@@ -55,7 +55,7 @@ static void give_number(uint16_t number, uint32_t next_generation) {
 static strata_stack_t *stack_struct(uint16_t number) {
     strata_stack_t *stack = strata_stack_of(number);
     if (stack) return stack;
-    /* Aligned by hand: a stack's lines must not be shared, and the struct is never freed. */
+    /* Aligned by hand: a stack's cache lines must not be shared, and the struct is never freed. */
     size_t bytes = sizeof *stack + alignof(strata_stack_t);
     unsigned char *memory = strata_host_new(1, bytes);
     if (!memory) return NULL;
@@ -70,7 +70,7 @@ static strata_stack_t *stack_struct(uint16_t number) {
     return stack;
 }
 
-/* Everything but its layers and its slab; under the lock of a stack of this number that has ended. */
+/* Everything except its layers and its slab. Under the lock of a stack of this number that has ended. */
 static void set_up(strata_stack_t *stack, strata_group_t *group, strata_lock_rank_t rank) {
     strata_domain_t *domain = group->domain;
     stack->domain = domain;
@@ -103,7 +103,7 @@ static void set_up(strata_stack_t *stack, strata_group_t *group, strata_lock_ran
     stack->direct_bytes = stack->peak_direct_bytes = 0;
     stack->lock.rank = rank;
     stack->lock.observer = domain->device->lock_observer;
-    stack->lock.observed = 0; /* the last observer's word means nothing to this one */
+    stack->lock.observed = 0; /* the observer's word from the last life means nothing to this one */
 }
 
 strata_status_t strata_stack_begin(strata_group_t *group, strata_lock_rank_t rank, strata_stack_t **out) {
@@ -149,7 +149,7 @@ static strata_layer_t *instance_new(strata_stack_t *stack, uint8_t number) {
     layer->options = node->options;
     layer->below_count = node->below_count;
     layer->number = number;
-    /* The upper bits are the core's; a layer that gets none is always walked. */
+    /* The upper bits belong to the core; a layer that gets no bit is always walked. */
     layer->attention = node->type->idle && number <= STRATA_ATTENTION_LAYERS ? (uint16_t)(1u << (number - 1)) : 0;
     return layer;
 }
@@ -159,7 +159,7 @@ static void instance_delete(strata_layer_t *layer) {
     strata_host_delete(layer);
 }
 
-/* How many share an instance. Below a shared one everything is shared as widely. */
+/* How widely an instance is shared. Below a shared one everything is shared as widely. */
 typedef enum width { OF_STREAM, OF_THREAD, OF_DEVICE } width_t;
 
 static width_t width_of_scope(strata_scope_t scope) {
@@ -172,7 +172,7 @@ static width_t width_of_stack(const strata_stack_t *stack) {
     return stack->of_thread ? OF_THREAD : OF_DEVICE;
 }
 
-/* `inside`: the width of the layers above. Instances are made bottom up, so that create() finds its layers below at work. */
+/* `inside`: the width of the layers above. Instances are made bottom up, so create() finds the layers below already working. */
 static strata_status_t instantiate(strata_stack_t *stack, uint8_t number, width_t inside) {
     strata_group_t *group = stack->group;
     const strata_plan_node_t *node = &group->plan->nodes[number];
@@ -243,7 +243,7 @@ void strata_stack_leave(strata_stack_t *stack) {
     strata_unlock(&stack->lock);
 }
 
-/* Look-ups from any thread and facade pass a stack by before its layers are whole and once they end. */
+/* Look-ups from any thread and facade skip a stack before its layers are complete and once they end. */
 static void set_open(strata_stack_t *stack, bool open) {
     strata_stack_lock(stack);
     stack->open = open;
@@ -251,7 +251,7 @@ static void set_open(strata_stack_t *stack, bool open) {
     strata_stack_unlock(stack);
 }
 
-/* Destroys the instances that are the stack's own, the top first. */
+/* Destroys the stack's own instances, the top first. */
 static void end_layers(strata_stack_t *stack) {
     for (uint32_t n = 1; n <= stack->group->plan->count; n++) {
         strata_layer_t *layer = stack->layers[n];
@@ -261,8 +261,8 @@ static void end_layers(strata_stack_t *stack) {
     }
 }
 
-/* The decorator stack of a hit: idle decorators, then a cache that has hits; anything else is walked. A cache that stacks share has
- * its own lock, which then guards what a hit touches of this one: so no layer above may go by the stack's. */
+/* The route of a hit: idle decorators, then a cache that has hits; anything else is walked. A cache that several stacks share has
+ * its own lock, which then guards what a hit touches of this stack, so no layer above may rely on the stack's lock. */
 static void flatten(strata_stack_t *stack) {
     uint64_t route = 0;
     strata_layer_t *layer = stack->top;
@@ -286,7 +286,7 @@ static void flatten(strata_stack_t *stack) {
     if (STRATA_LAYER_HAS(layer->type, direct)) atomic_store(&stack->direct, layer->type->direct);
 }
 
-/* Makes the instances that are the stack's own, and puts the stack among those of its domain. */
+/* Makes the stack's own instances, and adds the stack to its domain. */
 static strata_status_t build(strata_stack_t *stack) {
     strata_status_t status = instantiate(stack, 1, OF_STREAM);
     if (status != STRATA_OK) return status;
@@ -380,7 +380,7 @@ void strata_stack_destroy(strata_stack_t *stack) {
     strata_uses_t *waits = stack->host_uses;
     stack->layers = NULL;
     stack->host_uses = NULL;
-    /* The device whose observer this was may end before the number lives again. */
+    /* The device of this observer may end before the number lives again. */
     stack->lock.observer = NULL;
     strata_unlock(&stack->lock);
     strata_host_delete(layers);

@@ -17,12 +17,12 @@
 
 enum {
     STRATA_STACKS = 4096, /* numbers; 0 names none */
-    STRATA_ATTENTION_CORE = 1u << 15, /* of a record: the core itself has work at its free */
+    STRATA_ATTENTION_CORE = 1u << 15, /* of a record: the core itself has something to do at its free */
     STRATA_ATTENTION_NOTES = 1u << 14, /* of a record: it has an entry in the side table (allocation/call/record_notes.h) */
     STRATA_ATTENTION_WAITER = 1u << 15, /* of a stack's frees: somebody waits for memory */
     STRATA_ATTENTION_LIMIT = 1u << 14, /* of a stack's frees: its place is above its limit (allocation/reclaim/above.h) */
     STRATA_ATTENTION_OWNERLESS = 1u << 14, /* of a stack's requests: a stream that is given is a borrower */
-    STRATA_ATTENTION_LAYERS = 14, /* bits below those, one a layer */
+    STRATA_ATTENTION_LAYERS = 14, /* bits below those, one per layer */
     STRATA_ATTENTION_ALL = 0xffffu
 };
 
@@ -33,59 +33,61 @@ typedef uint64_t strata_stack_handle_t;
 typedef struct strata_uses strata_uses_t;
 
 struct strata_stack {
-    /* What every call reads, and writes rarely. Of these and of the figures, what may change while the stack is open is guarded by the
-     * lock of `home`; the words that are atomic are read before it, by whoever has a handle or a ref. */
-    alignas(128) uint64_t route; /* decorator stack of a hit; 0: no layer may be left out */
+    /* Read by every call and rarely written. Of these and of the figures, what may change while the stack is open is guarded by the
+     * lock of `home`. The atomic words are read without it, by whoever has a handle or a ref. */
+    alignas(128) uint64_t route; /* the route of a hit; 0: no layer may be skipped */
     strata_layer_t *cache; /* whose hit serves */
     strata_record_t *(*hit)(strata_layer_t *, size_t, const struct strata_stack *);
     bool (*quick_free)(strata_layer_t *, strata_record_t *);
     strata_t facade;
-    _Atomic strata_stack_handle_t handle; /* what names this life of the stack; 0: it serves nobody by name (forgotten, ended) */
-    strata_stack_t *_Atomic home; /* in whose slab a hit finds its record: the stack itself, or one that it shares */
-    uint16_t attention_allocate; /* bits of layers whose allocate must not be left out, OWNERLESS; CORE: no hit is to serve */
+    _Atomic strata_stack_handle_t handle; /* names this life of the stack; 0: nobody can name it (forgotten, ended) */
+    strata_stack_t *_Atomic home; /* the stack in whose slab a hit finds its record: itself, or one that it shares */
+    uint16_t attention_allocate; /* bits of layers whose allocate must be called, OWNERLESS; CORE: no hit may serve */
     uint16_t attention_free;
     uint16_t number;
-    bool is_shared; /* instances that stacks share: of device scope, or (of_thread) of thread scope */
-    strata_directory_t *directory; /* where hand-outs are noted; NULL until somebody frees by pointer */
-    uint64_t only_thread; /* that alone is served by handle: the stack is its own, or of its default stream; 0: any */
+    bool is_shared; /* holds instances that stacks share: of device scope, or (of_thread) of thread scope */
+    strata_directory_t *directory; /* where blocks handed out are noted; NULL until somebody frees by pointer */
+    uint64_t only_thread; /* the only thread served by handle: the stack is its own, or of its default stream; 0: any */
     const strata_direct_t *_Atomic direct; /* a call by handle: allocation/stack/direct.h */
     bool ownerless; /* pinned and host: no owner stream */
-    bool open; /* false: between two lives of this number, and while its layers are made or ended. Guarded by the lock */
+    bool open; /* false between two lives of this number, and while its layers are made or ended. Guarded by the lock */
 
     alignas(128) strata_lock_t lock;
     strata_slab_t slab;
-    alignas(64) strata_statistics_t figures; /* plain words; reserved is the caches' own */
-    uint64_t direct_bytes, peak_direct_bytes; /* of live blocks that no cache cut: reserved too. Guarded by the lock */
+    alignas(64) strata_statistics_t figures; /* plain words; reserved belongs to the caches */
+    uint64_t direct_bytes, peak_direct_bytes; /* of live blocks that no cache cut, reserved too. Guarded by the lock */
 
-    /* Constant while open, except where said. */
+    /* Constant while open, unless said otherwise. */
     alignas(128) strata_domain_t *domain;
-    strata_group_t *group; /* whose plan it is built by */
+    strata_group_t *group; /* from whose plan it is built */
     strata_layer_t *top;
-    strata_layer_t **layers; /* by number, 0 .. plan->count; the shared stack's among them */
+    strata_layer_t **layers; /* by number, 0 .. plan->count; those of the shared stack included */
     strata_stream_t stream;
     const char *name; /* that the program gave the stream; "": none. Outlives the domain */
-    uint64_t thread; /* of the per-thread default stream: which thread's; else 0 */
-    uint64_t of_thread; /* the thread that alone it serves; 0: any. A plan that is threaded has no others but its shared stack */
+    uint64_t thread; /* if it is the per-thread default stream, its thread; else 0 */
+    uint64_t of_thread; /* the only thread that it serves; 0: any. A threaded plan has no others except its shared stack */
     strata_stack_t *thread_shared; /* the instances of thread scope that it shares; NULL: none */
-    uint32_t at; /* in the domain's list; guarded by the domain's lock */
+    uint32_t at; /* position in the domain's list; guarded by the domain's lock */
     strata_stack_t *next_of_chain; /* likewise */
     strata_stack_t *next_orphan, *prev_orphan; /* likewise */
-    uint32_t carried; /* stacks that stand on this one of a thread; likewise */
-    uint32_t visitors; /* walks of the domain's list that stand here; guarded by the domain's lock */
+    uint32_t carried; /* stacks that use this one of a thread; guarded by the domain's lock */
+    uint32_t visitors; /* walks of the domain's list that are here now; guarded by the domain's lock */
     _Atomic bool orphan; /* its stream was forgotten; changed under the domain's lock */
-    strata_handle_t gone; /* an orphan's: the event behind all work of its stream; NULL: passed, if told. Guarded by the lock */
-    bool told; /* an orphan's: an event or a wait tells when that work is done; else its memory is nobody's. Likewise */
-    bool stranded; /* an orphan's: nothing tells when a guest's work is done, its memory is nobody's. Likewise */
-    bool left; /* its stream's thread was seen to have exited; only whoever builds stacks looks */
-    uint32_t inside; /* calls under way in its layers: it must not end. Guarded by the lock */
+    strata_handle_t gone; /* of an orphan: the event after all work of its stream; NULL: passed, if `told`. Guarded by the lock */
+    bool told; /* of an orphan: an event or a wait shows when that work is done; else nobody may have its memory. Guarded by the
+                  lock */
+    bool stranded; /* of an orphan: nothing shows when a guest's work is done, so nobody may have its memory. Guarded by the lock */
+    bool left; /* its stream's thread was seen to have exited; used only while building stacks */
+    uint32_t inside; /* calls under way in its layers, so it must not end. Guarded by the lock */
     strata_record_notes_t *record_notes; /* by slot; NULL until something is noted or shared. Guarded by the lock */
-    uint32_t record_notes_count; /* slots that have an entry. Likewise */
+    uint32_t record_notes_count; /* slots that have an entry. Guarded by the lock */
     strata_growing_t record_notes_range;
-    strata_uses_t *host_uses; /* streams to wait for at free, where no layer knows borrows; NULL: none so far. Guarded by the lock */
-    strata_condition_t host_waited; /* a call is over that used a stream's handle with the lock open */
+    strata_uses_t *host_uses; /* streams to wait for at the free, where no layer handles borrows; NULL: none so far. Guarded by the
+                                 lock */
+    strata_condition_t host_waited; /* a call that used a stream's handle with the lock open is over */
 };
 
-/* {stack number 12 bits, serial 52}: the serial is that of a life of the number, and no other one of the process has it. */
+/* {stack number 12 bits, serial 52}: the serial belongs to one life of the number, and to no other one in the process. */
 static inline uint16_t strata_stack_handle_number(strata_stack_handle_t handle) { return (uint16_t)(handle >> 52); }
 
 /* {stack number 12 bits, slot 24, generation 28}, from the top. */
@@ -113,28 +115,29 @@ static inline strata_ref_t strata_ref_of(const strata_record_t *record) {
 
 /* ---- life ---- */
 
-/* A number with its slab: no layers yet, and not open. Its lock has the rank of a stack, of what a thread shares, or of a shared stack.
- * E_LIMIT, E_HOST_MEMORY. */
+/* A number with its slab, without layers and not open. The rank of its lock: a stack, the shared stack of a thread, or a shared
+ * stack. E_LIMIT, E_HOST_MEMORY. */
 strata_status_t strata_stack_begin(strata_group_t *group, strata_lock_rank_t rank, strata_stack_t **stack);
-/* Whose stack it is. */
+/* Whom a stack serves. */
 typedef struct strata_stack_for {
     strata_stream_t stream;
     const char *name; /* of the stream; NULL: none */
-    uint64_t thread; /* where it is the per-thread default stream, else 0 */
+    uint64_t thread; /* of the per-thread default stream, else 0 */
 } strata_stack_for_t;
 /* Makes the instances of the group's plan, sharing the group's shared stack. No lock is held. */
 strata_status_t strata_stack_create(strata_group_t *group, const strata_stack_for_t *whose, strata_stack_t **stack);
-/* The shared stack: the instances of device scope, shared by all stacks of the group. strata_stack_create() makes those of threads. */
+/* The shared stack: the instances of device scope, shared by all stacks of the group. strata_stack_create() makes those of
+ * threads. */
 strata_status_t strata_shared_stack_create(strata_group_t *group, strata_stack_t **shared);
-/* Ends the layers (their chunks go back) and the number's life; refs into it are stale. No lock is held. */
+/* Ends the layers, whose chunks go back, and the life of the number: refs into it are stale. No lock is held. */
 void strata_stack_destroy(strata_stack_t *stack);
-/* Handles of before name it no more; it gets another one, or none. No lock of a stack is held. */
+/* Earlier handles no longer name it; it gets a new one, or none. No lock of a stack is held. */
 void strata_stack_rename(strata_stack_t *stack);
 void strata_stack_unname(strata_stack_t *stack);
 
 /* Under the domain's lock too. 0: it has none. */
 strata_stack_handle_t strata_stack_handle_of(strata_stack_t *stack);
-/* Whether requests for a stream (and thread, for the per-thread default stream) come here. The domain's lock is held. */
+/* Whether requests for a stream (and thread, for the per-thread default stream) come to this stack. The domain's lock is held. */
 static inline bool strata_stack_serves(const strata_stack_t *stack, strata_stream_t stream, uint64_t thread) {
     return !stack->is_shared && !stack->orphan && stack->stream == stream && stack->thread == thread;
 }
@@ -155,34 +158,34 @@ typedef struct strata_serve {
     uint64_t freed_before;
 } strata_serve_t;
 
-/* The whole way down the stack, ladder included; the record is booked and noted. */
+/* The whole way down the stack, the ladder included. The record is booked and noted. */
 strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *serve, strata_record_t **record);
-/* A request has failed behind a growth (CONTRACTS §7): idle chunks go back, of the stack and then of what it shares with others, if
- * more is reserved now than the `reserved` of before. The reason of the failure stays. */
+/* A request failed after a growth (docs/contracts.md §7): if more is reserved now than `reserved` before it, idle chunks go back,
+ * of the stack and then of what it shares. The reason of the failure stays. */
 void strata_stack_undo_growth(strata_stack_t *stack, uint64_t reserved);
 /* A record of 0 bytes, at no address. */
 strata_status_t strata_stack_serve_nothing(strata_stack_t *stack, strata_record_t **record);
 
-/* Finds the live record of a ref of this facade and takes the lock of the stack that served it: path->held says which. The
- * caller opens it. E_STALE. */
+/* Finds the live record of a ref of this facade and takes the lock of the stack that served it; call->held says which. The caller
+ * releases it. E_STALE. */
 strata_status_t strata_record_find(strata_t facade, strata_ref_t ref, strata_call_t *call, strata_record_t **record);
-/* Frees a record that strata_record_find() gave, with that path; opens its locks. Cannot fail. */
+/* Frees a record from strata_record_find(), with that call, and releases its locks. Cannot fail. */
 void strata_record_free(strata_call_t *call, strata_record_t *record);
-/* Likewise; the last use was on `stream`. */
+/* The same; the last use was on `stream`. */
 void strata_record_free_on(strata_call_t *call, strata_record_t *record, strata_stream_t stream);
-/* Likewise; a borrow. E_UNSUPPORTED as CONTRACTS §4 says; the path's lock stays held. */
+/* A borrow, with that call, whose locks stay held. E_UNSUPPORTED as docs/contracts.md §4 says. */
 strata_status_t strata_record_borrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream);
 strata_status_t strata_record_unborrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream);
 
 /* The stack's lock, and its home's if that is another one: for what both guard. */
 void strata_stack_lock(strata_stack_t *stack);
 void strata_stack_unlock(strata_stack_t *stack);
-/* The home's lock alone, with the stack's held or not. */
+/* Only the home's lock, whether the stack's is held or not. */
 static inline strata_lock_t *strata_stack_home_lock(strata_stack_t *stack) {
     return &atomic_load_explicit(&stack->home, memory_order_relaxed)->lock;
 }
 
-/* Called with the home's lock held: books a record handed out or taken back. */
+/* Called with the home's lock held: books a record that was handed out or taken back. */
 static inline void strata_stack_book(strata_stack_t *stack, const strata_record_t *record) {
     strata_statistics_t *f = &stack->figures;
     uint64_t requested = f->requested_bytes + strata_record_requested(record), allocated = f->allocated_bytes + record->size;
@@ -200,22 +203,22 @@ static inline void strata_stack_unbook(strata_stack_t *stack, const strata_recor
     f->frees++;
 }
 
-/* From now on hand-outs are noted for free by pointer; what is live is noted now. */
+/* From now on blocks that are handed out are noted for free by pointer; what is live is noted now. */
 void strata_stack_note_pointers(strata_stack_t *stack, strata_directory_t *directory);
 
 /* ---- what the domain asks of each stack; no lock is held ---- */
 
 uint64_t strata_stack_release(strata_stack_t *stack);
-/* Gives back until at most `keep` idle bytes stay, as far as whole chunks are idle; the bytes. */
+/* Gives back until at most `keep` idle bytes stay, as far as whole chunks are idle; returns the bytes. */
 uint64_t strata_stack_trim(strata_stack_t *stack, uint64_t keep);
 void strata_stack_poll(strata_stack_t *stack, strata_pending_t *pending);
-/* A stream will be destroyed: layers take what events they need from it while they can. */
+/* A stream will be destroyed: layers take the events that they need from it while they can. */
 void strata_stack_stream_gone(strata_stack_t *stack, strata_stream_t stream);
 /* A step of the program has ended. */
 void strata_stack_step(strata_stack_t *stack);
-/* False: the frees of none of its layers carry counts. */
+/* False: no layer of it has frees that carry counts. */
 bool strata_stack_set_frontier(strata_stack_t *stack, uint64_t count);
-/* Whether all work of a forgotten stack's stream is done: only then is what it caches anybody's. */
+/* Whether all work of a forgotten stack's stream is done: only then anybody may have what it caches. */
 bool strata_stack_has_passed(strata_stack_t *stack);
 /* Whether nothing is live, deferred or cached. */
 bool strata_stack_is_empty(strata_stack_t *stack);
