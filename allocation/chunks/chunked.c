@@ -1,5 +1,5 @@
-/* A request takes the high end of the block that the author's index finds; the rest, however small, keeps its place. A freed
- * block merges with the free blocks beside it. */
+/* A request takes the high end of the block that the author's index finds; the rest, however small, keeps its place. A freed block
+ * merges with the free blocks next to it. */
 #include "allocation/chunks/chunked.h"
 
 #include "allocation/reclaim/patience.h"
@@ -23,7 +23,7 @@ static void take_out(chunked_t *self, strata_record_t *block) {
 
 /* ---- hit ---- */
 
-/* The high end of a block that is in no index; what is left comes into it. NULL: there is no slot, and all is as it was. */
+/* The high end of a block that is in no index; the rest goes into the index. NULL: there is no slot, and nothing has changed. */
 static strata_record_t *cut(chunked_t *self, strata_record_t *rest, uint64_t size) {
     strata_slab_t *slab = slab_of(self);
     uint32_t slot = strata_slab_take(slab), next = rest->next;
@@ -37,7 +37,7 @@ static strata_record_t *cut(chunked_t *self, strata_record_t *rest, uint64_t siz
     block->prev = strata_slab_slot(slab, rest);
     block->next = next;
     block->chunk = rest->chunk;
-    strata_slab_record(slab, next)->prev = slot; /* of the sentinel it is never read */
+    strata_slab_record(slab, next)->prev = slot; /* never read of the sentinel */
     if (next == 0) strata_chunks_note_last(&self->chunks, slot);
     return block;
 }
@@ -68,7 +68,7 @@ strata_record_t *strata_chunked_hit(strata_layer_t *base, size_t size, const str
 
 /* ---- free ---- */
 
-/* The slot's generations are used up. Without another one the block stays out of use until its chunk goes. NULL: so it is. */
+/* The slot's generations are used up. Without another slot the block stays unused until its chunk goes. NULL: so it is. */
 static strata_record_t *with_generations(chunked_t *self, strata_record_t *block) {
     if (__builtin_expect(block->generation < STRATA_GENERATION_LAST, 1)) return block;
     uint32_t slot = strata_chunks_move_block(&self->chunks, strata_slab_slot(slab_of(self), block));
@@ -83,7 +83,7 @@ static void join(chunked_t *self, uint32_t low) {
     strata_chunks_note_last(&self->chunks, low);
 }
 
-/* A block that is in no index comes into it, with the free ones beside it. */
+/* A block that is in no index goes into it, with the free ones next to it. */
 static void put_back(chunked_t *self, strata_record_t *block) {
     strata_slab_t *slab = slab_of(self);
     uint32_t low = block->prev, high = block->next;
@@ -117,7 +117,7 @@ void strata_chunked_free(strata_layer_t *base, strata_record_t *block, strata_ca
 
 /* ---- growth ---- */
 
-/* What a miss asks from below; 0: the request allows no growth of that kind. */
+/* What a miss asks from below; 0: the request allows no such growth. */
 static uint64_t growth_size(chunked_t *self, uint64_t rounded, uint32_t flags) {
     if (flags & STRATA_NO_GROW) return 0;
     uint64_t full = self->policy->growth ? self->policy->growth(&self->base, rounded) : rounded;

@@ -12,7 +12,7 @@ typedef struct chunked {
     };
     const strata_chunked_policy_t *policy;
     uint64_t unit; /* blocks begin at multiples of it */
-    uint64_t used_bytes; /* of the chunks, what is not in the index */
+    uint64_t used_bytes; /* bytes of the chunks that are not in the index */
 } chunked_t;
 
 _Static_assert(sizeof(chunked_t) <= sizeof(strata_chunked_t), "an author's state has room for it");

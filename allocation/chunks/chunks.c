@@ -1,4 +1,4 @@
-/* The list of chunks: who is in it, and where an address lies. */
+/* The list of chunks: who is in it, and where an address belongs. */
 #include "allocation/chunks/chunks.h"
 
 #include <string.h>

@@ -23,25 +23,25 @@
 /* A chunk, by number. What a cache keeps of one follows in a struct that begins with this; it is zero at first. */
 typedef struct strata_chunk {
     uint32_t unused; /* a node that nobody has begins with the number of the next */
-    uint32_t first, last; /* slots of its first and last block; `last` where chunks are joined alone: strata_chunks_note_last() */
+    uint32_t first, last; /* slots of its first and last block; `last` only where chunks are joined: strata_chunks_note_last() */
     uint32_t next, prev; /* in the list; 0: none */
-    uint32_t part, last_part; /* the chunk that was joined to this one next, and the one that was last; 0: none */
+    uint32_t part, last_part; /* the chunk that was joined after this one, and the last one; 0: none */
     uint32_t chain; /* of chunks on their way back */
-    uint64_t base, size; /* bytes, with all that was joined to it */
+    uint64_t base, size; /* bytes, with everything that was joined to it */
     strata_record_t *below; /* the record of the layer below */
     strata_order_link_t by_address;
 } strata_chunk_t;
 
-/* What a cache says of its chunks; under the lock. */
+/* What a cache says about its chunks; under the lock. */
 typedef struct strata_chunk_policy {
     /* Whether a chunk may go back: nothing in it is in use, and nobody keeps it. NULL: strata_chunk_is_idle(). */
     bool (*may_go)(const strata_layer_t *self, const strata_chunk_t *chunk);
-    /* Takes the free blocks of a chunk that goes out of the cache's index. Their slots are given back after it. */
+    /* Takes the free blocks of a departing chunk out of the cache's index. Their slots are given back after that. */
     void (*leave)(strata_layer_t *self, const strata_chunk_t *chunk);
-    /* Of a cache that serves several streams: whether one of them may still be using what is free in a chunk. NULL: never. It is asked
-     * where memory comes from below, and goes back, in the order of one stream. */
+    /* For a cache that serves several streams: whether one of them may still use what is free in a chunk. NULL: never. It is asked
+     * if memory comes from below, and goes back, in the order of one stream. */
     bool (*is_in_use)(const strata_layer_t *self, const strata_chunk_t *chunk);
-    /* The host waits for such uses. The locks are opened. Where the wait fails what is in use stays. */
+    /* The host waits for such uses, with the locks open. If the wait fails, what is in use stays. */
     void (*wait)(strata_layer_t *self, strata_call_t *call);
 } strata_chunk_policy_t;
 
@@ -56,17 +56,17 @@ typedef struct strata_chunks {
     strata_condition_t grown;
     uint64_t bytes; /* of the chunks */
     uint64_t held; /* of the chunks, and of what is being asked for below */
-    uint64_t unit; /* the size of a chunk is cut down to a multiple of this power of two; 1 at first */
+    uint64_t unit; /* the size of a chunk is rounded down to a multiple of this power of two; 1 at first */
     bool ordered; /* memory comes from below, and goes back, in the order of a stream, and the cache has several */
-    bool sorted; /* the list is in order of address; else in order of making */
+    bool sorted; /* the list is in address order; else in order of making */
     bool joins; /* a chunk that begins where another ends becomes part of that one */
     bool growing; /* a thread is growing the cache: strata_chunks_begin_growth() */
 } strata_chunks_t;
 
 /* ---- life (chunks.c) ---- */
 
-/* For the cache's create, before anything else: `node_size` is that of the cache's struct of a chunk, `capacity` one more than the
- * chunks that it may have. `sorted`, `joins` and `unit` are the cache's to set next. E_HOST_MEMORY. */
+/* For the cache's create, before anything else. `node_size` is that of the cache's struct of a chunk; `capacity` is one more than
+ * the chunks that it may have. The cache sets `sorted`, `joins` and `unit` next. E_HOST_MEMORY. */
 strata_status_t strata_chunks_init(strata_layer_t *base, const strata_chunk_policy_t *policy, size_t node_size, uint32_t capacity);
 /* For its destroy: every chunk goes back, whatever is still live in it. No lock is held. */
 void strata_chunks_destroy(strata_layer_t *base);
@@ -75,11 +75,11 @@ static inline strata_chunk_t *strata_chunk_at(const strata_chunks_t *self, uint3
     return strata_node(&self->nodes, number);
 }
 
-/* What came from below becomes a chunk of one free block, or a part of the chunk that it is joined to, whose last block it is; in no
- * index yet. The chunk's number; 0: there are as many chunks or blocks as there may be, nothing has changed. */
+/* Memory from below becomes a chunk of one free block, or a part of the chunk that it is joined to, whose last block it is; it is
+ * in no index yet. Returns the chunk's number; 0: the limit of chunks or blocks is reached, and nothing has changed. */
 uint32_t strata_chunks_publish(strata_chunks_t *self, strata_record_t *below);
 
-/* Every chunk, by number, in the order of the list; every block of one, by slot, in order of address. */
+/* Every chunk, by number, in the order of the list; every block of one, by slot, in address order. */
 #define STRATA_EACH_CHUNK(chunks, number)                                                                                          \
     for (uint32_t number = (chunks)->first; number; number = strata_chunk_at((chunks), number)->next)
 #define STRATA_EACH_BLOCK(chunks, number, slot)                                                                                    \
@@ -89,10 +89,11 @@ uint32_t strata_chunks_publish(strata_chunks_t *self, strata_record_t *below);
 /* Whether a chunk is one free block: O(1). */
 bool strata_chunk_is_idle(const strata_layer_t *self, const strata_chunk_t *chunk);
 
-/* Moves a block to another slot, since the generations of its own are used up; the slot, 0: none is left, nothing has changed. */
+/* Moves a block to another slot, because the generations of its own are used up; returns the slot; 0: none is left, and nothing has
+ * changed. */
 uint32_t strata_chunks_move_block(strata_chunks_t *self, uint32_t slot);
 
-/* Where chunks are joined: after a block was cut off or has taken the one after it, the block may be the last of its chunk. */
+/* Where chunks are joined: after a block was cut off, or has taken the one after it, the block may be the last of its chunk. */
 static inline void strata_chunks_note_last(strata_chunks_t *self, uint32_t slot) {
     const strata_record_t *block = strata_slab_record(&self->base.stack->slab, slot);
     if (block->next == 0) strata_chunk_at(self, block->chunk)->last = slot;
@@ -100,32 +101,32 @@ static inline void strata_chunks_note_last(strata_chunks_t *self, uint32_t slot)
 
 /* ---- operations of the cache's type ---- */
 
-/* Every block, chunk by chunk in the order of the list, in order of address within a chunk. */
+/* Every block, chunk by chunk in the order of the list, in address order within a chunk. */
 void strata_chunks_walk(strata_layer_t *base, strata_walk_fn block, void *context);
 const strata_record_t *strata_chunks_find(strata_layer_t *base, uint64_t address);
-/* Of several chunks that were joined the first one stands for all. */
+/* Of several joined chunks the first stands for all. */
 const strata_record_t *strata_chunks_chunk_of(strata_layer_t *base, const strata_record_t *block);
-/* Gives back what may go, in the order of the list; the bytes. */
+/* Gives back what may go, in the order of the list; returns the bytes. */
 uint64_t strata_chunks_release(strata_layer_t *base, strata_call_t *call);
-/* Likewise the largest first, the first of the list among equals, until the type's idle_bytes() are at most `keep`. */
+/* The same, the largest first (of equals the first in the list), until the type's idle_bytes() are at most `keep`. */
 uint64_t strata_chunks_trim(strata_layer_t *base, uint64_t keep, strata_call_t *call);
 
 /* ---- growth (growth.c) ---- */
 
-/* One thread grows, the others that miss wait for it and look again: *growing says that one does (&chunks->growing, or one of
- * the cache's own where parts of it grow apart). True: the caller is the one, until strata_chunks_end_growth(). False: the lock was
- * open, and there may be what the caller misses. */
+/* One thread grows; others that miss wait for it and look again. *growing says that one does (&chunks->growing, or one of the
+ * cache's own if parts of it grow separately). True: the caller is the one, until strata_chunks_end_growth(). False: the lock was
+ * open, and what the caller needs may be there now. */
 bool strata_chunks_begin_growth(strata_chunks_t *self, bool *growing, strata_call_t *call);
 void strata_chunks_end_growth(strata_chunks_t *self, bool *growing);
 
-/* Asks below for a chunk of `size` bytes at a multiple of `alignment`, or of the request's where that is larger, with the locks open.
+/* Asks below for a chunk of `size` bytes at a multiple of `alignment`, or of the request's if that is larger, with the locks open.
  * *number is that of the chunk, or of the one that it was joined to; its last block is the new one: free, and in no index yet.
- * E_UNSUPPORTED: it came at no multiple of `alignment`, and is given back. E_LIMIT: there are as many chunks or blocks as there may
- * be, likewise. Else what the layer below says. */
+ * E_UNSUPPORTED: it came at no multiple of `alignment`, and was given back. E_LIMIT: the limit of chunks or blocks is reached; it
+ * was given back. Else the status of the layer below. */
 strata_status_t strata_chunks_grow(strata_chunks_t *self, uint64_t size, uint64_t alignment, const strata_request_t *request,
                                    uint32_t *number);
 
-/* Whether memory of a layer comes, and goes back, in the order of a stream: where any layer below gives it so, or is a decorator,
+/* Whether memory of a layer comes, and goes back, in the order of a stream: if any layer below gives it so, or is a decorator,
  * which may fill it on the stream of the request. */
 bool strata_chunks_come_in_order(const strata_layer_t *below);
 
@@ -139,16 +140,16 @@ typedef struct strata_leaving {
 
 /* Takes a chunk without a live block out of the cache. */
 void strata_chunks_detach(strata_chunks_t *self, uint32_t number, strata_leaving_t *leaving);
-/* The layer below has them back, in their order, with the locks open; the bytes. */
+/* Gives them to the layer below, in their order, with the locks open; returns the bytes. */
 uint64_t strata_chunks_give_back(strata_chunks_t *self, const strata_leaving_t *leaving, strata_call_t *call);
-/* The host waits, if a chunk that may go is in use by a stream. */
+/* The host waits if a chunk that may go is in use by a stream. */
 void strata_chunks_wait_for_users(strata_chunks_t *self, strata_call_t *call);
 /* Whether a chunk may go now. */
 bool strata_chunks_goes(const strata_chunks_t *self, const strata_chunk_t *chunk);
 
 /* ---- check (check.c) ---- */
 
-/* The list, the order by address, sums and figures; the blocks of each chunk fill it. Free blocks are added to *pieces. E_CORRUPT. */
+/* The list, the address order, sums and figures; the blocks of each chunk fill it. Free blocks are added to *pieces. E_CORRUPT. */
 strata_status_t strata_chunks_validate(const strata_chunks_t *self, strata_pieces_tally_t *pieces);
 
 #endif

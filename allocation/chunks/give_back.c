@@ -54,7 +54,7 @@ uint64_t strata_chunks_release(strata_layer_t *base, strata_call_t *call) {
     return strata_chunks_give_back(self, &leaving, call);
 }
 
-/* Of two chains, each the largest first: one of both. Among equals those of `a` come first. */
+/* Merges two chains, each the largest first. Among equals those of `a` come first. */
 static uint32_t merge(const strata_chunks_t *self, uint32_t a, uint32_t b) {
     uint32_t first = 0, *end = &first;
     while (a && b) {

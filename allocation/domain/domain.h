@@ -65,7 +65,7 @@ struct strata_domain {
     strata_stack_t **stacks; /* of all groups in order of making, shared stacks included: allocation/stack/stack_list.h */
     strata_stack_t **chains; /* after them, as many as there is room for: found by whom they serve */
     uint32_t stack_count, stack_capacity;
-    uint64_t exits_seen; /* of threads, up to which nothing that an exited one left is still there; used only while building stacks */
+    uint64_t exits_seen; /* of threads, up to which nothing that an exited one left is still there */
     uint64_t looked; /* stacks that look-ups and walks have examined */
     uint32_t orphans; /* stacks whose stream was forgotten and that still hold something */
     strata_stack_t *first_orphan, *last_orphan; /* in order of making */

@@ -14,7 +14,7 @@
 
 enum {
     STRATA_BINS_SUB_BITS = 7,
-    STRATA_BINS_OCTAVES = 25, /* above the 256 exact units: blocks up to 2^33 units; larger ones stand in the last bin */
+    STRATA_BINS_OCTAVES = 25, /* above the 256 exact units: blocks up to 2^33 units; larger ones are in the last bin */
     STRATA_BINS = (STRATA_BINS_OCTAVES + 2) << STRATA_BINS_SUB_BITS,
     STRATA_BINS_EXACT = 2 << STRATA_BINS_SUB_BITS, /* bins of one size each */
     STRATA_BINS_WORDS = STRATA_BINS / 64,
@@ -34,7 +34,7 @@ typedef struct strata_bins {
 } strata_bins_t;
 
 void strata_bins_init(strata_bins_t *bins, uint32_t unit_shift);
-/* As strata_bins_find(), but no fitting block of the own bin is missed: for the rare way, before memory is said to be out. */
+/* As strata_bins_find(), but finds any fitting block of the request's own bin: for the rare way, before memory is reported out. */
 uint32_t strata_bins_find_any(strata_bins_t *bins, strata_slab_t *slab, uint64_t size);
 /* The largest size in the bins, 0 if empty. Reads every block of the last bin that has any. */
 uint64_t strata_bins_largest(const strata_bins_t *bins, const strata_slab_t *slab);
@@ -135,7 +135,7 @@ static inline void strata_bins_resize(strata_bins_t *bins, strata_slab_t *slab, 
     }
 }
 
-/* The best of the first *scan blocks from `slot` on, the first among equals; 0: none of them fits. */
+/* The best of the first *scan blocks from `slot` on, the first among equals; 0: none fits. */
 static inline uint32_t strata_bins_best(const strata_slab_t *slab, uint32_t slot, uint64_t size, uint32_t *scan) {
     uint32_t best = 0;
     uint64_t best_size = UINT64_MAX;
@@ -152,7 +152,7 @@ static inline uint32_t strata_bins_best(const strata_slab_t *slab, uint32_t slot
     return best;
 }
 
-/* A block of at least `size` bytes, 0: none was found. It stays in the index. `size` is a multiple of the unit. */
+/* A block of at least `size` bytes; 0: none was found. It stays in the index. `size` is a multiple of the unit. */
 static inline uint32_t strata_bins_find(strata_bins_t *bins, strata_slab_t *slab, uint64_t size) {
     uint32_t bin = strata_bins_of(bins, size), scan = STRATA_BINS_SCAN;
     if (bin >= STRATA_BINS_EXACT) {

@@ -1,5 +1,5 @@
-/* A free block's mark: since when it is free, as a count of 48 bits, and a stream's node (0: several, or nobody knows). It
- * lies in words of the record that a free block does not need. Guarded by the stack's lock. */
+/* A free block's mark: since when it is free, as a count of 48 bits, and a stream's node (0: several, or unknown). It uses words of
+ * the record that a free block does not need. Guarded by the stack's lock. */
 #ifndef STRATA_ALLOCATION_MECHANISM_MARKS_H
 #define STRATA_ALLOCATION_MECHANISM_MARKS_H
 
@@ -14,7 +14,7 @@ static inline uint64_t strata_mark_count(const strata_record_t *block) {
 }
 static inline uint32_t strata_mark_stream(const strata_record_t *block) { return block->slack >> 16; }
 
-/* The mark of a block that takes another in. Marks up to `waited` are void: the host has waited for those uses. */
+/* The mark of a block that absorbs another. Marks up to `waited` are void: the host has waited for those uses. */
 static inline void strata_mark_merge(strata_record_t *into, const strata_record_t *other, uint64_t waited) {
     uint64_t own = strata_mark_count(into), its = strata_mark_count(other);
     if (its <= waited) return;

@@ -1,7 +1,7 @@
-/* The blocks of a chunk as a list in address order: `prev` and `next` of their records, 0 at the ends; they fill the chunk,
- * and no two free ones lie side by side, unless the layer wants them to. A block that is cut keeps its slot and the low end; a
- * block that takes its neighbour keeps the lower slot: so the first slot of a chunk never changes but by a move. Indexes are the
- * caller's. Guarded by the stack's lock. */
+/* The blocks of a chunk as a list in address order: `prev` and `next` of their records, 0 at the ends. They fill the chunk, and no
+ * two free ones are adjacent, unless the layer wants that. A block that is cut keeps its slot and the low end; a block that absorbs
+ * its neighbour keeps the lower slot. So the first slot of a chunk changes only by a move. The caller keeps the indexes. Guarded by
+ * the stack's lock. */
 #ifndef STRATA_ALLOCATION_MECHANISM_PIECES_H
 #define STRATA_ALLOCATION_MECHANISM_PIECES_H
 
@@ -9,8 +9,7 @@
 
 /* The first block of a chunk, all of it, in state FREE; its slot, 0: the slab is full. */
 uint32_t strata_pieces_begin(strata_slab_t *slab, uint32_t chunk, uint64_t ptr, uint64_t size);
-/* The block becomes `size` bytes long; what is behind becomes a block in state FREE, whose slot is answered. 0: the slab is
- * full. */
+/* The block becomes `size` bytes long; the rest becomes a block in state FREE, whose slot is returned. 0: the slab is full. */
 static inline uint32_t strata_pieces_cut(strata_slab_t *slab, uint32_t slot, uint64_t size) {
     uint32_t behind = strata_slab_take(slab);
     if (__builtin_expect(behind == 0, 0)) return 0;
@@ -25,12 +24,12 @@ static inline uint32_t strata_pieces_cut(strata_slab_t *slab, uint32_t slot, uin
                               .next = next,
                               .chunk = block->chunk,
                               .state = STRATA_RECORD_FREE};
-    strata_slab_record(slab, next)->prev = behind; /* of the sentinel it is never read */
+    strata_slab_record(slab, next)->prev = behind; /* never read of the sentinel */
     block->next = behind;
     block->size = size;
     return behind;
 }
-/* `low` takes the bytes of the block behind it, whose slot is given back. */
+/* `low` absorbs the block after it, whose slot is given back. */
 static inline void strata_pieces_join(strata_slab_t *slab, uint32_t low) {
     strata_record_t *block = strata_slab_record(slab, low);
     uint32_t gone = block->next;
@@ -40,14 +39,14 @@ static inline void strata_pieces_join(strata_slab_t *slab, uint32_t low) {
     strata_slab_record(slab, high->next)->prev = low;
     strata_slab_give(slab, gone);
 }
-/* A block whose slot's generations are used up moves to another slot, which is answered; 0: the slab is full, nothing
+/* A block whose slot's generations are used up moves to another slot, which is returned; 0: the slab is full, and nothing has
  * changed. */
 uint32_t strata_pieces_move(strata_slab_t *slab, uint32_t slot);
 
 typedef struct strata_pieces_tally {
     uint64_t free_bytes;
     uint32_t free_blocks;
-    bool apart; /* free blocks may lie side by side: the layer keeps some from merging */
+    bool apart; /* free blocks may be adjacent: the layer keeps some from merging */
 } strata_pieces_tally_t;
 
 /* Links both ways, addresses, sizes, states, chunk numbers; free blocks are added to *tally. E_CORRUPT, beginning with

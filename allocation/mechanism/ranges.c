@@ -11,7 +11,7 @@ void strata_ranges_destroy(strata_ranges_t *ranges) { strata_nodes_destroy(&rang
 
 /* ---- the treap ---- */
 
-/* A range alone, 0: no node is left. */
+/* A single range; 0: no node is left. */
 static uint32_t make(strata_ranges_t *ranges, uint64_t from, uint64_t to, uint64_t word) {
     uint32_t node = strata_nodes_take(&ranges->nodes);
     if (node == 0) return 0;
@@ -21,7 +21,7 @@ static uint32_t make(strata_ranges_t *ranges, uint64_t from, uint64_t to, uint64
     return node;
 }
 
-/* Those that begin before `key`, and the rest. */
+/* Splits into those that begin before `key`, and the rest. */
 static void split(strata_ranges_t *ranges, uint32_t node, uint64_t key, uint32_t *before, uint32_t *rest) {
     uint32_t *low = before, *high = rest;
     while (node) {
@@ -39,7 +39,7 @@ static void split(strata_ranges_t *ranges, uint32_t node, uint64_t key, uint32_t
     *low = *high = 0;
 }
 
-/* All of `low` lies before all of `high`. */
+/* All of `low` is before all of `high`. */
 static uint32_t join(strata_ranges_t *ranges, uint32_t low, uint32_t high) {
     uint32_t root = 0, *link = &root;
     while (low && high) {
@@ -78,7 +78,7 @@ static void drop(strata_ranges_t *ranges, uint32_t node) {
     }
 }
 
-/* What a tree knows beyond `end`, as a range alone; the tree's last range ends there at most. */
+/* The part of a tree beyond `end`, as a range of its own; at most the tree's last range reaches there. */
 static uint32_t cut_tail(strata_ranges_t *ranges, uint32_t tree, uint64_t end, uint64_t from) {
     uint32_t last = last_of(ranges, tree);
     if (!last || at(ranges, last)->to <= end) return 0;
@@ -103,7 +103,7 @@ bool strata_ranges_have(const strata_ranges_t *ranges, uint64_t from, uint64_t t
     return true;
 }
 
-/* Takes the neighbours that touch [*from, *to) and say the same into it. */
+/* Absorbs the neighbours that touch [*from, *to) and have the same word. */
 static void take_neighbours(strata_ranges_t *ranges, uint32_t *low, uint32_t *high, uint64_t *from, uint64_t *to, uint64_t word) {
     uint32_t before = last_of(ranges, *low), one, rest;
     if (before && at(ranges, before)->to == *from && at(ranges, before)->word == word) {

@@ -1,6 +1,5 @@
-/* Disjoint address ranges and a word that is known of each (whose bytes lie there). What is in no range is not known. A treap
- * by address over nodes: no host allocation. When the nodes are used up ranges are forgotten, never made up. Guarded by the
- * owner. */
+/* Disjoint address ranges, each with a word (whose bytes are there). What is in no range is unknown. It is a treap by address over
+ * nodes: no host allocation. When the nodes are used up ranges are forgotten, never invented. Guarded by the owner. */
 #ifndef STRATA_ALLOCATION_MECHANISM_RANGES_H
 #define STRATA_ALLOCATION_MECHANISM_RANGES_H
 
@@ -28,7 +27,7 @@ strata_status_t strata_ranges_init(strata_ranges_t *ranges, uint32_t capacity);
 void strata_ranges_destroy(strata_ranges_t *ranges);
 /* Whether all of [from, to) is known to have this word. */
 bool strata_ranges_have(const strata_ranges_t *ranges, uint64_t from, uint64_t to, uint64_t word);
-/* From now on [from, to) has this word, whatever was known of it. from < to. */
+/* From now on [from, to) has this word, whatever it had before. from < to. */
 void strata_ranges_set(strata_ranges_t *ranges, uint64_t from, uint64_t to, uint64_t word);
 /* Nothing is known any more. */
 void strata_ranges_clear(strata_ranges_t *ranges);

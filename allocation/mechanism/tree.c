@@ -1,12 +1,12 @@
-/* Each class is a treap: a search tree by (size, ptr) that is a heap by a hash of the slot. The hash maps no two slots to one
- * priority, so the shape follows from the blocks alone. Left is bin_prev, right is bin_next. */
+/* Each class is a treap: a search tree by (size, ptr) and a heap by a hash of the slot. The hash gives no two slots one priority,
+ * so the shape depends only on the blocks. Left is bin_prev, right is bin_next. */
 #include "allocation/mechanism/tree.h"
 
 #include "platform/status.h"
 
 _Static_assert(STRATA_TREE_WORDS <= 64, "one word says which words have bits");
 
-/* A path of a treap is this long by no chance. */
+/* By chance no path of a treap is this long. */
 enum { MOST_DEPTH = 512 };
 
 /* A bijection on 32 bits (the finaliser of MurmurHash3). */
@@ -22,7 +22,7 @@ static inline bool before(const strata_record_t *a, const strata_record_t *b) {
     return a->size != b->size ? a->size < b->size : a->ptr < b->ptr;
 }
 
-/* Hangs what lies before `pivot` in the subtree under *left, the rest under *right. */
+/* Hangs what is before `pivot` in the subtree under *left, the rest under *right. */
 static void split(strata_slab_t *slab, uint32_t subtree, const strata_record_t *pivot, uint32_t *left, uint32_t *right) {
     while (subtree) {
         strata_record_t *record = &slab->records[subtree];
@@ -61,7 +61,7 @@ void strata_tree_insert(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot)
     tree->bytes += record->size;
 }
 
-/* Every key under `left` lies before every key under `right`. */
+/* Every key under `left` is before every key under `right`. */
 static void merge(strata_slab_t *slab, uint32_t left, uint32_t right, uint32_t *link) {
     while (left && right) {
         if (priority(left) > priority(right)) {
@@ -88,7 +88,7 @@ void strata_tree_remove(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot)
     uint32_t class = strata_tree_class(record->size);
     uint32_t *link = &tree->roots[class];
     while (*link != slot) {
-        if (*link == 0) return; /* not in the tree: left as it is, for validate to tell */
+        if (*link == 0) return; /* not in the tree: left as it is, for validate to report */
         strata_record_t *above = &slab->records[*link];
         link = before(above, record) ? &above->bin_next : &above->bin_prev;
     }

@@ -1,7 +1,7 @@
-/* Best fit in exact (size, address) order: the free blocks of a slab in classes by size, 32 an octave, each class a balanced
- * search tree. Deterministic: its shape is a function of the blocks in it. A tree of all blocks would be some twenty records deep
- * among many, each a cache miss and a branch that nobody foresees; a class has few. Uses bin_prev and bin_next of free records as
- * links, and their bits of the slab. Zeroed it is empty. Touches no memory but records. */
+/* Best fit in exact (size, address) order: the free blocks of a slab in classes by size, 32 per octave, each class a balanced
+ * search tree. Deterministic: its shape depends only on its blocks. With many blocks one tree would be some twenty records deep,
+ * each a cache miss and an unpredictable branch; a class has few. Uses bin_prev and bin_next of free records as links, and their
+ * bits of the slab. All zero is empty. Touches no memory but records. */
 #ifndef STRATA_ALLOCATION_MECHANISM_TREE_H
 #define STRATA_ALLOCATION_MECHANISM_TREE_H
 
@@ -32,7 +32,7 @@ void strata_tree_insert(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot)
 /* The block's ptr and size must be what they were when it was inserted. */
 void strata_tree_remove(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot);
 
-/* The same, where a class of one block, as most are, is the short way. */
+/* The same; short for a class of one block, as most are. */
 static inline void strata_tree_add(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot) {
     strata_record_t *record = &slab->records[slot];
     uint32_t class = strata_tree_class(record->size);
@@ -66,7 +66,7 @@ static inline void strata_tree_take(strata_tree_t *tree, strata_slab_t *slab, ui
 
 /* The smallest block of at least `size` bytes, the lowest address among equals; 0: none. */
 uint32_t strata_tree_find(const strata_tree_t *tree, const strata_slab_t *slab, uint64_t size);
-/* The same, where the first class from the size's own on that has any is another one, of one block. */
+/* The same, short if the first non-empty class from the size's own on is another one, of one block. */
 static inline uint32_t strata_tree_fit(const strata_tree_t *tree, const strata_slab_t *slab, uint64_t size) {
     uint32_t class = strata_tree_class(size), word = class / 64;
     if (tree->roots[class] != 0) return strata_tree_find(tree, slab, size);
@@ -80,7 +80,7 @@ static inline uint32_t strata_tree_fit(const strata_tree_t *tree, const strata_s
     uint32_t root = tree->roots[word * 64 + (uint32_t)__builtin_ctzll(bits)];
     return slab->records[root].bin_prev == 0 ? root : strata_tree_find(tree, slab, size);
 }
-/* The block behind (size, ptr) in the order of the tree, and the one before it, whether one stands there or not; 0: none. */
+/* The block after (size, ptr) in the order of the tree, and the one before it, whether or not there is one at that key; 0: none. */
 uint32_t strata_tree_after(const strata_tree_t *tree, const strata_slab_t *slab, uint64_t size, uint64_t ptr);
 uint32_t strata_tree_before(const strata_tree_t *tree, const strata_slab_t *slab, uint64_t size, uint64_t ptr);
 /* The largest size in the tree, 0 if empty. */

@@ -11,7 +11,7 @@
 #include "platform/status.h"
 
 enum { SHOWN = 40 };
-/* A fraction is kept to nine digits behind the point. */
+/* A fraction is kept to nine digits after the point. */
 #define BILLION 1000000000u
 
 const strata_option_row_t *strata_option_find(const strata_layer_type_t *type, const char *name) {
@@ -133,7 +133,7 @@ static strata_status_t set_fraction(const strata_option_row_t *row, void *at, co
     return STRATA_OK;
 }
 
-/* The choices of a row, apart: what strata_nearest_word() wants. */
+/* The choices of a row, one by one, as strata_nearest_word() needs them. */
 typedef struct choices {
     char names[STRATA_OPTION_CHOICES][32];
 } choices_t;
@@ -168,8 +168,8 @@ static bool is_shown(const char *text) {
     return true;
 }
 
-/* Blanks at the ends of a path are hardly ever meant, and a file leaves some off whatever its quotes say: all ways to say a
- * value mean the same. */
+/* Blanks at the ends of a path are hardly ever meant, and a file drops some whatever its quotes: all ways to set a value mean the
+ * same. */
 static strata_status_t set_text(char *at, const char *text) {
     text += strspn(text, " ");
     size_t length = strlen(text);

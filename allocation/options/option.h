@@ -5,10 +5,10 @@
 #include "strata/layer.h"
 
 /* Sizes ("20MiB", "512", "1.5GiB", "unlimited") and times ("100ms", "20us", "2s", "never"): bounded, rounded down to a byte or a
- * nanosecond; E_STRATEGY with what is wrong and what may be written. */
+ * nanosecond. E_STRATEGY with what is wrong and what is allowed. */
 strata_status_t strata_parse_size(const char *text, uint64_t *bytes);
 strata_status_t strata_parse_time(const char *text, uint64_t *nanoseconds);
-/* What may be written for a size, for a time: "512, 64KiB, 20MiB, 1.5GiB or unlimited". */
+/* The ways to write a size, and a time: "512, 64KiB, 20MiB, 1.5GiB or unlimited". */
 const char *strata_size_example(void);
 const char *strata_time_example(void);
 /* Writes the shortest text, of a number of at least 1, that parses to the same value. */
@@ -24,12 +24,12 @@ void strata_option_print(const strata_option_row_t *row, const void *options, ch
 /* The words of a CHOICE row. */
 size_t strata_choice_count(const strata_option_row_t *row);
 void strata_choice_name(const strata_option_row_t *row, uint32_t index, char *text, size_t capacity);
-/* An option that acts only where another one has a value, or ("!...") any but that one. */
+/* An option that acts only if another one has a value, or ("!...") any but that one. */
 typedef struct strata_option_want {
     const char *name, *other, *value;
 } strata_option_want_t;
-/* Of a layer's `check`: refuses an option that differs from its default and cannot act (E_STRATEGY; *option names it). `wants` is
- * closed by a NULL name. */
+/* For a layer's `check`: refuses an option that differs from its default and cannot act (E_STRATEGY; *option names it). `wants`
+ * ends with a NULL name. */
 strata_status_t strata_option_check_wants(const strata_option_row_t *rows, const strata_option_want_t *wants, const void *options,
                                           const char **option);
 /* Fills the struct with the defaults. They are part of the program: a default that does not parse aborts. */

@@ -26,7 +26,7 @@ static uint64_t idle_in(strata_domain_t *domain) {
     return idle;
 }
 
-/* As much as the limit wants, no more. What other pools keep for themselves stays theirs. */
+/* As much as the limit requires, no more. What other pools keep for themselves stays theirs. */
 static void give_back(strata_domain_t *domain) {
     strata_pending_t pending;
     (void)strata_domain_poll(domain, &pending);
@@ -37,8 +37,8 @@ static void give_back(strata_domain_t *domain) {
     (void)(keep ? strata_domain_trim(domain, keep) : strata_domain_release(domain, NULL));
 }
 
-/* The word first: a stack that is made meanwhile, and a waiter that clears its bits, look at it behind their own lock. Threads that
- * come to different ends at once do so one after the other, until the word and the bits say what is so. */
+/* The word first: a stack that is made meanwhile, and a waiter that clears its bits, look at it after taking their own lock.
+ * Threads that come to different results at once act one after the other, until the word and the bits agree with the facts. */
 static void settle(strata_domain_t *domain) {
     for (bool again = false;; again = true) {
         bool above = is_above(domain);
@@ -53,7 +53,7 @@ void strata_above_give_back(strata_domain_t *domain) {
     if (!is_above(domain)) settle(domain);
 }
 
-/* What is freed before the bits are set passes them by: it is looked at behind them. */
+/* What is freed before the bits are set goes unnoticed: it is looked at after them. */
 void strata_above_begin(strata_domain_t *domain) {
     if (is_above(domain)) give_back(domain);
     settle(domain);

@@ -4,7 +4,7 @@
 
 #include "allocation/domain/domain.h"
 
-/* Asks them, where the domain has any; the bytes that they say they freed. No lock is held. */
+/* Calls them, if the domain has any; returns the bytes that they say they freed. No lock is held. */
 uint64_t strata_callbacks_ask(strata_domain_t *domain, size_t size);
 
 #endif

@@ -1,4 +1,4 @@
-/* The rungs of the ladder, and the waiting at its end (docs/contracts.md §3). */
+/* The steps of the ladder, and the waiting at its end (docs/contracts.md §3). */
 #include "allocation/reclaim/ladder.h"
 
 #include "allocation/reclaim/callbacks.h"
@@ -19,7 +19,7 @@ typedef struct climb {
     strata_climbed_t given;
 } climb_t;
 
-/* Answers whether the climb is over. */
+/* Returns whether the climb is over. */
 static bool try_again(climb_t *climb, uint32_t extra_flags) {
     climb->changed = false;
     climb->status = climb->ladder->try_again(climb->ladder->context, extra_flags);
@@ -42,7 +42,7 @@ static uint64_t poll(climb_t *climb, strata_pending_t *pending) {
     return bytes;
 }
 
-/* ---- rungs: each answers whether the climb is over ---- */
+/* ---- rungs: each returns whether the climb is over ---- */
 
 /* Without waiting in between, all stacks are polled and released before the one try (as the peers do). */
 static bool rung_poll(climb_t *climb) {
@@ -55,10 +55,10 @@ static bool rung_poll(climb_t *climb) {
     return freed > 0 && try_again(climb, 0);
 }
 
-/* While frees are pending in the domain whose bytes could serve the request, wait for the earliest of them: that takes less of
- * the GPU's time than a device free, which waits for all work. Other stacks' frees count too, though they serve only through the
- * next rung's release: waiting for the own stack's alone lets the stack that came first keep all the memory, and puts the other
- * streams' work in a row (streams-sharded-training at 24 GiB: 854 ms against 698). */
+/* While frees are pending in the domain whose bytes could serve the request, wait for the earliest of them: that takes less of the
+ * GPU's time than a device free, which waits for all work. Other stacks' frees count too, though they serve only through the next
+ * rung's release. If only the own stack's counted, the stack that came first would keep all the memory, and the other streams' work
+ * would be serialised (streams-sharded-training at 24 GiB: 854 ms against 698). */
 static bool rung_wait_first(climb_t *climb) {
     const strata_ladder_t *ladder = climb->ladder;
     if (!ladder->says->wait_first) return false;
@@ -85,13 +85,13 @@ static bool rung_callbacks(climb_t *climb) {
     return release(climb) > 0 && try_again(climb, 0);
 }
 
-/* Once: the device has refused it, and it is asked again only by the tries that follow a change. */
+/* Once: the device has refused it, and is asked again only by the tries that follow a change. */
 static bool rung_small_growth(climb_t *climb) {
     if (climb->asked_small) return false;
     climb->asked_small = climb->given.asked_small = true;
     const strata_error_t reason = *strata_last_error();
     bool over = try_again(climb, STRATA_SMALL_GROWTH);
-    if (!over) (void)strata_fail_again(&reason); /* a cache may have refused to grow by less: that is not why */
+    if (!over) (void)strata_fail_again(&reason); /* a cache may have refused to grow by less: that is not the reason */
     return over;
 }
 
@@ -99,21 +99,21 @@ static bool rung_small_growth(climb_t *climb) {
 
 static bool waits_only(const climb_t *climb) { return climb->ladder->says->steps == STRATA_RECLAIM_WAIT; }
 
-/* What was freed before the bits were set was told to nobody: everything is looked at once more, idle chunks of other stacks
- * too. Answers whether the climb is over. */
+/* What was freed before the bits were set woke nobody: everything is looked at once more, idle chunks of other stacks too. Returns
+ * whether the climb is over. */
 static bool look_again(climb_t *climb) {
     if (try_again(climb, 0)) return true;
     return !waits_only(climb) && release(climb) > 0 && try_again(climb, 0);
 }
 
-/* One wait: the bits first, then a look at everything, then sleep, so that no wake-up is lost. Answers whether the climb is
- * over; *again says whether something has changed or will. */
+/* One wait: first the bits, then a look at everything, then sleep, so no wake-up is lost. Returns whether the climb is over;
+ * *again: something has changed, or will. */
 static bool rung_wait(climb_t *climb, bool *again) {
     *again = false;
     if (climb->ladder->says->timeout == 0 || strata_waiting_is_over(&climb->waiting)) return false;
     bool first = !climb->waiting.marked;
     if (first) strata_waiting_mark(&climb->waiting);
-    /* A free since the rungs of this pass began to look may have been missed by them: then the sleep ends at once. */
+    /* The rungs of this pass may have missed a free made since they began: then the sleep ends at once. */
     uint64_t epoch = first ? strata_domain_epoch(climb->domain) : climb->epoch;
     if (first && look_again(climb)) return true;
     strata_pending_t pending;
@@ -128,7 +128,7 @@ static bool rung_wait(climb_t *climb, bool *again) {
     return false;
 }
 
-/* A ladder of waits alone has nothing to climb for a thread that is alone, with nothing pending. */
+/* A ladder of waits only has nothing to do for a thread that is alone, with nothing pending. */
 static bool nothing_can_come(const climb_t *climb) {
     strata_pending_t pending;
     if (!waits_only(climb) || strata_threads_registered() > 1) return false;

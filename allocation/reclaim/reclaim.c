@@ -1,4 +1,4 @@
-/* Where a stack is climbed for, and what the thread knows of it afterwards. */
+/* For which stack a ladder is climbed, and what the thread knows of it afterwards. */
 #include "allocation/reclaim/ladder.h"
 #include "allocation/stack/layer.h"
 
@@ -51,7 +51,7 @@ static bool keeps_or_defers(const strata_group_t *group, const strata_layer_t *b
     return false;
 }
 
-/* Whether a layer's own steps have left nothing that a ladder could find: no other layer of the domain keeps or defers. */
+/* Whether a layer's own steps have left nothing that a ladder could find: no other layer of the domain keeps or defers anything. */
 static bool is_all_reclaimed(strata_domain_t *domain, const strata_layer_t *own) {
     if (!own) return false;
     for (strata_group_t *group = NULL; (group = strata_domain_next_group(domain, group)) != NULL;)

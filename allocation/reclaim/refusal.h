@@ -1,12 +1,12 @@
-/* Why a way down was refused: noted where that was, by the calling thread, for the report of a request that fails for memory at
- * last. A layer that notes nothing is told by its error's text alone. */
+/* Why a way down was refused: noted by the calling thread where it happened, for the report of a request that fails for memory at
+ * last. For a layer that notes nothing, the report has only its error's text. */
 #ifndef STRATA_ALLOCATION_REFUSAL_H
 #define STRATA_ALLOCATION_REFUSAL_H
 
 #include "allocation/stack/stack.h"
 
 typedef enum strata_refused_by {
-    STRATA_REFUSED_BY_OTHERS, /* nobody noted anything: a layer of its own will */
+    STRATA_REFUSED_BY_OTHERS, /* nothing was noted: a layer refused for its own reasons */
     STRATA_REFUSED_BY_DEVICE,
     STRATA_REFUSED_BY_PLACE, /* strata_set_limit() */
     STRATA_REFUSED_BY_BOUND /* an option of a layer */
@@ -14,18 +14,18 @@ typedef enum strata_refused_by {
 
 typedef struct strata_refusal {
     strata_refused_by_t by;
-    uint64_t asked, used, limit; /* bytes; the latter two of a bound, of which `used` were taken */
-    uint8_t layer; /* a bound's: its number in the plan */
+    uint64_t asked, used, limit; /* bytes; the latter two for a bound, of which `used` were taken */
+    uint8_t layer; /* for a bound: its layer's number in the plan */
     const char *option; /* likewise; constant */
 } strata_refusal_t;
 
 /* A request begins. */
 void strata_refusal_begin(void);
-/* The latest one counts: what was refused before it was gone round. */
+/* The latest one counts: earlier refusals were overcome. */
 void strata_refusal_note(const strata_refusal_t *refusal);
 strata_refusal_t strata_refusal_last(void);
 
-/* An option of a layer bounds what it may have from below: notes it, and answers E_NO_MEMORY with the option's name. */
+/* An option of a layer bounds what it may have from below: notes it, and returns E_NO_MEMORY with the option's name. */
 strata_status_t strata_refuse_by_bound(const strata_layer_t *layer, const char *option, uint64_t asked, uint64_t used,
                                        uint64_t limit);
 

@@ -67,8 +67,8 @@ static bool has_waiters(strata_domain_t *domain) {
     return has;
 }
 
-/* The last waiter clears the bits. One that comes meanwhile may find them cleared after it: they are set once more for it, and
- * it tries again; and it may have gone before that, so the end is what the count says. */
+/* The last waiter clears the bits. One that comes meanwhile may find them cleared after it: they are set once more for it, and it
+ * tries again. It may also have gone before that, so in the end the count decides. */
 void strata_waiting_unmark(strata_waiting_t *waiting) {
     if (!waiting->marked) return;
     strata_domain_t *domain = waiting->domain;
@@ -87,7 +87,7 @@ void strata_waiting_unmark(strata_waiting_t *waiting) {
 
 /* ---- letting time pass ---- */
 
-/* Sleeps up to `ns` of real time; answers whether a free has moved the epoch. */
+/* Sleeps up to `ns` of real time; returns whether a free has moved the epoch. */
 static bool hear_a_free(strata_domain_t *domain, uint64_t epoch, uint64_t ns) {
     strata_lock(&domain->lock);
     if (domain->epoch == epoch) strata_condition_wait(&domain->freed, &domain->lock, ns);
@@ -96,14 +96,14 @@ static bool hear_a_free(strata_domain_t *domain, uint64_t epoch, uint64_t ns) {
     return moved;
 }
 
-/* A virtual clock jumps to the event; it stands still for a moment of real time first where other threads are at work, who may
- * free before. */
+/* A virtual clock jumps to the event. If other threads are at work, it first stands still for a moment of real time, because they
+ * may free before. */
 static bool pass(const strata_waiting_t *waiting, uint64_t ready_at, uint64_t epoch) {
     strata_clock_t *clock = waiting->domain->device->clock;
     bool listens = !clock->is_virtual || strata_threads_registered() > 1;
     bool heard = listens && hear_a_free(waiting->domain, epoch, waiting->backoff);
     if (heard || !clock->is_virtual) return heard;
-    /* An event that should have passed, of a device that does not say so, is asked for again later. */
+    /* A device that does not know when events pass is asked again later. */
     uint64_t now = clock->now(clock), until = ready_at == UINT64_MAX || ready_at <= now ? now + waiting->backoff : ready_at;
     clock->sleep_until(clock, until < waiting->deadline ? until : waiting->deadline);
     return false;
@@ -131,7 +131,7 @@ bool strata_waiting_sleep(strata_waiting_t *waiting, uint64_t epoch) {
     moved = domain->epoch != epoch;
     domain->sleeping--;
     atomic_fetch_sub(&domain->held_up, 1);
-    /* Whoever sleeps on is told that one more has given up: it looks again whether it is alone. */
+    /* Whoever sleeps on learns that one more has given up, and checks again whether it is alone. */
     if (alone) strata_condition_broadcast(&domain->freed);
     strata_unlock(&domain->lock);
     return moved;

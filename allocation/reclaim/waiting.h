@@ -1,26 +1,26 @@
-/* Waiting for memory: time that passes until a free, and who hears of one (docs/contracts.md §3). No lock is held. */
+/* Waiting for memory: time passes until a free, and who is woken by one (docs/contracts.md §3). No lock is held. */
 #ifndef STRATA_ALLOCATION_WAITING_H
 #define STRATA_ALLOCATION_WAITING_H
 
 #include "allocation/domain/domain.h"
 
-/* One wait of one request. Its timeout also holds in real time, so that nothing hangs. */
+/* One wait of one request. Its timeout also holds in real time, so nothing hangs. */
 typedef struct strata_waiting {
     strata_domain_t *domain;
     uint64_t deadline, real_deadline;
     uint64_t backoff; /* ns of real time until the next poll */
-    bool marked; /* this thread is among the domain's waiters, and every stack tells its frees */
+    bool marked; /* this thread is among the domain's waiters, and every stack reports its frees */
 } strata_waiting_t;
 
 strata_waiting_t strata_waiting_begin(strata_domain_t *domain, uint64_t timeout);
 bool strata_waiting_is_over(const strata_waiting_t *waiting);
 
-/* Moves with every free that a waiter hears of. */
+/* Moves with every free that a waiter notices. */
 uint64_t strata_domain_epoch(strata_domain_t *domain);
 /* A free found the waiter bit: the epoch moves, every waiter tries again. */
 void strata_domain_wake(strata_domain_t *domain);
 
-/* From here on every free is heard of, and moves the epoch. */
+/* From here on every free is noticed, and moves the epoch. */
 void strata_waiting_mark(strata_waiting_t *waiting);
 void strata_waiting_unmark(strata_waiting_t *waiting);
 

@@ -1,4 +1,4 @@
-/* The figures of a layer's own, read as the layer contract says. */
+/* The figures that layers count themselves, read as the layer contract says. */
 #ifndef STRATA_ALLOCATION_FIGURES_H
 #define STRATA_ALLOCATION_FIGURES_H
 
@@ -11,16 +11,16 @@ typedef struct strata_own_figure {
     uint64_t value;
 } strata_own_figure_t;
 
-/* The rows that a type's instances tell, without values: those of its `stats`, and behind them `idle_bytes`, where it knows what
- * it holds idle and has no row of that name. How many. */
+/* The rows of a type, without values: those of its `stats`, and then `idle_bytes` if it knows what it holds idle and has no row of
+ * that name. Returns their number. */
 uint32_t strata_own_figure_rows(const strata_layer_type_t *type, strata_own_figure_t rows[STRATA_OWN_FIGURES]);
-/* The same of an instance, all values of one moment. Takes the lock of the layer's stack. */
+/* The same for an instance, all values of one moment. Takes the lock of the layer's stack. */
 uint32_t strata_own_figures(strata_layer_t *layer, strata_own_figure_t rows[STRATA_OWN_FIGURES]);
-/* The sums over all instances of a layer in the stacks of one group, by its number; those of device scope are one. Takes the
+/* The sums over all instances of a layer, by its number, in the stacks of one group; those of device scope are one. Takes the
  * stacks' locks in turn. */
 uint32_t strata_group_own_figures(strata_group_t *group, uint32_t number, strata_own_figure_t rows[STRATA_OWN_FIGURES]);
 
-/* All peaks of a place begin at what is now: its own, those of its stacks and of what has ended, and those of layers. No lock is
+/* Sets all peaks of a place to the present values: its own, those of its stacks and of ended ones, and those of layers. No lock is
  * held. */
 void strata_domain_reset_peaks(strata_domain_t *domain);
 

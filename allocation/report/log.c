@@ -24,7 +24,7 @@ typedef struct noted {
     uint32_t note;
 } noted_t;
 
-/* Small: a library that is loaded late has little room for its threads' own. */
+/* Small: a library that is loaded late has little room for thread storage. */
 static _Thread_local noted_t notes[NOTED];
 static _Thread_local uint32_t note_count; /* beyond NOTED: of those for which there was no room */
 static _Thread_local bool telling;
@@ -56,7 +56,7 @@ void strata_log_hold(void) { holds++; }
 
 void strata_log_let_go(void) { holds--; }
 
-/* For later. False: the host has no room. */
+/* For the end of the call. False: the host has no room. */
 static bool hold(strata_log_level_t level, const char *text, bool function_alone) {
     size_t size = strlen(text) + 1;
     held_t *held = strata_host_new(1, sizeof *held + size), **link = &first_held;
@@ -69,7 +69,7 @@ static bool hold(strata_log_level_t level, const char *text, bool function_alone
     return true;
 }
 
-/* What the function calls may fail: the error of whoever is telling stays. */
+/* Calls of the program's function may fail: the error of the reporting call stays. */
 static void tell(strata_log_level_t level, const char *text, bool function_alone) {
     if (telling || !strata_log_wants(level)) return;
     pthread_mutex_lock(&mutex);

@@ -28,7 +28,7 @@ static strata_stack_t **chain_of(strata_domain_t *domain, const strata_stack_key
     return &domain->chains[mixed >> 32 & (domain->stack_capacity - 1)];
 }
 
-/* Behind those of its chain: the oldest is found first. */
+/* At the end of its chain: the oldest is found first. */
 static void chain(strata_domain_t *domain, strata_stack_t *stack) {
     strata_stack_key_t key = key_of(stack);
     strata_stack_t **at = chain_of(domain, &key);

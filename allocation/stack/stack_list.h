@@ -8,27 +8,27 @@
 
 #include "allocation/domain/domain.h"
 
-/* Room for one more stack, made with no lock held; stacks may leave the list meanwhile, none comes. E_HOST_MEMORY. */
+/* Room for one more stack, made with no lock held. Stacks may leave the list meanwhile, but none comes. E_HOST_MEMORY. */
 strata_status_t strata_stack_list_room(strata_domain_t *domain);
 void strata_stack_list_add(strata_domain_t *domain, strata_stack_t *stack);
 void strata_stack_list_remove(strata_domain_t *domain, strata_stack_t *stack);
-/* Nobody is served from it by its stream any more; it stays in the list, as an orphan. */
+/* Nobody is served from it by its stream any more; it stays in the list as an orphan. */
 void strata_stack_list_orphan(strata_domain_t *domain, strata_stack_t *stack);
 
-/* The one behind `previous`, or the first; NULL: none. */
+/* The one after `previous`, or the first; NULL: none. */
 strata_stack_t *strata_stack_list_next(strata_domain_t *domain, const strata_stack_t *previous);
 strata_stack_t *strata_stack_list_next_orphan(strata_domain_t *domain, const strata_stack_t *previous);
 
 /* Whom a stack serves. */
 typedef struct strata_stack_key {
     uint64_t pool;
-    strata_stream_t stream; /* NULL of a shared stack */
+    strata_stream_t stream; /* NULL for a shared stack */
     uint64_t thread; /* of a per-thread default stream, else 0 */
-    uint64_t of_thread; /* the one thread that it serves at all; 0: any */
+    uint64_t of_thread; /* the only thread that it serves; 0: any */
     bool is_shared;
 } strata_stack_key_t;
 
-/* The oldest that is no orphan; NULL: none. `group`: of this one alone; NULL: of any. */
+/* The oldest that is not an orphan; NULL: none. `group`: only of this group; NULL: of any. */
 strata_stack_t *strata_stack_list_find(strata_domain_t *domain, const strata_stack_key_t *key, const strata_group_t *group);
 
 #endif

@@ -5,21 +5,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* 0 until the thread is counted in, and in a child of fork() for ever: another thread may hold a lock there for ever. */
+/* 0 until the thread is registered; in a child of fork() 0 for ever, because another thread may hold a lock there for ever. */
 extern _Thread_local uint64_t strata_threads_own __attribute__((tls_model("initial-exec")));
 /* The same, but 0 while the thread is inside an operator of any facade: its calls by handle are no hits then. */
 extern _Thread_local uint64_t strata_threads_plain __attribute__((tls_model("initial-exec")));
 void strata_threads_set_plain(bool plain);
-/* This process is a child: none of its threads is counted in from now on. */
+/* This process is a child: none of its threads is registered from now on. */
 void strata_threads_forked(void);
 uint32_t strata_threads_registered(void);
-/* Whether the thread of a number has not exited yet. */
+/* Whether the thread of a number is still alive. */
 bool strata_threads_is_alive(uint64_t number);
-/* How many have exited so far: where it has not moved, those that were alive are. */
+/* How many have exited so far. If the number has not moved, those that were alive still are. */
 uint64_t strata_threads_exits(void);
 uint64_t strata_threads_enrol(void);
-/* A number of the calling thread, never 0, never given twice. The first call counts the thread in until it exits; in a child of fork()
- * each call answers another one. */
+/* A number of the calling thread, never 0 and never given twice. The first call registers the thread until it exits; in a child of
+ * fork() each call returns another number. */
 static inline uint64_t strata_threads_self(void) {
     uint64_t own = strata_threads_own;
     return __builtin_expect(own != 0, 1) ? own : strata_threads_enrol();

@@ -71,7 +71,7 @@ static bool granules_of(uint64_t address, uint64_t size, granules_t *granules) {
     return true;
 }
 
-/* Whoever sets the pointer first wins; an inner node that was made too much goes back. Kept when covering fails later. */
+/* The first to set the pointer wins; a surplus inner node goes back. Kept if covering fails later. */
 static strata_status_t make_inner(strata_directory_t *directory, uint64_t index) {
     if (inner_of(directory, index)) return STRATA_OK;
     size_t bytes = STRATA_DIRECTORY_GRANULES * sizeof(strata_directory_inner_t), reserved;
@@ -86,13 +86,13 @@ static size_t entries_now(const strata_directory_t *directory) {
     return strata_growing_usable(&directory->entries_range) / (sizeof *directory->entries << directory->entry_bits);
 }
 
-/* Leaves that are there for the taking. The lock is held. */
+/* Leaves that can be taken. The lock is held. */
 static uint32_t room_now(const strata_directory_t *directory) {
     uint64_t leaves = strata_min(directory->capacity, strata_growing_usable(&directory->leaves_range) / sizeof *directory->leaves);
     return (uint32_t)(directory->has_entries ? strata_min(leaves, entries_now(directory)) : leaves);
 }
 
-/* Leaves that there must be in all for every granule to be covered once more; 0: there can never be so many. The lock is held. */
+/* How many leaves must exist so that every granule can be covered once more; 0: there can never be so many. The lock is held. */
 static uint32_t leaves_wanted(const strata_directory_t *directory, granules_t granules) {
     uint64_t fresh = 0;
     for (uint64_t granule = granules.first; granule < granules.end; granule++) {
@@ -192,7 +192,7 @@ static void empty_leaves(strata_directory_t *directory, uint64_t first, uint64_t
     for (uint64_t i = 0; i < count; i++) atomic_store_explicit(&entries[i], 0, memory_order_relaxed);
 }
 
-/* Takes one cover off a granule; the leaf that fell free by it, or 0. The lock is held. */
+/* Takes one cover off a granule; returns the leaf that became free, or 0. The lock is held. */
 static uint32_t uncover_granule(strata_directory_t *directory, uint64_t granule) {
     if (!inner_of(directory, granule / STRATA_DIRECTORY_GRANULES)) return 0;
     strata_directory_inner_t *link = leaf_link(directory, granule);
@@ -207,7 +207,7 @@ static uint32_t uncover_granule(strata_directory_t *directory, uint64_t granule)
     return leaf;
 }
 
-/* Leaves that lie side by side are emptied in one call: one system call a chunk, as a rule. */
+/* Adjacent leaves are emptied in one call: usually one system call per chunk. */
 void strata_directory_uncover(strata_directory_t *directory, uint64_t address, uint64_t size) {
     granules_t granules;
     if (!granules_of(address, size, &granules)) return;
@@ -244,7 +244,7 @@ static strata_status_t validate_leaf(const strata_directory_t *directory, uint32
     return STRATA_OK;
 }
 
-/* An emptied leaf holds nothing: what is read there would be a hint of the past. */
+/* An emptied leaf holds nothing: what is read there would be an outdated hint. */
 static strata_status_t validate_empty(const strata_directory_t *directory, uint32_t leaf) {
     if (!directory->has_entries) return STRATA_OK;
     for (uint64_t i = (uint64_t)leaf << directory->entry_bits; i < ((uint64_t)leaf + 1) << directory->entry_bits; i++) {
@@ -254,7 +254,7 @@ static strata_status_t validate_empty(const strata_directory_t *directory, uint3
     return STRATA_OK;
 }
 
-/* What is found without the tree is what the tree says. */
+/* A hit without the tree agrees with the tree. */
 static strata_status_t validate_near(const strata_directory_t *directory) {
     for (uint32_t i = 0; i < STRATA_DIRECTORY_NEAR; i++) {
         uint64_t near = atomic_load_explicit(&directory->near[i], memory_order_relaxed);
@@ -265,7 +265,7 @@ static strata_status_t validate_near(const strata_directory_t *directory) {
     return STRATA_OK;
 }
 
-/* A list that ends has no leaf twice: the link of a leaf decides all that follows. */
+/* A list that ends has no leaf twice: the link of a leaf decides everything that follows. */
 static strata_status_t validate_free_list(const strata_directory_t *directory) {
     uint32_t leaf = directory->free_head;
     for (uint32_t steps = 0; steps < directory->free_count; steps++) {

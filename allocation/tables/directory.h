@@ -37,17 +37,17 @@ typedef struct strata_directory_leaf {
 } strata_directory_leaf_t;
 
 typedef struct strata_directory {
-    _Atomic(strata_directory_inner_t *) *inners; /* NULL where nothing was ever covered; never changed once set */
+    _Atomic(strata_directory_inner_t *) *inners; /* NULL if nothing was ever covered; never changed once set */
     _Atomic uint64_t *entries; /* of leaf n from n << entry_bits on: home << 32 | slot; 0: never written */
     uint32_t unit_shift;
     uint32_t entry_bits;
-    /* What was covered last, by the granule's low bits: granule << 24 | leaf. Written under the lock alone, with the tree. */
+    /* What was covered last, by the granule's low bits: granule << 24 | leaf. Written only under the lock, together with the tree. */
     _Atomic uint64_t near[STRATA_DIRECTORY_NEAR];
     strata_lock_t lock; /* rank DEVICE */
     strata_directory_leaf_t *leaves; /* leaf 0 is none */
     uint32_t used; /* leaves ever taken, leaf 0 included */
     bool has_entries; /* strata_directory_begin() was called */
-    uint32_t capacity; /* at last, leaf 0 included */
+    uint32_t capacity; /* in the end, leaf 0 included */
     uint32_t free_head;
     uint32_t free_count;
     size_t inners_reserved;
@@ -57,13 +57,13 @@ typedef struct strata_directory {
 /* `unit_shift`: blocks begin at multiples of 2^unit_shift (6 to 9). Covers at most 2 TiB at a time. */
 strata_status_t strata_directory_new(uint32_t unit_shift, strata_directory_t **directory);
 void strata_directory_delete(strata_directory_t *directory);
-/* Addresses are written and found from now on, of what is covered and of what will be. No lock of Strata is held. E_HOST_MEMORY: all
- * is as before. */
+/* From now on addresses of everything covered are written and found. No lock of Strata is held. E_HOST_MEMORY: nothing has
+ * changed. */
 strata_status_t strata_directory_begin(strata_directory_t *directory);
-/* Makes entries of [address, address + size) writable; counted, as chunks may share a granule. E_LIMIT, E_HOST_MEMORY;
- * nothing has changed then. No lock of Strata is held by the caller. */
+/* Makes entries of [address, address + size) writable. Counted, because chunks may share a granule. E_LIMIT, E_HOST_MEMORY: nothing
+ * has changed. The caller holds no lock of Strata. */
 strata_status_t strata_directory_cover(strata_directory_t *directory, uint64_t address, uint64_t size);
-/* Takes one cover of the same range back: nobody writes there any more. What was not covered is passed over. */
+/* Takes one cover of the same range back: nobody writes there any more. Addresses that were not covered are skipped. */
 void strata_directory_uncover(strata_directory_t *directory, uint64_t address, uint64_t size);
 /* Counts against leaves, leaves against the tree, free leaves against the arena. E_CORRUPT. */
 strata_status_t strata_directory_validate(strata_directory_t *directory);
@@ -89,13 +89,14 @@ static inline _Atomic uint64_t *strata_directory_entry(const strata_directory_t 
     return &directory->entries[(leaf << directory->entry_bits) + within];
 }
 
-/* Behind strata_directory_begin(). Slot is not 0. Where the address is not covered nothing is written. Any thread. */
+/* After strata_directory_begin(). Slot is not 0. If the address is not covered, nothing is written. Any thread. */
 static inline void strata_directory_write(strata_directory_t *directory, uint64_t address, uint16_t home, uint32_t slot) {
     _Atomic uint64_t *entry = strata_directory_entry(directory, address);
     if (entry) atomic_store_explicit(entry, (uint64_t)home << 32 | slot, memory_order_relaxed);
 }
 
-/* Likewise. false: nothing was ever written there, or the address is not covered. Any address is safe to ask for. Any thread. */
+/* After strata_directory_begin(). false: nothing was ever written there, or the address is not covered. Any address is safe to ask
+ * for. Any thread. */
 static inline bool strata_directory_read(const strata_directory_t *directory, uint64_t address, uint16_t *home, uint32_t *slot) {
     if (address & ((1ull << directory->unit_shift) - 1)) return false;
     _Atomic uint64_t *entry = strata_directory_entry(directory, address);

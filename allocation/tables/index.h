@@ -12,13 +12,13 @@
 /* Not in the first 4 bytes of a node: those are the free list's. */
 typedef struct strata_index_link {
     uint32_t head; /* of the chain with this node's number; 0: empty */
-    uint32_t next; /* behind this node in its own chain */
+    uint32_t next; /* after this node in its own chain */
     uint32_t hash; /* its own */
 } strata_index_link_t;
 
 typedef struct strata_index {
     const strata_nodes_t *nodes;
-    size_t at; /* where in a node the link lies */
+    size_t at; /* the offset of the link in a node */
     uint32_t chains; /* not 0 */
     uint32_t mask; /* the least 2^n - 1 that is not below the last chain's number */
     uint32_t count;
@@ -57,7 +57,7 @@ static inline uint32_t strata_index_seek(strata_index_t *index, uint32_t node, u
     return node;
 }
 
-/* A node of this hash, and the next one of the same; 0: none. The caller looks whether it is the one that is meant. */
+/* A node of this hash, and the next one of the same; 0: none. The caller checks whether it is the right one. */
 static inline uint32_t strata_index_first(strata_index_t *index, uint32_t hash) {
     return strata_index_seek(index, strata_index_link(index, strata_index_chain(index, hash))->head, hash);
 }

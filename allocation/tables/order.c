@@ -7,7 +7,7 @@ static bool before(const strata_order_key_t *a, const strata_order_key_t *b) {
     return a->second != b->second ? a->second < b->second : a->third < b->third;
 }
 
-/* In how many levels a node stands: a quarter of all numbers in two, of those a quarter in three. */
+/* The number of levels of a node: a quarter of all numbers have two, of those a quarter three. */
 static uint32_t levels_of(uint32_t node) {
     uint32_t spread = node * 0x9e3779b1u;
     spread ^= spread >> 15;
@@ -20,7 +20,7 @@ void strata_order_init(strata_order_t *order, const strata_nodes_t *nodes, size_
     *order = (strata_order_t){.nodes = nodes, .at = at};
 }
 
-/* In each level the link after which a key belongs. The node of the lowest one; 0: it is the order's own. */
+/* In each level the link after which a key belongs. Returns the node of the lowest level; 0: the order's own link. */
 static uint32_t descend(strata_order_t *order, const strata_order_key_t *key, uint32_t *links[STRATA_ORDER_LEVELS]) {
     uint32_t *level = order->first, node = 0;
     for (uint32_t i = STRATA_ORDER_LEVELS; i-- > 0;) {

@@ -22,7 +22,7 @@ typedef struct strata_order_link {
 
 typedef struct strata_order {
     const strata_nodes_t *nodes;
-    size_t at; /* where in a node the link lies */
+    size_t at; /* the offset of the link in a node */
     uint32_t first[STRATA_ORDER_LEVELS];
     uint32_t count;
     uint64_t looked;
@@ -33,12 +33,12 @@ void strata_order_init(strata_order_t *order, const strata_nodes_t *nodes, size_
 void strata_order_add(strata_order_t *order, uint32_t node, const strata_order_key_t *key);
 /* The node is in the order. */
 void strata_order_remove(strata_order_t *order, uint32_t node);
-/* The first node whose key is this one or above it, and the last one whose key is below it; 0: none. */
+/* The first node whose key is this one or higher, and the last one whose key is lower; 0: none. */
 uint32_t strata_order_from(strata_order_t *order, const strata_order_key_t *key);
 uint32_t strata_order_before(strata_order_t *order, const strata_order_key_t *key);
 /* The node with this key; 0: none. */
 uint32_t strata_order_find(strata_order_t *order, const strata_order_key_t *key);
-/* The keys rise, and each level has those nodes of the one below that belong to it, `count` at the lowest. E_CORRUPT. */
+/* The keys rise; each level has those nodes of the one below that belong to it; the lowest has `count`. E_CORRUPT. */
 strata_status_t strata_order_validate(const strata_order_t *order);
 
 static inline strata_order_link_t *strata_order_link(const strata_order_t *order, uint32_t node) {

@@ -11,7 +11,7 @@ enum { FIRST_SLOTS = 4096 };
 /* Whole words of bits. */
 static size_t bits_of(uint64_t slots) { return (slots + 63) / 64 * sizeof(uint64_t); }
 
-/* Slots that so many bytes of both ranges have room for. */
+/* Slots for which so many bytes of both ranges have room. */
 static uint32_t slots_in(size_t records, size_t idle) {
     return (uint32_t)strata_min(STRATA_SLAB_SLOTS, strata_min(records / sizeof(strata_record_t), 8 * (uint64_t)idle));
 }
@@ -113,7 +113,7 @@ static strata_status_t count_record(const strata_slab_t *slab, uint32_t slot, sl
     return STRATA_OK;
 }
 
-/* A list that ends has no slot twice: the link of a slot decides all that follows. */
+/* A list that ends has no slot twice: the link of a slot decides everything that follows. */
 static strata_status_t validate_free_list(const strata_slab_t *slab) {
     uint32_t slot = slab->free_head;
     for (uint32_t steps = 0; steps < slab->unused; steps++) {

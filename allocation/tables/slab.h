@@ -20,20 +20,20 @@ typedef struct strata_slab {
     uint32_t free_head; /* linked by `next` of unused records; 0: none */
     uint32_t used; /* slots ever touched, the sentinel included: records[used ..] are zero */
     uint32_t capacity; /* slots at last */
-    uint32_t room; /* slots that may be touched now; more come while the ranges grow */
+    uint32_t room; /* slots that may be touched now; more come as the ranges grow */
     uint32_t first_generation; /* of a slot's first use */
     uint32_t unused; /* length of the free list */
-    uint32_t retired; /* slots used up for ever */
+    uint32_t retired; /* slots retired for ever */
     uint16_t home;
     strata_growing_t record_range, idle_range;
 } strata_slab_t;
 
-/* `capacity` slots at most (fewer where the system has no window for them). No lock is held. E_HOST_MEMORY. */
+/* At most `capacity` slots (fewer if the system has no window for them). No lock is held. E_HOST_MEMORY. */
 strata_status_t strata_slab_init(strata_slab_t *slab, uint16_t home, uint32_t first_generation, uint32_t capacity);
 void strata_slab_destroy(strata_slab_t *slab);
-/* The rare way of strata_slab_take(): touches a new slot; 0 when the slab is full, for ever or until its ranges have grown. */
+/* The rare path of strata_slab_take(): touches a new slot; 0 when the slab is full, for ever or until its ranges have grown. */
 uint32_t strata_slab_touch(strata_slab_t *slab);
-/* Gives up a slot whose generations are used up. */
+/* Retires a slot whose generations are used up. */
 void strata_slab_retire(strata_slab_t *slab, uint32_t slot);
 /* One above the highest generation of any slot: where the next slab of this number begins. A slab that begins at
  * STRATA_GENERATION_LAST is full from the start. Reads every slot. */
@@ -53,7 +53,7 @@ static inline bool strata_slab_is_idle(const strata_slab_t *slab, uint32_t slot)
 static inline void strata_slab_note_idle(strata_slab_t *slab, uint32_t slot) { slab->idle[slot / 64] |= 1ull << (slot % 64); }
 static inline void strata_slab_note_used(strata_slab_t *slab, uint32_t slot) { slab->idle[slot / 64] &= ~(1ull << (slot % 64)); }
 
-/* A slot in state UNUSED with its generation and home set, all else undefined; 0 when the slab is full. */
+/* A slot in state UNUSED with its generation and home set, everything else undefined; 0 when the slab is full. */
 static inline uint32_t strata_slab_take(strata_slab_t *slab) {
     uint32_t slot = slab->free_head;
     if (__builtin_expect(slot == 0, 0)) return strata_slab_touch(slab);
@@ -62,7 +62,7 @@ static inline uint32_t strata_slab_take(strata_slab_t *slab) {
     return slot;
 }
 
-/* The slot's generation has been raised by whoever freed the record, if it was ever live. */
+/* Whoever freed the record has raised the slot's generation, if it was ever live. */
 static inline void strata_slab_give(strata_slab_t *slab, uint32_t slot) {
     strata_record_t *record = &slab->records[slot];
     if (__builtin_expect(record->generation >= STRATA_GENERATION_LAST, 0)) {

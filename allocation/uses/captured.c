@@ -1,5 +1,5 @@
-/* A program's captures: what an allocator does in the order of a stream must not become a node of the program's graph. It would not be
- * done now, and would be done again at every launch, to memory that may be somebody else's by then. */
+/* Captures of the program: what an allocator does in the order of a stream must not become a node of the program's graph. It would
+ * not be done now, and would be repeated at every launch, on memory that may be somebody else's by then. */
 #include "allocation/domain/domain.h"
 
 strata_status_t strata_domain_refuse_captured(strata_domain_t *domain, strata_stream_t stream) {

@@ -1,4 +1,4 @@
-/* The whole-structure check of uses: the executable form of what uses.h says holds. */
+/* The whole-structure check of uses: the executable form of what uses.h says. */
 #include "allocation/domain/domain.h"
 #include "allocation/uses/uses.h"
 
@@ -11,7 +11,7 @@ static strata_status_t corrupt(const char *layer, const char *what) {
     return strata_fail(STRATA_E_CORRUPT, 0, "%s: %s", layer, what);
 }
 
-/* A block that waits has as many uses left as it counts, and each tells when it is over. */
+/* A block that waits has as many uses left as it counts, and each shows when it is over. */
 static strata_status_t validate_block(const strata_uses_t *uses, const char *layer, uint32_t head, tally_t *tally) {
     const strata_use_t *block = strata_use_at(uses, head);
     uint32_t left = 0, steps = 0;

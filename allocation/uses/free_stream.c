@@ -2,7 +2,7 @@
 
 static strata_device_t *device_of(const strata_free_stream_t *self) { return self->uses->stack->domain->device; }
 
-/* Its entry is held as long as it is there. */
+/* Its entry is held as long as it exists. */
 static bool adopt(strata_free_stream_t *self, strata_stream_t stream) {
     if (self->user == 0 && (self->user = strata_users_make(&self->uses->users, stream)) != 0) {
         strata_user_at(&self->uses->users, self->user)->holds = 1;
@@ -11,7 +11,7 @@ static bool adopt(strata_free_stream_t *self, strata_stream_t stream) {
     return self->user != 0 && self->stream == stream;
 }
 
-/* Of two threads that make it at once one throws its own away. */
+/* If two threads make it at once, one throws its own away. */
 bool strata_free_stream_make(strata_free_stream_t *self, strata_call_t *call) {
     strata_stream_t stream;
     if (self->user) return true;

@@ -1,5 +1,5 @@
-/* A stream on which memory is freed after the streams that used it: what it has not reached waits in its owner's uses. It is made at
- * its first use. Guarded by the lock that guards the uses. */
+/* A stream on which memory is freed after the streams that used it. What it has not reached waits in its owner's uses. Made when
+ * first used. Guarded by the lock that guards the uses. */
 #ifndef STRATA_ALLOCATION_USES_FREE_STREAM_H
 #define STRATA_ALLOCATION_USES_FREE_STREAM_H
 
@@ -9,22 +9,22 @@
 typedef struct strata_free_stream {
     strata_uses_t *uses;
     strata_stream_t stream;
-    uint32_t user; /* that it is among the uses; 0: it is not made yet */
+    uint32_t user; /* its number among the users; 0: it is not made yet */
     uint64_t frees; /* that it was given so far */
 } strata_free_stream_t;
 
-/* Whether it is there; made if need be, with the locks open. */
+/* Whether it exists; made if necessary, with the locks open. */
 bool strata_free_stream_make(strata_free_stream_t *self, strata_call_t *call);
-/* No lock is held: it waits for all work given to `stream` so far. False: it cannot, or `stream` is being captured, and it would be
- * drawn in. */
+/* No lock is held: makes it wait for all work given to `stream` so far. False: it cannot, or `stream` is being captured and would
+ * draw it in. */
 bool strata_free_stream_wait_for(strata_free_stream_t *self, strata_stream_t stream);
-/* Bytes have been freed on it and wait from now on. False: the host has waited for it instead, with the locks open. */
+/* Bytes were freed on it, and wait from now on. False: the host has waited for it instead, with the locks open. */
 bool strata_free_stream_note(strata_free_stream_t *self, uint64_t bytes, strata_call_t *call);
-/* The host waits for all that is pending, with the locks open. */
+/* The host waits for everything pending, with the locks open. */
 void strata_free_stream_synchronise(strata_free_stream_t *self, strata_call_t *call);
-/* The event after the last of what is pending; NULL: nothing is. */
+/* The event after the last that is pending; NULL: nothing is. */
 strata_handle_t strata_free_stream_last(const strata_free_stream_t *self);
-/* The device has been waited for, and the uses are still there. */
+/* The device has been waited for, and the uses still exist. */
 void strata_free_stream_destroy(strata_free_stream_t *self);
 
 #endif

@@ -1,5 +1,5 @@
-/* Borrows where no layer of the stack knows them: the free waits for the borrowers on the host (contracts.md §4: never silence). The
- * call holds the lock of the stack that served the record. */
+/* Borrows that no layer of the stack handles: the free waits for the borrowers on the host (docs/contracts.md §4). The call holds
+ * the lock of the stack that served the record. */
 #ifndef STRATA_ALLOCATION_USES_HOST_WAIT_H
 #define STRATA_ALLOCATION_USES_HOST_WAIT_H
 
@@ -9,13 +9,13 @@
 strata_status_t strata_host_wait_note(strata_call_t *call, strata_record_t *record, strata_stream_t stream);
 /* Takes the note back; no note is no error. */
 void strata_host_wait_erase(strata_call_t *call, strata_record_t *record, strata_stream_t stream);
-/* Waits for every noted stream, the locks open meanwhile. False: a stream could not be waited for, nor the device: nothing tells
- * when the block is free, and it is quarantined. */
+/* Waits for every noted stream, with the locks open. False: neither a stream nor the device could be waited for: nothing shows when
+ * the block is free, and it is quarantined. */
 bool strata_host_wait_all(strata_call_t *call, strata_record_t *record);
 /* The end of a stack's notes; NULL: it has none. No lock is held. */
 void strata_host_wait_end(strata_uses_t *uses);
-/* `stream` will be destroyed: whoever is noted to wait for it waits now, and frees that are in their wait for it are let finish. No
- * lock is held. */
+/* `stream` will be destroyed: whoever is noted to wait for it waits now, and frees that are waiting for it finish first. No lock is
+ * held. */
 void strata_host_wait_stream_gone(strata_stack_t *stack, strata_stream_t stream);
 
 #endif

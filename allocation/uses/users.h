@@ -10,18 +10,18 @@
 #include "allocation/tables/index.h"
 #include "strata/strata.h"
 
-/* NAMED: its handle is good. GONE: its stream was destroyed, and it is known when its work is over. LOST: destroyed, or its thread has
- * exited, and nothing tells. */
+/* NAMED: its handle is valid. GONE: its stream was destroyed, and it is known when its work is over. LOST: destroyed, or its thread
+ * has exited, and nothing shows when its work is over. */
 typedef enum strata_user_state { STRATA_USER_UNUSED, STRATA_USER_NAMED, STRATA_USER_GONE, STRATA_USER_LOST } strata_user_state_t;
 
 typedef struct strata_user {
     uint32_t unused_link;
     uint32_t holds; /* blocks that it owns or borrows, and whatever else needs the entry */
     strata_stream_t stream;
-    uint64_t thread; /* whose, of the per-thread default stream; else 0 */
+    uint64_t thread; /* if it is a per-thread default stream, its thread; else 0 */
     strata_handle_t gone; /* GONE: the event after all its work; NULL: none is needed any more */
-    uint64_t count; /* the owner's own: of frees */
-    uint32_t list; /* the owner's own: what belongs to the stream */
+    uint64_t count; /* for the owner: of frees */
+    uint32_t list; /* for the owner: what belongs to the stream */
     uint32_t busy; /* calls under way that use the handle */
     strata_user_state_t state;
     strata_index_link_t link; /* by stream and thread, of those that are NAMED */
@@ -47,18 +47,19 @@ static inline strata_user_t *strata_user_at(const strata_users_t *users, uint32_
 strata_status_t strata_users_init(strata_users_t *users, strata_events_t *events);
 /* The device has been waited for. */
 void strata_users_destroy(strata_users_t *users);
-/* Whether the handle means the user's stream when the calling thread says it. */
+/* Whether the handle means this user's stream when the calling thread uses it. */
 bool strata_user_is_nameable(const strata_user_t *user);
-/* Whether a handle that is said here would be the user's. */
+/* Whether a handle that is used here would mean the user. */
 bool strata_user_is(const strata_user_t *user, strata_stream_t stream);
 /* The user that a handle means here; 0: none. */
 uint32_t strata_users_find(strata_users_t *users, strata_stream_t stream);
-/* Likewise, made if need be; 0: E_LIMIT. */
+/* The same, added if necessary; 0: E_LIMIT. */
 uint32_t strata_users_make(strata_users_t *users, strata_stream_t stream);
-/* The handle is not the entry's own any more; the state that it has from now on. Two threads may forget one stream at once: the first
- * one's word counts. */
+/* The handle no longer belongs to the entry; returns the state that the entry has from now on. Two threads may forget one stream at
+ * once: the first one counts. */
 void strata_users_leave(strata_users_t *users, uint32_t node, strata_user_state_t state);
-/* Nobody can name the own default stream of a thread that has exited: such entries end, those that hold something are for `leave`. */
+/* Nobody can name the own default stream of a thread that has exited: such entries end; those that hold something are for
+ * `leave`. */
 void strata_users_bury(strata_users_t *users, void (*leave)(void *owner, uint32_t node), void *owner);
 /* The next LOST entry after `node` (0: the first) of a thread; 0: none. */
 uint32_t strata_users_next_lost_thread(const strata_users_t *users, uint32_t node);
@@ -67,11 +68,11 @@ strata_status_t strata_users_how_far(strata_users_t *users, uint32_t node);
 static inline bool strata_users_has_passed(strata_users_t *users, uint32_t node) {
     return strata_users_how_far(users, node) == STRATA_OK;
 }
-/* One block fewer; with the last an entry whose stream is gone ends. */
+/* One block fewer; after the last an entry whose stream is gone ends. */
 void strata_users_let_go(strata_users_t *users, uint32_t node);
 /* Ends an entry that holds nothing. */
 void strata_users_end(strata_users_t *users, uint32_t node);
-/* The nodes, the index, and that it has who is NAMED. E_CORRUPT. */
+/* The nodes and the index, and that the index has everyone who is NAMED. E_CORRUPT. */
 strata_status_t strata_users_validate(strata_users_t *users);
 
 #endif
