@@ -245,8 +245,9 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_call
 
 /* ---- by handle ----
  *
- * Programs give a block back and ask for as much again. So a block that is freed by handle stays apart from its free neighbours: in the
- * index as any other, but not merged with them until a request goes the long way, or chunks are to go back. One block at a time. */
+ * Programs give a block back and ask for as much again. So a block that is freed by handle stays apart from its free neighbours: in
+ * the index as any other, but not merged with them until a request goes the long way, or chunks are to go back. One block at a
+ * time. */
 
 static void join_apart(auto_growth_t *self) {
     uint32_t slot = self->apart;

@@ -17,7 +17,8 @@ enum {
 };
 
 enum { STRATA_AUTO_GROWTH_BY_ADDRESS, STRATA_AUTO_GROWTH_ANY_ORDER };
-/* Of a hit and its free: with one pool, no padding and no warm-up they need not ask for the pool, nor whether a block may be cut. */
+/* Of a hit and its free: with one pool, no padding and no warm-up they need not ask for the pool, nor whether a block may be
+ * cut. */
 enum { STRATA_AUTO_GROWTH_PLAIN, STRATA_AUTO_GROWTH_PLAIN_BY_ADDRESS, STRATA_AUTO_GROWTH_AS_SAID };
 enum { STRATA_AUTO_GROWTH_RECLAIM_OWN, STRATA_AUTO_GROWTH_RECLAIM_LADDER };
 

@@ -26,7 +26,8 @@ void strata_bfc_debug_destroy(bfc_t *self) {
     strata_growing_release(&self->notes);
 }
 
-/* The notes begin as long as the slab and want to grow when it does. Where the host has room for the slab alone, a block has none. */
+/* The notes begin as long as the slab and want to grow when it does. Where the host has room for the slab alone, a block has
+ * none. */
 void strata_bfc_note(bfc_t *self, const strata_record_t *block, bool allocated) {
     uint32_t slot = strata_slab_slot(bfc_slab(self), block);
     bfc_note_t *note = bfc_note_of(self, slot);

@@ -1,8 +1,8 @@
 /* buffered: freed blocks are kept and served again as they are, neither cut nor merged: the smallest cache there is.
  *
- * The rules are those of Paddle's BufferedAllocator: the smallest kept block that fits, if it is smaller than twice the
- * request; when the layer below is out of memory kept blocks go back, the largest first, until as much as was asked is free,
- * and it is asked once more. Every block is a chunk of its own, so a thread that misses has nothing to hope for from another's growth.
+ * The rules are those of Paddle's BufferedAllocator: the smallest kept block that fits, if it is smaller than twice the request;
+ * when the layer below is out of memory kept blocks go back, the largest first, until as much as was asked is free, and it is asked
+ * once more. Every block is a chunk of its own, so a thread that misses has nothing to hope for from another's growth.
  */
 #include "allocation/chunks/chunks.h"
 #include "allocation/mechanism/tree.h"

@@ -213,8 +213,8 @@ static strata_record_t *search_pools(caching_t *self, const want_t *want) {
 
 /* ---- growth ---- */
 
-/* Where streams are ignored: what came from below is the asking stream's until the host has waited for it, since memory of a pool is
- * valid in that stream's order, and a layer may have filled it there. What the device itself gives is anybody's. */
+/* Where streams are ignored: what came from below is the asking stream's until the host has waited for it, since memory of a pool
+ * is valid in that stream's order, and a layer may have filled it there. What the device itself gives is anybody's. */
 static void mark_fresh(caching_t *self, strata_record_t *block, strata_stream_t stream) {
     if (self->chunks.ordered) strata_mark(block, ++self->last.frees, strata_last_users_of(&self->last, stream));
     else strata_mark(block, 0, 0);

@@ -68,8 +68,8 @@ static bool is_above_limit(const async_layer_t *self) {
     return self->uses.first != 0 && self->live_bytes + self->uses.pending_bytes > self->limit;
 }
 
-/* The stream of a request waits for every pending free, unless it does already. False: it cannot, or is captured: a wait for work of
- * before would break the capture. */
+/* The stream of a request waits for every pending free, unless it does already. False: it cannot, or is captured: a wait for work
+ * of before would break the capture. */
 static bool wait_in_order(async_layer_t *self, strata_stream_t stream) {
     uint32_t node = strata_uses_user(&self->uses, stream);
     if (node == 0 || !async_options_of(self)->reuse_follow_events) return false;
@@ -223,7 +223,8 @@ static bool give_back(async_layer_t *self, strata_record_t *record, bool in_orde
     return gone;
 }
 
-/* The device has it, or nobody ever will again: the latter is counted, never reused, and offered again when the shared stack ends. */
+/* The device has it, or nobody ever will again: the latter is counted, never reused, and offered again when the shared stack
+ * ends. */
 static void finish_free(async_layer_t *self, strata_record_t *record, bool gone) {
     strata_users_let_go(&self->uses.users, record->bin_next);
     if (gone) {

@@ -1,5 +1,5 @@
-/* limit: no more than so many bytes are asked from the layer below, on one device. The counting is allocation/domain/quota.h's: never a
- * byte above, and a large request that fails below never makes a small one fail. */
+/* limit: no more than so many bytes are asked from the layer below, on one device. The counting is allocation/domain/quota.h's:
+ * never a byte above, and a large request that fails below never makes a small one fail. */
 #include "allocation/domain/quota.h"
 #include "allocation/reclaim/refusal.h"
 #include "allocation/stack/layer.h"

@@ -1,8 +1,8 @@
 /* naive_best_fit: best fit over chunks that are a share of the memory (PaddlePaddle's naive_best_fit, a buddy allocator).
  *
  * The rules are Paddle's: allocation/mechanism/buddy.h has those of blocks, naive_best_fit_sizes.c those of chunks. What is larger
- * than the largest block of the pool is huge: asked from below for itself alone, given back with its free. Idle chunks stay until
- * a release. Three things differ. The header stands behind the caller's bytes, not before them: a block begins at a multiple of 256,
+ * than the largest block of the pool is huge: asked from below for itself alone, given back with its free. Idle chunks stay until a
+ * release. Three things differ. The header stands behind the caller's bytes, not before them: a block begins at a multiple of 256,
  * 64 bytes lower than there. Where Paddle's release leaves the entry of a chunk behind, and so gives back memory in use later,
  * nothing is left behind. A refusal of pinned memory is out of memory, not a block without an address.
  *
@@ -243,7 +243,8 @@ static void leave(strata_layer_t *base, const strata_chunk_t *chunk) {
     else strata_buddy_remove(&self->buddy, naive_slab(self), chunk->first);
 }
 
-/* Of idle chunks alone: a huge block goes back in the order of its one user, and whoever borrowed it was waited for before its free. */
+/* Of idle chunks alone: a huge block goes back in the order of its one user, and whoever borrowed it was waited for before its
+ * free. */
 static bool is_in_use(const strata_layer_t *base, const strata_chunk_t *chunk) {
     const naive_t *self = (const naive_t *)base;
     return strata_last_users_uses(&self->last, naive_block(self, chunk->first));

@@ -2,8 +2,8 @@
  *
  * On a device: what may be used is 95 % of what is available now and below the limit (strata_set_limit()); the first chunk is
  * `initial` bytes or `fraction` of that, a later one `reallocate` bytes or `fraction` of what may be used then, each at least the
- * request. What is larger than the first chunks could have been is huge. Of host memory a chunk is `fraction` of all of it in so many
- * parts, `initial` bytes at most. */
+ * request. What is larger than the first chunks could have been is huge. Of host memory a chunk is `fraction` of all of it in so
+ * many parts, `initial` bytes at most. */
 #include "allocation/layer/naive_best_fit.h"
 #include "allocation/options/option.h"
 #include "allocation/reclaim/refusal.h"

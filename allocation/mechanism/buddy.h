@@ -31,8 +31,8 @@ uint32_t strata_buddy_find(const strata_buddy_t *buddy, const strata_slab_t *sla
 /* Takes `rounded` bytes of a free block, or all of it; its state is the caller's to set. False: the slab is full, nothing
  * changed. */
 bool strata_buddy_take(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot, uint64_t rounded);
-/* A block comes back with its mark; marks up to `waited` are void. The slot of the free block that has it now: where that is the first
- * of its chunk, the chunk begins there. 0: its slot is used up and there is no other; it stays out of use, as DEFERRED. */
+/* A block comes back with its mark; marks up to `waited` are void. The slot of the free block that has it now: where that is the
+ * first of its chunk, the chunk begins there. 0: its slot is used up and there is no other; it stays out of use, as DEFERRED. */
 uint32_t strata_buddy_give(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot, uint64_t waited);
 
 /* The tree against the free blocks that pieces_validate() counted. E_CORRUPT, beginning with `layer`. */

@@ -13,8 +13,8 @@
 typedef strata_record_t *(*strata_hit_fn)(strata_layer_t *cache, size_t size, const strata_stack_t *stack);
 typedef bool (*strata_quick_free_fn)(strata_layer_t *cache, strata_record_t *record);
 
-/* Calls by handle. Where the direct way is not open they end in `missed`, which gets the same and goes the long one; `stack` is that
- * of the handle's number, which may have another life by now. */
+/* Calls by handle. Where the direct way is not open they end in `missed`, which gets the same and goes the long one; `stack` is
+ * that of the handle's number, which may have another life by now. */
 typedef strata_status_t (*strata_allocate_fn)(strata_stack_handle_t handle, strata_stream_t stream, size_t size,
                                               strata_block_t *block);
 typedef strata_status_t (*strata_free_fn)(strata_stack_handle_t handle, strata_ref_t ref);
@@ -122,8 +122,8 @@ static inline STRATA_FORCED strata_status_t strata_direct_free_by(strata_stack_h
     return missed(handle, ref);
 }
 
-/* `static STRATA_DIRECT_WAY(name, ...);` defines the `const strata_direct_t name` of a cache whose functions these are: the compiler lays
- * them into the way. */
+/* `static STRATA_DIRECT_WAY(name, ...);` defines the `const strata_direct_t name` of a cache whose functions these are: the
+ * compiler lays them into the way. */
 #define STRATA_DIRECT_WAY(name, hit, quick_free)                                                                                   \
     strata_status_t name##_allocate(strata_stack_handle_t handle, strata_stream_t stream, size_t size, strata_block_t *block,      \
                                     strata_stack_t *stack, strata_allocate_fn missed) {                                            \

@@ -1,11 +1,12 @@
 /* From an address to the record that begins there: for free by pointer. A radix tree by address whose leaves (one per 2 MiB of
- * covered memory) hold a (home, slot) for every `unit` bytes. Entries are hints: they are written when a block is handed out,
- * never erased, and whoever reads one checks the record itself (full pointer, state) under its stack's lock. So look-ups and
- * writes take no lock; covering and uncovering do.
+ * covered memory) hold a (home, slot) for every `unit` bytes. Entries are hints: they are written when a block is handed out, never
+ * erased, and whoever reads one checks the record itself (full pointer, state) under its stack's lock. So look-ups and writes take
+ * no lock; covering and uncovering do.
  *
  * Leaves come from a range that grows in place: an uncovered leaf is emptied and reused, and costs memory only where it was
- * written. Entries are 1/32 of what is covered (1/8 in units of 64 bytes), of address space: there are none until somebody wants
- * to find addresses, while covering goes on from the beginning. A reader that found a leaf just before it was uncovered may get a hint for another address. */
+ * written. Entries are 1/32 of what is covered (1/8 in units of 64 bytes), of address space: there are none until somebody wants to
+ * find addresses, while covering goes on from the beginning. A reader that found a leaf just before it was uncovered may get a hint
+ * for another address. */
 #ifndef STRATA_ALLOCATION_MECHANISM_DIRECTORY_H
 #define STRATA_ALLOCATION_MECHANISM_DIRECTORY_H
 
@@ -41,7 +42,8 @@ typedef struct strata_directory {
     _Atomic uint64_t *entries; /* of leaf n from n << entry_bits on: home << 32 | slot; 0: never written */
     uint32_t unit_shift;
     uint32_t entry_bits;
-    /* What was covered last, by the granule's low bits: granule << 24 | leaf. Written only under the lock, together with the tree. */
+    /* What was covered last, by the granule's low bits: granule << 24 | leaf. Written only under the lock, together with the
+     * tree. */
     _Atomic uint64_t near[STRATA_DIRECTORY_NEAR];
     strata_lock_t lock; /* rank DEVICE */
     strata_directory_leaf_t *leaves; /* leaf 0 is none */

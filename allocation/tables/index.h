@@ -1,6 +1,6 @@
 /* Nodes found by a hash. The heads of the chains lie in the nodes themselves, one in each, number 0 included: there are as many
- * chains as nodes were ever taken, and an index needs no memory of its own, so adding to one fails never. With each node that is new
- * one chain is split in two (linear hashing): no call does the work of many.
+ * chains as nodes were ever taken, and an index needs no memory of its own, so adding to one fails never. With each node that is
+ * new one chain is split in two (linear hashing): no call does the work of many.
  *
  * Whoever owns the nodes keeps a link in each, and never writes to it: the head in it is of others, also while the node is unused.
  * Guarded by the owner of the nodes. `looked` counts the nodes that look-ups and removals have passed, and tests hold it. */

@@ -1,6 +1,6 @@
-/* Who used a free block last, where one pool serves several streams. A block's mark (allocation/mechanism/marks.h) tells the number of
- * its free and the user; another stream gets the block once the host has waited, which is for everything that is free at the time.
- * Guarded by the owner's lock. */
+/* Who used a free block last, where one pool serves several streams. A block's mark (allocation/mechanism/marks.h) tells the number
+ * of its free and the user; another stream gets the block once the host has waited, which is for everything that is free at the
+ * time. Guarded by the owner's lock. */
 #ifndef STRATA_ALLOCATION_USES_LAST_USERS_H
 #define STRATA_ALLOCATION_USES_LAST_USERS_H
 

@@ -160,8 +160,8 @@ static bool has_passed(strata_uses_t *uses, uint32_t node) {
     return true;
 }
 
-/* The record is nobody's but ours, so its list stays as it is while the locks are open. One count is held meanwhile: the uses that are
- * there already may pass. */
+/* The record is nobody's but ours, so its list stays as it is while the locks are open. One count is held meanwhile: the uses that
+ * are there already may pass. */
 static strata_freed_t begin_all(strata_uses_t *uses, uint32_t head, strata_call_t *call) {
     bool ask = uses->ask_at_free;
     strata_use_at(uses, head)->left = 1;

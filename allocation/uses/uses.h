@@ -8,8 +8,9 @@
  *     lost      nothing tells: the event was recorded in a capture whose graph may be launched again, or could not be had, nor a wait
  *
  * A freed block whose uses have all passed is done; one with a lost use is quarantined: counted, never done, given back with its
- * owner's memory. A stream that is destroyed marks all its work by one event of its own, which stands for the uses that have none. While
- * captures are under way that the owner was told of, frees are kept, and no event is taken for them before the last one has ended.
+ * owner's memory. A stream that is destroyed marks all its work by one event of its own, which stands for the uses that have none.
+ * While captures are under way that the owner was told of, frees are kept, and no event is taken for them before the last one has
+ * ended.
  *
  * uses.c: live blocks, and frees; waiting.c: what waits; ends.c: streams that are destroyed; check.c.
  *
@@ -74,8 +75,8 @@ void strata_uses_destroy(strata_uses_t *uses);
 uint32_t strata_uses_user(strata_uses_t *uses, strata_stream_t stream);
 /* A user uses the block whose list begins at `list`; `owning`: until its free. E_LIMIT. */
 strata_status_t strata_uses_note(strata_uses_t *uses, uint32_t *list, uint32_t user, bool owning);
-/* Likewise the stream, and its event is taken now: what it is given later is not covered. Of an owner it is taken at the free all the
- * same. E_STALE: the block was freed meanwhile. */
+/* Likewise the stream, and its event is taken now: what it is given later is not covered. Of an owner it is taken at the free all
+ * the same. E_STALE: the block was freed meanwhile. */
 strata_status_t strata_uses_note_now(strata_uses_t *uses, strata_record_t *record, strata_stream_t stream, strata_call_t *call);
 /* A use is over; none is no error. */
 void strata_uses_erase(strata_uses_t *uses, uint32_t *list, strata_stream_t stream);
@@ -112,8 +113,8 @@ void strata_uses_each_wait(const strata_uses_t *uses, strata_wait_fn wait, void 
 
 /* A stream will be destroyed: all its work is marked, and frees that wait for it on the host are let finish. */
 void strata_uses_stream_gone(strata_uses_t *uses, strata_stream_t stream, strata_call_t *call);
-/* The same in two steps, of a user that is held for it: whether its work is marked, or was waited for; then (`told`: it is) frees that
- * have its handle are let finish, and the hold goes. */
+/* The same in two steps, of a user that is held for it: whether its work is marked, or was waited for; then (`told`: it is) frees
+ * that have its handle are let finish, and the hold goes. */
 bool strata_uses_mark_end(strata_uses_t *uses, uint32_t user, strata_call_t *call);
 void strata_uses_leave(strata_uses_t *uses, uint32_t user, bool told, strata_call_t *call);
 /* The handle of a user is used with the lock open: it stays good meanwhile. False: it is not good here. */

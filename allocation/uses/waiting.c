@@ -226,8 +226,8 @@ void strata_uses_each_wait(const strata_uses_t *uses, strata_wait_fn wait, void 
 
 /* ---- the patience of whoever needs the memory ---- */
 
-/* The host waits for the first use of a user. It leaves the queue meanwhile, so that its event is nobody else's. One that was recorded
- * in a capture is not waited for: that would end the capture. False: nothing more can be done for this user. */
+/* The host waits for the first use of a user. It leaves the queue meanwhile, so that its event is nobody else's. One that was
+ * recorded in a capture is not waited for: that would end the capture. False: nothing more can be done for this user. */
 static bool wait_for_first(strata_uses_t *uses, uint32_t user, strata_call_t *call, strata_done_t *done) {
     uint32_t node = strata_user_at(&uses->users, user)->first;
     strata_use_t *use = strata_use_at(uses, node);
