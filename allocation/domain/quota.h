@@ -1,9 +1,8 @@
 /* A bound on bytes that several threads ask for at once: never a byte above it, not for a moment.
  *
- * Bytes are claimed by compare-and-swap before they are asked for, and given back when the asking fails. A claim that would fit
- * but for others that are still under way waits until those are settled: a large request that fails never makes a small one fail.
- * The bound may change at any time.
- */
+ * Bytes are claimed by compare-and-swap before they are asked for, and given back if the asking fails. A claim that would fit if
+ * others under way failed waits until those are settled: a large request that fails never makes a small one fail. The bound may
+ * change at any time. */
 #ifndef STRATA_ALLOCATION_QUOTA_H
 #define STRATA_ALLOCATION_QUOTA_H
 

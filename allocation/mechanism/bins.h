@@ -1,12 +1,11 @@
-/* Good fit, fast: log-linear bins, 128 per octave, in units of 2^unit_shift bytes; exact for sizes below 256 units. The own bin
- * is searched for the best of its first 16 blocks, then the next bin that has any (reference: measured to fragment as little
- * as best fit). Last-in first-out within a bin. Uses bin_prev and bin_next of free records; the links of the sentinel are
- * written and never read, which saves a branch. Keeps the blocks' bits of the slab. Guarded by the stack's lock.
+/* Good fit, fast: log-linear bins, 128 per octave, in units of 2^unit_shift bytes; exact for sizes below 256 units. The request's
+ * own bin is searched for the best of its first 16 blocks, then the next bin that has any is used (measured to fragment as little
+ * as best fit). Last-in first-out within a bin. Uses bin_prev and bin_next of free records; the links of the sentinel are written
+ * and never read, which saves a branch. Keeps the blocks' bits of the slab. Guarded by the stack's lock.
  *
- * The block that came in last is loose: in the index, first of its bin, and not linked until another comes in. Programs take
- * that block again more often than any other (the rest of a chunk that is cut, then merged), and then no list is touched. What
- * a search finds is what it would find if the block were linked.
- */
+ * The block that came in last is loose: it is in the index, first of its bin, but not linked until another comes in. Programs take
+ * that block again more often than any other (the rest of a chunk that is cut, then merged), and then no list is touched. A search
+ * finds what it would find if the block were linked. */
 #ifndef STRATA_ALLOCATION_MECHANISM_BINS_H
 #define STRATA_ALLOCATION_MECHANISM_BINS_H
 

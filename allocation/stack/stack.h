@@ -1,8 +1,7 @@
 /* Stacks: the layer instances that serve one (place, stream), and the shared stack of instances of device scope below them.
  *
- * Stacks have process-wide numbers, which refs carry. The struct of a number is made once and never freed (its lock too), so a
- * stale ref or a cached pointer always finds a lock to take and a record to check, whatever happened to the stack meanwhile.
- */
+ * Stacks have process-wide numbers, which refs carry. The struct of a number is made once and never freed, nor is its lock. So a
+ * stale ref or a cached pointer always finds a lock to take and a record to check, whatever happened to the stack meanwhile. */
 #ifndef STRATA_ALLOCATION_STACK_H
 #define STRATA_ALLOCATION_STACK_H
 

@@ -1,8 +1,8 @@
 /* The list of a domain's stacks, in order of making, and the table by which one is found by whom it serves. Everything here is
- * under the domain's lock but for strata_stack_list_room(); a walk takes it for each step (STRATA_DOMAIN_EACH).
+ * under the domain's lock, except strata_stack_list_room(); a walk takes it for each step (STRATA_DOMAIN_EACH).
  *
- * A place may have thousands of streams: neither a look-up nor a step of a walk may look at all stacks. `looked` counts at how many
- * they did look, and tests hold it. */
+ * A place may have thousands of streams, so neither a look-up nor a step of a walk may look at all stacks. `looked` counts how many
+ * they did look at; tests check it. */
 #ifndef STRATA_ALLOCATION_STACK_LIST_H
 #define STRATA_ALLOCATION_STACK_LIST_H
 

@@ -1,12 +1,12 @@
-/* From an address to the record that begins there: for free by pointer. A radix tree by address whose leaves (one per 2 MiB of
- * covered memory) hold a (home, slot) for every `unit` bytes. Entries are hints: they are written when a block is handed out, never
- * erased, and whoever reads one checks the record itself (full pointer, state) under its stack's lock. So look-ups and writes take
- * no lock; covering and uncovering do.
+/* From an address to the record that begins there: for free by pointer. It is a radix tree by address. Its leaves (one per 2 MiB of
+ * covered memory) hold a (home, slot) for every `unit` bytes. Entries are hints: they are written when a block is handed out and
+ * never erased; whoever reads one checks the record itself (full pointer, state) under its stack's lock. So look-ups and writes
+ * take no lock; covering and uncovering do.
  *
  * Leaves come from a range that grows in place: an uncovered leaf is emptied and reused, and costs memory only where it was
- * written. Entries are 1/32 of what is covered (1/8 in units of 64 bytes), of address space: there are none until somebody wants to
- * find addresses, while covering goes on from the beginning. A reader that found a leaf just before it was uncovered may get a hint
- * for another address. */
+ * written. Entries take 1/32 of what is covered (1/8 in units of 64 bytes) in address space. There are none until somebody wants to
+ * find addresses; covering goes on from the beginning. A reader that found a leaf just before it was uncovered may get a hint for
+ * another address. */
 #ifndef STRATA_ALLOCATION_MECHANISM_DIRECTORY_H
 #define STRATA_ALLOCATION_MECHANISM_DIRECTORY_H
 

@@ -1,9 +1,10 @@
-/* Nodes found by a hash. The heads of the chains lie in the nodes themselves, one in each, number 0 included: there are as many
- * chains as nodes were ever taken, and an index needs no memory of its own, so adding to one fails never. With each node that is
- * new one chain is split in two (linear hashing): no call does the work of many.
+/* Nodes found by a hash. The heads of the chains are in the nodes themselves, one in each, number 0 included: there are as many
+ * chains as nodes were ever taken. So an index needs no memory of its own, and adding to one never fails. With each new node one
+ * chain is split in two (linear hashing), so no call does the work of many.
  *
- * Whoever owns the nodes keeps a link in each, and never writes to it: the head in it is of others, also while the node is unused.
- * Guarded by the owner of the nodes. `looked` counts the nodes that look-ups and removals have passed, and tests hold it. */
+ * Whoever owns the nodes keeps a link in each, and never writes to it: the head in it belongs to another chain, even while the node
+ * is unused. Guarded by the owner of the nodes. `looked` counts the nodes that look-ups and removals have passed; tests check
+ * it. */
 #ifndef STRATA_ALLOCATION_MECHANISM_INDEX_H
 #define STRATA_ALLOCATION_MECHANISM_INDEX_H
 

@@ -1,5 +1,5 @@
-/* Small fixed-size nodes in a range that grows in place, by 32-bit number, reused last-in first-out; 0 is none. For the side tables
- * of layers: taking one is no host allocation, so it may be done under a lock. Guarded by the owner. */
+/* Small nodes of fixed size in a range that grows in place, by 32-bit number, reused last-in first-out; 0 is none. For the side
+ * tables of layers: taking one is no host allocation, so it is allowed under a lock. Guarded by the owner. */
 #ifndef STRATA_ALLOCATION_MECHANISM_NODES_H
 #define STRATA_ALLOCATION_MECHANISM_NODES_H
 

@@ -1,8 +1,8 @@
-/* Nodes in the order of a key: a skip list. A step of a walk is one look, coming in, going out and finding are a few however many
- * nodes there are. Each node has a link, so an order needs no memory of its own, and adding to one fails never. How many levels a
- * node stands in is told by its number alone: the shape follows from the nodes.
+/* Nodes in the order of a key: a skip list. A step of a walk is one look; adding, removing and finding take a few, however many
+ * nodes there are. Each node has a link, so an order needs no memory of its own, and adding to one never fails. The number of a
+ * node alone decides how many levels it has, so the shape depends only on the nodes.
  *
- * Guarded by the owner of the nodes. `looked` counts the nodes that were compared, and tests hold it. */
+ * Guarded by the owner of the nodes. `looked` counts the nodes that were compared; tests check it. */
 #ifndef STRATA_ALLOCATION_MECHANISM_ORDER_H
 #define STRATA_ALLOCATION_MECHANISM_ORDER_H
 

@@ -1,9 +1,9 @@
-/* The slab of a stack: its records, in a range that grows in place. Slots are 32-bit numbers, reused last-in first-out, warm; slot
- * 0 is the sentinel that is never free. Guarded by the stack's lock.
+/* The slab of a stack: its records, in a range that grows in place. Slots are 32-bit numbers, reused last-in first-out while they
+ * are still in the CPU's cache. Slot 0 is the sentinel, which is never free. Guarded by the stack's lock.
  *
- * In a range beside it lies a bit a slot: whether the block is idle, in the index of its cache. A freed block asks for the bits of
- * its neighbours instead of touching their records, most of which are in use: among many blocks each of those is a cache miss,
- * while the bits of 32,768 slots fit a page. A cache whose index does not keep them must ask the records. */
+ * Beside it is a range with a bit per slot: whether the block is idle, in the index of its cache. A freed block reads the bits of
+ * its neighbours instead of their records, most of which are in use. Among many blocks each record would be a cache miss, while the
+ * bits of 32,768 slots fit a page. A cache whose index does not keep the bits must read the records. */
 #ifndef STRATA_ALLOCATION_MECHANISM_SLAB_H
 #define STRATA_ALLOCATION_MECHANISM_SLAB_H
 

@@ -1,9 +1,9 @@
 /* The streams that own or borrow blocks of one owner: a layer, or the core's own waits. An entry outlives its stream's handle,
- * which the driver may give to another stream: whoever holds a block by the entry still knows what it means. Guarded by the owner's
- * lock.
+ * which the driver may give to another stream: whoever holds a block by the entry still knows which stream it meant. Guarded by the
+ * owner's lock.
  *
- * There may be thousands of streams: no look-up passes all entries, and those of exited threads are looked for once after each
- * exit. The index counts the entries that were looked at, and tests hold it. */
+ * There may be thousands of streams: no look-up passes all entries, and those of exited threads are searched once after each exit.
+ * The index counts the entries that were looked at; tests check it. */
 #ifndef STRATA_ALLOCATION_USES_USERS_H
 #define STRATA_ALLOCATION_USES_USERS_H
 

@@ -5,7 +5,8 @@
  *     live      the block is held; the use ends when it is erased, unless its user owns the block
  *     waiting   the block was freed: an event, in the order of the user's stream, tells when the use is over
  *     passed    it is over: the event has passed, or the host has waited
- *     lost      nothing tells: the event was recorded in a capture whose graph may be launched again, or could not be had, nor a wait
+ *     lost      nothing shows: neither an event nor a wait could be had, or the event was recorded in a capture, whose graph may be
+ *               launched again
  *
  * A freed block whose uses have all passed is done; one with a lost use is quarantined: counted, never done, given back with its
  * owner's memory. A stream that is destroyed marks all its work by one event of its own, which stands for the uses that have none.
