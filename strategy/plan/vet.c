@@ -39,7 +39,8 @@ static bool is_word(const char *word) {
 static strata_status_t check_name(const strata_layer_type_t *type) {
     if (!is_word(type->name))
         return strata_fail(STRATA_E_INVALID, 0, "a layer's name is up to %d letters, digits and _, a letter first", WORD_MOST);
-    if (strcmp(type->name, "stack") == 0 || strcmp(type->name, STRATA_RECLAIM_KEY) == 0 || strata_place_find(type->name) != STRATA_PLACE_KINDS)
+    if (strcmp(type->name, "stack") == 0 || strcmp(type->name, STRATA_RECLAIM_KEY) == 0 ||
+        strata_place_find(type->name) != STRATA_PLACE_KINDS)
         return strata_fail(STRATA_E_INVALID, 0, "\"%s\" is a word of strategy files; give the layer another name", type->name);
     return STRATA_OK;
 }
