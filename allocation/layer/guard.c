@@ -140,7 +140,7 @@ static finding_t look_at_zones(guard_layer_t *self, const strata_record_t *recor
     if (!view) return (finding_t){.unseen = true};
     uint64_t front = record->ptr - inner->ptr, behind = front + record->size, back = inner->size - behind;
     uint64_t low = first_other(view, ZONE, front), high = first_other(view + behind, ZONE, back);
-    if (high < back) return (finding_t){.where = "behind it", .offset = record->size + high};
+    if (high < back) return (finding_t){.where = "after it", .offset = record->size + high};
     if (low < front) return (finding_t){.where = "in front of it", .offset = front - low, .before = true};
     return (finding_t){0};
 }
