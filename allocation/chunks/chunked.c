@@ -98,7 +98,6 @@ static void put_back(chunked_t *self, strata_record_t *block) {
     }
     block = with_generations(self, block);
     if (!block) return;
-    block->slack = 0;
     block->state = STRATA_RECORD_FREE;
     insert(self, block);
 }

@@ -1,4 +1,7 @@
 /* The mechanism that strata/layer.h offers to caches outside the tree, under the example's index and under one that is a plain list. */
+#include <stdio.h>
+
+#include "allocation/chunks/chunked.h"
 #include "tests/chunked/chunked.h"
 
 extern const strata_layer_type_t *const strata_layers[]; /* the example's */
@@ -127,13 +130,20 @@ TEST(chunked_outside, trims_whole_chunks) {
 TEST(chunked_outside, grows_as_the_request_allows) {
     be_whole();
     RIG(rig, LISTED, 3 * MIB);
-    (void)serve_flagged(&rig, 1000, STRATA_NO_GROW, STRATA_E_NO_MEMORY);
+    strata_record_t *record;
+    strata_serve_t serve = {.size = 1000, .alignment = 256, .flags = STRATA_NO_GROW};
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_stack_serve(rig_stack(&rig, NULL), &serve, &record));
+    EXPECT_CONTAINS(strata_last_error()->text, "no free block of 1024 bytes, and no growth is allowed");
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 0);
     strata_block_t a = rig_allocate(&rig, NULL, 2 * MIB); /* more than the policy asks for */
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 2 * MIB);
     EXPECT_OK(strata_free(rig.s, a.ref));
     strata_block_t b = serve_flagged(&rig, 1000, STRATA_NO_GROW, STRATA_OK);
     EXPECT_OK(strata_free(rig.s, b.ref));
+    policy.growth = NULL;
+    uint64_t calls = rig_calls(&rig, STRATA_CALL_malloc);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 8 * MIB, &b));
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc) - calls, 2); /* at first and after a release: the request alone is no less */
 }
 
 /* Where a whole chunk cannot be had, the ladder's last rung asks for the request alone. */
@@ -164,8 +174,90 @@ TEST(chunked_outside, asks_the_policy_what_is_wrong) {
     EXPECT_CONTAINS(strata_last_error()->text, "listed: wrong");
     policy.validate = NULL;
     EXPECT_OK(strata_validate(rig.s));
+    chunked_t *chunked = (chunked_t *)&listed->cache;
+    EXPECT_PLANTED(strata_validate(rig.s), chunked->used_bytes, 2048, "listed: the sum of free blocks is wrong");
     EXPECT_OK(strata_free(rig.s, a.ref));
 }
+
+/* ---- chunks that touch ---- */
+
+enum { ROOM = 8 << 20 };
+
+typedef struct adjacent {
+    strata_layer_t base;
+    uint64_t address, used;
+} adjacent_t;
+
+static strata_status_t get(strata_layer_t *base) {
+    return strata_layer_get_memory(base, ROOM, 256, &((adjacent_t *)base)->address);
+}
+
+static void give(strata_layer_t *base) { EXPECT_OK(strata_layer_give_memory(base, ((adjacent_t *)base)->address, ROOM)); }
+
+static strata_status_t serve_next(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
+    adjacent_t *self = (adjacent_t *)base;
+    if (self->used + request->size > ROOM) return strata_fail(STRATA_E_NO_MEMORY, 0, "all is served");
+    *record = strata_record_new(base, request, self->address + self->used, request->size);
+    self->used += request->size;
+    return STRATA_OK;
+}
+
+static void take_back(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
+    (void)call;
+    strata_record_delete(base, record);
+}
+
+#define ADJACENT(layer, traits)                                                                                                    \
+    {                                                                                                                              \
+        .struct_size = sizeof(strata_layer_type_t), .name = layer, .doc = "cuts one piece", .role = STRATA_SOURCE,                 \
+        .scope = STRATA_SCOPE_DEVICE, .gives = traits, .guarded = true, .state_size = sizeof(adjacent_t), .create = get,           \
+        .destroy = give, .allocate = serve_next, .free = take_back                                                                 \
+    }
+#define PASSING(layer, traits)                                                                                                     \
+    {                                                                                                                              \
+        .struct_size = sizeof(strata_layer_type_t), .name = layer, .doc = "does nothing", .role = STRATA_DECORATOR,                \
+        .scope = STRATA_SCOPE_NONE, .passes = traits, .state_size = sizeof(strata_layer_t), .create = strata_layer_create_nothing, \
+        .destroy = strata_layer_destroy_nothing, .allocate = strata_below_allocate, .free = strata_layer_free_below                \
+    }
+
+static const strata_layer_type_t below[] = {
+    ADJACENT("touching", STRATA_TRAIT_EXACT_SIZE | STRATA_TRAIT_CONTIGUOUS),
+    ADJACENT("apart", STRATA_TRAIT_EXACT_SIZE),
+    PASSING("passing", ~0u),
+    PASSING("hiding", STRATA_TRAIT_EXACT_SIZE),
+};
+
+/* Whether two chunks of 1 MiB serve 2 MiB. */
+static bool joins(const char *layers) {
+    char text[200];
+    be_whole();
+    policy.joins_chunks = strchr(layers, '+') != NULL;
+    for (size_t i = 0; i < sizeof below / sizeof *below; i++) {
+        const strata_layer_type_t *type = &below[i];
+        EXPECT_OK(strata_layers_register(&type, 1, true));
+    }
+    snprintf(text, sizeof text, "stack: [listed, %s]\n", layers + (*layers == '+'));
+    RIG(rig, text, 0);
+    strata_block_t a = rig_allocate(&rig, NULL, MIB), b = rig_allocate(&rig, NULL, MIB);
+    RIG_FREE(&rig, a, b);
+    EXPECT_OK(strata_validate(rig.s));
+    uint64_t growths = rig_figures(&rig).growths;
+    strata_block_t both = rig_allocate(&rig, NULL, 2 * MIB);
+    bool joined = rig_figures(&rig).growths == growths;
+    EXPECT_OK(strata_free(rig.s, both.ref));
+    return joined;
+}
+
+TEST(chunked_outside, joins_chunks_where_both_sides_say_so) {
+    EXPECT_TRUE(joins("+touching"));
+    EXPECT_FALSE(joins("touching"));
+    EXPECT_FALSE(joins("+apart"));
+    EXPECT_TRUE(joins("+passing, touching"));
+    EXPECT_FALSE(joins("+hiding, touching"));
+    EXPECT_FALSE(joins("+passing, apart"));
+}
+
+/* ---- what it refuses ---- */
 
 static void expect_refused(void) {
     rig_t rig;

@@ -151,6 +151,7 @@ TEST(reach, adopted_memory_goes_back_to_its_deleter) {
     EXPECT_STATUS(STRATA_E_STALE, strata_free(s, blocks[0].ref));
     EXPECT_OK(strata_free_pointer(s, blocks[1].ptr));
     EXPECT_EQ(*live, 1);
+    EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_free_pointer(s, blocks[1].ptr));
     EXPECT_EQ(figures_of(s, strata_host()).reserved_bytes, blocks[2].size);
     EXPECT_OK(strata_close(s, STRATA_CLOSE_FORCE, NULL, NULL));
     EXPECT_EQ(*live, 0);
@@ -207,8 +208,10 @@ TEST(reach, adopted_memory_that_is_refused_stays_where_it_is) {
     EXPECT_EQ((uintptr_t)block.ptr, offered.address);
     EXPECT_EQ(block.size, 4096);
     strata_slab_t *slab = &strata_stack_of(strata_ref_home(block.ref))->slab;
+    uint32_t held = slab->used - slab->unused;
     EXPECT_OK(strata_free(rig.s, block.ref));
     EXPECT_EQ(returned, 1);
+    EXPECT_EQ(slab->used - slab->unused, held - 1);
     uint32_t capacity = slab->capacity, taken[8], count = 0;
     slab->capacity = slab->used;
     while (slab->unused && count < 8) taken[count++] = strata_slab_take(slab);
