@@ -20,14 +20,14 @@ strata_record_t *strata_record_wrap(strata_layer_t *self, const strata_request_t
                                     uint64_t size) {
     strata_record_t *record = strata_record_new(self, request, ptr, size);
     if (!record) return NULL;
-    record->bin_prev = strata_slab_slot(&strata_stack_of(inner->home)->slab, inner);
-    record->bin_next = inner->home;
+    record->held_slot = strata_slab_slot(&strata_stack_of(inner->home)->slab, inner);
+    record->held_home = inner->home;
     set_state(self, inner, STRATA_RECORD_CHUNK);
     return record;
 }
 
 strata_record_t *strata_record_held(const strata_record_t *record) {
-    return strata_slab_record(&strata_stack_of((uint16_t)record->bin_next)->slab, record->bin_prev);
+    return strata_slab_record(&strata_stack_of((uint16_t)record->held_home)->slab, record->held_slot);
 }
 
 /* Only decorators that wrap make records. */

@@ -152,8 +152,7 @@ static uint32_t carve(bfc_t *self, uint32_t slot, const want_t *want) {
 
 static void hand_out(bfc_t *self, strata_record_t *block, const want_t *want) {
     strata_bfc_unstamp(self, block);
-    block->bin_prev = 0;
-    block->bin_next = want->user;
+    block->user = want->user;
     strata_last_users_hold(&self->last, want->user);
     strata_block_hand_out(block, want->size);
     block->stack = want->server;

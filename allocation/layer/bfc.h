@@ -52,7 +52,7 @@ typedef struct bfc {
     uint64_t next_region; /* bytes asked for next */
     uint64_t used_bytes, peak_used;
     strata_tree_t idle;
-    strata_last_users_t last; /* in `bin_next` of a live block its user; 0: nobody knows */
+    strata_last_users_t last; /* in `user` of a live block; 0: nobody knows */
     strata_nodes_t stamps;
     uint32_t first_stamp, last_stamp, stamp_count;
     uint64_t frontier; /* count from which on work may be under way */
@@ -82,8 +82,8 @@ static inline uint32_t bfc_bin_of(uint64_t size) {
     uint32_t bin = 63u - (uint32_t)__builtin_clzll(size / STRATA_BFC_UNIT | 1);
     return bin < STRATA_BFC_BINS ? bin : STRATA_BFC_BINS - 1;
 }
-/* The stamp of a free block, in the word that is a live block's decorator stack; 0: it has none. */
-static inline uint32_t bfc_stamp_of(const strata_record_t *block) { return (uint32_t)block->route; }
+/* The stamp of a free block; 0: it has none. */
+static inline uint32_t bfc_stamp_of(const strata_record_t *block) { return (uint32_t)block->free_word; }
 /* The count at which a free block was freed; 0: it is anybody's. */
 static inline uint64_t bfc_freed_at(const bfc_t *self, const strata_record_t *block) {
     return bfc_stamp_of(block) ? bfc_stamp_at(self, bfc_stamp_of(block))->count : 0;

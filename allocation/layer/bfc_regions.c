@@ -53,8 +53,8 @@ void strata_bfc_put_back(bfc_t *self, strata_record_t *block) {
     }
     self->used_bytes -= block->size;
     bfc_region_at(self, block->chunk)->live--;
-    strata_last_users_mark(&self->last, block, block->bin_next);
-    block->route = 0;
+    strata_last_users_mark(&self->last, block, block->user);
+    block->free_word = 0;
     block->state = STRATA_RECORD_FREE;
     if (self->history) strata_bfc_note(self, block, false);
     if (bfc_options_of(self)->timestamps && strata_bfc_stamp(self, block)) strata_bfc_index(self, slot);

@@ -20,7 +20,7 @@ static bool add(bfc_t *self, strata_record_t *block, uint64_t count, uint32_t be
     if (node == 0) return false;
     *bfc_stamp_at(self, node) = (bfc_stamp_t){.count = count, .slot = strata_slab_slot(bfc_slab(self), block)};
     link_behind(self, node, before);
-    block->route = node;
+    block->free_word = node;
     return true;
 }
 
@@ -47,15 +47,15 @@ void strata_bfc_unstamp(bfc_t *self, strata_record_t *block) {
     else self->last_stamp = stamp->prev;
     strata_nodes_give(&self->stamps, node);
     self->stamp_count--;
-    block->route = 0;
+    block->free_word = 0;
 }
 
 void strata_bfc_merge_stamps(bfc_t *self, strata_record_t *into, strata_record_t *other) {
     uint64_t its = bfc_freed_at(self, other);
     if (bfc_stamp_of(into) == 0 && its != 0) {
-        into->route = bfc_stamp_of(other);
+        into->free_word = bfc_stamp_of(other);
         bfc_stamp_at(self, bfc_stamp_of(into))->slot = strata_slab_slot(bfc_slab(self), into);
-        other->route = 0;
+        other->free_word = 0;
         return;
     }
     if (its > bfc_freed_at(self, into)) bfc_stamp_at(self, bfc_stamp_of(into))->count = its;

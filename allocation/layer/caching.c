@@ -113,7 +113,7 @@ static HOT strata_record_t *hand_out(caching_t *self, strata_tree_t *idle, uint3
     strata_record_t *block = caching_block(self, slot);
     if (is_divisible(self, block, want) && !cut(self, idle, slot, want->rounded)) return NULL;
     if (block->size - want->size > UINT32_MAX) return NULL;
-    block->bin_prev = block->bin_next = 0;
+    block->own_uses = 0;
     if (caching_ignores_streams(self)) strata_caching_begin_use(self, block, want->stream);
     strata_block_hand_out(block, want->size);
     block->stack = want->server;
@@ -149,7 +149,7 @@ static strata_record_t *take(caching_t *self, uint32_t slot, const want_t *want)
 static strata_record_t *take_foreign(caching_t *self, uint32_t slot, const want_t *want) {
     uint32_t user = strata_caching_stream(self, want->stream);
     strata_record_t *block = user ? take(self, slot, want) : NULL;
-    if (!block || strata_uses_note(&self->uses, &block->bin_next, user, true) == STRATA_OK) return block;
+    if (!block || strata_uses_note(&self->uses, &block->own_uses, user, true) == STRATA_OK) return block;
     strata_caching_put_back(self, block);
     return NULL;
 }
@@ -346,8 +346,8 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_call
     caching_t *self = (caching_t *)base;
     /* Whatever stands above is done with the block. */
     if (!caching_ignores_streams(self)) {
-        block->borrows = block->bin_next;
-        block->bin_next = 0;
+        block->borrows = block->own_uses;
+        block->own_uses = 0;
         if (block->borrows && strata_uses_free(&self->uses, block, call) != STRATA_FREED_DONE) return;
     }
     strata_caching_put_back(self, block);
@@ -356,7 +356,7 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_call
 /* A borrowed block waits for its events first. */
 static bool quick_free(strata_layer_t *base, strata_record_t *block) {
     caching_t *self = (caching_t *)base;
-    if (!caching_ignores_streams(self) && block->bin_next) return false;
+    if (!caching_ignores_streams(self) && block->own_uses) return false;
     strata_caching_put_back(self, block);
     return true;
 }

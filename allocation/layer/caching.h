@@ -64,8 +64,8 @@ typedef struct caching {
     uint64_t collect_above; /* reserved bytes from which garbage is collected; UINT64_MAX: never */
     uint64_t used_bytes;
     uint64_t searches; /* of the large blocks that are in no pool: what ages are counted in */
-    strata_uses_t uses; /* of the blocks: the list of a live one begins in its bin_next, the banks of a stream in its user's list */
-    strata_last_users_t last; /* `streams: ignored`, instead; in bin_next of a live block its user */
+    strata_uses_t uses; /* of the blocks: the list of a live one begins in its own_uses, the banks of a stream in its user's list */
+    strata_last_users_t last; /* `streams: ignored`, instead; in `user` of a live block */
     strata_nodes_t banks, pools;
     strata_order_t bank_order; /* by pool, then by the streams' handles: the peer's order of streams; last by node */
     uint32_t first_gone; /* bank of a stream that was destroyed */

@@ -19,7 +19,7 @@ void strata_caching_put_back(caching_t *self, strata_record_t *block) {
     uint64_t size = block->size;
     bool no_streams = caching_ignores_streams(self);
     strata_tree_t *idle = caching_tree_of(self, block);
-    if (no_streams) strata_last_users_mark(&self->last, block, block->bin_next);
+    if (no_streams) strata_last_users_mark(&self->last, block, block->user);
     if (strata_slab_is_idle(slab, block->next)) {
         take_in(self, idle, block, block->next);
         strata_pieces_join(slab, slot);

@@ -12,7 +12,7 @@ uint32_t strata_caching_stream(caching_t *self, strata_stream_t handle) {
 /* ---- borrows: until its free a block's hang on a word of the cache's own, since `borrows` is that of a layer above ---- */
 
 bool strata_caching_is_borrowed(const strata_layer_t *base, const strata_record_t *block) {
-    return !caching_ignores_streams((const caching_t *)base) && block->bin_next != 0;
+    return !caching_ignores_streams((const caching_t *)base) && block->own_uses != 0;
 }
 
 /* The stream that a block needs no event of; 0: none. */
@@ -28,7 +28,7 @@ strata_status_t strata_caching_record_stream(strata_layer_t *base, strata_record
     uint32_t user = strata_caching_stream(self, stream);
     strata_status_t status = user ? STRATA_OK : STRATA_E_LIMIT;
     if (user && user != owner_of(self, block))
-        status = strata_uses_note(&self->uses, &block->bin_next, user, call->purpose == STRATA_FOR_FIRST_USE);
+        status = strata_uses_note(&self->uses, &block->own_uses, user, call->purpose == STRATA_FOR_FIRST_USE);
     strata_call_leave(call, base, entered);
     return status;
 }
@@ -39,7 +39,7 @@ strata_status_t strata_caching_erase_stream(strata_layer_t *base, strata_record_
     /* It keeps none. */
     if (caching_ignores_streams(self)) return STRATA_OK;
     bool entered = strata_call_enter(call, base);
-    strata_uses_erase(&self->uses, &block->bin_next, stream);
+    strata_uses_erase(&self->uses, &block->own_uses, stream);
     strata_call_leave(call, base, entered);
     return STRATA_OK;
 }
@@ -47,8 +47,8 @@ strata_status_t strata_caching_erase_stream(strata_layer_t *base, strata_record_
 /* ---- without streams ---- */
 
 void strata_caching_begin_use(caching_t *self, strata_record_t *block, strata_stream_t stream) {
-    block->bin_next = strata_last_users_of(&self->last, stream);
-    strata_last_users_hold(&self->last, block->bin_next);
+    block->user = strata_last_users_of(&self->last, stream);
+    strata_last_users_hold(&self->last, block->user);
 }
 
 bool strata_caching_is_marked(caching_t *self, const strata_record_t *block, strata_stream_t stream) {

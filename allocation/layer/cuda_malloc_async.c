@@ -116,7 +116,7 @@ static strata_record_t *make_record(async_layer_t *self, const strata_request_t 
     strata_record_t *record = user ? strata_record_new(&self->base, request, address, request->size) : NULL;
     if (!record) return NULL;
     strata_user_at(&self->uses.users, user)->holds++;
-    record->bin_next = user;
+    record->user = user;
     return record;
 }
 
@@ -171,7 +171,7 @@ static strata_status_t record_stream(strata_layer_t *base, strata_record_t *reco
     bool entered = strata_call_enter(call, base);
     uint32_t user = strata_uses_user(&self->uses, stream);
     strata_status_t status = user ? STRATA_OK : STRATA_E_LIMIT;
-    if (user && user != record->bin_next)
+    if (user && user != record->user)
         status = strata_uses_note(&self->uses, &record->borrows, user, call->purpose == STRATA_FOR_FIRST_USE);
     strata_call_leave(call, base, entered);
     return status;
@@ -201,7 +201,7 @@ static bool cover(async_layer_t *self, uint32_t node, bool has_free_stream, stra
 }
 
 static bool cover_all(async_layer_t *self, strata_record_t *record, bool has_free_stream, strata_call_t *call) {
-    bool covered = cover(self, record->bin_next, has_free_stream, call);
+    bool covered = cover(self, record->user, has_free_stream, call);
     for (uint32_t node = record->borrows; node; node = strata_use_at(&self->uses, node)->next)
         covered = cover(self, strata_use_at(&self->uses, node)->user, has_free_stream, call) && covered;
     strata_uses_drop_all(&self->uses, &record->borrows);
@@ -226,7 +226,7 @@ static bool give_back(async_layer_t *self, strata_record_t *record, bool in_orde
 /* The device has it, or nobody ever will again: the latter is counted, never reused, and offered again when the shared stack
  * ends. */
 static void finish_free(async_layer_t *self, strata_record_t *record, bool gone) {
-    strata_users_let_go(&self->uses.users, record->bin_next);
+    strata_users_let_go(&self->uses.users, record->user);
     if (gone) {
         strata_record_delete(&self->base, record);
         return;
@@ -252,7 +252,7 @@ static void free_after_users(async_layer_t *self, strata_record_t *record, strat
 
 static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
     async_layer_t *self = (async_layer_t *)base;
-    uint32_t owner = record->bin_next;
+    uint32_t owner = record->user;
     if (record->borrows != 0 || !strata_uses_enter_handle(&self->uses, owner)) {
         free_after_users(self, record, call);
         return;

@@ -18,7 +18,7 @@ typedef struct async_options {
 
 typedef struct async_layer {
     strata_layer_t base;
-    strata_uses_t uses; /* in `bin_next` of a record the user that owns it */
+    strata_uses_t uses; /* in `user` of a record who owns it */
     strata_free_stream_t frees;
     bool started;
     strata_handle_t pool;

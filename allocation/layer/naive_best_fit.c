@@ -51,8 +51,7 @@ const strata_stat_row_t strata_naive_stats[] = {
 static void hand_out(naive_t *self, strata_record_t *block, uint16_t server, size_t size, uint32_t user) {
     strata_block_hand_out(block, size);
     block->stack = server;
-    block->bin_prev = user;
-    block->bin_next = 0;
+    block->user = user;
     strata_last_users_hold(&self->last, user);
 }
 
@@ -207,9 +206,9 @@ static bool is_left(const naive_t *self) {
 
 /* The block's user lets go; false: the block is lost to a used-up slot. */
 static void put_back(naive_t *self, strata_record_t *block) {
-    uint32_t user = block->bin_prev;
+    uint32_t user = block->user;
     uint32_t node = block->chunk, slot = strata_slab_slot(naive_slab(self), block);
-    block->bin_prev = 0;
+    block->user = 0;
     strata_last_users_mark(&self->last, block, user);
     slot = strata_buddy_give(&self->buddy, naive_slab(self), slot, self->last.waited);
     if (slot && naive_block(self, slot)->prev == 0) strata_chunk_at(&self->chunks, node)->first = slot;
@@ -219,7 +218,7 @@ void strata_naive_free(strata_layer_t *base, strata_record_t *block, strata_call
     naive_t *self = (naive_t *)base;
     strata_leaving_t leaving = {0};
     if (block->pool == STRATA_NAIVE_HUGE) {
-        strata_last_users_let_go(&self->last, block->bin_prev);
+        strata_last_users_let_go(&self->last, block->user);
         strata_chunks_detach(&self->chunks, block->chunk, &leaving);
         (void)strata_chunks_give_back(&self->chunks, &leaving, call);
     } else {

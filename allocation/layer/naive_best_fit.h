@@ -34,7 +34,7 @@ typedef struct naive {
     uint64_t max_block; /* rounded requests above it are huge; told by the first request */
     bool sized; /* max_block is told */
     bool one_user; /* a stream's own, or of memory without owner streams: no marks are kept */
-    strata_last_users_t last; /* where it has several; in `bin_prev` of a live block its user */
+    strata_last_users_t last; /* where it has several; in `user` of a live block */
     uint64_t huge_bytes;
     uint64_t used_bytes, waits, huge_blocks; /* figures */
 } naive_t;

@@ -1,18 +1,18 @@
-/* A free block's mark: since when it is free, as a count of 48 bits, and a stream's node (0: several, or unknown). It uses words of
- * the record that a free block does not need. Guarded by the stack's lock. */
+/* A free block's mark: since when it is free, as a count of 48 bits, and a stream's node (0: several, or unknown). It lies in
+ * the record's mark_high and mark_low. Guarded by the stack's lock. */
 #ifndef STRATA_ALLOCATION_MECHANISM_MARKS_H
 #define STRATA_ALLOCATION_MECHANISM_MARKS_H
 
 #include "strata/layer.h"
 
 static inline void strata_mark(strata_record_t *block, uint64_t count, uint32_t stream) {
-    block->slack = stream << 16 | (uint32_t)(count >> 32 & 0xffff);
-    block->borrows = (uint32_t)count;
+    block->mark_high = stream << 16 | (uint32_t)(count >> 32 & 0xffff);
+    block->mark_low = (uint32_t)count;
 }
 static inline uint64_t strata_mark_count(const strata_record_t *block) {
-    return (uint64_t)(block->slack & 0xffff) << 32 | block->borrows;
+    return (uint64_t)(block->mark_high & 0xffff) << 32 | block->mark_low;
 }
-static inline uint32_t strata_mark_stream(const strata_record_t *block) { return block->slack >> 16; }
+static inline uint32_t strata_mark_stream(const strata_record_t *block) { return block->mark_high >> 16; }
 
 /* The mark of a block that absorbs another. Marks up to `waited` are void: the host has waited for those uses. */
 static inline void strata_mark_merge(strata_record_t *into, const strata_record_t *other, uint64_t waited) {

@@ -115,19 +115,36 @@ enum { STRATA_GENERATION_LAST = (1u << 28) - 1 };
 struct strata_record {
     uint64_t ptr;
     uint64_t size; /* granted bytes */
-    uint64_t route; /* numbers of the layers that took part, the top in the low byte: the core pushes and pops them */
+    union {
+        uint64_t route; /* held: numbers of the layers that took part, the top in the low byte: the core pushes and pops them */
+        uint64_t free_word; /* FREE: the cache's own */
+    };
     uint32_t generation; /* grows at every free, so that old refs are known to be stale; the core's */
     uint16_t stack; /* number of the stack whose layer numbers `route` uses */
     uint16_t attention; /* bits of the `idle` layers whose free must be called for this record */
     uint32_t prev, next; /* a block of a cache: slots of its neighbours in the chunk; 0: none */
-    uint32_t bin_prev; /* a free block: links of the cache's index; a record that a decorator made: what it holds */
-    uint32_t bin_next;
+    union {
+        uint32_t bin_prev; /* FREE: links of the cache's index, this and bin_next */
+        uint32_t held_slot; /* made by strata_record_wrap(): the slot of what it holds; the core's */
+    };
+    union {
+        uint32_t bin_next;
+        uint32_t held_home; /* and the stack of that slot */
+        uint32_t user; /* of a cache or source that serves several streams: a number of its own for who has the block */
+        uint32_t own_uses; /* of a cache that notes borrows where a layer above does too: its list */
+    };
     uint32_t chunk; /* the cache's own number of the chunk; 0: this is no block of a cache */
-    uint32_t slack; /* granted bytes less requested bytes */
+    union {
+        uint32_t slack; /* held: granted bytes less requested bytes */
+        uint32_t mark_high; /* FREE: the cache's own, this and mark_low */
+    };
     uint8_t state; /* strata_record_state_t */
     uint8_t pool; /* the layer's own */
     uint16_t home; /* number of the stack whose slab this is */
-    uint32_t borrows; /* live: the list of a layer that knows borrows; 0: none. Free: the cache's */
+    union {
+        uint32_t borrows; /* held: the list of the first layer that notes borrows, or else of the core; 0: none */
+        uint32_t mark_low;
+    };
 };
 
 static inline uint64_t strata_record_requested(const strata_record_t *record) { return record->size - record->slack; }
@@ -434,7 +451,7 @@ STRATA_API void strata_layer_wants_allocate(strata_layer_t *self, bool wants);
  * they are put, and which one serves a request (examples/segregated_fit.c).
  *
  * A free block is a record in state FREE. `ptr` and `size` say where it lies, `prev` and `next` are the slots of its neighbours
- * in the chunk. Its index may use `bin_prev`, `bin_next`, `pool` and `borrows` as it likes, and nothing else of it.
+ * in the chunk. Its index may use `bin_prev`, `bin_next`, `pool`, `mark_high` and `mark_low` as it likes, and nothing else of it.
  */
 
 /* The author's index of free blocks. Every operation runs under the lock, changes nothing but the index, and opens no lock. */

@@ -34,7 +34,7 @@ static void end(planted_t *p) {
 TEST(bfc_structure, planted_faults_of_regions_and_bins_are_found) {
     OPENED(planted_t, p, end, begin(&p));
     bfc_region_t *region = bfc_region_at(p.self, p.live->chunk);
-    PLANT(p.idle->borrows, 1u << 30, "a block was freed after all frees");
+    PLANT(p.idle->mark_low, 1u << 30, "a block was freed after all frees");
     PLANT(p.self->used_bytes, p.self->used_bytes + 256, "the sum of free blocks is wrong");
     PLANT(region->live, region->live + 1, "a region counts its live blocks wrongly");
     PLANT(p.self->idle.filled, p.self->idle.filled | 1, "bit of word 0 is 1");
