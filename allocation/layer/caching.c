@@ -189,10 +189,11 @@ static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stac
     want.rounded = strata_caching_round(self, size);
     want.kind = strata_caching_kind(want.rounded);
     const caching_bank_t *bank = caching_bank_at(self, want.bank);
-    uint32_t slot = fitting(self, caching_tree(self, want.bank, want.kind), &want);
+    strata_tree_t *idle = caching_tree(self, want.bank, want.kind);
+    uint32_t slot = fitting(self, idle, &want);
     if (slot == 0 || strata_caching_is_in_use(self, caching_block(self, slot), want.stream)) return NULL;
     self->searches += ages(bank, &want);
-    strata_record_t *block = take_from(self, caching_tree(self, want.bank, want.kind), slot, &want);
+    strata_record_t *block = take_from(self, idle, slot, &want);
     if (!block) self->searches -= ages(bank, &want);
     return block;
 }
@@ -418,6 +419,7 @@ static strata_status_t create(strata_layer_t *base) {
     if (status != STRATA_OK) return status;
     self->chunks.ordered = self->chunks.ordered && caching_ignores_streams(self);
     status = strata_caching_read_divisions(caching_options_of(self)->roundup_power2_divisions, self->divisions);
+    self->plain_sizes = strata_caching_has_plain_sizes(self->divisions);
     if (status == STRATA_OK) status = read_limits(self);
     bool ignores = caching_ignores_streams(self);
     if (status == STRATA_OK && ignores) status = strata_last_users_init(&self->last, base->domain);

@@ -59,6 +59,7 @@ typedef struct caching {
         strata_layer_t base;
         strata_chunks_t chunks; /* caching_segment_t */
     };
+    bool plain_sizes; /* no size is rounded to a division */
     uint32_t divisions[STRATA_CACHING_OCTAVES]; /* from 1 MiB on; 0 and 1: multiples of 512 alone */
     uint64_t allowed; /* bytes of the memory fraction; UINT64_MAX: any */
     uint64_t collect_above; /* reserved bytes from which garbage is collected; UINT64_MAX: never */
@@ -115,7 +116,13 @@ static inline bool caching_is_split(const strata_record_t *block) { return block
 /* Reads `roundup_power2_divisions`; E_STRATEGY says what to write. */
 strata_status_t strata_caching_read_divisions(const char *text, uint32_t divisions[STRATA_CACHING_OCTAVES]);
 /* The size of the block that serves a request. */
-uint64_t strata_caching_round(const caching_t *self, uint64_t size);
+uint64_t strata_caching_round_to_division(const caching_t *self, uint64_t size);
+static inline uint64_t strata_caching_round(const caching_t *self, uint64_t size) {
+    uint64_t multiple = (size + STRATA_CACHING_UNIT - 1) & ~(uint64_t)(STRATA_CACHING_UNIT - 1);
+    return __builtin_expect(self->plain_sizes, 1) ? multiple : strata_caching_round_to_division(self, size);
+}
+/* From the divisions. */
+bool strata_caching_has_plain_sizes(const uint32_t divisions[STRATA_CACHING_OCTAVES]);
 static inline uint32_t strata_caching_kind(uint64_t rounded) {
     return rounded <= STRATA_CACHING_SMALL_LIMIT ? STRATA_CACHING_SMALL : STRATA_CACHING_LARGE;
 }

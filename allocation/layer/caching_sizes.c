@@ -82,8 +82,14 @@ static uint64_t round_to_step(uint64_t size, uint32_t divisions) {
     return (size + step - 1) & ~(step - 1);
 }
 
+bool strata_caching_has_plain_sizes(const uint32_t divisions[STRATA_CACHING_OCTAVES]) {
+    bool plain = true;
+    for (uint32_t i = 0; i < STRATA_CACHING_OCTAVES; i++) plain = plain && divisions[i] <= 1;
+    return plain;
+}
+
 /* What a block has above the request is kept in 32 bits: a step of 4 GiB and more is not taken. */
-uint64_t strata_caching_round(const caching_t *self, uint64_t size) {
+uint64_t strata_caching_round_to_division(const caching_t *self, uint64_t size) {
     uint64_t multiple = (size + STRATA_CACHING_UNIT - 1) & ~(uint64_t)(STRATA_CACHING_UNIT - 1);
     uint32_t divisions = divisions_of(self, size);
     if (divisions <= 1 || size <= (uint64_t)STRATA_CACHING_UNIT * divisions) return multiple;

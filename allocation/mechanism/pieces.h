@@ -14,16 +14,17 @@ static inline uint32_t strata_pieces_cut(strata_slab_t *slab, uint32_t slot, uin
     uint32_t behind = strata_slab_take(slab);
     if (__builtin_expect(behind == 0, 0)) return 0;
     strata_record_t *block = strata_slab_record(slab, slot), *rest = strata_slab_record(slab, behind);
-    uint32_t next = block->next, generation = rest->generation;
-    *rest = (strata_record_t){.ptr = block->ptr + size,
-                              .size = block->size - size,
-                              .generation = generation,
-                              .home = slab->home,
-                              .stack = slab->home,
-                              .prev = slot,
-                              .next = next,
-                              .chunk = block->chunk,
-                              .state = STRATA_RECORD_FREE};
+    uint32_t next = block->next;
+    /* What a slot's last record left is undefined: this is all that a free block is asked for, but its mark and the index's words. */
+    rest->ptr = block->ptr + size;
+    rest->size = block->size - size;
+    rest->free_word = 0;
+    rest->prev = slot;
+    rest->next = next;
+    rest->chunk = block->chunk;
+    rest->state = STRATA_RECORD_FREE;
+    rest->pool = 0;
+    rest->mark_high = rest->mark_low = 0;
     strata_slab_record(slab, next)->prev = behind; /* never read of the sentinel */
     block->next = behind;
     block->size = size;

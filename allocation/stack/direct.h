@@ -67,9 +67,10 @@ static inline STRATA_FORCED strata_record_t *strata_direct_find(strata_stack_t *
  * the long way. */
 static inline STRATA_FORCED bool strata_direct_free(strata_stack_t *stack, strata_record_t *record,
                                                     strata_quick_free_fn quick_free) {
-    bool noticed = (stack->attention_free | record->attention) != 0 || record->route != stack->route;
     if (!quick_free) quick_free = stack->quick_free;
-    if (__builtin_expect(noticed || !quick_free, 0)) return false;
+    if (__builtin_expect(!quick_free, 0)) return false;
+    bool noticed = (stack->attention_free | record->attention) != 0 || record->route != stack->route;
+    if (__builtin_expect(noticed, 0)) return false;
     strata_stack_unbook(stack, record);
     record->generation++;
     if (__builtin_expect(quick_free(stack->cache, record), 1)) return true;
