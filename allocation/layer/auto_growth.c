@@ -7,8 +7,9 @@
  *
  * The remainder and the merged block keep the lower block's slot: so the first slot of a chunk never changes.
  */
-#include "allocation/layer/auto_growth.h"
+#include "allocation/layer/auto_growth_state.h"
 
+#include "allocation/reclaim/patience.h"
 #include "allocation/stack/direct.h"
 #include "platform/arithmetic.h"
 
@@ -156,10 +157,42 @@ static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stac
     return __builtin_expect(slot != 0, 1) ? serve_from(self, slot, rounded, size, false, 0) : NULL;
 }
 
-strata_record_t *strata_auto_growth_serve(auto_growth_t *self, uint64_t rounded, uint64_t size, bool exact) {
+/* Serves a rounded request from what is free; no fitting block is missed. `exact`: by a block of that size alone. NULL: none
+ * fits, or the slab is full. */
+static strata_record_t *serve(auto_growth_t *self, uint64_t rounded, uint64_t size, bool exact) {
     join_apart(self);
     return self->by_address ? serve_as(self, rounded, size, true, true, true, exact)
                             : serve_as(self, rounded, size, false, true, true, exact);
+}
+
+static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
+    auto_growth_t *self = (auto_growth_t *)base;
+    uint64_t rounded;
+    bool grown = false;
+    strata_patience_t patience = {0};
+    if (request->alignment > self->chunks.unit)
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "auto_growth serves alignments up to %llu",
+                           (unsigned long long)self->chunks.unit);
+    if (!strata_add(request->size, strata_auto_growth_options(self)->padding, &rounded) ||
+        !strata_round_up(rounded, self->chunks.unit, &rounded))
+        return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
+    uint32_t pool = strata_auto_growth_pool_for(self, rounded);
+    /* Below may have granted more than was asked: a chunk that came for this request serves it, warm-up or not. */
+    while ((*record = serve(self, rounded, request->size, self->warming_up && !grown)) == NULL) {
+        uint64_t size = strata_auto_growth_size(self, rounded, pool, request->flags);
+        if (size == 0)
+            return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
+                               (unsigned long long)rounded);
+        if (!self->chunks.growing && strata_patience_waited(&patience, base, request, size)) continue;
+        if (!strata_chunks_begin_growth(&self->chunks, &self->chunks.growing, request->call)) continue;
+        strata_status_t status = strata_auto_growth_grow(self, size, pool, request);
+        strata_chunks_end_growth(&self->chunks, &self->chunks.growing);
+        if (status != STRATA_OK) return status;
+        grown = true;
+    }
+    (*record)->stack = request->call->stack->number;
+    if (grown) base->stack->figures.cache_hits--;
+    return STRATA_OK;
 }
 
 /* ---- free ---- */
@@ -407,7 +440,7 @@ const strata_layer_type_t strata_auto_growth_type = {
     .options = options,
     .create = create,
     .destroy = strata_chunks_destroy,
-    .allocate = strata_auto_growth_allocate,
+    .allocate = allocate,
     .free = free_block,
     .hit = hit,
     .quick_free = quick_free,

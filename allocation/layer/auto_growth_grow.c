@@ -1,8 +1,7 @@
 /* How auto_growth grows: which chunk is asked from below, of which size, and what is done when there is none. */
-#include "allocation/layer/auto_growth.h"
+#include "allocation/layer/auto_growth_state.h"
 
 #include "allocation/options/option.h"
-#include "allocation/reclaim/patience.h"
 #include "platform/arithmetic.h"
 
 /* A chunk of a pool comes; the locks are open meanwhile. */
@@ -17,7 +16,7 @@ static strata_status_t grow(auto_growth_t *self, uint64_t size, uint32_t pool, c
 }
 
 /* What a miss asks from below, or 0 when the request allows no growth of that kind. */
-static uint64_t growth_size(const auto_growth_t *self, uint64_t rounded, uint32_t pool, uint32_t flags) {
+uint64_t strata_auto_growth_size(const auto_growth_t *self, uint64_t rounded, uint32_t pool, uint32_t flags) {
     if (flags & STRATA_NO_GROW) return 0;
     uint64_t full = self->warming_up ? rounded : strata_max(rounded, self->pools[pool].growth);
     if (!(flags & STRATA_SMALL_GROWTH)) return full;
@@ -25,7 +24,7 @@ static uint64_t growth_size(const auto_growth_t *self, uint64_t rounded, uint32_
     return strata_auto_growth_options(self)->smaller_growth && rounded < full ? rounded : 0;
 }
 
-static strata_status_t grow_as_the_options_say(auto_growth_t *self, uint64_t size, uint32_t pool, const strata_request_t *request) {
+strata_status_t strata_auto_growth_grow(auto_growth_t *self, uint64_t size, uint32_t pool, const strata_request_t *request) {
     const auto_growth_options_t *o = strata_auto_growth_options(self);
     if (o->free_when_no_cache_hit) (void)strata_chunks_release(&self->base, request->call);
     strata_status_t status = grow(self, size, pool, request);
@@ -33,36 +32,6 @@ static strata_status_t grow_as_the_options_say(auto_growth_t *self, uint64_t siz
     if (o->reclaim != STRATA_AUTO_GROWTH_RECLAIM_OWN) return status;
     (void)strata_chunks_release(&self->base, request->call);
     return grow(self, size, pool, request);
-}
-
-strata_status_t strata_auto_growth_allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
-    auto_growth_t *self = (auto_growth_t *)base;
-    uint64_t rounded;
-    bool grown = false;
-    strata_patience_t patience = {0};
-    if (request->alignment > self->chunks.unit)
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "auto_growth serves alignments up to %llu",
-                           (unsigned long long)self->chunks.unit);
-    if (!strata_add(request->size, strata_auto_growth_options(self)->padding, &rounded) ||
-        !strata_round_up(rounded, self->chunks.unit, &rounded))
-        return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
-    uint32_t pool = strata_auto_growth_pool_for(self, rounded);
-    /* Below may have granted more than was asked: a chunk that came for this request serves it, warm-up or not. */
-    while ((*record = strata_auto_growth_serve(self, rounded, request->size, self->warming_up && !grown)) == NULL) {
-        uint64_t size = growth_size(self, rounded, pool, request->flags);
-        if (size == 0)
-            return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
-                               (unsigned long long)rounded);
-        if (!self->chunks.growing && strata_patience_waited(&patience, base, request, size)) continue;
-        if (!strata_chunks_begin_growth(&self->chunks, &self->chunks.growing, request->call)) continue;
-        strata_status_t status = grow_as_the_options_say(self, size, pool, request);
-        strata_chunks_end_growth(&self->chunks, &self->chunks.growing);
-        if (status != STRATA_OK) return status;
-        grown = true;
-    }
-    (*record)->stack = request->call->stack->number;
-    if (grown) base->stack->figures.cache_hits--;
-    return STRATA_OK;
 }
 
 /* ---- before the first request ---- */

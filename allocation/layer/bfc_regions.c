@@ -1,5 +1,5 @@
 /* The regions of bfc: how blocks merge in them, and which of them may go back. */
-#include "allocation/layer/bfc.h"
+#include "allocation/layer/bfc_state.h"
 
 /* ---- blocks ---- */
 

@@ -1,8 +1,5 @@
-/* Frees of bfc that carry a count. The program has a counter (strata_next_count); a freed block gets the next count, keeps to
- * itself, and stands in a queue. When the program says that all work from before a count is over (strata_set_safe_frontier),
- * the blocks freed before it become anybody's and merge. A request may say up to which count it may have memory. */
-#include "allocation/layer/bfc.h"
-#include "platform/arithmetic.h"
+/* The counts of bfc's frees: a freed block gets the next count of the program's counter and stands in a queue (bfc_frontier.c). */
+#include "allocation/layer/bfc_state.h"
 
 static void link_behind(bfc_t *self, uint32_t node, uint32_t before) {
     bfc_stamp_t *stamp = bfc_stamp_at(self, node);
@@ -62,54 +59,6 @@ void strata_bfc_merge_stamps(bfc_t *self, strata_record_t *into, strata_record_t
     strata_bfc_unstamp(self, other);
 }
 
-static uint32_t coalesce_again(bfc_t *self, uint32_t slot, bool all) {
-    strata_bfc_unindex(self, slot);
-    slot = strata_bfc_coalesce(self, slot, all);
-    strata_bfc_index(self, slot);
-    return slot;
-}
-
-/* The queue is in the order of the counts, but for what was merged by force. */
-void strata_bfc_merge_safe(bfc_t *self) {
-    self->frontier_moved = false;
-    for (uint32_t node = self->first_stamp, next; node; node = next) {
-        const bfc_stamp_t *stamp = bfc_stamp_at(self, node);
-        next = stamp->next;
-        if (stamp->count >= self->frontier) {
-            if (!self->jumbled) return;
-            continue;
-        }
-        uint32_t slot = stamp->slot;
-        strata_bfc_unstamp(self, bfc_block(self, slot));
-        strata_mark(bfc_block(self, slot), 0, 0);
-        (void)coalesce_again(self, slot, false);
-    }
-    if (self->stamp_count == 0) self->jumbled = false;
-}
-
-bool strata_bfc_merge_by_force(bfc_t *self, uint64_t size) {
-    self->forced_merges++;
-    self->jumbled = true;
-    self->cursor = self->first_stamp;
-    while (self->cursor) {
-        const bfc_stamp_t *stamp = bfc_stamp_at(self, self->cursor);
-        self->cursor = stamp->next;
-        if (bfc_block(self, coalesce_again(self, stamp->slot, true))->size < size) continue;
-        self->cursor = 0;
-        return true;
-    }
-    return false;
-}
-
-bool strata_bfc_set_frontier(strata_layer_t *base, uint64_t count) {
-    bfc_t *self = (bfc_t *)base;
-    if (!bfc_options_of(self)->timestamps) return false;
-    if (count <= self->frontier) return true;
-    self->frontier = count;
-    self->frontier_moved = self->stamp_count > 0;
-    return true;
-}
-
 /* ---- check ---- */
 
 static strata_status_t corrupt(const char *what) { return strata_fail(STRATA_E_CORRUPT, 0, "bfc: %s", what); }
@@ -133,12 +82,4 @@ strata_status_t strata_bfc_validate_stamps(const bfc_t *self) {
     if (count != self->stamp_count) return corrupt("the number of counts is wrong");
     if (last != self->last_stamp) return corrupt("the end of the queue of counts is wrong");
     return strata_nodes_validate(&self->stamps);
-}
-
-uint32_t strata_bfc_reach(strata_layer_t *base, const strata_record_t *block, uint64_t size, strata_stream_t *stream) {
-    const bfc_t *self = (const bfc_t *)base;
-    (void)size, (void)stream;
-    bool counted = block->state == STRATA_RECORD_FREE && bfc_freed_at(self, block) >= strata_max(self->frontier, 1);
-    bool is_whole_region = block->prev == 0 && block->next == 0; /* a part of one would not go back without a capture either */
-    return (counted ? STRATA_REACH_COUNTED : 0u) | (self->captures > 0 && is_whole_region ? STRATA_REACH_CAPTURED : 0u);
 }

@@ -1,5 +1,5 @@
 /* The banks of caching: free blocks by pool and stream; and the private pools that somebody holds. */
-#include "allocation/layer/caching.h"
+#include "allocation/layer/caching_state.h"
 
 #define NO_POOL UINT64_MAX /* no request names it */
 

@@ -1,6 +1,6 @@
 /* The streams of caching: who owns a bank, who borrows, and what freed blocks wait for. A block goes back when its last use has
  * passed; uses are polled at every request, one query for each stream that any wait for. */
-#include "allocation/layer/caching.h"
+#include "allocation/layer/caching_state.h"
 
 uint32_t strata_caching_stream(caching_t *self, strata_stream_t handle) {
     uint32_t known = strata_users_find(&self->uses.users, handle);

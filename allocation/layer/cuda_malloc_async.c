@@ -9,7 +9,7 @@
  * Every stream that owns or borrows is a `user`. When it is to be destroyed the free stream waits for its work, and its blocks are
  * freed there.
  */
-#include "allocation/layer/cuda_malloc_async.h"
+#include "allocation/layer/cuda_malloc_async_state.h"
 #include "allocation/reclaim/refusal.h"
 
 static const strata_option_row_t options[] = {

@@ -1,6 +1,6 @@
 /* The pool of cuda_malloc_async: the device's default one, with the layer's settings while it is there, or one of its own. No lock
  * is held here. */
-#include "allocation/layer/cuda_malloc_async.h"
+#include "allocation/layer/cuda_malloc_async_state.h"
 
 static strata_status_t configure(async_layer_t *self, strata_handle_t pool) {
     const async_options_t *o = async_options_of(self);

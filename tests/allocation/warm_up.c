@@ -1,6 +1,6 @@
 /* auto_growth's warm-up: exact chunks until the program's first steps have ended. The peer has one flag a process, which the
  * program clears; here each stack counts the program's steps. */
-#include "allocation/layer/auto_growth.h"
+#include "allocation/layer/auto_growth_state.h"
 #include "tests/allocation/planted.h"
 #include "tests/facade/fixture.h"
 

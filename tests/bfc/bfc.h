@@ -2,7 +2,7 @@
 #ifndef STRATA_TESTS_BFC_BFC_H
 #define STRATA_TESTS_BFC_BFC_H
 
-#include "allocation/layer/bfc.h"
+#include "allocation/layer/bfc_state.h"
 #include "tests/facade/fixture.h"
 
 #define KIB         ((size_t)1024)

@@ -2,7 +2,7 @@
 #ifndef STRATA_TESTS_CACHING_CACHING_H
 #define STRATA_TESTS_CACHING_CACHING_H
 
-#include "allocation/layer/caching.h"
+#include "allocation/layer/caching_state.h"
 #include "tests/facade/fixture.h"
 
 #define KIB         ((size_t)1024)

@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "allocation/layer/auto_growth.h"
+#include "allocation/layer/auto_growth_state.h"
 #include "allocation/stack/threads.h"
 #include "platform/host/host_memory.h"
 #include "tests/facade/ends.h"

@@ -1,8 +1,8 @@
 /* Bounds at their edges, and figures in the rare case: what differs by one, by the second time, or by who is asked. */
 #include <stdio.h>
 
-#include "allocation/layer/caching.h"
-#include "allocation/layer/cuda_malloc_async.h"
+#include "allocation/layer/caching_state.h"
+#include "allocation/layer/cuda_malloc_async_state.h"
 #include "tests/facade/fixture.h"
 
 static void open_stack(rig_t *rig, const char *stack, uint64_t capacity) {

@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "allocation/layer/auto_growth.h"
+#include "allocation/layer/auto_growth_state.h"
 #include "tests/facade/between.h"
 
 #define MILLISECOND (1000ull * 1000)

@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "allocation/layer/cuda_malloc_async.h"
+#include "allocation/layer/cuda_malloc_async_state.h"
 #include "tests/facade/fixture.h"
 
 /* How often a call that may return too early is looked for; one that holds its promise never returns meanwhile. */

@@ -1,8 +1,8 @@
 /* A place with many streams: neither a request nor a figure may look at all stacks once for each. */
-#include "allocation/layer/bfc.h"
-#include "allocation/layer/caching.h"
-#include "allocation/layer/cuda_malloc_async.h"
-#include "allocation/layer/naive_best_fit.h"
+#include "allocation/layer/bfc_state.h"
+#include "allocation/layer/caching_state.h"
+#include "allocation/layer/cuda_malloc_async_state.h"
+#include "allocation/layer/naive_best_fit_state.h"
 #include "allocation/stack/threads.h"
 #include "tests/facade/fixture.h"
 

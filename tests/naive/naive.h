@@ -2,7 +2,7 @@
 #ifndef STRATA_TESTS_NAIVE_NAIVE_H
 #define STRATA_TESTS_NAIVE_NAIVE_H
 
-#include "allocation/layer/naive_best_fit.h"
+#include "allocation/layer/naive_best_fit_state.h"
 #include "tests/facade/fixture.h"
 
 #define KIB         ((size_t)1024)

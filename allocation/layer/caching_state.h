@@ -2,8 +2,8 @@
  *
  * A segment is a chunk of the layer below. Its blocks are of one kind, small or large, and belong to one bank: the free blocks of
  * one stream in one pool. Everything is guarded by the lock of the shared stack, unless it is said that it may be opened. */
-#ifndef STRATA_ALLOCATION_LAYER_CACHING_H
-#define STRATA_ALLOCATION_LAYER_CACHING_H
+#ifndef STRATA_ALLOCATION_LAYER_CACHING_STATE_H
+#define STRATA_ALLOCATION_LAYER_CACHING_STATE_H
 
 #include "allocation/chunks/chunks.h"
 #include "allocation/mechanism/marks.h"

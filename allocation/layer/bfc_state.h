@@ -2,8 +2,8 @@
  *
  * A region is a chunk of the layer below, or several whose addresses follow one another. Everything is guarded by the lock of
  * the shared stack, unless it is said that it may be opened. */
-#ifndef STRATA_ALLOCATION_LAYER_BFC_H
-#define STRATA_ALLOCATION_LAYER_BFC_H
+#ifndef STRATA_ALLOCATION_LAYER_BFC_STATE_H
+#define STRATA_ALLOCATION_LAYER_BFC_STATE_H
 
 #include "allocation/chunks/chunks.h"
 #include "allocation/mechanism/marks.h"
@@ -118,7 +118,7 @@ static inline uint32_t strata_bfc_known_user(const bfc_t *self, const strata_sta
     return hint && own ? hint : 0;
 }
 
-/* ---- frees that carry a count (bfc_stamps.c) ---- */
+/* ---- frees that carry a count (bfc_stamps.c, bfc_frontier.c) ---- */
 
 /* A block that is being freed gets the next count; false: no stamp is left, it is for the host to wait. */
 bool strata_bfc_stamp(bfc_t *self, strata_record_t *block);
@@ -136,7 +136,7 @@ bool strata_bfc_set_frontier(strata_layer_t *base, uint64_t count);
 uint32_t strata_bfc_reach(strata_layer_t *base, const strata_record_t *block, uint64_t size, strata_stream_t *stream);
 strata_status_t strata_bfc_validate_stamps(const bfc_t *self);
 
-/* ---- what a person wants to know (bfc_debug.c) ---- */
+/* ---- what a person wants to know (bfc_debug.c, bfc_tell.c) ---- */
 
 strata_status_t strata_bfc_debug_init(bfc_t *self);
 void strata_bfc_debug_destroy(bfc_t *self);

@@ -4,8 +4,8 @@
  *     auto_growth_grow.c    which chunk is asked from below, and when
  *     auto_growth_check.c   the check of the whole structure
  */
-#ifndef STRATA_ALLOCATION_LAYER_AUTO_GROWTH_H
-#define STRATA_ALLOCATION_LAYER_AUTO_GROWTH_H
+#ifndef STRATA_ALLOCATION_LAYER_AUTO_GROWTH_STATE_H
+#define STRATA_ALLOCATION_LAYER_AUTO_GROWTH_STATE_H
 
 #include "allocation/chunks/chunks.h"
 #include "allocation/mechanism/bins.h"
@@ -104,11 +104,11 @@ static inline void strata_auto_growth_remove(auto_growth_t *self, uint32_t slot,
 
 /* ---- all under the stack's lock ---- */
 
-/* Serves a rounded request from what is free; no fitting block is missed. `exact`: by a block of that size alone. NULL: none
- * fits, or the slab is full. */
-strata_record_t *strata_auto_growth_serve(auto_growth_t *self, uint64_t rounded, uint64_t size, bool exact);
-
-strata_status_t strata_auto_growth_allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record);
+/* What a miss asks from below; 0: the request allows no growth of that kind. */
+uint64_t strata_auto_growth_size(const auto_growth_t *self, uint64_t rounded, uint32_t pool, uint32_t flags);
+/* A chunk of `size` bytes comes into a pool; the locks are open meanwhile. With `reclaim: own` idle chunks go back first, or where
+ * there is no memory. */
+strata_status_t strata_auto_growth_grow(auto_growth_t *self, uint64_t size, uint32_t pool, const strata_request_t *request);
 /* The chunks that the options want before the first request. No lock is held. */
 strata_status_t strata_auto_growth_preallocate(auto_growth_t *self);
 

@@ -4,8 +4,8 @@
  *     naive_best_fit.c         options, allocate, free, the type; thread_local.c has the other type
  *     naive_best_fit_sizes.c   how large chunks are
  *     naive_best_fit_check.c   the check of the whole structure */
-#ifndef STRATA_ALLOCATION_LAYER_NAIVE_BEST_FIT_H
-#define STRATA_ALLOCATION_LAYER_NAIVE_BEST_FIT_H
+#ifndef STRATA_ALLOCATION_LAYER_NAIVE_BEST_FIT_STATE_H
+#define STRATA_ALLOCATION_LAYER_NAIVE_BEST_FIT_STATE_H
 
 #include "allocation/chunks/chunks.h"
 #include "allocation/mechanism/buddy.h"

@@ -1,6 +1,6 @@
 /* What the parts of cuda_malloc_async share: its state, and the pool that it serves from (cuda_malloc_async_pool.c). */
-#ifndef STRATA_ALLOCATION_LAYER_CUDA_MALLOC_ASYNC_H
-#define STRATA_ALLOCATION_LAYER_CUDA_MALLOC_ASYNC_H
+#ifndef STRATA_ALLOCATION_LAYER_CUDA_MALLOC_ASYNC_STATE_H
+#define STRATA_ALLOCATION_LAYER_CUDA_MALLOC_ASYNC_STATE_H
 
 #include "allocation/layer/default_pool.h"
 #include "allocation/stack/layer.h"
