@@ -7,6 +7,13 @@
 
 static strata_slab_t *slab_of(const strata_layer_t *base) { return &base->stack->slab; }
 
+bool strata_chunks_come_in_order(const strata_layer_t *below) {
+    if (below->type->role == STRATA_DECORATOR || (below->type->gives & STRATA_TRAIT_STREAM_ORDERED)) return true;
+    for (uint32_t i = 0; i < below->below_count; i++)
+        if (strata_chunks_come_in_order(below->below[i])) return true;
+    return false;
+}
+
 strata_status_t strata_chunks_init(strata_layer_t *base, const strata_chunk_policy_t *policy, size_t node_size, uint32_t capacity) {
     strata_chunks_t *self = (strata_chunks_t *)base;
     self->policy = policy;

@@ -68,6 +68,9 @@ typedef struct strata_chunks {
 /* For the cache's create, before anything else. `node_size` is that of the cache's struct of a chunk; `capacity` is one more than
  * the chunks that it may have. The cache sets `sorted`, `joins` and `unit` next. E_HOST_MEMORY. */
 strata_status_t strata_chunks_init(strata_layer_t *base, const strata_chunk_policy_t *policy, size_t node_size, uint32_t capacity);
+/* Whether memory of a layer comes, and goes back, in the order of a stream: if any layer below gives it so, or is a decorator,
+ * which may fill it on the stream of the request. */
+bool strata_chunks_come_in_order(const strata_layer_t *below);
 /* For its destroy: every chunk goes back, whatever is still live in it. No lock is held. */
 void strata_chunks_destroy(strata_layer_t *base);
 
@@ -125,10 +128,6 @@ void strata_chunks_end_growth(strata_chunks_t *self, bool *growing);
  * was given back. Else the status of the layer below. */
 strata_status_t strata_chunks_grow(strata_chunks_t *self, uint64_t size, uint64_t alignment, const strata_request_t *request,
                                    uint32_t *number);
-
-/* Whether memory of a layer comes, and goes back, in the order of a stream: if any layer below gives it so, or is a decorator,
- * which may fill it on the stream of the request. */
-bool strata_chunks_come_in_order(const strata_layer_t *below);
 
 /* ---- giving back (give_back.c) ---- */
 

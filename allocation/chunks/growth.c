@@ -44,10 +44,3 @@ strata_status_t strata_chunks_grow(strata_chunks_t *self, uint64_t size, uint64_
     return strata_fail(STRATA_E_LIMIT, 0, "%s holds %u chunks or %u blocks, its most", self->base.type->name, self->nodes.capacity,
                        self->base.stack->slab.capacity);
 }
-
-bool strata_chunks_come_in_order(const strata_layer_t *below) {
-    if (below->type->role == STRATA_DECORATOR || (below->type->gives & STRATA_TRAIT_STREAM_ORDERED)) return true;
-    for (uint32_t i = 0; i < below->below_count; i++)
-        if (strata_chunks_come_in_order(below->below[i])) return true;
-    return false;
-}

@@ -78,16 +78,6 @@ bool strata_caching_bank_is_anybodys(caching_t *self, const caching_bank_t *bank
     return bank->gone && strata_users_has_passed(&self->uses.users, bank->stream);
 }
 
-void strata_caching_bank_gone(caching_t *self, uint32_t node) {
-    caching_bank_t *bank = caching_bank_at(self, node);
-    bank->gone = true;
-    bank->prev_gone = 0;
-    bank->next_gone = self->first_gone;
-    if (bank->next_gone) caching_bank_at(self, bank->next_gone)->prev_gone = node;
-    self->first_gone = node;
-    strata_caching_bank_settle(self, node);
-}
-
 static void unlink_bank(caching_t *self, uint32_t node) {
     const caching_bank_t *bank = caching_bank_at(self, node);
     uint32_t *link = &caching_stream_at(self, bank->stream)->list;
@@ -107,6 +97,43 @@ void strata_caching_bank_settle(caching_t *self, uint32_t node) {
     bank->pool = NO_POOL; /* hints that lead here find that it serves nobody */
     strata_nodes_give(&self->banks, node);
     strata_users_let_go(&self->uses.users, stream);
+}
+
+/* ---- streams of banks ---- */
+
+static void bank_gone(caching_t *self, uint32_t node) {
+    caching_bank_t *bank = caching_bank_at(self, node);
+    bank->gone = true;
+    bank->prev_gone = 0;
+    bank->next_gone = self->first_gone;
+    if (bank->next_gone) caching_bank_at(self, bank->next_gone)->prev_gone = node;
+    self->first_gone = node;
+    strata_caching_bank_settle(self, node);
+}
+
+void strata_caching_leave_banks(caching_t *self, uint32_t node, strata_user_state_t state) {
+    strata_users_leave(&self->uses.users, node, state);
+    for (uint32_t bank = caching_stream_at(self, node)->list, next; bank; bank = next) {
+        next = caching_bank_at(self, bank)->next_of_stream;
+        bank_gone(self, bank);
+    }
+}
+
+static void give_up(void *owner, uint32_t node) {
+    caching_t *self = owner;
+    strata_caching_leave_banks(self, node, STRATA_USER_LOST);
+    self->gave_up = true;
+}
+
+void strata_caching_give_up_threads(caching_t *self) {
+    if (!self->burying) strata_users_bury(&self->uses.users, give_up, self);
+}
+
+uint32_t strata_caching_stream(caching_t *self, strata_stream_t handle) {
+    uint32_t known = strata_users_find(&self->uses.users, handle);
+    if (known) return known;
+    if (handle == STRATA_STREAM_PER_THREAD) strata_caching_give_up_threads(self);
+    return strata_users_make(&self->uses.users, handle);
 }
 
 /* ---- pools ---- */

@@ -131,15 +131,10 @@ uint64_t strata_caching_segment_size(const caching_options_t *o, uint64_t rounde
 
 /* ---- streams and borrows (caching_streams.c) ---- */
 
-/* The node of a stream; 0: E_LIMIT. */
-uint32_t strata_caching_stream(caching_t *self, strata_stream_t stream);
 /* Puts back what streams have passed; the bytes. */
 uint64_t strata_caching_poll_uses(caching_t *self);
 /* The host waits for every use; the lock is opened. */
 void strata_caching_wait_for_uses(caching_t *self, strata_call_t *call);
-/* The own default streams of exited threads are given up: what they have is nobody's until strata_caching_bury_threads(), and those
- * that have nothing end. */
-void strata_caching_give_up_threads(caching_t *self);
 /* What the own default streams of exited threads have becomes anybody's: the host waits for the device, with the lock open.
  * Whether there was any. */
 bool strata_caching_bury_threads(caching_t *self, strata_call_t *call);
@@ -163,13 +158,20 @@ static inline bool caching_ignores_streams(const caching_t *self) {
 /* The stream uses a block from now on, until it is freed. */
 void strata_caching_begin_use(caching_t *self, strata_record_t *block, strata_stream_t stream);
 /* Whether the host must wait before the stream gets the free block. */
-bool strata_caching_is_marked(caching_t *self, const strata_record_t *block, strata_stream_t stream);
 static inline bool strata_caching_is_in_use(caching_t *self, const strata_record_t *block, strata_stream_t stream) {
-    return caching_ignores_streams(self) && strata_caching_is_marked(self, block, stream);
+    return caching_ignores_streams(self) && strata_last_users_uses(&self->last, block) &&
+           strata_last_users_other_uses(&self->last, block, strata_last_users_of(&self->last, stream));
 }
 
 /* ---- banks and pools (caching_banks.c) ---- */
 
+/* The node of a stream; 0: E_LIMIT. */
+uint32_t strata_caching_stream(caching_t *self, strata_stream_t stream);
+/* From now on no use goes by the handle of a stream, given by its node; what its banks have is anybody's once its work is done. */
+void strata_caching_leave_banks(caching_t *self, uint32_t node, strata_user_state_t state);
+/* The own default streams of exited threads are given up: what they have is nobody's until strata_caching_bury_threads(), and those
+ * that have nothing end. */
+void strata_caching_give_up_threads(caching_t *self);
 /* Where a bank stands among all; `stream`: 0, or its node. */
 strata_order_key_t strata_caching_bank_key(const caching_t *self, uint64_t pool, uint32_t stream);
 /* The bank of a request, made if need be; 0: E_LIMIT. */
@@ -184,8 +186,6 @@ static inline uint32_t strata_caching_known_bank(const caching_t *self, const st
     bool own = user->state == STRATA_USER_NAMED && user->stream == stack->stream && user->thread == stack->thread;
     return own ? hint : 0;
 }
-/* The stream of a bank was destroyed: it ends once it has no segments. */
-void strata_caching_bank_gone(caching_t *self, uint32_t node);
 void strata_caching_bank_settle(caching_t *self, uint32_t node);
 /* While somebody holds a pool its idle segments stay, but for requests of that pool; the graph of a capture is such a holder.
  */

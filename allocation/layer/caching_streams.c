@@ -2,13 +2,6 @@
  * passed; uses are polled at every request, one query for each stream that any wait for. */
 #include "allocation/layer/caching_state.h"
 
-uint32_t strata_caching_stream(caching_t *self, strata_stream_t handle) {
-    uint32_t known = strata_users_find(&self->uses.users, handle);
-    if (known) return known;
-    if (handle == STRATA_STREAM_PER_THREAD) strata_caching_give_up_threads(self);
-    return strata_users_make(&self->uses.users, handle);
-}
-
 /* ---- borrows: until its free a block's hang on a word of the cache's own, since `borrows` is that of a layer above ---- */
 
 bool strata_caching_is_borrowed(const strata_layer_t *base, const strata_record_t *block) {
@@ -51,11 +44,6 @@ void strata_caching_begin_use(caching_t *self, strata_record_t *block, strata_st
     strata_last_users_hold(&self->last, block->user);
 }
 
-bool strata_caching_is_marked(caching_t *self, const strata_record_t *block, strata_stream_t stream) {
-    if (!strata_last_users_uses(&self->last, block)) return false;
-    return strata_last_users_other_uses(&self->last, block, strata_last_users_of(&self->last, stream));
-}
-
 /* ---- what has passed ---- */
 
 static uint64_t put_done_back(caching_t *self, uint32_t done) {
@@ -87,15 +75,6 @@ void strata_caching_waits(strata_layer_t *base, strata_wait_fn wait, void *conte
 
 /* ---- streams that end, captures ---- */
 
-/* From now on no use goes by the stream's handle; what its banks have is anybody's once its work is done. */
-static void leave_banks(caching_t *self, uint32_t node, strata_user_state_t state) {
-    strata_users_leave(&self->uses.users, node, state);
-    for (uint32_t bank = caching_stream_at(self, node)->list, next; bank; bank = next) {
-        next = caching_bank_at(self, bank)->next_of_stream;
-        strata_caching_bank_gone(self, bank);
-    }
-}
-
 void strata_caching_stream_gone(strata_layer_t *base, strata_stream_t handle, strata_call_t *call) {
     caching_t *self = (caching_t *)base;
     if (caching_ignores_streams(self)) {
@@ -108,19 +87,8 @@ void strata_caching_stream_gone(strata_layer_t *base, strata_stream_t handle, st
     bool told = strata_uses_mark_end(&self->uses, node, call);
     /* The lock was open: another thread that forgets it may have been here. */
     if (caching_stream_at(self, node)->state == STRATA_USER_NAMED)
-        leave_banks(self, node, told ? STRATA_USER_GONE : STRATA_USER_LOST);
+        strata_caching_leave_banks(self, node, told ? STRATA_USER_GONE : STRATA_USER_LOST);
     strata_uses_leave(&self->uses, node, told, call);
-}
-
-static void give_up(void *owner, uint32_t node) {
-    caching_t *self = owner;
-    leave_banks(self, node, STRATA_USER_LOST);
-    self->gave_up = true;
-}
-
-/* Not while a thread waits for what was given up before: its wait may not have seen the work of these. */
-void strata_caching_give_up_threads(caching_t *self) {
-    if (!self->burying) strata_users_bury(&self->uses.users, give_up, self);
 }
 
 bool strata_caching_bury_threads(caching_t *self, strata_call_t *call) {
