@@ -3,7 +3,7 @@
 #define STRATA_PLATFORM_CUDA_DEVICE_H
 
 #include "platform/cuda/cuda.h"
-#include "platform/cuda/driver/cuda_driver.h"
+#include "platform/cuda/driver/cuda_api.h"
 #include "platform/cuda/driver/cuda_table.h"
 #include "platform/device.h"
 

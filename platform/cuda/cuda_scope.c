@@ -71,6 +71,13 @@ strata_status_t strata_cuda_leave(strata_cuda_scope_t *scope, strata_status_t st
     return status;
 }
 
+strata_status_t strata_cuda_capturing(strata_cuda_device_t *device, CUstream stream, bool *capturing) {
+    CUstreamCaptureStatus found = CU_STREAM_CAPTURE_STATUS_NONE;
+    strata_status_t status = STREAM_CALL(device, stream, StreamIsCapturing, stream, &found);
+    *capturing = status == STRATA_OK && found != CU_STREAM_CAPTURE_STATUS_NONE;
+    return status;
+}
+
 strata_status_t strata_cuda_enter_stream(strata_device_t *self, strata_cuda_mode_t mode, strata_handle_t stream,
                                          strata_cuda_scope_t *scope) {
     strata_status_t status = strata_cuda_enter(self, mode, scope);

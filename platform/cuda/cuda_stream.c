@@ -7,13 +7,6 @@ static strata_status_t check_stream(strata_status_t status) {
     return strata_fail(STRATA_E_UNKNOWN_STREAM, CUDA_ERROR_INVALID_HANDLE, "%s", strata_last_error()->text);
 }
 
-strata_status_t strata_cuda_capturing(strata_cuda_device_t *device, CUstream stream, bool *capturing) {
-    CUstreamCaptureStatus found = CU_STREAM_CAPTURE_STATUS_NONE;
-    strata_status_t status = STREAM_CALL(device, stream, StreamIsCapturing, stream, &found);
-    *capturing = status == STRATA_OK && found != CU_STREAM_CAPTURE_STATUS_NONE;
-    return status;
-}
-
 /* Asking a captured stream for its progress, or waiting for it, would invalidate the capture. */
 static strata_status_t refuse_captured(strata_cuda_device_t *device, strata_handle_t stream) {
     bool capturing;

@@ -4,7 +4,7 @@
 #define STRATA_TESTS_CUDA_FAKE_DRIVER_H
 
 #include "platform/cuda/cuda.h"
-#include "platform/cuda/driver/cuda_driver.h"
+#include "platform/cuda/driver/cuda_api.h"
 
 #define FAKE_DEVICES 2
 #define FAKE_GRANULE (UINT64_C(2) << 20)

@@ -1,4 +1,4 @@
-#include "platform/cuda/driver/cuda_driver.h"
+#include "platform/cuda/driver/cuda_api.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -129,6 +129,13 @@ strata_status_t strata_cuda_driver_get(const strata_cuda_driver_t **driver) {
 bool strata_cuda_is_shut_down(void) { return atomic_load_explicit(&shut_down, memory_order_relaxed); }
 
 void strata_cuda_note_shutdown(void) { atomic_store(&shut_down, true); }
+
+strata_status_t strata_cuda_fail_init(const strata_cuda_driver_t *driver, const char *call, CUresult code) {
+    strata_status_t status = strata_cuda_status(code);
+    if (status == STRATA_E_DEVICE || status == STRATA_E_DEVICE_LOST) status = STRATA_E_NO_DEVICE;
+    if (status == STRATA_E_SHUTDOWN) strata_cuda_note_shutdown();
+    return strata_cuda_fail(driver, status, call, code);
+}
 
 void strata_cuda_set_table_for_tests(const strata_cuda_driver_t *driver) {
     strata_lock(&load_lock);

@@ -1,7 +1,7 @@
 /* The driver's codes and the status of each. */
 #include <stddef.h>
 
-#include "platform/cuda/driver/cuda_driver.h"
+#include "platform/cuda/driver/cuda_api.h"
 
 /* X(number, name, status, text). Numbers, because a Toolkit of 12.0 does not name them all. What is not listed is E_DEVICE.
  * E_DEVICE_LOST: the process must end ("sticky"), or may as well. */
@@ -82,11 +82,4 @@ strata_status_t strata_cuda_fail(const strata_cuda_driver_t *driver, strata_stat
     if (!name) name = row ? row->name : "CUDA_ERROR_?";
     if (!text) text = row ? row->text : strata_status_text(status);
     return strata_fail(status, code, "%s: %s (%d): %s", call, name, (int)code, text);
-}
-
-strata_status_t strata_cuda_fail_init(const strata_cuda_driver_t *driver, const char *call, CUresult code) {
-    strata_status_t status = strata_cuda_status(code);
-    if (status == STRATA_E_DEVICE || status == STRATA_E_DEVICE_LOST) status = STRATA_E_NO_DEVICE;
-    if (status == STRATA_E_SHUTDOWN) strata_cuda_note_shutdown();
-    return strata_cuda_fail(driver, status, call, code);
 }

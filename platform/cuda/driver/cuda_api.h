@@ -1,7 +1,7 @@
 /* The driver's entry points: one table of function pointers, generated from one list. Every call to the driver goes through
  * it; tests put a fake in its place. Internal to platform/cuda and its tests. */
-#ifndef STRATA_PLATFORM_CUDA_DRIVER_H
-#define STRATA_PLATFORM_CUDA_DRIVER_H
+#ifndef STRATA_PLATFORM_CUDA_API_H
+#define STRATA_PLATFORM_CUDA_API_H
 
 /* A program built for per-thread default streams would silently get other entries here; the list below names the plain ones. */
 #undef CUDA_API_PER_THREAD_DEFAULT_STREAM
