@@ -3,9 +3,8 @@
 
 /* What a chunk wants of the slab are its block, the rest of it, and the record of the layer below. */
 TEST_EACH(chunked, a_full_slab_is_told_and_costs_nothing, cache_t, caches) {
-    rig_t rig;
     strata_block_t b;
-    cache_open(row, &rig);
+    RIG_BY(rig, cache_open(row, &rig));
     strata_block_t a = rig_allocate(&rig, NULL, 512);
     strata_slab_t *slab = &cache_of(row, &rig)->base.stack->slab;
     uint64_t held = rig_figures(&rig).reserved_bytes;
@@ -27,13 +26,11 @@ TEST_EACH(chunked, a_full_slab_is_told_and_costs_nothing, cache_t, caches) {
     slab->capacity = capacity;
     EXPECT_OK(strata_validate(rig.s));
     RIG_FREE(&rig, a, b);
-    rig_close(&rig);
 }
 
 TEST_EACH(chunked, a_full_table_of_chunks_is_told_and_costs_nothing, cache_t, caches) {
-    rig_t rig;
     strata_block_t b = {.ref = 3};
-    cache_open(row, &rig);
+    RIG_BY(rig, cache_open(row, &rig));
     strata_block_t a = rig_allocate(&rig, NULL, 512);
     strata_nodes_t *nodes = &cache_of(row, &rig)->nodes;
     uint64_t held = rig_figures(&rig).reserved_bytes;
@@ -45,7 +42,6 @@ TEST_EACH(chunked, a_full_table_of_chunks_is_told_and_costs_nothing, cache_t, ca
     nodes->capacity = capacity;
     EXPECT_OK(strata_validate(rig.s));
     EXPECT_OK(strata_free(rig.s, a.ref));
-    rig_close(&rig);
 }
 
 /* A block whose slot's generations are used up moves to another; where there is none its memory stays out of use. */
@@ -78,9 +74,8 @@ TEST_EACH(chunked, a_block_leaves_a_slot_that_is_used_up, cache_t, caches) {
 }
 
 TEST_EACH(chunked, larger_alignments_are_served_or_refused, cache_t, caches) {
-    rig_t rig;
     strata_record_t *record = NULL;
-    cache_open(row, &rig);
+    RIG_BY(rig, cache_open(row, &rig));
     strata_serve_t serve = {.size = 100, .alignment = 1 * MIB};
     strata_status_t status = strata_stack_serve(rig_stack(&rig, NULL), &serve, &record);
     if (row->aligns) {
@@ -92,5 +87,4 @@ TEST_EACH(chunked, larger_alignments_are_served_or_refused, cache_t, caches) {
         EXPECT_CONTAINS(strata_last_error()->text, "alignments up to");
     }
     EXPECT_EQ(rig_figures(&rig).allocated_bytes, 0);
-    rig_close(&rig);
 }

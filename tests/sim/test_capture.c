@@ -24,6 +24,8 @@ typedef struct setup {
     strata_handle_t a, b, e;
 } setup_t;
 
+static void setup_close(setup_t *s) { fixture_close(&s->f); }
+
 static setup_t setup_open(strata_sim_options_t options) {
     setup_t s = {.f = fixture_open(options)};
     s.device = s.f.device;
@@ -34,7 +36,7 @@ static setup_t setup_open(strata_sim_options_t options) {
 }
 
 TEST(sim_capture, captured_work_runs_at_launch) {
-    setup_t s = setup_open((strata_sim_options_t){.contents = true});
+    setup_t s CLOSED_BY(setup_close) = setup_open((strata_sim_options_t){.contents = true});
     strata_address_t p = get(s.device, MIB);
     uint64_t id = 0, again = 0;
     strata_capture_status_t status;
@@ -61,11 +63,10 @@ TEST(sim_capture, captured_work_runs_at_launch) {
     EXPECT_OK(strata_device_graph_destroy(s.device, second));
     EXPECT_OK(strata_device_graph_destroy(s.device, graph));
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_graph_launch(s.device, graph, s.a));
-    fixture_close(&s.f);
 }
 
 TEST(sim_capture, forks_join_and_the_longest_way_counts) {
-    setup_t s = setup_open((strata_sim_options_t){0});
+    setup_t s CLOSED_BY(setup_close) = setup_open((strata_sim_options_t){0});
     ASSERT_OK(strata_device_capture_begin(s.device, s.a, RELAXED));
     ASSERT_OK(strata_device_work(s.device, s.a, 100 * US, NULL, 0));
     ASSERT_OK(strata_device_event_record(s.device, s.e, s.a));
@@ -80,11 +81,10 @@ TEST(sim_capture, forks_join_and_the_longest_way_counts) {
     ASSERT_OK(strata_device_graph_launch(s.device, graph, s.a));
     EXPECT_EQ(strata_sim_stream_end(s.device, s.a), strata_sim_now(s.f.world) + 600 * US);
     EXPECT_OK(strata_device_graph_destroy(s.device, graph));
-    fixture_close(&s.f);
 }
 
 TEST(sim_capture, a_fork_that_is_not_joined_ends_in_failure) {
-    setup_t s = setup_open((strata_sim_options_t){0});
+    setup_t s CLOSED_BY(setup_close) = setup_open((strata_sim_options_t){0});
     strata_handle_t graph = NULL;
     ASSERT_OK(strata_device_capture_begin(s.device, s.a, RELAXED));
     ASSERT_OK(strata_device_event_record(s.device, s.e, s.a));
@@ -98,11 +98,10 @@ TEST(sim_capture, a_fork_that_is_not_joined_ends_in_failure) {
     EXPECT_EQ(strata_last_error()->device_code, 904);
     EXPECT_EQ(status_of(s.device, s.a), STRATA_CAPTURE_NONE);
     EXPECT_EQ(status_of(s.device, s.b), STRATA_CAPTURE_NONE);
-    fixture_close(&s.f);
 }
 
 TEST(sim_capture, captured_events_are_neither_queried_nor_waited_for) {
-    setup_t s = setup_open((strata_sim_options_t){0});
+    setup_t s CLOSED_BY(setup_close) = setup_open((strata_sim_options_t){0});
     ASSERT_OK(strata_device_capture_begin(s.device, s.a, RELAXED));
     ASSERT_OK(strata_device_event_record(s.device, s.e, s.a));
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_event_query(s.device, s.e));
@@ -115,7 +114,6 @@ TEST(sim_capture, captured_events_are_neither_queried_nor_waited_for) {
     ASSERT_OK(strata_device_event_record(s.device, s.e, s.b));
     EXPECT_OK(strata_device_event_query(s.device, s.e));
     EXPECT_OK(strata_device_graph_destroy(s.device, graph));
-    fixture_close(&s.f);
 }
 
 static void *query_stream(void *argument) {
@@ -126,7 +124,7 @@ static void *query_stream(void *argument) {
 
 TEST(sim_capture, what_asks_for_progress_breaks_the_capture) {
     for (int way = 0; way < 5; way++) {
-        setup_t s = setup_open((strata_sim_options_t){0});
+        setup_t s CLOSED_BY(setup_close) = setup_open((strata_sim_options_t){0});
         strata_handle_t graph;
         pthread_t thread;
         ASSERT_OK(strata_device_event_record(s.device, s.e, s.b));
@@ -150,7 +148,6 @@ TEST(sim_capture, what_asks_for_progress_breaks_the_capture) {
             EXPECT_EQ(strata_last_error()->device_code, 901);
         }
         EXPECT_EQ(status_of(s.device, s.a), STRATA_CAPTURE_NONE);
-        fixture_close(&s.f);
     }
 }
 
@@ -212,18 +209,17 @@ static void *end_elsewhere(void *argument) {
 }
 
 TEST(sim_capture, only_a_relaxed_capture_may_end_on_another_thread) {
-    setup_t s = setup_open((strata_sim_options_t){0});
+    setup_t s CLOSED_BY(setup_close) = setup_open((strata_sim_options_t){0});
     pthread_t thread;
     ASSERT_OK(strata_device_capture_begin(s.device, s.a, STRATA_CAPTURE_GLOBAL));
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_capture_begin(s.device, s.a, RELAXED));
     ASSERT_EQ(pthread_create(&thread, NULL, end_elsewhere, &s), 0);
     pthread_join(thread, NULL);
     EXPECT_OK(strata_device_graph_destroy(s.device, end_capture(s.device, s.a)));
-    fixture_close(&s.f);
 }
 
 TEST(sim_capture, two_captures_do_not_merge) {
-    setup_t s = setup_open((strata_sim_options_t){0});
+    setup_t s CLOSED_BY(setup_close) = setup_open((strata_sim_options_t){0});
     strata_handle_t graph;
     ASSERT_OK(strata_device_capture_begin(s.device, s.a, RELAXED));
     ASSERT_OK(strata_device_capture_begin(s.device, s.b, RELAXED));
@@ -232,11 +228,10 @@ TEST(sim_capture, two_captures_do_not_merge) {
     EXPECT_EQ(strata_last_error()->device_code, 902);
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_capture_end(s.device, s.a, &graph));
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_capture_end(s.device, s.b, &graph));
-    fixture_close(&s.f);
 }
 
 TEST(sim_capture, memory_freed_inside_the_graph_lives_with_the_graph) {
-    setup_t s = setup_open((strata_sim_options_t){0});
+    setup_t s CLOSED_BY(setup_close) = setup_open((strata_sim_options_t){0});
     strata_address_t inside, outside;
     ASSERT_OK(strata_device_malloc_async(s.device, NULL, MIB, s.b, &outside));
     ASSERT_OK(strata_device_capture_begin(s.device, s.a, RELAXED));
@@ -251,11 +246,10 @@ TEST(sim_capture, memory_freed_inside_the_graph_lives_with_the_graph) {
     EXPECT_EQ(figures_of(s.device).used_bytes, 72 * MIB);
     ASSERT_OK(strata_device_graph_destroy(s.device, graph));
     EXPECT_EQ(figures_of(s.device).used_bytes, 32 * MIB);
-    fixture_close(&s.f);
 }
 
 TEST(sim_capture, memory_not_freed_inside_outlives_the_graph) {
-    setup_t s = setup_open((strata_sim_options_t){0});
+    setup_t s CLOSED_BY(setup_close) = setup_open((strata_sim_options_t){0});
     strata_address_t p;
     ASSERT_OK(strata_device_capture_begin(s.device, s.a, RELAXED));
     ASSERT_OK(strata_device_malloc_async(s.device, NULL, 40 * MIB, s.a, &p));
@@ -279,12 +273,11 @@ TEST(sim_capture, memory_not_freed_inside_outlives_the_graph) {
     ASSERT_OK(strata_device_graph_destroy(s.device, graph));
     ASSERT_OK(strata_device_synchronise(s.device));
     EXPECT_EQ(figures_of(s.device).used_bytes, 0);
-    fixture_close(&s.f);
 }
 
 /* A stream that left a capture by its end is out of it once: the legacy stream is free again when the capture is over. */
 TEST(sim_capture, a_destroyed_branch_has_left) {
-    setup_t s = setup_open((strata_sim_options_t){0});
+    setup_t s CLOSED_BY(setup_close) = setup_open((strata_sim_options_t){0});
     strata_handle_t branch = stream_new(s.device, STRATA_STREAM_BLOCKING), graph = NULL;
     ASSERT_OK(strata_device_capture_begin(s.device, s.a, RELAXED));
     ASSERT_OK(strata_device_event_record(s.device, s.e, s.a));
@@ -296,5 +289,4 @@ TEST(sim_capture, a_destroyed_branch_has_left) {
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_capture_end(s.device, s.a, &graph));
     EXPECT_EQ(status_of(s.device, NULL), STRATA_CAPTURE_NONE);
     EXPECT_EQ(status_of(s.device, s.a), STRATA_CAPTURE_NONE);
-    fixture_close(&s.f);
 }

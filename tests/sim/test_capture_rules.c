@@ -9,6 +9,8 @@ typedef struct captured {
     strata_handle_t a, b, c, e, late;
 } captured_t;
 
+static void captured_close(captured_t *s) { fixture_close(&s->f); }
+
 static captured_t captured_open(strata_stream_flags_t b, strata_sim_options_t options) {
     captured_t s = {.f = fixture_open(options)};
     s.d = s.f.device;
@@ -40,7 +42,7 @@ static int64_t code(void) { return strata_last_error()->device_code; }
 /* ---- who is in one ---- */
 
 TEST(sim_capture_rules, a_capture_holds_thirty_two_streams) {
-    captured_t s = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
+    captured_t s CLOSED_BY(captured_close) = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
     strata_handle_t last = NULL, graph = NULL;
     for (int i = 1; i < 32; i++) {
         last = stream_new(s.d, STRATA_STREAM_NON_BLOCKING);
@@ -54,14 +56,13 @@ TEST(sim_capture_rules, a_capture_holds_thirty_two_streams) {
     ASSERT_OK(end(&s, &graph));
     ASSERT_OK(strata_device_graph_launch(s.d, graph, s.b));
     EXPECT_EQ(strata_sim_stream_end(s.d, s.b), strata_sim_now(s.f.world) + 310 * US);
-    fixture_close(&s.f);
 }
 
 /* A blocking stream that is drawn into a capture later makes the legacy stream untouchable as one that began it would, until
  * it has left, by the end or by its own. */
 TEST(sim_capture_rules, a_blocking_stream_that_joins_counts) {
     for (int destroyed = 0; destroyed < 2; destroyed++) {
-        captured_t s = captured_open(STRATA_STREAM_BLOCKING, (strata_sim_options_t){0});
+        captured_t s CLOSED_BY(captured_close) = captured_open(STRATA_STREAM_BLOCKING, (strata_sim_options_t){0});
         strata_handle_t graph = NULL;
         EXPECT_EQ(status_of(&s, NULL), STRATA_CAPTURE_NONE);
         ASSERT_OK(join(&s, s.b, s.a));
@@ -71,13 +72,12 @@ TEST(sim_capture_rules, a_blocking_stream_that_joins_counts) {
         else ASSERT_OK(end(&s, &graph));
         EXPECT_EQ(status_of(&s, NULL), STRATA_CAPTURE_NONE);
         EXPECT_OK(strata_device_work(s.d, NULL, 1, NULL, 0));
-        fixture_close(&s.f);
     }
 }
 
 /* Use of the legacy stream breaks the captures that a blocking stream is in, and leaves the others whole. */
 TEST(sim_capture_rules, the_legacy_stream_breaks_captures_of_blocking_streams_alone) {
-    captured_t s = captured_open(STRATA_STREAM_BLOCKING, (strata_sim_options_t){0});
+    captured_t s CLOSED_BY(captured_close) = captured_open(STRATA_STREAM_BLOCKING, (strata_sim_options_t){0});
     strata_handle_t graph = NULL;
     ASSERT_OK(strata_device_capture_begin(s.d, s.b, RELAXED));
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_work(s.d, NULL, 1, NULL, 0));
@@ -85,13 +85,12 @@ TEST(sim_capture_rules, the_legacy_stream_breaks_captures_of_blocking_streams_al
     EXPECT_EQ(status_of(&s, s.a), STRATA_CAPTURE_ACTIVE);
     EXPECT_OK(end(&s, &graph));
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_capture_end(s.d, s.b, &graph));
-    fixture_close(&s.f);
 }
 
 /* Every use of it does: an event, a wait, a fill, memory, a query. */
 TEST(sim_capture_rules, every_use_of_the_legacy_stream_breaks_the_capture) {
     for (int way = 0; way < 8; way++) {
-        captured_t s = captured_open(STRATA_STREAM_BLOCKING, (strata_sim_options_t){0});
+        captured_t s CLOSED_BY(captured_close) = captured_open(STRATA_STREAM_BLOCKING, (strata_sim_options_t){0});
         strata_address_t m = get(s.d, MIB), p;
         ASSERT_OK(strata_device_malloc_async(s.d, NULL, MIB, s.c, &p));
         ASSERT_OK(strata_device_event_record(s.d, s.late, s.c));
@@ -107,13 +106,12 @@ TEST(sim_capture_rules, every_use_of_the_legacy_stream_breaks_the_capture) {
         EXPECT_EQ(status, STRATA_E_CAPTURE);
         EXPECT_EQ(code(), 906);
         EXPECT_EQ(status_of(&s, s.b), STRATA_CAPTURE_INVALIDATED);
-        fixture_close(&s.f);
     }
 }
 
 /* A captured stream that is destroyed breaks the capture; only with the one that began it the capture is gone. */
 TEST(sim_capture_rules, a_stream_destroyed_in_a_capture_breaks_it) {
-    captured_t s = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
+    captured_t s CLOSED_BY(captured_close) = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
     strata_handle_t graph;
     ASSERT_OK(join(&s, s.b, s.a));
     ASSERT_OK(join(&s, s.a, s.b));
@@ -126,31 +124,28 @@ TEST(sim_capture_rules, a_stream_destroyed_in_a_capture_breaks_it) {
     ASSERT_OK(strata_device_stream_destroy(s.d, s.a));
     EXPECT_EQ(status_of(&s, s.c), STRATA_CAPTURE_NONE);
     EXPECT_OK(strata_device_synchronise(s.d));
-    fixture_close(&s.f);
 }
 
 /* ---- waits in a capture ---- */
 
 TEST(sim_capture_rules, an_event_that_was_never_recorded_holds_nobody_up) {
-    captured_t s = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
+    captured_t s CLOSED_BY(captured_close) = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
     strata_handle_t graph = NULL;
     EXPECT_OK(strata_device_stream_wait(s.d, s.a, s.late));
     EXPECT_OK(end(&s, &graph));
-    fixture_close(&s.f);
 }
 
 TEST(sim_capture_rules, the_legacy_stream_cannot_be_drawn_in) {
-    captured_t s = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
+    captured_t s CLOSED_BY(captured_close) = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
     EXPECT_STATUS(STRATA_E_CAPTURE, join(&s, NULL, s.a));
     EXPECT_EQ(code(), 906);
     EXPECT_EQ(status_of(&s, s.a), STRATA_CAPTURE_INVALIDATED);
     EXPECT_EQ(status_of(&s, NULL), STRATA_CAPTURE_NONE);
-    fixture_close(&s.f);
 }
 
 /* A broken capture draws nobody in, records nothing, and takes neither memory nor work, host calls or not. */
 TEST(sim_capture_rules, a_broken_capture_takes_nothing_more) {
-    captured_t s = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
+    captured_t s CLOSED_BY(captured_close) = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
     strata_address_t m, p = 0, got = 77, device = get(s.d, MIB);
     ASSERT_OK(strata_device_malloc(s.d, STRATA_MEMORY_MANAGED, MIB, &m));
     ASSERT_OK(strata_device_malloc_async(s.d, NULL, MIB, s.a, &p));
@@ -170,12 +165,11 @@ TEST(sim_capture_rules, a_broken_capture_takes_nothing_more) {
     EXPECT_EQ(code(), 901);
     EXPECT_EQ(got, 77);
     EXPECT_EQ(figures_of(s.d).used_bytes, used);
-    fixture_close(&s.f);
 }
 
 /* Which wait came last says nothing: a join stays one when an older event is waited for behind it. */
 TEST(sim_capture_rules, an_older_event_undoes_no_join) {
-    captured_t s = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
+    captured_t s CLOSED_BY(captured_close) = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
     strata_handle_t graph = NULL;
     ASSERT_OK(join(&s, s.b, s.a));
     ASSERT_OK(strata_device_work(s.d, s.b, 100 * US, NULL, 0));
@@ -187,12 +181,11 @@ TEST(sim_capture_rules, an_older_event_undoes_no_join) {
     ASSERT_OK(end(&s, &graph));
     ASSERT_OK(strata_device_graph_launch(s.d, graph, s.c));
     EXPECT_EQ(strata_sim_stream_end(s.d, s.c), strata_sim_now(s.f.world) + 300 * US);
-    fixture_close(&s.f);
 }
 
 /* The longest way is the graph's, be it the first stream's own or another's; every branch must be joined. */
 TEST(sim_capture_rules, the_first_streams_own_way_may_be_the_longest) {
-    captured_t s = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
+    captured_t s CLOSED_BY(captured_close) = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
     strata_handle_t graph = NULL;
     ASSERT_OK(join(&s, s.b, s.a));
     ASSERT_OK(join(&s, s.c, s.a));
@@ -204,12 +197,11 @@ TEST(sim_capture_rules, the_first_streams_own_way_may_be_the_longest) {
     ASSERT_OK(end(&s, &graph));
     ASSERT_OK(strata_device_graph_launch(s.d, graph, s.c));
     EXPECT_EQ(strata_sim_stream_end(s.d, s.c), strata_sim_now(s.f.world) + 900 * US);
-    fixture_close(&s.f);
 }
 
 TEST(sim_capture_rules, each_branch_must_be_joined) {
     for (int left_out = 0; left_out < 2; left_out++) {
-        captured_t s = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
+        captured_t s CLOSED_BY(captured_close) = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
         strata_handle_t graph = NULL;
         ASSERT_OK(join(&s, s.b, s.a));
         ASSERT_OK(join(&s, s.c, s.a));
@@ -218,31 +210,28 @@ TEST(sim_capture_rules, each_branch_must_be_joined) {
         ASSERT_OK(join(&s, s.a, left_out ? s.b : s.c));
         EXPECT_STATUS(STRATA_E_CAPTURE, end(&s, &graph));
         EXPECT_EQ(code(), 904);
-        fixture_close(&s.f);
     }
 }
 
 /* A stream that was drawn in is part of the capture, be there work on it or not. */
 TEST(sim_capture_rules, a_branch_without_work_must_be_joined_too) {
     for (int joined = 0; joined < 2; joined++) {
-        captured_t s = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
+        captured_t s CLOSED_BY(captured_close) = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
         strata_handle_t graph = NULL;
         ASSERT_OK(join(&s, s.b, s.a));
         if (joined) ASSERT_OK(join(&s, s.a, s.b));
         EXPECT_EQ(end(&s, &graph), joined ? STRATA_OK : STRATA_E_CAPTURE);
-        fixture_close(&s.f);
     }
 }
 
 TEST(sim_capture_rules, a_stream_that_is_not_captured_has_no_id) {
-    captured_t s = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
+    captured_t s CLOSED_BY(captured_close) = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
     strata_capture_status_t status;
     uint64_t id = 77;
     EXPECT_OK(strata_device_capture_status(s.d, s.b, &status, &id));
     EXPECT_EQ(id, 0);
     EXPECT_OK(strata_device_capture_status(s.d, s.a, &status, &id));
     EXPECT_NE(id, 0);
-    fixture_close(&s.f);
 }
 
 /* ---- what a graph does ---- */
@@ -254,7 +243,7 @@ static strata_handle_t graph_of(captured_t *s) {
 }
 
 TEST(sim_capture_rules, fills_happen_in_the_order_of_their_capture) {
-    captured_t s = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){.contents = true});
+    captured_t s CLOSED_BY(captured_close) = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){.contents = true});
     strata_address_t p = get(s.d, MIB);
     for (uint8_t byte = 1; byte <= 3; byte++) ASSERT_OK(strata_device_fill(s.d, p + byte, byte, 100, s.a));
     ASSERT_OK(strata_device_graph_launch(s.d, graph_of(&s), s.b));
@@ -263,12 +252,11 @@ TEST(sim_capture_rules, fills_happen_in_the_order_of_their_capture) {
     for (int i = 0; i < 4; i++) EXPECT_EQ(bytes[i], i);
     EXPECT_EQ(bytes[102], 3);
     EXPECT_EQ(bytes[103], 0);
-    fixture_close(&s.f);
 }
 
 /* A launch behind other work of its stream begins there, however early the last launch had ended. */
 TEST(sim_capture_rules, a_launch_is_behind_its_stream_and_behind_the_last_launch) {
-    captured_t s = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
+    captured_t s CLOSED_BY(captured_close) = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
     ASSERT_OK(strata_device_work(s.d, s.a, 100 * US, NULL, 0));
     strata_handle_t graph = graph_of(&s);
     ASSERT_OK(strata_device_graph_launch(s.d, graph, s.a));
@@ -278,12 +266,11 @@ TEST(sim_capture_rules, a_launch_is_behind_its_stream_and_behind_the_last_launch
     EXPECT_EQ(strata_sim_stream_end(s.d, s.b), end_of_b + 100 * US);
     ASSERT_OK(strata_device_graph_launch(s.d, graph, s.c));
     EXPECT_EQ(strata_sim_stream_end(s.d, s.c), end_of_b + 200 * US);
-    fixture_close(&s.f);
 }
 
 /* Each block that a launch left must be freed before the next; a refused launch costs nothing and changes nothing. */
 TEST(sim_capture_rules, every_block_of_a_launch_must_be_freed_before_the_next) {
-    captured_t s = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
+    captured_t s CLOSED_BY(captured_close) = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
     strata_address_t p[2];
     for (int i = 0; i < 2; i++) ASSERT_OK(strata_device_malloc_async(s.d, NULL, 4 * MIB, s.a, &p[i]));
     strata_handle_t graph = graph_of(&s);
@@ -298,7 +285,6 @@ TEST(sim_capture_rules, every_block_of_a_launch_must_be_freed_before_the_next) {
         ASSERT_OK(strata_device_free_async(s.d, p[left], s.b));
     }
     EXPECT_OK(strata_device_graph_destroy(s.d, graph));
-    fixture_close(&s.f);
 }
 
 static void count_call(void *context) { ++*(int *)context; }

@@ -59,6 +59,8 @@ typedef struct followed {
     strata_address_t block;
 } followed_t;
 
+static void followed_close(followed_t *s) { fixture_close(&s->f); }
+
 /* A frees a block between two events; only waits count, not time. */
 static followed_t followed_open(void) {
     followed_t s = {.f = fixture_open((strata_sim_options_t){0})};
@@ -81,25 +83,23 @@ static followed_t followed_open(void) {
 static bool has_it(followed_t *s, strata_handle_t stream) { return take_of(s->f.device, s->pool, 20 * MIB, stream) == s->block; }
 
 TEST(sim_pool_rules, a_wait_for_an_older_event_takes_nothing_from_a_newer_one) {
-    followed_t s = followed_open();
+    followed_t s CLOSED_BY(followed_close) = followed_open();
     ASSERT_OK(strata_device_stream_wait(s.f.device, s.b, s.behind));
     ASSERT_OK(strata_device_stream_wait(s.f.device, s.b, s.before));
     EXPECT_TRUE(has_it(&s, s.b));
-    fixture_close(&s.f);
 }
 
 TEST(sim_pool_rules, a_wait_for_an_event_before_the_free_gives_nothing) {
-    followed_t s = followed_open();
+    followed_t s CLOSED_BY(followed_close) = followed_open();
     ASSERT_OK(strata_device_stream_wait(s.f.device, s.b, s.before));
     EXPECT_FALSE(has_it(&s, s.b));
-    fixture_close(&s.f);
 }
 
 /* A stream keeps in mind sixteen others that it waited for, and forgets the one that it waited for longest ago. */
 TEST(sim_pool_rules, the_stream_waited_for_longest_ago_is_forgotten) {
     for (int others = 15; others <= 16; others++) {
         for (int again = 0; again < 2; again++) {
-            followed_t s = followed_open();
+            followed_t s CLOSED_BY(followed_close) = followed_open();
             strata_handle_t event = event_new(s.f.device);
             ASSERT_OK(strata_device_stream_wait(s.f.device, s.b, s.behind));
             for (int i = 0; i < others; i++) {
@@ -108,7 +108,6 @@ TEST(sim_pool_rules, the_stream_waited_for_longest_ago_is_forgotten) {
                 if (again && i == 0) ASSERT_OK(strata_device_stream_wait(s.f.device, s.b, s.before));
             }
             EXPECT_EQ(has_it(&s, s.b), others == 15 || again);
-            fixture_close(&s.f);
         }
     }
 }
@@ -124,6 +123,8 @@ typedef struct halves {
     strata_handle_t a, b, c;
     strata_address_t low, high;
 } halves_t;
+
+static void halves_close(halves_t *s) { fixture_close(&s->f); }
 
 static halves_t halves_open(bool follow, bool opportunistic) {
     halves_t s = {.f = fixture_open((strata_sim_options_t){.capacity = 2 * HALF * MIB})};
@@ -159,7 +160,7 @@ static bool can_take(halves_t *s, uint64_t mib, strata_handle_t stream) {
 TEST(sim_pool_rules, a_joined_block_is_free_when_its_later_part_is) {
     for (int low_first = 0; low_first < 2; low_first++) {
         for (int follow = 0; follow < 2; follow++) {
-            halves_t s = halves_open(follow, !follow);
+            halves_t s CLOSED_BY(halves_close) = halves_open(follow, !follow);
             strata_handle_t between = event_new(s.d), behind = event_new(s.d);
             free_behind_work(&s, low_first ? s.low : s.high, s.a);
             uint64_t first = strata_sim_stream_end(s.d, s.a);
@@ -172,7 +173,6 @@ TEST(sim_pool_rules, a_joined_block_is_free_when_its_later_part_is) {
             if (follow) ASSERT_OK(strata_device_stream_wait(s.d, s.b, behind));
             else strata_sim_advance_to(s.f.world, strata_sim_stream_end(s.d, s.a));
             EXPECT_TRUE(can_take(&s, 2 * HALF, s.b));
-            fixture_close(&s.f);
         }
     }
 }
@@ -180,7 +180,7 @@ TEST(sim_pool_rules, a_joined_block_is_free_when_its_later_part_is) {
 /* What is cut off a block that its stream takes again is as free as the whole was, and no freer. */
 TEST(sim_pool_rules, the_rest_of_a_block_waits_as_the_whole_did) {
     for (int follow = 0; follow < 2; follow++) {
-        halves_t s = halves_open(follow, !follow);
+        halves_t s CLOSED_BY(halves_close) = halves_open(follow, !follow);
         strata_handle_t before = event_new(s.d), behind = event_new(s.d);
         ASSERT_OK(strata_device_event_record(s.d, before, s.a));
         free_behind_work(&s, s.low, s.a);
@@ -192,14 +192,13 @@ TEST(sim_pool_rules, the_rest_of_a_block_waits_as_the_whole_did) {
         else strata_sim_advance_to(s.f.world, strata_sim_stream_end(s.d, s.a));
         EXPECT_TRUE(can_take(&s, HALF / 2, s.b));
         EXPECT_FALSE(can_take(&s, HALF, s.b));
-        fixture_close(&s.f);
     }
 }
 
 /* A block that is anybody's and one that is a stream's stay two, whichever lies below. */
 TEST(sim_pool_rules, what_is_anybodys_does_not_join_what_is_a_streams) {
     for (int low_first = 0; low_first < 2; low_first++) {
-        halves_t s = halves_open(false, false);
+        halves_t s CLOSED_BY(halves_close) = halves_open(false, false);
         free_behind_work(&s, low_first ? s.low : s.high, s.a);
         ASSERT_OK(strata_device_stream_synchronise(s.d, s.a));
         free_behind_work(&s, low_first ? s.high : s.low, s.a);
@@ -208,7 +207,6 @@ TEST(sim_pool_rules, what_is_anybodys_does_not_join_what_is_a_streams) {
         EXPECT_FALSE(can_take(&s, 2 * HALF, s.a)); /* B's free has made half of it B's */
         ASSERT_OK(strata_device_synchronise(s.d));
         EXPECT_TRUE(can_take(&s, 2 * HALF, s.c));
-        fixture_close(&s.f);
     }
 }
 
@@ -234,25 +232,23 @@ TEST(sim_pool_rules, frees_of_two_streams_join_once_both_are_done) {
 
 TEST(sim_pool_rules, a_free_is_done_at_its_moment_and_no_earlier) {
     for (uint64_t early = 0; early < 2; early++) {
-        halves_t s = halves_open(false, true);
+        halves_t s CLOSED_BY(halves_close) = halves_open(false, true);
         free_behind_work(&s, s.low, s.a);
         uint64_t cost = (uint64_t)strata_sim_profile("h100")->malloc_async.fixed_ns; /* paid before the pool is asked */
         strata_sim_advance_to(s.f.world, strata_sim_stream_end(s.d, s.a) - cost - early);
         EXPECT_EQ(can_take(&s, HALF, s.b), !early);
-        fixture_close(&s.f);
     }
 }
 
 /* A blocking stream's free is behind the legacy stream's work, though the stream itself has none. */
 TEST(sim_pool_rules, a_free_on_a_blocking_stream_is_behind_legacy_work) {
-    halves_t s = halves_open(false, true);
+    halves_t s CLOSED_BY(halves_close) = halves_open(false, true);
     strata_handle_t blocking = stream_new(s.d, STRATA_STREAM_BLOCKING);
     ASSERT_OK(strata_device_work(s.d, NULL, 1000 * US, NULL, 0));
     ASSERT_OK(strata_device_free_async(s.d, s.low, blocking));
     EXPECT_FALSE(can_take(&s, HALF, s.b));
     strata_sim_advance_to(s.f.world, strata_sim_stream_end(s.d, NULL));
     EXPECT_TRUE(can_take(&s, HALF, s.b));
-    fixture_close(&s.f);
 }
 
 typedef struct ahead {
@@ -269,7 +265,7 @@ static void *free_ahead(void *argument) {
 
 /* A free of a thread whose clock is ahead is done when it was made, by the clock of who asks. */
 TEST(sim_pool_rules, a_free_is_done_no_earlier_than_it_was_made) {
-    halves_t s = halves_open(false, true);
+    halves_t s CLOSED_BY(halves_close) = halves_open(false, true);
     ahead_t ahead = {&s, strata_sim_now(s.f.world) + 1000 * US};
     pthread_t thread;
     ASSERT_EQ(pthread_create(&thread, NULL, free_ahead, &ahead), 0);
@@ -278,19 +274,17 @@ TEST(sim_pool_rules, a_free_is_done_no_earlier_than_it_was_made) {
     EXPECT_FALSE(can_take(&s, HALF, s.b));
     strata_sim_advance_to(s.f.world, ahead.at + 1000); /* the free's own price went before */
     EXPECT_TRUE(can_take(&s, HALF, s.b));
-    fixture_close(&s.f);
 }
 
 /* Made to wait for a free that is done, a stream keeps the end that it has. */
 TEST(sim_pool_rules, a_stream_made_to_wait_never_ends_earlier) {
-    halves_t s = halves_open(false, false);
+    halves_t s CLOSED_BY(halves_close) = halves_open(false, false);
     ASSERT_OK(strata_device_pool_set(s.d, NULL, STRATA_POOL_REUSE_INTERNAL, 1));
     ASSERT_OK(strata_device_work(s.d, s.b, 9000 * US, NULL, 0));
     uint64_t end = strata_sim_stream_end(s.d, s.b);
     free_behind_work(&s, s.low, s.a);
     EXPECT_TRUE(can_take(&s, HALF, s.b));
     EXPECT_EQ(strata_sim_stream_end(s.d, s.b), end);
-    fixture_close(&s.f);
 }
 
 /* ---- figures and attributes ---- */
