@@ -323,6 +323,14 @@ static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
 
 static uint64_t release(strata_layer_t *base, strata_call_t *call) { return trim(base, 0, call); }
 
+static void *driver_pool(strata_layer_t *base) {
+    async_layer_t *self = (async_layer_t *)base;
+    async_lock(self);
+    strata_handle_t pool = self->started ? self->pool : NULL;
+    async_unlock(self);
+    return pool;
+}
+
 /* ---- life ---- */
 
 static strata_status_t create(strata_layer_t *base) {
@@ -400,6 +408,7 @@ const strata_layer_type_t strata_cuda_malloc_async_type = {
     .stream_gone = stream_gone,
     .capture_begin = capture_begin,
     .trim = trim,
+    .driver_pool = driver_pool,
     .validate = validate,
     .check = check,
 };

@@ -11,7 +11,12 @@
 #include "platform/arithmetic.h"
 #include "platform/place.h"
 
-enum { VICTIMS = 64, VICTIM_GROUPS = 4, UNIT_OF_BOUNDS = 1 << 20 /* the precision of "enough": the text rounds down */ };
+enum {
+    VICTIMS = 64,
+    VICTIM_GROUPS = 4,
+    POOLS = 16,
+    UNIT_OF_BOUNDS = 1 << 20 /* the precision of "enough": the text rounds down */
+};
 
 /* ---- options of the stack that refused ---- */
 
@@ -113,11 +118,42 @@ static strata_domain_t *beside(const strata_facts_t *f) {
     return atomic_load(&f->facade->domains[other][strata_place_device(f->domain->place)]);
 }
 
+/* Pools that groups share count once. */
+typedef struct pools {
+    void *seen[POOLS];
+    uint32_t count;
+    uint64_t idle;
+} pools_t;
+
+static void count_pool(pools_t *pools, strata_device_t *device, void *pool) {
+    uint64_t reserved, used;
+    for (uint32_t i = 0; i < pools->count; i++)
+        if (pools->seen[i] == pool) return;
+    if (!pool || pools->count == POOLS) return;
+    pools->seen[pools->count++] = pool;
+    if (strata_device_pool_get(device, pool, STRATA_POOL_RESERVED_CURRENT, &reserved) != STRATA_OK) return;
+    if (strata_device_pool_get(device, pool, STRATA_POOL_USED_CURRENT, &used) != STRATA_OK) return;
+    pools->idle += reserved - strata_min(used, reserved);
+}
+
+static void count_pools(pools_t *pools, strata_domain_t *domain) {
+    for (strata_group_t *group = NULL; (group = strata_domain_next_group(domain, group)) != NULL;)
+        for (uint32_t n = 1; n <= group->plan->count; n++) {
+            strata_layer_t *layer = group->shared[n];
+            if (layer && STRATA_LAYER_HAS(layer->type, driver_pool))
+                count_pool(pools, domain->device, layer->type->driver_pool(layer));
+        }
+}
+
 static void read_device(strata_facts_t *f) {
     strata_domain_t *other = beside(f);
+    pools_t pools = {.count = 0};
     f->reserved = strata_domain_reserved(f->domain);
     if (!is_of_device(strata_place_kind(f->domain->place))) return;
-    uint64_t held = f->event->device_free + f->reserved + (other ? strata_domain_reserved(other) : 0);
+    count_pools(&pools, f->domain);
+    if (other) count_pools(&pools, other);
+    uint64_t held = f->event->device_free + f->reserved + (other ? strata_domain_reserved(other) : 0) + pools.idle;
+    f->pooled = pools.idle;
     f->free = f->event->device_free;
     f->total = f->event->device_total;
     f->outside = f->total - strata_min(held, f->total);
@@ -227,6 +263,7 @@ void strata_facts_gather(strata_facade_t *facade, const strata_refused_t *refuse
     f->allocated = f->survey.allocated;
     f->deferred = f->survey.deferred;
     f->later_run = f->survey.later_run;
+    f->whole = f->pooled;
     for (uint32_t why = 0; why < STRATA_IDLE_WHYS; why++) {
         f->idle += f->survey.idle_by[why].bytes;
         if (why != STRATA_IDLE_CAPTURED && why != STRATA_IDLE_KEPT) f->whole += f->survey.idle_by[why].whole;

@@ -25,6 +25,7 @@ enum { STRATA_FACT_LETTERS = 256, STRATA_FACT_REASON = 400 };
     X(limit) X(used)                                                                                                  \
     X(free) X(total) X(most) /* of the device; the most that a program may get from it */                             \
     X(allowed)               /* the most that one request may get: from the device, and from what bounds it */        \
+    X(pooled) /* idle in the driver's pools that layers here serve from */\
     X(reserved) X(outside) X(others) /* here; by nobody here; of that, beyond a driver's context */                   \
     X(allocated) X(deferred) X(later_run) /* the largest run once all waits are over */                               \
     X(idle)                               /* in caches here, whatever keeps it from the request */                    \
@@ -60,7 +61,7 @@ typedef struct strata_facts {
     uint32_t cause_row; /* in the table of causes */
 } strata_facts_t;
 
-/* Takes every lock of the place in turn; makes no device call. */
+/* Takes every lock of the place in turn; of the device it asks only what its pools hold. */
 void strata_facts_gather(strata_facade_t *facade, const strata_refused_t *refused, const strata_out_of_memory_t *event,
                          strata_facts_t *facts);
 /* What the cause is about becomes `there`. */

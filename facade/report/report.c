@@ -45,10 +45,13 @@ static void say_cause(report_t *r) {
 }
 
 static void say_totals(report_t *r) {
-    strata_facts_say(&r->facts, &r->text,
-                     r->facts.total ? "\n  asked {asked}, free on the device {free} of {total}, reserved here "
-                                      "{reserved}, taken by others {outside}"
-                                    : "\n  asked {asked}, reserved here {reserved}");
+    static const char device[] =
+        "\n  asked {asked}, free on the device {free} of {total}, reserved here {reserved}, taken by others {outside}";
+    static const char pooled[] =
+        "\n  asked {asked}, free on the device {free} of {total}, reserved here {reserved}, idle in the driver's "
+        "pools {pooled}, taken by others {outside}";
+    static const char host[] = "\n  asked {asked}, reserved here {reserved}";
+    strata_facts_say(&r->facts, &r->text, r->facts.pooled ? pooled : r->facts.total ? device : host);
     STRATA_SAY_AMOUNTS(&r->text, "\n  allocated %, deferred %, idle %, largest free block %", r->facts.allocated, r->facts.deferred,
                        r->facts.survey.idle, r->facts.survey.largest_free);
 }

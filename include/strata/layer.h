@@ -339,6 +339,8 @@ typedef struct strata_layer_type {
     uint32_t (*reach)(strata_layer_t *self, const strata_record_t *block, uint64_t size, strata_stream_t *stream);
     /* For caches of the tree: hit and quick_free compiled into the core's own way (allocation/stack/direct.h). NULL elsewhere. */
     const struct strata_direct *direct;
+    /* Of a source: the pool of the driver that it serves from; what lies idle there is nobody else's. NULL: none. No lock is held. */
+    void *(*driver_pool)(strata_layer_t *self);
 } strata_layer_type_t;
 
 /* The head of every instance. The builder fills it; it does not change. */
