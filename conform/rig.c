@@ -34,6 +34,7 @@ void rig_open(rig_t *rig, const char *preset_or_text, const char *const *set, si
     strata_sim_options_t options = {.devices = count, .capacity = capacity};
     rig_open_on(rig, strategy, &options, 0);
     rig->borrowed_strategy = false;
+    snprintf(rig->opened_with, sizeof rig->opened_with, "%s", preset_or_text);
 }
 
 void rig_end(rig_t *rig) {
@@ -53,6 +54,33 @@ void rig_close(rig_t *rig) {
     EXPECT_OK(strata_validate(rig->s));
     EXPECT_OK(strata_close(rig->s, STRATA_CLOSE_WAIT, NULL, NULL));
     rig_end(rig);
+}
+
+/* No order among threads comes of it: a race between them stays one. */
+void rig_gave(rig_t *rig, strata_ref_t ref) {
+    uint32_t at = atomic_fetch_add_explicit(&rig->given_count, 1, memory_order_relaxed);
+    atomic_store_explicit(&rig->given[at % RIG_GIVEN], ref, memory_order_relaxed);
+}
+
+static void take_back(const strata_leak_t *leak, void *context) {
+    rig_t *rig = context;
+    for (uint32_t i = 0; i < RIG_GIVEN; i++) {
+        if (atomic_load(&rig->given[i]) != leak->block.ref) continue;
+        EXPECT_OK(strata_free(rig->s, leak->block.ref));
+        return;
+    }
+    FAIL_TEST("%zu bytes of %s are live, which the rig did not give", leak->requested, leak->tag);
+}
+
+void rig_finish(rig_t *rig) {
+    EXPECT_OK(strata_validate(rig->s));
+    if (strata_close(rig->s, STRATA_CLOSE_WAIT, take_back, rig) != STRATA_OK) {
+        strata_status_t status = strata_close(rig->s, STRATA_CLOSE_WAIT, NULL, NULL);
+        EXPECT_OK(status);
+        if (status != STRATA_OK) (void)strata_close(rig->s, STRATA_CLOSE_FORCE, NULL, NULL);
+    }
+    rig_end(rig);
+    if (strata_test_has_failed() && rig->opened_with[0]) FAIL_TEST("so far with %s", rig->opened_with);
 }
 
 void rig_close_by_force(rig_t *rig) {
@@ -80,6 +108,7 @@ void rig_expect_served(const rig_t *rig, size_t size, strata_status_t status) {
 strata_block_t rig_allocate(rig_t *rig, strata_stream_t stream, size_t size) {
     strata_block_t block = {0};
     rig_expect_served(rig, size, strata_allocate(rig->s, rig->gpu, stream, size, &block));
+    rig_gave(rig, block.ref);
     return block;
 }
 

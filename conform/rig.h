@@ -24,6 +24,8 @@
 
 struct subject;
 
+enum { RIG_GIVEN = 1024 };
+
 typedef struct rig {
     strata_sim_t *world;
     strata_device_t *devices[2];
@@ -34,6 +36,9 @@ typedef struct rig {
     strata_place_t gpu;
     const struct subject *subject; /* of the suite, opened with so much memory; NULL: none */
     uint64_t capacity;
+    char opened_with[160]; /* the beginning of rig_open()'s text, for who reads of a failure */
+    _Atomic strata_ref_t given[RIG_GIVEN]; /* the last blocks of rig_allocate() */
+    _Atomic uint32_t given_count;
 } rig_t;
 
 /* A strategy by preset or by YAML text, with settings, over `count` simulated devices of `capacity` bytes (0: the profile's).
@@ -49,6 +54,10 @@ void rig_open_devices(rig_t *rig, strata_strategy_t *strategy, const strata_sim_
 void rig_end(rig_t *rig);
 /* Closes with nothing live; checks that every device has everything back. */
 void rig_close(rig_t *rig);
+/* Frees those of the last blocks of rig_allocate() that are live, and closes: anything else that is live is a failure. */
+void rig_finish(rig_t *rig);
+/* Counts the block as one of rig_allocate(). */
+void rig_gave(rig_t *rig, strata_ref_t ref);
 /* The same by force, whatever is live. */
 void rig_close_by_force(rig_t *rig);
 

@@ -22,21 +22,17 @@ static uint64_t reserved_of(rig_t *rig) { return rig_figures(rig).reserved_bytes
 
 /* Blocks of 8 MiB; the limit falls to half of what they hold. */
 static void falls_to_the_limit(const char *layers) {
-    rig_t rig;
-    char text[200];
     strata_block_t blocks[BLOCKS], none = {.ref = 5};
-    snprintf(text, sizeof text, "strategy: above\nstack: [%s]\n", layers);
-    rig_open(&rig, text, NULL, 0, 0, 1);
+    RIG_STACK(rig, layers, 0);
     for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(&rig, NULL, 8 * MIB - 512);
     uint64_t limit = reserved_of(&rig) / 2;
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, limit));
     for (int i = 0; i < BLOCKS; i++) {
         EXPECT_OK(strata_free(rig.s, blocks[i].ref));
-        uint64_t released, reserved = reserved_of(&rig);
+        uint64_t reserved = reserved_of(&rig);
         if (reserved <= limit) continue;
-        EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
-        EXPECT_EQ(released, 0);
-        EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, reserved, &none));
+        EXPECT_EQ(rig_release(&rig), 0);
+        EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(&rig, NULL, reserved));
         EXPECT_LE(reserved_of(&rig), reserved);
     }
     EXPECT_LE(reserved_of(&rig), limit);
@@ -47,8 +43,6 @@ static void falls_to_the_limit(const char *layers) {
     EXPECT_EQ(rig_stack(&rig, NULL)->attention_free & STRATA_ATTENTION_LIMIT, 0);
     if (rig_stack(&rig, NULL)->hit) EXPECT_EQ(rig_stack(&rig, NULL)->attention_allocate & STRATA_ATTENTION_CORE, 0);
     EXPECT_EQ(none.ref, 5);
-    rig_close(&rig);
-    if (strata_test_has_failed()) FAIL_TEST("%s", layers);
 }
 
 TEST(facade_above, every_cache_falls_to_the_limit_as_its_blocks_are_freed) {
@@ -59,55 +53,50 @@ static const char one_each[] =
     "strategy: above\nstack: [retry: {timeout: 0}, stream_safe, auto_growth: {chunk_size: 8MiB}, system]\n";
 
 /* A chunk with a live block in it cannot go, and what is free beside the block is nobody's growth. */
-TEST(facade_above, free_parts_of_live_chunks_are_served_and_whole_chunks_are_not) {
-    strata_block_t none;
-    RIG(rig, one_each, 0);
-    strata_block_t whole = rig_allocate(&rig, NULL, 8 * MIB), a = rig_allocate(&rig, NULL, 4 * MIB),
-                   b = rig_allocate(&rig, NULL, 4 * MIB);
-    EXPECT_EQ(reserved_of(&rig), 16 * MIB);
-    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 4 * MIB));
-    EXPECT_OK(strata_free(rig.s, b.ref));
-    b = rig_allocate(&rig, NULL, 4 * MIB);
-    EXPECT_OK(strata_free(rig.s, whole.ref));
-    EXPECT_EQ(reserved_of(&rig), 8 * MIB);
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 8 * MIB, &none));
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_EQ(reserved_of(&rig), 8 * MIB);
-    EXPECT_OK(strata_free(rig.s, b.ref));
-    EXPECT_EQ(reserved_of(&rig), 0);
+TEST_RIG(facade_above, free_parts_of_live_chunks_are_served_and_whole_chunks_are_not, 0, one_each) {
+    strata_block_t whole = rig_allocate(rig, NULL, 8 * MIB), a = rig_allocate(rig, NULL, 4 * MIB),
+                   b = rig_allocate(rig, NULL, 4 * MIB);
+    EXPECT_EQ(reserved_of(rig), 16 * MIB);
+    EXPECT_OK(strata_set_limit(rig->s, rig->gpu, 4 * MIB));
+    EXPECT_OK(strata_free(rig->s, b.ref));
+    b = rig_allocate(rig, NULL, 4 * MIB);
+    EXPECT_OK(strata_free(rig->s, whole.ref));
+    EXPECT_EQ(reserved_of(rig), 8 * MIB);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, NULL, 8 * MIB));
+    EXPECT_OK(strata_free(rig->s, a.ref));
+    EXPECT_EQ(reserved_of(rig), 8 * MIB);
+    EXPECT_OK(strata_free(rig->s, b.ref));
+    EXPECT_EQ(reserved_of(rig), 0);
 }
 
 /* A free that waits for another stream goes back once that is over, before anybody is served from it. */
-TEST(facade_above, what_was_deferred_goes_back_when_it_is_over) {
-    strata_block_t none;
-    RIG(rig, one_each, 0);
-    strata_stream_t stream = rig_stream(&rig);
-    strata_block_t lent = rig_allocate(&rig, NULL, 8 * MIB), kept = rig_allocate(&rig, NULL, 8 * MIB);
-    rig_work(&rig, stream, 1000 * 1000, lent.ref);
-    EXPECT_OK(strata_record_stream(rig.s, lent.ref, stream));
-    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 8 * MIB));
-    EXPECT_OK(strata_free(rig.s, lent.ref));
-    EXPECT_EQ(reserved_of(&rig), 16 * MIB);
-    EXPECT_OK(strata_stream_synchronize(rig.s, rig.gpu, stream));
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 8 * MIB, &none));
-    EXPECT_EQ(reserved_of(&rig), 8 * MIB);
-    EXPECT_OK(strata_free(rig.s, kept.ref));
+TEST_RIG(facade_above, what_was_deferred_goes_back_when_it_is_over, 0, one_each) {
+    strata_stream_t stream = rig_stream(rig);
+    strata_block_t lent = rig_allocate(rig, NULL, 8 * MIB), kept = rig_allocate(rig, NULL, 8 * MIB);
+    rig_work(rig, stream, 1000 * 1000, lent.ref);
+    EXPECT_OK(strata_record_stream(rig->s, lent.ref, stream));
+    EXPECT_OK(strata_set_limit(rig->s, rig->gpu, 8 * MIB));
+    EXPECT_OK(strata_free(rig->s, lent.ref));
+    EXPECT_EQ(reserved_of(rig), 16 * MIB);
+    EXPECT_OK(strata_stream_synchronize(rig->s, rig->gpu, stream));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, NULL, 8 * MIB));
+    EXPECT_EQ(reserved_of(rig), 8 * MIB);
+    EXPECT_OK(strata_free(rig->s, kept.ref));
     /* No longer above: it is kept. */
-    EXPECT_EQ(reserved_of(&rig), 8 * MIB);
+    EXPECT_EQ(reserved_of(rig), 8 * MIB);
 }
 
 /* A stack that is made while the place is above is watched too. */
-TEST(facade_above, a_new_stream_and_another_pool_keep_to_it) {
-    RIG(rig, one_each, 0);
-    strata_stream_t stream = rig_stream(&rig);
-    strata_block_t first = rig_allocate(&rig, NULL, 8 * MIB), none;
-    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 0));
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, stream, 100, &none));
-    EXPECT_NE(rig_stack(&rig, stream)->attention_free & STRATA_ATTENTION_LIMIT, 0);
-    EXPECT_OK(strata_free(rig.s, first.ref));
-    EXPECT_EQ(reserved_of(&rig), 0);
-    EXPECT_EQ(rig_stack(&rig, stream)->attention_free & STRATA_ATTENTION_LIMIT, 0);
-    EXPECT_EQ(rig_stack(&rig, stream)->attention_allocate & STRATA_ATTENTION_CORE, 0);
+TEST_RIG(facade_above, a_new_stream_and_another_pool_keep_to_it, 0, one_each) {
+    strata_stream_t stream = rig_stream(rig);
+    strata_block_t first = rig_allocate(rig, NULL, 8 * MIB);
+    EXPECT_OK(strata_set_limit(rig->s, rig->gpu, 0));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, stream, 100));
+    EXPECT_NE(rig_stack(rig, stream)->attention_free & STRATA_ATTENTION_LIMIT, 0);
+    EXPECT_OK(strata_free(rig->s, first.ref));
+    EXPECT_EQ(reserved_of(rig), 0);
+    EXPECT_EQ(rig_stack(rig, stream)->attention_free & STRATA_ATTENTION_LIMIT, 0);
+    EXPECT_EQ(rig_stack(rig, stream)->attention_allocate & STRATA_ATTENTION_CORE, 0);
 }
 
 /* ---- a free in the middle of strata_set_limit ---- */
@@ -124,11 +113,11 @@ static void free_it(void *context) {
 
 /* In front of the n-th time that the call takes the lock of the block's own stack, or of another's. False: it takes it less often. */
 static bool is_freed_while_the_limit_falls(uint32_t n, bool other) {
-    rig_t rig;
     before_lock_t before;
-    rig_open(&rig, one_each, NULL, 0, 0, 1);
+    RIG(rig, one_each, 0);
     strata_stream_t stream = rig_stream(&rig);
-    strata_block_t block = rig_allocate(&rig, NULL, 8 * MIB), kept = rig_allocate(&rig, stream, 100);
+    strata_block_t block = rig_allocate(&rig, NULL, 8 * MIB);
+    (void)rig_allocate(&rig, stream, 100);
     quick_free_t what = {&rig, block.ref};
     const strata_stack_t *own = rig_stack(&rig, NULL);
     before_lock_begin(&before, &rig_stack(&rig, other ? stream : NULL)->lock, n, free_it, &what);
@@ -139,8 +128,6 @@ static bool is_freed_while_the_limit_falls(uint32_t n, bool other) {
     EXPECT_FALSE(atomic_load(&rig_domain(&rig)->above));
     EXPECT_EQ((own->attention_free | rig_stack(&rig, stream)->attention_free) & STRATA_ATTENTION_LIMIT, 0);
     EXPECT_EQ((own->attention_allocate | rig_stack(&rig, stream)->attention_allocate) & STRATA_ATTENTION_CORE, 0);
-    EXPECT_OK(strata_free(rig.s, kept.ref));
-    rig_close(&rig);
     return freed;
 }
 
@@ -175,18 +162,17 @@ static void *work(void *argument) {
     return NULL;
 }
 
-TEST(facade_above, limits_that_come_and_go_among_threads_leave_no_watch_behind) {
+TEST_RIG(facade_above, limits_that_come_and_go_among_threads_leave_no_watch_behind, 0, one_each) {
     worker_t workers[THREADS];
-    RIG(rig, one_each, 0);
     for (int i = 0; i < THREADS; i++) {
-        workers[i] = (worker_t){.rig = &rig, .stream = rig_stream(&rig)};
+        workers[i] = (worker_t){.rig = rig, .stream = rig_stream(rig)};
         ASSERT_EQ(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
     }
     for (int i = 0; i < ROUNDS; i++)
-        EXPECT_OK(strata_set_limit(rig.s, rig.gpu, i % 3 ? (uint64_t)(i % 5) * 8 * MIB : STRATA_UNLIMITED));
+        EXPECT_OK(strata_set_limit(rig->s, rig->gpu, i % 3 ? (uint64_t)(i % 5) * 8 * MIB : STRATA_UNLIMITED));
     for (int i = 0; i < THREADS; i++) pthread_join(workers[i].thread, NULL);
-    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 8 * MIB));
-    EXPECT_LE(reserved_of(&rig), 8 * MIB);
-    EXPECT_FALSE(atomic_load(&rig_domain(&rig)->above));
-    for (int i = 0; i < THREADS; i++) EXPECT_EQ(rig_stack(&rig, workers[i].stream)->attention_free & STRATA_ATTENTION_LIMIT, 0);
+    EXPECT_OK(strata_set_limit(rig->s, rig->gpu, 8 * MIB));
+    EXPECT_LE(reserved_of(rig), 8 * MIB);
+    EXPECT_FALSE(atomic_load(&rig_domain(rig)->above));
+    for (int i = 0; i < THREADS; i++) EXPECT_EQ(rig_stack(rig, workers[i].stream)->attention_free & STRATA_ATTENTION_LIMIT, 0);
 }

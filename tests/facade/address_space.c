@@ -78,12 +78,11 @@ static int serve_all(rig_t *rig, int from, strata_status_t *status) {
 
 /* Of the table of records and those of layers: what is served stays valid, and there is more when the host has more. */
 static void goes_on(const char *layers) {
-    rig_t rig;
     char text[160];
     strata_status_t status, again;
     struct rlimit before;
     snprintf(text, sizeof text, "strategy: bounded\nstack: [%s]\n", layers);
-    rig_open(&rig, text, NULL, 0, 0, 1);
+    RIG(rig, text, 0);
     EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 512).ref));
     ASSERT_TRUE(bound_address_space(2 << 20, &before));
     int count = serve_all(&rig, 0, &status);
@@ -98,7 +97,6 @@ static void goes_on(const char *layers) {
     EXPECT_OK(again);
     EXPECT_OK(strata_validate(rig.s));
     for (int i = 0; i < BLOCKS; i++) ASSERT_OK(strata_free(rig.s, refs[i]));
-    rig_close(&rig);
     if (strata_test_has_failed()) FAIL_TEST("%s: %s", layers, error.text);
 }
 
@@ -131,20 +129,20 @@ TEST(facade_address_space, every_step_may_be_refused) {
 }
 
 /* The table of addresses is as long as what is reserved: made at the first free by pointer alone. */
-TEST(facade_address_space, a_free_by_pointer_does_without_the_table_that_cannot_be_had) {
-    RIG(rig, "strategy: large\nstack: [auto_growth: {chunk_size: 20GiB}, system]\n", 0);
-    strata_block_t block = rig_allocate(&rig, NULL, 1000), other = rig_allocate(&rig, NULL, 1000), found;
+TEST_RIG(facade_address_space, a_free_by_pointer_does_without_the_table_that_cannot_be_had, 0,
+         "strategy: large\nstack: [auto_growth: {chunk_size: 20GiB}, system]\n") {
+    strata_block_t block = rig_allocate(rig, NULL, 1000), other = rig_allocate(rig, NULL, 1000), found;
     bool bounded = grows();
     if (bounded) strata_host_fail_at(1, 1);
-    EXPECT_OK(strata_block_of(rig.s, other.ptr, &found));
-    EXPECT_OK(strata_free_pointer(rig.s, other.ptr));
-    strata_status_t twice = strata_free_pointer(rig.s, other.ptr), inside = strata_free_pointer(rig.s, (char *)block.ptr + 256);
+    EXPECT_OK(strata_block_of(rig->s, other.ptr, &found));
+    EXPECT_OK(strata_free_pointer(rig->s, other.ptr));
+    strata_status_t twice = strata_free_pointer(rig->s, other.ptr), inside = strata_free_pointer(rig->s, (char *)block.ptr + 256);
     strata_host_fail_at(0, 0);
     EXPECT_EQ(found.ref, other.ref);
     EXPECT_EQ(twice, STRATA_E_UNKNOWN_POINTER);
     EXPECT_EQ(inside, STRATA_E_UNKNOWN_POINTER);
-    EXPECT_EQ(rig_figures(&rig).live_allocations, 1);
-    EXPECT_OK(strata_validate(rig.s));
-    EXPECT_OK(strata_free_pointer(rig.s, block.ptr));
-    EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_free_pointer(rig.s, block.ptr));
+    EXPECT_EQ(rig_figures(rig).live_allocations, 1);
+    EXPECT_OK(strata_validate(rig->s));
+    EXPECT_OK(strata_free_pointer(rig->s, block.ptr));
+    EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_free_pointer(rig->s, block.ptr));
 }

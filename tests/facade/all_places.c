@@ -15,12 +15,6 @@ static void list_places(strata_place_t places[PLACES]) {
     memcpy(places, all, sizeof all);
 }
 
-static strata_statistics_t figures_of(rig_t *rig, strata_place_t place) {
-    strata_statistics_t f = {.struct_size = sizeof f};
-    EXPECT_OK(strata_statistics_all(rig->s, place, &f));
-    return f;
-}
-
 static void note_chunk(const strata_snapshot_row_t *row, void *context) { *(uint64_t *)context = row->chunk; }
 
 /* Where the last chunk of a place begins. */
@@ -43,12 +37,10 @@ TEST(facade_all_places, each_is_served_by_its_own_stack) {
     list_places(places);
     RIG_BY(rig, rig_open(&rig, TWO_DEVICES, NULL, 0, 0, 2));
     for (int i = 0; i < PLACES; i++) {
-        char path[128];
         ASSERT_OK(strata_allocate(rig.s, places[i], NULL, 3 * MIB, &blocks[i]));
-        EXPECT_OK(strata_allocation_route(rig.s, blocks[i].ref, path, sizeof path));
-        EXPECT_STREQ(path, paths[i]);
-        EXPECT_EQ(figures_of(&rig, places[i]).reserved_bytes, reserved[i]);
-        EXPECT_EQ(figures_of(&rig, places[i]).live_allocations, 1);
+        expect_route(&rig, blocks[i], paths[i]);
+        EXPECT_EQ(rig_figures_in(&rig, places[i]).reserved_bytes, reserved[i]);
+        EXPECT_EQ(rig_figures_in(&rig, places[i]).live_allocations, 1);
     }
     EXPECT_EQ(strata_sim_host_node(rig.devices[0], (uintptr_t)blocks[4].ptr), 0);
     EXPECT_EQ(chunk_of(&rig, strata_host()) % (2 * MIB), 0);
@@ -56,7 +48,6 @@ TEST(facade_all_places, each_is_served_by_its_own_stack) {
     EXPECT_EQ(rig.devices[1]->calls[STRATA_CALL_prefetch], 1);
     /* By pointer, in whatever place. */
     for (int i = 0; i < PLACES; i++) EXPECT_OK(strata_free_pointer(rig.s, blocks[i].ptr));
-    EXPECT_OK(strata_validate(rig.s));
 }
 
 /* A program that mixes the places at random: no place takes from another, everything goes back. */
@@ -81,35 +72,24 @@ TEST(facade_all_places, a_program_uses_all_at_once) {
         sizes[at] = 1 + (random >> 20) % (1 << 20);
         place_of[at] = place;
         bool foreign = place == 1 || place == 3; /* the stream is the first device's */
-        ASSERT_OK(strata_allocate(rig.s, places[place], foreign ? NULL : stream, sizes[at], &live[at]));
+        live[at] = rig_allocate_in(&rig, places[place], foreign ? NULL : stream, sizes[at]);
         requested[place] += sizes[at];
     }
-    for (int i = 0; i < PLACES; i++) EXPECT_EQ(figures_of(&rig, places[i]).requested_bytes, requested[i]);
-    EXPECT_OK(strata_validate(rig.s));
-    for (int i = 0; i < LIVE; i++)
-        if (live[i].ref) EXPECT_OK(strata_free(rig.s, live[i].ref));
+    for (int i = 0; i < PLACES; i++) EXPECT_EQ(rig_figures_in(&rig, places[i]).requested_bytes, requested[i]);
 }
 
 /* Each is the default but for one place. */
 TEST(facade_all_places, presets_for_a_place) {
-    rig_t rig;
-    strata_block_t b;
-    rig_open(&rig, "managed_prefetch", NULL, 0, 0, 1);
-    EXPECT_OK(strata_allocate(rig.s, strata_managed(0), NULL, MIB, &b));
-    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_prefetch), 1);
-    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_advise), 2);
-    EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
-    rig_open(&rig, "pinned_near", NULL, 0, 0, 1);
-    EXPECT_OK(strata_allocate(rig.s, strata_pinned(), NULL, MIB, &b));
-    EXPECT_EQ(strata_sim_host_node(rig.devices[0], chunk_of(&rig, strata_pinned())), 0);
-    EXPECT_EQ(figures_of(&rig, strata_pinned()).reserved_bytes, 8 * MIB);
-    EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
-    rig_open(&rig, "host_huge", NULL, 0, 0, 1);
-    EXPECT_OK(strata_allocate(rig.s, strata_host(), NULL, MIB, &b));
-    EXPECT_EQ(chunk_of(&rig, strata_host()) % (2 * MIB), 0);
-    EXPECT_EQ(figures_of(&rig, strata_host()).reserved_bytes, 32 * MIB);
-    EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
+    RIG(prefetching, "managed_prefetch", 0);
+    (void)rig_allocate_in(&prefetching, strata_managed(0), NULL, MIB);
+    EXPECT_EQ(rig_calls(&prefetching, STRATA_CALL_prefetch), 1);
+    EXPECT_EQ(rig_calls(&prefetching, STRATA_CALL_advise), 2);
+    RIG(near, "pinned_near", 0);
+    (void)rig_allocate_in(&near, strata_pinned(), NULL, MIB);
+    EXPECT_EQ(strata_sim_host_node(near.devices[0], chunk_of(&near, strata_pinned())), 0);
+    EXPECT_EQ(rig_figures_in(&near, strata_pinned()).reserved_bytes, 8 * MIB);
+    RIG(huge, "host_huge", 0);
+    (void)rig_allocate_in(&huge, strata_host(), NULL, MIB);
+    EXPECT_EQ(chunk_of(&huge, strata_host()) % (2 * MIB), 0);
+    EXPECT_EQ(rig_figures_in(&huge, strata_host()).reserved_bytes, 32 * MIB);
 }

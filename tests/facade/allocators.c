@@ -44,46 +44,39 @@ static void expect_stale(strata_allocator_t allocator) {
     EXPECT_EQ(released, 7);
 }
 
-static const char *const presets[] = {"strata", "paddle", "pytorch", "tensorflow", "naive_best_fit", "system", "thread_local"};
-enum { PRESETS = sizeof presets / sizeof *presets };
+#define PRESETS "strata", "paddle", "pytorch", "tensorflow", "naive_best_fit", "system", "thread_local"
 
 /* What is asked through it belongs to the stream, in every preset, and is freed through it or by its name. */
-TEST(facade_allocators, one_serves_the_stream_that_it_names) {
-    for (size_t i = 0; i < PRESETS; i++) {
-        RIG(rig, presets[i], 0);
-        strata_stream_t stream = rig_stream(&rig), owner;
-        strata_allocator_t allocator = allocator_of(&rig, rig.gpu, stream, 0);
-        for (int k = 0; k < 4; k++) {
-            strata_block_t first = allocate(allocator, SIZE), second = allocate(allocator, 3 * MIB);
-            EXPECT_GE(first.size, SIZE);
-            EXPECT_OK(strata_stream_of(rig.s, first.ref, &owner));
-            EXPECT_EQ((uintptr_t)owner, (uintptr_t)stream);
-            EXPECT_OK(strata_allocator_free(allocator, first.ref));
-            EXPECT_STATUS(STRATA_E_STALE, strata_allocator_free(allocator, first.ref));
-            EXPECT_OK(strata_free(rig.s, second.ref));
-            strata_block_t named = rig_allocate(&rig, NULL, SIZE);
-            EXPECT_OK(strata_allocator_free(allocator, named.ref));
-        }
-        strata_allocator_info_t info = info_of(allocator);
-        EXPECT_EQ(info.facade, rig.s);
-        EXPECT_EQ(info.place, rig.gpu);
-        EXPECT_EQ((uintptr_t)info.stream, (uintptr_t)stream);
-        EXPECT_EQ(info.pool, STRATA_POOL_ORDINARY);
-        EXPECT_OK(strata_validate(rig.s));
+TEST_RIG(facade_allocators, one_serves_the_stream_that_it_names, 0, PRESETS) {
+    strata_stream_t stream = rig_stream(rig);
+    strata_allocator_t allocator = allocator_of(rig, rig->gpu, stream, 0);
+    for (int k = 0; k < 4; k++) {
+        strata_block_t first = allocate(allocator, SIZE), second = allocate(allocator, 3 * MIB);
+        EXPECT_GE(first.size, SIZE);
+        expect_owner(rig, first, stream);
+        EXPECT_OK(strata_allocator_free(allocator, first.ref));
+        EXPECT_STATUS(STRATA_E_STALE, strata_allocator_free(allocator, first.ref));
+        EXPECT_OK(strata_free(rig->s, second.ref));
+        strata_block_t named = rig_allocate(rig, NULL, SIZE);
+        EXPECT_OK(strata_allocator_free(allocator, named.ref));
     }
+    strata_allocator_info_t info = info_of(allocator);
+    EXPECT_EQ(info.facade, rig->s);
+    EXPECT_EQ(info.place, rig->gpu);
+    EXPECT_EQ((uintptr_t)info.stream, (uintptr_t)stream);
+    EXPECT_EQ(info.pool, STRATA_POOL_ORDINARY);
 }
 
-TEST(facade_allocators, options_sizes_and_pointers_are_as_everywhere) {
-    RIG(rig, "strata", 0);
-    strata_allocator_t allocator = allocator_of(&rig, rig.gpu, NULL, 0), none = {.stack = 0};
+TEST_RIG(facade_allocators, options_sizes_and_pointers_are_as_everywhere, 0, "strata") {
+    strata_allocator_t allocator = allocator_of(rig, rig->gpu, NULL, 0), none = {.stack = 0};
     strata_block_t block = allocate(allocator, 0);
     EXPECT_EQ((uintptr_t)block.ptr, 0);
     EXPECT_OK(strata_allocator_free(allocator, block.ref));
     EXPECT_STATUS(STRATA_E_INVALID, strata_allocator_allocate(allocator, SIZE, NULL));
     EXPECT_STATUS(STRATA_E_INVALID, strata_allocator_allocate(allocator, (size_t)1 << 50, &block));
-    EXPECT_STATUS(STRATA_E_INVALID, strata_allocator_get(rig.s, rig.gpu, NULL, 0, NULL));
-    EXPECT_STATUS(STRATA_E_INVALID, strata_allocator_get(rig.s, rig.gpu, NULL, 77, &none));
-    EXPECT_STATUS(STRATA_E_INVALID, strata_allocator_get(rig.s, strata_gpu(9), NULL, 0, &none));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_allocator_get(rig->s, rig->gpu, NULL, 0, NULL));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_allocator_get(rig->s, rig->gpu, NULL, 77, &none));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_allocator_get(rig->s, strata_gpu(9), NULL, 0, &none));
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = SIZE, .tag = "weights"};
     EXPECT_OK(strata_allocator_allocate_with(allocator, &options, &block));
     EXPECT_OK(strata_allocator_free(allocator, block.ref));
@@ -91,41 +84,34 @@ TEST(facade_allocators, options_sizes_and_pointers_are_as_everywhere) {
     EXPECT_STATUS(STRATA_E_INVALID, strata_allocator_allocate_with(allocator, &options, &block));
     expect_stale(none);
     EXPECT_STATUS(STRATA_E_STALE, strata_allocator_free(none, 12345));
-    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, SIZE).ref));
+    EXPECT_OK(strata_free(rig->s, rig_allocate(rig, NULL, SIZE).ref));
 }
 
 /* A hit neither looks for a stack nor goes down one. */
-TEST(facade_allocators, a_request_looks_nothing_up) {
-    for (size_t i = 0; i < PRESETS; i++) {
-        RIG(rig, presets[i], 0);
-        strata_allocator_t allocator = allocator_of(&rig, rig.gpu, rig_stream(&rig), 0);
-        EXPECT_OK(strata_allocator_free(allocator, allocate(allocator, SIZE).ref));
-        uint64_t before = rig_domain(&rig)->looked;
-        for (int k = 0; k < 10; k++) EXPECT_OK(strata_allocator_free(allocator, allocate(allocator, SIZE).ref));
-        EXPECT_EQ(rig_domain(&rig)->looked - before, 0);
-    }
+TEST_RIG(facade_allocators, a_request_looks_nothing_up, 0, PRESETS) {
+    strata_allocator_t allocator = allocator_of(rig, rig->gpu, rig_stream(rig), 0);
+    EXPECT_OK(strata_allocator_free(allocator, allocate(allocator, SIZE).ref));
+    uint64_t before = rig_domain(rig)->looked;
+    for (int k = 0; k < 10; k++) EXPECT_OK(strata_allocator_free(allocator, allocate(allocator, SIZE).ref));
+    EXPECT_EQ(rig_domain(rig)->looked - before, 0);
 }
 
 /* ---- life ---- */
 
 /* Another stream with the same handle is not its stream. */
-TEST(facade_allocators, one_ends_with_its_stream_and_frees_what_it_served) {
-    for (size_t i = 0; i < PRESETS; i++) {
-        RIG(rig, presets[i], 0);
-        strata_stream_t stream = NULL;
-        EXPECT_OK(strata_stream_create(rig.s, rig.gpu, 0, &stream));
-        strata_allocator_t allocator = allocator_of(&rig, rig.gpu, stream, 0);
-        strata_block_t live = allocate(allocator, SIZE), other = allocate(allocator, SIZE);
-        EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
-        expect_stale(allocator);
-        (void)rig_stack(&rig, stream);
-        expect_stale(allocator);
-        EXPECT_OK(strata_allocator_free(allocator, live.ref));
-        EXPECT_STATUS(STRATA_E_STALE, strata_allocator_free(allocator, live.ref));
-        EXPECT_OK(strata_allocator_free(allocator_of(&rig, rig.gpu, stream, 0), other.ref));
-        EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
-        EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, stream));
-    }
+TEST_RIG(facade_allocators, one_ends_with_its_stream_and_frees_what_it_served, 0, PRESETS) {
+    strata_stream_t stream = NULL;
+    EXPECT_OK(strata_stream_create(rig->s, rig->gpu, 0, &stream));
+    strata_allocator_t allocator = allocator_of(rig, rig->gpu, stream, 0);
+    strata_block_t live = allocate(allocator, SIZE), other = allocate(allocator, SIZE);
+    EXPECT_OK(strata_stream_forget(rig->s, rig->gpu, stream));
+    expect_stale(allocator);
+    (void)rig_stack(rig, stream);
+    expect_stale(allocator);
+    EXPECT_OK(strata_allocator_free(allocator, live.ref));
+    EXPECT_STATUS(STRATA_E_STALE, strata_allocator_free(allocator, live.ref));
+    EXPECT_OK(strata_allocator_free(allocator_of(rig, rig->gpu, stream, 0), other.ref));
+    rig_end_stream(rig, stream);
 }
 
 TEST(facade_allocators, one_ends_with_the_strategy_and_with_the_facade) {
@@ -155,35 +141,33 @@ TEST(facade_allocators, one_ends_with_the_strategy_and_with_the_facade) {
     EXPECT_OK(strata_close(s, STRATA_CLOSE_BUSY, NULL, NULL));
 }
 
-TEST(facade_allocators, one_for_null_ends_when_null_means_another_stream) {
-    RIG(rig, "strata", 0);
-    strata_stream_t stream = rig_stream(&rig), owner;
-    strata_allocator_t before = allocator_of(&rig, rig.gpu, NULL, 0);
-    EXPECT_OK(strata_set_default_stream(rig.s, rig.gpu, stream));
+TEST_RIG(facade_allocators, one_for_null_ends_when_null_means_another_stream, 0, "strata") {
+    strata_stream_t stream = rig_stream(rig);
+    strata_allocator_t before = allocator_of(rig, rig->gpu, NULL, 0);
+    EXPECT_OK(strata_set_default_stream(rig->s, rig->gpu, stream));
     expect_stale(before);
-    strata_allocator_t legacy = allocator_of(&rig, rig.gpu, STRATA_STREAM_LEGACY, 0), now = allocator_of(&rig, rig.gpu, NULL, 0);
+    strata_allocator_t legacy = allocator_of(rig, rig->gpu, STRATA_STREAM_LEGACY, 0), now = allocator_of(rig, rig->gpu, NULL, 0);
     EXPECT_EQ((uintptr_t)info_of(legacy).stream, (uintptr_t)STRATA_STREAM_LEGACY);
     EXPECT_EQ((uintptr_t)info_of(now).stream, (uintptr_t)stream);
     strata_block_t block = allocate(legacy, SIZE);
-    EXPECT_OK(strata_stream_of(rig.s, block.ref, &owner));
-    EXPECT_EQ((uintptr_t)owner, (uintptr_t)STRATA_STREAM_LEGACY);
+    expect_owner(rig, block, STRATA_STREAM_LEGACY);
     EXPECT_OK(strata_allocator_free(legacy, block.ref));
 }
 
 /* ---- what else a request may be ---- */
 
-TEST(facade_allocators, the_pool_is_the_one_of_the_moment_when_it_is_got) {
-    RIG(rig, "strategy: pooled\npools: {weights: [stream_safe, auto_growth, system]}\n", 0);
+TEST_RIG(facade_allocators, the_pool_is_the_one_of_the_moment_when_it_is_got, 0,
+         "strategy: pooled\npools: {weights: [stream_safe, auto_growth, system]}\n") {
     uint64_t weights, of;
-    EXPECT_OK(strata_pool(rig.s, "weights", &weights));
-    strata_allocator_t named = allocator_of(&rig, rig.gpu, NULL, weights), ordinary = allocator_of(&rig, rig.gpu, NULL, 0);
-    EXPECT_OK(strata_pool_begin(rig.s, rig.gpu, weights));
-    strata_allocator_t begun = allocator_of(&rig, rig.gpu, NULL, 0);
+    EXPECT_OK(strata_pool(rig->s, "weights", &weights));
+    strata_allocator_t named = allocator_of(rig, rig->gpu, NULL, weights), ordinary = allocator_of(rig, rig->gpu, NULL, 0);
+    EXPECT_OK(strata_pool_begin(rig->s, rig->gpu, weights));
+    strata_allocator_t begun = allocator_of(rig, rig->gpu, NULL, 0);
     strata_block_t blocks[] = {allocate(named, SIZE), allocate(ordinary, SIZE), allocate(begun, SIZE)};
-    EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
+    EXPECT_OK(strata_pool_end(rig->s, rig->gpu));
     const uint64_t wanted[] = {weights, STRATA_POOL_ORDINARY, weights};
     for (int i = 0; i < 3; i++) {
-        EXPECT_OK(strata_pool_of(rig.s, blocks[i].ref, &of));
+        EXPECT_OK(strata_pool_of(rig->s, blocks[i].ref, &of));
         EXPECT_EQ(of, wanted[i]);
         EXPECT_OK(strata_allocator_free(named, blocks[i].ref));
     }
@@ -192,49 +176,45 @@ TEST(facade_allocators, the_pool_is_the_one_of_the_moment_when_it_is_got) {
 }
 
 /* There the stream is the first borrower: a free waits for its work. */
-TEST(facade_allocators, in_pinned_memory_the_stream_borrows) {
-    RIG(rig, "strata", 0);
-    strata_stream_t stream = rig_stream(&rig);
-    strata_allocator_t allocator = allocator_of(&rig, strata_pinned(), stream, 0);
+TEST_RIG(facade_allocators, in_pinned_memory_the_stream_borrows, 0, "strata") {
+    strata_stream_t stream = rig_stream(rig);
+    strata_allocator_t allocator = allocator_of(rig, strata_pinned(), stream, 0);
     strata_statistics_t figures = {.struct_size = sizeof figures};
     strata_block_t block = allocate(allocator, SIZE);
-    rig_work(&rig, stream, 1000 * 1000, block.ref);
+    rig_work(rig, stream, 1000 * 1000, block.ref);
     EXPECT_OK(strata_allocator_free(allocator, block.ref));
     EXPECT_OK(strata_allocator_statistics(allocator, &figures));
     EXPECT_GT(figures.deferred_bytes, 0);
     EXPECT_EQ((uintptr_t)info_of(allocator).stream, (uintptr_t)stream);
-    strata_allocator_t nobodys = allocator_of(&rig, strata_host(), NULL, 0);
+    strata_allocator_t nobodys = allocator_of(rig, strata_host(), NULL, 0);
     EXPECT_OK(strata_allocator_free(nobodys, allocate(nobodys, SIZE).ref));
 }
 
 static void keep_operator(const strata_leak_t *leak, void *context) { strncpy(context, leak->operator_name, 31); }
 
 /* A thread inside an operator is no thread of hits. */
-TEST(facade_allocators, an_operator_is_noted) {
+TEST_RIG(facade_allocators, an_operator_is_noted, 0, "strata") {
     char name[32] = "";
-    RIG(rig, "strata", 0);
-    strata_allocator_t allocator = allocator_of(&rig, rig.gpu, NULL, 0);
+    strata_allocator_t allocator = allocator_of(rig, rig->gpu, NULL, 0);
     EXPECT_OK(strata_allocator_free(allocator, allocate(allocator, SIZE).ref));
-    EXPECT_OK(strata_annotate(rig.s, "conv1"));
+    EXPECT_OK(strata_annotate(rig->s, "conv1"));
     strata_block_t block = allocate(allocator, SIZE);
-    EXPECT_OK(strata_annotate(rig.s, NULL));
-    EXPECT_STATUS(STRATA_E_BUSY, strata_close(rig.s, STRATA_CLOSE_BUSY, keep_operator, name));
+    EXPECT_OK(strata_annotate(rig->s, NULL));
+    EXPECT_STATUS(STRATA_E_BUSY, strata_close(rig->s, STRATA_CLOSE_BUSY, keep_operator, name));
     EXPECT_STREQ(name, "conv1");
     EXPECT_OK(strata_allocator_free(allocator, block.ref));
     EXPECT_EQ(strata_threads_plain, strata_threads_self());
 }
 
-TEST(facade_allocators, a_recycled_handle_is_told_where_streams_are_checked) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy("strata", NULL, 0);
-    OPENED(rig_t, rig, rig_close_by_force,
-           rig_open_on(&rig, strategy, &(strata_sim_options_t){.devices = 1}, STRATA_OPEN_CHECK_STREAM_IDS));
+TEST_BY(facade_allocators, a_recycled_handle_is_told_where_streams_are_checked,
+        rig_open_with(rig, "strata", &(strata_sim_options_t){.devices = 1}, STRATA_OPEN_CHECK_STREAM_IDS)) {
     strata_stream_t stream = NULL, again = NULL;
     strata_block_t block;
-    EXPECT_OK(strata_stream_create(rig.s, rig.gpu, 0, &stream));
-    strata_allocator_t allocator = allocator_of(&rig, rig.gpu, stream, 0);
+    EXPECT_OK(strata_stream_create(rig->s, rig->gpu, 0, &stream));
+    strata_allocator_t allocator = allocator_of(rig, rig->gpu, stream, 0);
     EXPECT_OK(strata_allocator_free(allocator, allocate(allocator, SIZE).ref));
-    EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, stream));
-    EXPECT_OK(strata_stream_create(rig.s, rig.gpu, 0, &again));
+    EXPECT_OK(strata_stream_destroy(rig->s, rig->gpu, stream));
+    EXPECT_OK(strata_stream_create(rig->s, rig->gpu, 0, &again));
     EXPECT_EQ((uintptr_t)again, (uintptr_t)stream);
     EXPECT_STATUS(STRATA_E_UNKNOWN_STREAM, strata_allocator_allocate(allocator, SIZE, &block));
 }
@@ -248,27 +228,26 @@ static int expect_forked(const ends_t *ends) {
     return strata_allocator_free(allocator, 12345) == STRATA_E_FORKED ? 0 : 3;
 }
 
-TEST(facade_allocators, a_child_of_fork_is_told_so) {
-    RIG(rig, "strata", 0);
-    strata_allocator_t allocator = allocator_of(&rig, rig.gpu, NULL, 0);
+TEST_RIG(facade_allocators, a_child_of_fork_is_told_so, 0, "strata") {
+    strata_allocator_t allocator = allocator_of(rig, rig->gpu, NULL, 0);
     EXPECT_OK(strata_allocator_free(allocator, allocate(allocator, SIZE).ref));
-    ends_t ends = {.s = rig.s, .block.ref = allocator.stack};
+    ends_t ends = {.s = rig->s, .block.ref = allocator.stack};
     EXPECT_EQ(ends_in_child(expect_forked, &ends), 0);
 }
 
 /* ---- what it keeps ---- */
 
-TEST(facade_allocators, a_release_gives_back_its_own_chunks_alone) {
-    RIG(rig, "strategy: two\nstack: [stream_safe, auto_growth: {chunk_size: 1MiB, order: any}, system]\n", 0);
-    strata_allocator_t own = allocator_of(&rig, rig.gpu, rig_stream(&rig), 0), others = allocator_of(&rig, rig.gpu, NULL, 0);
+TEST_RIG(facade_allocators, a_release_gives_back_its_own_chunks_alone, 0,
+         "strategy: two\nstack: [stream_safe, auto_growth: {chunk_size: 1MiB, order: any}, system]\n") {
+    strata_allocator_t own = allocator_of(rig, rig->gpu, rig_stream(rig), 0), others = allocator_of(rig, rig->gpu, NULL, 0);
     strata_statistics_t figures = {.struct_size = sizeof figures};
     uint64_t released = 7;
     EXPECT_OK(strata_allocator_free(own, allocate(own, SIZE).ref));
     EXPECT_OK(strata_allocator_free(others, allocate(others, SIZE).ref));
-    uint64_t reserved = rig_figures(&rig).reserved_bytes;
+    uint64_t reserved = rig_figures(rig).reserved_bytes;
     EXPECT_OK(strata_allocator_release(own, &released));
     EXPECT_EQ(released, MIB);
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, reserved - MIB);
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, reserved - MIB);
     EXPECT_OK(strata_allocator_statistics(own, &figures));
     EXPECT_EQ(figures.reserved_bytes, 0);
     EXPECT_EQ(figures.allocations, 1);
@@ -277,15 +256,15 @@ TEST(facade_allocators, a_release_gives_back_its_own_chunks_alone) {
 }
 
 /* What was freed by handle is not merged at once: whoever needs all that is free in one piece finds it so. */
-TEST(facade_allocators, a_block_that_stays_apart_is_free_to_everybody) {
-    RIG(rig, "strategy: one\nstack: [auto_growth: {chunk_size: 1MiB, order: any}, system]\n", 0);
-    strata_allocator_t allocator = allocator_of(&rig, rig.gpu, NULL, 0);
-    auto_growth_t *cache = (auto_growth_t *)rig_stack(&rig, NULL)->cache;
+TEST_RIG(facade_allocators, a_block_that_stays_apart_is_free_to_everybody, 0,
+         "strategy: one\nstack: [auto_growth: {chunk_size: 1MiB, order: any}, system]\n") {
+    strata_allocator_t allocator = allocator_of(rig, rig->gpu, NULL, 0);
+    auto_growth_t *cache = (auto_growth_t *)rig_stack(rig, NULL)->cache;
     strata_block_t high = allocate(allocator, SIZE), low = allocate(allocator, SIZE);
     strata_neighbours_t beside = {.struct_size = sizeof beside};
     EXPECT_OK(strata_allocator_free(allocator, low.ref));
     EXPECT_NE(cache->apart, 0);
-    EXPECT_OK(strata_neighbours(rig.s, high.ref, &beside));
+    EXPECT_OK(strata_neighbours(rig->s, high.ref, &beside));
     EXPECT_EQ(beside.free_before, MIB - SIZE);
     EXPECT_EQ(beside.run, MIB);
     EXPECT_TRUE(allocate(allocator, SIZE).ptr == low.ptr);
@@ -293,68 +272,64 @@ TEST(facade_allocators, a_block_that_stays_apart_is_free_to_everybody) {
     low.ref += 1; /* the same slot, one generation later */
     EXPECT_OK(strata_allocator_free(allocator, low.ref));
     strata_block_t large = allocate(allocator, MIB - SIZE); /* all that is free, in one piece */
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, MIB);
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, MIB);
     EXPECT_OK(strata_allocator_free(allocator, large.ref));
     EXPECT_OK(strata_allocator_free(allocator, high.ref));
-    EXPECT_OK(strata_validate(rig.s));
-    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+    EXPECT_OK(strata_validate(rig->s));
+    rig_expect_empty(rig);
 }
 
 /* Served by its name meanwhile, taken in by a neighbour meanwhile. */
-TEST(facade_allocators, a_block_that_stays_apart_may_be_gone) {
-    RIG(rig, "strategy: one\nstack: [auto_growth: {chunk_size: 1MiB, order: any}, system]\n", 0);
-    strata_allocator_t allocator = allocator_of(&rig, rig.gpu, NULL, 0);
+TEST_RIG(facade_allocators, a_block_that_stays_apart_may_be_gone, 0,
+         "strategy: one\nstack: [auto_growth: {chunk_size: 1MiB, order: any}, system]\n") {
+    strata_allocator_t allocator = allocator_of(rig, rig->gpu, NULL, 0);
     strata_block_t first = allocate(allocator, SIZE), second = allocate(allocator, 2 * SIZE), third = allocate(allocator, SIZE);
     EXPECT_OK(strata_allocator_free(allocator, first.ref));
-    strata_block_t named = rig_allocate(&rig, NULL, SIZE);
+    strata_block_t named = rig_allocate(rig, NULL, SIZE);
     EXPECT_TRUE(named.ptr == first.ptr);
     strata_block_t more = allocate(allocator, SIZE);
     EXPECT_TRUE(more.ptr != first.ptr);
-    EXPECT_OK(strata_free(rig.s, named.ref));
+    EXPECT_OK(strata_free(rig->s, named.ref));
     EXPECT_OK(strata_allocator_free(allocator, second.ref));
     EXPECT_OK(strata_allocator_free(allocator, third.ref));
-    EXPECT_OK(strata_free(rig.s, more.ref));
-    EXPECT_OK(strata_validate(rig.s));
-    EXPECT_OK(strata_trim(rig.s, rig.gpu, 0, NULL));
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+    EXPECT_OK(strata_free(rig->s, more.ref));
+    EXPECT_OK(strata_validate(rig->s));
+    EXPECT_OK(strata_trim(rig->s, rig->gpu, 0, NULL));
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 0);
 }
 
 /* ---- where a block lies ---- */
 
-TEST(facade_allocators, a_block_tells_its_place_and_the_memory_that_it_lies_in) {
-    RIG(rig, "strategy: one\nstack: [guard: {report: false}, auto_growth: {chunk_size: 1MiB}, system]\n", 0);
-    strata_place_t places[] = {rig.gpu, strata_managed(0), strata_pinned(), strata_host()}, place;
+TEST_RIG(facade_allocators, a_block_tells_its_place_and_the_memory_that_it_lies_in, 0,
+         "strategy: one\nstack: [guard: {report: false}, auto_growth: {chunk_size: 1MiB}, system]\n") {
+    strata_place_t places[] = {rig->gpu, strata_managed(0), strata_pinned(), strata_host()}, place;
     void *base;
     size_t size;
     for (size_t i = 0; i < 4; i++) {
-        strata_allocator_t allocator = allocator_of(&rig, places[i], NULL, 0);
+        strata_allocator_t allocator = allocator_of(rig, places[i], NULL, 0);
         strata_block_t block = allocate(allocator, SIZE);
-        EXPECT_OK(strata_place_of(rig.s, block.ref, &place));
+        EXPECT_OK(strata_place_of(rig->s, block.ref, &place));
         EXPECT_EQ(place, places[i]);
         EXPECT_EQ(info_of(allocator).place, places[i]);
-        EXPECT_OK(strata_base_of(rig.s, block.ref, &base, &size));
+        EXPECT_OK(strata_base_of(rig->s, block.ref, &base, &size));
         EXPECT_LE((uintptr_t)base, (uintptr_t)block.ptr);
         EXPECT_GE((uintptr_t)base + size, (uintptr_t)block.ptr + block.size);
         if (i == 0) EXPECT_EQ(size, MIB);
         EXPECT_OK(strata_allocator_free(allocator, block.ref));
-        EXPECT_STATUS(STRATA_E_STALE, strata_place_of(rig.s, block.ref, &place));
+        EXPECT_STATUS(STRATA_E_STALE, strata_place_of(rig->s, block.ref, &place));
     }
-    strata_block_t nothing = rig_allocate(&rig, NULL, 0);
-    EXPECT_OK(strata_base_of(rig.s, nothing.ref, &base, &size));
+    strata_block_t nothing = rig_allocate(rig, NULL, 0);
+    EXPECT_OK(strata_base_of(rig->s, nothing.ref, &base, &size));
     EXPECT_EQ((uintptr_t)base + size, 0);
-    EXPECT_OK(strata_free(rig.s, nothing.ref));
 }
 
-TEST(facade_allocators, what_no_cache_cut_is_its_own_memory) {
-    RIG(rig, "system", 0);
+TEST_RIG(facade_allocators, what_no_cache_cut_is_its_own_memory, 0, "system") {
     void *base;
     size_t size;
-    strata_block_t block = rig_allocate(&rig, NULL, SIZE);
-    EXPECT_OK(strata_base_of(rig.s, block.ref, &base, &size));
+    strata_block_t block = rig_allocate(rig, NULL, SIZE);
+    EXPECT_OK(strata_base_of(rig->s, block.ref, &base, &size));
     EXPECT_TRUE(base == block.ptr);
     EXPECT_EQ(size, block.size);
-    EXPECT_OK(strata_free(rig.s, block.ref));
 }
 
 /* ---- threads ---- */
@@ -385,22 +360,12 @@ static void *turn_over(void *context) {
     return NULL;
 }
 
-TEST(facade_allocators, many_threads_share_one) {
-    for (size_t i = 0; i < PRESETS; i++) {
-        RIG(rig, presets[i], 0);
-        worker_t workers[3];
-        pthread_t threads[3];
-        strata_allocator_t allocator = allocator_of(&rig, rig.gpu, rig_stream(&rig), 0);
-        for (int k = 0; k < 3; k++) {
-            workers[k] = (worker_t){.rig = &rig, .allocator = allocator};
-            ASSERT_EQ(pthread_create(&threads[k], NULL, turn_over, &workers[k]), 0);
-        }
-        for (int k = 0; k < 3; k++) {
-            ASSERT_EQ(pthread_join(threads[k], NULL), 0);
-            EXPECT_EQ(workers[k].served, 1500);
-        }
-        EXPECT_OK(strata_validate(rig.s));
-    }
+TEST_RIG(facade_allocators, many_threads_share_one, 0, PRESETS) {
+    worker_t workers[3];
+    strata_allocator_t allocator = allocator_of(rig, rig->gpu, rig_stream(rig), 0);
+    for (int k = 0; k < 3; k++) workers[k] = (worker_t){.rig = rig, .allocator = allocator};
+    in_threads(turn_over, workers, sizeof *workers, 3);
+    for (int k = 0; k < 3; k++) EXPECT_EQ(workers[k].served, 1500);
 }
 
 static void *forget_and_begin_anew(void *context) {
@@ -413,23 +378,19 @@ static void *forget_and_begin_anew(void *context) {
 }
 
 /* Its number soon lives again, for another stream maybe: a call finds its own stack, or none. */
-TEST(facade_allocators, a_stream_may_be_forgotten_at_any_moment_of_a_call) {
-    static const char *const strategies[] = {"strata", "pytorch", "tensorflow"};
-    for (size_t i = 0; i < 3; i++) {
-        RIG(rig, strategies[i], 0);
-        strata_stream_t stream = rig_stream(&rig);
-        worker_t forgetting = {.rig = &rig, .stream = stream};
-        pthread_t thread;
-        ASSERT_EQ(pthread_create(&thread, NULL, forget_and_begin_anew, &forgetting), 0);
-        for (int round = 0; round < 40; round++) {
-            worker_t worker = {.rig = &rig, .allocator = allocator_of(&rig, rig.gpu, stream, 0)};
-            (void)turn_over(&worker);
-        }
-        forgetting.stop = true;
-        ASSERT_EQ(pthread_join(thread, NULL), 0);
-        EXPECT_OK(strata_validate(rig.s));
-        EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
+TEST_RIG(facade_allocators, a_stream_may_be_forgotten_at_any_moment_of_a_call, 0, "strata", "pytorch", "tensorflow") {
+    strata_stream_t stream = rig_stream(rig);
+    worker_t forgetting = {.rig = rig, .stream = stream};
+    pthread_t thread;
+    ASSERT_EQ(pthread_create(&thread, NULL, forget_and_begin_anew, &forgetting), 0);
+    for (int round = 0; round < 40; round++) {
+        worker_t worker = {.rig = rig, .allocator = allocator_of(rig, rig->gpu, stream, 0)};
+        (void)turn_over(&worker);
     }
+    forgetting.stop = true;
+    ASSERT_EQ(pthread_join(thread, NULL), 0);
+    EXPECT_OK(strata_validate(rig->s));
+    EXPECT_EQ(rig_figures(rig).live_allocations, 0);
 }
 
 typedef struct visit {
@@ -452,10 +413,8 @@ TEST(facade_allocators, another_thread_gets_memory_of_its_own) {
         RIG(rig, of_stream ? "strata" : "thread_local", 0);
         visit_t visit = {.rig = &rig, .allocator = allocator_of(&rig, rig.gpu, of_stream ? STRATA_STREAM_PER_THREAD : NULL, 0)};
         strata_statistics_t figures = {.struct_size = sizeof figures};
-        pthread_t thread;
         strata_block_t own = allocate(visit.allocator, SIZE);
-        ASSERT_EQ(pthread_create(&thread, NULL, use_in_another_thread, &visit), 0);
-        ASSERT_EQ(pthread_join(thread, NULL), 0);
+        in_another_thread(use_in_another_thread, &visit);
         EXPECT_NE(visit.own.stack, visit.allocator.stack);
         EXPECT_OK(strata_allocator_statistics(visit.allocator, &figures));
         EXPECT_EQ(figures.allocations, 1);
@@ -467,14 +426,13 @@ TEST(facade_allocators, another_thread_gets_memory_of_its_own) {
 /* ---- failures ---- */
 
 /* Each host allocation fails in turn while the stack of a new stream is made. */
-TEST(facade_allocators, getting_one_may_fail_and_be_tried_again) {
-    RIG(rig, "strata", 0);
+TEST_RIG(facade_allocators, getting_one_may_fail_and_be_tried_again, 0, "strata") {
     uint64_t failed = 0;
-    strata_stream_t stream = rig_stream(&rig);
+    strata_stream_t stream = rig_stream(rig);
     for (uint64_t k = 1; k < 100; k++) {
         strata_allocator_t allocator = {.stack = 7};
         strata_host_fail_at(k, 0);
-        strata_status_t status = strata_allocator_get(rig.s, rig.gpu, stream, 0, &allocator);
+        strata_status_t status = strata_allocator_get(rig->s, rig->gpu, stream, 0, &allocator);
         strata_host_fail_at(0, 0);
         if (status == STRATA_OK) {
             EXPECT_OK(strata_allocator_free(allocator, allocate(allocator, SIZE).ref));

@@ -21,95 +21,76 @@ static void row(const strata_snapshot_row_t *it, void *context) {
     (void)context;
 }
 
-static void open_ready(rig_t *rig, strata_block_t *block) {
-    rig_open(rig, "strategy: named\nstack: [stream_safe, auto_growth, system]\npools: {weights: {stack: [system]}}\n", NULL, 0, 0,
-             1);
-    *block = rig_allocate(rig, NULL, MIB);
-}
+static const char named[] = "stack: [stream_safe, auto_growth, system]\npools: {weights: {stack: [system]}}\n";
 
-static void close_ready(rig_t *rig, strata_block_t *block) {
-    EXPECT_EQ(rig_figures(rig).live_allocations, 1);
-    EXPECT_OK(strata_validate(rig->s));
-    EXPECT_OK(strata_free(rig->s, block->ref));
-    rig_close(rig);
-}
-
-TEST(facade_arguments, no_room_for_an_answer_is_refused) {
-    rig_t rig;
-    strata_block_t block;
+TEST_RIG(facade_arguments, no_room_for_an_answer_is_refused, 0, named) {
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = 100};
-    open_ready(&rig, &block);
+    strata_block_t block = rig_allocate(rig, NULL, MIB);
     REFUSED_BY(strata_open(NULL, NULL), "strata_open");
-    REFUSED_BY(strata_allocate(rig.s, rig.gpu, NULL, MIB, NULL), "`block` is NULL");
-    REFUSED_BY(strata_allocate(rig.s, rig.gpu, NULL, 0, NULL), "`block` is NULL");
-    REFUSED_BY(strata_allocate_with(rig.s, rig.gpu, NULL, &options, NULL), "`block` is NULL");
-    REFUSED_BY(strata_allocate_with(rig.s, rig.gpu, NULL, NULL, &block), "`options` is NULL");
-    REFUSED_BY(strata_next_count(rig.s, rig.gpu, NULL), "`count` is NULL");
-    REFUSED_BY(strata_block_of(rig.s, block.ptr, NULL), "`block` is NULL");
-    REFUSED_BY(strata_base_pointer(rig.s, block.ptr, NULL), "`block` is NULL");
-    REFUSED_BY(strata_allocation_route(rig.s, block.ref, NULL, 10), "`text` is NULL");
-    REFUSED_BY(strata_stream_of(rig.s, block.ref, NULL), "`stream` is NULL");
-    REFUSED_BY(strata_same_stream(rig.s, rig.gpu, NULL, NULL, NULL), "`same` is NULL");
-    REFUSED_BY(strata_stream_create(rig.s, rig.gpu, 0, NULL), "`stream` is NULL");
-    REFUSED_BY(strata_mem_info(rig.s, rig.gpu, NULL), "strata_mem_info");
-    REFUSED_BY(strata_statistics(rig.s, rig.gpu, NULL, NULL), "strata_statistics");
-    REFUSED_BY(strata_statistics_all(rig.s, rig.gpu, NULL), "strata_statistics_all");
-    REFUSED_BY(strata_statistics_pool(rig.s, rig.gpu, STRATA_POOL_ORDINARY, NULL), "strata_statistics_pool");
-    REFUSED_BY(strata_statistics_json(rig.s, NULL, 10, NULL), "`out` is NULL");
-    REFUSED_BY(strata_statistics_prometheus(rig.s, NULL, 10, NULL), "`out` is NULL");
-    REFUSED_BY(strata_explain(rig.s, NULL, 10, NULL), "`text` is NULL");
-    REFUSED_BY(strata_chunks_text(rig.s, rig.gpu, NULL, 10, NULL), "`out` is NULL");
-    REFUSED_BY(strata_cache_below(rig.s, rig.gpu, NULL, 0, NULL), "strata_cache_below");
-    REFUSED_BY(strata_pool(rig.s, "weights", NULL), "`pool` is NULL");
-    REFUSED_BY(strata_pool_current(rig.s, rig.gpu, NULL), "`pool` is NULL");
-    REFUSED_BY(strata_pool_of(rig.s, block.ref, NULL), "`pool` is NULL");
-    REFUSED_BY(strata_neighbours(rig.s, block.ref, NULL), "`neighbours` is NULL");
-    REFUSED_BY(strata_best_victims(rig.s, rig.gpu, MIB, NULL, 0, NULL), "`count` is NULL");
-    close_ready(&rig, &block);
+    REFUSED_BY(strata_allocate(rig->s, rig->gpu, NULL, MIB, NULL), "`block` is NULL");
+    REFUSED_BY(strata_allocate(rig->s, rig->gpu, NULL, 0, NULL), "`block` is NULL");
+    REFUSED_BY(strata_allocate_with(rig->s, rig->gpu, NULL, &options, NULL), "`block` is NULL");
+    REFUSED_BY(strata_allocate_with(rig->s, rig->gpu, NULL, NULL, &block), "`options` is NULL");
+    REFUSED_BY(strata_next_count(rig->s, rig->gpu, NULL), "`count` is NULL");
+    REFUSED_BY(strata_block_of(rig->s, block.ptr, NULL), "`block` is NULL");
+    REFUSED_BY(strata_base_pointer(rig->s, block.ptr, NULL), "`block` is NULL");
+    REFUSED_BY(strata_allocation_route(rig->s, block.ref, NULL, 10), "`text` is NULL");
+    REFUSED_BY(strata_stream_of(rig->s, block.ref, NULL), "`stream` is NULL");
+    REFUSED_BY(strata_same_stream(rig->s, rig->gpu, NULL, NULL, NULL), "`same` is NULL");
+    REFUSED_BY(strata_stream_create(rig->s, rig->gpu, 0, NULL), "`stream` is NULL");
+    REFUSED_BY(strata_mem_info(rig->s, rig->gpu, NULL), "strata_mem_info");
+    REFUSED_BY(strata_statistics(rig->s, rig->gpu, NULL, NULL), "strata_statistics");
+    REFUSED_BY(strata_statistics_all(rig->s, rig->gpu, NULL), "strata_statistics_all");
+    REFUSED_BY(strata_statistics_pool(rig->s, rig->gpu, STRATA_POOL_ORDINARY, NULL), "strata_statistics_pool");
+    REFUSED_BY(strata_statistics_json(rig->s, NULL, 10, NULL), "`out` is NULL");
+    REFUSED_BY(strata_statistics_prometheus(rig->s, NULL, 10, NULL), "`out` is NULL");
+    REFUSED_BY(strata_explain(rig->s, NULL, 10, NULL), "`text` is NULL");
+    REFUSED_BY(strata_chunks_text(rig->s, rig->gpu, NULL, 10, NULL), "`out` is NULL");
+    REFUSED_BY(strata_cache_below(rig->s, rig->gpu, NULL, 0, NULL), "strata_cache_below");
+    REFUSED_BY(strata_pool(rig->s, "weights", NULL), "`pool` is NULL");
+    REFUSED_BY(strata_pool_current(rig->s, rig->gpu, NULL), "`pool` is NULL");
+    REFUSED_BY(strata_pool_of(rig->s, block.ref, NULL), "`pool` is NULL");
+    REFUSED_BY(strata_neighbours(rig->s, block.ref, NULL), "`neighbours` is NULL");
+    REFUSED_BY(strata_best_victims(rig->s, rig->gpu, MIB, NULL, 0, NULL), "`count` is NULL");
+    EXPECT_EQ(rig_figures(rig).live_allocations, 1);
 }
 
-TEST(facade_arguments, what_is_asked_for_by_nothing_is_refused) {
-    rig_t rig;
-    strata_block_t block;
+TEST_RIG(facade_arguments, what_is_asked_for_by_nothing_is_refused, 0, named) {
     size_t count;
     uint64_t pool;
-    open_ready(&rig, &block);
-    REFUSED(strata_stream_name(rig.s, rig.gpu, rig_stream(&rig), NULL), "`name` is NULL");
-    REFUSED(strata_stream_work(rig.s, rig.gpu, NULL, 10, NULL, 2), "`refs` is NULL");
-    REFUSED(strata_layer_figures(rig.s, rig.gpu, NULL, NULL), "`figure` is NULL");
-    REFUSED(strata_snapshot(rig.s, rig.gpu, NULL, NULL), "`row` is NULL");
-    REFUSED(strata_add_out_of_memory_observer(rig.s, NULL, NULL, NULL), "`observer` is NULL");
-    REFUSED(strata_add_free_memory_callback(rig.s, NULL, NULL, NULL), "`callback` is NULL");
-    REFUSED(strata_pool(rig.s, NULL, &pool), "`name` is NULL");
-    REFUSED(strata_best_victims(rig.s, rig.gpu, MIB, NULL, 4, &count), "`victims` is NULL");
-    close_ready(&rig, &block);
+    (void)rig_allocate(rig, NULL, MIB);
+    REFUSED(strata_stream_name(rig->s, rig->gpu, rig_stream(rig), NULL), "`name` is NULL");
+    REFUSED(strata_stream_work(rig->s, rig->gpu, NULL, 10, NULL, 2), "`refs` is NULL");
+    REFUSED(strata_layer_figures(rig->s, rig->gpu, NULL, NULL), "`figure` is NULL");
+    REFUSED(strata_snapshot(rig->s, rig->gpu, NULL, NULL), "`row` is NULL");
+    REFUSED(strata_add_out_of_memory_observer(rig->s, NULL, NULL, NULL), "`observer` is NULL");
+    REFUSED(strata_add_free_memory_callback(rig->s, NULL, NULL, NULL), "`callback` is NULL");
+    REFUSED(strata_pool(rig->s, NULL, &pool), "`name` is NULL");
+    REFUSED(strata_best_victims(rig->s, rig->gpu, MIB, NULL, 4, &count), "`victims` is NULL");
+    EXPECT_EQ(rig_figures(rig).live_allocations, 1);
 }
 
-TEST(facade_arguments, what_may_be_left_out_may_be_null) {
-    rig_t rig;
-    strata_block_t block;
+TEST_RIG(facade_arguments, what_may_be_left_out_may_be_null, 0, named) {
     size_t needed;
-    open_ready(&rig, &block);
-    EXPECT_OK(strata_free_pointer(rig.s, NULL));
-    EXPECT_OK(strata_stream_work(rig.s, rig.gpu, NULL, 10, NULL, 0));
-    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-    EXPECT_OK(strata_trim(rig.s, rig.gpu, 0, NULL));
-    EXPECT_OK(strata_statistics_json(rig.s, NULL, 0, &needed));
-    EXPECT_OK(strata_statistics_prometheus(rig.s, NULL, 0, &needed));
-    EXPECT_OK(strata_explain(rig.s, NULL, 0, NULL));
-    EXPECT_OK(strata_chunks_text(rig.s, rig.gpu, NULL, 0, &needed));
-    EXPECT_OK(strata_allocation_route(rig.s, block.ref, NULL, 0));
-    EXPECT_OK(strata_annotate(rig.s, NULL));
-    EXPECT_OK(strata_snapshot(rig.s, rig.gpu, row, NULL));
-    close_ready(&rig, &block);
+    strata_block_t block = rig_allocate(rig, NULL, MIB);
+    EXPECT_OK(strata_free_pointer(rig->s, NULL));
+    EXPECT_OK(strata_stream_work(rig->s, rig->gpu, NULL, 10, NULL, 0));
+    EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
+    EXPECT_OK(strata_trim(rig->s, rig->gpu, 0, NULL));
+    EXPECT_OK(strata_statistics_json(rig->s, NULL, 0, &needed));
+    EXPECT_OK(strata_statistics_prometheus(rig->s, NULL, 0, &needed));
+    EXPECT_OK(strata_explain(rig->s, NULL, 0, NULL));
+    EXPECT_OK(strata_chunks_text(rig->s, rig->gpu, NULL, 0, &needed));
+    EXPECT_OK(strata_allocation_route(rig->s, block.ref, NULL, 0));
+    EXPECT_OK(strata_annotate(rig->s, NULL));
+    EXPECT_OK(strata_snapshot(rig->s, rig->gpu, row, NULL));
+    EXPECT_EQ(rig_figures(rig).live_allocations, 1);
 }
 
 /* A size of no version: never set, one byte short of the first, or beyond any. */
-TEST(facade_arguments, a_struct_of_no_size_is_refused) {
-    rig_t rig;
-    strata_block_t block;
+TEST_RIG(facade_arguments, a_struct_of_no_size_is_refused, 0, named) {
     strata_t opened = 0;
-    open_ready(&rig, &block);
+    strata_block_t block = rig_allocate(rig, NULL, MIB);
     static const size_t sizes[] = {0, 7, 4097, SIZE_MAX};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         strata_open_options_t open = {.struct_size = sizes[i], .preset = "system", .devices = "sim"};
@@ -120,34 +101,33 @@ TEST(facade_arguments, a_struct_of_no_size_is_refused) {
         strata_neighbours_t neighbours = {.struct_size = sizes[i]};
         strata_block_t none = {.ref = 5};
         REFUSED_BY(strata_open(&open, &opened), "struct_size");
-        REFUSED_BY(strata_change_strategy(rig.s, &open), "struct_size");
-        REFUSED_BY(strata_allocate_with(rig.s, rig.gpu, NULL, &allocate, &none), "struct_size");
-        REFUSED_BY(strata_mem_info(rig.s, rig.gpu, &info), "struct_size");
-        REFUSED(strata_statistics(rig.s, rig.gpu, NULL, &statistics), "struct_size");
-        REFUSED_BY(strata_cache_below(rig.s, rig.gpu, NULL, 0, &cache), "struct_size");
-        REFUSED_BY(strata_neighbours(rig.s, block.ref, &neighbours), "struct_size");
+        REFUSED_BY(strata_change_strategy(rig->s, &open), "struct_size");
+        REFUSED_BY(strata_allocate_with(rig->s, rig->gpu, NULL, &allocate, &none), "struct_size");
+        REFUSED_BY(strata_mem_info(rig->s, rig->gpu, &info), "struct_size");
+        REFUSED(strata_statistics(rig->s, rig->gpu, NULL, &statistics), "struct_size");
+        REFUSED_BY(strata_cache_below(rig->s, rig->gpu, NULL, 0, &cache), "struct_size");
+        REFUSED_BY(strata_neighbours(rig->s, block.ref, &neighbours), "struct_size");
         EXPECT_EQ(none.ref, 5);
     }
     EXPECT_EQ(opened, 0);
-    close_ready(&rig, &block);
+    EXPECT_EQ(rig_figures(rig).live_allocations, 1);
 }
 
-TEST(facade_arguments, a_flag_or_a_mode_that_there_is_not_is_refused) {
-    rig_t rig;
-    strata_block_t block, none = {.ref = 5};
+TEST_RIG(facade_arguments, a_flag_or_a_mode_that_there_is_not_is_refused, 0, named) {
     strata_t opened = 0;
-    open_ready(&rig, &block);
+    (void)rig_allocate(rig, NULL, MIB);
+    strata_block_t none = {.ref = 5};
     for (uint32_t bit = 3; bit < 32; bit++) {
         strata_open_options_t open = {.struct_size = sizeof open, .preset = "system", .devices = "sim", .flags = 1u << bit};
         strata_allocate_options_t allocate = {.struct_size = sizeof allocate, .size = 100, .flags = 1u << bit};
         REFUSED(strata_open(&open, &opened), "STRATA_OPEN_ALLOW_CODE");
-        REFUSED(strata_change_strategy(rig.s, &open), "STRATA_OPEN_ALLOW_CODE");
+        REFUSED(strata_change_strategy(rig->s, &open), "STRATA_OPEN_ALLOW_CODE");
         if (allocate.flags > STRATA_NO_REPORT)
-            REFUSED(strata_allocate_with(rig.s, rig.gpu, NULL, &allocate, &none), "STRATA_NO_GROW");
+            REFUSED(strata_allocate_with(rig->s, rig->gpu, NULL, &allocate, &none), "STRATA_NO_GROW");
     }
-    REFUSED(strata_close(rig.s, (strata_close_mode_t)77, NULL, NULL), "77");
-    REFUSED(strata_close(rig.s, (strata_close_mode_t)-1, NULL, NULL), "-1");
+    REFUSED(strata_close(rig->s, (strata_close_mode_t)77, NULL, NULL), "77");
+    REFUSED(strata_close(rig->s, (strata_close_mode_t)-1, NULL, NULL), "-1");
     EXPECT_EQ(none.ref, 5);
     EXPECT_EQ(opened, 0);
-    close_ready(&rig, &block);
+    EXPECT_EQ(rig_figures(rig).live_allocations, 1);
 }

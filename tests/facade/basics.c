@@ -3,95 +3,50 @@
 
 #include "tests/facade/fixture.h"
 
-TEST(facade, serves_and_takes_back) {
-    RIG(rig, "strata", 0);
-    strata_block_t a = rig_allocate(&rig, NULL, 1000), b = rig_allocate(&rig, NULL, 64 * 1024);
+TEST_RIG(facade, serves_and_takes_back, 0, "strata") {
+    strata_block_t a = rig_allocate(rig, NULL, 1000), b = rig_allocate(rig, NULL, 64 * 1024);
     EXPECT_EQ(a.size, 1024);
     EXPECT_EQ((uintptr_t)a.ptr % 256, 0);
     EXPECT_NE(a.ptr, b.ptr);
-    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 1);
-    strata_statistics_t f = rig_figures(&rig);
+    EXPECT_EQ(rig_calls(rig, STRATA_CALL_malloc), 1);
+    strata_statistics_t f = rig_figures(rig);
     EXPECT_EQ(f.requested_bytes, 1000 + 64 * 1024);
     EXPECT_EQ(f.allocated_bytes, 1024 + 64 * 1024);
     EXPECT_EQ(f.reserved_bytes, 20 * MIB);
     EXPECT_EQ(f.live_allocations, 2);
-    RIG_FREE(&rig, a, b);
-    f = rig_figures(&rig);
+    RIG_FREE(rig, a, b);
+    f = rig_figures(rig);
     EXPECT_EQ(f.requested_bytes, 0);
     EXPECT_EQ(f.allocated_bytes, 0);
     EXPECT_EQ(f.reserved_bytes, 20 * MIB);
-    uint64_t released = 0;
-    EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
-    EXPECT_EQ(released, 20 * MIB);
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+    EXPECT_EQ(rig_release(rig), 20 * MIB);
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 0);
 }
 
-TEST(facade, a_stale_ref_is_told) {
-    rig_t rig, other;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
-    rig_open(&other, "strata", NULL, 0, 0, 1);
-    strata_block_t a = rig_allocate(&rig, NULL, 1000);
-    EXPECT_SAYS(STRATA_E_STALE, strata_free(other.s, a.ref), "another facade");
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_SAYS(STRATA_E_STALE, strata_free(rig.s, a.ref), "freed already");
-    EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, 0));
-    EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, UINT64_MAX));
-    strata_block_t again = rig_allocate(&rig, NULL, 1000);
-    EXPECT_EQ(again.ptr, a.ptr);
-    EXPECT_NE(again.ref, a.ref);
-    EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, again.ref));
-    strata_t closed = rig.s;
-    rig_close(&rig);
-    EXPECT_STATUS(STRATA_E_STALE, strata_free(closed, again.ref));
-    strata_block_t none;
-    EXPECT_STATUS(STRATA_E_STALE, strata_allocate(closed, strata_gpu(0), NULL, 8, &none));
-    rig_close(&other);
-}
-
-TEST(facade, nothing_is_served_without_the_device) {
-    RIG(rig, "strata", 0);
-    strata_block_t a, b;
-    EXPECT_OK(strata_allocate(rig.s, rig.gpu, NULL, 0, &a));
-    EXPECT_OK(strata_allocate(rig.s, rig.gpu, NULL, 0, &b));
+TEST_RIG(facade, nothing_is_served_without_the_device, 0, "strata") {
+    strata_block_t a = rig_allocate(rig, NULL, 0), b = rig_allocate(rig, NULL, 0);
     EXPECT_EQ(a.ptr, NULL);
     EXPECT_EQ(a.size, 0);
     EXPECT_NE(a.ref, b.ref);
-    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 0);
-    EXPECT_OK(strata_record_stream(rig.s, a.ref, (void *)2));
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_EQ(rig_calls(rig, STRATA_CALL_malloc), 0);
+    EXPECT_OK(strata_record_stream(rig->s, a.ref, (void *)2));
+    EXPECT_OK(strata_free(rig->s, a.ref));
+    EXPECT_STATUS(STRATA_E_STALE, strata_free(rig->s, a.ref));
 }
 
-TEST(facade, frees_by_pointer) {
-    static const char *const strategies[] = {"strata", "paddle", "system"};
-    for (int i = 0; i < 3; i++) {
-        RIG(rig, strategies[i], 0);
-        strata_block_t before = rig_allocate(&rig, NULL, 5000), found;
-        EXPECT_OK(strata_free_pointer(rig.s, before.ptr));
-        EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_free_pointer(rig.s, before.ptr));
-        strata_block_t blocks[100];
-        for (int k = 0; k < 100; k++) blocks[k] = rig_allocate(&rig, NULL, 300 * (size_t)(k + 1));
-        EXPECT_OK(strata_block_of(rig.s, blocks[7].ptr, &found));
-        EXPECT_EQ(found.ref, blocks[7].ref);
-        EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_free_pointer(rig.s, (char *)blocks[7].ptr + 256));
-        EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_free_pointer(rig.s, &rig));
-        for (int k = 0; k < 100; k++) EXPECT_OK(strata_free_pointer(rig.s, blocks[k].ptr));
-        EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, blocks[3].ref));
-        EXPECT_OK(strata_free_pointer(rig.s, NULL));
-    }
-}
-
-TEST(facade, tells_the_recorded_layers) {
-    RIG(rig, "strata", 0);
-    strata_block_t fresh = rig_allocate(&rig, NULL, 1000), hit = rig_allocate(&rig, NULL, 1000);
-    char text[128];
-    EXPECT_OK(strata_allocation_route(rig.s, fresh.ref, text, sizeof text));
-    EXPECT_STREQ(text, "retry > stream_safe > auto_growth | system");
-    EXPECT_OK(strata_allocation_route(rig.s, hit.ref, text, sizeof text));
-    EXPECT_STREQ(text, "retry > stream_safe > auto_growth | system");
-    RIG_FREE(&rig, fresh, hit);
+TEST_RIG(facade, frees_by_pointer, 0, "strata", "paddle", "system") {
+    strata_block_t before = rig_allocate(rig, NULL, 5000), found;
+    EXPECT_OK(strata_free_pointer(rig->s, before.ptr));
+    EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_free_pointer(rig->s, before.ptr));
+    strata_block_t blocks[100];
+    for (int k = 0; k < 100; k++) blocks[k] = rig_allocate(rig, NULL, 300 * (size_t)(k + 1));
+    EXPECT_OK(strata_block_of(rig->s, blocks[7].ptr, &found));
+    EXPECT_EQ(found.ref, blocks[7].ref);
+    EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_free_pointer(rig->s, (char *)blocks[7].ptr + 256));
+    EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_free_pointer(rig->s, rig));
+    for (int k = 0; k < 100; k++) EXPECT_OK(strata_free_pointer(rig->s, blocks[k].ptr));
+    EXPECT_STATUS(STRATA_E_STALE, strata_free(rig->s, blocks[3].ref));
+    EXPECT_OK(strata_free_pointer(rig->s, NULL));
 }
 
 static void count_leak(const strata_leak_t *leak, void *context) {
@@ -110,30 +65,18 @@ TEST(facade, closes_with_a_leak_report) {
     (void)rig_allocate(&rig, NULL, 1000);
 }
 
-TEST(facade, every_place_has_its_memory) {
-    RIG(rig, "strata", 0);
+TEST_RIG(facade, every_place_has_its_memory, 0, "strata") {
     static const strata_place_kind_t kinds[] = {STRATA_PLACE_MANAGED, STRATA_PLACE_PINNED, STRATA_PLACE_HOST};
     for (int i = 0; i < 3; i++) {
         strata_block_t block;
-        EXPECT_OK(strata_allocate(rig.s, strata_place(kinds[i], 0), NULL, 10000, &block));
+        EXPECT_OK(strata_allocate(rig->s, strata_place(kinds[i], 0), NULL, 10000, &block));
         EXPECT_EQ((uintptr_t)block.ptr % (kinds[i] == STRATA_PLACE_HOST ? 64 : 256), 0);
         if (kinds[i] != STRATA_PLACE_MANAGED) memset(block.ptr, 1, block.size);
-        EXPECT_OK(strata_free_pointer(rig.s, block.ptr));
+        EXPECT_OK(strata_free_pointer(rig->s, block.ptr));
     }
     strata_block_t none;
-    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate(rig.s, strata_gpu(1), NULL, 8, &none));
-    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate(rig.s, 77u << 16, NULL, 8, &none));
-}
-
-TEST(facade, two_devices_are_two) {
-    RIG_BY(rig, rig_open(&rig, "strata", NULL, 0, 0, 2));
-    strata_block_t a, b;
-    EXPECT_OK(strata_allocate(rig.s, strata_gpu(0), NULL, 1000, &a));
-    EXPECT_OK(strata_allocate(rig.s, strata_gpu(1), NULL, 1000, &b));
-    EXPECT_NE(a.ptr, b.ptr);
-    EXPECT_EQ(atomic_load(&rig.devices[1]->calls[STRATA_CALL_malloc]), 1);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free_pointer(rig.s, b.ptr));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate(rig->s, strata_gpu(1), NULL, 8, &none));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate(rig->s, 77u << 16, NULL, 8, &none));
 }
 
 static strata_status_t open_preset(const char *preset, strata_t *s) {
@@ -155,9 +98,7 @@ static void *open_and_close(void *argument) {
 TEST(facade, an_open_that_succeeds_leaves_no_failure_behind) {
     const char *name;
     for (size_t i = 0; (name = strata_strategy_name(i)) != NULL; i++) {
-        pthread_t thread;
-        ASSERT_EQ(pthread_create(&thread, NULL, open_and_close, (void *)(uintptr_t)name), 0);
-        pthread_join(thread, NULL);
+        in_another_thread(open_and_close, (void *)(uintptr_t)name);
         if (strata_test_has_failed()) FAIL_TEST("so far with %s", name);
     }
 }

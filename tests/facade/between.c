@@ -13,9 +13,7 @@ static void *do_it(void *argument) {
 
 static void act_elsewhere(between_fn act, void *context) {
     deed_t deed = {act, context};
-    pthread_t thread;
-    ASSERT_EQ(pthread_create(&thread, NULL, do_it, &deed), 0);
-    pthread_join(thread, NULL);
+    in_another_thread(do_it, &deed);
 }
 
 /* ---- in front of a device call ---- */

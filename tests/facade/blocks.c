@@ -6,33 +6,29 @@
 #include "platform/host/host_memory.h"
 #include "tests/facade/fixture.h"
 
-static const char *const presets[] = {"strata", "paddle", "system"};
-enum { PRESETS = 3, MANY = 1000 * 1000 };
+#define PRESETS "strata", "paddle", "system"
+static const char *const presets[] = {PRESETS};
+enum { MANY = 1000 * 1000 };
 
 /* ---- base pointer ---- */
 
-TEST(facade_blocks, the_base_of_an_interior_pointer) {
-    for (int i = 0; i < PRESETS; i++) {
-        RIG(rig, presets[i], 0);
-        strata_stream_t other = rig_stream(&rig);
-        strata_block_t blocks[60], found;
-        for (int k = 0; k < 60; k++) blocks[k] = rig_allocate(&rig, k % 2 ? other : NULL, (size_t)(k + 1) * 70000);
-        for (int k = 0; k < 60; k++)
-            for (size_t at = 0; at < blocks[k].size; at += blocks[k].size - 1) {
-                EXPECT_OK(strata_base_pointer(rig.s, (char *)blocks[k].ptr + at, &found));
-                EXPECT_EQ(found.ref, blocks[k].ref);
-                EXPECT_EQ(found.ptr, blocks[k].ptr);
-                EXPECT_EQ(found.size, blocks[k].size);
-            }
-        EXPECT_OK(strata_free(rig.s, blocks[7].ref));
-        found.ref = 5;
-        EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_base_pointer(rig.s, (char *)blocks[7].ptr + 9, &found));
-        EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_base_pointer(rig.s, NULL, &found));
-        EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_base_pointer(rig.s, &rig, &found));
-        EXPECT_EQ(found.ref, 5);
-        for (int k = 0; k < 60; k++)
-            if (k != 7) EXPECT_OK(strata_free(rig.s, blocks[k].ref));
-    }
+TEST_RIG(facade_blocks, the_base_of_an_interior_pointer, 0, PRESETS) {
+    strata_stream_t other = rig_stream(rig);
+    strata_block_t blocks[60], found;
+    for (int k = 0; k < 60; k++) blocks[k] = rig_allocate(rig, k % 2 ? other : NULL, (size_t)(k + 1) * 70000);
+    for (int k = 0; k < 60; k++)
+        for (size_t at = 0; at < blocks[k].size; at += blocks[k].size - 1) {
+            EXPECT_OK(strata_base_pointer(rig->s, (char *)blocks[k].ptr + at, &found));
+            EXPECT_EQ(found.ref, blocks[k].ref);
+            EXPECT_EQ(found.ptr, blocks[k].ptr);
+            EXPECT_EQ(found.size, blocks[k].size);
+        }
+    EXPECT_OK(strata_free(rig->s, blocks[7].ref));
+    found.ref = 5;
+    EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_base_pointer(rig->s, (char *)blocks[7].ptr + 9, &found));
+    EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_base_pointer(rig->s, NULL, &found));
+    EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_base_pointer(rig->s, rig, &found));
+    EXPECT_EQ(found.ref, 5);
 }
 
 /* ---- trim ---- */
@@ -43,41 +39,31 @@ static uint64_t cached(rig_t *rig) {
     return info.cached;
 }
 
-TEST(facade_blocks, trim_gives_the_largest_idle_chunks_back) {
-    RIG(rig, "strata", 0);
+TEST_RIG(facade_blocks, trim_gives_the_largest_idle_chunks_back, 0, "strata") {
     size_t sizes[] = {30 * MIB, 60 * MIB, 40 * MIB, 50 * MIB};
     strata_block_t blocks[4];
-    for (int i = 0; i < 4; i++) blocks[i] = rig_allocate(&rig, NULL, sizes[i]);
-    for (int i = 1; i < 4; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
-    uint64_t released = 7;
-    EXPECT_OK(strata_trim(rig.s, rig.gpu, 150 * MIB, &released));
-    EXPECT_EQ(released, 0);
-    EXPECT_OK(strata_trim(rig.s, rig.gpu, 149 * MIB, &released));
-    EXPECT_EQ(released, 60 * MIB);
-    EXPECT_EQ(cached(&rig), 90 * MIB);
-    EXPECT_OK(strata_trim(rig.s, rig.gpu, 40 * MIB, &released));
-    EXPECT_EQ(released, 50 * MIB);
-    EXPECT_OK(strata_trim(rig.s, rig.gpu, 0, NULL));
-    EXPECT_EQ(cached(&rig), 0);
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 30 * MIB);
-    EXPECT_OK(strata_free(rig.s, blocks[0].ref));
+    for (int i = 0; i < 4; i++) blocks[i] = rig_allocate(rig, NULL, sizes[i]);
+    for (int i = 1; i < 4; i++) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
+    EXPECT_EQ(rig_trim(rig, 150 * MIB), 0);
+    EXPECT_EQ(rig_trim(rig, 149 * MIB), 60 * MIB);
+    EXPECT_EQ(cached(rig), 90 * MIB);
+    EXPECT_EQ(rig_trim(rig, 40 * MIB), 50 * MIB);
+    EXPECT_OK(strata_trim(rig->s, rig->gpu, 0, NULL));
+    EXPECT_EQ(cached(rig), 0);
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 30 * MIB);
 }
 
 /* What is kept is counted over all streams; a chunk that is used in part stays. */
-TEST(facade_blocks, trim_counts_every_stream_of_the_place) {
-    RIG(rig, "strata", 0);
-    strata_stream_t other = rig_stream(&rig);
-    strata_block_t a = rig_allocate(&rig, NULL, 40 * MIB), b = rig_allocate(&rig, other, 32 * MIB);
-    strata_block_t c = rig_allocate(&rig, other, 1 * MIB);
-    RIG_FREE(&rig, a, b);
-    uint64_t idle = cached(&rig), released = 0;
+TEST_RIG(facade_blocks, trim_counts_every_stream_of_the_place, 0, "strata") {
+    strata_stream_t other = rig_stream(rig);
+    strata_block_t a = rig_allocate(rig, NULL, 40 * MIB), b = rig_allocate(rig, other, 32 * MIB);
+    (void)rig_allocate(rig, other, 1 * MIB);
+    RIG_FREE(rig, a, b);
+    uint64_t idle = cached(rig);
     EXPECT_EQ(idle, (40 + 32 + 19) * MIB);
-    EXPECT_OK(strata_trim(rig.s, rig.gpu, 51 * MIB, &released));
-    EXPECT_EQ(released, 40 * MIB);
-    EXPECT_OK(strata_trim(rig.s, rig.gpu, 1 * MIB, &released));
-    EXPECT_EQ(released, 32 * MIB);
-    EXPECT_EQ(cached(&rig), 19 * MIB);
-    EXPECT_OK(strata_free(rig.s, c.ref));
+    EXPECT_EQ(rig_trim(rig, 51 * MIB), 40 * MIB);
+    EXPECT_EQ(rig_trim(rig, 1 * MIB), 32 * MIB);
+    EXPECT_EQ(cached(rig), 19 * MIB);
 }
 
 /* ---- snapshot ---- */
@@ -116,7 +102,7 @@ static void see_and_ask(const strata_snapshot_row_t *row, void *context) {
 }
 
 TEST(facade_blocks, a_snapshot_shows_every_block_once_and_in_order) {
-    for (int i = 0; i < PRESETS; i++) {
+    for (int i = 0; i < (int)COUNT(presets); i++) {
         RIG(rig, presets[i], 0);
         strata_stream_t other = rig_stream(&rig);
         strata_block_t blocks[100];
@@ -133,7 +119,6 @@ TEST(facade_blocks, a_snapshot_shows_every_block_once_and_in_order) {
         EXPECT_EQ(seen.requested, requested);
         EXPECT_EQ(seen.bytes, rig_figures(&rig).reserved_bytes);
         EXPECT_EQ(seen.free > 0, i < 2);
-        for (int k = 1; k < 100; k += 2) EXPECT_OK(strata_free(rig.s, blocks[k].ref));
     }
 }
 
@@ -145,59 +130,54 @@ static void count_in_order(const strata_snapshot_row_t *row, void *context) {
 }
 
 /* What a decorator holds of a chunk is shown by records of its own, between the chunk's other blocks. */
-TEST(facade_blocks, a_snapshot_is_in_order_where_a_decorator_holds_some_of_a_chunk) {
+TEST_RIG(facade_blocks, a_snapshot_is_in_order_where_a_decorator_holds_some_of_a_chunk, 0,
+         "stack: [guard: {quarantine: 0}, auto_growth: {chunk_size: 1MiB}, system]") {
     strata_block_t blocks[9];
     uintptr_t end[2] = {0};
-    RIG(rig, "stack: [guard: {quarantine: 0}, auto_growth: {chunk_size: 1MiB}, system]", 0);
-    for (int i = 0; i < 9; i++) blocks[i] = rig_allocate(&rig, NULL, 10000);
-    for (int i = 0; i < 9; i += 2) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
-    EXPECT_OK(strata_snapshot(rig.s, rig.gpu, count_in_order, end));
+    for (int i = 0; i < 9; i++) blocks[i] = rig_allocate(rig, NULL, 10000);
+    for (int i = 0; i < 9; i += 2) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
+    EXPECT_OK(strata_snapshot(rig->s, rig->gpu, count_in_order, end));
     EXPECT_EQ(end[1], 9);
-    for (int i = 1; i < 9; i += 2) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
 }
 
-TEST(facade_blocks, a_snapshot_shows_whose_block_waits) {
-    RIG(rig, "strata", 0);
-    strata_stream_t stream = rig_stream(&rig), busy = rig_stream(&rig);
-    strata_block_t a = rig_allocate(&rig, stream, 20 * MIB), b = rig_allocate(&rig, stream, 20 * MIB);
-    rig_work(&rig, busy, 1000 * 1000, b.ref);
-    EXPECT_OK(strata_record_stream(rig.s, b.ref, busy));
-    EXPECT_OK(strata_free(rig.s, b.ref));
-    seen_t seen = {.rig = &rig, .in_order = true, .inside = true};
-    EXPECT_OK(strata_snapshot(rig.s, rig.gpu, see, &seen));
+TEST_RIG(facade_blocks, a_snapshot_shows_whose_block_waits, 0, "strata") {
+    strata_stream_t stream = rig_stream(rig), busy = rig_stream(rig);
+    (void)rig_allocate(rig, stream, 20 * MIB);
+    strata_block_t b = rig_allocate(rig, stream, 20 * MIB);
+    rig_work(rig, busy, 1000 * 1000, b.ref);
+    EXPECT_OK(strata_record_stream(rig->s, b.ref, busy));
+    EXPECT_OK(strata_free(rig->s, b.ref));
+    seen_t seen = {.rig = rig, .in_order = true, .inside = true};
+    EXPECT_OK(strata_snapshot(rig->s, rig->gpu, see, &seen));
     EXPECT_EQ(seen.rows, 2);
     EXPECT_EQ(seen.deferred, 1);
     EXPECT_TRUE(seen.streams[0] == stream || seen.streams[1] == stream);
-    EXPECT_OK(strata_free(rig.s, a.ref));
 }
 
-TEST(facade_blocks, a_snapshot_without_host_memory_tells_nothing) {
-    RIG(rig, "strata", 0);
-    strata_block_t a = rig_allocate(&rig, NULL, 1000);
+TEST_RIG(facade_blocks, a_snapshot_without_host_memory_tells_nothing, 0, "strata") {
+    (void)rig_allocate(rig, NULL, 1000);
     for (uint64_t k = 1; k <= 2; k++) {
-        seen_t seen = {.rig = &rig};
+        seen_t seen = {.rig = rig};
         strata_host_fail_at(k, 0);
-        EXPECT_STATUS(STRATA_E_HOST_MEMORY, strata_snapshot(rig.s, rig.gpu, see, &seen));
+        EXPECT_STATUS(STRATA_E_HOST_MEMORY, strata_snapshot(rig->s, rig->gpu, see, &seen));
         strata_host_fail_at(0, 0);
         EXPECT_EQ(seen.rows, 0);
     }
-    EXPECT_OK(strata_free(rig.s, a.ref));
 }
 
 /* How long it takes bench/snapshot measures. */
-TEST(facade_blocks, a_million_blocks_are_shown) {
-    RIG(rig, "strata", 0);
+TEST_RIG(facade_blocks, a_million_blocks_are_shown, 0, "strata") {
     strata_ref_t *refs = calloc(MANY, sizeof *refs);
     ASSERT_TRUE(refs);
-    for (size_t i = 0; i < MANY; i++) refs[i] = rig_allocate(&rig, NULL, 256).ref;
-    for (size_t i = 0; i < MANY; i += 2) EXPECT_OK(strata_free(rig.s, refs[i]));
-    seen_t seen = {.rig = &rig, .in_order = true, .inside = true};
-    EXPECT_OK(strata_snapshot(rig.s, rig.gpu, see, &seen));
+    for (size_t i = 0; i < MANY; i++) refs[i] = rig_allocate(rig, NULL, 256).ref;
+    for (size_t i = 0; i < MANY; i += 2) EXPECT_OK(strata_free(rig->s, refs[i]));
+    seen_t seen = {.rig = rig, .in_order = true, .inside = true};
+    EXPECT_OK(strata_snapshot(rig->s, rig->gpu, see, &seen));
     EXPECT_EQ(seen.live, MANY / 2);
     EXPECT_GE(seen.free, MANY / 2 - 100); /* but for few, whose neighbours were never served */
     EXPECT_TRUE(seen.in_order && seen.inside);
-    EXPECT_EQ(seen.bytes, rig_figures(&rig).reserved_bytes);
-    for (size_t i = 1; i < MANY; i += 2) EXPECT_OK(strata_free(rig.s, refs[i]));
+    EXPECT_EQ(seen.bytes, rig_figures(rig).reserved_bytes);
+    for (size_t i = 1; i < MANY; i += 2) EXPECT_OK(strata_free(rig->s, refs[i]));
     free(refs);
 }
 
@@ -254,76 +234,50 @@ static size_t victims_for(rig_t *rig, size_t size, strata_ref_t victims[8]) {
     return count;
 }
 
-TEST(facade_blocks, the_cheapest_victims_are_named) {
-    RIG(rig, "strata", 0);
+TEST_RIG(facade_blocks, the_cheapest_victims_are_named, 0, "strata") {
     strata_block_t blocks[10];
     strata_ref_t victims[8];
-    fill_chunk(&rig, rig_stream(&rig), blocks);
-    free_all(&rig, blocks, "...x.xx...");
-    EXPECT_EQ(victims_for(&rig, 4 * MIB, victims), 0);
+    fill_chunk(rig, rig_stream(rig), blocks);
+    free_all(rig, blocks, "...x.xx...");
+    EXPECT_EQ(victims_for(rig, 4 * MIB, victims), 0);
     /* 3 .. 6 are 8 MiB for the price of one. */
-    EXPECT_EQ(victims_for(&rig, 5 * MIB, victims), 1);
+    EXPECT_EQ(victims_for(rig, 5 * MIB, victims), 1);
     EXPECT_TRUE(victims[0] == blocks[4].ref || victims[0] == blocks[7].ref);
-    EXPECT_EQ(victims_for(&rig, 8 * MIB, victims), 1);
+    EXPECT_EQ(victims_for(rig, 8 * MIB, victims), 1);
     EXPECT_EQ(victims[0], blocks[4].ref);
-    EXPECT_EQ(victims_for(&rig, 12 * MIB, victims), 3);
-    EXPECT_EQ(victims_for(&rig, 20 * MIB, victims), 7);
+    EXPECT_EQ(victims_for(rig, 12 * MIB, victims), 3);
+    EXPECT_EQ(victims_for(rig, 20 * MIB, victims), 7);
     size_t count = 5;
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_best_victims(rig.s, rig.gpu, 20 * MIB + 1, victims, 8, &count));
-    EXPECT_STATUS(STRATA_E_INVALID, strata_best_victims(rig.s, rig.gpu, 0, victims, 8, &count));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_best_victims(rig->s, rig->gpu, 20 * MIB + 1, victims, 8, &count));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_best_victims(rig->s, rig->gpu, 0, victims, 8, &count));
     EXPECT_EQ(count, 5);
     victims[1] = 42;
-    EXPECT_OK(strata_best_victims(rig.s, rig.gpu, 12 * MIB, victims, 1, &count));
+    EXPECT_OK(strata_best_victims(rig->s, rig->gpu, 12 * MIB, victims, 1, &count));
     EXPECT_EQ(count, 3);
     EXPECT_EQ(victims[1], 42);
     /* What is named is freed, and the run is there. */
-    EXPECT_EQ(victims_for(&rig, 8 * MIB, victims), 1);
-    EXPECT_OK(strata_free(rig.s, victims[0]));
-    EXPECT_EQ(victims_for(&rig, 8 * MIB, victims), 0);
-    free_all(&rig, blocks, "xxx....xxx");
+    EXPECT_EQ(victims_for(rig, 8 * MIB, victims), 1);
+    EXPECT_OK(strata_free(rig->s, victims[0]));
+    EXPECT_EQ(victims_for(rig, 8 * MIB, victims), 0);
+    free_all(rig, blocks, "xxx....xxx");
 }
 
-/* The best of a brute search over every run of blocks, for random chunks. */
 /* A block that others still use is in nobody's power: no run goes over it. */
-TEST(facade_blocks, victims_lie_on_one_side_of_a_block_that_waits) {
-    RIG(rig, "strata", 0);
-    strata_stream_t other = rig_stream(&rig);
-    strata_block_t a = rig_allocate(&rig, NULL, 6 * MIB), waits = rig_allocate(&rig, NULL, 6 * MIB),
-                   b = rig_allocate(&rig, NULL, 6 * MIB);
+TEST_RIG(facade_blocks, victims_lie_on_one_side_of_a_block_that_waits, 0, "strata") {
+    strata_stream_t other = rig_stream(rig);
+    (void)rig_allocate(rig, NULL, 6 * MIB);
+    strata_block_t waits = rig_allocate(rig, NULL, 6 * MIB);
+    (void)rig_allocate(rig, NULL, 6 * MIB);
     strata_ref_t victims[3] = {0};
     size_t count = 0;
-    EXPECT_OK(strata_best_victims(rig.s, rig.gpu, 13 * MIB, victims, 3, &count));
+    EXPECT_OK(strata_best_victims(rig->s, rig->gpu, 13 * MIB, victims, 3, &count));
     EXPECT_EQ(count, 2);
-    rig_borrow(&rig, waits.ref, other, 1000 * 1000);
-    EXPECT_OK(strata_free(rig.s, waits.ref));
+    rig_borrow(rig, waits.ref, other, 1000 * 1000);
+    EXPECT_OK(strata_free(rig->s, waits.ref));
     /* 2 MiB are free in front of one block, and nothing behind the other. */
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_best_victims(rig.s, rig.gpu, 9 * MIB, victims, 3, &count));
-    EXPECT_OK(strata_best_victims(rig.s, rig.gpu, 8 * MIB, victims, 3, &count));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_best_victims(rig->s, rig->gpu, 9 * MIB, victims, 3, &count));
+    EXPECT_OK(strata_best_victims(rig->s, rig->gpu, 8 * MIB, victims, 3, &count));
     EXPECT_EQ(count, 1);
-    RIG_FREE(&rig, a, b);
-}
-
-TEST(facade_blocks, no_cheaper_victims_are_found_by_trying_all) {
-    RIG(rig, "strata", 0);
-    uint64_t random = 11;
-    for (int round = 0; round < 50; round++) {
-        strata_block_t blocks[10];
-        strata_ref_t victims[10];
-        fill_chunk(&rig, NULL, blocks);
-        random = random * 6364136223846793005ull + 1442695040888963407ull;
-        unsigned live = (unsigned)(random >> 40) & 1023, wanted = 1 + (unsigned)(random >> 52) % 10, best = 99;
-        for (int i = 0; i < 10; i++)
-            if (!(live >> i & 1)) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
-        for (unsigned from = 0; from + wanted <= 10; from++) {
-            unsigned cost = (unsigned)__builtin_popcount(live >> from & ((1u << wanted) - 1));
-            if (cost < best) best = cost;
-        }
-        size_t count = 99;
-        EXPECT_OK(strata_best_victims(rig.s, rig.gpu, wanted * 2 * MIB, victims, 10, &count));
-        EXPECT_EQ(count, best);
-        for (int i = 0; i < 10; i++)
-            if (live >> i & 1) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
-    }
 }
 
 /* ---- while others are at work ---- */
@@ -369,19 +323,15 @@ static void ask_everything(rig_t *rig, const strata_block_t *kept) {
     EXPECT_OK(strata_step(rig->s));
 }
 
-TEST(facade_blocks, every_question_is_answered_while_others_work) {
-    for (int i = 0; i < PRESETS; i++) {
-        RIG(rig, presets[i], 0);
-        _Atomic bool stop = false;
-        worker_t workers[WORKERS];
-        for (int k = 0; k < WORKERS; k++) {
-            workers[k] = (worker_t){.rig = &rig, .stream = rig_stream(&rig), .stop = &stop};
-            workers[k].kept = rig_allocate(&rig, workers[k].stream, 5000);
-        }
-        for (int k = 0; k < WORKERS; k++) ASSERT_EQ(pthread_create(&workers[k].thread, NULL, work, &workers[k]), 0);
-        for (int round = 0; round < ROUNDS; round++) ask_everything(&rig, &workers[round % WORKERS].kept);
-        atomic_store(&stop, true);
-        for (int k = 0; k < WORKERS; k++) pthread_join(workers[k].thread, NULL);
-        for (int k = 0; k < WORKERS; k++) EXPECT_OK(strata_free(rig.s, workers[k].kept.ref));
+TEST_RIG(facade_blocks, every_question_is_answered_while_others_work, 0, PRESETS) {
+    _Atomic bool stop = false;
+    worker_t workers[WORKERS];
+    for (int k = 0; k < WORKERS; k++) {
+        workers[k] = (worker_t){.rig = rig, .stream = rig_stream(rig), .stop = &stop};
+        workers[k].kept = rig_allocate(rig, workers[k].stream, 5000);
     }
+    for (int k = 0; k < WORKERS; k++) ASSERT_EQ(pthread_create(&workers[k].thread, NULL, work, &workers[k]), 0);
+    for (int round = 0; round < ROUNDS; round++) ask_everything(rig, &workers[round % WORKERS].kept);
+    atomic_store(&stop, true);
+    for (int k = 0; k < WORKERS; k++) pthread_join(workers[k].thread, NULL);
 }

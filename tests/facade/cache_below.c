@@ -27,27 +27,26 @@ TEST(facade_cache_below, paddle_alloc_interface) {
     the_default_stream_by_both_names("strata");
 }
 
-TEST(facade_cache_below, streams_have_their_own_and_its_bytes) {
-    RIG(rig, "strata", 0);
-    strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
-    strata_block_t a = rig_allocate(&rig, one, 3 * MIB), b = rig_allocate(&rig, one, 5 * MIB);
-    strata_cache_t of_one = cache_of(&rig, rig.gpu, one, 0), of_two = cache_of(&rig, rig.gpu, two, 0);
+TEST_RIG(facade_cache_below, streams_have_their_own_and_its_bytes, 0, "strata") {
+    strata_stream_t one = rig_stream(rig), two = rig_stream(rig);
+    strata_block_t a = rig_allocate(rig, one, 3 * MIB), b = rig_allocate(rig, one, 5 * MIB);
+    strata_cache_t of_one = cache_of(rig, rig->gpu, one, 0), of_two = cache_of(rig, rig->gpu, two, 0);
     EXPECT_STREQ(of_one.name, "auto_growth");
     EXPECT_STREQ(of_one.layer, "auto_growth");
     EXPECT_NE(of_one.id, of_two.id);
-    EXPECT_NE(of_one.id, cache_of(&rig, rig.gpu, NULL, 0).id);
+    EXPECT_NE(of_one.id, cache_of(rig, rig->gpu, NULL, 0).id);
     EXPECT_EQ(of_one.used_bytes, 8 * MIB);
     EXPECT_EQ(of_one.idle_bytes, 12 * MIB);
     EXPECT_EQ(of_two.used_bytes + of_two.idle_bytes, 0);
     /* Freed and still in use elsewhere: handed out. */
-    rig_borrow(&rig, a.ref, two, 1000 * 1000);
-    RIG_FREE(&rig, a, b);
-    of_one = cache_of(&rig, rig.gpu, one, 0);
+    rig_borrow(rig, a.ref, two, 1000 * 1000);
+    RIG_FREE(rig, a, b);
+    of_one = cache_of(rig, rig->gpu, one, 0);
     EXPECT_EQ(of_one.used_bytes, 3 * MIB);
     EXPECT_EQ(of_one.idle_bytes, 17 * MIB);
     /* Pinned memory has one for all streams. */
-    EXPECT_EQ(cache_of(&rig, strata_pinned(), one, 0).id, cache_of(&rig, strata_pinned(), two, 0).id);
-    EXPECT_OK(strata_stream_synchronize(rig.s, rig.gpu, two));
+    EXPECT_EQ(cache_of(rig, strata_pinned(), one, 0).id, cache_of(rig, strata_pinned(), two, 0).id);
+    EXPECT_OK(strata_stream_synchronize(rig->s, rig->gpu, two));
 }
 
 /* Without a cache the source is named, which all streams share. */
@@ -67,35 +66,32 @@ TEST(facade_cache_below, a_source_alone) {
     }
 }
 
-TEST(facade_cache_below, routers_have_several) {
+TEST_RIG(facade_cache_below, routers_have_several, 0, PROGRAM_ROUTED) {
     static const char *const layers[] = {"auto_growth", "buffered", "auto_growth", "buffered"};
-    RIG(rig, PROGRAM_ROUTED, 0);
-    strata_block_t b = rig_allocate(&rig, NULL, 8 * MIB);
+    (void)rig_allocate(rig, NULL, 8 * MIB);
     uint64_t last = 0;
     for (size_t i = 0; i < 4; i++) {
-        strata_cache_t cache = cache_of(&rig, rig.gpu, NULL, i);
+        strata_cache_t cache = cache_of(rig, rig->gpu, NULL, i);
         EXPECT_STREQ(cache.layer, layers[i]);
         EXPECT_NE(cache.id, last);
         EXPECT_EQ(cache.used_bytes, i == 2 ? 8 * MIB : 0);
         last = cache.id;
     }
     strata_cache_t none = {.struct_size = sizeof none, .id = 7};
-    EXPECT_SAYS(STRATA_E_INVALID, strata_cache_below(rig.s, rig.gpu, NULL, 4, &none), "4: the stack has 4 caches");
+    EXPECT_SAYS(STRATA_E_INVALID, strata_cache_below(rig->s, rig->gpu, NULL, 4, &none), "4: the stack has 4 caches");
     EXPECT_EQ(none.id, 7);
     none.struct_size = 0;
-    EXPECT_STATUS(STRATA_E_INVALID, strata_cache_below(rig.s, rig.gpu, NULL, 0, &none));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_cache_below(rig->s, rig->gpu, NULL, 0, &none));
 }
 
 /* An instance that has ended gives its name to nobody. */
-TEST(facade_cache_below, an_id_is_never_given_again) {
-    RIG(rig, "strata", 0);
-    strata_stream_t stream = rig_stream(&rig);
-    uint64_t id = cache_of(&rig, rig.gpu, stream, 0).id, at_null = cache_of(&rig, rig.gpu, NULL, 0).id;
-    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
-    EXPECT_GT(cache_of(&rig, rig.gpu, stream, 0).id, id);
-    EXPECT_EQ(cache_of(&rig, rig.gpu, NULL, 0).id, at_null);
+TEST_RIG(facade_cache_below, an_id_is_never_given_again, 0, "strata") {
+    strata_stream_t stream = rig_stream(rig);
+    uint64_t id = cache_of(rig, rig->gpu, stream, 0).id, at_null = cache_of(rig, rig->gpu, NULL, 0).id;
+    EXPECT_OK(strata_stream_forget(rig->s, rig->gpu, stream));
+    EXPECT_GT(cache_of(rig, rig->gpu, stream, 0).id, id);
+    EXPECT_EQ(cache_of(rig, rig->gpu, NULL, 0).id, at_null);
     strata_open_options_t options = {.struct_size = sizeof options, .preset = "strata", .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
-    EXPECT_OK(strata_change_strategy(rig.s, &options));
-    EXPECT_GT(cache_of(&rig, rig.gpu, NULL, 0).id, at_null);
+    EXPECT_OK(strata_change_strategy(rig->s, &options));
+    EXPECT_GT(cache_of(rig, rig->gpu, NULL, 0).id, at_null);
 }

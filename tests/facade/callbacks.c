@@ -30,12 +30,6 @@ static uint64_t ask_and_give(strata_place_t place, size_t size, void *context) {
     return a->hoard.size;
 }
 
-static void open_stack(rig_t *rig, const char *layers, uint64_t capacity) {
-    char text[200];
-    snprintf(text, sizeof text, "strategy: asking\nstack: [%s]\n", layers);
-    rig_open(rig, text, NULL, 0, capacity, 1);
-}
-
 /* A request of the default stream, in whose course the callback may be asked. */
 static void request(rig_t *rig, asking_t *a, uint64_t pool, size_t size) {
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = size, .pool = pool};
@@ -54,42 +48,36 @@ static const char *const uppers[] = {
 /* The upper cache grows, and lets every other request wait for that. */
 TEST(facade_callbacks, a_cache_below_another_asks_nobody_for_a_chunk) {
     for (size_t i = 0; i < sizeof uppers / sizeof *uppers; i++) {
-        rig_t rig;
         char layers[100];
         snprintf(layers, sizeof layers, "%s, caching, system", uppers[i]);
-        open_stack(&rig, layers, 0);
+        RIG_STACK(rig, layers, 0);
         asking_t a = {.rig = &rig, .size = MIB};
         request(&rig, &a, 0, 3 * MIB);
         /* Only the upper one, which asks before it grows. */
         EXPECT_EQ(a.calls, strcmp(uppers[i], "caching") == 0);
-        rig_close(&rig);
-        if (strata_test_has_failed()) FAIL_TEST("%s", layers);
     }
 }
 
 /* Memory is short: then the core asks, behind the growth. */
 TEST(facade_callbacks, what_a_chunk_could_not_ask_is_asked_by_the_core) {
     for (size_t i = 0; i < sizeof uppers / sizeof *uppers; i++) {
-        rig_t rig;
         char layers[100];
         snprintf(layers, sizeof layers, "%s, caching, system", uppers[i]);
-        open_stack(&rig, layers, 80 * MIB);
+        RIG_STACK(rig, layers, 80 * MIB);
         asking_t a = {.rig = &rig, .hoard = rig_allocate(&rig, NULL, 40 * MIB), .size = MIB};
         request(&rig, &a, 0, 50 * MIB);
         EXPECT_EQ(a.calls, 1);
         EXPECT_OK(a.status);
-        rig_close(&rig);
-        if (strata_test_has_failed()) FAIL_TEST("%s", layers);
     }
 }
 
 /* The first request of a pool makes its stack, which grows at once: who wants another stack made waits. */
-TEST(facade_callbacks, a_stack_that_is_being_made_asks_nobody) {
+TEST_RIG(facade_callbacks, a_stack_that_is_being_made_asks_nobody, 0,
+         "strategy: asking\nstack: [system]\npools:\n  kept: [auto_growth: {preallocate: 8MiB}, caching, system]\n") {
     uint64_t pool = 0;
-    RIG(rig, "strategy: asking\nstack: [system]\npools:\n  kept: [auto_growth: {preallocate: 8MiB}, caching, system]\n", 0);
-    EXPECT_OK(strata_pool(rig.s, "kept", &pool));
-    asking_t a = {.rig = &rig, .stream = rig_stream(&rig), .size = MIB};
-    request(&rig, &a, pool, MIB);
+    EXPECT_OK(strata_pool(rig->s, "kept", &pool));
+    asking_t a = {.rig = rig, .stream = rig_stream(rig), .size = MIB};
+    request(rig, &a, pool, MIB);
     EXPECT_EQ(a.calls, 0);
 }
 
@@ -98,19 +86,13 @@ TEST(facade_callbacks, a_stack_that_is_being_made_asks_nobody) {
 #define CLIMBS_ABOVE_ANOTHER "fallback: {stacks: [[retry, limit, system]]}"
 
 /* The claim of the request outside is under way, and would leave room for the callback's if it failed. */
-TEST(facade_callbacks, a_request_of_a_callback_does_not_wait_for_its_own_threads_claim) {
-    static const char *const stacks[] = {"limit: {bytes: 64MiB}, " CLIMBS, "limit: {bytes: 64MiB}, " CLIMBS_ABOVE_ANOTHER,
-                                         "retry, limit: {bytes: 64MiB}, " CLIMBS};
-    for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
-        rig_t rig;
-        open_stack(&rig, stacks[i], 48 * MIB);
-        asking_t a = {.rig = &rig, .hoard = rig_allocate(&rig, NULL, 30 * MIB), .size = 8 * MIB};
-        request(&rig, &a, 0, 30 * MIB);
-        EXPECT_EQ(a.calls, 1);
-        EXPECT_STATUS(STRATA_E_NO_MEMORY, a.status);
-        rig_close(&rig);
-        if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
-    }
+TEST_STACK(facade_callbacks, a_request_of_a_callback_does_not_wait_for_its_own_threads_claim, 48 * MIB,
+           "limit: {bytes: 64MiB}, " CLIMBS, "limit: {bytes: 64MiB}, " CLIMBS_ABOVE_ANOTHER,
+           "retry, limit: {bytes: 64MiB}, " CLIMBS) {
+    asking_t a = {.rig = rig, .hoard = rig_allocate(rig, NULL, 30 * MIB), .size = 8 * MIB};
+    request(rig, &a, 0, 30 * MIB);
+    EXPECT_EQ(a.calls, 1);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, a.status);
 }
 
 /* Another thread's request, for which the callback waits: it drops what that thread keeps, say. */
@@ -134,22 +116,14 @@ static uint64_t wait_for_another(strata_place_t place, size_t size, void *contex
     return a->hoard.size;
 }
 
-TEST(facade_callbacks, a_request_that_a_callback_waits_for_does_not_wait_for_the_claim_outside) {
-    static const char *const stacks[] = {"limit: {bytes: 64MiB}, " CLIMBS, "limit: {bytes: 64MiB}, " CLIMBS_ABOVE_ANOTHER};
-    for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
-        rig_t rig;
-        strata_block_t block;
-        open_stack(&rig, stacks[i], 48 * MIB);
-        asking_t a = {.rig = &rig, .hoard = rig_allocate(&rig, NULL, 30 * MIB), .size = 8 * MIB};
-        a.stream = rig_stream(&rig);
-        EXPECT_OK(strata_add_free_memory_callback(rig.s, wait_for_another, &a, NULL));
-        (void)alarm(PATIENCE);
-        EXPECT_OK(strata_allocate(rig.s, rig.gpu, NULL, 30 * MIB, &block));
-        (void)alarm(0);
-        EXPECT_EQ(a.calls, 2); /* the other thread's request asks, too, when it is refused */
-        EXPECT_STATUS(STRATA_E_NO_MEMORY, a.status);
-        EXPECT_OK(strata_free(rig.s, block.ref));
-        rig_close(&rig);
-        if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
-    }
+TEST_STACK(facade_callbacks, a_request_that_a_callback_waits_for_does_not_wait_for_the_claim_outside, 48 * MIB,
+           "limit: {bytes: 64MiB}, " CLIMBS, "limit: {bytes: 64MiB}, " CLIMBS_ABOVE_ANOTHER) {
+    asking_t a = {.rig = rig, .hoard = rig_allocate(rig, NULL, 30 * MIB), .size = 8 * MIB};
+    a.stream = rig_stream(rig);
+    EXPECT_OK(strata_add_free_memory_callback(rig->s, wait_for_another, &a, NULL));
+    (void)alarm(PATIENCE);
+    (void)rig_allocate(rig, NULL, 30 * MIB);
+    (void)alarm(0);
+    EXPECT_EQ(a.calls, 2); /* the other thread's request asks, too, when it is refused */
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, a.status);
 }

@@ -23,39 +23,22 @@ static void crooked_free(strata_layer_t *self, strata_record_t *record, strata_c
     strata_below_free(strata_record_unwrap(self, record), call);
 }
 
-static const strata_layer_type_t crooked_type = {
-    .struct_size = sizeof(strata_layer_type_t),
-    .name = "test_crooked",
-    .doc = "cuts 64 bytes off in front",
-    .role = STRATA_DECORATOR,
-    .scope = STRATA_SCOPE_DEVICE,
-    .passes = ~0u,
-    .guarded = true,
-    .state_size = sizeof(strata_layer_t),
-    .create = strata_layer_create_nothing,
-    .destroy = strata_layer_destroy_nothing,
-    .allocate = crooked_allocate,
-    .free = crooked_free,
-};
+static const strata_layer_type_t crooked_type = DECORATOR("test_crooked", STRATA_SCOPE_DEVICE, crooked_allocate, crooked_free,
+                                                          .guarded = true);
 
 static void open_with(rig_t *rig, const strata_layer_type_t *type, const char *stack) {
-    char text[200];
     EXPECT_OK(strata_layers_register(&type, 1, true));
-    snprintf(text, sizeof text, "strategy: crooked\nstack: [%s]\n", stack);
-    rig_open(rig, text, NULL, 0, 0, 1);
+    rig_open_stack(rig, stack, 0);
 }
 
 TEST(facade_crooked, a_cache_refuses_memory_that_begins_elsewhere_and_gives_it_back) {
     static const char *const stacks[] = {"auto_growth, test_crooked, system", "caching, test_crooked, system",
                                          "bfc, test_crooked, system"};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
-        strata_block_t block = {.ref = 7};
         RIG_BY(rig, open_with(&rig, &crooked_type, stacks[i]));
-        EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_allocate(rig.s, rig.gpu, NULL, 1000, &block), "the layer below gives");
-        EXPECT_EQ(block.ref, 7);
+        EXPECT_SAYS(STRATA_E_UNSUPPORTED, rig_try(&rig, NULL, 1000), "the layer below gives");
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), rig_calls(&rig, STRATA_CALL_free));
-        EXPECT_OK(strata_validate(rig.s));
     }
 }
 
@@ -72,34 +55,22 @@ static void untidy_free(strata_layer_t *self, strata_record_t *record, strata_ca
     strata_below_free(strata_record_unwrap(self, record), call);
 }
 
-static const strata_layer_type_t untidy_type = {
-    .struct_size = sizeof(strata_layer_type_t),
-    .name = "test_untidy",
-    .doc = "leaves a word in the records that it gives up",
-    .role = STRATA_DECORATOR,
-    .scope = STRATA_SCOPE_STREAM,
-    .passes = ~0u,
-    .guarded = true,
-    .state_size = sizeof(strata_layer_t),
-    .create = strata_layer_create_nothing,
-    .destroy = strata_layer_destroy_nothing,
-    .allocate = untidy_allocate,
-    .free = untidy_free,
-};
+static const strata_layer_type_t untidy_type = DECORATOR("test_untidy", STRATA_SCOPE_STREAM, untidy_allocate, untidy_free,
+                                                         .guarded = true);
 
 /* Its blocks lie in such records, and have no borrowers but those that are noted. */
-TEST(facade_crooked, a_cache_takes_nothing_over_from_a_record_that_another_layer_gave_up) {
+TEST_BY(facade_crooked, a_cache_takes_nothing_over_from_a_record_that_another_layer_gave_up,
+        open_with(rig, &untidy_type, "auto_growth: {chunk_size: 2MiB}, test_untidy, system")) {
     enum { BLOCKS = 4 };
     strata_block_t blocks[BLOCKS];
-    RIG_BY(rig, open_with(&rig, &untidy_type, "auto_growth: {chunk_size: 2MiB}, test_untidy, system"));
-    strata_stream_t borrower = rig_stream(&rig);
-    for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(&rig, NULL, 2 * MIB);
-    for (int i = 0; i < BLOCKS; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
-    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-    for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(&rig, NULL, MIB / 4);
-    for (int i = 0; i < BLOCKS; i++) EXPECT_OK(strata_record_stream(rig.s, blocks[i].ref, borrower));
-    for (int i = 0; i < BLOCKS; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
-    EXPECT_EQ(rig_figures(&rig).host_waits, BLOCKS);
+    strata_stream_t borrower = rig_stream(rig);
+    for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(rig, NULL, 2 * MIB);
+    for (int i = 0; i < BLOCKS; i++) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
+    EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
+    for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(rig, NULL, MIB / 4);
+    for (int i = 0; i < BLOCKS; i++) EXPECT_OK(strata_record_stream(rig->s, blocks[i].ref, borrower));
+    for (int i = 0; i < BLOCKS; i++) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
+    EXPECT_EQ(rig_figures(rig).host_waits, BLOCKS);
 }
 
 /* ---- above a cache ---- */
@@ -112,29 +83,16 @@ static strata_status_t demanding_allocate(strata_layer_t *self, const strata_req
     return strata_below_allocate(self, &below, record);
 }
 
-static const strata_layer_type_t demanding_type = {
-    .struct_size = sizeof(strata_layer_type_t),
-    .name = "test_demanding",
-    .doc = "asks for more than was asked",
-    .role = STRATA_DECORATOR,
-    .scope = STRATA_SCOPE_STREAM,
-    .passes = ~0u,
-    .guarded = true,
-    .state_size = sizeof(strata_layer_t),
-    .create = strata_layer_create_nothing,
-    .destroy = strata_layer_destroy_nothing,
-    .allocate = demanding_allocate,
-    .free = strata_layer_free_below,
-};
+static const strata_layer_type_t demanding_type = DECORATOR("test_demanding", STRATA_SCOPE_STREAM, demanding_allocate,
+                                                            strata_layer_free_below, .guarded = true);
 
 /* What nothing can serve is refused, costs nothing, and leaves no trace. */
 static void demand(const char *below, uint64_t size) {
-    rig_t rig;
     char stack[150];
     strata_block_t block = {.ref = 7};
     snprintf(stack, sizeof stack, "test_demanding, %s", below);
-    open_with(&rig, &demanding_type, stack);
-    strata_block_t before = rig_allocate(&rig, NULL, 1000);
+    RIG_BY(rig, open_with(&rig, &demanding_type, stack));
+    (void)rig_allocate(&rig, NULL, 1000);
     uint64_t reserved = rig_figures(&rig).reserved_bytes;
     demanded_size = size;
     strata_status_t status = strata_allocate(rig.s, rig.gpu, NULL, 3000, &block);
@@ -143,8 +101,7 @@ static void demand(const char *below, uint64_t size) {
     EXPECT_EQ(block.ref, 7);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, reserved);
     EXPECT_OK(strata_validate(rig.s));
-    RIG_FREE(&rig, rig_allocate(&rig, NULL, 3000), before);
-    rig_close(&rig);
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 3000).ref));
     if (strata_test_has_failed()) FAIL_TEST("%s, %llu bytes", below, (unsigned long long)size);
 }
 
@@ -171,48 +128,21 @@ static strata_status_t noted(strata_layer_t *self, strata_record_t *record, stra
     return STRATA_OK;
 }
 
-static const strata_layer_type_t noting_type = {
-    .struct_size = sizeof(strata_layer_type_t),
-    .name = "test_noting",
-    .doc = "notes borrows and takes none back",
-    .role = STRATA_DECORATOR,
-    .scope = STRATA_SCOPE_STREAM,
-    .passes = ~0u,
-    .guarded = true,
-    .state_size = sizeof(strata_layer_t),
-    .create = strata_layer_create_nothing,
-    .destroy = strata_layer_destroy_nothing,
-    .allocate = strata_below_allocate,
-    .free = strata_layer_free_below,
-    .record_stream = noted,
-};
+static const strata_layer_type_t noting_type = DECORATOR("test_noting", STRATA_SCOPE_STREAM, strata_below_allocate,
+                                                         strata_layer_free_below, .guarded = true, .record_stream = noted);
 
-TEST(facade_crooked, a_borrow_stays_where_its_layer_cannot_take_it_back) {
-    RIG_BY(rig, open_with(&rig, &noting_type, "test_noting, system"));
-    strata_stream_t stream = rig_stream(&rig);
-    strata_block_t block = rig_allocate(&rig, NULL, 1000);
-    EXPECT_OK(strata_record_stream(rig.s, block.ref, stream));
-    EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_erase_stream(rig.s, block.ref, stream), "test_noting cannot take a borrow back");
-    EXPECT_OK(strata_free(rig.s, block.ref));
+TEST_BY(facade_crooked, a_borrow_stays_where_its_layer_cannot_take_it_back, open_with(rig, &noting_type, "test_noting, system")) {
+    strata_stream_t stream = rig_stream(rig);
+    strata_block_t block = rig_allocate(rig, NULL, 1000);
+    EXPECT_OK(strata_record_stream(rig->s, block.ref, stream));
+    EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_erase_stream(rig->s, block.ref, stream), "test_noting cannot take a borrow back");
 }
 
 /* ---- needs ---- */
 
-static const strata_layer_type_t needing_type = {
-    .struct_size = sizeof(strata_layer_type_t),
-    .name = "test_needing",
-    .doc = "stands above what is safe across streams",
-    .role = STRATA_DECORATOR,
-    .scope = STRATA_SCOPE_STREAM,
-    .needs = STRATA_TRAIT_CROSS_STREAM_SAFE,
-    .passes = ~0u,
-    .guarded = true,
-    .state_size = sizeof(strata_layer_t),
-    .create = strata_layer_create_nothing,
-    .destroy = strata_layer_destroy_nothing,
-    .allocate = strata_below_allocate,
-    .free = strata_layer_free_below,
-};
+static const strata_layer_type_t needing_type = DECORATOR("test_needing", STRATA_SCOPE_STREAM, strata_below_allocate,
+                                                          strata_layer_free_below, .needs = STRATA_TRAIT_CROSS_STREAM_SAFE,
+                                                          .guarded = true);
 
 /* The row of a layer in the matrix of docs/layers.md: the cell below `lower`. */
 static void cell_of(const char *page, const char *upper, const char *lower, char *cell, size_t capacity) {
@@ -230,10 +160,9 @@ static void cell_of(const char *page, const char *upper, const char *lower, char
 }
 
 TEST(facade_crooked, the_page_says_what_a_needing_layer_misses_and_what_may_stand_between) {
-    const strata_layer_type_t *types[] = {&needing_type};
     char *page = NULL, cell[100];
     size_t length = 0;
-    ASSERT_OK(strata_layers_register(types, 1, true));
+    register_layer(&needing_type);
     FILE *out = open_memstream(&page, &length);
     ASSERT_TRUE(out);
     EXPECT_OK(strata_config_layers(out, true));

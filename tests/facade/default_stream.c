@@ -3,71 +3,60 @@
 
 #include "tests/facade/between.h"
 
-static void expect_owner(rig_t *rig, strata_block_t block, strata_stream_t wanted) {
-    strata_stream_t owner = (void *)77;
-    EXPECT_OK(strata_stream_of(rig->s, block.ref, &owner));
-    EXPECT_EQ(owner, wanted);
-}
-
-TEST(facade_default_stream, null_stands_for_it) {
-    RIG(rig, "strata", 0);
-    strata_stream_t stream = rig_stream(&rig);
-    strata_block_t before = rig_allocate(&rig, NULL, 1000);
-    expect_owner(&rig, before, NULL);
-    EXPECT_OK(strata_set_default_stream(rig.s, rig.gpu, stream));
-    strata_block_t after = rig_allocate(&rig, NULL, 1000), named = rig_allocate(&rig, stream, 1000);
-    strata_block_t legacy = rig_allocate(&rig, STRATA_STREAM_LEGACY, 1000);
-    expect_owner(&rig, before, STRATA_STREAM_LEGACY);
-    expect_owner(&rig, after, stream);
-    expect_owner(&rig, named, stream);
-    expect_owner(&rig, legacy, STRATA_STREAM_LEGACY);
+TEST_RIG(facade_default_stream, null_stands_for_it, 0, "strata") {
+    strata_stream_t stream = rig_stream(rig);
+    strata_block_t before = rig_allocate(rig, NULL, 1000);
+    expect_owner(rig, before, NULL);
+    EXPECT_OK(strata_set_default_stream(rig->s, rig->gpu, stream));
+    strata_block_t after = rig_allocate(rig, NULL, 1000), named = rig_allocate(rig, stream, 1000);
+    strata_block_t legacy = rig_allocate(rig, STRATA_STREAM_LEGACY, 1000);
+    expect_owner(rig, before, STRATA_STREAM_LEGACY);
+    expect_owner(rig, after, stream);
+    expect_owner(rig, named, stream);
+    expect_owner(rig, legacy, STRATA_STREAM_LEGACY);
     bool same = false;
-    EXPECT_OK(strata_same_stream(rig.s, rig.gpu, NULL, stream, &same));
+    EXPECT_OK(strata_same_stream(rig->s, rig->gpu, NULL, stream, &same));
     EXPECT_TRUE(same);
-    EXPECT_OK(strata_same_stream(rig.s, rig.gpu, NULL, STRATA_STREAM_LEGACY, &same));
+    EXPECT_OK(strata_same_stream(rig->s, rig->gpu, NULL, STRATA_STREAM_LEGACY, &same));
     EXPECT_FALSE(same);
     strata_statistics_t f = {.struct_size = sizeof f};
-    EXPECT_OK(strata_statistics(rig.s, rig.gpu, NULL, &f));
+    EXPECT_OK(strata_statistics(rig->s, rig->gpu, NULL, &f));
     EXPECT_EQ(f.live_allocations, 2);
-    strata_block_t blocks[] = {before, after, named, legacy};
-    for (int i = 0; i < 4; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
 }
 
 /* A block that the legacy stream owned is borrowed by NULL from now on; one of the new default stream is not. */
-TEST(facade_default_stream, borrows_go_by_it) {
-    RIG(rig, "strata", 0);
-    strata_stream_t stream = rig_stream(&rig);
-    strata_block_t before = rig_allocate(&rig, NULL, 1000);
-    EXPECT_OK(strata_set_default_stream(rig.s, rig.gpu, stream));
-    strata_block_t after = rig_allocate(&rig, NULL, 1000);
-    rig_work(&rig, NULL, 50 * 1000, before.ref);
-    EXPECT_GT(strata_sim_stream_end(rig.devices[0], stream), strata_sim_now(rig.world));
-    EXPECT_OK(strata_record_stream(rig.s, after.ref, NULL));
-    EXPECT_OK(strata_record_stream(rig.s, after.ref, stream));
-    EXPECT_EQ(rig_figures(&rig).borrows, 0);
-    EXPECT_OK(strata_record_stream(rig.s, before.ref, NULL));
-    EXPECT_OK(strata_record_stream(rig.s, before.ref, stream));
-    EXPECT_EQ(rig_figures(&rig).borrows, 1);
-    EXPECT_OK(strata_free(rig.s, before.ref));
-    EXPECT_EQ(rig_figures(&rig).deferred_frees, 1);
-    EXPECT_OK(strata_free(rig.s, after.ref));
-    EXPECT_OK(strata_stream_synchronize(rig.s, rig.gpu, NULL));
+TEST_RIG(facade_default_stream, borrows_go_by_it, 0, "strata") {
+    strata_stream_t stream = rig_stream(rig);
+    strata_block_t before = rig_allocate(rig, NULL, 1000);
+    EXPECT_OK(strata_set_default_stream(rig->s, rig->gpu, stream));
+    strata_block_t after = rig_allocate(rig, NULL, 1000);
+    rig_work(rig, NULL, 50 * 1000, before.ref);
+    EXPECT_GT(strata_sim_stream_end(rig->devices[0], stream), strata_sim_now(rig->world));
+    EXPECT_OK(strata_record_stream(rig->s, after.ref, NULL));
+    EXPECT_OK(strata_record_stream(rig->s, after.ref, stream));
+    EXPECT_EQ(rig_figures(rig).borrows, 0);
+    EXPECT_OK(strata_record_stream(rig->s, before.ref, NULL));
+    EXPECT_OK(strata_record_stream(rig->s, before.ref, stream));
+    EXPECT_EQ(rig_figures(rig).borrows, 1);
+    EXPECT_OK(strata_free(rig->s, before.ref));
+    EXPECT_EQ(rig_figures(rig).deferred_frees, 1);
+    EXPECT_OK(strata_free(rig->s, after.ref));
+    EXPECT_OK(strata_stream_synchronize(rig->s, rig->gpu, NULL));
 }
 
 /* SetDefaultStream of Paddle throws at the second call; the same one again is no change. */
-TEST(facade_default_stream, is_set_once) {
-    RIG_BY(rig, rig_open(&rig, "strata", NULL, 0, 0, 2));
-    strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
-    EXPECT_OK(strata_set_default_stream(rig.s, rig.gpu, NULL));
-    EXPECT_OK(strata_set_default_stream(rig.s, rig.gpu, one));
-    EXPECT_OK(strata_set_default_stream(rig.s, rig.gpu, one));
-    EXPECT_SAYS(STRATA_E_BUSY, strata_set_default_stream(rig.s, rig.gpu, two), "it is set once");
-    EXPECT_STATUS(STRATA_E_BUSY, strata_set_default_stream(rig.s, rig.gpu, NULL));
-    EXPECT_STATUS(STRATA_E_INVALID, strata_stream_forget(rig.s, rig.gpu, one));
-    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, two));
-    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_set_default_stream(rig.s, strata_pinned(), one));
+TEST_BY(facade_default_stream, is_set_once, rig_open(rig, "strata", NULL, 0, 0, 2)) {
+    strata_stream_t one = rig_stream(rig), two = rig_stream(rig);
+    EXPECT_OK(strata_set_default_stream(rig->s, rig->gpu, NULL));
+    EXPECT_OK(strata_set_default_stream(rig->s, rig->gpu, one));
+    EXPECT_OK(strata_set_default_stream(rig->s, rig->gpu, one));
+    EXPECT_SAYS(STRATA_E_BUSY, strata_set_default_stream(rig->s, rig->gpu, two), "it is set once");
+    EXPECT_STATUS(STRATA_E_BUSY, strata_set_default_stream(rig->s, rig->gpu, NULL));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_stream_forget(rig->s, rig->gpu, one));
+    EXPECT_OK(strata_stream_forget(rig->s, rig->gpu, two));
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_set_default_stream(rig->s, strata_pinned(), one));
     bool same = false;
-    EXPECT_OK(strata_same_stream(rig.s, strata_gpu(1), NULL, STRATA_STREAM_LEGACY, &same));
+    EXPECT_OK(strata_same_stream(rig->s, strata_gpu(1), NULL, STRATA_STREAM_LEGACY, &same));
     EXPECT_TRUE(same);
 }
 
@@ -85,26 +74,18 @@ static void *use_and_leave(void *argument) {
     return NULL;
 }
 
-static void in_another_thread(void *(*body)(void *), own_t *own) {
-    pthread_t thread;
-    ASSERT_EQ(pthread_create(&thread, NULL, body, own), 0);
-    pthread_join(thread, NULL);
-}
-
 /* Nobody can name the stream of a thread that has exited: its cache is given back once all work is over, which a device that
  * answers no wait does not say. */
-TEST(facade_default_stream, what_an_exited_thread_cached_stays_until_a_wait_for_all_succeeds) {
-    RIG(rig, "strata", 0);
-    own_t own = {.rig = &rig};
+TEST_RIG(facade_default_stream, what_an_exited_thread_cached_stays_until_a_wait_for_all_succeeds, 0, "strata") {
+    own_t own = {.rig = rig};
     in_another_thread(use_and_leave, &own);
-    uint64_t cached = rig_figures(&rig).reserved_bytes;
+    uint64_t cached = rig_figures(rig).reserved_bytes;
     EXPECT_GT(cached, 0);
-    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_synchronise, 1, false, STRATA_E_DEVICE));
-    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, STRATA_STREAM_PER_THREAD, 1000).ref));
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 2 * cached);
+    ASSERT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_synchronise, 1, false, STRATA_E_DEVICE));
+    EXPECT_OK(strata_free(rig->s, rig_allocate(rig, STRATA_STREAM_PER_THREAD, 1000).ref));
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 2 * cached);
     in_another_thread(use_and_leave, &own);
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 2 * cached);
-    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 2 * cached);
 }
 
 static void *borrow_and_leave(void *argument) {
@@ -138,12 +119,10 @@ static void *ask_for_the_owner(void *argument) {
 }
 
 /* The handle would mean the asking thread's own there. */
-TEST(facade_default_stream, a_threads_own_is_named_to_that_thread_alone) {
-    RIG(rig, "strata", 0);
-    own_t own = {.rig = &rig, .block = rig_allocate(&rig, STRATA_STREAM_PER_THREAD, 1000)};
-    expect_owner(&rig, own.block, STRATA_STREAM_PER_THREAD);
+TEST_RIG(facade_default_stream, a_threads_own_is_named_to_that_thread_alone, 0, "strata") {
+    own_t own = {.rig = rig, .block = rig_allocate(rig, STRATA_STREAM_PER_THREAD, 1000)};
+    expect_owner(rig, own.block, STRATA_STREAM_PER_THREAD);
     in_another_thread(ask_for_the_owner, &own);
-    EXPECT_OK(strata_free(rig.s, own.block.ref));
 }
 
 /* ---- a thread that exits while others are waited for ---- */
@@ -200,15 +179,14 @@ static void *allocate_and_leave(void *argument) {
 
 /* A new stack of a thread gives up those of exited ones. One that exits behind the wait for the others' work, with work of its own
  * under way, is waited for itself. */
-TEST(facade_default_stream, a_thread_that_exits_behind_the_wait_for_others_is_waited_for_itself) {
+TEST_RIG(facade_default_stream, a_thread_that_exits_behind_the_wait_for_others_is_waited_for_itself, 0, "strata") {
     between_t between;
     late_t first, second;
-    RIG(rig, "strata", 0);
-    begin_late(&first, &rig, PART, 1000, 10 * 1000 * 1000);
-    begin_late(&second, &rig, 1000, PART, 100 * 1000 * 1000);
+    begin_late(&first, rig, PART, 1000, 10 * 1000 * 1000);
+    begin_late(&second, rig, 1000, PART, 100 * 1000 * 1000);
     let_it_leave(&first);
-    between_begin(&between, &rig, STRATA_CALL_synchronise, let_it_leave, &second);
-    own_t mine = {.rig = &rig}, next = {.rig = &rig};
+    between_begin(&between, rig, STRATA_CALL_synchronise, let_it_leave, &second);
+    own_t mine = {.rig = rig}, next = {.rig = rig};
     (void)allocate_and_leave(&mine);
     ASSERT_TRUE(between_end(&between));
     EXPECT_GE(mine.at, first.end);
@@ -219,6 +197,5 @@ TEST(facade_default_stream, a_thread_that_exits_behind_the_wait_for_others_is_wa
     EXPECT_GE(next.at, second.end);
     EXPECT_EQ(next.block.ptr, second.own.block.ptr);
     const strata_block_t *left[] = {&first.kept, &second.kept, &mine.block, &next.block};
-    for (size_t i = 0; i < 4; i++) EXPECT_OK(strata_free(rig.s, left[i]->ref));
-    EXPECT_OK(strata_validate(rig.s));
+    for (size_t i = 0; i < 4; i++) EXPECT_OK(strata_free(rig->s, left[i]->ref));
 }

@@ -5,12 +5,6 @@
 #include "allocation/layer/cuda_malloc_async_state.h"
 #include "tests/facade/fixture.h"
 
-static void open_stack(rig_t *rig, const char *stack, uint64_t capacity) {
-    char text[200];
-    snprintf(text, sizeof text, "stack: [%s]\n", stack);
-    rig_open(rig, text, NULL, 0, capacity, 1);
-}
-
 /* ---- fallback ---- */
 
 static const strata_device_operations_t *real;
@@ -21,18 +15,16 @@ static strata_status_t without_managed(strata_device_t *device, strata_memory_t 
 }
 
 /* A kind of memory that the device does not have is one more that has none left, whatever stands behind it. */
-TEST(facade_edges, fallback_passes_by_memory_that_the_device_does_not_have) {
-    RIG_BY(rig,
-           open_stack(&rig, "fallback: {stacks: [[system], [system: {memory: managed}], [system: {memory: pinned}]]}", 64 * MIB));
-    strata_block_t kept = rig_allocate(&rig, NULL, 50 * MIB);
-    real = rig.devices[0]->operations;
+TEST_STACK(facade_edges, fallback_passes_by_memory_that_the_device_does_not_have, 64 * MIB,
+           "fallback: {stacks: [[system], [system: {memory: managed}], [system: {memory: pinned}]]}") {
+    (void)rig_allocate(rig, NULL, 50 * MIB);
+    real = rig->devices[0]->operations;
     strata_device_operations_t table = *real;
     table.malloc = without_managed;
-    rig.devices[0]->operations = &table;
-    strata_block_t block = rig_allocate(&rig, NULL, 40 * MIB);
-    rig.devices[0]->operations = real;
-    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_host_alloc), 1);
-    RIG_FREE(&rig, block, kept);
+    rig->devices[0]->operations = &table;
+    (void)rig_allocate(rig, NULL, 40 * MIB);
+    rig->devices[0]->operations = real;
+    EXPECT_EQ(rig_calls(rig, STRATA_CALL_host_alloc), 1);
 }
 
 /* ---- auto_growth ---- */
@@ -41,111 +33,98 @@ TEST(facade_edges, fallback_passes_by_memory_that_the_device_does_not_have) {
 TEST(facade_edges, a_growth_that_cannot_be_smaller_is_not_asked_for_again) {
     uint64_t calls[2];
     for (int smaller = 0; smaller < 2; smaller++) {
-        strata_block_t none;
-        RIG_BY(rig, open_stack(&rig,
-                               smaller ? "retry: {timeout: 0s}, auto_growth: {chunk_size: 20MiB, smaller_growth: true}, system"
-                                       : "retry: {timeout: 0s}, auto_growth: {chunk_size: 20MiB, smaller_growth: false}, system",
-                               64 * MIB));
-        strata_block_t kept = rig_allocate(&rig, NULL, 50 * MIB);
+        RIG_STACK(rig,
+                  smaller ? "retry: {timeout: 0s}, auto_growth: {chunk_size: 20MiB, smaller_growth: true}, system"
+                          : "retry: {timeout: 0s}, auto_growth: {chunk_size: 20MiB, smaller_growth: false}, system",
+                  64 * MIB);
+        (void)rig_allocate(&rig, NULL, 50 * MIB);
         uint64_t before = rig_calls(&rig, STRATA_CALL_malloc);
-        EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 20 * MIB, &none));
+        EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(&rig, NULL, 20 * MIB));
         calls[smaller] = rig_calls(&rig, STRATA_CALL_malloc) - before;
-        EXPECT_OK(strata_free(rig.s, kept.ref));
     }
     EXPECT_EQ(calls[0], calls[1]);
 }
 
 /* Of chunks of one size the oldest goes: the younger ones' memory is served again. */
-TEST(facade_edges, of_equal_idle_chunks_the_oldest_goes) {
-    OPENED(rig_t, rig, rig_close_by_force, open_stack(&rig, "auto_growth: {chunk_size: 20MiB}, system", 0));
+TEST_STACK(facade_edges, of_equal_idle_chunks_the_oldest_goes, 0, "auto_growth: {chunk_size: 20MiB}, system") {
     strata_block_t blocks[3];
-    for (int n = 0; n < 3; n++) blocks[n] = rig_allocate(&rig, NULL, 20 * MIB);
-    for (int n = 2; n >= 0; n--) EXPECT_OK(strata_free(rig.s, blocks[n].ref));
-    EXPECT_OK(strata_trim(rig.s, rig.gpu, 20 * MIB, NULL));
-    EXPECT_EQ(rig_allocate(&rig, NULL, 20 * MIB).ptr, blocks[2].ptr);
+    for (int n = 0; n < 3; n++) blocks[n] = rig_allocate(rig, NULL, 20 * MIB);
+    for (int n = 2; n >= 0; n--) EXPECT_OK(strata_free(rig->s, blocks[n].ref));
+    EXPECT_OK(strata_trim(rig->s, rig->gpu, 20 * MIB, NULL));
+    EXPECT_EQ(rig_allocate(rig, NULL, 20 * MIB).ptr, blocks[2].ptr);
 }
 
 /* The highest that was reserved at once, however often there was less in between. */
-TEST(facade_edges, the_peak_of_a_cache_is_no_sum) {
-    static const char *const stacks[] = {"auto_growth: {chunk_size: 1MiB}, system", "buffered, system", "caching, system",
-                                         "bfc: {allow_growth: true}, system"};
-    for (int i = 0; i < 4; i++) {
-        RIG_BY(rig, open_stack(&rig, stacks[i], 0));
-        uint64_t most = 0;
-        for (uint64_t mib = 20; mib <= 60; mib += 20) {
-            strata_block_t block = rig_allocate(&rig, NULL, mib * MIB);
-            if (rig_figures(&rig).reserved_bytes > most) most = rig_figures(&rig).reserved_bytes;
-            EXPECT_OK(strata_free(rig.s, block.ref));
-            EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-        }
-        strata_statistics_t of_no_pool = {.struct_size = sizeof of_no_pool};
-        EXPECT_OK(strata_statistics_pool(rig.s, rig.gpu, STRATA_POOL_ORDINARY, &of_no_pool));
-        EXPECT_EQ(of_no_pool.peak_reserved_bytes, most);
-        EXPECT_EQ(rig_figures(&rig).peak_reserved_bytes, most);
-        if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
+TEST_STACK(facade_edges, the_peak_of_a_cache_is_no_sum, 0, "auto_growth: {chunk_size: 1MiB}, system", "buffered, system",
+           "caching, system", "bfc: {allow_growth: true}, system") {
+    uint64_t most = 0;
+    for (uint64_t mib = 20; mib <= 60; mib += 20) {
+        strata_block_t block = rig_allocate(rig, NULL, mib * MIB);
+        if (rig_figures(rig).reserved_bytes > most) most = rig_figures(rig).reserved_bytes;
+        EXPECT_OK(strata_free(rig->s, block.ref));
+        EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
     }
+    strata_statistics_t of_no_pool = {.struct_size = sizeof of_no_pool};
+    EXPECT_OK(strata_statistics_pool(rig->s, rig->gpu, STRATA_POOL_ORDINARY, &of_no_pool));
+    EXPECT_EQ(of_no_pool.peak_reserved_bytes, most);
+    EXPECT_EQ(rig_figures(rig).peak_reserved_bytes, most);
 }
 
 /* A block that no slot is left for stays out of use, and is not idle, until its chunk goes. */
-TEST(facade_edges, a_block_without_a_slot_is_not_idle) {
-    RIG_BY(rig, open_stack(&rig, "auto_growth: {chunk_size: 20MiB}, system", 0));
-    strata_block_t first = rig_allocate(&rig, NULL, 5 * MIB), second = rig_allocate(&rig, NULL, 5 * MIB);
-    strata_stack_t *stack = rig_stack(&rig, NULL);
+TEST_STACK(facade_edges, a_block_without_a_slot_is_not_idle, 0, "auto_growth: {chunk_size: 20MiB}, system") {
+    strata_block_t first = rig_allocate(rig, NULL, 5 * MIB), second = rig_allocate(rig, NULL, 5 * MIB);
+    strata_stack_t *stack = rig_stack(rig, NULL);
     strata_record_t *record = strata_slab_record(&stack->slab, strata_ref_slot(first.ref));
     strata_mem_info_t info = {.struct_size = sizeof info};
     uint32_t capacity = stack->slab.capacity;
     stack->slab.capacity = stack->slab.used;
     record->generation = STRATA_GENERATION_LAST - 1;
-    EXPECT_OK(strata_free(rig.s, strata_ref_of(record)));
-    EXPECT_OK(strata_mem_info(rig.s, rig.gpu, &info));
+    EXPECT_OK(strata_free(rig->s, strata_ref_of(record)));
+    EXPECT_OK(strata_mem_info(rig->s, rig->gpu, &info));
     EXPECT_EQ(info.cached, 10 * MIB);
-    EXPECT_EQ(rig_figures(&rig).allocated_bytes, 5 * MIB);
-    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_EQ(rig_figures(rig).allocated_bytes, 5 * MIB);
+    EXPECT_OK(strata_validate(rig->s));
     stack->slab.capacity = capacity;
-    EXPECT_OK(strata_free(rig.s, second.ref));
-    EXPECT_OK(strata_mem_info(rig.s, rig.gpu, &info));
+    EXPECT_OK(strata_free(rig->s, second.ref));
+    EXPECT_OK(strata_mem_info(rig->s, rig->gpu, &info));
     EXPECT_EQ(info.cached, 15 * MIB);
 }
 
 /* ---- caching ---- */
 
 /* What the layer below grants beyond a segment's size counts until the segment goes. */
-TEST(facade_edges, caching_counts_its_segments_as_they_were_granted) {
-    RIG_BY(rig, open_stack(&rig, "caching: {memory_fraction: 0.5}, bfc: {allow_growth: true}, system", 1024 * MIB));
-    caching_t *self = (caching_t *)rig_domain(&rig)->ordinary.shared[1];
-    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 30 * MIB).ref));
+TEST_STACK(facade_edges, caching_counts_its_segments_as_they_were_granted, 1024 * MIB,
+           "caching: {memory_fraction: 0.5}, bfc: {allow_growth: true}, system") {
+    caching_t *self = (caching_t *)rig_domain(rig)->ordinary.shared[1];
+    EXPECT_OK(strata_free(rig->s, rig_allocate(rig, NULL, 30 * MIB).ref));
     strata_call_t call = {.stack = self->base.stack};
     bool entered = strata_call_enter(&call, &self->base);
     EXPECT_GE(self->base.type->release(&self->base, &call), 30 * MIB);
     strata_call_leave(&call, &self->base, entered);
     EXPECT_EQ(self->chunks.held, 0);
     /* What bfc keeps is less than twice a segment, and goes whole. */
-    strata_block_t block = rig_allocate(&rig, NULL, 2 * MIB);
+    strata_block_t block = rig_allocate(rig, NULL, 2 * MIB);
     EXPECT_GE(self->chunks.bytes, 30 * MIB);
     EXPECT_EQ(self->chunks.held, self->chunks.bytes);
-    EXPECT_OK(strata_free(rig.s, block.ref));
-    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
     EXPECT_EQ(self->chunks.held, 0);
 }
 
 /* While a capture is under way a request that finds no memory waits for nobody: the host's wait would be in the capture's way. */
-TEST(facade_edges, caching_waits_for_no_use_in_a_capture) {
-    strata_block_t none;
-    RIG_BY(rig, open_stack(&rig, "caching, system", 64 * MIB));
-    caching_t *self = (caching_t *)rig_domain(&rig)->ordinary.shared[1];
-    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
-    strata_block_t block = rig_allocate(&rig, owner, 40 * MIB);
-    rig_borrow(&rig, block.ref, borrower, 1000 * 1000);
-    EXPECT_OK(strata_free(rig.s, block.ref));
+TEST_STACK(facade_edges, caching_waits_for_no_use_in_a_capture, 64 * MIB, "caching, system") {
+    caching_t *self = (caching_t *)rig_domain(rig)->ordinary.shared[1];
+    strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
+    (void)rig_leave_waiting(rig, owner, borrower, 40 * MIB, 1000 * 1000);
     self->uses.captures = 1;
-    uint64_t waits = rig_calls(&rig, STRATA_CALL_event_synchronise), all = rig_calls(&rig, STRATA_CALL_synchronise);
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, owner, 48 * MIB, &none));
-    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_event_synchronise), waits);
-    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise), all);
+    uint64_t waits = rig_calls(rig, STRATA_CALL_event_synchronise), all = rig_calls(rig, STRATA_CALL_synchronise);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, owner, 48 * MIB));
+    EXPECT_EQ(rig_calls(rig, STRATA_CALL_event_synchronise), waits);
+    EXPECT_EQ(rig_calls(rig, STRATA_CALL_synchronise), all);
     EXPECT_EQ(self->retries, 0);
     self->uses.captures = 0;
-    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, owner, 48 * MIB).ref));
-    EXPECT_GT(rig_calls(&rig, STRATA_CALL_event_synchronise), waits);
+    EXPECT_OK(strata_free(rig->s, rig_allocate(rig, owner, 48 * MIB).ref));
+    EXPECT_GT(rig_calls(rig, STRATA_CALL_event_synchronise), waits);
 }
 
 /* ---- scrub ---- */
@@ -164,15 +143,15 @@ static bool is_zeroed_for(rig_t *rig, uint64_t pool) {
 }
 
 /* Pools whose numbers differ in any of their bytes are different owners. */
-TEST(facade_edges, scrub_tells_pools_apart_by_every_byte_of_their_number) {
-    RIG_BY(rig, open_stack(&rig, "scrub, auto_growth: {chunk_size: 1MiB}, system", 0));
-    EXPECT_TRUE(is_zeroed_for(&rig, 7));
-    EXPECT_FALSE(is_zeroed_for(&rig, 7));
+TEST_STACK(facade_edges, scrub_tells_pools_apart_by_every_byte_of_their_number, 0,
+           "scrub, auto_growth: {chunk_size: 1MiB}, system") {
+    EXPECT_TRUE(is_zeroed_for(rig, 7));
+    EXPECT_FALSE(is_zeroed_for(rig, 7));
     for (int byte = 0; byte < 8; byte++) {
         uint64_t pool = 7 ^ 1ull << (8 * byte);
-        EXPECT_TRUE(is_zeroed_for(&rig, pool));
-        EXPECT_FALSE(is_zeroed_for(&rig, pool));
-        EXPECT_TRUE(is_zeroed_for(&rig, 7));
+        EXPECT_TRUE(is_zeroed_for(rig, pool));
+        EXPECT_FALSE(is_zeroed_for(rig, pool));
+        EXPECT_TRUE(is_zeroed_for(rig, 7));
     }
 }
 
@@ -185,7 +164,7 @@ TEST(facade_edges, a_free_that_takes_the_long_way_is_counted_once) {
                                          "thread_local: {initial: 4MiB, reallocate: 4MiB}, system"};
     static const size_t sizes[] = {1000, 5 * MIB + 1, 300 * 1024 + 7};
     for (int i = 0; i < 3; i++) {
-        RIG_BY(rig, open_stack(&rig, stacks[i], 0));
+        RIG_STACK(rig, stacks[i], 0);
         for (uint64_t n = 0; n < 3; n++) {
             strata_block_t block = rig_allocate(&rig, NULL, sizes[n]);
             EXPECT_EQ(rig_figures(&rig).requested_bytes, sizes[n]);
@@ -196,7 +175,6 @@ TEST(facade_edges, a_free_that_takes_the_long_way_is_counted_once) {
             EXPECT_EQ(rig_figures(&rig).requested_bytes, 0);
             EXPECT_EQ(rig_figures(&rig).allocated_bytes, 0);
         }
-        if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
     }
 }
 
@@ -209,7 +187,7 @@ TEST(facade_edges, the_first_block_of_a_chunk_may_move_to_another_slot) {
     for (int i = 0; i < 4; i++)
         for (int neighbour = 0; neighbour < 2; neighbour++) {
             strata_block_t blocks[8];
-            RIG_BY(rig, open_stack(&rig, stacks[i], 0));
+            RIG_STACK(rig, stacks[i], 0);
             for (int n = 0; n < 8; n++) blocks[n] = rig_allocate(&rig, NULL, MIB);
             for (int n = 0; n < 8; n++) {
                 strata_slab_t *slab = &strata_stack_of(strata_ref_home(blocks[n].ref))->slab;
@@ -223,8 +201,7 @@ TEST(facade_edges, the_first_block_of_a_chunk_may_move_to_another_slot) {
             strata_block_t again = rig_allocate(&rig, NULL, MIB);
             EXPECT_OK(strata_validate(rig.s));
             EXPECT_OK(strata_free(rig.s, again.ref));
-            EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-            EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+            rig_expect_empty(&rig);
             if (strata_test_has_failed()) FAIL_TEST("%s, %d", stacks[i], neighbour);
         }
 }
@@ -232,22 +209,21 @@ TEST(facade_edges, the_first_block_of_a_chunk_may_move_to_another_slot) {
 /* ---- cuda_malloc_async ---- */
 
 /* Where nothing of the pool can go the host does not wait for the device. */
-TEST(facade_edges, a_release_of_a_pool_that_is_all_in_use_waits_for_nobody) {
-    RIG_BY(rig, open_stack(&rig, "cuda_malloc_async", 0));
-    strata_block_t block = rig_allocate(&rig, NULL, 64 * MIB);
-    uint64_t waits = rig_calls(&rig, STRATA_CALL_synchronise);
-    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-    EXPECT_OK(strata_trim(rig.s, rig.gpu, MIB, NULL));
-    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise), waits);
-    EXPECT_OK(strata_free(rig.s, block.ref));
-    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-    EXPECT_GT(rig_calls(&rig, STRATA_CALL_synchronise), waits);
+TEST_STACK(facade_edges, a_release_of_a_pool_that_is_all_in_use_waits_for_nobody, 0, "cuda_malloc_async") {
+    strata_block_t block = rig_allocate(rig, NULL, 64 * MIB);
+    uint64_t waits = rig_calls(rig, STRATA_CALL_synchronise);
+    EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
+    EXPECT_OK(strata_trim(rig->s, rig->gpu, MIB, NULL));
+    EXPECT_EQ(rig_calls(rig, STRATA_CALL_synchronise), waits);
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
+    EXPECT_GT(rig_calls(rig, STRATA_CALL_synchronise), waits);
 }
 
 /* What the device does not take back is quarantined, and lives no more. */
 TEST(facade_edges, a_block_that_a_pool_refuses_is_quarantined_and_not_live) {
     for (int borrowed = 0; borrowed < 2; borrowed++) {
-        RIG_BY(rig, open_stack(&rig, "cuda_malloc_async", 0));
+        RIG_STACK(rig, "cuda_malloc_async", 0);
         const async_layer_t *self = (const async_layer_t *)rig_domain(&rig)->ordinary.shared[1];
         strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
         strata_block_t block = rig_allocate(&rig, owner, 3 * MIB);
@@ -265,32 +241,26 @@ TEST(facade_edges, a_block_that_a_pool_refuses_is_quarantined_and_not_live) {
 /* A request that comes to the bound to the byte waits for no pending free; one more does. */
 TEST(facade_edges, a_pool_is_throttled_above_its_share_alone) {
     for (uint64_t more = 0; more < 2; more++) {
-        RIG_BY(rig, open_stack(&rig, "cuda_malloc_async", 0));
+        RIG_STACK(rig, "cuda_malloc_async", 0);
         async_layer_t *self = (async_layer_t *)rig_domain(&rig)->ordinary.shared[1];
         strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
-        strata_block_t block = rig_allocate(&rig, owner, 3 * MIB), next;
-        rig_borrow(&rig, block.ref, borrower, 1000 * 1000);
-        EXPECT_OK(strata_free(rig.s, block.ref));
+        (void)rig_leave_waiting(&rig, owner, borrower, 3 * MIB, 1000 * 1000);
         self->limit = (3 + 5) * MIB;
-        next = rig_allocate(&rig, owner, 5 * MIB + more);
+        (void)rig_allocate(&rig, owner, 5 * MIB + more);
         EXPECT_EQ(self->throttled, more);
-        EXPECT_OK(strata_free(rig.s, next.ref));
     }
 }
 
 /* A segment that came and found no slot went back: it is not of the fraction any more. */
-TEST(facade_edges, a_segment_without_a_slot_counts_for_nothing) {
-    strata_block_t none;
-    RIG_BY(rig, open_stack(&rig, "caching: {memory_fraction: 0.5}, system", 0));
-    caching_t *self = (caching_t *)rig_domain(&rig)->ordinary.shared[1];
-    strata_block_t block = rig_allocate(&rig, NULL, 30 * MIB);
+TEST_STACK(facade_edges, a_segment_without_a_slot_counts_for_nothing, 0, "caching: {memory_fraction: 0.5}, system") {
+    caching_t *self = (caching_t *)rig_domain(rig)->ordinary.shared[1];
+    (void)rig_allocate(rig, NULL, 30 * MIB);
     strata_slab_t *slab = &self->base.stack->slab;
     uint32_t capacity = slab->capacity;
     /* One is left, for the record of the source. */
     slab->capacity = slab->used + 1 - slab->unused;
-    EXPECT_STATUS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 30 * MIB, &none));
+    EXPECT_STATUS(STRATA_E_LIMIT, rig_try(rig, NULL, 30 * MIB));
     EXPECT_EQ(self->chunks.held, 30 * MIB);
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 30 * MIB);
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 30 * MIB);
     slab->capacity = capacity;
-    EXPECT_OK(strata_free(rig.s, block.ref));
 }

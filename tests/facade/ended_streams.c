@@ -17,9 +17,7 @@ TEST(facade_ended_streams, the_figures_of_a_forgotten_stream_stay) {
     static const char *const stacks[] = {"stream_safe, system", "cuda_malloc_async", "stream_safe, auto_growth, system",
                                          "buffered, system"};
     for (int i = 0; i < 4; i++) {
-        char text[100];
-        snprintf(text, sizeof text, "stack: [%s]\n", stacks[i]);
-        RIG(rig, text, 0);
+        RIG_STACK(rig, stacks[i], 0);
         strata_stream_t ends = rig_stream(&rig), borrower = rig_stream(&rig), stays = rig_stream(&rig);
         strata_block_t block = rig_allocate(&rig, ends, 30 * MIB), again = rig_allocate(&rig, ends, MIB);
         EXPECT_OK(strata_free(rig.s, again.ref));
@@ -40,7 +38,6 @@ TEST(facade_ended_streams, the_figures_of_a_forgotten_stream_stay) {
         EXPECT_EQ(after.peak_reserved_bytes, before.peak_reserved_bytes);
         EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, stays, MIB).ref));
         EXPECT_GE(of_no_pool(&rig).peak_reserved_bytes, before.peak_reserved_bytes);
-        if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
     }
 }
 
@@ -52,26 +49,16 @@ static void *leave_idle(void *argument) {
 }
 
 /* By the first call of another thread on its own default stream. */
-TEST(facade_ended_streams, what_an_exited_threads_own_stream_left_idle_goes_back) {
-    static const char *const stacks[] = {"stream_safe, auto_growth, system", "buffered, system",
-                                         "stream_safe, buffered, auto_growth, system"};
-    for (int i = 0; i < 3; i++) {
-        char text[100];
-        pthread_t thread;
-        snprintf(text, sizeof text, "stack: [%s]\n", stacks[i]);
-        RIG(rig, text, 0);
-        uint64_t began = rig_figures(&rig).reserved_bytes;
-        ASSERT_EQ(pthread_create(&thread, NULL, leave_idle, &rig), 0);
-        pthread_join(thread, NULL);
-        EXPECT_GE(rig_figures(&rig).reserved_bytes, began + 70 * MIB);
-        uint32_t stack_count = rig_domain(&rig)->stack_count;
-        strata_block_t mine = rig_allocate(&rig, OWN, 50 * MIB);
-        EXPECT_EQ(rig_figures(&rig).reserved_bytes, began + 50 * MIB);
-        EXPECT_EQ(rig_domain(&rig)->stack_count, stack_count);
-        EXPECT_EQ(rig_domain(&rig)->orphans, 0);
-        EXPECT_OK(strata_free(rig.s, mine.ref));
-        if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
-    }
+TEST_STACK(facade_ended_streams, what_an_exited_threads_own_stream_left_idle_goes_back, 0, "stream_safe, auto_growth, system",
+           "buffered, system", "stream_safe, buffered, auto_growth, system") {
+    uint64_t began = rig_figures(rig).reserved_bytes;
+    in_another_thread(leave_idle, rig);
+    EXPECT_GE(rig_figures(rig).reserved_bytes, began + 70 * MIB);
+    uint32_t stack_count = rig_domain(rig)->stack_count;
+    (void)rig_allocate(rig, OWN, 50 * MIB);
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, began + 50 * MIB);
+    EXPECT_EQ(rig_domain(rig)->stack_count, stack_count);
+    EXPECT_EQ(rig_domain(rig)->orphans, 0);
 }
 
 /* The driver gives the handle of a stream that ended to a new one: that is no owner of what the old one left, and what it says of a
@@ -81,13 +68,10 @@ TEST(facade_ended_streams, a_new_stream_of_an_owners_handle_is_a_borrower) {
                                          "cuda_malloc_async", "bfc: {allow_growth: true}, system"};
     for (int i = 0; i < 5; i++)
         for (int on = 0; on < 2; on++) {
-            char text[100];
-            snprintf(text, sizeof text, "stack: [%s]\n", stacks[i]);
-            RIG(rig, text, 0);
+            RIG_STACK(rig, stacks[i], 0);
             strata_stream_t old = rig_stream(&rig);
             strata_block_t block = rig_allocate(&rig, old, 3 * MIB);
-            EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, old));
-            EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, old));
+            rig_end_stream(&rig, old);
             strata_stream_t fresh = rig_stream(&rig);
             ASSERT_EQ(fresh, old);
             if (!on) EXPECT_OK(strata_record_stream(rig.s, block.ref, fresh));

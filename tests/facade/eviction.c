@@ -204,38 +204,35 @@ TEST(facade_eviction, answers_are_those_of_a_snapshot_in_pools) {
 }
 
 /* Victims are of one pool: a run of two pools' blocks would be nobody's. */
-TEST(facade_eviction, victims_are_the_current_pools_alone) {
-    RIG(rig, POOLED, 0);
-    uint64_t weights = pool_of(&rig, "weights");
-    strata_block_t w = get_from(&rig, weights, NULL, 8 * MIB), o = rig_allocate(&rig, NULL, 2 * MIB);
+TEST_RIG(facade_eviction, victims_are_the_current_pools_alone, 0, POOLED) {
+    uint64_t weights = pool_of(rig, "weights");
+    strata_block_t w = get_from(rig, weights, NULL, 8 * MIB), o = rig_allocate(rig, NULL, 2 * MIB);
     strata_ref_t victim = 0;
     size_t count = 9;
-    EXPECT_OK(strata_best_victims(rig.s, rig.gpu, MIB, &victim, 1, &count));
+    EXPECT_OK(strata_best_victims(rig->s, rig->gpu, MIB, &victim, 1, &count));
     EXPECT_EQ(count, 1);
     EXPECT_EQ(victim, o.ref);
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_best_victims(rig.s, rig.gpu, 8 * MIB, &victim, 1, &count));
-    EXPECT_OK(strata_pool_begin(rig.s, rig.gpu, weights));
-    EXPECT_OK(strata_best_victims(rig.s, rig.gpu, MIB, &victim, 1, &count));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_best_victims(rig->s, rig->gpu, 8 * MIB, &victim, 1, &count));
+    EXPECT_OK(strata_pool_begin(rig->s, rig->gpu, weights));
+    EXPECT_OK(strata_best_victims(rig->s, rig->gpu, MIB, &victim, 1, &count));
     EXPECT_EQ(victim, w.ref);
-    EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
-    RIG_FREE(&rig, w, o);
+    EXPECT_OK(strata_pool_end(rig->s, rig->gpu));
 }
 
 /* A guard's zones lie between the block and its neighbours: they are free with it. */
-TEST(facade_eviction, what_a_decorator_laid_around_a_block_counts) {
-    RIG(rig, "stack: [guard: {quarantine: 0}, auto_growth: {chunk_size: 1MiB}, system]", 0);
+TEST_RIG(facade_eviction, what_a_decorator_laid_around_a_block_counts, 0,
+         "stack: [guard: {quarantine: 0}, auto_growth: {chunk_size: 1MiB}, system]") {
     strata_block_t blocks[3];
     strata_neighbours_t n = {.struct_size = sizeof n};
-    for (int i = 0; i < 3; i++) blocks[i] = rig_allocate(&rig, NULL, 10000);
-    EXPECT_OK(strata_free(rig.s, blocks[0].ref));
-    EXPECT_OK(strata_neighbours(rig.s, blocks[1].ref, &n));
+    for (int i = 0; i < 3; i++) blocks[i] = rig_allocate(rig, NULL, 10000);
+    EXPECT_OK(strata_free(rig->s, blocks[0].ref));
+    EXPECT_OK(strata_neighbours(rig->s, blocks[1].ref, &n));
     EXPECT_EQ(n.block.ptr, blocks[1].ptr);
     EXPECT_EQ(n.block.size, blocks[1].size);
     EXPECT_EQ((n.free_before > 0) + (n.free_after > 0), 1);
     EXPECT_GT(n.run, n.free_before + n.block.size + n.free_after);
-    EXPECT_OK(strata_free(rig.s, blocks[2].ref));
-    EXPECT_OK(strata_neighbours(rig.s, blocks[1].ref, &n));
+    EXPECT_OK(strata_free(rig->s, blocks[2].ref));
+    EXPECT_OK(strata_neighbours(rig->s, blocks[1].ref, &n));
     EXPECT_TRUE(n.free_before > 0 && n.free_after > 0);
     EXPECT_EQ(n.run, MIB);
-    EXPECT_OK(strata_free(rig.s, blocks[1].ref));
 }

@@ -62,29 +62,24 @@ static void every_call_fails(const char *preset, strata_status_t fault, uint64_t
            STRIDE == 1 ? "" : " (not every one: this build has sanitizers)");
 }
 
-TEST(facade_faults, out_of_memory_at_every_call_strata) { every_call_fails("strata", STRATA_E_NO_MEMORY, STRIDE); }
-TEST(facade_faults, out_of_memory_at_every_call_paddle) { every_call_fails("paddle", STRATA_E_NO_MEMORY, STRIDE); }
-TEST(facade_faults, out_of_memory_at_every_call_system) { every_call_fails("system", STRATA_E_NO_MEMORY, 17 * STRIDE); }
-TEST(facade_faults, a_refusal_at_every_call_strata) { every_call_fails("strata", STRATA_E_DEVICE, 3 * STRIDE); }
-TEST(facade_faults, a_refusal_at_every_call_paddle) { every_call_fails("paddle", STRATA_E_DEVICE, 3 * STRIDE); }
-TEST(facade_faults, out_of_memory_at_every_call_async) { every_call_fails("cuda_malloc_async", STRATA_E_NO_MEMORY, 7 * STRIDE); }
-TEST(facade_faults, a_refusal_at_every_call_async) { every_call_fails("cuda_malloc_async", STRATA_E_DEVICE, 7 * STRIDE); }
-TEST(facade_faults, out_of_memory_at_every_call_pytorch) { every_call_fails("pytorch", STRATA_E_NO_MEMORY, STRIDE); }
-TEST(facade_faults, a_refusal_at_every_call_pytorch) { every_call_fails("pytorch", STRATA_E_DEVICE, 3 * STRIDE); }
-TEST(facade_faults, out_of_memory_at_every_call_tinytorch) { every_call_fails("tinytorch", STRATA_E_NO_MEMORY, 7 * STRIDE); }
-TEST(facade_faults, a_refusal_at_every_call_tinytorch) { every_call_fails("tinytorch", STRATA_E_DEVICE, 7 * STRIDE); }
-TEST(facade_faults, out_of_memory_at_every_call_tensorflow) { every_call_fails("tensorflow", STRATA_E_NO_MEMORY, 3 * STRIDE); }
-TEST(facade_faults, a_refusal_at_every_call_tensorflow) { every_call_fails("tensorflow", STRATA_E_DEVICE, 3 * STRIDE); }
-TEST(facade_faults, out_of_memory_at_every_call_naive) { every_call_fails(PROGRAM_NAIVE, STRATA_E_NO_MEMORY, 5 * STRIDE); }
-TEST(facade_faults, a_refusal_at_every_call_naive) { every_call_fails(PROGRAM_NAIVE, STRATA_E_DEVICE, 7 * STRIDE); }
-TEST(facade_faults, out_of_memory_at_every_call_threads) { every_call_fails(PROGRAM_THREADS, STRATA_E_NO_MEMORY, 7 * STRIDE); }
-TEST(facade_faults, a_refusal_at_every_call_threads) { every_call_fails(PROGRAM_THREADS, STRATA_E_DEVICE, 7 * STRIDE); }
-TEST(facade_faults, out_of_memory_at_every_call_routed) { every_call_fails(PROGRAM_ROUTED, STRATA_E_NO_MEMORY, 13 * STRIDE); }
-TEST(facade_faults, a_refusal_at_every_call_routed) { every_call_fails(PROGRAM_ROUTED, STRATA_E_DEVICE, 13 * STRIDE); }
-TEST(facade_faults, out_of_memory_at_every_call_pooled) { every_call_fails(PROGRAM_POOLED, STRATA_E_NO_MEMORY, 11 * STRIDE); }
-TEST(facade_faults, a_refusal_at_every_call_pooled) { every_call_fails(PROGRAM_POOLED, STRATA_E_DEVICE, 13 * STRIDE); }
-TEST(facade_faults, out_of_memory_at_every_call_split) { every_call_fails(PROGRAM_SPLIT, STRATA_E_NO_MEMORY, 11 * STRIDE); }
-TEST(facade_faults, a_refusal_at_every_call_split) { every_call_fails(PROGRAM_SPLIT, STRATA_E_DEVICE, 13 * STRIDE); }
+/* Of the calls every so many-th is tried. */
+typedef struct faulty {
+    const char *name, *strategy;
+    uint64_t out_of_memory, refusal;
+} faulty_t;
+
+static const faulty_t faulty[] = {
+    {"strata", "strata", 1, 3},           {"paddle", "paddle", 1, 3},         {"system", "system", 17, 17},
+    {"async", "cuda_malloc_async", 7, 7}, {"pytorch", "pytorch", 1, 3},       {"tinytorch", "tinytorch", 7, 7},
+    {"tensorflow", "tensorflow", 3, 3},   {"naive", PROGRAM_NAIVE, 5, 7},     {"threads", PROGRAM_THREADS, 7, 7},
+    {"routed", PROGRAM_ROUTED, 13, 13},   {"pooled", PROGRAM_POOLED, 11, 13}, {"split", PROGRAM_SPLIT, 11, 13}};
+
+TEST_EACH(facade_faults, out_of_memory_at_every_call, faulty_t, faulty) {
+    every_call_fails(row->strategy, STRATA_E_NO_MEMORY, row->out_of_memory * STRIDE);
+}
+TEST_EACH(facade_faults, a_refusal_at_every_call, faulty_t, faulty) {
+    every_call_fails(row->strategy, STRATA_E_DEVICE, row->refusal * STRIDE);
+}
 
 /* What is preallocated is asked for at open: either of the two chunks may be refused. */
 TEST(facade_faults, a_refused_preallocation_fails_the_open) {
@@ -139,16 +134,10 @@ static void lose_the_device(strata_strategy_t *strategy, uint64_t k) {
     if (strata_test_has_failed()) FAIL_TEST("so far with k = %llu", (unsigned long long)k);
 }
 
-static void lost_at_every_call(const char *preset) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(preset);
+TEST_EACH(facade_faults, a_lost_device_is_told_and_closed, faulty_t, faulty) {
+    strata_strategy_t *strategy = strategy_of(row->strategy);
     uint64_t calls = calls_of_a_run(strategy);
-    for (uint64_t k = 1; k <= calls && !strata_test_has_failed(); k += 9 * STRIDE) lose_the_device(strategy, k);
+    for (uint64_t k = 1; k <= calls && !strata_test_has_failed(); k += (row->out_of_memory + 8) * STRIDE)
+        lose_the_device(strategy, k);
+    strata_strategy_delete(strategy);
 }
-
-TEST(facade_faults, a_lost_device_is_told_and_closed_strata) { lost_at_every_call("strata"); }
-TEST(facade_faults, a_lost_device_is_told_and_closed_paddle) { lost_at_every_call("paddle"); }
-TEST(facade_faults, a_lost_device_is_told_and_closed_async) { lost_at_every_call("cuda_malloc_async"); }
-TEST(facade_faults, a_lost_device_is_told_and_closed_pytorch) { lost_at_every_call("pytorch"); }
-TEST(facade_faults, a_lost_device_is_told_and_closed_tensorflow) { lost_at_every_call("tensorflow"); }
-TEST(facade_faults, a_lost_device_is_told_and_closed_naive) { lost_at_every_call(PROGRAM_NAIVE); }
-TEST(facade_faults, a_lost_device_is_told_and_closed_routed) { lost_at_every_call(PROGRAM_ROUTED); }

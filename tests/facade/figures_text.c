@@ -10,7 +10,8 @@ static char text[65536];
 TEST(facade_figures, json_has_every_figure_of_every_place_and_stream) {
     RIG_BY(rig, rig_open(&rig, "strata", NULL, 0, 0, 2));
     strata_stream_t stream = rig_stream(&rig);
-    strata_block_t a = rig_allocate(&rig, NULL, 1000), b = rig_allocate(&rig, stream, 5000);
+    (void)rig_allocate(&rig, NULL, 1000);
+    (void)rig_allocate(&rig, stream, 5000);
     size_t needed = 0, again = 0;
     EXPECT_OK(strata_statistics_json(rig.s, text, sizeof text, &needed));
     EXPECT_EQ(needed, strlen(text) + 1);
@@ -38,7 +39,6 @@ TEST(facade_figures, json_has_every_figure_of_every_place_and_stream) {
     EXPECT_STREQ(few, "{\"places\": [\n  {\"pl");
     EXPECT_OK(strata_statistics_json(rig.s, NULL, 0, &again));
     EXPECT_EQ(again, needed);
-    RIG_FREE(&rig, a, b);
 }
 
 TEST(facade_figures, prometheus_tells_counters_from_gauges) {
@@ -88,12 +88,12 @@ static void note(const strata_layer_figure_t *figure, void *context) {
 }
 
 /* `stat` below a cache counts chunks, above one it is left out of hits: there its figures are made when they are asked for. */
-TEST(facade_figures, each_layer_tells_its_own_of_each_stream_and_a_shared_one_once) {
-    RIG(rig, LAYERED, 0);
-    strata_stream_t stream = rig_stream(&rig);
-    strata_block_t a = rig_allocate(&rig, NULL, MIB), b = rig_allocate(&rig, stream, 3 * MIB);
+TEST_RIG(facade_figures, each_layer_tells_its_own_of_each_stream_and_a_shared_one_once, 0, LAYERED) {
+    strata_stream_t stream = rig_stream(rig);
+    (void)rig_allocate(rig, NULL, MIB);
+    (void)rig_allocate(rig, stream, 3 * MIB);
     told_t told = {.length = 0};
-    EXPECT_OK(strata_layer_figures(rig.s, rig.gpu, note, &told));
+    EXPECT_OK(strata_layer_figures(rig->s, rig->gpu, note, &told));
     EXPECT_STREQ(told.lines, "4 limit/limit shared bytes limit_bytes=52428800\n4 limit/limit shared bytes used_bytes=5242880\n"
                              "4 limit/limit shared bytes peak_bytes=5242880\n4 limit/limit shared count refused=0\n"
                              "5 system/system shared bytes oversubscribed=0\n5 system/system shared count refused_by_cap=0\n"
@@ -104,14 +104,14 @@ TEST(facade_figures, each_layer_tells_its_own_of_each_stream_and_a_shared_one_on
                              "2 auto_growth/auto_growth stream bytes idle_bytes=0\n"
                              "3 below/stat stream bytes current_bytes=3145728\n3 below/stat stream bytes peak_bytes=3145728\n"
                              "3 below/stat stream count live=1\n3 below/stat stream count served=1\n");
-    EXPECT_STATUS(STRATA_E_INVALID, strata_layer_figures(rig.s, strata_place((strata_place_kind_t)9, 0), note, &told));
-    EXPECT_OK(strata_statistics_json(rig.s, text, sizeof text, NULL));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_layer_figures(rig->s, strata_place((strata_place_kind_t)9, 0), note, &told));
+    EXPECT_OK(strata_statistics_json(rig->s, text, sizeof text, NULL));
     EXPECT_CONTAINS(text, "\"layers\": [{\"layer\": \"auto_growth\", \"type\": \"auto_growth\", \"number\": 2, \"figures\": "
                           "{\"idle_bytes\": 1048576}}, {\"layer\": \"below\", \"type\": \"stat\", \"number\": 3, \"figures\": "
                           "{\"current_bytes\": 2097152, \"peak_bytes\": 2097152, \"live\": 1, \"served\": 1}}]},\n");
     EXPECT_CONTAINS(text, "}], \"layers\": [{\"layer\": \"limit\", \"type\": \"limit\", \"number\": 4, \"figures\": "
                           "{\"limit_bytes\": 52428800, \"used_bytes\": 5242880, \"peak_bytes\": 5242880, \"refused\": 0}}, ");
-    EXPECT_OK(strata_statistics_prometheus(rig.s, text, sizeof text, NULL));
+    EXPECT_OK(strata_statistics_prometheus(rig->s, text, sizeof text, NULL));
     EXPECT_CONTAINS(text, "# HELP strata_layer_stat_current_bytes served through this layer and not freed, rounding included "
                           "(bytes)\n# TYPE strata_layer_stat_current_bytes gauge\n"
                           "strata_layer_stat_current_bytes{place=\"gpu:0\",layer=\"below\",number=\"3\"} 5242880\n");
@@ -119,28 +119,25 @@ TEST(facade_figures, each_layer_tells_its_own_of_each_stream_and_a_shared_one_on
     EXPECT_CONTAINS(text, "strata_layer_auto_growth_idle_bytes{place=\"gpu:0\",layer=\"auto_growth\",number=\"2\"} 1048576\n");
     EXPECT_CONTAINS(text, "strata_layer_system_oversubscribed{place=\"gpu:0\",layer=\"system\",number=\"5\"} 0\n");
     EXPECT_LACKS(text, "strata_layer_guard");
-    RIG_FREE(&rig, a, b);
 }
 
-TEST(facade_figures, figures_of_a_layer_that_hits_leave_out_are_made_when_they_are_read) {
-    RIG(rig,
-        "version: 1\nstrategy: above\ndevices: sim\nstack:\n  - stat\n  - auto_growth: {chunk_size: 2MiB}\n"
-        "  - system\n",
-        0);
-    strata_block_t a = rig_allocate(&rig, NULL, 1000), b = rig_allocate(&rig, NULL, 1000);
-    EXPECT_OK(strata_free(rig.s, b.ref));
+TEST_RIG(facade_figures, figures_of_a_layer_that_hits_leave_out_are_made_when_they_are_read, 0,
+         "version: 1\nstrategy: above\ndevices: sim\nstack:\n  - stat\n  - auto_growth: {chunk_size: 2MiB}\n"
+         "  - system\n") {
+    (void)rig_allocate(rig, NULL, 1000);
+    strata_block_t b = rig_allocate(rig, NULL, 1000);
+    EXPECT_OK(strata_free(rig->s, b.ref));
     told_t told = {.length = 0};
-    EXPECT_OK(strata_layer_figures(rig.s, rig.gpu, note, &told));
+    EXPECT_OK(strata_layer_figures(rig->s, rig->gpu, note, &told));
     EXPECT_CONTAINS(told.lines, "1 stat/stat bytes current_bytes=1024\n1 stat/stat bytes peak_bytes=2048\n"
                                 "1 stat/stat count live=1\n1 stat/stat count served=2\n");
-    EXPECT_OK(strata_free(rig.s, a.ref));
 }
 
 /* A sample or its help stands once, however many places, layers and streams there are, and no line is empty. */
-TEST(facade_figures, prometheus_has_no_sample_twice) {
-    RIG_BY(rig, rig_open(&rig, LAYERED, NULL, 0, 0, 2));
-    strata_block_t a = rig_allocate(&rig, NULL, MIB), b = rig_allocate(&rig, rig_stream(&rig), MIB);
-    EXPECT_OK(strata_statistics_prometheus(rig.s, text, sizeof text, NULL));
+TEST_BY(facade_figures, prometheus_has_no_sample_twice, rig_open(rig, LAYERED, NULL, 0, 0, 2)) {
+    (void)rig_allocate(rig, NULL, MIB);
+    (void)rig_allocate(rig, rig_stream(rig), MIB);
+    EXPECT_OK(strata_statistics_prometheus(rig->s, text, sizeof text, NULL));
     for (char *line = text, *end; *line; line = end + 1) {
         char key[512];
         end = strchr(line, '\n');
@@ -151,7 +148,6 @@ TEST(facade_figures, prometheus_has_no_sample_twice) {
         snprintf(key, sizeof key, "\n%.*s%c", (int)length, line, line[length]);
         EXPECT_LACKS(end, key);
     }
-    RIG_FREE(&rig, a, b);
 }
 
 /* Figures are read while others allocate, borrow and free: a stream's are of one moment, so that totals belong together. */

@@ -44,8 +44,7 @@ static bool ends(rig_t *rig, strata_stream_t stream, uint32_t stack, uint32_t ex
 
 /* `grown`: there is memory already, else the first request asks for some. Answers as ends(). */
 static bool one_ends(const char *text, uint32_t stack, uint32_t extra, bool grown) {
-    rig_t rig;
-    rig_open(&rig, text, NULL, 0, 0, 1);
+    RIG(rig, text, 0);
     strata_stream_t stream = rig_stream(&rig);
     (void)rig_stack(&rig, stream);
     strata_block_t kept = {.ref = 0};
@@ -54,7 +53,6 @@ static bool one_ends(const char *text, uint32_t stack, uint32_t extra, bool grow
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, stream, sizes[i]).ref));
     if (grown) EXPECT_OK(strata_free(rig.s, kept.ref));
-    rig_close(&rig);
     if (strata_test_has_failed()) FAIL_TEST("%s, stack %u, room for %u, %s", text, stack, extra, grown ? "grown" : "new");
     return ended;
 }
@@ -141,56 +139,53 @@ TEST(facade_full, a_block_without_room_for_its_owners_is_not_shared) {
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, b.ref));
     EXPECT_OK(strata_retain(rig.s, blocks[BLOCKS - 2].ref));
-    RIG_FREE(&rig, blocks[BLOCKS - 2], a);
+    EXPECT_OK(strata_free(rig.s, blocks[BLOCKS - 2].ref));
+    EXPECT_OK(strata_free(rig.s, a.ref));
     for (int i = 0; i < BLOCKS - 1; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
 }
 
 /* A name that finds no room is one of the others; a pool that has none could not be told from another. */
-TEST(facade_full, a_pool_is_not_named_where_no_name_is_left) {
+TEST_RIG(facade_full, a_pool_is_not_named_where_no_name_is_left, 0,
+         "strategy: named\nstack: [system]\npools: {weights: {stack: [system]}}\n") {
     uint64_t pool = 77;
-    RIG(rig, "strategy: named\nstack: [system]\npools: {weights: {stack: [system]}}\n", 0);
     for (uint32_t i = 0; i < STRATA_NAMES; i++) {
         char name[32];
         snprintf(name, sizeof name, "operator %u", i);
-        EXPECT_OK(strata_annotate(rig.s, name));
+        EXPECT_OK(strata_annotate(rig->s, name));
     }
-    EXPECT_OK(strata_annotate(rig.s, NULL));
-    EXPECT_SAYS(STRATA_E_LIMIT, strata_pool(rig.s, "weights", &pool), "names, the most");
+    EXPECT_OK(strata_annotate(rig->s, NULL));
+    EXPECT_SAYS(STRATA_E_LIMIT, strata_pool(rig->s, "weights", &pool), "names, the most");
     EXPECT_EQ(pool, 77);
-    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 1000).ref));
+    EXPECT_OK(strata_free(rig->s, rig_allocate(rig, NULL, 1000).ref));
 }
 
 /* One block, borrowed and taken back by as many streams as a stack knows. The list is in order of the handles: from the
  * last to the first each comes in front. */
-TEST(facade_full, more_borrowers_than_a_stack_notes_are_refused_and_waited_for_instead) {
+TEST_RIG(facade_full, more_borrowers_than_a_stack_notes_are_refused_and_waited_for_instead, 0,
+         "strategy: borrowed\nstack: [stream_safe, auto_growth, system]\n") {
     strata_status_t status = STRATA_OK;
     uintptr_t handle = (uintptr_t)1 << 40, noted = 0;
-    RIG(rig, "strategy: borrowed\nstack: [stream_safe, auto_growth, system]\n", 0);
-    strata_stream_t stream = rig_stream(&rig);
-    strata_block_t block = rig_allocate(&rig, NULL, 1000), other = rig_allocate(&rig, NULL, 1000);
+    strata_stream_t stream = rig_stream(rig);
+    strata_block_t block = rig_allocate(rig, NULL, 1000), other = rig_allocate(rig, NULL, 1000);
     for (; status == STRATA_OK && noted < 1u << 17; noted++)
-        status = strata_record_stream(rig.s, block.ref, (strata_stream_t)(handle - noted));
+        status = strata_record_stream(rig->s, block.ref, (strata_stream_t)(handle - noted));
     EXPECT_EQ(status, STRATA_E_LIMIT);
     EXPECT_CONTAINS(strata_last_error()->text, "streams use the blocks of one layer at a time, its most");
     /* The last use of another block is not noted either: its free waits for it. */
-    rig_work(&rig, stream, 1000 * 1000, other.ref);
-    uint64_t end = strata_sim_stream_end(rig.devices[0], stream);
-    EXPECT_OK(strata_free_on(rig.s, other.ref, stream));
-    EXPECT_GE(strata_sim_now(rig.world), end);
-    for (uintptr_t i = noted - 1; i-- > 0;) EXPECT_OK(strata_erase_stream(rig.s, block.ref, (strata_stream_t)(handle - i)));
-    EXPECT_OK(strata_free(rig.s, block.ref));
-    EXPECT_EQ(rig_figures(&rig).deferred_frees, 0);
+    rig_work(rig, stream, 1000 * 1000, other.ref);
+    uint64_t end = strata_sim_stream_end(rig->devices[0], stream);
+    EXPECT_OK(strata_free_on(rig->s, other.ref, stream));
+    EXPECT_GE(strata_sim_now(rig->world), end);
+    for (uintptr_t i = noted - 1; i-- > 0;) EXPECT_OK(strata_erase_stream(rig->s, block.ref, (strata_stream_t)(handle - i)));
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    EXPECT_EQ(rig_figures(rig).deferred_frees, 0);
 }
 
-TEST(facade_full, nothing_is_asked_for_where_no_record_is_left) {
-    strata_block_t block = {.ref = 7};
-    RIG(rig, "strata", 0);
-    strata_stack_t *stack = rig_stack(&rig, NULL);
+TEST_RIG(facade_full, nothing_is_asked_for_where_no_record_is_left, 0, "strata") {
+    strata_stack_t *stack = rig_stack(rig, NULL);
     uint32_t capacity = shorten(&stack->slab, 0);
-    EXPECT_SAYS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 0, &block), "its most");
-    EXPECT_EQ(block.ref, 7);
-    EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
+    EXPECT_SAYS(STRATA_E_LIMIT, rig_try(rig, NULL, 0), "its most");
+    EXPECT_EQ(rig_figures(rig).live_allocations, 0);
     stack->slab.capacity = capacity;
-    EXPECT_OK(strata_allocate(rig.s, rig.gpu, NULL, 0, &block));
-    EXPECT_OK(strata_free(rig.s, block.ref));
+    (void)rig_allocate(rig, NULL, 0);
 }

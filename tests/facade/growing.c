@@ -35,19 +35,8 @@ static strata_status_t stand_there(strata_layer_t *self, const strata_request_t 
     return strata_below_allocate(self, request, record);
 }
 
-static const strata_layer_type_t standing_type = {
-    .struct_size = sizeof(strata_layer_type_t),
-    .name = "test_standing",
-    .doc = "stands at the device",
-    .role = STRATA_DECORATOR,
-    .scope = STRATA_SCOPE_DEVICE,
-    .passes = ~0u,
-    .state_size = sizeof(strata_layer_t),
-    .create = strata_layer_create_nothing,
-    .destroy = strata_layer_destroy_nothing,
-    .allocate = stand_there,
-    .free = strata_layer_free_below,
-};
+static const strata_layer_type_t standing_type = DECORATOR("test_standing", STRATA_SCOPE_DEVICE, stand_there,
+                                                           strata_layer_free_below);
 
 /* Without a retry: it has no patience. */
 static void *grow_beside(void *argument) {
@@ -69,17 +58,14 @@ static void begin_growth(void *context) {
 
 /* In front of the n-th taking of the stack's lock; false: the request takes it less often. */
 static bool grows_once(uint32_t n) {
-    rig_t rig;
     before_lock_t before;
-    rig_open(&rig,
-             "stack:\n  - retry: {patience: true, depth: 1, slack: 9}\n  - stream_safe\n  - auto_growth: {chunk_size: 20MiB}\n"
-             "  - test_standing\n  - system\n",
-             NULL, 0, 0, 1);
+    RIG(rig,
+        "stack:\n  - retry: {patience: true, depth: 1, slack: 9}\n  - stream_safe\n  - auto_growth: {chunk_size: 20MiB}\n"
+        "  - test_standing\n  - system\n",
+        0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     meeting = (__typeof__(meeting)){.rig = &rig, .stack = rig_stack(&rig, owner), .stream = owner, .first = pthread_self()};
-    strata_block_t pending = rig_allocate(&rig, owner, 20 * MIB);
-    rig_borrow(&rig, pending.ref, borrower, 1000 * MILLISECOND);
-    EXPECT_OK(strata_free(rig.s, pending.ref));
+    (void)rig_leave_waiting(&rig, owner, borrower, 20 * MIB, 1000 * MILLISECOND);
     atomic_store(&meeting.first_at_the_device, false);
     EXPECT_EQ(rig_figures(&rig).growths, 1);
     before_lock_begin(&before, &meeting.stack->lock, n, begin_growth, NULL);
@@ -92,14 +78,12 @@ static bool grows_once(uint32_t n) {
     EXPECT_OK(strata_free(rig.s, block.ref));
     if (meeting.started) EXPECT_OK(strata_free(rig.s, meeting.block.ref));
     rig_pass(&rig, 2000 * MILLISECOND);
-    rig_close(&rig);
     if (strata_test_has_failed()) FAIL_TEST("in front of taking %u", n);
     return came;
 }
 
 TEST(facade_growing, a_growth_that_begins_anywhere_in_a_request_is_the_only_one) {
-    const strata_layer_type_t *types[] = {&standing_type};
-    EXPECT_OK(strata_layers_register(types, 1, true));
+    register_layer(&standing_type);
     uint32_t n = 1;
     while (n < 40 && !strata_test_has_failed() && grows_once(n)) n++;
     /* Patience looks at every stack, and so opens the lock: more takings than a request needs that never asks. */

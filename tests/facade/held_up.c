@@ -60,14 +60,12 @@ static strata_status_t slow_malloc(strata_device_t *device, strata_memory_t memo
 }
 
 /* What was claimed under the old limit is served or given up before the new one is said to hold. */
-TEST(facade_held_up, a_lower_limit_holds_once_what_is_being_asked_for_is_there) {
-    RIG(rig, "stack: [system]", 0);
-    begin(&rig, NULL);
+TEST_RIG(facade_held_up, a_lower_limit_holds_once_what_is_being_asked_for_is_there, 0, "stack: [system]") {
+    begin(rig, NULL);
     scene.table.malloc = slow_malloc;
-    strata_block_t block = rig_allocate(&rig, NULL, 8 * MIB), none;
-    end(&rig);
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 1000, &none));
-    EXPECT_OK(strata_free(rig.s, block.ref));
+    (void)rig_allocate(rig, NULL, 8 * MIB);
+    end(rig);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, NULL, 1000));
 }
 
 /* ---- strata_stream_forget() ---- */
@@ -92,13 +90,12 @@ static strata_status_t slow_free(strata_device_t *device, strata_address_t addre
 }
 
 /* Behind the forgetting the program destroys the stream: no free may have its handle by then. */
-TEST(facade_held_up, a_stream_is_forgotten_once_no_free_has_its_handle) {
-    RIG(rig, "stack: [cuda_malloc_async]", 0);
-    strata_stream_t stream = rig_stream(&rig);
-    strata_block_t block = rig_allocate(&rig, stream, MIB);
-    begin(&rig, stream);
+TEST_RIG(facade_held_up, a_stream_is_forgotten_once_no_free_has_its_handle, 0, "stack: [cuda_malloc_async]") {
+    strata_stream_t stream = rig_stream(rig);
+    strata_block_t block = rig_allocate(rig, stream, MIB);
+    begin(rig, stream);
     scene.table.free_async = slow_free;
-    EXPECT_OK(strata_free(rig.s, block.ref));
-    end(&rig);
-    EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 0);
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    end(rig);
+    EXPECT_EQ(rig_figures(rig).quarantined_bytes, 0);
 }

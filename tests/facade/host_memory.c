@@ -36,15 +36,6 @@ static void open_with_every_failure(const char *preset) {
     EXPECT_OK(strata_free(rig.s, block.ref));
 }
 
-TEST(facade_host_memory, each_allocation_of_open_fails_strata) { open_with_every_failure("strata"); }
-TEST(facade_host_memory, each_allocation_of_open_fails_pytorch) { open_with_every_failure("pytorch"); }
-TEST(facade_host_memory, each_allocation_of_open_fails_tensorflow) { open_with_every_failure("tensorflow"); }
-TEST(facade_host_memory, each_allocation_of_open_fails_naive) { open_with_every_failure(PROGRAM_NAIVE); }
-TEST(facade_host_memory, each_allocation_of_open_fails_threads) { open_with_every_failure("thread_local"); }
-TEST(facade_host_memory, each_allocation_of_open_fails_routed) { open_with_every_failure(PROGRAM_ROUTED); }
-TEST(facade_host_memory, each_allocation_of_open_fails_pooled) { open_with_every_failure(PROGRAM_POOLED); }
-TEST(facade_host_memory, each_allocation_of_open_fails_system) { open_with_every_failure("system"); }
-
 /* strata_open() itself: the strategy's text and the devices are made there. */
 static void open_by_text_with_every_failure(const char *preset) {
     strata_open_options_t options = {
@@ -104,13 +95,15 @@ static void run_with_every_failure(const char *preset) {
     printf("%s: a run failed at each of %llu host allocations\n", strategy->name, (unsigned long long)made);
 }
 
-TEST(facade_host_memory, each_allocation_of_a_run_fails_strata) { run_with_every_failure("strata"); }
-TEST(facade_host_memory, each_allocation_of_a_run_fails_paddle) { run_with_every_failure("paddle"); }
-TEST(facade_host_memory, each_allocation_of_a_run_fails_async) { run_with_every_failure("cuda_malloc_async"); }
-TEST(facade_host_memory, each_allocation_of_a_run_fails_pytorch) { run_with_every_failure("pytorch"); }
-TEST(facade_host_memory, each_allocation_of_a_run_fails_tensorflow) { run_with_every_failure("tensorflow"); }
-TEST(facade_host_memory, each_allocation_of_a_run_fails_naive) { run_with_every_failure(PROGRAM_NAIVE); }
-TEST(facade_host_memory, each_allocation_of_a_run_fails_threads) { run_with_every_failure(PROGRAM_THREADS); }
-TEST(facade_host_memory, each_allocation_of_a_run_fails_routed) { run_with_every_failure(PROGRAM_ROUTED); }
-TEST(facade_host_memory, each_allocation_of_a_run_fails_pooled) { run_with_every_failure(PROGRAM_POOLED); }
-TEST(facade_host_memory, each_allocation_of_a_run_fails_split) { run_with_every_failure(PROGRAM_SPLIT); }
+typedef struct hosted {
+    const char *name, *strategy;
+} hosted_t;
+
+static const hosted_t hosted[] = {
+    {"strata", "strata"},         {"paddle", "paddle"},     {"async", "cuda_malloc_async"}, {"pytorch", "pytorch"},
+    {"tensorflow", "tensorflow"}, {"naive", PROGRAM_NAIVE}, {"threads", PROGRAM_THREADS},   {"routed", PROGRAM_ROUTED},
+    {"pooled", PROGRAM_POOLED},   {"split", PROGRAM_SPLIT}, {"system", "system"},
+};
+
+TEST_EACH(facade_host_memory, each_allocation_of_open_fails, hosted_t, hosted) { open_with_every_failure(row->strategy); }
+TEST_EACH(facade_host_memory, each_allocation_of_a_run_fails, hosted_t, hosted) { run_with_every_failure(row->strategy); }

@@ -10,39 +10,38 @@ static void refuse_waits(rig_t *rig, uint32_t stream_wait, bool persistent) {
 }
 
 /* The wait at the forgetting fails: nobody can name the stream at the free, which waits for the whole device. */
-TEST(facade_host_waits, a_borrower_that_could_not_be_waited_for_when_it_ended_is_waited_for_at_the_free) {
-    OPENED(rig_t, rig, rig_close_by_force, rig_open(&rig, "stack: [auto_growth, system]", NULL, 0, 0, 1));
-    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
-    strata_block_t block = rig_allocate(&rig, owner, SIZE);
-    rig_borrow(&rig, block.ref, borrower, 5 * MILLISECOND);
-    uint64_t end = strata_sim_stream_end(rig.devices[0], borrower);
-    refuse_waits(&rig, 1, true);
-    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, borrower));
-    strata_sim_clear_faults(rig.devices[0]);
-    EXPECT_LT(strata_sim_now(rig.world), end);
-    EXPECT_OK(strata_free(rig.s, block.ref));
-    EXPECT_GE(strata_sim_now(rig.world), end);
-    EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 0);
-    EXPECT_EQ(rig_allocate(&rig, owner, SIZE).ptr, block.ptr);
+TEST_RIG(facade_host_waits, a_borrower_that_could_not_be_waited_for_when_it_ended_is_waited_for_at_the_free, 0,
+         "stack: [auto_growth, system]") {
+    strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
+    strata_block_t block = rig_allocate(rig, owner, SIZE);
+    rig_borrow(rig, block.ref, borrower, 5 * MILLISECOND);
+    uint64_t end = strata_sim_stream_end(rig->devices[0], borrower);
+    refuse_waits(rig, 1, true);
+    EXPECT_OK(strata_stream_forget(rig->s, rig->gpu, borrower));
+    strata_sim_clear_faults(rig->devices[0]);
+    EXPECT_LT(strata_sim_now(rig->world), end);
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    EXPECT_GE(strata_sim_now(rig->world), end);
+    EXPECT_EQ(rig_figures(rig).quarantined_bytes, 0);
+    EXPECT_EQ(rig_allocate(rig, owner, SIZE).ptr, block.ptr);
 }
 
 /* One that was waited for then costs the free nothing. */
-TEST(facade_host_waits, a_borrower_that_was_waited_for_when_it_ended_is_over) {
-    RIG(rig, "stack: [auto_growth, system]", 0);
-    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig), busy = rig_stream(&rig);
-    strata_block_t block = rig_allocate(&rig, owner, SIZE);
-    rig_borrow(&rig, block.ref, borrower, MILLISECOND);
-    rig_work(&rig, busy, 9 * MILLISECOND, 0);
-    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, borrower));
-    EXPECT_OK(strata_free(rig.s, block.ref));
-    EXPECT_LT(strata_sim_now(rig.world), strata_sim_stream_end(rig.devices[0], busy));
-    EXPECT_EQ(rig_figures(&rig).host_waits, 1); /* that of the forgetting */
+TEST_RIG(facade_host_waits, a_borrower_that_was_waited_for_when_it_ended_is_over, 0, "stack: [auto_growth, system]") {
+    strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig), busy = rig_stream(rig);
+    strata_block_t block = rig_allocate(rig, owner, SIZE);
+    rig_borrow(rig, block.ref, borrower, MILLISECOND);
+    rig_work(rig, busy, 9 * MILLISECOND, 0);
+    EXPECT_OK(strata_stream_forget(rig->s, rig->gpu, borrower));
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    EXPECT_LT(strata_sim_now(rig->world), strata_sim_stream_end(rig->devices[0], busy));
+    EXPECT_EQ(rig_figures(rig).host_waits, 1); /* that of the forgetting */
 }
 
 /* Whichever of two borrowers it is that nothing tells the end of, and the other one was waited for. */
 TEST(facade_host_waits, one_borrower_that_cannot_be_waited_for_keeps_the_block_from_everybody) {
     for (uint32_t refused = 1; refused <= 2; refused++) {
-        OPENED(rig_t, rig, rig_close_by_force, rig_open(&rig, "stack: [auto_growth, system]", NULL, 0, 0, 1));
+        RIG(rig, "stack: [auto_growth, system]", 0);
         strata_stream_t owner = rig_stream(&rig), users[2] = {rig_stream(&rig), rig_stream(&rig)};
         strata_block_t block = rig_allocate(&rig, owner, SIZE);
         for (int n = 0; n < 2; n++) { rig_borrow(&rig, block.ref, users[n], MILLISECOND); }
@@ -84,7 +83,7 @@ TEST(facade_host_waits, a_free_leaves_its_borrowers_capture_as_it_is) {
                                          "stack: [caching, system]",
                                          "stack: [caching: {streams: ignored}, system]"};
     for (int i = 0; i < 7; i++) {
-        OPENED(rig_t, rig, rig_close_by_force, rig_open(&rig, stacks[i], NULL, 0, 0, 1));
+        RIG(rig, stacks[i], 0);
         strata_stream_t owner = rig_stream(&rig), captured = rig_stream(&rig);
         strata_block_t block = rig_allocate(&rig, owner, SIZE);
         EXPECT_OK(strata_record_stream(rig.s, block.ref, captured));
@@ -102,23 +101,19 @@ TEST(facade_host_waits, a_free_leaves_its_borrowers_capture_as_it_is) {
 
 /* Half of the only chunk that a forgotten stream left is live, so that it cannot go back; its other half serves a request that had to
  * wait for the stream's work, whatever layer did the waiting. */
-TEST(facade_host_waits, what_was_waited_for_in_a_forgotten_streams_stack_serves) {
-    static const char *const stacks[] = {"stack: [retry: {timeout: 1s}, stream_safe, auto_growth, system]",
-                                         "stack: [retry: {timeout: 1s, wait_first: true}, stream_safe, auto_growth, system]"};
-    for (int i = 0; i < 2; i++) {
-        RIG(rig, stacks[i], 64 * MIB);
-        strata_stream_t gone = rig_stream(&rig), next = rig_stream(&rig);
-        strata_block_t whole = rig_allocate(&rig, gone, 50 * MIB);
-        EXPECT_OK(strata_free(rig.s, whole.ref));
-        strata_block_t kept = rig_allocate(&rig, gone, 20 * MIB), used = rig_allocate(&rig, gone, 30 * MIB);
-        rig_work(&rig, gone, 5 * MILLISECOND, used.ref);
-        uint64_t end = strata_sim_stream_end(rig.devices[0], gone);
-        EXPECT_OK(strata_free(rig.s, used.ref));
-        EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
-        strata_block_t block = rig_allocate(&rig, next, 30 * MIB);
-        EXPECT_EQ(block.ptr, used.ptr);
-        EXPECT_GE(strata_sim_now(rig.world), end);
-        RIG_FREE(&rig, block, kept);
-        if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
-    }
+TEST_RIG(facade_host_waits, what_was_waited_for_in_a_forgotten_streams_stack_serves, 64 * MIB,
+         "stack: [retry: {timeout: 1s}, stream_safe, auto_growth, system]",
+         "stack: [retry: {timeout: 1s, wait_first: true}, stream_safe, auto_growth, system]") {
+    strata_stream_t gone = rig_stream(rig), next = rig_stream(rig);
+    strata_block_t whole = rig_allocate(rig, gone, 50 * MIB);
+    EXPECT_OK(strata_free(rig->s, whole.ref));
+    (void)rig_allocate(rig, gone, 20 * MIB);
+    strata_block_t used = rig_allocate(rig, gone, 30 * MIB);
+    rig_work(rig, gone, 5 * MILLISECOND, used.ref);
+    uint64_t end = strata_sim_stream_end(rig->devices[0], gone);
+    EXPECT_OK(strata_free(rig->s, used.ref));
+    EXPECT_OK(strata_stream_forget(rig->s, rig->gpu, gone));
+    strata_block_t block = rig_allocate(rig, next, 30 * MIB);
+    EXPECT_EQ(block.ptr, used.ptr);
+    EXPECT_GE(strata_sim_now(rig->world), end);
 }

@@ -5,31 +5,29 @@
 #include "platform/host/host_memory.h"
 #include "tests/facade/program.h"
 
-TEST(facade_hot, a_warm_pair_takes_no_host_memory_and_asks_the_device_nothing) {
-    RIG(rig, "strata", 0);
+TEST_RIG(facade_hot, a_warm_pair_takes_no_host_memory_and_asks_the_device_nothing, 0, "strata") {
     strata_block_t blocks[200];
     for (int round = 0; round < 50; round++) {
-        uint64_t host = strata_host_allocations(), device = strata_sim_calls(rig.devices[0]);
-        for (size_t i = 0; i < 200; i++) blocks[i] = rig_allocate(&rig, NULL, 256 * (1 + i * 7919 % 300));
-        for (size_t i = 0; i < 200; i++) EXPECT_OK(strata_free(rig.s, blocks[(i * 77 + 13) % 200].ref));
+        uint64_t host = strata_host_allocations(), device = strata_sim_calls(rig->devices[0]);
+        for (size_t i = 0; i < 200; i++) blocks[i] = rig_allocate(rig, NULL, 256 * (1 + i * 7919 % 300));
+        for (size_t i = 0; i < 200; i++) EXPECT_OK(strata_free(rig->s, blocks[(i * 77 + 13) % 200].ref));
         if (round < 2) continue;
         EXPECT_EQ(strata_host_allocations() - host, 0);
-        EXPECT_EQ(strata_sim_calls(rig.devices[0]) - device, 0);
+        EXPECT_EQ(strata_sim_calls(rig->devices[0]) - device, 0);
     }
 }
 
-TEST(facade_hot, a_borrowed_pair_takes_no_host_memory_once_its_events_are_made) {
-    RIG(rig, "strata", 0);
-    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+TEST_RIG(facade_hot, a_borrowed_pair_takes_no_host_memory_once_its_events_are_made, 0, "strata") {
+    strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
     for (int round = 0; round < 100; round++) {
-        uint64_t host = strata_host_allocations(), made = rig_calls(&rig, STRATA_CALL_event_create);
-        strata_block_t b = rig_allocate(&rig, owner, 4096);
-        EXPECT_OK(strata_record_stream(rig.s, b.ref, borrower));
-        EXPECT_OK(strata_free(rig.s, b.ref));
-        rig_pass(&rig, 50000);
+        uint64_t host = strata_host_allocations(), made = rig_calls(rig, STRATA_CALL_event_create);
+        strata_block_t b = rig_allocate(rig, owner, 4096);
+        EXPECT_OK(strata_record_stream(rig->s, b.ref, borrower));
+        EXPECT_OK(strata_free(rig->s, b.ref));
+        rig_pass(rig, 50000);
         if (round < 10) continue;
         EXPECT_EQ(strata_host_allocations() - host, 0);
-        EXPECT_EQ(rig_calls(&rig, STRATA_CALL_event_create), made);
+        EXPECT_EQ(rig_calls(rig, STRATA_CALL_event_create), made);
     }
 }
 
@@ -38,51 +36,37 @@ static void find_figure(const strata_layer_figure_t *figure, void *context) {
 }
 
 /* What docs/hot-path.md says costs nothing: hits go straight to the cache and come to no layer above or below it. */
-TEST(facade_hot, layers_with_nothing_to_do_are_left_out_of_hits) {
-    RIG(rig,
-        "version: 1\nstrategy: idle\ndevices: sim\nstack: [retry, stream_safe, stat, trace: {path: none}, auto_growth, "
-        "fault, limit: {bytes: 1GiB}, system]\n",
-        0);
-    strata_stack_t *stack = rig_stack(&rig, NULL);
+TEST_RIG(facade_hot, layers_with_nothing_to_do_are_left_out_of_hits, 0,
+         "version: 1\nstrategy: idle\ndevices: sim\nstack: [retry, stream_safe, stat, trace: {path: none}, auto_growth, "
+         "fault, limit: {bytes: 1GiB}, system]\n") {
+    strata_stack_t *stack = rig_stack(rig, NULL);
     EXPECT_NE(stack->hit, NULL);
     EXPECT_EQ(stack->attention_allocate | stack->attention_free, 0);
-    for (int i = 0; i < 1000; i++) EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 65536).ref));
+    for (int i = 0; i < 1000; i++) EXPECT_OK(strata_free(rig->s, rig_allocate(rig, NULL, 65536).ref));
     uint64_t requests = 0;
-    EXPECT_OK(strata_layer_figures(rig.s, rig.gpu, find_figure, &requests));
+    EXPECT_OK(strata_layer_figures(rig->s, rig->gpu, find_figure, &requests));
     EXPECT_EQ(requests, 1);
-    char path[256];
-    strata_block_t b = rig_allocate(&rig, NULL, 65536);
-    EXPECT_OK(strata_allocation_route(rig.s, b.ref, path, sizeof path));
-    EXPECT_STREQ(path, "retry > stream_safe > stat > trace > auto_growth | fault > limit > system");
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    strata_block_t b = rig_allocate(rig, NULL, 65536);
+    expect_route(rig, b, "retry > stream_safe > stat > trace > auto_growth | fault > limit > system");
 }
 
-TEST(facade_hot, wrong_arguments_are_refused) {
-    RIG(rig, "strata", 0);
+TEST_RIG(facade_hot, wrong_arguments_are_refused, 0, "strata") {
     strata_block_t b = {.ref = 4};
     strata_allocate_options_t o = {.struct_size = sizeof o, .size = 8};
-    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate(rig.s, rig.gpu, NULL, SIZE_MAX, &b));
-    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate(rig.s, rig.gpu, NULL, (1ull << 48) + 1, &b));
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 1ull << 48, &b));
-    o.struct_size = 8;
-    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate_with(rig.s, rig.gpu, NULL, &o, &b));
-    o.struct_size = sizeof o;
+    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate(rig->s, rig->gpu, NULL, SIZE_MAX, &b));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate(rig->s, rig->gpu, NULL, (1ull << 48) + 1, &b));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig->s, rig->gpu, NULL, 1ull << 48, &b));
     o.alignment = 48;
-    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate_with(rig.s, rig.gpu, NULL, &o, &b));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate_with(rig->s, rig->gpu, NULL, &o, &b));
     o.alignment = 4096;
-    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_allocate_with(rig.s, rig.gpu, NULL, &o, &b));
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_allocate_with(rig->s, rig->gpu, NULL, &o, &b));
     o.alignment = (size_t)1 << 49;
-    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate_with(rig.s, rig.gpu, NULL, &o, &b));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate_with(rig->s, rig->gpu, NULL, &o, &b));
     o.alignment = 64;
-    o.flags = 1u << 16;
-    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate_with(rig.s, rig.gpu, NULL, &o, &b));
-    o.flags = STRATA_NO_REPORT << 1;
-    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate_with(rig.s, rig.gpu, NULL, &o, &b));
-    o.flags = 0;
     o.pool = 3;
-    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate_with(rig.s, rig.gpu, NULL, &o, &b));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate_with(rig->s, rig->gpu, NULL, &o, &b));
     EXPECT_EQ(b.ref, 4);
-    EXPECT_EQ(rig_figures(&rig).allocations, 0);
+    EXPECT_EQ(rig_figures(rig).allocations, 0);
 }
 
 /* As under a limit of the process: then fewer stacks find room, by no fault of the library's. */
@@ -172,8 +156,7 @@ TEST(facade_hot, a_forgotten_streams_stack_ends_under_the_last_free) {
             ASSERT_EQ(pthread_create(&threads[i], NULL, i < 2 ? free_inherited : release_all_the_time, &heirs[i]), 0);
         for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
         pthread_barrier_destroy(&barrier);
-        EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-        EXPECT_EQ(rig_domain(&rig)->orphans, 0);
+        rig_expect_empty(&rig);
         EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
     }
 }

@@ -13,7 +13,6 @@ static uint64_t limit_of(rig_t *rig) {
 
 /* One request as large as the limit, one byte more, and what that costs. A cache with steps of its own climbs no ladder. */
 static void serves_to_the_byte(const char *preset) {
-    strata_block_t none = {.ref = 3};
     /* A buddy's block has a header, and would ask for more; TensorFlow's last try is above the request, but for the mend. */
     static const struct {
         const char *preset, *set;
@@ -26,18 +25,15 @@ static void serves_to_the_byte(const char *preset) {
     EXPECT_EQ(limit_of(&rig), STRATA_UNLIMITED);
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 40 * MIB));
     EXPECT_EQ(limit_of(&rig), 40 * MIB);
-    strata_block_t block = rig_allocate(&rig, NULL, 40 * MIB);
+    (void)rig_allocate(&rig, NULL, 40 * MIB);
     uint64_t mallocs = rig_calls(&rig, STRATA_CALL_malloc) + rig_calls(&rig, STRATA_CALL_malloc_async);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 40 * MIB);
-    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 1, &none),
-                "; strata_set_limit() allows 40MiB, of which 40MiB are used\n");
+    EXPECT_SAYS(STRATA_E_NO_MEMORY, rig_try(&rig, NULL, 1), "; strata_set_limit() allows 40MiB, of which 40MiB are used\n");
     EXPECT_CONTAINS(strata_last_error()->text, "\n  helps: a limit of ");
-    EXPECT_EQ(none.ref, 3);
     EXPECT_LE(rig_figures(&rig).ladders, 1);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc) + rig_calls(&rig, STRATA_CALL_malloc_async), mallocs);
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, STRATA_UNLIMITED));
-    strata_block_t more = rig_allocate(&rig, NULL, 1);
-    RIG_FREE(&rig, more, block);
+    (void)rig_allocate(&rig, NULL, 1);
 }
 
 TEST(facade_limit, holds_to_the_byte_under_every_preset) {
@@ -46,57 +42,52 @@ TEST(facade_limit, holds_to_the_byte_under_every_preset) {
 }
 
 /* Paddle's PY::memory_limit, here at run time: a limit of 10 MiB; 5 works, 20 fails. */
-TEST(facade_limit, paddle_py_memory_limit) {
-    strata_block_t none;
-    RIG_BY(rig, rig_open(&rig, "paddle", (const char *const[]){"auto_growth.chunk_size=10MiB", "retry.timeout=0"}, 2, 0, 1));
-    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 10 * MIB));
-    strata_block_t five = rig_allocate(&rig, NULL, 5 * MIB);
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 20 * MIB, &none));
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 10 * MIB);
-    EXPECT_OK(strata_free(rig.s, five.ref));
+TEST_BY(facade_limit, paddle_py_memory_limit,
+        rig_open(rig, "paddle", (const char *const[]){"auto_growth.chunk_size=10MiB", "retry.timeout=0"}, 2, 0, 1)) {
+    EXPECT_OK(strata_set_limit(rig->s, rig->gpu, 10 * MIB));
+    (void)rig_allocate(rig, NULL, 5 * MIB);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, NULL, 20 * MIB));
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 10 * MIB);
 }
 
-TEST(facade_limit, below_what_is_reserved_idle_goes_back_and_live_stays) {
-    strata_block_t none;
-    RIG_BY(rig, rig_open(&rig, "strata", (const char *const[]){"auto_growth.chunk_size=8MiB"}, 1, 0, 1));
+TEST_BY(facade_limit, below_what_is_reserved_idle_goes_back_and_live_stays,
+        rig_open(rig, "strata", (const char *const[]){"auto_growth.chunk_size=8MiB"}, 1, 0, 1)) {
     strata_block_t blocks[4];
-    for (int i = 0; i < 4; i++) blocks[i] = rig_allocate(&rig, NULL, 8 * MIB);
-    RIG_FREE(&rig, blocks[0], blocks[1]);
+    for (int i = 0; i < 4; i++) blocks[i] = rig_allocate(rig, NULL, 8 * MIB);
+    RIG_FREE(rig, blocks[0], blocks[1]);
     /* As much as the limit wants, no more. */
-    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 24 * MIB));
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 24 * MIB);
-    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 0));
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 16 * MIB);
-    EXPECT_EQ(rig_figures(&rig).live_allocations, 2);
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 100, &none));
+    EXPECT_OK(strata_set_limit(rig->s, rig->gpu, 24 * MIB));
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 24 * MIB);
+    EXPECT_OK(strata_set_limit(rig->s, rig->gpu, 0));
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 16 * MIB);
+    EXPECT_EQ(rig_figures(rig).live_allocations, 2);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, NULL, 100));
     /* What is freed while the place is above goes back at once, and nobody is served from it. */
-    EXPECT_OK(strata_free(rig.s, blocks[2].ref));
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 8 * MIB);
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 8 * MIB, &none));
-    EXPECT_OK(strata_free(rig.s, blocks[3].ref));
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+    EXPECT_OK(strata_free(rig->s, blocks[2].ref));
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 8 * MIB);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, NULL, 8 * MIB));
+    EXPECT_OK(strata_free(rig->s, blocks[3].ref));
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 0);
 }
 
-TEST(facade_limit, each_place_has_its_own) {
+TEST_BY(facade_limit, each_place_has_its_own, rig_open(rig, "system", NULL, 0, 0, 2)) {
     strata_block_t b, none;
-    RIG_BY(rig, rig_open(&rig, "system", NULL, 0, 0, 2));
-    EXPECT_OK(strata_set_limit(rig.s, strata_gpu(1), MIB));
-    EXPECT_OK(strata_set_limit(rig.s, strata_pinned(), 2 * MIB));
+    EXPECT_OK(strata_set_limit(rig->s, strata_gpu(1), MIB));
+    EXPECT_OK(strata_set_limit(rig->s, strata_pinned(), 2 * MIB));
     strata_place_t places[] = {strata_gpu(0), strata_managed(0), strata_managed(1), strata_host()};
     for (int i = 0; i < 4; i++) {
-        EXPECT_OK(strata_allocate(rig.s, places[i], NULL, 4 * MIB, &b));
-        EXPECT_OK(strata_free(rig.s, b.ref));
+        EXPECT_OK(strata_allocate(rig->s, places[i], NULL, 4 * MIB, &b));
+        EXPECT_OK(strata_free(rig->s, b.ref));
     }
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, strata_gpu(1), NULL, MIB + 1, &none));
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, strata_pinned(), NULL, 2 * MIB + 1, &none));
-    EXPECT_STATUS(STRATA_E_INVALID, strata_set_limit(rig.s, strata_gpu(2), MIB));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig->s, strata_gpu(1), NULL, MIB + 1, &none));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig->s, strata_pinned(), NULL, 2 * MIB + 1, &none));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_set_limit(rig->s, strata_gpu(2), MIB));
 }
 
 /* A struct of before there was a limit. */
-TEST(facade_limit, an_older_mem_info_gets_what_it_knows) {
-    RIG(rig, "strata", 0);
+TEST_RIG(facade_limit, an_older_mem_info_gets_what_it_knows, 0, "strata") {
     strata_mem_info_t info = {.struct_size = offsetof(strata_mem_info_t, limit), .limit = 77};
-    EXPECT_OK(strata_mem_info(rig.s, rig.gpu, &info));
+    EXPECT_OK(strata_mem_info(rig->s, rig->gpu, &info));
     EXPECT_GT(info.total, 0);
     EXPECT_EQ(info.limit, 77);
 }
@@ -188,12 +179,9 @@ static void small_beside_large(uint64_t large, uint64_t capacity) {
     static worker_t workers[8];
     RIG(rig, "system", capacity);
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 64 * MIB));
+    for (uint32_t i = 0; i < 8; i++) workers[i] = (worker_t){.rig = &rig, .stream = rig_stream(&rig), .size = i < 6 ? large : MIB};
+    in_threads(work, workers, sizeof *workers, 8);
     for (uint32_t i = 0; i < 8; i++) {
-        workers[i] = (worker_t){.rig = &rig, .stream = rig_stream(&rig), .size = i < 6 ? large : MIB};
-        ASSERT_EQ(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
-    }
-    for (uint32_t i = 0; i < 8; i++) {
-        ASSERT_EQ(pthread_join(workers[i].thread, NULL), 0);
         EXPECT_EQ(workers[i].failed, 0);
         EXPECT_EQ(workers[i].served, i < 6 ? 0 : ROUNDS);
     }
@@ -207,27 +195,24 @@ TEST(facade_limit, a_failing_large_request_fails_no_small_one) {
 typedef struct asker {
     rig_t *rig;
     strata_status_t status;
-    strata_block_t block;
 } asker_t;
 
 static void *ask(void *context) {
     asker_t *asker = context;
-    asker->status = strata_allocate(asker->rig->s, asker->rig->gpu, NULL, 8 * MIB, &asker->block);
+    asker->status = rig_try(asker->rig, NULL, 8 * MIB);
     return NULL;
 }
 
 /* Whoever waits for memory hears of it at once, long before its deadline. */
-TEST(facade_limit, a_higher_one_ends_a_wait) {
+TEST_BY(facade_limit, a_higher_one_ends_a_wait, rig_open(rig, "strata", (const char *const[]){"retry.timeout=60s"}, 1, 0, 1)) {
     pthread_t thread;
-    RIG_BY(rig, rig_open(&rig, "strata", (const char *const[]){"retry.timeout=60s"}, 1, 0, 1));
-    asker_t asker = {.rig = &rig};
-    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 4 * MIB));
-    strata_block_t mine = rig_allocate(&rig, NULL, 100);
+    asker_t asker = {.rig = rig};
+    EXPECT_OK(strata_set_limit(rig->s, rig->gpu, 4 * MIB));
+    (void)rig_allocate(rig, NULL, 100);
     ASSERT_EQ(pthread_create(&thread, NULL, ask, &asker), 0);
-    while (rig_figures(&rig).ladders == 0) (void)usleep(100);
+    while (rig_figures(rig).ladders == 0) (void)usleep(100);
     (void)usleep(20 * 1000);
-    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 64 * MIB));
+    EXPECT_OK(strata_set_limit(rig->s, rig->gpu, 64 * MIB));
     ASSERT_EQ(pthread_join(thread, NULL), 0);
     ASSERT_OK(asker.status);
-    RIG_FREE(&rig, asker.block, mine);
 }

@@ -46,14 +46,12 @@ static void end_log(void) { EXPECT_OK(strata_set_log(NULL, NULL, STRATA_LOG_WARN
 
 TEST(facade_log, tells_growths_releases_and_ladders_at_their_levels) {
     for (int most = STRATA_LOG_NOTHING; most <= STRATA_LOG_DEBUG; most++) {
-        rig_t rig;
+        RIG(rig, "strategy: told\nstack: [auto_growth: {chunk_size: 8MiB}, system]\n", 64 * MIB);
         heard_t heard = {.rig = &rig};
-        strata_block_t none;
-        rig_open(&rig, "strategy: told\nstack: [auto_growth: {chunk_size: 8MiB}, system]\n", NULL, 0, 64 * MIB, 1);
         EXPECT_OK(strata_set_log(hear, &heard, (strata_log_level_t)most));
         EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 8 * MIB).ref));
         EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-        EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 100 * MIB, &none), "out of memory");
+        EXPECT_SAYS(STRATA_E_NO_MEMORY, rig_try(&rig, NULL, 100 * MIB), "out of memory");
         EXPECT_EQ(has(&heard, STRATA_LOG_INFO, "gpu:0: got 8MiB from the device, 8MiB reserved"), most >= STRATA_LOG_INFO);
         EXPECT_EQ(has(&heard, STRATA_LOG_INFO, "gpu:0: gave 8MiB back to the device, 0 reserved"), most >= STRATA_LOG_INFO);
         EXPECT_EQ(has(&heard, STRATA_LOG_INFO, "gpu:0: climbed the ladder for 100MiB, 0 reserved"), most >= STRATA_LOG_INFO);
@@ -61,64 +59,51 @@ TEST(facade_log, tells_growths_releases_and_ladders_at_their_levels) {
         EXPECT_EQ(has(&heard, STRATA_LOG_WARNING, "out of memory in gpu:0"), most >= STRATA_LOG_WARNING);
         EXPECT_EQ(heard.count == 0, most < STRATA_LOG_WARNING);
         end_log();
-        rig_close(&rig);
     }
 }
 
 /* What a ladder waited for is told apart from what it released. */
-TEST(facade_log, tells_what_a_ladder_waited_for) {
-    static const char *const set[] = {"retry.wait_first=true"};
-    rig_t rig;
-    heard_t heard = {.rig = &rig};
-    rig_open(&rig, "strata", set, 1, 64 * MIB, 1);
-    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
-    strata_block_t block = rig_allocate(&rig, owner, 40 * MIB);
-    rig_borrow(&rig, block.ref, borrower, 1000 * 1000);
-    EXPECT_OK(strata_free(rig.s, block.ref));
+TEST_BY(facade_log, tells_what_a_ladder_waited_for,
+        rig_open(rig, "strata", (const char *const[]){"retry.wait_first=true"}, 1, 64 * MIB, 1)) {
+    heard_t heard = {.rig = rig};
+    strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
+    (void)rig_leave_waiting(rig, owner, borrower, 40 * MIB, 1000 * 1000);
     EXPECT_OK(strata_set_log(hear, &heard, STRATA_LOG_DEBUG));
-    block = rig_allocate(&rig, owner, 40 * MIB);
+    (void)rig_allocate(rig, owner, 40 * MIB);
     end_log();
     EXPECT_TRUE(has(&heard, STRATA_LOG_DEBUG, "the ladder's waiting gave 40MiB"));
     EXPECT_FALSE(has(&heard, STRATA_LOG_DEBUG, "the ladder's releasing gave 40MiB"));
-    EXPECT_OK(strata_free(rig.s, block.ref));
-    rig_close(&rig);
 }
 
-TEST(facade_log, what_a_call_gave_back_is_told_before_it_returns) {
-    rig_t rig;
-    heard_t heard = {.rig = &rig};
+TEST_RIG(facade_log, what_a_call_gave_back_is_told_before_it_returns, 64 * MIB,
+         "strategy: told\nstack: [auto_growth: {chunk_size: 8MiB}, system]\npools: {p: {}}\n") {
     uint64_t pool;
-    rig_open(&rig, "strategy: told\nstack: [auto_growth: {chunk_size: 8MiB}, system]\npools: {p: {}}\n", NULL, 0, 64 * MIB, 1);
-    strata_stream_t stream = rig_stream(&rig);
-    EXPECT_OK(strata_pool(rig.s, "p", &pool));
-    RIG_FREE(&rig, get_from(&rig, pool, NULL, 8 * MIB), rig_allocate(&rig, NULL, 8 * MIB), rig_allocate(&rig, stream, 8 * MIB));
+    heard_t heard = {.rig = rig};
+    strata_stream_t stream = rig_stream(rig);
+    EXPECT_OK(strata_pool(rig->s, "p", &pool));
+    RIG_FREE(rig, get_from(rig, pool, NULL, 8 * MIB), rig_allocate(rig, NULL, 8 * MIB), rig_allocate(rig, stream, 8 * MIB));
     EXPECT_OK(strata_set_log(hear, &heard, STRATA_LOG_INFO));
-    EXPECT_OK(strata_release_pool(rig.s, rig.gpu, pool, NULL));
+    EXPECT_OK(strata_release_pool(rig->s, rig->gpu, pool, NULL));
     EXPECT_EQ(heard.count, 1);
-    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 8 * MIB));
+    EXPECT_OK(strata_set_limit(rig->s, rig->gpu, 8 * MIB));
     EXPECT_EQ(heard.count, 2);
-    EXPECT_OK(
-        strata_change_strategy(rig.s, &(strata_open_options_t){.struct_size = sizeof(strata_open_options_t), .preset = "pytorch"}));
+    EXPECT_OK(strata_change_strategy(rig->s,
+                                     &(strata_open_options_t){.struct_size = sizeof(strata_open_options_t), .preset = "pytorch"}));
     EXPECT_EQ(heard.count, 3);
     EXPECT_TRUE(has(&heard, STRATA_LOG_INFO, "gave 8MiB back to the device, 0 reserved"));
     EXPECT_TRUE(has(&heard, STRATA_LOG_INFO, "gave 8MiB back to the device, 16MiB reserved"));
     EXPECT_TRUE(has(&heard, STRATA_LOG_INFO, "gave 8MiB back to the device, 8MiB reserved"));
     end_log();
-    rig_close(&rig);
 }
 
-TEST(facade_log, its_function_may_call_any_other_but_ends_nothing) {
-    rig_t rig;
-    heard_t heard = {.rig = &rig, .allocates = true};
-    rig_open(&rig, "strata", NULL, 0, GIB, 1);
+TEST_RIG(facade_log, its_function_may_call_any_other_but_ends_nothing, GIB, "strata") {
+    heard_t heard = {.rig = rig, .allocates = true};
     EXPECT_OK(strata_set_log(hear, &heard, STRATA_LOG_DEBUG));
-    strata_block_t block = rig_allocate(&rig, NULL, 20 * MIB);
+    (void)rig_allocate(rig, NULL, 20 * MIB);
     EXPECT_EQ(heard.count, 1); /* what the function does itself is told to nobody */
     EXPECT_STATUS(STRATA_E_BUSY, heard.closed);
     EXPECT_STATUS(STRATA_E_BUSY, heard.changed);
     end_log();
-    EXPECT_OK(strata_free(rig.s, block.ref));
-    rig_close(&rig);
 }
 
 /* On standard error instead: it is not lost. */
@@ -146,18 +131,15 @@ TEST(facade_log, what_cannot_be_held_for_its_function_is_told_at_once) {
     end_log();
 }
 
-TEST(facade_log, a_hit_says_nothing_and_an_unknown_level_is_refused) {
-    rig_t rig;
-    heard_t heard = {.rig = &rig};
-    rig_open(&rig, "strata", NULL, 0, GIB, 1);
-    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, MIB).ref));
+TEST_RIG(facade_log, a_hit_says_nothing_and_an_unknown_level_is_refused, GIB, "strata") {
+    heard_t heard = {.rig = rig};
+    EXPECT_OK(strata_free(rig->s, rig_allocate(rig, NULL, MIB).ref));
     EXPECT_OK(strata_set_log(hear, &heard, STRATA_LOG_DEBUG));
     EXPECT_STATUS(STRATA_E_INVALID, strata_set_log(NULL, NULL, (strata_log_level_t)5));
     EXPECT_STATUS(STRATA_E_INVALID, strata_set_log(NULL, NULL, (strata_log_level_t)-1));
-    for (int i = 0; i < 100; i++) EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, MIB).ref));
+    for (int i = 0; i < 100; i++) EXPECT_OK(strata_free(rig->s, rig_allocate(rig, NULL, MIB).ref));
     EXPECT_EQ(heard.count, 0);
     end_log();
-    rig_close(&rig);
 }
 
 TEST(facade_log, tells_what_an_import_cannot_say) {
@@ -175,19 +157,17 @@ TEST(facade_log, tells_what_an_import_cannot_say) {
 }
 
 /* More than is kept of one call: the first are told, and how many more there were. */
-TEST(facade_log, of_many_messages_of_one_call_the_first_are_told) {
-    rig_t rig;
-    heard_t heard = {.rig = &rig};
-    rig_open(&rig, "strategy: many\nstack: [auto_growth: {chunk_size: 0}, system]\n", NULL, 0, GIB, 1);
+TEST_RIG(facade_log, of_many_messages_of_one_call_the_first_are_told, GIB,
+         "strategy: many\nstack: [auto_growth: {chunk_size: 0}, system]\n") {
+    heard_t heard = {.rig = rig};
     strata_block_t blocks[12];
-    for (int i = 0; i < 12; i++) blocks[i] = rig_allocate(&rig, NULL, 2 * MIB);
-    for (int i = 0; i < 12; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
+    for (int i = 0; i < 12; i++) blocks[i] = rig_allocate(rig, NULL, 2 * MIB);
+    for (int i = 0; i < 12; i++) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
     EXPECT_OK(strata_set_log(hear, &heard, STRATA_LOG_INFO));
-    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
     EXPECT_EQ(heard.count, 9);
     EXPECT_TRUE(has(&heard, STRATA_LOG_INFO, "and 4 messages more of the same call"));
     end_log();
-    rig_close(&rig);
 }
 
 /* ---- threads ---- */
@@ -211,11 +191,10 @@ static void *grow_and_shrink(void *context) {
     return NULL;
 }
 
-TEST(facade_log, may_be_set_anew_while_others_speak) {
+TEST_RIG(facade_log, may_be_set_anew_while_others_speak, GIB, "strategy: told\nstack: [system]\n") {
     pthread_t threads[THREADS];
-    RIG(rig, "strategy: told\nstack: [system]\n", GIB);
     EXPECT_OK(strata_set_log(count, &told[0], STRATA_LOG_INFO));
-    for (int t = 0; t < THREADS; t++) EXPECT_EQ(pthread_create(&threads[t], NULL, grow_and_shrink, &rig), 0);
+    for (int t = 0; t < THREADS; t++) EXPECT_EQ(pthread_create(&threads[t], NULL, grow_and_shrink, rig), 0);
     for (int i = 0; i < 100; i++) EXPECT_OK(strata_set_log(count, &told[i % 2], i % 3 ? STRATA_LOG_INFO : STRATA_LOG_NOTHING));
     EXPECT_OK(strata_set_log(count, &told[1], STRATA_LOG_INFO));
     for (int t = 0; t < THREADS; t++) pthread_join(threads[t], NULL);

@@ -64,9 +64,7 @@ TEST(facade_noted_twice, who_has_a_forgotten_streams_block_cannot_take_itself_ba
                                          "stream_safe, buffered, system"};
     for (int i = 0; i < 4; i++)
         for (int notes = 0; notes < 3; notes++) {
-            char text[100];
-            snprintf(text, sizeof text, "stack: [%s]\n", stacks[i]);
-            RIG(rig, text, 0);
+            RIG_STACK(rig, stacks[i], 0);
             strata_stream_t gone = rig_stream(&rig), guest = rig_stream(&rig);
             strata_block_t left = rig_allocate(&rig, gone, SIZE);
             EXPECT_OK(strata_free(rig.s, left.ref));

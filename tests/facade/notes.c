@@ -5,13 +5,6 @@
 #include "tests/facade/fixture.h"
 #include "tests/harness/owned.h"
 
-static strata_block_t allocate_for(rig_t *rig, const char *tag, size_t size) {
-    strata_block_t block = {0};
-    strata_allocate_options_t options = {.struct_size = sizeof options, .size = size, .tag = tag};
-    EXPECT_OK(strata_allocate_with(rig->s, rig->gpu, NULL, &options, &block));
-    return block;
-}
-
 typedef struct told {
     char text[1024];
     size_t length;
@@ -29,47 +22,40 @@ static void expect_leaks(rig_t *rig, const char *wanted) {
     EXPECT_STREQ(told.text, wanted);
 }
 
-TEST(facade_notes, leaks_are_told_with_tag_operator_and_step) {
-    static const char *const presets[] = {"strata", "system"};
-    for (int i = 0; i < 2; i++) {
-        RIG(rig, presets[i], 0);
-        char name[] = "weights";
-        strata_block_t blocks[6] = {rig_allocate(&rig, NULL, 100), allocate_for(&rig, name, 200)};
-        name[0] = 'W';
-        EXPECT_OK(strata_step(rig.s));
-        EXPECT_OK(strata_annotate(rig.s, "conv\n1"));
-        blocks[2] = rig_allocate(&rig, NULL, 300);
-        EXPECT_OK(strata_step(rig.s));
-        EXPECT_OK(strata_annotate(rig.s, "conv2"));
-        blocks[3] = allocate_for(&rig, "weights", 400);
-        EXPECT_OK(strata_annotate(rig.s, NULL));
-        blocks[4] = rig_allocate(&rig, NULL, 500);
-        EXPECT_OK(strata_free(rig.s, blocks[3].ref));
-        blocks[5] = allocate_for(&rig, "", 600);
-        told_t told = {.length = 0};
-        EXPECT_STATUS(STRATA_E_BUSY, strata_close(rig.s, STRATA_CLOSE_BUSY, tell, &told));
-        EXPECT_CONTAINS(told.text, "100 ||0;");
-        EXPECT_CONTAINS(told.text, "200 weights||0;");
-        EXPECT_CONTAINS(told.text, "300 |conv?1|1;");
-        EXPECT_CONTAINS(told.text, "500 ||0;");
-        EXPECT_CONTAINS(told.text, "600 ||0;");
-        EXPECT_LACKS(told.text, "400");
-        for (int k = 0; k < 6; k++)
-            if (k != 3) EXPECT_OK(strata_free(rig.s, blocks[k].ref));
-    }
+TEST_RIG(facade_notes, leaks_are_told_with_tag_operator_and_step, 0, "strata", "system") {
+    char name[] = "weights";
+    strata_block_t blocks[6] = {rig_allocate(rig, NULL, 100), rig_allocate_tagged(rig, NULL, 200, name)};
+    name[0] = 'W';
+    EXPECT_OK(strata_step(rig->s));
+    EXPECT_OK(strata_annotate(rig->s, "conv\n1"));
+    blocks[2] = rig_allocate(rig, NULL, 300);
+    EXPECT_OK(strata_step(rig->s));
+    EXPECT_OK(strata_annotate(rig->s, "conv2"));
+    blocks[3] = rig_allocate_tagged(rig, NULL, 400, "weights");
+    EXPECT_OK(strata_annotate(rig->s, NULL));
+    blocks[4] = rig_allocate(rig, NULL, 500);
+    EXPECT_OK(strata_free(rig->s, blocks[3].ref));
+    blocks[5] = rig_allocate_tagged(rig, NULL, 600, "");
+    told_t told = {.length = 0};
+    EXPECT_STATUS(STRATA_E_BUSY, strata_close(rig->s, STRATA_CLOSE_BUSY, tell, &told));
+    EXPECT_CONTAINS(told.text, "100 ||0;");
+    EXPECT_CONTAINS(told.text, "200 weights||0;");
+    EXPECT_CONTAINS(told.text, "300 |conv?1|1;");
+    EXPECT_CONTAINS(told.text, "500 ||0;");
+    EXPECT_CONTAINS(told.text, "600 ||0;");
+    EXPECT_LACKS(told.text, "400");
 }
 
 /* A slot that was noted once is served again without a note. */
-TEST(facade_notes, a_note_ends_with_its_block) {
-    RIG(rig, "strata", 0);
-    strata_block_t a = allocate_for(&rig, "first", 1000);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    strata_block_t b = rig_allocate(&rig, NULL, 1000);
+TEST_RIG(facade_notes, a_note_ends_with_its_block, 0, "strata") {
+    strata_block_t a = rig_allocate_tagged(rig, NULL, 1000, "first");
+    EXPECT_OK(strata_free(rig->s, a.ref));
+    strata_block_t b = rig_allocate(rig, NULL, 1000);
     EXPECT_EQ(a.ptr, b.ptr);
-    expect_leaks(&rig, "1000 ||0;");
-    EXPECT_OK(strata_retain(rig.s, b.ref));
-    expect_leaks(&rig, "1000 ||0;");
-    RIG_FREE(&rig, b, b);
+    expect_leaks(rig, "1000 ||0;");
+    EXPECT_OK(strata_retain(rig->s, b.ref));
+    expect_leaks(rig, "1000 ||0;");
+    EXPECT_OK(strata_free(rig->s, b.ref));
 }
 
 TEST(facade_notes, each_facade_of_a_thread_has_its_operator) {
@@ -122,16 +108,14 @@ TEST(facade_notes, names_beyond_the_most_are_one) {
     strata_names_destroy(&names);
 }
 
-TEST(facade_notes, without_host_memory_the_note_is_lost_not_the_request) {
-    RIG(rig, "strata", 0);
-    strata_block_t warm = rig_allocate(&rig, NULL, 10);
+TEST_RIG(facade_notes, without_host_memory_the_note_is_lost_not_the_request, 0, "strata") {
+    strata_block_t warm = rig_allocate(rig, NULL, 10);
     strata_host_fail_at(1, 1);
-    EXPECT_STATUS(STRATA_E_HOST_MEMORY, strata_annotate(rig.s, "op"));
-    strata_block_t a = allocate_for(&rig, "tag", 1000);
+    EXPECT_STATUS(STRATA_E_HOST_MEMORY, strata_annotate(rig->s, "op"));
+    (void)rig_allocate_tagged(rig, NULL, 1000, "tag");
     strata_host_fail_at(0, 0);
-    EXPECT_OK(strata_free(rig.s, warm.ref));
-    expect_leaks(&rig, "1000 ||0;");
-    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free(rig->s, warm.ref));
+    expect_leaks(rig, "1000 ||0;");
 }
 
 /* ---- zeroed requests ---- */
@@ -157,30 +141,27 @@ static void expect_zeroed(rig_t *rig, strata_place_t place, strata_stream_t stre
     EXPECT_OK(strata_free(rig->s, b.ref));
 }
 
-TEST(facade_notes, zeroed_requests_are_zero) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy("strata", NULL, 0);
-    strata_sim_options_t options = {.devices = 1, .capacity = 256 * MIB, .contents = true};
-    RIG_BY(rig, rig_open_on(&rig, strategy, &options, 0));
-    expect_zeroed(&rig, rig.gpu, NULL);
-    expect_zeroed(&rig, rig.gpu, rig_stream(&rig));
-    expect_zeroed(&rig, strata_managed(0), NULL);
-    expect_zeroed(&rig, strata_pinned(), NULL);
-    expect_zeroed(&rig, strata_host(), NULL);
+TEST_BY(facade_notes, zeroed_requests_are_zero,
+        rig_open_with(rig, "strata", &(strata_sim_options_t){.devices = 1, .capacity = 256 * MIB, .contents = true}, 0)) {
+    expect_zeroed(rig, rig->gpu, NULL);
+    expect_zeroed(rig, rig->gpu, rig_stream(rig));
+    expect_zeroed(rig, strata_managed(0), NULL);
+    expect_zeroed(rig, strata_pinned(), NULL);
+    expect_zeroed(rig, strata_host(), NULL);
     strata_allocate_options_t nothing = {.struct_size = sizeof nothing, .flags = STRATA_ZERO};
     strata_block_t none;
-    EXPECT_OK(strata_allocate_with(rig.s, rig.gpu, NULL, &nothing, &none));
-    EXPECT_OK(strata_free(rig.s, none.ref));
+    EXPECT_OK(strata_allocate_with(rig->s, rig->gpu, NULL, &nothing, &none));
+    EXPECT_OK(strata_free(rig->s, none.ref));
 }
 
-TEST(facade_notes, a_fill_that_is_refused_fails_the_request) {
-    RIG(rig, "strata", 0);
-    strata_block_t warm = rig_allocate(&rig, NULL, 10), b = {.ref = 7};
+TEST_RIG(facade_notes, a_fill_that_is_refused_fails_the_request, 0, "strata") {
+    (void)rig_allocate(rig, NULL, 10);
+    strata_block_t b = {.ref = 7};
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = 5000, .flags = STRATA_ZERO};
-    EXPECT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_fill, 1, false, STRATA_E_DEVICE));
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate_with(rig.s, rig.gpu, NULL, &options, &b));
+    EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_fill, 1, false, STRATA_E_DEVICE));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate_with(rig->s, rig->gpu, NULL, &options, &b));
     EXPECT_EQ(b.ref, 7);
-    EXPECT_EQ(rig_figures(&rig).live_allocations, 1);
-    EXPECT_OK(strata_free(rig.s, warm.ref));
+    EXPECT_EQ(rig_figures(rig).live_allocations, 1);
 }
 
 enum { OTHER_NAMES = 1 }; /* in every facade that has names */
@@ -191,7 +172,7 @@ TEST(facade_notes, names_are_of_the_facade_that_is_asked_for) {
     char text[32] = "";
     rig_open(&rig, "strata", NULL, 0, 0, 1);
     strata_t gone = rig.s;
-    EXPECT_OK(strata_free(rig.s, allocate_for(&rig, "of the first", 100).ref));
+    EXPECT_OK(strata_free(rig.s, rig_allocate_tagged(&rig, NULL, 100, "of the first").ref));
     EXPECT_TRUE(strata_facade_name(gone, OTHER_NAMES, text, sizeof text));
     EXPECT_STREQ(text, "(other names)");
     EXPECT_FALSE(strata_facade_name(gone, 0, text, sizeof text));
@@ -199,7 +180,7 @@ TEST(facade_notes, names_are_of_the_facade_that_is_asked_for) {
     EXPECT_FALSE(strata_facade_name(gone, OTHER_NAMES, text, sizeof text));
     rig_open(&rig, "strata", NULL, 0, 0, 1);
     EXPECT_EQ(rig.s % STRATA_FACADES, gone % STRATA_FACADES);
-    EXPECT_OK(strata_free(rig.s, allocate_for(&rig, "of the second", 100).ref));
+    EXPECT_OK(strata_free(rig.s, rig_allocate_tagged(&rig, NULL, 100, "of the second").ref));
     EXPECT_FALSE(strata_facade_name(gone, OTHER_NAMES, text, sizeof text));
     EXPECT_FALSE(strata_facade_name(rig.s + STRATA_FACADES - 1, OTHER_NAMES, text, sizeof text));
     EXPECT_TRUE(strata_facade_name(rig.s, OTHER_NAMES, text, sizeof text));

@@ -25,10 +25,9 @@ static void count_live(const strata_snapshot_row_t *row, void *context) { *(int 
 
 /* In front of the n-th time that the snapshot takes the later stack's lock. */
 static bool snapshot_shows_it_once(const char *preset, uint32_t n) {
-    rig_t rig;
     before_lock_t before;
     int live = 0;
-    rig_open(&rig, preset, NULL, 0, 0, 1);
+    RIG(rig, preset, 0);
     strata_stream_t earlier = rig_stream(&rig), later = rig_stream(&rig);
     mover_t mover = {.rig = &rig, .to = later, .block = rig_allocate(&rig, earlier, SIZE)};
     mover.from = rig_stack(&rig, earlier);
@@ -39,8 +38,6 @@ static bool snapshot_shows_it_once(const char *preset, uint32_t n) {
     bool came = before_lock_end(&before);
     EXPECT_EQ(live, 1);
     EXPECT_EQ(came && !mover.moved, came && n == 2);
-    EXPECT_OK(strata_free(rig.s, mover.block.ref));
-    rig_close(&rig);
     return came;
 }
 

@@ -47,9 +47,8 @@ static const strata_layer_type_t source_type = {
 };
 
 static void open_over(rig_t *rig, const char *above) {
-    const strata_layer_type_t *types[] = {&source_type};
     char text[300];
-    EXPECT_OK(strata_layers_register(types, 1, true));
+    register_layer(&source_type);
     snprintf(text, sizeof text,
              "strategy: outside\nstack: [%stest_outside_source]\nplaces:\n  pinned: [%stest_outside_source]\n"
              "  host: [%stest_outside_source]\n",
@@ -77,16 +76,14 @@ TEST(facade_outside_source, serves_every_place_it_stands_in) {
 }
 
 /* A refusal leaves nothing counted: to the byte what the limit lets through is served behind it. */
-TEST(facade_outside_source, a_refusal_of_the_device_counts_nothing) {
+TEST_BY(facade_outside_source, a_refusal_of_the_device_counts_nothing, open_over(rig, "")) {
     strata_block_t block = {.ref = 7};
-    RIG_BY(rig, open_over(&rig, ""));
-    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 4 * MIB));
-    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_malloc, 1, false, STRATA_E_DEVICE));
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate(rig.s, rig.gpu, NULL, 4 * MIB, &block));
+    EXPECT_OK(strata_set_limit(rig->s, rig->gpu, 4 * MIB));
+    ASSERT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_malloc, 1, false, STRATA_E_DEVICE));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate(rig->s, rig->gpu, NULL, 4 * MIB, &block));
     EXPECT_EQ(block.ref, 7);
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
-    block = rig_allocate(&rig, NULL, 4 * MIB);
-    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 0);
+    block = rig_allocate(rig, NULL, 4 * MIB);
 }
 
 /* Its options are its own, whatever their names. */
@@ -100,17 +97,15 @@ static const strata_option_row_t counting_rows[] = {
 TEST(facade_outside_source, a_device_without_memory_is_told_as_any_sources) {
     static strata_layer_type_t type; /* known by its address */
     const strata_layer_type_t *types[] = {&type};
-    strata_block_t none;
     type = source_type;
     type.name = "test_counting_source";
     type.options_size = sizeof(counting_t);
     type.options = counting_rows;
     EXPECT_OK(strata_layers_register(types, 1, true));
     RIG(rig, "stack: [test_counting_source]\n", 64 * MIB);
-    strata_block_t block = rig_allocate(&rig, NULL, 60 * MIB);
-    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 8 * MIB, &none), ": full: 8MiB asked, 4MiB left");
+    (void)rig_allocate(&rig, NULL, 60 * MIB);
+    EXPECT_SAYS(STRATA_E_NO_MEMORY, rig_try(&rig, NULL, 8 * MIB), ": full: 8MiB asked, 4MiB left");
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 60 * MIB);
-    EXPECT_OK(strata_free(rig.s, block.ref));
 }
 
 /* It stays reserved and is found by nobody, and at the end the device has it back. */

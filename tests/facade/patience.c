@@ -5,75 +5,59 @@
 
 static const uint64_t ms = 1000 * 1000;
 
-static void free_while_in_use(rig_t *rig, strata_block_t block, strata_stream_t borrower, uint64_t ns) {
-    rig_borrow(rig, block.ref, borrower, ns);
-    EXPECT_OK(strata_free(rig->s, block.ref));
-}
-
 /* Patience is for what will do: once a part has come that does not serve, and what is left is too little, the cache grows. */
-TEST(facade_patience, it_waits_for_enough_alone) {
-    RIG(rig, "stack: [retry: {patience: true, depth: 1}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]", 0);
-    strata_stream_t owner = rig_stream(&rig), soon = rig_stream(&rig), late = rig_stream(&rig);
-    strata_block_t blocks[2] = {rig_allocate(&rig, owner, 5 * MIB), rig_allocate(&rig, owner, 5 * MIB)};
-    free_while_in_use(&rig, blocks[0], soon, 2 * ms);
-    free_while_in_use(&rig, blocks[1], late, 100 * ms);
-    uint64_t began = strata_sim_now(rig.world), end = strata_sim_stream_end(rig.devices[0], soon);
-    strata_block_t block = rig_allocate(&rig, owner, 6 * MIB);
-    EXPECT_EQ(rig_figures(&rig).growths, 3);
-    EXPECT_GE(strata_sim_now(rig.world), end);
-    EXPECT_LT(strata_sim_now(rig.world), began + 4 * ms);
-    EXPECT_OK(strata_free(rig.s, block.ref));
-    rig_pass(&rig, 100 * ms);
+TEST_RIG(facade_patience, it_waits_for_enough_alone, 0,
+         "stack: [retry: {patience: true, depth: 1}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]") {
+    strata_stream_t owner = rig_stream(rig), soon = rig_stream(rig), late = rig_stream(rig);
+    strata_block_t blocks[2] = {rig_allocate(rig, owner, 5 * MIB), rig_allocate(rig, owner, 5 * MIB)};
+    rig_borrow(rig, blocks[0].ref, soon, 2 * ms);
+    rig_borrow(rig, blocks[1].ref, late, 100 * ms);
+    RIG_FREE(rig, blocks[0], blocks[1]);
+    uint64_t began = strata_sim_now(rig->world), end = strata_sim_stream_end(rig->devices[0], soon);
+    strata_block_t block = rig_allocate(rig, owner, 6 * MIB);
+    EXPECT_EQ(rig_figures(rig).growths, 3);
+    EXPECT_GE(strata_sim_now(rig->world), end);
+    EXPECT_LT(strata_sim_now(rig->world), began + 4 * ms);
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    rig_pass(rig, 100 * ms);
 }
 
-TEST(facade_patience, it_waits_no_longer_than_the_timeout) {
-    RIG(rig, "stack: [retry: {patience: true, depth: 1, timeout: 5ms}, stream_safe, auto_growth, system]", 0);
-    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
-    free_while_in_use(&rig, rig_allocate(&rig, owner, 5 * MIB), borrower, 10 * ms);
-    uint64_t began = strata_sim_now(rig.world);
-    strata_block_t block = rig_allocate(&rig, owner, 5 * MIB);
-    EXPECT_EQ(rig_figures(&rig).growths, 2);
-    EXPECT_GE(strata_sim_now(rig.world), began + 5 * ms);
-    EXPECT_LT(strata_sim_now(rig.world), began + 9 * ms);
-    EXPECT_OK(strata_free(rig.s, block.ref));
-    rig_pass(&rig, 10 * ms);
+TEST_RIG(facade_patience, it_waits_no_longer_than_the_timeout, 0,
+         "stack: [retry: {patience: true, depth: 1, timeout: 5ms}, stream_safe, auto_growth, system]") {
+    strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
+    (void)rig_leave_waiting(rig, owner, borrower, 5 * MIB, 10 * ms);
+    uint64_t began = strata_sim_now(rig->world);
+    strata_block_t block = rig_allocate(rig, owner, 5 * MIB);
+    EXPECT_EQ(rig_figures(rig).growths, 2);
+    EXPECT_GE(strata_sim_now(rig->world), began + 5 * ms);
+    EXPECT_LT(strata_sim_now(rig->world), began + 9 * ms);
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    rig_pass(rig, 10 * ms);
 }
 
 /* One chunk in the cache waits for its borrower's work, which runs until `end` ns after the request began: does the cache grow? */
 static bool grows(const char *retry, uint64_t end) {
     char preset[256];
-    rig_t rig;
     snprintf(preset, sizeof preset, "version: 1\nstack:\n  - retry: {%s}\n  - stream_safe\n  - auto_growth\n  - system\n", retry);
-    rig_open(&rig, preset, NULL, 0, 0, 1);
+    RIG(rig, preset, 0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
-    strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
-    rig_borrow(&rig, a.ref, borrower, 1000 * 1000);
-    EXPECT_OK(strata_free(rig.s, a.ref));
+    strata_block_t a = rig_leave_waiting(&rig, owner, borrower, 5 * MIB, 1000 * 1000);
     uint64_t runs_until = strata_sim_stream_end(rig.devices[0], borrower);
     strata_sim_advance_to(rig.world, runs_until - end);
     strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
     bool grew = rig_figures(&rig).growths == 2;
     EXPECT_EQ(grew, b.ptr != a.ptr);
-    EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
     return grew;
 }
 
 /* Other memory is for when there is none: that the device's own may come back soon is no reason to leave it. */
-TEST(facade_patience, a_growth_that_waits_is_no_reason_to_fall_back) {
-    char path[128];
-    RIG(rig,
-        "version: 1\nstack:\n  - retry: {patience: true, depth: 1}\n  - fallback: {stacks: [[stream_safe, auto_growth, system], "
-        "[system: {memory: managed}]]}\n",
-        0);
-    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
-    strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
-    rig_borrow(&rig, a.ref, borrower, 1000 * 1000);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
-    EXPECT_OK(strata_allocation_route(rig.s, b.ref, path, sizeof path));
-    EXPECT_STREQ(path, "retry > fallback > stream_safe > auto_growth | system");
-    EXPECT_OK(strata_free(rig.s, b.ref));
+TEST_RIG(facade_patience, a_growth_that_waits_is_no_reason_to_fall_back, 0,
+         "version: 1\nstack:\n  - retry: {patience: true, depth: 1}\n  - fallback: {stacks: [[stream_safe, auto_growth, system], "
+         "[system: {memory: managed}]]}\n") {
+    strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
+    (void)rig_leave_waiting(rig, owner, borrower, 5 * MIB, 1000 * 1000);
+    strata_block_t b = rig_allocate(rig, owner, 5 * MIB);
+    expect_route(rig, b, "retry > fallback > stream_safe > auto_growth | system");
 }
 
 /* Without time to wait it is one more look before the cache grows, whatever steps the ladder has. A query takes a microsecond. */
@@ -94,21 +78,21 @@ TEST(facade_patience, with_no_timeout_it_looks_once_more) {
 }
 
 /* What the program needed once it may have again without a wait, whatever it needs now: 5 MiB are on the way for a long time. */
-TEST(facade_patience, growth_up_to_what_was_needed_once_never_waits) {
-    RIG(rig, "stack: [retry: {patience: true, depth: 1}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]", 0);
-    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
-    strata_block_t much = rig_allocate(&rig, owner, 40 * MIB), blocks[2];
+TEST_RIG(facade_patience, growth_up_to_what_was_needed_once_never_waits, 0,
+         "stack: [retry: {patience: true, depth: 1}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]") {
+    strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
+    strata_block_t much = rig_allocate(rig, owner, 40 * MIB), blocks[2];
     for (int round = 0; round < 2; round++) {
-        strata_block_t pending = rig_allocate(&rig, owner, 5 * MIB);
-        rig_borrow(&rig, pending.ref, borrower, 100 * ms);
-        uint64_t end = strata_sim_stream_end(rig.devices[0], borrower);
-        EXPECT_OK(strata_free(rig.s, pending.ref));
-        blocks[round] = rig_allocate(&rig, owner, 5 * MIB);
+        strata_block_t pending = rig_allocate(rig, owner, 5 * MIB);
+        rig_borrow(rig, pending.ref, borrower, 100 * ms);
+        uint64_t end = strata_sim_stream_end(rig->devices[0], borrower);
+        EXPECT_OK(strata_free(rig->s, pending.ref));
+        blocks[round] = rig_allocate(rig, owner, 5 * MIB);
         /* Above all that was needed so far it waits; far below that it does not. */
-        EXPECT_EQ(strata_sim_now(rig.world) >= end, round == 0);
-        if (round == 0) EXPECT_OK(strata_free(rig.s, much.ref));
-        EXPECT_OK(strata_free(rig.s, blocks[round].ref));
-        if (round == 0) EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+        EXPECT_EQ(strata_sim_now(rig->world) >= end, round == 0);
+        if (round == 0) EXPECT_OK(strata_free(rig->s, much.ref));
+        EXPECT_OK(strata_free(rig->s, blocks[round].ref));
+        if (round == 0) EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
     }
-    rig_pass(&rig, 200 * ms);
+    rig_pass(rig, 200 * ms);
 }

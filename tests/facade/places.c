@@ -10,12 +10,6 @@ static void open_places(rig_t *rig, const char *strategy, const char *const *set
     rig->borrowed_strategy = false;
 }
 
-static strata_block_t get(rig_t *rig, strata_place_t place, size_t size) {
-    strata_block_t block = {0};
-    EXPECT_OK(strata_allocate(rig->s, place, NULL, size, &block));
-    return block;
-}
-
 static strata_domain_t *domain_of(rig_t *rig, strata_place_t place) {
     strata_domain_t *domain = NULL;
     EXPECT_OK(strata_facade_domain(strata_facade_of(rig->s), place, &domain));
@@ -39,73 +33,63 @@ static uint32_t *ints_of(rig_t *rig, strata_block_t block) {
 /* ---- managed ---- */
 
 /* The peer's H2D: what the host wrote is there for the device, and still there after its work and a prefetch. */
-TEST(places_managed, host_to_device) {
-    RIG_BY(rig, open_places(&rig, "strata", NULL, 0, 0));
-    strata_block_t a = get(&rig, strata_managed(0), INTS * sizeof(uint32_t));
-    uint32_t *ints = ints_of(&rig, a);
+TEST_BY(places_managed, host_to_device, open_places(rig, "strata", NULL, 0, 0)) {
+    strata_block_t a = rig_allocate_in(rig, strata_managed(0), NULL, INTS * sizeof(uint32_t));
+    uint32_t *ints = ints_of(rig, a);
     ASSERT_TRUE(ints);
     for (uint32_t i = 0; i < INTS; i++) ints[i] = i;
-    EXPECT_OK(strata_device_prefetch(rig.devices[0], (uintptr_t)a.ptr, INTS * sizeof(uint32_t), false, NULL));
-    rig_work(&rig, NULL, 1000, a.ref);
-    EXPECT_OK(strata_device_synchronise(rig.devices[0]));
-    for (uint32_t i = 0; i < INTS; i++) EXPECT_EQ(ints_of(&rig, a)[i], i);
-    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_device_prefetch(rig->devices[0], (uintptr_t)a.ptr, INTS * sizeof(uint32_t), false, NULL));
+    rig_work(rig, NULL, 1000, a.ref);
+    EXPECT_OK(strata_device_synchronise(rig->devices[0]));
+    for (uint32_t i = 0; i < INTS; i++) EXPECT_EQ(ints_of(rig, a)[i], i);
 }
 
 /* The peer's D2H: the host sees what the device wrote, once it has waited. */
-TEST(places_managed, device_to_host) {
-    RIG_BY(rig, open_places(&rig, "strata", NULL, 0, 0));
-    strata_block_t a = get(&rig, strata_managed(0), INTS * sizeof(uint32_t));
-    EXPECT_OK(strata_device_fill(rig.devices[0], (uintptr_t)a.ptr, 7, INTS * sizeof(uint32_t), NULL));
-    EXPECT_OK(strata_device_synchronise(rig.devices[0]));
-    for (uint32_t i = 0; i < INTS; i++) EXPECT_EQ(ints_of(&rig, a)[i], 0x07070707);
-    EXPECT_OK(strata_free(rig.s, a.ref));
+TEST_BY(places_managed, device_to_host, open_places(rig, "strata", NULL, 0, 0)) {
+    strata_block_t a = rig_allocate_in(rig, strata_managed(0), NULL, INTS * sizeof(uint32_t));
+    EXPECT_OK(strata_device_fill(rig->devices[0], (uintptr_t)a.ptr, 7, INTS * sizeof(uint32_t), NULL));
+    EXPECT_OK(strata_device_synchronise(rig->devices[0]));
+    for (uint32_t i = 0; i < INTS; i++) EXPECT_EQ(ints_of(rig, a)[i], 0x07070707);
 }
 
-TEST(places_managed, the_size_of_the_device_is_asked_for_once) {
-    RIG_BY(rig, open_places(&rig, "strata", NULL, 0, 0));
-    strata_block_t a = get(&rig, strata_managed(0), 40 * MIB);
-    uint64_t asked = rig_calls(&rig, STRATA_CALL_mem_info);
-    strata_block_t b = get(&rig, strata_managed(0), 40 * MIB);
-    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_mem_info), asked);
-    RIG_FREE(&rig, a, b);
+TEST_BY(places_managed, the_size_of_the_device_is_asked_for_once, open_places(rig, "strata", NULL, 0, 0)) {
+    (void)rig_allocate_in(rig, strata_managed(0), NULL, 40 * MIB);
+    uint64_t asked = rig_calls(rig, STRATA_CALL_mem_info);
+    (void)rig_allocate_in(rig, strata_managed(0), NULL, 40 * MIB);
+    EXPECT_EQ(rig_calls(rig, STRATA_CALL_mem_info), asked);
 }
 
 /* The peer's Oversubscribe: twice the device's memory and one int more is served, in use, and counted. */
-TEST(places_managed, oversubscribe) {
-    RIG_BY(rig, open_places(&rig, "strata", NULL, 0, 16 * MIB));
+TEST_BY(places_managed, oversubscribe, open_places(rig, "strata", NULL, 0, 16 * MIB)) {
     uint64_t free_bytes, total;
-    ASSERT_OK(strata_device_mem_info(rig.devices[0], &free_bytes, &total));
-    strata_block_t small = get(&rig, strata_managed(0), MIB);
-    EXPECT_EQ(source_figure(&rig, strata_managed(0), "oversubscribed"), 0);
-    strata_block_t a = get(&rig, strata_managed(0), 2 * total + sizeof(uint32_t));
-    uint64_t beyond = source_figure(&rig, strata_managed(0), "oversubscribed");
+    ASSERT_OK(strata_device_mem_info(rig->devices[0], &free_bytes, &total));
+    (void)rig_allocate_in(rig, strata_managed(0), NULL, MIB);
+    EXPECT_EQ(source_figure(rig, strata_managed(0), "oversubscribed"), 0);
+    strata_block_t a = rig_allocate_in(rig, strata_managed(0), NULL, 2 * total + sizeof(uint32_t));
+    uint64_t beyond = source_figure(rig, strata_managed(0), "oversubscribed");
     EXPECT_GE(beyond, total + sizeof(uint32_t));
-    strata_block_t more = get(&rig, strata_managed(0), total);
-    EXPECT_GE(source_figure(&rig, strata_managed(0), "oversubscribed"), beyond + total);
-    EXPECT_OK(strata_free(rig.s, more.ref));
+    strata_block_t more = rig_allocate_in(rig, strata_managed(0), NULL, total);
+    EXPECT_GE(source_figure(rig, strata_managed(0), "oversubscribed"), beyond + total);
+    EXPECT_OK(strata_free(rig->s, more.ref));
     /* At most. */
-    EXPECT_GE(source_figure(&rig, strata_managed(0), "oversubscribed"), beyond + total);
+    EXPECT_GE(source_figure(rig, strata_managed(0), "oversubscribed"), beyond + total);
     strata_sim_figures_t figures;
-    strata_sim_figures(rig.devices[0], &figures);
-    EXPECT_GE(figures.oversubscribed_bytes, source_figure(&rig, strata_managed(0), "oversubscribed"));
-    EXPECT_OK(strata_device_fill(rig.devices[0], (uintptr_t)a.ptr + 2 * total, 5, sizeof(uint32_t), NULL));
-    EXPECT_OK(strata_device_synchronise(rig.devices[0]));
-    const uint8_t *last = strata_device_host_view(rig.devices[0], (uintptr_t)a.ptr + 2 * total, sizeof(uint32_t));
+    strata_sim_figures(rig->devices[0], &figures);
+    EXPECT_GE(figures.oversubscribed_bytes, source_figure(rig, strata_managed(0), "oversubscribed"));
+    EXPECT_OK(strata_device_fill(rig->devices[0], (uintptr_t)a.ptr + 2 * total, 5, sizeof(uint32_t), NULL));
+    EXPECT_OK(strata_device_synchronise(rig->devices[0]));
+    const uint8_t *last = strata_device_host_view(rig->devices[0], (uintptr_t)a.ptr + 2 * total, sizeof(uint32_t));
     EXPECT_TRUE(last && last[0] == 5 && last[3] == 5);
-    RIG_FREE(&rig, a, small);
 }
 
 /* The peer's OOM: 2^60 bytes. A request of more than 2^48 bytes is refused before any layer sees it, one of less by the device;
  * either way nothing has changed. */
-TEST(places_managed, out_of_memory) {
-    RIG_BY(rig, open_places(&rig, "strata", NULL, 0, 0));
-    strata_block_t a = {.ref = 5}, kept = get(&rig, strata_managed(0), 1000);
-    EXPECT_NE(strata_allocate(rig.s, strata_managed(0), NULL, (size_t)1 << 60, &a), STRATA_OK);
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, strata_managed(0), NULL, (size_t)1 << 48, &a));
+TEST_BY(places_managed, out_of_memory, open_places(rig, "strata", NULL, 0, 0)) {
+    strata_block_t a = {.ref = 5};
+    (void)rig_allocate_in(rig, strata_managed(0), NULL, 1000);
+    EXPECT_NE(strata_allocate(rig->s, strata_managed(0), NULL, (size_t)1 << 60, &a), STRATA_OK);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig->s, strata_managed(0), NULL, (size_t)1 << 48, &a));
     EXPECT_EQ(a.ref, 5);
-    EXPECT_OK(strata_validate(rig.s));
-    EXPECT_OK(strata_free(rig.s, kept.ref));
 }
 
 /* Each option is one call for each piece that the device gives. */
@@ -114,30 +98,26 @@ TEST(places_managed, prefetch_and_advice) {
                                       "managed.system.accessed_by=host", "managed.system.read_mostly=true"};
     for (size_t count = 0; count <= 4; count++) {
         RIG_BY(rig, open_places(&rig, "system", set, count, 0));
-        strata_block_t a = get(&rig, strata_managed(0), 1000);
+        (void)rig_allocate_in(&rig, strata_managed(0), NULL, 1000);
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_prefetch), count > 0 ? 1 : 0);
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_advise), count > 1 ? count - 1 : 0);
         EXPECT_EQ(source_figure(&rig, strata_managed(0), "refused_hints"), 0);
         EXPECT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_prefetch, 1, false, STRATA_E_DEVICE));
-        strata_block_t b = get(&rig, strata_managed(0), 1000);
+        (void)rig_allocate_in(&rig, strata_managed(0), NULL, 1000);
         EXPECT_EQ(source_figure(&rig, strata_managed(0), "refused_hints"), count > 0 ? 1 : 0);
         strata_sim_clear_faults(rig.devices[0]);
-        RIG_FREE(&rig, a, b);
     }
 }
 
 /* It would be a part of the program's graph, and be done at each launch. */
-TEST(places_managed, nothing_is_prefetched_on_a_captured_stream) {
-    static const char *const set[] = {"managed.system.prefetch=device"};
-    RIG_BY(rig, open_places(&rig, "system", set, 1, 0));
-    strata_stream_t stream = rig_stream(&rig);
-    strata_block_t a;
-    rig_begin_capture(&rig, stream);
-    EXPECT_OK(strata_allocate(rig.s, strata_managed(0), stream, 1000, &a));
-    rig_end_capture(&rig, stream);
-    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_prefetch), 0);
-    EXPECT_EQ(source_figure(&rig, strata_managed(0), "refused_hints"), 1);
-    EXPECT_OK(strata_free(rig.s, a.ref));
+TEST_BY(places_managed, nothing_is_prefetched_on_a_captured_stream,
+        open_places(rig, "system", (const char *const[]){"managed.system.prefetch=device"}, 1, 0)) {
+    strata_stream_t stream = rig_stream(rig);
+    rig_begin_capture(rig, stream);
+    (void)rig_allocate_in(rig, strata_managed(0), stream, 1000);
+    rig_end_capture(rig, stream);
+    EXPECT_EQ(rig_calls(rig, STRATA_CALL_prefetch), 0);
+    EXPECT_EQ(source_figure(rig, strata_managed(0), "refused_hints"), 1);
 }
 
 /* ---- pinned and host ---- */
@@ -146,10 +126,10 @@ TEST(places_managed, nothing_is_prefetched_on_a_captured_stream) {
 TEST(places_pinned, the_cap_holds) {
     static const char *const caps[] = {"pinned.system.cap=20MiB"};
     static const char *const strategies[] = {"strata", "system"};
-    strata_place_t pinned = strata_place(STRATA_PLACE_PINNED, 0);
+    strata_place_t pinned = strata_pinned();
     for (int i = 0; i < 2; i++) {
         RIG_BY(rig, open_places(&rig, strategies[i], caps, 1, 0));
-        strata_block_t a = get(&rig, pinned, 8 * MIB), b = {.ref = 5};
+        strata_block_t a = rig_allocate_in(&rig, pinned, NULL, 8 * MIB), b = {.ref = 5};
         EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, pinned, NULL, 12 * MIB + 1, &b));
         uint64_t refused = source_figure(&rig, pinned, "refused_by_cap");
         EXPECT_GE(refused, 1);
@@ -158,45 +138,40 @@ TEST(places_pinned, the_cap_holds) {
         EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig.s, pinned, NULL, &once, &b));
         EXPECT_EQ(source_figure(&rig, pinned, "refused_by_cap"), refused + 1);
         EXPECT_EQ(b.ref, 5);
-        b = get(&rig, pinned, 12 * MIB);
+        b = rig_allocate_in(&rig, pinned, NULL, 12 * MIB);
         EXPECT_EQ(domain_of(&rig, pinned)->peak_reserved_bytes, 20 * MIB);
         RIG_FREE(&rig, a, b);
-        a = get(&rig, pinned, 20 * MIB);
+        a = rig_allocate_in(&rig, pinned, NULL, 20 * MIB);
         EXPECT_OK(strata_free(rig.s, a.ref));
         EXPECT_LE(domain_of(&rig, pinned)->peak_reserved_bytes, 20 * MIB);
     }
 }
 
 /* A refusal of the device gives back what it had claimed of the cap. */
-TEST(places_pinned, a_failed_request_takes_nothing_of_the_cap) {
-    static const char *const caps[] = {"pinned.system.cap=1MiB"};
-    strata_place_t pinned = strata_place(STRATA_PLACE_PINNED, 0);
-    RIG_BY(rig, open_places(&rig, "system", caps, 1, 0));
+TEST_BY(places_pinned, a_failed_request_takes_nothing_of_the_cap,
+        open_places(rig, "system", (const char *const[]){"pinned.system.cap=1MiB"}, 1, 0)) {
+    strata_place_t pinned = strata_pinned();
     strata_block_t a = {0};
     for (int i = 0; i < 3; i++) {
-        EXPECT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_host_alloc, 1, false, STRATA_E_DEVICE));
-        EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate(rig.s, pinned, NULL, MIB, &a));
+        EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_host_alloc, 1, false, STRATA_E_DEVICE));
+        EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate(rig->s, pinned, NULL, MIB, &a));
     }
-    strata_sim_clear_faults(rig.devices[0]);
-    a = get(&rig, pinned, MIB);
-    EXPECT_OK(strata_free(rig.s, a.ref));
+    strata_sim_clear_faults(rig->devices[0]);
+    a = rig_allocate_in(rig, pinned, NULL, MIB);
 }
 
-TEST(places_host, huge_pages) {
-    static const char *const huge[] = {"host.system.huge_pages=true"};
-    strata_place_t host = strata_place(STRATA_PLACE_HOST, 0);
-    RIG_BY(rig, open_places(&rig, "system", huge, 1, 0));
-    strata_block_t a = get(&rig, host, 5 * MIB), b = get(&rig, host, 100);
+TEST_BY(places_host, huge_pages, open_places(rig, "system", (const char *const[]){"host.system.huge_pages=true"}, 1, 0)) {
+    strata_place_t host = strata_host();
+    strata_block_t a = rig_allocate_in(rig, host, NULL, 5 * MIB), b = rig_allocate_in(rig, host, NULL, 100);
     EXPECT_EQ((uintptr_t)a.ptr % (2 * MIB), 0);
     /* From exactly one on, wherever the last one ended. */
     for (int i = 0; i < 8; i++) {
-        strata_block_t odd = get(&rig, host, MIB + 4096), exact = get(&rig, host, 2 * MIB);
+        strata_block_t odd = rig_allocate_in(rig, host, NULL, MIB + 4096), exact = rig_allocate_in(rig, host, NULL, 2 * MIB);
         EXPECT_EQ((uintptr_t)exact.ptr % (2 * MIB), 0);
-        RIG_FREE(&rig, exact, odd);
+        RIG_FREE(rig, exact, odd);
     }
     EXPECT_EQ((uintptr_t)b.ptr % 64, 0);
     memset(a.ptr, 1, a.size);
-    RIG_FREE(&rig, a, b);
 }
 
 /* ---- nodes of the host ---- */
@@ -210,10 +185,10 @@ TEST(places_node, memory_comes_from_the_node_that_is_named) {
     static const int wanted[] = {1, 0, 0, -1};
     for (int i = 0; i < 4; i++) {
         RIG_BY(rig, open_places(&rig, "system", sets[i], 2, 0));
-        strata_block_t pinned = get(&rig, strata_pinned(), 3 * MIB), host = get(&rig, strata_host(), 100);
+        strata_block_t pinned = rig_allocate_in(&rig, strata_pinned(), NULL, 3 * MIB),
+                       host = rig_allocate_in(&rig, strata_host(), NULL, 100);
         EXPECT_EQ(strata_sim_host_node(rig.devices[0], (uintptr_t)pinned.ptr), wanted[i]);
         EXPECT_EQ(strata_sim_host_node(rig.devices[0], (uintptr_t)host.ptr), wanted[i]);
-        RIG_FREE(&rig, pinned, host);
     }
 }
 
@@ -224,7 +199,7 @@ TEST(places_node, one_that_is_not_there_is_told) {
     open_places(&rig, "strata", (const char *const[]){"pinned.system.node=7"}, 1, 0);
     EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_allocate(rig.s, strata_pinned(), NULL, 100, &none),
                 "system.node: 7: this process may use the host's nodes 0 to 1");
-    strata_block_t b = get(&rig, strata_host(), 100);
+    strata_block_t b = rig_allocate_in(&rig, strata_host(), NULL, 100);
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
     strata_open_options_t options = {.struct_size = sizeof options,
@@ -270,15 +245,15 @@ TEST(places, an_option_of_another_place_is_refused) {
     }
 }
 
-TEST(places_managed, a_device_without_it_is_told) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy("strata", NULL, 0);
-    RIG_BY(rig, rig_open_devices(&rig, strategy, &(strata_sim_options_t){.devices = 1}));
-    rig.devices[0]->capabilities.managed = false;
-    ASSERT_OK(strata_facade_open_on(strategy, rig.devices, 1, 0, &rig.s));
+TEST_BY(places_managed, a_device_without_it_is_told,
+        rig_open_devices(rig, rig_strategy("strata", NULL, 0), &(strata_sim_options_t){.devices = 1})) {
+    rig->borrowed_strategy = false;
+    rig->devices[0]->capabilities.managed = false;
+    ASSERT_OK(strata_facade_open_on(rig->strategy, rig->devices, 1, 0, &rig->s));
     strata_block_t block = {.ref = 7};
-    EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_allocate(rig.s, strata_managed(0), NULL, 1000, &block), "has no managed memory");
-    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 1ull << 40, &block),
+    EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_allocate(rig->s, strata_managed(0), NULL, 1000, &block), "has no managed memory");
+    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_allocate(rig->s, rig->gpu, NULL, 1ull << 40, &block),
                 ", reserved here 0, taken by others 0.48GiB\n");
     EXPECT_EQ(block.ref, 7);
-    EXPECT_OK(strata_free(rig.s, get(&rig, rig.gpu, 1000).ref));
+    (void)rig_allocate(rig, NULL, 1000);
 }

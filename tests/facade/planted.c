@@ -28,23 +28,41 @@ static void open_scene(scene_t *scene, const planted_t *planted, const char *set
     scene->request = (strata_allocate_options_t){.struct_size = sizeof scene->request, .size = planted->asked};
     scene->streams[0] = rig_stream(&scene->rig);
     scene->streams[1] = rig_stream(&scene->rig);
-    pthread_mutex_init(&scene->lock, NULL);
-    pthread_cond_init(&scene->changed, NULL);
     planted->plant(scene);
 }
 
+static void *hold_to_the_end(void *context) {
+    scene_t *scene = context;
+    scene->held(scene);
+    for (int turn = 0; turn < 2; turn++) pthread_barrier_wait(&scene->turn);
+    return NULL;
+}
+
+void scene_hold_in_thread(scene_t *scene, void (*hold)(scene_t *scene)) {
+    scene->held = hold;
+    pthread_barrier_init(&scene->turn, NULL, 2);
+    ASSERT_EQ(pthread_create(&scene->thread, NULL, hold_to_the_end, scene), 0);
+    pthread_barrier_wait(&scene->turn);
+}
+
+void scene_capture(scene_t *scene, bool begins) {
+    strata_layer_t *layer = rig_stack(&scene->rig, NULL)->layers[1];
+    strata_call_t call = {.stack = layer->stack};
+    strata_lock(&layer->stack->lock);
+    call.held[0] = layer->stack;
+    if (begins) layer->type->capture_begin(layer, 7, &call);
+    else layer->type->capture_end(layer, 7, &call);
+    (void)strata_call_unlock(&call);
+}
+
 static void close_scene(scene_t *scene) {
-    if (scene->has_thread) {
-        pthread_mutex_lock(&scene->lock);
-        scene->stage = -1;
-        pthread_cond_broadcast(&scene->changed);
-        pthread_mutex_unlock(&scene->lock);
+    if (scene->held) {
+        pthread_barrier_wait(&scene->turn);
         pthread_join(scene->thread, NULL);
+        pthread_barrier_destroy(&scene->turn);
     }
     strata_sim_clear_faults(scene->rig.devices[0]);
     rig_close_by_force(&scene->rig);
-    pthread_cond_destroy(&scene->changed);
-    pthread_mutex_destroy(&scene->lock);
 }
 
 static strata_status_t ask(scene_t *scene) {

@@ -19,10 +19,8 @@ typedef struct scene {
     strata_allocate_options_t request;
     uint64_t foreign; /* what others hold of the device */
     pthread_t thread;
-    bool has_thread;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    int stage;
+    void (*held)(struct scene *scene); /* by the thread, to the end; NULL: there is none */
+    pthread_barrier_t turn;
 } scene_t;
 
 typedef struct planted {
@@ -70,6 +68,11 @@ static inline void scene_drop(scene_t *scene, strata_block_t *block) {
     if (block->ref) EXPECT_OK(strata_free(scene->rig.s, block->ref));
     *block = (strata_block_t){.ref = 0};
 }
+
+/* Another thread holds what `hold` gets, and lives to the end. */
+void scene_hold_in_thread(scene_t *scene, void (*hold)(scene_t *scene));
+/* Of the default stream's stack: its second layer is told of a capture, or of its end. */
+void scene_capture(scene_t *scene, bool begins);
 
 /* Everything that is held, freed. */
 static inline void scene_drop_all(scene_t *scene) {

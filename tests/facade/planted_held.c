@@ -41,23 +41,7 @@ static void leak_in_each_step(scene_t *scene) {
 }
 
 /* A thread that holds nothing yet might free: it is waited for. */
-static void *compute(void *context) {
-    scene_t *scene = context;
-    (void)scene_hold(scene, NULL, 60 * MIB);
-    pthread_mutex_lock(&scene->lock);
-    scene->stage = 1;
-    pthread_cond_broadcast(&scene->changed);
-    while (scene->stage != -1) pthread_cond_wait(&scene->changed, &scene->lock);
-    pthread_mutex_unlock(&scene->lock);
-    return NULL;
-}
-static void hold_in_a_thread(scene_t *scene) {
-    EXPECT_EQ(pthread_create(&scene->thread, NULL, compute, scene), 0);
-    scene->has_thread = true;
-    pthread_mutex_lock(&scene->lock);
-    while (scene->stage != 1) pthread_cond_wait(&scene->changed, &scene->lock);
-    pthread_mutex_unlock(&scene->lock);
-}
+static void hold_in_a_thread(scene_t *scene) { scene_hold_in_thread(scene, hold_all); }
 
 /* ---- by others, or by the size of chunks ---- */
 

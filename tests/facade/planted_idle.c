@@ -50,23 +50,8 @@ static void give_up_the_pool(scene_t *scene) {
     EXPECT_EQ(released, 40 * MIB);
 }
 
-static void *hold_in_thread(void *context) {
-    scene_t *scene = context;
-    most_of_a_chunk_idle(scene, NULL, 0);
-    pthread_mutex_lock(&scene->lock);
-    scene->stage = 1;
-    pthread_cond_broadcast(&scene->changed);
-    while (scene->stage != -1) pthread_cond_wait(&scene->changed, &scene->lock);
-    pthread_mutex_unlock(&scene->lock);
-    return NULL;
-}
-static void idle_in_a_thread(scene_t *scene) {
-    EXPECT_EQ(pthread_create(&scene->thread, NULL, hold_in_thread, scene), 0);
-    scene->has_thread = true;
-    pthread_mutex_lock(&scene->lock);
-    while (scene->stage != 1) pthread_cond_wait(&scene->changed, &scene->lock);
-    pthread_mutex_unlock(&scene->lock);
-}
+static void hold_by_itself(scene_t *scene) { most_of_a_chunk_idle(scene, NULL, 0); }
+static void idle_in_a_thread(scene_t *scene) { scene_hold_in_thread(scene, hold_by_itself); }
 
 /* Segments of 2 MiB, each with one small block. */
 static void small_blocks_everywhere(scene_t *scene) {
@@ -79,20 +64,11 @@ static void small_blocks_everywhere(scene_t *scene) {
 
 /* ---- captures and counts ---- */
 
-static void capture(scene_t *scene, bool begins) {
-    strata_layer_t *layer = rig_stack(&scene->rig, NULL)->layers[1];
-    strata_call_t call = {.stack = layer->stack};
-    strata_lock(&layer->stack->lock);
-    call.held[0] = layer->stack;
-    if (begins) layer->type->capture_begin(layer, 7, &call);
-    else layer->type->capture_end(layer, 7, &call);
-    (void)strata_call_unlock(&call);
-}
 static void idle_and_captured(scene_t *scene) {
     scene_drop(scene, scene_hold(scene, NULL, 40 * MIB));
-    capture(scene, true);
+    scene_capture(scene, true);
 }
-static void end_the_capture(scene_t *scene) { capture(scene, false); }
+static void end_the_capture(scene_t *scene) { scene_capture(scene, false); }
 
 static void freed_under_a_count(scene_t *scene) {
     strata_block_t *freed[3];

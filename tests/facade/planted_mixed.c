@@ -96,12 +96,7 @@ static void wait_and_drop_all(scene_t *scene) {
 static void gaps_in_a_capture(scene_t *scene) {
     for (int i = 0; i < 15; i++) (void)scene_hold(scene, NULL, 4 * MIB);
     for (int i = 0; i < 15; i += 2) scene_drop(scene, &scene->blocks[i]);
-    strata_layer_t *layer = rig_stack(&scene->rig, NULL)->layers[1];
-    strata_call_t call = {.stack = layer->stack};
-    strata_lock(&layer->stack->lock);
-    call.held[0] = layer->stack;
-    layer->type->capture_begin(layer, 7, &call);
-    (void)strata_call_unlock(&call);
+    scene_capture(scene, true);
 }
 
 #define ONE_CHUNK_WAITS "strategy: waits\nstack: [retry: {timeout: 2ms}, stream_safe, auto_growth: {chunk_size: 64MiB}, system]\n"

@@ -8,10 +8,8 @@ uint64_t pool_of(rig_t *rig, const char *name) {
 }
 
 strata_block_t get_from(rig_t *rig, uint64_t pool, strata_stream_t stream, size_t size) {
-    strata_block_t block = {0};
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = size, .pool = pool};
-    EXPECT_OK(strata_allocate_with(rig->s, rig->gpu, stream, &options, &block));
-    return block;
+    return rig_allocate_with(rig, stream, &options);
 }
 
 strata_statistics_t pool_figures(rig_t *rig, uint64_t pool) {

@@ -15,48 +15,41 @@ static void expect_current(rig_t *rig, uint64_t pool) {
     EXPECT_OK(strata_free(rig->s, block.ref));
 }
 
-TEST(facade_pools, a_request_may_name_its_pool) {
-    RIG(rig, POOLED, 0);
-    uint64_t weights = pool_of(&rig, "weights"), scratch = pool_of(&rig, "scratch");
+TEST_RIG(facade_pools, a_request_may_name_its_pool, 0, POOLED) {
+    uint64_t weights = pool_of(rig, "weights"), scratch = pool_of(rig, "scratch");
     EXPECT_NE(weights, scratch);
-    strata_block_t w = get_from(&rig, weights, NULL, SIZE), s = get_from(&rig, scratch, NULL, SIZE);
-    strata_block_t o = rig_allocate(&rig, NULL, SIZE), named = get_from(&rig, STRATA_POOL_ORDINARY, NULL, SIZE);
-    char path[128];
-    EXPECT_OK(strata_allocation_route(rig.s, w.ref, path, sizeof path));
-    EXPECT_STREQ(path, "stream_safe > auto_growth | system");
-    EXPECT_OK(strata_allocation_route(rig.s, s.ref, path, sizeof path));
-    EXPECT_STREQ(path, "limit > system");
+    strata_block_t w = get_from(rig, weights, NULL, SIZE), s = get_from(rig, scratch, NULL, SIZE);
+    strata_block_t o = rig_allocate(rig, NULL, SIZE), named = get_from(rig, STRATA_POOL_ORDINARY, NULL, SIZE);
+    expect_route(rig, w, "stream_safe > auto_growth | system");
+    expect_route(rig, s, "limit > system");
     EXPECT_EQ(strata_ref_home(o.ref), strata_ref_home(named.ref));
-    expect_pool(&rig, w.ref, weights);
-    expect_pool(&rig, s.ref, scratch);
-    expect_pool(&rig, o.ref, STRATA_POOL_ORDINARY);
-    strata_block_t all[] = {w, s, o, named};
-    for (int i = 0; i < 4; i++) EXPECT_OK(strata_free(rig.s, all[i].ref));
+    expect_pool(rig, w.ref, weights);
+    expect_pool(rig, s.ref, scratch);
+    expect_pool(rig, o.ref, STRATA_POOL_ORDINARY);
 }
 
-TEST(facade_pools, nest_in_a_thread) {
-    RIG(rig, POOLED, 0);
-    uint64_t weights = pool_of(&rig, "weights"), scratch = pool_of(&rig, "scratch");
-    expect_current(&rig, STRATA_POOL_ORDINARY);
-    EXPECT_OK(strata_pool_begin(rig.s, rig.gpu, weights));
-    expect_current(&rig, weights);
-    EXPECT_OK(strata_pool_begin(rig.s, rig.gpu, scratch));
-    expect_current(&rig, scratch);
-    EXPECT_OK(strata_pool_begin(rig.s, rig.gpu, scratch));
-    EXPECT_OK(strata_pool_begin(rig.s, rig.gpu, STRATA_POOL_ORDINARY));
-    expect_current(&rig, STRATA_POOL_ORDINARY);
+TEST_RIG(facade_pools, nest_in_a_thread, 0, POOLED) {
+    uint64_t weights = pool_of(rig, "weights"), scratch = pool_of(rig, "scratch");
+    expect_current(rig, STRATA_POOL_ORDINARY);
+    EXPECT_OK(strata_pool_begin(rig->s, rig->gpu, weights));
+    expect_current(rig, weights);
+    EXPECT_OK(strata_pool_begin(rig->s, rig->gpu, scratch));
+    expect_current(rig, scratch);
+    EXPECT_OK(strata_pool_begin(rig->s, rig->gpu, scratch));
+    EXPECT_OK(strata_pool_begin(rig->s, rig->gpu, STRATA_POOL_ORDINARY));
+    expect_current(rig, STRATA_POOL_ORDINARY);
     /* A request's own word counts more. */
-    strata_block_t w = get_from(&rig, weights, NULL, SIZE);
-    expect_pool(&rig, w.ref, weights);
-    EXPECT_OK(strata_free(rig.s, w.ref));
-    expect_current(&rig, STRATA_POOL_ORDINARY);
-    EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
-    expect_current(&rig, scratch);
-    EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
-    EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
-    expect_current(&rig, weights);
-    EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
-    expect_current(&rig, STRATA_POOL_ORDINARY);
+    strata_block_t w = get_from(rig, weights, NULL, SIZE);
+    expect_pool(rig, w.ref, weights);
+    EXPECT_OK(strata_free(rig->s, w.ref));
+    expect_current(rig, STRATA_POOL_ORDINARY);
+    EXPECT_OK(strata_pool_end(rig->s, rig->gpu));
+    expect_current(rig, scratch);
+    EXPECT_OK(strata_pool_end(rig->s, rig->gpu));
+    EXPECT_OK(strata_pool_end(rig->s, rig->gpu));
+    expect_current(rig, weights);
+    EXPECT_OK(strata_pool_end(rig->s, rig->gpu));
+    expect_current(rig, STRATA_POOL_ORDINARY);
 }
 
 TEST(facade_pools, places_and_facades_are_apart) {
@@ -86,42 +79,39 @@ TEST(facade_pools, places_and_facades_are_apart) {
     rig_close(&rig);
 }
 
-TEST(facade_pools, a_pool_without_layers_has_instances_of_the_places) {
-    RIG(rig, POOLED, 0);
-    strata_block_t a = rig_allocate(&rig, NULL, SIZE), b = get_from(&rig, pool_of(&rig, "same"), NULL, SIZE), c;
-    strata_allocate_options_t options = {.struct_size = sizeof options, .size = SIZE, .pool = pool_of(&rig, "same")};
+TEST_RIG(facade_pools, a_pool_without_layers_has_instances_of_the_places, 0, POOLED) {
+    strata_block_t a = rig_allocate(rig, NULL, SIZE), b = get_from(rig, pool_of(rig, "same"), NULL, SIZE), c;
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = SIZE, .pool = pool_of(rig, "same")};
     char mine[128], theirs[128];
-    EXPECT_OK(strata_allocation_route(rig.s, a.ref, mine, sizeof mine));
-    EXPECT_OK(strata_allocation_route(rig.s, b.ref, theirs, sizeof theirs));
+    EXPECT_OK(strata_allocation_route(rig->s, a.ref, mine, sizeof mine));
+    EXPECT_OK(strata_allocation_route(rig->s, b.ref, theirs, sizeof theirs));
     EXPECT_STREQ(mine, theirs);
     EXPECT_NE(strata_ref_home(a.ref), strata_ref_home(b.ref));
-    EXPECT_OK(strata_allocate_with(rig.s, strata_host(), NULL, &options, &c));
-    expect_pool(&rig, c.ref, options.pool);
-    strata_block_t all[] = {a, b, c};
-    for (int i = 0; i < 3; i++) EXPECT_OK(strata_free(rig.s, all[i].ref));
+    EXPECT_OK(strata_allocate_with(rig->s, strata_host(), NULL, &options, &c));
+    rig_gave(rig, c.ref);
+    expect_pool(rig, c.ref, options.pool);
 }
 
-TEST(facade_pools, no_cache_serves_another_pool) {
-    RIG(rig, POOLED, 0);
-    uint64_t weights = pool_of(&rig, "weights");
-    strata_stream_t stream = rig_stream(&rig);
-    strata_block_t w = get_from(&rig, weights, stream, SIZE);
+TEST_RIG(facade_pools, no_cache_serves_another_pool, 0, POOLED) {
+    uint64_t weights = pool_of(rig, "weights");
+    strata_stream_t stream = rig_stream(rig);
+    strata_block_t w = get_from(rig, weights, stream, SIZE);
     void *first = w.ptr;
-    EXPECT_OK(strata_free(rig.s, w.ref));
-    strata_block_t o = rig_allocate(&rig, stream, SIZE);
+    EXPECT_OK(strata_free(rig->s, w.ref));
+    strata_block_t o = rig_allocate(rig, stream, SIZE);
     EXPECT_NE(o.ptr, first);
-    w = get_from(&rig, weights, stream, SIZE);
+    w = get_from(rig, weights, stream, SIZE);
     EXPECT_EQ(w.ptr, first);
     /* Nor what a forgotten stream leaves behind. */
-    EXPECT_OK(strata_free(rig.s, w.ref));
-    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
-    strata_block_t next = rig_allocate(&rig, NULL, 2 * SIZE), own = get_from(&rig, weights, NULL, SIZE);
+    EXPECT_OK(strata_free(rig->s, w.ref));
+    EXPECT_OK(strata_stream_forget(rig->s, rig->gpu, stream));
+    strata_block_t next = rig_allocate(rig, NULL, 2 * SIZE), own = get_from(rig, weights, NULL, SIZE);
     EXPECT_NE(next.ptr, first);
     EXPECT_EQ(own.ptr, first);
-    expect_pool(&rig, own.ref, weights);
+    expect_pool(rig, own.ref, weights);
     strata_block_t all[] = {o, next, own};
-    for (int i = 0; i < 3; i++) EXPECT_OK(strata_free(rig.s, all[i].ref));
-    EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, stream));
+    for (int i = 0; i < 3; i++) EXPECT_OK(strata_free(rig->s, all[i].ref));
+    EXPECT_OK(strata_stream_destroy(rig->s, rig->gpu, stream));
 }
 
 TEST(facade_pools, wrong_use_is_told) {
@@ -168,7 +158,6 @@ typedef struct worker {
     rig_t *rig;
     strata_stream_t stream;
     uint64_t pool; /* 0: it begins none */
-    pthread_t thread;
     uint32_t strangers; /* blocks of another pool */
 } worker_t;
 
@@ -189,37 +178,30 @@ static void *work(void *argument) {
     return NULL;
 }
 
-TEST(facade_pools, are_a_threads_own_matter) {
-    RIG(rig, POOLED, 0);
-    strata_stream_t stream = rig_stream(&rig);
-    const uint64_t pools[] = {pool_of(&rig, "weights"), 0, pool_of(&rig, "same")};
+TEST_RIG(facade_pools, are_a_threads_own_matter, 0, POOLED) {
+    strata_stream_t stream = rig_stream(rig);
+    const uint64_t pools[] = {pool_of(rig, "weights"), 0, pool_of(rig, "same")};
     worker_t workers[3];
-    EXPECT_OK(strata_pool_begin(rig.s, rig.gpu, pool_of(&rig, "scratch")));
-    for (int i = 0; i < 3; i++) {
-        workers[i] = (worker_t){.rig = &rig, .stream = stream, .pool = pools[i]};
-        ASSERT_EQ(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
-    }
-    for (int i = 0; i < 3; i++) {
-        pthread_join(workers[i].thread, NULL);
-        EXPECT_EQ(workers[i].strangers, 0);
-    }
-    expect_current(&rig, pool_of(&rig, "scratch"));
-    EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
-    EXPECT_EQ(pool_figures(&rig, pools[0]).allocations, 400);
-    EXPECT_EQ(pool_figures(&rig, pools[2]).allocations, 400);
-    EXPECT_EQ(pool_figures(&rig, STRATA_POOL_ORDINARY).allocations, 400);
+    EXPECT_OK(strata_pool_begin(rig->s, rig->gpu, pool_of(rig, "scratch")));
+    for (int i = 0; i < 3; i++) workers[i] = (worker_t){.rig = rig, .stream = stream, .pool = pools[i]};
+    in_threads(work, workers, sizeof *workers, 3);
+    for (int i = 0; i < 3; i++) EXPECT_EQ(workers[i].strangers, 0);
+    expect_current(rig, pool_of(rig, "scratch"));
+    EXPECT_OK(strata_pool_end(rig->s, rig->gpu));
+    EXPECT_EQ(pool_figures(rig, pools[0]).allocations, 400);
+    EXPECT_EQ(pool_figures(rig, pools[2]).allocations, 400);
+    EXPECT_EQ(pool_figures(rig, STRATA_POOL_ORDINARY).allocations, 400);
 }
 
 /* Inside a pool hits are as quick as outside: the thread's own look-up finds the pool's stack. */
-TEST(facade_pools, a_warm_pair_in_a_pool_takes_no_host_memory) {
-    RIG(rig, POOLED, 0);
-    EXPECT_OK(strata_pool_begin(rig.s, rig.gpu, pool_of(&rig, "weights")));
-    strata_block_t keep = rig_allocate(&rig, NULL, SIZE);
-    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, SIZE).ref));
+TEST_RIG(facade_pools, a_warm_pair_in_a_pool_takes_no_host_memory, 0, POOLED) {
+    EXPECT_OK(strata_pool_begin(rig->s, rig->gpu, pool_of(rig, "weights")));
+    strata_block_t keep = rig_allocate(rig, NULL, SIZE);
+    EXPECT_OK(strata_free(rig->s, rig_allocate(rig, NULL, SIZE).ref));
     uint64_t before = strata_host_allocations();
-    for (int i = 0; i < 100; i++) EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, SIZE).ref));
+    for (int i = 0; i < 100; i++) EXPECT_OK(strata_free(rig->s, rig_allocate(rig, NULL, SIZE).ref));
     EXPECT_EQ(strata_host_allocations(), before);
-    EXPECT_EQ(pool_figures(&rig, pool_of(&rig, "weights")).cache_hits, 101);
-    EXPECT_OK(strata_free(rig.s, keep.ref));
-    EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
+    EXPECT_EQ(pool_figures(rig, pool_of(rig, "weights")).cache_hits, 101);
+    EXPECT_OK(strata_free(rig->s, keep.ref));
+    EXPECT_OK(strata_pool_end(rig->s, rig->gpu));
 }

@@ -20,72 +20,61 @@ static uint64_t keep_one(rig_t *rig, const char *name, strata_stream_t stream) {
 
 static uint64_t kept(rig_t *rig) { return strata_domain_kept_bytes(rig_domain(rig), NULL); }
 
-TEST(facade_pools, a_pool_that_keeps_its_chunks_loses_them_to_nobody_elses_ladder) {
-    RIG(rig, KEPT, 64 * MIB);
-    uint64_t weights = keep_one(&rig, "weights", NULL);
-    (void)keep_one(&rig, "scratch", NULL);
-    strata_block_t all;
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 60 * MIB, &all));
-    EXPECT_EQ(pool_figures(&rig, weights).reserved_bytes, SIZE);
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, SIZE);
-    EXPECT_EQ(kept(&rig), SIZE);
-    EXPECT_EQ(strata_domain_kept_bytes(rig_domain(&rig), strata_domain_group(rig_domain(&rig), weights, "weights")), 0);
+TEST_RIG(facade_pools, a_pool_that_keeps_its_chunks_loses_them_to_nobody_elses_ladder, 64 * MIB, KEPT) {
+    uint64_t weights = keep_one(rig, "weights", NULL);
+    (void)keep_one(rig, "scratch", NULL);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, NULL, 60 * MIB));
+    EXPECT_EQ(pool_figures(rig, weights).reserved_bytes, SIZE);
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, SIZE);
+    EXPECT_EQ(kept(rig), SIZE);
+    EXPECT_EQ(strata_domain_kept_bytes(rig_domain(rig), strata_domain_group(rig_domain(rig), weights, "weights")), 0);
     /* Its own request does take them. */
-    strata_block_t own = get_from(&rig, weights, NULL, 60 * MIB);
-    EXPECT_OK(strata_free(rig.s, own.ref));
+    (void)get_from(rig, weights, NULL, 60 * MIB);
 }
 
-TEST(facade_pools, a_pool_that_keeps_its_chunks_gives_them_back_when_it_is_meant_itself) {
-    RIG(rig, KEPT, 0);
-    strata_stream_t stream = rig_stream(&rig);
-    uint64_t weights = keep_one(&rig, "weights", NULL), released = 1;
-    (void)keep_one(&rig, "weights", stream);
-    (void)keep_one(&rig, "scratch", NULL);
-    EXPECT_OK(strata_trim(rig.s, rig.gpu, 1, &released));
-    EXPECT_EQ(released, SIZE);
-    EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
-    EXPECT_EQ(released, 0);
-    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, MIB));
-    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, STRATA_UNLIMITED));
-    EXPECT_EQ(kept(&rig), 2 * SIZE);
-    EXPECT_OK(strata_release_pool(rig.s, rig.gpu, weights, &released));
+TEST_RIG(facade_pools, a_pool_that_keeps_its_chunks_gives_them_back_when_it_is_meant_itself, 0, KEPT) {
+    strata_stream_t stream = rig_stream(rig);
+    uint64_t weights = keep_one(rig, "weights", NULL), released = 1;
+    (void)keep_one(rig, "weights", stream);
+    (void)keep_one(rig, "scratch", NULL);
+    EXPECT_EQ(rig_trim(rig, 1), SIZE);
+    EXPECT_EQ(rig_release(rig), 0);
+    EXPECT_OK(strata_set_limit(rig->s, rig->gpu, MIB));
+    EXPECT_OK(strata_set_limit(rig->s, rig->gpu, STRATA_UNLIMITED));
+    EXPECT_EQ(kept(rig), 2 * SIZE);
+    EXPECT_OK(strata_release_pool(rig->s, rig->gpu, weights, &released));
     EXPECT_EQ(released, 2 * SIZE);
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
-    EXPECT_STATUS(STRATA_E_INVALID, strata_release_pool(rig.s, rig.gpu, weights + 1, NULL));
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 0);
+    EXPECT_STATUS(STRATA_E_INVALID, strata_release_pool(rig->s, rig->gpu, weights + 1, NULL));
 }
 
-TEST(facade_pools, kept_chunks_do_not_count_in_a_trim) {
-    RIG(rig, KEPT, 0);
-    (void)keep_one(&rig, "weights", NULL);
-    (void)keep_one(&rig, "scratch", NULL);
-    uint64_t released = 1;
-    EXPECT_OK(strata_trim(rig.s, rig.gpu, SIZE, &released));
-    EXPECT_EQ(released, 0);
-    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, SIZE));
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, SIZE);
-    EXPECT_EQ(kept(&rig), SIZE);
+TEST_RIG(facade_pools, kept_chunks_do_not_count_in_a_trim, 0, KEPT) {
+    (void)keep_one(rig, "weights", NULL);
+    (void)keep_one(rig, "scratch", NULL);
+    EXPECT_EQ(rig_trim(rig, SIZE), 0);
+    EXPECT_OK(strata_set_limit(rig->s, rig->gpu, SIZE));
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, SIZE);
+    EXPECT_EQ(kept(rig), SIZE);
 }
 
-TEST(facade_pools, one_pools_release_leaves_the_others) {
-    RIG(rig, KEPT, 0);
-    (void)keep_one(&rig, "weights", NULL);
-    uint64_t scratch = keep_one(&rig, "scratch", NULL), released = 0;
-    strata_block_t ordinary = rig_allocate(&rig, NULL, MIB);
-    EXPECT_OK(strata_free(rig.s, ordinary.ref));
-    EXPECT_OK(strata_release_pool(rig.s, rig.gpu, STRATA_POOL_ORDINARY, &released));
+TEST_RIG(facade_pools, one_pools_release_leaves_the_others, 0, KEPT) {
+    (void)keep_one(rig, "weights", NULL);
+    uint64_t scratch = keep_one(rig, "scratch", NULL), released = 0;
+    strata_block_t ordinary = rig_allocate(rig, NULL, MIB);
+    EXPECT_OK(strata_free(rig->s, ordinary.ref));
+    EXPECT_OK(strata_release_pool(rig->s, rig->gpu, STRATA_POOL_ORDINARY, &released));
     EXPECT_EQ(released, 2 * MIB);
-    EXPECT_OK(strata_pool_begin(rig.s, rig.gpu, scratch));
-    EXPECT_OK(strata_release_pool(rig.s, rig.gpu, 0, &released));
-    EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
+    EXPECT_OK(strata_pool_begin(rig->s, rig->gpu, scratch));
+    EXPECT_OK(strata_release_pool(rig->s, rig->gpu, 0, &released));
+    EXPECT_OK(strata_pool_end(rig->s, rig->gpu));
     EXPECT_EQ(released, SIZE);
-    EXPECT_EQ(kept(&rig), SIZE);
+    EXPECT_EQ(kept(rig), SIZE);
 }
 
-TEST(facade_pools, another_strategy_gets_what_a_pool_kept) {
-    RIG(rig, KEPT, 64 * MIB);
-    (void)keep_one(&rig, "weights", NULL);
+TEST_RIG(facade_pools, another_strategy_gets_what_a_pool_kept, 64 * MIB, KEPT) {
+    (void)keep_one(rig, "weights", NULL);
     strata_open_options_t options = {.struct_size = sizeof options,
                                      .flags = STRATA_OPEN_IGNORE_ENVIRONMENT,
                                      .text = "stack: [retry, stream_safe, auto_growth: {preallocate: 60MiB}, system]"};
-    EXPECT_OK(strata_change_strategy(rig.s, &options));
+    EXPECT_OK(strata_change_strategy(rig->s, &options));
 }

@@ -9,28 +9,26 @@
 
 enum { SIZE = 100 * 1000, LONG = 1000 * 1000 };
 
-TEST(facade_pools, blocks_go_by_their_refs_whatever_is_current) {
-    RIG(rig, POOLED, 0);
-    uint64_t weights = pool_of(&rig, "weights");
-    strata_stream_t other = rig_stream(&rig), owner;
-    strata_block_t w = get_from(&rig, weights, NULL, SIZE), found, o = rig_allocate(&rig, NULL, SIZE);
-    EXPECT_OK(strata_pool_begin(rig.s, rig.gpu, pool_of(&rig, "scratch")));
-    EXPECT_OK(strata_block_of(rig.s, w.ptr, &found));
+TEST_RIG(facade_pools, blocks_go_by_their_refs_whatever_is_current, 0, POOLED) {
+    uint64_t weights = pool_of(rig, "weights");
+    strata_stream_t other = rig_stream(rig), owner;
+    strata_block_t w = get_from(rig, weights, NULL, SIZE), found, o = rig_allocate(rig, NULL, SIZE);
+    EXPECT_OK(strata_pool_begin(rig->s, rig->gpu, pool_of(rig, "scratch")));
+    EXPECT_OK(strata_block_of(rig->s, w.ptr, &found));
     EXPECT_EQ(found.ref, w.ref);
-    EXPECT_OK(strata_base_pointer(rig.s, (char *)w.ptr + 99, &found));
+    EXPECT_OK(strata_base_pointer(rig->s, (char *)w.ptr + 99, &found));
     EXPECT_EQ(found.ref, w.ref);
-    EXPECT_OK(strata_stream_of(rig.s, w.ref, &owner));
-    EXPECT_OK(strata_retain(rig.s, w.ref));
-    EXPECT_OK(strata_free(rig.s, w.ref));
-    rig_borrow(&rig, w.ref, other, LONG);
-    EXPECT_OK(strata_free_pointer(rig.s, w.ptr));
-    EXPECT_OK(strata_free(rig.s, o.ref));
-    EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
-    EXPECT_EQ(pool_figures(&rig, weights).deferred_bytes, w.size);
-    EXPECT_EQ(pool_figures(&rig, weights).borrows, 1);
-    strata_block_t next = get_from(&rig, weights, NULL, SIZE);
+    EXPECT_OK(strata_stream_of(rig->s, w.ref, &owner));
+    EXPECT_OK(strata_retain(rig->s, w.ref));
+    EXPECT_OK(strata_free(rig->s, w.ref));
+    rig_borrow(rig, w.ref, other, LONG);
+    EXPECT_OK(strata_free_pointer(rig->s, w.ptr));
+    EXPECT_OK(strata_free(rig->s, o.ref));
+    EXPECT_OK(strata_pool_end(rig->s, rig->gpu));
+    EXPECT_EQ(pool_figures(rig, weights).deferred_bytes, w.size);
+    EXPECT_EQ(pool_figures(rig, weights).borrows, 1);
+    strata_block_t next = get_from(rig, weights, NULL, SIZE);
     EXPECT_NE(next.ptr, w.ptr);
-    EXPECT_OK(strata_free(rig.s, next.ref));
 }
 
 static void expect_pools_in_texts(const rig_t *rig) {
@@ -49,35 +47,34 @@ static void expect_pools_in_texts(const rig_t *rig) {
                     "strata_layer_auto_growth_idle_bytes{place=\"gpu:0\",pool=\"weights\",layer=\"auto_growth\",number=\"2\"} ");
 }
 
-TEST(facade_pools, figures_are_the_pools_and_add_up_to_the_places) {
-    RIG(rig, POOLED, 0);
-    uint64_t weights = pool_of(&rig, "weights");
-    strata_stream_t stream = rig_stream(&rig);
-    EXPECT_EQ(pool_figures(&rig, weights).allocations, 0);
-    strata_block_t a = get_from(&rig, weights, NULL, SIZE), b = get_from(&rig, weights, stream, SIZE),
-                   c = rig_allocate(&rig, NULL, 500);
-    strata_statistics_t f = pool_figures(&rig, weights), o = pool_figures(&rig, STRATA_POOL_ORDINARY);
+TEST_RIG(facade_pools, figures_are_the_pools_and_add_up_to_the_places, 0, POOLED) {
+    uint64_t weights = pool_of(rig, "weights");
+    strata_stream_t stream = rig_stream(rig);
+    EXPECT_EQ(pool_figures(rig, weights).allocations, 0);
+    (void)get_from(rig, weights, NULL, SIZE);
+    strata_block_t b = get_from(rig, weights, stream, SIZE);
+    (void)rig_allocate(rig, NULL, 500);
+    strata_statistics_t f = pool_figures(rig, weights), o = pool_figures(rig, STRATA_POOL_ORDINARY);
     EXPECT_EQ(f.requested_bytes, 2 * SIZE);
     EXPECT_EQ(f.reserved_bytes, 16 * MIB);
     EXPECT_EQ(f.live_allocations, 2);
     EXPECT_EQ(f.growths, 2);
     EXPECT_EQ(o.requested_bytes, 500);
     EXPECT_EQ(o.reserved_bytes, 2 * MIB);
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 18 * MIB);
-    EXPECT_EQ(rig_figures(&rig).requested_bytes, 2 * SIZE + 500);
-    EXPECT_OK(strata_pool_begin(rig.s, rig.gpu, weights));
-    EXPECT_EQ(pool_figures(&rig, 0).requested_bytes, 2 * SIZE);
-    EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
-    expect_pools_in_texts(&rig);
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 18 * MIB);
+    EXPECT_EQ(rig_figures(rig).requested_bytes, 2 * SIZE + 500);
+    EXPECT_OK(strata_pool_begin(rig->s, rig->gpu, weights));
+    EXPECT_EQ(pool_figures(rig, 0).requested_bytes, 2 * SIZE);
+    EXPECT_OK(strata_pool_end(rig->s, rig->gpu));
+    expect_pools_in_texts(rig);
     /* What has ended stays counted. */
-    EXPECT_OK(strata_free(rig.s, b.ref));
-    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
-    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-    f = pool_figures(&rig, weights);
+    EXPECT_OK(strata_free(rig->s, b.ref));
+    EXPECT_OK(strata_stream_forget(rig->s, rig->gpu, stream));
+    EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
+    f = pool_figures(rig, weights);
     EXPECT_EQ(f.allocations, 2);
     EXPECT_EQ(f.frees, 1);
     EXPECT_EQ(f.reserved_bytes, 8 * MIB);
-    RIG_FREE(&rig, a, c);
 }
 
 typedef struct seen {
@@ -96,66 +93,45 @@ static void hear_leak(const strata_leak_t *leak, void *context) {
     strcat(strcat(names, leak->pool), ".");
 }
 
-TEST(facade_pools, snapshot_release_forget_and_leaks_go_over_pools) {
-    RIG(rig, POOLED, 0);
-    uint64_t weights = pool_of(&rig, "weights"), released = 0;
-    strata_stream_t stream = rig_stream(&rig);
-    strata_block_t a = get_from(&rig, weights, stream, SIZE), b = rig_allocate(&rig, stream, SIZE);
-    strata_block_t s = get_from(&rig, pool_of(&rig, "scratch"), stream, SIZE), gone = get_from(&rig, weights, stream, 8 * MIB);
+TEST_RIG(facade_pools, snapshot_release_forget_and_leaks_go_over_pools, 0, POOLED) {
+    uint64_t weights = pool_of(rig, "weights");
+    strata_stream_t stream = rig_stream(rig);
+    strata_block_t a = get_from(rig, weights, stream, SIZE), b = rig_allocate(rig, stream, SIZE);
+    strata_block_t s = get_from(rig, pool_of(rig, "scratch"), stream, SIZE), gone = get_from(rig, weights, stream, 8 * MIB);
     seen_t seen = {.pool = weights};
-    EXPECT_OK(strata_snapshot(rig.s, rig.gpu, see, &seen));
+    EXPECT_OK(strata_snapshot(rig->s, rig->gpu, see, &seen));
     EXPECT_EQ(seen.live, 2);
     EXPECT_EQ(seen.others, 2);
-    EXPECT_OK(strata_free(rig.s, gone.ref));
+    EXPECT_OK(strata_free(rig->s, gone.ref));
     strata_mem_info_t info = {.struct_size = sizeof info};
-    EXPECT_OK(strata_mem_info(rig.s, rig.gpu, &info));
+    EXPECT_OK(strata_mem_info(rig->s, rig->gpu, &info));
     EXPECT_EQ(info.cached, 16 * MIB - a.size + 2 * MIB - b.size);
-    EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
-    EXPECT_EQ(released, 8 * MIB);
-    EXPECT_OK(strata_validate(rig.s));
-    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
-    EXPECT_EQ(rig_domain(&rig)->orphans, 3);
-    EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, stream));
+    EXPECT_EQ(rig_release(rig), 8 * MIB);
+    EXPECT_OK(strata_validate(rig->s));
+    EXPECT_OK(strata_stream_forget(rig->s, rig->gpu, stream));
+    EXPECT_EQ(rig_domain(rig)->orphans, 3);
+    EXPECT_OK(strata_stream_destroy(rig->s, rig->gpu, stream));
     char names[64] = "";
-    EXPECT_STATUS(STRATA_E_BUSY, strata_close(rig.s, STRATA_CLOSE_BUSY, hear_leak, names));
+    EXPECT_STATUS(STRATA_E_BUSY, strata_close(rig->s, STRATA_CLOSE_BUSY, hear_leak, names));
     EXPECT_STREQ(names, "weights..scratch.");
     strata_block_t all[] = {a, b, s};
-    for (int i = 0; i < 3; i++) EXPECT_OK(strata_free(rig.s, all[i].ref));
-    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-    EXPECT_EQ(rig_domain(&rig)->orphans, 0);
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
-}
-
-TEST(facade_pools, victims_are_of_the_current_pool) {
-    RIG(rig, POOLED, 0);
-    uint64_t weights = pool_of(&rig, "weights");
-    strata_block_t o = rig_allocate(&rig, NULL, MIB), w = get_from(&rig, weights, NULL, 2 * MIB);
-    strata_ref_t victim = 0;
-    size_t count = 0;
-    EXPECT_OK(strata_best_victims(rig.s, rig.gpu, 2 * MIB, &victim, 1, &count));
-    EXPECT_EQ(victim, o.ref);
-    EXPECT_OK(strata_pool_begin(rig.s, rig.gpu, weights));
-    EXPECT_OK(strata_best_victims(rig.s, rig.gpu, 8 * MIB, &victim, 1, &count));
-    EXPECT_EQ(victim, w.ref);
-    EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
-    RIG_FREE(&rig, o, w);
+    for (int i = 0; i < 3; i++) EXPECT_OK(strata_free(rig->s, all[i].ref));
+    rig_expect_empty(rig);
 }
 
 /* ---- out of memory ---- */
 
-TEST(facade_pools, what_a_pool_caches_is_released_for_others_and_the_other_way_round) {
-    RIG(rig, POOLED, 64 * MIB);
-    uint64_t weights = pool_of(&rig, "weights");
-    EXPECT_OK(strata_free(rig.s, get_from(&rig, weights, NULL, 40 * MIB).ref));
-    strata_block_t o = rig_allocate(&rig, NULL, 40 * MIB);
-    EXPECT_EQ(pool_figures(&rig, weights).reserved_bytes, 0);
-    EXPECT_OK(strata_free(rig.s, o.ref));
+TEST_RIG(facade_pools, what_a_pool_caches_is_released_for_others_and_the_other_way_round, 64 * MIB, POOLED) {
+    uint64_t weights = pool_of(rig, "weights");
+    EXPECT_OK(strata_free(rig->s, get_from(rig, weights, NULL, 40 * MIB).ref));
+    strata_block_t o = rig_allocate(rig, NULL, 40 * MIB);
+    EXPECT_EQ(pool_figures(rig, weights).reserved_bytes, 0);
+    EXPECT_OK(strata_free(rig->s, o.ref));
     /* The pool's stack has no retry: the facade climbs for it. */
-    strata_block_t w = get_from(&rig, weights, NULL, 40 * MIB);
-    EXPECT_EQ(pool_figures(&rig, weights).ladders, 1);
-    EXPECT_EQ(pool_figures(&rig, STRATA_POOL_ORDINARY).ladders, 1);
-    EXPECT_EQ(rig_figures(&rig).ladders, 2);
-    EXPECT_OK(strata_free(rig.s, w.ref));
+    (void)get_from(rig, weights, NULL, 40 * MIB);
+    EXPECT_EQ(pool_figures(rig, weights).ladders, 1);
+    EXPECT_EQ(pool_figures(rig, STRATA_POOL_ORDINARY).ladders, 1);
+    EXPECT_EQ(rig_figures(rig).ladders, 2);
 }
 
 typedef struct holder {
@@ -176,27 +152,26 @@ static void *free_a_while_later(void *argument) {
 }
 
 /* The waiter's own stack has a retry, the holder's has none: its free wakes all the same, and long before the waiter gives up. */
-TEST(facade_pools, a_free_in_a_pool_ends_the_wait_of_others) {
-    static const char *const set[] = {"retry.timeout=20s"};
-    RIG_BY(rig, rig_open(&rig, POOLED, set, 1, 64 * MIB, 1));
-    holder_t holder = {.rig = &rig, .pool = pool_of(&rig, "weights")};
+TEST_BY(facade_pools, a_free_in_a_pool_ends_the_wait_of_others,
+        rig_open(rig, POOLED, (const char *const[]){"retry.timeout=20s"}, 1, 64 * MIB, 1)) {
+    holder_t holder = {.rig = rig, .pool = pool_of(rig, "weights")};
     ASSERT_EQ(pthread_create(&holder.thread, NULL, free_a_while_later, &holder), 0);
     while (!__atomic_load_n(&holder.holds, __ATOMIC_ACQUIRE)) {}
     uint64_t began = strata_real_now();
-    strata_block_t block = rig_allocate(&rig, NULL, 40 * MIB);
+    (void)rig_allocate(rig, NULL, 40 * MIB);
     EXPECT_LT(strata_real_now() - began, 10ull * 1000 * 1000 * 1000);
     pthread_join(holder.thread, NULL);
-    EXPECT_EQ(rig_domain(&rig)->waiters, 0);
-    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_EQ(rig_domain(rig)->waiters, 0);
 }
 
-TEST(facade_pools, the_report_names_them) {
-    RIG(rig, POOLED, 64 * MIB);
-    uint64_t weights = pool_of(&rig, "weights"), scratch = pool_of(&rig, "scratch");
-    strata_block_t w = get_from(&rig, weights, NULL, 20 * MIB), s = get_from(&rig, scratch, NULL, 10 * MIB), none;
-    strata_block_t o = rig_allocate(&rig, NULL, 4 * MIB);
+TEST_RIG(facade_pools, the_report_names_them, 64 * MIB, POOLED) {
+    uint64_t weights = pool_of(rig, "weights"), scratch = pool_of(rig, "scratch");
+    (void)get_from(rig, weights, NULL, 20 * MIB);
+    (void)get_from(rig, scratch, NULL, 10 * MIB);
+    strata_block_t none;
+    (void)rig_allocate(rig, NULL, 4 * MIB);
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = 8 * MIB, .pool = scratch};
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig.s, rig.gpu, NULL, &options, &none));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig->s, rig->gpu, NULL, &options, &none));
     const char *text = strata_last_error()->text;
     EXPECT_CONTAINS(text, "out of memory in gpu:0 on stream (nil) in pool scratch: bound: 8MiB asked, ");
     EXPECT_CONTAINS(text, "; pools.scratch.limit.bytes allows 16MiB, of which 10MiB are used\n");
@@ -206,11 +181,9 @@ TEST(facade_pools, the_report_names_them) {
                           "\n  pool weights: reserved 20MiB, allocated 20MiB, deferred 0"
                           "\n  pool scratch: reserved 10MiB, allocated 10MiB, deferred 0\n");
     EXPECT_CONTAINS(text, "helps: a larger pools.scratch.limit.bytes: 18MiB or more, now 16MiB");
-    EXPECT_EQ(pool_figures(&rig, scratch).out_of_memory, 1);
-    EXPECT_EQ(pool_figures(&rig, weights).out_of_memory, 0);
-    EXPECT_EQ(rig_figures(&rig).out_of_memory, 1);
-    strata_block_t all[] = {w, s, o};
-    for (int i = 0; i < 3; i++) EXPECT_OK(strata_free(rig.s, all[i].ref));
+    EXPECT_EQ(pool_figures(rig, scratch).out_of_memory, 1);
+    EXPECT_EQ(pool_figures(rig, weights).out_of_memory, 0);
+    EXPECT_EQ(rig_figures(rig).out_of_memory, 1);
 }
 
 /* Long names of many pools and streams leave room for what comes last. */
@@ -219,7 +192,6 @@ TEST(facade_pools, the_report_stays_short) {
     char yaml[2048] = "strategy: long\npools:\n", name[128];
     for (int i = 0; i < POOLS; i++) sprintf(yaml + strlen(yaml), "  p%d%062d: [stream_safe, auto_growth, system]\n", i, 0);
     RIG(rig, yaml, 4096 * MIB);
-    strata_block_t blocks[POOLS + STREAMS], none;
     for (int i = 0; i < POOLS + STREAMS; i++) {
         strata_stream_t stream = rig_stream(&rig);
         strata_allocate_options_t options = {.struct_size = sizeof options, .size = ((size_t)i + 1) * MIB, .tag = name};
@@ -228,16 +200,15 @@ TEST(facade_pools, the_report_stays_short) {
         snprintf(name, sizeof name, "p%d%062d", i, 0);
         if (i < POOLS) EXPECT_OK(strata_pool(rig.s, name, &options.pool));
         snprintf(name, sizeof name, "%c%0126d", 'A' + i, 0);
-        EXPECT_OK(strata_allocate_with(rig.s, rig.gpu, stream, &options, &blocks[i]));
+        (void)rig_allocate_with(&rig, stream, &options);
     }
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 8192 * MIB, &none));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(&rig, NULL, 8192 * MIB));
     const char *text = strata_last_error()->text;
     EXPECT_CONTAINS(text, " in pool p000000000000000000000");
     EXPECT_CONTAINS(text, "\n  and 10 streams more\n");
     EXPECT_CONTAINS(text, "\n  and 3 pools more\n");
     EXPECT_CONTAINS(text, "\n  helps: ");
     EXPECT_LT(strlen(text), 3900);
-    for (int i = 0; i < POOLS + STREAMS; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
 }
 
 /* ---- another strategy ---- */
@@ -279,35 +250,34 @@ TEST(facade_pools, outlive_a_change_of_strategy) {
 /* ---- a program ---- */
 
 /* A random program whose thread begins and ends pools as it goes: everything it frees, borrows and waits for lies in any of them. */
-TEST(facade_pools, a_random_program_in_and_out_of_pools) {
+TEST_BY(facade_pools, a_random_program_in_and_out_of_pools,
+        rig_open_with(rig, POOLED, &(strata_sim_options_t){.capacity = 96 * MIB, .contents = true}, 0)) {
     static const char *const names[] = {"weights", "scratch", "same"};
     program_t program;
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy(POOLED, NULL, 0);
-    RIG_BY(rig, rig_open_on(&rig, strategy, &(strata_sim_options_t){.capacity = 96 * MIB, .contents = true}, 0));
     uint64_t random = 12345, served[3];
     int depth = 0;
-    program_begin(&program, &rig);
+    program_begin(&program, rig);
     for (int i = 0; i < PROGRAM_LENGTH && !strata_test_has_failed(); i++) {
         random = random * 6364136223846793005ull + 1442695040888963407ull;
         uint64_t dice = random >> 33;
         if (dice % 10 == 0 && depth < 12) {
-            EXPECT_OK(strata_pool_begin(rig.s, rig.gpu, pool_of(&rig, names[dice / 10 % 3])));
+            EXPECT_OK(strata_pool_begin(rig->s, rig->gpu, pool_of(rig, names[dice / 10 % 3])));
             depth++;
         } else if (dice % 10 == 1 && depth > 0) {
-            EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
+            EXPECT_OK(strata_pool_end(rig->s, rig->gpu));
             depth--;
         }
         program_step(&program);
         if (i % 500 == 0) program_check(&program);
     }
     for (int i = 0; i < 3; i++) {
-        served[i] = pool_figures(&rig, pool_of(&rig, names[i])).allocations;
+        served[i] = pool_figures(rig, pool_of(rig, names[i])).allocations;
         EXPECT_GT(served[i], 20);
     }
-    EXPECT_EQ(served[0] + served[1] + served[2] + pool_figures(&rig, STRATA_POOL_ORDINARY).allocations,
-              rig_figures(&rig).allocations);
+    EXPECT_EQ(served[0] + served[1] + served[2] + pool_figures(rig, STRATA_POOL_ORDINARY).allocations,
+              rig_figures(rig).allocations);
     program_finish(&program);
-    for (; depth > 0; depth--) EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
+    for (; depth > 0; depth--) EXPECT_OK(strata_pool_end(rig->s, rig->gpu));
 }
 
 /* ---- host memory ---- */

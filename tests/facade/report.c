@@ -6,13 +6,6 @@
 
 #include "tests/facade/fixture.h"
 
-static strata_block_t allocate_for(rig_t *rig, strata_stream_t stream, const char *tag, size_t size) {
-    strata_block_t block = {0};
-    strata_allocate_options_t options = {.struct_size = sizeof options, .size = size, .tag = tag};
-    EXPECT_OK(strata_allocate_with(rig->s, rig->gpu, stream, &options, &block));
-    return block;
-}
-
 static char heard[4096];
 
 static void hear(const strata_out_of_memory_t *event, void *context) {
@@ -61,25 +54,25 @@ static void expect_few_digits(const char *time) {
     EXPECT_LE(count, 3);
 }
 
-TEST(facade_report, says_who_holds_what_and_what_was_tried) {
-    static const char *const set[] = {"retry.timeout=1ms"};
-    RIG_BY(rig, rig_open(&rig, "paddle", set, 1, 256 * MIB, 1));
-    strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
-    EXPECT_OK(strata_add_out_of_memory_observer(rig.s, hear, NULL, NULL));
-    strata_block_t weights = allocate_for(&rig, one, "weights", 60 * MIB), unnamed = rig_allocate(&rig, NULL, 30 * MIB);
-    EXPECT_OK(strata_annotate(rig.s, "conv1"));
-    EXPECT_OK(strata_step(rig.s));
-    strata_block_t a = rig_allocate(&rig, one, 4 * MIB);
-    EXPECT_OK(strata_step(rig.s));
-    EXPECT_OK(strata_step(rig.s));
-    strata_block_t b = allocate_for(&rig, one, NULL, 6 * MIB), scratch = allocate_for(&rig, one, "scratch", 2 * MIB);
-    EXPECT_OK(strata_annotate(rig.s, NULL));
-    strata_block_t lent = rig_allocate(&rig, one, 50 * MIB), idle = rig_allocate(&rig, NULL, 40 * MIB);
-    EXPECT_OK(strata_free(rig.s, idle.ref));
-    rig_work(&rig, two, 1000ull * 1000 * 1000, lent.ref);
-    EXPECT_OK(strata_free_on(rig.s, lent.ref, two));
-    strata_block_t none;
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, two, 200 * MIB, &none));
+TEST_BY(facade_report, says_who_holds_what_and_what_was_tried,
+        rig_open(rig, "paddle", (const char *const[]){"retry.timeout=1ms"}, 1, 256 * MIB, 1)) {
+    strata_stream_t one = rig_stream(rig), two = rig_stream(rig);
+    EXPECT_OK(strata_add_out_of_memory_observer(rig->s, hear, NULL, NULL));
+    (void)rig_allocate_tagged(rig, one, 60 * MIB, "weights");
+    (void)rig_allocate(rig, NULL, 30 * MIB);
+    EXPECT_OK(strata_annotate(rig->s, "conv1"));
+    EXPECT_OK(strata_step(rig->s));
+    (void)rig_allocate(rig, one, 4 * MIB);
+    EXPECT_OK(strata_step(rig->s));
+    EXPECT_OK(strata_step(rig->s));
+    (void)rig_allocate_tagged(rig, one, 6 * MIB, NULL);
+    (void)rig_allocate_tagged(rig, one, 2 * MIB, "scratch");
+    EXPECT_OK(strata_annotate(rig->s, NULL));
+    strata_block_t lent = rig_allocate(rig, one, 50 * MIB), idle = rig_allocate(rig, NULL, 40 * MIB);
+    EXPECT_OK(strata_free(rig->s, idle.ref));
+    rig_work(rig, two, 1000ull * 1000 * 1000, lent.ref);
+    EXPECT_OK(strata_free_on(rig->s, lent.ref, two));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, two, 200 * MIB));
     const char *text = report_of(one, two), *figures = figures_in(text);
     EXPECT_CONTAINS(text,
                     "out of memory in gpu:0 on stream TWO: full: 200MiB asked, 104MiB left; live blocks hold 102MiB\n  helps: ");
@@ -94,30 +87,28 @@ TEST(facade_report, says_who_holds_what_and_what_was_tried) {
     EXPECT_CONTAINS(figures,
                     "\n  tried: polling gave 0, waiting first 0, releasing 40MiB, callbacks 0, smaller growth nothing; it took ");
     expect_few_digits(strstr(figures, "it took ") + strlen("it took "));
-    strata_block_t live[] = {weights, unnamed, a, b, scratch};
-    for (int i = 0; i < 5; i++) EXPECT_OK(strata_free(rig.s, live[i].ref));
 }
 
 /* What lies on the same device as managed memory is the facade's own. */
-TEST(facade_report, managed_memory_is_not_taken_by_others) {
-    strata_block_t managed, none;
-    RIG(rig, "stack: [system]\nplaces: {managed: [system: {prefetch: device}]}\n", 256 * MIB);
-    ASSERT_OK(strata_allocate(rig.s, strata_managed(0), NULL, 64 * MIB, &managed));
-    strata_block_t block = rig_allocate(&rig, NULL, 100 * MIB);
-    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 300 * MIB, &none),
-                "free on the device 92MiB of 756MiB, reserved here 100MiB, taken by others 500MiB\n");
-    RIG_FREE(&rig, managed, block);
+TEST_RIG(facade_report, managed_memory_is_not_taken_by_others, 256 * MIB,
+         "stack: [system]\nplaces: {managed: [system: {prefetch: device}]}\n") {
+    (void)rig_allocate_in(rig, strata_managed(0), NULL, 64 * MIB);
+    (void)rig_allocate(rig, NULL, 100 * MIB);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, NULL, 300 * MIB));
+    EXPECT_CONTAINS(strata_last_error()->text,
+                    "free on the device 92MiB of 756MiB, reserved here 100MiB, taken by others 500MiB\n");
 }
 
 /* A preset's chunks in small pieces, and a request that is larger than any. */
-TEST(facade_report, says_which_option_may_help) {
-    static const char *const set[] = {"auto_growth.chunk_size=64MiB", "auto_growth.smaller_growth=false", "retry.timeout=0"};
-    RIG_BY(rig, rig_open(&rig, "strata", set, 3, 136 * MIB, 1));
-    EXPECT_OK(strata_add_out_of_memory_observer(rig.s, hear, NULL, NULL));
+TEST_BY(facade_report, says_which_option_may_help,
+        rig_open(rig, "strata",
+                 (const char *const[]){"auto_growth.chunk_size=64MiB", "auto_growth.smaller_growth=false", "retry.timeout=0"}, 3,
+                 136 * MIB, 1)) {
+    EXPECT_OK(strata_add_out_of_memory_observer(rig->s, hear, NULL, NULL));
     strata_block_t blocks[32], none;
-    for (int i = 0; i < 32; i++) blocks[i] = rig_allocate(&rig, NULL, 4 * MIB);
-    for (int i = 0; i < 32; i += 2) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 6 * MIB, &none));
+    for (int i = 0; i < 32; i++) blocks[i] = rig_allocate(rig, NULL, 4 * MIB);
+    for (int i = 0; i < 32; i += 2) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, NULL, 6 * MIB));
     const char *text = report_of((void *)~0ull, (void *)~0ull);
     EXPECT_CONTAINS(text, ": chunk: 6MiB asked and 8MiB free on the device, but the cache asks for a chunk of 64MiB\n"
                           "  helps: auto_growth.smaller_growth: true, and the request alone is asked for\n"
@@ -125,9 +116,8 @@ TEST(facade_report, says_which_option_may_help) {
     EXPECT_CONTAINS(text, "\n  stream NULL: reserved 128MiB, allocated 64MiB, deferred 0, idle 64MiB in auto_growth\n");
     EXPECT_CONTAINS(text, "\n  tried: polling gave 0, waiting first 0, releasing 0, callbacks 0, smaller growth nothing");
     strata_allocate_options_t once = {.struct_size = sizeof once, .size = 6 * MIB, .flags = STRATA_NO_RETRY};
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig.s, rig.gpu, NULL, &once, &none));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig->s, rig->gpu, NULL, &once, &none));
     EXPECT_CONTAINS(heard, "\n  nothing was tried: the request forbids it");
-    for (int i = 1; i < 32; i += 2) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
 }
 
 /* A callback that meets out-of-memory itself does not overwrite what the request outside tried. */
@@ -138,81 +128,61 @@ static uint64_t fail_inside(strata_place_t place, size_t size, void *context) {
     return 12345;
 }
 
-TEST(facade_report, what_callbacks_gave_is_told) {
-    RIG(rig, "strata", 64 * MIB);
-    EXPECT_OK(strata_add_out_of_memory_observer(rig.s, hear, NULL, NULL));
-    EXPECT_OK(strata_add_free_memory_callback(rig.s, fail_inside, &rig, NULL));
-    strata_block_t none;
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 100 * MIB, &none));
+TEST_RIG(facade_report, what_callbacks_gave_is_told, 64 * MIB, "strata") {
+    EXPECT_OK(strata_add_out_of_memory_observer(rig->s, hear, NULL, NULL));
+    EXPECT_OK(strata_add_free_memory_callback(rig->s, fail_inside, rig, NULL));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, NULL, 100 * MIB));
     EXPECT_CONTAINS(heard, "asked 100MiB");
     EXPECT_CONTAINS(heard, "callbacks 12.05KiB");
 }
 
 /* Many streams, owners and long names: the report is cut where it would be a list, and never in the middle. */
-TEST(facade_report, stays_short) {
+TEST_RIG(facade_report, stays_short, 4096 * MIB, "strata") {
     enum { STREAMS = 40 };
-    RIG(rig, "strata", 4096 * MIB);
-    EXPECT_OK(strata_add_out_of_memory_observer(rig.s, hear, NULL, NULL));
+    EXPECT_OK(strata_add_out_of_memory_observer(rig->s, hear, NULL, NULL));
     strata_stream_t streams[STREAMS];
-    strata_block_t blocks[STREAMS], lent[STREAMS], none;
+    strata_block_t none;
     for (int i = 0; i < STREAMS; i++) {
         char tag[200];
         snprintf(tag, sizeof tag, "%0190d", i);
-        streams[i] = rig_stream(&rig);
+        streams[i] = rig_stream(rig);
         tag[120] = (char)('A' + i % 26);
         tag[119] = (char)('a' + i / 26);
-        blocks[i] = allocate_for(&rig, streams[i], tag, ((size_t)i + 1) * MIB);
-        lent[i] = rig_allocate(&rig, streams[i], 1 * MIB);
-        rig_work(&rig, i ? streams[i - 1] : NULL, 10ull * 1000 * 1000 * 1000, lent[i].ref);
-        EXPECT_OK(strata_free_on(rig.s, lent[i].ref, i ? streams[i - 1] : NULL));
+        (void)rig_allocate_tagged(rig, streams[i], ((size_t)i + 1) * MIB, tag);
+        strata_block_t lent = rig_allocate(rig, streams[i], 1 * MIB);
+        rig_work(rig, i ? streams[i - 1] : NULL, 10ull * 1000 * 1000 * 1000, lent.ref);
+        EXPECT_OK(strata_free_on(rig->s, lent.ref, i ? streams[i - 1] : NULL));
     }
     strata_allocate_options_t once = {.struct_size = sizeof once, .size = 8192 * MIB, .flags = STRATA_NO_RETRY};
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig.s, rig.gpu, NULL, &once, &none));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig->s, rig->gpu, NULL, &once, &none));
     EXPECT_CONTAINS(heard, "\n  and 30 streams more\n");
     EXPECT_CONTAINS(heard, ", for others 36MiB\n");
     EXPECT_CONTAINS(heard, "; by others 630MiB\n");
     EXPECT_CONTAINS(heard, "\n  helps: ");
     EXPECT_LT(strlen(heard), 3900);
-    for (int i = 0; i < STREAMS; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
-}
-
-TEST(facade_report, says_that_a_limit_is_reached) {
-    RIG(rig,
-        "version: 1\nstrategy: limited\ndevices: sim\nstack:\n  - stream_safe\n  - auto_growth\n"
-        "  - limit: {bytes: 50MiB}\n  - system\n",
-        0);
-    EXPECT_OK(strata_add_out_of_memory_observer(rig.s, hear, NULL, NULL));
-    strata_block_t a = rig_allocate(&rig, NULL, 30 * MIB), none;
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 40 * MIB, &none));
-    EXPECT_CONTAINS(heard, "; limit.bytes allows 50MiB, of which 30MiB are used\n");
-    EXPECT_CONTAINS(heard, "\n  helps: a larger limit.bytes: 70MiB or more, now 50MiB");
-    EXPECT_OK(strata_free(rig.s, a.ref));
 }
 
 /* What each layer counts for itself, over all streams; what is 0 is left out. */
-TEST(facade_report, says_what_layers_count) {
-    RIG(rig,
-        "version: 1\nstrategy: counted\ndevices: sim\nstack:\n  - stat\n  - auto_growth: {chunk_size: 8MiB}\n"
-        "  - stat: {name: chunks}\n  - fault: {above: 100MiB}\n  - limit: {bytes: 50MiB}\n  - system\n",
-        0);
-    strata_stream_t one = rig_stream(&rig);
-    EXPECT_OK(strata_add_out_of_memory_observer(rig.s, hear, NULL, NULL));
-    strata_block_t a = rig_allocate(&rig, NULL, 30 * MIB), b = rig_allocate(&rig, one, 6 * MIB), none;
-    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, one, 6 * MIB).ref));
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 40 * MIB, &none));
+TEST_RIG(facade_report, says_what_layers_count, 0,
+         "version: 1\nstrategy: counted\ndevices: sim\nstack:\n  - stat\n  - auto_growth: {chunk_size: 8MiB}\n"
+         "  - stat: {name: chunks}\n  - fault: {above: 100MiB}\n  - limit: {bytes: 50MiB}\n  - system\n") {
+    strata_stream_t one = rig_stream(rig);
+    EXPECT_OK(strata_add_out_of_memory_observer(rig->s, hear, NULL, NULL));
+    (void)rig_allocate(rig, NULL, 30 * MIB);
+    (void)rig_allocate(rig, one, 6 * MIB);
+    EXPECT_OK(strata_free(rig->s, rig_allocate(rig, one, 6 * MIB).ref));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, NULL, 40 * MIB));
     EXPECT_CONTAINS(heard, "allocated 6MiB, deferred 0, idle 2MiB in auto_growth\n"
                            "  layer stat: current_bytes 36MiB, peak_bytes 42MiB, live 2, served 3\n"
                            "  layer chunks: current_bytes 38MiB, peak_bytes 46MiB, live 2, served 3\n"
                            "  layer fault: requests 7\n"
                            "  layer limit: limit_bytes 50MiB, used_bytes 38MiB, peak_bytes 46MiB, refused 4\n"
                            "  live blocks: ");
-    RIG_FREE(&rig, a, b);
 }
 
 /* Of many the largest are told, and the others in one. */
 TEST(facade_report, many_owners_and_many_layers_stay_short) {
     enum { OWNERS = 200 };
-    static strata_block_t blocks[OWNERS];
     char text[700];
     int length = snprintf(text, sizeof text, "strategy: many\nstack:\n");
     for (int i = 1; i <= 3; i++) length += snprintf(text + length, sizeof text - (size_t)length, "  - stat: {name: s%d}\n", i);
@@ -225,30 +195,25 @@ TEST(facade_report, many_owners_and_many_layers_stay_short) {
     for (int i = 0; i < OWNERS; i++) {
         char tag[32];
         snprintf(tag, sizeof tag, "owner %d", i);
-        blocks[i] = allocate_for(&rig, NULL, tag, i < 2 ? 8 * MIB : MIB);
+        (void)rig_allocate_tagged(&rig, NULL, i < 2 ? 8 * MIB : MIB, tag);
     }
-    strata_block_t none;
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 2 * GIB, &none));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(&rig, NULL, 2 * GIB));
     EXPECT_CONTAINS(heard, "\n  layer l3: ");
     EXPECT_LACKS(heard, "layer l4");
     EXPECT_CONTAINS(heard, "\n  and 3 layers more\n");
     /* 16 MiB of two and 3 MiB of three are told of 214 MiB. */
     EXPECT_CONTAINS(heard, "\n  live blocks: 8MiB in 1 block by owner ");
     EXPECT_CONTAINS(heard, "; by others 195MiB\n");
-    for (int i = 0; i < OWNERS; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
 }
 
 /* What would have been enough is freed and in use for longer than the request waits, in whichever way it does. */
 TEST(facade_report, a_wait_that_was_too_short_is_told) {
     for (int first = 0; first < 2; first++) {
         const char *const set[] = {"retry.timeout=2ms", first ? "retry.wait_first=true" : "retry.wait_first=false"};
-        strata_block_t none;
         RIG_BY(rig, rig_open(&rig, "strata", set, 2, 64 * MIB, 1));
         strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
-        strata_block_t a = rig_allocate(&rig, owner, 40 * MIB);
-        rig_borrow(&rig, a.ref, borrower, 100 * 1000 * 1000);
-        EXPECT_OK(strata_free(rig.s, a.ref));
-        EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, owner, 40 * MIB, &none));
+        (void)rig_leave_waiting(&rig, owner, borrower, 40 * MIB, 100 * 1000 * 1000);
+        EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(&rig, owner, 40 * MIB));
         const char *text = strata_last_error()->text;
         EXPECT_CONTAINS(text, first ? ", smaller growth nothing; it took "
                                     : ", smaller growth nothing, waiting for other frees nothing; it took ");
@@ -259,23 +224,21 @@ TEST(facade_report, a_wait_that_was_too_short_is_told) {
 }
 
 /* What fails otherwise is told as what it is, and to no observer. */
-TEST(facade_report, is_made_of_no_other_failure) {
-    RIG(rig, "strata", 64 * MIB);
-    strata_block_t none, kept = rig_allocate(&rig, NULL, MIB);
+TEST_RIG(facade_report, is_made_of_no_other_failure, 64 * MIB, "strata") {
+    (void)rig_allocate(rig, NULL, MIB);
     heard[0] = '\0';
-    EXPECT_OK(strata_add_out_of_memory_observer(rig.s, hear, NULL, NULL));
-    EXPECT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_malloc, 1, true, STRATA_E_DEVICE));
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate(rig.s, rig.gpu, NULL, 40 * MIB, &none));
+    EXPECT_OK(strata_add_out_of_memory_observer(rig->s, hear, NULL, NULL));
+    EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_malloc, 1, true, STRATA_E_DEVICE));
+    EXPECT_STATUS(STRATA_E_DEVICE, rig_try(rig, NULL, 40 * MIB));
     EXPECT_LACKS(strata_last_error()->text, "out of memory");
-    strata_sim_clear_faults(rig.devices[0]);
-    strata_slab_t *slab = &rig_stack(&rig, NULL)->slab;
+    strata_sim_clear_faults(rig->devices[0]);
+    strata_slab_t *slab = &rig_stack(rig, NULL)->slab;
     uint32_t capacity = slab->capacity;
     slab->capacity = slab->used;
-    EXPECT_SAYS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 40 * MIB, &none), "most");
+    EXPECT_SAYS(STRATA_E_LIMIT, rig_try(rig, NULL, 40 * MIB), "most");
     slab->capacity = capacity;
     EXPECT_STREQ(heard, "");
-    EXPECT_EQ(rig_figures(&rig).out_of_memory, 0);
-    EXPECT_OK(strata_free(rig.s, kept.ref));
+    EXPECT_EQ(rig_figures(rig).out_of_memory, 0);
 }
 
 /* ---- while other threads are at work ---- */
@@ -328,28 +291,24 @@ static void expect_sane_sizes(const char *text, double most) {
     }
 }
 
-TEST(facade_report, stays_sane_while_other_threads_are_at_work) {
-    static const char *const strategies[] = {"strategy: a\nstack: [retry: {timeout: 1ms}, stream_safe, auto_growth, system]\n",
-                                             "pytorch", "strategy: b\nstack: [bfc, limit: {bytes: 90MiB}, system]\n"};
-    for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
-        _Atomic bool over = false;
-        pthread_t threads[WORKERS];
-        work_t work[WORKERS];
-        RIG(rig, strategies[i], 96 * MIB);
-        for (int t = 0; t < WORKERS; t++) {
-            work[t] = (work_t){.rig = &rig, .stream = rig_stream(&rig), .over = &over, .seed = (uint64_t)t + 1};
-            EXPECT_EQ(pthread_create(&threads[t], NULL, come_and_go, &work[t]), 0);
-        }
-        for (int n = 0; n < REPORTS; n++) {
-            strata_allocate_options_t options = {
-                .struct_size = sizeof options, .size = 95 * MIB, .flags = n % 2 ? STRATA_NO_RETRY : 0};
-            strata_block_t block;
-            if (strata_allocate_with(rig.s, rig.gpu, NULL, &options, &block) == STRATA_OK) EXPECT_OK(strata_free(rig.s, block.ref));
-            else expect_sane_sizes(strchr(strata_last_error()->text, ':') + 4, 2.0 * GIB);
-        }
-        atomic_store(&over, true);
-        for (int t = 0; t < WORKERS; t++) pthread_join(threads[t], NULL);
+TEST_RIG(facade_report, stays_sane_while_other_threads_are_at_work, 96 * MIB,
+         "strategy: a\nstack: [retry: {timeout: 1ms}, stream_safe, auto_growth, system]\n", "pytorch",
+         "strategy: b\nstack: [bfc, limit: {bytes: 90MiB}, system]\n") {
+    _Atomic bool over = false;
+    pthread_t threads[WORKERS];
+    work_t work[WORKERS];
+    for (int t = 0; t < WORKERS; t++) {
+        work[t] = (work_t){.rig = rig, .stream = rig_stream(rig), .over = &over, .seed = (uint64_t)t + 1};
+        EXPECT_EQ(pthread_create(&threads[t], NULL, come_and_go, &work[t]), 0);
     }
+    for (int n = 0; n < REPORTS; n++) {
+        strata_allocate_options_t options = {.struct_size = sizeof options, .size = 95 * MIB, .flags = n % 2 ? STRATA_NO_RETRY : 0};
+        strata_block_t block;
+        if (strata_allocate_with(rig->s, rig->gpu, NULL, &options, &block) == STRATA_OK) EXPECT_OK(strata_free(rig->s, block.ref));
+        else expect_sane_sizes(strchr(strata_last_error()->text, ':') + 4, 2.0 * GIB);
+    }
+    atomic_store(&over, true);
+    for (int t = 0; t < WORKERS; t++) pthread_join(threads[t], NULL);
 }
 
 /* ---- and turned off ---- */

@@ -3,12 +3,6 @@
 
 #include "tests/facade/fixture.h"
 
-static void expect_path(rig_t *rig, strata_block_t block, const char *wanted) {
-    char text[256];
-    EXPECT_OK(strata_allocation_route(rig->s, block.ref, text, sizeof text));
-    EXPECT_STREQ(text, wanted);
-}
-
 static const char with_pinned[] = "stack:\n"
                                   "  - stream_safe\n"
                                   "  - fallback:\n"
@@ -16,49 +10,46 @@ static const char with_pinned[] = "stack:\n"
                                   "        - [auto_growth: {chunk_size: 8MiB}, system]\n"
                                   "        - [system: {memory: pinned}]\n";
 
-TEST(facade_routed, what_the_device_has_no_room_for_comes_from_pinned_memory) {
-    RIG(rig, with_pinned, 32 * MIB);
+TEST_RIG(facade_routed, what_the_device_has_no_room_for_comes_from_pinned_memory, 32 * MIB, with_pinned) {
     strata_block_t blocks[4], over, again;
     for (int i = 0; i < 4; i++) {
-        blocks[i] = rig_allocate(&rig, NULL, 8 * MIB);
-        expect_path(&rig, blocks[i], "stream_safe > fallback > auto_growth | system");
+        blocks[i] = rig_allocate(rig, NULL, 8 * MIB);
+        expect_route(rig, blocks[i], "stream_safe > fallback > auto_growth | system");
     }
-    over = rig_allocate(&rig, NULL, 8 * MIB);
-    expect_path(&rig, over, "stream_safe > fallback > system");
-    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_host_alloc), 1);
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 40 * MIB);
-    EXPECT_OK(strata_free(rig.s, blocks[0].ref));
-    again = rig_allocate(&rig, NULL, 8 * MIB);
-    expect_path(&rig, again, "stream_safe > fallback > auto_growth | system");
-    EXPECT_OK(strata_free_pointer(rig.s, over.ptr));
-    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_host_free), 1);
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 32 * MIB);
-    EXPECT_OK(strata_free(rig.s, again.ref));
-    for (int i = 1; i < 4; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
+    over = rig_allocate(rig, NULL, 8 * MIB);
+    expect_route(rig, over, "stream_safe > fallback > system");
+    EXPECT_EQ(rig_calls(rig, STRATA_CALL_host_alloc), 1);
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 40 * MIB);
+    EXPECT_OK(strata_free(rig->s, blocks[0].ref));
+    again = rig_allocate(rig, NULL, 8 * MIB);
+    expect_route(rig, again, "stream_safe > fallback > auto_growth | system");
+    EXPECT_OK(strata_free_pointer(rig->s, over.ptr));
+    EXPECT_EQ(rig_calls(rig, STRATA_CALL_host_free), 1);
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 32 * MIB);
 }
 
 /* The driver's free of host memory does not wait for the work that uses it, so the source does. */
-TEST(facade_routed, pinned_memory_goes_back_when_its_owners_work_is_done) {
-    RIG(rig, "stack: [fallback: {stacks: [[system: {memory: pinned}], [system]]}]\n", 0);
-    strata_stream_t stream = rig_stream(&rig);
-    strata_block_t block = rig_allocate(&rig, stream, MIB);
-    rig_work(&rig, stream, 1000 * 1000, block.ref);
-    uint64_t done = strata_sim_stream_end(rig.devices[0], stream);
-    EXPECT_LT(strata_sim_now(rig.world), done);
-    EXPECT_OK(strata_free(rig.s, block.ref));
-    EXPECT_GE(strata_sim_now(rig.world), done);
+TEST_RIG(facade_routed, pinned_memory_goes_back_when_its_owners_work_is_done, 0,
+         "stack: [fallback: {stacks: [[system: {memory: pinned}], [system]]}]\n") {
+    strata_stream_t stream = rig_stream(rig);
+    strata_block_t block = rig_allocate(rig, stream, MIB);
+    rig_work(rig, stream, 1000 * 1000, block.ref);
+    uint64_t done = strata_sim_stream_end(rig->devices[0], stream);
+    EXPECT_LT(strata_sim_now(rig->world), done);
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    EXPECT_GE(strata_sim_now(rig->world), done);
 }
 
 /* And if it cannot wait, the memory is nobody's until the end. */
-TEST(facade_routed, pinned_memory_whose_owners_work_cannot_be_waited_for_is_quarantined) {
-    RIG(rig, "stack: [fallback: {stacks: [[system: {memory: pinned}], [system]]}]\n", 0);
-    strata_stream_t stream = rig_stream(&rig);
-    strata_block_t block = rig_allocate(&rig, stream, MIB);
-    rig_work(&rig, stream, 1000 * 1000, block.ref);
-    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_synchronise, 1, false, STRATA_E_DEVICE));
-    EXPECT_OK(strata_free(rig.s, block.ref));
-    EXPECT_EQ(rig_figures(&rig).quarantined_bytes, MIB);
-    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_host_free), 0);
+TEST_RIG(facade_routed, pinned_memory_whose_owners_work_cannot_be_waited_for_is_quarantined, 0,
+         "stack: [fallback: {stacks: [[system: {memory: pinned}], [system]]}]\n") {
+    strata_stream_t stream = rig_stream(rig);
+    strata_block_t block = rig_allocate(rig, stream, MIB);
+    rig_work(rig, stream, 1000 * 1000, block.ref);
+    ASSERT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_synchronise, 1, false, STRATA_E_DEVICE));
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    EXPECT_EQ(rig_figures(rig).quarantined_bytes, MIB);
+    EXPECT_EQ(rig_calls(rig, STRATA_CALL_host_free), 0);
 }
 
 TEST(facade_routed, two_sources_give_back_what_each_made) {
@@ -66,22 +57,21 @@ TEST(facade_routed, two_sources_give_back_what_each_made) {
     for (int i = 0; i < 4; i++) (void)rig_allocate(&rig, NULL, 8 * MIB);
 }
 
-TEST(facade_routed, managed_memory_may_follow_the_devices) {
-    RIG(rig, "stack: [retry: {timeout: 0}, fallback: {stacks: [[system], [system: {memory: managed}]]}]\n", 16 * MIB);
-    strata_block_t first = rig_allocate(&rig, NULL, 16 * MIB), second = rig_allocate(&rig, NULL, 16 * MIB);
-    expect_path(&rig, second, "retry > fallback > system");
-    EXPECT_EQ(rig_figures(&rig).ladders, 0);
-    RIG_FREE(&rig, first, second);
+TEST_RIG(facade_routed, managed_memory_may_follow_the_devices, 16 * MIB,
+         "stack: [retry: {timeout: 0}, fallback: {stacks: [[system], [system: {memory: managed}]]}]\n") {
+    (void)rig_allocate(rig, NULL, 16 * MIB);
+    strata_block_t second = rig_allocate(rig, NULL, 16 * MIB);
+    expect_route(rig, second, "retry > fallback > system");
+    EXPECT_EQ(rig_figures(rig).ladders, 0);
 }
 
 /* A retry in the first stack climbs before the second is asked. */
-TEST(facade_routed, a_stack_that_retries_does_so_before_the_next_is_asked) {
-    RIG(rig, "stack: [fallback: {stacks: [[retry: {timeout: 0}, system], [system: {memory: pinned}]]}]\n", 16 * MIB);
-    strata_block_t first = rig_allocate(&rig, NULL, 16 * MIB), second = rig_allocate(&rig, NULL, 16 * MIB);
-    EXPECT_EQ(rig_figures(&rig).ladders, 1);
-    expect_path(&rig, first, "fallback > retry > system");
-    expect_path(&rig, second, "fallback > system");
-    RIG_FREE(&rig, first, second);
+TEST_RIG(facade_routed, a_stack_that_retries_does_so_before_the_next_is_asked, 16 * MIB,
+         "stack: [fallback: {stacks: [[retry: {timeout: 0}, system], [system: {memory: pinned}]]}]\n") {
+    strata_block_t first = rig_allocate(rig, NULL, 16 * MIB), second = rig_allocate(rig, NULL, 16 * MIB);
+    EXPECT_EQ(rig_figures(rig).ladders, 1);
+    expect_route(rig, first, "fallback > retry > system");
+    expect_route(rig, second, "fallback > system");
 }
 
 static const char two_sizes[] = "stack:\n"
@@ -91,53 +81,45 @@ static const char two_sizes[] = "stack:\n"
                                 "        - {stack: [stream_safe, auto_growth: {chunk_size: 8MiB}, system]}\n";
 
 /* Borrows, polls, releases and figures reach every branch. */
-TEST(facade_routed, every_branch_is_asked) {
-    RIG(rig, two_sizes, 0);
-    strata_stream_t owner = rig_stream(&rig), other = rig_stream(&rig);
-    strata_block_t small = rig_allocate(&rig, owner, 4096), large = rig_allocate(&rig, owner, MIB);
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 9 * MIB);
-    EXPECT_EQ(rig_figures(&rig).chunks, 2);
-    EXPECT_OK(strata_record_stream(rig.s, small.ref, other));
-    EXPECT_OK(strata_record_stream(rig.s, large.ref, other));
-    rig_work(&rig, other, 1000 * 1000, small.ref);
-    RIG_FREE(&rig, small, large);
-    EXPECT_EQ(rig_figures(&rig).deferred_bytes, 4096 + MIB);
-    uint64_t released = 1;
-    EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
-    EXPECT_EQ(released, 0);
-    rig_pass(&rig, 2000 * 1000);
+TEST_RIG(facade_routed, every_branch_is_asked, 0, two_sizes) {
+    strata_stream_t owner = rig_stream(rig), other = rig_stream(rig);
+    strata_block_t small = rig_allocate(rig, owner, 4096), large = rig_allocate(rig, owner, MIB);
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 9 * MIB);
+    EXPECT_EQ(rig_figures(rig).chunks, 2);
+    EXPECT_OK(strata_record_stream(rig->s, small.ref, other));
+    EXPECT_OK(strata_record_stream(rig->s, large.ref, other));
+    rig_work(rig, other, 1000 * 1000, small.ref);
+    RIG_FREE(rig, small, large);
+    EXPECT_EQ(rig_figures(rig).deferred_bytes, 4096 + MIB);
+    EXPECT_EQ(rig_release(rig), 0);
+    rig_pass(rig, 2000 * 1000);
     strata_mem_info_t info = {.struct_size = sizeof info};
     strata_pending_t pending;
-    EXPECT_EQ(strata_domain_poll(rig_domain(&rig), &pending), 4096 + MIB);
-    EXPECT_OK(strata_mem_info(rig.s, rig.gpu, &info));
+    EXPECT_EQ(strata_domain_poll(rig_domain(rig), &pending), 4096 + MIB);
+    EXPECT_OK(strata_mem_info(rig->s, rig->gpu, &info));
     EXPECT_EQ(info.cached, 9 * MIB);
-    EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
-    EXPECT_EQ(released, 9 * MIB);
+    EXPECT_EQ(rig_release(rig), 9 * MIB);
 }
 
-TEST(facade_routed, a_forgotten_stream_leaves_nothing_in_any_branch) {
-    RIG(rig, two_sizes, 0);
-    strata_stream_t stream = rig_stream(&rig);
-    strata_block_t small = rig_allocate(&rig, stream, 4096), large = rig_allocate(&rig, stream, MIB);
-    EXPECT_OK(strata_free(rig.s, small.ref));
-    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
-    EXPECT_OK(strata_free(rig.s, large.ref));
+TEST_RIG(facade_routed, a_forgotten_stream_leaves_nothing_in_any_branch, 0, two_sizes) {
+    strata_stream_t stream = rig_stream(rig);
+    strata_block_t small = rig_allocate(rig, stream, 4096), large = rig_allocate(rig, stream, MIB);
+    EXPECT_OK(strata_free(rig->s, small.ref));
+    EXPECT_OK(strata_stream_forget(rig->s, rig->gpu, stream));
+    EXPECT_OK(strata_free(rig->s, large.ref));
     /* Anybody's now. */
-    strata_block_t taken = rig_allocate(&rig, NULL, MIB);
+    strata_block_t taken = rig_allocate(rig, NULL, MIB);
     EXPECT_EQ(taken.ptr, large.ptr);
-    EXPECT_OK(strata_free(rig.s, taken.ref));
-    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+    EXPECT_OK(strata_free(rig->s, taken.ref));
+    rig_expect_empty(rig);
 }
 
 /* Under a router nobody takes a short way: what a cache serves again got its path anew. */
-TEST(facade_routed, a_block_served_again_has_its_own_path_and_no_other) {
-    RIG(rig,
-        "stack:\n  - binning:\n      routes:\n"
-        "        - {up_to: 64KiB, stack: [buffered, auto_growth, system]}\n"
-        "        - {up_to: 1MiB, stack: [auto_growth: {order: any}, system]}\n"
-        "        - {stack: [auto_growth, system]}\n",
-        0);
+TEST_RIG(facade_routed, a_block_served_again_has_its_own_path_and_no_other, 0,
+         "stack:\n  - binning:\n      routes:\n"
+         "        - {up_to: 64KiB, stack: [buffered, auto_growth, system]}\n"
+         "        - {up_to: 1MiB, stack: [auto_growth: {order: any}, system]}\n"
+         "        - {stack: [auto_growth, system]}\n") {
     static const struct {
         size_t size;
         const char *path;
@@ -146,9 +128,9 @@ TEST(facade_routed, a_block_served_again_has_its_own_path_and_no_other) {
                   {3 * MIB, "binning > auto_growth | system"}};
     for (int turn = 0; turn < 3; turn++)
         for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
-            strata_block_t block = rig_allocate(&rig, NULL, routes[i].size);
-            expect_path(&rig, block, routes[i].path);
-            EXPECT_OK(strata_free(rig.s, block.ref));
+            strata_block_t block = rig_allocate(rig, NULL, routes[i].size);
+            expect_route(rig, block, routes[i].path);
+            EXPECT_OK(strata_free(rig->s, block.ref));
         }
 }
 
@@ -160,76 +142,59 @@ TEST(facade_routed, the_short_and_the_long_way_leave_each_other_nothing) {
     for (int i = 0; i < 3; i++) {
         RIG(rig, presets[i], 0);
         for (int turn = 0; turn < 4; turn++) {
-            strata_block_t block = {0};
-            strata_allocate_options_t options = {.struct_size = sizeof options, .size = 1000, .tag = "a"};
-            if (turn % 2) EXPECT_OK(strata_allocate_with(rig.s, rig.gpu, NULL, &options, &block));
-            else block = rig_allocate(&rig, NULL, 1000);
-            expect_path(&rig, block, paths[i]);
+            strata_block_t block = turn % 2 ? rig_allocate_tagged(&rig, NULL, 1000, "a") : rig_allocate(&rig, NULL, 1000);
+            expect_route(&rig, block, paths[i]);
             EXPECT_OK(strata_free(rig.s, block.ref));
         }
-        strata_block_t nothing = {.ptr = &rig};
-        EXPECT_OK(strata_allocate(rig.s, rig.gpu, NULL, 0, &nothing));
-        expect_path(&rig, nothing, "");
-        EXPECT_OK(strata_free(rig.s, nothing.ref));
+        expect_route(&rig, rig_allocate(&rig, NULL, 0), "");
     }
 }
 
 /* A layer that climbs in one branch climbs for that branch alone: whoever goes the other way has the core do it. */
-TEST(facade_routed, the_ladder_is_climbed_whichever_branch_waits) {
-    static const char *const stacks[] = {
-        "stack: [binning: {routes: [{up_to: 16KiB, stack: [retry, auto_growth, system]}, {stack: [auto_growth, system]}]}]\n",
-        "stack: [binning: {routes: [{up_to: 16KiB, stack: [auto_growth, system]}, {stack: [retry, auto_growth, system]}]}]\n"};
-    for (int i = 0; i < 2; i++) {
-        RIG(rig, stacks[i], 32 * MIB);
-        strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
-        strata_block_t a = rig_allocate(&rig, one, 24 * MIB);
-        EXPECT_OK(strata_free(rig.s, a.ref));
-        a = rig_allocate(&rig, two, 24 * MIB);
-        EXPECT_EQ(rig_figures(&rig).ladders, 1);
-        EXPECT_OK(strata_free(rig.s, a.ref));
-    }
+TEST_RIG(facade_routed, the_ladder_is_climbed_whichever_branch_waits, 32 * MIB,
+         "stack: [binning: {routes: [{up_to: 16KiB, stack: [retry, auto_growth, system]}, {stack: [auto_growth, system]}]}]\n",
+         "stack: [binning: {routes: [{up_to: 16KiB, stack: [auto_growth, system]}, {stack: [retry, auto_growth, system]}]}]\n") {
+    strata_stream_t one = rig_stream(rig), two = rig_stream(rig);
+    strata_block_t a = rig_allocate(rig, one, 24 * MIB);
+    EXPECT_OK(strata_free(rig->s, a.ref));
+    a = rig_allocate(rig, two, 24 * MIB);
+    EXPECT_EQ(rig_figures(rig).ladders, 1);
 }
 
 /* A cache that gave its own has not spoken for another of its type: what lies idle on the other route goes back too. */
-TEST(facade_routed, what_a_cache_of_the_same_type_keeps_on_the_other_route_goes_back) {
-    static const char *const stacks[] = {
-        "stack: [binning: {routes: [{up_to: 1MiB, stack: [caching, system]}, {stack: [caching, system]}]}]\n",
-        "stack: [binning: {routes: [{up_to: 1MiB, stack: [bfc, system]}, {stack: [bfc: {initial_region: 1MiB}, system]}]}]\n"};
-    for (int i = 0; i < 2; i++) {
-        strata_block_t small[40];
-        RIG(rig, stacks[i], 64 * MIB);
-        for (int n = 0; n < 40; n++) small[n] = rig_allocate(&rig, NULL, MIB);
-        for (int n = 0; n < 40; n++) EXPECT_OK(strata_free(rig.s, small[n].ref));
-        EXPECT_GE(rig_figures(&rig).reserved_bytes, 40 * MIB);
-        strata_block_t large = rig_allocate(&rig, NULL, 40 * MIB);
-        EXPECT_EQ(rig_figures(&rig).ladders, 1);
-        EXPECT_OK(strata_free(rig.s, large.ref));
-    }
+TEST_RIG(facade_routed, what_a_cache_of_the_same_type_keeps_on_the_other_route_goes_back, 64 * MIB,
+         "stack: [binning: {routes: [{up_to: 1MiB, stack: [caching, system]}, {stack: [caching, system]}]}]\n",
+         "stack: [binning: {routes: [{up_to: 1MiB, stack: [bfc, system]}, {stack: [bfc: {initial_region: 1MiB}, system]}]}]\n") {
+    strata_block_t small[40];
+    for (int n = 0; n < 40; n++) small[n] = rig_allocate(rig, NULL, MIB);
+    for (int n = 0; n < 40; n++) EXPECT_OK(strata_free(rig->s, small[n].ref));
+    EXPECT_GE(rig_figures(rig).reserved_bytes, 40 * MIB);
+    (void)rig_allocate(rig, NULL, 40 * MIB);
+    EXPECT_EQ(rig_figures(rig).ladders, 1);
 }
 
 /* A decorator's own record above a way that leads past the caches lies in no cache's chunk. */
-TEST(facade_routed, an_address_is_found_on_every_way) {
-    RIG(rig, "stack: [aligned, binning: {routes: [{up_to: 4KiB, stack: [auto_growth, system]}, {stack: [system]}]}]", 0);
+TEST_RIG(facade_routed, an_address_is_found_on_every_way, 0,
+         "stack: [aligned, binning: {routes: [{up_to: 4KiB, stack: [auto_growth, system]}, {stack: [system]}]}]") {
     for (size_t size = 1000; size <= 1000 * 1000; size *= 10) {
-        strata_block_t b = rig_allocate(&rig, NULL, size), found = {0};
-        EXPECT_OK(strata_base_pointer(rig.s, (char *)b.ptr + size - 1, &found));
+        strata_block_t b = rig_allocate(rig, NULL, size), found = {0};
+        EXPECT_OK(strata_base_pointer(rig->s, (char *)b.ptr + size - 1, &found));
         EXPECT_EQ(found.ref, b.ref);
-        EXPECT_OK(strata_free(rig.s, b.ref));
-        EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_base_pointer(rig.s, (char *)b.ptr + size - 1, &found));
+        EXPECT_OK(strata_free(rig->s, b.ref));
+        EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_base_pointer(rig->s, (char *)b.ptr + size - 1, &found));
     }
 }
 
-TEST(facade_routed, a_device_has_stacks_of_its_own) {
-    RIG_BY(rig, rig_open(&rig,
-                         "devices:\n  gpu:1: {stack: [buffered, system], places: {managed: [buffered, system]}}\nstack: [system]\n",
-                         NULL, 0, 0, 2));
+TEST_BY(facade_routed, a_device_has_stacks_of_its_own,
+        rig_open(rig, "devices:\n  gpu:1: {stack: [buffered, system], places: {managed: [buffered, system]}}\nstack: [system]\n",
+                 NULL, 0, 0, 2)) {
     static const strata_place_kind_t kinds[] = {STRATA_PLACE_GPU, STRATA_PLACE_MANAGED};
     for (uint32_t device = 0; device < 2; device++)
         for (int i = 0; i < 2; i++) {
             strata_block_t block;
-            EXPECT_OK(strata_allocate(rig.s, strata_place(kinds[i], device), NULL, MIB, &block));
-            if (device == 1 || i == 0) expect_path(&rig, block, device == 1 ? "buffered | system" : "system");
-            EXPECT_OK(strata_free(rig.s, block.ref));
+            EXPECT_OK(strata_allocate(rig->s, strata_place(kinds[i], device), NULL, MIB, &block));
+            if (device == 1 || i == 0) expect_route(rig, block, device == 1 ? "buffered | system" : "system");
+            EXPECT_OK(strata_free(rig->s, block.ref));
         }
 }
 
@@ -239,7 +204,6 @@ enum { THREADS = 4, TURNS = 400 };
 
 typedef struct turns {
     rig_t *rig;
-    pthread_t thread;
     uint64_t random;
 } turns_t;
 
@@ -261,23 +225,17 @@ static void *take_turns(void *context) {
     return NULL;
 }
 
-TEST(facade_routed, threads_share_the_branches_of_pinned_memory) {
+TEST_RIG(facade_routed, threads_share_the_branches_of_pinned_memory, 0,
+         "stack: [system]\nplaces:\n  pinned:\n    - stream_safe\n    - binning:\n        routes:\n"
+         "          - {up_to: 8KiB, stack: [auto_growth: {chunk_size: 256KiB}, system]}\n"
+         "          - {up_to: 64KiB, stack: [buffered, auto_growth: {chunk_size: 1MiB}, system]}\n"
+         "          - {stack: [buffered, system]}\n") {
     turns_t turns[THREADS];
-    RIG(rig,
-        "stack: [system]\nplaces:\n  pinned:\n    - stream_safe\n    - binning:\n        routes:\n"
-        "          - {up_to: 8KiB, stack: [auto_growth: {chunk_size: 256KiB}, system]}\n"
-        "          - {up_to: 64KiB, stack: [buffered, auto_growth: {chunk_size: 1MiB}, system]}\n"
-        "          - {stack: [buffered, system]}\n",
-        0);
-    for (uint64_t i = 0; i < THREADS; i++) {
-        turns[i] = (turns_t){.rig = &rig, .random = i + 1};
-        ASSERT_EQ(pthread_create(&turns[i].thread, NULL, take_turns, &turns[i]), 0);
-    }
-    for (int i = 0; i < THREADS; i++) pthread_join(turns[i].thread, NULL);
-    EXPECT_OK(strata_validate(rig.s));
-    EXPECT_OK(strata_release(rig.s, strata_pinned(), NULL));
+    for (uint64_t i = 0; i < THREADS; i++) turns[i] = (turns_t){.rig = rig, .random = i + 1};
+    in_threads(take_turns, turns, sizeof *turns, THREADS);
+    EXPECT_OK(strata_release(rig->s, strata_pinned(), NULL));
     strata_statistics_t figures = {.struct_size = sizeof figures};
-    EXPECT_OK(strata_statistics_all(rig.s, strata_pinned(), &figures));
+    EXPECT_OK(strata_statistics_all(rig->s, strata_pinned(), &figures));
     EXPECT_EQ(figures.reserved_bytes, 0);
     EXPECT_EQ(figures.allocations, THREADS * TURNS);
 }

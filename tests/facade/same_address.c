@@ -19,17 +19,16 @@ static void count_covering(const strata_snapshot_row_t *row, void *context) {
 
 static void take_it_and_look(void *context) {
     next_t *next = context;
-    EXPECT_OK(strata_allocate(next->rig->s, next->place, NULL, MIB, &next->block));
+    next->block = rig_allocate_in(next->rig, next->place, NULL, MIB);
     next->status = strata_base_pointer(next->rig->s, (const char *)next->block.ptr + 100, &next->found);
     EXPECT_OK(strata_snapshot(next->rig->s, next->place, count_covering, next));
 }
 
 /* Another thread is given the address between the device's free and the end of the record. Answers whether it was. */
 static bool is_found_at_once(const char *text, strata_place_t place, strata_device_call_t call) {
-    rig_t rig;
     strata_block_t before;
     between_t between;
-    rig_open(&rig, text, NULL, 0, 0, 1);
+    RIG(rig, text, 0);
     next_t next = {.rig = &rig, .place = place, .status = STRATA_E_INVALID};
     EXPECT_OK(strata_allocate(rig.s, place, NULL, MIB, &before));
     between_begin(&between, &rig, call, take_it_and_look, &next);
@@ -38,9 +37,6 @@ static bool is_found_at_once(const char *text, strata_place_t place, strata_devi
     EXPECT_OK(next.status);
     EXPECT_EQ(next.found.ref, next.block.ref);
     EXPECT_EQ(next.covering, 1);
-    EXPECT_OK(strata_validate(rig.s));
-    EXPECT_OK(strata_free(rig.s, next.block.ref));
-    rig_close(&rig);
     return next.block.ptr == before.ptr;
 }
 
@@ -55,7 +51,6 @@ TEST(facade_same_address, a_block_is_found_while_the_free_of_the_one_before_it_e
 enum { THREADS = 4, ROUNDS = 2000 };
 
 typedef struct asker {
-    pthread_t thread;
     rig_t *rig;
     uint32_t missed;
 } asker_t;
@@ -75,14 +70,9 @@ static void *ask(void *argument) {
 static void nobody_is_missed(const char *text) {
     asker_t askers[THREADS];
     RIG(rig, text, 0);
-    for (int i = 0; i < THREADS; i++) {
-        askers[i] = (asker_t){.rig = &rig};
-        ASSERT_EQ(pthread_create(&askers[i].thread, NULL, ask, &askers[i]), 0);
-    }
-    for (int i = 0; i < THREADS; i++) {
-        pthread_join(askers[i].thread, NULL);
-        EXPECT_EQ(askers[i].missed, 0);
-    }
+    for (int i = 0; i < THREADS; i++) askers[i] = (asker_t){.rig = &rig};
+    in_threads(ask, askers, sizeof *askers, THREADS);
+    for (int i = 0; i < THREADS; i++) EXPECT_EQ(askers[i].missed, 0);
 }
 
 TEST(facade_same_address, four_threads_find_what_they_hold) {

@@ -5,7 +5,8 @@
 
 enum { SIZE = 64 << 10, ROUNDS = 1500 };
 
-static const char *const presets[] = {"pytorch", "tensorflow"};
+#define PRESETS "pytorch", "tensorflow"
+static const char *const presets[] = {PRESETS};
 
 static void nothing(void *context) { (void)context; }
 
@@ -34,69 +35,61 @@ TEST(shared_hits, a_pair_takes_the_lock_of_the_cache_alone) {
                 EXPECT_EQ(stack->figures.frees, frees + 1);
                 EXPECT_EQ(stack->figures.allocated_bytes, 0);
             }
-            EXPECT_OK(strata_validate(rig.s));
         }
 }
 
 /* Layers that go by the stack's own lock are not passed by. */
-TEST(shared_hits, a_guarded_layer_above_is_asked) {
-    RIG(rig, "strategy: guarded\nstack: [stream_safe, caching, system]\n", 0);
-    strata_stream_t stream = rig_stream(&rig);
-    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, stream, SIZE).ref));
-    strata_stack_t *stack = rig_stack(&rig, stream);
+TEST_RIG(shared_hits, a_guarded_layer_above_is_asked, 0, "strategy: guarded\nstack: [stream_safe, caching, system]\n") {
+    strata_stream_t stream = rig_stream(rig);
+    EXPECT_OK(strata_free(rig->s, rig_allocate(rig, stream, SIZE).ref));
+    strata_stack_t *stack = rig_stack(rig, stream);
     EXPECT_TRUE(stack->home == stack);
-    EXPECT_TRUE(takes_the_stacks_lock(&rig, stream, false));
+    EXPECT_TRUE(takes_the_stacks_lock(rig, stream, false));
 }
 
 /* What is borrowed or watched goes the long way. */
-TEST(shared_hits, borrows_and_bounds_are_respected) {
-    RIG(rig, "pytorch", 0);
-    strata_stream_t stream = rig_stream(&rig), borrower = rig_stream(&rig);
-    strata_block_t block = rig_allocate(&rig, stream, SIZE);
-    rig_borrow(&rig, block.ref, borrower, 1000 * 1000);
-    EXPECT_OK(strata_free(rig.s, block.ref));
-    EXPECT_GT(rig_figures(&rig).deferred_bytes, 0);
-    strata_block_t next = rig_allocate(&rig, stream, SIZE);
+TEST_RIG(shared_hits, borrows_and_bounds_are_respected, 0, "pytorch") {
+    strata_stream_t stream = rig_stream(rig), borrower = rig_stream(rig);
+    strata_block_t block = rig_leave_waiting(rig, stream, borrower, SIZE, 1000 * 1000);
+    EXPECT_GT(rig_figures(rig).deferred_bytes, 0);
+    strata_block_t next = rig_allocate(rig, stream, SIZE);
     EXPECT_NE(next.ptr, block.ptr);
-    EXPECT_OK(strata_free(rig.s, next.ref));
-    rig_pass(&rig, 2 * 1000 * 1000);
-    strata_block_t again = rig_allocate(&rig, stream, SIZE);
+    EXPECT_OK(strata_free(rig->s, next.ref));
+    rig_pass(rig, 2 * 1000 * 1000);
+    strata_block_t again = rig_allocate(rig, stream, SIZE);
     EXPECT_EQ(again.ptr, block.ptr); /* what has passed is put back first */
-    EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
-    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 1));
-    EXPECT_TRUE(takes_the_stacks_lock(&rig, stream, false));
-    EXPECT_OK(strata_free(rig.s, again.ref));
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+    EXPECT_EQ(rig_figures(rig).deferred_bytes, 0);
+    EXPECT_OK(strata_set_limit(rig->s, rig->gpu, 1));
+    EXPECT_TRUE(takes_the_stacks_lock(rig, stream, false));
+    EXPECT_OK(strata_free(rig->s, again.ref));
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 0);
 }
 
 /* A second owner is noted in the record: the free of the first goes the long way. */
-TEST(shared_hits, a_second_owner_counts) {
-    RIG(rig, "tensorflow", 0);
-    strata_block_t block = rig_allocate(&rig, NULL, SIZE);
-    EXPECT_OK(strata_retain(rig.s, block.ref));
-    EXPECT_OK(strata_free(rig.s, block.ref));
-    EXPECT_EQ(rig_figures(&rig).live_allocations, 1);
-    EXPECT_OK(strata_free(rig.s, block.ref));
-    EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, block.ref));
-    EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
+TEST_RIG(shared_hits, a_second_owner_counts, 0, "tensorflow") {
+    strata_block_t block = rig_allocate(rig, NULL, SIZE);
+    EXPECT_OK(strata_retain(rig->s, block.ref));
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    EXPECT_EQ(rig_figures(rig).live_allocations, 1);
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    EXPECT_STATUS(STRATA_E_STALE, strata_free(rig->s, block.ref));
+    EXPECT_EQ(rig_figures(rig).live_allocations, 0);
 }
 
 /* The bank of a forgotten stream ends; its number is another's soon. */
-TEST(shared_hits, a_hint_finds_no_bank_that_has_ended) {
-    RIG(rig, "pytorch", 0);
+TEST_RIG(shared_hits, a_hint_finds_no_bank_that_has_ended, 0, "pytorch") {
     for (int i = 0; i < 6; i++) {
-        strata_stream_t stream = NULL, owner;
-        EXPECT_OK(strata_stream_create(rig.s, rig.gpu, 0, &stream));
+        strata_stream_t stream = NULL;
+        EXPECT_OK(strata_stream_create(rig->s, rig->gpu, 0, &stream));
         for (int k = 0; k < 3; k++) {
-            strata_block_t block = rig_allocate(&rig, stream, SIZE);
-            EXPECT_OK(strata_stream_of(rig.s, block.ref, &owner));
-            EXPECT_EQ((uintptr_t)owner, (uintptr_t)stream);
-            EXPECT_OK(strata_free(rig.s, block.ref));
+            strata_block_t block = rig_allocate(rig, stream, SIZE);
+            expect_owner(rig, block, stream);
+            EXPECT_OK(strata_free(rig->s, block.ref));
         }
-        EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
-        EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, stream));
-        EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-        EXPECT_OK(strata_validate(rig.s));
+        EXPECT_OK(strata_stream_forget(rig->s, rig->gpu, stream));
+        EXPECT_OK(strata_stream_destroy(rig->s, rig->gpu, stream));
+        EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
+        EXPECT_OK(strata_validate(rig->s));
     }
 }
 
@@ -124,21 +117,18 @@ static void *work(void *context) {
     return NULL;
 }
 
-TEST(shared_hits, streams_of_many_threads_come_to_one_cache_at_once) {
-    for (size_t i = 0; i < 2; i++) {
-        RIG(rig, presets[i], 0);
-        worker_t workers[3];
-        pthread_t threads[3];
-        strata_stream_t streams[] = {rig_stream(&rig), rig_stream(&rig), rig_stream(&rig)};
-        for (int k = 0; k < 3; k++) {
-            workers[k] = (worker_t){.rig = &rig, .stream = streams[k], .other = streams[(k + 1) % 3], .number = k};
-            ASSERT_EQ(pthread_create(&threads[k], NULL, work, &workers[k]), 0);
-        }
-        for (int k = 0; k < 3; k++) ASSERT_EQ(pthread_join(threads[k], NULL), 0);
-        EXPECT_OK(strata_validate(rig.s));
-        EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
-        EXPECT_EQ(rig_figures(&rig).frees, 3 * ROUNDS);
+TEST_RIG(shared_hits, streams_of_many_threads_come_to_one_cache_at_once, 0, PRESETS) {
+    worker_t workers[3];
+    pthread_t threads[3];
+    strata_stream_t streams[] = {rig_stream(rig), rig_stream(rig), rig_stream(rig)};
+    for (int k = 0; k < 3; k++) {
+        workers[k] = (worker_t){.rig = rig, .stream = streams[k], .other = streams[(k + 1) % 3], .number = k};
+        ASSERT_EQ(pthread_create(&threads[k], NULL, work, &workers[k]), 0);
     }
+    for (int k = 0; k < 3; k++) ASSERT_EQ(pthread_join(threads[k], NULL), 0);
+    EXPECT_OK(strata_validate(rig->s));
+    EXPECT_EQ(rig_figures(rig).live_allocations, 0);
+    EXPECT_EQ(rig_figures(rig).frees, 3 * ROUNDS);
 }
 
 typedef struct twice {
@@ -156,16 +146,15 @@ static void *free_once(void *context) {
 }
 
 /* One block, two frees. */
-TEST(shared_hits, of_two_frees_at_once_one_is_stale) {
-    RIG(rig, "pytorch", 0);
+TEST_RIG(shared_hits, of_two_frees_at_once_one_is_stale, 0, "pytorch") {
     pthread_barrier_t start;
     pthread_barrier_init(&start, NULL, 2);
     for (int i = 0; i < 200; i++) {
-        strata_block_t block = rig_allocate(&rig, NULL, SIZE);
+        strata_block_t block = rig_allocate(rig, NULL, SIZE);
         twice_t twice[2];
         pthread_t threads[2];
         for (int k = 0; k < 2; k++) {
-            twice[k] = (twice_t){.rig = &rig, .ref = block.ref, .start = &start};
+            twice[k] = (twice_t){.rig = rig, .ref = block.ref, .start = &start};
             ASSERT_EQ(pthread_create(&threads[k], NULL, free_once, &twice[k]), 0);
         }
         for (int k = 0; k < 2; k++) ASSERT_EQ(pthread_join(threads[k], NULL), 0);
@@ -173,5 +162,5 @@ TEST(shared_hits, of_two_frees_at_once_one_is_stale) {
         EXPECT_EQ((twice[0].status == STRATA_E_STALE) + (twice[1].status == STRATA_E_STALE), 1);
     }
     pthread_barrier_destroy(&start);
-    EXPECT_EQ(rig_figures(&rig).frees, 200);
+    EXPECT_EQ(rig_figures(rig).frees, 200);
 }

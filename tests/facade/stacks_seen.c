@@ -22,10 +22,6 @@ static strata_status_t create(strata_layer_t *self) {
 
 static void destroy(strata_layer_t *self) { look_elsewhere(self->stack); }
 
-static strata_status_t allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
-    return strata_below_allocate(self, request, record);
-}
-
 static const strata_record_t *find(strata_layer_t *self, uint64_t address) {
     (void)address;
     finds++;
@@ -43,7 +39,7 @@ static const strata_layer_type_t looking_type = {
     .state_size = sizeof(strata_layer_t),
     .create = create,
     .destroy = destroy,
-    .allocate = allocate,
+    .allocate = strata_below_allocate,
     .free = strata_layer_free_below,
     .find = find,
 };
@@ -80,8 +76,7 @@ static void look_beside(void (*end)(rig_t *rig, strata_stream_t stream)) {
 }
 
 TEST(facade_stacks_seen, a_look_up_passes_by_stacks_that_are_made_or_ended) {
-    const strata_layer_type_t *type = &looking_type;
-    EXPECT_OK(strata_layers_register(&type, 1, true));
+    register_layer(&looking_type);
     look_beside(end_by_close);
     look_beside(end_by_forgetting);
 }

@@ -24,33 +24,22 @@ static void see(const strata_snapshot_row_t *row, void *context) {
 }
 
 /* A cache of all streams has the blocks; whose each is stands in its row. */
-TEST(facade_surveyed, a_live_block_is_shown_as_that_of_the_stream_which_it_serves) {
-    static const char *const stacks[] = {"stack: [caching, system]", "stack: [bfc: {allow_growth: true}, system]",
-                                         "stack: [auto_growth, system]", "stack: [cuda_malloc_async]", "stack: [system]"};
-    for (int i = 0; i < 5; i++) {
-        sought_t sought[2];
-        RIG(rig, stacks[i], 0);
-        for (int n = 0; n < 2; n++) {
-            strata_stream_t stream = rig_stream(&rig);
-            sought[n] = (sought_t){.block = rig_allocate(&rig, stream, 4 * MIB), .stream = stream};
-        }
-        EXPECT_OK(strata_snapshot(rig.s, rig.gpu, see, sought));
-        for (int n = 0; n < 2; n++) {
-            EXPECT_EQ(sought[n].found, 1);
-            EXPECT_OK(strata_free(rig.s, sought[n].block.ref));
-        }
-        if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
+TEST_RIG(facade_surveyed, a_live_block_is_shown_as_that_of_the_stream_which_it_serves, 0, "stack: [caching, system]",
+         "stack: [bfc: {allow_growth: true}, system]", "stack: [auto_growth, system]", "stack: [cuda_malloc_async]",
+         "stack: [system]") {
+    sought_t sought[2];
+    for (int n = 0; n < 2; n++) {
+        strata_stream_t stream = rig_stream(rig);
+        sought[n] = (sought_t){.block = rig_allocate(rig, stream, 4 * MIB), .stream = stream};
+    }
+    EXPECT_OK(strata_snapshot(rig->s, rig->gpu, see, sought));
+    for (int n = 0; n < 2; n++) {
+        EXPECT_EQ(sought[n].found, 1);
+        EXPECT_OK(strata_free(rig->s, sought[n].block.ref));
     }
 }
 
 /* ---- survey ---- */
-
-static strata_block_t tagged(rig_t *rig) {
-    strata_allocate_options_t options = {.struct_size = sizeof options, .size = 100000, .tag = "weights"};
-    strata_block_t block = {.ref = 0};
-    EXPECT_OK(strata_allocate_with(rig->s, rig->gpu, NULL, &options, &block));
-    return block;
-}
 
 /* The block of the later step takes the place of one in front of the earlier one's, or behind it. */
 TEST(facade_surveyed, a_tag_is_told_with_its_first_step_and_its_last) {
@@ -58,16 +47,16 @@ TEST(facade_surveyed, a_tag_is_told_with_its_first_step_and_its_last) {
     static strata_survey_t survey;
     for (int i = 0; i < 2; i++)
         for (int behind = 0; behind < 2; behind++) {
-            strata_block_t first, place, last;
+            strata_block_t place, last;
             RIG(rig, stacks[i], 0);
             EXPECT_OK(strata_step(rig.s));
             if (behind) place = rig_allocate(&rig, NULL, 100000);
-            first = tagged(&rig);
+            (void)rig_allocate_tagged(&rig, NULL, 100000, "weights");
             if (!behind) place = rig_allocate(&rig, NULL, 100000);
-            strata_block_t fence = rig_allocate(&rig, NULL, 100000);
+            (void)rig_allocate(&rig, NULL, 100000);
             EXPECT_OK(strata_free(rig.s, place.ref));
             for (int n = 0; n < 2; n++) EXPECT_OK(strata_step(rig.s));
-            last = tagged(&rig);
+            last = rig_allocate_tagged(&rig, NULL, 100000, "weights");
             EXPECT_EQ(last.ptr, place.ptr);
             strata_survey_for_t whom = {.stack = rig_stack(&rig, NULL), .size = MIB};
             strata_survey_make(rig_domain(&rig), &whom, &survey);
@@ -75,15 +64,8 @@ TEST(facade_surveyed, a_tag_is_told_with_its_first_step_and_its_last) {
             EXPECT_EQ(owner->blocks, 2);
             EXPECT_EQ(owner->note.step, 1);
             EXPECT_EQ(owner->last_step, 3);
-            RIG_FREE(&rig, first, last, fence);
             if (strata_test_has_failed()) FAIL_TEST("%s, %d", stacks[i], behind);
         }
-}
-
-static void leave_waiting(rig_t *rig, strata_stream_t owner, strata_stream_t borrower, size_t size) {
-    strata_block_t block = rig_allocate(rig, owner, size);
-    rig_borrow(rig, block.ref, borrower, 20 * MILLISECOND);
-    EXPECT_OK(strata_free(rig->s, block.ref));
 }
 
 /* A stream that was destroyed and the one that has its handle now are two. */
@@ -93,12 +75,11 @@ TEST(facade_surveyed, who_waits_for_a_destroyed_stream_does_not_wait_for_the_nex
     for (int i = 0; i < 2; i++) {
         RIG(rig, stacks[i], 0);
         strata_stream_t owner = rig_stream(&rig), old = rig_stream(&rig);
-        leave_waiting(&rig, owner, old, 4 * MIB);
-        EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, old));
-        EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, old));
+        (void)rig_leave_waiting(&rig, owner, old, 4 * MIB, 20 * MILLISECOND);
+        rig_end_stream(&rig, old);
         strata_stream_t fresh = rig_stream(&rig);
         ASSERT_EQ(fresh, old);
-        leave_waiting(&rig, owner, fresh, 6 * MIB);
+        (void)rig_leave_waiting(&rig, owner, fresh, 6 * MIB, 20 * MILLISECOND);
         strata_survey_for_t whom = {.stack = rig_stack(&rig, NULL), .size = MIB};
         strata_survey_make(rig_domain(&rig), &whom, &survey);
         ASSERT_EQ(survey.awaited_count, 2);
@@ -108,20 +89,18 @@ TEST(facade_surveyed, who_waits_for_a_destroyed_stream_does_not_wait_for_the_nex
         }
         EXPECT_NE(survey.awaited[0].gone, survey.awaited[1].gone);
         rig_pass(&rig, 90 * MILLISECOND);
-        if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
     }
 }
 
 /* ---- ids ---- */
 
 /* Work alone tells a place nothing of a stream: the next of its handle is none that was not forgotten. */
-TEST(facade_surveyed, a_stream_that_only_worked_need_not_be_forgotten) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy("strata", NULL, 0);
-    RIG_BY(rig, rig_open_on(&rig, strategy, &(strata_sim_options_t){.devices = 1}, STRATA_OPEN_CHECK_STREAM_IDS));
-    strata_stream_t old = rig_stream(&rig);
-    rig_work(&rig, old, 1000, 0);
-    EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, old));
-    strata_stream_t fresh = rig_stream(&rig);
+TEST_BY(facade_surveyed, a_stream_that_only_worked_need_not_be_forgotten,
+        rig_open_with(rig, "strata", &(strata_sim_options_t){.devices = 1}, STRATA_OPEN_CHECK_STREAM_IDS)) {
+    strata_stream_t old = rig_stream(rig);
+    rig_work(rig, old, 1000, 0);
+    EXPECT_OK(strata_stream_destroy(rig->s, rig->gpu, old));
+    strata_stream_t fresh = rig_stream(rig);
     ASSERT_EQ(fresh, old);
-    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, fresh, 1000).ref));
+    EXPECT_OK(strata_free(rig->s, rig_allocate(rig, fresh, 1000).ref));
 }

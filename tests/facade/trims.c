@@ -45,8 +45,7 @@ static void trim_to(rig_t *rig, uint64_t keep) {
     EXPECT_OK(strata_trim(rig->s, rig->gpu, keep, &released));
     EXPECT_LE(idle(rig), keep);
     EXPECT_EQ(reserved - rig_figures(rig).reserved_bytes, released);
-    EXPECT_OK(strata_trim(rig->s, rig->gpu, keep, &released));
-    EXPECT_EQ(released, 0);
+    EXPECT_EQ(rig_trim(rig, keep), 0);
     EXPECT_OK(strata_validate(rig->s));
     pthread_barrier_wait(&barriers[1]);
     pthread_join(thread, NULL);
@@ -70,15 +69,11 @@ TEST(facade_trims, no_more_stays_idle_in_all_layers_than_is_kept) {
     static const uint64_t kept[] = {0, 1, MIB, 2 * MIB, 3 * MIB, 7 * MIB};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
         for (size_t k = 0; k < sizeof kept / sizeof *kept && !strata_test_has_failed(); k++) {
-            char text[400];
-            rig_t rig;
-            snprintf(text, sizeof text, "stack: [%s]\n", stacks[i]);
-            rig_open(&rig, text, NULL, 0, 0, 1);
+            RIG_STACK(rig, stacks[i], 0);
             strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
             leave_idle(&rig, one);
             leave_idle(&rig, two);
             trim_to(&rig, kept[k]);
-            rig_close(&rig);
             if (strata_test_has_failed()) FAIL_TEST("%s, keep %llu", stacks[i], (unsigned long long)kept[k]);
         }
 }
@@ -87,10 +82,6 @@ TEST(facade_trims, no_more_stays_idle_in_all_layers_than_is_kept) {
 
 enum { ENOUGH = 1000 };
 static uint32_t trimmed;
-
-static strata_status_t pass_on(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
-    return strata_below_allocate(self, request, record);
-}
 
 /* As busy threads leave it: each trim gives something back, and as much lies idle behind it. */
 static uint64_t always_idle(strata_layer_t *self) {
@@ -104,30 +95,18 @@ static uint64_t always_gives(strata_layer_t *self, uint64_t keep, strata_call_t 
     return 4096;
 }
 
-static const strata_layer_type_t refilled_type = {
-    .struct_size = sizeof(strata_layer_type_t),
-    .name = "test_refilled",
-    .doc = "never without idle bytes",
-    .role = STRATA_DECORATOR,
-    .scope = STRATA_SCOPE_STREAM,
-    .passes = ~0u,
-    .guarded = true,
-    .state_size = sizeof(strata_layer_t),
-    .create = strata_layer_create_nothing,
-    .destroy = strata_layer_destroy_nothing,
-    .allocate = pass_on,
-    .free = strata_layer_free_below,
-    .trim = always_gives,
-    .idle_bytes = always_idle,
-};
+static const strata_layer_type_t refilled_type = DECORATOR("test_refilled", STRATA_SCOPE_STREAM, strata_below_allocate,
+                                                           strata_layer_free_below, .guarded = true, .trim = always_gives,
+                                                           .idle_bytes = always_idle);
 
-TEST(facade_trims, a_trim_ends_though_others_fill_what_it_empties) {
-    const strata_layer_type_t *types[] = {&refilled_type};
-    uint64_t released = 0;
-    EXPECT_OK(strata_layers_register(types, 1, true));
-    RIG(rig, "strategy: busy\nstack: [test_refilled, system]\n", 0);
+static void open_refilled(rig_t *rig) {
+    register_layer(&refilled_type);
+    rig_open_stack(rig, "test_refilled, system", 0);
+}
+
+TEST_BY(facade_trims, a_trim_ends_though_others_fill_what_it_empties, open_refilled(rig)) {
     trimmed = 0;
-    EXPECT_OK(strata_trim(rig.s, rig.gpu, 4096, &released));
+    EXPECT_OK(strata_trim(rig->s, rig->gpu, 4096, NULL));
     EXPECT_GT(trimmed, 1);
     EXPECT_LT(trimmed, 100);
     trimmed = ENOUGH;

@@ -7,11 +7,7 @@
 enum { THREADS = 20, WORK = 5000000 /* ns */ };
 
 void turns_each(void *(*body)(void *), turns_t *turns) {
-    for (int i = 0; i < THREADS; i++) {
-        pthread_t thread;
-        ASSERT_EQ(pthread_create(&thread, NULL, body, turns), 0);
-        pthread_join(thread, NULL);
-    }
+    for (int i = 0; i < THREADS; i++) { in_another_thread(body, turns); }
 }
 
 void *turns_use_the_same(void *context) {

@@ -27,24 +27,19 @@ TEST(facade_undone, a_failing_zero_gives_its_growth_back_and_the_first_reason_st
 }
 
 /* There is no slot for the record, and the device does not take the memory back: nobody holds it. */
-TEST(facade_undone, memory_that_nobody_holds_is_told_and_goes_back_with_a_release) {
-    RIG(rig, "system", 0);
-    strata_block_t block = {.ref = 7};
-    uint64_t released = 0;
-    strata_slab_t *slab = &rig_domain(&rig)->stacks[0]->slab;
+TEST_RIG(facade_undone, memory_that_nobody_holds_is_told_and_goes_back_with_a_release, 0, "system") {
+    strata_slab_t *slab = &rig_domain(rig)->stacks[0]->slab;
     uint32_t capacity = slab->capacity;
     slab->capacity = slab->used;
-    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_free, 1, false, STRATA_E_DEVICE));
-    EXPECT_STATUS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 2 * MIB, &block));
+    ASSERT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_free, 1, false, STRATA_E_DEVICE));
+    EXPECT_STATUS(STRATA_E_LIMIT, rig_try(rig, NULL, 2 * MIB));
     EXPECT_EQ(strata_last_error()->status, STRATA_E_LIMIT);
-    EXPECT_EQ(block.ref, 7);
     slab->capacity = capacity;
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 2 * MIB);
-    EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 2 * MIB);
-    EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
-    EXPECT_EQ(released, 2 * MIB);
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
-    EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 0);
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 2 * MIB);
+    EXPECT_EQ(rig_figures(rig).quarantined_bytes, 2 * MIB);
+    EXPECT_EQ(rig_release(rig), 2 * MIB);
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 0);
+    EXPECT_EQ(rig_figures(rig).quarantined_bytes, 0);
 }
 
 static uint64_t used_of_device(rig_t *rig) {
@@ -59,16 +54,14 @@ TEST(facade_undone, memory_of_a_pool_that_nobody_holds_is_told_and_goes_back) {
     for (int way = 0; way < 4; way++) {
         bool unbookable = way % 2 != 0, closing = way > 1;
         RIG(rig, "cuda_malloc_async", 0);
-        strata_block_t block = {.ref = 7};
         uint64_t released = 0;
         strata_slab_t *slab = &rig_domain(&rig)->stacks[0]->slab;
         strata_directory_t *directory = rig_domain(&rig)->directory;
         uint32_t *end = unbookable ? &directory->capacity : &slab->capacity, capacity = *end;
         *end = unbookable ? directory->used : slab->used;
         ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_free_async, 1, false, STRATA_E_DEVICE));
-        EXPECT_STATUS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 2 * MIB, &block));
+        EXPECT_STATUS(STRATA_E_LIMIT, rig_try(&rig, NULL, 2 * MIB));
         EXPECT_EQ(strata_last_error()->status, STRATA_E_LIMIT);
-        EXPECT_EQ(block.ref, 7);
         *end = capacity;
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, 2 * MIB);
         EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 2 * MIB);
@@ -103,9 +96,8 @@ TEST(facade_undone, a_failing_layer_gives_its_growth_back_and_the_first_reason_s
         char text[200];
         snprintf(text, sizeof text, "strategy: undone\nstack:\n  - %s\n  - auto_growth\n  - system\n", layers[i]);
         RIG(rig, text, 0);
-        strata_block_t block = {.ref = 7};
         ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_fill, 1, false, STRATA_E_DEVICE));
-        EXPECT_SAYS(STRATA_E_DEVICE, strata_allocate(rig.s, rig.gpu, NULL, MIB, &block), "fill failed on order");
+        EXPECT_SAYS(STRATA_E_DEVICE, rig_try(&rig, NULL, MIB), "fill failed on order");
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
     }
 }
@@ -120,19 +112,8 @@ static strata_status_t failing_allocate(strata_layer_t *self, const strata_reque
     return strata_fail(STRATA_E_DEVICE, 0, "the layer fails");
 }
 
-static const strata_layer_type_t failing_type = {
-    .struct_size = sizeof(strata_layer_type_t),
-    .name = "test_failing",
-    .doc = "fails at times",
-    .role = STRATA_DECORATOR,
-    .scope = STRATA_SCOPE_NONE,
-    .passes = ~0u,
-    .state_size = sizeof(strata_layer_t),
-    .create = strata_layer_create_nothing,
-    .destroy = strata_layer_destroy_nothing,
-    .allocate = failing_allocate,
-    .free = strata_layer_free_below,
-};
+static const strata_layer_type_t failing_type = DECORATOR("test_failing", STRATA_SCOPE_NONE, failing_allocate,
+                                                          strata_layer_free_below);
 
 static void count_live(const strata_record_t *record, void *context) {
     (void)record;
@@ -149,23 +130,18 @@ static void expect_nothing_live(rig_t *rig) {
 /* The cache finds the block in what a forgotten stream left: the stream borrows it, and it is deferred. */
 TEST(facade_undone, what_a_failed_request_borrowed_is_deferred_and_not_live) {
     static const char *const stacks[] = {"fill, caching, system", "test_failing, caching, system"};
-    const strata_layer_type_t *type = &failing_type;
-    EXPECT_OK(strata_layers_register(&type, 1, true));
+    register_layer(&failing_type);
     for (int i = 0; i < 2; i++) {
-        char text[100];
-        snprintf(text, sizeof text, "strategy: undone\nstack: [%s]\n", stacks[i]);
-        RIG(rig, text, 0);
+        RIG_STACK(rig, stacks[i], 0);
         strata_stream_t gone = rig_stream(&rig), busy = rig_stream(&rig);
-        strata_block_t none = {.ref = 7};
         EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, gone, MIB).ref));
         EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
         rig_pass(&rig, LONG);
         rig_work(&rig, busy, LONG, 0);
         failing = i == 1;
         if (!failing) ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_fill, 1, false, STRATA_E_DEVICE));
-        EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate(rig.s, rig.gpu, busy, MIB, &none));
+        EXPECT_STATUS(STRATA_E_DEVICE, rig_try(&rig, busy, MIB));
         failing = false;
-        EXPECT_EQ(none.ref, 7);
         EXPECT_EQ(rig_figures(&rig).deferred_frees, 1);
         expect_nothing_live(&rig);
     }
@@ -182,8 +158,7 @@ static void fail_behind_a_fill(const char *stack, bool deaf) {
     const strata_allocate_options_t options = {.struct_size = sizeof options, .size = MIB, .flags = STRATA_NO_GROW};
     bool by_layer = strstr(stack, failing_type.name) != NULL;
     strata_block_t served = {.ref = 7};
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy(stack, NULL, 0);
-    OPENED(rig_t, rig, rig_close_by_force, rig_open_on(&rig, strategy, &(strata_sim_options_t){.contents = true}, 0));
+    OPENED(rig_t, rig, rig_close_by_force, rig_open_with(&rig, stack, &(strata_sim_options_t){.contents = true}, 0));
     strata_stream_t gone = rig_stream(&rig), busy = rig_stream(&rig), next = rig_stream(&rig);
     EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, busy, MIB).ref));
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
@@ -229,9 +204,8 @@ static void fail_deaf(void *context) {
 
 /* Before each lock of the stack that it takes, a request on a busy stream fails there, and nothing tells when its fill is over. */
 TEST(facade_undone, what_one_guest_may_still_fill_is_no_other_guests) {
-    const strata_layer_type_t *type = &failing_type;
     uint32_t between = 0;
-    EXPECT_OK(strata_layers_register(&type, 1, true));
+    register_layer(&failing_type);
     for (uint32_t n = 1; n <= 8; n++) {
         guests_t g = {.filled = false};
         before_lock_t before;
@@ -260,8 +234,7 @@ TEST(facade_undone, what_one_guest_may_still_fill_is_no_other_guests) {
 TEST(facade_undone, what_a_failed_request_filled_is_nobodys_before_the_fill_is_over) {
     static const char *const stacks[] = {"stack: [scrub, auto_growth, system]", "stack: [test_failing, fill, auto_growth, system]",
                                          "stack: [test_failing, guard: {synchronise: false}, auto_growth, system]"};
-    const strata_layer_type_t *type = &failing_type;
-    EXPECT_OK(strata_layers_register(&type, 1, true));
+    register_layer(&failing_type);
     for (int i = 0; i < 6; i++) fail_behind_a_fill(stacks[i % 3], i >= 3);
 }
 
@@ -287,7 +260,6 @@ TEST(facade_undone, a_pinned_request_that_fails_in_a_capture_leaves_the_place_to
     for (uint64_t k = 1; k <= 4; k++) {
         strata_block_t block;
         strata_handle_t graph;
-        pthread_t thread;
         RIG(rig, "system", 0);
         pinned_request_t request = {.rig = &rig, .stream = rig_stream(&rig)};
         EXPECT_OK(strata_device_capture_begin(rig.devices[0], request.stream, STRATA_CAPTURE_RELAXED));
@@ -298,20 +270,18 @@ TEST(facade_undone, a_pinned_request_that_fails_in_a_capture_leaves_the_place_to
         else met++;
         if (strata_device_capture_end(rig.devices[0], request.stream, &graph) == STRATA_OK)
             EXPECT_OK(strata_device_graph_destroy(rig.devices[0], graph));
-        ASSERT_EQ(pthread_create(&thread, NULL, ask_for_pinned, &request), 0);
-        pthread_join(thread, NULL);
+        in_another_thread(ask_for_pinned, &request);
         EXPECT_EQ(request.status, STRATA_OK);
     }
     EXPECT_GE(met, 1);
 }
 
-TEST(facade_undone, what_guard_keeps_of_a_failed_request_is_not_live) {
-    RIG(rig, "strategy: kept\nstack: [fill, guard: {report: false}, auto_growth: {chunk_size: 20MiB}, system]\n", 0);
-    strata_block_t none = {.ref = 7};
-    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, MIB).ref));
-    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_fill, 1, false, STRATA_E_DEVICE));
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate(rig.s, rig.gpu, NULL, MIB, &none));
-    expect_nothing_live(&rig);
+TEST_RIG(facade_undone, what_guard_keeps_of_a_failed_request_is_not_live, 0,
+         "strategy: kept\nstack: [fill, guard: {report: false}, auto_growth: {chunk_size: 20MiB}, system]\n") {
+    EXPECT_OK(strata_free(rig->s, rig_allocate(rig, NULL, MIB).ref));
+    ASSERT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_fill, 1, false, STRATA_E_DEVICE));
+    EXPECT_STATUS(STRATA_E_DEVICE, rig_try(rig, NULL, MIB));
+    expect_nothing_live(rig);
 }
 
 /* One of two owners frees on a stream of which nothing can be had, neither an event nor a wait. */
@@ -333,7 +303,6 @@ TEST(facade_undone, a_shared_block_with_an_unknown_last_use_is_quarantined_by_it
         EXPECT_EQ(rig_figures(&rig).quarantined_bytes, block.size);
         strata_block_t next = rig_allocate(&rig, owner, 5000);
         EXPECT_NE(next.ptr, block.ptr);
-        EXPECT_OK(strata_free(rig.s, next.ref));
     }
 }
 
@@ -354,14 +323,12 @@ static uint64_t grow_elsewhere(strata_place_t place, size_t size, void *context)
 }
 
 /* More is reserved behind it than before, but by others: what they keep idle is theirs. */
-TEST(facade_undone, a_failing_request_leaves_the_caches_of_others_alone) {
+TEST_BY(facade_undone, a_failing_request_leaves_the_caches_of_others_alone,
+        rig_open(rig, "strata", (const char *const[]){"retry.timeout=0"}, 1, GIB, 1)) {
     uint32_t id;
-    RIG_BY(rig, rig_open(&rig, "strata", (const char *const[]){"retry.timeout=0"}, 1, GIB, 1));
-    others_t others = {.rig = &rig, .holding = rig_stream(&rig), .idle = rig_stream(&rig)};
-    strata_block_t none = {.ref = 7};
-    EXPECT_OK(strata_add_free_memory_callback(rig.s, grow_elsewhere, &others, &id));
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 4 * GIB, &none));
+    others_t others = {.rig = rig, .holding = rig_stream(rig), .idle = rig_stream(rig)};
+    EXPECT_OK(strata_add_free_memory_callback(rig->s, grow_elsewhere, &others, &id));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, NULL, 4 * GIB));
     EXPECT_NE(others.held.ref, 0);
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 40 * MIB);
-    EXPECT_OK(strata_free(rig.s, others.held.ref));
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 40 * MIB);
 }

@@ -53,6 +53,8 @@ static void *allocate_now(void *argument) {
     uint64_t began = strata_real_now();
     a->status = strata_allocate(a->rig->s, a->rig->gpu, a->stream, a->size, &a->block);
     a->took = strata_real_now() - began;
+    if (a->status == STRATA_OK) rig_gave(a->rig, a->block.ref);
+    if (a->status == STRATA_OK) rig_gave(a->rig, a->block.ref);
     return NULL;
 }
 
@@ -81,7 +83,6 @@ static void a_holder_frees_by(void *(*body)(void *), const char *preset, bool el
     EXPECT_EQ(rig_domain(&rig)->waiters, 0);
     EXPECT_EQ(rig_domain(&rig)->sleeping, 0);
     EXPECT_EQ(rig_stack(&rig, one)->attention_free, 0);
-    EXPECT_OK(strata_free(rig.s, waiter.block.ref));
 }
 
 static void a_holder_frees(const char *preset, bool elsewhere) { a_holder_frees_by(free_later, preset, elsewhere); }
@@ -100,12 +101,11 @@ TEST(facade_waiting, tensorflow_retries_when_another_thread_frees_as_the_peer_do
 TEST(facade_waiting, tensorflow_does_not_wait_where_no_other_thread_is) {
     rig_t rig;
     rig_open(&rig, "tensorflow", NULL, 0, 64 * MIB, 1);
-    strata_block_t block;
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 128 * MIB, &block));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(&rig, NULL, 128 * MIB));
     uint64_t asked = atomic_load(&rig.devices[0]->calls[STRATA_CALL_malloc]);
     rig_close(&rig);
     rig_open(&rig, "tensorflow", (const char *const[]){"retry.timeout=0"}, 1, 64 * MIB, 1);
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 128 * MIB, &block));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(&rig, NULL, 128 * MIB));
     EXPECT_EQ(atomic_load(&rig.devices[0]->calls[STRATA_CALL_malloc]), asked);
     EXPECT_EQ(rig_figures(&rig).ladders, 0);
     rig_close(&rig);
@@ -133,54 +133,49 @@ TEST(facade_waiting, a_free_ends_the_wait_of_a_layer_that_has_no_bit_of_its_own)
 
 /* What a request has claimed that sleeps in a stack below a limit is not given up soon: who asks for the rest of it hears so, and
  * may free what the sleeper waits for. */
-TEST(facade_waiting, nobody_waits_for_the_claim_of_one_that_sleeps) {
-    RIG(rig, "stack: [limit: {bytes: 80MiB}, fallback: {stacks: [[retry: {timeout: 10s}, system]]}]\n", 64 * MIB);
-    strata_stream_t stream = rig_stream(&rig);
-    strata_block_t held = rig_allocate(&rig, stream, 30 * MIB), none;
-    actor_t waiter = {.rig = &rig, .stream = stream, .size = 40 * MIB};
+TEST_RIG(facade_waiting, nobody_waits_for_the_claim_of_one_that_sleeps, 64 * MIB,
+         "stack: [limit: {bytes: 80MiB}, fallback: {stacks: [[retry: {timeout: 10s}, system]]}]\n") {
+    strata_stream_t stream = rig_stream(rig);
+    strata_block_t held = rig_allocate(rig, stream, 30 * MIB);
+    actor_t waiter = {.rig = rig, .stream = stream, .size = 40 * MIB};
     start(&waiter, allocate_now);
-    see_a_sleeper(&rig);
+    see_a_sleeper(rig);
     uint64_t began = strata_real_now();
-    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, stream, 20 * MIB, &none), "limit");
+    EXPECT_SAYS(STRATA_E_NO_MEMORY, rig_try(rig, stream, 20 * MIB), "limit");
     EXPECT_LT(strata_real_now() - began, 5000 * MILLISECOND);
-    EXPECT_OK(strata_free(rig.s, held.ref));
+    EXPECT_OK(strata_free(rig->s, held.ref));
     pthread_join(waiter.thread, NULL);
     EXPECT_EQ(waiter.status, STRATA_OK);
-    EXPECT_OK(strata_free(rig.s, waiter.block.ref));
 }
 
 /* One that sleeps where the limit stands has claimed nothing there. */
-TEST(facade_waiting, who_sleeps_above_a_limit_leaves_its_room_to_others) {
-    RIG(rig, "stack: [limit: {bytes: 80MiB}, retry: {timeout: 10s}, system]\n", 64 * MIB);
-    strata_stream_t stream = rig_stream(&rig);
-    strata_block_t held = rig_allocate(&rig, stream, 30 * MIB);
-    actor_t waiter = {.rig = &rig, .stream = stream, .size = 40 * MIB};
+TEST_RIG(facade_waiting, who_sleeps_above_a_limit_leaves_its_room_to_others, 64 * MIB,
+         "stack: [limit: {bytes: 80MiB}, retry: {timeout: 10s}, system]\n") {
+    strata_stream_t stream = rig_stream(rig);
+    strata_block_t held = rig_allocate(rig, stream, 30 * MIB);
+    actor_t waiter = {.rig = rig, .stream = stream, .size = 40 * MIB};
     start(&waiter, allocate_now);
-    see_a_sleeper(&rig);
-    strata_block_t small = rig_allocate(&rig, stream, 20 * MIB);
-    EXPECT_OK(strata_free(rig.s, small.ref));
-    EXPECT_OK(strata_free(rig.s, held.ref));
+    see_a_sleeper(rig);
+    strata_block_t small = rig_allocate(rig, stream, 20 * MIB);
+    RIG_FREE(rig, small, held);
     pthread_join(waiter.thread, NULL);
     EXPECT_EQ(waiter.status, STRATA_OK);
-    EXPECT_OK(strata_free(rig.s, waiter.block.ref));
 }
 
-TEST(facade_waiting, a_free_in_a_stack_made_meanwhile_ends_the_wait) {
-    RIG_BY(rig, open_patient(&rig, "paddle"));
-    strata_stream_t one = rig_stream(&rig), late = rig_stream(&rig);
-    strata_block_t held = rig_allocate(&rig, one, 30 * MIB);
-    actor_t waiter = {.rig = &rig, .stream = rig_stream(&rig), .size = 50 * MIB};
+TEST_BY(facade_waiting, a_free_in_a_stack_made_meanwhile_ends_the_wait, open_patient(rig, "paddle")) {
+    strata_stream_t one = rig_stream(rig), late = rig_stream(rig);
+    strata_block_t held = rig_allocate(rig, one, 30 * MIB);
+    actor_t waiter = {.rig = rig, .stream = rig_stream(rig), .size = 50 * MIB};
     start(&waiter, allocate_now);
-    see_a_sleeper(&rig);
-    strata_block_t block = rig_allocate(&rig, late, 20 * MIB);
-    EXPECT_OK(strata_free(rig.s, held.ref));
+    see_a_sleeper(rig);
+    strata_block_t block = rig_allocate(rig, late, 20 * MIB);
+    EXPECT_OK(strata_free(rig->s, held.ref));
     /* Heard, and not enough: the waiter sleeps again until this one. */
     sleep_real(20 * MILLISECOND);
-    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_OK(strata_free(rig->s, block.ref));
     pthread_join(waiter.thread, NULL);
     EXPECT_EQ(waiter.status, STRATA_OK);
     EXPECT_LT(waiter.took, 3000 * MILLISECOND);
-    EXPECT_OK(strata_free(rig.s, waiter.block.ref));
 }
 
 /* The block comes back by its pointer, on another stream, or with a borrow that passes with no call of the host. */
@@ -191,33 +186,27 @@ static void *free_borrowed(void *argument) {
     return NULL;
 }
 
-TEST(facade_waiting, an_event_that_passes_with_no_call_of_the_host_ends_the_wait) {
-    RIG_BY(rig, open_patient(&rig, "strata"));
-    strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
-    actor_t holder = {.rig = &rig, .stream = two, .delay = 20 * MILLISECOND};
-    holder.block = rig_allocate(&rig, one, 40 * MIB);
-    rig_work(&rig, two, 30 * MILLISECOND, holder.block.ref);
+TEST_BY(facade_waiting, an_event_that_passes_with_no_call_of_the_host_ends_the_wait, open_patient(rig, "strata")) {
+    strata_stream_t one = rig_stream(rig), two = rig_stream(rig);
+    actor_t holder = {.rig = rig, .stream = two, .delay = 20 * MILLISECOND};
+    holder.block = rig_allocate(rig, one, 40 * MIB);
+    rig_work(rig, two, 30 * MILLISECOND, holder.block.ref);
     start(&holder, free_borrowed);
-    actor_t waiter = {.rig = &rig, .stream = one, .size = 40 * MIB};
+    actor_t waiter = {.rig = rig, .stream = one, .size = 40 * MIB};
     (void)allocate_now(&waiter);
     pthread_join(holder.thread, NULL);
     /* The holder's thread was unknown to the library until it freed: the waiter may have given up before. */
     if (waiter.status != STRATA_OK) (void)allocate_now(&waiter);
     EXPECT_EQ(waiter.status, STRATA_OK);
     EXPECT_LT(waiter.took, 2000 * MILLISECOND);
-    EXPECT_OK(strata_free(rig.s, waiter.block.ref));
 }
 
-TEST(facade_waiting, a_timeout_behind_the_end_of_time_has_not_passed) {
-    static const char *const set[] = {"retry.timeout=18446744073s"};
-    RIG_BY(rig, rig_open(&rig, "strata", set, 1, 64 * MIB, 1));
-    strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
-    rig_pass(&rig, 1000 * MILLISECOND);
-    strata_block_t a = rig_allocate(&rig, one, 40 * MIB);
-    rig_borrow(&rig, a.ref, two, 30 * MILLISECOND);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    strata_block_t b = rig_allocate(&rig, one, 40 * MIB);
-    EXPECT_OK(strata_free(rig.s, b.ref));
+TEST_BY(facade_waiting, a_timeout_behind_the_end_of_time_has_not_passed,
+        rig_open(rig, "strata", (const char *const[]){"retry.timeout=18446744073s"}, 1, 64 * MIB, 1)) {
+    strata_stream_t one = rig_stream(rig), two = rig_stream(rig);
+    rig_pass(rig, 1000 * MILLISECOND);
+    (void)rig_leave_waiting(rig, one, two, 40 * MIB, 30 * MILLISECOND);
+    (void)rig_allocate(rig, one, 40 * MIB);
 }
 
 /* A free at any moment between the failed try and the sleep must be heard: each of many frees comes as the other one asks, and is
@@ -344,11 +333,9 @@ static void all_out_of_memory_at_once(const char *preset) {
     RIG_BY(rig, rig_open(&rig, preset, set, 1, 48 * MIB, 1));
     crowd_t crowd = {.rig = &rig};
     EXPECT_OK(strata_add_free_memory_callback(rig.s, count_asked, &asked, NULL));
-    pthread_t threads[THREADS];
     pthread_barrier_init(&crowd.barrier, NULL, THREADS);
     for (int i = 0; i < STREAMS; i++) crowd.streams[i] = rig_stream(&rig);
-    for (int i = 0; i < THREADS; i++) ASSERT_EQ(pthread_create(&threads[i], NULL, crowd_member, &crowd), 0);
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    in_threads(crowd_member, &crowd, 0, THREADS);
     pthread_barrier_destroy(&crowd.barrier);
     printf("%s: %u served, %u refused\n", preset, (unsigned)crowd.served, (unsigned)crowd.refused);
     EXPECT_GE(crowd.refused, THREADS * STREAMS - 48 / 3);
@@ -362,106 +349,17 @@ static void all_out_of_memory_at_once(const char *preset) {
 TEST(facade_waiting, eight_threads_on_eight_streams_out_of_memory_at_once_strata) { all_out_of_memory_at_once("strata"); }
 TEST(facade_waiting, eight_threads_on_eight_streams_out_of_memory_at_once_paddle) { all_out_of_memory_at_once("paddle"); }
 
-/* ---- growth ---- */
-
-typedef struct pair {
-    rig_t *rig;
-    pthread_barrier_t barrier;
-    strata_block_t blocks[2];
-} pair_t;
-
-static void *miss(void *argument) {
-    pair_t *p = argument;
-    bool first = pthread_barrier_wait(&p->barrier) == PTHREAD_BARRIER_SERIAL_THREAD;
-    EXPECT_OK(strata_allocate(p->rig->s, p->rig->gpu, NULL, MIB, &p->blocks[first]));
-    return NULL;
-}
-
-TEST(facade_waiting, two_threads_that_miss_at_once_make_one_chunk) {
-    for (int round = 0; round < 30; round++) {
-        RIG(rig, "strata", 0);
-        pair_t pair = {.rig = &rig};
-        pthread_t threads[2];
-        pthread_barrier_init(&pair.barrier, NULL, 2);
-        for (int i = 0; i < 2; i++) ASSERT_EQ(pthread_create(&threads[i], NULL, miss, &pair), 0);
-        for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
-        pthread_barrier_destroy(&pair.barrier);
-        EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 1);
-        EXPECT_NE(pair.blocks[0].ptr, pair.blocks[1].ptr);
-        for (int i = 0; i < 2; i++) EXPECT_OK(strata_free(rig.s, pair.blocks[i].ref));
-    }
-}
-
-/* ---- everything from everywhere ---- */
-
-typedef struct mixer {
-    rig_t *rig;
-    strata_stream_t *streams;
-    uint64_t random;
-    uint32_t served;
-} mixer_t;
-
-static void *mix(void *argument) {
-    mixer_t *m = argument;
-    strata_block_t held[16];
-    uint32_t count = 0;
-    for (int i = 0; i < 600; i++) {
-        m->random = m->random * 6364136223846793005ull + 1442695040888963407ull;
-        uint32_t dice = (uint32_t)(m->random >> 33);
-        strata_stream_t stream = m->streams[dice % 4];
-        if (dice % 97 == 0) EXPECT_OK(strata_release(m->rig->s, m->rig->gpu, NULL));
-        if (dice % 61 == 0) EXPECT_OK(strata_validate(m->rig->s));
-        if (dice % 53 == 0) (void)rig_figures(m->rig);
-        if (count < 16 && dice % 5 < 3) {
-            strata_block_t block;
-            strata_status_t status = strata_allocate(m->rig->s, m->rig->gpu, stream, 1 + dice % MIB, &block);
-            if (status != STRATA_OK) EXPECT_EQ(status, STRATA_E_NO_MEMORY);
-            else held[count++] = block;
-            m->served += status == STRATA_OK;
-        } else if (count > 0) {
-            strata_block_t block = held[--count];
-            if (dice % 7 == 0) EXPECT_OK(strata_record_stream(m->rig->s, block.ref, stream));
-            if (dice % 11 == 0) rig_work(m->rig, stream, 50 * 1000, block.ref);
-            if (dice % 13 == 0) EXPECT_OK(strata_free_pointer(m->rig->s, block.ptr));
-            else EXPECT_OK(strata_free(m->rig->s, block.ref));
-        }
-    }
-    while (count > 0) EXPECT_OK(strata_free(m->rig->s, held[--count].ref));
-    return NULL;
-}
-
-TEST(facade_waiting, any_call_from_any_thread) {
-    static const char *const presets[] = {"strata", "paddle"};
-    for (int preset = 0; preset < 2; preset++) {
-        static const char *const set[] = {"retry.timeout=2ms"};
-        RIG_BY(rig, rig_open(&rig, presets[preset], set, 1, 48 * MIB, 1));
-        strata_stream_t streams[4] = {NULL, rig_stream(&rig), rig_stream(&rig), rig_stream(&rig)};
-        mixer_t mixers[4];
-        pthread_t threads[4];
-        for (uint64_t i = 0; i < 4; i++) {
-            mixers[i] = (mixer_t){.rig = &rig, .streams = streams, .random = i * 77 + 5};
-            ASSERT_EQ(pthread_create(&threads[i], NULL, mix, &mixers[i]), 0);
-        }
-        for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
-        for (int i = 0; i < 4; i++) EXPECT_GT(mixers[i].served, 50);
-        EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
-        EXPECT_EQ(rig_figures(&rig).allocated_bytes, 0);
-    }
-}
-
 /* Such a device says nothing of when its events pass: it is asked again and again. */
-TEST(facade_waiting, under_a_real_clock_events_are_asked_for_until_they_pass) {
-    RIG_BY(rig, open_patient(&rig, "strata"));
-    strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
-    strata_block_t held = rig_allocate(&rig, one, 40 * MIB);
-    strata_clock_t *simulated = rig.devices[0]->clock;
-    rig_work(&rig, two, 500 * 1000, held.ref);
-    uint64_t end = strata_sim_stream_end(rig.devices[0], two), asked = rig_calls(&rig, STRATA_CALL_event_query);
-    EXPECT_OK(strata_free_on(rig.s, held.ref, two));
-    rig.devices[0]->clock = strata_real_clock();
-    strata_block_t block = rig_allocate(&rig, one, 40 * MIB);
-    EXPECT_GE(strata_sim_now(rig.world), end);
-    EXPECT_GT(rig_calls(&rig, STRATA_CALL_event_query), asked + 2);
-    rig.devices[0]->clock = simulated;
-    EXPECT_OK(strata_free(rig.s, block.ref));
+TEST_BY(facade_waiting, under_a_real_clock_events_are_asked_for_until_they_pass, open_patient(rig, "strata")) {
+    strata_stream_t one = rig_stream(rig), two = rig_stream(rig);
+    strata_block_t held = rig_allocate(rig, one, 40 * MIB);
+    strata_clock_t *simulated = rig->devices[0]->clock;
+    rig_work(rig, two, 500 * 1000, held.ref);
+    uint64_t end = strata_sim_stream_end(rig->devices[0], two), asked = rig_calls(rig, STRATA_CALL_event_query);
+    EXPECT_OK(strata_free_on(rig->s, held.ref, two));
+    rig->devices[0]->clock = strata_real_clock();
+    (void)rig_allocate(rig, one, 40 * MIB);
+    EXPECT_GE(strata_sim_now(rig->world), end);
+    EXPECT_GT(rig_calls(rig, STRATA_CALL_event_query), asked + 2);
+    rig->devices[0]->clock = simulated;
 }

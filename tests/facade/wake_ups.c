@@ -37,42 +37,16 @@ static strata_status_t waker_allocate(strata_layer_t *self, const strata_request
     return strata_fail(STRATA_E_NO_MEMORY, 0, "refused, and then a block was freed");
 }
 
-static void waker_free(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
-    (void)self;
-    strata_below_free(record, call);
-}
-
-static strata_status_t nothing_to_create(strata_layer_t *self) {
-    (void)self;
-    return STRATA_OK;
-}
-
-static void nothing_to_destroy(strata_layer_t *self) { (void)self; }
-
-static const strata_layer_type_t waker_type = {
-    .struct_size = sizeof(strata_layer_type_t),
-    .name = "test_waker",
-    .doc = "a block is freed after a refusal",
-    .role = STRATA_DECORATOR,
-    .scope = STRATA_SCOPE_DEVICE,
-    .passes = ~0u,
-    .state_size = sizeof(strata_layer_t),
-    .create = nothing_to_create,
-    .destroy = nothing_to_destroy,
-    .allocate = waker_allocate,
-    .free = waker_free,
-};
+static const strata_layer_type_t waker_type = DECORATOR("test_waker", STRATA_SCOPE_DEVICE, waker_allocate, strata_layer_free_below);
 
 typedef enum elsewhere { SAME_STACK, OTHER_STACK, BORROWED } elsewhere_t;
 
 /* Whether the free behind refusal number `at` came, and so the request had to be served. */
 static bool is_heard(const char *stack, elsewhere_t where, uint32_t at) {
-    const strata_layer_type_t *types[] = {&waker_type};
     char text[300];
-    rig_t rig;
-    EXPECT_OK(strata_layers_register(types, 1, true));
+    register_layer(&waker_type);
     snprintf(text, sizeof text, "strategy: waking\nstack: [%s, test_waker, system]\n", stack);
-    rig_open(&rig, text, NULL, 0, 64 * MIB, 1);
+    RIG(rig, text, 64 * MIB);
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig), three = rig_stream(&rig);
     waker.rig = &rig;
     waker.at = at;
@@ -89,8 +63,7 @@ static bool is_heard(const char *stack, elsewhere_t where, uint32_t at) {
     if (!came) EXPECT_OK(strata_free(rig.s, waker.block.ref));
     if (status == STRATA_OK) EXPECT_OK(strata_free(rig.s, block.ref));
     rig_pass(&rig, 1000 * MILLISECOND);
-    rig_close(&rig);
-    if (strata_test_has_failed()) FAIL_TEST("%s, after refusal %u", stack, at);
+    if (strata_test_has_failed()) FAIL_TEST("%s, behind refusal %u", stack, at);
     return came;
 }
 
@@ -143,39 +116,32 @@ static void open_with_timeout(rig_t *rig, const char *timeout) {
     rig_open(rig, "strata", set, 1, 64 * MIB, 1);
 }
 
-TEST(facade_wake_ups, a_thread_that_has_ended_is_waited_for_by_nobody) {
-    RIG_BY(rig, open_with_timeout(&rig, "retry.timeout=20s"));
-    neighbour_t neighbours[3];
-    for (int i = 0; i < 3; i++) {
-        neighbours[i] = (neighbour_t){.rig = &rig};
-        ASSERT_EQ(pthread_create(&neighbours[i].thread, NULL, compute, &neighbours[i]), 0);
-    }
-    for (int i = 0; i < 3; i++) pthread_join(neighbours[i].thread, NULL);
-    strata_block_t a = rig_allocate(&rig, NULL, 40 * MIB), none;
+TEST_BY(facade_wake_ups, a_thread_that_has_ended_is_waited_for_by_nobody, open_with_timeout(rig, "retry.timeout=20s")) {
+    neighbour_t neighbours[3] = {{.rig = rig}, {.rig = rig}, {.rig = rig}};
+    in_threads(compute, neighbours, sizeof *neighbours, 3);
+    (void)rig_allocate(rig, NULL, 40 * MIB);
     uint64_t began = strata_real_now();
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 40 * MIB, &none));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, NULL, 40 * MIB));
     EXPECT_LT(strata_real_now() - began, 5000 * MILLISECOND);
-    EXPECT_OK(strata_free(rig.s, a.ref));
 }
 
-TEST(facade_wake_ups, beside_a_thread_that_computes_the_deadline_ends_the_wait_and_nothing_before) {
+TEST_BY(facade_wake_ups, beside_a_thread_that_computes_the_deadline_ends_the_wait_and_nothing_before,
+        open_with_timeout(rig, "retry.timeout=60ms")) {
     pthread_barrier_t here;
-    RIG_BY(rig, open_with_timeout(&rig, "retry.timeout=60ms"));
-    neighbour_t neighbour = {.rig = &rig, .here = &here};
+    neighbour_t neighbour = {.rig = rig, .here = &here};
     pthread_barrier_init(&here, NULL, 2);
     ASSERT_EQ(pthread_create(&neighbour.thread, NULL, compute, &neighbour), 0);
     pthread_barrier_wait(&here);
-    strata_block_t a = rig_allocate(&rig, NULL, 40 * MIB), none;
-    uint64_t began = strata_real_now(), now = strata_sim_now(rig.world);
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 40 * MIB, &none));
+    (void)rig_allocate(rig, NULL, 40 * MIB);
+    uint64_t began = strata_real_now(), now = strata_sim_now(rig->world);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, NULL, 40 * MIB));
     EXPECT_GE(strata_real_now() - began, 60 * MILLISECOND);
     EXPECT_LT(strata_real_now() - began, 10000 * MILLISECOND);
     /* The simulated clock stands still while a thread computes. */
-    EXPECT_LT(strata_sim_now(rig.world) - now, 61 * MILLISECOND);
+    EXPECT_LT(strata_sim_now(rig->world) - now, 61 * MILLISECOND);
     atomic_store(&neighbour.stop, true);
     pthread_join(neighbour.thread, NULL);
     pthread_barrier_destroy(&here);
-    EXPECT_OK(strata_free(rig.s, a.ref));
 }
 
 static void *wait_for_memory(void *argument) {
@@ -225,38 +191,32 @@ TEST(facade_wake_ups, a_holder_that_frees_from_outside_after_40_ms_is_heard) {
 typedef struct pair {
     rig_t *rig;
     pthread_barrier_t barrier;
-    strata_block_t blocks[2];
 } pair_t;
 
 static void *miss(void *argument) {
     pair_t *p = argument;
-    bool first = pthread_barrier_wait(&p->barrier) == PTHREAD_BARRIER_SERIAL_THREAD;
-    EXPECT_OK(strata_allocate(p->rig->s, p->rig->gpu, NULL, 2000, &p->blocks[first]));
+    pthread_barrier_wait(&p->barrier);
+    (void)rig_allocate(p->rig, NULL, 2000);
     return NULL;
 }
 
 static void miss_at_once(const strata_layer_type_t *cache, uint64_t seed) {
     char text[200];
-    rig_t rig;
-    pair_t pair = {.rig = &rig};
-    pthread_t threads[2];
     snprintf(text, sizeof text, "strategy: missing\nstack: [retry, stream_safe, %s%s, system]\n", cache->name,
              strata_option_find(cache, "chunk_size") ? ": {chunk_size: 2MiB}" : "");
-    rig_open(&rig, text, NULL, 0, 0, 1);
+    RIG(rig, text, 0);
+    pair_t pair = {.rig = &rig};
     uint64_t asked = rig_calls(&rig, STRATA_CALL_malloc);
     pthread_barrier_init(&pair.barrier, NULL, 2);
 #ifdef STRATA_CHECK_LOCKS
     strata_lock_perturb(seed);
 #endif
-    for (int i = 0; i < 2; i++) ASSERT_EQ(pthread_create(&threads[i], NULL, miss, &pair), 0);
-    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    in_threads(miss, &pair, 0, 2);
 #ifdef STRATA_CHECK_LOCKS
     strata_lock_perturb(0);
 #endif
     pthread_barrier_destroy(&pair.barrier);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), asked + 1);
-    for (int i = 0; i < 2; i++) EXPECT_OK(strata_free(rig.s, pair.blocks[i].ref));
-    rig_close(&rig);
     if (strata_test_has_failed()) FAIL_TEST("%s, seed %llu", cache->name, (unsigned long long)seed);
 }
 

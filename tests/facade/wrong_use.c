@@ -47,13 +47,6 @@ static void expect_stale(rig_t *rig, strata_ref_t ref, const char *const *words)
     EXPECT_OK(strata_validate(s));
 }
 
-static strata_block_t allocate_tagged(rig_t *rig, strata_stream_t stream, size_t size, const char *tag) {
-    strata_allocate_options_t options = {.struct_size = sizeof options, .size = size, .tag = tag};
-    strata_block_t block = {0};
-    EXPECT_OK(strata_allocate_with(rig->s, rig->gpu, stream, &options, &block));
-    return block;
-}
-
 static const char *hexadecimal(strata_ref_t ref, char text[32]) {
     snprintf(text, 32, "%#llx", (unsigned long long)ref);
     return text;
@@ -70,7 +63,7 @@ TEST(facade_wrong_use, a_freed_allocation_is_told_with_its_stack_and_tag) {
         char ref[32], plain_ref[32], of[48];
         RIG(rig, strata_preset_name(i), 0);
         strata_stream_t stream = rig_stream(&rig);
-        strata_block_t plain = rig_allocate(&rig, stream, 3000), tagged = allocate_tagged(&rig, stream, 5000, "weights");
+        strata_block_t plain = rig_allocate(&rig, stream, 3000), tagged = rig_allocate_tagged(&rig, stream, 5000, "weights");
         RIG_FREE(&rig, plain, tagged);
         bool own = strata_ref_home(plain.ref) == rig_stack(&rig, stream)->number;
         if (strcmp(strata_preset_name(i), "strata") == 0) EXPECT_TRUE(own);
@@ -80,33 +73,30 @@ TEST(facade_wrong_use, a_freed_allocation_is_told_with_its_stack_and_tag) {
                                            own ? stream_word(stream, of) : "gpu:0, stack", NULL};
         expect_stale(&rig, plain.ref, plain_words);
         /* Served again, with a tag or without: the old name is the old one's. */
-        strata_block_t again = rig_allocate(&rig, stream, 5000);
+        (void)rig_allocate(&rig, stream, 5000);
         expect_stale(&rig, tagged.ref, words);
-        EXPECT_OK(strata_free(rig.s, again.ref));
     }
 }
 
-TEST(facade_wrong_use, another_ones_tag_is_not_told) {
-    RIG(rig, "strata", 0);
-    strata_block_t first = allocate_tagged(&rig, NULL, 5000, "first");
-    EXPECT_OK(strata_free(rig.s, first.ref));
-    strata_block_t second = allocate_tagged(&rig, NULL, 5000, "second");
+TEST_RIG(facade_wrong_use, another_ones_tag_is_not_told, 0, "strata") {
+    strata_block_t first = rig_allocate_tagged(rig, NULL, 5000, "first");
+    EXPECT_OK(strata_free(rig->s, first.ref));
+    strata_block_t second = rig_allocate_tagged(rig, NULL, 5000, "second");
     EXPECT_EQ(strata_ref_slot(first.ref), strata_ref_slot(second.ref));
-    EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, first.ref));
+    EXPECT_STATUS(STRATA_E_STALE, strata_free(rig->s, first.ref));
     EXPECT_LACKS(strata_last_error()->text, "second");
-    EXPECT_OK(strata_free(rig.s, second.ref));
-    EXPECT_SAYS(STRATA_E_STALE, strata_free(rig.s, second.ref), "second");
+    EXPECT_OK(strata_free(rig->s, second.ref));
+    EXPECT_SAYS(STRATA_E_STALE, strata_free(rig->s, second.ref), "second");
 }
 
-TEST(facade_wrong_use, what_waits_for_other_streams_is_freed_all_the_same) {
-    RIG(rig, "strata", 0);
-    strata_stream_t other = rig_stream(&rig);
-    strata_block_t a = allocate_tagged(&rig, NULL, 5000, "batch");
-    rig_borrow(&rig, a.ref, other, LONG);
-    EXPECT_OK(strata_free(rig.s, a.ref));
+TEST_RIG(facade_wrong_use, what_waits_for_other_streams_is_freed_all_the_same, 0, "strata") {
+    strata_stream_t other = rig_stream(rig);
+    strata_block_t a = rig_allocate_tagged(rig, NULL, 5000, "batch");
+    rig_borrow(rig, a.ref, other, LONG);
+    EXPECT_OK(strata_free(rig->s, a.ref));
     static const char *const words[] = {"it was freed already, and waits for other streams", "tag \"batch\"", NULL};
-    expect_stale(&rig, a.ref, words);
-    rig_pass(&rig, 2 * LONG);
+    expect_stale(rig, a.ref, words);
+    rig_pass(rig, 2 * LONG);
 }
 
 TEST(facade_wrong_use, another_facades_allocation_is_told_with_all_that_it_is) {
@@ -114,7 +104,7 @@ TEST(facade_wrong_use, another_facades_allocation_is_told_with_all_that_it_is) {
     char facade[64], place[64];
     rig_open(&rig, "strata", NULL, 0, 0, 1);
     rig_open(&other, "system", NULL, 0, 0, 1);
-    strata_block_t theirs = allocate_tagged(&other, NULL, 5000, "kv cache");
+    strata_block_t theirs = rig_allocate_tagged(&other, NULL, 5000, "kv cache");
     snprintf(facade, sizeof facade, "belongs to another facade, facade %#llx", (unsigned long long)other.s);
     snprintf(place, sizeof place, "%zu bytes at %p", theirs.size, theirs.ptr);
     const char *const words[] = {facade, place, "gpu:0, stack", "tag \"kv cache\"", NULL};
@@ -127,55 +117,45 @@ TEST(facade_wrong_use, another_facades_allocation_is_told_with_all_that_it_is) {
     rig_close(&rig);
 }
 
-TEST(facade_wrong_use, another_facades_freed_allocation_is_told_with_its_stack_and_tag) {
-    rig_t rig, other;
+TEST_RIG(facade_wrong_use, another_facades_freed_allocation_is_told_with_its_stack_and_tag, 0, "strata") {
     char facade[96], of[48];
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
-    rig_open(&other, "strata", NULL, 0, 0, 1);
+    RIG(other, "strata", 0);
     strata_stream_t stream = rig_stream(&other), third = rig_stream(&other);
-    strata_block_t theirs = allocate_tagged(&other, stream, 5000, "kv cache");
-    strata_block_t waiting = allocate_tagged(&other, stream, 700, "batch");
+    strata_block_t theirs = rig_allocate_tagged(&other, stream, 5000, "kv cache");
+    strata_block_t waiting = rig_allocate_tagged(&other, stream, 700, "batch");
     rig_borrow(&other, waiting.ref, third, LONG);
     RIG_FREE(&other, theirs, waiting);
     snprintf(facade, sizeof facade, "belongs to another facade, facade %#llx, where it was freed", (unsigned long long)other.s);
     const char *const words[] = {facade, "gpu:0, stack", stream_word(stream, of), "tag \"kv cache\"", NULL};
-    expect_stale(&rig, theirs.ref, words);
+    expect_stale(rig, theirs.ref, words);
     const char *const deferred[] = {facade, "already, and waits for other streams; gpu:0", "tag \"batch\"", NULL};
-    expect_stale(&rig, waiting.ref, deferred);
+    expect_stale(rig, waiting.ref, deferred);
     /* Served again, it is the new one that lives. */
-    strata_block_t again = allocate_tagged(&other, stream, 5000, "next");
+    strata_block_t again = rig_allocate_tagged(&other, stream, 5000, "next");
     EXPECT_EQ(strata_ref_slot(again.ref), strata_ref_slot(theirs.ref));
-    expect_stale(&rig, theirs.ref, (const char *const[]){facade, "gpu:0, stack", NULL});
+    expect_stale(rig, theirs.ref, (const char *const[]){facade, "gpu:0, stack", NULL});
     EXPECT_LACKS(strata_last_error()->text, "next");
     EXPECT_OK(strata_free(other.s, again.ref));
     rig_pass(&other, 2 * LONG);
-    rig_close(&other);
-    rig_close(&rig);
 }
 
 /* That it lies in another facade is all that is true of a name that this one never gave either. */
-TEST(facade_wrong_use, what_another_facade_never_gave_was_not_freed_there) {
-    rig_t rig, other;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
-    rig_open(&other, "strata", NULL, 0, 0, 1);
-    strata_block_t theirs = allocate_tagged(&other, NULL, 5000, "kv cache");
+TEST_RIG(facade_wrong_use, what_another_facade_never_gave_was_not_freed_there, 0, "strata") {
+    RIG(other, "strata", 0);
+    strata_block_t theirs = rig_allocate_tagged(&other, NULL, 5000, "kv cache");
     const strata_ref_t refs[] = {theirs.ref + 1, strata_ref_make(strata_ref_home(theirs.ref), 0, 0),
                                  strata_ref_make(strata_ref_home(theirs.ref), STRATA_SLAB_SLOTS - 1, 0)};
     static const char *const words[] = {"belongs to another facade, facade 0x", NULL};
     for (size_t i = 0; i < sizeof refs / sizeof *refs; i++) {
-        expect_stale(&rig, refs[i], words);
+        expect_stale(rig, refs[i], words);
         EXPECT_LACKS(strata_last_error()->text, "freed");
         EXPECT_LACKS(strata_last_error()->text, "tag");
     }
-    EXPECT_OK(strata_free(other.s, theirs.ref));
-    rig_close(&other);
-    rig_close(&rig);
 }
 
-TEST(facade_wrong_use, names_that_nobody_gave) {
-    RIG(rig, "strata", 0);
-    strata_block_t a = rig_allocate(&rig, NULL, 1000);
-    strata_stack_t *shared = rig_domain(&rig)->stacks[0];
+TEST_RIG(facade_wrong_use, names_that_nobody_gave, 0, "strata") {
+    strata_block_t a = rig_allocate(rig, NULL, 1000);
+    strata_stack_t *shared = rig_domain(rig)->stacks[0];
     const strata_ref_t refs[] = {0,
                                  1,
                                  UINT64_MAX,
@@ -187,14 +167,13 @@ TEST(facade_wrong_use, names_that_nobody_gave) {
                                  strata_ref_make(strata_ref_home(a.ref), 0, 0),
                                  strata_ref_of(strata_slab_record(&shared->slab, 1)) /* a chunk */};
     static const char *const words[] = {"ref 0x", NULL}, *const none[] = {"there never was such an allocation", NULL};
-    for (size_t i = 0; i < sizeof refs / sizeof *refs; i++) expect_stale(&rig, refs[i], i == 0 ? none : words);
+    for (size_t i = 0; i < sizeof refs / sizeof *refs; i++) expect_stale(rig, refs[i], i == 0 ? none : words);
     uint64_t random = 99;
     for (int i = 0; i < 2000; i++) {
         random = random * 6364136223846793005ull + 1442695040888963407ull;
         strata_ref_t ref = i % 2 ? random : a.ref ^ (random >> 40);
-        if (ref != a.ref) EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, ref));
+        if (ref != a.ref) EXPECT_STATUS(STRATA_E_STALE, strata_free(rig->s, ref));
     }
-    EXPECT_OK(strata_free(rig.s, a.ref));
 }
 
 /* ---- pointers ---- */
@@ -229,8 +208,9 @@ TEST(facade_wrong_use, unknown_pointers_are_told_with_whose_memory_it_is) {
     for (size_t i = 0; strata_preset_name(i); i++) {
         char at[64];
         RIG(rig, strata_preset_name(i), 0);
-        strata_block_t a = allocate_tagged(&rig, NULL, 5000, "weights"), keep = rig_allocate(&rig, NULL, 5000);
-        strata_block_t b = allocate_tagged(&rig, NULL, 700, "gone");
+        strata_block_t a = rig_allocate_tagged(&rig, NULL, 5000, "weights");
+        (void)rig_allocate(&rig, NULL, 5000);
+        strata_block_t b = rig_allocate_tagged(&rig, NULL, 700, "gone");
         EXPECT_OK(strata_free_pointer(rig.s, b.ptr));
         static const char *const none[] = {"no live allocation of this facade", NULL};
         expect_unknown(&rig, &rig, false, none);
@@ -241,7 +221,6 @@ TEST(facade_wrong_use, unknown_pointers_are_told_with_whose_memory_it_is) {
         expect_unknown(&rig, (char *)a.ptr + 256, true, inside);
         static const char *const freed[] = {"was freed", "gpu:0, stack", "tag \"gone\"", NULL};
         expect_unknown(&rig, b.ptr, false, freed);
-        RIG_FREE(&rig, a, keep);
     }
 }
 
@@ -264,22 +243,20 @@ TEST(facade_wrong_use, another_facades_pointer_is_told_as_such) {
 
 /* ---- streams ---- */
 
-TEST(facade_wrong_use, a_recycled_handle_is_told_with_what_its_old_stack_holds) {
-    strata_sim_options_t options = {0};
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy("strata", NULL, 0);
-    RIG_BY(rig, rig_open_on(&rig, strategy, &options, STRATA_OPEN_CHECK_STREAM_IDS));
-    strata_stream_t stream = rig_stream(&rig), old = stream;
-    strata_block_t a = allocate_tagged(&rig, stream, 5000, "activations"), none = {.ref = 7};
-    strata_block_t mine = rig_allocate(&rig, NULL, 100);
-    EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, stream));
-    stream = rig_stream(&rig);
+TEST_BY(facade_wrong_use, a_recycled_handle_is_told_with_what_its_old_stack_holds,
+        rig_open_with(rig, "strata", &(strata_sim_options_t){0}, STRATA_OPEN_CHECK_STREAM_IDS)) {
+    strata_stream_t stream = rig_stream(rig), old = stream;
+    strata_block_t a = rig_allocate_tagged(rig, stream, 5000, "activations"), none = {.ref = 7};
+    strata_block_t mine = rig_allocate(rig, NULL, 100);
+    EXPECT_OK(strata_stream_destroy(rig->s, rig->gpu, stream));
+    stream = rig_stream(rig);
     EXPECT_EQ(stream, old);
     strata_status_t answers[3];
     for (int i = 0; i < 3; i++) {
         strata_allocate_options_t asked = {.struct_size = sizeof asked, .size = 10};
-        answers[i] = i == 0   ? strata_allocate(rig.s, rig.gpu, stream, 10, &none)
-                     : i == 1 ? strata_allocate_with(rig.s, rig.gpu, stream, &asked, &none)
-                              : strata_record_stream(rig.s, mine.ref, stream);
+        answers[i] = i == 0   ? strata_allocate(rig->s, rig->gpu, stream, 10, &none)
+                     : i == 1 ? strata_allocate_with(rig->s, rig->gpu, stream, &asked, &none)
+                              : strata_record_stream(rig->s, mine.ref, stream);
         EXPECT_EQ(answers[i], STRATA_E_UNKNOWN_STREAM);
         const char *text = strata_last_error()->text;
         EXPECT_CONTAINS(text, "strata_stream_forget");
@@ -289,11 +266,11 @@ TEST(facade_wrong_use, a_recycled_handle_is_told_with_what_its_old_stack_holds) 
         EXPECT_EQ(none.ref, 7);
     }
     /* What is live can be freed, and the handle is the new stream's once the old one is forgotten. */
-    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
-    EXPECT_OK(strata_record_stream(rig.s, mine.ref, stream));
-    RIG_FREE(&rig, a, mine);
-    strata_block_t b = rig_allocate(&rig, stream, 10);
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_OK(strata_stream_forget(rig->s, rig->gpu, stream));
+    EXPECT_OK(strata_record_stream(rig->s, mine.ref, stream));
+    RIG_FREE(rig, a, mine);
+    strata_block_t b = rig_allocate(rig, stream, 10);
+    EXPECT_OK(strata_free(rig->s, b.ref));
 }
 
 /* ---- facades and places ---- */
@@ -320,36 +297,34 @@ TEST(facade_wrong_use, a_facade_that_is_not_open_is_told_by_every_function) {
             if (status != STRATA_E_STALE) FAIL_TEST("%s answered %s", name, strata_status_name(status));
             if (!strstr(strata_last_error()->text, handles[i].why)) FAIL_TEST("%s: %s", name, strata_last_error()->text);
         }
+        EXPECT_STATUS(STRATA_E_STALE, strata_facade_ready(handles[i].handle));
         EXPECT_STATUS(STRATA_E_STALE, strata_close(handles[i].handle, STRATA_CLOSE_FORCE, NULL, NULL));
     }
 }
 
 /* Kinds that there are not, devices that the facade has not. */
-TEST(facade_wrong_use, a_place_that_is_none_is_told_by_every_function) {
+TEST_RIG(facade_wrong_use, a_place_that_is_none_is_told_by_every_function, 0, "strata") {
     const strata_place_t places[] = {strata_place((strata_place_kind_t)9, 0), strata_gpu(1), strata_gpu(15), strata_gpu(0xffff),
                                      strata_place(STRATA_PLACE_PINNED, 3),    UINT32_MAX};
-    RIG(rig, "strata", 0);
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         const char *name;
         strata_status_t status = STRATA_OK;
-        ends_t ends = {.s = rig.s, .place = places[i]};
+        ends_t ends = {.s = rig->s, .place = places[i]};
         for (size_t call = 0; (name = ends_call(&ends, call, &status)) != NULL; call++) {
             if (!strstr(name, "(s, place")) continue;
             if (status != STRATA_E_INVALID && status != STRATA_E_UNSUPPORTED)
                 FAIL_TEST("%s answered %s in place %#x", name, strata_status_name(status), (unsigned)places[i]);
         }
     }
-    EXPECT_OK(strata_validate(rig.s));
 }
 
-TEST(facade_wrong_use, the_operator_that_asked_is_told_with_its_step) {
-    RIG(rig, "strata", 0);
-    EXPECT_OK(strata_step(rig.s));
-    EXPECT_OK(strata_annotate(rig.s, "conv1"));
-    strata_block_t tagged = allocate_tagged(&rig, NULL, 5000, "weights"), plain = rig_allocate(&rig, NULL, 3000);
-    EXPECT_OK(strata_annotate(rig.s, NULL));
-    RIG_FREE(&rig, tagged, plain);
+TEST_RIG(facade_wrong_use, the_operator_that_asked_is_told_with_its_step, 0, "strata") {
+    EXPECT_OK(strata_step(rig->s));
+    EXPECT_OK(strata_annotate(rig->s, "conv1"));
+    strata_block_t tagged = rig_allocate_tagged(rig, NULL, 5000, "weights"), plain = rig_allocate(rig, NULL, 3000);
+    EXPECT_OK(strata_annotate(rig->s, NULL));
+    RIG_FREE(rig, tagged, plain);
     const char *const words[] = {"it was freed already", "tag \"weights\", operator \"conv1\" of step 1", NULL};
-    expect_stale(&rig, tagged.ref, words);
-    expect_stale(&rig, plain.ref, (const char *const[]){"it was freed already", ", operator \"conv1\" of step 1", NULL});
+    expect_stale(rig, tagged.ref, words);
+    expect_stale(rig, plain.ref, (const char *const[]){"it was freed already", ", operator \"conv1\" of step 1", NULL});
 }

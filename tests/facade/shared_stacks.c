@@ -21,11 +21,10 @@ static void expect_snapshot(rig_t *rig, uint64_t rows) {
 }
 
 /* The pool's shared stack is made behind the thread's, with a number below it. */
-TEST(facade_shared_stacks, a_snapshot_takes_those_of_threads_before_those_of_the_device) {
-    RIG(rig, BESIDE_A_POOL, 0);
-    strata_block_t a = rig_allocate(&rig, NULL, 1000), b = get_from(&rig, pool_of(&rig, "weights"), NULL, 1000);
-    expect_snapshot(&rig, 2);
-    RIG_FREE(&rig, a, b);
+TEST_RIG(facade_shared_stacks, a_snapshot_takes_those_of_threads_before_those_of_the_device, 0, BESIDE_A_POOL) {
+    (void)rig_allocate(rig, NULL, 1000);
+    (void)get_from(rig, pool_of(rig, "weights"), NULL, 1000);
+    expect_snapshot(rig, 2);
 }
 
 /* The first number of the device's shared stacks; 0: there is none. */
@@ -71,7 +70,6 @@ static void *allocate_and_look(void *context) {
 /* The number of a device's shared stack that has ended is not a thread's next: a lock keeps its place for as long as the process lives. */
 TEST(facade_shared_stacks, a_number_keeps_its_place_in_the_order_of_locks) {
     rig_t first, second;
-    pthread_t thread;
     rig_open(&first, SHARED, NULL, 0, 0, 1);
     strata_block_t a = rig_allocate(&first, NULL, 1000);
     other_t other = {.rig = &second, .ended = shared_stack_of_device(&first)};
@@ -80,7 +78,6 @@ TEST(facade_shared_stacks, a_number_keeps_its_place_in_the_order_of_locks) {
     EXPECT_NE(shared_stack_of_device(&second), 0);
     EXPECT_OK(strata_free(first.s, a.ref));
     rig_close(&first);
-    ASSERT_EQ(pthread_create(&thread, NULL, allocate_and_look, &other), 0);
-    pthread_join(thread, NULL);
+    in_another_thread(allocate_and_look, &other);
     rig_close(&second);
 }

@@ -11,30 +11,21 @@ static const char *const strategies[] = {
     "stack: [auto_growth, system]\nplaces: {pinned: [auto_growth, system]}\n",
 };
 
-static strata_block_t allocate(rig_t *rig) {
-    strata_block_t block = {0};
-    EXPECT_OK(strata_allocate(rig->s, strata_pinned(), NULL, SIZE, &block));
-    return block;
-}
-
 static void borrow(rig_t *rig, strata_block_t block, strata_stream_t stream) {
     EXPECT_OK(strata_record_stream(rig->s, block.ref, stream));
 }
 
 /* Whether the memory of a block that a default stream of `worker` uses is served before that use is over. */
 static bool is_served_too_early(const char *strategy, strata_stream_t stream, uint32_t worker, bool after_the_borrow) {
-    rig_t rig;
-    rig_open(&rig, strategy, NULL, 0, 0, 2);
-    strata_block_t block = allocate(&rig);
+    RIG_BY(rig, rig_open(&rig, strategy, NULL, 0, 0, 2));
+    strata_block_t block = rig_allocate_in(&rig, strata_pinned(), NULL, SIZE);
     if (!after_the_borrow) EXPECT_OK(strata_stream_work(rig.s, strata_gpu(worker), stream, LONG, NULL, 0));
     borrow(&rig, block, stream);
     if (after_the_borrow) EXPECT_OK(strata_stream_work(rig.s, strata_gpu(worker), stream, LONG, NULL, 0));
     uint64_t done = strata_sim_stream_end(rig.devices[worker], stream);
     EXPECT_OK(strata_free(rig.s, block.ref));
-    strata_block_t next = allocate(&rig);
+    strata_block_t next = rig_allocate_in(&rig, strata_pinned(), NULL, SIZE);
     bool early = next.ptr == block.ptr && strata_sim_now(rig.world) < done;
-    EXPECT_OK(strata_free(rig.s, next.ref));
-    rig_close(&rig);
     return early;
 }
 
@@ -49,15 +40,13 @@ TEST(facade_all_devices, a_default_stream_of_any_device_keeps_pinned_memory_unti
 }
 
 /* One device has one stream of that name: its free is deferred, as any, and the host does not wait. */
-TEST(facade_all_devices, a_default_stream_of_the_only_device_is_not_waited_for) {
-    RIG(rig, "strata", 0);
-    strata_block_t block = allocate(&rig);
-    borrow(&rig, block, NULL);
-    EXPECT_OK(strata_stream_work(rig.s, rig.gpu, NULL, LONG, NULL, 0));
-    uint64_t waits = rig_calls(&rig, STRATA_CALL_stream_synchronise) + rig_calls(&rig, STRATA_CALL_synchronise);
-    EXPECT_OK(strata_free(rig.s, block.ref));
-    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_stream_synchronise) + rig_calls(&rig, STRATA_CALL_synchronise), waits);
-    strata_block_t next = allocate(&rig);
+TEST_RIG(facade_all_devices, a_default_stream_of_the_only_device_is_not_waited_for, 0, "strata") {
+    strata_block_t block = rig_allocate_in(rig, strata_pinned(), NULL, SIZE);
+    borrow(rig, block, NULL);
+    EXPECT_OK(strata_stream_work(rig->s, rig->gpu, NULL, LONG, NULL, 0));
+    uint64_t waits = rig_calls(rig, STRATA_CALL_stream_synchronise) + rig_calls(rig, STRATA_CALL_synchronise);
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    EXPECT_EQ(rig_calls(rig, STRATA_CALL_stream_synchronise) + rig_calls(rig, STRATA_CALL_synchronise), waits);
+    strata_block_t next = rig_allocate_in(rig, strata_pinned(), NULL, SIZE);
     EXPECT_NE(next.ptr, block.ptr);
-    EXPECT_OK(strata_free(rig.s, next.ref));
 }
