@@ -40,7 +40,15 @@ static void split(strata_slab_t *slab, uint32_t subtree, const strata_record_t *
     *right = 0;
 }
 
+/* The one block comes into its class, since it is the only one no more. */
+static void settle(strata_tree_t *tree, strata_slab_t *slab) {
+    uint32_t slot = tree->only;
+    strata_tree_take(tree, slab, slot);
+    strata_tree_insert(tree, slab, slot);
+}
+
 void strata_tree_insert(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot) {
+    if (tree->only) settle(tree, slab);
     strata_record_t *record = &slab->records[slot];
     uint32_t own = priority(slot);
     uint32_t class = strata_tree_class(record->size);
@@ -84,6 +92,10 @@ static void empty_class(strata_tree_t *tree, uint32_t class) {
 }
 
 void strata_tree_remove(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot) {
+    if (tree->only) {
+        if (tree->only == slot) strata_tree_take(tree, slab, slot);
+        return;
+    }
     strata_record_t *record = &slab->records[slot];
     uint32_t class = strata_tree_class(record->size);
     uint32_t *link = &tree->roots[class];
@@ -138,6 +150,7 @@ static uint32_t last_of(const strata_slab_t *slab, uint32_t root) {
 }
 
 uint32_t strata_tree_find(const strata_tree_t *tree, const strata_slab_t *slab, uint64_t size) {
+    if (tree->only) return strata_tree_fit(tree, slab, size);
     uint32_t best = 0, class = strata_tree_class(size);
     for (uint32_t slot = tree->roots[class]; slot;) {
         const strata_record_t *record = &slab->records[slot];
@@ -153,6 +166,7 @@ uint32_t strata_tree_find(const strata_tree_t *tree, const strata_slab_t *slab, 
 
 uint32_t strata_tree_after(const strata_tree_t *tree, const strata_slab_t *slab, uint64_t size, uint64_t ptr) {
     const strata_record_t pivot = {.size = size, .ptr = ptr};
+    if (tree->only) return before(&pivot, &slab->records[tree->only]) ? tree->only : 0;
     uint32_t found = 0, class = strata_tree_class(size);
     for (uint32_t slot = tree->roots[class]; slot;) {
         const strata_record_t *record = &slab->records[slot];
@@ -165,6 +179,7 @@ uint32_t strata_tree_after(const strata_tree_t *tree, const strata_slab_t *slab,
 
 uint32_t strata_tree_before(const strata_tree_t *tree, const strata_slab_t *slab, uint64_t size, uint64_t ptr) {
     const strata_record_t pivot = {.size = size, .ptr = ptr};
+    if (tree->only) return before(&slab->records[tree->only], &pivot) ? tree->only : 0;
     uint32_t found = 0, class = strata_tree_class(size);
     for (uint32_t slot = tree->roots[class]; slot;) {
         const strata_record_t *record = &slab->records[slot];
@@ -176,6 +191,7 @@ uint32_t strata_tree_before(const strata_tree_t *tree, const strata_slab_t *slab
 }
 
 uint64_t strata_tree_largest(const strata_tree_t *tree, const strata_slab_t *slab) {
+    if (tree->only) return slab->records[tree->only].size;
     uint32_t root = tree->roots[STRATA_TREE_CLASSES - 1];
     uint32_t last = last_of(slab, root ? root : root_below(tree, STRATA_TREE_CLASSES - 1));
     return last ? slab->records[last].size : 0;
@@ -236,11 +252,18 @@ static strata_status_t validate_class(const strata_tree_t *tree, const strata_sl
                        marked);
 }
 
+static strata_status_t validate_only(const strata_tree_t *tree, const strata_slab_t *slab, tree_walk_t *walk) {
+    if (tree->only >= slab->used)
+        return strata_fail(STRATA_E_CORRUPT, 0, "the tree's one block has slot %u, which is none", tree->only);
+    return visit(tree, slab, walk, tree->only, strata_tree_class(slab->records[tree->only].size));
+}
+
 strata_status_t strata_tree_validate(const strata_tree_t *tree, const strata_slab_t *slab) {
     tree_walk_t walk = {.depth = 0};
     strata_status_t status = STRATA_OK;
     for (uint32_t class = 0; class < STRATA_TREE_CLASSES && status == STRATA_OK; class ++)
         status = validate_class(tree, slab, &walk, class);
+    if (status == STRATA_OK && tree->only) status = validate_only(tree, slab, &walk);
     if (status != STRATA_OK) return status;
     for (uint32_t word = 0; word < 64; word++) {
         bool marked = tree->filled >> word & 1;

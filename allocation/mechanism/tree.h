@@ -16,6 +16,7 @@ enum {
 
 typedef struct strata_tree {
     uint32_t count;
+    uint32_t only; /* slot of the one block there is, which then stands in no class; 0: the blocks stand in their classes */
     uint64_t bytes; /* sum of the sizes */
     uint64_t filled; /* bit w: words[w] is not 0 */
     uint64_t words[STRATA_TREE_WORDS]; /* bit c of word w: roots[64 w + c] is not 0 */
@@ -32,53 +33,35 @@ void strata_tree_insert(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot)
 /* The block's ptr and size must be what they were when it was inserted. */
 void strata_tree_remove(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot);
 
-/* The same; short for a class of one block, as most are. */
+/* The same; short for a tree of one block, which programs that give back and ask again have as a rule. */
 static inline void strata_tree_add(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot) {
-    strata_record_t *record = &slab->records[slot];
-    uint32_t class = strata_tree_class(record->size);
-    if (tree->roots[class] != 0) {
+    if (tree->count != 0) {
         strata_tree_insert(tree, slab, slot);
         return;
     }
-    record->bin_prev = record->bin_next = 0;
-    tree->roots[class] = slot;
+    const strata_record_t *record = &slab->records[slot];
     strata_slab_note_idle(slab, slot);
-    tree->words[class / 64] |= 1ull << (class % 64);
-    tree->filled |= 1ull << (class / 64);
-    tree->count++;
-    tree->bytes += record->size;
+    tree->only = slot;
+    tree->count = 1;
+    tree->bytes = record->size;
 }
 static inline void strata_tree_take(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot) {
-    const strata_record_t *record = &slab->records[slot];
-    uint32_t class = strata_tree_class(record->size);
-    if (tree->roots[class] != slot || (record->bin_prev | record->bin_next) != 0) {
+    if (tree->only != slot) {
         strata_tree_remove(tree, slab, slot);
         return;
     }
-    tree->roots[class] = 0;
-    uint64_t bits = tree->words[class / 64] & ~(1ull << (class % 64));
-    tree->words[class / 64] = bits;
-    if (bits == 0) tree->filled &= ~(1ull << (class / 64));
     strata_slab_note_used(slab, slot);
-    tree->count--;
-    tree->bytes -= record->size;
+    tree->only = 0;
+    tree->count = 0;
+    tree->bytes = 0;
 }
 
 /* The smallest block of at least `size` bytes, the lowest address among equals; 0: none. */
 uint32_t strata_tree_find(const strata_tree_t *tree, const strata_slab_t *slab, uint64_t size);
-/* The same, short if the first non-empty class from the size's own on is another one, of one block. */
+/* The same, short for a tree of one block. */
 static inline uint32_t strata_tree_fit(const strata_tree_t *tree, const strata_slab_t *slab, uint64_t size) {
-    uint32_t class = strata_tree_class(size), word = class / 64;
-    if (tree->roots[class] != 0) return strata_tree_find(tree, slab, size);
-    uint64_t bits = tree->words[word] & (UINT64_MAX << (class % 64));
-    if (bits == 0) {
-        uint64_t words = tree->filled & (UINT64_MAX << 1 << word);
-        if (words == 0) return 0;
-        word = (uint32_t)__builtin_ctzll(words);
-        bits = tree->words[word];
-    }
-    uint32_t root = tree->roots[word * 64 + (uint32_t)__builtin_ctzll(bits)];
-    return slab->records[root].bin_prev == 0 ? root : strata_tree_find(tree, slab, size);
+    if (tree->only == 0) return strata_tree_find(tree, slab, size);
+    return slab->records[tree->only].size >= size ? tree->only : 0;
 }
 /* The block after (size, ptr) in the order of the tree, and the one before it, whether or not there is one at that key; 0: none. */
 uint32_t strata_tree_after(const strata_tree_t *tree, const strata_slab_t *slab, uint64_t size, uint64_t ptr);

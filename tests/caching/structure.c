@@ -61,7 +61,7 @@ TEST(caching_structure, planted_faults_of_sums_and_banks_are_found) {
     PLANT(segment->bank, 3 - segment->bank, "a block names another bank");
     PLANT(segment->bank, 0, "a segment belongs to no bank");
     PLANT(segment->kind, STRATA_CACHING_SMALL, "a block names another bank");
-    PLANT(bank->idle[STRATA_CACHING_LARGE].roots[strata_tree_class(p.idle->size)], 0, "a free block is in no bank");
+    PLANT(bank->idle[STRATA_CACHING_LARGE].only, 0, "a free block is in no bank");
     PLANT(bank->segments, 2, "the banks do not have the segments");
     PLANT(bank->idle[STRATA_CACHING_LARGE].count, 2, "the tree counts 2 blocks");
     PLANT(other->stream, 999, "a stream that there never was");

@@ -45,6 +45,53 @@ TEST(tree, empty) {
     strata_slab_destroy(&slab);
 }
 
+/* One block stands in no class until a second one comes. */
+TEST(tree, of_one_block_is_as_any_other) {
+    strata_slab_t slab;
+    strata_tree_t tree = {0};
+    ASSERT_OK(strata_slab_init(&slab, 1, 0, 100));
+    uint32_t first = make_free(&slab, 9000, 512), second = make_free(&slab, 1000, 4096), stranger = make_free(&slab, 5000, 512);
+    strata_tree_add(&tree, &slab, first);
+    EXPECT_EQ(tree.only, first);
+    EXPECT_TRUE(strata_slab_is_idle(&slab, first));
+    EXPECT_EQ(strata_tree_fit(&tree, &slab, 512), first);
+    EXPECT_EQ(strata_tree_find(&tree, &slab, 256), first);
+    EXPECT_EQ(strata_tree_fit(&tree, &slab, 513), 0);
+    EXPECT_EQ(strata_tree_after(&tree, &slab, 512, 8999), first);
+    EXPECT_EQ(strata_tree_after(&tree, &slab, 512, 9000), 0);
+    EXPECT_EQ(strata_tree_before(&tree, &slab, 513, 0), first);
+    EXPECT_EQ(strata_tree_before(&tree, &slab, 512, 9000), 0);
+    EXPECT_EQ(strata_tree_largest(&tree, &slab), 512);
+    EXPECT_OK(strata_tree_validate(&tree, &slab));
+    strata_tree_remove(&tree, &slab, stranger);
+    EXPECT_EQ(tree.count, 1);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.only, 99);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.only, 0);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.bytes, 1);
+    strata_tree_add(&tree, &slab, second);
+    EXPECT_EQ(tree.only, 0);
+    EXPECT_EQ(tree.count, 2);
+    EXPECT_EQ(tree.bytes, 512 + 4096);
+    EXPECT_OK(strata_tree_validate(&tree, &slab));
+    EXPECT_EQ(strata_tree_fit(&tree, &slab, 513), second);
+    strata_tree_take(&tree, &slab, first);
+    EXPECT_EQ(strata_tree_fit(&tree, &slab, 1), second);
+    strata_tree_take(&tree, &slab, second);
+    EXPECT_FALSE(strata_slab_is_idle(&slab, second));
+    strata_tree_add(&tree, &slab, second);
+    strata_tree_insert(&tree, &slab, first); /* and by the long way */
+    EXPECT_EQ(strata_tree_find(&tree, &slab, 1), first);
+    strata_tree_remove(&tree, &slab, first);
+    strata_tree_take(&tree, &slab, second);
+    strata_tree_add(&tree, &slab, first);
+    strata_tree_remove(&tree, &slab, first);
+    EXPECT_EQ(tree.only, 0);
+    EXPECT_EQ(tree.count, 0);
+    EXPECT_FALSE(strata_slab_is_idle(&slab, first));
+    EXPECT_OK(strata_tree_validate(&tree, &slab));
+    strata_slab_destroy(&slab);
+}
+
 TEST(tree, prefers_the_lowest_address_among_equals) {
     strata_slab_t slab;
     strata_tree_t tree = {0};
