@@ -33,12 +33,6 @@ TEST_RIG(facade_blocks, the_base_of_an_interior_pointer, 0, PRESETS) {
 
 /* ---- trim ---- */
 
-static uint64_t cached(rig_t *rig) {
-    strata_mem_info_t info = {.struct_size = sizeof info};
-    EXPECT_OK(strata_mem_info(rig->s, rig->gpu, &info));
-    return info.cached;
-}
-
 TEST_RIG(facade_blocks, trim_gives_the_largest_idle_chunks_back, 0, "strata") {
     size_t sizes[] = {30 * MIB, 60 * MIB, 40 * MIB, 50 * MIB};
     strata_block_t blocks[4];
@@ -46,10 +40,10 @@ TEST_RIG(facade_blocks, trim_gives_the_largest_idle_chunks_back, 0, "strata") {
     for (int i = 1; i < 4; i++) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
     EXPECT_EQ(rig_trim(rig, 150 * MIB), 0);
     EXPECT_EQ(rig_trim(rig, 149 * MIB), 60 * MIB);
-    EXPECT_EQ(cached(rig), 90 * MIB);
+    EXPECT_EQ(rig_cached(rig), 90 * MIB);
     EXPECT_EQ(rig_trim(rig, 40 * MIB), 50 * MIB);
     EXPECT_OK(strata_trim(rig->s, rig->gpu, 0, NULL));
-    EXPECT_EQ(cached(rig), 0);
+    EXPECT_EQ(rig_cached(rig), 0);
     EXPECT_EQ(rig_figures(rig).reserved_bytes, 30 * MIB);
 }
 
@@ -59,11 +53,11 @@ TEST_RIG(facade_blocks, trim_counts_every_stream_of_the_place, 0, "strata") {
     strata_block_t a = rig_allocate(rig, NULL, 40 * MIB), b = rig_allocate(rig, other, 32 * MIB);
     (void)rig_allocate(rig, other, 1 * MIB);
     RIG_FREE(rig, a, b);
-    uint64_t idle = cached(rig);
+    uint64_t idle = rig_cached(rig);
     EXPECT_EQ(idle, (40 + 32 + 19) * MIB);
     EXPECT_EQ(rig_trim(rig, 51 * MIB), 40 * MIB);
     EXPECT_EQ(rig_trim(rig, 1 * MIB), 32 * MIB);
-    EXPECT_EQ(cached(rig), 19 * MIB);
+    EXPECT_EQ(rig_cached(rig), 19 * MIB);
 }
 
 /* ---- snapshot ---- */

@@ -27,7 +27,7 @@ TEST_RIG(facade_change, the_handle_and_the_streams_stay_and_refs_end, GIB, "stra
     strata_t handle = rig->s;
     strata_stream_t stream = rig_stream(rig);
     strata_block_t old = rig_allocate(rig, NULL, MIB), other = rig_allocate(rig, stream, MIB);
-    EXPECT_TRUE(path_is(rig, other.ref, "retry > stream_safe > auto_growth | system"));
+    expect_route(rig, other, "retry > stream_safe > auto_growth | system");
     RIG_FREE(rig, old, other);
     EXPECT_OK(change_to(rig, "system"));
     EXPECT_EQ(rig->s, handle);
@@ -37,8 +37,8 @@ TEST_RIG(facade_change, the_handle_and_the_streams_stay_and_refs_end, GIB, "stra
     EXPECT_STATUS(STRATA_E_STALE, strata_free(rig->s, other.ref));
     EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_free_pointer(rig->s, old.ptr));
     strata_block_t now = rig_allocate(rig, NULL, MIB), later = rig_allocate(rig, stream, MIB);
-    EXPECT_TRUE(path_is(rig, now.ref, "system"));
-    EXPECT_TRUE(path_is(rig, later.ref, "system"));
+    expect_route(rig, now, "system");
+    expect_route(rig, later, "system");
     rig_work(rig, stream, 1000, later.ref);
     EXPECT_OK(strata_free_pointer(rig->s, now.ptr));
     EXPECT_OK(strata_free(rig->s, later.ref));
@@ -52,7 +52,7 @@ TEST_RIG(facade_change, what_is_live_keeps_the_strategy, GIB, "strata") {
     strata_block_t a = rig_allocate(rig, NULL, MIB), b = rig_allocate(rig, NULL, 0), c;
     EXPECT_OK(strata_allocate(rig->s, strata_pinned(), NULL, 100, &c));
     EXPECT_SAYS(STRATA_E_BUSY, change_to(rig, "system"), "3 allocations are live");
-    EXPECT_TRUE(path_is(rig, a.ref, "retry > stream_safe > auto_growth | system"));
+    expect_route(rig, a, "retry > stream_safe > auto_growth | system");
     RIG_FREE(rig, b, c);
     EXPECT_SAYS(STRATA_E_BUSY, change_to(rig, "system"), "1 allocations are live");
     /* A free that waits for another stream is waited for. */
@@ -75,7 +75,7 @@ TEST_RIG(facade_change, a_wrong_strategy_leaves_the_old_one, GIB, "strata") {
     options.struct_size = 3;
     EXPECT_STATUS(STRATA_E_INVALID, strata_change_strategy(rig->s, &options));
     strata_block_t a = rig_allocate(rig, NULL, MIB);
-    EXPECT_TRUE(path_is(rig, a.ref, "retry > stream_safe > auto_growth | system"));
+    expect_route(rig, a, "retry > stream_safe > auto_growth | system");
 }
 
 TEST_BY(facade_change, what_the_program_said_of_places_stays, rig_open(rig, "strata", NULL, 0, GIB, 2)) {
@@ -129,7 +129,7 @@ TEST_RIG(facade_change, what_is_got_ahead_keeps_to_the_limit, GIB, "strata") {
     EXPECT_SAYS(STRATA_E_NO_MEMORY, change_to_text(rig, AHEAD), "auto_growth.preallocate: 512MiB: strata_set_limit: ");
     EXPECT_EQ(rig_calls(rig, STRATA_CALL_malloc), 0);
     strata_block_t block = rig_allocate(rig, NULL, MIB);
-    EXPECT_TRUE(path_is(rig, block.ref, "retry > stream_safe > auto_growth | system"));
+    expect_route(rig, block, "retry > stream_safe > auto_growth | system");
     EXPECT_OK(strata_free(rig->s, block.ref));
     EXPECT_OK(strata_set_limit(rig->s, rig->gpu, 512 * MIB));
     EXPECT_OK(change_to_text(rig, AHEAD));

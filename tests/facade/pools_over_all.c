@@ -103,9 +103,7 @@ TEST_RIG(facade_pools, snapshot_release_forget_and_leaks_go_over_pools, 0, POOLE
     EXPECT_EQ(seen.live, 2);
     EXPECT_EQ(seen.others, 2);
     EXPECT_OK(strata_free(rig->s, gone.ref));
-    strata_mem_info_t info = {.struct_size = sizeof info};
-    EXPECT_OK(strata_mem_info(rig->s, rig->gpu, &info));
-    EXPECT_EQ(info.cached, 16 * MIB - a.size + 2 * MIB - b.size);
+    EXPECT_EQ(rig_cached(rig), 16 * MIB - a.size + 2 * MIB - b.size);
     EXPECT_EQ(rig_release(rig), 8 * MIB);
     EXPECT_OK(strata_validate(rig->s));
     EXPECT_OK(strata_stream_forget(rig->s, rig->gpu, stream));

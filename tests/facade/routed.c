@@ -93,11 +93,9 @@ TEST_RIG(facade_routed, every_branch_is_asked, 0, two_sizes) {
     EXPECT_EQ(rig_figures(rig).deferred_bytes, 4096 + MIB);
     EXPECT_EQ(rig_release(rig), 0);
     rig_pass(rig, 2000 * 1000);
-    strata_mem_info_t info = {.struct_size = sizeof info};
     strata_pending_t pending;
     EXPECT_EQ(strata_domain_poll(rig_domain(rig), &pending), 4096 + MIB);
-    EXPECT_OK(strata_mem_info(rig->s, rig->gpu, &info));
-    EXPECT_EQ(info.cached, 9 * MIB);
+    EXPECT_EQ(rig_cached(rig), 9 * MIB);
     EXPECT_EQ(rig_release(rig), 9 * MIB);
 }
 
@@ -234,8 +232,7 @@ TEST_RIG(facade_routed, threads_share_the_branches_of_pinned_memory, 0,
     for (uint64_t i = 0; i < THREADS; i++) turns[i] = (turns_t){.rig = rig, .random = i + 1};
     in_threads(take_turns, turns, sizeof *turns, THREADS);
     EXPECT_OK(strata_release(rig->s, strata_pinned(), NULL));
-    strata_statistics_t figures = {.struct_size = sizeof figures};
-    EXPECT_OK(strata_statistics_all(rig->s, strata_pinned(), &figures));
+    strata_statistics_t figures = rig_figures_in(rig, strata_pinned());
     EXPECT_EQ(figures.reserved_bytes, 0);
     EXPECT_EQ(figures.allocations, THREADS * TURNS);
 }

@@ -5,12 +5,6 @@
 #include "allocation/stack/layer.h"
 #include "tests/facade/fixture.h"
 
-static uint64_t idle(rig_t *rig) {
-    strata_mem_info_t info = {.struct_size = sizeof info};
-    EXPECT_OK(strata_mem_info(rig->s, rig->gpu, &info));
-    return info.cached;
-}
-
 /* Blocks of three sizes, freed again: what a layer above keeps of them, and what one below has beside. */
 static void leave_idle(rig_t *rig, strata_stream_t stream) {
     static const size_t sizes[] = {MIB, 3 * MIB, 300 * 1024, 2 * MIB};
@@ -40,10 +34,10 @@ static void trim_to(rig_t *rig, uint64_t keep) {
     for (int i = 0; i < 2; i++) pthread_barrier_init(&barriers[i], NULL, 2);
     ASSERT_EQ(pthread_create(&thread, NULL, leave_idle_in_a_thread, &caller), 0);
     pthread_barrier_wait(&barriers[0]);
-    uint64_t before = idle(rig), released = 0, reserved = rig_figures(rig).reserved_bytes;
+    uint64_t before = rig_cached(rig), released = 0, reserved = rig_figures(rig).reserved_bytes;
     EXPECT_GT(before, keep);
     EXPECT_OK(strata_trim(rig->s, rig->gpu, keep, &released));
-    EXPECT_LE(idle(rig), keep);
+    EXPECT_LE(rig_cached(rig), keep);
     EXPECT_EQ(reserved - rig_figures(rig).reserved_bytes, released);
     EXPECT_EQ(rig_trim(rig, keep), 0);
     EXPECT_OK(strata_validate(rig->s));
