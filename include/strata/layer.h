@@ -13,8 +13,7 @@
  * a block of its own, and the chunk in which the block lies is another record, which the cache got from below and keeps.
  *
  * HOW TO BEGIN. A decorator is four functions and a struct (examples/my_layer.c). A cache is a policy for free blocks on top of
- * strata_chunked_*() (examples/segregated_fit.c). Put a STRATA_LAYERS() line at the end of the file, build a shared object,
- * check it:
+ * strata_chunked_*() (examples/segregated_fit.c). End the file with a STRATA_LAYERS() line, build a shared object, check it:
  *
  *     cc -O2 -shared -fPIC mine.c $(pkg-config --cflags strata) -o libmine.so
  *     strata conform ./libmine.so              docs/conform.md
@@ -22,9 +21,8 @@
  *
  * A strategy names the object and the layer: `load: [./libmine.so]` and `stack: [stream_safe, mine, system]`.
  *
- * INSTANCES. The builder makes instances of a layer by its scope: one for each stream, for each thread, or for each device. An
- * instance is a struct of yours that begins with strata_layer_t. It belongs to a stack, and its records lie in that stack's
- * slab.
+ * INSTANCES. The builder makes an instance of a layer for each stream, thread or device, by its scope. It is a struct of yours
+ * that begins with strata_layer_t. It belongs to a stack, and its records lie in that stack's slab.
  *
  * LOCKS. Each stack has one lock. If the type says `guarded`, every operation runs with it held, unless its comment says
  * otherwise, and the instance needs no lock of its own. Two rules follow:
@@ -60,13 +58,11 @@ typedef struct strata_domain strata_domain_t; /* all stacks over one physical me
 typedef struct strata_record strata_record_t; /* one block, live or free */
 
 /* ---- requests ---------------------------------------------------------------------------------------------------------- */
-
 /* What a call is for. */
 typedef enum strata_purpose {
     STRATA_FOR_PROGRAM, /* the program asked for it */
     STRATA_FOR_CHUNK, /* a cache is growing, and other threads wait for it: call no callback, and do not wait for memory */
-    STRATA_FOR_FIRST_USE /* record_stream, by the stream that was given a block of a stack which is not its own: take the event at
-                            free whatever your options say, and let erase_stream not end the borrow */
+    STRATA_FOR_FIRST_USE /* record_stream of who was given another stream's block: its event is taken at free, erase_stream ends nothing */
 } strata_purpose_t;
 
 /* The call that is under way: which stack it serves, for whom, and which locks it holds. The core makes it, and it ends with the
@@ -97,7 +93,6 @@ typedef struct strata_request {
 } strata_request_t;
 
 /* ---- records ----------------------------------------------------------------------------------------------------------- */
-
 typedef enum strata_record_state {
     STRATA_RECORD_UNUSED = 0, /* the slot is free */
     STRATA_RECORD_FREE = 1, /* a free block of a cache */
@@ -109,9 +104,8 @@ typedef enum strata_record_state {
 /* A slot whose record has this generation is used up. A cache that gets such a block back must not hand it out again. */
 enum { STRATA_GENERATION_LAST = (1u << 28) - 1 };
 
-/* One block, live or free: 64 bytes in the slab of the stack that made it. Slots are numbers into that slab. Guarded by that
- * stack's lock; whoever holds a live record may read ptr, size and slack without it. A layer writes only what the comments give
- * it. */
+/* One block, live or free: 64 bytes in the slab of the stack that made it. Slots are numbers into that slab. Its stack's lock guards
+ * it; whoever holds it live may read ptr, size and slack without. A layer writes only what the comments give it. */
 struct strata_record {
     uint64_t ptr;
     uint64_t size; /* granted bytes */
@@ -150,7 +144,6 @@ struct strata_record {
 static inline uint64_t strata_record_requested(const strata_record_t *record) { return record->size - record->slack; }
 
 /* ---- options and figures of a layer -------------------------------------------------------------------------------------- */
-
 typedef enum strata_option_kind {
     STRATA_OPTION_BOOL, /* bool:     true, false */
     STRATA_OPTION_COUNT, /* uint64_t: 12 */
@@ -188,7 +181,6 @@ typedef struct strata_stat_row {
 } strata_stat_row_t;
 
 /* ---- the type of a layer ----------------------------------------------------------------------------------------------- */
-
 typedef enum strata_role { STRATA_SOURCE, STRATA_CACHE, STRATA_DECORATOR, STRATA_ROUTER } strata_role_t;
 /* What has an instance of its own, within one facade: each stream, each thread, or each device. NONE: the layer keeps nothing,
  * so it does not matter. THREAD is for caches; every thread has stacks of its own above such a cache. */
@@ -365,14 +357,12 @@ static inline uint32_t strata_record_slot(const strata_layer_t *self, const stra
 }
 
 /* ---- operations that do nothing ----------------------------------------------------------------------------------------- */
-
 STRATA_API strata_status_t strata_layer_create_nothing(strata_layer_t *self);
 STRATA_API void strata_layer_destroy_nothing(strata_layer_t *self);
 /* The free of a layer that has only to pass it on: strata_below_free(). */
 STRATA_API void strata_layer_free_below(strata_layer_t *self, strata_record_t *record, strata_call_t *call);
 
 /* ---- calling the layers below ------------------------------------------------------------------------------------------- */
-
 /* Of a router: asks one of self->below[]. The lock may be opened meanwhile. *record is set on success alone. */
 STRATA_API strata_status_t strata_layer_allocate(strata_layer_t *layer, const strata_request_t *request, strata_record_t **record);
 /* Of a decorator: asks the layer below, likewise. */
@@ -399,12 +389,10 @@ STRATA_API void strata_chunk_free(strata_record_t *chunk);
 /* Whether whatever stands below gives all of these traits (STRATA_TRAIT_*), itself or by passing them on. */
 STRATA_API bool strata_below_gives(const strata_layer_t *self, uint32_t traits);
 
-/* Of a cache that looks for memory itself when the layer below has none: that has not helped. If no other layer of the place
- * keeps or defers anything, the core then does not look again, unless the strategy asks for it. */
+/* A cache has looked for memory itself, in vain. If no other layer keeps any, the core looks again only where the strategy says so. */
 STRATA_API void strata_layer_has_reclaimed(const strata_layer_t *self);
 
 /* ---- locks ---- */
-
 /* The locks that strata_call_unlock() has opened. */
 typedef struct strata_opened {
     strata_stack_t *held[2];
@@ -415,7 +403,6 @@ STRATA_API strata_opened_t strata_call_unlock(strata_call_t *call);
 STRATA_API void strata_call_lock(strata_call_t *call, strata_opened_t opened);
 
 /* ---- records of sources; under the lock of the layer's stack ---- */
-
 /* A live record for a request, of memory that the source has got. NULL: the stack has as many records as it may have; E_LIMIT
  * is set, and allocate returns it. */
 STRATA_API strata_record_t *strata_record_new(strata_layer_t *self, const strata_request_t *request, uint64_t ptr, uint64_t size);
@@ -424,7 +411,6 @@ STRATA_API void strata_record_delete(strata_layer_t *self, strata_record_t *reco
 STRATA_API void strata_layer_each_left(strata_layer_t *self, strata_walk_fn record, void *context);
 
 /* ---- decorators that change the address or the size; under the lock of the layer's stack ---- */
-
 /* The record that goes up in place of `inner`, which came from strata_below_allocate() for this request: `size` bytes at `ptr`,
  * inside those of `inner`. Of the new record `next`, `prev` and `pool` are the layer's own. Borrows of it reach the layers that
  * took part in `inner`. NULL: as strata_record_new(); `inner` is as it was, and the layer frees it and fails. */
@@ -440,7 +426,6 @@ STRATA_API strata_record_t *strata_record_unwrap(strata_layer_t *self, strata_re
 STRATA_API bool strata_record_borrowed_below(const strata_record_t *record);
 
 /* ---- `idle` layers; under the lock of the layer's stack ---- */
-
 /* Whether allocate is to be called from now on. Free is called for the records in whose `attention` the layer sets its bit. */
 STRATA_API void strata_layer_wants_allocate(strata_layer_t *self, bool wants);
 
@@ -508,7 +493,6 @@ STRATA_API strata_status_t strata_chunked_validate(strata_layer_t *self);
     .idle_bytes = strata_chunked_idle_bytes, .validate = strata_chunked_validate
 
 /* ---- caches that keep their chunks themselves; under the lock of the layer's stack ---- */
-
 /* A free block of the chunk that the cache calls `chunk`, any number but 0; its links are 0. strata_record_delete() ends it.
  * NULL: the stack has as many records as it may have, and E_LIMIT is set. */
 STRATA_API strata_record_t *strata_block_new(strata_layer_t *self, uint32_t chunk, uint64_t ptr, uint64_t size);
@@ -540,7 +524,6 @@ STRATA_API strata_status_t strata_layer_get_memory(strata_layer_t *self, size_t 
 STRATA_API strata_status_t strata_layer_give_memory(strata_layer_t *self, uint64_t address, size_t size);
 
 /* ---- sources of memory that others made ---- */
-
 /* Called once with what was adopted: when its last holder has freed it and no stream uses it any more, or when the layer ends.
  * No lock is held. It may call any facade but this one. */
 typedef void (*strata_deleter_fn)(uint64_t address, size_t size, void *context);
@@ -562,7 +545,6 @@ STRATA_API void strata_layer_free_adopted(strata_layer_t *self, strata_record_t 
 STRATA_API void strata_layer_destroy_adopted(strata_layer_t *self);
 
 /* ---- streams and contents ---- */
-
 /* E_CAPTURE: the stream is being captured, and what the layer did on it would be a part of the program's graph. Quick. */
 STRATA_API strata_status_t strata_layer_refuse_captured(const strata_layer_t *self, strata_stream_t stream);
 /* Sets bytes, in the order of the stream. E_CAPTURE: the stream is being captured, and nothing was set. */
@@ -594,7 +576,6 @@ STRATA_API strata_status_t strata_layer_query_event(strata_layer_t *self, strata
 STRATA_API strata_status_t strata_layer_await_event(strata_layer_t *self, strata_stream_t stream, strata_event_t event);
 
 /* ---- how a layer becomes known ------------------------------------------------------------------------------------------- */
-
 /* Strategies that are read from now on may name the layer. Any thread. The type is copied; the strings, rows and functions that
  * it points to must stay until the process ends. If it fails, nothing is registered: E_INVALID, the name is taken or is none, a
  * mandatory operation is missing, or a row does not fit its struct; E_UNSUPPORTED, the struct is longer than this Strata's and
