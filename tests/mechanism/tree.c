@@ -45,6 +45,19 @@ TEST(tree, empty) {
     strata_slab_destroy(&slab);
 }
 
+/* 512 bytes at 9000. */
+static void expect_alone(strata_tree_t *tree, strata_slab_t *slab, uint32_t only) {
+    EXPECT_EQ(strata_tree_fit(tree, slab, 512), only);
+    EXPECT_EQ(strata_tree_find(tree, slab, 256), only);
+    EXPECT_EQ(strata_tree_fit(tree, slab, 513), 0);
+    EXPECT_EQ(strata_tree_after(tree, slab, 512, 8999), only);
+    EXPECT_EQ(strata_tree_after(tree, slab, 512, 9000), 0);
+    EXPECT_EQ(strata_tree_before(tree, slab, 513, 0), only);
+    EXPECT_EQ(strata_tree_before(tree, slab, 512, 9000), 0);
+    EXPECT_EQ(strata_tree_largest(tree, slab), 512);
+    EXPECT_OK(strata_tree_validate(tree, slab));
+}
+
 /* One block stands in no class until a second one comes. */
 TEST(tree, of_one_block_is_as_any_other) {
     strata_slab_t slab;
@@ -54,15 +67,7 @@ TEST(tree, of_one_block_is_as_any_other) {
     strata_tree_add(&tree, &slab, first);
     EXPECT_EQ(tree.only, first);
     EXPECT_TRUE(strata_slab_is_idle(&slab, first));
-    EXPECT_EQ(strata_tree_fit(&tree, &slab, 512), first);
-    EXPECT_EQ(strata_tree_find(&tree, &slab, 256), first);
-    EXPECT_EQ(strata_tree_fit(&tree, &slab, 513), 0);
-    EXPECT_EQ(strata_tree_after(&tree, &slab, 512, 8999), first);
-    EXPECT_EQ(strata_tree_after(&tree, &slab, 512, 9000), 0);
-    EXPECT_EQ(strata_tree_before(&tree, &slab, 513, 0), first);
-    EXPECT_EQ(strata_tree_before(&tree, &slab, 512, 9000), 0);
-    EXPECT_EQ(strata_tree_largest(&tree, &slab), 512);
-    EXPECT_OK(strata_tree_validate(&tree, &slab));
+    expect_alone(&tree, &slab, first);
     strata_tree_remove(&tree, &slab, stranger);
     EXPECT_EQ(tree.count, 1);
     EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.only, 99);
