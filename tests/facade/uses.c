@@ -1,4 +1,5 @@
 /* Uses of blocks, whichever layer knows them: what a poll asks, what a stream that ends takes with it, and what is never over. */
+#include "tests/facade/between.h"
 #include "tests/facade/fixture.h"
 
 #define MILLISECOND (1000ull * 1000)
@@ -104,5 +105,46 @@ TEST(facade_uses, what_a_stream_used_that_ended_in_a_capture_is_quarantined) {
         EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, owner, 1000).ref));
         EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
         EXPECT_EQ(rig_figures(&rig).quarantined_bytes, block.size);
+    }
+}
+
+/* ---- pools whose blocks have no owner ---- */
+
+typedef struct late {
+    rig_t *rig;
+    strata_stream_t stream;
+    strata_block_t block;
+} late_t;
+
+static void use_and_free(void *context) {
+    late_t *late = context;
+    rig_work(late->rig, late->stream, 5 * MILLISECOND, late->block.ref);
+    EXPECT_OK(strata_free(late->rig->s, late->block.ref));
+}
+
+/* Two holes of one size between blocks that stay: the second one is made while the host waits for whom the first one was. */
+TEST(facade_uses, what_is_freed_while_the_host_waits_has_not_been_waited_for) {
+    static const char *const pools[] = {"stack: [{naive_best_fit: {streams: ignored, initial: 64MiB}}, system]",
+                                        "stack: [bfc: {initial_region: 64MiB}, system]",
+                                        "stack: [caching: {streams: ignored}, system]"};
+    for (int i = 0; i < 3; i++) {
+        RIG_BY(rig, rig_open(&rig, pools[i], NULL, 0, 0, 1));
+        strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
+        strata_block_t blocks[5];
+        between_t between;
+        for (int k = 0; k < 5; k++) blocks[k] = rig_allocate(&rig, one, (k % 2 ? 3 : 2) * MIB);
+        rig_work(&rig, one, MILLISECOND, blocks[1].ref);
+        EXPECT_OK(strata_free(rig.s, blocks[1].ref));
+        late_t late = {&rig, one, blocks[3]};
+        between_begin(&between, &rig, STRATA_CALL_synchronise, use_and_free, &late);
+        strata_block_t a = rig_allocate(&rig, two, 3 * MIB);
+        ASSERT_TRUE(between_end(&between));
+        EXPECT_EQ(a.ptr, blocks[1].ptr);
+        EXPECT_LT(strata_sim_now(rig.world), strata_sim_stream_end(rig.devices[0], one));
+        strata_block_t b = rig_allocate(&rig, two, 3 * MIB);
+        EXPECT_EQ(b.ptr, blocks[3].ptr);
+        EXPECT_GE(strata_sim_now(rig.world), strata_sim_stream_end(rig.devices[0], one));
+        EXPECT_OK(strata_validate(rig.s));
+        RIG_FREE(&rig, a, b, blocks[0], blocks[2], blocks[4]);
     }
 }

@@ -142,6 +142,12 @@ TEST(buddy, free_blocks_tell_who_used_them_last) {
     f.waited = 3;
     give_of(&f, cut, 4, 8);
     expect_mark(&f, f.first, 4, 8);
+    /* The neighbour behind merges its own. */
+    uint32_t low = serve(&f, 192), high = serve(&f, 192);
+    EXPECT_NE(serve(&f, 192), 0);
+    give_of(&f, high, 5, 7);
+    give_of(&f, low, 6, 8);
+    expect_mark(&f, low, 6, 0);
     EXPECT_OK(validate(&f, SIZE));
     strata_slab_destroy(&f.slab);
 }
