@@ -73,7 +73,7 @@ static strata_status_t validate_queues(const strata_uses_t *uses, const char *la
         last = user;
     }
     if (last != uses->last_awaited) return corrupt(layer, "the end of the list of streams that are waited for is wrong");
-    return uses->mode == STRATA_USES_BY_BLOCK || tally->queued >= tally->waiting
+    return uses->mode == STRATA_USES_BY_BLOCK || tally->queued + uses->on_host >= tally->waiting
                ? STRATA_OK
                : corrupt(layer, "a stream does not have the uses that blocks wait for");
 }

@@ -60,6 +60,7 @@ typedef struct strata_uses {
     uint32_t first, last; /* blocks that wait, in the order of their frees */
     uint32_t first_awaited, last_awaited; /* users that uses wait for */
     uint32_t captures, kept; /* under way; the blocks freed meanwhile, the last one first */
+    uint32_t on_host; /* uses that the host waits for with the locks open: they are in no queue meanwhile */
     uint64_t pending_bytes; /* of the blocks that wait */
 } strata_uses_t;
 
@@ -67,7 +68,7 @@ static inline strata_use_t *strata_use_at(const strata_uses_t *uses, uint32_t no
 
 /* No lock is held. E_HOST_MEMORY. */
 strata_status_t strata_uses_init(strata_uses_t *uses, strata_stack_t *stack, strata_uses_mode_t mode);
-/* The device has been waited for: events go home.*/
+/* The device has been waited for: events go home. */
 void strata_uses_destroy(strata_uses_t *uses);
 
 /* ---- of live blocks ---- */

@@ -233,10 +233,12 @@ static bool wait_for_first(strata_uses_t *uses, uint32_t user, strata_call_t *ca
     strata_use_t *use = strata_use_at(uses, node);
     if (!use->event && how_far(uses, use) == STRATA_E_CAPTURE) return false;
     dequeue(uses, use);
+    uses->on_host++;
     strata_opened_t opened = strata_call_unlock(call);
     strata_status_t status = use->event ? strata_device_event_synchronise(domain_of(uses)->device, use->event) : STRATA_E_NOT_READY;
     bool over = status == STRATA_OK || (status != STRATA_E_CAPTURE && strata_domain_wait_for_all(domain_of(uses)));
     strata_call_lock(call, opened);
+    uses->on_host--;
     requeue(uses, node);
     if (over) pass(uses, node, done);
     return over;
