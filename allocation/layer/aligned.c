@@ -1,8 +1,8 @@
-/* aligned: addresses at multiples of more than the place gives.
+/* aligned: addresses at multiples of more than the place's alignment.
  *
- * It asks so much more from below that a multiple lies in what comes up, whatever its address, and hands out the piece that
- * begins there: a record of its own, which holds the one below. Requests that the place's own alignment serves pass through.
- */
+ * It asks for so much more from below that a multiple lies in the memory that comes up, whatever its address, and hands out the
+ * piece that begins there: a record of its own, which holds the one below. Requests that the place's own alignment serves pass
+ * through. */
 #include "allocation/stack/layer.h"
 #include "platform/arithmetic.h"
 
@@ -14,15 +14,15 @@ typedef struct aligned_options {
 
 static const strata_option_row_t options[] = {
     {"alignment", STRATA_OPTION_SIZE, offsetof(aligned_options_t, alignment), "4096", 64, 1ull << 30, NULL,
-     "addresses are multiples of this power of two, or of the request's own where that is larger"},
+     "addresses are multiples of this power of two, or of the request's own alignment if that is larger"},
     {"from", STRATA_OPTION_SIZE, offsetof(aligned_options_t, from), "0", 0, 0, NULL,
      "requests of fewer bytes keep the alignment that they ask for"},
     {"always", STRATA_OPTION_BOOL, offsetof(aligned_options_t, always), "false", 0, 0, NULL,
-     "ask for a whole alignment more whatever the place gives, as Paddle; else for what may be missing"},
+     "ask for a whole alignment more whatever the place's alignment, as Paddle; else only for what may be missing"},
     {0},
 };
 
-/* What every layer gives in the place. */
+/* The alignment that every layer gives in the place. */
 static uint64_t given(const strata_layer_t *self) { return strata_place_alignment(strata_place_kind(self->domain->place)); }
 
 static uint64_t alignment_for(const strata_layer_t *self, const strata_request_t *request) {
@@ -30,7 +30,7 @@ static uint64_t alignment_for(const strata_layer_t *self, const strata_request_t
     return strata_max(request->size >= o->from ? o->alignment : 0, request->alignment);
 }
 
-/* What is asked from below, 0: the request itself. False: it cannot be told in 64 bits. */
+/* What is asked from below; 0: the request itself. False: too large for 64 bits. */
 static bool size_below(const strata_layer_t *self, uint64_t size, uint64_t alignment, uint64_t *asked) {
     const aligned_options_t *o = self->options;
     *asked = 0;
@@ -50,7 +50,7 @@ static strata_status_t allocate(strata_layer_t *self, const strata_request_t *re
     strata_status_t status = strata_below_allocate(self, &below, &inner);
     if (status != STRATA_OK) return status;
     uint64_t shift = (0 - inner->ptr) & (alignment - 1);
-    /* A record tells at most 4 GiB more than was asked for. */
+    /* A record can hold at most 4 GiB more than was asked for. */
     uint64_t granted = strata_min(inner->size - shift, request->size + UINT32_MAX);
     strata_record_t *outer = strata_record_wrap(self, request, inner, inner->ptr + shift, granted);
     if (!outer) {
@@ -61,7 +61,7 @@ static strata_status_t allocate(strata_layer_t *self, const strata_request_t *re
     return STRATA_OK;
 }
 
-/* A record that passed through has layers below in its own decorator stack. */
+/* A record that passed through has lower layers in its own route. */
 static void free_record(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
     strata_below_free(record->route != 0 ? record : strata_record_unwrap(self, record), call);
 }
@@ -74,7 +74,7 @@ static strata_status_t check(const void *options_given, strata_place_kind_t plac
     return strata_fail(STRATA_E_STRATEGY, 0, "%llu is no power of two", (unsigned long long)o->alignment);
 }
 
-/* Whatever a request asks for, and its own. */
+/* Whatever alignment a request asks for, and the layer's own. */
 static uint64_t alignment(const void *options_given, strata_place_kind_t place, uint64_t below, uint64_t *wanted) {
     (void)options_given, (void)place, (void)below, (void)wanted;
     return UINT64_MAX;
@@ -83,7 +83,7 @@ static uint64_t alignment(const void *options_given, strata_place_kind_t place, 
 const strata_layer_type_t strata_aligned_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "aligned",
-    .doc = "serves addresses at multiples of more than the place gives",
+    .doc = "serves addresses at multiples of more than the place's alignment",
     .role = STRATA_DECORATOR,
     .scope = STRATA_SCOPE_NONE,
     .passes = ~0u & ~(uint32_t)STRATA_TRAIT_EXACT_SIZE,

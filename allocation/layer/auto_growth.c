@@ -18,9 +18,10 @@
 
 static const strata_option_row_t options[] = {
     {"chunk_size", STRATA_OPTION_SIZE, offsetof(auto_growth_options_t, chunk_size), "0", 0, 1ull << 44, NULL,
-     "the least that is asked from below; 0: the rounded request"},
+     "the least that is asked from the layer below; 0: the rounded request"},
     {"alignment", STRATA_OPTION_SIZE, offsetof(auto_growth_options_t, alignment), "256", 64, 1ull << 21, NULL,
-     "blocks begin at, and sizes are rounded to, multiples of this power of two; device memory at more than 256 wants `aligned` "
+     "blocks begin at multiples of this power of two, and sizes are rounded to them; device memory at more than 256 needs "
+     "`aligned` "
      "below"},
     {"order", STRATA_OPTION_CHOICE, offsetof(auto_growth_options_t, order), "address", 0, 0, "address|any",
      "among free blocks: `address`: exactly the smallest, then the lowest; `any`: a near smallest one, much faster"},
@@ -40,14 +41,15 @@ static const strata_option_row_t options[] = {
     {"small_chunk_size", STRATA_OPTION_SIZE, offsetof(auto_growth_options_t, small_chunk_size), "0", 0, 1ull << 44, NULL,
      "`chunk_size` of the small pool; 0: the rounded request"},
     {"preallocate", STRATA_OPTION_SIZE, offsetof(auto_growth_options_t, preallocate), "0", 0, 1ull << 44, NULL,
-     "a chunk of this size is got when the stack of the default stream is made (strata_open), which fails without it; 0: none"},
+     "a chunk of this size is allocated when the stack of the default stream is made (strata_open), which fails without it; 0: "
+     "none"},
     {"small_preallocate", STRATA_OPTION_SIZE, offsetof(auto_growth_options_t, small_preallocate), "0", 0, 1ull << 44, NULL,
      "`preallocate` of the small pool"},
     {"warm_up_steps", STRATA_OPTION_COUNT, offsetof(auto_growth_options_t, warm_up_steps), "0", 0, 1ull << 32, NULL,
-     "until so many steps of the program (strata_step) have ended, each miss grows by the rounded request alone and a free "
-     "block serves its own size alone; then idle chunks go back and the other options' rules begin; 0: no warm-up"},
+     "until so many steps of the program (strata_step) have ended, each miss grows by exactly the rounded request and a free "
+     "block serves only its own size; then idle chunks go back and the other options' rules begin; 0: no warm-up"},
     {"padding", STRATA_OPTION_SIZE, offsetof(auto_growth_options_t, padding), "0", 0, 1ull << 30, NULL,
-     "bytes that each block has above its request, before it is rounded (Paddle's extra_padding_size)"},
+     "bytes that each block has beyond its request, before rounding (Paddle's extra_padding_size)"},
     {0},
 };
 
@@ -86,7 +88,7 @@ static inline strata_record_t *split(auto_growth_t *self, uint32_t low, uint64_t
     return piece;
 }
 
-/* Record fields that a hit hands out: an empty decorator stack, nothing borrowed. */
+/* Fields of the record that a hit hands out: an empty route, nothing borrowed. */
 static inline void hand_out(strata_record_t *block, uint64_t slack, uint32_t pool) {
     block->route = 0;
     block->attention = 0;
@@ -116,7 +118,7 @@ static inline uint64_t rounded_size(const auto_growth_t *self, size_t size) {
     return (size + self->chunks.unit - 1) & ~(self->chunks.unit - 1);
 }
 
-/* A free block of a pool that fits; `whole`: the bin that a hit searches in part is searched whole. */
+/* A free block of a pool that fits; `whole`: the bin that a hit searches in part is searched as a whole. */
 static inline uint32_t find_in(auto_growth_t *self, uint64_t rounded, bool by_address, bool whole, uint32_t pool) {
     auto_growth_pool_t *p = &self->pools[pool];
     if (by_address) return strata_tree_find(&p->tree, slab_of(self), rounded);
@@ -197,10 +199,10 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
 
 /* ---- free ---- */
 
-/* The slot's generations are used up. Without another one the block stays out of use until its chunk goes. */
+/* The slot's generations are used up. Without another slot the block stays unused until its chunk goes. */
 static COLD uint32_t move_to_new_slot(auto_growth_t *self, uint32_t slot) { return strata_chunks_move_block(&self->chunks, slot); }
 
-/* A block that did not merge with the one below it comes into the index; its slot, 0 if it is lost to a used-up one. */
+/* A block that did not merge with the one below it goes into the index; its slot, or 0 if a used-up slot loses it. */
 static HOT uint32_t stand_alone(auto_growth_t *self, strata_record_t *block, uint32_t slot, bool by_address, uint32_t pool) {
     if (__builtin_expect(block->generation >= STRATA_GENERATION_LAST, 0)) {
         uint32_t fresh = move_to_new_slot(self, slot);
@@ -218,15 +220,15 @@ static HOT uint32_t stand_alone(auto_growth_t *self, strata_record_t *block, uin
     return slot;
 }
 
-/* Puts a block back and merges it with its free neighbours; the slot of the free block that has it now, 0 if it is lost to a
- * used-up slot. The sentinel in slot 0 is never free, so that missing neighbours need no question. */
+/* Puts a block back and merges it with its free neighbours. Returns the slot of the free block that contains it now; 0 if a used-up
+ * slot loses it. The sentinel in slot 0 is never free, so missing neighbours need no check. */
 static HOT uint32_t put_back(auto_growth_t *self, strata_record_t *block, bool by_address, uint32_t pool) {
     strata_slab_t *slab = slab_of(self);
     uint32_t slot = strata_slab_slot(slab, block), low = block->prev, high = block->next;
     strata_record_t *prev = strata_slab_record(slab, low);
     uint64_t size = block->size;
     bool joins = strata_slab_is_idle(slab, low);
-    if (joins) __builtin_prefetch(prev, 1); /* both neighbours may be cache misses: they are under way together */
+    if (joins) __builtin_prefetch(prev, 1); /* both neighbours may be cache misses: they are loaded together */
     self->used_bytes -= size;
     if (strata_slab_is_idle(slab, high)) {
         uint32_t gone = high;
@@ -287,7 +289,7 @@ static void join_apart(auto_growth_t *self) {
     if (slot == 0) return;
     self->apart = 0;
     strata_record_t *block = strata_slab_record(slab_of(self), slot);
-    if (block->state != STRATA_RECORD_FREE) return; /* it was served, or a neighbour took it in */
+    if (block->state != STRATA_RECORD_FREE) return; /* it was served, or a neighbour absorbed it */
     strata_auto_growth_remove(self, slot, self->by_address, block->pool);
     self->used_bytes += block->size;
     (void)put_back_as_said(self, block);
@@ -295,7 +297,7 @@ static void join_apart(auto_growth_t *self) {
 
 static HOT strata_record_t *hit_apart(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     auto_growth_t *self = (auto_growth_t *)base;
-    strata_record_t *block = strata_slab_record(slab_of(self), self->apart); /* the sentinel where there is none */
+    strata_record_t *block = strata_slab_record(slab_of(self), self->apart); /* the sentinel if there is none */
     uint64_t rounded = rounded_size(self, size);
     if (__builtin_expect(block->size != rounded || block->state != STRATA_RECORD_FREE, 0)) return hit(base, size, stack);
     strata_auto_growth_remove(self, self->apart, false, 0);
@@ -321,7 +323,7 @@ static HOT bool free_apart(strata_layer_t *base, strata_record_t *block) {
 
 static STRATA_DIRECT_WAY(direct, hit_apart, free_apart);
 
-/* ---- what wants all that is free in one piece ---- */
+/* ---- what needs all free memory in one piece ---- */
 
 static uint64_t release(strata_layer_t *base, strata_call_t *call) {
     join_apart((auto_growth_t *)base);
@@ -365,7 +367,7 @@ static strata_status_t check(const void *options_given, strata_place_kind_t plac
                        (unsigned long long)o->alignment, least);
 }
 
-/* Blocks begin where their chunk does, or so many units behind it. */
+/* Blocks begin where their chunk does, or so many units after it. */
 static uint64_t alignment(const void *options_given, strata_place_kind_t place, uint64_t below, uint64_t *wanted) {
     (void)place, (void)below;
     return *wanted = ((const auto_growth_options_t *)options_given)->alignment;
@@ -381,7 +383,7 @@ static void set_rules(auto_growth_t *self) {
     self->road = strata_auto_growth_road(self);
 }
 
-/* A split by chunk_size: larger requests ask for chunks of their own size, smaller ones may have what is free of them. */
+/* A split by chunk_size: larger requests ask for chunks of their own size; smaller ones may have what is free of them. */
 static void set_pools(auto_growth_t *self, const auto_growth_options_t *o) {
     uint64_t chunk_size = rounded_up(self, o->chunk_size);
     bool has_small = o->small_pool_size > 0;

@@ -22,28 +22,28 @@
 
 static const strata_option_row_t options[] = {
     {"memory_limit", STRATA_OPTION_SIZE, ROW(memory_limit), "unlimited", STRATA_BFC_UNIT, 0, NULL,
-     "the most that may be reserved; what goes beyond is out of memory without a device call"},
+     "the most that may be reserved; beyond it a request is out of memory without a device call"},
     {"memory_fraction", STRATA_OPTION_FRACTION, ROW(memory_fraction), "1", 0, 1000000, NULL,
      "share of the device's memory that may be reserved, if that is less (XLA_PYTHON_CLIENT_MEM_FRACTION)"},
     {"allow_growth", STRATA_OPTION_BOOL, ROW(allow_growth), "true", 0, 0, NULL,
-     "begin with a region of initial_region and double; false: the first region is all that the limit allows"},
+     "begin with a region of initial_region and double; false: the first region is everything that the limit allows"},
     {"initial_region", STRATA_OPTION_SIZE, ROW(initial_region), "2MiB", STRATA_BFC_UNIT, 1ull << 40, NULL,
      "the first region of a growing allocator"},
     {"max_region", STRATA_OPTION_SIZE, ROW(max_region), "unlimited", STRATA_BFC_UNIT, 0, NULL,
-     "the largest region that is asked for, but for a request above it: doubling without end takes up to twice of what is "
+     "the largest region that is asked for, except for a larger request: doubling without end takes up to twice of what is "
      "needed (TensorFlow #29635, #6111)"},
     {"fragmentation_fraction", STRATA_OPTION_FRACTION, ROW(fragmentation_fraction), "0", 0, 1000000, NULL,
-     "share of the limit, up to 4 GiB, that a block may have above its request without being cut; 0: 128 MiB"},
+     "share of the limit, up to 4 GiB, that a block may have beyond its request without being cut; 0: 128 MiB"},
     {"garbage_collection", STRATA_OPTION_BOOL, ROW(garbage_collection), "true", 0, 0, NULL,
      "out of memory, regions without a live block go back, all of them, before one more try "
      "(TF_ENABLE_GPU_GARBAGE_COLLECTION)"},
     {"coalesce_regions", STRATA_OPTION_BOOL, ROW(coalesce_regions), "false", 0, 0, NULL,
-     "where the layer below is contiguous (as the peer's SubAllocator::SupportsCoalescing), a region that begins where another "
+     "if the layer below is contiguous (as the peer's SubAllocator::SupportsCoalescing), a region that begins where another "
      "ends becomes part of it, so that blocks merge across; the whole goes back together"},
     {"timestamps", STRATA_OPTION_BOOL, ROW(timestamps), "false", 0, 0, NULL,
      "a freed block carries the program's count and merges once strata_set_safe_frontier() has passed it"},
     {"smaller_growth", STRATA_OPTION_BOOL, ROW(smaller_growth), "false", 0, 0, NULL,
-     "where ever smaller regions are refused, ask for the request alone at last: the peer's last try may be up to a ninth above "
+     "if ever smaller regions are refused, ask for exactly the request at last: the peer's last try may be up to a ninth above "
      "it"},
     {"reclaim", STRATA_OPTION_CHOICE, ROW(reclaim), "own", 0, 0, "own|ladder",
      "when the layer below is out of memory: `own`: TensorFlow's steps and no others; `ladder`: leave it to the domain's "
@@ -51,7 +51,7 @@ static const strata_option_row_t options[] = {
     {"memory_debug", STRATA_OPTION_BOOL, ROW(memory_debug), "false", 0, 0, NULL,
      "number allocations and actions, and keep the bytes in use after the last 4096 of them, for reports"},
     {"memory_dump", STRATA_OPTION_TEXT, ROW(memory_dump), "none", 0, 0, NULL,
-     "out of memory, write a map of all blocks to a file whose name begins so (TF_BFC_MEMORY_DUMP)"},
+     "out of memory, write a map of all blocks to a file whose name begins with this (TF_BFC_MEMORY_DUMP)"},
     {0},
 };
 
@@ -69,8 +69,8 @@ static const strata_stat_row_t stats[] = {
     {"next_region", "bytes", offsetof(bfc_t, next_region), "what is asked from below next"},
     {"largest_allocation", "bytes", offsetof(bfc_t, largest_allocation), "the largest block served so far"},
     {"backpedals", "", offsetof(bfc_t, backpedals), "regions that were refused and asked for again, smaller"},
-    {"collections", "", offsetof(bfc_t, collections), "times that regions without a live block went back for want of memory"},
-    {"collected_bytes", "bytes", offsetof(bfc_t, collected_bytes), "what went back so"},
+    {"collections", "", offsetof(bfc_t, collections), "times that regions without a live block went back because memory was short"},
+    {"collected_bytes", "bytes", offsetof(bfc_t, collected_bytes), "bytes that went back so"},
     {"forced_merges", "", offsetof(bfc_t, forced_merges), "times that blocks merged before the frontier had passed them"},
     {0},
 };
@@ -81,7 +81,7 @@ typedef struct want {
     uint64_t size, rounded, alignment, freed_before;
     uint32_t user;
     uint16_t server; /* the stack that asks */
-    strata_status_t waited; /* of the last search: what the host's wait for users said */
+    strata_status_t waited; /* of the last search: the status of the host's wait for users */
     bool asked; /* below: what it finds is no hit */
 } want_t;
 

@@ -23,7 +23,7 @@ static bool has_streams(const caching_t *self) {
     return owned && caching_options_of(self)->streams == STRATA_CACHING_OWN_STREAMS;
 }
 
-/* The pool that a request names in its own stacks: that of a named pool's stacks is none. */
+/* The pool that a request names within its own stacks: that of a named pool's stacks is none. */
 static uint64_t pool_of(const caching_t *self, const strata_request_t *request) {
     return request->pool == self->base.stack->group->pool ? 0 : request->pool;
 }

@@ -7,7 +7,7 @@
 
 /* ---- blocks ---- */
 
-/* A free block takes its neighbour in, which leaves the tree. Without streams the mark tells who used the block last, and when. */
+/* A free block absorbs its neighbour, which leaves the tree. Without streams the mark says who used the block last, and when. */
 static void take_in(caching_t *self, strata_tree_t *idle, strata_record_t *block, uint32_t neighbour) {
     strata_tree_take(idle, caching_slab(self), neighbour);
     if (caching_ignores_streams(self)) strata_mark_merge(block, caching_block(self, neighbour), self->last.waited);
@@ -31,10 +31,10 @@ void strata_caching_put_back(caching_t *self, strata_record_t *block) {
         slot = low;
     } else if (block->generation >= STRATA_GENERATION_LAST && (slot = strata_chunks_move_block(&self->chunks, slot)) == 0) {
         block->state = STRATA_RECORD_DEFERRED;
-        self->used_bytes += block->size - size; /* with the neighbour that it took */
+        self->used_bytes += block->size - size; /* with the neighbour that it absorbed */
         return;
     }
-    /* With streams it tells since when the block is idle. */
+    /* With streams it says since when the block is idle. */
     if (!no_streams) strata_mark(caching_block(self, slot), self->searches, 0);
     self->used_bytes -= size;
     caching_block(self, slot)->state = STRATA_RECORD_FREE;
@@ -63,7 +63,7 @@ static bool may_go(const strata_layer_t *base, const strata_chunk_t *chunk) {
            strata_caching_pool_is_free(self, caching_bank_at(self, bank)->pool);
 }
 
-/* The lock may be open meanwhile. What is in use all the same stays. */
+/* The lock may be open meanwhile. Whatever is still in use stays. */
 static void wait_for_users(strata_layer_t *base, strata_call_t *call) {
     (void)strata_last_users_wait(&((caching_t *)base)->last, base->domain, call);
 }
@@ -71,7 +71,7 @@ static void wait_for_users(strata_layer_t *base, strata_call_t *call) {
 const strata_chunk_policy_t strata_caching_policy = {
     .may_go = may_go, .leave = leave, .is_in_use = is_in_use, .wait = wait_for_users};
 
-/* Of a free block, whoever keeps its pool: whether its segment may go. */
+/* For a free block, whoever keeps its pool: whether its segment may go. */
 static bool is_to_spare(const caching_t *self, const strata_record_t *block) {
     return !caching_is_split(block) && !(self->chunks.ordered && strata_last_users_uses(&self->last, block));
 }
@@ -82,7 +82,7 @@ static void detach(caching_t *self, uint32_t slot, strata_leaving_t *leaving) {
 
 /* ---- idle segments in order of stream, size, address ---- */
 
-/* Where a walk of one pool's idle blocks of a kind stands: by value, since a bank may end with its last segment. */
+/* The position in a walk of one pool's idle blocks of a kind: by value, because a bank may end with its last segment. */
 typedef struct walk {
     strata_order_key_t bank;
     uint32_t kind;
@@ -142,7 +142,7 @@ uint64_t strata_caching_release_all(caching_t *self, strata_call_t *call) {
 
 /* ---- out of memory ---- */
 
-/* One block that is enough goes alone; else those that may not be split go, the largest first, until they are enough
+/* A single block that is enough goes alone; else those that may not be split go, the largest first, until they are enough
  * together. */
 bool strata_caching_release_oversize(caching_t *self, uint32_t bank, uint32_t kind, uint64_t rounded, strata_call_t *call) {
     strata_slab_t *slab = caching_slab(self);

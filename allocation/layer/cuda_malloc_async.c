@@ -68,8 +68,8 @@ static bool is_above_limit(const async_layer_t *self) {
     return self->uses.first != 0 && self->live_bytes + self->uses.pending_bytes > self->limit;
 }
 
-/* The stream of a request waits for every pending free, unless it does already. False: it cannot, or is captured: a wait for work
- * of before would break the capture. */
+/* The stream of a request waits for every pending free, unless it does already. False: it cannot, or is captured: a wait for
+ * earlier work would break the capture. */
 static bool wait_in_order(async_layer_t *self, strata_stream_t stream) {
     uint32_t node = strata_uses_user(&self->uses, stream);
     if (node == 0 || !async_options_of(self)->reuse_follow_events) return false;
@@ -82,8 +82,8 @@ static bool wait_in_order(async_layer_t *self, strata_stream_t stream) {
     return true;
 }
 
-/* The request counts as live from here on, so that of two threads one sees the other's. What is pending keeps counting until it
- * is over, also when a stream already waits for it: another stream cannot have it. */
+/* The request counts as live from here on, so of two threads one sees the other's. What is pending counts until it is over, also
+ * when a stream already waits for it: another stream cannot have it. */
 static void throttle(async_layer_t *self, const strata_request_t *request) {
     (void)collect(self);
     self->live_bytes += request->size;
@@ -94,7 +94,7 @@ static void throttle(async_layer_t *self, const strata_request_t *request) {
 
 static bool has_gone(strata_status_t status) { return status == STRATA_OK || status == STRATA_E_SHUTDOWN; }
 
-/* What could not be served goes back at once; what the device refuses even then is the domain's. The reason of before stays. */
+/* What could not be served goes back at once; what the device refuses even then is quarantined. The earlier reason stays. */
 static strata_status_t give_unserved(async_layer_t *self, const strata_request_t *request, strata_address_t address, bool booked) {
     strata_error_t reason = *strata_last_error();
     strata_domain_t *domain = self->base.domain;
@@ -184,9 +184,9 @@ static strata_status_t erase_stream(strata_layer_t *base, strata_record_t *recor
     return STRATA_OK;
 }
 
-/* ---- free: the record is ours alone while the lock is open ---- */
+/* ---- free: only we have the record while the lock is open ---- */
 
-/* The free stream waits for a user, or the host does; false: neither can be had. */
+/* The free stream waits for a user, or the host does; false: neither is possible. */
 static bool cover(async_layer_t *self, uint32_t node, bool has_free_stream, strata_call_t *call) {
     const strata_user_t *user = strata_user_at(&self->uses.users, node);
     bool covered = has_free_stream && user->state == STRATA_USER_GONE;
@@ -223,7 +223,7 @@ static bool give_back(async_layer_t *self, strata_record_t *record, bool in_orde
     return gone;
 }
 
-/* The device has it, or nobody ever will again: the latter is counted, never reused, and offered again when the shared stack
+/* Either the device has it, or nobody ever will again: then it is counted, never reused, and offered again when the shared stack
  * ends. */
 static void finish_free(async_layer_t *self, strata_record_t *record, bool gone) {
     strata_users_let_go(&self->uses.users, record->user);
@@ -236,8 +236,8 @@ static void finish_free(async_layer_t *self, strata_record_t *record, bool gone)
     record->route = self->base.number;
 }
 
-/* Without a free stream the host has waited for everybody, and the block is freed as the device frees any. Else its bytes go from
- * live to pending in one step: no other thread's request sees them in neither. */
+/* Without a free stream the host has waited for everybody, and the block is freed as the device frees any. Otherwise its bytes go
+ * from live to pending in one step, so no other thread's request misses them. */
 static void free_after_users(async_layer_t *self, strata_record_t *record, strata_call_t *call) {
     bool has_free_stream = strata_free_stream_make(&self->frees, call);
     uint64_t bytes = record->size;
@@ -267,7 +267,7 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
 
 /* ---- streams that end, captures ---- */
 
-/* Until the free stream waits for the stream's work its handle is good. */
+/* Its handle is valid until the free stream waits for the stream's work. */
 static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call) {
     async_layer_t *self = (async_layer_t *)base;
     uint32_t node = strata_users_find(&self->uses.users, stream);
@@ -287,7 +287,7 @@ static void capture_begin(strata_layer_t *base, uint64_t pool, strata_call_t *ca
 
 static uint64_t sum(uint64_t a, uint64_t b) { return a < UINT64_MAX - b ? a + b : UINT64_MAX; }
 
-/* What is used of a pool, by other libraries too, stays in it whatever is kept: it counts beside. */
+/* What is used of a pool, also by other libraries, stays in it whatever is kept: it counts in addition. */
 static void shrink_pool(async_layer_t *self, uint64_t keep, uint64_t live) {
     uint64_t used = 0;
     if (keep && strata_device_pool_get(async_device_of(self), self->pool, STRATA_POOL_USED_CURRENT, &used) != STRATA_OK)
@@ -345,8 +345,8 @@ static bool is_ours(const async_layer_t *self, const strata_record_t *record) {
     return record->state != STRATA_RECORD_UNUSED && route == self->base.number;
 }
 
-/* What the device refused to take back, and what its last holder left behind. Each is offered twice, as is the pool: behind the
- * layer's end nobody has it. */
+/* What the device refused to take back, and what its last holder left. Each is offered twice, as is the pool: after the layer's end
+ * nobody has it. */
 static void give_back_all(async_layer_t *self) {
     strata_slab_t *slab = &self->base.stack->slab;
     for (uint32_t slot = 1; slot < slab->used; slot++) {

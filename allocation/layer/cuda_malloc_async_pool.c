@@ -36,7 +36,7 @@ static void drop_pool(async_layer_t *self, strata_handle_t pool) {
     if (spare) (void)strata_device_pool_destroy(async_device_of(self), spare);
 }
 
-/* Of two threads that start at once one throws away what it made. */
+/* If two threads start at once, one throws away what it made. */
 strata_status_t strata_async_start(async_layer_t *self) {
     async_lock(self);
     bool started = self->started;

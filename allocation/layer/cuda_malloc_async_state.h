@@ -22,7 +22,7 @@ typedef struct async_layer {
     strata_free_stream_t frees;
     bool started;
     strata_handle_t pool;
-    strata_handle_t spare; /* a pool of its own that could not be set up, nor be destroyed; NULL: none */
+    strata_handle_t spare; /* a pool of its own that could neither be set up nor destroyed; NULL: none */
     strata_pool_sharer_t sharer; /* of the default pool */
     uint64_t limit; /* bytes above which requests are throttled */
     uint64_t live_bytes, borrowed_frees, throttled;
@@ -36,9 +36,9 @@ static inline void async_lock(async_layer_t *self) { strata_lock(&self->base.sta
 
 static inline void async_unlock(async_layer_t *self) { strata_unlock(&self->base.stack->lock); }
 
-/* The pool is there, made at the first request. Any thread, no lock held. */
+/* The pool exists, made at the first request. Any thread, no lock held. */
 strata_status_t strata_async_start(async_layer_t *self);
-/* Behind the last block, where it was started or not. */
+/* After the last block, whether it was started or not. */
 void strata_async_end_pool(async_layer_t *self);
 
 #endif
