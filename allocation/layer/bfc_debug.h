@@ -14,7 +14,7 @@ typedef struct bfc_bin {
 
 typedef struct bfc_row {
     uint64_t address, size, requested, freed_at, action, id, step;
-    const char *operator_name; /* as long as the facade */
+    const char *operator_name; /* valid as long as the facade */
     int bin; /* -1: in use */
     bool in_use;
 } bfc_row_t;
@@ -24,7 +24,7 @@ void strata_bfc_draw(const bfc_t *self, char drawn[STRATA_BFC_DRAWN + 1]);
 void strata_bfc_sum_bins(const bfc_t *self, bfc_bin_t bins[STRATA_BFC_BINS]);
 double strata_bfc_fragmentation(const bfc_t *self);
 void strata_bfc_read_row(const bfc_t *self, const strata_telling_t *telling, uint32_t slot, bfc_row_t *row);
-/* Writes the map of all blocks to a file and says its name; takes the lock itself (bfc_dump.c). */
+/* Writes the map of all blocks to a file and reports its name; takes the lock itself (bfc_dump.c). */
 void strata_bfc_dump(bfc_t *self, const strata_telling_t *telling);
 
 #endif

@@ -16,12 +16,12 @@ typedef struct binning_options {
 
 static const strata_option_row_t options[] = {
     UP_TO(1, "requests of at most this many bytes go to the first route"),
-    UP_TO(2, "larger ones of at most this many bytes go to the second"),
+    UP_TO(2, "larger ones of at most this many bytes go to the second route"),
     UP_TO(3, "likewise"),
     UP_TO(4, "likewise"),
     UP_TO(5, "likewise"),
     UP_TO(6, "likewise"),
-    UP_TO(7, "likewise; the last route takes what is left"),
+    UP_TO(7, "the same for the next route; the last one takes what is left"),
     {0},
 };
 

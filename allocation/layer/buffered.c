@@ -1,9 +1,8 @@
-/* buffered: freed blocks are kept and served again as they are, neither cut nor merged: the smallest cache there is.
+/* buffered: freed blocks are kept and served again whole, neither cut nor merged: the smallest cache there is.
  *
- * The rules are those of Paddle's BufferedAllocator: the smallest kept block that fits, if it is smaller than twice the request;
- * when the layer below is out of memory kept blocks go back, the largest first, until as much as was asked is free, and it is asked
- * once more. Every block is a chunk of its own, so a thread that misses has nothing to hope for from another's growth.
- */
+ * The rules are those of Paddle's BufferedAllocator: the smallest kept block that fits serves, if it is smaller than twice the
+ * request. When the layer below is out of memory, kept blocks go back, the largest first, until as much as was asked is free; then
+ * it is asked once more. Every block is a chunk of its own, so a thread that misses gains nothing from another's growth. */
 #include "allocation/chunks/chunks.h"
 #include "allocation/mechanism/tree.h"
 
@@ -80,7 +79,7 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_call
     (void)strata_chunks_give_back(&self->chunks, &leaving, call);
 }
 
-/* Gives kept blocks back, the largest first, until `wanted` bytes are free; the bytes. */
+/* Gives kept blocks back, the largest first, until `wanted` bytes are free; returns the bytes. */
 static uint64_t give_largest(buffered_t *self, uint64_t wanted, strata_call_t *call) {
     strata_leaving_t leaving = {0};
     while (leaving.bytes < wanted && self->kept.count > 0) {
@@ -119,7 +118,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     return grow(self, request, record);
 }
 
-/* A kept block serves a request only where it lies as that asks. */
+/* A kept block serves a request only if its alignment fits. */
 static uint64_t alignment(const void *filled, strata_place_kind_t place, uint64_t below, uint64_t *wanted) {
     (void)filled, (void)place, (void)wanted;
     return below;
@@ -148,7 +147,7 @@ static strata_status_t validate(strata_layer_t *base) {
 const strata_layer_type_t strata_buffered_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "buffered",
-    .doc = "keeps freed blocks and serves them again as they are (Paddle's BufferedAllocator)",
+    .doc = "keeps freed blocks whole and serves them again (Paddle's BufferedAllocator)",
     .role = STRATA_CACHE,
     .scope = STRATA_SCOPE_STREAM,
     .gives = STRATA_TRAIT_STREAM_ORDERED | STRATA_TRAIT_SINGLE_STREAM,

@@ -1,7 +1,7 @@
-/* fallback: a stack that is out of memory is followed by the next one. Which one served is recorded, and the free goes there.
+/* fallback: if a stack is out of memory the next one is asked. Which one served is recorded, and the free goes there.
  *
- * The stacks may be of other kinds of memory than the place's (device, then managed or pinned). Where growing is forbidden only
- * the first is asked: a block that a later one has cached must not be taken before the first was asked for new memory. */
+ * The stacks may have other kinds of memory than the place's (device, then managed or pinned). If growth is forbidden only the
+ * first is asked: a block that a later one has cached must not be used before the first was asked for new memory. */
 #include <stdatomic.h>
 
 #include "allocation/stack/layer.h"
@@ -23,7 +23,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     for (uint32_t i = 1; i < base->below_count; i++) {
         status = strata_layer_allocate(base->below[i], request, record);
         if (status == STRATA_OK) atomic_fetch_add_explicit(&self->fell_back, 1, memory_order_relaxed);
-        /* A kind of memory that this device does not have serves nobody; that is no other fault than having none left. */
+        /* A kind of memory that this device does not have serves nobody; that is the same as having none left. */
         if (status != STRATA_E_NO_MEMORY && status != STRATA_E_UNSUPPORTED) return status;
     }
     return strata_fail(STRATA_E_NO_MEMORY, 0, "none of %u stacks has %zu bytes", base->below_count, request->size);

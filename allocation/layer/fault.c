@@ -1,8 +1,7 @@
-/* fault: refuses requests on order, before the layer below is asked: how a program and the layers above take a failure.
+/* fault: refuses requests on order, before the layer below is asked, to see how a program and the layers above take a failure.
  *
- * Requests are numbered from 1, all streams of the device together. Which of them are drawn depends on the number and the seed
- * alone, so a run that makes the same requests fails at the same ones.
- */
+ * Requests are numbered from 1, over all streams of the device. Which of them are drawn depends only on the number and the seed, so
+ * a run that makes the same requests fails at the same ones. */
 #include "allocation/options/option.h"
 #include "allocation/stack/layer.h"
 
@@ -20,15 +19,15 @@ typedef struct fault_options {
 
 static const strata_option_row_t options[] = {
     {"at", STRATA_OPTION_COUNT, offsetof(fault_options_t, at), "0", 0, 0, NULL, "the request of this number fails; 0: none"},
-    {"onward", STRATA_OPTION_BOOL, offsetof(fault_options_t, onward), "false", 0, 0, NULL, "and so do all behind `at`"},
+    {"onward", STRATA_OPTION_BOOL, offsetof(fault_options_t, onward), "false", 0, 0, NULL, "also fail all requests after `at`"},
     {"every", STRATA_OPTION_COUNT, offsetof(fault_options_t, every), "0", 0, 0, NULL,
      "requests whose number is a multiple of this fail; 0: none"},
     {"above", STRATA_OPTION_SIZE, offsetof(fault_options_t, above), "unlimited", 0, 0, NULL, "requests of more bytes fail"},
     {"probability", STRATA_OPTION_FRACTION, offsetof(fault_options_t, probability), "0", 0, 1000000, NULL,
-     "the part of all requests that fails, drawn at random"},
-    {"seed", STRATA_OPTION_COUNT, offsetof(fault_options_t, seed), "1", 0, 0, NULL, "where the drawing begins"},
+     "the share of all requests that fails, drawn at random"},
+    {"seed", STRATA_OPTION_COUNT, offsetof(fault_options_t, seed), "1", 0, 0, NULL, "the seed of the drawing"},
     {"says", STRATA_OPTION_CHOICE, offsetof(fault_options_t, says), "no_memory", 0, 0, "no_memory|device",
-     "what failing requests are told: `no_memory`: out of memory, which may be tried again; `device`: a fault of the device"},
+     "the error of failing requests: `no_memory`: out of memory, which may be tried again; `device`: a fault of the device"},
     {0},
 };
 
@@ -51,7 +50,7 @@ typedef struct fault_layer {
 
 static const strata_stat_row_t stats[] = {
     {"requests", "count", offsetof(fault_layer_t, requests), "requests that came here"},
-    {"failed", "count", offsetof(fault_layer_t, failed), "of these, those that were refused"},
+    {"failed", "count", offsetof(fault_layer_t, failed), "those of them that were refused"},
     {0},
 };
 

@@ -1,6 +1,5 @@
-/* fill: every byte served is set to one value, once per request, in the order of the request's stream: programs that read
- * what they never wrote are found, or made repeatable. Or nothing is set, and the host waits for the device behind each request.
- */
+/* fill: sets every byte served to one value, once per request, in the order of the request's stream. So programs that read what
+ * they never wrote are found, or made repeatable. Or nothing is set, and the host waits for the device after each request. */
 #include <string.h>
 
 #include "allocation/options/option.h"
@@ -15,9 +14,9 @@ typedef struct fill_options {
 static const strata_option_row_t options[] = {
     {"byte", STRATA_OPTION_COUNT, offsetof(fill_options_t, byte), "0", 0, 255, NULL, "the value of every byte"},
     {"synchronise", STRATA_OPTION_BOOL, offsetof(fill_options_t, synchronise), "false", 0, 0, NULL,
-     "wait for the whole device behind it, so that an earlier fault shows here"},
+     "wait for the whole device afterwards, so that an earlier fault shows here"},
     {"write", STRATA_OPTION_BOOL, offsetof(fill_options_t, write), "true", 0, 0, NULL,
-     "false: no byte is set, `synchronise` alone is done (Paddle's FLAGS_sync_after_alloc)"},
+     "false: no byte is set, only `synchronise` is done (Paddle's FLAGS_sync_after_alloc)"},
     {0},
 };
 
@@ -28,7 +27,8 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
     return strata_option_check_wants(options, wants, filled, option);
 }
 
-/* Memory without an owner stream is nobody's while it is served: the host may write it at once, and every stream finds it. */
+/* Memory without an owner stream is used by nobody while it is served: the host may write it at once, and every stream sees
+ * that. */
 static strata_status_t set_bytes(strata_layer_t *self, const strata_record_t *record, strata_stream_t stream) {
     strata_device_t *device = self->domain->device;
     uint8_t byte = (uint8_t)((const fill_options_t *)self->options)->byte;

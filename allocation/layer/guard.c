@@ -30,7 +30,7 @@ typedef struct guard_options {
 
 static const strata_option_row_t options[] = {
     {"red_zone", STRATA_OPTION_SIZE, offsetof(guard_options_t, red_zone), "256", 0, 1ull << 30, NULL,
-     "bytes behind each block that nobody may write; in front as many, rounded up to the alignment; 0: none"},
+     "bytes after each block that nobody may write; as many before it, rounded up to the alignment; 0: none"},
     {"quarantine", STRATA_OPTION_COUNT, offsetof(guard_options_t, quarantine), "16", 0, 65536, NULL,
      "freed blocks of a stack that are kept back, the oldest going first; all go when memory is short"},
     {"poison", STRATA_OPTION_BOOL, offsetof(guard_options_t, poison), "true", 0, 0, NULL,
@@ -38,16 +38,17 @@ static const strata_option_row_t options[] = {
     {"synchronise", STRATA_OPTION_BOOL, offsetof(guard_options_t, synchronise), "true", 0, 0, NULL,
      "wait for the owner's stream before looking; without it work still under way is not seen"},
     {"report", STRATA_OPTION_BOOL, offsetof(guard_options_t, report), "true", 0, 0, NULL,
-     "tell findings on standard error, and when the place ends what was never freed: once for all its streams, the tags that hold "
+     "report findings on standard error, and when the place ends what was never freed: once for all its streams, the tags that "
+     "hold "
      "most first"},
     {0},
 };
 
-/* A block that is live or kept back. Its record's `next` names it. */
+/* A block that is live or kept. Its record's `next` names it. */
 typedef struct guarded {
     strata_record_t *record;
     uint64_t number; /* of the allocation, in its stack */
-    uint32_t next; /* kept: the one freed behind it */
+    uint32_t next; /* kept: the one freed after it */
     uint8_t state;
     bool poisoned;
     bool bare; /* its zones could not be written */
@@ -63,7 +64,7 @@ typedef struct guard_layer {
     uint64_t served, live;
     uint64_t zones_written, written_after_free, unseen;
     char finding[320]; /* the first */
-    strata_condition_t left; /* the owner's handle, which calls with the lock open use: so many */
+    strata_condition_t left; /* calls with the lock open use the owner's handle: so many */
     uint32_t using_owner;
     bool owner_gone;
 } guard_layer_t;
@@ -71,10 +72,10 @@ typedef struct guard_layer {
 static const strata_stat_row_t stats[] = {
     {"live", "count", offsetof(guard_layer_t, live), "blocks not freed"},
     {"kept", "count", offsetof(guard_layer_t, kept), "freed blocks in quarantine"},
-    {"kept_bytes", "bytes", offsetof(guard_layer_t, kept_bytes), "what they hold of the layer below"},
+    {"kept_bytes", "bytes", offsetof(guard_layer_t, kept_bytes), "bytes of the layer below that they hold"},
     {"zones_written", "count", offsetof(guard_layer_t, zones_written), "blocks with a red zone that somebody wrote"},
     {"written_after_free", "count", offsetof(guard_layer_t, written_after_free), "blocks written in quarantine"},
-    {"unseen", "count", offsetof(guard_layer_t, unseen), "freed blocks where the host could not look"},
+    {"unseen", "count", offsetof(guard_layer_t, unseen), "freed blocks that the host could not examine"},
     {0},
 };
 
@@ -86,13 +87,13 @@ static const guard_options_t *options_of(const guard_layer_t *self) { return sel
 
 static bool is_ownerless(const guard_layer_t *self) { return self->base.stack->ownerless; }
 
-/* Whether the owner's stream still has the name that the stack knows it by, in this thread. */
+/* Whether the owner's stream still has the name by which the stack knows it, in this thread. */
 static bool has_owner(const guard_layer_t *self) {
     strata_stream_t stream;
     return !self->owner_gone && strata_layer_owner(&self->base, &stream);
 }
 
-/* Under the lock: likewise, and it keeps that name until leave_owner(). */
+/* Under the lock: the same, and it keeps that name until leave_owner(). */
 static bool use_owner(guard_layer_t *self) {
     bool named = has_owner(self);
     self->using_owner += named;
@@ -120,14 +121,14 @@ static uint64_t first_other(const uint8_t *bytes, uint8_t byte, uint64_t size) {
     return at;
 }
 
-/* The owner's work is done, as far as that can be known. Memory without an owner is quiet at its free. */
+/* Waits for the owner's work, as far as that is possible. Memory without an owner is unused at its free. */
 static bool settle(guard_layer_t *self, bool named) {
     strata_domain_t *domain = self->base.domain;
     if (!options_of(self)->synchronise || is_ownerless(self)) return true;
     return named ? strata_domain_wait_for(domain, self->base.stack->stream) : strata_domain_wait_for_all(domain);
 }
 
-/* What was found of one block. */
+/* A finding about one block. */
 typedef struct finding {
     const char *where; /* NULL: nothing */
     uint64_t offset; /* of the first byte written, from the block's first */
@@ -178,7 +179,7 @@ static void count(guard_layer_t *self, const guarded_t *block, finding_t found, 
 
 /* ---- free ---- */
 
-/* A block that is on no list goes down; what it held. */
+/* A block that is on no list goes down; returns what it held. */
 static uint64_t let_go(guard_layer_t *self, uint32_t node, strata_call_t *call) {
     guarded_t *block = block_at(self, node);
     if (block->poisoned) {
@@ -235,7 +236,7 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     block->poisoned = poisoned;
     self->live--;
     count(self, block, found, &self->zones_written, call);
-    /* A stream that is gone is waited for by nobody: its stack ends with its last block. */
+    /* Nobody waits for a stream that is gone: its stack ends with its last block. */
     if (o->quarantine == 0 || self->owner_gone || base->stack->orphan) {
         (void)let_go(self, node, call);
         return;
@@ -265,7 +266,7 @@ static strata_status_t take_in(guard_layer_t *self, const strata_request_t *requ
     return STRATA_OK;
 }
 
-/* Only where somebody can look at them later. E_CAPTURE: the zones stay as they are, and are not looked at. */
+/* Only if somebody can look at them later. E_CAPTURE: the zones stay as they are, and are not examined. */
 static strata_status_t write_zones(guard_layer_t *self, const strata_record_t *inner, uint64_t front, uint64_t size,
                                    strata_stream_t stream) {
     if (!strata_device_host_view(self->base.domain->device, inner->ptr, inner->size)) return STRATA_OK;
@@ -295,8 +296,8 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
 
 /* ---- the quarantine is emptied ---- */
 
-/* Whether what a kept block holds goes straight back to a source, and was nobody's chunk: a cache counts what it gives back
- * itself. */
+/* Whether what a kept block holds goes straight back to a source and was nobody's chunk: a cache counts itself what it gives
+ * back. */
 static bool goes_to_source(const strata_record_t *record) {
     const strata_record_t *bottom = strata_record_held(record);
     for (const strata_record_t *inner = bottom; (inner = strata_record_inner(inner)) != NULL;) bottom = inner;
@@ -341,7 +342,7 @@ static strata_status_t create(strata_layer_t *base) {
     return status;
 }
 
-/* Live to the end, unless its holder freed it and the device failed behind that. */
+/* Live to the end, unless its owner freed it and the device failed after that. */
 static bool is_leaked(const guarded_t *block) { return block->state == LIVE && block->record->state != STRATA_RECORD_DEFERRED; }
 
 static void add_leak(guard_layer_t *self, const guarded_t *block) {
@@ -352,8 +353,8 @@ static void add_leak(guard_layer_t *self, const guarded_t *block) {
                                                                  .tag = block->tag});
 }
 
-/* What the block lies in is not told again by a guard further down, to which it is a block in use. The stack that served it may
- * have ended: who made what is asked of the stack that has it. */
+/* The memory of this block is not reported again by a guard further down, for which it is a block in use. The stack that served it
+ * may have ended: the stack that has it is asked who made what. */
 static void pass_by_below(const guarded_t *block) {
     for (strata_record_t *inner = strata_record_held(block->record);; inner = strata_record_held(inner)) {
         const strata_layer_t *maker = strata_stack_of(inner->home)->layers[strata_record_maker_number(inner)];
@@ -362,8 +363,8 @@ static void pass_by_below(const guarded_t *block) {
     }
 }
 
-/* Layers end the top first. The device has been waited for. What is live was leaked; what is kept is looked at once more. The
- * memory goes with the layers below. */
+/* Layers end from the top. The device has been waited for. What is live was leaked; what is kept is examined once more. The memory
+ * goes with the layers below. */
 static void destroy(strata_layer_t *base) {
     guard_layer_t *self = (guard_layer_t *)base;
     strata_call_t call = {.stack = base->stack};
@@ -403,7 +404,7 @@ static strata_status_t validate(strata_layer_t *base) {
 const strata_layer_type_t strata_guard_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "guard",
-    .doc = "finds writes beside and after a block (red zones, poison, quarantine), and tells what was never freed",
+    .doc = "finds writes before and after a block (red zones, poison, quarantine), and reports what was never freed",
     .role = STRATA_DECORATOR,
     .scope = STRATA_SCOPE_STREAM,
     .passes = ~0u & ~(uint32_t)STRATA_TRAIT_EXACT_SIZE,

@@ -26,12 +26,12 @@ struct guard_account {
     const strata_domain_t *domain;
     uint32_t guards;
     uint32_t group_count;
-    uint64_t blocks, bytes; /* of all leaks, those of tags that found no group too */
+    uint64_t blocks, bytes; /* of all leaks, those of tags that found no group included */
     uint64_t unseen;
     group_t groups[GROUPS];
 };
 
-/* Guards what follows, the accounts of all places that have guards now, and what is in them. */
+/* Guards what follows, the accounts of all places that have guards now, and their contents. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static guard_account_t *accounts;
 
@@ -87,7 +87,7 @@ void strata_guard_account_add_unseen(guard_account_t *account, uint64_t blocks) 
     pthread_mutex_unlock(&mutex);
 }
 
-/* ---- what is told ---- */
+/* ---- the report ---- */
 
 static int by_bytes(const void *a, const void *b) {
     uint64_t first = ((const group_t *)a)->bytes, second = ((const group_t *)b)->bytes;

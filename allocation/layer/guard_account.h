@@ -1,4 +1,4 @@
-/* What the guards of one place have to tell when it ends: one account for all of them, told once, by the guard that ends last. */
+/* The report of the guards of one place when it ends: one account for all of them, reported once, by the guard that ends last. */
 #ifndef STRATA_ALLOCATION_LAYER_GUARD_ACCOUNT_H
 #define STRATA_ALLOCATION_LAYER_GUARD_ACCOUNT_H
 
@@ -12,12 +12,12 @@ typedef struct guard_leak {
     const char *tag; /* "": nobody said */
 } guard_leak_t;
 
-/* One guard more of a place; NULL: no host memory. Any thread, no lock is held. */
+/* Adds a guard of a place; NULL: no host memory. Any thread, no lock is held. */
 guard_account_t *strata_guard_account_join(const strata_domain_t *domain);
-/* Any thread; none for the same account at the same time, as a place ends in one. */
+/* Any thread; not two for the same account at a time, because a place ends in one thread. */
 void strata_guard_account_add_leak(guard_account_t *account, const guard_leak_t *leak);
 void strata_guard_account_add_unseen(guard_account_t *account, uint64_t blocks);
-/* One guard fewer; the last one tells on standard error what was added, if anything was. */
+/* Removes a guard; the last one reports on standard error what was added, if anything was. */
 void strata_guard_account_leave(guard_account_t *account);
 
 #endif

@@ -1,4 +1,4 @@
-/* limit: no more than so many bytes are asked from the layer below, on one device. The counting is allocation/domain/quota.h's:
+/* limit: no more than so many bytes are asked from the layer below, on one device. allocation/domain/quota.h does the counting:
  * never a byte above, and a large request that fails below never makes a small one fail. */
 #include "allocation/domain/quota.h"
 #include "allocation/reclaim/refusal.h"
@@ -14,7 +14,7 @@ static const strata_option_row_t options[] = {
     {"bytes", STRATA_OPTION_SIZE, offsetof(limit_options_t, bytes), "unlimited", 0, 0, NULL,
      "the most that may be asked from the layer below, all streams together"},
     {"fraction", STRATA_OPTION_FRACTION, offsetof(limit_options_t, fraction), "0", 0, 1000000, NULL,
-     "the same as a part of the device's memory; the smaller of both holds; 0: no part is named"},
+     "the same as a share of the device's memory; the smaller of both holds; 0: none"},
     {0},
 };
 
@@ -32,8 +32,8 @@ static const strata_stat_row_t stats[] = {
     {0},
 };
 
-/* A claim that has to wait does so with every lock of the path open, and not for long while a request waits in a callback: that
- * request's own claim may be among those under way, in this very thread. */
+/* A claim that must wait does so with every lock of the call open, and not for long while a request waits in a callback: that
+ * request's own claim may be one of those under way, in this very thread. */
 static bool claim(limit_layer_t *self, uint64_t size, strata_call_t *call) {
     if (strata_quota_claim(&self->quota, size)) return true;
     if (!strata_quota_may_fit(&self->quota, size)) return false;
@@ -93,7 +93,7 @@ static void destroy(strata_layer_t *base) { strata_quota_destroy(&((limit_layer_
 
 static strata_status_t validate(strata_layer_t *base) {
     limit_layer_t *self = (limit_layer_t *)base;
-    /* The two move one behind the other: between threads at work neither says anything of the other. */
+    /* The two counters move one after the other: while threads are at work neither says anything about the other. */
     if (atomic_load(&self->quota.used) > INT64_MAX || atomic_load(&self->quota.served) > INT64_MAX)
         return strata_fail(STRATA_E_CORRUPT, 0, "limit: more was refunded than reserved");
     return STRATA_OK;

@@ -31,10 +31,10 @@ typedef struct naive {
         strata_chunks_t chunks;
     };
     strata_buddy_t buddy;
-    uint64_t max_block; /* rounded requests above it are huge; told by the first request */
+    uint64_t max_block; /* rounded requests above it are huge; set by the first request */
     bool sized; /* max_block is told */
-    bool one_user; /* a stream's own, or of memory without owner streams: no marks are kept */
-    strata_last_users_t last; /* where it has several; in `user` of a live block */
+    bool one_user; /* one stream's own, or memory without owner streams: no marks are kept */
+    strata_last_users_t last; /* if it has several; in `bin_prev` of a live block its user */
     uint64_t huge_bytes;
     uint64_t used_bytes, waits, huge_blocks; /* figures */
 } naive_t;
@@ -45,7 +45,7 @@ static inline strata_record_t *naive_block(const naive_t *self, uint32_t slot) {
     return strata_slab_record(naive_slab(self), slot);
 }
 static inline uint64_t naive_idle(const naive_t *self) { return self->buddy.idle.bytes; }
-/* Bytes of the chunks that are no huge blocks. */
+/* Bytes of the chunks that are not huge blocks. */
 static inline uint64_t naive_pool_bytes(const naive_t *self) { return self->chunks.bytes - self->huge_bytes; }
 
 /* ---- both types' (naive_best_fit.c) ---- */
@@ -63,7 +63,7 @@ void strata_naive_stream_gone(strata_layer_t *base, strata_stream_t stream, stra
 void strata_naive_figures(strata_layer_t *base);
 uint64_t strata_naive_idle_bytes(strata_layer_t *base);
 
-/* What the two types have in common: all but name, doc and scope. */
+/* What the two types have in common: everything except name, doc and scope. */
 #define STRATA_NAIVE_TYPE                                                                                                          \
     .role = STRATA_CACHE, .gives = STRATA_TRAIT_STREAM_ORDERED | STRATA_TRAIT_SUB_ALLOCATES | STRATA_TRAIT_SINGLE_STREAM,          \
     .guarded = true, .state_size = sizeof(naive_t), .options_size = sizeof(naive_options_t), .options = strata_naive_options,      \
@@ -78,7 +78,7 @@ uint64_t strata_naive_idle_bytes(strata_layer_t *base);
 
 /* Tells max_block, once. */
 strata_status_t strata_naive_size(naive_t *self, strata_call_t *call);
-/* What the pool asks from below for a request that nothing free serves. E_NO_MEMORY: more than its share. */
+/* What the pool asks from below for a request that no free block serves. E_NO_MEMORY: more than its share. */
 strata_status_t strata_naive_growth(naive_t *self, uint64_t rounded, strata_call_t *call, uint64_t *size);
 
 strata_status_t strata_naive_validate(strata_layer_t *base);

@@ -4,17 +4,17 @@
 
 static const strata_option_row_t options[] = {
     {"timeout", STRATA_OPTION_TIME, offsetof(strata_reclaim_t, timeout), "10s", 0, 0, NULL,
-     "how long a request may wait for memory; 0: it climbs the ladder once and does not wait"},
+     "how long a request may wait for memory; 0: it runs the ladder once and does not wait"},
     {"wait_first", STRATA_OPTION_BOOL, offsetof(strata_reclaim_t, wait_first), "false", 0, 0, NULL,
      "wait for pending frees that could serve the request before idle chunks are released"},
     {"patience", STRATA_OPTION_BOOL, offsetof(strata_reclaim_t, patience), "false", 0, 0, NULL,
-     "before a cache grows, wait for memory that is freed already and only waits for the GPU, where that costs the GPU nothing"},
+     "before a cache grows, wait for memory that is freed already and only waits for the GPU, if that costs the GPU nothing"},
     {"depth", STRATA_OPTION_COUNT, offsetof(strata_reclaim_t, depth), "2", 1, 1000, NULL,
      "patience: how many blocks of the request's size its stream must have on the way before it waits for one"},
     {"slack", STRATA_OPTION_FRACTION, offsetof(strata_reclaim_t, slack), "0.02", 0, 10000000, NULL,
      "patience: growth up to (1 + slack) x the most that was requested so far never waits"},
     {"steps", STRATA_OPTION_CHOICE, offsetof(strata_reclaim_t, steps), "all", 0, 0, "all|wait",
-     "`all`: the whole ladder; `wait`: wait for frees and try again, as TensorFlow's AllocatorRetry: nothing is given back"},
+     "`all`: the whole ladder; `wait`: only wait for frees and try again, as TensorFlow's AllocatorRetry: nothing is given back"},
     {0},
 };
 

@@ -26,18 +26,18 @@ typedef struct scrub_layer {
     strata_layer_t base;
     strata_ranges_t owners;
     uint64_t growths; /* of the stack's cache, when the ranges were begun */
-    bool knows; /* a cache of the stack's own stands below */
+    bool knows; /* a cache of the stack's own is below */
     uint64_t zeroed, zeroed_bytes, kept_bytes;
 } scrub_layer_t;
 
 static const strata_stat_row_t stats[] = {
     {"zeroed", "count", offsetof(scrub_layer_t, zeroed), "requests zeroed"},
     {"zeroed_bytes", "bytes", offsetof(scrub_layer_t, zeroed_bytes), "bytes zeroed"},
-    {"kept_bytes", "bytes", offsetof(scrub_layer_t, kept_bytes), "bytes that went to their last owner as they were"},
+    {"kept_bytes", "bytes", offsetof(scrub_layer_t, kept_bytes), "bytes that went to their last owner unchanged"},
     {0},
 };
 
-/* FNV-1a of the pool and the tag: who asks, in a word. */
+/* FNV-1a of the pool and the tag: the owner in one word. */
 static uint64_t owner_of(const strata_request_t *request) {
     uint64_t hash = 0xcbf29ce484222325u;
     for (int byte = 0; byte < 8; byte++) hash = (hash ^ (request->pool >> (8 * byte) & 0xff)) * 0x100000001b3u;
@@ -53,7 +53,7 @@ static bool is_own(scrub_layer_t *self, const strata_record_t *record, uint64_t 
     return strata_ranges_have(&self->owners, record->ptr, record->ptr + record->size, owner);
 }
 
-/* No lock is held. Memory without an owner stream is nobody's while it is served. */
+/* No lock is held. Memory without an owner stream is used by nobody while it is served. */
 static strata_status_t zero(scrub_layer_t *self, const strata_record_t *record, strata_stream_t stream) {
     strata_device_t *device = self->base.domain->device;
     void *view = self->base.stack->ownerless ? strata_device_host_view(device, record->ptr, record->size) : NULL;
@@ -69,7 +69,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     strata_status_t status = strata_below_allocate(base, request, &served);
     if (status != STRATA_OK) return status;
     bool own = is_own(self, served, owner);
-    /* Said before the lock is open, so that it ends with the knowledge that a growth ends meanwhile. */
+    /* Noted before the lock is open, so that it ends with the knowledge that a growth ends meanwhile. */
     if (self->knows) strata_ranges_set(&self->owners, served->ptr, served->ptr + served->size, owner);
     if (!own) {
         strata_opened_t opened = strata_call_unlock(request->call);
@@ -77,7 +77,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
         strata_call_lock(request->call, opened);
     }
     if (status != STRATA_OK) {
-        /* Whose bytes they are is as unknown as that they are zero. */
+        /* Neither is known: whose bytes they are, nor that they are zero. */
         strata_ranges_clear(&self->owners);
         strata_below_undo(served, request->call);
         return status;

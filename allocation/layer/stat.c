@@ -1,10 +1,8 @@
-/* stat: what is live at its place of the stack: now, at most, how many, how often.
+/* stat: what is live at its position in the stack: now, at most, how many, how often.
  *
- * Above a cache that serves hits, with nothing in between that has work at a hit, it costs nothing: what passes there is what
- * the stack itself books, and its figures are the stack's (which count requests of 0 bytes too, that come to no layer).
- * Anywhere else it counts what passes, in a few atomic words: it takes no lock, and may stand above a layer that waits, as the
- * peer's does.
- */
+ * Above a cache that serves hits, with nothing in between that has work on a hit, it costs nothing. What passes there is what the
+ * stack itself books, so its figures are the stack's (which also count requests of 0 bytes, which reach no layer). Anywhere else it
+ * counts what passes, in a few atomic words: it takes no lock, and may stand above a layer that waits, as the peer's does. */
 #include "allocation/stack/layer.h"
 
 typedef struct stat_layer {
@@ -23,7 +21,7 @@ static const strata_stat_row_t stats[] = {
     {0},
 };
 
-/* Whether hits leave the layer out: then the stack books all that passes here. */
+/* Whether hits skip the layer: then the stack books everything that passes here. */
 static bool is_left_out(const strata_layer_t *self) {
     uint64_t route = self->stack->route;
     while (route && (route & 0xff) != self->number) route >>= 8;
@@ -60,7 +58,7 @@ static void figures(strata_layer_t *base) {
     self->served = f->allocations;
 }
 
-/* Where hits leave it out the stack's own peak, which begins anew first, is told. */
+/* If hits skip it, the stack's own peak is used, which is reset first. */
 static void reset_peaks(strata_layer_t *base) {
     stat_layer_t *self = (stat_layer_t *)base;
     figures(base);
@@ -85,7 +83,7 @@ static void destroy(strata_layer_t *self) { (void)self; }
 const strata_layer_type_t strata_stat_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "stat",
-    .doc = "counts what is live at its place of the stack (left out of hits, it counts what the callers hold)",
+    .doc = "counts what is live at its position in the stack (skipped by hits, it counts what the callers hold)",
     .role = STRATA_DECORATOR,
     .scope = STRATA_SCOPE_STREAM,
     .passes = ~0u,

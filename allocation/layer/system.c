@@ -18,7 +18,7 @@ typedef struct system_layer {
     strata_layer_t base;
     strata_memory_t memory;
     uint32_t host_flags;
-    _Atomic uint64_t held_bytes; /* asked for or got, where there is a cap or a count of oversubscription */
+    _Atomic uint64_t held_bytes; /* asked for or got, if there is a cap or a count of oversubscription */
     _Atomic uint64_t total; /* of the device, once managed memory has been got */
     _Atomic uint64_t oversubscribed, refused_by_cap, refused_hints;
 } system_layer_t;
@@ -27,24 +27,24 @@ static const strata_option_row_t options[] = {
     {"memory", STRATA_OPTION_CHOICE, offsetof(system_options_t, memory), "place", 0, 0, "place|device|managed|pinned|host",
      "the kind of memory to ask for; `place`: the kind of the place that the stack serves"},
     {"prefetch", STRATA_OPTION_CHOICE, offsetof(system_options_t, prefetch), "none", 0, 0, "none|device|host",
-     "managed: where new memory is moved to, in the order of the stream that asked"},
+     "managed: where new memory is moved, in the order of the stream that asked"},
     {"preferred", STRATA_OPTION_CHOICE, offsetof(system_options_t, preferred), "none", 0, 0, "none|device|host",
      "managed: where the driver is advised to keep it"},
     {"accessed_by", STRATA_OPTION_CHOICE, offsetof(system_options_t, accessed_by), "none", 0, 0, "none|device|host",
-     "managed: who shall have it mapped without a fault"},
+     "managed: for whom it is mapped, so that access makes no fault"},
     {"read_mostly", STRATA_OPTION_BOOL, offsetof(system_options_t, read_mostly), "false", 0, 0, NULL,
      "managed: copies for readers on both sides"},
     {"cap", STRATA_OPTION_SIZE, offsetof(system_options_t, cap), "unlimited", 1, 0, NULL,
-     "pinned and host: the most to be got at a time; a request above it is out of memory"},
+     "pinned and host: the most that may be allocated at a time; a request above it is out of memory"},
     {"portable", STRATA_OPTION_BOOL, offsetof(system_options_t, portable), "true", 0, 0, NULL, "pinned: for all devices' contexts"},
     {"mapped", STRATA_OPTION_BOOL, offsetof(system_options_t, mapped), "true", 0, 0, NULL, "pinned: devices may use it by address"},
     {"write_combined", STRATA_OPTION_BOOL, offsetof(system_options_t, write_combined), "false", 0, 0, NULL,
      "pinned: fast for devices to read, slow for the host"},
     {"node", STRATA_OPTION_CHOICE, offsetof(system_options_t, node), "any", 0, 0, "any|near|0|1|2|3|4|5|6|7|8|9|10|11|12|13|14|15",
      "pinned and host: the node of the host (NUMA) to take it from while it has pages; `near`: the one nearest to the device, "
-     "where one can be chosen"},
+     "if one can be chosen"},
     {"huge_pages", STRATA_OPTION_BOOL, offsetof(system_options_t, huge_pages), "false", 0, 0, NULL,
-     "host: pieces of 2 MiB and more begin on such a border and ask for huge pages"},
+     "host: pieces of 2 MiB and more begin at a multiple of that and ask for huge pages"},
     {0},
 };
 
@@ -64,7 +64,7 @@ static strata_memory_t memory_of(const system_options_t *o, strata_place_kind_t 
 
 static bool on_host(strata_memory_t memory) { return memory == STRATA_MEMORY_PINNED || memory == STRATA_MEMORY_HOST; }
 
-/* ---- where from ---- */
+/* ---- the node ---- */
 
 static strata_status_t no_such_node(const strata_layer_t *self, uint32_t node) {
     uint64_t nodes = self->domain->device->capabilities.host_nodes;
@@ -77,7 +77,7 @@ static strata_status_t no_such_node(const strata_layer_t *self, uint32_t node) {
                        __builtin_ctzll(nodes), 63 - __builtin_clzll(nodes));
 }
 
-/* A node that is named must be there; the nearest is a wish. */
+/* A named node must exist; the nearest is a wish. */
 static strata_status_t find_node(system_layer_t *self) {
     const system_options_t *o = options_of(self);
     const strata_device_capabilities_t *can = &self->base.domain->device->capabilities;
@@ -100,7 +100,7 @@ static strata_status_t create(strata_layer_t *base) {
 
 /* ---- the cap ---- */
 
-/* Claimed before the device is asked, so that no thread ever sees more than the cap. */
+/* Claimed before the device is asked, so no thread ever sees more than the cap. */
 static strata_status_t claim(system_layer_t *self, uint64_t size) {
     uint64_t cap = options_of(self)->cap, held = atomic_load(&self->held_bytes);
     do {
@@ -113,7 +113,7 @@ static strata_status_t claim(system_layer_t *self, uint64_t size) {
 
 static void unclaim(system_layer_t *self, uint64_t size) { atomic_fetch_sub(&self->held_bytes, size); }
 
-/* ---- hints: what the driver may refuse costs nothing but time ---- */
+/* ---- hints: if the driver refuses one, that costs only time ---- */
 
 static void note_hint(system_layer_t *self, bool taken) {
     if (!taken) atomic_fetch_add(&self->refused_hints, 1);
@@ -198,8 +198,8 @@ static void quarantine(strata_layer_t *self, strata_record_t *record) {
     record->route = self->number;
 }
 
-/* What could not be served goes back at once; no lock is held. What the device refuses even then is the domain's. The reason of
- * before stays. */
+/* What could not be served goes back at once; no lock is held. What the device refuses even then is quarantined. The earlier reason
+ * stays. */
 static strata_status_t give_unserved(system_layer_t *self, strata_address_t address, uint64_t size, bool booked) {
     strata_error_t reason = *strata_last_error();
     strata_domain_t *domain = self->base.domain;
@@ -252,7 +252,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     return status;
 }
 
-/* The device's own free waits for the work submitted before it; that of host memory does not have to. Where blocks have an owner
+/* The device's own free waits for the work submitted before it; the free of host memory need not. Where blocks have an owner
  * stream, nobody else has waited for its work. */
 static bool work_is_done(const strata_layer_t *base) {
     strata_place_kind_t kind = strata_place_kind(base->domain->place);
@@ -274,7 +274,7 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     strata_call_lock(call, opened);
 }
 
-/* Nobody has it any more: what the device refuses here is the domain's, which offers it once more. */
+/* Nobody has it any more: what the device refuses here is quarantined, and offered once more. */
 static void end_record(system_layer_t *self, const strata_record_t *record) {
     strata_domain_t *domain = self->base.domain;
     strata_domain_uncover(domain, record->ptr, record->size);
@@ -282,7 +282,7 @@ static void end_record(system_layer_t *self, const strata_record_t *record) {
     else strata_domain_quarantine(domain, self->memory, record->ptr, record->size, false);
 }
 
-/* What the device refused to take back, and what its last holder left behind. */
+/* What the device refused to take back, and what its last holder left. */
 static void destroy(strata_layer_t *base) {
     strata_slab_t *slab = &base->stack->slab;
     for (uint32_t slot = 1; slot < slab->used; slot++) {
@@ -298,7 +298,7 @@ static void reset_peaks(strata_layer_t *base) {
     atomic_store(&self->oversubscribed, total != 0 && held > total ? held - total : 0);
 }
 
-/* What is said of another kind of memory than the place's would be passed over in silence. */
+/* An option for another kind of memory than the place's would be ignored silently. */
 static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {
     const system_options_t *o = filled;
     strata_memory_t memory = memory_of(o, place);
@@ -331,7 +331,7 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
     return STRATA_OK;
 }
 
-/* The host is asked for an alignment, the device cannot be. */
+/* The host can be asked for an alignment, the device cannot. */
 static uint64_t alignment(const void *filled, strata_place_kind_t place, uint64_t below, uint64_t *wanted) {
     const system_options_t *o = filled;
     (void)wanted;

@@ -1,9 +1,8 @@
 /* trace: writes what passes it as a trace, in the format that `strata compare` and `strata replay` read.
  *
- * An event is 64 bytes in a ring of the stack: no host memory is allocated and no lock is taken for it beside the stack's own. A
- * lifetime is noted whole or not at all: its alloc is put into the ring only where the frees of all noted blocks still find room.
- * Its blocks carry the layer's attention bit, so a free that was not noted does not come here.
- */
+ * An event is 64 bytes in a ring of the stack: it needs no host memory and no lock besides the stack's own. A lifetime is noted
+ * whole or not at all: its alloc is put into the ring only while the frees of all noted blocks still find room. Its blocks carry
+ * the layer's attention bit, so a free that was not noted does not come here. */
 #include <string.h>
 
 #include "allocation/options/option.h"
@@ -104,7 +103,7 @@ static void note_alloc(trace_layer_t *self, strata_record_t *record, const strat
     }
     self->lives++;
     record->attention |= self->base.attention;
-    /* Without an owner stream every user is told as a borrower, the one of the request too. */
+    /* Without an owner stream every user is reported as a borrower, the request's own stream too. */
     put(self, record, STRATA_TRACE_alloc, request->call->stack->ownerless ? NULL : request->stream, request);
 }
 
@@ -118,7 +117,7 @@ static void note_use(trace_layer_t *self, const strata_record_t *record, strata_
     else put(self, record, op, stream, NULL);
 }
 
-/* The locks of the path are open while the file is written. */
+/* The locks of the call are open while the file is written. */
 static void write_out(trace_layer_t *self, strata_call_t *call) {
     strata_opened_t opened = strata_call_unlock(call);
     bool written = strata_recorder_write(&self->ring, now(self)) == STRATA_OK;
@@ -151,7 +150,7 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     strata_below_free(record, call);
 }
 
-/* What is told is what the program said, whether a layer below knows it or the core does. */
+/* What the program said is reported, whether a layer below handles it or the core does. */
 static strata_status_t tell(strata_layer_t *base, strata_record_t *record, strata_trace_op_t op, strata_stream_t stream,
                             strata_call_t *call, strata_status_t status) {
     if (status != STRATA_OK && status != STRATA_E_UNSUPPORTED) return status;

@@ -83,8 +83,8 @@ TEST(guard, finds_a_byte_written_beside_a_block) {
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
         one_byte_beside(stacks[i], 1000, "written after it");
         one_byte_beside(stacks[i], 1255, "written after it");
-        one_byte_beside(stacks[i], -1, "written in front of it");
-        one_byte_beside(stacks[i], -256, "written in front of it");
+        one_byte_beside(stacks[i], -1, "written before it");
+        one_byte_beside(stacks[i], -256, "written before it");
     }
 }
 
