@@ -72,7 +72,7 @@ static void give(rig_t *rig, const strata_block_t *block, uint64_t number) {
 }
 
 /* Work given to `stream` from now on begins at `done` at the earliest. */
-static bool begins_behind(rig_t *rig, strata_stream_t stream, uint64_t done) {
+static bool begins_after(rig_t *rig, strata_stream_t stream, uint64_t done) {
     if (strata_sim_now(rig->world) >= done) return true;
     rig_work(rig, stream, 1, 0);
     return strata_sim_stream_end(rig->devices[0], stream) >= done;
@@ -306,7 +306,7 @@ void what_threads_freed_is_one_piece_again(const subject_t *subject) {
 typedef struct handover {
     rig_t *rig;
     strata_stream_t stream;
-    strata_handle_t event; /* behind the producer's work */
+    strata_handle_t event; /* after the producer's work */
     strata_block_t blocks[HUNDRED];
     uint32_t count;
     uint64_t done; /* when the consumer's work is */
@@ -321,7 +321,7 @@ static void *consume(void *context) {
     return NULL;
 }
 
-/* Whoever gets the memory next begins behind the consumer's work. */
+/* Whoever gets the memory next begins after the consumer's work. */
 static void hand_over(const subject_t *subject, rig_t *rig, strata_stream_t producer, strata_stream_t consumer) {
     handover_t h = {.rig = rig, .stream = consumer};
     uint64_t random = conform_random(29);
@@ -341,7 +341,7 @@ static void hand_over(const subject_t *subject, rig_t *rig, strata_stream_t prod
         if (!serve(subject, rig, producer, sizes[i], &b)) continue;
         bool again = false;
         for (uint32_t k = 0; k < h.count; k++) again |= rig_overlap(&b, &h.blocks[k]);
-        EXPECT_TRUE(!again || begins_behind(rig, producer, h.done));
+        EXPECT_TRUE(!again || begins_after(rig, producer, h.done));
         give(rig, &b, i);
     }
     EXPECT_OK(strata_device_event_destroy(rig->devices[0], h.event));
@@ -376,7 +376,7 @@ void a_destroyed_stream_leaves_its_memory(const subject_t *subject) {
     EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, ending));
     for (int later = 0; later < 2; later++) {
         if (serve(subject, &rig, other, 3 * MIB, &b)) {
-            EXPECT_TRUE(!has_freed || !rig_overlap(&b, &freed) || begins_behind(&rig, other, done));
+            EXPECT_TRUE(!has_freed || !rig_overlap(&b, &freed) || begins_after(&rig, other, done));
             EXPECT_FALSE(has_kept && rig_overlap(&b, &kept));
             give(&rig, &b, 0);
         }

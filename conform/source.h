@@ -6,7 +6,7 @@
 
 /* A source over the device that can fail its n-th call. */
 extern const strata_layer_type_t test_source_type;
-/* The k-th allocate from now on (1 = the next) answers `status`; with `onward` all behind it. 0 switches off. */
+/* The k-th allocate from now on (1 = the next) answers `status`; with `onward` all after it. 0 switches off. */
 void test_source_fail(uint64_t k, bool onward, strata_status_t status);
 uint64_t test_source_calls(void);
 uint64_t test_source_live(void);

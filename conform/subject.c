@@ -120,10 +120,10 @@ size_t subjects_of_layer(subject_t *list, size_t *count, const strata_layer_type
     return 0;
 }
 
-static void add_preset(subject_t *list, size_t *count, const char *name, const char *behind, const char *preset) {
+static void add_preset(subject_t *list, size_t *count, const char *name, const char *after, const char *preset) {
     if (*count < SUBJECTS) {
         list[*count] = (subject_t){.preset = preset};
-        snprintf(list[*count].name, sizeof list[*count].name, "%.40s%s", name, behind);
+        snprintf(list[*count].name, sizeof list[*count].name, "%.40s%s", name, after);
     }
     ++*count;
 }

@@ -31,7 +31,7 @@ void subject_of_preset(subject_t *list, size_t *count, const char *preset);
 void subjects_of_routers(subject_t *list, size_t *count);
 /* A facade over one simulated device of `capacity` bytes. */
 void subject_open(const subject_t *subject, uint64_t capacity, rig_t *rig);
-/* The k-th time that memory is asked from the bottom fails; with `onward` all behind it too. k 0: no more. */
+/* The k-th time that memory is asked from the bottom fails; with `onward` all after it too. k 0: no more. */
 void subject_fail(const subject_t *subject, rig_t *rig, uint64_t k, bool onward, strata_status_t status);
 /* A request was refused that should have been served: where a stack that nobody has used refuses it too, conform_unfit() is
  * told, which does not come back. */

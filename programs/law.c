@@ -145,7 +145,7 @@ static bool borrow(law_t *law, torture_op_t *op) {
     return true;
 }
 
-/* Whoever takes a borrow back knows the work to be over, or the owner to be behind it. */
+/* Whoever takes a borrow back knows the work to be over, or the owner to be after it. */
 static bool erase(law_t *law, torture_op_t *op) {
     block_state_t *block = named(law, op);
     if (!block || !block->borrowed) return false;

@@ -223,7 +223,7 @@ static strata_status_t call_free(torture_world_t *w, const torture_block_t *b, u
     return by_pointer ? strata_free_pointer(w->s, b->block.ptr) : strata_free(w->s, b->block.ref);
 }
 
-/* Told before the call: behind it the memory may be somebody else's. */
+/* Told before the call: after it the memory may be somebody else's. */
 static void tell_freed(torture_world_t *w, const torture_block_t *b, uint32_t stream, bool last) {
     if (last && stream < TORTURE_STREAMS) strata_checker_freed_on(w->checker, b->block.ref, w->streams[stream]);
     else if (last) strata_checker_freed(w->checker, b->block.ref);

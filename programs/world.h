@@ -1,6 +1,6 @@
 /* A facade over simulated devices that the happens-before checker watches, and a program's calls, told to both.
  *
- * What goes wrong first is kept in the verdict; the calls behind it do nothing. Any thread, as far as the program is in order.
+ * What goes wrong first is kept in the verdict; the calls after it do nothing. Any thread, as far as the program is in order.
  */
 #ifndef STRATA_PROGRAMS_WORLD_H
 #define STRATA_PROGRAMS_WORLD_H
@@ -81,7 +81,7 @@ typedef struct torture_world {
 
 /* The strategy outlives the world. What goes wrong stands in the verdict; end it all the same. */
 void torture_world_open(torture_world_t *w, const strata_strategy_t *strategy, const torture_setting_t *setting);
-/* The last free is behind: the devices must have everything back after a release, and no hazard been found. */
+/* The last free is after: the devices must have everything back after a release, and no hazard been found. */
 void torture_world_end(torture_world_t *w);
 
 /* What a request asks for. */

@@ -97,7 +97,7 @@ typedef struct part {
 typedef struct working {
     const torture_campaign_t *campaign;
     part_t *part;
-    const torture_run_t *behind; /* runs of its program up to this one were made by a process that ended */
+    const torture_run_t *after; /* runs of its program up to this one were made by a process that ended */
     torture_verdict_t verdict;
 } working_t;
 
@@ -115,8 +115,8 @@ static bool work(void *context, const torture_run_t *run, const torture_program_
     working_t *working = context;
     part_t *part = working->part;
     const torture_strategy_t *strategy = &working->campaign->strategies->all[run->strategy];
-    if (working->behind) {
-        if (is_same(run, working->behind)) working->behind = NULL;
+    if (working->after) {
+        if (is_same(run, working->after)) working->after = NULL;
         return true;
     }
     part->run = *run;
@@ -127,13 +127,13 @@ static bool work(void *context, const torture_run_t *run, const torture_program_
     return true;
 }
 
-static _Noreturn void be_the_part(const torture_campaign_t *campaign, part_t *part, const torture_run_t *behind) {
+static _Noreturn void be_the_part(const torture_campaign_t *campaign, part_t *part, const torture_run_t *after) {
     static working_t working;
-    torture_run_t ended = behind ? *behind : (torture_run_t){.number = 0};
-    working = (working_t){.campaign = campaign, .part = part, .behind = behind ? &ended : NULL};
+    torture_run_t ended = after ? *after : (torture_run_t){.number = 0};
+    working = (working_t){.campaign = campaign, .part = part, .after = after ? &ended : NULL};
     for (; part->next < campaign->programs; part->next += campaign->jobs) {
         torture_each_run(campaign, campaign->first + part->next, work, &working);
-        working.behind = NULL;
+        working.after = NULL;
         part->sum.programs++;
         atomic_fetch_add(&part->done, 1);
     }
@@ -141,9 +141,9 @@ static _Noreturn void be_the_part(const torture_campaign_t *campaign, part_t *pa
     _exit(0);
 }
 
-static strata_status_t begin_part(const torture_campaign_t *campaign, part_t *part, const torture_run_t *behind, pid_t *child) {
+static strata_status_t begin_part(const torture_campaign_t *campaign, part_t *part, const torture_run_t *after, pid_t *child) {
     *child = begin_process();
-    if (*child == 0) be_the_part(campaign, part, behind);
+    if (*child == 0) be_the_part(campaign, part, after);
     return *child < 0 ? STRATA_E_IO : STRATA_OK;
 }
 
@@ -168,7 +168,7 @@ static int wait_watching(const torture_campaign_t *campaign, const part_t *parts
     return how;
 }
 
-/* A part whose process ended in a run goes on behind that run in another one. A strategy that ends every process ends the part. */
+/* A part whose process ended in a run goes on after that run in another one. A strategy that ends every process ends the part. */
 static strata_status_t finish_part(const torture_campaign_t *campaign, part_t *parts, uint32_t number, pid_t child) {
     static torture_verdict_t verdict;
     part_t *part = &parts[number];

@@ -21,7 +21,7 @@ typedef struct torture_failure {
 
 typedef struct torture_sum {
     uint64_t programs, runs[STRATA_TORTURE_MODES], hazards, failed;
-    uint64_t operations; /* drawn: behind one that is refused some have nothing to do */
+    uint64_t operations; /* drawn: after one that is refused some have nothing to do */
     uint64_t served, refused, unopened; /* requests, and runs whose strategy did not open on a small device */
     uint64_t recycled;
 } torture_sum_t;

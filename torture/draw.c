@@ -174,7 +174,7 @@ static void ask_again(drawing_t *d, uint32_t block) {
     if (asked->stream != STRATA_TORTURE_NO_STREAM) put(d, STRATA_TORTURE_WORK, op.blocks[0], asked->stream);
 }
 
-/* Other streams use a block and borrow it, before the use or behind it; it is freed, and asked for again. */
+/* Other streams use a block and borrow it, before the use or after it; it is freed, and asked for again. */
 static void draw_loan(drawing_t *d) {
     if (d->live_count == 0) return;
     uint32_t range = d->live_count > d->youngest ? d->youngest : d->live_count;

@@ -116,13 +116,13 @@ static uint32_t fitting(const bfc_t *self, const want_t *want) {
 /* A free block in no bin is cut in two, which are in none; the slot of the high one, 0: no slot is left. */
 static uint32_t cut(bfc_t *self, uint32_t slot, uint64_t size) {
     strata_record_t *block = bfc_block(self, slot);
-    uint32_t behind = strata_pieces_cut(bfc_slab(self), slot, size);
-    if (behind == 0) return 0;
-    strata_record_t *rest = bfc_block(self, behind);
+    uint32_t after = strata_pieces_cut(bfc_slab(self), slot, size);
+    if (after == 0) return 0;
+    strata_record_t *rest = bfc_block(self, after);
     strata_mark(rest, strata_mark_count(block), strata_mark_stream(block));
     if (strata_bfc_stamp_rest(self, block, rest)) {
-        strata_chunks_note_last(&self->chunks, behind);
-        return behind;
+        strata_chunks_note_last(&self->chunks, after);
+        return after;
     }
     strata_pieces_join(bfc_slab(self), slot);
     return 0;

@@ -3,7 +3,7 @@
 
 /* ---- blocks ---- */
 
-/* `low` takes the block behind it; both are in no bin. */
+/* `low` takes the block after it; both are in no bin. */
 static void join(bfc_t *self, uint32_t low) {
     strata_record_t *block = bfc_block(self, low), *high = bfc_block(self, block->next);
     strata_mark_merge(block, high, self->last.waited);

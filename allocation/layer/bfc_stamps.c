@@ -1,7 +1,7 @@
 /* The counts of bfc's frees: a freed block gets the next count of the program's counter and stands in a queue (bfc_frontier.c). */
 #include "allocation/layer/bfc_state.h"
 
-static void link_behind(bfc_t *self, uint32_t node, uint32_t before) {
+static void link_after(bfc_t *self, uint32_t node, uint32_t before) {
     bfc_stamp_t *stamp = bfc_stamp_at(self, node);
     stamp->prev = before;
     stamp->next = before ? bfc_stamp_at(self, before)->next : self->first_stamp;

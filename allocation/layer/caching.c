@@ -95,16 +95,16 @@ static HOT bool is_divisible(const caching_t *self, const strata_record_t *block
     return want->rounded < o->max_split_size && rest > STRATA_CACHING_SMALL_LIMIT;
 }
 
-/* What is behind the request goes into the block's tree. False: the slab is full. */
+/* What comes after the request goes into the block's tree. False: the slab is full. */
 static HOT bool cut(caching_t *self, strata_tree_t *idle, uint32_t slot, uint64_t size) {
-    uint32_t behind = strata_pieces_cut(caching_slab(self), slot, size);
-    if (behind == 0) return false;
+    uint32_t after = strata_pieces_cut(caching_slab(self), slot, size);
+    if (after == 0) return false;
     const strata_record_t *block = caching_block(self, slot);
-    strata_record_t *rest = caching_block(self, behind);
+    strata_record_t *rest = caching_block(self, after);
     rest->pool = block->pool;
     if (caching_ignores_streams(self)) strata_mark(rest, strata_mark_count(block), strata_mark_stream(block));
     else strata_mark(rest, self->searches, 0);
-    strata_tree_add(idle, caching_slab(self), behind);
+    strata_tree_add(idle, caching_slab(self), after);
     return true;
 }
 
@@ -154,7 +154,7 @@ static strata_record_t *take_foreign(caching_t *self, uint32_t slot, const want_
     return NULL;
 }
 
-/* What destroyed streams left behind. */
+/* What destroyed streams left. */
 static strata_record_t *search_gone(caching_t *self, const want_t *want) {
     uint64_t pool = caching_bank_at(self, want->bank)->pool;
     for (uint32_t node = self->first_gone; node; node = caching_bank_at(self, node)->next_gone) {

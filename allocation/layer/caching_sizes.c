@@ -32,29 +32,29 @@ static void fill(uint32_t *divisions, uint32_t from, uint32_t to, uint32_t value
     for (uint32_t octave = from; octave < to; octave++) divisions[octave] = value;
 }
 
-/* "256:1" is for sizes from 256 MiB to below 512 MiB, the first also for all below; ">:8" for all behind the last that is
+/* "256:1" is for sizes from 256 MiB to below 512 MiB, the first also for all below; ">:8" for all after the last that is
  * named. */
-static bool read_entry(const char **at, uint32_t *divisions, uint32_t *behind) {
+static bool read_entry(const char **at, uint32_t *divisions, uint32_t *after) {
     uint32_t mib = 0, value;
     bool rest = **at == '>';
     if (rest) ++*at;
     else if (!read_number(at, &mib) || !strata_is_power_of_two(mib)) return false;
     if (*(*at)++ != ':' || !read_division(at, &value)) return false;
     if (rest) {
-        fill(divisions, *behind, STRATA_CACHING_OCTAVES, value);
-        *behind = STRATA_CACHING_OCTAVES;
+        fill(divisions, *after, STRATA_CACHING_OCTAVES, value);
+        *after = STRATA_CACHING_OCTAVES;
         return true;
     }
     uint32_t octave = (uint32_t)strata_min((uint64_t)__builtin_ctz(mib), STRATA_CACHING_OCTAVES - 1);
-    if (*behind == 0) fill(divisions, 0, octave, value);
+    if (*after == 0) fill(divisions, 0, octave, value);
     divisions[octave] = value;
-    *behind = octave + 1;
+    *after = octave + 1;
     return true;
 }
 
 strata_status_t strata_caching_read_divisions(const char *text, uint32_t divisions[STRATA_CACHING_OCTAVES]) {
     const char *at = text;
-    uint32_t value, behind = 0;
+    uint32_t value, after = 0;
     fill(divisions, 0, STRATA_CACHING_OCTAVES, 0);
     if (*at != '[') {
         if (!read_division(&at, &value) || *at) return wrong(text);
@@ -63,7 +63,7 @@ strata_status_t strata_caching_read_divisions(const char *text, uint32_t divisio
     }
     do {
         at++;
-        if (!read_entry(&at, divisions, &behind)) return wrong(text);
+        if (!read_entry(&at, divisions, &after)) return wrong(text);
     } while (*at == ',');
     return at[0] == ']' && at[1] == '\0' ? STRATA_OK : wrong(text);
 }

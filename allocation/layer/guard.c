@@ -1,4 +1,4 @@
-/* guard: finds writes in front of, behind and after a block, and tells what was never freed.
+/* guard: finds writes before a block, after it, and after its free, and reports what was never freed.
  *
  * A block lies between two red zones in what comes from below, and is a record of its own. At free the zones are looked at,
  * the block is poisoned on its owner's stream, and kept back for a while: a write to what was freed shows when it leaves the

@@ -2,9 +2,9 @@
  *
  * The rules are Paddle's: allocation/mechanism/buddy.h has those of blocks, naive_best_fit_sizes.c those of chunks. What is larger
  * than the largest block of the pool is huge: asked from below for itself alone, given back with its free. Idle chunks stay until a
- * release. Three things differ. The header stands behind the caller's bytes, not before them: a block begins at a multiple of 256,
- * 64 bytes lower than there. Where Paddle's release leaves the entry of a chunk behind, and so gives back memory in use later,
- * nothing is left behind. A refusal of pinned memory is out of memory, not a block without an address.
+ * release. Three things differ. The header is after the caller's bytes, not before them: a block begins at a multiple of 256,
+ * 64 bytes lower than there. Paddle's release leaves the entry of a chunk, and so gives back memory in use later; here
+ * nothing is left. A refusal of pinned memory is out of memory, not a block without an address.
  *
  * Paddle's pool ignores streams; so does this one where it is told to, and then waits on the host before a stream gets what another
  * one used. */

@@ -19,13 +19,13 @@ bool strata_buddy_take(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot
     strata_record_t *block = strata_slab_record(slab, slot);
     strata_tree_remove(&buddy->idle, slab, slot);
     if (block->size - rounded <= buddy->header) return true;
-    uint32_t behind = strata_pieces_cut(slab, slot, rounded);
-    if (behind == 0) {
+    uint32_t after = strata_pieces_cut(slab, slot, rounded);
+    if (after == 0) {
         strata_tree_insert(&buddy->idle, slab, slot);
         return false;
     }
-    strata_mark(strata_slab_record(slab, behind), strata_mark_count(block), strata_mark_stream(block));
-    strata_tree_insert(&buddy->idle, slab, behind);
+    strata_mark(strata_slab_record(slab, after), strata_mark_count(block), strata_mark_stream(block));
+    strata_tree_insert(&buddy->idle, slab, after);
     return true;
 }
 

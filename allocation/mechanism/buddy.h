@@ -1,6 +1,6 @@
 /* Best fit as PaddlePaddle's buddy allocator has it. Each block holds a request and a header of so many bytes, rounded up together;
  * it takes the low end of the smallest free block, the lowest among equals, and what is left stays free unless it is no larger
- * than a header. A freed block takes its free neighbours, the one behind it first.
+ * than a header. A freed block takes its free neighbours, the one after it first.
  *
  * A free block carries the mark of who used it last (marks.h); where two merge theirs merge. Guarded by the stack's lock. */
 #ifndef STRATA_ALLOCATION_MECHANISM_BUDDY_H

@@ -28,7 +28,7 @@ static inline uint32_t strata_pieces_cut(strata_slab_t *slab, uint32_t slot, uin
     strata_slab_record(slab, next)->prev = behind; /* never read of the sentinel */
     block->next = behind;
     block->size = size;
-    return behind;
+    return after;
 }
 /* `low` absorbs the block after it, whose slot is given back. */
 static inline void strata_pieces_join(strata_slab_t *slab, uint32_t low) {

@@ -159,9 +159,9 @@ strata_status_t strata_ranges_validate(const strata_ranges_t *ranges) {
             for (int i = 0; i < 2; i++)
                 if (children[i] && at(ranges, children[i])->priority > range->priority)
                     return corrupt("a child stands above its parent", node);
-            bool behind = count == 0 || range->from >= end;
-            if (behind) next = node;
-            node = behind ? range->left : range->right;
+            bool after = count == 0 || range->from >= end;
+            if (after) next = node;
+            node = after ? range->left : range->right;
         }
         if (!next) break;
         if (at(ranges, next)->from >= at(ranges, next)->to) return corrupt("a range is empty", next);

@@ -170,9 +170,9 @@ uint32_t strata_tree_after(const strata_tree_t *tree, const strata_slab_t *slab,
     uint32_t found = 0, class = strata_tree_class(size);
     for (uint32_t slot = tree->roots[class]; slot;) {
         const strata_record_t *record = &slab->records[slot];
-        bool behind = before(&pivot, record);
-        if (behind) found = slot;
-        slot = behind ? record->bin_prev : record->bin_next;
+        bool after = before(&pivot, record);
+        if (after) found = slot;
+        slot = after ? record->bin_prev : record->bin_next;
     }
     return found ? found : first_of(slab, root_above(tree, class));
 }

@@ -60,7 +60,7 @@ static strata_status_t keep(strata_import_t *import, const char *text, const cha
 /* "pytorch" and "pytorch@2.9". */
 static strata_status_t read_peer(strata_import_t *import, const strata_import_request_t *request) {
     size_t length = strcspn(request->peer, "@");
-    const char *behind = request->peer[length] ? request->peer + length + 1 : NULL;
+    const char *after = request->peer[length] ? request->peer + length + 1 : NULL;
     for (size_t i = 0; strata_import_peer_at(i); i++)
         if (strlen(peers[i]->name) == length && memcmp(peers[i]->name, request->peer, length) == 0) import->peer = peers[i];
     if (!import->peer) {
@@ -69,7 +69,7 @@ static strata_status_t read_peer(strata_import_t *import, const strata_import_re
         strata_hint_t hint = strata_hint(word, sizeof peers / sizeof *peers, peer_word, NULL);
         return strata_fail(STRATA_E_STRATEGY, 0, "there is no allocator \"%.40s\"; %s", word, hint.text);
     }
-    strata_status_t status = keep(import, request->as_of ? request->as_of : behind, &import->as_of);
+    strata_status_t status = keep(import, request->as_of ? request->as_of : after, &import->as_of);
     if (status || !import->as_of || strata_import_known(import->peer, import->as_of, &import->version)) return status;
     char known[128] = "";
     strata_import_known_text(import->peer, known, sizeof known);

@@ -76,7 +76,7 @@ typedef struct import_peer {
 
 extern const import_peer_t strata_import_pytorch, strata_import_paddle, strata_import_tensorflow;
 
-/* NULL behind the last. */
+/* NULL after the last. */
 const import_peer_t *strata_import_peer_at(size_t index);
 
 struct strata_import {

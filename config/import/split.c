@@ -65,11 +65,11 @@ static strata_status_t fail_key(const cursor_t *cursor, const level_t *level, co
 
 /* The greatest version that begins with the parts that are written: 1.13.1 is one of 1.13. */
 static uint64_t last_of(const char *text) {
-    uint64_t version = 0, behind = UINT64_C(1000000) * 1000000;
+    uint64_t version = 0, after = UINT64_C(1000000) * 1000000;
     (void)strata_import_version(text, &version);
     for (; *text; text++)
-        if (*text == '.' || *text == '-') behind /= 1000000;
-    return version + behind - 1;
+        if (*text == '.' || *text == '-') after /= 1000000;
+    return version + after - 1;
 }
 
 /* -1: the version is before the key; 1: after it. */

@@ -58,18 +58,18 @@ static strata_status_t mean_number(import_setting_t *setting) {
 static strata_status_t mean_fraction(import_setting_t *setting) {
     const char *value = setting->value;
     size_t whole = strspn(value, "0123456789");
-    size_t behind = value[whole] == '.' ? strspn(value + whole + 1, "0123456789") : 0;
-    bool form = whole + behind > 0 && !value[whole + (value[whole] == '.') + behind];
+    size_t after = value[whole] == '.' ? strspn(value + whole + 1, "0123456789") : 0;
+    bool form = whole + after > 0 && !value[whole + (value[whole] == '.') + after];
     if (!form) return fail_value(setting, "a decimal number, as in 0.75");
     /* An option has nine digits after the point. */
-    snprintf(setting->meant, sizeof setting->meant, "%.*s%s%.*s", (int)whole, whole ? value : "0", behind ? "." : "",
-             (int)(behind < 9 ? behind : 9), value + whole + 1 * (behind > 0));
+    snprintf(setting->meant, sizeof setting->meant, "%.*s%s%.*s", (int)whole, whole ? value : "0", after ? "." : "",
+             (int)(after < 9 ? after : 9), value + whole + 1 * (after > 0));
     if (whole == 0) {
         memmove(setting->meant + 1, setting->meant, strlen(setting->meant) + 1);
         setting->meant[0] = '0';
     }
     size_t length = strlen(setting->meant);
-    while (behind > 0 && setting->meant[length - 1] == '0') setting->meant[--length] = '\0';
+    while (after > 0 && setting->meant[length - 1] == '0') setting->meant[--length] = '\0';
     if (setting->meant[length - 1] == '.') setting->meant[length - 1] = '\0';
     return STRATA_OK;
 }

@@ -188,7 +188,7 @@ TEST(auto_growth, stream_safe_validate_finds_planted_faults) {
     EXPECT_OK(strata_device_stream_destroy(bench.device, stream));
 }
 
-/* Paddle's extra_padding_size: 256 asked with 256 behind it are 512, and so they stay for hits. */
+/* Paddle's extra_padding_size: 256 asked with 256 after it are 512, and so they stay for hits. */
 TEST(auto_growth, pads_every_block) {
     OPENED(bench_t, bench, bench_close, bench_open_cache(&bench, 0, (const char *const[]){"padding=256", NULL}));
     strata_record_t *record = NULL;

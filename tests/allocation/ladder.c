@@ -44,11 +44,11 @@ static strata_status_t climb(tries_t *tries, uint32_t freed_in) {
 }
 
 /* The bits are set before the last look: a free that this look just missed finds them, and the wait ends at once. */
-TEST(ladder, a_free_behind_the_last_look_is_heard) {
+TEST(ladder, a_free_after_the_last_look_is_heard) {
     tries_t tries;
     EXPECT_STATUS(STRATA_E_NO_MEMORY, climb(&tries, 0));
     uint32_t last_look = tries.count;
-    EXPECT_EQ(last_look, 2); /* smaller growth, then the look behind the bits */
+    EXPECT_EQ(last_look, 2); /* smaller growth, then the look after the bits */
     EXPECT_OK(climb(&tries, last_look));
     EXPECT_TRUE(tries.heard);
 }
@@ -61,7 +61,7 @@ TEST(ladder, a_free_before_the_last_look_is_found_by_it) {
     EXPECT_EQ(tries.count, 1);
 }
 
-/* Once woken the request looks again, and what is freed during that look, behind its back, ends the next sleep at once. Each free is
+/* Once woken the request looks again, and what is freed during that look, after its back, ends the next sleep at once. Each free is
  * one more look, and no more: a request that is alone does not go on looking. */
 TEST(ladder, a_free_during_the_look_of_one_that_was_woken_is_heard) {
     tries_t tries = {.freed_in = 0};

@@ -100,13 +100,13 @@ static void as_many_as_may_be(bench_t *bench) {
 }
 #endif
 
-static void out_of_order_behind_many(bench_t *bench) {
+static void out_of_order_after_many(bench_t *bench) {
     (void)bench;
     hold(40, STRATA_RANK_FACADE);
 }
 
-/* The shared stack is one that is noted behind the first few. */
-static void stack_under_a_shared_stack_behind_many(bench_t *bench) {
+/* The shared stack is one that is noted after the first few. */
+static void stack_under_a_shared_stack_after_many(bench_t *bench) {
     (void)bench;
     hold(20, STRATA_RANK_SHARED);
     strata_lock_t more[2];
@@ -135,8 +135,8 @@ TEST(allocation_locks, wrong_orders_and_blocking_calls_abort) {
     EXPECT_FALSE(aborts(stack_before_shared_stack, &bench));
     EXPECT_TRUE(aborts(domain_under_stack, &bench));
     EXPECT_TRUE(aborts(facade_under_domain, &bench));
-    EXPECT_TRUE(aborts(out_of_order_behind_many, &bench));
-    EXPECT_TRUE(aborts(stack_under_a_shared_stack_behind_many, &bench));
+    EXPECT_TRUE(aborts(out_of_order_after_many, &bench));
+    EXPECT_TRUE(aborts(stack_under_a_shared_stack_after_many, &bench));
     bench_close(&bench);
 #else
     TEST_SKIP("this build does not check locks");

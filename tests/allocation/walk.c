@@ -124,7 +124,7 @@ static void a_failing_middle_leaves_nothing(const strata_layer_type_t *const *ty
     bench_free(&bench, kept);
 }
 
-TEST(allocation_walk, a_failing_middle_layer_leaves_nothing_behind) {
+TEST(allocation_walk, a_failing_middle_layer_leaves_nothing_after) {
     const strata_layer_type_t *cache = strata_layer_find("auto_growth"), *safe = strata_layer_find("stream_safe");
     const strata_layer_type_t *top = &test_counter_type, *middle = &test_failing_type, *source = &test_source_type;
     a_failing_middle_leaves_nothing((const strata_layer_type_t *[]){top, middle, source, NULL}, 5000);

@@ -12,21 +12,21 @@ static void expect_figures(const bench_t *bench, uint64_t growths, uint64_t hits
 }
 
 /* Paddle's auto_growth_best_fit_allocator_v2_test, both forms: align 512, chunk 64 MiB; the first allocation is a miss and no hit,
- * in the warm-up and behind it. Strata goes on: what was freed is found again, in both. The peer's own test says that its v2
+ * in the warm-up and after it. Strata goes on: what was freed is found again, in both. The peer's own test says that its v2
  * finds nothing again, for what is freed goes into other indices than its search reads. */
 TEST(auto_growth_warm_up, paddle_v2_first_allocation_misses) {
     static const char *const orders[] = {"order=address", "order=any"};
     for (int form = 0; form < 4; form++) {
-        bool behind = form & 1;
+        bool after = form & 1;
         OPENED(
             bench_t, bench, bench_close,
             bench_open_cache(
                 &bench, 0, (const char *const[]){"alignment=512", "chunk_size=64MiB", "warm_up_steps=1", orders[form / 2], NULL}));
-        if (behind) strata_stack_step(bench.stack);
+        if (after) strata_stack_step(bench.stack);
         strata_record_t *record = bench_allocate(&bench, 1000);
         EXPECT_EQ(record->size, 1024);
         expect_figures(&bench, 1, 0);
-        EXPECT_EQ(reserved(&bench), behind ? 64 * MIB : 1024);
+        EXPECT_EQ(reserved(&bench), after ? 64 * MIB : 1024);
         uint64_t address = record->ptr;
         bench_free(&bench, record);
         record = bench_allocate(&bench, 900);

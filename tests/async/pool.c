@@ -275,8 +275,8 @@ TEST(async_pool, a_pool_that_can_neither_be_set_up_nor_destroyed_is_not_lost) {
     }
 }
 
-/* The free stream cannot be marked behind the free: the host waits for it. */
-TEST(async_pool, a_free_behind_others_that_cannot_be_marked_is_waited_for) {
+/* The free stream cannot be marked after the free: the host waits for it. */
+TEST(async_pool, a_free_after_others_that_cannot_be_marked_is_waited_for) {
     RIG_BY(rig, async_open(&rig, NULL, 0, 0, false));
     strata_stream_t borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, NULL, 10 * MIB), b = rig_allocate(&rig, NULL, 10 * MIB);
@@ -330,7 +330,7 @@ TEST(async_pool, options_that_do_not_fit_are_refused) {
 
 /* ---- streams that end ---- */
 
-/* A block outlives its stream: it is freed behind the work that its stream had been given. */
+/* A block outlives its stream: it is freed after the work that its stream had been given. */
 /* Free by pointer covers what lives: a program that runs for ever covers no more at its end. */
 TEST(async_pool, freed_memory_is_no_longer_covered) {
     RIG_BY(rig, async_open(&rig, NULL, 0, 0, false));
@@ -385,7 +385,7 @@ TEST(async_pool, a_block_outlives_its_stream) {
 }
 
 /* No facade begins a capture yet: the layer's own operation is asked. */
-TEST(async_pool, a_capture_begins_behind_all_pending_frees) {
+TEST(async_pool, a_capture_begins_after_all_pending_frees) {
     RIG_BY(rig, async_open(&rig, NULL, 0, 0, false));
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, stream, MIB);
@@ -403,7 +403,7 @@ TEST(async_pool, a_capture_begins_behind_all_pending_frees) {
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
 }
 
-/* The stream that frees go behind is made at the first of them: without one the host waits for all users, and the block is freed as
+/* The stream that frees go after is made at the first of them: without one the host waits for all users, and the block is freed as
  * any is. */
 TEST(async_pool, without_a_stream_to_free_on_the_host_waits) {
     RIG_BY(rig, async_open(&rig, NULL, 0, 0, false));

@@ -245,7 +245,7 @@ static const strata_nodes_t *users_of(rig_t *rig) {
 }
 
 /* Each has an entry of the layer's table, which does not grow with the threads that there ever were. */
-TEST(async_streams, threads_that_exited_leave_no_entries_behind) {
+TEST(async_streams, threads_that_exited_leave_no_entries_after) {
     RIG_BY(rig, async_open(&rig, NULL, 0, 0, false));
     for (int i = 0; i < 20; i++) {
         pthread_t thread;

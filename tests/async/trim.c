@@ -46,7 +46,7 @@ TEST(async_trim, what_borrowers_still_use_is_waited_for) {
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
 }
 
-/* With a threshold the pool itself gives back whenever the host waits for the device, so behind the wait of the trim too. */
+/* With a threshold the pool itself gives back whenever the host waits for the device, so after the wait of the trim too. */
 TEST(async_trim, what_goes_back_by_the_threshold_is_told) {
     static const char *const set[] = {"cuda_malloc_async.release_threshold=0"};
     strata_block_t blocks[2];

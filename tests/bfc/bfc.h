@@ -8,13 +8,13 @@
 #define KIB         ((size_t)1024)
 #define MILLISECOND (1000ull * 1000)
 
-/* `options`: what stands in the braces behind bfc, as in "timestamps: true". */
+/* `options`: what stands in the braces after bfc, as in "timestamps: true". */
 void bfc_open(rig_t *rig, const char *options, uint64_t capacity);
 /* The same over a source that cuts one piece of memory from its low end, and never serves an address twice. */
 void bfc_open_adjacent(rig_t *rig, const char *options);
 /* The source alone, as the layer "adjacent". */
 void bfc_register_adjacent(void);
-/* Over any layers: what stands behind bfc in the list of the stack, as in "limit: {..}\n  - system". */
+/* Over any layers: what stands after bfc in the list of the stack, as in "limit: {..}\n  - system". */
 void bfc_open_over(rig_t *rig, const char *options, const char *below, uint64_t capacity);
 /* The layer of a rig of these. */
 bfc_t *bfc_of(rig_t *rig);

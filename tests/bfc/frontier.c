@@ -41,7 +41,7 @@ TEST(bfc_frontier, what_it_has_not_passed_keeps_to_itself) {
 }
 
 /* A count is passed by larger frontiers alone. */
-TEST(bfc_frontier, stands_behind_smaller_counts_alone) {
+TEST(bfc_frontier, stands_after_smaller_counts_alone) {
     rig_t rig;
     strata_block_t b[3];
     fill(&rig, FIXED, b, 3);
@@ -113,7 +113,7 @@ TEST(bfc_frontier, out_of_memory_merges_before_the_frontier_has_passed) {
     EXPECT_EQ(self->forced_merges, 0);
     three = rig_allocate(&rig, NULL, 3 * MIB);
     EXPECT_EQ(three.ptr, b[0].ptr);
-    EXPECT_EQ(three.size, 4 * MIB); /* the third of them took the two before it and the one behind it */
+    EXPECT_EQ(three.size, 4 * MIB); /* the third of them took the two before it and the one after it */
     EXPECT_EQ(self->forced_merges, 1);
     EXPECT_GT(self->stamp_count, 6); /* the others wait on */
     EXPECT_OK(strata_validate(rig.s));

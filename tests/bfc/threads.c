@@ -3,7 +3,7 @@
 #include "tests/facade/turns.h"
 
 /* Each has an entry of the table of users, which does not grow with the threads that there ever were. */
-TEST(bfc_threads, that_exited_leave_no_entries_behind) {
+TEST(bfc_threads, that_exited_leave_no_entries_after) {
     RIG_BY(rig, bfc_open(&rig, "", 0));
     turns_t turns = {.rig = &rig, .size = MIB};
     turns_each(turns_use_the_same, &turns);

@@ -8,7 +8,7 @@
 #define KIB         ((size_t)1024)
 #define MILLISECOND (1000ull * 1000)
 
-/* `options`: what stands in the braces behind caching, as in "max_split_size: 40MiB". */
+/* `options`: what stands in the braces after caching, as in "max_split_size: 40MiB". */
 void caching_open(rig_t *rig, const char *options, uint64_t capacity);
 /* The layer of a rig that caching_open() made. */
 caching_t *caching_of(rig_t *rig);

@@ -14,7 +14,7 @@ static void *use_own_stream(void *context) {
 }
 
 /* When the work ends that an exited thread has left. */
-static uint64_t open_behind_a_thread(rig_t *rig) {
+static uint64_t open_after_a_thread(rig_t *rig) {
     pthread_t thread;
     rig_open(rig, "pytorch", NULL, 0, 0, 1);
     EXPECT_EQ(pthread_create(&thread, NULL, use_own_stream, rig), 0);
@@ -24,7 +24,7 @@ static uint64_t open_behind_a_thread(rig_t *rig) {
 
 TEST(caching_exited, what_an_exited_thread_left_is_anybodys) {
     rig_t rig;
-    uint64_t end = open_behind_a_thread(&rig);
+    uint64_t end = open_after_a_thread(&rig);
     strata_stream_t other = rig_stream(&rig);
     strata_block_t b = rig_allocate(&rig, other, 5 * MIB);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 1);
@@ -37,7 +37,7 @@ TEST(caching_exited, what_an_exited_thread_left_is_anybodys) {
 /* The wait for its work fails: it is waited for again. */
 TEST(caching_exited, what_an_exited_thread_left_is_waited_for_until_a_wait_succeeds) {
     rig_t rig;
-    uint64_t end = open_behind_a_thread(&rig);
+    uint64_t end = open_after_a_thread(&rig);
     ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_synchronise, 1, false, STRATA_E_DEVICE));
     strata_block_t a = rig_allocate(&rig, rig_stream(&rig), 5 * MIB);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 2);
@@ -83,7 +83,7 @@ static void let_it_leave_and_borrow(void *context) {
     EXPECT_OK(strata_record_stream(late->rig->s, late->borrowed.ref, STRATA_STREAM_PER_THREAD));
 }
 
-TEST(caching_exited, a_thread_that_exits_behind_the_wait_for_others_is_waited_for_itself) {
+TEST(caching_exited, a_thread_that_exits_after_the_wait_for_others_is_waited_for_itself) {
     between_t between;
     RIG(rig, "pytorch", 0);
     strata_stream_t other = rig_stream(&rig);
@@ -122,7 +122,7 @@ static void *own_and_leave(void *context) {
     return use_own_stream(turns->rig);
 }
 
-TEST(caching_exited, owners_that_exited_leave_no_entries_behind) {
+TEST(caching_exited, owners_that_exited_leave_no_entries_after) {
     RIG(rig, "pytorch", 0);
     turns_t turns = {.rig = &rig};
     turns_each(own_and_leave, &turns);
@@ -138,7 +138,7 @@ static void *borrow_and_leave(void *context) {
     return NULL;
 }
 
-TEST(caching_exited, borrowers_that_exited_leave_no_entries_behind) {
+TEST(caching_exited, borrowers_that_exited_leave_no_entries_after) {
     RIG(rig, "pytorch", 0);
     turns_t turns = {.rig = &rig, .block = rig_allocate(&rig, rig_stream(&rig), 5 * MIB)};
     turns_each(borrow_and_leave, &turns);
@@ -147,7 +147,7 @@ TEST(caching_exited, borrowers_that_exited_leave_no_entries_behind) {
     EXPECT_OK(strata_free(rig.s, turns.block.ref));
 }
 
-TEST(caching_exited, ignored_threads_that_exited_leave_no_entries_behind) {
+TEST(caching_exited, ignored_threads_that_exited_leave_no_entries_after) {
     RIG(rig, "tinytorch", 0);
     turns_t turns = {.rig = &rig, .size = 5 * MIB};
     turns_each(turns_use_the_same, &turns);

@@ -83,7 +83,7 @@ TEST(checker_hands, a_stream_learns_from_each_thread_that_submits) {
     EXPECT_HAZARDS(&w, RACE, 0);
 }
 
-/* A stream that does not block is behind the legacy stream by nothing. */
+/* A stream that does not block is after the legacy stream by nothing. */
 TEST(checker_hands, legacy_work_orders_nothing_of_a_stream_that_does_not_block) {
     for (int blocking = 0; blocking < 2; blocking++) {
         OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
@@ -126,7 +126,7 @@ TEST(checker_hands, planned_memory_of_a_stream_that_is_gone_is_freed_by_the_host
 /* ---- memory that goes back ---- */
 
 /* An owner that never used its block leaves what was before it to be waited for. */
-TEST(checker_hands, memory_goes_back_behind_earlier_owners_too) {
+TEST(checker_hands, memory_goes_back_after_earlier_owners_too) {
     for (int waits = 0; waits < 2; waits++) {
         OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         mapped_t m = map_new(w.device, 2 * MIB);

@@ -39,8 +39,8 @@ TEST(noted, a_captured_record_forgets_the_one_before) {
     EXPECT_OK(strata_device_event_destroy(w.device, event));
 }
 
-/* What a pool serves again is behind the frees before it, in every part: a fill makes a life of its own of its bytes. */
-TEST(noted, a_fill_of_a_part_is_behind_what_the_whole_was_freed_behind) {
+/* What a pool serves again is after the frees before it, in every part: a fill makes a life of its own of its bytes. */
+TEST(noted, a_fill_of_a_part_is_after_what_the_whole_was_freed_after) {
     for (int ordered = 0; ordered < 2; ordered++) {
         OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_LIFETIMES));
         strata_address_t first = 0, second = 0;

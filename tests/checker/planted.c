@@ -16,7 +16,7 @@ static void two_writers(watched_t *w) {
     strata_checker_freed(w->checker, 1);
 }
 
-/* B waits for an event that was recorded before the work, and recorded again behind the wait. */
+/* B waits for an event that was recorded before the work, and recorded again after the wait. */
 static void early_event(watched_t *w) {
     strata_handle_t event = event_new(w->device);
     serve(w, 1, 0, A(w));
@@ -142,8 +142,8 @@ TEST(planted, rule_4_the_legacy_stream_orders_with_blocking_ones_alone) { expect
 
 TEST(planted, rule_5_a_graph_is_ordered_on_its_launch_stream_alone) { expect_only(5, 0); }
 
-TEST(planted, rule_6_pool_memory_is_valid_behind_its_allocation) { expect_only(6, 0); }
+TEST(planted, rule_6_pool_memory_is_valid_after_its_allocation) { expect_only(6, 0); }
 
-TEST(planted, rule_7_a_new_owner_comes_behind_the_old) { expect_only(7, 0); }
+TEST(planted, rule_7_a_new_owner_comes_after_the_old) { expect_only(7, 0); }
 
-TEST(planted, rule_8_planned_memory_is_ordered_behind_its_free) { expect_only(8, 0); }
+TEST(planted, rule_8_planned_memory_is_ordered_after_its_free) { expect_only(8, 0); }

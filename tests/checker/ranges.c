@@ -19,20 +19,20 @@ static void serve_range(watched_t *w, uint64_t name, uint64_t mib, uint64_t coun
 }
 
 /* Of several uses by one stream the latest counts, whichever part it was of. */
-TEST(checker_ranges, a_block_over_two_is_behind_the_later_use_of_either) {
+TEST(checker_ranges, a_block_over_two_is_after_the_later_use_of_either) {
     for (uint64_t first = 0; first < 2; first++) {
-        for (int behind_both = 0; behind_both < 2; behind_both++) {
+        for (int after_both = 0; after_both < 2; after_both++) {
             OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
             serve(&w, 1, 0, A(&w));
             serve(&w, 2, 1, A(&w));
             lent_and_freed(&w, 1 + first, first);
-            if (!behind_both) order(&w, A(&w), B(&w));
+            if (!after_both) order(&w, A(&w), B(&w));
             lent_and_freed(&w, 2 - first, 1 - first);
-            if (behind_both) order(&w, A(&w), B(&w));
+            if (after_both) order(&w, A(&w), B(&w));
             serve_range(&w, 3, 0, 2, A(&w));
             strata_access_t access = {w.chunk, 2 * MIB, true};
             EXPECT_OK(strata_device_work(w.device, A(&w), 100 * US, &access, 1));
-            EXPECT_HAZARDS(&w, NEW_OWNER, behind_both ? 0 : 1);
+            EXPECT_HAZARDS(&w, NEW_OWNER, after_both ? 0 : 1);
         }
     }
 }
@@ -73,8 +73,8 @@ static void fill_at(watched_t *w, uint64_t offset, uint64_t size, strata_handle_
     EXPECT_OK(strata_device_fill(w->device, w->chunk + offset, 0, size, stream));
 }
 
-/* A fill of a part must be behind what that part saw: the last owner's use, or what was before an owner that never used it. */
-TEST(checker_ranges, a_fill_of_a_part_is_behind_all_that_was_there) {
+/* A fill of a part must be after what that part saw: the last owner's use, or what was before an owner that never used it. */
+TEST(checker_ranges, a_fill_of_a_part_is_after_all_that_was_there) {
     for (int way = 0; way < 3; way++) {
         for (int ordered = 0; ordered < 2; ordered++) {
             OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
@@ -92,8 +92,8 @@ TEST(checker_ranges, a_fill_of_a_part_is_behind_all_that_was_there) {
     }
 }
 
-/* The next owner is behind the fill where there was one, and behind the last use where there was none. */
-TEST(checker_ranges, an_owner_is_behind_fills_and_uses_of_every_part) {
+/* The next owner is after the fill where there was one, and after the last use where there was none. */
+TEST(checker_ranges, an_owner_is_after_fills_and_uses_of_every_part) {
     for (int way = 0; way < 3; way++) {
         OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         serve(&w, 1, 0, A(&w));
@@ -130,7 +130,7 @@ TEST(checker_ranges, a_fill_of_raw_memory_is_an_access_of_that_part) {
 }
 
 /* A part of a pool's memory is as valid as the whole. */
-TEST(checker_ranges, a_filled_part_of_pool_memory_is_valid_behind_the_allocation) {
+TEST(checker_ranges, a_filled_part_of_pool_memory_is_valid_after_the_allocation) {
     for (int ordered = 0; ordered < 2; ordered++) {
         OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         strata_address_t address = 0;
@@ -145,7 +145,7 @@ TEST(checker_ranges, a_filled_part_of_pool_memory_is_valid_behind_the_allocation
     }
 }
 
-/* It concerns its own bytes alone: a block beside it in the same memory is behind nothing of it. */
+/* It concerns its own bytes alone: a block beside it in the same memory is after nothing of it. */
 TEST(checker_ranges, a_fill_of_raw_memory_holds_up_nobody_beside_it) {
     for (uint64_t mib = 0; mib < 2; mib++) {
         OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));

@@ -39,7 +39,7 @@ TEST(checker_rules, an_event_recorded_again_forgets_what_it_said) {
     }
 }
 
-/* A record is behind what its thread has seen; so is a wait. */
+/* A record is after what its thread has seen; so is a wait. */
 TEST(checker_rules, what_the_thread_has_seen_goes_into_a_record) {
     OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     strata_handle_t event = event_new(w.device);
@@ -116,7 +116,7 @@ TEST(checker_rules, neighbours_do_not_race) {
 }
 
 /* A read of what was written does not stand for the write, nor a part for the whole. */
-TEST(checker_rules, a_write_is_remembered_behind_a_read_and_a_part) {
+TEST(checker_rules, a_write_is_remembered_after_a_read_and_a_part) {
     for (int part = 0; part < 2; part++) {
         OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         touch(&w, 0, 4096, A(&w), true);
@@ -207,7 +207,7 @@ TEST(checker_rules, a_borrow_of_one_block_is_none_of_the_next) {
     EXPECT_HAZARDS(&w, FREE, 1);
 }
 
-/* Use that is only said: its beginning must be ordered behind the old owner, its end need not be asked for. */
+/* Use that is only said: its beginning must be ordered after the old owner, its end need not be asked for. */
 TEST(checker_rules, only_a_use_that_begins_must_be_ordered) {
     for (int begins = 0; begins < 2; begins++) {
         OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
@@ -221,8 +221,8 @@ TEST(checker_rules, only_a_use_that_begins_must_be_ordered) {
     }
 }
 
-/* A block never used hands on what was before it; one used behind all of that does not ask for it again. */
-TEST(checker_rules, what_was_before_a_block_is_asked_until_somebody_was_behind_it) {
+/* A block never used hands on what was before it; one used after all of that does not ask for it again. */
+TEST(checker_rules, what_was_before_a_block_is_asked_until_somebody_was_after_it) {
     for (int used = 0; used < 2; used++) {
         OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         serve(&w, 1, 0, A(&w));
@@ -250,7 +250,7 @@ static strata_handle_t graph_that_writes(watched_t *w, uint64_t mib) {
     return graph;
 }
 
-/* What is behind one launch is not behind the next. */
+/* What is after one launch is not after the next. */
 TEST(checker_rules, each_launch_is_an_access_of_its_own) {
     for (int late = 0; late < 2; late++) {
         OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
@@ -265,8 +265,8 @@ TEST(checker_rules, each_launch_is_an_access_of_its_own) {
     }
 }
 
-/* A launch is behind what its thread has seen and what its stream has, and behind nothing that its capture's streams do later. */
-TEST(checker_rules, a_launch_is_behind_its_thread_and_its_stream) {
+/* A launch is after what its thread has seen and what its stream has, and after nothing that its capture's streams do later. */
+TEST(checker_rules, a_launch_is_after_its_thread_and_its_stream) {
     for (int way = 0; way < 3; way++) {
         OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         strata_handle_t graph = graph_that_writes(&w, 0);

@@ -123,7 +123,7 @@ TEST(checked_stacks, threads_share_the_caches) {
     }
 }
 
-/* Paddle's event covers what was submitted before the borrow: only a program that borrows behind its work is safe. */
+/* Paddle's event covers what was submitted before the borrow: only a program that borrows after its work is safe. */
 TEST(checked_stacks, paddle_takes_its_event_too_early) {
     for (int borrows_first = 0; borrows_first < 2; borrows_first++) {
         told_t told;
@@ -196,7 +196,7 @@ static void free_where_no_event_can_be_recorded(told_t *told) {
 }
 
 /* The borrower is destroyed while its work runs, before the free. */
-static void free_behind_a_destroyed_stream(told_t *told) {
+static void free_after_a_destroyed_stream(told_t *told) {
     strata_block_t block = told_allocate(told, told->rig.gpu, told->streams[0], MIB);
     told_borrow(told, &block, told->streams[1]);
     told_order(told, told->streams[1], told->streams[0]);
@@ -209,7 +209,7 @@ static void free_behind_a_destroyed_stream(told_t *told) {
 }
 
 /* Two borrow; one gives its borrow back in good order, the other still works at the free. */
-static void free_behind_one_of_two(told_t *told) {
+static void free_after_one_of_two(told_t *told) {
     strata_block_t block = told_allocate(told, told->rig.gpu, told->streams[0], MIB);
     told_borrow(told, &block, told->streams[1]);
     told_borrow(told, &block, told->streams[2]);
@@ -237,8 +237,8 @@ static uint64_t hazards_of(mutation_t mutation) {
     mutant_choose(mutation);
     told_open(&told, mutation == MUTATION_EVENT_AT_BORROW ? STACK("mutant_safe: {event: use}") : STACK("mutant_safe"));
     free_where_no_event_can_be_recorded(&told);
-    free_behind_a_destroyed_stream(&told);
-    free_behind_one_of_two(&told);
+    free_after_a_destroyed_stream(&told);
+    free_after_one_of_two(&told);
     pinned_memory_for_another(&told);
     told_program(&told, 1, 3000, true);
     return told_close(&told, mutation == MUTATION_NONE);

@@ -106,7 +106,7 @@ static void take(playing_t *play, held_t *held) {
     told_work(told, told->streams[owner], 20 + below(play, 300), &held->block);
 }
 
-/* Another stream takes part, ordered behind the owner; it borrows before its work, or behind it. */
+/* Another stream takes part, ordered after the owner; it borrows before its work, or after it. */
 static void lend(playing_t *play, held_t *held) {
     told_t *told = play->told;
     int other = (int)below(play, TOLD_STREAMS);

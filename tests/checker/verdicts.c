@@ -154,7 +154,7 @@ TEST(verdicts, an_unmap_wants_a_completion_that_the_host_has_seen) {
     unmap_under_work(true, 0);
 }
 
-TEST(verdicts, a_pool_takes_back_behind_all_work) {
+TEST(verdicts, a_pool_takes_back_after_all_work) {
     for (int ordered = 0; ordered < 2; ordered++) {
         OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         strata_address_t address = 0;
@@ -332,7 +332,7 @@ TEST(verdicts, threads_order_by_what_they_tell) {
     }
 }
 
-/* Rule 8 of a block without an owner: the free is the freeing thread's, and who takes over must be behind what that did. */
+/* Rule 8 of a block without an owner: the free is the freeing thread's, and who takes over must be after what that did. */
 TEST(verdicts, planned_memory_without_an_owner_is_freed_by_the_host) {
     for (int tells = 0; tells < 2; tells++) {
         OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
@@ -409,7 +409,7 @@ static void between_the_streams(watched_t *w, between_t between) {
     pthread_join(thread, NULL);
 }
 
-/* Of two blocking streams the second is behind the first by what the legacy stream was given between them, or by what its own
+/* Of two blocking streams the second is after the first by what the legacy stream was given between them, or by what its own
  * thread has seen. That the first is destroyed, or that another thread waited for the legacy stream, orders nothing. */
 TEST(verdicts, blocking_streams_are_ordered_by_legacy_work_alone) {
     for (int destroyed = 0; destroyed < 2; destroyed++)
@@ -424,7 +424,7 @@ TEST(verdicts, blocking_streams_are_ordered_by_legacy_work_alone) {
         }
 }
 
-TEST(verdicts, legacy_work_is_behind_blocking_streams_that_are_gone) {
+TEST(verdicts, legacy_work_is_after_blocking_streams_that_are_gone) {
     OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     strata_handle_t blocking = stream_new(w.device, STRATA_STREAM_BLOCKING);
     strata_handle_t other = stream_new(w.device, STRATA_STREAM_NON_BLOCKING);
@@ -455,7 +455,7 @@ TEST(verdicts, a_device_free_waits_for_its_own_device) {
 
 /* ---- graphs ---- */
 
-/* Two branches that join: ordered inside or not, and behind the launch. */
+/* Two branches that join: ordered inside or not, and after the launch. */
 static uint64_t graph_hazards(bool ordered_inside) {
     watched_t w;
     watched_open(&w, STRATA_CHECKER_ALL);

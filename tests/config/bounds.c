@@ -1,4 +1,4 @@
-/* Each bound from both sides, every pair of sources, and where an error is said to stand behind anchors, letters and files. */
+/* Each bound from both sides, every pair of sources, and where an error is said to stand after anchors, letters and files. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -96,7 +96,7 @@ TEST(config_bounds, sixty_four_letters_of_a_name) {
     }
 }
 
-TEST(config_bounds, stars_behind_a_name_take_nothing_too) {
+TEST(config_bounds, stars_after_a_name_take_nothing_too) {
     static const char *const patterns[] = {"copy", "copy*", "copy**", "copy***", "**copy**", "c**p*y", "***"};
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) EXPECT_TRUE(strata_pattern_fits(patterns[i], "copy"));
     EXPECT_FALSE(strata_pattern_fits("copy*?", "copy"));
@@ -205,7 +205,7 @@ TEST(config_bounds, of_any_sources_the_later_says_it) {
     }
 }
 
-/* A list of settings ends with the variable. What lies behind it in memory is another's. */
+/* A list of settings ends with the variable. What lies after it in memory is another's. */
 TEST(config_bounds, the_environments_settings_end_with_the_variable) {
     static char memory[] = "STRATA_SET=auto_growth.chunk_size=5MiB\0auto_growth.chunk_size=9MiB";
     ASSERT_EQ(putenv(memory), 0);
@@ -262,7 +262,7 @@ static bool has_layer(const strata_strategy_t *strategy, const char *name) {
     return found;
 }
 
-/* Signs and zeros in front mean nothing, nine digits behind the point do, and an error behind the end of a line is in the next. */
+/* Signs and zeros in front mean nothing, nine digits after the point do, and an error after the end of a line is in the next. */
 TEST(config_bounds, numbers_of_other_allocators_mean_what_they_are) {
     static const struct {
         const char *peer, *text, *layer, *option, *value, *without;

@@ -13,7 +13,7 @@ TEST(pitfalls, a_byte_order_mark_is_no_text) {
     EXPECT_EQ(strategy->stacks[STRATA_PLACE_GPU].layers[0].origin.line, 3);
     strata_strategy_delete(strategy);
     strata_strategy_delete(load_text("\xef\xbb\xbf%YAML 1.1\n---\nstack: [system]\n"));
-    /* Columns count from behind it. */
+    /* Columns count from after it. */
     expect_refused("\xef\xbb\xbfstak: [system]\n", 1, 1, "no key \"stak\"", "write stack");
     expect_refused("\xef\xbb\xbf# \xc3\xa9\nstack: [system]\n%TAG !a! !\n", 3, 1, "", "");
     expect_refused("\xef\xbb\xbfstack: [\x01]\n", 1, 9, "control characters are not allowed", "write plain text in UTF-8");

@@ -6,7 +6,7 @@
 #include "platform/status.h"
 #include "tests/harness/test.h"
 
-/* A YAML text must be refused at line:column, with `what` and behind it what to write. */
+/* A YAML text must be refused at line:column, with `what` and after it what to write. */
 void expect_refused(const char *yaml, unsigned line, unsigned column, const char *what, const char *write);
 /* Must load. NULL otherwise, with the test failed. */
 strata_strategy_t *load_text(const char *yaml);

@@ -263,7 +263,7 @@ TEST(cuda, row6_callback_runs_when_graph_and_instances_are_gone) {
     uint64_t calls = fake_calls();
     ASSERT_OK(strata_device_graph_destroy(device, things.graph));
     EXPECT_EQ(every_call_gone, before + 1);
-    /* The callback made no call of its own: behind the destroy only mode and context are put back. */
+    /* The callback made no call of its own: after the destroy only mode and context are put back. */
     EXPECT_STREQ(fake_call_at(fake_calls() - 3)->name, "GraphDestroy");
     EXPECT_LE(fake_calls() - calls, 7);
     /* Nothing is left of it: a free waits again. */

@@ -180,7 +180,7 @@ static int leave_open(const ends_t *nothing) {
 }
 
 /* In a process of its own: nothing has been opened here before. */
-TEST(cuda_facade, closing_at_exit_behind_the_drivers_end) {
+TEST(cuda_facade, closing_at_exit_after_the_drivers_end) {
     if (strata_facade_ever_opened()) TEST_SKIP("this process has opened a facade before: run this test alone");
     EXPECT_EQ(ends_in_child(leave_open, NULL), 0);
 }

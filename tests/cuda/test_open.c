@@ -79,7 +79,7 @@ TEST(cuda, peer_that_the_program_enabled_already) {
     EXPECT_EQ(fake_retains(1), 0);
 }
 
-TEST(cuda, failures_leave_no_context_behind) {
+TEST(cuda, failures_leave_no_context_after) {
     static const char *const calls[] = {"CtxGetCurrent", "CtxPushCurrent", "ThreadExchangeStreamCaptureMode"};
     strata_device_t *device = NULL;
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {

@@ -147,7 +147,7 @@ TEST(aligned, what_it_holds_has_no_ref) {
 }
 
 /* No slot for the outer record: what came from below goes back. */
-TEST(aligned, a_full_slab_leaves_nothing_behind) {
+TEST(aligned, a_full_slab_leaves_nothing_after) {
     strata_record_t *record;
     OPENED(bench_t, bench, bench_close, open_over_source(&bench, NULL));
     uint32_t capacity = bench.stack->slab.capacity;

@@ -9,7 +9,7 @@
 void decorated_open(rig_t *rig, const char *stack, const char *host, const strata_sim_options_t *options);
 /* A row of the figures of the first layer of that name in the stack; a test that asks for none fails. */
 uint64_t decorated_figure(strata_stack_t *stack, const char *layer, const char *row);
-/* With another value in that row validate says `what`. The figure is as before behind it. */
+/* With another value in that row validate says `what`. The figure is as before after it. */
 void decorated_expect_corrupt(rig_t *rig, const char *layer, const char *row, uint64_t value, const char *what);
 
 #endif

@@ -107,7 +107,7 @@ typedef struct deferring {
     uint32_t later;
 } deferring_t;
 
-/* The device's free waits for all work: what shall be pending behind it begins only then. */
+/* The device's free waits for all work: what shall be pending after it begins only then. */
 static uint64_t give_up_and_defer(strata_place_t place, size_t size, void *context) {
     deferring_t *d = context;
     uint64_t freed = give_up(place, size, &d->hoard);
@@ -380,7 +380,7 @@ static void *ask(void *context) {
     return NULL;
 }
 
-/* The large one has reserved nearly all of the limit when the small one comes, and fails behind it. */
+/* The large one has reserved nearly all of the limit when the small one comes, and fails after it. */
 TEST(limit, a_small_request_waits_for_what_is_under_way_and_is_served) {
     pthread_t large, small;
     OPENED(bench_t, bench, bench_close, bench_begin(&bench));

@@ -8,7 +8,7 @@
         EXPECT_CONTAINS(strata_last_error()->text, word);                                                                          \
     } while (0)
 
-/* Likewise, and the text begins with the function that the program called, not with one of those behind it. */
+/* Likewise, and the text begins with the function that the program called, not with one of those after it. */
 #define REFUSED_BY(call, word)                                                                                                     \
     do {                                                                                                                           \
         REFUSED(call, word);                                                                                                       \

@@ -95,7 +95,7 @@ static void *open_and_close(void *argument) {
 }
 
 /* A thread that has met no failure yet is told none. */
-TEST(facade, an_open_that_succeeds_leaves_no_failure_behind) {
+TEST(facade, an_open_that_succeeds_leaves_no_failure_after) {
     const char *name;
     for (size_t i = 0; (name = strata_strategy_name(i)) != NULL; i++) {
         in_another_thread(open_and_close, (void *)(uintptr_t)name);

@@ -22,7 +22,7 @@ typedef struct between {
 } between_t;
 
 /* In front of the next device call of this kind (event_create, event_synchronise, stream_create, stream_synchronise, malloc) of the
- * rig's first device, or behind it (synchronise, free_async, host_free), `act` runs, on a thread of its own that ends before the caller goes on. Once. */
+ * rig's first device, or after it (synchronise, free_async, host_free), `act` runs, on a thread of its own that ends before the caller goes on. Once. */
 void between_begin(between_t *between, rig_t *rig, strata_device_call_t call, between_fn act, void *context);
 /* Answers whether it ran. */
 bool between_end(between_t *between);

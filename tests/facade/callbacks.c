@@ -58,7 +58,7 @@ TEST(facade_callbacks, a_cache_below_another_asks_nobody_for_a_chunk) {
     }
 }
 
-/* Memory is short: then the core asks, behind the growth. */
+/* Memory is short: then the core asks, after the growth. */
 TEST(facade_callbacks, what_a_chunk_could_not_ask_is_asked_by_the_core) {
     for (size_t i = 0; i < sizeof uppers / sizeof *uppers; i++) {
         char layers[100];

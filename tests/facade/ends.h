@@ -11,7 +11,7 @@ typedef struct ends {
     strata_block_t block; /* live */
 } ends_t;
 
-/* Makes the call of a number, in the order of the header; its name, NULL behind the last. strata_close() is not among them. */
+/* Makes the call of a number, in the order of the header; its name, NULL after the last. strata_close() is not among them. */
 const char *ends_call(const ends_t *ends, size_t number, strata_status_t *status);
 /* A live block in every place, some of them borrowed, some freed and waiting. What `place` cannot have is left out. */
 void ends_fill(const ends_t *ends);

@@ -35,13 +35,13 @@ static void expect_neighbours(rig_t *rig) {
         const strata_snapshot_row_t *row = &seen.rows[i];
         strata_neighbours_t n = {.struct_size = sizeof n};
         if (row->state != 1) continue;
-        bool before = i > 0 && touch(i - 1) && row[-1].state == 0, behind = i + 1 < seen.count && touch(i) && row[1].state == 0;
+        bool before = i > 0 && touch(i - 1) && row[-1].state == 0, after = i + 1 < seen.count && touch(i) && row[1].state == 0;
         EXPECT_OK(strata_neighbours(rig->s, row->block.ref, &n));
         EXPECT_EQ(n.block.ptr, row->block.ptr);
         EXPECT_EQ(n.block.size, row->block.size);
         EXPECT_EQ(n.block.ref, row->block.ref);
         EXPECT_EQ(n.free_before, before ? row[-1].block.size : 0);
-        EXPECT_EQ(n.free_after, behind ? row[1].block.size : 0);
+        EXPECT_EQ(n.free_after, after ? row[1].block.size : 0);
         EXPECT_EQ(n.run, n.free_before + row->block.size + n.free_after);
     }
 }

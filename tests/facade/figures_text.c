@@ -173,7 +173,7 @@ static void *keep_busy(void *context) {
     return NULL;
 }
 
-/* The figure of a name in the next object that has it; moves *at behind it. */
+/* The figure of a name in the next object that has it; moves *at after it. */
 static uint64_t next_figure(const char **at, const char *name) {
     char key[64];
     snprintf(key, sizeof key, "\"%s\": ", name);

@@ -95,7 +95,7 @@ TEST(facade_full, a_block_whose_slot_is_used_up_is_lost_where_no_other_slot_is_l
     for (int full = 0; full < 2; full++) {
         RIG(rig, "strategy: used_up\nstack: [auto_growth, system]\n", 0);
         strata_slab_t *slab = &rig_stack(&rig, NULL)->slab;
-        strata_block_t first = rig_allocate(&rig, NULL, 1000), behind = rig_allocate(&rig, NULL, 1000);
+        strata_block_t first = rig_allocate(&rig, NULL, 1000), after = rig_allocate(&rig, NULL, 1000);
         strata_record_t *record = strata_slab_record(slab, strata_ref_slot(first.ref));
         EXPECT_OK(strata_free(rig.s, first.ref));
         record->generation = STRATA_GENERATION_LAST - 1;
@@ -109,7 +109,7 @@ TEST(facade_full, a_block_whose_slot_is_used_up_is_lost_where_no_other_slot_is_l
         EXPECT_OK(strata_validate(rig.s));
         strata_block_t next = rig_allocate(&rig, NULL, 1000);
         EXPECT_EQ(next.ptr == first.ptr, !full);
-        RIG_FREE(&rig, next, behind);
+        RIG_FREE(&rig, next, after);
         EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
         /* A chunk with a lost block is not idle. */
         EXPECT_EQ(rig_figures(&rig).reserved_bytes > 0, full);

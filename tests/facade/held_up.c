@@ -76,7 +76,7 @@ static void *forget_it(void *argument) {
     return argument;
 }
 
-static bool is_behind(void) {
+static bool is_after(void) {
     async_layer_t *self = (async_layer_t *)rig_domain(scene.rig)->ordinary.shared[1];
     strata_lock(&self->base.stack->lock);
     bool named = strata_users_find(&self->uses.users, scene.stream) != 0;
@@ -85,7 +85,7 @@ static bool is_behind(void) {
 }
 
 static strata_status_t slow_free(strata_device_t *device, strata_address_t address, strata_stream_t stream) {
-    begin_beside(forget_it, is_behind);
+    begin_beside(forget_it, is_after);
     return scene.real->free_async(device, address, stream);
 }
 

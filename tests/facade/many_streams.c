@@ -52,7 +52,7 @@ TEST(many_streams, a_figure_looks_at_each_stack_once) {
     EXPECT_LE(looked(&many) - before, 8 * (STREAMS + 3)); /* a poll, and one walk for each kind of stack */
 }
 
-/* Every third is forgotten: who stays is found where it was, who comes behind the last. */
+/* Every third is forgotten: who stays is found where it was, who comes after the last. */
 TEST(many_streams, a_walk_keeps_the_order_of_making_when_stacks_end) {
     OPENED(many_t, many, close_many, open_many(&many, "strata"));
     strata_domain_t *domain = rig_domain(&many.rig);

@@ -153,7 +153,7 @@ TEST(facade_noted_twice, beside_a_forgotten_borrower_one_that_is_recorded_twice_
         }
 }
 
-/* And recorded anew behind that it counts again; so it does where nothing was erased. */
+/* And recorded anew after that it counts again; so it does where nothing was erased. */
 TEST(facade_noted_twice, beside_a_forgotten_borrower_the_other_one_counts_until_it_is_erased) {
     for (int i = 0; i < KNOWING; i++)
         for (int variant = 0; variant < 4; variant++) {
@@ -169,7 +169,7 @@ TEST(facade_noted_twice, beside_a_forgotten_borrower_the_other_one_counts_until_
 
 /* ---- in one block's list ---- */
 
-/* Each borrower in turn is recorded twice and erased once, whatever stands before and behind it. */
+/* Each borrower in turn is recorded twice and erased once, whatever stands before and after it. */
 TEST(facade_noted_twice, each_of_four_borrowers_is_erased_for_itself) {
     static const uint64_t ends[] = {1, 2, 3, 4, 20};
     for (int i = 0; i < KNOWING; i++)

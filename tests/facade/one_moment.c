@@ -11,7 +11,7 @@ typedef struct mover {
     bool moved;
 } mover_t;
 
-/* From the stack that is shown first to the one behind it, if the first is not held as it must be while the second is awaited. */
+/* From the stack that is shown first to the one after it, if the first is not held as it must be while the second is awaited. */
 static void move_it(void *context) {
     mover_t *m = context;
     if (pthread_mutex_trylock(&m->from->lock.mutex) != 0) return;

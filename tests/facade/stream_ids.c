@@ -69,7 +69,7 @@ static void expect_every_call_is_told(strata_place_t place, int first) {
         if (status != STRATA_E_UNKNOWN_STREAM) FAIL_TEST("call %d after %d answered %s", call, first, strata_status_name(status));
         EXPECT_CONTAINS(strata_last_error()->text, "was destroyed without strata_stream_forget()");
     }
-    /* Nothing has happened, and behind forget the handle is the new stream's. */
+    /* Nothing has happened, and after forget the handle is the new stream's. */
     EXPECT_OK(strata_stream_forget(scene.rig.s, place, stream));
     for (int call = 0; call < CALLS; call++)
         if (call != FREE_ON && is_served(call, place)) EXPECT_OK(call_by(&scene, call, stream));

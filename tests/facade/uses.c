@@ -70,8 +70,8 @@ TEST(facade_uses, a_stream_that_ends_takes_one_event_for_all_that_it_uses) {
     }
 }
 
-/* A use that was recorded in a capture is never over; the uses behind it, by the same stream, are. */
-TEST(facade_uses, what_a_capture_used_is_quarantined_and_holds_back_none_behind_it) {
+/* A use that was recorded in a capture is never over; the uses after it, by the same stream, are. */
+TEST(facade_uses, what_a_capture_used_is_quarantined_and_holds_back_none_after_it) {
     for (int i = 0; i < STACKS; i++) {
         RIG_BY(rig, rig_open(&rig, stacks[i], NULL, 0, 0, 1));
         strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);

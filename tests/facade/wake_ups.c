@@ -10,7 +10,7 @@
 
 #define MILLISECOND (1000ull * 1000)
 
-/* ---- a layer that frees a block of another owner behind its n-th refusal ---- */
+/* ---- a layer that frees a block of another owner after its n-th refusal ---- */
 
 static struct {
     rig_t *rig;
@@ -41,7 +41,7 @@ static const strata_layer_type_t waker_type = DECORATOR("test_waker", STRATA_SCO
 
 typedef enum elsewhere { SAME_STACK, OTHER_STACK, BORROWED } elsewhere_t;
 
-/* Whether the free behind refusal number `at` came, and so the request had to be served. */
+/* Whether the free after refusal number `at` came, and so the request had to be served. */
 static bool is_heard(const char *stack, elsewhere_t where, uint32_t at) {
     char text[300];
     register_layer(&waker_type);
@@ -67,7 +67,7 @@ static bool is_heard(const char *stack, elsewhere_t where, uint32_t at) {
     return came;
 }
 
-static void behind_every_refusal(elsewhere_t where) {
+static void after_every_refusal(elsewhere_t where) {
     static const char *const stacks[] = {"retry: {timeout: 5s}, stream_safe, auto_growth",
                                          "retry: {timeout: 5s, wait_first: true}, stream_safe, auto_growth: {reclaim: own}",
                                          "retry: {timeout: 5s}, stream_safe, buffered"};
@@ -80,9 +80,9 @@ static void behind_every_refusal(elsewhere_t where) {
     }
 }
 
-TEST(facade_wake_ups, a_free_behind_every_refusal_is_heard) { behind_every_refusal(SAME_STACK); }
-TEST(facade_wake_ups, a_free_in_another_stack_behind_every_refusal_is_heard) { behind_every_refusal(OTHER_STACK); }
-TEST(facade_wake_ups, a_deferred_free_behind_every_refusal_is_waited_for) { behind_every_refusal(BORROWED); }
+TEST(facade_wake_ups, a_free_after_every_refusal_is_heard) { after_every_refusal(SAME_STACK); }
+TEST(facade_wake_ups, a_free_in_another_stack_after_every_refusal_is_heard) { after_every_refusal(OTHER_STACK); }
+TEST(facade_wake_ups, a_deferred_free_after_every_refusal_is_waited_for) { after_every_refusal(BORROWED); }
 
 /* ---- other threads ---- */
 

@@ -171,7 +171,7 @@ static void *run(void *argument) {
 
 /* ---- a storm ---- */
 
-/* Every other storm is told of recycled handles: what that asks for takes locks, behind which races may hide. */
+/* Every other storm is told of recycled handles: what that asks for takes locks, after which races may hide. */
 static void begin(storm_t *storm, rig_t *rig, const failing_subject_t *subject, uint32_t operations, bool check_ids) {
     static const strata_sim_options_t options = {.devices = DEVICES, .capacity = 48 * MIB, .contents = true};
     rig_open_on(rig, subject->strategy, &options, check_ids ? STRATA_OPEN_CHECK_STREAM_IDS : 0);

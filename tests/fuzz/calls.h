@@ -30,7 +30,7 @@ typedef struct calls {
     uint64_t marks;
 } calls_t;
 
-/* The next byte; 0 behind the last. */
+/* The next byte; 0 after the last. */
 uint8_t calls_byte(calls_t *c);
 uint32_t calls_below(calls_t *c, uint32_t bound);
 /* No faults from now on. */

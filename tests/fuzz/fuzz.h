@@ -42,7 +42,7 @@ FUZZ_TARGET_MAP(FUZZ_DECLARE)
 
 /* Says what is broken, with the thread's last error, and aborts. */
 _Noreturn void fuzz_broken(const char *file, int line, const char *what);
-/* The bytes with a zero behind them, to be freed. */
+/* The bytes with a zero after them, to be freed. */
 char *fuzz_text(const uint8_t *bytes, size_t count);
 /* The path of a file with these bytes, in memory alone. Valid until the next call. */
 const char *fuzz_file(const uint8_t *bytes, size_t count);

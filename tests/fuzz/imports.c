@@ -8,7 +8,7 @@
 
 enum { FILE_BYTES = 1 << 18 };
 
-/* The peer, with a version or none, in the first line; the string behind it. */
+/* The peer, with a version or none, in the first line; the string after it. */
 static strata_status_t load(const char *peer, const char *text, strata_import_t **import, strata_strategy_t **strategy) {
     strata_status_t status = strata_import_new(&(strata_import_request_t){.peer = peer, .text = text}, import);
     if (status == STRATA_OK) status = strata_config_load(&(strata_config_request_t){.import = *import}, strategy);

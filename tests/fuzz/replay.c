@@ -17,7 +17,7 @@ static void run_file(const char *path, void (*target)(const uint8_t *, size_t)) 
     ASSERT_NE(file, NULL);
     size_t count = fread(bytes, 1, sizeof bytes, file);
     fclose(file);
-    /* A copy of its own size, so that a look behind the end is one behind a heap block. */
+    /* A copy of its own size, so that a look after the end is one after a heap block. */
     uint8_t *copy = malloc(count + !count);
     ASSERT_NE(copy, NULL);
     memcpy(copy, bytes, count);

@@ -61,7 +61,7 @@ TEST(gpu, too_much_is_out_of_memory_and_no_more) {
 
 TEST(gpu, mem_info_follows) {
     GPU_OR_SKIP(device);
-    uint64_t before, during, behind, total;
+    uint64_t before, during, after, total;
     strata_address_t address;
     const uint64_t size = UINT64_C(256) << 20;
     ASSERT_OK(strata_device_mem_info(device, &before, &total));
@@ -72,9 +72,9 @@ TEST(gpu, mem_info_follows) {
     ASSERT_OK(strata_device_malloc(device, STRATA_MEMORY_DEVICE, size, &address));
     EXPECT_OK(strata_device_mem_info(device, &during, &total));
     EXPECT_OK(strata_device_free(device, STRATA_MEMORY_DEVICE, address));
-    EXPECT_OK(strata_device_mem_info(device, &behind, &total));
+    EXPECT_OK(strata_device_mem_info(device, &after, &total));
     EXPECT_LE(during + size / 2, before);
-    EXPECT_GE(behind, during + size / 2);
+    EXPECT_GE(after, during + size / 2);
     strata_device_close(device);
 }
 

@@ -40,7 +40,7 @@ TEST(gpu, virtual_memory_maps_and_moves) {
 TEST(gpu, virtual_memory_is_given_back) {
     GPU_OR_SKIP(device);
     GPU_NEEDS(device, virtual_memory);
-    uint64_t unit = device->capabilities.granularity, size = 64 * unit, before, during, behind, total;
+    uint64_t unit = device->capabilities.granularity, size = 64 * unit, before, during, after, total;
     strata_address_t range;
     strata_physical_t handle;
     ASSERT_OK(strata_device_reserve(device, size, unit, &range));
@@ -50,9 +50,9 @@ TEST(gpu, virtual_memory_is_given_back) {
     EXPECT_OK(strata_device_release(device, handle)); /* still mapped */
     EXPECT_OK(strata_device_mem_info(device, &during, &total));
     EXPECT_OK(strata_device_unmap(device, range, size));
-    EXPECT_OK(strata_device_mem_info(device, &behind, &total));
+    EXPECT_OK(strata_device_mem_info(device, &after, &total));
     EXPECT_LE(during + size / 2, before);
-    EXPECT_GE(behind, during + size / 2);
+    EXPECT_GE(after, during + size / 2);
     EXPECT_OK(strata_device_unreserve(device, range, size));
     strata_device_close(device);
 }

@@ -55,8 +55,8 @@ static void rule_readme(const char *path, const char *text, report_t *report) {
 /* Names of temporary files end in letters that look like a mark: a dash or a quote before them is no beginning of a word. */
 static bool is_word(const char *text, const char *at, size_t length) {
     bool before = at > text && (isalnum((unsigned char)at[-1]) || strchr("_-\"", at[-1]));
-    bool behind = isalnum((unsigned char)at[length]) || at[length] == '_';
-    return !before && !behind;
+    bool after = isalnum((unsigned char)at[length]) || at[length] == '_';
+    return !before && !after;
 }
 
 /* The words are written in pieces, so that this file does not break its own rule. */
@@ -140,7 +140,7 @@ TEST(house, readme_rule_can_fail) {
     expect_nothing(rule_readme, "traces", "");
 }
 
-TEST(house, nothing_is_left_behind) { expect_clean(text_files, rule_marks); }
+TEST(house, nothing_is_left_after) { expect_clean(text_files, rule_marks); }
 
 TEST(house, marks_rule_can_fail) {
     expect_found(rule_marks, "a.c",

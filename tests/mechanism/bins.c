@@ -145,8 +145,8 @@ TEST(bins, the_loose_block_is_found_as_if_it_were_linked) {
     uint32_t c = world_add(&world, 512 * UNIT);
     EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 100 * UNIT), c); /* of a bin before all that are linked */
     uint32_t d = world_add(&world, 4096 * UNIT);
-    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 100 * UNIT), c); /* of a bin behind one that is linked */
-    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 4000 * UNIT), d); /* of a bin behind all */
+    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 100 * UNIT), c); /* of a bin after one that is linked */
+    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 4000 * UNIT), d); /* of a bin after all */
     EXPECT_EQ(strata_bins_largest(&world.bins, &world.slab), 4096 * UNIT);
     strata_bins_resize(&world.bins, &world.slab, d, 3 * UNIT);
     EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 2 * UNIT), d); /* of an exact bin */

@@ -118,7 +118,7 @@ TEST(slab, is_full_where_address_space_ends_and_goes_on_when_there_is_more) {
     strata_slab_destroy(&slab);
 }
 
-/* Each slot has a bit of its own, behind the last record. */
+/* Each slot has a bit of its own, after the last record. */
 TEST(slab, bits_are_one_a_slot) {
     enum { SLOTS = 130 };
     strata_slab_t slab;

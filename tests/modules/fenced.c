@@ -1,4 +1,4 @@
-/* A decorator with a record of its own, by the public header alone: a fence of 256 bytes in front of each block and behind it. The
+/* A decorator with a record of its own, by the public header alone: a fence of 256 bytes in front of each block and after it. The
  * fences are written when the block is served and looked at when it is freed, where the host can see them; the last block freed is
  * kept back until the next free, or until memory is short. */
 #include <stdlib.h>
@@ -24,16 +24,16 @@ static const strata_stat_row_t figure_rows[] = {
 static void write_fences(fenced_t *self, const strata_record_t *inner, const strata_record_t *record) {
     unsigned char *view = strata_layer_host_view(&self->base, inner->ptr, inner->size);
     if (!view) return;
-    uint64_t behind = record->ptr - inner->ptr + record->size;
+    uint64_t after = record->ptr - inner->ptr + record->size;
     memset(view, MARK, record->ptr - inner->ptr);
-    memset(view + behind, MARK, inner->size - behind);
+    memset(view + after, MARK, inner->size - after);
 }
 
 static bool are_whole(fenced_t *self, const strata_record_t *inner, const strata_record_t *record) {
     const unsigned char *view = strata_layer_host_view(&self->base, inner->ptr, inner->size);
-    uint64_t front = record->ptr - inner->ptr, behind = front + record->size;
+    uint64_t front = record->ptr - inner->ptr, after = front + record->size;
     for (uint64_t at = 0; view && at < inner->size; at++) {
-        if (at == front) at = behind;
+        if (at == front) at = after;
         if (view[at] != MARK) return false;
     }
     return true;

@@ -1,4 +1,4 @@
-/* Built with a header in which a layer's last operation was `validate`: what stands behind its struct is not its own. */
+/* Built with a header in which a layer's last operation was `validate`: what stands after its struct is not its own. */
 #include <stddef.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* A source written with what the public header offers: memory of the place, a fill behind it, an event. */
+/* A source written with what the public header offers: memory of the place, a fill after it, an event. */
 #include "tests/modules/pass.h"
 
 typedef struct source {

@@ -8,7 +8,7 @@
 #define KIB         ((size_t)1024)
 #define MILLISECOND (1000ull * 1000)
 
-/* `options`: what stands in the braces behind the layer, as in "initial: 8MiB". */
+/* `options`: what stands in the braces after the layer, as in "initial: 8MiB". */
 void naive_open(rig_t *rig, const char *layer, const char *options, uint64_t capacity);
 /* The layer that serves a stream of the calling thread. */
 naive_t *naive_of(rig_t *rig, strata_stream_t stream);

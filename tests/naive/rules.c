@@ -119,7 +119,7 @@ TEST(naive_rules, idle_chunks_are_trimmed_the_largest_first) {
 }
 
 /* Paddle's release forgets to forget a chunk, and gives back later what lies in its place. */
-TEST(naive_rules, a_chunk_that_went_back_leaves_nothing_behind) {
+TEST(naive_rules, a_chunk_that_went_back_leaves_nothing_after) {
     RIG_BY(rig, naive_open(&rig, "naive_best_fit", "initial: 2MiB, reallocate: 2MiB", 0));
     naive_t *self = naive_of(&rig, NULL);
     for (int i = 0; i < 5; i++) {

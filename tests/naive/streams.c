@@ -210,7 +210,7 @@ TEST(naive_streams, the_own_stream_of_a_thread_that_exited_is_waited_for) {
 }
 
 /* Each has an entry of the pool's table, which does not grow with the threads that there ever were. */
-TEST(naive_streams, threads_that_exited_leave_no_entries_behind) {
+TEST(naive_streams, threads_that_exited_leave_no_entries_after) {
     RIG_BY(rig, naive_open(&rig, "naive_best_fit", IGNORED, 0));
     for (int i = 0; i < 20; i++) (void)used_by_an_exited_thread(&rig);
     EXPECT_LE(naive_of(&rig, NULL)->last.users.nodes.used, 4);

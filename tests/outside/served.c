@@ -97,7 +97,7 @@ TEST(served, a_record_of_an_outside_decorator) {
     EXPECT_OK(strata_free_pointer(s, a.ptr));
     EXPECT_OK(strata_free(s, a.ref));
     EXPECT_STATUS(STRATA_E_STALE, strata_free(s, a.ref));
-    /* The host's memory can be seen: a write behind a block is found, and validate() says so. */
+    /* The host's memory can be seen: a write after a block is found, and validate() says so. */
     ASSERT_OK(strata_allocate(s, strata_host(), NULL, 100, &b));
     ((char *)b.ptr)[99] = 1;
     EXPECT_OK(strata_free(s, b.ref));

@@ -105,7 +105,7 @@ typedef struct share {
     uint32_t from, count;
 } share_t;
 
-/* Each block is written 1 by its owner and 2 by the neighbour's stream, which borrows it behind its work: `event: use` covers what
+/* Each block is written 1 by its owner and 2 by the neighbour's stream, which borrows it after its work: `event: use` covers what
  * was submitted before. The owner frees it at once. */
 static void *use_and_free(void *context) {
     share_t *share = context;

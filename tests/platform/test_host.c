@@ -32,7 +32,7 @@ static bool allocate(int way) {
     return memory != NULL;
 }
 
-TEST(platform_host, the_kth_allocation_fails_and_with_onward_all_behind_it) {
+TEST(platform_host, the_kth_allocation_fails_and_with_onward_all_after_it) {
     for (int onward = 0; onward < 2; onward++) {
         for (int k = 1; k <= 4; k++) {
             uint64_t before = strata_host_allocations();

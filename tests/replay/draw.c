@@ -100,7 +100,7 @@ TEST(draw_maps, the_fragmented_chunk_is_one_in_use) {
     EXPECT_CONTAINS(text, "largest: gpu:0, idle\n");
 }
 
-TEST(draw_maps, very_many_chunks_are_counted_behind_the_last_line) {
+TEST(draw_maps, very_many_chunks_are_counted_after_the_last_line) {
     enum { CHUNKS = 2000 };
     static strata_map_chunk_t chunks[CHUNKS];
     static strata_map_span_t spans[CHUNKS];

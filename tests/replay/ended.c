@@ -1,4 +1,4 @@
-/* What a checked run finds behind its last row: layers that keep what is not theirs, memory that no device got back. */
+/* What a checked run finds after its last row: layers that keep what is not theirs, memory that no device got back. */
 #include <stdio.h>
 
 #include "allocation/stack/layer.h"

@@ -56,7 +56,7 @@ TEST(figures, of_equal_peaks_the_first_tells_the_fragmentation) {
 }
 
 /* Row 3 is the first of two rows with 4 MiB: 2 + 2, of which 1 + 2 are allocated. */
-TEST(figures, the_row_of_the_peak_is_the_one_behind_which_most_is_reserved) {
+TEST(figures, the_row_of_the_peak_is_the_one_after_which_most_is_reserved) {
     strata_run_result_t r = run_text(
         COLUMNS "alloc,1,1048576,0,0\nstep,,,0,1\nalloc,2,2097152,1,2\nstep,,,0,3\nfree,1,,0,4\nalloc,3,1048576,0,5\n", CHUNKS,
         false);
@@ -97,7 +97,7 @@ static const strata_layer_type_t greedy_type = {
     .free = strata_layer_free_below,
 };
 
-/* On one device the peak is that of a moment within a call; on two it is the highest sum seen behind one. */
+/* On one device the peak is that of a moment within a call; on two it is the highest sum seen after one. */
 TEST(figures, what_was_reserved_for_a_moment_counts_on_one_device) {
     const strata_layer_type_t *type = &greedy_type;
     ASSERT_OK(strata_layers_register(&type, 1, true));
@@ -105,7 +105,7 @@ TEST(figures, what_was_reserved_for_a_moment_counts_on_one_device) {
     EXPECT_EQ(r.figures.peak_reserved_bytes, 8 * MIB);
     EXPECT_EQ(r.figures.peak_device_used_bytes, 8 * MIB);
     EXPECT_EQ(r.figures.peak_allocated_bytes, 4 * MIB);
-    EXPECT_NEAR(r.figures.fragmentation, 0, 1e-12); /* behind the call 4 MiB were reserved */
+    EXPECT_NEAR(r.figures.fragmentation, 0, 1e-12); /* after the call 4 MiB were reserved */
     r = run_text("op,id,size,stream,time_us,device\nalloc,1,4194304,0,0,0\nalloc,2,2097152,0,0,1\n",
                  "stack: [test_greedy, system]\n", false);
     EXPECT_EQ(r.figures.peak_reserved_bytes, 6 * MIB);
@@ -141,7 +141,7 @@ TEST(figures, a_program_ends_when_its_last_device_does) {
     EXPECT_TRUE(r.figures.end_ms >= 9.01 && r.figures.end_ms < 9.5);
 }
 
-/* Borrowed twice, held once: behind the free the stream has nothing to do, and a wait for it 48 ms later takes no time. */
+/* Borrowed twice, held once: after the free the stream has nothing to do, and a wait for it 48 ms later takes no time. */
 TEST(figures, a_borrow_told_twice_ends_with_the_free) {
     strata_run_result_t r = run_text(
         COLUMNS "alloc,1,256,0,0\nborrow,1,,2,0\nborrow,1,,2,0\nfree,1,,0,1000\nstep,,,0,2000\nsync,,,2,50000\n", "strata", false);

@@ -39,8 +39,8 @@ TEST(run, counts_and_peaks) {
     EXPECT_STREQ(r.device, "sim:h100");
 }
 
-/* malloc 88 us, free 72 us and the wait. The free at 150 us of the host's own time stands behind 88 us of malloc: it finds the
- * GPU as far behind as the host ran ahead, and drains it. */
+/* malloc 88 us, free 72 us and the wait. The free at 150 us of the host's own time stands after 88 us of malloc: it finds the
+ * GPU as far after as the host ran ahead, and drains it. */
 TEST(run, time_shifts_by_calls_and_waits) {
     strata_run_result_t r = run_text(COLUMNS "alloc,1,256,0,0\nfree,1,0,0,150\nalloc,2,256,0,1150\n", "system", 0);
     double malloc_ms = 0.088 + 0.1e-3 * 256 / MIB, free_ms = 0.072 + 0.22e-3 * 256 / MIB, ahead_ms = malloc_ms + 0.150;

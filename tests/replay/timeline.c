@@ -51,14 +51,14 @@ TEST(timeline, the_host_moves_by_differences) {
     EXPECT_EQ(host(&world), 1050000);
 }
 
-TEST(timeline, without_work_the_gpu_runs_behind) {
+TEST(timeline, without_work_the_gpu_runs_after) {
     OPENED(world_t, world, end, begin(&world, COLUMNS "alloc,1,8,0,0\nalloc,2,8,3,0\n", LAG, false));
     strata_timeline_move(&world.timeline, 1000);
     strata_timeline_use(&world.timeline, 0);
     EXPECT_EQ(gpu(&world, 0), 0); /* nothing is held yet */
     strata_timeline_hold(&world.timeline, 0);
     strata_timeline_use(&world.timeline, 0);
-    EXPECT_EQ(gpu(&world, 0), 2000000); /* as far behind as the host had time to get ahead */
+    EXPECT_EQ(gpu(&world, 0), 2000000); /* as far after as the host had time to get ahead */
     strata_timeline_move(&world.timeline, 20000);
     strata_timeline_use(&world.timeline, 1); /* holds nothing, but the device is busy all the same */
     EXPECT_EQ(gpu(&world, 1), 0);
@@ -141,7 +141,7 @@ static void expect_drains(const strata_sim_profile_t *profile, int memory, bool 
 
 TEST(timeline, a_free_drains_the_gpu_where_it_waits) {
     strata_sim_profile_t profile = *strata_sim_profile("h100");
-    profile.free = (strata_sim_cost_t){0}; /* what comes behind the wait is no lag */
+    profile.free = (strata_sim_cost_t){0}; /* what comes after the wait is no lag */
     for (int waits = 0; waits < 2; waits++) {
         profile.free_waits = waits != 0;
         expect_drains(&profile, STRATA_MEMORY_DEVICE, waits != 0);
@@ -162,11 +162,11 @@ TEST(timeline, own_calls_are_paid_from_the_way) {
     EXPECT_EQ(world.timeline.credit, 0);
     uint64_t first = gpu(&world, 0);
     EXPECT_OK(strata_timeline_work(&world.timeline, 0, 50000, NULL, 0));
-    EXPECT_EQ(gpu(&world, 0), first + 50000); /* queued behind the first */
+    EXPECT_EQ(gpu(&world, 0), first + 50000); /* queued after the first */
     strata_timeline_move(&world.timeline, 20);
     EXPECT_OK(strata_timeline_wait(&world.timeline, 1, 0));
     EXPECT_OK(strata_timeline_work(&world.timeline, 1, 7000, NULL, 0));
-    EXPECT_EQ(gpu(&world, 1), gpu(&world, 0) + 7000); /* ordered behind stream 0 */
+    EXPECT_EQ(gpu(&world, 1), gpu(&world, 0) + 7000); /* ordered after stream 0 */
     EXPECT_EQ(world.timeline.own.calls[STRATA_CALL_event_record], 1);
     EXPECT_EQ(world.timeline.own.calls[STRATA_CALL_stream_wait], 1);
     EXPECT_EQ(strata_timeline_length(&world.timeline), gpu(&world, 1));
@@ -176,7 +176,7 @@ TEST(timeline, own_calls_are_paid_from_the_way) {
     EXPECT_GT(world.timeline.own.call_ns, 0);
 }
 
-/* Without work a stream that is waited for is as far behind as one that is asked of. */
+/* Without work a stream that is waited for is as far after as one that is asked of. */
 TEST(timeline, a_wait_is_for_what_the_other_stream_has_been_given_by_then) {
     OPENED(world_t, world, end, begin(&world, "op,id,size,stream,time_us,other\nalloc,1,8,0,0,\nwait,,,1,0,0\n", LAG, false));
     strata_timeline_hold(&world.timeline, 0);

@@ -189,7 +189,7 @@ static void ask_texts(scene_t *scene) {
     }
 }
 
-/* Behind their ends and behind their frees, for a guard to find. */
+/* Behind their ends and after their frees, for a guard to find. */
 static void write_wrongly(scene_t *scene) {
     for (int i = 0; i < BLOCKS; i++) {
         bool freed = i % 3 == 0;

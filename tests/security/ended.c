@@ -62,7 +62,7 @@ TEST(ended, what_fails_at_the_end_leaves_nothing_where_nothing_was) {
     }
 }
 
-/* The reason is the first one's, not that of what was tried behind it. */
+/* The reason is the first one's, not that of what was tried after it. */
 TEST(ended, of_several_failures_the_first_is_told) {
     char path[256];
     snprintf(path, sizeof path, "%s", write_text("several.txt", BEFORE));

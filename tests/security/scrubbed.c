@@ -204,9 +204,9 @@ TEST(scrub_everywhere, what_comes_from_the_device_is_zeroed) {
     rig_close(&scene.rig);
 }
 
-/* The zeros are the new owner's first use: ordered behind the last one of the old, on whatever stream that was, borrowed or said
+/* The zeros are the new owner's first use: ordered after the last one of the old, on whatever stream that was, borrowed or said
  * at the free, under every layer that keeps memory. Every request is zeroed here. */
-TEST(scrub_everywhere, zeros_come_behind_the_last_use) {
+TEST(scrub_everywhere, zeros_come_after_the_last_use) {
     static const char *const stacks[] = {"[retry, stream_safe, scrub: {always: true}, auto_growth: {chunk_size: 2MiB}, system]",
                                          "[retry, scrub: {always: true}, stream_safe, auto_growth: {chunk_size: 2MiB}, system]",
                                          "[stream_safe, scrub: {always: true}, buffered, auto_growth: {chunk_size: 4MiB}, system]",

@@ -243,7 +243,7 @@ TEST(sim_costs, an_event_passes_at_the_moment_of_its_record_at_the_earliest) {
     EXPECT_EQ(strata_device_event_ready_at(f.device, e), called);
 }
 
-/* The wait comes before the cost: a free, a synchronise and a wait for an event end their price behind the work. */
+/* The wait comes before the cost: a free, a synchronise and a wait for an event end their price after the work. */
 TEST(sim_costs, waits_come_before_the_cost) {
     strata_sim_profile_t profile = priced();
     for (int way = 0; way < 5; way++) {
@@ -265,8 +265,8 @@ TEST(sim_costs, waits_come_before_the_cost) {
     }
 }
 
-/* A stream that is said to be busy is so behind what it was given: its end never moves back, and what orders it counts. */
-TEST(sim_costs, a_busy_stream_is_so_behind_what_it_has) {
+/* A stream that is said to be busy is so after what it was given: its end never moves back, and what orders it counts. */
+TEST(sim_costs, a_busy_stream_is_so_after_what_it_has) {
     fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_handle_t b = stream_new(f.device, STRATA_STREAM_BLOCKING);
     ASSERT_OK(strata_device_work(f.device, NULL, 1000 * US, NULL, 0));

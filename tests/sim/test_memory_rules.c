@@ -1,4 +1,4 @@
-/* Memory to the last granule: what is packed, what is counted, at its peak and behind it; what work may touch, and for how long. */
+/* Memory to the last granule: what is packed, what is counted, at its peak and after it; what work may touch, and for how long. */
 #include "tests/sim/sim_fixture.h"
 
 /* One byte below a mebibyte shares a granule; a mebibyte has its own. */
@@ -103,7 +103,7 @@ TEST(sim_memory_rules, a_mapping_is_busy_until_the_last_of_its_work_ends) {
     }
 }
 
-/* A fill behind running work takes its place on the stream, and its memory is in use until it has. */
+/* A fill after running work takes its place on the stream, and its memory is in use until it has. */
 TEST(sim_memory_rules, memory_to_be_filled_is_busy_until_the_stream_gets_there) {
     fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.contents = true});
     mapped_t m = map_new(f.device, 2 * MIB);

@@ -37,7 +37,7 @@ TEST(sim_orders, a_legacy_wait_sees_the_work_of_blocking_streams_alone) {
     }
 }
 
-/* Not the other way: what is asked of a blocking stream is its own work, though its next operation is behind the legacy stream's. */
+/* Not the other way: what is asked of a blocking stream is its own work, though its next operation is after the legacy stream's. */
 TEST(sim_orders, a_blocking_stream_sees_its_own_work_alone) {
     fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_handle_t stream = stream_new(f.device, STRATA_STREAM_BLOCKING), event = event_new(f.device);
@@ -70,8 +70,8 @@ TEST(sim_orders, a_legacy_record_and_a_legacy_wait_stand_between_blocking_stream
     EXPECT_EQ(strata_sim_stream_end(f.device, a), late + 10 * US);
 }
 
-/* All blocking streams count, whichever was given its work last; and a stream's wait is an operation, behind legacy work. */
-TEST(sim_orders, the_latest_blocking_stream_counts_and_a_wait_is_behind_legacy_work) {
+/* All blocking streams count, whichever was given its work last; and a stream's wait is an operation, after legacy work. */
+TEST(sim_orders, the_latest_blocking_stream_counts_and_a_wait_is_after_legacy_work) {
     fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_handle_t a = stream_new(f.device, STRATA_STREAM_BLOCKING), b = stream_new(f.device, STRATA_STREAM_BLOCKING);
     strata_handle_t event = event_new(f.device);
@@ -89,7 +89,7 @@ TEST(sim_orders, the_latest_blocking_stream_counts_and_a_wait_is_behind_legacy_w
 
 /* ---- waits ---- */
 
-/* A stream that has waited for the later of two events, then waits for the earlier: its work begins behind the later one. */
+/* A stream that has waited for the later of two events, then waits for the earlier: its work begins after the later one. */
 TEST(sim_orders, an_older_wait_never_undoes_a_newer_one) {
     fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_handle_t a = stream_new(f.device, STRATA_STREAM_NON_BLOCKING), b = stream_new(f.device, STRATA_STREAM_NON_BLOCKING);

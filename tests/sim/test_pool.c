@@ -17,7 +17,7 @@ static uint64_t attribute(strata_device_t *device, strata_pool_attribute_t which
     return value;
 }
 
-/* Two streams, the pool's three permissions as given; A has freed a block of 20 MiB behind 1 ms of work. */
+/* Two streams, the pool's three permissions as given; A has freed a block of 20 MiB after 1 ms of work. */
 typedef struct reuse {
     fixture_t f;
     strata_handle_t a, b;

@@ -73,7 +73,7 @@ TEST(sim_worlds, sixteen_devices_have_addresses_and_nodes_of_their_own) {
 typedef struct elsewhere {
     strata_sim_t *world;
     strata_lock_t lock;
-    uint64_t advance_to, born, seen; /* its clock at first, and behind the lock */
+    uint64_t advance_to, born, seen; /* its clock at first, and after the lock */
 } elsewhere_t;
 
 static void *advance(void *argument) {

@@ -127,7 +127,7 @@ TEST(registered, names_are_words_of_their_own) {
     expect_refused(&type, STRATA_E_INVALID, "name");
 }
 
-/* Built with a header that had no `validate` and `check` yet: the bytes behind its struct are not the layer's. */
+/* Built with a header that had no `validate` and `check` yet: the bytes after its struct are not the layer's. */
 TEST(registered, an_older_struct_gets_the_defaults) {
     size_t older = offsetof(strata_layer_type_t, validate);
     strata_layer_type_t *type = malloc(older);

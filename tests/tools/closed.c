@@ -9,11 +9,11 @@
 #include "tests/tools/ran.h"
 #include "tests/trace/files.h"
 
-/* `strata ARGUMENTS`, with `behind` behind it in the shell, in the folder of the test; what the shell was told of its end. */
-static int run_shell(const char *arguments, const char *behind) {
+/* `strata ARGUMENTS`, with `after` after it in the shell, in the folder of the test; what the shell was told of its end. */
+static int run_shell(const char *arguments, const char *after) {
     char command[4096], folder[256];
     snprintf(folder, sizeof folder, "%s", temporary("."));
-    snprintf(command, sizeof command, "cd %s && { %s %s; echo $? > status.txt; } %s", folder, STRATA_COMMAND, arguments, behind);
+    snprintf(command, sizeof command, "cd %s && { %s %s; echo $? > status.txt; } %s", folder, STRATA_COMMAND, arguments, after);
     if (system(command) != 0) return -1;
     size_t count = 0;
     char *text = read_bytes(temporary("status.txt"), &count);

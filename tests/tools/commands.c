@@ -211,7 +211,7 @@ TEST(command, json_that_cannot_be_written_is_told_before_a_trace_is_replayed) {
     ran_t ran = run_command("compare " BATCH " --json nowhere/figures.json --strategy system %s", SMALL);
     EXPECT_EQ(ran.exit_status, 1);
     EXPECT_CONTAINS(ran.errors, "nowhere/figures.json cannot be written");
-    EXPECT_STREQ(ran.out, ""); /* the table comes behind the replays */
+    EXPECT_STREQ(ran.out, ""); /* the table comes after the replays */
 }
 
 TEST(command, a_comparison_that_fails_leaves_no_json) {
@@ -298,7 +298,7 @@ TEST(command, a_checked_run_tells_its_hazards) {
     EXPECT_LACKS(ran.out, "hazards");
 }
 
-/* A file that a layer could not write is known when its stack ends, behind the last row. */
+/* A file that a layer could not write is known when its stack ends, after the last row. */
 TEST(command, a_trace_layer_that_cannot_write_is_told) {
     if (access("/dev/full", W_OK) != 0) TEST_SKIP("no /dev/full here");
     write_text("t.csv", "op,id,size,stream,time_us\nalloc,1,8,0,0\nfree,1,,0,1\n");

@@ -103,7 +103,7 @@ TEST(conform, tells_of_a_layer_that_ends_its_program_with_success) {
     EXPECT_CONTAINS(ran.out, "FAIL quitting: random_program\n    the process ended itself with status 0\n");
 }
 
-TEST(conform, does_not_wait_for_a_process_that_a_layer_leaves_behind) {
+TEST(conform, does_not_wait_for_a_process_that_a_layer_leaves_after) {
     uint64_t start = strata_real_now();
     ran_t ran = run_command("conform " MODULES "/lingering.so");
     EXPECT_GT(400 * UINT64_C(1000000000), strata_real_now() - start); /* it would linger for longer */

@@ -139,7 +139,7 @@ TEST(help, what_can_be_said_once_is_not_said_twice) {
     expect_wrong_use("torture --seed 1 --seed 2", "--seed is given twice");
 }
 
-TEST(help, a_value_may_stand_behind_a_sign_everywhere) {
+TEST(help, a_value_may_stand_after_a_sign_everywhere) {
     EXPECT_EQ(run_command("import pytorch max_split_size_mb:128 --as-of=2.9").exit_status, 0);
     EXPECT_EQ(run_command("torture --programs=1 --stacks=1 --strategy=system").exit_status, 0);
     expect_wrong_use("torture --seed=", "--seed : write a number from 0 to 4294967295");

@@ -18,7 +18,7 @@ enum { LINE = 512, SHOWN = 8192 };
 
 /* ---- lines ---- */
 
-/* The line at *at, without its end; false behind the last. */
+/* The line at *at, without its end; false after the last. */
 static bool next_line(const char **at, char *line) {
     size_t length = strcspn(*at, "\n");
     if (!**at) return false;

@@ -82,7 +82,7 @@ static const char pinned_table[] = "pinned                                      
                                    "  system refused_by_cap                            0\n"
                                    "  system refused_hints                             0\n";
 
-TEST(stats, tells_places_streams_and_layers_behind_a_row) {
+TEST(stats, tells_places_streams_and_layers_after_a_row) {
     char wanted[8192];
     write_files();
     ran_t ran = run_well(STATS "--at 5 two.csv");

@@ -7,7 +7,7 @@
 static const uint32_t first[] = {0};
 
 /* A guard of the stream's own stack lets go of what it kept when the stream ends, and fills it for that; the layer of the whole
- * device below must hear of the end behind that, or its free is before the fill. */
+ * device below must hear of the end after that, or its free is before the fill. */
 TEST(torture_found, a_quarantine_that_ends_with_its_stream) {
     OPENED(opened_t, o, opened_end,
            opened_begin(&o,

@@ -164,7 +164,7 @@ TEST(torture_programs, hold_every_operation_and_free_every_block) {
     EXPECT_GT(checked, 80);
 }
 
-/* Whoever starts with what came before can go on: no operation waits for one behind it, and none of its own thread's. */
+/* Whoever starts with what came before can go on: no operation waits for one after it, and none of its own thread's. */
 TEST(torture_programs, threads_wait_for_what_is_before_them_alone) {
     for (uint64_t seed = 1; seed < 300; seed++) {
         const torture_program_t *program = lawful(seed, TORTURE_FREE_COVERS);

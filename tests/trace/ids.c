@@ -9,7 +9,7 @@
 
 enum { BLOCKS = 8, BLOCK_BYTES = 13, WORDS = 1 << BLOCKS, WORD_BYTES = BLOCKS * BLOCK_BYTES };
 
-/* Whichever of each two is taken, FNV-1a comes to the same 64 bits behind it. */
+/* Whichever of each two is taken, FNV-1a comes to the same 64 bits after it. */
 static const char *const blocks[BLOCKS][2] = {
     {"\x35\x3c\x76\x0f\x16\xc1\x89\x66\x13\x28\x3e\x0b\x19", "\x2e\x28\x55\x1e\x63\xcb\x84\x25\x75\x18\xe4\x06\xee"},
     {"\x75\x16\x45\x0e\xc6\x74\x13\x24\x43\xdf\x9d\x12\x9d", "\x76\x3c\x76\x69\xbc\xb0\x04\xde\xce\xa8\x90\x04\x8e"},

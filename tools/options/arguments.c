@@ -65,10 +65,10 @@ static int take_lag(const strata_taking_t *taking, const char *value) {
     return STRATA_EXIT_DONE;
 }
 
-/* A whole number of at most 9 digits; false: `text` is none, or something other than `behind` follows. */
-static bool whole(const char *text, char behind, uint32_t *number, const char **rest) {
+/* A whole number of at most 9 digits; false: `text` is none, or something other than `after` follows. */
+static bool whole(const char *text, char after, uint32_t *number, const char **rest) {
     size_t digits = strspn(text, "0123456789");
-    if (digits == 0 || digits > 9 || text[digits] != behind) return false;
+    if (digits == 0 || digits > 9 || text[digits] != after) return false;
     *number = (uint32_t)strtoul(text, NULL, 10);
     *rest = text + digits;
     return true;

@@ -151,19 +151,19 @@ strata_status_t strata_lines_split(strata_lines_t *lines, uint32_t *count) {
         if (*at == '"' && !closing)
             return strata_lines_wrong(lines, column, "%s has no closing quote; write \"...\" on one line",
                                       field_name(lines, i).text);
-        char *behind = closing ? at + (closing - at) + 1 : at + strcspn(at, ",");
-        column += characters(at, (size_t)(behind - at));
-        if (*behind != ',' && *behind != '\0')
+        char *after = closing ? at + (closing - at) + 1 : at + strcspn(at, ",");
+        column += characters(at, (size_t)(after - at));
+        if (*after != ',' && *after != '\0')
             return strata_lines_wrong(lines, column, "text follows the closing quote of %s; write a comma there",
                                       field_name(lines, i).text);
-        bool last = *behind == '\0';
-        *behind = '\0';
+        bool last = *after == '\0';
+        *after = '\0';
         if (closing) unquote(at, closing);
         if (last) {
             *count = i + 1;
             return STRATA_OK;
         }
-        at = behind + 1;
+        at = after + 1;
         column++;
     }
 }

@@ -9,13 +9,13 @@ typedef struct tally {
 
 static strata_status_t count_mappings(const sim_region_t *region, tally_t *tally) {
     if (!sim_tree_valid(&region->mappings)) return corrupt("the mappings are out of order");
-    uint64_t behind = region->node.key, end = region->node.key + region->size;
+    uint64_t after = region->node.key, end = region->node.key + region->size;
     for (sim_node_t *node = sim_tree_ceiling(&region->mappings, 0, 0); node; node = sim_tree_next(&region->mappings, node)) {
         const sim_mapping_t *mapping = (const sim_mapping_t *)node;
-        if (node->key < behind || mapping->size > end - node->key) return corrupt("mappings overlap or leave their range");
+        if (node->key < after || mapping->size > end - node->key) return corrupt("mappings overlap or leave their range");
         if (!mapping->physical->mappings || mapping->physical->size != mapping->size)
             return corrupt("a mapping does not fit its handle");
-        behind = node->key + mapping->size;
+        after = node->key + mapping->size;
         tally->mappings++;
     }
     return STRATA_OK;
@@ -38,11 +38,11 @@ static strata_status_t count_region(const sim_region_t *region, tally_t *tallies
 
 static strata_status_t count_regions(strata_sim_t *world, tally_t *tallies) {
     if (!sim_tree_valid(&world->regions)) return corrupt("the regions are out of order");
-    uint64_t behind = 0;
+    uint64_t after = 0;
     for (sim_node_t *node = sim_tree_ceiling(&world->regions, 0, 0); node; node = sim_tree_next(&world->regions, node)) {
         const sim_region_t *region = (const sim_region_t *)node;
-        if (node->key < behind) return corrupt("regions overlap");
-        behind = node->key + region->size;
+        if (node->key < after) return corrupt("regions overlap");
+        after = node->key + region->size;
         strata_status_t status = count_region(region, tallies);
         if (status != STRATA_OK) return status;
     }
@@ -62,7 +62,7 @@ typedef struct pool_tally {
 static bool chunk_valid(const sim_chunk_t *chunk, pool_tally_t *tally) {
     uint64_t at = chunk->first->region.node.key, begin = at;
     const sim_block_t *before = NULL;
-    for (const sim_block_t *block = chunk->first; block; before = block, block = block->behind) {
+    for (const sim_block_t *block = chunk->first; block; before = block, block = block->after) {
         if (block->region.node.key != at || block->before != before || block->chunk != chunk) return false;
         at += block->size;
         tally->used += block->live ? block->size : 0;

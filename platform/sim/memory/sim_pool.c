@@ -22,13 +22,13 @@ static void unshelve(sim_pool_t *pool, sim_block_t *block) {
 }
 
 /* Joins an idle block with the one after it, if both belong to the same stream or to nobody. Neither is shelved. */
-static void absorb(sim_block_t *block, sim_block_t *behind) {
-    block->size += behind->size;
-    block->operations = strata_max(block->operations, behind->operations);
-    block->ready = strata_max(block->ready, behind->ready);
-    block->behind = behind->behind;
-    if (behind->behind) behind->behind->before = block;
-    free(behind);
+static void absorb(sim_block_t *block, sim_block_t *after) {
+    block->size += after->size;
+    block->operations = strata_max(block->operations, after->operations);
+    block->ready = strata_max(block->ready, after->ready);
+    block->after = after->after;
+    if (after->after) after->after->before = block;
+    free(after);
 }
 
 static bool fits_beside(const sim_block_t *block, const sim_block_t *other) {
@@ -36,9 +36,9 @@ static bool fits_beside(const sim_block_t *block, const sim_block_t *other) {
 }
 
 static void shelve_merged(sim_pool_t *pool, sim_block_t *block) {
-    if (fits_beside(block, block->behind)) {
-        unshelve(pool, block->behind);
-        absorb(block, block->behind);
+    if (fits_beside(block, block->after)) {
+        unshelve(pool, block->after);
+        absorb(block, block->after);
     }
     if (fits_beside(block, block->before)) {
         sim_block_t *before = block->before;
@@ -53,7 +53,7 @@ void sim_pool_observe(sim_pool_t *pool) {
     if (!pool->owned) return;
     uint64_t now = sim_now(pool->device);
     for (sim_chunk_t *chunk = pool->chunks; chunk; chunk = chunk->next) {
-        for (sim_block_t *block = chunk->first; block; block = block->behind) {
+        for (sim_block_t *block = chunk->first; block; block = block->after) {
             if (block->live || !block->stream_id || block->ready > now) continue;
             unshelve(pool, block);
             block->stream_id = 0;
@@ -122,7 +122,7 @@ void sim_pool_shrink(sim_pool_t *pool, uint64_t keep) {
     uint64_t now = sim_now(pool->device);
     for (sim_chunk_t **link = &pool->chunks; *link && pool->reserved > keep;) {
         const sim_block_t *block = (*link)->first;
-        if (block->live || block->behind || block->ready > now) {
+        if (block->live || block->after || block->ready > now) {
             link = &(*link)->next;
             continue;
         }
@@ -154,14 +154,14 @@ static void split(sim_pool_t *pool, sim_block_t *block, uint64_t need) {
     if (!rest) return;
     *rest = (sim_block_t){.chunk = block->chunk,
                           .before = block,
-                          .behind = block->behind,
+                          .after = block->after,
                           .size = block->size - need,
                           .stream_id = block->stream_id,
                           .operations = block->operations,
                           .ready = block->ready};
     rest->region.node.key = block->region.node.key + need;
-    if (block->behind) block->behind->before = rest;
-    block->behind = rest;
+    if (block->after) block->after->before = rest;
+    block->after = rest;
     block->size = need;
     shelve(pool, rest);
 }
@@ -227,10 +227,10 @@ sim_pool_t *sim_pool_new(sim_device_t *device, uint64_t max_size, bool shareable
 }
 
 static void join_all(sim_pool_t *pool, sim_chunk_t *chunk) {
-    for (sim_block_t *block = chunk->first; block->behind;) {
-        unshelve(pool, block->behind);
+    for (sim_block_t *block = chunk->first; block->after;) {
+        unshelve(pool, block->after);
         unshelve(pool, block);
-        absorb(block, block->behind);
+        absorb(block, block->after);
         shelve(pool, block);
     }
 }

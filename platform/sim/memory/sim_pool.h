@@ -23,7 +23,7 @@ struct sim_block {
     sim_region_t region; /* first; among the world's regions while live */
     sim_node_t by_size; /* in pool->idle while free: key size, tie address */
     sim_chunk_t *chunk;
-    sim_block_t *before, *behind; /* neighbours in the chunk */
+    sim_block_t *before, *after; /* neighbours in the chunk */
     uint64_t size;
     bool live;
     uint64_t stream_id; /* free: the stream that it was freed on; 0: belongs to nobody any more */
