@@ -106,7 +106,7 @@ static bool serve_from_pools(serving_t *serving) {
 }
 
 /* If they have nothing either, the earlier reason stays. */
-static bool serve_left_after(serving_t *serving) {
+static bool serve_left_behind(serving_t *serving) {
     const strata_error_t reason = *strata_last_error();
     if (serve_from_orphans(serving)) return true;
     (void)strata_fail_again(&reason);
@@ -153,7 +153,7 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *
     strata_refusal_begin();
     strata_status_t status = one_way(&serving);
     /* What the ladder waited for may be in a forgotten stream's stack. */
-    if (status == STRATA_E_NO_MEMORY && strata_domain_has_orphans(stack->domain) && serve_left_after(&serving)) status = STRATA_OK;
+    if (status == STRATA_E_NO_MEMORY && strata_domain_has_orphans(stack->domain) && serve_left_behind(&serving)) status = STRATA_OK;
     if (status == STRATA_E_NO_MEMORY && serve_from_pools(&serving)) status = STRATA_OK;
     /* In places without an owner the stream that is given is the first borrower. */
     if (status == STRATA_OK && stack->ownerless && serve->stream) status = borrow_served(stack, serving.record, serve->stream);

@@ -16,7 +16,7 @@ static bool add(bfc_t *self, strata_record_t *block, uint64_t count, uint32_t be
     uint32_t node = strata_nodes_take(&self->stamps);
     if (node == 0) return false;
     *bfc_stamp_at(self, node) = (bfc_stamp_t){.count = count, .slot = strata_slab_slot(bfc_slab(self), block)};
-    link_behind(self, node, before);
+    link_after(self, node, before);
     block->free_word = node;
     return true;
 }

@@ -11,9 +11,9 @@
 uint32_t strata_pieces_begin(strata_slab_t *slab, uint32_t chunk, uint64_t ptr, uint64_t size);
 /* The block becomes `size` bytes long; the rest becomes a block in state FREE, whose slot is returned. 0: the slab is full. */
 static inline uint32_t strata_pieces_cut(strata_slab_t *slab, uint32_t slot, uint64_t size) {
-    uint32_t behind = strata_slab_take(slab);
-    if (__builtin_expect(behind == 0, 0)) return 0;
-    strata_record_t *block = strata_slab_record(slab, slot), *rest = strata_slab_record(slab, behind);
+    uint32_t after = strata_slab_take(slab);
+    if (__builtin_expect(after == 0, 0)) return 0;
+    strata_record_t *block = strata_slab_record(slab, slot), *rest = strata_slab_record(slab, after);
     uint32_t next = block->next;
     /* What a slot's last record left is undefined: this is all that a free block is asked for, but its mark and the index's words. */
     rest->ptr = block->ptr + size;
@@ -25,8 +25,8 @@ static inline uint32_t strata_pieces_cut(strata_slab_t *slab, uint32_t slot, uin
     rest->state = STRATA_RECORD_FREE;
     rest->pool = 0;
     rest->mark_high = rest->mark_low = 0;
-    strata_slab_record(slab, next)->prev = behind; /* never read of the sentinel */
-    block->next = behind;
+    strata_slab_record(slab, next)->prev = after; /* never read of the sentinel */
+    block->next = after;
     block->size = size;
     return after;
 }

@@ -134,7 +134,7 @@ static void free_in_a_capture_and_after_it(const char *stack) {
     leave(&c);
 }
 
-TEST(cuda_captured, a_block_freed_in_a_capture_does_not_hold_back_those_that_the_stream_used_behind_it) {
+TEST(cuda_captured, a_block_freed_in_a_capture_does_not_hold_back_those_that_the_stream_used_after_it) {
     free_in_a_capture_and_after_it("stack: [stream_safe, auto_growth: {chunk_size: 16MiB}, system]\n");
     free_in_a_capture_and_after_it("stack: [caching, system]\n");
 }
