@@ -122,7 +122,7 @@ static inline uint32_t strata_bfc_known_user(const bfc_t *self, const strata_sta
 
 /* A block that is being freed gets the next count; false: no stamp is left, it is for the host to wait. */
 bool strata_bfc_stamp(bfc_t *self, strata_record_t *block);
-/* What was cut off behind a block inherits its stamp; false: none is left. */
+/* What was cut off after a block inherits its stamp; false: none is left. */
 bool strata_bfc_stamp_rest(bfc_t *self, const strata_record_t *block, strata_record_t *rest);
 /* The block is nobody's any more, or somebody's. */
 void strata_bfc_unstamp(bfc_t *self, strata_record_t *block);

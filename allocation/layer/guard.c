@@ -139,8 +139,8 @@ typedef struct finding {
 static finding_t look_at_zones(guard_layer_t *self, const strata_record_t *record, const strata_record_t *inner) {
     const uint8_t *view = strata_device_host_view(self->base.domain->device, inner->ptr, inner->size);
     if (!view) return (finding_t){.unseen = true};
-    uint64_t front = record->ptr - inner->ptr, behind = front + record->size, back = inner->size - behind;
-    uint64_t low = first_other(view, ZONE, front), high = first_other(view + behind, ZONE, back);
+    uint64_t front = record->ptr - inner->ptr, after = front + record->size, back = inner->size - after;
+    uint64_t low = first_other(view, ZONE, front), high = first_other(view + after, ZONE, back);
     if (high < back) return (finding_t){.where = "after it", .offset = record->size + high};
     if (low < front) return (finding_t){.where = "in front of it", .offset = front - low, .before = true};
     return (finding_t){0};

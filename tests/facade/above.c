@@ -162,7 +162,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-TEST_RIG(facade_above, limits_that_come_and_go_among_threads_leave_no_watch_behind, 0, one_each) {
+TEST_RIG(facade_above, limits_that_come_and_go_among_threads_leave_no_watch_after, 0, one_each) {
     worker_t workers[THREADS];
     for (int i = 0; i < THREADS; i++) {
         workers[i] = (worker_t){.rig = rig, .stream = rig_stream(rig)};

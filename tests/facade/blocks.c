@@ -268,7 +268,7 @@ TEST_RIG(facade_blocks, victims_lie_on_one_side_of_a_block_that_waits, 0, "strat
     EXPECT_EQ(count, 2);
     rig_borrow(rig, waits.ref, other, 1000 * 1000);
     EXPECT_OK(strata_free(rig->s, waits.ref));
-    /* 2 MiB are free in front of one block, and nothing behind the other. */
+    /* 2 MiB are free in front of one block, and nothing after the other. */
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_best_victims(rig->s, rig->gpu, 9 * MIB, victims, 3, &count));
     EXPECT_OK(strata_best_victims(rig->s, rig->gpu, 8 * MIB, victims, 3, &count));
     EXPECT_EQ(count, 1);

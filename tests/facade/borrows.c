@@ -138,7 +138,7 @@ TEST_PAIR(the_default_stream_is_one_borrower_by_either_name, "strata") {
     EXPECT_TRUE(reused(p));
 }
 
-/* Its place in the list is before, between or behind the others'. */
+/* Its place in the list is before, between or after the others'. */
 TEST_PAIR(erasing_a_borrow_that_was_never_made_leaves_the_others, "strata") {
     strata_stream_t third = rig_stream(&p->rig), fourth = rig_stream(&p->rig);
     record(p, third);

@@ -103,7 +103,7 @@ static uint64_t next_count(rig_t *rig, strata_place_t place) {
 
 #define STAMPED "strategy: stamped\nstack: [bfc: {timestamps: true, memory_limit: 16MiB, allow_growth: false}, system]\n"
 
-/* A frontier that is true of work from before the change says nothing of what was freed behind it. */
+/* A frontier that is true of work from before the change says nothing of what was freed after it. */
 TEST_RIG(facade_change, counts_of_frees_go_on_where_they_were, GIB, STAMPED) {
     uint64_t old = 0;
     for (int i = 0; i < 1000; i++) old = next_count(rig, rig->gpu);

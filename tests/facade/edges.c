@@ -14,7 +14,7 @@ static strata_status_t without_managed(strata_device_t *device, strata_memory_t 
     return real->malloc(device, memory, size, address);
 }
 
-/* A kind of memory that the device does not have is one more that has none left, whatever stands behind it. */
+/* A kind of memory that the device does not have is one more that has none left, whatever stands after it. */
 TEST_STACK(facade_edges, fallback_passes_by_memory_that_the_device_does_not_have, 64 * MIB,
            "fallback: {stacks: [[system], [system: {memory: managed}], [system: {memory: pinned}]]}") {
     (void)rig_allocate(rig, NULL, 50 * MIB);
@@ -131,7 +131,7 @@ TEST_STACK(facade_edges, caching_waits_for_no_use_in_a_capture, 64 * MIB, "cachi
 
 static uint64_t zeroed(rig_t *rig) { return rig_calls(rig, STRATA_CALL_fill); }
 
-/* A request of a private pool, as a capture's is; what it got is free again behind it. Whether it was zeroed. */
+/* A request of a private pool, as a capture's is; what it got is free again after it. Whether it was zeroed. */
 static bool is_zeroed_for(rig_t *rig, uint64_t pool) {
     strata_stack_t *stack = rig_stack(rig, NULL);
     strata_serve_t serve = {.size = MIB, .alignment = 256, .stream = stack->stream, .pool = pool};

@@ -58,7 +58,7 @@ TEST(facade_finished, the_earliest_of_several_blocks_is_told) {
             leave_waiting(&rig, owner, pairs[variant], 2, 3, false);
             leave_waiting(&rig, owner, pairs[!variant], 8, 9, false);
             uint64_t end = strata_sim_stream_end(rig.devices[0], pairs[variant][1]);
-            leave_waiting(&rig, owner, pairs[variant], 4, 5, true); /* behind the first, on its streams */
+            leave_waiting(&rig, owner, pairs[variant], 4, 5, true); /* after the first, on its streams */
             EXPECT_EQ(strata_domain_poll(rig_domain(&rig), &pending), 0);
             EXPECT_EQ(pending.ready_at, end);
             if (strata_test_has_failed()) FAIL_TEST("%s, variant %d", stacks[i], variant);

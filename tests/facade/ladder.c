@@ -80,7 +80,7 @@ TEST_BY(facade_ladder, all_stacks_are_polled_and_released_before_the_next_try,
     rig_pass(rig, SECOND / 1000);
     uint64_t mallocs = rig_calls(rig, STRATA_CALL_malloc);
     (void)rig_allocate(rig, three, 60 * MIB);
-    /* Asked, asked again after the own idle chunks, and once more behind the ladder's first rung. */
+    /* Asked, asked again after the own idle chunks, and once more after the ladder's first rung. */
     EXPECT_EQ(rig_calls(rig, STRATA_CALL_malloc) - mallocs, 3);
 }
 

@@ -75,7 +75,7 @@ TEST(facade_outside_source, serves_every_place_it_stands_in) {
     }
 }
 
-/* A refusal leaves nothing counted: to the byte what the limit lets through is served behind it. */
+/* A refusal leaves nothing counted: to the byte what the limit lets through is served after it. */
 TEST_BY(facade_outside_source, a_refusal_of_the_device_counts_nothing, open_over(rig, "")) {
     strata_block_t block = {.ref = 7};
     EXPECT_OK(strata_set_limit(rig->s, rig->gpu, 4 * MIB));

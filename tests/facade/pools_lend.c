@@ -49,7 +49,7 @@ TEST(facade_pools, one_that_lends_serves_who_would_fail) {
 
 static uint64_t zeroed(rig_t *rig) { return rig_calls(rig, STRATA_CALL_fill); }
 
-/* Who borrows is another owner than the pool, and the pool is another owner behind it. */
+/* Who borrows is another owner than the pool, and the pool is another owner after it. */
 TEST_RIG(facade_pools, what_a_pool_lends_is_scrubbed_on_both_ways, CAPACITY,
          "strategy: lending\nstack: [caching, system]\n"
          "pools: {p: {stack: [scrub, auto_growth: {chunk_size: 30MiB}, caching: {pools_on_oom: true}, system]}}\n") {

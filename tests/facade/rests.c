@@ -56,7 +56,7 @@ TEST(facade_rests, a_merged_block_waits_for_the_users_of_both_parts) {
 }
 
 /* Memory of a driver's pool is valid in the order of the stream that asked for it: what is left of it is another stream's after the
- * work that it came behind. */
+ * work that it came after. */
 TEST_STACK(facade_rests, what_came_in_a_streams_order_waits_for_that_stream, 0, "bfc: {allow_growth: true}, cuda_malloc_async",
            "caching: {streams: ignored}, cuda_malloc_async", "naive_best_fit: {streams: ignored}, cuda_malloc_async") {
     strata_stream_t asks = rig_stream(rig), next = rig_stream(rig);

@@ -20,7 +20,7 @@ static void expect_snapshot(rig_t *rig, uint64_t rows) {
     EXPECT_GE(seen, rows);
 }
 
-/* The pool's shared stack is made behind the thread's, with a number below it. */
+/* The pool's shared stack is made after the thread's, with a number below it. */
 TEST_RIG(facade_shared_stacks, a_snapshot_takes_those_of_threads_before_those_of_the_device, 0, BESIDE_A_POOL) {
     (void)rig_allocate(rig, NULL, 1000);
     (void)get_from(rig, pool_of(rig, "weights"), NULL, 1000);

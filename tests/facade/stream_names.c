@@ -111,7 +111,7 @@ static void *make_it_the_default(void *argument) {
 }
 
 /* NULL meant the legacy stream from the first, of the thread that opened, which has what was got ahead. */
-TEST_RIG(facade_streams, a_default_one_set_behind_the_first_stack_of_any_thread_gets_nothing_ahead, GIB,
+TEST_RIG(facade_streams, a_default_one_set_after_the_first_stack_of_any_thread_gets_nothing_ahead, GIB,
          "strategy: own\nstack: [stream_safe, auto_growth: {preallocate: 64MiB}, thread_local, system]\n") {
     EXPECT_GT(rig_stack(rig, NULL)->figures.growths, 0);
     other_thread_t other = {.rig = rig, .stream = rig_stream(rig)};

@@ -41,18 +41,18 @@ TEST_RIG(facade_surveyed, a_live_block_is_shown_as_that_of_the_stream_which_it_s
 
 /* ---- survey ---- */
 
-/* The block of the later step takes the place of one in front of the earlier one's, or behind it. */
+/* The block of the later step takes the place of one in front of the earlier one's, or after it. */
 TEST(facade_surveyed, a_tag_is_told_with_its_first_step_and_its_last) {
     static const char *const stacks[] = {"stack: [auto_growth, system]", "stack: [caching, system]"};
     static strata_survey_t survey;
     for (int i = 0; i < 2; i++)
-        for (int behind = 0; behind < 2; behind++) {
+        for (int after = 0; after < 2; after++) {
             strata_block_t place, last;
             RIG(rig, stacks[i], 0);
             EXPECT_OK(strata_step(rig.s));
-            if (behind) place = rig_allocate(&rig, NULL, 100000);
+            if (after) place = rig_allocate(&rig, NULL, 100000);
             (void)rig_allocate_tagged(&rig, NULL, 100000, "weights");
-            if (!behind) place = rig_allocate(&rig, NULL, 100000);
+            if (!after) place = rig_allocate(&rig, NULL, 100000);
             (void)rig_allocate(&rig, NULL, 100000);
             EXPECT_OK(strata_free(rig.s, place.ref));
             for (int n = 0; n < 2; n++) EXPECT_OK(strata_step(rig.s));
@@ -64,7 +64,7 @@ TEST(facade_surveyed, a_tag_is_told_with_its_first_step_and_its_last) {
             EXPECT_EQ(owner->blocks, 2);
             EXPECT_EQ(owner->note.step, 1);
             EXPECT_EQ(owner->last_step, 3);
-            if (strata_test_has_failed()) FAIL_TEST("%s, %d", stacks[i], behind);
+            if (strata_test_has_failed()) FAIL_TEST("%s, %d", stacks[i], after);
         }
 }
 

@@ -77,7 +77,7 @@ TEST(facade_trims, no_more_stays_idle_in_all_layers_than_is_kept) {
 enum { ENOUGH = 1000 };
 static uint32_t trimmed;
 
-/* As busy threads leave it: each trim gives something back, and as much lies idle behind it. */
+/* As busy threads leave it: each trim gives something back, and as much lies idle after it. */
 static uint64_t always_idle(strata_layer_t *self) {
     (void)self;
     return trimmed < ENOUGH ? MIB : 0;

@@ -1,4 +1,4 @@
-/* What is undone behind a failure: a request that fails after it was served, a last use that nothing can note. */
+/* What is undone after a failure: a request that fails after it was served, a last use that nothing can note. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -75,7 +75,7 @@ TEST(facade_undone, memory_of_a_pool_that_nobody_holds_is_told_and_goes_back) {
     }
 }
 
-/* By force, with a block in use: nobody has the memory behind the close. */
+/* By force, with a block in use: nobody has the memory after the close. */
 TEST(facade_undone, what_a_close_could_not_give_back_is_offered_once_more) {
     static const char *const presets[] = {"system", "cuda_malloc_async"};
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
@@ -102,7 +102,7 @@ TEST(facade_undone, a_failing_layer_gives_its_growth_back_and_the_first_reason_s
     }
 }
 
-/* A layer from outside that fails behind what it was served. */
+/* A layer from outside that fails after what it was served. */
 static bool failing;
 
 static strata_status_t failing_allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
@@ -154,7 +154,7 @@ static void refuse_waits(rig_t *rig) {
 
 /* A request on a busy stream that a forgotten one's stack serves, which its layers fill and which fails then: by test_failing, or
  * for want of the table of borrows, which the core keeps where no layer does. Deaf: nothing tells when the fill is over. */
-static void fail_behind_a_fill(const char *stack, bool deaf) {
+static void fail_after_a_fill(const char *stack, bool deaf) {
     const strata_allocate_options_t options = {.struct_size = sizeof options, .size = MIB, .flags = STRATA_NO_GROW};
     bool by_layer = strstr(stack, failing_type.name) != NULL;
     strata_block_t served = {.ref = 7};
@@ -235,7 +235,7 @@ TEST(facade_undone, what_a_failed_request_filled_is_nobodys_before_the_fill_is_o
     static const char *const stacks[] = {"stack: [scrub, auto_growth, system]", "stack: [test_failing, fill, auto_growth, system]",
                                          "stack: [test_failing, guard: {synchronise: false}, auto_growth, system]"};
     register_layer(&failing_type);
-    for (int i = 0; i < 6; i++) fail_behind_a_fill(stacks[i % 3], i >= 3);
+    for (int i = 0; i < 6; i++) fail_after_a_fill(stacks[i % 3], i >= 3);
 }
 
 typedef struct pinned_request {
@@ -322,7 +322,7 @@ static uint64_t grow_elsewhere(strata_place_t place, size_t size, void *context)
     return 0;
 }
 
-/* More is reserved behind it than before, but by others: what they keep idle is theirs. */
+/* More is reserved after it than before, but by others: what they keep idle is theirs. */
 TEST_BY(facade_undone, a_failing_request_leaves_the_caches_of_others_alone,
         rig_open(rig, "strata", (const char *const[]){"retry.timeout=0"}, 1, GIB, 1)) {
     uint32_t id;

@@ -201,7 +201,7 @@ TEST_BY(facade_waiting, an_event_that_passes_with_no_call_of_the_host_ends_the_w
     EXPECT_LT(waiter.took, 2000 * MILLISECOND);
 }
 
-TEST_BY(facade_waiting, a_timeout_behind_the_end_of_time_has_not_passed,
+TEST_BY(facade_waiting, a_timeout_after_the_end_of_time_has_not_passed,
         rig_open(rig, "strata", (const char *const[]){"retry.timeout=18446744073s"}, 1, 64 * MIB, 1)) {
     strata_stream_t one = rig_stream(rig), two = rig_stream(rig);
     rig_pass(rig, 1000 * MILLISECOND);

@@ -63,7 +63,7 @@ static bool is_heard(const char *stack, elsewhere_t where, uint32_t at) {
     if (!came) EXPECT_OK(strata_free(rig.s, waker.block.ref));
     if (status == STRATA_OK) EXPECT_OK(strata_free(rig.s, block.ref));
     rig_pass(&rig, 1000 * MILLISECOND);
-    if (strata_test_has_failed()) FAIL_TEST("%s, behind refusal %u", stack, at);
+    if (strata_test_has_failed()) FAIL_TEST("%s, after refusal %u", stack, at);
     return came;
 }
 

@@ -167,7 +167,7 @@ TEST(sim_capture_rules, a_broken_capture_takes_nothing_more) {
     EXPECT_EQ(figures_of(s.d).used_bytes, used);
 }
 
-/* Which wait came last says nothing: a join stays one when an older event is waited for behind it. */
+/* Which wait came last says nothing: a join stays one when an older event is waited for after it. */
 TEST(sim_capture_rules, an_older_event_undoes_no_join) {
     captured_t s CLOSED_BY(captured_close) = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
     strata_handle_t graph = NULL;
@@ -254,8 +254,8 @@ TEST(sim_capture_rules, fills_happen_in_the_order_of_their_capture) {
     EXPECT_EQ(bytes[103], 0);
 }
 
-/* A launch behind other work of its stream begins there, however early the last launch had ended. */
-TEST(sim_capture_rules, a_launch_is_behind_its_stream_and_behind_the_last_launch) {
+/* A launch after other work of its stream begins there, however early the last launch had ended. */
+TEST(sim_capture_rules, a_launch_is_after_its_stream_and_after_the_last_launch) {
     captured_t s CLOSED_BY(captured_close) = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
     ASSERT_OK(strata_device_work(s.d, s.a, 100 * US, NULL, 0));
     strata_handle_t graph = graph_of(&s);

@@ -55,7 +55,7 @@ TEST(sim_pool_rules, a_shareable_pool_keeps_its_idle_bytes) {
 
 typedef struct followed {
     fixture_t f;
-    strata_handle_t pool, a, b, before, behind;
+    strata_handle_t pool, a, b, before, after;
     strata_address_t block;
 } followed_t;
 
@@ -68,7 +68,7 @@ static followed_t followed_open(void) {
     s.a = stream_new(d, STRATA_STREAM_NON_BLOCKING);
     s.b = stream_new(d, STRATA_STREAM_NON_BLOCKING);
     s.before = event_new(d);
-    s.behind = event_new(d);
+    s.after = event_new(d);
     EXPECT_OK(strata_device_pool_create(d, 0, false, &s.pool));
     EXPECT_OK(strata_device_pool_set(d, s.pool, STRATA_POOL_REUSE_OPPORTUNISTIC, 0));
     EXPECT_OK(strata_device_pool_set(d, s.pool, STRATA_POOL_REUSE_INTERNAL, 0));
@@ -76,7 +76,7 @@ static followed_t followed_open(void) {
     EXPECT_OK(strata_device_work(d, s.a, 1000 * US, NULL, 0));
     EXPECT_OK(strata_device_event_record(d, s.before, s.a));
     EXPECT_OK(strata_device_free_async(d, s.block, s.a));
-    EXPECT_OK(strata_device_event_record(d, s.behind, s.a));
+    EXPECT_OK(strata_device_event_record(d, s.after, s.a));
     return s;
 }
 
@@ -84,7 +84,7 @@ static bool has_it(followed_t *s, strata_handle_t stream) { return take_of(s->f.
 
 TEST(sim_pool_rules, a_wait_for_an_older_event_takes_nothing_from_a_newer_one) {
     followed_t s CLOSED_BY(followed_close) = followed_open();
-    ASSERT_OK(strata_device_stream_wait(s.f.device, s.b, s.behind));
+    ASSERT_OK(strata_device_stream_wait(s.f.device, s.b, s.after));
     ASSERT_OK(strata_device_stream_wait(s.f.device, s.b, s.before));
     EXPECT_TRUE(has_it(&s, s.b));
 }
@@ -101,7 +101,7 @@ TEST(sim_pool_rules, the_stream_waited_for_longest_ago_is_forgotten) {
         for (int again = 0; again < 2; again++) {
             followed_t s CLOSED_BY(followed_close) = followed_open();
             strata_handle_t event = event_new(s.f.device);
-            ASSERT_OK(strata_device_stream_wait(s.f.device, s.b, s.behind));
+            ASSERT_OK(strata_device_stream_wait(s.f.device, s.b, s.after));
             for (int i = 0; i < others; i++) {
                 ASSERT_OK(strata_device_event_record(s.f.device, event, stream_new(s.f.device, STRATA_STREAM_NON_BLOCKING)));
                 ASSERT_OK(strata_device_stream_wait(s.f.device, s.b, event));
@@ -142,7 +142,7 @@ static halves_t halves_open(bool follow, bool opportunistic) {
     return s;
 }
 
-static void free_behind_work(halves_t *s, strata_address_t address, strata_handle_t stream) {
+static void free_after_work(halves_t *s, strata_address_t address, strata_handle_t stream) {
     EXPECT_OK(strata_device_work(s->d, stream, 1000 * US, NULL, 0));
     EXPECT_OK(strata_device_free_async(s->d, address, stream));
 }
@@ -161,16 +161,16 @@ TEST(sim_pool_rules, a_joined_block_is_free_when_its_later_part_is) {
     for (int low_first = 0; low_first < 2; low_first++) {
         for (int follow = 0; follow < 2; follow++) {
             halves_t s CLOSED_BY(halves_close) = halves_open(follow, !follow);
-            strata_handle_t between = event_new(s.d), behind = event_new(s.d);
-            free_behind_work(&s, low_first ? s.low : s.high, s.a);
+            strata_handle_t between = event_new(s.d), after = event_new(s.d);
+            free_after_work(&s, low_first ? s.low : s.high, s.a);
             uint64_t first = strata_sim_stream_end(s.d, s.a);
             ASSERT_OK(strata_device_event_record(s.d, between, s.a));
-            free_behind_work(&s, low_first ? s.high : s.low, s.a);
-            ASSERT_OK(strata_device_event_record(s.d, behind, s.a));
+            free_after_work(&s, low_first ? s.high : s.low, s.a);
+            ASSERT_OK(strata_device_event_record(s.d, after, s.a));
             if (follow) ASSERT_OK(strata_device_stream_wait(s.d, s.b, between));
             else strata_sim_advance_to(s.f.world, first);
             EXPECT_FALSE(can_take(&s, 2 * HALF, s.b));
-            if (follow) ASSERT_OK(strata_device_stream_wait(s.d, s.b, behind));
+            if (follow) ASSERT_OK(strata_device_stream_wait(s.d, s.b, after));
             else strata_sim_advance_to(s.f.world, strata_sim_stream_end(s.d, s.a));
             EXPECT_TRUE(can_take(&s, 2 * HALF, s.b));
         }
@@ -181,14 +181,14 @@ TEST(sim_pool_rules, a_joined_block_is_free_when_its_later_part_is) {
 TEST(sim_pool_rules, the_rest_of_a_block_waits_as_the_whole_did) {
     for (int follow = 0; follow < 2; follow++) {
         halves_t s CLOSED_BY(halves_close) = halves_open(follow, !follow);
-        strata_handle_t before = event_new(s.d), behind = event_new(s.d);
+        strata_handle_t before = event_new(s.d), after = event_new(s.d);
         ASSERT_OK(strata_device_event_record(s.d, before, s.a));
-        free_behind_work(&s, s.low, s.a);
-        ASSERT_OK(strata_device_event_record(s.d, behind, s.a));
+        free_after_work(&s, s.low, s.a);
+        ASSERT_OK(strata_device_event_record(s.d, after, s.a));
         EXPECT_EQ(take_of(s.d, NULL, HALF / 2 * MIB, s.a), s.low);
         ASSERT_OK(strata_device_stream_wait(s.d, s.b, before));
         EXPECT_FALSE(can_take(&s, HALF / 2, s.b));
-        if (follow) ASSERT_OK(strata_device_stream_wait(s.d, s.b, behind));
+        if (follow) ASSERT_OK(strata_device_stream_wait(s.d, s.b, after));
         else strata_sim_advance_to(s.f.world, strata_sim_stream_end(s.d, s.a));
         EXPECT_TRUE(can_take(&s, HALF / 2, s.b));
         EXPECT_FALSE(can_take(&s, HALF, s.b));
@@ -199,9 +199,9 @@ TEST(sim_pool_rules, the_rest_of_a_block_waits_as_the_whole_did) {
 TEST(sim_pool_rules, what_is_anybodys_does_not_join_what_is_a_streams) {
     for (int low_first = 0; low_first < 2; low_first++) {
         halves_t s CLOSED_BY(halves_close) = halves_open(false, false);
-        free_behind_work(&s, low_first ? s.low : s.high, s.a);
+        free_after_work(&s, low_first ? s.low : s.high, s.a);
         ASSERT_OK(strata_device_stream_synchronise(s.d, s.a));
-        free_behind_work(&s, low_first ? s.high : s.low, s.a);
+        free_after_work(&s, low_first ? s.high : s.low, s.a);
         EXPECT_FALSE(can_take(&s, 2 * HALF, s.b));
         EXPECT_TRUE(can_take(&s, HALF, s.b));
         EXPECT_FALSE(can_take(&s, 2 * HALF, s.a)); /* B's free has made half of it B's */
@@ -213,8 +213,8 @@ TEST(sim_pool_rules, what_is_anybodys_does_not_join_what_is_a_streams) {
 /* Halves of two streams are one once both frees are done by the clock: for who may have them so, and for a trim. */
 TEST(sim_pool_rules, frees_of_two_streams_join_once_both_are_done) {
     halves_t s = halves_open(false, true);
-    free_behind_work(&s, s.low, s.a);
-    free_behind_work(&s, s.high, s.b);
+    free_after_work(&s, s.low, s.a);
+    free_after_work(&s, s.high, s.b);
     uint64_t both = strata_sim_device_end(s.d);
     strata_sim_advance_to(s.f.world, both - 1 - 200); /* the call's price is paid before the pool is asked */
     EXPECT_FALSE(can_take(&s, 2 * HALF, s.c));
@@ -222,8 +222,8 @@ TEST(sim_pool_rules, frees_of_two_streams_join_once_both_are_done) {
     EXPECT_TRUE(can_take(&s, 2 * HALF, s.c));
     fixture_close(&s.f);
     s = halves_open(false, false);
-    free_behind_work(&s, s.low, s.a);
-    free_behind_work(&s, s.high, s.b);
+    free_after_work(&s, s.low, s.a);
+    free_after_work(&s, s.high, s.b);
     strata_sim_advance_to(s.f.world, strata_sim_device_end(s.d));
     ASSERT_OK(strata_device_pool_trim(s.d, NULL, 0));
     EXPECT_EQ(figures_of(s.d).used_bytes, 0);
@@ -233,15 +233,15 @@ TEST(sim_pool_rules, frees_of_two_streams_join_once_both_are_done) {
 TEST(sim_pool_rules, a_free_is_done_at_its_moment_and_no_earlier) {
     for (uint64_t early = 0; early < 2; early++) {
         halves_t s CLOSED_BY(halves_close) = halves_open(false, true);
-        free_behind_work(&s, s.low, s.a);
+        free_after_work(&s, s.low, s.a);
         uint64_t cost = (uint64_t)strata_sim_profile("h100")->malloc_async.fixed_ns; /* paid before the pool is asked */
         strata_sim_advance_to(s.f.world, strata_sim_stream_end(s.d, s.a) - cost - early);
         EXPECT_EQ(can_take(&s, HALF, s.b), !early);
     }
 }
 
-/* A blocking stream's free is behind the legacy stream's work, though the stream itself has none. */
-TEST(sim_pool_rules, a_free_on_a_blocking_stream_is_behind_legacy_work) {
+/* A blocking stream's free is after the legacy stream's work, though the stream itself has none. */
+TEST(sim_pool_rules, a_free_on_a_blocking_stream_is_after_legacy_work) {
     halves_t s CLOSED_BY(halves_close) = halves_open(false, true);
     strata_handle_t blocking = stream_new(s.d, STRATA_STREAM_BLOCKING);
     ASSERT_OK(strata_device_work(s.d, NULL, 1000 * US, NULL, 0));
@@ -282,7 +282,7 @@ TEST(sim_pool_rules, a_stream_made_to_wait_never_ends_earlier) {
     ASSERT_OK(strata_device_pool_set(s.d, NULL, STRATA_POOL_REUSE_INTERNAL, 1));
     ASSERT_OK(strata_device_work(s.d, s.b, 9000 * US, NULL, 0));
     uint64_t end = strata_sim_stream_end(s.d, s.b);
-    free_behind_work(&s, s.low, s.a);
+    free_after_work(&s, s.low, s.a);
     EXPECT_TRUE(can_take(&s, HALF, s.b));
     EXPECT_EQ(strata_sim_stream_end(s.d, s.b), end);
 }
