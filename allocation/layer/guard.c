@@ -142,7 +142,7 @@ static finding_t look_at_zones(guard_layer_t *self, const strata_record_t *recor
     uint64_t front = record->ptr - inner->ptr, after = front + record->size, back = inner->size - after;
     uint64_t low = first_other(view, ZONE, front), high = first_other(view + after, ZONE, back);
     if (high < back) return (finding_t){.where = "after it", .offset = record->size + high};
-    if (low < front) return (finding_t){.where = "in front of it", .offset = front - low, .before = true};
+    if (low < front) return (finding_t){.where = "before it", .offset = front - low, .before = true};
     return (finding_t){0};
 }
 
