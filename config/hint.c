@@ -5,7 +5,7 @@
 
 #include "allocation/options/option.h"
 #include "config/config.h"
-#include "platform/nearest.h"
+#include "platform/text/nearest.h"
 
 strata_hint_t strata_hint(const char *misspelt, size_t count, strata_word_fn word, const void *context) {
     strata_hint_t hint;

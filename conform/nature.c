@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "conform/checks.h"
-#include "conform/source.h"
+#include "conform/rig/source.h"
 #include "conform/stacks.h"
 
 void (*conform_unfit)(const char *reason);

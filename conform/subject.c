@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "conform/source.h"
+#include "conform/rig/source.h"
 
 /* ---- strategies by hand ---- */
 

@@ -1,5 +1,5 @@
 #include "platform/status.h"
-#include "platform/printable.h"
+#include "platform/text/printable.h"
 
 #include <pthread.h>
 #include <stdarg.h>

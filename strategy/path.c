@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "allocation/options/option.h"
-#include "platform/nearest.h"
 #include "platform/place.h"
 #include "platform/status.h"
+#include "platform/text/nearest.h"
 #include "strategy/devices.h"
 #include "strategy/model.h"
 

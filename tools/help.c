@@ -3,8 +3,8 @@
 
 #include "allocation/options/option.h"
 #include "config/words.h"
-#include "platform/nearest.h"
-#include "platform/printable.h"
+#include "platform/text/nearest.h"
+#include "platform/text/printable.h"
 #include "strata/strata.h"
 #include "tools/options/options.h"
 #include "tools/screen/terminal.h"

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "config/config.h"
-#include "platform/printable.h"
+#include "platform/text/printable.h"
 #include "replay/run/figures.h"
 #include "strategy/registry/code.h"
 #include "tools/options/named.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "config/words.h"
-#include "platform/printable.h"
+#include "platform/text/printable.h"
 #include "strata/strata.h"
 #include "tools/options/options.h"
 #include "tools/screen/signals.h"

@@ -5,7 +5,7 @@
 
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
-#include "platform/printable.h"
+#include "platform/text/printable.h"
 #include "trace/ids.h"
 #include "trace/trace.h"
 

@@ -15,7 +15,7 @@
 #include "allocation/report/log.h"
 #include "allocation/stack/layer.h"
 #include "platform/arithmetic.h"
-#include "platform/printable.h"
+#include "platform/text/printable.h"
 
 enum { ZONE = 0xfd, POISON = 0xdb, BLOCKS = 1 << 20 };
 enum { UNUSED, LIVE, KEPT };

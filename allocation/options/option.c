@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "platform/arithmetic.h"
-#include "platform/nearest.h"
-#include "platform/printable.h"
 #include "platform/status.h"
+#include "platform/text/nearest.h"
+#include "platform/text/printable.h"
 
 enum { SHOWN = 40 };
 /* A fraction is kept to nine digits after the point. */

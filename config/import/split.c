@@ -5,7 +5,7 @@
 
 #include "allocation/options/option.h"
 #include "config/import/rows.h"
-#include "platform/nearest.h"
+#include "platform/text/nearest.h"
 
 /* What is read, and its place. */
 typedef struct cursor {

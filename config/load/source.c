@@ -11,7 +11,7 @@
 #include "config/import/import.h"
 #include "config/reader/reader.h"
 #include "platform/host/host_memory.h"
-#include "platform/printable.h"
+#include "platform/text/printable.h"
 
 enum { PATH_LETTERS = 4096, READ_AT_ONCE = 65536 };
 

@@ -7,7 +7,7 @@
 #include "allocation/options/option.h"
 #include "config/page.h"
 #include "platform/arithmetic.h"
-#include "platform/printable.h"
+#include "platform/text/printable.h"
 
 /* An open collection, with the key whose value is expected. */
 typedef struct frame {

@@ -4,7 +4,7 @@
 #include "facade/open/plans.h"
 #include "facade/serve/arguments.h"
 #include "facade/serve/lookup.h"
-#include "platform/nearest.h"
+#include "platform/text/nearest.h"
 
 enum { BEGUN_MOST = 16 };
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "platform/host/host_memory.h"
-#include "platform/printable.h"
+#include "platform/text/printable.h"
 
 enum { SLOTS = STRATA_NAMES * 2, OTHERS = 1 };
 #define OTHERS_TEXT "(other names)"

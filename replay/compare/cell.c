@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "platform/printable.h"
+#include "platform/text/printable.h"
 
 strata_cell_t strata_cell(const char *format, ...) {
     strata_cell_t cell;

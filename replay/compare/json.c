@@ -1,7 +1,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "platform/printable.h"
+#include "platform/text/printable.h"
 #include "replay/compare/json.h"
 #include "replay/run/figures.h"
 

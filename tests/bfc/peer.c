@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "allocation/layer/bfc_debug.h"
-#include "conform/source.h"
+#include "conform/rig/source.h"
 #include "tests/bfc/bfc.h"
 
 #define ONE_GIB "memory_limit: 1GiB, allow_growth: false"

@@ -1,7 +1,7 @@
 /* Options from one table of rows: every kind, its bounds, its printing; and the nearest word. */
 #include "allocation/options/option.h"
-#include "platform/nearest.h"
 #include "platform/status.h"
+#include "platform/text/nearest.h"
 #include "tests/harness/test.h"
 
 typedef struct options {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "config/config.h"
-#include "platform/printable.h"
+#include "platform/text/printable.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/harness/owned.h"
 

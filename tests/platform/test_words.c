@@ -1,8 +1,8 @@
 /* Failing with a reason, and what of a text a terminal may get. */
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
-#include "platform/printable.h"
 #include "platform/status.h"
+#include "platform/text/printable.h"
 #include "tests/harness/test.h"
 
 #include <pthread.h>

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "platform/printable.h"
+#include "platform/text/printable.h"
 #include "tests/facade/fixture.h"
 #include "tests/tools/ran.h"
 #include "tests/trace/files.h"

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "conform/rig.h"
+#include "conform/rig/rig.h"
 #include "platform/host/host_memory.h"
 #include "tests/harness/test.h"
 #include "torture/campaign.h"

@@ -6,7 +6,7 @@
 
 #include "platform/cuda/cuda.h"
 #include "platform/host/host_memory.h"
-#include "platform/printable.h"
+#include "platform/text/printable.h"
 #include "tools/options/named.h"
 
 enum { SETS = 3 * STRATA_ARGUMENT_SETS, LABEL = STRATA_ARGUMENT_LABEL + 8 };

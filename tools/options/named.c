@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "config/import/import.h"
-#include "platform/printable.h"
+#include "platform/text/printable.h"
 
 void strata_named_strategy(const char *name, strata_config_request_t *request) {
     bool path = strchr(name, '/') || strchr(name, '.');

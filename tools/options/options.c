@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "allocation/options/option.h"
-#include "platform/nearest.h"
+#include "platform/text/nearest.h"
 
 /* ---- taking one ---- */
 

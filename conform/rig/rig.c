@@ -1,4 +1,4 @@
-#include "conform/rig.h"
+#include "conform/rig/rig.h"
 
 #include "conform/subject.h"
 

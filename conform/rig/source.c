@@ -1,4 +1,4 @@
-#include "conform/source.h"
+#include "conform/rig/source.h"
 
 static _Atomic uint64_t calls, live, fail_at;
 static _Atomic bool fail_onward;

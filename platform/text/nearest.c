@@ -1,4 +1,4 @@
-#include "platform/nearest.h"
+#include "platform/text/nearest.h"
 
 #include <ctype.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "platform/printable.h"
+#include "platform/text/printable.h"
 
 size_t strata_utf8_length(const char *text) {
     const unsigned char *byte = (const unsigned char *)text;

@@ -3,7 +3,7 @@
 #define STRATA_CONFORM_RIG_H
 
 #include "config/config.h"
-#include "conform/expect.h"
+#include "conform/rig/expect.h"
 #include "facade/facade.h"
 #include "platform/sim/sim.h"
 
