@@ -170,16 +170,16 @@ int main(int argc, char **argv) {
     }
     figures_t few = figures_of(fill(100)), many = figures_of(fill(100000));
     figures_t bare_few = figures_of(fill_bare(100)), bare_many = figures_of(fill_bare(100000));
-    const char *form =
-        arguments.json ? "{\"strategy\":\"%s\",\"live_100_ns\":%.1f,\"live_100000_ns\":%.1f,\"live_100_quick_ns\":%.1f,"
-                         "\"live_100000_quick_ns\":%.1f,\"bare_100_ns\":%.1f,\"bare_100000_ns\":%.1f}\n"
-                       : "%s, nanoseconds a pair\n"
-                         "live_100_ns          %10.1f  among 100 live blocks\n"
-                         "live_100000_ns       %10.1f  among 100,000\n"
-                         "live_100_quick_ns    %10.1f  the quickest quarter of many short runs, 100 live blocks\n"
-                         "live_100000_quick_ns %10.1f  likewise, 100,000\n"
-                         "bare_100_ns          %10.1f  a reference and a line of 64 bytes, touched one after the other, of 100\n"
-                         "bare_100000_ns       %10.1f  likewise, of 100,000\n";
+    const char *form = arguments.json
+                           ? "{\"strategy\":\"%s\",\"live_100_ns\":%.1f,\"live_100000_ns\":%.1f,\"live_100_quick_ns\":%.1f,"
+                             "\"live_100000_quick_ns\":%.1f,\"bare_100_ns\":%.1f,\"bare_100000_ns\":%.1f}\n"
+                           : "%s, nanoseconds a pair\n"
+                             "live_100_ns          %10.1f  among 100 live blocks\n"
+                             "live_100000_ns       %10.1f  among 100,000\n"
+                             "live_100_quick_ns    %10.1f  the quickest quarter of many short runs, 100 live blocks\n"
+                             "live_100000_quick_ns %10.1f  likewise, 100,000\n"
+                             "bare_100_ns          %10.1f  a reference and a line of 64 bytes, touched one after the other, of 100\n"
+                             "bare_100000_ns       %10.1f  likewise, of 100,000\n";
     printf(form, arguments.strategy, few.median, many.median, few.quick, many.quick, bare_few.median, bare_many.median);
     return 0;
 }

@@ -140,8 +140,7 @@ TEST(errors, alignments_that_what_stands_below_serves) {
     static const char *const right[] = {
         "stack:\n  - auto_growth: {alignment: 1KiB}\n  - aligned\n  - system\n",
         "stack:\n  - auto_growth: {alignment: 1KiB}\n  - stat\n  - buffered\n  - aligned: {from: 1MiB}\n  - cuda_malloc_async\n",
-        "stack:\n  - auto_growth: {name: a, alignment: 1KiB}\n  - auto_growth: {name: b, alignment: 1KiB}\n  - aligned\n  - "
-        "system\n",
+        "stack:\n  - auto_growth: {name: a, alignment: 1KiB}\n  - auto_growth: {name: b, alignment: 1KiB}\n  - aligned\n  - system\n",
         "stack:\n  - auto_growth: {alignment: 512}\n  - bfc\n  - system\n",
         "stack:\n  - auto_growth: {alignment: 512}\n  - fallback: {stacks: [[aligned, system], [system: {memory: pinned}]]}\n",
         "places:\n  pinned:\n    - auto_growth: {alignment: 64KiB}\n    - system\n",

@@ -106,10 +106,9 @@ static void add_layer(failing_subjects_t *subjects, const strata_layer_type_t *t
 }
 
 /* What divides auto_growth's chunks, and ways of several lengths to several kinds of memory. */
-static const char divided[] =
-    "strategy: divided\nstack:\n  - retry: {timeout: 2ms}\n  - stream_safe\n  - auto_growth: {order: any, "
-    "small_pool_size: 64KiB, small_chunk_size: 1MiB, chunk_size: 8MiB, small_preallocate: 1MiB, "
-    "preallocate: 4MiB}\n  - system\n";
+static const char divided[] = "strategy: divided\nstack:\n  - retry: {timeout: 2ms}\n  - stream_safe\n  - auto_growth: {order: any, "
+                              "small_pool_size: 64KiB, small_chunk_size: 1MiB, chunk_size: 8MiB, small_preallocate: 1MiB, "
+                              "preallocate: 4MiB}\n  - system\n";
 static const char routed[] = "strategy: routed\nstack:\n  - retry: {timeout: 2ms}\n  - stream_safe\n  - binning:\n      routes:\n"
                              "        - {up_to: 16KiB, stack: [auto_growth: {chunk_size: 1MiB}, system]}\n"
                              "        - {up_to: 256KiB, stack: [buffered, auto_growth: {chunk_size: 4MiB, order: any}, system]}\n"

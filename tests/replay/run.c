@@ -174,11 +174,10 @@ TEST(run, streams_are_called_by_their_numbers) {
 
 /* Chunks tell the pools apart: each has its own, and the ordinary stacks have theirs. */
 TEST(run, pools_are_called_by_their_numbers) {
-    static const char rows[] =
-        "op,id,size,stream,time_us,pool,align\n"
-        "alloc,1,1000,0,0,,\nalloc,2,1000,0,1,7,\nalloc,3,1000,0,2,7,256\nalloc,4,1000,0,3,9,\n"
-        "pool_begin,,,0,4,7,\nalloc,5,1000,0,5,,\nalloc,6,1000,0,6,9,\npool_end,,,0,7,7,\nalloc,8,1000,0,8,,\n"
-        "free,2,,0,9,,\nfree,5,,0,9,,\n";
+    static const char rows[] = "op,id,size,stream,time_us,pool,align\n"
+                               "alloc,1,1000,0,0,,\nalloc,2,1000,0,1,7,\nalloc,3,1000,0,2,7,256\nalloc,4,1000,0,3,9,\n"
+                               "pool_begin,,,0,4,7,\nalloc,5,1000,0,5,,\nalloc,6,1000,0,6,9,\npool_end,,,0,7,7,\nalloc,8,1000,0,8,,\n"
+                               "free,2,,0,9,,\nfree,5,,0,9,,\n";
     static const struct {
         const char *pools;
         uint64_t chunks;

@@ -207,17 +207,17 @@ TEST(scrub_everywhere, what_comes_from_the_device_is_zeroed) {
 /* The zeros are the new owner's first use: ordered after the last one of the old, on whatever stream that was, borrowed or said
  * at the free, under every layer that keeps memory. Every request is zeroed here. */
 TEST(scrub_everywhere, zeros_come_after_the_last_use) {
-    static const char *const stacks[] = {"[retry, stream_safe, scrub: {always: true}, auto_growth: {chunk_size: 2MiB}, system]",
-                                         "[retry, scrub: {always: true}, stream_safe, auto_growth: {chunk_size: 2MiB}, system]",
-                                         "[stream_safe, scrub: {always: true}, buffered, auto_growth: {chunk_size: 4MiB}, system]",
-                                         "[scrub: {always: true}, caching, system]",
-                                         "[scrub: {always: true}, bfc: {memory_limit: 64MiB}, system]",
-                                         "[stream_safe, scrub: {always: true}, thread_local, system]",
-                                         "[scrub: {always: true}, naive_best_fit: {streams: ignored}, system]",
-                                         "[scrub: {always: true}, cuda_malloc_async]",
-                                         "[scrub: {always: true}, system]",
-                                         "[retry, guard: {report: false, quarantine: 2}, stream_safe, scrub: {always: true}, "
-                                         "auto_growth: {chunk_size: 2MiB}, system]"};
+    static const char *const stacks[] = {
+        "[retry, stream_safe, scrub: {always: true}, auto_growth: {chunk_size: 2MiB}, system]",
+        "[retry, scrub: {always: true}, stream_safe, auto_growth: {chunk_size: 2MiB}, system]",
+        "[stream_safe, scrub: {always: true}, buffered, auto_growth: {chunk_size: 4MiB}, system]",
+        "[scrub: {always: true}, caching, system]",
+        "[scrub: {always: true}, bfc: {memory_limit: 64MiB}, system]",
+        "[stream_safe, scrub: {always: true}, thread_local, system]",
+        "[scrub: {always: true}, naive_best_fit: {streams: ignored}, system]",
+        "[scrub: {always: true}, cuda_malloc_async]",
+        "[scrub: {always: true}, system]",
+        "[retry, guard: {report: false, quarantine: 2}, stream_safe, scrub: {always: true}, auto_growth: {chunk_size: 2MiB}, system]"};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
         for (uint64_t seed = 1; seed <= 3; seed++) {
             char text[512];
