@@ -7,11 +7,6 @@ static strata_status_t corrupt(const char *what, uint32_t slot) {
     return strata_fail(STRATA_E_CORRUPT, 0, "caching: %s (slot %u)", what, slot);
 }
 
-typedef struct tally {
-    strata_pieces_tally_t pieces;
-    uint64_t pending_bytes;
-} tally_t;
-
 /* A free block lies in the order of its bank's tree: it can be found there. */
 static bool is_indexed(const caching_t *self, const caching_segment_t *segment, const strata_record_t *block) {
     const strata_tree_t *tree = &caching_bank_at(self, segment->bank)->idle[segment->kind];
@@ -19,7 +14,7 @@ static bool is_indexed(const caching_t *self, const caching_segment_t *segment, 
     return slot == strata_slab_slot(caching_slab(self), block);
 }
 
-static strata_status_t validate_segment(const caching_t *self, uint32_t node, tally_t *tally) {
+static strata_status_t validate_segment(const caching_t *self, uint32_t node) {
     const caching_segment_t *segment = caching_segment_at(self, node);
     if (segment->bank == 0 || segment->bank >= self->banks.used || segment->kind >= STRATA_CACHING_KINDS)
         return corrupt("a segment belongs to no bank", segment->chunk.first);
@@ -28,8 +23,6 @@ static strata_status_t validate_segment(const caching_t *self, uint32_t node, ta
         bool lost = block->state == STRATA_RECORD_FREE && !is_indexed(self, segment, block);
         if (lost) return corrupt("a free block is in no bank", slot);
         if (block->pool != caching_code(segment->bank, segment->kind)) return corrupt("a block names another bank", slot);
-        bool waits = block->state == STRATA_RECORD_DEFERRED && strata_uses_is_counted(&self->uses, block);
-        tally->pending_bytes += waits ? block->size : 0;
     }
     return STRATA_OK;
 }
@@ -58,13 +51,13 @@ static strata_status_t validate_bank(const caching_t *self, uint32_t node, bank_
     return status;
 }
 
-static strata_status_t validate_banks(const caching_t *self, const tally_t *blocks) {
+static strata_status_t validate_banks(const caching_t *self, const strata_pieces_tally_t *blocks) {
     bank_tally_t tally = {0};
     strata_status_t status = strata_order_validate(&self->bank_order);
     for (uint32_t node = caching_first_bank(self); node && status == STRATA_OK; node = caching_next_bank(self, node))
         status = validate_bank(self, node, &tally);
     if (status != STRATA_OK) return status;
-    if (tally.blocks != blocks->pieces.free_blocks || tally.bytes != blocks->pieces.free_bytes)
+    if (tally.blocks != blocks->free_blocks || tally.bytes != blocks->free_bytes)
         return corrupt("the banks do not have the free blocks", 0);
     if (tally.segments != self->chunks.count) return corrupt("the banks do not have the segments", 0);
     uint32_t gone = 0;
@@ -74,14 +67,13 @@ static strata_status_t validate_banks(const caching_t *self, const tally_t *bloc
 
 strata_status_t strata_caching_validate(strata_layer_t *base) {
     caching_t *self = (caching_t *)base;
-    tally_t tally = {0};
-    strata_status_t status = strata_chunks_validate(&self->chunks, &tally.pieces);
+    strata_pieces_tally_t pieces = {0};
+    strata_status_t status = strata_chunks_validate(&self->chunks, &pieces);
     STRATA_EACH_CHUNK(&self->chunks, node)
-        if (status == STRATA_OK) status = validate_segment(self, node, &tally);
+        if (status == STRATA_OK) status = validate_segment(self, node);
     if (status != STRATA_OK) return status;
-    if (tally.pieces.free_bytes != caching_idle(self)) return corrupt("the sum of free blocks is wrong", 0);
-    if (self->uses.pending_bytes != tally.pending_bytes) return corrupt("the sum of pending bytes is wrong", 0);
-    status = validate_banks(self, &tally);
+    if (pieces.free_bytes != caching_idle(self)) return corrupt("the sum of free blocks is wrong", 0);
+    status = validate_banks(self, &pieces);
     if (status != STRATA_OK) return status;
     return caching_ignores_streams(self) ? strata_last_users_validate(&self->last) : strata_uses_validate(&self->uses, "caching");
 }

@@ -104,8 +104,6 @@ uint32_t strata_uses_poll(strata_uses_t *uses);
 uint32_t strata_uses_wait(strata_uses_t *uses, strata_call_t *call);
 /* Takes the first off such a list: its bytes, and its record, whose list is empty. False: there is none. */
 bool strata_uses_take_done(strata_uses_t *uses, uint32_t *done, strata_record_t **record, uint64_t *bytes);
-/* Whether a block waits here, and its bytes are counted: its list may be that of a layer above. */
-bool strata_uses_is_counted(const strata_uses_t *uses, const strata_record_t *record);
 
 /* What is pending, and when the first block of it is done. */
 void strata_uses_tell_pending(const strata_uses_t *uses, strata_pending_t *pending);

@@ -202,12 +202,6 @@ uint32_t strata_uses_poll(strata_uses_t *uses) {
     return done.first;
 }
 
-bool strata_uses_is_counted(const strata_uses_t *uses, const strata_record_t *record) {
-    if (record->borrows == 0 || record->borrows >= uses->nodes.used) return false;
-    const strata_use_t *use = strata_use_at(uses, record->borrows);
-    return use->record == record && use->counted;
-}
-
 void strata_uses_tell_pending(const strata_uses_t *uses, strata_pending_t *pending) {
     pending->pending_bytes += uses->pending_bytes;
     for (uint32_t head = uses->first; head; head = strata_use_at(uses, head)->later)

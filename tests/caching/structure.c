@@ -78,8 +78,8 @@ TEST(caching_structure, planted_faults_of_uses_are_found) {
     uint32_t node = strata_users_find(&self->uses.users, p.two);
     strata_user_t *two = caching_stream_at(self, node);
     strata_use_t *use = strata_use_at(&self->uses, p.deferred->borrows);
-    PLANT(use->counted, false, "the sum of pending bytes is wrong");
-    PLANT(self->uses.pending_bytes, self->uses.pending_bytes + 1, "the sum of pending bytes is wrong");
+    PLANT(use->counted, false, "a block waits for nobody");
+    PLANT(self->uses.pending_bytes, self->uses.pending_bytes + 1, "the sum of deferred bytes is wrong");
     PLANT(two->last, two->last + 1, "the end of a stream's uses is wrong");
     PLANT(two->first, 0, "");
     PLANT(use->left, 2, "a block waits for nobody");

@@ -16,7 +16,6 @@
 #define strata_uses_poll          copied_uses_poll
 #define strata_uses_wait          copied_uses_wait
 #define strata_uses_take_done     copied_uses_take_done
-#define strata_uses_is_counted    copied_uses_is_counted
 #define strata_uses_tell_pending  copied_uses_tell_pending
 #define strata_uses_each_wait     copied_uses_each_wait
 #define strata_uses_stream_gone   copied_uses_stream_gone
