@@ -91,7 +91,7 @@ typedef struct torture_request {
     const char *tag;
 } torture_request_t;
 
-/* Streams and places by their numbers in torture/program.h, blocks by a number that the program gives once. */
+/* Streams and places by their numbers in strata/torture.h, blocks by a number that the program gives once. */
 void torture_allocate(torture_world_t *w, uint32_t block, uint32_t place, uint32_t stream, const torture_request_t *request);
 /* A kernel that reads the blocks, and writes those whose bit is set. */
 void torture_work(torture_world_t *w, uint32_t stream, uint32_t us, const uint32_t *blocks, uint32_t count, uint32_t writes);

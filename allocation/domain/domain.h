@@ -20,7 +20,6 @@ typedef struct strata_lost {
     strata_error_t error;
 } strata_lost_t;
 
-/* What the program has set for a place, and was given: every domain that the place has, one after the other, begins with it. */
 /* Told of every block that is freed and still in use by other streams: until when, by the device's clock. Under a stack's lock, on
  * devices that know when an event passes. For replays. */
 typedef struct strata_deferral strata_deferral_t;
@@ -28,6 +27,7 @@ struct strata_deferral {
     void (*add)(strata_deferral_t *self, uint64_t now, uint64_t ready_at, uint64_t bytes);
 };
 
+/* What the program has set for a place, and was given: every domain that the place has, one after the other, begins with it. */
 typedef struct strata_domain_said {
     uint64_t limit; /* UINT64_MAX: none */
     uint64_t count; /* the last that was given out */

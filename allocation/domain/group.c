@@ -20,7 +20,7 @@ strata_group_t *strata_domain_group(strata_domain_t *domain, uint64_t pool, cons
     return NULL;
 }
 
-/* Behind the last. */
+/* After the last. */
 static void list(strata_domain_t *domain, strata_group_t *group) {
     strata_lock(&domain->lock);
     strata_group_t *last = &domain->ordinary;

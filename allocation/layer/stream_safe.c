@@ -1,6 +1,6 @@
 /* stream_safe: a block that other streams borrowed goes down to the layer below only when their work is done.
  *
- * record_stream covers all work submitted to the borrower before the free (CONTRACTS §4): the event is taken at free. `event:
+ * record_stream covers all work submitted to the borrower before the free (docs/contracts.md §4): the event is taken at free. `event:
  * use` takes it at record_stream instead, as Paddle does: work submitted between the two is then not covered. Deferred frees
  * keep their order; they are polled at each allocate, one query a stream (`poll: stream`), or one a block, as the peer
  * (`poll: block`). In places without an owner stream every user is a borrower, the one named at allocate the first.

@@ -35,7 +35,7 @@ bool strata_buddy_take(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot
  * first of its chunk, the chunk begins there. 0: its slot is used up and there is no other; it stays out of use, as DEFERRED. */
 uint32_t strata_buddy_give(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot, uint64_t waited);
 
-/* The tree against the free blocks that pieces_validate() counted. E_CORRUPT, beginning with `layer`. */
+/* The tree against the free blocks that strata_pieces_validate() counted. E_CORRUPT, beginning with `layer`. */
 strata_status_t strata_buddy_validate(const char *layer, const strata_buddy_t *buddy, const strata_slab_t *slab,
                                       const strata_pieces_tally_t *tally);
 

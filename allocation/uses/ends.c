@@ -1,4 +1,4 @@
-/* What ends while blocks are used: streams and captures. */
+/* Streams that end while blocks are used on them. */
 #include "allocation/domain/domain.h"
 #include "allocation/stack/layer.h"
 #include "allocation/uses/uses.h"

@@ -226,7 +226,7 @@ bool strata_uses_take_done(strata_uses_t *uses, uint32_t *done, strata_record_t 
     return true;
 }
 
-/* ---- captures, and the patience of whoever needs the memory ---- */
+/* ---- captures ---- */
 
 void strata_uses_capture_begin(strata_uses_t *uses) { uses->captures++; }
 
