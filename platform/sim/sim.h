@@ -13,7 +13,7 @@ typedef struct strata_sim_cost {
     double per_mib_ns;
 } strata_sim_cost_t;
 
-/* X(name, meaning): the calls that a profile prices. A profile file gives each as {fixed: 88us, per_mib: 0.1us}. */
+/* X(name, meaning): the calls that a profile prices. */
 #define STRATA_SIM_COST_MAP(X)                                                                                                     \
     X(malloc, "cudaMalloc")                                                                                                        \
     X(free, "cudaFree, without its wait for the device")                                                                           \
