@@ -1,5 +1,5 @@
-/* A server keeps its weights in a pool of their own, and a copy stream has a stack of its own: what short-lived buffers leave
- * after never lies between weights, and each can be looked at for itself.
+/* A server keeps its weights in a pool of their own, and a copy stream has a stack of its own: the holes that
+ * short-lived buffers leave never lie between weights, and each can be looked at for itself.
  *
  *     cc pools.c $(pkg-config --cflags --libs strata) && ./a.out          # on the simulated device
  *     ./a.out gpu:0                                                       # on a GPU
