@@ -429,10 +429,8 @@ STRATA_API bool strata_record_borrowed_below(const strata_record_t *record);
 /* Whether allocate is to be called from now on. Free is called for the records in whose `attention` the layer sets its bit. */
 STRATA_API void strata_layer_wants_allocate(strata_layer_t *self, bool wants);
 
-/* ---- caches: chunks cut into blocks, for one stream; under the lock of the layer's stack
- * -------------------------------------
- *
- * A cache gets chunks from the layer below and serves blocks of them. What every such cache does is done here: chunks come (one
+/* ---- caches: chunks cut into blocks, for one stream; under the lock of the layer's stack ---- */
+/* A cache gets chunks from the layer below and serves blocks of them. What every such cache does is done here: chunks come (one
  * thread asks, others that miss wait for it), are cut into blocks, merged again and given back; the figures (cache_hits,
  * growths, chunks, reserved bytes) are kept; blocks are walked and found. The author keeps the index of the free blocks: where
  * they are put, and which one serves a request (examples/segregated_fit.c).
@@ -579,7 +577,7 @@ STRATA_API strata_status_t strata_layer_await_event(strata_layer_t *self, strata
 /* Strategies that are read from now on may name the layer. Any thread. The type is copied; the strings, rows and functions that
  * it points to must stay until the process ends. If it fails, nothing is registered: E_INVALID, the name is taken or is none, a
  * mandatory operation is missing, or a row does not fit its struct; E_UNSUPPORTED, the struct is longer than this Strata's and
- * its tail is not zero; E_LIMIT, there are 128 layers. */
+ * its tail is not zero; E_LIMIT, 128 layers are registered already. */
 STRATA_API strata_status_t strata_register_layer(const strata_layer_type_t *type);
 
 /* The layers of a shared object, once in it: STRATA_LAYERS(&mine_type, &other_type); It is loaded where a strategy names it

@@ -508,13 +508,13 @@ STRATA_API strata_status_t strata_add_free_memory_callback(strata_t facade, stra
 /* Requests that begin after the return no longer call the callback. */
 STRATA_API strata_status_t strata_remove_callback(strata_t facade, uint32_t id);
 
-/* ---- named pools ------------------------------------------------------------------------------------------------------- * A
- * strategy may name pools (`pools: {weights: {stack: [...]}}`): memory that is kept apart from all other memory, under layers of
+/* ---- named pools ---------------------------------------------------------------------------------------------------- */
+
+/* A strategy may name pools (`pools: {weights: {stack: [...]}}`): memory that is kept apart from all other memory, under layers of
  * its own. A pool has its own stacks in every place, one per stream, and its caches serve nobody else. When memory is reclaimed,
  * and for strata_release() and strata_stream_forget(), they are stacks of the place like all others. The exception is a pool with
  * `keep: true`: its idle chunks go back only for its own requests, by strata_release_pool(), and at the end. Functions that take a
  * ref need no pool: free, borrow and share a block from anywhere.
- *
  *
  *     uint64_t weights;
  *     strata_pool(s, "weights", &weights);
