@@ -81,7 +81,7 @@ typedef struct torture_world {
 
 /* The strategy outlives the world. What goes wrong stands in the verdict; end it all the same. */
 void torture_world_open(torture_world_t *w, const strata_strategy_t *strategy, const torture_setting_t *setting);
-/* The last free is after: the devices must have everything back after a release, and no hazard been found. */
+/* After the last free: the devices must have everything back after a release, and no hazard been found. */
 void torture_world_end(torture_world_t *w);
 
 /* What a request asks for. */

@@ -1,4 +1,5 @@
-/* Stacks: the layer instances that serve one (place, stream), and the shared stack of instances of device scope below them.
+/* Stacks: the layer instances that serve one (place, stream), and below them shared stacks, whose instances a thread's stacks or all
+ * stacks of a group share.
  *
  * Stacks have process-wide numbers, which refs carry. The struct of a number is made once and never freed, nor is its lock. So a
  * stale ref or a cached pointer always finds a lock to take and a record to check, whatever happened to the stack meanwhile. */
@@ -225,7 +226,7 @@ uint64_t strata_stack_idle_bytes(strata_stack_t *stack);
 strata_status_t strata_stack_validate(strata_stack_t *stack);
 /* Every live record that a caller holds, under the lock. */
 void strata_stack_walk_live(strata_stack_t *stack, strata_walk_fn live, void *context);
-/* "retry > stream_safe > auto_growth" of a decorator stack. */
+/* "retry > stream_safe > auto_growth": the layers of a route (`call`), by the numbers of the stack. */
 void strata_route_text(const strata_stack_t *stack, uint64_t call, char *text, size_t capacity);
 
 #endif
