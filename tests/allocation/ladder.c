@@ -61,7 +61,7 @@ TEST(ladder, a_free_before_the_last_look_is_found_by_it) {
     EXPECT_EQ(tries.count, 1);
 }
 
-/* Once woken the request looks again, and what is freed during that look, after its back, ends the next sleep at once. Each free is
+/* Once woken the request looks again, and what is freed during that look, unseen by it, ends the next sleep at once. Each free is
  * one more look, and no more: a request that is alone does not go on looking. */
 TEST(ladder, a_free_during_the_look_of_one_that_was_woken_is_heard) {
     tries_t tries = {.freed_in = 0};

@@ -395,7 +395,7 @@ TEST(guard, says_nothing_where_nothing_leaked) {
     EXPECT_STREQ(heard.text, "");
 }
 
-/* A free that the device fails after is a free. */
+/* A free is one even if the device fails after it. */
 TEST(guard, a_block_that_the_device_has_failed_is_not_called_leaked) {
     static const char *const stacks[] = {"[stream_safe, guard, auto_growth, system]",
                                          "[stream_safe, {guard: {report: false}}, guard, auto_growth, system]"};
