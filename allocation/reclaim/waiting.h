@@ -4,7 +4,7 @@
 
 #include "allocation/domain/domain.h"
 
-/* One wait of one request. Its timeout also holds in real time, so nothing hangs. */
+/* One wait of one request. Its timeout also holds in real time where other threads may free, so nothing hangs. */
 typedef struct strata_waiting {
     strata_domain_t *domain;
     uint64_t deadline, real_deadline;

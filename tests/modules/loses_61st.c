@@ -2,8 +2,14 @@
 #include <strata/layer.h>
 
 static bool losing_quick_free(strata_layer_t *self, strata_record_t *block) {
-    static unsigned counts[1 << 16]; /* by instance */
-    if (++counts[self->serial % (1 << 16)] % 61) return strata_chunked_quick_free(self, block);
+    static struct {
+        uint64_t serial;
+        unsigned count;
+    } instances[1 << 10];
+    unsigned at = self->serial % (1 << 10);
+    if (instances[at].serial != self->serial) instances[at].count = 0;
+    instances[at].serial = self->serial;
+    if (++instances[at].count % 61) return strata_chunked_quick_free(self, block);
     block->state = STRATA_RECORD_DEFERRED;
     return true;
 }
