@@ -100,6 +100,35 @@ static void planned_overlap(watched_t *w) {
     work_at(w, 0, B(w), true);
 }
 
+static strata_handle_t graph_at(watched_t *w, strata_address_t address) {
+    strata_handle_t graph = NULL;
+    strata_access_t access = {address, MIB, true};
+    EXPECT_OK(strata_device_capture_begin(w->device, A(w), STRATA_CAPTURE_RELAXED));
+    EXPECT_OK(strata_device_work(w->device, A(w), 100 * US, &access, 1));
+    EXPECT_OK(strata_device_capture_end(w->device, A(w), &graph));
+    return graph;
+}
+
+/* What a graph uses is unmapped: nothing runs, no block is there, the graph is launched after it. */
+static void released_under_a_graph(watched_t *w) {
+    mapped_t m = map_new(w->device, 2 * MIB);
+    strata_handle_t graph = graph_at(w, m.address);
+    EXPECT_OK(strata_device_unmap(w->device, m.address, 2 * MIB));
+    EXPECT_OK(strata_device_graph_launch(w->device, graph, A(w)));
+    EXPECT_OK(strata_device_graph_destroy(w->device, graph));
+}
+
+/* The block of a graph is freed and served again; the launch is after all that the new owner did. */
+static void served_under_a_graph(watched_t *w) {
+    serve(w, 1, 0, A(w));
+    strata_handle_t graph = graph_at(w, w->chunk);
+    strata_checker_freed(w->checker, 1);
+    serve(w, 2, 0, A(w));
+    work_at(w, 0, A(w), true);
+    EXPECT_OK(strata_device_graph_launch(w->device, graph, A(w)));
+    EXPECT_OK(strata_device_graph_destroy(w->device, graph));
+}
+
 static const struct planted {
     void (*fault)(watched_t *w);
     strata_hazard_t kind;
@@ -111,7 +140,9 @@ static const struct planted {
                {graph_elsewhere, STRATA_HAZARD_FREE},
                {outside_the_pool, STRATA_HAZARD_OUTSIDE},
                {hasty_owner, STRATA_HAZARD_NEW_OWNER},
-               {planned_overlap, STRATA_HAZARD_NEW_OWNER}};
+               {planned_overlap, STRATA_HAZARD_NEW_OWNER},
+               {released_under_a_graph, STRATA_HAZARD_GIVEN_BACK},
+               {served_under_a_graph, STRATA_HAZARD_SERVED_SINCE}};
 
 static uint64_t found(int rule, uint32_t rules) {
     watched_t w;
@@ -126,7 +157,7 @@ static uint64_t found(int rule, uint32_t rules) {
 /* Rules 2 to 5 say what is an order: their faults are faults of another rule, in which the order counts. */
 static void expect_only(int rule, int in_which) {
     EXPECT_EQ(found(rule, STRATA_CHECKER_ALL), 1);
-    for (int out = 1; out <= 8; out++) {
+    for (int out = 1; out <= 10; out++) {
         uint64_t wanted = out == rule || out == in_which ? 0 : 1;
         EXPECT_EQ(found(rule, STRATA_CHECKER_ALL & ~STRATA_CHECKER_RULE(out)), wanted);
     }
@@ -147,3 +178,7 @@ TEST(planted, rule_6_pool_memory_is_valid_after_its_allocation) { expect_only(6,
 TEST(planted, rule_7_a_new_owner_comes_after_the_old) { expect_only(7, 0); }
 
 TEST(planted, rule_8_planned_memory_is_ordered_after_its_free) { expect_only(8, 0); }
+
+TEST(planted, rule_9_a_launch_finds_the_memory_of_its_capture) { expect_only(9, 0); }
+
+TEST(planted, rule_10_a_launch_is_over_no_block_that_was_served_since) { expect_only(10, 0); }

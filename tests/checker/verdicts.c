@@ -534,7 +534,7 @@ TEST(verdicts, a_world_is_checked_once) {
     strata_checker_end(w.checker);
     w.checker = NULL;
     EXPECT_STATUS(STRATA_E_INVALID, strata_checker_begin(w.sim.world, STRATA_CHECKER_ALL, &second));
-    EXPECT_STATUS(STRATA_E_INVALID, strata_checker_begin(w.sim.world, 1u << 9, &second));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_checker_begin(w.sim.world, 1u << 11, &second));
     work_at(&w, 0, A(&w), true); /* goes on unwatched */
     fixture_close(&w.sim);
 }

@@ -8,7 +8,7 @@
 
 strata_status_t strata_checker_begin(strata_sim_t *world, uint32_t rules, strata_checker_t **out) {
     if (rules & ~(STRATA_CHECKER_ALL | STRATA_CHECKER_FRESH_IS_VALID))
-        return strata_fail(STRATA_E_INVALID, 0, "there are rules 1 to 8, and no others");
+        return strata_fail(STRATA_E_INVALID, 0, "there are rules 1 to 10, and no others");
     strata_checker_t *checker = calloc(1, sizeof *checker);
     if (!checker) return sim_no_host_memory();
     strata_lock(&world->lock);
@@ -31,6 +31,7 @@ strata_status_t strata_checker_begin(strata_sim_t *world, uint32_t rules, strata
 
 static void segments_end(strata_checker_t *checker) {
     check_cut(checker, 0, UINT64_MAX, NULL, NULL);
+    check_lease_end(checker, 0, UINT64_MAX, 0, 0);
     for (size_t i = 0; i < checker->names.room; i++) {
         check_life_t *life = (check_life_t *)(uintptr_t)checker->names.pairs[i].value;
         if (checker->names.pairs[i].key && life) check_life_drop(life);
@@ -56,6 +57,7 @@ void strata_checker_end(strata_checker_t *checker) {
     free(checker->actors);
     free(checker->clocks);
     free(checker->names.pairs);
+    free(checker->pools.pairs);
     free(checker->locks.pairs);
     free(checker->keys.pairs);
     free(checker->notes);

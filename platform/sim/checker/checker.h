@@ -11,7 +11,7 @@
 
 /* What the rules of docs/contracts.md §9 distinguish. A rule that is left out counts in its most lenient sense. */
 #define STRATA_CHECKER_RULE(number) (1u << (number))
-#define STRATA_CHECKER_ALL          0x1feu
+#define STRATA_CHECKER_ALL          0x7feu
 /* Rule 6 is asked only of pool memory whose last free the allocating thread has not seen. Memory that nobody had before is valid at
  * once, since there is no earlier use to conflict with. */
 #define STRATA_CHECKER_FRESH_IS_VALID 1u
@@ -28,7 +28,9 @@
     X(FOREIGN, "work touches a block that is in another owner's hands")                                                            \
     X(OUTSIDE, "memory of a pool is used without an order after its allocation")                                                   \
     X(RACE, "two accesses, one of them a write, have no order")                                                                    \
-    X(OVERLAP, "a block is served whose memory is another live block's")
+    X(OVERLAP, "a block is served whose memory is another live block's")                                                           \
+    X(GIVEN_BACK, "a graph is launched whose memory went back to the device after its capture")                                    \
+    X(SERVED_SINCE, "a graph is launched over a live block that was served after its capture")
 
 typedef enum strata_hazard {
 #define STRATA_HAZARD_ENUM(name, text) STRATA_HAZARD_##name,
@@ -67,6 +69,7 @@ typedef struct strata_checker_block {
     uint64_t size; /* granted; 0: nothing to watch */
     bool ownerless; /* a place without an owner stream: `stream`, unless NULL, is the first borrower */
     bool planned; /* rule 8: the free itself must be ordered before the next use */
+    uint64_t graph_pool; /* rule 10: the graph pool that served it; 0: none */
 } strata_checker_block_t;
 
 /* The allocator has served it. */
@@ -77,6 +80,10 @@ void strata_checker_erased(strata_checker_t *checker, uint64_t name, strata_hand
  * `stream` (free_on). */
 void strata_checker_freed(strata_checker_t *checker, uint64_t name);
 void strata_checker_freed_on(strata_checker_t *checker, uint64_t name, strata_handle_t stream);
+
+/* The requests of a capture (its id, as strata_device_capture_status() says it) go to this graph pool, a number of the caller's, not
+ * 0. Said before the first launch. */
+void strata_checker_capture_pool(strata_checker_t *checker, uint64_t capture, uint64_t graph_pool);
 
 /* Work for which there is no device call. `begins`: it is the owner's first, which must be ordered after the old owner's; otherwise
  * only its end matters. */

@@ -46,6 +46,7 @@ static void serve(strata_checker_t *checker, const strata_checker_block_t *block
     life->device = device;
     life->ownerless = block->ownerless;
     life->planned = block->planned;
+    life->graph_pool = block->graph_pool;
     life->owner = check_stream(checker, stream);
     if (block->ownerless && block->stream) check_uses_add(checker, &life->borrowers, &(check_use_t){.actor = life->owner});
     carving_t carving = {life, check_note(checker, CHECK_NOTE_SERVED, life->owner, life->number, 0)};
@@ -59,6 +60,14 @@ void strata_checker_allocated(strata_checker_t *checker, const strata_checker_bl
     if (block->size == 0 || block->name == 0) return;
     strata_lock(&checker->world->lock);
     serve(checker, block);
+    strata_unlock(&checker->world->lock);
+}
+
+void strata_checker_capture_pool(strata_checker_t *checker, uint64_t capture, uint64_t graph_pool) {
+    strata_lock(&checker->world->lock);
+    uint64_t *pool = check_map_at(&checker->pools, capture, true);
+    if (pool) *pool = graph_pool;
+    else checker->lost = true;
     strata_unlock(&checker->world->lock);
 }
 

@@ -105,11 +105,12 @@ typedef struct check_access {
 
 /* The time during which one owner has a range of memory: a reported block, or memory as it came from the device (`raw`). */
 typedef struct check_life {
-    uint32_t refs; /* segments, and the table of names */
+    uint32_t refs; /* segments, the table of names, nodes of graphs */
     bool alive, raw, ownerless, planned;
     bool met; /* somebody used it after all of `before` */
     uint32_t told; /* bit per hazard: reported already */
     uint64_t name, number;
+    uint64_t graph_pool; /* that served it; 0: none */
     uint64_t address, size;
     sim_device_t *device; /* of a reported block */
     uint32_t owner;
@@ -142,7 +143,37 @@ void check_segment_new(strata_checker_t *checker, uint64_t address, uint64_t siz
 /* The first use that `clock` does not know; NULL: it knows all. */
 check_use_t *check_unordered(check_uses_t *uses, const check_clock_t *clock);
 
+/* ---- what the device has lent (checker_lease.c) ---- */
+
+/* A range of memory from the call that got it to the one that gives it back. Nodes of graphs remember theirs. */
+typedef struct check_lease {
+    sim_node_t node; /* key: address; first */
+    uint64_t size;
+    uint32_t refs; /* the tree, while it is not over; nodes of graphs */
+    uint64_t graph; /* whose own memory it is; 0: of none */
+    bool over;
+    uint32_t actor; /* who gave it back */
+    uint64_t note; /* of that; 0: none */
+} check_lease_t;
+
+void check_lease_begin(strata_checker_t *checker, uint64_t address, uint64_t size);
+/* What touches the range is over. */
+void check_lease_end(strata_checker_t *checker, uint64_t address, uint64_t size, uint32_t actor, uint64_t note);
+/* The first that touches [address, address + size); NULL: none. */
+check_lease_t *check_lease_first(const strata_checker_t *checker, uint64_t address, uint64_t size);
+void check_lease_drop(check_lease_t *lease);
+
 /* ---- accesses (checker_work.c, checker_race.c) ---- */
+
+/* What a launch repeats, and how things were at its capture. */
+typedef struct check_captured {
+    uint64_t graph; /* id */
+    uint64_t pool; /* that the graph's requests go to; 0: none */
+    uint64_t lives; /* so many there had been */
+    uint64_t life, note; /* the owner, the capture itself; 0: not known */
+    uint32_t actor; /* the stream */
+    bool own; /* memory that the graph allocates */
+} check_captured_t;
 
 typedef struct check_touch {
     uint32_t actor;
@@ -152,6 +183,7 @@ typedef struct check_touch {
     check_how_t how;
     uint64_t address, size, expected;
     bool write;
+    const check_captured_t *captured; /* NULL: no graph's */
 } check_touch_t;
 
 void check_touch(strata_checker_t *checker, const check_touch_t *touch);
@@ -178,11 +210,12 @@ typedef enum check_note_kind {
     CHECK_NOTE_WAITED,
     CHECK_NOTE_PASSED,
     CHECK_NOTE_SYNCHRONISED,
-    CHECK_NOTE_DEVICE
+    CHECK_NOTE_DEVICE,
+    CHECK_NOTE_CAPTURED
 } check_note_kind_t;
 
 typedef struct check_note {
-    uint64_t time, line, life, event;
+    uint64_t time, line, life, event; /* event: for CAPTURED and GRAPH the graph */
     uint32_t actor;
     uint32_t host; /* the thread that called */
     check_note_kind_t kind;
@@ -202,6 +235,7 @@ typedef struct check_fault {
     uint32_t actor; /* who is at fault, or met it */
     uint64_t note; /* what it did; 0: none */
     const check_use_t *old;
+    const check_touch_t *launch; /* of a graph that met it; NULL: none */
 } check_fault_t;
 
 /* Counts it and keeps its report. For one life only the first of a kind counts. */
@@ -219,10 +253,11 @@ struct strata_checker {
     uint32_t only_host; /* with rule 3 left out all threads are one */
     check_clock_t done[SIM_DEVICES_MAX], done_blocking[SIM_DEVICES_MAX]; /* of streams that were destroyed */
     check_map_t names; /* reported block -> life */
+    check_map_t pools; /* capture -> graph pool */
     check_map_t locks, keys; /* -> clocks[] */
     check_clock_t *clocks;
     size_t clock_count;
-    sim_tree_t segments;
+    sim_tree_t segments, leases;
     uint64_t lives, events, line;
     check_note_t *notes; /* a ring */
     uint64_t note_count, note_room;

@@ -140,6 +140,7 @@ check_life_t *check_life_part(strata_checker_t *checker, check_life_t *life, uin
     part->raw = life->raw;
     part->met = life->met;
     part->number = life->number;
+    part->graph_pool = life->graph_pool;
     part->owner = life->owner;
     part->device = life->device;
     part->birth_actor = life->birth_actor;
@@ -189,6 +190,8 @@ void check_on_memory(sim_device_t *device, strata_address_t address, uint64_t si
     if (!checker || size == 0) return;
     check_uses_t freed = {0};
     check_cut(checker, address, size, stream ? collect_frees : NULL, &freed);
+    check_lease_end(checker, address, size, check_host(checker), 0);
+    check_lease_begin(checker, address, size);
     check_life_t *life = raw_life(checker, address, size, true);
     if (!life) {
         check_uses_end(&freed);
@@ -204,14 +207,16 @@ void check_on_memory(sim_device_t *device, strata_address_t address, uint64_t si
 }
 
 typedef struct leaving {
-    const check_clock_t *clock;
+    const check_clock_t *clock; /* NULL: the driver knows the order */
     uint32_t actor;
     int rule;
+    uint64_t note; /* the last */
 } leaving_t;
 
 static void leave(strata_checker_t *checker, check_life_t *life, void *context) {
-    const leaving_t *leaving = context;
-    uint64_t note = check_note(checker, CHECK_NOTE_GIVEN_BACK, leaving->actor, life->number, 0);
+    leaving_t *leaving = context;
+    uint64_t note = leaving->note = check_note(checker, CHECK_NOTE_GIVEN_BACK, leaving->actor, life->number, 0);
+    if (!leaving->clock) return;
     if (life->alive && !life->raw) {
         check_tell(checker,
                    &(check_fault_t){.kind = STRATA_HAZARD_TAKEN_AWAY, .life = life, .actor = leaving->actor, .note = note});
@@ -244,9 +249,14 @@ void check_on_memory_gone(sim_device_t *device, strata_address_t address, uint64
     leaving_t leaving = {.actor = stream ? check_arrive(checker, stream) : check_host(checker), .rule = stream ? 6 : 7};
     leaving.clock = &check_actor(checker, leaving.actor)->clock;
     check_cut(checker, address, size, leave, &leaving);
+    check_lease_end(checker, address, size, leaving.actor, leaving.note);
     if (stream) stay_in_pool(checker, address, size, leaving.actor);
 }
 
 void check_on_graph_memory_gone(sim_device_t *device, strata_address_t address, uint64_t size) {
-    if (device->world->checker && size) check_cut(device->world->checker, address, size, NULL, NULL);
+    strata_checker_t *checker = device->world->checker;
+    if (!checker || size == 0) return;
+    leaving_t leaving = {.actor = check_host(checker)};
+    check_cut(checker, address, size, leave, &leaving);
+    check_lease_end(checker, address, size, leaving.actor, leaving.note);
 }

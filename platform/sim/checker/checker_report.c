@@ -34,7 +34,8 @@ static void say_act(text_t *text, const strata_checker_t *checker, const check_n
     case CHECK_NOTE_USED: say(text, "used by work on %s", who); break;
     case CHECK_NOTE_FILLED: say(text, "filled on %s", who); break;
     case CHECK_NOTE_HOST: say(text, "touched by %s", who); break;
-    case CHECK_NOTE_GRAPH: say(text, "used by a graph launched on %s", who); break;
+    case CHECK_NOTE_GRAPH: say(text, "used by graph %llu, launched on %s", event, who); break;
+    case CHECK_NOTE_CAPTURED: say(text, "captured by graph %llu on %s", event, who); break;
     case CHECK_NOTE_IMPLIED: say(text, "in use on %s", who); break;
     case CHECK_NOTE_GIVEN_BACK: say(text, "given back to the device by %s", who); break;
     case CHECK_NOTE_RECORDED: say(text, "event %llu recorded on %s", event, who); break;
@@ -92,12 +93,21 @@ static void say_order(text_t *text, const strata_checker_t *checker, const check
     while (count > 0) say_note(text, checker, shown[--count], "");
 }
 
+static void say_launch(text_t *text, const check_touch_t *launch) {
+    say(text, "\n  graph %llu touches 0x%llx, %llu bytes, of", (unsigned long long)launch->captured->graph,
+        (unsigned long long)launch->address, (unsigned long long)launch->size);
+}
+
+/* A launch is at fault however it is ordered. */
+static bool is_about_order(strata_hazard_t kind) { return kind != STRATA_HAZARD_GIVEN_BACK && kind != STRATA_HAZARD_SERVED_SINCE; }
+
 char *check_report_text(strata_checker_t *checker, const check_fault_t *fault, uint64_t number) {
     text_t text = {.at = malloc(TEXT_BYTES)};
     if (!text.at) return NULL;
     const check_life_t *life = fault->life;
     say(&text, "hazard %llu: %s", (unsigned long long)number, strata_hazard_text(fault->kind));
     if (fault->rule) say(&text, " (rule %d)", fault->rule);
+    if (fault->launch) say_launch(&text, fault->launch);
     say(&text, "\n  0x%llx, %llu bytes, %s%llu, by %s:\n", (unsigned long long)life->address, (unsigned long long)life->size,
         life->raw ? "device memory " : "block ", (unsigned long long)life->number, checker->actors[fault->actor].label);
     say_life(&text, checker, life->number, fault->note, "  <- here");
@@ -109,6 +119,6 @@ char *check_report_text(strata_checker_t *checker, const check_fault_t *fault, u
         say(&text, "  the other side, on %s:\n", checker->actors[fault->old->actor].label);
         say_note(&text, checker, fault->old->note, "  <- this");
     }
-    if (fault->old) say_order(&text, checker, fault);
+    if (fault->old && is_about_order(fault->kind)) say_order(&text, checker, fault);
     return text.at;
 }

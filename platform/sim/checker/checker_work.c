@@ -61,9 +61,37 @@ static bool is_foreign(const check_touch_t *touch, const check_life_t *life) {
     return touch->expected && life->name != touch->expected;
 }
 
-static bool is_of_nobody(const check_touch_t *touch, const check_life_t *life) {
-    return !life->alive || (life->raw && is_foreign(touch, life));
+/* A graph keeps what it allocates and what its pool serves: the ends of blocks there are those of names alone. */
+static bool is_kept(const check_captured_t *captured, const check_life_t *life) {
+    return captured && (captured->own || (life->graph_pool && life->graph_pool == captured->pool));
 }
+
+static bool is_of_nobody(const check_touch_t *touch, const check_life_t *life) {
+    return (!life->alive && !is_kept(touch->captured, life)) || (life->raw && is_foreign(touch, life));
+}
+
+/* Rule 10. A life's number tells when it began. */
+static bool is_served_since(const strata_checker_t *checker, const check_touch_t *touch, const check_life_t *life) {
+    const check_captured_t *captured = touch->captured;
+    if (!captured || life->raw || is_kept(captured, life)) return false;
+    return life->number > captured->lives && check_rule(checker, 10);
+}
+
+static void tell_served_since(strata_checker_t *checker, check_life_t *life, const check_touch_t *touch, uint64_t note) {
+    const check_captured_t *captured = touch->captured;
+    check_use_t old = {.actor = captured->actor, .life = captured->life, .note = captured->note};
+    check_tell(checker, &(check_fault_t){.kind = STRATA_HAZARD_SERVED_SINCE,
+                                         .rule = 10,
+                                         .life = life,
+                                         .actor = touch->reported,
+                                         .note = note,
+                                         .old = &old,
+                                         .launch = touch});
+}
+
+static uint64_t graph_of(const check_touch_t *touch) { return touch->captured ? touch->captured->graph : 0; }
+
+static const check_touch_t *launch_of(const check_touch_t *touch) { return touch->captured ? touch : NULL; }
 
 /* After the old owner's uses too, which are not in `before` yet. */
 static void fill_dead(strata_checker_t *checker, check_life_t *life, const check_touch_t *touch, const check_use_t *use) {
@@ -75,8 +103,8 @@ static void fill_dead(strata_checker_t *checker, check_life_t *life, const check
 
 static void touch_life(strata_checker_t *checker, check_life_t *life, const check_touch_t *touch) {
     check_use_t use = {.actor = touch->actor, .how = touch->how, .epoch = touch->epoch, .life = life->number};
-    use.note = check_note(checker, note_of(touch->how), touch->reported, life->number, 0);
-    check_fault_t fault = {.life = life, .actor = touch->reported, .note = use.note};
+    use.note = check_note(checker, note_of(touch->how), touch->reported, life->number, graph_of(touch));
+    check_fault_t fault = {.life = life, .actor = touch->reported, .note = use.note, .launch = launch_of(touch)};
     if (is_allocators_own(touch, life)) {
         fill_dead(checker, life, touch, &use);
     } else if (is_of_nobody(touch, life)) {
@@ -85,6 +113,8 @@ static void touch_life(strata_checker_t *checker, check_life_t *life, const chec
     } else if (is_foreign(touch, life)) {
         fault.kind = STRATA_HAZARD_FOREIGN;
         check_tell(checker, &fault);
+    } else if (is_served_since(checker, touch, life)) {
+        tell_served_since(checker, life, touch, use.note);
     } else {
         check_owner(checker, life, touch->clock, &use);
         if (check_rule(checker, 1)) check_race(checker, life, touch, &use);

@@ -52,7 +52,7 @@ strata_status_t sim_graph_malloc(sim_stream_t *stream, uint64_t size, strata_add
         return sim_no_host_memory();
     }
     block->graph = stream->capture->graph->id;
-    check_on_memory(device, block->region.node.key, size, NULL);
+    check_on_graph_memory(stream->capture->graph, block->region.node.key, size);
     *address = block->region.node.key;
     return STRATA_OK;
 }
@@ -84,6 +84,7 @@ strata_status_t sim_graph_free(sim_stream_t *stream, sim_block_t *block) {
 strata_status_t sim_pool_free(sim_region_t *region) {
     sim_block_t *block = (sim_block_t *)region;
     if (block->graph) return sim_graph_free(NULL, block);
+    check_on_memory_gone(region->device, region->node.key, region->size, NULL);
     sim_pool_give(block, NULL);
     return STRATA_OK;
 }

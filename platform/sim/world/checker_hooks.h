@@ -18,7 +18,8 @@ void check_event_end(sim_event_t *event);
 /* Memory comes from the device, in the order of a stream or at once (NULL), and goes back. */
 void check_on_memory(sim_device_t *device, strata_address_t address, uint64_t size, sim_stream_t *stream);
 void check_on_memory_gone(sim_device_t *device, strata_address_t address, uint64_t size, sim_stream_t *stream);
-/* The driver itself takes it back, once the graph's work is done. */
+/* Memory that a captured graph allocates: its own at each launch. The driver itself takes it back, once the graph's work is done. */
+void check_on_graph_memory(const sim_graph_t *graph, strata_address_t address, uint64_t size);
 void check_on_graph_memory_gone(sim_device_t *device, strata_address_t address, uint64_t size);
 
 /* Captures: what their streams do is kept with the graph, and happens at its launch. */
