@@ -287,6 +287,102 @@ TEST(sim_capture_rules, every_block_of_a_launch_must_be_freed_before_the_next) {
     EXPECT_OK(strata_device_graph_destroy(s.d, graph));
 }
 
+/* ---- frees and memory of graphs ---- */
+
+/* A captured free takes memory of graphs alone; any other breaks the capture, and the memory stays what it was. */
+TEST(sim_capture_rules, a_free_of_memory_that_no_graph_allocated_breaks_the_capture) {
+    for (int pooled = 0; pooled < 2; pooled++) {
+        captured_t s CLOSED_BY(captured_close) = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
+        strata_address_t outside = 0;
+        strata_handle_t graph;
+        if (pooled) ASSERT_OK(strata_device_malloc_async(s.d, NULL, MIB, s.b, &outside));
+        else outside = get(s.d, MIB);
+        uint64_t used = figures_of(s.d).used_bytes;
+        EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_free_async(s.d, outside, s.a));
+        EXPECT_EQ(code(), 905);
+        EXPECT_EQ(status_of(&s, s.a), STRATA_CAPTURE_INVALIDATED);
+        EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_free_async(s.d, outside, s.a));
+        EXPECT_EQ(code(), 901);
+        EXPECT_STATUS(STRATA_E_CAPTURE, end(&s, &graph));
+        EXPECT_EQ(figures_of(s.d).used_bytes, used);
+        if (pooled) EXPECT_OK(strata_device_free_async(s.d, outside, s.a));
+        else put(s.d, outside);
+    }
+}
+
+/* The capture of another graph that frees this memory; `s` is not capturing. */
+static strata_handle_t graph_that_frees(captured_t *s, strata_address_t address) {
+    EXPECT_OK(strata_device_capture_begin(s->d, s->a, RELAXED));
+    EXPECT_OK(strata_device_fill(s->d, address, 1, 8, s->a));
+    EXPECT_OK(strata_device_free_async(s->d, address, s->a));
+    return graph_of(s);
+}
+
+/* What one graph leaves the launch of another may free, as often as it was allocated. */
+TEST(sim_capture_rules, memory_of_one_graph_is_freed_by_the_launch_of_another) {
+    captured_t s CLOSED_BY(captured_close) = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
+    strata_address_t p = 0;
+    ASSERT_OK(strata_device_malloc_async(s.d, NULL, 4 * MIB, s.a, &p));
+    strata_handle_t owner = graph_of(&s), other = graph_that_frees(&s, p);
+    for (int i = 0; i < 2; i++) {
+        uint64_t now = strata_sim_now(s.f.world);
+        EXPECT_STATUS(STRATA_E_DEVICE, strata_device_graph_launch(s.d, other, s.b));
+        EXPECT_EQ(strata_sim_now(s.f.world), now);
+        ASSERT_OK(strata_device_graph_launch(s.d, owner, s.b));
+        ASSERT_OK(strata_device_graph_launch(s.d, other, s.b));
+        EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free_async(s.d, p, s.b));
+    }
+    ASSERT_OK(strata_device_graph_destroy(s.d, owner));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_graph_launch(s.d, other, s.b));
+}
+
+TEST(sim_capture_rules, memory_that_outlived_its_graph_is_freed_by_the_launch_of_another) {
+    captured_t s CLOSED_BY(captured_close) = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
+    strata_address_t p = 0;
+    ASSERT_OK(strata_device_malloc_async(s.d, NULL, 4 * MIB, s.a, &p));
+    strata_handle_t owner = graph_of(&s);
+    ASSERT_OK(strata_device_graph_launch(s.d, owner, s.b));
+    ASSERT_OK(strata_device_graph_destroy(s.d, owner));
+    strata_handle_t other = graph_that_frees(&s, p);
+    EXPECT_NE(figures_of(s.d).used_bytes, 0);
+    ASSERT_OK(strata_device_graph_launch(s.d, other, s.b));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_graph_launch(s.d, other, s.b));
+    ASSERT_OK(strata_device_synchronise(s.d));
+    EXPECT_EQ(figures_of(s.d).used_bytes, 0);
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free_async(s.d, p, s.b));
+}
+
+/* What its own graph frees nobody else may; the refusal leaves the other capture whole. */
+TEST(sim_capture_rules, what_a_graph_frees_itself_no_other_frees) {
+    captured_t s CLOSED_BY(captured_close) = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
+    strata_address_t p = 0;
+    ASSERT_OK(strata_device_malloc_async(s.d, NULL, MIB, s.a, &p));
+    ASSERT_OK(strata_device_free_async(s.d, p, s.a));
+    ASSERT_OK(strata_device_graph_launch(s.d, graph_of(&s), s.b));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free(s.d, STRATA_MEMORY_DEVICE, p));
+    ASSERT_OK(strata_device_capture_begin(s.d, s.a, RELAXED));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free_async(s.d, p, s.a));
+    EXPECT_EQ(status_of(&s, s.a), STRATA_CAPTURE_ACTIVE);
+}
+
+/* Before its first launch there is nothing to free: the call is refused, and waits for nothing. */
+TEST(sim_capture_rules, memory_of_a_graph_is_freed_outside_once_a_launch_has_allocated_it) {
+    captured_t s CLOSED_BY(captured_close) = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
+    strata_address_t p = 0;
+    ASSERT_OK(strata_device_malloc_async(s.d, NULL, MIB, s.a, &p));
+    strata_handle_t graph = graph_of(&s);
+    ASSERT_OK(strata_device_work(s.d, s.b, 900 * US, NULL, 0));
+    uint64_t now = strata_sim_now(s.f.world);
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free(s.d, STRATA_MEMORY_DEVICE, p));
+    EXPECT_EQ(strata_sim_now(s.f.world), now);
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free_async(s.d, p, s.b));
+    for (int i = 0; i < 2; i++) {
+        ASSERT_OK(strata_device_graph_launch(s.d, graph, s.b));
+        ASSERT_OK(strata_device_free(s.d, STRATA_MEMORY_DEVICE, p));
+        EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free(s.d, STRATA_MEMORY_DEVICE, p));
+    }
+}
+
 static void count_call(void *context) { ++*(int *)context; }
 
 /* Several graphs that go in one call: all that was tied to each is called. */

@@ -51,6 +51,14 @@ strata_status_t sim_capture_refuse(sim_stream_t *stream, const char *what) {
                        "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: %s of a stream that is captured", what);
 }
 
+strata_status_t sim_capture_refuse_free(sim_stream_t *stream, strata_address_t address) {
+    if (stream->capture->invalid) return invalidated();
+    stream->capture->invalid = true;
+    return strata_fail(STRATA_E_CAPTURE, SIM_CU_CAPTURE_ISOLATION,
+                       "CUDA_ERROR_STREAM_CAPTURE_ISOLATION: a capture frees 0x%llx, which no graph allocated",
+                       (unsigned long long)address);
+}
+
 strata_status_t sim_capture_refuse_device(sim_device_t *device, const char *what) {
     sim_captures_invalidate(device, false);
     return strata_fail(STRATA_E_CAPTURE, SIM_CU_CAPTURE_UNSUPPORTED,

@@ -33,7 +33,15 @@ bool sim_graph_add_block(sim_graph_t *graph, sim_block_t *block) {
     void *blocks = graph->blocks;
     if (!sim_room(&blocks, graph->block_count, sizeof *graph->blocks)) return false;
     graph->blocks = blocks;
-    graph->blocks[graph->block_count++] = (sim_graph_block_t){.block = block};
+    graph->blocks[graph->block_count++] = block;
+    return true;
+}
+
+bool sim_graph_add_free(sim_graph_t *graph, strata_address_t address) {
+    void *frees = graph->frees;
+    if (!sim_room(&frees, graph->free_count, sizeof *graph->frees)) return false;
+    graph->frees = frees;
+    graph->frees[graph->free_count++] = address;
     return true;
 }
 
@@ -61,21 +69,35 @@ static strata_status_t invalid(const char *what) {
     return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE: %s", what);
 }
 
-static strata_status_t free_inside(sim_stream_t *stream, const sim_block_t *block) {
+/* Memory of a graph, or that outlived one. */
+static bool is_of_graphs(const sim_region_t *region) {
+    return region->kind == SIM_REGION_BLOCK && ((const sim_block_t *)region)->chunk->pool == region->device->graph_pool;
+}
+
+/* What a graph allocates it may free, once, and then nobody else. What it leaves may be freed by another graph's launch. */
+strata_status_t sim_graph_free_node(sim_stream_t *stream, sim_region_t *region) {
     sim_graph_t *graph = stream->capture->graph;
-    for (size_t i = 0; i < graph->block_count; i++) {
-        sim_graph_block_t *entry = &graph->blocks[i];
-        if (entry->block != block || entry->freed_inside) continue;
-        strata_status_t status = sim_capture_step(stream, 0);
-        entry->freed_inside = status == STRATA_OK;
-        return status;
-    }
-    return invalid("a captured free takes only live memory of its own graph");
+    if (!is_of_graphs(region)) return sim_capture_refuse_free(stream, region->node.key);
+    sim_block_t *block = (sim_block_t *)region;
+    if (block->freed_inside) return invalid("this memory of a graph is freed by the graph itself");
+    bool own = block->graph == graph->id;
+    sim_charge(region->device, &region->device->world->profile.free_async, region->size);
+    strata_status_t status = sim_capture_step(stream, 0);
+    if (status != STRATA_OK) return status;
+    if (!own && !sim_graph_add_free(graph, region->node.key)) return sim_no_host_memory();
+    block->freed_inside = own;
+    return STRATA_OK;
+}
+
+bool sim_pool_may_free(const sim_region_t *region) {
+    const sim_block_t *block = (const sim_block_t *)region;
+    if (!block->graph || block->graph_live) return true;
+    invalid("this memory of a graph is not live");
+    return false;
 }
 
 strata_status_t sim_graph_free(sim_stream_t *stream, sim_block_t *block) {
-    if (stream && stream->capture) return free_inside(stream, block);
-    if (!block->graph_live) return invalid("this memory of a graph is not live");
+    if (!sim_pool_may_free(&block->region)) return STRATA_E_DEVICE;
     block->graph_live = false;
     if (stream) stream->operations++;
     return STRATA_OK;
@@ -91,7 +113,7 @@ strata_status_t sim_pool_free(sim_region_t *region) {
 
 static void blocks_end(sim_graph_t *graph) {
     for (size_t i = 0; i < graph->block_count; i++) {
-        sim_block_t *block = graph->blocks[i].block;
+        sim_block_t *block = graph->blocks[i];
         if (!block->graph_live) {
             check_on_graph_memory_gone(graph->device, block->region.node.key, block->region.size);
             sim_pool_give(block, NULL);
@@ -105,11 +127,33 @@ static void blocks_end(sim_graph_t *graph) {
 
 /* ---- launch ---- */
 
+/* The live memory of graphs at an address; NULL: none. */
+static sim_block_t *live_at(const sim_graph_t *graph, strata_address_t address) {
+    sim_region_t *region = sim_region_at(graph->device->world, address);
+    if (!region || region->node.key != address || region->device != graph->device || !is_of_graphs(region)) return NULL;
+    sim_block_t *block = (sim_block_t *)region;
+    return block->graph && !block->graph_live ? NULL : block;
+}
+
 static strata_status_t blocks_launch(const sim_graph_t *graph) {
     for (size_t i = 0; i < graph->block_count; i++)
-        if (graph->blocks[i].block->graph_live) return invalid("memory of the last launch of this graph is not freed yet");
-    for (size_t i = 0; i < graph->block_count; i++) graph->blocks[i].block->graph_live = !graph->blocks[i].freed_inside;
+        if (graph->blocks[i]->graph_live) return invalid("memory of the last launch of this graph is not freed yet");
+    for (size_t i = 0; i < graph->free_count; i++)
+        if (!live_at(graph, graph->frees[i])) return invalid("this graph frees memory of another, which is not live");
+    for (size_t i = 0; i < graph->block_count; i++) graph->blocks[i]->graph_live = !graph->blocks[i]->freed_inside;
     return STRATA_OK;
+}
+
+/* After all else that the launch does. */
+static void frees_launch(const sim_graph_t *graph, sim_stream_t *stream) {
+    for (size_t i = 0; i < graph->free_count; i++) {
+        sim_block_t *block = live_at(graph, graph->frees[i]);
+        if (block && block->graph) block->graph_live = false;
+        else if (block) {
+            check_on_memory_gone(graph->device, block->region.node.key, block->region.size, stream);
+            sim_pool_give(block, stream);
+        }
+    }
 }
 
 static strata_status_t fills_launch(const sim_graph_t *graph, uint64_t end) {
@@ -141,7 +185,9 @@ static strata_status_t launch(sim_device_t *device, strata_handle_t graph_handle
     sim_stream_extend(stream, graph->end);
     graph->end = sim_submit(stream, graph->duration);
     check_on_launch(graph, stream);
-    return fills_launch(graph, graph->end);
+    status = fills_launch(graph, graph->end);
+    frees_launch(graph, stream);
+    return status;
 }
 
 strata_status_t sim_op_graph_launch(strata_device_t *base, strata_handle_t graph, strata_handle_t stream) {
@@ -162,6 +208,7 @@ void sim_graph_drop(sim_graph_t *graph) {
     check_graph_end(graph);
     free(graph->fills);
     free(graph->blocks);
+    free(graph->frees);
     free(graph);
 }
 

@@ -17,12 +17,7 @@ typedef struct sim_fill {
     uint8_t byte;
 } sim_fill_t;
 
-typedef struct sim_graph_block {
-    sim_block_t *block;
-    bool freed_inside;
-} sim_graph_block_t;
-
-/* What a launch does: it takes this time, makes these fills, and has this memory. */
+/* What a launch does: it takes this time, makes these fills, has this memory, and frees that of other graphs. */
 typedef struct sim_graph {
     sim_device_t *device;
     uint64_t id; /* of the capture */
@@ -30,8 +25,10 @@ typedef struct sim_graph {
     uint64_t end; /* of the last launch: launches of one graph do not overlap */
     sim_fill_t *fills;
     size_t fill_count;
-    sim_graph_block_t *blocks;
+    sim_block_t **blocks;
     size_t block_count;
+    strata_address_t *frees;
+    size_t free_count;
     sim_callback_t *callbacks;
     struct sim_checked_graph *checked; /* the checker's */
 } sim_graph_t;
@@ -54,10 +51,13 @@ sim_graph_t *sim_graph_new(sim_device_t *device, uint64_t id);
 void sim_graph_drop(sim_graph_t *graph);
 bool sim_graph_add_fill(sim_graph_t *graph, sim_fill_t fill);
 bool sim_graph_add_block(sim_graph_t *graph, sim_block_t *block);
+bool sim_graph_add_free(sim_graph_t *graph, strata_address_t address);
 /* Room for one more element after `count`, in arrays that grow by powers of two; false without host memory. */
 bool sim_room(void **array, size_t count, size_t size);
 /* An operation of a captured stream; E_CAPTURE when the capture is invalid. */
 strata_status_t sim_capture_step(sim_stream_t *stream, uint64_t duration);
+/* A free of memory that no graph allocated: refused, and the capture is broken by it. */
+strata_status_t sim_capture_refuse_free(sim_stream_t *stream, strata_address_t address);
 /* Callbacks of dead graphs, on a thread of their own as the driver's are. Called without the lock. */
 void sim_callbacks_run(sim_callback_t *list);
 

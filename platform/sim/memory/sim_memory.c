@@ -198,6 +198,7 @@ static strata_status_t free_region(sim_device_t *device, strata_memory_t memory,
     if (memory == STRATA_MEMORY_MANAGED ? !managed : !device_memory)
         return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE: 0x%llx is other memory",
                            (unsigned long long)address);
+    if (pooled && !sim_pool_may_free(region)) return STRATA_E_DEVICE;
     if (sim_free_wait(device)) check_on_device_done(device);
     if (!pooled) check_on_memory_gone(device, address, region->size, NULL);
     sim_charge(device, &device->world->profile.free, region->size);

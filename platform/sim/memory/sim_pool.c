@@ -201,7 +201,7 @@ strata_status_t sim_pool_take(sim_pool_t *pool, uint64_t size, sim_stream_t *str
 void sim_pool_give(sim_block_t *block, sim_stream_t *stream) {
     sim_pool_t *pool = block->chunk->pool;
     sim_tree_remove(&pool->device->world->regions, &block->region.node);
-    block->live = false;
+    block->live = block->freed_inside = false;
     block->graph = 0;
     block->stream_id = stream ? stream->id : 0;
     block->operations = stream ? ++stream->operations : 0;

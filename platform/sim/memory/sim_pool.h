@@ -30,6 +30,7 @@ struct sim_block {
     uint64_t operations, ready;
     uint64_t graph; /* number of the capture whose memory it is; 0: none */
     bool graph_live; /* launched and not freed since */
+    bool freed_inside; /* by its own graph, at each launch */
 };
 
 struct sim_chunk {
@@ -65,8 +66,9 @@ void sim_pool_shrink(sim_pool_t *pool, uint64_t keep);
 /* Blocks whose frees are done belong to nobody any more. */
 void sim_pool_observe(sim_pool_t *pool);
 
-/* Memory of graphs (sim_graph.c); no stream: after a wait for the device. */
+/* Memory of graphs (sim_graph.c). The first two are nodes of the stream's capture; no stream: after a wait for the device. */
 strata_status_t sim_graph_malloc(sim_stream_t *stream, uint64_t size, strata_address_t *address);
+strata_status_t sim_graph_free_node(sim_stream_t *stream, sim_region_t *region);
 strata_status_t sim_graph_free(sim_stream_t *stream, sim_block_t *block);
 
 #endif

@@ -64,12 +64,13 @@ static strata_status_t free_async(sim_device_t *device, strata_address_t address
     if (!region) return STRATA_E_DEVICE;
     sim_stream_t *stream = sim_stream_for_work(device, handle);
     if (!stream) return strata_last_error()->status;
+    if (stream->capture) return sim_graph_free_node(stream, region);
     if (region->kind != SIM_REGION_BLOCK)
         return strata_fail(STRATA_E_UNSUPPORTED, SIM_CU_NOT_SUPPORTED,
                            "CUDA_ERROR_NOT_SUPPORTED: the simulator frees in stream order only what a pool gave");
     sim_charge(device, &device->world->profile.free_async, region->size);
     sim_block_t *block = (sim_block_t *)region;
-    if (stream->capture || block->graph) return sim_graph_free(stream, block);
+    if (block->graph) return sim_graph_free(stream, block);
     check_on_memory_gone(device, address, region->size, stream);
     sim_pool_give(block, stream);
     return STRATA_OK;

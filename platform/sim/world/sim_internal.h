@@ -335,6 +335,8 @@ void sim_captures_end(sim_device_t *device);
 
 strata_status_t sim_pools_init(sim_device_t *device);
 void sim_pools_end(sim_device_t *device);
+/* False, with the failure set: memory of a graph that no launch has allocated. */
+bool sim_pool_may_free(const sim_region_t *region);
 /* Frees a block that a pool gave, after a wait for the device. */
 strata_status_t sim_pool_free(sim_region_t *region);
 /* Whether the pool of a block lets another device touch it. */
