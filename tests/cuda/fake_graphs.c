@@ -56,6 +56,7 @@ CUresult CUDAAPI fake_StreamEndCapture(CUstream stream, CUgraph *graph) {
     if (!found) return fake_options.unknown_stream;
     fake_capture_t *capture = found->capture;
     if (!capture) return CUDA_ERROR_INVALID_VALUE;
+    if (capture->origin != found) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
     if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(capture->thread, pthread_self()))
         return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     bool whole = capture->status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
@@ -111,6 +112,28 @@ CUresult CUDAAPI fake_GraphInstantiateWithFlags(CUgraphExec *instance, CUgraph g
     return CUDA_SUCCESS;
 }
 
+/* Its place among the graph's allocations; -1: it is another's. */
+static int place_in(const fake_graph_t *graph, const fake_memory_t *memory) {
+    for (size_t i = 0; i < graph->alloc_nodes; i++)
+        if (graph->memory[i] == memory) return (int)i;
+    return -1;
+}
+
+/* A launch has allocated it, nothing has freed it since. */
+static bool is_live(const fake_memory_t *memory) { return !memory->graph || memory->graph->left[place_in(memory->graph, memory)]; }
+
+static bool frees_itself(const fake_memory_t *memory) {
+    return memory->graph && memory->graph->freed_inside[place_in(memory->graph, memory)];
+}
+
+static CUresult check_frees(const fake_graph_t *graph) {
+    for (size_t i = 0; i < graph->free_count; i++) {
+        const fake_memory_t *memory = fake_memory_at(graph->frees[i]);
+        if (!memory || memory->kind != FAKE_GRAPH || !is_live(memory)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return CUDA_SUCCESS;
+}
+
 CUresult CUDAAPI fake_GraphLaunch(CUgraphExec instance, CUstream stream) {
     FAKE_ENTER(GraphLaunch, FAKE_CONTEXT, (uintptr_t)instance, (uintptr_t)stream);
     fake_instance_t *found = (fake_instance_t *)(void *)instance;
@@ -120,7 +143,10 @@ CUresult CUDAAPI fake_GraphLaunch(CUgraphExec instance, CUstream stream) {
     fake_graph_t *graph = found->graph;
     for (size_t i = 0; i < graph->alloc_nodes; i++)
         if (graph->left[i] && !found->auto_free) return CUDA_ERROR_INVALID_VALUE;
-    CUresult code = fake_push(on, NULL);
+    CUresult code = check_frees(graph);
+    if (code == CUDA_SUCCESS) code = fake_push(on, NULL);
+    for (size_t i = 0; i < graph->free_count && code == CUDA_SUCCESS; i++)
+        fake_graph_freed_outside(fake_memory_at(graph->frees[i]));
     for (size_t i = 0; i < graph->alloc_nodes && code == CUDA_SUCCESS; i++) {
         graph->left[i] = !graph->freed_inside[i];
         fake.graph_reserved[graph->device] += graph->memory[i]->size;
@@ -169,23 +195,23 @@ CUresult fake_graph_alloc(fake_stream_t *stream, uint64_t size, CUdeviceptr *add
     return CUDA_SUCCESS;
 }
 
-/* A capture takes back only memory of a graph. */
+/* A capture takes back only memory of a graph: its own, once, or what another graph does not free itself. */
 CUresult fake_graph_free(fake_stream_t *stream, fake_memory_t *memory) {
     fake_graph_t *graph = stream->capture->graph;
     if (memory->kind != FAKE_GRAPH) {
         fake_invalidate(stream->capture);
         return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     }
-    for (size_t i = 0; i < graph->alloc_nodes; i++)
-        if (graph->memory[i] == memory) graph->freed_inside[i] = true;
-    graph->free_nodes++;
+    if (frees_itself(memory) || graph->free_count == 8) return CUDA_ERROR_INVALID_VALUE;
+    if (memory->graph == graph) graph->freed_inside[place_in(graph, memory)] = true;
+    else graph->frees[graph->free_count++] = memory->address;
     return CUDA_SUCCESS;
 }
 
 /* While its graph lives the address is the graph's: the next launch allocates it again. */
-void fake_graph_freed_outside(fake_memory_t *memory) {
-    fake_graph_t *graph = memory->graph;
-    if (!graph) fake_memory_delete(memory);
-    for (size_t i = 0; graph && i < graph->alloc_nodes; i++)
-        if (graph->memory[i] == memory) graph->left[i] = false;
+CUresult fake_graph_freed_outside(fake_memory_t *memory) {
+    if (!is_live(memory)) return CUDA_ERROR_INVALID_VALUE;
+    if (memory->graph) memory->graph->left[place_in(memory->graph, memory)] = false;
+    else fake_memory_delete(memory);
+    return CUDA_SUCCESS;
 }

@@ -53,10 +53,11 @@ typedef struct fake_graph {
     uint64_t instances;
     fake_object_t *objects[8];
     size_t object_count;
-    uint64_t alloc_nodes, free_nodes;
+    uint64_t alloc_nodes, free_count;
     struct fake_memory *memory[8]; /* of its allocation nodes */
     bool left[8]; /* allocated by a launch, freed by none */
     bool freed_inside[8];
+    CUdeviceptr frees[8]; /* memory of other graphs, at each launch */
 } fake_graph_t;
 
 typedef struct fake_instance {
@@ -167,7 +168,7 @@ fake_memory_t *fake_memory_at(CUdeviceptr address);
 void fake_memory_delete(fake_memory_t *memory);
 CUresult fake_graph_alloc(fake_stream_t *stream, uint64_t size, CUdeviceptr *address);
 CUresult fake_graph_free(fake_stream_t *stream, fake_memory_t *memory);
-void fake_graph_freed_outside(fake_memory_t *memory);
+CUresult fake_graph_freed_outside(fake_memory_t *memory);
 
 #define FAKE_DECLARE(field, name, version, group) extern __typeof__(*((strata_cuda_driver_t *)0)->field) fake_##field;
 STRATA_CUDA_ENTRY_MAP(FAKE_DECLARE)

@@ -60,8 +60,8 @@ CUresult CUDAAPI fake_MemFree(CUdeviceptr address) {
     FAKE_ENTER(MemFree, FAKE_CONTEXT | FAKE_UNSAFE, address, 0);
     fake_memory_t *memory = fake_memory_at(address);
     if (!memory || memory->kind == FAKE_PINNED || memory->kind == FAKE_REGISTERED) return CUDA_ERROR_INVALID_VALUE;
-    if (memory->kind == FAKE_GRAPH) fake_graph_freed_outside(memory);
-    else fake_memory_delete(memory);
+    if (memory->kind == FAKE_GRAPH) return fake_graph_freed_outside(memory);
+    fake_memory_delete(memory);
     return CUDA_SUCCESS;
 }
 
@@ -312,7 +312,7 @@ CUresult CUDAAPI fake_MemFreeAsync(CUdeviceptr address, CUstream stream) {
     CUresult code = fake_push(on, &captured);
     if (code != CUDA_SUCCESS) return code;
     if (captured) return fake_graph_free(on, memory);
-    if (memory->kind == FAKE_GRAPH) fake_graph_freed_outside(memory);
-    else fake_memory_delete(memory);
+    if (memory->kind == FAKE_GRAPH) return fake_graph_freed_outside(memory);
+    fake_memory_delete(memory);
     return CUDA_SUCCESS;
 }

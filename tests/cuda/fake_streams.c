@@ -262,16 +262,40 @@ CUresult CUDAAPI fake_EventSynchronize(CUevent event) {
     return CUDA_SUCCESS;
 }
 
-/* A wait for a captured event draws the stream into that capture. */
+static fake_capture_t *capture_in(uint64_t id) {
+    for (size_t i = 0; i < FAKE_MANY && id; i++)
+        if (fake.captures[i].used && fake.captures[i].id == id) return &fake.captures[i];
+    return NULL;
+}
+
+/* A wait for a captured event draws the stream into that capture. What would join a capture with anything else breaks it. */
+static CUresult drawn_in(fake_stream_t *stream, const fake_event_t *event) {
+    fake_capture_t *capture = capture_in(event->captured), *own = stream->capture;
+    if (own && own->status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (!event->captured) {
+        if (!own || !event->stream) return CUDA_SUCCESS;
+        fake_invalidate(own);
+        return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+    }
+    if (!capture) return CUDA_ERROR_CAPTURED_EVENT;
+    if (own == capture) return CUDA_SUCCESS;
+    if (own || is_legacy(stream)) {
+        fake_invalidate(capture);
+        if (own) fake_invalidate(own);
+        return own ? CUDA_ERROR_STREAM_CAPTURE_MERGE : CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    }
+    stream->capture = capture;
+    return CUDA_SUCCESS;
+}
+
 CUresult CUDAAPI fake_StreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
     FAKE_ENTER(StreamWaitEvent, FAKE_CONTEXT, (uintptr_t)stream, (uintptr_t)event);
     fake_event_t *found = event_of(event);
     fake_stream_t *on = fake_stream_of(stream);
     if (!on) return fake_options.unknown_stream;
     if (!found || flags) return CUDA_ERROR_INVALID_HANDLE;
-    for (size_t i = 0; i < FAKE_MANY && found->captured; i++)
-        if (fake.captures[i].used && fake.captures[i].id == found->captured) on->capture = &fake.captures[i];
-    return fake_push(on, NULL);
+    CUresult code = drawn_in(on, found);
+    return code == CUDA_SUCCESS ? fake_push(on, NULL) : code;
 }
 
 CUresult CUDAAPI fake_LaunchKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,

@@ -243,6 +243,33 @@ TEST(cuda, row5_captures_are_told_apart) {
     EXPECT_EQ(fake_capture_of((CUstream)things.other_stream), CU_STREAM_CAPTURE_STATUS_ACTIVE);
 }
 
+/* What would join a capture with work outside it, with another capture or with the legacy stream breaks it. */
+TEST(cuda, row5_a_capture_is_joined_with_nothing_else) {
+    static const int64_t codes[] = {905, 902, 906, 907};
+    for (int way = 0; way < 4; way++) {
+        EVERY_CALL(things, STRATA_CALL_capture_end);
+        strata_device_t *device = things.device;
+        strata_handle_t waiting = way == 0 ? things.stream : way == 2 ? NULL : things.other_stream;
+        if (way == 1) ASSERT_OK(strata_device_capture_begin(device, things.other_stream, STRATA_CAPTURE_RELAXED));
+        ASSERT_OK(strata_device_event_record(device, things.event, way == 0 ? things.other_stream : things.stream));
+        if (way == 3) ASSERT_OK(strata_device_capture_end(device, things.stream, &things.graph));
+        EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_stream_wait(device, waiting, things.event));
+        EXPECT_EQ(strata_last_error()->device_code, codes[way]);
+        if (way < 3) EXPECT_EQ(fake_capture_of((CUstream)things.stream), CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+        if (way == 1) EXPECT_EQ(fake_capture_of((CUstream)things.other_stream), CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+    }
+}
+
+TEST(cuda, row5_only_its_stream_ends_a_capture) {
+    EVERY_CALL(things, STRATA_CALL_capture_end);
+    ASSERT_OK(strata_device_event_record(things.device, things.event, things.stream));
+    ASSERT_OK(strata_device_stream_wait(things.device, things.other_stream, things.event));
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_capture_end(things.device, things.other_stream, &things.graph));
+    EXPECT_EQ(strata_last_error()->device_code, 903);
+    EXPECT_EQ(fake_capture_of((CUstream)things.stream), CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    EXPECT_OK(strata_device_capture_end(things.device, things.stream, &things.graph));
+}
+
 TEST(cuda, row6_callback_runs_when_graph_and_instances_are_gone) {
     fake_reset();
     every_call_t things;

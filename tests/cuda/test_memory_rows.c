@@ -121,6 +121,34 @@ TEST(cuda, row11_graph_allocations) {
     strata_device_close(device);
 }
 
+/* By a call or by the launch of another graph, but not before a launch, not twice, and never what the graph itself frees. */
+TEST(cuda, row11_memory_of_a_graph_is_freed_outside_once_a_launch_has_allocated_it) {
+    strata_address_t inside, left;
+    strata_handle_t other = NULL;
+    EVERY_CALL(things, STRATA_CALL_capture_end);
+    strata_device_t *device = things.device;
+    ASSERT_OK(strata_device_malloc_async(device, NULL, 4096, things.stream, &inside));
+    ASSERT_OK(strata_device_free_async(device, inside, things.stream));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free_async(device, inside, things.stream));
+    ASSERT_OK(strata_device_malloc_async(device, NULL, 8192, things.stream, &left));
+    ASSERT_OK(strata_device_capture_end(device, things.stream, &things.graph));
+    ASSERT_OK(strata_device_capture_begin(device, things.stream, STRATA_CAPTURE_RELAXED));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free_async(device, inside, things.stream));
+    ASSERT_OK(strata_device_free_async(device, left, things.stream));
+    ASSERT_OK(strata_device_capture_end(device, things.stream, &other));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free_async(device, left, things.stream));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_graph_launch(device, other, things.stream));
+    for (int way = 0; way < 3; way++) {
+        ASSERT_OK(strata_device_graph_launch(device, things.graph, things.stream));
+        EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free_async(device, inside, things.stream));
+        if (way == 0) EXPECT_OK(strata_device_free_async(device, left, things.stream));
+        if (way == 1) EXPECT_OK(strata_device_free(device, STRATA_MEMORY_DEVICE, left));
+        if (way == 2) EXPECT_OK(strata_device_graph_launch(device, other, things.stream));
+        EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free_async(device, left, things.stream));
+    }
+    EXPECT_OK(strata_device_graph_destroy(device, other));
+}
+
 TEST(cuda, row11_instances_go_with_their_graph) {
     fake_reset();
     every_call_t things;
