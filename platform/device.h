@@ -183,7 +183,9 @@ typedef struct strata_device_operations {
     strata_status_t (*host_free)(strata_device_t *, strata_memory_t, strata_address_t address);
     strata_status_t (*mem_info)(strata_device_t *, uint64_t *free, uint64_t *total);
 
-    /* Memory in stream order. `pool` NULL is the device's default pool. */
+    /* Memory in stream order. `pool` NULL is the device's default pool. On a captured stream both are nodes of the graph, which has
+     * the memory at each launch. There `free_async` takes memory of graphs alone: any other is E_CAPTURE and breaks the capture.
+     * Elsewhere memory of a graph can be freed, by `free` too, once a launch has allocated it, unless the graph frees it itself. */
     strata_status_t (*malloc_async)(strata_device_t *, strata_handle_t pool, uint64_t size, strata_handle_t stream,
                                     strata_address_t *address);
     strata_status_t (*free_async)(strata_device_t *, strata_address_t address, strata_handle_t stream);

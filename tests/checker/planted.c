@@ -129,6 +129,36 @@ static void served_under_a_graph(watched_t *w) {
     EXPECT_OK(strata_device_graph_destroy(w->device, graph));
 }
 
+static void serve_for_pool(watched_t *w, uint64_t name, uint64_t pool) {
+    strata_checker_block_t block = {
+        .name = name, .device = w->device, .stream = A(w), .address = w->chunk, .size = MIB, .graph_pool = pool};
+    strata_checker_allocated(w->checker, &block);
+}
+
+/* The graph of one pool, whose memory the next pool serves. */
+static void block_crosses_pools(watched_t *w) {
+    strata_handle_t graph = NULL;
+    strata_capture_status_t status;
+    strata_access_t access = {w->chunk, MIB, true};
+    uint64_t capture = 0;
+    serve_for_pool(w, 1, 7);
+    EXPECT_OK(strata_device_capture_begin(w->device, A(w), STRATA_CAPTURE_RELAXED));
+    EXPECT_OK(strata_device_capture_status(w->device, A(w), &status, &capture));
+    strata_checker_capture_pool(w->checker, capture, 7);
+    EXPECT_OK(strata_device_work(w->device, A(w), 100 * US, &access, 1));
+    EXPECT_OK(strata_device_capture_end(w->device, A(w), &graph));
+    strata_checker_freed(w->checker, 1);
+    serve_for_pool(w, 2, 7);
+    EXPECT_OK(strata_device_graph_launch(w->device, graph, A(w))); /* its own pool's */
+    strata_checker_freed(w->checker, 2);
+    serve_for_pool(w, 3, 8);
+    EXPECT_OK(strata_device_graph_launch(w->device, graph, A(w)));
+    EXPECT_OK(strata_device_graph_destroy(w->device, graph));
+}
+
+enum { CROSSING = 11 }; /* after the rules: a second fault of rule 10 */
+
+/* By rule. */
 static const struct planted {
     void (*fault)(watched_t *w);
     strata_hazard_t kind;
@@ -142,26 +172,29 @@ static const struct planted {
                {hasty_owner, STRATA_HAZARD_NEW_OWNER},
                {planned_overlap, STRATA_HAZARD_NEW_OWNER},
                {released_under_a_graph, STRATA_HAZARD_GIVEN_BACK},
-               {served_under_a_graph, STRATA_HAZARD_SERVED_SINCE}};
+               {served_under_a_graph, STRATA_HAZARD_SERVED_SINCE},
+               {block_crosses_pools, STRATA_HAZARD_SERVED_SINCE}};
 
-static uint64_t found(int rule, uint32_t rules) {
+static uint64_t found(int fault, uint32_t rules) {
     watched_t w;
     watched_open(&w, rules);
-    planted[rule].fault(&w);
-    uint64_t of_kind = strata_checker_hazards_of(w.checker, planted[rule].kind), all = strata_checker_hazards(w.checker);
+    planted[fault].fault(&w);
+    uint64_t of_kind = strata_checker_hazards_of(w.checker, planted[fault].kind), all = strata_checker_hazards(w.checker);
     EXPECT_EQ(of_kind, all);
     watched_close(&w);
     return all;
 }
 
 /* Rules 2 to 5 say what is an order: their faults are faults of another rule, in which the order counts. */
-static void expect_only(int rule, int in_which) {
-    EXPECT_EQ(found(rule, STRATA_CHECKER_ALL), 1);
+static void expect_of_rule(int fault, int rule, int in_which) {
+    EXPECT_EQ(found(fault, STRATA_CHECKER_ALL), 1);
     for (int out = 1; out <= 10; out++) {
         uint64_t wanted = out == rule || out == in_which ? 0 : 1;
-        EXPECT_EQ(found(rule, STRATA_CHECKER_ALL & ~STRATA_CHECKER_RULE(out)), wanted);
+        EXPECT_EQ(found(fault, STRATA_CHECKER_ALL & ~STRATA_CHECKER_RULE(out)), wanted);
     }
 }
+
+static void expect_only(int rule, int in_which) { expect_of_rule(rule, rule, in_which); }
 
 TEST(planted, rule_1_two_writers_without_an_order) { expect_only(1, 0); }
 
@@ -182,3 +215,5 @@ TEST(planted, rule_8_planned_memory_is_ordered_after_its_free) { expect_only(8, 
 TEST(planted, rule_9_a_launch_finds_the_memory_of_its_capture) { expect_only(9, 0); }
 
 TEST(planted, rule_10_a_launch_is_over_no_block_that_was_served_since) { expect_only(10, 0); }
+
+TEST(planted, rule_10_a_block_that_crossed_pools) { expect_of_rule(CROSSING, 10, 0); }
