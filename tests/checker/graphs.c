@@ -30,20 +30,21 @@ static void launch(watched_t *w, strata_handle_t graph, strata_handle_t stream) 
 
 /* ---- rule 9 ---- */
 
-typedef enum way { FREED, UNMAPPED, FREED_IN_ORDER, FREED_ON_THE_HOST, WAYS } way_t;
+typedef enum way { FREED, UNMAPPED, FREED_IN_ORDER, FREED_FROM_POOL, FREED_ON_THE_HOST, WAYS } way_t;
 
 static strata_address_t get_some(watched_t *w, way_t way) {
     strata_address_t address = 0;
     if (way == FREED) return get(w->device, 2 * MIB);
     if (way == UNMAPPED) return map_new(w->device, 2 * MIB).address;
-    if (way == FREED_IN_ORDER) EXPECT_OK(strata_device_malloc_async(w->device, NULL, 2 * MIB, A(w), &address));
+    if (way == FREED_IN_ORDER || way == FREED_FROM_POOL)
+        EXPECT_OK(strata_device_malloc_async(w->device, NULL, 2 * MIB, A(w), &address));
     else EXPECT_OK(strata_device_host_alloc(w->device, STRATA_MEMORY_PINNED, 2 * MIB, 256, 0, &address));
     return address;
 }
 
 static void put_back(watched_t *w, way_t way, strata_address_t address) {
     EXPECT_OK(strata_device_synchronise(w->device));
-    if (way == FREED) put(w->device, address);
+    if (way == FREED || way == FREED_FROM_POOL) put(w->device, address);
     if (way == UNMAPPED) EXPECT_OK(strata_device_unmap(w->device, address, 2 * MIB));
     if (way == FREED_IN_ORDER) EXPECT_OK(strata_device_free_async(w->device, address, A(w)));
     if (way == FREED_ON_THE_HOST) EXPECT_OK(strata_device_host_free(w->device, STRATA_MEMORY_PINNED, address));
@@ -85,22 +86,61 @@ TEST(checker_graphs, memory_got_again_at_the_address_is_other_memory) {
     EXPECT_HAZARDS(&w, GIVEN_BACK, 2);
 }
 
-/* An access over two mappings is one of each; what lies beside it is none of its. */
+/* A block is not what makes it other memory: that is no matter of rule 10. */
+TEST(checker_graphs, memory_that_came_back_is_asked_by_rule_9_alone) {
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL & ~STRATA_CHECKER_RULE(9)));
+    mapped_t m = map_new(w.device, 2 * MIB);
+    strata_handle_t graph = graph_at(&w, m.address, MIB);
+    EXPECT_OK(strata_device_unmap(w.device, m.address, 2 * MIB));
+    EXPECT_OK(strata_device_map(w.device, m.address, 2 * MIB, m.physical));
+    launch(&w, graph, A(&w));
+    EXPECT_HAZARDS(&w, GIVEN_BACK, 0);
+}
+
+/* What a closed device still had lent says nothing of what is at its addresses later. */
+TEST(checker_graphs, a_device_that_is_opened_again_lends_anew) {
+    const strata_sim_options_t options = {.devices = 2};
+    OPENED(watched_t, w, watched_close, watched_open_on(&w, STRATA_CHECKER_ALL, &options));
+    strata_address_t before = get(w.sim.other, 64 * MIB);
+    strata_device_close(w.sim.other);
+    ASSERT_OK(strata_sim_open(w.sim.world, 1, &w.sim.other));
+    strata_device_t *device = w.device = w.sim.other;
+    w.streams[0] = stream_new(device, STRATA_STREAM_NON_BLOCKING);
+    strata_address_t first = get(device, 2 * MIB), second = get(device, 2 * MIB);
+    EXPECT_EQ(before, first);
+    strata_handle_t graph = graph_at(&w, first, MIB);
+    put(device, second);
+    launch(&w, graph, A(&w));
+    EXPECT_HAZARDS(&w, GIVEN_BACK, 0);
+    put(device, first);
+    launch(&w, graph, A(&w));
+    EXPECT_HAZARDS(&w, GIVEN_BACK, 1);
+}
+
+/* Of three mappings a graph uses half of the first and the second; one of the three is unmapped. */
+static void unmap_one(uint64_t which, bool of_a_block) {
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
+    strata_address_t address = 0;
+    strata_physical_t handles[3];
+    EXPECT_OK(strata_device_reserve(w.device, 6 * MIB, 0, &address));
+    for (uint64_t i = 0; i < 3; i++) {
+        EXPECT_OK(strata_device_create(w.device, 2 * MIB, false, &handles[i]));
+        EXPECT_OK(strata_device_map(w.device, address + i * 2 * MIB, 2 * MIB, handles[i]));
+    }
+    EXPECT_OK(strata_device_set_access(w.device, address, 6 * MIB, NULL, 0));
+    strata_checker_block_t block = {.name = 1, .device = w.device, .stream = A(&w), .address = address, .size = 6 * MIB};
+    if (of_a_block) strata_checker_allocated(w.checker, &block);
+    strata_handle_t graph = graph_at(&w, address + MIB, 3 * MIB);
+    if (of_a_block) strata_checker_freed(w.checker, 1);
+    EXPECT_OK(strata_device_unmap(w.device, address + which * 2 * MIB, 2 * MIB));
+    launch(&w, graph, A(&w));
+    EXPECT_EQ(strata_checker_hazards_of(w.checker, STRATA_HAZARD_GIVEN_BACK), which == 2 ? 0 : 1);
+}
+
 TEST(checker_graphs, every_part_of_a_range_counts_and_nothing_beside_it) {
-    for (int part = 0; part < 3; part++) {
-        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-        strata_address_t address = 0;
-        strata_physical_t handles[3];
-        EXPECT_OK(strata_device_reserve(w.device, 6 * MIB, 0, &address));
-        for (uint64_t i = 0; i < 3; i++) {
-            EXPECT_OK(strata_device_create(w.device, 2 * MIB, false, &handles[i]));
-            EXPECT_OK(strata_device_map(w.device, address + i * 2 * MIB, 2 * MIB, handles[i]));
-        }
-        EXPECT_OK(strata_device_set_access(w.device, address, 6 * MIB, NULL, 0));
-        strata_handle_t graph = graph_at(&w, address + MIB, 3 * MIB);
-        EXPECT_OK(strata_device_unmap(w.device, address + (uint64_t)part * 2 * MIB, 2 * MIB));
-        launch(&w, graph, A(&w));
-        EXPECT_HAZARDS(&w, GIVEN_BACK, part == 2 ? 0 : 1);
+    for (uint64_t which = 0; which < 3; which++) {
+        unmap_one(which, false);
+        unmap_one(which, true); /* one owner, three mappings */
     }
 }
 
@@ -267,6 +307,21 @@ TEST(checker_graphs, a_report_tells_both_owners) {
     EXPECT_FALSE(strstr(report, "between the two"));
 }
 
+/* Each owner in a range has its own history. */
+TEST(checker_graphs, a_report_tells_the_owner_of_the_very_part) {
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
+    serve(&w, 1, 0, A(&w));
+    serve(&w, 2, 1, B(&w));
+    strata_checker_name(w.checker, w.device, B(&w), "copies");
+    strata_handle_t graph = graph_at(&w, w.chunk, 2 * MIB);
+    strata_checker_freed(w.checker, 2);
+    serve(&w, 3, 1, A(&w));
+    launch(&w, graph, A(&w));
+    EXPECT_HAZARDS(&w, SERVED_SINCE, 1);
+    EXPECT_CONTAINS(strata_checker_report(w.checker, 0), "1048576 bytes, of");
+    EXPECT_CONTAINS(strata_checker_report(w.checker, 0), "freed on copies");
+}
+
 /* ---- memory of graphs ---- */
 
 static strata_address_t allocate_in_the_capture(watched_t *w, uint64_t name) {
@@ -307,15 +362,36 @@ TEST(checker_graphs, memory_of_another_graph_goes_with_it_or_outlives_it) {
         launch(&w, user, A(&w));
         if (!outlives) strata_checker_freed(w.checker, 1);
         if (!outlives) EXPECT_OK(strata_device_free_async(w.device, address, A(&w)));
+        launch(&w, user, A(&w));
+        EXPECT_HAZARDS(&w, USE_AFTER_FREE, outlives ? 0 : 1);
         EXPECT_OK(strata_device_graph_destroy(w.device, owner));
         launch(&w, user, A(&w));
-        EXPECT_HAZARDS(&w, GIVEN_BACK, outlives ? 0 : 1);
+        EXPECT_EQ(strata_checker_hazards_of(w.checker, STRATA_HAZARD_GIVEN_BACK), outlives ? 0 : 1);
         if (!outlives) continue;
         strata_checker_freed(w.checker, 1);
         EXPECT_OK(strata_device_free_async(w.device, address, A(&w)));
         launch(&w, user, A(&w));
         EXPECT_HAZARDS(&w, GIVEN_BACK, 1);
     }
+}
+
+/* ... or with the launch of a graph that captured its free. */
+TEST(checker_graphs, the_launch_of_another_graph_gives_back_what_outlived_its_own) {
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
+    begin(&w);
+    strata_address_t address = allocate_in_the_capture(&w, 1);
+    strata_handle_t owner = end(&w), user = graph_at(&w, address, MIB);
+    begin(&w);
+    touch(&w, address, MIB, true);
+    EXPECT_OK(strata_device_free_async(w.device, address, A(&w)));
+    strata_handle_t freeing = end(&w);
+    launch(&w, owner, A(&w));
+    EXPECT_OK(strata_device_graph_destroy(w.device, owner));
+    launch(&w, user, A(&w));
+    EXPECT_HAZARDS(&w, GIVEN_BACK, 0);
+    launch(&w, freeing, A(&w));
+    launch(&w, user, A(&w));
+    EXPECT_EQ(strata_checker_hazards_of(w.checker, STRATA_HAZARD_GIVEN_BACK), 1);
 }
 
 /* A graph may outlive the checker, and what the checker never knew is not judged. */
@@ -329,8 +405,14 @@ TEST(checker_graphs, what_the_checker_did_not_see_it_does_not_judge) {
     put(w.device, early);
     launch(&w, graph, A(&w));
     EXPECT_HAZARDS(&w, GIVEN_BACK, 0);
-    strata_address_t known = get(w.device, MIB);
-    strata_handle_t other = graph_at(&w, known, MIB);
+    strata_address_t more = get(w.device, MIB), known = get(w.device, MIB);
+    strata_handle_t other = graph_at(&w, more + MIB, known - more);
+    put(w.device, known);
+    launch(&w, other, A(&w));
+    EXPECT_HAZARDS(&w, GIVEN_BACK, 1);
+    char place[80];
+    snprintf(place, sizeof place, "graph 2 touches 0x%llx, 1048576 bytes", (unsigned long long)known);
+    EXPECT_CONTAINS(strata_checker_report(w.checker, 0), place);
     strata_checker_end(w.checker);
     launch(&w, other, A(&w));
     EXPECT_OK(strata_device_graph_destroy(w.device, graph));

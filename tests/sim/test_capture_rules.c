@@ -365,6 +365,23 @@ TEST(sim_capture_rules, what_a_graph_frees_itself_no_other_frees) {
     EXPECT_EQ(status_of(&s, s.a), STRATA_CAPTURE_ACTIVE);
 }
 
+/* A block that was freed inside one graph is as good as new in the next. */
+TEST(sim_capture_rules, what_one_graph_freed_itself_another_may_leave) {
+    captured_t s CLOSED_BY(captured_close) = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
+    strata_address_t kept = 0, first = 0, second = 0;
+    ASSERT_OK(strata_device_malloc_async(s.d, NULL, MIB, s.a, &kept)); /* keeps the pool's chunk */
+    graph_of(&s);
+    ASSERT_OK(strata_device_capture_begin(s.d, s.a, RELAXED));
+    ASSERT_OK(strata_device_malloc_async(s.d, NULL, MIB, s.a, &first));
+    ASSERT_OK(strata_device_free_async(s.d, first, s.a));
+    ASSERT_OK(strata_device_graph_destroy(s.d, graph_of(&s)));
+    ASSERT_OK(strata_device_capture_begin(s.d, s.a, RELAXED));
+    ASSERT_OK(strata_device_malloc_async(s.d, NULL, MIB, s.a, &second));
+    ASSERT_EQ(first, second);
+    ASSERT_OK(strata_device_graph_launch(s.d, graph_of(&s), s.b));
+    EXPECT_OK(strata_device_free_async(s.d, second, s.b));
+}
+
 /* Before its first launch there is nothing to free: the call is refused, and waits for nothing. */
 TEST(sim_capture_rules, memory_of_a_graph_is_freed_outside_once_a_launch_has_allocated_it) {
     captured_t s CLOSED_BY(captured_close) = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});

@@ -127,12 +127,11 @@ static void blocks_end(sim_graph_t *graph) {
 
 /* ---- launch ---- */
 
-/* The live memory of graphs at an address; NULL: none. */
+/* The live memory of graphs at an address that a graph had; NULL: none. Such addresses are nobody else's ever after. */
 static sim_block_t *live_at(const sim_graph_t *graph, strata_address_t address) {
-    sim_region_t *region = sim_region_at(graph->device->world, address);
-    if (!region || region->node.key != address || region->device != graph->device || !is_of_graphs(region)) return NULL;
-    sim_block_t *block = (sim_block_t *)region;
-    return block->graph && !block->graph_live ? NULL : block;
+    sim_block_t *block = (sim_block_t *)sim_region_at(graph->device->world, address);
+    bool live = block && block->region.node.key == address && (!block->graph || block->graph_live);
+    return live ? block : NULL;
 }
 
 static strata_status_t blocks_launch(const sim_graph_t *graph) {
