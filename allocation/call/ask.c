@@ -5,6 +5,7 @@
 
 uint64_t strata_stack_release(strata_stack_t *stack) {
     uint64_t released = 0;
+    if (atomic_load(&stack->group->pinned)) return 0;
     STRATA_EACH_OWN_LAYER(stack, layer) {
         if (!layer->type->release) continue;
         strata_call_t call = {.stack = stack};
@@ -24,6 +25,7 @@ static uint64_t share_of(strata_layer_t *layer, uint64_t keep, uint64_t idle) {
 
 uint64_t strata_stack_trim(strata_stack_t *stack, uint64_t keep) {
     uint64_t released = 0;
+    if (atomic_load(&stack->group->pinned)) return 0;
     STRATA_EACH_OWN_LAYER(stack, layer) {
         bool tells = layer->type->idle_bytes != NULL;
         if (!layer->type->trim && !(tells && layer->type->release)) continue;
@@ -83,6 +85,18 @@ void strata_stack_step(strata_stack_t *stack) {
         strata_call_t call = {.stack = stack};
         bool entered = strata_call_enter(&call, layer);
         layer->type->step(layer, &call);
+        strata_call_leave(&call, layer, entered);
+    }
+}
+
+void strata_stack_tell_capture(strata_stack_t *stack, uint64_t pool, bool begins) {
+    strata_host_wait_capture(stack, begins);
+    STRATA_EACH_OWN_LAYER(stack, layer) {
+        void (*tell)(strata_layer_t *, uint64_t, strata_call_t *) = begins ? layer->type->capture_begin : layer->type->capture_end;
+        if (!tell) continue;
+        strata_call_t call = {.stack = stack};
+        bool entered = strata_call_enter(&call, layer);
+        tell(layer, pool, &call);
         strata_call_leave(&call, layer, entered);
     }
 }

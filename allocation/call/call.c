@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allocation/graphs/graphs.h"
 #include "allocation/reclaim/ladder.h"
 #include "allocation/stack/layer.h"
 
@@ -134,7 +135,8 @@ strata_status_t strata_chunk_allocate(strata_layer_t *self, uint64_t size, const
     strata_request_t below = *request;
     below.size = size;
     below.call = &call;
-    strata_status_t status = strata_layer_allocate(self->below[0], &below, chunk);
+    strata_status_t status = strata_graphs_refuse_unannounced(self->stack, request->stream);
+    if (status == STRATA_OK) status = strata_layer_allocate(self->below[0], &below, chunk);
     if (status == STRATA_OK) set_state(&call, *chunk, STRATA_RECORD_CHUNK);
     return status;
 }

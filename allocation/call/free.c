@@ -211,6 +211,16 @@ void strata_record_free(strata_call_t *call, strata_record_t *record) {
     leave(call->stack);
 }
 
+void strata_record_quarantine(strata_call_t *call, strata_record_t *record) {
+    if (strata_record_give_up(call, record)) {
+        (void)strata_call_unlock(call);
+        return;
+    }
+    enter(call, record);
+    go_back(call, record, false);
+    leave(call->stack);
+}
+
 /* A last use on `stream` is a borrow; if it cannot be noted the host waits. False: neither was possible. The call's lock is held,
  * and may be open meanwhile. */
 static bool note_last_use(strata_call_t *call, strata_record_t *record, strata_stream_t stream) {

@@ -169,6 +169,21 @@ bool strata_record_has_unknown_use(const strata_call_t *call, const strata_recor
     return unknown;
 }
 
+uint32_t strata_record_graph_mark(const strata_call_t *call, const strata_record_t *record) {
+    if (!(record->attention & STRATA_ATTENTION_NOTES)) return 0;
+    strata_stack_t *entered = enter_home(call, record);
+    uint32_t mark = strata_record_notes_of(record)->graph_mark;
+    leave_home(entered);
+    return mark;
+}
+
+void strata_record_mark_graph(const strata_call_t *call, strata_record_t *record, uint32_t mark) {
+    strata_stack_t *entered = enter_home(call, record);
+    strata_record_notes_t *notes = claim(record);
+    if (notes) notes->graph_mark = mark;
+    leave_home(entered);
+}
+
 bool strata_record_give_up(strata_call_t *call, strata_record_t *record) {
     if (!(record->attention & STRATA_ATTENTION_NOTES)) return false;
     strata_stack_t *entered = enter_home(call, record);

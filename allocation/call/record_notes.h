@@ -20,7 +20,7 @@ struct strata_record_notes {
     uint32_t unknown; /* an earlier owner's last use could be neither noted nor waited for: after the last owner nobody may have the
                          block */
     uint32_t generation; /* of the record when the entry was made */
-    uint32_t unused;
+    uint32_t graph_mark; /* of the pool of graphs that became an owner last; 0: none did */
 };
 
 /* The entry of a record; NULL: none. The lock of its home is held. */
@@ -42,6 +42,9 @@ bool strata_record_is_shared(const strata_call_t *call, const strata_record_t *r
 void strata_record_note_unknown_use(const strata_call_t *call, strata_record_t *record);
 /* Whether one was noted. The call's lock is held. */
 bool strata_record_has_unknown_use(const strata_call_t *call, const strata_record_t *record);
+/* The mark of the pool of graphs that became an owner last. The call's lock is held; to mark, the record has an entry. */
+uint32_t strata_record_graph_mark(const strata_call_t *call, const strata_record_t *record);
+void strata_record_mark_graph(const strata_call_t *call, strata_record_t *record, uint32_t mark);
 /* Removes an owner; false: it was the last, and the record must be freed. The call's lock is held. */
 bool strata_record_give_up(strata_call_t *call, strata_record_t *record);
 

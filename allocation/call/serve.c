@@ -1,4 +1,5 @@
 /* The way down for a request, and the booking of what came up. */
+#include "allocation/graphs/graphs.h"
 #include "allocation/reclaim/ladder.h"
 #include "allocation/reclaim/refusal.h"
 #include "allocation/reclaim/waiting.h"
@@ -68,7 +69,7 @@ static bool serve_from_orphans(serving_t *serving) {
     if (serving->stack->orphan) return false; /* its stream went meanwhile: it borrows nothing any more */
     for (strata_stack_t *stack = NULL; (stack = strata_domain_next_orphan(domain, stack)) != NULL;) {
         /* Another group's layers, a pool's above all, may hold memory that this group may not have. */
-        if (stack->group != serving->stack->group || stack->of_thread != serving->stack->of_thread) continue;
+        if (stack->group != serving->stack->group || stack->group->graph || stack->of_thread != serving->stack->of_thread) continue;
         if (!strata_stack_has_passed(stack) || !serve_from_orphan(serving, stack)) continue;
         strata_domain_leave_stack(domain, stack);
         return true;
@@ -96,7 +97,7 @@ static bool serve_from_pools(serving_t *serving) {
     STRATA_DOMAIN_EACH(own->domain, stack) {
         bool same = !stack->is_shared && !stack->orphan && stack->stream == own->stream && stack->thread == own->thread &&
                     stack->of_thread == own->of_thread;
-        bool lends = stack->group->lends && stack->group->plan->alignment >= serving->request.alignment;
+        bool lends = stack->group->lends && !stack->group->graph && stack->group->plan->alignment >= serving->request.alignment;
         if (!lends || !same || !serve_from_pool(serving, stack)) continue;
         strata_domain_leave_stack(own->domain, stack);
         return true;
@@ -151,7 +152,9 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *
     uint64_t reserved = strata_domain_reserved(stack->domain);
     strata_ladder_begin(atomic_load(&stack->domain->given_bytes));
     strata_refusal_begin();
-    strata_status_t status = one_way(&serving);
+    /* Where every request asks a source, it asks the driver first. */
+    strata_status_t status = stack->closed & STRATA_CLOSED_NO_HIT ? strata_graphs_refuse_unannounced(stack, serve->stream) : STRATA_OK;
+    if (status == STRATA_OK) status = one_way(&serving);
     /* What the ladder waited for may be in a forgotten stream's stack. */
     if (status == STRATA_E_NO_MEMORY && strata_domain_has_orphans(stack->domain) && serve_left_behind(&serving)) status = STRATA_OK;
     if (status == STRATA_E_NO_MEMORY && serve_from_pools(&serving)) status = STRATA_OK;

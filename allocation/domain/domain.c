@@ -1,5 +1,6 @@
 #include "allocation/domain/domain.h"
 
+#include "allocation/graphs/graphs.h"
 #include "allocation/reclaim/refusal.h"
 #include "allocation/reclaim/waiting.h"
 #include "allocation/report/log.h"
@@ -54,6 +55,7 @@ void strata_domain_lose(strata_domain_t *domain) {
 }
 
 void strata_domain_destroy(strata_domain_t *domain) {
+    strata_graphs_end(domain);
     /* Before the pools to which some of it goes back. */
     (void)strata_domain_offer_quarantined(domain);
     /* The youngest first: a shared stack was made before the stacks of its group that use it. */
@@ -117,10 +119,7 @@ void strata_domain_leave_stack(strata_domain_t *domain, strata_stack_t *stack) {
 static void inherit(strata_domain_t *domain, strata_stack_t *stack) {
     strata_lock(strata_stack_home_lock(stack));
     if (domain->waiters > 0) stack->attention_free = STRATA_ATTENTION_WAITER;
-    if (atomic_load(&domain->above)) {
-        stack->attention_free |= STRATA_ATTENTION_LIMIT;
-        stack->attention_allocate |= STRATA_ATTENTION_CORE;
-    }
+    if (atomic_load(&domain->above)) strata_stack_close(stack, STRATA_CLOSED_ABOVE_LIMIT, true);
     strata_unlock(strata_stack_home_lock(stack));
     if (domain->pointers_noted) strata_stack_note_pointers(stack, domain->directory);
 }
@@ -132,6 +131,7 @@ strata_status_t strata_domain_add_stack(strata_domain_t *domain, strata_stack_t 
     strata_stack_list_add(domain, stack);
     inherit(domain, stack);
     strata_unlock(&domain->lock);
+    if (stack->group->graph || strata_graphs_open(domain)) strata_graphs_inherit(stack);
     return STRATA_OK;
 }
 
@@ -214,6 +214,7 @@ void strata_domain_set_limit(strata_domain_t *domain, uint64_t bytes) {
 
 uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending) {
     *pending = (strata_pending_t){.ready_at = UINT64_MAX};
+    strata_graphs_sweep(domain);
     STRATA_DOMAIN_EACH(domain, stack) strata_stack_poll(stack, pending);
     return pending->freed_bytes;
 }
@@ -224,8 +225,8 @@ enum { LEVELS = 3 };
 
 static int level_of(const strata_stack_t *stack) { return !stack->is_shared ? 0 : stack->of_thread ? 1 : 2; }
 
-/* What others may take: everything except what a group keeps for itself. */
-static bool is_anybodys(const strata_stack_t *stack) { return !stack->group->keeps; }
+/* What others may take: everything except what a group keeps for itself, or for graphs. */
+static bool is_anybodys(const strata_stack_t *stack) { return !stack->group->keeps && !atomic_load(&stack->group->pinned); }
 
 /* If `only` is given, that group; else all except those that keep theirs (`own` gives its own). */
 static uint64_t release(strata_domain_t *domain, const strata_group_t *only, const strata_group_t *own) {

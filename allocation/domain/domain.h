@@ -47,6 +47,10 @@ struct strata_domain {
     strata_deferral_t *deferral; /* NULL: nobody asks */
     strata_quarantine_t quarantine;
 
+    _Atomic uint32_t open_graphs; /* pools of graphs that requests go to: allocation/graphs/graphs.h. With the domain's lock */
+    _Atomic uint32_t graph_pools; /* that have not ended */
+    strata_graph_pool_t *first_open_graph; /* guarded by the domain's lock */
+
     strata_quota_t quota; /* what sources got from the device and may get; used only around device calls. With the domain's lock */
     _Atomic bool above; /* reserved bytes are above the place's limit, and are watched: allocation/reclaim/above.h */
     _Atomic uint64_t peak_reserved_bytes;
@@ -147,6 +151,8 @@ uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending);
 /* Gives back idle chunks of every stack; of groups that keep theirs only those of `own` (NULL: none). Offers quarantined memory
  * again. Returns the bytes. */
 uint64_t strata_domain_release(strata_domain_t *domain, const strata_group_t *own);
+/* The stacks of a group, whose users are all known to be done, end as those of forgotten streams do. */
+void strata_domain_orphan_group(strata_domain_t *domain, const strata_group_t *group);
 /* Gives back idle chunks of one group's stacks, whether it keeps them or not; returns the bytes. */
 uint64_t strata_domain_release_group(strata_domain_t *domain, const strata_group_t *group);
 /* The idle bytes of groups that keep their chunks, without `own` (NULL: none): no release of others takes them. */

@@ -107,6 +107,15 @@ void strata_domain_forget_stream(strata_domain_t *domain, strata_stream_t stream
     strata_domain_sweep_orphans(domain);
 }
 
+void strata_domain_orphan_group(strata_domain_t *domain, const strata_group_t *group) {
+    STRATA_DOMAIN_EACH(domain, stack) {
+        if (stack->group != group || stack->is_shared || stack->orphan) continue;
+        note_gone(stack, NULL, true);
+        make_orphan(domain, stack);
+    }
+    strata_domain_sweep_orphans(domain);
+}
+
 /* The stacks of exited threads' own default streams, chosen before the wait for their work: a thread that exits during that wait
  * may leave work that the wait did not see. Returns whether there are any. */
 static bool choose_left(strata_domain_t *domain) {

@@ -3,6 +3,8 @@
 #ifndef STRATA_ALLOCATION_GROUP_H
 #define STRATA_ALLOCATION_GROUP_H
 
+#include <stdatomic.h>
+
 #include "allocation/stack/plan.h"
 #include "allocation/stack/stack.h"
 
@@ -11,9 +13,11 @@ struct strata_group {
     strata_domain_t *domain;
     const strata_plan_t *plan; /* outlives the domain */
     const char *name; /* a pool's, or a pattern of streams; "": ordinary. Outlives the domain */
-    uint64_t pool; /* as requests name it; 0: no pool */
+    _Atomic uint64_t pool; /* as requests name it; 0: no pool. That of graphs changes while nothing of the group is live */
     bool lends; /* its free blocks serve requests outside pools that would fail: `pools_on_oom` of a layer */
     bool keeps; /* its idle chunks go back only for its own requests and by strata_domain_release_group() */
+    strata_graph_pool_t *graph; /* of a group that serves captured graphs: allocation/graphs/graphs.h; NULL: any other */
+    _Atomic bool pinned; /* what lies idle in it stays where it is: a graph may use it */
     strata_layer_t *shared[STRATA_PLAN_NODES + 1]; /* instances of device scope, by number */
     _Atomic uint64_t ladders;
     _Atomic uint64_t out_of_memory;

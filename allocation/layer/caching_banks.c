@@ -75,6 +75,8 @@ uint32_t strata_caching_bank(caching_t *self, const strata_request_t *request) {
 }
 
 bool strata_caching_bank_is_anybodys(caching_t *self, const caching_bank_t *bank) {
+    /* A graph may use it at its next launch. */
+    if (atomic_load(&self->base.stack->group->pinned)) return false;
     return bank->gone && strata_users_has_passed(&self->uses.users, bank->stream);
 }
 

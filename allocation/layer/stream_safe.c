@@ -85,18 +85,17 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
 /* ---- poll ---- */
 
 /* The lock may be open while a block goes down; what is still to go is on a list of our own. */
-static uint64_t finish(stream_safe_t *self, strata_call_t *call) {
+static uint64_t finish(stream_safe_t *self, uint32_t done, strata_call_t *call) {
     strata_record_t *record;
     uint64_t bytes, freed = 0;
-    for (uint32_t done = strata_uses_poll(&self->uses); strata_uses_take_done(&self->uses, &done, &record, &bytes); freed += bytes)
-        go_down(self, record, call);
+    for (; strata_uses_take_done(&self->uses, &done, &record, &bytes); freed += bytes) go_down(self, record, call);
     if (self->uses.first == 0) strata_layer_wants_allocate(&self->base, false);
     return freed;
 }
 
 static void poll(strata_layer_t *base, strata_call_t *call, strata_pending_t *pending) {
     stream_safe_t *self = (stream_safe_t *)base;
-    if (self->uses.first) pending->freed_bytes += finish(self, call);
+    if (self->uses.first) pending->freed_bytes += finish(self, strata_uses_poll(&self->uses), call);
     strata_uses_tell_pending(&self->uses, pending);
 }
 
@@ -106,8 +105,23 @@ static void waits(strata_layer_t *base, strata_wait_fn wait, void *context) {
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     stream_safe_t *self = (stream_safe_t *)base;
-    if (self->uses.first) (void)finish(self, request->call);
+    if (self->uses.first) (void)finish(self, strata_uses_poll(&self->uses), request->call);
     return strata_below_allocate(base, request, record);
+}
+
+/* ---- captures: frees of borrowed blocks are kept until their end ---- */
+
+static void capture_begin(strata_layer_t *base, uint64_t pool, strata_call_t *call) {
+    (void)pool;
+    (void)call;
+    strata_uses_capture_begin(&((stream_safe_t *)base)->uses);
+}
+
+static void capture_end(strata_layer_t *base, uint64_t pool, strata_call_t *call) {
+    stream_safe_t *self = (stream_safe_t *)base;
+    (void)pool;
+    (void)finish(self, strata_uses_capture_end(&self->uses, call), call);
+    if (self->uses.first) strata_layer_wants_allocate(base, true);
 }
 
 /* ---- life ---- */
@@ -153,5 +167,7 @@ const strata_layer_type_t strata_stream_safe_type = {
     .record_stream = record_stream,
     .erase_stream = erase_stream,
     .stream_gone = stream_gone,
+    .capture_begin = capture_begin,
+    .capture_end = capture_end,
     .validate = validate,
 };

@@ -7,15 +7,8 @@ static bool is_above(strata_domain_t *domain) { return strata_domain_reserved(do
 /* Every hit and every free of the place goes the long way while it is watched. */
 static void mark(strata_domain_t *domain, bool set) {
     STRATA_DOMAIN_EACH(domain, stack) {
-        uint16_t *requests = &stack->attention_allocate, *frees = &stack->attention_free;
         strata_stack_lock(stack);
-        if (stack->open && set) {
-            *requests |= STRATA_ATTENTION_CORE;
-            *frees |= STRATA_ATTENTION_LIMIT;
-        } else if (stack->open) {
-            if (stack->hit) *requests &= (uint16_t)~STRATA_ATTENTION_CORE;
-            *frees &= (uint16_t)~STRATA_ATTENTION_LIMIT;
-        }
+        if (stack->open) strata_stack_close(stack, STRATA_CLOSED_ABOVE_LIMIT, set);
         strata_stack_unlock(stack);
     }
 }

@@ -84,8 +84,10 @@ static void set_up(strata_stack_t *stack, strata_group_t *group, strata_lock_ran
     stack->quick_free = NULL;
     stack->directory = NULL;
     stack->handle = 0;
-    stack->attention_allocate = STRATA_ATTENTION_CORE | (stack->ownerless ? STRATA_ATTENTION_OWNERLESS : 0);
+    stack->attention_allocate = stack->ownerless ? STRATA_ATTENTION_OWNERLESS : 0;
     stack->attention_free = 0;
+    stack->closed = 0;
+    strata_stack_close(stack, STRATA_CLOSED_NO_HIT, true);
     stack->top = NULL;
     stack->stream = NULL;
     stack->name = "";
@@ -98,6 +100,7 @@ static void set_up(strata_stack_t *stack, strata_group_t *group, strata_lock_ran
     stack->visitors = 0;
     stack->gone = NULL;
     stack->told = stack->stranded = stack->left = false;
+    stack->capturing = false;
     stack->inside = 0;
     memset(&stack->figures, 0, sizeof stack->figures);
     stack->direct_bytes = stack->peak_direct_bytes = 0;
@@ -280,7 +283,7 @@ static void flatten(strata_stack_t *stack) {
     stack->route = route;
     stack->cache = layer;
     stack->hit = layer->type->hit;
-    stack->attention_allocate &= (uint16_t)~STRATA_ATTENTION_CORE;
+    strata_stack_close(stack, STRATA_CLOSED_NO_HIT, false);
     stack->quick_free = layer->type->quick_free;
     atomic_store(&stack->home, layer->stack);
     if (STRATA_LAYER_HAS(layer->type, direct)) atomic_store(&stack->direct, layer->type->direct);

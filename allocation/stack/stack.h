@@ -20,14 +20,19 @@ enum {
     STRATA_ATTENTION_CORE = 1u << 15, /* of a record: the core itself has something to do at its free */
     STRATA_ATTENTION_NOTES = 1u << 14, /* of a record: it has an entry in the side table (allocation/call/record_notes.h) */
     STRATA_ATTENTION_WAITER = 1u << 15, /* of a stack's frees: somebody waits for memory */
-    STRATA_ATTENTION_LIMIT = 1u << 14, /* of a stack's frees: its place is above its limit (allocation/reclaim/above.h) */
+    STRATA_ATTENTION_LIMIT = 1u << 14, /* of a stack's frees: its place is above its limit (allocation/reclaim/above.h), or its block
+                                          may be one that a graph uses (allocation/graphs/graphs.h) */
     STRATA_ATTENTION_OWNERLESS = 1u << 14, /* of a stack's requests: a stream that is given is a borrower */
     STRATA_ATTENTION_LAYERS = 14, /* bits below those, one per layer */
     STRATA_ATTENTION_ALL = 0xffffu
 };
 
+/* Why no hit of a stack may serve. */
+enum { STRATA_CLOSED_NO_HIT = 1, STRATA_CLOSED_ABOVE_LIMIT = 2, STRATA_CLOSED_BY_GRAPHS = 4 };
+
 typedef struct strata_record_notes strata_record_notes_t;
 typedef struct strata_group strata_group_t;
+typedef struct strata_graph_pool strata_graph_pool_t;
 typedef struct strata_direct strata_direct_t;
 typedef uint64_t strata_stack_handle_t;
 typedef struct strata_uses strata_uses_t;
@@ -45,6 +50,7 @@ struct strata_stack {
     uint16_t attention_allocate; /* bits of layers whose allocate must be called, OWNERLESS; CORE: no hit may serve */
     uint16_t attention_free;
     uint16_t number;
+    uint8_t closed; /* STRATA_CLOSED_* */
     bool is_shared; /* holds instances that stacks share: of device scope, or (of_thread) of thread scope */
     strata_directory_t *directory; /* where blocks handed out are noted; NULL until somebody frees by pointer */
     uint64_t only_thread; /* the only thread served by handle: the stack is its own, or of its default stream; 0: any */
@@ -78,6 +84,7 @@ struct strata_stack {
                   lock */
     bool stranded; /* of an orphan: nothing shows when a guest's work is done, so nobody may have its memory. Guarded by the lock */
     bool left; /* its stream's thread was seen to have exited; used only while building stacks */
+    bool capturing; /* into the pool of graphs that it belongs to. Guarded by the lock */
     uint32_t inside; /* calls under way in its layers, so it must not end. Guarded by the lock */
     strata_record_notes_t *record_notes; /* by slot; NULL until something is noted or shared. Guarded by the lock */
     uint32_t record_notes_count; /* slots that have an entry. Guarded by the lock */
@@ -171,6 +178,8 @@ strata_status_t strata_stack_serve_nothing(strata_stack_t *stack, strata_record_
 strata_status_t strata_record_find(strata_t facade, strata_ref_t ref, strata_call_t *call, strata_record_t **record);
 /* Frees a record from strata_record_find(), with that call, and releases its locks. Cannot fail. */
 void strata_record_free(strata_call_t *call, strata_record_t *record);
+/* The same, but nobody has the block again: nothing shows when its last use is over. */
+void strata_record_quarantine(strata_call_t *call, strata_record_t *record);
 /* The same; the last use was on `stream`. */
 void strata_record_free_on(strata_call_t *call, strata_record_t *record, strata_stream_t stream);
 /* A borrow, with that call, whose locks stay held. E_UNSUPPORTED as docs/contracts.md §4 says. */
@@ -183,6 +192,16 @@ void strata_stack_unlock(strata_stack_t *stack);
 /* Only the home's lock, whether the stack's is held or not. */
 static inline strata_lock_t *strata_stack_home_lock(strata_stack_t *stack) {
     return &atomic_load_explicit(&stack->home, memory_order_relaxed)->lock;
+}
+
+/* Opens or closes hits for a reason, and the direct way of frees with them, unless there was never one. The stack's lock and its
+ * home's are held. */
+static inline void strata_stack_close(strata_stack_t *stack, uint8_t reason, bool closed) {
+    stack->closed = (uint8_t)(closed ? stack->closed | reason : stack->closed & ~reason);
+    uint16_t requests = stack->closed ? STRATA_ATTENTION_CORE : 0;
+    uint16_t frees = stack->closed & ~STRATA_CLOSED_NO_HIT ? STRATA_ATTENTION_LIMIT : 0;
+    stack->attention_allocate = (uint16_t)((stack->attention_allocate & ~STRATA_ATTENTION_CORE) | requests);
+    stack->attention_free = (uint16_t)((stack->attention_free & ~STRATA_ATTENTION_LIMIT) | frees);
 }
 
 /* Called with the home's lock held: books a record that was handed out or taken back. */
@@ -218,6 +237,8 @@ void strata_stack_stream_gone(strata_stack_t *stack, strata_stream_t stream);
 void strata_stack_step(strata_stack_t *stack);
 /* False: no layer of it has frees that carry counts. */
 bool strata_stack_set_frontier(strata_stack_t *stack, uint64_t count);
+/* A capture into a pool of graphs of the place begins or ends. */
+void strata_stack_tell_capture(strata_stack_t *stack, uint64_t pool, bool begins);
 /* Whether all work of a forgotten stack's stream is done: only then anybody may have what it caches. */
 bool strata_stack_has_passed(strata_stack_t *stack);
 /* Whether nothing is live, deferred or cached. */

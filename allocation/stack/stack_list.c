@@ -109,6 +109,19 @@ void strata_stack_list_remove(strata_domain_t *domain, strata_stack_t *stack) {
     }
 }
 
+static void chain_group(strata_domain_t *domain, const strata_group_t *group, void (*change)(strata_domain_t *, strata_stack_t *)) {
+    for (uint32_t i = 0; i < domain->stack_count; i++)
+        if (domain->stacks[i]->group == group && !domain->stacks[i]->orphan) change(domain, domain->stacks[i]);
+}
+
+void strata_stack_list_renumber(strata_domain_t *domain, strata_group_t *group, uint64_t pool) {
+    strata_lock(&domain->lock);
+    chain_group(domain, group, unchain);
+    atomic_store(&group->pool, pool);
+    chain_group(domain, group, chain);
+    strata_unlock(&domain->lock);
+}
+
 strata_stack_t *strata_stack_list_next(strata_domain_t *domain, const strata_stack_t *previous) {
     uint32_t at = previous ? previous->at + 1 : 0;
     domain->looked++;

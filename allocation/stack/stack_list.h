@@ -12,6 +12,8 @@
 strata_status_t strata_stack_list_room(strata_domain_t *domain);
 void strata_stack_list_add(strata_domain_t *domain, strata_stack_t *stack);
 void strata_stack_list_remove(strata_domain_t *domain, strata_stack_t *stack);
+/* The pool of a group has another number. Takes the lock itself. */
+void strata_stack_list_renumber(strata_domain_t *domain, strata_group_t *group, uint64_t pool);
 /* Nobody is served from it by its stream any more; it stays in the list as an orphan. */
 void strata_stack_list_orphan(strata_domain_t *domain, strata_stack_t *stack);
 

@@ -27,6 +27,7 @@ static strata_status_t ensure_uses(strata_call_t *call, const strata_record_t *r
     strata_call_lock(call, opened);
     if (status != STRATA_OK) return status;
     if (!server->host_uses) {
+        uses->captures = server->capturing;
         server->host_uses = uses;
         uses = NULL;
     }
@@ -55,6 +56,24 @@ void strata_host_wait_erase(strata_call_t *call, strata_record_t *record, strata
 bool strata_host_wait_all(strata_call_t *call, strata_record_t *record) {
     record->attention &= (uint16_t)~STRATA_ATTENTION_CORE;
     return strata_uses_free(call->stack->host_uses, record, call) == STRATA_FREED_DONE;
+}
+
+/* The lock may be open while a block goes down; what is still to go is on a list of our own. */
+static void end_capture(strata_stack_t *stack, strata_call_t *call) {
+    strata_record_t *record;
+    uint64_t bytes;
+    uint32_t done = strata_uses_capture_end(stack->host_uses, call);
+    while (strata_uses_take_done(stack->host_uses, &done, &record, &bytes)) strata_below_free(record, call);
+}
+
+void strata_host_wait_capture(strata_stack_t *stack, bool begins) {
+    strata_call_t call = {.stack = stack};
+    strata_lock(&stack->lock);
+    call.held[strata_call_level(&call, stack)] = stack;
+    stack->capturing = begins;
+    if (stack->host_uses && begins) strata_uses_capture_begin(stack->host_uses);
+    else if (stack->host_uses) end_capture(stack, &call);
+    (void)strata_call_unlock(&call);
 }
 
 void strata_host_wait_stream_gone(strata_stack_t *stack, strata_stream_t stream) {

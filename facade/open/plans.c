@@ -1,5 +1,6 @@
 #include "facade/open/plans.h"
 
+#include "allocation/graphs/graphs.h"
 #include "platform/host/host_memory.h"
 
 /* The plans are in this order, STRATA_PLACE_KINDS of each: for all devices, of each device of the strategy's `own`, of each pool,
@@ -52,6 +53,11 @@ const strata_model_named_t *strata_plans_of_pool(strata_facade_t *facade, uint64
 strata_status_t strata_plans_group(strata_facade_t *facade, strata_domain_t *domain, uint64_t pool, const char *stream,
                                    strata_group_t **group) {
     const strata_strategy_t *strategy = facade->strategy;
+    if (strata_plans_is_graph_pool(facade, pool)) {
+        const strata_graph_pool_t *graph = strata_graph_pool_find(domain, pool);
+        *group = graph ? graph->group : NULL;
+        return graph ? STRATA_OK : strata_fail(STRATA_E_STALE, 0, "pool %#llx of graphs has ended", (unsigned long long)pool);
+    }
     strata_named_kind_t kind = pool ? STRATA_NAMED_POOL : STRATA_NAMED_STREAM;
     const strata_model_named_t *named = NULL;
     if (pool) named = strata_plans_of_pool(facade, pool);

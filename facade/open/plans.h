@@ -17,6 +17,11 @@ enum { STRATA_POOL_NAME_BITS = 24 };
 static inline uint64_t strata_plans_pool(const strata_facade_t *facade, uint32_t name) {
     return facade->handle << STRATA_POOL_NAME_BITS | name;
 }
+/* Numbers of pools of captured graphs have this bit, those of named pools do not. */
+enum { STRATA_POOL_GRAPH_BIT = 1 << (STRATA_POOL_NAME_BITS - 1) };
+static inline bool strata_plans_is_graph_pool(const strata_facade_t *facade, uint64_t pool) {
+    return pool >> STRATA_POOL_NAME_BITS == facade->handle && (pool & STRATA_POOL_GRAPH_BIT) != 0;
+}
 /* What the strategy says about the pool of a number; NULL: the facade has no such pool. */
 const strata_model_named_t *strata_plans_of_pool(strata_facade_t *facade, uint64_t pool);
 

@@ -42,7 +42,7 @@ static uint64_t current(const strata_facade_t *facade, strata_place_t place) {
 
 strata_status_t strata_facade_pool(strata_facade_t *facade, strata_place_t place, uint64_t said, uint64_t *pool) {
     *pool = said == STRATA_POOL_ORDINARY ? 0 : said ? said : current(facade, place);
-    if (*pool == 0 || strata_plans_of_pool(facade, *pool)) return STRATA_OK;
+    if (*pool == 0 || strata_plans_is_graph_pool(facade, *pool) || strata_plans_of_pool(facade, *pool)) return STRATA_OK;
     return strata_fail(STRATA_E_INVALID, 0, "%#llx is no pool of this facade; ask strata_pool() for its number",
                        (unsigned long long)*pool);
 }
@@ -86,6 +86,8 @@ strata_status_t strata_pool_begin(strata_t handle, strata_place_t place, uint64_
     if (status == STRATA_OK && pool == 0)
         status = strata_fail(STRATA_E_INVALID, 0, "0 is no pool; ask strata_pool() for its number");
     if (status == STRATA_OK) status = strata_facade_pool(facade, place, pool, &meant);
+    if (status == STRATA_OK && strata_plans_is_graph_pool(facade, meant))
+        status = strata_fail(STRATA_E_INVALID, 0, "%#llx is a pool of graphs: strata_graph_pool_begin()", (unsigned long long)pool);
     if (status != STRATA_OK) return status;
     take_out_closed();
     if (begun_count == BEGUN_MOST)

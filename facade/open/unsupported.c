@@ -9,26 +9,6 @@ static strata_status_t later(strata_t handle, const char *what) {
 #define LATER(name, ...) strata_status_t name(strata_t facade, __VA_ARGS__)
 #define UNUSED(x)        (void)(x)
 
-LATER(strata_graph_pool_begin, strata_place_t place, strata_stream_t stream, uint64_t *pool) {
-    UNUSED(place);
-    UNUSED(stream);
-    UNUSED(pool);
-    return later(facade, "a graph pool");
-}
-
-LATER(strata_graph_pool_end, strata_place_t place, strata_stream_t stream, uint64_t pool) {
-    UNUSED(place);
-    UNUSED(stream);
-    UNUSED(pool);
-    return later(facade, "a graph pool");
-}
-
-LATER(strata_graph_pool_remove, strata_place_t place, uint64_t pool) {
-    UNUSED(place);
-    UNUSED(pool);
-    return later(facade, "a graph pool");
-}
-
 LATER(strata_enable_peer, uint32_t device, uint32_t peer) {
     UNUSED(device);
     UNUSED(peer);

@@ -1,8 +1,10 @@
 /* Allocator objects: a value that names a stack, and the calls through it. */
 #include <string.h>
 
+#include "allocation/graphs/graphs.h"
 #include "allocation/report/log.h"
 #include "allocation/stack/layer.h"
+#include "facade/graphs/graphs.h"
 #include "facade/serve/arguments.h"
 #include "facade/serve/long_way.h"
 #include "facade/serve/lookup.h"
@@ -35,7 +37,7 @@ strata_status_t strata_allocator_get(strata_t handle, strata_place_t place, stra
     strata_stack_t *stack;
     strata_status_t status = strata_request_enter(facade, place, stream, said, &stack);
     if (status != STRATA_OK) return status;
-    if (facade->stream_ids) atomic_store(&stack->direct, &never);
+    if (facade->stream_ids || facade->flags & STRATA_OPEN_CHECK_CAPTURES) atomic_store(&stack->direct, &never);
     *allocator = (strata_allocator_t){.stack = strata_stack_handle_of(stack), .stream = stack->ownerless ? stream : stack->stream};
     strata_stack_leave(stack);
     strata_log_flush();
@@ -65,14 +67,15 @@ static strata_stream_t name_of_stream(const strata_stack_t *stack) {
     return legacy ? STRATA_STREAM_LEGACY : stack->stream;
 }
 
-/* Of a stack that another thread alone is served from: this one has its own, under the same names. */
-static strata_status_t serve_elsewhere(const strata_stack_t *stack, const strata_allocate_options_t *options,
+/* Of a stack that another thread alone is served from: this one has its own, under the same names. Or while the stream is being
+ * captured: the request goes to `pool`. */
+static strata_status_t serve_elsewhere(const strata_stack_t *stack, uint64_t pool, const strata_allocate_options_t *options,
                                        strata_block_t *block) {
     strata_allocate_options_t own = {.freed_before = 0};
     size_t known = options->struct_size < sizeof own ? options->struct_size : sizeof own;
     memcpy(&own, options, known);
     own.struct_size = sizeof own;
-    own.pool = stack->group->pool ? stack->group->pool : STRATA_POOL_ORDINARY;
+    own.pool = pool;
     return strata_allocate_with(stack->facade, stack->domain->place, name_of_stream(stack), &own, block);
 }
 
@@ -82,7 +85,13 @@ static strata_status_t serve(strata_stack_t *stack, strata_stream_t stream, cons
     if (!facade) return strata_last_error()->status;
     strata_annotation_look();
     if (options->pool != 0) return strata_fail(STRATA_E_INVALID, 0, "the allocator has a pool: options->pool is 0");
-    if (stack->only_thread != 0 && stack->only_thread != strata_threads_self()) return serve_elsewhere(stack, options, block);
+    uint64_t pool = stack->group->pool ? stack->group->pool : STRATA_POOL_ORDINARY, captured = pool;
+    if (facade->flags & STRATA_OPEN_CHECK_CAPTURES || strata_graphs_open(stack->domain)) {
+        strata_status_t status = strata_facade_route(facade, stack->domain->place, name_of_stream(stack), 0, &captured);
+        if (status != STRATA_OK) return status;
+    }
+    bool others = stack->only_thread != 0 && stack->only_thread != strata_threads_self();
+    if (captured != pool || others) return serve_elsewhere(stack, captured, options, block);
     strata_growing_serve();
     strata_status_t status = strata_stream_ids_check(facade, stack->domain->place, stream, STRATA_STREAM_USED);
     return status == STRATA_OK ? strata_request_serve(facade, stack, stream, options, block) : status;

@@ -4,6 +4,7 @@
 
 #include "allocation/call/blocks.h"
 #include "allocation/call/ref_info.h"
+#include "allocation/graphs/graphs.h"
 #include "allocation/options/option.h"
 #include "allocation/reclaim/above.h"
 #include "allocation/report/log.h"
@@ -34,14 +35,49 @@ strata_status_t strata_facade_find(strata_t handle, strata_ref_t ref, strata_cal
     return status == STRATA_OK ? status : strata_diagnose_ref(handle, ref);
 }
 
+/* ---- blocks that graphs use ---- */
+
+/* The pool into which a stream is being captured, if that is not the block's own. The driver is asked with the locks open. E_STALE:
+ * another thread freed the block meanwhile. */
+static strata_status_t captured_into(strata_call_t *call, const strata_record_t *record, strata_stream_t stream,
+                                     strata_graph_pool_t **pool) {
+    *pool = NULL;
+    if (!strata_graphs_open(call->stack->domain) || record->size == 0) return STRATA_OK;
+    uint32_t generation = record->generation;
+    strata_stack_t *home = strata_call_stay(call, record);
+    strata_opened_t opened = strata_call_unlock(call);
+    strata_status_t status = strata_graphs_capturing(call->stack->domain, stream, pool);
+    strata_call_lock(call, opened);
+    strata_call_stayed(call, home);
+    if (*pool && (*pool)->group == call->stack->group) *pool = NULL;
+    if (record->generation == generation) return status;
+    return strata_fail(STRATA_E_STALE, 0, "another thread freed the block at the same moment");
+}
+
+/* Ends the free of a block, whose lock is held. If a graph uses it last, the graph becomes an owner before this one gives it up; if
+ * that cannot be noted, nobody ever has the block again. */
+static strata_status_t finish_free(strata_call_t *call, strata_record_t *record, strata_stream_t stream, bool on_stream) {
+    strata_graph_pool_t *pool;
+    strata_status_t status = captured_into(call, record, stream, &pool);
+    if (status != STRATA_E_STALE) status = pool ? strata_graph_pool_own(pool, call, record) : STRATA_OK;
+    if (status == STRATA_E_STALE) {
+        (void)strata_call_unlock(call);
+        return status;
+    }
+    if (status != STRATA_OK) strata_record_quarantine(call, record);
+    else if (on_stream && !pool) strata_record_free_on(call, record, stream);
+    else strata_record_free(call, record);
+    strata_log_flush();
+    return STRATA_OK;
+}
+
+static strata_stream_t owner_of(const strata_stack_t *stack) { return stack->ownerless || stack->orphan ? NULL : stack->stream; }
+
 strata_status_t strata_free_long_way(strata_t handle, strata_ref_t ref) {
     strata_call_t call;
     strata_record_t *record;
     strata_status_t status = strata_facade_find(handle, ref, &call, &record);
-    if (status != STRATA_OK) return status;
-    strata_record_free(&call, record);
-    strata_log_flush();
-    return STRATA_OK;
+    return status == STRATA_OK ? finish_free(&call, record, owner_of(call.stack), false) : status;
 }
 
 /* Otherwise a call with a recycled handle would be taken for one with the old stream. */
@@ -72,10 +108,8 @@ strata_status_t strata_free_on(strata_t handle, strata_ref_t ref, strata_stream_
     strata_status_t status = check_stream(handle, ref, stream, STRATA_STREAM_USED);
     if (status == STRATA_OK) status = strata_facade_find(handle, ref, &call, &record);
     if (status != STRATA_OK) return status;
-    if (is_owner(call.stack, stream)) strata_record_free(&call, record);
-    else strata_record_free_on(&call, record, borrower_key(call.stack, stream));
-    strata_log_flush();
-    return STRATA_OK;
+    if (is_owner(call.stack, stream)) return finish_free(&call, record, owner_of(call.stack), false);
+    return finish_free(&call, record, borrower_key(call.stack, stream), true);
 }
 
 strata_status_t strata_free_null(strata_t handle) { return strata_facade_of(handle) ? STRATA_OK : strata_last_error()->status; }
@@ -136,10 +170,7 @@ strata_status_t strata_free_pointer_long_way(strata_t handle, void *ptr) {
     strata_call_t call;
     strata_record_t *record;
     strata_status_t status = find_pointer(handle, ptr, &call, &record);
-    if (status != STRATA_OK) return status;
-    strata_record_free(&call, record);
-    strata_log_flush();
-    return STRATA_OK;
+    return status == STRATA_OK ? finish_free(&call, record, owner_of(call.stack), false) : status;
 }
 
 strata_status_t strata_block_of(strata_t handle, const void *ptr, strata_block_t *block) {
@@ -175,13 +206,21 @@ static strata_status_t borrow(strata_call_t *call, strata_record_t *record, stra
     return STRATA_OK;
 }
 
+/* A block that a graph will use at every launch is owned by it; no event shows the end of such a use. */
+static strata_status_t lend(strata_call_t *call, strata_record_t *record, strata_stream_t stream, bool *waits) {
+    strata_graph_pool_t *pool;
+    strata_status_t status = captured_into(call, record, borrower_key(call->stack, stream), &pool);
+    if (status != STRATA_OK) return status;
+    return pool ? strata_graph_pool_own(pool, call, record) : borrow(call, record, stream, waits);
+}
+
 static strata_status_t record_once(strata_t handle, strata_ref_t ref, strata_stream_t stream, bool *waits) {
     strata_call_t call;
     strata_record_t *record;
     strata_status_t status = strata_facade_find(handle, ref, &call, &record);
     if (status != STRATA_OK) return status;
     *waits = false;
-    if (!is_owner(call.stack, stream)) status = borrow(&call, record, stream, waits);
+    if (!is_owner(call.stack, stream)) status = lend(&call, record, stream, waits);
     (void)strata_call_unlock(&call);
     return status;
 }

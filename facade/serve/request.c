@@ -2,11 +2,13 @@
 #include <string.h>
 
 #include "allocation/call/record_notes.h"
+#include "allocation/graphs/graphs.h"
 #include "allocation/options/option.h"
 #include "allocation/reclaim/above.h"
 #include "allocation/report/log.h"
 #include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
+#include "facade/graphs/graphs.h"
 #include "facade/serve/arguments.h"
 #include "facade/serve/long_way.h"
 #include "facade/serve/lookup.h"
@@ -24,6 +26,7 @@ static strata_status_t find_handle(strata_facade_t *facade, strata_place_t place
     (void)strata_threads_self();
     strata_status_t status = strata_facade_pool(facade, place, said, &pool);
     if (status == STRATA_OK) status = strata_stream_ids_check(facade, place, stream, STRATA_STREAM_USED);
+    if (status == STRATA_OK) status = strata_facade_route(facade, place, stream, said, &pool);
     return status == STRATA_OK ? strata_facade_stack_handle(facade, place, pool, stream, handle) : status;
 }
 
@@ -36,7 +39,8 @@ strata_status_t strata_request_enter(strata_facade_t *facade, strata_place_t pla
         strata_status_t status = find_handle(facade, place, stream, said, &handle);
         if (status != STRATA_OK) return status;
     } while ((*stack = strata_stack_enter(handle)) == NULL);
-    if (said != 0 || facade->stream_ids || strata_annotation(facade)) return STRATA_OK;
+    bool checked = facade->stream_ids || facade->flags & STRATA_OPEN_CHECK_CAPTURES;
+    if (said != 0 || checked || strata_annotation(facade)) return STRATA_OK;
     *strata_lookup_way(place,
                        stream) = (strata_lookup_t){.facade = facade->handle, .stream = stream, .handle = handle, .place = place};
     return STRATA_OK;
@@ -195,8 +199,9 @@ strata_status_t strata_allocate_long_way(strata_t facade, strata_place_t place, 
 strata_status_t strata_allocate_missed(strata_stack_handle_t handle, strata_stream_t stream, size_t size, strata_block_t *block,
                                        bool *found) {
     strata_stack_t *stack = block ? strata_stack_enter(handle) : NULL;
-    *found = stack != NULL;
-    if (!stack) return STRATA_E_STALE;
+    *found = stack && !strata_graphs_divert(stack);
+    if (stack && !*found) strata_stack_leave(stack);
+    if (!*found) return STRATA_E_STALE;
     strata_growing_serve();
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = size};
     strata_status_t status = serve_on(strata_facade_of(stack->facade), stack, stream, &options, block);

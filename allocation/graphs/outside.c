@@ -1,0 +1,92 @@
+/* Blocks from outside a pool that its graphs use: the pool is one more of their owners, until nothing keeps it. So the program's
+ * free gives nothing away that a launch would still use. */
+#include "allocation/call/record_notes.h"
+#include "allocation/graphs/graphs.h"
+#include "allocation/stack/layer.h"
+#include "platform/host/host_memory.h"
+
+/* No lock is held; room for one more. */
+static strata_status_t ensure_room(strata_graph_pool_t *pool) {
+    strata_domain_t *domain = pool->group->domain;
+    strata_lock(&domain->lock);
+    uint32_t room = pool->outside_room, count = pool->outside_count;
+    strata_unlock(&domain->lock);
+    if (count < room) return STRATA_OK;
+    uint32_t larger = room ? 2 * room : 16;
+    strata_ref_t *more = strata_host_new(larger, sizeof *more);
+    if (!more) return STRATA_E_HOST_MEMORY;
+    strata_lock(&domain->lock);
+    strata_ref_t *old = pool->outside;
+    bool mine = pool->outside_room == room;
+    if (mine) {
+        for (uint32_t i = 0; i < pool->outside_count; i++) more[i] = old[i];
+        pool->outside = more;
+        pool->outside_room = larger;
+    }
+    strata_unlock(&domain->lock);
+    strata_host_delete(mine ? old : more);
+    return STRATA_OK;
+}
+
+/* False: another thread took the room. */
+static bool write(strata_graph_pool_t *pool, strata_ref_t ref) {
+    strata_domain_t *domain = pool->group->domain;
+    strata_lock(&domain->lock);
+    bool room = pool->outside_count < pool->outside_room;
+    if (room) pool->outside[pool->outside_count++] = ref;
+    strata_unlock(&domain->lock);
+    return room;
+}
+
+static void erase(strata_graph_pool_t *pool, strata_ref_t ref) {
+    strata_domain_t *domain = pool->group->domain;
+    strata_lock(&domain->lock);
+    uint32_t at = pool->outside_count;
+    while (at > 0 && pool->outside[at - 1] != ref) at--;
+    if (at > 0) pool->outside[at - 1] = pool->outside[--pool->outside_count];
+    strata_unlock(&domain->lock);
+}
+
+static strata_status_t note(strata_graph_pool_t *pool, strata_ref_t ref) {
+    strata_status_t status;
+    do status = ensure_room(pool);
+    while (status == STRATA_OK && !write(pool, ref));
+    return status;
+}
+
+/* The list first: it is under the lock of the domain, which comes before that of a stack. */
+strata_status_t strata_graph_pool_own(strata_graph_pool_t *pool, strata_call_t *call, strata_record_t *record) {
+    uint32_t mark = (uint32_t)pool->group->pool, generation = record->generation;
+    strata_ref_t ref = strata_ref_of(record);
+    if (strata_record_graph_mark(call, record) == mark) return STRATA_OK;
+    strata_stack_t *home = strata_call_stay(call, record);
+    strata_opened_t opened = strata_call_unlock(call);
+    strata_status_t status = note(pool, ref);
+    strata_call_lock(call, opened);
+    strata_call_stayed(call, home);
+    if (status != STRATA_OK) return status;
+    if (record->generation == generation) status = strata_record_retain(call, record);
+    else status = strata_fail(STRATA_E_STALE, 0, "the block was freed while a graph became one of its owners");
+    if (status == STRATA_OK) {
+        strata_record_mark_graph(call, record, mark);
+        return STRATA_OK;
+    }
+    const strata_error_t reason = *strata_last_error();
+    opened = strata_call_unlock(call);
+    erase(pool, ref);
+    strata_call_lock(call, opened);
+    return strata_fail_again(&reason);
+}
+
+void strata_graph_pool_disown(strata_graph_pool_t *pool) {
+    strata_domain_t *domain = pool->group->domain;
+    for (;;) {
+        strata_lock(&domain->lock);
+        strata_ref_t ref = pool->outside_count ? pool->outside[--pool->outside_count] : 0;
+        strata_unlock(&domain->lock);
+        if (ref == 0) return;
+        strata_call_t call;
+        strata_record_t *record;
+        if (strata_record_find(domain->facade, ref, &call, &record) == STRATA_OK) strata_record_free(&call, record);
+    }
+}

@@ -1,0 +1,213 @@
+/* The life of graph pools: made, opened, closed, kept, ended. */
+#include "allocation/graphs/graphs.h"
+#include "allocation/stack/layer.h"
+#include "allocation/stack/stack_list.h"
+#include "platform/host/host_memory.h"
+
+#define POOL_NAME "graph"
+
+/* ---- finding ---- */
+
+strata_graph_pool_t *strata_graph_pool_find(strata_domain_t *domain, uint64_t number) {
+    strata_group_t *group = NULL;
+    while ((group = strata_domain_next_group(domain, group)) != NULL)
+        if (group->graph && group->pool == number) return group->graph;
+    return NULL;
+}
+
+/* A pool that has ended, whose layers are those of the plan: its group and what all its streams share serve again. */
+static strata_graph_pool_t *find_ended(strata_domain_t *domain, const strata_plan_t *plan) {
+    strata_group_t *group = NULL;
+    while ((group = strata_domain_next_group(domain, group)) != NULL)
+        if (group->graph && group->pool == STRATA_GRAPH_POOL_ENDED && group->plan == plan) return group->graph;
+    return NULL;
+}
+
+strata_status_t strata_graph_pool_make(strata_domain_t *domain, uint64_t number, const strata_plan_t *plan,
+                                       strata_graph_pool_t **out) {
+    strata_graph_pool_t *pool = find_ended(domain, plan);
+    if (pool) {
+        strata_stack_list_renumber(domain, pool->group, number);
+        atomic_fetch_add(&domain->graph_pools, 1);
+        *out = pool;
+        return STRATA_OK;
+    }
+    pool = strata_host_new(1, sizeof *pool);
+    if (!pool) return STRATA_E_HOST_MEMORY;
+    strata_status_t status = strata_domain_add_group(domain, number, POOL_NAME, plan, false, &pool->group);
+    if (status != STRATA_OK) {
+        strata_host_delete(pool);
+        return status;
+    }
+    pool->group->graph = pool;
+    atomic_fetch_add(&domain->graph_pools, 1);
+    *out = pool;
+    return STRATA_OK;
+}
+
+/* ---- open and closed ---- */
+
+/* Hits of the place serve directly where nothing must be asked: outside captures, and in a pool whose capture is known. */
+static void settle_hits(strata_domain_t *domain) {
+    STRATA_DOMAIN_EACH(domain, stack) {
+        strata_stack_lock(stack);
+        if (stack->open && !stack->is_shared) strata_stack_close(stack, STRATA_CLOSED_BY_GRAPHS, strata_graphs_divert(stack));
+        strata_stack_unlock(stack);
+    }
+}
+
+/* Blocks of others are owned by the pool if its graph uses them, so only its own layers meet streams that are being captured. */
+static void tell_layers(const strata_graph_pool_t *pool, bool begins) {
+    STRATA_DOMAIN_EACH(pool->group->domain, stack)
+        if (stack->group == pool->group) strata_stack_tell_capture(stack, pool->group->pool, begins);
+}
+
+/* False: the pool is about to end, or has ended. */
+static bool list_open(strata_graph_pool_t *pool, uint64_t number, const strata_graph_window_t *window) {
+    strata_domain_t *domain = pool->group->domain;
+    strata_lock(&domain->lock);
+    bool there = pool->group->pool == number && !pool->ending;
+    if (there) {
+        pool->window = *window;
+        pool->holds++;
+        pool->open = true;
+        pool->ready = false;
+        pool->capture = 0;
+        pool->next_open = domain->first_open_graph;
+        domain->first_open_graph = pool;
+        atomic_store(&pool->group->pinned, true);
+        atomic_fetch_add(&domain->open_graphs, 1);
+    }
+    strata_unlock(&domain->lock);
+    return there;
+}
+
+strata_status_t strata_graph_pool_open(strata_graph_pool_t *pool, uint64_t number, const strata_graph_window_t *window) {
+    strata_domain_t *domain = pool->group->domain;
+    if (pool->open) return strata_fail(STRATA_E_BUSY, 0, "requests go to this pool already: it is ended before it begins again");
+    if (atomic_load(&domain->open_graphs) == STRATA_OPEN_GRAPHS)
+        return strata_fail(STRATA_E_LIMIT, 0, "%d pools of graphs have begun and not ended, the most", STRATA_OPEN_GRAPHS);
+    if (!list_open(pool, number, window))
+        return strata_fail(STRATA_E_STALE, 0, "pool %#llx has ended: nothing kept it", (unsigned long long)number);
+    settle_hits(domain);
+    tell_layers(pool, true);
+    return STRATA_OK;
+}
+
+static void unlist_open(strata_graph_pool_t *pool) {
+    strata_domain_t *domain = pool->group->domain;
+    strata_lock(&domain->lock);
+    strata_graph_pool_t **at = &domain->first_open_graph;
+    while (*at && *at != pool) at = &(*at)->next_open;
+    if (*at) *at = pool->next_open;
+    pool->open = pool->ready = false;
+    atomic_fetch_sub(&domain->open_graphs, 1);
+    strata_unlock(&domain->lock);
+}
+
+void strata_graph_pool_close(strata_graph_pool_t *pool) {
+    strata_domain_t *domain = pool->group->domain;
+    unlist_open(pool);
+    tell_layers(pool, false);
+    settle_hits(domain);
+    strata_graphs_sweep(domain);
+}
+
+bool strata_graph_pool_let_go(strata_graph_pool_t *pool) {
+    strata_domain_t *domain = pool->group->domain;
+    strata_lock(&domain->lock);
+    bool held = pool->holds > 0;
+    pool->holds -= held;
+    strata_unlock(&domain->lock);
+    return held;
+}
+
+void strata_graphs_inherit(strata_stack_t *stack) {
+    const strata_graph_pool_t *pool = stack->group->graph;
+    strata_stack_lock(stack);
+    if (!stack->is_shared) strata_stack_close(stack, STRATA_CLOSED_BY_GRAPHS, strata_graphs_divert(stack));
+    strata_stack_unlock(stack);
+    if (pool && pool->open) strata_stack_tell_capture(stack, pool->group->pool, true);
+}
+
+/* ---- the end ---- */
+
+/* Under the domain's lock. */
+static bool is_kept(const strata_graph_pool_t *pool) {
+    return pool->open || pool->holds > 0 || strata_graph_count_of(pool->count) > 0;
+}
+
+static bool holds_anything(strata_domain_t *domain, const strata_group_t *group) {
+    bool holds = false;
+    STRATA_DOMAIN_EACH(domain, stack)
+        if (stack->group == group && !holds) holds = !strata_stack_is_empty(stack);
+    return holds;
+}
+
+/* Once nothing keeps it: true for the one who has to do what follows. */
+static bool unpin(strata_graph_pool_t *pool) {
+    strata_domain_t *domain = pool->group->domain;
+    strata_lock(&domain->lock);
+    bool mine = pool->group->pool != STRATA_GRAPH_POOL_ENDED && !is_kept(pool) && !pool->ending;
+    if (mine) {
+        pool->ending = true;
+        atomic_store(&pool->group->pinned, false);
+    }
+    strata_unlock(&domain->lock);
+    return mine;
+}
+
+/* Its group is free for another pool. */
+static void retire(strata_graph_pool_t *pool) {
+    strata_domain_t *domain = pool->group->domain;
+    strata_domain_orphan_group(domain, pool->group);
+    strata_stack_list_renumber(domain, pool->group, STRATA_GRAPH_POOL_ENDED);
+    strata_lock(&domain->lock);
+    strata_graph_count_t *count = pool->count;
+    pool->count = NULL;
+    strata_unlock(&domain->lock);
+    strata_graph_count_drop(count);
+    atomic_fetch_sub(&domain->graph_pools, 1);
+}
+
+static void sweep(strata_graph_pool_t *pool) {
+    strata_domain_t *domain = pool->group->domain;
+    if (!unpin(pool)) return;
+    strata_graph_pool_disown(pool);
+    (void)strata_domain_release_group(domain, pool->group);
+    if (!holds_anything(domain, pool->group)) retire(pool);
+    strata_lock(&domain->lock);
+    pool->ending = false;
+    strata_unlock(&domain->lock);
+}
+
+void strata_graphs_sweep(strata_domain_t *domain) {
+    if (atomic_load(&domain->graph_pools) == 0) return;
+    const strata_error_t reason = *strata_last_error();
+    strata_group_t *group = NULL;
+    while ((group = strata_domain_next_group(domain, group)) != NULL)
+        if (group->graph && group->pool != STRATA_GRAPH_POOL_ENDED) sweep(group->graph);
+    (void)strata_fail_again(&reason);
+}
+
+void strata_graphs_end(strata_domain_t *domain) {
+    strata_group_t *group = NULL;
+    while ((group = strata_domain_next_group(domain, group)) != NULL) {
+        if (!group->graph) continue;
+        strata_graph_pool_disown(group->graph);
+        strata_graph_count_drop(group->graph->count);
+        strata_host_delete(group->graph->outside);
+        strata_host_delete(group->graph);
+        group->graph = NULL;
+    }
+}
+
+void strata_graph_pool_tell(strata_graph_pool_t *pool, strata_graph_pool_state_t *state) {
+    strata_domain_t *domain = pool->group->domain;
+    strata_lock(&domain->lock);
+    *state = (strata_graph_pool_state_t){.holds = pool->holds,
+                                         .graphs = strata_graph_count_of(pool->count),
+                                         .open = pool->open,
+                                         .outside_blocks = pool->outside_count};
+    strata_unlock(&domain->lock);
+}

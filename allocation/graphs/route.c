@@ -1,0 +1,95 @@
+/* Whose a request is while pools of graphs are open. A stream whose pool was begun is known by its name. Of another one the driver
+ * is asked: it may have joined a capture by waiting for an event of it. */
+#include "allocation/graphs/graphs.h"
+
+bool strata_graphs_divert(const strata_stack_t *stack) {
+    const strata_graph_pool_t *pool = stack->group->graph;
+    return pool ? !pool->ready : strata_graphs_open(stack->domain);
+}
+
+/* ---- the pools that are open, as of one moment ---- */
+
+typedef struct open_pool {
+    strata_graph_pool_t *pool;
+    strata_graph_window_t window;
+    uint64_t capture;
+} open_pool_t;
+
+static uint32_t list(strata_domain_t *domain, open_pool_t open[STRATA_OPEN_GRAPHS]) {
+    uint32_t count = 0;
+    strata_lock(&domain->lock);
+    for (strata_graph_pool_t *pool = domain->first_open_graph; pool && count < STRATA_OPEN_GRAPHS; pool = pool->next_open)
+        open[count++] = (open_pool_t){.pool = pool, .window = pool->window, .capture = pool->capture};
+    strata_unlock(&domain->lock);
+    return count;
+}
+
+static bool is_chosen(const strata_graph_window_t *window, strata_stream_t stream, uint64_t thread) {
+    if (window->filter) return window->filter(stream, window->context);
+    return window->stream == stream && window->thread == thread;
+}
+
+/* ---- captures ---- */
+
+static bool can_be_captured(const strata_domain_t *domain, strata_stream_t stream) {
+    return domain->device->capabilities.capture && stream != NULL && stream != STRATA_STREAM_LEGACY;
+}
+
+/* The id of the capture of a stream; 0: it is not being captured. E_CAPTURE: its capture was broken. */
+static strata_status_t capture_of(strata_domain_t *domain, strata_stream_t stream, uint64_t *id) {
+    strata_capture_status_t capture = STRATA_CAPTURE_NONE;
+    *id = 0;
+    if (!can_be_captured(domain, stream)) return STRATA_OK;
+    strata_status_t status = strata_device_capture_status(domain->device, stream, &capture, id);
+    if (status != STRATA_OK) return status;
+    if (capture == STRATA_CAPTURE_INVALIDATED)
+        return strata_fail(STRATA_E_CAPTURE, 0, "the capture of this stream was broken: end it before the next request");
+    if (capture != STRATA_CAPTURE_ACTIVE) *id = 0;
+    return STRATA_OK;
+}
+
+static strata_status_t fail_unannounced(void) {
+    return strata_fail(STRATA_E_CAPTURE, 0,
+                       "the stream is being captured, and no pool was begun for it: the memory would be given to others while "
+                       "the graph uses it; call strata_graph_pool_begin() before the capture, and strata_graph_pool_end() after it");
+}
+
+strata_status_t strata_graphs_refuse_unannounced(const strata_stack_t *stack, strata_stream_t stream) {
+    uint64_t id;
+    if (stack->group->graph || stack->ownerless) return STRATA_OK;
+    strata_status_t status = capture_of(stack->domain, stream, &id);
+    return status == STRATA_OK && id != 0 ? fail_unannounced() : status;
+}
+
+/* The pool whose capture the stream has joined: that of a stream that is known by name. */
+static strata_graph_pool_t *joined(strata_domain_t *domain, open_pool_t *open, uint32_t count, uint64_t id) {
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t own = open[i].capture;
+        if (own == 0 && !open[i].window.filter) (void)capture_of(domain, open[i].window.stream, &own);
+        if (own == id) return open[i].pool;
+    }
+    return NULL;
+}
+
+strata_status_t strata_graphs_route(strata_domain_t *domain, strata_stream_t stream, uint64_t thread, strata_graph_pool_t **pool) {
+    open_pool_t open[STRATA_OPEN_GRAPHS];
+    uint32_t count = list(domain, open);
+    uint64_t id = 0;
+    *pool = NULL;
+    for (uint32_t i = 0; i < count && !*pool; i++)
+        if (is_chosen(&open[i].window, stream, thread)) *pool = open[i].pool;
+    strata_status_t status = *pool ? STRATA_OK : capture_of(domain, stream, &id);
+    if (status != STRATA_OK || (!*pool && id == 0)) return status;
+    if (!*pool) *pool = joined(domain, open, count, id);
+    return *pool ? strata_graph_pool_watch(*pool, stream) : fail_unannounced();
+}
+
+strata_status_t strata_graphs_capturing(strata_domain_t *domain, strata_stream_t stream, strata_graph_pool_t **pool) {
+    open_pool_t open[STRATA_OPEN_GRAPHS];
+    uint64_t id;
+    *pool = NULL;
+    strata_status_t status = capture_of(domain, stream, &id);
+    if (status != STRATA_OK || id == 0) return status;
+    *pool = joined(domain, open, list(domain, open), id);
+    return *pool ? STRATA_OK : fail_unannounced();
+}

@@ -1,0 +1,86 @@
+/* Graphs that tell of their end. The device calls back when a graph and all its instances are gone, on a thread of its own, where no
+ * call of the device may be made: there a count goes down, and whoever looks next does the rest. */
+#include "allocation/graphs/graphs.h"
+#include "platform/host/host_memory.h"
+
+/* A facade may be closed before the last graph is gone, so the last of pool and graphs deletes it. */
+struct strata_graph_count {
+    _Atomic uint32_t users; /* the pool, and each of the graphs */
+    _Atomic uint32_t graphs;
+};
+
+uint32_t strata_graph_count_of(const strata_graph_count_t *count) { return count ? atomic_load(&count->graphs) : 0; }
+
+void strata_graph_count_drop(strata_graph_count_t *count) {
+    if (count && atomic_fetch_sub(&count->users, 1) == 1) strata_host_delete(count);
+}
+
+static void graph_is_gone(void *context) {
+    strata_graph_count_t *count = context;
+    atomic_fetch_sub(&count->graphs, 1);
+    strata_graph_count_drop(count);
+}
+
+/* No lock is held. */
+static strata_status_t ensure_count(strata_graph_pool_t *pool) {
+    strata_domain_t *domain = pool->group->domain;
+    strata_lock(&domain->lock);
+    bool there = pool->count != NULL;
+    strata_unlock(&domain->lock);
+    if (there) return STRATA_OK;
+    strata_graph_count_t *count = strata_host_new(1, sizeof *count);
+    if (!count) return STRATA_E_HOST_MEMORY;
+    atomic_store(&count->users, 1);
+    strata_lock(&domain->lock);
+    if (!pool->count) {
+        pool->count = count;
+        count = NULL;
+    }
+    strata_unlock(&domain->lock);
+    strata_graph_count_drop(count);
+    return STRATA_OK;
+}
+
+/* Of several threads that see a capture first one ties its graph to the pool. */
+static bool claim(strata_graph_pool_t *pool, uint64_t id) {
+    strata_domain_t *domain = pool->group->domain;
+    strata_lock(&domain->lock);
+    bool mine = pool->open && pool->capture != id;
+    if (mine) {
+        pool->capture = id;
+        atomic_fetch_add(&pool->count->users, 1);
+        atomic_fetch_add(&pool->count->graphs, 1);
+    }
+    strata_unlock(&domain->lock);
+    return mine;
+}
+
+static void settle(strata_graph_pool_t *pool, bool ready) {
+    strata_domain_t *domain = pool->group->domain;
+    strata_lock(&domain->lock);
+    if (ready) pool->ready = pool->open;
+    else pool->capture = 0;
+    strata_unlock(&domain->lock);
+    if (!ready) graph_is_gone(pool->count);
+    if (!ready) return;
+    STRATA_DOMAIN_EACH(domain, stack) {
+        if (stack->group != pool->group || stack->is_shared) continue;
+        strata_stack_lock(stack);
+        if (stack->open) strata_stack_close(stack, STRATA_CLOSED_BY_GRAPHS, strata_graphs_divert(stack));
+        strata_stack_unlock(stack);
+    }
+}
+
+strata_status_t strata_graph_pool_watch(strata_graph_pool_t *pool, strata_stream_t stream) {
+    strata_domain_t *domain = pool->group->domain;
+    strata_capture_status_t capture = STRATA_CAPTURE_NONE;
+    uint64_t id = 0;
+    if (!domain->device->capabilities.capture || stream == NULL) return STRATA_OK;
+    strata_status_t status = strata_device_capture_status(domain->device, stream, &capture, &id);
+    if (status != STRATA_OK || capture != STRATA_CAPTURE_ACTIVE) return status;
+    status = ensure_count(pool);
+    if (status != STRATA_OK || !claim(pool, id)) return status;
+    status = strata_device_graph_on_destroy(domain->device, stream, graph_is_gone, pool->count);
+    settle(pool, status == STRATA_OK);
+    return status;
+}

@@ -1,0 +1,57 @@
+/* Captures for programs without a runtime: the device's own calls, with its handles. */
+#include "allocation/graphs/graphs.h"
+#include "facade/facade.h"
+#include "facade/serve/arguments.h"
+#include "facade/streams/stream_ids.h"
+
+static strata_status_t domain_of(strata_t handle, strata_place_t place, strata_stream_t stream, strata_domain_t **domain) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_status_t status = strata_facade_domain(facade, place, domain);
+    return status == STRATA_OK ? strata_stream_ids_check(facade, place, stream, STRATA_STREAM_NAMED) : status;
+}
+
+static strata_stream_t meant(const strata_domain_t *domain, strata_stream_t stream) {
+    return stream ? stream : strata_facade_stream_key(domain, NULL);
+}
+
+strata_status_t strata_capture_begin(strata_t handle, strata_place_t place, strata_stream_t stream) {
+    strata_domain_t *domain;
+    strata_status_t status = domain_of(handle, place, stream, &domain);
+    if (status != STRATA_OK) return status;
+    return strata_device_capture_begin(domain->device, meant(domain, stream), STRATA_CAPTURE_RELAXED);
+}
+
+strata_status_t strata_capture_end(strata_t handle, strata_place_t place, strata_stream_t stream, strata_graph_t *graph) {
+    STRATA_REFUSE_NULL(graph);
+    strata_domain_t *domain;
+    strata_status_t status = domain_of(handle, place, stream, &domain);
+    return status == STRATA_OK ? strata_device_capture_end(domain->device, meant(domain, stream), graph) : status;
+}
+
+strata_status_t strata_stream_wait(strata_t handle, strata_place_t place, strata_stream_t stream, strata_stream_t other) {
+    strata_domain_t *domain;
+    strata_handle_t event;
+    strata_status_t status = domain_of(handle, place, stream, &domain);
+    if (status == STRATA_OK) status = strata_device_event_create(domain->device, &event);
+    if (status != STRATA_OK) return status;
+    status = strata_device_event_record(domain->device, event, meant(domain, other));
+    if (status == STRATA_OK) status = strata_device_stream_wait(domain->device, meant(domain, stream), event);
+    const strata_error_t reason = *strata_last_error();
+    (void)strata_device_event_destroy(domain->device, event);
+    return status == STRATA_OK ? status : strata_fail_again(&reason);
+}
+
+strata_status_t strata_graph_launch(strata_t handle, strata_place_t place, strata_graph_t graph, strata_stream_t stream) {
+    strata_domain_t *domain;
+    strata_status_t status = domain_of(handle, place, stream, &domain);
+    return status == STRATA_OK ? strata_device_graph_launch(domain->device, graph, meant(domain, stream)) : status;
+}
+
+strata_status_t strata_graph_destroy(strata_t handle, strata_place_t place, strata_graph_t graph) {
+    strata_domain_t *domain;
+    strata_status_t status = domain_of(handle, place, NULL, &domain);
+    if (status == STRATA_OK) status = strata_device_graph_destroy(domain->device, graph);
+    if (status == STRATA_OK) strata_graphs_sweep(domain);
+    return status;
+}

@@ -1,0 +1,12 @@
+/* What captured graphs mean for the facade's requests. */
+#ifndef STRATA_FACADE_GRAPHS_H
+#define STRATA_FACADE_GRAPHS_H
+
+#include "facade/facade.h"
+
+/* While pools of graphs are begun in a place: *pool becomes the one that a request goes to, if it goes to one; `said` is the pool
+ * that the request names. E_CAPTURE: it may not be served where it would go. */
+strata_status_t strata_facade_route(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, uint64_t said,
+                                    uint64_t *pool);
+
+#endif

@@ -1,0 +1,189 @@
+/* Graph pools as the program knows them: by number. */
+#include "allocation/graphs/graphs.h"
+#include "allocation/report/log.h"
+#include "allocation/stack/threads.h"
+#include "facade/graphs/graphs.h"
+#include "facade/open/plans.h"
+#include "facade/serve/arguments.h"
+#include "platform/place.h"
+
+/* ---- numbers ---- */
+
+static strata_status_t fresh_number(strata_facade_t *facade, uint64_t *pool) {
+    uint32_t number = atomic_fetch_add(&facade->graph_pools, 1);
+    if (number >= STRATA_POOL_GRAPH_BIT)
+        return strata_fail(STRATA_E_LIMIT, 0, "a facade makes %d pools of graphs, its most", STRATA_POOL_GRAPH_BIT);
+    *pool = strata_plans_pool(facade, STRATA_POOL_GRAPH_BIT | number);
+    return STRATA_OK;
+}
+
+static strata_status_t no_such(const strata_facade_t *facade, uint64_t pool) {
+    if (!strata_plans_is_graph_pool(facade, pool))
+        return strata_fail(STRATA_E_INVALID, 0, "%#llx is no pool of graphs of this facade; 0 asks for a new one",
+                           (unsigned long long)pool);
+    return strata_fail(STRATA_E_STALE, 0, "pool %#llx has ended, or is another place's", (unsigned long long)pool);
+}
+
+/* ---- begin ---- */
+
+/* While building. The pool of a number, or a new one for 0. */
+static strata_status_t find_or_make(strata_facade_t *facade, strata_domain_t *domain, uint64_t *number, strata_graph_pool_t **pool) {
+    if (*number != 0) {
+        *pool = strata_plans_is_graph_pool(facade, *number) ? strata_graph_pool_find(domain, *number) : NULL;
+        return *pool ? STRATA_OK : no_such(facade, *number);
+    }
+    const strata_plan_t *plan = strata_plans_of_graphs(facade, domain->place);
+    strata_status_t status = strata_plan_serves_graphs(plan);
+    if (status == STRATA_OK) status = fresh_number(facade, number);
+    return status == STRATA_OK ? strata_graph_pool_make(domain, *number, plan, pool) : status;
+}
+
+static strata_status_t begin(strata_t handle, strata_place_t place, const strata_graph_window_t *window, uint64_t *pool) {
+    STRATA_REFUSE_NULL(pool);
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_domain_t *domain;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status != STRATA_OK) return status;
+    if (strata_place_is_ownerless(strata_place_kind(place)))
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "pinned and host memory has no owner streams, and so no pools of graphs");
+    strata_graph_window_t own = *window;
+    own.stream = strata_facade_stream_key(domain, window->stream);
+    own.thread = own.stream == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
+    uint64_t number = *pool;
+    strata_graph_pool_t *found;
+    strata_facade_begin_building(facade);
+    status = find_or_make(facade, domain, &number, &found);
+    if (status == STRATA_OK) status = strata_graph_pool_open(found, number, &own);
+    strata_facade_end_building(facade);
+    if (status == STRATA_OK) *pool = number;
+    else strata_graphs_sweep(domain);
+    strata_log_flush();
+    return status;
+}
+
+strata_status_t strata_graph_pool_begin(strata_t facade, strata_place_t place, strata_stream_t stream, uint64_t *pool) {
+    return begin(facade, place, &(strata_graph_window_t){.stream = stream}, pool);
+}
+
+strata_status_t strata_graph_pool_begin_filtered(strata_t facade, strata_place_t place, strata_graph_filter_fn filter, void *context,
+                                                 uint64_t *pool) {
+    STRATA_REFUSE_NULL(filter);
+    return begin(facade, place, &(strata_graph_window_t){.filter = filter, .context = context}, pool);
+}
+
+/* ---- of a pool that there is ---- */
+
+typedef strata_status_t (*step_fn)(strata_graph_pool_t *pool, void *context);
+
+/* One thread at a time, as for begin: the pool does not become another one meanwhile. */
+static strata_status_t with_pool(strata_t handle, strata_place_t place, uint64_t number, step_fn step, void *context) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_domain_t *domain;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status != STRATA_OK) return status;
+    strata_facade_begin_building(facade);
+    strata_graph_pool_t *pool = strata_plans_is_graph_pool(facade, number) ? strata_graph_pool_find(domain, number) : NULL;
+    status = pool ? step(pool, context) : no_such(facade, number);
+    strata_facade_end_building(facade);
+    strata_graphs_sweep(domain);
+    strata_log_flush();
+    return status;
+}
+
+static strata_status_t end(strata_graph_pool_t *pool, void *context) {
+    (void)context;
+    if (!pool->open) return strata_fail(STRATA_E_INVALID, 0, "the pool is not begun: every end has one begin");
+    strata_status_t status = pool->window.filter ? STRATA_OK : strata_graph_pool_watch(pool, pool->window.stream);
+    strata_graph_pool_close(pool);
+    return status;
+}
+
+strata_status_t strata_graph_pool_end(strata_t facade, strata_place_t place, uint64_t pool) {
+    return with_pool(facade, place, pool, end, NULL);
+}
+
+static strata_status_t remove_one(strata_graph_pool_t *pool, void *context) {
+    (void)context;
+    if (strata_graph_pool_let_go(pool)) return STRATA_OK;
+    return strata_fail(STRATA_E_INVALID, 0, "the program keeps this pool by no begin any more: every remove has one begin");
+}
+
+strata_status_t strata_graph_pool_remove(strata_t facade, strata_place_t place, uint64_t pool) {
+    return with_pool(facade, place, pool, remove_one, NULL);
+}
+
+/* ---- reports ---- */
+
+static strata_status_t describe(strata_graph_pool_t *pool, void *context) {
+    strata_graph_pool_info_t *info = context;
+    strata_graph_pool_state_t state;
+    strata_statistics_t figures = {.struct_size = sizeof figures};
+    strata_graph_pool_tell(pool, &state);
+    strata_facade_pool_figures(pool->group->domain, pool->group->pool, &figures);
+    info->pool = pool->group->pool;
+    info->begins = state.holds;
+    info->graphs = state.graphs;
+    info->begun = state.open;
+    info->outside_blocks = state.outside_blocks;
+    info->live_allocations = figures.live_allocations;
+    info->allocated_bytes = figures.allocated_bytes;
+    info->reserved_bytes = figures.reserved_bytes;
+    return STRATA_OK;
+}
+
+strata_status_t strata_graph_pool_describe(strata_t facade, strata_place_t place, uint64_t pool, strata_graph_pool_info_t *info) {
+    STRATA_REFUSE_NULL(info);
+    STRATA_REFUSE_SIZE(info, sizeof *info);
+    return with_pool(facade, place, pool, describe, info);
+}
+
+strata_status_t strata_graph_pools(strata_t handle, strata_place_t place, uint64_t *pools, size_t capacity, size_t *count) {
+    STRATA_REFUSE_NULL(count);
+    STRATA_REFUSE_NULL_ARRAY(pools, capacity);
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_domain_t *domain;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status != STRATA_OK) return status;
+    strata_graphs_sweep(domain);
+    *count = 0;
+    strata_group_t *group = NULL;
+    while ((group = strata_domain_next_group(domain, group)) != NULL) {
+        if (!group->graph || group->pool == STRATA_GRAPH_POOL_ENDED) continue;
+        if (*count < capacity) pools[*count] = group->pool;
+        ++*count;
+    }
+    return STRATA_OK;
+}
+
+/* ---- where requests go ---- */
+
+static strata_status_t fail_elsewhere(void) {
+    return strata_fail(STRATA_E_CAPTURE, 0,
+                       "the request names another pool than that of the graph which is captured on its stream: a launch would use "
+                       "memory that the other pool gives to others; name none");
+}
+
+static strata_status_t fail_outside(void) {
+    return strata_fail(STRATA_E_CAPTURE, 0,
+                       "a pool of graphs serves requests inside captures alone: a launch would overwrite what others had from it");
+}
+
+strata_status_t strata_facade_route(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, uint64_t said,
+                                    uint64_t *pool) {
+    strata_domain_t *domain;
+    strata_graph_pool_t *found = NULL;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    bool asks = facade->flags & STRATA_OPEN_CHECK_CAPTURES;
+    if (status == STRATA_OK && (asks || strata_graphs_open(domain))) {
+        strata_stream_t key = strata_facade_stream_key(domain, stream);
+        status = strata_graphs_route(domain, key, key == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0, &found);
+    }
+    if (status != STRATA_OK) return status;
+    if (!found) return strata_plans_is_graph_pool(facade, *pool) ? fail_outside() : STRATA_OK;
+    if (said != 0 && said != found->group->pool) return fail_elsewhere();
+    *pool = found->group->pool;
+    return STRATA_OK;
+}
