@@ -170,10 +170,18 @@ static void retire(strata_graph_pool_t *pool) {
     atomic_fetch_sub(&domain->graph_pools, 1);
 }
 
+/* What was freed inside captures and borrowed there waits for its borrowers. */
+static void poll(strata_domain_t *domain, const strata_group_t *group) {
+    strata_pending_t pending = {.ready_at = UINT64_MAX};
+    STRATA_DOMAIN_EACH(domain, stack)
+        if (stack->group == group) strata_stack_poll(stack, &pending);
+}
+
 static void sweep(strata_graph_pool_t *pool) {
     strata_domain_t *domain = pool->group->domain;
     if (!unpin(pool)) return;
     strata_graph_pool_disown(pool);
+    poll(domain, pool->group);
     (void)strata_domain_release_group(domain, pool->group);
     if (!holds_anything(domain, pool->group)) retire(pool);
     strata_lock(&domain->lock);

@@ -91,5 +91,5 @@ strata_status_t strata_graphs_capturing(strata_domain_t *domain, strata_stream_t
     strata_status_t status = capture_of(domain, stream, &id);
     if (status != STRATA_OK || id == 0) return status;
     *pool = joined(domain, open, list(domain, open), id);
-    return *pool ? STRATA_OK : fail_unannounced();
+    return *pool ? strata_graph_pool_watch(*pool, stream) : fail_unannounced();
 }

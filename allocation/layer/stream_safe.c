@@ -49,7 +49,8 @@ static strata_status_t note(stream_safe_t *self, strata_record_t *record, strata
 static strata_status_t record_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream, strata_call_t *call) {
     stream_safe_t *self = (stream_safe_t *)base;
     if (is_owner(call->stack, stream)) return STRATA_OK;
-    bool now = options_of(self)->event == EVENT_USE && call->purpose != STRATA_FOR_FIRST_USE &&
+    /* An event of a capture would never pass: there the event comes after the capture, as after a free. */
+    bool now = options_of(self)->event == EVENT_USE && self->uses.captures == 0 && call->purpose != STRATA_FOR_FIRST_USE &&
                !strata_domain_means_many(base->domain, stream);
     strata_status_t status = now ? strata_uses_note_now(&self->uses, record, stream, call)
                                  : note(self, record, stream, call->purpose == STRATA_FOR_FIRST_USE);

@@ -25,8 +25,12 @@ strata_status_t strata_capture_begin(strata_t handle, strata_place_t place, stra
 strata_status_t strata_capture_end(strata_t handle, strata_place_t place, strata_stream_t stream, strata_graph_t *graph) {
     STRATA_REFUSE_NULL(graph);
     strata_domain_t *domain;
+    strata_graph_pool_t *pool;
     strata_status_t status = domain_of(handle, place, stream, &domain);
-    return status == STRATA_OK ? strata_device_capture_end(domain->device, meant(domain, stream), graph) : status;
+    if (status != STRATA_OK) return status;
+    /* Its pool learns of it even if nothing was asked for inside. */
+    if (strata_graphs_open(domain)) (void)strata_graphs_capturing(domain, meant(domain, stream), &pool);
+    return strata_device_capture_end(domain->device, meant(domain, stream), graph);
 }
 
 strata_status_t strata_stream_wait(strata_t handle, strata_place_t place, strata_stream_t stream, strata_stream_t other) {

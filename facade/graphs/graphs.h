@@ -8,5 +8,7 @@
  * that the request names. E_CAPTURE: it may not be served where it would go. */
 strata_status_t strata_facade_route(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, uint64_t said,
                                     uint64_t *pool);
+/* E_BUSY: graphs exist that use memory of the facade at their next launch. */
+strata_status_t strata_facade_refuse_graphs(strata_facade_t *facade);
 
 #endif

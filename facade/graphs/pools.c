@@ -158,6 +158,27 @@ strata_status_t strata_graph_pools(strata_t handle, strata_place_t place, uint64
     return STRATA_OK;
 }
 
+static uint32_t graphs_in(strata_domain_t *domain) {
+    uint32_t graphs = 0;
+    strata_group_t *group = NULL;
+    strata_graphs_sweep(domain);
+    while ((group = strata_domain_next_group(domain, group)) != NULL) {
+        strata_graph_pool_state_t state = {0};
+        if (group->graph) strata_graph_pool_tell(group->graph, &state);
+        graphs += state.graphs;
+    }
+    return graphs;
+}
+
+strata_status_t strata_facade_refuse_graphs(strata_facade_t *facade) {
+    uint32_t index = 0, graphs = 0;
+    strata_domain_t *domain;
+    while ((domain = strata_facade_next_domain(facade, &index)) != NULL) graphs += graphs_in(domain);
+    if (graphs == 0) return STRATA_OK;
+    return strata_fail(STRATA_E_BUSY, 0, "%u captured graphs may be launched again, on memory of this facade: destroy them first",
+                       (unsigned)graphs);
+}
+
 /* ---- where requests go ---- */
 
 static strata_status_t fail_elsewhere(void) {

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "allocation/report/log.h"
+#include "facade/graphs/graphs.h"
 #include "facade/open/life.h"
 #include "facade/open/plans.h"
 #include "facade/serve/arguments.h"
@@ -74,7 +75,7 @@ static strata_status_t change(strata_facade_t *facade, strata_strategy_t *strate
 static strata_status_t check_is_idle(strata_facade_t *facade) {
     (void)strata_facade_still_pending(facade, true);
     uint64_t live = strata_facade_report_leaks(facade, NULL, NULL);
-    if (live == 0) return STRATA_OK;
+    if (live == 0) return strata_facade_refuse_graphs(facade);
     return strata_fail(STRATA_E_BUSY, 0, "%llu allocations are live: the strategy is changed when nothing is",
                        (unsigned long long)live);
 }

@@ -6,6 +6,7 @@
 #include "allocation/report/log.h"
 #include "allocation/stack/threads.h"
 #include "config/config.h"
+#include "facade/graphs/graphs.h"
 #include "facade/open/devices.h"
 #include "facade/open/life.h"
 #include "facade/open/plans.h"
@@ -352,6 +353,8 @@ strata_status_t strata_close(strata_t handle, strata_close_mode_t mode, strata_l
     if (strata_log_is_telling()) return strata_fail(STRATA_E_BUSY, 0, "what the log is told of may be under way: close after it");
     uint64_t pending = strata_facade_still_pending(facade, mode != STRATA_CLOSE_BUSY);
     uint64_t live = strata_facade_report_leaks(facade, report, context);
+    strata_status_t kept = mode == STRATA_CLOSE_FORCE ? STRATA_OK : strata_facade_refuse_graphs(facade);
+    if (kept != STRATA_OK) return kept;
     if (mode != STRATA_CLOSE_FORCE && (live > 0 || (mode == STRATA_CLOSE_BUSY && pending > 0)))
         return strata_fail(STRATA_E_BUSY, 0, "%llu allocations are live, %llu bytes wait for the device", (unsigned long long)live,
                            (unsigned long long)pending);

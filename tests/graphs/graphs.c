@@ -1,0 +1,76 @@
+#include "tests/graphs/graphs.h"
+
+void captured_open(captured_t *c, const char *preset_or_text) {
+    memset(c, 0, sizeof *c);
+    rig_open(&c->rig, preset_or_text, NULL, 0, 0, 1);
+    ASSERT_OK(strata_checker_begin(c->rig.world, STRATA_CHECKER_LIFETIMES, &c->checker));
+    c->stream = rig_stream(&c->rig);
+    c->other = rig_stream(&c->rig);
+}
+
+void captured_close(captured_t *c) {
+    for (int i = 0; i < 2; i++) {
+        strata_stream_t stream = i ? c->other : c->stream;
+        EXPECT_OK(strata_stream_synchronize(c->rig.s, c->rig.gpu, stream));
+        EXPECT_OK(strata_stream_forget(c->rig.s, c->rig.gpu, stream));
+        EXPECT_OK(strata_stream_destroy(c->rig.s, c->rig.gpu, stream));
+    }
+    size_t pools;
+    EXPECT_OK(strata_graph_pools(c->rig.s, c->rig.gpu, NULL, 0, &pools));
+    EXPECT_EQ(pools, 0);
+    EXPECT_OK(strata_release(c->rig.s, c->rig.gpu, NULL));
+    EXPECT_EQ(rig_figures(&c->rig).reserved_bytes, 0);
+    EXPECT_EQ(strata_checker_hazards(c->checker), 0);
+    if (strata_checker_hazards(c->checker)) FAIL_TEST("%s", strata_checker_report(c->checker, 0));
+    strata_checker_end(c->checker);
+    rig_close(&c->rig);
+}
+
+void captured_begin(captured_t *c) {
+    ASSERT_OK(strata_graph_pool_begin(c->rig.s, c->rig.gpu, c->stream, &c->pool));
+    ASSERT_OK(strata_capture_begin(c->rig.s, c->rig.gpu, c->stream));
+}
+
+void captured_end(captured_t *c) {
+    ASSERT_OK(strata_capture_end(c->rig.s, c->rig.gpu, c->stream, &c->graph));
+    ASSERT_OK(strata_graph_pool_end(c->rig.s, c->rig.gpu, c->pool));
+    ASSERT_OK(strata_graph_pool_remove(c->rig.s, c->rig.gpu, c->pool));
+}
+
+void captured_destroy(captured_t *c) {
+    EXPECT_OK(strata_graph_destroy(c->rig.s, c->rig.gpu, c->graph));
+    c->graph = NULL;
+}
+
+void captured_work(captured_t *c, strata_stream_t stream, const strata_block_t *block) {
+    EXPECT_OK(strata_stream_work(c->rig.s, c->rig.gpu, stream, 10 * 1000, &block->ref, 1));
+}
+
+void captured_launch(captured_t *c) {
+    EXPECT_OK(strata_graph_launch(c->rig.s, c->rig.gpu, c->graph, c->stream));
+    EXPECT_OK(strata_stream_synchronize(c->rig.s, c->rig.gpu, c->stream));
+}
+
+/* Requests of half the size, the size and twice the size, more than the block's chunk could serve. */
+bool captured_is_spared(captured_t *c, const strata_block_t *block) {
+    enum { REQUESTS = 8 };
+    strata_block_t got[2][3][REQUESTS];
+    bool spared = true;
+    for (int s = 0; s < 2; s++)
+        for (int size = 0; size < 3; size++)
+            for (int i = 0; i < REQUESTS; i++) {
+                strata_block_t *b = &got[s][size][i];
+                *b = rig_allocate(&c->rig, s ? c->other : c->stream, block->size / 2 << size);
+                spared = spared && !rig_overlap(b, block);
+            }
+    for (int s = 0; s < 2; s++)
+        for (int size = 0; size < 3; size++)
+            for (int i = 0; i < REQUESTS; i++) EXPECT_OK(strata_free(c->rig.s, got[s][size][i].ref));
+    return spared;
+}
+
+strata_graph_pool_info_t captured_pool(captured_t *c) {
+    strata_graph_pool_info_t info = {.struct_size = sizeof info};
+    EXPECT_OK(strata_graph_pool_describe(c->rig.s, c->rig.gpu, c->pool, &info));
+    return info;
+}

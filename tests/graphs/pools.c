@@ -1,0 +1,157 @@
+/* The life of a pool: what keeps it, and what release, out of memory, forgetting, change and close do while it is kept. */
+#include "tests/graphs/graphs.h"
+
+#define BYTES (4ull << 20)
+
+/* A graph whose pool has one freed block; the block. */
+static strata_block_t capture_one(captured_t *c) {
+    captured_begin(c);
+    strata_block_t block = rig_allocate(&c->rig, c->stream, BYTES);
+    captured_work(c, c->stream, &block);
+    EXPECT_OK(strata_free(c->rig.s, block.ref));
+    captured_end(c);
+    return block;
+}
+
+TEST(graph_pools, a_graph_keeps_what_release_and_trim_would_give_back) {
+    captured_t c;
+    captured_open(&c, "pytorch");
+    strata_block_t block = capture_one(&c);
+    uint64_t reserved = captured_pool(&c).reserved_bytes;
+    EXPECT_GE(reserved, BYTES);
+    EXPECT_OK(strata_release(c.rig.s, c.rig.gpu, NULL));
+    EXPECT_OK(strata_trim(c.rig.s, c.rig.gpu, 0, NULL));
+    EXPECT_OK(strata_release_pool(c.rig.s, c.rig.gpu, c.pool, NULL));
+    EXPECT_EQ(captured_pool(&c).reserved_bytes, reserved);
+    captured_launch(&c);
+    EXPECT_TRUE(captured_is_spared(&c, &block));
+    captured_destroy(&c);
+    EXPECT_OK(strata_step(c.rig.s));
+    captured_close(&c);
+}
+
+TEST(graph_pools, begins_keep_it_as_long_as_they_are_not_removed) {
+    captured_t c;
+    captured_open(&c, "strata");
+    ASSERT_OK(strata_graph_pool_begin(c.rig.s, c.rig.gpu, c.stream, &c.pool));
+    EXPECT_STATUS(STRATA_E_BUSY, strata_graph_pool_begin(c.rig.s, c.rig.gpu, c.stream, &c.pool));
+    ASSERT_OK(strata_graph_pool_end(c.rig.s, c.rig.gpu, c.pool));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_graph_pool_end(c.rig.s, c.rig.gpu, c.pool));
+    ASSERT_OK(strata_graph_pool_begin(c.rig.s, c.rig.gpu, c.stream, &c.pool));
+    ASSERT_OK(strata_graph_pool_end(c.rig.s, c.rig.gpu, c.pool));
+    EXPECT_EQ(captured_pool(&c).begins, 2);
+    ASSERT_OK(strata_graph_pool_remove(c.rig.s, c.rig.gpu, c.pool));
+    EXPECT_EQ(captured_pool(&c).begins, 1);
+    ASSERT_OK(strata_graph_pool_remove(c.rig.s, c.rig.gpu, c.pool));
+    strata_graph_pool_info_t info = {.struct_size = sizeof info};
+    EXPECT_STATUS(STRATA_E_STALE, strata_graph_pool_remove(c.rig.s, c.rig.gpu, c.pool));
+    EXPECT_STATUS(STRATA_E_STALE, strata_graph_pool_describe(c.rig.s, c.rig.gpu, c.pool, &info));
+    EXPECT_STATUS(STRATA_E_STALE, strata_graph_pool_begin(c.rig.s, c.rig.gpu, c.stream, &c.pool));
+    uint64_t none = 12345;
+    EXPECT_STATUS(STRATA_E_INVALID, strata_graph_pool_begin(c.rig.s, c.rig.gpu, c.stream, &none));
+    captured_close(&c);
+}
+
+/* What the first had freed serves the second. */
+TEST(graph_pools, graphs_share_one) {
+    captured_t c;
+    captured_open(&c, "strata");
+    strata_block_t first = capture_one(&c);
+    strata_graph_t graph = c.graph;
+    strata_block_t second = capture_one(&c);
+    EXPECT_EQ(first.ptr, second.ptr);
+    EXPECT_EQ(captured_pool(&c).graphs, 2);
+    EXPECT_OK(strata_graph_destroy(c.rig.s, c.rig.gpu, graph));
+    EXPECT_EQ(captured_pool(&c).graphs, 1);
+    captured_launch(&c);
+    EXPECT_TRUE(captured_is_spared(&c, &second));
+    captured_destroy(&c);
+    captured_close(&c);
+}
+
+/* A thousand pools, one after the other, take no more stacks than one. */
+TEST(graph_pools, the_place_of_an_ended_one_serves_the_next) {
+    captured_t c;
+    captured_open(&c, "pytorch");
+    for (int i = 0; i < 1000; i++) {
+        c.pool = 0;
+        (void)capture_one(&c);
+        captured_destroy(&c);
+    }
+    EXPECT_LT(rig_domain(&c.rig)->stack_count, 10);
+    captured_close(&c);
+}
+
+TEST(graph_pools, another_request_does_not_get_its_memory_when_there_is_no_more) {
+    captured_t c;
+    memset(&c, 0, sizeof c);
+    rig_open(&c.rig, "strata", NULL, 0, 64 * MIB, 1);
+    ASSERT_OK(strata_checker_begin(c.rig.world, STRATA_CHECKER_LIFETIMES, &c.checker));
+    c.stream = rig_stream(&c.rig);
+    c.other = rig_stream(&c.rig);
+    captured_begin(&c);
+    strata_block_t block = rig_allocate(&c.rig, c.stream, 40 * MIB), more;
+    EXPECT_OK(strata_free(c.rig.s, block.ref));
+    captured_end(&c);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(c.rig.s, c.rig.gpu, c.stream, 40 * MIB, &more));
+    captured_launch(&c);
+    captured_destroy(&c);
+    EXPECT_OK(strata_allocate(c.rig.s, c.rig.gpu, c.stream, 40 * MIB, &more));
+    EXPECT_OK(strata_free(c.rig.s, more.ref));
+    captured_close(&c);
+}
+
+TEST(graph_pools, a_forgotten_stream_leaves_it_as_it_is) {
+    captured_t c;
+    captured_open(&c, "strata");
+    strata_stream_t stream = c.stream;
+    c.stream = rig_stream(&c.rig);
+    strata_block_t block = capture_one(&c);
+    EXPECT_OK(strata_stream_forget(c.rig.s, c.rig.gpu, c.stream));
+    EXPECT_OK(strata_stream_destroy(c.rig.s, c.rig.gpu, c.stream));
+    c.stream = stream;
+    captured_launch(&c);
+    EXPECT_TRUE(captured_is_spared(&c, &block));
+    captured_launch(&c);
+    captured_destroy(&c);
+    captured_close(&c);
+}
+
+TEST(graph_pools, neither_a_change_of_strategy_nor_close_takes_it_from_a_graph) {
+    captured_t c;
+    captured_open(&c, "strata");
+    (void)capture_one(&c);
+    strata_open_options_t options = {.struct_size = sizeof options, .preset = "pytorch"};
+    EXPECT_STATUS(STRATA_E_BUSY, strata_change_strategy(c.rig.s, &options));
+    EXPECT_STATUS(STRATA_E_BUSY, strata_close(c.rig.s, STRATA_CLOSE_WAIT, NULL, NULL));
+    captured_launch(&c);
+    captured_destroy(&c);
+    EXPECT_OK(strata_change_strategy(c.rig.s, &options));
+    c.pool = 0;
+    (void)capture_one(&c);
+    captured_destroy(&c);
+    captured_close(&c);
+}
+
+/* The device tells of the end of a graph whose facade is gone. */
+TEST(graph_pools, a_graph_may_end_after_the_facade) {
+    captured_t c;
+    captured_open(&c, "strata");
+    (void)capture_one(&c);
+    strata_checker_end(c.checker);
+    EXPECT_OK(strata_close(c.rig.s, STRATA_CLOSE_FORCE, NULL, NULL));
+    EXPECT_OK(strata_device_graph_destroy(c.rig.devices[0], c.graph));
+    EXPECT_OK(strata_device_stream_destroy(c.rig.devices[0], c.stream));
+    EXPECT_OK(strata_device_stream_destroy(c.rig.devices[0], c.other));
+    rig_end(&c.rig);
+}
+
+TEST(graph_pools, places_without_owners_and_stacks_without_caches_have_none) {
+    captured_t c;
+    captured_open(&c, "stack: [system]");
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_graph_pool_begin(c.rig.s, c.rig.gpu, c.stream, &c.pool));
+    EXPECT_TRUE(strstr(strata_last_error()->text, "graph: {stack:") != NULL);
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_graph_pool_begin(c.rig.s, strata_pinned(), c.stream, &c.pool));
+    EXPECT_EQ(c.pool, 0);
+    captured_close(&c);
+}

@@ -1,0 +1,166 @@
+/* Whose a request is: the pool's, the ordinary stack's, or nobody's. */
+#include "tests/graphs/graphs.h"
+
+static uint64_t pool_of(captured_t *c, const strata_block_t *block) {
+    uint64_t pool = 0;
+    EXPECT_OK(strata_pool_of(c->rig.s, block->ref, &pool));
+    return pool;
+}
+
+static strata_status_t ask(captured_t *c, strata_stream_t stream, uint64_t pool, strata_block_t *block) {
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = 4096, .pool = pool};
+    return strata_allocate_with(c->rig.s, c->rig.gpu, stream, &options, block);
+}
+
+static void give(captured_t *c, const strata_block_t *block) { EXPECT_OK(strata_free(c->rig.s, block->ref)); }
+
+TEST(graph_route, requests_go_to_the_pool_from_begin_to_end) {
+    captured_t c;
+    captured_open(&c, "strata");
+    strata_block_t warm = rig_allocate(&c.rig, c.stream, 4096), block;
+    give(&c, &warm);
+    captured_begin(&c);
+    for (int i = 0; i < 3; i++) {
+        block = rig_allocate(&c.rig, c.stream, 4096);
+        EXPECT_EQ(pool_of(&c, &block), c.pool);
+        EXPECT_NE(block.ptr, warm.ptr);
+        give(&c, &block);
+    }
+    captured_end(&c);
+    block = rig_allocate(&c.rig, c.stream, 4096);
+    EXPECT_EQ(pool_of(&c, &block), STRATA_POOL_ORDINARY);
+    EXPECT_EQ(block.ptr, warm.ptr);
+    give(&c, &block);
+    captured_destroy(&c);
+    captured_close(&c);
+}
+
+TEST(graph_route, an_allocator_of_the_stream_is_served_from_the_pool_meanwhile) {
+    captured_t c;
+    strata_allocator_t allocator;
+    captured_open(&c, "strata");
+    strata_block_t block;
+    ASSERT_OK(strata_allocator_get(c.rig.s, c.rig.gpu, c.stream, 0, &allocator));
+    ASSERT_OK(strata_allocator_allocate(allocator, 4096, &block));
+    ASSERT_OK(strata_allocator_free(allocator, block.ref));
+    captured_begin(&c);
+    ASSERT_OK(strata_allocator_allocate(allocator, 4096, &block));
+    EXPECT_EQ(pool_of(&c, &block), c.pool);
+    ASSERT_OK(strata_allocator_free(allocator, block.ref));
+    captured_end(&c);
+    ASSERT_OK(strata_allocator_allocate(allocator, 4096, &block));
+    EXPECT_EQ(pool_of(&c, &block), STRATA_POOL_ORDINARY);
+    ASSERT_OK(strata_allocator_free(allocator, block.ref));
+    captured_destroy(&c);
+    captured_close(&c);
+}
+
+TEST(graph_route, another_stream_goes_there_once_it_has_joined) {
+    captured_t c;
+    captured_open(&c, "pytorch");
+    captured_begin(&c);
+    strata_block_t before = rig_allocate(&c.rig, c.other, 4096);
+    EXPECT_EQ(pool_of(&c, &before), STRATA_POOL_ORDINARY);
+    EXPECT_OK(strata_stream_wait(c.rig.s, c.rig.gpu, c.other, c.stream));
+    strata_block_t joined = rig_allocate(&c.rig, c.other, 4096);
+    EXPECT_EQ(pool_of(&c, &joined), c.pool);
+    EXPECT_OK(strata_stream_wait(c.rig.s, c.rig.gpu, c.stream, c.other));
+    captured_end(&c);
+    strata_block_t after = rig_allocate(&c.rig, c.other, 4096);
+    EXPECT_EQ(pool_of(&c, &after), STRATA_POOL_ORDINARY);
+    give(&c, &before);
+    give(&c, &joined);
+    give(&c, &after);
+    captured_destroy(&c);
+    captured_close(&c);
+}
+
+static bool is_the_one(strata_stream_t stream, void *context) { return stream == *(strata_stream_t *)context; }
+
+TEST(graph_route, a_filter_chooses) {
+    captured_t c;
+    captured_open(&c, "strata");
+    ASSERT_OK(strata_graph_pool_begin_filtered(c.rig.s, c.rig.gpu, is_the_one, &c.other, &c.pool));
+    strata_block_t mine = rig_allocate(&c.rig, c.other, 4096), others = rig_allocate(&c.rig, c.stream, 4096);
+    EXPECT_EQ(pool_of(&c, &mine), c.pool);
+    EXPECT_EQ(pool_of(&c, &others), STRATA_POOL_ORDINARY);
+    give(&c, &mine);
+    give(&c, &others);
+    ASSERT_OK(strata_graph_pool_end(c.rig.s, c.rig.gpu, c.pool));
+    ASSERT_OK(strata_graph_pool_remove(c.rig.s, c.rig.gpu, c.pool));
+    captured_close(&c);
+}
+
+/* With another pool begun every request of the place is asked about; with none those that grow a cache are. */
+TEST(graph_route, a_capture_that_nobody_announced_is_refused) {
+    captured_t c;
+    captured_open(&c, "strata");
+    strata_block_t block;
+    EXPECT_OK(strata_capture_begin(c.rig.s, c.rig.gpu, c.other));
+    EXPECT_STATUS(STRATA_E_CAPTURE, ask(&c, c.other, 0, &block));
+    EXPECT_TRUE(strstr(strata_last_error()->text, "strata_graph_pool_begin()") != NULL);
+    EXPECT_OK(strata_capture_end(c.rig.s, c.rig.gpu, c.other, &c.graph));
+    captured_destroy(&c);
+    strata_block_t warm = rig_allocate(&c.rig, c.other, 4096);
+    give(&c, &warm);
+    captured_begin(&c);
+    EXPECT_OK(strata_capture_begin(c.rig.s, c.rig.gpu, c.other));
+    EXPECT_STATUS(STRATA_E_CAPTURE, ask(&c, c.other, 0, &block));
+    strata_graph_t other;
+    EXPECT_OK(strata_capture_end(c.rig.s, c.rig.gpu, c.other, &other));
+    EXPECT_OK(strata_graph_destroy(c.rig.s, c.rig.gpu, other));
+    captured_end(&c);
+    captured_destroy(&c);
+    captured_close(&c);
+}
+
+TEST(graph_route, where_captures_are_checked_a_hit_is_refused_too) {
+    strata_strategy_t *strategy = rig_strategy("strata", NULL, 0);
+    strata_sim_options_t options = {.devices = 1};
+    rig_t rig;
+    rig_open_on(&rig, strategy, &options, STRATA_OPEN_CHECK_CAPTURES);
+    strata_stream_t stream = rig_stream(&rig);
+    strata_block_t block = rig_allocate(&rig, stream, 4096);
+    strata_allocator_t allocator;
+    EXPECT_OK(strata_allocator_get(rig.s, rig.gpu, stream, 0, &allocator));
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_OK(strata_capture_begin(rig.s, rig.gpu, stream));
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_allocate(rig.s, rig.gpu, stream, 4096, &block));
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_allocator_allocate(allocator, 4096, &block));
+    strata_graph_t graph;
+    EXPECT_OK(strata_capture_end(rig.s, rig.gpu, stream, &graph));
+    EXPECT_OK(strata_graph_destroy(rig.s, rig.gpu, graph));
+    block = rig_allocate(&rig, stream, 4096);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
+    EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, stream));
+    rig_close(&rig);
+    strata_strategy_delete(strategy);
+}
+
+TEST(graph_route, a_request_names_no_other_pool_inside_and_no_pool_of_graphs_outside) {
+    captured_t c;
+    captured_open(&c, "stack: [auto_growth, system]\npools: {weights: {stack: [auto_growth, system]}}");
+    uint64_t weights;
+    strata_block_t block;
+    ASSERT_OK(strata_pool(c.rig.s, "weights", &weights));
+    captured_begin(&c);
+    EXPECT_STATUS(STRATA_E_CAPTURE, ask(&c, c.stream, weights, &block));
+    EXPECT_STATUS(STRATA_E_CAPTURE, ask(&c, c.stream, STRATA_POOL_ORDINARY, &block));
+    EXPECT_STATUS(STRATA_E_CAPTURE, ask(&c, c.other, c.pool, &block));
+    EXPECT_OK(ask(&c, c.stream, c.pool, &block));
+    give(&c, &block);
+    ASSERT_OK(strata_pool_begin(c.rig.s, c.rig.gpu, weights));
+    EXPECT_OK(ask(&c, c.stream, 0, &block));
+    EXPECT_EQ(pool_of(&c, &block), c.pool);
+    give(&c, &block);
+    EXPECT_OK(ask(&c, c.other, 0, &block));
+    EXPECT_EQ(pool_of(&c, &block), weights);
+    give(&c, &block);
+    ASSERT_OK(strata_pool_end(c.rig.s, c.rig.gpu));
+    captured_end(&c);
+    EXPECT_STATUS(STRATA_E_CAPTURE, ask(&c, c.stream, c.pool, &block));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_pool_begin(c.rig.s, c.rig.gpu, c.pool));
+    captured_destroy(&c);
+    captured_close(&c);
+}
