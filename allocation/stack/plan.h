@@ -24,6 +24,8 @@ typedef struct strata_reclaim {
 
 /* The layer that says so; it does nothing else. */
 extern const strata_layer_type_t strata_retry_type;
+/* Its memory may become a captured graph's own: the driver keeps what a graph uses. */
+extern const strata_layer_type_t strata_cuda_malloc_async_type;
 
 typedef struct strata_plan_node {
     const strata_layer_type_t *type;
@@ -47,5 +49,9 @@ typedef struct strata_plan {
 
 /* Finds `reclaim` and `climbs` of every node, once everything else is filled: a router's branches are stacks of their own. */
 void strata_plan_settle(strata_plan_t *plan);
+/* Whether stacks of the plan can be the private pools of captured graphs: every way from the top to a source passes a cache, or ends
+ * in cuda_malloc_async. Another source would give memory back to the device while a graph may still use it. E_UNSUPPORTED: the text
+ * names the source and what to write. */
+strata_status_t strata_plan_serves_graphs(const strata_plan_t *plan);
 
 #endif
