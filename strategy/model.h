@@ -60,11 +60,13 @@ typedef struct strata_model_device {
 typedef enum strata_named_kind {
     STRATA_NAMED_POOL, /* a named pool; a place without layers has the place's own, in instances of the pool's */
     STRATA_NAMED_STREAM, /* streams by a pattern of their names; a place without layers is as for all streams */
+    STRATA_NAMED_GRAPH, /* at most one, called "graph": the pools of captured graphs; a place without layers has the place's own */
     STRATA_NAMED_KINDS
 } strata_named_kind_t;
 
 typedef struct strata_model_named {
     const char *name; /* the pool's, or the pattern */
+    const char *path; /* how paths to it begin: "pools.weights", "streams.copy*", "graph" */
     strata_origin_t origin;
     strata_model_stack_t stacks[STRATA_PLACE_KINDS];
     bool keep; /* a pool's idle chunks stay when others want memory */
@@ -123,7 +125,7 @@ const strata_model_stack_t *strata_strategy_stack(const strata_strategy_t *strat
 /* The stacks of a single device, made at the first call; the number is below STRATA_MODEL_DEVICES. NULL: E_HOST_MEMORY. */
 strata_model_device_t *strata_strategy_own(strata_strategy_t *strategy, uint32_t device);
 
-/* "pools", "streams": their keys in a file. */
+/* "pools", "streams", "graph": their keys in a file. */
 const char *strata_named_key(strata_named_kind_t kind);
 /* Letters, digits, - and _, a letter first, or digits alone; in a pattern also : and /, and * for any letters. At most
  * STRATA_NAME_LETTERS. */
@@ -134,6 +136,8 @@ strata_model_named_t *strata_strategy_named(const strata_strategy_t *strategy, s
 const strata_model_named_t *strata_strategy_pattern(const strata_strategy_t *strategy, const char *stream);
 /* Sets a pool's `keep` from text: `keep: true` of its file, "pools.weights.keep=true". E_STRATEGY, without the place. */
 strata_status_t strata_named_set_keep(strata_model_named_t *pool, const char *text, const strata_origin_t *origin);
+/* E_STRATEGY, without the place: the pools of captured graphs have no such option. */
+strata_status_t strata_graph_refuse_keep(void);
 /* E_STRATEGY, with the origin of `keep`, if a pool is to keep its chunks but no layer of it keeps any. */
 strata_status_t strata_named_check_keep(const strata_strategy_t *strategy, const strata_model_named_t *pool);
 /* E_STRATEGY, with its origin, for an option that acts only in pools and stands where no pool is served. */
@@ -148,8 +152,8 @@ uint32_t strata_option_branch(const strata_option_row_t *row);
 const strata_option_row_t *strata_branch_option(const strata_layer_type_t *type, const char *name, uint32_t number);
 
 /* Sets one value by path: "auto_growth.chunk_size", "stack.small.chunk_size", "pinned.auto_growth.chunk_size",
- * "gpu:1.auto_growth.chunk_size", "pools.weights.auto_growth.chunk_size", "streams.copy*.managed.retry.timeout" (a path without a
- * place means the stack of the gpu place). E_STRATEGY names the nearest right word, or the two layers that the path matches. */
+ * "gpu:1.auto_growth.chunk_size", "pools.weights.auto_growth.chunk_size", "streams.copy*.managed.retry.timeout",
+ * "graph.auto_growth.chunk_size" (a path without a place means the stack of the gpu place). E_STRATEGY names the nearest right word, or the two layers that the path matches. */
 strata_status_t strata_strategy_set(strata_strategy_t *strategy, const char *path, const char *value,
                                     const strata_origin_t *origin);
 /* Whether a strategy has the path at all. */

@@ -1,11 +1,15 @@
-/* Pools and streams with stacks of their own: found by their names. */
+/* Pools, streams and graphs with stacks of their own: found by their names. */
 #include <ctype.h>
 #include <string.h>
 
 #include "allocation/options/option.h"
 #include "strategy/model.h"
 
-const char *strata_named_key(strata_named_kind_t kind) { return kind == STRATA_NAMED_POOL ? "pools" : "streams"; }
+const char *strata_named_key(strata_named_kind_t kind) {
+    static const char *const keys[STRATA_NAMED_KINDS] = {
+        [STRATA_NAMED_POOL] = "pools", [STRATA_NAMED_STREAM] = "streams", [STRATA_NAMED_GRAPH] = "graph"};
+    return keys[kind];
+}
 
 bool strata_named_is_name(strata_named_kind_t kind, const char *name) {
     const char *others = kind == STRATA_NAMED_POOL ? "_-" : "_-:/*";
@@ -31,6 +35,11 @@ strata_status_t strata_named_set_keep(strata_model_named_t *pool, const char *te
     pool->keep = yes;
     pool->keep_origin = *origin;
     return STRATA_OK;
+}
+
+strata_status_t strata_graph_refuse_keep(void) {
+    return strata_fail(STRATA_E_STRATEGY, 0,
+                       "graph.keep: the pool of a captured graph keeps its chunks as long as the graph lives; take keep out");
 }
 
 /* What a driver's pool holds idle belongs to the pool as a whole; the device's pool belongs to every stack. */
@@ -95,13 +104,14 @@ static bool serves_a_pool(const strata_strategy_t *strategy, strata_place_kind_t
 
 strata_status_t strata_strategy_check_pool_options(const strata_strategy_t *strategy) {
     strata_status_t status = STRATA_OK;
-    const strata_model_names_t *streams = &strategy->named[STRATA_NAMED_STREAM];
+    const strata_model_names_t *streams = &strategy->named[STRATA_NAMED_STREAM], *graph = &strategy->named[STRATA_NAMED_GRAPH];
     for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS && status == STRATA_OK; place++) {
         bool pooled = serves_a_pool(strategy, place);
         if (!pooled) status = check_outside(&strategy->stacks[place]);
         for (size_t i = 0; i < strategy->own_count && !pooled && status == STRATA_OK; i++)
             status = check_outside(&strategy->own[i].stacks[place]);
         for (size_t i = 0; i < streams->count && status == STRATA_OK; i++) status = check_outside(&streams->list[i].stacks[place]);
+        if (graph->count > 0 && status == STRATA_OK) status = check_outside(&graph->list->stacks[place]);
     }
     return status;
 }

@@ -1,4 +1,4 @@
-/* Values by path: [pools.NAME.|streams.PATTERN.][PLACE[:DEVICE].]LAYER.OPTION. */
+/* Values by path: [pools.NAME.|streams.PATTERN.|graph.][PLACE[:DEVICE].]LAYER.OPTION. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ enum { PATH_LETTERS = 300, PATH_WORDS = 5 };
 /* A path in parts; the words are in `text`. */
 typedef struct parts {
     char text[PATH_LETTERS];
-    char prefix[2 * STRATA_NAME_LETTERS + 16]; /* "pinned.", "stack.", "pools.weights." or "" */
+    char prefix[2 * STRATA_NAME_LETTERS + 16]; /* "pinned.", "stack.", "pools.weights.", "graph." or "" */
     strata_named_kind_t kind; /* the kind of name, if the stack has one */
     const char *name; /* NULL: no name */
     strata_place_kind_t place;
@@ -36,6 +36,7 @@ typedef struct found {
 
 static const char *place_word(size_t index, const void *context) {
     (void)context;
+    if (index > STRATA_PLACE_KINDS) return strata_named_key(STRATA_NAMED_GRAPH);
     return index == STRATA_PLACE_KINDS ? "stack" : strata_place_name((strata_place_kind_t)index);
 }
 
@@ -48,7 +49,7 @@ static const char *option_word(size_t index, const void *context) {
 static strata_status_t fail_form(const char *path) {
     return strata_fail(STRATA_E_STRATEGY, 0,
                        "\"%.80s\" is no path of an option; write LAYER.OPTION or PLACE.LAYER.OPTION, as in "
-                       "auto_growth.chunk_size, or pools.NAME.LAYER.OPTION",
+                       "auto_growth.chunk_size, or pools.NAME.LAYER.OPTION, or graph.LAYER.OPTION",
                        path);
 }
 
@@ -73,21 +74,21 @@ static strata_status_t take_place(parts_t *parts, char *word, const char *path) 
     if (!take_device(parts, word) || (parts->name && parts->device >= 0)) return fail_form(path);
     parts->place = strcmp(word, "stack") == 0 ? STRATA_PLACE_GPU : strata_place_find(word);
     if (parts->place < STRATA_PLACE_KINDS) return STRATA_OK;
-    const char *nearest = strata_nearest_word(word, STRATA_PLACE_KINDS + 1, place_word, NULL);
+    const char *nearest = strata_nearest_word(word, STRATA_PLACE_KINDS + (parts->name ? 1 : 2), place_word, NULL);
     return strata_fail(STRATA_E_STRATEGY, 0, "there is no place \"%.40s\"; write %s%s.%s.%s", word, before,
                        nearest ? nearest : "stack", parts->layer, parts->option);
 }
 
-/* "pools.weights", "streams.copy*". False: the path begins with neither. */
-static bool take_name(parts_t *parts, char *const *word) {
+/* "pools.weights", "streams.copy*", "graph", if a layer and its option come after it. Returns the number of words. */
+static size_t take_name(parts_t *parts, char *const *word, size_t count) {
     for (parts->kind = 0; parts->kind < STRATA_NAMED_KINDS; parts->kind++) {
-        if (strcmp(word[0], strata_named_key(parts->kind)) != 0) continue;
-        parts->name = word[1];
-        add_prefix(parts, word[0]);
-        add_prefix(parts, word[1]);
-        return true;
+        size_t words = parts->kind == STRATA_NAMED_GRAPH ? 1 : 2;
+        if (count < words + 2 || strcmp(word[0], strata_named_key(parts->kind)) != 0) continue;
+        parts->name = word[words - 1];
+        for (size_t i = 0; i < words; i++) add_prefix(parts, word[i]);
+        return words;
     }
-    return false;
+    return 0;
 }
 
 /* Fills *parts. The place is known afterwards; the rest is not examined. */
@@ -111,26 +112,36 @@ static strata_status_t take_apart(const char *path, parts_t *parts) {
     parts->device = -1;
     parts->name = NULL;
     parts->prefix[0] = '\0';
-    if (count > 3 && !take_name(parts, word)) return fail_form(path);
-    return count == 3 || count == 5 ? take_place(parts, word[count - 3], path) : STRATA_OK;
+    size_t named = take_name(parts, word, count);
+    if (count - named > 3) return fail_form(path);
+    return count - named == 3 ? take_place(parts, word[named], path) : STRATA_OK;
 }
 
 static const char *named_word(size_t index, const void *context) {
     return ((const strata_model_names_t *)context)->list[index].name;
 }
 
+static const char *place_prefix(const parts_t *parts) {
+    return parts->place == STRATA_PLACE_GPU ? "stack" : strata_place_name(parts->place);
+}
+
+static strata_status_t fail_graph(const parts_t *parts) {
+    return strata_fail(
+        STRATA_E_STRATEGY, 0,
+        "the strategy does not say \"graph\", so graphs have the layers of the place; write graph: {stack: [...]} in "
+        "its file, or %s.%s.%s",
+        place_prefix(parts), parts->layer, parts->option);
+}
+
 static strata_status_t fail_name(const strata_strategy_t *strategy, const parts_t *parts) {
     const strata_model_names_t *names = &strategy->named[parts->kind];
+    if (parts->kind == STRATA_NAMED_GRAPH) return fail_graph(parts);
     const char *key = strata_named_key(parts->kind), *nearest = strata_nearest_word(parts->name, names->count, named_word, names);
     if (names->count == 0)
         return strata_fail(STRATA_E_STRATEGY, 0, "the strategy has no %s; write %s: {%.40s: {stack: [...]}} in its file", key, key,
                            parts->name);
     return strata_fail(STRATA_E_STRATEGY, 0, "the strategy has no \"%.40s\" among its %s; write %s.%s.%s.%s", parts->name, key, key,
                        nearest ? nearest : names->list[0].name, parts->layer, parts->option);
-}
-
-static const char *place_prefix(const parts_t *parts) {
-    return parts->place == STRATA_PLACE_GPU ? "stack" : strata_place_name(parts->place);
 }
 
 /* The stack that a path means: of the place, of one device, of a pool or of streams. It must be written somewhere. */
@@ -142,9 +153,8 @@ static strata_status_t take_stack(const strata_strategy_t *strategy, const parts
         if (!named) return fail_name(strategy, parts);
         *stack = &named->stacks[parts->place];
         if ((*stack)->count > 0) return STRATA_OK;
-        return strata_fail(STRATA_E_STRATEGY, 0, "%s.%s has no stack of its own for the place %s; write %s.%s.%s",
-                           strata_named_key(parts->kind), parts->name, strata_place_name(parts->place), place_prefix(parts),
-                           parts->layer, parts->option);
+        return strata_fail(STRATA_E_STRATEGY, 0, "%s has no stack of its own for the place %s; write %s.%s.%s", named->path,
+                           strata_place_name(parts->place), place_prefix(parts), parts->layer, parts->option);
     }
     if (parts->device >= 0) *stack = strata_strategy_stack(strategy, parts->place, (uint32_t)parts->device);
     if (parts->device < 0 || *stack != common) return STRATA_OK;
@@ -197,10 +207,9 @@ static const char *nearest_option(const strata_layer_type_t *type, const char *o
     return strata_nearest_word(option, strata_option_count(type), option_word, type);
 }
 
-static strata_status_t fail_layer(const layers_t *layers, const parts_t *parts) {
-    const char *where = strata_place_name(parts->place), *in = parts->name ? " in " : "";
-    const char *key = parts->name ? strata_named_key(parts->kind) : "", *dot = parts->name ? "." : "";
-    const char *name = parts->name ? parts->name : "";
+static strata_status_t fail_layer(const strata_strategy_t *strategy, const layers_t *layers, const parts_t *parts) {
+    const strata_model_named_t *named = parts->name ? strata_strategy_named(strategy, parts->kind, parts->name) : NULL;
+    const char *where = strata_place_name(parts->place), *in = named ? " in " : "", *name = named ? named->path : "";
     const char *nearest = strata_nearest_word(parts->layer, layers->count, layer_word, layers);
     if (nearest) {
         parts_t near = *parts;
@@ -208,16 +217,16 @@ static strata_status_t fail_layer(const layers_t *layers, const parts_t *parts) 
         near.layer = nearest;
         find(layers, &near, &found);
         const char *option = found.row ? parts->option : nearest_option(found.layer->type, parts->option);
-        return strata_fail(STRATA_E_STRATEGY, 0, "the stack of the place %s%s%s%s%s has no layer \"%s\"; write %s%s.%s", where, in,
-                           key, dot, name, parts->layer, parts->prefix, nearest, option ? option : parts->option);
+        return strata_fail(STRATA_E_STRATEGY, 0, "the stack of the place %s%s%s has no layer \"%s\"; write %s%s.%s", where, in,
+                           name, parts->layer, parts->prefix, nearest, option ? option : parts->option);
     }
     char all[512] = "";
     for (size_t i = 0; i < layers->count; i++) {
         size_t length = strlen(all);
         snprintf(all + length, sizeof all - length, "%s%s", i ? ", " : "", layers->list[i]->name);
     }
-    return strata_fail(STRATA_E_STRATEGY, 0, "the stack of the place %s%s%s%s%s has no layer \"%s\"; its layers are %s", where, in,
-                       key, dot, name, parts->layer, all);
+    return strata_fail(STRATA_E_STRATEGY, 0, "the stack of the place %s%s%s has no layer \"%s\"; its layers are %s", where, in,
+                       name, parts->layer, all);
 }
 
 static strata_status_t fail_option(const parts_t *parts, const strata_model_layer_t *layer) {
@@ -248,13 +257,14 @@ static strata_status_t set(strata_strategy_t *strategy, const char *path, const 
     layers_t layers;
     found_t found;
     strata_model_named_t *pool = kept_by(strategy, path);
+    if (strcmp(path, "graph.keep") == 0) return strata_graph_refuse_keep();
     if (pool) return strata_named_set_keep(pool, value, origin);
     strata_status_t status = take_apart(path, &parts);
     if (status) return status;
     status = take_layers(strategy, &parts, &layers);
     if (status) return status;
     find(&layers, &parts, &found);
-    if (!found.layer) return fail_layer(&layers, &parts);
+    if (!found.layer) return fail_layer(strategy, &layers, &parts);
     if (found.other) return fail_ambiguous(&parts, &found);
     if (!found.row) return fail_option(&parts, found.layer);
     /* The strategy is ours to write; the walk only reads it. */

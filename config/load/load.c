@@ -71,6 +71,11 @@ static strata_status_t plan_own(const strata_reader_t *reader, const strata_mode
     return status;
 }
 
+static strata_status_t check_graph(const strata_model_stack_t *stack, const strata_plan_t *plan) {
+    strata_status_t status = strata_plan_serves_graphs(plan);
+    return status ? strata_fail_origin(&stack->origin, "%s", strata_last_error()->text) : STRATA_OK;
+}
+
 static strata_status_t plan_named(const strata_reader_t *reader, strata_named_kind_t kind) {
     const strata_model_names_t *names = &reader->strategy->named[kind];
     strata_status_t status = STRATA_OK;
@@ -79,7 +84,9 @@ static strata_status_t plan_named(const strata_reader_t *reader, strata_named_ki
         for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS && status == STRATA_OK; place++) {
             const strata_model_named_t *named = &names->list[i];
             if (named->stacks[place].count == 0 || (named->broken & (1u << place))) continue;
-            status = strata_note_wrong(reader->wrongs, strata_stack_plan(&named->stacks[place], place, &plan));
+            status = strata_stack_plan(&named->stacks[place], place, &plan);
+            if (status == STRATA_OK && kind == STRATA_NAMED_GRAPH) status = check_graph(&named->stacks[place], &plan);
+            status = strata_note_wrong(reader->wrongs, status);
         }
     for (size_t i = 0; i < names->count && status == STRATA_OK; i++)
         status = strata_note_wrong(reader->wrongs, strata_named_check_keep(reader->strategy, &names->list[i]));
@@ -180,10 +187,11 @@ static const char about_paths[] =
     "A path is LAYER.OPTION for the place gpu, or PLACE.LAYER.OPTION. `stack.` is the place gpu too, and `gpu:1.` the stack\n"
     "of device 1 alone. `pools.NAME.` and `streams.KEY.` come before all this and name the stacks of a pool or of streams:\n"
     "`pools.weights.auto_growth.chunk_size`, `pools.weights.pinned.buffered.reuse_below`,\n"
-    "`streams.copy*.buffered.reuse_below`. LAYER is a layer's name; it may be its type if only one layer is of that type,\n"
-    "in whatever branch. A path that matches two layers is refused, and the error names both. A value of a route has the\n"
-    "route's number after it: `binning.up_to_1`. `strata explain` draws each stack with every value and its origin, with\n"
-    "`--short` without the defaults. `strata diff A B` shows how two strategies differ.\n\n"
+    "`streams.copy*.buffered.reuse_below`. So does `graph.`, for the stack of captured graphs: `graph.auto_growth.chunk_size`.\n"
+    "LAYER is a layer's name; it may be its type if only one layer is of that type, in whatever branch. A path that matches\n"
+    "two layers is refused, and the error names both. A value of a route has the route's number after it:\n"
+    "`binning.up_to_1`. `strata explain` draws each stack with every value and its origin, with `--short` without the\n"
+    "defaults. `strata diff A B` shows how two strategies differ.\n\n"
     "Instead of a preset's name, `import:pytorch`, `import:paddle` and `import:tensorflow` are allowed: the strategy that\n"
     "those frameworks' variables in the environment mean ([import.md](import.md)). `strata import` prints one as a file.\n";
 

@@ -116,12 +116,12 @@ static void compare_own(report_t *report, const strata_strategy_t *a, const stra
         }
 }
 
-/* ---- pools and streams ---- */
+/* ---- pools, streams, graphs ---- */
 
-static void tell_named(report_t *report, int whose, strata_named_kind_t kind, const strata_model_named_t *named) {
+static void tell_named(report_t *report, int whose, const strata_model_named_t *named) {
     char where[4200];
     strata_origin_text(&named->origin, where, sizeof where);
-    fprintf(report->out, "%s.%s: only in %s  [%s]\n", strata_named_key(kind), named->name, report->names[whose], where);
+    fprintf(report->out, "%s: only in %s  [%s]\n", named->path, report->names[whose], where);
     report->differences++;
 }
 
@@ -133,7 +133,7 @@ static const strata_model_stack_t *effective(const strata_strategy_t *strategy, 
 
 static void compare_keep(report_t *report, const strata_model_named_t *const *named) {
     if (named[0]->keep == named[1]->keep) return;
-    fprintf(report->out, "pools.%s.keep:\n", named[0]->name);
+    fprintf(report->out, "%s.keep:\n", named[0]->path);
     for (int i = 0; i < 2; i++) {
         char where[4200];
         strata_origin_text(&named[i]->keep_origin, where, sizeof where);
@@ -148,7 +148,7 @@ static void compare_named(report_t *report, const strata_strategy_t *const *both
     compare_keep(report, named);
     for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS; place++) {
         if (named[0]->stacks[place].count + named[1]->stacks[place].count == 0) continue;
-        snprintf(report->place, sizeof report->place, "%s.%s.%s", strata_named_key(kind), name, strata_place_name(place));
+        snprintf(report->place, sizeof report->place, "%s.%s", named[0]->path, strata_place_name(place));
         compare_stacks(report, effective(both[0], named[0], place), effective(both[1], named[1], place));
     }
 }
@@ -173,7 +173,7 @@ static void compare_names(report_t *report, const strata_strategy_t *const *both
         for (size_t i = 0; i < both[whose]->named[kind].count; i++) {
             const strata_model_named_t *named = &both[whose]->named[kind].list[i];
             bool shared = strata_strategy_named(both[1 - whose], kind, named->name) != NULL;
-            if (!shared) tell_named(report, whose, kind, named);
+            if (!shared) tell_named(report, whose, named);
             else if (whose == 0) compare_named(report, both, kind, named->name);
         }
 }

@@ -139,19 +139,22 @@ static void explain_place(const strata_strategy_t *strategy, strata_place_kind_t
 
 /* The stacks of a pool have instances of their own, whichever layers they have. */
 static void explain_head(const strata_model_named_t *named, strata_named_kind_t kind, FILE *out) {
+    static const char *const what[STRATA_NAMED_KINDS] = {
+        [STRATA_NAMED_POOL] = "a pool: stacks of its own",
+        [STRATA_NAMED_STREAM] = "streams of such a name: stacks of their own",
+        [STRATA_NAMED_GRAPH] = "private pools of captured graphs: stacks of their own"};
     char where[4200];
-    bool pool = kind == STRATA_NAMED_POOL;
+    bool streams = kind == STRATA_NAMED_STREAM;
     strata_origin_text(&named->origin, where, sizeof where);
-    fprintf(out, "\n%s.%s, %s", strata_named_key(kind), named->name,
-            pool ? "a pool: stacks of its own" : "streams of such a name: stacks of their own");
-    const char *before = pool ? "; the layers are the place's in " : "; they are served as all others in ";
-    for (strata_place_kind_t place = STRATA_PLACE_GPU; place < (pool ? STRATA_PLACE_KINDS : STRATA_PLACE_PINNED); place++) {
+    fprintf(out, "\n%s, %s", named->path, what[kind]);
+    const char *before = streams ? "; they are served as all others in " : "; the layers are the place's in ";
+    for (strata_place_kind_t place = STRATA_PLACE_GPU; place < (streams ? STRATA_PLACE_PINNED : STRATA_PLACE_KINDS); place++) {
         if (named->stacks[place].count > 0) continue;
         fprintf(out, "%s%s", before, strata_place_name(place));
         before = ", ";
     }
     fprintf(out, "  [%s]\n", where);
-    if (!pool) return;
+    if (kind != STRATA_NAMED_POOL) return;
     strata_origin_text(&named->keep_origin, where, sizeof where);
     fprintf(out, "  %-26s %-12s %s\n", "keep", named->keep ? "true" : "false", where);
 }
@@ -163,7 +166,7 @@ static void explain_named(const strata_strategy_t *strategy, strata_named_kind_t
         explain_head(named, kind, out);
         for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS; place++) {
             if (named->stacks[place].count == 0) continue;
-            fprintf(out, "\n%s.%s.%s, outermost first%s\n", strata_named_key(kind), named->name, strata_place_name(place),
+            fprintf(out, "\n%s.%s, outermost first%s\n", named->path, strata_place_name(place),
                     strata_place_is_ownerless(place) ? "; one stack serves all streams" : "");
             explain_stack(&named->stacks[place], place, only_said, out);
         }

@@ -201,6 +201,7 @@ static const struct {
     {"places", read_places, "the stacks of `managed`, `pinned` and `host`", "as in the preset `strata`"},
     {"pools", strata_read_pools, "named pools with stacks of their own, see below", "none"},
     {"streams", strata_read_streams, "stacks of streams by their names, see below", "every stream has the place's layers"},
+    {"graph", strata_read_graph, "the stack of the private pools of captured graphs, see below", "they have the place's layers"},
 };
 
 void strata_page_keys(FILE *out) {

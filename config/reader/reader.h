@@ -81,9 +81,10 @@ strata_status_t strata_read_branches(strata_reader_t *reader, const strata_text_
 strata_status_t strata_fail_no_branches(const strata_model_layer_t *layer);
 /* `devices:` as a mapping: stacks of single devices. */
 strata_status_t strata_read_own_stacks(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node);
-/* `pools:` and `streams:`: stacks by the name of a pool, or by a pattern of stream names. */
+/* `pools:`, `streams:` and `graph:`: stacks by the name of a pool, by a pattern of stream names, and of captured graphs. */
 strata_status_t strata_read_pools(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node);
 strata_status_t strata_read_streams(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node);
+strata_status_t strata_read_graph(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node);
 /* Checks and keeps `devices:`. */
 strata_status_t strata_read_devices(strata_strategy_t *strategy, const char *devices, const strata_origin_t *origin);
 

@@ -1,4 +1,6 @@
-/* `pools: {weights: {stack: [...], places: {pinned: [...]}}}` and `streams: {"copy*": [...]}`: stacks by name. */
+/* `pools: {weights: {stack: [...], places: {pinned: [...]}}}`, `streams: {"copy*": [...]}` and `graph: {stack: [...]}`: stacks by
+ * name. */
+#include <stdio.h>
 #include <string.h>
 
 #include "config/hint.h"
@@ -8,13 +10,15 @@
 
 /* What messages say about a kind. */
 static const struct {
-    const char *one; /* a or b */
+    const char *one;
     const char *example; /* of the whole key */
     const char *letters; /* that a name may contain */
 } words[STRATA_NAMED_KINDS] = {
-    [STRATA_NAMED_POOL] = {"pool", "pools: {weights: {stack: [...]}}", "letters, digits, - and _, a letter first, or digits alone"},
-    [STRATA_NAMED_STREAM] = {"pattern of streams", "streams: {\"copy*\": {stack: [...]}}",
+    [STRATA_NAMED_POOL] = {"a pool", "pools: {weights: {stack: [...]}}",
+                           "letters, digits, - and _, a letter first, or digits alone"},
+    [STRATA_NAMED_STREAM] = {"a pattern of streams", "streams: {\"copy*\": {stack: [...]}}",
                              "letters, digits, - _ : and /, and * for any letters"},
+    [STRATA_NAMED_GRAPH] = {"\"graph\"", "graph: {stack: [...]}", ""},
 };
 
 static strata_origin_t key_of(const strata_text_t *text, const strata_tree_t *node) {
@@ -39,7 +43,7 @@ static const char *key_word(size_t index, const void *context) {
 
 /* Only gpu and managed memory has owner streams. */
 static bool may_have(strata_named_kind_t kind, strata_place_kind_t place) {
-    return place == STRATA_PLACE_MANAGED || (kind == STRATA_NAMED_POOL && place != STRATA_PLACE_GPU);
+    return place == STRATA_PLACE_MANAGED || (kind != STRATA_NAMED_STREAM && place != STRATA_PLACE_GPU);
 }
 
 static const char *place_word(size_t index, const void *context) {
@@ -55,7 +59,8 @@ static strata_status_t fail_place(const reading_t *reading, const strata_tree_t 
     if (place != STRATA_PLACE_KINDS)
         return strata_fail_origin(
             &key, "%s memory has no owner stream, and one stack for all streams; write managed, or take it out", node->key);
-    strata_hint_t hint = strata_hint(node->key, reading->kind == STRATA_NAMED_POOL ? STRATA_PLACE_KINDS - 1 : 1, place_word, NULL);
+    strata_hint_t hint = strata_hint(node->key, reading->kind == STRATA_NAMED_STREAM ? 1 : STRATA_PLACE_KINDS - 1, place_word,
+                                     NULL);
     return strata_fail_origin(&key, "there is no place \"%.40s\"; %s", node->key, hint.text);
 }
 
@@ -90,11 +95,15 @@ static strata_status_t read_key(reading_t *reading, strata_model_named_t *named,
     if (strcmp(node->key, "stack") == 0) return read_gpu(reading, named, node);
     if (strcmp(node->key, "places") == 0) return read_places(reading, named, node);
     if (strcmp(node->key, STRATA_RECLAIM_KEY) == 0) return STRATA_OK; /* after the stack */
-    bool pool = reading->kind == STRATA_NAMED_POOL;
-    if (pool && strcmp(node->key, "keep") == 0) return read_keep(reading, named, node);
+    bool pool = reading->kind == STRATA_NAMED_POOL, keep = strcmp(node->key, "keep") == 0;
+    if (pool && keep) return read_keep(reading, named, node);
     strata_origin_t key = key_of(reading->text, node);
+    if (reading->kind == STRATA_NAMED_GRAPH && keep) {
+        (void)strata_graph_refuse_keep();
+        return strata_fail_origin(&key, "%s", strata_last_error()->text);
+    }
     strata_hint_t hint = strata_hint(node->key, pool ? 4 : 3, key_word, NULL);
-    return strata_fail_origin(&key, "a %s has no key \"%.40s\"; %s", words[reading->kind].one, node->key, hint.text);
+    return strata_fail_origin(&key, "%s has no key \"%.40s\"; %s", words[reading->kind].one, node->key, hint.text);
 }
 
 /* A bare list is the gpu's stack; a pool without anything has the places' own layers, in instances of its own. */
@@ -105,7 +114,7 @@ static strata_status_t read_body(reading_t *reading, strata_model_named_t *named
     if (nothing && reading->kind == STRATA_NAMED_POOL) return STRATA_OK;
     if (node->kind == STRATA_TREE_LIST) return read_gpu(reading, named, node);
     if (node->kind != STRATA_TREE_MAP || nothing)
-        return strata_fail_origin(&key, "a %s is a mapping with a stack; write %s", words[reading->kind].one,
+        return strata_fail_origin(&key, "%s is a mapping with a stack; write %s", words[reading->kind].one,
                                   words[reading->kind].example);
     strata_status_t status = STRATA_OK;
     for (const strata_tree_t *child = node->first; child && status == STRATA_OK; child = child->next)
@@ -115,19 +124,29 @@ static strata_status_t read_body(reading_t *reading, strata_model_named_t *named
     return strata_note_wrong(reading->reader->wrongs, status);
 }
 
+static strata_status_t give_name(const reading_t *reading, strata_model_named_t *named, const char *name) {
+    strata_arena_t *arena = reading->reader->strategy->memory;
+    char path[2 * STRATA_NAME_LETTERS];
+    int length = snprintf(path, sizeof path, "%s", strata_named_key(reading->kind));
+    if (reading->kind != STRATA_NAMED_GRAPH) length += snprintf(path + length, sizeof path - (size_t)length, ".%s", name);
+    named->name = strata_arena_text(arena, name, strlen(name));
+    named->path = strata_arena_text(arena, path, (size_t)length);
+    return named->name && named->path ? STRATA_OK : STRATA_E_HOST_MEMORY;
+}
+
 /* Over what an extended text said about the same name. */
 static strata_status_t read_one(reading_t *reading, const strata_tree_t *node) {
     strata_reader_t *reader = reading->reader;
     strata_origin_t key = key_of(reading->text, node);
     if (!strata_named_is_name(reading->kind, node->key))
-        return strata_fail_origin(&key, "\"%.70s\" is no name for a %s; write up to %d %s", node->key, words[reading->kind].one,
+        return strata_fail_origin(&key, "\"%.70s\" is no name for %s; write up to %d %s", node->key, words[reading->kind].one,
                                   STRATA_NAME_LETTERS, words[reading->kind].letters);
     const strata_model_named_t *before = strata_strategy_named(reader->strategy, reading->kind, node->key);
     strata_model_named_t *named = &reading->read.list[reading->read.count++];
     if (before) *named = *before;
-    named->name = strata_arena_text(reader->strategy->memory, node->key, strlen(node->key));
     named->origin = key;
-    return named->name ? read_body(reading, named, node) : STRATA_E_HOST_MEMORY;
+    strata_status_t status = give_name(reading, named, node->key);
+    return status ? status : read_body(reading, named, node);
 }
 
 /* ---- all of them ---- */
@@ -181,6 +200,15 @@ strata_status_t strata_read_streams(strata_reader_t *reader, const strata_text_t
     return read_all(&reading, node);
 }
 
+strata_status_t strata_read_graph(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
+    reading_t reading = {.reader = reader, .text = text, .kind = STRATA_NAMED_GRAPH};
+    reading.read.list = strata_arena_take(reader->strategy->memory, 1, sizeof *reading.read.list);
+    if (!reading.read.list) return STRATA_E_HOST_MEMORY;
+    strata_status_t status = read_one(&reading, node);
+    if (status == STRATA_OK) reader->strategy->named[STRATA_NAMED_GRAPH] = reading.read;
+    return status;
+}
+
 /* ---- the page ---- */
 
 static const char about_named[] =
@@ -227,6 +255,19 @@ static const char about_named[] =
     "Over a file that it `extends`, a file's pools and keys of streams replace those of the same name, place by place;\n"
     "the others stay. Its keys of streams are tried before the others. A pool has its stack whatever the stream is\n"
     "called.\n\n"
-    "There are at most %d pools and %d keys of streams.\n";
+    "There are at most %d pools and %d keys of streams.\n\n"
+    "### Captured graphs\n\n"
+    "A captured graph uses at every launch the memory that its capture got. So that memory is kept apart, in a private pool.\n"
+    "`graph` says which layers serve such pools. It is written as a pool is: a list is the gpu's stack, `places` has the\n"
+    "others. A place that it does not list has its own layers (those of the device, if it has its own), in instances of the\n"
+    "pool.\n\n"
+    "```yaml\n"
+    "stack: [stream_safe, auto_growth, system]\n"
+    "graph: {stack: [auto_growth: {chunk_size: 8MiB}, system]}   # without it: the place's own stack\n"
+    "```\n\n"
+    "Every way from the top of such a stack to a source passes a cache, or ends in `cuda_malloc_async`: another source would\n"
+    "give memory back to the device while a graph may still use it. `keep` is not allowed: a graph's pool keeps its chunks\n"
+    "as long as the graph lives. Paths begin with `graph`: `graph.auto_growth.chunk_size`,\n"
+    "`graph.pinned.buffered.reuse_below`. Over a file that it `extends`, a file replaces this place by place.\n";
 
 void strata_page_named(FILE *out) { fprintf(out, about_named, STRATA_MODEL_NAMED, STRATA_MODEL_NAMED); }

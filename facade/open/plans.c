@@ -4,11 +4,12 @@
 #include "platform/host/host_memory.h"
 
 /* The plans are in this order, STRATA_PLACE_KINDS of each: for all devices, of each device of the strategy's `own`, of each pool,
- * of each pattern of streams. A stack that is not written has no plan (count 0). */
+ * of each pattern of streams, of captured graphs. A stack that is not written has no plan (count 0). */
 static size_t own_at(size_t own) { return (1 + own) * STRATA_PLACE_KINDS; }
 
 static size_t named_at(const strata_strategy_t *strategy, strata_named_kind_t kind, size_t index) {
-    size_t before = kind == STRATA_NAMED_POOL ? 0 : strategy->named[STRATA_NAMED_POOL].count;
+    size_t before = 0;
+    for (strata_named_kind_t other = STRATA_NAMED_POOL; other < kind; other++) before += strategy->named[other].count;
     return own_at(strategy->own_count + before + index);
 }
 
@@ -21,7 +22,7 @@ static strata_status_t make(strata_facade_t *facade, size_t at, const strata_mod
 
 strata_status_t strata_plans_make(strata_facade_t *facade) {
     const strata_strategy_t *strategy = facade->strategy;
-    size_t end = named_at(strategy, STRATA_NAMED_STREAM, strategy->named[STRATA_NAMED_STREAM].count);
+    size_t end = named_at(strategy, STRATA_NAMED_KINDS, 0);
     facade->plans = strata_host_new(end, sizeof(strata_plan_t));
     if (!facade->plans) return STRATA_E_HOST_MEMORY;
     strata_status_t status = make(facade, 0, strategy->stacks);
@@ -41,6 +42,13 @@ const strata_plan_t *strata_plans_of(const strata_facade_t *facade, strata_place
         if (strategy->own[i].number == strata_place_device(place) && own->count > 0) return own;
     }
     return &facade->plans[kind];
+}
+
+const strata_plan_t *strata_plans_of_graphs(const strata_facade_t *facade, strata_place_t place) {
+    const strata_strategy_t *strategy = facade->strategy;
+    if (strategy->named[STRATA_NAMED_GRAPH].count == 0) return strata_plans_of(facade, place);
+    const strata_plan_t *plan = &facade->plans[named_at(strategy, STRATA_NAMED_GRAPH, 0) + strata_place_kind(place)];
+    return plan->count > 0 ? plan : strata_plans_of(facade, place);
 }
 
 const strata_model_named_t *strata_plans_of_pool(strata_facade_t *facade, uint64_t pool) {

@@ -4,10 +4,13 @@
 
 #include "facade/facade.h"
 
-/* Of every stack that the strategy writes: by place, of each device with stacks of its own, of each pool, of each pattern. */
+/* Of every stack that the strategy writes: by place, of each device with stacks of its own, of each pool, of each pattern, of graphs. */
 strata_status_t strata_plans_make(strata_facade_t *facade);
 /* From which the ordinary stacks of a place are built. */
 const strata_plan_t *strata_plans_of(const strata_facade_t *facade, strata_place_t place);
+/* From which the private pools of captured graphs in a place are built: `graph:` of the strategy, else the place's own plan. Whether
+ * it can serve them says strata_plan_serves_graphs(); a written `graph:` was asked when it was loaded. */
+const strata_plan_t *strata_plans_of_graphs(const strata_facade_t *facade, strata_place_t place);
 /* The group of a pool (0: none) for a stream of that name (NULL: it has none). Made at its first use, while building. */
 strata_status_t strata_plans_group(strata_facade_t *facade, strata_domain_t *domain, uint64_t pool, const char *stream,
                                    strata_group_t **group);

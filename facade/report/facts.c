@@ -26,7 +26,7 @@ static void say_prefix(const strata_facts_t *f, strata_text_t *text) {
     const strata_named_kind_t kind = group->pool ? STRATA_NAMED_POOL : STRATA_NAMED_STREAM;
     const strata_model_named_t *named = *group->name ? strata_strategy_named(f->facade->strategy, kind, group->name) : NULL;
     strata_place_kind_t place = strata_place_kind(f->domain->place);
-    if (named && named->stacks[place].count > 0) strata_text_say(text, "%s.%s.", strata_named_key(kind), named->name);
+    if (named && named->stacks[place].count > 0) strata_text_say(text, "%s.", named->path);
     if (place != STRATA_PLACE_GPU) strata_text_say(text, "%s.", strata_place_name(place));
 }
 

@@ -111,7 +111,7 @@ TEST(config_bounds, stars_after_a_name_take_nothing_too) {
 #define POOLS                                                                                                                      \
     "devices: {use: sim:h100x2, gpu:1: {stack: [auto_growth, system]}}\nstack: [auto_growth, system]\n"                            \
     "pools: {weights: {stack: [auto_growth, system], places: {pinned: [auto_growth, system: {memory: pinned}]}}}\n"                \
-    "streams: {\"copy*\": [auto_growth, system]}\n"
+    "streams: {\"copy*\": [auto_growth, system]}\ngraph: [auto_growth, system]\n"
 
 static strata_status_t set_path(const char *yaml, const char *path) {
     char setting[200];
@@ -130,6 +130,8 @@ TEST(config_bounds, a_pools_and_a_patterns_stack_is_no_devices) {
                                        "pools.weights.pinned",
                                        "streams.copy*",
                                        "streams.copy*.gpu",
+                                       "graph",
+                                       "graph.gpu",
                                        "gpu:1",
                                        "stack:1",
                                        "pinned",
@@ -139,6 +141,8 @@ TEST(config_bounds, a_pools_and_a_patterns_stack_is_no_devices) {
                                         "pools.weights.stack:1",
                                         "pools.weights.pinned:1",
                                         "streams.copy*.gpu:1",
+                                        "graph.gpu:1",
+                                        "graph.weights.gpu",
                                         "gpu:1.weights",
                                         "weights.gpu",
                                         "gpu:",
@@ -157,8 +161,8 @@ TEST(config_bounds, a_pools_and_a_patterns_stack_is_no_devices) {
 
 /* Nowhere else than where the path says. */
 TEST(config_bounds, a_path_sets_one_stack) {
-    static const char *const paths[] = {"", "gpu:1.", "pools.weights.", "pools.weights.pinned.", "streams.copy*."};
-    enum { STACKS = 5 };
+    static const char *const paths[] = {"", "gpu:1.", "pools.weights.", "pools.weights.pinned.", "streams.copy*.", "graph."};
+    enum { STACKS = 6 };
     for (size_t i = 0; i < STACKS; i++) {
         char setting[200];
         const char *set[] = {setting};
@@ -166,10 +170,12 @@ TEST(config_bounds, a_path_sets_one_stack) {
         strata_strategy_t *s CLOSED_BY(strategy_gone) = load_request(
             &(strata_config_request_t){.text = POOLS, .set = set, .set_count = 1});
         ASSERT_NE(s, NULL);
-        const strata_model_stack_t *stacks[STACKS] = {&s->stacks[STRATA_PLACE_GPU], &s->own[0].stacks[STRATA_PLACE_GPU],
+        const strata_model_stack_t *stacks[STACKS] = {&s->stacks[STRATA_PLACE_GPU],
+                                                      &s->own[0].stacks[STRATA_PLACE_GPU],
                                                       &s->named[STRATA_NAMED_POOL].list[0].stacks[STRATA_PLACE_GPU],
                                                       &s->named[STRATA_NAMED_POOL].list[0].stacks[STRATA_PLACE_PINNED],
-                                                      &s->named[STRATA_NAMED_STREAM].list[0].stacks[STRATA_PLACE_GPU]};
+                                                      &s->named[STRATA_NAMED_STREAM].list[0].stacks[STRATA_PLACE_GPU],
+                                                      &s->named[STRATA_NAMED_GRAPH].list[0].stacks[STRATA_PLACE_GPU]};
         for (size_t k = 0; k < STACKS; k++) {
             const strata_model_layer_t *layer = &stacks[k]->layers[0];
             const strata_option_row_t *row = strata_option_find(layer->type, "chunk_size");

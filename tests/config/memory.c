@@ -35,7 +35,8 @@ TEST(memory, every_allocation_of_a_load_fails) {
             "devices: {gpu:1: {stack: [system]}}\n"
             "stack: [binning: {routes: [{up_to: 1MiB, stack: [fallback: {stacks: [[system], [system]]}]}, {stack: [system]}]}]\n"});
     expect_all_failures(&(strata_config_request_t){.text = "pools: {weights: {stack: [system], places: {pinned: [system]}}, "
-                                                           "scratch: }\nstreams: {\"copy*\": [buffered, system]}\n"});
+                                                           "scratch: }\nstreams: {\"copy*\": [buffered, system]}\n"
+                                                           "graph: {stack: [buffered, system]}\n"});
     expect_all_failures(&(strata_config_request_t){.file = file_of("memory.yaml", "extends: memory_base.yaml\ndescription: x\n")});
 }
 

@@ -156,7 +156,7 @@ TEST(named, wrong_paths_name_the_nearest) {
                  "--set: pools.weights.auto_growth.chunk_size: \"20MB\": there is no unit \"MB\"; write 20MiB");
     expect_unset("pool.weights.auto_growth.chunk_size=1MiB",
                  "--set: \"pool.weights.auto_growth.chunk_size\" is no path of an option; write LAYER.OPTION or "
-                 "PLACE.LAYER.OPTION, as in auto_growth.chunk_size, or pools.NAME.LAYER.OPTION");
+                 "PLACE.LAYER.OPTION, as in auto_growth.chunk_size, or pools.NAME.LAYER.OPTION, or graph.LAYER.OPTION");
 }
 
 TEST(named, wrong_text_is_refused_at_its_place) {
@@ -201,14 +201,6 @@ TEST(named, their_number_is_bounded) {
                 "one_more.yaml:2:1: more than 32 pools with those that this file extends; take some");
 }
 
-static char *text_of(FILE *file) {
-    static char text[65536];
-    rewind(file);
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
-    return text;
-}
-
 TEST(named, explain_tells_them) {
     const char *set[] = {"pools.weights.auto_growth.alignment=256"};
     strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(
@@ -216,7 +208,7 @@ TEST(named, explain_tells_them) {
     ASSERT_NE(strategy, NULL);
     FILE *out = tmpfile();
     EXPECT_OK(strata_config_explain(strategy, out));
-    const char *text = text_of(out);
+    const char *text = read_back(out);
     EXPECT_CONTAINS(text, "\npools.weights, a pool: stacks of its own; the layers are the place's in managed, host  [<text>:3:3]\n"
                           "  keep                       false        default\n"
                           "\npools.weights.gpu, outermost first\n"
@@ -229,27 +221,18 @@ TEST(named, explain_tells_them) {
                           "[<text>:9:3]\n\nstreams.copy*.gpu, outermost first\n");
 }
 
-static const char *difference(const char *first, const char *second) {
-    strata_strategy_t *a = load_text(first), *b = load_text(second);
-    FILE *out = tmpfile();
-    EXPECT_OK(strata_config_diff(a, b, "one", "two", out));
-    strata_strategy_delete(a);
-    strata_strategy_delete(b);
-    return text_of(out);
-}
-
 TEST(named, diff_tells_what_they_differ_in) {
-    EXPECT_STREQ(difference(both, both), "no difference\n");
-    EXPECT_STREQ(difference("pools: {a: [system]}\n", "pools: {b: [system]}\n"),
+    EXPECT_STREQ(difference_of(both, both), "no difference\n");
+    EXPECT_STREQ(difference_of("pools: {a: [system]}\n", "pools: {b: [system]}\n"),
                  "pools.a: only in one  [<text>:1:9]\npools.b: only in two  [<text>:1:9]\n");
-    EXPECT_STREQ(difference("pools: {a: [auto_growth: {chunk_size: 1MiB}, system]}\n", "pools: {a: [auto_growth, system]}\n"),
+    EXPECT_STREQ(difference_of("pools: {a: [auto_growth: {chunk_size: 1MiB}, system]}\n", "pools: {a: [auto_growth, system]}\n"),
                  "pools.a.gpu.auto_growth.chunk_size:\n  one                  1MiB         [<text>:1:39]\n"
                  "  two                  0            [default]\n");
     /* A pool that says nothing has the place's layers. */
-    EXPECT_STREQ(difference("stack: [auto_growth, system]\npools: {a: [auto_growth, system]}\n",
-                            "stack: [auto_growth, system]\npools: {a: }\n"),
+    EXPECT_STREQ(difference_of("stack: [auto_growth, system]\npools: {a: [auto_growth, system]}\n",
+                               "stack: [auto_growth, system]\npools: {a: }\n"),
                  "no difference\n");
-    EXPECT_STREQ(difference("streams: {a*: [system], \"*b\": [system]}\n", "streams: {\"*b\": [system], a*: [system]}\n"),
+    EXPECT_STREQ(difference_of("streams: {a*: [system], \"*b\": [system]}\n", "streams: {\"*b\": [system], a*: [system]}\n"),
                  "streams: tried in another order from \"a*\" on\n");
 }
 
@@ -262,7 +245,7 @@ TEST(named, check_tells_every_error) {
                                                                    "  \"c?\": [system]\n"
                                                                    "  \"d*\": [retry: {timeout: 1}, system]\n"),
                                        false, out);
-    const char *text = text_of(out);
+    const char *text = read_back(out);
     EXPECT_EQ(count, 5);
     static const char *const places[] = {"named_wrong.yaml:2:13: ", "named_wrong.yaml:3:42: ", "named_wrong.yaml:5:3: ",
                                          "named_wrong.yaml:6:27: ", "named_wrong.yaml:3:19: "};

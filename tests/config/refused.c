@@ -66,3 +66,20 @@ const char *file_of(const char *name, const char *text) {
     fclose(file);
     return path;
 }
+
+const char *read_back(FILE *file) {
+    static char text[65536];
+    rewind(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
+const char *difference_of(const char *first, const char *second) {
+    strata_strategy_t *a = load_text(first), *b = load_text(second);
+    FILE *out = tmpfile();
+    EXPECT_OK(strata_config_diff(a, b, "one", "two", out));
+    strata_strategy_delete(a);
+    strata_strategy_delete(b);
+    return read_back(out);
+}

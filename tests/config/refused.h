@@ -2,6 +2,8 @@
 #ifndef STRATA_TESTS_CONFIG_REFUSED_H
 #define STRATA_TESTS_CONFIG_REFUSED_H
 
+#include <stdio.h>
+
 #include "config/config.h"
 #include "platform/status.h"
 #include "tests/harness/test.h"
@@ -16,5 +18,9 @@ const char *value_of(const strata_strategy_t *strategy, const char *layer, const
 const strata_origin_t *origin_of(const strata_strategy_t *strategy, const char *layer, const char *option);
 /* A file below the build folder with this text; the path is good until the next call. */
 const char *file_of(const char *name, const char *text);
+/* What was written to a temporary file, which is closed; the text is good until the next call. */
+const char *read_back(FILE *file);
+/* What `strata diff` says about two texts, called one and two. */
+const char *difference_of(const char *first, const char *second);
 
 #endif

@@ -8,13 +8,15 @@ static void write_strategies(void) {
                               "pools:\n"
                               "  weights: [auto_growth: {chunk_size: 64MiB}, system]\n"
                               "streams:\n"
-                              "  \"copy*\": [buffered, system]\n");
+                              "  \"copy*\": [buffered, system]\n"
+                              "graph: {stack: [auto_growth: {chunk_size: 8MiB}, system]}\n");
     write_text("more.yaml", "extends: pooled.yaml\n"
                             "strategy: more\n"
                             "pools:\n"
                             "  weights: {places: {pinned: [buffered, system]}}\n"
                             "  cache:\n");
-    write_text("wrong.yaml", "pools:\n  weights: [auto_grwoth, system]\nstreams:\n  \"copy*\": [bufered, system]\n");
+    write_text("wrong.yaml",
+               "pools:\n  weights: [auto_grwoth, system]\nstreams:\n  \"copy*\": [bufered, system]\ngraph: [system]\n");
 }
 
 TEST(command_named, explain_shows_stacks_and_who_said_what) {
@@ -31,6 +33,9 @@ TEST(command_named, explain_shows_stacks_and_who_said_what) {
     EXPECT_CONTAINS(ran.out, "\nstreams.copy*, streams of such a name: stacks of their own; ");
     ran = run_command("STRATA_SET='streams.copy*.buffered.reuse_below=1' -- explain more.yaml");
     EXPECT_CONTAINS(ran.out, "    reuse_below              1            STRATA_SET\n");
+    ran = run_command("STRATA_SET='graph.auto_growth.chunk_size=4MiB' -- explain more.yaml");
+    EXPECT_CONTAINS(ran.out, "\ngraph.gpu, outermost first\n  auto_growth: cache of scope stream, one instance for each stream  "
+                             "[pooled.yaml:6:17]\n    chunk_size               4MiB         STRATA_SET\n");
     ran = run_command("explain more.yaml --set pools.wieghts.auto_growth.chunk_size=1");
     EXPECT_EQ(ran.exit_status, 2);
     EXPECT_CONTAINS(ran.errors, "write pools.weights.auto_growth.chunk_size");
@@ -43,7 +48,9 @@ TEST(command_named, diff_tells_pools_and_streams_apart) {
     EXPECT_CONTAINS(ran.out, "pools.weights.pinned.buffered: only in ");
     EXPECT_CONTAINS(ran.out, "pools.cache: only in ");
     EXPECT_LACKS(ran.out, "streams");
-    EXPECT_CONTAINS(run_command("diff pooled.yaml strata").out, "streams.copy*: only in ");
+    ran = run_command("diff pooled.yaml strata");
+    EXPECT_CONTAINS(ran.out, "streams.copy*: only in ");
+    EXPECT_CONTAINS(ran.out, "graph: only in ");
 }
 
 TEST(command_named, check_tells_where_they_are_wrong) {
@@ -53,4 +60,5 @@ TEST(command_named, check_tells_where_they_are_wrong) {
     EXPECT_EQ(ran.exit_status, 2);
     EXPECT_CONTAINS(ran.errors, "wrong.yaml:2:13: there is no layer \"auto_grwoth\"; write auto_growth\n");
     EXPECT_CONTAINS(ran.errors, "wrong.yaml:4:13: there is no layer \"bufered\"; write buffered\n");
+    EXPECT_CONTAINS(ran.errors, "wrong.yaml:5:8: \"system\" without a cache above it gives memory back");
 }

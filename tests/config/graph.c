@@ -1,0 +1,284 @@
+/* `graph:`, the stack of the private pools of captured graphs: what it says, what it extends, its paths, how it is told and refused. */
+#include <stdio.h>
+
+#include "allocation/options/option.h"
+#include "tests/config/refused.h"
+#include "tests/harness/owned.h"
+
+static const char written[] = "stack: [retry, stream_safe, auto_growth, system]\n"
+                              "graph:\n"
+                              "  stack: [stream_safe, auto_growth: {chunk_size: 8MiB}, system]\n"
+                              "  out_of_memory: {timeout: 7ms}\n"
+                              "  places: {pinned: [buffered, system]}\n";
+
+static const strata_model_stack_t *stack_of(const strata_strategy_t *strategy, strata_place_kind_t place) {
+    static const strata_model_stack_t nothing;
+    const strata_model_named_t *graph = strategy ? strata_strategy_named(strategy, STRATA_NAMED_GRAPH, "graph") : NULL;
+    return graph ? &graph->stacks[place] : &nothing;
+}
+
+static const char *value_in(const strata_model_stack_t *stack, const char *layer, const char *option) {
+    static char text[128];
+    for (size_t i = 0; i < stack->count; i++) {
+        const strata_option_row_t *row = strata_option_find(stack->layers[i].type, option);
+        if (strcmp(stack->layers[i].name, layer) != 0 || !row) continue;
+        strata_option_print(row, stack->layers[i].options, text, sizeof text);
+        return text;
+    }
+    return "none";
+}
+
+TEST(graph_section, has_stacks_of_its_own) {
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(written);
+    ASSERT_NE(strategy, NULL);
+    ASSERT_EQ(strategy->named[STRATA_NAMED_GRAPH].count, 1);
+    EXPECT_STREQ(strategy->named[STRATA_NAMED_GRAPH].list->path, "graph");
+    EXPECT_EQ(strategy->named[STRATA_NAMED_GRAPH].list->origin.line, 2);
+    const strata_model_stack_t *gpu = stack_of(strategy, STRATA_PLACE_GPU);
+    EXPECT_EQ(gpu->count, 4);
+    EXPECT_STREQ(value_in(gpu, "auto_growth", "chunk_size"), "8MiB");
+    EXPECT_STREQ(value_in(gpu, "out_of_memory", "timeout"), "7ms");
+    EXPECT_EQ(stack_of(strategy, STRATA_PLACE_PINNED)->count, 2);
+    EXPECT_EQ(stack_of(strategy, STRATA_PLACE_MANAGED)->count, 0);
+    EXPECT_STREQ(value_of(strategy, "auto_growth", "chunk_size"), "0");
+}
+
+TEST(graph_section, is_a_stack_however_it_is_written) {
+    static const char *const ways[] = {"graph: [auto_growth: {chunk_size: 8MiB}, system]\n",
+                                       "graph: {stack: [auto_growth: {chunk_size: 8MiB}, system]}\n",
+                                       "graph:\n  stack:\n    - auto_growth: {chunk_size: 8MiB}\n    - system\n"};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(ways[i]);
+        EXPECT_STREQ(value_in(stack_of(strategy, STRATA_PLACE_GPU), "auto_growth", "chunk_size"), "8MiB");
+    }
+    strata_strategy_t *silent CLOSED_BY(strategy_gone) = load_text("stack: [system]\n");
+    EXPECT_EQ(silent->named[STRATA_NAMED_GRAPH].count, 0);
+    strata_strategy_t *other CLOSED_BY(strategy_gone) = load_text("graph: {places: {managed: [buffered, system], host: [buffered, "
+                                                                  "system]}}\n");
+    EXPECT_EQ(stack_of(other, STRATA_PLACE_GPU)->count, 0);
+    EXPECT_EQ(stack_of(other, STRATA_PLACE_MANAGED)->count, 2);
+}
+
+TEST(graph_section, of_a_file_lies_over_what_it_extends) {
+    (void)file_of("graph_base.yaml", written);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(&(strata_config_request_t){
+        .file = file_of("graph_over.yaml",
+                        "extends: graph_base.yaml\ngraph: {stack: [auto_growth: {chunk_size: 2MiB}, system]}\n")});
+    EXPECT_STREQ(value_in(stack_of(strategy, STRATA_PLACE_GPU), "auto_growth", "chunk_size"), "2MiB");
+    EXPECT_STREQ(value_in(stack_of(strategy, STRATA_PLACE_GPU), "out_of_memory", "timeout"), "none");
+    EXPECT_EQ(stack_of(strategy, STRATA_PLACE_PINNED)->count, 2);
+    EXPECT_EQ(strategy->named[STRATA_NAMED_GRAPH].count, 1);
+    strata_strategy_t *same CLOSED_BY(strategy_gone) = load_request(
+        &(strata_config_request_t){.file = file_of("graph_same.yaml", "extends: graph_base.yaml\nstack: [system]\n")});
+    EXPECT_STREQ(value_in(stack_of(same, STRATA_PLACE_GPU), "auto_growth", "chunk_size"), "8MiB");
+    strata_strategy_t *later CLOSED_BY(strategy_gone) = load_request(&(strata_config_request_t){
+        .file = file_of("graph_later.yaml", "extends: graph_base.yaml\ngraph: {out_of_memory: {timeout: 9ms}}\n")});
+    EXPECT_STREQ(value_in(stack_of(later, STRATA_PLACE_GPU), "out_of_memory", "timeout"), "9ms");
+    EXPECT_STREQ(value_in(stack_of(later, STRATA_PLACE_GPU), "auto_growth", "chunk_size"), "8MiB");
+}
+
+/* ---- paths ---- */
+
+TEST(graph_section, values_have_paths) {
+    static const strata_origin_t origin = {.source = STRATA_FROM_COMMAND, .file = "--set"};
+    static const char *const paths[] = {"graph.auto_growth.chunk_size", "graph.gpu.auto_growth.chunk_size",
+                                        "graph.stack.auto_growth.chunk_size"};
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(written);
+    ASSERT_NE(strategy, NULL);
+    for (size_t i = 0; i < 3; i++) {
+        char value[8];
+        snprintf(value, sizeof value, "%zuMiB", i + 3);
+        EXPECT_OK(strata_strategy_set(strategy, paths[i], value, &origin));
+        EXPECT_STREQ(value_in(stack_of(strategy, STRATA_PLACE_GPU), "auto_growth", "chunk_size"), value);
+        EXPECT_TRUE(strata_strategy_has(strategy, paths[i]));
+    }
+    EXPECT_OK(strata_strategy_set(strategy, "graph.pinned.buffered.reuse_below", "1", &origin));
+    EXPECT_STREQ(value_in(stack_of(strategy, STRATA_PLACE_PINNED), "buffered", "reuse_below"), "1");
+    EXPECT_OK(strata_strategy_set(strategy, "graph.out_of_memory.timeout", "8ms", &origin));
+    EXPECT_STREQ(value_in(stack_of(strategy, STRATA_PLACE_GPU), "out_of_memory", "timeout"), "8ms");
+    EXPECT_STREQ(value_of(strategy, "auto_growth", "chunk_size"), "0");
+    EXPECT_STREQ(value_of(strategy, "retry", "timeout"), "10s");
+    EXPECT_FALSE(strata_strategy_has(strategy, "graph.managed.auto_growth.chunk_size"));
+    EXPECT_FALSE(strata_strategy_has(strategy, "graph.keep"));
+}
+
+static void expect_unset(const char *text, const char *setting, const char *told) {
+    strata_strategy_t *strategy = NULL;
+    strata_config_request_t request = {.text = text, .set = &setting, .set_count = 1};
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&request, &strategy));
+    EXPECT_STREQ(strata_last_error()->text, told);
+}
+
+TEST(graph_section, wrong_paths_say_what_to_write) {
+    expect_unset(
+        "stack: [auto_growth, system]", "graph.auto_growth.chunk_size=1MiB",
+        "--set: the strategy does not say \"graph\", so graphs have the layers of the place; write graph: {stack: [...]} in "
+        "its file, or stack.auto_growth.chunk_size");
+    expect_unset(
+        "stack: [auto_growth, system]", "graph.pinned.auto_growth.chunk_size=1MiB",
+        "--set: the strategy does not say \"graph\", so graphs have the layers of the place; write graph: {stack: [...]} in "
+        "its file, or pinned.auto_growth.chunk_size");
+    expect_unset(written, "graph.managed.auto_growth.chunk_size=1MiB",
+                 "--set: graph has no stack of its own for the place managed; write managed.auto_growth.chunk_size");
+    expect_unset(written, "graph.auto_grwoth.chunk_size=1MiB",
+                 "--set: the stack of the place gpu in graph has no layer \"auto_grwoth\"; write graph.auto_growth.chunk_size");
+    expect_unset(written, "graph.limit.bytes=1MiB",
+                 "--set: the stack of the place gpu in graph has no layer \"limit\"; its layers are out_of_memory, stream_safe, "
+                 "auto_growth, system");
+    expect_unset(written, "graph.auto_growth.chunk=1MiB",
+                 "--set: \"auto_growth\" has no option \"chunk\"; write graph.auto_growth.chunk_size");
+    expect_unset(written, "graph.auto_growth.chunk_size=20MB",
+                 "--set: graph.auto_growth.chunk_size: \"20MB\": there is no unit \"MB\"; write 20MiB");
+    expect_unset(written, "graph.pined.buffered.reuse_below=1",
+                 "--set: there is no place \"pined\"; write graph.pinned.buffered.reuse_below");
+    expect_unset(written, "graph.graph.buffered.reuse_below=1",
+                 "--set: there is no place \"graph\"; write graph.stack.buffered.reuse_below");
+    expect_unset(written, "grpah.auto_growth.chunk_size=1MiB",
+                 "--set: there is no place \"grpah\"; write graph.auto_growth.chunk_size");
+    expect_unset(written, "graph.pinned.out_of_memory.timeout=1s",
+                 "--set: graph.pinned.out_of_memory: its stack does not say what it does then; write out_of_memory: {timeout: ...} "
+                 "beside the stack");
+    expect_unset(written, "graph.keep=true",
+                 "--set: graph.keep: the pool of a captured graph keeps its chunks as long as the graph lives; take keep out");
+    static const char *const forms[] = {"graph.gpu:1.auto_growth.chunk_size=1MiB", "graph.a.pinned.buffered.reuse_below=1"};
+    for (size_t i = 0; i < 2; i++) {
+        strata_strategy_t *strategy = NULL;
+        strata_config_request_t request = {.text = written, .set = &forms[i], .set_count = 1};
+        EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&request, &strategy), "or graph.LAYER.OPTION");
+    }
+}
+
+/* ---- what is refused ---- */
+
+TEST(graph_section, wrong_text_is_refused_at_its_place) {
+    static const char *const nothing[] = {"graph:\n", "graph: {}\n", "graph: system\n", "graph: 3\n"};
+    for (size_t i = 0; i < sizeof nothing / sizeof *nothing; i++)
+        expect_refused(nothing[i], 1, 1, "\"graph\" is a mapping with a stack", "write graph: {stack: [...]}");
+    expect_refused("graph: {stak: [system]}\n", 1, 9, "\"graph\" has no key \"stak\"", "write stack");
+    expect_refused("graph: {keep: true, stack: [auto_growth, system]}\n", 1, 9, "keeps its chunks as long as the graph lives",
+                   "take keep out");
+    expect_refused("graph: {stack: [sistem]}\n", 1, 17, "no layer \"sistem\"", "write system");
+    expect_refused("graph: {stack: []}\n", 1, 16, "a stack has at least one layer", "write [system]");
+    expect_refused("graph: [auto_growth]\n", 1, 9, "\"auto_growth\" has nothing below it", "end the stack with a source");
+    expect_refused("graph: [buffered, fallback: {stacks: [{stack: [system], out_of_memory: {}}]}]\n", 1, 9,
+                   "stands above \"out_of_memory\", which may wait", "put \"out_of_memory\" above");
+    expect_refused("graph: {places: {hosd: [system]}}\n", 1, 18, "no place \"hosd\"", "write host");
+    expect_refused("graph: {places: {gpu: [system]}}\n", 1, 18, "stands beside \"places\"", "write stack:");
+    expect_refused("graph: {places: [system]}\n", 1, 9, "\"places\" is a mapping", "write places: {managed:");
+    expect_refused("graph: {places: {host: [buffered, system: {memory: pinned}]}}\n", 1, 52, "cannot serve the place host",
+                   "write memory: host");
+    expect_refused("graph: {out_of_memory: {}}\n", 1, 9, "none stands beside it", "write stack: too");
+    expect_refused("graph: {stack: [auto_growth, system], out_of_memory: {timout: 1s}}\n", 1, 55, "has no option \"timout\"",
+                   "write timeout");
+    expect_refused("stack: [auto_growth: {name: graph}, system]\n", 1, 29, "no name for a layer", "write up to 64 letters");
+    expect_refused("grpah: [auto_growth, system]\n", 1, 1, "a strategy has no key \"grpah\"", "write graph");
+    expect_refused("graph: [auto_growth, system]\ngraph: [auto_growth, system]\n", 2, 1, "\"graph\" stands here twice",
+                   "take one out");
+    expect_refused("graph: [caching: {pools_on_oom: true}, system]\n", 1, 33, "in a stack that serves no named pool", "pools:");
+}
+
+TEST(graph_section, a_stack_has_its_most_layers_there_too) {
+    char yaml[2048];
+    for (int layers = STRATA_STACK_LAYERS; layers <= STRATA_STACK_LAYERS + 1; layers++) {
+        size_t length = (size_t)sprintf(yaml, "graph: [");
+        for (int i = 1; i < layers; i++) length += (size_t)sprintf(yaml + length, "stat: {name: s%d}, ", i);
+        sprintf(yaml + length, "system]\n");
+        strata_strategy_t *strategy = NULL;
+        EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.text = yaml}, &strategy),
+                    layers > STRATA_STACK_LAYERS ? "a stack has at most 64 layers" : "since the top or the last cache");
+    }
+}
+
+/* ---- memory that a graph may still use ---- */
+
+#define BARE "without a cache above it gives memory back to the device while a captured graph may still use it"
+
+TEST(graph_section, a_way_to_a_source_without_a_cache_is_refused) {
+    expect_refused("graph: [system]\n", 1, 8, "\"system\" " BARE, "write graph: {stack: [auto_growth, system]}");
+    expect_refused("graph:\n  stack: [stream_safe, limit: {bytes: 1GiB}, system: {name: below}]\n", 2, 10, "\"below\" " BARE,
+                   "write graph: {stack: [auto_growth, system]}");
+    expect_refused("graph: [binning: {routes: [{up_to: 1MiB, stack: [auto_growth, system]}, {stack: [system]}]}]\n", 1, 8,
+                   "\"system\" " BARE, "write graph:");
+    expect_refused("graph: [fallback: {stacks: [[cuda_malloc_async], [system: {memory: managed}]]}]\n", 1, 8, "\"system\" " BARE,
+                   "write graph:");
+    expect_refused("graph: {stack: [auto_growth, system], places: {pinned: [system]}}\n", 1, 56, "\"system\" " BARE,
+                   "write graph: {places: {pinned: [auto_growth, system]}}");
+}
+
+TEST(graph_section, a_cache_or_the_drivers_pool_serves_graphs) {
+    static const char *const good[] = {
+        "graph: [auto_growth, system]\n",
+        "graph: [cuda_malloc_async]\n",
+        "graph: [stream_safe, cuda_malloc_async: {pool: own}]\n",
+        "graph: [auto_growth, limit: {bytes: 1GiB}, system]\n",
+        "graph: [auto_growth, fallback: {stacks: [[system], [system: {memory: managed}]]}]\n",
+        "graph: [binning: {routes: [{up_to: 1MiB, stack: [auto_growth, system]}, {stack: [cuda_malloc_async]}]}]\n",
+        "graph: {places: {pinned: [auto_growth, system]}}\n"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        strata_strategy_t *strategy = load_text(good[i]);
+        if (strategy) strata_strategy_delete(strategy);
+        else FAIL_TEST("%s", good[i]);
+    }
+}
+
+/* A place's own stack is not refused before a graph wants it. */
+TEST(graph_section, a_places_own_plan_can_be_asked) {
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(
+        "stack: [stream_safe, system]\nplaces: {pinned: [system], host: "
+        "[stream_safe, buffered, system]}\n");
+    ASSERT_NE(strategy, NULL);
+    strata_plan_t plan;
+    EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan));
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_plan_serves_graphs(&plan));
+    EXPECT_STREQ(strata_last_error()->text, "\"system\" " BARE "; write graph: {stack: [auto_growth, system]}");
+    EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_PINNED, &plan));
+    EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_plan_serves_graphs(&plan), "write graph: {places: {pinned: [auto_growth, system]}}");
+    EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_HOST, &plan));
+    EXPECT_OK(strata_plan_serves_graphs(&plan));
+}
+
+/* ---- how it is told ---- */
+
+TEST(graph_section, explain_tells_it) {
+    const char *set[] = {"graph.auto_growth.alignment=256"};
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(
+        &(strata_config_request_t){.text = written, .set = set, .set_count = 1});
+    ASSERT_NE(strategy, NULL);
+    FILE *out = tmpfile();
+    EXPECT_OK(strata_config_explain(strategy, out));
+    const char *text = read_back(out);
+    EXPECT_CONTAINS(text,
+                    "\ngraph, private pools of captured graphs: stacks of their own; the layers are the place's in managed, host  "
+                    "[<text>:2:1]\n\ngraph.gpu, outermost first\n  out_of_memory: what the stack does then  [<text>:4:3]\n");
+    EXPECT_CONTAINS(text, "    chunk_size               8MiB         <text>:3:50\n");
+    EXPECT_CONTAINS(text, "    alignment                256          --set\n");
+    EXPECT_CONTAINS(text, "\ngraph.pinned, outermost first; one stack serves all streams\n  buffered: ");
+    EXPECT_LACKS(text, "keep  ");
+}
+
+TEST(graph_section, diff_tells_what_they_differ_in) {
+    EXPECT_STREQ(difference_of(written, written), "no difference\n");
+    EXPECT_STREQ(difference_of("graph: [auto_growth, system]\n", "graph: {stack: [auto_growth, system]}\n"), "no difference\n");
+    EXPECT_STREQ(difference_of("graph: [auto_growth, system]\n", "version: 1\n"), "graph: only in one  [<text>:1:1]\n");
+    EXPECT_STREQ(difference_of("graph: [auto_growth: {chunk_size: 1MiB}, system]\n", "graph: [auto_growth, system]\n"),
+                 "graph.gpu.auto_growth.chunk_size:\n  one                  1MiB         [<text>:1:35]\n"
+                 "  two                  0            [default]\n");
+    EXPECT_STREQ(difference_of("graph: {stack: [auto_growth, system], places: {pinned: [buffered, system]}}\n"
+                               "places: {pinned: [buffered, system]}\n",
+                               "graph: [auto_growth, system]\nplaces: {pinned: [buffered, system]}\n"),
+                 "no difference\n");
+}
+
+TEST(graph_section, check_tells_every_error) {
+    FILE *out = tmpfile();
+    size_t count = strata_config_check(file_of("graph_wrong.yaml", "graph:\n"
+                                                                   "  keep: true\n"
+                                                                   "  stack: [auto_grwoth, system]\n"
+                                                                   "  places: {managed: [system], hots: [system]}\n"),
+                                       false, out);
+    const char *text = read_back(out);
+    EXPECT_EQ(count, 4);
+    static const char *const places[] = {
+        "graph_wrong.yaml:2:3: ", "graph_wrong.yaml:3:11: ", "graph_wrong.yaml:4:31: ", "graph_wrong.yaml:4:21: "};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) EXPECT_CONTAINS(text, places[i]);
+}
