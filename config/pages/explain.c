@@ -144,17 +144,17 @@ static void explain_head(const strata_model_named_t *named, strata_named_kind_t 
         [STRATA_NAMED_STREAM] = "streams of such a name: stacks of their own",
         [STRATA_NAMED_GRAPH] = "private pools of captured graphs: stacks of their own"};
     char where[4200];
-    bool streams = kind == STRATA_NAMED_STREAM;
+    bool streams = kind == STRATA_NAMED_STREAM, pool = kind == STRATA_NAMED_POOL;
     strata_origin_text(&named->origin, where, sizeof where);
     fprintf(out, "\n%s, %s", named->path, what[kind]);
     const char *before = streams ? "; they are served as all others in " : "; the layers are the place's in ";
-    for (strata_place_kind_t place = STRATA_PLACE_GPU; place < (streams ? STRATA_PLACE_PINNED : STRATA_PLACE_KINDS); place++) {
+    for (strata_place_kind_t place = STRATA_PLACE_GPU; place < (pool ? STRATA_PLACE_KINDS : STRATA_PLACE_PINNED); place++) {
         if (named->stacks[place].count > 0) continue;
         fprintf(out, "%s%s", before, strata_place_name(place));
         before = ", ";
     }
     fprintf(out, "  [%s]\n", where);
-    if (kind != STRATA_NAMED_POOL) return;
+    if (!pool) return;
     strata_origin_text(&named->keep_origin, where, sizeof where);
     fprintf(out, "  %-26s %-12s %s\n", "keep", named->keep ? "true" : "false", where);
 }

@@ -43,7 +43,7 @@ static const char *key_word(size_t index, const void *context) {
 
 /* Only gpu and managed memory has owner streams. */
 static bool may_have(strata_named_kind_t kind, strata_place_kind_t place) {
-    return place == STRATA_PLACE_MANAGED || (kind != STRATA_NAMED_STREAM && place != STRATA_PLACE_GPU);
+    return place == STRATA_PLACE_MANAGED || (kind == STRATA_NAMED_POOL && place != STRATA_PLACE_GPU);
 }
 
 static const char *place_word(size_t index, const void *context) {
@@ -57,10 +57,9 @@ static strata_status_t fail_place(const reading_t *reading, const strata_tree_t 
     if (place == STRATA_PLACE_GPU)
         return strata_fail_origin(&key, "the stack of the place gpu stands beside \"places\"; write stack:");
     if (place != STRATA_PLACE_KINDS)
-        return strata_fail_origin(
-            &key, "%s memory has no owner stream, and one stack for all streams; write managed, or take it out", node->key);
-    strata_hint_t hint = strata_hint(node->key, reading->kind == STRATA_NAMED_STREAM ? 1 : STRATA_PLACE_KINDS - 1, place_word,
-                                     NULL);
+        return strata_fail_origin(&key, "%s memory has no owner stream, and %s; write managed, or take it out", node->key,
+                                  reading->kind == STRATA_NAMED_GRAPH ? "so no pools of graphs" : "one stack for all streams");
+    strata_hint_t hint = strata_hint(node->key, reading->kind == STRATA_NAMED_POOL ? STRATA_PLACE_KINDS - 1 : 1, place_word, NULL);
     return strata_fail_origin(&key, "there is no place \"%.40s\"; %s", node->key, hint.text);
 }
 
@@ -258,9 +257,9 @@ static const char about_named[] =
     "There are at most %d pools and %d keys of streams.\n\n"
     "### Captured graphs\n\n"
     "A captured graph uses at every launch the memory that its capture got. So that memory is kept apart, in a private pool.\n"
-    "`graph` says which layers serve such pools. It is written as a pool is: a list is the gpu's stack, `places` has the\n"
-    "others. A place that it does not list has its own layers (those of the device, if it has its own), in instances of the\n"
-    "pool.\n\n"
+    "`graph` says which layers serve such pools. It is written as a pool is: a list is the gpu's stack. Pinned and host\n"
+    "memory have no pools of graphs, so of `places` only `managed` is allowed. A place that it does not list has its own\n"
+    "layers (those of the device, if it has its own), in instances of the pool.\n\n"
     "```yaml\n"
     "stack: [stream_safe, auto_growth, system]\n"
     "graph: {stack: [auto_growth: {chunk_size: 8MiB}, system]}   # without it: the place's own stack\n"
@@ -268,6 +267,6 @@ static const char about_named[] =
     "Every way from the top of such a stack to a source passes a cache, or ends in `cuda_malloc_async`: another source would\n"
     "give memory back to the device while a graph may still use it. `keep` is not allowed: a graph's pool keeps its chunks\n"
     "as long as the graph lives. Paths begin with `graph`: `graph.auto_growth.chunk_size`,\n"
-    "`graph.pinned.buffered.reuse_below`. Over a file that it `extends`, a file replaces this place by place.\n";
+    "`graph.managed.buffered.reuse_below`. Over a file that it `extends`, a file replaces this place by place.\n";
 
 void strata_page_named(FILE *out) { fprintf(out, about_named, STRATA_MODEL_NAMED, STRATA_MODEL_NAMED); }

@@ -20,10 +20,10 @@ enum {
 
 /* ---- options of the stack that refused ---- */
 
-/* The beginning of a path to a layer of the refused stack: "" for the gpu's, "pinned.", "pools.weights.", ... */
+/* The beginning of a path to a layer of the refused stack: "" for the gpu's, "pinned.", "pools.weights.", "graph.", ... */
 static void say_prefix(const strata_facts_t *f, strata_text_t *text) {
     const strata_group_t *group = f->refused->stack->group;
-    const strata_named_kind_t kind = group->pool ? STRATA_NAMED_POOL : STRATA_NAMED_STREAM;
+    const strata_named_kind_t kind = group->graph ? STRATA_NAMED_GRAPH : group->pool ? STRATA_NAMED_POOL : STRATA_NAMED_STREAM;
     const strata_model_named_t *named = *group->name ? strata_strategy_named(f->facade->strategy, kind, group->name) : NULL;
     strata_place_kind_t place = strata_place_kind(f->domain->place);
     if (named && named->stacks[place].count > 0) strata_text_say(text, "%s.", named->path);

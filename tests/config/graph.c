@@ -9,7 +9,7 @@ static const char written[] = "stack: [retry, stream_safe, auto_growth, system]\
                               "graph:\n"
                               "  stack: [stream_safe, auto_growth: {chunk_size: 8MiB}, system]\n"
                               "  out_of_memory: {timeout: 7ms}\n"
-                              "  places: {pinned: [buffered, system]}\n";
+                              "  places: {managed: [buffered, system]}\n";
 
 static const strata_model_stack_t *stack_of(const strata_strategy_t *strategy, strata_place_kind_t place) {
     static const strata_model_stack_t nothing;
@@ -38,8 +38,8 @@ TEST(graph_section, has_stacks_of_its_own) {
     EXPECT_EQ(gpu->count, 4);
     EXPECT_STREQ(value_in(gpu, "auto_growth", "chunk_size"), "8MiB");
     EXPECT_STREQ(value_in(gpu, "out_of_memory", "timeout"), "7ms");
-    EXPECT_EQ(stack_of(strategy, STRATA_PLACE_PINNED)->count, 2);
-    EXPECT_EQ(stack_of(strategy, STRATA_PLACE_MANAGED)->count, 0);
+    EXPECT_EQ(stack_of(strategy, STRATA_PLACE_MANAGED)->count, 2);
+    EXPECT_EQ(stack_of(strategy, STRATA_PLACE_PINNED)->count, 0);
     EXPECT_STREQ(value_of(strategy, "auto_growth", "chunk_size"), "0");
 }
 
@@ -53,8 +53,7 @@ TEST(graph_section, is_a_stack_however_it_is_written) {
     }
     strata_strategy_t *silent CLOSED_BY(strategy_gone) = load_text("stack: [system]\n");
     EXPECT_EQ(silent->named[STRATA_NAMED_GRAPH].count, 0);
-    strata_strategy_t *other CLOSED_BY(strategy_gone) = load_text("graph: {places: {managed: [buffered, system], host: [buffered, "
-                                                                  "system]}}\n");
+    strata_strategy_t *other CLOSED_BY(strategy_gone) = load_text("graph: {places: {managed: [buffered, system]}}\n");
     EXPECT_EQ(stack_of(other, STRATA_PLACE_GPU)->count, 0);
     EXPECT_EQ(stack_of(other, STRATA_PLACE_MANAGED)->count, 2);
 }
@@ -66,7 +65,7 @@ TEST(graph_section, of_a_file_lies_over_what_it_extends) {
                         "extends: graph_base.yaml\ngraph: {stack: [auto_growth: {chunk_size: 2MiB}, system]}\n")});
     EXPECT_STREQ(value_in(stack_of(strategy, STRATA_PLACE_GPU), "auto_growth", "chunk_size"), "2MiB");
     EXPECT_STREQ(value_in(stack_of(strategy, STRATA_PLACE_GPU), "out_of_memory", "timeout"), "none");
-    EXPECT_EQ(stack_of(strategy, STRATA_PLACE_PINNED)->count, 2);
+    EXPECT_EQ(stack_of(strategy, STRATA_PLACE_MANAGED)->count, 2);
     EXPECT_EQ(strategy->named[STRATA_NAMED_GRAPH].count, 1);
     strata_strategy_t *same CLOSED_BY(strategy_gone) = load_request(
         &(strata_config_request_t){.file = file_of("graph_same.yaml", "extends: graph_base.yaml\nstack: [system]\n")});
@@ -92,13 +91,13 @@ TEST(graph_section, values_have_paths) {
         EXPECT_STREQ(value_in(stack_of(strategy, STRATA_PLACE_GPU), "auto_growth", "chunk_size"), value);
         EXPECT_TRUE(strata_strategy_has(strategy, paths[i]));
     }
-    EXPECT_OK(strata_strategy_set(strategy, "graph.pinned.buffered.reuse_below", "1", &origin));
-    EXPECT_STREQ(value_in(stack_of(strategy, STRATA_PLACE_PINNED), "buffered", "reuse_below"), "1");
+    EXPECT_OK(strata_strategy_set(strategy, "graph.managed.buffered.reuse_below", "1", &origin));
+    EXPECT_STREQ(value_in(stack_of(strategy, STRATA_PLACE_MANAGED), "buffered", "reuse_below"), "1");
     EXPECT_OK(strata_strategy_set(strategy, "graph.out_of_memory.timeout", "8ms", &origin));
     EXPECT_STREQ(value_in(stack_of(strategy, STRATA_PLACE_GPU), "out_of_memory", "timeout"), "8ms");
     EXPECT_STREQ(value_of(strategy, "auto_growth", "chunk_size"), "0");
     EXPECT_STREQ(value_of(strategy, "retry", "timeout"), "10s");
-    EXPECT_FALSE(strata_strategy_has(strategy, "graph.managed.auto_growth.chunk_size"));
+    EXPECT_FALSE(strata_strategy_has(strategy, "graph.pinned.auto_growth.chunk_size"));
     EXPECT_FALSE(strata_strategy_has(strategy, "graph.keep"));
 }
 
@@ -115,11 +114,11 @@ TEST(graph_section, wrong_paths_say_what_to_write) {
         "--set: the strategy does not say \"graph\", so graphs have the layers of the place; write graph: {stack: [...]} in "
         "its file, or stack.auto_growth.chunk_size");
     expect_unset(
-        "stack: [auto_growth, system]", "graph.pinned.auto_growth.chunk_size=1MiB",
+        "stack: [auto_growth, system]", "graph.managed.auto_growth.chunk_size=1MiB",
         "--set: the strategy does not say \"graph\", so graphs have the layers of the place; write graph: {stack: [...]} in "
-        "its file, or pinned.auto_growth.chunk_size");
-    expect_unset(written, "graph.managed.auto_growth.chunk_size=1MiB",
-                 "--set: graph has no stack of its own for the place managed; write managed.auto_growth.chunk_size");
+        "its file, or managed.auto_growth.chunk_size");
+    expect_unset(written, "graph.pinned.auto_growth.chunk_size=1MiB",
+                 "--set: graph has no stack of its own for the place pinned; write pinned.auto_growth.chunk_size");
     expect_unset(written, "graph.auto_grwoth.chunk_size=1MiB",
                  "--set: the stack of the place gpu in graph has no layer \"auto_grwoth\"; write graph.auto_growth.chunk_size");
     expect_unset(written, "graph.limit.bytes=1MiB",
@@ -129,18 +128,19 @@ TEST(graph_section, wrong_paths_say_what_to_write) {
                  "--set: \"auto_growth\" has no option \"chunk\"; write graph.auto_growth.chunk_size");
     expect_unset(written, "graph.auto_growth.chunk_size=20MB",
                  "--set: graph.auto_growth.chunk_size: \"20MB\": there is no unit \"MB\"; write 20MiB");
-    expect_unset(written, "graph.pined.buffered.reuse_below=1",
-                 "--set: there is no place \"pined\"; write graph.pinned.buffered.reuse_below");
+    expect_unset(written, "graph.manged.buffered.reuse_below=1",
+                 "--set: there is no place \"manged\"; write graph.managed.buffered.reuse_below");
     expect_unset(written, "graph.graph.buffered.reuse_below=1",
                  "--set: there is no place \"graph\"; write graph.stack.buffered.reuse_below");
     expect_unset(written, "grpah.auto_growth.chunk_size=1MiB",
                  "--set: there is no place \"grpah\"; write graph.auto_growth.chunk_size");
-    expect_unset(written, "graph.pinned.out_of_memory.timeout=1s",
-                 "--set: graph.pinned.out_of_memory: its stack does not say what it does then; write out_of_memory: {timeout: ...} "
-                 "beside the stack");
+    expect_unset(
+        written, "graph.managed.out_of_memory.timeout=1s",
+        "--set: graph.managed.out_of_memory: its stack does not say what it does then; write out_of_memory: {timeout: ...} "
+        "beside the stack");
     expect_unset(written, "graph.keep=true",
                  "--set: graph.keep: the pool of a captured graph keeps its chunks as long as the graph lives; take keep out");
-    static const char *const forms[] = {"graph.gpu:1.auto_growth.chunk_size=1MiB", "graph.a.pinned.buffered.reuse_below=1"};
+    static const char *const forms[] = {"graph.gpu:1.auto_growth.chunk_size=1MiB", "graph.a.managed.buffered.reuse_below=1"};
     for (size_t i = 0; i < 2; i++) {
         strata_strategy_t *strategy = NULL;
         strata_config_request_t request = {.text = written, .set = &forms[i], .set_count = 1};
@@ -162,11 +162,15 @@ TEST(graph_section, wrong_text_is_refused_at_its_place) {
     expect_refused("graph: [auto_growth]\n", 1, 9, "\"auto_growth\" has nothing below it", "end the stack with a source");
     expect_refused("graph: [buffered, fallback: {stacks: [{stack: [system], out_of_memory: {}}]}]\n", 1, 9,
                    "stands above \"out_of_memory\", which may wait", "put \"out_of_memory\" above");
-    expect_refused("graph: {places: {hosd: [system]}}\n", 1, 18, "no place \"hosd\"", "write host");
+    expect_refused("graph: {places: {manged: [system]}}\n", 1, 18, "no place \"manged\"", "write managed");
+    expect_refused("graph: {places: {pinned: [buffered, system]}}\n", 1, 18,
+                   "pinned memory has no owner stream, and so no pools of", "write managed, or take it out");
+    expect_refused("graph: {places: {host: [buffered, system]}}\n", 1, 18, "host memory has no owner stream, and so no pools of",
+                   "write managed, or take it out");
     expect_refused("graph: {places: {gpu: [system]}}\n", 1, 18, "stands beside \"places\"", "write stack:");
     expect_refused("graph: {places: [system]}\n", 1, 9, "\"places\" is a mapping", "write places: {managed:");
-    expect_refused("graph: {places: {host: [buffered, system: {memory: pinned}]}}\n", 1, 52, "cannot serve the place host",
-                   "write memory: host");
+    expect_refused("graph: {places: {managed: [buffered, system: {memory: host}]}}\n", 1, 55, "cannot serve the place managed",
+                   "write memory: managed");
     expect_refused("graph: {out_of_memory: {}}\n", 1, 9, "none stands beside it", "write stack: too");
     expect_refused("graph: {stack: [auto_growth, system], out_of_memory: {timout: 1s}}\n", 1, 55, "has no option \"timout\"",
                    "write timeout");
@@ -201,8 +205,8 @@ TEST(graph_section, a_way_to_a_source_without_a_cache_is_refused) {
                    "\"system\" " BARE, "write graph:");
     expect_refused("graph: [fallback: {stacks: [[cuda_malloc_async], [system: {memory: managed}]]}]\n", 1, 8, "\"system\" " BARE,
                    "write graph:");
-    expect_refused("graph: {stack: [auto_growth, system], places: {pinned: [system]}}\n", 1, 56, "\"system\" " BARE,
-                   "write graph: {places: {pinned: [auto_growth, system]}}");
+    expect_refused("graph: {stack: [auto_growth, system], places: {managed: [system]}}\n", 1, 57, "\"system\" " BARE,
+                   "write graph: {places: {managed: [auto_growth, system]}}");
 }
 
 TEST(graph_section, a_cache_or_the_drivers_pool_serves_graphs) {
@@ -213,7 +217,7 @@ TEST(graph_section, a_cache_or_the_drivers_pool_serves_graphs) {
         "graph: [auto_growth, limit: {bytes: 1GiB}, system]\n",
         "graph: [auto_growth, fallback: {stacks: [[system], [system: {memory: managed}]]}]\n",
         "graph: [binning: {routes: [{up_to: 1MiB, stack: [auto_growth, system]}, {stack: [cuda_malloc_async]}]}]\n",
-        "graph: {places: {pinned: [auto_growth, system]}}\n"};
+        "graph: {places: {managed: [auto_growth, system]}}\n"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         strata_strategy_t *strategy = load_text(good[i]);
         if (strategy) strata_strategy_delete(strategy);
@@ -224,15 +228,15 @@ TEST(graph_section, a_cache_or_the_drivers_pool_serves_graphs) {
 /* A place's own stack is not refused before a graph wants it. */
 TEST(graph_section, a_places_own_plan_can_be_asked) {
     strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(
-        "stack: [stream_safe, system]\nplaces: {pinned: [system], host: "
+        "stack: [stream_safe, system]\nplaces: {managed: [system], host: "
         "[stream_safe, buffered, system]}\n");
     ASSERT_NE(strategy, NULL);
     strata_plan_t plan;
     EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan));
     EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_plan_serves_graphs(&plan));
     EXPECT_STREQ(strata_last_error()->text, "\"system\" " BARE "; write graph: {stack: [auto_growth, system]}");
-    EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_PINNED, &plan));
-    EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_plan_serves_graphs(&plan), "write graph: {places: {pinned: [auto_growth, system]}}");
+    EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_MANAGED, &plan));
+    EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_plan_serves_graphs(&plan), "write graph: {places: {managed: [auto_growth, system]}}");
     EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_HOST, &plan));
     EXPECT_OK(strata_plan_serves_graphs(&plan));
 }
@@ -247,12 +251,11 @@ TEST(graph_section, explain_tells_it) {
     FILE *out = tmpfile();
     EXPECT_OK(strata_config_explain(strategy, out));
     const char *text = read_back(out);
-    EXPECT_CONTAINS(text,
-                    "\ngraph, private pools of captured graphs: stacks of their own; the layers are the place's in managed, host  "
-                    "[<text>:2:1]\n\ngraph.gpu, outermost first\n  out_of_memory: what the stack does then  [<text>:4:3]\n");
+    EXPECT_CONTAINS(text, "\ngraph, private pools of captured graphs: stacks of their own  "
+                          "[<text>:2:1]\n\ngraph.gpu, outermost first\n  out_of_memory: what the stack does then  [<text>:4:3]\n");
     EXPECT_CONTAINS(text, "    chunk_size               8MiB         <text>:3:50\n");
     EXPECT_CONTAINS(text, "    alignment                256          --set\n");
-    EXPECT_CONTAINS(text, "\ngraph.pinned, outermost first; one stack serves all streams\n  buffered: ");
+    EXPECT_CONTAINS(text, "\ngraph.managed, outermost first\n  buffered: ");
     EXPECT_LACKS(text, "keep  ");
 }
 
@@ -263,9 +266,9 @@ TEST(graph_section, diff_tells_what_they_differ_in) {
     EXPECT_STREQ(difference_of("graph: [auto_growth: {chunk_size: 1MiB}, system]\n", "graph: [auto_growth, system]\n"),
                  "graph.gpu.auto_growth.chunk_size:\n  one                  1MiB         [<text>:1:35]\n"
                  "  two                  0            [default]\n");
-    EXPECT_STREQ(difference_of("graph: {stack: [auto_growth, system], places: {pinned: [buffered, system]}}\n"
-                               "places: {pinned: [buffered, system]}\n",
-                               "graph: [auto_growth, system]\nplaces: {pinned: [buffered, system]}\n"),
+    EXPECT_STREQ(difference_of("graph: {stack: [auto_growth, system], places: {managed: [buffered, system]}}\n"
+                               "places: {managed: [buffered, system]}\n",
+                               "graph: [auto_growth, system]\nplaces: {managed: [buffered, system]}\n"),
                  "no difference\n");
 }
 

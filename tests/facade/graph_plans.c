@@ -17,29 +17,41 @@ TEST(facade_graph_plans, is_that_of_graph_else_the_places_own) {
         "stack: [stream_safe, auto_growth, system]\n"
         "pools: {a: , b: [system]}\n"
         "streams: {\"copy*\": [limit, system]}\n"
-        "graph: {stack: [buffered, system], places: {pinned: [aligned, auto_growth, system]}}\n",
+        "graph: {stack: [buffered, system], places: {managed: [aligned, auto_growth, system]}}\n",
         0);
     EXPECT_STREQ(top_of(rig.s, strata_gpu(0)), "buffered");
-    EXPECT_STREQ(top_of(rig.s, strata_pinned()), "aligned");
-    EXPECT_EQ(strata_plans_of_graphs(strata_facade_of(rig.s), strata_pinned())->place, STRATA_PLACE_PINNED);
-    EXPECT_TRUE(is_the_places(rig.s, strata_managed(0)));
-    EXPECT_TRUE(is_the_places(rig.s, strata_host()));
+    EXPECT_STREQ(top_of(rig.s, strata_managed(0)), "aligned");
+    EXPECT_EQ(strata_plans_of_graphs(strata_facade_of(rig.s), strata_managed(0))->place, STRATA_PLACE_MANAGED);
+    EXPECT_TRUE(is_the_places(rig.s, strata_pinned()));
 }
 
 TEST(facade_graph_plans, without_a_word_are_the_places) {
     RIG(rig, "stack: [stream_safe, auto_growth, system]\ndevices: {use: sim, gpu:0: {stack: [buffered, system]}}\n", 0);
     EXPECT_STREQ(top_of(rig.s, strata_gpu(0)), "buffered");
     EXPECT_TRUE(is_the_places(rig.s, strata_gpu(0)));
-    EXPECT_TRUE(is_the_places(rig.s, strata_pinned()));
+    EXPECT_TRUE(is_the_places(rig.s, strata_managed(0)));
 }
 
 /* A place that `graph:` does not list has what the device has there. */
 TEST(facade_graph_plans, of_a_device_is_the_devices_unless_graph_has_it) {
     RIG(rig,
         "stack: [auto_growth, system]\ndevices: {use: sim, gpu:0: {stack: [buffered, system]}}\n"
-        "graph: {places: {pinned: [buffered, system]}}\n",
+        "graph: {places: {managed: [buffered, system]}}\n",
         0);
     EXPECT_STREQ(top_of(rig.s, strata_gpu(0)), "buffered");
     EXPECT_TRUE(is_the_places(rig.s, strata_gpu(0)));
-    EXPECT_FALSE(is_the_places(rig.s, strata_pinned()));
+    EXPECT_FALSE(is_the_places(rig.s, strata_managed(0)));
+}
+
+TEST(facade_graph_plans, the_report_names_an_option_by_its_path) {
+    RIG(rig, "stack: [auto_growth, system]\ngraph: [buffered, limit: {bytes: 16MiB}, system]\n", 64 * MIB);
+    strata_stream_t stream;
+    uint64_t pool = 0;
+    strata_block_t none;
+    EXPECT_OK(strata_stream_create(rig.s, rig.gpu, 0, &stream));
+    EXPECT_OK(strata_graph_pool_begin(rig.s, rig.gpu, stream, &pool));
+    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, stream, 20 * MIB, &none), "; graph.limit.bytes allows 16MiB");
+    EXPECT_CONTAINS(strata_last_error()->text, "helps: a larger graph.limit.bytes: 20MiB or more, now 16MiB");
+    EXPECT_OK(strata_graph_pool_end(rig.s, rig.gpu, pool));
+    EXPECT_OK(strata_graph_pool_remove(rig.s, rig.gpu, pool));
 }
