@@ -49,9 +49,10 @@ static strata_status_t capture_of(strata_domain_t *domain, strata_stream_t strea
 }
 
 static strata_status_t fail_unannounced(void) {
-    return strata_fail(STRATA_E_CAPTURE, 0,
-                       "the stream is being captured, and no pool was begun for it: the memory would be given to others while "
-                       "the graph uses it; call strata_graph_pool_begin() before the capture, and strata_graph_pool_end() after it");
+    return strata_fail(
+        STRATA_E_CAPTURE, 0,
+        "the stream is being captured, and no pool was begun for it: the memory would be given to others while "
+        "the graph uses it; call strata_graph_pool_begin() before the capture, and strata_graph_pool_end() after it");
 }
 
 strata_status_t strata_graphs_refuse_unannounced(const strata_stack_t *stack, strata_stream_t stream) {

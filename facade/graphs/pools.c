@@ -27,7 +27,8 @@ static strata_status_t no_such(const strata_facade_t *facade, uint64_t pool) {
 /* ---- begin ---- */
 
 /* While building. The pool of a number, or a new one for 0. */
-static strata_status_t find_or_make(strata_facade_t *facade, strata_domain_t *domain, uint64_t *number, strata_graph_pool_t **pool) {
+static strata_status_t find_or_make(strata_facade_t *facade, strata_domain_t *domain, uint64_t *number,
+                                    strata_graph_pool_t **pool) {
     if (*number != 0) {
         *pool = strata_plans_is_graph_pool(facade, *number) ? strata_graph_pool_find(domain, *number) : NULL;
         return *pool ? STRATA_OK : no_such(facade, *number);
@@ -66,8 +67,8 @@ strata_status_t strata_graph_pool_begin(strata_t facade, strata_place_t place, s
     return begin(facade, place, &(strata_graph_window_t){.stream = stream}, pool);
 }
 
-strata_status_t strata_graph_pool_begin_filtered(strata_t facade, strata_place_t place, strata_graph_filter_fn filter, void *context,
-                                                 uint64_t *pool) {
+strata_status_t strata_graph_pool_begin_filtered(strata_t facade, strata_place_t place, strata_graph_filter_fn filter,
+                                                 void *context, uint64_t *pool) {
     STRATA_REFUSE_NULL(filter);
     return begin(facade, place, &(strata_graph_window_t){.filter = filter, .context = context}, pool);
 }

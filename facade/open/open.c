@@ -464,7 +464,7 @@ strata_status_t strata_facade_load(const strata_open_options_t *options, strata_
 
 strata_status_t strata_facade_check_flags(uint32_t flags) {
     uint32_t unknown = flags & ~(uint32_t)(STRATA_OPEN_IGNORE_ENVIRONMENT | STRATA_OPEN_CHECK_STREAM_IDS | STRATA_OPEN_ALLOW_CODE |
-                                         STRATA_OPEN_CHECK_CAPTURES);
+                                           STRATA_OPEN_CHECK_CAPTURES);
     if (!unknown) return STRATA_OK;
     return strata_fail(STRATA_E_INVALID, 0,
                        "flags: %#x is none of STRATA_OPEN_IGNORE_ENVIRONMENT, STRATA_OPEN_CHECK_STREAM_IDS, "

@@ -66,7 +66,8 @@ typedef struct strata_graph_pool_info {
 STRATA_API strata_status_t strata_graph_pool_describe(strata_t facade, strata_place_t place, uint64_t pool,
                                                       strata_graph_pool_info_t *info);
 /* The numbers of a place's pools that have not ended, the oldest first: the first `capacity` of *count. */
-STRATA_API strata_status_t strata_graph_pools(strata_t facade, strata_place_t place, uint64_t *pools, size_t capacity, size_t *count);
+STRATA_API strata_status_t strata_graph_pools(strata_t facade, strata_place_t place, uint64_t *pools, size_t capacity,
+                                              size_t *count);
 
 /* ---- captures for programs that use no runtime besides Strata, mostly with simulated devices ---- */
 

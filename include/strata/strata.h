@@ -548,7 +548,6 @@ STRATA_API strata_status_t strata_release_pool(strata_t facade, strata_place_t p
 STRATA_API strata_status_t strata_pool_of(strata_t facade, strata_ref_t ref, uint64_t *pool);
 
 /* ---- peers: not yet, all E_UNSUPPORTED -------------------------------------------------------------------------------- */
-
 STRATA_API strata_status_t strata_enable_peer(strata_t facade, uint32_t device, uint32_t peer);
 STRATA_API strata_status_t strata_export(strata_t facade, strata_ref_t ref, void *handle, size_t *handle_size);
 STRATA_API strata_status_t strata_import(strata_t facade, strata_place_t place, const void *handle, size_t handle_size,

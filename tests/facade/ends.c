@@ -93,7 +93,7 @@ typedef struct room {
     X(strata_add_free_memory_callback(s, nothing_to_free, NULL, &r.id))                                                            \
     X(strata_remove_callback(s, 1))                                                                                                \
     X(strata_graph_pool_begin(s, place, stream, &r.bytes))                                                                         \
-    X(strata_graph_pool_end(s, place, 1))                                                                                           \
+    X(strata_graph_pool_end(s, place, 1))                                                                                          \
     X(strata_graph_pool_remove(s, place, 1))                                                                                       \
     X(strata_pool(s, "pool", &r.bytes))                                                                                            \
     X(strata_pool_begin(s, place, STRATA_POOL_ORDINARY))                                                                           \
