@@ -41,6 +41,7 @@ struct strata_graph_pool {
     bool ready; /* of an open one: the capture under way is known, and its graph will tell of its end. Its hits serve directly */
     bool ending; /* a thread gives back what nothing keeps any more */
     uint64_t capture; /* the id of that capture; 0: none was seen since the pool was opened */
+    strata_stream_t captured; /* a stream of it */
     strata_graph_window_t window;
     strata_graph_count_t *count; /* NULL: no graph was watched so far */
     strata_ref_t *outside; /* blocks of others that it owns too */
@@ -97,6 +98,8 @@ void strata_graphs_inherit(strata_stack_t *stack);
 /* A capture of a stream goes to the pool: its graph will be one that keeps it. Nothing happens if it is known. OK with pool->ready
  * still false: the stream is not being captured yet. */
 strata_status_t strata_graph_pool_watch(strata_graph_pool_t *pool, strata_stream_t stream);
+/* E_CAPTURE: the capture that goes to the pool is still under way. A lost device captures nothing. */
+strata_status_t strata_graph_pool_refuse_capturing(const strata_graph_pool_t *pool);
 uint32_t strata_graph_count_of(const strata_graph_count_t *count);
 void strata_graph_count_drop(strata_graph_count_t *count);
 

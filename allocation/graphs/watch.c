@@ -42,12 +42,13 @@ static strata_status_t ensure_count(strata_graph_pool_t *pool) {
 }
 
 /* Of several threads that see a capture first one ties its graph to the pool. */
-static bool claim(strata_graph_pool_t *pool, uint64_t id) {
+static bool claim(strata_graph_pool_t *pool, uint64_t id, strata_stream_t stream) {
     strata_domain_t *domain = pool->group->domain;
     strata_lock(&domain->lock);
     bool mine = pool->open && pool->capture != id;
     if (mine) {
         pool->capture = id;
+        pool->captured = stream;
         atomic_fetch_add(&pool->count->users, 1);
         atomic_fetch_add(&pool->count->graphs, 1);
     }
@@ -79,8 +80,22 @@ strata_status_t strata_graph_pool_watch(strata_graph_pool_t *pool, strata_stream
     strata_status_t status = strata_device_capture_status(domain->device, stream, &capture, &id);
     if (status != STRATA_OK || capture != STRATA_CAPTURE_ACTIVE) return status;
     status = ensure_count(pool);
-    if (status != STRATA_OK || !claim(pool, id)) return status;
+    if (status != STRATA_OK || !claim(pool, id, stream)) return status;
     status = strata_device_graph_on_destroy(domain->device, stream, graph_is_gone, pool->count);
     settle(pool, status == STRATA_OK);
     return status;
+}
+
+/* A filter's streams are not known by name, but that of the capture is. */
+strata_status_t strata_graph_pool_refuse_capturing(const strata_graph_pool_t *pool) {
+    strata_device_t *device = pool->group->domain->device;
+    strata_stream_t stream = pool->capture ? pool->captured : pool->window.stream;
+    strata_capture_status_t capture = STRATA_CAPTURE_NONE;
+    uint64_t id;
+    if (!device->capabilities.capture || stream == NULL) return STRATA_OK;
+    strata_status_t status = strata_device_capture_status(device, stream, &capture, &id);
+    /* A stream that is gone is not being captured. */
+    if (status == STRATA_E_DEVICE_LOST || status == STRATA_E_UNKNOWN_STREAM) return STRATA_OK;
+    if (status != STRATA_OK || (capture != STRATA_CAPTURE_ACTIVE && capture != STRATA_CAPTURE_INVALIDATED)) return status;
+    return strata_fail(STRATA_E_CAPTURE, 0, "the capture goes on: end it first (cudaStreamEndCapture), then the pool");
 }

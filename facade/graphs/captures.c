@@ -35,15 +35,17 @@ strata_status_t strata_capture_end(strata_t handle, strata_place_t place, strata
 
 strata_status_t strata_stream_wait(strata_t handle, strata_place_t place, strata_stream_t stream, strata_stream_t other) {
     strata_domain_t *domain;
-    strata_handle_t event;
     strata_status_t status = domain_of(handle, place, stream, &domain);
-    if (status == STRATA_OK) status = strata_device_event_create(domain->device, &event);
+    strata_handle_t event = NULL;
+    while (status == STRATA_OK && !event) {
+        status = strata_events_ensure(&domain->events, 1);
+        if (status == STRATA_OK) event = strata_events_take(&domain->events);
+    }
     if (status != STRATA_OK) return status;
     status = strata_device_event_record(domain->device, event, meant(domain, other));
     if (status == STRATA_OK) status = strata_device_stream_wait(domain->device, meant(domain, stream), event);
-    const strata_error_t reason = *strata_last_error();
-    (void)strata_device_event_destroy(domain->device, event);
-    return status == STRATA_OK ? status : strata_fail_again(&reason);
+    strata_events_give(&domain->events, event);
+    return status;
 }
 
 strata_status_t strata_graph_launch(strata_t handle, strata_place_t place, strata_graph_t graph, strata_stream_t stream) {

@@ -39,6 +39,18 @@ static strata_status_t find_or_make(strata_facade_t *facade, strata_domain_t *do
     return status == STRATA_OK ? strata_graph_pool_make(domain, *number, plan, pool) : status;
 }
 
+/* A capture that is under way already is one of the pool's from here on. */
+static strata_status_t open_pool(strata_graph_pool_t *pool, uint64_t number, const strata_graph_window_t *window) {
+    strata_status_t status = strata_graph_pool_open(pool, number, window);
+    if (status != STRATA_OK || window->filter) return status;
+    status = strata_graph_pool_watch(pool, window->stream);
+    if (status == STRATA_OK) return status;
+    const strata_error_t reason = *strata_last_error();
+    strata_graph_pool_close(pool);
+    (void)strata_graph_pool_let_go(pool);
+    return strata_fail_again(&reason);
+}
+
 static strata_status_t begin(strata_t handle, strata_place_t place, const strata_graph_window_t *window, uint64_t *pool) {
     STRATA_REFUSE_NULL(pool);
     strata_facade_t *facade = strata_facade_of(handle);
@@ -55,7 +67,7 @@ static strata_status_t begin(strata_t handle, strata_place_t place, const strata
     strata_graph_pool_t *found;
     strata_facade_begin_building(facade);
     status = find_or_make(facade, domain, &number, &found);
-    if (status == STRATA_OK) status = strata_graph_pool_open(found, number, &own);
+    if (status == STRATA_OK) status = open_pool(found, number, &own);
     strata_facade_end_building(facade);
     if (status == STRATA_OK) *pool = number;
     else strata_graphs_sweep(domain);
@@ -96,8 +108,8 @@ static strata_status_t with_pool(strata_t handle, strata_place_t place, uint64_t
 static strata_status_t end(strata_graph_pool_t *pool, void *context) {
     (void)context;
     if (!pool->open) return strata_fail(STRATA_E_INVALID, 0, "the pool is not begun: every end has one begin");
-    strata_status_t status = pool->window.filter ? STRATA_OK : strata_graph_pool_watch(pool, pool->window.stream);
-    strata_graph_pool_close(pool);
+    strata_status_t status = strata_graph_pool_refuse_capturing(pool);
+    if (status == STRATA_OK) strata_graph_pool_close(pool);
     return status;
 }
 

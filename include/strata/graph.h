@@ -16,6 +16,8 @@
  * Kept        A pool is kept by each begin until its remove, and by each graph that was captured into it until the driver says that
  *             it and all its instances are gone. While it is kept, nothing that lies free in it is given to the device, to other
  *             streams or to requests outside captures. Then its free memory goes back, and it ends with its last live block.
+ *             A graph keeps its pool from the first request, or free of a block from outside, inside its capture on. If there was
+ *             none, remove the pool after the graph.
  * Shared      Begin with the number of an existing pool captures another graph into it: what the first one had freed by then serves
  *             again. That is lawful for graphs that never run at the same time, and whose results are read before the next of them
  *             is launched. Requests that both keep live lie apart.
@@ -46,7 +48,7 @@ STRATA_API strata_status_t strata_graph_pool_begin(strata_t facade, strata_place
 typedef bool (*strata_graph_filter_fn)(strata_stream_t stream, void *context);
 STRATA_API strata_status_t strata_graph_pool_begin_filtered(strata_t facade, strata_place_t place, strata_graph_filter_fn filter,
                                                             void *context, uint64_t *pool);
-/* Requests go where they went before. E_INVALID: the pool is not begun. */
+/* Requests go where they went before. E_INVALID: the pool is not begun. E_CAPTURE: the capture is still under way: end it first. */
 STRATA_API strata_status_t strata_graph_pool_end(strata_t facade, strata_place_t place, uint64_t pool);
 /* Takes one begin back: the program keeps the pool no longer by it. E_INVALID: as many were taken back as there were, or the pool is
  * begun and has no other. */

@@ -52,6 +52,32 @@ TEST(graph_pools, begins_keep_it_as_long_as_they_are_not_removed) {
     captured_close(&c);
 }
 
+TEST(graph_pools, a_capture_ends_before_its_pool) {
+    captured_t c;
+    captured_open(&c, "strata");
+    captured_begin(&c);
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_graph_pool_end(c.rig.s, c.rig.gpu, c.pool));
+    strata_block_t block = rig_allocate(&c.rig, c.stream, BYTES);
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_graph_pool_end(c.rig.s, c.rig.gpu, c.pool));
+    EXPECT_OK(strata_free(c.rig.s, block.ref));
+    captured_end(&c);
+    captured_destroy(&c);
+    captured_close(&c);
+}
+
+/* The pool is begun inside the capture, and nothing is asked of it there. */
+TEST(graph_pools, a_capture_under_way_is_the_pools_from_its_begin) {
+    captured_t c;
+    captured_open(&c, "strata");
+    ASSERT_OK(strata_capture_begin(c.rig.s, c.rig.gpu, c.stream));
+    ASSERT_OK(strata_graph_pool_begin(c.rig.s, c.rig.gpu, c.stream, &c.pool));
+    EXPECT_EQ(captured_pool(&c).graphs, 1);
+    captured_end(&c);
+    EXPECT_EQ(captured_pool(&c).graphs, 1);
+    captured_destroy(&c);
+    captured_close(&c);
+}
+
 /* What the first had freed serves the second. */
 TEST(graph_pools, graphs_share_one) {
     captured_t c;
