@@ -178,7 +178,7 @@ static uint32_t graphs_in(strata_domain_t *domain) {
     while ((group = strata_domain_next_group(domain, group)) != NULL) {
         strata_graph_pool_state_t state = {0};
         if (group->graph) strata_graph_pool_tell(group->graph, &state);
-        graphs += state.graphs;
+        graphs += state.graphs + state.open;
     }
     return graphs;
 }
@@ -188,8 +188,10 @@ strata_status_t strata_facade_refuse_graphs(strata_facade_t *facade) {
     strata_domain_t *domain;
     while ((domain = strata_facade_next_domain(facade, &index)) != NULL) graphs += graphs_in(domain);
     if (graphs == 0) return STRATA_OK;
-    return strata_fail(STRATA_E_BUSY, 0, "%u captured graphs may be launched again, on memory of this facade: destroy them first",
-                       (unsigned)graphs);
+    return strata_fail(
+        STRATA_E_BUSY, 0,
+        "%u captured graphs, or pools that are begun, use memory of this facade: destroy the graphs and end the pools first",
+        (unsigned)graphs);
 }
 
 /* ---- where requests go ---- */
