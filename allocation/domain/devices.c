@@ -2,6 +2,7 @@
  * once; none closes before the domain ends. Work on a device that is opened after this look cannot be the past work that is waited
  * for. */
 #include "allocation/domain/domain.h"
+#include "allocation/graphs/graphs.h"
 #include "platform/place.h"
 
 /* Device i of the devices, unless it is the domain's own or there is none. */
@@ -29,6 +30,8 @@ strata_status_t strata_domain_record_event(strata_domain_t *domain, strata_handl
 
 bool strata_domain_wait_for_all(strata_domain_t *domain) {
     strata_device_t *device;
+    /* It would break the capture. */
+    if (strata_graphs_any_open()) return false;
     bool done = strata_device_synchronise(domain->device) == STRATA_OK;
     for (uint32_t i = 0; i < domain->device_count; i++)
         if ((device = other(domain, i)) != NULL) done = strata_device_synchronise(device) == STRATA_OK && done;

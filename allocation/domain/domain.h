@@ -185,7 +185,7 @@ strata_status_t strata_domain_record_event(strata_domain_t *domain, strata_handl
 /* The host waits for a stream of any of the facade's devices, or for each that the name means; if that fails, for all of them.
  * False: even that failed, or the stream is being captured. */
 bool strata_domain_wait_for(strata_domain_t *domain, strata_stream_t stream);
-bool strata_domain_wait_for_all(strata_domain_t *domain);
+bool strata_domain_wait_for_all(strata_domain_t *domain); /* also false while a pool of graphs is open: it would break the capture */
 /* E_CAPTURE: the stream is being captured, or any call on it would break another capture: nothing is done on it. A quick call. */
 strata_status_t strata_domain_refuse_captured(strata_domain_t *domain, strata_stream_t stream);
 /* Sets bytes in the order of the stream. E_CAPTURE: none was set. No lock is held. */

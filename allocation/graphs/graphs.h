@@ -51,7 +51,7 @@ struct strata_graph_pool {
 
 /* ---- life; no lock is held. One thread at a time makes, opens, closes and ends pools of a facade (it builds) ---- */
 
-/* A pool of a number that was never used, whose stacks are made from `plan`; nobody keeps it yet. E_LIMIT, E_HOST_MEMORY, errors of
+/* A pool of a number that was never used, whose stacks are made from `plan`, with one hold, of the caller. E_LIMIT, E_HOST_MEMORY, errors of
  * the layers. */
 strata_status_t strata_graph_pool_make(strata_domain_t *domain, uint64_t number, const strata_plan_t *plan,
                                        strata_graph_pool_t **pool);
@@ -80,6 +80,8 @@ void strata_graph_pool_tell(strata_graph_pool_t *pool, strata_graph_pool_state_t
 static inline bool strata_graphs_open(strata_domain_t *domain) {
     return atomic_load_explicit(&domain->open_graphs, memory_order_acquire) > 0;
 }
+/* Whether any pool of the process is open: then a device that has a captured stream is not waited for as a whole. */
+bool strata_graphs_any_open(void);
 /* While any pool is open: the one that requests of a stream (and thread) go to; NULL: none, and they go where they would. E_CAPTURE:
  * the stream is being captured, and no pool was begun for it. No lock is held. */
 strata_status_t strata_graphs_route(strata_domain_t *domain, strata_stream_t stream, uint64_t thread, strata_graph_pool_t **pool);

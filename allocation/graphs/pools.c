@@ -6,6 +6,10 @@
 
 #define POOL_NAME "graph"
 
+static _Atomic uint32_t open_anywhere;
+
+bool strata_graphs_any_open(void) { return atomic_load(&open_anywhere) > 0; }
+
 /* ---- finding ---- */
 
 strata_graph_pool_t *strata_graph_pool_find(strata_domain_t *domain, uint64_t number) {
@@ -15,31 +19,41 @@ strata_graph_pool_t *strata_graph_pool_find(strata_domain_t *domain, uint64_t nu
     return NULL;
 }
 
+/* Whoever ended it is done with it too. */
+static bool has_ended(strata_graph_pool_t *pool) {
+    strata_domain_t *domain = pool->group->domain;
+    strata_lock(&domain->lock);
+    bool ended = pool->group->pool == STRATA_GRAPH_POOL_ENDED && !pool->ending;
+    strata_unlock(&domain->lock);
+    return ended;
+}
+
 /* A pool that has ended, whose layers are those of the plan: its group and what all its streams share serve again. */
 static strata_graph_pool_t *find_ended(strata_domain_t *domain, const strata_plan_t *plan) {
     strata_group_t *group = NULL;
     while ((group = strata_domain_next_group(domain, group)) != NULL)
-        if (group->graph && group->pool == STRATA_GRAPH_POOL_ENDED && group->plan == plan) return group->graph;
+        if (group->graph && group->plan == plan && has_ended(group->graph)) return group->graph;
     return NULL;
 }
 
+/* Its maker holds it before anybody can see it. */
 strata_status_t strata_graph_pool_make(strata_domain_t *domain, uint64_t number, const strata_plan_t *plan,
                                        strata_graph_pool_t **out) {
     strata_graph_pool_t *pool = find_ended(domain, plan);
     if (pool) {
+        pool->holds = 1;
         strata_stack_list_renumber(domain, pool->group, number);
-        atomic_fetch_add(&domain->graph_pools, 1);
-        *out = pool;
-        return STRATA_OK;
+    } else {
+        pool = strata_host_new(1, sizeof *pool);
+        if (!pool) return STRATA_E_HOST_MEMORY;
+        strata_status_t status = strata_domain_add_group(domain, number, POOL_NAME, plan, false, &pool->group);
+        if (status != STRATA_OK) {
+            strata_host_delete(pool);
+            return status;
+        }
+        pool->holds = 1;
+        atomic_store(&pool->group->graph, pool);
     }
-    pool = strata_host_new(1, sizeof *pool);
-    if (!pool) return STRATA_E_HOST_MEMORY;
-    strata_status_t status = strata_domain_add_group(domain, number, POOL_NAME, plan, false, &pool->group);
-    if (status != STRATA_OK) {
-        strata_host_delete(pool);
-        return status;
-    }
-    pool->group->graph = pool;
     atomic_fetch_add(&domain->graph_pools, 1);
     *out = pool;
     return STRATA_OK;
@@ -77,6 +91,7 @@ static bool list_open(strata_graph_pool_t *pool, uint64_t number, const strata_g
         domain->first_open_graph = pool;
         atomic_store(&pool->group->pinned, true);
         atomic_fetch_add(&domain->open_graphs, 1);
+        atomic_fetch_add(&open_anywhere, 1);
     }
     strata_unlock(&domain->lock);
     return there;
@@ -102,6 +117,7 @@ static void unlist_open(strata_graph_pool_t *pool) {
     if (*at) *at = pool->next_open;
     pool->open = pool->ready = false;
     atomic_fetch_sub(&domain->open_graphs, 1);
+    atomic_fetch_sub(&open_anywhere, 1);
     strata_unlock(&domain->lock);
 }
 
@@ -202,6 +218,7 @@ void strata_graphs_end(strata_domain_t *domain) {
     strata_group_t *group = NULL;
     while ((group = strata_domain_next_group(domain, group)) != NULL) {
         if (!group->graph) continue;
+        if (group->graph->open) unlist_open(group->graph);
         strata_graph_pool_disown(group->graph);
         strata_graph_count_drop(group->graph->count);
         strata_host_delete(group->graph->outside);

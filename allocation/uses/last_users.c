@@ -1,6 +1,7 @@
 #include "allocation/uses/last_users.h"
 
 #include "allocation/domain/domain.h"
+#include "allocation/graphs/graphs.h"
 
 strata_status_t strata_last_users_init(strata_last_users_t *last, strata_domain_t *domain) {
     return strata_users_init(&last->users, &domain->events);
@@ -44,11 +45,50 @@ void strata_last_users_mark(strata_last_users_t *last, strata_record_t *block, u
     strata_last_users_let_go(last, user);
 }
 
-bool strata_last_users_wait(strata_last_users_t *last, strata_domain_t *domain, strata_call_t *call) {
-    uint64_t frees = last->frees;
+/* The work of a stream, marked while its handle is known to be good. NULL: it cannot be, or the stream is being captured. */
+static strata_handle_t mark_work(strata_domain_t *domain, const strata_user_t *user) {
+    bool nameable = strata_user_is_nameable(user) && strata_domain_refuse_captured(domain, user->stream) == STRATA_OK;
+    strata_handle_t event = nameable ? strata_events_take(&domain->events) : NULL;
+    if (!event || strata_domain_record_event(domain, event, user->stream) == STRATA_OK) return event;
+    strata_events_give(&domain->events, event);
+    return NULL;
+}
+
+static bool wait_for(strata_domain_t *domain, strata_handle_t event, strata_call_t *call) {
+    strata_opened_t opened = strata_call_unlock(call);
+    bool done = strata_device_event_synchronise(domain->device, event) == STRATA_OK &&
+                strata_events_ensure(&domain->events, 1) == STRATA_OK;
+    strata_call_lock(call, opened);
+    strata_events_give(&domain->events, event);
+    return done;
+}
+
+/* While a stream is being captured its device is not waited for; each of the users is. A stream that is gone has no name to wait by.
+ * The lock is held, and open during each wait. */
+static bool wait_for_each(strata_last_users_t *last, strata_domain_t *domain, strata_call_t *call) {
+    strata_opened_t opened = strata_call_unlock(call);
+    bool done = strata_events_ensure(&domain->events, 1) == STRATA_OK;
+    strata_call_lock(call, opened);
+    done = done && last->first_gone == 0;
+    for (uint32_t node = 1; done && node < last->users.nodes.used; node++) {
+        const strata_user_t *user = strata_user_at(&last->users, node);
+        if (user->state != STRATA_USER_NAMED) continue;
+        strata_handle_t event = mark_work(domain, user);
+        done = event && wait_for(domain, event, call);
+    }
+    return done;
+}
+
+static bool wait_for_all(strata_domain_t *domain, strata_call_t *call) {
     strata_opened_t opened = strata_call_unlock(call);
     bool done = strata_domain_wait_for_all(domain);
     strata_call_lock(call, opened);
+    return done;
+}
+
+bool strata_last_users_wait(strata_last_users_t *last, strata_domain_t *domain, strata_call_t *call) {
+    uint64_t frees = last->frees;
+    bool done = strata_graphs_any_open() ? wait_for_each(last, domain, call) : wait_for_all(domain, call);
     if (!done || frees <= last->waited) return done;
     last->waited = frees;
     let_go_of_waited(last);

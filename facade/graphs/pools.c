@@ -67,7 +67,9 @@ static strata_status_t begin(strata_t handle, strata_place_t place, const strata
     strata_graph_pool_t *found;
     strata_facade_begin_building(facade);
     status = find_or_make(facade, domain, &number, &found);
+    bool made = status == STRATA_OK && *pool == 0;
     if (status == STRATA_OK) status = open_pool(found, number, &own);
+    if (made) (void)strata_graph_pool_let_go(found);
     strata_facade_end_building(facade);
     if (status == STRATA_OK) *pool = number;
     else strata_graphs_sweep(domain);
