@@ -153,8 +153,7 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *
     strata_ladder_begin(atomic_load(&stack->domain->given_bytes));
     strata_refusal_begin();
     /* Where every request asks a source, it asks the driver first. */
-    strata_status_t status = stack->closed & STRATA_CLOSED_NO_HIT ? strata_graphs_refuse_unannounced(stack, serve->stream)
-                                                                  : STRATA_OK;
+    strata_status_t status = stack->hit ? STRATA_OK : strata_graphs_refuse_unannounced(stack, serve->stream);
     if (status == STRATA_OK) status = one_way(&serving);
     /* What the ladder waited for may be in a forgotten stream's stack. */
     if (status == STRATA_E_NO_MEMORY && strata_domain_has_orphans(stack->domain) && serve_left_behind(&serving)) status = STRATA_OK;

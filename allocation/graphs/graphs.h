@@ -38,7 +38,8 @@ struct strata_graph_pool {
     strata_group_t *group;
     uint32_t holds; /* by the program: begun, and not removed */
     bool open;
-    bool ready; /* of an open one: the capture under way is known, and its graph will tell of its end. Its hits serve directly */
+    _Atomic bool
+        ready; /* read without the lock; of an open one: the capture under way is known, and its graph will tell of its end. Its hits serve directly */
     bool ending; /* a thread gives back what nothing keeps any more */
     uint64_t capture; /* the id of that capture; 0: none was seen since the pool was opened */
     strata_stream_t captured; /* a stream of it */
@@ -101,7 +102,7 @@ void strata_graphs_inherit(strata_stack_t *stack);
  * still false: the stream is not being captured yet. */
 strata_status_t strata_graph_pool_watch(strata_graph_pool_t *pool, strata_stream_t stream);
 /* E_CAPTURE: the capture that goes to the pool is still under way. A lost device captures nothing. */
-strata_status_t strata_graph_pool_refuse_capturing(const strata_graph_pool_t *pool);
+strata_status_t strata_graph_pool_refuse_capturing(strata_graph_pool_t *pool);
 uint32_t strata_graph_count_of(const strata_graph_count_t *count);
 void strata_graph_count_drop(strata_graph_count_t *count);
 

@@ -87,9 +87,17 @@ strata_status_t strata_graph_pool_watch(strata_graph_pool_t *pool, strata_stream
 }
 
 /* A filter's streams are not known by name, but that of the capture is. */
-strata_status_t strata_graph_pool_refuse_capturing(const strata_graph_pool_t *pool) {
-    strata_device_t *device = pool->group->domain->device;
+static strata_stream_t stream_of(strata_graph_pool_t *pool) {
+    strata_domain_t *domain = pool->group->domain;
+    strata_lock(&domain->lock);
     strata_stream_t stream = pool->capture ? pool->captured : pool->window.stream;
+    strata_unlock(&domain->lock);
+    return stream;
+}
+
+strata_status_t strata_graph_pool_refuse_capturing(strata_graph_pool_t *pool) {
+    strata_device_t *device = pool->group->domain->device;
+    strata_stream_t stream = stream_of(pool);
     strata_capture_status_t capture = STRATA_CAPTURE_NONE;
     uint64_t id;
     if (!device->capabilities.capture || stream == NULL) return STRATA_OK;
