@@ -1,10 +1,18 @@
 #include "allocation/domain/group.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "allocation/domain/domain.h"
 #include "allocation/options/option.h"
 #include "platform/host/host_memory.h"
+
+/* The upper bits of a number are the facade's. */
+const char *strata_group_name(const strata_group_t *group, char text[STRATA_GROUP_NAME]) {
+    if (!group->graph) return group->name;
+    snprintf(text, STRATA_GROUP_NAME, "%s %u", group->name, (unsigned)(group->pool & 0x7fffff));
+    return text;
+}
 
 strata_group_t *strata_domain_next_group(strata_domain_t *domain, const strata_group_t *previous) {
     strata_lock(&domain->lock);

@@ -25,6 +25,12 @@ struct strata_group {
     strata_group_t *next; /* in order of making; guarded by the domain's lock */
 };
 
+#define STRATA_GRAPH_POOL_ENDED UINT64_MAX /* the number of a group of graphs that waits for its next pool */
+static inline bool strata_group_has_ended(const strata_group_t *group) { return group->pool == STRATA_GRAPH_POOL_ENDED; }
+/* Its name for reports: that of a pool of graphs has the pool's number. */
+enum { STRATA_GROUP_NAME = 24 };
+const char *strata_group_name(const strata_group_t *group, char text[STRATA_GROUP_NAME]);
+
 /* The group of a pool, or (pool 0) of the streams that a pattern matches; NULL: not used yet. */
 strata_group_t *strata_domain_group(strata_domain_t *domain, uint64_t pool, const char *name);
 /* Makes it, with its shared stack; `keeps` as above. One thread at a time, no lock held. E_LIMIT, E_HOST_MEMORY, errors of the

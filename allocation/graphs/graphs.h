@@ -20,7 +20,6 @@
 #include "allocation/domain/domain.h"
 #include "strata/graph.h"
 
-#define STRATA_GRAPH_POOL_ENDED UINT64_MAX /* the number of a group that waits for its next pool */
 enum { STRATA_OPEN_GRAPHS = 16 };
 
 /* Whose requests go to an open pool: those of a stream, or those that a filter of the program chooses. */

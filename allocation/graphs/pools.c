@@ -173,10 +173,24 @@ static bool unpin(strata_graph_pool_t *pool) {
     return mine;
 }
 
+/* What it counted stays among the figures of the place. */
+static void hand_over_counts(strata_group_t *group) {
+    strata_domain_t *domain = group->domain;
+    strata_lock(&domain->lock);
+#define ADD_FIELD(name, unit, kind, meaning) domain->ordinary.ended.name += group->ended.name;
+    STRATA_STATISTICS_MAP(ADD_FIELD)
+#undef ADD_FIELD
+    group->ended = (strata_statistics_t){0};
+    strata_unlock(&domain->lock);
+    atomic_fetch_add(&domain->ordinary.ladders, atomic_exchange(&group->ladders, 0));
+    atomic_fetch_add(&domain->ordinary.out_of_memory, atomic_exchange(&group->out_of_memory, 0));
+}
+
 /* Its group is free for another pool. */
 static void retire(strata_graph_pool_t *pool) {
     strata_domain_t *domain = pool->group->domain;
     strata_domain_orphan_group(domain, pool->group);
+    hand_over_counts(pool->group);
     strata_stack_list_renumber(domain, pool->group, STRATA_GRAPH_POOL_ENDED);
     strata_lock(&domain->lock);
     strata_graph_count_t *count = pool->count;

@@ -62,10 +62,11 @@ static void say_layers(strata_text_t *text, strata_stack_t *stack) {
 
 static void say_stream(strata_text_t *text, strata_stack_t *stack, const char *before) {
     strata_statistics_t figures;
+    char name[STRATA_GROUP_NAME];
     strata_facade_stack_figures(stack, &figures);
     strata_text_say(text, "%s\n    {\"stream\": \"0x%" PRIxPTR "\", ", before, (uintptr_t)stack->stream);
     say_name(text, "name", stack->name);
-    say_name(text, "pool", stack->group->pool ? stack->group->name : "");
+    say_name(text, "pool", stack->group->pool ? strata_group_name(stack->group, name) : "");
     strata_text_say(text, "\"thread\": %" PRIu64 ", \"forgotten\": %s, ", stack->thread ? stack->thread : stack->of_thread,
                     stack->orphan ? "true" : "false");
     say_fields(text, &figures);
@@ -76,7 +77,7 @@ static void say_stream(strata_text_t *text, strata_stack_t *stack, const char *b
 /* The next pool of a place that was used; NULL after the last. */
 static strata_group_t *next_pool(strata_domain_t *domain, strata_group_t *previous) {
     strata_group_t *group = previous;
-    while ((group = strata_domain_next_group(domain, group)) != NULL && group->pool == 0) {}
+    while ((group = strata_domain_next_group(domain, group)) != NULL && (group->pool == 0 || strata_group_has_ended(group))) {}
     return group;
 }
 
@@ -84,9 +85,10 @@ static void say_pools(strata_text_t *text, strata_domain_t *domain) {
     const char *comma = "";
     for (strata_group_t *group = next_pool(domain, NULL); group; group = next_pool(domain, group)) {
         strata_statistics_t figures;
+        char name[STRATA_GROUP_NAME];
         strata_facade_pool_figures(domain, group->pool, &figures);
         strata_text_say(text, "%s\n    {", comma);
-        say_name(text, "pool", group->name);
+        say_name(text, "pool", strata_group_name(group, name));
         say_fields(text, &figures);
         STRATA_DOMAIN_EACH(domain, stack)
             if (stack->is_shared && stack->group == group) say_layers(text, stack);
@@ -184,12 +186,13 @@ static void say_pool_metric(strata_text_t *text, const metric_t *metric, strata_
     while ((domain = strata_facade_next_domain(facade, &index)) != NULL)
         for (strata_group_t *group = next_pool(domain, NULL); group; group = next_pool(domain, group)) {
             strata_statistics_t figures;
+            char name[STRATA_GROUP_NAME];
             strata_facade_pool_figures(domain, group->pool, &figures);
             if (!begun) say_heading(text, "pool_", metric);
             begun = true;
             strata_text_say(text, "strata_pool_%s%s{place=\"", metric->name, suffix_of(metric));
             say_place(text, domain->place);
-            strata_text_say(text, "\",pool=\"%s\"} %" PRIu64 "\n", group->name, value_of(metric, &figures));
+            strata_text_say(text, "\",pool=\"%s\"} %" PRIu64 "\n", strata_group_name(group, name), value_of(metric, &figures));
         }
 }
 
@@ -212,7 +215,8 @@ typedef struct layer_metric {
 
 static void say_sample(strata_text_t *text, layer_metric_t *metric, strata_group_t *group, uint32_t number) {
     strata_own_figure_t sums[STRATA_OWN_FIGURES];
-    if (strata_group_own_figures(group, number, sums) <= metric->index) return;
+    char name[STRATA_GROUP_NAME];
+    if (strata_group_has_ended(group) || strata_group_own_figures(group, number, sums) <= metric->index) return;
     if (!metric->begun) {
         strata_text_say(text, "# HELP strata_layer_%s_%s ", metric->type->name, metric->row->name);
         say_help(text, metric->row->doc);
@@ -222,7 +226,7 @@ static void say_sample(strata_text_t *text, layer_metric_t *metric, strata_group
     }
     strata_text_say(text, "strata_layer_%s_%s{place=\"", metric->type->name, metric->row->name);
     say_place(text, group->domain->place);
-    if (*group->name) strata_text_say(text, "\",%s=\"%s", group->pool ? "pool" : "streams", group->name);
+    if (*group->name) strata_text_say(text, "\",%s=\"%s", group->pool ? "pool" : "streams", strata_group_name(group, name));
     strata_text_say(text, "\",layer=\"%s\",number=\"%u\"} %" PRIu64 "\n", group->plan->nodes[number].name, (unsigned)number,
                     sums[metric->index].value);
 }

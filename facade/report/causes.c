@@ -97,8 +97,7 @@ static const cause_row_t causes[] = {
      "{asked} asked by a request that forbids to make room; {whole} lie idle in whole chunks, {deferred} are freed and in use on "
      "other "
      "streams"},
-    {STRATA_CAUSE_CAPTURED, is_held, STRATA_IDLE_CAPTURED,
-     "{asked} asked; {there} lie idle, and stay where they are while a stream is being captured"},
+    {STRATA_CAUSE_CAPTURED, is_held, STRATA_IDLE_CAPTURED, "{asked} asked; {there} lie idle, and are kept for captured graphs"},
     {STRATA_CAUSE_COUNTED, is_counted, STRATA_IDLE_COUNTED,
      "{asked} asked; {there} were freed under counts that no frontier has passed"},
     {STRATA_CAUSE_FRAGMENTATION, is_counted_in_pieces, STRATA_IDLE_COUNTED,
@@ -200,7 +199,7 @@ static const advice_row_t advice[] = {
     {STRATA_CAUSE_TOO_LARGE, bound_is_less,
      "ask for {allowed} at most, which {bound} allows: a smaller batch, or the work in parts"},
     {STRATA_CAUSE_NO_RETRY, always, "the request without STRATA_NO_RETRY gives back what lies idle and waits for other streams"},
-    {STRATA_CAUSE_CAPTURED, always, "allocate before the capture begins, or end it first"},
+    {STRATA_CAUSE_CAPTURED, always, "destroy graphs that are not launched any more, or capture into a pool that is there already"},
     {STRATA_CAUSE_COUNTED, always, "strata_set_safe_frontier() once the work before is over, or a larger freed_before"},
     {STRATA_CAUSE_WAITING, gave_up_early, "a longer {timeout} (now {timeout_now}), or wait for those streams before asking"},
     {STRATA_CAUSE_WAITING, never_waited, "`out_of_memory:` with a timeout, beside the stack, waits for them"},

@@ -104,7 +104,8 @@ static void say_pools(report_t *r) {
         strata_statistics_t f;
         strata_facade_pool_figures(r->domain, group->pool, &f);
         if (!group->pool || f.reserved_bytes + f.allocated_bytes + f.deferred_bytes == 0 || ++found > SHOWN_POOLS) continue;
-        strata_text_say(&r->text, "\n  pool %.*s:", SHOWN_LETTERS, group->name);
+        char name[STRATA_GROUP_NAME];
+        strata_text_say(&r->text, "\n  pool %.*s:", SHOWN_LETTERS, strata_group_name(group, name));
         STRATA_SAY_AMOUNTS(&r->text, " reserved %, allocated %, deferred %", f.reserved_bytes, f.allocated_bytes, f.deferred_bytes);
     }
     if (found > SHOWN_POOLS) strata_text_say(&r->text, "\n  and %u pools more", (unsigned)(found - SHOWN_POOLS));

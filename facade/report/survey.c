@@ -92,6 +92,7 @@ static bool is_over(const strata_stack_t *orphan) { return orphan->gone == NULL 
 
 /* The owner of its stack. */
 static strata_idle_why_t why_of_stack(const strata_stack_t *asked, const strata_stack_t *stack) {
+    if (stack->group != asked->group && atomic_load(&stack->group->pinned)) return STRATA_IDLE_CAPTURED;
     if (stack->group->pool != asked->group->pool) return stack->group->keeps ? STRATA_IDLE_KEPT : STRATA_IDLE_POOL;
     if (stack->of_thread && stack->of_thread != asked->of_thread) return STRATA_IDLE_THREAD;
     if (stack->orphan && !is_over(stack)) return STRATA_IDLE_ORPHAN;

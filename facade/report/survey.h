@@ -21,7 +21,7 @@ typedef struct strata_awaited {
 
 /* Why free memory of a cache did not serve the request: the first reason that holds. */
 typedef enum strata_idle_why {
-    STRATA_IDLE_CAPTURED, /* it stays while a stream is being captured */
+    STRATA_IDLE_CAPTURED, /* it is kept for captured graphs */
     STRATA_IDLE_COUNTED, /* freed under a count that no frontier has passed */
     STRATA_IDLE_KEPT, /* in a pool that keeps its chunks */
     STRATA_IDLE_POOL, /* in another pool, or in the ordinary stacks if the request was for a pool */

@@ -64,11 +64,20 @@ static void small_blocks_everywhere(scene_t *scene) {
 
 /* ---- captures and counts ---- */
 
-static void idle_and_captured(scene_t *scene) {
-    scene_drop(scene, scene_hold(scene, NULL, 40 * MIB));
-    scene_capture(scene, true);
+static strata_graph_t graph;
+
+static void kept_for_a_graph(scene_t *scene) {
+    rig_t *rig = &scene->rig;
+    strata_stream_t stream = rig_stream(rig);
+    EXPECT_OK(strata_graph_pool_begin(rig->s, rig->gpu, stream, &scene->pool));
+    EXPECT_OK(strata_capture_begin(rig->s, rig->gpu, stream));
+    strata_block_t block = rig_allocate(rig, stream, 40 * MIB);
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    EXPECT_OK(strata_capture_end(rig->s, rig->gpu, stream, &graph));
+    EXPECT_OK(strata_graph_pool_end(rig->s, rig->gpu, scene->pool));
+    EXPECT_OK(strata_graph_pool_remove(rig->s, rig->gpu, scene->pool));
 }
-static void end_the_capture(scene_t *scene) { scene_capture(scene, false); }
+static void destroy_the_graph(scene_t *scene) { EXPECT_OK(strata_graph_destroy(scene->rig.s, scene->rig.gpu, graph)); }
 
 static void freed_under_a_count(scene_t *scene) {
     strata_block_t *freed[3];
@@ -110,6 +119,7 @@ PLANTED(idle_in_another_thread, STRATA_CAUSE_IDLE_IN_THREAD, CACHE("thread_local
         30 * MIB, idle_in_a_thread, scene_drop_all, NULL, "ask in the thread that has it", 0)
 PLANTED(idle_where_small_requests_are_served, STRATA_CAUSE_SIZES, CACHE("caching"), 32 * MIB, 12 * MIB, small_blocks_everywhere,
         scene_drop_all, NULL, "free what keeps those chunks", 0)
-PLANTED(a_capture, STRATA_CAUSE_CAPTURED, "pytorch", 64 * MIB, 50 * MIB, idle_and_captured, end_the_capture, NULL, "the capture", 0)
+PLANTED(a_graph, STRATA_CAUSE_CAPTURED, "pytorch", 64 * MIB, 50 * MIB, kept_for_a_graph, destroy_the_graph, NULL, "destroy graphs",
+        0)
 PLANTED(frees_under_counts, STRATA_CAUSE_COUNTED, CACHE("bfc: {timestamps: true, memory_limit: 47MiB, allow_growth: false}"),
         64 * MIB, 40 * MIB, freed_under_a_count, move_the_frontier, NULL, "strata_set_safe_frontier()", 0)
