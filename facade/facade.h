@@ -50,6 +50,7 @@ typedef struct strata_facade {
     strata_named_stream_t *named_streams; /* only while building */
     uint32_t named_stream_count, named_stream_room;
     strata_stream_ids_t *stream_ids; /* facade/streams/stream_ids.h; NULL: not checked. Guarded by the lock */
+    strata_captures_t captures; /* in all of its places */
     _Atomic uint32_t graph_pools; /* numbers that were given to pools of graphs */
     strata_lost_t lost; /* reported by strata_close() */
     _Atomic uint64_t step; /* number of strata_step() calls that have ended */

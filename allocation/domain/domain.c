@@ -23,6 +23,8 @@ strata_status_t strata_domain_create(strata_device_t *device, strata_place_t pla
     domain->directory = directory;
     strata_lock_init(&domain->lock, STRATA_RANK_DOMAIN, device->lock_observer);
     strata_condition_init(&domain->freed);
+    strata_captures_init(&domain->own_captures);
+    domain->captures = &domain->own_captures;
     strata_quota_init(&domain->quota, said->limit);
     atomic_store(&domain->count, said->count);
     domain->deferral = said->deferral;
@@ -69,6 +71,7 @@ void strata_domain_destroy(strata_domain_t *domain) {
     strata_events_destroy(&domain->events);
     strata_condition_destroy(&domain->freed);
     strata_quota_destroy(&domain->quota);
+    strata_captures_destroy(&domain->own_captures);
     strata_lock_destroy(&domain->lock);
     strata_host_delete(domain->stacks);
     while (domain->ordinary.next) {

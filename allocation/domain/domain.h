@@ -35,6 +35,14 @@ typedef struct strata_domain_said {
     strata_deferral_t *deferral; /* NULL: nobody asks */
 } strata_domain_said_t;
 
+/* The pools of graphs that are begun, in every place of a facade (allocation/graphs/graphs.h): a stream may be captured into one,
+ * and ask in another place. */
+typedef struct strata_captures {
+    _Atomic uint32_t open; /* how many; with the lock */
+    strata_lock_t lock; /* a leaf */
+    strata_graph_pool_t *first;
+} strata_captures_t;
+
 struct strata_domain {
     strata_device_t *device;
     strata_place_t place;
@@ -47,9 +55,9 @@ struct strata_domain {
     strata_deferral_t *deferral; /* NULL: nobody asks */
     strata_quarantine_t quarantine;
 
-    _Atomic uint32_t open_graphs; /* pools of graphs that requests go to: allocation/graphs/graphs.h. With the domain's lock */
-    _Atomic uint32_t graph_pools; /* that have not ended */
-    strata_graph_pool_t *first_open_graph; /* guarded by the domain's lock */
+    strata_captures_t own_captures;
+    strata_captures_t *captures; /* those of all places of the facade; before it has said so its own */
+    _Atomic uint32_t graph_pools; /* of captured graphs, that have not ended */
 
     strata_quota_t quota; /* what sources got from the device and may get; used only around device calls. With the domain's lock */
     _Atomic bool above; /* reserved bytes are above the place's limit, and are watched: allocation/reclaim/above.h */

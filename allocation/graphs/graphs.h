@@ -46,8 +46,11 @@ struct strata_graph_pool {
     strata_graph_count_t *count; /* NULL: no graph was watched so far */
     strata_ref_t *outside; /* blocks of others that it owns too */
     uint32_t outside_count, outside_room;
-    strata_graph_pool_t *next_open;
+    strata_graph_pool_t *next_open; /* guarded by the lock of the captures, as the window is */
 };
+
+void strata_captures_init(strata_captures_t *captures);
+void strata_captures_destroy(strata_captures_t *captures);
 
 /* ---- life; no lock is held. One thread at a time makes, opens, closes and ends pools of a facade (it builds) ---- */
 
@@ -77,15 +80,18 @@ void strata_graph_pool_tell(strata_graph_pool_t *pool, strata_graph_pool_state_t
 
 /* ---- whose a request is ---- */
 
-static inline bool strata_graphs_open(strata_domain_t *domain) {
-    return atomic_load_explicit(&domain->open_graphs, memory_order_acquire) > 0;
+static inline bool strata_graphs_open(const strata_domain_t *domain) {
+    return atomic_load_explicit(&domain->captures->open, memory_order_acquire) > 0;
 }
+/* After a pool was opened or closed in any place of the facade: hits serve directly where nothing must be asked. */
+void strata_graphs_settle(strata_domain_t *domain);
 /* Whether any pool of the process is open: then a device that has a captured stream is not waited for as a whole. */
 bool strata_graphs_any_open(void);
-/* While any pool is open: the one that requests of a stream (and thread) go to; NULL: none, and they go where they would. E_CAPTURE:
- * the stream is being captured, and no pool was begun for it. No lock is held. */
+/* While any pool is open: the one that requests of a stream (and thread) in this place go to; NULL: none, and they go where they would.
+ * E_CAPTURE: the stream is being captured, and no pool of the place was begun for it. No lock is held. */
 strata_status_t strata_graphs_route(strata_domain_t *domain, strata_stream_t stream, uint64_t thread, strata_graph_pool_t **pool);
-/* The open pool into which a stream is being captured; NULL: it is not. The driver is asked. E_CAPTURE as above. No lock is held. */
+/* The open pool, of any place, into which a stream is being captured; NULL: it is not. The driver is asked. E_CAPTURE as above. No lock
+ * is held. */
 strata_status_t strata_graphs_capturing(strata_domain_t *domain, strata_stream_t stream, strata_graph_pool_t **pool);
 /* Where a request is about to take longer than the question to the driver: E_CAPTURE if its stream is being captured and the stack is
  * not that of a pool. No lock is held. */

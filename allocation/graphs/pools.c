@@ -6,7 +6,11 @@
 
 #define POOL_NAME "graph"
 
-static _Atomic uint32_t open_anywhere;
+static _Atomic uint32_t open_anywhere; /* in all facades */
+
+void strata_captures_init(strata_captures_t *captures) { strata_lock_init(&captures->lock, STRATA_RANK_EVENTS, NULL); }
+
+void strata_captures_destroy(strata_captures_t *captures) { strata_lock_destroy(&captures->lock); }
 
 bool strata_graphs_any_open(void) { return atomic_load(&open_anywhere) > 0; }
 
@@ -61,8 +65,7 @@ strata_status_t strata_graph_pool_make(strata_domain_t *domain, uint64_t number,
 
 /* ---- open and closed ---- */
 
-/* Hits of the place serve directly where nothing must be asked: outside captures, and in a pool whose capture is known. */
-static void settle_hits(strata_domain_t *domain) {
+void strata_graphs_settle(strata_domain_t *domain) {
     STRATA_DOMAIN_EACH(domain, stack) {
         strata_stack_lock(stack);
         if (stack->open && !stack->is_shared) strata_stack_close(stack, STRATA_CLOSED_BY_GRAPHS, strata_graphs_divert(stack));
@@ -76,22 +79,29 @@ static void tell_layers(const strata_graph_pool_t *pool, bool begins) {
         if (stack->group == pool->group) strata_stack_tell_capture(stack, pool->group->pool, begins);
 }
 
+static void list_window(strata_graph_pool_t *pool, const strata_graph_window_t *window) {
+    strata_captures_t *captures = pool->group->domain->captures;
+    strata_lock(&captures->lock);
+    pool->window = *window;
+    pool->capture = 0;
+    pool->next_open = captures->first;
+    captures->first = pool;
+    atomic_fetch_add(&captures->open, 1);
+    strata_unlock(&captures->lock);
+    atomic_fetch_add(&open_anywhere, 1);
+}
+
 /* False: the pool is about to end, or has ended. */
 static bool list_open(strata_graph_pool_t *pool, uint64_t number, const strata_graph_window_t *window) {
     strata_domain_t *domain = pool->group->domain;
     strata_lock(&domain->lock);
     bool there = pool->group->pool == number && !pool->ending;
     if (there) {
-        pool->window = *window;
         pool->holds++;
         pool->open = true;
-        pool->ready = false;
-        pool->capture = 0;
-        pool->next_open = domain->first_open_graph;
-        domain->first_open_graph = pool;
+        atomic_store(&pool->ready, false);
         atomic_store(&pool->group->pinned, true);
-        atomic_fetch_add(&domain->open_graphs, 1);
-        atomic_fetch_add(&open_anywhere, 1);
+        list_window(pool, window);
     }
     strata_unlock(&domain->lock);
     return there;
@@ -100,32 +110,36 @@ static bool list_open(strata_graph_pool_t *pool, uint64_t number, const strata_g
 strata_status_t strata_graph_pool_open(strata_graph_pool_t *pool, uint64_t number, const strata_graph_window_t *window) {
     strata_domain_t *domain = pool->group->domain;
     if (pool->open) return strata_fail(STRATA_E_BUSY, 0, "requests go to this pool already: it is ended before it begins again");
-    if (atomic_load(&domain->open_graphs) == STRATA_OPEN_GRAPHS)
+    if (atomic_load(&domain->captures->open) == STRATA_OPEN_GRAPHS)
         return strata_fail(STRATA_E_LIMIT, 0, "%d pools of graphs have begun and not ended, the most", STRATA_OPEN_GRAPHS);
     if (!list_open(pool, number, window))
         return strata_fail(STRATA_E_STALE, 0, "pool %#llx has ended: nothing kept it", (unsigned long long)number);
-    settle_hits(domain);
+    strata_graphs_settle(domain);
     tell_layers(pool, true);
     return STRATA_OK;
 }
 
 static void unlist_open(strata_graph_pool_t *pool) {
     strata_domain_t *domain = pool->group->domain;
+    strata_captures_t *captures = domain->captures;
     strata_lock(&domain->lock);
-    strata_graph_pool_t **at = &domain->first_open_graph;
+    strata_lock(&captures->lock);
+    strata_graph_pool_t **at = &captures->first;
     while (*at && *at != pool) at = &(*at)->next_open;
     if (*at) *at = pool->next_open;
-    pool->open = pool->ready = false;
-    atomic_fetch_sub(&domain->open_graphs, 1);
-    atomic_fetch_sub(&open_anywhere, 1);
+    atomic_fetch_sub(&captures->open, 1);
+    strata_unlock(&captures->lock);
+    pool->open = false;
+    atomic_store(&pool->ready, false);
     strata_unlock(&domain->lock);
+    atomic_fetch_sub(&open_anywhere, 1);
 }
 
 void strata_graph_pool_close(strata_graph_pool_t *pool) {
     strata_domain_t *domain = pool->group->domain;
     unlist_open(pool);
     tell_layers(pool, false);
-    settle_hits(domain);
+    strata_graphs_settle(domain);
     strata_graphs_sweep(domain);
 }
 

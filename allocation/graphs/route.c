@@ -15,12 +15,15 @@ typedef struct open_pool {
     uint64_t capture;
 } open_pool_t;
 
-static uint32_t list(strata_domain_t *domain, open_pool_t open[STRATA_OPEN_GRAPHS]) {
+/* `place`: only those of the domain's own. */
+static uint32_t list(const strata_domain_t *domain, bool place, open_pool_t open[STRATA_OPEN_GRAPHS]) {
+    strata_captures_t *captures = domain->captures;
     uint32_t count = 0;
-    strata_lock(&domain->lock);
-    for (strata_graph_pool_t *pool = domain->first_open_graph; pool && count < STRATA_OPEN_GRAPHS; pool = pool->next_open)
-        open[count++] = (open_pool_t){.pool = pool, .window = pool->window, .capture = pool->capture};
-    strata_unlock(&domain->lock);
+    strata_lock(&captures->lock);
+    for (strata_graph_pool_t *pool = captures->first; pool && count < STRATA_OPEN_GRAPHS; pool = pool->next_open)
+        if (!place || pool->group->domain == domain)
+            open[count++] = (open_pool_t){.pool = pool, .window = pool->window, .capture = pool->capture};
+    strata_unlock(&captures->lock);
     return count;
 }
 
@@ -51,7 +54,7 @@ static strata_status_t capture_of(strata_domain_t *domain, strata_stream_t strea
 static strata_status_t fail_unannounced(void) {
     return strata_fail(
         STRATA_E_CAPTURE, 0,
-        "the stream is being captured, and no pool was begun for it: the memory would be given to others while "
+        "the stream is being captured, and no pool was begun for it in this place: the memory would be given to others while "
         "the graph uses it; call strata_graph_pool_begin() before the capture, and strata_graph_pool_end() after it");
 }
 
@@ -74,7 +77,7 @@ static strata_graph_pool_t *joined(strata_domain_t *domain, open_pool_t *open, u
 
 strata_status_t strata_graphs_route(strata_domain_t *domain, strata_stream_t stream, uint64_t thread, strata_graph_pool_t **pool) {
     open_pool_t open[STRATA_OPEN_GRAPHS];
-    uint32_t count = list(domain, open);
+    uint32_t count = list(domain, true, open);
     uint64_t id = 0;
     *pool = NULL;
     for (uint32_t i = 0; i < count && !*pool; i++)
@@ -91,6 +94,6 @@ strata_status_t strata_graphs_capturing(strata_domain_t *domain, strata_stream_t
     *pool = NULL;
     strata_status_t status = capture_of(domain, stream, &id);
     if (status != STRATA_OK || id == 0) return status;
-    *pool = joined(domain, open, list(domain, open), id);
+    *pool = joined(domain, open, list(domain, false, open), id);
     return *pool ? strata_graph_pool_watch(*pool, stream) : fail_unannounced();
 }

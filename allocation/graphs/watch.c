@@ -45,6 +45,7 @@ static strata_status_t ensure_count(strata_graph_pool_t *pool) {
 static bool claim(strata_graph_pool_t *pool, uint64_t id, strata_stream_t stream) {
     strata_domain_t *domain = pool->group->domain;
     strata_lock(&domain->lock);
+    strata_lock(&domain->captures->lock);
     bool mine = pool->open && pool->capture != id;
     if (mine) {
         pool->capture = id;
@@ -52,24 +53,26 @@ static bool claim(strata_graph_pool_t *pool, uint64_t id, strata_stream_t stream
         atomic_fetch_add(&pool->count->users, 1);
         atomic_fetch_add(&pool->count->graphs, 1);
     }
+    strata_unlock(&domain->captures->lock);
     strata_unlock(&domain->lock);
     return mine;
 }
 
-static void settle(strata_graph_pool_t *pool, bool ready) {
+/* The device refused: the next request tries again. */
+static void unclaim(strata_graph_pool_t *pool) {
+    strata_captures_t *captures = pool->group->domain->captures;
+    strata_lock(&captures->lock);
+    pool->capture = 0;
+    strata_unlock(&captures->lock);
+    graph_is_gone(pool->count);
+}
+
+static void make_ready(strata_graph_pool_t *pool) {
     strata_domain_t *domain = pool->group->domain;
     strata_lock(&domain->lock);
-    if (ready) pool->ready = pool->open;
-    else pool->capture = 0;
+    atomic_store(&pool->ready, pool->open);
     strata_unlock(&domain->lock);
-    if (!ready) graph_is_gone(pool->count);
-    if (!ready) return;
-    STRATA_DOMAIN_EACH(domain, stack) {
-        if (stack->group != pool->group || stack->is_shared) continue;
-        strata_stack_lock(stack);
-        if (stack->open) strata_stack_close(stack, STRATA_CLOSED_BY_GRAPHS, strata_graphs_divert(stack));
-        strata_stack_unlock(stack);
-    }
+    strata_graphs_settle(domain);
 }
 
 strata_status_t strata_graph_pool_watch(strata_graph_pool_t *pool, strata_stream_t stream) {
@@ -82,16 +85,17 @@ strata_status_t strata_graph_pool_watch(strata_graph_pool_t *pool, strata_stream
     status = ensure_count(pool);
     if (status != STRATA_OK || !claim(pool, id, stream)) return status;
     status = strata_device_graph_on_destroy(domain->device, stream, graph_is_gone, pool->count);
-    settle(pool, status == STRATA_OK);
+    if (status == STRATA_OK) make_ready(pool);
+    else unclaim(pool);
     return status;
 }
 
 /* A filter's streams are not known by name, but that of the capture is. */
 static strata_stream_t stream_of(strata_graph_pool_t *pool) {
-    strata_domain_t *domain = pool->group->domain;
-    strata_lock(&domain->lock);
+    strata_captures_t *captures = pool->group->domain->captures;
+    strata_lock(&captures->lock);
     strata_stream_t stream = pool->capture ? pool->captured : pool->window.stream;
-    strata_unlock(&domain->lock);
+    strata_unlock(&captures->lock);
     return stream;
 }
 

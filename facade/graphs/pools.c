@@ -39,6 +39,13 @@ static strata_status_t find_or_make(strata_facade_t *facade, strata_domain_t *do
     return status == STRATA_OK ? strata_graph_pool_make(domain, *number, plan, pool) : status;
 }
 
+/* Requests of captured streams in other places are noticed too. */
+static void settle_places(strata_facade_t *facade) {
+    uint32_t index = 0;
+    strata_domain_t *domain;
+    while ((domain = strata_facade_next_domain(facade, &index)) != NULL) strata_graphs_settle(domain);
+}
+
 /* A capture that is under way already is one of the pool's from here on. */
 static strata_status_t open_pool(strata_graph_pool_t *pool, uint64_t number, const strata_graph_window_t *window) {
     strata_status_t status = strata_graph_pool_open(pool, number, window);
@@ -70,6 +77,7 @@ static strata_status_t begin(strata_t handle, strata_place_t place, const strata
     bool made = status == STRATA_OK && *pool == 0;
     if (status == STRATA_OK) status = open_pool(found, number, &own);
     if (made) (void)strata_graph_pool_let_go(found);
+    settle_places(facade);
     strata_facade_end_building(facade);
     if (status == STRATA_OK) *pool = number;
     else strata_graphs_sweep(domain);
@@ -108,15 +116,16 @@ static strata_status_t with_pool(strata_t handle, strata_place_t place, uint64_t
 }
 
 static strata_status_t end(strata_graph_pool_t *pool, void *context) {
-    (void)context;
     if (!pool->open) return strata_fail(STRATA_E_INVALID, 0, "the pool is not begun: every end has one begin");
     strata_status_t status = strata_graph_pool_refuse_capturing(pool);
-    if (status == STRATA_OK) strata_graph_pool_close(pool);
-    return status;
+    if (status != STRATA_OK) return status;
+    strata_graph_pool_close(pool);
+    settle_places(context);
+    return STRATA_OK;
 }
 
 strata_status_t strata_graph_pool_end(strata_t facade, strata_place_t place, uint64_t pool) {
-    return with_pool(facade, place, pool, end, NULL);
+    return with_pool(facade, place, pool, end, strata_facade_of(facade));
 }
 
 static strata_status_t remove_one(strata_graph_pool_t *pool, void *context) {
@@ -215,7 +224,7 @@ strata_status_t strata_facade_route(strata_facade_t *facade, strata_place_t plac
     strata_graph_pool_t *found = NULL;
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     bool asks = facade->flags & STRATA_OPEN_CHECK_CAPTURES;
-    if (status == STRATA_OK && (asks || strata_graphs_open(domain))) {
+    if (status == STRATA_OK && !strata_place_is_ownerless(strata_place_kind(place)) && (asks || strata_graphs_open(domain))) {
         strata_stream_t key = strata_facade_stream_key(domain, stream);
         status = strata_graphs_route(domain, key, key == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0, &found);
     }

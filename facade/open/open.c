@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "allocation/call/record_notes.h"
+#include "allocation/graphs/graphs.h"
 #include "allocation/report/log.h"
 #include "allocation/stack/threads.h"
 #include "config/config.h"
@@ -147,6 +148,7 @@ static strata_status_t build_domain(strata_facade_t *facade, strata_place_t plac
                                   facade->directories[kind == STRATA_PLACE_HOST], &facade->said[kind][strata_place_device(place)],
                                   &domain);
     if (status != STRATA_OK) return status;
+    domain->captures = &facade->captures;
     domain->free_memory = strata_facade_ask_callbacks;
     domain->free_memory_context = facade;
     domain->lost = &facade->lost;
@@ -339,6 +341,7 @@ static void end_facade(strata_facade_t *facade) {
     strata_names_destroy(&facade->names);
     pthread_mutex_unlock(&table);
     strata_condition_destroy(&facade->built);
+    strata_captures_destroy(&facade->captures);
     strata_lock_destroy(&facade->lock);
     give_slot(facade);
 }
@@ -403,6 +406,7 @@ static strata_status_t begin_facade(uint32_t flags, strata_facade_t **facade) {
     atomic_store(&(*facade)->lost.state, 0);
     strata_lock_init(&(*facade)->lock, STRATA_RANK_FACADE, NULL);
     strata_condition_init(&(*facade)->built);
+    strata_captures_init(&(*facade)->captures);
     strata_names_init(&(*facade)->names);
     return STRATA_OK;
 }

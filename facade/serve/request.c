@@ -140,21 +140,43 @@ static strata_status_t hand_out(strata_facade_t *facade, strata_stack_t *stack, 
     return status;
 }
 
+/* ---- memory without owners, for a stream that is being captured ---- */
+
+/* No event shows the end of such a use: the pool of its graph owns the block too. */
+static strata_status_t captured_into(const strata_stack_t *stack, strata_stream_t stream, strata_graph_pool_t **pool) {
+    *pool = NULL;
+    if (!stack->ownerless || !stream || !strata_graphs_open(stack->domain)) return STRATA_OK;
+    return strata_graphs_capturing(stack->domain, stream, pool);
+}
+
+static strata_status_t own(strata_graph_pool_t *pool, strata_ref_t ref) {
+    strata_call_t call;
+    strata_record_t *record;
+    strata_status_t status = strata_record_find(pool->group->domain->facade, ref, &call, &record);
+    if (status != STRATA_OK) return status;
+    status = strata_graph_pool_own(pool, &call, record);
+    (void)strata_call_unlock(&call);
+    return status;
+}
+
 /* The stack has been entered. */
 static strata_status_t serve_on(strata_facade_t *facade, strata_stack_t *stack, strata_stream_t stream,
                                 const strata_allocate_options_t *options, strata_block_t *block) {
     size_t alignment = 0;
+    strata_graph_pool_t *graph;
     strata_status_t status = settle_alignment(stack, options->alignment, &alignment);
+    if (status == STRATA_OK) status = captured_into(stack, stream, &graph);
     if (status != STRATA_OK) return status;
     strata_above_look(stack->domain);
     uint64_t reserved = strata_domain_reserved(stack->domain);
-    strata_serve_t serve = asked_of(stack, stream, options, alignment);
+    strata_serve_t serve = asked_of(stack, graph ? NULL : stream, options, alignment);
     strata_record_t *record;
     do status = options->size ? strata_stack_serve(stack, &serve, &record) : strata_stack_serve_nothing(stack, &record);
     while (status != STRATA_OK && strata_growing_try_again(&status));
     if (status == STRATA_E_NO_MEMORY) return strata_facade_out_of_memory(facade, stack, &serve);
     if (status != STRATA_OK) return status;
     status = hand_out(facade, stack, &serve, record, block);
+    if (status == STRATA_OK && graph && options->size) status = own(graph, strata_ref_of(record));
     if (status != STRATA_OK) take_back(facade->handle, stack, strata_ref_of(record), reserved);
     return status;
 }

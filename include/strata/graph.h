@@ -24,7 +24,8 @@
  * Streams     Requests of other streams go to the pool too once they have joined its capture (by waiting for an event of it).
  * Outside     A block that a captured stream frees or borrows, but which was allocated outside its pool, is owned by the pool too:
  *             the program's free does not give it away before nothing keeps the pool.
- * Forgotten   While any pool of a place is begun, requests of streams that are being captured for no pool are refused: E_CAPTURE.
+ * Places      Each place has its own pools. Pinned and host memory has none: what a captured stream has of it counts as from outside.
+ * Forgotten   While any pool is begun, requests of streams that are being captured for no pool are refused: E_CAPTURE.
  *             With none begun nobody asks the driver at a hit, so a capture that was not announced is not noticed there; open the
  *             facade with STRATA_OPEN_CHECK_CAPTURES to have every request checked.
  * Threads     Any thread may begin, end and request; one begin of a pool at a time. */

@@ -164,3 +164,53 @@ TEST(graph_route, a_request_names_no_other_pool_inside_and_no_pool_of_graphs_out
     captured_destroy(&c);
     captured_close(&c);
 }
+
+/* Another place's memory on the same stream: its graph would use it too. */
+TEST(graph_route, a_captured_stream_asks_in_each_place_for_a_pool) {
+    captured_t c;
+    strata_block_t block;
+    uint64_t managed = 0;
+    captured_open(&c, "strata");
+    strata_place_t place = strata_managed(0);
+    captured_begin(&c);
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_allocate(c.rig.s, place, c.stream, 4096, &block));
+    EXPECT_OK(strata_graph_pool_begin(c.rig.s, place, c.stream, &managed));
+    EXPECT_OK(strata_allocate(c.rig.s, place, c.stream, 4096, &block));
+    EXPECT_EQ(pool_of(&c, &block), managed);
+    give(&c, &block);
+    captured_end(&c);
+    EXPECT_OK(strata_graph_pool_end(c.rig.s, place, managed));
+    EXPECT_OK(strata_graph_pool_remove(c.rig.s, place, managed));
+    captured_launch(&c);
+    captured_destroy(&c);
+    EXPECT_OK(strata_stream_forget(c.rig.s, place, c.stream));
+    captured_close(&c);
+}
+
+/* Pinned memory has no owner stream: what a captured stream is given of it, or borrows, is the graph's too. */
+TEST(graph_route, pinned_memory_of_a_captured_stream_is_the_graphs_too) {
+    captured_t c;
+    strata_block_t given, lent, freed_on, next;
+    captured_open(&c, "strata");
+    EXPECT_OK(strata_allocate(c.rig.s, strata_pinned(), NULL, 1 << 20, &lent));
+    EXPECT_OK(strata_allocate(c.rig.s, strata_pinned(), NULL, 1 << 20, &freed_on));
+    captured_begin(&c);
+    EXPECT_OK(strata_allocate(c.rig.s, strata_pinned(), c.stream, 1 << 20, &given));
+    EXPECT_OK(strata_record_stream(c.rig.s, lent.ref, c.stream));
+    give(&c, &given);
+    give(&c, &lent);
+    EXPECT_OK(strata_free_on(c.rig.s, freed_on.ref, c.stream));
+    captured_end(&c);
+    EXPECT_EQ(captured_pool(&c).outside_blocks, 3);
+    for (int i = 0; i < 8; i++) {
+        EXPECT_OK(strata_allocate(c.rig.s, strata_pinned(), NULL, 1 << 20, &next));
+        EXPECT_TRUE(next.ptr != given.ptr && next.ptr != lent.ptr && next.ptr != freed_on.ptr);
+        give(&c, &next);
+    }
+    captured_destroy(&c);
+    EXPECT_OK(strata_release(c.rig.s, strata_pinned(), NULL));
+    strata_statistics_t figures = {.struct_size = sizeof figures};
+    EXPECT_OK(strata_statistics_all(c.rig.s, strata_pinned(), &figures));
+    EXPECT_EQ(figures.reserved_bytes + figures.quarantined_bytes, 0);
+    captured_close(&c);
+}

@@ -100,7 +100,8 @@ static void all_at_once(const char *strategy) {
     worker_t workers[CAPTURERS + OTHERS];
     captured_open(&c, strategy);
     for (int i = 0; i < CAPTURERS + OTHERS; i++) {
-        workers[i] = (worker_t){.c = &c, .stream = rig_stream(&c.rig), .lent = rig_stream(&c.rig), .random = (uint64_t)i * 7919 + 1};
+        workers[i] = (worker_t){
+            .c = &c, .stream = rig_stream(&c.rig), .lent = rig_stream(&c.rig), .random = (uint64_t)i * 7919 + 1};
         ASSERT_EQ(pthread_create(&workers[i].thread, NULL, i < CAPTURERS ? capture : serve, &workers[i]), 0);
     }
     for (int i = 0; i < CAPTURERS + OTHERS; i++) pthread_join(workers[i].thread, NULL);
