@@ -111,6 +111,7 @@ typedef struct strata_device_capabilities {
     bool pools; /* malloc_async and friends */
     bool virtual_memory; /* reserve to release */
     bool capture; /* graphs */
+    bool captures_known; /* strata_device_t.captures counts them all: nobody needs to ask for one that there is not */
     bool peers; /* peer access to at least one device */
     bool share; /* export and import of physical memory and pools (POSIX file descriptors) */
     bool stream_ids; /* stream_id() */
@@ -272,11 +273,17 @@ struct strata_device {
     char name[64]; /* "sim:h100", "NVIDIA H200", ... */
     strata_clock_t *clock;
     strata_lock_observer_t *lock_observer; /* for every lock that guards this device's stacks; NULL: none */
+    _Atomic uint32_t captures; /* under way, if capabilities.captures_known */
     bool timed; /* measure host_ns and count timed_calls; off by default */
     _Atomic uint64_t calls[STRATA_DEVICE_CALLS];
     _Atomic uint64_t host_ns; /* real time spent inside the contract while `timed` */
     _Atomic uint64_t timed_calls; /* how often host_ns grew; each time one more reading of the clock is outside it */
 };
+
+/* Whether a stream may be in a capture: a quick look, before the device is asked. */
+static inline bool strata_device_may_capture(strata_device_t *device) {
+    return device->capabilities.capture && (!device->capabilities.captures_known || atomic_load(&device->captures) > 0);
+}
 
 /* Whether two open devices are one piece of hardware, opened twice. */
 static inline bool strata_device_is_same(const strata_device_t *a, const strata_device_t *b) {

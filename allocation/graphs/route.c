@@ -35,7 +35,7 @@ static bool is_chosen(const strata_graph_window_t *window, strata_stream_t strea
 /* ---- captures ---- */
 
 static bool can_be_captured(const strata_domain_t *domain, strata_stream_t stream) {
-    return domain->device->capabilities.capture && stream != NULL && stream != STRATA_STREAM_LEGACY;
+    return strata_device_may_capture(domain->device) && stream != NULL && stream != STRATA_STREAM_LEGACY;
 }
 
 /* The id of the capture of a stream; 0: it is not being captured. E_CAPTURE: its capture was broken. */

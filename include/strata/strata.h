@@ -461,7 +461,7 @@ STRATA_API strata_status_t strata_validate(strata_t facade);
     X(NO_RETRY, 5, "no_retry", "the request forbids the steps that could have made room (STRATA_NO_RETRY)")                        \
     X(WAITING, 6, "waiting", "enough is freed and still in use on other streams")                                                  \
     X(FORGOTTEN, 7, "forgotten", "what a forgotten stream left is not free before its work is over")                               \
-    X(CAPTURED, 8, "captured", "what lies idle is kept for captured graphs")                                            \
+    X(CAPTURED, 8, "captured", "what lies idle is kept for captured graphs")                                                       \
     X(COUNTED, 9, "counted", "what was freed carries counts that no frontier has passed")                                          \
     X(KEPT, 10, "kept", "pools that keep their chunks hold it")                                                                    \
     X(IDLE_IN_POOL, 11, "idle_in_pool", "it lies idle in other pools' caches")                                                     \

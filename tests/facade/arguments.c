@@ -117,11 +117,11 @@ TEST_RIG(facade_arguments, a_flag_or_a_mode_that_there_is_not_is_refused, 0, nam
     strata_t opened = 0;
     (void)rig_allocate(rig, NULL, MIB);
     strata_block_t none = {.ref = 5};
-    for (uint32_t bit = 3; bit < 32; bit++) {
+    for (uint32_t bit = 4; bit < 32; bit++) {
         strata_open_options_t open = {.struct_size = sizeof open, .preset = "system", .devices = "sim", .flags = 1u << bit};
         strata_allocate_options_t allocate = {.struct_size = sizeof allocate, .size = 100, .flags = 1u << bit};
-        REFUSED(strata_open(&open, &opened), "STRATA_OPEN_ALLOW_CODE");
-        REFUSED(strata_change_strategy(rig->s, &open), "STRATA_OPEN_ALLOW_CODE");
+        REFUSED(strata_open(&open, &opened), "STRATA_OPEN_CHECK_CAPTURES");
+        REFUSED(strata_change_strategy(rig->s, &open), "STRATA_OPEN_CHECK_CAPTURES");
         if (allocate.flags > STRATA_NO_REPORT)
             REFUSED(strata_allocate_with(rig->s, rig->gpu, NULL, &allocate, &none), "STRATA_NO_GROW");
     }

@@ -16,14 +16,17 @@ static strata_domain_t *domain_of(rig_t *rig, strata_place_t place) {
     return domain;
 }
 
-/* A figure of the source of a place, by its row. */
-static uint64_t source_figure(rig_t *rig, strata_place_t place, const char *name) {
-    strata_domain_t *domain = domain_of(rig, place);
-    const strata_layer_t *source = domain->ordinary.shared[domain->ordinary.plan->count];
+/* A figure of the source of a group, by its row. */
+static uint64_t group_figure(const strata_group_t *group, const char *name) {
+    const strata_layer_t *source = group->shared[group->plan->count];
     for (const strata_stat_row_t *row = source->type->stats; row->name; row++)
         if (strcmp(row->name, name) == 0) return *(const uint64_t *)(const void *)((const char *)source + row->offset);
     FAIL_TEST("there is no figure %s", name);
     return 0;
+}
+
+static uint64_t source_figure(rig_t *rig, strata_place_t place, const char *name) {
+    return group_figure(&domain_of(rig, place)->ordinary, name);
 }
 
 static uint32_t *ints_of(rig_t *rig, strata_block_t block) {
@@ -111,13 +114,19 @@ TEST(places_managed, prefetch_and_advice) {
 
 /* It would be a part of the program's graph, and be done at each launch. */
 TEST_BY(places_managed, nothing_is_prefetched_on_a_captured_stream,
-        open_places(rig, "system", (const char *const[]){"managed.system.prefetch=device"}, 1, 0)) {
+        open_places(rig, "strata", (const char *const[]){"managed.system.prefetch=device"}, 1, 0)) {
     strata_stream_t stream = rig_stream(rig);
+    uint64_t pool = 0;
+    EXPECT_OK(strata_graph_pool_begin(rig->s, strata_managed(0), stream, &pool));
     rig_begin_capture(rig, stream);
-    (void)rig_allocate_in(rig, strata_managed(0), stream, 1000);
-    rig_end_capture(rig, stream);
+    strata_block_t block = rig_allocate_in(rig, strata_managed(0), stream, 1000);
+    strata_group_t *group = strata_domain_group(domain_of(rig, strata_managed(0)), pool, "graph");
     EXPECT_EQ(rig_calls(rig, STRATA_CALL_prefetch), 0);
-    EXPECT_EQ(source_figure(rig, strata_managed(0), "refused_hints"), 1);
+    EXPECT_EQ(group_figure(group, "refused_hints"), 1);
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    rig_end_capture(rig, stream);
+    EXPECT_OK(strata_graph_pool_end(rig->s, strata_managed(0), pool));
+    EXPECT_OK(strata_graph_pool_remove(rig->s, strata_managed(0), pool));
 }
 
 /* ---- pinned and host ---- */

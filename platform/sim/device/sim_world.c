@@ -86,6 +86,7 @@ static strata_device_capabilities_t capabilities(const strata_sim_t *world) {
                                           .pools = true,
                                           .virtual_memory = true,
                                           .capture = true,
+                                          .captures_known = true,
                                           .peers = world->devices > 1,
                                           .share = true,
                                           .stream_ids = true,

@@ -36,6 +36,7 @@ static void capture_drop(sim_capture_t *capture) {
         *link = capture->next;
         break;
     }
+    atomic_fetch_sub(&capture->graph->device->base.captures, 1);
     free(capture);
 }
 
@@ -194,6 +195,7 @@ static strata_status_t begin(sim_device_t *device, strata_handle_t handle, strat
     capture->thread = sim_thread_number();
     capture->next = device->captures;
     device->captures = capture;
+    atomic_fetch_add(&device->base.captures, 1);
     return join(capture, stream);
 }
 
