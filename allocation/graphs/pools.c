@@ -163,7 +163,7 @@ void strata_graphs_inherit(strata_stack_t *stack) {
 /* ---- the end ---- */
 
 /* Under the domain's lock. */
-static bool is_kept(const strata_graph_pool_t *pool) {
+static bool somebody_keeps(const strata_graph_pool_t *pool) {
     return pool->open || pool->holds > 0 || strata_graph_count_of(pool->count) > 0;
 }
 
@@ -178,7 +178,7 @@ static bool holds_anything(strata_domain_t *domain, const strata_group_t *group)
 static bool unpin(strata_graph_pool_t *pool) {
     strata_domain_t *domain = pool->group->domain;
     strata_lock(&domain->lock);
-    bool mine = pool->group->pool != STRATA_GRAPH_POOL_ENDED && !is_kept(pool) && !pool->ending;
+    bool mine = pool->group->pool != STRATA_GRAPH_POOL_ENDED && !somebody_keeps(pool) && !pool->ending;
     if (mine) {
         pool->ending = true;
         atomic_store(&pool->group->pinned, false);
