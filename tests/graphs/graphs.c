@@ -1,8 +1,10 @@
 #include "tests/graphs/graphs.h"
 
-void captured_open(captured_t *c, const char *preset_or_text) {
+void captured_open(captured_t *c, const char *preset_or_text) { captured_open_in(c, preset_or_text, 0); }
+
+void captured_open_in(captured_t *c, const char *preset_or_text, uint64_t capacity) {
     memset(c, 0, sizeof *c);
-    rig_open(&c->rig, preset_or_text, NULL, 0, 0, 1);
+    rig_open(&c->rig, preset_or_text, NULL, 0, capacity, 1);
     ASSERT_OK(strata_checker_begin(c->rig.world, STRATA_CHECKER_LIFETIMES, &c->checker));
     c->stream = rig_stream(&c->rig);
     c->other = rig_stream(&c->rig);

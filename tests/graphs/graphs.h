@@ -16,6 +16,8 @@ typedef struct captured {
 
 /* A facade by preset or by text over one checked device, and two streams. */
 void captured_open(captured_t *c, const char *preset_or_text);
+/* The same with so many bytes on the device. */
+void captured_open_in(captured_t *c, const char *preset_or_text, uint64_t capacity);
 /* Nothing is live, no graph exists: all of the device's memory goes back. No hazard was seen. */
 void captured_close(captured_t *c);
 
