@@ -30,6 +30,12 @@ static uint64_t nothing_to_free(strata_place_t place, size_t size, void *context
     return 0;
 }
 
+static bool everybody(strata_stream_t stream, void *context) {
+    (void)stream;
+    (void)context;
+    return true;
+}
+
 /* What calls write into. */
 typedef struct room {
     strata_block_t block;
@@ -47,6 +53,7 @@ typedef struct room {
     strata_place_t place;
     void *base;
     strata_allocator_t allocator;
+    strata_graph_pool_info_t pool;
 } room_t;
 
 #define CALLS(X)                                                                                                                   \
@@ -95,6 +102,14 @@ typedef struct room {
     X(strata_graph_pool_begin(s, place, stream, &r.bytes))                                                                         \
     X(strata_graph_pool_end(s, place, 1))                                                                                          \
     X(strata_graph_pool_remove(s, place, 1))                                                                                       \
+    X(strata_graph_pool_begin_filtered(s, place, everybody, NULL, &r.bytes))                                                       \
+    X(strata_graph_pool_describe(s, place, 1, &r.pool))                                                                            \
+    X(strata_graph_pools(s, place, &r.bytes, 1, &r.size))                                                                          \
+    X(strata_capture_begin(s, place, stream))                                                                                      \
+    X(strata_stream_wait(s, place, stream, NULL))                                                                                  \
+    X(strata_capture_end(s, place, stream, &r.base))                                                                               \
+    X(strata_graph_launch(s, place, r.base, stream))                                                                               \
+    X(strata_graph_destroy(s, place, r.base))                                                                                      \
     X(strata_pool(s, "pool", &r.bytes))                                                                                            \
     X(strata_pool_begin(s, place, STRATA_POOL_ORDINARY))                                                                           \
     X(strata_pool_current(s, place, &r.bytes))                                                                                     \
@@ -130,6 +145,7 @@ const char *ends_call(const ends_t *ends, size_t number, strata_status_t *status
                 .info = {.struct_size = sizeof r.info},
                 .neighbours = {.struct_size = sizeof r.neighbours},
                 .cache = {.struct_size = sizeof r.cache},
+                .pool = {.struct_size = sizeof r.pool},
                 .size = sizeof r.text};
     size_t at = 0;
 #define CALL(call)                                                                                                                 \
