@@ -86,7 +86,8 @@ static strata_status_t serve(strata_stack_t *stack, strata_stream_t stream, cons
     strata_annotation_look();
     if (options->pool != 0) return strata_fail(STRATA_E_INVALID, 0, "the allocator has a pool: options->pool is 0");
     uint64_t pool = stack->group->pool ? stack->group->pool : STRATA_POOL_ORDINARY, captured = pool;
-    if (facade->flags & STRATA_OPEN_CHECK_CAPTURES || strata_graphs_open(stack->domain)) {
+    bool asks = facade->flags & STRATA_OPEN_CHECK_CAPTURES || stack->group->graph;
+    if (asks || strata_graphs_open(stack->domain)) {
         strata_status_t status = strata_facade_route(facade, stack->domain->place, name_of_stream(stack), 0, &captured);
         if (status != STRATA_OK) return status;
     }

@@ -55,6 +55,31 @@ TEST(graph_route, an_allocator_of_the_stream_is_served_from_the_pool_meanwhile) 
     captured_close(&c);
 }
 
+/* It names the stack that it was obtained for; between captures that serves nobody. */
+TEST(graph_route, an_allocator_of_a_pool_serves_captures_alone) {
+    captured_t c;
+    strata_allocator_t allocator;
+    strata_block_t block;
+    captured_open(&c, "strata");
+    captured_begin(&c);
+    ASSERT_OK(strata_allocator_get(c.rig.s, c.rig.gpu, c.stream, 0, &allocator));
+    ASSERT_OK(strata_allocator_allocate(allocator, 4096, &block));
+    EXPECT_EQ(pool_of(&c, &block), c.pool);
+    ASSERT_OK(strata_allocator_free(allocator, block.ref));
+    captured_end(&c);
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_allocator_allocate(allocator, 4096, &block));
+    captured_begin(&c);
+    ASSERT_OK(strata_allocator_allocate(allocator, 4096, &block));
+    EXPECT_EQ(pool_of(&c, &block), c.pool);
+    ASSERT_OK(strata_allocator_free(allocator, block.ref));
+    strata_graph_t first = c.graph;
+    captured_end(&c);
+    captured_destroy(&c);
+    EXPECT_OK(strata_graph_destroy(c.rig.s, c.rig.gpu, first));
+    EXPECT_STATUS(STRATA_E_STALE, strata_allocator_allocate(allocator, 4096, &block));
+    captured_close(&c);
+}
+
 TEST(graph_route, another_stream_goes_there_once_it_has_joined) {
     captured_t c;
     captured_open(&c, "pytorch");
