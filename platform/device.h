@@ -242,7 +242,7 @@ typedef struct strata_device_operations {
 
     /* Capture. Calls made by Strata while a stream is captured run in relaxed mode. `graph_on_destroy` ties a callback to
      * the graph being captured on `stream`: it runs once the graph and all its instances are gone, on a thread of the
-     * driver's, and must make no device call. */
+     * driver's, and must make no device call. `graph_launch` first frees what the last launch of the graph left allocated. */
     strata_status_t (*capture_begin)(strata_device_t *, strata_handle_t stream, strata_capture_mode_t mode);
     strata_status_t (*capture_end)(strata_device_t *, strata_handle_t stream, strata_handle_t *graph);
     strata_status_t (*capture_status)(strata_device_t *, strata_handle_t stream, strata_capture_status_t *status, uint64_t *id);

@@ -180,6 +180,7 @@ strata_status_t sim_op_pool_trim(strata_device_t *base, strata_handle_t handle, 
     if (!pool) return sim_end(device, STRATA_E_DEVICE);
     sim_pool_observe(pool);
     if (!pool->shareable) sim_pool_shrink(pool, keep);
+    if (pool == device->default_pool && device->graph_pool) sim_pool_shrink(device->graph_pool, 0);
     return sim_end(device, STRATA_OK);
 }
 

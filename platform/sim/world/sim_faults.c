@@ -17,7 +17,7 @@ static strata_status_t answer(sim_device_t *device, strata_device_call_t call, s
     }
     if (status == STRATA_E_NO_MEMORY)
         return strata_fail(status, SIM_CU_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY: %s failed on order", name);
-    return strata_fail(status, SIM_CU_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE: %s failed on order", name);
+    return strata_fail(status, SIM_CU_OPERATING_SYSTEM, "CUDA_ERROR_OPERATING_SYSTEM: %s failed on order", name);
 }
 
 static void forget(sim_device_t *device, size_t index) {
