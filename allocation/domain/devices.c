@@ -31,10 +31,11 @@ strata_status_t strata_domain_record_event(strata_domain_t *domain, strata_handl
 bool strata_domain_wait_for_all(strata_domain_t *domain) {
     strata_device_t *device;
     /* It would break the capture. */
-    if (strata_graphs_any_open()) return false;
+    if (!strata_graphs_begin_wait()) return false;
     bool done = strata_device_synchronise(domain->device) == STRATA_OK;
     for (uint32_t i = 0; i < domain->device_count; i++)
         if ((device = other(domain, i)) != NULL) done = strata_device_synchronise(device) == STRATA_OK && done;
+    strata_graphs_end_wait();
     return done;
 }
 

@@ -87,12 +87,21 @@ static inline bool strata_graphs_open(const strata_domain_t *domain) {
 void strata_graphs_settle(strata_domain_t *domain);
 /* Whether any pool of the process is open: then a device that has a captured stream is not waited for as a whole. */
 bool strata_graphs_any_open(void);
+/* A whole device is about to be waited for; false: a pool is open. None is opened before the wait is over. No lock is held. */
+bool strata_graphs_begin_wait(void);
+void strata_graphs_end_wait(void);
 /* While any pool is open: the one that requests of a stream (and thread) in this place go to; NULL: none, and they go where they would.
  * E_CAPTURE: the stream is being captured, and no pool of the place was begun for it. No lock is held. */
 strata_status_t strata_graphs_route(strata_domain_t *domain, strata_stream_t stream, uint64_t thread, strata_graph_pool_t **pool);
 /* The open pool, of any place, into which a stream is being captured; NULL: it is not. The driver is asked. E_CAPTURE as above. No lock
  * is held. */
 strata_status_t strata_graphs_capturing(strata_domain_t *domain, strata_stream_t stream, strata_graph_pool_t **pool);
+/* The id of the capture of a stream; 0: it is not being captured. E_CAPTURE: its capture was broken. A quick call. */
+strata_status_t strata_graphs_capture_of(strata_domain_t *domain, strata_stream_t stream, uint64_t *id);
+/* The id of the capture that goes to an open pool, if `stream` (and thread) is the one that the pool was opened for by name: that one
+ * begins the capture, so a node that is added to it need not be joined. 0: it is another one, or is not being captured. E_CAPTURE as
+ * above. No lock is held. */
+strata_status_t strata_graph_pool_begun_by(strata_graph_pool_t *pool, strata_stream_t stream, uint64_t thread, uint64_t *id);
 /* Where a request is about to take longer than the question to the driver: E_CAPTURE if its stream is being captured and the stack is
  * not that of a pool. No lock is held. */
 strata_status_t strata_graphs_refuse_unannounced(const strata_stack_t *stack, strata_stream_t stream);

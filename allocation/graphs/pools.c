@@ -14,6 +14,33 @@ void strata_captures_destroy(strata_captures_t *captures) { strata_lock_destroy(
 
 bool strata_graphs_any_open(void) { return atomic_load(&open_anywhere) > 0; }
 
+/* ---- waits for a device, which would break a capture that begins meanwhile ---- */
+
+static strata_lock_t gate = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = STRATA_RANK_DEVICE};
+static strata_condition_t waited = {.condition = PTHREAD_COND_INITIALIZER};
+static uint32_t waits;
+
+bool strata_graphs_begin_wait(void) {
+    strata_lock(&gate);
+    bool none_open = !strata_graphs_any_open();
+    waits += none_open;
+    strata_unlock(&gate);
+    return none_open;
+}
+
+void strata_graphs_end_wait(void) {
+    strata_lock(&gate);
+    if (--waits == 0) strata_condition_broadcast(&waited);
+    strata_unlock(&gate);
+}
+
+/* A pool counts as open already, so there are no new ones. */
+static void let_waits_end(void) {
+    strata_lock(&gate);
+    while (waits > 0) strata_condition_wait(&waited, &gate, UINT64_MAX);
+    strata_unlock(&gate);
+}
+
 /* ---- finding ---- */
 
 strata_graph_pool_t *strata_graph_pool_find(strata_domain_t *domain, uint64_t number) {
@@ -114,6 +141,7 @@ strata_status_t strata_graph_pool_open(strata_graph_pool_t *pool, uint64_t numbe
         return strata_fail(STRATA_E_LIMIT, 0, "%d pools of graphs have begun and not ended, the most", STRATA_OPEN_GRAPHS);
     if (!list_open(pool, number, window))
         return strata_fail(STRATA_E_STALE, 0, "pool %#llx has ended: nothing kept it", (unsigned long long)number);
+    let_waits_end();
     strata_graphs_settle(domain);
     tell_layers(pool, true);
     return STRATA_OK;

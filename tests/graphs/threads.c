@@ -1,7 +1,9 @@
 /* Threads that capture, each into a pool of its own or all into one by turns, beside threads that allocate, lend, free, release and
  * look. */
 #include <pthread.h>
+#include <sched.h>
 
+#include "allocation/graphs/graphs.h"
 #include "tests/graphs/graphs.h"
 
 enum { CAPTURERS = 3, OTHERS = 3, ROUNDS = 30, HELD = 6 };
@@ -107,6 +109,41 @@ static void all_at_once(const char *strategy) {
     for (int i = 0; i < CAPTURERS + OTHERS; i++) pthread_join(workers[i].thread, NULL);
     for (int i = 0; i < CAPTURERS + OTHERS; i++) end_streams(&workers[i]);
     captured_close(&c);
+}
+
+/* ---- waits for a device, and pools that begin ---- */
+
+typedef struct beginner {
+    captured_t c;
+    _Atomic bool begun;
+} beginner_t;
+
+static void *begin(void *argument) {
+    beginner_t *b = argument;
+    EXPECT_OK(strata_graph_pool_begin(b->c.rig.s, b->c.rig.gpu, b->c.stream, &b->c.pool));
+    atomic_store(&b->begun, true);
+    return NULL;
+}
+
+/* A capture that begins during the wait would be broken by it. */
+TEST(graph_threads, a_pool_begins_after_the_waits_for_a_device_and_no_wait_begins_before_its_end) {
+    beginner_t b = {.begun = false};
+    pthread_t thread;
+    captured_open(&b.c, "strata");
+    ASSERT_TRUE(strata_graphs_begin_wait());
+    ASSERT_EQ(pthread_create(&thread, NULL, begin, &b), 0);
+    while (!strata_graphs_any_open()) sched_yield();
+    EXPECT_FALSE(strata_graphs_begin_wait());
+    EXPECT_FALSE(atomic_load(&b.begun));
+    strata_graphs_end_wait();
+    pthread_join(thread, NULL);
+    EXPECT_TRUE(atomic_load(&b.begun));
+    EXPECT_FALSE(strata_graphs_begin_wait());
+    EXPECT_OK(strata_graph_pool_end(b.c.rig.s, b.c.rig.gpu, b.c.pool));
+    EXPECT_OK(strata_graph_pool_remove(b.c.rig.s, b.c.rig.gpu, b.c.pool));
+    EXPECT_TRUE(strata_graphs_begin_wait());
+    strata_graphs_end_wait();
+    captured_close(&b.c);
 }
 
 TEST(graph_threads, capture_beside_others_strata) { all_at_once("strata"); }
