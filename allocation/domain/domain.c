@@ -1,5 +1,6 @@
 #include "allocation/domain/domain.h"
 
+#include "allocation/graphs/driver_memory.h"
 #include "allocation/graphs/graphs.h"
 #include "allocation/reclaim/refusal.h"
 #include "allocation/reclaim/waiting.h"
@@ -67,6 +68,7 @@ void strata_domain_destroy(strata_domain_t *domain) {
         strata_stack_destroy(stack);
     }
     (void)strata_domain_offer_quarantined(domain);
+    strata_driver_memory_end(domain);
     strata_quarantine_destroy(&domain->quarantine);
     strata_events_destroy(&domain->events);
     strata_condition_destroy(&domain->freed);
@@ -171,6 +173,7 @@ void strata_domain_unclaim(strata_domain_t *domain, uint64_t bytes) {
 }
 
 strata_status_t strata_domain_book(strata_domain_t *domain, uint64_t address, uint64_t bytes) {
+    strata_driver_memory_served(domain, address);
     strata_status_t status = domain->directory ? strata_directory_cover(domain->directory, address, bytes) : STRATA_OK;
     if (status != STRATA_OK) return status;
     strata_domain_count(domain, bytes);

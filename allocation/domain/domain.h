@@ -27,6 +27,8 @@ struct strata_deferral {
     void (*add)(strata_deferral_t *self, uint64_t now, uint64_t ready_at, uint64_t bytes);
 };
 
+typedef struct strata_driver_memory strata_driver_memory_t;
+
 /* What the program has set for a place, and was given: every domain that the place has, one after the other, begins with it. */
 typedef struct strata_domain_said {
     uint64_t limit; /* UINT64_MAX: none */
@@ -58,6 +60,7 @@ struct strata_domain {
     strata_captures_t own_captures;
     strata_captures_t *captures; /* those of all places of the facade; before it has said so its own */
     _Atomic uint32_t graph_pools; /* of captured graphs, that have not ended */
+    strata_driver_memory_t *_Atomic driver_memory; /* that graphs allocate: allocation/graphs/driver_memory.h; NULL: none so far */
 
     strata_quota_t quota; /* what sources got from the device and may get; used only around device calls. With the domain's lock */
     _Atomic bool above; /* reserved bytes are above the place's limit, and are watched: allocation/reclaim/above.h */

@@ -38,8 +38,7 @@ static bool can_be_captured(const strata_domain_t *domain, strata_stream_t strea
     return strata_device_may_capture(domain->device) && stream != NULL && stream != STRATA_STREAM_LEGACY;
 }
 
-/* The id of the capture of a stream; 0: it is not being captured. E_CAPTURE: its capture was broken. */
-static strata_status_t capture_of(strata_domain_t *domain, strata_stream_t stream, uint64_t *id) {
+strata_status_t strata_graphs_capture_of(strata_domain_t *domain, strata_stream_t stream, uint64_t *id) {
     strata_capture_status_t capture = STRATA_CAPTURE_NONE;
     *id = 0;
     if (!can_be_captured(domain, stream)) return STRATA_OK;
@@ -49,6 +48,17 @@ static strata_status_t capture_of(strata_domain_t *domain, strata_stream_t strea
         return strata_fail(STRATA_E_CAPTURE, 0, "the capture of this stream was broken: end it before the next request");
     if (capture != STRATA_CAPTURE_ACTIVE) *id = 0;
     return STRATA_OK;
+}
+
+strata_status_t strata_graph_pool_begun_by(strata_graph_pool_t *pool, strata_stream_t stream, uint64_t thread, uint64_t *id) {
+    strata_domain_t *domain = pool->group->domain;
+    open_pool_t open[STRATA_OPEN_GRAPHS];
+    uint32_t count = list(domain, true, open);
+    bool named = false;
+    for (uint32_t i = 0; i < count && !named; i++)
+        named = open[i].pool == pool && !open[i].window.filter && is_chosen(&open[i].window, stream, thread);
+    *id = 0;
+    return named ? strata_graphs_capture_of(domain, stream, id) : STRATA_OK;
 }
 
 static strata_status_t fail_unannounced(void) {
@@ -61,7 +71,7 @@ static strata_status_t fail_unannounced(void) {
 strata_status_t strata_graphs_refuse_unannounced(const strata_stack_t *stack, strata_stream_t stream) {
     uint64_t id;
     if (stack->group->graph || stack->ownerless) return STRATA_OK;
-    strata_status_t status = capture_of(stack->domain, stream, &id);
+    strata_status_t status = strata_graphs_capture_of(stack->domain, stream, &id);
     return status == STRATA_OK && id != 0 ? fail_unannounced() : status;
 }
 
@@ -69,7 +79,7 @@ strata_status_t strata_graphs_refuse_unannounced(const strata_stack_t *stack, st
 static strata_graph_pool_t *joined(strata_domain_t *domain, open_pool_t *open, uint32_t count, uint64_t id) {
     for (uint32_t i = 0; i < count; i++) {
         uint64_t own = open[i].capture;
-        if (own == 0 && !open[i].window.filter) (void)capture_of(domain, open[i].window.stream, &own);
+        if (own == 0 && !open[i].window.filter) (void)strata_graphs_capture_of(domain, open[i].window.stream, &own);
         if (own == id) return open[i].pool;
     }
     return NULL;
@@ -82,7 +92,7 @@ strata_status_t strata_graphs_route(strata_domain_t *domain, strata_stream_t str
     *pool = NULL;
     for (uint32_t i = 0; i < count && !*pool; i++)
         if (is_chosen(&open[i].window, stream, thread)) *pool = open[i].pool;
-    strata_status_t status = *pool ? STRATA_OK : capture_of(domain, stream, &id);
+    strata_status_t status = *pool ? STRATA_OK : strata_graphs_capture_of(domain, stream, &id);
     if (status != STRATA_OK || (!*pool && id == 0)) return status;
     if (!*pool) *pool = joined(domain, open, count, id);
     return *pool ? strata_graph_pool_watch(*pool, stream) : fail_unannounced();
@@ -92,7 +102,7 @@ strata_status_t strata_graphs_capturing(strata_domain_t *domain, strata_stream_t
     open_pool_t open[STRATA_OPEN_GRAPHS];
     uint64_t id;
     *pool = NULL;
-    strata_status_t status = capture_of(domain, stream, &id);
+    strata_status_t status = strata_graphs_capture_of(domain, stream, &id);
     if (status != STRATA_OK || id == 0) return status;
     *pool = joined(domain, open, list(domain, false, open), id);
     return *pool ? strata_graph_pool_watch(*pool, stream) : fail_unannounced();

@@ -8,7 +8,12 @@
  *
  * Every stream that owns or borrows is a `user`. When it is to be destroyed the free stream waits for its work, and its blocks are
  * freed there.
+ *
+ * Nothing is freed on a stream while it is being captured: the free would be a node of the program's graph, and of memory that no graph
+ * allocated it breaks the capture. Such a block is kept, and freed once no capture is under way. Pools of captured graphs have
+ * instances of their own (cuda_malloc_async_graphs.c).
  */
+#include "allocation/graphs/graphs.h"
 #include "allocation/layer/cuda_malloc_async_state.h"
 #include "allocation/reclaim/refusal.h"
 
@@ -36,8 +41,12 @@ static const strata_stat_row_t stats[] = {
     {"pending_bytes", "bytes", offsetof(async_layer_t, uses.pending_bytes), "borrowed blocks freed, whose streams are not done"},
     {"borrowed_frees", "count", offsetof(async_layer_t, borrowed_frees), "frees that went to the free stream"},
     {"throttled", "count", offsetof(async_layer_t, throttled), "requests whose stream was made to wait for the free stream"},
+    {"kept_bytes", "bytes", offsetof(async_layer_t, kept_bytes),
+     "freed blocks that captured graphs may use, or whose streams are captured"},
     {0},
 };
+
+static void retry_kept(async_layer_t *self, strata_call_t *call);
 
 /* ---- pending frees ---- */
 
@@ -52,7 +61,7 @@ static uint64_t collect(async_layer_t *self) {
 
 static void poll(strata_layer_t *base, strata_call_t *call, strata_pending_t *pending) {
     async_layer_t *self = (async_layer_t *)base;
-    (void)call;
+    retry_kept(self, call);
     pending->freed_bytes += collect(self);
     strata_uses_tell_pending(&self->uses, pending);
 }
@@ -60,6 +69,25 @@ static void poll(strata_layer_t *base, strata_call_t *call, strata_pending_t *pe
 static void wait_for_pending(async_layer_t *self, strata_call_t *call) {
     if (self->uses.first) strata_free_stream_synchronise(&self->frees, call);
     (void)collect(self);
+}
+
+/* ---- streams that are captured ---- */
+
+/* Also the legacy stream beside a capture that its use would break: it is asked about while captures are announced, because a program
+ * that uses it beside a capture of its own has broken that itself. */
+static bool is_captured(const async_layer_t *self, strata_stream_t stream) {
+    bool legacy = stream == NULL || stream == STRATA_STREAM_LEGACY;
+    if (legacy && !strata_graphs_any_open()) return false;
+    return strata_domain_refuse_captured(self->base.domain, stream) == STRATA_E_CAPTURE;
+}
+
+/* Of every other stream the core has asked. */
+static strata_status_t refuse_legacy(const async_layer_t *self, strata_stream_t stream) {
+    bool legacy = stream == NULL || stream == STRATA_STREAM_LEGACY;
+    if (!legacy || self->serves_graphs || !is_captured(self, stream)) return STRATA_OK;
+    return strata_fail(
+        STRATA_E_CAPTURE, 0,
+        "the legacy stream is ordered with a stream that is being captured: a request on it would break the capture");
 }
 
 /* ---- allocate ---- */
@@ -92,14 +120,12 @@ static void throttle(async_layer_t *self, const strata_request_t *request) {
     if (on_host) wait_for_pending(self, request->call);
 }
 
-static bool has_gone(strata_status_t status) { return status == STRATA_OK || status == STRATA_E_SHUTDOWN; }
-
 /* What could not be served goes back at once; what the device refuses even then is quarantined. The earlier reason stays. */
 static strata_status_t give_unserved(async_layer_t *self, const strata_request_t *request, strata_address_t address, bool booked) {
     strata_error_t reason = *strata_last_error();
     strata_domain_t *domain = self->base.domain;
     if (booked) strata_domain_uncover(domain, address, request->size);
-    if (!has_gone(strata_device_free_async(domain->device, address, request->stream))) {
+    if (!strata_async_has_gone(strata_device_free_async(domain->device, address, request->stream))) {
         if (!booked) strata_domain_count(domain, request->size);
         strata_domain_quarantine(domain, STRATA_MEMORY_DEVICE, address, request->size, true);
     } else if (booked) {
@@ -108,16 +134,6 @@ static strata_status_t give_unserved(async_layer_t *self, const strata_request_t
         strata_domain_unclaim(domain, request->size);
     }
     return strata_fail_again(&reason);
-}
-
-/* A record of what the pool gave and what is booked; NULL: E_LIMIT. */
-static strata_record_t *make_record(async_layer_t *self, const strata_request_t *request, strata_address_t address) {
-    uint32_t user = strata_uses_user(&self->uses, request->stream);
-    strata_record_t *record = user ? strata_record_new(&self->base, request, address, request->size) : NULL;
-    if (!record) return NULL;
-    strata_user_at(&self->uses.users, user)->holds++;
-    record->user = user;
-    return record;
 }
 
 /* No lock is held. */
@@ -138,7 +154,7 @@ static strata_status_t get(async_layer_t *self, const strata_request_t *request,
     strata_opened_t opened = strata_call_unlock(request->call);
     strata_status_t status = ask_pool(self, request, &address);
     strata_call_lock(request->call, opened);
-    strata_record_t *made = status == STRATA_OK ? make_record(self, request, address) : NULL;
+    strata_record_t *made = status == STRATA_OK ? strata_async_make_record(self, request, address) : NULL;
     if (made) {
         *record = made;
         return STRATA_OK;
@@ -156,10 +172,13 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     if (request->flags & STRATA_NO_GROW)
         return strata_fail(STRATA_E_NO_MEMORY, 0, "the driver's pool may grow at any request, and this one forbids it");
     strata_opened_t opened = strata_call_unlock(request->call);
-    strata_status_t status = strata_async_start(self);
+    strata_status_t status = refuse_legacy(self, request->stream);
+    if (status == STRATA_OK) status = strata_async_start(self);
     if (status == STRATA_OK) status = strata_domain_claim(base->domain, request->size);
     strata_call_lock(request->call, opened);
     if (status != STRATA_OK) return status;
+    if (self->serves_graphs) return strata_async_allocate_for_graphs(self, request, record);
+    retry_kept(self, request->call);
     throttle(self, request);
     return get(self, request, record);
 }
@@ -208,21 +227,6 @@ static bool cover_all(async_layer_t *self, strata_record_t *record, bool has_fre
     return covered;
 }
 
-/* The record shows no block on its way to the device, and its bytes are unbooked first: once the device has it back, another thread
- * may be given the same address. */
-static bool give_back(async_layer_t *self, strata_record_t *record, bool in_order, strata_stream_t stream, strata_call_t *call) {
-    strata_domain_t *domain = self->base.domain;
-    strata_opened_t opened = strata_call_unlock(call);
-    uint64_t size = strata_record_withdraw(&self->base, record);
-    strata_domain_uncover(domain, record->ptr, size);
-    bool gone = has_gone(in_order ? strata_device_free_async(domain->device, record->ptr, stream)
-                                  : strata_device_free(domain->device, STRATA_MEMORY_DEVICE, record->ptr));
-    if (!gone) strata_domain_recover(domain, record->ptr, size);
-    strata_call_lock(call, opened);
-    record->size = size;
-    return gone;
-}
-
 /* Either the device has it, or nobody ever will again: then it is counted, never reused, and offered again when the shared stack
  * ends. */
 static void finish_free(async_layer_t *self, strata_record_t *record, bool gone) {
@@ -242,7 +246,7 @@ static void free_after_users(async_layer_t *self, strata_record_t *record, strat
     bool has_free_stream = strata_free_stream_make(&self->frees, call);
     uint64_t bytes = record->size;
     bool gone = cover_all(self, record, has_free_stream, call);
-    gone = gone && give_back(self, record, has_free_stream, self->frees.stream, call);
+    gone = gone && strata_async_give_back(self, record, has_free_stream, self->frees.stream, call);
     finish_free(self, record, gone);
     bool waits = gone && has_free_stream && strata_free_stream_note(&self->frees, bytes, call);
     self->live_bytes -= bytes;
@@ -250,19 +254,63 @@ static void free_after_users(async_layer_t *self, strata_record_t *record, strat
     if (gone && !waits) strata_domain_discount(self->base.domain, bytes);
 }
 
-static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
-    async_layer_t *self = (async_layer_t *)base;
-    uint32_t owner = record->user;
-    if (record->borrows != 0 || !strata_uses_enter_handle(&self->uses, owner)) {
-        free_after_users(self, record, call);
-        return;
-    }
+static void free_in_order(async_layer_t *self, strata_record_t *record, strata_call_t *call) {
     uint64_t bytes = record->size;
-    bool gone = give_back(self, record, true, strata_user_at(&self->uses.users, owner)->stream, call);
-    strata_uses_leave_handle(&self->uses, owner);
+    bool gone = strata_async_give_back(self, record, true, strata_user_at(&self->uses.users, record->user)->stream, call);
+    strata_uses_leave_handle(&self->uses, record->user);
     finish_free(self, record, gone);
     self->live_bytes -= bytes;
-    if (gone) strata_domain_discount(base->domain, bytes);
+    if (gone) strata_domain_discount(self->base.domain, bytes);
+}
+
+static void free_uncaptured(async_layer_t *self, strata_record_t *record, strata_call_t *call) {
+    if (record->borrows == 0 && strata_uses_enter_handle(&self->uses, record->user)) free_in_order(self, record, call);
+    else free_after_users(self, record, call);
+}
+
+/* Whether a user is captured now whose work before the capture the free must come after. (Of another stream that borrowed the block the
+ * graph may use it: then nobody ever has it again, because there is no event after such a use.) */
+static bool is_held_up(const async_layer_t *self, const strata_record_t *record) {
+    const strata_user_t *user = strata_user_at(&self->uses.users, record->user);
+    bool captured = strata_user_is_nameable(user) && is_captured(self, user->stream);
+    for (uint32_t node = record->borrows; node && !captured; node = strata_use_at(&self->uses, node)->next) {
+        user = strata_user_at(&self->uses.users, strata_use_at(&self->uses, node)->user);
+        captured = user->stream == NULL && strata_user_is_nameable(user) && is_captured(self, NULL);
+    }
+    return captured;
+}
+
+/* If the capture was announced, the pool of its graph owns what the graph uses: this block is none of it. Otherwise nobody ever has it
+ * again. */
+static void free_in_capture(async_layer_t *self, strata_record_t *record) {
+    self->live_bytes -= record->size;
+    if (strata_graphs_any_open()) {
+        strata_async_keep(self, record);
+        return;
+    }
+    strata_uses_drop_all(&self->uses, &record->borrows);
+    finish_free(self, record, false);
+}
+
+static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
+    async_layer_t *self = (async_layer_t *)base;
+    if (self->serves_graphs) strata_async_free_for_graphs(self, record, call);
+    else if (is_held_up(self, record)) free_in_capture(self, record);
+    else free_uncaptured(self, record, call);
+}
+
+/* Frees that a capture has put off. */
+static void retry_kept(async_layer_t *self, strata_call_t *call) {
+    strata_record_t *record;
+    if (self->kept == 0 || self->serves_graphs || strata_graphs_any_open()) return;
+    for (uint32_t list = strata_async_take_kept(self); (record = strata_async_next_kept(self, &list)) != NULL;) {
+        if (is_held_up(self, record)) {
+            strata_async_keep(self, record);
+            continue;
+        }
+        self->live_bytes += record->size;
+        free_uncaptured(self, record, call);
+    }
 }
 
 /* ---- streams that end, captures ---- */
@@ -274,13 +322,19 @@ static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_cal
     if (node == 0) return;
     /* Held here too: the last block may go while the locks are open, and would end it. */
     bool used = strata_user_at(&self->uses.users, node)->holds++ > 0;
-    strata_uses_leave(&self->uses, node, !used || cover(self, node, strata_free_stream_make(&self->frees, call), call), call);
+    /* Frees of a pool of graphs wait for all streams. */
+    bool told = !used || self->serves_graphs || cover(self, node, strata_free_stream_make(&self->frees, call), call);
+    strata_uses_leave(&self->uses, node, told, call);
 }
 
-/* Nothing of the free stream's past may be waited for inside a capture. */
+/* The driver's pool is set up before the capture, if it is announced before. */
 static void capture_begin(strata_layer_t *base, uint64_t pool, strata_call_t *call) {
+    async_layer_t *self = (async_layer_t *)base;
     (void)pool;
-    wait_for_pending((async_layer_t *)base, call);
+    self->serves_graphs = true;
+    strata_opened_t opened = strata_call_unlock(call);
+    (void)strata_async_start(self);
+    strata_call_lock(call, opened);
 }
 
 /* ---- release ---- */
@@ -311,12 +365,21 @@ static uint64_t shrink(async_layer_t *self, uint64_t keep, uint64_t live) {
     return given;
 }
 
+/* Not while a stream may be captured. */
+static uint64_t shrink_uncaptured(async_layer_t *self, uint64_t keep, uint64_t live) {
+    if (!strata_graphs_begin_wait()) return 0;
+    uint64_t given = shrink(self, keep, live);
+    strata_graphs_end_wait();
+    return given;
+}
+
 static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
     async_layer_t *self = (async_layer_t *)base;
     if (!self->started) return 0;
-    uint64_t live = self->live_bytes;
+    retry_kept(self, call);
+    uint64_t given = self->serves_graphs ? strata_async_give_kept(self, call) : 0, live = self->live_bytes;
     strata_opened_t opened = strata_call_unlock(call);
-    uint64_t given = shrink(self, keep, live);
+    given += shrink_uncaptured(self, keep, live);
     strata_call_lock(call, opened);
     return given;
 }
@@ -345,18 +408,24 @@ static bool is_ours(const async_layer_t *self, const strata_record_t *record) {
     return record->state != STRATA_RECORD_UNUSED && route == self->base.number;
 }
 
-/* What the device refused to take back, and what its last holder left. Each is offered twice, as is the pool: after the layer's end
- * nobody has it. */
+/* What the device refused to take back, what is kept, and what its last holder left. Each is offered twice, as is the pool: after the
+ * layer's end nobody has it. */
+static void give_back_left(async_layer_t *self, const strata_record_t *record) {
+    strata_device_t *device = async_device_of(self);
+    if (record->pool == STRATA_ASYNC_BOOKED) strata_domain_uncover(self->base.domain, record->ptr, record->size);
+    bool gone = !strata_async_may_be_there(self, record);
+    for (int offers = 0; offers < 2 && !gone; offers++)
+        gone = strata_device_free(device, STRATA_MEMORY_DEVICE, record->ptr) == STRATA_OK;
+    strata_domain_unbook(self->base.domain, record->size);
+}
+
 static void give_back_all(async_layer_t *self) {
     strata_slab_t *slab = &self->base.stack->slab;
     for (uint32_t slot = 1; slot < slab->used; slot++) {
         strata_record_t *record = strata_slab_record(slab, slot);
-        if (!is_ours(self, record)) continue;
-        strata_domain_uncover(self->base.domain, record->ptr, record->size);
-        for (int offers = 0; offers < 2; offers++)
-            if (strata_device_free(async_device_of(self), STRATA_MEMORY_DEVICE, record->ptr) == STRATA_OK) break;
-        strata_domain_unbook(self->base.domain, record->size);
+        if (is_ours(self, record)) give_back_left(self, record);
     }
+    if (self->serves_graphs) strata_async_trim_graphs(self);
 }
 
 static void destroy(strata_layer_t *base) {
@@ -372,7 +441,13 @@ static void destroy(strata_layer_t *base) {
 }
 
 static strata_status_t validate(strata_layer_t *base) {
-    return strata_uses_validate(&((async_layer_t *)base)->uses, "cuda_malloc_async");
+    async_layer_t *self = (async_layer_t *)base;
+    uint64_t kept = 0;
+    for (uint32_t slot = self->kept; slot; slot = strata_record_at(base, slot)->next) kept += strata_record_at(base, slot)->size;
+    if (kept != self->kept_bytes)
+        return strata_fail(STRATA_E_CORRUPT, 0, "cuda_malloc_async: %llu bytes are kept, %llu are counted",
+                           (unsigned long long)kept, (unsigned long long)self->kept_bytes);
+    return strata_uses_validate(&self->uses, "cuda_malloc_async");
 }
 
 static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {

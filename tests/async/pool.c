@@ -384,25 +384,6 @@ TEST(async_pool, a_block_outlives_its_stream) {
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
 }
 
-/* No facade begins a capture yet: the layer's own operation is asked. */
-TEST(async_pool, a_capture_begins_after_all_pending_frees) {
-    RIG_BY(rig, async_open(&rig, NULL, 0, 0, false));
-    strata_stream_t stream = rig_stream(&rig);
-    strata_block_t a = rig_allocate(&rig, stream, MIB);
-    rig_work(&rig, stream, 200 * 1000 * 1000, a.ref);
-    uint64_t done = strata_sim_stream_end(rig.devices[0], stream);
-    EXPECT_OK(strata_free_on(rig.s, a.ref, NULL));
-    EXPECT_EQ(rig_figures(&rig).deferred_bytes, MIB);
-    EXPECT_LT(strata_sim_now(rig.world), done);
-    strata_group_t *group = &rig_domain(&rig)->ordinary;
-    strata_layer_t *layer = group->shared[group->plan->count];
-    EXPECT_STREQ(layer->type->name, "cuda_malloc_async");
-    strata_call_t call = {.stack = layer->stack};
-    layer->type->capture_begin(layer, 7, &call);
-    EXPECT_GE(strata_sim_now(rig.world), done);
-    EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
-}
-
 /* The stream that frees go after is made at the first of them: without one the host waits for all users, and the block is freed as
  * any is. */
 TEST(async_pool, without_a_stream_to_free_on_the_host_waits) {

@@ -1,0 +1,141 @@
+#include "allocation/graphs/driver_memory.h"
+
+#include "allocation/tables/index.h"
+#include "platform/host/host_memory.h"
+
+enum { MOST = 1 << 20 };
+
+/* `address` 0: it is in no chain. */
+typedef struct entry {
+    uint32_t unused;
+    strata_index_link_t link;
+    uint64_t address, capture;
+    bool gone;
+} entry_t;
+
+struct strata_driver_memory {
+    strata_lock_t lock; /* rank DEVICE */
+    strata_nodes_t nodes; /* entry_t */
+    strata_index_t index; /* by address */
+};
+
+static entry_t *at(const strata_driver_memory_t *memory, uint32_t entry) { return strata_node(&memory->nodes, entry); }
+
+static uint32_t hash_of(uint64_t address) { return strata_index_hash(address, 0); }
+
+/* ---- life ---- */
+
+static void destroy(strata_driver_memory_t *memory) {
+    if (!memory) return;
+    strata_nodes_destroy(&memory->nodes);
+    strata_lock_destroy(&memory->lock);
+    strata_host_delete(memory);
+}
+
+static strata_driver_memory_t *create(void) {
+    strata_driver_memory_t *memory = strata_host_new(1, sizeof *memory);
+    if (!memory) return NULL;
+    if (strata_nodes_init(&memory->nodes, sizeof(entry_t), MOST) != STRATA_OK) {
+        strata_host_delete(memory);
+        return NULL;
+    }
+    strata_lock_init(&memory->lock, STRATA_RANK_DEVICE, NULL);
+    strata_index_init(&memory->index, &memory->nodes, offsetof(entry_t, link));
+    return memory;
+}
+
+/* Of two threads that make it at once one throws its own away. NULL: E_HOST_MEMORY. */
+static strata_driver_memory_t *ensure(strata_domain_t *domain) {
+    strata_driver_memory_t *memory = atomic_load(&domain->driver_memory), *none = NULL;
+    if (memory || !(memory = create())) return memory;
+    if (atomic_compare_exchange_strong(&domain->driver_memory, &none, memory)) return memory;
+    destroy(memory);
+    return none;
+}
+
+void strata_driver_memory_end(strata_domain_t *domain) {
+    destroy(atomic_load(&domain->driver_memory));
+    atomic_store(&domain->driver_memory, NULL);
+}
+
+/* ---- entries ---- */
+
+static uint32_t take(strata_driver_memory_t *memory, uint64_t capture) {
+    strata_lock(&memory->lock);
+    uint32_t entry = strata_nodes_take(&memory->nodes);
+    if (entry) {
+        at(memory, entry)->address = 0;
+        at(memory, entry)->capture = capture;
+        at(memory, entry)->gone = false;
+    }
+    strata_unlock(&memory->lock);
+    return entry;
+}
+
+/* One capture may ask for more than there is room for now. */
+uint32_t strata_driver_memory_new(strata_domain_t *domain, uint64_t capture) {
+    strata_driver_memory_t *memory = ensure(domain);
+    if (!memory) return 0;
+    uint32_t entry = take(memory, capture);
+    if (entry) return entry;
+    strata_growing_serve();
+    entry = take(memory, capture);
+    if (!entry) strata_fail(STRATA_E_LIMIT, 0, "graphs of one place allocate %d blocks, their most", MOST - 1);
+    return entry;
+}
+
+/* The lock is held. */
+static void unlink_entry(strata_driver_memory_t *memory, uint32_t entry) {
+    if (at(memory, entry)->address) strata_index_remove(&memory->index, entry);
+    at(memory, entry)->address = 0;
+}
+
+/* Likewise. An address has one entry at most. */
+static void end_earlier(strata_driver_memory_t *memory, uint64_t address) {
+    uint32_t entry = strata_index_first(&memory->index, hash_of(address));
+    while (entry && at(memory, entry)->address != address) entry = strata_index_next(&memory->index, entry);
+    if (!entry) return;
+    at(memory, entry)->gone = true;
+    unlink_entry(memory, entry);
+}
+
+void strata_driver_memory_served(strata_domain_t *domain, uint64_t address) {
+    strata_driver_memory_t *memory = atomic_load(&domain->driver_memory);
+    if (!memory) return;
+    strata_lock(&memory->lock);
+    end_earlier(memory, address);
+    strata_unlock(&memory->lock);
+}
+
+void strata_driver_memory_lies(strata_domain_t *domain, uint32_t entry, uint64_t address) {
+    strata_driver_memory_t *memory = atomic_load(&domain->driver_memory);
+    strata_lock(&memory->lock);
+    end_earlier(memory, address);
+    at(memory, entry)->address = address;
+    strata_index_add(&memory->index, entry, hash_of(address));
+    strata_unlock(&memory->lock);
+}
+
+bool strata_driver_memory_is_of(strata_domain_t *domain, uint32_t entry, uint64_t capture) {
+    strata_driver_memory_t *memory = atomic_load(&domain->driver_memory);
+    strata_lock(&memory->lock);
+    bool is = at(memory, entry)->capture == capture;
+    strata_unlock(&memory->lock);
+    return is;
+}
+
+bool strata_driver_memory_is_gone(strata_domain_t *domain, uint32_t entry) {
+    strata_driver_memory_t *memory = atomic_load(&domain->driver_memory);
+    strata_lock(&memory->lock);
+    bool gone = at(memory, entry)->gone;
+    strata_unlock(&memory->lock);
+    return gone;
+}
+
+void strata_driver_memory_delete(strata_domain_t *domain, uint32_t entry) {
+    strata_driver_memory_t *memory = atomic_load(&domain->driver_memory);
+    strata_lock(&memory->lock);
+    unlink_entry(memory, entry);
+    strata_nodes_give(&memory->nodes, entry);
+    strata_unlock(&memory->lock);
+}

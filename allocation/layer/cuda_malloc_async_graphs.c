@@ -1,0 +1,250 @@
+/* cuda_malloc_async in a pool of captured graphs: the driver's graph memory.
+ *
+ * What the captured stream asks for becomes a node of its graph. The address is the graph's from then on; at each launch memory is
+ * there from that node on. Freed in the same capture it ends at another node. All else that is freed is kept until nothing keeps the
+ * pool:
+ *
+ *     freed inside after a borrow    The free has to come after what the borrower has captured. A node in the owner's stream does so
+ *                                    only if the program has joined the two before, which the driver does not tell; and to join
+ *                                    them would add a node of ours to the program's graph. So each launch leaves the memory
+ *                                    allocated for the next one, which frees it first.
+ *     freed outside                  The next launch would allocate it again, and nobody would free it.
+ *     no memory of the graph's own   A launch uses it all the same.
+ *
+ * Then the host waits for the device, since a graph is launched in the order of any stream, and the driver is asked to take it. What no
+ * launch has allocated it does not know.
+ *
+ * A node may be added to the stream alone that begins the capture: a stream that has joined it must be joined again, and the program
+ * may have done so already. What other streams ask for, what is asked for between begin and the capture, and chunks of a cache, which
+ * several graphs use, are got outside the capture, on the layer's own stream, and the host waits for that. */
+#include "allocation/graphs/driver_memory.h"
+#include "allocation/graphs/graphs.h"
+#include "allocation/layer/cuda_malloc_async_state.h"
+#include "allocation/reclaim/refusal.h"
+#include "allocation/stack/threads.h"
+
+/* `prev` of a record is the entry of what a graph allocates; 0: of anything else. */
+
+/* What the driver says of memory that is not there: CUDA_ERROR_INVALID_VALUE. */
+enum { NO_SUCH_MEMORY = 1 };
+
+static strata_domain_t *domain_of(const async_layer_t *self) { return self->base.domain; }
+
+static strata_graph_pool_t *pool_of(const async_layer_t *self) { return atomic_load(&self->base.stack->group->graph); }
+
+static void drop_record(async_layer_t *self, strata_record_t *record) {
+    strata_uses_drop_all(&self->uses, &record->borrows);
+    strata_users_let_go(&self->uses.users, record->user);
+    if (record->prev) strata_driver_memory_delete(domain_of(self), record->prev);
+    strata_record_delete(&self->base, record);
+}
+
+/* ---- allocate ---- */
+
+typedef struct got {
+    uint64_t capture; /* whose graph allocates it; 0: none */
+    strata_stream_t stream; /* in whose order */
+    strata_address_t address; /* 0: nothing was got */
+    uint32_t entry;
+} got_t;
+
+/* A node of the graph; or the layer's own stream has it, and the host has seen that. */
+static strata_status_t ask_driver(async_layer_t *self, uint64_t size, got_t *got) {
+    strata_device_t *device = async_device_of(self);
+    if (got->capture && (got->entry = strata_driver_memory_new(domain_of(self), got->capture)) == 0)
+        return strata_last_error()->status;
+    strata_status_t status = strata_device_malloc_async(device, self->pool, size, got->stream, &got->address);
+    if (status == STRATA_E_NO_MEMORY) strata_refusal_note(&(strata_refusal_t){.by = STRATA_REFUSED_BY_DEVICE, .asked = size});
+    if (status != STRATA_OK) got->address = 0;
+    return status == STRATA_OK && !got->capture ? strata_device_stream_synchronise(device, got->stream) : status;
+}
+
+/* What could not be served goes back in the order in which it came. False: the device refuses that too, and it counts as reserved. The
+ * reason of the failure stays. */
+static bool give_unserved(async_layer_t *self, uint64_t size, const got_t *got) {
+    const strata_error_t reason = *strata_last_error();
+    bool gone = !got->address || strata_async_has_gone(strata_device_free_async(async_device_of(self), got->address, got->stream));
+    if (gone) strata_domain_unclaim(domain_of(self), size);
+    else strata_domain_count(domain_of(self), size);
+    (void)strata_fail_again(&reason);
+    return gone;
+}
+
+/* No lock is held. */
+static strata_status_t get(async_layer_t *self, uint64_t size, got_t *got, bool *gone) {
+    strata_status_t status = ask_driver(self, size, got);
+    if (status == STRATA_OK) status = strata_domain_book(domain_of(self), got->address, size);
+    if (got->entry && got->address) strata_driver_memory_lies(domain_of(self), got->entry, got->address);
+    *gone = status != STRATA_OK && give_unserved(self, size, got);
+    return status;
+}
+
+/* In whose order it is to be got, and whether by a node. */
+static strata_status_t choose(async_layer_t *self, const strata_request_t *request, got_t *got) {
+    strata_stream_t stream = got->stream = request->stream;
+    uint64_t thread = stream == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
+    strata_status_t status = STRATA_OK;
+    if (request->call->purpose != STRATA_FOR_CHUNK) {
+        strata_opened_t opened = strata_call_unlock(request->call);
+        status = strata_graph_pool_begun_by(pool_of(self), stream, thread, &got->capture);
+        strata_call_lock(request->call, opened);
+    }
+    if (status != STRATA_OK || got->capture) return status;
+    if (!strata_free_stream_make(&self->frees, request->call)) return strata_last_error()->status;
+    got->stream = self->frees.stream;
+    return STRATA_OK;
+}
+
+/* A record shows no block before it has one. */
+static void hide(async_layer_t *self, strata_record_t *record) {
+    record->state = STRATA_RECORD_DEFERRED;
+    record->route = self->base.number;
+    record->size = 0;
+}
+
+static void show(strata_record_t *record, const got_t *got, uint64_t size) {
+    record->ptr = got->address;
+    record->size = size;
+    record->prev = got->entry;
+    record->route = 0;
+    record->state = STRATA_RECORD_LIVE;
+}
+
+/* The record comes first: what was got and can neither be served nor given back must be kept by one, because the graph allocates it at
+ * each launch. */
+static strata_status_t get_for(async_layer_t *self, const strata_request_t *request, got_t *got, strata_record_t *record) {
+    bool gone;
+    hide(self, record);
+    strata_opened_t opened = strata_call_unlock(request->call);
+    strata_status_t status = get(self, request->size, got, &gone);
+    strata_call_lock(request->call, opened);
+    show(record, got, request->size);
+    if (status == STRATA_OK) {
+        self->live_bytes += request->size;
+        return status;
+    }
+    record->pool = STRATA_ASYNC_UNBOOKED;
+    if (gone) drop_record(self, record);
+    else strata_async_keep(self, record);
+    return status;
+}
+
+strata_status_t strata_async_allocate_for_graphs(async_layer_t *self, const strata_request_t *request, strata_record_t **out) {
+    got_t got = {.capture = 0};
+    strata_status_t status = choose(self, request, &got);
+    strata_record_t *record = status == STRATA_OK ? strata_async_make_record(self, request, 0) : NULL;
+    if (record) {
+        status = get_for(self, request, &got, record);
+        if (status == STRATA_OK) *out = record;
+        return status;
+    }
+    strata_opened_t opened = strata_call_unlock(request->call);
+    strata_domain_unclaim(domain_of(self), request->size);
+    strata_call_lock(request->call, opened);
+    return status == STRATA_OK ? STRATA_E_LIMIT : status;
+}
+
+/* ---- free ---- */
+
+/* Whether the stream that owns it is still in the capture that allocates it. No lock is held. */
+static bool is_in_its_capture(async_layer_t *self, uint32_t entry, strata_stream_t stream, uint64_t thread) {
+    uint64_t capture;
+    strata_graph_pool_t *pool = pool_of(self); /* NULL: the place is closed */
+    return pool && strata_graph_pool_begun_by(pool, stream, thread, &capture) == STRATA_OK && capture != 0 &&
+           strata_driver_memory_is_of(domain_of(self), entry, capture);
+}
+
+/* By a node of the graph. False: none may be added, or the device refuses. */
+static bool free_inside(async_layer_t *self, strata_record_t *record, strata_call_t *call) {
+    uint32_t owner = record->user;
+    if (record->borrows != 0 || record->prev == 0 || !strata_uses_enter_handle(&self->uses, owner)) return false;
+    strata_stream_t stream = strata_user_at(&self->uses.users, owner)->stream;
+    uint64_t thread = strata_user_at(&self->uses.users, owner)->thread;
+    strata_opened_t opened = strata_call_unlock(call);
+    bool inside = is_in_its_capture(self, record->prev, stream, thread);
+    strata_call_lock(call, opened);
+    bool gone = inside && strata_async_give_back(self, record, true, stream, call);
+    strata_uses_leave_handle(&self->uses, owner);
+    return gone;
+}
+
+void strata_async_free_for_graphs(async_layer_t *self, strata_record_t *record, strata_call_t *call) {
+    uint64_t bytes = record->size;
+    self->live_bytes -= bytes;
+    if (!free_inside(self, record, call)) {
+        strata_async_keep(self, record);
+        return;
+    }
+    drop_record(self, record);
+    strata_domain_discount(domain_of(self), bytes);
+}
+
+/* ---- once nothing keeps the pool ---- */
+
+typedef enum answer { REFUSED, GIVEN, NEVER_THERE } answer_t;
+
+/* No lock is held. */
+static answer_t offer(async_layer_t *self, const strata_record_t *record) {
+    if (!strata_async_may_be_there(self, record)) return NEVER_THERE;
+    strata_status_t status = strata_device_free(async_device_of(self), STRATA_MEMORY_DEVICE, record->ptr);
+    if (strata_async_has_gone(status)) return GIVEN;
+    bool never = record->prev && status == STRATA_E_DEVICE && strata_last_error()->device_code == NO_SUCH_MEMORY;
+    return never ? NEVER_THERE : REFUSED;
+}
+
+static answer_t offer_uncovered(async_layer_t *self, const strata_record_t *record, uint64_t size) {
+    if (record->pool == STRATA_ASYNC_BOOKED) strata_domain_uncover(domain_of(self), record->ptr, size);
+    answer_t answer = offer(self, record);
+    if (answer == REFUSED && record->pool == STRATA_ASYNC_BOOKED) strata_domain_recover(domain_of(self), record->ptr, size);
+    return answer;
+}
+
+/* The bytes of graphs that the driver took. The lock is open meanwhile. */
+static uint64_t give(async_layer_t *self, strata_record_t *record, strata_call_t *call) {
+    strata_opened_t opened = strata_call_unlock(call);
+    uint64_t size = strata_record_withdraw(&self->base, record);
+    answer_t answer = offer_uncovered(self, record, size);
+    strata_call_lock(call, opened);
+    bool given = answer == GIVEN && record->prev;
+    record->size = size;
+    if (answer == REFUSED) {
+        strata_async_keep(self, record);
+        return 0;
+    }
+    drop_record(self, record);
+    if (given) strata_domain_unbook(domain_of(self), size);
+    else strata_domain_discount(domain_of(self), size);
+    return given ? size : 0;
+}
+
+/* Of the default pool everything is kept; what graphs had goes with its trim. */
+void strata_async_trim_graphs(async_layer_t *self) { (void)strata_device_pool_trim(async_device_of(self), NULL, UINT64_MAX); }
+
+static bool wait_for_all(async_layer_t *self, strata_call_t *call) {
+    strata_opened_t opened = strata_call_unlock(call);
+    bool done = strata_domain_wait_for_all(domain_of(self));
+    strata_call_lock(call, opened);
+    return done;
+}
+
+/* What is freed during the wait is not of this list. */
+uint64_t strata_async_give_kept(async_layer_t *self, strata_call_t *call) {
+    uint64_t given = 0;
+    strata_record_t *record;
+    uint32_t list = strata_async_take_kept(self);
+    if (list == 0) return 0;
+    bool waited = wait_for_all(self, call);
+    while ((record = strata_async_next_kept(self, &list)) != NULL) {
+        if (waited) given += give(self, record, call);
+        else strata_async_keep(self, record);
+    }
+    if (given == 0) return 0;
+    strata_opened_t opened = strata_call_unlock(call);
+    strata_async_trim_graphs(self);
+    strata_call_lock(call, opened);
+    return given;
+}
+
+bool strata_async_may_be_there(const async_layer_t *self, const strata_record_t *record) {
+    return record->prev == 0 || !strata_driver_memory_is_gone(domain_of(self), record->prev);
+}

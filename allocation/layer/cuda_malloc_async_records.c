@@ -1,0 +1,60 @@
+/* The records of cuda_malloc_async: made, given back, and kept while a capture or a graph holds them up. */
+#include "allocation/layer/cuda_malloc_async_state.h"
+
+strata_record_t *strata_async_make_record(async_layer_t *self, const strata_request_t *request, strata_address_t address) {
+    uint32_t user = strata_uses_user(&self->uses, request->stream);
+    strata_record_t *record = user ? strata_record_new(&self->base, request, address, request->size) : NULL;
+    if (!record) return NULL;
+    strata_user_at(&self->uses.users, user)->holds++;
+    record->user = user;
+    return record;
+}
+
+/* The record shows no block on its way to the device, and its bytes are unbooked first: once the device has it back, another thread
+ * may be given the same address. */
+bool strata_async_give_back(async_layer_t *self, strata_record_t *record, bool in_order, strata_stream_t stream,
+                            strata_call_t *call) {
+    strata_domain_t *domain = self->base.domain;
+    strata_opened_t opened = strata_call_unlock(call);
+    uint64_t size = strata_record_withdraw(&self->base, record);
+    strata_domain_uncover(domain, record->ptr, size);
+    bool gone = strata_async_has_gone(in_order ? strata_device_free_async(domain->device, record->ptr, stream)
+                                               : strata_device_free(domain->device, STRATA_MEMORY_DEVICE, record->ptr));
+    if (!gone) strata_domain_recover(domain, record->ptr, size);
+    strata_call_lock(call, opened);
+    record->size = size;
+    return gone;
+}
+
+/* ---- freed blocks that are kept for now ---- */
+
+static void count_kept(async_layer_t *self, uint64_t bytes) {
+    strata_statistics_t *figures = strata_layer_stack_figures(&self->base);
+    self->kept_bytes += bytes;
+    figures->reserved_bytes += bytes;
+    figures->deferred_bytes += bytes;
+}
+
+void strata_async_keep(async_layer_t *self, strata_record_t *record) {
+    record->state = STRATA_RECORD_DEFERRED;
+    record->route = self->base.number;
+    record->next = self->kept;
+    self->kept = strata_record_slot(&self->base, record);
+    count_kept(self, record->size);
+}
+
+uint32_t strata_async_take_kept(async_layer_t *self) {
+    uint32_t list = self->kept;
+    self->kept = 0;
+    count_kept(self, 0 - self->kept_bytes);
+    return list;
+}
+
+strata_record_t *strata_async_next_kept(async_layer_t *self, uint32_t *list) {
+    if (*list == 0) return NULL;
+    strata_record_t *record = strata_record_at(&self->base, *list);
+    *list = record->next;
+    record->next = 0;
+    record->route = 0;
+    return record;
+}
