@@ -1,5 +1,5 @@
-/* The cells of docs/graphs.md on the road of own pools: where a block was allocated and freed, inside a capture or outside, and who
- * borrowed it; under every kind of cache, with and without stream_safe. A block whose bytes a graph uses is nobody else's as long as
+/* The cells of docs/graphs.md on both roads: where a block was allocated and freed, inside a capture or outside, and who borrowed it;
+ * under every kind of cache and under the driver's pool, with and without stream_safe. A block whose bytes a graph uses is nobody else's as long as
  * the graph exists, and the device's again after that. */
 #include "tests/graphs/graphs.h"
 
@@ -21,6 +21,11 @@ static const road_t roads[] = {
     {"naive_best_fit", "stack: [naive_best_fit, system]"},
     {"thread_local", "stack: [thread_local, system]"},
     {"cache_over_cache", "stack: [auto_growth, auto_growth: {chunk_size: 32MiB}, system]"},
+    {"cuda_malloc_async", "cuda_malloc_async"},
+    {"cuda_malloc_async_own_pool", "stack: [cuda_malloc_async: {pool: own}]"},
+    {"stream_safe_cuda_malloc_async", "stack: [stream_safe, cuda_malloc_async]"},
+    {"cache_over_cuda_malloc_async", "stack: [stream_safe, auto_growth, cuda_malloc_async]"},
+    {"graph_cuda_malloc_async", "stack: [stream_safe, auto_growth, system]\ngraph: {stack: [cuda_malloc_async]}"},
     {"stack_of_its_own", "stack: [stream_safe, auto_growth, system]\ngraph: {stack: [auto_growth: {chunk_size: 8MiB}, system]}"},
 };
 

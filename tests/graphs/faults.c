@@ -84,6 +84,7 @@ static void fail_device(attempt_t *a, uint64_t k, bool onward) {
 
 static void run_out(attempt_t *a, uint64_t k, bool onward) {
     EXPECT_OK(strata_sim_fail(a->c.rig.devices[0], STRATA_CALL_malloc, k, onward, STRATA_E_NO_MEMORY));
+    EXPECT_OK(strata_sim_fail(a->c.rig.devices[0], STRATA_CALL_malloc_async, k, onward, STRATA_E_NO_MEMORY));
 }
 
 static void clear_device(attempt_t *a) { strata_sim_clear_faults(a->c.rig.devices[0]); }
@@ -104,9 +105,17 @@ static void attempt(const char *strategy, const fault_t *fault, uint64_t k, bool
 }
 
 typedef struct strategy_row {
-    const char *name;
+    const char *name, *strategy;
 } strategy_row_t;
-static const strategy_row_t strategies[] = {{"strata"}, {"pytorch"}, {"tensorflow"}, {"paddle"}};
+static const strategy_row_t strategies[] = {
+    {"strata", "strata"},
+    {"pytorch", "pytorch"},
+    {"tensorflow", "tensorflow"},
+    {"paddle", "paddle"},
+    {"cuda_malloc_async", "cuda_malloc_async"},
+    {"stream_safe_cuda_malloc_async", "stack: [stream_safe, cuda_malloc_async]"},
+    {"cache_over_cuda_malloc_async", "stack: [auto_growth, cuda_malloc_async]"},
+};
 
 enum { MOST = 120 };
 
@@ -115,6 +124,6 @@ static void in_turn(const char *strategy, const fault_t *fault) {
         for (int onward = 0; onward < 2 && !strata_test_has_failed(); onward++) attempt(strategy, fault, k, onward);
 }
 
-TEST_EACH(graph_faults, each_host_allocation_fails, strategy_row_t, strategies) { in_turn(row->name, &faults[0]); }
-TEST_EACH(graph_faults, each_device_call_fails, strategy_row_t, strategies) { in_turn(row->name, &faults[1]); }
-TEST_EACH(graph_faults, each_growth_fails, strategy_row_t, strategies) { in_turn(row->name, &faults[2]); }
+TEST_EACH(graph_faults, each_host_allocation_fails, strategy_row_t, strategies) { in_turn(row->strategy, &faults[0]); }
+TEST_EACH(graph_faults, each_device_call_fails, strategy_row_t, strategies) { in_turn(row->strategy, &faults[1]); }
+TEST_EACH(graph_faults, each_growth_fails, strategy_row_t, strategies) { in_turn(row->strategy, &faults[2]); }

@@ -150,3 +150,6 @@ TEST(graph_threads, capture_beside_others_strata) { all_at_once("strata"); }
 TEST(graph_threads, capture_beside_others_pytorch) { all_at_once("pytorch"); }
 TEST(graph_threads, capture_beside_others_tensorflow) { all_at_once("tensorflow"); }
 TEST(graph_threads, capture_beside_others_paddle) { all_at_once("paddle"); }
+TEST(graph_threads, capture_beside_others_cuda_malloc_async) { all_at_once("cuda_malloc_async"); }
+TEST(graph_threads, capture_beside_others_stream_safe_cuda_malloc_async) { all_at_once("stack: [stream_safe, cuda_malloc_async]"); }
+TEST(graph_threads, capture_beside_others_cache_over_cuda_malloc_async) { all_at_once("stack: [auto_growth, cuda_malloc_async]"); }

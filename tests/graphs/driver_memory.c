@@ -1,0 +1,44 @@
+/* Who has an address that a graph had: the last who was served there. */
+#include "allocation/graphs/driver_memory.h"
+#include "tests/graphs/graphs.h"
+
+TEST(graph_driver_memory, who_is_served_last_has_the_address) {
+    rig_t rig;
+    rig_open(&rig, "cuda_malloc_async", NULL, 0, 0, 1);
+    strata_domain_t *domain = rig_domain(&rig);
+    strata_driver_memory_served(domain, 4096);
+    uint32_t first = strata_driver_memory_new(domain, 7), second = strata_driver_memory_new(domain, 8);
+    EXPECT_TRUE(strata_driver_memory_is_of(domain, first, 7));
+    EXPECT_FALSE(strata_driver_memory_is_of(domain, first, 8));
+    strata_driver_memory_lies(domain, first, 4096);
+    strata_driver_memory_served(domain, 8192);
+    EXPECT_FALSE(strata_driver_memory_is_gone(domain, first));
+    strata_driver_memory_lies(domain, second, 4096);
+    EXPECT_TRUE(strata_driver_memory_is_gone(domain, first));
+    EXPECT_FALSE(strata_driver_memory_is_gone(domain, second));
+    EXPECT_OK(strata_domain_claim(domain, 512));
+    EXPECT_OK(strata_domain_book(domain, 4096, 512));
+    EXPECT_TRUE(strata_driver_memory_is_gone(domain, second));
+    strata_domain_uncover(domain, 4096, 512);
+    strata_domain_discount(domain, 512);
+    strata_driver_memory_delete(domain, first);
+    strata_driver_memory_delete(domain, second);
+    EXPECT_EQ(strata_driver_memory_new(domain, 9), second);
+    EXPECT_FALSE(strata_driver_memory_is_gone(domain, second));
+    rig_close(&rig);
+}
+
+TEST(graph_driver_memory, many_of_one_capture_are_told_apart) {
+    enum { MANY = 20000 };
+    rig_t rig;
+    rig_open(&rig, "cuda_malloc_async", NULL, 0, 0, 1);
+    strata_domain_t *domain = rig_domain(&rig);
+    for (uint32_t i = 1; i <= MANY; i++) {
+        ASSERT_EQ(strata_driver_memory_new(domain, 1), i);
+        strata_driver_memory_lies(domain, i, i * 512ull);
+    }
+    for (uint32_t i = 2; i <= MANY; i += 2) strata_driver_memory_served(domain, i * 512ull);
+    for (uint32_t i = 1; i <= MANY; i++) EXPECT_EQ(strata_driver_memory_is_gone(domain, i), i % 2 == 0);
+    for (uint32_t i = 1; i <= MANY; i++) strata_driver_memory_delete(domain, i);
+    rig_close(&rig);
+}
