@@ -342,10 +342,20 @@ static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_cal
     strata_last_users_stream_gone(&((bfc_t *)base)->last, stream);
 }
 
+/* The first region doubles from here on. */
+static void begin_doubling(bfc_t *self) {
+    const bfc_options_t *o = bfc_options_of(self);
+    uint64_t first = o->allow_growth ? strata_min(self->limit, o->initial_region) : self->limit;
+    self->next_region = strata_max((first + STRATA_BFC_UNIT - 1) & ~(uint64_t)(STRATA_BFC_UNIT - 1), STRATA_BFC_UNIT);
+}
+
+/* An instance serves one pool after another: each begins with small regions. */
 static void capture_begin(strata_layer_t *base, uint64_t pool, strata_call_t *call) {
+    bfc_t *self = (bfc_t *)base;
     (void)pool;
     (void)call;
-    ((bfc_t *)base)->captures++;
+    if (self->chunks.count == 0) begin_doubling(self);
+    self->captures++;
 }
 
 static void capture_end(strata_layer_t *base, uint64_t pool, strata_call_t *call) {
@@ -364,8 +374,7 @@ static strata_status_t read_limits(bfc_t *self) {
     strata_status_t status = strata_device_mem_info(self->base.domain->device, &available, &total);
     if (status != STRATA_OK) return status;
     self->limit = strata_min(strata_min(o->memory_limit, share(o->memory_fraction, total)), MOST_BYTES);
-    uint64_t first = o->allow_growth ? strata_min(self->limit, o->initial_region) : self->limit;
-    self->next_region = strata_max((first + STRATA_BFC_UNIT - 1) & ~(uint64_t)(STRATA_BFC_UNIT - 1), STRATA_BFC_UNIT);
+    begin_doubling(self);
     self->split_cap = o->fragmentation_fraction > 0 ? share(o->fragmentation_fraction, self->limit) : DEFAULT_SPLIT_CAP;
     self->split_cap = strata_min(self->split_cap, UINT32_MAX - STRATA_BFC_UNIT);
     return STRATA_OK;

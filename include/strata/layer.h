@@ -288,7 +288,8 @@ typedef struct strata_layer_type {
     strata_status_t (*erase_stream)(strata_layer_t *self, strata_record_t *record, strata_stream_t stream, strata_call_t *call);
     /* The stream of the stack is about to be destroyed: record what events you need of it now. */
     void (*stream_gone)(strata_layer_t *self, strata_stream_t stream, strata_call_t *call);
-    /* A capture into a pool of graphs begins and ends: give nothing back meanwhile. (This version serves no graphs yet.) */
+    /* Of an instance that a pool of graphs has: requests of captures go to it from begin to end (docs/graphs.md). Give nothing back
+     * meanwhile, and take no event for what captured streams borrowed. */
     void (*capture_begin)(strata_layer_t *self, uint64_t pool, strata_call_t *call);
     void (*capture_end)(strata_layer_t *self, uint64_t pool, strata_call_t *call);
     /* The program has ended a step (strata_step()). */

@@ -108,6 +108,22 @@ TEST(graph_pools, the_place_of_an_ended_one_serves_the_next) {
     captured_close(&c);
 }
 
+/* The regions of TensorFlow's allocator double; those of the next pool begin anew. */
+TEST(graph_pools, the_next_one_is_no_larger_for_those_before_it) {
+    captured_t c;
+    uint64_t first = 0;
+    captured_open(&c, "tensorflow");
+    for (int i = 0; i < 20; i++) {
+        c.pool = 0;
+        (void)capture_one(&c);
+        uint64_t reserved = captured_pool(&c).reserved_bytes;
+        if (i == 0) first = reserved;
+        EXPECT_EQ(reserved, first);
+        captured_destroy(&c);
+    }
+    captured_close(&c);
+}
+
 /* The graph's pool has freed 40 MiB of the device's 64: a request outside gets them only after the graph. */
 static void nobody_gets_it(const char *strategy) {
     captured_t c;
