@@ -4,8 +4,8 @@
  * low end of the smallest free block of its stream that fits; what is left stays free if the rules of splitting allow it; a
  * freed block merges with its free neighbours. A block that other streams borrowed waits for them first. When nothing fits:
  * free-memory callbacks, collection of garbage, a segment from below; and when that fails: blocks that are too large to be
- * split, then, after a wait for all events, every idle segment of every stream, then the blocks of private pools, where that
- * is allowed.
+ * split, then, after a wait for all events, every idle segment of every stream. Last the core serves from pools that lend
+ * (`pools_on_oom`), since each pool is an instance of its own.
  *
  * One instance serves all streams of a device. Its parts: caching_sizes.c, caching_banks.c, caching_streams.c,
  * caching_segments.c, caching_check.c. What the peer lacks is an option, off by default.
@@ -82,15 +82,15 @@ typedef struct want {
 
 /* ---- serving from a free block ---- */
 
-/* A named pool's stacks are the pool's as a whole. */
-static bool is_of_pool(const caching_t *self, uint32_t bank) {
-    return self->base.stack->group->pool != 0 || caching_bank_at(self, bank)->pool != 0;
+static bool is_of_named_pool(const caching_t *self) {
+    const strata_group_t *group = self->base.stack->group;
+    return group->pool != 0 && !group->graph;
 }
 
 static HOT bool is_divisible(const caching_t *self, const strata_record_t *block, const want_t *want) {
     const caching_options_t *o = caching_options_of(self);
     uint64_t rest = block->size - want->rounded;
-    if (o->pool_no_split && is_of_pool(self, caching_bank_of(self, block))) return false;
+    if (o->pool_no_split && is_of_named_pool(self)) return false;
     if (caching_kind_of(self, block) == STRATA_CACHING_SMALL) return rest >= STRATA_CACHING_UNIT;
     return want->rounded < o->max_split_size && rest > STRATA_CACHING_SMALL_LIMIT;
 }
@@ -156,10 +156,9 @@ static strata_record_t *take_foreign(caching_t *self, uint32_t slot, const want_
 
 /* What destroyed streams left. */
 static strata_record_t *search_gone(caching_t *self, const want_t *want) {
-    uint64_t pool = caching_bank_at(self, want->bank)->pool;
     for (uint32_t node = self->first_gone; node; node = caching_bank_at(self, node)->next_gone) {
         const caching_bank_t *bank = caching_bank_at(self, node);
-        uint32_t slot = bank->pool == pool ? fitting(self, &bank->idle[want->kind], want) : 0;
+        uint32_t slot = fitting(self, &bank->idle[want->kind], want);
         if (!slot || !strata_caching_bank_is_anybodys(self, bank)) continue;
         strata_record_t *block = take_foreign(self, slot, want);
         if (block) return block;
@@ -168,11 +167,11 @@ static strata_record_t *search_gone(caching_t *self, const want_t *want) {
 }
 
 /* Whether a search makes what lies idle older. */
-static bool ages(const caching_bank_t *bank, const want_t *want) { return want->kind == STRATA_CACHING_LARGE && bank->pool == 0; }
+static bool ages(const want_t *want) { return want->kind == STRATA_CACHING_LARGE; }
 
 static strata_record_t *search(caching_t *self, const want_t *want) {
     const caching_bank_t *bank = caching_bank_at(self, want->bank);
-    self->searches += ages(bank, want);
+    self->searches += ages(want);
     uint32_t slot = fitting(self, &bank->idle[want->kind], want);
     while (slot && strata_caching_is_in_use(self, caching_block(self, slot), want->stream)) {
         if (!strata_last_users_wait(&self->last, self->base.domain, want->request->call)) return NULL;
@@ -188,28 +187,13 @@ static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stac
     if (want.bank == 0 || self->uses.first_awaited) return NULL;
     want.rounded = strata_caching_round(self, size);
     want.kind = strata_caching_kind(want.rounded);
-    const caching_bank_t *bank = caching_bank_at(self, want.bank);
     strata_tree_t *idle = caching_tree(self, want.bank, want.kind);
     uint32_t slot = fitting(self, idle, &want);
     if (slot == 0 || strata_caching_is_in_use(self, caching_block(self, slot), want.stream)) return NULL;
-    self->searches += ages(bank, &want);
+    self->searches += ages(&want);
     strata_record_t *block = take_from(self, idle, slot, &want);
-    if (!block) self->searches -= ages(bank, &want);
+    if (!block) self->searches -= ages(&want);
     return block;
-}
-
-/* Private pools that are still held, in order: existing blocks alone. */
-static strata_record_t *search_pools(caching_t *self, const want_t *want) {
-    for (uint32_t node = caching_first_bank(self); node; node = caching_next_bank(self, node)) {
-        const caching_bank_t *bank = caching_bank_at(self, node);
-        bool same_stream = bank->stream == caching_bank_at(self, want->bank)->stream;
-        bool held = same_stream && !strata_caching_pool_is_free(self, bank->pool);
-        uint32_t slot = held ? fitting(self, &bank->idle[want->kind], want) : 0;
-        bool in_use = slot && strata_caching_is_in_use(self, caching_block(self, slot), want->stream);
-        strata_record_t *block = slot && !in_use ? take(self, slot, want) : NULL;
-        if (block) return block;
-    }
-    return NULL;
 }
 
 /* ---- growth ---- */
@@ -270,9 +254,6 @@ static strata_status_t grow_at_need(caching_t *self, const want_t *want, uint64_
         status = grow(self, want, size, record);
     if (status == STRATA_E_NO_MEMORY && self->uses.captures == 0) status = give_all_and_grow(self, want, size, record);
     if (status == STRATA_E_NO_MEMORY && o->smaller_growth && want->rounded < size) status = grow(self, want, want->rounded, record);
-    if (status == STRATA_E_NO_MEMORY && o->pools_on_oom && caching_bank_at(self, want->bank)->pool == 0 &&
-        (*record = search_pools(self, want)) != NULL)
-        status = STRATA_OK;
     if (status == STRATA_E_NO_MEMORY) strata_layer_has_reclaimed(&self->base);
     return status;
 }
@@ -410,7 +391,6 @@ static void destroy(strata_layer_t *base) {
     strata_uses_destroy(&self->uses);
     strata_last_users_destroy(&self->last);
     strata_nodes_destroy(&self->banks);
-    strata_nodes_destroy(&self->pools);
 }
 
 static strata_status_t create(strata_layer_t *base) {
@@ -426,7 +406,6 @@ static strata_status_t create(strata_layer_t *base) {
     if (status == STRATA_OK && !ignores) status = strata_uses_init(&self->uses, base->stack, STRATA_USES_BY_STREAM);
     if (status == STRATA_OK) status = strata_nodes_init(&self->banks, sizeof(caching_bank_t), 1 << 16);
     if (status == STRATA_OK) strata_order_init(&self->bank_order, &self->banks, offsetof(caching_bank_t, link));
-    if (status == STRATA_OK) status = strata_nodes_init(&self->pools, sizeof(caching_pool_t), 1 << 12);
     if (status != STRATA_OK) destroy(base);
     return status;
 }

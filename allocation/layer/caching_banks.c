@@ -1,7 +1,5 @@
-/* The banks of caching: free blocks by pool and stream; and the private pools that somebody holds. */
+/* The banks of caching: free blocks by stream. */
 #include "allocation/layer/caching_state.h"
-
-#define NO_POOL UINT64_MAX /* no request names it */
 
 /* ---- banks ---- */
 
@@ -9,11 +7,10 @@ static strata_stream_t handle_of(const caching_t *self, const caching_bank_t *ba
     return bank->stream ? caching_stream_at(self, bank->stream)->stream : NULL;
 }
 
-/* Whether the bank serves this stream of the calling thread in this pool. */
-static bool serves(const caching_t *self, const caching_bank_t *bank, bool streams, strata_stream_t stream, uint64_t pool) {
-    if (bank->pool != pool) return false;
+/* Whether the bank serves this stream of the calling thread. */
+static bool serves(const caching_t *self, const caching_bank_t *bank, bool streams, strata_stream_t stream) {
     if (!streams) return bank->stream == 0;
-    return bank->stream != 0 && strata_user_is(caching_stream_at(self, bank->stream), stream);
+    return !bank->gone && strata_user_is(caching_stream_at(self, bank->stream), stream);
 }
 
 /* In places without owners blocks belong to no stream: every user borrows. */
@@ -23,34 +20,29 @@ static bool has_streams(const caching_t *self) {
     return owned && caching_options_of(self)->streams == STRATA_CACHING_OWN_STREAMS;
 }
 
-/* The pool that a request names within its own stacks: that of a named pool's stacks is none. */
-static uint64_t pool_of(const caching_t *self, const strata_request_t *request) {
-    return request->pool == self->base.stack->group->pool ? 0 : request->pool;
-}
-
 /* A stream's handle stays in its entry as long as the bank holds that. */
-strata_order_key_t strata_caching_bank_key(const caching_t *self, uint64_t pool, uint32_t stream) {
+strata_order_key_t strata_caching_bank_key(const caching_t *self, uint32_t stream) {
     uintptr_t handle = stream ? (uintptr_t)caching_stream_at(self, stream)->stream : 0;
-    return (strata_order_key_t){pool, handle, stream};
+    return (strata_order_key_t){.first = handle, .second = stream};
 }
 
-static uint32_t find(caching_t *self, bool streams, strata_stream_t handle, uint64_t pool) {
+static uint32_t find(caching_t *self, bool streams, strata_stream_t handle) {
     uint32_t stream = streams ? strata_users_find(&self->uses.users, handle) : 0;
     if (streams && stream == 0) return 0;
-    strata_order_key_t key = strata_caching_bank_key(self, pool, stream);
+    strata_order_key_t key = strata_caching_bank_key(self, stream);
     return strata_order_find(&self->bank_order, &key);
 }
 
 static uint32_t make(caching_t *self, bool streams, const strata_request_t *request) {
     uint32_t node = strata_nodes_take(&self->banks);
     uint32_t stream = streams && node ? strata_caching_stream(self, request->stream) : 0;
-    if (node == 0) strata_fail(STRATA_E_LIMIT, 0, "caching serves %u pools of streams, its most", self->banks.capacity);
+    if (node == 0) strata_fail(STRATA_E_LIMIT, 0, "caching serves %u streams, its most", self->banks.capacity);
     if (node == 0 || (streams && stream == 0)) {
         if (node) strata_nodes_give(&self->banks, node);
         return 0;
     }
     caching_bank_t *bank = caching_bank_at(self, node);
-    *bank = (caching_bank_t){.pool = pool_of(self, request), .stream = stream};
+    *bank = (caching_bank_t){.stream = stream};
     for (uint32_t kind = 0; kind < STRATA_CACHING_KINDS; kind++) self->trees[caching_code(node, kind)] = &bank->idle[kind];
     if (stream) {
         strata_user_t *user = caching_stream_at(self, stream);
@@ -58,17 +50,16 @@ static uint32_t make(caching_t *self, bool streams, const strata_request_t *requ
         bank->next_of_stream = user->list;
         user->list = node;
     }
-    strata_order_key_t key = strata_caching_bank_key(self, bank->pool, stream);
+    strata_order_key_t key = strata_caching_bank_key(self, stream);
     strata_order_add(&self->bank_order, node, &key);
     return node;
 }
 
 uint32_t strata_caching_bank(caching_t *self, const strata_request_t *request) {
     bool streams = has_streams(self);
-    uint64_t pool = pool_of(self, request);
     uint32_t *hint = &self->hints[request->call->stack->number];
-    if (*hint && serves(self, caching_bank_at(self, *hint), streams, request->stream, pool)) return *hint;
-    uint32_t node = find(self, streams, request->stream, pool);
+    if (*hint && serves(self, caching_bank_at(self, *hint), streams, request->stream)) return *hint;
+    uint32_t node = find(self, streams, request->stream);
     if (node == 0) node = make(self, streams, request);
     *hint = node;
     return node;
@@ -96,7 +87,6 @@ void strata_caching_bank_settle(caching_t *self, uint32_t node) {
     strata_order_remove(&self->bank_order, node);
     unlink_bank(self, node);
     uint32_t stream = bank->stream;
-    bank->pool = NO_POOL; /* hints that lead here find that it serves nobody */
     strata_nodes_give(&self->banks, node);
     strata_users_let_go(&self->uses.users, stream);
 }
@@ -138,39 +128,6 @@ uint32_t strata_caching_stream(caching_t *self, strata_stream_t handle) {
     return strata_users_make(&self->uses.users, handle);
 }
 
-/* ---- pools ---- */
-
-static caching_pool_t *pool_at(const caching_t *self, uint32_t node) { return strata_node(&self->pools, node); }
-
-/* Held pools are few. */
-static uint32_t find_pool(const caching_t *self, uint64_t id) {
-    for (uint32_t node = 1; node < self->pools.used; node++)
-        if (pool_at(self, node)->holds > 0 && pool_at(self, node)->id == id) return node;
-    return 0;
-}
-
-bool strata_caching_pool_is_free(const caching_t *self, uint64_t id) { return id == 0 || find_pool(self, id) == 0; }
-
-strata_status_t strata_caching_pool_hold(strata_layer_t *base, uint64_t id) {
-    caching_t *self = (caching_t *)base;
-    strata_lock(&base->stack->lock);
-    uint32_t node = find_pool(self, id);
-    bool fresh = node == 0;
-    if (fresh) node = strata_nodes_take(&self->pools);
-    if (fresh && node) *pool_at(self, node) = (caching_pool_t){.id = id};
-    if (node) pool_at(self, node)->holds++;
-    strata_unlock(&base->stack->lock);
-    return node ? STRATA_OK : strata_fail(STRATA_E_LIMIT, 0, "caching holds %u pools, its most", self->pools.capacity - 1);
-}
-
-void strata_caching_pool_let_go(strata_layer_t *base, uint64_t id) {
-    caching_t *self = (caching_t *)base;
-    strata_lock(&base->stack->lock);
-    uint32_t node = find_pool(self, id);
-    if (node && --pool_at(self, node)->holds == 0) strata_nodes_give(&self->pools, node);
-    strata_unlock(&base->stack->lock);
-}
-
 /* ---- whom memory serves ---- */
 
 uint32_t strata_caching_reach(strata_layer_t *base, const strata_record_t *block, uint64_t size, strata_stream_t *stream) {
@@ -178,7 +135,7 @@ uint32_t strata_caching_reach(strata_layer_t *base, const strata_record_t *block
     const caching_bank_t *bank = caching_bank_at(self, caching_bank_of(self, block));
     uint64_t rounded = strata_caching_round(self, size), most = caching_options_of(self)->max_split_size;
     bool is_whole_segment = block->prev == 0 && block->next == 0; /* a part of one would not go back without a capture either */
-    bool held = (self->uses.captures > 0 && is_whole_segment) || !strata_caching_pool_is_free(self, bank->pool);
+    bool held = self->uses.captures > 0 && is_whole_segment;
     bool other_size = caching_kind_of(self, block) != strata_caching_kind(rounded);
     bool whole = block->size >= most && rounded < most;
     *stream = handle_of(self, bank);

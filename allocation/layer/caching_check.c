@@ -42,7 +42,7 @@ static strata_status_t validate_bank(const caching_t *self, uint32_t node, bank_
     }
     if (bank->stream > 0 && bank->stream >= self->uses.users.nodes.used)
         return corrupt("a bank is of a stream that there never was", 0);
-    const strata_order_key_t key = strata_caching_bank_key(self, bank->pool, bank->stream);
+    const strata_order_key_t key = strata_caching_bank_key(self, bank->stream);
     if (memcmp(&bank->link.key, &key, sizeof key) != 0) return corrupt("a bank does not stand where its stream belongs", 0);
     tally->segments += bank->segments;
     if (bank->gone != (bank->stream && caching_stream_at(self, bank->stream)->state != STRATA_USER_NAMED))

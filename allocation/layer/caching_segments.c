@@ -58,9 +58,7 @@ static bool is_in_use(const strata_layer_t *base, const strata_chunk_t *chunk) {
 
 static bool may_go(const strata_layer_t *base, const strata_chunk_t *chunk) {
     const caching_t *self = (const caching_t *)base;
-    uint32_t bank = ((const caching_segment_t *)chunk)->bank;
-    return self->uses.captures == 0 && strata_chunk_is_idle(base, chunk) &&
-           strata_caching_pool_is_free(self, caching_bank_at(self, bank)->pool);
+    return self->uses.captures == 0 && strata_chunk_is_idle(base, chunk);
 }
 
 /* The lock may be open meanwhile. Whatever is still in use stays. */
@@ -71,7 +69,7 @@ static void wait_for_users(strata_layer_t *base, strata_call_t *call) {
 const strata_chunk_policy_t strata_caching_policy = {
     .may_go = may_go, .leave = leave, .is_in_use = is_in_use, .wait = wait_for_users};
 
-/* For a free block, whoever keeps its pool: whether its segment may go. */
+/* For a free block: whether its segment may go. */
 static bool is_to_spare(const caching_t *self, const strata_record_t *block) {
     return !caching_is_split(block) && !(self->chunks.ordered && strata_last_users_uses(&self->last, block));
 }
@@ -82,14 +80,12 @@ static void detach(caching_t *self, uint32_t slot, strata_leaving_t *leaving) {
 
 /* ---- idle segments in order of stream, size, address ---- */
 
-/* The position in a walk of one pool's idle blocks of a kind: by value, because a bank may end with its last segment. */
+/* The position in a walk of the idle blocks of a kind: by value, because a bank may end with its last segment. */
 typedef struct walk {
     strata_order_key_t bank;
     uint32_t kind;
     uint64_t size, ptr;
 } walk_t;
-
-static walk_t begin_walk(uint64_t pool, uint32_t kind) { return (walk_t){.bank = {.first = pool}, .kind = kind}; }
 
 static void stand_at(walk_t *walk, const strata_order_key_t *bank) {
     walk->bank = *bank;
@@ -98,10 +94,8 @@ static void stand_at(walk_t *walk, const strata_order_key_t *bank) {
 
 /* The next block that may go, 0: none. */
 static uint32_t next_idle(caching_t *self, walk_t *walk) {
-    uint64_t pool = walk->bank.first;
     for (uint32_t node; (node = strata_order_from(&self->bank_order, &walk->bank)) != 0;) {
         caching_bank_t *bank = caching_bank_at(self, node);
-        if (bank->pool != pool) return 0;
         if (memcmp(&bank->link.key, &walk->bank, sizeof walk->bank) != 0) stand_at(walk, &bank->link.key);
         const strata_tree_t *tree = &bank->idle[walk->kind];
         for (uint32_t slot; (slot = strata_tree_after(tree, caching_slab(self), walk->size, walk->ptr)) != 0;) {
@@ -109,34 +103,22 @@ static uint32_t next_idle(caching_t *self, walk_t *walk) {
             walk->ptr = caching_block(self, slot)->ptr;
             if (is_to_spare(self, caching_block(self, slot))) return slot;
         }
-        stand_at(walk, &(strata_order_key_t){pool, walk->bank.second, walk->bank.third + 1});
+        stand_at(walk, &(strata_order_key_t){.first = walk->bank.first, .second = walk->bank.second + 1});
     }
     return 0;
 }
 
-static void release_kind(caching_t *self, uint64_t pool, uint32_t kind, strata_leaving_t *leaving) {
-    walk_t walk = begin_walk(pool, kind);
+static void release_kind(caching_t *self, uint32_t kind, strata_leaving_t *leaving) {
+    walk_t walk = {.kind = kind};
     for (uint32_t slot; (slot = next_idle(self, &walk)) != 0;) detach(self, slot, leaving);
-}
-
-/* The smallest pool above `pool`, 0: none. */
-static uint64_t next_pool(caching_t *self, uint64_t pool) {
-    const strata_order_key_t above = {.first = pool + 1};
-    uint32_t node = strata_order_from(&self->bank_order, &above);
-    return node ? caching_bank_at(self, node)->pool : 0;
 }
 
 uint64_t strata_caching_release_all(caching_t *self, strata_call_t *call) {
     strata_leaving_t leaving = {0};
     if (self->uses.captures > 0) return 0;
     strata_chunks_wait_for_users(&self->chunks, call);
-    release_kind(self, 0, STRATA_CACHING_LARGE, &leaving);
-    release_kind(self, 0, STRATA_CACHING_SMALL, &leaving);
-    for (uint64_t pool = 0; (pool = next_pool(self, pool)) != 0;) {
-        if (!strata_caching_pool_is_free(self, pool)) continue;
-        release_kind(self, pool, STRATA_CACHING_SMALL, &leaving);
-        release_kind(self, pool, STRATA_CACHING_LARGE, &leaving);
-    }
+    release_kind(self, STRATA_CACHING_LARGE, &leaving);
+    release_kind(self, STRATA_CACHING_SMALL, &leaving);
     return strata_chunks_give_back(&self->chunks, &leaving, call);
 }
 
@@ -173,7 +155,7 @@ static uint64_t age_of(const caching_t *self, const strata_record_t *block) {
 
 static ages_t sum_ages(caching_t *self) {
     ages_t ages = {.count = 0};
-    walk_t walk = begin_walk(0, STRATA_CACHING_LARGE);
+    walk_t walk = {.kind = STRATA_CACHING_LARGE};
     for (uint32_t slot; (slot = next_idle(self, &walk)) != 0; ages.count++)
         ages.sum += (double)age_of(self, caching_block(self, slot));
     return ages;
@@ -186,7 +168,7 @@ void strata_caching_collect(caching_t *self, strata_call_t *call) {
     ages_t ages = sum_ages(self);
     for (bool some = true; some && leaving.bytes < target && ages.count > 0;) {
         double mean = ages.sum / ages.count;
-        walk_t walk = begin_walk(0, STRATA_CACHING_LARGE);
+        walk_t walk = {.kind = STRATA_CACHING_LARGE};
         some = false;
         for (uint32_t slot; (slot = next_idle(self, &walk)) != 0;) {
             uint64_t age = age_of(self, caching_block(self, slot));

@@ -1,7 +1,8 @@
 /* What the parts of caching share: sizes, streams, banks of free blocks, segments.
  *
  * A segment is a chunk of the layer below. Its blocks are of one kind, small or large, and belong to one bank: the free blocks of
- * one stream in one pool. Everything is guarded by the lock of the shared stack, unless it is said that it may be opened. */
+ * one stream. A pool of the facade is an instance of its own. Everything is guarded by the lock of the shared stack, unless it is
+ * said that it may be opened. */
 #ifndef STRATA_ALLOCATION_LAYER_CACHING_STATE_H
 #define STRATA_ALLOCATION_LAYER_CACHING_STATE_H
 
@@ -30,12 +31,11 @@ typedef struct caching_options {
 
 typedef struct caching_bank {
     uint32_t unused;
-    uint64_t pool; /* 0: none */
     uint32_t stream; /* node; 0: all streams */
     uint32_t segments;
     uint32_t busy; /* calls under way that go by it: it must not end */
     bool growing[STRATA_CACHING_KINDS]; /* a thread asks below with the lock open; others that miss wait for it */
-    bool gone; /* its stream was destroyed */
+    bool gone; /* its stream was destroyed. It stays set after the bank's end, for hints that still lead here */
     uint32_t next_of_stream; /* banks of the same stream */
     uint32_t next_gone, prev_gone;
     strata_order_link_t link;
@@ -47,13 +47,6 @@ typedef struct caching_segment {
     uint32_t bank, kind;
 } caching_segment_t;
 
-/* A private pool that somebody holds: its idle segments stay. */
-typedef struct caching_pool {
-    uint64_t unused;
-    uint64_t id;
-    uint32_t holds;
-} caching_pool_t;
-
 typedef struct caching {
     union {
         strata_layer_t base;
@@ -64,11 +57,11 @@ typedef struct caching {
     uint64_t allowed; /* bytes of the memory fraction; UINT64_MAX: any */
     uint64_t collect_above; /* reserved bytes from which garbage is collected; UINT64_MAX: never */
     uint64_t used_bytes;
-    uint64_t searches; /* of the large blocks that are in no pool: what ages are counted in */
+    uint64_t searches; /* of the large blocks: what ages are counted in */
     strata_uses_t uses; /* of the blocks: the list of a live one begins in its own_uses, the banks of a stream in its user's list */
     strata_last_users_t last; /* `streams: ignored`, instead; in `user` of a live block */
-    strata_nodes_t banks, pools;
-    strata_order_t bank_order; /* by pool, then by the streams' handles: the peer's order of streams; last by node */
+    strata_nodes_t banks;
+    strata_order_t bank_order; /* by the streams' handles: the peer's order of streams; then by node */
     uint32_t first_gone; /* bank of a stream that was destroyed */
     bool gave_up; /* what exited threads have left is nobody's until it has been waited for */
     bool burying; /* a thread waits for that; the others do not */
@@ -163,7 +156,7 @@ static inline bool strata_caching_is_in_use(caching_t *self, const strata_record
            strata_last_users_other_uses(&self->last, block, strata_last_users_of(&self->last, stream));
 }
 
-/* ---- banks and pools (caching_banks.c) ---- */
+/* ---- banks (caching_banks.c) ---- */
 
 /* The node of a stream; 0: E_LIMIT. */
 uint32_t strata_caching_stream(caching_t *self, strata_stream_t stream);
@@ -173,26 +166,20 @@ void strata_caching_leave_banks(caching_t *self, uint32_t node, strata_user_stat
  * that have nothing end. */
 void strata_caching_give_up_threads(caching_t *self);
 /* Where a bank stands among all; `stream`: 0, or its node. */
-strata_order_key_t strata_caching_bank_key(const caching_t *self, uint64_t pool, uint32_t stream);
+strata_order_key_t strata_caching_bank_key(const caching_t *self, uint32_t stream);
 /* The bank of a request, made if need be; 0: E_LIMIT. */
 uint32_t strata_caching_bank(caching_t *self, const strata_request_t *request);
-/* The bank of a stack's own stream in no pool of its own, if the hint of the stack knows it; 0: ask strata_caching_bank(). */
+/* The bank of a stack's own stream, if the hint of the stack knows it; 0: ask strata_caching_bank(). One that has ended is empty. */
 static inline uint32_t strata_caching_known_bank(const caching_t *self, const strata_stack_t *stack) {
     uint32_t hint = self->hints[stack->number];
     const caching_bank_t *bank = caching_bank_at(self, hint);
-    if (hint == 0 || bank->pool != 0) return 0;
+    if (hint == 0) return 0;
     if (bank->stream == 0) return hint;
     const strata_user_t *user = caching_stream_at(self, bank->stream);
     bool own = user->state == STRATA_USER_NAMED && user->stream == stack->stream && user->thread == stack->thread;
     return own ? hint : 0;
 }
 void strata_caching_bank_settle(caching_t *self, uint32_t node);
-/* While somebody holds a pool its idle segments stay, but for requests of that pool; the graph of a capture is such a holder.
- */
-strata_status_t strata_caching_pool_hold(strata_layer_t *base, uint64_t id);
-void strata_caching_pool_let_go(strata_layer_t *base, uint64_t id);
-/* Whether the idle segments of a pool may be given back by whoever wants memory. */
-bool strata_caching_pool_is_free(const caching_t *self, uint64_t id);
 /* Whose stream is gone and done, or (`streams: ignored`) all: what such a bank has is anybody's. */
 bool strata_caching_bank_is_anybodys(caching_t *self, const caching_bank_t *bank);
 uint32_t strata_caching_reach(strata_layer_t *base, const strata_record_t *block, uint64_t size, strata_stream_t *stream);

@@ -16,16 +16,6 @@ caching_t *caching_of(rig_t *rig) { return (caching_t *)rig_domain(rig)->ordinar
 
 uint64_t caching_reserved(rig_t *rig) { return rig_figures(rig).reserved_bytes; }
 
-strata_block_t caching_in_pool(rig_t *rig, strata_stream_t stream, size_t size, uint64_t pool) {
-    strata_stack_t *stack = rig_stack(rig, stream);
-    strata_serve_t serve = {.size = size, .alignment = 256, .stream = stack->stream, .pool = pool};
-    strata_record_t *record = NULL;
-    strata_block_t block = {.ref = 0};
-    EXPECT_OK(strata_stack_serve(stack, &serve, &record));
-    if (record) block = (strata_block_t){(void *)(uintptr_t)record->ptr, record->size, strata_ref_of(record)};
-    return block;
-}
-
 void caching_leave_idle(rig_t *rig, strata_stream_t stream, const size_t *mib, size_t count) {
     strata_block_t blocks[8];
     for (size_t i = 0; i < count; i++) blocks[i] = rig_allocate(rig, stream, mib[i] * MIB);

@@ -13,8 +13,6 @@ void caching_open(rig_t *rig, const char *options, uint64_t capacity);
 /* The layer of a rig that caching_open() made. */
 caching_t *caching_of(rig_t *rig);
 uint64_t caching_reserved(rig_t *rig);
-/* A request of a private pool; ref 0 and a failed test if it fails. */
-strata_block_t caching_in_pool(rig_t *rig, strata_stream_t stream, size_t size, uint64_t pool);
 /* Takes and frees one block of each size, all live at once; so they lie idle. */
 void caching_leave_idle(rig_t *rig, strata_stream_t stream, const size_t *mib, size_t count);
 /* The option's text is refused where a strategy is read. */

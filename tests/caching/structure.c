@@ -69,7 +69,7 @@ TEST(caching_structure, planted_faults_of_sums_and_banks_are_found) {
     PLANT(bank->gone, true, "whether its stream was destroyed");
     PLANT(self->bank_order.count, 1, "the order has more nodes");
     PLANT(self->bank_order.first[0], 0, "");
-    PLANT(other->pool, 9, "does not stand where its stream belongs");
+    PLANT(other->link.key.second, 99, "does not stand where its stream belongs");
 }
 
 TEST(caching_structure, planted_faults_of_uses_are_found) {
@@ -91,24 +91,21 @@ TEST(caching_structure, planted_faults_of_uses_are_found) {
 
 /* ---- where tables end ---- */
 
-/* Each private pool has its bank, and where streams are told apart each stream. */
+/* Where streams are told apart each has its bank. */
 TEST(caching_structure, a_full_table_of_banks_is_told_and_costs_nothing) {
     static const char *const streams[] = {"streams: own", "streams: ignored"};
     for (int i = 0; i < 2; i++) {
         RIG_BY(rig, caching_open(&rig, streams[i], 0));
-        strata_block_t a = rig_allocate(&rig, NULL, 512);
-        strata_stack_t *stack = rig_stack(&rig, NULL);
-        strata_serve_t of_pool = {.size = 512, .alignment = 256, .stream = stack->stream, .pool = 7};
-        strata_record_t *none = NULL;
+        strata_block_t block;
         strata_nodes_t *banks = &caching_of(&rig)->banks;
         uint32_t capacity = banks->capacity;
         banks->capacity = banks->used;
-        uint64_t held = caching_reserved(&rig);
-        EXPECT_SAYS(STRATA_E_LIMIT, strata_stack_serve(stack, &of_pool, &none), "pools of streams, its most");
-        EXPECT_EQ(caching_reserved(&rig), held);
+        EXPECT_SAYS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 512, &block), "streams, its most");
+        EXPECT_EQ(caching_reserved(&rig), 0);
         banks->capacity = capacity;
         EXPECT_OK(strata_validate(rig.s));
-        EXPECT_OK(strata_free(rig.s, a.ref));
+        block = rig_allocate(&rig, NULL, 512);
+        EXPECT_OK(strata_free(rig.s, block.ref));
     }
 }
 
