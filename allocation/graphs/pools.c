@@ -134,6 +134,13 @@ static bool list_open(strata_graph_pool_t *pool, uint64_t number, const strata_g
     return there;
 }
 
+/* What was freed inside captures and borrowed there waits for its borrowers. */
+static void poll(strata_domain_t *domain, const strata_group_t *group) {
+    strata_pending_t pending = {.ready_at = UINT64_MAX};
+    STRATA_DOMAIN_EACH(domain, stack)
+        if (stack->group == group) strata_stack_poll(stack, &pending);
+}
+
 strata_status_t strata_graph_pool_open(strata_graph_pool_t *pool, uint64_t number, const strata_graph_window_t *window) {
     strata_domain_t *domain = pool->group->domain;
     if (pool->open) return strata_fail(STRATA_E_BUSY, 0, "requests go to this pool already: it is ended before it begins again");
@@ -143,6 +150,7 @@ strata_status_t strata_graph_pool_open(strata_graph_pool_t *pool, uint64_t numbe
         return strata_fail(STRATA_E_STALE, 0, "pool %#llx has ended: nothing kept it", (unsigned long long)number);
     let_waits_end();
     strata_graphs_settle(domain);
+    poll(domain, pool->group); /* what has passed serves this capture; inside it nothing is polled */
     tell_layers(pool, true);
     return STRATA_OK;
 }
@@ -240,13 +248,6 @@ static void retire(strata_graph_pool_t *pool) {
     strata_unlock(&domain->lock);
     strata_graph_count_drop(count);
     atomic_fetch_sub(&domain->graph_pools, 1);
-}
-
-/* What was freed inside captures and borrowed there waits for its borrowers. */
-static void poll(strata_domain_t *domain, const strata_group_t *group) {
-    strata_pending_t pending = {.ready_at = UINT64_MAX};
-    STRATA_DOMAIN_EACH(domain, stack)
-        if (stack->group == group) strata_stack_poll(stack, &pending);
 }
 
 static void sweep(strata_graph_pool_t *pool) {
