@@ -201,3 +201,16 @@ TEST(graph_pools, places_without_owners_and_stacks_without_caches_have_none) {
     EXPECT_EQ(c.pool, 0);
     captured_close(&c);
 }
+
+/* An option of named pools does nothing in a graph's, whose layers are those of the place as theirs are. */
+TEST(graph_pools, its_blocks_are_split_where_those_of_a_named_pool_are_not) {
+    captured_t c;
+    captured_open(&c, "stack: [caching: {pool_no_split: true}, system]\npools: {p: }");
+    captured_begin(&c);
+    strata_block_t block = rig_allocate(&c.rig, c.stream, 4096);
+    EXPECT_EQ(block.size, 4096);
+    EXPECT_OK(strata_free(c.rig.s, block.ref));
+    captured_end(&c);
+    captured_destroy(&c);
+    captured_close(&c);
+}
