@@ -82,6 +82,7 @@ typedef enum strata_memory {
     X(capture_begin, 0, 0)                                                                                                         \
     X(capture_end, 0, 0)                                                                                                           \
     X(capture_status, 1, 0)                                                                                                        \
+    X(capture_follows, 1, 0)                                                                                                       \
     X(graph_on_destroy, 0, 0)                                                                                                      \
     X(graph_launch, 0, 0)                                                                                                          \
     X(graph_destroy, 0, 0)                                                                                                         \
@@ -240,12 +241,15 @@ typedef struct strata_device_operations {
     strata_status_t (*prefetch)(strata_device_t *, strata_address_t address, uint64_t size, bool to_host, strata_handle_t stream);
     strata_status_t (*advise)(strata_device_t *, strata_address_t address, uint64_t size, strata_advice_t, bool host);
 
-    /* Capture. Calls made by Strata while a stream is captured run in relaxed mode. `graph_on_destroy` ties a callback to
-     * the graph being captured on `stream`: it runs once the graph and all its instances are gone, on a thread of the
-     * driver's, and must make no device call. `graph_launch` first frees what the last launch of the graph left allocated. */
+    /* Capture. Calls made by Strata while a stream is captured run in relaxed mode. `capture_follows`: the id of the capture if both
+     * streams are in one, and all that `other` was captured to do so far comes before whatever `stream` will be; else 0, also where
+     * a device would have to search for long. `graph_on_destroy` ties a callback to the graph being captured on `stream`: it runs
+     * once the graph and all its instances are gone, on a thread of the driver's, and must make no device call. `graph_launch` first
+     * frees what the last launch of the graph left allocated. */
     strata_status_t (*capture_begin)(strata_device_t *, strata_handle_t stream, strata_capture_mode_t mode);
     strata_status_t (*capture_end)(strata_device_t *, strata_handle_t stream, strata_handle_t *graph);
     strata_status_t (*capture_status)(strata_device_t *, strata_handle_t stream, strata_capture_status_t *status, uint64_t *id);
+    strata_status_t (*capture_follows)(strata_device_t *, strata_handle_t stream, strata_handle_t other, uint64_t *id);
     strata_status_t (*graph_on_destroy)(strata_device_t *, strata_handle_t stream, void (*callback)(void *), void *context);
     strata_status_t (*graph_launch)(strata_device_t *, strata_handle_t graph, strata_handle_t stream);
     strata_status_t (*graph_destroy)(strata_device_t *, strata_handle_t graph);

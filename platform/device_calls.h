@@ -59,6 +59,7 @@ strata_status_t strata_device_capture_begin(strata_device_t *device, strata_hand
 strata_status_t strata_device_capture_end(strata_device_t *device, strata_handle_t stream, strata_handle_t *graph);
 strata_status_t strata_device_capture_status(strata_device_t *device, strata_handle_t stream, strata_capture_status_t *status,
                                              uint64_t *id);
+strata_status_t strata_device_capture_follows(strata_device_t *device, strata_handle_t stream, strata_handle_t other, uint64_t *id);
 strata_status_t strata_device_graph_on_destroy(strata_device_t *device, strata_handle_t stream, void (*callback)(void *),
                                                void *context);
 strata_status_t strata_device_graph_launch(strata_device_t *device, strata_handle_t graph, strata_handle_t stream);

@@ -58,7 +58,8 @@ bool every_call_prepare(every_call_t *t, strata_device_call_t call) {
     if (!s) s = make_memory(t);
     if (!s) s = make_virtual(t);
     if (!s) s = strata_device_capture_begin(d, t->stream, STRATA_CAPTURE_RELAXED);
-    bool captured = call == STRATA_CALL_capture_end || call == STRATA_CALL_capture_status || call == STRATA_CALL_graph_on_destroy;
+    bool captured = call == STRATA_CALL_capture_end || call == STRATA_CALL_capture_status || call == STRATA_CALL_capture_follows ||
+                    call == STRATA_CALL_graph_on_destroy;
     if (!s && !captured) s = strata_device_capture_end(d, t->stream, &t->graph);
     fake_run(NULL);
     every_call_clear(t);
@@ -136,6 +137,7 @@ strata_status_t every_call_make(every_call_t *t, strata_device_call_t call) {
     case STRATA_CALL_capture_begin: return strata_device_capture_begin(d, t->stream, STRATA_CAPTURE_RELAXED);
     case STRATA_CALL_capture_end: return strata_device_capture_end(d, t->stream, &t->out_handle);
     case STRATA_CALL_capture_status: return strata_device_capture_status(d, t->stream, &status, &t->out);
+    case STRATA_CALL_capture_follows: return strata_device_capture_follows(d, t->stream, t->other_stream, &t->out);
     case STRATA_CALL_graph_on_destroy: return strata_device_graph_on_destroy(d, t->stream, gone, &every_call_gone);
     case STRATA_CALL_graph_launch: return strata_device_graph_launch(d, t->graph, t->stream);
     case STRATA_CALL_graph_destroy: return strata_device_graph_destroy(d, t->graph);

@@ -47,6 +47,7 @@ CUresult CUDAAPI fake_StreamBeginCapture(CUstream stream, CUstreamCaptureMode mo
                                 .origin = found,
                                 .graph = graph};
     found->capture = capture;
+    found->tail.count = 0;
     return CUDA_SUCCESS;
 }
 

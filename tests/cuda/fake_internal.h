@@ -11,6 +11,18 @@
 
 typedef enum fake_kind { FAKE_DEVICE_MEMORY = 1, FAKE_MANAGED, FAKE_PINNED, FAKE_POOL, FAKE_GRAPH, FAKE_REGISTERED } fake_kind_t;
 
+/* Nodes of a graph that is being captured: those that a node comes after. */
+enum { FAKE_NODES = 256, FAKE_BEFORE = 24 };
+
+typedef struct fake_tail {
+    struct fake_node *nodes[FAKE_BEFORE];
+    size_t count;
+} fake_tail_t;
+
+typedef struct fake_node {
+    fake_tail_t before;
+} fake_node_t;
+
 typedef struct fake_capture {
     bool used;
     uint64_t id;
@@ -20,6 +32,8 @@ typedef struct fake_capture {
     CUstreamCaptureStatus status;
     struct fake_stream *origin;
     struct fake_graph *graph;
+    fake_node_t nodes[FAKE_NODES];
+    size_t node_count;
 } fake_capture_t;
 
 typedef struct fake_stream {
@@ -29,6 +43,7 @@ typedef struct fake_stream {
     uint64_t id;
     uint64_t submitted, done;
     fake_capture_t *capture;
+    fake_tail_t tail; /* what its next captured node comes after */
 } fake_stream_t;
 
 typedef struct fake_event {
@@ -38,6 +53,7 @@ typedef struct fake_event {
     fake_stream_t *stream; /* recorded in, or NULL */
     uint64_t stream_id, point;
     uint64_t captured; /* id of the capture recorded in, or 0 */
+    fake_tail_t tail; /* of the stream then */
 } fake_event_t;
 
 typedef struct fake_object {
@@ -159,6 +175,8 @@ int fake_current_device(void); /* -1: none */
 fake_stream_t *fake_stream_of(CUstream stream); /* NULL: no such stream of the current device */
 /* One piece of work on the stream: pending, or a node of its capture. */
 CUresult fake_push(fake_stream_t *stream, bool *captured);
+/* Likewise, but without a node. */
+CUresult fake_touch(fake_stream_t *stream, bool *captured);
 void fake_invalidate(fake_capture_t *capture);
 void fake_wait_stream(fake_stream_t *stream);
 void fake_wait_device(int device); /* every stream; pools give back what is above their threshold */

@@ -72,7 +72,7 @@ static fake_capture_t *blocking_capture(int device) {
     return NULL;
 }
 
-CUresult fake_push(fake_stream_t *stream, bool *captured) {
+CUresult fake_touch(fake_stream_t *stream, bool *captured) {
     if (captured) *captured = stream->capture != NULL;
     if (stream->capture) {
         if (stream->capture->status == CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
@@ -85,6 +85,16 @@ CUresult fake_push(fake_stream_t *stream, bool *captured) {
     }
     stream->submitted++;
     return CUDA_SUCCESS;
+}
+
+CUresult fake_push(fake_stream_t *stream, bool *captured) {
+    CUresult code = fake_touch(stream, captured);
+    fake_capture_t *capture = stream->capture;
+    if (code != CUDA_SUCCESS || !capture || capture->node_count == FAKE_NODES) return code;
+    fake_node_t *node = &capture->nodes[capture->node_count++];
+    node->before = stream->tail;
+    stream->tail = (fake_tail_t){.nodes = {node}, .count = 1};
+    return code;
 }
 
 CUresult CUDAAPI fake_CtxSynchronize(void) {
@@ -177,13 +187,21 @@ CUresult CUDAAPI fake_StreamIsCapturing(CUstream stream, CUstreamCaptureStatus *
 CUresult CUDAAPI fake_StreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
                                            const CUgraphNode **nodes, size_t *count) {
     FAKE_ENTER(StreamGetCaptureInfo, FAKE_CONTEXT, (uintptr_t)stream, 0);
-    (void)nodes;
-    (void)count;
     fake_stream_t *found = NULL;
     CUresult code = capture_seen(stream, status, &found);
     if (code != CUDA_SUCCESS || *status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return code;
     if (id) *id = found->capture->id;
     if (graph) *graph = (CUgraph)(void *)found->capture->graph;
+    if (nodes) *nodes = (const CUgraphNode *)(void *)found->tail.nodes;
+    if (count) *count = found->tail.count;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI fake_GraphNodeGetDependencies(CUgraphNode node, CUgraphNode *before, size_t *count) {
+    FAKE_ENTER(GraphNodeGetDependencies, FAKE_CONTEXT, (uintptr_t)node, *count);
+    const fake_tail_t *found = &((const fake_node_t *)(void *)node)->before;
+    for (size_t i = 0; i < *count; i++) before[i] = i < found->count ? (CUgraphNode)(void *)found->nodes[i] : NULL;
+    if (*count > found->count) *count = found->count;
     return CUDA_SUCCESS;
 }
 
@@ -224,10 +242,11 @@ CUresult CUDAAPI fake_EventRecord(CUevent event, CUstream stream) {
     if (!found) return CUDA_ERROR_INVALID_HANDLE;
     bool captured;
     uint64_t before = on->submitted;
-    CUresult code = fake_push(on, &captured);
+    CUresult code = fake_touch(on, &captured);
     if (code != CUDA_SUCCESS) return code;
     on->submitted = before; /* an event is no work */
     found->captured = captured ? on->capture->id : 0;
+    found->tail = on->tail;
     found->stream = captured ? NULL : on;
     found->stream_id = on->id;
     found->point = before;
@@ -262,6 +281,16 @@ CUresult CUDAAPI fake_EventSynchronize(CUevent event) {
     return CUDA_SUCCESS;
 }
 
+static void join_capture(fake_stream_t *stream, fake_capture_t *capture, const fake_tail_t *more) {
+    if (!stream->capture) stream->tail.count = 0;
+    stream->capture = capture;
+    for (size_t i = 0; i < more->count && stream->tail.count < FAKE_BEFORE; i++) {
+        size_t at = stream->tail.count;
+        while (at > 0 && stream->tail.nodes[at - 1] != more->nodes[i]) at--;
+        if (at == 0) stream->tail.nodes[stream->tail.count++] = more->nodes[i];
+    }
+}
+
 static fake_capture_t *capture_in(uint64_t id) {
     for (size_t i = 0; i < FAKE_MANY && id; i++)
         if (fake.captures[i].used && fake.captures[i].id == id) return &fake.captures[i];
@@ -278,13 +307,12 @@ static CUresult drawn_in(fake_stream_t *stream, const fake_event_t *event) {
         return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     }
     if (!capture) return CUDA_ERROR_CAPTURED_EVENT;
-    if (own == capture) return CUDA_SUCCESS;
-    if (own || is_legacy(stream)) {
+    if ((own && own != capture) || is_legacy(stream)) {
         fake_invalidate(capture);
         if (own) fake_invalidate(own);
         return own ? CUDA_ERROR_STREAM_CAPTURE_MERGE : CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     }
-    stream->capture = capture;
+    join_capture(stream, capture, &event->tail);
     return CUDA_SUCCESS;
 }
 
@@ -295,7 +323,7 @@ CUresult CUDAAPI fake_StreamWaitEvent(CUstream stream, CUevent event, unsigned i
     if (!on) return fake_options.unknown_stream;
     if (!found || flags) return CUDA_ERROR_INVALID_HANDLE;
     CUresult code = drawn_in(on, found);
-    return code == CUDA_SUCCESS ? fake_push(on, NULL) : code;
+    return code == CUDA_SUCCESS ? fake_touch(on, NULL) : code;
 }
 
 CUresult CUDAAPI fake_LaunchKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,

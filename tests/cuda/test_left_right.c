@@ -238,7 +238,7 @@ TEST(cuda_left_right, what_a_capture_records_is_called_in_the_threads_own_mode) 
     } rows[] = {{STRATA_CALL_event_record, "EventRecord"},     {STRATA_CALL_stream_wait, "StreamWaitEvent"},
                 {STRATA_CALL_fill, "MemsetD8Async"},           {STRATA_CALL_capture_begin, "StreamBeginCapture"},
                 {STRATA_CALL_capture_end, "StreamEndCapture"}, {STRATA_CALL_capture_status, "StreamGetCaptureInfo"},
-                {STRATA_CALL_stream_id, "StreamGetId"}};
+                {STRATA_CALL_stream_id, "StreamGetId"},        {STRATA_CALL_capture_follows, "StreamGetCaptureInfo"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         for (int mode = CU_STREAM_CAPTURE_MODE_GLOBAL; mode <= CU_STREAM_CAPTURE_MODE_RELAXED; mode++) {
             EVERY_CALL(things, rows[i].call);

@@ -24,11 +24,11 @@ static void call_under_a_lock(strata_device_call_t call) {
 
 static bool may_be_made_under_a_lock(strata_device_call_t call) {
     return call == STRATA_CALL_event_record || call == STRATA_CALL_event_query || call == STRATA_CALL_stream_wait ||
-           call == STRATA_CALL_capture_status;
+           call == STRATA_CALL_capture_status || call == STRATA_CALL_capture_follows;
 }
 #endif
 
-TEST(cuda_locks, under_one_every_call_aborts_but_the_four_that_may_be_made) {
+TEST(cuda_locks, under_one_every_call_aborts_but_the_five_that_may_be_made) {
 #ifdef STRATA_CHECK_LOCKS
     for (int call = 0; call < STRATA_DEVICE_CALLS; call++) {
         bool quick = may_be_made_under_a_lock((strata_device_call_t)call);

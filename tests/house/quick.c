@@ -41,6 +41,6 @@ TEST(house, quick_calls_are_those_of_the_contract) {
     ASSERT_TRUE(page);
     named_by(page, said, sizeof said);
     quick_of_the_table(marked, sizeof marked);
-    EXPECT_STREQ(said, "record, query, stream_wait, capture_status");
+    EXPECT_STREQ(said, "record, query, stream_wait, capture_status, capture_follows");
     EXPECT_STREQ(marked, said);
 }

@@ -78,6 +78,7 @@ OP4(advise, strata_address_t, uint64_t, strata_advice_t, bool)
 OP2(capture_begin, strata_handle_t, strata_capture_mode_t)
 OP2(capture_end, strata_handle_t, strata_handle_t *)
 OP3(capture_status, strata_handle_t, strata_capture_status_t *, uint64_t *)
+OP3(capture_follows, strata_handle_t, strata_handle_t, uint64_t *)
 OP3(graph_on_destroy, strata_handle_t, callback_t, void *)
 OP2(graph_launch, strata_handle_t, strata_handle_t)
 OP1(graph_destroy, strata_handle_t)
@@ -224,6 +225,8 @@ static void check_captures(void) {
     CHECK(capture_end, U(P(1)), U(P(2)));
 #define CALL_capture_status strata_device_capture_status(&device, P(1), P(2), P(3))
     CHECK(capture_status, U(P(1)), U(P(2)), U(P(3)));
+#define CALL_capture_follows strata_device_capture_follows(&device, P(1), P(2), P(3))
+    CHECK(capture_follows, U(P(1)), U(P(2)), U(P(3)));
 #define CALL_graph_on_destroy strata_device_graph_on_destroy(&device, P(1), nothing, P(2))
     CHECK(graph_on_destroy, U(P(1)), U(nothing), U(P(2)));
 #define CALL_graph_launch strata_device_graph_launch(&device, P(1), P(2))

@@ -288,3 +288,36 @@ TEST(sim_capture, a_destroyed_branch_has_left) {
     EXPECT_EQ(status_of(s.device, NULL), STRATA_CAPTURE_NONE);
     EXPECT_EQ(status_of(s.device, s.a), STRATA_CAPTURE_NONE);
 }
+
+static uint64_t follows(setup_t *s, strata_handle_t stream, strata_handle_t other) {
+    uint64_t id = 12345;
+    EXPECT_OK(strata_device_capture_follows(s->device, stream, other, &id));
+    return id;
+}
+
+static void join(setup_t *s, strata_handle_t stream, strata_handle_t other) {
+    EXPECT_OK(strata_device_event_record(s->device, s->e, other));
+    EXPECT_OK(strata_device_stream_wait(s->device, stream, s->e));
+}
+
+TEST(sim_capture, a_stream_follows_what_it_has_joined) {
+    setup_t s CLOSED_BY(setup_close) = setup_open((strata_sim_options_t){0});
+    strata_capture_status_t status;
+    uint64_t id;
+    EXPECT_EQ(follows(&s, s.a, s.b), 0);
+    ASSERT_OK(strata_device_capture_begin(s.device, s.a, RELAXED));
+    ASSERT_OK(strata_device_capture_status(s.device, s.a, &status, &id));
+    EXPECT_EQ(follows(&s, s.a, s.b), 0);
+    ASSERT_OK(strata_device_work(s.device, s.a, US, NULL, 0));
+    join(&s, s.b, s.a);
+    EXPECT_EQ(follows(&s, s.b, s.a), id);
+    ASSERT_OK(strata_device_work(s.device, s.b, US, NULL, 0));
+    EXPECT_EQ(follows(&s, s.a, s.b), 0);
+    ASSERT_OK(strata_device_work(s.device, s.a, US, NULL, 0));
+    EXPECT_EQ(follows(&s, s.b, s.a), 0);
+    join(&s, s.a, s.b);
+    ASSERT_OK(strata_device_work(s.device, s.a, US, NULL, 0));
+    EXPECT_EQ(follows(&s, s.a, s.b), id);
+    ASSERT_OK(strata_device_graph_destroy(s.device, end_capture(s.device, s.a)));
+    EXPECT_EQ(follows(&s, s.a, s.b), 0);
+}

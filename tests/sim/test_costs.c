@@ -89,6 +89,7 @@ static void idle_close(idle_t *t) {
     X(synchronise, 0, strata_device_event_synchronise(t->d, t->event))                                                             \
     X(mem_info, 0, strata_device_mem_info(t->d, &t->out, &t->out))                                                                 \
     X(capture_status, 0, strata_device_capture_status(t->d, t->stream, &(strata_capture_status_t){0}, &t->out))                    \
+    X(capture_status, 0, strata_device_capture_follows(t->d, t->stream, t->stream, &t->out))                                       \
     X(launch, 0, strata_device_work(t->d, t->stream, 1, NULL, 0))                                                                  \
     X(launch, 0, strata_device_fill(t->d, t->device, 1, 4 * MIB, t->stream))                                                       \
     X(launch, 0, strata_device_graph_launch(t->d, t->graph, t->stream))                                                            \

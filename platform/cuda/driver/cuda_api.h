@@ -22,6 +22,7 @@ typedef enum strata_cuda_group {
     STRATA_CUDA_VIRTUAL,
     STRATA_CUDA_SHARE,
     STRATA_CUDA_CAPTURE,
+    STRATA_CUDA_GRAPH_EDGES,
     STRATA_CUDA_GRAPH_MEMORY, /* trimming of graphs' own memory */
     STRATA_CUDA_IDS,
     STRATA_CUDA_PEERS,
@@ -105,6 +106,7 @@ typedef enum strata_cuda_group {
     X(GraphLaunch, GraphLaunch, 10000, CAPTURE)                                                                                    \
     X(GraphExecDestroy, GraphExecDestroy, 10000, CAPTURE)                                                                          \
     X(GraphDestroy, GraphDestroy, 10000, CAPTURE)                                                                                  \
+    X(GraphNodeGetDependencies, GraphNodeGetDependencies, 10000, GRAPH_EDGES)                                                      \
     X(DeviceGraphMemTrim, DeviceGraphMemTrim, 11040, GRAPH_MEMORY)                                                                 \
     X(StreamGetId, StreamGetId, 12000, IDS)                                                                                        \
     X(DeviceCanAccessPeer, DeviceCanAccessPeer, 4000, PEERS)                                                                       \

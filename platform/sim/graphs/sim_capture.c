@@ -264,6 +264,24 @@ strata_status_t sim_op_capture_status(strata_device_t *base, strata_handle_t han
     return sim_end(device, STRATA_OK);
 }
 
+static uint64_t follows(const sim_stream_t *stream, const sim_stream_t *other) {
+    const sim_capture_t *capture = stream->capture;
+    if (!capture || capture != other->capture || capture->invalid) return 0;
+    uint32_t own = stream->capture_index, others = other->capture_index;
+    return capture->seen[own][others] == capture->seen[others][others] ? capture->graph->id : 0;
+}
+
+strata_status_t sim_op_capture_follows(strata_device_t *base, strata_handle_t handle, strata_handle_t other_handle, uint64_t *id) {
+    sim_device_t *device = sim_of(base);
+    strata_status_t status = sim_begin(device, STRATA_CALL_capture_follows);
+    if (status != STRATA_OK) return status;
+    const sim_stream_t *stream = sim_stream(device, handle), *other = stream ? sim_stream(device, other_handle) : NULL;
+    if (!other) return sim_end(device, strata_last_error()->status);
+    sim_charge(device, &device->world->profile.capture_status, 0);
+    *id = follows(stream, other);
+    return sim_end(device, STRATA_OK);
+}
+
 static strata_status_t on_destroy(sim_device_t *device, strata_handle_t handle, void (*call)(void *), void *context) {
     const sim_stream_t *stream = sim_stream(device, handle);
     if (!stream) return strata_last_error()->status;

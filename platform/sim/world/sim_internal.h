@@ -389,6 +389,7 @@ strata_status_t sim_op_advise(strata_device_t *, strata_address_t, uint64_t, str
 strata_status_t sim_op_capture_begin(strata_device_t *, strata_handle_t, strata_capture_mode_t);
 strata_status_t sim_op_capture_end(strata_device_t *, strata_handle_t, strata_handle_t *);
 strata_status_t sim_op_capture_status(strata_device_t *, strata_handle_t, strata_capture_status_t *, uint64_t *);
+strata_status_t sim_op_capture_follows(strata_device_t *, strata_handle_t, strata_handle_t, uint64_t *);
 strata_status_t sim_op_graph_on_destroy(strata_device_t *, strata_handle_t, void (*)(void *), void *);
 strata_status_t sim_op_graph_launch(strata_device_t *, strata_handle_t, strata_handle_t);
 strata_status_t sim_op_graph_destroy(strata_device_t *, strata_handle_t);
