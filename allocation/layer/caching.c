@@ -49,6 +49,9 @@ static const strata_option_row_t options[] = {
      "#189504 fails where that would do)"},
     {"smaller_growth", STRATA_OPTION_BOOL, ROW(smaller_growth), "false", 0, 0, NULL,
      "when a whole segment cannot be had, ask for the block alone"},
+    {"reuse_in_capture", STRATA_OPTION_BOOL, ROW(reuse_in_capture), "false", 0, 0, NULL,
+     "inside the capture of a graph a block that was lent and freed there serves again once its stream has joined the borrowers, not "
+     "only after the capture (graph_capture_record_stream_reuse of PyTorch)"},
     {0},
 };
 
@@ -184,7 +187,7 @@ static strata_record_t *search(caching_t *self, const want_t *want) {
 static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     caching_t *self = (caching_t *)base;
     want_t want = {.size = size, .stream = stack->stream, .bank = strata_caching_known_bank(self, stack), .server = stack->number};
-    if (want.bank == 0 || self->uses.first_awaited) return NULL;
+    if (want.bank == 0 || self->uses.first_awaited || self->uses.joining) return NULL;
     want.rounded = strata_caching_round(self, size);
     want.kind = strata_caching_kind(want.rounded);
     strata_tree_t *idle = caching_tree(self, want.bank, want.kind);
@@ -354,12 +357,12 @@ static uint64_t release(strata_layer_t *base, strata_call_t *call) {
 static const strata_option_want_t wants[] = {{"max_non_split_rounding", "max_split_size", "!unlimited"},
                                              {"pools_on_oom", "reclaim", "own"},
                                              {"search_after_events", "reclaim", "own"},
+                                             {"reuse_in_capture", "streams", "own"},
                                              {0}};
 
 static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {
     const caching_options_t *o = filled;
     uint32_t divisions[STRATA_CACHING_OCTAVES];
-    (void)place;
     *option = "roundup_power2_divisions";
     strata_status_t status = strata_caching_read_divisions(o->roundup_power2_divisions, divisions);
     if (status != STRATA_OK) return status;
@@ -368,6 +371,9 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
         return strata_fail(STRATA_E_STRATEGY, 0, "garbage is collected where memory_fraction is below 1; write one, as in 0.9");
     if (o->garbage_collection_threshold > 0 && o->streams == STRATA_CACHING_NO_STREAMS)
         return strata_fail(STRATA_E_STRATEGY, 0, "where streams are ignored no ages are kept; write streams: own, or no threshold");
+    *option = "reuse_in_capture";
+    status = strata_uses_check_reuse(o->reuse_in_capture, place);
+    if (status != STRATA_OK) return status;
     return strata_option_check_wants(options, wants, filled, option);
 }
 
@@ -404,6 +410,7 @@ static strata_status_t create(strata_layer_t *base) {
     bool ignores = caching_ignores_streams(self);
     if (status == STRATA_OK && ignores) status = strata_last_users_init(&self->last, base->domain);
     if (status == STRATA_OK && !ignores) status = strata_uses_init(&self->uses, base->stack, STRATA_USES_BY_STREAM);
+    self->uses.reuse = caching_options_of(self)->reuse_in_capture;
     if (status == STRATA_OK) status = strata_nodes_init(&self->banks, sizeof(caching_bank_t), 1 << 16);
     if (status == STRATA_OK) strata_order_init(&self->bank_order, &self->banks, offsetof(caching_bank_t, link));
     if (status != STRATA_OK) destroy(base);

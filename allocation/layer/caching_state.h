@@ -26,6 +26,7 @@ typedef struct caching_options {
     uint32_t streams, reclaim;
     bool pool_no_split, pools_on_oom;
     bool search_after_events, smaller_growth;
+    bool reuse_in_capture;
     char roundup_power2_divisions[STRATA_OPTION_TEXT_BYTES];
 } caching_options_t;
 

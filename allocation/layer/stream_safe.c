@@ -3,7 +3,8 @@
  * record_stream covers all work submitted to the borrower before the free (docs/contracts.md §4): the event is taken at free. `event:
  * use` takes it at record_stream instead, as Paddle does: work submitted between the two is then not covered. Deferred frees
  * keep their order; they are polled at each allocate, one query a stream (`poll: stream`), or one a block, as the peer
- * (`poll: block`). In places without an owner stream every user is a borrower, the one named at allocate the first.
+ * (`poll: block`). In places without an owner stream every user is a borrower, the one named at allocate the first. Inside a capture
+ * frees are kept to its end, or with `reuse_in_capture` until the owner has joined the borrowers.
  */
 #include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
@@ -15,6 +16,7 @@ enum { POLL_STREAM, POLL_BLOCK };
 typedef struct stream_safe_options {
     uint32_t event;
     uint32_t poll;
+    bool reuse_in_capture;
 } stream_safe_options_t;
 
 static const strata_option_row_t options[] = {
@@ -23,6 +25,9 @@ static const strata_option_row_t options[] = {
      "Paddle, which does not cover work submitted later"},
     {"poll", STRATA_OPTION_CHOICE, offsetof(stream_safe_options_t, poll), "stream", 0, 0, "stream|block",
      "how pending frees are polled: `stream`: one query per stream; `block`: one per block, as Paddle"},
+    {"reuse_in_capture", STRATA_OPTION_BOOL, offsetof(stream_safe_options_t, reuse_in_capture), "false", 0, 0, NULL,
+     "inside the capture of a graph a block that was lent and freed there goes down once its stream has joined the borrowers, not only "
+     "after the capture"},
     {0},
 };
 
@@ -90,13 +95,13 @@ static uint64_t finish(stream_safe_t *self, uint32_t done, strata_call_t *call) 
     strata_record_t *record;
     uint64_t bytes, freed = 0;
     for (; strata_uses_take_done(&self->uses, &done, &record, &bytes); freed += bytes) go_down(self, record, call);
-    if (self->uses.first == 0) strata_layer_wants_allocate(&self->base, false);
+    if (!strata_uses_may_have_done(&self->uses)) strata_layer_wants_allocate(&self->base, false);
     return freed;
 }
 
 static void poll(strata_layer_t *base, strata_call_t *call, strata_pending_t *pending) {
     stream_safe_t *self = (stream_safe_t *)base;
-    if (self->uses.first) pending->freed_bytes += finish(self, strata_uses_poll(&self->uses), call);
+    if (strata_uses_may_have_done(&self->uses)) pending->freed_bytes += finish(self, strata_uses_poll(&self->uses), call);
     strata_uses_tell_pending(&self->uses, pending);
 }
 
@@ -106,7 +111,7 @@ static void waits(strata_layer_t *base, strata_wait_fn wait, void *context) {
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     stream_safe_t *self = (stream_safe_t *)base;
-    if (self->uses.first) (void)finish(self, strata_uses_poll(&self->uses), request->call);
+    if (strata_uses_may_have_done(&self->uses)) (void)finish(self, strata_uses_poll(&self->uses), request->call);
     return strata_below_allocate(base, request, record);
 }
 
@@ -127,12 +132,18 @@ static void capture_end(strata_layer_t *base, uint64_t pool, strata_call_t *call
 
 /* ---- life ---- */
 
+static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {
+    *option = "reuse_in_capture";
+    return strata_uses_check_reuse(((const stream_safe_options_t *)filled)->reuse_in_capture, place);
+}
+
 static strata_status_t create(strata_layer_t *base) {
     stream_safe_t *self = (stream_safe_t *)base;
     const stream_safe_options_t *o = options_of(self);
     strata_status_t status = strata_uses_init(&self->uses, base->stack,
                                               o->poll == POLL_BLOCK ? STRATA_USES_BY_BLOCK : STRATA_USES_BY_STREAM);
     self->uses.ask_at_free = o->event == EVENT_USE;
+    self->uses.reuse = o->reuse_in_capture;
     return status;
 }
 
@@ -141,7 +152,7 @@ static void destroy(strata_layer_t *base) { strata_uses_destroy(&((stream_safe_t
 static strata_status_t validate(strata_layer_t *base) {
     stream_safe_t *self = (stream_safe_t *)base;
     bool told = base->attention == 0 || (base->stack->attention_allocate & base->attention) != 0;
-    if (self->uses.first && !told)
+    if (strata_uses_may_have_done(&self->uses) && !told)
         return strata_fail(STRATA_E_CORRUPT, 0, "stream_safe: pending frees, and the stack does not know");
     return strata_uses_validate(&self->uses, "stream_safe");
 }
@@ -171,4 +182,5 @@ const strata_layer_type_t strata_stream_safe_type = {
     .capture_begin = capture_begin,
     .capture_end = capture_end,
     .validate = validate,
+    .check = check,
 };

@@ -76,9 +76,13 @@ static uint32_t note_use(strata_uses_t *uses, uint32_t *list, uint32_t user, boo
     uint32_t *link = find(uses, list, user);
     bool known = leads_to(uses, link, user);
     uint32_t node = known ? *link : take_node(uses, user);
-    if (node) strata_use_at(uses, node)->owning |= owning;
-    if (known || node == 0) return node;
-    strata_use_at(uses, node)->next = *link;
+    if (node == 0) return 0;
+    strata_use_t *use = strata_use_at(uses, node);
+    uint64_t capture = strata_uses_capture_of(uses, user);
+    use->owning |= owning;
+    use->capture = known && use->capture != capture ? 0 : capture;
+    if (known) return node;
+    use->next = *link;
     *link = node;
     uses->stack->figures.borrows += uses->mode != STRATA_USES_ON_HOST;
     return node;
@@ -188,12 +192,7 @@ strata_freed_t strata_uses_free(strata_uses_t *uses, strata_record_t *record, st
     if (head == 0) return STRATA_FREED_DONE;
     strata_use_at(uses, head)->record = record;
     strata_use_at(uses, head)->bytes = record->size;
-    if (uses->captures > 0) {
-        strata_use_at(uses, head)->later = uses->kept;
-        uses->kept = head;
-        return STRATA_FREED_WAITS;
-    }
-    strata_freed_t freed = begin_all(uses, head, call);
+    strata_freed_t freed = uses->captures > 0 ? strata_uses_free_inside(uses, head) : begin_all(uses, head, call);
     if (freed != STRATA_FREED_DONE) return freed;
     record->borrows = 0;
     give_all(uses, head);
@@ -233,6 +232,7 @@ void strata_uses_capture_begin(strata_uses_t *uses) { uses->captures++; }
 uint32_t strata_uses_capture_end(strata_uses_t *uses, strata_call_t *call) {
     strata_done_t done = {0};
     uses->captures--;
+    if (uses->captures == 0) strata_uses_keep_joining(uses);
     while (uses->captures == 0 && uses->kept) {
         uint32_t head = uses->kept;
         uses->kept = strata_use_at(uses, head)->later;

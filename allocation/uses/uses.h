@@ -11,9 +11,9 @@
  * A freed block whose uses have all passed is done; one with a lost use is quarantined: counted, never done, given back with its
  * owner's memory. A stream that is destroyed marks all its work by one event of its own, which stands for the uses that have none.
  * While captures are under way that the owner was told of, frees are kept, and no event is taken for them before the last one has
- * ended.
+ * ended. With `reuse`, those whose borrowers the owner has joined in the capture are done at once.
  *
- * uses.c: live blocks, and frees; waiting.c: what waits; ends.c: streams that are destroyed; check.c.
+ * uses.c: live blocks, and frees; waiting.c: what waits; joined.c: joins in captures; ends.c: streams that are destroyed; check.c.
  *
  * The uses of a block are a list that begins in a word of its record. Everything is guarded by the lock of the stack that the uses
  * stand in; functions that take the call may open its locks while they wait or while events are made. */
@@ -30,6 +30,7 @@ typedef struct strata_use {
     uint32_t next; /* of the block; 0: the last */
     uint32_t user;
     strata_handle_t event; /* NULL: none is taken, or the user's own stands for it */
+    uint64_t capture; /* in which alone it was noted; 0: outside of one, in several, or nobody has looked */
     uint32_t next_of_user; /* WAITING: the use after it in the order of the stream */
     uint32_t head; /* of a freed block: its first use */
     uint8_t state; /* strata_use_state_t */
@@ -55,19 +56,25 @@ typedef struct strata_uses {
     strata_stack_t *stack; /* whose lock guards them and whose figures tell of them */
     strata_uses_mode_t mode;
     bool ask_at_free; /* events that a block has before its free are asked there */
+    bool reuse; /* inside captures: a block is done once its owner has joined those who use it */
     strata_users_t users;
     strata_nodes_t nodes; /* strata_use_t */
     uint32_t first, last; /* blocks that wait, in the order of their frees */
     uint32_t first_awaited, last_awaited; /* users that uses wait for */
     uint32_t captures, kept; /* under way; the blocks freed meanwhile, the last one first */
+    uint32_t joining, last_joining; /* those of them that may be joined before the end */
     uint32_t on_host; /* uses that the host waits for with the locks open: they are in no queue meanwhile */
     uint64_t pending_bytes; /* of the blocks that wait */
 } strata_uses_t;
 
+/* Whether a poll may find a block that is done. */
+static inline bool strata_uses_may_have_done(const strata_uses_t *uses) { return uses->first || uses->joining; }
 static inline strata_use_t *strata_use_at(const strata_uses_t *uses, uint32_t node) { return strata_node(&uses->nodes, node); }
 
 /* No lock is held. E_HOST_MEMORY. */
 strata_status_t strata_uses_init(strata_uses_t *uses, strata_stack_t *stack, strata_uses_mode_t mode);
+/* E_STRATEGY where an option sets `reuse` in a place whose streams own nothing. */
+strata_status_t strata_uses_check_reuse(bool reuse, strata_place_kind_t place);
 /* The device has been waited for: events go home. */
 void strata_uses_destroy(strata_uses_t *uses);
 

@@ -190,7 +190,7 @@ static void ask_block(strata_uses_t *uses, uint32_t head, strata_done_t *done) {
 
 uint32_t strata_uses_poll(strata_uses_t *uses) {
     strata_done_t done = {0};
-    if (uses->captures > 0) return 0;
+    if (uses->captures > 0) return strata_uses_poll_inside(uses);
     for (uint32_t head = uses->mode == STRATA_USES_BY_BLOCK ? uses->first : 0, later; head; head = later) {
         later = strata_use_at(uses, head)->later;
         ask_block(uses, head, &done);

@@ -15,6 +15,14 @@ static inline strata_user_t *user_of(const strata_uses_t *uses, const strata_use
     return strata_user_at(&uses->users, use->user);
 }
 
+/* The capture of a user's stream, where that counts; else 0. */
+uint64_t strata_uses_capture_of(const strata_uses_t *uses, uint32_t user);
+/* A block with uses is freed while captures are under way: DONE, or WAITS to their end at most. */
+strata_freed_t strata_uses_free_inside(strata_uses_t *uses, uint32_t head);
+/* strata_uses_poll() meanwhile. */
+uint32_t strata_uses_poll_inside(strata_uses_t *uses);
+/* Those that wait to be joined wait for the end. */
+void strata_uses_keep_joining(strata_uses_t *uses);
 void strata_uses_add_done(strata_uses_t *uses, strata_done_t *done, uint32_t head);
 void strata_uses_drop_event(strata_uses_t *uses, strata_use_t *use);
 /* A use of a freed block waits from now on, after those that its user has already. */

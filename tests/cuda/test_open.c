@@ -232,6 +232,7 @@ static strata_status_t call_of_group(strata_device_t *device, strata_cuda_group_
     case STRATA_CUDA_VIRTUAL: return strata_device_reserve(device, FAKE_GRANULE, FAKE_GRANULE, &out);
     case STRATA_CUDA_SHARE: return strata_device_create(device, FAKE_GRANULE, true, &out);
     case STRATA_CUDA_CAPTURE: return strata_device_capture_end(device, NULL, &handle);
+    case STRATA_CUDA_GRAPH_EDGES: return strata_device_capture_follows(device, NULL, NULL, &out);
     case STRATA_CUDA_IDS: return strata_device_stream_id(device, NULL, &out);
     case STRATA_CUDA_PEERS: return strata_device_can_access_peer(device, 1, &can);
     case STRATA_CUDA_WORK: return strata_device_work(device, NULL, 1, NULL, 0);

@@ -74,6 +74,8 @@ static const struct {
     {"system", "mapped", "cuda_facade.pinned_memory_is_asked_for_as_the_options_say"},
     {"system", "write_combined", "cuda_facade.pinned_memory_is_asked_for_as_the_options_say"},
     {"caching", "pools_on_oom", "facade_pools.one_that_lends_serves_who_would_fail"},
+    {"caching", "reuse_in_capture", "peers_pytorch_graphs.test_graph_capture_reclaim_2_streams"},
+    {"stream_safe", "reuse_in_capture", "graph_reuse.a_block_serves_again_once_its_owner_has_joined"},
     {"bfc", "coalesce_regions", "tensorflow_bfc.virtual_allocator_promotes_reuse"},
     {"bfc", "memory_debug", "bfc_memory.the_report_draws_and_counts"},
     {"bfc", "memory_dump", "bfc_memory.a_map_of_all_blocks_is_written"},

@@ -24,6 +24,11 @@ void peer_fill(captured_t *c, strata_stream_t stream, const strata_block_t *bloc
     EXPECT_OK(strata_device_fill(c->rig.devices[0], (uintptr_t)block->ptr, byte, block->size, stream));
 }
 
+void peer_read(captured_t *c, strata_stream_t stream, const strata_block_t *block) {
+    strata_access_t access = {(uintptr_t)block->ptr, block->size, false};
+    EXPECT_OK(strata_device_work(c->rig.devices[0], stream, 1000, &access, 1));
+}
+
 strata_block_t peer_made(captured_t *c, strata_stream_t stream, size_t size, uint8_t byte) {
     strata_block_t block = rig_allocate(&c->rig, stream, size);
     peer_fill(c, stream, &block, byte);

@@ -11,6 +11,8 @@ void peer_open(captured_t *c, const char *preset_or_text, uint64_t capacity, uin
 void peer_close_raced(captured_t *c);
 /* A kernel of `stream` that writes this byte all over the block. */
 void peer_fill(captured_t *c, strata_stream_t stream, const strata_block_t *block, uint8_t byte);
+/* A kernel that reads it. */
+void peer_read(captured_t *c, strata_stream_t stream, const strata_block_t *block);
 /* A new block, filled; and one in place of another, which is freed after that. */
 strata_block_t peer_made(captured_t *c, strata_stream_t stream, size_t size, uint8_t byte);
 strata_block_t peer_made_of(captured_t *c, strata_stream_t stream, strata_block_t old, size_t size, uint8_t byte);
