@@ -198,7 +198,8 @@ strata_status_t strata_device_capture_status(strata_device_t *device, strata_han
     CALL(capture_status, (device, stream, status, id));
 }
 
-strata_status_t strata_device_capture_follows(strata_device_t *device, strata_handle_t stream, strata_handle_t other, uint64_t *id) {
+strata_status_t strata_device_capture_follows(strata_device_t *device, strata_handle_t stream, strata_handle_t other,
+                                              uint64_t *id) {
     CALL(capture_follows, (device, stream, other, id));
 }
 

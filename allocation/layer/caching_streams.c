@@ -54,7 +54,8 @@ static uint64_t put_done_back(caching_t *self, uint32_t done) {
 }
 
 uint64_t strata_caching_poll_uses(caching_t *self) {
-    return strata_uses_may_have_done(&self->uses) ? put_done_back(self, strata_uses_poll(&self->uses)) : 0;
+    bool asks = self->uses.first_awaited || self->uses.joining;
+    return asks ? put_done_back(self, strata_uses_poll(&self->uses)) : 0;
 }
 
 void strata_caching_wait_for_uses(caching_t *self, strata_call_t *call) {

@@ -67,7 +67,7 @@ typedef struct strata_uses {
     uint64_t pending_bytes; /* of the blocks that wait */
 } strata_uses_t;
 
-/* Whether a poll may find a block that is done. */
+/* Whether a poll may find a block that is done, by the blocks that wait. */
 static inline bool strata_uses_may_have_done(const strata_uses_t *uses) { return uses->first || uses->joining; }
 static inline strata_use_t *strata_use_at(const strata_uses_t *uses, uint32_t node) { return strata_node(&uses->nodes, node); }
 

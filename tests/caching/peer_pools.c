@@ -26,9 +26,7 @@ static uint64_t pool_of(rig_t *rig, const char *name) {
 static void begin(rig_t *rig, const char *name) { EXPECT_OK(strata_pool_begin(rig->s, rig->gpu, pool_of(rig, name))); }
 static void end(rig_t *rig) { EXPECT_OK(strata_pool_end(rig->s, rig->gpu)); }
 
-static void give_back(rig_t *rig, const char *name) {
-    EXPECT_OK(strata_release_pool(rig->s, rig->gpu, pool_of(rig, name), NULL));
-}
+static void give_back(rig_t *rig, const char *name) { EXPECT_OK(strata_release_pool(rig->s, rig->gpu, pool_of(rig, name), NULL)); }
 
 static strata_block_t take(rig_t *rig, const char *name, size_t size) {
     begin(rig, name);

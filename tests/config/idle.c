@@ -21,6 +21,7 @@ TEST(idle_options, one_that_cannot_act_is_refused_where_it_is_said) {
                  {"bfc: {coalesce_regions: true}", "contiguous"},
                  {"caching: {max_non_split_rounding: 40MiB}", "max_split_size"},
                  {"caching: {reclaim: ladder, search_after_events: true}", "reclaim"},
+                 {"caching: {streams: ignored, reuse_in_capture: true}", "streams"},
                  {"caching: {pool_no_split: true}", "named pool"},
                  {"caching: {pools_on_oom: true}", "named pool"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -51,4 +52,21 @@ TEST(idle_options, those_of_pools_stand_where_a_pool_is_served) {
         EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.text = wrong[i]}, &strategy),
                     "in a stack that serves no named pool");
     }
+}
+
+/* Where streams own nothing no graph has a pool. */
+TEST(idle_options, reuse_in_captures_stands_where_streams_own_memory) {
+    static const char *const wrong[] = {
+        "stack: [system]\nplaces: {pinned: [stream_safe: {reuse_in_capture: true}, auto_growth, system]}\n",
+        "stack: [system]\nplaces: {host: [caching: {reuse_in_capture: true}, system]}\n"};
+    static const char *const good = "stack: [stream_safe: {reuse_in_capture: true}, auto_growth, system]\n"
+                                    "places: {managed: [caching: {reuse_in_capture: true}, system]}\n";
+    for (size_t i = 0; i < 2; i++) {
+        strata_strategy_t *strategy = NULL;
+        EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.text = wrong[i]}, &strategy),
+                    i ? "in host memory" : "in pinned memory");
+    }
+    strata_strategy_t *strategy = load_text(good);
+    if (!strategy) FAIL_TEST("%s", strata_last_error()->text);
+    else strata_strategy_delete(strategy);
 }

@@ -63,12 +63,23 @@ TEST(cuda, row18_sticky_error_loses_the_device) {
     }
 }
 
-static const strata_device_call_t on_streams[] = {
-    STRATA_CALL_malloc_async,   STRATA_CALL_free_async,       STRATA_CALL_event_record,       STRATA_CALL_stream_wait,
-    STRATA_CALL_stream_destroy, STRATA_CALL_stream_query,     STRATA_CALL_stream_synchronise, STRATA_CALL_stream_id,
-    STRATA_CALL_fill,           STRATA_CALL_prefetch,         STRATA_CALL_capture_begin,      STRATA_CALL_capture_end,
-    STRATA_CALL_capture_status, STRATA_CALL_capture_follows,  STRATA_CALL_graph_on_destroy,   STRATA_CALL_graph_launch,
-    STRATA_CALL_work};
+static const strata_device_call_t on_streams[] = {STRATA_CALL_malloc_async,
+                                                  STRATA_CALL_free_async,
+                                                  STRATA_CALL_event_record,
+                                                  STRATA_CALL_stream_wait,
+                                                  STRATA_CALL_stream_destroy,
+                                                  STRATA_CALL_stream_query,
+                                                  STRATA_CALL_stream_synchronise,
+                                                  STRATA_CALL_stream_id,
+                                                  STRATA_CALL_fill,
+                                                  STRATA_CALL_prefetch,
+                                                  STRATA_CALL_capture_begin,
+                                                  STRATA_CALL_capture_end,
+                                                  STRATA_CALL_capture_status,
+                                                  STRATA_CALL_capture_follows,
+                                                  STRATA_CALL_graph_on_destroy,
+                                                  STRATA_CALL_graph_launch,
+                                                  STRATA_CALL_work};
 
 /* A driver may say of a destroyed stream's handle that its context is gone. */
 TEST(cuda, row18_a_destroyed_streams_handle_loses_no_device) {

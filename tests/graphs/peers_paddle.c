@@ -3,19 +3,23 @@
  * one at each replay, here each replay writes its value over zeros. */
 #include "tests/graphs/peers.h"
 
-typedef struct preset {
-    const char *name;
-} preset_t;
-static const preset_t presets[] = {{"paddle"}, {"strata"}};
+/* Under the preset that follows the peer, and under the default. */
+#define EACH_PRESET(test)                                                                                                          \
+    static void test##_under(const char *preset);                                                                                  \
+    TEST(peers_paddle_graphs, test) {                                                                                              \
+        test##_under("paddle");                                                                                                    \
+        test##_under("strata");                                                                                                    \
+    }                                                                                                                              \
+    static void test##_under(const char *preset)
 
 /* SS::CUDAGraph. Streams have lent each other workspaces and freed them at once. Then two buffers are captured, one of them is lent to
  * a stream that is no part of the capture, and after ten replays both are freed before the graph is. */
-TEST_EACH(peers_paddle_graphs, ss_cuda_graph, preset_t, presets) {
+EACH_PRESET(ss_cuda_graph) {
     enum { STREAMS = 64, WORKSPACE = 131072 * 4, REPLAYS = 10 };
     captured_t c;
     strata_stream_t streams[STREAMS];
     strata_block_t workspaces[STREAMS], results[STREAMS];
-    peer_open(&c, row->name, 2 * GIB, STRATA_CHECKER_LIFETIMES);
+    peer_open(&c, preset, 2 * GIB, STRATA_CHECKER_LIFETIMES);
     for (int i = 0; i < STREAMS; i++) {
         streams[i] = rig_stream(&c.rig);
         workspaces[i] = peer_made(&c, streams[i], WORKSPACE, 0);
@@ -50,9 +54,9 @@ TEST_EACH(peers_paddle_graphs, ss_cuda_graph, preset_t, presets) {
 }
 
 /* CG: an input and an in-place result from outside, and one from inside; the input changes between replays. */
-TEST_EACH(peers_paddle_graphs, cg_cuda_graph_dynamic_graph, preset_t, presets) {
+EACH_PRESET(cg_cuda_graph_dynamic_graph) {
     captured_t c;
-    peer_open(&c, row->name, 0, STRATA_CHECKER_LIFETIMES);
+    peer_open(&c, preset, 0, STRATA_CHECKER_LIFETIMES);
     strata_block_t x = peer_made(&c, c.stream, 24, 1), z = peer_made(&c, c.stream, 24, 2);
     captured_begin(&c);
     strata_block_t y = peer_made(&c, c.stream, 24, 11), numel = peer_made(&c, c.stream, 8, 6);
@@ -74,11 +78,11 @@ TEST_EACH(peers_paddle_graphs, cg_cuda_graph_dynamic_graph, preset_t, presets) {
 }
 
 /* CG: one block from a hundred, and a hundred from it, all inside. */
-TEST_EACH(peers_paddle_graphs, cg_concat_and_split, preset_t, presets) {
+EACH_PRESET(cg_concat_and_split) {
     enum { PARTS = 100 };
     captured_t c;
     strata_block_t parts[PARTS];
-    peer_open(&c, row->name, 0, STRATA_CHECKER_LIFETIMES);
+    peer_open(&c, preset, 0, STRATA_CHECKER_LIFETIMES);
     captured_begin(&c);
     strata_block_t whole = peer_made(&c, c.stream, PARTS * 4, 200);
     for (int i = 0; i < PARTS; i++) parts[i] = peer_made(&c, c.stream, 4, (uint8_t)i);
@@ -93,9 +97,9 @@ TEST_EACH(peers_paddle_graphs, cg_concat_and_split, preset_t, presets) {
 }
 
 /* CG: each batch comes through a block of its own, outside, and is copied into the graph's input. */
-TEST_EACH(peers_paddle_graphs, cg_dataloader, preset_t, presets) {
+EACH_PRESET(cg_dataloader) {
     captured_t c;
-    peer_open(&c, row->name, 0, STRATA_CHECKER_LIFETIMES);
+    peer_open(&c, preset, 0, STRATA_CHECKER_LIFETIMES);
     strata_block_t x = peer_made(&c, c.stream, 8, 0);
     captured_begin(&c);
     strata_block_t y = peer_made(&c, c.stream, 8, 77);
@@ -115,12 +119,12 @@ TEST_EACH(peers_paddle_graphs, cg_dataloader, preset_t, presets) {
 }
 
 /* CG: the allocator of a device context, got before the capture, serves from the pool inside it. */
-TEST_EACH(peers_paddle_graphs, cg_dev_ctx_alloc, preset_t, presets) {
+EACH_PRESET(cg_dev_ctx_alloc) {
     captured_t c;
     strata_allocator_t allocator;
     strata_block_t y;
     uint64_t pool = 0;
-    peer_open(&c, row->name, 0, STRATA_CHECKER_LIFETIMES);
+    peer_open(&c, preset, 0, STRATA_CHECKER_LIFETIMES);
     ASSERT_OK(strata_allocator_get(c.rig.s, c.rig.gpu, c.stream, 0, &allocator));
     captured_begin(&c);
     ASSERT_OK(strata_allocator_allocate(allocator, 2, &y));
@@ -141,9 +145,9 @@ static void prepare(captured_t *c) {
 
 static strata_status_t take_back(captured_t *c, uint64_t pool) { return strata_graph_pool_remove(c->rig.s, c->rig.gpu, pool); }
 
-TEST_EACH(peers_paddle_graphs, mp_prepare_and_remove_are_counted, preset_t, presets) {
+EACH_PRESET(mp_prepare_and_remove_are_counted) {
     captured_t c;
-    peer_open(&c, row->name, 0, STRATA_CHECKER_LIFETIMES);
+    peer_open(&c, preset, 0, STRATA_CHECKER_LIFETIMES);
     EXPECT_STATUS(STRATA_E_INVALID, take_back(&c, 12345));
     prepare(&c);
     uint64_t first = c.pool;
@@ -162,9 +166,9 @@ TEST_EACH(peers_paddle_graphs, mp_prepare_and_remove_are_counted, preset_t, pres
 }
 
 /* A prepared pool keeps its memory when the graphs in it are gone; the last remove gives it back. */
-TEST_EACH(peers_paddle_graphs, mp_a_prepared_pool_outlives_its_graphs, preset_t, presets) {
+EACH_PRESET(mp_a_prepared_pool_outlives_its_graphs) {
     captured_t c;
-    peer_open(&c, row->name, 0, STRATA_CHECKER_LIFETIMES);
+    peer_open(&c, preset, 0, STRATA_CHECKER_LIFETIMES);
     prepare(&c);
     void *address = NULL;
     for (int i = 0; i < 3; i++) {
@@ -185,13 +189,13 @@ TEST_EACH(peers_paddle_graphs, mp_a_prepared_pool_outlives_its_graphs, preset_t,
 }
 
 /* Two pools are begun at once, for two streams that are captured at once: each request goes to the pool of its own stream. */
-TEST_EACH(peers_paddle_graphs, mp_pools_at_once, preset_t, presets) {
+EACH_PRESET(mp_pools_at_once) {
     enum { BLOCKS = 8 };
     captured_t c;
     strata_graph_t graphs[2];
     uint64_t pools[2] = {0, 0}, pool;
     strata_block_t blocks[2][BLOCKS];
-    peer_open(&c, row->name, 0, STRATA_CHECKER_LIFETIMES);
+    peer_open(&c, preset, 0, STRATA_CHECKER_LIFETIMES);
     const strata_stream_t streams[2] = {c.stream, c.other};
     for (int s = 0; s < 2; s++) {
         ASSERT_OK(strata_graph_pool_begin(c.rig.s, c.rig.gpu, streams[s], &pools[s]));

@@ -2,7 +2,7 @@
  * anew from what they assert; with the option that they are about, and without. */
 #include "tests/graphs/peers.h"
 
-#define FLOATS(n) ((size_t)(n) * 4)
+#define FLOATS(n) ((size_t)(n)*4)
 
 static const char *const reuse[] = {"stack: [caching, system]", "stack: [caching: {reuse_in_capture: true}, system]"};
 

@@ -11,7 +11,8 @@ typedef struct layers {
 static const layers_t layers[] = {
     {"caching", "stack: [caching: {reuse_in_capture: true}, system]"},
     {"stream_safe", "stack: [stream_safe: {reuse_in_capture: true}, auto_growth: {chunk_size: 64MiB}, system]"},
-    {"by_block", "stack: [stream_safe: {reuse_in_capture: true, poll: block, event: use}, auto_growth: {chunk_size: 64MiB}, system]"},
+    {"by_block",
+     "stack: [stream_safe: {reuse_in_capture: true, poll: block, event: use}, auto_growth: {chunk_size: 64MiB}, system]"},
     {"both", "stack: [stream_safe: {reuse_in_capture: true}, caching: {reuse_in_capture: true}, system]"},
     {"below_retry", "stack: [retry: {timeout: 1ms}, stream_safe: {reuse_in_capture: true}, buffered, system]"},
 };
@@ -193,7 +194,8 @@ static uint32_t run(const char *strategy, uint64_t seed) {
 
 TEST_EACH(graph_reuse, random_programs_race_nowhere, layers_t, layers) {
     uint32_t reused = 0;
-    for (uint64_t seed = 1; seed <= SEEDS / (STRIDE > 1 ? 8 : 1) && !strata_test_has_failed(); seed++) reused += run(row->strategy, seed);
+    for (uint64_t seed = 1; seed <= SEEDS / (STRIDE > 1 ? 8 : 1) && !strata_test_has_failed(); seed++)
+        reused += run(row->strategy, seed);
     EXPECT_GT(reused, SEEDS);
 }
 
