@@ -136,6 +136,50 @@ TEST(gpu, capture_launch_and_destroy) {
     strata_device_close(device);
 }
 
+static uint64_t follows(strata_device_t *device, strata_handle_t stream, strata_handle_t other) {
+    uint64_t id = 12345;
+    EXPECT_OK(strata_device_capture_follows(device, stream, other, &id));
+    return id;
+}
+
+static void join(strata_device_t *device, strata_handle_t stream, strata_handle_t other, strata_handle_t event) {
+    EXPECT_OK(strata_device_event_record(device, event, other));
+    EXPECT_OK(strata_device_stream_wait(device, stream, event));
+}
+
+TEST(gpu, a_captured_stream_follows_what_it_has_joined) {
+    GPU_OR_SKIP(device);
+    GPU_NEEDS(device, capture);
+    strata_handle_t stream, other, event, graph;
+    strata_address_t address;
+    strata_capture_status_t status;
+    uint64_t id = 0;
+    ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, 0, &stream));
+    ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, 0, &other));
+    ASSERT_OK(strata_device_event_create(device, &event));
+    ASSERT_OK(strata_device_malloc(device, STRATA_MEMORY_DEVICE, 4096, &address));
+    ASSERT_OK(strata_device_capture_begin(device, stream, STRATA_CAPTURE_RELAXED));
+    EXPECT_OK(strata_device_capture_status(device, stream, &status, &id));
+    EXPECT_EQ(follows(device, stream, other), 0);
+    EXPECT_OK(strata_device_fill(device, address, 1, 4096, stream));
+    join(device, other, stream, event);
+    EXPECT_EQ(follows(device, other, stream), id);
+    EXPECT_OK(strata_device_fill(device, address, 2, 4096, other));
+    EXPECT_EQ(follows(device, stream, other), 0);
+    join(device, stream, other, event);
+    EXPECT_EQ(follows(device, stream, other), id);
+    EXPECT_OK(strata_device_fill(device, address, 3, 4096, stream));
+    EXPECT_EQ(follows(device, stream, other), id);
+    EXPECT_EQ(follows(device, other, stream), 0);
+    ASSERT_OK(strata_device_capture_end(device, stream, &graph));
+    EXPECT_OK(strata_device_graph_destroy(device, graph));
+    EXPECT_OK(strata_device_free(device, STRATA_MEMORY_DEVICE, address));
+    EXPECT_OK(strata_device_event_destroy(device, event));
+    EXPECT_OK(strata_device_stream_destroy(device, other));
+    EXPECT_OK(strata_device_stream_destroy(device, stream));
+    strata_device_close(device);
+}
+
 TEST(gpu, legacy_stream_beside_a_blocking_capture) {
     GPU_OR_SKIP(device);
     GPU_NEEDS(device, capture);
