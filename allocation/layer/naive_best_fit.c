@@ -296,8 +296,8 @@ strata_status_t strata_naive_create(strata_layer_t *base) {
     naive_t *self = (naive_t *)base;
     const naive_options_t *o = naive_options_of(self);
     strata_buddy_init(&self->buddy, o->min_block, o->header);
-    /* Below what all streams share it serves all of them, whatever its option says. */
-    self->one_user = (o->streams == STRATA_NAIVE_OWN_STREAMS && !base->stack->is_shared) || base->stack->ownerless;
+    /* What stacks share serves several streams: by its option, or below what all streams share, whatever its option says. */
+    self->one_user = !base->stack->is_shared || base->stack->ownerless;
     strata_status_t status = strata_chunks_init(base, &policy, sizeof(strata_chunk_t), STRATA_NAIVE_CHUNKS);
     if (self->one_user) self->last.waited = UINT64_MAX;
     if (status != STRATA_OK || self->one_user) return status;

@@ -11,7 +11,6 @@
 #include "allocation/mechanism/buddy.h"
 #include "allocation/uses/last_users.h"
 
-enum { STRATA_NAIVE_OWN_STREAMS, STRATA_NAIVE_STREAMS_IGNORED };
 enum { STRATA_NAIVE_CHUNKS = 1 << 20 };
 
 typedef struct naive_options {

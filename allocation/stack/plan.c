@@ -4,7 +4,7 @@
 #include "platform/status.h"
 
 void strata_plan_settle(strata_plan_t *plan) {
-    uint32_t first[STRATA_PLAN_NODES + 1] = {0, 1}; /* by node: the first of its stack */
+    uint32_t first[STRATA_PLAN_NODES + 1] = {[1] = 1}; /* by node: the first of its stack */
     const strata_reclaim_t *says[STRATA_PLAN_NODES + 1] = {NULL}; /* by the first node of a stack */
     for (uint32_t n = 1; n <= plan->count; n++) {
         const strata_plan_node_t *node = &plan->nodes[n];

@@ -106,7 +106,7 @@ static void compare_stacks(report_t *report, const strata_model_stack_t *first, 
 
 /* Devices with stacks of their own in either, in the order of their numbers. */
 static void compare_own(report_t *report, const strata_strategy_t *a, const strata_strategy_t *b) {
-    for (uint32_t device = 0; device < 1000; device++)
+    for (uint32_t device = 0; device < STRATA_MODEL_DEVICES; device++)
         for (strata_place_kind_t kind = STRATA_PLACE_GPU; kind <= STRATA_PLACE_MANAGED; kind++) {
             const strata_model_stack_t *first = strata_strategy_stack(a, kind, device);
             const strata_model_stack_t *second = strata_strategy_stack(b, kind, device);

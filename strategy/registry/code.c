@@ -42,7 +42,7 @@ static strata_status_t table_of(void *object, const char *path, const strata_lay
 strata_status_t strata_code_load(const char *path, const strata_layer_type_t *const **layers) {
     char file[PATH_LETTERS];
     int length = snprintf(file, sizeof file, "%s%s", strchr(path, '/') ? "" : "./", path);
-    if (length < 0 || (size_t)length >= sizeof file) return strata_fail(STRATA_E_IO, 0, "%.80s...: the path is too long", path);
+    if ((size_t)length >= sizeof file) return strata_fail(STRATA_E_IO, 0, "%.80s...: the path is too long", path);
     struct stat found;
     /* dlopen() of a pipe waits for a writer. For a missing file its own message is used. */
     if (stat(file, &found) == 0 && strata_file_is_regular(file) != STRATA_OK)

@@ -183,13 +183,12 @@ static strata_status_t begin(sim_device_t *device, strata_handle_t handle, strat
         return refuse(SIM_CU_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: the legacy stream cannot be captured");
     if (stream->capture) return refuse(SIM_CU_ILLEGAL_STATE, "CUDA_ERROR_ILLEGAL_STATE: the stream is captured already");
     sim_capture_t *capture = calloc(1, sizeof *capture);
-    sim_graph_t *graph = sim_graph_new(device, device->world->next_capture + 1);
+    sim_graph_t *graph = sim_graph_new(device, ++device->world->next_capture);
     if (!capture || !graph) {
         free(capture);
         free(graph);
         return sim_no_host_memory();
     }
-    device->world->next_capture++;
     capture->graph = graph;
     capture->mode = mode;
     capture->thread = sim_thread_number();
