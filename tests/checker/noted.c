@@ -19,6 +19,20 @@ TEST(noted, a_report_tells_where_device_memory_came_from) {
     EXPECT_OK(strata_device_free(w.device, STRATA_MEMORY_DEVICE, address));
 }
 
+/* There is nothing to watch of it: memory that it would lie in stays what it was, and no verdict is missed. */
+TEST(noted, a_block_without_a_name_or_without_bytes_is_none) {
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
+    strata_checker_block_t block = {.name = 9, .device = w.device, .stream = B(&w), .address = w.chunk + 4096, .size = 0};
+    serve(&w, 1, 0, A(&w));
+    strata_checker_allocated(w.checker, &block);
+    block = (strata_checker_block_t){.device = w.device, .stream = B(&w), .address = w.chunk + 4096, .size = 4096};
+    strata_checker_allocated(w.checker, &block);
+    work_at(&w, 0, A(&w), true);
+    EXPECT_HAZARDS(&w, OVERLAP, 0);
+    strata_checker_freed(w.checker, 1);
+    EXPECT_HAZARDS(&w, FREE, 0);
+}
+
 /* Recorded in a capture an event is of no moment any more; recorded again outside it is of the new one. */
 TEST(noted, a_captured_record_forgets_the_one_before) {
     OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));

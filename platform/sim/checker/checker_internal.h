@@ -10,7 +10,7 @@
 enum {
     CHECK_REPORTS = 16,
     CHECK_LABEL = 40,
-    CHECK_NOTES_MOST = 1 << 17,
+    CHECK_NOTES_MOST = 1 << 18,
     CHECK_REMEMBERED = 256 /* accesses of one block under rule 1; then the oldest goes */
 };
 
