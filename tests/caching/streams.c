@@ -160,6 +160,26 @@ TEST(caching_streams, what_a_destroyed_stream_left_is_anybodys_once_its_work_is_
     RIG_FREE(&rig, early, fill);
 }
 
+/* A layer above may take any borrow back: that of the stream that was served memory of another is none. */
+TEST(caching_streams, nobody_takes_back_the_use_of_the_stream_that_was_served) {
+    strata_call_t call;
+    strata_record_t *record;
+    RIG(rig, "pytorch", 0);
+    strata_stream_t gone = rig_stream(&rig), other = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, gone, 5 * MIB);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
+    strata_block_t b = rig_allocate(&rig, other, 5 * MIB);
+    EXPECT_EQ(b.ptr, a.ptr);
+    rig_work(&rig, other, MILLISECOND, b.ref);
+    ASSERT_OK(strata_record_find(rig.s, b.ref, &call, &record));
+    EXPECT_OK(strata_record_unborrow(&call, record, other));
+    (void)strata_call_unlock(&call);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_EQ(rig_figures(&rig).deferred_bytes, 5 * MIB);
+    rig_pass(&rig, 2 * MILLISECOND);
+}
+
 TEST(caching_streams, a_recycled_handle_is_another_stream) {
     RIG(rig, "pytorch", 0);
     strata_stream_t gone = rig_stream(&rig), again = NULL;

@@ -109,6 +109,24 @@ TEST(caching_structure, a_full_table_of_banks_is_told_and_costs_nothing) {
     }
 }
 
+/* A borrow that cannot be noted is refused, and those before it stay. */
+TEST(caching_structure, a_full_table_of_borrows_is_told_and_costs_nothing) {
+    RIG(rig, "pytorch", 0);
+    strata_stream_t first = rig_stream(&rig), second = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, NULL, 5 * MIB);
+    strata_nodes_t *uses = &caching_of(&rig)->uses.nodes;
+    uint32_t capacity = uses->capacity;
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, first));
+    uses->capacity = uses->used;
+    EXPECT_SAYS(STRATA_E_LIMIT, strata_record_stream(rig.s, a.ref, second), "borrows in one stack, its most");
+    uses->capacity = capacity;
+    EXPECT_OK(strata_validate(rig.s));
+    rig_work(&rig, first, MILLISECOND, a.ref);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_EQ(rig_figures(&rig).deferred_bytes, 5 * MIB);
+    rig_pass(&rig, 2 * MILLISECOND);
+}
+
 /* A record has room for the first banks' numbers; what is of a later one is found by its segment. */
 TEST(caching_structure, has_more_banks_than_a_record_can_name) {
     enum { STREAMS = STRATA_CACHING_CODED_BANKS + 20 };

@@ -80,6 +80,7 @@ TEST(errors, layers) {
     expect_refused("stack:\n  - auto_growth: {name: a}\n  - auto_growth: {name: a}\n  - system\n", 3, 5,
                    "two layers are called \"a\"", "write another name");
     expect_refused("stack:\n  - auto_growth: {name: pinned}\n  - system\n", 2, 25, "no name for a layer", "write up to 64");
+    expect_refused("stack:\n  - auto_growth: {name: stack}\n  - system\n", 2, 25, "no name for a layer", "write up to 64");
     expect_refused("stack:\n  - auto_growth: {name: a.b}\n  - system\n", 2, 25, "no name for a layer", "write up to 64");
 }
 

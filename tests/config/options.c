@@ -115,14 +115,14 @@ static const char *nearest(const char *misspelt) {
     return found ? found : "nothing";
 }
 
-static const char *const swapped[] = {"axyd", "abdc"};
+static const char *swapped_word(size_t index, const void *words_of) { return ((const char *const *)words_of)[index]; }
 
-static const char *swapped_word(size_t index, const void *context) {
-    (void)context;
-    return swapped[index];
+/* Two other letters, which are as far, come first. */
+TEST(options, two_swapped_letters_are_one_mistake) {
+    static const char *const last[] = {"axyd", "abdc"}, *const first[] = {"abxy", "bacd"};
+    EXPECT_STREQ(strata_nearest_word("abcd", 2, swapped_word, last), "abdc");
+    EXPECT_STREQ(strata_nearest_word("abcd", 2, swapped_word, first), "bacd");
 }
-
-TEST(options, two_swapped_letters_are_one_mistake) { EXPECT_STREQ(strata_nearest_word("abcd", 2, swapped_word, NULL), "abdc"); }
 
 TEST(options, nearest_words_are_found) {
     EXPECT_STREQ(nearest("retrie"), "retry");

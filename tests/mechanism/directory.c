@@ -74,6 +74,7 @@ TEST(directory, any_address_is_safe_to_ask_for) {
 TEST(directory, refuses_what_is_out_of_range) {
     strata_directory_t *directory;
     EXPECT_STATUS(STRATA_E_INVALID, strata_directory_new(5, &directory));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_directory_new(10, &directory));
     EXPECT_STATUS(STRATA_E_INVALID, strata_directory_new(64, &directory));
     ASSERT_OK(strata_directory_new(8, &directory));
     ASSERT_OK(strata_directory_begin(directory));

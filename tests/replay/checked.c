@@ -69,8 +69,8 @@ TEST(checked, paddle_is_unsafe_where_borrows_come_first) {
     strata_run_result_t r = check_named("streams-prefetch.csv.gz", "paddle", NULL, 80 * GIB);
     EXPECT_EQ(r.figures.hazards, 79);
     static const char *const parts[] = {
-        "hazard 1: a new owner uses memory", "(rule 7)", "by stream 1",       "borrowed by stream 0",
-        "used by work on stream 0",          "<- this",  "freed on stream 1", "line "};
+        "hazard 1: a new owner uses memory", "(rule 7)", "by stream 1",       "borrowed by stream 0 (",
+        "used by work on stream 0 (",        "<- this",  "freed on stream 1", "line "};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) EXPECT_CONTAINS(r.first_hazards, parts[i]);
     static const char *const at_free[] = {"stream_safe.event=free", NULL};
     r = check_named("streams-prefetch.csv.gz", "paddle", at_free, 80 * GIB);

@@ -95,6 +95,18 @@ TEST(torture_found, a_cache_of_one_stream_below_a_shared_one) {
     one_chunk_for_two_streams("stack: [bfc, naive_best_fit: {streams: own, initial: 4MiB}, fill, system]\n");
 }
 
+/* What one stream had filled below it waits before another stream gets a part of it. */
+TEST(torture_found, two_chunks_of_one_that_was_filled_below_a_cache_of_one_stream) {
+    OPENED(
+        opened_t, o, opened_end,
+        opened_begin(&o, "stack: [caching: {streams: ignored}, naive_best_fit: {initial: 64MiB}, fill, system]\n", 1, 512u << 20));
+    torture_allocate(&o.world, 0, STRATA_TORTURE_GPU, 2, &(torture_request_t){.size = 1});
+    torture_allocate(&o.world, 1, STRATA_TORTURE_GPU, 3, &(torture_request_t){.size = 5u << 20});
+    torture_work(&o.world, 3, 50, (const uint32_t[]){1}, 1, 1);
+    torture_free(&o.world, 0, STRATA_TORTURE_NO_STREAM, true, false);
+    torture_free(&o.world, 1, STRATA_TORTURE_NO_STREAM, true, false);
+}
+
 /* What a thread's stacks share is above what all share, and its lock comes first; a debug build aborts where it does not. */
 TEST(torture_found, a_decorator_between_a_cache_of_a_thread_and_one_of_all) {
     one_chunk_for_two_streams("stack: [thread_local: {streams: ignored}, aligned: {alignment: 512}, "

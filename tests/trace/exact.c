@@ -81,6 +81,22 @@ TEST(trace_exact, the_largest_numbers_are_written) {
     strata_trace_writer_abandon(writer);
 }
 
+/* A size is a request's alone: that of another record is not written. */
+TEST(trace_exact, a_row_that_asks_for_nothing_has_the_size_0) {
+    char path[300];
+    size_t count = 0;
+    strata_trace_writer_t *writer = NULL;
+    snprintf(path, sizeof path, "%s", temporary("sizes.csv"));
+    ASSERT_OK(strata_trace_writer_open(path, 0, &writer));
+    EXPECT_OK(strata_trace_write(writer, &(strata_trace_record_t){.op = STRATA_TRACE_alloc, .has_id = true, .id = 1, .size = 8}));
+    EXPECT_OK(strata_trace_write(writer, &(strata_trace_record_t){.op = STRATA_TRACE_free, .has_id = true, .id = 1, .size = 8}));
+    EXPECT_OK(strata_trace_writer_finish(writer));
+    char *bytes CLOSED_BY(text_gone) = read_bytes(path, &count);
+    ASSERT_TRUE(bytes && count > 0);
+    bytes[count] = '\0';
+    EXPECT_CONTAINS(bytes, "alloc,1,8,0,0\nfree,1,0,0,0\n");
+}
+
 /* Streams are numbered for each device by itself. */
 TEST(trace_exact, equal_numbers_of_other_devices_are_other_streams) {
     enum { NUMBERS = 40 };

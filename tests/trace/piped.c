@@ -1,8 +1,9 @@
-/* A trace through a pipe comes as its writer gives it. */
+/* A trace through a pipe comes as its writer gives it, and what is written into one is for its reader alone. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -12,6 +13,7 @@
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/trace/files.h"
+#include "trace/text/output.h"
 #include "trace/trace.h"
 
 typedef struct given {
@@ -65,4 +67,30 @@ TEST(piped, a_first_byte_that_comes_alone_is_read_with_the_others) {
         EXPECT_EQ(trace->events[0].value, 1000);
         EXPECT_EQ(trace->events[1].time_us, 7);
     }
+}
+
+/* The open file that has this path; -1: none but `other`. */
+static int other_file_of(const char *path, int other) {
+    struct stat wanted, found;
+    if (stat(path, &wanted) != 0) return -1;
+    for (int file = 0; file < 1024; file++)
+        if (file != other && fstat(file, &found) == 0 && found.st_ino == wanted.st_ino && found.st_dev == wanted.st_dev)
+            return file;
+    return -1;
+}
+
+/* Else its reader would wait for the end of a program that knows nothing of it. */
+TEST(piped, a_program_that_is_started_meanwhile_does_not_keep_the_pipe_open) {
+    char path[300];
+    strata_output_t *output = NULL;
+    snprintf(path, sizeof path, "%s", temporary("written"));
+    ASSERT_EQ(mkfifo(path, 0600), 0);
+    int reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    ASSERT_OK(strata_output_open(path, &output));
+    int written = other_file_of(path, reader);
+    ASSERT_GE(written, 0);
+    EXPECT_TRUE(fcntl(written, F_GETFD) & FD_CLOEXEC);
+    EXPECT_OK(strata_output_finish(output));
+    close(reader);
+    EXPECT_EQ(unlink(path), 0);
 }
