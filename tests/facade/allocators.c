@@ -143,9 +143,10 @@ TEST(facade_allocators, one_ends_with_the_strategy_and_with_the_facade) {
 
 TEST_RIG(facade_allocators, one_for_null_ends_when_null_means_another_stream, 0, "strata") {
     strata_stream_t stream = rig_stream(rig);
-    strata_allocator_t before = allocator_of(rig, rig->gpu, NULL, 0);
+    strata_allocator_t before = allocator_of(rig, rig->gpu, NULL, 0), named = allocator_of(rig, rig->gpu, rig_stream(rig), 0);
     EXPECT_OK(strata_set_default_stream(rig->s, rig->gpu, stream));
     expect_stale(before);
+    EXPECT_OK(strata_allocator_free(named, allocate(named, SIZE).ref));
     strata_allocator_t legacy = allocator_of(rig, rig->gpu, STRATA_STREAM_LEGACY, 0), now = allocator_of(rig, rig->gpu, NULL, 0);
     EXPECT_EQ((uintptr_t)info_of(legacy).stream, (uintptr_t)STRATA_STREAM_LEGACY);
     EXPECT_EQ((uintptr_t)info_of(now).stream, (uintptr_t)stream);

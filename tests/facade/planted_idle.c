@@ -6,7 +6,7 @@
 static void fill_with_gaps(scene_t *scene) {
     size_t size = 4 * MIB;
     strata_block_t block;
-    strata_allocate_options_t options = {.struct_size = sizeof options, .size = size, .flags = STRATA_NO_RETRY};
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = size, .flags = STRATA_NO_RETRY, .tag = "weights"};
     while (scene->count < 16 && strata_allocate_with(scene->rig.s, scene->rig.gpu, NULL, &options, &block) == STRATA_OK)
         scene->blocks[scene->count++] = block;
     for (uint32_t i = 0; i < scene->count; i += 2) scene_drop(scene, &scene->blocks[i]);
@@ -95,8 +95,8 @@ static void move_the_frontier(scene_t *scene) {
 #define ONE_CHUNK "auto_growth: {chunk_size: 40MiB}, system"
 
 PLANTED(fragmentation_of_auto_growth, STRATA_CAUSE_FRAGMENTATION, CACHE("auto_growth: {chunk_size: 64MiB}"), 64 * MIB, 10 * MIB,
-        fill_with_gaps, free_victims, "auto_growth.chunk_size=4MiB", "freeing 4MiB in 1 blocks makes a run of 10MiB: 4MiB in 1 by ",
-        0)
+        fill_with_gaps, free_victims, "auto_growth.chunk_size=4MiB",
+        "freeing 4MiB in 1 blocks makes a run of 10MiB: 4MiB in 1 by weights", 0)
 PLANTED(fragmentation_of_caching, STRATA_CAUSE_FRAGMENTATION, "pytorch", 60 * MIB, 6 * MIB, fill_with_gaps, free_victims, NULL,
         "makes a run of 6MiB", 0)
 PLANTED(fragmentation_of_bfc, STRATA_CAUSE_FRAGMENTATION, CACHE("bfc: {allow_growth: false, memory_limit: 64MiB}"), 64 * MIB,

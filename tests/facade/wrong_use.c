@@ -2,6 +2,7 @@
  * and nothing has changed. */
 #include <stdio.h>
 
+#include "facade/serve/lookup.h"
 #include "tests/facade/ends.h"
 #include "tests/facade/fixture.h"
 #include "tests/harness/owned.h"
@@ -300,6 +301,20 @@ TEST(facade_wrong_use, a_facade_that_is_not_open_is_told_by_every_function) {
         EXPECT_STATUS(STRATA_E_STALE, strata_facade_ready(handles[i].handle));
         EXPECT_STATUS(STRATA_E_STALE, strata_close(handles[i].handle, STRATA_CLOSE_FORCE, NULL, NULL));
     }
+}
+
+/* The thread knows where the facade's pointers are found; that ends with the facade. */
+TEST(facade_wrong_use, a_thread_that_freed_by_pointer_is_told_that_the_facade_was_closed) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    strata_block_t kept = rig_allocate(&rig, NULL, 1000), freed = rig_allocate(&rig, NULL, 1000);
+    strata_t closed = rig.s;
+    EXPECT_OK(strata_free_pointer(rig.s, freed.ptr));
+    uint32_t before = atomic_load(&strata_lookup_epoch);
+    rig_close_by_force(&rig);
+    EXPECT_NE(atomic_load(&strata_lookup_epoch), before);
+    EXPECT_SAYS(STRATA_E_STALE, strata_free_pointer(closed, kept.ptr), "it was closed");
+    EXPECT_SAYS(STRATA_E_STALE, strata_free_pointer(closed, freed.ptr), "it was closed");
 }
 
 /* Kinds that there are not, devices that the facade has not. */
