@@ -12,7 +12,7 @@ static int print_strategy(const strata_import_request_t *request) {
     if (status == STRATA_OK) status = strata_config_load(&(strata_config_request_t){.import = import}, &strategy);
     int exit_status = status == STRATA_OK ? strata_tell_written(strata_import_write(import, strategy, stdout))
                                           : strata_tell_failure();
-    if (exit_status == STRATA_EXIT_DONE) (void)strata_import_tell(import, "", stderr);
+    if (exit_status == STRATA_EXIT_DONE) strata_import_tell(import, "", stderr);
     strata_strategy_delete(strategy);
     strata_import_delete(import);
     return exit_status;

@@ -286,16 +286,15 @@ static uint64_t trim_all(strata_domain_t *domain, uint64_t keep) {
 /* A block that a cache keeps may hold a chunk of the cache below it, whose rest is idle. Then the upper caches are asked to keep
  * less, until the bound is met, a walk finds nothing more, or everything was asked for: idle memory beyond that was freed by others
  * meanwhile. */
-uint64_t strata_domain_trim(strata_domain_t *domain, uint64_t keep) {
-    uint64_t released = strata_domain_offer_quarantined(domain), now, asked, left = keep;
+void strata_domain_trim(strata_domain_t *domain, uint64_t keep) {
+    uint64_t released, asked, left = keep;
+    (void)strata_domain_offer_quarantined(domain);
     do {
         asked = left;
-        now = trim_all(domain, asked);
-        released += now;
+        released = trim_all(domain, asked);
         left /= 2;
-    } while (now > 0 && asked > 0 && idle_of_all(domain) > keep);
+    } while (released > 0 && asked > 0 && idle_of_all(domain) > keep);
     strata_domain_sweep_orphans(domain);
-    return released;
 }
 
 strata_stack_t *strata_domain_thread_shared(strata_group_t *group, uint64_t thread) {

@@ -168,9 +168,9 @@ void strata_domain_orphan_group(strata_domain_t *domain, const strata_group_t *g
 uint64_t strata_domain_release_group(strata_domain_t *domain, const strata_group_t *group);
 /* The idle bytes of groups that keep their chunks, without `own` (NULL: none): no release of others takes them. */
 uint64_t strata_domain_kept_bytes(strata_domain_t *domain, const strata_group_t *own);
-/* The stacks give back in order of making, those that others use last, until at most `keep` idle bytes stay in all of them; returns
- * the bytes. Groups that keep their chunks are neither asked nor counted. */
-uint64_t strata_domain_trim(strata_domain_t *domain, uint64_t keep);
+/* The stacks give back in order of making, those that others use last, until at most `keep` idle bytes stay in all of them.
+ * Groups that keep their chunks are neither asked nor counted. */
+void strata_domain_trim(strata_domain_t *domain, uint64_t keep);
 /* The stack that serves a stream (and thread, for the per-thread default stream) of the calling thread in a pool (0: in none), or
  * NULL. */
 strata_stack_t *strata_domain_find(strata_domain_t *domain, uint64_t pool, strata_stream_t stream, uint64_t thread);

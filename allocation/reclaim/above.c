@@ -27,7 +27,8 @@ static void give_back(strata_domain_t *domain) {
     uint64_t reserved = strata_domain_reserved(domain), limit = atomic_load(&domain->quota.limit);
     if (reserved <= limit) return;
     uint64_t keep = idle - strata_min(idle, reserved - limit);
-    (void)(keep ? strata_domain_trim(domain, keep) : strata_domain_release(domain, NULL));
+    if (keep) strata_domain_trim(domain, keep);
+    else (void)strata_domain_release(domain, NULL);
 }
 
 /* The word first: a stack that is made meanwhile, and a waiter that clears its bits, look at it after taking their own lock.

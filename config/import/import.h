@@ -32,8 +32,8 @@ void strata_import_delete(strata_import_t *import);
 strata_status_t strata_read_import(strata_reader_t *reader, strata_import_t *import);
 
 /* After strata_read_import(): the settings that this strategy does not follow, one line each: "PLACE: KEY has no equivalent: why"
- * or "PLACE: KEY is ignored: why", each after `before`. Returns the number of lines. */
-size_t strata_import_tell(const strata_import_t *import, const char *before, FILE *out);
+ * or "PLACE: KEY is ignored: why", each after `before`. */
+void strata_import_tell(const strata_import_t *import, const char *before, FILE *out);
 /* The same strategy as a file. E_IO. */
 strata_status_t strata_import_write(const strata_import_t *import, const strata_strategy_t *strategy, FILE *out);
 

@@ -22,26 +22,21 @@ static void tell_passed_over(const strata_import_t *import, const import_setting
     else fprintf(out, " is ignored: %s%s\n", why, key ? " decides" : "");
 }
 
-static size_t tell_setting(const strata_import_t *import, const import_setting_t *setting, const char *before, FILE *out) {
+static void tell_setting(const strata_import_t *import, const import_setting_t *setting, const char *before, FILE *out) {
     bool none = setting->act.verb == IMPORT_NONE;
-    if (!none && !setting->passed_over) return 0;
+    if (!none && !setting->passed_over) return;
     tell_key(setting, before, out);
     if (setting->passed_over) tell_passed_over(import, setting, out);
     else fprintf(out, " has no equivalent: %s\n", setting->act.what);
-    return 1;
 }
 
-size_t strata_import_tell(const strata_import_t *import, const char *before, FILE *out) {
+void strata_import_tell(const strata_import_t *import, const char *before, FILE *out) {
     const import_peer_t *peer = import->peer;
-    size_t count = 0;
     uint64_t later = 0;
-    for (size_t i = 0; i < import->count; i++) count += tell_setting(import, &import->settings[i], before, out);
+    for (size_t i = 0; i < import->count; i++) tell_setting(import, &import->settings[i], before, out);
     if (import->as_of && peer->later && strata_import_version(peer->later, &later) && import->version >= later &&
-        strcmp(import->preset, peer->preset) == 0) {
+        strcmp(import->preset, peer->preset) == 0)
         fprintf(out, "%s%s as of %s has no equivalent: %s\n", before, peer->name, import->as_of, peer->says);
-        count++;
-    }
-    return count;
 }
 
 /* ---- a file ---- */
@@ -121,7 +116,7 @@ static void write_stack(const strata_import_t *import, const strata_model_stack_
 strata_status_t strata_import_write(const strata_import_t *import, const strata_strategy_t *strategy, FILE *out) {
     bool places = false;
     write_head(import, strategy, out);
-    (void)strata_import_tell(import, "# ", out);
+    strata_import_tell(import, "# ", out);
     write_nothing(import, out);
     fprintf(out, "version: 1\nstrategy: %s\nextends: %s\nstack:\n", strategy->name, import->preset);
     write_stack(import, &strategy->stacks[STRATA_PLACE_GPU], "  ", out);

@@ -21,7 +21,7 @@ static void warn_of(const strata_import_t *import) {
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
     if (!out) return;
-    (void)strata_import_tell(import, "strata: ", out);
+    strata_import_tell(import, "strata: ", out);
     bool whole = fclose(out) == 0;
     for (char *rest, *line = whole ? strtok_r(text, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest))
         strata_log_tell(STRATA_LOG_WARNING, line);

@@ -151,7 +151,8 @@ static uint64_t give_back(strata_domain_t *domain, uint64_t keep) {
     strata_pending_t pending;
     (void)strata_domain_poll(domain, &pending);
     uint64_t before = atomic_load(&domain->given_bytes);
-    (void)(keep ? strata_domain_trim(domain, keep) : strata_domain_release(domain, NULL));
+    if (keep) strata_domain_trim(domain, keep);
+    else (void)strata_domain_release(domain, NULL);
     return atomic_load(&domain->given_bytes) - before;
 }
 

@@ -33,7 +33,7 @@ static made_t make(const char *peer, const char *text, const char *as_of) {
     EXPECT_OK(strata_import_new(&(strata_import_request_t){.peer = peer, .text = text, .as_of = as_of}, &made.import));
     if (made.import) EXPECT_OK(strata_config_load(&(strata_config_request_t){.import = made.import}, &made.strategy));
     if (made.strategy) {
-        (void)strata_import_tell(made.import, "", told);
+        strata_import_tell(made.import, "", told);
         EXPECT_OK(strata_import_write(made.import, made.strategy, file));
     } else {
         FAIL_TEST("%s \"%s\": %s", peer, text, strata_last_error()->text);
