@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "allocation/layer/bfc_debug.h"
 #include "tests/bfc/bfc.h"
 
 /* ---- smaller and smaller regions ---- */
@@ -232,6 +233,17 @@ TEST(bfc_memory, the_report_draws_and_counts) {
     EXPECT_CONTAINS(text, "InUse at 0x");
     EXPECT_CONTAINS(text, "in use after action 1: 256KiB, 512KiB, ");
     bfc_free_all(&rig, b, 3);
+}
+
+/* A block that ends where a hundredth of the region ends is drawn up to there. */
+TEST(bfc_memory, the_report_draws_no_more_than_is_in_use) {
+    char drawn[STRATA_BFC_DRAWN + 1];
+    RIG_BY(rig, bfc_open(&rig, "memory_limit: 100MiB, allow_growth: false, memory_debug: true", 0));
+    strata_block_t block = rig_allocate(&rig, NULL, 25 * MIB);
+    strata_bfc_draw(bfc_of(&rig), drawn);
+    EXPECT_EQ(strspn(drawn, "*"), 25);
+    EXPECT_EQ(strspn(drawn + 25, "_"), STRATA_BFC_DRAWN - 25);
+    EXPECT_OK(strata_free(rig.s, block.ref));
 }
 
 TEST(bfc_memory, the_report_counts_the_first_bin_and_the_last) {

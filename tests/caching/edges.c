@@ -15,6 +15,14 @@ TEST(caching_edges, a_capture_keeps_what_a_trim_would_give_back) {
     EXPECT_EQ(released, 60 * MIB);
 }
 
+/* What lies idle ages by the requests that come, for a chunk or not: each once, however often it is looked through for one. */
+TEST(caching_edges, a_request_for_a_chunk_ages_what_is_idle_once) {
+    RIG_STACK(rig, "auto_growth: {chunk_size: 20MiB}, caching, system", 0);
+    strata_block_t a = rig_allocate(&rig, NULL, 20 * MIB), b = rig_allocate(&rig, NULL, 20 * MIB);
+    EXPECT_EQ(((const caching_t *)rig_domain(&rig)->ordinary.shared[2])->searches, 2);
+    RIG_FREE(&rig, a, b);
+}
+
 /* Such a block is one that may not be split, and goes for want of memory before all that may. */
 TEST(caching_edges, a_block_of_exactly_max_split_size_goes_for_a_larger_one) {
     RIG_BY(rig, caching_open(&rig, "max_split_size: 20MiB", 90 * MIB));

@@ -57,6 +57,26 @@ TEST_RIG(facade_handles, orphans_end_in_one_walk, 0, "strata") {
     EXPECT_EQ(domain->looked - before, 1);
 }
 
+/* What streams share is served from by their stacks alone, and what has ended by nobody: neither has a handle. */
+TEST_RIG(facade_handles, what_is_shared_or_has_ended_has_none, 0, "strata", "pytorch") {
+    strata_stream_t stream = rig_stream(rig);
+    strata_block_t block = rig_allocate(rig, stream, SIZE);
+    strata_stack_t *ended = rig_stack(rig, stream);
+    strata_domain_t *domain = rig_domain(rig);
+    uint32_t shared = 0;
+    for (uint32_t i = 0; i < domain->stack_count; i++) {
+        strata_stack_t *stack = domain->stacks[i];
+        shared += stack->is_shared;
+        EXPECT_EQ(strata_stack_handle_of(stack) == 0, stack->is_shared);
+    }
+    EXPECT_GT(shared, 0);
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    rig_forget(rig, stream);
+    EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
+    EXPECT_FALSE(ended->open);
+    EXPECT_EQ(strata_stack_handle_of(ended), 0);
+}
+
 static strata_stack_handle_t handle_of(rig_t *rig, strata_stream_t stream) {
     return strata_domain_find_handle(rig_domain(rig), 0, stream, 0);
 }

@@ -108,6 +108,26 @@ TEST(facade_outside_source, a_device_without_memory_is_told_as_any_sources) {
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 60 * MIB);
 }
 
+/* A request of 0 bytes got none. */
+TEST(facade_outside_source, what_has_no_bytes_does_not_go_back_at_the_end) {
+    static const char *const scopes[] = {"test_outside_source", "test_outside_source_of_a_stream"};
+    static strata_layer_type_t of_a_stream; /* known by its address */
+    of_a_stream = source_type;
+    of_a_stream.name = scopes[1];
+    of_a_stream.scope = STRATA_SCOPE_STREAM;
+    register_layer(&of_a_stream);
+    register_layer(&source_type);
+    for (int i = 0; i < 2; i++) {
+        rig_t rig;
+        rig_open_stack(&rig, scopes[i], 0);
+        left_over = 0;
+        (void)rig_allocate(&rig, NULL, 0);
+        (void)rig_allocate(&rig, NULL, MIB);
+        rig_close_by_force(&rig);
+        EXPECT_EQ(left_over, 1);
+    }
+}
+
 /* It stays reserved and is found by nobody, and at the end the device has it back. */
 TEST(facade_outside_source, what_the_device_does_not_take_back_goes_back_at_the_end) {
     rig_t rig;

@@ -168,7 +168,10 @@ TEST_RIG(facade_wrong_use, names_that_nobody_gave, 0, "strata") {
                                  strata_ref_make(strata_ref_home(a.ref), 0, 0),
                                  strata_ref_of(strata_slab_record(&shared->slab, 1)) /* a chunk */};
     static const char *const words[] = {"ref 0x", NULL}, *const none[] = {"there never was such an allocation", NULL};
-    for (size_t i = 0; i < sizeof refs / sizeof *refs; i++) expect_stale(rig, refs[i], i == 0 ? none : words);
+    for (size_t i = 0; i < sizeof refs / sizeof *refs; i++) {
+        expect_stale(rig, refs[i], i == 0 ? none : words);
+        EXPECT_LACKS(strata_last_error()->text, ", facade ");
+    }
     uint64_t random = 99;
     for (int i = 0; i < 2000; i++) {
         random = random * 6364136223846793005ull + 1442695040888963407ull;
@@ -223,6 +226,20 @@ TEST(facade_wrong_use, unknown_pointers_are_told_with_whose_memory_it_is) {
         static const char *const freed[] = {"was freed", "gpu:0, stack", "tag \"gone\"", NULL};
         expect_unknown(&rig, b.ptr, false, freed);
     }
+}
+
+/* Nothing is known any more of what was served by a stream that has ended, beside live memory of another. */
+TEST_RIG(facade_wrong_use, a_pointer_of_a_stream_that_has_ended_is_unknown, 0, "stack: [auto_growth: {chunk_size: 0}, system]\n") {
+    static const char *const none[] = {"no live allocation of this facade", NULL};
+    strata_stream_t gone = rig_stream(rig);
+    strata_block_t first = rig_allocate(rig, gone, 1000), beside = rig_allocate(rig, NULL, 1000);
+    EXPECT_OK(strata_free_pointer(rig->s, first.ptr));
+    rig_forget(rig, gone);
+    EXPECT_GT(rig_release(rig), 0);
+    EXPECT_EQ(rig_domain(rig)->orphans, 0);
+    expect_unknown(rig, first.ptr, false, none);
+    EXPECT_LACKS(strata_last_error()->text, "was freed");
+    EXPECT_OK(strata_free_pointer(rig->s, beside.ptr));
 }
 
 TEST(facade_wrong_use, another_facades_pointer_is_told_as_such) {
