@@ -9,11 +9,13 @@ import subprocess
 
 import bounded
 
-# The programs whose tests may kill a mutant. Left out are the rules of the house, the installed package and the real GPU, which
-# reach no line that others do not, and test_failures: one of its tests runs a program thousands of times.
-PROGRAMS = ["sim", "trace", "cuda", "mechanism", "allocation", "async", "strategy", "config", "outside", "decorators", "recorder",
-            "replay", "facade", "chunked", "naive", "bfc", "caching", "checker", "peers", "torture", "mutated", "security", "fuzz", "tools",
-            "conformance"]
+# The programs whose tests may kill a mutant.
+PROGRAMS = ["platform", "sim", "trace", "cuda", "mechanism", "allocation", "async", "strategy", "config", "outside", "decorators",
+            "recorder", "replay", "facade", "chunked", "naive", "bfc", "caching", "checker", "peers", "torture", "mutated", "security",
+            "fuzz", "tools", "conformance"]
+# Those whose tests do not: the rules of the house, the installed package and the real GPU reach no line that others do not, one test of
+# test_failures runs a program thousands of times, and the modules are loaded by others.
+LEFT_OUT = ["house", "install", "gpu", "failures", "modules"]
 # Of these a whole suite counts as one test: each holds a suite for every layer, of many small tests.
 BY_SUITE = {"conformance"}
 # These run the command too.
@@ -25,6 +27,13 @@ WATCHED = ("platform/", "trace/", "allocation/", "strategy/", "config/", "facade
 NOTES = re.compile(r"/(?:strata_(?:%s)\.dir|test_\w+\.dir/__)(?:/|$)" % "|".join(folder[:-1] for folder in WATCHED))
 LONGEST = 120
 KEEP_EVERY = 50  # tests
+
+
+def unnamed_programs(root):
+    """The programs of tests that are in neither list."""
+    folders = sorted(os.listdir(os.path.join(root, "tests")))
+    return [name for name in folders if name not in PROGRAMS + LEFT_OUT
+            and os.path.exists(os.path.join(root, "tests", name, "CMakeLists.txt"))]
 
 
 @functools.lru_cache(None)

@@ -1,6 +1,7 @@
 /* What the host gives: its memory, failed in turn; mapped memory where it is wanted; files; locks and time. */
 #include "platform/host/host_memory.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -93,6 +94,28 @@ TEST(platform_host, a_reservation_is_halved_until_it_fits) {
     EXPECT_FALSE(strata_host_want_huge_pages((void *)(uintptr_t)3, PAGE));
     EXPECT_GE(strata_host_memory_size(), (uint64_t)1 << 20);
     EXPECT_EQ(strata_host_memory_size() % PAGE, 0);
+}
+
+/* The first 64 nodes that the kernel allows this process; 0: it does not say. */
+static uint64_t nodes_allowed(void) {
+    char line[1024], digits[17] = "";
+    FILE *file = fopen("/proc/self/status", "re");
+    while (file && fgets(line, sizeof line, file)) {
+        if (strncmp(line, "Mems_allowed:", 13) != 0) continue;
+        size_t count = 16;
+        for (const char *at = line + strlen(line); count > 0 && *--at != '\t';)
+            if (*at != ',' && *at != '\n') digits[--count] = *at;
+        memset(digits, '0', count);
+    }
+    if (file) fclose(file);
+    return strtoull(digits, NULL, 16);
+}
+
+TEST(platform_host, the_nodes_are_those_that_the_kernel_allows) {
+    errno = 0;
+    uint64_t nodes = strata_host_nodes();
+    if (nodes_allowed() == 0 || (nodes == 0 && errno != 0)) TEST_SKIP("the kernel does not tell the nodes of its memory");
+    EXPECT_EQ(nodes, nodes_allowed());
 }
 
 static bool is_mapped(const uint8_t *page) {
