@@ -149,12 +149,14 @@ static void count_wait(strata_stream_t stream, bool gone, uint64_t bytes, void *
     awaited->bytes += bytes;
 }
 
+static int order(uint64_t a, uint64_t b) { return (a > b) - (a < b); }
+
+/* The most bytes first; of equally many the owner that was named first. */
 static int by_bytes(const void *a, const void *b) {
     const strata_owner_t *first = a, *second = b;
-    if (first->bytes != second->bytes) return first->bytes > second->bytes ? -1 : 1;
-    return first->note.tag != second->note.tag ? (first->note.tag < second->note.tag ? -1 : 1)
-                                               : (first->note.operator_name > second->note.operator_name) -
-                                                     (first->note.operator_name < second->note.operator_name);
+    int bytes = order(second->bytes, first->bytes), tag = order(first->note.tag, second->note.tag);
+    if (bytes) return bytes;
+    return tag ? tag : order(first->note.operator_name, second->note.operator_name);
 }
 
 static void count_stack(strata_stack_t *stack, look_t *look) {

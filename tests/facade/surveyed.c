@@ -1,4 +1,6 @@
 /* Who is shown to hold, to use and to await what: blocks of shared caches, tags over several steps, streams with one handle. */
+#include <stdio.h>
+
 #include "facade/report/survey.h"
 #include "tests/facade/fixture.h"
 #include "tests/harness/owned.h"
@@ -66,6 +68,29 @@ TEST(facade_surveyed, a_tag_is_told_with_its_first_step_and_its_last) {
             EXPECT_EQ(owner->last_step, 3);
             if (strata_test_has_failed()) FAIL_TEST("%s, %d", stacks[i], after);
         }
+}
+
+/* So the report is the same whatever table the owners were found in. */
+TEST_RIG(facade_surveyed, owners_of_equal_bytes_are_told_as_they_were_named, 0, "stack: [auto_growth, system]") {
+    enum { TAGS = 12, OPERATORS = 2 };
+    static strata_survey_t survey;
+    for (int named = TAGS; named-- > 0;) {
+        char tag[16];
+        snprintf(tag, sizeof tag, "tag %d", named);
+        for (int i = 0; i < OPERATORS; i++) {
+            EXPECT_OK(strata_annotate(rig->s, i == 0 ? "first" : "second"));
+            (void)rig_allocate_tagged(rig, NULL, 100000, tag);
+        }
+    }
+    EXPECT_OK(strata_annotate(rig->s, NULL));
+    strata_survey_for_t whom = {.stack = rig_stack(rig, NULL), .size = MIB};
+    strata_survey_make(rig_domain(rig), &whom, &survey);
+    for (int i = 1; i < TAGS * OPERATORS; i++) {
+        const strata_note_t *before = &survey.owners[i - 1].note, *note = &survey.owners[i].note;
+        EXPECT_EQ(survey.owners[i].blocks, 1);
+        if (i % OPERATORS == 0) EXPECT_GT(note->tag, before->tag);
+        else EXPECT_TRUE(note->tag == before->tag && note->operator_name > before->operator_name);
+    }
 }
 
 /* A stream that was destroyed and the one that has its handle now are two. */
