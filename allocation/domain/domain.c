@@ -287,13 +287,13 @@ static uint64_t trim_all(strata_domain_t *domain, uint64_t keep) {
  * less, until the bound is met, a walk finds nothing more, or everything was asked for: idle memory beyond that was freed by others
  * meanwhile. */
 void strata_domain_trim(strata_domain_t *domain, uint64_t keep) {
-    uint64_t released, asked, left = keep;
+    uint64_t now, asked, left = keep;
     (void)strata_domain_offer_quarantined(domain);
     do {
         asked = left;
-        released = trim_all(domain, asked);
+        now = trim_all(domain, asked);
         left /= 2;
-    } while (released > 0 && asked > 0 && idle_of_all(domain) > keep);
+    } while (now > 0 && asked > 0 && idle_of_all(domain) > keep);
     strata_domain_sweep_orphans(domain);
 }
 
