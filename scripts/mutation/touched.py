@@ -10,7 +10,7 @@ import subprocess
 import bounded
 
 # The programs whose tests may kill a mutant.
-PROGRAMS = ["platform", "sim", "trace", "cuda", "mechanism", "allocation", "async", "strategy", "config", "outside", "decorators",
+PROGRAMS = ["platform", "sim", "trace", "cuda", "mechanism", "allocation", "async", "graphs", "strategy", "config", "outside", "decorators",
             "recorder", "replay", "facade", "chunked", "naive", "bfc", "caching", "checker", "peers", "torture", "mutated", "security",
             "fuzz", "tools", "conformance"]
 # Those whose tests do not: the rules of the house, the installed package and the real GPU reach no line that others do not, one test of
