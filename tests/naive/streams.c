@@ -131,6 +131,7 @@ TEST(naive_streams, each_has_a_pool_of_its_own_where_they_are_not_ignored) {
         EXPECT_NE(c.ptr, a.ptr);
         EXPECT_EQ(d.ptr, a.ptr);
         EXPECT_EQ(naive_of(&rig, one)->waits + naive_of(&rig, two)->waits, 0);
+        EXPECT_EQ(naive_of(&rig, one)->last.users.nodes.used, 0); /* whose a block was is told by the pool */
         give(&rig, b);
         give(&rig, c);
         give(&rig, d);
