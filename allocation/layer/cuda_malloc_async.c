@@ -402,10 +402,12 @@ static strata_status_t create(strata_layer_t *base) {
     return strata_uses_init(&self->uses, base->stack, STRATA_USES_BY_STREAM);
 }
 
+/* A free piece of a cache in the same slab may have the route of who had its slot before. */
 static bool is_ours(const async_layer_t *self, const strata_record_t *record) {
     uint64_t route = record->route;
     while (route >> 8) route >>= 8;
-    return record->state != STRATA_RECORD_UNUSED && route == self->base.number;
+    bool held = record->state != STRATA_RECORD_UNUSED && record->state != STRATA_RECORD_FREE;
+    return held && route == self->base.number;
 }
 
 /* What the device refused to take back, what is kept, and what its last holder left. Each is offered twice, as is the pool: after the
