@@ -27,6 +27,9 @@
     X(COUNT, ladders, "count", "requests that met out-of-memory and ran the reclaim ladder, saved or not")                         \
     X(COUNT, borrows_waited, "count", "borrows that no layer knows: their frees wait on the host")                                 \
     X(COUNT, live_at_end, "count", "allocations that the trace never frees")                                                       \
+    X(COUNT, pointer_changes, "count",                                                                                             \
+      "allocations whose address differs from that of the same allocation one step before, from the third step on, over steps "    \
+      "that ask for the same in the same order; null if no such step follows another")                                             \
     X(BYTES, peak_requested_bytes, "bytes", "highest sum of what live allocations asked for")                                      \
     X(BYTES, peak_allocated_bytes, "bytes", "highest sum of the blocks they got, rounding included")                               \
     X(BYTES, peak_reserved_bytes, "bytes", "highest sum of the chunks got from the device")                                        \

@@ -7,6 +7,7 @@
 #include "platform/host/host_memory.h"
 #include "replay/run/borrows.h"
 #include "replay/run/measure.h"
+#include "replay/run/steps.h"
 #include "replay/run/watch.h"
 #include "replay/timeline/names.h"
 
@@ -27,6 +28,7 @@ typedef struct run {
     strata_timeline_t timeline;
     strata_measure_t measure;
     strata_watch_t watch;
+    strata_steps_t steps;
     strata_t facade;
     served_t *served; /* by lifetime */
     uint64_t *pools; /* the strategy's pools, by those of the trace; 0: it has none. NULL: no pool at all */
@@ -90,6 +92,7 @@ static void run_alloc(run_t *run, const strata_trace_event_t *event) {
         TIMED(run, status, strata_allocate(run->facade, place, stream, (size_t)event->value, &block));
     }
     strata_timeline_see_waits(&run->timeline, device);
+    strata_steps_alloc(&run->steps, event, status == STRATA_OK ? (uint64_t)(uintptr_t)block.ptr : 0);
     if (status != STRATA_OK) {
         failed(run, event, status);
         return;
@@ -192,6 +195,7 @@ static void run_step(run_t *run, const strata_trace_event_t *event) {
     strata_status_t status;
     TIMED(run, status, strata_step(run->facade));
     if (status != STRATA_OK && status != STRATA_E_UNSUPPORTED) failed(run, event, status);
+    strata_steps_step(&run->steps);
 }
 
 /* ---- the program's own actions ----------------------------------------------------------------------------------------- */
@@ -359,6 +363,7 @@ static strata_status_t prepare(run_t *run, const strata_strategy_t *strategy) {
     run->kernel_times = strata_host_new((size_t)trace->stream_count + 1, sizeof *run->kernel_times);
     if (!run->served || !run->kernel_times) return STRATA_E_HOST_MEMORY;
     status = strata_borrows_begin(&run->borrows, trace->lifetimes);
+    if (status == STRATA_OK) status = strata_steps_begin(&run->steps, trace);
     if (status == STRATA_OK) status = strata_timeline_begin(&run->timeline, trace, &run->machine, &run->options->timeline);
     if (status == STRATA_OK) strata_watch_name_streams(&run->watch);
     return status == STRATA_OK ? begin(run, strategy) : status;
@@ -398,6 +403,7 @@ static void clean_up(run_t *run) {
     if (run->facade && run->options->check) strata_run_ended_count(&run->result->ended, &run->machine);
     if (run->machine.devices) strata_machine_close(&run->machine);
     strata_borrows_end(&run->borrows);
+    strata_steps_end(&run->steps);
     strata_host_delete(run->served);
     strata_host_delete(run->kernel_times);
     strata_host_delete(run->pools);
@@ -413,6 +419,7 @@ strata_status_t strata_run(const strata_trace_t *trace, const strata_strategy_t 
         look(&run, run_rows(&run));
         result->figures.end_ms = (double)strata_timeline_length(&run.timeline) / 1e6;
         strata_measure_finish(&run.measure, &result->host_ns_per_op);
+        result->figures.pointer_changes = strata_steps_changes(&run.steps);
         if (options->check) strata_run_ended_validate(&result->ended, run.facade);
         status = finish_watch(&run);
     }

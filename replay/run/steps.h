@@ -1,0 +1,35 @@
+/* Whether a program that repeats itself gets the same addresses at every step: the k-th allocation of a step against the k-th one of
+ * the step before. For one thread. */
+#ifndef STRATA_REPLAY_STEPS_H
+#define STRATA_REPLAY_STEPS_H
+
+#include "trace/trace.h"
+
+typedef struct strata_step_alloc {
+    uint64_t address; /* 0: none was served */
+    uint64_t size;
+    uint16_t stream, pool;
+    uint8_t place;
+} strata_step_alloc_t;
+
+typedef struct strata_steps {
+    strata_step_alloc_t *now, *before; /* of the step under way, and of the last one that ended; NULL: the trace has no steps */
+    uint32_t count, count_before;
+    uint32_t changed; /* of the step under way, so far */
+    bool repeats; /* it has asked for the same as the one before, so far */
+    uint64_t ended; /* steps */
+    uint64_t compared; /* of them, against the one before */
+    uint64_t changes; /* in those */
+} strata_steps_t;
+
+/* E_HOST_MEMORY. A trace without steps costs nothing later. */
+strata_status_t strata_steps_begin(strata_steps_t *steps, const strata_trace_t *trace);
+void strata_steps_end(strata_steps_t *steps);
+/* An alloc was served at an address, or (0) not at all. */
+void strata_steps_alloc(strata_steps_t *steps, const strata_trace_event_t *event, uint64_t address);
+/* A step of the program ends. */
+void strata_steps_step(strata_steps_t *steps);
+/* STRATA_FIGURE_NULL: no two steps in a row, from the second on, asked for the same in the same order. */
+uint64_t strata_steps_changes(const strata_steps_t *steps);
+
+#endif
