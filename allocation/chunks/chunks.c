@@ -14,10 +14,17 @@ bool strata_chunks_come_in_order(const strata_layer_t *below) {
     return false;
 }
 
+static bool is_sole_cache(const strata_plan_t *plan) {
+    uint32_t caches = 0;
+    for (uint32_t n = 1; n <= plan->count; n++) caches += plan->nodes[n].type->role == STRATA_CACHE;
+    return caches == 1;
+}
+
 strata_status_t strata_chunks_init(strata_layer_t *base, const strata_chunk_policy_t *policy, size_t node_size, uint32_t capacity) {
     strata_chunks_t *self = (strata_chunks_t *)base;
     self->policy = policy;
     self->unit = 1;
+    self->sole = is_sole_cache(base->stack->group->plan);
     self->ordered = policy->is_in_use && strata_chunks_come_in_order(base->below[0]);
     strata_status_t status = strata_nodes_init(&self->nodes, node_size, capacity);
     if (status != STRATA_OK) return status;

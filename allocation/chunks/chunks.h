@@ -8,6 +8,7 @@
  *     chunks.c     the list of chunks: who is in it, and where an address lies
  *     growth.c     how a chunk comes: one thread asks, the others that miss wait for it
  *     give_back.c  how chunks go: those that may, in order, to the layer below
+ *     at.c         memory at a given address
  *     check.c      what holds of all chunks
  *
  * Guarded by the lock of the layer's stack. What takes a call opens the locks of that call while the layer below is asked: a cache
@@ -17,6 +18,7 @@
 #define STRATA_ALLOCATION_CHUNKS_CHUNKS_H
 
 #include "allocation/mechanism/pieces.h"
+#include "allocation/mechanism/repeats.h"
 #include "allocation/stack/layer.h"
 #include "allocation/tables/order.h"
 
@@ -43,6 +45,14 @@ typedef struct strata_chunk_policy {
     bool (*is_in_use)(const strata_layer_t *self, const strata_chunk_t *chunk);
     /* The host waits for such uses, with the locks open. If the wait fails, what is in use stays. */
     void (*wait)(strata_layer_t *self, strata_call_t *call);
+    /* For a cache that serves at a given address: a free block leaves its index, and comes into it. */
+    void (*take_out)(strata_layer_t *self, uint32_t slot);
+    void (*put_in)(strata_layer_t *self, uint32_t slot);
+    /* `rest` was cut off after `block`: what the cache notes of a free block holds of both. False: it has no room to note it. NULL:
+     * its blocks are not cut. */
+    bool (*cut)(strata_layer_t *self, const strata_record_t *block, strata_record_t *rest);
+    /* The block before it takes such a rest again. NULL: nothing is to be done. */
+    void (*join)(strata_layer_t *self, strata_record_t *rest);
 } strata_chunk_policy_t;
 
 /* The head of a cache's state. */
@@ -61,6 +71,7 @@ typedef struct strata_chunks {
     bool sorted; /* the list is in address order; else in order of making */
     bool joins; /* a chunk that begins where another ends becomes part of that one */
     bool growing; /* a thread is growing the cache: strata_chunks_begin_growth() */
+    bool sole; /* no other cache of the strategy has its blocks in this slab */
 } strata_chunks_t;
 
 /* ---- life (chunks.c) ---- */
@@ -145,6 +156,20 @@ uint64_t strata_chunks_give_back(strata_chunks_t *self, const strata_leaving_t *
 void strata_chunks_wait_for_users(strata_chunks_t *self, strata_call_t *call);
 /* Whether a chunk may go now. */
 bool strata_chunks_goes(const strata_chunks_t *self, const strata_chunk_t *chunk);
+
+/* ---- memory at a given address (at.c) ---- */
+
+/* The slot of the free block that has all of a place; 0: something there is in use, or is no memory of the cache. As long as a walk
+ * of the chunk's blocks from the first one, or from that of place->slot if it is in the chunk. */
+uint32_t strata_chunks_free_at(strata_chunks_t *self, const strata_extent_t *place);
+/* Makes that part of the free block a block of its own, which is in no index; the rests, on either side, are in it. Returns its
+ * slot; 0: no slot is left, or blocks are not cut, and nothing has changed. */
+uint32_t strata_chunks_carve(strata_chunks_t *self, uint32_t slot, const strata_extent_t *place);
+
+/* What the option `stable_addresses` of a cache does: strata_repeats_t. */
+#define STRATA_STABLE_ADDRESSES                                                                                                    \
+    "a program that repeats its steps (strata_step) gets the same addresses from the third one on, as far as what was there is "   \
+    "freed in time: the n-th request of a size asks first for the place of the n-th one in the step before"
 
 /* ---- check (check.c) ---- */
 

@@ -1,0 +1,65 @@
+/* Memory at a given address: the free block that has it, and the part of it that is wanted. */
+#include "allocation/chunks/chunks.h"
+
+static strata_slab_t *slab_of(const strata_chunks_t *self) { return &self->base.stack->slab; }
+
+/* ---- finding ---- */
+
+/* A block of the chunk; its first one if that of the slot is elsewhere. In a slab of several caches the same number may be another
+ * cache's chunk. */
+static uint32_t begin_near(const strata_chunks_t *self, uint32_t number, uint32_t slot) {
+    const strata_record_t *block = strata_slab_record(slab_of(self), slot);
+    bool here = slot != 0 && self->sole && block->state != STRATA_RECORD_UNUSED && block->chunk == number;
+    return here ? slot : strata_chunk_at(self, number)->first;
+}
+
+uint32_t strata_chunks_free_at(strata_chunks_t *self, const strata_extent_t *place) {
+    const strata_order_key_t key = {place->ptr, UINT64_MAX, 0};
+    uint32_t number = strata_order_before(&self->by_address, &key);
+    const strata_chunk_t *chunk = strata_chunk_at(self, number);
+    if (number == 0 || place->ptr - chunk->base >= chunk->size) return 0;
+    uint32_t slot = begin_near(self, number, place->slot);
+    const strata_record_t *block = strata_slab_record(slab_of(self), slot);
+    while (block->ptr > place->ptr) block = strata_slab_record(slab_of(self), slot = block->prev);
+    while (place->ptr - block->ptr >= block->size) block = strata_slab_record(slab_of(self), slot = block->next);
+    bool whole = place->size <= block->size - (place->ptr - block->ptr);
+    return whole && strata_slab_is_idle(slab_of(self), slot) ? slot : 0;
+}
+
+/* ---- carving ---- */
+
+/* The block, in no index, becomes `size` bytes long; the slot of the rest, in none either. 0: there is none left. */
+static uint32_t cut(strata_chunks_t *self, uint32_t slot, uint64_t size) {
+    uint32_t after = strata_pieces_cut(slab_of(self), slot, size);
+    if (after == 0) return 0;
+    if (self->policy->cut(&self->base, strata_slab_record(slab_of(self), slot), strata_slab_record(slab_of(self), after))) {
+        strata_chunks_note_last(self, after);
+        return after;
+    }
+    strata_pieces_join(slab_of(self), slot);
+    return 0;
+}
+
+static void undo_cut(strata_chunks_t *self, uint32_t slot) {
+    uint32_t after = strata_slab_record(slab_of(self), slot)->next;
+    if (self->policy->join) self->policy->join(&self->base, strata_slab_record(slab_of(self), after));
+    strata_pieces_join(slab_of(self), slot);
+    strata_chunks_note_last(self, slot);
+}
+
+uint32_t strata_chunks_carve(strata_chunks_t *self, uint32_t slot, const strata_extent_t *place) {
+    const strata_record_t *block = strata_slab_record(slab_of(self), slot);
+    uint64_t low = place->ptr - block->ptr, high = block->size - low - place->size;
+    if ((low || high) && !self->policy->cut) return 0;
+    self->policy->take_out(&self->base, slot);
+    uint32_t own = low ? cut(self, slot, low) : slot;
+    uint32_t rest = own && high ? cut(self, own, place->size) : own;
+    if (rest == 0) {
+        if (own && low) undo_cut(self, slot);
+        self->policy->put_in(&self->base, slot);
+        return 0;
+    }
+    if (own != slot) self->policy->put_in(&self->base, slot);
+    if (rest != own) self->policy->put_in(&self->base, rest);
+    return own;
+}

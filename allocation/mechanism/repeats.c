@@ -1,0 +1,155 @@
+#include "allocation/mechanism/repeats.h"
+
+#include "platform/status.h"
+
+enum { USERS = 1 << 16, PLACES = 1 << 20, KEPT_STEPS = 64 };
+
+typedef struct place {
+    uint32_t unused;
+    uint32_t next;
+    uint64_t asked; /* the size that was asked for */
+    uint64_t ptr, size;
+    uint32_t slot;
+} place_t;
+
+/* Its lists change with its first request in a step. */
+typedef struct user {
+    uint32_t unused;
+    strata_index_link_t link;
+    uint64_t step; /* the last one in which it asked; 0: this node is no user */
+    uint32_t number;
+    uint32_t first; /* of its last step, what is still to come; 0: nothing, or it is not followed */
+    uint32_t now, last; /* what this step has had, and the end of that list */
+} user_t;
+
+static user_t *user_at(const strata_repeats_t *self, uint32_t node) { return strata_node(&self->users, node); }
+static place_t *place_at(const strata_repeats_t *self, uint32_t node) { return strata_node(&self->places, node); }
+
+strata_status_t strata_repeats_init(strata_repeats_t *self) {
+    *self = (strata_repeats_t){.step = 1};
+    strata_status_t status = strata_nodes_init(&self->users, sizeof(user_t), USERS);
+    if (status == STRATA_OK) status = strata_nodes_init(&self->places, sizeof(place_t), PLACES);
+    if (status == STRATA_OK) strata_index_init(&self->index, &self->users, offsetof(user_t, link));
+    else strata_repeats_destroy(self);
+    return status;
+}
+
+void strata_repeats_destroy(strata_repeats_t *self) {
+    if (!strata_repeats_are_on(self)) return;
+    strata_nodes_destroy(&self->users);
+    strata_nodes_destroy(&self->places);
+    *self = (strata_repeats_t){.step = 0};
+}
+
+/* ---- users ---- */
+
+static void give_list(strata_repeats_t *self, uint32_t *first) {
+    for (uint32_t next; *first; *first = next) {
+        next = place_at(self, *first)->next;
+        strata_nodes_give(&self->places, *first);
+    }
+}
+
+static uint32_t find(strata_repeats_t *self, uint32_t number) {
+    uint32_t node = strata_index_first(&self->index, strata_index_hash(number, 0));
+    while (node && user_at(self, node)->number != number) node = strata_index_next(&self->index, node);
+    return node;
+}
+
+/* 0: there is no room. */
+static uint32_t make(strata_repeats_t *self, uint32_t number) {
+    uint32_t node = strata_nodes_take(&self->users);
+    if (node == 0) return 0;
+    user_t *user = user_at(self, node);
+    user->number = number;
+    user->step = self->step;
+    user->first = user->now = user->last = 0;
+    strata_index_add(&self->index, node, strata_index_hash(number, 0));
+    return node;
+}
+
+/* What a step has had is what the next one is to have. */
+static void turn(strata_repeats_t *self, user_t *user) {
+    if (user->step == self->step) return;
+    give_list(self, &user->first);
+    user->first = user->now;
+    user->now = user->last = 0;
+    user->step = self->step;
+}
+
+static void forget(strata_repeats_t *self, uint32_t node) {
+    user_t *user = user_at(self, node);
+    give_list(self, &user->first);
+    give_list(self, &user->now);
+    strata_index_remove(&self->index, node);
+    user->step = 0;
+    strata_nodes_give(&self->users, node);
+}
+
+/* Those that have long asked for nothing are forgotten. */
+void strata_repeats_step(strata_repeats_t *self) {
+    if (!strata_repeats_are_on(self) || ++self->step % KEPT_STEPS != 0) return;
+    for (uint32_t node = 1; node < self->users.used; node++) {
+        uint64_t last = user_at(self, node)->step;
+        if (last != 0 && last + KEPT_STEPS <= self->step) forget(self, node);
+    }
+}
+
+/* ---- places ---- */
+
+bool strata_repeats_recall(strata_repeats_t *self, uint32_t number, uint64_t size, strata_extent_t *extent) {
+    uint32_t node = strata_repeats_are_on(self) ? find(self, number) : 0, next;
+    user_t *user = node ? user_at(self, node) : NULL;
+    if (!user) return false;
+    turn(self, user);
+    if ((next = user->first) == 0) return false;
+    const place_t *place = place_at(self, next);
+    if (place->asked != size) {
+        give_list(self, &user->first);
+        return false;
+    }
+    *extent = (strata_extent_t){.ptr = place->ptr, .size = place->size, .slot = place->slot};
+    user->first = place->next;
+    strata_nodes_give(&self->places, next);
+    return true;
+}
+
+void strata_repeats_note(strata_repeats_t *self, const strata_slab_t *slab, uint32_t number, uint64_t size,
+                         const strata_record_t *block) {
+    if (!strata_repeats_are_on(self)) return;
+    uint32_t of = find(self, number), node;
+    if (of == 0) of = make(self, number);
+    if (of == 0 || (node = strata_nodes_take(&self->places)) == 0) return;
+    user_t *user = user_at(self, of);
+    turn(self, user);
+    *place_at(self, node) = (place_t){.asked = size, .ptr = block->ptr, .size = block->size, .slot = strata_slab_slot(slab, block)};
+    *(user->last ? &place_at(self, user->last)->next : &user->now) = node;
+    user->last = node;
+}
+
+/* ---- check ---- */
+
+static bool count_list(const strata_repeats_t *self, uint32_t first, uint32_t *seen, uint32_t *end) {
+    *end = 0;
+    for (uint32_t node = first; node; *end = node, node = place_at(self, node)->next)
+        if (node >= self->places.used || ++*seen >= self->places.used) return false;
+    return true;
+}
+
+strata_status_t strata_repeats_validate(const strata_repeats_t *self) {
+    uint32_t seen = 0, users = 0, end;
+    if (!strata_repeats_are_on(self)) return STRATA_OK;
+    for (uint32_t node = 1; node < self->users.used; node++) {
+        const user_t *user = user_at(self, node);
+        if (user->step == 0) continue;
+        users++;
+        bool sound = user->step <= self->step && count_list(self, user->first, &seen, &end) &&
+                     count_list(self, user->now, &seen, &end) && end == user->last;
+        if (!sound) return strata_fail(STRATA_E_CORRUPT, 0, "repeats: a list of places is broken");
+    }
+    if (users != self->index.count || seen + self->places.unused + 1 != self->places.used)
+        return strata_fail(STRATA_E_CORRUPT, 0, "repeats: places are lost");
+    strata_status_t status = strata_index_validate(&self->index);
+    if (status == STRATA_OK) status = strata_nodes_validate(&self->users);
+    return status == STRATA_OK ? strata_nodes_validate(&self->places) : status;
+}
