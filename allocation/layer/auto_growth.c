@@ -50,6 +50,8 @@ static const strata_option_row_t options[] = {
      "block serves only its own size; then idle chunks go back and the other options' rules begin; 0: no warm-up"},
     {"padding", STRATA_OPTION_SIZE, offsetof(auto_growth_options_t, padding), "0", 0, 1ull << 30, NULL,
      "bytes that each block has beyond its request, before rounding (Paddle's extra_padding_size)"},
+    {"stable_addresses", STRATA_OPTION_BOOL, offsetof(auto_growth_options_t, stable_addresses), "false", 0, 0, NULL,
+     STRATA_STABLE_ADDRESSES},
     {0},
 };
 
@@ -63,8 +65,6 @@ static inline void index_resize(auto_growth_t *self, uint32_t slot, uint64_t siz
         strata_bins_resize(&self->pools[pool].bins, slab_of(self), slot, size);
     }
 }
-
-static void join_apart(auto_growth_t *self);
 
 /* ---- hit ---- */
 
@@ -141,7 +141,7 @@ static COLD strata_record_t *hit_by_address(auto_growth_t *self, size_t size) {
 
 static COLD strata_record_t *hit_as_said(auto_growth_t *self, size_t size) {
     uint64_t rounded = rounded_size(self, size + strata_auto_growth_options(self)->padding);
-    if (self->warming_up) return NULL;
+    if (self->warming_up || strata_repeats_are_on(&self->repeats)) return NULL;
     return self->by_address ? serve_as(self, rounded, size, true, true, false, false)
                             : serve_as(self, rounded, size, false, true, false, false);
 }
@@ -162,7 +162,7 @@ static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stac
 /* Serves a rounded request from what is free; no fitting block is missed. `exact`: by a block of that size alone. NULL: none
  * fits, or the slab is full. */
 static strata_record_t *serve(auto_growth_t *self, uint64_t rounded, uint64_t size, bool exact) {
-    join_apart(self);
+    strata_auto_growth_join_apart(self);
     return self->by_address ? serve_as(self, rounded, size, true, true, true, exact)
                             : serve_as(self, rounded, size, false, true, true, exact);
 }
@@ -179,8 +179,9 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
         !strata_round_up(rounded, self->chunks.unit, &rounded))
         return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
     uint32_t pool = strata_auto_growth_pool_for(self, rounded);
+    *record = strata_auto_growth_again(self, rounded, request);
     /* Below may have granted more than was asked: a chunk that came for this request serves it, warm-up or not. */
-    while ((*record = serve(self, rounded, request->size, self->warming_up && !grown)) == NULL) {
+    while (!*record && (*record = serve(self, rounded, request->size, self->warming_up && !grown)) == NULL) {
         uint64_t size = strata_auto_growth_size(self, rounded, pool, request->flags);
         if (size == 0)
             return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
@@ -194,6 +195,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     }
     (*record)->stack = request->call->stack->number;
     if (grown) base->stack->figures.cache_hits--;
+    strata_repeats_note(&self->repeats, slab_of(self), 0, rounded, *record);
     return STRATA_OK;
 }
 
@@ -284,7 +286,7 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_call
  * the index as any other, but not merged with them until a request goes the long way, or chunks are to go back. One block at a
  * time. */
 
-static void join_apart(auto_growth_t *self) {
+void strata_auto_growth_join_apart(auto_growth_t *self) {
     uint32_t slot = self->apart;
     if (slot == 0) return;
     self->apart = 0;
@@ -326,17 +328,17 @@ static STRATA_DIRECT_WAY(direct, hit_apart, free_apart);
 /* ---- what needs all free memory in one piece ---- */
 
 static uint64_t release(strata_layer_t *base, strata_call_t *call) {
-    join_apart((auto_growth_t *)base);
+    strata_auto_growth_join_apart((auto_growth_t *)base);
     return strata_chunks_release(base, call);
 }
 
 static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
-    join_apart((auto_growth_t *)base);
+    strata_auto_growth_join_apart((auto_growth_t *)base);
     return strata_chunks_trim(base, keep, call);
 }
 
 static strata_status_t validate(strata_layer_t *base) {
-    join_apart((auto_growth_t *)base);
+    strata_auto_growth_join_apart((auto_growth_t *)base);
     return strata_auto_growth_validate(base);
 }
 
@@ -395,32 +397,33 @@ static void set_pools(auto_growth_t *self, const auto_growth_options_t *o) {
         strata_bins_init(&self->pools[pool].bins, (uint32_t)__builtin_ctzll(self->chunks.unit));
 }
 
-/* An idle chunk is one block. */
-static void leave(strata_layer_t *base, const strata_chunk_t *chunk) {
-    auto_growth_t *self = (auto_growth_t *)base;
-    strata_auto_growth_remove(self, chunk->first, self->by_address, strata_slab_record(slab_of(self), chunk->first)->pool);
+static void destroy(strata_layer_t *base) {
+    strata_chunks_destroy(base);
+    strata_repeats_destroy(&((auto_growth_t *)base)->repeats);
 }
-
-static const strata_chunk_policy_t policy = {.leave = leave};
 
 static strata_status_t create(strata_layer_t *base) {
     auto_growth_t *self = (auto_growth_t *)base;
     const auto_growth_options_t *o = base->options;
-    strata_status_t status = strata_chunks_init(base, &policy, sizeof(strata_chunk_t), STRATA_AUTO_GROWTH_CHUNKS);
+    strata_status_t status = strata_chunks_init(base, &strata_auto_growth_policy, sizeof(strata_chunk_t),
+                                                STRATA_AUTO_GROWTH_CHUNKS);
     if (status != STRATA_OK) return status;
     self->chunks.unit = o->alignment;
-    self->by_address = o->order == STRATA_AUTO_GROWTH_BY_ADDRESS;
+    /* Where nothing is known yet, the same free memory gives the same address. */
+    self->by_address = o->order == STRATA_AUTO_GROWTH_BY_ADDRESS || o->stable_addresses;
     self->gives_idle_back = o->free_idle_chunk;
     set_pools(self, o);
+    if (o->stable_addresses) status = strata_repeats_init(&self->repeats);
     set_rules(self);
-    status = strata_auto_growth_preallocate(self);
-    if (status != STRATA_OK) strata_chunks_destroy(base);
+    if (status == STRATA_OK) status = strata_auto_growth_preallocate(self);
+    if (status != STRATA_OK) destroy(base);
     return status;
 }
 
 /* The warm-up ends with one of the program's steps. */
 static void step(strata_layer_t *base, strata_call_t *call) {
     auto_growth_t *self = (auto_growth_t *)base;
+    strata_repeats_step(&self->repeats);
     if (!self->warming_up) return;
     self->steps++;
     set_rules(self);
@@ -441,7 +444,7 @@ const strata_layer_type_t strata_auto_growth_type = {
     .options_size = sizeof(auto_growth_options_t),
     .options = options,
     .create = create,
-    .destroy = strata_chunks_destroy,
+    .destroy = destroy,
     .allocate = allocate,
     .free = free_block,
     .hit = hit,

@@ -2,6 +2,7 @@
  *
  *     auto_growth.c         the index of free blocks, hit, free, the type
  *     auto_growth_grow.c    which chunk is asked from below, and when
+ *     auto_growth_at.c      requests that are served at a given address
  *     auto_growth_check.c   the check of the whole structure
  */
 #ifndef STRATA_ALLOCATION_LAYER_AUTO_GROWTH_STATE_H
@@ -17,8 +18,8 @@ enum {
 };
 
 enum { STRATA_AUTO_GROWTH_BY_ADDRESS, STRATA_AUTO_GROWTH_ANY_ORDER };
-/* Of a hit and its free: with one pool, no padding and no warm-up they need not ask for the pool, nor whether a block may be
- * cut. */
+/* Of a hit and its free: with one pool, no padding, no warm-up and no stable addresses they need not ask for the pool, nor whether
+ * a block may be cut. */
 enum { STRATA_AUTO_GROWTH_PLAIN, STRATA_AUTO_GROWTH_PLAIN_BY_ADDRESS, STRATA_AUTO_GROWTH_AS_SAID };
 enum { STRATA_AUTO_GROWTH_RECLAIM_OWN, STRATA_AUTO_GROWTH_RECLAIM_LADDER };
 
@@ -37,6 +38,7 @@ typedef struct auto_growth_options {
     bool free_when_no_cache_hit;
     bool smaller_growth;
     bool split_pools;
+    bool stable_addresses;
 } auto_growth_options_t;
 
 /* Chunks that serve some requests and not others: the index of their free blocks. `growth` is the least that is asked from
@@ -61,6 +63,7 @@ typedef struct auto_growth {
     bool spills; /* what pool 0 cannot serve, pool 1 may */
     uint64_t first_up_to; /* rounded requests up to this are pool 0's; UINT64_MAX: there is no other */
     uint64_t steps;
+    strata_repeats_t repeats; /* off without stable_addresses */
     auto_growth_pool_t pools[STRATA_AUTO_GROWTH_POOLS];
 } auto_growth_t;
 
@@ -79,7 +82,8 @@ static inline uint32_t strata_auto_growth_pools(const auto_growth_t *self) {
 
 static inline uint8_t strata_auto_growth_road(const auto_growth_t *self) {
     bool padded = strata_auto_growth_options(self)->padding > 0;
-    if (self->warming_up || padded || strata_auto_growth_is_divided(self)) return STRATA_AUTO_GROWTH_AS_SAID;
+    if (self->warming_up || padded || strata_repeats_are_on(&self->repeats) || strata_auto_growth_is_divided(self))
+        return STRATA_AUTO_GROWTH_AS_SAID;
     return self->by_address ? STRATA_AUTO_GROWTH_PLAIN_BY_ADDRESS : STRATA_AUTO_GROWTH_PLAIN;
 }
 
@@ -111,6 +115,14 @@ uint64_t strata_auto_growth_size(const auto_growth_t *self, uint64_t rounded, ui
 strata_status_t strata_auto_growth_grow(auto_growth_t *self, uint64_t size, uint32_t pool, const strata_request_t *request);
 /* The chunks that the options want before the first request. No lock is held. */
 strata_status_t strata_auto_growth_preallocate(auto_growth_t *self);
+
+/* The block that was freed by handle merges with its neighbours. */
+void strata_auto_growth_join_apart(auto_growth_t *self);
+/* A rounded request is served at a place; NULL: it cannot be. */
+strata_record_t *strata_auto_growth_take_at(auto_growth_t *self, const strata_extent_t *place, uint64_t rounded, uint64_t size);
+/* Where the last step served it; NULL: nothing is known, or something else is there. */
+strata_record_t *strata_auto_growth_again(auto_growth_t *self, uint64_t rounded, const strata_request_t *request);
+extern const strata_chunk_policy_t strata_auto_growth_policy;
 
 /* Every chunk is filled by its blocks, the sums and the indices are right. E_CORRUPT. Under the lock. */
 strata_status_t strata_auto_growth_validate(strata_layer_t *base);

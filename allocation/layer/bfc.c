@@ -52,6 +52,7 @@ static const strata_option_row_t options[] = {
      "number allocations and actions, and keep the bytes in use after the last 4096 of them, for reports"},
     {"memory_dump", STRATA_OPTION_TEXT, ROW(memory_dump), "none", 0, 0, NULL,
      "out of memory, write a map of all blocks to a file whose name begins with this (TF_BFC_MEMORY_DUMP)"},
+    {"stable_addresses", STRATA_OPTION_BOOL, ROW(stable_addresses), "false", 0, 0, NULL, STRATA_STABLE_ADDRESSES},
     {0},
 };
 
@@ -189,6 +190,31 @@ static strata_record_t *search(bfc_t *self, want_t *want) {
     return slot ? take(self, slot, want) : NULL;
 }
 
+/* ---- at a given address ---- */
+
+/* Without a wait. */
+static strata_record_t *take_at(bfc_t *self, const strata_extent_t *place, const want_t *want) {
+    uint32_t slot = strata_chunks_free_at(&self->chunks, place);
+    const strata_record_t *block = bfc_block(self, slot);
+    bool fits = place->size >= want->rounded && place->size - want->size <= UINT32_MAX && (place->ptr & (want->alignment - 1)) == 0;
+    bool before = want->freed_before == 0 || want->freed_before >= bfc_freed_at(self, block);
+    if (slot == 0 || !fits || !before || is_in_use(self, block, want)) return NULL;
+    uint32_t own = strata_chunks_carve(&self->chunks, slot, place);
+    if (own == 0) return NULL;
+    hand_out(self, bfc_block(self, own), want);
+    self->base.stack->figures.cache_hits++;
+    return bfc_block(self, own);
+}
+
+/* Where the last step served it; NULL: nothing is known, or something else is there. */
+static strata_record_t *take_again(bfc_t *self, const want_t *want) {
+    strata_extent_t place;
+    bool known = strata_repeats_recall(&self->repeats, want->user, want->rounded, &place);
+    return known ? take_at(self, &place, want) : NULL;
+}
+
+/* ---- hit ---- */
+
 /* What allocate() would find first, with nothing to merge before it and none to wait for. */
 static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     bfc_t *self = (bfc_t *)base;
@@ -291,6 +317,7 @@ static strata_status_t grow_by_the_rules(bfc_t *self, want_t *want, strata_recor
 
 static strata_status_t serve(bfc_t *self, want_t *want, strata_record_t **record) {
     if (self->frontier_moved) strata_bfc_merge_safe(self);
+    if ((*record = take_again(self, want)) != NULL) return STRATA_OK;
     do {
         if ((*record = search(self, want)) != NULL) return STRATA_OK;
         if (want->request->flags & STRATA_NO_GROW)
@@ -314,14 +341,17 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
                    .freed_before = request->freed_before,
                    .user = strata_last_users_of(&self->last, request->stream),
                    .server = request->call->stack->number};
-    self->hints[want.server] = want.user;
+    /* Without the hint no hit serves: each request asks for the place of the last step. */
+    if (!strata_repeats_are_on(&self->repeats)) self->hints[want.server] = want.user;
     strata_record_t *block = NULL;
     /* Until it holds a block the entry must not end. */
     strata_last_users_hold(&self->last, want.user);
     strata_status_t status = serve(self, &want, &block);
     strata_last_users_let_go(&self->last, want.user);
-    if (status == STRATA_OK) *record = block;
-    return status;
+    if (status != STRATA_OK) return status;
+    strata_repeats_note(&self->repeats, bfc_slab(self), want.user, want.rounded, block);
+    *record = block;
+    return STRATA_OK;
 }
 
 static void free_block(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
@@ -364,6 +394,11 @@ static void capture_end(strata_layer_t *base, uint64_t pool, strata_call_t *call
     ((bfc_t *)base)->captures--;
 }
 
+static void step(strata_layer_t *base, strata_call_t *call) {
+    (void)call;
+    strata_repeats_step(&((bfc_t *)base)->repeats);
+}
+
 /* ---- life ---- */
 
 static uint64_t share(double fraction, uint64_t bytes) { return fraction >= 1 ? bytes : (uint64_t)((double)bytes * fraction); }
@@ -393,6 +428,7 @@ static void destroy(strata_layer_t *base) {
     strata_bfc_debug_destroy(self);
     strata_last_users_destroy(&self->last);
     strata_nodes_destroy(&self->stamps);
+    strata_repeats_destroy(&self->repeats);
 }
 
 static strata_status_t create(strata_layer_t *base) {
@@ -408,6 +444,7 @@ static strata_status_t create(strata_layer_t *base) {
     if (status == STRATA_OK) status = strata_last_users_init(&self->last, base->domain);
     if (status == STRATA_OK) status = strata_nodes_init(&self->stamps, sizeof(bfc_stamp_t), stamps);
     if (status == STRATA_OK) status = strata_bfc_debug_init(self);
+    if (status == STRATA_OK && bfc_options_of(self)->stable_addresses) status = strata_repeats_init(&self->repeats);
     if (status != STRATA_OK) destroy(base);
     return status;
 }
@@ -446,6 +483,7 @@ const strata_layer_type_t strata_bfc_type = {
     .check = check,
     .release = strata_chunks_release,
     .stream_gone = stream_gone,
+    .step = step,
     .capture_begin = capture_begin,
     .capture_end = capture_end,
     .trim = strata_chunks_trim,

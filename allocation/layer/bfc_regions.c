@@ -101,4 +101,24 @@ static void wait_for_users(strata_layer_t *base, strata_call_t *call) {
     (void)strata_last_users_wait(&((bfc_t *)base)->last, base->domain, call);
 }
 
-const strata_chunk_policy_t strata_bfc_policy = {.may_go = may_go, .leave = leave, .is_in_use = is_in_use, .wait = wait_for_users};
+/* ---- at a given address ---- */
+
+static void take_out(strata_layer_t *base, uint32_t slot) { strata_bfc_unindex((bfc_t *)base, slot); }
+
+static void put_in(strata_layer_t *base, uint32_t slot) { strata_bfc_index((bfc_t *)base, slot); }
+
+static bool cut(strata_layer_t *base, const strata_record_t *block, strata_record_t *rest) {
+    strata_mark(rest, strata_mark_count(block), strata_mark_stream(block));
+    return strata_bfc_stamp_rest((bfc_t *)base, block, rest);
+}
+
+static void join_again(strata_layer_t *base, strata_record_t *rest) { strata_bfc_unstamp((bfc_t *)base, rest); }
+
+const strata_chunk_policy_t strata_bfc_policy = {.may_go = may_go,
+                                                 .leave = leave,
+                                                 .is_in_use = is_in_use,
+                                                 .wait = wait_for_users,
+                                                 .take_out = take_out,
+                                                 .put_in = put_in,
+                                                 .cut = cut,
+                                                 .join = join_again};

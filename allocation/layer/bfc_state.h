@@ -17,7 +17,7 @@ typedef struct bfc_options {
     uint64_t memory_limit, initial_region, max_region;
     double memory_fraction, fragmentation_fraction;
     uint32_t reclaim;
-    bool allow_growth, garbage_collection, coalesce_regions, timestamps, memory_debug, smaller_growth;
+    bool allow_growth, garbage_collection, coalesce_regions, timestamps, memory_debug, smaller_growth, stable_addresses;
     char memory_dump[STRATA_OPTION_TEXT_BYTES];
 } bfc_options_t;
 
@@ -54,6 +54,7 @@ typedef struct bfc {
     strata_tree_t idle;
     strata_last_users_t last; /* in `user` of a live block; 0: nobody knows */
     strata_nodes_t stamps;
+    strata_repeats_t repeats; /* by user; off without stable_addresses */
     uint32_t first_stamp, last_stamp, stamp_count;
     uint64_t frontier; /* count from which on work may be under way */
     uint32_t cursor; /* where a walk of the queue goes on, whoever leaves it */

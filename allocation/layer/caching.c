@@ -52,6 +52,7 @@ static const strata_option_row_t options[] = {
     {"reuse_in_capture", STRATA_OPTION_BOOL, ROW(reuse_in_capture), "false", 0, 0, NULL,
      "inside the capture of a graph a block that was lent and freed there serves again once its stream has joined the borrowers, not "
      "only after the capture (graph_capture_record_stream_reuse of PyTorch)"},
+    {"stable_addresses", STRATA_OPTION_BOOL, ROW(stable_addresses), "false", 0, 0, NULL, STRATA_STABLE_ADDRESSES},
     {0},
 };
 
@@ -111,16 +112,20 @@ static HOT bool cut(caching_t *self, strata_tree_t *idle, uint32_t slot, uint64_
     return true;
 }
 
-/* Hands out a free block that is out of its tree. NULL: it cannot be, and is as it was. */
-static HOT strata_record_t *hand_out(caching_t *self, strata_tree_t *idle, uint32_t slot, const want_t *want) {
-    strata_record_t *block = caching_block(self, slot);
-    if (is_divisible(self, block, want) && !cut(self, idle, slot, want->rounded)) return NULL;
-    if (block->size - want->size > UINT32_MAX) return NULL;
+static HOT void hand_out_whole(caching_t *self, strata_record_t *block, const want_t *want) {
     block->own_uses = 0;
     if (caching_ignores_streams(self)) strata_caching_begin_use(self, block, want->stream);
     strata_block_hand_out(block, want->size);
     block->stack = want->server;
     self->used_bytes += block->size;
+}
+
+/* Hands out a free block that is out of its tree. NULL: it cannot be, and is as it was. */
+static HOT strata_record_t *hand_out(caching_t *self, strata_tree_t *idle, uint32_t slot, const want_t *want) {
+    strata_record_t *block = caching_block(self, slot);
+    if (is_divisible(self, block, want) && !cut(self, idle, slot, want->rounded)) return NULL;
+    if (block->size - want->size > UINT32_MAX) return NULL;
+    hand_out_whole(self, block, want);
     return block;
 }
 
@@ -182,6 +187,39 @@ static strata_record_t *search(caching_t *self, const want_t *want) {
     }
     return slot ? take(self, slot, want) : search_gone(self, want);
 }
+
+/* ---- at a given address ---- */
+
+/* Whether the request may have a part of a free block, which is `size` bytes long: neither another bank's, nor one that must stay
+ * whole, nor after a wait. */
+static bool may_have(caching_t *self, const strata_record_t *block, uint64_t size, const want_t *want) {
+    const caching_options_t *o = caching_options_of(self);
+    bool own = caching_bank_of(self, block) == want->bank && caching_kind_of(self, block) == want->kind;
+    bool whole = block->size >= o->max_split_size || (o->pool_no_split && is_of_named_pool(self));
+    return own && size >= want->rounded && size - want->size <= UINT32_MAX && (size == block->size || !whole) &&
+           !strata_caching_is_in_use(self, block, want->stream);
+}
+
+static strata_record_t *take_at(caching_t *self, const strata_extent_t *place, const want_t *want) {
+    uint32_t slot = strata_chunks_free_at(&self->chunks, place);
+    if (slot == 0 || !may_have(self, caching_block(self, slot), place->size, want)) return NULL;
+    uint32_t own = strata_chunks_carve(&self->chunks, slot, place);
+    if (own == 0) return NULL;
+    hand_out_whole(self, caching_block(self, own), want);
+    self->base.stack->figures.cache_hits++;
+    return caching_block(self, own);
+}
+
+/* Where the last step served it; NULL: nothing is known, or something else is there. */
+static strata_record_t *take_again(caching_t *self, const want_t *want) {
+    strata_extent_t place;
+    if (!strata_repeats_recall(&self->repeats, want->bank, want->rounded, &place)) return NULL;
+    strata_record_t *block = take_at(self, &place, want);
+    if (block) self->searches += ages(want);
+    return block;
+}
+
+/* ---- hit ---- */
 
 /* What allocate() would find first: in the bank of the stack's stream, with no use to be polled and none to be waited for. */
 static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
@@ -288,7 +326,7 @@ static bool ask_callbacks(caching_t *self, const strata_request_t *request) {
 
 static strata_status_t serve(caching_t *self, const want_t *want, strata_record_t **record) {
     const strata_request_t *request = want->request;
-    if ((*record = search(self, want)) != NULL) return STRATA_OK;
+    if ((*record = take_again(self, want)) != NULL || (*record = search(self, want)) != NULL) return STRATA_OK;
     if (request->flags & STRATA_NO_GROW)
         return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
                            (unsigned long long)want->rounded);
@@ -321,8 +359,10 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     strata_status_t status = serve(self, &want, &block);
     caching_bank_at(self, want.bank)->busy--;
     strata_caching_bank_settle(self, want.bank);
-    if (status == STRATA_OK) *record = block;
-    return status;
+    if (status != STRATA_OK) return status;
+    strata_repeats_note(&self->repeats, caching_slab(self), want.bank, want.rounded, block);
+    *record = block;
+    return STRATA_OK;
 }
 
 /* ---- free ---- */
@@ -350,6 +390,11 @@ static uint64_t release(strata_layer_t *base, strata_call_t *call) {
     caching_t *self = (caching_t *)base;
     (void)strata_caching_poll_uses(self);
     return strata_caching_release_all(self, call);
+}
+
+static void step(strata_layer_t *base, strata_call_t *call) {
+    (void)call;
+    strata_repeats_step(&((caching_t *)base)->repeats);
 }
 
 /* ---- life ---- */
@@ -397,6 +442,7 @@ static void destroy(strata_layer_t *base) {
     strata_uses_destroy(&self->uses);
     strata_last_users_destroy(&self->last);
     strata_nodes_destroy(&self->banks);
+    strata_repeats_destroy(&self->repeats);
 }
 
 static strata_status_t create(strata_layer_t *base) {
@@ -413,6 +459,7 @@ static strata_status_t create(strata_layer_t *base) {
     self->uses.reuse = caching_options_of(self)->reuse_in_capture;
     if (status == STRATA_OK) status = strata_nodes_init(&self->banks, sizeof(caching_bank_t), 1 << 16);
     if (status == STRATA_OK) strata_order_init(&self->bank_order, &self->banks, offsetof(caching_bank_t, link));
+    if (status == STRATA_OK && caching_options_of(self)->stable_addresses) status = strata_repeats_init(&self->repeats);
     if (status != STRATA_OK) destroy(base);
     return status;
 }
@@ -443,6 +490,7 @@ const strata_layer_type_t strata_caching_type = {
     .erase_stream = strata_caching_erase_stream,
     .is_borrowed = strata_caching_is_borrowed,
     .stream_gone = strata_caching_stream_gone,
+    .step = step,
     .capture_begin = strata_caching_capture_begin,
     .capture_end = strata_caching_capture_end,
     .trim = strata_chunks_trim,

@@ -61,7 +61,8 @@ uint32_t strata_caching_bank(caching_t *self, const strata_request_t *request) {
     if (*hint && serves(self, caching_bank_at(self, *hint), streams, request->stream)) return *hint;
     uint32_t node = find(self, streams, request->stream);
     if (node == 0) node = make(self, streams, request);
-    *hint = node;
+    /* Without the hint no hit serves: each request asks for the place of the last step. */
+    if (!strata_repeats_are_on(&self->repeats)) *hint = node;
     return node;
 }
 

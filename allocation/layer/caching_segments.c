@@ -66,8 +66,30 @@ static void wait_for_users(strata_layer_t *base, strata_call_t *call) {
     (void)strata_last_users_wait(&((caching_t *)base)->last, base->domain, call);
 }
 
-const strata_chunk_policy_t strata_caching_policy = {
-    .may_go = may_go, .leave = leave, .is_in_use = is_in_use, .wait = wait_for_users};
+static void take_out(strata_layer_t *base, uint32_t slot) {
+    caching_t *self = (caching_t *)base;
+    strata_tree_take(caching_tree_of(self, caching_block(self, slot)), caching_slab(self), slot);
+}
+
+static void put_in(strata_layer_t *base, uint32_t slot) {
+    caching_t *self = (caching_t *)base;
+    strata_tree_add(caching_tree_of(self, caching_block(self, slot)), caching_slab(self), slot);
+}
+
+static bool cut(strata_layer_t *base, const strata_record_t *block, strata_record_t *rest) {
+    (void)base;
+    rest->pool = block->pool;
+    strata_mark(rest, strata_mark_count(block), strata_mark_stream(block));
+    return true;
+}
+
+const strata_chunk_policy_t strata_caching_policy = {.may_go = may_go,
+                                                     .leave = leave,
+                                                     .is_in_use = is_in_use,
+                                                     .wait = wait_for_users,
+                                                     .take_out = take_out,
+                                                     .put_in = put_in,
+                                                     .cut = cut};
 
 /* For a free block: whether its segment may go. */
 static bool is_to_spare(const caching_t *self, const strata_record_t *block) {

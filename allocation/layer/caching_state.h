@@ -25,7 +25,7 @@ typedef struct caching_options {
     double garbage_collection_threshold, memory_fraction;
     uint32_t streams, reclaim;
     bool pool_no_split, pools_on_oom;
-    bool search_after_events, smaller_growth;
+    bool search_after_events, smaller_growth, stable_addresses;
     bool reuse_in_capture;
     char roundup_power2_divisions[STRATA_OPTION_TEXT_BYTES];
 } caching_options_t;
@@ -62,6 +62,7 @@ typedef struct caching {
     strata_uses_t uses; /* of the blocks: the list of a live one begins in its own_uses, the banks of a stream in its user's list */
     strata_last_users_t last; /* `streams: ignored`, instead; in `user` of a live block */
     strata_nodes_t banks;
+    strata_repeats_t repeats; /* by bank; off without stable_addresses */
     strata_order_t bank_order; /* by the streams' handles: the peer's order of streams; then by node */
     uint32_t first_gone; /* bank of a stream that was destroyed */
     bool gave_up; /* what exited threads have left is nobody's until it has been waited for */

@@ -34,6 +34,7 @@ const strata_option_row_t strata_naive_options[] = {
      "bytes that each block loses, and the most that is not worth a block of its own; 0: none, better than the peer"},
     {"smaller_growth", STRATA_OPTION_BOOL, ROW(smaller_growth), "false", 0, 0, NULL,
      "on out-of-memory grow by the rounded request alone when a whole chunk cannot be had"},
+    {"stable_addresses", STRATA_OPTION_BOOL, ROW(stable_addresses), "false", 0, 0, NULL, STRATA_STABLE_ADDRESSES},
     {0},
 };
 
@@ -59,7 +60,7 @@ static void hand_out(naive_t *self, strata_record_t *block, uint16_t server, siz
 strata_record_t *strata_naive_hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     naive_t *self = (naive_t *)base;
     uint64_t rounded;
-    if (!self->sized || base->stack != stack || !strata_buddy_round(&self->buddy, size, &rounded)) return NULL;
+    if (!self->hits || base->stack != stack || !strata_buddy_round(&self->buddy, size, &rounded)) return NULL;
     uint32_t slot = rounded <= self->max_block ? strata_buddy_find(&self->buddy, naive_slab(self), rounded) : 0;
     if (slot == 0 || !strata_buddy_take(&self->buddy, naive_slab(self), slot, rounded)) return NULL;
     strata_record_t *block = naive_block(self, slot);
@@ -94,6 +95,25 @@ static strata_status_t search(naive_t *self, const want_t *want, strata_record_t
         return STRATA_OK;
     }
     return STRATA_E_NO_MEMORY;
+}
+
+/* At a place, without a wait; NULL: it cannot be. */
+static strata_record_t *take_at(naive_t *self, const strata_extent_t *place, const want_t *want) {
+    uint32_t slot = strata_chunks_free_at(&self->chunks, place);
+    bool fits = slot != 0 && place->size >= want->rounded && place->size - want->request->size <= UINT32_MAX;
+    if (!fits || strata_last_users_other_uses(&self->last, naive_block(self, slot), want->user)) return NULL;
+    uint32_t own = strata_chunks_carve(&self->chunks, slot, place);
+    if (own == 0) return NULL;
+    hand_out(self, naive_block(self, own), want->request->call->stack->number, want->request->size, want->user);
+    self->base.stack->figures.cache_hits++;
+    return naive_block(self, own);
+}
+
+/* Where the last step served it; NULL: nothing is known, or something else is there. */
+static strata_record_t *take_again(naive_t *self, const want_t *want) {
+    strata_extent_t place;
+    bool known = strata_repeats_recall(&self->repeats, want->user, want->rounded, &place);
+    return known ? take_at(self, &place, want) : NULL;
 }
 
 /* A free chunk that only its requester may use at first carries the requester's mark. */
@@ -160,6 +180,7 @@ static strata_status_t grow(naive_t *self, const want_t *want) {
 static strata_status_t serve(naive_t *self, want_t *want, strata_record_t **record) {
     strata_status_t status;
     strata_call_t *call = want->request->call;
+    if ((*record = take_again(self, want)) != NULL) return STRATA_OK;
     while ((status = search(self, want, record)) == STRATA_E_NO_MEMORY) {
         if (want->request->flags & STRATA_NO_GROW)
             return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
@@ -191,8 +212,10 @@ strata_status_t strata_naive_allocate(strata_layer_t *base, const strata_request
     bool huge = want.rounded > self->max_block;
     status = huge ? serve_huge(self, &want, &block) : serve(self, &want, &block);
     strata_last_users_let_go(&self->last, want.user);
-    if (status == STRATA_OK) *record = block;
-    return status;
+    if (status != STRATA_OK) return status;
+    if (!huge) strata_repeats_note(&self->repeats, naive_slab(self), want.user, want.rounded, block);
+    *record = block;
+    return STRATA_OK;
 }
 
 /* ---- free ---- */
@@ -255,7 +278,20 @@ static void wait_for_users(strata_layer_t *base, strata_call_t *call) {
     (void)strata_last_users_wait(&self->last, base->domain, call);
 }
 
-static const strata_chunk_policy_t policy = {.leave = leave, .is_in_use = is_in_use, .wait = wait_for_users};
+static void take_out(strata_layer_t *base, uint32_t slot) {
+    strata_buddy_remove(&((naive_t *)base)->buddy, &base->stack->slab, slot);
+}
+
+static void put_in(strata_layer_t *base, uint32_t slot) { strata_buddy_add(&((naive_t *)base)->buddy, &base->stack->slab, slot); }
+
+static bool cut(strata_layer_t *base, const strata_record_t *block, strata_record_t *rest) {
+    (void)base;
+    strata_mark(rest, strata_mark_count(block), strata_mark_stream(block));
+    return true;
+}
+
+static const strata_chunk_policy_t policy = {
+    .leave = leave, .is_in_use = is_in_use, .wait = wait_for_users, .take_out = take_out, .put_in = put_in, .cut = cut};
 
 /* What it used is from now on nobody's but after a wait. */
 void strata_naive_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call) {
@@ -287,9 +323,15 @@ strata_status_t strata_naive_check(const void *filled, strata_place_kind_t place
     return STRATA_OK;
 }
 
+void strata_naive_step(strata_layer_t *base, strata_call_t *call) {
+    (void)call;
+    strata_repeats_step(&((naive_t *)base)->repeats);
+}
+
 void strata_naive_destroy(strata_layer_t *base) {
     strata_chunks_destroy(base);
     strata_last_users_destroy(&((naive_t *)base)->last);
+    strata_repeats_destroy(&((naive_t *)base)->repeats);
 }
 
 strata_status_t strata_naive_create(strata_layer_t *base) {
@@ -300,9 +342,10 @@ strata_status_t strata_naive_create(strata_layer_t *base) {
     self->one_user = !base->stack->is_shared || base->stack->ownerless;
     strata_status_t status = strata_chunks_init(base, &policy, sizeof(strata_chunk_t), STRATA_NAIVE_CHUNKS);
     if (self->one_user) self->last.waited = UINT64_MAX;
-    if (status != STRATA_OK || self->one_user) return status;
-    status = strata_last_users_init(&self->last, base->domain);
-    if (status != STRATA_OK) strata_chunks_destroy(base);
+    if (status != STRATA_OK) return status;
+    if (o->stable_addresses) status = strata_repeats_init(&self->repeats);
+    if (status == STRATA_OK && !self->one_user) status = strata_last_users_init(&self->last, base->domain);
+    if (status != STRATA_OK) strata_naive_destroy(base);
     return status;
 }
 

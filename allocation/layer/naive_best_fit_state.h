@@ -17,7 +17,7 @@ typedef struct naive_options {
     double fraction;
     uint64_t initial, reallocate, min_block, header, parts, memory;
     uint32_t streams;
-    bool smaller_growth;
+    bool smaller_growth, stable_addresses;
 } naive_options_t;
 
 /* In `pool` of a block's record. A huge block is a chunk of its own: it came for a request that is larger than the pool serves, and
@@ -32,8 +32,10 @@ typedef struct naive {
     strata_buddy_t buddy;
     uint64_t max_block; /* rounded requests above it are huge; set by the first request */
     bool sized; /* max_block is told */
+    bool hits; /* so it is, and no request asks for the place of the last step */
     bool one_user; /* one stream's own, or memory without owner streams: no marks are kept */
     strata_last_users_t last; /* if it has several; in `bin_prev` of a live block its user */
+    strata_repeats_t repeats; /* by user; off without stable_addresses */
     uint64_t huge_bytes;
     uint64_t used_bytes, waits, huge_blocks; /* figures */
 } naive_t;
@@ -61,6 +63,7 @@ bool strata_naive_quick_free(strata_layer_t *base, strata_record_t *block);
 void strata_naive_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call);
 void strata_naive_figures(strata_layer_t *base);
 uint64_t strata_naive_idle_bytes(strata_layer_t *base);
+void strata_naive_step(strata_layer_t *base, strata_call_t *call);
 
 /* What the two types have in common: everything except name, doc and scope. */
 #define STRATA_NAIVE_TYPE                                                                                                          \
@@ -71,7 +74,7 @@ uint64_t strata_naive_idle_bytes(strata_layer_t *base);
     .release = strata_chunks_release, .stream_gone = strata_naive_stream_gone, .trim = strata_chunks_trim,                         \
     .walk = strata_chunks_walk, .find = strata_chunks_find, .chunk_of = strata_chunks_chunk_of,                                    \
     .idle_bytes = strata_naive_idle_bytes, .validate = strata_naive_validate, .check = strata_naive_check,                         \
-    .figures = strata_naive_figures
+    .figures = strata_naive_figures, .step = strata_naive_step
 
 /* ---- sizes; the locks are opened ---- */
 

@@ -78,6 +78,24 @@ static void add_bfc(subject_t *list, size_t *count) {
         if (*count < SUBJECTS) list[*count] = bfc[i];
 }
 
+/* The caches that ask for the place of the last step first. */
+static void add_stable(subject_t *list, size_t *count) {
+    static const subject_t stable[] = {
+        {.name = "auto_growth_stable",
+         .preset = "stack:\n  - stream_safe\n  - auto_growth: {chunk_size: 1MiB, split_pools: true, stable_addresses: true}\n"
+                   "  - system\n"},
+        {.name = "caching_stable", .preset = "stack:\n  - caching: {max_split_size: 20MiB, stable_addresses: true}\n  - system\n"},
+        {.name = "bfc_stable",
+         .preset = "stack:\n  - bfc: {timestamps: true, stable_addresses: true, initial_region: 64KiB}\n  - system\n"},
+        {.name = "naive_best_fit_stable",
+         .preset = "stack:\n  - naive_best_fit: {streams: ignored, stable_addresses: true}\n  - system\n"},
+        {.name = "stable_over_stable",
+         .preset = "stack:\n  - auto_growth: {stable_addresses: true}\n  - caching: {stable_addresses: true}\n  - system\n"},
+    };
+    for (size_t i = 0; i < sizeof stable / sizeof *stable; i++, ++*count)
+        if (*count < SUBJECTS) list[*count] = stable[i];
+}
+
 static size_t subjects(subject_t *list) {
     size_t count = 0;
     for (size_t i = 0; strata_layer_at(i); i++) (void)subjects_of_layer(list, &count, strata_layer_at(i), NULL, NULL);
@@ -88,6 +106,7 @@ static size_t subjects(subject_t *list) {
     add_pools(list, &count);
     add_caching(list, &count);
     add_bfc(list, &count);
+    add_stable(list, &count);
     return count;
 }
 

@@ -1,0 +1,61 @@
+/* Requests that auto_growth serves at a given address. */
+#include "allocation/layer/auto_growth_state.h"
+
+static uint32_t pool_of(const auto_growth_t *self, uint32_t slot) {
+    return strata_slab_record(&self->base.stack->slab, slot)->pool;
+}
+
+/* ---- what the chunks do not know ---- */
+
+/* An idle chunk is one block. */
+static void leave(strata_layer_t *base, const strata_chunk_t *chunk) {
+    auto_growth_t *self = (auto_growth_t *)base;
+    strata_auto_growth_remove(self, chunk->first, self->by_address, pool_of(self, chunk->first));
+}
+
+static void take_out(strata_layer_t *base, uint32_t slot) {
+    auto_growth_t *self = (auto_growth_t *)base;
+    strata_auto_growth_remove(self, slot, self->by_address, pool_of(self, slot));
+}
+
+static void put_in(strata_layer_t *base, uint32_t slot) {
+    auto_growth_t *self = (auto_growth_t *)base;
+    strata_auto_growth_insert(self, slot, self->by_address, pool_of(self, slot));
+}
+
+static bool cut(strata_layer_t *base, const strata_record_t *block, strata_record_t *rest) {
+    (void)base;
+    rest->pool = block->pool;
+    return true;
+}
+
+const strata_chunk_policy_t strata_auto_growth_policy = {.leave = leave, .take_out = take_out, .put_in = put_in, .cut = cut};
+
+/* ---- serving ---- */
+
+/* Whether requests of that size may have a block of the pool. */
+static bool may_have(const auto_growth_t *self, uint32_t pool, uint64_t rounded) {
+    uint32_t own = strata_auto_growth_pool_for(self, rounded);
+    return pool == own || (own == 0 && self->spills);
+}
+
+strata_record_t *strata_auto_growth_take_at(auto_growth_t *self, const strata_extent_t *place, uint64_t rounded, uint64_t size) {
+    strata_auto_growth_join_apart(self);
+    uint32_t slot = place->size == rounded ? strata_chunks_free_at(&self->chunks, place) : 0;
+    if (slot == 0 || !may_have(self, pool_of(self, slot), rounded)) return NULL;
+    uint32_t pool = pool_of(self, slot), own = strata_chunks_carve(&self->chunks, slot, place);
+    if (own == 0) return NULL;
+    strata_record_t *block = strata_slab_record(slab_of(self), own);
+    strata_block_hand_out(block, size);
+    block->pool = (uint8_t)pool;
+    self->used_bytes += rounded;
+    self->base.stack->figures.cache_hits++;
+    return block;
+}
+
+/* In the warm-up a free block serves its own size alone, wherever it lies. */
+strata_record_t *strata_auto_growth_again(auto_growth_t *self, uint64_t rounded, const strata_request_t *request) {
+    strata_extent_t place;
+    if (!strata_repeats_recall(&self->repeats, 0, rounded, &place) || self->warming_up) return NULL;
+    return strata_auto_growth_take_at(self, &place, rounded, request->size);
+}
