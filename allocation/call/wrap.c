@@ -50,7 +50,7 @@ strata_record_t *strata_record_unwrap(strata_layer_t *self, strata_record_t *rec
     return inner;
 }
 
-static bool is_borrowed(const strata_record_t *record) {
+bool strata_record_is_borrowed(const strata_record_t *record) {
     const strata_stack_t *stack = strata_stack_of(record->stack);
     if (record->borrows) return true;
     for (uint64_t route = record->route; route; route >>= 8) {
@@ -62,6 +62,6 @@ static bool is_borrowed(const strata_record_t *record) {
 
 bool strata_record_borrowed_below(const strata_record_t *record) {
     strata_record_t *inner = strata_record_held(record);
-    while (inner && !is_borrowed(inner)) inner = strata_record_inner(inner);
+    while (inner && !strata_record_is_borrowed(inner)) inner = strata_record_inner(inner);
     return inner != NULL;
 }

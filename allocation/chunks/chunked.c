@@ -66,6 +66,20 @@ strata_record_t *strata_chunked_hit(strata_layer_t *base, size_t size, const str
     return block;
 }
 
+strata_record_t *strata_chunked_take_at(strata_layer_t *base, const strata_block_t *at, size_t requested,
+                                        const strata_stack_t *stack) {
+    chunked_t *self = (chunked_t *)base;
+    const strata_extent_t place = strata_extent_of(at);
+    uint32_t slot = strata_chunks_take_at(&self->chunks, &place);
+    if (slot == 0) return NULL;
+    strata_record_t *block = strata_slab_record(slab_of(self), slot);
+    self->used_bytes += place.size;
+    strata_block_hand_out(block, requested);
+    block->stack = stack->number;
+    base->stack->figures.cache_hits++;
+    return block;
+}
+
 /* ---- free ---- */
 
 /* The slot's generations are used up. Without another slot the block stays unused until its chunk goes. NULL: so it is. */
@@ -190,7 +204,23 @@ static void leave(strata_layer_t *base, const strata_chunk_t *chunk) {
     take_out(self, strata_slab_record(slab_of(self), chunk->first));
 }
 
-static const strata_chunk_policy_t chunk_policy = {.leave = leave};
+static void take_out_slot(strata_layer_t *base, uint32_t slot) {
+    chunked_t *self = (chunked_t *)base;
+    take_out(self, strata_slab_record(slab_of(self), slot));
+}
+
+static void put_in_slot(strata_layer_t *base, uint32_t slot) {
+    chunked_t *self = (chunked_t *)base;
+    insert(self, strata_slab_record(slab_of(self), slot));
+}
+
+static bool cut_freely(strata_layer_t *base, const strata_record_t *block, strata_record_t *rest) {
+    (void)base, (void)block, (void)rest;
+    return true;
+}
+
+static const strata_chunk_policy_t chunk_policy = {
+    .leave = leave, .take_out = take_out_slot, .put_in = put_in_slot, .cut = cut_freely};
 
 strata_status_t strata_chunked_create(strata_layer_t *base, const strata_chunked_policy_t *policy) {
     chunked_t *self = (chunked_t *)base;

@@ -165,6 +165,14 @@ uint32_t strata_chunks_free_at(strata_chunks_t *self, const strata_extent_t *pla
 /* Makes that part of the free block a block of its own, which is in no index; the rests, on either side, are in it. Returns its
  * slot; 0: no slot is left, or blocks are not cut, and nothing has changed. */
 uint32_t strata_chunks_carve(strata_chunks_t *self, uint32_t slot, const strata_extent_t *place);
+static inline strata_extent_t strata_extent_of(const strata_block_t *block) {
+    return (strata_extent_t){.ptr = (uint64_t)(uintptr_t)block->ptr, .size = block->size};
+}
+/* Both. */
+static inline uint32_t strata_chunks_take_at(strata_chunks_t *self, const strata_extent_t *place) {
+    uint32_t slot = strata_chunks_free_at(self, place);
+    return slot ? strata_chunks_carve(self, slot, place) : 0;
+}
 
 /* What the option `stable_addresses` of a cache does: strata_repeats_t. */
 #define STRATA_STABLE_ADDRESSES                                                                                                    \

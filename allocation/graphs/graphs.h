@@ -12,6 +12,7 @@
  *
  *     pools.c   their life        route.c   whose a request is
  *     watch.c   graphs that tell of their end        outside.c   blocks from elsewhere that graphs use
+ *     live.c    what is live, told and set back
  *
  * Guarded by the lock of the domain, unless it is said otherwise. */
 #ifndef STRATA_ALLOCATION_GRAPHS_GRAPHS_H
@@ -65,8 +66,12 @@ strata_status_t strata_graph_pool_open(strata_graph_pool_t *pool, uint64_t numbe
 void strata_graph_pool_close(strata_graph_pool_t *pool);
 /* One hold less. False: the program has none. */
 bool strata_graph_pool_let_go(strata_graph_pool_t *pool);
+/* One more, for a step that needs its memory to stay. False: nothing keeps the pool. */
+bool strata_graph_pool_hold(strata_graph_pool_t *pool);
 /* Pools that nothing keeps any more give back what they can, and end if nothing of them is live. Any thread. */
 void strata_graphs_sweep(strata_domain_t *domain);
+/* Frees of its blocks that wait for no stream any more are finished. */
+void strata_graph_pool_poll(strata_graph_pool_t *pool);
 /* Before the domain's stacks end: the pools own nothing of anybody else any more. */
 void strata_graphs_end(strata_domain_t *domain);
 
@@ -127,5 +132,29 @@ void strata_graph_count_drop(strata_graph_count_t *count);
 strata_status_t strata_graph_pool_own(strata_graph_pool_t *pool, strata_call_t *call, strata_record_t *record);
 /* It owns nothing any more. No lock is held. */
 void strata_graph_pool_disown(strata_graph_pool_t *pool);
+
+/* ---- what is live in a pool, told and set back (live.c); no lock is held, and nobody opens or ends pools meanwhile ---- */
+
+/* A live block, and who served it. */
+typedef struct strata_graph_block {
+    strata_block_t block;
+    size_t requested;
+    uint64_t life; /* of that stack */
+    uint16_t server; /* its number */
+    bool keeps; /* of a change: it is live again; else it was freed */
+} strata_graph_block_t;
+
+typedef struct strata_graph_blocks {
+    strata_graph_block_t *all; /* by address */
+    size_t count;
+} strata_graph_blocks_t;
+
+void strata_graph_blocks_delete(strata_graph_blocks_t *blocks);
+/* What the program has of the pool, blocks of 0 bytes left out. E_HOST_MEMORY; E_UNSUPPORTED: the layers cannot set it back. */
+strata_status_t strata_graph_pool_live(strata_graph_pool_t *pool, strata_graph_blocks_t *live);
+/* What was live then is live again, and nothing else is. *changes is what that took, in the order in which it was done; the caller
+ * deletes it. After an error nothing has changed: those of strata_graph_pool_restore(). */
+strata_status_t strata_graph_pool_set_live(strata_graph_pool_t *pool, const strata_graph_blocks_t *then,
+                                           strata_graph_blocks_t *changes);
 
 #endif

@@ -210,6 +210,21 @@ static bool holds_anything(strata_domain_t *domain, const strata_group_t *group)
     return holds;
 }
 
+bool strata_graph_pool_hold(strata_graph_pool_t *pool) {
+    strata_domain_t *domain = pool->group->domain;
+    strata_lock(&domain->lock);
+    bool kept = somebody_keeps(pool) && !pool->ending;
+    pool->holds += kept;
+    strata_unlock(&domain->lock);
+    return kept;
+}
+
+void strata_graph_pool_poll(strata_graph_pool_t *pool) {
+    strata_pending_t pending = {.ready_at = UINT64_MAX};
+    STRATA_DOMAIN_EACH(pool->group->domain, stack)
+        if (stack->group == pool->group) strata_stack_poll(stack, &pending);
+}
+
 /* Once nothing keeps it: true for the one who has to do what follows. */
 static bool unpin(strata_graph_pool_t *pool) {
     strata_domain_t *domain = pool->group->domain;
@@ -254,7 +269,6 @@ static void sweep(strata_graph_pool_t *pool) {
     strata_domain_t *domain = pool->group->domain;
     if (!unpin(pool)) return;
     strata_graph_pool_disown(pool);
-    poll(domain, pool->group);
     (void)strata_domain_release_group(domain, pool->group);
     if (!holds_anything(domain, pool->group)) retire(pool);
     strata_lock(&domain->lock);

@@ -430,6 +430,13 @@ static void step(strata_layer_t *base, strata_call_t *call) {
     if (!self->warming_up) (void)release(base, call);
 }
 
+static strata_record_t *take_at(strata_layer_t *base, const strata_block_t *at, size_t requested, const strata_stack_t *stack) {
+    const strata_extent_t place = strata_extent_of(at);
+    strata_record_t *block = strata_auto_growth_take_at((auto_growth_t *)base, &place, place.size, requested);
+    if (block) block->stack = stack->number;
+    return block;
+}
+
 static uint64_t idle_bytes(strata_layer_t *base) { return strata_auto_growth_idle((auto_growth_t *)base); }
 
 const strata_layer_type_t strata_auto_growth_type = {
@@ -460,4 +467,5 @@ const strata_layer_type_t strata_auto_growth_type = {
     .validate = validate,
     .check = check,
     .alignment = alignment,
+    .take_at = take_at,
 };

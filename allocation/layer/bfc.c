@@ -19,6 +19,7 @@
 #define MOST_BYTES        (1ull << 61)
 #define DEFAULT_SPLIT_CAP (128ull << 20)
 #define ROW(name)         offsetof(bfc_options_t, name)
+#define HOT               inline __attribute__((always_inline))
 
 static const strata_option_row_t options[] = {
     {"memory_limit", STRATA_OPTION_SIZE, ROW(memory_limit), "unlimited", STRATA_BFC_UNIT, 0, NULL,
@@ -151,7 +152,7 @@ static uint32_t carve(bfc_t *self, uint32_t slot, const want_t *want) {
     return own;
 }
 
-static void hand_out(bfc_t *self, strata_record_t *block, const want_t *want) {
+static HOT void hand_out(bfc_t *self, strata_record_t *block, const want_t *want) {
     strata_bfc_unstamp(self, block);
     block->user = want->user;
     strata_last_users_hold(&self->last, want->user);
@@ -204,6 +205,19 @@ static strata_record_t *take_at(bfc_t *self, const strata_extent_t *place, const
     hand_out(self, bfc_block(self, own), want);
     self->base.stack->figures.cache_hits++;
     return bfc_block(self, own);
+}
+
+/* Nobody knows any more whose the stream of an orphan is. */
+static strata_record_t *take_back(strata_layer_t *base, const strata_block_t *at, size_t requested, const strata_stack_t *stack) {
+    bfc_t *self = (bfc_t *)base;
+    const strata_extent_t place = strata_extent_of(at);
+    strata_bfc_merge_at(self, &place);
+    uint32_t slot = strata_chunks_take_at(&self->chunks, &place);
+    if (slot == 0) return NULL;
+    uint32_t user = stack->orphan ? 0 : strata_last_users_of(&self->last, stack->stream);
+    hand_out(self, bfc_block(self, slot), &(want_t){.size = requested, .user = user, .server = stack->number});
+    base->stack->figures.cache_hits++;
+    return bfc_block(self, slot);
 }
 
 /* Where the last step served it; NULL: nothing is known, or something else is there. */
@@ -497,4 +511,5 @@ const strata_layer_type_t strata_bfc_type = {
     .alignment = alignment,
     .reset_peaks = reset_peaks,
     .reach = strata_bfc_reach,
+    .take_at = take_back,
 };

@@ -43,6 +43,17 @@ bool strata_bfc_merge_by_force(bfc_t *self, uint64_t size) {
     return false;
 }
 
+void strata_bfc_merge_at(bfc_t *self, const strata_extent_t *place) {
+    if (self->stamp_count == 0) return;
+    const strata_record_t *found = strata_chunks_find(&self->base, place->ptr);
+    for (uint32_t slot = found ? strata_slab_slot(bfc_slab(self), found) : 0; slot;) {
+        strata_record_t *block = bfc_block(self, slot);
+        if (!bfc_is_free(self, slot) || block->ptr >= place->ptr + place->size) return;
+        strata_bfc_unstamp(self, block);
+        slot = bfc_block(self, coalesce_again(self, slot, false))->next;
+    }
+}
+
 bool strata_bfc_set_frontier(strata_layer_t *base, uint64_t count) {
     bfc_t *self = (bfc_t *)base;
     if (!bfc_options_of(self)->timestamps) return false;

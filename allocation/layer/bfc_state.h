@@ -133,6 +133,8 @@ void strata_bfc_merge_stamps(bfc_t *self, strata_record_t *into, strata_record_t
 void strata_bfc_merge_safe(bfc_t *self);
 /* Blocks merge whatever their counts, in the order of their frees, until one has `size` bytes; false: none came. */
 bool strata_bfc_merge_by_force(bfc_t *self, uint64_t size);
+/* The free blocks of a place become one, whatever their counts: their marks still say who used them last. */
+void strata_bfc_merge_at(bfc_t *self, const strata_extent_t *place);
 bool strata_bfc_set_frontier(strata_layer_t *base, uint64_t count);
 uint32_t strata_bfc_reach(strata_layer_t *base, const strata_record_t *block, uint64_t size, strata_stream_t *stream);
 strata_status_t strata_bfc_validate_stamps(const bfc_t *self);

@@ -69,7 +69,29 @@ static void leave(strata_layer_t *base, const strata_chunk_t *chunk) {
     if (strata_slab_is_idle(slab_of(self), chunk->first)) strata_tree_remove(&self->kept, slab_of(self), chunk->first);
 }
 
-static const strata_chunk_policy_t policy = {.leave = leave};
+static void take_out(strata_layer_t *base, uint32_t slot) {
+    buffered_t *self = (buffered_t *)base;
+    strata_tree_remove(&self->kept, slab_of(self), slot);
+}
+
+static void put_in(strata_layer_t *base, uint32_t slot) {
+    buffered_t *self = (buffered_t *)base;
+    strata_tree_insert(&self->kept, slab_of(self), slot);
+}
+
+static const strata_chunk_policy_t policy = {.leave = leave, .take_out = take_out, .put_in = put_in};
+
+static strata_record_t *take_at(strata_layer_t *base, const strata_block_t *at, size_t requested, const strata_stack_t *stack) {
+    buffered_t *self = (buffered_t *)base;
+    const strata_extent_t place = strata_extent_of(at);
+    uint32_t slot = strata_chunks_take_at(&self->chunks, &place);
+    if (slot == 0) return NULL;
+    strata_record_t *block = strata_slab_record(slab_of(self), slot);
+    strata_block_hand_out(block, requested);
+    block->stack = stack->number;
+    base->stack->figures.cache_hits++;
+    return block;
+}
 
 static void free_block(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
     buffered_t *self = (buffered_t *)base;
@@ -169,4 +191,5 @@ const strata_layer_type_t strata_buffered_type = {
     .idle_bytes = idle_bytes,
     .alignment = alignment,
     .validate = validate,
+    .take_at = take_at,
 };

@@ -219,6 +219,22 @@ static strata_record_t *take_again(caching_t *self, const want_t *want) {
     return block;
 }
 
+/* In the bank that the block was of. Nobody knows any more whose the stream of an orphan is. */
+static strata_record_t *take_back(strata_layer_t *base, const strata_block_t *at, size_t requested, const strata_stack_t *stack) {
+    caching_t *self = (caching_t *)base;
+    const strata_extent_t place = strata_extent_of(at);
+    uint32_t slot = strata_chunks_take_at(&self->chunks, &place);
+    if (slot == 0) return NULL;
+    strata_record_t *block = caching_block(self, slot);
+    block->own_uses = 0;
+    if (caching_ignores_streams(self) && !stack->orphan) strata_caching_begin_use(self, block, stack->stream);
+    strata_block_hand_out(block, requested);
+    block->stack = stack->number;
+    self->used_bytes += place.size;
+    base->stack->figures.cache_hits++;
+    return block;
+}
+
 /* ---- hit ---- */
 
 /* What allocate() would find first: in the bank of the stack's stream, with no use to be polled and none to be waited for. */
@@ -503,4 +519,5 @@ const strata_layer_type_t strata_caching_type = {
     .validate = strata_caching_validate,
     .check = check,
     .reach = strata_caching_reach,
+    .take_at = take_back,
 };

@@ -116,6 +116,19 @@ static strata_record_t *take_again(naive_t *self, const want_t *want) {
     return known ? take_at(self, &place, want) : NULL;
 }
 
+/* Nobody knows any more whose the stream of an orphan is. */
+strata_record_t *strata_naive_take_at(strata_layer_t *base, const strata_block_t *at, size_t requested,
+                                      const strata_stack_t *stack) {
+    naive_t *self = (naive_t *)base;
+    const strata_extent_t place = strata_extent_of(at);
+    uint32_t slot = strata_chunks_take_at(&self->chunks, &place);
+    if (slot == 0) return NULL;
+    uint32_t user = self->one_user || stack->orphan ? 0 : strata_last_users_of(&self->last, stack->stream);
+    hand_out(self, naive_block(self, slot), stack->number, requested, user);
+    base->stack->figures.cache_hits++;
+    return naive_block(self, slot);
+}
+
 /* A free chunk that only its requester may use at first carries the requester's mark. */
 static void take_in(naive_t *self, const want_t *want, uint32_t slot) {
     if (self->chunks.ordered && want->user) strata_mark(naive_block(self, slot), ++self->last.frees, want->user);

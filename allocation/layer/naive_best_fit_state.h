@@ -64,6 +64,8 @@ void strata_naive_stream_gone(strata_layer_t *base, strata_stream_t stream, stra
 void strata_naive_figures(strata_layer_t *base);
 uint64_t strata_naive_idle_bytes(strata_layer_t *base);
 void strata_naive_step(strata_layer_t *base, strata_call_t *call);
+strata_record_t *strata_naive_take_at(strata_layer_t *base, const strata_block_t *at, size_t requested,
+                                      const strata_stack_t *stack);
 
 /* What the two types have in common: everything except name, doc and scope. */
 #define STRATA_NAIVE_TYPE                                                                                                          \
@@ -74,7 +76,7 @@ void strata_naive_step(strata_layer_t *base, strata_call_t *call);
     .release = strata_chunks_release, .stream_gone = strata_naive_stream_gone, .trim = strata_chunks_trim,                         \
     .walk = strata_chunks_walk, .find = strata_chunks_find, .chunk_of = strata_chunks_chunk_of,                                    \
     .idle_bytes = strata_naive_idle_bytes, .validate = strata_naive_validate, .check = strata_naive_check,                         \
-    .figures = strata_naive_figures, .step = strata_naive_step
+    .figures = strata_naive_figures, .step = strata_naive_step, .take_at = strata_naive_take_at
 
 /* ---- sizes; the locks are opened ---- */
 

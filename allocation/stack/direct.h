@@ -34,16 +34,21 @@ static inline STRATA_FORCED bool strata_direct_may_hit(const strata_stack_t *sta
     return attention == 0 || (attention == STRATA_ATTENTION_OWNERLESS && !stream);
 }
 
-/* `hit` NULL: that of the stack. */
-static inline STRATA_FORCED strata_record_t *strata_direct_hit(strata_stack_t *stack, const strata_stack_t *home, size_t size,
-                                                               strata_hit_fn hit) {
-    strata_record_t *record = (hit ? hit : stack->hit)(stack->cache, size, stack);
-    if (__builtin_expect(!record, 0)) return NULL;
+/* What the stack's cache has handed out, without the layers above it, is the program's from now on. */
+static inline STRATA_FORCED void strata_direct_serve(strata_stack_t *stack, const strata_stack_t *home, strata_record_t *record) {
     record->route = stack->route;
     record->stack = stack->number;
     strata_stack_book(stack, record);
     if (__builtin_expect(stack->directory != NULL, 0))
         strata_directory_write(stack->directory, record->ptr, home->number, strata_slab_slot(&home->slab, record));
+}
+
+/* `hit` NULL: that of the stack. */
+static inline STRATA_FORCED strata_record_t *strata_direct_hit(strata_stack_t *stack, const strata_stack_t *home, size_t size,
+                                                               strata_hit_fn hit) {
+    strata_record_t *record = (hit ? hit : stack->hit)(stack->cache, size, stack);
+    if (__builtin_expect(!record, 0)) return NULL;
+    strata_direct_serve(stack, home, record);
     return record;
 }
 

@@ -54,6 +54,9 @@ strata_layer_t *strata_record_maker(const strata_stack_t *server, const strata_r
  * the record is gone. Returns its bytes, which the source writes back once the device has answered. No lock is held. */
 uint64_t strata_record_withdraw(strata_layer_t *self, strata_record_t *record);
 
+/* Whether a layer of its route knows a borrow of it. */
+bool strata_record_is_borrowed(const strata_record_t *record);
+
 /* ---- records that others wrap (strata_record_wrap()) ---- */
 
 /* The record that a record holds, unless a free is taking it back; NULL: it belongs to a source or a cache. */

@@ -70,6 +70,10 @@ static strata_stack_t *stack_struct(uint16_t number) {
     return stack;
 }
 
+static _Atomic uint64_t last_life;
+
+static uint64_t fresh_life(void) { return atomic_fetch_add(&last_life, 1) + 1; }
+
 /* Everything except its layers and its slab. Under the lock of a stack of this number that has ended. */
 static void set_up(strata_stack_t *stack, strata_group_t *group, strata_lock_rank_t rank) {
     strata_domain_t *domain = group->domain;
@@ -89,6 +93,7 @@ static void set_up(strata_stack_t *stack, strata_group_t *group, strata_lock_ran
     stack->closed = 0;
     strata_stack_close(stack, STRATA_CLOSED_NO_HIT, true);
     stack->top = NULL;
+    stack->life = fresh_life();
     stack->stream = NULL;
     stack->name = "";
     stack->thread = stack->of_thread = stack->only_thread = 0;
@@ -200,11 +205,7 @@ static strata_status_t instantiate(strata_stack_t *stack, uint8_t number, width_
     return STRATA_OK;
 }
 
-static _Atomic uint64_t last_life;
-
-static strata_stack_handle_t fresh_handle(const strata_stack_t *stack) {
-    return (uint64_t)stack->number << 52 | (atomic_fetch_add(&last_life, 1) + 1);
-}
+static strata_stack_handle_t fresh_handle(const strata_stack_t *stack) { return (uint64_t)stack->number << 52 | fresh_life(); }
 
 void strata_stack_lock(strata_stack_t *stack) {
     strata_lock(&stack->lock);

@@ -68,6 +68,7 @@ struct strata_stack {
     strata_group_t *group; /* from whose plan it is built */
     strata_layer_t *top;
     strata_layer_t **layers; /* by number, 0 .. plan->count; those of the shared stack included */
+    uint64_t life; /* of this number: no other stack of the process has it, now or later */
     strata_stream_t stream;
     const char *name; /* that the program gave the stream; "": none. Outlives the domain */
     uint64_t thread; /* if it is the per-thread default stream, its thread; else 0 */

@@ -31,6 +31,13 @@ typedef struct strata_slab {
 /* At most `capacity` slots (fewer if the system has no window for them). No lock is held. E_HOST_MEMORY. */
 strata_status_t strata_slab_init(strata_slab_t *slab, uint16_t home, uint32_t first_generation, uint32_t capacity);
 void strata_slab_destroy(strata_slab_t *slab);
+/* The slots that there must be room for, so that so many more can be taken. */
+static inline uint64_t strata_slab_slots_for(const strata_slab_t *slab, uint32_t more) {
+    return more <= slab->unused ? slab->used : (uint64_t)slab->used + more - slab->unused;
+}
+/* Room for slots up to `slots`, as strata_slab_slots_for() told them under the lock. No lock is held. E_LIMIT: it will never have so
+ * many. E_HOST_MEMORY. */
+strata_status_t strata_slab_reserve(const strata_slab_t *slab, uint64_t slots);
 /* The rare path of strata_slab_take(): touches a new slot; 0 when the slab is full, for ever or until its ranges have grown. */
 uint32_t strata_slab_touch(strata_slab_t *slab);
 /* Retires a slot whose generations are used up. */

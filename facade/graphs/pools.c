@@ -97,10 +97,9 @@ strata_status_t strata_graph_pool_begin_filtered(strata_t facade, strata_place_t
 
 /* ---- of a pool that there is ---- */
 
-typedef strata_status_t (*step_fn)(strata_graph_pool_t *pool, void *context);
-
 /* One thread at a time, as for begin: the pool does not become another one meanwhile. */
-static strata_status_t with_pool(strata_t handle, strata_place_t place, uint64_t number, step_fn step, void *context) {
+strata_status_t strata_facade_with_graph_pool(strata_t handle, strata_place_t place, uint64_t number, strata_graph_step_fn step,
+                                              void *context) {
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     strata_domain_t *domain;
@@ -125,7 +124,7 @@ static strata_status_t end(strata_graph_pool_t *pool, void *context) {
 }
 
 strata_status_t strata_graph_pool_end(strata_t facade, strata_place_t place, uint64_t pool) {
-    return with_pool(facade, place, pool, end, strata_facade_of(facade));
+    return strata_facade_with_graph_pool(facade, place, pool, end, strata_facade_of(facade));
 }
 
 static strata_status_t remove_one(strata_graph_pool_t *pool, void *context) {
@@ -135,7 +134,7 @@ static strata_status_t remove_one(strata_graph_pool_t *pool, void *context) {
 }
 
 strata_status_t strata_graph_pool_remove(strata_t facade, strata_place_t place, uint64_t pool) {
-    return with_pool(facade, place, pool, remove_one, NULL);
+    return strata_facade_with_graph_pool(facade, place, pool, remove_one, NULL);
 }
 
 /* ---- reports ---- */
@@ -160,7 +159,7 @@ static strata_status_t describe(strata_graph_pool_t *pool, void *context) {
 strata_status_t strata_graph_pool_describe(strata_t facade, strata_place_t place, uint64_t pool, strata_graph_pool_info_t *info) {
     STRATA_REFUSE_NULL(info);
     STRATA_REFUSE_SIZE(info, sizeof *info);
-    return with_pool(facade, place, pool, describe, info);
+    return strata_facade_with_graph_pool(facade, place, pool, describe, info);
 }
 
 strata_status_t strata_graph_pools(strata_t handle, strata_place_t place, uint64_t *pools, size_t capacity, size_t *count) {

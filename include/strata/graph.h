@@ -72,6 +72,35 @@ STRATA_API strata_status_t strata_graph_pool_describe(strata_t facade, strata_pl
 STRATA_API strata_status_t strata_graph_pools(strata_t facade, strata_place_t place, uint64_t *pools, size_t capacity,
                                               size_t *count);
 
+/* ---- states of a pool, set back later ----
+ *
+ * A program that goes back to an earlier point, to capture on from there, needs the pool as it was: what was live then must be live
+ * again, at the same address, since the graphs so far read and write it there; what came later must be free. A checkpoint tells what
+ * is live in a pool, and so what is free. It keeps nothing: neither blocks, nor the pool. */
+
+typedef struct strata_checkpoint *strata_checkpoint_t;
+/* A block whose state strata_graph_pool_restore() has changed. `live`: it is live again, by a new ref, which is the program's to free;
+ * else it was freed, and its ref is stale. Called when all is done, with no lock held: it may call the facade. */
+typedef void (*strata_restored_fn)(const strata_block_t *block, bool live, void *context);
+
+/* What is live in the pool now: *checkpoint, which any thread may use, and drop. E_BUSY: the pool is begun. E_UNSUPPORTED: the pool's
+ * cache cannot serve at a given address, or a layer above it takes part in every request (a router, stat, guard, trace).
+ * E_INVALID, E_STALE: no such pool; it has ended. E_HOST_MEMORY. */
+STRATA_API strata_status_t strata_graph_pool_checkpoint(strata_t facade, strata_place_t place, uint64_t pool,
+                                                        strata_checkpoint_t *checkpoint);
+/* Frees what is live in the pool now and was not then, as strata_free() does, and makes live again what was live then and is not
+ * now, at the same addresses and of the same sizes. What is live in both stays as it is. `changed` (may be NULL) is told of each
+ * block, the freed ones first. Contents stay, and nothing is waited for: the program knows which launches write the memory, and in
+ * what order. After an error nothing has changed.
+ * E_BUSY: the pool is begun; a block that would be freed has other owners or borrowers; memory that was live then still waits for
+ * the work of other streams. E_INVALID: nothing keeps the pool, neither a begin without a remove nor a graph; or the checkpoint is of
+ * another facade or place. E_STALE: the pool has ended, or memory that was live then has gone back to the device. E_LIMIT;
+ * E_HOST_MEMORY; E_UNSUPPORTED as above. */
+STRATA_API strata_status_t strata_graph_pool_restore(strata_t facade, strata_place_t place, strata_checkpoint_t checkpoint,
+                                                     strata_restored_fn changed, void *context);
+/* Ends the checkpoint, also after the facade was closed. NULL: nothing happens. */
+STRATA_API void strata_graph_checkpoint_drop(strata_checkpoint_t checkpoint);
+
 /* ---- captures for programs that use no runtime besides Strata, mostly with simulated devices ---- */
 
 typedef void *strata_graph_t; /* the driver's handle of a graph: CUgraph */

@@ -334,6 +334,8 @@ typedef struct strata_layer_type {
     const struct strata_direct *direct;
     /* Of a source: the pool of the driver that it serves from; what lies idle there is nobody else's. NULL: none. No lock is held. */
     void *(*driver_pool)(strata_layer_t *self);
+    /* Of a cache: as hit, but the block that was live at this ptr and size once (strata_graph_pool_restore()). NULL: it is not free. */
+    strata_record_t *(*take_at)(strata_layer_t *self, const strata_block_t *at, size_t requested, const strata_stack_t *stack);
 } strata_layer_type_t;
 
 /* The head of every instance. The builder fills it; it does not change. */
@@ -422,8 +424,7 @@ STRATA_API strata_record_t *strata_record_held(const strata_record_t *record);
 /* Ends such a record and returns what it held, which goes to strata_below_free(): in the layer's free, or later if the layer
  * keeps it for a while. A layer that wraps only some requests knows its own records in free by record->route == 0. */
 STRATA_API strata_record_t *strata_record_unwrap(strata_layer_t *self, strata_record_t *record);
-/* Whether other streams have borrowed what such a record holds. If so, a layer below will wait for them, and until then they
- * may still be using the bytes. */
+/* Whether other streams have borrowed what such a record holds: they may use the bytes until a layer below has waited. */
 STRATA_API bool strata_record_borrowed_below(const strata_record_t *record);
 
 /* ---- `idle` layers; under the lock of the layer's stack ---- */
@@ -437,8 +438,7 @@ STRATA_API void strata_layer_wants_allocate(strata_layer_t *self, bool wants);
  * they are put, and which one serves a request (examples/segregated_fit.c).
  *
  * A free block is a record in state FREE. `ptr` and `size` say where it lies, `prev` and `next` are the slots of its neighbours
- * in the chunk. Its index may use `bin_prev`, `bin_next`, `pool`, `mark_high` and `mark_low` as it likes, and nothing else of it.
- */
+ * in the chunk. Its index may use `bin_prev`, `bin_next`, `pool`, `mark_high` and `mark_low` as it likes, and nothing else. */
 
 /* The author's index of free blocks. Every operation runs under the lock, changes nothing but the index, and opens no lock. */
 typedef struct strata_chunked_policy {
@@ -450,8 +450,7 @@ typedef struct strata_chunked_policy {
     /* A free block comes into the index, or leaves it. Its size does not change while it is there. */
     void (*insert)(strata_layer_t *self, strata_record_t *block);
     void (*remove)(strata_layer_t *self, strata_record_t *block);
-    /* A free block of at least `size` bytes, a multiple of the unit; it stays in the index. NULL: none is found, and the cache
-     * grows. */
+    /* A free block of at least `size` bytes, a multiple of the unit; it stays in the index. NULL: none; the cache grows. */
     strata_record_t *(*find)(strata_layer_t *self, uint64_t size);
     /* Bytes to ask from below where nothing serves `size` bytes. NULL, or less than `size`: `size`. */
     uint64_t (*growth)(strata_layer_t *self, uint64_t size);
@@ -480,6 +479,8 @@ STRATA_API void strata_chunked_walk(strata_layer_t *self, strata_walk_fn block, 
 STRATA_API const strata_record_t *strata_chunked_find(strata_layer_t *self, uint64_t address);
 STRATA_API const strata_record_t *strata_chunked_chunk_of(strata_layer_t *self, const strata_record_t *block);
 STRATA_API uint64_t strata_chunked_idle_bytes(strata_layer_t *self);
+STRATA_API strata_record_t *strata_chunked_take_at(strata_layer_t *self, const strata_block_t *at, size_t requested,
+                                                   const strata_stack_t *stack);
 STRATA_API strata_status_t strata_chunked_validate(strata_layer_t *self);
 
 /* All of them, in the initializer of a type whose state begins with strata_chunked_t. */
@@ -489,7 +490,7 @@ STRATA_API strata_status_t strata_chunked_validate(strata_layer_t *self);
     .destroy = strata_chunked_destroy, .allocate = strata_chunked_allocate, .free = strata_chunked_free,                           \
     .hit = strata_chunked_hit, .quick_free = strata_chunked_quick_free, .release = strata_chunked_release,                         \
     .trim = strata_chunked_trim, .walk = strata_chunked_walk, .find = strata_chunked_find, .chunk_of = strata_chunked_chunk_of,    \
-    .idle_bytes = strata_chunked_idle_bytes, .validate = strata_chunked_validate
+    .idle_bytes = strata_chunked_idle_bytes, .validate = strata_chunked_validate, .take_at = strata_chunked_take_at
 
 /* ---- caches that keep their chunks themselves; under the lock of the layer's stack ---- */
 /* A free block of the chunk that the cache calls `chunk`, any number but 0; its links are 0. strata_record_delete() ends it.

@@ -1,0 +1,262 @@
+/* What is live in a pool, told and set back: what is live now and was not then is freed, what was live then and is not now is taken
+ * again at its address.
+ *
+ * Everything that could fail is looked at first. Nobody is served from the pool meanwhile, since it is not open; blocks may be freed
+ * by other threads, which only makes more room. So what was found possible stays so, and no step is ever taken back. */
+#include <stdlib.h>
+
+#include "allocation/call/record_notes.h"
+#include "allocation/graphs/graphs.h"
+#include "allocation/stack/direct.h"
+#include "allocation/stack/layer.h"
+#include "platform/arithmetic.h"
+#include "platform/host/host_memory.h"
+
+void strata_graph_blocks_delete(strata_graph_blocks_t *blocks) {
+    strata_host_delete(blocks->all);
+    *blocks = (strata_graph_blocks_t){.count = 0};
+}
+
+static uint64_t address_of(const strata_graph_block_t *block) { return (uint64_t)(uintptr_t)block->block.ptr; }
+
+/* ---- what is live ---- */
+
+typedef struct collecting {
+    strata_graph_blocks_t *blocks;
+    size_t room;
+    bool supported;
+} collecting_t;
+
+/* Hits must skip the layers above the cache: what they would do for a request is not to be done again. */
+static bool can_set_back(const strata_stack_t *server) {
+    const strata_layer_type_t *type = server->cache ? server->cache->type : NULL;
+    return type && STRATA_LAYER_HAS(type, take_at) && STRATA_LAYER_HAS(type, find);
+}
+
+static void collect_one(const strata_record_t *record, void *context) {
+    collecting_t *collecting = context;
+    strata_graph_blocks_t *blocks = collecting->blocks;
+    const strata_stack_t *server = strata_stack_of(record->stack);
+    if (record->size == 0) return;
+    collecting->supported = collecting->supported && can_set_back(server);
+    if (blocks->count < collecting->room)
+        blocks->all[blocks->count] = (strata_graph_block_t){
+            .block = {.ptr = (void *)(uintptr_t)record->ptr, .size = record->size, .ref = strata_ref_of(record)},
+            .requested = strata_record_requested(record),
+            .life = server->life,
+            .server = record->stack};
+    blocks->count++;
+}
+
+static void collect(strata_graph_pool_t *pool, collecting_t *collecting) {
+    collecting->blocks->count = 0;
+    collecting->supported = true;
+    STRATA_DOMAIN_EACH(pool->group->domain, stack)
+        if (stack->group == pool->group) strata_stack_walk_live(stack, collect_one, collecting);
+}
+
+static int by_address(const void *a, const void *b) {
+    uint64_t one = address_of(a), other = address_of(b);
+    return (one > other) - (one < other);
+}
+
+strata_status_t strata_graph_pool_live(strata_graph_pool_t *pool, strata_graph_blocks_t *live) {
+    collecting_t collecting = {.blocks = live};
+    *live = (strata_graph_blocks_t){.count = 0};
+    collect(pool, &collecting);
+    collecting.room = live->count;
+    live->all = strata_host_new(strata_max(collecting.room, 1), sizeof *live->all);
+    if (!live->all) return STRATA_E_HOST_MEMORY;
+    collect(pool, &collecting);
+    live->count = strata_min(live->count, collecting.room);
+    qsort(live->all, live->count, sizeof *live->all, by_address);
+    if (collecting.supported) return STRATA_OK;
+    strata_graph_blocks_delete(live);
+    return strata_fail(STRATA_E_UNSUPPORTED, 0,
+                       "a layer of this pool takes part in every request, or its cache serves at no given address: what was live "
+                       "cannot be set back");
+}
+
+/* ---- what has to change ---- */
+
+typedef struct change {
+    strata_graph_pool_t *pool;
+    strata_graph_blocks_t now;
+    strata_graph_block_t *frees, *makes; /* parts of one array */
+    size_t free_count, make_count;
+    size_t entered; /* servers of the first so many makes are kept from ending */
+} change_t;
+
+static bool is_same(const strata_graph_block_t *a, const strata_graph_block_t *b) {
+    return address_of(a) == address_of(b) && a->block.size == b->block.size;
+}
+
+/* Both are in the order of addresses. */
+static void compare(change_t *change, const strata_graph_blocks_t *then) {
+    const strata_graph_block_t *now = change->now.all, *old = then->all;
+    const strata_graph_block_t *now_end = now + change->now.count, *old_end = old + then->count;
+    while (now < now_end || old < old_end) {
+        if (now < now_end && old < old_end && is_same(now, old)) {
+            now++;
+            old++;
+        } else if (old == old_end || (now < now_end && address_of(now) <= address_of(old))) {
+            change->frees[change->free_count++] = *now++;
+        } else {
+            change->makes[change->make_count] = *old++;
+            change->makes[change->make_count++].keeps = true;
+        }
+    }
+}
+
+/* ---- whether it can be done ---- */
+
+static strata_status_t cannot_free(const strata_graph_block_t *block, const char *why) {
+    return strata_fail(STRATA_E_BUSY, 0, "the block of %zu bytes at %p, which was not live then, %s", block->block.size,
+                       block->block.ptr, why);
+}
+
+/* Its free takes the ref's one owner away, and waits for nobody. What another thread has freed meanwhile is no obstacle. */
+static strata_status_t check_free(const change_t *change, const strata_graph_block_t *block) {
+    strata_call_t call;
+    strata_record_t *record;
+    if (strata_record_find(change->pool->group->domain->facade, block->block.ref, &call, &record) != STRATA_OK) return STRATA_OK;
+    bool shared = strata_record_is_shared(&call, record) || strata_record_has_unknown_use(&call, record);
+    bool borrowed = strata_record_is_borrowed(record) || (record->attention & STRATA_ATTENTION_CORE);
+    bool used_up = record->generation + 1 >= STRATA_GENERATION_LAST;
+    (void)strata_call_unlock(&call);
+    if (shared) return cannot_free(block, "has other owners");
+    if (borrowed) return cannot_free(block, "is borrowed by other streams");
+    return used_up ? strata_fail(STRATA_E_LIMIT, 0, "a slot's generations are used up") : STRATA_OK;
+}
+
+static bool is_to_be_freed(const change_t *change, const strata_record_t *record) {
+    const strata_graph_block_t key = {.block = {.ptr = (void *)(uintptr_t)record->ptr}};
+    return change->free_count && bsearch(&key, change->frees, change->free_count, sizeof *change->frees, by_address) != NULL;
+}
+
+/* From `record` on, up to an address: everything is free, or will be. Under the lock of the cache. */
+static strata_status_t check_run(const change_t *change, const strata_slab_t *slab, const strata_record_t *record, uint64_t end) {
+    for (; record->ptr < end; record = strata_slab_record(slab, record->next)) {
+        bool free_now = record->state == STRATA_RECORD_FREE;
+        bool freed = record->state == STRATA_RECORD_LIVE && is_to_be_freed(change, record);
+        if (!free_now && !freed)
+            return strata_fail(STRATA_E_BUSY, 0, "%s",
+                               record->state == STRATA_RECORD_DEFERRED
+                                   ? "a block that was live then was freed, and waits for the work of other streams"
+                                   : "others use memory that was live then");
+        if (record->ptr + record->size >= end) return STRATA_OK;
+        if (record->next == 0) break;
+    }
+    return strata_fail(STRATA_E_STALE, 0, "memory that was live then is no longer in one piece");
+}
+
+/* The block of the cache that has an address, looked for from one before it in its chunk, if any is known; NULL: none. */
+static const strata_record_t *block_at(strata_layer_t *cache, const strata_record_t *known, uint64_t address) {
+    const strata_slab_t *slab = &cache->stack->slab;
+    while (known && known->ptr + known->size <= address) known = known->next ? strata_slab_record(slab, known->next) : NULL;
+    return known && known->ptr <= address ? known : cache->type->find(cache, address);
+}
+
+/* Under the locks of the server. *known: where the last one was found. */
+static strata_status_t check_place(const change_t *change, const strata_stack_t *server, const strata_graph_block_t *block,
+                                   const strata_record_t **known) {
+    strata_layer_t *cache = server->cache;
+    uint64_t address = address_of(block);
+    *known = block_at(cache, *known, address);
+    if (!*known) return strata_fail(STRATA_E_STALE, 0, "memory that was live then has gone back to the device");
+    return check_run(change, &cache->stack->slab, *known, address + block->block.size);
+}
+
+static bool is_served_by(const strata_stack_t *server, const strata_graph_block_t *block) {
+    return server->number == block->server && server->life == block->life;
+}
+
+/* The blocks from change->entered on that one stack served: it is kept from ending. Cutting a block out of a free one takes two more
+ * slots at most. */
+static strata_status_t check_makes(change_t *change) {
+    strata_stack_t *server = strata_stack_of(change->makes[change->entered].server);
+    const strata_record_t *known = NULL;
+    strata_status_t status = STRATA_OK;
+    strata_stack_lock(server);
+    bool there = server->open && server->group == change->pool->group && is_served_by(server, &change->makes[change->entered]);
+    if (!there) status = strata_fail(STRATA_E_STALE, 0, "the stream's part of the pool has ended");
+    while (status == STRATA_OK && change->entered < change->make_count && is_served_by(server, &change->makes[change->entered])) {
+        status = check_place(change, server, &change->makes[change->entered], &known);
+        server->inside++;
+        change->entered++;
+    }
+    const strata_slab_t *slab = there ? &server->cache->stack->slab : NULL;
+    uint64_t slots = there ? strata_slab_slots_for(slab, (uint32_t)strata_min(2 * change->make_count, UINT32_MAX)) : 0;
+    strata_stack_unlock(server);
+    return status == STRATA_OK ? strata_slab_reserve(slab, slots) : status;
+}
+
+static strata_status_t check(change_t *change) {
+    strata_status_t status = STRATA_OK;
+    for (size_t i = 0; i < change->free_count && status == STRATA_OK; i++) status = check_free(change, &change->frees[i]);
+    while (status == STRATA_OK && change->entered < change->make_count) status = check_makes(change);
+    return status;
+}
+
+/* ---- doing it ---- */
+
+static void free_one(const change_t *change, const strata_graph_block_t *block) {
+    strata_call_t call;
+    strata_record_t *record;
+    if (strata_record_find(change->pool->group->domain->facade, block->block.ref, &call, &record) == STRATA_OK)
+        strata_record_free(&call, record);
+}
+
+static strata_status_t make_one(strata_graph_block_t *block) {
+    strata_stack_t *server = strata_stack_of(block->server);
+    strata_stack_lock(server);
+    const strata_stack_t *home = atomic_load(&server->home);
+    strata_record_t *record = server->cache->type->take_at(server->cache, &block->block, block->requested, server);
+    if (record) {
+        strata_direct_serve(server, home, record);
+        block->block.ref = strata_ref_of(record);
+    }
+    strata_stack_unlock(server);
+    if (record) return STRATA_OK;
+    return strata_fail(STRATA_E_CORRUPT, 0, "the block of %zu bytes at %p could not be made live again", block->block.size,
+                       block->block.ptr);
+}
+
+static strata_status_t carry_out(change_t *change) {
+    strata_status_t status = STRATA_OK;
+    for (size_t i = 0; i < change->free_count; i++) free_one(change, &change->frees[i]);
+    for (size_t i = 0; i < change->make_count && status == STRATA_OK; i++) status = make_one(&change->makes[i]);
+    return status;
+}
+
+static void leave_servers(const change_t *change) {
+    for (size_t i = 0; i < change->entered; i++) strata_stack_leave(strata_stack_of(change->makes[i].server));
+}
+
+strata_status_t strata_graph_pool_set_live(strata_graph_pool_t *pool, const strata_graph_blocks_t *then,
+                                           strata_graph_blocks_t *changes) {
+    change_t change = {.pool = pool};
+    *changes = (strata_graph_blocks_t){.count = 0};
+    strata_graph_pool_poll(pool);
+    strata_status_t status = strata_graph_pool_live(pool, &change.now);
+    if (status != STRATA_OK) return status;
+    changes->all = strata_host_new(strata_max(change.now.count + then->count, 1), sizeof *changes->all);
+    if (changes->all) {
+        change.frees = changes->all;
+        change.makes = changes->all + change.now.count;
+        compare(&change, then);
+        status = check(&change);
+        if (status == STRATA_OK) status = carry_out(&change);
+        leave_servers(&change);
+    } else {
+        status = STRATA_E_HOST_MEMORY;
+    }
+    strata_graph_blocks_delete(&change.now);
+    if (status == STRATA_OK) {
+        for (size_t i = 0; i < change.make_count; i++) changes->all[change.free_count + i] = change.makes[i];
+        changes->count = change.free_count + change.make_count;
+    } else {
+        strata_graph_blocks_delete(changes);
+    }
+    return status;
+}
