@@ -21,7 +21,7 @@ uint64_t strata_chunks_give_back(strata_chunks_t *self, const strata_leaving_t *
 /* ---- which may go ---- */
 
 static bool may_go(const strata_chunks_t *self, const strata_chunk_t *chunk) {
-    if (atomic_load_explicit(&self->base.stack->group->pinned, memory_order_relaxed)) return false;
+    if (strata_chunks_are_pinned(self)) return false;
     return self->policy->may_go ? self->policy->may_go(&self->base, chunk) : strata_chunk_is_idle(&self->base, chunk);
 }
 

@@ -275,7 +275,7 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_call
     strata_leaving_t leaving = {0};
     uint32_t number = block->chunk;
     uint32_t slot = put_back_as_said(self, block);
-    if (slot == 0 || !self->gives_idle_back || !strata_chunk_is_idle(base, strata_chunk_at(&self->chunks, number))) return;
+    if (slot == 0 || !self->gives_idle_back || !strata_chunks_goes(&self->chunks, strata_chunk_at(&self->chunks, number))) return;
     strata_chunks_detach(&self->chunks, number, &leaving);
     (void)strata_chunks_give_back(&self->chunks, &leaving, call);
 }

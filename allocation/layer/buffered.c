@@ -104,7 +104,7 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_call
 /* Gives kept blocks back, the largest first, until `wanted` bytes are free; returns the bytes. */
 static uint64_t give_largest(buffered_t *self, uint64_t wanted, strata_call_t *call) {
     strata_leaving_t leaving = {0};
-    while (leaving.bytes < wanted && self->kept.count > 0) {
+    while (leaving.bytes < wanted && self->kept.count > 0 && !strata_chunks_are_pinned(&self->chunks)) {
         uint32_t slot = strata_tree_find(&self->kept, slab_of(self), strata_tree_largest(&self->kept, slab_of(self)));
         strata_chunks_detach(&self->chunks, strata_slab_record(slab_of(self), slot)->chunk, &leaving);
     }

@@ -93,7 +93,8 @@ const strata_chunk_policy_t strata_caching_policy = {.may_go = may_go,
 
 /* For a free block: whether its segment may go. */
 static bool is_to_spare(const caching_t *self, const strata_record_t *block) {
-    return !caching_is_split(block) && !(self->chunks.ordered && strata_last_users_uses(&self->last, block));
+    return !strata_chunks_are_pinned(&self->chunks) && !caching_is_split(block) &&
+           !(self->chunks.ordered && strata_last_users_uses(&self->last, block));
 }
 
 static void detach(caching_t *self, uint32_t slot, strata_leaving_t *leaving) {

@@ -223,7 +223,10 @@ strata_status_t strata_naive_allocate(strata_layer_t *base, const strata_request
     strata_last_users_hold(&self->last, want.user);
     strata_record_t *block = NULL;
     bool huge = want.rounded > self->max_block;
-    status = huge ? serve_huge(self, &want, &block) : serve(self, &want, &block);
+    /* What a graph keeps of them is the pool's. */
+    if (huge && strata_chunks_are_pinned(&self->chunks)) status = search(self, &want, &block);
+    else status = huge ? STRATA_E_NO_MEMORY : serve(self, &want, &block);
+    if (huge && status == STRATA_E_NO_MEMORY) status = serve_huge(self, &want, &block);
     strata_last_users_let_go(&self->last, want.user);
     if (status != STRATA_OK) return status;
     if (!huge) strata_repeats_note(&self->repeats, naive_slab(self), want.user, want.rounded, block);
@@ -253,7 +256,12 @@ static void put_back(naive_t *self, strata_record_t *block) {
 void strata_naive_free(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
     naive_t *self = (naive_t *)base;
     strata_leaving_t leaving = {0};
-    if (block->pool == STRATA_NAIVE_HUGE) {
+    bool huge = block->pool == STRATA_NAIVE_HUGE;
+    if (huge && strata_chunks_are_pinned(&self->chunks)) {
+        self->huge_bytes -= block->size;
+        block->pool = STRATA_NAIVE_POOLED;
+        put_back(self, block);
+    } else if (huge) {
         strata_last_users_let_go(&self->last, block->user);
         strata_chunks_detach(&self->chunks, block->chunk, &leaving);
         (void)strata_chunks_give_back(&self->chunks, &leaving, call);

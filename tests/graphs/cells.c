@@ -20,6 +20,8 @@ static const road_t roads[] = {
     {"buffered", "stack: [buffered, system]"},
     {"naive_best_fit", "stack: [naive_best_fit, system]"},
     {"thread_local", "stack: [thread_local, system]"},
+    {"idle_chunks_go", "stack: [auto_growth: {free_idle_chunk: true}, system]"},
+    {"huge_blocks", "stack: [naive_best_fit: {initial: 512KiB, reallocate: 512KiB}, system]"},
     {"cache_over_cache", "stack: [auto_growth, auto_growth: {chunk_size: 32MiB}, system]"},
     {"cuda_malloc_async", "cuda_malloc_async"},
     {"cuda_malloc_async_own_pool", "stack: [cuda_malloc_async: {pool: own}]"},

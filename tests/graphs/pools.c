@@ -142,6 +142,38 @@ static void nobody_gets_it(const char *strategy) {
 
 TEST(graph_pools, another_request_does_not_get_its_memory_when_there_is_no_more) { nobody_gets_it("strata"); }
 
+typedef struct short_of {
+    const char *name, *strategy;
+} short_of_t;
+
+static const short_of_t caches_short_of[] = {
+    {"auto_growth", "stack: [auto_growth, system]"},
+    {"own_reclaim", "stack: [auto_growth: {free_when_no_cache_hit: true}, system]"},
+    {"caching", "stack: [caching, system]"},
+    {"oversize", "stack: [caching: {max_split_size: 20MiB}, system]"},
+    {"garbage", "stack: [caching: {memory_fraction: 0.9, garbage_collection_threshold: 0.1}, system]"},
+    {"bfc", "stack: [bfc: {initial_region: 40MiB}, system]"},
+    {"buffered", "stack: [buffered, system]"},
+    {"naive_best_fit", "stack: [naive_best_fit: {initial: 40MiB, reallocate: 1MiB}, system]"},
+    {"huge", "stack: [naive_best_fit: {initial: 1MiB, reallocate: 1MiB}, system]"},
+};
+
+/* Whoever needs memory inside the capture, what the graph may use stays. */
+TEST_EACH(graph_pools, its_own_requests_do_not_take_what_the_graph_uses, short_of_t, caches_short_of) {
+    captured_t c;
+    strata_block_t more;
+    captured_open_in(&c, row->strategy, 64 * MIB);
+    captured_begin(&c);
+    strata_block_t block = rig_allocate(&c.rig, c.stream, 36 * MIB);
+    captured_work(&c, c.stream, &block);
+    EXPECT_OK(strata_free(c.rig.s, block.ref));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(c.rig.s, c.rig.gpu, c.stream, 48 * MIB, &more));
+    captured_end(&c);
+    captured_launch(&c);
+    captured_destroy(&c);
+    captured_close(&c);
+}
+
 /* What the place's caches lend to others when there is no more, a graph's do not. */
 TEST(graph_pools, caches_that_lend_do_not_lend_it) {
     nobody_gets_it("stack: [caching: {pools_on_oom: true}, system]\npools: {p: }");
