@@ -5,12 +5,24 @@ static strata_slab_t *slab_of(const strata_chunks_t *self) { return &self->base.
 
 /* ---- finding ---- */
 
-/* A block of the chunk; its first one if that of the slot is elsewhere. In a slab of several caches the same number may be another
- * cache's chunk. */
-static uint32_t begin_near(const strata_chunks_t *self, uint32_t number, uint32_t slot) {
+static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
+
+/* In a slab of several caches the same number may be another cache's chunk. */
+static bool is_of_chunk(const strata_chunks_t *self, uint32_t number, uint32_t slot) {
     const strata_record_t *block = strata_slab_record(slab_of(self), slot);
-    bool here = slot != 0 && self->sole && block->state != STRATA_RECORD_UNUSED && block->chunk == number;
-    return here ? slot : strata_chunk_at(self, number)->first;
+    return slot != 0 && self->sole && block->state != STRATA_RECORD_UNUSED && block->chunk == number;
+}
+
+/* The nearest block of the chunk that is known: where the place was once, what was taken last, or the first one. */
+static uint32_t begin_near(const strata_chunks_t *self, uint32_t number, const strata_extent_t *place) {
+    const uint32_t known[] = {place->slot, self->taken};
+    uint32_t best = strata_chunk_at(self, number)->first;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (!is_of_chunk(self, number, known[i])) continue;
+        uint64_t ptr = strata_slab_record(slab_of(self), known[i])->ptr, least = strata_slab_record(slab_of(self), best)->ptr;
+        if (distance(ptr, place->ptr) < distance(least, place->ptr)) best = known[i];
+    }
+    return best;
 }
 
 uint32_t strata_chunks_free_at(strata_chunks_t *self, const strata_extent_t *place) {
@@ -18,7 +30,7 @@ uint32_t strata_chunks_free_at(strata_chunks_t *self, const strata_extent_t *pla
     uint32_t number = strata_order_before(&self->by_address, &key);
     const strata_chunk_t *chunk = strata_chunk_at(self, number);
     if (number == 0 || place->ptr - chunk->base >= chunk->size) return 0;
-    uint32_t slot = begin_near(self, number, place->slot);
+    uint32_t slot = begin_near(self, number, place);
     const strata_record_t *block = strata_slab_record(slab_of(self), slot);
     while (block->ptr > place->ptr) block = strata_slab_record(slab_of(self), slot = block->prev);
     while (place->ptr - block->ptr >= block->size) block = strata_slab_record(slab_of(self), slot = block->next);
@@ -61,5 +73,6 @@ uint32_t strata_chunks_carve(strata_chunks_t *self, uint32_t slot, const strata_
     }
     if (own != slot) self->policy->put_in(&self->base, slot);
     if (rest != own) self->policy->put_in(&self->base, rest);
+    self->taken = own;
     return own;
 }

@@ -28,6 +28,7 @@ static const set_back_t caches[] = {
     {.name = "naive_best_fit_shared",
      .strategy = "stack: [naive_best_fit: {fraction: 0.1, streams: ignored}, system]",
      .one_stream = true},
+    {.name = "naive_best_fit_huge", .strategy = "stack: [naive_best_fit: {initial: 64KiB, reallocate: 64KiB}, system]"},
     {.name = "thread_local", .strategy = "stack: [thread_local: {fraction: 0.1}, system]"},
     {.name = "cache_over_cache", .strategy = "stack: [auto_growth, caching, system]"},
     {.name = "stable", .strategy = "stack: [auto_growth: {chunk_size: 1MiB, stable_addresses: true}, system]"},
