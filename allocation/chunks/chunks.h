@@ -182,7 +182,8 @@ static inline uint32_t strata_chunks_take_at(strata_chunks_t *self, const strata
 /* What the option `stable_addresses` of a cache does: strata_repeats_t. */
 #define STRATA_STABLE_ADDRESSES                                                                                                    \
     "a program that repeats its steps (strata_step) gets the same addresses from the third one on, as far as what was there is "   \
-    "freed in time: the n-th request of a size asks first for the place of the n-th one in the step before"
+    "freed in time: as long as a stream asks for the same sizes in the same order as in the step before, each request asks first " \
+    "for the place of the one then"
 
 /* ---- check (check.c) ---- */
 

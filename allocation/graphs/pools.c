@@ -135,10 +135,10 @@ static bool list_open(strata_graph_pool_t *pool, uint64_t number, const strata_g
 }
 
 /* What was freed inside captures and borrowed there waits for its borrowers. */
-static void poll(strata_domain_t *domain, const strata_group_t *group) {
+void strata_graph_pool_poll(strata_graph_pool_t *pool) {
     strata_pending_t pending = {.ready_at = UINT64_MAX};
-    STRATA_DOMAIN_EACH(domain, stack)
-        if (stack->group == group) strata_stack_poll(stack, &pending);
+    STRATA_DOMAIN_EACH(pool->group->domain, stack)
+        if (stack->group == pool->group) strata_stack_poll(stack, &pending);
 }
 
 strata_status_t strata_graph_pool_open(strata_graph_pool_t *pool, uint64_t number, const strata_graph_window_t *window) {
@@ -150,7 +150,7 @@ strata_status_t strata_graph_pool_open(strata_graph_pool_t *pool, uint64_t numbe
         return strata_fail(STRATA_E_STALE, 0, "pool %#llx has ended: nothing kept it", (unsigned long long)number);
     let_waits_end();
     strata_graphs_settle(domain);
-    poll(domain, pool->group); /* what has passed serves this capture; inside it nothing is polled */
+    strata_graph_pool_poll(pool); /* what has passed serves this capture; inside it nothing is polled */
     tell_layers(pool, true);
     return STRATA_OK;
 }
@@ -219,12 +219,6 @@ bool strata_graph_pool_hold(strata_graph_pool_t *pool) {
     return kept;
 }
 
-void strata_graph_pool_poll(strata_graph_pool_t *pool) {
-    strata_pending_t pending = {.ready_at = UINT64_MAX};
-    STRATA_DOMAIN_EACH(pool->group->domain, stack)
-        if (stack->group == pool->group) strata_stack_poll(stack, &pending);
-}
-
 /* Once nothing keeps it: true for the one who has to do what follows. */
 static bool unpin(strata_graph_pool_t *pool) {
     strata_domain_t *domain = pool->group->domain;
@@ -269,6 +263,7 @@ static void sweep(strata_graph_pool_t *pool) {
     strata_domain_t *domain = pool->group->domain;
     if (!unpin(pool)) return;
     strata_graph_pool_disown(pool);
+    strata_graph_pool_poll(pool);
     (void)strata_domain_release_group(domain, pool->group);
     if (!holds_anything(domain, pool->group)) retire(pool);
     strata_lock(&domain->lock);

@@ -91,7 +91,8 @@ STRATA_API strata_status_t strata_graph_pool_checkpoint(strata_t facade, strata_
 /* Frees what is live in the pool now and was not then, as strata_free() does, and makes live again what was live then and is not
  * now, at the same addresses and of the same sizes. What is live in both stays as it is. `changed` (may be NULL) is told of each
  * block, the freed ones first. Contents stay, and nothing is waited for: the program knows which launches write the memory, and in
- * what order. After an error nothing has changed.
+ * what order. Other threads may free blocks of the pool meanwhile, and must not retain or borrow any. After an error nothing has
+ * changed.
  * E_BUSY: the pool is begun; a block that would be freed has other owners or borrowers; memory that was live then still waits for
  * the work of other streams. E_INVALID: nothing keeps the pool, neither a begin without a remove nor a graph; or the checkpoint is of
  * another facade or place. E_STALE: the pool has ended, or memory that was live then has gone back to the device. E_LIMIT;

@@ -1,4 +1,6 @@
 /* States of a pool, taken and set back: against a model, under every cache that can stand in a pool of graphs. */
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "platform/host/host_memory.h"
@@ -72,13 +74,20 @@ static void give(modelled_t *m, uint32_t at) {
 }
 
 static void allocate(modelled_t *m) {
-    size_t size = (size_t)(1 + draw(m, 64)) << (4 + draw(m, 14));
+    uint32_t shift = 4 + draw(m, 14);
+    size_t size = (size_t)(1 + draw(m, 64)) << shift;
     strata_stream_t stream = draw(m, 3) || m->one_stream ? m->c.stream : m->c.other;
     m->now.live[m->now.count++] = rig_allocate(&m->c.rig, stream, size);
 }
 
-/* Another graph is captured into the pool; the other stream joins it. */
+static int by_address(const void *a, const void *b) {
+    const strata_block_t *one = a, *other = b;
+    return ((uintptr_t)one->ptr > (uintptr_t)other->ptr) - ((uintptr_t)one->ptr < (uintptr_t)other->ptr);
+}
+
+/* Another graph is captured into the pool; the other stream joins it. What it frees depends on the seed and on what is live. */
 static void capture(modelled_t *m) {
+    qsort(m->now.live, m->now.count, sizeof *m->now.live, by_address);
     captured_begin(&m->c);
     EXPECT_OK(strata_stream_wait(m->c.rig.s, m->c.rig.gpu, m->c.other, m->c.stream));
     for (int i = 0; i < 24; i++) {
@@ -314,6 +323,48 @@ TEST(graph_checkpoint, it_outlives_the_facade) {
     m.taken[0] = NULL;
     end(&m);
     strata_graph_checkpoint_drop(kept);
+}
+
+/* ---- threads ---- */
+
+typedef struct freeing {
+    strata_t s;
+    const state_t *blocks;
+} freeing_t;
+
+/* Each is freed once: by this thread, or by the restore before it. */
+static void *free_all(void *context) {
+    const freeing_t *freeing = context;
+    for (uint32_t i = 0; i < freeing->blocks->count; i++) {
+        strata_status_t status = strata_free(freeing->s, freeing->blocks->live[i].ref);
+        EXPECT_TRUE(status == STRATA_OK || status == STRATA_E_STALE);
+    }
+    return NULL;
+}
+
+static void free_live(const strata_block_t *block, bool live, void *context) {
+    if (live) EXPECT_OK(strata_free(((modelled_t *)context)->c.rig.s, block->ref));
+}
+
+/* What was not live then is freed by another thread meanwhile: nothing is freed twice, and what was live then is live. */
+TEST_EACH(graph_checkpoint, other_threads_may_free_meanwhile, set_back_t, caches) {
+    static modelled_t m;
+    static state_t later;
+    begin_with(&m, row, 10);
+    for (int round = 0; round < 10; round++) {
+        while (m.now.count > 0) give(&m, m.now.count - 1);
+        take(&m, 0);
+        capture(&m);
+        later = m.now;
+        m.now.count = 0;
+        pthread_t thread;
+        freeing_t freeing = {m.c.rig.s, &later};
+        ASSERT_EQ(pthread_create(&thread, NULL, free_all, &freeing), 0);
+        EXPECT_OK(strata_graph_pool_restore(m.c.rig.s, m.c.rig.gpu, m.taken[0], free_live, &m));
+        pthread_join(thread, NULL);
+        expect_as_modelled(&m);
+    }
+    end(&m);
 }
 
 /* ---- failures ---- */
