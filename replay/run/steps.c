@@ -42,11 +42,8 @@ void strata_steps_alloc(strata_steps_t *steps, const strata_trace_event_t *event
     uint32_t at = steps->count++;
     strata_step_alloc_t *now = &steps->now[at];
     const strata_step_alloc_t *before = &steps->before[at];
-    *now = (strata_step_alloc_t){.address = address,
-                                 .size = event->value,
-                                 .stream = event->stream,
-                                 .pool = event->pool,
-                                 .place = event->place};
+    *now = (strata_step_alloc_t){
+        .address = address, .size = event->value, .stream = event->stream, .pool = event->pool, .place = event->place};
     steps->repeats = steps->repeats && at < steps->count_before && asks_the_same(now, before);
     if (steps->repeats) steps->changed += address != before->address;
 }
