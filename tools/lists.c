@@ -128,11 +128,16 @@ static int run_grammar(const strata_command_t *self, int argc, char **argv) {
 const strata_command_t strata_command_grammar = {
     .name = "grammar", .run = run_grammar, .words = "", .help = "explains strategy files (docs/strategy.md)", .example = ""};
 
+enum { FIELDS_ROOM = 1 << 16 };
+
 static int run_fields(const strata_command_t *self, int argc, char **argv) {
     int words;
     int status = strata_options_read(self, NULL, argc, argv, &words);
     if (status != STRATA_EXIT_DONE) return status;
     if (words > 0) return strata_wrong_usage(self, "takes no arguments");
+    /* Room for all of it: what fails to be written in between is lost without its reason. */
+    static char room[FIELDS_ROOM];
+    (void)setvbuf(stdout, room, _IOFBF, sizeof room);
     strata_figures_page(stdout);
     return STRATA_EXIT_DONE;
 }
