@@ -334,7 +334,7 @@ typedef struct strata_layer_type {
     const struct strata_direct *direct;
     /* Of a source: the pool of the driver that it serves from; what lies idle there is nobody else's. NULL: none. No lock is held. */
     void *(*driver_pool)(strata_layer_t *self);
-    /* Of a cache: as hit, but the block that was live at this ptr and size once (strata_graph_pool_restore()). NULL: it is not free. */
+    /* Of a cache: as hit, but the block that was live once at this ptr and size (strata_graph_pool_restore()). NULL: it is taken. */
     strata_record_t *(*take_at)(strata_layer_t *self, const strata_block_t *at, size_t requested, const strata_stack_t *stack);
 } strata_layer_type_t;
 
