@@ -266,7 +266,8 @@ static const char about_named[] =
     "```\n\n"
     "Every way from the top of such a stack to a source passes a cache, or ends in `cuda_malloc_async`: another source would\n"
     "give memory back to the device while a graph may still use it. `keep` is not allowed: a graph's pool keeps its chunks\n"
-    "as long as the graph lives. Paths begin with `graph`: `graph.auto_growth.chunk_size`,\n"
+    "as long as the graph lives. Graphs that share a pool hold hardly more than the largest of them alone if chunks are as\n"
+    "large as the largest block (`chunk_size`); see graphs.md. Paths begin with `graph`: `graph.auto_growth.chunk_size`,\n"
     "`graph.managed.buffered.reuse_below`. Over a file that it `extends`, a file replaces this place by place.\n";
 
 void strata_page_named(FILE *out) { fprintf(out, about_named, STRATA_MODEL_NAMED, STRATA_MODEL_NAMED); }
