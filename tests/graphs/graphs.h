@@ -18,6 +18,8 @@ typedef struct captured {
 void captured_open(captured_t *c, const char *preset_or_text);
 /* The same with so many bytes on the device. */
 void captured_open_in(captured_t *c, const char *preset_or_text, uint64_t capacity);
+/* The same over a device that the caller closes, without the checker; NULL: a simulated one. */
+void captured_open_on(captured_t *c, const char *preset_or_text, strata_device_t *device);
 /* Nothing is live, no graph exists: all of the device's memory goes back. No hazard was seen. */
 void captured_close(captured_t *c);
 
