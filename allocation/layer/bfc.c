@@ -268,7 +268,7 @@ static uint64_t needed(const want_t *want) {
 }
 
 /* A region that comes is one free block more. E_NO_MEMORY: none does. */
-static strata_status_t extend(bfc_t *self, const want_t *want) {
+static strata_status_t extend(bfc_t *self, const want_t *want, uint32_t *region) {
     uint64_t least = needed(want), reserved = self->chunks.bytes;
     uint64_t available = (self->limit - strata_min(self->limit, reserved)) & ~(uint64_t)(STRATA_BFC_UNIT - 1);
     if (least > available) return strata_refuse_by_bound(&self->base, strata_bfc_bound(self), least, reserved, self->limit);
@@ -279,20 +279,42 @@ static strata_status_t extend(bfc_t *self, const want_t *want) {
     strata_request_t asked = *want->request;
     asked.alignment = STRATA_BFC_UNIT;
     asked.freed_before = 0;
-    uint32_t region;
-    strata_status_t status = ask_for_less_and_less(self, strata_min(size, available), least, &asked, &region);
+    strata_status_t status = ask_for_less_and_less(self, strata_min(size, available), least, &asked, region);
     if (status != STRATA_OK) return status;
     if (!doubled && self->next_region < MOST_BYTES) self->next_region *= 2;
-    strata_bfc_take_in(self, region, want->user);
     return STRATA_OK;
+}
+
+static void merge_if_free(bfc_t *self, uint32_t slot) {
+    if (!bfc_is_free(self, slot)) return;
+    strata_bfc_unindex(self, slot);
+    strata_bfc_index(self, strata_bfc_coalesce(self, slot, false));
+}
+
+/* Beside a capture nobody waits for who used the free block before a region: what is asked for is cut from it before the two are one.
+ * NULL: no slot is left. */
+static strata_record_t *take_apart(bfc_t *self, uint32_t slot, const want_t *want) {
+    strata_bfc_index(self, slot);
+    strata_record_t *record = take(self, slot, want);
+    if (!record) {
+        strata_bfc_unindex(self, slot);
+        return NULL;
+    }
+    merge_if_free(self, record->prev);
+    merge_if_free(self, record->next);
+    return record;
 }
 
 /* A region of its own may have been taken by others while the host waited for users: then another is asked for. Not so where that
  * wait failed: a region that became one with a block in use is no more to be had than the block, nor is the next. */
 static strata_status_t extend_and_search(bfc_t *self, want_t *want, strata_record_t **record) {
     for (;;) {
-        strata_status_t status = extend(self, want);
+        uint32_t region;
+        strata_status_t status = extend(self, want, &region);
         if (status != STRATA_OK) return status;
+        uint32_t slot = strata_bfc_mark_region(self, region, want->user);
+        if (want->waited == STRATA_E_CAPTURE && (*record = take_apart(self, slot, want)) != NULL) return STRATA_OK;
+        strata_bfc_index(self, strata_bfc_coalesce(self, slot, false));
         uint32_t slots = bfc_slab(self)->unused + bfc_slab(self)->capacity - bfc_slab(self)->used;
         if ((*record = search(self, want)) != NULL) return STRATA_OK;
         if (want->waited != STRATA_OK) return want->waited;

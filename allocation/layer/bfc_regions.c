@@ -62,10 +62,10 @@ void strata_bfc_put_back(bfc_t *self, strata_record_t *block) {
 }
 
 /* Memory that came in the order of a stream is another stream's after a wait alone. */
-void strata_bfc_take_in(bfc_t *self, uint32_t region, uint32_t user) {
+uint32_t strata_bfc_mark_region(bfc_t *self, uint32_t region, uint32_t user) {
     uint32_t slot = strata_chunk_at(&self->chunks, region)->last;
     strata_mark(bfc_block(self, slot), self->chunks.ordered ? ++self->last.frees : 0, user);
-    strata_bfc_index(self, strata_bfc_coalesce(self, slot, false));
+    return slot;
 }
 
 /* ---- regions go ---- */

@@ -99,8 +99,8 @@ static inline const char *strata_bfc_bound(const bfc_t *self) {
 
 extern const strata_chunk_policy_t strata_bfc_policy;
 
-/* The last block of a region, which came from below for a user, is anybody's whom it may serve. */
-void strata_bfc_take_in(bfc_t *self, uint32_t region, uint32_t user);
+/* The last block of a region, which came from below for a user and is in no bin yet: it is anybody's whom it may serve. */
+uint32_t strata_bfc_mark_region(bfc_t *self, uint32_t region, uint32_t user);
 /* A block comes back: it merges with its free neighbours and goes into its bin, or keeps to itself with the count of its
  * free. */
 void strata_bfc_put_back(bfc_t *self, strata_record_t *block);
