@@ -51,8 +51,8 @@ STRATA_API strata_status_t strata_graph_pool_begin_filtered(strata_t facade, str
                                                             void *context, uint64_t *pool);
 /* Requests go where they went before. E_INVALID: the pool is not begun. E_CAPTURE: the capture is still under way: end it first. */
 STRATA_API strata_status_t strata_graph_pool_end(strata_t facade, strata_place_t place, uint64_t pool);
-/* Takes one begin back: the program keeps the pool no longer by it. E_INVALID: as many were taken back as there were, or the pool is
- * begun and has no other. */
+/* Takes one begin back: the program keeps the pool no longer by it. Also before its end, which keeps the pool until then. E_INVALID: as
+ * many were taken back as there were. */
 STRATA_API strata_status_t strata_graph_pool_remove(strata_t facade, strata_place_t place, uint64_t pool);
 
 typedef struct strata_graph_pool_info {
