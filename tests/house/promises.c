@@ -61,8 +61,16 @@ static size_t check_all_named(const char *path, const char *page, const char *te
 
 static const char *const want_toolkit[] = {"tests/cuda/", "tests/replay/real.c", NULL};
 
-static char written[65536]; /* "suite.name", listed as ctest -N lists them */
+/* "suite.name", listed as ctest -N lists them; "suite." for a test of each row: a macro may make its name. */
+static char written[65536];
 static size_t written_length;
+
+/* What this line begins: a TEST, or a TEST_EACH, also inside a macro; false: neither. */
+static bool read_written(const char *line, char suite[100], char name[200]) {
+    name[0] = '\0';
+    return sscanf(line, "TEST(%99[a-z_0-9], %199[a-z_0-9])", suite, name) == 2 ||
+           sscanf(line, " TEST_EACH(%99[a-z_0-9],", suite) == 1;
+}
 
 /* A test that stands in #if may be in no build: it is not noted. */
 static void note_written(const char *path, const char *text, report_t *report) {
@@ -71,7 +79,7 @@ static void note_written(const char *path, const char *text, report_t *report) {
     for (size_t i = 0; want_toolkit[i]; i++) of_these |= starts_with(path, want_toolkit[i]);
     while (of_these && next_line(&text, line, sizeof line)) {
         inside += starts_with(line, "#if") - starts_with(line, "#endif");
-        if (inside || sscanf(line, "TEST(%99[a-z_0-9], %199[a-z_0-9])", suite, name) != 2) continue;
+        if (inside || !read_written(line, suite, name)) continue;
         size_t left = sizeof written - written_length;
         int length = snprintf(written + written_length, left, "  Test: %s.%s\n", suite, name);
         if ((size_t)length < left) written_length += (size_t)length;
@@ -126,9 +134,10 @@ TEST(house, tests_that_want_the_toolkit_are_known_by_name) {
     const char *known = written_tests(&report);
     EXPECT_CONTAINS(known, ": cuda.codes_are_mapped\n");
     EXPECT_CONTAINS(known, ": real.time_is_real\n");
+    EXPECT_CONTAINS(known, ": cuda_graph_cells.\n");
     char *listed = STRATA_HAVE_CUDA ? all_tests(&report) : NULL;
     while (listed && next_line(&known, line, sizeof line)) {
-        strcat(line, "\n");
+        if (line[strlen(line) - 1] != '.') strcat(line, "\n");
         if (!strstr(listed, strchr(line, ':'))) report_add(&report, "ctest does not list%s", strchr(line, ':') + 1);
     }
     free(listed);
@@ -140,7 +149,8 @@ TEST(house, a_test_is_known_where_it_is_written) {
     written_length = 0;
     note_written("tests/cuda/a.c", "TEST(cuda, one) {\n#if X\nTEST(cuda, two) {\n#endif\nTEST(cuda, three) {\n", &report);
     note_written("tests/sim/b.c", "TEST(sim, four) {\n", &report);
-    EXPECT_STREQ(written, "  Test: cuda.one\n  Test: cuda.three\n");
+    note_written("tests/cuda/c.c", "    TEST_EACH(each, name, row_t, rows) { x(); } \\\n#define TEST_EACH(a, b)\n", &report);
+    EXPECT_STREQ(written, "  Test: cuda.one\n  Test: cuda.three\n  Test: each.\n");
 }
 
 TEST(house, promises_rule_can_fail) {
