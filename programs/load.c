@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "allocation/options/option.h"
+#include "platform/host/host_memory.h"
 
 /* ---- what a strategy asks of its programs ---- */
 
@@ -25,6 +26,24 @@ static torture_dialect_t dialect_of(const strata_strategy_t *strategy) {
         }
     }
     return TORTURE_FREE_COVERS;
+}
+
+/* ---- whether it serves captured graphs: its programs have no captures otherwise ---- */
+
+static const strata_model_stack_t *graph_stack(const strata_strategy_t *strategy, strata_place_kind_t place, uint32_t device) {
+    const strata_model_names_t *graph = &strategy->named[STRATA_NAMED_GRAPH];
+    if (graph->count && graph->list[0].stacks[place].count) return &graph->list[0].stacks[place];
+    return strata_strategy_stack(strategy, place, device);
+}
+
+static bool serves_graphs(const strata_strategy_t *strategy, strata_place_kind_t place) {
+    bool serves = true;
+    strata_plan_t *plan = strata_host_new(1, sizeof *plan);
+    for (uint32_t device = 0; device < TORTURE_DEVICES && serves; device++)
+        serves = plan && strata_stack_plan(graph_stack(strategy, place, device), place, plan) == STRATA_OK &&
+                 strata_plan_serves_graphs(plan) == STRATA_OK;
+    strata_host_delete(plan);
+    return serves;
 }
 
 /* ---- loading ---- */
@@ -50,6 +69,9 @@ strata_status_t torture_load(const strata_config_request_t *request, strata_stra
         for (size_t i = 0; i < (*strategy)->own_count && status == STRATA_OK; i++)
             status = wait_shortly(&(*strategy)->own[i].stacks[place]);
     }
-    if (status == STRATA_OK) *dialect = dialect_of(*strategy);
+    if (status != STRATA_OK) return status;
+    *dialect = dialect_of(*strategy);
+    if (serves_graphs(*strategy, STRATA_PLACE_GPU)) *dialect |= TORTURE_GRAPHS_GPU;
+    if (serves_graphs(*strategy, STRATA_PLACE_MANAGED)) *dialect |= TORTURE_GRAPHS_MANAGED;
     return status;
 }

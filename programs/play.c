@@ -23,19 +23,39 @@ typedef struct actor {
         if ((streams) >> stream & 1u)
 
 static void prepare(torture_world_t *w, const torture_op_t *op, const torture_duty_t *duty) {
-    EACH_STREAM(s, duty->waits) torture_order(w, op->stream, s);
+    EACH_STREAM(s, duty->waits) if (op->kind != STRATA_TORTURE_ORDER) torture_order(w, op->stream, s);
     EACH_STREAM(s, duty->owner_waits) torture_order(w, duty->owner, s);
     EACH_STREAM(s, duty->syncs) torture_synchronise(w, s);
     EACH_STREAM(s, duty->borrows) torture_borrow(w, op->blocks[0], s);
 }
 
-static void act(torture_world_t *w, const torture_op_t *op, const torture_duty_t *duty) {
+static void act_on_graphs(torture_world_t *w, const torture_op_t *op, const torture_duty_t *duty, const uint32_t *touched) {
+    if (duty->ends) torture_let_go(w, duty->ends - 1u, touched, duty->touched);
+    switch ((torture_kind_t)op->kind) {
+    case STRATA_TORTURE_POOL_BEGIN: torture_pool_begin(w, op->pool, op->place, op->stream); return;
+    case STRATA_TORTURE_CAPTURE: torture_capture(w, op->graph, op->stream, duty->pool); return;
+    case STRATA_TORTURE_END_CAPTURE: torture_end_capture(w, op->graph, op->stream); return;
+    case STRATA_TORTURE_POOL_END: torture_pool_end(w, op->pool); return;
+    case STRATA_TORTURE_POOL_REMOVE: torture_pool_remove(w, op->pool); return;
+    case STRATA_TORTURE_LAUNCH: torture_launch(w, op->graph, op->stream, duty->pool, touched, duty->touched); return;
+    case STRATA_TORTURE_DESTROY: torture_destroy(w, op->graph); return;
+    default: return;
+    }
+}
+
+static void act(torture_world_t *w, const torture_program_t *program, uint32_t number) {
+    const torture_op_t *op = &program->ops[number];
+    const torture_duty_t *duty = &program->duties[number];
     uint32_t block = op->blocks[0];
     prepare(w, op, duty);
     switch ((torture_kind_t)op->kind) {
     case STRATA_TORTURE_ALLOCATE:
         torture_allocate(w, block, op->place, op->stream,
-                         &(torture_request_t){.size = op->size, .alignment = op->alignment, .flags = op->flags, .tag = op->tag});
+                         &(torture_request_t){.size = op->size,
+                                              .alignment = op->alignment,
+                                              .flags = op->flags,
+                                              .tag = op->tag,
+                                              .pool = duty->pool});
         return;
     case STRATA_TORTURE_WORK: torture_work(w, op->stream, op->us, op->blocks, op->count, op->writes); return;
     case STRATA_TORTURE_FILL: torture_fill(w, op->stream, block); return;
@@ -46,6 +66,7 @@ static void act(torture_world_t *w, const torture_op_t *op, const torture_duty_t
     case STRATA_TORTURE_RETAIN: torture_retain(w, block); return;
     case STRATA_TORTURE_FREE:
         if (op->refused) torture_refuse_events(w, true);
+        torture_keep(w, block, duty->owned);
         torture_free(w, block, op->how == STRATA_TORTURE_COVER_FREE_ON ? op->stream : STRATA_TORTURE_NO_STREAM, duty->last,
                      op->by_pointer);
         if (op->refused) torture_refuse_events(w, false);
@@ -58,34 +79,31 @@ static void act(torture_world_t *w, const torture_op_t *op, const torture_duty_t
         else torture_look(w, op->place);
         return;
     case STRATA_TORTURE_PASS: torture_pass(w, op->us); return;
-    case STRATA_TORTURE_ORDER:
-    case STRATA_TORTURE_SYNCHRONISE:
-    case STRATA_TORTURE_KINDS: return;
+    case STRATA_TORTURE_ORDER: torture_join(w, op->stream, op->other); return;
+    default: act_on_graphs(w, op, duty, program->touched + duty->touches); return;
     }
 }
 
 /* ---- what the checker is told of the program's own order between threads ---- */
 
-enum { KEY_START = 1, KEY_END, KEY_USED = 100, KEY_RENEWED = 200, KEY_BLOCK = 300 };
+enum { KEY_START = 1, KEY_END, KEY_USED = 100, KEY_TURNED = 200, KEY_BLOCK = 300 };
 
 static void observe(stage_t *stage, uint32_t number) {
-    const torture_op_t *op = &stage->program->ops[number];
     const torture_duty_t *duty = &stage->program->duties[number];
     strata_checker_t *checker = stage->world.checker;
     for (uint32_t i = 0; i < duty->touched; i++)
         strata_checker_observe(checker, KEY_BLOCK + stage->program->touched[duty->touches + i]);
-    EACH_STREAM(s, duty->uses) strata_checker_observe(checker, KEY_RENEWED + s);
-    if (op->kind == STRATA_TORTURE_RENEW) strata_checker_observe(checker, KEY_USED + op->stream);
+    EACH_STREAM(s, duty->uses) strata_checker_observe(checker, KEY_TURNED + s);
+    EACH_STREAM(s, duty->turns) strata_checker_observe(checker, KEY_USED + s);
 }
 
 static void publish(stage_t *stage, uint32_t number) {
-    const torture_op_t *op = &stage->program->ops[number];
     const torture_duty_t *duty = &stage->program->duties[number];
     strata_checker_t *checker = stage->world.checker;
     for (uint32_t i = 0; i < duty->touched; i++)
         strata_checker_publish(checker, KEY_BLOCK + stage->program->touched[duty->touches + i]);
     EACH_STREAM(s, duty->uses) strata_checker_publish(checker, KEY_USED + s);
-    if (op->kind == STRATA_TORTURE_RENEW) strata_checker_publish(checker, KEY_RENEWED + op->stream);
+    EACH_STREAM(s, duty->turns) strata_checker_publish(checker, KEY_TURNED + s);
 }
 
 /* ---- threads ---- */
@@ -125,7 +143,7 @@ static void *run_thread(void *context) {
         if (op->thread != actor->thread) continue;
         if (!wait_for_it(stage, i)) break;
         observe(stage, i);
-        act(&stage->world, op, &stage->program->duties[i]);
+        act(&stage->world, stage->program, i);
         publish(stage, i);
         is_over(stage, i);
     }
@@ -164,7 +182,7 @@ void torture_play(const torture_program_t *program, const strata_strategy_t *str
     pthread_cond_init(&stage.moved, NULL);
     if (mode != STRATA_TORTURE_INTERLEAVED && stage.world.checker) run_threads(&stage);
     for (uint32_t i = 0; i < program->count && mode == STRATA_TORTURE_INTERLEAVED; i++)
-        act(&stage.world, &program->ops[i], &program->duties[i]);
+        act(&stage.world, program, i);
     torture_world_end(&stage.world);
     pthread_cond_destroy(&stage.moved);
     pthread_mutex_destroy(&stage.lock);

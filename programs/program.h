@@ -26,10 +26,14 @@ typedef struct torture_duty {
     torture_streams_t syncs; /* what the host waits for first */
     torture_streams_t borrows; /* recorded first */
     torture_streams_t uses; /* every stream that it needs to be there */
+    torture_streams_t turns; /* streams that are others for all operations after it: renewed, captured, or no longer */
+    uint8_t pool; /* of graphs, from 1: that serves the block, is captured into, is launched from; 0: none */
+    uint8_t ends; /* the pool that nothing keeps after it, from 1; 0: none */
+    uint32_t owned; /* FREE: bit per pool that owns the block besides the program */
     uint8_t owner; /* the stream of owner_waits */
     bool last; /* FREE: no owner is left; after all others, that by the program's end */
-    uint32_t touches, touched; /* of torture_program_t.touched: the blocks that it must be in order with: those named, and those
-                                  that a RENEW concerns */
+    uint32_t touches, touched; /* of torture_program_t.touched: the blocks that it must be in order with, those named and those
+                                  that it concerns; graphs and pools are numbered after the blocks */
     uint32_t need[TORTURE_THREADS]; /* operations of each thread that must be over before */
 } torture_duty_t;
 
@@ -47,10 +51,13 @@ typedef struct torture_program {
     uint32_t touched_count, touched_room;
 } torture_program_t;
 
-/* Of what a strategy asks of its programs. */
+/* What a strategy asks of its programs, and serves: flags. */
 typedef enum torture_dialect {
-    TORTURE_FREE_COVERS, /* a borrow covers all work before the free */
-    TORTURE_USE_COVERS /* ... before record_stream alone (`event: use`) */
+    TORTURE_FREE_COVERS = 0, /* a borrow covers all work before the free */
+    TORTURE_USE_COVERS = 1, /* ... before record_stream alone (`event: use`) */
+    TORTURE_GRAPHS_GPU = 2, /* there are graph pools in gpu places */
+    TORTURE_GRAPHS_MANAGED = 4,
+    TORTURE_DIALECTS = 8
 } torture_dialect_t;
 
 /* Room for so many operations. False: the host has no memory, and all is as before. */
@@ -66,6 +73,8 @@ bool torture_law(torture_program_t *program, torture_dialect_t dialect);
 /* A stream's device, and whether it can be destroyed. */
 static inline uint32_t torture_device_of(uint32_t stream) { return stream / TORTURE_STREAMS_EACH; }
 static inline bool torture_is_legacy(uint32_t stream) { return stream % TORTURE_STREAMS_EACH == 0; }
+/* Those that captures are made of: the others order with each other. */
+static inline bool torture_is_capturable(uint32_t stream) { return stream % TORTURE_STREAMS_EACH >= 2; }
 static inline bool torture_is_ownerless(uint32_t place) { return place >= STRATA_TORTURE_PINNED; }
 
 #endif

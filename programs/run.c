@@ -16,6 +16,8 @@ static strata_status_t check_op(const torture_op_t *op, size_t number) {
     if (op->stream > STRATA_TORTURE_NO_STREAM || op->other > STRATA_TORTURE_NO_STREAM)
         return wrong(number, "a stream that is none");
     if (op->how >= STRATA_TORTURE_COVERS) return wrong(number, "a way to free that is none");
+    if (op->graph >= STRATA_TORTURE_GRAPHS) return wrong(number, "a graph of a number that is too large");
+    if (op->pool >= STRATA_TORTURE_POOLS) return wrong(number, "a pool of a number that is too large");
     if (op->count > STRATA_TORTURE_NAMED) return wrong(number, "more blocks than it may");
     if (op->kind == STRATA_TORTURE_ALLOCATE && op->count != 1) return wrong(number, "no block to serve, or several");
     for (uint8_t i = 0; i < op->count; i++)

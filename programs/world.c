@@ -38,7 +38,7 @@ const char *torture_fault_text(torture_fault_t fault) {
 }
 
 /* Hazards are told in the calls that meet them: later calls would only follow from them. */
-static void look_for_hazards(torture_world_t *w) {
+void torture_look_for_hazards(torture_world_t *w) {
     if (!w->checker) return;
     uint64_t hazards = strata_checker_hazards(w->checker);
     if (hazards == 0) return;
@@ -48,7 +48,7 @@ static void look_for_hazards(torture_world_t *w) {
     w->verdict.hazards = hazards;
 }
 
-static bool answered(torture_world_t *w, strata_status_t status, const char *call) {
+bool torture_answered(torture_world_t *w, strata_status_t status, const char *call) {
     if (status == STRATA_OK) return true;
     torture_wrong(w, TORTURE_FAULT_CALL, (int)status, "%s answered %s: %s", call, strata_status_name(status),
                   strata_last_error()->text);
@@ -57,7 +57,7 @@ static bool answered(torture_world_t *w, strata_status_t status, const char *cal
 
 /* ---- names ---- */
 
-static strata_place_t place_of(uint32_t place) {
+strata_place_t torture_place_of(uint32_t place) {
     switch (place) {
     case STRATA_TORTURE_PINNED: return strata_pinned();
     case STRATA_TORTURE_HOST: return strata_host();
@@ -94,15 +94,16 @@ static size_t next_mark(const torture_block_t *b, size_t at) {
     return at < last && next > last ? last : next;
 }
 
-static void write_marks(torture_world_t *w, torture_block_t *b) {
+void torture_write_marks(torture_world_t *w, torture_block_t *b) {
     uint8_t *bytes = bytes_of(w, b);
     b->mark = (uint8_t)(b->mark * 37 + 101);
+    b->known = true;
     if (!bytes) return;
     for (size_t i = 0; i < b->block.size; i = next_mark(b, i)) bytes[i] = b->mark;
 }
 
 static void expect_marks(torture_world_t *w, const torture_block_t *b) {
-    const uint8_t *bytes = bytes_of(w, b);
+    const uint8_t *bytes = b->known ? bytes_of(w, b) : NULL;
     if (!bytes) return;
     for (size_t i = 0; i < b->block.size; i = next_mark(b, i)) {
         if (bytes[i] == b->mark) continue;
@@ -161,7 +162,7 @@ void torture_world_open(torture_world_t *w, const strata_strategy_t *strategy, c
     /* Small memory may refuse what is got at open. */
     w->verdict.unopened = status == STRATA_E_NO_MEMORY && w->small;
     if (w->verdict.unopened) atomic_store(&w->failed, true);
-    else (void)answered(w, status, "open");
+    else (void)torture_answered(w, status, "open");
 }
 
 /* ---- allocate and free ---- */
@@ -188,7 +189,8 @@ static void tell_served(torture_world_t *w, const torture_block_t *b, strata_str
                                    .stream = stream,
                                    .address = (uintptr_t)b->block.ptr,
                                    .size = b->block.size,
-                                   .ownerless = torture_is_ownerless(b->place)};
+                                   .ownerless = torture_is_ownerless(b->place),
+                                   .graph_pool = b->pool};
     strata_checker_allocated(w->checker, &told);
 }
 
@@ -202,20 +204,24 @@ void torture_allocate(torture_world_t *w, uint32_t block, uint32_t place, uint32
                                          .tag = request->tag};
     if (atomic_load(&w->failed)) return;
     bool plain = !request->flags && !request->alignment && !request->tag;
-    strata_status_t status = plain ? strata_allocate(w->s, place_of(place), handle, request->size, &b->block)
-                                   : strata_allocate_with(w->s, place_of(place), handle, &options, &b->block);
+    strata_status_t status = plain ? strata_allocate(w->s, torture_place_of(place), handle, request->size, &b->block)
+                                   : strata_allocate_with(w->s, torture_place_of(place), handle, &options, &b->block);
     bool refused = may_be_refused(w, request, status);
     atomic_fetch_add(refused ? &w->refused : &w->served, 1);
-    if (refused || !answered(w, status, "allocate")) return;
+    if (refused || !torture_answered(w, status, "allocate")) return;
     b->place = (uint8_t)place;
     b->requested = request->size;
     b->there = true;
+    b->pool = request->pool;
     b->mark = (uint8_t)(block * 11 + 1);
     tell_served(w, b, handle);
     expect_shape(w, b, request);
-    if ((request->flags & STRATA_ZERO) && !atomic_load(&w->failed)) expect_zeros(w, b, (size_t)request->size);
-    write_marks(w, b);
-    look_for_hazards(w);
+    bool zeroed = (request->flags & STRATA_ZERO) && !atomic_load(&w->failed);
+    bool at_launch = zeroed && !torture_is_ownerless(b->place) &&
+                     torture_note_written(w, stream, &(torture_written_t){.block = block, .filled = true});
+    if (zeroed && !at_launch) expect_zeros(w, b, (size_t)request->size);
+    torture_write_marks(w, b);
+    torture_look_for_hazards(w);
 }
 
 static strata_status_t call_free(torture_world_t *w, const torture_block_t *b, uint32_t stream, bool by_pointer) {
@@ -225,8 +231,9 @@ static strata_status_t call_free(torture_world_t *w, const torture_block_t *b, u
 
 /* Told before the call: after it the memory may be somebody else's. */
 static void tell_freed(torture_world_t *w, const torture_block_t *b, uint32_t stream, bool last) {
-    if (last && stream < TORTURE_STREAMS) strata_checker_freed_on(w->checker, b->block.ref, w->streams[stream]);
-    else if (last) strata_checker_freed(w->checker, b->block.ref);
+    if (last && b->owned && stream >= TORTURE_STREAMS) return;
+    if (last && !b->owned && stream < TORTURE_STREAMS) strata_checker_freed_on(w->checker, b->block.ref, w->streams[stream]);
+    else if (last && !b->owned) strata_checker_freed(w->checker, b->block.ref);
     else if (stream < TORTURE_STREAMS) strata_checker_borrowed(w->checker, b->block.ref, w->streams[stream]);
 }
 
@@ -235,22 +242,23 @@ void torture_free(torture_world_t *w, uint32_t block, uint32_t stream, bool last
     if (!b) return;
     expect_marks(w, b);
     tell_freed(w, b, stream, last);
-    (void)answered(w, call_free(w, b, stream, by_pointer), "free");
+    (void)torture_answered(w, call_free(w, b, stream, by_pointer), "free");
     if (last) b->there = false;
-    look_for_hazards(w);
+    if (last) b->given_up = true;
+    torture_look_for_hazards(w);
 }
 
 void torture_refuse_events(torture_world_t *w, bool refuse) {
     if (atomic_load(&w->failed)) return;
     for (uint32_t i = 0; i < w->device_count; i++) {
         if (!refuse) strata_sim_clear_faults(w->devices[i]);
-        else (void)answered(w, strata_sim_fail(w->devices[i], STRATA_CALL_event_record, 1, true, STRATA_E_DEVICE), "fail");
+        else (void)torture_answered(w, strata_sim_fail(w->devices[i], STRATA_CALL_event_record, 1, true, STRATA_E_DEVICE), "fail");
     }
 }
 
 void torture_retain(torture_world_t *w, uint32_t block) {
     torture_block_t *b = there(w, block);
-    if (b) (void)answered(w, strata_retain(w->s, b->block.ref), "retain");
+    if (b) (void)torture_answered(w, strata_retain(w->s, b->block.ref), "retain");
 }
 
 /* ---- uses ---- */
@@ -264,30 +272,35 @@ void torture_work(torture_world_t *w, uint32_t stream, uint32_t us, const uint32
         if (!b || b->block.size == 0) continue;
         names[used] = b->block.ref;
         accesses[used++] = (strata_access_t){(uintptr_t)b->block.ptr, b->block.size, (writes >> i & 1u) != 0};
-        if (writes >> i & 1u) write_marks(w, b);
+        bool written = writes >> i & 1u;
+        if (written && !torture_note_written(w, stream, &(torture_written_t){.block = blocks[i]})) torture_write_marks(w, b);
     }
     if (atomic_load(&w->failed)) return;
     strata_checker_expect(w->checker, names, used);
-    (void)answered(w, strata_device_work(device_of(w, stream), w->streams[stream], us * UINT64_C(1000), accesses, used), "work");
-    look_for_hazards(w);
+    (void)torture_answered(w, strata_device_work(device_of(w, stream), w->streams[stream], us * UINT64_C(1000), accesses, used), "work");
+    torture_look_for_hazards(w);
 }
 
 void torture_fill(torture_world_t *w, uint32_t stream, uint32_t block) {
     torture_block_t *b = there(w, block);
     if (!b || b->block.size == 0) return;
-    b->mark = (uint8_t)(b->mark * 37 + 101);
-    (void)answered(w, strata_device_fill(device_of(w, stream), (uintptr_t)b->block.ptr, b->mark, b->block.size, w->streams[stream]),
-                   "fill");
-    look_for_hazards(w);
+    uint8_t byte = (uint8_t)(b->mark * 37 + 101);
+    if (!torture_note_written(w, stream, &(torture_written_t){.block = block, .filled = true, .byte = byte})) {
+        b->mark = byte;
+        b->known = true;
+    }
+    (void)torture_answered(
+        w, strata_device_fill(device_of(w, stream), (uintptr_t)b->block.ptr, byte, b->block.size, w->streams[stream]), "fill");
+    torture_look_for_hazards(w);
 }
 
 void torture_host(torture_world_t *w, uint32_t block, bool write) {
     torture_block_t *b = there(w, block);
     if (!b || b->block.size == 0) return;
     strata_checker_host_access(w->checker, (uintptr_t)b->block.ptr, b->block.size, write);
-    if (write) write_marks(w, b);
+    if (write) torture_write_marks(w, b);
     else expect_marks(w, b);
-    look_for_hazards(w);
+    torture_look_for_hazards(w);
 }
 
 void torture_check(torture_world_t *w, uint32_t block) {
@@ -302,7 +315,7 @@ void torture_borrow(torture_world_t *w, uint32_t block, uint32_t stream) {
     torture_block_t *b = there(w, block);
     if (!b) return;
     strata_status_t status = strata_record_stream(w->s, b->block.ref, w->streams[stream]);
-    (void)answered(w, status, "record_stream");
+    (void)torture_answered(w, status, "record_stream");
     strata_checker_borrowed(w->checker, b->block.ref, w->streams[stream]);
 }
 
@@ -310,52 +323,52 @@ void torture_erase(torture_world_t *w, uint32_t block, uint32_t stream) {
     torture_block_t *b = there(w, block);
     if (!b) return;
     strata_status_t status = strata_erase_stream(w->s, b->block.ref, w->streams[stream]);
-    if (status != STRATA_E_UNSUPPORTED) (void)answered(w, status, "erase_stream");
+    if (status != STRATA_E_UNSUPPORTED) (void)torture_answered(w, status, "erase_stream");
     strata_checker_erased(w->checker, b->block.ref, w->streams[stream]);
 }
 
 void torture_order(torture_world_t *w, uint32_t stream, uint32_t other) {
     strata_handle_t event = NULL;
     if (atomic_load(&w->failed)) return;
-    if (!answered(w, strata_device_event_create(device_of(w, other), &event), "event_create")) return;
-    if (answered(w, strata_device_event_record(device_of(w, other), event, w->streams[other]), "event_record"))
-        (void)answered(w, strata_device_stream_wait(device_of(w, stream), w->streams[stream], event), "stream_wait");
-    (void)answered(w, strata_device_event_destroy(device_of(w, other), event), "event_destroy");
+    if (!torture_answered(w, strata_device_event_create(device_of(w, other), &event), "event_create")) return;
+    if (torture_answered(w, strata_device_event_record(device_of(w, other), event, w->streams[other]), "event_record"))
+        (void)torture_answered(w, strata_device_stream_wait(device_of(w, stream), w->streams[stream], event), "stream_wait");
+    (void)torture_answered(w, strata_device_event_destroy(device_of(w, other), event), "event_destroy");
 }
 
 void torture_synchronise(torture_world_t *w, uint32_t stream) {
     if (!atomic_load(&w->failed))
-        (void)answered(w, strata_device_stream_synchronise(device_of(w, stream), w->streams[stream]), "synchronise");
+        (void)torture_answered(w, strata_device_stream_synchronise(device_of(w, stream), w->streams[stream]), "synchronise");
 }
 
 void torture_renew(torture_world_t *w, uint32_t stream) {
     uint32_t device = torture_device_of(stream);
     strata_stream_t before = w->streams[stream];
     if (atomic_load(&w->failed)) return;
-    (void)answered(w, strata_stream_forget(w->s, strata_gpu(device), w->streams[stream]), "stream_forget");
+    (void)torture_answered(w, strata_stream_forget(w->s, strata_gpu(device), w->streams[stream]), "stream_forget");
     for (uint32_t i = 0; i < w->device_count; i++)
-        (void)answered(w, strata_stream_forget(w->s, strata_managed(i), w->streams[stream]), "stream_forget");
-    (void)answered(w, strata_stream_forget(w->s, strata_pinned(), w->streams[stream]), "stream_forget");
-    (void)answered(w, strata_stream_forget(w->s, strata_host(), w->streams[stream]), "stream_forget");
-    (void)answered(w, strata_device_stream_destroy(device_of(w, stream), w->streams[stream]), "stream_destroy");
-    (void)answered(w, make_stream(w, stream), "stream_create");
+        (void)torture_answered(w, strata_stream_forget(w->s, strata_managed(i), w->streams[stream]), "stream_forget");
+    (void)torture_answered(w, strata_stream_forget(w->s, strata_pinned(), w->streams[stream]), "stream_forget");
+    (void)torture_answered(w, strata_stream_forget(w->s, strata_host(), w->streams[stream]), "stream_forget");
+    (void)torture_answered(w, strata_device_stream_destroy(device_of(w, stream), w->streams[stream]), "stream_destroy");
+    (void)torture_answered(w, make_stream(w, stream), "stream_create");
     w->recycled += w->streams[stream] == before;
     name_stream(w, stream);
-    look_for_hazards(w);
+    torture_look_for_hazards(w);
 }
 
 /* ---- the rest ---- */
 
 void torture_release(torture_world_t *w, uint32_t place) {
     if (atomic_load(&w->failed)) return;
-    (void)answered(w, strata_release(w->s, place_of(place), NULL), "release");
-    look_for_hazards(w);
+    (void)torture_answered(w, strata_release(w->s, torture_place_of(place), NULL), "release");
+    torture_look_for_hazards(w);
 }
 
 void torture_trim(torture_world_t *w, uint32_t place, uint64_t keep) {
     if (atomic_load(&w->failed)) return;
-    (void)answered(w, strata_trim(w->s, place_of(place), keep, NULL), "trim");
-    look_for_hazards(w);
+    (void)torture_answered(w, strata_trim(w->s, torture_place_of(place), keep, NULL), "trim");
+    torture_look_for_hazards(w);
 }
 
 static void count_row(const strata_snapshot_row_t *row, void *context) {
@@ -372,17 +385,17 @@ void torture_look(torture_world_t *w, uint32_t place) {
     uint64_t live = 0;
     if (atomic_load(&w->failed)) return;
     validate(w);
-    (void)answered(w, strata_statistics_all(w->s, place_of(place), &figures), "statistics_all");
-    (void)answered(w, strata_snapshot(w->s, place_of(place), count_row, &live), "snapshot");
+    (void)torture_answered(w, strata_statistics_all(w->s, torture_place_of(place), &figures), "statistics_all");
+    (void)torture_answered(w, strata_snapshot(w->s, torture_place_of(place), count_row, &live), "snapshot");
 }
 
 void torture_look_at(torture_world_t *w, uint32_t block) {
     torture_block_t *b = there(w, block);
     strata_block_t found = {0};
     if (!b || b->block.size == 0) return;
-    if (answered(w, strata_block_of(w->s, b->block.ptr, &found), "block_of") && found.ref != b->block.ref)
+    if (torture_answered(w, strata_block_of(w->s, b->block.ptr, &found), "block_of") && found.ref != b->block.ref)
         torture_wrong(w, TORTURE_FAULT_CALL, 100, "block_of answered another block");
-    if (answered(w, strata_base_pointer(w->s, (char *)b->block.ptr + b->block.size / 2, &found), "base_pointer") &&
+    if (torture_answered(w, strata_base_pointer(w->s, (char *)b->block.ptr + b->block.size / 2, &found), "base_pointer") &&
         found.ref != b->block.ref)
         torture_wrong(w, TORTURE_FAULT_CALL, 101, "base_pointer answered another block");
 }
@@ -394,7 +407,7 @@ void torture_pass(torture_world_t *w, uint32_t us) {
 /* ---- the end ---- */
 
 static void release_all(torture_world_t *w) {
-    for (uint32_t i = 0; i < w->device_count; i++) (void)answered(w, strata_device_synchronise(w->devices[i]), "synchronise");
+    for (uint32_t i = 0; i < w->device_count; i++) (void)torture_answered(w, strata_device_synchronise(w->devices[i]), "synchronise");
     for (uint32_t place = 0; place < STRATA_TORTURE_PLACES; place++)
         if (place >= STRATA_TORTURE_PINNED || (place & 1u) < w->device_count) torture_release(w, place);
 }
@@ -413,10 +426,10 @@ static void expect_everything_back(torture_world_t *w, bool closed, const char *
 
 static void close_facade(torture_world_t *w) {
     bool sound = !atomic_load(&w->failed);
-    if (w->s) (void)answered(w, strata_close(w->s, sound ? STRATA_CLOSE_WAIT : STRATA_CLOSE_FORCE, NULL, NULL), "close");
+    if (w->s) (void)torture_answered(w, strata_close(w->s, sound ? STRATA_CLOSE_WAIT : STRATA_CLOSE_FORCE, NULL, NULL), "close");
     if (w->checker && !strata_checker_complete(w->checker))
         torture_wrong(w, TORTURE_FAULT_HOST, 0, "the host has no memory for what the checker remembers");
-    if (sound) look_for_hazards(w);
+    if (sound) torture_look_for_hazards(w);
 }
 
 void torture_world_end(torture_world_t *w) {
@@ -432,9 +445,12 @@ void torture_world_end(torture_world_t *w) {
     w->verdict.recycled = w->recycled;
     w->verdict.served = w->served;
     w->verdict.refused = w->refused;
+    w->verdict.captures = w->captures;
+    w->verdict.launches = w->launches;
     for (uint32_t i = 0; i < w->device_count; i++)
         if (w->devices[i]) strata_device_close(w->devices[i]);
     if (w->sim) strata_sim_drop(w->sim);
+    for (uint32_t i = 0; i < STRATA_TORTURE_GRAPHS; i++) strata_host_delete(w->graphs[i].written);
     strata_host_delete(w->blocks);
     pthread_mutex_destroy(&w->lock);
 }

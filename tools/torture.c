@@ -145,6 +145,7 @@ static void print_sum(const torture_campaign_t *c, const torture_sum_t *sum, dou
     if (sum->programs < c->programs) printf("the rest was left out: too many runs ended their processes\n");
     printf("%" PRIu64 " blocks served, %" PRIu64 " requests refused, %" PRIu64 " runs without the memory to open\n", sum->served,
            sum->refused, sum->unopened);
+    printf("%" PRIu64 " captures served, %" PRIu64 " graphs launched\n", sum->captures, sum->launches);
     printf("%" PRIu64 " hazards, %" PRIu64 " failed\n", sum->hazards, sum->failed);
 }
 

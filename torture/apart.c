@@ -191,6 +191,8 @@ static void add_part(const part_t *part, torture_sum_t *sum, torture_failure_t *
     sum->refused += part->sum.refused;
     sum->unopened += part->sum.unopened;
     sum->recycled += part->sum.recycled;
+    sum->captures += part->sum.captures;
+    sum->launches += part->sum.launches;
     sum->hazards += part->sum.hazards;
     sum->failed += part->sum.failed;
     for (int i = 0; i < STRATA_TORTURE_MODES; i++) sum->runs[i] += part->sum.runs[i];

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "torture/draw.h"
 
@@ -18,23 +19,30 @@ typedef struct each {
     torture_each_fn tell;
     void *context;
     uint64_t number;
-    torture_program_t lawful[2]; /* by dialect */
+    torture_program_t drawn, lawful[TORTURE_DIALECTS];
+    bool made[TORTURE_DIALECTS];
 } each_t;
+
+static _Noreturn void fail(void) {
+    fputs("strata torture: the host has no memory for a program\n", stderr);
+    _Exit(3);
+}
+
+static const torture_program_t *lawful_in(each_t *each, torture_dialect_t dialect) {
+    torture_program_t *lawful = &each->lawful[dialect];
+    if (!each->made[dialect] && !(torture_program_copy(lawful, &each->drawn) && torture_law(lawful, dialect))) fail();
+    each->made[dialect] = true;
+    return lawful;
+}
 
 /* Both orders of threads are tried in turn: one with the program's even strategies, the other with its odd ones. */
 static bool tell_modes(each_t *each, uint32_t strategy) {
-    const torture_program_t *lawful = &each->lawful[each->campaign->strategies->all[strategy].dialect];
+    const torture_program_t *lawful = lawful_in(each, each->campaign->strategies->all[strategy].dialect);
     torture_run_t run = {.number = each->number, .strategy = strategy, .mode = STRATA_TORTURE_INTERLEAVED};
     if (!each->tell(each->context, &run, lawful)) return false;
     if (lawful->threads == 1 || (each->campaign->few_threads && (each->number + strategy) % 3)) return true;
     run.mode = (each->number + strategy) % 2 ? STRATA_TORTURE_TURNS : STRATA_TORTURE_AT_ONCE;
     return each->tell(each->context, &run, lawful);
-}
-
-static bool draw_both(each_t *each) {
-    torture_program_t *covered = &each->lawful[TORTURE_FREE_COVERS], *used = &each->lawful[TORTURE_USE_COVERS];
-    return torture_campaign_draw(each->campaign, each->number, covered) && torture_program_copy(used, covered) &&
-           torture_law(covered, TORTURE_FREE_COVERS) && torture_law(used, TORTURE_USE_COVERS);
 }
 
 void torture_each_run(const torture_campaign_t *campaign, uint64_t number, torture_each_fn tell, void *context) {
@@ -45,10 +53,8 @@ void torture_each_run(const torture_campaign_t *campaign, uint64_t number, tortu
     each.tell = tell;
     each.context = context;
     each.number = number;
-    if (!draw_both(&each)) {
-        fputs("strata torture: the host has no memory for a program\n", stderr);
-        _Exit(3);
-    }
+    memset(each.made, 0, sizeof each.made);
+    if (!torture_campaign_draw(campaign, number, &each.drawn)) fail();
     for (uint32_t i = 0; i < others; i++)
         if (!tell_modes(&each, i)) return;
     for (uint32_t i = 0; i < drawn; i++)
@@ -64,6 +70,8 @@ void torture_sum_add(torture_sum_t *sum, const torture_run_t *run, const torture
     sum->refused += verdict->refused;
     sum->unopened += verdict->unopened;
     sum->recycled += verdict->recycled;
+    sum->captures += verdict->captures;
+    sum->launches += verdict->launches;
 }
 
 /* ---- in this process ---- */

@@ -24,6 +24,7 @@ typedef struct torture_sum {
     uint64_t operations; /* drawn: after one that is refused some have nothing to do */
     uint64_t served, refused, unopened; /* requests, and runs whose strategy did not open on a small device */
     uint64_t recycled;
+    uint64_t captures, launches; /* of graphs, that were served */
 } torture_sum_t;
 
 /* What a run has shown. */

@@ -20,7 +20,10 @@ typedef struct drawing {
     uint8_t last; /* stream: half of the operations stay with it */
     uint32_t parts[STRATA_TORTURE_KINDS]; /* of `all` operations */
     uint32_t all;
-    uint32_t lends; /* one of so many draws is a loan */
+    uint32_t lends, captures; /* one of so many draws is a loan, a capture; 0: none is */
+    uint32_t graphs, pools; /* so far */
+    bool inside; /* a capture: nearly all on its streams and in its place */
+    uint8_t captured[2], place;
     bool one_cache; /* nearly all on one stream of a GPU */
     uint32_t wanted; /* operations */
 } drawing_t;
@@ -33,6 +36,7 @@ static uint64_t below(drawing_t *d, uint64_t bound) {
 static bool one_in(drawing_t *d, uint64_t n) { return below(d, n) == 0; }
 
 static uint8_t some_stream(drawing_t *d) {
+    if (d->inside && !one_in(d, 4)) return d->captured[one_in(d, 3)];
     if (d->program->count && one_in(d, 2)) return d->last;
     if (d->one_cache && !one_in(d, 16)) return TORTURE_STREAMS_EACH - 1;
     uint32_t device = (uint32_t)below(d, d->program->devices);
@@ -58,6 +62,7 @@ static uint64_t some_size(drawing_t *d) {
 
 static uint8_t some_place(drawing_t *d) {
     uint64_t dice = below(d, 20);
+    if (d->inside && !one_in(d, 6)) return d->place;
     if (d->one_cache && !one_in(d, 16)) return STRATA_TORTURE_GPU;
     if (dice < 13) return (uint8_t)(STRATA_TORTURE_GPU + below(d, d->program->devices));
     if (dice < 15) return (uint8_t)(STRATA_TORTURE_MANAGED + below(d, d->program->devices));
@@ -111,7 +116,8 @@ static const uint8_t usual_parts[STRATA_TORTURE_KINDS] = {
     [STRATA_TORTURE_ALLOCATE] = 24, [STRATA_TORTURE_WORK] = 24,  [STRATA_TORTURE_FILL] = 3,        [STRATA_TORTURE_HOST_ACCESS] = 3,
     [STRATA_TORTURE_CHECK] = 2,     [STRATA_TORTURE_BORROW] = 8, [STRATA_TORTURE_ERASE] = 3,       [STRATA_TORTURE_RETAIN] = 2,
     [STRATA_TORTURE_FREE] = 18,     [STRATA_TORTURE_ORDER] = 2,  [STRATA_TORTURE_SYNCHRONISE] = 1, [STRATA_TORTURE_RENEW] = 2,
-    [STRATA_TORTURE_RELEASE] = 1,   [STRATA_TORTURE_TRIM] = 1,   [STRATA_TORTURE_LOOK] = 1,        [STRATA_TORTURE_PASS] = 5};
+    [STRATA_TORTURE_RELEASE] = 1,   [STRATA_TORTURE_TRIM] = 1,   [STRATA_TORTURE_LOOK] = 1,        [STRATA_TORTURE_PASS] = 5,
+    [STRATA_TORTURE_LAUNCH] = 2,    [STRATA_TORTURE_DESTROY] = 1};
 
 static torture_kind_t some_kind(drawing_t *d) {
     uint64_t dice = below(d, d->all);
@@ -129,6 +135,8 @@ static torture_op_t blank(drawing_t *d, torture_kind_t kind) {
     op.us = kind == STRATA_TORTURE_PASS && !one_in(d, 8) ? 1 + (uint32_t)below(d, 60) : 1 + (uint32_t)below(d, d->longest);
     op.writes = (uint8_t)(one_in(d, 3) ? below(d, 1u << STRATA_TORTURE_NAMED) : 0);
     op.by_pointer = one_in(d, 8);
+    op.graph = (uint8_t)(d->graphs ? below(d, d->graphs) : 0);
+    op.pool = (uint8_t)(d->pools ? below(d, d->pools) : 0);
     return op;
 }
 
@@ -193,12 +201,88 @@ static void draw_loan(drawing_t *d) {
     if (!one_in(d, 4)) ask_again(d, block);
 }
 
+/* ---- captures ---- */
+
+static void put_graph(drawing_t *d, torture_kind_t kind, uint8_t graph, uint8_t pool) {
+    if (d->program->count >= d->wanted) return;
+    torture_op_t op = blank(d, kind);
+    op.stream = kind == STRATA_TORTURE_LAUNCH ? some_stream(d) : d->captured[0];
+    op.other = d->captured[1];
+    op.place = d->place;
+    op.graph = graph;
+    op.pool = pool;
+    d->program->ops[d->program->count++] = op;
+}
+
+static void put_others(drawing_t *d, uint32_t most) {
+    for (uint64_t count = below(d, most); count > 0 && d->program->count < d->wanted; count--) {
+        if (one_in(d, 4)) draw_loan(d);
+        else draw_op(d, &d->program->ops[d->program->count++]);
+    }
+}
+
+/* The other stream joins the capture and is waited for. */
+static void put_join(drawing_t *d) {
+    if (d->program->count + 2 >= d->wanted) return;
+    torture_op_t op = blank(d, STRATA_TORTURE_ORDER);
+    op.stream = d->captured[1];
+    op.other = d->captured[0];
+    d->program->ops[d->program->count++] = op;
+    put_others(d, 5);
+    op.stream = d->captured[0];
+    op.other = d->captured[1];
+    if (d->program->count < d->wanted && !one_in(d, 3)) d->program->ops[d->program->count++] = op;
+}
+
+static void choose_capture(drawing_t *d, uint8_t *graph, uint8_t *pool) {
+    uint8_t device = (uint8_t)below(d, d->program->devices), within = (uint8_t)below(d, 2);
+    uint8_t first = (uint8_t)(device * TORTURE_STREAMS_EACH + 2);
+    bool shares = d->pools == STRATA_TORTURE_POOLS || (d->pools && one_in(d, 3));
+    d->captured[0] = (uint8_t)(first + within);
+    d->captured[1] = (uint8_t)(first + 1 - within);
+    d->place = (uint8_t)((one_in(d, 6) ? STRATA_TORTURE_MANAGED : STRATA_TORTURE_GPU) + device);
+    *graph = (uint8_t)d->graphs++;
+    *pool = (uint8_t)(shares ? below(d, d->pools) : d->pools++);
+}
+
+/* A graph is captured into a pool, launched, and ends, with all kinds of operations in between. */
+static void draw_capture(drawing_t *d) {
+    uint8_t graph, pool;
+    if (d->graphs == STRATA_TORTURE_GRAPHS) return;
+    choose_capture(d, &graph, &pool);
+    bool late = one_in(d, 8);
+    if (!late) put_graph(d, STRATA_TORTURE_POOL_BEGIN, graph, pool);
+    if (one_in(d, 6)) put_others(d, 3);
+    put_graph(d, STRATA_TORTURE_CAPTURE, graph, pool);
+    d->inside = true;
+    if (late) put_others(d, 3);
+    if (late) put_graph(d, STRATA_TORTURE_POOL_BEGIN, graph, pool);
+    put_others(d, 8);
+    if (one_in(d, 2)) put_join(d);
+    put_others(d, 8);
+    d->inside = false;
+    if (one_in(d, 12)) return;
+    put_graph(d, STRATA_TORTURE_END_CAPTURE, graph, pool);
+    if (one_in(d, 6)) put_others(d, 4);
+    put_graph(d, STRATA_TORTURE_POOL_END, graph, pool);
+    if (!one_in(d, 3)) put_graph(d, STRATA_TORTURE_POOL_REMOVE, graph, pool);
+    for (uint64_t launches = below(d, 4); launches > 0; launches--) {
+        put_others(d, 4);
+        put_graph(d, STRATA_TORTURE_LAUNCH, graph, pool);
+    }
+    if (one_in(d, 2)) put_graph(d, STRATA_TORTURE_DESTROY, graph, pool);
+    if (one_in(d, 2)) put_graph(d, STRATA_TORTURE_POOL_REMOVE, graph, pool);
+}
+
+/* ---- tastes ---- */
+
 /* Programs differ: one borrows all the time, one never renews a stream, one has blocks of one size alone. What rarely comes
  * together in programs that do a little of everything comes together in some of these. */
 static void draw_taste(drawing_t *d) {
     static const uint64_t longest[] = {60, 600, 4000};
-    static const uint32_t youngest[] = {1, 2, 4, 16}, lends[] = {2, 4, 8, 64};
+    static const uint32_t youngest[] = {1, 2, 4, 16}, lends[] = {2, 4, 8, 64}, captures[] = {0, 6, 12, 24};
     d->lends = lends[below(d, sizeof lends / sizeof *lends)];
+    d->captures = captures[below(d, sizeof captures / sizeof *captures)];
     d->streams = 1 + (uint32_t)below(d, TORTURE_STREAMS_EACH);
     d->longest = longest[below(d, sizeof longest / sizeof *longest)];
     d->youngest = youngest[below(d, sizeof youngest / sizeof *youngest)];
@@ -230,6 +314,7 @@ static void draw_ops(drawing_t *d) {
     while (program->count < d->wanted) {
         draw_op(d, &program->ops[program->count++]);
         if (one_in(d, d->lends)) draw_loan(d);
+        if (d->captures && one_in(d, d->captures)) draw_capture(d);
     }
 }
 

@@ -9,9 +9,12 @@
  *     places    STRATA_TORTURE_GPU + device, STRATA_TORTURE_MANAGED + device, STRATA_TORTURE_PINNED, STRATA_TORTURE_HOST
  *     threads   0 to 3
  *     blocks    any number below STRATA_TORTURE_BLOCKS; each is served once
+ *     graphs    any number below STRATA_TORTURE_GRAPHS; each is captured once, on a stream that orders with nothing
+ *     pools     of graphs; any number below STRATA_TORTURE_POOLS; a new one at its first begin
  *
  * Before it runs, a program is made lawful: operations that cannot be done are left out, the waits and borrows that the program
- * owes are put in, and what is left at the end is freed. So whatever is found is the allocator's fault.
+ * owes are put in, and what is left at the end is freed. So whatever is found is the allocator's fault. Where the strategy serves no
+ * captured graphs, captures are left out too.
  */
 #ifndef STRATA_TORTURE_H
 #define STRATA_TORTURE_H
@@ -33,13 +36,20 @@ extern "C" {
     X(ERASE, "erase_stream: block 0, `stream`, whose work is over or ordered before the owner's next")                             \
     X(RETAIN, "block 0 has one owner more")                                                                                        \
     X(FREE, "one owner of block 0 gives it back, in one of several ways")                                                          \
-    X(ORDER, "`stream` waits for `other`")                                                                                         \
+    X(ORDER, "`stream` waits for `other`, and joins its capture if there is one")                                                  \
     X(SYNCHRONISE, "the host waits for `stream`")                                                                                  \
     X(RENEW, "`stream` is forgotten and destroyed, and made anew")                                                                 \
     X(RELEASE, "what is idle in `place` goes back")                                                                                \
     X(TRIM, "idle memory of `place` goes back but for `size` bytes")                                                               \
     X(LOOK, "validate, statistics, a snapshot, and what is known of block 0")                                                      \
-    X(PASS, "the host computes for `us`")
+    X(PASS, "the host computes for `us`")                                                                                          \
+    X(POOL_BEGIN, "requests of `stream` in `place` go to graph pool `pool` from now on")                                           \
+    X(CAPTURE, "`stream` is captured from now on, for `graph`")                                                                    \
+    X(END_CAPTURE, "`graph` is all that was captured, and can be launched")                                                        \
+    X(POOL_END, "requests go to `pool` no longer")                                                                                 \
+    X(POOL_REMOVE, "one begin of `pool` keeps it no longer")                                                                       \
+    X(LAUNCH, "the work of `graph` on `stream`")                                                                                   \
+    X(DESTROY, "`graph` is destroyed, after its launches")
 
 typedef enum strata_torture_kind {
 #define STRATA_TORTURE_KIND_ENUM(name, what) STRATA_TORTURE_##name,
@@ -58,6 +68,8 @@ enum {
     STRATA_TORTURE_NO_STREAM = 8,
     STRATA_TORTURE_NAMED = 3, /* blocks that one operation may name */
     STRATA_TORTURE_BLOCKS = 1 << 20,
+    STRATA_TORTURE_GRAPHS = 32,
+    STRATA_TORTURE_POOLS = 16,
     STRATA_TORTURE_OPERATIONS = 1 << 20
 };
 
@@ -94,6 +106,7 @@ typedef struct strata_torture_op {
     bool refused; /* FREE: the device records no event meanwhile; where the program has one thread */
     uint8_t count; /* of the blocks named */
     uint8_t writes; /* WORK: bit i: blocks[i] is written; HOST_ACCESS: bit 0 */
+    uint8_t graph, pool;
     uint32_t blocks[STRATA_TORTURE_NAMED];
     uint32_t flags; /* ALLOCATE: STRATA_ZERO, STRATA_NO_GROW, STRATA_NO_RETRY */
     uint32_t alignment; /* ALLOCATE: bytes; 0: the place's */

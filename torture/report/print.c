@@ -51,6 +51,8 @@ static void print_op(FILE *out, const torture_op_t *op) {
     print_number(out, "count", op->count);
     if (op->count) fprintf(out, ", .blocks = {%u, %u, %u}", op->blocks[0], op->blocks[1], op->blocks[2]);
     print_number(out, "writes", op->writes);
+    print_number(out, "graph", op->graph);
+    print_number(out, "pool", op->pool);
     print_number(out, "flags", op->flags);
     print_number(out, "alignment", op->alignment);
     print_number(out, "us", op->us);

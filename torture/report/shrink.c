@@ -70,6 +70,33 @@ static bool drop_operations(shrinking_t *s) {
     return some;
 }
 
+static bool is_of_graph(const torture_op_t *op, uint32_t graph) {
+    bool names = op->kind == STRATA_TORTURE_CAPTURE || op->kind == STRATA_TORTURE_END_CAPTURE ||
+                 op->kind == STRATA_TORTURE_LAUNCH || op->kind == STRATA_TORTURE_DESTROY;
+    return names && op->graph == graph;
+}
+
+static bool is_of_pool(const torture_op_t *op, uint32_t pool) {
+    bool names = op->kind == STRATA_TORTURE_POOL_BEGIN || op->kind == STRATA_TORTURE_POOL_END ||
+                 op->kind == STRATA_TORTURE_POOL_REMOVE;
+    return names && op->pool == pool;
+}
+
+/* A capture without its end takes in what comes after it: its operations go together. */
+static bool drop_named(shrinking_t *s, bool (*is_of)(const torture_op_t *, uint32_t), uint32_t most) {
+    bool some = false;
+    for (uint32_t number = 0; number < most; number++) {
+        uint32_t kept = 0;
+        begin(s);
+        for (uint32_t i = 0; i < s->candidate.count; i++)
+            if (!is_of(&s->candidate.ops[i], number)) s->candidate.ops[kept++] = s->candidate.ops[i];
+        if (kept == s->candidate.count) continue;
+        s->candidate.count = kept;
+        some |= accept(s);
+    }
+    return some;
+}
+
 /* All operations on one block at once: what is served, used and freed goes together. */
 static bool drop_blocks(shrinking_t *s) {
     bool some = false;
@@ -192,6 +219,8 @@ uint32_t torture_shrink(torture_program_t *program, torture_dialect_t dialect, c
         some = fold_threads(&s);
         some |= drop_operations(&s);
         some |= drop_blocks(&s);
+        some |= drop_named(&s, is_of_graph, STRATA_TORTURE_GRAPHS);
+        some |= drop_named(&s, is_of_pool, STRATA_TORTURE_POOLS);
         some |= make_sizes_one(&s);
         some |= fold_devices(&s);
         some |= fold_streams(&s);

@@ -1,0 +1,63 @@
+/* What the threads of a program wait for: operations of others on the same block, graph or pool, and those that make another
+ * stream of one that they use. */
+#include "platform/host/host_memory.h"
+#include "programs/law.h"
+
+typedef struct place_in_thread {
+    uint8_t thread;
+    uint32_t number; /* from 1; 0: there is none */
+} place_in_thread_t;
+
+typedef struct order_state {
+    uint32_t done[TORTURE_THREADS];
+    place_in_thread_t *touched; /* the last operation on each block, graph and pool */
+    place_in_thread_t turned[TORTURE_STREAMS];
+    uint32_t used[TORTURE_STREAMS][TORTURE_THREADS];
+} order_state_t;
+
+static void be_after(torture_duty_t *duty, const place_in_thread_t *before) {
+    if (duty->need[before->thread] < before->number) duty->need[before->thread] = before->number;
+}
+
+static void be_after_touches(order_state_t *state, const torture_program_t *program, torture_duty_t *duty,
+                             place_in_thread_t self) {
+    for (uint32_t i = 0; i < duty->touched; i++) {
+        place_in_thread_t *last = &state->touched[program->touched[duty->touches + i]];
+        if (last->thread == self.thread && last->number == self.number) continue; /* named twice */
+        be_after(duty, last);
+        *last = self;
+    }
+}
+
+/* After all that any thread has given the stream so far. */
+static void take_turn(order_state_t *state, torture_duty_t *duty, uint32_t stream, place_in_thread_t self) {
+    for (uint8_t t = 0; t < TORTURE_THREADS; t++) {
+        uint32_t used = state->used[stream][t];
+        if (t == self.thread && used == self.number) used--;
+        be_after(duty, &(place_in_thread_t){.thread = t, .number = used});
+    }
+    state->turned[stream] = self;
+}
+
+static void order_op(order_state_t *state, const torture_program_t *program, uint32_t number) {
+    const torture_op_t *op = &program->ops[number];
+    torture_duty_t *duty = &program->duties[number];
+    place_in_thread_t self = {.thread = op->thread, .number = ++state->done[op->thread]};
+    be_after_touches(state, program, duty, self);
+    for (uint32_t s = 0; s < TORTURE_STREAMS; s++) {
+        if (!(duty->uses & torture_bit(s))) continue;
+        be_after(duty, &state->turned[s]);
+        state->used[s][op->thread] = self.number;
+    }
+    for (uint32_t s = 0; s < TORTURE_STREAMS; s++)
+        if (duty->turns & torture_bit(s)) take_turn(state, duty, s, self);
+}
+
+bool law_threads(torture_program_t *program) {
+    order_state_t state = {.done = {0}};
+    state.touched = strata_host_new(program->blocks + STRATA_TORTURE_GRAPHS + STRATA_TORTURE_POOLS, sizeof *state.touched);
+    for (uint32_t i = 0; i < program->count && state.touched; i++) order_op(&state, program, i);
+    bool done = state.touched != NULL;
+    strata_host_delete(state.touched);
+    return done;
+}
