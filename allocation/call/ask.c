@@ -59,6 +59,7 @@ static void poll_gone(strata_stack_t *stack, strata_pending_t *pending) {
 
 void strata_stack_poll(strata_stack_t *stack, strata_pending_t *pending) {
     if (stack->orphan) poll_gone(stack, pending);
+    strata_host_wait_poll(stack);
     STRATA_EACH_OWN_LAYER(stack, layer) {
         if (!layer->type->poll) continue;
         strata_call_t call = {.stack = stack};

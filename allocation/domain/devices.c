@@ -28,15 +28,53 @@ strata_status_t strata_domain_record_event(strata_domain_t *domain, strata_handl
     return strata_device_event_record(domain->device, event, stream);
 }
 
+static bool has_captures(const strata_device_t *device) {
+    return device->capabilities.captures_known && atomic_load(&device->captures) > 0;
+}
+
+static bool knows_captures(const strata_domain_t *domain) {
+    bool knows = has_captures(domain->device);
+    for (uint32_t i = 0; i < domain->device_count && !knows; i++) knows = other(domain, i) && has_captures(other(domain, i));
+    return knows;
+}
+
+bool strata_domain_may_capture(const strata_domain_t *domain) { return strata_graphs_any_open() || knows_captures(domain); }
+
 bool strata_domain_wait_for_all(strata_domain_t *domain) {
     strata_device_t *device;
     /* It would break the capture. */
-    if (!strata_graphs_begin_wait()) return false;
+    if (knows_captures(domain) || !strata_graphs_begin_wait()) {
+        (void)strata_fail(STRATA_E_CAPTURE, 0, "a stream may be being captured: nobody waits for its device");
+        return false;
+    }
     bool done = strata_device_synchronise(domain->device) == STRATA_OK;
     for (uint32_t i = 0; i < domain->device_count; i++)
         if ((device = other(domain, i)) != NULL) done = strata_device_synchronise(device) == STRATA_OK && done;
     strata_graphs_end_wait();
     return done;
+}
+
+/* False: it is not a stream of this device, or the device has lost it. */
+static bool knows_capture(strata_device_t *device, strata_stream_t stream, strata_capture_status_t *capture, uint64_t *id,
+                          strata_status_t *status) {
+    if (strata_device_may_capture(device)) *status = strata_device_capture_status(device, stream, capture, id);
+    return strata_device_may_capture(device) && *status == STRATA_OK;
+}
+
+/* Nothing is captured on a device that was not asked. */
+strata_status_t strata_domain_capture_of(strata_domain_t *domain, strata_stream_t stream, strata_capture_status_t *capture,
+                                         uint64_t *id) {
+    strata_device_t *device;
+    strata_status_t status = STRATA_OK;
+    *capture = STRATA_CAPTURE_NONE;
+    *id = 0;
+    bool known = knows_capture(domain->device, stream, capture, id, &status), all = strata_device_may_capture(domain->device);
+    for (uint32_t i = 0; i < domain->device_count && !known; i++) {
+        if ((device = other(domain, i)) == NULL) continue;
+        known = knows_capture(device, stream, capture, id, &status);
+        all = all && strata_device_may_capture(device);
+    }
+    return known || !all ? STRATA_OK : status;
 }
 
 /* A captured stream is not even asked: that alone would end the capture. */

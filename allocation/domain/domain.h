@@ -41,6 +41,9 @@ typedef struct strata_domain_said {
  * and ask in another place. */
 typedef struct strata_captures {
     _Atomic uint32_t open; /* how many; with the lock */
+    _Atomic uint32_t pools; /* that have not ended, begun or not */
+    strata_domain_t *_Atomic *places; /* domains of the facade, NULL where none is; NULL: it has not said so yet */
+    uint32_t place_count;
     strata_lock_t lock; /* a leaf */
     strata_graph_pool_t *first;
 } strata_captures_t;
@@ -196,6 +199,11 @@ strata_status_t strata_domain_record_event(strata_domain_t *domain, strata_handl
 /* The host waits for a stream of any of the facade's devices, or for each that the name means; if that fails, for all of them.
  * False: even that failed, or the stream is being captured. */
 bool strata_domain_wait_for(strata_domain_t *domain, strata_stream_t stream);
+/* Whether it is worth asking which streams are being captured. */
+bool strata_domain_may_capture(const strata_domain_t *domain);
+/* Whether a stream of any of the facade's devices is being captured, and for which graph. */
+strata_status_t strata_domain_capture_of(strata_domain_t *domain, strata_stream_t stream, strata_capture_status_t *capture,
+                                         uint64_t *id);
 bool strata_domain_wait_for_all(strata_domain_t *domain); /* also false while a pool of graphs is open: it would break the capture */
 /* E_CAPTURE: the stream is being captured, or any call on it would break another capture: nothing is done on it. A quick call. */
 strata_status_t strata_domain_refuse_captured(strata_domain_t *domain, strata_stream_t stream);

@@ -68,7 +68,8 @@ void strata_graph_pool_close(strata_graph_pool_t *pool);
 bool strata_graph_pool_let_go(strata_graph_pool_t *pool);
 /* One more, for a step that needs its memory to stay. False: nothing keeps the pool. */
 bool strata_graph_pool_hold(strata_graph_pool_t *pool);
-/* Pools that nothing keeps any more give back what they can, and end if nothing of them is live. Any thread. */
+/* Pools that nothing keeps any more, in all places of the facade, give back what they can, and end if nothing of them is live. Any
+ * thread. */
 void strata_graphs_sweep(strata_domain_t *domain);
 /* Frees of its blocks that wait for no stream any more are finished. */
 void strata_graph_pool_poll(strata_graph_pool_t *pool);

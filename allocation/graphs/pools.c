@@ -86,6 +86,7 @@ strata_status_t strata_graph_pool_make(strata_domain_t *domain, uint64_t number,
         atomic_store(&pool->group->graph, pool);
     }
     atomic_fetch_add(&domain->graph_pools, 1);
+    atomic_fetch_add(&domain->captures->pools, 1);
     *out = pool;
     return STRATA_OK;
 }
@@ -257,6 +258,7 @@ static void retire(strata_graph_pool_t *pool) {
     strata_unlock(&domain->lock);
     strata_graph_count_drop(count);
     atomic_fetch_sub(&domain->graph_pools, 1);
+    atomic_fetch_sub(&domain->captures->pools, 1);
 }
 
 static void sweep(strata_graph_pool_t *pool) {
@@ -271,12 +273,23 @@ static void sweep(strata_graph_pool_t *pool) {
     strata_unlock(&domain->lock);
 }
 
-void strata_graphs_sweep(strata_domain_t *domain) {
-    if (atomic_load(&domain->graph_pools) == 0) return;
-    const strata_error_t reason = *strata_last_error();
+static void sweep_place(strata_domain_t *domain) {
     strata_group_t *group = NULL;
+    if (atomic_load(&domain->graph_pools) == 0) return;
     while ((group = strata_domain_next_group(domain, group)) != NULL)
         if (group->graph && group->pool != STRATA_GRAPH_POOL_ENDED) sweep(group->graph);
+}
+
+/* In every place: a pool of one owns blocks of others. */
+void strata_graphs_sweep(strata_domain_t *domain) {
+    const strata_captures_t *captures = domain->captures;
+    if (atomic_load(&captures->pools) == 0) return;
+    const strata_error_t reason = *strata_last_error();
+    for (uint32_t i = 0; captures->places && i < captures->place_count; i++) {
+        strata_domain_t *place = atomic_load(&captures->places[i]);
+        if (place) sweep_place(place);
+    }
+    if (!captures->places) sweep_place(domain);
     (void)strata_fail_again(&reason);
 }
 

@@ -34,15 +34,11 @@ static bool is_chosen(const strata_graph_window_t *window, strata_stream_t strea
 
 /* ---- captures ---- */
 
-static bool can_be_captured(const strata_domain_t *domain, strata_stream_t stream) {
-    return strata_device_may_capture(domain->device) && stream != NULL && stream != STRATA_STREAM_LEGACY;
-}
-
 strata_status_t strata_graphs_capture_of(strata_domain_t *domain, strata_stream_t stream, uint64_t *id) {
     strata_capture_status_t capture = STRATA_CAPTURE_NONE;
     *id = 0;
-    if (!can_be_captured(domain, stream)) return STRATA_OK;
-    strata_status_t status = strata_device_capture_status(domain->device, stream, &capture, id);
+    if (stream == NULL || stream == STRATA_STREAM_LEGACY) return STRATA_OK;
+    strata_status_t status = strata_domain_capture_of(domain, stream, &capture, id);
     if (status != STRATA_OK) return status;
     if (capture == STRATA_CAPTURE_INVALIDATED)
         return strata_fail(STRATA_E_CAPTURE, 0, "the capture of this stream was broken: end it before the next request");

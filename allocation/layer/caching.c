@@ -241,7 +241,7 @@ static strata_record_t *take_back(strata_layer_t *base, const strata_block_t *at
 static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     caching_t *self = (caching_t *)base;
     want_t want = {.size = size, .stream = stack->stream, .bank = strata_caching_known_bank(self, stack), .server = stack->number};
-    if (want.bank == 0 || self->uses.first_awaited || self->uses.joining) return NULL;
+    if (want.bank == 0 || self->uses.first_awaited || self->uses.joining || self->uses.kept) return NULL;
     want.rounded = strata_caching_round(self, size);
     want.kind = strata_caching_kind(want.rounded);
     strata_tree_t *idle = caching_tree(self, want.bank, want.kind);
@@ -361,7 +361,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     if (request->alignment > STRATA_CACHING_ALIGNMENT)
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "caching serves alignments up to %d", STRATA_CACHING_ALIGNMENT);
     if (request->size > UINT64_MAX / 4) return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
-    (void)strata_caching_poll_uses(self);
+    (void)strata_caching_poll_uses(self, request->call);
     want_t want = {.request = request,
                    .size = request->size,
                    .rounded = strata_caching_round(self, request->size),
@@ -404,7 +404,7 @@ static bool quick_free(strata_layer_t *base, strata_record_t *block) {
 
 static uint64_t release(strata_layer_t *base, strata_call_t *call) {
     caching_t *self = (caching_t *)base;
-    (void)strata_caching_poll_uses(self);
+    (void)strata_caching_poll_uses(self, call);
     return strata_caching_release_all(self, call);
 }
 

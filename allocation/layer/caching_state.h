@@ -127,7 +127,7 @@ uint64_t strata_caching_segment_size(const caching_options_t *o, uint64_t rounde
 /* ---- streams and borrows (caching_streams.c) ---- */
 
 /* Puts back what streams have passed; the bytes. */
-uint64_t strata_caching_poll_uses(caching_t *self);
+uint64_t strata_caching_poll_uses(caching_t *self, strata_call_t *call);
 /* The host waits for every use; the lock is opened. */
 void strata_caching_wait_for_uses(caching_t *self, strata_call_t *call);
 /* What the own default streams of exited threads have becomes anybody's: the host waits for the device, with the lock open.

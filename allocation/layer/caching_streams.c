@@ -53,8 +53,9 @@ static uint64_t put_done_back(caching_t *self, uint32_t done) {
     return freed;
 }
 
-uint64_t strata_caching_poll_uses(caching_t *self) {
+uint64_t strata_caching_poll_uses(caching_t *self, strata_call_t *call) {
     bool asks = self->uses.first_awaited || self->uses.joining;
+    if (self->uses.kept) (void)put_done_back(self, strata_uses_take_up(&self->uses, call));
     return asks ? put_done_back(self, strata_uses_poll(&self->uses)) : 0;
 }
 
@@ -65,8 +66,7 @@ void strata_caching_wait_for_uses(caching_t *self, strata_call_t *call) {
 
 void strata_caching_poll(strata_layer_t *base, strata_call_t *call, strata_pending_t *pending) {
     caching_t *self = (caching_t *)base;
-    (void)call;
-    pending->freed_bytes += strata_caching_poll_uses(self);
+    pending->freed_bytes += strata_caching_poll_uses(self, call);
     strata_uses_tell_pending(&self->uses, pending);
 }
 

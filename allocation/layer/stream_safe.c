@@ -99,9 +99,14 @@ static uint64_t finish(stream_safe_t *self, uint32_t done, strata_call_t *call) 
     return freed;
 }
 
+static uint64_t look(stream_safe_t *self, strata_call_t *call) {
+    uint64_t freed = self->uses.kept ? finish(self, strata_uses_take_up(&self->uses, call), call) : 0;
+    return strata_uses_may_have_done(&self->uses) ? freed + finish(self, strata_uses_poll(&self->uses), call) : freed;
+}
+
 static void poll(strata_layer_t *base, strata_call_t *call, strata_pending_t *pending) {
     stream_safe_t *self = (stream_safe_t *)base;
-    if (strata_uses_may_have_done(&self->uses)) pending->freed_bytes += finish(self, strata_uses_poll(&self->uses), call);
+    pending->freed_bytes += look(self, call);
     strata_uses_tell_pending(&self->uses, pending);
 }
 
@@ -111,7 +116,7 @@ static void waits(strata_layer_t *base, strata_wait_fn wait, void *context) {
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     stream_safe_t *self = (stream_safe_t *)base;
-    if (strata_uses_may_have_done(&self->uses)) (void)finish(self, strata_uses_poll(&self->uses), request->call);
+    if (strata_uses_may_have_done(&self->uses)) (void)look(self, request->call);
     return strata_below_allocate(base, request, record);
 }
 
@@ -127,7 +132,7 @@ static void capture_end(strata_layer_t *base, uint64_t pool, strata_call_t *call
     stream_safe_t *self = (stream_safe_t *)base;
     (void)pool;
     (void)finish(self, strata_uses_capture_end(&self->uses, call), call);
-    if (self->uses.first) strata_layer_wants_allocate(base, true);
+    if (strata_uses_may_have_done(&self->uses)) strata_layer_wants_allocate(base, true);
 }
 
 /* ---- life ---- */

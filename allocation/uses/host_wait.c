@@ -59,11 +59,18 @@ bool strata_host_wait_all(strata_call_t *call, strata_record_t *record) {
 }
 
 /* The lock may be open while a block goes down; what is still to go is on a list of our own. */
-static void end_capture(strata_stack_t *stack, strata_call_t *call) {
+static void free_done(strata_stack_t *stack, uint32_t done, strata_call_t *call) {
     strata_record_t *record;
     uint64_t bytes;
-    uint32_t done = strata_uses_capture_end(stack->host_uses, call);
     while (strata_uses_take_done(stack->host_uses, &done, &record, &bytes)) strata_below_free(record, call);
+}
+
+void strata_host_wait_poll(strata_stack_t *stack) {
+    strata_call_t call = {.stack = stack};
+    strata_lock(&stack->lock);
+    call.held[strata_call_level(&call, stack)] = stack;
+    if (stack->host_uses && stack->host_uses->kept) free_done(stack, strata_uses_take_up(stack->host_uses, &call), &call);
+    (void)strata_call_unlock(&call);
 }
 
 void strata_host_wait_capture(strata_stack_t *stack, bool begins) {
@@ -72,7 +79,7 @@ void strata_host_wait_capture(strata_stack_t *stack, bool begins) {
     call.held[strata_call_level(&call, stack)] = stack;
     stack->capturing = begins;
     if (stack->host_uses && begins) strata_uses_capture_begin(stack->host_uses);
-    else if (stack->host_uses) end_capture(stack, &call);
+    else if (stack->host_uses) free_done(stack, strata_uses_capture_end(stack->host_uses, &call), &call);
     (void)strata_call_unlock(&call);
 }
 

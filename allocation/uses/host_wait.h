@@ -14,6 +14,8 @@ void strata_host_wait_erase(strata_call_t *call, strata_record_t *record, strata
 bool strata_host_wait_all(strata_call_t *call, strata_record_t *record);
 /* The end of a stack's notes; NULL: it has none. No lock is held. */
 void strata_host_wait_end(strata_uses_t *uses);
+/* Frees that were kept while a user was being captured. No lock is held. */
+void strata_host_wait_poll(strata_stack_t *stack);
 /* A capture into the stack's pool begins, or ends: meanwhile frees are kept, and no stream is waited for. No lock is held. */
 void strata_host_wait_capture(strata_stack_t *stack, bool begins);
 /* `stream` will be destroyed: whoever is noted to wait for it waits now, and frees that are waiting for it finish first. No lock is

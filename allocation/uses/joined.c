@@ -92,15 +92,10 @@ static uint32_t take_first(strata_uses_t *uses) {
     return head;
 }
 
-static void keep(strata_uses_t *uses, uint32_t head) {
-    strata_use_at(uses, head)->later = uses->kept;
-    uses->kept = head;
-}
-
 strata_freed_t strata_uses_free_inside(strata_uses_t *uses, uint32_t head) {
     answers_t answers = {.count = 0};
     if (!is_captured(uses, head)) {
-        keep(uses, head);
+        strata_uses_keep(uses, head);
     } else if (!is_joined(uses, head, &answers)) {
         put_last(uses, head);
     } else {
@@ -127,5 +122,5 @@ uint32_t strata_uses_poll_inside(strata_uses_t *uses) {
 }
 
 void strata_uses_keep_joining(strata_uses_t *uses) {
-    while (uses->joining) keep(uses, take_first(uses));
+    while (uses->joining) strata_uses_keep(uses, take_first(uses));
 }

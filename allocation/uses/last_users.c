@@ -88,9 +88,10 @@ static bool wait_for_all(strata_domain_t *domain, strata_call_t *call) {
 
 bool strata_last_users_wait(strata_last_users_t *last, strata_domain_t *domain, strata_call_t *call) {
     uint64_t frees = last->frees;
-    bool done = strata_graphs_any_open() ? wait_for_each(last, domain, call) : wait_for_all(domain, call);
-    if (!done && strata_graphs_any_open())
-        (void)strata_fail(STRATA_E_CAPTURE, 0, "a stream is being captured: who used the memory before is not waited for");
+    bool each = strata_domain_may_capture(domain);
+    bool done = each ? wait_for_each(last, domain, call) : wait_for_all(domain, call);
+    if (each && !done)
+        (void)strata_fail(STRATA_E_CAPTURE, 0, "a stream may be being captured: its device, and streams that are gone, are not waited for");
     if (!done || frees <= last->waited) return done;
     last->waited = frees;
     let_go_of_waited(last);

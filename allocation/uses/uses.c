@@ -187,12 +187,40 @@ static void give_all(strata_uses_t *uses, uint32_t head) {
     }
 }
 
+/* Whether a user of the block is being captured: an event of it would never be seen to pass. */
+static bool has_captured_user(strata_uses_t *uses, uint32_t head) {
+    strata_domain_t *domain = domain_of(uses);
+    strata_capture_status_t capture = STRATA_CAPTURE_NONE;
+    uint64_t id;
+    if (!strata_domain_may_capture(domain)) return false;
+    for (uint32_t node = head; node && capture == STRATA_CAPTURE_NONE; node = strata_use_at(uses, node)->next) {
+        const strata_use_t *use = strata_use_at(uses, node);
+        const strata_user_t *user = user_of(uses, use);
+        if (!use->event && strata_user_is_nameable(user)) (void)strata_domain_capture_of(domain, user->stream, &capture, &id);
+    }
+    return capture != STRATA_CAPTURE_NONE;
+}
+
+/* Its stack does not end before it. */
+void strata_uses_keep(strata_uses_t *uses, uint32_t head) {
+    uses->stack->figures.deferred_bytes += strata_use_at(uses, head)->bytes;
+    strata_use_at(uses, head)->later = uses->kept;
+    uses->kept = head;
+}
+
+static strata_freed_t free_now(strata_uses_t *uses, uint32_t head, strata_call_t *call) {
+    if (uses->captures > 0) return strata_uses_free_inside(uses, head);
+    if (!has_captured_user(uses, head)) return begin_all(uses, head, call);
+    strata_uses_keep(uses, head);
+    return STRATA_FREED_WAITS;
+}
+
 strata_freed_t strata_uses_free(strata_uses_t *uses, strata_record_t *record, strata_call_t *call) {
     uint32_t head = record->borrows;
     if (head == 0) return STRATA_FREED_DONE;
     strata_use_at(uses, head)->record = record;
     strata_use_at(uses, head)->bytes = record->size;
-    strata_freed_t freed = uses->captures > 0 ? strata_uses_free_inside(uses, head) : begin_all(uses, head, call);
+    strata_freed_t freed = free_now(uses, head, call);
     if (freed != STRATA_FREED_DONE) return freed;
     record->borrows = 0;
     give_all(uses, head);
@@ -229,14 +257,23 @@ bool strata_uses_take_done(strata_uses_t *uses, uint32_t *done, strata_record_t 
 
 void strata_uses_capture_begin(strata_uses_t *uses) { uses->captures++; }
 
-uint32_t strata_uses_capture_end(strata_uses_t *uses, strata_call_t *call) {
+/* The lock may be open while one begins to wait; those that are left are on a list of our own. */
+uint32_t strata_uses_take_up(strata_uses_t *uses, strata_call_t *call) {
     strata_done_t done = {0};
-    uses->captures--;
-    if (uses->captures == 0) strata_uses_keep_joining(uses);
-    while (uses->captures == 0 && uses->kept) {
-        uint32_t head = uses->kept;
-        uses->kept = strata_use_at(uses, head)->later;
-        if (begin_all(uses, head, call) == STRATA_FREED_DONE) strata_uses_add_done(uses, &done, head);
+    uint32_t left = uses->captures == 0 ? uses->kept : 0;
+    if (left) uses->kept = 0;
+    while (left) {
+        uint32_t head = left;
+        left = strata_use_at(uses, head)->later;
+        uses->stack->figures.deferred_bytes -= strata_use_at(uses, head)->bytes;
+        if (has_captured_user(uses, head)) strata_uses_keep(uses, head);
+        else if (begin_all(uses, head, call) == STRATA_FREED_DONE) strata_uses_add_done(uses, &done, head);
     }
     return done.first;
+}
+
+uint32_t strata_uses_capture_end(strata_uses_t *uses, strata_call_t *call) {
+    uses->captures--;
+    if (uses->captures == 0) strata_uses_keep_joining(uses);
+    return strata_uses_take_up(uses, call);
 }

@@ -68,7 +68,7 @@ typedef struct strata_uses {
 } strata_uses_t;
 
 /* Whether a poll may find a block that is done, by the blocks that wait. */
-static inline bool strata_uses_may_have_done(const strata_uses_t *uses) { return uses->first || uses->joining; }
+static inline bool strata_uses_may_have_done(const strata_uses_t *uses) { return uses->first || uses->joining || uses->kept; }
 static inline strata_use_t *strata_use_at(const strata_uses_t *uses, uint32_t node) { return strata_node(&uses->nodes, node); }
 
 /* No lock is held. E_HOST_MEMORY. */
@@ -128,6 +128,9 @@ void strata_uses_leave(strata_uses_t *uses, uint32_t user, bool told, strata_cal
 bool strata_uses_enter_handle(strata_uses_t *uses, uint32_t user);
 void strata_uses_leave_handle(strata_uses_t *uses, uint32_t user);
 void strata_uses_capture_begin(strata_uses_t *uses);
+/* Blocks that were kept wait from now on, unless a user of theirs is still being captured. Those that are done at once, as of a
+ * poll. Before each poll where there are some. */
+uint32_t strata_uses_take_up(strata_uses_t *uses, strata_call_t *call);
 /* The blocks that are done by it, as of a poll. */
 uint32_t strata_uses_capture_end(strata_uses_t *uses, strata_call_t *call);
 

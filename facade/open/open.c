@@ -407,6 +407,8 @@ static strata_status_t begin_facade(uint32_t flags, strata_facade_t **facade) {
     strata_lock_init(&(*facade)->lock, STRATA_RANK_FACADE, NULL);
     strata_condition_init(&(*facade)->built);
     strata_captures_init(&(*facade)->captures);
+    (*facade)->captures.places = &(*facade)->domains[0][0];
+    (*facade)->captures.place_count = STRATA_PLACE_KINDS * STRATA_FACADE_DEVICES;
     strata_names_init(&(*facade)->names);
     return STRATA_OK;
 }

@@ -24,6 +24,8 @@
 #define strata_uses_enter_handle  copied_uses_enter_handle
 #define strata_uses_leave_handle  copied_uses_leave_handle
 #define strata_uses_capture_begin copied_uses_capture_begin
+#define strata_uses_keep          copied_uses_keep
+#define strata_uses_take_up       copied_uses_take_up
 #define strata_uses_capture_end   copied_uses_capture_end
 #define strata_uses_validate      copied_uses_validate
 #define strata_uses_add_done      copied_uses_add_done
