@@ -36,12 +36,19 @@ static const strata_model_stack_t *graph_stack(const strata_strategy_t *strategy
     return strata_strategy_stack(strategy, place, device);
 }
 
+/* Memory that the driver gives a graph is there from a node of it to another one: such programs are not drawn. */
+static bool is_the_drivers(const strata_plan_t *plan) {
+    for (uint32_t n = 1; n <= plan->count; n++)
+        if (plan->nodes[n].type == &strata_cuda_malloc_async_type) return true;
+    return false;
+}
+
 static bool serves_graphs(const strata_strategy_t *strategy, strata_place_kind_t place) {
     bool serves = true;
     strata_plan_t *plan = strata_host_new(1, sizeof *plan);
     for (uint32_t device = 0; device < TORTURE_DEVICES && serves; device++)
         serves = plan && strata_stack_plan(graph_stack(strategy, place, device), place, plan) == STRATA_OK &&
-                 strata_plan_serves_graphs(plan) == STRATA_OK;
+                 strata_plan_serves_graphs(plan) == STRATA_OK && !is_the_drivers(plan);
     strata_host_delete(plan);
     return serves;
 }

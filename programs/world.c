@@ -167,8 +167,10 @@ void torture_world_open(torture_world_t *w, const strata_strategy_t *strategy, c
 
 /* ---- allocate and free ---- */
 
-static bool may_be_refused(const torture_world_t *w, const torture_request_t *request, strata_status_t status) {
+static bool may_be_refused(const torture_world_t *w, const torture_request_t *request, uint32_t stream, strata_status_t status) {
     if (status == STRATA_E_NO_MEMORY) return w->small || w->may_refuse || (request->flags & STRATA_NO_GROW);
+    /* A layer that works on the stream itself, such as fill, refuses inside captures. */
+    if (status == STRATA_E_CAPTURE) return w->may_refuse && stream < TORTURE_STREAMS && w->captured[stream];
     /* UNSUPPORTED: a cache wants an alignment that those below have not, which the builder leaves to the first request. */
     return (status == STRATA_E_DEVICE || status == STRATA_E_UNSUPPORTED) && w->may_refuse;
 }
@@ -206,7 +208,7 @@ void torture_allocate(torture_world_t *w, uint32_t block, uint32_t place, uint32
     bool plain = !request->flags && !request->alignment && !request->tag;
     strata_status_t status = plain ? strata_allocate(w->s, torture_place_of(place), handle, request->size, &b->block)
                                    : strata_allocate_with(w->s, torture_place_of(place), handle, &options, &b->block);
-    bool refused = may_be_refused(w, request, status);
+    bool refused = may_be_refused(w, request, stream, status);
     atomic_fetch_add(refused ? &w->refused : &w->served, 1);
     if (refused || !torture_answered(w, status, "allocate")) return;
     b->place = (uint8_t)place;

@@ -51,12 +51,20 @@ static strata_status_t note(stream_safe_t *self, strata_record_t *record, strata
     return user ? strata_uses_note(&self->uses, &record->borrows, user, owning) : STRATA_E_LIMIT;
 }
 
+static bool is_captured(const stream_safe_t *self, strata_stream_t stream) {
+    strata_capture_status_t capture = STRATA_CAPTURE_NONE;
+    uint64_t id;
+    if (self->uses.captures > 0 || !strata_domain_may_capture(self->base.domain)) return self->uses.captures > 0;
+    (void)strata_domain_capture_of(self->base.domain, stream, &capture, &id);
+    return capture != STRATA_CAPTURE_NONE;
+}
+
 static strata_status_t record_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream, strata_call_t *call) {
     stream_safe_t *self = (stream_safe_t *)base;
     if (is_owner(call->stack, stream)) return STRATA_OK;
     /* An event of a capture would never pass: there the event comes after the capture, as after a free. */
-    bool now = options_of(self)->event == EVENT_USE && self->uses.captures == 0 && call->purpose != STRATA_FOR_FIRST_USE &&
-               !strata_domain_means_many(base->domain, stream);
+    bool now = options_of(self)->event == EVENT_USE && call->purpose != STRATA_FOR_FIRST_USE &&
+               !strata_domain_means_many(base->domain, stream) && !is_captured(self, stream);
     strata_status_t status = now ? strata_uses_note_now(&self->uses, record, stream, call)
                                  : note(self, record, stream, call->purpose == STRATA_FOR_FIRST_USE);
     if (status == STRATA_OK) record->attention |= base->attention;

@@ -88,8 +88,11 @@ static uint32_t note_use(strata_uses_t *uses, uint32_t *list, uint32_t user, boo
     return node;
 }
 
+/* An event of an earlier use tells nothing of this one. */
 strata_status_t strata_uses_note(strata_uses_t *uses, uint32_t *list, uint32_t user, bool owning) {
-    return note_use(uses, list, user, owning) ? STRATA_OK : STRATA_E_LIMIT;
+    uint32_t node = note_use(uses, list, user, owning);
+    if (node) strata_uses_drop_event(uses, strata_use_at(uses, node));
+    return node ? STRATA_OK : STRATA_E_LIMIT;
 }
 
 void strata_uses_erase(strata_uses_t *uses, uint32_t *list, strata_stream_t stream) {

@@ -65,7 +65,7 @@ static strata_status_t finish_free(strata_call_t *call, strata_record_t *record,
         return status;
     }
     if (status != STRATA_OK) strata_record_quarantine(call, record);
-    else if (on_stream && !pool) strata_record_free_on(call, record, stream);
+    else if (on_stream) strata_record_free_on(call, record, stream);
     else strata_record_free(call, record);
     strata_log_flush();
     return STRATA_OK;
@@ -206,12 +206,14 @@ static strata_status_t borrow(strata_call_t *call, strata_record_t *record, stra
     return STRATA_OK;
 }
 
-/* A block that a graph will use at every launch is owned by it; no event shows the end of such a use. */
+/* A block that a graph will use at every launch is owned by it; no event shows the end of such a use. It is borrowed besides: the
+ * stream's other work on it, before the capture and after it, is covered as ever. */
 static strata_status_t lend(strata_call_t *call, strata_record_t *record, strata_stream_t stream, bool *waits) {
     strata_graph_pool_t *pool;
     strata_status_t status = captured_into(call, record, borrower_key(call->stack, stream), &pool);
     if (status != STRATA_OK) return status;
-    return pool ? strata_graph_pool_own(pool, call, record) : borrow(call, record, stream, waits);
+    if (pool) status = strata_graph_pool_own(pool, call, record);
+    return status == STRATA_OK ? borrow(call, record, stream, waits) : status;
 }
 
 static strata_status_t record_once(strata_t handle, strata_ref_t ref, strata_stream_t stream, bool *waits) {
