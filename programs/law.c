@@ -293,10 +293,12 @@ static void cover(law_t *law, const torture_op_t *op, const block_state_t *block
     }
 }
 
-/* The pools of captured streams that are lent the block, or have it last. False: one of them has no pool. */
+/* The pools of captured streams that are lent the block, or have it last. False: a user of it is captured for no pool, and nobody
+ * can know when its work is over. */
 static bool own_by_all(law_t *law, block_state_t *block, torture_streams_t streams) {
+    torture_streams_t all = streams | block->borrowed | bit(block->owner);
     for (uint32_t s = 0; s < TORTURE_STREAMS; s++)
-        if ((streams & law->captures & bit(s)) && !law_capture(law, s)->pool) return false;
+        if ((all & law->captures & bit(s)) && !law_capture(law, s)->pool) return false;
     for (uint32_t s = 0; s < TORTURE_STREAMS; s++)
         if (streams & bit(s)) (void)law_own(law, block, s);
     return true;

@@ -367,7 +367,7 @@ static uint64_t shrink(async_layer_t *self, uint64_t keep, uint64_t live) {
 
 /* Not while a stream may be captured. */
 static uint64_t shrink_uncaptured(async_layer_t *self, uint64_t keep, uint64_t live) {
-    if (!strata_graphs_begin_wait()) return 0;
+    if (strata_domain_may_capture(self->base.domain) || !strata_graphs_begin_wait()) return 0;
     uint64_t given = shrink(self, keep, live);
     strata_graphs_end_wait();
     return given;

@@ -39,6 +39,13 @@ static strata_status_t set_bytes(strata_layer_t *self, const strata_record_t *re
     return STRATA_OK;
 }
 
+/* A wait for the device would break captures of its other streams. */
+static strata_status_t wait(strata_layer_t *self, strata_stream_t stream) {
+    if (strata_domain_wait_for_all(self->domain)) return STRATA_OK;
+    bool captures = strata_last_error()->status == STRATA_E_CAPTURE;
+    return captures ? strata_device_stream_synchronise(self->domain->device, stream) : strata_last_error()->status;
+}
+
 static strata_status_t allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     const fill_options_t *o = self->options;
     strata_record_t *served;
@@ -46,7 +53,7 @@ static strata_status_t allocate(strata_layer_t *self, const strata_request_t *re
     if (status != STRATA_OK) return status;
     strata_opened_t opened = strata_call_unlock(request->call);
     if (o->write) status = set_bytes(self, served, request->stream);
-    if (status == STRATA_OK && o->synchronise) status = strata_device_synchronise(self->domain->device);
+    if (status == STRATA_OK && o->synchronise) status = wait(self, request->stream);
     strata_call_lock(request->call, opened);
     if (status == STRATA_OK) *record = served;
     else strata_below_undo(served, request->call);

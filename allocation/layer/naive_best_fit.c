@@ -84,7 +84,9 @@ static strata_status_t search(naive_t *self, const want_t *want, strata_record_t
         if (strata_last_users_other_uses(&self->last, naive_block(self, slot), want->user)) {
             self->waits++;
             if (strata_last_users_wait(&self->last, self->base.domain, want->request->call)) continue;
-            return strata_last_error()->status;
+            /* Beside a capture what others have used serves them alone. */
+            bool captures = strata_last_error()->status == STRATA_E_CAPTURE;
+            return captures ? STRATA_E_NO_MEMORY : strata_last_error()->status;
         }
         if (!strata_buddy_take(&self->buddy, naive_slab(self), slot, want->rounded))
             return strata_fail(STRATA_E_LIMIT, 0, "%s holds %u blocks, its most", self->base.type->name,
