@@ -131,6 +131,9 @@ void strata_graph_count_drop(strata_graph_count_t *count);
 /* The pool becomes an owner of a live block; nothing happens if it is one. The call's lock stays held, and may be open meanwhile.
  * E_LIMIT, E_HOST_MEMORY, E_STALE. */
 strata_status_t strata_graph_pool_own(strata_graph_pool_t *pool, strata_call_t *call, strata_record_t *record);
+/* The same for every pool that a stream of the block's device may be captured into: nobody knows who has it from a stream that was
+ * forgotten. */
+strata_status_t strata_graph_pools_own(strata_call_t *call, strata_record_t *record);
 /* It owns nothing any more. No lock is held. */
 void strata_graph_pool_disown(strata_graph_pool_t *pool);
 

@@ -46,6 +46,19 @@ strata_status_t strata_graphs_capture_of(strata_domain_t *domain, strata_stream_
     return STRATA_OK;
 }
 
+strata_status_t strata_graph_pools_own(strata_call_t *call, strata_record_t *record) {
+    const strata_domain_t *domain = call->stack->domain;
+    open_pool_t open[STRATA_OPEN_GRAPHS];
+    strata_status_t status = STRATA_OK;
+    uint32_t count = list(domain, false, open);
+    for (uint32_t i = 0; i < count && status == STRATA_OK; i++) {
+        const strata_group_t *group = open[i].pool->group;
+        if (group != call->stack->group && group->domain->device == domain->device)
+            status = strata_graph_pool_own(open[i].pool, call, record);
+    }
+    return status;
+}
+
 strata_status_t strata_graph_pool_begun_by(strata_graph_pool_t *pool, strata_stream_t stream, uint64_t thread, uint64_t *id) {
     strata_domain_t *domain = pool->group->domain;
     open_pool_t open[STRATA_OPEN_GRAPHS];

@@ -320,7 +320,7 @@ static const strata_chunk_policy_t policy = {
 void strata_naive_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call) {
     naive_t *self = (naive_t *)base;
     (void)call;
-    if (!self->one_user) strata_last_users_stream_gone(&self->last, stream);
+    if (!self->one_user) strata_last_users_stream_gone(&self->last, self->base.domain, stream);
 }
 
 /* ---- life ---- */

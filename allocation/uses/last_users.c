@@ -63,13 +63,28 @@ static bool wait_for(strata_domain_t *domain, strata_handle_t event, strata_call
     return done;
 }
 
-/* While a stream is being captured its device is not waited for; each of the users is. A stream that is gone has no name to wait by.
- * The lock is held, and open during each wait. */
+/* Streams that are gone have no name to wait by, but an event, if there was one to take. */
+static bool wait_for_gone(strata_last_users_t *last, strata_domain_t *domain, strata_call_t *call) {
+    bool done = true;
+    for (uint32_t node = last->first_gone; done && node; node = strata_user_at(&last->users, node)->list) {
+        strata_handle_t event = strata_user_at(&last->users, node)->gone;
+        uint64_t count = strata_user_at(&last->users, node)->count;
+        strata_opened_t opened = strata_call_unlock(call);
+        done = event && strata_device_event_synchronise(domain->device, event) == STRATA_OK;
+        strata_call_lock(call, opened);
+        /* Another thread has waited for it too, and it may be another entry by now: those after it begin the list. */
+        if (count <= last->waited) return done && wait_for_gone(last, domain, call);
+    }
+    return done;
+}
+
+/* While a stream is being captured its device is not waited for; each of the users is. The lock is held, and open during each
+ * wait. */
 static bool wait_for_each(strata_last_users_t *last, strata_domain_t *domain, strata_call_t *call) {
     strata_opened_t opened = strata_call_unlock(call);
     bool done = strata_events_ensure(&domain->events, 1) == STRATA_OK;
     strata_call_lock(call, opened);
-    done = done && last->first_gone == 0;
+    done = done && wait_for_gone(last, domain, call);
     for (uint32_t node = 1; done && node < last->users.nodes.used; node++) {
         const strata_user_t *user = strata_user_at(&last->users, node);
         if (user->state != STRATA_USER_NAMED) continue;
@@ -91,15 +106,16 @@ bool strata_last_users_wait(strata_last_users_t *last, strata_domain_t *domain, 
     bool each = strata_domain_may_capture(domain);
     bool done = each ? wait_for_each(last, domain, call) : wait_for_all(domain, call);
     if (each && !done)
-        (void)strata_fail(STRATA_E_CAPTURE, 0, "a stream may be being captured: its device, and streams that are gone, are not waited for");
+        (void)strata_fail(STRATA_E_CAPTURE, 0, "a stream may be being captured: its device is not waited for");
     if (!done || frees <= last->waited) return done;
     last->waited = frees;
     let_go_of_waited(last);
     return true;
 }
 
-void strata_last_users_stream_gone(strata_last_users_t *last, strata_stream_t stream) {
+void strata_last_users_stream_gone(strata_last_users_t *last, strata_domain_t *domain, strata_stream_t stream) {
     uint32_t node = strata_users_find(&last->users, stream);
+    if (node) strata_user_at(&last->users, node)->gone = mark_work(domain, strata_user_at(&last->users, node));
     if (node) leave(last, node);
 }
 
