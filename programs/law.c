@@ -326,6 +326,7 @@ static bool give_back(law_t *law, torture_op_t *op) {
     if (law_capture(law, last)) law_touch_graph(law, law->captured[last] - 1u);
     if (block->pool) law_touch_pool(law, block->pool - 1u);
     law->duty.owned = block->owned;
+    law->duty.lent = block->borrowed | law->duty.borrows;
     if (block->owners > 1) {
         free_by_one_of_several(law, op, block);
         return true;

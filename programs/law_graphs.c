@@ -114,13 +114,8 @@ bool law_order(law_t *law, torture_op_t *op) {
 
 /* ---- pools ---- */
 
-static bool is_alive(const law_t *law, uint32_t number) {
-    const pool_state_t *pool = &law->pools[number];
-    if (pool->holds || pool->graphs) return true;
-    for (uint32_t i = 0; i < law->program->blocks; i++)
-        if (law->blocks[i].live && law->blocks[i].pool == number + 1) return true;
-    return false;
-}
+/* Live blocks keep it too, but a request may have been refused. */
+static bool is_alive(const pool_state_t *pool) { return pool->holds || pool->graphs; }
 
 static bool is_served(const law_t *law, uint8_t place) {
     if (place >= STRATA_TORTURE_PINNED) return false;
@@ -138,7 +133,7 @@ bool law_pool_begin(law_t *law, torture_op_t *op) {
     if (op->stream >= TORTURE_STREAMS || !torture_is_capturable(op->stream) || !is_served(law, op->place)) return false;
     op->place = (uint8_t)((op->place & ~1u) + torture_device_of(op->stream));
     if (begun_for(law, op->stream, NULL) || (law->captured[op->stream] && !adopts(law, op))) return false;
-    if (pool->made && (pool->open || pool->place != op->place || !is_alive(law, op->pool))) return false;
+    if (pool->made && (pool->open || pool->place != op->place || !is_alive(pool))) return false;
     *pool = (pool_state_t){
         .made = true, .open = true, .place = op->place, .stream = op->stream, .holds = pool->holds + 1, .graphs = pool->graphs, .order = pool->order};
     law->duty.pool = (uint8_t)(op->pool + 1);
@@ -201,6 +196,7 @@ bool law_begin_capture(law_t *law, torture_op_t *op) {
     if (!served || graph->life != GRAPH_NONE || op->stream >= TORTURE_STREAMS || !torture_is_capturable(op->stream)) return false;
     if (law->captured[op->stream]) return false;
     uint8_t pool = begun_for(law, op->stream, NULL);
+    if (!pool && (!(law->dialect & TORTURE_CAPTURES_UNSAID) || law->program->threads > 1)) return false;
     if (pool && law->pools[pool - 1].captured) return false;
     law->duty.pool = pool;
     *graph = (graph_state_t){.life = GRAPH_CAPTURING, .origin = op->stream, .pool = pool};

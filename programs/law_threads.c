@@ -12,7 +12,7 @@ typedef struct order_state {
     uint32_t done[TORTURE_THREADS];
     place_in_thread_t *touched; /* the last operation on each block, graph and pool */
     place_in_thread_t turned[TORTURE_STREAMS];
-    uint32_t used[TORTURE_STREAMS][TORTURE_THREADS];
+    uint32_t used[TORTURE_STREAMS][TORTURE_THREADS], freed[TORTURE_STREAMS][TORTURE_THREADS];
 } order_state_t;
 
 static void be_after(torture_duty_t *duty, const place_in_thread_t *before) {
@@ -29,10 +29,11 @@ static void be_after_touches(order_state_t *state, const torture_program_t *prog
     }
 }
 
-/* After all that any thread has given the stream so far. */
-static void take_turn(order_state_t *state, torture_duty_t *duty, uint32_t stream, place_in_thread_t self) {
+/* After all that any thread has given the stream so far; if it is captured from now on, after frees of what it had borrowed too. */
+static void take_turn(order_state_t *state, torture_duty_t *duty, uint32_t stream, place_in_thread_t self, bool captures) {
     for (uint8_t t = 0; t < TORTURE_THREADS; t++) {
         uint32_t used = state->used[stream][t];
+        if (captures && state->freed[stream][t] > used) used = state->freed[stream][t];
         if (t == self.thread && used == self.number) used--;
         be_after(duty, &(place_in_thread_t){.thread = t, .number = used});
     }
@@ -50,7 +51,9 @@ static void order_op(order_state_t *state, const torture_program_t *program, uin
         state->used[s][op->thread] = self.number;
     }
     for (uint32_t s = 0; s < TORTURE_STREAMS; s++)
-        if (duty->turns & torture_bit(s)) take_turn(state, duty, s, self);
+        if (duty->turns & torture_bit(s)) take_turn(state, duty, s, self, op->kind != STRATA_TORTURE_RENEW);
+    for (uint32_t s = 0; s < TORTURE_STREAMS; s++)
+        if (duty->lent & torture_bit(s)) state->freed[s][op->thread] = self.number;
 }
 
 bool law_threads(torture_program_t *program) {

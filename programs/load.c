@@ -37,20 +37,31 @@ static const strata_model_stack_t *graph_stack(const strata_strategy_t *strategy
 }
 
 /* Memory that the driver gives a graph is there from a node of it to another one: such programs are not drawn. */
-static bool is_the_drivers(const strata_plan_t *plan) {
-    for (uint32_t n = 1; n <= plan->count; n++)
-        if (plan->nodes[n].type == &strata_cuda_malloc_async_type) return true;
+static bool has_the_drivers(const strata_model_stack_t *stack) {
+    const strata_model_layer_t *layers[STRATA_STACK_LAYERS];
+    size_t count = strata_model_layers(stack, layers, STRATA_STACK_LAYERS);
+    for (size_t i = 0; i < count && i < STRATA_STACK_LAYERS; i++)
+        if (layers[i]->type == &strata_cuda_malloc_async_type) return true;
     return false;
 }
 
 static bool serves_graphs(const strata_strategy_t *strategy, strata_place_kind_t place) {
     bool serves = true;
     strata_plan_t *plan = strata_host_new(1, sizeof *plan);
-    for (uint32_t device = 0; device < TORTURE_DEVICES && serves; device++)
-        serves = plan && strata_stack_plan(graph_stack(strategy, place, device), place, plan) == STRATA_OK &&
-                 strata_plan_serves_graphs(plan) == STRATA_OK && !is_the_drivers(plan);
+    for (uint32_t device = 0; device < TORTURE_DEVICES && serves; device++) {
+        const strata_model_stack_t *stack = graph_stack(strategy, place, device);
+        serves = plan && !has_the_drivers(stack) && strata_stack_plan(stack, place, plan) == STRATA_OK &&
+                 strata_plan_serves_graphs(plan) == STRATA_OK;
+    }
     strata_host_delete(plan);
     return serves;
+}
+
+/* What a captured stream has of the driver's memory stays quarantined if nobody said that it is captured. */
+static bool notices_captures(const strata_strategy_t *strategy) {
+    for (uint32_t device = 0; device < TORTURE_DEVICES; device++)
+        if (has_the_drivers(strata_strategy_stack(strategy, STRATA_PLACE_GPU, device))) return false;
+    return true;
 }
 
 /* ---- loading ---- */
@@ -80,5 +91,6 @@ strata_status_t torture_load(const strata_config_request_t *request, strata_stra
     *dialect = dialect_of(*strategy);
     if (serves_graphs(*strategy, STRATA_PLACE_GPU)) *dialect |= TORTURE_GRAPHS_GPU;
     if (serves_graphs(*strategy, STRATA_PLACE_MANAGED)) *dialect |= TORTURE_GRAPHS_MANAGED;
+    if (notices_captures(*strategy)) *dialect |= TORTURE_CAPTURES_UNSAID;
     return status;
 }

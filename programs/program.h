@@ -26,6 +26,7 @@ typedef struct torture_duty {
     torture_streams_t syncs; /* what the host waits for first */
     torture_streams_t borrows; /* recorded first */
     torture_streams_t uses; /* every stream that it needs to be there */
+    torture_streams_t lent; /* FREE: streams that are borrowers: none of them becomes captured at the same moment */
     torture_streams_t turns; /* streams that are others for all operations after it: renewed, captured, or no longer */
     uint8_t pool; /* of graphs, from 1: that serves the block, is captured into, is launched from; 0: none */
     uint8_t ends; /* the pool that nothing keeps after it, from 1; 0: none */
@@ -57,7 +58,8 @@ typedef enum torture_dialect {
     TORTURE_USE_COVERS = 1, /* ... before record_stream alone (`event: use`) */
     TORTURE_GRAPHS_GPU = 2, /* there are graph pools in gpu places */
     TORTURE_GRAPHS_MANAGED = 4,
-    TORTURE_DIALECTS = 8
+    TORTURE_CAPTURES_UNSAID = 8, /* captures may begin before their pools, or have none */
+    TORTURE_DIALECTS = 16
 } torture_dialect_t;
 
 /* Room for so many operations. False: the host has no memory, and all is as before. */

@@ -167,8 +167,16 @@ void torture_world_open(torture_world_t *w, const strata_strategy_t *strategy, c
 
 /* ---- allocate and free ---- */
 
+/* Layers that take nearly all there is at once, for one pool of graphs, leave nothing for others. */
+static bool is_taken(const torture_world_t *w) {
+    uint64_t available, total;
+    for (uint32_t i = 0; i < w->device_count && atomic_load(&w->has_pools); i++)
+        if (strata_device_mem_info(w->devices[i], &available, &total) == STRATA_OK && available < total / 4) return true;
+    return false;
+}
+
 static bool may_be_refused(const torture_world_t *w, const torture_request_t *request, uint32_t stream, strata_status_t status) {
-    if (status == STRATA_E_NO_MEMORY) return w->small || w->may_refuse || (request->flags & STRATA_NO_GROW);
+    if (status == STRATA_E_NO_MEMORY) return w->small || w->may_refuse || (request->flags & STRATA_NO_GROW) || is_taken(w);
     /* A layer that works on the stream itself, such as fill, refuses inside captures. */
     if (status == STRATA_E_CAPTURE) return w->may_refuse && stream < TORTURE_STREAMS && w->captured[stream];
     /* UNSUPPORTED: a cache wants an alignment that those below have not, which the builder leaves to the first request. */

@@ -102,6 +102,7 @@ typedef struct torture_world {
     torture_graph_t graphs[STRATA_TORTURE_GRAPHS];
     torture_pool_t pools[STRATA_TORTURE_POOLS];
     _Atomic uint64_t captures;
+    _Atomic bool has_pools; /* one was begun */
     _Atomic uint32_t launches;
     _Atomic uint64_t recycled; /* streams that were renewed under the handle they had */
     _Atomic uint64_t served, refused;

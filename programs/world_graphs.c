@@ -38,6 +38,7 @@ void torture_pool_begin(torture_world_t *w, uint32_t pool, uint32_t place, uint3
     }
     if (!torture_answered(w, status, "graph_pool_begin")) return;
     p->place = (uint8_t)place;
+    atomic_store(&w->has_pools, true);
     if (w->captured[stream]) tell_pool(w, w->captured[stream] - 1u, pool);
 }
 

@@ -404,8 +404,7 @@ static bool quick_free(strata_layer_t *base, strata_record_t *block) {
 /* ---- streams that end, captures ---- */
 
 static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call) {
-    (void)call;
-    strata_last_users_stream_gone(&((bfc_t *)base)->last, base->domain, stream);
+    strata_last_users_stream_gone(&((bfc_t *)base)->last, base->domain, stream, call);
 }
 
 /* The first region doubles from here on. */

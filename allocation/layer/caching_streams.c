@@ -79,7 +79,7 @@ void strata_caching_waits(strata_layer_t *base, strata_wait_fn wait, void *conte
 void strata_caching_stream_gone(strata_layer_t *base, strata_stream_t handle, strata_call_t *call) {
     caching_t *self = (caching_t *)base;
     if (caching_ignores_streams(self)) {
-        strata_last_users_stream_gone(&self->last, self->base.domain, handle);
+        strata_last_users_stream_gone(&self->last, self->base.domain, handle, call);
         return;
     }
     uint32_t node = strata_users_find(&self->uses.users, handle);

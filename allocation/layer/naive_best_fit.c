@@ -77,6 +77,15 @@ typedef struct want {
     bool grown; /* what it finds is no hit */
 } want_t;
 
+/* Beside a capture what others have used serves them alone. 0: there is nothing else. */
+static uint32_t without_wait(const naive_t *self, const want_t *want) {
+    const strata_slab_t *slab = naive_slab(self);
+    uint32_t slot = strata_buddy_find(&self->buddy, slab, want->rounded);
+    while (slot && strata_last_users_other_uses(&self->last, naive_block(self, slot), want->user))
+        slot = strata_tree_after(&self->buddy.idle, slab, naive_block(self, slot)->size, naive_block(self, slot)->ptr);
+    return slot;
+}
+
 /* From what is free. E_NO_MEMORY, without a text: nothing fits. */
 static strata_status_t search(naive_t *self, const want_t *want, strata_record_t **record) {
     uint32_t slot;
@@ -84,9 +93,9 @@ static strata_status_t search(naive_t *self, const want_t *want, strata_record_t
         if (strata_last_users_other_uses(&self->last, naive_block(self, slot), want->user)) {
             self->waits++;
             if (strata_last_users_wait(&self->last, self->base.domain, want->request->call)) continue;
-            /* Beside a capture what others have used serves them alone. */
-            bool captures = strata_last_error()->status == STRATA_E_CAPTURE;
-            return captures ? STRATA_E_NO_MEMORY : strata_last_error()->status;
+            if (strata_last_error()->status != STRATA_E_CAPTURE) return strata_last_error()->status;
+            slot = without_wait(self, want);
+            if (slot == 0) return STRATA_E_NO_MEMORY;
         }
         if (!strata_buddy_take(&self->buddy, naive_slab(self), slot, want->rounded))
             return strata_fail(STRATA_E_LIMIT, 0, "%s holds %u blocks, its most", self->base.type->name,
@@ -319,8 +328,7 @@ static const strata_chunk_policy_t policy = {
 /* What it used is from now on nobody's but after a wait. */
 void strata_naive_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call) {
     naive_t *self = (naive_t *)base;
-    (void)call;
-    if (!self->one_user) strata_last_users_stream_gone(&self->last, self->base.domain, stream);
+    if (!self->one_user) strata_last_users_stream_gone(&self->last, self->base.domain, stream, call);
 }
 
 /* ---- life ---- */

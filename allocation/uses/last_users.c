@@ -113,7 +113,10 @@ bool strata_last_users_wait(strata_last_users_t *last, strata_domain_t *domain, 
     return true;
 }
 
-void strata_last_users_stream_gone(strata_last_users_t *last, strata_domain_t *domain, strata_stream_t stream) {
+void strata_last_users_stream_gone(strata_last_users_t *last, strata_domain_t *domain, strata_stream_t stream, strata_call_t *call) {
+    strata_opened_t opened = strata_call_unlock(call);
+    (void)strata_events_ensure(&domain->events, 1);
+    strata_call_lock(call, opened);
     uint32_t node = strata_users_find(&last->users, stream);
     if (node) strata_user_at(&last->users, node)->gone = mark_work(domain, strata_user_at(&last->users, node));
     if (node) leave(last, node);

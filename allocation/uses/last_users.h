@@ -38,8 +38,8 @@ static inline bool strata_last_users_other_uses(const strata_last_users_t *last,
 }
 /* The host waits for every use of what is free. The locks are open meanwhile. False: the device fails. */
 bool strata_last_users_wait(strata_last_users_t *last, strata_domain_t *domain, strata_call_t *call);
-/* The handle may soon be another stream's. */
-void strata_last_users_stream_gone(strata_last_users_t *last, strata_domain_t *domain, strata_stream_t stream);
+/* The handle may soon be another stream's: an event is taken for its work. The lock may be open meanwhile. */
+void strata_last_users_stream_gone(strata_last_users_t *last, strata_domain_t *domain, strata_stream_t stream, strata_call_t *call);
 /* E_CORRUPT. */
 strata_status_t strata_last_users_validate(strata_last_users_t *last);
 

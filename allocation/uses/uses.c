@@ -1,5 +1,6 @@
 #include "allocation/uses/waiting.h"
 
+#include "allocation/graphs/graphs.h"
 #include "allocation/stack/layer.h"
 
 strata_status_t strata_uses_init(strata_uses_t *uses, strata_stack_t *stack, strata_uses_mode_t mode) {
@@ -190,12 +191,13 @@ static void give_all(strata_uses_t *uses, uint32_t head) {
     }
 }
 
-/* Whether a user of the block is being captured: an event of it would never be seen to pass. */
+/* Whether a user of the block is being captured, as announced: an event of it would never be seen to pass. What a capture uses that
+ * nobody announced is quarantined by that. */
 static bool has_captured_user(strata_uses_t *uses, uint32_t head) {
     strata_domain_t *domain = domain_of(uses);
     strata_capture_status_t capture = STRATA_CAPTURE_NONE;
     uint64_t id;
-    if (!strata_domain_may_capture(domain)) return false;
+    if (!strata_graphs_any_open()) return false;
     for (uint32_t node = head; node && capture == STRATA_CAPTURE_NONE; node = strata_use_at(uses, node)->next) {
         const strata_use_t *use = strata_use_at(uses, node);
         const strata_user_t *user = user_of(uses, use);
