@@ -216,7 +216,7 @@ static void put_graph(drawing_t *d, torture_kind_t kind, uint8_t graph, uint8_t 
 
 static void put_others(drawing_t *d, uint32_t most) {
     for (uint64_t count = below(d, most); count > 0 && d->program->count < d->wanted; count--) {
-        if (one_in(d, 4)) draw_loan(d);
+        if (one_in(d, d->inside ? 2 : 4)) draw_loan(d);
         else draw_op(d, &d->program->ops[d->program->count++]);
     }
 }
@@ -228,7 +228,7 @@ static void put_join(drawing_t *d) {
     op.stream = d->captured[1];
     op.other = d->captured[0];
     d->program->ops[d->program->count++] = op;
-    put_others(d, 5);
+    put_others(d, 8);
     op.stream = d->captured[0];
     op.other = d->captured[1];
     if (d->program->count < d->wanted && !one_in(d, 3)) d->program->ops[d->program->count++] = op;
@@ -257,9 +257,9 @@ static void draw_capture(drawing_t *d) {
     d->inside = true;
     if (late) put_others(d, 3);
     if (late) put_graph(d, STRATA_TORTURE_POOL_BEGIN, graph, pool);
-    put_others(d, 8);
-    if (one_in(d, 2)) put_join(d);
-    put_others(d, 8);
+    put_others(d, 6);
+    if (!one_in(d, 3)) put_join(d);
+    put_others(d, 6);
     d->inside = false;
     if (one_in(d, 12)) return;
     put_graph(d, STRATA_TORTURE_END_CAPTURE, graph, pool);

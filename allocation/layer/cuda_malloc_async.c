@@ -268,14 +268,16 @@ static void free_uncaptured(async_layer_t *self, strata_record_t *record, strata
     else free_after_users(self, record, call);
 }
 
-/* Whether a user is captured now whose work before the capture the free must come after. (Of another stream that borrowed the block the
- * graph may use it: then nobody ever has it again, because there is no event after such a use.) */
+/* Whether a user is captured now whose work before the capture the free must come after. (Of a stream that
+ * borrowed the block, and whose capture nobody announced, the graph may use it: then nobody ever has it again, because there is no
+ * event after such a use.) */
 static bool is_held_up(const async_layer_t *self, const strata_record_t *record) {
     const strata_user_t *user = strata_user_at(&self->uses.users, record->user);
     bool captured = strata_user_is_nameable(user) && is_captured(self, user->stream);
     for (uint32_t node = record->borrows; node && !captured; node = strata_use_at(&self->uses, node)->next) {
         user = strata_user_at(&self->uses.users, strata_use_at(&self->uses, node)->user);
-        captured = user->stream == NULL && strata_user_is_nameable(user) && is_captured(self, NULL);
+        bool asked = user->stream == NULL || strata_graphs_any_open();
+        captured = asked && strata_user_is_nameable(user) && is_captured(self, user->stream);
     }
     return captured;
 }

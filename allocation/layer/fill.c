@@ -42,8 +42,9 @@ static strata_status_t set_bytes(strata_layer_t *self, const strata_record_t *re
 /* A wait for the device would break captures of its other streams. */
 static strata_status_t wait(strata_layer_t *self, strata_stream_t stream) {
     if (strata_domain_wait_for_all(self->domain)) return STRATA_OK;
-    bool captures = strata_last_error()->status == STRATA_E_CAPTURE;
-    return captures ? strata_device_stream_synchronise(self->domain->device, stream) : strata_last_error()->status;
+    strata_status_t status = strata_last_error()->status;
+    if (status == STRATA_E_CAPTURE) status = strata_domain_refuse_captured(self->domain, stream);
+    return status == STRATA_OK ? strata_device_stream_synchronise(self->domain->device, stream) : status;
 }
 
 static strata_status_t allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {

@@ -229,7 +229,8 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     strata_opened_t opened = strata_call_unlock(call);
     bool seen = settle(self, named) && !block->bare;
     finding_t found = seen ? look_at_zones(self, record, inner) : (finding_t){.unseen = true};
-    bool may_poison = o->poison && !borrowed && (is_ownerless(self) || named);
+    /* What a graph's pool has free is in the graph's hands at its next launch. */
+    bool may_poison = o->poison && !borrowed && !base->stack->group->graph && (is_ownerless(self) || named);
     bool poisoned = may_poison && set_bytes(self, record->ptr, POISON, record->size, base->stack->stream) == STRATA_OK;
     strata_call_lock(call, opened);
     leave_owner(self, named);

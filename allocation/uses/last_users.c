@@ -18,15 +18,39 @@ static void let_go_of_waited(strata_last_users_t *last) {
     }
 }
 
-static void leave(void *owner, uint32_t node) {
-    strata_last_users_t *last = owner;
+/* Its hold is the list's. */
+static void append(strata_last_users_t *last, uint32_t node) {
     strata_user_t *user = strata_user_at(&last->users, node);
-    strata_users_leave(&last->users, node, STRATA_USER_GONE);
     user->count = last->frees;
+    user->list = 0;
     if (last->last_gone) strata_user_at(&last->users, last->last_gone)->list = node;
     else last->first_gone = node;
     last->last_gone = node;
+}
+
+static void leave(void *owner, uint32_t node) {
+    strata_last_users_t *last = owner;
+    strata_users_leave(&last->users, node, STRATA_USER_GONE);
+    append(last, node);
     let_go_of_waited(last);
+}
+
+/* False: it is not in the list. */
+static bool take_out(strata_last_users_t *last, uint32_t node) {
+    uint32_t before = 0, at = last->first_gone;
+    while (at && at != node) before = at, at = strata_user_at(&last->users, at)->list;
+    if (at == 0) return false;
+    uint32_t after = strata_user_at(&last->users, node)->list;
+    if (before) strata_user_at(&last->users, before)->list = after;
+    else last->first_gone = after;
+    if (last->last_gone == node) last->last_gone = before;
+    return true;
+}
+
+/* A block of a stream that is gone is free only now: its work is waited for with this free. */
+static void stay(strata_last_users_t *last, uint32_t node) {
+    if (!take_out(last, node)) strata_user_at(&last->users, node)->holds++;
+    append(last, node);
 }
 
 uint32_t strata_last_users_of(strata_last_users_t *last, strata_stream_t stream) {
@@ -42,6 +66,7 @@ void strata_last_users_mark(strata_last_users_t *last, strata_record_t *block, u
     /* A destroyed stream's entry may soon be another's. */
     bool named = user && strata_user_at(&last->users, user)->state == STRATA_USER_NAMED;
     strata_mark(block, ++last->frees, named ? user : 0);
+    if (user && strata_user_at(&last->users, user)->state == STRATA_USER_GONE) stay(last, user);
     strata_last_users_let_go(last, user);
 }
 

@@ -191,13 +191,11 @@ static void give_all(strata_uses_t *uses, uint32_t head) {
     }
 }
 
-/* Whether a user of the block is being captured, as announced: an event of it would never be seen to pass. What a capture uses that
- * nobody announced is quarantined by that. */
+/* Whether a user of the block is being captured: an event of it would never be seen to pass. */
 static bool has_captured_user(strata_uses_t *uses, uint32_t head) {
     strata_domain_t *domain = domain_of(uses);
     strata_capture_status_t capture = STRATA_CAPTURE_NONE;
     uint64_t id;
-    if (!strata_graphs_any_open()) return false;
     for (uint32_t node = head; node && capture == STRATA_CAPTURE_NONE; node = strata_use_at(uses, node)->next) {
         const strata_use_t *use = strata_use_at(uses, node);
         const strata_user_t *user = user_of(uses, use);
@@ -215,7 +213,8 @@ void strata_uses_keep(strata_uses_t *uses, uint32_t head) {
 
 static strata_freed_t free_now(strata_uses_t *uses, uint32_t head, strata_call_t *call) {
     if (uses->captures > 0) return strata_uses_free_inside(uses, head);
-    if (!has_captured_user(uses, head)) return begin_all(uses, head, call);
+    /* What a capture uses that nobody announced is quarantined by such an event. */
+    if (!strata_graphs_any_open() || !has_captured_user(uses, head)) return begin_all(uses, head, call);
     strata_uses_keep(uses, head);
     return STRATA_FREED_WAITS;
 }

@@ -2,6 +2,7 @@
 
 #include "tests/checker/mutant_safe.h"
 
+#include "allocation/graphs/graphs.h"
 #include "platform/device.h"
 #include "tests/harness/test.h"
 
@@ -27,12 +28,14 @@ static strata_status_t bent_query(strata_device_t *device, strata_handle_t event
     bool other = chosen == MUTATION_ONE_EVENT || chosen == MUTATION_WRONG_EVENT;
     strata_status_t status = strata_device_event_query(device, other ? first_event : event);
     if (status == STRATA_OK) passed_at = now;
-    return status;
+    return chosen == MUTATION_EVENT_IN_CAPTURE && status == STRATA_E_CAPTURE ? STRATA_OK : status;
 }
 
 static bool bent_wait_for(strata_domain_t *domain, strata_stream_t stream) {
     return chosen == MUTATION_NO_WAIT || strata_domain_wait_for(domain, stream);
 }
+
+static bool bent_any_open(void) { return chosen != MUTATION_EVENT_IN_CAPTURE && strata_graphs_any_open(); }
 
 /* ---- the copy ---- */
 
@@ -40,6 +43,7 @@ static bool bent_wait_for(strata_domain_t *domain, strata_stream_t stream) {
 #define strata_domain_record_event(domain, event, on) bent_record(domain, event, on, uses->stack->stream)
 #define strata_device_event_query(device, event)      bent_query(device, event)
 #define strata_domain_wait_for(domain, stream)        bent_wait_for(domain, stream)
+#define strata_graphs_any_open()                      bent_any_open()
 #include "allocation/layer/stream_safe.c"
 #include "allocation/uses/check.c"
 #include "allocation/uses/ends.c"
@@ -48,6 +52,7 @@ static bool bent_wait_for(strata_domain_t *domain, strata_stream_t stream) {
 #undef strata_domain_record_event
 #undef strata_device_event_query
 #undef strata_domain_wait_for
+#undef strata_graphs_any_open
 
 /* ---- its operations, bent ---- */
 
@@ -77,6 +82,14 @@ static void bent_stream_gone(strata_layer_t *base, strata_stream_t stream, strat
     stream_gone(base, stream, call);
 }
 
+static void bent_capture_begin(strata_layer_t *base, uint64_t pool, strata_call_t *call) {
+    if (chosen != MUTATION_EVENT_IN_CAPTURE) capture_begin(base, pool, call);
+}
+
+static void bent_capture_end(strata_layer_t *base, uint64_t pool, strata_call_t *call) {
+    if (chosen != MUTATION_EVENT_IN_CAPTURE) capture_end(base, pool, call);
+}
+
 static void bent_free(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
     strata_uses_t *uses = &((stream_safe_t *)base)->uses;
     if (chosen == MUTATION_FREES_AT_ONCE) drop_all(base, record);
@@ -96,6 +109,8 @@ static void register_once(void) {
     type.erase_stream = bent_erase_stream;
     type.stream_gone = bent_stream_gone;
     type.free = bent_free;
+    type.capture_begin = bent_capture_begin;
+    type.capture_end = bent_capture_end;
     EXPECT_OK(strata_register_layer(&type));
 }
 

@@ -22,7 +22,8 @@
     X(ERASES_ALL, "an erased borrow takes all others with it")                                                                     \
     X(GONE_FORGOTTEN, "the borrows of a destroyed stream are dropped")                                                             \
     X(OWNER_FORGOTTEN, "in pinned places the first borrower is not noted")                                                         \
-    X(NO_WAIT, "where no event can be recorded, it does not wait either")
+    X(NO_WAIT, "where no event can be recorded, it does not wait either")                                                          \
+    X(EVENT_IN_CAPTURE, "inside a capture events are recorded, and asked for")
 
 typedef enum mutation {
 #define MUTATION_ENUM(name, what) MUTATION_##name,
