@@ -71,9 +71,9 @@ static void touch(law_t *law, uint32_t number) {
     law->duty.touched++;
 }
 
-void law_touch(law_t *law, uint32_t block) { touch(law, block); }
-void law_touch_graph(law_t *law, uint32_t graph) { touch(law, law->program->blocks + graph); }
-void law_touch_pool(law_t *law, uint32_t pool) { touch(law, law->program->blocks + STRATA_TORTURE_GRAPHS + pool); }
+void law_touch(law_t *law, uint32_t block) { touch(law, TORTURE_FIRST_BLOCK + block); }
+void law_touch_graph(law_t *law, uint32_t graph) { touch(law, graph); }
+void law_touch_pool(law_t *law, uint32_t pool) { touch(law, STRATA_TORTURE_GRAPHS + pool); }
 
 /* ---- operations: false, it cannot be done ---- */
 
@@ -474,7 +474,7 @@ static void note_uses(law_t *law, const torture_op_t *op) {
     duty->uses = duty->waits | duty->owner_waits | duty->syncs | duty->borrows | duty->turns;
     if (duty->owner_waits) duty->uses |= bit(duty->owner);
     if (names_stream(op)) duty->uses |= bit(op->stream);
-    for (uint8_t i = 0; i < op->count; i++) touch(law, op->blocks[i]);
+    for (uint8_t i = 0; i < op->count; i++) law_touch(law, op->blocks[i]);
     note_captures(law);
 }
 

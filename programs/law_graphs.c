@@ -244,10 +244,16 @@ static void use_again(law_t *law, const torture_op_t *op) {
     }
 }
 
-/* What else is in the pool may have been overwritten. */
-static void touch_pool_blocks(law_t *law, uint8_t pool) {
-    for (uint32_t i = 0; i < law->program->blocks && pool; i++)
-        if (law->blocks[i].live && law->blocks[i].pool == pool) law_touch(law, i);
+/* What else is in the pool may lie over what the graph uses: it is overwritten too. */
+static void use_whole_pool(law_t *law, uint8_t pool, uint32_t stream) {
+    for (uint32_t i = 0; i < law->program->blocks && pool; i++) {
+        block_state_t *block = &law->blocks[i];
+        if (!block->live || block->pool != pool) continue;
+        law_touch(law, i);
+        law_access(&block->outside, block->owner, stream, true);
+        block->told &= ~torture_bit(stream);
+    }
+    if (pool) law_access(&law->pools[pool - 1].order, STRATA_TORTURE_NO_STREAM, stream, true);
 }
 
 bool law_launch(law_t *law, torture_op_t *op) {
@@ -260,8 +266,7 @@ bool law_launch(law_t *law, torture_op_t *op) {
     law_touch_graph(law, op->graph);
     if (graph->pool) law_touch_pool(law, graph->pool - 1u);
     use_again(law, op);
-    touch_pool_blocks(law, graph->pool);
-    if (graph->pool) law_access(&law->pools[graph->pool - 1].order, STRATA_TORTURE_NO_STREAM, op->stream, true);
+    use_whole_pool(law, graph->pool, op->stream);
     graph->running |= torture_bit(op->stream);
     return true;
 }

@@ -58,7 +58,7 @@ static void order_op(order_state_t *state, const torture_program_t *program, uin
 
 bool law_threads(torture_program_t *program) {
     order_state_t state = {.done = {0}};
-    state.touched = strata_host_new(program->blocks + STRATA_TORTURE_GRAPHS + STRATA_TORTURE_POOLS, sizeof *state.touched);
+    state.touched = strata_host_new(TORTURE_FIRST_BLOCK + program->blocks, sizeof *state.touched);
     for (uint32_t i = 0; i < program->count && state.touched; i++) order_op(&state, program, i);
     bool done = state.touched != NULL;
     strata_host_delete(state.touched);

@@ -12,7 +12,8 @@ enum {
     TORTURE_DEVICES = 2,
     TORTURE_STREAMS_EACH = 4, /* of a device: the legacy stream, one that orders with it, two that do not */
     TORTURE_STREAMS = TORTURE_DEVICES * TORTURE_STREAMS_EACH,
-    TORTURE_THREADS = 4
+    TORTURE_THREADS = 4,
+    TORTURE_FIRST_BLOCK = STRATA_TORTURE_GRAPHS + STRATA_TORTURE_POOLS /* in torture_program_t.touched, after graphs and pools */
 };
 
 typedef strata_torture_op_t torture_op_t;
@@ -33,8 +34,8 @@ typedef struct torture_duty {
     uint32_t owned; /* FREE: bit per pool that owns the block besides the program */
     uint8_t owner; /* the stream of owner_waits */
     bool last; /* FREE: no owner is left; after all others, that by the program's end */
-    uint32_t touches, touched; /* of torture_program_t.touched: the blocks that it must be in order with, those named and those
-                                  that it concerns; graphs and pools are numbered after the blocks */
+    uint32_t touches, touched; /* of torture_program_t.touched: what it must be in order with, blocks that are named and those that it
+                                  concerns, graphs and pools */
     uint32_t need[TORTURE_THREADS]; /* operations of each thread that must be over before */
 } torture_duty_t;
 

@@ -158,7 +158,7 @@ void torture_capture(torture_world_t *w, uint32_t graph, uint32_t stream, uint8_
 void torture_end_capture(torture_world_t *w, uint32_t graph, uint32_t stream);
 void torture_pool_end(torture_world_t *w, uint32_t pool);
 void torture_pool_remove(torture_world_t *w, uint32_t pool);
-/* `touched`: the numbers below that of the world's blocks are those that may lie over what the graph uses. */
+/* `touched`: of torture_program_t; the blocks in it may lie over what the graph uses. */
 void torture_launch(torture_world_t *w, uint32_t graph, uint32_t stream, uint8_t pool, const uint32_t *touched, uint32_t count);
 void torture_destroy(torture_world_t *w, uint32_t graph);
 /* The free that comes next leaves the block to these pools. */

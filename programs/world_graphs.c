@@ -58,10 +58,15 @@ void torture_pool_remove(torture_world_t *w, uint32_t pool) {
 
 void torture_keep(torture_world_t *w, uint32_t block, uint32_t owned) { w->blocks[block].owned = owned; }
 
+/* NULL: it is a graph, or a pool. */
+static torture_block_t *block_of(torture_world_t *w, uint32_t touched) {
+    return touched >= TORTURE_FIRST_BLOCK ? &w->blocks[touched - TORTURE_FIRST_BLOCK] : NULL;
+}
+
 void torture_let_go(torture_world_t *w, uint32_t pool, const uint32_t *touched, uint32_t count) {
     uint32_t owner = UINT32_C(1) << pool;
     for (uint32_t i = 0; i < count && !is_over(w); i++) {
-        torture_block_t *b = touched[i] < w->block_count ? &w->blocks[touched[i]] : NULL;
+        torture_block_t *b = block_of(w, touched[i]);
         if (!b || !b->given_up || !(b->owned & owner)) continue;
         b->owned &= ~owner;
         if (!b->owned) strata_checker_freed(w->checker, b->block.ref);
@@ -126,7 +131,7 @@ static void write_again(torture_world_t *w, const torture_graph_t *g, uint32_t l
 /* What a pool serves may lie over what another graph of it uses. */
 static void forget_contents(torture_world_t *w, uint8_t pool, const uint32_t *touched, uint32_t count) {
     for (uint32_t i = 0; i < count && pool; i++) {
-        torture_block_t *b = touched[i] < w->block_count ? &w->blocks[touched[i]] : NULL;
+        torture_block_t *b = block_of(w, touched[i]);
         if (b && b->pool == pool) b->known = false;
     }
 }

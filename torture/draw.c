@@ -23,7 +23,7 @@ typedef struct drawing {
     uint32_t lends, captures; /* one of so many draws is a loan, a capture; 0: none is */
     uint32_t graphs, pools; /* so far */
     bool inside; /* a capture: nearly all on its streams and in its place */
-    uint8_t captured[2], place;
+    uint8_t captured[2], place, places[STRATA_TORTURE_POOLS]; /* of each pool */
     bool one_cache; /* nearly all on one stream of a GPU */
     uint32_t wanted; /* operations */
 } drawing_t;
@@ -235,14 +235,15 @@ static void put_join(drawing_t *d) {
 }
 
 static void choose_capture(drawing_t *d, uint8_t *graph, uint8_t *pool) {
-    uint8_t device = (uint8_t)below(d, d->program->devices), within = (uint8_t)below(d, 2);
-    uint8_t first = (uint8_t)(device * TORTURE_STREAMS_EACH + 2);
-    bool shares = d->pools == STRATA_TORTURE_POOLS || (d->pools && one_in(d, 3));
+    bool shares = d->pools == STRATA_TORTURE_POOLS || (d->pools && one_in(d, 2));
+    uint8_t place = (uint8_t)((one_in(d, 6) ? STRATA_TORTURE_MANAGED : STRATA_TORTURE_GPU) + below(d, d->program->devices));
+    *graph = (uint8_t)d->graphs++;
+    *pool = (uint8_t)(shares ? d->pools - 1 - below(d, d->pools < 3 ? d->pools : 3) : d->pools++);
+    if (!shares) d->places[*pool] = place;
+    d->place = d->places[*pool];
+    uint8_t first = (uint8_t)((d->place & 1u) * TORTURE_STREAMS_EACH + 2), within = (uint8_t)below(d, 2);
     d->captured[0] = (uint8_t)(first + within);
     d->captured[1] = (uint8_t)(first + 1 - within);
-    d->place = (uint8_t)((one_in(d, 6) ? STRATA_TORTURE_MANAGED : STRATA_TORTURE_GPU) + device);
-    *graph = (uint8_t)d->graphs++;
-    *pool = (uint8_t)(shares ? below(d, d->pools) : d->pools++);
 }
 
 /* A graph is captured into a pool, launched, and ends, with all kinds of operations in between. */
@@ -265,13 +266,13 @@ static void draw_capture(drawing_t *d) {
     put_graph(d, STRATA_TORTURE_END_CAPTURE, graph, pool);
     if (one_in(d, 6)) put_others(d, 4);
     put_graph(d, STRATA_TORTURE_POOL_END, graph, pool);
-    if (!one_in(d, 3)) put_graph(d, STRATA_TORTURE_POOL_REMOVE, graph, pool);
+    if (one_in(d, 2)) put_graph(d, STRATA_TORTURE_POOL_REMOVE, graph, pool);
     for (uint64_t launches = below(d, 4); launches > 0; launches--) {
         put_others(d, 4);
         put_graph(d, STRATA_TORTURE_LAUNCH, graph, pool);
     }
-    if (one_in(d, 2)) put_graph(d, STRATA_TORTURE_DESTROY, graph, pool);
-    if (one_in(d, 2)) put_graph(d, STRATA_TORTURE_POOL_REMOVE, graph, pool);
+    if (one_in(d, 3)) put_graph(d, STRATA_TORTURE_DESTROY, graph, pool);
+    if (one_in(d, 3)) put_graph(d, STRATA_TORTURE_POOL_REMOVE, graph, pool);
 }
 
 /* ---- tastes ---- */
@@ -280,7 +281,7 @@ static void draw_capture(drawing_t *d) {
  * together in programs that do a little of everything comes together in some of these. */
 static void draw_taste(drawing_t *d) {
     static const uint64_t longest[] = {60, 600, 4000};
-    static const uint32_t youngest[] = {1, 2, 4, 16}, lends[] = {2, 4, 8, 64}, captures[] = {0, 6, 12, 24};
+    static const uint32_t youngest[] = {1, 2, 4, 16}, lends[] = {2, 4, 8, 64}, captures[] = {0, 5, 10, 20};
     d->lends = lends[below(d, sizeof lends / sizeof *lends)];
     d->captures = captures[below(d, sizeof captures / sizeof *captures)];
     d->streams = 1 + (uint32_t)below(d, TORTURE_STREAMS_EACH);

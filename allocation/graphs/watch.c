@@ -90,24 +90,27 @@ strata_status_t strata_graph_pool_watch(strata_graph_pool_t *pool, strata_stream
     return status;
 }
 
-/* A filter's streams are not known by name, but that of the capture is. */
-static strata_stream_t stream_of(strata_graph_pool_t *pool) {
+/* A filter's streams are not known by name, but one of the capture is, and its id. */
+static strata_stream_t stream_of(strata_graph_pool_t *pool, uint64_t *known) {
     strata_captures_t *captures = pool->group->domain->captures;
     strata_lock(&captures->lock);
     strata_stream_t stream = pool->capture ? pool->captured : pool->window.stream;
+    *known = pool->capture;
     strata_unlock(&captures->lock);
     return stream;
 }
 
 strata_status_t strata_graph_pool_refuse_capturing(strata_graph_pool_t *pool) {
     strata_device_t *device = pool->group->domain->device;
-    strata_stream_t stream = stream_of(pool);
+    uint64_t known, id = 0;
+    strata_stream_t stream = stream_of(pool, &known);
     strata_capture_status_t capture = STRATA_CAPTURE_NONE;
-    uint64_t id;
     if (!device->capabilities.capture || stream == NULL) return STRATA_OK;
     strata_status_t status = strata_device_capture_status(device, stream, &capture, &id);
     /* A stream that is gone is not being captured. */
     if (status == STRATA_E_DEVICE_LOST || status == STRATA_E_UNKNOWN_STREAM) return STRATA_OK;
     if (status != STRATA_OK || (capture != STRATA_CAPTURE_ACTIVE && capture != STRATA_CAPTURE_INVALIDATED)) return status;
+    /* The stream may be in another one by now. */
+    if (known && id != known) return STRATA_OK;
     return strata_fail(STRATA_E_CAPTURE, 0, "the capture goes on: end it first (cudaStreamEndCapture), then the pool");
 }

@@ -57,15 +57,18 @@ static strata_status_t create(strata_layer_t *self) {
 }
 
 static bool is_anybody(strata_stream_t stream, void *context) {
-    (void)stream;
-    (void)context;
-    return true;
+    const strata_graph_pool_t *pool = context;
+    strata_capture_status_t capture = STRATA_CAPTURE_NONE;
+    uint64_t id;
+    (void)strata_device_capture_status(pool->group->domain->device, stream, &capture, &id);
+    return stream == pool->window.stream || capture == STRATA_CAPTURE_NONE;
 }
 
 static void open_to_all(strata_graph_pool_t *pool) {
     strata_captures_t *captures = pool->group->domain->captures;
     strata_lock(&captures->lock);
     pool->window.filter = is_anybody;
+    pool->window.context = pool;
     strata_unlock(&captures->lock);
 }
 
@@ -91,9 +94,10 @@ static const strata_layer_type_t planted = {
 
 /* ---- the search ---- */
 
-enum { MOST = 400, WITHOUT = 100 };
+enum { MOST = 1500, WITHOUT = 100 };
 
-#define STACK "stack: [stream_safe, test_plants, auto_growth: {chunk_size: 2MiB, free_idle_chunk: true}, system]\n"
+#define STACK  "stack: [stream_safe, test_plants, auto_growth: {chunk_size: 2MiB, free_idle_chunk: true}, system]\n"
+#define SHARED "stack: [stream_safe, test_plants, caching: {streams: ignored}, system]\n" /* by all streams of a pool */
 
 typedef struct search {
     torture_strategies_t list;
@@ -113,7 +117,7 @@ static uint64_t programs_until_found(search_t *search, fault_t fault, uint64_t m
     uint64_t found = 0;
     chosen = fault;
     EXPECT_OK(strata_layers_register(&type, 1, true));
-    EXPECT_OK(torture_add_text(&search->list, "planted", STACK));
+    EXPECT_OK(torture_add_text(&search->list, "planted", fault == FAULT_SERVES_OTHERS ? SHARED : STACK));
     for (uint64_t i = 0; i < most && !found; i++) {
         torture_each_run(&campaign, i, play, search);
         if (search->verdict.fault) found = i + 1;

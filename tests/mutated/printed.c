@@ -49,6 +49,16 @@ static const torture_op_t every_kind[] = {
     {.kind = STRATA_TORTURE_TRIM, .place = STRATA_TORTURE_MANAGED, .size = 1000},
     {.kind = STRATA_TORTURE_RENEW, .stream = 1, .other = 3, .how = STRATA_TORTURE_COVER_OWNER},
     {.kind = STRATA_TORTURE_FREE, .count = 1, .blocks = {1}, .refused = true, .by_pointer = true},
+    {.kind = STRATA_TORTURE_POOL_BEGIN, .stream = 2, .pool = 3},
+    {.kind = STRATA_TORTURE_CAPTURE, .stream = 2, .graph = 5},
+    {.kind = STRATA_TORTURE_ALLOCATE, .stream = 2, .count = 1, .blocks = {3}, .size = 4096},
+    {.kind = STRATA_TORTURE_WORK, .stream = 2, .count = 1, .blocks = {3}, .us = 20, .writes = 1},
+    {.kind = STRATA_TORTURE_FREE, .count = 1, .blocks = {3}},
+    {.kind = STRATA_TORTURE_END_CAPTURE, .stream = 2, .graph = 5},
+    {.kind = STRATA_TORTURE_POOL_END, .pool = 3},
+    {.kind = STRATA_TORTURE_LAUNCH, .stream = 3, .graph = 5},
+    {.kind = STRATA_TORTURE_DESTROY, .graph = 5},
+    {.kind = STRATA_TORTURE_POOL_REMOVE, .pool = 3},
     {.kind = STRATA_TORTURE_BORROW, .stream = 2, .count = 1},
     {.kind = STRATA_TORTURE_WORK, .stream = 2, .count = 1, .us = 300},
     {.kind = STRATA_TORTURE_FREE, .count = 1},
@@ -70,7 +80,7 @@ static torture_program_t *program_of(uint32_t threads) {
     memcpy(program.ops, every_kind, sizeof every_kind);
     /* What frees the block asks for it again: no thread comes between. */
     for (uint32_t i = 0; i < count; i++) program.ops[i].thread = (uint8_t)(i + 4 < count ? i % threads : 0);
-    EXPECT_TRUE(torture_law(&program, TORTURE_FREE_COVERS));
+    EXPECT_TRUE(torture_law(&program, TORTURE_GRAPHS_GPU));
     return &program;
 }
 

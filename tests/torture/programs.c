@@ -35,6 +35,8 @@ static void expect_lawful_programs_pass(const void *first) {
     /* Where memory is short requests are refused; a layer that refused ever after would be seen. */
     EXPECT_GT(sum.served, 9 * sum.refused);
     EXPECT_EQ(sum.unopened, 0);
+    EXPECT_GT(sum.captures, 100);
+    EXPECT_GT(sum.launches, sum.captures / 4);
     torture_strategies_delete(&list);
 }
 
@@ -60,13 +62,14 @@ static torture_program_t *lawful(uint64_t seed, torture_dialect_t dialect) {
 static bool is_same_op(const torture_op_t *a, const torture_op_t *b) {
     return a->kind == b->kind && a->thread == b->thread && a->place == b->place && a->stream == b->stream && a->other == b->other &&
            a->how == b->how && a->by_pointer == b->by_pointer && a->refused == b->refused && a->count == b->count &&
-           a->writes == b->writes && a->flags == b->flags && a->alignment == b->alignment && a->us == b->us && a->size == b->size &&
+           a->writes == b->writes && a->graph == b->graph && a->pool == b->pool && a->flags == b->flags && a->alignment == b->alignment && a->us == b->us && a->size == b->size &&
            a->tag == b->tag && memcmp(a->blocks, b->blocks, a->count * sizeof *a->blocks) == 0;
 }
 
 static bool is_same_duty(const torture_duty_t *a, const torture_duty_t *b) {
     return a->waits == b->waits && a->owner_waits == b->owner_waits && a->syncs == b->syncs && a->borrows == b->borrows &&
-           a->uses == b->uses && a->owner == b->owner && a->last == b->last && a->touches == b->touches &&
+           a->uses == b->uses && a->turns == b->turns && a->lent == b->lent && a->pool == b->pool && a->ends == b->ends &&
+           a->owned == b->owned && a->owner == b->owner && a->last == b->last && a->touches == b->touches &&
            a->touched == b->touched && memcmp(a->need, b->need, sizeof a->need) == 0;
 }
 
@@ -77,6 +80,8 @@ static bool is_same(const torture_program_t *a, const torture_program_t *b) {
         same = is_same_op(&a->ops[i], &b->ops[i]) && is_same_duty(&a->duties[i], &b->duties[i]);
     return same;
 }
+
+#define ALL_GRAPHS (TORTURE_GRAPHS_GPU | TORTURE_GRAPHS_MANAGED | TORTURE_CAPTURES_UNSAID)
 
 TEST(torture_programs, a_seed_says_all) {
     torture_program_t copy = {0};
@@ -91,7 +96,7 @@ TEST(torture_programs, a_seed_says_all) {
 TEST(torture_programs, a_lawful_program_stays_as_it_is) {
     torture_program_t copy = {0};
     for (uint64_t seed = 1; seed < 300; seed++) {
-        torture_dialect_t dialect = seed % 2 ? TORTURE_FREE_COVERS : TORTURE_USE_COVERS;
+        torture_dialect_t dialect = (torture_dialect_t)(seed % TORTURE_DIALECTS);
         const torture_program_t *program = lawful(seed, dialect);
         EXPECT_TRUE(torture_program_copy(&copy, program));
         EXPECT_TRUE(torture_law(&copy, dialect));
@@ -135,7 +140,7 @@ TEST(torture_programs, hold_every_operation_and_free_every_block) {
     uint8_t served_by[64] = {0};
     frees_t frees = {.by_pointer = 0};
     for (uint64_t seed = 1; seed < 300; seed++) {
-        const torture_program_t *program = lawful(seed, TORTURE_FREE_COVERS);
+        const torture_program_t *program = lawful(seed, ALL_GRAPHS);
         uint32_t served = 0, ended = 0;
         for (uint32_t i = 0; i < program->count; i++) {
             const torture_op_t *op = &program->ops[i];
@@ -157,7 +162,7 @@ TEST(torture_programs, hold_every_operation_and_free_every_block) {
     EXPECT_GT(frees.by_another_thread, 500);
     EXPECT_GT(frees.by_pointer, 100);
     EXPECT_GT(frees.refused, 20);
-    EXPECT_GT(frees.by_one_of_several, 100);
+    EXPECT_GT(frees.by_one_of_several, 60);
     for (int i = 0; i < STRATA_TORTURE_PLACES; i++) EXPECT_GT(places[i], 20);
     EXPECT_GT(two_devices, 40);
     EXPECT_GT(threads, 80);
@@ -167,7 +172,7 @@ TEST(torture_programs, hold_every_operation_and_free_every_block) {
 /* Whoever starts with what came before can go on: no operation waits for one after it, and none of its own thread's. */
 TEST(torture_programs, threads_wait_for_what_is_before_them_alone) {
     for (uint64_t seed = 1; seed < 300; seed++) {
-        const torture_program_t *program = lawful(seed, TORTURE_FREE_COVERS);
+        const torture_program_t *program = lawful(seed, ALL_GRAPHS);
         uint32_t done[TORTURE_THREADS] = {0};
         for (uint32_t i = 0; i < program->count; i++) {
             const torture_op_t *op = &program->ops[i];
@@ -175,4 +180,74 @@ TEST(torture_programs, threads_wait_for_what_is_before_them_alone) {
             done[op->thread]++;
         }
     }
+}
+
+/* ---- captures ---- */
+
+typedef struct graphs {
+    uint32_t begun, ended, launched, destroyed, holds, shared, outside_owned, late;
+} graphs_t;
+
+static void count_graph_op(graphs_t *graphs, const torture_op_t *op, const torture_duty_t *duty, uint32_t pools_seen) {
+    graphs->begun += op->kind == STRATA_TORTURE_CAPTURE;
+    graphs->late += op->kind == STRATA_TORTURE_CAPTURE && duty->pool == 0;
+    graphs->ended += op->kind == STRATA_TORTURE_END_CAPTURE;
+    graphs->launched += op->kind == STRATA_TORTURE_LAUNCH;
+    graphs->destroyed += op->kind == STRATA_TORTURE_DESTROY;
+    graphs->holds += op->kind == STRATA_TORTURE_POOL_BEGIN;
+    graphs->holds -= op->kind == STRATA_TORTURE_POOL_REMOVE;
+    graphs->shared += op->kind == STRATA_TORTURE_POOL_BEGIN && (pools_seen >> op->pool & 1u);
+    graphs->outside_owned += op->kind == STRATA_TORTURE_FREE && duty->owned != 0;
+}
+
+TEST(torture_programs, capture_in_every_way_and_end_what_they_began) {
+    graphs_t graphs = {.begun = 0};
+    for (uint64_t seed = 1; seed < 300; seed++) {
+        const torture_program_t *program = lawful(seed, ALL_GRAPHS);
+        uint32_t pools = 0;
+        for (uint32_t i = 0; i < program->count; i++) {
+            const torture_op_t *op = &program->ops[i];
+            count_graph_op(&graphs, op, &program->duties[i], pools);
+            if (op->kind == STRATA_TORTURE_POOL_BEGIN) pools |= UINT32_C(1) << op->pool;
+        }
+        EXPECT_EQ(graphs.begun, graphs.ended);
+        EXPECT_EQ(graphs.begun, graphs.destroyed);
+        EXPECT_EQ(graphs.holds, 0);
+    }
+    EXPECT_GT(graphs.begun, 300);
+    EXPECT_GT(graphs.launched, 200);
+    EXPECT_GT(graphs.shared, 30);
+    EXPECT_GT(graphs.outside_owned, 30);
+    EXPECT_GT(graphs.late, 10);
+}
+
+TEST(torture_programs, do_not_capture_where_nobody_serves_it) {
+    for (uint64_t seed = 1; seed < 100; seed++) {
+        const torture_program_t *program = lawful(seed, TORTURE_FREE_COVERS);
+        for (uint32_t i = 0; i < program->count; i++) EXPECT_LT(program->ops[i].kind, STRATA_TORTURE_POOL_BEGIN);
+    }
+}
+
+/* A block that a graph uses, and that its pool neither served nor owns, ends its launches with its free. */
+TEST(torture_programs, launch_no_graph_over_what_was_given_back) {
+    static const torture_op_t ops[] = {
+        {.kind = STRATA_TORTURE_ALLOCATE, .stream = 2, .count = 1, .size = 4096},
+        {.kind = STRATA_TORTURE_ALLOCATE, .stream = 3, .count = 1, .blocks = {1}, .size = 4096},
+        {.kind = STRATA_TORTURE_POOL_BEGIN, .stream = 2},
+        {.kind = STRATA_TORTURE_CAPTURE, .stream = 2},
+        {.kind = STRATA_TORTURE_WORK, .stream = 2, .count = 2, .blocks = {0, 1}, .us = 1},
+        {.kind = STRATA_TORTURE_FREE, .count = 1},
+        {.kind = STRATA_TORTURE_END_CAPTURE},
+        {.kind = STRATA_TORTURE_LAUNCH, .stream = 3},
+        {.kind = STRATA_TORTURE_FREE, .count = 1, .blocks = {1}},
+        {.kind = STRATA_TORTURE_LAUNCH, .stream = 3},
+    };
+    torture_program_t program = {.devices = 1, .threads = 1, .count = sizeof ops / sizeof *ops};
+    uint32_t launches = 0;
+    ASSERT_TRUE(torture_program_reserve(&program, program.count));
+    memcpy(program.ops, ops, sizeof ops);
+    EXPECT_TRUE(torture_law(&program, ALL_GRAPHS));
+    for (uint32_t i = 0; i < program.count; i++) launches += program.ops[i].kind == STRATA_TORTURE_LAUNCH;
+    EXPECT_EQ(launches, 1);
+    torture_program_delete(&program);
 }

@@ -72,6 +72,8 @@ TEST(torture_run, refuses_what_there_is_not) {
     expect_refused((strata_torture_op_t){.count = STRATA_TORTURE_NAMED + 1}, "more blocks");
     expect_refused((strata_torture_op_t){.kind = STRATA_TORTURE_ALLOCATE}, "no block to serve");
     expect_refused((strata_torture_op_t){.count = 1, .blocks = {STRATA_TORTURE_BLOCKS}}, "too large");
+    expect_refused((strata_torture_op_t){.graph = STRATA_TORTURE_GRAPHS}, "a graph of a number that is too large");
+    expect_refused((strata_torture_op_t){.pool = STRATA_TORTURE_POOLS}, "a pool of a number that is too large");
     EXPECT_STATUS(STRATA_E_STRATEGY, run_ops("stack: [no_such_layer]\n", NULL, 0, report, sizeof report));
     EXPECT_STATUS(STRATA_E_INVALID, run_ops(NULL, NULL, 0, report, sizeof report));
     EXPECT_STATUS(STRATA_E_INVALID, run_ops(STACK, NULL, 1, report, sizeof report));
