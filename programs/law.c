@@ -353,7 +353,8 @@ static void forget(law_t *law, uint32_t number, const torture_op_t *op, bool suc
     block_state_t *block = &law->blocks[number];
     const access_state_t *out = &block->outside;
     torture_streams_t self = bit(op->stream);
-    torture_streams_t known = out->writers | out->readers | out->uncovered | out->seen | block->borrowed | block->told | block->born;
+    torture_streams_t known = out->writers | out->readers | out->uncovered | out->seen | block->borrowed | block->told |
+                              block->born;
     if (!(block->live || block->kept) || !((known | bit(block->owner)) & self)) return;
     law_touch(law, number);
     if (succeeds) hand_over(law, block, self, bit(op->other));

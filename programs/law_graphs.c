@@ -134,8 +134,13 @@ bool law_pool_begin(law_t *law, torture_op_t *op) {
     op->place = (uint8_t)((op->place & ~1u) + torture_device_of(op->stream));
     if (begun_for(law, op->stream, NULL) || (law->captured[op->stream] && !adopts(law, op))) return false;
     if (pool->made && (pool->open || pool->place != op->place || !is_alive(pool))) return false;
-    *pool = (pool_state_t){
-        .made = true, .open = true, .place = op->place, .stream = op->stream, .holds = pool->holds + 1, .graphs = pool->graphs, .order = pool->order};
+    *pool = (pool_state_t){.made = true,
+                           .open = true,
+                           .place = op->place,
+                           .stream = op->stream,
+                           .holds = pool->holds + 1,
+                           .graphs = pool->graphs,
+                           .order = pool->order};
     law->duty.pool = (uint8_t)(op->pool + 1);
     if (law->captured[op->stream]) {
         law_capture(law, op->stream)->pool = (uint8_t)(op->pool + 1);

@@ -19,8 +19,7 @@ static void be_after(torture_duty_t *duty, const place_in_thread_t *before) {
     if (duty->need[before->thread] < before->number) duty->need[before->thread] = before->number;
 }
 
-static void be_after_touches(order_state_t *state, const torture_program_t *program, torture_duty_t *duty,
-                             place_in_thread_t self) {
+static void be_after_touches(order_state_t *state, const torture_program_t *program, torture_duty_t *duty, place_in_thread_t self) {
     for (uint32_t i = 0; i < duty->touched; i++) {
         place_in_thread_t *last = &state->touched[program->touched[duty->touches + i]];
         if (last->thread == self.thread && last->number == self.number) continue; /* named twice */

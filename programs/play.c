@@ -51,11 +51,8 @@ static void act(torture_world_t *w, const torture_program_t *program, uint32_t n
     switch ((torture_kind_t)op->kind) {
     case STRATA_TORTURE_ALLOCATE:
         torture_allocate(w, block, op->place, op->stream,
-                         &(torture_request_t){.size = op->size,
-                                              .alignment = op->alignment,
-                                              .flags = op->flags,
-                                              .tag = op->tag,
-                                              .pool = duty->pool});
+                         &(torture_request_t){
+                             .size = op->size, .alignment = op->alignment, .flags = op->flags, .tag = op->tag, .pool = duty->pool});
         return;
     case STRATA_TORTURE_WORK: torture_work(w, op->stream, op->us, op->blocks, op->count, op->writes); return;
     case STRATA_TORTURE_FILL: torture_fill(w, op->stream, block); return;
@@ -181,8 +178,7 @@ void torture_play(const torture_program_t *program, const strata_strategy_t *str
     pthread_mutex_init(&stage.lock, NULL);
     pthread_cond_init(&stage.moved, NULL);
     if (mode != STRATA_TORTURE_INTERLEAVED && stage.world.checker) run_threads(&stage);
-    for (uint32_t i = 0; i < program->count && mode == STRATA_TORTURE_INTERLEAVED; i++)
-        act(&stage.world, program, i);
+    for (uint32_t i = 0; i < program->count && mode == STRATA_TORTURE_INTERLEAVED; i++) act(&stage.world, program, i);
     torture_world_end(&stage.world);
     pthread_cond_destroy(&stage.moved);
     pthread_mutex_destroy(&stage.lock);

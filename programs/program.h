@@ -34,7 +34,8 @@ typedef struct torture_duty {
     uint32_t owned; /* FREE: bit per pool that owns the block besides the program */
     uint8_t owner; /* the stream of owner_waits */
     bool last; /* FREE: no owner is left; after all others, that by the program's end */
-    uint32_t touches, touched; /* of torture_program_t.touched: what it must be in order with, blocks that are named and those that it
+    uint32_t touches,
+        touched; /* of torture_program_t.touched: what it must be in order with, blocks that are named and those that it
                                   concerns, graphs and pools */
     uint32_t need[TORTURE_THREADS]; /* operations of each thread that must be over before */
 } torture_duty_t;

@@ -287,7 +287,8 @@ void torture_work(torture_world_t *w, uint32_t stream, uint32_t us, const uint32
     }
     if (atomic_load(&w->failed)) return;
     strata_checker_expect(w->checker, names, used);
-    (void)torture_answered(w, strata_device_work(device_of(w, stream), w->streams[stream], us * UINT64_C(1000), accesses, used), "work");
+    (void)torture_answered(w, strata_device_work(device_of(w, stream), w->streams[stream], us * UINT64_C(1000), accesses, used),
+                           "work");
     torture_look_for_hazards(w);
 }
 
@@ -417,7 +418,8 @@ void torture_pass(torture_world_t *w, uint32_t us) {
 /* ---- the end ---- */
 
 static void release_all(torture_world_t *w) {
-    for (uint32_t i = 0; i < w->device_count; i++) (void)torture_answered(w, strata_device_synchronise(w->devices[i]), "synchronise");
+    for (uint32_t i = 0; i < w->device_count; i++)
+        (void)torture_answered(w, strata_device_synchronise(w->devices[i]), "synchronise");
     for (uint32_t place = 0; place < STRATA_TORTURE_PLACES; place++)
         if (place >= STRATA_TORTURE_PINNED || (place & 1u) < w->device_count) torture_release(w, place);
 }

@@ -82,7 +82,8 @@ void torture_capture(torture_world_t *w, uint32_t graph, uint32_t stream, uint8_
     if (is_over(w)) return;
     g->device = torture_device_of(stream);
     strata_status_t status = strata_capture_begin(w->s, gpu_of(stream), w->streams[stream]);
-    if (status == STRATA_OK) status = strata_device_capture_status(w->devices[g->device], w->streams[stream], &capture, &g->capture);
+    if (status == STRATA_OK)
+        status = strata_device_capture_status(w->devices[g->device], w->streams[stream], &capture, &g->capture);
     if (!torture_answered(w, status, "capture_begin")) return;
     w->captured[stream] = (uint8_t)(graph + 1);
     if (pool) tell_pool(w, graph, pool - 1u);
@@ -141,7 +142,8 @@ void torture_launch(torture_world_t *w, uint32_t graph, uint32_t stream, uint8_t
     if (is_over(w)) return;
     uint32_t launch = atomic_fetch_add(&w->launches, 1) + 1;
     forget_contents(w, pool, touched, count);
-    if (!torture_answered(w, strata_graph_launch(w->s, strata_gpu(g->device), g->handle, w->streams[stream]), "graph_launch")) return;
+    if (!torture_answered(w, strata_graph_launch(w->s, strata_gpu(g->device), g->handle, w->streams[stream]), "graph_launch"))
+        return;
     torture_look_for_hazards(w);
     if (!is_over(w)) write_again(w, g, launch);
 }

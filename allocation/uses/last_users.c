@@ -130,15 +130,15 @@ bool strata_last_users_wait(strata_last_users_t *last, strata_domain_t *domain, 
     uint64_t frees = last->frees;
     bool each = strata_domain_may_capture(domain);
     bool done = each ? wait_for_each(last, domain, call) : wait_for_all(domain, call);
-    if (each && !done)
-        (void)strata_fail(STRATA_E_CAPTURE, 0, "a stream may be being captured: its device is not waited for");
+    if (each && !done) (void)strata_fail(STRATA_E_CAPTURE, 0, "a stream may be being captured: its device is not waited for");
     if (!done || frees <= last->waited) return done;
     last->waited = frees;
     let_go_of_waited(last);
     return true;
 }
 
-void strata_last_users_stream_gone(strata_last_users_t *last, strata_domain_t *domain, strata_stream_t stream, strata_call_t *call) {
+void strata_last_users_stream_gone(strata_last_users_t *last, strata_domain_t *domain, strata_stream_t stream,
+                                   strata_call_t *call) {
     strata_opened_t opened = strata_call_unlock(call);
     (void)strata_events_ensure(&domain->events, 1);
     strata_call_lock(call, opened);

@@ -12,20 +12,23 @@ typedef struct found {
     torture_op_t ops[MOST_OPS];
 } found_t;
 
-#define OP(k, s, ...)  {.kind = STRATA_TORTURE_##k, .stream = s, __VA_ARGS__}
-#define GET(b, s, ...) {.kind = STRATA_TORTURE_ALLOCATE, .stream = s, .count = 1, .blocks = {b}, .size = 4096, __VA_ARGS__}
-#define ON(k, b, s)    {.kind = STRATA_TORTURE_##k, .stream = s, .count = 1, .blocks = {b}, .us = 50, .writes = 1}
-#define MANAGED        .place = STRATA_TORTURE_MANAGED
-#define BEGIN(s)       OP(POOL_BEGIN, s), OP(CAPTURE, s)
-#define END            OP(END_CAPTURE, 0), OP(POOL_END, 0)
-#define ENOUGH         {.kind = STRATA_TORTURE_KINDS}
+#define OP(k, s, ...)                                                                                                              \
+    { .kind = STRATA_TORTURE_##k, .stream = s, __VA_ARGS__ }
+#define GET(b, s, ...)                                                                                                             \
+    { .kind = STRATA_TORTURE_ALLOCATE, .stream = s, .count = 1, .blocks = {b}, .size = 4096, __VA_ARGS__ }
+#define ON(k, b, s)                                                                                                                \
+    { .kind = STRATA_TORTURE_##k, .stream = s, .count = 1, .blocks = {b}, .us = 50, .writes = 1 }
+#define MANAGED  .place = STRATA_TORTURE_MANAGED
+#define BEGIN(s) OP(POOL_BEGIN, s), OP(CAPTURE, s)
+#define END      OP(END_CAPTURE, 0), OP(POOL_END, 0)
+#define ENOUGH                                                                                                                     \
+    { .kind = STRATA_TORTURE_KINDS }
 
 static const found_t found[] = {
     {"a_pool_of_another_place_gives_back_what_it_owned",
      .ops = {GET(0, 0), OP(POOL_BEGIN, 2, MANAGED), OP(CAPTURE, 2), ON(BORROW, 0, 2), END, OP(POOL_REMOVE, 0), OP(DESTROY, 0),
              ON(FREE, 0, 0), ENOUGH}},
-    {"a_stream_of_another_device_is_not_asked_about_on_this_one",
-     .devices = 2,
+    {"a_stream_of_another_device_is_not_asked_about_on_this_one", .devices = 2,
      .ops = {BEGIN(2), GET(0, 5, .place = STRATA_TORTURE_PINNED), ON(BORROW, 0, 6), END, ENOUGH}},
     {"a_block_is_freed_whose_borrower_is_captured_by_now",
      .ops = {GET(0, 0), ON(BORROW, 0, 2), BEGIN(2), ON(FREE, 0, 0), END, ENOUGH}},
@@ -37,14 +40,12 @@ static const found_t found[] = {
     {"a_borrow_inside_covers_work_before_the_capture",
      .ops = {GET(0, 2), ON(WORK, 0, 3), OP(POOL_BEGIN, 2, MANAGED), OP(CAPTURE, 2), OP(ORDER, 3, .other = 2), ON(FREE, 0, 2), END,
              OP(DESTROY, 0), OP(POOL_REMOVE, 0), GET(1, 2), ON(WORK, 1, 2), ENOUGH}},
-    {"nobody_waits_for_ever_for_a_stream_that_is_gone",
-     .threads = 3,
-     .mode = STRATA_TORTURE_TURNS,
+    {"nobody_waits_for_ever_for_a_stream_that_is_gone", .threads = 3, .mode = STRATA_TORTURE_TURNS,
      .ops = {GET(0, 1), OP(POOL_BEGIN, 2, .thread = 2), ON(FREE, 0, 1), OP(RENEW, 1, .thread = 2, .other = 1),
              GET(1, 1, .thread = 1), ENOUGH}},
     {"what_a_gone_stream_used_is_waited_for_beside_a_capture",
-     .ops = {OP(POOL_BEGIN, 2), GET(0, 1), ON(WORK, 0, 1), OP(RENEW, 1, .other = 2), ON(FREE, 0, 1), GET(1, 1, .flags = STRATA_NO_RETRY),
-             ON(WORK, 1, 1), ENOUGH}},
+     .ops = {OP(POOL_BEGIN, 2), GET(0, 1), ON(WORK, 0, 1), OP(RENEW, 1, .other = 2), ON(FREE, 0, 1),
+             GET(1, 1, .flags = STRATA_NO_RETRY), ON(WORK, 1, 1), ENOUGH}},
     {"a_pool_begins_again_after_its_stream_was_forgotten",
      .ops = {OP(POOL_BEGIN, 2), GET(0, 2), ON(FREE, 0, 0), GET(1, 2), OP(POOL_END, 2), OP(RENEW, 2, .other = 2), OP(POOL_BEGIN, 2),
              GET(2, 2), ENOUGH}},
@@ -53,8 +54,7 @@ static const found_t found[] = {
     {"what_is_freed_in_a_pool_is_not_poisoned_under_a_launch",
      .text = "stack: [guard: {poison: false, report: false}, guard: {quarantine: 0, report: false}, auto_growth, system]\n",
      .ops = {BEGIN(2), GET(0, 2), ON(WORK, 0, 2), ON(FREE, 0, 2), END, OP(LAUNCH, 3), OP(POOL_BEGIN, 3, .pool = 1), ENOUGH}},
-    {"fill_waits_for_no_device_beside_a_capture",
-     .text = "stack: [fill: {synchronise: true}, auto_growth, system]\n",
+    {"fill_waits_for_no_device_beside_a_capture", .text = "stack: [fill: {synchronise: true}, auto_growth, system]\n",
      .ops = {BEGIN(2), GET(0, 3), END, ENOUGH}},
 };
 

@@ -62,8 +62,9 @@ static torture_program_t *lawful(uint64_t seed, torture_dialect_t dialect) {
 static bool is_same_op(const torture_op_t *a, const torture_op_t *b) {
     return a->kind == b->kind && a->thread == b->thread && a->place == b->place && a->stream == b->stream && a->other == b->other &&
            a->how == b->how && a->by_pointer == b->by_pointer && a->refused == b->refused && a->count == b->count &&
-           a->writes == b->writes && a->graph == b->graph && a->pool == b->pool && a->flags == b->flags && a->alignment == b->alignment && a->us == b->us && a->size == b->size &&
-           a->tag == b->tag && memcmp(a->blocks, b->blocks, a->count * sizeof *a->blocks) == 0;
+           a->writes == b->writes && a->graph == b->graph && a->pool == b->pool && a->flags == b->flags &&
+           a->alignment == b->alignment && a->us == b->us && a->size == b->size && a->tag == b->tag &&
+           memcmp(a->blocks, b->blocks, a->count * sizeof *a->blocks) == 0;
 }
 
 static bool is_same_duty(const torture_duty_t *a, const torture_duty_t *b) {
