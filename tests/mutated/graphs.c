@@ -67,7 +67,8 @@ static bool is_anybody(strata_stream_t stream, void *context) {
 static void open_to_all(strata_graph_pool_t *pool) {
     strata_captures_t *captures = pool->group->domain->captures;
     strata_lock(&captures->lock);
-    pool->window.filter = is_anybody;
+    /* Streams of its capture are known by that, and no longer by their window. */
+    if (pool->capture) pool->window.filter = is_anybody;
     pool->window.context = pool;
     strata_unlock(&captures->lock);
 }
