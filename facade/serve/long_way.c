@@ -59,7 +59,7 @@ static strata_status_t captured_into(strata_call_t *call, const strata_record_t 
 static strata_status_t finish_free(strata_call_t *call, strata_record_t *record, strata_stream_t stream, bool on_stream) {
     strata_graph_pool_t *pool;
     strata_status_t status = captured_into(call, record, stream, &pool);
-    bool unknown = call->stack->orphan && !on_stream && record->borrows && strata_graphs_open(call->stack->domain);
+    bool unknown = call->stack->orphan && !on_stream && strata_graphs_open(call->stack->domain);
     if (status == STRATA_OK && unknown) status = strata_graph_pools_own(call, record);
     else if (status != STRATA_E_STALE) status = pool ? strata_graph_pool_own(pool, call, record) : STRATA_OK;
     if (status == STRATA_E_STALE) {
