@@ -40,13 +40,23 @@ static bool knows_captures(const strata_domain_t *domain) {
 
 bool strata_domain_may_capture(const strata_domain_t *domain) { return strata_graphs_any_open() || knows_captures(domain); }
 
+/* False: it would break a capture. */
+static bool begin_wait(const strata_domain_t *domain) {
+    if (!knows_captures(domain) && strata_graphs_begin_wait()) return true;
+    (void)strata_fail(STRATA_E_CAPTURE, 0, "a stream may be being captured: nobody waits for its device");
+    return false;
+}
+
+bool strata_domain_wait_for_own(strata_domain_t *domain) {
+    if (!begin_wait(domain)) return false;
+    bool done = strata_device_synchronise(domain->device) == STRATA_OK;
+    strata_graphs_end_wait();
+    return done;
+}
+
 bool strata_domain_wait_for_all(strata_domain_t *domain) {
     strata_device_t *device;
-    /* It would break the capture. */
-    if (knows_captures(domain) || !strata_graphs_begin_wait()) {
-        (void)strata_fail(STRATA_E_CAPTURE, 0, "a stream may be being captured: nobody waits for its device");
-        return false;
-    }
+    if (!begin_wait(domain)) return false;
     bool done = strata_device_synchronise(domain->device) == STRATA_OK;
     for (uint32_t i = 0; i < domain->device_count; i++)
         if ((device = other(domain, i)) != NULL) done = strata_device_synchronise(device) == STRATA_OK && done;

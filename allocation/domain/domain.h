@@ -204,7 +204,9 @@ bool strata_domain_may_capture(const strata_domain_t *domain);
 /* Whether a stream of any of the facade's devices is being captured, and for which graph. */
 strata_status_t strata_domain_capture_of(strata_domain_t *domain, strata_stream_t stream, strata_capture_status_t *capture,
                                          uint64_t *id);
-bool strata_domain_wait_for_all(strata_domain_t *domain); /* also false while a pool of graphs is open: it would break the capture */
+/* For the place's own device, or for all of the facade. Also false while a stream may be being captured (E_CAPTURE). */
+bool strata_domain_wait_for_own(strata_domain_t *domain);
+bool strata_domain_wait_for_all(strata_domain_t *domain);
 /* E_CAPTURE: the stream is being captured, or any call on it would break another capture: nothing is done on it. A quick call. */
 strata_status_t strata_domain_refuse_captured(strata_domain_t *domain, strata_stream_t stream);
 /* Sets bytes in the order of the stream. E_CAPTURE: none was set. No lock is held. */

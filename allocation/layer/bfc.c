@@ -272,16 +272,17 @@ static strata_status_t extend(bfc_t *self, const want_t *want, uint32_t *region)
     uint64_t least = needed(want), reserved = self->chunks.bytes;
     uint64_t available = (self->limit - strata_min(self->limit, reserved)) & ~(uint64_t)(STRATA_BFC_UNIT - 1);
     if (least > available) return strata_refuse_by_bound(&self->base, strata_bfc_bound(self), least, reserved, self->limit);
-    bool doubled = least > self->next_region;
-    while (least > self->next_region) self->next_region *= 2;
-    uint64_t size = strata_min(self->next_region, strata_max(bfc_options_of(self)->max_region, least));
+    /* Beside a capture regions are asked for because nobody waits, not because the program grew. */
+    bool grew = want->waited != STRATA_E_CAPTURE, doubled = least > self->next_region;
+    while (grew && least > self->next_region) self->next_region *= 2;
+    uint64_t size = grew ? strata_min(self->next_region, strata_max(bfc_options_of(self)->max_region, least)) : least;
     /* A region is anybody's, and leaves room in front of a block: what the request says of either is not said below. */
     strata_request_t asked = *want->request;
     asked.alignment = STRATA_BFC_UNIT;
     asked.freed_before = 0;
     strata_status_t status = ask_for_less_and_less(self, strata_min(size, available), least, &asked, region);
     if (status != STRATA_OK) return status;
-    if (!doubled && self->next_region < MOST_BYTES) self->next_region *= 2;
+    if (grew && !doubled && self->next_region < MOST_BYTES) self->next_region *= 2;
     return STRATA_OK;
 }
 

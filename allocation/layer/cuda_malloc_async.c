@@ -268,9 +268,8 @@ static void free_uncaptured(async_layer_t *self, strata_record_t *record, strata
     else free_after_users(self, record, call);
 }
 
-/* Whether a user is captured now whose work before the capture the free must come after. (Of a stream that
- * borrowed the block, and whose capture nobody announced, the graph may use it: then nobody ever has it again, because there is no
- * event after such a use.) */
+/* Whether a user is captured now whose work before the capture the free must come after. (If nobody announced the capture, the graph may
+ * use what its stream borrowed: then nobody ever has the block again, because there is no event after such a use.) */
 static bool is_held_up(const async_layer_t *self, const strata_record_t *record) {
     const strata_user_t *user = strata_user_at(&self->uses.users, record->user);
     bool captured = strata_user_is_nameable(user) && is_captured(self, user->stream);

@@ -41,7 +41,7 @@ static strata_status_t set_bytes(strata_layer_t *self, const strata_record_t *re
 
 /* A wait for the device would break captures of its other streams. */
 static strata_status_t wait(strata_layer_t *self, strata_stream_t stream) {
-    if (strata_domain_wait_for_all(self->domain)) return STRATA_OK;
+    if (strata_domain_wait_for_own(self->domain)) return STRATA_OK;
     strata_status_t status = strata_last_error()->status;
     if (status == STRATA_E_CAPTURE) status = strata_domain_refuse_captured(self->domain, stream);
     return status == STRATA_OK ? strata_device_stream_synchronise(self->domain->device, stream) : status;

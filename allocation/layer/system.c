@@ -258,7 +258,7 @@ static bool work_is_done(const strata_layer_t *base) {
     strata_place_kind_t kind = strata_place_kind(base->domain->place);
     bool owned = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
     if (!owned || !on_host(((const system_layer_t *)base)->memory)) return true;
-    return strata_domain_wait_for_all(base->domain) || strata_last_error()->status == STRATA_E_SHUTDOWN;
+    return strata_domain_wait_for_own(base->domain) || strata_last_error()->status == STRATA_E_SHUTDOWN;
 }
 
 static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {

@@ -21,9 +21,9 @@ uint64_t strata_uses_capture_of(const strata_uses_t *uses, uint32_t user);
 strata_freed_t strata_uses_free_inside(strata_uses_t *uses, uint32_t head);
 /* strata_uses_poll() meanwhile. */
 uint32_t strata_uses_poll_inside(strata_uses_t *uses);
-/* Those that wait to be joined wait for the end. */
-/* For when no capture is under way. */
+/* A freed block waits until no user of it is being captured: strata_uses_take_up(). */
 void strata_uses_keep(strata_uses_t *uses, uint32_t head);
+/* Those that wait to be joined wait so too. */
 void strata_uses_keep_joining(strata_uses_t *uses);
 void strata_uses_add_done(strata_uses_t *uses, strata_done_t *done, uint32_t head);
 void strata_uses_drop_event(strata_uses_t *uses, strata_use_t *use);

@@ -71,3 +71,25 @@ TEST(graph_presets, each_serves_graphs_or_says_what_to_write) {
     for (size_t i = 0; (preset = strata_strategy_name(i)) != NULL; i++)
         for (int managed = 0; managed < 2 && !strata_test_has_failed(); managed++) attempt(preset, managed);
 }
+
+static void take_and_give(captured_t *c, strata_stream_t stream, size_t size) {
+    strata_block_t block;
+    EXPECT_OK(strata_allocate(c->rig.s, c->rig.gpu, stream, size, &block));
+    captured_work(c, stream, &block);
+    EXPECT_OK(strata_free(c->rig.s, block.ref));
+}
+
+/* Beside a capture of one of its users bfc does not wait for who used its free blocks, and asks for a region instead: for what is asked,
+ * not for twice the region before. */
+TEST(graph_presets, tensorflow_does_not_double_its_regions_for_want_of_a_wait) {
+    captured_t c;
+    captured_open(&c, "tensorflow");
+    strata_stream_t third = rig_stream(&c.rig);
+    take_and_give(&c, c.stream, 1 << 20);
+    captured_begin(&c);
+    for (int i = 0; i < 40; i++) take_and_give(&c, i % 2 ? third : c.other, 1 << 20);
+    EXPECT_LE(rig_figures(&c.rig).reserved_bytes, 8u << 20);
+    captured_end(&c);
+    captured_destroy(&c);
+    captured_close(&c);
+}

@@ -4,11 +4,16 @@
 
 #include "tests/modules/pass.h"
 
-/* Every fifth record does not go back. */
+/* Every second record that each instance gets back does not go on. */
 static void forgetful_free(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
-    static unsigned count;
-    (void)self;
-    if (++count % 5) strata_below_free(record, call);
+    static struct {
+        uint64_t serial;
+        unsigned count;
+    } instances[1 << 10];
+    unsigned at = self->serial % (1 << 10);
+    if (instances[at].serial != self->serial) instances[at].count = 0;
+    instances[at].serial = self->serial;
+    if (++instances[at].count % 2) strata_below_free(record, call);
 }
 
 static void crashing_free(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
