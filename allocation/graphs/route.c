@@ -2,9 +2,19 @@
  * is asked: it may have joined a capture by waiting for an event of it. */
 #include "allocation/graphs/graphs.h"
 
+/* Its requests go to the pool from begin to end. Those of a stream that has joined go there while it is captured, and a filter chooses
+ * each request. */
+static bool is_named(strata_graph_pool_t *pool, const strata_stack_t *stack) {
+    strata_captures_t *captures = stack->domain->captures;
+    strata_lock(&captures->lock);
+    bool named = !pool->window.filter && pool->window.stream == stack->stream && pool->window.thread == stack->thread;
+    strata_unlock(&captures->lock);
+    return named;
+}
+
 bool strata_graphs_divert(const strata_stack_t *stack) {
-    const strata_graph_pool_t *pool = stack->group->graph;
-    return pool ? !pool->ready : strata_graphs_open(stack->domain);
+    strata_graph_pool_t *pool = stack->group->graph;
+    return pool ? !pool->ready || !is_named(pool, stack) : strata_graphs_open(stack->domain);
 }
 
 /* ---- the pools that are open, as of one moment ---- */

@@ -100,6 +100,43 @@ TEST(graph_route, another_stream_goes_there_once_it_has_joined) {
     captured_close(&c);
 }
 
+/* The thread remembers where a stream's last request went. */
+static void expect_ordinary_once_it_is_not_captured(const char *strategy, bool by_allocator) {
+    captured_t c;
+    strata_allocator_t allocator;
+    strata_block_t joined, after;
+    captured_open(&c, strategy);
+    captured_begin(&c);
+    EXPECT_OK(strata_stream_wait(c.rig.s, c.rig.gpu, c.other, c.stream));
+    ASSERT_OK(strata_allocator_get(c.rig.s, c.rig.gpu, c.other, 0, &allocator));
+    for (int i = 0; i < 2; i++) {
+        if (by_allocator) ASSERT_OK(strata_allocator_allocate(allocator, 4096, &joined));
+        else joined = rig_allocate(&c.rig, c.other, 4096);
+        EXPECT_EQ(pool_of(&c, &joined), c.pool);
+        captured_work(&c, c.other, &joined);
+        give(&c, &joined);
+    }
+    EXPECT_OK(strata_stream_wait(c.rig.s, c.rig.gpu, c.stream, c.other));
+    EXPECT_OK(strata_capture_end(c.rig.s, c.rig.gpu, c.stream, &c.graph));
+    if (by_allocator) EXPECT_STATUS(STRATA_E_CAPTURE, strata_allocator_allocate(allocator, 4096, &after));
+    after = rig_allocate(&c.rig, c.other, 4096);
+    EXPECT_EQ(pool_of(&c, &after), STRATA_POOL_ORDINARY);
+    give(&c, &after);
+    ASSERT_OK(strata_graph_pool_end(c.rig.s, c.rig.gpu, c.pool));
+    ASSERT_OK(strata_graph_pool_remove(c.rig.s, c.rig.gpu, c.pool));
+    captured_launch(&c);
+    captured_destroy(&c);
+    captured_close(&c);
+}
+
+TEST(graph_route, a_stream_that_had_joined_is_served_elsewhere_once_the_capture_has_ended) {
+    static const char *const presets[] = {"strata", "pytorch", "tensorflow", "paddle"};
+    for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
+        expect_ordinary_once_it_is_not_captured(presets[i], false);
+        expect_ordinary_once_it_is_not_captured(presets[i], true);
+    }
+}
+
 static bool is_the_one(strata_stream_t stream, void *context) { return stream == *(strata_stream_t *)context; }
 
 TEST(graph_route, a_filter_chooses) {
