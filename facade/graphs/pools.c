@@ -59,7 +59,6 @@ static strata_status_t open_pool(strata_graph_pool_t *pool, uint64_t number, con
 }
 
 static strata_status_t begin(strata_t handle, strata_place_t place, const strata_graph_window_t *window, uint64_t *pool) {
-    STRATA_REFUSE_NULL(pool);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     strata_domain_t *domain;
@@ -86,12 +85,14 @@ static strata_status_t begin(strata_t handle, strata_place_t place, const strata
 }
 
 strata_status_t strata_graph_pool_begin(strata_t facade, strata_place_t place, strata_stream_t stream, uint64_t *pool) {
+    STRATA_REFUSE_NULL(pool);
     return begin(facade, place, &(strata_graph_window_t){.stream = stream}, pool);
 }
 
 strata_status_t strata_graph_pool_begin_filtered(strata_t facade, strata_place_t place, strata_graph_filter_fn filter,
                                                  void *context, uint64_t *pool) {
     STRATA_REFUSE_NULL(filter);
+    STRATA_REFUSE_NULL(pool);
     return begin(facade, place, &(strata_graph_window_t){.filter = filter, .context = context}, pool);
 }
 

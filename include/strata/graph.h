@@ -21,7 +21,8 @@
  * Shared      Begin with the number of an existing pool captures another graph into it: what the first one had freed by then serves
  *             again. That is lawful for graphs that never run at the same time, and whose results are read before the next of them
  *             is launched. Requests that both keep live lie apart.
- * Streams     Requests of other streams go to the pool too once they have joined its capture (by waiting for an event of it).
+ * Once        One begin is for one capture: end the pool after it, and begin it again for the next.
+ * Streams     Requests of other streams go to the pool too while they have joined its capture (by waiting for an event of it).
  * Outside     A block that a captured stream frees or borrows, but which was allocated outside its pool, is owned by the pool too:
  *             the program's free does not give it away before nothing keeps the pool.
  * Places      Each place has its own pools. Pinned and host memory has none: what a captured stream has of it counts as from outside.

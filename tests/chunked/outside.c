@@ -112,6 +112,58 @@ TEST(chunked_outside, cuts_the_high_end_and_merges_what_is_freed) {
     EXPECT_OK(strata_free(rig.s, whole.ref));
 }
 
+typedef struct set_back {
+    strata_block_t live[4];
+    int count;
+} set_back_t;
+
+static void note_live(const strata_block_t *block, bool live, void *context) {
+    set_back_t *seen = context;
+    if (live) seen->live[seen->count++] = *block;
+}
+
+/* What was live at a checkpoint of a pool of graphs is so again where it was, cut out of whatever is free there by now: low, in the middle
+ * and high. */
+TEST(chunked_outside, serves_at_the_addresses_of_a_checkpoint) {
+    strata_block_t blocks[4];
+    strata_checkpoint_t checkpoint;
+    set_back_t seen = {.count = 0};
+    uint64_t pool = 0;
+    be_whole();
+    RIG(rig, LISTED, 0);
+    strata_stream_t stream = rig_stream(&rig);
+    ASSERT_OK(strata_graph_pool_begin(rig.s, rig.gpu, stream, &pool));
+    for (int i = 0; i < 4; i++) EXPECT_OK(strata_allocate(rig.s, rig.gpu, stream, MIB / 4, &blocks[i]));
+    ASSERT_OK(strata_graph_pool_end(rig.s, rig.gpu, pool));
+    EXPECT_OK(strata_free(rig.s, blocks[2].ref));
+    ASSERT_OK(strata_graph_pool_checkpoint(rig.s, rig.gpu, pool, &checkpoint));
+    for (int i = 0; i < 4; i++)
+        if (i != 2) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
+    ASSERT_OK(strata_graph_pool_restore(rig.s, rig.gpu, checkpoint, note_live, &seen));
+    EXPECT_EQ(seen.count, 3);
+    EXPECT_OK(strata_validate(rig.s));
+    for (int i = 0; i < seen.count; i++) {
+        bool same = false;
+        for (int k = 0; k < 4; k++) same = same || (k != 2 && seen.live[i].ptr == blocks[k].ptr);
+        EXPECT_TRUE(same);
+        EXPECT_OK(strata_free(rig.s, seen.live[i].ref));
+    }
+    strata_graph_checkpoint_drop(checkpoint);
+    EXPECT_OK(strata_graph_pool_remove(rig.s, rig.gpu, pool));
+}
+
+/* An address inside a block is found in the chunk that it lies in. */
+TEST(chunked_outside, finds_the_block_of_an_address) {
+    be_whole();
+    RIG(rig, LISTED, 0);
+    strata_block_t a = rig_allocate(&rig, NULL, 1000), b = rig_allocate(&rig, NULL, 3000), found;
+    EXPECT_OK(strata_base_pointer(rig.s, (char *)b.ptr + 2999, &found));
+    EXPECT_EQ(found.ref, b.ref);
+    EXPECT_OK(strata_base_pointer(rig.s, (char *)a.ptr + 5, &found));
+    EXPECT_EQ(found.ref, a.ref);
+    RIG_FREE(&rig, a, b);
+}
+
 /* Of two idle chunks one goes where half may stay. */
 TEST(chunked_outside, trims_whole_chunks) {
     uint64_t released;

@@ -55,6 +55,35 @@ TEST_RIG(facade_arguments, no_room_for_an_answer_is_refused, 0, named) {
     EXPECT_EQ(rig_figures(rig).live_allocations, 1);
 }
 
+static bool any_stream(strata_stream_t stream, void *context) { return stream == context; }
+
+TEST_RIG(facade_arguments, no_room_for_what_allocators_and_graphs_answer_is_refused, 0, named) {
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = 100};
+    strata_block_t block = rig_allocate(rig, NULL, MIB);
+    strata_allocator_t allocator;
+    uint64_t pool = 0;
+    void *base;
+    size_t size;
+    EXPECT_OK(strata_allocator_get(rig->s, rig->gpu, NULL, 0, &allocator));
+    REFUSED_BY(strata_allocator_get(rig->s, rig->gpu, NULL, 0, NULL), "`allocator` is NULL");
+    REFUSED_BY(strata_allocator_allocate(allocator, 100, NULL), "`block` is NULL");
+    REFUSED_BY(strata_allocator_allocate_with(allocator, NULL, &block), "`options` is NULL");
+    REFUSED_BY(strata_allocator_allocate_with(allocator, &options, NULL), "`block` is NULL");
+    REFUSED_BY(strata_allocator_statistics(allocator, NULL), "`statistics` is NULL");
+    REFUSED_BY(strata_allocator_describe(allocator, NULL), "`info` is NULL");
+    REFUSED_BY(strata_place_of(rig->s, block.ref, NULL), "`place` is NULL");
+    REFUSED_BY(strata_base_of(rig->s, block.ref, NULL, &size), "`base` is NULL");
+    REFUSED_BY(strata_base_of(rig->s, block.ref, &base, NULL), "`size` is NULL");
+    REFUSED_BY(strata_graph_pool_begin(rig->s, rig->gpu, NULL, NULL), "`pool` is NULL");
+    REFUSED_BY(strata_graph_pool_begin_filtered(rig->s, rig->gpu, NULL, NULL, &pool), "`filter` is NULL");
+    REFUSED_BY(strata_graph_pool_begin_filtered(rig->s, rig->gpu, any_stream, NULL, NULL), "`pool` is NULL");
+    REFUSED_BY(strata_graph_pool_describe(rig->s, rig->gpu, 1, NULL), "`info` is NULL");
+    REFUSED_BY(strata_graph_pools(rig->s, rig->gpu, NULL, 0, NULL), "`count` is NULL");
+    REFUSED_BY(strata_graph_pools(rig->s, rig->gpu, NULL, 1, &size), "`pools` is NULL");
+    REFUSED_BY(strata_capture_end(rig->s, rig->gpu, NULL, NULL), "`graph` is NULL");
+    EXPECT_EQ(rig_figures(rig).live_allocations, 1);
+}
+
 TEST_RIG(facade_arguments, what_is_asked_for_by_nothing_is_refused, 0, named) {
     size_t count;
     uint64_t pool;
@@ -90,7 +119,9 @@ TEST_RIG(facade_arguments, what_may_be_left_out_may_be_null, 0, named) {
 /* A size of no version: never set, one byte short of the first, or beyond any. */
 TEST_RIG(facade_arguments, a_struct_of_no_size_is_refused, 0, named) {
     strata_t opened = 0;
+    strata_allocator_t allocator;
     strata_block_t block = rig_allocate(rig, NULL, MIB);
+    EXPECT_OK(strata_allocator_get(rig->s, rig->gpu, NULL, 0, &allocator));
     static const size_t sizes[] = {0, 7, 4097, SIZE_MAX};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         strata_open_options_t open = {.struct_size = sizes[i], .preset = "system", .devices = "sim"};
@@ -99,6 +130,8 @@ TEST_RIG(facade_arguments, a_struct_of_no_size_is_refused, 0, named) {
         strata_statistics_t statistics = {.struct_size = sizes[i]};
         strata_cache_t cache = {.struct_size = sizes[i]};
         strata_neighbours_t neighbours = {.struct_size = sizes[i]};
+        strata_allocator_info_t allocator_info = {.struct_size = sizes[i]};
+        strata_graph_pool_info_t pool_info = {.struct_size = sizes[i]};
         strata_block_t none = {.ref = 5};
         REFUSED_BY(strata_open(&open, &opened), "struct_size");
         REFUSED_BY(strata_change_strategy(rig->s, &open), "struct_size");
@@ -107,6 +140,9 @@ TEST_RIG(facade_arguments, a_struct_of_no_size_is_refused, 0, named) {
         REFUSED(strata_statistics(rig->s, rig->gpu, NULL, &statistics), "struct_size");
         REFUSED_BY(strata_cache_below(rig->s, rig->gpu, NULL, 0, &cache), "struct_size");
         REFUSED_BY(strata_neighbours(rig->s, block.ref, &neighbours), "struct_size");
+        REFUSED_BY(strata_allocator_allocate_with(allocator, &allocate, &none), "struct_size");
+        REFUSED_BY(strata_allocator_describe(allocator, &allocator_info), "struct_size");
+        REFUSED_BY(strata_graph_pool_describe(rig->s, rig->gpu, 1, &pool_info), "struct_size");
         EXPECT_EQ(none.ref, 5);
     }
     EXPECT_EQ(opened, 0);

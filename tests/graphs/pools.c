@@ -1,4 +1,5 @@
 /* The life of a pool: what keeps it, and what release, out of memory, forgetting, change and close do while it is kept. */
+#include "allocation/graphs/graphs.h"
 #include "tests/graphs/graphs.h"
 
 #define BYTES (4ull << 20)
@@ -49,6 +50,39 @@ TEST(graph_pools, begins_keep_it_as_long_as_they_are_not_removed) {
     EXPECT_STATUS(STRATA_E_STALE, strata_graph_pool_begin(c.rig.s, c.rig.gpu, c.stream, &c.pool));
     uint64_t none = 12345;
     EXPECT_STATUS(STRATA_E_INVALID, strata_graph_pool_begin(c.rig.s, c.rig.gpu, c.stream, &none));
+    captured_close(&c);
+}
+
+/* A graph keeps it, so it is still there, and still no begin is left to be removed. */
+TEST(graph_pools, a_remove_without_a_begin_is_refused) {
+    captured_t c;
+    captured_open(&c, "strata");
+    captured_begin(&c);
+    strata_block_t block = rig_allocate(&c.rig, c.stream, BYTES);
+    EXPECT_OK(strata_free(c.rig.s, block.ref));
+    captured_end(&c);
+    EXPECT_STATUS(STRATA_E_INVALID, strata_graph_pool_remove(c.rig.s, c.rig.gpu, c.pool));
+    EXPECT_CONTAINS(strata_last_error()->text, "every remove has one begin");
+    EXPECT_EQ(captured_pool(&c).graphs, 1);
+    captured_destroy(&c);
+    captured_close(&c);
+}
+
+TEST(graph_pools, only_so_many_are_begun_at_once) {
+    captured_t c;
+    strata_stream_t streams[STRATA_OPEN_GRAPHS + 1];
+    uint64_t pools[STRATA_OPEN_GRAPHS], none = 0;
+    captured_open(&c, "strata");
+    for (int i = 0; i <= STRATA_OPEN_GRAPHS; i++) streams[i] = rig_stream(&c.rig);
+    for (int i = 0; i < STRATA_OPEN_GRAPHS; i++) {
+        pools[i] = 0;
+        ASSERT_OK(strata_graph_pool_begin(c.rig.s, c.rig.gpu, streams[i], &pools[i]));
+    }
+    EXPECT_STATUS(STRATA_E_LIMIT, strata_graph_pool_begin(c.rig.s, c.rig.gpu, streams[STRATA_OPEN_GRAPHS], &none));
+    for (int i = 0; i < STRATA_OPEN_GRAPHS; i++) {
+        EXPECT_OK(strata_graph_pool_end(c.rig.s, c.rig.gpu, pools[i]));
+        EXPECT_OK(strata_graph_pool_remove(c.rig.s, c.rig.gpu, pools[i]));
+    }
     captured_close(&c);
 }
 
