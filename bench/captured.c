@@ -27,7 +27,7 @@ static void pass(const bench_t *b) {
         strata_block_t *block = &blocks[i % LIVE];
         if (block->ref) must(strata_free(b->facade, block->ref));
         drawn = drawn * 6364136223846793005u + 1442695040888963407u;
-        must(strata_allocate(b->facade, b->gpu, b->stream, 512 << (drawn >> 33) % 12, block));
+        must(strata_allocate(b->facade, b->gpu, b->stream, (uint64_t)512 << (drawn >> 33) % 12, block));
     }
     for (int i = 0; i < LIVE; i++)
         if (blocks[i].ref) must(strata_free(b->facade, blocks[i].ref));

@@ -203,7 +203,7 @@ EACH_PRESET(mp_pools_at_once) {
     }
     for (int i = 0; i < 2 * BLOCKS; i++) {
         strata_block_t *block = &blocks[i % 2][i / 2];
-        *block = peer_made(&c, streams[i % 2], 512 << i, (uint8_t)(100 * (i % 2) + i / 2));
+        *block = peer_made(&c, streams[i % 2], (size_t)512 << i, (uint8_t)(100 * (i % 2) + i / 2));
         EXPECT_OK(strata_pool_of(c.rig.s, block->ref, &pool));
         EXPECT_EQ(pool, pools[i % 2]);
     }
