@@ -45,7 +45,8 @@ typedef struct strata_chunk_policy {
     bool (*is_in_use)(const strata_layer_t *self, const strata_chunk_t *chunk);
     /* The host waits for such uses, with the locks open. If the wait fails, what is in use stays. */
     void (*wait)(strata_layer_t *self, strata_call_t *call);
-    /* For a cache that serves at a given address: a free block leaves its index, and comes into it. */
+    /* For a cache that serves at a given address: a free block leaves its index, and its rests come into it where
+     * blocks are cut. */
     void (*take_out)(strata_layer_t *self, uint32_t slot);
     void (*put_in)(strata_layer_t *self, uint32_t slot);
     /* `rest` was cut off after `block`: what the cache notes of a free block holds of both. False: it has no room to note it. NULL:

@@ -57,10 +57,10 @@ static bool read_map(bfc_t *self, const strata_telling_t *telling, map_t *map) {
     return false;
 }
 
+/* A name that the facade keeps, which is printable. */
 static void write_text(strata_output_t *out, const char *text) {
     for (; *text; text++) {
         if (*text == '"' || *text == '\\') (void)strata_output_print(out, "\\%c", *text);
-        else if ((unsigned char)*text < 0x20) (void)strata_output_print(out, "\\u%04x", (unsigned)*text);
         else (void)strata_output_write(out, text, 1);
     }
 }

@@ -74,12 +74,7 @@ static void take_out(strata_layer_t *base, uint32_t slot) {
     strata_tree_remove(&self->kept, slab_of(self), slot);
 }
 
-static void put_in(strata_layer_t *base, uint32_t slot) {
-    buffered_t *self = (buffered_t *)base;
-    strata_tree_insert(&self->kept, slab_of(self), slot);
-}
-
-static const strata_chunk_policy_t policy = {.leave = leave, .take_out = take_out, .put_in = put_in};
+static const strata_chunk_policy_t policy = {.leave = leave, .take_out = take_out};
 
 static strata_record_t *take_at(strata_layer_t *base, const strata_block_t *at, size_t requested, const strata_stack_t *stack) {
     buffered_t *self = (buffered_t *)base;

@@ -67,7 +67,7 @@ static void poll(strata_layer_t *base, strata_call_t *call, strata_pending_t *pe
 }
 
 static void wait_for_pending(async_layer_t *self, strata_call_t *call) {
-    if (self->uses.first) strata_free_stream_synchronise(&self->frees, call);
+    strata_free_stream_synchronise(&self->frees, call);
     (void)collect(self);
 }
 
