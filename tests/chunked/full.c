@@ -1,5 +1,6 @@
 /* What happens where a cache's tables end: the request fails with the reason, and nothing has changed. */
 #include "tests/chunked/chunked.h"
+#include "tests/harness/slots.h"
 
 /* What a chunk wants of the slab are its block, the rest of it, and the record of the layer below. */
 TEST_EACH(chunked, a_full_slab_is_told_and_costs_nothing, cache_t, caches) {
@@ -26,6 +27,29 @@ TEST_EACH(chunked, a_full_slab_is_told_and_costs_nothing, cache_t, caches) {
     slab->capacity = capacity;
     EXPECT_OK(strata_validate(rig.s));
     RIG_FREE(&rig, a, b);
+}
+
+static const cache_t orders[] = {
+    {"auto_growth", "chunk_size: 1MiB, order: any", false},
+    {"auto_growth", "small_pool_size: 1MiB, small_chunk_size: 1MiB, order: any", false},
+    {"auto_growth", "small_pool_size: 1MiB, small_chunk_size: 1MiB, order: address", false},
+};
+
+/* A block that fits exactly wants no slot. */
+TEST(chunked, a_full_slab_still_serves_whole_blocks) {
+    for (size_t i = 0; i < COUNT(orders); i++) {
+        strata_block_t none = {.ref = 7};
+        RIG_BY(rig, cache_open(&orders[i], &rig));
+        strata_block_t first = rig_allocate(&rig, NULL, 512);
+        slots_t slots = slots_leave(&cache_of(&orders[i], &rig)->base.stack->slab, 0);
+        EXPECT_SAYS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 512, &none), "its most");
+        EXPECT_EQ(none.ref, 7);
+        strata_block_t rest = rig_allocate(&rig, NULL, MIB - 512);
+        slots_give(&slots);
+        EXPECT_EQ(rig_figures(&rig).growths, 1);
+        EXPECT_OK(strata_validate(rig.s));
+        RIG_FREE(&rig, first, rest);
+    }
 }
 
 TEST_EACH(chunked, a_full_table_of_chunks_is_told_and_costs_nothing, cache_t, caches) {
