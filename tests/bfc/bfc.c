@@ -64,8 +64,9 @@ void bfc_open_adjacent(rig_t *rig, const char *options) {
     bfc_open_over(rig, options, "adjacent", 0);
 }
 
-bfc_t *bfc_of(rig_t *rig) {
-    const strata_group_t *group = &rig_domain(rig)->ordinary;
+bfc_t *bfc_of(rig_t *rig) { return bfc_of_group(&rig_domain(rig)->ordinary); }
+
+bfc_t *bfc_of_group(const strata_group_t *group) {
     for (uint32_t n = 1; n <= group->plan->count; n++)
         if (strcmp(group->plan->nodes[n].type->name, "bfc") == 0) return (bfc_t *)group->shared[n];
     return NULL;

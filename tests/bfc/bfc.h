@@ -18,6 +18,7 @@ void bfc_register_adjacent(void);
 void bfc_open_over(rig_t *rig, const char *options, const char *below, uint64_t capacity);
 /* The layer of a rig of these. */
 bfc_t *bfc_of(rig_t *rig);
+bfc_t *bfc_of_group(const strata_group_t *group);
 /* A request past the facade: any alignment, any count; ref 0: it failed. */
 strata_block_t bfc_serve(rig_t *rig, strata_stream_t stream, size_t size, size_t alignment);
 /* The facade's, with `freed_before`. */

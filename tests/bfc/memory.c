@@ -7,6 +7,7 @@
 
 #include "allocation/layer/bfc_debug.h"
 #include "tests/bfc/bfc.h"
+#include "tests/harness/slots.h"
 
 /* ---- smaller and smaller regions ---- */
 
@@ -155,6 +156,34 @@ TEST(bfc_memory, another_stream_gets_a_block_after_a_wait) {
     RIG_FREE(&rig, a, b);
 }
 
+/* Beside a capture nobody waits: the request is cut out of a region of its own, and what is left in front of it becomes one with the free
+ * block before, which stays its stream's. Each slot that is wanting refuses the request, and costs nothing. */
+TEST(bfc_memory, beside_a_capture_a_request_is_cut_from_a_region_that_joins_one_in_use) {
+    uint32_t refused = 0;
+    strata_block_t b = {.ref = 0};
+    for (uint32_t room = 0; room < 8 && b.ref == 0; room++) {
+        RIG_BY(rig, bfc_open_adjacent(&rig, "coalesce_regions: true, max_region: 256"));
+        strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
+        strata_block_t a = rig_allocate(&rig, one, MIB + 256);
+        rig_work(&rig, one, MILLISECOND, a.ref);
+        EXPECT_OK(strata_free(rig.s, a.ref));
+        rig_begin_capture(&rig, one);
+        slots_t slots = slots_leave(bfc_slab(bfc_of(&rig)), room);
+        b = bfc_serve(&rig, two, 256, 64 * KIB);
+        refused += b.ref == 0;
+        slots_give(&slots);
+        rig_end_capture(&rig, one);
+        EXPECT_OK(strata_validate(rig.s));
+        if (b.ref == 0) continue;
+        EXPECT_EQ((char *)b.ptr - (char *)a.ptr, MIB + 64 * KIB);
+        EXPECT_EQ(bfc_of(&rig)->chunks.count, 1);
+        EXPECT_EQ(bfc_of(&rig)->idle.count, 1);
+        EXPECT_OK(strata_free(rig.s, b.ref));
+    }
+    EXPECT_GT(refused, 0);
+    EXPECT_NE(b.ref, 0);
+}
+
 /* The block of another stream stays that stream's, and the request is served from a region of its own. Where that became one with
  * the block, the device's word is told. Neither asks for region after region. */
 TEST(bfc_memory, a_wait_that_fails_costs_one_region_at_most) {
@@ -211,7 +240,74 @@ TEST(bfc_memory, what_a_destroyed_stream_used_is_waited_for) {
     EXPECT_OK(strata_free(rig.s, a.ref));
 }
 
+/* ---- no room for another block ---- */
+
+/* The block that it would have come from is whole again, the end of its region included. */
+TEST(bfc_memory, a_request_between_two_rests_wants_a_slot_for_each) {
+    for (uint32_t room = 0; room < 3; room++) {
+        RIG_BY(rig, bfc_open_adjacent(&rig, "coalesce_regions: true, timestamps: true"));
+        strata_block_t first = rig_allocate(&rig, NULL, 256), freed = rig_allocate(&rig, NULL, 2 * MIB - 256);
+        EXPECT_OK(strata_free(rig.s, freed.ref));
+        slots_t slots = slots_leave(bfc_slab(bfc_of(&rig)), room);
+        strata_block_t b = bfc_serve(&rig, NULL, 256, 64 * KIB);
+        EXPECT_EQ(b.ref != 0, room == 2);
+        if (room < 2) EXPECT_EQ(strata_last_error()->status, STRATA_E_LIMIT);
+        slots_give(&slots);
+        EXPECT_OK(strata_validate(rig.s));
+        EXPECT_EQ(bfc_of(&rig)->stamp_count, room == 2 ? 2 : 1);
+        EXPECT_EQ(rig_figures(&rig).growths, 1);
+        if (b.ref) EXPECT_OK(strata_free(rig.s, b.ref));
+        EXPECT_OK(strata_free(rig.s, first.ref));
+    }
+}
+
 /* ---- what is told ---- */
+
+/* What is served at the place of the last step counts as any block does. */
+TEST(bfc_memory, what_a_step_repeats_is_counted_and_noted) {
+    RIG_BY(rig, bfc_open(&rig, "stable_addresses: true, memory_debug: true", 0));
+    strata_stream_t other = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, NULL, 512 * KIB), guard = rig_allocate(&rig, other, 256);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_step(rig.s));
+    strata_block_t more = rig_allocate(&rig, other, 640 * KIB), again = rig_allocate(&rig, NULL, 512 * KIB);
+    EXPECT_EQ(again.ptr, a.ptr);
+    const bfc_t *self = bfc_of(&rig);
+    EXPECT_EQ(self->peak_used, 640 * KIB + 512 * KIB + 256);
+    EXPECT_EQ(self->history[self->actions % STRATA_BFC_HISTORY], self->peak_used);
+    EXPECT_EQ(bfc_note_of(self, strata_ref_slot(again.ref))->id, 4);
+    RIG_FREE(&rig, guard, more, again);
+}
+
+static void note_made(const strata_block_t *block, bool live, void *context) {
+    strata_block_t *made = context;
+    if (live) *made = *block;
+}
+
+/* So does what is made live again at its place in a pool of graphs. */
+TEST(bfc_memory, what_a_checkpoint_brings_back_is_counted_and_noted) {
+    strata_block_t block = {.ref = 0}, made = {.ref = 0};
+    strata_checkpoint_t checkpoint;
+    uint64_t pool = 0;
+    RIG_BY(rig, bfc_open(&rig, "memory_debug: true", 0));
+    strata_stream_t stream = rig_stream(&rig);
+    ASSERT_OK(strata_graph_pool_begin(rig.s, rig.gpu, stream, &pool));
+    EXPECT_OK(strata_allocate(rig.s, rig.gpu, stream, MIB, &block));
+    ASSERT_OK(strata_graph_pool_end(rig.s, rig.gpu, pool));
+    ASSERT_OK(strata_graph_pool_checkpoint(rig.s, rig.gpu, pool, &checkpoint));
+    bfc_t *self = bfc_of_group(strata_stack_of(strata_ref_home(block.ref))->group);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    self->base.type->reset_peaks(&self->base);
+    EXPECT_EQ(self->peak_used, 0);
+    ASSERT_OK(strata_graph_pool_restore(rig.s, rig.gpu, checkpoint, note_made, &made));
+    EXPECT_EQ(made.ptr, block.ptr);
+    EXPECT_EQ(self->peak_used, MIB);
+    EXPECT_EQ(self->history[self->actions % STRATA_BFC_HISTORY], MIB);
+    EXPECT_EQ(bfc_note_of(self, strata_ref_slot(made.ref))->id, 2);
+    EXPECT_OK(strata_free(rig.s, made.ref));
+    strata_graph_checkpoint_drop(checkpoint);
+    EXPECT_OK(strata_graph_pool_remove(rig.s, rig.gpu, pool));
+}
 
 TEST(bfc_memory, the_report_draws_and_counts) {
     strata_block_t none, b[3];
@@ -293,7 +389,7 @@ TEST(bfc_memory, a_map_of_all_blocks_is_written) {
     ASSERT_NE(mkdtemp(folder), NULL);
     snprintf(options, sizeof options, "memory_limit: 1MiB, memory_debug: true, timestamps: true, memory_dump: %s/map", folder);
     RIG_BY(rig, bfc_open(&rig, options, 0));
-    EXPECT_OK(strata_annotate(rig.s, "say \"cheese\""));
+    EXPECT_OK(strata_annotate(rig.s, "say \"cheese\"\t\\o/"));
     strata_block_t a = rig_allocate(&rig, NULL, 100 * KIB + 1), b = rig_allocate(&rig, NULL, 100 * KIB),
                    c = rig_allocate(&rig, NULL, 1), none;
     EXPECT_OK(strata_annotate(rig.s, NULL));
@@ -304,7 +400,7 @@ TEST(bfc_memory, a_map_of_all_blocks_is_written) {
     EXPECT_EQ(found.gl_pathc, 1);
     read_whole(found.gl_pathv[0], text, sizeof text);
     EXPECT_CONTAINS(text, "{\"allocator_name\":\"bfc\",");
-    EXPECT_CONTAINS(text, "\"size\":102656,\"requested_size\":102401,\"bin\":-1,\"op_name\":\"say \\\"cheese\\\"\","
+    EXPECT_CONTAINS(text, "\"size\":102656,\"requested_size\":102401,\"bin\":-1,\"op_name\":\"say \\\"cheese\\\"\?\\\\o/\","
                           "\"freed_at_count\":0,\"action_count\":1,\"allocation_id\":1,\"in_use\":true,\"step_id\":0}");
     EXPECT_CONTAINS(text, "\"size\":102400,\"requested_size\":0,\"bin\":8,\"op_name\":\"\",\"freed_at_count\":1,"
                           "\"action_count\":4,");
