@@ -86,3 +86,15 @@ TEST(async_trim, what_others_use_of_the_pool_is_not_taken_from_what_is_kept) {
     EXPECT_EQ(t.told, 32 * MIB);
     EXPECT_OK(strata_device_free_async(rig.devices[0], theirs, NULL));
 }
+
+/* Where the device does not say what is used of the pool, the program's own blocks are. */
+TEST(async_trim, what_is_live_counts_where_the_pool_does_not_say_what_is_used) {
+    strata_block_t blocks[4];
+    trimmed_t t;
+    RIG_BY(rig, async_open(&rig, NULL, 0, 0, false));
+    fill(&rig, blocks, 4, 1);
+    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_pool_get, 2, false, STRATA_E_DEVICE));
+    trim(&rig, 64 * MIB, &t);
+    EXPECT_EQ(t.told, 32 * MIB);
+    EXPECT_OK(strata_free(rig.s, blocks[0].ref));
+}

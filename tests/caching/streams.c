@@ -455,3 +455,25 @@ TEST(caching_streams, under_stream_safe_a_destroyed_streams_block_may_be_borrowe
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
 }
+
+/* An allocator object asks the cache at once, with the bank that the number of its stack had in an earlier life: that is another
+ * stream's, and what it has is borrowed. */
+TEST(caching_streams, an_allocator_borrows_from_the_stream_that_had_its_number) {
+    RIG_BY(rig, caching_open(&rig, "", 0));
+    strata_allocator_t allocator;
+    strata_stream_t ends = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, ends, 5 * MIB), b;
+    uint16_t number = rig_stack(&rig, ends)->number;
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    rig_end_stream(&rig, ends);
+    EXPECT_EQ(rig_trim(&rig, GIB), 0); /* its stack ends */
+    strata_stream_t next = rig_stream(&rig);
+    EXPECT_OK(strata_allocator_get(rig.s, rig.gpu, next, 0, &allocator));
+    EXPECT_EQ(rig_stack(&rig, next)->number, number);
+    EXPECT_OK(strata_allocator_allocate(allocator, 5 * MIB, &b));
+    EXPECT_EQ(b.ptr, a.ptr);
+    const caching_t *self = caching_of(&rig);
+    EXPECT_TRUE(strata_caching_is_borrowed(&self->base, caching_block(self, strata_ref_slot(b.ref))));
+    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_OK(strata_allocator_free(allocator, b.ref));
+}

@@ -504,7 +504,55 @@ TEST(graph_driver, a_request_inside_that_fails_leaves_nothing) {
     }
 }
 
+/* ---- frees that a capture puts off ---- */
+
+/* The end of an announced capture is no end of one that nobody announced. */
+TEST(graph_driver, a_free_is_put_off_until_the_last_capture_has_ended) {
+    captured_t c;
+    strata_handle_t graph;
+    captured_open(&c, "cuda_malloc_async");
+    strata_block_t outside = rig_allocate(&c.rig, c.other, BYTES);
+    ASSERT_OK(strata_device_capture_begin(c.rig.devices[0], c.other, STRATA_CAPTURE_RELAXED));
+    captured_begin(&c);
+    give(&c, &outside);
+    captured_end(&c);
+    strata_block_t first = rig_allocate(&c.rig, c.stream, BYTES);
+    EXPECT_EQ(kept(&c), BYTES);
+    EXPECT_OK(strata_device_capture_end(c.rig.devices[0], c.other, &graph));
+    EXPECT_OK(strata_device_graph_destroy(c.rig.devices[0], graph));
+    strata_block_t second = rig_allocate(&c.rig, c.stream, BYTES);
+    EXPECT_EQ(kept(&c), 0);
+    EXPECT_EQ(rig_figures(&c.rig).quarantined_bytes, 0);
+    give(&c, &first);
+    give(&c, &second);
+    captured_destroy(&c);
+    captured_close(&c);
+}
+
 /* ---- the end ---- */
+
+/* What another stream was refused, and the device did not take back then, goes back at the end. */
+TEST_EACH(graph_driver, closed_by_force_what_could_not_go_back_goes_back, road_t, roads) {
+    captured_t c;
+    strata_block_t none;
+    captured_open(&c, row->strategy);
+    captured_begin(&c);
+    join(&c);
+    ASSERT_OK(strata_sim_fail(c.rig.devices[0], STRATA_CALL_stream_synchronise, 1, false, STRATA_E_DEVICE));
+    ASSERT_OK(strata_sim_fail(c.rig.devices[0], STRATA_CALL_free_async, 1, false, STRATA_E_DEVICE));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate(c.rig.s, c.rig.gpu, c.other, BYTES, &none));
+    strata_sim_clear_faults(c.rig.devices[0]);
+    EXPECT_EQ(kept(&c), BYTES);
+    join_back(&c);
+    captured_end(&c);
+    strata_checker_end(c.checker);
+    EXPECT_OK(strata_close(c.rig.s, STRATA_CLOSE_FORCE, NULL, NULL));
+    EXPECT_OK(strata_device_graph_destroy(c.rig.devices[0], c.graph));
+    EXPECT_OK(strata_device_stream_destroy(c.rig.devices[0], c.stream));
+    EXPECT_OK(strata_device_stream_destroy(c.rig.devices[0], c.other));
+    EXPECT_EQ(used(&c), 0);
+    rig_end(&c.rig);
+}
 
 TEST_EACH(graph_driver, closed_by_force_the_place_has_everything_back, road_t, roads) {
     captured_t c;
