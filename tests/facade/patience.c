@@ -22,6 +22,25 @@ TEST_RIG(facade_patience, it_waits_for_enough_alone, 0,
     rig_pass(rig, 100 * ms);
 }
 
+/* As long as what is left may do, the wait goes on: two parts side by side serve what neither does. */
+TEST_RIG(facade_patience, a_part_that_does_not_do_is_no_end_of_the_wait, 0,
+         "stack: [retry: {patience: true, depth: 1}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]") {
+    strata_block_t parts[4];
+    strata_stream_t owner = rig_stream(rig), borrowers[3] = {rig_stream(rig), rig_stream(rig), rig_stream(rig)};
+    EXPECT_OK(strata_free(rig->s, rig_allocate(rig, owner, 20 * MIB).ref));
+    for (int i = 0; i < 4; i++) parts[i] = rig_allocate(rig, owner, 5 * MIB);
+    for (int i = 0; i < 4; i++)
+        rig_borrow(rig, parts[i].ref, borrowers[i < 2 ? i : 2], i < 2 ? (uint64_t)(2 + 2 * i) * ms : 50 * ms);
+    rig_free(rig, parts, 4);
+    uint64_t end = rig_stream_end(rig, borrowers[1]);
+    strata_block_t block = rig_allocate(rig, owner, 8 * MIB);
+    EXPECT_EQ(rig_figures(rig).growths, 1);
+    EXPECT_GE(strata_sim_now(rig->world), end);
+    EXPECT_LT(strata_sim_now(rig->world), end + 4 * ms);
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    rig_pass(rig, 100 * ms);
+}
+
 TEST_RIG(facade_patience, it_waits_no_longer_than_the_timeout, 0,
          "stack: [retry: {patience: true, depth: 1, timeout: 5ms}, stream_safe, auto_growth, system]") {
     strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);

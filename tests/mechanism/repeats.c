@@ -1,5 +1,6 @@
 #include "allocation/mechanism/repeats.h"
 
+#include "platform/host/host_memory.h"
 #include "tests/harness/planted.h"
 #include "tests/mechanism/mechanism.h"
 
@@ -119,6 +120,23 @@ TEST(repeats, what_has_no_room_is_forgotten) {
     strata_repeats_step(&f.repeats);
     EXPECT_EQ(recall(&f, USER, 512), 1);
     end(&f);
+}
+
+TEST(repeats, without_host_memory_they_are_off) {
+    strata_repeats_t repeats;
+    uint64_t k = 1;
+    strata_status_t status;
+    for (;; k++) {
+        strata_host_fail_at(k, 0);
+        status = strata_repeats_init(&repeats);
+        strata_host_fail_at(0, 0);
+        if (status == STRATA_OK || k > 20) break;
+        EXPECT_EQ(status, STRATA_E_HOST_MEMORY);
+        EXPECT_TRUE(!strata_repeats_are_on(&repeats));
+    }
+    EXPECT_GT(k, 1);
+    EXPECT_OK(status);
+    strata_repeats_destroy(&repeats);
 }
 
 TEST(repeats, planted_faults_are_found) {

@@ -118,6 +118,25 @@ TEST(slab, is_full_where_address_space_ends_and_goes_on_when_there_is_more) {
     strata_slab_destroy(&slab);
 }
 
+/* Records that are there already are asked for by nobody: only the bits are short. */
+TEST(slab, wants_more_of_the_range_that_is_short_alone) {
+    strata_slab_t slab;
+    ASSERT_OK(strata_slab_init(&slab, 1, 0, STRATA_SLAB_SLOTS));
+    if (slab.room == slab.capacity) {
+        strata_slab_destroy(&slab);
+        TEST_SKIP("address space comes in one piece here");
+    }
+    EXPECT_OK(strata_growing_serve_wanted());
+    size_t bits = strata_growing_usable(&slab.idle_range), slots = 8 * bits;
+    ASSERT_OK(strata_growing_grow(&slab.record_range, 4 * slots * sizeof(strata_record_t)));
+    size_t records = strata_growing_usable(&slab.record_range);
+    for (uint32_t i = 1; i < slots; i++) ASSERT_EQ(make_free(&slab, 256 * (uint64_t)i, 256), i);
+    EXPECT_EQ(strata_growing_usable(&slab.record_range), records);
+    EXPECT_GT(strata_growing_usable(&slab.idle_range), bits);
+    EXPECT_OK(strata_slab_validate(&slab));
+    strata_slab_destroy(&slab);
+}
+
 /* Each slot has a bit of its own, after the last record. */
 TEST(slab, bits_are_one_a_slot) {
     enum { SLOTS = 130 };
