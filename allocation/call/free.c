@@ -211,7 +211,9 @@ void strata_record_free(strata_call_t *call, strata_record_t *record) {
     leave(call->stack);
 }
 
+/* Of several owners this one leaves a note: the last of them knows no more about the use. */
 void strata_record_quarantine(strata_call_t *call, strata_record_t *record) {
+    if (strata_record_is_shared(call, record)) strata_record_note_unknown_use(call, record);
     if (strata_record_give_up(call, record)) {
         (void)strata_call_unlock(call);
         return;

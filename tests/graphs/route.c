@@ -1,4 +1,5 @@
 /* Whose a request is: the pool's, the ordinary stack's, or nobody's. */
+#include "platform/host/host_memory.h"
 #include "tests/graphs/graphs.h"
 
 static uint64_t pool_of(captured_t *c, const strata_block_t *block) {
@@ -274,5 +275,48 @@ TEST(graph_route, pinned_memory_of_a_captured_stream_is_the_graphs_too) {
     strata_statistics_t figures = {.struct_size = sizeof figures};
     EXPECT_OK(strata_statistics_all(c.rig.s, strata_pinned(), &figures));
     EXPECT_EQ(figures.reserved_bytes + figures.quarantined_bytes, 0);
+    captured_close(&c);
+}
+
+/* A free that nobody could note is one of two owners': the other's gives nothing away either. */
+TEST(graph_route, what_a_graph_may_use_is_not_given_away_by_its_last_owner) {
+    for (int owners = 1; owners <= 2; owners++) {
+        captured_t c;
+        captured_open(&c, "strata");
+        strata_block_t block = rig_allocate(&c.rig, c.stream, 1 << 20);
+        if (owners == 2) EXPECT_OK(strata_retain(c.rig.s, block.ref));
+        captured_begin(&c);
+        captured_work(&c, c.stream, &block);
+        strata_host_fail_at(1, 1);
+        give(&c, &block);
+        strata_host_fail_at(0, 0);
+        captured_end(&c);
+        if (owners == 2) give(&c, &block);
+        EXPECT_STATUS(STRATA_E_STALE, strata_free(c.rig.s, block.ref));
+        EXPECT_EQ(rig_figures(&c.rig).quarantined_bytes, block.size);
+        EXPECT_TRUE(captured_is_spared(&c, &block));
+        captured_launch(&c);
+        captured_destroy(&c);
+        captured_close(&c);
+    }
+}
+
+TEST(graph_route, a_graph_owns_as_many_blocks_from_outside_as_it_uses) {
+    enum { BLOCKS = 40 };
+    captured_t c;
+    strata_block_t blocks[BLOCKS], next;
+    captured_open(&c, "strata");
+    for (int i = 0; i < BLOCKS; i++) EXPECT_OK(strata_allocate(c.rig.s, strata_pinned(), NULL, 4096, &blocks[i]));
+    captured_begin(&c);
+    for (int i = 0; i < BLOCKS; i++) EXPECT_OK(strata_free_on(c.rig.s, blocks[i].ref, c.stream));
+    captured_end(&c);
+    EXPECT_EQ(captured_pool(&c).outside_blocks, BLOCKS);
+    EXPECT_OK(strata_allocate(c.rig.s, strata_pinned(), NULL, 4096, &next));
+    for (int i = 0; i < BLOCKS; i++) EXPECT_NE(next.ptr, blocks[i].ptr);
+    give(&c, &next);
+    captured_destroy(&c);
+    strata_statistics_t figures = {.struct_size = sizeof figures};
+    EXPECT_OK(strata_statistics_all(c.rig.s, strata_pinned(), &figures));
+    EXPECT_EQ(figures.live_allocations, 0);
     captured_close(&c);
 }
