@@ -156,8 +156,7 @@ bool strata_record_is_shared(const strata_call_t *call, const strata_record_t *r
 
 void strata_record_note_unknown_use(const strata_call_t *call, strata_record_t *record) {
     strata_stack_t *entered = enter_home(call, record);
-    strata_record_notes_t *notes = claim(record);
-    if (notes) notes->unknown = true;
+    claim(record)->unknown = true;
     leave_home(entered);
 }
 
@@ -179,8 +178,7 @@ uint32_t strata_record_graph_mark(const strata_call_t *call, const strata_record
 
 void strata_record_mark_graph(const strata_call_t *call, strata_record_t *record, uint32_t mark) {
     strata_stack_t *entered = enter_home(call, record);
-    strata_record_notes_t *notes = claim(record);
-    if (notes) notes->graph_mark = mark;
+    claim(record)->graph_mark = mark;
     leave_home(entered);
 }
 

@@ -162,8 +162,8 @@ static void unlist_open(strata_graph_pool_t *pool) {
     strata_lock(&domain->lock);
     strata_lock(&captures->lock);
     strata_graph_pool_t **at = &captures->first;
-    while (*at && *at != pool) at = &(*at)->next_open;
-    if (*at) *at = pool->next_open;
+    while (*at != pool) at = &(*at)->next_open;
+    *at = pool->next_open;
     atomic_fetch_sub(&captures->open, 1);
     strata_unlock(&captures->lock);
     pool->open = false;
@@ -285,11 +285,10 @@ void strata_graphs_sweep(strata_domain_t *domain) {
     const strata_captures_t *captures = domain->captures;
     if (atomic_load(&captures->pools) == 0) return;
     const strata_error_t reason = *strata_last_error();
-    for (uint32_t i = 0; captures->places && i < captures->place_count; i++) {
+    for (uint32_t i = 0; i < captures->place_count; i++) {
         strata_domain_t *place = atomic_load(&captures->places[i]);
         if (place) sweep_place(place);
     }
-    if (!captures->places) sweep_place(domain);
     (void)strata_fail_again(&reason);
 }
 

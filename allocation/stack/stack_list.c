@@ -40,8 +40,8 @@ static void chain(strata_domain_t *domain, strata_stack_t *stack) {
 static void unchain(strata_domain_t *domain, strata_stack_t *stack) {
     strata_stack_key_t key = key_of(stack);
     strata_stack_t **at = chain_of(domain, &key);
-    while (*at && *at != stack) at = &(*at)->next_of_chain;
-    if (*at) *at = stack->next_of_chain;
+    while (*at != stack) at = &(*at)->next_of_chain;
+    *at = stack->next_of_chain;
 }
 
 static strata_stack_t **after(strata_domain_t *domain, strata_stack_t *orphan) {

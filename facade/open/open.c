@@ -132,8 +132,7 @@ static strata_status_t device_of(strata_facade_t *facade, strata_place_t place, 
 }
 
 void strata_facade_watch_deferred(strata_t handle, strata_place_t place, strata_deferral_t *deferral) {
-    strata_facade_t *facade = strata_facade_of(handle);
-    if (facade) facade->said[strata_place_kind(place)][strata_place_device(place)].deferral = deferral;
+    strata_facade_of(handle)->said[strata_place_kind(place)][strata_place_device(place)].deferral = deferral;
 }
 
 static strata_status_t build_domain(strata_facade_t *facade, strata_place_t place, strata_domain_t **out) {
