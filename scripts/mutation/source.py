@@ -3,7 +3,8 @@ import collections
 import re
 
 Token = collections.namedtuple("Token", "text begin end")  # offsets in the file
-Function = collections.namedtuple("Function", "path name tokens")  # the tokens of its body, without the braces
+# `begin`: of its head, an offset in the file; the tokens are those of its body, without the braces.
+Function = collections.namedtuple("Function", "path name tokens begin")
 # kind: "if", "loop", "switch", "case", "return", "jump", "declaration" or "expression". `first` and `end` count tokens, `end` is the
 # one after it; of a statement that holds others they are those of its head.
 Statement = collections.namedtuple("Statement", "kind first end")
@@ -58,7 +59,7 @@ def functions_of(path, text):
         if tokens[at].text == "{":
             end, name = closing(tokens, at), name_of(tokens[since:at])
             if name:
-                yield Function(path, name, tokens[at + 1:end])
+                yield Function(path, name, tokens[at + 1:end], tokens[since].begin)
                 since = end + 1
             at = end
         elif tokens[at].text == ";":
