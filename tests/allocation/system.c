@@ -40,6 +40,24 @@ TEST(allocation_system, what_the_device_does_not_take_back_is_quarantined_until_
     EXPECT_OK(strata_stack_validate(shared));
 }
 
+/* One call may leave more than the domain's table has room for: that grows meanwhile. */
+TEST(allocation_system, all_that_a_domain_holds_for_nobody_is_offered_again) {
+    enum { PIECES = 1000 };
+    OPENED(bench_t, bench, bench_close, open_system(&bench));
+    strata_domain_t *domain = bench.domain;
+    for (int i = 0; i < PIECES; i++) {
+        strata_address_t address = 0;
+        ASSERT_OK(strata_domain_claim(domain, MIB));
+        ASSERT_OK(strata_device_malloc(bench.device, STRATA_MEMORY_DEVICE, MIB, &address));
+        strata_domain_count(domain, MIB);
+        strata_domain_quarantine(domain, STRATA_MEMORY_DEVICE, address, MIB, false);
+    }
+    EXPECT_EQ(strata_domain_reserved(domain), PIECES * MIB);
+    EXPECT_EQ(strata_domain_offer_quarantined(domain), PIECES * MIB);
+    EXPECT_EQ(strata_domain_reserved(domain), 0);
+    EXPECT_EQ(strata_domain_offer_quarantined(domain), 0);
+}
+
 TEST(allocation_system, where_all_stacks_have_ended_none_is_found) {
     OPENED(bench_t, bench, bench_close, open_system(&bench));
     while (bench.domain->stack_count > 0) {

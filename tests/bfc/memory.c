@@ -129,6 +129,9 @@ TEST(bfc_memory, adjacent_regions_are_one_and_go_back_as_one) {
         strata_block_t found;
         EXPECT_OK(strata_base_pointer(rig.s, (char *)across.ptr + 11 * MIB, &found));
         EXPECT_EQ(found.ref, across.ref);
+        void *base;
+        size_t size;
+        EXPECT_STATUS(coalesces ? STRATA_E_UNSUPPORTED : STRATA_OK, strata_base_of(rig.s, across.ref, &base, &size));
         RIG_FREE(&rig, a, across);
         EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
         EXPECT_EQ(bfc_of(&rig)->chunks.count, 0);

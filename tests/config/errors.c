@@ -100,6 +100,7 @@ TEST(errors, options) {
     expect_refused("stack:\n  - auto_growth: 20MiB\n  - system\n", 2, 18, "are a mapping", "write - auto_growth: {chunk_size: 0}");
     expect_refused("stack:\n  - stat: {every: 1}\n  - system\n", 2, 12, "\"stat\" has no options", "take \"every\" out");
     expect_refused("stack:\n  - system: device\n", 2, 13, "are a mapping", "write - system: {memory: place}");
+    expect_refused("stack:\n  - stat: always\n  - system\n", 2, 11, "are a mapping", "write - stat: {}");
 }
 
 TEST(errors, pools_that_do_not_fit_one_another) {

@@ -132,9 +132,11 @@ TEST(facade_address_space, every_step_may_be_refused) {
 TEST_RIG(facade_address_space, a_free_by_pointer_does_without_the_table_that_cannot_be_had, 0,
          "strategy: large\nstack: [auto_growth: {chunk_size: 20GiB}, system]\n") {
     strata_block_t block = rig_allocate(rig, NULL, 1000), other = rig_allocate(rig, NULL, 1000), found;
+    strata_block_t apart = rig_allocate(rig, rig_stream(rig), 1000);
     bool bounded = grows();
     if (bounded) strata_host_fail_at(1, 1);
     EXPECT_OK(strata_block_of(rig->s, other.ptr, &found));
+    EXPECT_OK(strata_free_pointer(rig->s, apart.ptr));
     EXPECT_OK(strata_free_pointer(rig->s, other.ptr));
     strata_status_t twice = strata_free_pointer(rig->s, other.ptr), inside = strata_free_pointer(rig->s, (char *)block.ptr + 256);
     strata_host_fail_at(0, 0);

@@ -87,6 +87,16 @@ TEST_RIG(facade_allocators, options_sizes_and_pointers_are_as_everywhere, 0, "st
     EXPECT_OK(strata_free(rig->s, rig_allocate(rig, NULL, SIZE).ref));
 }
 
+TEST_RIG(facade_allocators, no_bytes_and_more_than_any_place_has_are_told_apart_by_every_cache, 0, PRESETS) {
+    strata_allocator_t allocator = allocator_of(rig, rig->gpu, rig_stream(rig), 0);
+    strata_block_t block = allocate(allocator, 0);
+    EXPECT_EQ((uintptr_t)block.ptr, 0);
+    EXPECT_OK(strata_allocator_free(allocator, block.ref));
+    block.ref = 7;
+    EXPECT_STATUS(STRATA_E_INVALID, strata_allocator_allocate(allocator, (size_t)1 << 50, &block));
+    EXPECT_EQ(block.ref, 7);
+}
+
 /* A hit neither looks for a stack nor goes down one. */
 TEST_RIG(facade_allocators, a_request_looks_nothing_up, 0, PRESETS) {
     strata_allocator_t allocator = allocator_of(rig, rig->gpu, rig_stream(rig), 0);
@@ -254,6 +264,8 @@ TEST_RIG(facade_allocators, a_release_gives_back_its_own_chunks_alone, 0,
     EXPECT_EQ(figures.allocations, 1);
     EXPECT_OK(strata_allocator_statistics(others, &figures));
     EXPECT_EQ(figures.reserved_bytes, MIB);
+    EXPECT_OK(strata_allocator_release(others, NULL));
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, reserved - 2 * MIB);
 }
 
 /* What was freed by handle is not merged at once: whoever needs all that is free in one piece finds it so. */

@@ -278,6 +278,19 @@ TEST_BY(facade_pools, a_random_program_in_and_out_of_pools,
     for (; depth > 0; depth--) EXPECT_OK(strata_pool_end(rig->s, rig->gpu));
 }
 
+TEST_RIG(facade_pools, samples_of_several_pools_stand_under_one_heading, 0, POOLED) {
+    static const char heading[] = "# TYPE strata_pool_requested_bytes gauge\n";
+    static char text[65536];
+    (void)get_from(rig, pool_of(rig, "weights"), NULL, SIZE);
+    (void)get_from(rig, pool_of(rig, "same"), NULL, 2 * SIZE);
+    EXPECT_OK(strata_statistics_prometheus(rig->s, text, sizeof text, NULL));
+    const char *first = strstr(text, heading);
+    ASSERT_TRUE(first != NULL);
+    EXPECT_EQ(strstr(first + 1, heading), NULL);
+    EXPECT_CONTAINS(first, "strata_pool_requested_bytes{place=\"gpu:0\",pool=\"weights\"} 100000\n");
+    EXPECT_CONTAINS(first, "strata_pool_requested_bytes{place=\"gpu:0\",pool=\"same\"} 200000\n");
+}
+
 /* ---- host memory ---- */
 
 TEST(facade_pools, each_host_allocation_of_a_first_use_fails) {

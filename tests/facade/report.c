@@ -336,3 +336,13 @@ TEST(facade_report, is_short_where_the_request_or_the_strategy_wants_none) {
         EXPECT_EQ(rig_figures(&rig).out_of_memory, 1);
     }
 }
+
+/* What the device has free is left out, and the request fails as ever. */
+TEST_RIG(facade_report, is_short_without_the_devices_figures_if_it_refuses_them, 64 * MIB, "strata") {
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = 100 * MIB, .flags = STRATA_NO_REPORT};
+    strata_block_t none;
+    ASSERT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_mem_info, 1, true, STRATA_E_DEVICE));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig->s, rig->gpu, NULL, &options, &none));
+    strata_sim_clear_faults(rig->devices[0]);
+    EXPECT_CONTAINS(strata_last_error()->text, "out of memory in gpu:0 on stream (nil): 100MiB asked; ");
+}

@@ -164,3 +164,10 @@ TEST_RIG(shared_hits, of_two_frees_at_once_one_is_stale, 0, "pytorch") {
     pthread_barrier_destroy(&start);
     EXPECT_EQ(rig_figures(rig).frees, 200);
 }
+
+/* That is how a layer that many streams share knows whose request it has. */
+TEST_RIG(shared_hits, a_stack_tells_whose_requests_it_passes_on, 0, PRESETS) {
+    strata_stream_t streams[] = {NULL, rig_stream(rig), rig_stream(rig)};
+    for (size_t i = 0; i < COUNT(streams); i++)
+        EXPECT_EQ((uintptr_t)strata_stack_stream(rig_stack(rig, streams[i])), (uintptr_t)streams[i]);
+}

@@ -278,6 +278,102 @@ TEST(graph_checkpoint, a_pool_that_nothing_keeps_is_refused_and_so_is_memory_tha
     end(&m);
 }
 
+/* The stream's stack has served its last, and ended with the stream. */
+TEST(graph_checkpoint, the_part_of_a_stream_that_has_ended_is_refused) {
+    captured_t c;
+    strata_checkpoint_t then = NULL;
+    captured_open(&c, "stack: [auto_growth, system]");
+    captured_begin(&c);
+    strata_block_t kept = rig_allocate(&c.rig, c.stream, MIB);
+    EXPECT_OK(strata_stream_wait(c.rig.s, c.rig.gpu, c.other, c.stream));
+    strata_block_t gone = rig_allocate(&c.rig, c.other, MIB);
+    EXPECT_OK(strata_stream_wait(c.rig.s, c.rig.gpu, c.stream, c.other));
+    captured_end(&c);
+    ASSERT_OK(strata_graph_pool_checkpoint(c.rig.s, c.rig.gpu, c.pool, &then));
+    EXPECT_OK(strata_free(c.rig.s, gone.ref));
+    captured_destroy(&c);
+    EXPECT_OK(strata_stream_forget(c.rig.s, c.rig.gpu, c.other));
+    EXPECT_OK(strata_release(c.rig.s, c.rig.gpu, NULL));
+    captured_begin(&c);
+    captured_end(&c);
+    EXPECT_SAYS(STRATA_E_STALE, strata_graph_pool_restore(c.rig.s, c.rig.gpu, then, NULL, NULL),
+                "stream's part of the pool has ended");
+    EXPECT_OK(strata_free(c.rig.s, kept.ref));
+    strata_graph_checkpoint_drop(then);
+    captured_destroy(&c);
+    captured_close(&c);
+}
+
+/* Its memory went back to the cache below, which gave the pool it in two pieces. */
+TEST(graph_checkpoint, memory_that_came_back_in_pieces_is_refused) {
+    captured_t c;
+    strata_checkpoint_t then = NULL;
+    captured_open(&c, "stack: [auto_growth: {chunk_size: 1MiB}, auto_growth: {chunk_size: 64MiB}, system]");
+    captured_begin(&c);
+    strata_block_t kept = rig_allocate(&c.rig, c.stream, 4096), longer = rig_allocate(&c.rig, c.stream, 8 * MIB);
+    captured_end(&c);
+    ASSERT_OK(strata_graph_pool_checkpoint(c.rig.s, c.rig.gpu, c.pool, &then));
+    EXPECT_OK(strata_free(c.rig.s, longer.ref));
+    captured_destroy(&c);
+    EXPECT_OK(strata_release(c.rig.s, c.rig.gpu, NULL));
+    captured_begin(&c);
+    strata_block_t halves[] = {rig_allocate(&c.rig, c.stream, 4 * MIB), rig_allocate(&c.rig, c.stream, 4 * MIB)};
+    captured_end(&c);
+    EXPECT_SAYS(STRATA_E_STALE, strata_graph_pool_restore(c.rig.s, c.rig.gpu, then, NULL, NULL), "no longer in one piece");
+    EXPECT_EQ(captured_pool(&c).live_allocations, 3);
+    EXPECT_OK(strata_free(c.rig.s, kept.ref));
+    for (int i = 0; i < 2; i++) EXPECT_OK(strata_free(c.rig.s, halves[i].ref));
+    strata_graph_checkpoint_drop(then);
+    captured_destroy(&c);
+    captured_close(&c);
+}
+
+static strata_record_t *refuse_at(strata_layer_t *self, const strata_block_t *block, size_t requested,
+                                  const strata_stack_t *stack) {
+    (void)self;
+    (void)block;
+    (void)requested;
+    (void)stack;
+    return NULL;
+}
+
+/* A cache from outside finds memory free and does not serve it. */
+TEST(graph_checkpoint, a_cache_that_does_not_serve_what_it_shows_is_told_of) {
+    static strata_layer_type_t refusing;
+    captured_t c;
+    strata_checkpoint_t then = NULL;
+    refusing = *strata_layer_find("auto_growth");
+    refusing.name = "refusing";
+    refusing.take_at = refuse_at;
+    ASSERT_OK(strata_register_layer(&refusing));
+    captured_open(&c, "stack: [refusing, system]");
+    captured_begin(&c);
+    strata_block_t block = rig_allocate(&c.rig, c.stream, MIB);
+    captured_end(&c);
+    ASSERT_OK(strata_graph_pool_checkpoint(c.rig.s, c.rig.gpu, c.pool, &then));
+    EXPECT_OK(strata_free(c.rig.s, block.ref));
+    EXPECT_SAYS(STRATA_E_CORRUPT, strata_graph_pool_restore(c.rig.s, c.rig.gpu, then, NULL, NULL), "could not be made live again");
+    EXPECT_EQ(captured_pool(&c).live_allocations, 0);
+    strata_graph_checkpoint_drop(then);
+    captured_destroy(&c);
+    captured_close(&c);
+}
+
+/* It has no address to be set back at. */
+TEST(graph_checkpoint, a_block_of_no_bytes_is_left_alone) {
+    static modelled_t m;
+    begin(&m, "strata", 11);
+    captured_begin(&m.c);
+    strata_block_t nothing = rig_allocate(&m.c.rig, m.c.stream, 0);
+    captured_end(&m.c);
+    m.graphs[m.graph_count++] = m.c.graph;
+    ASSERT_OK(strata_graph_pool_restore(m.c.rig.s, m.c.rig.gpu, m.taken[0], told, &m));
+    EXPECT_EQ(m.freed + m.made, 0);
+    EXPECT_OK(strata_free(m.c.rig.s, nothing.ref));
+    set_back(&m, 0);
+    end(&m);
+}
+
 TEST(graph_checkpoint, it_is_of_one_pool_in_one_place) {
     static modelled_t m;
     strata_checkpoint_t none = NULL;

@@ -119,6 +119,27 @@ TEST_EACH(graph_reuse, a_borrow_of_an_earlier_capture_is_for_after_it, layers_t,
     CLOSE_WITH(&c, &other);
 }
 
+/* Nobody can ask any more what comes after it. */
+TEST_EACH(graph_reuse, a_block_of_a_forgotten_owner_is_for_after_the_capture, layers_t, layers) {
+    captured_t c;
+    peer_open(&c, row->strategy, 0, STRATA_CHECKER_ALL);
+    captured_begin(&c);
+    peer_join(&c, c.other, c.stream);
+    strata_block_t lent = peer_made(&c, c.other, BYTES, 1);
+    peer_join(&c, c.stream, c.other);
+    peer_read(&c, c.stream, &lent);
+    peer_borrow(&c, &lent, c.stream);
+    peer_free(&c, &lent);
+    peer_join(&c, c.other, c.stream);
+    EXPECT_OK(strata_stream_forget(c.rig.s, c.rig.gpu, c.other));
+    strata_block_t own = peer_made(&c, c.stream, BYTES, 2), theirs = rig_allocate(&c.rig, c.other, BYTES);
+    EXPECT_NE(own.ptr, lent.ptr);
+    EXPECT_NE(theirs.ptr, lent.ptr);
+    EXPECT_OK(strata_validate(c.rig.s));
+    peer_join(&c, c.stream, c.other);
+    CLOSE_WITH(&c, &own, &theirs);
+}
+
 /* ---- random programs ---- */
 
 enum { STREAMS = 4, HELD = 24, STEPS = 400, SEEDS = 40 };
