@@ -242,12 +242,13 @@ typedef struct ball {
     uint32_t rounds, failed;
 } ball_t;
 
-/* Until the other asks, and a moment longer, each time another: from none to more than a try takes under a sanitizer. Whether there
- * is another. */
+/* Until the other asks, and a moment longer, each time another: from none to more than a try takes under a sanitizer, and no longer
+ * where other programs take the cores at each yield. Whether there is another. */
 static bool hold(court_t *court, uint32_t round) {
     while (atomic_load(&court->asking) == 0 && atomic_load(&court->playing) > 1) (void)sched_yield();
     uint32_t moment = round % 16;
-    for (uint32_t i = 0; i < moment * moment; i++) (void)sched_yield();
+    uint64_t until = strata_real_now() + 2 * MILLISECOND;
+    for (uint32_t i = 0; i < moment * moment && strata_real_now() < until; i++) (void)sched_yield();
     return atomic_load(&court->asking) > 0;
 }
 
