@@ -57,8 +57,8 @@ static void *start_threads(void *context) {
 
 /* The forking thread has made no call before: in the child it is a new one. */
 static void *fork_often(void *context) {
-#ifdef __SANITIZE_THREAD__
-    (void)strata_fail(STRATA_E_INVALID, 0, "so that no child asks ThreadSanitizer for memory, whose locks do not know forks");
+#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
+    (void)strata_fail(STRATA_E_INVALID, 0, "so that no child asks a sanitizer for memory: their locks do not know forks");
 #endif
     for (int i = 0; i < 30; i++) EXPECT_EQ(ends_in_child(ends_forked_calls, context), 0);
     return NULL;
