@@ -42,7 +42,7 @@ bool strata_domain_may_capture(const strata_domain_t *domain) { return strata_gr
 
 /* False: it would break a capture. */
 static bool begin_wait(const strata_domain_t *domain) {
-    if (!knows_captures(domain) && strata_graphs_begin_wait()) return true;
+    if (!knows_captures(domain) && strata_graphs_begin_uncaptured()) return true;
     (void)strata_fail(STRATA_E_CAPTURE, 0, "a stream may be being captured: nobody waits for its device");
     return false;
 }
@@ -50,7 +50,7 @@ static bool begin_wait(const strata_domain_t *domain) {
 bool strata_domain_wait_for_own(strata_domain_t *domain) {
     if (!begin_wait(domain)) return false;
     bool done = strata_device_synchronise(domain->device) == STRATA_OK;
-    strata_graphs_end_wait();
+    strata_graphs_end_uncaptured();
     return done;
 }
 
@@ -60,7 +60,7 @@ bool strata_domain_wait_for_all(strata_domain_t *domain) {
     bool done = strata_device_synchronise(domain->device) == STRATA_OK;
     for (uint32_t i = 0; i < domain->device_count; i++)
         if ((device = other(domain, i)) != NULL) done = strata_device_synchronise(device) == STRATA_OK && done;
-    strata_graphs_end_wait();
+    strata_graphs_end_uncaptured();
     return done;
 }
 

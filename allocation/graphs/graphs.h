@@ -93,9 +93,11 @@ static inline bool strata_graphs_open(const strata_domain_t *domain) {
 void strata_graphs_settle(strata_domain_t *domain);
 /* Whether any pool of the process is open: then a device that has a captured stream is not waited for as a whole. */
 bool strata_graphs_any_open(void);
-/* A whole device is about to be waited for; false: a pool is open. None is opened before the wait is over. No lock is held. */
-bool strata_graphs_begin_wait(void);
-void strata_graphs_end_wait(void);
+/* Calls follow that would break a capture of the streams that they name, or of any: a wait for a whole device, a free in the order of a
+ * stream. False: a pool is open, and they must not be made. None is opened before the end. A quick pair of steps, also under a stack's
+ * lock. */
+bool strata_graphs_begin_uncaptured(void);
+void strata_graphs_end_uncaptured(void);
 /* While any pool is open: the one that requests of a stream (and thread) in this place go to; NULL: none, and they go where they would.
  * E_CAPTURE: the stream is being captured, and no pool of the place was begun for it. No lock is held. */
 strata_status_t strata_graphs_route(strata_domain_t *domain, strata_stream_t stream, uint64_t thread, strata_graph_pool_t **pool);

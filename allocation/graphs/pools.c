@@ -14,30 +14,32 @@ void strata_captures_destroy(strata_captures_t *captures) { strata_lock_destroy(
 
 bool strata_graphs_any_open(void) { return atomic_load(&open_anywhere) > 0; }
 
-/* ---- waits for a device, which would break a capture that begins meanwhile ---- */
+/* ---- calls that would break a capture which begins meanwhile ---- */
 
+/* Guards nothing but the sleep of who waits until `uncaptured` is 0. */
 static strata_lock_t gate = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = STRATA_RANK_DEVICE};
-static strata_condition_t waited = {.condition = PTHREAD_COND_INITIALIZER};
-static uint32_t waits;
+static strata_condition_t none_left = {.condition = PTHREAD_COND_INITIALIZER};
+static _Atomic uint32_t uncaptured; /* such calls under way */
 
-bool strata_graphs_begin_wait(void) {
-    strata_lock(&gate);
-    bool none_open = !strata_graphs_any_open();
-    waits += none_open;
-    strata_unlock(&gate);
-    return none_open;
+/* Counted before it looks, as a pool is counted before its opener looks here: one of the two sees the other. */
+bool strata_graphs_begin_uncaptured(void) {
+    atomic_fetch_add(&uncaptured, 1);
+    if (!strata_graphs_any_open()) return true;
+    strata_graphs_end_uncaptured();
+    return false;
 }
 
-void strata_graphs_end_wait(void) {
+void strata_graphs_end_uncaptured(void) {
+    if (atomic_fetch_sub(&uncaptured, 1) > 1 || !strata_graphs_any_open()) return;
     strata_lock(&gate);
-    if (--waits == 0) strata_condition_broadcast(&waited);
+    strata_condition_broadcast(&none_left);
     strata_unlock(&gate);
 }
 
 /* A pool counts as open already, so there are no new ones. */
-static void let_waits_end(void) {
+static void let_uncaptured_end(void) {
     strata_lock(&gate);
-    while (waits > 0) strata_condition_wait(&waited, &gate, UINT64_MAX);
+    while (atomic_load(&uncaptured) > 0) strata_condition_wait(&none_left, &gate, UINT64_MAX);
     strata_unlock(&gate);
 }
 
@@ -149,7 +151,7 @@ strata_status_t strata_graph_pool_open(strata_graph_pool_t *pool, uint64_t numbe
         return strata_fail(STRATA_E_LIMIT, 0, "%d pools of graphs have begun and not ended, the most", STRATA_OPEN_GRAPHS);
     if (!list_open(pool, number, window))
         return strata_fail(STRATA_E_STALE, 0, "pool %#llx has ended: nothing kept it", (unsigned long long)number);
-    let_waits_end();
+    let_uncaptured_end();
     strata_graphs_settle(domain);
     strata_graph_pool_poll(pool); /* what has passed serves this capture; inside it nothing is polled */
     tell_layers(pool, true);

@@ -263,55 +263,59 @@ static void free_in_order(async_layer_t *self, strata_record_t *record, strata_c
     if (gone) strata_domain_discount(self->base.domain, bytes);
 }
 
-static void free_uncaptured(async_layer_t *self, strata_record_t *record, strata_call_t *call) {
-    if (record->borrows == 0 && strata_uses_enter_handle(&self->uses, record->user)) free_in_order(self, record, call);
-    else free_after_users(self, record, call);
+/* A capture that nobody announced: the free would be a node of its graph, which may be why the block was freed there. Nobody ever has
+ * it again. */
+static bool is_captured_unannounced(const async_layer_t *self, const strata_record_t *record) {
+    const strata_user_t *owner = strata_user_at(&self->uses.users, record->user);
+    return strata_user_is_nameable(owner) && is_captured(self, owner->stream);
 }
 
-/* Whether a user is captured now whose work before the capture the free must come after. (If nobody announced the capture, the graph may
- * use what its stream borrowed: then nobody ever has the block again, because there is no event after such a use.) */
-static bool is_held_up(const async_layer_t *self, const strata_record_t *record) {
-    const strata_user_t *user = strata_user_at(&self->uses.users, record->user);
-    bool captured = strata_user_is_nameable(user) && is_captured(self, user->stream);
-    for (uint32_t node = record->borrows; node && !captured; node = strata_use_at(&self->uses, node)->next) {
-        user = strata_user_at(&self->uses.users, strata_use_at(&self->uses, node)->user);
-        bool asked = user->stream == NULL || strata_graphs_any_open();
-        captured = asked && strata_user_is_nameable(user) && is_captured(self, user->stream);
-    }
-    return captured;
-}
-
-/* If the capture was announced, the pool of its graph owns what the graph uses: this block is none of it. Otherwise nobody ever has it
- * again. */
-static void free_in_capture(async_layer_t *self, strata_record_t *record) {
+static void drop_captured(async_layer_t *self, strata_record_t *record) {
     self->live_bytes -= record->size;
-    if (strata_graphs_any_open()) {
-        strata_async_keep(self, record);
-        return;
-    }
     strata_uses_drop_all(&self->uses, &record->borrows);
     finish_free(self, record, false);
 }
 
-static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
-    async_layer_t *self = (async_layer_t *)base;
-    if (self->serves_graphs) strata_async_free_for_graphs(self, record, call);
-    else if (is_held_up(self, record)) free_in_capture(self, record);
-    else free_uncaptured(self, record, call);
+/* No pool is open, and none opens before the end. */
+static void free_uncaptured(async_layer_t *self, strata_record_t *record, strata_call_t *call) {
+    if (is_captured_unannounced(self, record)) drop_captured(self, record);
+    else if (record->borrows == 0 && strata_uses_enter_handle(&self->uses, record->user)) free_in_order(self, record, call);
+    else free_after_users(self, record, call);
 }
 
-/* Frees that a capture has put off. */
-static void retry_kept(async_layer_t *self, strata_call_t *call) {
+/* Beside an announced capture the block is kept, whoever uses it: any stream may join the capture between a question and the call. The
+ * pool of the graph owns what the graph uses, so this block is none of it. */
+static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
+    async_layer_t *self = (async_layer_t *)base;
+    if (self->serves_graphs) {
+        strata_async_free_for_graphs(self, record, call);
+    } else if (strata_graphs_begin_uncaptured()) {
+        free_uncaptured(self, record, call);
+        strata_graphs_end_uncaptured();
+    } else {
+        self->live_bytes -= record->size;
+        strata_async_keep(self, record);
+    }
+}
+
+/* Its owner may be in a capture that nobody announced, and that this block, freed before, is no part of. */
+static void free_kept(async_layer_t *self, strata_call_t *call) {
     strata_record_t *record;
-    if (self->kept == 0 || self->serves_graphs || strata_graphs_any_open()) return;
     for (uint32_t list = strata_async_take_kept(self); (record = strata_async_next_kept(self, &list)) != NULL;) {
-        if (is_held_up(self, record)) {
+        if (is_captured_unannounced(self, record)) {
             strata_async_keep(self, record);
             continue;
         }
         self->live_bytes += record->size;
         free_uncaptured(self, record, call);
     }
+}
+
+/* Frees that a capture has put off. */
+static void retry_kept(async_layer_t *self, strata_call_t *call) {
+    if (self->kept == 0 || self->serves_graphs || !strata_graphs_begin_uncaptured()) return;
+    free_kept(self, call);
+    strata_graphs_end_uncaptured();
 }
 
 /* ---- streams that end, captures ---- */
@@ -368,9 +372,9 @@ static uint64_t shrink(async_layer_t *self, uint64_t keep, uint64_t live) {
 
 /* Not while a stream may be captured. */
 static uint64_t shrink_uncaptured(async_layer_t *self, uint64_t keep, uint64_t live) {
-    if (strata_domain_may_capture(self->base.domain) || !strata_graphs_begin_wait()) return 0;
+    if (strata_domain_may_capture(self->base.domain) || !strata_graphs_begin_uncaptured()) return 0;
     uint64_t given = shrink(self, keep, live);
-    strata_graphs_end_wait();
+    strata_graphs_end_uncaptured();
     return given;
 }
 

@@ -506,6 +506,23 @@ TEST(graph_driver, a_request_inside_that_fails_leaves_nothing) {
 
 /* ---- frees that a capture puts off ---- */
 
+/* The stream could be drawn into the capture by another thread before the driver's free. */
+TEST_EACH(graph_driver, beside_a_capture_no_stream_is_freed_on, road_t, roads) {
+    captured_t c;
+    captured_open(&c, row->strategy);
+    strata_block_t outside = rig_allocate(&c.rig, c.other, BYTES);
+    captured_begin(&c);
+    give(&c, &outside);
+    EXPECT_OK(strata_release(c.rig.s, c.rig.gpu, NULL));
+    EXPECT_EQ(kept(&c), BYTES);
+    captured_end(&c);
+    captured_destroy(&c);
+    EXPECT_OK(strata_release(c.rig.s, c.rig.gpu, NULL));
+    EXPECT_EQ(kept(&c), 0);
+    EXPECT_EQ(rig_figures(&c.rig).quarantined_bytes, 0);
+    captured_close(&c);
+}
+
 /* The end of an announced capture is no end of one that nobody announced. */
 TEST(graph_driver, a_free_is_put_off_until_the_last_capture_has_ended) {
     captured_t c;
