@@ -21,8 +21,10 @@ static strata_lock_t gate = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = STRATA_
 static strata_condition_t none_left = {.condition = PTHREAD_COND_INITIALIZER};
 static _Atomic uint32_t uncaptured; /* such calls under way */
 
-/* Counted before it looks, as a pool is counted before its opener looks here: one of the two sees the other. */
+/* Counted before it looks, as a pool is counted before its opener looks here: one of the two sees the other. Where a pool is open already
+ * nothing is counted, so that threads which ask again and again keep no opener waiting. */
 bool strata_graphs_begin_uncaptured(void) {
+    if (strata_graphs_any_open()) return false;
     atomic_fetch_add(&uncaptured, 1);
     if (!strata_graphs_any_open()) return true;
     strata_graphs_end_uncaptured();
