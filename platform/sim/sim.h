@@ -18,10 +18,13 @@ typedef struct strata_sim_cost {
     X(malloc, "cudaMalloc")                                                                                                        \
     X(free, "cudaFree, without its wait for the device")                                                                           \
     X(managed_malloc, "cudaMallocManaged")                                                                                         \
+    X(managed_free, "cudaFree of managed memory, without its wait")                                                                \
     X(host_alloc, "pin host memory")                                                                                               \
     X(host_free, "unpin host memory")                                                                                              \
     X(malloc_async, "cudaMallocAsync, served from the pool")                                                                       \
     X(free_async, "cudaFreeAsync")                                                                                                 \
+    X(pool_grow, "a pool takes a chunk from the device")                                                                           \
+    X(pool_shrink, "a pool gives a chunk back")                                                                                    \
     X(reserve, "reserve address space")                                                                                            \
     X(unreserve, "give address space back")                                                                                        \
     X(create, "create a physical handle")                                                                                          \
