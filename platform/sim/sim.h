@@ -57,6 +57,7 @@ typedef struct strata_sim_profile {
     uint64_t mappings_max; /* mappings at once: 524,288 */
     uint64_t pool_chunk_bytes; /* a pool grows by at least so much: a model, 32 MiB */
     bool free_waits; /* free of malloc and of pinned memory waits for all work submitted before */
+    double driver_lock_share; /* of a call's fixed cost, 0 to 1: so long it keeps the calls of other threads on its device waiting */
 #define STRATA_SIM_COST_FIELD(name, meaning) strata_sim_cost_t name;
     STRATA_SIM_COST_MAP(STRATA_SIM_COST_FIELD)
 #undef STRATA_SIM_COST_FIELD

@@ -1,6 +1,7 @@
 /* Worlds at their bounds: profiles, threads' clocks, faults side by side, what is shared and held; and that the check of a world's
  * structures finds each that is broken. */
 #include <fcntl.h>
+#include <math.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -44,6 +45,12 @@ TEST(sim_worlds, a_profile_is_taken_up_to_its_bounds) {
     EXPECT_STATUS(STRATA_E_INVALID, world_of(&profile));
     profile.address_bytes = 0;
     EXPECT_STATUS(STRATA_E_INVALID, world_of(&profile));
+    static const double shares[] = {0, 1, -0.1, 1.1, NAN};
+    for (int i = 0; i < 5; i++) {
+        profile = h100;
+        profile.driver_lock_share = shares[i];
+        EXPECT_STATUS(i < 2 ? STRATA_OK : STRATA_E_INVALID, world_of(&profile));
+    }
 }
 
 TEST(sim_worlds, sixteen_devices_have_addresses_and_nodes_of_their_own) {

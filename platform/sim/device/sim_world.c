@@ -32,6 +32,8 @@ static strata_status_t check_profile(const strata_sim_profile_t *profile) {
         return strata_fail(STRATA_E_INVALID, 0, "pack_below_bytes is more than a granule");
     if (!strata_add(profile->context_bytes, profile->foreign_bytes, &taken) || taken > profile->total_bytes)
         return strata_fail(STRATA_E_INVALID, 0, "context_bytes and foreign_bytes are more than total_bytes");
+    if (!(profile->driver_lock_share >= 0 && profile->driver_lock_share <= 1))
+        return strata_fail(STRATA_E_INVALID, 0, "driver_lock_share must be 0 to 1");
     if (!profile->address_bytes || profile->address_bytes > UINT64_C(1) << 52)
         return strata_fail(STRATA_E_INVALID, 0, "address_bytes must be 1 to 2^52");
     return STRATA_OK;
