@@ -43,8 +43,9 @@ static strata_status_t read_name(const strata_origin_t *value, const char *text,
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
     size_t length = strlen(text);
     if (length >= sizeof profile->name || strspn(text, letters) != length)
-        return strata_fail_origin(value, "\"%.40s\" is no name of a profile; write 1 to %zu letters, digits, \".\", \"_\" and \"-\"",
-                                  text, sizeof profile->name - 1);
+        return strata_fail_origin(value,
+                                  "\"%.40s\" is no name of a profile; write 1 to %zu letters, digits, \".\", \"_\" and \"-\"", text,
+                                  sizeof profile->name - 1);
     memcpy(profile->name, text, length + 1);
     return STRATA_OK;
 }
