@@ -153,4 +153,4 @@ const strata_command_t strata_command_calibrate = {
         "\n\n"
         "A file that was not written by this command is not replaced."
         "\n\n"
-        "Exit status: 0 done, 1 there is no GPU or a call failed, 2 wrong usage or a file that stays."};
+        "Exit status: 0 done, 1 a call failed, 2 wrong usage, no GPU, or a file that stays."};

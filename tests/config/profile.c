@@ -9,7 +9,6 @@
 #include "config/profile/profile.h"
 #include "tests/config/refused.h"
 #include "tests/harness/owned.h"
-#include "tests/harness/random.h"
 
 static strata_status_t read_text(const char *text, strata_sim_profile_t *profile) {
     return strata_profile_read("p.yaml", "p", text, strlen(text), profile);
@@ -46,7 +45,8 @@ static void expect_same(const strata_sim_profile_t *a, const strata_sim_profile_
         strata_profile_print(field, b, of_b, sizeof of_b);
         if (strcmp(of_a, of_b) != 0) FAIL_TEST("%s: %s and %s", field->name, of_a, of_b);
         if (field->number) continue;
-        const strata_sim_cost_t *x = (const void *)((const char *)a + field->offset), *y = (const void *)((const char *)b + field->offset);
+        const strata_sim_cost_t *x = (const void *)((const char *)a + field->offset),
+                                *y = (const void *)((const char *)b + field->offset);
         EXPECT_NEAR(x->fixed_ns, y->fixed_ns, 0.51);
         EXPECT_NEAR(1024 * x->per_mib_ns, 1024 * y->per_mib_ns, 0.51);
     }
@@ -64,9 +64,14 @@ TEST(profile, what_is_built_in_is_written_and_read_again) {
     }
 }
 
+static uint64_t next(uint64_t *state) {
+    *state = *state * UINT64_C(6364136223846793005) + 1442695040888963407;
+    return *state >> 20;
+}
+
 /* A value of each kind that a field may have. */
-static void draw(strata_random_t *random, const strata_profile_field_t *field, strata_sim_profile_t *profile) {
-    uint64_t drawn = strata_random_next(random) >> (strata_random_next(random) % 64);
+static void draw(uint64_t *state, const strata_profile_field_t *field, strata_sim_profile_t *profile) {
+    uint64_t shift = next(state) % 44, drawn = next(state) >> shift;
     char *at = (char *)profile + field->offset;
     const strata_option_row_t *row = field->number;
     if (!row) {
@@ -83,10 +88,10 @@ static void draw(strata_random_t *random, const strata_profile_field_t *field, s
 }
 
 TEST(profile, any_profile_is_written_and_read_again) {
-    strata_random_t random = strata_random_new(20261124);
+    uint64_t state = 20261124;
     for (int round = 0; round < 300; round++) {
         strata_sim_profile_t profile = *strata_sim_profile("h100"), read;
-        for (size_t i = 0; i < STRATA_PROFILE_FIELDS; i++) draw(&random, &strata_profile_fields[i], &profile);
+        for (size_t i = 0; i < STRATA_PROFILE_FIELDS; i++) draw(&state, &strata_profile_fields[i], &profile);
         ASSERT_OK(strata_sim_profile_check(&profile));
         ASSERT_OK(read_text(text_of(&profile), &read));
         expect_same(&profile, &read);
@@ -149,7 +154,8 @@ TEST(profile, mistakes_are_told_with_their_place) {
         {"extends: h100\nmalloc: 901s/MiB\n", "no call may cost more than 900s"},
         {"extends: h100\nmalloc: 99999999999999999999999s\n", "p.yaml:2:9: malloc: "},
         {"extends: h100\ntotal_bytes: many\n", "p.yaml:2:14: total_bytes: \"many\" is no size"},
-        {"extends: h100\ngranule_bytes: 3KiB\n", "p.yaml:2:16: granule_bytes: \"3KiB\" is too small; write a value from 64KiB to 1TiB"},
+        {"extends: h100\ngranule_bytes: 3KiB\n",
+         "p.yaml:2:16: granule_bytes: \"3KiB\" is too small; write a value from 64KiB to 1TiB"},
         {"extends: h100\ngranule_bytes: 3MiB\n", "p.yaml:1:1: granule_bytes must be a power of two"},
         {"extends: h100\ntotal_bytes: 1MiB\n", "p.yaml:1:1: context_bytes and foreign_bytes are more than total_bytes"},
         {"extends: h100\nfree_waits: 1\n", "p.yaml:2:13: free_waits: \"1\" is neither true nor false; write true"},
@@ -198,10 +204,12 @@ TEST(profile, a_file_is_told_by_its_end) {
     static const struct {
         const char *text, *path;
         int count;
-    } rows[] = {{"sim:p.yaml", "p.yaml", 1},         {"sim:a/b.yml", "a/b.yml", 1}, {"sim:p.yamlx2", "p.yaml", 2},
-                {"sim:h100x2.yaml", "h100x2.yaml", 1}, {"sim:p.yamlx17", "p.yaml", 17}, {"sim:p.yamlx", "p.yaml", -1},
-                {"sim:p.yamlx02", "p.yaml", -1},       {"sim:h100", NULL, 0},           {"sim:h100x2", NULL, 0},
-                {"sim:.yaml", NULL, 0},                {"gpu:p.yaml", NULL, 0},         {"p.yaml", NULL, 0}};
+    } rows[] = {{"sim:p.yaml", "p.yaml", 1},     {"sim:a/b.yml", "a/b.yml", 1},
+                {"sim:p.yamlx2", "p.yaml", 2},   {"sim:h100x2.yaml", "h100x2.yaml", 1},
+                {"sim:p.yamlx17", "p.yaml", 17}, {"sim:p.yamlx", "p.yaml", -1},
+                {"sim:p.yamlx02", "p.yaml", -1}, {"sim:h100", NULL, 0},
+                {"sim:h100x2", NULL, 0},         {"sim:.yaml", NULL, 0},
+                {"gpu:p.yaml", NULL, 0},         {"p.yaml", NULL, 0}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const char *path;
         size_t length;
