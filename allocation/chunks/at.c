@@ -7,10 +7,12 @@ static strata_slab_t *slab_of(const strata_chunks_t *self) { return &self->base.
 
 static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
-/* In a slab of several caches the same number may be another cache's chunk. */
+/* In a slab of several caches the block may be another cache's, of whose chunk this one is a part. */
 static bool is_of_chunk(const strata_chunks_t *self, uint32_t number, uint32_t slot) {
     const strata_record_t *block = strata_slab_record(slab_of(self), slot);
-    return slot != 0 && self->sole && block->state != STRATA_RECORD_UNUSED && block->chunk == number;
+    const strata_chunk_t *chunk = strata_chunk_at(self, number);
+    bool used = slot != 0 && self->sole && block->state != STRATA_RECORD_UNUSED;
+    return used && block->chunk == (self->one_number ? self->one_number : number) && block->ptr - chunk->base < chunk->size;
 }
 
 /* The nearest block of the chunk that is known: where the place was once, what was taken last, or the first one. */

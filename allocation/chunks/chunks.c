@@ -51,7 +51,7 @@ bool strata_chunk_is_idle(const strata_layer_t *self, const strata_chunk_t *chun
 
 /* ---- coming ---- */
 
-static void list(strata_chunks_t *self, uint32_t number) {
+void strata_chunks_list(strata_chunks_t *self, uint32_t number) {
     strata_chunk_t *chunk = strata_chunk_at(self, number);
     const strata_order_key_t key = {chunk->base, number, 0};
     strata_order_add(&self->by_address, number, &key);
@@ -83,7 +83,7 @@ static void join(strata_chunks_t *self, uint32_t number, uint32_t part) {
     chunk->size += other->size;
 }
 
-static void count_in(strata_chunks_t *self, const strata_record_t *below, uint64_t size) {
+void strata_chunks_count_in(strata_chunks_t *self, const strata_record_t *below, uint64_t size) {
     strata_statistics_t *f = &self->base.stack->figures;
     f->growths++;
     f->chunks++;
@@ -104,8 +104,8 @@ uint32_t strata_chunks_publish(strata_chunks_t *self, strata_record_t *below) {
     strata_chunk_t *chunk = memset(strata_chunk_at(self, number), 0, self->nodes.node_size);
     *chunk = (strata_chunk_t){.first = slot, .last = slot, .base = below->ptr, .size = size, .below = below};
     if (joined) join(self, joined, number);
-    else list(self, number);
-    count_in(self, below, size);
+    else strata_chunks_list(self, number);
+    strata_chunks_count_in(self, below, size);
     return joined ? joined : number;
 }
 
@@ -120,7 +120,7 @@ uint32_t strata_chunks_move_block(strata_chunks_t *self, uint32_t slot) {
 
 /* ---- going ---- */
 
-static void unlist(strata_chunks_t *self, uint32_t number) {
+void strata_chunks_unlist(strata_chunks_t *self, uint32_t number) {
     const strata_chunk_t *chunk = strata_chunk_at(self, number);
     *(chunk->prev ? &strata_chunk_at(self, chunk->prev)->next : &self->first) = chunk->next;
     *(chunk->next ? &strata_chunk_at(self, chunk->next)->prev : &self->last) = chunk->prev;
@@ -128,13 +128,18 @@ static void unlist(strata_chunks_t *self, uint32_t number) {
     self->count--;
 }
 
-static void count_out(strata_chunks_t *self, uint32_t number) {
+void strata_chunks_count_out(strata_chunks_t *self, const strata_record_t *below, uint64_t size) {
     strata_statistics_t *f = &self->base.stack->figures;
-    self->bytes -= strata_chunk_at(self, number)->size;
-    self->held -= strata_chunk_at(self, number)->size;
+    f->chunks--;
+    f->reserved_bytes -= strata_record_reserved(below);
+    self->bytes -= size;
+    self->held -= size;
+}
+
+static void count_out_all(strata_chunks_t *self, uint32_t number) {
     for (; number; number = strata_chunk_at(self, number)->part) {
-        f->chunks--;
-        f->reserved_bytes -= strata_record_reserved(strata_chunk_at(self, number)->below);
+        const strata_record_t *below = strata_chunk_at(self, number)->below;
+        strata_chunks_count_out(self, below, strata_round_down(below->size, self->unit));
     }
 }
 
@@ -149,8 +154,8 @@ void strata_chunks_detach(strata_chunks_t *self, uint32_t number, strata_leaving
     strata_chunk_t *chunk = strata_chunk_at(self, number);
     self->policy->leave(&self->base, chunk);
     give_slots(slab_of(&self->base), chunk->first);
-    unlist(self, number);
-    count_out(self, number);
+    strata_chunks_unlist(self, number);
+    count_out_all(self, number);
     chunk->chain = 0;
     *(leaving->last ? &strata_chunk_at(self, leaving->last)->chain : &leaving->first) = number;
     leaving->last = number;
@@ -162,7 +167,8 @@ void strata_chunks_detach(strata_chunks_t *self, uint32_t number, strata_leaving
 void strata_chunks_walk(strata_layer_t *base, strata_walk_fn block, void *context) {
     const strata_chunks_t *self = (const strata_chunks_t *)base;
     STRATA_EACH_CHUNK(self, number)
-        STRATA_EACH_BLOCK(self, number, slot) block(strata_slab_record(slab_of(base), slot), context);
+        STRATA_EACH_BLOCK(self, number, slot)
+            if (strata_slab_record(slab_of(base), slot)->size) block(strata_slab_record(slab_of(base), slot), context);
 }
 
 const strata_record_t *strata_chunks_find(strata_layer_t *base, uint64_t address) {

@@ -9,6 +9,7 @@
  *     growth.c     how a chunk comes: one thread asks, the others that miss wait for it
  *     give_back.c  how chunks go: those that may, in order, to the layer below
  *     at.c         memory at a given address
+ *     runs.c       chunks that come and go part by part, wherever there is room: of physical handles
  *     check.c      what holds of all chunks
  *
  * Guarded by the lock of the layer's stack. What takes a call opens the locks of that call while the layer below is asked: a cache
@@ -73,6 +74,7 @@ typedef struct strata_chunks {
     bool sorted; /* the list is in address order; else in order of making */
     bool joins; /* a chunk that begins where another ends becomes part of that one */
     bool growing; /* a thread is growing the cache: strata_chunks_begin_growth() */
+    uint32_t one_number; /* that all blocks have for their chunk, where chunks come and go in parts (runs.h); 0: each has its own */
     bool sole; /* no other cache of the strategy has its blocks in this slab */
 } strata_chunks_t;
 
@@ -94,6 +96,13 @@ static inline strata_chunk_t *strata_chunk_at(const strata_chunks_t *self, uint3
 /* Memory from below becomes a chunk of one free block, or a part of the chunk that it is joined to, whose last block it is; it is
  * in no index yet. Returns the chunk's number; 0: the limit of chunks or blocks is reached, and nothing has changed. */
 uint32_t strata_chunks_publish(strata_chunks_t *self, strata_record_t *below);
+
+/* For runs.c: a chunk, with its parts, comes into the list at its place, or leaves it; a part of `size` bytes is counted, or no
+ * longer. */
+void strata_chunks_list(strata_chunks_t *self, uint32_t number);
+void strata_chunks_unlist(strata_chunks_t *self, uint32_t number);
+void strata_chunks_count_in(strata_chunks_t *self, const strata_record_t *below, uint64_t size);
+void strata_chunks_count_out(strata_chunks_t *self, const strata_record_t *below, uint64_t size);
 
 /* Every chunk, by number, in the order of the list; every block of one, by slot, in address order. */
 #define STRATA_EACH_CHUNK(chunks, number)                                                                                          \

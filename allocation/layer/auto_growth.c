@@ -150,7 +150,7 @@ static COLD strata_record_t *hit_otherwise(auto_growth_t *self, size_t size) {
     return self->road == STRATA_AUTO_GROWTH_PLAIN_BY_ADDRESS ? hit_by_address(self, size) : hit_as_said(self, size);
 }
 
-static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
+strata_record_t *strata_auto_growth_hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     auto_growth_t *self = (auto_growth_t *)base;
     (void)stack;
     if (__builtin_expect(self->road != STRATA_AUTO_GROWTH_PLAIN, 0)) return hit_otherwise(self, size);
@@ -159,9 +159,7 @@ static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stac
     return __builtin_expect(slot != 0, 1) ? serve_from(self, slot, rounded, size, false, 0) : NULL;
 }
 
-/* Serves a rounded request from what is free; no fitting block is missed. `exact`: by a block of that size alone. NULL: none
- * fits, or the slab is full. */
-static strata_record_t *serve(auto_growth_t *self, uint64_t rounded, uint64_t size, bool exact) {
+strata_record_t *strata_auto_growth_serve(auto_growth_t *self, uint64_t rounded, uint64_t size, bool exact) {
     strata_auto_growth_join_apart(self);
     return self->by_address ? serve_as(self, rounded, size, true, true, true, exact)
                             : serve_as(self, rounded, size, false, true, true, exact);
@@ -181,7 +179,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     uint32_t pool = strata_auto_growth_pool_for(self, rounded);
     *record = strata_auto_growth_again(self, rounded, request);
     /* Below may have granted more than was asked: a chunk that came for this request serves it, warm-up or not. */
-    while (!*record && (*record = serve(self, rounded, request->size, self->warming_up && !grown)) == NULL) {
+    while (!*record && (*record = strata_auto_growth_serve(self, rounded, request->size, self->warming_up && !grown)) == NULL) {
         uint64_t size = strata_auto_growth_size(self, rounded, pool, request->flags);
         if (size == 0)
             return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
@@ -262,7 +260,7 @@ static COLD uint32_t put_back_otherwise(auto_growth_t *self, strata_record_t *bl
     return self->road == STRATA_AUTO_GROWTH_PLAIN_BY_ADDRESS ? put_back_by_address(self, block) : put_back_as_said(self, block);
 }
 
-static bool quick_free(strata_layer_t *base, strata_record_t *block) {
+bool strata_auto_growth_quick_free(strata_layer_t *base, strata_record_t *block) {
     auto_growth_t *self = (auto_growth_t *)base;
     if (__builtin_expect(self->gives_idle_back, 0)) return false;
     if (__builtin_expect(self->road != STRATA_AUTO_GROWTH_PLAIN, 0)) (void)put_back_otherwise(self, block);
@@ -286,6 +284,12 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_call
  * the index as any other, but not merged with them until a request goes the long way, or chunks are to go back. One block at a
  * time. */
 
+void strata_auto_growth_put_in(auto_growth_t *self, uint32_t slot) {
+    strata_record_t *block = strata_slab_record(slab_of(self), slot);
+    self->used_bytes += block->size;
+    (void)put_back_as_said(self, block);
+}
+
 void strata_auto_growth_join_apart(auto_growth_t *self) {
     uint32_t slot = self->apart;
     if (slot == 0) return;
@@ -293,15 +297,14 @@ void strata_auto_growth_join_apart(auto_growth_t *self) {
     strata_record_t *block = strata_slab_record(slab_of(self), slot);
     if (block->state != STRATA_RECORD_FREE) return; /* it was served, or a neighbour absorbed it */
     strata_auto_growth_remove(self, slot, self->by_address, block->pool);
-    self->used_bytes += block->size;
-    (void)put_back_as_said(self, block);
+    strata_auto_growth_put_in(self, slot);
 }
 
 static HOT strata_record_t *hit_apart(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     auto_growth_t *self = (auto_growth_t *)base;
     strata_record_t *block = strata_slab_record(slab_of(self), self->apart); /* the sentinel if there is none */
     uint64_t rounded = rounded_size(self, size);
-    if (__builtin_expect(block->size != rounded || block->state != STRATA_RECORD_FREE, 0)) return hit(base, size, stack);
+    if (__builtin_expect(block->size != rounded || block->state != STRATA_RECORD_FREE, 0)) return strata_auto_growth_hit(base, size, stack);
     strata_auto_growth_remove(self, self->apart, false, 0);
     self->apart = 0;
     self->used_bytes += rounded;
@@ -313,7 +316,7 @@ static HOT strata_record_t *hit_apart(strata_layer_t *base, size_t size, const s
 static HOT bool free_apart(strata_layer_t *base, strata_record_t *block) {
     auto_growth_t *self = (auto_growth_t *)base;
     bool plain = self->road == STRATA_AUTO_GROWTH_PLAIN && !self->gives_idle_back && self->apart == 0;
-    if (__builtin_expect(!plain || block->generation >= STRATA_GENERATION_LAST, 0)) return quick_free(base, block);
+    if (__builtin_expect(!plain || block->generation >= STRATA_GENERATION_LAST, 0)) return strata_auto_growth_quick_free(base, block);
     uint32_t slot = strata_slab_slot(slab_of(self), block);
     self->used_bytes -= block->size;
     block->slack = 0;
@@ -323,7 +326,8 @@ static HOT bool free_apart(strata_layer_t *base, strata_record_t *block) {
     return true;
 }
 
-static STRATA_DIRECT_WAY(direct, hit_apart, free_apart);
+static STRATA_DIRECT_FUNCTIONS(direct, hit_apart, free_apart) const strata_direct_t strata_auto_growth_direct = {
+    .allocate = direct_allocate, .free = direct_free};
 
 /* ---- what needs all free memory in one piece ---- */
 
@@ -397,6 +401,13 @@ static void set_pools(auto_growth_t *self, const auto_growth_options_t *o) {
         strata_bins_init(&self->pools[pool].bins, (uint32_t)__builtin_ctzll(self->chunks.unit));
 }
 
+void strata_auto_growth_begin_plain(auto_growth_t *self, uint64_t alignment) {
+    self->chunks.unit = alignment;
+    self->first_up_to = UINT64_MAX;
+    self->road = STRATA_AUTO_GROWTH_PLAIN;
+    strata_bins_init(&self->pools[0].bins, (uint32_t)__builtin_ctzll(alignment));
+}
+
 static void destroy(strata_layer_t *base) {
     strata_chunks_destroy(base);
     strata_repeats_destroy(&((auto_growth_t *)base)->repeats);
@@ -430,14 +441,15 @@ static void step(strata_layer_t *base, strata_call_t *call) {
     if (!self->warming_up) (void)release(base, call);
 }
 
-static strata_record_t *take_at(strata_layer_t *base, const strata_block_t *at, size_t requested, const strata_stack_t *stack) {
+strata_record_t *strata_auto_growth_serve_at(strata_layer_t *base, const strata_block_t *at, size_t requested,
+                                             const strata_stack_t *stack) {
     const strata_extent_t place = strata_extent_of(at);
     strata_record_t *block = strata_auto_growth_take_at((auto_growth_t *)base, &place, place.size, requested);
     if (block) block->stack = stack->number;
     return block;
 }
 
-static uint64_t idle_bytes(strata_layer_t *base) { return strata_auto_growth_idle((auto_growth_t *)base); }
+uint64_t strata_auto_growth_idle_bytes(strata_layer_t *base) { return strata_auto_growth_idle((auto_growth_t *)base); }
 
 const strata_layer_type_t strata_auto_growth_type = {
     .struct_size = sizeof(strata_layer_type_t),
@@ -454,18 +466,18 @@ const strata_layer_type_t strata_auto_growth_type = {
     .destroy = destroy,
     .allocate = allocate,
     .free = free_block,
-    .hit = hit,
-    .quick_free = quick_free,
-    .direct = &direct,
+    .hit = strata_auto_growth_hit,
+    .quick_free = strata_auto_growth_quick_free,
+    .direct = &strata_auto_growth_direct,
     .release = release,
     .step = step,
     .trim = trim,
     .find = strata_chunks_find,
     .walk = strata_chunks_walk,
     .chunk_of = strata_chunks_chunk_of,
-    .idle_bytes = idle_bytes,
+    .idle_bytes = strata_auto_growth_idle_bytes,
     .validate = validate,
     .check = check,
     .alignment = alignment,
-    .take_at = take_at,
+    .take_at = strata_auto_growth_serve_at,
 };

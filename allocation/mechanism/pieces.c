@@ -39,8 +39,8 @@ strata_status_t strata_pieces_validate(const char *layer, const strata_slab_t *s
     uint64_t at = ptr;
     uint32_t previous = 0;
     bool was_free = false;
-    for (uint32_t slot = first; slot; slot = strata_slab_record(slab, slot)->next) {
-        if (slot >= slab->used) return corrupt(layer, "a link leads out of the slab", previous);
+    for (uint32_t slot = first; slot != tally->closing; slot = strata_slab_record(slab, slot)->next) {
+        if (slot == 0 || slot >= slab->used) return corrupt(layer, "a link leads out of the slab", previous);
         const strata_record_t *block = strata_slab_record(slab, slot);
         if (block->ptr != at) return corrupt(layer, "a block does not begin where the one before it ends", slot);
         if (block->prev != previous) return corrupt(layer, "a block's link back is wrong", slot);
@@ -56,5 +56,9 @@ strata_status_t strata_pieces_validate(const char *layer, const strata_slab_t *s
         was_free = is_free;
         previous = slot;
     }
-    return at == ptr + size ? STRATA_OK : corrupt(layer, "the blocks do not fill their chunk", previous);
+    if (at != ptr + size) return corrupt(layer, "the blocks do not fill their chunk", previous);
+    const strata_record_t *closing = strata_slab_record(slab, tally->closing);
+    bool closed = tally->closing == 0 || (closing->prev == previous && closing->ptr == at && closing->size == 0 &&
+                                          closing->next == 0 && !strata_slab_is_idle(slab, tally->closing));
+    return closed ? STRATA_OK : corrupt(layer, "the end of a chunk's blocks is elsewhere", tally->closing);
 }

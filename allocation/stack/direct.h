@@ -131,6 +131,10 @@ static inline STRATA_FORCED strata_status_t strata_direct_free_by(strata_stack_h
 /* `static STRATA_DIRECT_WAY(name, ...);` defines the `const strata_direct_t name` of a cache whose functions these are: the
  * compiler lays them into the way. */
 #define STRATA_DIRECT_WAY(name, hit, quick_free)                                                                                   \
+    STRATA_DIRECT_FUNCTIONS(name, hit, quick_free)                                                                                 \
+    static const strata_direct_t name = {.allocate = name##_allocate, .free = name##_free}
+/* The functions alone, for a way that several types name. */
+#define STRATA_DIRECT_FUNCTIONS(name, hit, quick_free)                                                                                \
     strata_status_t name##_allocate(strata_stack_handle_t handle, strata_stream_t stream, size_t size, strata_block_t *block,      \
                                     strata_stack_t *stack, strata_allocate_fn missed) {                                            \
         return strata_direct_allocate_by(handle, stream, size, block, stack, missed, hit);                                         \
@@ -138,7 +142,6 @@ static inline STRATA_FORCED strata_status_t strata_direct_free_by(strata_stack_h
     static strata_status_t name##_free(strata_stack_handle_t handle, strata_ref_t ref, strata_stack_t *stack,                      \
                                        strata_free_fn missed) {                                                                    \
         return strata_direct_free_by(handle, ref, stack, missed, quick_free);                                                      \
-    }                                                                                                                              \
-    static const strata_direct_t name = {.allocate = name##_allocate, .free = name##_free}
+    }
 
 #endif

@@ -1,0 +1,56 @@
+/* Chunks that come and go part by part. A part is a physical handle, mapped somewhere; parts whose addresses touch are one chunk, a
+ * run. A part may come at either end of a run or between two, which then are one; and an idle part may go from the middle of a run,
+ * which then is two. So a block may lie across any parts that touch.
+ *
+ * Blocks do not say in which run they lie: all have the same number, and nothing of a block changes while runs change. The blocks of
+ * a run end in a record of no bytes, which is never idle: so the last block is known, and a free looks no further than it.
+ *
+ * The first part of a run is its chunk in the list (strata_chunk_t), the others follow in its chain of parts. All parts stand in one
+ * order by address. Guarded by the lock of the cache's stack. */
+#ifndef STRATA_ALLOCATION_CHUNKS_RUNS_H
+#define STRATA_ALLOCATION_CHUNKS_RUNS_H
+
+#include "allocation/chunks/chunks.h"
+
+enum { STRATA_RUNS_NUMBER = 1 }; /* of all blocks */
+
+typedef struct strata_run_part {
+    strata_chunk_t chunk; /* of a part that begins no run: `part` and `below` alone */
+    strata_order_link_t link; /* by address */
+    uint64_t at, size;
+} strata_run_part_t;
+
+typedef struct strata_runs {
+    strata_chunks_t *chunks;
+    strata_order_t parts;
+} strata_runs_t;
+
+/* After strata_chunks_init(), whose nodes begin with strata_run_part_t. */
+void strata_runs_init(strata_runs_t *self, strata_chunks_t *chunks);
+
+static inline strata_run_part_t *strata_run_part_at(const strata_runs_t *self, uint32_t part) {
+    return strata_node(&self->chunks->nodes, part);
+}
+/* The run, or the part, in which an address lies; 0: none. */
+uint32_t strata_runs_find(strata_runs_t *self, uint64_t address);
+uint32_t strata_runs_find_part(strata_runs_t *self, uint64_t address);
+/* The first part that begins at an address or above it; 0: none. */
+uint32_t strata_runs_part_from(strata_runs_t *self, uint64_t address);
+static inline uint32_t strata_runs_next_part(const strata_runs_t *self, uint32_t part) {
+    return strata_order_next(&self->parts, part);
+}
+/* The slot of the last block of a run. */
+static inline uint32_t strata_runs_last_block(const strata_runs_t *self, uint32_t run) {
+    return strata_slab_record(&self->chunks->base.stack->slab, strata_chunk_at(self->chunks, run)->last)->prev;
+}
+
+/* Memory from below becomes a part, with a block of its own: free, in no index, and merged with nobody. Its slot; 0: the limit of
+ * parts or blocks is reached, and nothing has changed. */
+uint32_t strata_runs_publish(strata_runs_t *self, strata_record_t *below);
+/* A part leaves, with the block that is just as large and is in no index. False: no slot is left, and nothing has changed. */
+bool strata_runs_take(strata_runs_t *self, uint32_t part, uint32_t block);
+
+/* What strata_chunks_validate() does not know. E_CORRUPT. */
+strata_status_t strata_runs_validate(const strata_runs_t *self);
+
+#endif

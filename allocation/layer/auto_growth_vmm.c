@@ -1,0 +1,219 @@
+/* auto_growth_vmm: auto_growth over contiguous addresses. Where nothing fits it maps what is missing beside what is free: physical
+ * handles that lie idle elsewhere, then new ones.
+ *
+ * Hits and frees are those of auto_growth. An instance has a stream's ranges of addresses, so all that is free in it is ordered by
+ * that stream: a handle can be moved at once, without a wait, because its old mapping stays until the work that may use it is done
+ * (auto_growth_vmm_shadows.c). Handles go to other streams through the source, after a wait for the stream that had them. */
+#include "allocation/layer/auto_growth_vmm_state.h"
+
+#include "allocation/reclaim/patience.h"
+#include "platform/arithmetic.h"
+
+enum { ALIGNMENT = 256 };
+
+static const strata_option_row_t options[] = {
+    {"slack", STRATA_OPTION_FRACTION, offsetof(auto_growth_vmm_options_t, slack), "0.02", 0, 1000000, NULL,
+     "a miss creates handles as long as the cache holds no more than this share above the most that was in use; then it moves idle "
+     "ones first"},
+    {"slack_least", STRATA_OPTION_SIZE, offsetof(auto_growth_vmm_options_t, slack_least), "48MiB", 0, 1ull << 40, NULL,
+     "the least that `slack` allows, but no more than a twentieth"},
+    {"moves", STRATA_OPTION_BOOL, offsetof(auto_growth_vmm_options_t, moves), "true", 0, 0, NULL,
+     "idle handles are moved to where memory is missing; without it only created and given back"},
+    {0},
+};
+
+static const strata_stat_row_t stats[] = {
+    {"moves", "count", offsetof(auto_growth_vmm_t, moves), "handles that were moved to where memory was missing"},
+    {"creations", "count", offsetof(auto_growth_vmm_t, creations), "handles that were created"},
+    {"shadow_bytes", "bytes", offsetof(auto_growth_vmm_t, shadow_bytes),
+     "old mappings of moved handles that work may still use: addresses, no memory"},
+    {0},
+};
+
+/* ---- allocate ---- */
+
+static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
+    auto_growth_vmm_t *self = (auto_growth_vmm_t *)base;
+    strata_chunks_t *chunks = &self->growth.chunks;
+    strata_patience_t patience = {0};
+    uint64_t rounded;
+    bool grown = false;
+    if (request->alignment > chunks->unit)
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "auto_growth_vmm serves alignments up to %u", ALIGNMENT);
+    if (!strata_round_up(request->size, chunks->unit, &rounded) || rounded > STRATA_LARGEST_REQUEST)
+        return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
+    while ((*record = strata_auto_growth_serve(&self->growth, rounded, request->size, false)) == NULL) {
+        if (request->flags & STRATA_NO_GROW)
+            return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
+                               (unsigned long long)rounded);
+        if (!chunks->growing && strata_patience_waited(&patience, base, request, rounded)) continue;
+        if (!strata_chunks_begin_growth(chunks, &chunks->growing, request->call)) continue;
+        strata_status_t status = strata_growth_vmm_grow(self, rounded, request);
+        strata_chunks_end_growth(chunks, &chunks->growing);
+        if (status != STRATA_OK) return status;
+        grown = true;
+    }
+    (*record)->stack = request->call->stack->number;
+    if (grown) base->stack->figures.cache_hits--;
+    return STRATA_OK;
+}
+
+static void free_block(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
+    (void)call;
+    (void)strata_auto_growth_quick_free(base, block);
+}
+
+/* ---- giving back ---- */
+
+enum { LEAVING = 256 };
+
+typedef struct leaving {
+    uint64_t bytes, most; /* taken, and to be taken at most */
+    uint32_t count;
+    uint32_t parts[LEAVING], slots[LEAVING];
+    strata_record_t *below[LEAVING];
+} leaving_t;
+
+static bool note_leaving(auto_growth_vmm_t *self, uint32_t part, uint32_t slot, void *context) {
+    leaving_t *leaving = context;
+    (void)self;
+    leaving->parts[leaving->count] = part;
+    leaving->slots[leaving->count++] = slot;
+    return leaving->count < LEAVING;
+}
+
+static void take_leaving(auto_growth_vmm_t *self, leaving_t *leaving) {
+    uint32_t taken = 0;
+    strata_growth_vmm_each_idle(self, note_leaving, leaving);
+    for (uint32_t i = 0; i < leaving->count && leaving->bytes < leaving->most; i++) {
+        strata_record_t *below = strata_growth_vmm_take(self, leaving->parts[i], leaving->slots[i]);
+        if (!below) break;
+        leaving->bytes += below->size;
+        leaving->below[taken++] = below;
+    }
+    leaving->count = taken;
+}
+
+/* The work of the stream that may use them is done, or each free waits for the device. */
+static void free_leaving(auto_growth_vmm_t *self, leaving_t *leaving, strata_handle_t event, strata_call_t *call) {
+    strata_device_t *device = self->growth.base.domain->device;
+    strata_opened_t opened = strata_call_unlock(call);
+    bool done = event && strata_device_event_synchronise(device, event) == STRATA_OK;
+    for (uint32_t i = 0; i < leaving->count; i++) {
+        if (done) strata_vmm_note_done(self->vmm, leaving->below[i]);
+        strata_chunk_free(leaving->below[i]);
+    }
+    strata_call_lock(call, opened);
+    if (event) strata_events_give(&self->growth.base.domain->events, event);
+}
+
+/* Gives back idle handles of at least `bytes` bytes, as far as there are some; returns how many bytes went. */
+static uint64_t give_back(auto_growth_vmm_t *self, uint64_t bytes, strata_call_t *call) {
+    uint64_t given = 0;
+    if (strata_chunks_are_pinned(&self->growth.chunks)) return 0;
+    strata_growth_vmm_drop_shadows(self, true, call);
+    for (;;) {
+        (void)strata_growth_vmm_ensure_event(self, call);
+        leaving_t leaving = {.most = bytes - given};
+        take_leaving(self, &leaving);
+        if (leaving.count == 0) break;
+        free_leaving(self, &leaving, strata_growth_vmm_mark_stream(self), call);
+        given += leaving.bytes;
+        if (given >= bytes) break;
+    }
+    strata_growth_vmm_end_ranges(self, call);
+    return given;
+}
+
+static uint64_t release(strata_layer_t *base, strata_call_t *call) {
+    return give_back((auto_growth_vmm_t *)base, UINT64_MAX, call);
+}
+
+static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
+    uint64_t idle = strata_auto_growth_idle_bytes(base);
+    return idle > keep ? give_back((auto_growth_vmm_t *)base, idle - keep, call) : 0;
+}
+
+/* Of a run its first part stands for all. */
+static const strata_record_t *chunk_of(strata_layer_t *base, const strata_record_t *block) {
+    auto_growth_vmm_t *self = (auto_growth_vmm_t *)base;
+    return strata_chunk_at(&self->growth.chunks, strata_runs_find(&self->runs, block->ptr))->below;
+}
+
+/* ---- check ---- */
+
+static strata_status_t validate(strata_layer_t *base) {
+    auto_growth_vmm_t *self = (auto_growth_vmm_t *)base;
+    strata_pieces_tally_t pieces = {0};
+    strata_auto_growth_join_apart(&self->growth);
+    strata_status_t status = strata_chunks_validate(&self->growth.chunks, &pieces);
+    if (status == STRATA_OK) status = strata_runs_validate(&self->runs);
+    if (status == STRATA_OK) status = strata_order_validate(&self->shadows);
+    if (status == STRATA_OK)
+        status = strata_bins_validate(&self->growth.pools[0].bins, &base->stack->slab, pieces.free_blocks, pieces.free_bytes);
+    if (status != STRATA_OK) return status;
+    if (pieces.free_bytes == strata_auto_growth_idle(&self->growth)) return STRATA_OK;
+    return strata_fail(STRATA_E_CORRUPT, 0, "auto_growth_vmm: the sum of free blocks is wrong");
+}
+
+/* ---- life ---- */
+
+static void destroy(strata_layer_t *base) {
+    auto_growth_vmm_t *self = (auto_growth_vmm_t *)base;
+    strata_growth_vmm_end_shadows(self);
+    strata_chunks_destroy(base);
+    for (uint32_t i = 0; i < self->range_count; i++)
+        strata_vmm_unreserve(self->vmm, self->ranges[i].base, self->ranges[i].size);
+}
+
+static strata_status_t create(strata_layer_t *base) {
+    auto_growth_vmm_t *self = (auto_growth_vmm_t *)base;
+    self->vmm = strata_vmm_below(base);
+    if (!self->vmm)
+        return strata_fail(STRATA_E_STRATEGY, 0, "auto_growth_vmm wants vmm below it, with no router between them");
+    self->granularity = strata_vmm_granularity(self->vmm);
+    strata_status_t status = strata_chunks_init(base, &strata_auto_growth_policy, sizeof(strata_run_part_t), STRATA_VMM_PARTS);
+    if (status != STRATA_OK) return status;
+    strata_runs_init(&self->runs, &self->growth.chunks);
+    strata_auto_growth_begin_plain(&self->growth, ALIGNMENT);
+    status = strata_growth_vmm_init_shadows(self);
+    if (status != STRATA_OK) strata_chunks_destroy(base);
+    return status;
+}
+
+static strata_status_t check(const void *options_given, strata_place_kind_t place, const char **option) {
+    (void)options_given, (void)option;
+    if (place == STRATA_PLACE_GPU) return STRATA_OK;
+    return strata_fail(STRATA_E_STRATEGY, 0, "auto_growth_vmm serves gpu places alone; write auto_growth here");
+}
+
+const strata_layer_type_t strata_auto_growth_vmm_type = {
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "auto_growth_vmm",
+    .doc = "best fit over contiguous addresses: a miss moves idle physical handles to where memory is missing, and creates the rest",
+    .role = STRATA_CACHE,
+    .scope = STRATA_SCOPE_STREAM,
+    .needs = STRATA_TRAIT_HANDLE_SOURCE,
+    .gives = STRATA_TRAIT_STREAM_ORDERED | STRATA_TRAIT_SUB_ALLOCATES | STRATA_TRAIT_SINGLE_STREAM,
+    .guarded = true,
+    .state_size = sizeof(auto_growth_vmm_t),
+    .options_size = sizeof(auto_growth_vmm_options_t),
+    .options = options,
+    .stats = stats,
+    .create = create,
+    .destroy = destroy,
+    .allocate = allocate,
+    .free = free_block,
+    .hit = strata_auto_growth_hit,
+    .quick_free = strata_auto_growth_quick_free,
+    .direct = &strata_auto_growth_direct,
+    .release = release,
+    .trim = trim,
+    .find = strata_chunks_find,
+    .walk = strata_chunks_walk,
+    .chunk_of = chunk_of,
+    .idle_bytes = strata_auto_growth_idle_bytes,
+    .validate = validate,
+    .check = check,
+    .take_at = strata_auto_growth_serve_at,
+};

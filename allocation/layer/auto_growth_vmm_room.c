@@ -1,0 +1,111 @@
+/* Ranges of addresses, and where in them there is room: the addresses between parts and shadows. */
+#include "allocation/layer/auto_growth_vmm_state.h"
+
+#include "platform/arithmetic.h"
+
+#define FIRST_RANGE (1ull << 30)
+
+/* A stretch of addresses that nobody has. `run`: the one that ends where it begins; `next`: the one that begins where it ends. */
+typedef struct gap {
+    uint64_t begin, end;
+    uint32_t run, next;
+} gap_t;
+
+static uint64_t free_bytes_of(const auto_growth_vmm_t *self, uint32_t slot) {
+    const strata_slab_t *slab = strata_growth_vmm_slab(self);
+    return slot && strata_slab_is_idle(slab, slot) ? strata_slab_record(slab, slot)->size : 0;
+}
+
+/* Less is missing; of equals the one that is least too large. */
+static void consider(const auto_growth_vmm_t *self, vmm_room_t *best, const vmm_room_t *room, uint64_t size) {
+    uint64_t missing = size - room->have;
+    if (!strata_round_up(missing, self->granularity, &missing) || room->width < missing) return;
+    if (best->width && (room->have < best->have || (room->have == best->have && room->width >= best->width))) return;
+    *best = *room;
+}
+
+static void consider_gap(auto_growth_vmm_t *self, vmm_room_t *best, const gap_t *gap, uint64_t size) {
+    vmm_room_t room = {.at = gap->begin, .width = gap->end - gap->begin};
+    if (room.width == 0) return;
+    if (gap->run) room.beside = strata_runs_last_block(&self->runs, gap->run);
+    room.have = free_bytes_of(self, room.beside);
+    if (room.have == 0) room.beside = 0;
+    consider(self, best, &room, size);
+    if (gap->next == 0) return;
+    room.beside = strata_chunk_at(self->runs.chunks, gap->next)->first;
+    room.have = free_bytes_of(self, room.beside);
+    room.below = true;
+    if (room.have > 0) consider(self, best, &room, size);
+}
+
+/* Parts and shadows of a range, in order of addresses. */
+static void search_range(auto_growth_vmm_t *self, const vmm_range_t *range, uint64_t size, vmm_room_t *best) {
+    uint64_t end = range->base + range->size;
+    uint32_t run = strata_runs_part_from(&self->runs, range->base), shadow = strata_growth_vmm_shadow_from(self, range->base);
+    gap_t gap = {.begin = range->base};
+    for (;;) {
+        uint64_t next_run = run ? strata_run_part_at(&self->runs, run)->at : UINT64_MAX;
+        uint64_t next_shadow = shadow ? strata_growth_vmm_shadow(self, shadow)->at : UINT64_MAX;
+        bool is_run = next_run < next_shadow;
+        gap.end = strata_min(end, strata_min(next_run, next_shadow));
+        gap.next = is_run && next_run < end ? run : 0;
+        consider_gap(self, best, &gap, size);
+        if (gap.end == end) return;
+        if (is_run) {
+            const strata_chunk_t *chunk = strata_chunk_at(self->runs.chunks, run);
+            gap = (gap_t){.begin = chunk->base + chunk->size, .run = run};
+            run = chunk->next;
+        } else {
+            const vmm_shadow_t *s = strata_growth_vmm_shadow(self, shadow);
+            gap = (gap_t){.begin = s->at + s->size};
+            shadow = strata_order_next(&self->shadows, shadow);
+        }
+    }
+}
+
+/* Each is as large as all before it together, so there are few; with the locks open. */
+static strata_status_t add_range(auto_growth_vmm_t *self, uint64_t size, strata_call_t *call) {
+    vmm_range_t range = {.size = FIRST_RANGE};
+    uint64_t least;
+    for (uint32_t i = 0; i < self->range_count; i++) range.size = strata_max(range.size, 2 * self->ranges[i].size);
+    if (self->range_count == STRATA_VMM_RANGES || !strata_round_up(size, self->granularity, &least))
+        return strata_fail(STRATA_E_LIMIT, 0, "auto_growth_vmm has %u ranges of addresses, its most", self->range_count);
+    range.size = strata_max(range.size, 4 * least);
+    strata_opened_t opened = strata_call_unlock(call);
+    strata_status_t status = strata_vmm_reserve(self->vmm, range.size, &range.base);
+    if (status != STRATA_OK) status = strata_vmm_reserve(self->vmm, range.size = least, &range.base);
+    strata_call_lock(call, opened);
+    if (status == STRATA_OK) self->ranges[self->range_count++] = range;
+    return status;
+}
+
+strata_status_t strata_growth_vmm_find_room(auto_growth_vmm_t *self, uint64_t size, strata_call_t *call, vmm_room_t *room) {
+    *room = (vmm_room_t){0};
+    for (uint32_t i = 0; i < self->range_count; i++) search_range(self, &self->ranges[i], size, room);
+    if (room->width) return STRATA_OK;
+    strata_status_t status = add_range(self, size, call);
+    if (status == STRATA_OK) search_range(self, &self->ranges[self->range_count - 1], size, room);
+    return status;
+}
+
+/* ---- going ---- */
+
+static bool is_empty(auto_growth_vmm_t *self, const vmm_range_t *range) {
+    uint32_t part = strata_runs_part_from(&self->runs, range->base), shadow = strata_growth_vmm_shadow_from(self, range->base);
+    if (part && strata_run_part_at(&self->runs, part)->at - range->base < range->size) return false;
+    return !shadow || strata_growth_vmm_shadow(self, shadow)->at - range->base >= range->size;
+}
+
+void strata_growth_vmm_end_ranges(auto_growth_vmm_t *self, strata_call_t *call) {
+    if (self->growth.chunks.growing) return; /* what is being moved is nowhere */
+    vmm_range_t empty[STRATA_VMM_RANGES];
+    uint32_t count = 0, left = 0;
+    for (uint32_t i = 0; i < self->range_count; i++)
+        if (is_empty(self, &self->ranges[i])) empty[count++] = self->ranges[i];
+        else self->ranges[left++] = self->ranges[i];
+    self->range_count = left;
+    if (count == 0) return;
+    strata_opened_t opened = strata_call_unlock(call);
+    for (uint32_t i = 0; i < count; i++) strata_vmm_unreserve(self->vmm, empty[i].base, empty[i].size);
+    strata_call_lock(call, opened);
+}

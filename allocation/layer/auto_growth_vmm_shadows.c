@@ -1,0 +1,131 @@
+/* Shadows: a handle that moves is mapped at its new address at once, because whoever is served there works in the order of the same
+ * stream. Its old mapping may still be used by work that was given to that stream before. So it stays, as a shadow, until an event
+ * after that work has passed. */
+#include "allocation/layer/auto_growth_vmm_state.h"
+
+strata_status_t strata_growth_vmm_init_shadows(auto_growth_vmm_t *self) {
+    strata_status_t status = strata_nodes_init(&self->shadow_nodes, sizeof(vmm_shadow_t), STRATA_VMM_SHADOWS);
+    if (status == STRATA_OK) strata_order_init(&self->shadows, &self->shadow_nodes, offsetof(vmm_shadow_t, link));
+    return status;
+}
+
+uint32_t strata_growth_vmm_new_shadow(auto_growth_vmm_t *self) { return strata_nodes_take(&self->shadow_nodes); }
+
+void strata_growth_vmm_cast(auto_growth_vmm_t *self, uint32_t number, uint64_t at, uint64_t size) {
+    vmm_shadow_t *shadow = strata_growth_vmm_shadow(self, number);
+    *shadow = (vmm_shadow_t){.at = at, .size = size};
+    strata_order_add(&self->shadows, number, &(strata_order_key_t){at, number, 0});
+    *(self->last_shadow ? &strata_growth_vmm_shadow(self, self->last_shadow)->next : &self->first_shadow) = number;
+    self->last_shadow = number;
+    self->shadow_bytes += size;
+}
+
+void strata_growth_vmm_cover(auto_growth_vmm_t *self, strata_handle_t event) {
+    strata_growth_vmm_shadow(self, self->last_shadow)->event = event;
+}
+
+uint32_t strata_growth_vmm_shadow_from(auto_growth_vmm_t *self, uint64_t address) {
+    const strata_order_key_t key = {address, 0, 0};
+    return strata_order_from(&self->shadows, &key);
+}
+
+/* ---- events ---- */
+
+bool strata_growth_vmm_ensure_event(auto_growth_vmm_t *self, strata_call_t *call) {
+    strata_opened_t opened = strata_call_unlock(call);
+    bool there = strata_events_ensure(&self->growth.base.domain->events, 1) == STRATA_OK;
+    strata_call_lock(call, opened);
+    return there;
+}
+
+/* The stream's name is good as long as the lock is held. */
+strata_handle_t strata_growth_vmm_mark_stream(auto_growth_vmm_t *self) {
+    strata_layer_t *base = &self->growth.base;
+    strata_stream_t stream;
+    if (!strata_layer_owner(base, &stream) || strata_domain_refuse_captured(base->domain, stream) != STRATA_OK) return NULL;
+    strata_handle_t event = strata_events_take(&base->domain->events);
+    if (!event || strata_domain_record_event(base->domain, event, stream) == STRATA_OK) return event;
+    strata_events_give(&base->domain->events, event);
+    return NULL;
+}
+
+/* ---- going ---- */
+
+/* How many shadows, from the first on, have an event that has passed after them. */
+static uint32_t count_passed(auto_growth_vmm_t *self) {
+    uint32_t passed = 0, seen = 0;
+    for (uint32_t number = self->first_shadow; number; number = strata_growth_vmm_shadow(self, number)->next) {
+        const vmm_shadow_t *shadow = strata_growth_vmm_shadow(self, number);
+        seen++;
+        if (!shadow->event) continue;
+        if (strata_device_event_query(self->growth.base.domain->device, shadow->event) != STRATA_OK) break;
+        passed = seen;
+    }
+    return passed;
+}
+
+/* With the lock open: they are in no list meanwhile, and their addresses are still taken. Those that the device keeps stay where
+ * they are for ever. */
+static void unmap_chain(auto_growth_vmm_t *self, uint32_t chain, strata_call_t *call) {
+    strata_opened_t opened = strata_call_unlock(call);
+    for (uint32_t number = chain; number; number = strata_growth_vmm_shadow(self, number)->next) {
+        vmm_shadow_t *shadow = strata_growth_vmm_shadow(self, number);
+        if (strata_vmm_unmap(self->vmm, shadow->at, shadow->size)) shadow->size = 0;
+    }
+    strata_call_lock(call, opened);
+}
+
+static void forget_chain(auto_growth_vmm_t *self, uint32_t chain) {
+    for (uint32_t number = chain, next; number; number = next) {
+        vmm_shadow_t *shadow = strata_growth_vmm_shadow(self, number);
+        next = shadow->next;
+        if (shadow->event) strata_events_give(&self->growth.base.domain->events, shadow->event);
+        shadow->event = NULL;
+        if (shadow->size > 0) continue;
+        strata_order_remove(&self->shadows, number);
+        strata_nodes_give(&self->shadow_nodes, number);
+    }
+}
+
+static uint32_t take_first(auto_growth_vmm_t *self, uint32_t count) {
+    uint32_t chain = self->first_shadow, last = 0;
+    for (uint32_t number = chain; count > 0; count--, number = strata_growth_vmm_shadow(self, number)->next) {
+        self->shadow_bytes -= strata_growth_vmm_shadow(self, number)->size;
+        last = number;
+    }
+    self->first_shadow = strata_growth_vmm_shadow(self, last)->next;
+    if (self->first_shadow == 0) self->last_shadow = 0;
+    strata_growth_vmm_shadow(self, last)->next = 0;
+    return chain;
+}
+
+/* The event of the last shadow comes after all. Nobody gives it away while the lock is open: the shadows are taken first. */
+static uint32_t take_awaited(auto_growth_vmm_t *self, strata_call_t *call) {
+    uint32_t count = 0, last = self->last_shadow;
+    for (uint32_t number = self->first_shadow; number; number = strata_growth_vmm_shadow(self, number)->next) count++;
+    uint32_t chain = take_first(self, count);
+    strata_handle_t event = strata_growth_vmm_shadow(self, last)->event;
+    strata_opened_t opened = strata_call_unlock(call);
+    if (event) (void)strata_device_event_synchronise(self->growth.base.domain->device, event);
+    strata_call_lock(call, opened);
+    return chain;
+}
+
+void strata_growth_vmm_drop_shadows(auto_growth_vmm_t *self, bool wait, strata_call_t *call) {
+    if (self->first_shadow == 0) return;
+    uint32_t passed = wait ? 0 : count_passed(self);
+    if (!wait && passed == 0) return;
+    uint32_t chain = wait ? take_awaited(self, call) : take_first(self, passed);
+    unmap_chain(self, chain, call);
+    forget_chain(self, chain);
+}
+
+void strata_growth_vmm_end_shadows(auto_growth_vmm_t *self) {
+    for (uint32_t number = self->shadows.first[0]; number; number = strata_order_next(&self->shadows, number)) {
+        vmm_shadow_t *shadow = strata_growth_vmm_shadow(self, number);
+        if (shadow->event) (void)strata_device_event_synchronise(self->growth.base.domain->device, shadow->event);
+        if (shadow->event) strata_events_give(&self->growth.base.domain->events, shadow->event);
+        (void)strata_vmm_unmap(self->vmm, shadow->at, shadow->size);
+    }
+    strata_nodes_destroy(&self->shadow_nodes);
+}

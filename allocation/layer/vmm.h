@@ -1,0 +1,34 @@
+/* vmm, the source of physical handles that are mapped at addresses of one's choice, as the cache above it knows it.
+ *
+ * A cache that asks for memory at an address (`at` of the request) keeps ranges of addresses of its own, and moves what it holds.
+ * Everything else asks vmm as it asks any source. */
+#ifndef STRATA_ALLOCATION_LAYER_VMM_H
+#define STRATA_ALLOCATION_LAYER_VMM_H
+
+#include "allocation/stack/layer.h"
+
+extern const strata_layer_type_t strata_vmm_type;
+
+/* The vmm that serves the chunks of a cache, whatever decorators stand between them; NULL: there is none. */
+strata_layer_t *strata_vmm_below(const strata_layer_t *cache);
+/* Whether a chunk is a handle of vmm's, and no decorator has changed it: only such a one can be moved. */
+bool strata_vmm_made(const strata_layer_t *vmm, const strata_record_t *chunk);
+/* What sizes and addresses are multiples of. */
+uint64_t strata_vmm_granularity(const strata_layer_t *vmm);
+
+/* ---- no lock is held; the chunk is the caller's alone ---- */
+
+/* A range of addresses, and its end once nothing is mapped there. E_NO_MEMORY: the device has no more addresses. */
+strata_status_t strata_vmm_reserve(strata_layer_t *vmm, uint64_t size, uint64_t *base);
+void strata_vmm_unreserve(strata_layer_t *vmm, uint64_t base, uint64_t size);
+
+/* The chunk's handle is mapped at `to`, which is the chunk's address from now on. Work that was given to the device before may still
+ * use the old address: it stays mapped, until strata_vmm_unmap(). A failure changes nothing. */
+strata_status_t strata_vmm_move(strata_layer_t *vmm, strata_record_t *chunk, uint64_t to);
+/* Ends a mapping that a move left. No work uses it. False: the device refuses, and it is still there. */
+bool strata_vmm_unmap(strata_layer_t *vmm, uint64_t address, uint64_t size);
+
+/* All work that may use the chunk is done: its free need not wait. */
+void strata_vmm_note_done(strata_layer_t *vmm, strata_record_t *chunk);
+
+#endif
