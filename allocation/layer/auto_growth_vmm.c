@@ -48,10 +48,13 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
                                (unsigned long long)rounded);
         if (!chunks->growing && strata_patience_waited(&patience, base, request, rounded)) continue;
         if (!strata_chunks_begin_growth(chunks, &chunks->growing, request->call)) continue;
-        strata_status_t status = strata_growth_vmm_grow(self, rounded, request);
+        uint64_t place = 0;
+        strata_status_t status = strata_growth_vmm_grow(self, rounded, request, &place);
         strata_chunks_end_growth(chunks, &chunks->growing);
         if (status != STRATA_OK) return status;
         grown = true;
+        const strata_extent_t extent = {.ptr = place, .size = rounded};
+        if (place && (*record = strata_auto_growth_take_at(&self->growth, &extent, rounded, request->size)) != NULL) break;
     }
     (*record)->stack = request->call->stack->number;
     if (grown) base->stack->figures.cache_hits--;

@@ -14,9 +14,10 @@
 enum { BATCH = 128 };
 
 /* Of what was needed at most: a handle is made for no more than one part, and creation asks for no less than another. */
-#define PART_LARGEST 96
-#define PART_LEAST   384
-#define LEAST_LARGE  (8ull << 20) /* the most that one handle is made for, while little is needed */
+static uint64_t tune(const char *name, uint64_t value) { const char *t = getenv(name); return t ? strtoull(t, NULL, 10) : value; }
+#define PART_LARGEST tune("PL", 96)
+#define PART_LEAST   tune("PS", 384)
+#define LEAST_LARGE  (tune("LL", 8) << 20) /* the most that one handle is made for, while little is needed */
 
 static strata_slab_t *slab(const auto_growth_vmm_t *self) { return strata_growth_vmm_slab(self); }
 
@@ -252,13 +253,14 @@ static uint64_t with_spare(const auto_growth_vmm_t *self, uint64_t missing, cons
     return strata_max(missing, strata_min(least, strata_min(allowance(self), room->width)));
 }
 
-strata_status_t strata_growth_vmm_grow(auto_growth_vmm_t *self, uint64_t size, const strata_request_t *request) {
+strata_status_t strata_growth_vmm_grow(auto_growth_vmm_t *self, uint64_t size, const strata_request_t *request, uint64_t *place) {
     vmm_room_t room;
     uint64_t missing, moved = 0;
     strata_growth_vmm_drop_shadows(self, false, request->call);
     self->peak_used = strata_max(self->peak_used, self->growth.used_bytes + size);
     strata_status_t status = strata_growth_vmm_find_room(self, size, request->call, &room);
     if (status != STRATA_OK) return status;
+    *place = room.below ? 0 : room.beside ? strata_slab_record(slab(self), room.beside)->ptr : room.at;
     missing = strata_round_down(size - room.have + self->granularity - 1, self->granularity);
     if (missing > allowance(self)) status = move_idle(self, &room, missing, true, request->call, &moved);
     if (status != STRATA_OK || moved >= missing) return status;

@@ -86,8 +86,9 @@ void strata_growth_vmm_end_ranges(auto_growth_vmm_t *self, strata_call_t *call);
 
 /* ---- a miss ---- */
 
-/* Memory comes together for a block of `size` bytes: handles are moved, and created. The locks are open meanwhile. */
-strata_status_t strata_growth_vmm_grow(auto_growth_vmm_t *self, uint64_t size, const strata_request_t *request);
+/* Memory comes together for a block of `size` bytes: handles are moved, and created. The locks are open meanwhile. The block is best
+ * served at *place, so that what is left of the memory touches the room that is left; 0: at the high end of it. */
+strata_status_t strata_growth_vmm_grow(auto_growth_vmm_t *self, uint64_t size, const strata_request_t *request, uint64_t *place);
 /* What is done for each part that is free as a whole: it lies in the free block `slot`. False: stop. */
 typedef bool (*vmm_idle_fn)(auto_growth_vmm_t *self, uint32_t part, uint32_t slot, void *context);
 void strata_growth_vmm_each_idle(auto_growth_vmm_t *self, vmm_idle_fn idle, void *context);
