@@ -36,9 +36,12 @@ static strata_status_t validate_chunk(const strata_chunks_t *self, uint32_t numb
     tally->chunks++;
     strata_status_t status = validate_parts(self, number, tally);
     if (status != STRATA_OK) return status;
-    pieces->closing = self->one_number ? chunk->last : 0;
-    return strata_pieces_validate(self->base.type->name, &self->base.stack->slab, chunk->first,
-                                  self->one_number ? self->one_number : number, chunk->base, chunk->size, pieces);
+    bool bounded = self->one_number != 0;
+    uint32_t first = bounded ? strata_slab_record(&self->base.stack->slab, chunk->first)->next : chunk->first;
+    pieces->bounds[0] = bounded ? chunk->first : 0;
+    pieces->bounds[1] = bounded ? chunk->last : 0;
+    return strata_pieces_validate(self->base.type->name, &self->base.stack->slab, first, bounded ? self->one_number : number,
+                                  chunk->base, chunk->size, pieces);
 }
 
 static strata_status_t validate_list(const strata_chunks_t *self, tally_t *tally, strata_pieces_tally_t *pieces) {

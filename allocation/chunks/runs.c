@@ -46,9 +46,17 @@ static void link_blocks(strata_runs_t *self, uint32_t low, uint32_t high) {
     if (high) block_at(self, high)->prev = low;
 }
 
-/* The record of no bytes that ends a run at an address; 0: no slot is left. */
-static uint32_t make_end(strata_runs_t *self, uint64_t address) {
+/* A record of no bytes, at an end of a run; 0: no slot is left. */
+static uint32_t make_bound(strata_runs_t *self, uint64_t address) {
     return strata_pieces_begin(slab_of(self), STRATA_RUNS_NUMBER, address, 0);
+}
+
+/* Two of them. */
+static bool make_bounds(strata_runs_t *self, uint64_t low, uint64_t high, uint32_t bounds[2]) {
+    bounds[0] = make_bound(self, low);
+    bounds[1] = bounds[0] ? make_bound(self, high) : 0;
+    if (bounds[0] && !bounds[1]) strata_slab_give(slab_of(self), bounds[0]);
+    return bounds[1] != 0;
 }
 
 static void append_part(strata_runs_t *self, uint32_t run, uint32_t part, uint32_t last) {
@@ -70,10 +78,11 @@ static void extend(strata_runs_t *self, uint32_t run, uint32_t part, uint32_t sl
 /* `high` begins where `low` ends, and is part of it from now on. */
 static void join(strata_runs_t *self, uint32_t low, uint32_t high) {
     strata_chunk_t *into = chunk_at(self, low), *from = chunk_at(self, high);
-    uint32_t end = into->last;
+    uint32_t end = into->last, begin = from->first;
     strata_chunks_unlist(self->chunks, high);
-    link_blocks(self, strata_runs_last_block(self, low), from->first);
+    link_blocks(self, block_at(self, end)->prev, block_at(self, begin)->next);
     strata_slab_give(slab_of(self), end);
+    strata_slab_give(slab_of(self), begin);
     into->last = from->last;
     into->size += from->size;
     append_part(self, low, high, from->last_part);
@@ -82,10 +91,9 @@ static void join(strata_runs_t *self, uint32_t low, uint32_t high) {
 uint32_t strata_runs_publish(strata_runs_t *self, strata_record_t *below) {
     uint64_t size = strata_round_down(below->size, self->chunks->unit);
     uint32_t before = below->ptr ? strata_runs_find(self, below->ptr - 1) : 0, after = strata_runs_find(self, below->ptr + size);
-    uint32_t part = strata_nodes_take(&self->chunks->nodes), slot = 0, end = 0;
+    uint32_t part = strata_nodes_take(&self->chunks->nodes), slot = 0, bounds[2] = {0};
     if (part) slot = strata_pieces_begin(slab_of(self), STRATA_RUNS_NUMBER, below->ptr, size);
-    if (slot && !before) end = make_end(self, below->ptr + size);
-    if (slot == 0 || (!before && end == 0)) {
+    if (slot == 0 || (!before && !make_bounds(self, below->ptr, below->ptr + size, bounds))) {
         if (slot) strata_slab_give(slab_of(self), slot);
         if (part) strata_nodes_give(&self->chunks->nodes, part);
         return 0;
@@ -93,13 +101,14 @@ uint32_t strata_runs_publish(strata_runs_t *self, strata_record_t *below) {
     strata_run_part_t *made = memset(strata_run_part_at(self, part), 0, self->chunks->nodes.node_size);
     made->at = below->ptr;
     made->size = size;
-    made->chunk = (strata_chunk_t){.first = slot, .last = end, .base = below->ptr, .size = size, .below = below};
+    made->chunk = (strata_chunk_t){.first = bounds[0], .last = bounds[1], .base = below->ptr, .size = size, .below = below};
     strata_order_add(&self->parts, part, &(strata_order_key_t){below->ptr, part, 0});
     strata_chunks_count_in(self->chunks, below, size);
     if (before) {
         extend(self, before, part, slot, size);
     } else {
-        link_blocks(self, slot, end);
+        link_blocks(self, bounds[0], slot);
+        link_blocks(self, slot, bounds[1]);
         strata_chunks_list(self->chunks, part);
     }
     if (after) join(self, before ? before : part, after);
@@ -108,38 +117,31 @@ uint32_t strata_runs_publish(strata_runs_t *self, strata_record_t *below) {
 
 /* ---- going ---- */
 
-/* The run begins with its next part. */
-static uint32_t drop_first(strata_runs_t *self, uint32_t run, uint32_t block) {
+/* The parts from `rest` on become a run of their own, between these bounds; it was a part of `run`. */
+static void begin_run(strata_runs_t *self, uint32_t run, uint32_t rest, uint32_t first, uint32_t last) {
     const strata_chunk_t *old = chunk_at(self, run);
-    uint32_t rest = old->part;
     strata_chunk_t *chunk = chunk_at(self, rest);
-    chunk->first = block_at(self, block)->next;
-    chunk->last = old->last;
-    chunk->base = strata_run_part_at(self, rest)->at;
-    chunk->size = old->base + old->size - chunk->base;
-    chunk->last_part = old->last_part == rest ? 0 : old->last_part;
-    block_at(self, chunk->first)->prev = 0;
-    return rest;
+    uint32_t last_part = old->last_part == rest ? 0 : old->last_part;
+    uint64_t end = old->base + old->size, base = strata_run_part_at(self, rest)->at;
+    chunk->first = first;
+    chunk->last = last;
+    chunk->base = block_at(self, first)->ptr = base;
+    chunk->size = end - base;
+    chunk->last_part = last_part;
 }
 
-/* The run ends before the part; what follows that is a run of its own, if there is anything. `end` closes the first where both
- * stay. */
-static void cut_off(strata_runs_t *self, uint32_t run, uint32_t part, uint32_t block, uint32_t end) {
+/* The run ends before the part; what follows that is a run of its own, if there is anything: then `bounds` stand between them. */
+static void cut_off(strata_runs_t *self, uint32_t run, uint32_t part, uint32_t block, const uint32_t bounds[2]) {
     strata_chunk_t *chunk = chunk_at(self, run);
     uint64_t at = strata_run_part_at(self, part)->at;
     const strata_order_key_t key = {at, 0, 0};
     uint32_t before = strata_order_before(&self->parts, &key), rest = chunk_at(self, part)->part;
     uint32_t left = block_at(self, block)->prev, right = block_at(self, block)->next;
     if (rest) {
-        strata_chunk_t *other = chunk_at(self, rest);
-        other->first = right;
-        other->last = chunk->last;
-        other->base = strata_run_part_at(self, rest)->at;
-        other->size = chunk->base + chunk->size - other->base;
-        other->last_part = chunk->last_part == rest ? 0 : chunk->last_part;
-        block_at(self, right)->prev = 0;
-        chunk->last = end;
+        link_blocks(self, bounds[1], right);
+        begin_run(self, run, rest, bounds[1], chunk->last);
         strata_chunks_list(self->chunks, rest);
+        chunk->last = bounds[0];
     }
     link_blocks(self, left, chunk->last);
     block_at(self, chunk->last)->ptr = at;
@@ -148,20 +150,27 @@ static void cut_off(strata_runs_t *self, uint32_t run, uint32_t part, uint32_t b
     chunk->size = at - chunk->base;
 }
 
+/* The run begins with its next part; it ends if there is none. */
+static void drop_first(strata_runs_t *self, uint32_t run, uint32_t block) {
+    const strata_chunk_t *chunk = chunk_at(self, run);
+    strata_chunks_unlist(self->chunks, run);
+    if (chunk->part) {
+        link_blocks(self, chunk->first, block_at(self, block)->next);
+        begin_run(self, run, chunk->part, chunk->first, chunk->last);
+        strata_chunks_list(self->chunks, chunk->part);
+    } else {
+        strata_slab_give(slab_of(self), chunk->first);
+        strata_slab_give(slab_of(self), chunk->last);
+    }
+}
+
 bool strata_runs_take(strata_runs_t *self, uint32_t part, uint32_t block) {
     strata_run_part_t *gone = strata_run_part_at(self, part);
-    uint32_t run = strata_runs_find(self, gone->at), end = 0;
+    uint32_t run = strata_runs_find(self, gone->at), bounds[2] = {0};
     bool cuts = run != part && gone->chunk.part;
-    if (cuts && (end = make_end(self, gone->at)) == 0) return false;
-    if (run != part) {
-        cut_off(self, run, part, block, end);
-    } else if (gone->chunk.part) {
-        strata_chunks_unlist(self->chunks, run);
-        strata_chunks_list(self->chunks, drop_first(self, run, block));
-    } else {
-        strata_slab_give(slab_of(self), gone->chunk.last);
-        strata_chunks_unlist(self->chunks, run);
-    }
+    if (cuts && !make_bounds(self, gone->at, gone->at + gone->size, bounds)) return false;
+    if (run == part) drop_first(self, run, block);
+    else cut_off(self, run, part, block, bounds);
     strata_slab_give(slab_of(self), block);
     strata_order_remove(&self->parts, part);
     strata_chunks_count_out(self->chunks, gone->chunk.below, gone->size);

@@ -3,7 +3,8 @@
  * which then is two. So a block may lie across any parts that touch.
  *
  * Blocks do not say in which run they lie: all have the same number, and nothing of a block changes while runs change. The blocks of
- * a run end in a record of no bytes, which is never idle: so the last block is known, and a free looks no further than it.
+ * a run stand between two records of no bytes, which are never idle: so its first and last block are known, whichever they are by
+ * now, and a free looks no further than them.
  *
  * The first part of a run is its chunk in the list (strata_chunk_t), the others follow in its chain of parts. All parts stand in one
  * order by address. Guarded by the lock of the cache's stack. */
@@ -39,7 +40,10 @@ uint32_t strata_runs_part_from(strata_runs_t *self, uint64_t address);
 static inline uint32_t strata_runs_next_part(const strata_runs_t *self, uint32_t part) {
     return strata_order_next(&self->parts, part);
 }
-/* The slot of the last block of a run. */
+/* The slots of the first and of the last block of a run. */
+static inline uint32_t strata_runs_first_block(const strata_runs_t *self, uint32_t run) {
+    return strata_slab_record(&self->chunks->base.stack->slab, strata_chunk_at(self->chunks, run)->first)->next;
+}
 static inline uint32_t strata_runs_last_block(const strata_runs_t *self, uint32_t run) {
     return strata_slab_record(&self->chunks->base.stack->slab, strata_chunk_at(self->chunks, run)->last)->prev;
 }

@@ -88,6 +88,26 @@ static inline strata_record_t *split(auto_growth_t *self, uint32_t low, uint64_t
     return piece;
 }
 
+/* Cuts off the low end instead, where the first block of a chunk may be another one at any time (allocation/chunks/runs.h). */
+static inline strata_record_t *split_low(auto_growth_t *self, uint32_t high, uint64_t size) {
+    strata_slab_t *slab = slab_of(self);
+    strata_record_t *rest = strata_slab_record(slab, high);
+    uint32_t prev = rest->prev;
+    uint32_t slot = strata_slab_take(slab);
+    if (__builtin_expect(slot == 0, 0)) return NULL;
+    strata_record_t *piece = strata_slab_record(slab, slot);
+    piece->ptr = rest->ptr;
+    piece->size = size;
+    piece->prev = prev;
+    piece->next = high;
+    piece->chunk = rest->chunk;
+    strata_slab_record(slab, prev)->next = slot;
+    rest->prev = slot;
+    rest->ptr += size;
+    index_resize(self, high, rest->size - size, false, 0);
+    return piece;
+}
+
 /* Fields of the record that a hit hands out: an empty route, nothing borrowed. */
 static inline void hand_out(strata_record_t *block, uint64_t slack, uint32_t pool) {
     block->route = 0;
@@ -100,12 +120,12 @@ static inline void hand_out(strata_record_t *block, uint64_t slack, uint32_t poo
 
 /* Serves `rounded` bytes from the free block `slot`; NULL if the slab is full. */
 static HOT strata_record_t *serve_from(auto_growth_t *self, uint32_t slot, uint64_t rounded, uint64_t size, bool by_address,
-                                       uint32_t pool) {
+                                       uint32_t pool, bool low) {
     strata_record_t *block = strata_slab_record(slab_of(self), slot);
     if (block->size == rounded) {
         strata_auto_growth_remove(self, slot, by_address, pool);
     } else {
-        block = split(self, slot, rounded, by_address, pool);
+        block = low ? split_low(self, slot, rounded) : split(self, slot, rounded, by_address, pool);
         if (__builtin_expect(!block, 0)) return NULL;
     }
     self->used_bytes += rounded;
@@ -132,7 +152,7 @@ static HOT strata_record_t *serve_as(auto_growth_t *self, uint64_t rounded, uint
     uint32_t slot = find_in(self, rounded, by_address, whole, pool);
     if (divided && slot == 0 && pool == 0 && self->spills) slot = find_in(self, rounded, by_address, whole, pool = 1);
     if (slot == 0 || (exact && strata_slab_record(slab_of(self), slot)->size != rounded)) return NULL;
-    return serve_from(self, slot, rounded, size, by_address, pool);
+    return serve_from(self, slot, rounded, size, by_address, pool, self->cuts_low);
 }
 
 static COLD strata_record_t *hit_by_address(auto_growth_t *self, size_t size) {
@@ -150,13 +170,21 @@ static COLD strata_record_t *hit_otherwise(auto_growth_t *self, size_t size) {
     return self->road == STRATA_AUTO_GROWTH_PLAIN_BY_ADDRESS ? hit_by_address(self, size) : hit_as_said(self, size);
 }
 
-strata_record_t *strata_auto_growth_hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
+static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     auto_growth_t *self = (auto_growth_t *)base;
     (void)stack;
     if (__builtin_expect(self->road != STRATA_AUTO_GROWTH_PLAIN, 0)) return hit_otherwise(self, size);
     uint64_t rounded = rounded_size(self, size);
     uint32_t slot = find_in(self, rounded, false, false, 0);
-    return __builtin_expect(slot != 0, 1) ? serve_from(self, slot, rounded, size, false, 0) : NULL;
+    return __builtin_expect(slot != 0, 1) ? serve_from(self, slot, rounded, size, false, 0, false) : NULL;
+}
+
+strata_record_t *strata_auto_growth_hit_low(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
+    auto_growth_t *self = (auto_growth_t *)base;
+    (void)stack;
+    uint64_t rounded = rounded_size(self, size);
+    uint32_t slot = find_in(self, rounded, false, false, 0);
+    return __builtin_expect(slot != 0, 1) ? serve_from(self, slot, rounded, size, false, 0, true) : NULL;
 }
 
 strata_record_t *strata_auto_growth_serve(auto_growth_t *self, uint64_t rounded, uint64_t size, bool exact) {
@@ -300,17 +328,25 @@ void strata_auto_growth_join_apart(auto_growth_t *self) {
     strata_auto_growth_put_in(self, slot);
 }
 
-static HOT strata_record_t *hit_apart(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
+static HOT strata_record_t *hit_apart_or(strata_layer_t *base, size_t size, const strata_stack_t *stack, strata_hit_fn otherwise) {
     auto_growth_t *self = (auto_growth_t *)base;
     strata_record_t *block = strata_slab_record(slab_of(self), self->apart); /* the sentinel if there is none */
     uint64_t rounded = rounded_size(self, size);
-    if (__builtin_expect(block->size != rounded || block->state != STRATA_RECORD_FREE, 0)) return strata_auto_growth_hit(base, size, stack);
+    if (__builtin_expect(block->size != rounded || block->state != STRATA_RECORD_FREE, 0)) return otherwise(base, size, stack);
     strata_auto_growth_remove(self, self->apart, false, 0);
     self->apart = 0;
     self->used_bytes += rounded;
     base->stack->figures.cache_hits++;
     hand_out(block, rounded - size, 0);
     return block;
+}
+
+static HOT strata_record_t *hit_apart(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
+    return hit_apart_or(base, size, stack, hit);
+}
+
+static HOT strata_record_t *hit_apart_low(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
+    return hit_apart_or(base, size, stack, strata_auto_growth_hit_low);
 }
 
 static HOT bool free_apart(strata_layer_t *base, strata_record_t *block) {
@@ -326,8 +362,9 @@ static HOT bool free_apart(strata_layer_t *base, strata_record_t *block) {
     return true;
 }
 
-static STRATA_DIRECT_FUNCTIONS(direct, hit_apart, free_apart) const strata_direct_t strata_auto_growth_direct = {
-    .allocate = direct_allocate, .free = direct_free};
+static STRATA_DIRECT_WAY(direct, hit_apart, free_apart);
+static STRATA_DIRECT_FUNCTIONS(low, hit_apart_low, free_apart) const strata_direct_t strata_auto_growth_direct_low = {
+    .allocate = low_allocate, .free = low_free};
 
 /* ---- what needs all free memory in one piece ---- */
 
@@ -404,6 +441,7 @@ static void set_pools(auto_growth_t *self, const auto_growth_options_t *o) {
 void strata_auto_growth_begin_plain(auto_growth_t *self, uint64_t alignment) {
     self->chunks.unit = alignment;
     self->first_up_to = UINT64_MAX;
+    self->cuts_low = true;
     self->road = STRATA_AUTO_GROWTH_PLAIN;
     strata_bins_init(&self->pools[0].bins, (uint32_t)__builtin_ctzll(alignment));
 }
@@ -466,9 +504,9 @@ const strata_layer_type_t strata_auto_growth_type = {
     .destroy = destroy,
     .allocate = allocate,
     .free = free_block,
-    .hit = strata_auto_growth_hit,
+    .hit = hit,
     .quick_free = strata_auto_growth_quick_free,
-    .direct = &strata_auto_growth_direct,
+    .direct = &direct,
     .release = release,
     .step = step,
     .trim = trim,

@@ -60,6 +60,7 @@ typedef struct auto_growth {
     uint8_t road;
     bool by_address;
     bool gives_idle_back; /* free_idle_chunk */
+    bool cuts_low; /* of a free block the low end serves: that of auto_growth_vmm, whose chunks grow at their high end */
     bool warming_up; /* until steps == warm_up_steps: a free block serves its own size alone, misses grow exactly */
     bool spills; /* what pool 0 cannot serve, pool 1 may */
     uint64_t first_up_to; /* rounded requests up to this are pool 0's; UINT64_MAX: there is no other */
@@ -127,9 +128,9 @@ extern const strata_chunk_policy_t strata_auto_growth_policy;
 
 /* ---- what auto_growth_vmm shares: everything but how a miss is served ---- */
 
-strata_record_t *strata_auto_growth_hit(strata_layer_t *base, size_t size, const strata_stack_t *stack);
+strata_record_t *strata_auto_growth_hit_low(strata_layer_t *base, size_t size, const strata_stack_t *stack);
 bool strata_auto_growth_quick_free(strata_layer_t *base, strata_record_t *block);
-extern const strata_direct_t strata_auto_growth_direct;
+extern const strata_direct_t strata_auto_growth_direct_low;
 /* Serves a rounded request from what is free; no fitting block is missed. `exact`: by a block of that size alone. NULL: none fits, or
  * the slab is full. */
 strata_record_t *strata_auto_growth_serve(auto_growth_t *self, uint64_t rounded, uint64_t size, bool exact);

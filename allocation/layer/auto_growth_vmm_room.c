@@ -32,7 +32,7 @@ static void consider_gap(auto_growth_vmm_t *self, vmm_room_t *best, const gap_t 
     if (room.have == 0) room.beside = 0;
     consider(self, best, &room, size);
     if (gap->next == 0) return;
-    room.beside = strata_chunk_at(self->runs.chunks, gap->next)->first;
+    room.beside = strata_runs_first_block(&self->runs, gap->next);
     room.have = free_bytes_of(self, room.beside);
     room.below = true;
     if (room.have > 0) consider(self, best, &room, size);

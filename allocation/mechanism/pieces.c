@@ -34,12 +34,18 @@ static strata_status_t corrupt(const char *layer, const char *what, uint32_t slo
     return strata_fail(STRATA_E_CORRUPT, 0, "%s: %s (slot %u)", layer, what, slot);
 }
 
+static bool is_bound(const strata_slab_t *slab, uint32_t slot, uint64_t at) {
+    const strata_record_t *bound = strata_slab_record(slab, slot);
+    bool ends = bound->ptr == at && bound->size == 0 && (bound->prev == 0 || bound->next == 0);
+    return ends && bound->state == STRATA_RECORD_FREE && !strata_slab_is_idle(slab, slot);
+}
+
 strata_status_t strata_pieces_validate(const char *layer, const strata_slab_t *slab, uint32_t first, uint32_t chunk, uint64_t ptr,
                                        uint64_t size, strata_pieces_tally_t *tally) {
     uint64_t at = ptr;
-    uint32_t previous = 0;
+    uint32_t previous = tally->bounds[0];
     bool was_free = false;
-    for (uint32_t slot = first; slot != tally->closing; slot = strata_slab_record(slab, slot)->next) {
+    for (uint32_t slot = first; slot != tally->bounds[1]; slot = strata_slab_record(slab, slot)->next) {
         if (slot == 0 || slot >= slab->used) return corrupt(layer, "a link leads out of the slab", previous);
         const strata_record_t *block = strata_slab_record(slab, slot);
         if (block->ptr != at) return corrupt(layer, "a block does not begin where the one before it ends", slot);
@@ -57,8 +63,7 @@ strata_status_t strata_pieces_validate(const char *layer, const strata_slab_t *s
         previous = slot;
     }
     if (at != ptr + size) return corrupt(layer, "the blocks do not fill their chunk", previous);
-    const strata_record_t *closing = strata_slab_record(slab, tally->closing);
-    bool closed = tally->closing == 0 || (closing->prev == previous && closing->ptr == at && closing->size == 0 &&
-                                          closing->next == 0 && !strata_slab_is_idle(slab, tally->closing));
-    return closed ? STRATA_OK : corrupt(layer, "the end of a chunk's blocks is elsewhere", tally->closing);
+    bool bound = tally->bounds[1] == 0 || (is_bound(slab, tally->bounds[0], ptr) && is_bound(slab, tally->bounds[1], at) &&
+                                           strata_slab_record(slab, tally->bounds[1])->prev == previous);
+    return bound ? STRATA_OK : corrupt(layer, "the bounds of a chunk's blocks are elsewhere", tally->bounds[1]);
 }

@@ -48,7 +48,7 @@ typedef struct strata_pieces_tally {
     uint64_t free_bytes;
     uint32_t free_blocks;
     bool apart; /* free blocks may be adjacent: the layer keeps some from merging */
-    uint32_t closing; /* the record of no bytes that ends the list; 0: there is none */
+    uint32_t bounds[2]; /* the records of no bytes before the first block and after the last; 0: there are none */
 } strata_pieces_tally_t;
 
 /* Links both ways, addresses, sizes, states, chunk numbers; free blocks are added to *tally. E_CORRUPT, beginning with
