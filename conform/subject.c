@@ -105,10 +105,11 @@ static size_t add(const adding_t *to, const char *name, const char *place, const
 size_t subjects_of_layer(subject_t *list, size_t *count, const strata_layer_type_t *type, subject_refused_fn refused,
                          void *context) {
     const strata_layer_type_t *cache = strata_layer_find("auto_growth"), *safe = strata_layer_find("stream_safe");
-    const strata_layer_type_t *alone[] = {type, NULL}, *over[] = {type, &test_source_type, NULL};
-    const strata_layer_type_t *below[] = {cache, type, NULL}, *under_safe[] = {safe, type, &test_source_type, NULL};
-    const strata_layer_type_t *over_cache[] = {type, cache, &test_source_type, NULL};
-    const strata_layer_type_t *under_cache[] = {cache, type, &test_source_type, NULL}, *routed[] = {safe, type, NULL};
+    const strata_layer_type_t *source = type->needs & STRATA_TRAIT_HANDLE_SOURCE ? strata_layer_find("vmm") : &test_source_type;
+    const strata_layer_type_t *alone[] = {type, NULL}, *over[] = {type, source, NULL};
+    const strata_layer_type_t *below[] = {cache, type, NULL}, *under_safe[] = {safe, type, source, NULL};
+    const strata_layer_type_t *over_cache[] = {type, cache, source, NULL};
+    const strata_layer_type_t *under_cache[] = {cache, type, source, NULL}, *routed[] = {safe, type, NULL};
     const adding_t to = {.list = list, .count = count, .refused = refused, .context = context};
     const char *name = type->name;
     switch (type->role) {
@@ -195,9 +196,11 @@ void subject_fail(const subject_t *subject, rig_t *rig, uint64_t k, bool onward,
     /* A stack asks by one of them. */
     EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_malloc, k, onward, status));
     EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_malloc_async, k, onward, status));
+    EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_create, k, onward, status));
 }
 
 uint64_t subject_asked(const subject_t *subject, rig_t *rig) {
     return subject->test_source ? test_source_calls()
-                                : rig_calls(rig, STRATA_CALL_malloc) + rig_calls(rig, STRATA_CALL_malloc_async);
+                                : rig_calls(rig, STRATA_CALL_malloc) + rig_calls(rig, STRATA_CALL_malloc_async) +
+                                      rig_calls(rig, STRATA_CALL_create);
 }

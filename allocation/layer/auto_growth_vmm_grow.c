@@ -240,16 +240,15 @@ static strata_status_t create(auto_growth_vmm_t *self, uint64_t at, uint64_t byt
 
 /* Bytes that may be created before handles are moved instead. */
 static uint64_t allowance(const auto_growth_vmm_t *self) {
-    const auto_growth_vmm_options_t *o = strata_growth_vmm_options(self);
-    uint64_t slack = (uint64_t)((double)self->peak_used * o->slack);
-    slack = strata_max(slack, strata_min(o->slack_least, self->peak_used / 20));
+    uint64_t slack = self->peak_used * tune("SL", 20) / 1000;
+    slack = strata_max(slack, strata_min(tune("SM", 48) << 20, self->peak_used / tune("SD", 20)));
     uint64_t most = self->peak_used + slack, held = self->growth.chunks.held;
     return held < most ? strata_round_down(most - held, self->granularity) : 0;
 }
 
 /* More than is missing, so that the next misses find some. */
 static uint64_t with_spare(const auto_growth_vmm_t *self, uint64_t missing, const vmm_room_t *room) {
-    uint64_t least = strata_round_down(self->peak_used / PART_LEAST, self->granularity);
+    uint64_t least = strata_round_down(strata_max(self->peak_used / PART_LEAST, strata_min(tune("LQ", 2) << 20, self->peak_used / tune("QD", 32))), self->granularity);
     return strata_max(missing, strata_min(least, strata_min(allowance(self), room->width)));
 }
 

@@ -59,6 +59,7 @@ static bool add(failing_subjects_t *subjects, const char *name, const char *pres
 #define FULL "retry: {timeout: 2ms}", "stream_safe"
 static const char *const sources[][6] = {{"*"}, {"auto_growth", "*"}, {FULL, "auto_growth: {chunk_size: 2MiB}", "*"}};
 static const char *const caches[][6] = {{"*", "system"}, {"stream_safe", "*", "system"}, {FULL, "*", "system"}};
+static const char *const handle_caches[][6] = {{"*", "vmm"}, {"stream_safe", "*", "vmm"}, {FULL, "*", "vmm"}};
 static const char *const decorators[][6] = {{"*", "system"},
                                             {"*", "auto_growth", "system"},
                                             {"auto_growth", "*", "system"},
@@ -93,16 +94,18 @@ static void add_layer(failing_subjects_t *subjects, const strata_layer_type_t *t
                    [STRATA_DECORATOR] = {decorators, 4},
                    [STRATA_ROUTER] = {routers, 3}};
     char own[400], text[FAILING_LETTERS], name[160];
+    bool of_handles = (type->needs & STRATA_TRAIT_HANDLE_SOURCE) != 0;
+    const char *const(*stacks)[6] = of_handles ? handle_caches : of_role[type->role].stacks;
     snprintf(own, sizeof own, "%s: {%s}", type->name, patience(type));
     if (type->role == STRATA_ROUTER) router_text(type, own, sizeof own);
     size_t found = 0, last = of_role[type->role].count - 1;
     for (size_t i = 0; i <= last; i++) {
         snprintf(name, sizeof name, "%s, stack %zu", type->name, i);
-        stack_text(of_role[type->role].stacks[i], own, text, sizeof text);
+        stack_text(stacks[i], own, text, sizeof text);
         found += add(subjects, name, NULL, text, NULL);
     }
     if (found == 0) FAIL_TEST("no stack with %s is legal", type->name);
-    if (type->role != STRATA_ROUTER) add_options(subjects, type, of_role[type->role].stacks[last]);
+    if (type->role != STRATA_ROUTER) add_options(subjects, type, stacks[last]);
 }
 
 /* What divides auto_growth's chunks, and ways of several lengths to several kinds of memory. */

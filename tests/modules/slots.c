@@ -120,7 +120,8 @@ static strata_status_t grow(slots_t *self, const strata_request_t *request, stra
     }
     self->chunks[number] = (slots_chunk_t){.below = below, .kind = (uint8_t)kind};
     count(self, below, true);
-    status = cut(self, number, each, request->size, record);
+    /* A source may grant more than was asked: a large block has all of its chunk. */
+    status = cut(self, number, kind < CLASSES ? each : below->size, request->size, record);
     if (status != STRATA_OK) (void)drop(self, number, request->call);
     return status;
 }
