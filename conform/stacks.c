@@ -62,6 +62,13 @@ static void add(drawing_t *d, chain_t *chain, const strata_layer_type_t *type) {
     d->stack->layers[d->layer_count++] = type;
 }
 
+/* Few orders with such a layer would be legal if its source were drawn. */
+static bool of_handles(const chain_t *chain) {
+    for (uint32_t i = 0; i < chain->count; i++)
+        if (chain->layers[i]->needs & STRATA_TRAIT_HANDLE_SOURCE) return true;
+    return false;
+}
+
 /* `above`: layers over the chain; a decorator stack holds STRATA_ROUTE_LAYERS. */
 static uint32_t draw_chain(drawing_t *d, uint32_t depth, uint32_t above, bool any_memory) {
     uint32_t number = d->chain_count++;
@@ -73,7 +80,7 @@ static uint32_t draw_chain(drawing_t *d, uint32_t depth, uint32_t above, bool an
     if (placed && count == 0) count = 1;
     for (uint32_t i = 0; i < count; i++) add(d, chain, placed && i == at ? d->with : draw_layer(d, false, false));
     bool routes = depth < DEEPEST && above + count + 2 < STRATA_ROUTE_LAYERS && draw(d, 4) == 0;
-    const strata_layer_type_t *end = ends ? d->with : draw_layer(d, true, routes);
+    const strata_layer_type_t *end = ends ? d->with : of_handles(chain) ? strata_layer_find("vmm") : draw_layer(d, true, routes);
     add(d, chain, end);
     if (end->role != STRATA_ROUTER) return number;
     uint32_t branches = 2 + (uint32_t)draw(d, BRANCHES_MOST - 1);

@@ -40,7 +40,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     bool grown = false;
     if (request->alignment > chunks->unit)
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "auto_growth_vmm serves alignments up to %u", ALIGNMENT);
-    if (!strata_round_up(request->size, chunks->unit, &rounded) || rounded > STRATA_LARGEST_REQUEST)
+    if (!strata_round_up(request->size, chunks->unit, &rounded))
         return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
     while ((*record = strata_auto_growth_serve(&self->growth, rounded, request->size, false)) == NULL) {
         if (request->flags & STRATA_NO_GROW)

@@ -125,7 +125,7 @@ void strata_growth_vmm_end_shadows(auto_growth_vmm_t *self) {
         vmm_shadow_t *shadow = strata_growth_vmm_shadow(self, number);
         if (shadow->event) (void)strata_device_event_synchronise(self->growth.base.domain->device, shadow->event);
         if (shadow->event) strata_events_give(&self->growth.base.domain->events, shadow->event);
-        (void)strata_vmm_unmap(self->vmm, shadow->at, shadow->size);
+        if (!strata_vmm_unmap(self->vmm, shadow->at, shadow->size)) strata_vmm_leave(self->vmm, shadow->at, shadow->size);
     }
     strata_nodes_destroy(&self->shadow_nodes);
 }

@@ -17,8 +17,10 @@ enum { USERS_MAY_RUN, USERS_ARE_DONE }; /* `pool` of a record */
 
 /* A handle, by the number in `user` of its record. */
 typedef struct piece {
-    uint32_t unused; /* a node that nobody has begins with the number of the next */
-    bool mapped, own_range;
+    uint32_t next; /* of the pieces that are left; of a node that nobody has the next one */
+    uint32_t slot; /* of its record, if that waits for the piece's end; 0: none */
+    bool mapped, own_range, counts; /* counts: its bytes are reserved */
+    bool done; /* no work uses it */
     strata_physical_t physical; /* 0: none */
     uint64_t address, size;
 } piece_t;
@@ -27,6 +29,7 @@ typedef struct vmm_layer {
     strata_layer_t base;
     strata_nodes_t pieces; /* guarded by the lock; a piece belongs to whoever has its record */
     uint64_t granularity;
+    uint32_t left; /* the first piece that the device did not take back; each release offers it again. Under the lock */
     _Atomic uint64_t handles, moved, ranges;
 } vmm_layer_t;
 
@@ -62,11 +65,28 @@ static bool unreserve(vmm_layer_t *self, uint64_t address, uint64_t size) {
     return gone;
 }
 
-void strata_vmm_unreserve(strata_layer_t *base, uint64_t address, uint64_t size) {
-    (void)unreserve((vmm_layer_t *)base, address, size);
-}
 
 /* ---- pieces: no lock is held ---- */
+
+/* What the device does not take back is offered again. It is lost to the process where there is no node for it. */
+static void keep_left(vmm_layer_t *self, const piece_t *piece) {
+    lock(self);
+    uint32_t number = strata_nodes_take(&self->pieces);
+    if (number) {
+        *piece_at(self, number) = *piece;
+        piece_at(self, number)->next = self->left;
+        self->left = number;
+    }
+    self->base.stack->figures.quarantined_bytes += piece->counts ? piece->size : 0;
+    unlock(self);
+}
+
+void strata_vmm_unreserve(strata_layer_t *base, uint64_t address, uint64_t size) {
+    vmm_layer_t *self = (vmm_layer_t *)base;
+    if (unreserve(self, address, size)) return;
+    keep_left(self, &(piece_t){.own_range = true, .done = true, .address = address, .size = size});
+}
+
 
 static strata_status_t map(vmm_layer_t *self, uint64_t address, const piece_t *piece) {
     strata_device_t *device = device_of(self);
@@ -121,6 +141,7 @@ static strata_record_t *make_record(vmm_layer_t *self, const strata_request_t *r
     strata_record_t *record = number ? strata_record_new(&self->base, request, piece->address, piece->size) : NULL;
     if (record) {
         *piece_at(self, number) = *piece;
+        piece_at(self, number)->counts = true;
         record->user = number;
         record->pool = USERS_MAY_RUN;
     } else if (number) {
@@ -132,26 +153,19 @@ static strata_record_t *make_record(vmm_layer_t *self, const strata_request_t *r
     return record;
 }
 
-/* What the device does not take back has no record: a slot of its own keeps it for the layer's end. It stays reserved for ever if
- * there is none. */
-static void keep_left(vmm_layer_t *self, const piece_t *piece) {
-    lock(self);
-    uint32_t number = strata_nodes_take(&self->pieces);
-    if (number) *piece_at(self, number) = *piece;
-    self->base.stack->figures.quarantined_bytes += piece->size;
-    unlock(self);
-}
-
 /* The reason of the failure stays. */
 static strata_status_t undo(vmm_layer_t *self, piece_t *piece, bool booked) {
     strata_error_t reason = *strata_last_error();
     strata_domain_t *domain = self->base.domain;
     if (booked) strata_domain_uncover(domain, piece->address, piece->size);
-    bool existed = piece->physical != 0, gone = end_piece(self, piece);
-    if (!gone && existed && !booked) strata_domain_count(domain, piece->size);
-    if (!gone) keep_left(self, piece);
-    else if (booked) strata_domain_unbook(domain, piece->size);
-    if (!booked && (gone || !existed)) strata_domain_unclaim(domain, piece->size);
+    if (end_piece(self, piece)) {
+        if (booked) strata_domain_unbook(domain, piece->size);
+        else strata_domain_unclaim(domain, piece->size);
+    } else {
+        if (!booked) strata_domain_count(domain, piece->size);
+        piece->counts = piece->done = true;
+        keep_left(self, piece);
+    }
     return strata_fail_again(&reason);
 }
 
@@ -183,35 +197,77 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
 
 /* ---- free ---- */
 
-static bool give_back(vmm_layer_t *self, strata_record_t *record, uint64_t size) {
+/* No lock is held. */
+static bool give_back(vmm_layer_t *self, piece_t *piece) {
     strata_domain_t *domain = self->base.domain;
-    bool done = record->pool == USERS_ARE_DONE || strata_domain_wait_for_own(domain) ||
-                strata_last_error()->status == STRATA_E_SHUTDOWN;
-    if (!done) return false;
-    strata_domain_uncover(domain, record->ptr, size);
-    if (!end_piece(self, piece_at(self, record->user))) return false;
-    strata_domain_unbook(domain, size);
+    if (!piece->done) piece->done = strata_domain_wait_for_own(domain) || strata_last_error()->status == STRATA_E_SHUTDOWN;
+    if (!piece->done) return false;
+    uint64_t address = piece->address;
+    strata_domain_uncover(domain, address, piece->size);
+    if (!end_piece(self, piece)) return false;
+    if (piece->counts) strata_domain_unbook(domain, piece->size);
     return true;
 }
 
-/* What the device refuses to take back counts, is never served again, and is offered once more when the layer ends. */
+/* The lock is held. */
+static void forget(vmm_layer_t *self, uint32_t number) {
+    uint32_t slot = piece_at(self, number)->slot;
+    if (slot) strata_record_delete(&self->base, strata_record_at(&self->base, slot));
+    strata_nodes_give(&self->pieces, number);
+}
+
+/* What the device refuses to take back counts, is never served again, and is offered again. */
 static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
     vmm_layer_t *self = (vmm_layer_t *)base;
+    uint32_t number = record->user;
+    piece_t *piece = piece_at(self, number);
     strata_opened_t opened = strata_call_unlock(call);
     uint64_t size = strata_record_withdraw(base, record);
-    bool gone = give_back(self, record, size);
+    piece->done = record->pool == USERS_ARE_DONE;
+    bool gone = give_back(self, piece);
     lock(self);
     record->size = size;
+    piece->slot = strata_record_slot(base, record);
     if (gone) {
-        strata_nodes_give(&self->pieces, record->user);
-        strata_record_delete(base, record);
+        forget(self, number);
     } else {
         base->stack->figures.quarantined_bytes += size;
         record->state = STRATA_RECORD_DEFERRED;
         record->route = base->number;
+        piece->next = self->left;
+        self->left = number;
     }
     unlock(self);
     strata_call_lock(call, opened);
+}
+
+/* The pieces of a chain that are still there become the list again; the bytes of those that went. The lock is held. */
+static uint64_t settle_left(vmm_layer_t *self, uint32_t chain) {
+    uint64_t given = 0;
+    for (uint32_t number = chain, next; number; number = next) {
+        piece_t *piece = piece_at(self, number);
+        next = piece->next;
+        if (!piece->mapped && !piece->physical && !piece->own_range) {
+            self->base.stack->figures.quarantined_bytes -= piece->counts ? piece->size : 0;
+            given += piece->counts ? piece->size : 0;
+            forget(self, number);
+        } else {
+            piece->next = self->left;
+            self->left = number;
+        }
+    }
+    return given;
+}
+
+static uint64_t release(strata_layer_t *base, strata_call_t *call) {
+    vmm_layer_t *self = (vmm_layer_t *)base;
+    uint32_t chain = self->left;
+    if (chain == 0) return 0;
+    self->left = 0;
+    strata_opened_t opened = strata_call_unlock(call);
+    for (uint32_t number = chain; number; number = piece_at(self, number)->next) (void)give_back(self, piece_at(self, number));
+    strata_call_lock(call, opened);
+    return settle_left(self, chain);
 }
 
 /* ---- for the cache above ---- */
@@ -248,6 +304,10 @@ bool strata_vmm_unmap(strata_layer_t *vmm, uint64_t address, uint64_t size) {
     return has_gone(strata_device_unmap(device_of((const vmm_layer_t *)vmm), address, size));
 }
 
+void strata_vmm_leave(strata_layer_t *vmm, uint64_t address, uint64_t size) {
+    keep_left((vmm_layer_t *)vmm, &(piece_t){.mapped = true, .done = true, .address = address, .size = size});
+}
+
 void strata_vmm_note_done(strata_layer_t *vmm, strata_record_t *chunk) {
     if (strata_vmm_made(vmm, chunk)) chunk->pool = USERS_ARE_DONE;
 }
@@ -264,16 +324,23 @@ static strata_status_t create(strata_layer_t *base) {
     return strata_nodes_init(&self->pieces, sizeof(piece_t), PIECES);
 }
 
-/* What the device refused to take back before, and what its last holder left: every piece that is not ended. */
-static void destroy(strata_layer_t *base) {
-    vmm_layer_t *self = (vmm_layer_t *)base;
+static bool offer_all(vmm_layer_t *self) {
+    bool all = true;
     for (uint32_t number = 1; number < self->pieces.used; number++) {
         piece_t *piece = piece_at(self, number);
         if (!piece->physical && !piece->mapped && !piece->own_range) continue;
-        strata_domain_uncover(base->domain, piece->address, piece->size);
-        if (!end_piece(self, piece)) strata_domain_lose(base->domain);
-        else strata_domain_unbook(base->domain, piece->size);
+        strata_domain_uncover(self->base.domain, piece->address, piece->size);
+        if (end_piece(self, piece) && piece->counts) strata_domain_unbook(self->base.domain, piece->size);
+        all = all && !piece->physical && !piece->mapped && !piece->own_range;
     }
+    return all;
+}
+
+/* What is left, and what its last holder left. Nobody has it after this, and a range goes only once nothing is mapped there: so all
+ * is offered twice. */
+static void destroy(strata_layer_t *base) {
+    vmm_layer_t *self = (vmm_layer_t *)base;
+    if (!offer_all(self)) (void)offer_all(self);
     strata_nodes_destroy(&self->pieces);
 }
 
@@ -304,4 +371,5 @@ const strata_layer_type_t strata_vmm_type = {
     .destroy = destroy,
     .allocate = allocate,
     .free = free_record,
+    .release = release,
 };

@@ -27,6 +27,8 @@ void strata_vmm_unreserve(strata_layer_t *vmm, uint64_t base, uint64_t size);
 strata_status_t strata_vmm_move(strata_layer_t *vmm, strata_record_t *chunk, uint64_t to);
 /* Ends a mapping that a move left. No work uses it. False: the device refuses, and it is still there. */
 bool strata_vmm_unmap(strata_layer_t *vmm, uint64_t address, uint64_t size);
+/* Such a mapping that nobody looks after any more: vmm ends it. */
+void strata_vmm_leave(strata_layer_t *vmm, uint64_t address, uint64_t size);
 
 /* All work that may use the chunk is done: its free need not wait. */
 void strata_vmm_note_done(strata_layer_t *vmm, strata_record_t *chunk);

@@ -37,7 +37,7 @@ static bool loads(const char *text) {
 
 /* With its option, then without, in stacks that grow downwards. */
 static bool find(const strata_layer_type_t *type, const char *options, char text[TEXT]) {
-    static const char *const below[] = {"", "  - system\n", "  - auto_growth\n  - system\n",
+    static const char *const below[] = {"", "  - system\n", "  - vmm\n", "  - auto_growth\n  - system\n",
                                         "  - stream_safe\n  - auto_growth\n  - system\n"};
     static const char *const above[] = {"", "  - stream_safe\n"};
     for (size_t i = 0; i < sizeof below / sizeof *below; i++)

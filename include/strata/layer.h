@@ -31,7 +31,6 @@
  *       waits are made between strata_call_unlock() and strata_call_lock().
  *     - Every call into the layers below may open the lock. Leave nothing half done before such a call, and read your state
  *       anew after it.
- *
  * A type that is not guarded locks for itself. It still must not block while a lock of the call is held.
  *
  * ERRORS. A function that fails returns the reason, made with strata_fail() (strata/status.h), and leaves everything as it was.
