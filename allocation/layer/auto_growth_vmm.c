@@ -12,11 +12,11 @@
 enum { ALIGNMENT = 256 };
 
 static const strata_option_row_t options[] = {
-    {"slack", STRATA_OPTION_FRACTION, offsetof(auto_growth_vmm_options_t, slack), "0.02", 0, 1000000, NULL,
+    {"slack", STRATA_OPTION_FRACTION, offsetof(auto_growth_vmm_options_t, slack), "0.03", 0, 1000000, NULL,
      "a miss creates handles as long as the cache holds no more than this share above the most that was in use; then it moves idle "
      "ones first"},
-    {"slack_least", STRATA_OPTION_SIZE, offsetof(auto_growth_vmm_options_t, slack_least), "48MiB", 0, 1ull << 40, NULL,
-     "the least that `slack` allows, but no more than a twentieth"},
+    {"slack_least", STRATA_OPTION_SIZE, offsetof(auto_growth_vmm_options_t, slack_least), "40MiB", 0, 1ull << 40, NULL,
+     "the least that `slack` allows, but no more than one part in 28"},
     {"moves", STRATA_OPTION_BOOL, offsetof(auto_growth_vmm_options_t, moves), "true", 0, 0, NULL,
      "idle handles are moved to where memory is missing; without it only created and given back"},
     {0},

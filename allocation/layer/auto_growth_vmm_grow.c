@@ -13,11 +13,14 @@
 
 enum { BATCH = 128 };
 
-/* Of what was needed at most: a handle is made for no more than one part, and creation asks for no less than another. */
-static uint64_t tune(const char *name, uint64_t value) { const char *t = getenv(name); return t ? strtoull(t, NULL, 10) : value; }
-#define PART_LARGEST tune("PL", 96)
-#define PART_LEAST   tune("PS", 384)
-#define LEAST_LARGE  (tune("LL", 8) << 20) /* the most that one handle is made for, while little is needed */
+uint64_t tune(const char *name, uint64_t value);
+uint64_t tune(const char *name, uint64_t value) { const char *t = getenv(name); return t ? strtoull(t, NULL, 10) : value; }
+#define PARTS_LARGEST tune("PL", 64)
+#define PARTS_SPARE   tune("PS", 128)
+#define LARGEST_LEAST  (tune("LL", 48) << 20)
+#define SPARE_LEAST  (tune("LQ", 16) << 20)
+#define SPARE_OF_LITTLE  (tune("QD", 16))
+#define SLACK_OF_LITTLE  (tune("SD", 28))
 
 static strata_slab_t *slab(const auto_growth_vmm_t *self) { return strata_growth_vmm_slab(self); }
 
@@ -84,15 +87,15 @@ static void take_item(vmm_candidates_t *all, uint32_t *chosen, uint32_t item, ui
     *bytes += taken.size;
 }
 
-/* What is chosen comes to the front: the largest that are not too large; then, if `whole`, the smallest that fills the rest, as far
- * as there is room. Returns how many. */
-static uint32_t choose(vmm_candidates_t *all, const vmm_room_t *room, uint64_t missing, bool whole) {
+/* What is chosen comes to the front: the largest that are not too large; then the smallest that fills the rest, as far as there is
+ * room. Returns how many. */
+static uint32_t choose(vmm_candidates_t *all, const vmm_room_t *room, uint64_t missing) {
     uint32_t chosen = 0, filler = 0;
     uint64_t bytes = 0;
     qsort(all->items, all->count, sizeof *all->items, larger_first);
     for (uint32_t i = 0; i < all->count && chosen < BATCH && bytes < missing; i++)
         if (all->items[i].size <= missing - bytes) take_item(all, &chosen, i, &bytes);
-    if (!whole || bytes >= missing || chosen == BATCH) return chosen;
+    if (bytes >= missing || chosen == BATCH) return chosen;
     for (uint32_t i = chosen; i < all->count; i++)
         if (all->items[i].size >= missing - bytes && (!filler || all->items[i].size < all->items[filler].size)) filler = i;
     if (filler == 0 && (chosen == all->count || all->items[0].size < missing)) return chosen;
@@ -184,15 +187,15 @@ static strata_status_t move_chosen(auto_growth_vmm_t *self, const vmm_candidates
     return status;
 }
 
-static strata_status_t move_idle(auto_growth_vmm_t *self, const vmm_room_t *room, uint64_t missing, bool whole,
-                                 strata_call_t *call, uint64_t *moved) {
+static strata_status_t move_idle(auto_growth_vmm_t *self, const vmm_room_t *room, uint64_t missing, strata_call_t *call,
+                                 uint64_t *moved) {
     *moved = 0;
     if (!strata_growth_vmm_options(self)->moves || strata_chunks_are_pinned(&self->growth.chunks)) return STRATA_OK;
     if (!strata_growth_vmm_ensure_event(self, call)) return STRATA_OK;
     vmm_candidates_t *all = &self->candidates;
     *all = (vmm_candidates_t){.beside = room->beside};
     strata_growth_vmm_each_idle(self, note_candidate, all);
-    uint32_t chosen = choose(all, room, missing, whole);
+    uint32_t chosen = choose(all, room, missing);
     return chosen ? move_chosen(self, all, chosen, room, call, moved) : STRATA_OK;
 }
 
@@ -220,54 +223,57 @@ static strata_status_t create_one(auto_growth_vmm_t *self, uint64_t at, uint64_t
                        slab(self)->capacity);
 }
 
-/* What one handle is made for at most. */
-static uint64_t largest_part(const auto_growth_vmm_t *self) {
-    uint64_t largest = strata_max(self->peak_used / PART_LARGEST, LEAST_LARGE);
-    return strata_round_down(largest + self->granularity - 1, self->granularity);
+static uint64_t in_handles(const auto_growth_vmm_t *self, uint64_t bytes) {
+    return strata_round_down(bytes + self->granularity - 1, self->granularity);
 }
 
-/* The handles fill [at, at + bytes); the last one first where that is to touch what comes after it. */
-static strata_status_t create(auto_growth_vmm_t *self, uint64_t at, uint64_t bytes, const strata_request_t *request) {
-    uint64_t most = largest_part(self), count = (bytes + most - 1) / most, units = bytes / self->granularity;
+/* Handles of `bytes` bytes together come after the *done bytes that are in the room already. */
+static strata_status_t create(auto_growth_vmm_t *self, const vmm_room_t *room, uint64_t bytes, const strata_request_t *request,
+                              uint64_t *done) {
+    uint64_t most = in_handles(self, strata_max(self->peak_used / PARTS_LARGEST, LARGEST_LEAST));
+    uint64_t count = (bytes + most - 1) / most, units = bytes / self->granularity;
     strata_status_t status = STRATA_OK;
     for (uint64_t i = 0; i < count && status == STRATA_OK; i++) {
         uint64_t size = (units / count + (i < units % count)) * self->granularity;
-        status = create_one(self, at, size, request);
-        at += size;
+        status = create_one(self, room->below ? room->at + room->width - *done - size : room->at + *done, size, request);
+        if (status == STRATA_OK) *done += size;
     }
     return status;
 }
 
 /* Bytes that may be created before handles are moved instead. */
 static uint64_t allowance(const auto_growth_vmm_t *self) {
-    uint64_t slack = self->peak_used * tune("SL", 20) / 1000;
-    slack = strata_max(slack, strata_min(tune("SM", 48) << 20, self->peak_used / tune("SD", 20)));
+    const auto_growth_vmm_options_t *o = strata_growth_vmm_options(self);
+    uint64_t share = (uint64_t)((double)self->peak_used * o->slack);
+    uint64_t slack = strata_max(share, strata_min(o->slack_least, self->peak_used / SLACK_OF_LITTLE));
     uint64_t most = self->peak_used + slack, held = self->growth.chunks.held;
     return held < most ? strata_round_down(most - held, self->granularity) : 0;
 }
 
 /* More than is missing, so that the next misses find some. */
-static uint64_t with_spare(const auto_growth_vmm_t *self, uint64_t missing, const vmm_room_t *room) {
-    uint64_t least = strata_round_down(strata_max(self->peak_used / PART_LEAST, strata_min(tune("LQ", 2) << 20, self->peak_used / tune("QD", 32))), self->granularity);
-    return strata_max(missing, strata_min(least, strata_min(allowance(self), room->width)));
+static uint64_t spare(const auto_growth_vmm_t *self, uint64_t room) {
+    uint64_t least = strata_max(self->peak_used / PARTS_SPARE, strata_min(SPARE_LEAST, self->peak_used / SPARE_OF_LITTLE));
+    return strata_min(strata_round_down(least, self->granularity), strata_min(allowance(self), room));
+}
+
+/* What is missing in the room is created, and more if the device has it. */
+static strata_status_t fill(auto_growth_vmm_t *self, const vmm_room_t *room, uint64_t missing, uint64_t done,
+                            const strata_request_t *request) {
+    uint64_t more = request->flags & STRATA_SMALL_GROWTH ? 0 : spare(self, room->width - done);
+    strata_status_t status = create(self, room, strata_max(missing - done, more), request, &done);
+    if (status != STRATA_E_NO_MEMORY || more <= missing - done) return status;
+    return done < missing ? create(self, room, missing - done, request, &done) : STRATA_OK;
 }
 
 strata_status_t strata_growth_vmm_grow(auto_growth_vmm_t *self, uint64_t size, const strata_request_t *request, uint64_t *place) {
     vmm_room_t room;
-    uint64_t missing, moved = 0;
+    uint64_t moved = 0;
     strata_growth_vmm_drop_shadows(self, false, request->call);
     self->peak_used = strata_max(self->peak_used, self->growth.used_bytes + size);
     strata_status_t status = strata_growth_vmm_find_room(self, size, request->call, &room);
     if (status != STRATA_OK) return status;
     *place = room.below ? 0 : room.beside ? strata_slab_record(slab(self), room.beside)->ptr : room.at;
-    missing = strata_round_down(size - room.have + self->granularity - 1, self->granularity);
-    if (missing > allowance(self)) status = move_idle(self, &room, missing, true, request->call, &moved);
-    if (status != STRATA_OK || moved >= missing) return status;
-    missing -= moved;
-    bool spare = !(request->flags & STRATA_SMALL_GROWTH);
-    uint64_t bytes = spare ? with_spare(self, missing, &room) : missing;
-    uint64_t at = room.below ? room.at + room.width - moved - bytes : room.at + moved;
-    status = create(self, at, bytes, request);
-    if (status != STRATA_E_NO_MEMORY || bytes == missing) return status;
-    return create(self, room.below ? at + bytes - missing : at, missing, request);
+    uint64_t missing = in_handles(self, size - room.have);
+    if (missing > allowance(self)) status = move_idle(self, &room, missing, request->call, &moved);
+    return status == STRATA_OK && moved < missing ? fill(self, &room, missing, moved, request) : status;
 }
