@@ -62,6 +62,7 @@ typedef enum strata_named_kind {
     STRATA_NAMED_POOL, /* a named pool; a place without layers has the place's own, in instances of the pool's */
     STRATA_NAMED_STREAM, /* streams by a pattern of their names; a place without layers is as for all streams */
     STRATA_NAMED_GRAPH, /* at most one, called "graph": the pools of captured graphs; a place without layers has the place's own */
+    STRATA_NAMED_PLAIN, /* at most one, called "without_virtual_memory": what serves the gpu place of a device that has none */
     STRATA_NAMED_KINDS
 } strata_named_kind_t;
 
@@ -127,8 +128,10 @@ const strata_model_stack_t *strata_strategy_stack(const strata_strategy_t *strat
 /* The stacks of a single device, made at the first call; the number is below STRATA_MODEL_DEVICES. NULL: E_HOST_MEMORY. */
 strata_model_device_t *strata_strategy_own(strata_strategy_t *strategy, uint32_t device);
 
-/* "pools", "streams", "graph": their keys in a file. */
+/* "pools", "streams", "graph", "without_virtual_memory": their keys in a file. */
 const char *strata_named_key(strata_named_kind_t kind);
+/* Whether there is at most one, which has the name of its key. */
+static inline bool strata_named_is_single(strata_named_kind_t kind) { return kind >= STRATA_NAMED_GRAPH; }
 /* Letters, digits, - and _, a letter first, or digits alone; in a pattern also : and /, and * for any letters. At most
  * STRATA_NAME_LETTERS. */
 bool strata_named_is_name(strata_named_kind_t kind, const char *name);

@@ -7,7 +7,8 @@
 
 const char *strata_named_key(strata_named_kind_t kind) {
     static const char *const keys[STRATA_NAMED_KINDS] = {
-        [STRATA_NAMED_POOL] = "pools", [STRATA_NAMED_STREAM] = "streams", [STRATA_NAMED_GRAPH] = "graph"};
+        [STRATA_NAMED_POOL] = "pools", [STRATA_NAMED_STREAM] = "streams", [STRATA_NAMED_GRAPH] = "graph",
+        [STRATA_NAMED_PLAIN] = "without_virtual_memory"};
     return keys[kind];
 }
 
@@ -104,14 +105,15 @@ static bool serves_a_pool(const strata_strategy_t *strategy, strata_place_kind_t
 
 strata_status_t strata_strategy_check_pool_options(const strata_strategy_t *strategy) {
     strata_status_t status = STRATA_OK;
-    const strata_model_names_t *streams = &strategy->named[STRATA_NAMED_STREAM], *graph = &strategy->named[STRATA_NAMED_GRAPH];
+    const strata_model_names_t *streams = &strategy->named[STRATA_NAMED_STREAM], *named = strategy->named;
     for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS && status == STRATA_OK; place++) {
         bool pooled = serves_a_pool(strategy, place);
         if (!pooled) status = check_outside(&strategy->stacks[place]);
         for (size_t i = 0; i < strategy->own_count && !pooled && status == STRATA_OK; i++)
             status = check_outside(&strategy->own[i].stacks[place]);
         for (size_t i = 0; i < streams->count && status == STRATA_OK; i++) status = check_outside(&streams->list[i].stacks[place]);
-        if (graph->count > 0 && status == STRATA_OK) status = check_outside(&graph->list->stacks[place]);
+        for (int kind = STRATA_NAMED_GRAPH; kind < STRATA_NAMED_KINDS && status == STRATA_OK; kind++)
+            if (named[kind].count > 0) status = check_outside(&named[kind].list->stacks[place]);
     }
     return status;
 }

@@ -82,7 +82,7 @@ static strata_status_t take_place(parts_t *parts, char *word, const char *path) 
 /* "pools.weights", "streams.copy*", "graph", if a layer and its option come after it. Returns the number of words. */
 static size_t take_name(parts_t *parts, char *const *word, size_t count) {
     for (parts->kind = 0; parts->kind < STRATA_NAMED_KINDS; parts->kind++) {
-        size_t words = parts->kind == STRATA_NAMED_GRAPH ? 1 : 2;
+        size_t words = strata_named_is_single(parts->kind) ? 1 : 2;
         if (count < words + 2 || strcmp(word[0], strata_named_key(parts->kind)) != 0) continue;
         parts->name = word[words - 1];
         for (size_t i = 0; i < words; i++) add_prefix(parts, word[i]);
@@ -136,6 +136,9 @@ static strata_status_t fail_graph(const parts_t *parts) {
 static strata_status_t fail_name(const strata_strategy_t *strategy, const parts_t *parts) {
     const strata_model_names_t *names = &strategy->named[parts->kind];
     if (parts->kind == STRATA_NAMED_GRAPH) return fail_graph(parts);
+    if (parts->kind == STRATA_NAMED_PLAIN)
+        return strata_fail(STRATA_E_STRATEGY, 0, "the strategy does not say \"%s\"; write %s.%s.%s", parts->name,
+                           place_prefix(parts), parts->layer, parts->option);
     const char *key = strata_named_key(parts->kind), *nearest = strata_nearest_word(parts->name, names->count, named_word, names);
     if (names->count == 0)
         return strata_fail(STRATA_E_STRATEGY, 0, "the strategy has no %s; write %s: {%.40s: {stack: [...]}} in its file", key, key,

@@ -46,9 +46,11 @@ static void link_blocks(strata_runs_t *self, uint32_t low, uint32_t high) {
     if (high) block_at(self, high)->prev = low;
 }
 
-/* A record of no bytes, at an end of a run; 0: no slot is left. */
+/* A record of no bytes, at an end of a run; 0: no slot is left. No free block: whoever remembers its slot as that of one sees it. */
 static uint32_t make_bound(strata_runs_t *self, uint64_t address) {
-    return strata_pieces_begin(slab_of(self), STRATA_RUNS_NUMBER, address, 0);
+    uint32_t slot = strata_pieces_begin(slab_of(self), STRATA_RUNS_NUMBER, address, 0);
+    if (slot) block_at(self, slot)->state = STRATA_RECORD_DEFERRED;
+    return slot;
 }
 
 /* Two of them. */

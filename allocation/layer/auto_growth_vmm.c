@@ -73,7 +73,8 @@ enum { LEAVING = 256 };
 typedef struct leaving {
     uint64_t bytes, most; /* taken, and to be taken at most */
     uint32_t count;
-    uint32_t parts[LEAVING], slots[LEAVING];
+    uint32_t parts[LEAVING], slots[LEAVING], shadows[LEAVING];
+    uint64_t at[LEAVING];
     strata_record_t *below[LEAVING];
 } leaving_t;
 
@@ -89,9 +90,14 @@ static void take_leaving(auto_growth_vmm_t *self, leaving_t *leaving) {
     uint32_t taken = 0;
     strata_growth_vmm_each_idle(self, note_leaving, leaving);
     for (uint32_t i = 0; i < leaving->count && leaving->bytes < leaving->most; i++) {
-        strata_record_t *below = strata_growth_vmm_take(self, leaving->parts[i], leaving->slots[i]);
+        uint32_t shadow = strata_growth_vmm_new_shadow(self);
+        strata_record_t *below = shadow ? strata_growth_vmm_take(self, leaving->parts[i], leaving->slots[i]) : NULL;
+        if (shadow && !below) strata_nodes_give(&self->shadow_nodes, shadow);
         if (!below) break;
+        strata_growth_vmm_block(self, shadow, below->ptr, below->size);
         leaving->bytes += below->size;
+        leaving->at[taken] = below->ptr;
+        leaving->shadows[taken] = shadow;
         leaving->below[taken++] = below;
     }
     leaving->count = taken;
@@ -105,8 +111,11 @@ static void free_leaving(auto_growth_vmm_t *self, leaving_t *leaving, strata_han
     for (uint32_t i = 0; i < leaving->count; i++) {
         if (done) strata_vmm_note_done(self->vmm, leaving->below[i]);
         strata_chunk_free(leaving->below[i]);
+        leaving->below[i] = NULL;
     }
     strata_call_lock(call, opened);
+    for (uint32_t i = 0; i < leaving->count; i++)
+        strata_growth_vmm_unblock(self, leaving->shadows[i], strata_vmm_keeps(self->vmm, leaving->at[i]));
     if (event) strata_events_give(&self->growth.base.domain->events, event);
 }
 

@@ -213,7 +213,11 @@ static strata_status_t create_one(auto_growth_vmm_t *self, uint64_t at, uint64_t
     strata_status_t status = strata_chunk_allocate(&self->growth.base, size, &wanted, &below);
     strata_call_lock(request->call, opened);
     chunks->held -= size;
-    if (status != STRATA_OK) return status;
+    if (status != STRATA_OK) {
+        uint32_t shadow = at && strata_vmm_keeps(self->vmm, at) ? strata_growth_vmm_new_shadow(self) : 0;
+        if (shadow) strata_growth_vmm_block(self, shadow, at, size);
+        return status;
+    }
     self->creations++;
     if (strata_growth_vmm_put(self, below)) return STRATA_OK;
     opened = strata_call_unlock(request->call);

@@ -11,10 +11,20 @@ strata_status_t strata_growth_vmm_init_shadows(auto_growth_vmm_t *self) {
 
 uint32_t strata_growth_vmm_new_shadow(auto_growth_vmm_t *self) { return strata_nodes_take(&self->shadow_nodes); }
 
-void strata_growth_vmm_cast(auto_growth_vmm_t *self, uint32_t number, uint64_t at, uint64_t size) {
-    vmm_shadow_t *shadow = strata_growth_vmm_shadow(self, number);
-    *shadow = (vmm_shadow_t){.at = at, .size = size};
+void strata_growth_vmm_block(auto_growth_vmm_t *self, uint32_t number, uint64_t at, uint64_t size) {
+    *strata_growth_vmm_shadow(self, number) = (vmm_shadow_t){.at = at, .size = size, .below = true};
     strata_order_add(&self->shadows, number, &(strata_order_key_t){at, number, 0});
+}
+
+void strata_growth_vmm_unblock(auto_growth_vmm_t *self, uint32_t number, bool keeps) {
+    if (keeps) return;
+    strata_order_remove(&self->shadows, number);
+    strata_nodes_give(&self->shadow_nodes, number);
+}
+
+void strata_growth_vmm_cast(auto_growth_vmm_t *self, uint32_t number, uint64_t at, uint64_t size) {
+    strata_growth_vmm_block(self, number, at, size);
+    strata_growth_vmm_shadow(self, number)->below = false;
     *(self->last_shadow ? &strata_growth_vmm_shadow(self, self->last_shadow)->next : &self->first_shadow) = number;
     self->last_shadow = number;
     self->shadow_bytes += size;
@@ -123,6 +133,7 @@ void strata_growth_vmm_drop_shadows(auto_growth_vmm_t *self, bool wait, strata_c
 void strata_growth_vmm_end_shadows(auto_growth_vmm_t *self) {
     for (uint32_t number = self->shadows.first[0]; number; number = strata_order_next(&self->shadows, number)) {
         vmm_shadow_t *shadow = strata_growth_vmm_shadow(self, number);
+        if (shadow->below) continue;
         if (shadow->event) (void)strata_device_event_synchronise(self->growth.base.domain->device, shadow->event);
         if (shadow->event) strata_events_give(&self->growth.base.domain->events, shadow->event);
         if (!strata_vmm_unmap(self->vmm, shadow->at, shadow->size)) strata_vmm_leave(self->vmm, shadow->at, shadow->size);

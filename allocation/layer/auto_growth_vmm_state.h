@@ -27,6 +27,7 @@ typedef struct vmm_shadow {
     uint32_t next; /* in order of making */
     strata_order_link_t link; /* by address */
     uint64_t at, size;
+    bool below; /* vmm has the mapping, and ends it */
     strata_handle_t event; /* after that work, and that of all shadows made before; NULL: a later one's stands for it */
 } vmm_shadow_t;
 
@@ -106,6 +107,10 @@ void strata_growth_vmm_end_shadows(auto_growth_vmm_t *self);
 /* A node for a shadow; 0: there is none, and nothing may be moved. */
 uint32_t strata_growth_vmm_new_shadow(auto_growth_vmm_t *self);
 void strata_growth_vmm_cast(auto_growth_vmm_t *self, uint32_t shadow, uint64_t at, uint64_t size);
+/* Addresses are nobody's while vmm ends the mapping there: no list has the shadow. */
+void strata_growth_vmm_block(auto_growth_vmm_t *self, uint32_t shadow, uint64_t at, uint64_t size);
+/* The end of that; `keeps`: vmm still has the mapping, and they stay nobody's. */
+void strata_growth_vmm_unblock(auto_growth_vmm_t *self, uint32_t shadow, bool keeps);
 /* The event after the work that may use those cast since the last one that was covered. */
 void strata_growth_vmm_cover(auto_growth_vmm_t *self, strata_handle_t event);
 /* Those whose work is done are unmapped, with the locks open. `wait`: the host waits for it. */

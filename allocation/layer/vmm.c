@@ -88,15 +88,12 @@ void strata_vmm_unreserve(strata_layer_t *base, uint64_t address, uint64_t size)
 }
 
 
-static strata_status_t map(vmm_layer_t *self, uint64_t address, const piece_t *piece) {
+/* *mapped: whether there is a mapping to end, also after a failure. */
+static strata_status_t map(vmm_layer_t *self, uint64_t address, const piece_t *piece, bool *mapped) {
     strata_device_t *device = device_of(self);
     strata_status_t status = strata_device_map(device, address, piece->size, piece->physical);
-    if (status != STRATA_OK) return status;
-    status = strata_device_set_access(device, address, piece->size, NULL, 0);
-    if (status == STRATA_OK) return STRATA_OK;
-    strata_error_t reason = *strata_last_error();
-    (void)strata_device_unmap(device, address, piece->size);
-    return strata_fail_again(&reason);
+    *mapped = status == STRATA_OK;
+    return *mapped ? strata_device_set_access(device, address, piece->size, NULL, 0) : status;
 }
 
 /* True: nothing is left of it. */
@@ -125,8 +122,7 @@ static strata_status_t make_piece(vmm_layer_t *self, uint64_t size, uint64_t at,
         status = strata_vmm_reserve(&self->base, size, &piece->address);
         piece->own_range = status == STRATA_OK;
     }
-    if (status == STRATA_OK) status = map(self, piece->address, piece);
-    piece->mapped = status == STRATA_OK;
+    if (status == STRATA_OK) status = map(self, piece->address, piece, &piece->mapped);
     if (status == STRATA_E_NO_MEMORY)
         strata_refusal_note(&(strata_refusal_t){.by = STRATA_REFUSED_BY_DEVICE, .asked = size});
     return status;
@@ -290,9 +286,14 @@ strata_status_t strata_vmm_move(strata_layer_t *base, strata_record_t *chunk, ui
     piece_t *piece = piece_at(self, chunk->user);
     strata_status_t status = domain->directory ? strata_directory_cover(domain->directory, to, piece->size) : STRATA_OK;
     if (status != STRATA_OK) return status;
-    status = map(self, to, piece);
+    bool mapped;
+    status = map(self, to, piece, &mapped);
     strata_domain_uncover(domain, status == STRATA_OK ? chunk->ptr : to, piece->size);
-    if (status != STRATA_OK) return status;
+    if (status != STRATA_OK) {
+        strata_error_t reason = *strata_last_error();
+        if (mapped && !strata_vmm_unmap(base, to, piece->size)) strata_vmm_leave(base, to, piece->size);
+        return strata_fail_again(&reason);
+    }
     lock(self);
     chunk->ptr = piece->address = to;
     unlock(self);
@@ -306,6 +307,16 @@ bool strata_vmm_unmap(strata_layer_t *vmm, uint64_t address, uint64_t size) {
 
 void strata_vmm_leave(strata_layer_t *vmm, uint64_t address, uint64_t size) {
     keep_left((vmm_layer_t *)vmm, &(piece_t){.mapped = true, .done = true, .address = address, .size = size});
+}
+
+bool strata_vmm_keeps(strata_layer_t *vmm, uint64_t address) {
+    vmm_layer_t *self = (vmm_layer_t *)vmm;
+    bool keeps = false;
+    lock(self);
+    for (uint32_t number = self->left; number && !keeps; number = piece_at(self, number)->next)
+        keeps = piece_at(self, number)->mapped && piece_at(self, number)->address == address;
+    unlock(self);
+    return keeps;
 }
 
 void strata_vmm_note_done(strata_layer_t *vmm, strata_record_t *chunk) {

@@ -30,6 +30,9 @@ bool strata_vmm_unmap(strata_layer_t *vmm, uint64_t address, uint64_t size);
 /* Such a mapping that nobody looks after any more: vmm ends it. */
 void strata_vmm_leave(strata_layer_t *vmm, uint64_t address, uint64_t size);
 
+/* Whether vmm still has a mapping at an address, because the device refused to end it. */
+bool strata_vmm_keeps(strata_layer_t *vmm, uint64_t address);
+
 /* All work that may use the chunk is done: its free need not wait. */
 void strata_vmm_note_done(strata_layer_t *vmm, strata_record_t *chunk);
 

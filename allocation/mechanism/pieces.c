@@ -37,7 +37,7 @@ static strata_status_t corrupt(const char *layer, const char *what, uint32_t slo
 static bool is_bound(const strata_slab_t *slab, uint32_t slot, uint64_t at) {
     const strata_record_t *bound = strata_slab_record(slab, slot);
     bool ends = bound->ptr == at && bound->size == 0 && (bound->prev == 0 || bound->next == 0);
-    return ends && bound->state == STRATA_RECORD_FREE && !strata_slab_is_idle(slab, slot);
+    return ends && bound->state == STRATA_RECORD_DEFERRED && !strata_slab_is_idle(slab, slot);
 }
 
 strata_status_t strata_pieces_validate(const char *layer, const strata_slab_t *slab, uint32_t first, uint32_t chunk, uint64_t ptr,

@@ -58,7 +58,10 @@ static strata_status_t complete(strata_reader_t *reader) {
         missing = missing || (reader->strategy->stacks[place].count == 0 && !(reader->broken & (1u << place)));
     strata_status_t status = missing ? strata_read_preset(&other, "strata") : STRATA_OK;
     for (size_t place = 0; place < STRATA_PLACE_KINDS && status == STRATA_OK; place++)
-        if (reader->strategy->stacks[place].count == 0) reader->strategy->stacks[place] = filler.stacks[place];
+        if (reader->strategy->stacks[place].count == 0) {
+            reader->strategy->stacks[place] = filler.stacks[place];
+            if (place == STRATA_PLACE_GPU) reader->strategy->named[STRATA_NAMED_PLAIN] = filler.named[STRATA_NAMED_PLAIN];
+        }
     return status;
 }
 

@@ -142,13 +142,15 @@ static void explain_head(const strata_model_named_t *named, strata_named_kind_t 
     static const char *const what[STRATA_NAMED_KINDS] = {
         [STRATA_NAMED_POOL] = "a pool: stacks of its own",
         [STRATA_NAMED_STREAM] = "streams of such a name: stacks of their own",
-        [STRATA_NAMED_GRAPH] = "private pools of captured graphs: stacks of their own"};
+        [STRATA_NAMED_GRAPH] = "private pools of captured graphs: stacks of their own",
+        [STRATA_NAMED_PLAIN] = "the stacks on a device without virtual memory"};
     char where[4200];
     bool streams = kind == STRATA_NAMED_STREAM, pool = kind == STRATA_NAMED_POOL;
     strata_origin_text(&named->origin, where, sizeof where);
     fprintf(out, "\n%s, %s", named->path, what[kind]);
     const char *before = streams ? "; they are served as all others in " : "; the layers are the place's in ";
-    for (strata_place_kind_t place = STRATA_PLACE_GPU; place < (pool ? STRATA_PLACE_KINDS : STRATA_PLACE_PINNED); place++) {
+    const strata_place_kind_t end = pool ? STRATA_PLACE_KINDS : kind == STRATA_NAMED_PLAIN ? STRATA_PLACE_GPU : STRATA_PLACE_PINNED;
+    for (strata_place_kind_t place = STRATA_PLACE_GPU; place < end; place++) {
         if (named->stacks[place].count > 0) continue;
         fprintf(out, "%s%s", before, strata_place_name(place));
         before = ", ";

@@ -140,7 +140,10 @@ static strata_status_t read_devices(strata_reader_t *reader, const strata_text_t
     return status ? status : strata_read_devices(reader->strategy, node->text, text->path, &origin);
 }
 
+/* What stood in for the stack of an extended text stands in for it alone. */
 static strata_status_t read_stack(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
+    strata_model_names_t *plain = &reader->strategy->named[STRATA_NAMED_PLAIN];
+    if (plain->count > 0 && strcmp(plain->list->origin.file, text->file) != 0) plain->count = 0;
     return strata_read_stack(reader, text, STRATA_PLACE_GPU, NULL, node);
 }
 
@@ -208,6 +211,8 @@ static const struct {
     {"pools", strata_read_pools, "named pools with stacks of their own, see below", "none"},
     {"streams", strata_read_streams, "stacks of streams by their names, see below", "every stream has the place's layers"},
     {"graph", strata_read_graph, "the stack of the private pools of captured graphs, see below", "they have the place's layers"},
+    {"without_virtual_memory", strata_read_plain, "the gpu's stack on a device without virtual memory, see below",
+     "a stack that needs virtual memory is refused there"},
 };
 
 void strata_page_keys(FILE *out) {

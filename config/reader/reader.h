@@ -83,6 +83,7 @@ strata_status_t strata_read_own_stacks(strata_reader_t *reader, const strata_tex
 strata_status_t strata_read_pools(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node);
 strata_status_t strata_read_streams(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node);
 strata_status_t strata_read_graph(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node);
+strata_status_t strata_read_plain(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node);
 /* Checks and keeps `devices:`; the profile of a file is read, relative to `beside` (a file), if not NULL. */
 strata_status_t strata_read_devices(strata_strategy_t *strategy, const char *devices, const char *beside,
                                     const strata_origin_t *origin);

@@ -19,6 +19,7 @@ static const struct {
     [STRATA_NAMED_STREAM] = {"a pattern of streams", "streams: {\"copy*\": {stack: [...]}}",
                              "letters, digits, - _ : and /, and * for any letters"},
     [STRATA_NAMED_GRAPH] = {"\"graph\"", "graph: {stack: [...]}", ""},
+    [STRATA_NAMED_PLAIN] = {"\"without_virtual_memory\"", "without_virtual_memory: {stack: [...]}", ""},
 };
 
 static strata_origin_t key_of(const strata_text_t *text, const strata_tree_t *node) {
@@ -41,8 +42,9 @@ static const char *key_word(size_t index, const void *context) {
     return keys[index];
 }
 
-/* Only gpu and managed memory has owner streams. */
+/* Only gpu and managed memory has owner streams, and gpu memory alone is virtual. */
 static bool may_have(strata_named_kind_t kind, strata_place_kind_t place) {
+    if (kind == STRATA_NAMED_PLAIN) return false;
     return place == STRATA_PLACE_MANAGED || (kind == STRATA_NAMED_POOL && place != STRATA_PLACE_GPU);
 }
 
@@ -54,6 +56,8 @@ static const char *place_word(size_t index, const void *context) {
 static strata_status_t fail_place(const reading_t *reading, const strata_tree_t *node) {
     strata_origin_t key = key_of(reading->text, node);
     strata_place_kind_t place = strata_place_find(node->key);
+    if (reading->kind == STRATA_NAMED_PLAIN)
+        return strata_fail_origin(&key, "only the stack of the place gpu has another one without virtual memory; take it out");
     if (place == STRATA_PLACE_GPU)
         return strata_fail_origin(&key, "the stack of the place gpu stands beside \"places\"; write stack:");
     if (place != STRATA_PLACE_KINDS)
@@ -127,7 +131,7 @@ static strata_status_t give_name(const reading_t *reading, strata_model_named_t 
     strata_arena_t *arena = reading->reader->strategy->memory;
     char path[2 * STRATA_NAME_LETTERS];
     int length = snprintf(path, sizeof path, "%s", strata_named_key(reading->kind));
-    if (reading->kind != STRATA_NAMED_GRAPH) length += snprintf(path + length, sizeof path - (size_t)length, ".%s", name);
+    if (!strata_named_is_single(reading->kind)) length += snprintf(path + length, sizeof path - (size_t)length, ".%s", name);
     named->name = strata_arena_text(arena, name, strlen(name));
     named->path = strata_arena_text(arena, path, (size_t)length);
     return named->name && named->path ? STRATA_OK : STRATA_E_HOST_MEMORY;
@@ -199,13 +203,22 @@ strata_status_t strata_read_streams(strata_reader_t *reader, const strata_text_t
     return read_all(&reading, node);
 }
 
-strata_status_t strata_read_graph(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
-    reading_t reading = {.reader = reader, .text = text, .kind = STRATA_NAMED_GRAPH};
+static strata_status_t read_single(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node,
+                                   strata_named_kind_t kind) {
+    reading_t reading = {.reader = reader, .text = text, .kind = kind};
     reading.read.list = strata_arena_take(reader->strategy->memory, 1, sizeof *reading.read.list);
     if (!reading.read.list) return STRATA_E_HOST_MEMORY;
     strata_status_t status = read_one(&reading, node);
-    if (status == STRATA_OK) reader->strategy->named[STRATA_NAMED_GRAPH] = reading.read;
+    if (status == STRATA_OK) reader->strategy->named[kind] = reading.read;
     return status;
+}
+
+strata_status_t strata_read_graph(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
+    return read_single(reader, text, node, STRATA_NAMED_GRAPH);
+}
+
+strata_status_t strata_read_plain(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
+    return read_single(reader, text, node, STRATA_NAMED_PLAIN);
 }
 
 /* ---- the page ---- */
@@ -268,6 +281,14 @@ static const char about_named[] =
     "give memory back to the device while a graph may still use it. `keep` is not allowed: a graph's pool keeps its chunks\n"
     "as long as the graph lives. Graphs that share a pool hold hardly more than the largest of them alone if chunks are as\n"
     "large as the largest block (`chunk_size`); see graphs.md. Paths begin with `graph`: `graph.auto_growth.chunk_size`,\n"
-    "`graph.managed.buffered.reuse_below`. Over a file that it `extends`, a file replaces this place by place.\n";
+    "`graph.managed.buffered.reuse_below`. Over a file that it `extends`, a file replaces this place by place.\n"
+    "\n### Without virtual memory\n\n"
+    "A stack that ends in `vmm` needs a device with virtual memory. `without_virtual_memory` says which layers serve the gpu place\n"
+    "of a device that has none; `strata explain` shows both. It belongs to the stack beside it: a file that extends another and\n"
+    "writes a `stack` of its own does not inherit it. Paths begin with its name: `without_virtual_memory.auto_growth.chunk_size`.\n\n"
+    "```yaml\n"
+    "stack: [retry: {timeout: 100ms}, stream_safe, auto_growth_vmm, vmm]\n"
+    "without_virtual_memory: {stack: [retry: {timeout: 100ms}, stream_safe, auto_growth: {chunk_size: 20MiB}, system]}\n"
+    "```\n";
 
 void strata_page_named(FILE *out) { fprintf(out, about_named, STRATA_MODEL_NAMED, STRATA_MODEL_NAMED); }

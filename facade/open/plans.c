@@ -4,7 +4,7 @@
 #include "platform/host/host_memory.h"
 
 /* The plans are in this order, STRATA_PLACE_KINDS of each: for all devices, of each device of the strategy's `own`, of each pool,
- * of each pattern of streams, of captured graphs. A stack that is not written has no plan (count 0). */
+ * of each pattern of streams, of captured graphs, of devices without virtual memory. A stack that is not written has no plan (count 0). */
 static size_t own_at(size_t own) { return (1 + own) * STRATA_PLACE_KINDS; }
 
 static size_t named_at(const strata_strategy_t *strategy, strata_named_kind_t kind, size_t index) {
@@ -41,7 +41,10 @@ const strata_plan_t *strata_plans_of(const strata_facade_t *facade, strata_place
         const strata_plan_t *own = &facade->plans[own_at(i) + kind];
         if (strategy->own[i].number == strata_place_device(place) && own->count > 0) return own;
     }
-    return &facade->plans[kind];
+    const strata_device_t *device = facade->devices[strata_place_device(place)];
+    bool plain = device && !device->capabilities.virtual_memory && strategy->named[STRATA_NAMED_PLAIN].count > 0;
+    const strata_plan_t *without = plain ? &facade->plans[named_at(strategy, STRATA_NAMED_PLAIN, 0) + kind] : NULL;
+    return without && without->count > 0 ? without : &facade->plans[kind];
 }
 
 const strata_plan_t *strata_plans_of_graphs(const strata_facade_t *facade, strata_place_t place) {

@@ -59,6 +59,7 @@ typedef struct strata_sim_cost {
     X(COUNT, uint64_t, mappings_max, 0, 0, "mappings at once")                                                                     \
     X(SIZE, uint64_t, pool_chunk_bytes, 0, 0, "a pool of the driver grows by at least so much: a model")                           \
     X(BOOL, bool, free_waits, 0, 0, "free of malloc, managed and pinned memory waits for all work submitted before")               \
+    X(BOOL, bool, virtual_memory, 0, 0, "handles of physical memory can be had, and mapped")                                       \
     X(FRACTION, double, driver_lock_share, 0, 1000000,                                                                             \
       "the part of a call's fixed cost for which it keeps the calls of other threads on its device waiting; 0: no such lock")
 

@@ -14,7 +14,7 @@
     {                                                                                                                              \
         .name = label, .total_bytes = 80 * GIB, .context_bytes = 500 * MIB, .foreign_bytes = 0, .granule_bytes = 2 * MIB,          \
         .pack_below_bytes = 1 * MIB, .address_bytes = UINT64_C(128) << 40, .mappings_max = 524288, .pool_chunk_bytes = 32 * MIB,   \
-        .free_waits = true, .malloc = COST(37.1, 0.0725), .free = COST(33.5, 0.372), .managed_malloc = COST(10.6, 0),              \
+        .free_waits = true, .virtual_memory = true, .malloc = COST(37.1, 0.0725), .free = COST(33.5, 0.372), .managed_malloc = COST(10.6, 0),              \
         .managed_free = COST(11.8, 0), .host_alloc = COST(416, 339), .host_free = COST(194, 110), .malloc_async = COST(0.47, 0),   \
         .free_async = COST(0.69, 0), .pool_grow = COST(18.7, 0.983), .pool_shrink = COST(1.8, 1.32),                               \
         .reserve = COST(0.92, 0.0028), .unreserve = COST(0.7, 0.0039), .create = COST(create_us, 0.039),                           \

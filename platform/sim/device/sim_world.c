@@ -95,7 +95,7 @@ static strata_device_capabilities_t capabilities(const strata_sim_t *world) {
                                           .managed = true,
                                           .concurrent_managed = true,
                                           .pools = true,
-                                          .virtual_memory = true,
+                                          .virtual_memory = world->profile.virtual_memory,
                                           .capture = true,
                                           .captures_known = true,
                                           .peers = world->devices > 1,
