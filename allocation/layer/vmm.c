@@ -257,13 +257,18 @@ static uint64_t settle_left(vmm_layer_t *self, uint32_t chain) {
 
 static uint64_t release(strata_layer_t *base, strata_call_t *call) {
     vmm_layer_t *self = (vmm_layer_t *)base;
+    lock(self);
     uint32_t chain = self->left;
-    if (chain == 0) return 0;
     self->left = 0;
+    unlock(self);
+    if (chain == 0) return 0;
     strata_opened_t opened = strata_call_unlock(call);
     for (uint32_t number = chain; number; number = piece_at(self, number)->next) (void)give_back(self, piece_at(self, number));
+    lock(self);
+    uint64_t given = settle_left(self, chain);
+    unlock(self);
     strata_call_lock(call, opened);
-    return settle_left(self, chain);
+    return given;
 }
 
 /* ---- for the cache above ---- */
