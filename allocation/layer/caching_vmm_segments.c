@@ -119,18 +119,20 @@ static void link_range(caching_t *self, uint32_t number) {
 /* The lock is opened. */
 static strata_status_t make_range(caching_t *self, uint32_t bank, uint32_t kind, strata_call_t *call) {
     uint64_t size = strata_round_down(self->range_bytes + self->handle[kind] - 1, self->handle[kind]), base = 0;
-    uint32_t number = strata_nodes_take(&self->ranges);
-    if (number == 0) return strata_fail(STRATA_E_LIMIT, 0, "caching_vmm has %u ranges, its most", self->ranges.capacity - 1);
     strata_opened_t opened = strata_call_unlock(call);
     strata_status_t status = strata_vmm_reserve(self->vmm, size + self->handle[kind], &base);
     strata_call_lock(call, opened);
-    if (status != STRATA_OK) {
-        strata_nodes_give(&self->ranges, number);
-        return status;
+    if (status != STRATA_OK) return status;
+    uint32_t number = strata_nodes_take(&self->ranges);
+    if (number) {
+        *caching_range_at(self, number) = (caching_range_t){.bank = bank, .kind = kind, .base = base, .size = size};
+        link_range(self, number);
+        return STRATA_OK;
     }
-    *caching_range_at(self, number) = (caching_range_t){.bank = bank, .kind = kind, .base = base, .size = size};
-    link_range(self, number);
-    return STRATA_OK;
+    opened = strata_call_unlock(call);
+    strata_vmm_unreserve(self->vmm, base, size + self->handle[kind]);
+    strata_call_lock(call, opened);
+    return strata_fail(STRATA_E_LIMIT, 0, "caching_vmm has %u ranges, its most", self->ranges.capacity - 1);
 }
 
 /* Nothing is mapped there. The lock is opened. */
@@ -140,11 +142,11 @@ static void end_range(caching_t *self, uint32_t number, strata_call_t *call) {
     while (*link != number) link = &caching_range_at(self, *link)->next;
     *link = range.next;
     caching_range_at(self, number)->bank = 0;
+    caching_bank_at(self, range.bank)->segments--;
     strata_nodes_give(&self->ranges, number);
     strata_opened_t opened = strata_call_unlock(call);
     strata_vmm_unreserve(self->vmm, range.base, range.size + self->handle[range.kind]);
     strata_call_lock(call, opened);
-    caching_bank_at(self, range.bank)->segments--;
 }
 
 /* ---- growth ---- */
