@@ -40,17 +40,17 @@ static uint32_t range_of(const caching_t *self, uint32_t bank, uint32_t kind, ui
     return number;
 }
 
-/* The slot of a block of the run that begins at an address: its first or its last one. */
-static uint32_t block_of_run(const caching_t *self, uint32_t run, uint64_t at) {
-    uint32_t first = strata_runs_first_block(&self->runs, run);
-    return caching_block(self, first)->ptr == at ? first : strata_runs_last_block(&self->runs, run);
+/* The slot of the block of the run that begins at an address, if it is the first or the last one; 0: neither. */
+static uint32_t end_block(const caching_t *self, uint32_t run, uint64_t at) {
+    uint32_t first = strata_runs_first_block(&self->runs, run), last = strata_runs_last_block(&self->runs, run);
+    return caching_block(self, first)->ptr == at ? first : caching_block(self, last)->ptr == at ? last : 0;
 }
 
-/* Whether so many bytes from a gap, or from the free block before it, are gaps and free blocks. */
+/* Whether so many bytes from a gap, or from the free block before it, are gaps and free blocks. A block after a free one is not. */
 static bool is_wide(const caching_t *self, const caching_range_t *range, uint64_t begin, uint64_t size) {
     uint64_t at = begin;
     while (at - begin < size && at < end_of_range(range)) {
-        uint32_t run = strata_runs_find(caching_runs(self), at), slot = run ? block_of_run(self, run, at) : 0;
+        uint32_t run = strata_runs_find(caching_runs(self), at), slot = run ? end_block(self, run, at) : 0;
         if (run && !strata_slab_is_idle(caching_slab(self), slot)) return false;
         at = run ? end_of(caching_block(self, slot)) : end_of_gap(self, range, at);
     }
@@ -279,7 +279,7 @@ static strata_status_t gather(caching_t *self, miss_t *miss, uint64_t place, uin
     uint32_t run = strata_runs_find(&self->runs, place);
     miss->held = 0;
     miss->range = range_of(self, miss->bank, miss->kind, place);
-    if (run) hold_free(self, miss, block_of_run(self, run, place));
+    if (run) hold_free(self, miss, end_block(self, run, place));
     while (status == STRATA_OK) {
         uint64_t have = miss->held ? caching_block(self, miss->held)->size : 0, at = place + have;
         if (have >= size) return STRATA_OK;
