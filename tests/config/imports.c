@@ -174,14 +174,14 @@ TEST(imports, nothing_is_collected_under_the_whole_memory) {
 
 TEST(imports, what_has_no_equivalent_is_told) {
     made_t made = make("pytorch",
-                       "expandable_segments:True,release_lock_on_cudamalloc:True,garbage_collection_threshold:0.6,"
+                       "pinned_free_catch_all:True,release_lock_on_cudamalloc:True,garbage_collection_threshold:0.6,"
                        "max_split_size_mb:40,max_split_size_mb:50",
                        NULL);
-    EXPECT_CONTAINS(made.told, "<pytorch>:1:1: expandable_segments:True has no equivalent: no layer maps");
-    EXPECT_CONTAINS(made.told, "<pytorch>:1:58: garbage_collection_threshold:0.6 is ignored: nothing is collected");
-    EXPECT_CONTAINS(made.told, "<pytorch>:1:91: max_split_size_mb:40 is ignored: it is given again later");
-    EXPECT_CONTAINS(made.file, "\n# <pytorch>:1:1: expandable_segments:True has no equivalent: no layer maps");
-    EXPECT_CONTAINS(made.file, "\n# <pytorch>:1:26: release_lock_on_cudamalloc:True needs nothing: that is so already");
+    EXPECT_CONTAINS(made.told, "<pytorch>:1:1: pinned_free_catch_all:True has no equivalent: a pointer that");
+    EXPECT_CONTAINS(made.told, "<pytorch>:1:60: garbage_collection_threshold:0.6 is ignored: nothing is collected");
+    EXPECT_CONTAINS(made.told, "<pytorch>:1:93: max_split_size_mb:40 is ignored: it is given again later");
+    EXPECT_CONTAINS(made.file, "\n# <pytorch>:1:1: pinned_free_catch_all:True has no equivalent: a pointer that");
+    EXPECT_CONTAINS(made.file, "\n# <pytorch>:1:28: release_lock_on_cudamalloc:True needs nothing: that is so already");
     EXPECT_STREQ(value_of(made.strategy, "caching", "max_split_size"), "50MiB");
     expect_round_trip(&made);
     end(&made);
@@ -190,6 +190,27 @@ TEST(imports, what_has_no_equivalent_is_told) {
     EXPECT_STREQ(value_of(made.strategy, "cuda_malloc_async", "throttle"), "1");
     EXPECT_STREQ(made.told, "<pytorch>:1:25: max_split_size_mb:40 is ignored: the preset cuda_malloc_async has no layer with "
                             "such an option\n");
+    end(&made);
+}
+
+/* The settings of blocks go with the segments that grow; the cache that has no segments is not changed. */
+TEST(imports, expandable_segments_are_a_preset) {
+    made_t made = make("pytorch", "max_split_size_mb:40,expandable_segments:True,garbage_collection_threshold:0.6,"
+                                  "per_process_memory_fraction:0.5,expandable_segments_reserve:0.5", NULL);
+    EXPECT_STREQ(layers_of(&made), "caching_vmm vmm");
+    EXPECT_STREQ(value_of(made.strategy, "caching_vmm", "max_split_size"), "40MiB");
+    EXPECT_STREQ(value_of(made.strategy, "caching_vmm", "memory_fraction"), "0.5");
+    EXPECT_CONTAINS(made.told, "garbage_collection_threshold:0.6 is ignored: blocks of segments that grow are not collected");
+    EXPECT_CONTAINS(made.told, "expandable_segments_reserve:0.5 has no equivalent: a segment that grows has addresses");
+    expect_round_trip(&made);
+    end(&made);
+    made = make("pytorch", "expandable_segments:False", NULL);
+    EXPECT_STREQ(layers_of(&made), "caching system");
+    EXPECT_STREQ(made.told, "");
+    end(&made);
+    made = make("pytorch", "expandable_segments:True,backend:cudaMallocAsync", NULL);
+    EXPECT_STREQ(layers_of(&made), "retry cuda_malloc_async");
+    EXPECT_CONTAINS(made.told, "expandable_segments:True is ignored: backend:cudaMallocAsync has no segments");
     end(&made);
 }
 

@@ -45,8 +45,8 @@ TEST(command, lists) {
 }
 
 TEST(command, imports_strings) {
-    ran_t ran = run_well("import pytorch 'max_split_size_mb:128,expandable_segments:True' --as-of 2.9");
-    EXPECT_CONTAINS(ran.errors, "<pytorch>:1:23: expandable_segments:True has no equivalent: ");
+    ran_t ran = run_well("import pytorch 'max_split_size_mb:128,pinned_use_background_threads:True' --as-of 2.9");
+    EXPECT_CONTAINS(ran.errors, "<pytorch>:1:23: pinned_use_background_threads:True has no equivalent: ");
     write_text("imported.yaml", ran.out);
     ran = run_well("check imported.yaml");
     EXPECT_STREQ(ran.errors, "");
