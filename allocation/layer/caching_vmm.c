@@ -78,8 +78,8 @@ static void destroy(strata_layer_t *base) {
 
 /* A segment has addresses for nine eighths of the device, as the peer's. */
 static strata_status_t read_sizes(caching_t *self) {
-    const uint64_t sizes[] = {[STRATA_CACHING_SMALL] = 2ull << 20,
-                              [STRATA_CACHING_LARGE] = caching_options_of(self)->large_segment};
+    const uint64_t sizes[] = {
+        [STRATA_CACHING_SMALL] = 2ull << 20, [STRATA_CACHING_LARGE] = caching_options_of(self)->large_segment};
     uint64_t granularity = strata_vmm_granularity(self->vmm), available, total;
     for (uint32_t kind = 0; kind < STRATA_CACHING_KINDS; kind++)
         self->handle[kind] = strata_round_down(sizes[kind] + granularity - 1, granularity);

@@ -5,7 +5,7 @@
 
 #define PINNED "pinned memory is a place of its own, with the layers of `places: {pinned: ...}`"
 
-#define ADDRESSES "a segment that grows has addresses for nine eighths of the device, and others are one piece"
+#define ADDRESSES      "a segment that grows has addresses for nine eighths of the device, and others are one piece"
 #define EITHER(option) "caching." option " caching_vmm." option
 
 /* First versions come from the release notes, from the pages on CUDA of each release, and from the headers that it installs. Where
@@ -83,10 +83,12 @@ static void settle(import_setting_t *settings, size_t count) {
     import_setting_t *expandable = strata_import_find(settings, count, "expandable_segments");
     const import_setting_t *backend = strata_import_find(settings, count, "backend");
     bool expands = expandable && expandable->act.verb == IMPORT_PRESET;
-    if (expands && backend && backend->act.verb == IMPORT_PRESET) expandable->passed_over = "backend:cudaMallocAsync has no segments";
+    if (expands && backend && backend->act.verb == IMPORT_PRESET)
+        expandable->passed_over = "backend:cudaMallocAsync has no segments";
     else if (expands && threshold && threshold->act.verb == IMPORT_SET)
         threshold->passed_over = "blocks of segments that grow are not collected";
-    if (threshold && !threshold->passed_over && threshold->act.verb == IMPORT_SET && (!fraction || strcmp(fraction->meant, "1") == 0))
+    if (threshold && !threshold->passed_over && threshold->act.verb == IMPORT_SET &&
+        (!fraction || strcmp(fraction->meant, "1") == 0))
         threshold->passed_over = "nothing is collected without a per_process_memory_fraction below 1; a program that sets one "
                                  "later writes caching.memory_fraction and caching.garbage_collection_threshold itself";
 }

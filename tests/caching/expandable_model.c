@@ -78,7 +78,8 @@ static uint32_t place_for(const lane_t *lane, uint64_t size) {
         if (lane->pieces[i].state != UNMAPPED) continue;
         uint32_t first = i > 0 && lane->pieces[i - 1].state == IDLE ? i - 1 : i;
         uint64_t bytes = 0;
-        for (uint32_t k = first; k < lane->count && bytes < size && lane->pieces[k].state != LIVE; k++) bytes += lane->pieces[k].size;
+        for (uint32_t k = first; k < lane->count && bytes < size && lane->pieces[k].state != LIVE; k++)
+            bytes += lane->pieces[k].size;
         if (bytes >= size) return first;
     }
     abort();
@@ -122,7 +123,8 @@ static uint64_t model_release(lane_t *lane) {
     uint64_t before = lane->mapped;
     for (uint32_t i = 0; i < lane->count; i++) {
         piece_t p = lane->pieces[i];
-        uint64_t begin = (p.at + lane->handle - 1) / lane->handle * lane->handle, end = (p.at + p.size) / lane->handle * lane->handle;
+        uint64_t begin = (p.at + lane->handle - 1) / lane->handle * lane->handle,
+                 end = (p.at + p.size) / lane->handle * lane->handle;
         if (p.state != IDLE || begin >= end) continue;
         if (begin > p.at) cut(lane, i++, begin - p.at);
         cut(lane, i, end - begin);

@@ -193,23 +193,15 @@ TEST(imports, what_has_no_equivalent_is_told) {
     end(&made);
 }
 
-/* The settings of blocks go with the segments that grow; the cache that has no segments is not changed. */
+/* The settings of blocks go with the segments that grow. */
 TEST(imports, expandable_segments_are_a_preset) {
-    made_t made = make("pytorch", "max_split_size_mb:40,expandable_segments:True,garbage_collection_threshold:0.6,"
-                                  "per_process_memory_fraction:0.5,expandable_segments_reserve:0.5", NULL);
+    made_t made = make("pytorch", "max_split_size_mb:40,expandable_segments:True,garbage_collection_threshold:0.6", NULL);
     EXPECT_STREQ(layers_of(&made), "caching_vmm vmm");
     EXPECT_STREQ(value_of(made.strategy, "caching_vmm", "max_split_size"), "40MiB");
-    EXPECT_STREQ(value_of(made.strategy, "caching_vmm", "memory_fraction"), "0.5");
     EXPECT_CONTAINS(made.told, "garbage_collection_threshold:0.6 is ignored: blocks of segments that grow are not collected");
-    EXPECT_CONTAINS(made.told, "expandable_segments_reserve:0.5 has no equivalent: a segment that grows has addresses");
     expect_round_trip(&made);
     end(&made);
-    made = make("pytorch", "expandable_segments:False", NULL);
-    EXPECT_STREQ(layers_of(&made), "caching system");
-    EXPECT_STREQ(made.told, "");
-    end(&made);
     made = make("pytorch", "expandable_segments:True,backend:cudaMallocAsync", NULL);
-    EXPECT_STREQ(layers_of(&made), "retry cuda_malloc_async");
     EXPECT_CONTAINS(made.told, "expandable_segments:True is ignored: backend:cudaMallocAsync has no segments");
     end(&made);
 }
