@@ -118,7 +118,7 @@ static void link_range(caching_t *self, uint32_t number) {
 
 /* The lock is opened. */
 static strata_status_t make_range(caching_t *self, uint32_t bank, uint32_t kind, strata_call_t *call) {
-    uint64_t size = strata_round_down(self->range_bytes + self->handle[kind] - 1, self->handle[kind]), base = 0;
+    uint64_t size = (self->range_bytes + self->handle[kind] - 1) / self->handle[kind] * self->handle[kind], base = 0;
     strata_opened_t opened = strata_call_unlock(call);
     strata_status_t status = strata_vmm_reserve(self->vmm, size + self->handle[kind], &base);
     strata_call_lock(call, opened);

@@ -204,6 +204,16 @@ TEST(caching_expandable, what_a_growth_has_mapped_goes_back_when_it_fails) {
     EXPECT_OK(strata_free(rig.s, fits.ref));
 }
 
+/* Nine eighths of the device in whole handles, and one more: 64 MiB make 72, which are 80 and 20 in large handles, 72 and 2 in small. */
+TEST(caching_expandable, a_segment_has_addresses_for_nine_eighths_of_the_device) {
+    RIG_BY(rig, open_expandable(&rig, "", 64 * MIB));
+    strata_block_t large = rig_allocate(&rig, NULL, 2 * MIB), small = rig_allocate(&rig, NULL, 1000);
+    const caching_t *self = (const caching_t *)rig_domain(&rig)->ordinary.shared[1];
+    EXPECT_EQ(caching_range_at(self, 1)->size, 80 * MIB);
+    EXPECT_EQ(caching_range_at(self, 2)->size, 72 * MIB);
+    RIG_FREE(&rig, large, small);
+}
+
 /* More than a segment has addresses for: no handle is tried. */
 TEST(caching_expandable, more_than_any_segment_has_is_refused_at_once) {
     RIG_BY(rig, open_expandable(&rig, "", 64 * MIB));
@@ -247,6 +257,7 @@ TEST(caching_expandable, a_failed_growth_leaves_everything_as_it_was) {
         EXPECT_OK(strata_sim_fail(rig.devices[0], calls[i], 2, false, STRATA_E_DEVICE));
         EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate(rig.s, rig.gpu, NULL, 70 * MIB, &b));
         EXPECT_EQ(reserved(&rig), 20 * MIB);
+        EXPECT_EQ(rig_calls(&rig, STRATA_CALL_stream_synchronise), 0); /* it went at once, not as something idle */
         EXPECT_OK(strata_validate(rig.s));
         b = rig_allocate(&rig, NULL, 70 * MIB);
         EXPECT_EQ(offset(&a, &b), 5 * MIB);
