@@ -103,7 +103,9 @@ static uint64_t end_of_run(const best_fit_vmm_t *self, uint32_t run) {
     return chunk->base + chunk->size;
 }
 
-static uint64_t tail_of(const best_fit_vmm_t *self) { return self->chunks.last ? end_of_run(self, self->chunks.last) : self->begin; }
+static uint64_t tail_of(const best_fit_vmm_t *self) {
+    return self->chunks.last ? end_of_run(self, self->chunks.last) : self->begin;
+}
 
 /* The free block that ends at the tail; 0: none. */
 static uint32_t last_free(const best_fit_vmm_t *self) {
@@ -196,7 +198,8 @@ static bool is_done(best_fit_vmm_t *self, strata_call_t *call) {
     strata_opened_t opened = strata_call_unlock(call);
     bool there = strata_events_ensure(&domain->events, 1) == STRATA_OK;
     strata_call_lock(call, opened);
-    if (!there || !strata_layer_owner(&self->base, &stream) || strata_domain_refuse_captured(domain, stream) != STRATA_OK) return false;
+    if (!there || !strata_layer_owner(&self->base, &stream) || strata_domain_refuse_captured(domain, stream) != STRATA_OK)
+        return false;
     strata_handle_t event = strata_events_take(&domain->events);
     bool done = event && strata_domain_record_event(domain, event, stream) == STRATA_OK &&
                 strata_device_event_query(domain->device, event) == STRATA_OK;
@@ -235,7 +238,8 @@ static bool move_one(best_fit_vmm_t *self, uint32_t part, strata_call_t *call) {
 static bool remap(best_fit_vmm_t *self, uint64_t size, strata_call_t *call) {
     if (strata_chunks_are_pinned(&self->chunks) || !is_done(self, call)) return false;
     uint32_t last = last_free(self);
-    uint64_t from = 0, limit = last ? block_at(self, last)->ptr : tail_of(self), have = last ? block_at(self, last)->size : 0, idle = 0;
+    uint64_t from = 0, limit = last ? block_at(self, last)->ptr : tail_of(self), have = last ? block_at(self, last)->size : 0,
+             idle = 0;
     for (uint32_t part; (part = next_idle(self, from, limit)) != 0; idle += self->handle)
         from = strata_run_part_at(&self->runs, part)->at + self->handle;
     if (have + idle < size || tail_of(self) + size > self->begin + self->addresses) return false;
