@@ -298,7 +298,7 @@ static void borrows_are_honoured_or_waited_for(const subject_t *subject) {
     strata_block_t a = rig_allocate(&rig, owner, 50000);
     EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
     bool waited_for = rig_figures(&rig).borrows_waited > 0;
-    bool at_use = subject->at_use || (subject->preset && strcmp(subject->preset, "paddle") == 0);
+    bool at_use = subject->at_use || (subject->preset && strncmp(subject->preset, "paddle", 6) == 0);
     rig_work(&rig, borrower, LONG, a.ref);
     /* `event: use` covers what was submitted before the call: it is told again. */
     if (at_use) EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));

@@ -105,10 +105,11 @@ static void exchange(stormer_t *t) {
     if (theirs.block.ref) give(t, &theirs);
 }
 
-/* Lawful on memory that is unmapped as well: no free of it waits for work of a stream that nobody named. */
+/* Lawful on memory that is unmapped as well, whose free waits for no work that it was not told of; and where borrows are noted at the
+ * use, since it comes before the call. */
 static void work(strata_t s, const parcel_t *p, strata_stream_t stream) {
-    EXPECT_OK(strata_record_stream(s, p->block.ref, stream));
     may_fail(strata_stream_work(s, strata_gpu(p->device), stream, 20 * 1000, &p->block.ref, 1), STRATA_OK);
+    EXPECT_OK(strata_record_stream(s, p->block.ref, stream));
 }
 
 static void use(stormer_t *t, parcel_t *p) {
