@@ -31,7 +31,7 @@ TEST(torture, runs_the_layers_of_an_object) {
 
 /* One layer keeps what it should give back, another ends the process. */
 TEST(torture, tells_what_a_faulty_layer_does) {
-    ran_t ran = run_command("torture --programs 10 --layers " MODULES "/faulty.so");
+    ran_t ran = run_command("torture --programs 20 --layers " MODULES "/faulty.so");
     EXPECT_EQ(ran.exit_status, 1);
     EXPECT_CONTAINS(ran.out, "the process ended");
     EXPECT_CONTAINS(ran.out, "ended by signal 6");
