@@ -79,7 +79,8 @@ static const struct {
     {"system", "write_combined", "cuda_facade.pinned_memory_is_asked_for_as_the_options_say"},
     {"caching", "pools_on_oom", "facade_pools.one_that_lends_serves_who_would_fail"},
     {"caching", "reuse_in_capture", "peers_pytorch_graphs.test_graph_capture_reclaim_2_streams"},
-    {"caching_vmm", "pools_on_oom", "facade_pools.one_that_lends_serves_who_would_fail"}, /* the code of caching, as the next one's */
+    {"caching_vmm", "pools_on_oom",
+     "facade_pools.one_that_lends_serves_who_would_fail"}, /* the code of caching, as the next one's */
     {"caching_vmm", "reuse_in_capture", "peers_pytorch_graphs.test_graph_capture_reclaim_2_streams"},
     {"stream_safe", "reuse_in_capture", "graph_reuse.a_block_serves_again_once_its_owner_has_joined"},
     {"bfc", "coalesce_regions", "tensorflow_bfc.virtual_allocator_promotes_reuse"},
