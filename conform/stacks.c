@@ -105,7 +105,8 @@ static bool tells_to_refuse(const strata_layer_type_t *type, const strata_option
                                        "bfc.memory_limit",
                                        "bfc.memory_fraction",
                                        "bfc.allow_growth",
-                                       "caching.memory_fraction"};
+                                       "caching.memory_fraction",
+                                       "caching_vmm.memory_fraction"};
     char name[2 * WORD];
     snprintf(name, sizeof name, "%s.%s", type->name, row->name);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -310,6 +311,8 @@ static void fill_subject(drawing_t *d) {
              (unsigned long long)d->stack->seed);
     for (uint32_t i = 0; d->stack->layers[i]; i++) {
         const strata_layer_type_t *type = d->stack->layers[i];
+        /* What is left of a small device may be less than a handle of theirs. */
+        subject->may_refuse |= strata_option_find(type, "handle") || strcmp(type->name, "caching_vmm") == 0;
         subject->asks_for_more |= type->role == STRATA_DECORATOR && !(type->passes & STRATA_TRAIT_EXACT_SIZE);
     }
 }

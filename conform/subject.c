@@ -200,7 +200,7 @@ void subject_fail(const subject_t *subject, rig_t *rig, uint64_t k, bool onward,
 }
 
 uint64_t subject_asked(const subject_t *subject, rig_t *rig) {
-    return subject->test_source ? test_source_calls()
-                                : rig_calls(rig, STRATA_CALL_malloc) + rig_calls(rig, STRATA_CALL_malloc_async) +
-                                      rig_calls(rig, STRATA_CALL_create);
+    return subject->test_source
+               ? test_source_calls()
+               : rig_calls(rig, STRATA_CALL_malloc) + rig_calls(rig, STRATA_CALL_malloc_async) + rig_calls(rig, STRATA_CALL_create);
 }

@@ -7,6 +7,8 @@
  * split, then, after a wait for all events, every idle segment of every stream. Last the core serves from pools that lend
  * (`pools_on_oom`), since each pool is an instance of its own.
  *
+ * Where segments expand (caching_vmm.c) a segment is a range of addresses, and what comes from below is mapped there, handle by handle.
+ *
  * One instance serves all streams of a device. Its parts: caching_sizes.c, caching_banks.c, caching_streams.c,
  * caching_segments.c, caching_check.c. What the peer lacks is an option, off by default.
  */
@@ -17,51 +19,41 @@
 #include "allocation/reclaim/refusal.h"
 
 #define HOT       inline __attribute__((always_inline))
-#define ROW(name) offsetof(caching_options_t, name)
+#define ROW(name) STRATA_CACHING_AT(name)
 
 static const strata_option_row_t options[] = {
     {"streams", STRATA_OPTION_CHOICE, ROW(streams), "own", 0, 0, "own|ignored",
      "`own`: a block is served again to its own stream alone; `ignored`: to any, after a wait of the host if others used it"},
-    {"roundup_power2_divisions", STRATA_OPTION_TEXT, ROW(roundup_power2_divisions), "0", 0, 0, NULL,
-     "steps between two powers of two that larger requests are rounded to: 4, or by size in MiB: \"[256:1,512:2,>:8]\"; "
-     "0 and 1: multiples of 512 bytes alone"},
+    STRATA_CACHING_DIVISIONS_ROW,
     {"large_segment", STRATA_OPTION_SIZE, ROW(large_segment), "20MiB", 10ull << 20, 2ull << 30, NULL,
      "the segment for a block above 1 MiB and below 10 MiB; smaller blocks get 2 MiB, larger ones a multiple of 2 MiB"},
     {"max_split_size", STRATA_OPTION_SIZE, ROW(max_split_size), "unlimited", 20ull << 20, 0, NULL,
      "a block of this size or more is not split, and serves no smaller request"},
-    {"max_non_split_rounding", STRATA_OPTION_SIZE, ROW(max_non_split_rounding), "20MiB", 20ull << 20, 2ull << 30, NULL,
-     "how much larger than the request a block may be that is not split"},
+    STRATA_CACHING_NON_SPLIT_ROUNDING_ROW,
     {"garbage_collection_threshold", STRATA_OPTION_FRACTION, ROW(garbage_collection_threshold), "0", 0, 999999, NULL,
      "share of the memory fraction above which idle large segments are given back, the older half first, before more is "
      "asked; 0: never; needs a memory_fraction below 1"},
-    {"memory_fraction", STRATA_OPTION_FRACTION, ROW(memory_fraction), "1", 0, 1000000, NULL,
-     "share of the device's memory that all streams together may reserve; what goes beyond is out of memory without a device "
-     "call"},
-    {"reclaim", STRATA_OPTION_CHOICE, ROW(reclaim), "own", 0, 0, "own|ladder",
-     "when the layer below is out of memory: `own`: PyTorch's steps and no others; `ladder`: leave it to the domain's ladder"},
+    STRATA_CACHING_MEMORY_FRACTION_ROW,
+    STRATA_CACHING_RECLAIM_ROW,
     {"pool_no_split", STRATA_OPTION_BOOL, ROW(pool_no_split), "false", 0, 0, NULL,
      "in a named pool's stack: a block is a whole segment (no_split of PyTorch's MemPool)"},
-    {"pools_on_oom", STRATA_OPTION_BOOL, ROW(pools_on_oom), "false", 0, 0, NULL,
-     "in a named pool's stack: a request outside of pools that would fail gets a free block of its stream's here (use_on_oom of "
-     "PyTorch's MemPool)"},
-    {"search_after_events", STRATA_OPTION_BOOL, ROW(search_after_events), "false", 0, 0, NULL,
-     "out of memory, after the wait for all events, look among the free blocks again before they are given back (PyTorch "
-     "#189504 fails where that would do)"},
+    STRATA_CACHING_POOLS_ON_OOM_ROW,
+    STRATA_CACHING_SEARCH_AFTER_EVENTS_ROW,
     {"smaller_growth", STRATA_OPTION_BOOL, ROW(smaller_growth), "false", 0, 0, NULL,
      "when a whole segment cannot be had, ask for the block alone"},
-    {"reuse_in_capture", STRATA_OPTION_BOOL, ROW(reuse_in_capture), "false", 0, 0, NULL,
-     "inside the capture of a graph a block that was lent and freed there serves again once its stream has joined the borrowers, not "
-     "only after the capture (graph_capture_record_stream_reuse of PyTorch)"},
+    STRATA_CACHING_REUSE_IN_CAPTURE_ROW,
     {"stable_addresses", STRATA_OPTION_BOOL, ROW(stable_addresses), "false", 0, 0, NULL, STRATA_STABLE_ADDRESSES},
     {0},
 };
 
-static const strata_stat_row_t stats[] = {
+const strata_stat_row_t strata_caching_stats[] = {
     {"limit_bytes", "bytes", offsetof(caching_t, allowed), "the most that may be reserved"},
     {"used_bytes", "bytes", offsetof(caching_t, chunks.held), "segments, those that are being asked for included"},
     {"retries", "", offsetof(caching_t, retries), "segments asked for again after every idle one was given back"},
     {"waits_for_all", "", offsetof(caching_t, waits_for_all), "waits of the host for every borrow"},
     {"collected_bytes", "bytes", offsetof(caching_t, collected_bytes), "segments given back as garbage"},
+    {"handles_mapped", "count", offsetof(caching_t, mapped), "handles that were mapped, where segments expand"},
+    {"handles_unmapped", "count", offsetof(caching_t, unmapped), "handles that were unmapped"},
     {"oversize_segments", "", offsetof(caching_t, oversize_segments), "segments got that may not be split"},
     {"pending_bytes", "bytes", offsetof(caching_t, uses.pending_bytes), "freed blocks whose borrowers are not done"},
     {"small_segment_bytes", "bytes", offsetof(caching_t, of_kind[STRATA_CACHING_SMALL]), "segments of small blocks"},
@@ -95,7 +87,7 @@ static HOT bool is_divisible(const caching_t *self, const strata_record_t *block
     const caching_options_t *o = caching_options_of(self);
     uint64_t rest = block->size - want->rounded;
     if (o->pool_no_split && is_of_named_pool(self)) return false;
-    if (caching_kind_of(self, block) == STRATA_CACHING_SMALL) return rest >= STRATA_CACHING_UNIT;
+    if (self->vmm || caching_kind_of(self, block) == STRATA_CACHING_SMALL) return rest >= STRATA_CACHING_UNIT;
     return want->rounded < o->max_split_size && rest > STRATA_CACHING_SMALL_LIMIT;
 }
 
@@ -136,6 +128,7 @@ static HOT uint32_t fitting(const caching_t *self, const strata_tree_t *idle, co
     const caching_options_t *o = caching_options_of(self);
     uint32_t slot = strata_tree_fit(idle, caching_slab(self), want->rounded);
     if (slot == 0) return 0;
+    if (__builtin_expect(self->vmm != NULL, 0)) slot = strata_caching_least_room(self, idle, slot);
     uint64_t size = caching_block(self, slot)->size;
     if (want->rounded < o->max_split_size) return size < o->max_split_size ? slot : 0;
     return size - want->rounded < o->max_non_split_rounding ? slot : 0;
@@ -220,7 +213,8 @@ static strata_record_t *take_again(caching_t *self, const want_t *want) {
 }
 
 /* In the bank that the block was of. Nobody knows any more whose the stream of an orphan is. */
-static strata_record_t *take_back(strata_layer_t *base, const strata_block_t *at, size_t requested, const strata_stack_t *stack) {
+strata_record_t *strata_caching_take_back(strata_layer_t *base, const strata_block_t *at, size_t requested,
+                                          const strata_stack_t *stack) {
     caching_t *self = (caching_t *)base;
     const strata_extent_t place = strata_extent_of(at);
     uint32_t slot = strata_chunks_take_at(&self->chunks, &place);
@@ -238,7 +232,7 @@ static strata_record_t *take_back(strata_layer_t *base, const strata_block_t *at
 /* ---- hit ---- */
 
 /* What allocate() would find first: in the bank of the stack's stream, with no use to be polled and none to be waited for. */
-static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
+strata_record_t *strata_caching_hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     caching_t *self = (caching_t *)base;
     want_t want = {.size = size, .stream = stack->stream, .bank = strata_caching_known_bank(self, stack), .server = stack->number};
     if (want.bank == 0 || self->uses.first_awaited || self->uses.joining || self->uses.kept) return NULL;
@@ -262,7 +256,17 @@ static void mark_fresh(caching_t *self, strata_record_t *block, strata_stream_t 
     else strata_mark(block, 0, 0);
 }
 
-/* The segment's block is the request's, whoever else waits for memory. NULL: no slot is left to cut it (E_LIMIT). */
+/* What has come is the request's, whoever else waits for memory: a free block that is in no tree. NULL: no slot is left to cut it
+ * (E_LIMIT). */
+static strata_record_t *hand_out_fresh(caching_t *self, uint32_t slot, const want_t *want) {
+    strata_tree_t *idle = caching_tree_of(self, caching_block(self, slot));
+    strata_record_t *block = hand_out(self, idle, slot, want);
+    if (block) return block;
+    strata_tree_add(idle, caching_slab(self), slot);
+    strata_fail(STRATA_E_LIMIT, 0, "a device holds %u blocks, its most", caching_slab(self)->capacity);
+    return NULL;
+}
+
 static strata_record_t *take_in(caching_t *self, uint32_t number, const want_t *want) {
     caching_segment_t *segment = caching_segment_at(self, number);
     uint32_t slot = segment->chunk.first;
@@ -272,12 +276,15 @@ static strata_record_t *take_in(caching_t *self, uint32_t number, const want_t *
     caching_block(self, slot)->pool = caching_code(want->bank, want->kind);
     mark_fresh(self, caching_block(self, slot), want->stream);
     self->oversize_segments += want->rounded >= caching_options_of(self)->max_split_size;
-    strata_tree_t *idle = caching_tree_of(self, caching_block(self, slot));
-    strata_record_t *block = hand_out(self, idle, slot, want);
-    if (block) return block;
-    strata_tree_add(idle, caching_slab(self), slot);
-    strata_fail(STRATA_E_LIMIT, 0, "a device holds %u blocks, its most", caching_slab(self)->capacity);
-    return NULL;
+    return hand_out_fresh(self, slot, want);
+}
+
+static strata_status_t expand(caching_t *self, const want_t *want, strata_record_t **record) {
+    uint32_t slot;
+    strata_status_t status = strata_caching_expand(self, want->bank, want->kind, want->rounded, want->request, &slot);
+    if (status != STRATA_OK) return status;
+    *record = hand_out_fresh(self, slot, want);
+    return *record ? STRATA_OK : STRATA_E_LIMIT;
 }
 
 static strata_status_t grow(caching_t *self, const want_t *want, uint64_t size, strata_record_t **record) {
@@ -285,6 +292,7 @@ static strata_status_t grow(caching_t *self, const want_t *want, uint64_t size, 
     uint32_t number;
     if (held > self->allowed || size > self->allowed - held)
         return strata_refuse_by_bound(&self->base, "memory_fraction", size, held, self->allowed);
+    if (self->vmm) return expand(self, want, record);
     strata_status_t status = strata_chunks_grow(&self->chunks, size, STRATA_CACHING_ALIGNMENT, want->request, &number);
     if (status != STRATA_OK) return status;
     *record = take_in(self, number, want);
@@ -298,7 +306,8 @@ static strata_status_t give_all_and_grow(caching_t *self, const want_t *want, ui
     strata_call_t *call = want->request->call;
     strata_caching_wait_for_uses(self, call);
     if (caching_options_of(self)->search_after_events && (*record = search(self, want)) != NULL) return STRATA_OK;
-    (void)strata_caching_release_all(self, call);
+    if (self->vmm) (void)strata_caching_unmap_idle(self, want->bank, want->kind, UINT64_MAX, call);
+    else (void)strata_caching_release_all(self, call);
     self->retries++;
     return grow(self, want, size, record);
 }
@@ -356,7 +365,7 @@ static strata_status_t serve(caching_t *self, const want_t *want, strata_record_
     return status;
 }
 
-static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
+strata_status_t strata_caching_allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     caching_t *self = (caching_t *)base;
     if (request->alignment > STRATA_CACHING_ALIGNMENT)
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "caching serves alignments up to %d", STRATA_CACHING_ALIGNMENT);
@@ -383,7 +392,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
 
 /* ---- free ---- */
 
-static void free_block(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
+void strata_caching_free(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
     caching_t *self = (caching_t *)base;
     /* Whatever stands above is done with the block. */
     if (!caching_ignores_streams(self)) {
@@ -395,7 +404,7 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_call
 }
 
 /* A borrowed block waits for its events first. */
-static bool quick_free(strata_layer_t *base, strata_record_t *block) {
+bool strata_caching_quick_free(strata_layer_t *base, strata_record_t *block) {
     caching_t *self = (caching_t *)base;
     if (!caching_ignores_streams(self) && block->own_uses) return false;
     strata_caching_put_back(self, block);
@@ -452,7 +461,7 @@ static strata_status_t read_limits(caching_t *self) {
 }
 
 /* Every segment goes back, whatever is still live in it. */
-static void destroy(strata_layer_t *base) {
+void strata_caching_destroy(strata_layer_t *base) {
     caching_t *self = (caching_t *)base;
     strata_chunks_destroy(base);
     strata_uses_destroy(&self->uses);
@@ -461,7 +470,7 @@ static void destroy(strata_layer_t *base) {
     strata_repeats_destroy(&self->repeats);
 }
 
-static strata_status_t create(strata_layer_t *base) {
+strata_status_t strata_caching_create(strata_layer_t *base) {
     caching_t *self = (caching_t *)base;
     strata_status_t status = strata_chunks_init(base, &strata_caching_policy, sizeof(caching_segment_t), STRATA_CACHING_SEGMENTS);
     if (status != STRATA_OK) return status;
@@ -476,11 +485,11 @@ static strata_status_t create(strata_layer_t *base) {
     if (status == STRATA_OK) status = strata_nodes_init(&self->banks, sizeof(caching_bank_t), 1 << 16);
     if (status == STRATA_OK) strata_order_init(&self->bank_order, &self->banks, offsetof(caching_bank_t, link));
     if (status == STRATA_OK && caching_options_of(self)->stable_addresses) status = strata_repeats_init(&self->repeats);
-    if (status != STRATA_OK) destroy(base);
+    if (status != STRATA_OK) strata_caching_destroy(base);
     return status;
 }
 
-static uint64_t idle_bytes(strata_layer_t *base) { return caching_idle((const caching_t *)base); }
+uint64_t strata_caching_idle_bytes(strata_layer_t *base) { return caching_idle((const caching_t *)base); }
 
 const strata_layer_type_t strata_caching_type = {
     .struct_size = sizeof(strata_layer_type_t),
@@ -493,13 +502,13 @@ const strata_layer_type_t strata_caching_type = {
     .state_size = sizeof(caching_t),
     .options_size = sizeof(caching_options_t),
     .options = options,
-    .stats = stats,
-    .create = create,
-    .destroy = destroy,
-    .allocate = allocate,
-    .free = free_block,
-    .hit = hit,
-    .quick_free = quick_free,
+    .stats = strata_caching_stats,
+    .create = strata_caching_create,
+    .destroy = strata_caching_destroy,
+    .allocate = strata_caching_allocate,
+    .free = strata_caching_free,
+    .hit = strata_caching_hit,
+    .quick_free = strata_caching_quick_free,
     .release = release,
     .poll = strata_caching_poll,
     .record_stream = strata_caching_record_stream,
@@ -513,11 +522,11 @@ const strata_layer_type_t strata_caching_type = {
     .find = strata_chunks_find,
     .walk = strata_chunks_walk,
     .chunk_of = strata_chunks_chunk_of,
-    .idle_bytes = idle_bytes,
+    .idle_bytes = strata_caching_idle_bytes,
     .figures = strata_caching_figures,
     .waits = strata_caching_waits,
     .validate = strata_caching_validate,
     .check = check,
     .reach = strata_caching_reach,
-    .take_at = take_back,
+    .take_at = strata_caching_take_back,
 };

@@ -135,7 +135,8 @@ uint32_t strata_caching_reach(strata_layer_t *base, const strata_record_t *block
     const caching_t *self = (const caching_t *)base;
     const caching_bank_t *bank = caching_bank_at(self, caching_bank_of(self, block));
     uint64_t rounded = strata_caching_round(self, size), most = caching_options_of(self)->max_split_size;
-    bool is_whole_segment = block->prev == 0 && block->next == 0; /* a part of one would not go back without a capture either */
+    /* A part of a segment would not go back without a capture either. */
+    bool is_whole_segment = self->vmm ? strata_caching_has_idle_handle((caching_t *)base, block) : !block->prev && !block->next;
     bool held = self->uses.captures > 0 && is_whole_segment;
     bool other_size = caching_kind_of(self, block) != strata_caching_kind(rounded);
     bool whole = block->size >= most && rounded < most;

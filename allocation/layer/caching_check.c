@@ -20,6 +20,7 @@ static strata_status_t validate_segment(const caching_t *self, uint32_t node) {
         return corrupt("a segment belongs to no bank", segment->chunk.first);
     STRATA_EACH_BLOCK(&self->chunks, node, slot) {
         const strata_record_t *block = caching_block(self, slot);
+        if (block->size == 0) continue; /* an end of a run */
         bool lost = block->state == STRATA_RECORD_FREE && !is_indexed(self, segment, block);
         if (lost) return corrupt("a free block is in no bank", slot);
         if (block->pool != caching_code(segment->bank, segment->kind)) return corrupt("a block names another bank", slot);
@@ -59,7 +60,8 @@ static strata_status_t validate_banks(const caching_t *self, const strata_pieces
     if (status != STRATA_OK) return status;
     if (tally.blocks != blocks->free_blocks || tally.bytes != blocks->free_bytes)
         return corrupt("the banks do not have the free blocks", 0);
-    if (tally.segments != self->chunks.count) return corrupt("the banks do not have the segments", 0);
+    uint32_t count = self->vmm ? self->runs.parts.count + self->ranges.used - 1 - self->ranges.unused : self->chunks.count;
+    if (tally.segments != count) return corrupt("the banks do not have the segments", 0);
     uint32_t gone = 0;
     for (uint32_t node = self->first_gone; node && gone <= tally.gone; node = caching_bank_at(self, node)->next_gone) gone++;
     return tally.gone == gone ? STRATA_OK : corrupt("the list of banks of destroyed streams is wrong", 0);
@@ -70,6 +72,7 @@ strata_status_t strata_caching_validate(strata_layer_t *base) {
     strata_pieces_tally_t pieces = {0};
     strata_status_t status = strata_chunks_validate(&self->chunks, &pieces);
     if (status == STRATA_OK) status = strata_repeats_validate(&self->repeats);
+    if (status == STRATA_OK && self->vmm) status = strata_caching_validate_ranges(self);
     STRATA_EACH_CHUNK(&self->chunks, node)
         if (status == STRATA_OK) status = validate_segment(self, node);
     if (status != STRATA_OK) return status;
@@ -97,6 +100,7 @@ void strata_caching_figures(strata_layer_t *base) {
     }
     for (int kind = 0; kind < STRATA_CACHING_KINDS; kind++) {
         self->active[kind] = self->of_kind[kind] - idle[kind];
-        self->split[kind] = idle[kind] - whole[kind];
+        /* The peer counts no block of a segment that expands as split. */
+        self->split[kind] = self->vmm ? 0 : idle[kind] - whole[kind];
     }
 }

@@ -92,7 +92,7 @@ const strata_chunk_policy_t strata_caching_policy = {.may_go = may_go,
                                                      .cut = cut};
 
 /* For a free block: whether its segment may go. */
-static bool is_to_spare(const caching_t *self, const strata_record_t *block) {
+static bool is_to_spare(caching_t *self, const strata_record_t *block) {
     return !strata_chunks_are_pinned(&self->chunks) && !caching_is_split(block) &&
            !(self->chunks.ordered && strata_last_users_uses(&self->last, block));
 }
@@ -103,20 +103,13 @@ static void detach(caching_t *self, uint32_t slot, strata_leaving_t *leaving) {
 
 /* ---- idle segments in order of stream, size, address ---- */
 
-/* The position in a walk of the idle blocks of a kind: by value, because a bank may end with its last segment. */
-typedef struct walk {
-    strata_order_key_t bank;
-    uint32_t kind;
-    uint64_t size, ptr;
-} walk_t;
-
-static void stand_at(walk_t *walk, const strata_order_key_t *bank) {
+static void stand_at(strata_caching_walk_t *walk, const strata_order_key_t *bank) {
     walk->bank = *bank;
     walk->size = walk->ptr = 0;
 }
 
-/* The next block that may go, 0: none. */
-static uint32_t next_idle(caching_t *self, walk_t *walk) {
+uint32_t strata_caching_next_idle(caching_t *self, strata_caching_walk_t *walk,
+                                  bool (*wanted)(caching_t *self, const strata_record_t *block)) {
     for (uint32_t node; (node = strata_order_from(&self->bank_order, &walk->bank)) != 0;) {
         caching_bank_t *bank = caching_bank_at(self, node);
         if (memcmp(&bank->link.key, &walk->bank, sizeof walk->bank) != 0) stand_at(walk, &bank->link.key);
@@ -124,15 +117,20 @@ static uint32_t next_idle(caching_t *self, walk_t *walk) {
         for (uint32_t slot; (slot = strata_tree_after(tree, caching_slab(self), walk->size, walk->ptr)) != 0;) {
             walk->size = caching_block(self, slot)->size;
             walk->ptr = caching_block(self, slot)->ptr;
-            if (is_to_spare(self, caching_block(self, slot))) return slot;
+            if (wanted(self, caching_block(self, slot))) return slot;
         }
         stand_at(walk, &(strata_order_key_t){.first = walk->bank.first, .second = walk->bank.second + 1});
     }
     return 0;
 }
 
+/* The next block whose segment may go, 0: none. */
+static uint32_t next_idle(caching_t *self, strata_caching_walk_t *walk) {
+    return strata_caching_next_idle(self, walk, is_to_spare);
+}
+
 static void release_kind(caching_t *self, uint32_t kind, strata_leaving_t *leaving) {
-    walk_t walk = {.kind = kind};
+    strata_caching_walk_t walk = {.kind = kind};
     for (uint32_t slot; (slot = next_idle(self, &walk)) != 0;) detach(self, slot, leaving);
 }
 
@@ -178,7 +176,7 @@ static uint64_t age_of(const caching_t *self, const strata_record_t *block) {
 
 static ages_t sum_ages(caching_t *self) {
     ages_t ages = {.count = 0};
-    walk_t walk = {.kind = STRATA_CACHING_LARGE};
+    strata_caching_walk_t walk = {.kind = STRATA_CACHING_LARGE};
     for (uint32_t slot; (slot = next_idle(self, &walk)) != 0; ages.count++)
         ages.sum += (double)age_of(self, caching_block(self, slot));
     return ages;
@@ -191,7 +189,7 @@ void strata_caching_collect(caching_t *self, strata_call_t *call) {
     ages_t ages = sum_ages(self);
     for (bool some = true; some && leaving.bytes < target && ages.count > 0;) {
         double mean = ages.sum / ages.count;
-        walk_t walk = {.kind = STRATA_CACHING_LARGE};
+        strata_caching_walk_t walk = {.kind = STRATA_CACHING_LARGE};
         some = false;
         for (uint32_t slot; (slot = next_idle(self, &walk)) != 0;) {
             uint64_t age = age_of(self, caching_block(self, slot));

@@ -6,7 +6,7 @@
 #ifndef STRATA_ALLOCATION_LAYER_CACHING_STATE_H
 #define STRATA_ALLOCATION_LAYER_CACHING_STATE_H
 
-#include "allocation/chunks/chunks.h"
+#include "allocation/chunks/runs.h"
 #include "allocation/mechanism/marks.h"
 #include "allocation/mechanism/tree.h"
 #include "allocation/uses/last_users.h"
@@ -33,10 +33,12 @@ typedef struct caching_options {
 typedef struct caching_bank {
     uint32_t unused;
     uint32_t stream; /* node; 0: all streams */
-    uint32_t segments;
+    uint32_t segments; /* and ranges of addresses */
     uint32_t busy; /* calls under way that go by it: it must not end */
     bool growing[STRATA_CACHING_KINDS]; /* a thread asks below with the lock open; others that miss wait for it */
     bool gone; /* its stream was destroyed. It stays set after the bank's end, for hints that still lead here */
+    uint32_t unmapping[STRATA_CACHING_KINDS]; /* threads that unmap what was its memory, with the lock open */
+    uint32_t ranges[STRATA_CACHING_KINDS]; /* the first of its ranges of addresses; 0: none */
     uint32_t next_of_stream; /* banks of the same stream */
     uint32_t next_gone, prev_gone;
     strata_order_link_t link;
@@ -44,9 +46,21 @@ typedef struct caching_bank {
 } caching_bank_t;
 
 typedef struct caching_segment {
-    strata_chunk_t chunk;
+    union {
+        strata_chunk_t chunk;
+        strata_run_part_t part; /* where segments expand: each physical handle is one */
+    };
     uint32_t bank, kind;
 } caching_segment_t;
+
+/* The addresses of an expandable segment, of which handles are mapped where memory is needed. */
+typedef struct caching_range {
+    uint32_t unused;
+    uint32_t next; /* of the same bank and kind, by address; 0: none */
+    uint32_t bank, kind;
+    uint32_t parts; /* that are mapped */
+    uint64_t base, size; /* one handle more is reserved, so that no two ranges touch */
+} caching_range_t;
 
 typedef struct caching {
     union {
@@ -71,6 +85,12 @@ typedef struct caching {
     uint64_t of_kind[STRATA_CACHING_KINDS], active[STRATA_CACHING_KINDS],
         split[STRATA_CACHING_KINDS]; /* likewise, when they are read */
     strata_tree_t *trees[256]; /* by the code of a bank and a kind: caching_code() */
+    strata_layer_t *vmm; /* what maps handles; NULL: segments do not expand, and the next five are not used */
+    strata_runs_t runs;
+    strata_nodes_t ranges; /* caching_range_t */
+    uint64_t range_bytes; /* of addresses for a range: what can be mapped in one */
+    uint64_t handle[STRATA_CACHING_KINDS]; /* bytes of one */
+    uint64_t mapped, unmapped; /* figures: handles */
     uint32_t hints[STRATA_STACKS]; /* by number of a stack the bank that it used last, if that is still there; to be checked */
 } caching_t;
 
@@ -96,11 +116,17 @@ static inline caching_segment_t *caching_segment_at(const caching_t *self, uint3
 static inline uint8_t caching_code(uint32_t bank, uint32_t kind) {
     return bank < STRATA_CACHING_CODED_BANKS ? (uint8_t)(bank * STRATA_CACHING_KINDS + kind) : 0;
 }
+/* To look something up; the order counts its looks. */
+static inline strata_runs_t *caching_runs(const caching_t *self) { return (strata_runs_t *)&self->runs; }
+/* For a block that does not say. */
+static inline const caching_segment_t *caching_segment_of(const caching_t *self, const strata_record_t *block) {
+    return caching_segment_at(self, self->vmm ? strata_runs_find_part(caching_runs(self), block->ptr) : block->chunk);
+}
 static inline uint32_t caching_bank_of(const caching_t *self, const strata_record_t *block) {
-    return block->pool ? block->pool / STRATA_CACHING_KINDS : caching_segment_at(self, block->chunk)->bank;
+    return block->pool ? block->pool / STRATA_CACHING_KINDS : caching_segment_of(self, block)->bank;
 }
 static inline uint32_t caching_kind_of(const caching_t *self, const strata_record_t *block) {
-    return block->pool ? block->pool % STRATA_CACHING_KINDS : caching_segment_at(self, block->chunk)->kind;
+    return block->pool ? block->pool % STRATA_CACHING_KINDS : caching_segment_of(self, block)->kind;
 }
 
 static inline uint64_t caching_idle(const caching_t *self) { return self->chunks.bytes - self->used_bytes; }
@@ -201,12 +227,95 @@ static inline strata_tree_t *caching_tree_of(const caching_t *self, const strata
     if (block->pool) return self->trees[block->pool];
     return caching_tree(self, caching_bank_of(self, block), caching_kind_of(self, block));
 }
+/* The position in a walk of the idle blocks of a kind, by stream, size and address: by value, because a bank may end with its last
+ * segment. */
+typedef struct strata_caching_walk {
+    strata_order_key_t bank;
+    uint32_t kind;
+    uint64_t size, ptr;
+} strata_caching_walk_t;
+/* The next block that is wanted, 0: none. */
+uint32_t strata_caching_next_idle(caching_t *self, strata_caching_walk_t *walk,
+                                  bool (*wanted)(caching_t *self, const strata_record_t *block));
 /* These open the lock to give segments back; the bytes. All of them spare blocks that are split. */
 uint64_t strata_caching_release_all(caching_t *self, strata_call_t *call);
 /* Blocks of a bank that are larger than may be split: one that is enough, or several. Whether it was enough. */
 bool strata_caching_release_oversize(caching_t *self, uint32_t bank, uint32_t kind, uint64_t rounded, strata_call_t *call);
 /* Large blocks of at least the mean age, until no more is reserved than the threshold allows. */
 void strata_caching_collect(caching_t *self, strata_call_t *call);
+
+/* ---- segments that expand (caching_vmm_segments.c) ---- */
+
+static inline caching_range_t *caching_range_at(const caching_t *self, uint32_t range) { return strata_node(&self->ranges, range); }
+/* From the free block `slot` on, in the order of the tree, as long as the next has less room: a block has its own size and that of the
+ * addresses after it that are not mapped. The peer's best fit. */
+uint32_t strata_caching_least_room(const caching_t *self, const strata_tree_t *idle, uint32_t slot);
+/* Handles are mapped for a block of `size` bytes, at the lowest place that is wide enough; the caller grows the bank and kind. *slot:
+ * a free block of at least that size, which is in no tree. The locks are opened. */
+strata_status_t strata_caching_expand(caching_t *self, uint32_t bank, uint32_t kind, uint64_t size, const strata_request_t *request,
+                                      uint32_t *slot);
+/* Handles that are free as a whole are unmapped, of `most` bytes or a little more, after the host has waited for their streams; the
+ * bytes. The locks are opened. `bank` and `kind`: what the caller grows; 0: nothing. */
+uint64_t strata_caching_unmap_idle(caching_t *self, uint32_t bank, uint32_t kind, uint64_t most, strata_call_t *call);
+/* Whether a handle lies in the free block as a whole. */
+bool strata_caching_has_idle_handle(caching_t *self, const strata_record_t *block);
+strata_status_t strata_caching_validate_ranges(const caching_t *self);
+
+/* ---- what the types share (caching.c) ---- */
+
+extern const strata_stat_row_t strata_caching_stats[];
+strata_status_t strata_caching_create(strata_layer_t *base);
+void strata_caching_destroy(strata_layer_t *base);
+strata_status_t strata_caching_allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record);
+void strata_caching_free(strata_layer_t *base, strata_record_t *block, strata_call_t *call);
+strata_record_t *strata_caching_hit(strata_layer_t *base, size_t size, const strata_stack_t *stack);
+bool strata_caching_quick_free(strata_layer_t *base, strata_record_t *block);
+strata_record_t *strata_caching_take_back(strata_layer_t *base, const strata_block_t *at, size_t requested,
+                                          const strata_stack_t *stack);
+uint64_t strata_caching_idle_bytes(strata_layer_t *base);
+
+/* The rows that mean the same in each. */
+#define STRATA_CACHING_AT(name) offsetof(caching_options_t, name)
+#define STRATA_CACHING_DIVISIONS_ROW                                                                                               \
+    {                                                                                                                              \
+        "roundup_power2_divisions", STRATA_OPTION_TEXT, STRATA_CACHING_AT(roundup_power2_divisions), "0", 0, 0, NULL,              \
+            "steps between two powers of two that larger requests are rounded to: 4, or by size in MiB: \"[256:1,512:2,>:8]\"; "   \
+            "0 and 1: multiples of 512 bytes alone"                                                                                \
+    }
+#define STRATA_CACHING_NON_SPLIT_ROUNDING_ROW                                                                                      \
+    {                                                                                                                              \
+        "max_non_split_rounding", STRATA_OPTION_SIZE, STRATA_CACHING_AT(max_non_split_rounding), "20MiB", 20ull << 20, 2ull << 30, \
+            NULL, "how much larger than the request a block may be that is not split"                                              \
+    }
+#define STRATA_CACHING_MEMORY_FRACTION_ROW                                                                                            \
+    {                                                                                                                                 \
+        "memory_fraction", STRATA_OPTION_FRACTION, STRATA_CACHING_AT(memory_fraction), "1", 0, 1000000, NULL,                         \
+            "share of the device's memory that all streams together may reserve; what goes beyond is out of memory without a device " \
+            "call"                                                                                                                    \
+    }
+#define STRATA_CACHING_RECLAIM_ROW                                                                                                   \
+    {                                                                                                                                \
+        "reclaim", STRATA_OPTION_CHOICE, STRATA_CACHING_AT(reclaim), "own", 0, 0, "own|ladder",                                      \
+            "when the layer below is out of memory: `own`: PyTorch's steps and no others; `ladder`: leave it to the domain's ladder" \
+    }
+#define STRATA_CACHING_POOLS_ON_OOM_ROW                                                                                                  \
+    {                                                                                                                                    \
+        "pools_on_oom", STRATA_OPTION_BOOL, STRATA_CACHING_AT(pools_on_oom), "false", 0, 0, NULL,                                        \
+            "in a named pool's stack: a request outside of pools that would fail gets a free block of its stream's here (use_on_oom of " \
+            "PyTorch's MemPool)"                                                                                                         \
+    }
+#define STRATA_CACHING_SEARCH_AFTER_EVENTS_ROW                                                                                     \
+    {                                                                                                                              \
+        "search_after_events", STRATA_OPTION_BOOL, STRATA_CACHING_AT(search_after_events), "false", 0, 0, NULL,                    \
+            "out of memory, after the wait for all events, look among the free blocks again before they are given back (PyTorch "  \
+            "#189504 fails where that would do)"                                                                                   \
+    }
+#define STRATA_CACHING_REUSE_IN_CAPTURE_ROW                                                                                               \
+    {                                                                                                                                     \
+        "reuse_in_capture", STRATA_OPTION_BOOL, STRATA_CACHING_AT(reuse_in_capture), "false", 0, 0, NULL,                                 \
+            "inside the capture of a graph a block that was lent and freed there serves again once its stream has joined the borrowers, " \
+            "not only after the capture (graph_capture_record_stream_reuse of PyTorch)"                                                   \
+    }
 
 strata_status_t strata_caching_validate(strata_layer_t *base);
 void strata_caching_figures(strata_layer_t *base);

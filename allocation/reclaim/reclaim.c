@@ -42,11 +42,13 @@ static strata_status_t try_again(void *context, uint32_t extra_flags) {
 
 /* ---- whether there is anything to climb for ---- */
 
+/* A source of handles keeps nothing but what the device refused to take back. */
 static bool keeps_or_defers(const strata_group_t *group, const strata_layer_t *but) {
     for (uint32_t n = 1; n <= group->plan->count; n++) {
         const strata_layer_type_t *type = group->plan->nodes[n].type;
         bool same = group == but->stack->group && n == but->number;
-        if (!same && (type->release || type->poll)) return true;
+        bool keeps = type->release && !(type->gives & STRATA_TRAIT_HANDLE_SOURCE);
+        if (!same && (keeps || type->poll)) return true;
     }
     return false;
 }

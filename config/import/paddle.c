@@ -3,7 +3,7 @@
 
 #include "config/import/rows.h"
 
-#define VMM           "no layer maps physical memory into a range of addresses yet"
+#define VMM           "the first virtual-memory allocator is not rebuilt; FLAGS_use_vmm_auto_growth_best_fit_allocator_v2 is the second"
 #define BUDDY(option) "naive_best_fit." option " thread_local." option
 #define REPORTS       "strata_snapshot(), `strata stats --blocks` and the out-of-memory report show it"
 #define OFF                                                                                                                        \
@@ -83,10 +83,10 @@ static const import_row_t rows[] = {
     {"FLAGS_use_multi_scale_virtual_memory_auto_growth", "2025-09", NULL, IMPORT_BOOL, false,
      {OFF, {"true", IMPORT_NONE, VMM}}, NULL},
     {"FLAGS_use_vmm_auto_growth_best_fit_allocator_v2", "2026", NULL, IMPORT_BOOL, false,
-     {OFF, {"true", IMPORT_NONE, VMM}}, NULL},
-    {"FLAGS_vmm_v2_remap_on_oom", "2026", NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_NONE, VMM}}, NULL},
-    {"FLAGS_vmm_v2_small_pool_handle_size_in_mb", "2026", NULL, IMPORT_MIB, false, {NEVER(VMM)}, NULL},
-    {"FLAGS_vmm_v2_large_pool_handle_size_in_mb", "2026", NULL, IMPORT_MIB, false, {NEVER(VMM)}, NULL},
+     {OFF, {"true", IMPORT_PRESET, "paddle-vmm"}}, "Paddle's default since 2026-08; the next three count only with it"},
+    {"FLAGS_vmm_v2_remap_on_oom", "2026", NULL, IMPORT_BOOL, false, {{NULL, IMPORT_SET, "large.remap_on_oom"}}, NULL},
+    {"FLAGS_vmm_v2_small_pool_handle_size_in_mb", "2026", NULL, IMPORT_MIB, false, {{NULL, IMPORT_SET, "small.handle"}}, NULL},
+    {"FLAGS_vmm_v2_large_pool_handle_size_in_mb", "2026", NULL, IMPORT_MIB, false, {{NULL, IMPORT_SET, "large.handle"}}, NULL},
     {"FLAGS_vmm_small_pool_size_in_mb", NULL, NULL, IMPORT_MIB, false, {ZERO, NEVER(VMM)}, NULL},
     {"FLAGS_vmm_pre_alloc_in_mb", NULL, NULL, IMPORT_MIB, false, {ZERO, NEVER(VMM)}, NULL},
     {"FLAGS_vmm_small_pool_pre_alloc_in_mb", NULL, NULL, IMPORT_MIB, false, {ZERO, NEVER(VMM)}, NULL},
@@ -159,7 +159,7 @@ const import_peer_t strata_import_paddle = {
     .known = {{"2018", "2026"}},
     .version = "2025-08",
     .later = "2026-08",
-    .says = "its default is the second virtual-memory allocator since then, and there is no layer for it; this is auto_growth",
+    .says = "its default is the second virtual-memory allocator since then, the preset paddle-vmm; this is auto_growth",
     .example = "FLAGS_allocator_strategy=auto_growth FLAGS_auto_growth_chunk_size_in_mb=32 FLAGS_gpu_memory_limit_mb=8000",
     .rows = rows,
     .settle = settle};

@@ -6,6 +6,8 @@
 #include "config/words.h"
 #include "platform/place.h"
 
+enum { MARGIN = 128 };
+
 /* ---- lines ---- */
 
 static void tell_key(const import_setting_t *setting, const char *before, FILE *out) {
@@ -100,13 +102,41 @@ static bool is_said(const strata_model_layer_t *layer, const strata_option_row_t
     return layer->option_origins[row - layer->type->options].source != STRATA_FROM_DEFAULT;
 }
 
+static void write_stack(const strata_import_t *import, const strata_model_stack_t *stack, const char *margin, FILE *out);
+
+/* The row whose value sends a request to a branch, by the branch's number from 1 on; NULL: the last one, or no branch has a value. */
+static const strata_option_row_t *row_of_branch(const strata_model_layer_t *layer, size_t number) {
+    const strata_option_row_t *row = layer->type->options;
+    while (row && row->name && strata_option_branch(row) != number) row++;
+    return row && row->name && number < layer->branch_count ? row : NULL;
+}
+
+static void write_branches(const strata_import_t *import, const strata_model_layer_t *router, const char *margin, FILE *out) {
+    char deeper[MARGIN], value[STRATA_OPTION_TEXT_BYTES];
+    bool routes = row_of_branch(router, 1) != NULL;
+    snprintf(deeper, sizeof deeper, "%s          ", margin);
+    fprintf(out, "%s    %s:\n", margin, routes ? "routes" : "stacks");
+    for (size_t i = 0; i < router->branch_count; i++) {
+        const strata_option_row_t *row = row_of_branch(router, i + 1);
+        fprintf(out, "%s      -", margin);
+        if (row) {
+            strata_option_print(row, router->options, value, sizeof value);
+            fprintf(out, " %.*s: %s\n%s       ", (int)(strrchr(row->name, '_') - row->name), row->name, value, margin);
+        }
+        fputs(routes ? " stack:\n" : "\n", out);
+        write_stack(import, &router->branches[i], deeper, out);
+    }
+}
+
 static void write_layer(const strata_import_t *import, const strata_model_layer_t *layer, const char *margin, FILE *out) {
-    bool named = strcmp(layer->name, layer->type->name) != 0 && strcmp(layer->name, STRATA_RECLAIM_KEY) != 0, empty = !named;
+    bool named = strcmp(layer->name, layer->type->name) != 0 && strcmp(layer->name, STRATA_RECLAIM_KEY) != 0;
+    bool empty = !named && layer->branch_count == 0;
     for (const strata_option_row_t *row = layer->type->options; row && row->name; row++) empty = empty && !is_said(layer, row);
     fprintf(out, "%s- %s:%s\n", margin, layer->type->name, empty ? " {}" : "");
     if (named) fprintf(out, "%s    name: %s\n", margin, layer->name);
     for (const strata_option_row_t *row = layer->type->options; row && row->name; row++)
-        if (is_said(layer, row)) write_option(import, layer, row, margin, out);
+        if (is_said(layer, row) && !strata_option_branch(row)) write_option(import, layer, row, margin, out);
+    if (layer->branch_count > 0) write_branches(import, layer, margin, out);
 }
 
 static void write_stack(const strata_import_t *import, const strata_model_stack_t *stack, const char *margin, FILE *out) {

@@ -81,13 +81,18 @@ static bool is_cheaper(const window_t *window, const window_t *best) {
     return window->live < best->live;
 }
 
+/* Before the first block of a chunk there is none, or, where chunks come in parts (allocation/chunks/runs.h), a record of no bytes. */
+static bool begins_chunk(const strata_stack_t *stack, const strata_record_t *block) {
+    return block->prev == 0 || strata_slab_record(&stack->slab, block->prev)->size == 0;
+}
+
 /* The shortest window that ends with each block and is large enough: a longer one costs no less. */
 static void slide(strata_stack_t *stack, strata_layer_t *layer, const strata_record_t *block, void *context) {
     choice_t *choice = context;
     window_t *window = &choice->now;
     bool usable = (block->state == STRATA_RECORD_LIVE || block->state == STRATA_RECORD_FREE) &&
                   choice->wanted->may_serve(stack, layer, block, choice->wanted->context);
-    if (!usable || !layer || block->prev == 0) *window = (window_t){.first = NULL};
+    if (!usable || !layer || begins_chunk(stack, block)) *window = (window_t){.first = NULL};
     if (!usable) return;
     if (!window->first) window->first = block;
     count_in(window, block);

@@ -124,7 +124,7 @@ TEST(pytorch, test_allocator_memory_fraction_setting) {
     caching_expect_refused("memory_fraction: 1.1", "too large; write a value from 0 to 1");
 }
 
-/* The peer mixes expandable segments in; here blocks that may be split and blocks that may not. */
+/* The peer mixes expandable segments in; here blocks that may be split and blocks that may not (expandable.c has the others). */
 TEST(pytorch, test_max_split_expandable) {
     static const char *const options[] = {"", "max_split_size: 40MiB", "max_split_size: 41MiB"};
     for (size_t i = 0; i < 3; i++) {

@@ -145,7 +145,7 @@ TEST_RIG(facade_log, a_hit_says_nothing_and_an_unknown_level_is_refused, GIB, "s
 TEST(facade_log, tells_what_an_import_cannot_say) {
     heard_t heard = {.count = 0};
     strata_t s;
-    setenv("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True", 1);
+    setenv("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments_reserve:0.5", 1);
     EXPECT_OK(strata_set_log(hear, &heard, STRATA_LOG_WARNING));
     strata_open_options_t options = {.struct_size = sizeof options, .preset = "import:pytorch", .devices = "sim"};
     strata_status_t status = strata_open(&options, &s);

@@ -32,6 +32,10 @@ static const struct {
     {"caching", STRATA_PLACE_GPU, "caching", "stack: [caching: {max_split_size: 20MiB, memory_fraction: 0.6}, system]"},
     {"caching", STRATA_PLACE_GPU, "caching", "stack: [retry: {timeout: 0}, caching: {reclaim: ladder}, system]"},
     {"caching", STRATA_PLACE_GPU, "pools.p.caching", POOLED_CACHING},
+    {"caching_vmm", STRATA_PLACE_GPU, "caching_vmm", "stack: [caching_vmm, vmm]"},
+    {"caching_vmm", STRATA_PLACE_GPU, "caching_vmm", "stack: [caching_vmm: {max_split_size: 20MiB, memory_fraction: 0.6}, vmm]"},
+    {"caching_vmm", STRATA_PLACE_GPU, "caching_vmm", "stack: [retry: {timeout: 0}, caching_vmm: {reclaim: ladder}, vmm]"},
+    {"best_fit_vmm", STRATA_PLACE_GPU, "best_fit_vmm", "stack: [retry: {timeout: 0}, best_fit_vmm: {handle: 2MiB}, vmm]"},
     {"bfc", STRATA_PLACE_GPU, "bfc", "stack: [bfc, system]"},
     {"bfc", STRATA_PLACE_GPU, "bfc", "stack: [retry: {timeout: 0}, bfc: {memory_limit: 60MiB}, system]"},
     {"naive_best_fit", STRATA_PLACE_GPU, "naive_best_fit", "stack: [naive_best_fit: {fraction: 0.3}, system]"},
@@ -75,6 +79,9 @@ static const struct {
     {"system", "write_combined", "cuda_facade.pinned_memory_is_asked_for_as_the_options_say"},
     {"caching", "pools_on_oom", "facade_pools.one_that_lends_serves_who_would_fail"},
     {"caching", "reuse_in_capture", "peers_pytorch_graphs.test_graph_capture_reclaim_2_streams"},
+    {"caching_vmm", "pools_on_oom",
+     "facade_pools.one_that_lends_serves_who_would_fail"}, /* the code of caching, as the next one's */
+    {"caching_vmm", "reuse_in_capture", "peers_pytorch_graphs.test_graph_capture_reclaim_2_streams"},
     {"stream_safe", "reuse_in_capture", "graph_reuse.a_block_serves_again_once_its_owner_has_joined"},
     {"bfc", "coalesce_regions", "tensorflow_bfc.virtual_allocator_promotes_reuse"},
     {"bfc", "memory_debug", "bfc_memory.the_report_draws_and_counts"},
@@ -288,7 +295,7 @@ static void every_option_of(const char *name) {
 /* clang-format would break these lists differently at each run. */
 /* clang-format off */
 #define LAYERS(X)                                                                                                              \
-    X(retry) X(stream_safe) X(auto_growth) X(buffered) X(caching) X(bfc) X(naive_best_fit) X(thread_local) X(aligned) X(fault) \
+    X(retry) X(stream_safe) X(auto_growth) X(buffered) X(caching) X(caching_vmm) X(best_fit_vmm) X(bfc) X(naive_best_fit) X(thread_local) X(aligned) X(fault) \
     X(fill) X(guard) X(limit) X(scrub) X(system) X(cuda_malloc_async) X(trace)
 /* clang-format on */
 

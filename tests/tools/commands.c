@@ -45,11 +45,19 @@ TEST(command, lists) {
 }
 
 TEST(command, imports_strings) {
-    ran_t ran = run_well("import pytorch 'max_split_size_mb:128,expandable_segments:True' --as-of 2.9");
-    EXPECT_CONTAINS(ran.errors, "<pytorch>:1:23: expandable_segments:True has no equivalent: ");
+    ran_t ran = run_well("import pytorch 'max_split_size_mb:128,pinned_use_background_threads:True' --as-of 2.9");
+    EXPECT_CONTAINS(ran.errors, "<pytorch>:1:23: pinned_use_background_threads:True has no equivalent: ");
     write_text("imported.yaml", ran.out);
     ran = run_well("check imported.yaml");
     EXPECT_STREQ(ran.errors, "");
+    ran = run_well("import pytorch expandable_segments:True");
+    EXPECT_CONTAINS(ran.out, "extends: pytorch-expandable\n");
+    ran = run_well("import paddle 'FLAGS_use_vmm_auto_growth_best_fit_allocator_v2=true FLAGS_vmm_v2_remap_on_oom=false "
+                   "FLAGS_vmm_v2_small_pool_handle_size_in_mb=4 FLAGS_vmm_v2_large_pool_handle_size_in_mb=32'");
+    EXPECT_CONTAINS(ran.out, "extends: paddle-vmm\n");
+    EXPECT_CONTAINS(ran.out, "handle: 4MiB  # FLAGS_vmm_v2_small_pool_handle_size_in_mb=4\n");
+    EXPECT_CONTAINS(ran.out, "handle: 32MiB  # FLAGS_vmm_v2_large_pool_handle_size_in_mb=32\n");
+    EXPECT_CONTAINS(ran.out, "remap_on_oom: false  # FLAGS_vmm_v2_remap_on_oom=false\n");
     ran = run_well("FLAGS_gpu_memory_limit_mb=64 -- import paddle");
     EXPECT_CONTAINS(ran.out, "`strata import paddle` from the environment.\n");
     EXPECT_CONTAINS(ran.out, "bytes: 64MiB  # FLAGS_gpu_memory_limit_mb=64\n");

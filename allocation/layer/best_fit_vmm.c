@@ -1,0 +1,452 @@
+/* best_fit_vmm: best fit over one range of addresses in which handles of one size are mapped and unmapped (Paddle's second
+ * virtual-memory allocator).
+ *
+ * A request takes the low end of the smallest mapped free block that fits, whatever is left of it. Else handles are mapped into the
+ * smallest gap that is large enough for it alone; else at the end, where a free last block is the beginning of it. What is free as a
+ * whole handle is unmapped on release, and leaves a gap. When the device has no more, free handles whose work is done are moved to
+ * the end (`remap_on_oom`), so that together they are one block.
+ *
+ * An instance has the blocks of one stream. The peer sets access once for each range, and unmaps before it maps; here each handle gets
+ * access on its own, and is mapped at its new place before the old one ends, so that no failure loses it. */
+#include "allocation/chunks/runs.h"
+#include "allocation/layer/vmm.h"
+#include "allocation/mechanism/tree.h"
+#include "platform/arithmetic.h"
+
+enum { ALIGNMENT = 256, PARTS = 1 << 20, LEAVING = 1024, ADDRESSES = 4 /* devices of them */ };
+
+typedef struct best_fit_vmm_options {
+    uint64_t handle;
+    bool remap_on_oom;
+} best_fit_vmm_options_t;
+
+typedef struct best_fit_vmm {
+    union {
+        strata_layer_t base;
+        strata_chunks_t chunks; /* strata_run_part_t */
+    };
+    strata_runs_t runs;
+    strata_layer_t *vmm;
+    strata_tree_t idle;
+    uint64_t used_bytes, handle;
+    uint64_t addresses, begin; /* of the range; begin is 0 until it is needed */
+    uint32_t unmapping; /* threads that unmap what was the cache's, with the lock open: it looks like a gap */
+    uint64_t remapped; /* figure */
+} best_fit_vmm_t;
+
+#define ROW(name) offsetof(best_fit_vmm_options_t, name)
+static const strata_option_row_t options[] = {
+    {"handle", STRATA_OPTION_SIZE, ROW(handle), "16MiB", 2ull << 20, 2ull << 30, NULL, "the size of each physical handle"},
+    {"remap_on_oom", STRATA_OPTION_BOOL, ROW(remap_on_oom), "false", 0, 0, NULL,
+     "when the device has no more, free handles whose work is done are moved to the end of the range"},
+    {0},
+};
+
+static const strata_stat_row_t stats[] = {
+    {"remapped", "count", offsetof(best_fit_vmm_t, remapped), "handles that were moved to the end"},
+    {0},
+};
+
+static const best_fit_vmm_options_t *options_of(const best_fit_vmm_t *self) { return self->base.options; }
+static strata_slab_t *slab_of(const best_fit_vmm_t *self) { return &self->base.stack->slab; }
+static strata_record_t *block_at(const best_fit_vmm_t *self, uint32_t slot) { return strata_slab_record(slab_of(self), slot); }
+
+/* ---- blocks ---- */
+
+/* A block that is in no tree and counts as used merges with its free neighbours, and is free. */
+static void put_back(best_fit_vmm_t *self, uint32_t slot) {
+    strata_record_t *block = block_at(self, slot);
+    uint32_t low = block->prev;
+    uint64_t size = block->size;
+    if (strata_slab_is_idle(slab_of(self), block->next)) {
+        strata_tree_take(&self->idle, slab_of(self), block->next);
+        strata_pieces_join(slab_of(self), slot);
+    }
+    if (strata_slab_is_idle(slab_of(self), low)) {
+        strata_tree_take(&self->idle, slab_of(self), low);
+        strata_pieces_join(slab_of(self), low);
+        slot = low;
+    } else if (block->generation >= STRATA_GENERATION_LAST && (slot = strata_chunks_move_block(&self->chunks, slot)) == 0) {
+        block->state = STRATA_RECORD_DEFERRED;
+        self->used_bytes += block->size - size;
+        return;
+    }
+    self->used_bytes -= size;
+    block_at(self, slot)->state = STRATA_RECORD_FREE;
+    strata_tree_add(&self->idle, slab_of(self), slot);
+}
+
+static strata_record_t *hand_out(best_fit_vmm_t *self, uint32_t slot, uint64_t rounded, size_t size) {
+    strata_record_t *block = block_at(self, slot);
+    strata_tree_take(&self->idle, slab_of(self), slot);
+    uint32_t rest = block->size > rounded ? strata_pieces_cut(slab_of(self), slot, rounded) : 0;
+    if (rest) strata_tree_add(&self->idle, slab_of(self), rest);
+    if (block->size - size > UINT32_MAX) {
+        strata_tree_add(&self->idle, slab_of(self), slot);
+        return NULL;
+    }
+    strata_block_hand_out(block, size);
+    self->used_bytes += block->size;
+    self->base.stack->figures.cache_hits++;
+    return block;
+}
+
+static strata_record_t *serve(best_fit_vmm_t *self, uint64_t rounded, size_t size) {
+    uint32_t slot = strata_tree_fit(&self->idle, slab_of(self), rounded);
+    return slot ? hand_out(self, slot, rounded, size) : NULL;
+}
+
+/* ---- places ---- */
+
+static uint64_t end_of_run(const best_fit_vmm_t *self, uint32_t run) {
+    const strata_chunk_t *chunk = strata_chunk_at(&self->chunks, run);
+    return chunk->base + chunk->size;
+}
+
+static uint64_t tail_of(const best_fit_vmm_t *self) {
+    return self->chunks.last ? end_of_run(self, self->chunks.last) : self->begin;
+}
+
+/* The free block that ends at the tail; 0: none. */
+static uint32_t last_free(const best_fit_vmm_t *self) {
+    uint32_t slot = self->chunks.last ? strata_runs_last_block(&self->runs, self->chunks.last) : 0;
+    return strata_slab_is_idle(slab_of(self), slot) ? slot : 0;
+}
+
+/* The smallest gap of at least so many bytes, the lowest among equals; 0: none. */
+static uint64_t gap_for(const best_fit_vmm_t *self, uint64_t bytes) {
+    uint64_t at = self->begin, best = 0, width = UINT64_MAX;
+    STRATA_EACH_CHUNK(&self->chunks, run) {
+        uint64_t gap = strata_chunk_at(&self->chunks, run)->base - at;
+        if (gap >= bytes && gap < width) {
+            best = at;
+            width = gap;
+        }
+        at = end_of_run(self, run);
+    }
+    return best;
+}
+
+/* ---- handles ---- */
+
+/* An idle handle leaves the cache; what it was made from. NULL: it is not idle, or no slot is left. */
+static strata_record_t *take_part(best_fit_vmm_t *self, uint32_t part) {
+    const strata_run_part_t *p = strata_run_part_at(&self->runs, part);
+    strata_record_t *below = p->chunk.below;
+    const strata_extent_t place = {.ptr = p->at, .size = p->size};
+    uint32_t own = strata_chunks_take_at(&self->chunks, &place);
+    if (own == 0) return NULL;
+    if (strata_runs_take(&self->runs, part, own)) return below;
+    self->used_bytes += block_at(self, own)->size;
+    put_back(self, own);
+    return NULL;
+}
+
+/* A handle comes, where it is mapped now. False: no slot is left. */
+static bool put_part(best_fit_vmm_t *self, strata_record_t *below) {
+    uint32_t slot = strata_runs_publish(&self->runs, below);
+    if (slot == 0) return false;
+    self->used_bytes += block_at(self, slot)->size;
+    put_back(self, slot);
+    return true;
+}
+
+static void free_below(best_fit_vmm_t *self, strata_record_t *below, bool done, strata_call_t *call) {
+    strata_opened_t opened = strata_call_unlock(call);
+    if (done && strata_vmm_made(self->vmm, below)) strata_vmm_note_done(self->vmm, below);
+    strata_chunk_free(below);
+    strata_call_lock(call, opened);
+}
+
+static strata_status_t map_one(best_fit_vmm_t *self, uint64_t at, const strata_request_t *request) {
+    strata_request_t wanted = *request;
+    strata_record_t *below;
+    wanted.at = at;
+    wanted.alignment = ALIGNMENT;
+    self->chunks.held += self->handle;
+    strata_opened_t opened = strata_call_unlock(request->call);
+    strata_status_t status = strata_chunk_allocate(&self->base, self->handle, &wanted, &below);
+    strata_call_lock(request->call, opened);
+    self->chunks.held -= self->handle;
+    if (status != STRATA_OK || put_part(self, below)) return status;
+    free_below(self, below, true, request->call);
+    return strata_fail(STRATA_E_LIMIT, 0, "best_fit_vmm holds %u handles or %u blocks, its most", self->chunks.nodes.capacity,
+                       slab_of(self)->capacity);
+}
+
+/* All, or none; with `keeps` as many as the device gives. */
+static strata_status_t map_some(best_fit_vmm_t *self, uint64_t at, uint64_t bytes, bool keeps, const strata_request_t *request) {
+    uint64_t end = at + bytes, next = at;
+    strata_status_t status = STRATA_OK;
+    for (; next < end && status == STRATA_OK; next += self->handle) status = map_one(self, next, request);
+    if (status == STRATA_OK || (keeps && status == STRATA_E_NO_MEMORY)) return status;
+    strata_error_t reason = *strata_last_error();
+    for (uint64_t mapped = at; mapped + self->handle < next; mapped += self->handle) {
+        uint32_t part = strata_runs_find_part(&self->runs, mapped);
+        strata_record_t *below = part ? take_part(self, part) : NULL;
+        if (below) free_below(self, below, true, request->call);
+    }
+    return strata_fail_again(&reason);
+}
+
+/* ---- moving to the end ---- */
+
+/* Whether the host sees that all work of the stream is done. */
+static bool is_done(best_fit_vmm_t *self, strata_call_t *call) {
+    strata_domain_t *domain = self->base.domain;
+    strata_stream_t stream;
+    strata_opened_t opened = strata_call_unlock(call);
+    bool there = strata_events_ensure(&domain->events, 1) == STRATA_OK;
+    strata_call_lock(call, opened);
+    if (!there || !strata_layer_owner(&self->base, &stream) || strata_domain_refuse_captured(domain, stream) != STRATA_OK)
+        return false;
+    strata_handle_t event = strata_events_take(&domain->events);
+    bool done = event && strata_domain_record_event(domain, event, stream) == STRATA_OK &&
+                strata_device_event_query(domain->device, event) == STRATA_OK;
+    if (event) strata_events_give(&domain->events, event);
+    return done;
+}
+
+/* The first idle handle below an address, from another on; 0: none. */
+static uint32_t next_idle(best_fit_vmm_t *self, uint64_t from, uint64_t below) {
+    for (uint32_t part = strata_runs_part_from(&self->runs, from); part; part = strata_runs_next_part(&self->runs, part)) {
+        const strata_run_part_t *p = strata_run_part_at(&self->runs, part);
+        if (p->at + p->size > below) return 0;
+        const strata_extent_t place = {.ptr = p->at, .size = p->size};
+        if (strata_vmm_made(self->vmm, p->chunk.below) && strata_chunks_free_at(&self->chunks, &place)) return part;
+    }
+    return 0;
+}
+
+/* False: it stays where it was. */
+static bool move_one(best_fit_vmm_t *self, uint32_t part, strata_call_t *call) {
+    strata_record_t *below = take_part(self, part);
+    if (!below) return false;
+    uint64_t from = below->ptr, to = tail_of(self);
+    self->unmapping++;
+    strata_opened_t opened = strata_call_unlock(call);
+    bool moved = strata_vmm_move(self->vmm, below, to) == STRATA_OK;
+    if (moved && !strata_vmm_unmap(self->vmm, from, self->handle)) strata_vmm_leave(self->vmm, from, self->handle);
+    strata_call_lock(call, opened);
+    if (--self->unmapping == 0 && self->chunks.waiting) strata_condition_broadcast(&self->chunks.grown);
+    self->remapped += moved;
+    if (!put_part(self, below)) free_below(self, below, true, call);
+    return moved;
+}
+
+/* Handles that are free below the tail come to the end, as many as a block of `size` bytes lacks there. Whether there is one now. */
+static bool remap(best_fit_vmm_t *self, uint64_t size, strata_call_t *call) {
+    if (strata_chunks_are_pinned(&self->chunks) || !is_done(self, call)) return false;
+    uint32_t last = last_free(self);
+    uint64_t from = 0, limit = last ? block_at(self, last)->ptr : tail_of(self), have = last ? block_at(self, last)->size : 0,
+             idle = 0;
+    for (uint32_t part; (part = next_idle(self, from, limit)) != 0; idle += self->handle)
+        from = strata_run_part_at(&self->runs, part)->at + self->handle;
+    if (have + idle < size || tail_of(self) + size > self->begin + self->addresses) return false;
+    for (uint32_t part; have < size && (part = next_idle(self, self->begin, limit)) != 0; have += self->handle)
+        if (!move_one(self, part, call)) return false;
+    return have >= size;
+}
+
+/* ---- growth ---- */
+
+static strata_status_t ensure_range(best_fit_vmm_t *self, strata_call_t *call) {
+    uint64_t base = 0;
+    if (self->begin) return STRATA_OK;
+    strata_opened_t opened = strata_call_unlock(call);
+    strata_status_t status = strata_vmm_reserve(self->vmm, self->addresses, &base);
+    strata_call_lock(call, opened);
+    if (status == STRATA_OK) self->begin = base;
+    return status;
+}
+
+static void wait_for_gaps(best_fit_vmm_t *self, strata_call_t *call) {
+    while (self->unmapping > 0) {
+        self->chunks.waiting++;
+        strata_call_wait(call, self->base.stack, &self->chunks.grown, UINT64_MAX);
+        self->chunks.waiting--;
+    }
+}
+
+/* In bytes. A handle need not be a power of two. */
+static uint64_t handles_for(const best_fit_vmm_t *self, uint64_t size) {
+    return (size + self->handle - 1) / self->handle * self->handle;
+}
+
+static strata_status_t grow(best_fit_vmm_t *self, uint64_t size, const strata_request_t *request) {
+    bool remaps = options_of(self)->remap_on_oom;
+    if (size > self->addresses) return strata_fail(STRATA_E_NO_MEMORY, 0, "the range has no %llu bytes", (unsigned long long)size);
+    strata_status_t status = ensure_range(self, request->call);
+    if (status != STRATA_OK) return status;
+    wait_for_gaps(self, request->call);
+    uint64_t bytes = handles_for(self, size);
+    uint64_t gap = gap_for(self, bytes), at = gap ? gap : tail_of(self);
+    uint32_t last = gap ? 0 : last_free(self);
+    if (last) bytes = handles_for(self, size - block_at(self, last)->size);
+    if (at + bytes > self->begin + self->addresses) return strata_fail(STRATA_E_NO_MEMORY, 0, "the range has no room at its end");
+    status = map_some(self, at, bytes, remaps, request);
+    if (status == STRATA_E_NO_MEMORY && remaps && remap(self, size, request->call)) return STRATA_OK;
+    return status;
+}
+
+static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
+    best_fit_vmm_t *self = (best_fit_vmm_t *)base;
+    uint64_t rounded;
+    bool grown = false;
+    if (request->alignment > ALIGNMENT)
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "best_fit_vmm serves alignments up to %d", ALIGNMENT);
+    if (!strata_round_up(request->size, ALIGNMENT, &rounded)) return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
+    while ((*record = serve(self, rounded, request->size)) == NULL) {
+        if (request->flags & STRATA_NO_GROW)
+            return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
+                               (unsigned long long)rounded);
+        if (!strata_chunks_begin_growth(&self->chunks, &self->chunks.growing, request->call)) continue;
+        strata_status_t status = grow(self, rounded, request);
+        strata_chunks_end_growth(&self->chunks, &self->chunks.growing);
+        if (status != STRATA_OK) return status;
+        grown = true;
+    }
+    (*record)->stack = request->call->stack->number;
+    if (grown) base->stack->figures.cache_hits--;
+    return STRATA_OK;
+}
+
+static void free_block(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
+    (void)call;
+    put_back((best_fit_vmm_t *)base, strata_slab_slot(&base->stack->slab, block));
+}
+
+/* ---- giving back ---- */
+
+/* Unmaps idle handles of at least `most` bytes, as far as there are some, after a wait for the stream; the bytes. */
+static uint64_t unmap_idle(best_fit_vmm_t *self, uint64_t most, strata_call_t *call) {
+    strata_record_t *below[LEAVING];
+    strata_stream_t stream;
+    uint32_t count = 0;
+    uint64_t bytes = 0, at = self->begin;
+    for (uint32_t part; count < LEAVING && bytes < most && (part = next_idle(self, at, UINT64_MAX)) != 0;) {
+        at = strata_run_part_at(&self->runs, part)->at + self->handle;
+        if ((below[count] = take_part(self, part)) == NULL) break;
+        bytes += self->handle;
+        count++;
+    }
+    if (count == 0) return 0;
+    self->unmapping++;
+    bool named = strata_layer_owner(&self->base, &stream);
+    strata_opened_t opened = strata_call_unlock(call);
+    bool done = named && strata_domain_wait_for(self->base.domain, stream);
+    for (uint32_t i = 0; i < count; i++) {
+        if (done) strata_vmm_note_done(self->vmm, below[i]);
+        strata_chunk_free(below[i]);
+    }
+    strata_call_lock(call, opened);
+    if (--self->unmapping == 0 && self->chunks.waiting) strata_condition_broadcast(&self->chunks.grown);
+    return bytes;
+}
+
+static uint64_t give_back(best_fit_vmm_t *self, uint64_t most, strata_call_t *call) {
+    uint64_t given = 0;
+    if (strata_chunks_are_pinned(&self->chunks)) return 0;
+    for (uint64_t now = 1; now > 0 && given < most; given += now) now = unmap_idle(self, most - given, call);
+    return given;
+}
+
+static uint64_t release(strata_layer_t *base, strata_call_t *call) { return give_back((best_fit_vmm_t *)base, UINT64_MAX, call); }
+
+static uint64_t idle_bytes(strata_layer_t *base) { return ((const best_fit_vmm_t *)base)->idle.bytes; }
+
+static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
+    uint64_t idle = idle_bytes(base);
+    return idle > keep ? give_back((best_fit_vmm_t *)base, idle - keep, call) : 0;
+}
+
+/* Of a run its first handle stands for all. */
+static const strata_record_t *chunk_of(strata_layer_t *base, const strata_record_t *block) {
+    best_fit_vmm_t *self = (best_fit_vmm_t *)base;
+    return strata_chunk_at(&self->chunks, strata_runs_find(&self->runs, block->ptr))->below;
+}
+
+/* ---- at a given address ---- */
+
+static void take_out(strata_layer_t *base, uint32_t slot) {
+    strata_tree_take(&((best_fit_vmm_t *)base)->idle, &base->stack->slab, slot);
+}
+
+static void put_in(strata_layer_t *base, uint32_t slot) {
+    strata_tree_add(&((best_fit_vmm_t *)base)->idle, &base->stack->slab, slot);
+}
+
+static bool cut(strata_layer_t *base, const strata_record_t *block, strata_record_t *rest) {
+    (void)base, (void)block, (void)rest;
+    return true;
+}
+
+static const strata_chunk_policy_t policy = {.take_out = take_out, .put_in = put_in, .cut = cut};
+
+/* ---- life ---- */
+
+static strata_status_t validate(strata_layer_t *base) {
+    best_fit_vmm_t *self = (best_fit_vmm_t *)base;
+    strata_pieces_tally_t pieces = {0};
+    strata_status_t status = strata_chunks_validate(&self->chunks, &pieces);
+    if (status == STRATA_OK) status = strata_runs_validate(&self->runs);
+    if (status == STRATA_OK) status = strata_tree_validate(&self->idle, slab_of(self));
+    bool whole = pieces.free_bytes == self->idle.bytes && pieces.free_blocks == self->idle.count &&
+                 pieces.free_bytes == self->chunks.bytes - self->used_bytes;
+    if (status != STRATA_OK || whole) return status;
+    return strata_fail(STRATA_E_CORRUPT, 0, "best_fit_vmm: the index does not have the free blocks");
+}
+
+static void destroy(strata_layer_t *base) {
+    best_fit_vmm_t *self = (best_fit_vmm_t *)base;
+    strata_chunks_destroy(base);
+    if (self->begin) strata_vmm_unreserve(self->vmm, self->begin, self->addresses);
+}
+
+static strata_status_t create(strata_layer_t *base) {
+    best_fit_vmm_t *self = (best_fit_vmm_t *)base;
+    uint64_t available, total;
+    self->vmm = strata_vmm_below(base);
+    if (!self->vmm) return strata_fail(STRATA_E_STRATEGY, 0, "best_fit_vmm wants vmm below it, with no router between them");
+    uint64_t granularity = strata_vmm_granularity(self->vmm);
+    self->handle = strata_round_down(options_of(self)->handle + granularity - 1, granularity);
+    strata_status_t status = strata_device_mem_info(base->domain->device, &available, &total);
+    if (status != STRATA_OK) return status;
+    self->addresses = handles_for(self, total) * ADDRESSES;
+    status = strata_chunks_init(base, &policy, sizeof(strata_run_part_t), PARTS);
+    if (status == STRATA_OK) strata_runs_init(&self->runs, &self->chunks);
+    return status;
+}
+
+static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {
+    (void)filled, (void)option;
+    if (place == STRATA_PLACE_GPU) return STRATA_OK;
+    return strata_fail(STRATA_E_STRATEGY, 0, "best_fit_vmm serves gpu places alone; write auto_growth here");
+}
+
+const strata_layer_type_t strata_best_fit_vmm_type = {
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "best_fit_vmm",
+    .doc = "best fit over a range in which handles of one size are mapped (Paddle's second virtual-memory allocator)",
+    .role = STRATA_CACHE,
+    .scope = STRATA_SCOPE_STREAM,
+    .needs = STRATA_TRAIT_HANDLE_SOURCE,
+    .gives = STRATA_TRAIT_STREAM_ORDERED | STRATA_TRAIT_SUB_ALLOCATES | STRATA_TRAIT_SINGLE_STREAM,
+    .guarded = true,
+    .state_size = sizeof(best_fit_vmm_t),
+    .options_size = sizeof(best_fit_vmm_options_t),
+    .options = options,
+    .stats = stats,
+    .create = create,
+    .destroy = destroy,
+    .allocate = allocate,
+    .free = free_block,
+    .release = release,
+    .trim = trim,
+    .find = strata_chunks_find,
+    .walk = strata_chunks_walk,
+    .chunk_of = chunk_of,
+    .idle_bytes = idle_bytes,
+    .validate = validate,
+    .check = check,
+};

@@ -1,0 +1,479 @@
+/* Expandable segments: ranges of addresses in which physical handles are mapped where memory is needed.
+ *
+ * A bank has ranges of its own for small and for large blocks, as a rule one of each; a range has handles of one size. What is mapped
+ * without a gap is a run (allocation/chunks/runs.h), and a gap is whole handles wide. A request that finds no free block takes the
+ * lowest place that is wide enough, gaps and free blocks counted together, and maps the gaps in it. Only whole handles that are free
+ * are unmapped.
+ *
+ * The lock is open while handles are mapped. What was put together so far is nobody's meanwhile: a block in no tree, in the state of
+ * one that waits. Another thread may take the free block that comes next; then the search begins anew. Addresses that a thread is
+ * still unmapping look like a gap: whoever wants to map waits for it. */
+#include "allocation/layer/caching_state.h"
+#include "allocation/layer/vmm.h"
+#include "allocation/reclaim/refusal.h"
+#include "platform/arithmetic.h"
+
+enum { LEAVING = 1024 }; /* handles that are unmapped at a time */
+
+static uint64_t end_of(const strata_record_t *block) { return block->ptr + block->size; }
+
+static uint64_t end_of_range(const caching_range_t *range) { return range->base + range->size; }
+
+/* ---- gaps ---- */
+
+/* Where what is mapped or not mapped at an address ends, at the latest with the range. */
+static uint64_t end_of_gap(const caching_t *self, const caching_range_t *range, uint64_t at) {
+    const strata_order_key_t key = {at, 0, 0};
+    uint32_t run = strata_order_from((strata_order_t *)&self->chunks.by_address, &key);
+    return run ? strata_min(caching_segment_at(self, run)->chunk.base, end_of_range(range)) : end_of_range(range);
+}
+
+static uint64_t end_of_run(const caching_t *self, uint32_t run) {
+    const strata_chunk_t *chunk = &caching_segment_at(self, run)->chunk;
+    return chunk->base + chunk->size;
+}
+
+static uint32_t range_of(const caching_t *self, uint32_t bank, uint32_t kind, uint64_t address) {
+    uint32_t number = caching_bank_at(self, bank)->ranges[kind];
+    while (address - caching_range_at(self, number)->base >= caching_range_at(self, number)->size)
+        number = caching_range_at(self, number)->next;
+    return number;
+}
+
+/* The slot of the block of the run that begins at an address, if it is the first or the last one; 0: neither. */
+static uint32_t end_block(const caching_t *self, uint32_t run, uint64_t at) {
+    uint32_t first = strata_runs_first_block(&self->runs, run), last = strata_runs_last_block(&self->runs, run);
+    return caching_block(self, first)->ptr == at ? first : caching_block(self, last)->ptr == at ? last : 0;
+}
+
+/* Whether so many bytes from a gap, or from the free block before it, are gaps and free blocks. A block after a free one is not. */
+static bool is_wide(const caching_t *self, const caching_range_t *range, uint64_t begin, uint64_t size) {
+    uint64_t at = begin;
+    while (at - begin < size && at < end_of_range(range)) {
+        uint32_t run = strata_runs_find(caching_runs(self), at), slot = run ? end_block(self, run, at) : 0;
+        if (run && !strata_slab_is_idle(caching_slab(self), slot)) return false;
+        at = run ? end_of(caching_block(self, slot)) : end_of_gap(self, range, at);
+    }
+    return at - begin >= size;
+}
+
+/* Where a place that ends in a gap begins: with the free block before it, if there is one. */
+static uint64_t begin_of(const caching_t *self, uint32_t run_before, uint64_t gap) {
+    uint32_t slot = run_before ? strata_runs_last_block(&self->runs, run_before) : 0;
+    return strata_slab_is_idle(caching_slab(self), slot) ? caching_block(self, slot)->ptr : gap;
+}
+
+/* The lowest place of a range for `size` bytes; 0: there is none. */
+static uint64_t place_in(const caching_t *self, const caching_range_t *range, uint64_t size) {
+    for (uint64_t at = range->base; at < end_of_range(range); at = end_of_gap(self, range, at)) {
+        uint32_t run = strata_runs_find(caching_runs(self), at);
+        uint64_t gap = run ? end_of_run(self, run) : at;
+        if (gap >= end_of_range(range)) return 0;
+        uint64_t begin = begin_of(self, run, gap);
+        if (is_wide(self, range, begin, size)) return begin;
+        at = gap;
+    }
+    return 0;
+}
+
+static uint64_t find_place(const caching_t *self, uint32_t bank, uint32_t kind, uint64_t size) {
+    uint64_t place = 0;
+    for (uint32_t n = caching_bank_at(self, bank)->ranges[kind]; n && !place; n = caching_range_at(self, n)->next)
+        place = place_in(self, caching_range_at(self, n), size);
+    return place;
+}
+
+/* ---- best fit ---- */
+
+/* Only the last block of a run has a gap after it. */
+static uint64_t room_of(const caching_t *self, uint32_t slot) {
+    const strata_record_t *block = caching_block(self, slot);
+    if (caching_block(self, block->next)->size != 0) return block->size;
+    uint32_t range = range_of(self, caching_bank_of(self, block), caching_kind_of(self, block), block->ptr);
+    return end_of_gap(self, caching_range_at(self, range), end_of(block)) - block->ptr;
+}
+
+uint32_t strata_caching_least_room(const caching_t *self, const strata_tree_t *idle, uint32_t slot) {
+    if (idle->count < 2) return slot;
+    for (uint64_t room = room_of(self, slot);;) {
+        const strata_record_t *block = caching_block(self, slot);
+        uint32_t next = strata_tree_after(idle, caching_slab(self), block->size, block->ptr);
+        uint64_t of_next = next ? room_of(self, next) : UINT64_MAX;
+        if (of_next >= room) return slot;
+        slot = next;
+        room = of_next;
+    }
+}
+
+/* ---- ranges ---- */
+
+static void link_range(caching_t *self, uint32_t number) {
+    caching_range_t *range = caching_range_at(self, number);
+    uint32_t *link = &caching_bank_at(self, range->bank)->ranges[range->kind];
+    while (*link && caching_range_at(self, *link)->base < range->base) link = &caching_range_at(self, *link)->next;
+    range->next = *link;
+    *link = number;
+    caching_bank_at(self, range->bank)->segments++;
+}
+
+/* The lock is opened. */
+static strata_status_t make_range(caching_t *self, uint32_t bank, uint32_t kind, strata_call_t *call) {
+    uint64_t size = (self->range_bytes + self->handle[kind] - 1) / self->handle[kind] * self->handle[kind], base = 0;
+    strata_opened_t opened = strata_call_unlock(call);
+    strata_status_t status = strata_vmm_reserve(self->vmm, size + self->handle[kind], &base);
+    strata_call_lock(call, opened);
+    if (status != STRATA_OK) return status;
+    uint32_t number = strata_nodes_take(&self->ranges);
+    if (number) {
+        *caching_range_at(self, number) = (caching_range_t){.bank = bank, .kind = kind, .base = base, .size = size};
+        link_range(self, number);
+        return STRATA_OK;
+    }
+    opened = strata_call_unlock(call);
+    strata_vmm_unreserve(self->vmm, base, size + self->handle[kind]);
+    strata_call_lock(call, opened);
+    return strata_fail(STRATA_E_LIMIT, 0, "caching_vmm has %u ranges, its most", self->ranges.capacity - 1);
+}
+
+/* Nothing is mapped there. The lock is opened. */
+static void end_range(caching_t *self, uint32_t number, strata_call_t *call) {
+    const caching_range_t range = *caching_range_at(self, number);
+    uint32_t *link = &caching_bank_at(self, range.bank)->ranges[range.kind];
+    while (*link != number) link = &caching_range_at(self, *link)->next;
+    *link = range.next;
+    caching_range_at(self, number)->bank = 0;
+    caching_bank_at(self, range.bank)->segments--;
+    strata_nodes_give(&self->ranges, number);
+    strata_opened_t opened = strata_call_unlock(call);
+    strata_vmm_unreserve(self->vmm, range.base, range.size + self->handle[range.kind]);
+    strata_call_lock(call, opened);
+}
+
+/* ---- growth ---- */
+
+/* A miss: what it grows, and what it has put together so far. */
+typedef struct miss {
+    const strata_request_t *request;
+    uint32_t bank, kind, range;
+    uint32_t held; /* the slot of that block; 0: nothing */
+} miss_t;
+
+/* A free block that is in no tree becomes part of what is held, which ends where it begins. */
+static void hold(caching_t *self, miss_t *miss, uint32_t slot) {
+    self->used_bytes += caching_block(self, slot)->size;
+    if (miss->held) strata_pieces_join(caching_slab(self), miss->held);
+    else miss->held = slot;
+    caching_block(self, miss->held)->state = STRATA_RECORD_DEFERRED;
+}
+
+/* The block after it, or the block `slot` where nothing is held, if that is free. */
+static void hold_free(caching_t *self, miss_t *miss, uint32_t slot) {
+    if (!strata_slab_is_idle(caching_slab(self), slot)) return;
+    strata_tree_take(caching_tree(self, miss->bank, miss->kind), caching_slab(self), slot);
+    hold(self, miss, slot);
+}
+
+static void let_go(caching_t *self, miss_t *miss) {
+    if (miss->held) strata_caching_put_back(self, caching_block(self, miss->held));
+    miss->held = 0;
+}
+
+/* What came from below goes there again: nobody has used it. */
+static void free_fresh(caching_t *self, strata_record_t *below, strata_call_t *call) {
+    strata_opened_t opened = strata_call_unlock(call);
+    if (strata_vmm_made(self->vmm, below)) strata_vmm_note_done(self->vmm, below);
+    strata_chunk_free(below);
+    strata_call_lock(call, opened);
+}
+
+static strata_status_t ask_below(caching_t *self, const miss_t *miss, uint64_t at, strata_record_t **below) {
+    uint64_t size = self->handle[miss->kind];
+    strata_request_t wanted = *miss->request;
+    wanted.at = at;
+    wanted.alignment = STRATA_CACHING_ALIGNMENT;
+    self->chunks.held += size;
+    strata_opened_t opened = strata_call_unlock(miss->request->call);
+    strata_status_t status = strata_chunk_allocate(&self->base, size, &wanted, below);
+    strata_call_lock(miss->request->call, opened);
+    self->chunks.held -= size;
+    return status;
+}
+
+/* One handle, after what is held. */
+static strata_status_t map_one(caching_t *self, miss_t *miss, uint64_t at) {
+    strata_record_t *below;
+    strata_status_t status = ask_below(self, miss, at, &below);
+    if (status != STRATA_OK) return status;
+    uint32_t slot = strata_runs_publish(&self->runs, below);
+    if (slot == 0) {
+        free_fresh(self, below, miss->request->call);
+        return strata_fail(STRATA_E_LIMIT, 0, "caching_vmm holds %u handles or %u blocks, its most", self->chunks.nodes.capacity,
+                           caching_slab(self)->capacity);
+    }
+    caching_segment_t *part = caching_segment_at(self, strata_runs_find_part(&self->runs, at));
+    part->bank = miss->bank;
+    part->kind = miss->kind;
+    caching_block(self, slot)->pool = caching_code(miss->bank, miss->kind);
+    strata_mark(caching_block(self, slot), 0, 0);
+    caching_bank_at(self, miss->bank)->segments++;
+    caching_range_at(self, miss->range)->parts++;
+    self->mapped++;
+    hold(self, miss, slot);
+    return STRATA_OK;
+}
+
+/* A handle, with the block that is as large and in no tree, leaves the cache; what it was made from. NULL: no slot is left. */
+static strata_record_t *take_part(caching_t *self, uint32_t range, uint32_t number, uint32_t slot) {
+    const caching_segment_t *part = caching_segment_at(self, number);
+    strata_record_t *below = part->chunk.below;
+    uint32_t bank = part->bank;
+    if (!strata_runs_take(&self->runs, number, slot)) return NULL;
+    caching_bank_at(self, bank)->segments--;
+    caching_range_at(self, range)->parts--;
+    self->unmapped++;
+    return below;
+}
+
+/* The last `count` handles of what is held go again, as far as there are slots to cut them off. */
+static void unmap_last(caching_t *self, miss_t *miss, uint64_t count) {
+    for (uint64_t size = self->handle[miss->kind]; count > 0; count--) {
+        const strata_record_t *held = caching_block(self, miss->held);
+        uint32_t own = miss->held, part = strata_runs_find_part(&self->runs, end_of(held) - size);
+        bool all = held->size == size;
+        if (!all) own = strata_pieces_cut(caching_slab(self), own, held->size - size);
+        strata_record_t *below = own ? take_part(self, miss->range, part, own) : NULL;
+        if (!below && own && !all) strata_pieces_join(caching_slab(self), miss->held);
+        if (!below) return;
+        self->used_bytes -= size;
+        if (all) miss->held = 0;
+        free_fresh(self, below, miss->request->call);
+    }
+}
+
+/* Maps the gap after what is held, or a part of it, from an address on; what is free after that is held too. All or nothing. */
+static strata_status_t map_gap(caching_t *self, miss_t *miss, uint64_t at, uint64_t bytes) {
+    uint64_t size = self->handle[miss->kind], count = (bytes + size - 1) / size;
+    for (uint64_t i = 0; i < count; i++) {
+        strata_status_t status = map_one(self, miss, at + i * size);
+        if (status == STRATA_OK) continue;
+        strata_error_t reason = *strata_last_error();
+        unmap_last(self, miss, i);
+        return strata_fail_again(&reason);
+    }
+    hold_free(self, miss, caching_block(self, miss->held)->next);
+    return STRATA_OK;
+}
+
+/* While others unmap what was the bank's. The lock is opened. */
+static void wait_for_gaps(caching_t *self, const miss_t *miss) {
+    while (caching_bank_at(self, miss->bank)->unmapping[miss->kind] > 0) {
+        self->chunks.waiting++;
+        strata_call_wait(miss->request->call, self->base.stack, &self->chunks.grown, UINT64_MAX);
+        self->chunks.waiting--;
+    }
+}
+
+/* From a place on. E_NOT_READY: another thread has taken a block that lies there. */
+static strata_status_t gather(caching_t *self, miss_t *miss, uint64_t place, uint64_t size) {
+    strata_status_t status = STRATA_OK;
+    uint32_t run = strata_runs_find(&self->runs, place);
+    miss->held = 0;
+    miss->range = range_of(self, miss->bank, miss->kind, place);
+    if (run) hold_free(self, miss, end_block(self, run, place));
+    while (status == STRATA_OK) {
+        uint64_t have = miss->held ? caching_block(self, miss->held)->size : 0, at = place + have;
+        if (have >= size) return STRATA_OK;
+        const caching_range_t *range = caching_range_at(self, miss->range);
+        if (at >= end_of_range(range) || strata_runs_find(&self->runs, at)) status = STRATA_E_NOT_READY;
+        else status = map_gap(self, miss, at, strata_min(size - have, end_of_gap(self, range, at) - at));
+        if (status == STRATA_OK) wait_for_gaps(self, miss);
+    }
+    let_go(self, miss);
+    return status;
+}
+
+strata_status_t strata_caching_expand(caching_t *self, uint32_t bank, uint32_t kind, uint64_t size, const strata_request_t *request,
+                                      uint32_t *slot) {
+    miss_t miss = {.request = request, .bank = bank, .kind = kind};
+    strata_status_t status = STRATA_E_NOT_READY;
+    if (size > self->range_bytes) {
+        strata_refusal_note(&(strata_refusal_t){.by = STRATA_REFUSED_BY_DEVICE, .asked = size});
+        return strata_fail(STRATA_E_NO_MEMORY, 0, "no device has %llu bytes", (unsigned long long)size);
+    }
+    while (status == STRATA_E_NOT_READY) {
+        wait_for_gaps(self, &miss);
+        uint64_t place = find_place(self, bank, kind, size);
+        if (place) status = gather(self, &miss, place, size);
+        else if ((status = make_range(self, bank, kind, request->call)) == STRATA_OK) status = STRATA_E_NOT_READY;
+    }
+    if (status != STRATA_OK) return status;
+    *slot = miss.held;
+    self->used_bytes -= caching_block(self, miss.held)->size;
+    caching_block(self, miss.held)->state = STRATA_RECORD_FREE;
+    return STRATA_OK;
+}
+
+/* ---- unmapping ---- */
+
+typedef struct leaving {
+    uint32_t bank, kind, range, count;
+    uint64_t bytes;
+    strata_record_t *below[LEAVING];
+} leaving_t;
+
+/* The whole handles in a free block, up to `most` bytes and one handle. */
+static strata_extent_t whole_handles(const caching_t *self, const strata_record_t *block, uint64_t most) {
+    uint64_t size = self->handle[caching_kind_of(self, block)];
+    uint32_t part = strata_runs_part_from(caching_runs(self), block->ptr);
+    uint64_t begin = part ? strata_run_part_at(&self->runs, part)->at : end_of(block);
+    if (begin >= end_of(block)) return (strata_extent_t){0};
+    uint64_t wanted = most < UINT64_MAX - size ? (most + size - 1) / size : UINT64_MAX;
+    uint64_t count = strata_min(strata_min((end_of(block) - begin) / size, wanted), LEAVING);
+    return (strata_extent_t){.ptr = begin, .size = count * size};
+}
+
+bool strata_caching_has_idle_handle(caching_t *self, const strata_record_t *block) {
+    return whole_handles(self, block, UINT64_MAX).size > 0;
+}
+
+/* Takes them out of the cache. What cannot be cut for want of a slot stays. */
+static void take_handles(caching_t *self, uint32_t slot, const strata_extent_t *extent, leaving_t *leaving) {
+    uint64_t size = self->handle[leaving->kind];
+    const strata_extent_t place = {.ptr = extent->ptr, .size = extent->size, .slot = slot};
+    uint32_t own = extent->size ? strata_chunks_take_at(&self->chunks, &place) : 0;
+    for (uint32_t rest = 0; own; own = rest) {
+        bool last = caching_block(self, own)->size == size;
+        uint32_t part = strata_runs_find_part(&self->runs, caching_block(self, own)->ptr);
+        rest = last ? 0 : strata_pieces_cut(caching_slab(self), own, size);
+        if (rest) caching_block(self, rest)->pool = caching_block(self, own)->pool;
+        strata_record_t *below = last || rest ? take_part(self, leaving->range, part, own) : NULL;
+        if (below) {
+            leaving->below[leaving->count++] = below;
+            leaving->bytes += size;
+            continue;
+        }
+        if (rest) strata_pieces_join(caching_slab(self), own);
+        self->used_bytes += caching_block(self, own)->size;
+        strata_caching_put_back(self, caching_block(self, own));
+        return;
+    }
+}
+
+/* The host waits for the stream first. The lock is opened. */
+static void free_handles(caching_t *self, const leaving_t *leaving, strata_call_t *call) {
+    caching_bank_t *bank = caching_bank_at(self, leaving->bank);
+    bank->unmapping[leaving->kind]++;
+    bool done = strata_uses_wait_for_user(&self->uses, bank->stream, call);
+    strata_opened_t opened = strata_call_unlock(call);
+    for (uint32_t i = 0; i < leaving->count; i++) {
+        if (done && strata_vmm_made(self->vmm, leaving->below[i])) strata_vmm_note_done(self->vmm, leaving->below[i]);
+        strata_chunk_free(leaving->below[i]);
+    }
+    strata_call_lock(call, opened);
+    bank = caching_bank_at(self, leaving->bank);
+    if (--bank->unmapping[leaving->kind] == 0 && self->chunks.waiting) strata_condition_broadcast(&self->chunks.grown);
+}
+
+/* What the caller grows. */
+typedef struct own {
+    uint32_t bank, kind;
+} own_t;
+
+/* Whether nobody is about to map in a range where nothing is mapped. */
+static bool may_end(const caching_t *self, const caching_range_t *range, const own_t *own) {
+    const caching_bank_t *bank = caching_bank_at(self, range->bank);
+    bool mine = own->bank == range->bank && own->kind == range->kind;
+    return range->parts == 0 && bank->unmapping[range->kind] == 0 && (mine || !bank->growing[range->kind]);
+}
+
+/* Unmaps what can be of a free block; the bytes. The lock is opened. */
+static uint64_t unmap_block(caching_t *self, uint32_t slot, uint64_t most, const own_t *own, strata_call_t *call) {
+    const strata_record_t *block = caching_block(self, slot);
+    leaving_t leaving = {.bank = caching_bank_of(self, block), .kind = caching_kind_of(self, block)};
+    const strata_extent_t extent = whole_handles(self, block, most);
+    leaving.range = range_of(self, leaving.bank, leaving.kind, block->ptr);
+    take_handles(self, slot, &extent, &leaving);
+    if (leaving.count == 0) return 0;
+    caching_bank_at(self, leaving.bank)->busy++;
+    free_handles(self, &leaving, call);
+    /* Another thread may have ended it, and the node may be another range's. */
+    bool there = caching_range_at(self, leaving.range)->bank == leaving.bank;
+    if (there && may_end(self, caching_range_at(self, leaving.range), own)) end_range(self, leaving.range, call);
+    caching_bank_at(self, leaving.bank)->busy--;
+    strata_caching_bank_settle(self, leaving.bank);
+    return leaving.bytes;
+}
+
+static uint64_t unmap_kind(caching_t *self, uint32_t kind, uint64_t most, const own_t *own, strata_call_t *call) {
+    strata_caching_walk_t walk = {.kind = kind};
+    uint64_t given = 0;
+    for (uint32_t slot; given < most && (slot = strata_caching_next_idle(self, &walk, strata_caching_has_idle_handle)) != 0;)
+        given += unmap_block(self, slot, most - given, own, call);
+    return given;
+}
+
+/* A range in which nothing is mapped, of a bank that nobody grows; 0: none. */
+static uint32_t unused_range(const caching_t *self) {
+    const own_t nothing = {0};
+    for (uint32_t number = 1; number < self->ranges.used; number++) {
+        const caching_range_t *range = caching_range_at(self, number);
+        if (range->bank && may_end(self, range, &nothing)) return number;
+    }
+    return 0;
+}
+
+static void end_unused_ranges(caching_t *self, strata_call_t *call) {
+    for (uint32_t number; (number = unused_range(self)) != 0;) {
+        uint32_t bank = caching_range_at(self, number)->bank;
+        caching_bank_at(self, bank)->busy++;
+        end_range(self, number, call);
+        caching_bank_at(self, bank)->busy--;
+        strata_caching_bank_settle(self, bank);
+    }
+}
+
+uint64_t strata_caching_unmap_idle(caching_t *self, uint32_t bank, uint32_t kind, uint64_t most, strata_call_t *call) {
+    const own_t own = {.bank = bank, .kind = kind};
+    uint64_t given = 0, now;
+    if (self->uses.captures > 0 || strata_chunks_are_pinned(&self->chunks)) return 0;
+    do {
+        now = unmap_kind(self, STRATA_CACHING_LARGE, most - given, &own, call);
+        now += unmap_kind(self, STRATA_CACHING_SMALL, most - strata_min(most, given + now), &own, call);
+        given += now;
+    } while (now > 0 && given < most);
+    end_unused_ranges(self, call);
+    return given;
+}
+
+/* ---- check ---- */
+
+static strata_status_t corrupt(const char *what, uint64_t address) {
+    return strata_fail(STRATA_E_CORRUPT, 0, "caching_vmm: %s (0x%llx)", what, (unsigned long long)address);
+}
+
+/* The handles of a range, each of the range's bank and kind. */
+static strata_status_t validate_range(const caching_t *self, const caching_range_t *range) {
+    uint32_t count = 0;
+    for (uint32_t n = strata_runs_part_from(caching_runs(self), range->base); n; n = strata_runs_next_part(&self->runs, n)) {
+        const caching_segment_t *part = caching_segment_at(self, n);
+        if (part->part.at >= end_of_range(range)) break;
+        if (part->bank != range->bank || part->kind != range->kind) return corrupt("a handle is of another bank", part->part.at);
+        if (part->part.size != self->handle[range->kind] || (part->part.at - range->base) % part->part.size != 0)
+            return corrupt("a handle is no whole handle of its range", part->part.at);
+        count++;
+    }
+    return count == range->parts ? STRATA_OK : corrupt("a range has other handles than it counts", range->base);
+}
+
+strata_status_t strata_caching_validate_ranges(const caching_t *self) {
+    uint64_t parts = 0;
+    strata_status_t status = strata_runs_validate(&self->runs);
+    for (uint32_t number = 1; number < self->ranges.used && status == STRATA_OK; number++) {
+        const caching_range_t *range = caching_range_at(self, number);
+        if (range->bank == 0) continue;
+        parts += range->parts;
+        status = validate_range(self, range);
+    }
+    if (status != STRATA_OK) return status;
+    return parts == self->runs.parts.count ? STRATA_OK : corrupt("handles lie in no range", 0);
+}
