@@ -80,7 +80,7 @@ typedef struct leaving {
 
 static bool note_leaving(auto_growth_vmm_t *self, uint32_t part, uint32_t slot, void *context) {
     leaving_t *leaving = context;
-    (void)self;
+    if (!strata_vmm_may_leave(self->vmm, strata_run_part_at(&self->runs, part)->chunk.below)) return true;
     leaving->parts[leaving->count] = part;
     leaving->slots[leaving->count++] = slot;
     return leaving->count < LEAVING;
@@ -183,6 +183,10 @@ static strata_status_t create(strata_layer_t *base) {
     self->vmm = strata_vmm_below(base);
     if (!self->vmm)
         return strata_fail(STRATA_E_STRATEGY, 0, "auto_growth_vmm wants vmm below it, with no router between them");
+    if (strata_vmm_is_registrable(self->vmm))
+        return strata_fail(STRATA_E_STRATEGY, 0,
+                           "auto_growth_vmm lays blocks across handles, and vmm.registrable wants each in one: write auto_growth "
+                           "above vmm instead");
     self->granularity = strata_vmm_granularity(self->vmm);
     strata_status_t status = strata_chunks_init(base, &strata_auto_growth_policy, sizeof(strata_run_part_t), STRATA_VMM_PARTS);
     if (status != STRATA_OK) return status;
