@@ -4,7 +4,7 @@
 #include "allocation/stack/layer.h"
 
 strata_layer_t *strata_share_next_source(strata_share_walk_t *walk) {
-    for (;; walk->number = 0) {
+    for (;;) {
         if (!walk->group || walk->number > STRATA_PLAN_NODES) {
             walk->group = strata_domain_next_group(walk->domain, walk->group);
             if (!walk->group) return NULL;
