@@ -14,13 +14,16 @@
 enum { BATCH = 128 };
 
 uint64_t tune(const char *name, uint64_t value);
-uint64_t tune(const char *name, uint64_t value) { const char *t = getenv(name); return t ? strtoull(t, NULL, 10) : value; }
-#define PARTS_LARGEST tune("PL", 64)
-#define PARTS_SPARE   tune("PS", 128)
-#define LARGEST_LEAST  (tune("LL", 48) << 20)
-#define SPARE_LEAST  (tune("LQ", 16) << 20)
-#define SPARE_OF_LITTLE  (tune("QD", 16))
-#define SLACK_OF_LITTLE  (tune("SD", 28))
+uint64_t tune(const char *name, uint64_t value) {
+    const char *t = getenv(name);
+    return t ? strtoull(t, NULL, 10) : value;
+}
+#define PARTS_LARGEST   tune("PL", 64)
+#define PARTS_SPARE     tune("PS", 128)
+#define LARGEST_LEAST   (tune("LL", 48) << 20)
+#define SPARE_LEAST     (tune("LQ", 16) << 20)
+#define SPARE_OF_LITTLE (tune("QD", 16))
+#define SLACK_OF_LITTLE (tune("SD", 28))
 
 static strata_slab_t *slab(const auto_growth_vmm_t *self) { return strata_growth_vmm_slab(self); }
 

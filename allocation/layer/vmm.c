@@ -47,7 +47,6 @@ static bool unreserve(vmm_layer_t *self, uint64_t address, uint64_t size) {
     return gone;
 }
 
-
 /* ---- pieces: no lock is held ---- */
 
 /* What the device does not take back is offered again. It is lost to the process where there is no node for it. */
@@ -69,7 +68,6 @@ void strata_vmm_unreserve(strata_layer_t *base, uint64_t address, uint64_t size)
     keep_left(self, &(vmm_piece_t){.own_range = true, .done = true, .address = address, .size = size});
 }
 
-
 /* *mapped: whether there is a mapping to end, also after a failure. */
 static strata_status_t map(vmm_layer_t *self, uint64_t address, const vmm_piece_t *piece, uint32_t *peers, bool *mapped) {
     strata_status_t status = strata_device_map(strata_vmm_device(self), address, piece->size, piece->physical);
@@ -90,8 +88,8 @@ static bool end_piece(vmm_layer_t *self, vmm_piece_t *piece) {
 }
 
 static strata_status_t create_physical(vmm_layer_t *self, vmm_piece_t *piece) {
-    strata_status_t status = strata_device_create(strata_vmm_device(self), piece->size,
-                                                  strata_vmm_device(self)->capabilities.share, &piece->physical);
+    strata_status_t status = strata_device_create(strata_vmm_device(self), piece->size, strata_vmm_device(self)->capabilities.share,
+                                                  &piece->physical);
     if (status != STRATA_OK) return status;
     piece->number = atomic_fetch_add(&numbers, 1) + 1;
     atomic_fetch_add(&self->handles, 1);
@@ -107,8 +105,7 @@ static strata_status_t make_piece(vmm_layer_t *self, uint64_t size, uint64_t at,
         piece->own_range = status == STRATA_OK;
     }
     if (status == STRATA_OK) status = map(self, piece->address, piece, &piece->peers, &piece->mapped);
-    if (status == STRATA_E_NO_MEMORY)
-        strata_refusal_note(&(strata_refusal_t){.by = STRATA_REFUSED_BY_DEVICE, .asked = size});
+    if (status == STRATA_E_NO_MEMORY) strata_refusal_note(&(strata_refusal_t){.by = STRATA_REFUSED_BY_DEVICE, .asked = size});
     return status;
 }
 

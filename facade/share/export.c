@@ -17,7 +17,8 @@ static strata_status_t owner_of(uint64_t owner[2]) {
         bool got = getrandom(own_name, sizeof own_name, 0) == (ssize_t)sizeof own_name;
         atomic_store(&drawn, got ? 2 : 0);
     }
-    if (atomic_load(&drawn) != 2) return strata_fail(STRATA_E_BUSY, 0, "strata_export: the system has no random number now: try again");
+    if (atomic_load(&drawn) != 2)
+        return strata_fail(STRATA_E_BUSY, 0, "strata_export: the system has no random number now: try again");
     memcpy(owner, own_name, sizeof own_name);
     return STRATA_OK;
 }

@@ -33,10 +33,11 @@ static strata_status_t locate(strata_t handle, strata_ref_t ref, strata_share_bl
 }
 
 static strata_status_t refuse(const strata_share_block_t *block, const char *what) {
-    return strata_fail(STRATA_E_UNSUPPORTED, 0,
-                       "%s: the block at 0x%llx lies in no handles: write vmm in place of its source (stack: [stream_safe, auto_growth, "
-                       "vmm]), in a pool of its own if only some memory is meant",
-                       what, (unsigned long long)block->address);
+    return strata_fail(
+        STRATA_E_UNSUPPORTED, 0,
+        "%s: the block at 0x%llx lies in no handles: write vmm in place of its source (stack: [stream_safe, auto_growth, "
+        "vmm]), in a pool of its own if only some memory is meant",
+        what, (unsigned long long)block->address);
 }
 
 strata_status_t strata_share_hold(strata_t handle, strata_ref_t ref, strata_hold_t hold, const char *what, uint32_t capacity,
@@ -51,7 +52,8 @@ strata_status_t strata_share_hold(strata_t handle, strata_ref_t ref, strata_hold
         status = handles->hold(block->source, hold, block->address, block->size, block->held, capacity, &block->count);
         if (status == STRATA_OK) return STRATA_OK;
         if (status != STRATA_E_UNKNOWN_POINTER)
-            return strata_fail(status, 0, "%s: the block lies in %u handles, and %u are the most: registrable: true of vmm puts it in one",
+            return strata_fail(status, 0,
+                               "%s: the block lies in %u handles, and %u are the most: registrable: true of vmm puts it in one",
                                what, block->count, capacity);
     }
     return refuse(block, what);

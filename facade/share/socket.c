@@ -56,7 +56,8 @@ static strata_status_t send_message(int socket, const message_t *message, const 
     struct iovec part = {.iov_base = (void *)(uintptr_t)message, .iov_len = size};
     descriptors_t control;
     memset(&control, 0, sizeof control);
-    struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_SPACE(sizeof(int) * count)};
+    struct msghdr header = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_SPACE(sizeof(int) * count)};
     control.header.cmsg_level = SOL_SOCKET;
     control.header.cmsg_type = SCM_RIGHTS;
     control.header.cmsg_len = CMSG_LEN(sizeof(int) * count);

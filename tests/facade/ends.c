@@ -126,11 +126,11 @@ static strata_status_t told_of(strata_status_t status, strata_shared_t *shared) 
     X(strata_stream_name(s, place, stream, "copy0"))                                                                               \
     X(strata_pool_end(s, place))                                                                                                   \
     X(strata_enable_peer(s, 0, 1))                                                                                                 \
-    X(told_of(strata_export(s, ref, &r.shared), &r.shared)) \
-    X(strata_import(s, place, &r.shared, &r.imported)) \
-    X(strata_import_end(s, 1)) \
-    X(strata_register(s, ref, &r.registration)) \
-    X(strata_unregister(s, &r.registration)) \
+    X(told_of(strata_export(s, ref, &r.shared), &r.shared))                                                                        \
+    X(strata_import(s, place, &r.shared, &r.imported))                                                                             \
+    X(strata_import_end(s, 1))                                                                                                     \
+    X(strata_register(s, ref, &r.registration))                                                                                    \
+    X(strata_unregister(s, &r.registration))                                                                                       \
     X(strata_step(s))                                                                                                              \
     X(strata_annotate(s, "op"))                                                                                                    \
     X(strata_annotate(s, NULL))                                                                                                    \

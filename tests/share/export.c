@@ -274,7 +274,8 @@ TEST(share, registrable_refuses_a_cache_across_handles) {
 
 /* Call k of each kind that an import makes fails: nothing is left of it, and the next one succeeds. */
 TEST(share, a_failed_import_leaves_nothing) {
-    static const strata_device_call_t calls[] = {STRATA_CALL_import_memory, STRATA_CALL_reserve, STRATA_CALL_map, STRATA_CALL_set_access};
+    static const strata_device_call_t calls[] = {STRATA_CALL_import_memory, STRATA_CALL_reserve, STRATA_CALL_map,
+                                                 STRATA_CALL_set_access};
     OPENED(rig_t, rig, rig_finish, open_two(&rig, CACHED));
     strata_block_t block = make_move(&rig);
     strata_shared_t shared = export_block(&rig, &block);

@@ -53,7 +53,7 @@ static void beyond(strata_shared_t *s) { s->offset = s->segments[0].size; }
 static void wrapped(strata_shared_t *s) { s->offset = UINT64_MAX - 100; }
 static void too_short(strata_shared_t *s) { s->size = 1; }
 static void crooked_segment(strata_shared_t *s) { s->segments[s->count - 1].size += 4096; }
-static const lie_fn lies[] = {no_segments, too_many, far_too_many, empty_segment, huge_segment, huge_sum,
+static const lie_fn lies[] = {no_segments, too_many,  far_too_many, empty_segment, huge_segment, huge_sum,
                               no_bytes,    too_large, beyond,       wrapped,       too_short};
 
 TEST(hostile_share, sizes_that_cannot_be_are_refused) {
@@ -75,7 +75,8 @@ TEST(hostile_share, sizes_that_cannot_be_are_refused) {
 /* Descriptors of anything else: of files, of pipes, of nothing, of files that look like memory. */
 TEST(hostile_share, foreign_descriptors_are_refused) {
     OPENED(hostile_t, h, close_hostile, open_hostile(&h));
-    int memory = memfd_create("none", MFD_CLOEXEC), made[] = {open("/dev/null", O_RDWR | O_CLOEXEC), memory, h.ends[0], -1, 1 << 20};
+    int memory = memfd_create("none", MFD_CLOEXEC),
+        made[] = {open("/dev/null", O_RDWR | O_CLOEXEC), memory, h.ends[0], -1, 1 << 20};
     EXPECT_EQ(ftruncate(memory, (off_t)h.shared.segments[0].size + 40), 0);
     for (size_t i = 0; i < COUNT(made); i++) {
         strata_shared_t foreign = h.shared;

@@ -2,7 +2,11 @@
 #include "tests/share/share.h"
 
 static const char *const strategies[] = {
-    CACHED, ONE_HANDLE, ONLY_VMM, "stack: [stream_safe, auto_growth, system]\n", "stack: [cuda_malloc_async]\n",
+    CACHED,
+    ONE_HANDLE,
+    ONLY_VMM,
+    "stack: [stream_safe, auto_growth, system]\n",
+    "stack: [cuda_malloc_async]\n",
     "stack: [cuda_malloc_async: {pool: own}]\n",
 };
 

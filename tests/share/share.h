@@ -7,9 +7,9 @@
 
 #include "tests/facade/fixture.h"
 
-#define CACHED      "stack: [stream_safe, auto_growth_vmm, vmm]\n"
-#define ONE_HANDLE  "stack: [stream_safe, auto_growth: {chunk_size: 20MiB}, vmm: {registrable: true}]\n"
-#define ONLY_VMM    "stack: [vmm]\n"
+#define CACHED     "stack: [stream_safe, auto_growth_vmm, vmm]\n"
+#define ONE_HANDLE "stack: [stream_safe, auto_growth: {chunk_size: 20MiB}, vmm: {registrable: true}]\n"
+#define ONLY_VMM   "stack: [vmm]\n"
 
 /* Two simulated devices whose memory has contents. */
 static inline void open_two(rig_t *rig, const char *strategy) {
