@@ -261,8 +261,8 @@ strata_status_t strata_import(strata_t handle, strata_place_t place, const strat
     if (!facade) return strata_last_error()->status;
     if (strata_place_kind(place) != STRATA_PLACE_GPU)
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "strata_import: memory of other processes is mapped in gpu places");
-    strata_status_t status = strata_shared_check(shared);
-    if (status == STRATA_OK) status = strata_facade_domain(facade, place, &domain);
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status == STRATA_OK) status = strata_shared_check(shared);
     if (status == STRATA_OK) status = check(domain, shared);
     if (status != STRATA_OK) return status;
     strata_facade_begin_building(facade);
