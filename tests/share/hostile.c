@@ -95,7 +95,7 @@ TEST(hostile_share, a_known_segment_keeps_its_size) {
     strata_imported_t there, none;
     ASSERT_OK(strata_import(h.rig.s, h.rig.gpu, &h.shared, &there));
     strata_shared_t lie = h.shared;
-    lie.segments[0].size *= 2;
+    lie.segments[lie.count - 1].size *= 2;
     EXPECT_STATUS(STRATA_E_FORMAT, strata_import(h.rig.s, h.rig.gpu, &lie, &none));
     EXPECT_OK(strata_import_end(h.rig.s, there.id));
 }
