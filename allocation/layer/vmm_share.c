@@ -156,18 +156,18 @@ strata_layer_t *strata_vmm_below(const strata_layer_t *cache) {
     return layer->type == &strata_vmm_type ? layer : NULL;
 }
 
-static bool is_own(const strata_layer_t *vmm, const strata_record_t *chunk) {
+static bool made_here(const strata_layer_t *vmm, const strata_record_t *chunk) {
     return chunk->home == vmm->stack->number && strata_record_maker_number(chunk) == vmm->number && !strata_record_inner(chunk);
 }
 
 bool strata_vmm_may_move(const strata_layer_t *vmm, const strata_record_t *chunk) {
-    if (!is_own(vmm, chunk)) return false;
+    if (!made_here(vmm, chunk)) return false;
     const vmm_piece_t *piece = strata_vmm_piece((const vmm_layer_t *)vmm, chunk->user);
     return atomic_load(&piece->exported) == 0 && atomic_load(&piece->registered) == 0;
 }
 
 bool strata_vmm_may_leave(const strata_layer_t *vmm, const strata_record_t *chunk) {
-    return !is_own(vmm, chunk) || atomic_load(&strata_vmm_piece((const vmm_layer_t *)vmm, chunk->user)->registered) == 0;
+    return !made_here(vmm, chunk) || atomic_load(&strata_vmm_piece((const vmm_layer_t *)vmm, chunk->user)->registered) == 0;
 }
 
 bool strata_vmm_is_registrable(const strata_layer_t *vmm) { return ((const vmm_options_t *)vmm->options)->registrable; }
@@ -175,5 +175,5 @@ bool strata_vmm_is_registrable(const strata_layer_t *vmm) { return ((const vmm_o
 uint64_t strata_vmm_granularity(const strata_layer_t *vmm) { return ((const vmm_layer_t *)vmm)->granularity; }
 
 void strata_vmm_note_done(strata_layer_t *vmm, strata_record_t *chunk) {
-    if (is_own(vmm, chunk)) chunk->pool = STRATA_VMM_USERS_ARE_DONE;
+    if (made_here(vmm, chunk)) chunk->pool = STRATA_VMM_USERS_ARE_DONE;
 }
