@@ -24,6 +24,7 @@ typedef struct strata_named_stream {
 } strata_named_stream_t;
 
 typedef struct strata_stream_ids strata_stream_ids_t;
+typedef struct strata_imports strata_imports_t;
 
 typedef struct strata_facade {
     _Atomic strata_t handle; /* 0: closed. The struct is never freed, so a stale handle is always noticed */
@@ -52,6 +53,7 @@ typedef struct strata_facade {
     strata_stream_ids_t *stream_ids; /* facade/streams/stream_ids.h; NULL: not checked. Guarded by the lock */
     strata_captures_t captures; /* in all of its places */
     _Atomic uint32_t graph_pools; /* numbers that were given to pools of graphs */
+    strata_imports_t *_Atomic imports; /* facade/share/imports.c; NULL: none so far. Used while building, and at the end */
     strata_lost_t lost; /* reported by strata_close() */
     _Atomic uint64_t step; /* number of strata_step() calls that have ended */
 } strata_facade_t;

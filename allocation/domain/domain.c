@@ -29,6 +29,7 @@ strata_status_t strata_domain_create(strata_device_t *device, strata_place_t pla
     strata_quota_init(&domain->quota, said->limit);
     atomic_store(&domain->count, said->count);
     domain->deferral = said->deferral;
+    atomic_store(&domain->peers, said->peers);
     atomic_store(&domain->default_stream, said->default_stream);
     atomic_store(&domain->default_from_first, said->default_stream != NULL);
     strata_stack_t *shared;
@@ -47,7 +48,8 @@ strata_domain_said_t strata_domain_said(strata_domain_t *domain) {
     return (strata_domain_said_t){.limit = atomic_load(&domain->quota.limit),
                                   .count = atomic_load(&domain->count),
                                   .default_stream = atomic_load(&domain->default_stream),
-                                  .deferral = domain->deferral};
+                                  .deferral = domain->deferral,
+                                  .peers = atomic_load(&domain->peers)};
 }
 
 void strata_domain_lose(strata_domain_t *domain) {

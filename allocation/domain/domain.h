@@ -35,6 +35,7 @@ typedef struct strata_domain_said {
     uint64_t count; /* the last that was given out */
     strata_stream_t default_stream; /* NULL: the legacy stream */
     strata_deferral_t *deferral; /* NULL: nobody asks */
+    uint32_t peers; /* other GPUs that may use the place's memory: a bit each */
 } strata_domain_said_t;
 
 /* The pools of graphs that are begun, in every place of a facade (allocation/graphs/graphs.h): a stream may be captured into one,
@@ -74,6 +75,8 @@ struct strata_domain {
     _Atomic uint64_t count; /* the last count that strata_next_count() or a free with a count has got */
     _Atomic(strata_stream_t) default_stream; /* what NULL means; NULL: the legacy stream. Changed at most once */
     _Atomic bool default_from_first; /* it was set before the legacy stream had a stack */
+
+    _Atomic uint32_t peers; /* other GPUs that may use memory of sources, what comes included: a bit each */
 
     strata_domain_free_memory_fn free_memory; /* the facade's callbacks; NULL: none. Constant once created */
     void *free_memory_context;

@@ -40,8 +40,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     bool grown = false;
     if (request->alignment > chunks->unit)
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "auto_growth_vmm serves alignments up to %u", ALIGNMENT);
-    if (!strata_round_up(request->size, chunks->unit, &rounded))
-        return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
+    if (!strata_round_up(request->size, chunks->unit, &rounded)) return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
     while ((*record = strata_auto_growth_serve(&self->growth, rounded, request->size, false)) == NULL) {
         if (request->flags & STRATA_NO_GROW)
             return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
@@ -80,7 +79,7 @@ typedef struct leaving {
 
 static bool note_leaving(auto_growth_vmm_t *self, uint32_t part, uint32_t slot, void *context) {
     leaving_t *leaving = context;
-    (void)self;
+    if (!strata_vmm_may_leave(self->vmm, strata_run_part_at(&self->runs, part)->chunk.below)) return true;
     leaving->parts[leaving->count] = part;
     leaving->slots[leaving->count++] = slot;
     return leaving->count < LEAVING;
@@ -174,15 +173,17 @@ static void destroy(strata_layer_t *base) {
     auto_growth_vmm_t *self = (auto_growth_vmm_t *)base;
     strata_growth_vmm_end_shadows(self);
     strata_chunks_destroy(base);
-    for (uint32_t i = 0; i < self->range_count; i++)
-        strata_vmm_unreserve(self->vmm, self->ranges[i].base, self->ranges[i].size);
+    for (uint32_t i = 0; i < self->range_count; i++) strata_vmm_unreserve(self->vmm, self->ranges[i].base, self->ranges[i].size);
 }
 
 static strata_status_t create(strata_layer_t *base) {
     auto_growth_vmm_t *self = (auto_growth_vmm_t *)base;
     self->vmm = strata_vmm_below(base);
-    if (!self->vmm)
-        return strata_fail(STRATA_E_STRATEGY, 0, "auto_growth_vmm wants vmm below it, with no router between them");
+    if (!self->vmm) return strata_fail(STRATA_E_STRATEGY, 0, "auto_growth_vmm wants vmm below it, with no router between them");
+    if (strata_vmm_is_registrable(self->vmm))
+        return strata_fail(STRATA_E_STRATEGY, 0,
+                           "auto_growth_vmm lays blocks across handles, and vmm.registrable wants each in one: write auto_growth "
+                           "above vmm instead");
     self->granularity = strata_vmm_granularity(self->vmm);
     strata_status_t status = strata_chunks_init(base, &strata_auto_growth_policy, sizeof(strata_run_part_t), STRATA_VMM_PARTS);
     if (status != STRATA_OK) return status;

@@ -70,7 +70,7 @@ bool strata_growth_vmm_put(auto_growth_vmm_t *self, strata_record_t *below) {
 static bool note_candidate(auto_growth_vmm_t *self, uint32_t part, uint32_t slot, void *context) {
     vmm_candidates_t *all = context;
     const strata_run_part_t *p = strata_run_part_at(&self->runs, part);
-    if (slot == all->beside || !strata_vmm_made(self->vmm, p->chunk.below)) return true;
+    if (slot == all->beside || !strata_vmm_may_move(self->vmm, p->chunk.below)) return true;
     all->items[all->count++] = (vmm_candidate_t){part, slot, p->size};
     return all->count < STRATA_VMM_CANDIDATES;
 }

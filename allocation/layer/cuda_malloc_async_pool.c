@@ -36,6 +36,18 @@ static void drop_pool(async_layer_t *self, strata_handle_t pool) {
     if (spare) (void)strata_device_pool_destroy(async_device_of(self), spare);
 }
 
+/* Peers of the domain that have no access to the pool yet; *given has those that have. */
+static strata_status_t give_access(async_layer_t *self, strata_handle_t pool, uint32_t *given) {
+    uint32_t missing = atomic_load(&self->base.domain->peers) & ~*given;
+    for (uint32_t peer = 0; missing >> peer; peer++) {
+        if (!(missing >> peer & 1)) continue;
+        strata_status_t status = strata_device_pool_set_access(async_device_of(self), pool, peer);
+        if (status != STRATA_OK) return status;
+        *given |= UINT32_C(1) << peer;
+    }
+    return STRATA_OK;
+}
+
 /* If two threads start at once, one throws away what it made. */
 strata_status_t strata_async_start(async_layer_t *self) {
     async_lock(self);
@@ -47,10 +59,12 @@ strata_status_t strata_async_start(async_layer_t *self) {
                            async_device_of(self)->name);
     strata_handle_t pool;
     uint64_t free_bytes, total;
+    uint32_t peers = 0;
     strata_status_t status = strata_device_mem_info(async_device_of(self), &free_bytes, &total);
     if (status == STRATA_OK) status = make_pool(self, &pool);
     if (status != STRATA_OK) return status;
     status = configure(self, pool);
+    if (status == STRATA_OK) status = give_access(self, pool, &peers);
     async_lock(self);
     bool mine = status == STRATA_OK && !self->started;
     if (mine) {
@@ -60,7 +74,8 @@ strata_status_t strata_async_start(async_layer_t *self) {
     }
     async_unlock(self);
     if (!mine) drop_pool(self, pool);
-    return status;
+    /* A peer that came before the pool could be seen. */
+    return mine ? give_access(self, pool, &peers) : status;
 }
 
 /* ---- the end ---- */

@@ -15,6 +15,7 @@
 #include "facade/serve/inside.h"
 #include "facade/serve/long_way.h"
 #include "facade/serve/lookup.h"
+#include "facade/share/share.h"
 #include "facade/streams/stream_ids.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
@@ -360,7 +361,12 @@ strata_status_t strata_close(strata_t handle, strata_close_mode_t mode, strata_l
     if (mode != STRATA_CLOSE_FORCE && (live > 0 || (mode == STRATA_CLOSE_BUSY && pending > 0)))
         return strata_fail(STRATA_E_BUSY, 0, "%llu allocations are live, %llu bytes wait for the device", (unsigned long long)live,
                            (unsigned long long)pending);
+    uint64_t imports = strata_imports_live(facade);
+    if (mode != STRATA_CLOSE_FORCE && imports > 0)
+        return strata_fail(STRATA_E_BUSY, 0, "%llu imports are live: end them first (strata_import_end)",
+                           (unsigned long long)imports);
     strata_lost_t *lost = &facade->lost;
+    strata_imports_end_all(facade);
     strata_facade_end_domains(facade);
     strata_status_t status = STRATA_OK;
     if (atomic_load(&lost->state) != 0)

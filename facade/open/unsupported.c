@@ -9,27 +9,6 @@ static strata_status_t later(strata_t handle, const char *what) {
 #define LATER(name, ...) strata_status_t name(strata_t facade, __VA_ARGS__)
 #define UNUSED(x)        (void)(x)
 
-LATER(strata_enable_peer, uint32_t device, uint32_t peer) {
-    UNUSED(device);
-    UNUSED(peer);
-    return later(facade, "peer access");
-}
-
-LATER(strata_export, strata_ref_t ref, void *handle, size_t *handle_size) {
-    UNUSED(ref);
-    UNUSED(handle);
-    UNUSED(handle_size);
-    return later(facade, "sharing between processes");
-}
-
-LATER(strata_import, strata_place_t place, const void *handle, size_t handle_size, strata_block_t *block) {
-    UNUSED(place);
-    UNUSED(handle);
-    UNUSED(handle_size);
-    UNUSED(block);
-    return later(facade, "sharing between processes");
-}
-
 LATER(strata_shadow_start, const strata_open_options_t *strategy) {
     UNUSED(strategy);
     return later(facade, "the shadow comparison");

@@ -330,12 +330,13 @@ typedef struct strata_layer_type {
     /* Of a cache: what keeps a free block from requests of `size` bytes, STRATA_REACH_*; with STREAM, *stream is whose it is.
      * NULL: nothing does, apart from whose stack it is. */
     uint32_t (*reach)(strata_layer_t *self, const strata_record_t *block, uint64_t size, strata_stream_t *stream);
-    /* For caches of the tree: hit and quick_free compiled into the core's own way (allocation/stack/direct.h). NULL elsewhere. */
+    /* For layers of the tree (NULL elsewhere): hit and quick_free compiled into the core's own way (allocation/stack/direct.h). */
     const struct strata_direct *direct;
-    /* Of a source: the pool of the driver that it serves from; what lies idle there is nobody else's. NULL: none. No lock is held. */
+    /* Of a source: the driver's pool that it serves from; what lies idle there is nobody else's. NULL: none. No lock is held. */
     void *(*driver_pool)(strata_layer_t *self);
     /* Of a cache: as hit, but the block that was live once at this ptr and size (strata_graph_pool_restore()). NULL: it is taken. */
     strata_record_t *(*take_at)(strata_layer_t *self, const strata_block_t *at, size_t requested, const strata_stack_t *stack);
+    const struct strata_handles *handles; /* for sources of the tree that serve physical handles; NULL elsewhere */
 } strata_layer_type_t;
 
 /* The head of every instance. The builder fills it; it does not change. */
@@ -359,10 +360,9 @@ static inline uint32_t strata_record_slot(const strata_layer_t *self, const stra
     return (uint32_t)(record - self->records);
 }
 
-/* ---- operations that do nothing ----------------------------------------------------------------------------------------- */
+/* ---- operations that do nothing; and the free of a layer that has only to pass it on: strata_below_free() ---------------- */
 STRATA_API strata_status_t strata_layer_create_nothing(strata_layer_t *self);
 STRATA_API void strata_layer_destroy_nothing(strata_layer_t *self);
-/* The free of a layer that has only to pass it on: strata_below_free(). */
 STRATA_API void strata_layer_free_below(strata_layer_t *self, strata_record_t *record, strata_call_t *call);
 
 /* ---- calling the layers below ------------------------------------------------------------------------------------------- */

@@ -123,7 +123,8 @@ typedef struct strata_open_options {
     const char *text; /* the YAML itself */
     const char *const *set; /* "auto_growth.chunk_size=32MiB", ...: these override everything else */
     size_t set_count;
-    const char *devices; /* overrides the strategy's `devices:`: "gpu", "gpu:0", "sim", "sim:a100", "sim:my-gpu.yaml" ...; NULL: does not */
+    const char *
+        devices; /* overrides the strategy's `devices:`: "gpu", "gpu:0", "sim", "sim:a100", "sim:my-gpu.yaml" ...; NULL: does not */
     uint32_t flags; /* STRATA_OPEN_* */
 } strata_open_options_t;
 
@@ -547,12 +548,6 @@ STRATA_API strata_status_t strata_release_pool(strata_t facade, strata_place_t p
 /* The pool of a block; STRATA_POOL_ORDINARY: none. */
 STRATA_API strata_status_t strata_pool_of(strata_t facade, strata_ref_t ref, uint64_t *pool);
 
-/* ---- peers: not yet, all E_UNSUPPORTED -------------------------------------------------------------------------------- */
-STRATA_API strata_status_t strata_enable_peer(strata_t facade, uint32_t device, uint32_t peer);
-STRATA_API strata_status_t strata_export(strata_t facade, strata_ref_t ref, void *handle, size_t *handle_size);
-STRATA_API strata_status_t strata_import(strata_t facade, strata_place_t place, const void *handle, size_t handle_size,
-                                         strata_block_t *block);
-
 /* ---- notes of the program ------------------------------------------------------------------------------------------------ */
 
 /* A step of the program ends (an iteration of training, a batch). Every layer is told. Allocations with a tag or an operator are
@@ -597,4 +592,5 @@ STRATA_API const char *strata_layer_name(size_t index);
 #endif
 #include "strata/allocator.h"
 #include "strata/graph.h"
+#include "strata/share.h"
 #endif

@@ -54,7 +54,15 @@ typedef struct room {
     void *base;
     strata_allocator_t allocator;
     strata_graph_pool_info_t pool;
+    strata_shared_t shared;
+    strata_imported_t imported;
+    strata_registration_t registration;
 } room_t;
+
+static strata_status_t told_of(strata_status_t status, strata_shared_t *shared) {
+    if (status == STRATA_OK) strata_shared_close(shared);
+    return status;
+}
 
 #define CALLS(X)                                                                                                                   \
     X(strata_allocate(s, place, NULL, 1000, &r.block))                                                                             \
@@ -118,8 +126,11 @@ typedef struct room {
     X(strata_stream_name(s, place, stream, "copy0"))                                                                               \
     X(strata_pool_end(s, place))                                                                                                   \
     X(strata_enable_peer(s, 0, 1))                                                                                                 \
-    X(strata_export(s, ref, r.text, &r.size))                                                                                      \
-    X(strata_import(s, place, r.text, 8, &r.block))                                                                                \
+    X(told_of(strata_export(s, ref, &r.shared), &r.shared))                                                                        \
+    X(strata_import(s, place, &r.shared, &r.imported))                                                                             \
+    X(strata_import_end(s, 1))                                                                                                     \
+    X(strata_register(s, ref, &r.registration))                                                                                    \
+    X(strata_unregister(s, &r.registration))                                                                                       \
     X(strata_step(s))                                                                                                              \
     X(strata_annotate(s, "op"))                                                                                                    \
     X(strata_annotate(s, NULL))                                                                                                    \

@@ -71,6 +71,7 @@ static const struct {
     {"guard", "report", "guard.silent_when_told_so"},
     {"retry", "patience", "facade_patience.it_waits_for_enough_alone"},
     {"auto_growth", "split_pools", "auto_growth_pools.a_split_keeps_the_holes_of_large_chunks"},
+    {"vmm", "registrable", "share.registrable_refuses_a_cache_across_handles"},
     {"system", "huge_pages", "places_host.huge_pages"},
     {"cuda_malloc_async", "reuse_follow_events", "async_pool.retry"},
     {"system", "node", "places_node.memory_comes_from_the_node_that_is_named"},
@@ -296,7 +297,7 @@ static void every_option_of(const char *name) {
 /* clang-format off */
 #define LAYERS(X)                                                                                                              \
     X(retry) X(stream_safe) X(auto_growth) X(buffered) X(caching) X(caching_vmm) X(best_fit_vmm) X(bfc) X(naive_best_fit) X(thread_local) X(aligned) X(fault) \
-    X(fill) X(guard) X(limit) X(scrub) X(system) X(cuda_malloc_async) X(trace)
+    X(fill) X(guard) X(limit) X(scrub) X(system) X(vmm) X(cuda_malloc_async) X(trace)
 /* clang-format on */
 
 #define TEST_OF(layer)                                                                                                             \

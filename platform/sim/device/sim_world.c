@@ -66,6 +66,7 @@ strata_status_t strata_sim_new(const strata_sim_options_t *options, strata_sim_t
     world->contents = options->contents;
     world->devices = options->devices ? options->devices : 1;
     world->file = -1;
+    world->process = (uint64_t)getpid();
     sim_threads_init(world);
     *out = world;
     return STRATA_OK;

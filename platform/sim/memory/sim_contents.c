@@ -50,9 +50,24 @@ void sim_contents_punch(strata_sim_t *world, uint64_t offset, uint64_t size) {
     (void)!fallocate(world->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)size);
 }
 
-bool sim_contents_map(strata_sim_t *world, uint8_t *host, uint64_t size, uint64_t offset) {
+bool sim_contents_map(int file, uint8_t *host, uint64_t size, uint64_t offset) {
     if (!host) return true;
-    return mmap(host, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, world->file, (off_t)offset) != MAP_FAILED;
+    return mmap(host, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, (off_t)offset) != MAP_FAILED;
+}
+
+/* Holes stay holes. */
+bool sim_contents_copy(int from, uint64_t offset, uint64_t size, int to) {
+    unsigned char bytes[1 << 14];
+    off_t at = (off_t)offset, end = (off_t)(offset + size);
+    while (at < end) {
+        off_t data = lseek(from, at, SEEK_DATA);
+        if (data < 0 || data >= end) return true;
+        size_t want = (size_t)(end - data) < sizeof bytes ? (size_t)(end - data) : sizeof bytes;
+        ssize_t got = pread(from, bytes, want, data);
+        if (got <= 0 || pwrite(to, bytes, (size_t)got, data - (off_t)offset) != got) return false;
+        at = data + got;
+    }
+    return true;
 }
 
 void sim_contents_unmap(uint8_t *host, uint64_t size) {

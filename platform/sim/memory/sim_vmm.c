@@ -3,6 +3,7 @@
  * A mapping is a handle at one place of a reservation. Nothing here is ordered with streams: unmapping what running work
  * touches (as far as work() named it) kills the bytes, and the device answers "illegal address" from then on. */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "platform/sim/world/checker_hooks.h"
 
@@ -74,7 +75,8 @@ strata_status_t sim_op_unreserve(strata_device_t *base, strata_address_t address
 void sim_physical_settle(strata_sim_t *world, sim_physical_t *physical) {
     if (physical->handles || physical->mappings) return;
     if (physical->device) sim_give(physical->device, physical->size);
-    if (world->contents) sim_contents_punch(world, physical->file_offset, physical->size);
+    if (physical->file >= 0) close(physical->file);
+    else if (world->contents) sim_contents_punch(world, physical->file_offset, physical->size);
     if (physical->shareable) sim_tree_remove(&world->shared, &physical->node);
     free(physical);
 }
@@ -94,6 +96,7 @@ static strata_status_t create(sim_device_t *device, uint64_t size, bool shareabl
     physical->device = device;
     physical->size = size;
     physical->handles = 1;
+    physical->file = -1;
     physical->shareable = shareable;
     physical->node.key = ++world->next_physical;
     if (shareable) sim_tree_insert(&world->shared, &physical->node);
@@ -154,7 +157,7 @@ static strata_status_t map(sim_device_t *device, strata_address_t address, uint6
     sim_mapping_t *mapping = calloc(1, sizeof *mapping);
     if (!mapping) return sim_no_host_memory();
     uint8_t *host = region->host ? region->host + (address - region->node.key) : NULL;
-    if (!sim_contents_map(device->world, host, size, physical->file_offset)) {
+    if (!sim_contents_map(physical->file >= 0 ? physical->file : device->world->file, host, size, physical->file_offset)) {
         free(mapping);
         return sim_no_host_memory();
     }

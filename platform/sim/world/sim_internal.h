@@ -105,6 +105,7 @@ typedef struct sim_physical {
     sim_node_t node; /* key: its number in the world, under which shareable memory is found; first */
     sim_device_t *device; /* the device that it belongs to; NULL once that device is closed */
     uint64_t size, file_offset;
+    int file; /* of its own, since it was exported or is another process's; -1: its contents are in the world's */
     uint64_t handles, mappings; /* memory goes back when both are 0 */
     bool shareable;
 } sim_physical_t;
@@ -220,6 +221,7 @@ struct strata_sim {
     strata_sim_profile_t profile;
     uint64_t serial; /* never reused in a process */
     uint64_t secret; /* in what it exports; 0: nothing yet */
+    uint64_t process; /* that made it: a forked copy exchanges no memory */
     uint64_t capacity;
     bool contents;
     bool dropped;
@@ -298,7 +300,9 @@ void sim_contents_drop(uint8_t *host, uint64_t size);
 bool sim_contents_reserve(strata_sim_t *world, uint64_t size, uint8_t **host);
 bool sim_contents_file(strata_sim_t *world, uint64_t size, uint64_t *offset);
 void sim_contents_punch(strata_sim_t *world, uint64_t offset, uint64_t size);
-bool sim_contents_map(strata_sim_t *world, uint8_t *host, uint64_t size, uint64_t offset);
+bool sim_contents_map(int file, uint8_t *host, uint64_t size, uint64_t offset);
+/* What a file has of [offset, offset + size), copied to the beginning of another. */
+bool sim_contents_copy(int from, uint64_t offset, uint64_t size, int to);
 void sim_contents_unmap(uint8_t *host, uint64_t size);
 /* Destroys bytes, as those unmapped under running work are. */
 void sim_contents_kill(uint8_t *host, uint64_t size);

@@ -1,0 +1,64 @@
+/* What the files of vmm share.
+ *
+ *     vmm.c         the source: handles come, move and go
+ *     vmm_share.c   access of peer GPUs; handles that somebody outside relies on; what the cache above asks
+ */
+#ifndef STRATA_ALLOCATION_LAYER_VMM_STATE_H
+#define STRATA_ALLOCATION_LAYER_VMM_STATE_H
+
+#include "allocation/layer/vmm.h"
+#include "allocation/stack/handles.h"
+#include "allocation/tables/order.h"
+
+enum { STRATA_VMM_USERS_MAY_RUN, STRATA_VMM_USERS_ARE_DONE }; /* `pool` of a record */
+
+typedef struct vmm_options {
+    bool registrable;
+} vmm_options_t;
+
+/* A handle, by the number in `user` of its record. */
+typedef struct vmm_piece {
+    uint32_t next; /* of the pieces that are left; of a node that nobody has the next one */
+    uint32_t slot; /* of its record, if that waits for the piece's end; 0: none */
+    bool mapped, own_range, counts; /* counts: its bytes are reserved */
+    bool done; /* no work uses it */
+    bool listed; /* in the order by address: it is served, or registered */
+    uint32_t peers; /* that have access to the mapping, a bit each */
+    _Atomic uint32_t exported, registered; /* how often. Changed under the lock */
+    strata_physical_t physical; /* 0: none */
+    uint64_t address, size;
+    uint64_t number; /* of the handle, in the process */
+    strata_order_link_t link; /* by address */
+} vmm_piece_t;
+
+typedef struct vmm_layer {
+    strata_layer_t base;
+    strata_nodes_t pieces; /* guarded by the lock; a piece belongs to whoever has its record */
+    strata_order_t order; /* of those that are listed, by address. Under the lock */
+    uint64_t granularity;
+    uint32_t left; /* the first piece that the device did not take back; each release offers it again. Under the lock */
+    _Atomic uint64_t handles, moved, ranges, exports, registrations;
+} vmm_layer_t;
+
+static inline strata_device_t *strata_vmm_device(const vmm_layer_t *self) { return self->base.domain->device; }
+static inline vmm_piece_t *strata_vmm_piece(const vmm_layer_t *self, uint32_t number) { return strata_node(&self->pieces, number); }
+static inline void strata_vmm_lock(vmm_layer_t *self) { strata_lock(&self->base.stack->lock); }
+static inline void strata_vmm_unlock(vmm_layer_t *self) { strata_unlock(&self->base.stack->lock); }
+
+/* ---- the order by address; the lock is held ---- */
+
+void strata_vmm_list(vmm_layer_t *self, uint32_t number);
+void strata_vmm_unlist(vmm_layer_t *self, uint32_t number);
+
+/* ---- access; no lock is held ---- */
+
+/* The device and all of its peers may use a mapping; *peers receives who. */
+strata_status_t strata_vmm_give_access(vmm_layer_t *self, uint64_t address, uint64_t size, uint32_t *peers);
+/* The lock is held after OK, and then all peers of the domain have access to the mapping: whoever comes later finds the piece in
+ * the order. */
+strata_status_t strata_vmm_lock_complete(vmm_layer_t *self, uint64_t address, uint64_t size, uint32_t *peers);
+
+/* Of the type. */
+extern const strata_handles_t strata_vmm_handles;
+
+#endif

@@ -1,0 +1,88 @@
+/* A block, as another process can be told of it. */
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "facade/serve/arguments.h"
+#include "facade/share/share.h"
+#include "platform/arithmetic.h"
+
+/* Who this process is: numbers of handles are its own. Whoever comes first draws; both halves are written before `drawn`. */
+static uint64_t own_name[2];
+static _Atomic int drawn; /* 0: not yet; 1: being drawn; 2: there */
+
+static strata_status_t owner_of(uint64_t owner[2]) {
+    int nobody = 0;
+    if (atomic_compare_exchange_strong(&drawn, &nobody, 1)) {
+        bool got = getrandom(own_name, sizeof own_name, 0) == (ssize_t)sizeof own_name;
+        atomic_store(&drawn, got ? 2 : 0);
+    }
+    if (atomic_load(&drawn) != 2)
+        return strata_fail(STRATA_E_BUSY, 0, "strata_export: the system has no random number now: try again");
+    memcpy(owner, own_name, sizeof own_name);
+    return STRATA_OK;
+}
+
+void strata_shared_close(strata_shared_t *shared) {
+    if (!shared) return;
+    for (uint32_t i = 0; i < shared->count && i < STRATA_SHARE_SEGMENTS; i++)
+        if (shared->descriptors[i] >= 0) close(shared->descriptors[i]);
+    memset(shared, 0, sizeof *shared);
+}
+
+static strata_status_t export_all(const strata_share_block_t *block, strata_shared_t *shared) {
+    strata_status_t status = STRATA_OK;
+    for (uint32_t i = 0; i < block->count && status == STRATA_OK; i++) {
+        shared->segments[i] = (strata_segment_t){block->held[i].number, block->held[i].size};
+        status = strata_device_export_memory(block->domain->device, block->held[i].physical, &shared->descriptors[i]);
+        shared->count += status == STRATA_OK;
+    }
+    return status;
+}
+
+static strata_status_t export_block(const strata_share_block_t *block, strata_shared_t *shared) {
+    strata_shared_t made = {.offset = block->address - block->held[0].address,
+                            .size = block->size,
+                            .device = strata_place_device(block->domain->place)};
+    strata_status_t status = owner_of(made.owner);
+    if (status == STRATA_OK) status = export_all(block, &made);
+    if (status == STRATA_OK) {
+        *shared = made;
+        return STRATA_OK;
+    }
+    const strata_error_t reason = *strata_last_error();
+    strata_shared_close(&made);
+    (void)strata_share_handles(block->source)->let_go(block->source, STRATA_HOLD_EXPORTED, block->address, block->size);
+    return strata_fail_again(&reason);
+}
+
+strata_status_t strata_export(strata_t handle, strata_ref_t ref, strata_shared_t *shared) {
+    STRATA_REFUSE_NULL(shared);
+    strata_share_block_t block;
+    strata_status_t status = strata_share_hold(handle, ref, STRATA_HOLD_EXPORTED, "strata_export", STRATA_SHARE_SEGMENTS, &block);
+    if (status != STRATA_OK) return status;
+    if (block.domain->device->capabilities.share) return export_block(&block, shared);
+    (void)strata_share_handles(block.source)->let_go(block.source, STRATA_HOLD_EXPORTED, block.address, block.size);
+    return strata_fail(STRATA_E_UNSUPPORTED, 0, "strata_export: %s gives no memory to other processes", block.domain->device->name);
+}
+
+/* ---- what comes from outside ---- */
+
+enum { MOST_BITS = 47 }; /* of bytes: no process has more addresses */
+
+static strata_status_t cannot_be(const char *what) { return strata_fail(STRATA_E_FORMAT, 0, "shared memory: %s", what); }
+
+strata_status_t strata_shared_check(const strata_shared_t *shared) {
+    uint64_t sum = 0, last = 0;
+    if (shared->count == 0 || shared->count > STRATA_SHARE_SEGMENTS) return cannot_be("it has no segments, or too many");
+    for (uint32_t i = 0; i < shared->count; i++) {
+        last = shared->segments[i].size;
+        if (last == 0 || last >> MOST_BITS) return cannot_be("a segment has a size that none can have");
+        sum += last;
+    }
+    if (sum >> MOST_BITS) return cannot_be("its segments are larger than any process");
+    if (shared->offset >= shared->segments[0].size) return cannot_be("it does not begin in its first segment");
+    if (shared->size == 0 || shared->size > sum - shared->offset) return cannot_be("it does not fit into its segments");
+    if (shared->count > 1 && shared->offset + shared->size <= sum - last) return cannot_be("it does not reach its last segment");
+    return STRATA_OK;
+}
