@@ -178,14 +178,10 @@ static void destroy(strata_layer_t *base) {
 
 static strata_status_t create(strata_layer_t *base) {
     auto_growth_vmm_t *self = (auto_growth_vmm_t *)base;
-    self->vmm = strata_vmm_below(base);
-    if (!self->vmm) return strata_fail(STRATA_E_STRATEGY, 0, "auto_growth_vmm wants vmm below it, with no router between them");
-    if (strata_vmm_is_registrable(self->vmm))
-        return strata_fail(STRATA_E_STRATEGY, 0,
-                           "auto_growth_vmm lays blocks across handles, and vmm.registrable wants each in one: write auto_growth "
-                           "above vmm instead");
+    strata_status_t status = strata_vmm_find(base, &self->vmm);
+    if (status != STRATA_OK) return status;
     self->granularity = strata_vmm_granularity(self->vmm);
-    strata_status_t status = strata_chunks_init(base, &strata_auto_growth_policy, sizeof(strata_run_part_t), STRATA_VMM_PARTS);
+    status = strata_chunks_init(base, &strata_auto_growth_policy, sizeof(strata_run_part_t), STRATA_VMM_PARTS);
     if (status != STRATA_OK) return status;
     strata_runs_init(&self->runs, &self->growth.chunks);
     strata_auto_growth_begin_plain(&self->growth, ALIGNMENT);

@@ -153,7 +153,7 @@ static bool put_part(best_fit_vmm_t *self, strata_record_t *below) {
 
 static void free_below(best_fit_vmm_t *self, strata_record_t *below, bool done, strata_call_t *call) {
     strata_opened_t opened = strata_call_unlock(call);
-    if (done && strata_vmm_made(self->vmm, below)) strata_vmm_note_done(self->vmm, below);
+    if (done) strata_vmm_note_done(self->vmm, below);
     strata_chunk_free(below);
     strata_call_lock(call, opened);
 }
@@ -213,7 +213,7 @@ static uint32_t next_idle(best_fit_vmm_t *self, uint64_t from, uint64_t below) {
         const strata_run_part_t *p = strata_run_part_at(&self->runs, part);
         if (p->at + p->size > below) return 0;
         const strata_extent_t place = {.ptr = p->at, .size = p->size};
-        if (strata_vmm_made(self->vmm, p->chunk.below) && strata_chunks_free_at(&self->chunks, &place)) return part;
+        if (strata_vmm_may_move(self->vmm, p->chunk.below) && strata_chunks_free_at(&self->chunks, &place)) return part;
     }
     return 0;
 }
@@ -406,11 +406,11 @@ static void destroy(strata_layer_t *base) {
 static strata_status_t create(strata_layer_t *base) {
     best_fit_vmm_t *self = (best_fit_vmm_t *)base;
     uint64_t available, total;
-    self->vmm = strata_vmm_below(base);
-    if (!self->vmm) return strata_fail(STRATA_E_STRATEGY, 0, "best_fit_vmm wants vmm below it, with no router between them");
+    strata_status_t status = strata_vmm_find(base, &self->vmm);
+    if (status != STRATA_OK) return status;
     uint64_t granularity = strata_vmm_granularity(self->vmm);
     self->handle = strata_round_down(options_of(self)->handle + granularity - 1, granularity);
-    strata_status_t status = strata_device_mem_info(base->domain->device, &available, &total);
+    status = strata_device_mem_info(base->domain->device, &available, &total);
     if (status != STRATA_OK) return status;
     self->addresses = handles_for(self, total) * ADDRESSES;
     status = strata_chunks_init(base, &policy, sizeof(strata_run_part_t), PARTS);

@@ -90,9 +90,9 @@ static strata_status_t read_sizes(caching_t *self) {
 
 static strata_status_t create(strata_layer_t *base) {
     caching_t *self = (caching_t *)base;
-    strata_layer_t *vmm = strata_vmm_below(base);
-    if (!vmm) return strata_fail(STRATA_E_STRATEGY, 0, "caching_vmm wants vmm below it, with no router between them");
-    strata_status_t status = strata_caching_create(base);
+    strata_layer_t *vmm;
+    strata_status_t status = strata_vmm_find(base, &vmm);
+    if (status == STRATA_OK) status = strata_caching_create(base);
     if (status != STRATA_OK) return status;
     self->vmm = vmm;
     strata_runs_init(&self->runs, &self->chunks);

@@ -181,7 +181,7 @@ static void let_go(caching_t *self, miss_t *miss) {
 /* What came from below goes there again: nobody has used it. */
 static void free_fresh(caching_t *self, strata_record_t *below, strata_call_t *call) {
     strata_opened_t opened = strata_call_unlock(call);
-    if (strata_vmm_made(self->vmm, below)) strata_vmm_note_done(self->vmm, below);
+    strata_vmm_note_done(self->vmm, below);
     strata_chunk_free(below);
     strata_call_lock(call, opened);
 }
@@ -366,7 +366,7 @@ static void free_handles(caching_t *self, const leaving_t *leaving, strata_call_
     bool done = strata_uses_wait_for_user(&self->uses, bank->stream, call);
     strata_opened_t opened = strata_call_unlock(call);
     for (uint32_t i = 0; i < leaving->count; i++) {
-        if (done && strata_vmm_made(self->vmm, leaving->below[i])) strata_vmm_note_done(self->vmm, leaving->below[i]);
+        if (done) strata_vmm_note_done(self->vmm, leaving->below[i]);
         strata_chunk_free(leaving->below[i]);
     }
     strata_call_lock(call, opened);

@@ -251,16 +251,16 @@ static uint64_t settle_left(vmm_layer_t *self, uint32_t chain) {
 
 static uint64_t release(strata_layer_t *base, strata_call_t *call) {
     vmm_layer_t *self = (vmm_layer_t *)base;
-    lock(self);
+    strata_vmm_lock(self);
     uint32_t chain = self->left;
     self->left = 0;
-    unlock(self);
+    strata_vmm_unlock(self);
     if (chain == 0) return 0;
     strata_opened_t opened = strata_call_unlock(call);
     for (uint32_t number = chain; number; number = strata_vmm_piece(self, number)->next) (void)give_back(self, number);
-    lock(self);
+    strata_vmm_lock(self);
     uint64_t given = settle_left(self, chain);
-    unlock(self);
+    strata_vmm_unlock(self);
     strata_call_lock(call, opened);
     return given;
 }
@@ -327,7 +327,7 @@ static strata_status_t create(strata_layer_t *base) {
     if (!can->virtual_memory)
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "vmm: %s has no virtual memory; write system instead, and auto_growth above it",
                            base->domain->device->name);
-    if (strata_vmm_is_registrable(base) && !can->share)
+    if (((const vmm_options_t *)base->options)->registrable && !can->share)
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "vmm.registrable: %s gives no memory to other processes",
                            base->domain->device->name);
     self->granularity = can->granularity;

@@ -9,14 +9,13 @@
 
 extern const strata_layer_type_t strata_vmm_type;
 
-/* The vmm that serves the chunks of a cache, whatever decorators stand between them; NULL: there is none. */
-strata_layer_t *strata_vmm_below(const strata_layer_t *cache);
+/* The vmm that serves the chunks of a cache whose blocks lie across handles, whatever decorators stand between them. E_STRATEGY:
+ * there is none, or it wants each block in one handle. */
+strata_status_t strata_vmm_find(const strata_layer_t *cache, strata_layer_t **vmm);
 /* Whether a chunk can be moved: it is a handle of vmm's, no decorator has changed it, and nobody outside relies on it; and whether
  * it can go back, since it is not registered. Any lock may be held. */
 bool strata_vmm_may_move(const strata_layer_t *vmm, const strata_record_t *chunk);
 bool strata_vmm_may_leave(const strata_layer_t *vmm, const strata_record_t *chunk);
-/* Whether every block is to lie in one handle. */
-bool strata_vmm_is_registrable(const strata_layer_t *vmm);
 /* What sizes and addresses are multiples of. */
 uint64_t strata_vmm_granularity(const strata_layer_t *vmm);
 

@@ -150,10 +150,19 @@ const strata_handles_t strata_vmm_handles = {.add_peers = add_peers, .hold = hol
 
 /* ---- what the cache above asks ---- */
 
-strata_layer_t *strata_vmm_below(const strata_layer_t *cache) {
+strata_status_t strata_vmm_find(const strata_layer_t *cache, strata_layer_t **vmm) {
+    const char *name = cache->type->name;
     strata_layer_t *layer = cache->below[0];
     while (layer->type->role == STRATA_DECORATOR) layer = layer->below[0];
-    return layer->type == &strata_vmm_type ? layer : NULL;
+    if (layer->type != &strata_vmm_type)
+        return strata_fail(STRATA_E_STRATEGY, 0, "%s wants vmm below it, with no router between them", name);
+    if (((const vmm_options_t *)layer->options)->registrable)
+        return strata_fail(STRATA_E_STRATEGY, 0,
+                           "%s lays blocks across handles, and vmm.registrable wants each in one: write auto_growth above vmm "
+                           "instead",
+                           name);
+    *vmm = layer;
+    return STRATA_OK;
 }
 
 static bool made_here(const strata_layer_t *vmm, const strata_record_t *chunk) {
@@ -169,8 +178,6 @@ bool strata_vmm_may_move(const strata_layer_t *vmm, const strata_record_t *chunk
 bool strata_vmm_may_leave(const strata_layer_t *vmm, const strata_record_t *chunk) {
     return !made_here(vmm, chunk) || atomic_load(&strata_vmm_piece((const vmm_layer_t *)vmm, chunk->user)->registered) == 0;
 }
-
-bool strata_vmm_is_registrable(const strata_layer_t *vmm) { return ((const vmm_options_t *)vmm->options)->registrable; }
 
 uint64_t strata_vmm_granularity(const strata_layer_t *vmm) { return ((const vmm_layer_t *)vmm)->granularity; }
 

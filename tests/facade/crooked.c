@@ -114,7 +114,7 @@ TEST(facade_crooked, sizes_beyond_all_measure_are_refused_by_every_cache_and_sou
             const strata_layer_type_t *type = strata_layer_at(i);
             char below[100];
             if (type->role != STRATA_CACHE && type->role != STRATA_SOURCE) continue;
-            snprintf(below, sizeof below, "%s%s", type->name, type->role == STRATA_CACHE ? ", system" : "");
+            snprintf(below, sizeof below, "%s%s", type->name, type->role == STRATA_CACHE ? source_below(type) : "");
             demand(below, sizes[k]);
         }
         for (size_t i = 0; i < sizeof decorated / sizeof *decorated; i++) demand(decorated[i], sizes[k]);

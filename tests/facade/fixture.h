@@ -196,4 +196,9 @@ static inline void rig_end_capture(rig_t *rig, strata_stream_t stream) {
     EXPECT_OK(strata_device_graph_destroy(rig->devices[0], graph));
 }
 
+/* What ends a stack of a cache: a source of handles where it wants one. */
+static inline const char *source_below(const strata_layer_type_t *cache) {
+    return cache->needs & STRATA_TRAIT_HANDLE_SOURCE ? ", vmm" : ", system";
+}
+
 #endif

@@ -74,7 +74,7 @@ TEST(facade_full, a_full_table_of_any_cache_and_source_is_told_and_costs_nothing
         const strata_layer_type_t *type = strata_layer_at(i);
         char layers[100];
         if (type->role != STRATA_CACHE && type->role != STRATA_SOURCE) continue;
-        snprintf(layers, sizeof layers, "%s%s", type->name, type->role == STRATA_CACHE ? ", system" : "");
+        snprintf(layers, sizeof layers, "%s%s", type->name, type->role == STRATA_CACHE ? source_below(type) : "");
         EXPECT_GT(full_tables(layers), 0);
         types++;
     }

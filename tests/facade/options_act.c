@@ -35,6 +35,7 @@ static const struct {
     {"caching_vmm", STRATA_PLACE_GPU, "caching_vmm", "stack: [caching_vmm, vmm]"},
     {"caching_vmm", STRATA_PLACE_GPU, "caching_vmm", "stack: [caching_vmm: {max_split_size: 20MiB, memory_fraction: 0.6}, vmm]"},
     {"caching_vmm", STRATA_PLACE_GPU, "caching_vmm", "stack: [retry: {timeout: 0}, caching_vmm: {reclaim: ladder}, vmm]"},
+    {"auto_growth_vmm", STRATA_PLACE_GPU, "auto_growth_vmm", "stack: [auto_growth_vmm: {slack: 0, slack_least: 0}, vmm]"},
     {"best_fit_vmm", STRATA_PLACE_GPU, "best_fit_vmm", "stack: [retry: {timeout: 0}, best_fit_vmm: {handle: 2MiB}, vmm]"},
     {"bfc", STRATA_PLACE_GPU, "bfc", "stack: [bfc, system]"},
     {"bfc", STRATA_PLACE_GPU, "bfc", "stack: [retry: {timeout: 0}, bfc: {memory_limit: 60MiB}, system]"},
@@ -80,6 +81,8 @@ static const struct {
     {"system", "write_combined", "cuda_facade.pinned_memory_is_asked_for_as_the_options_say"},
     {"caching", "pools_on_oom", "facade_pools.one_that_lends_serves_who_would_fail"},
     {"caching", "reuse_in_capture", "peers_pytorch_graphs.test_graph_capture_reclaim_2_streams"},
+    {"auto_growth_vmm", "slack", "growth_vmm.within_the_slack_memory_is_created"},
+    {"auto_growth_vmm", "slack_least", "growth_vmm.within_the_slack_memory_is_created"},
     {"caching_vmm", "pools_on_oom",
      "facade_pools.one_that_lends_serves_who_would_fail"}, /* the code of caching, as the next one's */
     {"caching_vmm", "reuse_in_capture", "peers_pytorch_graphs.test_graph_capture_reclaim_2_streams"},
@@ -296,7 +299,7 @@ static void every_option_of(const char *name) {
 /* clang-format would break these lists differently at each run. */
 /* clang-format off */
 #define LAYERS(X)                                                                                                              \
-    X(retry) X(stream_safe) X(auto_growth) X(buffered) X(caching) X(caching_vmm) X(best_fit_vmm) X(bfc) X(naive_best_fit) X(thread_local) X(aligned) X(fault) \
+    X(retry) X(stream_safe) X(auto_growth) X(buffered) X(caching) X(caching_vmm) X(best_fit_vmm) X(auto_growth_vmm) X(bfc) X(naive_best_fit) X(thread_local) X(aligned) X(fault) \
     X(fill) X(guard) X(limit) X(scrub) X(system) X(vmm) X(cuda_malloc_async) X(trace)
 /* clang-format on */
 

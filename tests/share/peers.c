@@ -10,7 +10,7 @@ static const char *const strategies[] = {
     "stack: [cuda_malloc_async: {pool: own}]\n",
 };
 
-TEST(peers_access, what_exists_and_what_comes) {
+TEST(peer_access, what_exists_and_what_comes) {
     for (size_t i = 0; i < COUNT(strategies); i++) {
         OPENED(rig_t, rig, rig_finish, open_two(&rig, strategies[i]));
         strata_block_t before = rig_allocate(&rig, NULL, 3 * MIB);
@@ -23,7 +23,7 @@ TEST(peers_access, what_exists_and_what_comes) {
     }
 }
 
-TEST(peers_access, the_other_direction_is_another_matter) {
+TEST(peer_access, the_other_direction_is_another_matter) {
     for (size_t i = 0; i < COUNT(strategies); i++) {
         OPENED(rig_t, rig, rig_finish, open_two(&rig, strategies[i]));
         ASSERT_OK(strata_enable_peer(rig.s, 0, 1));
@@ -32,7 +32,7 @@ TEST(peers_access, the_other_direction_is_another_matter) {
     }
 }
 
-TEST(peers_access, named_pools_and_another_strategy_too) {
+TEST(peer_access, named_pools_and_another_strategy_too) {
     static const char pools[] = CACHED "pools: {weights: {stack: [stream_safe, auto_growth, vmm]}}\n";
     const strata_open_options_t options = {.struct_size = sizeof options, .text = pools};
     OPENED(rig_t, rig, rig_finish, open_two(&rig, CACHED));
@@ -45,7 +45,7 @@ TEST(peers_access, named_pools_and_another_strategy_too) {
     EXPECT_TRUE(can_use(&rig, 1, block.ptr, block.size));
 }
 
-TEST(peers_access, what_moves_keeps_it) {
+TEST(peer_access, what_moves_keeps_it) {
     OPENED(rig_t, rig, rig_finish, open_two(&rig, CACHED));
     ASSERT_OK(strata_enable_peer(rig.s, 0, 1));
     strata_block_t large = make_move(&rig);
@@ -54,7 +54,7 @@ TEST(peers_access, what_moves_keeps_it) {
 }
 
 /* A refusal in the middle: what comes is not opened, and the next try opens all. */
-TEST(peers_access, a_refused_access_enables_nothing) {
+TEST(peer_access, a_refused_access_enables_nothing) {
     OPENED(rig_t, rig, rig_finish, open_two(&rig, CACHED));
     strata_block_t block = rig_allocate(&rig, NULL, 30 * MIB);
     for (uint64_t k = 1;; k++) {
@@ -69,7 +69,7 @@ TEST(peers_access, a_refused_access_enables_nothing) {
     EXPECT_TRUE(can_use(&rig, 1, block.ptr, block.size));
 }
 
-TEST(peers_access, wrong_devices_are_named) {
+TEST(peer_access, wrong_devices_are_named) {
     OPENED(rig_t, rig, rig_finish, open_two(&rig, CACHED));
     EXPECT_STATUS(STRATA_E_INVALID, strata_enable_peer(rig.s, 0, 0));
     EXPECT_STATUS(STRATA_E_INVALID, strata_enable_peer(rig.s, 0, 2));
@@ -89,7 +89,7 @@ static void *allocate_many(void *context) {
     return NULL;
 }
 
-TEST(peers_access, a_peer_comes_while_others_allocate) {
+TEST(peer_access, a_peer_comes_while_others_allocate) {
     OPENED(rig_t, rig, rig_finish, open_two(&rig, CACHED));
     pthread_t threads[4];
     for (int i = 0; i < 4; i++) ASSERT_EQ(pthread_create(&threads[i], NULL, allocate_many, &rig), 0);
