@@ -1,6 +1,5 @@
 /* strata calibrate: what the calls of a device cost, as a profile for simulated devices. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "config/files.h"
@@ -34,50 +33,59 @@ static void name_profile(const char *path, strata_sim_profile_t *profile) {
     }
 }
 
-static void print_profile(const strata_measure_t *measure, const char *path, FILE *out) {
-    strata_fitted_t *fitted = strata_host_new(1, sizeof *fitted);
-    if (!fitted) return; /* an empty text is told */
-    strata_fit_profile(measure, strata_sim_profile(strata_sim_profile_name(0)), fitted);
-    name_profile(path, &fitted->profile);
-    fprintf(out, MARK ": %s, medians of %d calls. docs/profile-file.md has the keys.\n", measure->device->name,
-            (int)measure->repeats);
-    (void)strata_profile_write(out, &fitted->profile, strata_fit_note, fitted);
-    strata_host_delete(fitted);
+/* Whether sim:PATH names it. */
+static bool is_profile_name(const char *path) {
+    char text[STRATA_CONFIG_PATH + 8];
+    const char *named;
+    size_t length;
+    int count, written = snprintf(text, sizeof text, "sim:%s", path);
+    return written > 0 && (size_t)written < sizeof text && strata_device_names_file(text, &named, &length, &count) &&
+           !named[length];
 }
 
-static void print_rows(const strata_measure_t *measure, const char *path, FILE *out) {
-    (void)path;
-    strata_measure_print(measure, out);
-}
-
-/* Writes what `print` says under a name; "-" is standard output. */
-static int write_file(const strata_measure_t *measure, const char *option, const char *path,
-                      void (*print)(const strata_measure_t *, const char *, FILE *)) {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *memory = open_memstream(&text, &length);
-    if (memory) print(measure, path, memory);
-    bool whole = memory && fclose(memory) == 0 && length > 0;
-    strata_output_t *out = NULL;
-    strata_status_t status = whole ? strata_marked_open(path, option, MARK, &out) : STRATA_E_HOST_MEMORY;
-    int exit_status = STRATA_EXIT_DONE;
-    if (status == STRATA_E_INVALID || status == STRATA_E_HOST_MEMORY) {
-        exit_status = strata_tell_failure();
-    } else {
-        if (status == STRATA_OK) strata_output_write(out, text, length);
-        exit_status = strata_tell_written(status == STRATA_OK ? strata_output_finish(out) : status);
-    }
-    free(text);
-    return exit_status;
+static void print_profile(const strata_measure_t *measure, const strata_fitted_t *fitted, strata_output_t *out) {
+    strata_output_print(out, MARK ": %s, medians of %d calls. docs/profile-file.md has the keys.\n", measure->device->name,
+                        (int)measure->repeats);
+    strata_profile_write(out, &fitted->profile, strata_fit_note, fitted);
 }
 
 /* ---- the command ---- */
 
+typedef struct outputs {
+    strata_output_t *profile, *rows; /* rows: NULL, nobody wants them */
+} outputs_t;
+
+/* Before anything is measured: that takes a while, and a name may be wrong. */
+static int open_outputs(const arguments_t *arguments, const char *path, outputs_t *outputs) {
+    strata_status_t status = strata_marked_open(path, "-o", MARK, &outputs->profile);
+    if (status == STRATA_OK && arguments->rows) status = strata_marked_open(arguments->rows, "--csv", MARK, &outputs->rows);
+    return status == STRATA_E_INVALID ? strata_tell_failure() : strata_tell_written(status);
+}
+
+static int write_outputs(const strata_measure_t *measure, const char *path, strata_fitted_t *fitted, outputs_t *outputs) {
+    strata_fit_profile(measure, strata_sim_profile(strata_sim_profile_name(0)), fitted);
+    name_profile(path, &fitted->profile);
+    print_profile(measure, fitted, outputs->profile);
+    int status = strata_tell_written(strata_output_finish(outputs->profile));
+    outputs->profile = NULL;
+    if (status != STRATA_EXIT_DONE || !outputs->rows) return status;
+    strata_measure_print(measure, outputs->rows);
+    status = strata_tell_written(strata_output_finish(outputs->rows));
+    outputs->rows = NULL;
+    return status;
+}
+
 static int calibrate(const arguments_t *arguments, strata_measure_t *measure) {
+    const char *path = arguments->profile ? arguments->profile : "-";
+    outputs_t outputs = {NULL, NULL};
+    strata_fitted_t *fitted = strata_host_new(1, sizeof *fitted);
     measure->repeats = arguments->repeats;
-    if (strata_measure_all(measure) != STRATA_OK) return strata_tell_failure();
-    int status = write_file(measure, "-o", arguments->profile ? arguments->profile : "-", print_profile);
-    if (status == STRATA_EXIT_DONE && arguments->rows) status = write_file(measure, "--csv", arguments->rows, print_rows);
+    int status = fitted ? open_outputs(arguments, path, &outputs) : strata_tell_failure();
+    if (status == STRATA_EXIT_DONE && strata_measure_all(measure) != STRATA_OK) status = strata_tell_failure();
+    if (status == STRATA_EXIT_DONE) status = write_outputs(measure, path, fitted, &outputs);
+    strata_output_abandon(outputs.profile);
+    strata_output_abandon(outputs.rows);
+    strata_host_delete(fitted);
     return status;
 }
 
@@ -102,6 +110,8 @@ static int run_calibrate(const strata_command_t *self, int argc, char **argv) {
     int status = strata_options_read(self, &arguments, argc, argv, &words);
     if (status != STRATA_EXIT_DONE) return status;
     if (words > 0) return strata_wrong_usage(self, "takes no arguments but options; write -o %.60s for a file", argv[0]);
+    if (arguments.profile && strcmp(arguments.profile, "-") != 0 && !is_profile_name(arguments.profile))
+        return strata_wrong_usage(self, "-o %.60s: a profile's file is known by its name; let it end in .yaml", arguments.profile);
     if (arguments.markdown) return strata_tell_written(strata_profile_page(stdout));
     strata_machine_t machine = {0};
     strata_arena_t *memory = strata_arena_new();
@@ -143,4 +153,4 @@ const strata_command_t strata_command_calibrate = {
         "\n\n"
         "A file that was not written by this command is not replaced."
         "\n\n"
-        "Exit status: 0 done, 1 there is no GPU or a call failed, 2 wrong usage or a file that stays."};
+        "Exit status: 0 done, 1 a call failed, 2 wrong usage, no GPU, or a file that stays."};

@@ -7,6 +7,7 @@
 #include "platform/host/file.h"
 #include "strategy/arena.h"
 #include "strategy/devices.h"
+#include "trace/text/output.h"
 
 /* Reads a text. E_STRATEGY with "file:line:column: " and what to write; E_HOST_MEMORY; *profile is whole or as it was. `file`: its name
  * in messages; `name`: the profile's, if it gives itself none. */
@@ -16,10 +17,10 @@ strata_status_t strata_profile_read(const char *file, const char *name, const ch
 strata_status_t strata_profile_load(const char *path, strata_file_named_t named, strata_sim_profile_t *profile);
 
 /* Writes a file that strata_profile_read() reads: every field, with its meaning, and with `note` after it, if it has one for the key. Costs
- * are rounded to 1 ns, and to 1 ns a GiB. E_IO. */
+ * are rounded to 1 ns, and to 1 ns a GiB. A failure is told when the output is finished. */
 typedef const char *(*strata_profile_note_fn)(const char *key, const void *context);
-strata_status_t strata_profile_write(FILE *out, const strata_sim_profile_t *profile, strata_profile_note_fn note,
-                                     const void *context);
+void strata_profile_write(strata_output_t *out, const strata_sim_profile_t *profile, strata_profile_note_fn note,
+                          const void *context);
 /* docs/profile-file.md. */
 strata_status_t strata_profile_page(FILE *out);
 

@@ -6,20 +6,19 @@
 #include "config/profile/profile.h"
 #include "config/words.h"
 
-enum { VALUE = 96 };
+enum { VALUE = 96, AT = 44 /* where comments begin */ };
 
-strata_status_t strata_profile_write(FILE *out, const strata_sim_profile_t *profile, strata_profile_note_fn note,
-                                     const void *context) {
+void strata_profile_write(strata_output_t *out, const strata_sim_profile_t *profile, strata_profile_note_fn note,
+                          const void *context) {
     char value[VALUE];
-    fprintf(out, "profile: %s\n", profile->name);
+    strata_output_print(out, "profile: %s\n", profile->name);
     for (size_t i = 0; i < STRATA_PROFILE_FIELDS; i++) {
         const strata_profile_field_t *field = &strata_profile_fields[i];
         const char *says = note ? note(field->name, context) : NULL;
         strata_profile_print(field, profile, value, sizeof value);
-        fprintf(out, "%s: %-*s # %s%s%s\n", field->name, 44 - (int)strlen(field->name), value, field->meaning, says ? "; " : "",
-                says ? says : "");
+        strata_output_print(out, "%s: %-*s # %s%s%s\n", field->name, AT - (int)strlen(field->name), value, field->meaning,
+                            says ? "; " : "", says ? says : "");
     }
-    return strata_config_written(out);
 }
 
 /* ---- docs/profile-file.md ---- */

@@ -1,5 +1,6 @@
 #include "tools/calibrate/fit.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "platform/arithmetic.h"

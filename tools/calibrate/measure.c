@@ -258,11 +258,12 @@ strata_status_t strata_measure_all(strata_measure_t *m) {
     return m->status;
 }
 
-void strata_measure_print(const strata_measure_t *m, FILE *out) {
-    fprintf(out, "# strata calibrate: %s\ncall,size_bytes,handles,chunk_bytes,samples,median_ns,min_ns,max_ns\n", m->device->name);
+void strata_measure_print(const strata_measure_t *m, strata_output_t *out) {
+    strata_output_print(out, "# strata calibrate: %s\n", m->device->name);
+    strata_output_print(out, "call,size_bytes,handles,chunk_bytes,samples,median_ns,min_ns,max_ns\n");
     for (size_t i = 0; i < m->count; i++) {
         const strata_measured_row_t *row = &m->rows[i];
-        fprintf(out, "%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", row->call,
-                row->size, row->handles, row->chunk, row->samples, row->median, row->least, row->most);
+        strata_output_print(out, "%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
+                            row->call, row->size, row->handles, row->chunk, row->samples, row->median, row->least, row->most);
     }
 }

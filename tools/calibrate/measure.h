@@ -2,9 +2,8 @@
 #ifndef STRATA_TOOLS_CALIBRATE_MEASURE_H
 #define STRATA_TOOLS_CALIBRATE_MEASURE_H
 
-#include <stdio.h>
-
 #include "platform/device.h"
+#include "trace/text/output.h"
 
 enum { STRATA_REPEATS_MOST = 1000, STRATA_ROWS_MOST = 512, STRATA_ROW_GROUP = 8 };
 
@@ -40,6 +39,6 @@ typedef struct strata_measure {
  * left on the device. */
 strata_status_t strata_measure_all(strata_measure_t *measure);
 /* The rows as CSV, with the device's name above. */
-void strata_measure_print(const strata_measure_t *measure, FILE *out);
+void strata_measure_print(const strata_measure_t *measure, strata_output_t *out);
 
 #endif
