@@ -22,17 +22,6 @@ typedef struct arguments {
 
 /* ---- what is written ---- */
 
-/* A profile's name has no other letters. */
-static void name_profile(const char *path, strata_sim_profile_t *profile) {
-    char name[256] = "calibrated";
-    if (strcmp(path, "-") != 0) strata_config_short_name(path, name, sizeof name);
-    snprintf(profile->name, sizeof profile->name, "%.*s", (int)sizeof profile->name - 1, name);
-    for (char *at = profile->name; *at; at++) {
-        bool plain = (*at >= '0' && *at <= '9') || ((*at | 32) >= 'a' && (*at | 32) <= 'z');
-        if (!plain && !strchr("._-", *at)) *at = '_';
-    }
-}
-
 /* Whether sim:PATH names it. */
 static bool is_profile_name(const char *path) {
     char text[STRATA_CONFIG_PATH + 8];
@@ -64,7 +53,9 @@ static int open_outputs(const arguments_t *arguments, const char *path, outputs_
 
 static int write_outputs(const strata_measure_t *measure, const char *path, strata_fitted_t *fitted, outputs_t *outputs) {
     strata_fit_profile(measure, strata_sim_profile(strata_sim_profile_name(0)), fitted);
-    name_profile(path, &fitted->profile);
+    char name[256] = "calibrated";
+    if (strcmp(path, "-") != 0) strata_config_short_name(path, name, sizeof name);
+    strata_profile_name(name, fitted->profile.name);
     print_profile(measure, fitted, outputs->profile);
     int status = strata_tell_written(strata_output_finish(outputs->profile));
     outputs->profile = NULL;

@@ -9,8 +9,11 @@
 #include "strategy/devices.h"
 #include "trace/text/output.h"
 
+/* A profile's name made of a file's or of anything: letters, digits, ".", "_" and "-", and "_" for all else; 1 to 31 of them. */
+void strata_profile_name(const char *text, char name[32]);
+
 /* Reads a text. E_STRATEGY with "file:line:column: " and what to write; E_HOST_MEMORY; *profile is whole or as it was. `file`: its name
- * in messages; `name`: the profile's, if it gives itself none. */
+ * in messages; `name`: of it the profile's is made, if it gives itself none. */
 strata_status_t strata_profile_read(const char *file, const char *name, const char *text, size_t length,
                                     strata_sim_profile_t *profile);
 /* The same of a file, by its path. E_IO if it cannot be read. */

@@ -39,8 +39,14 @@ static strata_status_t want_value(const strata_origin_t *key, const strata_tree_
 
 /* ---- keys ---- */
 
+static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+
+void strata_profile_name(const char *text, char name[32]) {
+    snprintf(name, 32, "%s", *text ? text : "_");
+    for (char *at = name; *(at += strspn(at, letters));) *at = '_';
+}
+
 static strata_status_t read_name(const strata_origin_t *value, const char *text, strata_sim_profile_t *profile) {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
     size_t length = strlen(text);
     if (length >= sizeof profile->name || strspn(text, letters) != length)
         return strata_fail_origin(value,
@@ -119,8 +125,7 @@ strata_status_t strata_profile_read(const char *file, const char *name, const ch
     strata_tree_t *tree;
     strata_arena_t *scratch = strata_arena_new();
     if (!scratch) return STRATA_E_HOST_MEMORY;
-    snprintf(read.name, sizeof read.name, "%.*s", (int)sizeof read.name - 1, name);
-    strata_make_printable(read.name, false);
+    strata_profile_name(name, read.name);
     strata_status_t status = strata_tree_read(scratch, file, text, length, &tree);
     if (status == STRATA_OK) status = read_tree(file, tree, &read);
     strata_arena_delete(scratch);

@@ -11,7 +11,7 @@ enum { VALUE = 96, AT = 44 /* where comments begin */ };
 void strata_profile_write(strata_output_t *out, const strata_sim_profile_t *profile, strata_profile_note_fn note,
                           const void *context) {
     char value[VALUE];
-    strata_output_print(out, "profile: %s\n", profile->name);
+    strata_output_print(out, "profile: \"%s\"\n", profile->name);
     for (size_t i = 0; i < STRATA_PROFILE_FIELDS; i++) {
         const strata_profile_field_t *field = &strata_profile_fields[i];
         const char *says = note ? note(field->name, context) : NULL;

@@ -129,6 +129,20 @@ TEST(profile, a_cost_is_a_time_or_a_rate_or_both) {
     }
 }
 
+/* Whatever a file is called, its profile can be written and read. */
+TEST(profile, a_name_is_made_of_any_file_s) {
+    static const char *const rows[][2] = {
+        {"h100", "h100"}, {"my gpu", "my_gpu"}, {"\xc3\xa4", "__"},
+        {"", "_"},        {"null", "null"},     {"0123456789012345678901234567890123456789", "0123456789012345678901234567890"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        strata_sim_profile_t profile, read;
+        ASSERT_OK(strata_profile_read("p.yaml", rows[i][0], "extends: h100", 13, &profile));
+        EXPECT_STREQ(profile.name, rows[i][1]);
+        ASSERT_OK(read_text(text_of(&profile), &read));
+        EXPECT_STREQ(read.name, rows[i][1]);
+    }
+}
+
 /* ---- what is wrong ---- */
 
 TEST(profile, mistakes_are_told_with_their_place) {

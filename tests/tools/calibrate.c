@@ -61,7 +61,7 @@ TEST(calibrate, a_built_in_profile_is_found_again) {
 #define EXPECT(call, meaning) expect_cost(ran.out, #call, profile->call);
         STRATA_SIM_COST_MAP(EXPECT)
 #undef EXPECT
-        EXPECT_CONTAINS(ran.out, "\nprofile: calibrated\ntotal_bytes: 80GiB ");
+        EXPECT_CONTAINS(ran.out, "\nprofile: \"calibrated\"\ntotal_bytes: 80GiB ");
     }
 }
 
@@ -115,7 +115,7 @@ TEST(calibrate, a_written_profile_is_a_device) {
     ASSERT_NE(first, NULL);
     first[count] = '\0';
     EXPECT_CONTAINS(first, "# strata calibrate: sim:a100, medians of 2 calls.");
-    EXPECT_CONTAINS(first, "\nprofile: my-gpu\n");
+    EXPECT_CONTAINS(first, "\nprofile: \"my-gpu\"\n");
     EXPECT_CONTAINS(first, "at most 0 % off\n");
     EXPECT_CONTAINS(first, "# mappings at once; not measured: as in h100\n");
     char *rows CLOSED_BY(text_gone) = read_bytes(temporary("rows.csv"), &count);
