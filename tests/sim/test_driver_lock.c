@@ -124,3 +124,20 @@ TEST(sim_driver_lock, a_thread_far_ahead_costs_one_turn) {
     EXPECT_EQ(figures_of(f.device).device_call_ns, 3 * 5500); /* the wait is the call's own time */
     EXPECT_EQ(figures_of(f.device).stall_ns, 0);
 }
+
+/* Who comes in the middle of a turn waits for the rest of it, and who comes after it for nothing. */
+TEST(sim_driver_lock, what_is_left_of_a_turn_is_waited_for) {
+    for (uint64_t late = 0; late < 12000; late += 1500) {
+        strata_sim_profile_t profile = *strata_sim_profile("h100");
+        profile.driver_lock_share = 0.6; /* 3,300 of 5,500 ns */
+        fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.profile = &profile});
+        uint64_t left, total, before = strata_sim_now(f.world) + 1000 * US;
+        ahead_t ahead = {&f, before};
+        pthread_t thread;
+        ASSERT_EQ(pthread_create(&thread, NULL, call_ahead, &ahead), 0);
+        pthread_join(thread, NULL);
+        strata_sim_advance_to(f.world, before + late);
+        ASSERT_OK(strata_device_mem_info(f.device, &left, &total));
+        EXPECT_EQ(strata_sim_now(f.world) - before, (late < 3300 ? 3300 : late) + 5500);
+    }
+}

@@ -69,13 +69,13 @@ void sim_stall(sim_device_t *device, uint64_t until) {
 static uint64_t whole_ns(double ns) { return ns <= 0 ? 0 : ns >= 1e18 ? (uint64_t)1e18 : (uint64_t)(ns + 0.5); }
 
 /* A queue at the driver's lock has at most one turn of each other thread, those that end later than `now`: however far ahead another
- * thread's clock is, it costs this one no more than that turn. Returns the wait. */
+ * thread's clock is, it costs this one no more than that turn. Its own is over: none is longer than its call. Returns the wait. */
 static uint64_t take_turn(sim_device_t *device, uint64_t now, uint64_t held) {
     uint64_t own = sim_thread_number(), wait = 0;
     sim_turn_t *mine = &device->turns[0];
     for (size_t i = 0; i < SIM_TURNS; i++) {
         sim_turn_t *turn = &device->turns[i];
-        if (turn->thread != own && turn->end > now) wait += strata_min(turn->held, turn->end - now);
+        if (turn->end > now) wait += strata_min(turn->held, turn->end - now);
         if (mine->thread != own && (turn->thread == own || turn->end < mine->end)) mine = turn;
     }
     *mine = (sim_turn_t){own, now + wait + held, held};
