@@ -20,8 +20,8 @@
         .reserve = COST(0.92, 0.0028), .unreserve = COST(0.7, 0.0039), .create = COST(create_us, 0.039),                           \
         .map = COST(map_us, 0.004), .set_access = COST(access_us, 0.068), .unmap = COST(unmap_us, 0.027),                          \
         .release = COST(10.3, 0.376), .event_create = COST(0.33, 0), .event_destroy = COST(0.32, 0),                               \
-        .event_record = COST(0.43, 0), .event_query = COST(0.32, 0), .stream_wait = COST(0.34, 0), .stream_create = COST(2.2, 0),  \
-        .stream_destroy = COST(1.5, 0), .synchronise = COST(0.6, 0), .mem_info = COST(5.5, 0), .capture_status = COST(0.17, 0),    \
+        .event_record = COST(0.43, 0), .event_query = COST(0.33, 0), .stream_wait = COST(0.34, 0), .stream_create = COST(2.2, 0),  \
+        .stream_destroy = COST(1.5, 0), .synchronise = COST(0.58, 0), .mem_info = COST(5.5, 0), .capture_status = COST(0.17, 0),   \
         .launch = COST(3.6, 0), .prefetch = COST(5, 0), .peer = COST(100, 0),                                                      \
     }
 
