@@ -54,6 +54,7 @@ static strata_status_t strategy_of(const subject_t *subject, strata_strategy_t *
     if (status != STRATA_OK) return status;
     strategy->name = subject->name;
     strategy->devices = "sim";
+    strategy->device_choice.profile = strata_sim_profile(strata_sim_profile_name(0));
     strata_model_stack_t *stack = &strategy->stacks[STRATA_PLACE_GPU];
     status = fill_stack(strategy, stack, subject->layers);
     if (status == STRATA_OK && subject->routed) status = add_branches(strategy, &stack->layers[stack->count - 1]);

@@ -11,7 +11,8 @@ static strata_status_t unknown(const char *text) {
     size_t length = 0;
     for (size_t i = 0; strata_sim_profile_name(i) && length < sizeof profiles - 1; i++)
         length += (size_t)snprintf(profiles + length, sizeof profiles - length, ", sim:%s", strata_sim_profile_name(i));
-    return strata_fail(STRATA_E_INVALID, 0, "\"%.64s\" is no device; write gpu, gpu:0 to gpu:%d, sim%s, or sim:%sx2 for two", text,
+    return strata_fail(STRATA_E_INVALID, 0,
+                       "\"%.64s\" is no device; write gpu, gpu:0 to gpu:%d, sim%s, sim:FILE.yaml, or sim:%sx2 for two", text,
                        STRATA_MODEL_DEVICES - 1, profiles, strata_sim_profile_name(0));
 }
 
@@ -39,6 +40,26 @@ static bool take_profile(const char *text, strata_device_choice_t *choice) {
     choice->profile = strata_sim_profile(name);
     choice->count = (uint32_t)count;
     return choice->profile && count >= 1 && count <= STRATA_MODEL_DEVICES;
+}
+
+static bool ends_with(const char *text, size_t length, const char *end) {
+    size_t count = strlen(end);
+    return length > count && strncmp(text + length - count, end, count) == 0;
+}
+
+static bool is_file(const char *path, size_t length) { return ends_with(path, length, ".yaml") || ends_with(path, length, ".yml"); }
+
+bool strata_device_names_file(const char *text, const char **path, size_t *length, int *count) {
+    if (strncmp(text, "sim:", 4) != 0) return false;
+    *path = text + 4;
+    *length = strlen(*path);
+    *count = 1;
+    if (is_file(*path, *length)) return true;
+    const char *times = strrchr(*path, 'x');
+    if (!times || !is_file(*path, (size_t)(times - *path))) return false;
+    *length = (size_t)(times - *path);
+    *count = number_of(times + 1);
+    return true;
 }
 
 strata_status_t strata_device_choice_parse(const char *text, strata_device_choice_t *choice) {

@@ -29,6 +29,7 @@ strata_status_t strata_strategy_new(strata_strategy_t **strategy) {
     made->name = "";
     made->description = "";
     made->devices = "gpu";
+    made->device_choice = (strata_device_choice_t){.count = 1, .ordinal = -1};
     *strategy = made;
     return STRATA_OK;
 }

@@ -5,6 +5,7 @@
 
 #include "allocation/stack/plan.h"
 #include "strategy/arena.h"
+#include "strategy/devices.h"
 
 enum {
     STRATA_STACK_LAYERS = STRATA_PLAN_NODES, /* in one stack of a file */
@@ -82,7 +83,8 @@ typedef struct strata_model_names {
 typedef struct strata_strategy {
     const char *name; /* `strategy:`, else the preset's or the file's name */
     const char *description;
-    const char *devices; /* "gpu", "sim:a100", ...; never NULL */
+    const char *devices; /* "gpu", "sim:a100", ...; never NULL. A file's path is as seen from the working directory */
+    strata_device_choice_t device_choice; /* the same, read; the profile of a file lies in `memory` */
     bool short_report; /* `report: short`: out-of-memory is reported in one line */
     const char *peer; /* the peer that it reproduces, and as of when; NULL: none */
     strata_origin_t origin;

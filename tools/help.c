@@ -12,10 +12,10 @@
 enum { WIDTH = 80, NARROWEST = 40, MEANING_AT = 28, ITEM = 128 };
 
 static const strata_command_t *const commands[] = {
-    &strata_command_compare, &strata_command_replay,  &strata_command_stats,   &strata_command_merge,
-    &strata_command_check,   &strata_command_explain, &strata_command_diff,    &strata_command_layers,
-    &strata_command_presets, &strata_command_import,  &strata_command_conform, &strata_command_torture,
-    &strata_command_grammar, &strata_command_fields,  &strata_command_help,    &strata_command_version,
+    &strata_command_compare, &strata_command_replay,  &strata_command_stats,     &strata_command_merge,   &strata_command_check,
+    &strata_command_explain, &strata_command_diff,    &strata_command_layers,    &strata_command_presets, &strata_command_import,
+    &strata_command_conform, &strata_command_torture, &strata_command_calibrate, &strata_command_grammar, &strata_command_fields,
+    &strata_command_help,    &strata_command_version,
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
@@ -42,7 +42,7 @@ int strata_command_unknown(const char *given) {
 
 void strata_commands_print(FILE *out) {
     fprintf(out, "strata %s: GPU memory allocators built out of layers\n\n", strata_version());
-    for (size_t i = 0; i < COMMANDS; i++) fprintf(out, "  strata %-8s  %s\n", commands[i]->name, commands[i]->help);
+    for (size_t i = 0; i < COMMANDS; i++) fprintf(out, "  strata %-9s  %s\n", commands[i]->name, commands[i]->help);
     fprintf(out, "\nstrata help COMMAND, or strata COMMAND --help, tells more.\n");
 }
 

@@ -126,7 +126,7 @@ static strata_status_t read_base(strata_reader_t *reader, const strata_config_re
 
 static strata_status_t read_devices(strata_reader_t *reader, const strata_config_request_t *request) {
     const strata_origin_t by_hand = {.source = STRATA_FROM_COMMAND, .file = request->by_program ? "devices" : "--device"};
-    return request->devices ? strata_read_devices(reader->strategy, request->devices, &by_hand) : STRATA_OK;
+    return request->devices ? strata_read_devices(reader->strategy, request->devices, NULL, &by_hand) : STRATA_OK;
 }
 
 static strata_status_t load(strata_reader_t *reader, const strata_config_request_t *request) {

@@ -1,5 +1,4 @@
 /* Where texts come from: presets and files. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,13 +6,12 @@
 
 #include "allocation/report/log.h"
 #include "config/config.h"
+#include "config/files.h"
 #include "config/hint.h"
 #include "config/import/import.h"
 #include "config/reader/reader.h"
 #include "platform/host/host_memory.h"
 #include "platform/text/printable.h"
-
-enum { PATH_LETTERS = 4096, READ_AT_ONCE = 65536 };
 
 /* Reports each setting without an equivalent, one message a line. If the host has no memory for the text, there are no warnings. */
 static void warn_of(const strata_import_t *import) {
@@ -53,50 +51,13 @@ strata_status_t strata_read_preset(strata_reader_t *reader, const char *name) {
         &(strata_text_t){.source = STRATA_FROM_PRESET, .file = file, .short_name = name, .text = text, .length = strlen(text)});
 }
 
-static ssize_t read_some(int file, char *bytes) {
-    ssize_t got;
-    do { got = read(file, bytes, READ_AT_ONCE); } while (got < 0 && errno == EINTR);
-    return got;
-}
-
-/* The whole file, up to a piece more than a strategy may have. The caller gives it back by strata_host_delete(), also after a
- * failure. */
-static strata_status_t read_whole(const char *path, strata_file_named_t named, char **text, size_t *length) {
-    char *bytes = NULL;
-    size_t used = 0;
-    int file;
-    strata_status_t status = strata_file_open(path, named, &file);
-    if (status) return status;
-    ssize_t got = 1;
-    while (status == STRATA_OK && got > 0 && used <= STRATA_TREE_BYTES) {
-        char *larger = strata_host_resize(bytes, used + READ_AT_ONCE, 1);
-        if (larger) bytes = larger;
-        got = larger ? read_some(file, bytes + used) : 0;
-        if (!larger) status = STRATA_E_HOST_MEMORY;
-        else if (got < 0) status = strata_fail(STRATA_E_IO, 0, "%.1500s: the file cannot be read: %s", path, strerror(errno));
-        else used += (size_t)got;
-    }
-    close(file);
-    *text = bytes;
-    *length = used;
-    return status;
-}
-
-/* "training" of "some/where/training.yaml". */
-static void short_name_of(const char *path, char *name, size_t capacity) {
-    const char *slash = strrchr(path, '/');
-    snprintf(name, capacity, "%.*s", (int)capacity - 1, slash ? slash + 1 : path);
-    char *dot = strrchr(name, '.');
-    if (dot && dot != name && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0)) *dot = '\0';
-}
-
 strata_status_t strata_read_file(strata_reader_t *reader, const char *path, strata_file_named_t named) {
-    char name[256], shown[PATH_LETTERS], *text = NULL;
+    char name[256], shown[STRATA_CONFIG_PATH], *text = NULL;
     size_t length = 0;
-    strata_status_t status = read_whole(path, named, &text, &length);
+    strata_status_t status = strata_config_read_whole(path, named, &text, &length);
     snprintf(shown, sizeof shown, "%s", path);
     strata_make_printable(shown, false);
-    short_name_of(shown, name, sizeof name);
+    strata_config_short_name(shown, name, sizeof name);
     if (status == STRATA_OK)
         status = strata_read_text(
             reader,
@@ -112,15 +73,8 @@ static bool looks_like_path(const char *name) {
            (length > 4 && strcmp(name + length - 4, ".yml") == 0);
 }
 
-bool strata_call_beside(const char *name, const char *beside, char *path, size_t capacity) {
-    const char *slash = beside && name[0] != '/' ? strrchr(beside, '/') : NULL;
-    int folder = slash ? (int)(slash - beside + 1) : 0;
-    int length = snprintf(path, capacity, "%.*s%s", folder, folder ? beside : "", name);
-    return length > 0 && (size_t)length < capacity;
-}
-
 strata_status_t strata_read_named(strata_reader_t *reader, const char *name, const char *beside, const strata_origin_t *origin) {
-    char path[PATH_LETTERS];
+    char path[STRATA_CONFIG_PATH];
     if (strata_preset_text(name) || strata_import_is(name)) return strata_read_preset(reader, name);
     bool fits = strata_call_beside(name, beside, path, sizeof path);
     if (!fits || (!looks_like_path(name) && access(path, R_OK) != 0)) {

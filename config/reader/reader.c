@@ -4,9 +4,9 @@
 
 #include "config/hint.h"
 #include "config/page.h"
+#include "config/profile/profile.h"
 #include "platform/place.h"
 #include "platform/sim/sim.h"
-#include "strategy/devices.h"
 
 strata_status_t strata_note_wrong(strata_wrongs_t *wrongs, strata_status_t status) {
     if (status != STRATA_E_STRATEGY) return status;
@@ -53,12 +53,18 @@ static strata_status_t tell_devices(const char *devices, const strata_origin_t *
                               tail, hint.text, STRATA_MODEL_DEVICES, strata_sim_profile_name(0));
 }
 
-strata_status_t strata_read_devices(strata_strategy_t *strategy, const char *devices, const strata_origin_t *origin) {
+strata_status_t strata_read_devices(strata_strategy_t *strategy, const char *devices, const char *beside,
+                                    const strata_origin_t *origin) {
+    bool by_file = origin->source == STRATA_FROM_FILE;
     strata_device_choice_t choice;
-    if (strata_device_choice_parse(devices, &choice) != STRATA_OK) return tell_devices(devices, origin);
-    char *copy = strata_arena_text(strategy->memory, devices, strlen(devices));
-    if (!copy) return STRATA_E_HOST_MEMORY;
-    strategy->devices = copy;
+    const char *shown;
+    strata_status_t status = strata_devices_choose(
+        strategy->memory, devices, beside, by_file ? STRATA_FILE_NAMED_BY_FILE : STRATA_FILE_NAMED_BY_USER, &choice, &shown);
+    if (status == STRATA_E_INVALID) return tell_devices(devices, origin);
+    if (status == STRATA_E_IO) return strata_fail_origin(origin, "%s", strata_last_error()->text);
+    if (status != STRATA_OK) return status;
+    strategy->devices = shown;
+    strategy->device_choice = choice;
     strategy->devices_origin = *origin;
     return STRATA_OK;
 }
@@ -131,7 +137,7 @@ static strata_status_t read_devices(strata_reader_t *reader, const strata_text_t
     if (node->kind == STRATA_TREE_MAP) return strata_read_own_stacks(reader, text, node);
     strata_status_t status = want_value(text, node, "gpu");
     if (status == STRATA_OK && node->broken) return strata_fail_broken(&origin);
-    return status ? status : strata_read_devices(reader->strategy, node->text, &origin);
+    return status ? status : strata_read_devices(reader->strategy, node->text, text->path, &origin);
 }
 
 static strata_status_t read_stack(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
@@ -193,7 +199,7 @@ static const struct {
      "`full`"},
     {"devices", read_devices,
      "`gpu`: every GPU; `gpu:1`: one of them; `sim`, `sim:h100`, `sim:h100x2`: one simulated device, one with a profile, two of "
-     "them; or a "
+     "them; `sim:my-gpu.yaml`: one whose profile is a file, relative to this file ([profile-file.md](profile-file.md)); or a "
      "mapping, see below. A replay opens as many as its trace has",
      "`gpu`"},
     {"stack", read_stack, "the layers of the place gpu, the outermost first; a source ends it", "as in the preset `strata`"},

@@ -49,8 +49,6 @@ strata_status_t strata_read_file(strata_reader_t *reader, const char *path, stra
 /* A preset's name or a file's path, as `extends:` and STRATA_STRATEGY have them; relative to `beside` (a file), if not NULL. */
 strata_status_t strata_read_named(strata_reader_t *reader, const char *name, const char *beside, const strata_origin_t *origin);
 
-/* `name` as seen from the folder of the file `beside` (NULL: none). False: longer than `capacity`. */
-bool strata_call_beside(const char *name, const char *beside, char *path, size_t capacity);
 /* Loads the shared objects of a list, if the reader may. */
 strata_status_t strata_read_load(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *list);
 
@@ -85,8 +83,9 @@ strata_status_t strata_read_own_stacks(strata_reader_t *reader, const strata_tex
 strata_status_t strata_read_pools(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node);
 strata_status_t strata_read_streams(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node);
 strata_status_t strata_read_graph(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node);
-/* Checks and keeps `devices:`. */
-strata_status_t strata_read_devices(strata_strategy_t *strategy, const char *devices, const strata_origin_t *origin);
+/* Checks and keeps `devices:`; the profile of a file is read, relative to `beside` (a file), if not NULL. */
+strata_status_t strata_read_devices(strata_strategy_t *strategy, const char *devices, const char *beside,
+                                    const strata_origin_t *origin);
 
 /* `file` is kept by the strategy. */
 static inline strata_origin_t strata_origin_of(const strata_text_t *text, uint32_t line, uint32_t column) {

@@ -51,7 +51,7 @@ static strata_status_t read_device(strata_reader_t *reader, const strata_text_t 
         strata_origin_t value = strata_origin_of(text, node->line, node->column);
         if (node->kind != STRATA_TREE_SCALAR_NODE || node->empty)
             return strata_fail_origin(&key, "\"use\" wants one value; write use: gpu");
-        return strata_read_devices(reader->strategy, node->text, &value);
+        return strata_read_devices(reader->strategy, node->text, text->path, &value);
     }
     /* A leading zero is refused: one device could have two keys, and the second would silently replace the first. */
     int number = strncmp(node->key, "gpu:", 4) == 0 ? strata_device_number(node->key + 4) : -1;
@@ -101,5 +101,5 @@ static const char about_own_stacks[] =
 void strata_page_devices(FILE *out) {
     fprintf(out, about_own_stacks, STRATA_MODEL_DEVICES);
     for (size_t i = 0; strata_sim_profile_name(i); i++) fprintf(out, "%s `%s`", i ? "," : "", strata_sim_profile_name(i));
-    fprintf(out, " ([profiles.md](profiles.md)); `sim` alone is the first.\n");
+    fprintf(out, " ([profiles.md](profiles.md)), and files ([profile-file.md](profile-file.md)); `sim` alone is the first.\n");
 }

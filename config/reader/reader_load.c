@@ -1,16 +1,17 @@
 /* `load:`: shared objects whose layers a strategy names. */
+#include "config/files.h"
 #include "config/reader/reader.h"
 #include "strategy/registry/code.h"
 
-enum { OBJECTS_MOST = 64, PATH_LETTERS = 4096 };
+enum { OBJECTS_MOST = 64 };
 
 static strata_status_t load_one(const strata_text_t *text, const strata_tree_t *node) {
-    char path[PATH_LETTERS];
+    char path[STRATA_CONFIG_PATH];
     strata_origin_t origin = strata_origin_of(text, node->line, node->column);
     if (node->kind != STRATA_TREE_SCALAR_NODE || !*node->text)
         return strata_fail_origin(&origin, "an object to load is a file's path; write load: [./libmine.so]");
     if (!strata_call_beside(node->text, text->path, path, sizeof path))
-        return strata_fail_origin(&origin, "the path is longer than %d bytes; write a shorter one", PATH_LETTERS - 1);
+        return strata_fail_origin(&origin, "the path is longer than %d bytes; write a shorter one", STRATA_CONFIG_PATH - 1);
     strata_status_t status = strata_code_load(path, NULL);
     if (status == STRATA_OK || status == STRATA_E_HOST_MEMORY) return status;
     return strata_fail_origin(&origin, "%s", strata_last_error()->text);

@@ -1,7 +1,6 @@
 #include "facade/open/devices.h"
 
 #include "platform/cuda/cuda.h"
-#include "strategy/devices.h"
 
 static strata_status_t open_simulated(strata_facade_t *facade, const strata_device_choice_t *choice) {
     strata_sim_options_t options = {.profile = choice->profile, .devices = choice->count};
@@ -15,12 +14,10 @@ static strata_status_t open_simulated(strata_facade_t *facade, const strata_devi
 }
 
 strata_status_t strata_devices_open(strata_facade_t *facade) {
-    strata_device_choice_t choice;
-    strata_status_t status = strata_device_choice_parse(facade->strategy->devices, &choice);
-    if (status != STRATA_OK) return status;
-    if (choice.profile) return open_simulated(facade, &choice);
-    facade->every_device = choice.ordinal < 0;
-    uint32_t ordinal = choice.ordinal < 0 ? 0 : (uint32_t)choice.ordinal;
+    const strata_device_choice_t *choice = &facade->strategy->device_choice;
+    if (choice->profile) return open_simulated(facade, choice);
+    facade->every_device = choice->ordinal < 0;
+    uint32_t ordinal = choice->ordinal < 0 ? 0 : (uint32_t)choice->ordinal;
     return strata_devices_open_one(facade, ordinal);
 }
 

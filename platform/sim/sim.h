@@ -18,10 +18,13 @@ typedef struct strata_sim_cost {
     X(malloc, "cudaMalloc")                                                                                                        \
     X(free, "cudaFree, without its wait for the device")                                                                           \
     X(managed_malloc, "cudaMallocManaged")                                                                                         \
+    X(managed_free, "cudaFree of managed memory, without its wait")                                                                \
     X(host_alloc, "pin host memory")                                                                                               \
     X(host_free, "unpin host memory")                                                                                              \
     X(malloc_async, "cudaMallocAsync, served from the pool")                                                                       \
     X(free_async, "cudaFreeAsync")                                                                                                 \
+    X(pool_grow, "a pool takes a chunk from the device")                                                                           \
+    X(pool_shrink, "a pool gives a chunk back")                                                                                    \
     X(reserve, "reserve address space")                                                                                            \
     X(unreserve, "give address space back")                                                                                        \
     X(create, "create a physical handle")                                                                                          \
@@ -43,21 +46,37 @@ typedef struct strata_sim_cost {
     X(prefetch, "prefetch or advise managed memory")                                                                               \
     X(peer, "enable a peer, export or import")
 
+/* X(kind, type, name, least, most, meaning): what a device has. The kind is that of an option (strata/layer.h): most 0 is no bound, and
+ * a FRACTION's bounds are in millionths. */
+#define STRATA_SIM_NUMBER_MAP(X)                                                                                                   \
+    X(SIZE, uint64_t, total_bytes, 1, 0, "its memory, as mem_info says")                                                           \
+    X(SIZE, uint64_t, context_bytes, 0, 0, "taken by the context")                                                                 \
+    X(SIZE, uint64_t, foreign_bytes, 0, 0, "taken by other processes")                                                             \
+    X(SIZE, uint64_t, granule_bytes, UINT64_C(1) << 16, UINT64_C(1) << 40,                                                         \
+      "physical granule, and packing unit of malloc: a power of two")                                                              \
+    X(SIZE, uint64_t, pack_below_bytes, 0, UINT64_C(1) << 40, "requests below it are packed into one granule; at most a granule")  \
+    X(SIZE, uint64_t, address_bytes, 1, UINT64_C(1) << 52, "address space of virtual memory")                                      \
+    X(COUNT, uint64_t, mappings_max, 0, 0, "mappings at once")                                                                     \
+    X(SIZE, uint64_t, pool_chunk_bytes, 0, 0, "a pool of the driver grows by at least so much: a model")                           \
+    X(BOOL, bool, free_waits, 0, 0, "free of malloc, managed and pinned memory waits for all work submitted before")               \
+    X(FRACTION, double, driver_lock_share, 0, 1000000,                                                                             \
+      "the part of a call's fixed cost for which it keeps the calls of other threads on its device waiting; 0: no such lock")
+
 typedef struct strata_sim_profile {
     char name[32]; /* "h100" */
-    uint64_t total_bytes; /* as mem_info says */
-    uint64_t context_bytes; /* taken by the context */
-    uint64_t foreign_bytes; /* taken by other processes */
-    uint64_t granule_bytes; /* physical granule and packing unit of malloc: 2 MiB */
-    uint64_t pack_below_bytes; /* requests below are packed into one granule: 1 MiB */
-    uint64_t address_bytes; /* address space of virtual memory: 128 TiB */
-    uint64_t mappings_max; /* mappings at once: 524,288 */
-    uint64_t pool_chunk_bytes; /* a pool grows by at least so much: a model, 32 MiB */
-    bool free_waits; /* free of malloc and of pinned memory waits for all work submitted before */
+#define STRATA_SIM_NUMBER_FIELD(kind, type, name, least, most, meaning) type name;
+    STRATA_SIM_NUMBER_MAP(STRATA_SIM_NUMBER_FIELD)
+#undef STRATA_SIM_NUMBER_FIELD
 #define STRATA_SIM_COST_FIELD(name, meaning) strata_sim_cost_t name;
     STRATA_SIM_COST_MAP(STRATA_SIM_COST_FIELD)
 #undef STRATA_SIM_COST_FIELD
 } strata_sim_profile_t;
+
+/* The most that a part of a cost may be: a quarter of an hour. */
+#define STRATA_SIM_COST_MOST 9e11
+
+/* E_INVALID: what is wrong with its numbers. */
+strata_status_t strata_sim_profile_check(const strata_sim_profile_t *profile);
 
 /* The built-in profiles, "h100" and "a100", with the values of docs/profiles.md; NULL for another name. */
 const strata_sim_profile_t *strata_sim_profile(const char *name);

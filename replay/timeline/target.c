@@ -2,15 +2,17 @@
 
 #include "platform/cuda/cuda.h"
 #include "platform/host/host_memory.h"
-#include "strategy/devices.h"
+
+void strata_target_of(const strata_device_choice_t *choice, strata_target_t *target) {
+    target->profile = choice->profile;
+    target->ordinal = choice->ordinal < 0 ? 0 : (uint32_t)choice->ordinal;
+}
 
 strata_status_t strata_target_parse(const char *text, strata_target_t *target) {
     strata_device_choice_t choice;
     strata_status_t status = strata_device_choice_parse(text, &choice);
-    if (status != STRATA_OK) return status;
-    target->profile = choice.profile;
-    target->ordinal = choice.ordinal < 0 ? 0 : (uint32_t)choice.ordinal;
-    return STRATA_OK;
+    if (status == STRATA_OK) strata_target_of(&choice, target);
+    return status;
 }
 
 static strata_status_t open_all(const strata_target_t *target, uint32_t count, strata_machine_t *machine) {

@@ -4,6 +4,7 @@
 
 #include "platform/device.h"
 #include "platform/sim/sim.h"
+#include "strategy/devices.h"
 
 typedef struct strata_target {
     const strata_sim_profile_t *profile; /* NULL: real devices */
@@ -11,8 +12,9 @@ typedef struct strata_target {
     uint64_t capacity; /* simulated: bytes; 0: as the profile says; STRATA_SIM_UNLIMITED */
 } strata_target_t;
 
-/* As strategy/devices.h reads it, except for the number: as many are opened as the trace has. E_INVALID says what to write.
- * `capacity` is left as it is. */
+/* What was chosen, except for the number: as many are opened as the trace has. `capacity` is left as it is. */
+void strata_target_of(const strata_device_choice_t *choice, strata_target_t *target);
+/* The same of a text, as strategy/devices.h reads it, and no file. E_INVALID says what to write. */
 strata_status_t strata_target_parse(const char *text, strata_target_t *target);
 
 typedef struct strata_machine {

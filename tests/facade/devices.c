@@ -44,6 +44,33 @@ TEST(facade_devices, so_many_of_a_profile) {
     }
 }
 
+/* A profile in a file; a facade keeps its devices under another strategy, which is no other profile. */
+TEST(facade_devices, a_profile_may_be_a_file) {
+    char devices[600];
+    snprintf(devices, sizeof devices, "sim:%s/facade-devices.yaml", STRATA_BINARY_DIR); /* no other test has it */
+    FILE *file = fopen(devices + strlen("sim:"), "wb");
+    ASSERT_NE(file, NULL);
+    fputs("extends: a100\ntotal_bytes: 3GiB\nprofile: tiny\n", file);
+    fclose(file);
+    strcat(devices, "x2");
+    strata_t s = 0;
+    ASSERT_OK(open_devices(devices, &s));
+    for (uint32_t device = 0; device < 3; device++) EXPECT_EQ(serves(s, device), device < 2);
+    strata_mem_info_t info = {.struct_size = sizeof info};
+    EXPECT_OK(strata_mem_info(s, strata_gpu(1), &info));
+    EXPECT_EQ(info.total, 3 * GIB);
+    EXPECT_STREQ(name_of(s, 1), "sim:tiny");
+    strata_open_options_t options = {
+        .struct_size = sizeof options, .preset = "paddle", .devices = devices, .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    EXPECT_OK(strata_change_strategy(s, &options));
+    EXPECT_TRUE(serves(s, 1));
+    EXPECT_OK(strata_close(s, STRATA_CLOSE_WAIT, NULL, NULL));
+    devices[strlen(devices) - 2] = '\0';
+    EXPECT_EQ(remove(devices + strlen("sim:")), 0);
+    EXPECT_STATUS(STRATA_E_STRATEGY, open_devices(devices, &s));
+    EXPECT_CONTAINS(strata_last_error()->text, "facade-devices.yaml: the file cannot be read");
+}
+
 TEST(facade_devices, everything_else_is_refused_with_what_to_write) {
     static const char *const wrong[] = {"",
                                         "cpu",

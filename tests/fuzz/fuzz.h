@@ -24,7 +24,8 @@
     X(trace, "a trace, plain or gzip, read, written and read again")                                                               \
     X(report, "a comparison as JSON")                                                                                              \
     X(calls, "calls of the C API over two small simulated devices")                                                                \
-    X(profile, "the numbers of a device profile")
+    X(profile, "the numbers of a device profile")                                                                                  \
+    X(profiles, "a device profile as a file, read, written and read again")
 
 #define FUZZ_DECLARE(name, meaning) void fuzz_##name(const uint8_t *bytes, size_t count);
 FUZZ_TARGET_MAP(FUZZ_DECLARE)

@@ -129,7 +129,7 @@ TEST(figures, what_is_freed_is_live_no_more_in_every_place_of_a_device) {
 /* Three rows: the last third is the free. It waits for what the GPU has still to do. */
 TEST(figures, the_last_third_counts_calls_and_waits) {
     strata_run_result_t r = run_text(COLUMNS "alloc,1,256,0,0\nalloc,2,256,0,0\nfree,1,,0,1000\n", "system", false);
-    double free_ms = 0.072 + 0.22e-3 * 256 / MIB, malloc_ms = 0.088 + 0.1e-3 * 256 / MIB;
+    double free_ms = 0.0335 + 0.372e-3 * 256 / MIB, malloc_ms = 0.0371 + 0.0725e-3 * 256 / MIB;
     EXPECT_NEAR(r.figures.stall_ms, 2 * malloc_ms + 1, 1e-5); /* as far as the host has run ahead */
     EXPECT_NEAR(r.figures.steady_device_ms, free_ms + r.figures.stall_ms, 1e-5);
 }

@@ -57,6 +57,17 @@ TEST(opened, a_strategy_opens_itself_and_what_it_extends) {
     expect_notes(wanted);
 }
 
+/* And the profile that its `devices:` names, which is read and no more. */
+TEST(opened, a_strategy_opens_the_profile_that_it_names) {
+    char wanted[900];
+    const char *profile = kept(write_text("own-gpu.yaml", "extends: h100\n"));
+    const char *path = kept(write_text("profiled.yaml", "devices: sim:own-gpu.yamlx2\nstack: [system]\n"));
+    note_begin();
+    EXPECT_OK(load_file(path, false));
+    snprintf(wanted, sizeof wanted, "open %s\nopen %s\n", path, profile);
+    expect_notes(wanted);
+}
+
 TEST(opened, a_preset_and_a_text_open_nothing) {
     static const char *const presets[] = {"strata", "paddle", "pytorch"};
     for (int i = 0; i < 3; i++) {
@@ -180,11 +191,17 @@ TEST(opened, what_a_file_names_is_a_regular_file) {
     (void)pipe_at("beside.yaml");
     const char *folder = kept(temporary("folder.yaml"));
     ASSERT_EQ(mkdir(folder, 0700), 0);
-    static const char *const named[] = {"./beside.yaml", "./folder.yaml", "/dev/zero", "/dev/tty"};
+    static const char *const named[] = {"extends: ./beside.yaml",
+                                        "extends: ./folder.yaml",
+                                        "extends: /dev/zero",
+                                        "extends: /dev/tty",
+                                        "devices: sim:./beside.yaml",
+                                        "devices: sim:./folder.yaml",
+                                        "devices: sim:/dev/../dev/zero.yaml"};
     (void)alarm(PATIENCE);
     for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
         char text[200];
-        snprintf(text, sizeof text, "extends: %s\n", named[i]);
+        snprintf(text, sizeof text, "%s\n", named[i]);
         const char *path = kept(write_text("names.yaml", text));
         note_begin();
         EXPECT_STATUS(STRATA_E_STRATEGY, load_file(path, false));

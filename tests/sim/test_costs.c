@@ -62,7 +62,7 @@ static void idle_close(idle_t *t) {
 #define CALLS(X)                                                                                                                   \
     X(malloc, 4, strata_device_malloc(t->d, STRATA_MEMORY_DEVICE, 4 * MIB, &t->out))                                               \
     X(free, 4, strata_device_free(t->d, STRATA_MEMORY_DEVICE, t->device))                                                          \
-    X(free, 4, strata_device_free(t->d, STRATA_MEMORY_MANAGED, t->managed))                                                        \
+    X(managed_free, 4, strata_device_free(t->d, STRATA_MEMORY_MANAGED, t->managed))                                                \
     X(managed_malloc, 4, strata_device_malloc(t->d, STRATA_MEMORY_MANAGED, 4 * MIB, &t->out))                                      \
     X(host_alloc, 4, strata_device_host_alloc(t->d, STRATA_MEMORY_PINNED, 4 * MIB, 64, 0, &t->out))                                \
     X(host_free, 4, strata_device_host_free(t->d, STRATA_MEMORY_PINNED, t->pinned))                                                \

@@ -59,10 +59,10 @@ TEST(sim_memory_rules, a_free_costs_by_what_was_asked) {
     strata_address_t odd = get(f.device, 3 * MIB), piece = get(f.device, MIB / 2);
     uint64_t t = strata_sim_now(f.world);
     put(f.device, odd);
-    EXPECT_EQ(strata_sim_now(f.world) - t, 72000 + 3 * 220);
+    EXPECT_EQ(strata_sim_now(f.world) - t, 33500 + 3 * 372);
     t = strata_sim_now(f.world);
     put(f.device, piece);
-    EXPECT_EQ(strata_sim_now(f.world) - t, 72000 + 110);
+    EXPECT_EQ(strata_sim_now(f.world) - t, 33500 + 186);
 }
 
 /* Neither memory nor a pool's chunk is counted where its addresses could not be had. */
@@ -173,7 +173,7 @@ TEST(sim_memory_rules, a_wait_for_one_stream_or_event_is_for_that_alone) {
         uint64_t end = strata_device_event_ready_at(f.device, e);
         if (of_event) ASSERT_OK(strata_device_work(f.device, brief, 3000 * US, NULL, 0));
         EXPECT_OK(of_event ? strata_device_event_synchronise(f.device, e) : strata_device_stream_synchronise(f.device, brief));
-        EXPECT_EQ(strata_sim_now(f.world), end + 1300);
+        EXPECT_EQ(strata_sim_now(f.world), end + 580);
         EXPECT_EQ(strata_sim_device_waits(f.device), 0);
     }
 }

@@ -108,10 +108,10 @@ TEST(sim_pool, what_is_above_the_threshold_goes_back_at_a_wait) {
     EXPECT_EQ(figures_of(f.device).pool_return_ns, 0);
     ASSERT_OK(strata_device_synchronise(f.device));
     EXPECT_EQ(figures_of(f.device).used_bytes, 80 * MIB);
-    EXPECT_EQ(figures_of(f.device).pool_return_ns, 72000 + 40 * 220);
+    EXPECT_EQ(figures_of(f.device).pool_return_ns, 1800 + 40 * 1320);
     ASSERT_OK(strata_device_pool_trim(f.device, NULL, 1));
     EXPECT_EQ(figures_of(f.device).used_bytes, 0);
-    EXPECT_EQ(figures_of(f.device).pool_return_ns, 72000 + 40 * 220); /* the trim is a call of its own */
+    EXPECT_EQ(figures_of(f.device).pool_return_ns, 1800 + 40 * 1320); /* the trim is a call of its own */
     EXPECT_EQ(attribute(f.device, STRATA_POOL_RESERVED_HIGH), 120 * MIB);
     EXPECT_EQ(attribute(f.device, STRATA_POOL_USED_HIGH), 120 * MIB);
 }
@@ -183,13 +183,13 @@ TEST(sim_pool, wrong_frees_are_refused) {
     EXPECT_EQ(take(f.device, MIB, NULL), a);
 }
 
-TEST(sim_pool, a_hit_is_cheap_growth_costs_as_malloc) {
+TEST(sim_pool, a_hit_is_cheap_and_growth_costs_by_the_chunk) {
     fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     uint64_t t = strata_sim_now(f.world);
     strata_address_t a = take(f.device, MIB, NULL);
-    EXPECT_EQ(strata_sim_now(f.world) - t, 200 + 88000 + 3200);
+    EXPECT_EQ(strata_sim_now(f.world) - t, 470 + 18700 + 32 * 983);
     t = strata_sim_now(f.world);
     give(f.device, a, NULL);
     take(f.device, MIB, NULL);
-    EXPECT_EQ(strata_sim_now(f.world) - t, 400);
+    EXPECT_EQ(strata_sim_now(f.world) - t, 690 + 470);
 }

@@ -215,8 +215,8 @@ TEST(sim_pool_rules, frees_of_two_streams_join_once_both_are_done) {
     halves_t s = halves_open(false, true);
     free_after_work(&s, s.low, s.a);
     free_after_work(&s, s.high, s.b);
-    uint64_t both = strata_sim_device_end(s.d);
-    strata_sim_advance_to(s.f.world, both - 1 - 200); /* the call's price is paid before the pool is asked */
+    uint64_t both = strata_sim_device_end(s.d), price = (uint64_t)strata_sim_profile("h100")->malloc_async.fixed_ns;
+    strata_sim_advance_to(s.f.world, both - 1 - price); /* the call's price is paid before the pool is asked */
     EXPECT_FALSE(can_take(&s, 2 * HALF, s.c));
     strata_sim_advance_to(s.f.world, both);
     EXPECT_TRUE(can_take(&s, 2 * HALF, s.c));
@@ -333,7 +333,7 @@ TEST(sim_pool_rules, a_wait_lets_every_pool_give_back_and_the_time_adds_up) {
     strata_handle_t pools[3] = {NULL};
     ASSERT_OK(strata_device_pool_create(f.device, 0, false, &pools[1]));
     ASSERT_OK(strata_device_pool_create(f.device, 0, false, &pools[2]));
-    uint64_t chunk = 72000 + 40 * 220;
+    uint64_t chunk = 1800 + 40 * 1320;
     for (uint64_t round = 1; round <= 2; round++) {
         strata_address_t blocks[3];
         for (int i = 0; i < 3; i++) blocks[i] = take_of(f.device, pools[i], 40 * MIB, NULL);

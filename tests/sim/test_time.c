@@ -12,12 +12,13 @@ TEST(sim_time, memory_calls_cost_what_h100_says) {
     uint64_t t = strata_sim_now(f.world);
     EXPECT_EQ(t, 0);
     strata_address_t a = get(f.device, 256 * MIB);
-    EXPECT_EQ(took(&f, &t), 88000 + 25600);
+    EXPECT_EQ(took(&f, &t), 37100 + 18560);
     put(f.device, a);
-    EXPECT_EQ(took(&f, &t), 72000 + 56320);
+    EXPECT_EQ(took(&f, &t), 33500 + 95232);
     ASSERT_OK(strata_device_host_alloc(f.device, STRATA_MEMORY_PINNED, 2 * MIB, 64, 0, &a));
-    EXPECT_EQ(took(&f, &t), 415000 + 310000);
+    EXPECT_EQ(took(&f, &t), 416000 + 678000);
     EXPECT_OK(strata_device_host_free(f.device, STRATA_MEMORY_PINNED, a));
+    EXPECT_EQ(took(&f, &t), 194000 + 220000);
     ASSERT_OK(strata_device_host_alloc(f.device, STRATA_MEMORY_HOST, 2 * MIB, 64, 0, &a));
     EXPECT_OK(strata_device_host_free(f.device, STRATA_MEMORY_HOST, a));
     EXPECT_EQ(took(&f, &t), 0);
@@ -31,22 +32,22 @@ static void virtual_memory_costs(const char *profile, uint64_t create, uint64_t 
     strata_address_t a;
     strata_physical_t handles[2];
     ASSERT_OK(strata_device_reserve(f.device, 64 * MIB, 0, &a));
-    EXPECT_EQ(took(&f, &t), 1000);
+    EXPECT_EQ(took(&f, &t), 920 + 179);
     for (int i = 0; i < 2; i++) ASSERT_OK(strata_device_create(f.device, 32 * MIB, false, &handles[i]));
-    EXPECT_EQ(took(&f, &t), 2 * (create + 640));
+    EXPECT_EQ(took(&f, &t), 2 * (create + 1248));
     for (uint64_t i = 0; i < 2; i++) ASSERT_OK(strata_device_map(f.device, a + i * 32 * MIB, 32 * MIB, handles[i]));
-    EXPECT_EQ(took(&f, &t), 2 * map);
+    EXPECT_EQ(took(&f, &t), 2 * (map + 128));
     ASSERT_OK(strata_device_set_access(f.device, a, 64 * MIB, NULL, 0));
-    EXPECT_EQ(took(&f, &t), 2 * (access + 2560));
+    EXPECT_EQ(took(&f, &t), 2 * (access + 2176));
     ASSERT_OK(strata_device_unmap(f.device, a, 64 * MIB));
-    EXPECT_EQ(took(&f, &t), 2 * unmap);
+    EXPECT_EQ(took(&f, &t), 2 * (unmap + 864));
     for (int i = 0; i < 2; i++) ASSERT_OK(strata_device_release(f.device, handles[i]));
-    EXPECT_EQ(took(&f, &t), 2 * (35000 + 7040));
+    EXPECT_EQ(took(&f, &t), 2 * (10300 + 12032));
     EXPECT_OK(strata_device_unreserve(f.device, a, 64 * MIB));
 }
 
 TEST(sim_time, virtual_memory_costs_what_the_profiles_say) {
-    virtual_memory_costs("h100", 10000, 450, 77000, 36000);
+    virtual_memory_costs("h100", 8600, 6000, 23200, 21600);
     virtual_memory_costs("a100", 195000, 1500, 36000, 26000);
 }
 
@@ -55,18 +56,18 @@ TEST(sim_time, stream_and_event_calls_cost_what_h100_says) {
     strata_handle_t stream = stream_new(f.device, STRATA_STREAM_NON_BLOCKING);
     uint64_t t = strata_sim_now(f.world);
     strata_handle_t event = event_new(f.device);
-    EXPECT_EQ(took(&f, &t), 400);
+    EXPECT_EQ(took(&f, &t), 330);
     EXPECT_OK(strata_device_event_record(f.device, event, stream));
-    EXPECT_EQ(took(&f, &t), 250);
+    EXPECT_EQ(took(&f, &t), 430);
     EXPECT_OK(strata_device_event_query(f.device, event));
-    EXPECT_EQ(took(&f, &t), 1000);
+    EXPECT_EQ(took(&f, &t), 330);
     EXPECT_OK(strata_device_stream_wait(f.device, stream, event));
-    EXPECT_EQ(took(&f, &t), 250);
+    EXPECT_EQ(took(&f, &t), 340);
     EXPECT_OK(strata_device_event_destroy(f.device, event));
-    EXPECT_EQ(took(&f, &t), 120);
+    EXPECT_EQ(took(&f, &t), 320);
     strata_capture_status_t status;
     EXPECT_OK(strata_device_capture_status(f.device, stream, &status, NULL));
-    EXPECT_EQ(took(&f, &t), 150);
+    EXPECT_EQ(took(&f, &t), 170);
     EXPECT_EQ(strata_device_event_ready_at(f.device, event), STRATA_NEVER);
     EXPECT_EQ(took(&f, &t), 0);
 }
@@ -118,7 +119,7 @@ TEST(sim_time, free_waits_for_all_work_and_the_wait_is_stall) {
     uint64_t end = strata_sim_stream_end(f.device, stream), now = strata_sim_now(f.world);
     EXPECT_EQ(end, now + 1000 * US);
     put(f.device, a);
-    EXPECT_EQ(strata_sim_now(f.world), end + 72000 + 440);
+    EXPECT_EQ(strata_sim_now(f.world), end + 33500 + 744);
     EXPECT_EQ(figures_of(f.device).stall_ns, 1000 * US);
     ASSERT_OK(strata_sim_stream_busy_until(f.device, stream, strata_sim_now(f.world) + 7000));
     EXPECT_OK(strata_device_free(f.device, STRATA_MEMORY_MANAGED, m));

@@ -1,6 +1,7 @@
 /* Worlds at their bounds: profiles, threads' clocks, faults side by side, what is shared and held; and that the check of a world's
  * structures finds each that is broken. */
 #include <fcntl.h>
+#include <math.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -44,6 +45,18 @@ TEST(sim_worlds, a_profile_is_taken_up_to_its_bounds) {
     EXPECT_STATUS(STRATA_E_INVALID, world_of(&profile));
     profile.address_bytes = 0;
     EXPECT_STATUS(STRATA_E_INVALID, world_of(&profile));
+    static const double costs[] = {0, STRATA_SIM_COST_MOST, -0.1, 1.1 * STRATA_SIM_COST_MOST, NAN};
+    for (int i = 0; i < 10; i++) {
+        profile = h100;
+        *(i % 2 ? &profile.malloc.fixed_ns : &profile.peer.per_mib_ns) = costs[i / 2];
+        EXPECT_STATUS(i < 4 ? STRATA_OK : STRATA_E_INVALID, world_of(&profile));
+    }
+    static const double shares[] = {0, 1, -0.1, 1.1, NAN};
+    for (int i = 0; i < 5; i++) {
+        profile = h100;
+        profile.driver_lock_share = shares[i];
+        EXPECT_STATUS(i < 2 ? STRATA_OK : STRATA_E_INVALID, world_of(&profile));
+    }
 }
 
 TEST(sim_worlds, sixteen_devices_have_addresses_and_nodes_of_their_own) {
@@ -115,8 +128,8 @@ TEST(sim_worlds, clocks_never_go_back) {
 
 /* A price is rounded to the nearest nanosecond. */
 TEST(sim_worlds, prices_are_rounded) {
-    static const double prices[] = {0.4, 0.6, 1.4, 1.5, -3};
-    static const uint64_t wanted[] = {0, 1, 1, 2, 0};
+    static const double prices[] = {0.4, 0.6, 1.4, 1.5};
+    static const uint64_t wanted[] = {0, 1, 1, 2};
     for (size_t i = 0; i < sizeof prices / sizeof *prices; i++) {
         strata_sim_profile_t profile = *strata_sim_profile("h100");
         profile.mem_info = (strata_sim_cost_t){.fixed_ns = prices[i]};

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/profile/profile.h"
 #include "platform/cuda/cuda.h"
 #include "platform/host/host_memory.h"
 #include "platform/text/printable.h"
@@ -142,13 +143,16 @@ static strata_status_t label_all(memory_t *memory, const strata_arguments_t *arg
 /* ---- devices ----------------------------------------------------------------------------------------------------------- */
 
 /* A GPU that was not demanded (--device gpu:0 demands one) is simulated if there is none. */
-static strata_status_t choose_target(const strata_arguments_t *arguments, const strata_strategy_t *strategy,
-                                     strata_target_t *target) {
+static strata_status_t choose_target(const strata_arguments_t *arguments, strata_strategy_t *strategy, strata_target_t *target) {
     static bool told;
-    const char *device = arguments->device ? arguments->device : strategy->devices;
+    const char *device = arguments->device ? arguments->device : strategy->devices, *shown;
     bool insists = arguments->device && strcmp(device, "gpu") != 0;
     uint32_t count = 0;
-    strata_status_t status = strata_target_parse(device, target);
+    strata_device_choice_t choice = strategy->device_choice;
+    strata_status_t status = STRATA_OK;
+    if (arguments->device)
+        status = strata_devices_choose(strategy->memory, device, NULL, STRATA_FILE_NAMED_BY_USER, &choice, &shown);
+    if (status == STRATA_OK) strata_target_of(&choice, target);
     if (status != STRATA_OK || target->profile) return status;
     status = strata_cuda_count(&count);
     if (status == STRATA_OK && target->ordinal < count) return STRATA_OK;

@@ -6,8 +6,11 @@
 #include "tools/screen/json_scan.h"
 #include "trace/text/input.h"
 
-/* Whether these first bytes, which end with a zero, are those of a comparison. */
-static bool begins_as_report(const char *bytes) {
+/* Whether these first bytes, which end with a zero, are those of a file of ours. */
+typedef bool (*begins_fn)(const char *bytes, const char *mark);
+
+static bool begins_as_report(const char *bytes, const char *unused) {
+    (void)unused;
     static const char *const words[] = {"{", "\"schema\"", ":"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         bytes = strata_json_spaces(bytes);
@@ -17,8 +20,10 @@ static bool begins_as_report(const char *bytes) {
     return true;
 }
 
+static bool begins_with_mark(const char *bytes, const char *mark) { return strncmp(bytes, mark, strlen(mark)) == 0; }
+
 /* A file that cannot be read is none. */
-static bool holds_report(const char *path) {
+static bool is_ours(const char *path, begins_fn begins, const char *mark) {
     enum { LOOKED_AT = 256 };
     char first[LOOKED_AT + 1] = "";
     strata_input_t *input = NULL;
@@ -28,16 +33,28 @@ static bool holds_report(const char *path) {
     bool read = strata_input_read(input, &bytes, &count) == STRATA_OK;
     if (read) memcpy(first, bytes, count < LOOKED_AT ? count : LOOKED_AT);
     strata_input_close(input);
-    return read && begins_as_report(first);
+    return read && begins(first, mark);
+}
+
+static bool may_replace(const char *path, begins_fn begins, const char *mark) {
+    struct stat there;
+    bool filled = strcmp(path, "-") != 0 && lstat(path, &there) == 0 && S_ISREG(there.st_mode) && there.st_size > 0;
+    return !filled || is_ours(path, begins, mark);
 }
 
 strata_status_t strata_report_open(const char *path, strata_output_t **out) {
-    struct stat there;
-    bool filled = strcmp(path, "-") != 0 && lstat(path, &there) == 0 && S_ISREG(there.st_mode) && there.st_size > 0;
-    if (filled && !holds_report(path))
+    if (!may_replace(path, begins_as_report, NULL))
         return strata_fail(STRATA_E_INVALID, 0,
                            "--json %s: a file stands there that is no comparison of strata; write another "
                            "name, or remove it first",
                            path);
+    return strata_output_open(path, out);
+}
+
+strata_status_t strata_marked_open(const char *path, const char *option, const char *mark, strata_output_t **out) {
+    if (!may_replace(path, begins_with_mark, mark))
+        return strata_fail(STRATA_E_INVALID, 0,
+                           "%s %s: a file stands there that this command did not write; write another name, or remove it first",
+                           option, path);
     return strata_output_open(path, out);
 }

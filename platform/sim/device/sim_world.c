@@ -23,7 +23,12 @@ strata_status_t sim_end(sim_device_t *device, strata_status_t status) {
     return status;
 }
 
-static strata_status_t check_profile(const strata_sim_profile_t *profile) {
+static bool is_cost(const strata_sim_cost_t *cost) {
+    return cost->fixed_ns >= 0 && cost->fixed_ns <= STRATA_SIM_COST_MOST && cost->per_mib_ns >= 0 &&
+           cost->per_mib_ns <= STRATA_SIM_COST_MOST;
+}
+
+strata_status_t strata_sim_profile_check(const strata_sim_profile_t *profile) {
     uint64_t taken;
     if (!strata_is_power_of_two(profile->granule_bytes) || profile->granule_bytes < 65536 ||
         profile->granule_bytes > UINT64_C(1) << 40)
@@ -32,8 +37,14 @@ static strata_status_t check_profile(const strata_sim_profile_t *profile) {
         return strata_fail(STRATA_E_INVALID, 0, "pack_below_bytes is more than a granule");
     if (!strata_add(profile->context_bytes, profile->foreign_bytes, &taken) || taken > profile->total_bytes)
         return strata_fail(STRATA_E_INVALID, 0, "context_bytes and foreign_bytes are more than total_bytes");
+    if (!(profile->driver_lock_share >= 0 && profile->driver_lock_share <= 1))
+        return strata_fail(STRATA_E_INVALID, 0, "driver_lock_share must be 0 to 1");
     if (!profile->address_bytes || profile->address_bytes > UINT64_C(1) << 52)
         return strata_fail(STRATA_E_INVALID, 0, "address_bytes must be 1 to 2^52");
+#define CHECK(name, meaning)                                                                                                       \
+    if (!is_cost(&profile->name)) return strata_fail(STRATA_E_INVALID, 0, #name " must cost 0 to 900 s, and 0 to 900 s a MiB");
+    STRATA_SIM_COST_MAP(CHECK)
+#undef CHECK
     return STRATA_OK;
 }
 
@@ -43,7 +54,7 @@ strata_status_t strata_sim_new(const strata_sim_options_t *options, strata_sim_t
     const strata_sim_profile_t *profile = options->profile ? options->profile : strata_sim_profile("h100");
     if (options->devices > SIM_DEVICES_MAX)
         return strata_fail(STRATA_E_INVALID, 0, "a simulated world has at most %d devices", SIM_DEVICES_MAX);
-    strata_status_t status = check_profile(profile);
+    strata_status_t status = strata_sim_profile_check(profile);
     if (status != STRATA_OK) return status;
     strata_sim_t *world = calloc(1, sizeof *world);
     if (!world) return sim_no_host_memory();

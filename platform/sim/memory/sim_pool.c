@@ -105,7 +105,7 @@ static void chunk_drop(sim_pool_t *pool, sim_chunk_t **link) {
 static bool grow_by(sim_pool_t *pool, uint64_t size) {
     if (pool->max_size && (pool->reserved > pool->max_size || size > pool->max_size - pool->reserved)) return false;
     if (!sim_take(pool->device, size)) return false;
-    sim_charge(pool->device, &pool->device->world->profile.malloc, size);
+    sim_charge(pool->device, &pool->device->world->profile.pool_grow, size);
     if (chunk_new(pool, size)) return true;
     sim_give(pool->device, size);
     return false;
@@ -126,7 +126,7 @@ void sim_pool_shrink(sim_pool_t *pool, uint64_t keep) {
             link = &(*link)->next;
             continue;
         }
-        sim_charge(pool->device, &pool->device->world->profile.free, (*link)->size);
+        sim_charge(pool->device, &pool->device->world->profile.pool_shrink, (*link)->size);
         chunk_drop(pool, link);
     }
 }

@@ -17,6 +17,7 @@
 #define SIM_DEVICES_MAX     16
 #define SIM_FAULTS_MAX      16
 #define SIM_THREADS_HASH    64
+#define SIM_TURNS           16
 #define SIM_CAPTURE_STREAMS 32
 #define SIM_FOLLOWED        16
 #define SIM_ALIGNMENT       512
@@ -178,6 +179,12 @@ typedef struct sim_fault {
     strata_status_t status;
 } sim_fault_t;
 
+/* A thread's latest turn at the driver's lock. */
+typedef struct sim_turn {
+    uint64_t thread; /* its number; 0: nobody's */
+    uint64_t end, held;
+} sim_turn_t;
+
 struct sim_device {
     strata_device_t base; /* first */
     strata_sim_t *world;
@@ -202,6 +209,7 @@ struct sim_device {
     uint64_t device_call_ns, pool_return_ns, calls;
     _Atomic uint64_t stall_ns; /* clocks add to it without the lock */
     _Atomic uint64_t waits; /* for all work of the device; read without the lock */
+    sim_turn_t turns[SIM_TURNS]; /* of the threads that called last */
     sim_fault_t faults[SIM_FAULTS_MAX];
     size_t fault_count;
     int64_t lost_code; /* the sticky error; 0: none */
@@ -259,7 +267,7 @@ void sim_stall(sim_device_t *device, uint64_t until);
 void sim_threads_init(strata_sim_t *world);
 void sim_threads_end(strata_sim_t *world);
 void sim_clock_init(sim_device_t *device);
-/* The calling thread pays for a call. Needs the lock. */
+/* The calling thread pays for a call, and waits for the driver's lock before it, if the profile has one. Needs the lock. */
 void sim_charge(sim_device_t *device, const strata_sim_cost_t *cost, uint64_t size);
 
 /* ---- addresses and physical memory (sim_memory.c, sim_host.c, sim_contents.c) ---- */

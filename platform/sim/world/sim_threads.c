@@ -66,10 +66,27 @@ void sim_stall(sim_device_t *device, uint64_t until) {
     atomic_fetch_add_explicit(&device->stall_ns, until - now, memory_order_relaxed);
 }
 
+static uint64_t whole_ns(double ns) { return ns <= 0 ? 0 : ns >= 1e18 ? (uint64_t)1e18 : (uint64_t)(ns + 0.5); }
+
+/* A queue at the driver's lock has at most one turn of each other thread, those that end later than `now`: however far ahead another
+ * thread's clock is, it costs this one no more than that turn. Its own is over: none is longer than its call. Returns the wait. */
+static uint64_t take_turn(sim_device_t *device, uint64_t now, uint64_t held) {
+    uint64_t own = sim_thread_number(), wait = 0;
+    sim_turn_t *mine = &device->turns[0];
+    for (size_t i = 0; i < SIM_TURNS; i++) {
+        sim_turn_t *turn = &device->turns[i];
+        if (turn->end > now) wait += strata_min(turn->held, turn->end - now);
+        if (mine->thread != own && (turn->thread == own || turn->end < mine->end)) mine = turn;
+    }
+    *mine = (sim_turn_t){own, now + wait + held, held};
+    return wait;
+}
+
 void sim_charge(sim_device_t *device, const strata_sim_cost_t *cost, uint64_t size) {
-    double ns = cost->fixed_ns + cost->per_mib_ns * ((double)size / SIM_MIB);
-    uint64_t whole = ns <= 0 ? 0 : ns >= 1e18 ? (uint64_t)1e18 : (uint64_t)(ns + 0.5);
+    double share = device->world->profile.driver_lock_share;
+    uint64_t whole = whole_ns(cost->fixed_ns + cost->per_mib_ns * ((double)size / SIM_MIB));
     uint64_t now = sim_now(device), then;
+    if (share > 0) whole += take_turn(device, now, whole_ns(cost->fixed_ns * share));
     if (!strata_add(now, whole, &then)) then = STRATA_NEVER - 1;
     set(device->world, then);
     device->device_call_ns += then - now;

@@ -1,0 +1,147 @@
+/* strata calibrate: what the calls of a device cost, as a profile for simulated devices. */
+#include <stdio.h>
+#include <string.h>
+
+#include "config/files.h"
+#include "config/profile/profile.h"
+#include "platform/host/host_memory.h"
+#include "replay/timeline/target.h"
+#include "tools/calibrate/fit.h"
+#include "tools/options/options.h"
+#include "tools/screen/report_file.h"
+
+enum { REPEATS = 50 };
+/* How both kinds of files begin, by which an old one is known. */
+#define MARK "# strata calibrate"
+
+typedef struct arguments {
+    const char *device, *profile, *rows;
+    uint64_t repeats;
+    bool markdown;
+} arguments_t;
+
+/* ---- what is written ---- */
+
+/* Whether sim:PATH names it. */
+static bool is_profile_name(const char *path) {
+    char text[STRATA_CONFIG_PATH + 8];
+    const char *named;
+    size_t length;
+    int count, written = snprintf(text, sizeof text, "sim:%s", path);
+    return written > 0 && (size_t)written < sizeof text && strata_device_names_file(text, &named, &length, &count) &&
+           !named[length];
+}
+
+static void print_profile(const strata_measure_t *measure, const strata_fitted_t *fitted, strata_output_t *out) {
+    strata_output_print(out, MARK ": %s, medians of %d calls. docs/profile-file.md has the keys.\n", measure->device->name,
+                        (int)measure->repeats);
+    strata_profile_write(out, &fitted->profile, strata_fit_note, fitted);
+}
+
+/* ---- the command ---- */
+
+typedef struct outputs {
+    strata_output_t *profile, *rows; /* rows: NULL, nobody wants them */
+} outputs_t;
+
+/* Before anything is measured: that takes a while, and a name may be wrong. */
+static int open_outputs(const arguments_t *arguments, const char *path, outputs_t *outputs) {
+    strata_status_t status = strata_marked_open(path, "-o", MARK, &outputs->profile);
+    if (status == STRATA_OK && arguments->rows) status = strata_marked_open(arguments->rows, "--csv", MARK, &outputs->rows);
+    return status == STRATA_E_INVALID ? strata_tell_failure() : strata_tell_written(status);
+}
+
+static int write_outputs(const strata_measure_t *measure, const char *path, strata_fitted_t *fitted, outputs_t *outputs) {
+    strata_fit_profile(measure, strata_sim_profile(strata_sim_profile_name(0)), fitted);
+    char name[256] = "calibrated";
+    if (strcmp(path, "-") != 0) strata_config_short_name(path, name, sizeof name);
+    strata_profile_name(name, fitted->profile.name);
+    print_profile(measure, fitted, outputs->profile);
+    int status = strata_tell_written(strata_output_finish(outputs->profile));
+    outputs->profile = NULL;
+    if (status != STRATA_EXIT_DONE || !outputs->rows) return status;
+    strata_measure_print(measure, outputs->rows);
+    status = strata_tell_written(strata_output_finish(outputs->rows));
+    outputs->rows = NULL;
+    return status;
+}
+
+static int calibrate(const arguments_t *arguments, strata_measure_t *measure) {
+    const char *path = arguments->profile ? arguments->profile : "-";
+    outputs_t outputs = {NULL, NULL};
+    strata_fitted_t *fitted = strata_host_new(1, sizeof *fitted);
+    measure->repeats = arguments->repeats;
+    int status = fitted ? open_outputs(arguments, path, &outputs) : strata_tell_failure();
+    if (status == STRATA_EXIT_DONE && strata_measure_all(measure) != STRATA_OK) status = strata_tell_failure();
+    if (status == STRATA_EXIT_DONE) status = write_outputs(measure, path, fitted, &outputs);
+    strata_output_abandon(outputs.profile);
+    strata_output_abandon(outputs.rows);
+    strata_host_delete(fitted);
+    return status;
+}
+
+/* Measured is always on one device, also where several are named. */
+static strata_status_t open_device(const char *name, strata_arena_t *memory, strata_machine_t *machine) {
+    strata_device_choice_t choice;
+    strata_target_t target = {.capacity = 0};
+    const char *shown;
+    strata_status_t status = strata_devices_choose(memory, name, NULL, STRATA_FILE_NAMED_BY_USER, &choice, &shown);
+    if (status != STRATA_OK) return status;
+    strata_target_of(&choice, &target);
+    status = strata_machine_open(&target, 1, machine);
+    if (status == STRATA_OK || target.profile) return status;
+    char why[256];
+    snprintf(why, sizeof why, "%.250s", strata_last_error()->text);
+    return strata_fail(status, 0, "no GPU to measure: %s; write --device sim:h100 to see what it does", why);
+}
+
+static int run_calibrate(const strata_command_t *self, int argc, char **argv) {
+    arguments_t arguments = {.device = "gpu", .repeats = REPEATS};
+    int words;
+    int status = strata_options_read(self, &arguments, argc, argv, &words);
+    if (status != STRATA_EXIT_DONE) return status;
+    if (words > 0) return strata_wrong_usage(self, "takes no arguments but options; write -o %.60s for a file", argv[0]);
+    if (arguments.profile && strcmp(arguments.profile, "-") != 0 && !is_profile_name(arguments.profile))
+        return strata_wrong_usage(self, "-o %.60s: a profile's file is known by its name; let it end in .yaml", arguments.profile);
+    if (arguments.markdown) return strata_tell_written(strata_profile_page(stdout));
+    strata_machine_t machine = {0};
+    strata_arena_t *memory = strata_arena_new();
+    strata_measure_t *measure = strata_host_new(1, sizeof *measure);
+    strata_status_t opened = memory && measure ? open_device(arguments.device, memory, &machine) : STRATA_E_HOST_MEMORY;
+    if (opened == STRATA_OK) measure->device = machine.devices[0];
+    status = opened == STRATA_OK ? calibrate(&arguments, measure) : strata_tell_failure();
+    strata_machine_close(&machine);
+    strata_host_delete(measure);
+    strata_arena_delete(memory);
+    return status;
+}
+
+static const strata_option_t options[] = {
+    {"-o", "FILE", STRATA_ONCE, strata_take_text, offsetof(arguments_t, profile), 0, 0,
+     "writes the profile there, for --device sim:FILE: its name ends in .yaml; else it goes to standard output"},
+    {"--csv", "FILE", STRATA_ONCE, strata_take_text, offsetof(arguments_t, rows), 0, 0,
+     "writes every row: a call at a size, median, least and most of its repeats"},
+    {"--device", "DEVICE", STRATA_ONCE, strata_take_text, offsetof(arguments_t, device), 0, 0,
+     "gpu:1 ...; a simulated one is measured by its own clock (gpu)"},
+    {"--repeats", "N", STRATA_ONCE, strata_take_number, offsetof(arguments_t, repeats), 1, STRATA_REPEATS_MOST,
+     "how often each call is made (50)"},
+    {"--markdown", NULL, STRATA_ONCE, strata_take_flag, offsetof(arguments_t, markdown), 0, 0,
+     "prints docs/profile-file.md, and measures nothing"},
+    STRATA_OPTIONS_END,
+};
+
+const strata_command_t strata_command_calibrate = {
+    .name = "calibrate",
+    .run = run_calibrate,
+    .words = "",
+    .help = "measures a GPU's calls for a profile",
+    .options = options,
+    .example = "--device sim:h100 --repeats 2",
+    .more =
+        "Makes every call that a profile prices, at sizes from 4 KiB to 1 GiB as far as half of the free memory goes, and draws the "
+        "line through the medians that is least wrong in proportion. What cannot be measured is taken over from h100; the profile "
+        "says at each key which it is. Takes about half a minute on a GPU that nobody else uses."
+        "\n\n"
+        "A file that was not written by this command is not replaced."
+        "\n\n"
+        "Exit status: 0 done, 1 a call failed, 2 wrong usage, no GPU, or a file that stays."};
