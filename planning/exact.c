@@ -1,0 +1,108 @@
+#include "planning/exact.h"
+
+#include "planning/order.h"
+#include "planning/skyline.h"
+#include "platform/arithmetic.h"
+#include "platform/clock.h"
+#include "platform/host/host_memory.h"
+
+/* The first searches are short, since many orders find a plan at once and others never; each turn is twice as long as the last. */
+enum { ITEMS_MOST = 20000, FIRST_STEPS = 4000, ROUNDS_OF_TURN = 16, EXACT_ORDERS = 4, PLAIN_ROUNDS = 2 * EXACT_ORDERS };
+
+typedef struct exact {
+    const strata_problem_t *problem;
+    strata_found_t *found;
+    strata_skyline_t skyline;
+    uint32_t *order;
+    strata_keyed_t *keyed;
+    uint64_t grain; /* every least peak is a multiple */
+    uint64_t random;
+} exact_t;
+
+bool strata_exact_can(const strata_problem_t *p) { return p->fork_count == 0 && p->item_count > 0 && p->item_count <= ITEMS_MOST; }
+
+static uint64_t common_divisor(uint64_t a, uint64_t b) {
+    while (b) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* In a plan that cannot be pushed down every offset is a sum of sizes, if nothing is fixed or aligned in a way of its own. */
+static uint64_t grain_of(const strata_problem_t *p) {
+    uint64_t grain = 0;
+    if (p->fixed || p->slack) return 1;
+    for (uint32_t i = 0; i < p->item_count; i++) {
+        if (p->items[i].alignment != p->unit) return 1;
+        grain = common_divisor(grain, p->items[i].size);
+    }
+    return grain ? grain : 1;
+}
+
+static void raise_bound(exact_t *x, uint64_t impossible) {
+    uint64_t bound = (impossible / x->grain + 1) * x->grain;
+    x->found->bound = strata_max(x->found->bound, strata_min(bound, x->found->peak));
+}
+
+static uint32_t draw(exact_t *x, uint32_t below) {
+    x->random ^= x->random << 13;
+    x->random ^= x->random >> 7;
+    x->random ^= x->random << 17;
+    return (uint32_t)((x->random >> 32) * below >> 32);
+}
+
+/* Every order as it is, then with items moved a little up or down. */
+static strata_status_t set_order(exact_t *x, uint32_t round) {
+    static const strata_order_t orders[EXACT_ORDERS] = {STRATA_ORDER_LENGTH, STRATA_ORDER_SIZE, STRATA_ORDER_CONFLICT,
+                                                        STRATA_ORDER_AREA};
+    uint32_t count = x->problem->item_count;
+    strata_status_t status = strata_order_make(x->problem, orders[round / 2 % EXACT_ORDERS], x->order);
+    if (status != STRATA_OK) return status;
+    for (uint32_t i = 0; i < count; i++)
+        x->keyed[i] = (strata_keyed_t){2 * (uint64_t)i + (round < PLAIN_ROUNDS ? 0 : draw(x, count / 2 + 1)), x->order[i]};
+    strata_sort_keyed(x->keyed, x->keyed + count, count);
+    for (uint32_t i = 0; i < count; i++) x->order[i] = x->keyed[i].value;
+    return strata_skyline_order(&x->skyline, x->order);
+}
+
+/* Most rounds try the bound, some what would halve the gap, or what the caller needs. */
+static uint64_t target_of(const exact_t *x, uint32_t round, uint64_t capacity) {
+    const strata_found_t *found = x->found;
+    if (round % 4 != 3) return found->bound;
+    if (capacity < found->peak && capacity > found->bound && round % 8 == 3) return capacity;
+    uint64_t middle = found->bound + (found->peak - found->bound) / 2;
+    return strata_max(found->bound, middle / x->grain * x->grain);
+}
+
+static strata_status_t search(exact_t *x, uint64_t capacity, uint64_t until) {
+    strata_problem_t limited = *x->problem; /* the search asks the problem whether time is up */
+    limited.deadline = until;
+    x->skyline.problem = &limited;
+    for (uint32_t round = 0; !strata_found_is_best(x->found) && strata_real_now() < until; round++) {
+        strata_status_t status = set_order(x, round);
+        if (status != STRATA_OK) return status;
+        uint32_t turn = round / ROUNDS_OF_TURN;
+        uint64_t target = target_of(x, round, capacity), steps = (uint64_t)FIRST_STEPS << (turn < 40 ? turn : 40);
+        x->skyline.lowest = round % 2;
+        strata_verdict_t verdict = strata_skyline_solve(&x->skyline, target, steps);
+        if (verdict == STRATA_VERDICT_SOLVED) strata_found_take(x->problem, x->found, x->skyline.offsets);
+        if (verdict == STRATA_VERDICT_IMPOSSIBLE) raise_bound(x, target);
+    }
+    return STRATA_OK;
+}
+
+strata_status_t strata_exact(const strata_problem_t *p, strata_found_t *found, uint64_t capacity, uint64_t until) {
+    if (!strata_exact_can(p) || strata_found_is_best(found)) return STRATA_OK;
+    exact_t x = {.problem = p, .found = found, .grain = grain_of(p), .random = UINT64_C(0x9e3779b97f4a7c15)};
+    strata_status_t status = strata_skyline_init(&x.skyline, p);
+    if (status != STRATA_OK) return status;
+    x.order = strata_host_new((size_t)p->item_count + 1, sizeof *x.order);
+    x.keyed = strata_host_new(2 * (size_t)p->item_count + 1, sizeof *x.keyed);
+    status = x.order && x.keyed ? search(&x, capacity, until) : STRATA_E_HOST_MEMORY;
+    strata_host_delete(x.keyed);
+    strata_host_delete(x.order);
+    strata_skyline_destroy(&x.skyline);
+    return status;
+}
