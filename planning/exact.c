@@ -6,8 +6,10 @@
 #include "platform/clock.h"
 #include "platform/host/host_memory.h"
 
-/* The first searches are short, since many orders find a plan at once and others never; each turn is twice as long as the last. */
-enum { ITEMS_MOST = 20000, FIRST_STEPS = 4000, ROUNDS_OF_TURN = 16, EXACT_ORDERS = 4, PLAIN_ROUNDS = 2 * EXACT_ORDERS };
+/* Searches are short as a rule, since many orders find a plan at once and others never. */
+enum { ITEMS_MOST = 20000, SHORT_STEPS = 4000, EXACT_ORDERS = 4, SCHEDULE = 8, PLAIN_ROUNDS = 2 * SCHEDULE };
+/* How long it goes on after there is a plan of the capacity that the caller named. */
+#define ENOUGH_NS UINT64_C(200000000)
 
 typedef struct exact {
     const strata_problem_t *problem;
@@ -53,40 +55,61 @@ static uint32_t draw(exact_t *x, uint32_t below) {
     return (uint32_t)((x->random >> 32) * below >> 32);
 }
 
-/* Every order as it is, then with items moved a little up or down. */
+/* 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ...: within a logarithmic factor of the best lengths, whatever these are (M. Luby, A. Sinclair and
+ * D. Zuckerman, "Optimal speedup of Las Vegas algorithms", 1993). */
+static uint64_t luby(uint64_t index) {
+    for (;;) {
+        uint64_t length = 1;
+        while (length < index + 1) length = 2 * length + 1;
+        if (length == index + 1) return (length + 1) / 2;
+        index -= length / 2;
+    }
+}
+
+/* Every order as it is, then with items moved up or down, by a little or by much. */
 static strata_status_t set_order(exact_t *x, uint32_t round) {
-    static const strata_order_t orders[EXACT_ORDERS] = {STRATA_ORDER_LENGTH, STRATA_ORDER_SIZE, STRATA_ORDER_CONFLICT,
+    static const strata_order_t orders[EXACT_ORDERS] = {STRATA_ORDER_SIZE, STRATA_ORDER_LENGTH, STRATA_ORDER_CONFLICT,
                                                         STRATA_ORDER_AREA};
-    uint32_t count = x->problem->item_count;
-    strata_status_t status = strata_order_make(x->problem, orders[round / 2 % EXACT_ORDERS], x->order);
+    uint32_t count = x->problem->item_count, turn = round / SCHEDULE, moved = count / 8 << turn / EXACT_ORDERS % 3 * 2;
+    strata_status_t status = strata_order_make(x->problem, orders[(round + turn) % EXACT_ORDERS], x->order);
     if (status != STRATA_OK) return status;
     for (uint32_t i = 0; i < count; i++)
-        x->keyed[i] = (strata_keyed_t){2 * (uint64_t)i + (round < PLAIN_ROUNDS ? 0 : draw(x, count / 2 + 1)), x->order[i]};
+        x->keyed[i] = (strata_keyed_t){2 * (uint64_t)i + (round < PLAIN_ROUNDS ? 0 : draw(x, moved + 1)), x->order[i]};
     strata_sort_keyed(x->keyed, x->keyed + count, count);
     for (uint32_t i = 0; i < count; i++) x->order[i] = x->keyed[i].value;
     return strata_skyline_order(&x->skyline, x->order);
 }
 
-/* Most rounds try the bound, some what would halve the gap, or what the caller needs. */
-static uint64_t target_of(const exact_t *x, uint32_t round, uint64_t capacity) {
+/* The bound, or else the capacity if there is no plan of it yet, or what halves the gap. */
+static uint64_t target_of(const exact_t *x, bool bound, uint64_t capacity) {
     const strata_found_t *found = x->found;
-    if (round % 4 != 3) return found->bound;
-    if (capacity < found->peak && capacity > found->bound && round % 8 == 3) return capacity;
+    if (bound) return found->bound;
+    if (capacity < found->peak && capacity > found->bound) return capacity;
     uint64_t middle = found->bound + (found->peak - found->bound) / 2;
     return strata_max(found->bound, middle / x->grain * x->grain);
 }
 
+static bool go_on(const exact_t *x, uint64_t capacity, uint64_t *until) {
+    uint64_t now = strata_real_now();
+    if (x->found->peak <= capacity) *until = strata_min(*until, now + ENOUGH_NS);
+    return !strata_found_is_best(x->found) && now < *until;
+}
+
 static strata_status_t search(exact_t *x, uint64_t capacity, uint64_t until) {
+    /* In turn: the edges or the lowest valley first, the bound or another peak. */
+    static const struct {
+        bool lowest, bound;
+    } schedule[SCHEDULE] = {{0, 1}, {0, 0}, {1, 1}, {0, 1}, {1, 0}, {0, 1}, {0, 0}, {0, 1}};
     strata_problem_t limited = *x->problem; /* the search asks the problem whether time is up */
+    bool fits = x->found->peak <= capacity;
     limited.deadline = until;
     x->skyline.problem = &limited;
-    for (uint32_t round = 0; !strata_found_is_best(x->found) && strata_real_now() < until; round++) {
+    for (uint32_t round = 0; go_on(x, fits ? 0 : capacity, &limited.deadline); round++) {
         strata_status_t status = set_order(x, round);
         if (status != STRATA_OK) return status;
-        uint32_t turn = round / ROUNDS_OF_TURN;
-        uint64_t target = target_of(x, round, capacity), steps = (uint64_t)FIRST_STEPS << (turn < 40 ? turn : 40);
-        x->skyline.lowest = round % 2;
-        strata_verdict_t verdict = strata_skyline_solve(&x->skyline, target, steps);
+        uint64_t target = target_of(x, schedule[round % SCHEDULE].bound, capacity);
+        x->skyline.lowest = schedule[round % SCHEDULE].lowest;
+        strata_verdict_t verdict = strata_skyline_solve(&x->skyline, target, SHORT_STEPS * luby(round / SCHEDULE));
         if (verdict == STRATA_VERDICT_SOLVED) strata_found_take(x->problem, x->found, x->skyline.offsets);
         if (verdict == STRATA_VERDICT_IMPOSSIBLE) raise_bound(x, target);
     }

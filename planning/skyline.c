@@ -189,6 +189,26 @@ static bool valley_at(const strata_skyline_t *s, uint32_t from, uint32_t begin, 
     return (from == begin || s->height[from - 1] > v->floor) && (v->to == end || s->height[v->to] > v->floor);
 }
 
+/* What does not fit into the valley begins no lower than a wall, so up to there a section has only what does fit: if that is not enough,
+ * it wastes the rest. false: some section has not the room for that. */
+static bool can_fill(const strata_skyline_t *s, const valley_t *v) {
+    const strata_sections_t *x = &s->sections;
+    uint64_t sum = 0;
+    memset(s->inner + v->from, 0, (v->to - v->from + 1) * sizeof *s->inner);
+    for (uint32_t i = x->begin_at[v->from]; i < x->begin_at[v->to]; i++) {
+        uint32_t item = x->beginning[i];
+        if (!is_left(s, item) || x->last[item] >= v->to) continue;
+        s->inner[x->first[item]] += s->problem->items[item].size;
+        s->inner[x->last[item] + 1] -= s->problem->items[item].size; /* wraps below zero until it is summed up */
+    }
+    for (uint32_t section = v->from; section < v->to; section++) {
+        sum += s->inner[section];
+        uint64_t rest = s->target + s->problem->slack - v->floor - s->room[section]; /* of all that is left there */
+        if (rest > sum && v->floor + sum + s->room[section] < v->walls) return false;
+    }
+    return true;
+}
+
 static uint32_t width_of(const edge_t *e) { return e->valley.to - e->valley.from; }
 
 /* The edge with the fewest choices, that of the widest valley among equals. */
@@ -196,6 +216,7 @@ static edge_t best_edge(strata_skyline_t *s, uint32_t begin, uint32_t end) {
     edge_t best = {.choices = UINT32_MAX}, e = {.choices = 0};
     for (uint32_t from = begin; from < end; from = e.valley.to) {
         if (!valley_at(s, from, begin, end, &e.valley)) continue;
+        if (e.valley.walls != UINT64_MAX && !can_fill(s, &e.valley)) return (edge_t){.choices = 0};
         for (int right = 0; right < 2; right++) {
             e.right = right;
             count_choices(s, &e);
@@ -338,7 +359,8 @@ static bool begin(strata_skyline_t *s, uint64_t peak) {
 }
 
 strata_verdict_t strata_skyline_solve(strata_skyline_t *s, uint64_t peak, uint64_t steps) {
-    if (s->memo_target != peak) strata_memo_clear(&s->memo);
+    /* What is left is as possible between other heights, if nothing but the room between them matters. */
+    if (s->memo_target != peak && s->absolute) strata_memo_clear(&s->memo);
     s->memo_target = peak;
     s->step_limit = steps;
     if (!begin(s, peak)) return STRATA_VERDICT_IMPOSSIBLE;

@@ -28,6 +28,7 @@ typedef struct strata_skyline {
     uint64_t memo_target; /* that it is about */
     uint64_t *offsets; /* by item; STRATA_ANYWHERE: not placed */
     uint64_t *height, *room; /* of sections: filled to; bytes that may still be wasted */
+    uint64_t *inner; /* of sections: for sums over a valley */
     uint32_t *left, *crossing; /* of sections: items not placed; those of them that go on into the next section */
     uint32_t *order, *rank; /* items in the order in which they are tried, and their places in it */
     uint32_t *twin; /* of items: the one before that is alike, or UINT32_MAX */
@@ -40,6 +41,7 @@ typedef struct strata_skyline {
     uint32_t move_count, move_capacity;
     uint64_t target, steps, step_limit;
     uint32_t depth;
+    bool absolute; /* something is fixed, or aligned in a way of its own: heights matter, not just differences */
     bool lowest; /* the lowest valley is decided first, by anything that fits into it: better where there is much room */
 } strata_skyline_t;
 

@@ -44,16 +44,19 @@ strata_status_t strata_skyline_init(strata_skyline_t *s, const strata_problem_t 
     s->name = strata_host_new(items, sizeof *s->name);
     s->height = strata_host_new(sections, sizeof *s->height);
     s->room = strata_host_new(sections, sizeof *s->room);
+    s->inner = strata_host_new(sections, sizeof *s->inner);
     s->left = strata_host_new(sections, sizeof *s->left);
     s->crossing = strata_host_new(sections, sizeof *s->crossing);
     s->moves = strata_host_new(s->move_capacity, sizeof *s->moves);
-    bool made = s->offsets && s->order && s->rank && s->twin && s->name && s->height && s->room && s->left && s->crossing &&
+    bool made = s->offsets && s->order && s->rank && s->twin && s->name && s->height && s->room && s->inner && s->left && s->crossing &&
                 s->moves;
     if (status != STRATA_OK || !made) {
         strata_skyline_destroy(s);
         return STRATA_E_HOST_MEMORY;
     }
     name_items(s);
+    s->absolute = p->fixed || p->slack;
+    for (uint32_t i = 0; i < p->item_count; i++) s->absolute = s->absolute || p->items[i].alignment != p->unit;
     return STRATA_OK;
 }
 
@@ -67,6 +70,7 @@ void strata_skyline_destroy(strata_skyline_t *s) {
     strata_host_delete(s->name);
     strata_host_delete(s->height);
     strata_host_delete(s->room);
+    strata_host_delete(s->inner);
     strata_host_delete(s->left);
     strata_host_delete(s->crossing);
     strata_host_delete(s->moves);
