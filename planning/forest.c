@@ -115,7 +115,8 @@ static bool meets(const strata_forest_t *f, uint32_t split, uint32_t item) {
     const strata_split_t *s = &f->splits[split];
     if (s->kind == STRATA_SPLIT_EMPTY || s->lower >= f->upper[item] || s->upper <= f->lower[item]) return false;
     if (s->kind == STRATA_SPLIT_ALLOCATION) return true;
-    if (s->kind == STRATA_SPLIT_SPATIAL) return meets(f, s->first, item) || meets(f, s->last, item);
+    if (s->kind == STRATA_SPLIT_SPATIAL)
+        return meets(f, s->last, item) || meets(f, s->first, item); /* the right is the less deep one as a rule */
     for (uint32_t part = s->first; part; part = f->splits[part].next)
         if (meets(f, part, item)) return true;
     return false;

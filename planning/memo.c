@@ -18,6 +18,7 @@ strata_status_t strata_memo_init(strata_memo_t *memo) {
 void strata_memo_destroy(strata_memo_t *memo) {
     strata_host_delete(memo->entries);
     strata_host_delete(memo->room);
+    *memo = (strata_memo_t){0};
 }
 
 void strata_memo_clear(strata_memo_t *memo) {

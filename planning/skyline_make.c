@@ -48,8 +48,8 @@ strata_status_t strata_skyline_init(strata_skyline_t *s, const strata_problem_t 
     s->left = strata_host_new(sections, sizeof *s->left);
     s->crossing = strata_host_new(sections, sizeof *s->crossing);
     s->moves = strata_host_new(s->move_capacity, sizeof *s->moves);
-    bool made = s->offsets && s->order && s->rank && s->twin && s->name && s->height && s->room && s->inner && s->left && s->crossing &&
-                s->moves;
+    bool made = s->offsets && s->order && s->rank && s->twin && s->name && s->height && s->room && s->inner && s->left &&
+                s->crossing && s->moves;
     if (status != STRATA_OK || !made) {
         strata_skyline_destroy(s);
         return STRATA_E_HOST_MEMORY;

@@ -96,8 +96,9 @@ static void finish(planting_t *g, uint64_t *offsets, strata_found_t *found) {
     uint64_t base = 0;
     for (uint32_t i = 0; i < g->pool_count; i++)
         base = strata_align_up(base + strata_forest_finish(&g->forest, g->pools[i].root, base, offsets), g->forest.alignment);
+    uint64_t before = found->peak;
     strata_found_take(g->problem, found, offsets);
-    found->pools = g->pool_count;
+    if (found->peak < before) found->pools = g->pool_count;
 }
 
 static strata_status_t plant(planting_t *g, bool mended, strata_found_t *found) {
@@ -127,6 +128,10 @@ strata_status_t strata_planner_tree(const strata_planning_t *planning, strata_fo
     if (p->item_count > STRATA_FOREST_ITEMS)
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "tree takes %d buffers at most, and there are %u; use greedy or auto",
                            STRATA_FOREST_ITEMS, p->item_count);
-    planting_t planting = {.problem = p, .mode = planning->options->pools};
-    return plant(&planting, planning->options->mended, found);
+    strata_status_t status = STRATA_OK;
+    for (int mended = 0; mended <= planning->options->mended && status == STRATA_OK; mended++) {
+        planting_t planting = {.problem = p, .mode = planning->options->pools};
+        status = plant(&planting, mended, found);
+    }
+    return status;
 }
