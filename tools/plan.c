@@ -95,7 +95,8 @@ static const strata_option_t options[] = {
     TAKEN("--step", "N|all", take_step, "of a trace: its N-th step, or the whole (one that repeats, if there is any)"),
     TAKEN(
         "--streams", "HOW", take_streams,
-        "of a trace with several streams: together shares addresses between streams in the host's order, apart never does (together)"),
+        "of a trace with several streams: together lets them share addresses, in the host's order, where that makes the peak lower; "
+        "apart never does (together)"),
     TAKEN("--pools", "MODE", take_pools, "of tree: intermediates, none, outputs or combined (intermediates)"),
     FLAG("--mended", mended, "reuse and tree without the known gaps of their peers"),
     FLAG("--anew", reading.anew, "forgets the offsets that the file gives"),
@@ -155,22 +156,48 @@ static strata_status_t print_lines(const session_t *s, const strata_plan_options
 
 /* ---- one run ---- */
 
+/* Without forks, or with them, from `forks`. */
+static void set_forks(strata_plan_table_t *t, const uint32_t *forks) {
+    for (size_t i = 0; i < t->count; i++) t->buffers[i].fork = forks ? forks[i] : 0;
+}
+
+/* Streams share addresses only where that makes the peak lower. */
+static strata_status_t make_sharing(session_t *s, const strata_plan_options_t *o, uint64_t *offsets, uint32_t *forks) {
+    strata_plan_table_t *t = &s->input.table;
+    strata_plan_options_t half = *o;
+    strata_plan_result_t together = {.struct_size = sizeof together};
+    half.time_ns /= 2;
+    for (size_t i = 0; i < t->count; i++) forks[i] = t->buffers[i].fork;
+    strata_status_t status = strata_plan_make(&half, t->buffers, t->count, s->offsets, &s->told.result);
+    set_forks(t, NULL);
+    if (status == STRATA_OK) status = strata_plan_make(&half, t->buffers, t->count, offsets, &together);
+    uint64_t spent = s->told.result.time_ns + together.time_ns;
+    if (status == STRATA_OK && together.peak < s->told.result.peak) {
+        memcpy(s->offsets, offsets, t->count * sizeof *offsets);
+        s->told.result = together;
+    }
+    s->told.result.time_ns = spent;
+    s->told.result.lower_bound = together.lower_bound;
+    s->told.result.proved = s->told.result.peak <= together.lower_bound;
+    if (status == STRATA_OK) status = strata_plan_check(t->buffers, t->count, s->offsets, NULL);
+    set_forks(t, forks);
+    s->passes.struct_size = sizeof s->passes;
+    if (status == STRATA_OK) status = strata_plan_depend(t->buffers, t->count, s->offsets, NULL, NULL, &s->passes);
+    return status;
+}
+
 static strata_status_t make(session_t *s, const strata_plan_options_t *o) {
     strata_plan_table_t *t = &s->input.table;
-    uint32_t *forks = strata_host_new(t->count + 1, sizeof *forks);
-    s->offsets = strata_host_new(t->count + 1, sizeof *s->offsets);
-    strata_status_t status = forks && s->offsets ? STRATA_OK : STRATA_E_HOST_MEMORY;
     bool share = s->input.streams && !s->a.apart;
-    for (size_t i = 0; i < t->count && forks && share; i++) {
-        forks[i] = t->buffers[i].fork;
-        t->buffers[i].fork = 0;
-    }
+    uint32_t *forks = share ? strata_host_new(t->count + 1, sizeof *forks) : NULL;
+    uint64_t *offsets = share ? strata_host_new(t->count + 1, sizeof *offsets) : NULL;
+    s->offsets = strata_host_new(t->count + 1, sizeof *s->offsets);
     s->told.result.struct_size = sizeof s->told.result;
-    if (status == STRATA_OK) status = strata_plan_make(o, t->buffers, t->count, s->offsets, &s->told.result);
-    if (status == STRATA_OK) status = strata_plan_check(t->buffers, t->count, s->offsets, NULL);
-    for (size_t i = 0; i < t->count && forks && share; i++) t->buffers[i].fork = forks[i];
-    s->passes.struct_size = sizeof s->passes;
-    if (status == STRATA_OK && share) status = strata_plan_depend(t->buffers, t->count, s->offsets, NULL, NULL, &s->passes);
+    strata_status_t status = s->offsets && (!share || (forks && offsets)) ? STRATA_OK : STRATA_E_HOST_MEMORY;
+    if (status == STRATA_OK && share) status = make_sharing(s, o, offsets, forks);
+    if (status == STRATA_OK && !share) status = strata_plan_make(o, t->buffers, t->count, s->offsets, &s->told.result);
+    if (status == STRATA_OK && !share) status = strata_plan_check(t->buffers, t->count, s->offsets, NULL);
+    strata_host_delete(offsets);
     strata_host_delete(forks);
     return status;
 }
