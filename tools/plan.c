@@ -114,7 +114,8 @@ static const strata_option_t options[] = {
 static void print_figures(const session_t *s) {
     const strata_plan_result_t *r = &s->told.result;
     const strata_plan_input_t *input = &s->input;
-    printf("%s: %zu buffers%s%s\n", s->path, input->table.count, *input->about ? ", " : "", input->about);
+    const char *name = strrchr(s->path, '/');
+    printf("%s: %zu buffers%s%s\n", name ? name + 1 : s->path, input->table.count, *input->about ? ", " : "", input->about);
     printf("  planner      %s\n", s->told.planner);
     printf("  peak         %" PRIu64 " bytes (%.2f MiB)\n", r->peak, (double)r->peak / 1048576);
     printf("  lower bound  %" PRIu64 " bytes\n", r->lower_bound);
