@@ -93,7 +93,7 @@ static size_t place_of(const depending_t *d, uint64_t edge) {
 
 /* The pieces of a buffer, one owner after the other. */
 static void tell_pieces(depending_t *d, uint32_t later) {
-    qsort(d->pieces, d->piece_count, sizeof *d->pieces, by_owner);
+    if (d->piece_count > 1) qsort(d->pieces, d->piece_count, sizeof *d->pieces, by_owner);
     for (size_t i = 0, end; i < d->piece_count; i = end) {
         uint64_t bytes = 0;
         for (end = i; end < d->piece_count && d->pieces[end].owner == d->pieces[i].owner; end++) bytes += d->pieces[end].bytes;

@@ -4,12 +4,14 @@
 
 #include "platform/host/host_memory.h"
 
-enum { ENTRIES = 1 << 18, ROOM = 1 << 23, LOOKED_AT = 16 };
+/* Small problems are searched before much memory would have been made zero. */
+enum { ENTRIES = 1 << 18, ROOM = 1 << 23, SMALL = 64, SMALL_ENTRIES = 1 << 12, SMALL_ROOM = 1 << 16, LOOKED_AT = 16 };
 
-strata_status_t strata_memo_init(strata_memo_t *memo) {
-    *memo = (strata_memo_t){.capacity = ENTRIES, .room_capacity = ROOM};
-    memo->entries = strata_host_new(ENTRIES, sizeof *memo->entries);
-    memo->room = strata_host_new(ROOM, sizeof *memo->room);
+strata_status_t strata_memo_init(strata_memo_t *memo, uint32_t items) {
+    *memo = (strata_memo_t){.capacity = items > SMALL ? ENTRIES : SMALL_ENTRIES,
+                            .room_capacity = items > SMALL ? ROOM : SMALL_ROOM};
+    memo->entries = strata_host_new(memo->capacity, sizeof *memo->entries);
+    memo->room = strata_host_new(memo->room_capacity, sizeof *memo->room);
     if (memo->entries && memo->room) return STRATA_OK;
     strata_memo_destroy(memo);
     return STRATA_E_HOST_MEMORY;

@@ -21,8 +21,8 @@ typedef struct strata_memo {
     uint32_t room_capacity, room_used;
 } strata_memo_t;
 
-/* E_HOST_MEMORY: nothing is left. */
-strata_status_t strata_memo_init(strata_memo_t *memo);
+/* For a problem of so many items. E_HOST_MEMORY: nothing is left. */
+strata_status_t strata_memo_init(strata_memo_t *memo, uint32_t items);
 void strata_memo_destroy(strata_memo_t *memo);
 void strata_memo_clear(strata_memo_t *memo);
 /* Whether it is known that this leads nowhere. */

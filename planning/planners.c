@@ -123,7 +123,7 @@ static strata_status_t run(const planner_t *planner, strata_planning_t *planning
     if (!found.offsets) return STRATA_E_HOST_MEMORY;
     strata_status_t status = p->item_count ? planner->run(planning, &found) : STRATA_OK;
     if (status == STRATA_OK) {
-        memset(offsets, 0, p->count * sizeof *offsets);
+        if (p->count) memset(offsets, 0, p->count * sizeof *offsets);
         for (uint32_t i = 0; i < p->item_count; i++) offsets[p->items[i].buffer] = found.offsets[i];
         tell(planning, &found, result);
     }

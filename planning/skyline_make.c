@@ -34,7 +34,7 @@ static void name_items(strata_skyline_t *s) {
 strata_status_t strata_skyline_init(strata_skyline_t *s, const strata_problem_t *p) {
     *s = (strata_skyline_t){.problem = p};
     strata_status_t status = strata_sections_make(&s->sections, p);
-    if (status == STRATA_OK) status = strata_memo_init(&s->memo);
+    if (status == STRATA_OK) status = strata_memo_init(&s->memo, p->item_count);
     size_t items = (size_t)p->item_count + 1, sections = (size_t)s->sections.count + 1;
     s->move_capacity = 16 * STRATA_SKYLINE_DEPTH + p->item_count;
     s->offsets = strata_host_new(items, sizeof *s->offsets);
