@@ -189,8 +189,8 @@ static bool valley_at(const strata_skyline_t *s, uint32_t from, uint32_t begin, 
     return (from == begin || s->height[from - 1] > v->floor) && (v->to == end || s->height[v->to] > v->floor);
 }
 
-/* What does not fit into the valley begins no lower than a wall, so up to there a section has only what does fit: if that is not enough,
- * it wastes the rest. false: some section has not the room for that. */
+/* What does not fit into the valley begins no lower than a wall, so up to there a section has only what does fit: if that is not
+ * enough, it wastes the rest. false: some section has not the room for that. */
 static bool can_fill(const strata_skyline_t *s, const valley_t *v) {
     const strata_sections_t *x = &s->sections;
     uint64_t sum = 0;

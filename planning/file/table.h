@@ -1,6 +1,7 @@
 /* Planning problems and plans as CSV: MiniMalloc's columns, and some more (docs/planning.md).
  *
- * Reading treats the file as hostile: what is wrong is refused with E_FORMAT and "file:line:column: what is wrong; what to write". */
+ * Reading treats the file as hostile: what is wrong is refused with E_FORMAT and "file:line:column: what is wrong; what to
+ * write". */
 #ifndef STRATA_PLANNING_TABLE_H
 #define STRATA_PLANNING_TABLE_H
 

@@ -1,5 +1,5 @@
-/* A planning problem as CSV, or a plan: what can be read is planned by every planner, and each plan is one; what was written reads the
- * same. */
+/* A planning problem as CSV, or a plan: what can be read is planned by every planner, and each plan is one; what was written reads
+ * the same. */
 #include <string.h>
 #include <unistd.h>
 

@@ -7,8 +7,8 @@
 
 enum { MOST = 8 };
 
-/* The least peak, by trying every order: a least plan can be pushed down, and pushed down it is what the order of its offsets gives when
- * each buffer is put at the lowest place above those before it that it meets, or, if it is fixed, at its own. */
+/* The least peak, by trying every order: a least plan can be pushed down, and pushed down it is what the order of its offsets
+ * gives when each buffer is put at the lowest place above those before it that it meets, or, if it is fixed, at its own. */
 typedef struct brute {
     const strata_plan_buffer_t *b;
     size_t count;

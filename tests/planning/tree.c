@@ -85,8 +85,8 @@ TEST_EACH(plan_tree, puts_buffers_where_the_rules_do, graph_t, graphs) {
     EXPECT_EQ(result.pools, row->pools);
 }
 
-/* A larger one where nothing lives meanwhile: the split grows, and what was there has room behind it, which is then used. No order by
- * size comes to this. */
+/* A larger one where nothing lives meanwhile: the split grows, and what was there has room behind it, which is then used. No order
+ * by size comes to this. */
 TEST(plan_forest, a_split_grows_with_its_parts) {
     strata_plan_buffer_t b[] = {B(0, 1, 64), B(1, 2, 100), B(0, 1, 36)};
     uint64_t o[3] = {9, 9, 9};
