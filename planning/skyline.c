@@ -318,13 +318,24 @@ static strata_verdict_t solve_part(strata_skyline_t *s, uint32_t from, uint32_t 
     return verdict;
 }
 
-/* Any sections: part by part. What one part has solved stays until another finds that it cannot be. */
+/* The part with the fewest sections of those that have items left; false: there is none. */
+static bool smallest_part(const strata_skyline_t *s, uint32_t from, uint32_t to, uint32_t *begin, uint32_t *end) {
+    *begin = *end = from;
+    for (uint32_t at = from, next; at < to; at = next) {
+        for (next = at; next < to - 1 && s->crossing[next]; next++) continue;
+        next++;
+        if (s->left[at] == 0 || (*end > *begin && next - at >= *end - *begin)) continue;
+        *begin = at;
+        *end = next;
+    }
+    return *end > *begin;
+}
+
+/* Any sections: part by part, the smallest first, since it fails soonest. What one part has solved stays until another finds that it
+ * cannot be. */
 static strata_verdict_t solve_run(strata_skyline_t *s, uint32_t from, uint32_t to) {
-    uint32_t begun = s->move_count;
-    for (uint32_t begin = from, end; begin < to; begin = end) {
-        for (end = begin; end < to - 1 && s->crossing[end]; end++) continue;
-        end++;
-        if (s->left[begin] == 0) continue;
+    uint32_t begun = s->move_count, begin, end;
+    while (smallest_part(s, from, to, &begin, &end)) {
         strata_verdict_t verdict = solve_part(s, begin, end);
         if (verdict == STRATA_VERDICT_SOLVED) continue;
         if (verdict == STRATA_VERDICT_IMPOSSIBLE) undo_to(s, begun);

@@ -2,9 +2,12 @@
  * device. For compilers, and for programs that repeat.
  *
  * Shapes: a buffer lives in [lower, upper) of logical time and takes [offset, offset + size) of one address space that begins at
- * 0. Units: sizes, offsets and alignments are bytes; logical time has no unit. Buffers are named by their places in the caller's
- * array. Ownership: nothing is kept after a call; all arrays are the caller's. Threads: any thread, calls are independent of each
- * other. Errors: E_INVALID for a buffer that cannot be (the text names it), E_LIMIT for too many or too large ones, E_HOST_MEMORY.
+ * 0. Buffers are named by their places in the caller's array.
+ * Units: sizes, offsets and alignments are bytes; logical time has no unit.
+ * Ownership: nothing is kept after a call; all arrays are the caller's.
+ * Threads: any thread, calls are independent of each other. A search takes some 2 MiB of the caller's stack at most.
+ * Errors: E_INVALID for a buffer that cannot be (the text names it), E_LIMIT for too many or too large ones, E_UNSUPPORTED for what
+ * a planner cannot have, E_HOST_MEMORY.
  */
 #ifndef STRATA_PLAN_H
 #define STRATA_PLAN_H

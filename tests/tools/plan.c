@@ -129,6 +129,15 @@ TEST(plan_command, tells_what_streams_wait_for) {
                     "saved by them\nauto              1               4096          1               4096             4096\n");
 }
 
+TEST(plan_command, sets_a_plan_beside_the_planners) {
+    write_text("given.csv", "id,lower,upper,size,offset\na,0,2,64,64\nb,2,4,64,0\n");
+    ran_t ran = run_well("plan given.csv --compare --time 10ms");
+    EXPECT_CONTAINS(ran.out, "\ngreedy                 64   1.0000     yes      1");
+    EXPECT_CONTAINS(ran.out, "\ngiven                 128   2.0000      no      1");
+    EXPECT_CONTAINS(ran.out, "\ngiven             1          1          0               64\n");
+    EXPECT_CONTAINS(run_well("plan given.csv --planner exact").out, "peak         128 bytes");
+}
+
 TEST(plan_command, shows_plans_and_lines) {
     write_text("two.csv", "id,lower,upper,size\n<a>,0,2,64\nb,2,4,64\n");
     ran_t ran = run_well("plan two.csv --draw --svg two.svg --planner reuse --lines");

@@ -1,7 +1,8 @@
 #include "tools/plan/steps.h"
 
-/* Events that must be the same around a place before a distance is looked at; distances looked at from a place; places. */
-enum { SAME = 24, DISTANCES = 48, PLACES = 4, SHORTEST = 4 };
+/* Events that must be the same before a distance is looked at; places from which that is done; the shortest step; and how often all
+ * events may be looked at from a place. */
+enum { SAME = 24, PLACES = 4, SHORTEST = 4, PASSES = 32 };
 
 /* The stretch around `at` in which every event says what the one `distance` later says. */
 static void stretch_of(const strata_step_event_t *e, size_t count, size_t at, size_t distance, size_t *from, size_t *to) {
@@ -26,10 +27,10 @@ static size_t quietest(const strata_step_event_t *e, size_t first, size_t length
 
 static void try_place(const strata_step_event_t *e, size_t count, size_t at, strata_steps_t *best, size_t *covered) {
     size_t looked = 0, from, to;
-    for (size_t distance = SHORTEST; distance < count / 2 && looked < DISTANCES; distance++) {
+    for (size_t distance = SHORTEST; distance < count / 2 && looked < PASSES * count; distance++) {
         if (!looks_alike(e, count, at, distance)) continue;
-        looked++;
         stretch_of(e, count, at, distance, &from, &to);
+        looked += to - from;
         size_t covers = to - from + distance;
         if (to - from < distance || covers <= *covered + *covered / 8) continue; /* a multiple of the step covers no more */
         *covered = covers;
