@@ -203,8 +203,7 @@ static bool can_fill(const strata_skyline_t *s, const valley_t *v) {
     }
     for (uint32_t section = v->from; section < v->to; section++) {
         sum += s->inner[section];
-        uint64_t rest = s->target + s->problem->slack - v->floor - s->room[section]; /* of all that is left there */
-        if (rest > sum && v->floor + sum + s->room[section] < v->walls) return false;
+        if (v->floor + sum + s->room[section] < v->walls) return false;
     }
     return true;
 }

@@ -85,32 +85,55 @@ TEST_EACH(plan_tree, puts_buffers_where_the_rules_do, graph_t, graphs) {
     EXPECT_EQ(result.pools, row->pools);
 }
 
-/* A larger one where nothing lives meanwhile: the split grows, and what was there has room behind it, which is then used. No order
- * by size comes to this. */
-TEST(plan_forest, a_split_grows_with_its_parts) {
-    strata_plan_buffer_t b[] = {B(0, 1, 64), B(1, 2, 100), B(0, 1, 36)};
-    uint64_t o[3] = {9, 9, 9};
+/* A forest of the buffers of a problem. */
+typedef struct wood {
     strata_problem_t p;
     strata_forest_t f;
-    ASSERT_OK(strata_problem_make(&p, b, 3, 0));
-    ASSERT_OK(strata_forest_init(&f, &p, false));
-    uint32_t item[3];
-    for (uint32_t i = 0; i < 3; i++) {
-        item[p.items[i].buffer] = i;
-        f.lower[i] = b[p.items[i].buffer].lower;
-        f.upper[i] = b[p.items[i].buffer].upper;
+    uint32_t item[GRAPH]; /* of buffers */
+} wood_t;
+
+static void plant(wood_t *w, const strata_plan_buffer_t *b, size_t count) {
+    ASSERT_OK(strata_problem_make(&w->p, b, count, 0));
+    ASSERT_OK(strata_forest_init(&w->f, &w->p, false));
+    for (uint32_t i = 0; i < w->p.item_count; i++) {
+        uint32_t buffer = w->p.items[i].buffer;
+        w->item[buffer] = i;
+        w->f.lower[i] = b[buffer].lower;
+        w->f.upper[i] = b[buffer].upper;
     }
-    uint32_t root = strata_forest_pool(&f, item[0]);
-    EXPECT_FALSE(strata_forest_put(&f, root, item[1], false));
-    EXPECT_TRUE(strata_forest_put(&f, root, item[1], true));
-    EXPECT_EQ(f.splits[root].size, 100);
-    EXPECT_TRUE(strata_forest_put(&f, root, item[2], false));
-    EXPECT_EQ(strata_forest_finish(&f, root, 0, o), 100);
-    EXPECT_EQ(o[item[0]], 0);
-    EXPECT_EQ(o[item[1]], 0);
-    EXPECT_EQ(o[item[2]], 64);
-    strata_forest_destroy(&f);
-    strata_problem_delete(&p);
+}
+
+static void fell(wood_t *w) {
+    strata_forest_destroy(&w->f);
+    strata_problem_delete(&w->p);
+}
+
+/* A larger one where nothing lives meanwhile: the split grows, and what was there has room behind it, which is then used. No order by
+ * size comes to this. */
+TEST(plan_forest, a_split_grows_with_its_parts) {
+    const strata_plan_buffer_t b[] = {B(0, 1, 64), B(1, 2, 100), B(0, 1, 36)};
+    uint64_t o[3];
+    OPENED(wood_t, w, fell, plant(&w, b, 3));
+    uint32_t root = strata_forest_pool(&w.f, w.item[0]);
+    EXPECT_FALSE(strata_forest_put(&w.f, root, w.item[1], false));
+    EXPECT_TRUE(strata_forest_put(&w.f, root, w.item[1], true));
+    EXPECT_EQ(w.f.splits[root].size, 100);
+    EXPECT_TRUE(strata_forest_put(&w.f, root, w.item[2], false));
+    EXPECT_EQ(strata_forest_finish(&w.f, root, 0, o), 100);
+    EXPECT_EQ(o[w.item[0]], 0);
+    EXPECT_EQ(o[w.item[1]], 0);
+    EXPECT_EQ(o[w.item[2]], 64);
+}
+
+/* Room of a byte behind the second one, at the next multiple: nobody has it, so it is no part of the pool. */
+TEST(plan_forest, room_at_the_end_is_given_up) {
+    const strata_plan_buffer_t b[] = {B(0, 1, 101), B(1, 2, 100)};
+    uint64_t o[2];
+    OPENED(wood_t, w, fell, plant(&w, b, 2));
+    uint32_t root = strata_forest_pool(&w.f, w.item[0]);
+    EXPECT_TRUE(strata_forest_put(&w.f, root, w.item[1], false));
+    EXPECT_EQ(w.f.splits[root].size, 129);
+    EXPECT_EQ(strata_forest_finish(&w.f, root, 0, o), 101);
 }
 
 TEST(plan_tree, mended_is_never_worse_and_often_better) {
