@@ -183,7 +183,7 @@ static strata_status_t make_sharing(session_t *s, const strata_plan_options_t *o
     if (status == STRATA_OK) status = strata_plan_check(t->buffers, t->count, s->offsets, NULL);
     set_forks(t, forks);
     s->passes.struct_size = sizeof s->passes;
-    if (status == STRATA_OK) status = strata_plan_depend(t->buffers, t->count, s->offsets, NULL, NULL, &s->passes);
+    if (status == STRATA_OK) status = strata_plan_input_depend(&s->input, t->buffers, s->offsets, &s->passes);
     return status;
 }
 

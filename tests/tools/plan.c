@@ -129,6 +129,33 @@ TEST(plan_command, tells_what_streams_wait_for) {
                     "saved by them\nauto              1               4096          1               4096             4096\n");
 }
 
+/* The same, but the program orders the two streams by itself: nothing is implicit. */
+TEST(plan_command, knows_what_the_program_orders_by_itself) {
+    static const char *const orders[] = {"wait,,,2,2,1", "sync,,,1,2,", "sync,,,all,2,"};
+    static const char *const others[] = {"wait,,,1,2,2", "sync,,,2,2,", "wait,,,3,2,1"};
+    char text[512], file[512];
+    for (size_t i = 0; i < 6; i++) {
+        snprintf(text, sizeof text,
+                 "op,id,size,stream,time_us,other\nalloc,1,4096,1,0,\nfree,1,0,1,1,\n%s\nalloc,2,4096,2,3,\nfree,2,0,2,4,\n",
+                 i < 3 ? orders[i] : others[i - 3]);
+        snprintf(file, sizeof file, "%s", write_text("ordered.csv", text));
+        ran_t ran = run_well("plan %s --time 1ms", file);
+        EXPECT_CONTAINS(ran.out, "peak         4096 bytes");
+        if (i < 3) EXPECT_LACKS(ran.out, "implicit");
+        else EXPECT_CONTAINS(ran.out, "implicit     1 reuses of 4096 bytes");
+    }
+}
+
+/* Ordered after its owner, and not after the stream that borrows it. */
+TEST(plan_command, knows_who_borrows) {
+    char file[512];
+    snprintf(file, sizeof file, "%s",
+             write_text("borrowed.csv",
+                        "op,id,size,stream,time_us,other\nalloc,1,4096,1,0,\nborrow,1,0,3,0,\nfree,1,0,1,1,\nwait,,,2,2,1\n"
+                        "alloc,2,4096,2,3,\nfree,2,0,2,4,\n"));
+    EXPECT_CONTAINS(run_well("plan %s --time 1ms", file).out, "implicit     1 reuses of 4096 bytes");
+}
+
 TEST(plan_command, sets_a_plan_beside_the_planners) {
     write_text("given.csv", "id,lower,upper,size,offset\na,0,2,64,64\nb,2,4,64,0\n");
     ran_t ran = run_well("plan given.csv --compare --time 10ms");

@@ -43,7 +43,7 @@ static strata_status_t enter(contest_t *c, entry_t *entry) {
     if (c->forks && strata_plan_make(&options, c->planned, t->count, offsets, &apart) == STRATA_OK) entry->apart = apart.peak;
     status = strata_plan_make(&options, c->together, t->count, offsets, &entry->result);
     if (status == STRATA_OK) status = strata_plan_check(c->together, t->count, offsets, NULL);
-    if (status == STRATA_OK) status = strata_plan_depend(c->planned, t->count, offsets, NULL, NULL, &entry->passes);
+    if (status == STRATA_OK) status = strata_plan_input_depend(c->input, c->planned, offsets, &entry->passes);
     if (status == STRATA_OK) {
         entry->offsets = offsets;
         return STRATA_OK;
@@ -119,7 +119,7 @@ static strata_status_t enter_given(contest_t *c) {
     for (size_t i = 0; i < t->count; i++) e->offsets[i] = t->buffers[i].offset;
     strata_status_t status = strata_plan_check(c->together, t->count, e->offsets, &e->result.peak);
     if (status == STRATA_OK) status = strata_plan_lower_bound(c->together, t->count, &e->result.lower_bound);
-    if (status == STRATA_OK) status = strata_plan_depend(c->planned, t->count, e->offsets, NULL, NULL, &e->passes);
+    if (status == STRATA_OK) status = strata_plan_input_depend(c->input, c->planned, e->offsets, &e->passes);
     e->result.proved = e->result.peak == e->result.lower_bound;
     return status;
 }

@@ -159,6 +159,7 @@ static strata_status_t add_buffer(const tracing_t *x, uint32_t id, uint32_t from
                                    .fork = x->streams,
                                    .branch = x->streams ? e->stream : 0};
     snprintf(name, sizeof name, "%s%sline %u", x->trace->tags[e->tag], e->tag ? " " : "", e->line);
+    input->lifetimes[input->table.count] = id;
     return strata_plan_table_add(&input->table, &buffer, name);
 }
 
@@ -169,7 +170,7 @@ static strata_status_t make_buffers(tracing_t *x, uint64_t step, strata_plan_inp
     strata_status_t status = find_step(x, step, &from, &to, input);
     for (uint32_t id = 0; id < x->trace->lifetimes && status == STRATA_OK; id++) status = add_buffer(x, id, from, to, input);
     input->streams = x->streams;
-    return status;
+    return status == STRATA_OK && x->streams ? strata_trace_order_make(&input->order, x->trace) : status;
 }
 
 strata_status_t strata_plan_input_trace(const char *path, uint64_t step, strata_plan_input_t *input) {
@@ -180,7 +181,8 @@ strata_status_t strata_plan_input_trace(const char *path, uint64_t step, strata_
     x.lives = strata_host_new((size_t)trace->lifetimes + 1, sizeof *x.lives);
     x.events = strata_host_new(2 * (size_t)trace->lifetimes + 1, sizeof *x.events);
     x.marks = strata_host_new(trace->count < MARKS ? trace->count + 1 : MARKS, sizeof *x.marks);
-    status = x.lives && x.events && x.marks ? make_buffers(&x, step, input) : STRATA_E_HOST_MEMORY;
+    input->lifetimes = strata_host_new((size_t)trace->lifetimes + 1, sizeof *input->lifetimes);
+    status = x.lives && x.events && x.marks && input->lifetimes ? make_buffers(&x, step, input) : STRATA_E_HOST_MEMORY;
     strata_host_delete(x.marks);
     strata_host_delete(x.events);
     strata_host_delete(x.lives);
