@@ -1,5 +1,6 @@
 #include "planning/greedy.h"
 
+#include "planning/branches.h"
 #include "planning/fit.h"
 #include "planning/online.h"
 #include "planning/order.h"
@@ -45,6 +46,16 @@ static strata_status_t try_orders(const strata_problem_t *p, strata_found_t *fou
     return STRATA_OK;
 }
 
+/* Where there are forks or something is fixed: what can always be done, and branches apart. */
+static strata_status_t try_apart(const strata_problem_t *p, strata_found_t *found, uint64_t *offsets) {
+    strata_status_t status = strata_stack_place(p, offsets);
+    if (status == STRATA_OK) strata_found_take(p, found, offsets);
+    if (status != STRATA_OK || p->fixed) return status;
+    status = strata_branches_place(p, offsets);
+    if (status == STRATA_OK) strata_found_take(p, found, offsets);
+    return status;
+}
+
 strata_status_t strata_greedy_start(const strata_problem_t *p, strata_found_t *found) {
     strata_fit_t fit;
     strata_status_t status = strata_fit_init(&fit, p);
@@ -53,8 +64,7 @@ strata_status_t strata_greedy_start(const strata_problem_t *p, strata_found_t *f
     bool simple = !p->fixed && p->fork_count == 0;
     if (!order) status = STRATA_E_HOST_MEMORY;
     if (status == STRATA_OK && simple) status = try_online(p, found, fit.offsets);
-    if (status == STRATA_OK && !simple) status = strata_stack_place(p, fit.offsets);
-    if (status == STRATA_OK && !simple) strata_found_take(p, found, fit.offsets);
+    if (status == STRATA_OK && !simple) status = try_apart(p, found, fit.offsets);
     if (status == STRATA_OK && strata_fit_pairs(&fit) <= PAIRS_MOST) status = try_orders(p, found, &fit, order);
     strata_host_delete(order);
     strata_fit_destroy(&fit);

@@ -62,6 +62,23 @@ TEST(plan_greedy, local_search_makes_plans_better) {
     free(o);
 }
 
+/* Streams that never share: each needs what it needs alone, and the sum is near the bound whatever the number. */
+TEST(plan_greedy, branches_apart_cost_their_sum) {
+    enum { COUNT = 30000 };
+    static strata_plan_buffer_t b[COUNT];
+    static uint64_t o[COUNT];
+    plans_random_t random = {41};
+    plans_training(&random, b, COUNT);
+    for (size_t i = 0; i < COUNT; i++) {
+        b[i].fork = 1;
+        b[i].branch = (uint32_t)(i % 5);
+        b[i].alignment = i % 7 ? 256 : 4096;
+    }
+    strata_plan_options_t options = {.struct_size = sizeof options, .planner = "greedy", .time_ns = 1000000};
+    strata_plan_result_t result = plans_make_with(&options, b, COUNT, o);
+    EXPECT_LT((double)result.peak / (double)result.lower_bound, 1.2);
+}
+
 /* ---- in program order ---- */
 
 TEST(plan_online, serves_as_best_fit_does) {
