@@ -330,8 +330,8 @@ static bool smallest_part(const strata_skyline_t *s, uint32_t from, uint32_t to,
     return *end > *begin;
 }
 
-/* Any sections: part by part, the smallest first, since it fails soonest. What one part has solved stays until another finds that it
- * cannot be. */
+/* Any sections: part by part, the smallest first, since it fails soonest. What one part has solved stays until another finds that
+ * it cannot be. */
 static strata_verdict_t solve_run(strata_skyline_t *s, uint32_t from, uint32_t to) {
     uint32_t begun = s->move_count, begin, end;
     while (smallest_part(s, from, to, &begin, &end)) {

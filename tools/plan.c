@@ -93,10 +93,9 @@ static const strata_option_t options[] = {
     TAKEN("--time", "TIME", take_time, "how long it may look for a better plan (10s)"),
     TAKEN("--capacity", "SIZE", take_capacity, "what the plan has to fit into: says whether it does, and ends soon after"),
     TAKEN("--step", "N|all", take_step, "of a trace: its N-th step, or the whole (one that repeats, if there is any)"),
-    TAKEN(
-        "--streams", "HOW", take_streams,
-        "of a trace with several streams: together lets them share addresses, in the host's order, where that makes the peak lower; "
-        "apart never does (together)"),
+    TAKEN("--streams", "HOW", take_streams,
+          "of a trace with several streams: together lets them share addresses, in the host's order, where that makes the peak "
+          "lower; apart never does (together)"),
     TAKEN("--pools", "MODE", take_pools, "of tree: intermediates, none, outputs or combined (intermediates)"),
     FLAG("--mended", mended, "reuse and tree without the known gaps of their peers"),
     FLAG("--anew", reading.anew, "forgets the offsets that the file gives"),
@@ -271,7 +270,7 @@ const strata_command_t strata_command_plan = {
     .options = options,
     .example = "--planner exact --capacity 1MiB --draw buffers.csv",
     .more =
-        "FILE is a trace, of which it takes a step that repeats; CSV with a buffer a row (id,lower,upper,size and perhaps alignment, "
-        "offset, kind, fork, branch, output); or a plan that -o wrote. docs/planning.md has the planners and the formats.\n"
+        "FILE is a trace, of which it takes a step that repeats; CSV with a buffer a row (id,lower,upper,size and perhaps "
+        "alignment, offset, kind, fork, branch, output); or a plan that -o wrote. docs/planning.md has the planners and the formats.\n"
         "\n"
         "Exit status: 0 done, 1 the plan does not fit into --capacity or a file could not be written, 2 wrong usage or file."};

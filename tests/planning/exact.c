@@ -118,8 +118,10 @@ static const instance_t instances[] = {{"minimalloc-A", 1048576}, {"minimalloc-C
 static void expect_solved(const char *planner, const instance_t *row, bool by_capacity) {
     strata_plan_table_t table CLOSED_BY(plans_gone) = plans_instance(row->name);
     uint64_t *o = calloc(table.count + 1, sizeof *o);
-    strata_plan_options_t options = {
-        .struct_size = sizeof options, .planner = planner, .time_ns = UINT64_C(10000000000), .capacity = by_capacity ? 1048576 : 0};
+    strata_plan_options_t options = {.struct_size = sizeof options,
+                                     .planner = planner,
+                                     .time_ns = UINT64_C(10000000000) * (*STRATA_SANITIZERS ? 10 : 1),
+                                     .capacity = by_capacity ? 1048576 : 0};
     strata_plan_result_t result = plans_make_with(&options, table.buffers, table.count, o);
     EXPECT_EQ(result.peak, row->least);
     EXPECT_TRUE(result.proved);

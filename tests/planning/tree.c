@@ -108,8 +108,8 @@ static void fell(wood_t *w) {
     strata_problem_delete(&w->p);
 }
 
-/* A larger one where nothing lives meanwhile: the split grows, and what was there has room behind it, which is then used. No order by
- * size comes to this. */
+/* A larger one where nothing lives meanwhile: the split grows, and what was there has room behind it, which is then used. No order
+ * by size comes to this. */
 TEST(plan_forest, a_split_grows_with_its_parts) {
     const strata_plan_buffer_t b[] = {B(0, 1, 64), B(1, 2, 100), B(0, 1, 36)};
     uint64_t o[3];

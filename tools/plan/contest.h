@@ -6,8 +6,8 @@
 
 #include "tools/plan/input.h"
 
-/* Makes a plan with each planner, beside the one that the file is if it is one, and prints a table of them, how they differ from the best one, and what they pass from one branch
- * to another. E_HOST_MEMORY. */
+/* Makes a plan with each planner, beside the one that the file is if it is one, and prints a table of them, how they differ from
+ * the best one, and what they pass from one branch to another. E_HOST_MEMORY. */
 strata_status_t strata_plan_contest(FILE *out, const strata_plan_input_t *input, const strata_plan_options_t *options);
 
 #endif
