@@ -269,8 +269,8 @@ const strata_command_t strata_command_plan = {
     .help = "decides every address ahead, where lifetimes are known",
     .options = options,
     .example = "--planner exact --capacity 1MiB --draw buffers.csv",
-    .more =
-        "FILE is a trace, of which it takes a step that repeats; CSV with a buffer a row (id,lower,upper,size and perhaps "
-        "alignment, offset, kind, fork, branch, output); or a plan that -o wrote. docs/planning.md has the planners and the formats.\n"
-        "\n"
-        "Exit status: 0 done, 1 the plan does not fit into --capacity or a file could not be written, 2 wrong usage or file."};
+    .more = "FILE is a trace, of which it takes a step that repeats; CSV with a buffer a row (id,lower,upper,size and perhaps "
+            "alignment, offset, kind, fork, branch, output); or a plan that -o wrote. docs/planning.md has the planners and the "
+            "formats.\n"
+            "\n"
+            "Exit status: 0 done, 1 the plan does not fit into --capacity or a file could not be written, 2 wrong usage or file."};
