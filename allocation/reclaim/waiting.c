@@ -108,7 +108,9 @@ static bool pass(const strata_waiting_t *waiting, uint64_t ready_at, uint64_t ep
     bool heard = listens && hear_a_free(waiting->domain, epoch, waiting->backoff);
     if (heard || !clock->is_virtual) return heard;
     /* A device that does not know when events pass is asked again later. */
-    uint64_t now = clock->now(clock), until = ready_at == UINT64_MAX || ready_at <= now ? now + waiting->backoff : ready_at;
+    uint64_t now = clock->now(clock);
+    bool knows = !clock->polls && ready_at != UINT64_MAX && ready_at > now;
+    uint64_t until = knows ? ready_at : now + waiting->backoff;
     clock->sleep_until(clock, until < waiting->deadline ? until : waiting->deadline);
     return false;
 }
@@ -117,7 +119,7 @@ bool strata_waiting_pass(strata_waiting_t *waiting, uint64_t ready_at, uint64_t 
     atomic_fetch_add(&waiting->domain->held_up, 1);
     bool heard = pass(waiting, ready_at, epoch);
     atomic_fetch_sub(&waiting->domain->held_up, 1);
-    waiting->backoff = waiting->backoff * 2 < BACKOFF_MOST_NS ? waiting->backoff * 2 : BACKOFF_MOST_NS;
+    waiting->backoff = waiting->backoff * 9 / 8 < BACKOFF_MOST_NS ? waiting->backoff * 9 / 8 : BACKOFF_MOST_NS;
     return heard;
 }
 
