@@ -25,12 +25,22 @@ static bool is_more_than_needed(const strata_stack_t *stack, const strata_reclai
     return (double)(strata_domain_reserved(stack->domain) + growth) > allowed;
 }
 
+/* How many blocks must be on the way. The lock of the cache's stack is held. */
+static uint64_t depth_of(const strata_stack_t *stack, const strata_reclaim_t *says) { return says->depth + stack->deeper; }
+
+/* A wait has lasted until too little was on the way: the GPU may have run dry meanwhile, because the host woke too late. The same
+ * lock. */
+static void deepen(strata_stack_t *stack, const strata_reclaim_t *says) {
+    if (depth_of(stack, says) < says->deepest) stack->deeper++;
+}
+
 static bool wait_for_pending(strata_patience_t *patience, strata_stack_t *stack, const strata_reclaim_t *says, size_t size) {
     strata_waiting_t *waiting = &patience->waiting;
     if (!waiting->domain) *waiting = strata_waiting_begin(stack->domain, says->timeout);
-    for (bool heard = false;;) {
+    for (bool heard = false, waited = false;; waited = true) {
         strata_pending_t pending = {.ready_at = UINT64_MAX};
         strata_stack_poll(stack, &pending);
+        patience->too_long = waited && pending.freed_bytes > 0 && pending.pending_bytes < size;
         if (heard || pending.freed_bytes > 0) return true;
         if (pending.pending_bytes < size || strata_waiting_is_over(waiting)) return false;
         heard = strata_waiting_pass(waiting, pending.ready_at, strata_domain_epoch(stack->domain));
@@ -41,13 +51,15 @@ bool strata_patience_waited(strata_patience_t *patience, const strata_layer_t *c
                             uint64_t growth) {
     strata_call_t *call = request->call;
     const strata_reclaim_t *says = cache->stack->group->plan->nodes[cache->number].reclaim;
-    uint64_t depth;
+    uint64_t ahead;
     /* Others wait for a chunk that a cache above has asked for. */
     bool may = says && says->patience && !(request->flags & STRATA_NO_RETRY) && call->purpose != STRATA_FOR_CHUNK;
-    if (!may || __builtin_mul_overflow(says->depth, growth, &depth)) return false;
-    if (cache->stack->figures.deferred_bytes < depth) return false;
+    if (!may || __builtin_mul_overflow(depth_of(cache->stack, says), growth, &ahead)) return false;
+    if (cache->stack->figures.deferred_bytes < ahead) return false;
+    patience->too_long = false;
     strata_opened_t opened = strata_call_unlock(call);
     bool again = is_more_than_needed(cache->stack, says, growth) && wait_for_pending(patience, call->stack, says, request->size);
     strata_call_lock(call, opened);
+    if (patience->too_long) deepen(cache->stack, says);
     return again;
 }

@@ -10,6 +10,7 @@
 /* For one request, while it is in one cache; begins as zero. */
 typedef struct strata_patience {
     strata_waiting_t waiting; /* its domain is NULL until it has begun */
+    bool too_long; /* the last wait left less than the request on the way */
 } strata_patience_t;
 
 /* A cache of stream scope is about to grow by `growth` for a request. If its stack is patient, this waits while frees are pending

@@ -115,11 +115,18 @@ static bool pass(const strata_waiting_t *waiting, uint64_t ready_at, uint64_t ep
     return false;
 }
 
+/* By an eighth: who sleeps on is late by at most an eighth of what it has waited, and the kernel's own delay. If it were twice as
+ * long each time, a wait of a millisecond would end half a millisecond late (docs/patience.md). */
+static uint64_t longer(uint64_t backoff) {
+    backoff += backoff / 8;
+    return backoff < BACKOFF_MOST_NS ? backoff : BACKOFF_MOST_NS;
+}
+
 bool strata_waiting_pass(strata_waiting_t *waiting, uint64_t ready_at, uint64_t epoch) {
     atomic_fetch_add(&waiting->domain->held_up, 1);
     bool heard = pass(waiting, ready_at, epoch);
     atomic_fetch_sub(&waiting->domain->held_up, 1);
-    waiting->backoff = waiting->backoff * 9 / 8 < BACKOFF_MOST_NS ? waiting->backoff * 9 / 8 : BACKOFF_MOST_NS;
+    waiting->backoff = longer(waiting->backoff);
     return heard;
 }
 
