@@ -123,9 +123,12 @@ static uint64_t longer(uint64_t backoff) {
 }
 
 bool strata_waiting_pass(strata_waiting_t *waiting, uint64_t ready_at, uint64_t epoch) {
+    strata_clock_t *clock = waiting->domain->device->clock;
+    uint64_t began = clock->now(clock);
     atomic_fetch_add(&waiting->domain->held_up, 1);
     bool heard = pass(waiting, ready_at, epoch);
     atomic_fetch_sub(&waiting->domain->held_up, 1);
+    waiting->nap = clock->is_virtual && !clock->polls ? 0 : clock->now(clock) - began;
     waiting->backoff = longer(waiting->backoff);
     return heard;
 }

@@ -115,3 +115,53 @@ TEST_RIG(facade_patience, growth_up_to_what_was_needed_once_never_waits, 0,
     }
     rig_pass(rig, 200 * ms);
 }
+
+/* Two blocks are on the way, whose work ends at one moment: the wait leaves nothing. Does the second such request wait too? */
+static bool waits_again(rig_t *rig) {
+    uint64_t before = rig_figures(rig).growths;
+    strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
+    for (int round = 0; round < 2; round++) {
+        strata_block_t blocks[2] = {rig_allocate(rig, owner, 5 * MIB), rig_allocate(rig, owner, 5 * MIB)};
+        rig_borrow(rig, blocks[0].ref, borrower, 2 * ms);
+        rig_borrow(rig, blocks[1].ref, borrower, 0);
+        RIG_FREE(rig, blocks[0], blocks[1]);
+        EXPECT_OK(strata_free(rig->s, rig_allocate(rig, owner, 5 * MIB).ref));
+        if (round == 0) EXPECT_EQ(rig_figures(rig).growths, before + 2);
+    }
+    rig_pass(rig, 10 * ms);
+    return rig_figures(rig).growths == before + 2;
+}
+
+TEST_RIG(facade_patience, a_wait_that_lasted_too_long_deepens, 0,
+         "stack: [retry: {patience: true}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]") {
+    EXPECT_FALSE(waits_again(rig));
+}
+
+TEST_RIG(facade_patience, it_deepens_no_further_than_it_may, 0,
+         "stack: [retry: {patience: true, deepest: 2}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]",
+         "stack: [retry: {patience: true, deepest: 1}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]") {
+    EXPECT_TRUE(waits_again(rig));
+}
+
+/* What one stream has learnt is its own. */
+TEST_RIG(facade_patience, another_stream_is_as_deep_as_ever, 0,
+         "stack: [retry: {patience: true}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]") {
+    EXPECT_FALSE(waits_again(rig));
+    EXPECT_FALSE(waits_again(rig)); /* of other streams, which wait once themselves before they grow */
+}
+
+/* On a device that does not say when events pass, a wait is late by an eighth of its length, and by what the kernel is late. */
+TEST(facade_patience, a_wait_that_polls_is_late_by_little) {
+    static const uint64_t lengths[] = {200 * 1000, 1 * ms, 3 * ms, 7 * ms};
+    for (size_t i = 0; i < COUNT(lengths); i++) {
+        RIG_BY(rig, rig_open_with(&rig, "stack: [retry: {patience: true, depth: 1}, stream_safe, auto_growth, system]\n",
+                                  &(strata_sim_options_t){.host_jitter = 2}, 0));
+        strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+        (void)rig_leave_waiting(&rig, owner, borrower, 5 * MIB, lengths[i]);
+        uint64_t end = rig_stream_end(&rig, borrower);
+        EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, owner, 5 * MIB).ref));
+        EXPECT_EQ(rig_figures(&rig).growths, 1);
+        EXPECT_GE(strata_sim_now(rig.world), end);
+        EXPECT_LT(strata_sim_now(rig.world), end + lengths[i] / 8 + 200 * 1000);
+    }
+}
