@@ -20,8 +20,11 @@ static const strata_option_row_t options[] = {
     {0},
 };
 
-static const strata_option_want_t wants[] = {
-    {"depth", "patience", "true"}, {"deepest", "patience", "true"}, {"slack", "patience", "true"}, {"wait_first", "steps", "all"}, {0}};
+static const strata_option_want_t wants[] = {{"depth", "patience", "true"},
+                                             {"deepest", "patience", "true"},
+                                             {"slack", "patience", "true"},
+                                             {"wait_first", "steps", "all"},
+                                             {0}};
 
 static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {
     (void)place;

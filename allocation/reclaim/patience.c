@@ -58,8 +58,9 @@ static bool wait_for_pending(strata_patience_t *patience, strata_stack_t *stack,
     for (bool heard = false, waited = false;; waited = true) {
         strata_pending_t pending = {.ready_at = UINT64_MAX};
         strata_stack_poll(stack, &pending);
-        if (waited && pending.freed_bytes > 0) note(patience, pending.pending_bytes);
-        if (heard || pending.freed_bytes > 0) return true;
+        bool gave = pending.freed_bytes > 0;
+        if (waited && gave) note(patience, pending.pending_bytes);
+        if (heard || gave) return true;
         if (pending.pending_bytes < size || strata_waiting_is_over(waiting)) return false;
         heard = strata_waiting_pass(waiting, pending.ready_at, strata_domain_epoch(stack->domain));
     }

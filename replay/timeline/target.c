@@ -15,7 +15,8 @@ strata_status_t strata_target_parse(const char *text, strata_target_t *target) {
 
 static strata_status_t open_all(const strata_target_t *target, uint32_t count, strata_machine_t *machine) {
     if (target->profile) {
-        strata_sim_options_t options = {.profile = target->profile, .devices = count, .capacity = target->capacity, .host_jitter = target->host_jitter};
+        strata_sim_options_t options = {
+            .profile = target->profile, .devices = count, .capacity = target->capacity, .host_jitter = target->host_jitter};
         strata_status_t status = strata_sim_new(&options, &machine->world);
         if (status != STRATA_OK) return status;
     }

@@ -4,10 +4,10 @@
  * slot. So a hold-up belongs to a moment of time and not to what the host does then: strategies under one seed meet the same. */
 #include "platform/sim/world/sim_internal.h"
 
-#define SLOT_NS    UINT64_C(1000000)
-#define BUSY_SLOTS 256 /* a neighbour is busy or not for so long */
+#define SLOT_NS     UINT64_C(1000000)
+#define BUSY_SLOTS  256 /* a neighbour is busy or not for so long */
 #define BUSY_ONE_IN 8 /* of those spans */
-#define WAKING_NS  80000 /* a sleep ends so much later than was asked for */
+#define WAKING_NS   80000 /* a sleep ends so much later than was asked for */
 /* What a longer step meets before is left out: it is idle time. */
 #define SLOTS_LOOKED_AT (UINT64_C(1) << 20)
 #define LONGEST_NS      UINT64_C(4000000)

@@ -102,7 +102,8 @@ static void releasing(strata_lock_observer_t *self, strata_lock_t *lock) {
 }
 
 void sim_clock_init(sim_device_t *device) {
-    device->clock.clock = (strata_clock_t){.is_virtual = true, .polls = device->world->host_jitter != 0, .now = clock_now, .sleep_until = clock_sleep};
+    device->clock.clock = (strata_clock_t){
+        .is_virtual = true, .polls = device->world->host_jitter != 0, .now = clock_now, .sleep_until = clock_sleep};
     device->clock.device = device;
 }
 
