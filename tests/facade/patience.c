@@ -165,3 +165,19 @@ TEST(facade_patience, a_wait_that_polls_is_late_by_little) {
         EXPECT_LT(strata_sim_now(rig.world), end + lengths[i] / 8 + 200 * 1000);
     }
 }
+
+/* A program of kernels of this length, each on a block that is freed at once, with a host that polls: how many blocks it gets. */
+static uint64_t blocks_for_kernels_of(uint64_t ns) {
+    RIG_BY(rig, rig_open_with(&rig, "stack: [retry: {patience: true}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]\n",
+                              &(strata_sim_options_t){.host_jitter = 2}, 0));
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    for (int i = 0; i < 20; i++) (void)rig_leave_waiting(&rig, owner, borrower, 5 * MIB, ns);
+    rig_pass(&rig, 100 * ms);
+    return rig_figures(&rig).growths;
+}
+
+/* A sleep lasts 100 us at least: next to kernels of 150 us that is too long for two blocks, next to those of 2 ms it is not. */
+TEST(facade_patience, it_deepens_where_a_sleep_is_as_long_as_the_work) {
+    EXPECT_EQ(blocks_for_kernels_of(2 * ms), 2);
+    EXPECT_EQ(blocks_for_kernels_of(150 * 1000), 3);
+}
