@@ -2,6 +2,8 @@
 
 #include "allocation/stack/layer.h"
 
+#define LATE_AGAIN_NS UINT64_C(1000000000)
+
 static uint64_t requested_in(strata_domain_t *domain) {
     uint64_t requested = 0;
     STRATA_DOMAIN_EACH(domain, stack) {
@@ -38,10 +40,14 @@ static bool was_late(const strata_patience_t *patience, const strata_stack_t *st
     return patience->waiting.nap / (depth - 1) > (patience->waited_at - last) / 2;
 }
 
-/* The same lock. */
+/* One late wait alone is let pass: it costs less than memory does for good. The same lock. */
 static void learn(const strata_patience_t *patience, strata_stack_t *stack, const strata_reclaim_t *says, size_t size) {
     if (patience->waited_at == 0) return;
-    if (depth_of(stack, says) < says->deepest && was_late(patience, stack, says, size)) stack->deeper++;
+    if (was_late(patience, stack, says, size)) {
+        bool again = stack->late_at > 0 && patience->waited_at - stack->late_at < LATE_AGAIN_NS;
+        if (again && depth_of(stack, says) < says->deepest) stack->deeper++;
+        stack->late_at = patience->waited_at;
+    }
     stack->waited_at = patience->waited_at;
 }
 
