@@ -154,6 +154,14 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
     TAKEN("--capacity", "SIZE", STRATA_ONCE, take_capacity,                                                                        \
           "what a strategy may use of a simulated device: 24GiB, or unlimited; else what the device has"),                         \
         TAKEN("--gpu-lag", "TIME", STRATA_ONCE, take_lag, "how far the GPU runs behind the host in traces without work (5ms)"),    \
+        {"--host-jitter",                                                                                                          \
+         "SEED",                                                                                                                   \
+         STRATA_ONCE,                                                                                                              \
+         strata_take_number,                                                                                                       \
+         offsetof(strata_arguments_t, host_jitter),                                                                                \
+         1,                                                                                                                        \
+         UINT32_MAX,                                                                                                               \
+         "the host of simulated devices is held up now and then, as a virtual machine's, at moments that the seed fixes"},         \
         FLAG("--legacy-default-stream", legacy_default, "stream 0 of the trace is the legacy default stream"),                     \
         FLAG("--allow-code", allow_code, "strategies may load shared objects with layers (load:), and so run their code")
 
