@@ -10,6 +10,7 @@
 typedef struct strata_clock strata_clock_t;
 struct strata_clock {
     bool is_virtual;
+    bool polls; /* virtual: who waits asks again and again, as on a GPU, though the device knows when events pass */
     /* The calling thread's time, ns. */
     uint64_t (*now)(strata_clock_t *self);
     /* Lets the calling thread's time pass until `until`. A virtual clock jumps there at once and counts the difference as stall; a

@@ -6,9 +6,10 @@
 #include "strategy/model.h"
 
 const char *strata_named_key(strata_named_kind_t kind) {
-    static const char *const keys[STRATA_NAMED_KINDS] = {
-        [STRATA_NAMED_POOL] = "pools", [STRATA_NAMED_STREAM] = "streams", [STRATA_NAMED_GRAPH] = "graph",
-        [STRATA_NAMED_PLAIN] = "without_virtual_memory"};
+    static const char *const keys[STRATA_NAMED_KINDS] = {[STRATA_NAMED_POOL] = "pools",
+                                                         [STRATA_NAMED_STREAM] = "streams",
+                                                         [STRATA_NAMED_GRAPH] = "graph",
+                                                         [STRATA_NAMED_PLAIN] = "without_virtual_memory"};
     return keys[kind];
 }
 

@@ -352,7 +352,8 @@ static HOT strata_record_t *hit_apart_low(strata_layer_t *base, size_t size, con
 static HOT bool free_apart(strata_layer_t *base, strata_record_t *block) {
     auto_growth_t *self = (auto_growth_t *)base;
     bool plain = self->road == STRATA_AUTO_GROWTH_PLAIN && !self->gives_idle_back && self->apart == 0;
-    if (__builtin_expect(!plain || block->generation >= STRATA_GENERATION_LAST, 0)) return strata_auto_growth_quick_free(base, block);
+    if (__builtin_expect(!plain || block->generation >= STRATA_GENERATION_LAST, 0))
+        return strata_auto_growth_quick_free(base, block);
     uint32_t slot = strata_slab_slot(slab_of(self), block);
     self->used_bytes -= block->size;
     block->slack = 0;

@@ -11,6 +11,8 @@ static const strata_option_row_t options[] = {
      "before a cache grows, wait for memory that is freed already and only waits for the GPU, if that costs the GPU nothing"},
     {"depth", STRATA_OPTION_COUNT, offsetof(strata_reclaim_t, depth), "2", 1, 1000, NULL,
      "patience: how many blocks of the request's size its stream must have on the way before it waits for one"},
+    {"deepest", STRATA_OPTION_COUNT, offsetof(strata_reclaim_t, deepest), "8", 1, 1000, NULL,
+     "patience: `depth` grows by one, up to this, with each wait that ended so late that the stream may have run dry, from the second in a second on"},
     {"slack", STRATA_OPTION_FRACTION, offsetof(strata_reclaim_t, slack), "0.02", 0, 10000000, NULL,
      "patience: growth up to (1 + slack) x the most that was requested so far never waits"},
     {"steps", STRATA_OPTION_CHOICE, offsetof(strata_reclaim_t, steps), "all", 0, 0, "all|wait",
@@ -18,8 +20,11 @@ static const strata_option_row_t options[] = {
     {0},
 };
 
-static const strata_option_want_t wants[] = {
-    {"depth", "patience", "true"}, {"slack", "patience", "true"}, {"wait_first", "steps", "all"}, {0}};
+static const strata_option_want_t wants[] = {{"depth", "patience", "true"},
+                                             {"deepest", "patience", "true"},
+                                             {"slack", "patience", "true"},
+                                             {"wait_first", "steps", "all"},
+                                             {0}};
 
 static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {
     (void)place;

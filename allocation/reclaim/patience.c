@@ -2,6 +2,8 @@
 
 #include "allocation/stack/layer.h"
 
+#define LATE_AGAIN_NS UINT64_C(1000000000)
+
 static uint64_t requested_in(strata_domain_t *domain) {
     uint64_t requested = 0;
     STRATA_DOMAIN_EACH(domain, stack) {
@@ -25,13 +27,46 @@ static bool is_more_than_needed(const strata_stack_t *stack, const strata_reclai
     return (double)(strata_domain_reserved(stack->domain) + growth) > allowed;
 }
 
+/* How many blocks must be on the way. The lock of the cache's stack is held. */
+static uint64_t depth_of(const strata_stack_t *stack, const strata_reclaim_t *says) { return says->depth + stack->deeper; }
+
+/* Whether a wait ended so late that the GPU may have run dry meanwhile: less than the request is still on the way, or the host slept
+ * longer than half of what the rest takes, by the time between two waits. The same lock. */
+static bool was_late(const strata_patience_t *patience, const strata_stack_t *stack, const strata_reclaim_t *says, size_t size) {
+    uint64_t depth = depth_of(stack, says), last = stack->waited_at;
+    if (patience->left_bytes < size) return true;
+    /* Another thread's wait may have ended later. */
+    if (depth < 2 || last == 0 || last > patience->waited_at) return false;
+    return patience->waiting.nap / (depth - 1) > (patience->waited_at - last) / 2;
+}
+
+/* One late wait alone is let pass: it costs less than memory does for good. The same lock. */
+static void learn(const strata_patience_t *patience, strata_stack_t *stack, const strata_reclaim_t *says, size_t size) {
+    if (patience->waited_at == 0) return;
+    if (was_late(patience, stack, says, size)) {
+        bool again = stack->late_at > 0 && patience->waited_at - stack->late_at < LATE_AGAIN_NS;
+        if (again && depth_of(stack, says) < says->deepest) stack->deeper++;
+        stack->late_at = patience->waited_at;
+    }
+    stack->waited_at = patience->waited_at;
+}
+
+/* A wait has given something. */
+static void note(strata_patience_t *patience, uint64_t left_bytes) {
+    strata_clock_t *clock = patience->waiting.domain->device->clock;
+    patience->waited_at = clock->now(clock);
+    patience->left_bytes = left_bytes;
+}
+
 static bool wait_for_pending(strata_patience_t *patience, strata_stack_t *stack, const strata_reclaim_t *says, size_t size) {
     strata_waiting_t *waiting = &patience->waiting;
     if (!waiting->domain) *waiting = strata_waiting_begin(stack->domain, says->timeout);
-    for (bool heard = false;;) {
+    for (bool heard = false, waited = false;; waited = true) {
         strata_pending_t pending = {.ready_at = UINT64_MAX};
         strata_stack_poll(stack, &pending);
-        if (heard || pending.freed_bytes > 0) return true;
+        bool gave = pending.freed_bytes > 0;
+        if (waited && gave) note(patience, pending.pending_bytes);
+        if (heard || gave) return true;
         if (pending.pending_bytes < size || strata_waiting_is_over(waiting)) return false;
         heard = strata_waiting_pass(waiting, pending.ready_at, strata_domain_epoch(stack->domain));
     }
@@ -41,13 +76,15 @@ bool strata_patience_waited(strata_patience_t *patience, const strata_layer_t *c
                             uint64_t growth) {
     strata_call_t *call = request->call;
     const strata_reclaim_t *says = cache->stack->group->plan->nodes[cache->number].reclaim;
-    uint64_t depth;
+    uint64_t ahead;
     /* Others wait for a chunk that a cache above has asked for. */
     bool may = says && says->patience && !(request->flags & STRATA_NO_RETRY) && call->purpose != STRATA_FOR_CHUNK;
-    if (!may || __builtin_mul_overflow(says->depth, growth, &depth)) return false;
-    if (cache->stack->figures.deferred_bytes < depth) return false;
+    if (!may || __builtin_mul_overflow(depth_of(cache->stack, says), growth, &ahead)) return false;
+    if (cache->stack->figures.deferred_bytes < ahead) return false;
+    patience->waited_at = 0;
     strata_opened_t opened = strata_call_unlock(call);
     bool again = is_more_than_needed(cache->stack, says, growth) && wait_for_pending(patience, call->stack, says, request->size);
     strata_call_lock(call, opened);
+    learn(patience, cache->stack, says, request->size);
     return again;
 }

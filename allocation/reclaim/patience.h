@@ -10,6 +10,8 @@
 /* For one request, while it is in one cache; begins as zero. */
 typedef struct strata_patience {
     strata_waiting_t waiting; /* its domain is NULL until it has begun */
+    uint64_t waited_at; /* when the last wait gave something; 0: it has not */
+    uint64_t left_bytes; /* on the way after that */
 } strata_patience_t;
 
 /* A cache of stream scope is about to grow by `growth` for a request. If its stack is patient, this waits while frees are pending

@@ -108,16 +108,28 @@ static bool pass(const strata_waiting_t *waiting, uint64_t ready_at, uint64_t ep
     bool heard = listens && hear_a_free(waiting->domain, epoch, waiting->backoff);
     if (heard || !clock->is_virtual) return heard;
     /* A device that does not know when events pass is asked again later. */
-    uint64_t now = clock->now(clock), until = ready_at == UINT64_MAX || ready_at <= now ? now + waiting->backoff : ready_at;
+    uint64_t now = clock->now(clock);
+    bool knows = !clock->polls && ready_at != UINT64_MAX && ready_at > now;
+    uint64_t until = knows ? ready_at : now + waiting->backoff;
     clock->sleep_until(clock, until < waiting->deadline ? until : waiting->deadline);
     return false;
 }
 
+/* By an eighth: who sleeps on is late by at most an eighth of what it has waited, and the kernel's own delay. If it were twice as
+ * long each time, a wait of a millisecond would end half a millisecond late (docs/patience.md). */
+static uint64_t longer(uint64_t backoff) {
+    backoff += backoff / 8;
+    return backoff < BACKOFF_MOST_NS ? backoff : BACKOFF_MOST_NS;
+}
+
 bool strata_waiting_pass(strata_waiting_t *waiting, uint64_t ready_at, uint64_t epoch) {
+    strata_clock_t *clock = waiting->domain->device->clock;
+    uint64_t began = clock->now(clock);
     atomic_fetch_add(&waiting->domain->held_up, 1);
     bool heard = pass(waiting, ready_at, epoch);
     atomic_fetch_sub(&waiting->domain->held_up, 1);
-    waiting->backoff = waiting->backoff * 2 < BACKOFF_MOST_NS ? waiting->backoff * 2 : BACKOFF_MOST_NS;
+    waiting->nap = clock->is_virtual && !clock->polls ? 0 : clock->now(clock) - began;
+    waiting->backoff = longer(waiting->backoff);
     return heard;
 }
 

@@ -9,6 +9,7 @@ typedef struct strata_waiting {
     strata_domain_t *domain;
     uint64_t deadline, real_deadline;
     uint64_t backoff; /* ns of real time until the next poll */
+    uint64_t nap; /* ns that the last sleep lasted; 0: it ended with the event, because the device knew when */
     bool marked; /* this thread is among the domain's waiters, and every stack reports its frees */
 } strata_waiting_t;
 

@@ -134,7 +134,7 @@ static inline STRATA_FORCED strata_status_t strata_direct_free_by(strata_stack_h
     STRATA_DIRECT_FUNCTIONS(name, hit, quick_free)                                                                                 \
     static const strata_direct_t name = {.allocate = name##_allocate, .free = name##_free}
 /* The functions alone, for a way that several types name. */
-#define STRATA_DIRECT_FUNCTIONS(name, hit, quick_free)                                                                                \
+#define STRATA_DIRECT_FUNCTIONS(name, hit, quick_free)                                                                             \
     strata_status_t name##_allocate(strata_stack_handle_t handle, strata_stream_t stream, size_t size, strata_block_t *block,      \
                                     strata_stack_t *stack, strata_allocate_fn missed) {                                            \
         return strata_direct_allocate_by(handle, stream, size, block, stack, missed, hit);                                         \

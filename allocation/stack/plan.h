@@ -18,7 +18,7 @@ typedef struct strata_reclaim {
     uint32_t steps; /* strata_reclaim_steps_t; WAIT: polls and waits for frees; nothing is asked for or given back */
     bool wait_first; /* wait for pending frees that could serve before anything is released */
     bool patience; /* docs/patience.md */
-    uint64_t depth;
+    uint64_t depth, deepest;
     double slack;
 } strata_reclaim_t;
 

@@ -85,6 +85,9 @@ struct strata_stack {
                   lock */
     bool stranded; /* of an orphan: nothing shows when a guest's work is done, so nobody may have its memory. Guarded by the lock */
     bool left; /* its stream's thread was seen to have exited; used only while building stacks */
+    uint64_t waited_at; /* when patience last waited for something, by the device's clock; 0: never. Guarded by the lock */
+    uint64_t late_at; /* likewise, and was late */
+    uint32_t deeper; /* by how many blocks patience has deepened its `depth`. Guarded by the lock */
     bool capturing; /* into the pool of graphs that it belongs to. Guarded by the lock */
     uint32_t inside; /* calls under way in its layers, so it must not end. Guarded by the lock */
     strata_record_notes_t *record_notes; /* by slot; NULL until something is noted or shared. Guarded by the lock */

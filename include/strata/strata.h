@@ -123,8 +123,7 @@ typedef struct strata_open_options {
     const char *text; /* the YAML itself */
     const char *const *set; /* "auto_growth.chunk_size=32MiB", ...: these override everything else */
     size_t set_count;
-    const char *
-        devices; /* overrides the strategy's `devices:`: "gpu", "gpu:0", "sim", "sim:a100", "sim:my-gpu.yaml" ...; NULL: does not */
+    const char *devices; /* overrides the strategy's: "gpu", "gpu:0", "sim", "sim:a100", "sim:my-gpu.yaml"; NULL: does not */
     uint32_t flags; /* STRATA_OPEN_* */
 } strata_open_options_t;
 

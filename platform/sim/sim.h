@@ -92,6 +92,8 @@ typedef struct strata_sim_options {
     uint64_t capacity; /* bytes a program may use on each device, context and foreign bytes already taken
                                             off; 0: as the profile says; STRATA_SIM_UNLIMITED */
     bool contents; /* device memory is backed by host memory */
+    uint64_t host_jitter; /* seed of the moments at which the host is held up (docs/profiles.md, "A host that stumbles"); it polls
+                             then instead of knowing when events pass. 0: it is never held up */
 } strata_sim_options_t;
 
 typedef struct strata_sim strata_sim_t;
@@ -105,7 +107,7 @@ strata_status_t strata_sim_open(strata_sim_t *world, uint32_t ordinal, strata_de
 
 /* ---- for replay and tests ---- */
 
-/* The calling host thread's virtual time; advancing it is the host computing. */
+/* The calling host thread's virtual time; advancing it is the host computing, which hold-ups make longer. */
 uint64_t strata_sim_now(strata_sim_t *world);
 void strata_sim_advance_to(strata_sim_t *world, uint64_t until);
 /* Work that the host submitted to `stream` ends at `end` (virtual ns) at the earliest, as if the GPU ran behind the host. */

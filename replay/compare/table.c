@@ -117,13 +117,15 @@ static bool is(const char *name, const char *wanted) { return strcmp(name, wante
 
 /* A row without any value is left out. */
 static bool wanted(const table_t *table, const char *name) {
-    bool searched = false, checked = false, repeated = false;
+    bool searched = false, checked = false, repeated = false, stumbles = false;
     for (size_t i = 0; i < table->count; i++) {
         searched = searched || table->runs[i].smallest_device_bytes != STRATA_FIGURE_NULL;
         checked = checked || table->runs[i].hazards != STRATA_FIGURE_NULL;
+        stumbles = stumbles || table->runs[i].host_jitter != STRATA_FIGURE_NULL;
         repeated = repeated || table->runs[i].pointer_changes != STRATA_FIGURE_NULL;
     }
     if (is(name, "pointer_changes")) return repeated;
+    if (is(name, "host_jitter")) return stumbles;
     if (is(name, "smallest_device_bytes")) return searched;
     return is(name, "hazards") ? checked : !is(name, "trace") && !is(name, "label");
 }

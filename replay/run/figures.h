@@ -18,6 +18,7 @@
     X(TEXT, device, "", "what it ran on")                                                                                          \
     X(BYTES, capacity_bytes, "bytes", "what the strategy may use; null: unlimited")                                                \
     X(US, gpu_lag_us, "us", "how far the GPU runs behind the host at most; null if the trace has work")                            \
+    X(COUNT, host_jitter, "", "seed of the moments at which the modelled host is held up; null if it never is")                    \
     X(FLAG, modelled, "", "whether figures rest on a model of what the vendor does not document (the driver's pools)")             \
     X(COUNT, operations, "count",                                                                                                  \
       "rows carried out that ask something of the allocator: alloc, free, borrow, unborrow, "                                      \

@@ -322,6 +322,7 @@ static void describe(const run_t *run, strata_figures_t *figures) {
     run->result->work_left_out = run->trace->has_work && !device->capabilities.work;
     figures->device = run->result->device;
     figures->gpu_lag_us = run->trace->has_work || !run->machine.world ? STRATA_FIGURE_NULL : run->options->timeline.lag_ns / 1000;
+    figures->host_jitter = run->options->target.host_jitter ? run->options->target.host_jitter : STRATA_FIGURE_NULL;
     figures->capacity_bytes = run->options->target.capacity;
     if (figures->capacity_bytes == 0 && strata_device_mem_info(device, &free_bytes, &total) == STRATA_OK)
         figures->capacity_bytes = free_bytes;

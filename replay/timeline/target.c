@@ -17,7 +17,8 @@ strata_status_t strata_target_parse(const char *text, strata_target_t *target) {
 
 static strata_status_t open_all(const strata_target_t *target, uint32_t count, strata_machine_t *machine) {
     if (target->profile) {
-        strata_sim_options_t options = {.profile = target->profile, .devices = count, .capacity = target->capacity};
+        strata_sim_options_t options = {
+            .profile = target->profile, .devices = count, .capacity = target->capacity, .host_jitter = target->host_jitter};
         strata_status_t status = strata_sim_new(&options, &machine->world);
         if (status != STRATA_OK) return status;
     }
@@ -33,6 +34,8 @@ static strata_status_t open_all(const strata_target_t *target, uint32_t count, s
 strata_status_t strata_machine_open(const strata_target_t *target, uint32_t count, strata_machine_t *machine) {
     if (!target->profile && target->capacity != 0)
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "a capacity can be given to simulated devices alone; write --device sim");
+    if (!target->profile && target->host_jitter != 0)
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "the host of simulated devices alone is held up on order; write --device sim");
     strata_machine_t opened = {0};
     opened.devices = strata_host_new(count, sizeof *opened.devices);
     strata_status_t status = opened.devices ? open_all(target, count, &opened) : STRATA_E_HOST_MEMORY;

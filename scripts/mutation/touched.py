@@ -11,7 +11,7 @@ import bounded
 
 # The programs whose tests may kill a mutant.
 PROGRAMS = ["platform", "sim", "trace", "cuda", "mechanism", "allocation", "async", "graphs", "strategy", "config", "outside", "decorators",
-            "recorder", "replay", "facade", "chunked", "naive", "bfc", "caching", "checker", "peers", "torture", "mutated", "security",
+            "recorder", "planning", "replay", "facade", "chunked", "naive", "bfc", "caching", "checker", "peers", "torture", "mutated", "security",
             "fuzz", "tools", "conformance", "share"]
 # Those whose tests do not: the rules of the house, the installed package and the real GPU reach no line that others do not, one test of
 # test_failures runs a program thousands of times, and the modules are loaded by others.
@@ -22,7 +22,7 @@ BY_SUITE = {"conformance"}
 BY_COMMAND = {"tools", "security"}
 # What is mutated: the library, and the replay, whose figures every decision rests on. conform/, programs/, torture/ and tools/ are left out:
 # they are instruments, which plant faults of their own in what they measure (tests/mutated, tests/checker), and what they print.
-WATCHED = ("platform/", "trace/", "allocation/", "strategy/", "config/", "facade/", "replay/")
+WATCHED = ("platform/", "trace/", "allocation/", "planning/", "strategy/", "config/", "facade/", "replay/")
 # Where the compiler leaves its notes of those: the folders' own objects, and the sources that a test program borrows.
 NOTES = re.compile(r"/(?:strata_(?:%s)\.dir|test_\w+\.dir/__)(?:/|$)" % "|".join(folder[:-1] for folder in WATCHED))
 LONGEST = 120

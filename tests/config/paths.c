@@ -48,8 +48,9 @@ TEST(paths, misspelt_ones_name_the_nearest) {
                  "--set: there is no place \"pined\"; write pinned.auto_growth.chunk_size");
     expect_unset("stack: [auto_growth, system]", "stack.zzzzzzz.chunk_size=1",
                  "--set: the stack of the place gpu has no layer \"zzzzzzz\"; its layers are auto_growth, system");
-    expect_unset("stack: [retry, system]", "retry.zzzzzzz=1",
-                 "--set: \"retry\" has no option \"zzzzzzz\"; its options are timeout, wait_first, patience, depth, slack, steps");
+    expect_unset(
+        "stack: [retry, system]", "retry.zzzzzzz=1",
+        "--set: \"retry\" has no option \"zzzzzzz\"; its options are timeout, wait_first, patience, depth, deepest, slack, steps");
     expect_unset("stack: [auto_growth, system]", "stack.auto_growth.chunk_size=20MB",
                  "--set: stack.auto_growth.chunk_size: \"20MB\": there is no unit \"MB\"; write 20MiB");
     expect_unset(two_caches, "auto_growth.chunk_size=1",

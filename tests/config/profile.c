@@ -21,10 +21,17 @@ static void expect_wrong(const char *text, const char *said) {
     EXPECT_EQ(strchr(strata_last_error()->text, '\n'), NULL);
 }
 
+/* A file of this process's own: tests run beside each other. */
+static const char *own_file(const char *name, const char *text) {
+    char own[64];
+    snprintf(own, sizeof own, "profile-%s-%d.yaml", name, (int)getpid());
+    return file_of(own, text);
+}
+
 /* The text of a profile; good until the next call. */
 static const char *text_of(const strata_sim_profile_t *profile) {
     static char text[16384];
-    const char *path = file_of("written.yaml", "");
+    const char *path = own_file("written", "");
     strata_output_t *out = NULL;
     EXPECT_OK(strata_output_open(path, &out));
     strata_profile_write(out, profile, NULL, NULL);
@@ -235,43 +242,51 @@ TEST(profile, a_file_is_told_by_its_end) {
     }
 }
 
+/* A strategy that names the file, which is beside it, by its last name. */
+static void strategy_naming(const char *profile_path, const char *format, char path[512]) {
+    char text[200];
+    const char *name = strrchr(profile_path, '/') + 1, *at = strstr(format, "%s");
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - format), format, name, at + 2);
+    snprintf(path, 512, "%s", own_file("names", text));
+}
+
 /* Relative to the strategy's file; what overrides it, to the working directory. */
 TEST(profile, a_strategy_names_a_file_beside_it) {
     char strategy_path[512], profile_path[512], wanted[600];
-    snprintf(profile_path, sizeof profile_path, "%s", file_of("beside.yaml", "extends: a100\ntotal_bytes: 7GiB\n"));
-    snprintf(strategy_path, sizeof strategy_path, "%s", file_of("names.yaml", "devices: sim:beside.yamlx3\nstack: [system]\n"));
+    snprintf(profile_path, sizeof profile_path, "%s", own_file("beside", "extends: a100\ntotal_bytes: 7GiB\n"));
+    strategy_naming(profile_path, "devices: sim:%sx3\nstack: [system]\n", strategy_path);
     strata_strategy_t *strategy = load_request(&(strata_config_request_t){.file = strategy_path});
     ASSERT_NE(strategy, NULL);
     snprintf(wanted, sizeof wanted, "sim:%sx3", profile_path);
     EXPECT_STREQ(strategy->devices, wanted);
     EXPECT_EQ(strategy->device_choice.count, 3);
     ASSERT_NE(strategy->device_choice.profile, NULL);
-    EXPECT_STREQ(strategy->device_choice.profile->name, "beside");
+    EXPECT_EQ(strncmp(strategy->device_choice.profile->name, "profile-beside-", 15), 0);
     EXPECT_EQ(strategy->device_choice.profile->total_bytes, UINT64_C(7) << 30);
     strata_strategy_delete(strategy);
     strategy = load_request(&(strata_config_request_t){.file = strategy_path, .devices = "sim:a100"});
     EXPECT_STREQ(strategy->device_choice.profile->name, "a100");
     strata_strategy_delete(strategy);
-    EXPECT_SAYS(STRATA_E_STRATEGY,
-                strata_config_load(&(strata_config_request_t){.preset = "system", .devices = "sim:beside.yaml", .by_program = true},
-                                   &strategy),
-                "devices: beside.yaml: the file cannot be read");
+    EXPECT_SAYS(
+        STRATA_E_STRATEGY,
+        strata_config_load(&(strata_config_request_t){.preset = "system", .devices = "sim:nowhere/beside.yaml", .by_program = true},
+                           &strategy),
+        "devices: nowhere/beside.yaml: the file cannot be read");
     unlink(strategy_path);
     unlink(profile_path);
 }
 
 TEST(profile, a_strategy_tells_where_its_profile_is_wrong) {
     char strategy_path[512], profile_path[512], wanted[700];
-    snprintf(profile_path, sizeof profile_path, "%s", file_of("wrong.yaml", "extends: h100\nmaloc: 1us\n"));
-    snprintf(strategy_path, sizeof strategy_path, "%s",
-             file_of("names.yaml", "stack: [system]\ndevices: {use: \"sim:wrong.yaml\"}\n"));
+    snprintf(profile_path, sizeof profile_path, "%s", own_file("wrong", "extends: h100\nmaloc: 1us\n"));
+    strategy_naming(profile_path, "stack: [system]\ndevices: {use: \"sim:%s\"}\n", strategy_path);
     strata_strategy_t *strategy = NULL;
     snprintf(wanted, sizeof wanted, "%s:2:1: a profile has no key \"maloc\"; write malloc", profile_path);
     EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.file = strategy_path}, &strategy), wanted);
     unlink(profile_path);
     snprintf(wanted, sizeof wanted, "%s:2:16: ", strategy_path);
     EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.file = strategy_path}, &strategy), wanted);
-    EXPECT_CONTAINS(strata_last_error()->text, "wrong.yaml: the file cannot be read");
+    EXPECT_CONTAINS(strata_last_error()->text, ".yaml: the file cannot be read");
     unlink(strategy_path);
     expect_refused("stack: [system]\ndevices: sim:p.yamlx17\n", 2, 10, "no profile \"p.yamlx17\"", "x2 to x16");
 }

@@ -108,8 +108,8 @@ typedef struct fake_range {
     uint64_t size;
 } fake_range_t;
 typedef struct fake_physical {
-    bool used, held, shareable;
-    uint64_t size, mappings;
+    bool used, shareable;
+    uint64_t size, mappings, held; /* held: once for its creation, and for each import */
     int device;
 } fake_physical_t;
 typedef struct fake_mapping {

@@ -94,7 +94,7 @@ CUresult CUDAAPI fake_MemCreate(CUmemGenericAllocationHandle *handle, size_t siz
     fake_physical_t *physical;
     FAKE_TAKE(fake.physical, physical);
     *physical = (fake_physical_t){
-        .used = true, .held = true, .shareable = properties->requestedHandleTypes != 0, .size = size, .device = device};
+        .used = true, .held = 1, .shareable = properties->requestedHandleTypes != 0, .size = size, .device = device};
     fake.used[device] += size;
     *handle = (CUmemGenericAllocationHandle)(uintptr_t)physical;
     return CUDA_SUCCESS;
@@ -104,7 +104,7 @@ CUresult CUDAAPI fake_MemRelease(CUmemGenericAllocationHandle handle) {
     FAKE_ENTER(MemRelease, FAKE_CONTEXT | FAKE_UNSAFE, handle, 0);
     fake_physical_t *physical = physical_of(handle);
     if (!physical || !physical->held) return CUDA_ERROR_INVALID_VALUE;
-    physical->held = false;
+    physical->held--;
     physical_settle(physical);
     return CUDA_SUCCESS;
 }
@@ -175,5 +175,6 @@ CUresult CUDAAPI fake_MemImportFromShareableHandle(CUmemGenericAllocationHandle 
     intptr_t descriptor = (intptr_t)value;
     if (descriptor < 0 || descriptor >= 1024 || !physical_of(exported[descriptor])) return CUDA_ERROR_INVALID_VALUE;
     *handle = exported[descriptor];
+    physical_of(*handle)->held++;
     return CUDA_SUCCESS;
 }

@@ -47,7 +47,7 @@ TEST(facade_devices, so_many_of_a_profile) {
 /* A profile in a file; a facade keeps its devices under another strategy, which is no other profile. */
 TEST(facade_devices, a_profile_may_be_a_file) {
     char devices[600];
-    snprintf(devices, sizeof devices, "sim:%s/facade-devices.yaml", STRATA_BINARY_DIR);
+    snprintf(devices, sizeof devices, "sim:%s/facade-devices.yaml", STRATA_BINARY_DIR); /* no other test has it */
     FILE *file = fopen(devices + strlen("sim:"), "wb");
     ASSERT_NE(file, NULL);
     fputs("extends: a100\ntotal_bytes: 3GiB\nprofile: tiny\n", file);

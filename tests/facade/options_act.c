@@ -71,6 +71,7 @@ static const struct {
 } elsewhere[] = {
     {"guard", "report", "guard.silent_when_told_so"},
     {"retry", "patience", "facade_patience.it_waits_for_enough_alone"},
+    {"retry", "deepest", "facade_patience.it_deepens_no_further_than_it_may"},
     {"auto_growth", "split_pools", "auto_growth_pools.a_split_keeps_the_holes_of_large_chunks"},
     {"vmm", "registrable", "share.registrable_refuses_a_cache_across_handles"},
     {"system", "huge_pages", "places_host.huge_pages"},

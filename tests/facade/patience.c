@@ -115,3 +115,70 @@ TEST_RIG(facade_patience, growth_up_to_what_was_needed_once_never_waits, 0,
     }
     rig_pass(rig, 200 * ms);
 }
+
+/* Each round asks while two blocks are on the way, whose work ends at one moment: a wait leaves nothing. How many blocks the streams
+ * get; two as long as they wait. */
+static uint64_t blocks_of_rounds(rig_t *rig, int rounds, uint64_t pause) {
+    uint64_t before = rig_figures(rig).growths;
+    strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
+    for (int round = 0; round < rounds; round++) {
+        strata_block_t blocks[2] = {rig_allocate(rig, owner, 5 * MIB), rig_allocate(rig, owner, 5 * MIB)};
+        rig_borrow(rig, blocks[0].ref, borrower, 2 * ms);
+        rig_borrow(rig, blocks[1].ref, borrower, 0);
+        RIG_FREE(rig, blocks[0], blocks[1]);
+        EXPECT_OK(strata_free(rig->s, rig_allocate(rig, owner, 5 * MIB).ref));
+        rig_pass(rig, pause);
+    }
+    return rig_figures(rig).growths - before;
+}
+
+TEST_RIG(facade_patience, waits_that_lasted_too_long_deepen, 0,
+         "stack: [retry: {patience: true}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]") {
+    EXPECT_EQ(blocks_of_rounds(rig, 2, 10 * ms), 2);
+    EXPECT_EQ(blocks_of_rounds(rig, 3, 10 * ms), 3); /* of other streams, which have learnt nothing yet */
+    EXPECT_EQ(blocks_of_rounds(rig, 9, 10 * ms), 3);
+}
+
+TEST_RIG(facade_patience, one_late_wait_in_a_second_teaches_nothing, 0,
+         "stack: [retry: {patience: true}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]") {
+    EXPECT_EQ(blocks_of_rounds(rig, 9, 1000 * ms), 2);
+    EXPECT_EQ(blocks_of_rounds(rig, 9, 900 * ms), 3);
+}
+
+TEST_RIG(facade_patience, it_deepens_no_further_than_it_may, 0,
+         "stack: [retry: {patience: true, deepest: 2}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]",
+         "stack: [retry: {patience: true, deepest: 1}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]") {
+    EXPECT_EQ(blocks_of_rounds(rig, 9, 10 * ms), 2);
+}
+
+/* On a device that does not say when events pass, a wait is late by an eighth of its length, and by what the kernel is late. */
+TEST(facade_patience, a_wait_that_polls_is_late_by_little) {
+    static const uint64_t lengths[] = {200 * 1000, 1 * ms, 3 * ms, 7 * ms};
+    for (size_t i = 0; i < COUNT(lengths); i++) {
+        RIG_BY(rig, rig_open_with(&rig, "stack: [retry: {patience: true, depth: 1}, stream_safe, auto_growth, system]\n",
+                                  &(strata_sim_options_t){.host_jitter = 2}, 0));
+        strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+        (void)rig_leave_waiting(&rig, owner, borrower, 5 * MIB, lengths[i]);
+        uint64_t end = rig_stream_end(&rig, borrower);
+        EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, owner, 5 * MIB).ref));
+        EXPECT_EQ(rig_figures(&rig).growths, 1);
+        EXPECT_GE(strata_sim_now(rig.world), end);
+        EXPECT_LT(strata_sim_now(rig.world), end + lengths[i] / 8 + 200 * 1000);
+    }
+}
+
+/* A program of kernels of this length, each on a block that is freed at once, with a host that polls: how many blocks it gets. */
+static uint64_t blocks_for_kernels_of(uint64_t ns) {
+    RIG_BY(rig, rig_open_with(&rig, "stack: [retry: {patience: true}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]\n",
+                              &(strata_sim_options_t){.host_jitter = 2}, 0));
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    for (int i = 0; i < 20; i++) (void)rig_leave_waiting(&rig, owner, borrower, 5 * MIB, ns);
+    rig_pass(&rig, 100 * ms);
+    return rig_figures(&rig).growths;
+}
+
+/* A sleep lasts 100 us at least: next to kernels of 150 us that is too long for two blocks, next to those of 2 ms it is not. */
+TEST(facade_patience, it_deepens_where_a_sleep_is_as_long_as_the_work) {
+    EXPECT_EQ(blocks_for_kernels_of(2 * ms), 2);
+    EXPECT_EQ(blocks_for_kernels_of(150 * 1000), 3);
+}

@@ -22,6 +22,7 @@
     X(imports, "a peer in the first line, then a string of it")                                                                    \
     X(devices, "what names the devices, for the library and the command")                                                          \
     X(trace, "a trace, plain or gzip, read, written and read again")                                                               \
+    X(plan, "a planning problem, read, planned by every planner, written and read again")                                          \
     X(report, "a comparison as JSON")                                                                                              \
     X(calls, "calls of the C API over two small simulated devices")                                                                \
     X(profile, "the numbers of a device profile")                                                                                  \

@@ -222,4 +222,6 @@ TEST(timeline, devices_by_name) {
     strata_machine_t machine;
     target = (strata_target_t){.capacity = 1};
     EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_machine_open(&target, 1, &machine));
+    target = (strata_target_t){.host_jitter = 1};
+    EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_machine_open(&target, 1, &machine), "write --device sim");
 }

@@ -173,7 +173,7 @@ TEST(sim_memory_rules, a_wait_for_one_stream_or_event_is_for_that_alone) {
         uint64_t end = strata_device_event_ready_at(f.device, e);
         if (of_event) ASSERT_OK(strata_device_work(f.device, brief, 3000 * US, NULL, 0));
         EXPECT_OK(of_event ? strata_device_event_synchronise(f.device, e) : strata_device_stream_synchronise(f.device, brief));
-        EXPECT_EQ(strata_sim_now(f.world), end + 600);
+        EXPECT_EQ(strata_sim_now(f.world), end + 580);
         EXPECT_EQ(strata_sim_device_waits(f.device), 0);
     }
 }

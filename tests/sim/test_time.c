@@ -60,7 +60,7 @@ TEST(sim_time, stream_and_event_calls_cost_what_h100_says) {
     EXPECT_OK(strata_device_event_record(f.device, event, stream));
     EXPECT_EQ(took(&f, &t), 430);
     EXPECT_OK(strata_device_event_query(f.device, event));
-    EXPECT_EQ(took(&f, &t), 320);
+    EXPECT_EQ(took(&f, &t), 330);
     EXPECT_OK(strata_device_stream_wait(f.device, stream, event));
     EXPECT_EQ(took(&f, &t), 340);
     EXPECT_OK(strata_device_event_destroy(f.device, event));

@@ -222,3 +222,46 @@ TEST(calibrate, the_measured_cost_of_malloc_is_that_of_the_profile) {
     EXPECT_NEAR(cost.fixed_ns, h100->malloc.fixed_ns, 50);
     EXPECT_NEAR(cost.per_mib_ns, h100->malloc.per_mib_ns, 0.05);
 }
+
+/* ---- where the built-in figures come from ---- */
+
+/* One row of the file; what a pool took or gave back is not in it: chunks of 32 MiB, or the request. */
+static bool take_row(const char *line, strata_measured_row_t *row, char *call) {
+    unsigned long long size, handles, samples, median;
+    if (sscanf(line, "%31[a-z_],%llu,%llu,%llu,%llu,", call, &size, &handles, &samples, &median) != 5) return false;
+    bool chunk = strcmp(call, "malloc_async_cold") == 0 || strcmp(call, "pool_trim") == 0;
+    *row = (strata_measured_row_t){.call = call, .size = size, .handles = handles, .samples = samples, .median = median};
+    if (chunk) row->chunk = size > 32 << 20 ? size : 32 << 20;
+    return true;
+}
+
+static void expect_kept(const char *name, double kept, double found) {
+    if (kept < 0.97 * found || kept > 1.03 * found) FAIL_TEST("%s: the profile says %g ns, the rows %g", name, kept, found);
+}
+
+/* docs/gpu/h100-device-calls-2026-11-22.csv has what an H100 was seen to cost; all but launch, prefetch and peer. */
+TEST(calibrate, the_profile_h100_is_what_was_measured) {
+    static strata_measure_t measure;
+    static strata_fitted_t fitted;
+    static char calls[STRATA_ROWS_MOST][32];
+    strata_device_t device = {.capabilities = {.granularity = 2 << 20, .virtual_memory = true}};
+    const strata_sim_profile_t *h100 = strata_sim_profile("h100");
+    FILE *file = fopen(STRATA_SOURCE_DIR "/docs/gpu/h100-device-calls-2026-11-22.csv", "r");
+    ASSERT_NE(file, NULL);
+    measure = (strata_measure_t){.device = &device, .total_bytes = h100->total_bytes};
+    for (char line[256]; fgets(line, sizeof line, file) && measure.count < STRATA_ROWS_MOST;)
+        measure.count += take_row(line, &measure.rows[measure.count], calls[measure.count]);
+    fclose(file);
+    EXPECT_EQ(measure.count, 159);
+    strata_fit_profile(&measure, strata_sim_profile("a100"), &fitted);
+#define KEPT(name, meaning)                                                                                                        \
+    if (strncmp(strata_fit_note(#name, &fitted), "measured", 8) == 0) {                                                            \
+        expect_kept(#name, h100->name.fixed_ns, fitted.profile.name.fixed_ns);                                                     \
+        if (h100->name.per_mib_ns > 0) expect_kept(#name " a MiB", h100->name.per_mib_ns, fitted.profile.name.per_mib_ns);         \
+        measure.count++;                                                                                                           \
+    }
+    measure.count = 0;
+    STRATA_SIM_COST_MAP(KEPT)
+#undef KEPT
+    EXPECT_EQ(measure.count, 27); /* of 30 */
+}

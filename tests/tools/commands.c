@@ -133,6 +133,8 @@ TEST(command, refuses_wrong_usage) {
     expect_wrong_use("compare --strategy paddle --gpu-lag 5 x.csv", "--gpu-lag");
     expect_wrong_use("compare --strategy paddle --gpu-lag never x.csv", "--gpu-lag never is too long");
     expect_wrong_use("compare --strategy paddle --gpu-lag 1500ns x.csv", "--gpu-lag 1500ns: write whole microseconds");
+    expect_wrong_use("compare --strategy paddle --host-jitter 0 x.csv", "--host-jitter 0: write a number from 1 to 4294967295");
+    expect_wrong_use("compare --strategy paddle --host-jitter often x.csv", "--host-jitter often");
     expect_wrong_use("compare --strategy paddle --smallest=1 x.csv", "--smallest takes no value");
     expect_wrong_use("replay --strategy paddle --strategy strata x.csv", "--strategy is given twice");
     expect_wrong_use("compare --strategy paddle --device cpu x.csv", "\"cpu\" is no device; write gpu, gpu:0 to gpu:15, sim, sim:");
@@ -200,6 +202,16 @@ TEST(command, blanks_around_a_value_that_is_set_are_nothing) {
                    "--set ' retry.depth=2' %s",
                    SMALL);
     EXPECT_CONTAINS(ran.out, "\"options\": {\"retry.timeout\": \"1ms\", \"retry.depth\": \"2\"}");
+}
+
+TEST(command, a_stumbling_host_stands_in_the_figures) {
+    ran_t calm = run_well("compare " BATCH " --strategy strata %s", SMALL);
+    EXPECT_EQ(strstr(calm.out, "host_jitter"), NULL);
+    ran_t ran = run_well("compare " BATCH " --host-jitter 7 --strategy strata %s", SMALL);
+    EXPECT_CONTAINS(ran.out, "\n  host_jitter   ");
+    ran = run_well("replay " BATCH " --host-jitter=7 --json - --strategy strata %s", SMALL);
+    EXPECT_CONTAINS(ran.out, "\"host_jitter\": 7,");
+    ran = run_well("stats --device sim --host-jitter 7 --strategy strata %s", SMALL);
 }
 
 TEST(command, writes_json_beside_the_table) {

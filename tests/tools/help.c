@@ -89,9 +89,10 @@ static const char *example_of(const char *command) {
 }
 
 TEST(help, examples_work) {
-    static const char *const commands[] = {"check",  "explain", "diff",    "layers",  "presets", "import", "grammar",
-                                           "fields", "help",    "version", "compare", "replay",  "stats",  "merge"};
+    static const char *const commands[] = {"check", "explain", "diff",    "layers", "presets", "import", "grammar", "fields",
+                                           "help",  "version", "compare", "replay", "stats",   "merge",  "plan"};
     write_text("mine.yaml", "stack: [retry, stream_safe, auto_growth: {chunk_size: 2MiB}, system]\n");
+    write_text("buffers.csv", "id,lower,upper,size\na,0,2,1000\nb,1,3,500\n");
     char row[64], rows[65536] = "op,id,size,stream,time_us\n";
     for (int i = 1; i <= 1200; i++) {
         snprintf(row, sizeof row, "alloc,%d,512,0,%d\n", i, i);

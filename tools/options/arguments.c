@@ -143,17 +143,25 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
 #define TAKEN(name, value, often, take, meaning)                                                                                   \
     { name, value, often, take, 0, 0, 0, meaning }
 #define STRATEGY(often) TAKEN("--strategy", "NAME|FILE", often, take_strategy, "a preset (strata presets) or a YAML file")
-#define DEVICE                                                                                                                     \
-    {                                                                                                                              \
-        "--device", "DEVICE", STRATA_ONCE, strata_take_text, offsetof(strata_arguments_t, device), 0, 0,                           \
-            "sim:h100, sim:a100, sim:h100x2 (two), sim:my-gpu.yaml (docs/profile-file.md), gpu:0 ...; else what the strategy says, and where it says gpu and there is "    \
-            "none, "                                                                                                               \
-            "sim:h100. A replay opens as many as its trace has"                                                                    \
+#define DEVICE                                                                                                                                                          \
+    {                                                                                                                                                                   \
+        "--device", "DEVICE", STRATA_ONCE, strata_take_text, offsetof(strata_arguments_t, device), 0, 0,                                                                \
+            "sim:h100, sim:a100, sim:h100x2 (two), sim:my-gpu.yaml (docs/profile-file.md), gpu:0 ...; else what the strategy says, and where it says gpu and there is " \
+            "none, "                                                                                                                                                    \
+            "sim:h100. A replay opens as many as its trace has"                                                                                                         \
     }
 #define COMMON                                                                                                                     \
     TAKEN("--capacity", "SIZE", STRATA_ONCE, take_capacity,                                                                        \
           "what a strategy may use of a simulated device: 24GiB, or unlimited; else what the device has"),                         \
         TAKEN("--gpu-lag", "TIME", STRATA_ONCE, take_lag, "how far the GPU runs behind the host in traces without work (5ms)"),    \
+        {"--host-jitter",                                                                                                          \
+         "SEED",                                                                                                                   \
+         STRATA_ONCE,                                                                                                              \
+         strata_take_number,                                                                                                       \
+         offsetof(strata_arguments_t, host_jitter),                                                                                \
+         1,                                                                                                                        \
+         UINT32_MAX,                                                                                                               \
+         "the host of simulated devices is held up now and then, as a virtual machine's, at moments that the seed fixes"},         \
         FLAG("--legacy-default-stream", legacy_default, "stream 0 of the trace is the legacy default stream"),                     \
         FLAG("--allow-code", allow_code, "strategies may load shared objects with layers (load:), and so run their code")
 

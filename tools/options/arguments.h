@@ -25,6 +25,7 @@ typedef struct strata_arguments {
     const char *device; /* NULL: as the strategies say */
     uint64_t capacity; /* 0: as the device says */
     uint64_t lag_ns;
+    uint64_t host_jitter; /* 0: none */
     uint64_t repeat;
     bool smallest;
     bool check;

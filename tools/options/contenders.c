@@ -175,7 +175,7 @@ static strata_status_t make_contenders(memory_t *memory, const strata_arguments_
         *contender = (strata_contender_t){.label = loaded->label,
                                           .strategy = loaded->strategy,
                                           .options = {.set = loaded->set, .count = loaded->set_count},
-                                          .target = {.capacity = arguments->capacity}};
+                                          .target = {.capacity = arguments->capacity, .host_jitter = arguments->host_jitter}};
         strata_status_t status = choose_target(arguments, loaded->strategy, &contender->target);
         if (status != STRATA_OK) return status;
     }

@@ -14,15 +14,15 @@
     {                                                                                                                              \
         .name = label, .total_bytes = 80 * GIB, .context_bytes = 500 * MIB, .foreign_bytes = 0, .granule_bytes = 2 * MIB,          \
         .pack_below_bytes = 1 * MIB, .address_bytes = UINT64_C(128) << 40, .mappings_max = 524288, .pool_chunk_bytes = 32 * MIB,   \
-        .free_waits = true, .virtual_memory = true, .malloc = COST(37.1, 0.0725), .free = COST(33.5, 0.372), .managed_malloc = COST(10.6, 0),              \
-        .managed_free = COST(11.8, 0), .host_alloc = COST(416, 339), .host_free = COST(194, 110), .malloc_async = COST(0.47, 0),   \
-        .free_async = COST(0.69, 0), .pool_grow = COST(18.7, 0.983), .pool_shrink = COST(1.8, 1.32),                               \
-        .reserve = COST(0.92, 0.0028), .unreserve = COST(0.7, 0.0039), .create = COST(create_us, 0.039),                           \
-        .map = COST(map_us, 0.004), .set_access = COST(access_us, 0.068), .unmap = COST(unmap_us, 0.027),                          \
-        .release = COST(10.3, 0.376), .event_create = COST(0.33, 0), .event_destroy = COST(0.32, 0),                               \
-        .event_record = COST(0.43, 0), .event_query = COST(0.32, 0), .stream_wait = COST(0.34, 0), .stream_create = COST(2.2, 0),  \
-        .stream_destroy = COST(1.5, 0), .synchronise = COST(0.6, 0), .mem_info = COST(5.5, 0), .capture_status = COST(0.17, 0),    \
-        .launch = COST(3.6, 0), .prefetch = COST(5, 0), .peer = COST(100, 0),                                                      \
+        .free_waits = true, .virtual_memory = true, .malloc = COST(37.1, 0.0725), .free = COST(33.5, 0.372),                       \
+        .managed_malloc = COST(10.6, 0), .managed_free = COST(11.8, 0), .host_alloc = COST(416, 339), .host_free = COST(194, 110), \
+        .malloc_async = COST(0.47, 0), .free_async = COST(0.69, 0), .pool_grow = COST(18.7, 0.983),                                \
+        .pool_shrink = COST(1.8, 1.32), .reserve = COST(0.92, 0.0028), .unreserve = COST(0.7, 0.0039),                             \
+        .create = COST(create_us, 0.039), .map = COST(map_us, 0.004), .set_access = COST(access_us, 0.068),                        \
+        .unmap = COST(unmap_us, 0.027), .release = COST(10.3, 0.376), .event_create = COST(0.33, 0),                               \
+        .event_destroy = COST(0.32, 0), .event_record = COST(0.43, 0), .event_query = COST(0.33, 0), .stream_wait = COST(0.34, 0), \
+        .stream_create = COST(2.2, 0), .stream_destroy = COST(1.5, 0), .synchronise = COST(0.58, 0), .mem_info = COST(5.5, 0),     \
+        .capture_status = COST(0.17, 0), .launch = COST(3.6, 0), .prefetch = COST(5, 0), .peer = COST(100, 0),                     \
     }
 
 static const strata_sim_profile_t profiles[] = {

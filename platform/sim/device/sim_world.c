@@ -64,6 +64,7 @@ strata_status_t strata_sim_new(const strata_sim_options_t *options, strata_sim_t
     world->capacity = options->capacity ? options->capacity
                                         : profile->total_bytes - profile->context_bytes - profile->foreign_bytes;
     world->contents = options->contents;
+    world->host_jitter = options->host_jitter;
     world->devices = options->devices ? options->devices : 1;
     world->file = -1;
     world->process = (uint64_t)getpid();
@@ -120,13 +121,13 @@ static void device_free(sim_device_t *device) {
 static sim_device_t *device_new(strata_sim_t *world, uint32_t ordinal) {
     sim_device_t *device = calloc(1, sizeof *device);
     if (!device) return NULL;
+    device->world = world;
     sim_clock_init(device);
     strata_device_init(&device->base, &sim_operations, ordinal, &device->clock.clock);
     device->base.capabilities = capabilities(world);
     device->base.capabilities.near_node = ordinal & 1;
     snprintf(device->base.name, sizeof device->base.name, "sim:%s", world->profile.name);
     device->base.lock_observer = &world->observer.observer;
-    device->world = world;
     device->capacity = world->capacity;
     device->next_address = SIM_BASE + ordinal * SIM_DEVICE_SPAN;
     sim_stream_init(device, &device->legacy, STRATA_STREAM_BLOCKING);

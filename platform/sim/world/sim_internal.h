@@ -159,6 +159,7 @@ typedef struct sim_thread sim_thread_t;
 struct sim_thread {
     _Atomic uint64_t now;
     uint64_t number;
+    uint32_t index; /* in the order in which threads came into this world */
     sim_thread_t *next;
     uint32_t actor; /* the checker's, guarded by the world's lock; 0: none yet */
 };
@@ -223,6 +224,7 @@ struct strata_sim {
     uint64_t secret; /* in what it exports; 0: nothing yet */
     uint64_t process; /* that made it: a forked copy exchanges no memory */
     uint64_t capacity;
+    uint64_t host_jitter; /* seed of the host's hold-ups; 0: none */
     bool contents;
     bool dropped;
     uint32_t devices, open;
@@ -271,6 +273,13 @@ void sim_threads_end(strata_sim_t *world);
 void sim_clock_init(sim_device_t *device);
 /* The calling thread pays for a call, and waits for the driver's lock before it, if the profile has one. Needs the lock. */
 void sim_charge(sim_device_t *device, const strata_sim_cost_t *cost, uint64_t size);
+
+/* ---- a host that stumbles (sim_jitter.c): no lock either ---- */
+
+/* Where the calling thread's clock is when it has computed from `from` to `until`, waited, or asked to be woken at `until`. */
+uint64_t sim_after_work(strata_sim_t *world, uint64_t from, uint64_t until);
+uint64_t sim_after_wait(strata_sim_t *world, uint64_t from, uint64_t until);
+uint64_t sim_after_sleep(strata_sim_t *world, uint64_t from, uint64_t until);
 
 /* ---- addresses and physical memory (sim_memory.c, sim_host.c, sim_contents.c) ---- */
 

@@ -30,11 +30,12 @@ static sim_thread_t *enrol(strata_sim_t *world, uint64_t number) {
     sim_thread_t *fresh = calloc(1, sizeof *fresh);
     if (!fresh) return &world->spare_thread;
     fresh->number = number;
+    fresh->index = atomic_fetch_add(&world->thread_count, 1);
     atomic_init(&fresh->now, atomic_load(&world->latest));
     fresh->next = atomic_load(head);
     while (!atomic_compare_exchange_weak(head, &fresh->next, fresh)) {}
     /* A lock that was last held by the only thread hands over nothing: this thread begins at the world's latest clock anyway. */
-    if (atomic_fetch_add(&world->thread_count, 1) > 0) atomic_store(&world->observer.observer.active, true);
+    if (fresh->index > 0) atomic_store(&world->observer.observer.active, true);
     return fresh;
 }
 
@@ -59,23 +60,27 @@ static void set(strata_sim_t *world, uint64_t now) {
 
 uint64_t sim_now(sim_device_t *device) { return now_of(device->world); }
 
+/* The host waits until `until`, and goes on at `awake`: what lies between is nobody's. */
+static void stall(sim_device_t *device, uint64_t now, uint64_t until, uint64_t awake) {
+    set(device->world, awake);
+    atomic_fetch_add_explicit(&device->stall_ns, until - now, memory_order_relaxed);
+}
+
 void sim_stall(sim_device_t *device, uint64_t until) {
     uint64_t now = sim_now(device);
-    if (until <= now) return;
-    set(device->world, until);
-    atomic_fetch_add_explicit(&device->stall_ns, until - now, memory_order_relaxed);
+    if (until > now) stall(device, now, until, sim_after_wait(device->world, now, until));
 }
 
 static uint64_t whole_ns(double ns) { return ns <= 0 ? 0 : ns >= 1e18 ? (uint64_t)1e18 : (uint64_t)(ns + 0.5); }
 
 /* A queue at the driver's lock has at most one turn of each other thread, those that end later than `now`: however far ahead another
- * thread's clock is, it costs this one no more than that turn. Returns the wait. */
+ * thread's clock is, it costs this one no more than that turn. Its own is over: none is longer than its call. Returns the wait. */
 static uint64_t take_turn(sim_device_t *device, uint64_t now, uint64_t held) {
     uint64_t own = sim_thread_number(), wait = 0;
     sim_turn_t *mine = &device->turns[0];
     for (size_t i = 0; i < SIM_TURNS; i++) {
         sim_turn_t *turn = &device->turns[i];
-        if (turn->thread != own && turn->end > now) wait += strata_min(turn->held, turn->end - now);
+        if (turn->end > now) wait += strata_min(turn->held, turn->end - now);
         if (mine->thread != own && (turn->thread == own || turn->end < mine->end)) mine = turn;
     }
     *mine = (sim_turn_t){own, now + wait + held, held};
@@ -88,13 +93,17 @@ void sim_charge(sim_device_t *device, const strata_sim_cost_t *cost, uint64_t si
     uint64_t now = sim_now(device), then;
     if (share > 0) whole += take_turn(device, now, whole_ns(cost->fixed_ns * share));
     if (!strata_add(now, whole, &then)) then = STRATA_NEVER - 1;
-    set(device->world, then);
+    set(device->world, sim_after_work(device->world, now, then));
     device->device_call_ns += then - now;
 }
 
 static uint64_t clock_now(strata_clock_t *self) { return sim_now(((sim_clock_t *)self)->device); }
 
-static void clock_sleep(strata_clock_t *self, uint64_t until) { sim_stall(((sim_clock_t *)self)->device, until); }
+static void clock_sleep(strata_clock_t *self, uint64_t until) {
+    sim_device_t *device = ((sim_clock_t *)self)->device;
+    uint64_t now = sim_now(device);
+    if (until > now) stall(device, now, until, sim_after_sleep(device->world, now, until));
+}
 
 static void acquired(strata_lock_observer_t *self, strata_lock_t *lock) {
     strata_sim_t *world = ((sim_observer_t *)self)->world;
@@ -110,7 +119,8 @@ static void releasing(strata_lock_observer_t *self, strata_lock_t *lock) {
 }
 
 void sim_clock_init(sim_device_t *device) {
-    device->clock.clock = (strata_clock_t){.is_virtual = true, .now = clock_now, .sleep_until = clock_sleep};
+    device->clock.clock = (strata_clock_t){
+        .is_virtual = true, .polls = device->world->host_jitter != 0, .now = clock_now, .sleep_until = clock_sleep};
     device->clock.device = device;
 }
 
@@ -131,5 +141,6 @@ void sim_threads_end(strata_sim_t *world) {
 uint64_t strata_sim_now(strata_sim_t *world) { return now_of(world); }
 
 void strata_sim_advance_to(strata_sim_t *world, uint64_t until) {
-    if (until > now_of(world)) set(world, until);
+    uint64_t now = now_of(world);
+    if (until > now) set(world, sim_after_work(world, now, until));
 }

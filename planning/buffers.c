@@ -1,0 +1,41 @@
+#include "planning/buffers.h"
+
+#include "platform/arithmetic.h"
+
+#define SIZE_MOST      ((uint64_t)1 << 48)
+#define ALIGNMENT_MOST ((uint64_t)1 << 40)
+#define OFFSET_MOST    ((uint64_t)1 << 60)
+#define SUM_MOST       ((uint64_t)1 << 61)
+
+static strata_status_t check_one(const strata_plan_buffer_t *b, size_t index) {
+    unsigned long long lower = b->lower, upper = b->upper, size = b->size, alignment = b->alignment, offset = b->offset;
+    if (lower >= upper)
+        return strata_fail(STRATA_E_INVALID, 0, "buffer %zu lives from %llu to %llu; lower must be below upper", index, lower,
+                           upper);
+    if (size > SIZE_MOST) return strata_fail(STRATA_E_INVALID, 0, "buffer %zu has %llu bytes; 2^48 are the most", index, size);
+    if (alignment != 0 && (!strata_is_power_of_two(alignment) || alignment > ALIGNMENT_MOST))
+        return strata_fail(STRATA_E_INVALID, 0, "buffer %zu has alignment %llu; write a power of two up to 2^40", index, alignment);
+    if (b->flags & ~(uint32_t)(STRATA_PLAN_FIXED | STRATA_PLAN_OUTPUT | STRATA_PLAN_REMOVED))
+        return strata_fail(STRATA_E_INVALID, 0, "buffer %zu has flags 0x%x, of which some mean nothing", index, b->flags);
+    if (!(b->flags & STRATA_PLAN_FIXED)) return STRATA_OK;
+    if (offset > OFFSET_MOST)
+        return strata_fail(STRATA_E_INVALID, 0, "buffer %zu is fixed at %llu; 2^60 is the most", index, offset);
+    if (alignment > 1 && offset % alignment)
+        return strata_fail(STRATA_E_INVALID, 0, "buffer %zu is fixed at %llu, which is no multiple of its alignment %llu", index,
+                           offset, alignment);
+    return STRATA_OK;
+}
+
+strata_status_t strata_buffers_check(const strata_plan_buffer_t *buffers, size_t count) {
+    uint64_t sum = 0;
+    if (count > STRATA_PLAN_BUFFERS)
+        return strata_fail(STRATA_E_LIMIT, 0, "%zu buffers; %d are the most", count, STRATA_PLAN_BUFFERS);
+    for (size_t i = 0; i < count; i++) {
+        strata_status_t status = check_one(&buffers[i], i);
+        if (status != STRATA_OK) return status;
+        sum += buffers[i].size; /* 2^24 times 2^49: no overflow before it is seen */
+        if (buffers[i].alignment > 1) sum += buffers[i].alignment;
+        if (sum > SUM_MOST) return strata_fail(STRATA_E_LIMIT, 0, "the buffers up to number %zu have more than 2^61 bytes", i);
+    }
+    return STRATA_OK;
+}

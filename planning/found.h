@@ -1,0 +1,26 @@
+/* The best plan so far. */
+#ifndef STRATA_PLANNING_FOUND_H
+#define STRATA_PLANNING_FOUND_H
+
+#include <string.h>
+
+#include "planning/problem.h"
+
+typedef struct strata_found {
+    uint64_t *offsets; /* by item */
+    uint64_t peak; /* of the sizes that callers gave; UINT64_MAX: nothing is found yet */
+    uint64_t bound; /* no plan has a lower peak: the problem's bound, or what a search has shown */
+    uint32_t pools; /* tree */
+} strata_found_t;
+
+static inline bool strata_found_is_best(const strata_found_t *found) { return found->peak <= found->bound; }
+
+/* Takes offsets over if they are better. */
+static inline void strata_found_take(const strata_problem_t *problem, strata_found_t *found, const uint64_t *offsets) {
+    uint64_t peak = strata_problem_peak(problem, offsets);
+    if (peak >= found->peak) return;
+    found->peak = peak;
+    memcpy(found->offsets, offsets, problem->item_count * sizeof *offsets);
+}
+
+#endif

@@ -1,0 +1,72 @@
+#include "planning/greedy.h"
+
+#include "planning/branches.h"
+#include "planning/fit.h"
+#include "planning/online.h"
+#include "planning/order.h"
+#include "planning/stack.h"
+#include "platform/arithmetic.h"
+#include "platform/clock.h"
+#include "platform/host/host_memory.h"
+
+/* Pairs that an order may cost: some seconds. Beyond it only what needs no pairs is done. */
+#define PAIRS_MOST UINT64_C(200000000)
+/* How often the clock is asked. */
+enum { LOOK_EVERY = 1024 };
+
+static strata_status_t try_online(const strata_problem_t *p, strata_found_t *found, uint64_t *offsets) {
+    uint64_t peak;
+    for (int backwards = 0; backwards < 2 && !strata_found_is_best(found); backwards++) {
+        strata_status_t status = strata_online_place(p, backwards, offsets, &peak);
+        if (status != STRATA_OK) return status;
+        strata_found_take(p, found, offsets);
+    }
+    return STRATA_OK;
+}
+
+/* false: it took too long, or cannot become better than what is known. */
+static bool place_all(strata_fit_t *fit, const uint32_t *order, strata_gap_t gap, const strata_found_t *found, uint64_t until) {
+    const strata_problem_t *p = fit->problem;
+    strata_fit_clear(fit);
+    for (uint32_t i = 0; i < p->item_count; i++) {
+        strata_fit_place(fit, order[i], gap);
+        if (fit->peak >= found->peak && fit->peak - p->slack >= found->peak) return false;
+        if (i % LOOK_EVERY == LOOK_EVERY - 1 && found->peak != UINT64_MAX && strata_real_now() >= until) return false;
+    }
+    return true;
+}
+
+static strata_status_t try_orders(const strata_problem_t *p, strata_found_t *found, strata_fit_t *fit, uint32_t *order) {
+    for (int by = 0; by < STRATA_ORDERS; by++) {
+        strata_status_t status = strata_order_make(p, (strata_order_t)by, order);
+        if (status != STRATA_OK) return status;
+        for (int gap = STRATA_GAP_LOWEST; gap <= STRATA_GAP_SMALLEST && !strata_found_is_best(found); gap++)
+            if (place_all(fit, order, (strata_gap_t)gap, found, p->deadline)) strata_found_take(p, found, fit->offsets);
+    }
+    return STRATA_OK;
+}
+
+/* Where there are forks or something is fixed: what can always be done, and branches apart. */
+static strata_status_t try_apart(const strata_problem_t *p, strata_found_t *found, uint64_t *offsets) {
+    strata_status_t status = strata_stack_place(p, offsets);
+    if (status == STRATA_OK) strata_found_take(p, found, offsets);
+    if (status != STRATA_OK || p->fixed) return status;
+    status = strata_branches_place(p, offsets);
+    if (status == STRATA_OK) strata_found_take(p, found, offsets);
+    return status;
+}
+
+strata_status_t strata_greedy_start(const strata_problem_t *p, strata_found_t *found) {
+    strata_fit_t fit;
+    strata_status_t status = strata_fit_init(&fit, p);
+    if (status != STRATA_OK) return status;
+    uint32_t *order = strata_host_new((size_t)p->item_count + 1, sizeof *order);
+    bool simple = !p->fixed && p->fork_count == 0;
+    if (!order) status = STRATA_E_HOST_MEMORY;
+    if (status == STRATA_OK && simple) status = try_online(p, found, fit.offsets);
+    if (status == STRATA_OK && !simple) status = try_apart(p, found, fit.offsets);
+    if (status == STRATA_OK && strata_fit_pairs(&fit) <= PAIRS_MOST) status = try_orders(p, found, &fit, order);
+    strata_host_delete(order);
+    strata_fit_destroy(&fit);
+    return status;
+}

@@ -1,0 +1,159 @@
+#include "planning/improve.h"
+
+#include "planning/fit.h"
+#include "platform/arithmetic.h"
+#include "platform/clock.h"
+#include "platform/host/host_memory.h"
+
+/* Those taken out at a time; those that one is chosen beside; rounds between two looks at the clock; rounds without a better plan
+ * after which the best one is taken up again; the part of the least excess that a plan may have more. */
+enum { OUT_MOST = 32, MET_MOST = 4096, LOOK_EVERY = 16, PATIENCE = 2000, TOLERANCE = 20 };
+
+typedef struct improving {
+    const strata_problem_t *problem;
+    strata_fit_t fit;
+    uint32_t *high; /* the items that end above the bound */
+    uint32_t high_count;
+    uint32_t *met;
+    uint32_t out[OUT_MOST];
+    uint64_t before[OUT_MOST]; /* their offsets */
+    uint32_t out_count;
+    uint64_t random;
+    uint64_t sum, record; /* of what all items exceed the bound by: now, and at the least */
+} improving_t;
+
+static uint32_t draw(improving_t *m, uint32_t below) {
+    m->random ^= m->random << 13;
+    m->random ^= m->random >> 7;
+    m->random ^= m->random << 17;
+    return (uint32_t)((m->random >> 32) * below >> 32);
+}
+
+static uint64_t end_of(const improving_t *m, uint32_t item) {
+    const strata_item_t *it = &m->problem->items[item];
+    return m->fit.offsets[item] + it->size - it->slack;
+}
+
+static uint64_t excess(const improving_t *m, uint64_t bound) {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < m->out_count; i++) {
+        uint64_t end = end_of(m, m->out[i]);
+        if (end > bound) sum += end - bound;
+    }
+    return sum;
+}
+
+/* Looks at every item: the plan's peak, and what ends above the bound. */
+static uint64_t look(improving_t *m, uint64_t bound) {
+    uint64_t peak = 0;
+    m->high_count = 0;
+    m->sum = 0;
+    for (uint32_t i = 0; i < m->problem->item_count; i++) {
+        uint64_t end = end_of(m, i);
+        peak = strata_max(peak, end);
+        if (end <= bound || m->problem->items[i].fixed != STRATA_ANYWHERE) continue;
+        m->high[m->high_count++] = i;
+        m->sum += end - bound;
+    }
+    return peak;
+}
+
+static void take_out(improving_t *m, uint32_t item) {
+    for (uint32_t i = 0; i < m->out_count; i++)
+        if (m->out[i] == item) return;
+    if (m->problem->items[item].fixed != STRATA_ANYWHERE) return;
+    m->out[m->out_count++] = item;
+}
+
+/* Some of those met that lie at one height. */
+static void take_out_near(improving_t *m, uint32_t met, uint32_t wanted) {
+    uint64_t from = m->fit.offsets[m->met[draw(m, met)]], reach = m->problem->items[m->met[draw(m, met)]].size;
+    uint32_t begin = draw(m, met);
+    for (uint32_t i = 0; i < met && m->out_count < wanted; i++) {
+        uint32_t item = m->met[(begin + i) % met];
+        if (m->fit.offsets[item] < from + reach && m->fit.offsets[item] + m->problem->items[item].size > from) take_out(m, item);
+    }
+}
+
+/* One that is too high, and some of what it meets. */
+static void choose(improving_t *m) {
+    uint32_t item = m->high[draw(m, m->high_count)];
+    uint32_t met = strata_fit_met(&m->fit, item, m->met, MET_MOST), wanted = 1 + draw(m, OUT_MOST - 1);
+    m->out_count = 0;
+    take_out(m, item);
+    if (met > 0 && draw(m, 2)) take_out_near(m, met, wanted);
+    else
+        for (uint32_t i = 0; i < wanted && met > 0; i++) take_out(m, m->met[draw(m, met)]);
+    for (uint32_t i = 0; i < m->out_count; i++) m->before[i] = m->fit.offsets[m->out[i]];
+}
+
+/* In the order of their sizes, more or less; sometimes the one that was too high comes first. */
+static void put_back(improving_t *m) {
+    uint32_t order[OUT_MOST], first = draw(m, 2);
+    for (uint32_t i = 0; i < m->out_count; i++) {
+        uint32_t at = i;
+        uint64_t size = m->problem->items[m->out[i]].size;
+        while (at > first && m->problem->items[m->out[order[at - 1]]].size < size && draw(m, 8) > 0) {
+            order[at] = order[at - 1];
+            at--;
+        }
+        order[at] = i;
+    }
+    strata_gap_t gap = draw(m, 2) ? STRATA_GAP_LOWEST : STRATA_GAP_SMALLEST;
+    for (uint32_t i = 0; i < m->out_count; i++) strata_fit_place(&m->fit, m->out[order[i]], gap);
+}
+
+static void restore(improving_t *m) {
+    for (uint32_t i = 0; i < m->out_count; i++) strata_fit_remove(&m->fit, m->out[i]);
+    for (uint32_t i = 0; i < m->out_count; i++) strata_fit_put(&m->fit, m->out[i], m->before[i]);
+}
+
+/* What is not much higher in sum than the best is kept. */
+static bool round_of(improving_t *m, uint64_t bound) {
+    choose(m);
+    uint64_t was = excess(m, bound);
+    for (uint32_t i = 0; i < m->out_count; i++) strata_fit_remove(&m->fit, m->out[i]);
+    put_back(m);
+    uint64_t is = excess(m, bound);
+    if (is <= was || m->sum - was + is <= m->record + m->record / TOLERANCE) return true;
+    restore(m);
+    return false;
+}
+
+static void load(improving_t *m, const strata_found_t *found) {
+    strata_fit_clear(&m->fit);
+    for (uint32_t i = 0; i < m->problem->item_count; i++) strata_fit_put(&m->fit, i, found->offsets[i]);
+    (void)look(m, found->bound);
+    m->record = m->sum;
+}
+
+static void search(improving_t *m, strata_found_t *found, uint64_t until) {
+    load(m, found);
+    for (uint64_t round = 0, idle = 0; m->high_count > 0 && !strata_found_is_best(found); round++, idle++) {
+        if (round % LOOK_EVERY == 0 && strata_real_now() >= until) return;
+        if (idle > PATIENCE) {
+            load(m, found);
+            idle = 0;
+        }
+        if (!round_of(m, found->bound)) continue;
+        uint64_t peak = look(m, found->bound);
+        if (m->sum < m->record || peak < found->peak) idle = 0;
+        m->record = strata_min(m->record, m->sum);
+        if (peak < found->peak) strata_found_take(m->problem, found, m->fit.offsets);
+    }
+}
+
+strata_status_t strata_improve(const strata_problem_t *p, strata_found_t *found, uint64_t until) {
+    if (strata_found_is_best(found) || strata_real_now() >= until) return STRATA_OK;
+    improving_t m = {.problem = p, .random = UINT64_C(0x2545f4914f6cdd1d)};
+    strata_status_t status = strata_fit_init(&m.fit, p);
+    if (status != STRATA_OK) return status;
+    m.high = strata_host_new((size_t)p->item_count + 1, sizeof *m.high);
+    m.met = strata_host_new(MET_MOST, sizeof *m.met);
+    if (m.high && m.met) search(&m, found, until);
+    else status = STRATA_E_HOST_MEMORY;
+    strata_host_delete(m.met);
+    strata_host_delete(m.high);
+    strata_fit_destroy(&m.fit);
+    return status;
+}

@@ -1,0 +1,26 @@
+/* Orders in which items may be placed. */
+#ifndef STRATA_PLANNING_ORDER_H
+#define STRATA_PLANNING_ORDER_H
+
+#include "planning/problem.h"
+
+/* X(name, what comes first) */
+#define STRATA_ORDER_MAP(X)                                                                                                        \
+    X(SIZE, "the largest, then the longest-lived")                                                                                 \
+    X(LENGTH, "the longest-lived, then the largest")                                                                               \
+    X(AREA, "the most bytes times moments")                                                                                        \
+    X(CONFLICT, "what lives where most bytes live, then the largest")                                                              \
+    X(BEGIN, "the earliest")                                                                                                       \
+    X(END, "the latest")
+
+typedef enum strata_order {
+#define STRATA_ORDER_ENUM(name, first) STRATA_ORDER_##name,
+    STRATA_ORDER_MAP(STRATA_ORDER_ENUM)
+#undef STRATA_ORDER_ENUM
+        STRATA_ORDERS
+} strata_order_t;
+
+/* Fills `order` with all items, fixed ones first. E_HOST_MEMORY. */
+strata_status_t strata_order_make(const strata_problem_t *problem, strata_order_t by, uint32_t *order);
+
+#endif

@@ -1,0 +1,28 @@
+/* The planners behind one interface. A new one is a row of STRATA_PLANNER_MAP in strata/plan.h and its function here. */
+#ifndef STRATA_PLANNING_PLANNERS_H
+#define STRATA_PLANNING_PLANNERS_H
+
+#include "planning/found.h"
+
+typedef struct strata_planning {
+    const strata_problem_t *problem;
+    const strata_plan_options_t *options;
+    uint64_t begin, budget; /* of strata_real_now() */
+} strata_planning_t;
+
+/* Fills `found`, in which nothing is found yet. E_HOST_MEMORY, E_UNSUPPORTED for a problem that the planner cannot have. */
+typedef strata_status_t (*strata_planner_fn)(const strata_planning_t *planning, strata_found_t *found);
+
+#define STRATA_PLANNER_DECLARE(name, what)                                                                                         \
+    strata_status_t strata_planner_##name(const strata_planning_t *planning, strata_found_t *found);
+STRATA_PLANNER_MAP(STRATA_PLANNER_DECLARE)
+#undef STRATA_PLANNER_DECLARE
+
+/* The caller's options as this version knows them. E_INVALID. */
+strata_status_t strata_planner_options(const strata_plan_options_t *given, strata_plan_options_t *options);
+
+/* NULL after the last. */
+const char *strata_planner_name(size_t index);
+const char *strata_planner_what(size_t index);
+
+#endif

@@ -1,0 +1,137 @@
+/* The planner `tree`: pools of items, each an allocation of its own (forest.h). Outputs first, the smallest first; then the
+ * others, the largest and longest-lived first. Each goes into the first pool that has a place; the last pool may grow; else it has
+ * a new pool. */
+#include "planning/forest.h"
+#include "planning/planners.h"
+#include "platform/arithmetic.h"
+#include "platform/host/host_memory.h"
+
+typedef struct pool {
+    uint32_t root;
+    bool can_grow;
+} pool_t;
+
+typedef struct planting {
+    const strata_problem_t *problem;
+    strata_plan_pools_t mode;
+    strata_forest_t forest;
+    pool_t *pools;
+    uint32_t pool_count;
+} planting_t;
+
+static bool is_output(const planting_t *g, uint32_t item) {
+    return g->problem->buffers[g->problem->items[item].buffer].flags & STRATA_PLAN_OUTPUT;
+}
+
+/* Outputs live on to the end; what is of a fork lives as long as the fork. */
+static void set_lives(planting_t *g) {
+    const strata_problem_t *p = g->problem;
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < p->item_count; i++) end = strata_max(end, p->buffers[p->items[i].buffer].upper);
+    for (uint32_t i = 0; i < p->item_count; i++) {
+        const strata_plan_buffer_t *b = &p->buffers[p->items[i].buffer];
+        g->forest.lower[i] = b->lower;
+        g->forest.upper[i] = is_output(g, i) && end < UINT64_MAX ? end + 1 : b->upper;
+    }
+    for (uint32_t i = 0; i < p->item_count && p->fork_count; i++) {
+        for (uint32_t k = 0; k < p->item_count && p->items[i].fork; k++) {
+            if (p->items[k].fork != p->items[i].fork) continue;
+            g->forest.lower[i] = strata_min(g->forest.lower[i], p->buffers[p->items[k].buffer].lower);
+            g->forest.upper[i] = strata_max(g->forest.upper[i], p->buffers[p->items[k].buffer].upper);
+        }
+    }
+}
+
+static void add_pool(planting_t *g, uint32_t item, bool can_grow) {
+    g->pools[g->pool_count++] = (pool_t){.root = strata_forest_pool(&g->forest, item), .can_grow = can_grow};
+}
+
+static void put_output(planting_t *g, uint32_t item) {
+    if (g->mode == STRATA_PLAN_POOLS_OUTPUTS && g->pool_count > 0) {
+        pool_t *last = &g->pools[g->pool_count - 1];
+        last->root = strata_forest_put_behind(&g->forest, last->root, item);
+        return;
+    }
+    add_pool(g, item, false);
+}
+
+static void put_other(planting_t *g, uint32_t item) {
+    for (uint32_t i = 0; i < g->pool_count; i++) {
+        pool_t *pool = &g->pools[i];
+        bool grows = i + 1 == g->pool_count && pool->can_grow;
+        if (strata_forest_put(&g->forest, pool->root, item, grows)) return;
+        if (!grows) continue;
+        pool->root = strata_forest_put_behind(&g->forest, pool->root, item);
+        return;
+    }
+    add_pool(g, item, g->mode != STRATA_PLAN_POOLS_NONE);
+}
+
+/* By size, then the longest-lived first, then in program order. */
+static void order_by_size(const planting_t *g, bool smallest_first, strata_keyed_t *keyed) {
+    uint32_t count = g->problem->item_count;
+    const strata_forest_t *f = &g->forest;
+    for (uint32_t i = 0; i < count; i++) keyed[i] = (strata_keyed_t){~(f->upper[i] - f->lower[i]), i};
+    strata_sort_keyed(keyed, keyed + count, count);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t size = strata_forest_size_of(f, keyed[i].value);
+        keyed[i].key = smallest_first ? size : ~size;
+    }
+    strata_sort_keyed(keyed, keyed + count, count);
+}
+
+static void put_all(planting_t *g, strata_keyed_t *keyed) {
+    uint32_t count = g->problem->item_count;
+    bool apart = g->mode != STRATA_PLAN_POOLS_COMBINED;
+    order_by_size(g, true, keyed);
+    for (uint32_t i = 0; apart && i < count && !g->forest.failed; i++)
+        if (is_output(g, keyed[i].value)) put_output(g, keyed[i].value);
+    order_by_size(g, false, keyed);
+    for (uint32_t i = 0; i < count && !g->forest.failed; i++)
+        if (!apart || !is_output(g, keyed[i].value)) put_other(g, keyed[i].value);
+}
+
+/* Pools side by side. */
+static void finish(planting_t *g, uint64_t *offsets, strata_found_t *found) {
+    uint64_t base = 0;
+    for (uint32_t i = 0; i < g->pool_count; i++)
+        base = strata_align_up(base + strata_forest_finish(&g->forest, g->pools[i].root, base, offsets), g->forest.alignment);
+    uint64_t before = found->peak;
+    strata_found_take(g->problem, found, offsets);
+    if (found->peak < before) found->pools = g->pool_count;
+}
+
+static strata_status_t plant(planting_t *g, bool mended, strata_found_t *found) {
+    uint32_t count = g->problem->item_count;
+    strata_status_t status = strata_forest_init(&g->forest, g->problem, mended);
+    if (status != STRATA_OK) return status;
+    g->pools = strata_host_new(count, sizeof *g->pools);
+    uint64_t *offsets = strata_host_new(count, sizeof *offsets);
+    strata_keyed_t *keyed = strata_host_new(2 * (size_t)count, sizeof *keyed);
+    status = g->pools && offsets && keyed ? STRATA_OK : STRATA_E_HOST_MEMORY;
+    if (status == STRATA_OK) {
+        set_lives(g);
+        put_all(g, keyed);
+        if (g->forest.failed) status = strata_last_error()->status;
+        else finish(g, offsets, found);
+    }
+    strata_host_delete(keyed);
+    strata_host_delete(offsets);
+    strata_host_delete(g->pools);
+    strata_forest_destroy(&g->forest);
+    return status;
+}
+
+strata_status_t strata_planner_tree(const strata_planning_t *planning, strata_found_t *found) {
+    const strata_problem_t *p = planning->problem;
+    if (p->fixed) return strata_fail(STRATA_E_UNSUPPORTED, 0, "tree places nothing at a fixed offset; use greedy, exact or auto");
+    if (p->item_count > STRATA_FOREST_ITEMS)
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "tree takes %d buffers at most, and there are %u; use greedy or auto",
+                           STRATA_FOREST_ITEMS, p->item_count);
+    strata_status_t status = STRATA_OK;
+    for (int mended = 0; mended <= planning->options->mended && status == STRATA_OK; mended++) {
+        planting_t planting = {.problem = p, .mode = planning->options->pools};
+        status = plant(&planting, mended, found);
+    }
+    return status;
+}

@@ -1,0 +1,74 @@
+/* A host that stumbles: hold-ups of the host, fixed by the world's seed (docs/profiles.md, "A host that stumbles").
+ *
+ * Virtual time is cut into slots, each with at most one hold-up. Whether, where and how long is a hash of the seed, the thread and the
+ * slot. So a hold-up belongs to a moment of time and not to what the host does then: strategies under one seed meet the same. */
+#include "platform/sim/world/sim_internal.h"
+
+#define SLOT_NS     UINT64_C(1000000)
+#define BUSY_SLOTS  256 /* a neighbour is busy or not for so long */
+#define BUSY_ONE_IN 8 /* of those spans */
+#define WAKING_NS   80000 /* a sleep ends so much later than was asked for */
+/* What a longer step meets before is left out: it is idle time. */
+#define SLOTS_LOOKED_AT (UINT64_C(1) << 20)
+#define LONGEST_NS      UINT64_C(4000000)
+
+typedef struct row {
+    uint32_t often; /* slots of 10,000 */
+    uint32_t least_ns, most_ns;
+} row_t;
+
+static const row_t quiet[] = {{2070, 10000, 20000}, {1320, 20000, 40000}, {123, 40000, 80000}, {10, 80000, 640000}, {0}};
+static const row_t busy[] = {{3500, 1000000, LONGEST_NS}, {0}};
+
+static uint64_t hash(uint64_t value) {
+    value += UINT64_C(0x9e3779b97f4a7c15);
+    value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return value ^ (value >> 31);
+}
+
+typedef struct hold_up {
+    uint64_t at, ns; /* ns 0: none */
+} hold_up_t;
+
+static hold_up_t hold_up_of(uint64_t seed, uint64_t slot) {
+    bool is_busy = hash(seed ^ hash(slot / BUSY_SLOTS)) % BUSY_ONE_IN == 0;
+    uint64_t drawn = hash(hash(seed) ^ slot), dice = drawn % 10000, length = hash(drawn);
+    for (const row_t *row = is_busy ? busy : quiet; row->often; row++) {
+        if (dice < row->often)
+            return (hold_up_t){.at = slot * SLOT_NS + (drawn >> 32) % SLOT_NS,
+                               .ns = row->least_ns + length % (row->most_ns - row->least_ns + 1)};
+        dice -= row->often;
+    }
+    return (hold_up_t){0};
+}
+
+/* Where a thread that would be at `until` is, if each hold-up that begins in between lengthens its way (`works`), or goes on beside
+ * it and may outlast it. */
+static uint64_t pass(strata_sim_t *world, uint64_t from, uint64_t until, bool works) {
+    uint64_t seed = hash(world->host_jitter) + sim_thread(world)->index, slot = from / SLOT_NS, last = until / SLOT_NS;
+    if (last - slot > SLOTS_LOOKED_AT) slot = last - SLOTS_LOOKED_AT;
+    for (; slot <= until / SLOT_NS; slot++) {
+        hold_up_t hold_up = hold_up_of(seed, slot);
+        if (hold_up.ns == 0 || hold_up.at < from || hold_up.at >= until) continue;
+        from = hold_up.at + hold_up.ns; /* nothing holds up who is held up */
+        until = works ? until + hold_up.ns : strata_max(until, from);
+    }
+    return until;
+}
+
+static bool applies(const strata_sim_t *world, uint64_t from, uint64_t until) {
+    return world->host_jitter != 0 && until > from && until < STRATA_NEVER / 2;
+}
+
+uint64_t sim_after_work(strata_sim_t *world, uint64_t from, uint64_t until) {
+    return applies(world, from, until) ? pass(world, from, until, true) : until;
+}
+
+uint64_t sim_after_wait(strata_sim_t *world, uint64_t from, uint64_t until) {
+    return applies(world, from, until) ? pass(world, from, until, false) : until;
+}
+
+uint64_t sim_after_sleep(strata_sim_t *world, uint64_t from, uint64_t until) {
+    return applies(world, from, until) ? pass(world, from, until + WAKING_NS, false) : until;
+}

@@ -1,0 +1,34 @@
+/* Problems, and plans that the validator has seen. */
+#ifndef STRATA_TESTS_PLANNING_PLANS_H
+#define STRATA_TESTS_PLANNING_PLANS_H
+
+#include "planning/file/table.h"
+#include "strata/plan.h"
+#include "tests/harness/test.h"
+
+enum { PLANS_FEW = 64 };
+
+/* An instance of traces/planning, by its name without the endings; closed with plans_gone. */
+strata_plan_table_t plans_instance(const char *name);
+void plans_gone(strata_plan_table_t *table);
+
+/* Makes a plan and has it checked: its peak is what the validator measures, and not below the bound. */
+strata_plan_result_t plans_make(const char *planner, const strata_plan_buffer_t *buffers, size_t count, uint64_t *offsets);
+strata_plan_result_t plans_make_with(const strata_plan_options_t *options, const strata_plan_buffer_t *buffers, size_t count,
+                                     uint64_t *offsets);
+#define PLANS_COUNT(buffers) (sizeof(buffers) / sizeof *(buffers))
+
+/* Random problems; the same for the same seed. */
+typedef struct plans_random {
+    uint64_t state;
+} plans_random_t;
+uint64_t plans_draw(plans_random_t *random, uint64_t below);
+typedef struct plans_shape {
+    uint64_t times, sizes; /* drawn below these */
+    unsigned alignments, fixed, forks; /* in a hundred */
+} plans_shape_t;
+void plans_random_buffers(plans_random_t *random, const plans_shape_t *shape, strata_plan_buffer_t *buffers, size_t count);
+/* Training-like: most live briefly, some for a part of the step, few throughout. */
+void plans_training(plans_random_t *random, strata_plan_buffer_t *buffers, size_t count);
+
+#endif

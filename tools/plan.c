@@ -1,0 +1,276 @@
+/* strata plan: decides the addresses of buffers whose lifetimes are known. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "allocation/options/option.h"
+#include "platform/host/host_memory.h"
+#include "tools/options/options.h"
+#include "tools/plan/contest.h"
+#include "tools/plan/input.h"
+#include "tools/plan/picture.h"
+#include "tools/plan/plan_json.h"
+#include "tools/screen/terminal.h"
+
+#define TIME_MOST UINT64_C(86400000000000)
+
+typedef struct arguments {
+    const char *planner, *json, *out, *svg;
+    uint64_t time_ns, capacity;
+    strata_plan_reading_t reading;
+    strata_plan_pools_t pools;
+    bool mended, draw, compare, apart, lines;
+} arguments_t;
+
+typedef struct session {
+    arguments_t a;
+    const char *path;
+    strata_plan_input_t input;
+    uint64_t *offsets;
+    strata_plan_told_t told;
+    strata_plan_dependencies_t passes;
+} session_t;
+
+/* ---- the command line ---- */
+
+static int take_time(const strata_taking_t *taking, const char *value) {
+    arguments_t *a = taking->into;
+    if (strata_parse_time(value, &a->time_ns) != STRATA_OK)
+        return strata_wrong_usage(taking->self, "--time: %s", strata_last_error()->text);
+    if (a->time_ns == 0 || a->time_ns > TIME_MOST)
+        return strata_wrong_usage(taking->self, "--time %.40s: write a time from 1ns to 24h", value);
+    return STRATA_EXIT_DONE;
+}
+
+static int take_capacity(const strata_taking_t *taking, const char *value) {
+    arguments_t *a = taking->into;
+    if (strata_parse_size(value, &a->capacity) != STRATA_OK)
+        return strata_wrong_usage(taking->self, "--capacity: %s", strata_last_error()->text);
+    if (a->capacity == 0) return strata_wrong_usage(taking->self, "--capacity is 0; write a size, or leave it out");
+    return STRATA_EXIT_DONE;
+}
+
+static int take_step(const strata_taking_t *taking, const char *value) {
+    arguments_t *a = taking->into;
+    uint64_t step = 0;
+    if (strcmp(value, "all") == 0) {
+        a->reading.step = STRATA_PLAN_STEP_ALL;
+        return STRATA_EXIT_DONE;
+    }
+    for (const char *at = value; *at && step < UINT32_MAX; at++)
+        step = *at >= '0' && *at <= '9' ? 10 * step + (uint64_t)(*at - '0') : UINT32_MAX;
+    if (step == 0 || step >= UINT32_MAX)
+        return strata_wrong_usage(taking->self, "--step %.40s: write a number from 1, or all", value);
+    a->reading.step = step;
+    return STRATA_EXIT_DONE;
+}
+
+static int take_pools(const strata_taking_t *taking, const char *value) {
+    static const char *const words[] = {"intermediates", "none", "outputs", "combined"};
+    arguments_t *a = taking->into;
+    for (unsigned i = 0; i < sizeof words / sizeof *words; i++) {
+        a->pools = (strata_plan_pools_t)i;
+        if (strcmp(value, words[i]) == 0) return STRATA_EXIT_DONE;
+    }
+    return strata_wrong_usage(taking->self, "--pools %.40s: write intermediates, none, outputs or combined", value);
+}
+
+static int take_streams(const strata_taking_t *taking, const char *value) {
+    arguments_t *a = taking->into;
+    a->apart = strcmp(value, "apart") == 0;
+    if (a->apart || strcmp(value, "together") == 0) return STRATA_EXIT_DONE;
+    return strata_wrong_usage(taking->self, "--streams %.40s: write together or apart", value);
+}
+
+#define TEXT(name, letters, member, meaning)                                                                                       \
+    { name, letters, STRATA_ONCE, strata_take_text, offsetof(arguments_t, member), 0, 0, meaning }
+#define FLAG(name, member, meaning)                                                                                                \
+    { name, NULL, STRATA_ONCE, strata_take_flag, offsetof(arguments_t, member), 0, 0, meaning }
+#define TAKEN(name, letters, take, meaning)                                                                                        \
+    { name, letters, STRATA_ONCE, take, 0, 0, 0, meaning }
+
+static const strata_option_t options[] = {
+    TEXT("--planner", "NAME", planner, "auto, greedy, exact, reuse or tree (auto)"),
+    TAKEN("--time", "TIME", take_time, "how long it may look for a better plan (10s)"),
+    TAKEN("--capacity", "SIZE", take_capacity, "what the plan has to fit into: says whether it does, and ends soon after"),
+    TAKEN("--step", "N|all", take_step, "of a trace: its N-th step, or the whole (one that repeats, if there is any)"),
+    TAKEN("--streams", "HOW", take_streams,
+          "of a trace with several streams: together lets them share addresses, in the host's order, where that makes the peak "
+          "lower; apart never does (together)"),
+    TAKEN("--pools", "MODE", take_pools, "of tree: intermediates, none, outputs or combined (intermediates)"),
+    FLAG("--mended", mended, "reuse and tree without the known gaps of their peers"),
+    FLAG("--anew", reading.anew, "forgets the offsets that the file gives"),
+    TEXT("--json", "FILE", json, "the figures as JSON (- for standard output)"),
+    TEXT("-o", "FILE", out, "the plan, as JSON if the name ends in .json, else as CSV"),
+    FLAG("--draw", draw, "draws the plan: time across, addresses up"),
+    TEXT("--svg", "FILE", svg, "the plan as a picture"),
+    FLAG("--lines", lines, "what reuse makes of every line of the program: allocate, reuse, free, null"),
+    FLAG("--compare", compare, "all planners side by side, how their plans differ, and which reuses make streams wait"),
+    STRATA_OPTIONS_END,
+};
+
+/* ---- what it prints ---- */
+
+static void print_figures(const session_t *s) {
+    const strata_plan_result_t *r = &s->told.result;
+    const strata_plan_input_t *input = &s->input;
+    const char *name = strrchr(s->path, '/');
+    printf("%s: %zu buffers%s%s\n", name ? name + 1 : s->path, input->table.count, *input->about ? ", " : "", input->about);
+    printf("  planner      %s\n", s->told.planner);
+    printf("  peak         %" PRIu64 " bytes (%.2f MiB)\n", r->peak, (double)r->peak / 1048576);
+    printf("  lower bound  %" PRIu64 " bytes\n", r->lower_bound);
+    printf("  ratio        %.4f\n", r->lower_bound ? (double)r->peak / (double)r->lower_bound : 1.0);
+    printf("  proved       %s\n", r->proved ? "yes" : "no");
+    printf("  time         %.3f s\n", (double)r->time_ns / 1e9);
+    if (r->pools) printf("  pools        %u\n", r->pools);
+    if (s->a.capacity)
+        printf("  capacity     %" PRIu64 " bytes: %s\n", s->a.capacity, r->peak <= s->a.capacity ? "fits" : "does not fit");
+    if (s->passes.implicit)
+        printf("  implicit     %" PRIu64 " reuses of %" PRIu64 " bytes between streams: each makes one wait for another\n",
+               s->passes.implicit, s->passes.implicit_bytes);
+}
+
+static const char *effect_word(strata_plan_effect_t effect) {
+    static const char *const words[] = {
+#define EFFECT_WORD(name, what) #name,
+        STRATA_PLAN_LINE_MAP(EFFECT_WORD)
+#undef EFFECT_WORD
+    };
+    return words[effect];
+}
+
+static strata_status_t print_lines(const session_t *s, const strata_plan_options_t *o) {
+    const strata_plan_table_t *t = &s->input.table;
+    size_t count = 0;
+    strata_plan_line_t *lines = strata_host_new(2 * t->count + 1, sizeof *lines);
+    strata_status_t status = lines ? strata_plan_reuse_lines(o, t->buffers, t->count, lines, &count) : STRATA_E_HOST_MEMORY;
+    for (size_t i = 0; i < count && status == STRATA_OK; i++) {
+        const strata_plan_line_t *line = &lines[i];
+        const char *name = strata_plan_table_name(t, line->buffer);
+        printf("%10" PRIu64 "  %-8s  %s", line->time, effect_word(line->effect), name);
+        if (line->effect == STRATA_PLAN_reuse) printf(" takes over %s", strata_plan_table_name(t, line->other));
+        printf(" (%" PRIu64 ")\n", t->buffers[line->buffer].size);
+    }
+    strata_host_delete(lines);
+    return status;
+}
+
+/* ---- one run ---- */
+
+/* Without forks, or with them, from `forks`. */
+static void set_forks(strata_plan_table_t *t, const uint32_t *forks) {
+    for (size_t i = 0; i < t->count; i++) t->buffers[i].fork = forks ? forks[i] : 0;
+}
+
+/* Streams share addresses only where that makes the peak lower. */
+static strata_status_t make_sharing(session_t *s, const strata_plan_options_t *o, uint64_t *offsets, uint32_t *forks) {
+    strata_plan_table_t *t = &s->input.table;
+    strata_plan_options_t half = *o;
+    strata_plan_result_t together = {.struct_size = sizeof together};
+    half.time_ns /= 2;
+    for (size_t i = 0; i < t->count; i++) forks[i] = t->buffers[i].fork;
+    strata_status_t status = strata_plan_make(&half, t->buffers, t->count, s->offsets, &s->told.result);
+    set_forks(t, NULL);
+    if (status == STRATA_OK) status = strata_plan_make(&half, t->buffers, t->count, offsets, &together);
+    uint64_t spent = s->told.result.time_ns + together.time_ns;
+    if (status == STRATA_OK && together.peak < s->told.result.peak) {
+        memcpy(s->offsets, offsets, t->count * sizeof *offsets);
+        s->told.result = together;
+    }
+    s->told.result.time_ns = spent;
+    s->told.result.lower_bound = together.lower_bound;
+    s->told.result.proved = s->told.result.peak <= together.lower_bound;
+    if (status == STRATA_OK) status = strata_plan_check(t->buffers, t->count, s->offsets, NULL);
+    set_forks(t, forks);
+    s->passes.struct_size = sizeof s->passes;
+    if (status == STRATA_OK) status = strata_plan_input_depend(&s->input, t->buffers, s->offsets, &s->passes);
+    return status;
+}
+
+static strata_status_t make(session_t *s, const strata_plan_options_t *o) {
+    strata_plan_table_t *t = &s->input.table;
+    bool share = s->input.streams && !s->a.apart;
+    uint32_t *forks = share ? strata_host_new(t->count + 1, sizeof *forks) : NULL;
+    uint64_t *offsets = share ? strata_host_new(t->count + 1, sizeof *offsets) : NULL;
+    s->offsets = strata_host_new(t->count + 1, sizeof *s->offsets);
+    s->told.result.struct_size = sizeof s->told.result;
+    strata_status_t status = s->offsets && (!share || (forks && offsets)) ? STRATA_OK : STRATA_E_HOST_MEMORY;
+    if (status == STRATA_OK && share) status = make_sharing(s, o, offsets, forks);
+    if (status == STRATA_OK && !share) status = strata_plan_make(o, t->buffers, t->count, s->offsets, &s->told.result);
+    if (status == STRATA_OK && !share) status = strata_plan_check(t->buffers, t->count, s->offsets, NULL);
+    strata_host_delete(offsets);
+    strata_host_delete(forks);
+    return status;
+}
+
+static bool ends_in(const char *path, const char *end) {
+    size_t length = strlen(path), of_end = strlen(end);
+    return length >= of_end && strcmp(path + length - of_end, end) == 0;
+}
+
+static strata_status_t write_files(const session_t *s) {
+    const arguments_t *a = &s->a;
+    const strata_plan_table_t *t = &s->input.table;
+    strata_status_t status = STRATA_OK;
+    if (a->json) status = strata_plan_json_write(a->json, &s->told, t, NULL);
+    if (status == STRATA_OK && a->out && ends_in(a->out, ".json")) status = strata_plan_json_write(a->out, &s->told, t, s->offsets);
+    else if (status == STRATA_OK && a->out) status = strata_plan_table_write(t, s->offsets, a->out);
+    if (status == STRATA_OK && a->svg) status = strata_plan_svg(a->svg, t, s->offsets);
+    return status;
+}
+
+static int tell(session_t *s, const strata_plan_options_t *o) {
+    bool quiet = (s->a.json && strcmp(s->a.json, "-") == 0) || (s->a.out && strcmp(s->a.out, "-") == 0);
+    strata_status_t status = make(s, o);
+    if (status != STRATA_OK) return strata_tell_failure();
+    if (!quiet) print_figures(s);
+    if (s->a.lines) status = print_lines(s, o);
+    if (status == STRATA_OK && s->a.draw)
+        status = strata_plan_draw(stdout, &s->input.table, s->offsets, strata_terminal_width(100));
+    if (status != STRATA_OK) return strata_tell_failure();
+    if (write_files(s) != STRATA_OK) {
+        (void)strata_tell_failure();
+        return strata_last_error()->status == STRATA_E_INVALID ? STRATA_EXIT_WRONG : STRATA_EXIT_FAILED;
+    }
+    return s->a.capacity && s->told.result.peak > s->a.capacity ? STRATA_EXIT_FAILED : STRATA_EXIT_DONE;
+}
+
+static int run_plan(const strata_command_t *self, int argc, char **argv) {
+    static session_t session;
+    arguments_t *a = &session.a;
+    *a = (arguments_t){.planner = "auto", .time_ns = UINT64_C(10000000000)};
+    int words;
+    int status = strata_options_read(self, a, argc, argv, &words);
+    if (status != STRATA_EXIT_DONE) return status;
+    if (words != 1) return strata_wrong_usage(self, words ? "one file at a time" : "no file; write a trace, a CSV or a plan");
+    if (a->out && strcmp(a->out, argv[0]) == 0)
+        return strata_wrong_usage(self, "-o %.200s is the file that is read; write another name", a->out);
+    if (a->compare && (a->json || a->out || a->svg || a->draw || a->lines))
+        return strata_wrong_usage(self, "--compare prints tables alone; leave --json, -o, --svg, --draw and --lines out");
+    session.path = argv[0];
+    session.told.planner = a->planner;
+    strata_plan_options_t o = {.struct_size = sizeof o,
+                               .planner = a->planner,
+                               .time_ns = a->time_ns,
+                               .capacity = a->capacity,
+                               .pools = a->pools,
+                               .mended = a->mended};
+    if (strata_plan_input_read(argv[0], &a->reading, &session.input) != STRATA_OK) return strata_tell_failure();
+    if (!a->compare) status = tell(&session, &o);
+    else if (strata_plan_contest(stdout, &session.input, &o) != STRATA_OK) status = strata_tell_failure();
+    strata_host_delete(session.offsets);
+    strata_plan_input_delete(&session.input);
+    return status;
+}
+
+const strata_command_t strata_command_plan = {
+    .name = "plan",
+    .run = run_plan,
+    .words = "FILE",
+    .help = "decides every address ahead, where lifetimes are known",
+    .options = options,
+    .example = "--planner exact --capacity 1MiB --draw buffers.csv",
+    .more = "FILE is a trace, of which it takes a step that repeats; CSV with a buffer a row (id,lower,upper,size and perhaps "
+            "alignment, offset, kind, fork, branch, output); or a plan that -o wrote. docs/planning.md has the planners and the "
+            "formats.\n"
+            "\n"
+            "Exit status: 0 done, 1 the plan does not fit into --capacity or a file could not be written, 2 wrong usage or file."};
