@@ -151,9 +151,10 @@ static bool may_stand_below(const drawing_t *d, const chain_t *chain, uint32_t f
     return true;
 }
 
-/* Refused where no pool is served, or where no chunks below may be used as one: both hold for every stack drawn here. */
+/* Refused where no pool is served, or where no chunks below may be used as one: both hold for every stack drawn here; or below most
+ * caches of handles. */
 static bool cannot_act(const strata_option_row_t *row, const char *text) {
-    static const char *const names[] = {"pool_no_split", "pools_on_oom", "coalesce_regions"};
+    static const char *const names[] = {"pool_no_split", "pools_on_oom", "coalesce_regions", "registrable"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(row->name, names[i]) == 0 && strcmp(text, "true") == 0) return true;
     return false;

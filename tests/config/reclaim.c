@@ -46,7 +46,8 @@ TEST(reclaim, is_said_wherever_a_stack_stands) {
         ", stack: [system]}}}}\n"
         "pools: {p: {out_of_memory: " SAYS ", stack: [system]}}\n"
         "streams: {\"copy*\": {stack: [system], out_of_memory: " SAYS "}}\n"
-        "graph: {stack: [buffered, system], out_of_memory: " SAYS "}\n");
+        "graph: {stack: [buffered, system], out_of_memory: " SAYS "}\n"
+        "without_virtual_memory: {stack: [system], out_of_memory: " SAYS "}\n");
     expect_said(plan_of(&strategy->stacks[STRATA_PLACE_PINNED], STRATA_PLACE_PINNED), 1);
     expect_said(plan_of(&strategy->own[0].stacks[STRATA_PLACE_GPU], STRATA_PLACE_GPU), 1);
     expect_said(plan_of(&strategy->own[0].stacks[STRATA_PLACE_MANAGED], STRATA_PLACE_MANAGED), 1);

@@ -131,6 +131,7 @@ TEST(scrub_everywhere, over_and_under_every_layer_of_every_preset) {
         for (const char *line = text; *line; line = strchr(line, '\n') + 1) {
             char with[STACK_LETTERS];
             if (strncmp(line + strspn(line, " "), "- ", 2) != 0) continue;
+            if (strspn(line, " ") > 4) continue; /* in one branch of a router: the others are not scrubbed */
             insert_scrub(text, line, with, sizeof with);
             if (check_strategy(with, 3 + i, &served)) legal++;
             else refused++;
