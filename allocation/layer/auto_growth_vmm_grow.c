@@ -273,10 +273,14 @@ static strata_status_t fill(auto_growth_vmm_t *self, const vmm_room_t *room, uin
 strata_status_t strata_growth_vmm_grow(auto_growth_vmm_t *self, uint64_t size, const strata_request_t *request, uint64_t *place) {
     vmm_room_t room;
     uint64_t moved = 0;
+    *place = 0;
+    if (strata_bins_find_any(&self->growth.pools[0].bins, slab(self), size) != 0)
+        return strata_fail(STRATA_E_LIMIT, 0, "auto_growth_vmm holds %u blocks, its most", slab(self)->capacity);
     strata_growth_vmm_drop_shadows(self, false, request->call);
     self->peak_used = strata_max(self->peak_used, self->growth.used_bytes + size);
     strata_status_t status = strata_growth_vmm_find_room(self, size, request->call, &room);
-    if (status != STRATA_OK) return status;
+    /* Others may have freed what serves it, while the lock was open. */
+    if (status != STRATA_OK || room.have >= size) return status;
     *place = room.below ? 0 : room.beside ? strata_slab_record(slab(self), room.beside)->ptr : room.at;
     uint64_t missing = in_handles(self, size - room.have);
     if (missing > allowance(self)) status = move_idle(self, &room, missing, request->call, &moved);

@@ -19,7 +19,7 @@ static uint64_t free_bytes_of(const auto_growth_vmm_t *self, uint32_t slot) {
 
 /* Less is missing; of equals the one that is least too large. */
 static void consider(const auto_growth_vmm_t *self, vmm_room_t *best, const vmm_room_t *room, uint64_t size) {
-    uint64_t missing = size - room->have;
+    uint64_t missing = size - strata_min(size, room->have);
     if (!strata_round_up(missing, self->granularity, &missing) || room->width < missing) return;
     if (best->width && (room->have < best->have || (room->have == best->have && room->width >= best->width))) return;
     *best = *room;
