@@ -105,7 +105,9 @@ TEST(plan_command, plans_every_trace_of_the_project_near_its_bound) {
                                          "streams-prefetch.csv.gz",         "streams-serving.csv.gz",
                                          "streams-sharded-training.csv.gz", "tinytorch-mnist.csv"};
     for (size_t i = 0; i < sizeof traces / sizeof *traces; i++) {
-        char *json = strdup(run_well("plan --planner greedy --time 4s --json - %s", project_trace_path(traces[i])).out);
+        /* It ends at the bound: the largest has time for that under sanitizers too. */
+        const char *most = strstr(traces[i], "tinytorch") ? "90s" : "4s";
+        char *json = strdup(run_well("plan --planner greedy --time %s --json - %s", most, project_trace_path(traces[i])).out);
         double ratio = (double)figure(json, "peak_bytes") / (double)figure(json, "lower_bound_bytes");
         if (ratio > 1.02) FAIL_TEST("%s: %g of the bound", traces[i], ratio);
         free(json);
