@@ -155,6 +155,7 @@ TEST(calibrate, files_of_others_stay) {
     expect_wrong_use("calibrate --device sim --csv t.csv -o p.yaml",
                      "--csv t.csv: a file stands there that this command did not write");
     char *text CLOSED_BY(text_gone) = read_bytes(temporary("mine.yaml"), &count);
+    ASSERT_NE(text, NULL);
     EXPECT_EQ(count, strlen("stack: [system]\n"));
     EXPECT_NE(access(temporary("p.yaml"), F_OK), 0);
 }
