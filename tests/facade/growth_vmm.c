@@ -33,6 +33,22 @@ TEST(growth_vmm, idle_handles_come_together_where_memory_is_missing) {
     RIG_FREE(&rig, middle, block, next);
 }
 
+/* Work that was given to the stream before still uses the old address. */
+TEST(growth_vmm, an_old_mapping_stays_while_work_may_use_it) {
+    enum { LONG = 50 * 1000 * 1000 };
+    RIG(rig, EXACT, 0);
+    strata_block_t low = rig_allocate(&rig, NULL, 2 * MIB), middle = rig_allocate(&rig, NULL, 120 * MIB),
+                   high = rig_allocate(&rig, NULL, 2 * MIB);
+    rig_work(&rig, NULL, LONG, low.ref);
+    RIG_FREE(&rig, low, high);
+    strata_block_t block = rig_allocate(&rig, NULL, 4 * MIB), next = rig_allocate(&rig, NULL, 4 * MIB);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_unmap), 0);
+    rig_pass(&rig, 2 * LONG);
+    strata_block_t last = rig_allocate(&rig, NULL, 4 * MIB);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_unmap), 1);
+    RIG_FREE(&rig, middle, block, next, last);
+}
+
 TEST(growth_vmm, without_moves_memory_is_created) {
     RIG(rig, "stack: [auto_growth_vmm: {slack: 0, slack_least: 0, moves: false}, vmm]", 0);
     strata_block_t middle = between_two_holes(&rig), block = rig_allocate(&rig, NULL, 4 * MIB);
