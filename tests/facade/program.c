@@ -106,6 +106,20 @@ static void step_wait(program_t *program, uint64_t which) {
     else (void)is_ok(program, strata_stream_synchronize(rig->s, rig->gpu, stream), "synchronize");
 }
 
+/* A use may be taken back once its work is done. */
+static void erase(program_t *program, strata_ref_t ref, strata_stream_t stream) {
+    rig_t *rig = program->rig;
+    if (!is_ok(program, strata_stream_synchronize(rig->s, rig->gpu, stream), "synchronize")) return;
+    (void)is_ok(program, strata_erase_stream(rig->s, ref, stream), "erase_stream");
+}
+
+/* Who works on another's block has borrowed it. */
+static void work(program_t *program, strata_ref_t ref, strata_stream_t stream) {
+    rig_t *rig = program->rig;
+    if (!is_ok(program, strata_record_stream(rig->s, ref, stream), "record_stream")) return;
+    (void)is_ok(program, strata_stream_work(rig->s, rig->gpu, stream, 40 * 1000, &ref, 1), "work");
+}
+
 void program_step(program_t *program) {
     rig_t *rig = program->rig;
     uint64_t dice = below(program, 100), at = below(program, PROGRAM_BLOCKS);
@@ -125,11 +139,9 @@ void program_step(program_t *program) {
         strata_ref_t ref = program->blocks[at % program->live].block.ref;
         (void)is_ok(program, strata_record_stream(rig->s, ref, stream), "record_stream");
     } else if (dice < 91) {
-        strata_ref_t ref = program->blocks[at % program->live].block.ref;
-        (void)is_ok(program, strata_erase_stream(rig->s, ref, stream), "erase_stream");
+        erase(program, program->blocks[at % program->live].block.ref, stream);
     } else {
-        strata_ref_t ref = program->blocks[at % program->live].block.ref;
-        (void)is_ok(program, strata_stream_work(rig->s, rig->gpu, stream, 40 * 1000, &ref, 1), "work");
+        work(program, program->blocks[at % program->live].block.ref, stream);
     }
 }
 
