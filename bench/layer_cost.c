@@ -26,8 +26,11 @@ static const struct row {
     const char *preset; /* NULL: made of the two above */
     bool by_object; /* through a strata_allocator_t, not by facade, place and stream */
 } rows[] = {
-    {.name = "default", .preset = "strata", .meaning = "retry, stream_safe, auto_growth, system as in the preset strata"},
-    {.name = "object", .preset = "strata", .by_object = true, .meaning = "the same through an allocator object"},
+    {.name = "malloc",
+     .preset = "strata-malloc",
+     .meaning = "retry, stream_safe, auto_growth, system as in the preset strata-malloc"},
+    {.name = "default", .preset = "strata", .meaning = "retry, stream_safe, auto_growth_vmm, vmm as in the preset strata"},
+    {.name = "object", .preset = "strata-malloc", .by_object = true, .meaning = "the first row through an allocator object"},
     {.name = "stat", .above = "stat, ", .meaning = "counts what the callers hold"},
     {.name = "limit", .below = "limit: {bytes: 100GiB}, ", .meaning = "bounds what the cache asks for"},
     {.name = "trace-off", .above = "trace: {path: none}, ", .meaning = "records nothing"},
@@ -64,10 +67,11 @@ static strata_t open_on(const strata_config_request_t *request) {
 
 static strata_t open_row(const struct row *row) {
     char text[1024];
-    snprintf(text, sizeof text,
-             "extends: strata\ndevices: sim\nstack: [retry: {timeout: 100ms, wait_first: true, patience: true}, stream_safe, "
-             "%sauto_growth: {chunk_size: 20MiB, order: any, reclaim: ladder, smaller_growth: true}, %ssystem]\n",
-             row->above ? row->above : "", row->below ? row->below : "");
+    snprintf(
+        text, sizeof text,
+        "extends: strata-malloc\ndevices: sim\nstack: [retry: {timeout: 100ms, wait_first: true, patience: true}, stream_safe, "
+        "%sauto_growth: {chunk_size: 20MiB, order: any, reclaim: ladder, smaller_growth: true}, %ssystem]\n",
+        row->above ? row->above : "", row->below ? row->below : "");
     strata_config_request_t request = {.text = text};
     if (row->preset) request = (strata_config_request_t){.preset = row->preset, .devices = "sim"};
     return open_on(&request);

@@ -43,10 +43,8 @@ int main(int argc, char **argv) {
     }
     strata_statistics_t figures = {.struct_size = sizeof figures};
     check(strata_allocator_statistics(on_device.allocator, &figures));
-    void *base;
-    size_t bytes;
-    check(strata_base_of(s, on_device.block.ref, &base, &bytes));
-    printf("on the device: %llu bytes of %zu, got in %llu allocations\n", (unsigned long long)figures.allocated_bytes, bytes,
+    printf("on the device: %llu bytes of %llu that are reserved, got in %llu allocations\n",
+           (unsigned long long)figures.allocated_bytes, (unsigned long long)figures.reserved_bytes,
            (unsigned long long)figures.allocations);
     check(strata_allocator_free(on_host.allocator, on_host.block.ref));
     check(strata_stream_forget(s, strata_gpu(0), stream)); /* from here on on_device.allocator serves nobody */

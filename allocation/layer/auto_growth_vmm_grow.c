@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "allocation/layer/auto_growth_vmm_state.h"
+#include "allocation/reclaim/refusal.h"
 
 #include "platform/arithmetic.h"
 
@@ -17,10 +18,11 @@ enum { BATCH = 128 };
 enum {
     PARTS_LARGEST = 64, /* a handle is made for no more than one part, */
     PARTS_SPARE = 128, /* and creation asks for no less than another one, within the slack */
+    USUAL = 2, /* sizes of creations that came so often among the latest STRATA_VMM_REMEMBERED are not divided */
     SPARE_OF_LITTLE = 16, /* the most that SPARE_LEAST may be, */
     SLACK_OF_LITTLE = 28 /* and `slack_least` */
 };
-#define LARGEST_LEAST (48ull << 20) /* a handle may be made for so much, however little was needed so far */
+#define LARGEST_LEAST (56ull << 20) /* a handle may be made for so much, however little was needed so far */
 #define SPARE_LEAST   (16ull << 20)
 
 static strata_slab_t *slab(const auto_growth_vmm_t *self) { return strata_growth_vmm_slab(self); }
@@ -232,10 +234,19 @@ static uint64_t in_handles(const auto_growth_vmm_t *self, uint64_t bytes) {
     return strata_round_down(bytes + self->granularity - 1, self->granularity);
 }
 
+/* What is created again and again in one size is freed and asked for in that size: one handle will do, however large. */
+static bool is_usual(auto_growth_vmm_t *self, uint64_t bytes) {
+    uint32_t times = 0;
+    for (uint32_t i = 0; i < STRATA_VMM_REMEMBERED; i++) times += self->created[i] == bytes;
+    self->created[self->created_next++ % STRATA_VMM_REMEMBERED] = bytes;
+    return times >= USUAL;
+}
+
 /* Handles of `bytes` bytes together come after the *done bytes that are in the room already. */
 static strata_status_t create(auto_growth_vmm_t *self, const vmm_room_t *room, uint64_t bytes, const strata_request_t *request,
                               uint64_t *done) {
     uint64_t most = in_handles(self, strata_max(self->peak_used / PARTS_LARGEST, LARGEST_LEAST));
+    if (is_usual(self, bytes)) most = bytes;
     uint64_t count = (bytes + most - 1) / most, units = bytes / self->granularity;
     strata_status_t status = STRATA_OK;
     for (uint64_t i = 0; i < count && status == STRATA_OK; i++) {
@@ -265,17 +276,28 @@ static uint64_t spare(const auto_growth_vmm_t *self, uint64_t room) {
 static strata_status_t fill(auto_growth_vmm_t *self, const vmm_room_t *room, uint64_t missing, uint64_t done,
                             const strata_request_t *request) {
     uint64_t more = request->flags & STRATA_SMALL_GROWTH ? 0 : spare(self, room->width - done);
-    strata_status_t status = create(self, room, strata_max(missing - done, more), request, &done);
-    if (status != STRATA_E_NO_MEMORY || more <= missing - done) return status;
-    return done < missing ? create(self, room, missing - done, request, &done) : STRATA_OK;
+    uint64_t whole = missing - done, moved = done;
+    strata_status_t status = create(self, room, strata_max(whole, more), request, &done);
+    if (status == STRATA_E_NO_MEMORY && more > whole)
+        status = done < missing ? create(self, room, missing - done, request, &done) : STRATA_OK;
+    if (status == STRATA_E_NO_MEMORY) strata_refusal_of_piece(whole, done - moved);
+    return status;
+}
+
+/* A free block is large enough: another thread freed it while the lock was open, or there was no slot for what is left of it. */
+static strata_status_t make_room_for_slots(auto_growth_vmm_t *self, strata_call_t *call) {
+    uint64_t slots = strata_slab_slots_for(slab(self), 1);
+    strata_opened_t opened = strata_call_unlock(call);
+    strata_status_t status = strata_slab_reserve(slab(self), slots);
+    strata_call_lock(call, opened);
+    return status;
 }
 
 strata_status_t strata_growth_vmm_grow(auto_growth_vmm_t *self, uint64_t size, const strata_request_t *request, uint64_t *place) {
     vmm_room_t room;
     uint64_t moved = 0;
     *place = 0;
-    if (strata_bins_find_any(&self->growth.pools[0].bins, slab(self), size) != 0)
-        return strata_fail(STRATA_E_LIMIT, 0, "auto_growth_vmm holds %u blocks, its most", slab(self)->capacity);
+    if (strata_bins_find_any(&self->growth.pools[0].bins, slab(self), size) != 0) return make_room_for_slots(self, request->call);
     strata_growth_vmm_drop_shadows(self, false, request->call);
     self->peak_used = strata_max(self->peak_used, self->growth.used_bytes + size);
     strata_status_t status = strata_growth_vmm_find_room(self, size, request->call, &room);

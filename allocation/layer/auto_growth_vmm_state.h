@@ -12,7 +12,13 @@
 #include "allocation/layer/auto_growth_state.h"
 #include "allocation/layer/vmm.h"
 
-enum { STRATA_VMM_PARTS = 1 << 20, STRATA_VMM_RANGES = 64, STRATA_VMM_SHADOWS = 1 << 16, STRATA_VMM_CANDIDATES = 1024 };
+enum {
+    STRATA_VMM_PARTS = 1 << 20,
+    STRATA_VMM_RANGES = 64,
+    STRATA_VMM_SHADOWS = 1 << 16,
+    STRATA_VMM_CANDIDATES = 1024,
+    STRATA_VMM_REMEMBERED = 8
+};
 
 typedef struct auto_growth_vmm_options {
     auto_growth_options_t none; /* those of auto_growth, all off */
@@ -53,6 +59,8 @@ typedef struct auto_growth_vmm {
     strata_layer_t *vmm;
     uint64_t granularity;
     uint64_t peak_used; /* the most bytes that were in use at a miss, its request included */
+    uint64_t created[STRATA_VMM_REMEMBERED]; /* bytes of the latest creations, in a ring */
+    uint32_t created_next;
     vmm_range_t ranges[STRATA_VMM_RANGES]; /* in order of making */
     uint32_t range_count;
     strata_nodes_t shadow_nodes;

@@ -10,6 +10,10 @@ void strata_refusal_note(const strata_refusal_t *refusal) { last = *refusal; }
 
 strata_refusal_t strata_refusal_last(void) { return last; }
 
+void strata_refusal_of_piece(uint64_t whole, uint64_t got) {
+    if (last.by != STRATA_REFUSED_BY_OTHERS) last.asked = last.by == STRATA_REFUSED_BY_DEVICE ? whole : whole - got;
+}
+
 strata_status_t strata_refuse_by_bound(const strata_layer_t *layer, const char *option, uint64_t asked, uint64_t used,
                                        uint64_t limit) {
     last = (strata_refusal_t){

@@ -24,6 +24,9 @@ void strata_refusal_begin(void);
 /* The latest one counts: earlier refusals were overcome. */
 void strata_refusal_note(const strata_refusal_t *refusal);
 strata_refusal_t strata_refusal_last(void);
+/* What was refused was a piece of `whole` bytes, of which `got` had come: a device must have all of them free for another try, for
+ * those that came go back first; a bound has counted them. */
+void strata_refusal_of_piece(uint64_t whole, uint64_t got);
 
 /* An option of a layer bounds what it may have from below: notes it, and returns E_NO_MEMORY with the option's name. */
 strata_status_t strata_refuse_by_bound(const strata_layer_t *layer, const char *option, uint64_t asked, uint64_t used,

@@ -49,6 +49,11 @@ static strata_status_t apply_settings(strata_strategy_t *strategy, const strata_
 
 /* ---- a whole strategy ---- */
 
+static void take_what_stands_beside(strata_strategy_t *strategy, const strata_strategy_t *filler) {
+    strategy->named[STRATA_NAMED_PLAIN] = filler->named[STRATA_NAMED_PLAIN];
+    if (strategy->named[STRATA_NAMED_GRAPH].count == 0) strategy->named[STRATA_NAMED_GRAPH] = filler->named[STRATA_NAMED_GRAPH];
+}
+
 /* Places that were not listed are as in the preset strata. */
 static strata_status_t complete(strata_reader_t *reader) {
     strata_strategy_t filler = {.memory = reader->strategy->memory, .name = "", .description = "", .devices = "gpu"};
@@ -60,7 +65,7 @@ static strata_status_t complete(strata_reader_t *reader) {
     for (size_t place = 0; place < STRATA_PLACE_KINDS && status == STRATA_OK; place++)
         if (reader->strategy->stacks[place].count == 0) {
             reader->strategy->stacks[place] = filler.stacks[place];
-            if (place == STRATA_PLACE_GPU) reader->strategy->named[STRATA_NAMED_PLAIN] = filler.named[STRATA_NAMED_PLAIN];
+            if (place == STRATA_PLACE_GPU) take_what_stands_beside(reader->strategy, &filler);
         }
     return status;
 }

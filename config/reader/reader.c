@@ -140,10 +140,21 @@ static strata_status_t read_devices(strata_reader_t *reader, const strata_text_t
     return status ? status : strata_read_devices(reader->strategy, node->text, text->path, &origin);
 }
 
-/* What stood in for the stack of an extended text stands in for it alone. */
-static strata_status_t read_stack(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
-    strata_model_names_t *plain = &reader->strategy->named[STRATA_NAMED_PLAIN];
+/* What an extended text says beside its stack for devices without virtual memory goes with that stack; what a preset says beside its
+ * own for captured graphs, likewise. */
+static void leave_out_what_stood_beside(strata_reader_t *reader, const strata_text_t *text) {
+    strata_model_names_t *plain = &reader->strategy->named[STRATA_NAMED_PLAIN],
+                         *graph = &reader->strategy->named[STRATA_NAMED_GRAPH];
     if (plain->count > 0 && strcmp(plain->list->origin.file, text->file) != 0) plain->count = 0;
+    if (graph->count == 0) return;
+    strata_model_stack_t *stacks = graph->list->stacks;
+    if (stacks[STRATA_PLACE_GPU].count == 0 || stacks[STRATA_PLACE_GPU].origin.source != STRATA_FROM_PRESET) return;
+    stacks[STRATA_PLACE_GPU].count = 0;
+    if (stacks[STRATA_PLACE_MANAGED].count == 0) graph->count = 0;
+}
+
+static strata_status_t read_stack(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
+    leave_out_what_stood_beside(reader, text);
     return strata_read_stack(reader, text, STRATA_PLACE_GPU, NULL, node);
 }
 

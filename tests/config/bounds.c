@@ -197,7 +197,7 @@ TEST(config_bounds, of_any_sources_the_later_says_it) {
         const char *set[] = {"auto_growth.chunk_size=6MiB"};
         char own[200];
         file_of("lower_11.yaml",
-                base ? "extends: strata\nstack: [auto_growth: {chunk_size: 3MiB}, system]\n" : "extends: strata\n");
+                base ? "extends: strata-malloc\nstack: [auto_growth: {chunk_size: 3MiB}, system]\n" : "extends: strata-malloc\n");
         snprintf(own, sizeof own, "extends: lower_11.yaml\n%s", file ? "stack: [auto_growth: {chunk_size: 4MiB}, system]\n" : "");
         if (environment) setenv("STRATA_SET", "auto_growth.chunk_size=5MiB", 1);
         strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(&(strata_config_request_t){

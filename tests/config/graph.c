@@ -76,6 +76,16 @@ TEST(graph_section, of_a_file_lies_over_what_it_extends) {
     EXPECT_STREQ(value_in(stack_of(later, STRATA_PLACE_GPU), "auto_growth", "chunk_size"), "8MiB");
 }
 
+/* What the preset strata says of graphs belongs to its stack. */
+TEST(graph_section, of_a_preset_goes_with_its_stack) {
+    strata_strategy_t *inherits CLOSED_BY(strategy_gone) = load_text("extends: strata\n");
+    EXPECT_EQ(inherits->named[STRATA_NAMED_GRAPH].count, 1);
+    strata_strategy_t *writes CLOSED_BY(strategy_gone) = load_text("extends: strata\nstack: [auto_growth, system]\n");
+    EXPECT_EQ(writes->named[STRATA_NAMED_GRAPH].count, 0);
+    strata_strategy_t *has_none CLOSED_BY(strategy_gone) = load_text("places: {pinned: [system]}\n");
+    EXPECT_EQ(has_none->named[STRATA_NAMED_GRAPH].count, 1);
+}
+
 /* ---- paths ---- */
 
 TEST(graph_section, values_have_paths) {
@@ -262,7 +272,8 @@ TEST(graph_section, explain_tells_it) {
 TEST(graph_section, diff_tells_what_they_differ_in) {
     EXPECT_STREQ(difference_of(written, written), "no difference\n");
     EXPECT_STREQ(difference_of("graph: [auto_growth, system]\n", "graph: {stack: [auto_growth, system]}\n"), "no difference\n");
-    EXPECT_STREQ(difference_of("graph: [auto_growth, system]\n", "version: 1\n"), "graph: only in one  [<text>:1:1]\n");
+    EXPECT_STREQ(difference_of("graph: [auto_growth, system]\nstack: [system]\n", "stack: [system]\n"),
+                 "graph: only in one  [<text>:1:1]\n");
     EXPECT_STREQ(difference_of("graph: [auto_growth: {chunk_size: 1MiB}, system]\n", "graph: [auto_growth, system]\n"),
                  "graph.gpu.auto_growth.chunk_size:\n  one                  1MiB         [<text>:1:35]\n"
                  "  two                  0            [default]\n");

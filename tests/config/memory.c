@@ -28,7 +28,7 @@ static void expect_all_failures(const strata_config_request_t *request) {
 TEST(memory, every_allocation_of_a_load_fails) {
     const char *set[] = {"auto_growth.chunk_size=1MiB"};
     char base[1024];
-    expect_all_failures(&(strata_config_request_t){.preset = "strata", .set = set, .set_count = 1, .devices = "sim"});
+    expect_all_failures(&(strata_config_request_t){.preset = "strata-malloc", .set = set, .set_count = 1, .devices = "sim"});
     snprintf(base, sizeof base, "%s", file_of("memory_base.yaml", "peer: none\nstack: [auto_growth: {name: a}, system]\n"));
     expect_all_failures(&(strata_config_request_t){
         .text =

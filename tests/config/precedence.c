@@ -22,8 +22,8 @@ TEST(precedence, each_source_lies_over_the_one_before) {
     expect_from(strategy, "0", STRATA_FROM_DEFAULT, NULL, 0);
     strata_strategy_delete(strategy);
 
-    strategy = load_request(&(strata_config_request_t){.environment = true});
-    expect_from(strategy, "20MiB", STRATA_FROM_PRESET, "preset strata", 10);
+    strategy = load_request(&(strata_config_request_t){.preset = "strata-malloc", .environment = true});
+    expect_from(strategy, "20MiB", STRATA_FROM_PRESET, "preset strata-malloc", 11);
     strata_strategy_delete(strategy);
 
     request = (strata_config_request_t){.file = file};

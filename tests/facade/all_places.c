@@ -25,13 +25,13 @@ static uint64_t chunk_of(rig_t *rig, strata_place_t place) {
 }
 
 TEST(facade_all_places, each_is_served_by_its_own_stack) {
-    static const char *const paths[PLACES] = {"retry > stream_safe > auto_growth | system",
+    static const char *const paths[PLACES] = {"retry > stream_safe > auto_growth_vmm | vmm",
                                               "retry > stream_safe > auto_growth | system",
                                               "retry > stream_safe > auto_growth | system",
                                               "retry > stream_safe > auto_growth | system",
                                               "stream_safe > buffered | system",
                                               "auto_growth | system"};
-    static const uint64_t reserved[PLACES] = {20 * MIB, 256 * MIB, 20 * MIB, 20 * MIB, 3 * MIB, 32 * MIB};
+    static const uint64_t reserved[PLACES] = {4 * MIB, 256 * MIB, 20 * MIB, 20 * MIB, 3 * MIB, 32 * MIB};
     strata_place_t places[PLACES];
     strata_block_t blocks[PLACES];
     list_places(places);

@@ -3,7 +3,7 @@
 
 #include "tests/facade/fixture.h"
 
-TEST_RIG(facade, serves_and_takes_back, 0, "strata") {
+TEST_RIG(facade, serves_and_takes_back, 0, "strata-malloc") {
     strata_block_t a = rig_allocate(rig, NULL, 1000), b = rig_allocate(rig, NULL, 64 * 1024);
     EXPECT_EQ(a.size, 1024);
     EXPECT_EQ((uintptr_t)a.ptr % 256, 0);

@@ -33,7 +33,7 @@ TEST_RIG(facade_blocks, the_base_of_an_interior_pointer, 0, PRESETS) {
 
 /* ---- trim ---- */
 
-TEST_RIG(facade_blocks, trim_gives_the_largest_idle_chunks_back, 0, "strata") {
+TEST_RIG(facade_blocks, trim_gives_the_largest_idle_chunks_back, 0, "strata-malloc") {
     size_t sizes[] = {30 * MIB, 60 * MIB, 40 * MIB, 50 * MIB};
     strata_block_t blocks[4];
     for (int i = 0; i < 4; i++) blocks[i] = rig_allocate(rig, NULL, sizes[i]);
@@ -48,7 +48,7 @@ TEST_RIG(facade_blocks, trim_gives_the_largest_idle_chunks_back, 0, "strata") {
 }
 
 /* What is kept is counted over all streams; a chunk that is used in part stays. */
-TEST_RIG(facade_blocks, trim_counts_every_stream_of_the_place, 0, "strata") {
+TEST_RIG(facade_blocks, trim_counts_every_stream_of_the_place, 0, "strata-malloc") {
     strata_stream_t other = rig_stream(rig);
     strata_block_t a = rig_allocate(rig, NULL, 40 * MIB), b = rig_allocate(rig, other, 32 * MIB);
     (void)rig_allocate(rig, other, 1 * MIB);
@@ -196,7 +196,7 @@ static void free_all(rig_t *rig, const strata_block_t *blocks, const char *live)
 
 TEST(facade_blocks, neighbours_say_what_is_free_beside_a_block) {
     rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    rig_open(&rig, "strata-malloc", NULL, 0, 0, 1);
     strata_block_t blocks[10];
     fill_chunk(&rig, NULL, blocks);
     strata_neighbours_t n = neighbours_of(&rig, blocks[0].ref);
@@ -228,7 +228,7 @@ static size_t victims_for(rig_t *rig, size_t size, strata_ref_t victims[8]) {
     return count;
 }
 
-TEST_RIG(facade_blocks, the_cheapest_victims_are_named, 0, "strata") {
+TEST_RIG(facade_blocks, the_cheapest_victims_are_named, 0, "strata-malloc") {
     strata_block_t blocks[10];
     strata_ref_t victims[8];
     fill_chunk(rig, rig_stream(rig), blocks);
@@ -257,7 +257,7 @@ TEST_RIG(facade_blocks, the_cheapest_victims_are_named, 0, "strata") {
 }
 
 /* A block that others still use is in nobody's power: no run goes over it. */
-TEST_RIG(facade_blocks, victims_lie_on_one_side_of_a_block_that_waits, 0, "strata") {
+TEST_RIG(facade_blocks, victims_lie_on_one_side_of_a_block_that_waits, 0, "strata-malloc") {
     strata_stream_t other = rig_stream(rig);
     (void)rig_allocate(rig, NULL, 6 * MIB);
     strata_block_t waits = rig_allocate(rig, NULL, 6 * MIB);

@@ -27,7 +27,7 @@ TEST(facade_cache_below, paddle_alloc_interface) {
     the_default_stream_by_both_names("strata");
 }
 
-TEST_RIG(facade_cache_below, streams_have_their_own_and_its_bytes, 0, "strata") {
+TEST_RIG(facade_cache_below, streams_have_their_own_and_its_bytes, 0, "strata-malloc") {
     strata_stream_t one = rig_stream(rig), two = rig_stream(rig);
     strata_block_t a = rig_allocate(rig, one, 3 * MIB), b = rig_allocate(rig, one, 5 * MIB);
     strata_cache_t of_one = cache_of(rig, rig->gpu, one, 0), of_two = cache_of(rig, rig->gpu, two, 0);

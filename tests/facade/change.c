@@ -23,7 +23,7 @@ static bool path_is(rig_t *rig, strata_ref_t ref, const char *wanted) {
     return strcmp(text, wanted) == 0;
 }
 
-TEST_RIG(facade_change, the_handle_and_the_streams_stay_and_refs_end, GIB, "strata") {
+TEST_RIG(facade_change, the_handle_and_the_streams_stay_and_refs_end, GIB, "strata-malloc") {
     strata_t handle = rig->s;
     strata_stream_t stream = rig_stream(rig);
     strata_block_t old = rig_allocate(rig, NULL, MIB), other = rig_allocate(rig, stream, MIB);
@@ -48,7 +48,7 @@ TEST_RIG(facade_change, the_handle_and_the_streams_stay_and_refs_end, GIB, "stra
     EXPECT_LACKS(text, "auto_growth");
 }
 
-TEST_RIG(facade_change, what_is_live_keeps_the_strategy, GIB, "strata") {
+TEST_RIG(facade_change, what_is_live_keeps_the_strategy, GIB, "strata-malloc") {
     strata_block_t a = rig_allocate(rig, NULL, MIB), b = rig_allocate(rig, NULL, 0), c;
     EXPECT_OK(strata_allocate(rig->s, strata_pinned(), NULL, 100, &c));
     EXPECT_SAYS(STRATA_E_BUSY, change_to(rig, "system"), "3 allocations are live");
@@ -63,7 +63,7 @@ TEST_RIG(facade_change, what_is_live_keeps_the_strategy, GIB, "strata") {
     EXPECT_OK(change_to(rig, "system"));
 }
 
-TEST_RIG(facade_change, a_wrong_strategy_leaves_the_old_one, GIB, "strata") {
+TEST_RIG(facade_change, a_wrong_strategy_leaves_the_old_one, GIB, "strata-malloc") {
     EXPECT_STATUS(STRATA_E_STRATEGY, change_to(rig, "no such preset"));
     strata_open_options_t options = {.struct_size = sizeof options,
                                      .text = "strategy: x\nstack: [{cuda_malloc_async: {pool: best}}]\n",
@@ -124,7 +124,7 @@ TEST_RIG(facade_change, counts_of_frees_go_on_where_they_were, GIB, STAMPED) {
 
 #define AHEAD "strategy: ahead\nstack: [stream_safe, auto_growth: {preallocate: 512MiB}, system]\n"
 
-TEST_RIG(facade_change, what_is_got_ahead_keeps_to_the_limit, GIB, "strata") {
+TEST_RIG(facade_change, what_is_got_ahead_keeps_to_the_limit, GIB, "strata-malloc") {
     EXPECT_OK(strata_set_limit(rig->s, rig->gpu, 64 * MIB));
     EXPECT_SAYS(STRATA_E_NO_MEMORY, change_to_text(rig, AHEAD), "auto_growth.preallocate: 512MiB: strata_set_limit: ");
     EXPECT_EQ(rig_calls(rig, STRATA_CALL_malloc), 0);
@@ -239,7 +239,7 @@ TEST_BY(facade_change, all_or_nothing_when_the_host_has_no_memory, rig_open(rig,
     uint64_t k = 1;
     for (; status != STRATA_OK && k < 100000 && !strata_test_has_failed(); k += k < 40 ? 1 : STRIDE * 5) {
         strata_host_fail_at(k, 0);
-        status = change_to(rig, "strata");
+        status = change_to(rig, "strata-malloc");
         strata_host_fail_at(0, 0);
         EXPECT_TRUE(status == STRATA_OK || status == STRATA_E_HOST_MEMORY);
         strata_block_t b = rig_allocate(rig, NULL, MIB);

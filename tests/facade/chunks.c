@@ -13,7 +13,7 @@ static const char *chunks(rig_t *rig) {
     return text;
 }
 
-TEST_RIG(facade_chunks, tell_every_block_of_every_chunk, 0, "strata") {
+TEST_RIG(facade_chunks, tell_every_block_of_every_chunk, 0, "strata-malloc") {
     EXPECT_STREQ(chunks(rig), "");
     strata_stream_t stream = rig_stream(rig), busy = rig_stream(rig);
     strata_block_t a = rig_allocate(rig, NULL, 4 * MIB), b = rig_allocate(rig, NULL, 2 * MIB - 100);
@@ -56,7 +56,7 @@ TEST_RIG(facade_chunks, are_blocks_where_there_is_no_cache, 0, "system") {
     EXPECT_STREQ(chunks(rig), wanted);
 }
 
-TEST_RIG(facade_chunks, of_many_blocks_are_told_line_by_line, 0, "strata") {
+TEST_RIG(facade_chunks, of_many_blocks_are_told_line_by_line, 0, "strata-malloc") {
     strata_ref_t refs[500];
     for (size_t i = 0; i < 500; i++) refs[i] = rig_allocate(rig, NULL, 1024).ref;
     size_t lines = 0;

@@ -179,7 +179,7 @@ static void *allocate_and_leave(void *argument) {
 
 /* A new stack of a thread gives up those of exited ones. One that exits after the wait for the others' work, with work of its own
  * under way, is waited for itself. */
-TEST_RIG(facade_default_stream, a_thread_that_exits_after_the_wait_for_others_is_waited_for_itself, 0, "strata") {
+TEST_RIG(facade_default_stream, a_thread_that_exits_after_the_wait_for_others_is_waited_for_itself, 0, "strata-malloc") {
     between_t between;
     late_t first, second;
     begin_late(&first, rig, PART, 1000, 10 * 1000 * 1000);

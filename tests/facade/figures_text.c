@@ -43,7 +43,7 @@ TEST(facade_figures, json_has_every_figure_of_every_place_and_stream) {
 
 TEST(facade_figures, prometheus_tells_counters_from_gauges) {
     rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    rig_open(&rig, "strata-malloc", NULL, 0, 0, 1);
     for (int i = 0; i < 3; i++) EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 1000).ref));
     strata_block_t a = rig_allocate(&rig, NULL, 1000);
     size_t needed = 0;

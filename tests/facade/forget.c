@@ -123,7 +123,7 @@ TEST_RIG(facade_forget, a_borrow_of_a_dead_stream_costs_no_memory, 0, "strata") 
     EXPECT_EQ(b.ptr, a.ptr);
 }
 
-TEST_RIG(facade_forget, without_an_event_and_a_wait_its_memory_is_nobodys, 0, "strata") {
+TEST_RIG(facade_forget, without_an_event_and_a_wait_its_memory_is_nobodys, 0, "strata-malloc") {
     strata_stream_t stream = rig_stream(rig), other = rig_stream(rig);
     strata_block_t a = rig_allocate(rig, stream, SIZE);
     rig_work(rig, stream, LONG, a.ref);

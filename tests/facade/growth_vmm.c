@@ -118,7 +118,7 @@ static void open_without(rig_t *rig, const char *strategy) {
     rig->borrowed_strategy = false;
 }
 
-TEST_BY(growth_vmm, another_stack_serves_a_device_without_virtual_memory, open_without(rig, "strata-vmm")) {
+TEST_BY(growth_vmm, another_stack_serves_a_device_without_virtual_memory, open_without(rig, "strata")) {
     strata_block_t block = rig_allocate(rig, NULL, MIB);
     EXPECT_EQ(rig_calls(rig, STRATA_CALL_malloc), 1);
     EXPECT_EQ(rig_calls(rig, STRATA_CALL_create), 0);
@@ -127,7 +127,7 @@ TEST_BY(growth_vmm, another_stack_serves_a_device_without_virtual_memory, open_w
 }
 
 TEST(growth_vmm, a_device_with_virtual_memory_has_the_first_stack) {
-    RIG(rig, "strata-vmm", 0);
+    RIG(rig, "strata", 0);
     strata_block_t block = rig_allocate(&rig, NULL, MIB);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 0);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_create), 1);
@@ -136,8 +136,8 @@ TEST(growth_vmm, a_device_with_virtual_memory_has_the_first_stack) {
 
 /* It belongs to the stack beside it. */
 TEST(growth_vmm, who_writes_another_stack_does_not_inherit_the_one_without) {
-    strata_strategy_t *inherits = rig_strategy("extends: strata-vmm\n", NULL, 0),
-                      *writes = rig_strategy("extends: strata-vmm\nstack: [caching, system]\n", NULL, 0);
+    strata_strategy_t *inherits = rig_strategy("extends: strata\n", NULL, 0),
+                      *writes = rig_strategy("extends: strata\nstack: [caching, system]\n", NULL, 0);
     EXPECT_EQ(inherits->named[STRATA_NAMED_PLAIN].count, 1);
     EXPECT_EQ(writes->named[STRATA_NAMED_PLAIN].count, 0);
     strata_strategy_delete(inherits);

@@ -44,7 +44,7 @@ TEST_RIG(facade_ladder, the_text_says_who_holds_what, CAPACITY, "strata") {
 TEST(facade_ladder, it_grows_by_less_when_a_whole_chunk_cannot_be_had) {
     for (int smaller = 0; smaller < 2; smaller++) {
         const char *const set[] = {smaller ? "auto_growth.smaller_growth=true" : "auto_growth.smaller_growth=false"};
-        RIG_BY(rig, rig_open(&rig, "strata", set, 1, CAPACITY, 1));
+        RIG_BY(rig, rig_open(&rig, "strata-malloc", set, 1, CAPACITY, 1));
         (void)rig_allocate(&rig, NULL, 60 * MIB);
         strata_block_t b;
         strata_status_t status = strata_allocate(rig.s, rig.gpu, NULL, 2 * MIB, &b);
@@ -104,7 +104,7 @@ TEST(facade_ladder, it_waits_for_a_pending_free_instead_of_failing) {
 TEST(facade_ladder, wait_first_keeps_the_caches_of_others) {
     for (int first = 0; first < 2; first++) {
         const char *const set[] = {first ? "retry.wait_first=true" : "retry.wait_first=false"};
-        RIG_BY(rig, rig_open(&rig, "strata", set, 1, CAPACITY, 1));
+        RIG_BY(rig, rig_open(&rig, "strata-malloc", set, 1, CAPACITY, 1));
         strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig), idle = rig_stream(&rig);
         strata_block_t kept = rig_allocate(&rig, idle, 20 * MIB);
         EXPECT_OK(strata_free(rig.s, kept.ref));

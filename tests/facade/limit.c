@@ -53,7 +53,7 @@ TEST_BY(facade_limit, paddle_py_memory_limit,
 }
 
 TEST_BY(facade_limit, below_what_is_reserved_idle_goes_back_and_live_stays,
-        rig_open(rig, "strata", (const char *const[]){"auto_growth.chunk_size=8MiB"}, 1, 0, 1)) {
+        rig_open(rig, "strata-malloc", (const char *const[]){"auto_growth.chunk_size=8MiB"}, 1, 0, 1)) {
     strata_block_t blocks[4];
     for (int i = 0; i < 4; i++) blocks[i] = rig_allocate(rig, NULL, 8 * MIB);
     RIG_FREE(rig, blocks[0], blocks[1]);

@@ -244,7 +244,7 @@ TEST(places, an_option_of_another_place_is_refused) {
         {"gpu.system.node=near", "pinned and host memory"},   {"managed.system.mapped=false", "pinned memory"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         strata_open_options_t options = {.struct_size = sizeof options,
-                                         .preset = "strata",
+                                         .preset = "strata-malloc",
                                          .devices = "sim",
                                          .set = wrong[i],
                                          .set_count = 1,

@@ -37,7 +37,7 @@ TEST_RIG(facade_refs, a_double_free_by_pointer_is_found_until_the_address_is_ser
     EXPECT_OK(strata_free_pointer(rig->s, keep.ptr));
 }
 
-TEST_RIG(facade_refs, a_slot_whose_generations_are_used_up_never_wraps, 0, "strata") {
+TEST_RIG(facade_refs, a_slot_whose_generations_are_used_up_never_wraps, 0, "strata-malloc") {
     strata_stack_t *stack = rig_stack(rig, NULL);
     strata_block_t a = rig_allocate(rig, NULL, 1000);
     uint32_t slot = strata_ref_slot(a.ref);

@@ -101,7 +101,7 @@ TEST_RIG(facade_report, managed_memory_is_not_taken_by_others, 256 * MIB,
 
 /* A preset's chunks in small pieces, and a request that is larger than any. */
 TEST_BY(facade_report, says_which_option_may_help,
-        rig_open(rig, "strata",
+        rig_open(rig, "strata-malloc",
                  (const char *const[]){"auto_growth.chunk_size=64MiB", "auto_growth.smaller_growth=false", "retry.timeout=0"}, 3,
                  136 * MIB, 1)) {
     EXPECT_OK(strata_add_out_of_memory_observer(rig->s, hear, NULL, NULL));
@@ -224,7 +224,7 @@ TEST(facade_report, a_wait_that_was_too_short_is_told) {
 }
 
 /* What fails otherwise is told as what it is, and to no observer. */
-TEST_RIG(facade_report, is_made_of_no_other_failure, 64 * MIB, "strata") {
+TEST_RIG(facade_report, is_made_of_no_other_failure, 64 * MIB, "strata-malloc") {
     (void)rig_allocate(rig, NULL, MIB);
     heard[0] = '\0';
     EXPECT_OK(strata_add_out_of_memory_observer(rig->s, hear, NULL, NULL));

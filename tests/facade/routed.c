@@ -134,7 +134,7 @@ TEST_RIG(facade_routed, a_block_served_again_has_its_own_path_and_no_other, 0,
 
 /* What the short way freed, the long way serves with nothing left over, and the other way round. */
 TEST(facade_routed, the_short_and_the_long_way_leave_each_other_nothing) {
-    static const char *const presets[] = {"strata", "paddle", "stack: [retry, stream_safe, buffered, system]\n"};
+    static const char *const presets[] = {"strata-malloc", "paddle", "stack: [retry, stream_safe, buffered, system]\n"};
     static const char *const paths[] = {"retry > stream_safe > auto_growth | system", "retry > stream_safe > auto_growth | system",
                                         "retry > stream_safe > buffered | system"};
     for (int i = 0; i < 3; i++) {

@@ -324,7 +324,7 @@ static uint64_t grow_elsewhere(strata_place_t place, size_t size, void *context)
 
 /* More is reserved after it than before, but by others: what they keep idle is theirs. */
 TEST_BY(facade_undone, a_failing_request_leaves_the_caches_of_others_alone,
-        rig_open(rig, "strata", (const char *const[]){"retry.timeout=0"}, 1, GIB, 1)) {
+        rig_open(rig, "strata-malloc", (const char *const[]){"retry.timeout=0"}, 1, GIB, 1)) {
     uint32_t id;
     others_t others = {.rig = rig, .holding = rig_stream(rig), .idle = rig_stream(rig)};
     EXPECT_OK(strata_add_free_memory_callback(rig->s, grow_elsewhere, &others, &id));

@@ -79,7 +79,7 @@ TEST(facade_wrong_use, a_freed_allocation_is_told_with_its_stack_and_tag) {
     }
 }
 
-TEST_RIG(facade_wrong_use, another_ones_tag_is_not_told, 0, "strata") {
+TEST_RIG(facade_wrong_use, another_ones_tag_is_not_told, 0, "strata-malloc") {
     strata_block_t first = rig_allocate_tagged(rig, NULL, 5000, "first");
     EXPECT_OK(strata_free(rig->s, first.ref));
     strata_block_t second = rig_allocate_tagged(rig, NULL, 5000, "second");

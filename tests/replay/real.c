@@ -26,7 +26,7 @@ TEST(real, time_is_real) {
     static const char text[] = WORK_COLUMNS "alloc,1,1048576,0,0,,\nalloc,2,1048576,1,5000,,\nwork,1,0,0,5000,90,\n"
                                             "wait,,0,1,5001,,0\nborrow,1,0,1,5002,,\nfree,1,0,0,5003,,\nsync,,0,1,5003,,\n"
                                             "sync,,0,all,5003,,\nfree,2,0,1,20000,,\nstep,,0,0,20000,,\n";
-    static const char *const presets[] = {"strata", "paddle", "system"};
+    static const char *const presets[] = {"strata-malloc", "paddle", "system"};
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
         strata_run_result_t r;
         fake_reset();

@@ -104,7 +104,7 @@ TEST(run, other_places_and_devices) {
                                      "alloc,4,1000,0,0,managed,1,256\nalloc,5,2000,2,0,gpu,0,\nborrow,1,0,2,1,pinned,0,\n"
                                      "free,1,0,0,2,pinned,0,\nfree,2,0,0,2,host,0,\nfree,3,0,0,2,gpu,1,\nfree,4,0,0,2,managed,1,\n"
                                      "release,,0,0,3,gpu,1,\nsync,,0,all,3,gpu,1,\n",
-                                     "strata", 0);
+                                     "strata-malloc", 0);
     EXPECT_STREQ(r.first_failure, "");
     EXPECT_EQ(r.figures.failed_operations, 0);
     EXPECT_EQ(r.figures.operations, 11);

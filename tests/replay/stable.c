@@ -16,7 +16,7 @@ typedef struct kept {
 } kept_t;
 
 static const kept_t caches[] = {
-    {"strata", "strata", {"auto_growth.stable_addresses=true", NULL}},
+    {"strata-malloc", "strata-malloc", {"auto_growth.stable_addresses=true", NULL}},
     {"paddle", "paddle", {"auto_growth.stable_addresses=true", NULL}},
     {"pools", "stack: [auto_growth: {small_pool_size: 1MiB, stable_addresses: true}, system]\n", {NULL}},
     {"pytorch", "pytorch", {"caching.stable_addresses=true", NULL}},
@@ -168,8 +168,8 @@ TEST_EACH(stable, a_better_place_moves_nothing, acting_t, acting) {
 /* On three streams, with borrows; the GPU is in time. */
 TEST(stable, so_does_one_of_several_streams) {
     const char *const set[] = {"auto_growth.stable_addresses=true", NULL};
-    strata_run_result_t with = replay_named("streams-sharded-training.csv.gz", "strata", set, 0, LAG);
-    strata_run_result_t without = replay_named("streams-sharded-training.csv.gz", "strata", NULL, 0, LAG);
+    strata_run_result_t with = replay_named("streams-sharded-training.csv.gz", "strata-malloc", set, 0, LAG);
+    strata_run_result_t without = replay_named("streams-sharded-training.csv.gz", "strata-malloc", NULL, 0, LAG);
     EXPECT_EQ(with.figures.pointer_changes, 0);
     EXPECT_GT(without.figures.pointer_changes, 0);
     EXPECT_LE(with.figures.peak_reserved_bytes, without.figures.peak_reserved_bytes);

@@ -19,7 +19,7 @@ static strata_run_result_t replay(const char *trace, const char *const *set, uin
     strata_run_options_t options = {.target = {.profile = strata_sim_profile("h100"), .capacity = 80 * GIB, .host_jitter = seed},
                                     .timeline = {.lag_ns = LAG}};
     strata_trace_t *loaded = project_trace(trace);
-    strata_strategy_t *strategy = strategy_of("strata", set);
+    strata_strategy_t *strategy = strategy_of("strata-malloc", set);
     if (loaded && strategy) EXPECT_OK(strata_run(loaded, strategy, &options, &result));
     strata_trace_delete(loaded);
     strata_strategy_delete(strategy);

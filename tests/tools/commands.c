@@ -104,9 +104,9 @@ TEST(command, explains) {
 }
 
 TEST(command, tells_differences) {
-    ran_t ran = run_well("diff paddle strata");
+    ran_t ran = run_well("diff paddle strata-malloc");
     EXPECT_CONTAINS(ran.out, "stack.auto_growth.chunk_size:\n  paddle               0            [preset paddle:");
-    EXPECT_CONTAINS(ran.out, "\n  strata               20MiB        [preset strata:");
+    EXPECT_CONTAINS(ran.out, "\n  strata-malloc        20MiB        [preset strata-malloc:");
     EXPECT_STREQ(run_command("diff strata strata").out, "no difference\n");
     expect_wrong_use("diff strata", "two strategies, please");
     expect_wrong_use("diff strata padle", "paddle");

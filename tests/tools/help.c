@@ -193,7 +193,7 @@ TEST(help, presets_are_described) {
     EXPECT_EQ(ran.exit_status, 0);
     EXPECT_LACKS(ran.out, "\n ");
     EXPECT_CONTAINS(ran.out,
-                    "\nstrata              best fit that grows by need, safe across streams, waits for frees before it gives up\n");
+                    "\nstrata              best fit in virtual memory, safe across streams, waits for frees before it gives up\n");
     EXPECT_CONTAINS(ran.out, "\npytorch             PyTorch's caching allocator, 2.9 (reproduces pytorch 2.9)\n");
     EXPECT_CONTAINS(run_command("presets paddle").out, "\nstrategy: paddle\n");
     expect_wrong_use("presets padle", "there is no preset \"padle\"; write paddle");

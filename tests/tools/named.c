@@ -48,7 +48,7 @@ TEST(command_named, diff_tells_pools_and_streams_apart) {
     EXPECT_CONTAINS(ran.out, "pools.weights.pinned.buffered: only in ");
     EXPECT_CONTAINS(ran.out, "pools.cache: only in ");
     EXPECT_LACKS(ran.out, "streams");
-    ran = run_command("diff pooled.yaml strata");
+    ran = run_command("diff pooled.yaml strata-malloc");
     EXPECT_CONTAINS(ran.out, "streams.copy*: only in ");
     EXPECT_CONTAINS(ran.out, "graph: only in ");
 }
