@@ -18,6 +18,7 @@ enum { BATCH = 128 };
 enum {
     PARTS_LARGEST = 64, /* a handle is made for no more than one part, */
     PARTS_SPARE = 128, /* and creation asks for no less than another one, within the slack */
+    ASKS_FIRST = 8, /* a growth of so many handles asks the device whether it has them */
     USUAL = 2, /* sizes of creations that came so often among the latest STRATA_VMM_REMEMBERED are not divided */
     SPARE_OF_LITTLE = 16, /* the most that SPARE_LEAST may be, */
     SLACK_OF_LITTLE = 28 /* and `slack_least` */
@@ -234,6 +235,10 @@ static uint64_t in_handles(const auto_growth_vmm_t *self, uint64_t bytes) {
     return strata_round_down(bytes + self->granularity - 1, self->granularity);
 }
 
+static uint64_t handle_at_most(const auto_growth_vmm_t *self) {
+    return in_handles(self, strata_max(self->peak_used / PARTS_LARGEST, LARGEST_LEAST));
+}
+
 /* What is created again and again in one size is freed and asked for in that size: one handle will do, however large. */
 static bool is_usual(auto_growth_vmm_t *self, uint64_t bytes) {
     uint32_t times = 0;
@@ -245,7 +250,7 @@ static bool is_usual(auto_growth_vmm_t *self, uint64_t bytes) {
 /* Handles of `bytes` bytes together come after the *done bytes that are in the room already. */
 static strata_status_t create(auto_growth_vmm_t *self, const vmm_room_t *room, uint64_t bytes, const strata_request_t *request,
                               uint64_t *done) {
-    uint64_t most = in_handles(self, strata_max(self->peak_used / PARTS_LARGEST, LARGEST_LEAST));
+    uint64_t most = handle_at_most(self);
     if (is_usual(self, bytes)) most = bytes;
     uint64_t count = (bytes + most - 1) / most, units = bytes / self->granularity;
     strata_status_t status = STRATA_OK;
@@ -272,12 +277,27 @@ static uint64_t spare(const auto_growth_vmm_t *self, uint64_t room) {
     return strata_min(strata_round_down(least, self->granularity), strata_min(allowance(self), room));
 }
 
+/* A growth of many handles asks first: the device would take them back one by one. That costs a sixth of making a handle. */
+static strata_status_t ask_device(auto_growth_vmm_t *self, uint64_t missing, strata_call_t *call) {
+    uint64_t available, total;
+    if (missing < ASKS_FIRST * handle_at_most(self)) return STRATA_OK;
+    strata_opened_t opened = strata_call_unlock(call);
+    strata_status_t status = strata_device_mem_info(self->growth.base.domain->device, &available, &total);
+    strata_call_lock(call, opened);
+    if (status != STRATA_OK || available >= missing) return STRATA_OK; /* who refuses to tell may still serve */
+    strata_refusal_note(&(strata_refusal_t){.by = STRATA_REFUSED_BY_DEVICE, .asked = missing});
+    return strata_fail(STRATA_E_NO_MEMORY, 0, "%llu bytes are missing, and the device has %llu", (unsigned long long)missing,
+                       (unsigned long long)available);
+}
+
 /* What is missing in the room is created, and more if the device has it. */
 static strata_status_t fill(auto_growth_vmm_t *self, const vmm_room_t *room, uint64_t missing, uint64_t done,
                             const strata_request_t *request) {
     uint64_t more = request->flags & STRATA_SMALL_GROWTH ? 0 : spare(self, room->width - done);
     uint64_t whole = missing - done, moved = done;
-    strata_status_t status = create(self, room, strata_max(whole, more), request, &done);
+    strata_status_t status = ask_device(self, whole, request->call);
+    if (status != STRATA_OK) return status;
+    status = create(self, room, strata_max(whole, more), request, &done);
     if (status == STRATA_E_NO_MEMORY && more > whole)
         status = done < missing ? create(self, room, missing - done, request, &done) : STRATA_OK;
     if (status == STRATA_E_NO_MEMORY) strata_refusal_of_piece(whole, done - moved);
