@@ -247,10 +247,9 @@ static bool is_usual(auto_growth_vmm_t *self, uint64_t bytes) {
     return times >= USUAL;
 }
 
-/* Handles of `bytes` bytes together come after the *done bytes that are in the room already. */
-static strata_status_t create(auto_growth_vmm_t *self, const vmm_room_t *room, uint64_t bytes, const strata_request_t *request,
-                              uint64_t *done) {
-    uint64_t most = handle_at_most(self);
+/* Handles of `bytes` bytes together, of about `most` each, come after the *done bytes that are in the room already. */
+static strata_status_t create(auto_growth_vmm_t *self, const vmm_room_t *room, uint64_t bytes, uint64_t most,
+                              const strata_request_t *request, uint64_t *done) {
     if (is_usual(self, bytes)) most = bytes;
     uint64_t count = (bytes + most - 1) / most, units = bytes / self->granularity;
     strata_status_t status = STRATA_OK;
@@ -277,17 +276,15 @@ static uint64_t spare(const auto_growth_vmm_t *self, uint64_t room) {
     return strata_min(strata_round_down(least, self->granularity), strata_min(allowance(self), room));
 }
 
-/* A growth of many handles asks first: the device would take them back one by one. That costs a sixth of making a handle. */
-static strata_status_t ask_device(auto_growth_vmm_t *self, uint64_t missing, strata_call_t *call) {
+/* Whether the device says that it has not so much. A growth of many handles asks, for a sixth of what making one costs. Managed memory
+ * goes to the host where it must, so the device may serve all the same: as one handle, or with one refusal. */
+static bool is_doubtful(auto_growth_vmm_t *self, uint64_t missing, strata_call_t *call) {
     uint64_t available, total;
-    if (missing < ASKS_FIRST * handle_at_most(self)) return STRATA_OK;
+    if (missing < ASKS_FIRST * handle_at_most(self)) return false;
     strata_opened_t opened = strata_call_unlock(call);
     strata_status_t status = strata_device_mem_info(self->growth.base.domain->device, &available, &total);
     strata_call_lock(call, opened);
-    if (status != STRATA_OK || available >= missing) return STRATA_OK; /* who refuses to tell may still serve */
-    strata_refusal_note(&(strata_refusal_t){.by = STRATA_REFUSED_BY_DEVICE, .asked = missing});
-    return strata_fail(STRATA_E_NO_MEMORY, 0, "%llu bytes are missing, and the device has %llu", (unsigned long long)missing,
-                       (unsigned long long)available);
+    return status == STRATA_OK && available < missing;
 }
 
 /* What is missing in the room is created, and more if the device has it. */
@@ -295,11 +292,11 @@ static strata_status_t fill(auto_growth_vmm_t *self, const vmm_room_t *room, uin
                             const strata_request_t *request) {
     uint64_t more = request->flags & STRATA_SMALL_GROWTH ? 0 : spare(self, room->width - done);
     uint64_t whole = missing - done, moved = done;
-    strata_status_t status = ask_device(self, whole, request->call);
-    if (status != STRATA_OK) return status;
-    status = create(self, room, strata_max(whole, more), request, &done);
+    if (is_doubtful(self, whole, request->call)) return create(self, room, whole, whole, request, &done);
+    uint64_t most = handle_at_most(self);
+    strata_status_t status = create(self, room, strata_max(whole, more), most, request, &done);
     if (status == STRATA_E_NO_MEMORY && more > whole)
-        status = done < missing ? create(self, room, missing - done, request, &done) : STRATA_OK;
+        status = done < missing ? create(self, room, missing - done, most, request, &done) : STRATA_OK;
     if (status == STRATA_E_NO_MEMORY) strata_refusal_of_piece(whole, done - moved);
     return status;
 }
