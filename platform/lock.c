@@ -1,16 +1,15 @@
 /* Locks and conditions over futexes.
  *
- * The state of a lock is HELD, LOOKING, and the number of threads that sleep or are about to. Whoever finds the lock free takes it. Of
- * those that do not, one looks for it (LOOKING), with pauses that grow, so that the holder's cache lines stay where they are; all
- * others sleep. A release wakes one only if nobody looks. So where many threads want one lock, two or three are awake, each does many
- * pieces of work in a row, and the kernel is asked seldom. (The designated waker is nsync's idea, by M. Burrows.)
+ * Whoever finds a lock free takes it. Of those that do not, one looks for it, with pauses that grow, so that the holder's cache lines
+ * stay where they are; all others sleep. A release wakes one only if nobody looks. So where many threads want one lock, two or three
+ * are awake, each does many pieces of work in a row, and the kernel is asked seldom. (The designated waker is nsync's idea, by
+ * M. Burrows.) Nobody sleeps for ever while two others pass a lock to and fro: after TURNS looks that succeeded one more is woken.
  *
- * Nobody sleeps for ever while others pass the lock on: after TURNS looks that succeeded a release wakes a sleeper all the same.
- *
- * Why no wake-up is lost. A thread counts itself, then reads `wakes`, then the state, and sleeps only if the lock is held, it is not
- * the one that looks, and `wakes` has not changed. A release that leaves sleepers and finds nobody looking sets LOOKING in the name
- * of the one that it wakes. If it woke nobody it takes LOOKING back, and tries again unless the lock is held by then: the holder's
- * release comes after that in the order of the state, and finds nobody looking. */
+ * Why no wake-up is lost. While LOOKING is set, a thread looks, which ends it, or it is UNCLAIMED: then every thread that is about to
+ * sleep claims it first, and looks. A release with sleepers that finds it clear sets both, then changes `wakes`, then wakes one. A
+ * thread that counts as a sleeper reads `wakes`, then the state, and sleeps only if the lock is held, nothing is unclaimed, and
+ * `wakes` is as it was: so it slept before and is woken, or it sees what is unclaimed. Who ceases to look ends LOOKING first; the
+ * release that comes after that wakes one. */
 #include "platform/lock.h"
 
 #include <errno.h>
@@ -25,11 +24,12 @@
 
 enum {
     HELD = STRATA_LOCK_HELD,
-    LOOKING = 2, /* a thread looks for the lock, or was woken to */
-    SLEEPER = 4, /* one of those that sleep */
-    LOOKS = 20, /* before it sleeps again, */
-    PAUSE_FIRST = 8, /* with so many pauses of the processor between the first two, */
-    PAUSE_MOST = 128, /* and so many later on */
+    LOOKING = 2, /* a thread looks for it, */
+    UNCLAIMED = 4, /* or the next one that wakes, or would sleep, has to */
+    SLEEPER = 8, /* one of those that sleep, or are about to */
+    LOOKS = 20, /* before who looks sleeps, */
+    PAUSE_FIRST = 64, /* with so many pauses of the processor between the first two, */
+    PAUSE_MOST = 256, /* and so many at the end */
     TURNS = 256
 };
 
@@ -42,12 +42,11 @@ static void sleep_on(_Atomic uint32_t *word, uint32_t value, const struct timesp
     errno = before;
 }
 
-/* How many were woken, `most` at most. */
-static long wake(_Atomic uint32_t *word, int most) {
+/* `most` of those who sleep on it. */
+static void wake(_Atomic uint32_t *word, int most) {
     int before = errno;
-    long woken = syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, most, NULL, NULL, 0);
+    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, most, NULL, NULL, 0);
     errno = before;
-    return woken;
 }
 
 static void pause_for(uint32_t count) {
@@ -60,98 +59,9 @@ static void pause_for(uint32_t count) {
     }
 }
 
-/* ---- locks ---- */
-
-void strata_lock_init(strata_lock_t *lock, strata_lock_rank_t rank, strata_lock_observer_t *observer) {
-    *lock = (strata_lock_t){.observer = observer, .rank = rank};
-}
-
-void strata_lock_destroy(strata_lock_t *lock) { (void)lock; }
-
-/* Takes a free lock; `sleepers` of its sleepers are none any more. Nobody looks for it then, as far as the state says: who does all the
- * same looks on. */
-static bool take(strata_lock_t *lock, uint32_t sleepers) {
-    uint32_t state = atomic_load_explicit(&lock->state, memory_order_relaxed);
-    while (!(state & HELD)) {
-        uint32_t taken = ((state | HELD) & ~(uint32_t)LOOKING) - sleepers * SLEEPER;
-        if (atomic_compare_exchange_weak_explicit(&lock->state, &state, taken, memory_order_acquire, memory_order_relaxed))
-            return true;
-    }
-    return false;
-}
-
-/* LOOKING is set, in the name of whoever is woken. False: nobody was asleep. */
-static bool wake_one(strata_lock_t *lock) {
-    atomic_fetch_add(&lock->wakes, 1);
-    return wake(&lock->wakes, 1) > 0;
-}
-
-/* By the holder. */
-static void let_another_look(strata_lock_t *lock) {
-    if (atomic_load_explicit(&lock->state, memory_order_relaxed) < SLEEPER || ++lock->passed_by < TURNS) return;
-    lock->passed_by = 0;
-    atomic_fetch_or(&lock->state, LOOKING);
-    if (!wake_one(lock)) atomic_fetch_and(&lock->state, ~(uint32_t)LOOKING);
-}
-
-/* By the thread that looks. False: it does so no more, and the lock was held when it ceased to. */
-static bool look(strata_lock_t *lock, uint32_t sleepers) {
-    uint32_t pause = PAUSE_FIRST;
-    bool taken = take(lock, sleepers);
-    for (int i = 0; i < LOOKS && !taken; i++) {
-        pause_for(pause);
-        if (pause < PAUSE_MOST) pause *= 2;
-        taken = take(lock, sleepers);
-    }
-    while (!taken && !(atomic_fetch_and(&lock->state, ~(uint32_t)LOOKING) & HELD)) taken = take(lock, sleepers);
-    if (taken) let_another_look(lock);
-    return taken;
-}
-
-static bool begins_to_look(strata_lock_t *lock) { return !(atomic_fetch_or(&lock->state, LOOKING) & LOOKING); }
-
-void strata_lock_wait(strata_lock_t *lock) {
-    if (take(lock, 0)) return;
-    if (begins_to_look(lock) && look(lock, 0)) return;
-    atomic_fetch_add(&lock->state, SLEEPER);
-    for (;;) {
-        uint32_t wakes = atomic_load(&lock->wakes);
-        if (!(atomic_load(&lock->state) & HELD)) {
-            if (take(lock, 1)) return;
-            continue;
-        }
-        sleep_on(&lock->wakes, wakes, NULL);
-        if (look(lock, 1)) return;
-    }
-}
-
-/* The lock is touched only where others sleep, so whoever got it meanwhile and wants nothing more of it may end it. */
-void strata_lock_wake(strata_lock_t *lock, uint32_t left) {
-    uint32_t state = left;
-    while (state >= SLEEPER && !(state & (HELD | LOOKING))) {
-        if (!atomic_compare_exchange_weak(&lock->state, &state, state | LOOKING)) continue;
-        if (wake_one(lock)) return;
-        state = atomic_fetch_and(&lock->state, ~(uint32_t)LOOKING) & ~(uint32_t)LOOKING;
-    }
-}
+/* ---- rare schedules ---- */
 
 #ifdef STRATA_CHECK_LOCKS
-enum { HELD_MOST = 5000 }; /* a snapshot holds every stack of a domain */
-/* The first few, and room for more while more are held: all of the library's thread storage is static, and must stay small so that
- * the library can be loaded late. */
-enum { HELD_FEW = 16 };
-static _Thread_local const strata_lock_t *few[HELD_FEW];
-static _Thread_local const strata_lock_t **rest;
-static _Thread_local int held_count;
-
-static const strata_lock_t **held_at(int i) { return i < HELD_FEW ? &few[i] : &rest[i - HELD_FEW]; }
-
-static void wrong(const char *what, const strata_lock_t *lock) {
-    fprintf(stderr, "strata: %s (lock of rank %d)\n", what, lock ? (int)lock->rank : 0);
-    for (int i = 0; i < held_count; i++) fprintf(stderr, "  held: rank %d\n", (int)(*held_at(i))->rank);
-    abort();
-}
-
 static _Atomic uint64_t perturbed; /* the seed; 0: off */
 static _Atomic uint64_t perturbed_threads;
 static _Thread_local uint64_t my_seed, my_random;
@@ -170,6 +80,103 @@ static void give_way(void) {
     uint64_t dice = my_random >> 40;
     if (dice % 128 == 0) (void)nanosleep(&(struct timespec){.tv_nsec = (long)(dice / 128 % 60000)}, NULL);
     else if (dice % 8 == 0) (void)sched_yield();
+}
+
+void strata_lock_note_sleep(void) { give_way(); }
+#endif
+
+/* ---- locks ---- */
+
+void strata_lock_init(strata_lock_t *lock, strata_lock_rank_t rank, strata_lock_observer_t *observer) {
+    *lock = (strata_lock_t){.observer = observer, .rank = rank};
+}
+
+void strata_lock_destroy(strata_lock_t *lock) { (void)lock; }
+
+/* Takes a free lock; `off` goes from the state with it, as far as it is set, and `sleepers` of its sleepers. */
+static bool take(strata_lock_t *lock, uint32_t off, uint32_t sleepers) {
+    uint32_t state = atomic_load_explicit(&lock->state, memory_order_relaxed);
+    while (!(state & HELD)) {
+        uint32_t taken = ((state | HELD) & ~off) - sleepers * SLEEPER;
+        if (atomic_compare_exchange_weak_explicit(&lock->state, &state, taken, memory_order_acquire, memory_order_relaxed))
+            return true;
+    }
+    return false;
+}
+
+/* For the sleepers of a state in which nobody looks, if it still is so. */
+static bool wake_one(strata_lock_t *lock, uint32_t *state) {
+    if (!atomic_compare_exchange_weak(&lock->state, state, *state | LOOKING | UNCLAIMED)) return false;
+    atomic_fetch_add(&lock->wakes, 1);
+    wake(&lock->wakes, 1);
+    return true;
+}
+
+/* By the holder, who has looked for it. */
+static void let_another_look(strata_lock_t *lock) {
+    uint32_t state = atomic_load_explicit(&lock->state, memory_order_relaxed);
+    if (state < SLEEPER || ++lock->passed_by < TURNS) return;
+    lock->passed_by = 0;
+    if (!(state & LOOKING)) (void)wake_one(lock, &state);
+}
+
+/* By the thread for which LOOKING is set, and no more after this. */
+static bool look(strata_lock_t *lock, uint32_t sleepers) {
+    uint32_t pause = PAUSE_FIRST;
+    bool taken = take(lock, LOOKING, sleepers);
+    for (int i = 0; i < LOOKS && !taken; i++) {
+        pause_for(pause);
+        if (pause < PAUSE_MOST) pause *= 2;
+        taken = take(lock, LOOKING, sleepers);
+    }
+    if (taken) let_another_look(lock);
+    else atomic_fetch_and(&lock->state, ~(uint32_t)LOOKING);
+    return taken;
+}
+
+static bool begins_to_look(strata_lock_t *lock) { return !(atomic_fetch_or(&lock->state, LOOKING) & LOOKING); }
+
+static bool claims(strata_lock_t *lock) { return atomic_fetch_and(&lock->state, ~(uint32_t)UNCLAIMED) & UNCLAIMED; }
+
+void strata_lock_wait(strata_lock_t *lock) {
+    if (take(lock, 0, 0)) return;
+    if (begins_to_look(lock) && look(lock, 0)) return;
+    atomic_fetch_add(&lock->state, SLEEPER);
+    for (;;) {
+        uint32_t wakes = atomic_load(&lock->wakes), state = atomic_load(&lock->state);
+        if (state & UNCLAIMED) {
+            if (claims(lock) && look(lock, 1)) return;
+        } else if (!(state & HELD)) {
+            if (take(lock, 0, 1)) return;
+        } else {
+            strata_lock_note_sleep();
+            sleep_on(&lock->wakes, wakes, NULL);
+        }
+    }
+}
+
+/* The lock is touched only where others sleep, so whoever got it meanwhile and wants nothing more of it may end it. */
+void strata_lock_wake(strata_lock_t *lock, uint32_t left) {
+    uint32_t state = left;
+    while (state >= SLEEPER && !(state & (HELD | LOOKING)))
+        if (wake_one(lock, &state)) return;
+}
+
+#ifdef STRATA_CHECK_LOCKS
+enum { HELD_MOST = 5000 }; /* a snapshot holds every stack of a domain */
+/* The first few, and room for more while more are held: all of the library's thread storage is static, and must stay small so that
+ * the library can be loaded late. */
+enum { HELD_FEW = 16 };
+static _Thread_local const strata_lock_t *few[HELD_FEW];
+static _Thread_local const strata_lock_t **rest;
+static _Thread_local int held_count;
+
+static const strata_lock_t **held_at(int i) { return i < HELD_FEW ? &few[i] : &rest[i - HELD_FEW]; }
+
+static void wrong(const char *what, const strata_lock_t *lock) {
+    fprintf(stderr, "strata: %s (lock of rank %d)\n", what, lock ? (int)lock->rank : 0);
+    for (int i = 0; i < held_count; i++) fprintf(stderr, "  held: rank %d\n", (int)(*held_at(i))->rank);
+    abort();
 }
 
 void strata_lock_note_take(const strata_lock_t *lock) {
@@ -213,7 +220,7 @@ void strata_condition_destroy(strata_condition_t *condition) { (void)condition; 
 
 void strata_condition_broadcast(strata_condition_t *condition) {
     atomic_fetch_add(&condition->wakes, 1);
-    (void)wake(&condition->wakes, INT_MAX);
+    wake(&condition->wakes, INT_MAX);
 }
 
 void strata_condition_wait(strata_condition_t *condition, strata_lock_t *lock, uint64_t timeout_ns) {

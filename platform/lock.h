@@ -54,14 +54,16 @@ void strata_lock_destroy(strata_lock_t *lock);
 #ifdef STRATA_CHECK_LOCKS
 void strata_lock_note_take(const strata_lock_t *lock);
 void strata_lock_note_drop(const strata_lock_t *lock);
+/* Before a thread sleeps until a lock is released. */
+void strata_lock_note_sleep(void);
 /* Aborts with `what` if the calling thread holds any lock except those of rank DEVICE. */
 void strata_lock_assert_none(const char *what);
-/* For tests: from now on threads yield or sleep, now and then as the seed says, before they take a lock and before they release
- * one, so that rare schedules occur. 0: off. */
+/* For tests: from now on threads yield or sleep, now and then as the seed says, before they take a lock, release one or sleep, so that rare schedules occur. 0: off. */
 void strata_lock_perturb(uint64_t seed);
 #else
 static inline void strata_lock_note_take(const strata_lock_t *lock) { (void)lock; }
 static inline void strata_lock_note_drop(const strata_lock_t *lock) { (void)lock; }
+static inline void strata_lock_note_sleep(void) {}
 static inline void strata_lock_assert_none(const char *what) { (void)what; }
 #endif
 
