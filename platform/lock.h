@@ -44,7 +44,7 @@ struct strata_lock {
 
 #define STRATA_LOCK_HELD 1u
 
-/* For strata_lock() and strata_unlock(): another thread has the lock, or wants it. */
+/* For the two below: another thread has the lock, or wants it. */
 void strata_lock_wait(strata_lock_t *lock);
 void strata_lock_wake(strata_lock_t *lock, uint32_t left);
 
@@ -71,21 +71,32 @@ static inline bool strata_lock_observed(const strata_lock_t *lock) {
     return lock->observer && atomic_load_explicit(&lock->observer->active, memory_order_relaxed);
 }
 
+/* The lock alone: neither the order nor the observer hears of it. */
+static inline bool strata_lock_try_acquire(strata_lock_t *lock) {
+    uint32_t none = 0;
+    return atomic_compare_exchange_strong_explicit(&lock->state, &none, STRATA_LOCK_HELD, memory_order_acquire,
+                                                   memory_order_relaxed);
+}
+
+static inline void strata_lock_acquire(strata_lock_t *lock) {
+    if (__builtin_expect(!strata_lock_try_acquire(lock), 0)) strata_lock_wait(lock);
+}
+
+static inline void strata_lock_release(strata_lock_t *lock) {
+    uint32_t left = atomic_fetch_sub_explicit(&lock->state, STRATA_LOCK_HELD, memory_order_release) - STRATA_LOCK_HELD;
+    if (__builtin_expect(left != 0, 0)) strata_lock_wake(lock, left);
+}
+
 static inline void strata_lock(strata_lock_t *lock) {
     strata_lock_note_take(lock);
-    uint32_t none = 0;
-    if (__builtin_expect(!atomic_compare_exchange_strong_explicit(&lock->state, &none, STRATA_LOCK_HELD, memory_order_acquire,
-                                                                  memory_order_relaxed),
-                         0))
-        strata_lock_wait(lock);
+    strata_lock_acquire(lock);
     if (__builtin_expect(strata_lock_observed(lock), 0)) lock->observer->acquired(lock->observer, lock);
 }
 
 static inline void strata_unlock(strata_lock_t *lock) {
     strata_lock_note_drop(lock);
     if (__builtin_expect(strata_lock_observed(lock), 0)) lock->observer->releasing(lock->observer, lock);
-    uint32_t left = atomic_fetch_sub_explicit(&lock->state, STRATA_LOCK_HELD, memory_order_release) - STRATA_LOCK_HELD;
-    if (__builtin_expect(left != 0, 0)) strata_lock_wake(lock, left);
+    strata_lock_release(lock);
 }
 
 typedef struct strata_condition {

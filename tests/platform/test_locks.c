@@ -126,8 +126,7 @@ TEST(locks, nobody_is_passed_by_for_ever) {
     wanted_t wanted = {0};
     pthread_t threads[THREADS];
     begin(&wanted, THREADS);
-    for (int i = 0; i < THREADS; i++)
-        ASSERT_EQ(pthread_create(&threads[i], NULL, i ? pass_to_and_fro : end_it_all, &wanted), 0);
+    for (int i = 0; i < THREADS; i++) ASSERT_EQ(pthread_create(&threads[i], NULL, i ? pass_to_and_fro : end_it_all, &wanted), 0);
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     EXPECT_GE(wanted.turns, RESTS);
     end(&wanted);
