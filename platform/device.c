@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "platform/arithmetic.h"
+
 static const struct {
     const char *name;
     bool quick, shown;
@@ -45,11 +47,11 @@ static under_way_t begin(strata_device_t *device, strata_device_call_t call) {
 
 static void enter_in(strata_device_t *device, const under_way_t *at) {
     strata_device_ledger_t *ledger = device->ledger;
-    uint64_t took = device->clock->now(device->clock) - at->clock;
+    uint64_t took = device->clock->now(device->clock) - at->clock, waited = ledger->waiting_ns - at->waiting;
     ledger->made[at->call]++;
     ledger->ns[at->call] += took;
-    ledger->all_ns += took;
-    ledger->waited_ns[at->call] += ledger->waiting_ns - at->waiting;
+    ledger->waited_ns[at->call] += waited;
+    ledger->own_ns += took - strata_min(waited, took);
 }
 
 static void leave(strata_device_t *device, const under_way_t *at) {

@@ -273,8 +273,8 @@ typedef struct strata_device_ledger {
     uint64_t made[STRATA_DEVICE_CALLS];
     uint64_t ns[STRATA_DEVICE_CALLS]; /* from the call to its return, waits included */
     uint64_t waited_ns[STRATA_DEVICE_CALLS]; /* the part of it that the host waited for the device; 0 where the device does not say */
-    uint64_t all_ns; /* of all kinds */
-    uint64_t waiting_ns; /* the device adds each wait of the host here */
+    uint64_t own_ns; /* of all kinds, waits left out */
+    uint64_t waiting_ns; /* the device adds each wait of the host here, those between calls too */
 } strata_device_ledger_t;
 
 /* Every device begins with this. An implementation fills it with strata_device_init() and all operations (no NULL; what it

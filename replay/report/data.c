@@ -48,6 +48,7 @@ static void put_fields(strata_output_t *out) {
 void strata_page_calls(strata_output_t *out, const strata_page_run_t *run) {
     const strata_device_ledger_t *ledger = &run->result->ledger;
     const char *comma = "";
+    uint64_t between = ledger->waiting_ns;
     strata_output_print(out, "\"calls\": [");
     for (int i = 0; i < STRATA_DEVICE_CALLS; i++) {
         if (ledger->made[i] == 0) continue;
@@ -55,8 +56,9 @@ void strata_page_calls(strata_output_t *out, const strata_page_run_t *run) {
                             comma, strata_device_call_name((strata_device_call_t)i), ledger->made[i], ledger->ns[i],
                             ledger->waited_ns[i]);
         comma = ", ";
+        between -= ledger->waited_ns[i];
     }
-    strata_output_print(out, "]");
+    strata_output_print(out, "], \"waits_between_ns\": %" PRIu64, between);
 }
 
 static void put_refusals(strata_output_t *out, const strata_page_run_t *run) {

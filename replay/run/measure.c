@@ -184,7 +184,7 @@ void strata_measure_reserved(strata_measure_t *measure) {
 /* ---- for whoever follows ----------------------------------------------------------------------------------------------- */
 
 void strata_measure_follow(strata_measure_t *measure, strata_device_ledger_t *ledger) {
-    *ledger = (strata_device_ledger_t){.all_ns = 0};
+    *ledger = (strata_device_ledger_t){.own_ns = 0};
     measure->ledger = ledger;
     for (uint32_t i = 0; i < measure->machine->count; i++) measure->machine->devices[i]->ledger = ledger;
 }
@@ -208,7 +208,7 @@ void strata_measure_sample(strata_measure_t *measure, size_t row, const strata_r
     tops_t tops = {0};
     each_place(measure, add_tops, &tops);
     strata_series_sample_t sample = {
-        .row = row, .time_ns = strata_timeline_elapsed(measure->timeline), .cost_ns = measure->ledger->all_ns};
+        .row = row, .time_ns = strata_timeline_elapsed(measure->timeline), .cost_ns = measure->ledger->own_ns + measure->ledger->waiting_ns};
     sample.low[STRATA_SERIES_requested] = measure->requested;
     sample.low[STRATA_SERIES_allocated] = measure->allocated;
     sample.low[STRATA_SERIES_reserved] = measure->reserved_now;

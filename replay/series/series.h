@@ -29,7 +29,7 @@ typedef enum strata_series_curve {
 typedef struct strata_series_sample {
     uint64_t row; /* 1 is the first */
     uint64_t time_ns;
-    uint64_t cost_ns; /* what device calls have cost so far; never falls */
+    uint64_t cost_ns; /* what device calls and waits have cost so far; never falls */
     uint64_t low[STRATA_SERIES_CURVES], high[STRATA_SERIES_CURVES]; /* within the row; equal where it moves once */
     uint64_t ordinal; /* its number among the samples; set by strata_series_add() */
 } strata_series_sample_t;

@@ -36,7 +36,7 @@ function shownRuns() {
   for (let i = 0; i < data.contenders; i++) {
     const at = state.trace * data.contenders + i, run = data.runs[at];
     run.curves = run.curves || decodeRun(run);
-    runs.push({ index: i, label: data.figures.runs[at].label, figures: data.figures.runs[at], run, color: `--c${i % 10}` });
+    runs.push({ index: i, label: data.figures.runs[at].label, figures: data.figures.runs[at], run, color: `--c${i % 10}`, again: i >= 10 });
   }
   return runs;
 }
@@ -45,10 +45,11 @@ function visibleRuns() {
   return shownRuns().filter((run) => !state.hidden.has(run.index));
 }
 
-/* Bytes in the chunks where most is reserved, by their state. */
+/* Bytes in the chunks where most is reserved, by their state; `pool` is what a pool of the driver keeps besides. */
 function heldAtPeak(run) {
   const held = { live: 0, waiting: 0, free: 0 };
-  for (const row of run.run.map.by_stream) for (const kind of Object.keys(held)) held[kind] += row[kind];
+  for (const row of run.run.map.by_stream) for (const kind of ["live", "waiting", "free"]) held[kind] += row[kind];
+  held.pool = Math.max(0, run.figures.modelled ? run.figures.peak_reserved_bytes - held.live - held.waiting - held.free : 0);
   return held;
 }
 

@@ -6,7 +6,7 @@ function bytes(value) {
   let unit = 0, scaled = Math.abs(value);
   while (scaled >= 1024 && unit < units.length - 1) { scaled /= 1024; unit++; }
   const digits = unit === 0 ? 0 : scaled < 100 ? 2 : 1;
-  return `${value < 0 ? "−" : ""}${scaled.toFixed(digits)} ${units[unit]}`;
+  return `${value < 0 ? "−" : ""}${scaled.toFixed(digits)}\u00a0${units[unit]}`;
 }
 
 function count(value) {
@@ -16,15 +16,15 @@ function count(value) {
 function milliseconds(value) {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value), sign = value < 0 ? "−" : "";
-  if (size >= 60000) return `${sign}${(size / 60000).toFixed(1)} min`;
-  if (size >= 10000) return `${sign}${(size / 1000).toFixed(2)} s`;
-  if (size === 0) return "0 ms";
-  return size < 0.001 ? `${sign}${(size * 1e6).toFixed(0)} ns` : size < 1 ? `${sign}${(size * 1000).toPrecision(3)} µs`
-    : `${sign}${size.toFixed(size < 100 ? 2 : 1)} ms`;
+  if (size >= 60000) return `${sign}${(size / 60000).toFixed(1)}\u00a0min`;
+  if (size >= 10000) return `${sign}${(size / 1000).toFixed(2)}\u00a0s`;
+  if (size === 0) return "0\u00a0ms";
+  return size < 0.001 ? `${sign}${(size * 1e6).toFixed(0)}\u00a0ns` : size < 1 ? `${sign}${(size * 1000).toPrecision(3)}\u00a0µs`
+    : `${sign}${size.toFixed(size < 100 ? 2 : 1)}\u00a0ms`;
 }
 
 function part(value) {
-  return value === null ? "–" : `${(value * 100).toFixed(1)} %`;
+  return value === null ? "–" : `${(value * 100).toFixed(1)}\u00a0%`;
 }
 
 function times(value) {
@@ -34,7 +34,7 @@ function times(value) {
 function change(from, to) {
   if (!from) return "";
   const ratio = to / from - 1;
-  return `${ratio < 0 ? "−" : "+"}${Math.abs(ratio * 100).toFixed(Math.abs(ratio) < 0.1 ? 1 : 0)} %`;
+  return `${ratio < 0 ? "−" : "+"}${Math.abs(ratio * 100).toFixed(Math.abs(ratio) < 0.1 ? 1 : 0)}\u00a0%`;
 }
 
 /* A value of the table of fields by its kind. */
@@ -62,14 +62,14 @@ function element(name, attributes, ...children) {
     if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
     else if (value !== null && value !== undefined) made.setAttribute(key, value);
   }
-  for (const child of children.flat()) if (child !== null && child !== undefined) made.append(child);
+  for (const child of children.flat(3)) if (child !== null && child !== undefined) made.append(child);
   return made;
 }
 
 function fill(id, title, ...children) {
   const section = document.getElementById(id);
   section.hidden = false;
-  section.replaceChildren(...(title ? [element("h2", { id: `${id}-title` }, title)] : []), ...children.flat().filter(Boolean));
+  section.replaceChildren(...(title ? [element("h2", { id: `${id}-title` }, title)] : []), ...children.flat(3).filter(Boolean));
 }
 
 function color(name) {
@@ -77,10 +77,15 @@ function color(name) {
 }
 
 /* A piece of a strategy's colour, or of a state of memory, before its name. */
-function key(name) {
-  const made = element("span", { class: "key", "aria-hidden": "true" });
+function key(name, again) {
+  const made = element("span", { class: again ? "key again" : "key", "aria-hidden": "true" });
   made.style.background = `var(${name})`;
   return made;
+}
+
+/* Colours come again after ten strategies, then in broken lines. */
+function runKey(run) {
+  return key(run.color, run.again);
 }
 
 function table(head, rows) {

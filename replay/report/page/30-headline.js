@@ -13,8 +13,14 @@ function ranked(runs) {
 function costWords(a, b) {
   const own = deviceTime(a.figures), other = deviceTime(b.figures);
   if (own === other) return "at the same device time";
-  if (!other || !own) return `with ${milliseconds(own)} of device time to ${milliseconds(other)}`;
-  return `at ${times(own / other)} the device time`;
+  if (!other || !own) return `with ${milliseconds(own)} of device time to ${milliseconds(other)}${endWords(a, b)}`;
+  return `at ${times(own / other)} the device time (${milliseconds(own)} to ${milliseconds(other)})${endWords(a, b)}`;
+}
+
+/* Only if it is more than a hair. */
+function endWords(a, b) {
+  const ratio = a.figures.end_ms / b.figures.end_ms - 1;
+  return Math.abs(ratio) < 0.01 ? "" : `, and the program ends ${(Math.abs(ratio) * 100).toFixed(0)}\u00a0% ${ratio > 0 ? "later" : "earlier"}`;
 }
 
 function headlineWords(runs) {
@@ -40,11 +46,12 @@ function headlineWords(runs) {
 
 /* Why a strategy reserves what it does: what its chunks hold at the peak. */
 function whyWords(run) {
-  const held = heldAtPeak(run), all = held.live + held.waiting + held.free;
+  const held = heldAtPeak(run), all = held.live + held.waiting + held.free + held.pool;
   if (!all) return `${run.label} reserves nothing of a device.`;
   const parts = [`${part(held.live / all)} live`];
   if (held.waiting) parts.push(`${part(held.waiting / all)} (${bytes(held.waiting)}) freed and waiting for other streams`);
   parts.push(`${part(held.free / all)} (${bytes(held.free)}) free`);
+  if (held.pool) parts.push(`${part(held.pool / all)} (${bytes(held.pool)}) in a pool of the driver`);
   return `${run.label} holds ${bytes(all)} where it reserves most: ${parts.join(", ")}.`;
 }
 
@@ -58,12 +65,20 @@ function renderHeadline() {
     element("h1", null, headlineWords(runs)),
     failed.length > 0 && element("p", { class: "alarm" }, failed.map((run) =>
       `${run.label}: ${count(run.figures.failed_operations)} operations fail, ${count(run.figures.oom_count)} of them for memory.`).join(" ")),
-    element("p", null, told.map(whyWords).join(" ")),
+    element("p", null, told.map(whyWords).join(" ") + cheapestWords(order)),
     element("p", { class: "note" }, `${trace.name}: ${count(trace.rows)} rows, ${count(trace.allocs)} allocations, at most `
       + `${bytes(runs[0].figures.peak_requested_bytes)} asked for at once. On ${runs[0].figures.device}, of which a strategy may use `
       + `${bytes(runs[0].figures.capacity_bytes)}.`
       + (runs.some((run) => run.figures.modelled) ? " Some figures rest on a model of the driver's pools." : "")));
   document.title = `${trace.name} – Strata report`;
+}
+
+/* Of many, the one that costs least, if it is another. */
+function cheapestWords(order) {
+  if (order.length < 3 || order.some((run) => !served(run))) return "";
+  const cheapest = order.slice().sort((a, b) => deviceTime(a.figures) - deviceTime(b.figures))[0];
+  return cheapest === order[0] ? "" : ` ${cheapest.label} has the least device time, ${milliseconds(deviceTime(cheapest.figures))}, and reserves `
+    + `${bytes(cheapest.figures.peak_reserved_bytes)}.`;
 }
 
 /* ---- the figures ---- */
@@ -93,7 +108,7 @@ function measureCell(measure, run, runs) {
   const value = measured(measure, run.figures);
   const values = runs.filter(served).map((each) => measured(measure, each.figures));
   const least = Math.min(...values), best = measure.best && runs.length > 1 && served(run) && value === least && values.some((v) => v > least);
-  const cell = element("td", { class: `${measure.bar ? "bar" : ""} ${best ? "best" : ""}`.trim() || null }, measureText(measure, run.figures));
+  const cell = element("td", measure.bar ? { class: "bar" } : null, element("span", best ? { class: "best" } : null, measureText(measure, run.figures)));
   if (measure.name === "oom_count" && value > 0) cell.className = "alarm";
   if (!measure.bar) return cell;
   const most = Math.max(...runs.map((each) => measured(measure, each.figures)), 1), bar = element("i");
@@ -107,7 +122,7 @@ function renderFigures() {
   const runs = shownRuns();
   fill("figures", "The figures that matter",
     table(["strategy", ...measures.map((measure) => measure.title)], runs.map((run) => element("tr", null,
-      element("th", { scope: "row" }, key(run.color), element("span", { class: "name" }, run.label)),
+      element("th", { scope: "row" }, runKey(run), element("span", { class: "name" }, run.label)),
       measures.map((measure) => measureCell(measure, run, runs))))),
     element("p", { class: "note" }, "✓ the best of those that serve every request. A program that ends later waited for its "
       + "strategy. "), data.traces.length > 1 && everyTrace());

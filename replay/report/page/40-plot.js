@@ -54,6 +54,7 @@ function drawLine(context, line, box, y) {
   context.lineJoin = "round";
   context.beginPath();
   path(hi, false);
+  if (line.band) path(lo, true);
   context.stroke();
   context.setLineDash([]);
 }
@@ -68,7 +69,7 @@ function niceStep(range, wanted) {
 
 function byteTicks(low, high) {
   const most = Math.max(Math.abs(low), Math.abs(high), 1), unit = 1024 ** Math.floor(Math.log(most) / Math.log(1024));
-  return niceStep((high - low) / unit, 4) * unit;
+  return niceStep((high - low) / unit, 6) * unit;
 }
 
 function axisText(axis, value, step) {

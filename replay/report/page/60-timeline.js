@@ -14,7 +14,7 @@ function extentOf(runs, axis) {
 function curveLine(run, curve, axis) {
   const curves = run.run.curves, end = axis === "row" ? data.traces[state.trace].rows + 1 : Math.max(run.run.columns.end_us, run.figures.end_ms * 1000);
   return {
-    color: run.color, ...looks[curve], at: curves[axis], low: curves.low[curve], high: curves.high[curve], end,
+    color: run.color, ...looks[curve], ...(run.again && curve === "reserved" ? { dash: [9, 3] } : {}), at: curves[axis], low: curves.low[curve], high: curves.high[curve], end,
     around: curves.around.map((stretch) => ({ at: stretch[axis], values: stretch[curve] })),
   };
 }
@@ -22,7 +22,7 @@ function curveLine(run, curve, axis) {
 function costLine(run, axis) {
   const curves = run.run.curves, high = curves.cost_us.map((value) => value / 1000);
   const low = high.map((value, i) => (i ? high[i - 1] : 0));
-  return { color: run.color, width: 2, at: curves[axis], low, high, end: curveLine(run, "reserved", axis).end };
+  return { color: run.color, width: 2, dash: run.again ? [9, 3] : [], at: curves[axis], low, high, end: curveLine(run, "reserved", axis).end };
 }
 
 /* What every strategy is asked for is the same, if none fails: it is drawn once. */
@@ -75,7 +75,7 @@ function readout(group) {
     return [element("span", { class: "hint" }, "Point at the curves to read them. Drag over a part to zoom in; the wheel zooms once the chart is clicked, or with Ctrl; "
       + "two fingers on a touch screen; double-click for all. Keys: ← → read, + − zoom, Page keys move, 0 all.")];
   const where = state.axis === "row" ? rowsText(runs[0].run, place) : milliseconds(place / 1000);
-  return [element("b", null, where), element("div", { class: "values" }, runs.map((run) => element("span", null, key(run.color), element("span", null, element("b", null, run.label),
+  return [element("b", null, where), element("div", { class: "values" }, runs.map((run) => element("span", null, runKey(run), element("span", null, element("b", null, run.label),
     ` ${data.curves.filter((curve) => state.curves.has(curve.name)).map((curve) => `${curve.name} ${valueText(run, curve.name, place)}`).join(", ")}`
     + `; device ${milliseconds(run.run.curves.cost_us[columnAt(run.run.curves[state.axis], place)] / 1000)}`))))];
 }
@@ -84,10 +84,10 @@ function drawTimeline() {
   const group = timeline, runs = visibleRuns(), view = viewOf(group);
   const capacity = runs.length ? runs[0].figures.capacity_bytes : null;
   const shared = { axis: state.axis, view, cursor: group.cursor, selection: group.selection };
-  drawPlot(group.memory, { ...shared, lines: memoryLines(runs), tickStep: byteTicks, tickText: (value) => bytes(value).replace(/\.0+ /, " "),
+  drawPlot(group.memory, { ...shared, lines: memoryLines(runs), tickStep: byteTicks, tickText: (value) => bytes(value).replace(/\.0+\u00a0/, "\u00a0"),
     marks: peakMarks(runs), rules: capacity ? [{ value: capacity, text: `capacity ${bytes(capacity)}` }] : [] });
   drawPlot(group.cost, { ...shared, lines: runs.map((run) => costLine(run, state.axis)), tickStep: (low, high) => niceStep(high - low, 2),
-    tickText: (value) => milliseconds(value).replace(/\.0+ /, " ") });
+    tickText: (value) => milliseconds(value).replace(/\.0+\u00a0/, "\u00a0") });
   group.readout.replaceChildren(...readout(group));
   group.reset.disabled = !group.view;
   state.view = group.view;
@@ -124,7 +124,7 @@ function timelineTools(group, redraw) {
   const strategies = runs.map((run) => toggle(run.label, !state.hidden.has(run.index), (on) => {
     if (on) state.hidden.delete(run.index); else state.hidden.add(run.index);
     redraw();
-  }, key(run.color)));
+  }, runKey(run)));
   const curves = data.curves.map((curve) => {
     const made = toggle(curve.name, state.curves.has(curve.name), (on) => {
       if (on) state.curves.add(curve.name); else state.curves.delete(curve.name);

@@ -143,6 +143,6 @@ function renderBlocks() {
       + "All maps have one scale. Point at a block to read it."),
     element("div", { class: "legend" }, legend, element("span", null, key("--edge"), "a chunk begins")),
     element("div", { class: "maps" }, maps.map((map) => element("div", { class: "map" },
-      element("h3", null, key(map.run.color), map.run.label), map.canvas, map.readout))));
+      element("h3", null, runKey(map.run), map.run.label), map.canvas, map.readout))));
   maps.forEach(drawMap);
 }

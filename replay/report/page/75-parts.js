@@ -3,7 +3,7 @@
 /* ---- device calls ---- */
 
 function callTotals(run) {
-  const sum = { made: 0, ns: 0, waited_ns: 0 };
+  const between = run.run.waits_between_ns, sum = { made: 0, ns: between, waited_ns: between };
   for (const call of run.run.calls) for (const name of Object.keys(sum)) sum[name] += call[name];
   return sum;
 }
@@ -14,7 +14,7 @@ function callBar(run, most) {
     piece.style.width = `${100 * ns / most}%`;
     piece.style.backgroundColor = `var(${run.color})`;
   }
-  return element("tr", null, element("th", { scope: "row" }, key(run.color), element("span", { class: "name" }, run.label)),
+  return element("tr", null, element("th", { scope: "row" }, runKey(run), element("span", { class: "name" }, run.label)),
     element("td", { class: "bar" }, milliseconds(sum.ns / 1e6), element("span", { class: "track", "aria-hidden": "true" }, own, waits)),
     element("td", null, milliseconds((sum.ns - sum.waited_ns) / 1e6)),
     element("td", null, run.run.waits_known ? milliseconds(sum.waited_ns / 1e6) : "–"), element("td", null, count(sum.made)));
@@ -27,15 +27,22 @@ function callCell(run, name) {
   return element("td", null, count(call.made), element("br"), element("small", null, `${milliseconds((call.ns - call.waited_ns) / 1e6)}${waits}`));
 }
 
+/* Waits for memory that was freed and is still in use, which no call of the device makes. */
+function waitsBetween(runs) {
+  if (!runs.some((run) => run.run.waits_between_ns)) return null;
+  return element("tr", null, element("th", { scope: "row" }, "waits between calls"), runs.map((run) => element("td", null, milliseconds(run.run.waits_between_ns / 1e6))));
+}
+
 function renderCalls() {
   const runs = shownRuns(), most = Math.max(1, ...runs.map((run) => callTotals(run).ns)), cost = {};
   for (const run of runs) for (const call of run.run.calls) cost[call.name] = (cost[call.name] || 0) + call.ns;
   const names = Object.keys(cost).sort((a, b) => cost[b] - cost[a]);
   fill("calls", "Where device calls and waits went",
-    table(["strategy", "on the device", "in the calls", "waiting in them", "calls"], runs.map((run) => callBar(run, most))),
-    element("p", { class: "note" }, "Hatched: the host waits for the device. The program's own calls and waits are not in it."),
-    names.length > 0 && table(["call", ...runs.map((run) => run.label)], names.map((name) =>
-      element("tr", null, element("th", { scope: "row" }, name), runs.map((run) => callCell(run, name))))));
+    table(["strategy", "calls and waits", "calls", "waits", "number of calls"], runs.map((run) => callBar(run, most))),
+    element("p", { class: "note" }, "Hatched: the host waits for the device, inside a call or between calls. The program's own calls and waits are not in it; "
+      + "calls that device_calls leaves out are."),
+    names.length > 0 && table(["call", ...runs.map((run) => run.label)], [...names.map((name) =>
+      element("tr", null, element("th", { scope: "row" }, name), runs.map((run) => callCell(run, name)))), waitsBetween(runs)].filter(Boolean)));
 }
 
 /* ---- out of memory ---- */
@@ -48,12 +55,12 @@ function refusalItem(refusal) {
 
 function renderMemory() {
   const runs = shownRuns(), failed = runs.filter((run) => run.figures.oom_count > 0), saved = runs.filter((run) => run.figures.ladders > 0);
-  const tell = failed.map((run) => [element("h3", null, key(run.color), run.label), element("p", null,
+  const tell = failed.map((run) => [element("h3", null, runKey(run), run.label), element("p", null,
     `${count(run.figures.oom_count)} of ${count(run.figures.operations)} operations failed for memory; ${count(run.figures.ladders)} ran the reclaim ladder.`
-    + (run.run.refused.length < run.figures.oom_count ? ` The first ${run.run.refused.length}:` : "")), run.run.refused.map(refusalItem)]);
+    + (run.run.refused.length < run.figures.oom_count ? ` The first ${run.run.refused.length}:` : "")), run.run.refused.map(refusalItem)].flat());
   const ladders = saved.filter((run) => !failed.includes(run)).map((run) => `${run.label} met out-of-memory ${count(run.figures.ladders)} times and was saved each time.`);
   fill("memory", "Out of memory", !failed.length && element("p", null, "No request failed for memory."),
-    ladders.length > 0 && element("p", null, ladders.join(" ")), tell);
+    ladders.length > 0 && element("p", null, ladders.join(" ")), tell.flat());
 }
 
 /* ---- streams ---- */

@@ -3,25 +3,22 @@
 let difference = null;
 let differenceCurve = "reserved";
 
-/* B less A in each pixel: at least what B's least is more than A's most, and at most the other way round. */
-function differenceLine(a, b, view, pixels) {
-  const from = envelope(curveLine(a, differenceCurve, "row"), view, pixels), to = envelope(curveLine(b, differenceCurve, "row"), view, pixels);
-  const at = new Float64Array(pixels), low = new Float64Array(pixels), high = new Float64Array(pixels);
-  for (let p = 0; p < pixels; p++) {
-    at[p] = view[0] + (p + 0.5) / pixels * (view[1] - view[0]);
-    low[p] = to.lo[p] - from.hi[p];
-    high[p] = to.hi[p] - from.lo[p];
-    if (!isFinite(low[p]) || !isFinite(high[p])) low[p] = high[p] = 0;
+/* B less A: at least what B's least is more than A's most, and at most the other way round. Exact where neither moves in a column. */
+function differenceLine(a, b) {
+  const curve = differenceCurve, from = a.run.curves, to = b.run.curves, length = Math.min(from.row.length, to.row.length);
+  const at = from.row.slice(0, length), low = new Float64Array(length), high = new Float64Array(length);
+  for (let i = 0; i < length; i++) {
+    low[i] = to.low[curve][i] - from.high[curve][i];
+    high[i] = to.high[curve][i] - from.low[curve][i];
   }
-  return { color: b.color, width: 1.8, at, low, high, end: view[1] };
+  return { color: b.color, width: 1.4, band: true, at, low, high, end: data.traces[state.trace].rows + 1 };
 }
 
 function drawDifference() {
   const group = difference, runs = shownRuns(), view = viewOf(group), a = runs[state.a], b = runs[state.b];
-  const pixels = Math.max(1, Math.round((group.canvas.clientWidth - margin.left - margin.right) * Math.min(3, window.devicePixelRatio || 1)));
-  const line = differenceLine(a, b, view, pixels);
+  const line = differenceLine(a, b);
   drawPlot(group.canvas, { axis: "row", view, cursor: group.cursor, selection: group.selection, lines: [line], tickStep: byteTicks,
-    tickText: (value) => bytes(value).replace(/\.0+ /, " ") });
+    tickText: (value) => bytes(value).replace(/\.0+\u00a0/, "\u00a0") });
   group.readout.replaceChildren(differenceWords(group, line, a, b));
 }
 
