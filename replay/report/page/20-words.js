@@ -79,7 +79,7 @@ function color(name) {
 /* A piece of a strategy's colour, or of a state of memory, before its name. */
 function key(name, again) {
   const made = element("span", { class: again ? "key again" : "key", "aria-hidden": "true" });
-  made.style.background = `var(${name})`;
+  made.style.backgroundColor = `var(${name})`;
   return made;
 }
 

@@ -13,14 +13,14 @@ function ranked(runs) {
 function costWords(a, b) {
   const own = deviceTime(a.figures), other = deviceTime(b.figures);
   if (own === other) return "at the same device time";
-  if (!other || !own) return `with ${milliseconds(own)} of device time to ${milliseconds(other)}${endWords(a, b)}`;
-  return `at ${times(own / other)} the device time (${milliseconds(own)} to ${milliseconds(other)})${endWords(a, b)}`;
+  return other && own ? `at ${times(own / other)} the device time` : `with ${milliseconds(own)} of device time to ${milliseconds(other)}`;
 }
 
-/* Only if it is more than a hair. */
-function endWords(a, b) {
-  const ratio = a.figures.end_ms / b.figures.end_ms - 1;
-  return Math.abs(ratio) < 0.01 ? "" : `, and the program ends ${(Math.abs(ratio) * 100).toFixed(0)}\u00a0% ${ratio > 0 ? "later" : "earlier"}`;
+/* What the headline rests on, of the best and the next. */
+function costSentence(a, b) {
+  const end = change(b.figures.end_ms, a.figures.end_ms);
+  return `${a.label} spends ${milliseconds(deviceTime(a.figures))} in device calls and waits, ${b.label} ${milliseconds(deviceTime(b.figures))}; the program ends at `
+    + `${milliseconds(a.figures.end_ms)} and ${milliseconds(b.figures.end_ms)} (${end}). `;
 }
 
 function headlineWords(runs) {
@@ -48,10 +48,10 @@ function headlineWords(runs) {
 function whyWords(run) {
   const held = heldAtPeak(run), all = held.live + held.waiting + held.free + held.pool;
   if (!all) return `${run.label} reserves nothing of a device.`;
-  const parts = [`${part(held.live / all)} live`];
-  if (held.waiting) parts.push(`${part(held.waiting / all)} (${bytes(held.waiting)}) freed and waiting for other streams`);
-  parts.push(`${part(held.free / all)} (${bytes(held.free)}) free`);
-  if (held.pool) parts.push(`${part(held.pool / all)} (${bytes(held.pool)}) in a pool of the driver`);
+  const share = (value) => `${bytes(value)} (${part(value / all)})`, parts = [`${share(held.live)} live`];
+  if (held.waiting) parts.push(`${share(held.waiting)} freed and waiting for other streams`);
+  parts.push(`${share(held.free)} free`);
+  if (held.pool) parts.push(`${share(held.pool)} in a pool of the driver`);
   return `${run.label} holds ${bytes(all)} where it reserves most: ${parts.join(", ")}.`;
 }
 
@@ -65,7 +65,8 @@ function renderHeadline() {
     element("h1", null, headlineWords(runs)),
     failed.length > 0 && element("p", { class: "alarm" }, failed.map((run) =>
       `${run.label}: ${count(run.figures.failed_operations)} operations fail, ${count(run.figures.oom_count)} of them for memory.`).join(" ")),
-    element("p", null, told.map(whyWords).join(" ") + cheapestWords(order)),
+    order.length > 1 && element("p", null, costSentence(order[0], order[1]) + cheapestWords(order)),
+    element("ul", null, told.map((run) => element("li", null, whyWords(run)))),
     element("p", { class: "note" }, `${trace.name}: ${count(trace.rows)} rows, ${count(trace.allocs)} allocations, at most `
       + `${bytes(runs[0].figures.peak_requested_bytes)} asked for at once. On ${runs[0].figures.device}, of which a strategy may use `
       + `${bytes(runs[0].figures.capacity_bytes)}.`

@@ -86,7 +86,7 @@ function ticks(low, high, step) {
 }
 
 function drawAxes(context, plot, box, y) {
-  const { range, view } = plot, stepY = plot.tickStep(range[0], range[1]), stepX = niceStep(view[1] - view[0], Math.max(2, box.width / 130));
+  const { range, view } = plot, stepY = plot.tickStep(range[0], range[1]), stepX = niceStep(view[1] - view[0], Math.max(3, box.width / 110));
   context.font = "12px system-ui, sans-serif";
   context.fillStyle = color("--soft");
   context.strokeStyle = color("--line");
