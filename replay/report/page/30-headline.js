@@ -55,6 +55,12 @@ function whyWords(run) {
   return `${run.label} holds ${bytes(all)} where it reserves most: ${parts.join(", ")}.`;
 }
 
+function failureWords(figures) {
+  const others = figures.failed_operations - figures.oom_count, memory = `${count(figures.oom_count)} requests fail for memory`;
+  if (!others) return memory;
+  return figures.oom_count ? `${memory}, ${count(others)} operations for other reasons` : `${count(others)} operations fail`;
+}
+
 function renderHeadline() {
   const runs = shownRuns(), trace = data.traces[state.trace], order = ranked(runs);
   const failed = runs.filter((run) => !served(run));
@@ -64,7 +70,9 @@ function renderHeadline() {
   fill("headline", null, picker,
     element("h1", null, headlineWords(runs)),
     failed.length > 0 && element("p", { class: "alarm" }, failed.map((run) =>
-      `${run.label}: ${count(run.figures.failed_operations)} operations fail, ${count(run.figures.oom_count)} of them for memory.`).join(" ")),
+      `${run.label}: ${failureWords(run.figures)}.`).join(" ")),
+    failed.length > 0 && failed.length < runs.length && element("p", { class: "note" }, "A run that refuses requests does less: its other figures are those of a smaller "
+      + "program."),
     order.length > 1 && element("p", null, costSentence(order[0], order[1]) + cheapestWords(order)),
     element("ul", null, told.map((run) => element("li", null, whyWords(run)))),
     element("p", { class: "note" }, `${trace.name}: ${count(trace.rows)} rows, ${count(trace.allocs)} allocations, at most `

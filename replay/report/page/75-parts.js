@@ -47,10 +47,10 @@ function renderCalls() {
 
 /* ---- out of memory ---- */
 
-function refusalItem(refusal) {
+function refusalItem(refusal, index) {
   const where = `row ${count(refusal.row)} (line ${count(refusal.line)}), ${milliseconds(refusal.time_us / 1000)}: ${bytes(refusal.size)} on stream ${refusal.stream}`
     + (refusal.tag ? `, tag ${refusal.tag}` : "");
-  return element("details", null, element("summary", null, where), element("pre", null, refusal.text || "(no report)"));
+  return element("details", index === 0 ? { open: "" } : null, element("summary", null, where), element("pre", null, refusal.text || "(no report)"));
 }
 
 function renderMemory() {
