@@ -66,9 +66,9 @@ static void end(strata_device_t *device, const under_way_t *at) {
 }
 
 #define CALL(name, arguments)                                                                                                      \
-    under_way_t began_ = begin(device, STRATA_CALL_##name);                                                                          \
+    under_way_t began_ = begin(device, STRATA_CALL_##name);                                                                        \
     strata_status_t answer_ = device->operations->name arguments;                                                                  \
-    end(device, &began_);                                                                                                           \
+    end(device, &began_);                                                                                                          \
     return answer_
 
 strata_status_t strata_device_malloc(strata_device_t *device, strata_memory_t memory, uint64_t size, strata_address_t *address) {

@@ -161,7 +161,7 @@ static strata_status_t draw(const session_t *session) {
 /* E_IO can only come from writing. */
 static int write_page(session_t *session) {
     strata_status_t status = strata_page_file_write(&session->page, &session->arguments, &session->contenders, session->results,
-                                               session->figures);
+                                                    session->figures);
     if (status == STRATA_OK) return STRATA_EXIT_DONE;
     return status == STRATA_E_IO ? strata_tell_written(status) : strata_tell_failure();
 }

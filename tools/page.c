@@ -10,8 +10,8 @@ strata_status_t strata_page_file_open(strata_page_file_t *file, const strata_arg
     return status == STRATA_OK ? strata_marked_open(arguments->report, "the page", STRATA_PAGE_MARK, &file->out) : status;
 }
 
-static strata_status_t take_maps(strata_page_file_t *file, const strata_arguments_t *arguments, const strata_contenders_t *contenders,
-                                 const strata_run_result_t *results) {
+static strata_status_t take_maps(strata_page_file_t *file, const strata_arguments_t *arguments,
+                                 const strata_contenders_t *contenders, const strata_run_result_t *results) {
     strata_status_t status = STRATA_OK;
     for (size_t i = 0; i < file->page.count && status == STRATA_OK; i++) {
         strata_page_run_t *run = &file->page.runs[i];
@@ -21,8 +21,9 @@ static strata_status_t take_maps(strata_page_file_t *file, const strata_argument
     return status;
 }
 
-strata_status_t strata_page_file_write(strata_page_file_t *file, const strata_arguments_t *arguments, const strata_contenders_t *contenders,
-                                  const strata_run_result_t *results, const strata_figures_t *figures) {
+strata_status_t strata_page_file_write(strata_page_file_t *file, const strata_arguments_t *arguments,
+                                       const strata_contenders_t *contenders, const strata_run_result_t *results,
+                                       const strata_figures_t *figures) {
     if (!file->out) return STRATA_OK;
     strata_status_t status = take_maps(file, arguments, contenders, results);
     if (status == STRATA_OK) status = strata_page_write(file->out, &file->page, figures);

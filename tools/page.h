@@ -14,8 +14,9 @@ typedef struct strata_page_file {
  * that name, or the page would show too much. */
 strata_status_t strata_page_file_open(strata_page_file_t *file, const strata_arguments_t *arguments, size_t contenders);
 /* Replays every run once more up to its peak, and writes the page. `results` and `figures` are trace by trace. */
-strata_status_t strata_page_file_write(strata_page_file_t *file, const strata_arguments_t *arguments, const strata_contenders_t *contenders,
-                                  const strata_run_result_t *results, const strata_figures_t *figures);
+strata_status_t strata_page_file_write(strata_page_file_t *file, const strata_arguments_t *arguments,
+                                       const strata_contenders_t *contenders, const strata_run_result_t *results,
+                                       const strata_figures_t *figures);
 /* Ends it, written or not. */
 void strata_page_file_end(strata_page_file_t *file);
 

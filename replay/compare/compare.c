@@ -20,10 +20,11 @@ static void tell(void *context, uint64_t rows) {
 }
 
 static strata_status_t run_once(const strata_comparison_t *comparison, const strata_trace_t *trace,
-                                const strata_contender_t *contender, const char *what, bool check, const strata_run_follow_t *follow,
-                                strata_run_result_t *result) {
+                                const strata_contender_t *contender, const char *what, bool check,
+                                const strata_run_follow_t *follow, strata_run_result_t *result) {
     told_t told = {.comparison = comparison, .what = what, .label = contender->label, .all = trace->count};
-    strata_run_options_t options = {.target = contender->target, .timeline = comparison->timeline, .check = check, .follow = follow};
+    strata_run_options_t options = {
+        .target = contender->target, .timeline = comparison->timeline, .check = check, .follow = follow};
     if (comparison->progress) {
         options.progress = tell;
         options.progress_context = &told;
@@ -86,8 +87,7 @@ static strata_status_t run_repeats(const strata_comparison_t *comparison, const 
             strata_run_result_t *result = repeat == 0 ? &results[i] : scratch;
             bool first = repeat == 0;
             const strata_run_follow_t *follow = first && comparison->follow ? &comparison->follow[i] : NULL;
-            strata_status_t status =
-                run_once(comparison, trace, contender, "replay", comparison->check && first, follow, result);
+            strata_status_t status = run_once(comparison, trace, contender, "replay", comparison->check && first, follow, result);
             if (status != STRATA_OK) return status;
             if (!comparison->check) times[i * comparison->repeat + repeat] = result->host_ns_per_op;
             else if (repeat > 0) times[i * comparison->repeat + repeat - 1] = result->host_ns_per_op;

@@ -36,12 +36,12 @@ static void keep_refusal(void *context, size_t row, uint64_t time_ns, const stra
     char *kept = strata_host_new(length + 1, 1);
     if (kept) memcpy(kept, text, length);
     run->refusals[run->refusal_count++] = (strata_page_refusal_t){.row = row,
-                                                                    .time_ns = time_ns,
-                                                                    .size = event->value,
-                                                                    .line = event->line,
-                                                                    .stream = event->stream,
-                                                                    .tag = event->tag,
-                                                                    .text = kept};
+                                                                  .time_ns = time_ns,
+                                                                  .size = event->value,
+                                                                  .line = event->line,
+                                                                  .stream = event->stream,
+                                                                  .tag = event->tag,
+                                                                  .text = kept};
 }
 
 strata_status_t strata_page_begin(strata_page_t *page, size_t traces, size_t contenders) {

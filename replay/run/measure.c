@@ -207,8 +207,9 @@ static void add_tops(strata_measure_t *measure, strata_place_t place, bool devic
 void strata_measure_sample(strata_measure_t *measure, size_t row, const strata_run_follow_t *follow) {
     tops_t tops = {0};
     each_place(measure, add_tops, &tops);
-    strata_series_sample_t sample = {
-        .row = row, .time_ns = strata_timeline_elapsed(measure->timeline), .cost_ns = measure->ledger->own_ns + measure->ledger->waiting_ns};
+    strata_series_sample_t sample = {.row = row,
+                                     .time_ns = strata_timeline_elapsed(measure->timeline),
+                                     .cost_ns = measure->ledger->own_ns + measure->ledger->waiting_ns};
     sample.low[STRATA_SERIES_requested] = measure->requested;
     sample.low[STRATA_SERIES_allocated] = measure->allocated;
     sample.low[STRATA_SERIES_reserved] = measure->reserved_now;

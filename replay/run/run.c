@@ -60,8 +60,8 @@ static void failed(run_t *run, const strata_trace_event_t *event, strata_status_
     if (status == STRATA_E_NO_MEMORY) {
         run->result->figures.oom_count++;
         if (follow)
-            follow->refused(follow->context, (size_t)(event - run->trace->events) + 1, strata_timeline_elapsed(&run->timeline), event,
-                            strata_last_error()->text);
+            follow->refused(follow->context, (size_t)(event - run->trace->events) + 1, strata_timeline_elapsed(&run->timeline),
+                            event, strata_last_error()->text);
     } else if (!*run->result->first_failure) {
         snprintf(run->result->first_failure, sizeof run->result->first_failure, "%s:%u: %s failed: %.800s", run->trace->path,
                  event->line, strata_trace_op_name((strata_trace_op_t)event->op), strata_last_error()->text);

@@ -86,8 +86,7 @@ static strata_series_column_t *column_for(strata_series_t *series, const strata_
 static void keep_around(strata_series_t *series, strata_series_peak_t *peak) {
     uint64_t first = peak->ordinal > series->reach ? peak->ordinal - series->reach : 0;
     peak->count = 0;
-    for (uint64_t at = first; at < series->samples; at++)
-        peak->around[peak->count++] = series->recent[at % ring_size(series)];
+    for (uint64_t at = first; at < series->samples; at++) peak->around[peak->count++] = series->recent[at % ring_size(series)];
 }
 
 /* A higher sample makes what was kept void, so it is copied only once no higher one has come for `reach` samples: each sample is
