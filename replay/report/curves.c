@@ -48,6 +48,8 @@ static void put_columns(strata_output_t *out, const strata_series_t *series) {
         COLUMNS(out, series, "low", column->low[curve]);
         strata_output_print(out, ", ");
         COLUMNS(out, series, "more", column->high[curve] - column->low[curve]);
+        strata_output_print(out, ", ");
+        COLUMNS(out, series, "last", column->last[curve] - column->low[curve]);
         strata_output_print(out, "}");
     }
     strata_output_print(out, "}");

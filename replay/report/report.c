@@ -8,7 +8,7 @@
 
 /* What a page holds of all runs together, so that it stays below 3 MB however many there are. */
 enum {
-    ALL_COLUMNS = 24000,
+    ALL_COLUMNS = 20000,
     MOST_COLUMNS = 4096,
     LEAST_COLUMNS = 64,
     ALL_AROUND = 2400, /* samples on one side of a peak */

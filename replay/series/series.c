@@ -1,5 +1,7 @@
 #include "replay/series/series.h"
 
+#include <string.h>
+
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 
@@ -62,6 +64,7 @@ static void halve(strata_series_t *series) {
         widen(last, column->low, column->high);
         last->end_ns = column->end_ns;
         last->cost_ns = column->cost_ns;
+        memcpy(last->last, column->last, sizeof last->last);
     }
     series->count = kept;
 }
@@ -114,6 +117,7 @@ void strata_series_add(strata_series_t *series, const strata_series_sample_t *sa
     widen(column, kept->low, kept->high);
     column->end_ns = kept->time_ns;
     column->cost_ns = kept->cost_ns;
+    memcpy(column->last, kept->low, sizeof column->last);
     see_peaks(series, kept);
 }
 

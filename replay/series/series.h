@@ -30,7 +30,8 @@ typedef struct strata_series_sample {
     uint64_t row; /* 1 is the first */
     uint64_t time_ns;
     uint64_t cost_ns; /* what device calls and waits have cost so far; never falls */
-    uint64_t low[STRATA_SERIES_CURVES], high[STRATA_SERIES_CURVES]; /* within the row; equal where it moves once */
+    uint64_t low[STRATA_SERIES_CURVES]; /* after the row */
+    uint64_t high[STRATA_SERIES_CURVES]; /* the most within it, at least `low` */
     uint64_t ordinal; /* its number among the samples; set by strata_series_add() */
 } strata_series_sample_t;
 
@@ -39,6 +40,7 @@ typedef struct strata_series_column {
     uint64_t begin_ns, end_ns; /* times of its first and last sample */
     uint64_t cost_ns; /* after its last sample */
     uint64_t low[STRATA_SERIES_CURVES], high[STRATA_SERIES_CURVES];
+    uint64_t last[STRATA_SERIES_CURVES]; /* after its last sample */
 } strata_series_column_t;
 
 /* Where a curve was highest, for the first time. */

@@ -65,6 +65,7 @@ static void expect_columns(const strata_series_t *series, const strata_series_sa
         for (int c = 0; c < STRATA_SERIES_CURVES; c++) {
             EXPECT_EQ(column->low[c], real.low[c]);
             EXPECT_EQ(column->high[c], real.high[c]);
+            EXPECT_EQ(column->last[c], samples[at - 1].low[c]);
         }
     }
     EXPECT_EQ(at, count);

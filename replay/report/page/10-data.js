@@ -10,13 +10,14 @@ function sums(differences) {
   return values;
 }
 
-/* The columns of a run as curves: for each the places on both axes, the least and the most. */
+/* The columns of a run as curves: for each the places on both axes, the least, the most and the last. */
 function decodeRun(run) {
   const columns = run.columns;
-  const decoded = { row: sums(columns.row), time_us: sums(columns.time_us), cost_us: sums(columns.cost_us), low: {}, high: {} };
+  const decoded = { row: sums(columns.row), time_us: sums(columns.time_us), cost_us: sums(columns.cost_us), low: {}, high: {}, last: {} };
   for (const curve of data.curves) {
     const low = sums(columns[curve.name].low), more = sums(columns[curve.name].more);
     decoded.low[curve.name] = low;
+    decoded.last[curve.name] = sums(columns[curve.name].last).map((value, i) => value + low[i]);
     decoded.high[curve.name] = more.map((value, i) => value + low[i]);
   }
   decoded.around = run.around.map((stretch) => {

@@ -54,8 +54,12 @@ function drawLine(context, line, box, y) {
   context.lineJoin = "round";
   context.beginPath();
   path(hi, false);
-  if (line.band) path(lo, true);
   context.stroke();
+  if (line.both) {
+    context.beginPath();
+    path(lo, false);
+    context.stroke();
+  }
   context.setLineDash([]);
 }
 

@@ -3,15 +3,11 @@
 let difference = null;
 let differenceCurve = "reserved";
 
-/* B less A: at least what B's least is more than A's most, and at most the other way round. Exact where neither moves in a column. */
+/* B less A after the last row of each column; the columns of both have the same rows, since they replay the same trace. */
 function differenceLine(a, b) {
-  const curve = differenceCurve, from = a.run.curves, to = b.run.curves, length = Math.min(from.row.length, to.row.length);
-  const at = from.row.slice(0, length), low = new Float64Array(length), high = new Float64Array(length);
-  for (let i = 0; i < length; i++) {
-    low[i] = to.low[curve][i] - from.high[curve][i];
-    high[i] = to.high[curve][i] - from.low[curve][i];
-  }
-  return { color: b.color, width: 1.4, band: true, at, low, high, end: data.traces[state.trace].rows + 1 };
+  const from = a.run.curves, to = b.run.curves, length = Math.min(from.row.length, to.row.length), less = new Float64Array(length);
+  for (let i = 0; i < length; i++) less[i] = to.last[differenceCurve][i] - from.last[differenceCurve][i];
+  return { color: b.color, width: 1.6, both: true, at: from.row.slice(0, length), low: less, high: less, end: data.traces[state.trace].rows + 1 };
 }
 
 function drawDifference() {
@@ -23,9 +19,10 @@ function drawDifference() {
 }
 
 function differenceWords(group, line, a, b) {
+  if (a === b) return "Choose two different strategies.";
   if (group.cursor === null) return `Above zero ${b.label} holds more ${differenceCurve} bytes than ${a.label}, below zero less.`;
-  const p = columnAt(line.at, group.cursor), low = line.low[p], high = line.high[p];
-  return `${rowsText(a.run, group.cursor)}: ${b.label} less ${a.label}: ${low === high ? bytes(low) : `${bytes(low)} … ${bytes(high)}`}`;
+  const less = line.low[columnAt(line.at, group.cursor)];
+  return `${rowsText(a.run, group.cursor)}, after the last: ${b.label} less ${a.label}: ${bytes(less)}`;
 }
 
 /* ---- the figures ---- */
