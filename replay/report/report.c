@@ -11,7 +11,7 @@ enum {
     ALL_COLUMNS = 20000,
     MOST_COLUMNS = 4096,
     LEAST_COLUMNS = 64,
-    ALL_AROUND = 2400, /* samples on one side of a peak */
+    ALL_AROUND = 1600, /* samples on one side of a peak */
     MOST_AROUND = 256,
     LEAST_AROUND = 4,
     REFUSAL_BYTES = 4096

@@ -37,9 +37,9 @@ TEST(report, writes_a_page) {
 
 /* A comparison prints its table all the same, and its figures are those of the page. */
 TEST(report, goes_with_a_comparison) {
-    ran_t ran = run_well("compare " DEVICE " --repeat 1 --strategy system --report page.html --json figures.json %s", SMALL);
+    ran_t ran = run_well("compare " DEVICE " --repeat 1 --strategy system --report page.html --json report-figures.json %s", SMALL);
     EXPECT_CONTAINS(ran.out, "peak_reserved_bytes");
-    char *page CLOSED_BY(text_gone) = page_text("page.html"), *json CLOSED_BY(text_gone) = page_text("figures.json");
+    char *page CLOSED_BY(text_gone) = page_text("page.html"), *json CLOSED_BY(text_gone) = page_text("report-figures.json");
     ASSERT_TRUE(page && json);
     EXPECT_CONTAINS(page, json);
 }
