@@ -299,6 +299,24 @@ TEST(page, streams_are_told_by_what_they_ask_for) {
         for (size_t k = 0; k < 5; k++) EXPECT_EQ(JSON_NUMBER(json_item(streams, i), names[k]), wanted[i][k]);
 }
 
+/* The borrower's event passes by the clock, whether or not anybody frees again. */
+TEST(page, what_has_passed_is_deferred_no_more) {
+    static double deferred[SUMS], last[SUMS];
+    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS "alloc,1,1048576,0,0\n"
+                                                                   "borrow,1,0,1,10\n"
+                                                                   "free,1,0,0,2000\n"
+                                                                   "alloc,2,512,0,50000\n");
+    made_t *made CLOSED_BY(made_gone) = make_two(trace, "pytorch", "strata", 0);
+    ASSERT_TRUE(made && made->data);
+    const char *run = JSON_AT(made->data, "runs", "#0");
+    EXPECT_EQ(JSON_NUMBER(run, "peaks", "deferred", "bytes"), MIB);
+    EXPECT_EQ(JSON_NUMBER(run, "peaks", "deferred", "row"), 3);
+    ASSERT_EQ(json_sums(JSON_AT(run, "columns", "deferred", "low"), deferred, SUMS), 4);
+    ASSERT_EQ(json_sums(JSON_AT(run, "columns", "deferred", "last"), last, SUMS), 4);
+    EXPECT_EQ(deferred[2] + last[2], MIB);
+    EXPECT_EQ(deferred[3] + last[3], 0);
+}
+
 /* ---- hostile names ---- */
 
 #define BREAKS_OUT "</script><script>alert(1)</script><!-- ]]> \" ' & \\ \xff\xfe\x01"
