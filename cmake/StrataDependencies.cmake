@@ -24,4 +24,12 @@ if(NOT STRATA_CUDA STREQUAL OFF)
     message(FATAL_ERROR "STRATA_CUDA=ON, but no CUDA Toolkit (12.0 or newer) was found")
   endif()
 endif()
+# NVTX 3 is headers alone. They come with the Toolkit, or stand where the system has its headers.
+find_path(STRATA_NVTX_INCLUDE nvtx3/nvToolsExt.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+mark_as_advanced(STRATA_NVTX_INCLUDE)
+set(STRATA_HAVE_NVTX FALSE)
+if(STRATA_NVTX_INCLUDE AND NOT STRATA_CUDA STREQUAL OFF)
+  set(STRATA_HAVE_NVTX TRUE)
+endif()
+
 message(STATUS "CUDA device: ${STRATA_HAVE_CUDA}")

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "platform/arithmetic.h"
+#include "platform/ranges/ranges.h"
 
 static const struct {
     const char *name;
@@ -69,6 +70,15 @@ static void end(strata_device_t *device, const under_way_t *at) {
     under_way_t began_ = begin(device, STRATA_CALL_##name);                                                                        \
     strata_status_t answer_ = device->operations->name arguments;                                                                  \
     end(device, &began_);                                                                                                          \
+    return answer_
+
+/* The host waits; a tool may want to see it. */
+#define WAIT(name, arguments)                                                                                                      \
+    strata_range_begin(STRATA_RANGE_wait, 0);                                                                                      \
+    under_way_t began_ = begin(device, STRATA_CALL_##name);                                                                        \
+    strata_status_t answer_ = device->operations->name arguments;                                                                  \
+    end(device, &began_);                                                                                                          \
+    strata_range_end();                                                                                                            \
     return answer_
 
 strata_status_t strata_device_malloc(strata_device_t *device, strata_memory_t memory, uint64_t size, strata_address_t *address) {
@@ -168,7 +178,7 @@ strata_status_t strata_device_stream_query(strata_device_t *device, strata_handl
 }
 
 strata_status_t strata_device_stream_synchronise(strata_device_t *device, strata_handle_t stream) {
-    CALL(stream_synchronise, (device, stream));
+    WAIT(stream_synchronise, (device, stream));
 }
 
 strata_status_t strata_device_stream_wait(strata_device_t *device, strata_handle_t stream, strata_handle_t event) {
@@ -179,7 +189,7 @@ strata_status_t strata_device_stream_id(strata_device_t *device, strata_handle_t
     CALL(stream_id, (device, stream, id));
 }
 
-strata_status_t strata_device_synchronise(strata_device_t *device) { CALL(synchronise, (device)); }
+strata_status_t strata_device_synchronise(strata_device_t *device) { WAIT(synchronise, (device)); }
 
 strata_status_t strata_device_event_create(strata_device_t *device, strata_handle_t *event) { CALL(event_create, (device, event)); }
 
@@ -194,7 +204,7 @@ strata_status_t strata_device_event_record(strata_device_t *device, strata_handl
 strata_status_t strata_device_event_query(strata_device_t *device, strata_handle_t event) { CALL(event_query, (device, event)); }
 
 strata_status_t strata_device_event_synchronise(strata_device_t *device, strata_handle_t event) {
-    CALL(event_synchronise, (device, event));
+    WAIT(event_synchronise, (device, event));
 }
 
 strata_status_t strata_device_fill(strata_device_t *device, strata_address_t address, uint8_t byte, uint64_t size,

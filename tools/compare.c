@@ -3,10 +3,14 @@
 #include <unistd.h>
 
 #include "platform/host/host_memory.h"
+#include "tools/curves.h"
 #include "tools/draw.h"
+#include "tools/options/defaults.h"
 #include "tools/page.h"
+#include "tools/screen/notes.h"
 #include "tools/screen/report_file.h"
 #include "tools/screen/terminal.h"
+#include "tools/verdict.h"
 
 typedef struct session {
     strata_arguments_t arguments;
@@ -14,6 +18,7 @@ typedef struct session {
     strata_trace_t **traces;
     strata_run_result_t *results; /* trace by trace, contender by contender */
     strata_figures_t *figures;
+    strata_curves_t *curves; /* likewise; NULL: nobody wants to see them */
     strata_output_t *json; /* open from before the first replay; NULL: none, or written */
     strata_page_file_t page;
     bool only_page; /* the page instead of a table */
@@ -46,8 +51,21 @@ static strata_status_t load_traces(session_t *session) {
     for (size_t i = 0; i < count; i++) {
         strata_status_t status = strata_trace_load(strata_arguments_trace(&session->arguments, i), &session->traces[i]);
         if (status != STRATA_OK) return status;
+        const strata_trace_t *trace = session->traces[i];
+        strata_notes_tell(trace->path, trace->format, &trace->notes);
     }
     return STRATA_OK;
+}
+
+static strata_status_t begin_curves(session_t *session, size_t runs) {
+    return session->arguments.curve ? strata_curves_begin(runs, &session->curves) : STRATA_OK;
+}
+
+static void draw_curves(session_t *session) {
+    size_t contenders = session->contenders.count;
+    for (size_t i = 0; session->curves && i < session->arguments.trace_count; i++)
+        strata_draw_curves(&session->contenders, session->traces[i], session->results[i * contenders].figures.trace,
+                           strata_curves_finish(session->curves, i * contenders, contenders));
 }
 
 /* Of the printable path, which is as long as the given one. */
@@ -72,9 +90,11 @@ static strata_status_t run_all(session_t *session) {
     session->results = strata_host_new(runs + 1, sizeof *session->results);
     session->figures = strata_host_new(runs + 1, sizeof *session->figures);
     if (!session->results || !session->figures) return STRATA_E_HOST_MEMORY;
-    strata_status_t status = STRATA_OK;
+    strata_status_t status = begin_curves(session, runs);
     for (size_t i = 0; i < arguments->trace_count && status == STRATA_OK; i++) {
         if (session->page.out) comparison.follow = strata_page_follow(&session->page.page, i, session->traces[i]);
+        if (session->curves)
+            comparison.follow = strata_curves_follow(session->curves, i * contenders, contenders, comparison.follow);
         status = strata_compare(&comparison, session->traces[i], session->results + i * contenders);
     }
     end_progress();
@@ -158,6 +178,13 @@ static strata_status_t draw(const session_t *session) {
     return status;
 }
 
+/* Of one strategy there is nothing to say but the table. */
+static void tell_verdicts(const session_t *session) {
+    size_t contenders = session->contenders.count;
+    for (size_t i = 0; contenders > 1 && i < session->arguments.trace_count; i++)
+        strata_verdict_print(stdout, strata_terminal_width(0), session->traces[i], session->figures + i * contenders, contenders);
+}
+
 /* E_IO can only come from writing. */
 static int write_page(session_t *session) {
     strata_status_t status = strata_page_file_write(&session->page, &session->arguments, &session->contenders, session->results,
@@ -183,6 +210,8 @@ static int report(session_t *session) {
     if (json && strata_tell_written(write_json(session, runs)) != STRATA_EXIT_DONE) return STRATA_EXIT_FAILED;
     tell_work_left_out(session, runs);
     if (session->arguments.draw && draw(session) != STRATA_OK) return strata_tell_failure();
+    if (table) draw_curves(session);
+    if (table) tell_verdicts(session);
     int hazards = tell_hazards(session, runs), failed = tell_failed_operations(session, runs), ends = tell_ends(session, runs);
     if (failed == STRATA_EXIT_DONE) failed = ends;
     return failed != STRATA_EXIT_DONE ? failed : hazards;
@@ -198,6 +227,7 @@ static int compare(session_t *session) {
 }
 
 static void session_end(session_t *session) {
+    strata_curves_delete(session->curves);
     strata_output_abandon(session->json);
     strata_page_file_end(&session->page);
     for (size_t i = 0; session->traces && i < session->arguments.trace_count; i++) strata_trace_delete(session->traces[i]);
@@ -207,20 +237,32 @@ static void session_end(session_t *session) {
     strata_contenders_delete(&session->contenders);
 }
 
+/* Where no strategy is named, the traces say which ones are compared. */
+static strata_status_t load(session_t *session) {
+    strata_arguments_t *arguments = &session->arguments;
+    bool named = arguments->strategy_count > 0;
+    strata_status_t status = named ? strata_contenders_load(arguments, &session->contenders) : load_traces(session);
+    if (status != STRATA_OK || named) return status == STRATA_OK ? load_traces(session) : status;
+    arguments->curve = true;
+    strata_arguments_default(arguments, arguments->trace_count ? session->traces[0]->format : "trace");
+    return strata_contenders_load(arguments, &session->contenders);
+}
+
 static int run_compare(const strata_command_t *self, int argc, char **argv) {
     static session_t session; /* too large for a stack */
     int exit_status = strata_arguments_read(self, argc, argv, &session.arguments);
     if (exit_status != STRATA_EXIT_DONE) return exit_status;
     session.only_page = self->options == strata_report_options;
-    strata_status_t status = strata_contenders_load(&session.arguments, &session.contenders);
-    if (status == STRATA_OK) status = load_traces(&session);
+    strata_status_t status = load(&session);
     exit_status = status == STRATA_OK ? compare(&session) : strata_tell_failure();
     session_end(&session);
     return exit_status;
 }
 
 static const char more[] =
-    "Replays each trace (.csv or .csv.gz) under each strategy and prints a table, as wide as COLUMNS or the terminal says.\n"
+    "Replays each trace under each strategy and prints a table, as wide as COLUMNS or the terminal says. What others have recorded "
+    "is read too: a memory snapshot of PyTorch, a trace of torch.profiler, a log of RMM or Umpire (strata help convert). The last "
+    "line says in words what was found.\n"
     "\n"
     "Exit status: 0 done (out-of-memory stands in the table), 1 an operation failed otherwise, or a hazard was found, 2 wrong "
     "usage, strategy or trace, or a strategy has too little when it is opened (preallocate): then nothing is compared.";

@@ -9,6 +9,7 @@
 
 #include "platform/host/host_memory.h"
 #include "replay/draw/draw.h"
+#include "replay/draw/line.h"
 #include "tools/screen/terminal.h"
 
 /* ---- the terminal ---- */
@@ -73,4 +74,14 @@ strata_status_t strata_draw_contenders(const strata_arguments_t *arguments, cons
     strata_host_delete(maps);
     strata_host_delete(labels);
     return status;
+}
+
+void strata_draw_curves(const strata_contenders_t *contenders, const strata_trace_t *trace, const char *name,
+                        const strata_series_t *series) {
+    const char *labels[STRATA_ARGUMENT_STRATEGIES];
+    strata_line_t line = {.out = stdout, .width = strata_terminal_width(STRATA_DRAW_WIDTH), .unicode = terminal_has_unicode()};
+    for (size_t i = 0; i < contenders->count; i++) labels[i] = contenders->all[i].label;
+    if (trace->count == 0) return;
+    printf("\n%s, ", name);
+    strata_draw_lines(&line, series, labels, contenders->count, trace->count);
 }

@@ -3,6 +3,7 @@
 #define STRATA_TOOLS_DRAW_H
 
 #include "replay/draw/map.h"
+#include "replay/series/series.h"
 #include "tools/options/contenders.h"
 
 /* Replays the trace under a contender once more, up to a row, and keeps what its chunks hold there. Row 0: nothing was reserved, and the
@@ -13,5 +14,8 @@ strata_status_t strata_take_map(const strata_arguments_t *arguments, const strat
  * draws the contents to standard output. */
 strata_status_t strata_draw_contenders(const strata_arguments_t *arguments, const strata_contenders_t *contenders,
                                        const strata_trace_t *trace, const strata_run_result_t *results);
+/* What each contender held over the rows of the trace; series[i] is that of contender i, finished. */
+void strata_draw_curves(const strata_contenders_t *contenders, const strata_trace_t *trace, const char *name,
+                        const strata_series_t *series);
 
 #endif

@@ -5,9 +5,9 @@
 
 #include "platform/host/host_memory.h"
 #include "tools/options/options.h"
-#include "tools/screen/json_scan.h"
 #include "tools/screen/report_file.h"
 #include "trace/text/input.h"
+#include "trace/text/json_scan.h"
 #include "trace/text/output.h"
 
 enum { MOST_BYTES = 64 << 20, MOST_RUNS = 1 << 20 };

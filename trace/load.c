@@ -35,6 +35,8 @@ typedef struct begun {
 typedef struct loader {
     strata_trace_t *trace;
     strata_trace_reader_t *reader;
+    strata_trace_row_fn row; /* NULL: nobody wants them */
+    void *context;
     size_t capacity; /* of trace->events */
     lifetime_t *lifetimes;
     size_t lifetime_capacity;
@@ -332,6 +334,7 @@ static strata_status_t load_rows(loader_t *loader) {
         strata_status_t status = strata_trace_read(loader->reader, &record, &end);
         if (status != STRATA_OK || end) return status;
         status = add(loader, &record);
+        if (status == STRATA_OK && loader->row) status = loader->row(loader->context, &record);
         if (status != STRATA_OK) return status;
     }
 }
@@ -361,18 +364,28 @@ static void loader_end(loader_t *loader) {
     strata_host_delete(loader->borrowed);
 }
 
-strata_status_t strata_trace_load(const char *path, strata_trace_t **trace) {
-    loader_t loader = {0};
+strata_status_t strata_trace_load_from(strata_trace_reader_t *reader, const char *path, strata_trace_row_fn row, void *context,
+                                       strata_trace_t **trace) {
+    loader_t loader = {.reader = reader, .row = row, .context = context};
     strata_status_t status = loader_begin(&loader, path);
-    if (status == STRATA_OK) status = strata_trace_reader_open(path, &loader.reader);
     if (status == STRATA_OK) status = load_rows(&loader);
-    strata_trace_reader_close(loader.reader);
     loader_end(&loader);
-    if (status == STRATA_OK) {
-        *trace = loader.trace;
-    } else {
+    if (status != STRATA_OK) {
         strata_trace_delete(loader.trace);
+        return status;
     }
+    loader.trace->format = strata_trace_reader_format(reader);
+    loader.trace->notes = strata_trace_reader_notes(reader);
+    *trace = loader.trace;
+    return STRATA_OK;
+}
+
+strata_status_t strata_trace_load(const char *path, strata_trace_t **trace) {
+    strata_trace_reader_t *reader;
+    strata_status_t status = strata_trace_reader_open(path, &reader);
+    if (status != STRATA_OK) return status;
+    status = strata_trace_load_from(reader, path, NULL, NULL, trace);
+    strata_trace_reader_close(reader);
     return status;
 }
 

@@ -1,297 +1,79 @@
-/* Each row by itself: the header, the fields, what an operation must have. */
-#include <stdio.h>
+/* Reading row by row, whatever the file's format. */
 #include <string.h>
 
-#include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
-#include "platform/place.h"
-#include "trace/text/lines.h"
-#include "trace/trace.h"
+#include "trace/formats/format.h"
 
 struct strata_trace_reader {
-    strata_lines_t lines;
-    uint32_t field_count;
-    uint8_t column_of[STRATA_TRACE_FIELDS]; /* strata_trace_column_t; STRATA_TRACE_COLUMNS: an x_ column */
-    const char *value[STRATA_TRACE_COLUMNS]; /* of the current row; "" where there is no such column */
-    uint8_t field_of[STRATA_TRACE_COLUMNS]; /* where each is in the rows; the place of `op` if the file has no such column */
-    uint64_t last_time;
+    const strata_trace_format_t *format;
+    void *state;
 };
 
-uint32_t strata_trace_reader_column(const strata_trace_reader_t *reader, strata_trace_column_t column) {
-    return reader->lines.columns[reader->field_of[column]];
-}
-
-/* ---- the header -------------------------------------------------------------------------------------------------------- */
-
-static bool mandatory(int column) {
-    static const bool is[] = {
-#define STRATA_TRACE_COLUMN_MANDATORY(name, mandatory) mandatory,
-        STRATA_TRACE_COLUMN_MAP(STRATA_TRACE_COLUMN_MANDATORY)
-#undef STRATA_TRACE_COLUMN_MANDATORY
-    };
-    return is[column];
-}
-
-static int find_column(const char *name) {
-    int column = 0;
-    while (column < STRATA_TRACE_COLUMNS && strcmp(strata_trace_column_name((strata_trace_column_t)column), name) != 0) column++;
-    return column;
-}
-
-static strata_status_t unknown_column(const strata_lines_t *lines, uint32_t field) {
-    char known[256];
-    size_t length = 0;
-    for (int i = 0; i < STRATA_TRACE_COLUMNS; i++)
-        length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", i ? ", " : "",
-                                   strata_trace_column_name((strata_trace_column_t)i));
-    return strata_lines_wrong(lines, lines->columns[field], "unknown column \"%s\"; write one of %s, or x_... for one of your own",
-                              strata_shown(lines->fields[field]).text, known);
-}
-
-static strata_status_t read_columns(strata_trace_reader_t *reader) {
-    strata_lines_t *lines = &reader->lines;
-    bool seen[STRATA_TRACE_COLUMNS] = {false};
-    strata_status_t status = strata_lines_split(lines, &reader->field_count);
-    if (status != STRATA_OK) return status;
-    for (uint32_t i = 0; i < reader->field_count; i++) {
-        int column = find_column(lines->fields[i]);
-        reader->column_of[i] = (uint8_t)column;
-        lines->names[i] = strata_shown(lines->fields[i]);
-        if (column == STRATA_TRACE_COLUMNS) {
-            if (strncmp(lines->fields[i], "x_", 2) == 0) continue;
-            return unknown_column(lines, i);
-        }
-        if (seen[column])
-            return strata_lines_wrong(lines, lines->columns[i], "column \"%s\" stands twice; write it once", lines->fields[i]);
-        seen[column] = true;
-        reader->field_of[column] = (uint8_t)i;
-    }
-    for (int i = 0; i < STRATA_TRACE_COLUMNS; i++) {
-        if (mandatory(i) && !seen[i])
-            return strata_lines_wrong(lines, 1, "column \"%s\" is missing; a header has op,id,size,stream,time_us",
-                                      strata_trace_column_name((strata_trace_column_t)i));
-        if (!seen[i]) reader->field_of[i] = reader->field_of[STRATA_COLUMN_op];
-    }
+/* The format of an input, of which nothing is read by that. */
+static strata_status_t recognise(const char *path, strata_input_t *input, const strata_trace_format_t **format) {
+    char text[STRATA_INPUT_HEAD + 1];
+    const char *head;
+    size_t count;
+    strata_status_t status = strata_input_head(input, &head, &count);
+    if (status != STRATA_OK) return strata_fail_at(status, 1, 1, "%s:1:1: %s", path, strata_last_error()->text);
+    if (count >= 4 && memcmp(head, "PK\3\4", 4) == 0)
+        return strata_fail(STRATA_E_FORMAT, 0,
+                           "%s: a zip archive, as torch.save() writes; unpack it, or write a snapshot with "
+                           "torch.cuda.memory._dump_snapshot()",
+                           path);
+    memcpy(text, head, count);
+    text[count] = '\0';
+    *format = strata_trace_format_of(text, count);
     return STRATA_OK;
 }
 
-/* Empty lines are skipped. */
-static strata_status_t next_line(strata_lines_t *lines, bool *end) {
-    strata_status_t status;
-    do { status = strata_lines_next(lines, end); } while (status == STRATA_OK && !*end && !*lines->text);
-    return status;
-}
-
-static strata_status_t read_header(strata_trace_reader_t *reader) {
-    static const char mark[] = "# strata-trace ";
-    strata_lines_t *lines = &reader->lines;
-    bool end;
-    strata_status_t status = next_line(lines, &end);
-    if (status == STRATA_OK && !end && lines->text[0] == '#') {
-        if (strncmp(lines->text, mark, strlen(mark)) == 0 && strcmp(lines->text + strlen(mark), "1") != 0)
-            return strata_lines_wrong(lines, (uint32_t)sizeof mark,
-                                      "version \"%s\" of the format is not known; write # strata-trace 1",
-                                      strata_shown(lines->text + strlen(mark)).text);
-        if (strncmp(lines->text, mark, strlen(mark)) != 0)
-            return strata_lines_wrong(lines, 1, "a comment; write # strata-trace 1 or the header here");
-        status = next_line(lines, &end);
-    }
+strata_status_t strata_trace_format_name(const char *path, const char **name) {
+    const strata_trace_format_t *format;
+    strata_input_t *input;
+    strata_status_t status = strata_input_open(path, &input);
     if (status != STRATA_OK) return status;
-    if (end) return strata_lines_wrong(lines, 1, "the header is missing; write op,id,size,stream,time_us");
-    return read_columns(reader);
+    status = recognise(path, input, &format);
+    strata_input_close(input);
+    if (status == STRATA_OK) *name = format->name;
+    return status;
 }
 
 strata_status_t strata_trace_reader_open(const char *path, strata_trace_reader_t **reader) {
     strata_trace_reader_t *made = strata_host_new(1, sizeof *made);
     if (!made) return STRATA_E_HOST_MEMORY;
-    strata_status_t status = strata_lines_open(&made->lines, path);
+    strata_input_t *input;
+    strata_status_t status = strata_input_open(path, &input);
+    if (status == STRATA_OK) {
+        status = recognise(path, input, &made->format);
+        if (status != STRATA_OK) strata_input_close(input);
+        if (status == STRATA_OK) status = made->format->open(path, input, &made->state);
+    }
     if (status != STRATA_OK) {
         strata_host_delete(made);
-        return status;
-    }
-    for (int i = 0; i < STRATA_TRACE_COLUMNS; i++) made->value[i] = "";
-    status = read_header(made);
-    if (status != STRATA_OK) {
-        strata_trace_reader_close(made);
         return status;
     }
     *reader = made;
     return STRATA_OK;
 }
 
+strata_status_t strata_trace_read(strata_trace_reader_t *reader, strata_trace_record_t *record, bool *end) {
+    return reader->format->read(reader->state, record, end);
+}
+
+uint32_t strata_trace_reader_column(const strata_trace_reader_t *reader, strata_trace_column_t column) {
+    return reader->format->column ? reader->format->column(reader->state, column) : 1;
+}
+
+const char *strata_trace_reader_format(const strata_trace_reader_t *reader) { return reader->format->name; }
+
+uint32_t strata_trace_reader_columns(const strata_trace_reader_t *reader) { return reader->format->columns(reader->state); }
+
+strata_trace_notes_t strata_trace_reader_notes(const strata_trace_reader_t *reader) {
+    return reader->format->notes ? *reader->format->notes(reader->state) : (strata_trace_notes_t){.older = 0};
+}
+
 void strata_trace_reader_close(strata_trace_reader_t *reader) {
     if (!reader) return;
-    strata_lines_close(&reader->lines);
+    reader->format->close(reader->state);
     strata_host_delete(reader);
-}
-
-/* E_FORMAT at the field of a column in the current row. */
-#define WRONG(reader, column, ...) strata_lines_wrong(&(reader)->lines, strata_trace_reader_column(reader, column), __VA_ARGS__)
-
-/* ---- fields ------------------------------------------------------------------------------------------------------------ */
-
-static bool parse_number(const char *text, uint64_t *number) {
-    uint64_t value = 0;
-    if (!*text) return false;
-    for (; *text; text++) {
-        unsigned digit = (unsigned)*text - '0';
-        if (digit > 9 || !strata_multiply(value, 10, &value) || !strata_add(value, digit, &value)) return false;
-    }
-    *number = value;
-    return true;
-}
-
-/* A number of at most `most`; an empty field is `none`, unless that is UINT64_MAX. */
-static strata_status_t number(const strata_trace_reader_t *reader, strata_trace_column_t column, uint64_t most, uint64_t none,
-                              uint64_t *value) {
-    const char *text = reader->value[column];
-    if (!*text && none != UINT64_MAX) {
-        *value = none;
-        return STRATA_OK;
-    }
-    if (parse_number(text, value) && *value <= most) return STRATA_OK;
-    return WRONG(reader, column, "%s is \"%s\"; write a whole number from 0 to %llu", strata_trace_column_name(column),
-                 strata_shown(text).text, (unsigned long long)most);
-}
-
-static strata_status_t small_number(const strata_trace_reader_t *reader, strata_trace_column_t column, uint32_t most,
-                                    uint32_t *value) {
-    uint64_t wide = 0;
-    strata_status_t status = number(reader, column, most, 0, &wide);
-    *value = (uint32_t)wide;
-    return status;
-}
-
-static strata_status_t read_op(const strata_trace_reader_t *reader, strata_trace_op_t *op) {
-    const char *word = reader->value[STRATA_COLUMN_op];
-    char known[128];
-    size_t length = 0;
-    for (int i = 0; i < STRATA_TRACE_OPS; i++) {
-        const char *name = strata_trace_op_name((strata_trace_op_t)i);
-        *op = (strata_trace_op_t)i;
-        if (strcmp(word, name) == 0) return STRATA_OK;
-        length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", i ? ", " : "", name);
-    }
-    return WRONG(reader, STRATA_COLUMN_op, "unknown op \"%s\"; write one of %s", strata_shown(word).text, known);
-}
-
-static strata_status_t read_place(const strata_trace_reader_t *reader, strata_place_kind_t *place) {
-    const char *word = reader->value[STRATA_COLUMN_place];
-    *place = STRATA_PLACE_GPU;
-    if (!*word) return STRATA_OK;
-    for (int i = 0; i < STRATA_PLACE_KINDS; i++) {
-        *place = (strata_place_kind_t)i;
-        if (strcmp(word, strata_place_name(*place)) == 0) return STRATA_OK;
-    }
-    return WRONG(reader, STRATA_COLUMN_place, "unknown place \"%s\"; write one of gpu, managed, pinned, host",
-                 strata_shown(word).text);
-}
-
-static strata_status_t read_time(strata_trace_reader_t *reader, strata_trace_record_t *record) {
-    strata_status_t status = number(reader, STRATA_COLUMN_time_us, STRATA_TRACE_TIME_MAX, UINT64_MAX, &record->time_us);
-    if (status == STRATA_OK && record->time_us < reader->last_time)
-        return WRONG(reader, STRATA_COLUMN_time_us, "time_us falls from %llu to %llu; sort the rows by time",
-                     (unsigned long long)reader->last_time, (unsigned long long)record->time_us);
-    reader->last_time = record->time_us;
-    return status;
-}
-
-static strata_status_t read_align(const strata_trace_reader_t *reader, strata_trace_record_t *record) {
-    strata_status_t status = number(reader, STRATA_COLUMN_align, STRATA_TRACE_SIZE_MAX, 0, &record->align);
-    if (status == STRATA_OK && record->align != 0 && !strata_is_power_of_two(record->align))
-        return WRONG(reader, STRATA_COLUMN_align, "align is %llu; write a power of two, or nothing",
-                     (unsigned long long)record->align);
-    return status;
-}
-
-static strata_status_t read_tag(const strata_trace_reader_t *reader, strata_trace_record_t *record) {
-    record->tag = reader->value[STRATA_COLUMN_tag];
-    if (strlen(record->tag) < STRATA_TRACE_TAG_BYTES) return STRATA_OK;
-    return WRONG(reader, STRATA_COLUMN_tag, "the tag is longer than %d bytes; write a shorter one", STRATA_TRACE_TAG_BYTES - 1);
-}
-
-static strata_status_t read_stream(const strata_trace_reader_t *reader, strata_trace_record_t *record) {
-    record->all_streams = record->op == STRATA_TRACE_sync && strcmp(reader->value[STRATA_COLUMN_stream], "all") == 0;
-    if (record->all_streams) return STRATA_OK;
-    bool none = record->op == STRATA_TRACE_step || record->op == STRATA_TRACE_release;
-    return number(reader, STRATA_COLUMN_stream, STRATA_TRACE_NUMBER_MAX, none ? 0 : UINT64_MAX, &record->stream);
-}
-
-static strata_status_t read_id(const strata_trace_reader_t *reader, strata_trace_record_t *record) {
-    switch (record->op) {
-    case STRATA_TRACE_alloc:
-    case STRATA_TRACE_free:
-    case STRATA_TRACE_borrow:
-    case STRATA_TRACE_unborrow: record->has_id = true; break;
-    case STRATA_TRACE_work: record->has_id = *reader->value[STRATA_COLUMN_id] != '\0'; break;
-    default: return STRATA_OK;
-    }
-    return record->has_id ? number(reader, STRATA_COLUMN_id, UINT64_MAX - 1, UINT64_MAX, &record->id) : STRATA_OK;
-}
-
-/* Fields that only some operations have: they must be there for these, and mean nothing elsewhere. */
-static strata_status_t read_own(const strata_trace_reader_t *reader, strata_trace_record_t *record) {
-    const char *pool = reader->value[STRATA_COLUMN_pool];
-    switch (record->op) {
-    case STRATA_TRACE_alloc:
-        record->has_pool = *pool != '\0';
-        if (record->has_pool) {
-            strata_status_t status = number(reader, STRATA_COLUMN_pool, UINT64_MAX - 1, UINT64_MAX, &record->pool);
-            if (status != STRATA_OK) return status;
-        }
-        return number(reader, STRATA_COLUMN_size, STRATA_TRACE_SIZE_MAX, UINT64_MAX, &record->size);
-    case STRATA_TRACE_work: return number(reader, STRATA_COLUMN_dur_us, STRATA_TRACE_TIME_MAX, UINT64_MAX, &record->dur_us);
-    case STRATA_TRACE_wait: return number(reader, STRATA_COLUMN_other, STRATA_TRACE_NUMBER_MAX, UINT64_MAX, &record->other);
-    case STRATA_TRACE_pool_begin:
-    case STRATA_TRACE_pool_end:
-        record->has_pool = true;
-        return number(reader, STRATA_COLUMN_pool, UINT64_MAX - 1, UINT64_MAX, &record->pool);
-    default: return STRATA_OK;
-    }
-}
-
-static strata_status_t read_row(strata_trace_reader_t *reader, strata_trace_record_t *record) {
-    strata_status_t status = read_op(reader, &record->op);
-    if (status == STRATA_OK) status = read_time(reader, record);
-    if (status == STRATA_OK) status = read_stream(reader, record);
-    if (status == STRATA_OK) status = read_id(reader, record);
-    if (status == STRATA_OK) status = read_own(reader, record);
-    if (status == STRATA_OK) status = read_place(reader, &record->place);
-    if (status == STRATA_OK) status = small_number(reader, STRATA_COLUMN_device, STRATA_TRACE_DEVICES - 1, &record->device);
-    if (status == STRATA_OK) status = small_number(reader, STRATA_COLUMN_thread, UINT32_MAX, &record->thread);
-    if (status == STRATA_OK) status = read_align(reader, record);
-    if (status == STRATA_OK) status = read_tag(reader, record);
-    return status;
-}
-
-static strata_status_t wrong_count(const strata_trace_reader_t *reader, uint32_t count) {
-    const strata_lines_t *lines = &reader->lines;
-    bool few = count < reader->field_count;
-    return strata_lines_wrong(lines, lines->columns[few ? count - 1 : reader->field_count],
-                              "%s%s%u fields, but the header has %u; write one for each column, empty or not",
-                              few ? lines->names[count].text : "", few ? " is missing: " : "", count, reader->field_count);
-}
-
-strata_status_t strata_trace_read(strata_trace_reader_t *reader, strata_trace_record_t *record, bool *end) {
-    strata_lines_t *lines = &reader->lines;
-    bool over = false;
-    strata_status_t status = next_line(lines, &over);
-    if (status != STRATA_OK) return status;
-    if (over) {
-        *end = true;
-        return STRATA_OK;
-    }
-    uint32_t count;
-    status = strata_lines_split(lines, &count);
-    if (status != STRATA_OK) return status;
-    if (count != reader->field_count) return wrong_count(reader, count);
-    for (uint32_t i = 0; i < count; i++) {
-        if (reader->column_of[i] < STRATA_TRACE_COLUMNS) reader->value[reader->column_of[i]] = lines->fields[i];
-    }
-    strata_trace_record_t read = {.line = lines->line};
-    status = read_row(reader, &read);
-    if (status != STRATA_OK) return status;
-    *record = read;
-    *end = false;
-    return STRATA_OK;
 }

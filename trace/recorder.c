@@ -13,7 +13,7 @@
 enum { PATH_BYTES = 4096, LEAST_EVENTS = 64 };
 #define COLUMNS                                                                                                                    \
     (1u << STRATA_COLUMN_device | 1u << STRATA_COLUMN_place | 1u << STRATA_COLUMN_thread | 1u << STRATA_COLUMN_align |             \
-     1u << STRATA_COLUMN_tag)
+     1u << STRATA_COLUMN_tag | 1u << STRATA_COLUMN_pool)
 
 /* What the file knows of a block's name: the lifetime that it has now. */
 typedef struct lifetime {
@@ -30,6 +30,7 @@ struct strata_recorder_file {
     strata_recorder_ring_t **rings;
     size_t ring_count, ring_room;
     uint64_t begin_ns, last_us;
+    uint64_t steps; /* rows written */
     strata_ids_t streams, blocks;
     lifetime_t *lifetimes; /* by the number of the block's name */
     size_t lifetime_room;
@@ -94,8 +95,19 @@ static uint64_t time_of(strata_recorder_file_t *file, uint64_t time_ns) {
     return file->last_us;
 }
 
-static strata_status_t write_event(strata_recorder_file_t *file, const strata_recorder_ring_t *ring,
+static strata_status_t write_step(strata_recorder_file_t *file, strata_recorder_ring_t *ring,
+                                  const strata_recorder_event_t *event) {
+    bool is_new = ring->steps == file->steps;
+    file->steps += is_new;
+    ring->steps = file->steps;
+    if (!is_new) return STRATA_OK;
+    strata_trace_record_t row = {.op = STRATA_TRACE_step, .time_us = time_of(file, event->time_ns)};
+    return strata_trace_write(file->writer, &row);
+}
+
+static strata_status_t write_event(strata_recorder_file_t *file, strata_recorder_ring_t *ring,
                                    const strata_recorder_event_t *event) {
+    if (event->op == STRATA_TRACE_step) return write_step(file, ring, event);
     lifetime_t *life = lifetime_of(file, event->block);
     uint32_t stream = number_of(&file->streams, event->stream);
     if (!life || stream == STRATA_IDS_NONE) return STRATA_E_HOST_MEMORY;
@@ -114,6 +126,8 @@ static strata_status_t write_event(strata_recorder_file_t *file, const strata_re
                                  .thread = event->thread,
                                  .has_id = true,
                                  .tag = event->tag,
+                                 .has_pool = event->pool != 0,
+                                 .pool = event->pool - (event->pool != 0),
                                  .align = event->align ? UINT64_C(1) << event->align : 0};
     if (event->op == STRATA_TRACE_free) life->id = 0;
     return strata_trace_write(file->writer, &row);
@@ -245,6 +259,7 @@ static strata_status_t join_file(strata_recorder_ring_t *ring, const char *path,
         file->ring_room = 2 * file->ring_room + 16;
     }
     file->rings[file->ring_count++] = ring;
+    ring->steps = file->steps;
     ring->file = file;
     return STRATA_OK;
 }

@@ -11,14 +11,15 @@
 #include "strata/strata.h"
 #include "trace/trace.h"
 
-/* 64 bytes. */
+/* 72 bytes. */
 typedef struct strata_recorder_event {
     uint64_t time_ns;
     uint64_t block; /* names the block while it lives */
     uint64_t size; /* alloc */
     uint64_t stream; /* its handle; of the per-thread default stream told apart by thread */
+    uint64_t pool; /* alloc: the number of its pool, plus 1; 0: none */
     uint32_t thread;
-    uint8_t op; /* strata_trace_op_t: alloc, free, borrow, unborrow */
+    uint8_t op; /* strata_trace_op_t: alloc, free, borrow, unborrow, step */
     uint8_t align; /* alloc: log2, 0: the place's */
     char tag[26]; /* its beginning */
 } strata_recorder_event_t;
@@ -32,7 +33,10 @@ typedef struct strata_recorder_ring {
     _Atomic uint64_t head, tail; /* put and taken so far */
     strata_recorder_file_t *file;
     strata_place_t place;
+    uint64_t steps; /* rows `step` of the file that this ring has told or been told of; the file's mutex guards it */
 } strata_recorder_ring_t;
+
+/* Every ring of a program tells each of its steps: the first one makes the row, and the others' are the same step. */
 
 /* A ring of at most `capacity` events for the file of that path, in which %p stands for the process's number. `now_ns` is the
  * begin of a file's time. E_IO, E_HOST_MEMORY: nothing is left. */

@@ -1,4 +1,5 @@
-/* Traces: what a program asked of its allocator, row by row. The format is docs/trace-format.md.
+/* Traces: what a program asked of its allocator, row by row. The format is docs/trace-format.md; files that others have recorded are
+ * read as the same rows (docs/records.md).
  *
  * Every function that reads treats the file as hostile: lengths, counts and sums are bounded, and what is wrong is refused with
  * E_FORMAT and "file:line: what is wrong; what to write". Threads: one at a time on each reader, writer or trace.
@@ -88,24 +89,55 @@ typedef struct strata_trace_record {
     bool has_id; /* alloc, free, borrow, unborrow always; work, where the kernel uses a block at all */
     bool has_pool; /* pool_begin, pool_end always; alloc from a pool */
     bool all_streams; /* sync: the whole device */
-    uint32_t line; /* of the file, 1-based */
+    uint32_t line; /* of the file, 1-based; of a foreign one: of what strata convert makes of it */
     const char *tag; /* no LF, no CR. When read: never NULL, valid until the next row is read. When written: NULL is "" */
 } strata_trace_record_t;
 
 const char *strata_trace_op_name(strata_trace_op_t op);
 const char *strata_trace_column_name(strata_trace_column_t column);
 
+/* ---- what a record of another's lacks ----------------------------------------------------------------------------------- */
+
+/* X(name, what a count of them means to a person). Counts of what a reader has done to a record of another tool's format. */
+#define STRATA_TRACE_NOTE_MAP(X)                                                                                                   \
+    X(older, "allocations are older than the record; they stand at its head")                                                      \
+    X(borrowed, "blocks were freed while other streams used them; which ones is not recorded, so stream 3 stands for them")        \
+    X(failed, "requests had failed for memory; they are asked for again, and given back at once")                                  \
+    X(freed_unseen, "frees are missing; the address was given out again, so the block was freed by then")                          \
+    X(never_live, "frees name an address that nothing lives at; they are left out")                                                \
+    X(other_memory, "events are of other memory than the GPU's; they are left out")                                                \
+    X(other_actions, "events are of a kind that is not known here; they are left out")                                             \
+    X(untimed, "events have no time; they stand a microsecond apart")
+
+typedef struct strata_trace_notes {
+#define STRATA_TRACE_NOTE_FIELD(name, meaning) uint64_t name;
+    STRATA_TRACE_NOTE_MAP(STRATA_TRACE_NOTE_FIELD)
+#undef STRATA_TRACE_NOTE_FIELD
+    uint64_t reserved_peak; /* bytes that the recorded allocator itself held at most, if its record says so; 0: it does not */
+} strata_trace_notes_t;
+
+enum { STRATA_TRACE_BORROWER = 3 }; /* the stream that stands for borrowers that a record does not name */
+
 /* ---- reading row by row ------------------------------------------------------------------------------------------------ */
 
 typedef struct strata_trace_reader strata_trace_reader_t;
 
-/* Opens a file (gzip is recognised by its first bytes, not by its name) and reads its header. E_IO, E_FORMAT, E_HOST_MEMORY. */
+/* Opens a file and reads its header. Its format, and gzip, are recognised by its first bytes, not by its name. E_IO, E_FORMAT,
+ * E_LIMIT (too large for a reader that needs all of it), E_HOST_MEMORY. */
 strata_status_t strata_trace_reader_open(const char *path, strata_trace_reader_t **reader);
 /* The next row. After the last *end is true and the record is untouched. After a failure the reader can only be closed. */
 strata_status_t strata_trace_read(strata_trace_reader_t *reader, strata_trace_record_t *record, bool *end);
 /* For errors: where the field of a column begins in the line that was read last, 1 and the characters before it. If the file has no
  * such column, the place of its `op`. */
 uint32_t strata_trace_reader_column(const strata_trace_reader_t *reader, strata_trace_column_t column);
+/* The name of the format of a file, as below, without reading it. E_IO, E_FORMAT, E_HOST_MEMORY. */
+strata_status_t strata_trace_format_name(const char *path, const char **name);
+/* The name of the file's format; "trace" is Strata's own. */
+const char *strata_trace_reader_format(const strata_trace_reader_t *reader);
+/* A bit (1u << STRATA_COLUMN_x) for each optional column that its rows may fill. */
+uint32_t strata_trace_reader_columns(const strata_trace_reader_t *reader);
+/* Complete before the first row is read. */
+strata_trace_notes_t strata_trace_reader_notes(const strata_trace_reader_t *reader);
 void strata_trace_reader_close(strata_trace_reader_t *reader);
 
 /* ---- a whole trace in memory ---------------------------------------------------------------------------------------- */
@@ -149,10 +181,17 @@ typedef struct strata_trace {
     uint32_t places; /* bit k: a row of place kind k allocates */
     bool has_work;
     uint64_t peak_requested; /* of the sum of all places */
+    const char *format; /* as strata_trace_reader_format() */
+    strata_trace_notes_t notes;
 } strata_trace_t;
 
 /* Reads and checks a whole file. strata_trace_delete() ends it (NULL is ignored). */
 strata_status_t strata_trace_load(const char *path, strata_trace_t **trace);
+/* The same of a reader that has read no row yet and stays the caller's. Each row, once it is checked, goes to `row` too (may be NULL);
+ * what that returns ends the reading if it is not OK. */
+typedef strata_status_t (*strata_trace_row_fn)(void *context, const strata_trace_record_t *record);
+strata_status_t strata_trace_load_from(strata_trace_reader_t *reader, const char *path, strata_trace_row_fn row, void *context,
+                                       strata_trace_t **trace);
 void strata_trace_delete(strata_trace_t *trace);
 
 /* ---- writing ---------------------------------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include "allocation/graphs/graphs.h"
 #include "allocation/reclaim/ladder.h"
 #include "allocation/stack/layer.h"
+#include "platform/ranges/ranges.h"
 
 strata_opened_t strata_call_unlock(strata_call_t *call) {
     strata_opened_t opened = {{call->held[0], call->held[1]}};
@@ -136,7 +137,9 @@ strata_status_t strata_chunk_allocate(strata_layer_t *self, uint64_t size, const
     below.size = size;
     below.call = &call;
     strata_status_t status = strata_graphs_refuse_unannounced(self->stack, request->stream);
+    strata_range_begin(STRATA_RANGE_growth, size);
     if (status == STRATA_OK) status = strata_layer_allocate(self->below[0], &below, chunk);
+    strata_range_end();
     if (status == STRATA_OK) set_state(&call, *chunk, STRATA_RECORD_CHUNK);
     return status;
 }

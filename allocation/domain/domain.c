@@ -10,6 +10,7 @@
 #include "allocation/stack/threads.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
+#include "platform/ranges/ranges.h"
 
 strata_status_t strata_domain_create(strata_device_t *device, strata_place_t place, strata_t facade, const strata_plan_t *plan,
                                      strata_directory_t *directory, const strata_domain_said_t *said, strata_domain_t **out) {
@@ -238,6 +239,7 @@ static bool is_anybodys(const strata_stack_t *stack) { return !stack->group->kee
 
 /* If `only` is given, that group; else all except those that keep theirs (`own` gives its own). */
 static uint64_t release(strata_domain_t *domain, const strata_group_t *only, const strata_group_t *own) {
+    strata_range_begin(STRATA_RANGE_release, 0);
     uint64_t released = strata_domain_offer_quarantined(domain);
     for (int level = 0; level < LEVELS; level++)
         STRATA_DOMAIN_EACH(domain, stack) {
@@ -245,6 +247,7 @@ static uint64_t release(strata_domain_t *domain, const strata_group_t *only, con
             if (wanted && level_of(stack) == level) released += strata_stack_release(stack);
         }
     strata_domain_sweep_orphans(domain);
+    strata_range_end();
     return released;
 }
 

@@ -1,10 +1,11 @@
 /* trace: writes what passes it as a trace, in the format that `strata compare` and `strata replay` read.
  *
- * An event is 64 bytes in a ring of the stack: it needs no host memory and no lock besides the stack's own. A lifetime is noted
+ * An event is 72 bytes in a ring of the stack: it needs no host memory and no lock besides the stack's own. A lifetime is noted
  * whole or not at all: its alloc is put into the ring only while the frees of all noted blocks still find room. Its blocks carry
  * the layer's attention bit, so a free that was not noted does not come here. */
 #include <string.h>
 
+#include "allocation/domain/group.h"
 #include "allocation/options/option.h"
 #include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
@@ -23,7 +24,7 @@ static const strata_option_row_t options[] = {
      "the file, one for the process, there when the last stack that writes to it ends; %p: the process's number; .gz: compressed; "
      "`none`: nothing is recorded"},
     {"events", STRATA_OPTION_COUNT, offsetof(trace_options_t, events), "65536", 64, 16777216, NULL,
-     "events that one stack holds until they are written, 64 bytes each"},
+     "events that one stack holds until they are written, 72 bytes each"},
     {"when_full", STRATA_OPTION_CHOICE, offsetof(trace_options_t, when_full), "write", 0, 0, "write|drop",
      "`write`: the request that finds half the ring full writes the file first; `drop`: no request waits for the file, and "
      "lifetimes that find no room are counted and left out"},
@@ -41,13 +42,14 @@ typedef struct trace_layer {
     strata_layer_t base;
     strata_recorder_ring_t ring;
     bool recording;
+    uint64_t pool_name; /* the number that is the name of its pool, plus 1; 0: its pool has another name, or there is none */
     uint64_t lives; /* noted blocks whose free is to come: room is kept for it */
     uint64_t recorded, dropped, failures;
 } trace_layer_t;
 
 static const strata_stat_row_t stats[] = {
     {"recorded", "count", offsetof(trace_layer_t, recorded), "events put into the ring"},
-    {"dropped", "count", offsetof(trace_layer_t, dropped), "lifetimes and borrows that found no room"},
+    {"dropped", "count", offsetof(trace_layer_t, dropped), "lifetimes, borrows and steps that found no room"},
     {"failures", "count", offsetof(trace_layer_t, failures), "times that the file could not be written"},
     {0},
 };
@@ -79,12 +81,20 @@ static void copy_tag(char *to, size_t capacity, const char *tag) {
     to[length] = '\0';
 }
 
+/* A pool is called by its number in a trace: that of its name if that is one, as a replay finds it again. */
+static uint64_t pool_of(const trace_layer_t *self) {
+    uint64_t pool = atomic_load_explicit(&self->base.stack->group->pool, memory_order_relaxed);
+    if (pool == 0 || pool == STRATA_GRAPH_POOL_ENDED) return 0;
+    return self->pool_name ? self->pool_name : pool + 1;
+}
+
 static void put(trace_layer_t *self, const strata_record_t *record, strata_trace_op_t op, strata_stream_t stream,
                 const strata_request_t *request) {
     strata_recorder_event_t event = {.time_ns = now(self),
                                      .block = name_of(record),
                                      .stream = key_of(stream),
                                      .size = op == STRATA_TRACE_alloc ? strata_record_requested(record) : 0,
+                                     .pool = op == STRATA_TRACE_alloc ? pool_of(self) : 0,
                                      .thread = (uint32_t)strata_threads_own,
                                      .op = (uint8_t)op};
     uint64_t alignment = request ? request->alignment : 0;
@@ -177,7 +187,30 @@ static uint64_t release(strata_layer_t *base, strata_call_t *call) {
     return 0;
 }
 
+/* The step is the program's, not a block's. */
+static void step(strata_layer_t *base, strata_call_t *call) {
+    trace_layer_t *self = (trace_layer_t *)base;
+    (void)call;
+    if (!self->recording) return;
+    if (strata_recorder_room(&self->ring) < self->lives + 1) {
+        self->dropped++;
+        return;
+    }
+    strata_recorder_put(&self->ring, &(strata_recorder_event_t){.time_ns = now(self), .op = STRATA_TRACE_step});
+    self->recorded++;
+}
+
 /* ---- life ---- */
+
+static uint64_t number_in(const char *name) {
+    uint64_t number = 0;
+    if (!*name || strlen(name) > 18) return 0;
+    for (; *name; name++) {
+        if (*name < '0' || *name > '9') return 0;
+        number = number * 10 + (uint64_t)(*name - '0');
+    }
+    return number + 1;
+}
 
 static strata_status_t create(strata_layer_t *base) {
     trace_layer_t *self = (trace_layer_t *)base;
@@ -186,6 +219,7 @@ static strata_status_t create(strata_layer_t *base) {
     strata_status_t status = strata_recorder_join(&self->ring, o->path, o->events, base->domain->place, now(self));
     if (status != STRATA_OK) return status;
     self->recording = true;
+    self->pool_name = number_in(base->stack->group->name);
     strata_lock(&base->stack->lock);
     strata_layer_wants_allocate(base, true);
     strata_unlock(&base->stack->lock);
@@ -207,7 +241,7 @@ static strata_status_t validate(strata_layer_t *base) {
 const strata_layer_type_t strata_trace_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "trace",
-    .doc = "writes allocations, frees and borrows of the running program as a trace",
+    .doc = "writes allocations, frees, borrows, pools and steps of the running program as a trace",
     .role = STRATA_DECORATOR,
     .scope = STRATA_SCOPE_STREAM,
     .passes = ~0u,
@@ -223,6 +257,7 @@ const strata_layer_type_t strata_trace_type = {
     .free = free_record,
     .check = check,
     .release = release,
+    .step = step,
     .record_stream = record_stream,
     .erase_stream = erase_stream,
     .validate = validate,

@@ -1,6 +1,7 @@
 /* For which stack a ladder is climbed, and what the thread knows of it afterwards. */
 #include "allocation/reclaim/ladder.h"
 #include "allocation/stack/layer.h"
+#include "platform/ranges/ranges.h"
 
 /* ---- what was given: the thread's last request ---- */
 
@@ -79,5 +80,8 @@ strata_status_t strata_reclaim_for(strata_layer_t *first, const strata_request_t
                               .says = says ? says : &once,
                               .try_again = try_again,
                               .context = &attempt};
-    return strata_ladder_climb(&ladder);
+    strata_range_begin(STRATA_RANGE_out_of_memory, request->size);
+    strata_status_t status = strata_ladder_climb(&ladder);
+    strata_range_end();
+    return status;
 }

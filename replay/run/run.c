@@ -284,10 +284,24 @@ static void see_peak(run_t *run, size_t rows, uint64_t *most) {
     run->result->peak_row = rows;
 }
 
+static strata_run_moment_t moment_of(const run_t *run, size_t rows) {
+    return (strata_run_moment_t){
+        .trace = run->trace, .timeline = &run->timeline, .facade = run->facade, .rows = rows, .result = run->result, .run = run};
+}
+
+static void tell_follower(run_t *run, size_t row, uint64_t *chunk_calls) {
+    const strata_run_follow_t *follow = run->options->follow;
+    strata_measure_sample(&run->measure, row, follow);
+    if (!follow->moment) return;
+    strata_run_moment_t moment = moment_of(run, row);
+    follow->moment(follow->context, &moment, run->measure.chunk_calls != *chunk_calls);
+    *chunk_calls = run->measure.chunk_calls;
+}
+
 static size_t run_rows(run_t *run) {
     size_t all = run->trace->count, count = run->options->rows ? strata_min(run->options->rows, all) : all;
     size_t steady = count - count / 3, told = 0, row = 0;
-    uint64_t most = 0;
+    uint64_t most = 0, chunk_calls = 0;
     bool marked = false;
     strata_measure_rows(&run->measure);
     while (row < count) {
@@ -297,7 +311,7 @@ static size_t run_rows(run_t *run) {
         }
         row += run_row(run, row);
         see_peak(run, row, &most);
-        if (run->options->follow) strata_measure_sample(&run->measure, row, run->options->follow);
+        if (run->options->follow) tell_follower(run, row, &chunk_calls);
         if (run->options->progress && row - told >= PROGRESS_ROWS) {
             run->options->progress(run->options->progress_context, row);
             told = row;
@@ -308,9 +322,13 @@ static size_t run_rows(run_t *run) {
 }
 
 static void look(const run_t *run, size_t rows) {
-    strata_run_moment_t moment = {
-        .trace = run->trace, .timeline = &run->timeline, .facade = run->facade, .rows = rows, .result = run->result, .run = run};
+    strata_run_moment_t moment = moment_of(run, rows);
     if (run->options->look && rows > 0) run->options->look(run->options->look_context, &moment);
+}
+
+strata_run_block_t strata_run_block(const strata_run_moment_t *moment, uint32_t lifetime) {
+    const served_t *served = &((const run_t *)moment->run)->served[lifetime];
+    return (strata_run_block_t){.address = served->address, .granted = served->granted, .live = served->ref != 0};
 }
 
 void strata_run_each_live(const strata_run_moment_t *moment, strata_run_live_fn live, void *context) {

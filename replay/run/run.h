@@ -24,6 +24,13 @@ typedef struct strata_run_moment {
  * alloc). Only from inside a look. */
 typedef void (*strata_run_live_fn)(void *context, uint64_t address, uint32_t lifetime);
 void strata_run_each_live(const strata_run_moment_t *moment, strata_run_live_fn live, void *context);
+/* What a lifetime of the trace was served: its address, and the bytes that it was given; 0 if it has not been served yet. They stay after
+ * the free. */
+typedef struct strata_run_block {
+    uint64_t address, granted;
+    bool live;
+} strata_run_block_t;
+strata_run_block_t strata_run_block(const strata_run_moment_t *moment, uint32_t lifetime);
 typedef void (*strata_run_look_fn)(void *context, const strata_run_moment_t *moment);
 
 /* Who follows a run from row to row. */
@@ -32,6 +39,9 @@ typedef struct strata_run_follow {
     void (*row)(void *context, const strata_series_sample_t *sample);
     /* A request failed for memory at last. `text` is the whole report, valid during the call. */
     void (*refused)(void *context, size_t row, uint64_t time_ns, const strata_trace_event_t *event, const char *text);
+    /* After each row too, everything still open; `chunks`: calls were made that get memory from the device, or give it back. NULL:
+     * nobody looks. */
+    void (*moment)(void *context, const strata_run_moment_t *moment, bool chunks);
     void *context;
 } strata_run_follow_t;
 

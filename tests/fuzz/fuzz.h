@@ -22,6 +22,7 @@
     X(imports, "a peer in the first line, then a string of it")                                                                    \
     X(devices, "what names the devices, for the library and the command")                                                          \
     X(trace, "a trace, plain or gzip, read, written and read again")                                                               \
+    X(records, "what others have recorded: pickles, JSON, logs, tables of buffers")                                                \
     X(plan, "a planning problem, read, planned by every planner, written and read again")                                          \
     X(report, "a comparison as JSON")                                                                                              \
     X(calls, "calls of the C API over two small simulated devices")                                                                \

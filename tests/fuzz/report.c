@@ -3,7 +3,7 @@
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/harness/owned.h"
-#include "tools/screen/json_scan.h"
+#include "trace/text/json_scan.h"
 
 typedef struct bounds {
     const char *begin, *end;

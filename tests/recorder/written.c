@@ -92,6 +92,61 @@ TEST(recorder, every_event_stands_in_the_file) {
     EXPECT_GE(e[4].time_us - e[3].time_us, 3000);
 }
 
+/* Two stacks and the pinned place tell each step, which is one row; a stack that comes later joins in. */
+TEST(recorder, a_step_is_one_row_however_many_stacks_hear_it) {
+    recording_t r;
+    begin(&r, "steps.csv", 64, "drop");
+    strata_stream_t other = rig_stream(&r.rig);
+    strata_block_t a = rig_allocate(&r.rig, NULL, 500), b;
+    rig_pass(&r.rig, 10);
+    EXPECT_OK(strata_step(r.rig.s));
+    rig_pass(&r.rig, 10);
+    b = rig_allocate(&r.rig, other, 600);
+    rig_pass(&r.rig, 10);
+    for (int i = 0; i < 3; i++) {
+        EXPECT_OK(strata_step(r.rig.s));
+        rig_pass(&r.rig, 5000);
+    }
+    EXPECT_OK(strata_free(r.rig.s, a.ref));
+    EXPECT_OK(strata_free(r.rig.s, b.ref));
+    strata_trace_t *trace CLOSED_BY(trace_gone) = end(&r);
+    ASSERT_TRUE(trace);
+    static const strata_trace_op_t ops[] = {STRATA_TRACE_alloc, STRATA_TRACE_step, STRATA_TRACE_alloc, STRATA_TRACE_step,
+                                            STRATA_TRACE_step,  STRATA_TRACE_step, STRATA_TRACE_free,  STRATA_TRACE_free};
+    ASSERT_EQ(trace->count, 8);
+    for (size_t i = 0; i < 8; i++) EXPECT_EQ(trace->events[i].op, ops[i]);
+    EXPECT_EQ(trace->events[4].time_us - trace->events[3].time_us, 5);
+}
+
+/* A pool whose name is a number is found again by a strategy that has it; any other has the number that the facade gave it. */
+TEST(recorder, pools_are_told) {
+    recording_t r;
+    open_with(&r, "pools.csv",
+              "trace: {path: \"%s\", events: %u, when_full: %s}\n  - system\npools:\n  \"7\": {stack: [trace: {path: "
+              "" STRATA_BINARY_DIR "/recorded_pools.csv}, system]}\n  weights: {stack: [trace: {path: " STRATA_BINARY_DIR
+              "/recorded_pools.csv}, system]}\n",
+              64, "drop");
+    uint64_t seven = 0, weights = 0;
+    ASSERT_OK(strata_pool(r.rig.s, "7", &seven));
+    ASSERT_OK(strata_pool(r.rig.s, "weights", &weights));
+    const uint64_t pools[] = {0, seven, weights};
+    for (int i = 0; i < 3; i++) {
+        strata_allocate_options_t options = {.struct_size = sizeof options, .size = 1000, .pool = pools[i]};
+        strata_block_t block;
+        ASSERT_OK(strata_allocate_with(r.rig.s, r.rig.gpu, NULL, &options, &block));
+        rig_pass(&r.rig, 10);
+        EXPECT_OK(strata_free(r.rig.s, block.ref));
+        rig_pass(&r.rig, 10);
+    }
+    strata_trace_t *trace CLOSED_BY(trace_gone) = end(&r);
+    ASSERT_TRUE(trace);
+    ASSERT_EQ(trace->count, 6);
+    EXPECT_EQ(trace->events[0].pool, STRATA_TRACE_NO_POOL);
+    ASSERT_EQ(trace->pool_count, 2);
+    EXPECT_EQ(trace->pools[trace->events[2].pool], 7);
+    EXPECT_EQ(trace->pools[trace->events[4].pool], weights);
+}
+
 TEST(recorder, alignments_above_the_places) {
     recording_t r;
     open_with(&r, "aligned.csv", "trace: {path: \"%s\", events: %u, when_full: %s}\n  - aligned: {alignment: 256}\n  - system\n",

@@ -113,7 +113,7 @@ TEST(command, tells_differences) {
 }
 
 TEST(command, refuses_wrong_usage) {
-    expect_wrong_use("compare x.csv", "no --strategy");
+    expect_wrong_use("replay x.csv", "no --strategy");
     expect_wrong_use("compare --strategy paddle", "no trace");
     expect_wrong_use("compare --strategy", "--strategy wants a value");
     expect_wrong_use("compare --strategie paddle x.csv", "unknown option --strategie; did you mean --strategy");

@@ -28,8 +28,11 @@ static void write_files(void) {
                            "free,4,0,7,90\n");
 }
 
+/* The drawing, without what is said after it. */
 static const char *drawing(const ran_t *ran) {
-    const char *at = ran->out ? strstr(ran->out, "draw.csv, where most is reserved\n") : NULL;
+    char *at = ran->out ? strstr(ran->out, "draw.csv, where most is reserved\n") : NULL;
+    char *end = at ? strstr(at, "\ndraw.csv: ") : NULL;
+    if (end) *end = '\0';
     return at ? at : "nothing is drawn";
 }
 

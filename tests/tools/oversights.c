@@ -85,7 +85,7 @@ TEST(oversights, no_argument_at_all) {
     expect_wrong_use("conform", "which shared object? write one, as in ./libmine.so");
     expect_wrong_use("diff", "two strategies, please, as in strata mine.yaml");
     expect_wrong_use("import", "whose string? pytorch, paddle or tensorflow");
-    expect_wrong_use("compare", "no --strategy; write --strategy NAME|FILE");
+    expect_wrong_use("replay", "no --strategy; write --strategy NAME|FILE");
     expect_wrong_use("compare --strategy strata", "no trace; write a .csv or .csv.gz file");
     expect_wrong_use("torture strata", "\"strata\" is no option; write --strategy strata");
 }

@@ -211,8 +211,16 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
             "those in use the one with most free bytes) or the largest; alone the first two. As wide as COLUMNS says, else the "   \
             "terminal, else 80")
 
-const strata_option_t strata_compare_options[] = {STRATEGY(STRATA_NEEDED_MANY), COMPARE_ROWS, STRATA_OPTIONS_END};
-const strata_option_t strata_replay_options[] = {STRATEGY(STRATA_NEEDED), COMPARE_ROWS, STRATA_OPTIONS_END};
+#define CURVE_ROW                                                                                                                  \
+    FLAG("--curve", curve,                                                                                                         \
+         "draws what is held over the rows, a line of blocks for each strategy, the peaks marked; without --strategy it is drawn " \
+         "anyway")
+
+const strata_option_t strata_compare_options[] = {
+    TAKEN("--strategy", "NAME|FILE", STRATA_MANY, take_strategy,
+          "a preset (strata presets) or a YAML file; without any the presets that matter for the kind of file are compared"),
+    COMPARE_ROWS, CURVE_ROW, STRATA_OPTIONS_END};
+const strata_option_t strata_replay_options[] = {STRATEGY(STRATA_NEEDED), COMPARE_ROWS, CURVE_ROW, STRATA_OPTIONS_END};
 
 const strata_option_t strata_report_options[] = {
     {"-o", "FILE", STRATA_ONCE, strata_take_text, offsetof(strata_arguments_t, report), 0, 0,
@@ -236,6 +244,11 @@ const strata_option_t strata_stats_options[] = {
     FLAG("--prometheus", prometheus, "in the text format that Prometheus reads"),
     DEVICE,
     COMMON,
+    STRATA_OPTIONS_END,
+};
+
+const strata_option_t strata_export_options[] = {
+    STRATEGY(STRATA_NEEDED), TAKEN("--set", "PATH=VALUE", STRATA_MANY, take_set, "sets an option of the strategy"), DEVICE, COMMON,
     STRATA_OPTIONS_END,
 };
 

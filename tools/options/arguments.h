@@ -39,13 +39,15 @@ typedef struct strata_arguments {
     bool prometheus;
     bool blocks;
     unsigned draw; /* STRATA_DRAW_*; 0: nothing */
+    bool curve;
     char **given; /* the traces of all shards, within argv */
     size_t given_count;
     size_t trace_count; /* of this shard */
 } strata_arguments_t;
 
 /* Their rows. */
-extern const strata_option_t strata_compare_options[], strata_replay_options[], strata_report_options[], strata_stats_options[];
+extern const strata_option_t strata_compare_options[], strata_replay_options[], strata_report_options[], strata_stats_options[],
+    strata_export_options[];
 
 /* STRATA_EXIT_DONE, or STRATA_EXIT_WRONG after saying why. Puts the traces to the front of argv. */
 int strata_arguments_read(const strata_command_t *self, int argc, char **argv, strata_arguments_t *arguments);

@@ -1,17 +1,28 @@
 #include "tools/plan/input.h"
 
+#include <string.h>
+
 #include "platform/host/host_memory.h"
 #include "tools/plan/plan_json.h"
+#include "trace/trace.h"
 
 static void forget_offsets(strata_plan_table_t *t) {
     for (size_t i = 0; i < t->count; i++) t->buffers[i].flags &= ~(uint32_t)STRATA_PLAN_FIXED;
 }
 
+/* What only the readers of traces know. JSON is a plan here, and buffers are a problem. */
+static bool is_record(const char *format) {
+    return strcmp(format, "pytorch") == 0 || strcmp(format, "rmm") == 0 || strcmp(format, "umpire") == 0;
+}
+
 strata_status_t strata_plan_input_read(const char *path, const strata_plan_reading_t *how, strata_plan_input_t *input) {
     bool json = false, table = false;
     *input = (strata_plan_input_t){.about = ""};
-    strata_status_t status = strata_plan_json_is_one(path, &json);
-    if (status == STRATA_OK && !json) status = strata_plan_table_is_one(path, &table);
+    const char *format = "";
+    strata_status_t status = strata_trace_format_name(path, &format);
+    bool record = status == STRATA_OK && is_record(format);
+    if (status == STRATA_OK && !record) status = strata_plan_json_is_one(path, &json);
+    if (status == STRATA_OK && !record && !json) status = strata_plan_table_is_one(path, &table);
     if (status != STRATA_OK) return status;
     bool trace = !json && !table;
     if (!trace && how->step != STRATA_PLAN_STEP_FOUND)

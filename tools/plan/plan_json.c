@@ -7,8 +7,8 @@
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 #include "replay/compare/json.h"
-#include "tools/screen/json_scan.h"
 #include "trace/text/input.h"
+#include "trace/text/json_scan.h"
 #include "trace/text/output.h"
 
 enum { MOST_BYTES = 256 << 20, NAME_BYTES = 256 };

@@ -3,8 +3,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "tools/screen/json_scan.h"
 #include "trace/text/input.h"
+#include "trace/text/json_scan.h"
 
 /* Whether these first bytes, which end with a zero, are those of a file of ours. */
 typedef bool (*begins_fn)(const char *bytes, const char *mark);
@@ -51,10 +51,14 @@ strata_status_t strata_report_open(const char *path, strata_output_t **out) {
     return strata_output_open(path, out);
 }
 
+strata_status_t strata_marked_check(const char *path, const char *option, const char *mark) {
+    if (may_replace(path, begins_with_mark, mark)) return STRATA_OK;
+    return strata_fail(STRATA_E_INVALID, 0,
+                       "%s %s: a file stands there that this command did not write; write another name, or remove it first", option,
+                       path);
+}
+
 strata_status_t strata_marked_open(const char *path, const char *option, const char *mark, strata_output_t **out) {
-    if (!may_replace(path, begins_with_mark, mark))
-        return strata_fail(STRATA_E_INVALID, 0,
-                           "%s %s: a file stands there that this command did not write; write another name, or remove it first",
-                           option, path);
-    return strata_output_open(path, out);
+    strata_status_t status = strata_marked_check(path, option, mark);
+    return status == STRATA_OK ? strata_output_open(path, out) : status;
 }

@@ -9,5 +9,7 @@
 strata_status_t strata_report_open(const char *path, strata_output_t **out);
 /* The same for a file that begins with `mark`, under the name that `option` gives. */
 strata_status_t strata_marked_open(const char *path, const char *option, const char *mark, strata_output_t **out);
+/* The check alone. */
+strata_status_t strata_marked_check(const char *path, const char *option, const char *mark);
 
 #endif

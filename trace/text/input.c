@@ -19,6 +19,10 @@ struct strata_input {
     bool member_open; /* inside a gzip member: if the file ends now, it was cut off */
     bool damaged; /* inflate has said so, and will again */
     z_stream inflate;
+    size_t head_count; /* bytes of the head that are not read yet */
+    size_t over_count; /* and of the piece that the head ended in */
+    const char *over;
+    char head[STRATA_INPUT_HEAD];
     unsigned char in[BUFFER_BYTES];
     char out[BUFFER_BYTES];
 };
@@ -136,10 +140,73 @@ static strata_status_t read_gzip(strata_input_t *input, const char **bytes, size
     return STRATA_OK;
 }
 
-strata_status_t strata_input_read(strata_input_t *input, const char **bytes, size_t *count) {
+static strata_status_t read_piece(strata_input_t *input, const char **bytes, size_t *count) {
     if (!input->started) {
         strata_status_t status = start(input);
         if (status != STRATA_OK) return status;
     }
     return input->gzip ? read_gzip(input, bytes, count) : read_plain(input, bytes, count);
+}
+
+strata_status_t strata_input_read(strata_input_t *input, const char **bytes, size_t *count) {
+    if (input->head_count > 0) {
+        *bytes = input->head;
+        *count = input->head_count;
+        input->head_count = 0;
+        return STRATA_OK;
+    }
+    if (input->over_count > 0) {
+        *bytes = input->over;
+        *count = input->over_count;
+        input->over_count = 0;
+        return STRATA_OK;
+    }
+    return read_piece(input, bytes, count);
+}
+
+/* Damage after the first byte is found again by who reads on. */
+strata_status_t strata_input_head(strata_input_t *input, const char **bytes, size_t *count) {
+    while (input->head_count < STRATA_INPUT_HEAD) {
+        size_t room = STRATA_INPUT_HEAD - input->head_count, got;
+        strata_status_t status = read_piece(input, &input->over, &got);
+        if (status != STRATA_OK && input->head_count == 0) return status;
+        if (status != STRATA_OK || got == 0) break;
+        size_t taken = got < room ? got : room;
+        memcpy(input->head + input->head_count, input->over, taken);
+        input->head_count += taken;
+        input->over += taken;
+        input->over_count = got - taken;
+    }
+    *bytes = input->head;
+    *count = input->head_count;
+    return STRATA_OK;
+}
+
+strata_status_t strata_input_rest(strata_input_t *input, size_t most, char **bytes, size_t *count) {
+    size_t capacity = 0, length = 0, got = 1;
+    char *all = NULL;
+    strata_status_t status = STRATA_OK;
+    while (status == STRATA_OK && got > 0) {
+        const char *piece;
+        status = strata_input_read(input, &piece, &got);
+        if (status == STRATA_OK && got > most - length)
+            status = strata_fail(STRATA_E_LIMIT, 0, "the file has more than %zu bytes, the most that are read", most);
+        if (status == STRATA_OK && length + got >= capacity) {
+            capacity = capacity * 2 + got + 1;
+            char *grown = strata_host_resize(all, capacity, 1);
+            if (grown) all = grown;
+            if (!grown) status = STRATA_E_HOST_MEMORY;
+        }
+        if (status != STRATA_OK) break;
+        memcpy(all + length, piece, got);
+        length += got;
+    }
+    if (status != STRATA_OK) {
+        strata_host_delete(all);
+        return status;
+    }
+    all[length] = '\0';
+    *bytes = all;
+    *count = length;
+    return STRATA_OK;
 }

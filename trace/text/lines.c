@@ -37,17 +37,29 @@ static uint32_t characters(const char *bytes, size_t count) {
 /* Of what is `length` bytes after the beginning of the line. */
 static uint32_t column_at(const strata_lines_t *lines, size_t length) { return characters(lines->text, length) + 1; }
 
-strata_status_t strata_lines_open(strata_lines_t *lines, const char *path) {
+strata_status_t strata_lines_over(strata_lines_t *lines, const char *path, strata_input_t *input) {
     lines->path = strata_host_strdup(path);
-    if (!lines->path) return STRATA_E_HOST_MEMORY;
-    strata_status_t status = strata_input_open(path, &lines->input);
-    if (status != STRATA_OK) strata_host_delete(lines->path);
+    lines->input = input;
+    return lines->path ? STRATA_OK : STRATA_E_HOST_MEMORY;
+}
+
+strata_status_t strata_lines_begin(strata_lines_t *lines, const char *path, strata_input_t *input) {
+    strata_status_t status = strata_lines_over(lines, path, input);
+    if (status != STRATA_OK) strata_input_close(input);
     return status;
 }
 
+strata_status_t strata_lines_open(strata_lines_t *lines, const char *path) {
+    strata_input_t *input;
+    strata_status_t status = strata_input_open(path, &input);
+    return status == STRATA_OK ? strata_lines_begin(lines, path, input) : status;
+}
+
+void strata_lines_release(strata_lines_t *lines) { strata_host_delete(lines->path); }
+
 void strata_lines_close(strata_lines_t *lines) {
     strata_input_close(lines->input);
-    strata_host_delete(lines->path);
+    strata_lines_release(lines);
 }
 
 static strata_status_t more(strata_lines_t *lines, size_t length) {

@@ -33,6 +33,11 @@ typedef struct strata_lines {
 
 /* On failure nothing is left to close. */
 strata_status_t strata_lines_open(strata_lines_t *lines, const char *path);
+/* The same of an input that is open, which the lines take over, also on failure. */
+strata_status_t strata_lines_begin(strata_lines_t *lines, const char *path, strata_input_t *input);
+/* The same of an input that stays the caller's: the lines end by strata_lines_release(). */
+strata_status_t strata_lines_over(strata_lines_t *lines, const char *path, strata_input_t *input);
+void strata_lines_release(strata_lines_t *lines);
 void strata_lines_close(strata_lines_t *lines);
 /* The next line without its end. It has no zero byte and no carriage return; the first has no UTF-8 byte order mark (EF BB BF).
  * *end after the last. */

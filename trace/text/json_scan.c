@@ -1,4 +1,4 @@
-#include "tools/screen/json_scan.h"
+#include "trace/text/json_scan.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Finding values in a JSON text without making a tree of it. Every function returns where the value ends, or NULL with scan->wrong
  * and scan->at set; depth and length are bounded. */
-#ifndef STRATA_TOOLS_JSON_SCAN_H
-#define STRATA_TOOLS_JSON_SCAN_H
+#ifndef STRATA_TRACE_JSON_SCAN_H
+#define STRATA_TRACE_JSON_SCAN_H
 
 #include <stdbool.h>
 #include <stddef.h>

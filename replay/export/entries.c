@@ -1,0 +1,235 @@
+#include "replay/export/entries.h"
+
+#include <stdlib.h>
+
+#include "facade/facade.h"
+#include "facade/figures/chunks.h"
+#include "platform/host/host_memory.h"
+#include "platform/place.h"
+
+static bool of_device(strata_place_kind_t kind) { return kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED; }
+
+/* The element after the last of an array, which grows as it must; NULL after a failure. */
+static void *next_of(strata_entries_t *entries, void **all, size_t size, size_t count, size_t *capacity) {
+    if (entries->status != STRATA_OK) return NULL;
+    if (count == *capacity) {
+        size_t larger = *capacity * 2 + 256;
+        void *grown = strata_host_resize(*all, larger, size);
+        if (!grown) {
+            entries->status = STRATA_E_HOST_MEMORY;
+            return NULL;
+        }
+        *all = grown;
+        *capacity = larger;
+    }
+    return (char *)*all + count * size;
+}
+
+static void add(strata_entries_t *entries, const strata_entry_t *entry) {
+    strata_entry_t *to = next_of(entries, (void **)&entries->all, sizeof *to, entries->count, &entries->capacity);
+    if (!to) return;
+    *to = *entry;
+    entries->count++;
+}
+
+static void complete(strata_entries_t *entries, strata_entry_t entry, uint64_t time_us) {
+    entry.action = STRATA_ENTRY_free_completed;
+    entry.time_us = time_us;
+    add(entries, &entry);
+}
+
+/* What waits at an address that is given out again is over before that. */
+static void complete_there(strata_entries_t *entries, const strata_entry_t *next) {
+    size_t kept = 0;
+    for (size_t i = 0; i < entries->waiting_count; i++) {
+        const strata_entry_t *waits = &entries->waiting[i];
+        bool meets = waits->device == next->device && waits->address < next->address + next->size &&
+                     next->address < waits->address + waits->size;
+        if (meets) complete(entries, *waits, next->time_us);
+        else entries->waiting[kept++] = *waits;
+    }
+    entries->waiting_count = kept;
+}
+
+/* What waits on a device is over after an event there, which parts it from its request. */
+static void complete_all(strata_entries_t *entries, uint32_t device, uint64_t time_us) {
+    size_t kept = 0;
+    for (size_t i = 0; i < entries->waiting_count; i++) {
+        const strata_entry_t *waits = &entries->waiting[i];
+        if (waits->device == device) complete(entries, *waits, time_us);
+        else entries->waiting[kept++] = *waits;
+    }
+    entries->waiting_count = kept;
+}
+
+/* ---- segments ---- */
+
+typedef struct taking {
+    strata_entries_t *entries;
+    const strata_run_moment_t *moment;
+    strata_place_t place;
+} taking_t;
+
+uint64_t strata_entries_stream(const strata_run_moment_t *moment, strata_place_t place, strata_stream_t stream) {
+    const strata_timeline_t *timeline = moment->timeline;
+    for (uint32_t i = 0; i < moment->trace->stream_count; i++) {
+        const strata_timeline_stream_t *own = &timeline->streams[i];
+        if (own->handle == stream && timeline->machine->devices[own->device]->ordinal == strata_place_device(place))
+            return moment->trace->streams[i].number;
+    }
+    return (uintptr_t)stream;
+}
+
+static void take_chunk(const strata_chunk_t *chunk, void *context) {
+    const taking_t *taking = context;
+    strata_entries_t *entries = taking->entries;
+    strata_entry_segment_t *to = next_of(entries, (void **)&entries->segments, sizeof *to, entries->segment_count,
+                                         &entries->segment_capacity);
+    if (!to || chunk->count == 0) return;
+    *to = (strata_entry_segment_t){.address = chunk->address,
+                                   .size = chunk->size,
+                                   .stream = strata_entries_stream(taking->moment, taking->place, chunk->stream),
+                                   .device = (uint32_t)strata_place_device(taking->place)};
+    entries->segment_count++;
+}
+
+static int by_address(const void *a, const void *b) {
+    const strata_entry_segment_t *one = a, *other = b;
+    if (one->device != other->device) return one->device < other->device ? -1 : 1;
+    return one->address < other->address ? -1 : one->address > other->address;
+}
+
+static void tell_segment(strata_entries_t *entries, strata_entry_action_t action, const strata_entry_segment_t *segment,
+                         uint64_t from, uint64_t size, uint64_t time_us) {
+    add(entries, &(strata_entry_t){.action = (uint8_t)action,
+                                   .address = segment->address + from,
+                                   .size = size,
+                                   .stream = segment->stream,
+                                   .device = (uint8_t)segment->device,
+                                   .time_us = time_us});
+}
+
+/* One that begins where another began has grown or shrunk at its end. */
+static void tell_changes(strata_entries_t *entries, uint64_t time_us) {
+    size_t i = 0, k = 0;
+    while (i < entries->before_count || k < entries->segment_count) {
+        const strata_entry_segment_t *old = i < entries->before_count ? &entries->before[i] : NULL;
+        const strata_entry_segment_t *now = k < entries->segment_count ? &entries->segments[k] : NULL;
+        int order = !old ? 1 : !now ? -1 : by_address(old, now);
+        if (order < 0) tell_segment(entries, STRATA_ENTRY_segment_free, old, 0, old->size, time_us);
+        if (order > 0) tell_segment(entries, STRATA_ENTRY_segment_alloc, now, 0, now->size, time_us);
+        if (order == 0 && now->size > old->size)
+            tell_segment(entries, STRATA_ENTRY_segment_map, now, old->size, now->size - old->size, time_us);
+        if (order == 0 && now->size < old->size)
+            tell_segment(entries, STRATA_ENTRY_segment_unmap, now, now->size, old->size - now->size, time_us);
+        i += order <= 0;
+        k += order >= 0;
+    }
+}
+
+static void see_segments(strata_entries_t *entries, const strata_run_moment_t *moment, uint64_t time_us) {
+    strata_entry_segment_t *other = entries->before;
+    size_t capacity = entries->before_capacity;
+    taking_t taking = {.entries = entries, .moment = moment};
+    uint32_t index = 0;
+    strata_domain_t *domain;
+    entries->before = entries->segments;
+    entries->before_count = entries->segment_count;
+    entries->before_capacity = entries->segment_capacity;
+    entries->segments = other;
+    entries->segment_capacity = capacity;
+    entries->segment_count = 0;
+    while ((domain = strata_facade_next_domain(strata_facade_of(moment->facade), &index)) != NULL) {
+        taking.place = domain->place;
+        if (!of_device(strata_place_kind(domain->place)) || entries->status != STRATA_OK) continue;
+        strata_status_t status = strata_chunks_each(moment->facade, domain->place, take_chunk, &taking);
+        if (entries->status == STRATA_OK) entries->status = status;
+    }
+    if (entries->segment_count) qsort(entries->segments, entries->segment_count, sizeof *entries->segments, by_address);
+    if (entries->status == STRATA_OK) tell_changes(entries, time_us);
+}
+
+/* ---- rows ---- */
+
+static strata_entry_t entry_of(const strata_entries_t *entries, const strata_trace_event_t *event, uint64_t time_us) {
+    const strata_trace_stream_t *stream = &entries->trace->streams[event->stream];
+    return (strata_entry_t){
+        .size = event->value, .stream = stream->number, .device = (uint8_t)stream->device, .tag = event->tag, .time_us = time_us};
+}
+
+static void tell_alloc(strata_entries_t *entries, const strata_run_block_t *block, const strata_trace_event_t *event,
+                       uint64_t time_us) {
+    strata_entry_t entry = entry_of(entries, event, time_us);
+    if (!block->address) return;
+    entry.address = block->address;
+    entry.action = STRATA_ENTRY_alloc;
+    complete_there(entries, &entry);
+    add(entries, &entry);
+    complete_all(entries, entry.device, time_us);
+}
+
+static void tell_free(strata_entries_t *entries, const strata_run_block_t *block, const strata_trace_event_t *event, uint64_t size,
+                      uint64_t time_us) {
+    strata_entry_t entry = entry_of(entries, event, time_us);
+    if (!block->address) return;
+    entry.address = block->address;
+    entry.size = size;
+    entry.action = STRATA_ENTRY_free_requested;
+    add(entries, &entry);
+    bool borrowed = entries->borrowed[event->id];
+    if (!borrowed) complete(entries, entry, time_us);
+    complete_all(entries, entry.device, time_us);
+    if (!borrowed) return;
+    strata_entry_t *to = next_of(entries, (void **)&entries->waiting, sizeof *to, entries->waiting_count,
+                                 &entries->waiting_capacity);
+    if (!to) return;
+    *to = entry;
+    entries->waiting_count++;
+}
+
+void strata_entries_moment(void *context, const strata_run_moment_t *moment, bool chunks) {
+    strata_entries_t *entries = context;
+    const strata_trace_event_t *event = &entries->trace->events[moment->rows - 1];
+    uint64_t time_us = strata_timeline_elapsed(moment->timeline) / 1000;
+    bool allocates = event->op == STRATA_TRACE_alloc && of_device((strata_place_kind_t)event->place);
+    bool frees = event->op == STRATA_TRACE_free && of_device((strata_place_kind_t)event->place);
+    strata_run_block_t block = {.address = 0};
+    if (allocates || frees) block = strata_run_block(moment, event->id);
+    if (event->op == STRATA_TRACE_borrow) entries->borrowed[event->id] = true;
+    if (frees) tell_free(entries, &block, event, entries->sizes[event->id], time_us);
+    if (chunks) see_segments(entries, moment, time_us);
+    if (!allocates) return;
+    entries->sizes[event->id] = event->value;
+    tell_alloc(entries, &block, event, time_us);
+}
+
+void strata_entries_refused(void *context, size_t row, uint64_t time_ns, const strata_trace_event_t *event, const char *text) {
+    strata_entries_t *entries = context;
+    (void)row, (void)text;
+    if (event->op != STRATA_TRACE_alloc || !of_device((strata_place_kind_t)event->place)) return;
+    strata_entry_t entry = entry_of(entries, event, time_ns / 1000);
+    entry.action = STRATA_ENTRY_oom;
+    add(entries, &entry);
+}
+
+void strata_entries_finish(strata_entries_t *entries) {
+    for (size_t i = 0; i < entries->waiting_count; i++) complete(entries, entries->waiting[i], entries->waiting[i].time_us);
+    entries->waiting_count = 0;
+}
+
+strata_status_t strata_entries_begin(strata_entries_t *entries, const strata_trace_t *trace) {
+    *entries = (strata_entries_t){.trace = trace};
+    entries->borrowed = strata_host_new((size_t)trace->lifetimes + 1, sizeof *entries->borrowed);
+    entries->sizes = strata_host_new((size_t)trace->lifetimes + 1, sizeof *entries->sizes);
+    return entries->borrowed && entries->sizes ? STRATA_OK : STRATA_E_HOST_MEMORY;
+}
+
+void strata_entries_end(strata_entries_t *entries) {
+    strata_host_delete(entries->all);
+    strata_host_delete(entries->segments);
+    strata_host_delete(entries->before);
+    strata_host_delete(entries->borrowed);
+    strata_host_delete(entries->sizes);
+    strata_host_delete(entries->waiting);
+    *entries = (strata_entries_t){.trace = NULL};
+}

@@ -1,0 +1,63 @@
+/* What a run did, in the words of PyTorch's snapshots: the events of each device, by row. Borrows are told by when a free is completed:
+ * at once without one, after the next event with one. */
+#ifndef STRATA_REPLAY_ENTRIES_H
+#define STRATA_REPLAY_ENTRIES_H
+
+#include "replay/run/run.h"
+
+/* X(the action) */
+#define STRATA_ENTRY_MAP(X)                                                                                                        \
+    X(alloc)                                                                                                                       \
+    X(free_requested)                                                                                                              \
+    X(free_completed)                                                                                                              \
+    X(segment_alloc)                                                                                                               \
+    X(segment_free)                                                                                                                \
+    X(segment_map)                                                                                                                 \
+    X(segment_unmap)                                                                                                               \
+    X(oom)
+
+typedef enum strata_entry_action {
+#define STRATA_ENTRY_ENUM(name) STRATA_ENTRY_##name,
+    STRATA_ENTRY_MAP(STRATA_ENTRY_ENUM)
+#undef STRATA_ENTRY_ENUM
+} strata_entry_action_t;
+
+typedef struct strata_entry {
+    uint64_t address, size, stream; /* of the trace; oom: the address is 0 */
+    uint64_t time_us;
+    uint16_t tag; /* of the trace */
+    uint8_t device;
+    uint8_t action;
+} strata_entry_t;
+
+/* A chunk that the strategy holds. */
+typedef struct strata_entry_segment {
+    uint64_t address, size, stream;
+    uint32_t device;
+} strata_entry_segment_t;
+
+typedef struct strata_entries {
+    const strata_trace_t *trace;
+    strata_entry_t *all;
+    size_t count, capacity;
+    strata_entry_segment_t *segments, *before; /* what is held now, by device and address */
+    size_t segment_count, segment_capacity, before_count, before_capacity;
+    bool *borrowed; /* by lifetime */
+    uint64_t *sizes; /* likewise: what was asked for */
+    strata_entry_t *waiting; /* frees that are completed after the next event */
+    size_t waiting_count, waiting_capacity;
+    strata_status_t status; /* of the first failure */
+} strata_entries_t;
+
+strata_status_t strata_entries_begin(strata_entries_t *entries, const strata_trace_t *trace);
+void strata_entries_end(strata_entries_t *entries);
+/* As strata_run_follow_t's, with the entries for context. */
+void strata_entries_moment(void *entries, const strata_run_moment_t *moment, bool chunks);
+void strata_entries_refused(void *entries, size_t row, uint64_t time_ns, const strata_trace_event_t *event, const char *text);
+/* After the last row: what waits is completed. */
+void strata_entries_finish(strata_entries_t *entries);
+
+/* The number in the trace of a stream of the run. */
+uint64_t strata_entries_stream(const strata_run_moment_t *moment, strata_place_t place, strata_stream_t stream);
+
+#endif

@@ -1,0 +1,167 @@
+/* What becomes of torch.profiler's traces, of logs of RMM and Umpire, and of MiniMalloc's buffers; and of files that are none. */
+#include <string.h>
+
+#include "tests/harness/test.h"
+#include "tests/records/rows.h"
+#include "tests/trace/files.h"
+
+static const char *text(const char *bytes) { return write_text("record", bytes); }
+
+/* ---- torch.profiler ---- */
+
+#define MEMORY(ts, bytes, more) "{\"ph\":\"i\",\"name\":\"[memory]\",\"ts\":" ts ",\"tid\":4,\"args\":{\"Bytes\":" bytes more "}}"
+#define ON_GPU(address, device) ",\"Addr\":" address ",\"Device Type\":1,\"Device Id\":" device
+#define PROFILE(events)         "{\"schemaVersion\":1,\"traceEvents\":[" events "]}"
+
+TEST(profiles, memory_events_are_rows_in_order_of_time) {
+    const char *rows = rows_of(text(PROFILE(
+        "{\"name\":\"aten::mm\",\"ph\":\"X\",\"ts\":1,\"args\":{\"Bytes\":4}}," MEMORY("20.5", "-512", ON_GPU("77", "0")) "," MEMORY(
+            "10.25", "512",
+            ON_GPU("77",
+                   "0")) "," MEMORY("10.125", "1024",
+                                    ON_GPU(
+                                        "78",
+                                        "1")) "," MEMORY("11", "99",
+                                                         ",\"Addr\":5,\"Device Type\":0,\"Device Id\":-1") "," MEMORY("30", "-4",
+                                                                                                                      ON_GPU(
+                                                                                                                          "\"0x9\"",
+                                                                                                                          "0")))));
+    EXPECT_STREQ(rows, "alloc 2 4 @0 t0\nalloc 0 1024 @0 t0 gpu:1\nalloc 1 512 @0 t0\nfree 1 @0 t10\nfree 2 @0 t20\n");
+    EXPECT_EQ(rows_notes()->other_memory, 1);
+    EXPECT_EQ(rows_notes()->older, 1);
+}
+
+TEST(profiles, what_the_allocator_held_is_summed_over_devices) {
+    (void)rows_of(text(PROFILE(MEMORY("1", "5", ON_GPU("1", "0") ",\"Total Reserved\":100") "," MEMORY(
+        "2", "5", ON_GPU("2", "0") ",\"Total Reserved\":70") "," MEMORY("3", "5", ON_GPU("1", "1") ",\"Total Reserved\":30"))));
+    EXPECT_EQ(rows_notes()->reserved_peak, 130);
+}
+
+TEST(profiles, a_bare_list_of_events_is_one_too) {
+    EXPECT_STREQ(rows_of(text("[" MEMORY("1", "5", ON_GPU("1", "0")) "]")), "alloc 0 5 @0 t0\n");
+}
+
+TEST(profiles, wrong_ones_are_refused) {
+    expect_refused(text("{\"schema\":1,\"runs\":[]}"), "no list \"traceEvents\"");
+    expect_refused(text(PROFILE("")), "no events of a GPU's memory; record it with torch.profiler.profile(profile_memory=True)");
+    expect_refused(text(PROFILE(MEMORY("1", "5", ""))), "an event of memory has no Addr");
+    expect_refused(text(PROFILE(MEMORY("true", "5", ON_GPU("1", "0")))), "an event of memory has no ts");
+    expect_refused(text(PROFILE(MEMORY("1", "5e3", ON_GPU("1", "0")))), "an event of memory has no Bytes");
+    expect_refused(text(PROFILE(MEMORY("1", "5", ON_GPU("1", "16")))), "the Device Id of an event of memory is above 15");
+    expect_refused(text("{\"traceEvents\":[\n{\"name\":\"x\"},\n{]}"), ":3:1: a string is wanted here");
+    expect_refused(text("{\"traceEvents\":[{\"name\":\"x"), ":1:1: the string does not end");
+    expect_refused(write_file("record", "{}\0", 3), "a zero byte stands in it");
+    expect_refused(text("[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]"), "too deep");
+}
+
+/* ---- RMM ---- */
+
+#define RMM "Thread,Time,Action,Pointer,Size,Stream\n"
+
+TEST(logs_of_rmm, rows_are_rows) {
+    const char *rows = rows_of(text(RMM
+                                    "7,23:59:59.999998,allocate,0x7f00,1000,0x0\n8,23:59:59.999999,allocate,0x9f00,24,0x55d0\n\n"
+                                    "7,00:00:00.000001,free,0x7f00,1000,0x0\n7,00:00:00:000003,allocate failure,(nil),5000,0x2\n"
+                                    "7,00:00:00.000004,free,0x1200,9,0\n7,00:00:00.000004,free,(nil),0,0\n"));
+    EXPECT_STREQ(
+        rows,
+        "alloc 3 9 @0 t0\nalloc 0 1000 @0 t0\nalloc 1 24 @21968 t1\nfree 0 @0 t3\nalloc 2 5000 @2 t5\nfree 2 @2 t5\nfree 3 @0 t6\n");
+    EXPECT_EQ(rows_notes()->failed, 1);
+    EXPECT_EQ(rows_notes()->older, 1);
+}
+
+TEST(logs_of_rmm, wrong_rows_are_refused_at_their_place) {
+    expect_refused(text(RMM "x,00:00:00.000001,allocate,0x1,1,0x0\n"), ":2:1: the thread is \"x\"");
+    expect_refused(text(RMM "1,00:00:00.00001,allocate,0x1,1,0x0\n"), ":2:3: the time is \"00:00:00.00001\"");
+    expect_refused(text(RMM "1,24:00:00.000001,allocate,0x1,1,0x0\n"), ":2:3: the time is ");
+    expect_refused(text(RMM "1,00:00:00.000001,take,0x1,1,0x0\n"), ":2:19: the action is \"take\"");
+    expect_refused(text(RMM "1,00:00:00.000001,allocate,0xg,1,0x0\n"), ":2:28: the pointer is \"0xg\"");
+    expect_refused(text(RMM "1,00:00:00.000001,allocate,0x1,-1,0x0\n"), ":2:32: the size is \"-1\"");
+    expect_refused(text(RMM "1,00:00:00.000001,allocate,0x1,1,one\n"), ":2:34: the stream is \"one\"");
+    expect_refused(text(RMM "1,00:00:00.000001,allocate,0x1,1\n"), ":2:1: 5 fields");
+    expect_refused(text(RMM "1,00:00:00.000001,allocate,0x1,999999999999999,0x0\n"), "size 999999999999999 is more than");
+}
+
+/* ---- Umpire ---- */
+
+#define LINE(name, numeric, string, tags, ns)                                                                                      \
+    "{\"category\":\"operation\",\"name\":\"" name "\",\"numeric_args\":{" numeric "},\"string_args\":{" string                    \
+    "},\"tags\":{" tags "},\"timestamp\":" ns "}\n"
+#define REF(ref)              "\"allocator_ref\":\"" ref "\""
+#define MAKES(ref, name)      LINE("make_memory_resource", "", REF(ref), "\"allocator_name\":\"" name "\"", "1")
+#define POOL(ref, name, over) LINE("make_allocator", "", REF(ref) ",\"arg0\":\"" over "\"", "\"allocator_name\":\"" name "\"", "2")
+
+TEST(logs_of_umpire, memory_lies_where_the_lowest_allocator_says) {
+    const char *rows = rows_of(text(
+        MAKES("0x1", "HOST") MAKES("0x2", "DEVICE::1") MAKES("0x3", "UM") POOL("0x4", "pool", "DEVICE::1")
+            POOL("0x5", "over", "pool") LINE("allocate", "\"size\":10", REF("0x1") ",\"pointer\":\"0xa0\"", "", "1000") "\n" LINE(
+                "allocate", "\"size\":20", REF("0x5") ",\"pointer\":\"0xa1\"", "\"replay\":\"true\"", "2000")
+                LINE("named_allocate", "\"size\":30", REF("0x3") ",\"pointer\":\"0xa2\",\"allocation_name\":\"grid\"", "", "3000")
+                    LINE("reallocate", "\"size\":99", REF("0x3") ",\"current_ptr\":\"0xa2\"", "", "3500")
+                        LINE("deallocate", "", REF("0x5") ",\"pointer\":\"0xa1\"", "", "4000")
+                            LINE("release", "", REF("0x5"), "", "5000")
+                                LINE("deallocate", "", REF("0x5") ",\"pointer\":\"0x0\"", "", "6000")));
+    EXPECT_STREQ(rows, "alloc 0 10 @0 t0 host\nalloc 1 20 @0 t1 gpu:1\nalloc 2 30 @0 t2 managed 'grid'\nfree 1 @0 t3 gpu:1\n"
+                       "release @0 t4 gpu:1\n");
+}
+
+TEST(logs_of_umpire, wrong_lines_are_refused_at_their_place) {
+    expect_refused(text(MAKES("0x1", "HOST") "{\"category\": 1"), ":2:15: a comma or the end is wanted here");
+    expect_refused(text(MAKES("0x1", "HOST") "{} {}"), ":2:4: text follows the object");
+    expect_refused(text(LINE("allocate", "\"size\":10", REF("0x1"), "", "1")), ":1:1: the line has no pointer");
+    expect_refused(text(LINE("allocate", "\"size\":-10", REF("0x1") ",\"pointer\":\"0x1\"", "", "1")),
+                   ":1:1: the line has no size");
+    expect_refused(text(LINE("allocate", "\"size\":10", REF("0x1") ",\"pointer\":\"0x1\"", "", "\"now\"")),
+                   ":1:1: the line has no timestamp");
+}
+
+/* ---- MiniMalloc ---- */
+
+TEST(buffers, lives_are_allocs_and_frees) {
+    EXPECT_STREQ(rows_of(text("id,lower,upper,size\nb1,0,3,10\nb2,3,9,20\nb3,1,3,30\n")),
+                 "alloc 0 10 @0 t0 'b1'\nalloc 1 30 @0 t1 'b3'\nfree 0 @0 t3\nfree 1 @0 t3\nalloc 2 20 @0 t3 'b2'\nfree 2 @0 t9\n");
+    EXPECT_STREQ(rows_of(text("start,end,size,offset\n4,4,10,0\n")), "alloc 0 10 @0 t0\nfree 0 @0 t1\n");
+    expect_refused(text("lower,upper,size\n3,3,1\n"), ":2:3: the buffer ends before it begins");
+    expect_refused(text("lower,upper,size\n3,x,1\n"), ":2:3: \"x\" is no number");
+    expect_refused(text("lower,begin,upper,size\n"), ":1:7: a second column says the same");
+    expect_refused(text("lower,upper,size\n1,2\n"), ":2:1: 2 fields");
+}
+
+TEST(buffers, the_instances_of_the_project_are_read) {
+    strata_trace_t *trace = NULL;
+    ASSERT_OK(strata_trace_load(STRATA_SOURCE_DIR "/traces/planning/minimalloc-A.csv.gz", &trace));
+    EXPECT_STREQ(trace->format, "minimalloc");
+    EXPECT_EQ(trace->count, 2 * (size_t)trace->lifetimes);
+    EXPECT_GT(trace->lifetimes, 100);
+    strata_trace_delete(trace);
+}
+
+/* ---- what is what ---- */
+
+TEST(formats, an_archive_is_refused_with_what_to_do) {
+    expect_refused(write_file("record", "PK\3\4\0\0", 6), "a zip archive, as torch.save() writes; unpack it");
+}
+
+/* Nothing is known of the name: only the contents tell. A trace with a column of one's own is a trace. */
+TEST(formats, are_told_from_the_contents) {
+    static const struct {
+        const char *format, *text;
+    } files[] = {{"trace", "op,id,size,stream,time_us\n"},
+                 {"trace", "# strata-trace 1\nop,id,size,stream,time_us,x_begin,x_end\n"},
+                 {"rmm", RMM},
+                 {"rmm", "\xef\xbb\xbf" RMM},
+                 {"minimalloc", "lower,upper,size\n"},
+                 {"minimalloc", "size,end,begin\r\n1,2,1\r\n"},
+                 {"umpire", MAKES("0x1", "HOST")},
+                 {"profiler", " \n" PROFILE(MEMORY("1", "5", ON_GPU("1", "0")))}};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        strata_trace_reader_t *reader = NULL;
+        for (int packed = 0; packed < 2; packed++) {
+            const char *path = packed ? write_gzip("what", files[i].text, strlen(files[i].text))
+                                      : write_text("what", files[i].text);
+            ASSERT_OK(strata_trace_reader_open(path, &reader));
+            EXPECT_STREQ(strata_trace_reader_format(reader), files[i].format);
+            strata_trace_reader_close(reader);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+/* What others have recorded goes in, and what a strategy does on it goes out. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/harness/test.h"
+#include "tests/tools/ran.h"
+#include "tests/trace/files.h"
+#include "trace/text/json_scan.h"
+#include "trace/trace.h"
+
+#define SNAPSHOT STRATA_SOURCE_DIR "/tests/records/samples/protocol4.pickle.gz"
+#define BATCH    "--device sim:h100 --repeat 1"
+
+/* The path of a file that commands write by its bare name. */
+static const char *written(const char *name) { return temporary(name); }
+
+TEST(convert, makes_a_trace_of_a_snapshot) {
+    ran_t ran = run_well("convert " SNAPSHOT " made.csv.gz");
+    EXPECT_STREQ(ran.out, "");
+    EXPECT_CONTAINS(ran.errors, "(pytorch): 14 allocations are older than the record; they stand at its head\n");
+    EXPECT_CONTAINS(ran.errors, "stream 3 stands for them\n");
+    EXPECT_CONTAINS(ran.errors, "(pytorch): 287 rows\n");
+    strata_trace_t *made = NULL, *read = NULL;
+    ASSERT_OK(strata_trace_load(written("made.csv.gz"), &made));
+    ASSERT_OK(strata_trace_load(SNAPSHOT, &read));
+    EXPECT_STREQ(made->format, "trace");
+    EXPECT_STREQ(read->format, "pytorch");
+    EXPECT_EQ(made->count, read->count);
+    EXPECT_EQ(memcmp(made->events, read->events, made->count * sizeof *made->events), 0);
+    EXPECT_EQ(made->tag_count, read->tag_count);
+    strata_trace_delete(made);
+    strata_trace_delete(read);
+}
+
+TEST(convert, writes_where_it_is_told_and_destroys_nothing) {
+    ran_t ran = run_well("convert --no-tags " SNAPSHOT " -");
+    EXPECT_CONTAINS(ran.out, "# strata-trace 1\nop,id,size,stream,time_us,device\n");
+    write_text("precious.csv", "op,id,size,stream,time_us\n");
+    expect_wrong_use("convert " SNAPSHOT " precious.csv", "precious.csv: a file stands there that this command did not write");
+    expect_wrong_use("convert " SNAPSHOT, "write the record and the file to make: IN OUT");
+    write_text("broken.csv", "op,id,size,stream,time_us\nfree,1,0,0,0\n");
+    expect_wrong_use("convert broken.csv broken.out", "broken.csv:2:6: free of id 1");
+    EXPECT_NE(access(written("broken.out"), F_OK), 0);
+    ran = run_command("convert " SNAPSHOT " /nonexistent/made.csv");
+    EXPECT_EQ(ran.exit_status, 1);
+}
+
+/* The first minute: nothing is said but the file. */
+TEST(first_minute, a_record_alone_is_compared) {
+    ran_t ran = run_well("COLUMNS=100 -- compare " BATCH " " SNAPSHOT);
+    EXPECT_CONTAINS(ran.out, "label");
+    EXPECT_CONTAINS(ran.out, " pytorch ");
+    EXPECT_CONTAINS(ran.out, " pytorch-expandable ");
+    EXPECT_CONTAINS(ran.out, " strata\n");
+    EXPECT_CONTAINS(ran.out,
+                    "over the rows: what the program asked for,\nand what each strategy got from the device. A full sign is ");
+    const char *last = strstr(ran.out, "\nprotocol4.pickle.gz: ");
+    ASSERT_NE(last, NULL);
+    EXPECT_CONTAINS(last, " held least: ");
+    EXPECT_CONTAINS(last, "When it was recorded, the allocator held ");
+    EXPECT_CONTAINS(last, "strata stats --strategy ");
+    EXPECT_EQ(strcmp(last + strlen(last) - 7, " went.\n"), 0);
+}
+
+TEST(first_minute, the_kind_of_record_chooses_the_presets) {
+    write_text("log.csv", "Thread,Time,Action,Pointer,Size,Stream\n1,00:00:00.000001,allocate,0x10,100,0x0\n");
+    ran_t ran = run_well("compare " BATCH " log.csv");
+    EXPECT_CONTAINS(ran.out, " cuda_malloc_async ");
+    EXPECT_CONTAINS(ran.out, " strata\n");
+}
+
+/* Who names strategies gets the table that was always there, and one strategy has nothing to be held against. */
+TEST(first_minute, one_strategy_is_not_judged) {
+    ran_t ran = run_well("replay " BATCH " --strategy strata " SNAPSHOT);
+    EXPECT_TRUE(strstr(ran.out, "held least") == NULL);
+    EXPECT_TRUE(strstr(ran.out, "over the rows") == NULL);
+    ran = run_well("replay " BATCH " --curve --strategy strata " SNAPSHOT);
+    EXPECT_CONTAINS(ran.out, "over the rows");
+}
+
+/* 10 MiB in the first 9 rows, 40 MiB in the others: the picture says so, and marks the first row of the peak. */
+TEST(first_minute, lines_show_what_is_held_and_when) {
+    char text[2048] = "op,id,size,stream,time_us\nalloc,1,10485760,0,0\n";
+    for (int i = 0; i < 4; i++) sprintf(text + strlen(text), "alloc,%d,512,0,%d\nfree,%d,0,0,%d\n", 10 + i, i, 10 + i, i);
+    strcat(text, "alloc,2,31457280,0,9\n");
+    for (int i = 0; i < 5; i++) sprintf(text + strlen(text), "alloc,%d,512,0,%d\nfree,%d,0,0,%d\n", 20 + i, 9 + i, 20 + i, 9 + i);
+    write_text("steps.csv", text);
+    ran_t ran = run_well("COLUMNS=33 -- replay " BATCH " --curve --strategy system steps.csv");
+    EXPECT_CONTAINS(ran.out, "\n  asked for  :::::::::###########\n                       ^\n");
+    EXPECT_CONTAINS(ran.out, "\n  system     :::::::::###########\n");
+    EXPECT_CONTAINS(ran.out, "40.00 MiB at row 11\n");
+}
+
+TEST(first_minute, every_command_of_traces_reads_a_record) {
+    run_well("stats --device sim:h100 --strategy strata " SNAPSHOT);
+    run_well("replay " BATCH " --strategy strata " SNAPSHOT);
+    run_well("plan --time 10ms --step all " SNAPSHOT);
+}
+
+/* ---- export ---- */
+
+TEST(exported, a_snapshot_reads_as_the_trace_that_it_came_from) {
+    for (int i = 0; i < 2; i++) {
+        run_well("export --device sim:h100 --strategy %s " SNAPSHOT " out.pickle.gz", i ? "strata" : "system");
+        strata_trace_t *out = NULL, *in = NULL;
+        ASSERT_OK(strata_trace_load(written("out.pickle.gz"), &out));
+        ASSERT_OK(strata_trace_load(SNAPSHOT, &in));
+        EXPECT_STREQ(out->format, "pytorch");
+        EXPECT_EQ(out->count, in->count);
+        EXPECT_EQ(out->peak_requested, in->peak_requested);
+        EXPECT_EQ(out->notes.borrowed, in->notes.borrowed);
+        EXPECT_EQ(out->notes.older, 0);
+        EXPECT_EQ(out->tag_count, in->tag_count);
+        strata_trace_delete(out);
+        strata_trace_delete(in);
+    }
+}
+
+/* Python's own code draws it. */
+TEST(exported, the_memory_viz_of_pytorch_opens_a_snapshot) {
+    static const char *const views[] = {"stats", "trace", "trace_plot", "segment_plot", "trace_plot --segments"};
+    const char *viz = getenv("STRATA_MEMORY_VIZ");
+    char command[1200], line[256] = "";
+    if (!viz) TEST_SKIP("STRATA_MEMORY_VIZ does not name torch/cuda/_memory_viz.py (it is in PyTorch's wheel)");
+    run_well("export --device sim:h100 --strategy strata " SNAPSHOT " viz.pickle");
+    for (size_t i = 0; i < sizeof views / sizeof *views; i++) {
+        bool plots = strstr(views[i], "plot") != NULL;
+        snprintf(command, sizeof command, "python3 '%s' %s '%s' %s 2>&1", viz, views[i], written("viz.pickle"),
+                 plots ? "-o /dev/null" : "");
+        FILE *ran = popen(command, "r");
+        ASSERT_NE(ran, NULL);
+        while (fgets(line, sizeof line, ran)) {}
+        if (pclose(ran) != 0) FAIL_TEST("%s: %s", views[i], line);
+    }
+}
+
+static const char *count_member(void *context, strata_json_slice_t name, strata_json_slice_t value) {
+    (void)name;
+    (*(size_t *)context) += value.at[0] == '{';
+    return NULL;
+}
+
+static const char *find_events(void *context, strata_json_slice_t name, strata_json_slice_t value) {
+    strata_json_scan_t scan = {.begin = value.at};
+    if (strata_json_is(name, "traceEvents") && !strata_json_value(&scan, value.at, count_member, context)) return scan.wrong;
+    return NULL;
+}
+
+TEST(exported, counters_are_json_with_a_track_for_each_layer) {
+    run_well("export --device sim:h100 --strategy strata " SNAPSHOT " out.json");
+    size_t count = 0, events = 0;
+    char *text = read_bytes(written("out.json"), &count);
+    ASSERT_NE(text, NULL);
+    text = realloc(text, count + 1);
+    ASSERT_NE(text, NULL);
+    text[count] = '\0';
+    strata_json_scan_t scan = {.begin = text};
+    const char *end = strata_json_value(&scan, text, find_events, &events);
+    EXPECT_NE(end, NULL);
+    EXPECT_GT(events, 200);
+    EXPECT_CONTAINS(text, "{\"ph\":\"C\",\"pid\":1,\"name\":\"reserved\",\"ts\":");
+    EXPECT_CONTAINS(text, "\"name\":\"gpu:1 3 auto_growth_vmm idle_bytes\"");
+    free(text);
+    ran_t ran = run_command("export --device sim:h100 --capacity 8MiB --strategy system " SNAPSHOT " full.json");
+    EXPECT_EQ(ran.exit_status, 0);
+    text = read_bytes(written("full.json"), &count);
+    ASSERT_NE(text, NULL);
+    EXPECT_NE(memmem(text, count, "\"name\":\"out of memory\"", 22), NULL);
+    free(text);
+}
+
+TEST(exported, a_table_has_a_line_for_each_row_of_a_short_trace) {
+    write_text("short.csv", "op,id,size,stream,time_us\nalloc,1,4096,0,0\nalloc,2,100,0,5\nfree,1,0,0,9\n");
+    run_well("export --device sim:h100 --strategy system short.csv short.out.csv");
+    size_t count = 0;
+    char *text = read_bytes(written("short.out.csv"), &count);
+    ASSERT_NE(text, NULL);
+    EXPECT_EQ(strncmp(text, "row,time_us,requested_bytes,allocated_bytes,reserved_bytes,deferred_bytes,device_calls_us\n1,", 92),
+              0);
+    EXPECT_NE(memmem(text, count, ",4196,", 6), NULL);
+    EXPECT_NE(memmem(text, count, "\n3,", 3), NULL);
+    free(text);
+}
+
+TEST(exported, wrong_use_is_refused) {
+    expect_wrong_use("export --device sim --strategy strata " SNAPSHOT, "write the trace and the file to make: TRACE OUT");
+    expect_wrong_use("export --device sim --strategy strata " SNAPSHOT " out.txt", "out.txt: the name says what is made");
+    expect_wrong_use("export --device sim " SNAPSHOT " out.json", "--strategy");
+    write_text("mine.json", "{\"mine\": true}");
+    expect_wrong_use("export --device sim --strategy strata " SNAPSHOT " mine.json",
+                     "a file stands there that this command did not write");
+}

@@ -1,0 +1,17 @@
+#include "tools/screen/notes.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+void strata_notes_tell(const char *path, const char *format, const strata_trace_notes_t *notes) {
+    const struct {
+        uint64_t count;
+        const char *meaning;
+    } all[] = {
+#define STRATA_NOTE_ROW(name, meaning) {notes->name, meaning},
+        STRATA_TRACE_NOTE_MAP(STRATA_NOTE_ROW)
+#undef STRATA_NOTE_ROW
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].count) fprintf(stderr, "strata: %s (%s): %" PRIu64 " %s\n", path, format, all[i].count, all[i].meaning);
+}

@@ -1,0 +1,10 @@
+/* What was made up for while another tool's record was read, in words. */
+#ifndef STRATA_TOOLS_NOTES_H
+#define STRATA_TOOLS_NOTES_H
+
+#include "trace/trace.h"
+
+/* A line for each note that counts something, and one for what the recorded allocator held; on standard error. */
+void strata_notes_tell(const char *path, const char *format, const strata_trace_notes_t *notes);
+
+#endif

@@ -1,0 +1,304 @@
+#include "trace/formats/gathered.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "platform/arithmetic.h"
+#include "platform/host/host_memory.h"
+
+enum { HEADER_LINES = 2 }; /* before the first row of what strata convert writes */
+
+static strata_status_t refuse(const strata_gathered_t *gathered, const char *what, uint64_t value) {
+    return strata_fail(STRATA_E_FORMAT, 0, "%s: event %zu of the record: %s %" PRIu64 " is more than a trace can hold",
+                       gathered->path, gathered->rows.count + 1, what, value);
+}
+
+static strata_status_t check(const strata_gathered_t *gathered, const strata_gathered_event_t *event) {
+    if (event->size > STRATA_TRACE_SIZE_MAX) return refuse(gathered, "size", event->size);
+    if (event->stream > STRATA_TRACE_NUMBER_MAX) return refuse(gathered, "stream", event->stream);
+    if (event->device >= STRATA_TRACE_DEVICES) return refuse(gathered, "device", event->device);
+    if (gathered->ids == STRATA_TRACE_EVENTS) return refuse(gathered, "allocation", gathered->ids);
+    return STRATA_OK;
+}
+
+/* ---- rows ---- */
+
+static strata_status_t add_row(strata_gathered_t *gathered, strata_gathered_rows_t *rows, const strata_gathered_row_t *row) {
+    if (row->device) gathered->columns |= 1u << STRATA_COLUMN_device;
+    if (row->place != STRATA_PLACE_GPU) gathered->columns |= 1u << STRATA_COLUMN_place;
+    if (row->thread) gathered->columns |= 1u << STRATA_COLUMN_thread;
+    if (row->tag) gathered->columns |= 1u << STRATA_COLUMN_tag;
+    if (rows->count == rows->capacity) {
+        size_t larger = rows->capacity + rows->capacity / 2 + 1024;
+        strata_gathered_row_t *grown = strata_host_resize(rows->all, larger, sizeof *grown);
+        if (!grown) return STRATA_E_HOST_MEMORY;
+        rows->all = grown;
+        rows->capacity = larger;
+    }
+    rows->all[rows->count++] = *row;
+    return STRATA_OK;
+}
+
+/* From the first event on, and never falling: two threads' clocks, or two devices', differ a little. */
+static strata_status_t time_of(strata_gathered_t *gathered, uint64_t time_us, uint64_t *time) {
+    if (!gathered->has_began) gathered->began = time_us;
+    gathered->has_began = true;
+    uint64_t since = time_us > gathered->began ? time_us - gathered->began : 0;
+    if (since > STRATA_TRACE_TIME_MAX) return refuse(gathered, "time", time_us);
+    gathered->last = strata_max(gathered->last, since);
+    *time = gathered->last;
+    return STRATA_OK;
+}
+
+/* The row of an event, without its id and operation. */
+static strata_status_t row_of(strata_gathered_t *gathered, const strata_gathered_event_t *event, strata_gathered_row_t *row) {
+    *row = (strata_gathered_row_t){.size = event->size,
+                                   .stream = event->stream,
+                                   .address = event->address,
+                                   .id = STRATA_TRACE_NONE,
+                                   .thread = event->thread,
+                                   .device = (uint8_t)event->device,
+                                   .place = (uint8_t)event->place};
+    strata_status_t status = check(gathered, event);
+    return status == STRATA_OK ? time_of(gathered, event->time_us, &row->time_us) : status;
+}
+
+static strata_status_t add_op(strata_gathered_t *gathered, const strata_gathered_row_t *like, strata_trace_op_t op,
+                              uint64_t stream) {
+    strata_gathered_row_t row = *like;
+    row.op = (uint8_t)op;
+    row.stream = stream;
+    if (op != STRATA_TRACE_alloc) row.size = row.tag = 0;
+    return add_row(gathered, &gathered->rows, &row);
+}
+
+/* ---- tags ---- */
+
+static void tag_copy(char *copy, const char *tag) {
+    size_t length = 0;
+    for (; tag[length] && length + 1 < STRATA_TRACE_TAG_BYTES; length++) {
+        bool odd = tag[length] == '\n' || tag[length] == '\r';
+        copy[length] = odd ? ' ' : tag[length];
+    }
+    copy[length] = '\0';
+}
+
+static strata_status_t add_tag(strata_gathered_t *gathered, const char *tag, uint64_t key) {
+    if (gathered->tag_count == gathered->tag_capacity) {
+        uint32_t larger = gathered->tag_capacity * 2 + 64;
+        char **grown = strata_host_resize(gathered->tags, larger, sizeof *grown);
+        if (!grown) return STRATA_E_HOST_MEMORY;
+        gathered->tags = grown;
+        gathered->tag_capacity = larger;
+    }
+    char *copy = strata_host_strdup(tag);
+    if (!copy) return STRATA_E_HOST_MEMORY;
+    gathered->tags[gathered->tag_count++] = copy;
+    return strata_ids_add(&gathered->tag_ids, key);
+}
+
+/* A trace holds a number of different tags; what comes after them has none. */
+static strata_status_t tag_of(strata_gathered_t *gathered, const char *tag, uint16_t *index) {
+    char copy[STRATA_TRACE_TAG_BYTES];
+    strata_status_t status = STRATA_OK;
+    *index = 0;
+    if (gathered->tag_count == 0) status = add_tag(gathered, "", strata_ids_word(&gathered->tag_ids, ""));
+    if (status != STRATA_OK || !tag || !*tag) return status;
+    tag_copy(copy, tag);
+    uint64_t key = strata_ids_word(&gathered->tag_ids, copy);
+    uint32_t found = strata_ids_find(&gathered->tag_ids, key);
+    while (found != STRATA_IDS_NONE && strcmp(gathered->tags[found], copy) != 0) found = strata_ids_find(&gathered->tag_ids, ++key);
+    if (found == STRATA_IDS_NONE) {
+        if (gathered->tag_count == STRATA_TRACE_TAGS) return STRATA_OK;
+        found = gathered->tag_count;
+        status = add_tag(gathered, copy, key);
+    }
+    *index = (uint16_t)found;
+    return status;
+}
+
+/* ---- lives ---- */
+
+/* What is known about an address; made at its first use. The pointer is good until the next call. */
+static strata_status_t life_at(strata_gathered_t *gathered, const strata_gathered_event_t *event, strata_gathered_life_t **life) {
+    strata_gathered_device_t *device = &gathered->devices[event->device];
+    uint32_t number = strata_ids_find(&device->addresses, event->address);
+    if (number == STRATA_IDS_NONE) {
+        number = device->addresses.count;
+        if (number == device->capacity) {
+            size_t larger = device->capacity * 2 + 256;
+            strata_gathered_life_t *grown = strata_host_resize(device->lives, larger, sizeof *grown);
+            if (!grown) return STRATA_E_HOST_MEMORY;
+            device->lives = grown;
+            device->capacity = larger;
+        }
+        device->lives[number] = (strata_gathered_life_t){.id = STRATA_TRACE_NONE};
+        strata_status_t status = strata_ids_add(&device->addresses, event->address);
+        if (status != STRATA_OK) return status;
+    }
+    *life = &device->lives[number];
+    return STRATA_OK;
+}
+
+/* A life that began before the record. */
+static strata_status_t begin_older(strata_gathered_t *gathered, const strata_gathered_event_t *event,
+                                   strata_gathered_life_t *life) {
+    strata_gathered_row_t row = {.size = event->size,
+                                 .stream = event->stream,
+                                 .address = event->address,
+                                 .id = gathered->ids++,
+                                 .op = STRATA_TRACE_alloc,
+                                 .device = (uint8_t)event->device,
+                                 .place = (uint8_t)event->place};
+    strata_status_t status = tag_of(gathered, event->tag, &row.tag);
+    *life = (strata_gathered_life_t){.stream = event->stream, .id = row.id, .known = true};
+    gathered->notes.older++;
+    return status == STRATA_OK ? add_row(gathered, &gathered->older, &row) : status;
+}
+
+static strata_status_t end_life(strata_gathered_t *gathered, strata_gathered_row_t *row, strata_gathered_life_t *life) {
+    row->id = life->id;
+    life->id = STRATA_TRACE_NONE;
+    return add_op(gathered, row, STRATA_TRACE_free, life->stream);
+}
+
+strata_status_t strata_gathered_alloc(strata_gathered_t *gathered, const strata_gathered_event_t *event) {
+    strata_gathered_row_t row;
+    strata_gathered_life_t *life;
+    strata_status_t status = row_of(gathered, event, &row);
+    if (status == STRATA_OK) status = life_at(gathered, event, &life);
+    if (status == STRATA_OK && life->id != STRATA_TRACE_NONE) {
+        gathered->notes.freed_unseen++;
+        status = end_life(gathered, &row, life);
+    }
+    if (status == STRATA_OK) status = tag_of(gathered, event->tag, &row.tag);
+    if (status != STRATA_OK) return status;
+    row.id = gathered->ids++;
+    *life = (strata_gathered_life_t){.stream = event->stream, .id = row.id, .known = true};
+    return add_op(gathered, &row, STRATA_TRACE_alloc, event->stream);
+}
+
+strata_status_t strata_gathered_free(strata_gathered_t *gathered, const strata_gathered_event_t *event, bool borrowed) {
+    strata_gathered_row_t row;
+    strata_gathered_life_t *life;
+    strata_status_t status = row_of(gathered, event, &row);
+    if (status == STRATA_OK) status = life_at(gathered, event, &life);
+    if (status == STRATA_OK && life->id == STRATA_TRACE_NONE && life->known) {
+        gathered->notes.never_live++;
+        return STRATA_OK;
+    }
+    if (status == STRATA_OK && life->id == STRATA_TRACE_NONE) status = begin_older(gathered, event, life);
+    if (status != STRATA_OK) return status;
+    row.id = life->id;
+    if (borrowed) {
+        gathered->notes.borrowed++;
+        status = add_op(gathered, &row, STRATA_TRACE_borrow, STRATA_TRACE_BORROWER);
+    }
+    life->waits = borrowed;
+    return status == STRATA_OK ? end_life(gathered, &row, life) : status;
+}
+
+strata_status_t strata_gathered_passed(strata_gathered_t *gathered, const strata_gathered_event_t *event) {
+    strata_gathered_life_t *life;
+    strata_status_t status = check(gathered, event);
+    if (status == STRATA_OK) status = life_at(gathered, event, &life);
+    if (status != STRATA_OK) return status;
+    if (life->waits) {
+        life->waits = false;
+        return STRATA_OK;
+    }
+    return strata_gathered_free(gathered, event, false);
+}
+
+strata_status_t strata_gathered_failed(strata_gathered_t *gathered, const strata_gathered_event_t *event) {
+    strata_gathered_row_t row;
+    strata_status_t status = row_of(gathered, event, &row);
+    if (status == STRATA_OK) status = tag_of(gathered, event->tag, &row.tag);
+    if (status != STRATA_OK) return status;
+    row.id = gathered->ids++;
+    gathered->notes.failed++;
+    status = add_op(gathered, &row, STRATA_TRACE_alloc, event->stream);
+    return status == STRATA_OK ? add_op(gathered, &row, STRATA_TRACE_free, event->stream) : status;
+}
+
+strata_status_t strata_gathered_lives(strata_gathered_t *gathered, const strata_gathered_event_t *event) {
+    strata_gathered_life_t *life;
+    strata_status_t status = check(gathered, event);
+    if (status == STRATA_OK) status = life_at(gathered, event, &life);
+    if (status != STRATA_OK || life->known) return status;
+    return begin_older(gathered, event, life);
+}
+
+strata_status_t strata_gathered_mark(strata_gathered_t *gathered, strata_trace_op_t op, const strata_gathered_event_t *event) {
+    strata_gathered_row_t row;
+    strata_status_t status = row_of(gathered, event, &row);
+    return status == STRATA_OK ? add_op(gathered, &row, op, 0) : status;
+}
+
+/* ---- as a format ---- */
+
+static int by_address(const void *a, const void *b) {
+    const strata_gathered_row_t *one = a, *other = b;
+    if (one->device != other->device) return one->device < other->device ? -1 : 1;
+    if (one->address != other->address) return one->address < other->address ? -1 : 1;
+    return one->id < other->id ? -1 : 1;
+}
+
+strata_status_t strata_gathered_open(const char *path, strata_input_t *input, strata_gather_fn gather, void **state) {
+    strata_gathered_t *gathered = strata_host_new(1, sizeof *gathered);
+    strata_status_t status = gathered ? STRATA_OK : STRATA_E_HOST_MEMORY;
+    if (gathered) {
+        gathered->path = path;
+        status = gather(gathered, input);
+    }
+    strata_input_close(input);
+    if (status != STRATA_OK) {
+        strata_gathered_close(gathered);
+        return status;
+    }
+    if (gathered->older.count) qsort(gathered->older.all, gathered->older.count, sizeof *gathered->older.all, by_address);
+    gathered->path = NULL;
+    *state = gathered;
+    return STRATA_OK;
+}
+
+strata_status_t strata_gathered_read(void *state, strata_trace_record_t *record, bool *end) {
+    strata_gathered_t *gathered = state;
+    size_t at = gathered->next, older = gathered->older.count;
+    *end = at >= older + gathered->rows.count;
+    if (*end) return STRATA_OK;
+    const strata_gathered_row_t *row = at < older ? &gathered->older.all[at] : &gathered->rows.all[at - older];
+    *record = (strata_trace_record_t){.op = (strata_trace_op_t)row->op,
+                                      .place = (strata_place_kind_t)row->place,
+                                      .id = row->id,
+                                      .has_id = row->id != STRATA_TRACE_NONE,
+                                      .size = row->size,
+                                      .stream = row->stream,
+                                      .time_us = row->time_us,
+                                      .device = row->device,
+                                      .thread = row->thread,
+                                      .line = (uint32_t)(at + HEADER_LINES + 1),
+                                      .tag = gathered->tag_count ? gathered->tags[row->tag] : ""};
+    gathered->next++;
+    return STRATA_OK;
+}
+
+uint32_t strata_gathered_columns(const void *state) { return ((const strata_gathered_t *)state)->columns; }
+
+const strata_trace_notes_t *strata_gathered_notes(const void *state) { return &((const strata_gathered_t *)state)->notes; }
+
+void strata_gathered_close(void *state) {
+    strata_gathered_t *gathered = state;
+    if (!gathered) return;
+    for (int i = 0; i < STRATA_TRACE_DEVICES; i++) {
+        strata_ids_clear(&gathered->devices[i].addresses);
+        strata_host_delete(gathered->devices[i].lives);
+    }
+    for (uint32_t i = 0; i < gathered->tag_count; i++) strata_host_delete(gathered->tags[i]);
+    strata_host_delete(gathered->tags);
+    strata_ids_clear(&gathered->tag_ids);
+    strata_host_delete(gathered->older.all);
+    strata_host_delete(gathered->rows.all);
+    strata_host_delete(gathered);
+}
