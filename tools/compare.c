@@ -49,7 +49,10 @@ static strata_status_t load_traces(session_t *session) {
     session->traces = strata_host_new(count + 1, sizeof *session->traces);
     if (!session->traces) return STRATA_E_HOST_MEMORY;
     for (size_t i = 0; i < count; i++) {
-        strata_status_t status = strata_trace_load(strata_arguments_trace(&session->arguments, i), &session->traces[i]);
+        const char *path = strata_arguments_trace(&session->arguments, i);
+        strata_reading_begin(path);
+        strata_status_t status = strata_trace_load(path, &session->traces[i]);
+        strata_reading_end();
         if (status != STRATA_OK) return status;
         const strata_trace_t *trace = session->traces[i];
         strata_notes_tell(trace->path, trace->format, &trace->notes);

@@ -56,9 +56,12 @@ static int run_convert(const strata_command_t *self, int argc, char **argv) {
     strata_trace_reader_t *reader;
     strata_trace_t *trace = NULL;
     strata_status_t done = strata_marked_check(argv[1], "OUT", "# strata-trace");
+    strata_reading_begin(argv[0]);
     if (done == STRATA_OK) done = strata_trace_reader_open(argv[0], &reader);
-    if (done != STRATA_OK) return strata_tell_failure();
-    done = convert(reader, argv[0], argv[1], arguments.no_tags, &trace);
+    bool opened = done == STRATA_OK;
+    if (opened) done = convert(reader, argv[0], argv[1], arguments.no_tags, &trace);
+    strata_reading_end();
+    if (!opened) return strata_tell_failure();
     status = done == STRATA_OK ? STRATA_EXIT_DONE : done == STRATA_E_IO ? strata_tell_written(done) : strata_tell_failure();
     if (done == STRATA_OK) tell(trace);
     strata_trace_delete(trace);

@@ -2,6 +2,9 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <unistd.h>
+
+#include "platform/text/printable.h"
 
 void strata_notes_tell(const char *path, const char *format, const strata_trace_notes_t *notes) {
     const struct {
@@ -14,4 +17,16 @@ void strata_notes_tell(const char *path, const char *format, const strata_trace_
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].count) fprintf(stderr, "strata: %s (%s): %" PRIu64 " %s\n", path, format, all[i].count, all[i].meaning);
+}
+
+void strata_reading_begin(const char *path) {
+    char shown[128];
+    if (!isatty(STDERR_FILENO)) return;
+    snprintf(shown, sizeof shown, "%s", path);
+    strata_make_printable(shown, false);
+    fprintf(stderr, "\r\033[Kreading %.70s", shown);
+}
+
+void strata_reading_end(void) {
+    if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
 }

@@ -7,4 +7,8 @@
 /* A line for each note that counts something, and one for what the recorded allocator held; on standard error. */
 void strata_notes_tell(const char *path, const char *format, const strata_trace_notes_t *notes);
 
+/* On a terminal: says that a file is being read, which may take seconds, until it is read. */
+void strata_reading_begin(const char *path);
+void strata_reading_end(void);
+
 #endif
