@@ -1,5 +1,4 @@
-/* The CUDA device, over the driver's entry points (libcuda.so.1 by dlopen; no cudart). Built where the headers are found;
- * otherwise cuda_absent.c answers E_NO_DEVICE. */
+/* The CUDA device, over the driver's entry points (libcuda.so.1 by dlopen; no cudart). */
 #ifndef STRATA_PLATFORM_CUDA_CUDA_H
 #define STRATA_PLATFORM_CUDA_CUDA_H
 
