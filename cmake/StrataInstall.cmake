@@ -5,6 +5,7 @@ install(DIRECTORY include/strata DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_M
 install(TARGETS strata strata_static EXPORT strata
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS strata_command DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS strata_preload DESTINATION ${CMAKE_INSTALL_LIBDIR}/strata)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/strata)
 install(EXPORT strata NAMESPACE strata:: FILE strataTargets.cmake DESTINATION ${package})

@@ -21,9 +21,10 @@ function(strata_folder name)
   endif()
 endfunction()
 
-# What the library is made of, lowest rank first; replay, conform and tools belong to the command alone.
+# What the library is made of, lowest rank first; replay, conform, torture and tools belong to the command alone, integration to
+# what is loaded into other programs.
 set(STRATA_LIBRARY_FOLDERS platform trace allocation planning strategy config facade programs)
-foreach(folder ${STRATA_LIBRARY_FOLDERS} replay conform torture tools)
+foreach(folder ${STRATA_LIBRARY_FOLDERS} replay conform torture integration tools)
   strata_folder(${folder})
 endforeach()
 

@@ -8,5 +8,7 @@
 strata_status_t strata_cuda_count(uint32_t *count);
 /* Opens device `ordinal` in its retained primary context; opens no other. */
 strata_status_t strata_cuda_open(uint32_t ordinal, strata_device_t **device);
+/* The primary context in which a device works, as the driver's handle; NULL: it is no CUDA device. */
+void *strata_cuda_context(const strata_device_t *device);
 
 #endif

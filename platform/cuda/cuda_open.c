@@ -167,3 +167,7 @@ static void device_close(strata_device_t *self) {
     strata_lock_destroy(&device->lock);
     strata_host_delete(device);
 }
+
+void *strata_cuda_context(const strata_device_t *device) {
+    return device->operations == &operations ? ((const strata_cuda_device_t *)device)->context : NULL;
+}

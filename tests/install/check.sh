@@ -176,6 +176,8 @@ command)
     cp -r "$prefix" "$moved"
     run "$moved/bin/strata" layers >layers.txt
     grep -q auto_growth layers.txt
+    run "$moved/bin/strata" run --report -- "$moved/bin/strata" version >preloaded.txt 2>&1
+    grep -q 'answered by Strata' preloaded.txt
     run "$moved/bin/strata" check "$moved"/share/strata/presets/*.yaml
     ;;
 esac
