@@ -1,4 +1,4 @@
-# libyaml and zlib (the library), threads, the CUDA Toolkit's headers when present.
+# libyaml and zlib (the library), threads; the CUDA Toolkit for tests, where there is one.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 pkg_check_modules(YAML REQUIRED yaml-0.1)
@@ -15,21 +15,16 @@ else()
 endif()
 target_link_libraries(strata_dependencies INTERFACE Threads::Threads ${CMAKE_DL_LIBS} m)
 
-set(STRATA_HAVE_CUDA FALSE)
-if(NOT STRATA_CUDA STREQUAL OFF)
-  find_package(CUDAToolkit 12.0 QUIET)
-  if(CUDAToolkit_FOUND)
-    set(STRATA_HAVE_CUDA TRUE)
-  elseif(STRATA_CUDA STREQUAL ON)
-    message(FATAL_ERROR "STRATA_CUDA=ON, but no CUDA Toolkit (12.0 or newer) was found")
-  endif()
+# The CUDA device is built without the Toolkit. Where there is one, the declarations of platform/cuda/driver are held against it.
+find_package(CUDAToolkit 12.0 QUIET)
+if(CUDAToolkit_FOUND)
+  message(STATUS "CUDA Toolkit to check declarations against: ${CUDAToolkit_VERSION}")
 endif()
+
 # NVTX 3 is headers alone. They come with the Toolkit, or stand where the system has its headers.
 find_path(STRATA_NVTX_INCLUDE nvtx3/nvToolsExt.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
 mark_as_advanced(STRATA_NVTX_INCLUDE)
 set(STRATA_HAVE_NVTX FALSE)
-if(STRATA_NVTX_INCLUDE AND NOT STRATA_CUDA STREQUAL OFF)
+if(STRATA_NVTX_INCLUDE)
   set(STRATA_HAVE_NVTX TRUE)
 endif()
-
-message(STATUS "CUDA device: ${STRATA_HAVE_CUDA}")

@@ -1,10 +1,11 @@
 # cmake --install: headers, both libraries, the command, the CMake package, the pkg-config file, presets and pages.
 include(CMakePackageConfigHelpers)
 
-install(DIRECTORY include/strata DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY include/strata DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 install(TARGETS strata strata_static EXPORT strata
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS strata_command DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS strata_preload DESTINATION ${CMAKE_INSTALL_LIBDIR}/strata)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/strata)
 install(EXPORT strata NAMESPACE strata:: FILE strataTargets.cmake DESTINATION ${package})
@@ -26,7 +27,7 @@ install(FILES ${CMAKE_BINARY_DIR}/strata.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/
 # The presets are compiled in; the files are there to be read and to start one's own from.
 install(DIRECTORY strategy/presets DESTINATION ${CMAKE_INSTALL_DATADIR}/strata FILES_MATCHING PATTERN "*.yaml")
 # As in the tree, so that what the pages name of each other is there, and their commands can be tried.
-install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "*.c")
+install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "*.c" PATTERN "*.cpp")
 install(DIRECTORY traces DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "NOTICE"
         PATTERN "*.csv" PATTERN "*.csv.gz")
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)

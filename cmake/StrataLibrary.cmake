@@ -3,13 +3,8 @@
 function(strata_folder name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${name}/*.c)
   if(name STREQUAL platform)
-    # The CUDA device, or what says that it was not built.
-    if(STRATA_HAVE_CUDA)
-      list(FILTER sources EXCLUDE REGEX "/cuda/cuda_absent\\.c$")
-    else()
-      list(FILTER sources EXCLUDE REGEX "/cuda/.*\\.c$")
-      file(GLOB absent CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/platform/cuda/cuda_absent.c)
-      list(APPEND sources ${absent})
+    if(NOT CUDAToolkit_FOUND)
+      list(FILTER sources EXCLUDE REGEX "/cuda_toolkit\\.c$")
     endif()
     # Ranges for NVTX's tools, or nothing in their place.
     if(STRATA_HAVE_NVTX)
@@ -28,17 +23,19 @@ function(strata_folder name)
   endif()
   add_library(strata_${name} OBJECT ${sources})
   target_link_libraries(strata_${name} PRIVATE strata_flags strata_dependencies)
-  if(name STREQUAL platform AND STRATA_HAVE_CUDA)
-    target_include_directories(strata_${name} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+  if(name STREQUAL platform AND CUDAToolkit_FOUND)
+    list(TRANSFORM CUDAToolkit_INCLUDE_DIRS PREPEND "-isystem" OUTPUT_VARIABLE toolkit)
+    set_source_files_properties(${CMAKE_SOURCE_DIR}/platform/cuda/driver/cuda_toolkit.c PROPERTIES COMPILE_OPTIONS "${toolkit}")
   endif()
   if(name STREQUAL platform AND STRATA_HAVE_NVTX)
     target_include_directories(strata_${name} SYSTEM PRIVATE ${STRATA_NVTX_INCLUDE})
   endif()
 endfunction()
 
-# What the library is made of, lowest rank first; replay, conform and tools belong to the command alone.
+# What the library is made of, lowest rank first; replay, conform, torture and tools belong to the command alone, integration to
+# what is loaded into other programs.
 set(STRATA_LIBRARY_FOLDERS platform trace allocation planning strategy config facade programs)
-foreach(folder ${STRATA_LIBRARY_FOLDERS} replay conform torture tools)
+foreach(folder ${STRATA_LIBRARY_FOLDERS} replay conform torture integration tools)
   strata_folder(${folder})
 endforeach()
 

@@ -37,6 +37,22 @@ foreach(target strata strata_static)
   add_library(strata::${target} ALIAS ${target})
 endforeach()
 
+# What `strata run` preloads into a program: the library and the functions of CUDA that it stands before. Their names have no versions,
+# so that they come before those of a runtime that has some.
+strata_objects(preload_objects integration)
+add_library(strata_preload MODULE ${library_objects} ${preload_objects})
+set_target_properties(strata_preload PROPERTIES LINKER_LANGUAGE C LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/preload.map)
+target_link_libraries(strata_preload PRIVATE strata_dependencies)
+target_link_options(strata_preload PRIVATE
+  -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/preload.map -Wl,--as-needed
+  $<$<BOOL:${STRATA_STATIC_DEPS}>:-Wl,--exclude-libs,ALL>)
+if(NOT STRATA_SANITIZE)
+  target_link_options(strata_preload PRIVATE -Wl,-z,defs)
+endif()
+
+set_source_files_properties(${CMAKE_SOURCE_DIR}/tools/run.c PROPERTIES COMPILE_DEFINITIONS
+                            "STRATA_INSTALL_LIBDIR=\"${CMAKE_INSTALL_LIBDIR}\"")
+
 # The command holds the library's objects itself, so that it runs from anywhere.
 strata_objects(command_objects replay conform torture tools)
 add_executable(strata_command ${library_objects} ${command_objects})

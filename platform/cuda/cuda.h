@@ -1,5 +1,4 @@
-/* The CUDA device, over the driver's entry points (libcuda.so.1 by dlopen; no cudart). Built where the headers are found;
- * otherwise cuda_absent.c answers E_NO_DEVICE. */
+/* The CUDA device, over the driver's entry points (libcuda.so.1 by dlopen; no cudart). */
 #ifndef STRATA_PLATFORM_CUDA_CUDA_H
 #define STRATA_PLATFORM_CUDA_CUDA_H
 
@@ -9,5 +8,7 @@
 strata_status_t strata_cuda_count(uint32_t *count);
 /* Opens device `ordinal` in its retained primary context; opens no other. */
 strata_status_t strata_cuda_open(uint32_t ordinal, strata_device_t **device);
+/* The primary context in which a device works, as the driver's handle; NULL: it is no CUDA device. */
+void *strata_cuda_context(const strata_device_t *device);
 
 #endif

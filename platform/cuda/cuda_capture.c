@@ -69,7 +69,7 @@ strata_status_t strata_cuda_capture_status(strata_device_t *self, strata_handle_
     if (!scope.device->driver->StreamGetCaptureInfo)
         return strata_cuda_leave(&scope, strata_cuda_missing("cuStreamGetCaptureInfo"));
     CUstreamCaptureStatus found = CU_STREAM_CAPTURE_STATUS_NONE;
-    cuuint64_t found_id = 0;
+    uint64_t found_id = 0;
     CUresult code = scope.device->driver->StreamGetCaptureInfo((CUstream)stream, &found, &found_id, NULL, NULL, NULL);
     if (code == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
         *result = STRATA_CAPTURE_IMPLICIT;
@@ -90,7 +90,7 @@ typedef struct watch {
 } watch_t;
 
 /* On a thread of the driver's, or on the one that drops the graph: no call of CUDA is allowed. */
-static void CUDA_CB graph_is_gone(void *self) {
+static void graph_is_gone(void *self) {
     watch_t watch = *(watch_t *)self;
     strata_host_delete(self);
     atomic_fetch_sub(&watched_graphs, 1);

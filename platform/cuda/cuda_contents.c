@@ -30,14 +30,12 @@ void *strata_cuda_host_view(strata_device_t *self, strata_address_t address, uin
     return seen;
 }
 
-#if CUDA_VERSION >= 12020
 static CUmemLocation place(const strata_cuda_device_t *device, bool host) {
     CUmemLocation location = {0};
     location.type = host ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE;
     location.id = host ? 0 : device->handle;
     return location;
 }
-#endif
 
 /* Both forms of the call do the same; each driver has at least one. */
 strata_status_t strata_cuda_prefetch(strata_device_t *self, strata_address_t address, uint64_t size, bool to_host,
@@ -47,12 +45,9 @@ strata_status_t strata_cuda_prefetch(strata_device_t *self, strata_address_t add
     if (status != STRATA_OK) return status;
     strata_cuda_device_t *device = scope.device;
     CUdevice to = to_host ? CU_DEVICE_CPU : device->handle;
-#if CUDA_VERSION >= 12020
     if (!device->driver->MemPrefetchAsync)
         status = STREAM_CALL(device, stream, MemPrefetchAsyncAt, address, size, place(device, to_host), 0, (CUstream)stream);
-    else
-#endif
-        status = STREAM_CALL(device, stream, MemPrefetchAsync, address, size, to, (CUstream)stream);
+    else status = STREAM_CALL(device, stream, MemPrefetchAsync, address, size, to, (CUstream)stream);
     return strata_cuda_leave(&scope, status);
 }
 
@@ -63,11 +58,8 @@ strata_status_t strata_cuda_advise(strata_device_t *self, strata_address_t addre
     if (status != STRATA_OK) return status;
     strata_cuda_device_t *device = scope.device;
     CUdevice about = host ? CU_DEVICE_CPU : device->handle;
-#if CUDA_VERSION >= 12020
     if (!device->driver->MemAdvise)
         status = CUDA_CALL(device, MemAdviseAt, address, size, (CUmem_advise)advice, place(device, host));
-    else
-#endif
-        status = CUDA_CALL(device, MemAdvise, address, size, (CUmem_advise)advice, about);
+    else status = CUDA_CALL(device, MemAdvise, address, size, (CUmem_advise)advice, about);
     return strata_cuda_leave(&scope, status);
 }

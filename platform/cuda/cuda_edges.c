@@ -11,7 +11,7 @@ typedef struct nodes {
 
 /* The nodes after which the next one of a stream comes. */
 typedef struct tail {
-    cuuint64_t capture; /* 0: the stream is not being captured, or nobody can tell */
+    uint64_t capture; /* 0: the stream is not being captured, or nobody can tell */
     CUgraphNode nodes[TAIL];
     size_t count;
 } tail_t;
@@ -19,7 +19,7 @@ typedef struct tail {
 /* Edges that carry data are told to those alone who ask for it; the driver's list is good until the next call. */
 static strata_status_t find_tail(strata_cuda_device_t *device, CUstream stream, tail_t *tail) {
     CUstreamCaptureStatus found = CU_STREAM_CAPTURE_STATUS_NONE;
-    cuuint64_t id = 0;
+    uint64_t id = 0;
     const CUgraphNode *nodes = NULL;
     size_t count = 0;
     *tail = (tail_t){.capture = 0};

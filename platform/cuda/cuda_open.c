@@ -49,9 +49,8 @@ static bool reaches_a_peer(const strata_cuda_device_t *device) {
 }
 
 static uint32_t nearest_node(const strata_cuda_device_t *device) {
-    enum { HOST_NUMA_ID = 134 }; /* younger than the oldest headers */
     int node = 0;
-    CUresult code = device->driver->DeviceGetAttribute(&node, (CUdevice_attribute)HOST_NUMA_ID, device->handle);
+    CUresult code = device->driver->DeviceGetAttribute(&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, device->handle);
     return code == CUDA_SUCCESS && node >= 0 ? (uint32_t)node : STRATA_HOST_NODES;
 }
 
@@ -167,4 +166,8 @@ static void device_close(strata_device_t *self) {
     strata_lock_destroy(&device->slow_lock);
     strata_lock_destroy(&device->lock);
     strata_host_delete(device);
+}
+
+void *strata_cuda_context(const strata_device_t *device) {
+    return device->operations == &operations ? ((const strata_cuda_device_t *)device)->context : NULL;
 }

@@ -35,13 +35,8 @@ strata_status_t strata_cuda_pool_create(strata_device_t *self, uint64_t max_size
     properties.handleTypes = shareable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE;
     properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     properties.location.id = scope.device->handle;
-#if CUDA_VERSION >= 12020
     properties.maxSize = max_size;
-    bool limited = scope.device->driver_version >= 12020;
-#else
-    bool limited = false;
-#endif
-    if (max_size != 0 && !limited)
+    if (max_size != 0 && scope.device->driver_version < 12020)
         status = strata_fail(STRATA_E_UNSUPPORTED, 0, "a largest size of a pool needs a driver of CUDA 12.2 or newer");
     CUmemoryPool made = NULL;
     if (status == STRATA_OK) status = CUDA_CALL(scope.device, MemPoolCreate, &made, &properties);
@@ -76,7 +71,7 @@ strata_status_t strata_cuda_pool_set(strata_device_t *self, strata_handle_t pool
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);
     if (status != STRATA_OK) return status;
     int policy = value != 0;
-    cuuint64_t size = value;
+    uint64_t size = value;
     void *given = is_policy(attribute) ? (void *)&policy : (void *)&size;
     status = CUDA_CALL(scope.device, MemPoolSetAttribute, pool_of(scope.device, pool), (CUmemPool_attribute)attribute, given);
     return strata_cuda_leave(&scope, status);
@@ -88,7 +83,7 @@ strata_status_t strata_cuda_pool_get(strata_device_t *self, strata_handle_t pool
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);
     if (status != STRATA_OK) return status;
     int policy = 0;
-    cuuint64_t size = 0;
+    uint64_t size = 0;
     void *got = is_policy(attribute) ? (void *)&policy : (void *)&size;
     status = CUDA_CALL(scope.device, MemPoolGetAttribute, pool_of(scope.device, pool), (CUmemPool_attribute)attribute, got);
     if (status == STRATA_OK) *value = is_policy(attribute) ? (uint64_t)(policy != 0) : size;

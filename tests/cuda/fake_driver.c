@@ -39,7 +39,7 @@ void fake_unlock_guard(int *guard) {
 
 strata_cuda_driver_t fake_table(void) {
     return (strata_cuda_driver_t){
-#define FAKE_FIELD(field, name, version, group) .field = fake_##field,
+#define FAKE_FIELD(field, name, version, group, arguments) .field = fake_##field,
         STRATA_CUDA_ENTRY_MAP(FAKE_FIELD)
 #undef FAKE_FIELD
     };
@@ -83,14 +83,13 @@ void fake_reset(void) {
     strata_cuda_set_table_for_tests(&table);
 }
 
-CUresult CUDAAPI fake_get_proc(const char *symbol, void **function, int version, cuuint64_t flags,
-                               CUdriverProcAddressQueryResult *found) {
+CUresult fake_get_proc(const char *symbol, void **function, int version, uint64_t flags, CUdriverProcAddressQueryResult *found) {
     static const struct {
         const char *symbol;
         int version;
         size_t offset;
     } rows[] = {
-#define FAKE_ROW(field, name, version, group) {"cu" #name, version, offsetof(strata_cuda_driver_t, field)},
+#define FAKE_ROW(field, name, version, group, arguments) {"cu" #name, version, offsetof(strata_cuda_driver_t, field)},
         STRATA_CUDA_ENTRY_MAP(FAKE_ROW)
 #undef FAKE_ROW
     };
@@ -181,39 +180,39 @@ CUresult fake_enter(const char *name, int flags, uint64_t value, uint64_t extra)
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_Init(unsigned int flags) {
+CUresult fake_Init(unsigned int flags) {
     FAKE_ENTER(Init, FAKE_QUIET, flags, 0);
     if (fake_options.init_code != CUDA_SUCCESS) return fake_options.init_code;
     fake.init_pid = (int)getpid();
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_DriverGetVersion(int *version) {
+CUresult fake_DriverGetVersion(int *version) {
     FAKE_ENTER(DriverGetVersion, FAKE_QUIET, 0, 0);
     *version = fake_options.driver_version;
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_DeviceGetCount(int *count) {
+CUresult fake_DeviceGetCount(int *count) {
     FAKE_ENTER(DeviceGetCount, FAKE_QUIET, 0, 0);
     *count = fake_options.devices;
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_DeviceGet(CUdevice *device, int ordinal) {
+CUresult fake_DeviceGet(CUdevice *device, int ordinal) {
     FAKE_ENTER(DeviceGet, FAKE_QUIET, ordinal, 0);
     if (ordinal < 0 || ordinal >= fake_options.devices) return CUDA_ERROR_INVALID_DEVICE;
     *device = ordinal;
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_DeviceGetName(char *name, int length, CUdevice device) {
+CUresult fake_DeviceGetName(char *name, int length, CUdevice device) {
     FAKE_ENTER(DeviceGetName, FAKE_QUIET, device, 0);
     snprintf(name, (size_t)length, "Fake GPU %d", device);
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_DeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
+CUresult fake_DeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
     FAKE_ENTER(DeviceGetAttribute, FAKE_QUIET, attribute, device);
     switch ((int)attribute) {
     case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY: *value = !fake_options.no_managed; break;
@@ -222,48 +221,48 @@ CUresult CUDAAPI fake_DeviceGetAttribute(int *value, CUdevice_attribute attribut
     case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED: *value = !fake_options.no_virtual; break;
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED: *value = !fake_options.no_fd; break;
     case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM: *value = !fake_options.no_register; break;
-    case 134: *value = device; break; /* the host's node nearest to it */
+    case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID: *value = device; break; /* the host's node nearest to it */
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; break;
     default: *value = 0; break;
     }
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_DevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+CUresult fake_DevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
     FAKE_ENTER(DevicePrimaryCtxRetain, FAKE_QUIET, device, 0);
     fake.contexts[device].retains++;
     *context = fake_context(device);
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_DevicePrimaryCtxRelease(CUdevice device) {
+CUresult fake_DevicePrimaryCtxRelease(CUdevice device) {
     FAKE_ENTER(DevicePrimaryCtxRelease, FAKE_QUIET, device, 0);
     if (!fake.contexts[device].retains) return CUDA_ERROR_INVALID_CONTEXT;
     fake.contexts[device].retains--;
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_CtxGetCurrent(CUcontext *context) {
+CUresult fake_CtxGetCurrent(CUcontext *context) {
     FAKE_ENTER(CtxGetCurrent, FAKE_QUIET, 0, 0);
     *context = fake_current();
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_CtxPushCurrent(CUcontext context) {
+CUresult fake_CtxPushCurrent(CUcontext context) {
     FAKE_ENTER(CtxPushCurrent, FAKE_QUIET, device_of(context), 0);
     if (device_of(context) < 0 || depth == sizeof stack / sizeof *stack) return CUDA_ERROR_INVALID_CONTEXT;
     stack[depth++] = context;
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_CtxPopCurrent(CUcontext *context) {
+CUresult fake_CtxPopCurrent(CUcontext *context) {
     FAKE_ENTER(CtxPopCurrent, FAKE_QUIET, 0, 0);
     if (!depth) return CUDA_ERROR_INVALID_CONTEXT;
     *context = stack[--depth];
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_ThreadExchangeStreamCaptureMode(CUstreamCaptureMode *exchanged) {
+CUresult fake_ThreadExchangeStreamCaptureMode(CUstreamCaptureMode *exchanged) {
     FAKE_ENTER(ThreadExchangeStreamCaptureMode, FAKE_QUIET, *exchanged, 0);
     CUstreamCaptureMode before = mode;
     mode = *exchanged;
@@ -271,13 +270,13 @@ CUresult CUDAAPI fake_ThreadExchangeStreamCaptureMode(CUstreamCaptureMode *excha
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_DeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer) {
+CUresult fake_DeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer) {
     FAKE_ENTER(DeviceCanAccessPeer, FAKE_QUIET, device, peer);
     *can = device >= 0 && peer >= 0; /* itself too */
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_CtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
+CUresult fake_CtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
     FAKE_ENTER(CtxEnablePeerAccess, FAKE_CONTEXT, device_of(peer), flags);
     uint64_t bit = UINT64_C(1) << device_of(peer);
     if (!fake.contexts[device_of(peer)].retains) return CUDA_ERROR_INVALID_CONTEXT;
@@ -286,31 +285,31 @@ CUresult CUDAAPI fake_CtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_GetErrorName(CUresult code, const char **name) {
+CUresult fake_GetErrorName(CUresult code, const char **name) {
     FAKE_ENTER(GetErrorName, FAKE_QUIET, code, 0);
     *name = code == CUDA_ERROR_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_FAKE";
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_GetErrorString(CUresult code, const char **text) {
+CUresult fake_GetErrorString(CUresult code, const char **text) {
     FAKE_ENTER(GetErrorString, FAKE_QUIET, code, 0);
     *text = "said by the fake";
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_ModuleLoadData(CUmodule *module, const void *image) {
+CUresult fake_ModuleLoadData(CUmodule *module, const void *image) {
     FAKE_ENTER(ModuleLoadData, FAKE_CONTEXT | FAKE_UNSAFE, strlen(image), 0);
     *module = (CUmodule)(void *)&context_marks[0];
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_ModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
+CUresult fake_ModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
     FAKE_ENTER(ModuleGetFunction, FAKE_CONTEXT, (uintptr_t)module, strlen(name));
     *function = (CUfunction)(void *)&context_marks[0];
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_ModuleUnload(CUmodule module) {
+CUresult fake_ModuleUnload(CUmodule module) {
     FAKE_ENTER(ModuleUnload, FAKE_CONTEXT | FAKE_UNSAFE, (uintptr_t)module, 0);
     return CUDA_SUCCESS;
 }

@@ -42,8 +42,7 @@ static inline void fake_device_close(strata_device_t **device) {
 strata_cuda_driver_t fake_table(void);
 /* cuGetProcAddress_v2 over the fake; `fake_omitted` is not there, which `fake_omission` (NOT_FOUND) says; what was asked is counted
  * by its flags. */
-CUresult CUDAAPI fake_get_proc(const char *symbol, void **function, int version, cuuint64_t flags,
-                               CUdriverProcAddressQueryResult *found);
+CUresult fake_get_proc(const char *symbol, void **function, int version, uint64_t flags, CUdriverProcAddressQueryResult *found);
 extern const char *fake_omitted;
 extern CUresult fake_omission;
 extern uint64_t fake_asked_plain, fake_asked_otherwise;

@@ -28,7 +28,7 @@ static void graph_settle(fake_graph_t *graph) {
     for (size_t i = 0; i < count; i++) object_release(graph->objects[i], 1);
 }
 
-CUresult CUDAAPI fake_StreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
+CUresult fake_StreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
     FAKE_ENTER(StreamBeginCapture, FAKE_CONTEXT, (uintptr_t)stream, mode);
     fake_stream_t *found = fake_stream_of(stream);
     if (!found) return fake_options.unknown_stream;
@@ -51,7 +51,7 @@ CUresult CUDAAPI fake_StreamBeginCapture(CUstream stream, CUstreamCaptureMode mo
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_StreamEndCapture(CUstream stream, CUgraph *graph) {
+CUresult fake_StreamEndCapture(CUstream stream, CUgraph *graph) {
     FAKE_ENTER(StreamEndCapture, FAKE_CONTEXT, (uintptr_t)stream, 0);
     fake_stream_t *found = fake_stream_of(stream);
     if (!found) return fake_options.unknown_stream;
@@ -73,8 +73,7 @@ CUresult CUDAAPI fake_StreamEndCapture(CUstream stream, CUgraph *graph) {
     return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 }
 
-CUresult CUDAAPI fake_UserObjectCreate(CUuserObject *result, void *value, CUhostFn destroy, unsigned int references,
-                                       unsigned int flags) {
+CUresult fake_UserObjectCreate(CUuserObject *result, void *value, CUhostFn destroy, unsigned int references, unsigned int flags) {
     FAKE_ENTER(UserObjectCreate, FAKE_CONTEXT, references, flags);
     if (flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC || !references) return CUDA_ERROR_INVALID_VALUE;
     fake_object_t *object;
@@ -84,13 +83,13 @@ CUresult CUDAAPI fake_UserObjectCreate(CUuserObject *result, void *value, CUhost
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_UserObjectRelease(CUuserObject object, unsigned int count) {
+CUresult fake_UserObjectRelease(CUuserObject object, unsigned int count) {
     FAKE_ENTER(UserObjectRelease, FAKE_CONTEXT, count, 0);
     object_release((fake_object_t *)(void *)object, count);
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_GraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags) {
+CUresult fake_GraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags) {
     FAKE_ENTER(GraphRetainUserObject, FAKE_CONTEXT, count, flags);
     fake_graph_t *found = graph_of(graph);
     if (!found || found->object_count == 8 || count != 1) return CUDA_ERROR_INVALID_VALUE;
@@ -100,7 +99,7 @@ CUresult CUDAAPI fake_GraphRetainUserObject(CUgraph graph, CUuserObject object, 
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_GraphInstantiateWithFlags(CUgraphExec *instance, CUgraph graph, unsigned long long flags) {
+CUresult fake_GraphInstantiateWithFlags(CUgraphExec *instance, CUgraph graph, unsigned long long flags) {
     FAKE_ENTER(GraphInstantiateWithFlags, FAKE_CONTEXT | FAKE_UNSAFE, (uintptr_t)graph, flags);
     fake_graph_t *found = graph_of(graph);
     if (!found) return CUDA_ERROR_INVALID_VALUE;
@@ -135,7 +134,7 @@ static CUresult check_frees(const fake_graph_t *graph) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_GraphLaunch(CUgraphExec instance, CUstream stream) {
+CUresult fake_GraphLaunch(CUgraphExec instance, CUstream stream) {
     FAKE_ENTER(GraphLaunch, FAKE_CONTEXT, (uintptr_t)instance, (uintptr_t)stream);
     fake_instance_t *found = (fake_instance_t *)(void *)instance;
     fake_stream_t *on = fake_stream_of(stream);
@@ -156,7 +155,7 @@ CUresult CUDAAPI fake_GraphLaunch(CUgraphExec instance, CUstream stream) {
     return code;
 }
 
-CUresult CUDAAPI fake_GraphExecDestroy(CUgraphExec instance) {
+CUresult fake_GraphExecDestroy(CUgraphExec instance) {
     FAKE_ENTER(GraphExecDestroy, FAKE_CONTEXT, (uintptr_t)instance, 0);
     fake_instance_t *found = (fake_instance_t *)(void *)instance;
     if (!FAKE_IS(fake.instances, found)) return CUDA_ERROR_INVALID_HANDLE;
@@ -166,7 +165,7 @@ CUresult CUDAAPI fake_GraphExecDestroy(CUgraphExec instance) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_GraphDestroy(CUgraph graph) {
+CUresult fake_GraphDestroy(CUgraph graph) {
     FAKE_ENTER(GraphDestroy, FAKE_CONTEXT, (uintptr_t)graph, 0);
     fake_graph_t *found = graph_of(graph);
     if (!found) return CUDA_ERROR_INVALID_VALUE;
@@ -176,7 +175,7 @@ CUresult CUDAAPI fake_GraphDestroy(CUgraph graph) {
 }
 
 /* Only this gives the graphs' own memory back. */
-CUresult CUDAAPI fake_DeviceGraphMemTrim(CUdevice device) {
+CUresult fake_DeviceGraphMemTrim(CUdevice device) {
     FAKE_ENTER(DeviceGraphMemTrim, FAKE_CONTEXT | FAKE_UNSAFE, device, 0);
     fake.used[device] -= fake.graph_reserved[device];
     fake.graph_reserved[device] = 0;

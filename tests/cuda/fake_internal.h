@@ -188,7 +188,7 @@ CUresult fake_graph_alloc(fake_stream_t *stream, uint64_t size, CUdeviceptr *add
 CUresult fake_graph_free(fake_stream_t *stream, fake_memory_t *memory);
 CUresult fake_graph_freed_outside(fake_memory_t *memory);
 
-#define FAKE_DECLARE(field, name, version, group) extern __typeof__(*((strata_cuda_driver_t *)0)->field) fake_##field;
+#define FAKE_DECLARE(field, name, version, group, arguments) extern CUresult fake_##field arguments;
 STRATA_CUDA_ENTRY_MAP(FAKE_DECLARE)
 #undef FAKE_DECLARE
 

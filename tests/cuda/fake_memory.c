@@ -38,7 +38,7 @@ void fake_memory_delete(fake_memory_t *memory) {
     memory->raw = NULL;
 }
 
-CUresult CUDAAPI fake_MemAlloc(CUdeviceptr *address, size_t size) {
+CUresult fake_MemAlloc(CUdeviceptr *address, size_t size) {
     FAKE_ENTER(MemAlloc, FAKE_CONTEXT | FAKE_UNSAFE, size, 0);
     fake_memory_t *memory;
     CUresult code = fake_memory_new(FAKE_DEVICE_MEMORY, size, &memory);
@@ -46,7 +46,7 @@ CUresult CUDAAPI fake_MemAlloc(CUdeviceptr *address, size_t size) {
     return code;
 }
 
-CUresult CUDAAPI fake_MemAllocManaged(CUdeviceptr *address, size_t size, unsigned int flags) {
+CUresult fake_MemAllocManaged(CUdeviceptr *address, size_t size, unsigned int flags) {
     FAKE_ENTER(MemAllocManaged, FAKE_CONTEXT | FAKE_UNSAFE, size, flags);
     fake_memory_t *memory;
     if (flags != CU_MEM_ATTACH_GLOBAL) return CUDA_ERROR_INVALID_VALUE;
@@ -56,7 +56,7 @@ CUresult CUDAAPI fake_MemAllocManaged(CUdeviceptr *address, size_t size, unsigne
 }
 
 /* Waits for nothing: the header promises no wait. Takes memory of pools and graphs too. */
-CUresult CUDAAPI fake_MemFree(CUdeviceptr address) {
+CUresult fake_MemFree(CUdeviceptr address) {
     FAKE_ENTER(MemFree, FAKE_CONTEXT | FAKE_UNSAFE, address, 0);
     fake_memory_t *memory = fake_memory_at(address);
     if (!memory || memory->kind == FAKE_PINNED || memory->kind == FAKE_REGISTERED) return CUDA_ERROR_INVALID_VALUE;
@@ -65,7 +65,7 @@ CUresult CUDAAPI fake_MemFree(CUdeviceptr address) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_MemHostAlloc(void **address, size_t size, unsigned int flags) {
+CUresult fake_MemHostAlloc(void **address, size_t size, unsigned int flags) {
     FAKE_ENTER(MemHostAlloc, FAKE_CONTEXT | FAKE_UNSAFE, size, flags);
     fake_memory_t *memory;
     CUresult code = fake_memory_new(FAKE_PINNED, size, &memory);
@@ -79,7 +79,7 @@ CUresult CUDAAPI fake_MemHostAlloc(void **address, size_t size, unsigned int fla
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_MemFreeHost(void *address) {
+CUresult fake_MemFreeHost(void *address) {
     FAKE_ENTER(MemFreeHost, FAKE_CONTEXT | FAKE_UNSAFE, (uintptr_t)address, 0);
     fake_memory_t *memory = fake_memory_at((CUdeviceptr)(uintptr_t)address);
     if (!memory || memory->kind != FAKE_PINNED) return CUDA_ERROR_INVALID_VALUE;
@@ -88,7 +88,7 @@ CUresult CUDAAPI fake_MemFreeHost(void *address) {
 }
 
 /* Whole pages of the program's own, once at a time. */
-CUresult CUDAAPI fake_MemHostRegister(void *address, size_t size, unsigned int flags) {
+CUresult fake_MemHostRegister(void *address, size_t size, unsigned int flags) {
     FAKE_ENTER(MemHostRegister, FAKE_CONTEXT | FAKE_UNSAFE, size, flags);
     fake_memory_t *memory = fake_memory_at((CUdeviceptr)(uintptr_t)address);
     if (memory) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
@@ -98,7 +98,7 @@ CUresult CUDAAPI fake_MemHostRegister(void *address, size_t size, unsigned int f
     return code;
 }
 
-CUresult CUDAAPI fake_MemHostUnregister(void *address) {
+CUresult fake_MemHostUnregister(void *address) {
     FAKE_ENTER(MemHostUnregister, FAKE_CONTEXT | FAKE_UNSAFE, (uintptr_t)address, 0);
     fake_memory_t *memory = fake_memory_at((CUdeviceptr)(uintptr_t)address);
     if (!memory || memory->kind != FAKE_REGISTERED) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
@@ -106,21 +106,21 @@ CUresult CUDAAPI fake_MemHostUnregister(void *address) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_MemGetInfo(size_t *left, size_t *total) {
+CUresult fake_MemGetInfo(size_t *left, size_t *total) {
     FAKE_ENTER(MemGetInfo, FAKE_CONTEXT | FAKE_UNSAFE, 0, 0);
     *left = fake_options.memory - fake.used[fake_current_device()];
     *total = fake_options.memory;
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_MemsetD8Async(CUdeviceptr address, unsigned char byte, size_t size, CUstream stream) {
+CUresult fake_MemsetD8Async(CUdeviceptr address, unsigned char byte, size_t size, CUstream stream) {
     FAKE_ENTER(MemsetD8Async, FAKE_CONTEXT, address, size);
     (void)byte;
     fake_stream_t *on = fake_stream_of(stream);
     return on ? fake_push(on, NULL) : fake_options.unknown_stream;
 }
 
-CUresult CUDAAPI fake_PointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr address) {
+CUresult fake_PointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr address) {
     FAKE_ENTER(PointerGetAttribute, FAKE_CONTEXT, address, attribute);
     fake_memory_t *memory = fake_memory_at(address);
     if (!memory) return CUDA_ERROR_INVALID_VALUE;
@@ -136,7 +136,7 @@ static CUresult about_managed(CUdeviceptr address) {
     return memory && memory->kind == FAKE_MANAGED ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult CUDAAPI fake_MemPrefetchAsync(CUdeviceptr address, size_t size, CUdevice to, CUstream stream) {
+CUresult fake_MemPrefetchAsync(CUdeviceptr address, size_t size, CUdevice to, CUstream stream) {
     FAKE_ENTER(MemPrefetchAsync, FAKE_CONTEXT, address, to);
     (void)size;
     fake_stream_t *on = fake_stream_of(stream);
@@ -145,14 +145,13 @@ CUresult CUDAAPI fake_MemPrefetchAsync(CUdeviceptr address, size_t size, CUdevic
     return code == CUDA_SUCCESS ? fake_push(on, NULL) : code;
 }
 
-CUresult CUDAAPI fake_MemAdvise(CUdeviceptr address, size_t size, CUmem_advise advice, CUdevice about) {
+CUresult fake_MemAdvise(CUdeviceptr address, size_t size, CUmem_advise advice, CUdevice about) {
     FAKE_ENTER(MemAdvise, FAKE_CONTEXT, advice, about);
     (void)size;
     return about_managed(address);
 }
 
-#if CUDA_VERSION >= 12020
-CUresult CUDAAPI fake_MemPrefetchAsyncAt(CUdeviceptr address, size_t size, CUmemLocation to, unsigned int flags, CUstream stream) {
+CUresult fake_MemPrefetchAsyncAt(CUdeviceptr address, size_t size, CUmemLocation to, unsigned int flags, CUstream stream) {
     FAKE_ENTER(MemPrefetchAsyncAt, FAKE_CONTEXT, address, to.type);
     (void)size;
     fake_stream_t *on = fake_stream_of(stream);
@@ -161,12 +160,11 @@ CUresult CUDAAPI fake_MemPrefetchAsyncAt(CUdeviceptr address, size_t size, CUmem
     return code == CUDA_SUCCESS ? fake_push(on, NULL) : code;
 }
 
-CUresult CUDAAPI fake_MemAdviseAt(CUdeviceptr address, size_t size, CUmem_advise advice, CUmemLocation about) {
+CUresult fake_MemAdviseAt(CUdeviceptr address, size_t size, CUmem_advise advice, CUmemLocation about) {
     FAKE_ENTER(MemAdviseAt, FAKE_CONTEXT, advice, about.type);
     (void)size;
     return about_managed(address);
 }
-#endif
 
 /* ---- pools ---- */
 
@@ -190,13 +188,13 @@ void fake_pools_observe(int device) {
             pool_give_back(&fake.pools[i], fake.pools[i].threshold);
 }
 
-CUresult CUDAAPI fake_DeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device) {
+CUresult fake_DeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device) {
     FAKE_ENTER(DeviceGetDefaultMemPool, FAKE_QUIET, device, 0);
     *pool = (CUmemoryPool)(void *)&fake.pools[device];
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_MemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
+CUresult fake_MemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
     FAKE_ENTER(MemPoolCreate, FAKE_CONTEXT | FAKE_UNSAFE, properties->location.id, properties->handleTypes);
     if (properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
         return CUDA_ERROR_INVALID_VALUE;
@@ -204,14 +202,12 @@ CUresult CUDAAPI fake_MemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *pr
     FAKE_TAKE(fake.pools, made);
     *made = (fake_pool_t){
         .used = true, .device = properties->location.id, .shareable = properties->handleTypes != 0, .policies = {1, 1, 1, 1}};
-#if CUDA_VERSION >= 12020
     made->max_size = properties->maxSize;
-#endif
     *pool = (CUmemoryPool)(void *)made;
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_MemPoolDestroy(CUmemoryPool pool) {
+CUresult fake_MemPoolDestroy(CUmemoryPool pool) {
     FAKE_ENTER(MemPoolDestroy, FAKE_CONTEXT | FAKE_UNSAFE, (uintptr_t)pool, 0);
     fake_pool_t *found = pool_of(pool);
     if (!found || found->is_default) return CUDA_ERROR_INVALID_VALUE;
@@ -221,7 +217,7 @@ CUresult CUDAAPI fake_MemPoolDestroy(CUmemoryPool pool) {
 }
 
 /* Policies are int, sizes are 64 bits: the caller's object is read with exactly that width. */
-CUresult CUDAAPI fake_MemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {
+CUresult fake_MemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {
     FAKE_ENTER(MemPoolSetAttribute, FAKE_CONTEXT | FAKE_UNSAFE, attribute, 0);
     fake_pool_t *found = pool_of(pool);
     if (!found) return CUDA_ERROR_INVALID_VALUE;
@@ -241,7 +237,7 @@ CUresult CUDAAPI fake_MemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_MemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {
+CUresult fake_MemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {
     FAKE_ENTER(MemPoolGetAttribute, FAKE_CONTEXT | FAKE_UNSAFE, attribute, 0);
     fake_pool_t *found = pool_of(pool);
     if (!found || attribute < 1 || attribute > 8) return CUDA_ERROR_INVALID_VALUE;
@@ -254,7 +250,7 @@ CUresult CUDAAPI fake_MemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_MemPoolTrimTo(CUmemoryPool pool, size_t keep) {
+CUresult fake_MemPoolTrimTo(CUmemoryPool pool, size_t keep) {
     FAKE_ENTER(MemPoolTrimTo, FAKE_CONTEXT | FAKE_UNSAFE, (uintptr_t)pool, keep);
     fake_pool_t *found = pool_of(pool);
     if (!found) return CUDA_ERROR_INVALID_VALUE;
@@ -262,7 +258,7 @@ CUresult CUDAAPI fake_MemPoolTrimTo(CUmemoryPool pool, size_t keep) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_MemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *access, size_t count) {
+CUresult fake_MemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *access, size_t count) {
     FAKE_ENTER(MemPoolSetAccess, FAKE_CONTEXT | FAKE_UNSAFE, access[0].location.id, count);
     fake_pool_t *found = pool_of(pool);
     if (!found || count != 1) return CUDA_ERROR_INVALID_VALUE;
@@ -287,7 +283,7 @@ static CUresult pool_alloc(fake_pool_t *pool, uint64_t size, fake_memory_t **res
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_MemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CUmemoryPool pool, CUstream stream) {
+CUresult fake_MemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CUmemoryPool pool, CUstream stream) {
     FAKE_ENTER(MemAllocFromPoolAsync, FAKE_CONTEXT, size, (uintptr_t)pool);
     fake_stream_t *on = fake_stream_of(stream);
     fake_pool_t *from = pool_of(pool);
@@ -302,7 +298,7 @@ CUresult CUDAAPI fake_MemAllocFromPoolAsync(CUdeviceptr *address, size_t size, C
     return code;
 }
 
-CUresult CUDAAPI fake_MemFreeAsync(CUdeviceptr address, CUstream stream) {
+CUresult fake_MemFreeAsync(CUdeviceptr address, CUstream stream) {
     FAKE_ENTER(MemFreeAsync, FAKE_CONTEXT, address, 0);
     fake_stream_t *on = fake_stream_of(stream);
     fake_memory_t *memory = fake_memory_at(address);

@@ -97,7 +97,7 @@ CUresult fake_push(fake_stream_t *stream, bool *captured) {
     return code;
 }
 
-CUresult CUDAAPI fake_CtxSynchronize(void) {
+CUresult fake_CtxSynchronize(void) {
     FAKE_ENTER(CtxSynchronize, FAKE_CONTEXT, 0, 0);
     int device = fake_current_device();
     bool captured = false;
@@ -111,7 +111,7 @@ CUresult CUDAAPI fake_CtxSynchronize(void) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_StreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority) {
+CUresult fake_StreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority) {
     FAKE_ENTER(StreamCreateWithPriority, FAKE_CONTEXT, flags, (uint64_t)(int64_t)priority);
     fake_stream_t *made;
     FAKE_TAKE(fake.streams, made);
@@ -122,7 +122,7 @@ CUresult CUDAAPI fake_StreamCreateWithPriority(CUstream *stream, unsigned int fl
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_StreamDestroy(CUstream stream) {
+CUresult fake_StreamDestroy(CUstream stream) {
     FAKE_ENTER(StreamDestroy, FAKE_CONTEXT, (uintptr_t)stream, 0);
     fake_stream_t *found = fake_stream_of(stream);
     if (!found) return fake_options.unknown_stream;
@@ -145,7 +145,7 @@ static CUresult about_progress(CUstream stream, fake_stream_t **result) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_StreamQuery(CUstream stream) {
+CUresult fake_StreamQuery(CUstream stream) {
     FAKE_ENTER(StreamQuery, FAKE_CONTEXT, (uintptr_t)stream, 0);
     fake_stream_t *found = NULL;
     CUresult code = about_progress(stream, &found);
@@ -153,7 +153,7 @@ CUresult CUDAAPI fake_StreamQuery(CUstream stream) {
     return found->done == found->submitted ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
-CUresult CUDAAPI fake_StreamSynchronize(CUstream stream) {
+CUresult fake_StreamSynchronize(CUstream stream) {
     FAKE_ENTER(StreamSynchronize, FAKE_CONTEXT, (uintptr_t)stream, 0);
     fake_stream_t *found = NULL;
     CUresult code = about_progress(stream, &found);
@@ -161,7 +161,7 @@ CUresult CUDAAPI fake_StreamSynchronize(CUstream stream) {
     return code;
 }
 
-CUresult CUDAAPI fake_StreamGetId(CUstream stream, unsigned long long *id) {
+CUresult fake_StreamGetId(CUstream stream, unsigned long long *id) {
     FAKE_ENTER(StreamGetId, FAKE_CONTEXT, (uintptr_t)stream, 0);
     fake_stream_t *found = fake_stream_of(stream);
     if (!found) return fake_options.unknown_stream;
@@ -178,14 +178,14 @@ static CUresult capture_seen(CUstream stream, CUstreamCaptureStatus *status, fak
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_StreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
+CUresult fake_StreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
     FAKE_ENTER(StreamIsCapturing, FAKE_CONTEXT, (uintptr_t)stream, 0);
     fake_stream_t *found = NULL;
     return capture_seen(stream, status, &found);
 }
 
-CUresult CUDAAPI fake_StreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-                                           const CUgraphNode **nodes, size_t *count) {
+CUresult fake_StreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, uint64_t *id, CUgraph *graph,
+                                   const CUgraphNode **nodes, size_t *count) {
     FAKE_ENTER(StreamGetCaptureInfo, FAKE_CONTEXT, (uintptr_t)stream, 0);
     fake_stream_t *found = NULL;
     CUresult code = capture_seen(stream, status, &found);
@@ -197,7 +197,7 @@ CUresult CUDAAPI fake_StreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatu
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_GraphNodeGetDependencies(CUgraphNode node, CUgraphNode *before, size_t *count) {
+CUresult fake_GraphNodeGetDependencies(CUgraphNode node, CUgraphNode *before, size_t *count) {
     FAKE_ENTER(GraphNodeGetDependencies, FAKE_CONTEXT, (uintptr_t)node, *count);
     const fake_tail_t *found = &((const fake_node_t *)(void *)node)->before;
     for (size_t i = 0; i < *count; i++) before[i] = i < found->count ? (CUgraphNode)(void *)found->nodes[i] : NULL;
@@ -216,7 +216,7 @@ static bool passed(const fake_event_t *event) {
     return !event->stream || event->stream->id != event->stream_id || event->stream->done >= event->point;
 }
 
-CUresult CUDAAPI fake_EventCreate(CUevent *event, unsigned int flags) {
+CUresult fake_EventCreate(CUevent *event, unsigned int flags) {
     FAKE_ENTER(EventCreate, FAKE_CONTEXT, flags, 0);
     fake_event_t *made;
     FAKE_TAKE(fake.events, made);
@@ -226,7 +226,7 @@ CUresult CUDAAPI fake_EventCreate(CUevent *event, unsigned int flags) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_EventDestroy(CUevent event) {
+CUresult fake_EventDestroy(CUevent event) {
     FAKE_ENTER(EventDestroy, FAKE_CONTEXT, (uintptr_t)event, 0);
     fake_event_t *found = event_of(event);
     if (!found) return CUDA_ERROR_INVALID_HANDLE;
@@ -234,7 +234,7 @@ CUresult CUDAAPI fake_EventDestroy(CUevent event) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_EventRecord(CUevent event, CUstream stream) {
+CUresult fake_EventRecord(CUevent event, CUstream stream) {
     FAKE_ENTER(EventRecord, FAKE_CONTEXT, (uintptr_t)event, (uintptr_t)stream);
     fake_event_t *found = event_of(event);
     fake_stream_t *on = fake_stream_of(stream);
@@ -261,7 +261,7 @@ static CUresult refuse_captured(const fake_event_t *event) {
     return CUDA_ERROR_CAPTURED_EVENT;
 }
 
-CUresult CUDAAPI fake_EventQuery(CUevent event) {
+CUresult fake_EventQuery(CUevent event) {
     FAKE_ENTER(EventQuery, FAKE_CONTEXT | FAKE_UNSAFE, (uintptr_t)event, 0);
     fake_event_t *found = event_of(event);
     if (!found) return CUDA_ERROR_INVALID_HANDLE;
@@ -270,7 +270,7 @@ CUresult CUDAAPI fake_EventQuery(CUevent event) {
     return passed(found) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
-CUresult CUDAAPI fake_EventSynchronize(CUevent event) {
+CUresult fake_EventSynchronize(CUevent event) {
     FAKE_ENTER(EventSynchronize, FAKE_CONTEXT | FAKE_UNSAFE, (uintptr_t)event, 0);
     fake_event_t *found = event_of(event);
     if (!found) return CUDA_ERROR_INVALID_HANDLE;
@@ -316,7 +316,7 @@ static CUresult drawn_in(fake_stream_t *stream, const fake_event_t *event) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_StreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
+CUresult fake_StreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
     FAKE_ENTER(StreamWaitEvent, FAKE_CONTEXT, (uintptr_t)stream, (uintptr_t)event);
     fake_event_t *found = event_of(event);
     fake_stream_t *on = fake_stream_of(stream);
@@ -326,9 +326,8 @@ CUresult CUDAAPI fake_StreamWaitEvent(CUstream stream, CUevent event, unsigned i
     return code == CUDA_SUCCESS ? fake_touch(on, NULL) : code;
 }
 
-CUresult CUDAAPI fake_LaunchKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
-                                   unsigned int by, unsigned int bz, unsigned int shared, CUstream stream, void **parameters,
-                                   void **extra) {
+CUresult fake_LaunchKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
+                           unsigned int bz, unsigned int shared, CUstream stream, void **parameters, void **extra) {
     FAKE_ENTER(LaunchKernel, FAKE_CONTEXT, *(uint64_t *)parameters[0], (uintptr_t)stream);
     fake_stream_t *on = fake_stream_of(stream);
     if (!on) return fake_options.unknown_stream;

@@ -51,15 +51,14 @@ uint64_t fake_bytes_reachable(CUdeviceptr address) { return reachable(address, 0
 
 uint64_t fake_peer_reachable(CUdeviceptr address, int device) { return reachable(address, device); }
 
-CUresult CUDAAPI fake_MemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *properties,
-                                                  CUmemAllocationGranularity_flags option) {
+CUresult fake_MemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *properties,
+                                          CUmemAllocationGranularity_flags option) {
     FAKE_ENTER(MemGetAllocationGranularity, FAKE_CONTEXT, properties->location.id, option);
     *granularity = FAKE_GRANULE;
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_MemAddressReserve(CUdeviceptr *address, size_t size, size_t alignment, CUdeviceptr hint,
-                                        unsigned long long flags) {
+CUresult fake_MemAddressReserve(CUdeviceptr *address, size_t size, size_t alignment, CUdeviceptr hint, unsigned long long flags) {
     FAKE_ENTER(MemAddressReserve, FAKE_CONTEXT | FAKE_UNSAFE, size, alignment);
     if (size == 0 || size % FAKE_GRANULE || hint || flags) return CUDA_ERROR_INVALID_VALUE;
     if (size > fake_options.address_space - fake.reserved_addresses) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -73,7 +72,7 @@ CUresult CUDAAPI fake_MemAddressReserve(CUdeviceptr *address, size_t size, size_
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_MemAddressFree(CUdeviceptr address, size_t size) {
+CUresult fake_MemAddressFree(CUdeviceptr address, size_t size) {
     FAKE_ENTER(MemAddressFree, FAKE_CONTEXT | FAKE_UNSAFE, address, size);
     fake_range_t *range = range_of(address, size);
     if (!range || range->address != address || range->size != size) return CUDA_ERROR_INVALID_VALUE;
@@ -84,8 +83,8 @@ CUresult CUDAAPI fake_MemAddressFree(CUdeviceptr address, size_t size) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_MemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *properties,
-                                unsigned long long flags) {
+CUresult fake_MemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *properties,
+                        unsigned long long flags) {
     FAKE_ENTER(MemCreate, FAKE_CONTEXT | FAKE_UNSAFE, size, properties->requestedHandleTypes);
     int device = properties->location.id;
     if (size == 0 || size % FAKE_GRANULE || flags || properties->type != CU_MEM_ALLOCATION_TYPE_PINNED)
@@ -100,7 +99,7 @@ CUresult CUDAAPI fake_MemCreate(CUmemGenericAllocationHandle *handle, size_t siz
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_MemRelease(CUmemGenericAllocationHandle handle) {
+CUresult fake_MemRelease(CUmemGenericAllocationHandle handle) {
     FAKE_ENTER(MemRelease, FAKE_CONTEXT | FAKE_UNSAFE, handle, 0);
     fake_physical_t *physical = physical_of(handle);
     if (!physical || !physical->held) return CUDA_ERROR_INVALID_VALUE;
@@ -109,8 +108,8 @@ CUresult CUDAAPI fake_MemRelease(CUmemGenericAllocationHandle handle) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_MemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
-                             unsigned long long flags) {
+CUresult fake_MemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+                     unsigned long long flags) {
     FAKE_ENTER(MemMap, FAKE_CONTEXT | FAKE_UNSAFE, address, size);
     fake_physical_t *physical = physical_of(handle);
     if (!physical || !physical->held || offset || flags || size != physical->size || !range_of(address, size))
@@ -126,7 +125,7 @@ CUresult CUDAAPI fake_MemMap(CUdeviceptr address, size_t size, size_t offset, CU
 }
 
 /* Waits for no kernel. */
-CUresult CUDAAPI fake_MemUnmap(CUdeviceptr address, size_t size) {
+CUresult fake_MemUnmap(CUdeviceptr address, size_t size) {
     FAKE_ENTER(MemUnmap, FAKE_CONTEXT | FAKE_UNSAFE, address, size);
     if (!mapped_whole(address, size)) return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < FAKE_MANY; i++) {
@@ -141,7 +140,7 @@ CUresult CUDAAPI fake_MemUnmap(CUdeviceptr address, size_t size) {
 }
 
 /* Too many mappings show here, as "out of memory". */
-CUresult CUDAAPI fake_MemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc *access, size_t count) {
+CUresult fake_MemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc *access, size_t count) {
     FAKE_ENTER(MemSetAccess, FAKE_CONTEXT | FAKE_UNSAFE, address, count);
     if (count == 0 || !mapped_whole(address, size)) return CUDA_ERROR_INVALID_VALUE;
     if (fake.mapping_count > fake_options.mappings_max) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -156,8 +155,8 @@ CUresult CUDAAPI fake_MemSetAccess(CUdeviceptr address, size_t size, const CUmem
 /* A descriptor of a pipe's worth: real, so that the receiver can close it. It names its handle by number. */
 static CUmemGenericAllocationHandle exported[1024];
 
-CUresult CUDAAPI fake_MemExportToShareableHandle(void *result, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
-                                                 unsigned long long flags) {
+CUresult fake_MemExportToShareableHandle(void *result, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
+                                         unsigned long long flags) {
     FAKE_ENTER(MemExportToShareableHandle, FAKE_CONTEXT | FAKE_UNSAFE, handle, type);
     fake_physical_t *physical = physical_of(handle);
     if (!physical || !physical->shareable || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
@@ -169,8 +168,7 @@ CUresult CUDAAPI fake_MemExportToShareableHandle(void *result, CUmemGenericAlloc
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_MemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *value,
-                                                   CUmemAllocationHandleType type) {
+CUresult fake_MemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *value, CUmemAllocationHandleType type) {
     FAKE_ENTER(MemImportFromShareableHandle, FAKE_CONTEXT | FAKE_UNSAFE, (uintptr_t)value, type);
     intptr_t descriptor = (intptr_t)value;
     if (descriptor < 0 || descriptor >= 1024 || !physical_of(exported[descriptor])) return CUDA_ERROR_INVALID_VALUE;

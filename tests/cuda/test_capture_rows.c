@@ -166,7 +166,7 @@ static strata_device_t *waiting_device;
 static strata_status_t waited;
 
 /* What another thread may do once the driver has begun the capture, and before the one that asked for it goes on. */
-static CUresult CUDAAPI begin_and_wait(CUstream stream, CUstreamCaptureMode mode) {
+static CUresult begin_and_wait(CUstream stream, CUstreamCaptureMode mode) {
     strata_cuda_driver_t program = fake_table();
     CUresult code = program.StreamBeginCapture(stream, mode);
     if (waiting_device) waited = strata_device_synchronise(waiting_device);

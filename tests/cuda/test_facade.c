@@ -86,7 +86,7 @@ static uint64_t threshold_of_the_default_pool(void) {
     strata_cuda_driver_t program = fake_table();
     CUcontext popped;
     CUmemoryPool pool = NULL;
-    cuuint64_t threshold = 7;
+    uint64_t threshold = 7;
     program.CtxPushCurrent(fake_context(0));
     EXPECT_EQ(program.DeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
     (void)program.MemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);

@@ -82,13 +82,9 @@ TEST(cuda, row10_default_and_shareable_pools) {
     ASSERT_OK(strata_device_free_async(device, address, stream));
     EXPECT_OK(strata_device_pool_set_access(device, shared, 1));
     EXPECT_EQ(fake_last("MemPoolSetAccess")->value, 1);
-#if CUDA_VERSION >= 12020
     ASSERT_OK(strata_device_pool_create(device, FAKE_GRANULE, false, &limited));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc_async(device, limited, 2 * FAKE_GRANULE, stream, &address));
     EXPECT_OK(strata_device_pool_destroy(device, limited));
-#else
-    (void)limited;
-#endif
     EXPECT_OK(strata_device_pool_destroy(device, shared));
 }
 

@@ -141,12 +141,12 @@ TEST(cuda, two_devices) {
 }
 
 static const char *const symbols[] = {
-#define SYMBOL(field, name, version, group) "cu" #name,
+#define SYMBOL(field, name, version, group, arguments) "cu" #name,
     STRATA_CUDA_ENTRY_MAP(SYMBOL)
 #undef SYMBOL
 };
 static const strata_cuda_group_t groups[] = {
-#define GROUP(field, name, version, group) STRATA_CUDA_##group,
+#define GROUP(field, name, version, group, arguments) STRATA_CUDA_##group,
     STRATA_CUDA_ENTRY_MAP(GROUP)
 #undef GROUP
 };
@@ -216,7 +216,7 @@ TEST(cuda, an_entry_that_cannot_be_asked_for_fails_the_open) {
 }
 
 static void omit(strata_cuda_driver_t *driver, strata_cuda_group_t group) {
-#define OMIT(field, name, version, entry_group)                                                                                    \
+#define OMIT(field, name, version, entry_group, arguments)                                                                         \
     if (group == STRATA_CUDA_##entry_group) driver->field = NULL;
     STRATA_CUDA_ENTRY_MAP(OMIT)
 #undef OMIT
@@ -274,7 +274,6 @@ TEST(cuda, driver_of_the_base_line) {
     fake_reset();
 }
 
-#if CUDA_VERSION >= 12020
 TEST(cuda, prefetch_by_the_form_that_exists) {
     fake_reset();
     strata_cuda_driver_t driver = fake_table();
@@ -293,7 +292,6 @@ TEST(cuda, prefetch_by_the_form_that_exists) {
     strata_device_close(device);
     fake_reset();
 }
-#endif
 
 TEST(cuda, attributes_turn_capabilities_off) {
     fake_reset();

@@ -90,7 +90,6 @@ TEST(cuda_passed_on, a_pool_is_of_its_own_device) {
     }
 }
 
-#if CUDA_VERSION >= 12020
 TEST(cuda_passed_on, a_largest_size_of_a_pool_from_the_driver_that_knows_it) {
     static const int versions[] = {12000, 12019, 12020, 13000};
     for (size_t i = 0; i < 4; i++) {
@@ -103,7 +102,6 @@ TEST(cuda_passed_on, a_largest_size_of_a_pool_from_the_driver_that_knows_it) {
         EXPECT_OK(strata_device_pool_create(device, 0, false, &pool));
     }
 }
-#endif
 
 /* ---- memory ---- */
 
@@ -124,10 +122,8 @@ TEST(cuda_passed_on, managed_memory_is_sent_where_it_was_said) {
         for (int to_host = 0; to_host < 2; to_host++) {
             fake_reset();
             strata_cuda_driver_t driver = fake_table();
-#if CUDA_VERSION >= 12020
             if (!old) driver.MemPrefetchAsync = NULL;
             if (!old) driver.MemAdvise = NULL;
-#endif
             strata_cuda_set_table_for_tests(&driver);
             strata_device_t *device;
             strata_handle_t stream;
@@ -156,22 +152,21 @@ static CUmemAllocationProp asked, granule_asked;
 static CUmemAllocationGranularity_flags granule_option;
 static bool has_rdma;
 
-static CUresult CUDAAPI note_create(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *properties,
-                                    unsigned long long flags) {
+static CUresult note_create(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *properties,
+                            unsigned long long flags) {
     asked = *properties;
     strata_cuda_driver_t program = fake_table();
     return program.MemCreate(handle, size, properties, flags);
 }
 
-static CUresult CUDAAPI note_granularity(size_t *unit, const CUmemAllocationProp *properties,
-                                         CUmemAllocationGranularity_flags option) {
+static CUresult note_granularity(size_t *unit, const CUmemAllocationProp *properties, CUmemAllocationGranularity_flags option) {
     granule_asked = *properties;
     granule_option = option;
     strata_cuda_driver_t program = fake_table();
     return program.MemGetAllocationGranularity(unit, properties, option);
 }
 
-static CUresult CUDAAPI with_rdma(int *value, CUdevice_attribute attribute, CUdevice device) {
+static CUresult with_rdma(int *value, CUdevice_attribute attribute, CUdevice device) {
     strata_cuda_driver_t program = fake_table();
     CUresult code = program.DeviceGetAttribute(value, attribute, device);
     if (attribute == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED) *value = has_rdma;
@@ -257,10 +252,10 @@ TEST(cuda_passed_on, memory_to_share_needs_descriptors) {
 
 static int numa_id, compute_major;
 
-static CUresult CUDAAPI with_attributes(int *value, CUdevice_attribute attribute, CUdevice device) {
+static CUresult with_attributes(int *value, CUdevice_attribute attribute, CUdevice device) {
     strata_cuda_driver_t program = fake_table();
     CUresult code = program.DeviceGetAttribute(value, attribute, device);
-    if ((int)attribute == 134) *value = numa_id;
+    if (attribute == CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID) *value = numa_id;
     if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) *value = compute_major;
     return code;
 }

@@ -11,9 +11,10 @@
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 
-const char *const c_files[] = {".c", ".h", ".cc", ".def", NULL};
-const char *const text_files[] = {".c",    ".h",  ".cc",   ".def", ".md",          ".txt",         ".cmake",  ".in", ".map",
-                                  ".yaml", ".sh", ".json", ".py",  "scripts/demo", "scripts/test", ".ci/run", NULL};
+const char *const c_files[] = {".c", ".h", ".hpp", ".cc", ".cpp", ".def", NULL};
+const char *const text_files[] = {".c",   ".h",           ".hpp",         ".cc",     ".cpp",  ".def", ".md",
+                                  ".txt", ".cmake",       ".in",          ".map",    ".yaml", ".sh",  ".json",
+                                  ".py",  "scripts/demo", "scripts/test", ".ci/run", NULL};
 
 void report_add(report_t *report, const char *format, ...) {
     report->count++;

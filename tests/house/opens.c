@@ -9,6 +9,8 @@ static const char *const may_open[] = {
     "trace/text/begun.c", /* what was being written when a signal ended the command */
     "strategy/registry/code.c", /* layers from outside */
     "platform/cuda/driver/cuda_driver.c", /* the driver */
+    "integration/preload/real.c", /* libraries that the process has loaded already */
+    "tools/run.c", /* the program to run */
     NULL,
 };
 

@@ -1,5 +1,5 @@
 /* What docs/promises.md, docs/security.md and docs/peers-tests.md name is there. A row is | rule | name, ... |, with one name at least: a
- * suite, or a test of the peers' as suite.name. Without the CUDA Toolkit some tests are not built; these are known by what their files say. */
+ * suite, or a test of the peers' as suite.name. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,53 +57,12 @@ static size_t check_all_named(const char *path, const char *page, const char *te
     return found;
 }
 
-/* ---- tests that want the Toolkit ---- */
-
-static const char *const want_toolkit[] = {"tests/cuda/", "tests/replay/real.c", NULL};
-
-/* "suite.name", listed as ctest -N lists them; "suite." for a test of each row: a macro may make its name. */
-static char written[65536];
-static size_t written_length;
-
-/* What this line begins: a TEST, or a TEST_EACH, also inside a macro; false: neither. */
-static bool read_written(const char *line, char suite[100], char name[200]) {
-    name[0] = '\0';
-    return sscanf(line, "TEST(%99[a-z_0-9], %199[a-z_0-9])", suite, name) == 2 ||
-           sscanf(line, " TEST_EACH(%99[a-z_0-9],", suite) == 1;
-}
-
-/* A test that stands in #if may be in no build: it is not noted. */
-static void note_written(const char *path, const char *text, report_t *report) {
-    char line[400], suite[100], name[200];
-    int inside = 0, of_these = 0;
-    for (size_t i = 0; want_toolkit[i]; i++) of_these |= starts_with(path, want_toolkit[i]);
-    while (of_these && next_line(&text, line, sizeof line)) {
-        inside += starts_with(line, "#if") - starts_with(line, "#endif");
-        if (inside || !read_written(line, suite, name)) continue;
-        size_t left = sizeof written - written_length;
-        int length = snprintf(written + written_length, left, "  Test: %s.%s\n", suite, name);
-        if ((size_t)length < left) written_length += (size_t)length;
-        else report_add(report, "%s: too many tests to be noted", path);
-    }
-}
-
-static const char *written_tests(report_t *report) {
-    written[written_length = 0] = '\0';
-    tree_check(c_files, note_written, report);
-    return written;
-}
-
-/* What ctest lists, and where the Toolkit is missing what is written; to be freed. NULL: not every program is built. */
-static char *all_tests(report_t *report) {
+/* What ctest lists, to be freed. NULL: not every program is built. */
+static char *all_tests(void) {
     char *listed = command_output("'" STRATA_CTEST "' --test-dir '" STRATA_BINARY_DIR "' -N");
-    if (!listed || strstr(listed, "_NOT_BUILT")) {
-        free(listed);
-        return NULL;
-    }
-    if (STRATA_HAVE_CUDA) return listed;
-    const char *more = written_tests(report);
-    char *all = realloc(listed, strlen(listed) + strlen(more) + 1);
-    return all ? strcat(all, more) : NULL;
+    if (!listed || !strstr(listed, "_NOT_BUILT")) return listed;
+    free(listed);
+    return NULL;
 }
 
 /* ---- the pages ---- */
@@ -111,7 +70,7 @@ static char *all_tests(report_t *report) {
 static void expect_named(const char *path, bool peers) {
     static report_t report;
     report = (report_t){.count = 0};
-    char *listed = all_tests(&report);
+    char *listed = all_tests();
     if (!listed) TEST_SKIP("not every test program is built");
     char *page = tree_read(path);
     EXPECT_TRUE(page);
@@ -125,33 +84,6 @@ static void expect_named(const char *path, bool peers) {
 TEST(house, promises_name_suites_that_exist) { expect_named("docs/promises.md", false); }
 TEST(house, what_is_promised_of_security_names_suites_that_exist) { expect_named("docs/security.md", false); }
 TEST(house, tests_of_peers_are_named_and_exist) { expect_named("docs/peers-tests.md", true); }
-
-/* What stands in for ctest's list without the Toolkit is no more than ctest lists with it. */
-TEST(house, tests_that_want_the_toolkit_are_known_by_name) {
-    static report_t report;
-    char line[400];
-    report = (report_t){.count = 0};
-    const char *known = written_tests(&report);
-    EXPECT_CONTAINS(known, ": cuda.codes_are_mapped\n");
-    EXPECT_CONTAINS(known, ": real.time_is_real\n");
-    EXPECT_CONTAINS(known, ": cuda_graph_cells.\n");
-    char *listed = STRATA_HAVE_CUDA ? all_tests(&report) : NULL;
-    while (listed && next_line(&known, line, sizeof line)) {
-        if (line[strlen(line) - 1] != '.') strcat(line, "\n");
-        if (!strstr(listed, strchr(line, ':'))) report_add(&report, "ctest does not list%s", strchr(line, ':') + 1);
-    }
-    free(listed);
-    if (report.count) FAIL_TEST("%s", report.text);
-}
-
-TEST(house, a_test_is_known_where_it_is_written) {
-    static report_t report;
-    written_length = 0;
-    note_written("tests/cuda/a.c", "TEST(cuda, one) {\n#if X\nTEST(cuda, two) {\n#endif\nTEST(cuda, three) {\n", &report);
-    note_written("tests/sim/b.c", "TEST(sim, four) {\n", &report);
-    note_written("tests/cuda/c.c", "    TEST_EACH(each, name, row_t, rows) { x(); } \\\n#define TEST_EACH(a, b)\n", &report);
-    EXPECT_STREQ(written, "  Test: cuda.one\n  Test: cuda.three\n  Test: each.\n");
-}
 
 TEST(house, promises_rule_can_fail) {
     static report_t report;

@@ -11,14 +11,22 @@ export PKG_CONFIG_PATH=$prefix/$LIBDIR/pkgconfig
 # The library is found by rpath or by this, never because one is installed on the machine already.
 export LD_LIBRARY_PATH=
 
-# The programs: the examples, and each C program that README.md shows.
+# The programs: the examples, and each program in C or C++ that README.md shows.
 programs() {
     mkdir -p programs
-    cp "$SOURCE"/examples/*.c programs/
+    cp "$SOURCE"/examples/*.c "$SOURCE"/examples/*.cpp programs/
     if [ -f "$SOURCE/README.md" ]; then
-        awk '/^```c$/ { n++; inside = 1; next } /^```/ { inside = 0 } inside { print > ("programs/readme_" n ".c") }' "$SOURCE/README.md"
+        awk '/^```(c|cpp)$/ { n++; kind = substr($0, 4); inside = 1; next } /^```/ { inside = 0 }
+             inside { print > ("programs/readme_" n "." kind) }' "$SOURCE/README.md"
     fi
-    grep -l 'int main(' programs/*.c
+    grep -l 'int main(' programs/*.c programs/*.cpp
+}
+
+build() { # build PROGRAM ARGUMENT...: by the compiler of its language
+    case $1 in
+    *.cpp) "$CXX" -std=c++17 -Wall -Wextra -pedantic -Werror "$@" ;;
+    *) "$CC" -std=c17 "$@" ;;
+    esac
 }
 
 run() { # run PROGRAM: on the simulated device, from an empty environment of Strata's
@@ -39,7 +47,7 @@ pages_hold_together() {
     cmp "$SOURCE/traces/NOTICE" "$1/traces/NOTICE"
     cmp "$SOURCE/README.md" "$1/README.md" || { echo "another README.md is installed"; return 1; }
     for page in "$1"/README.md "$1"/docs/*.md "$1"/examples/README.md; do
-        for named in $(grep -oE '\b(docs|examples|traces)/[a-z_0-9-]+\.(md|c|csv|csv\.gz)\b' "$page"); do
+        for named in $(grep -oE '\b(docs|examples|traces)/[a-z_0-9-]+\.(md|c|cpp|csv|csv\.gz)\b' "$page"); do
             [ -e "$1/$named" ] || { echo "$page names $named, which is not installed"; return 1; }
         done
         for named in $(grep -oE '\]\([a-z_0-9/-]+\.(md|c)' "$page" | cut -c3-); do
@@ -72,19 +80,23 @@ headers) # each header by itself, as C and as C++, under the strictest warnings
         # shellcheck disable=SC2046
         "$CXX" -std=c++17 -x c++ -Wall -Wextra -pedantic -Werror $(pkg-config --cflags strata) -c one.c
     done
+    echo "#include <strata/strata.hpp>" >one.cpp
+    # shellcheck disable=SC2046
+    build one.cpp $(pkg-config --cflags strata) -c
+    for header in memory_resource rmm; do [ -e "$prefix/include/strata/$header.hpp" ]; done # want headers of others: tests/cpp
     ;;
 pkg_config)
     static=$(pkg-config --static --libs strata)
     for program in $(programs); do
-        name=$(basename "$program" .c)
+        name=$(basename "${program%.*}")
         # shellcheck disable=SC2046
-        "$CC" -std=c17 "$program" $(pkg-config --cflags --libs strata) -o "$name.shared"
+        build "$program" $(pkg-config --cflags --libs strata) -o "$name.shared"
         LD_LIBRARY_PATH=$prefix/$LIBDIR run "./$name.shared"
         if [ "$name" = out_of_memory ] && [ -f "$SOURCE/README.md" ]; then
             LD_LIBRARY_PATH=$prefix/$LIBDIR shown_in_readme "./$name.shared"
         fi
         # shellcheck disable=SC2046,SC2086
-        "$CC" -std=c17 "$program" $(pkg-config --cflags strata) ${static/-lstrata/-l:libstrata.a} -o "$name.static"
+        build "$program" $(pkg-config --cflags strata) ${static/-lstrata/-l:libstrata.a} -o "$name.static"
         if ldd "$name.static" | grep -q libstrata; then echo "$name.static needs libstrata.so"; exit 1; fi
         run "./$name.static"
     done
@@ -93,9 +105,10 @@ find_package)
     programs >programs.list
     cat >CMakeLists.txt <<'CMAKE'
 cmake_minimum_required(VERSION 3.25)
-project(user LANGUAGES C)
+project(user LANGUAGES C CXX)
+set(CMAKE_CXX_STANDARD 17)
 find_package(strata 0.1 REQUIRED)
-file(GLOB programs programs/*.c)
+file(GLOB programs programs/*.c programs/*.cpp)
 foreach(program ${programs})
   get_filename_component(name ${program} NAME_WE)
   add_executable(${name}.shared ${program})
@@ -104,10 +117,10 @@ foreach(program ${programs})
   target_link_libraries(${name}.static PRIVATE strata::strata_static)
 endforeach()
 CMAKE
-    for program in programs/*.c; do
+    for program in programs/*; do
         grep -q "^$program\$" programs.list || rm "$program"
     done
-    "$CMAKE" -S . -B build -DCMAKE_C_COMPILER="$CC" -DCMAKE_PREFIX_PATH="$prefix" >configure.log || { cat configure.log; exit 1; }
+    "$CMAKE" -S . -B build -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" -DCMAKE_PREFIX_PATH="$prefix" >configure.log || { cat configure.log; exit 1; }
     "$CMAKE" --build build >build.log || { cat build.log; exit 1; }
     for program in build/*.shared build/*.static; do run "$program"; done
     ;;
@@ -163,6 +176,8 @@ command)
     cp -r "$prefix" "$moved"
     run "$moved/bin/strata" layers >layers.txt
     grep -q auto_growth layers.txt
+    run "$moved/bin/strata" run --report -- "$moved/bin/strata" version >preloaded.txt 2>&1
+    grep -q 'answered by Strata' preloaded.txt
     run "$moved/bin/strata" check "$moved"/share/strata/presets/*.yaml
     ;;
 esac

@@ -16,7 +16,7 @@ typedef struct entry {
 } entry_t;
 
 static const entry_t entries[] = {
-#define STRATA_CUDA_ROW(field, name, version, group)                                                                               \
+#define STRATA_CUDA_ROW(field, name, version, group, arguments)                                                                    \
     {"cu" #name, version, STRATA_CUDA_##group, offsetof(strata_cuda_driver_t, field)},
     STRATA_CUDA_ENTRY_MAP(STRATA_CUDA_ROW)
 #undef STRATA_CUDA_ROW
@@ -59,7 +59,7 @@ bool strata_cuda_driver_has(const strata_cuda_driver_t *driver, strata_cuda_grou
     return any;
 }
 
-strata_status_t strata_cuda_driver_fill(PFN_cuGetProcAddress_v12000 get_proc, strata_cuda_driver_t *driver) {
+strata_status_t strata_cuda_driver_fill(strata_cuda_get_proc_t get_proc, strata_cuda_driver_t *driver) {
     strata_cuda_driver_t filled;
     memset(&filled, 0, sizeof filled);
     for (size_t i = 0; i < ENTRIES; i++) {
@@ -93,7 +93,7 @@ static strata_status_t load(void) {
     void *symbol = dlsym(library, "cuGetProcAddress_v2");
     strata_status_t status;
     if (symbol) {
-        PFN_cuGetProcAddress_v12000 get_proc;
+        strata_cuda_get_proc_t get_proc;
         memcpy(&get_proc, &symbol, sizeof get_proc);
         status = strata_cuda_driver_fill(get_proc, &real_driver);
     } else {

@@ -3,65 +3,65 @@
 
 #include "platform/cuda/driver/cuda_api.h"
 
-/* X(number, name, status, text). Numbers, because a Toolkit of 12.0 does not name them all. What is not listed is E_DEVICE.
+/* X(code, status, text). What is not listed is E_DEVICE.
  * E_DEVICE_LOST: the process must end ("sticky"), or may as well. */
 #define CODE_MAP(X)                                                                                                                \
-    X(1, "CUDA_ERROR_INVALID_VALUE", E_DEVICE, "invalid argument")                                                                 \
-    X(2, "CUDA_ERROR_OUT_OF_MEMORY", E_NO_MEMORY, "out of memory")                                                                 \
-    X(3, "CUDA_ERROR_NOT_INITIALIZED", E_DEVICE, "initialization error")                                                           \
-    X(4, "CUDA_ERROR_DEINITIALIZED", E_SHUTDOWN, "driver shutting down")                                                           \
-    X(34, "CUDA_ERROR_STUB_LIBRARY", E_DEVICE, "CUDA driver is a stub library")                                                    \
-    X(46, "CUDA_ERROR_DEVICE_UNAVAILABLE", E_DEVICE, "device is busy or unavailable")                                              \
-    X(100, "CUDA_ERROR_NO_DEVICE", E_DEVICE, "no CUDA-capable device is detected")                                                 \
-    X(101, "CUDA_ERROR_INVALID_DEVICE", E_DEVICE, "invalid device ordinal")                                                        \
-    X(214, "CUDA_ERROR_ECC_UNCORRECTABLE", E_DEVICE_LOST, "uncorrectable ECC error")                                               \
-    X(220, "CUDA_ERROR_NVLINK_UNCORRECTABLE", E_DEVICE_LOST, "uncorrectable NVLink error")                                         \
-    X(226, "CUDA_ERROR_CONTAINED", E_DEVICE_LOST, "contained memory error")                                                        \
-    X(400, "CUDA_ERROR_INVALID_HANDLE", E_DEVICE, "invalid resource handle")                                                       \
-    X(500, "CUDA_ERROR_NOT_FOUND", E_DEVICE, "named symbol not found")                                                             \
-    X(600, "CUDA_ERROR_NOT_READY", E_NOT_READY, "device not ready")                                                                \
-    X(700, "CUDA_ERROR_ILLEGAL_ADDRESS", E_DEVICE_LOST, "an illegal memory access was made")                                       \
-    X(702, "CUDA_ERROR_LAUNCH_TIMEOUT", E_DEVICE_LOST, "the launch timed out")                                                     \
-    X(709, "CUDA_ERROR_CONTEXT_IS_DESTROYED", E_DEVICE_LOST, "context is destroyed")                                               \
-    X(710, "CUDA_ERROR_ASSERT", E_DEVICE_LOST, "device-side assert")                                                               \
-    X(714, "CUDA_ERROR_HARDWARE_STACK_ERROR", E_DEVICE_LOST, "hardware stack error")                                               \
-    X(715, "CUDA_ERROR_ILLEGAL_INSTRUCTION", E_DEVICE_LOST, "an illegal instruction was met")                                      \
-    X(716, "CUDA_ERROR_MISALIGNED_ADDRESS", E_DEVICE_LOST, "misaligned address")                                                   \
-    X(717, "CUDA_ERROR_INVALID_ADDRESS_SPACE", E_DEVICE_LOST, "operation not supported on this address space")                     \
-    X(718, "CUDA_ERROR_INVALID_PC", E_DEVICE_LOST, "invalid program counter")                                                      \
-    X(719, "CUDA_ERROR_LAUNCH_FAILED", E_DEVICE_LOST, "unspecified launch failure")                                                \
-    X(721, "CUDA_ERROR_TENSOR_MEMORY_LEAK", E_DEVICE_LOST, "tensor memory was not given back")                                     \
-    X(801, "CUDA_ERROR_NOT_SUPPORTED", E_DEVICE, "operation not supported")                                                        \
-    X(803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", E_DEVICE, "display driver and CUDA driver do not match")                           \
-    X(810, "CUDA_ERROR_MPS_CLIENT_TERMINATED", E_DEVICE_LOST, "the MPS client was terminated")                                     \
-    X(900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", E_CAPTURE, "not permitted while a stream is captured")                         \
-    X(901, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", E_CAPTURE, "the capture was ended by an earlier error")                        \
-    X(902, "CUDA_ERROR_STREAM_CAPTURE_MERGE", E_CAPTURE, "two captures would be merged")                                           \
-    X(903, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED", E_CAPTURE, "the capture was begun on another stream")                            \
-    X(904, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED", E_CAPTURE, "a forked stream was not joined")                                      \
-    X(905, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION", E_CAPTURE, "a dependency would cross the capture's border")                      \
-    X(906, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT", E_CAPTURE, "a dependency on a captured stream is implied")                        \
-    X(907, "CUDA_ERROR_CAPTURED_EVENT", E_CAPTURE, "the event was last recorded in a captured stream")                             \
-    X(908, "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD", E_CAPTURE, "the capture was begun by another thread")                         \
-    X(911, "CUDA_ERROR_EXTERNAL_DEVICE", E_DEVICE_LOST, "an external device failed")                                               \
-    X(999, "CUDA_ERROR_UNKNOWN", E_DEVICE_LOST, "unknown error")
+    X(CUDA_ERROR_INVALID_VALUE, E_DEVICE, "invalid argument")                                                                      \
+    X(CUDA_ERROR_OUT_OF_MEMORY, E_NO_MEMORY, "out of memory")                                                                      \
+    X(CUDA_ERROR_NOT_INITIALIZED, E_DEVICE, "initialization error")                                                                \
+    X(CUDA_ERROR_DEINITIALIZED, E_SHUTDOWN, "driver shutting down")                                                                \
+    X(CUDA_ERROR_STUB_LIBRARY, E_DEVICE, "CUDA driver is a stub library")                                                          \
+    X(CUDA_ERROR_DEVICE_UNAVAILABLE, E_DEVICE, "device is busy or unavailable")                                                    \
+    X(CUDA_ERROR_NO_DEVICE, E_DEVICE, "no CUDA-capable device is detected")                                                        \
+    X(CUDA_ERROR_INVALID_DEVICE, E_DEVICE, "invalid device ordinal")                                                               \
+    X(CUDA_ERROR_ECC_UNCORRECTABLE, E_DEVICE_LOST, "uncorrectable ECC error")                                                      \
+    X(CUDA_ERROR_NVLINK_UNCORRECTABLE, E_DEVICE_LOST, "uncorrectable NVLink error")                                                \
+    X(CUDA_ERROR_CONTAINED, E_DEVICE_LOST, "contained memory error")                                                               \
+    X(CUDA_ERROR_INVALID_HANDLE, E_DEVICE, "invalid resource handle")                                                              \
+    X(CUDA_ERROR_NOT_FOUND, E_DEVICE, "named symbol not found")                                                                    \
+    X(CUDA_ERROR_NOT_READY, E_NOT_READY, "device not ready")                                                                       \
+    X(CUDA_ERROR_ILLEGAL_ADDRESS, E_DEVICE_LOST, "an illegal memory access was made")                                              \
+    X(CUDA_ERROR_LAUNCH_TIMEOUT, E_DEVICE_LOST, "the launch timed out")                                                            \
+    X(CUDA_ERROR_CONTEXT_IS_DESTROYED, E_DEVICE_LOST, "context is destroyed")                                                      \
+    X(CUDA_ERROR_ASSERT, E_DEVICE_LOST, "device-side assert")                                                                      \
+    X(CUDA_ERROR_HARDWARE_STACK_ERROR, E_DEVICE_LOST, "hardware stack error")                                                      \
+    X(CUDA_ERROR_ILLEGAL_INSTRUCTION, E_DEVICE_LOST, "an illegal instruction was met")                                             \
+    X(CUDA_ERROR_MISALIGNED_ADDRESS, E_DEVICE_LOST, "misaligned address")                                                          \
+    X(CUDA_ERROR_INVALID_ADDRESS_SPACE, E_DEVICE_LOST, "operation not supported on this address space")                            \
+    X(CUDA_ERROR_INVALID_PC, E_DEVICE_LOST, "invalid program counter")                                                             \
+    X(CUDA_ERROR_LAUNCH_FAILED, E_DEVICE_LOST, "unspecified launch failure")                                                       \
+    X(CUDA_ERROR_TENSOR_MEMORY_LEAK, E_DEVICE_LOST, "tensor memory was not given back")                                            \
+    X(CUDA_ERROR_NOT_SUPPORTED, E_DEVICE, "operation not supported")                                                               \
+    X(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, E_DEVICE, "display driver and CUDA driver do not match")                                  \
+    X(CUDA_ERROR_MPS_CLIENT_TERMINATED, E_DEVICE_LOST, "the MPS client was terminated")                                            \
+    X(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, E_CAPTURE, "not permitted while a stream is captured")                                \
+    X(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, E_CAPTURE, "the capture was ended by an earlier error")                               \
+    X(CUDA_ERROR_STREAM_CAPTURE_MERGE, E_CAPTURE, "two captures would be merged")                                                  \
+    X(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, E_CAPTURE, "the capture was begun on another stream")                                   \
+    X(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, E_CAPTURE, "a forked stream was not joined")                                             \
+    X(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, E_CAPTURE, "a dependency would cross the capture's border")                             \
+    X(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, E_CAPTURE, "a dependency on a captured stream is implied")                               \
+    X(CUDA_ERROR_CAPTURED_EVENT, E_CAPTURE, "the event was last recorded in a captured stream")                                    \
+    X(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, E_CAPTURE, "the capture was begun by another thread")                                \
+    X(CUDA_ERROR_EXTERNAL_DEVICE, E_DEVICE_LOST, "an external device failed")                                                      \
+    X(CUDA_ERROR_UNKNOWN, E_DEVICE_LOST, "unknown error")
 
 typedef struct code_row {
-    int number;
+    CUresult code;
     const char *name;
     strata_status_t status;
     const char *text;
 } code_row_t;
 
 static const code_row_t codes[] = {
-#define CODE_ROW(number, name, status, text) {number, name, STRATA_##status, text},
+#define CODE_ROW(code, status, text) {code, #code, STRATA_##status, text},
     CODE_MAP(CODE_ROW)
 #undef CODE_ROW
 };
 
 static const code_row_t *row_of(CUresult code) {
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
-        if (codes[i].number == (int)code) return &codes[i];
+        if (codes[i].code == code) return &codes[i];
     return NULL;
 }
 

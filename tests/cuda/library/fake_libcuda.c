@@ -1,5 +1,5 @@
 /* A library in the place of libcuda.so.1. It answers cuInit with FAKE_CUDA_INIT and shows no device; with FAKE_CUDA_TRACE it
- * says what it is asked for. Built with FAKE_CUDA_OLD it is a driver from before 12.0. */
+ * says what it is asked for. Built with FAKE_OLD it is a driver from before 12.0. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static int look_up(const char *symbol, void **function, int version, uint64_t fl
     return 0;
 }
 
-#ifdef FAKE_CUDA_OLD
+#ifdef FAKE_OLD
 #define LOOK_UP cuGetProcAddress
 #else
 #define LOOK_UP cuGetProcAddress_v2

@@ -1,0 +1,222 @@
+#include "integration/doors/unordered.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "facade/facade.h"
+#include "platform/host/host_memory.h"
+#include "platform/place.h"
+
+enum { FIRST_ROOM = 256, MOST_PENDING = 65536 };
+
+typedef struct pending {
+    strata_ref_t ref;
+    size_t size;
+} pending_t;
+
+struct strata_unordered {
+    strata_t facade;
+    strata_place_t place;
+    strata_stream_t stream; /* of its own; NULL where memory has no owner */
+    pthread_mutex_t mutex; /* guards what follows; held across no call of the library */
+    pthread_cond_t settled; /* `settling` has become false */
+    pending_t *list; /* in the order of the frees */
+    size_t count, room;
+    uint64_t bytes;
+    bool settling; /* a thread waits for the device, or frees what it waited for */
+};
+
+static bool has_owner(strata_place_t place) { return !strata_place_is_ownerless(strata_place_kind(place)); }
+
+strata_status_t strata_unordered_new(strata_t facade, strata_place_t place, strata_unordered_t **unordered) {
+    strata_unordered_t *made = strata_host_new(1, sizeof *made);
+    if (!made) return STRATA_E_HOST_MEMORY;
+    made->facade = facade;
+    made->place = place;
+    strata_status_t status = has_owner(place) ? strata_stream_create(facade, place, 0, &made->stream) : STRATA_OK;
+    if (status != STRATA_OK) {
+        strata_host_delete(made);
+        return status;
+    }
+    pthread_mutex_init(&made->mutex, NULL);
+    pthread_cond_init(&made->settled, NULL);
+    *unordered = made;
+    return STRATA_OK;
+}
+
+void strata_unordered_delete(strata_unordered_t *self) {
+    if (!self) return;
+    pthread_mutex_destroy(&self->mutex);
+    pthread_cond_destroy(&self->settled);
+    strata_host_delete(self->list);
+    strata_host_delete(self);
+}
+
+/* ---- waiting ---- */
+
+/* Captures that the program has begun by itself, and waits for a device that are under way: never both at once, since the wait would
+ * break the capture. */
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER; /* guards both */
+static pthread_cond_t turned = PTHREAD_COND_INITIALIZER; /* `waiting` has become smaller */
+static uint64_t captures, waiting;
+
+void strata_unordered_capture_begins(void) {
+    pthread_mutex_lock(&turn);
+    captures++;
+    while (waiting) pthread_cond_wait(&turned, &turn);
+    pthread_mutex_unlock(&turn);
+}
+
+void strata_unordered_capture_ends(void) {
+    pthread_mutex_lock(&turn);
+    captures -= captures > 0;
+    pthread_mutex_unlock(&turn);
+}
+
+static bool begin_wait(void) {
+    pthread_mutex_lock(&turn);
+    bool may = captures == 0;
+    waiting += may;
+    pthread_mutex_unlock(&turn);
+    return may;
+}
+
+static void end_wait(void) {
+    pthread_mutex_lock(&turn);
+    waiting--;
+    pthread_cond_broadcast(&turned);
+    pthread_mutex_unlock(&turn);
+}
+
+/* For the work of the place's device; memory of the host may be used by any. */
+static strata_status_t wait_for_devices(strata_unordered_t *self) {
+    strata_domain_t *domain;
+    strata_facade_t *facade = strata_facade_of(self->facade);
+    if (!facade) return strata_last_error()->status;
+    strata_status_t status = strata_facade_domain(facade, self->place, &domain);
+    if (status != STRATA_OK) return status;
+    if (!begin_wait()) return strata_fail(STRATA_E_CAPTURE, 0, "a stream is being captured: nobody waits for its device");
+    bool done = has_owner(self->place) ? strata_domain_wait_for_own(domain) : strata_domain_wait_for_all(domain);
+    end_wait();
+    return done ? STRATA_OK : strata_last_error()->status;
+}
+
+/* One thread settles at a time. It alone removes entries, from the front; others append. */
+static size_t begin_settling(strata_unordered_t *self) {
+    pthread_mutex_lock(&self->mutex);
+    while (self->settling) pthread_cond_wait(&self->settled, &self->mutex);
+    self->settling = true;
+    size_t count = self->count;
+    pthread_mutex_unlock(&self->mutex);
+    return count;
+}
+
+static pending_t entry_at(strata_unordered_t *self, size_t i) {
+    pthread_mutex_lock(&self->mutex);
+    pending_t entry = self->list[i];
+    pthread_mutex_unlock(&self->mutex);
+    return entry;
+}
+
+static void end_settling(strata_unordered_t *self, size_t removed, uint64_t bytes) {
+    pthread_mutex_lock(&self->mutex);
+    self->count -= removed;
+    self->bytes -= bytes;
+    if (removed) memmove(self->list, self->list + removed, self->count * sizeof *self->list);
+    self->settling = false;
+    pthread_cond_broadcast(&self->settled);
+    pthread_mutex_unlock(&self->mutex);
+}
+
+strata_status_t strata_unordered_settle(strata_unordered_t *self, uint64_t *freed) {
+    size_t count = begin_settling(self);
+    strata_status_t status = count ? wait_for_devices(self) : STRATA_OK;
+    if (status != STRATA_OK) count = 0;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        pending_t entry = entry_at(self, i);
+        /* Whoever freed it in another way meanwhile has freed it. */
+        (void)strata_free(self->facade, entry.ref);
+        bytes += entry.size;
+    }
+    end_settling(self, count, bytes);
+    if (freed) *freed = bytes;
+    return status;
+}
+
+uint64_t strata_unordered_pending(strata_unordered_t *self) {
+    pthread_mutex_lock(&self->mutex);
+    uint64_t bytes = self->bytes;
+    pthread_mutex_unlock(&self->mutex);
+    return bytes;
+}
+
+/* ---- allocate ---- */
+
+static strata_status_t ask(strata_unordered_t *self, size_t size, uint32_t flags, strata_block_t *block) {
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = size, .flags = flags};
+    return strata_allocate_with(self->facade, self->place, self->stream, &options, block);
+}
+
+/* What a cache or a pool of the driver hands out may be ready in the order of the own stream alone. */
+static strata_status_t ready(strata_unordered_t *self, strata_block_t *block) {
+    strata_status_t status = has_owner(self->place) ? strata_stream_synchronize(self->facade, self->place, self->stream)
+                                                    : STRATA_OK;
+    if (status != STRATA_OK) (void)strata_free(self->facade, block->ref);
+    return status;
+}
+
+strata_status_t strata_unordered_allocate(strata_unordered_t *self, size_t size, strata_block_t *block) {
+    strata_block_t served;
+    strata_status_t status = STRATA_E_NO_MEMORY;
+    if (strata_unordered_pending(self) >= size) {
+        status = ask(self, size, STRATA_NO_GROW | STRATA_NO_RETRY | STRATA_NO_REPORT, &served);
+        if (status == STRATA_E_NO_MEMORY) (void)strata_unordered_settle(self, NULL);
+    }
+    if (status == STRATA_E_NO_MEMORY) status = ask(self, size, 0, &served);
+    if (status == STRATA_OK) status = ready(self, &served);
+    if (status == STRATA_OK) *block = served;
+    return status;
+}
+
+/* ---- free ---- */
+
+/* false: there is no room, and none to be had. */
+static bool append(strata_unordered_t *self, pending_t entry) {
+    for (;;) {
+        pthread_mutex_lock(&self->mutex);
+        bool fits = self->count < self->room;
+        size_t wanted = self->room ? 2 * self->room : FIRST_ROOM;
+        if (fits) {
+            self->list[self->count++] = entry;
+            self->bytes += entry.size;
+        }
+        pthread_mutex_unlock(&self->mutex);
+        if (fits) return true;
+        pending_t *larger = strata_host_new(wanted, sizeof *larger), *old = larger;
+        if (!larger) return false;
+        pthread_mutex_lock(&self->mutex);
+        if (self->room < wanted) { /* else another thread has made room */
+            old = self->list;
+            if (self->count) memcpy(larger, old, self->count * sizeof *larger);
+            self->list = larger;
+            self->room = wanted;
+        }
+        pthread_mutex_unlock(&self->mutex);
+        strata_host_delete(old);
+    }
+}
+
+static bool many_are_pending(strata_unordered_t *self) {
+    pthread_mutex_lock(&self->mutex);
+    bool many = self->count >= MOST_PENDING;
+    pthread_mutex_unlock(&self->mutex);
+    return many;
+}
+
+strata_status_t strata_unordered_free(strata_unordered_t *self, const strata_block_t *block) {
+    if (many_are_pending(self)) (void)strata_unordered_settle(self, NULL);
+    if (append(self, (pending_t){block->ref, block->size})) return STRATA_OK;
+    strata_status_t status = wait_for_devices(self);
+    return status == STRATA_OK ? strata_free(self->facade, block->ref) : status;
+}

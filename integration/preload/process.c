@@ -1,0 +1,123 @@
+#include "integration/preload/process.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "facade/facade.h"
+#include "integration/preload/real.h"
+#include "integration/preload/report.h"
+#include "platform/cuda/cuda.h"
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* one thread opens or closes at a time */
+static strata_door_t *_Atomic door;
+static _Atomic bool over; /* nothing is served any more: the process ends, or its strategy is wrong */
+static _Atomic uint64_t inside; /* calls that use a door */
+static _Thread_local unsigned not_looked_at; /* the thread is inside Strata, or inside a real function called from here */
+static _Atomic uint64_t served[STRATA_ROWS], passed_on[STRATA_ROWS];
+
+void strata_process_count(strata_row_t row, bool by_strata) {
+    atomic_fetch_add_explicit(by_strata ? &served[row] : &passed_on[row], 1, memory_order_relaxed);
+}
+
+void strata_process_enter_real(void) { not_looked_at++; }
+void strata_process_leave_real(void) { not_looked_at--; }
+
+/* ---- opening ---- */
+
+/* Where the driver is not there yet, or shows no device, the real function says so, and the next request tries again. */
+static void open_door(void) {
+    strata_open_options_t options = {.struct_size = sizeof options, .devices = "gpu", .flags = STRATA_OPEN_CHECK_CAPTURES};
+    strata_door_t *opened;
+    strata_status_t status = strata_door_open(&options, false, &opened);
+    if (status == STRATA_OK) {
+        atomic_store(&door, opened);
+    } else if (status != STRATA_E_NO_DEVICE) {
+        fprintf(stderr, "strata: nothing is served: %s\n", strata_last_error()->text);
+        atomic_store(&over, true);
+    }
+}
+
+static strata_door_t *opened_door(bool open) {
+    strata_door_t *found = atomic_load(&door);
+    if (found || !open) return found;
+    pthread_mutex_lock(&mutex);
+    if (!atomic_load(&door) && !atomic_load(&over)) open_door();
+    found = atomic_load(&door);
+    pthread_mutex_unlock(&mutex);
+    return found;
+}
+
+static strata_door_t *begin(bool open) {
+    if (not_looked_at) return NULL;
+    not_looked_at++; /* what the driver does for Strata is no request of the program */
+    strata_door_t *found;
+    while (!atomic_load(&over) && (found = opened_door(open)) != NULL) {
+        atomic_fetch_add(&inside, 1);
+        if (!atomic_load(&over) && atomic_load(&door) == found) return found;
+        atomic_fetch_sub(&inside, 1); /* it is being closed */
+    }
+    not_looked_at--;
+    return NULL;
+}
+
+strata_door_t *strata_process_begin(void) { return begin(true); }
+strata_door_t *strata_process_begin_if_open(void) { return begin(false); }
+
+void strata_process_end(void) {
+    not_looked_at--;
+    atomic_fetch_sub(&inside, 1);
+}
+
+/* ---- closing ---- */
+
+bool strata_process_close_for_reset(int device) {
+    bool alone = true;
+    pthread_mutex_lock(&mutex);
+    strata_door_t *open = atomic_load(&door);
+    if (open && (device < 0 || strata_door_used_elsewhere(open, (uint32_t)device))) alone = false;
+    if (open && alone) {
+        atomic_store(&door, NULL);
+        while (atomic_load(&inside)) sched_yield();
+        not_looked_at++;
+        (void)strata_door_close(open);
+        not_looked_at--;
+    }
+    pthread_mutex_unlock(&mutex);
+    return alone;
+}
+
+/* Threads that are still inside keep the door open: the process ends anyhow, and its memory with it. */
+__attribute__((destructor)) static void end_of_process(void) {
+    atomic_store(&over, true);
+    strata_door_t *open = atomic_load(&door);
+    strata_report_t report = {.door = open, .served = served, .passed_on = passed_on};
+    if (getenv("STRATA_RUN_REPORT")) strata_report_print(&report, stderr);
+    else strata_report_warn(&report, stderr);
+    if (open && !atomic_load(&inside)) (void)strata_door_close(open);
+}
+
+/* ---- places ---- */
+
+bool strata_process_place(strata_door_t *open, strata_place_kind_t kind, int device, strata_place_t *place) {
+    strata_domain_t *domain;
+    strata_facade_t *facade = strata_facade_of(strata_door_facade(open));
+    if (!facade || device < 0 || device >= STRATA_FACADE_DEVICES) return false;
+    *place = strata_place(kind, (uint32_t)device);
+    if (strata_facade_domain(facade, *place, &domain) != STRATA_OK) return false;
+    void *current = strata_real_context(), *primary = strata_cuda_context(domain->device);
+    return primary && (!current || current == primary);
+}
+
+bool strata_process_owns_stream(strata_door_t *open, strata_place_t place, void *stream) {
+    strata_domain_t *domain;
+    strata_facade_t *facade = strata_facade_of(strata_door_facade(open));
+    if (stream == NULL || stream == STRATA_STREAM_LEGACY || stream == STRATA_STREAM_PER_THREAD) return facade != NULL;
+    if (!facade || strata_facade_domain(facade, place, &domain) != STRATA_OK) return false;
+    void *context = strata_real_context_of(stream);
+    return context && context == strata_cuda_context(domain->device);
+}

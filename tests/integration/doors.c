@@ -1,0 +1,296 @@
+/* What the doors share, over the simulated device: memory without a stream, and one budget with whoever else asks the device. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "facade/facade.h"
+#include "integration/doors/door.h"
+#include "integration/doors/unordered.h"
+#include "platform/host/host_memory.h"
+#include "tests/harness/test.h"
+
+#define MIB ((size_t)1 << 20)
+#define GIB ((size_t)1 << 30)
+
+/* Chunks of exactly one block of 8 MiB. */
+static const char chunky[] = "version: 1\nstrategy: chunky\ndevices: sim\nstack: [stream_safe: {}, auto_growth: {chunk_size: 8MiB}, "
+                             "system: {}]\n";
+
+static void door_gone(strata_door_t **door) {
+    if (*door) EXPECT_OK(strata_door_close(*door));
+}
+static strata_door_t *open_door(const char *text, const char *preset) {
+    strata_door_t *door = NULL;
+    strata_open_options_t options = {
+        .struct_size = sizeof options, .text = text, .preset = preset, .devices = "sim", .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    EXPECT_OK(strata_door_open(&options, true, &door));
+    return door;
+}
+#define DOOR(door, text, preset)                                                                                                   \
+    strata_door_t *door __attribute__((cleanup(door_gone))) = open_door(text, preset);                                             \
+    ASSERT_TRUE(door)
+
+static strata_device_t *device_of(strata_door_t *door) {
+    return atomic_load(&strata_facade_of(strata_door_facade(door))->devices[0]);
+}
+
+static uint64_t calls(strata_door_t *door, const char *figure) {
+    strata_statistics_t figures = {.struct_size = sizeof figures};
+    EXPECT_OK(strata_statistics_all(strata_door_facade(door), strata_gpu(0), &figures));
+    return strcmp(figure, "growths") == 0 ? figures.growths : figures.live_allocations;
+}
+
+static void *take(strata_door_t *door, size_t size) {
+    void *address = NULL;
+    EXPECT_OK(strata_door_allocate(door, strata_gpu(0), size, &address));
+    return address;
+}
+
+/* Work that a program has begun on a stream of its own. */
+static strata_stream_t busy_stream(strata_door_t *door) {
+    strata_stream_t stream = NULL;
+    EXPECT_OK(strata_stream_create(strata_door_facade(door), strata_gpu(0), 0, &stream));
+    EXPECT_OK(strata_stream_work(strata_door_facade(door), strata_gpu(0), stream, UINT64_C(1000000000), NULL, 0));
+    return stream;
+}
+
+TEST(doors, a_freed_block_is_waited_for_once_and_late) {
+    DOOR(door, chunky, NULL);
+    void *blocks[3];
+    for (int i = 0; i < 3; i++) blocks[i] = take(door, 8 * MIB);
+    strata_stream_t stream = busy_stream(door);
+    for (int i = 0; i < 3; i++) EXPECT_OK(strata_door_free(door, blocks[i]));
+    EXPECT_STATUS(STRATA_E_NOT_READY, strata_device_stream_query(device_of(door), stream));
+    EXPECT_EQ(calls(door, "live"), 3);
+    take(door, 8 * MIB);
+    EXPECT_OK(strata_device_stream_query(device_of(door), stream));
+    EXPECT_EQ(calls(door, "live"), 1);
+    EXPECT_EQ(calls(door, "growths"), 3);
+    take(door, 8 * MIB); /* what the wait has freed too serves without another */
+    EXPECT_OK(strata_stream_work(strata_door_facade(door), strata_gpu(0), stream, UINT64_C(1000000000), NULL, 0));
+    take(door, 8 * MIB);
+    EXPECT_STATUS(STRATA_E_NOT_READY, strata_device_stream_query(device_of(door), stream));
+    EXPECT_EQ(calls(door, "growths"), 3);
+    EXPECT_OK(strata_device_stream_synchronise(device_of(door), stream));
+}
+
+/* What could not serve the request is not waited for: growth is no worse than without a cache. */
+TEST(doors, too_little_freed_is_no_reason_to_wait) {
+    DOOR(door, chunky, NULL);
+    void *small = take(door, MIB);
+    strata_stream_t stream = busy_stream(door);
+    EXPECT_OK(strata_door_free(door, small));
+    take(door, 8 * MIB);
+    EXPECT_STATUS(STRATA_E_NOT_READY, strata_device_stream_query(device_of(door), stream));
+    EXPECT_OK(strata_device_stream_synchronise(device_of(door), stream));
+}
+
+/* Memory that another stream has freed is ready for all when the request returns. */
+TEST(doors, memory_taken_from_a_stream_is_ready) {
+    static const char *const presets[] = {"strata", "strata-malloc", "pytorch", "tensorflow", "cuda_malloc_async", "system"};
+    for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
+        DOOR(door, NULL, presets[i]);
+        void *address = NULL;
+        strata_stream_t stream = busy_stream(door);
+        EXPECT_OK(strata_door_allocate_on(door, strata_gpu(0), stream, 50 * GIB, &address));
+        EXPECT_OK(strata_stream_work(strata_door_facade(door), strata_gpu(0), stream, UINT64_C(1000000000), NULL, 0));
+        EXPECT_OK(strata_door_free_on(door, address, stream));
+        take(door, 50 * GIB); /* of 80: the same memory */
+        EXPECT_OK(strata_device_stream_query(device_of(door), stream));
+    }
+}
+
+TEST(doors, out_of_memory_settles_what_is_freed) {
+    DOOR(door, NULL, "strata");
+    void *large = take(door, 60 * GIB), *address = NULL;
+    EXPECT_OK(strata_door_free(door, large));
+    strata_stream_t stream = busy_stream(door);
+    EXPECT_OK(strata_door_allocate_on(door, strata_gpu(0), stream, 70 * GIB, &address));
+    EXPECT_EQ(calls(door, "live"), 1);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_door_allocate(door, strata_gpu(0), 60 * GIB, &large));
+}
+
+TEST(doors, unknown_addresses_are_nobodys) {
+    DOOR(door, chunky, NULL);
+    char *own = take(door, MIB);
+    EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_door_free(door, own + 256));
+    EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_door_free_on(door, own + 256, NULL));
+    EXPECT_OK(strata_door_free(door, own));
+    EXPECT_OK(strata_door_free(door, own)); /* known until it is settled; the second free does nothing */
+    EXPECT_EQ(strata_door_give_back(door, strata_gpu(0)), 8 * MIB);
+    EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_door_free(door, own));
+    EXPECT_EQ(calls(door, "live"), 0);
+}
+
+TEST(doors, idle_memory_is_what_is_cached_and_what_is_freed) {
+    DOOR(door, chunky, NULL);
+    void *one = take(door, 8 * MIB), *other = take(door, MIB);
+    EXPECT_EQ(strata_door_idle(door, strata_gpu(0)), 7 * MIB);
+    EXPECT_OK(strata_door_free(door, one));
+    EXPECT_EQ(strata_door_idle(door, strata_gpu(0)), 15 * MIB);
+    EXPECT_OK(strata_door_free(door, other));
+    EXPECT_EQ(strata_door_give_back(door, strata_gpu(0)), 16 * MIB);
+    EXPECT_EQ(strata_door_idle(door, strata_gpu(0)), 0);
+    EXPECT_EQ(strata_door_give_back(door, strata_gpu(0)), 0);
+}
+
+TEST(doors, host_memory_waits_for_the_devices) {
+    DOOR(door, NULL, "strata");
+    void *pinned = NULL, *again = NULL;
+    EXPECT_OK(strata_door_allocate(door, strata_pinned(), 8 * MIB, &pinned));
+    strata_stream_t stream = busy_stream(door);
+    EXPECT_OK(strata_door_free(door, pinned));
+    EXPECT_STATUS(STRATA_E_NOT_READY, strata_device_stream_query(device_of(door), stream));
+    EXPECT_OK(strata_door_allocate(door, strata_pinned(), 8 * MIB, &again));
+    EXPECT_TRUE(again == pinned);
+    EXPECT_OK(strata_device_stream_query(device_of(door), stream));
+    EXPECT_OK(strata_door_free(door, again));
+    EXPECT_TRUE(strata_door_give_back(door, strata_pinned()) >= 8 * MIB);
+}
+
+TEST(doors, a_simulated_device_must_be_meant) {
+    strata_door_t *door = NULL;
+    strata_open_options_t options = {.struct_size = sizeof options, .devices = "sim", .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_door_open(&options, false, &door));
+    EXPECT_CONTAINS(strata_last_error()->text, "simulated");
+    options.devices = "sum";
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_door_open(&options, true, &door));
+    EXPECT_TRUE(door == NULL);
+}
+
+/* Each allocation of the host fails in turn; where a free cannot be noted, the device is waited for. */
+TEST(doors, failures_of_the_host_in_turn) {
+    for (uint64_t k = 1; k < 40; k++) {
+        DOOR(door, chunky, NULL);
+        void *address = take(door, 8 * MIB), *other = NULL;
+        strata_stream_t stream = busy_stream(door);
+        strata_host_fail_at(k, 0);
+        strata_status_t freed = strata_door_free(door, address);
+        strata_status_t served = strata_door_allocate(door, strata_gpu(0), 8 * MIB, &other);
+        strata_host_fail_at(0, 0);
+        EXPECT_TRUE(freed == STRATA_OK || freed == STRATA_E_HOST_MEMORY);
+        EXPECT_TRUE(served == STRATA_OK || served == STRATA_E_HOST_MEMORY);
+        if (served == STRATA_OK && other == address) EXPECT_OK(strata_device_stream_query(device_of(door), stream));
+        EXPECT_OK(strata_validate(strata_door_facade(door)));
+        EXPECT_OK(strata_device_stream_synchronise(device_of(door), stream));
+    }
+}
+
+/* While a stream is captured the device is not waited for: what is freed stays, and requests are served from elsewhere. The library has
+ * been told of the capture by the device, or by the program. */
+static void expect_put_off(bool told) {
+    DOOR(door, chunky, NULL);
+    void *address = take(door, 8 * MIB);
+    strata_stream_t stream = NULL;
+    strata_handle_t graph = NULL;
+    EXPECT_OK(strata_stream_create(strata_door_facade(door), strata_gpu(0), 0, &stream));
+    if (told) EXPECT_OK(strata_device_capture_begin(device_of(door), stream, STRATA_CAPTURE_GLOBAL));
+    else strata_unordered_capture_begins();
+    EXPECT_OK(strata_door_free(door, address));
+    EXPECT_TRUE(take(door, 8 * MIB) != address);
+    EXPECT_EQ(strata_door_give_back(door, strata_gpu(0)), 0);
+    if (told) EXPECT_OK(strata_device_capture_end(device_of(door), stream, &graph));
+    else strata_unordered_capture_ends();
+    EXPECT_TRUE(take(door, 8 * MIB) == address);
+    if (told) EXPECT_OK(strata_device_graph_destroy(device_of(door), graph));
+}
+
+TEST(doors, a_capture_puts_settling_off) {
+    expect_put_off(true);
+    expect_put_off(false);
+}
+
+/* ---- one budget ---- */
+
+enum { STEPS = 10000, HELD = 24 };
+
+typedef struct budget {
+    strata_door_t *door;
+    unsigned seed;
+    void *own[HELD]; /* served through the door */
+    strata_address_t foreign[HELD]; /* got from the device by others */
+    uint64_t foreign_size[HELD];
+    uint64_t failures, refusals, helped;
+} budget_t;
+
+static size_t draw_size(budget_t *b) {
+    unsigned shift = (unsigned)rand_r(&b->seed) % 12;
+    return (8 * MIB << shift) + (size_t)(rand_r(&b->seed) % 4096) * 256;
+}
+
+static void serve_step(budget_t *b) {
+    void **slot = &b->own[rand_r(&b->seed) % HELD];
+    if (*slot) EXPECT_OK(strata_door_free(b->door, *slot));
+    *slot = NULL;
+    if (rand_r(&b->seed) % 3) (void)strata_door_allocate(b->door, strata_gpu(0), draw_size(b), slot);
+}
+
+/* As somebody beside Strata asks: the device, and the device again once idle memory has gone back. It may fail only where that, with
+ * nothing idle, would not have helped. */
+static void foreign_step(budget_t *b) {
+    size_t i = (size_t)rand_r(&b->seed) % HELD;
+    strata_device_t *device = device_of(b->door);
+    if (b->foreign[i]) EXPECT_OK(strata_device_free(device, STRATA_MEMORY_DEVICE, b->foreign[i]));
+    b->foreign[i] = 0;
+    if (rand_r(&b->seed) % 3 == 0) return;
+    size_t size = draw_size(b);
+    uint64_t before = 0, total = 0, kept = strata_facade_reserved(strata_door_facade(b->door), strata_gpu(0));
+    EXPECT_OK(strata_device_mem_info(device, &before, &total));
+    strata_status_t status = strata_device_malloc(device, STRATA_MEMORY_DEVICE, size, &b->foreign[i]);
+    if (status == STRATA_OK) return;
+    b->refusals++;
+    uint64_t given = strata_door_give_back(b->door, strata_gpu(0));
+    EXPECT_EQ(strata_facade_reserved(strata_door_facade(b->door), strata_gpu(0)) + given, kept);
+    if (given) status = strata_device_malloc(device, STRATA_MEMORY_DEVICE, size, &b->foreign[i]);
+    b->helped += status == STRATA_OK;
+    bool covered = before + given >= (size + 2 * MIB - 1) / (2 * MIB) * (2 * MIB);
+    if (status != STRATA_OK && covered) b->failures++;
+    if (status != STRATA_OK) b->foreign[i] = 0;
+}
+
+static void interleave(const char *preset, unsigned seed) {
+    DOOR(door, NULL, preset);
+    budget_t b = {.door = door, .seed = seed};
+    for (int step = 0; step < STEPS; step++) (rand_r(&b.seed) % 2 ? serve_step : foreign_step)(&b);
+    for (size_t i = 0; i < HELD; i++)
+        if (b.foreign[i]) EXPECT_OK(strata_device_free(device_of(door), STRATA_MEMORY_DEVICE, b.foreign[i]));
+    EXPECT_EQ(b.failures, 0);
+    EXPECT_GT(b.helped, 10);
+    EXPECT_GT(b.refusals, b.helped); /* the device was small enough for both */
+}
+
+TEST(doors, nobody_fails_while_idle_memory_covers_it) {
+    interleave("strata", 1);
+    interleave("strata-malloc", 2);
+    interleave("pytorch", 3);
+    interleave("tensorflow", 4);
+}
+
+/* ---- threads ---- */
+
+static void *churn(void *door) {
+    static _Atomic unsigned seeds;
+    unsigned seed = 1 + atomic_fetch_add(&seeds, 1);
+    void *held[6] = {NULL};
+    for (int i = 0; i < 1500; i++) {
+        void **slot = &held[rand_r(&seed) % 6];
+        if (*slot) EXPECT_OK(strata_door_free(door, *slot));
+        *slot = NULL;
+        if (rand_r(&seed) % 2) EXPECT_OK(strata_door_allocate(door, strata_gpu(0), 1 + (size_t)rand_r(&seed) % (4 * MIB), slot));
+        if (i % 300 == 299) (void)strata_door_give_back(door, strata_gpu(0));
+    }
+    for (int i = 0; i < 6; i++)
+        if (held[i]) EXPECT_OK(strata_door_free(door, held[i]));
+    return NULL;
+}
+
+TEST(doors, threads_share_one) {
+    DOOR(door, NULL, "strata");
+    pthread_t threads[4];
+    for (size_t i = 0; i < 4; i++) ASSERT_EQ(pthread_create(&threads[i], NULL, churn, door), 0);
+    for (size_t i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+    (void)strata_door_give_back(door, strata_gpu(0));
+    EXPECT_EQ(calls(door, "live"), 0);
+    EXPECT_EQ(strata_facade_reserved(strata_door_facade(door), strata_gpu(0)), 0);
+    EXPECT_OK(strata_validate(strata_door_facade(door)));
+}

@@ -1,0 +1,214 @@
+/* A program of CUDA's under the preloaded library, with stand-ins for the driver and the runtime. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "tests/harness/test.h"
+
+/* What `command` prints on both outputs; its exit status. */
+static int run(const char *command, char output[65536]) {
+    char whole[4200];
+    snprintf(whole, sizeof whole, "{ %s; } 2>&1", command);
+    output[0] = '\0';
+    FILE *pipe = popen(whole, "r");
+    if (!pipe) return -1;
+    output[fread(output, 1, 65535, pipe)] = '\0';
+    int status = pclose(pipe);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* The program doing `what` with the library before it. */
+static const char *preloaded(const char *environment, const char *what) {
+    static char output[65536];
+    char command[4096];
+    snprintf(command, sizeof command,
+             "env -u STRATA_STRATEGY -u STRATA_SET %s LD_PRELOAD='" STRATA_PRELOAD "' '" STRATA_PROGRAM "' %s", environment, what);
+    EXPECT_EQ(run(command, output), 0);
+    return output;
+}
+
+/* A sanitizer wants to be the first library, and its memory would be the program's. */
+static bool sanitized(void) { return *STRATA_SANITIZERS != '\0'; }
+#define PRELOADED_OR_SKIP()                                                                                                        \
+    if (sanitized()) TEST_SKIP("a sanitized library is not preloaded into a program that is not sanitized")
+
+TEST(preload, requests_are_served_and_nothing_else) {
+    PRELOADED_OR_SKIP();
+    const char *output = preloaded("STRATA_RUN_REPORT=1 STRATA_STRATEGY=strata", "serve");
+    EXPECT_CONTAINS(output, "differ 1\naligned 1\nfreed 0\nfreed 0\nfreed 0\nnothing 0\n");
+    EXPECT_CONTAINS(output, "real_mallocs 1\n"); /* of 0 bytes */
+    EXPECT_CONTAINS(output, "cudaMalloc                            3          1\n");
+    EXPECT_CONTAINS(output, "cudaFree                              3          1\n");
+    EXPECT_CONTAINS(output, "gpu:0: 3 requests");
+}
+
+TEST(preload, nothing_comes_between_without_the_library) {
+    static char output[65536];
+    EXPECT_EQ(run("'" STRATA_PROGRAM "' serve", output), 0);
+    EXPECT_CONTAINS(output, "real_mallocs 4\n");
+}
+
+TEST(preload, a_freed_block_is_waited_for_when_it_is_needed) {
+    PRELOADED_OR_SKIP();
+    EXPECT_CONTAINS(preloaded("STRATA_STRATEGY=strata", "unordered"), "pending_after_free 1\npending_after_reuse 0\nsame 1\n");
+    EXPECT_CONTAINS(preloaded("STRATA_STRATEGY=pytorch", "unordered"), "pending_after_free 1\npending_after_reuse 0\nsame 1\n");
+}
+
+TEST(preload, foreign_pointers_go_to_the_real_functions) {
+    PRELOADED_OR_SKIP();
+    EXPECT_CONTAINS(preloaded("", "foreign"), "freed 0\nreal_frees 1\nunknown 1\nown 0\n");
+}
+
+TEST(preload, idle_memory_goes_back_to_whoever_else_asks) {
+    PRELOADED_OR_SKIP();
+    EXPECT_CONTAINS(preloaded("", "budget"), "used 1\npitch 0\nserved_beside 0\ntoo_much 2\noom 2\n");
+    EXPECT_CONTAINS(preloaded("STRATA_STRATEGY=strata-malloc", "budget"), "used 1\npitch 0\nserved_beside 0\ntoo_much 2\noom 2\n");
+}
+
+TEST(preload, idle_memory_counts_as_free) {
+    PRELOADED_OR_SKIP();
+    EXPECT_CONTAINS(preloaded("", "mem_info"), "free_again 1\nused 1\ntotal 1024\n");
+}
+
+TEST(preload, streams_are_served_in_their_order_and_forgotten) {
+    PRELOADED_OR_SKIP();
+    const char *output = preloaded("STRATA_RUN_REPORT=1", "streams");
+    EXPECT_CONTAINS(output,
+                    "on 0\nfreed_on 0\nagain 0\nin_order 1\nfreed_without 0\ndestroyed 0\nlegacy 0\nfreed_on 0\npool_calls 0\n"
+                    "pool_calls_of_another 1\n");
+    EXPECT_CONTAINS(output, "cudaStreamDestroy                     1          0\n");
+}
+
+TEST(preload, memory_of_the_host_and_managed_memory) {
+    PRELOADED_OR_SKIP();
+    const char *output = preloaded("STRATA_RUN_REPORT=1", "host");
+    EXPECT_CONTAINS(output, "pinned 0\nmapped 0\ncombined 0\nmanaged 0\nfreed 0\n");
+    EXPECT_CONTAINS(output, "cudaHostAlloc                         1          1\n"); /* write-combined memory is CUDA's */
+    EXPECT_CONTAINS(output, "cudaFreeHost                          2          1\n");
+    EXPECT_CONTAINS(output, "managed:0: 1 requests");
+    EXPECT_CONTAINS(output, "pinned: 2 requests");
+}
+
+TEST(preload, a_reset_takes_no_memory_that_strata_holds) {
+    PRELOADED_OR_SKIP();
+    EXPECT_CONTAINS(preloaded("", "reset"), "reset 0\nlost 0\nagain 1\nsecond 1\nkept 0\nlost 0\nfreed 0\n");
+    EXPECT_CONTAINS(preloaded("STRATA_STRATEGY=strata-malloc", "reset"),
+                    "reset 0\nlost 0\nagain 1\nsecond 1\nkept 0\nlost 0\nfreed 0\n");
+}
+
+TEST(preload, a_capture_is_not_broken) {
+    PRELOADED_OR_SKIP();
+    EXPECT_CONTAINS(preloaded("STRATA_STRATEGY=strata", "capture"), "begun 0\nelsewhere 1\nended 0\nafter 1\n");
+}
+
+TEST(preload, memory_inside_a_piece_is_not_given_to_other_processes) {
+    PRELOADED_OR_SKIP();
+    EXPECT_CONTAINS(preloaded("STRATA_STRATEGY=system", "ipc"), "shared 2\nrefused 0\n");
+    const char *output = preloaded("STRATA_STRATEGY=strata-malloc", "ipc");
+    EXPECT_TRUE(strstr(output, "refused 1\n") || strstr(output, "refused 2\n"));
+}
+
+TEST(preload, the_drivers_own_functions) {
+    PRELOADED_OR_SKIP();
+    EXPECT_CONTAINS(
+        preloaded("", "driver"),
+        "without_context 1\nserved 0\nreal_mallocs 0\nfreed 0\npinned 0\ninfo 0\nruntime_calls 0\nin_another_context 1\n");
+}
+
+TEST(preload, threads_together) {
+    PRELOADED_OR_SKIP();
+    EXPECT_CONTAINS(preloaded("", "threads"), "failures 0\n");
+}
+
+TEST(preload, a_runtime_that_is_passed_by_is_told) {
+    PRELOADED_OR_SKIP();
+    EXPECT_CONTAINS(preloaded("", "by_hand"), "no request for memory came through: its CUDA runtime is linked statically");
+    EXPECT_TRUE(!strstr(preloaded("", "serve"), "strata: "));
+}
+
+TEST(preload, a_wrong_strategy_serves_nothing_and_says_so) {
+    PRELOADED_OR_SKIP();
+    const char *output = preloaded("STRATA_STRATEGY=pytroch", "serve");
+    EXPECT_CONTAINS(output, "strata: nothing is served: ");
+    EXPECT_CONTAINS(output, "real_mallocs 4\n");
+}
+
+/* Real kernels must not get made-up addresses: the devices that a strategy names are not asked for here. */
+TEST(preload, a_simulated_device_is_never_opened) {
+    PRELOADED_OR_SKIP();
+    char path[] = "/tmp/strata_simulated_XXXXXX.yaml", environment[128];
+    int file = mkstemps(path, 5);
+    ASSERT_TRUE(file >= 0);
+    FILE *out = fdopen(file, "w");
+    fputs("version: 1\nstrategy: simulated\ndevices: sim\nextends: strata\n", out);
+    fclose(out);
+    snprintf(environment, sizeof environment, "STRATA_STRATEGY=%s STRATA_RUN_REPORT=1", path);
+    const char *output = preloaded(environment, "mem_info");
+    EXPECT_CONTAINS(output, "total 1024\n");
+    EXPECT_CONTAINS(output, "used 1\n"); /* of the stand-in's device */
+    remove(path);
+}
+
+/* ---- strata run ---- */
+
+static const char *ran(const char *arguments, int expected) {
+    static char output[65536];
+    char command[4096];
+    snprintf(command, sizeof command, "env -u STRATA_STRATEGY -u STRATA_SET '" STRATA_COMMAND "' run %s", arguments);
+    EXPECT_EQ(run(command, output), expected);
+    return output;
+}
+
+TEST(run_command, preloads_and_sets) {
+    PRELOADED_OR_SKIP();
+    const char *output = ran("--strategy paddle --set auto_growth.chunk_size=20MiB --report -- '" STRATA_PROGRAM "' serve", 0);
+    EXPECT_CONTAINS(output, "gpu:0: 3 requests, 2 from the cache, at most 20MiB reserved and 3MiB allocated");
+}
+
+TEST(run_command, exit_status_is_the_programs) {
+    PRELOADED_OR_SKIP();
+    ran("-- sh -c 'exit 7'", 7);
+    EXPECT_CONTAINS(ran("-- sh -c 'echo $LD_PRELOAD' ", 0), "libstrata_preload.so");
+}
+
+TEST(run_command, a_wrong_strategy_stops_it_before_the_program) {
+    EXPECT_CONTAINS(ran("--strategy pytroch -- echo begun", 2), "write pytorch");
+    EXPECT_CONTAINS(ran("--set auto_growth_vmm.chunk=1 -- echo begun", 2), "strata");
+    EXPECT_TRUE(!strstr(ran("--strategy pytroch -- echo begun", 2), "begun"));
+    EXPECT_CONTAINS(ran("", 2), "which program?");
+    EXPECT_CONTAINS(ran("-- ./no/such/program", 2), "there is no such program");
+}
+
+TEST(run_command, a_runtime_linked_statically_is_told_before) {
+    PRELOADED_OR_SKIP();
+    EXPECT_CONTAINS(ran("-- '" STRATA_OWN_RUNTIME "'", 0), "has its CUDA runtime linked statically");
+    EXPECT_CONTAINS(ran("-- '" STRATA_STATIC "'", 2), "is linked statically: nothing can be preloaded into it");
+    EXPECT_TRUE(!strstr(ran("-- '" STRATA_PROGRAM "' serve", 0), "statically"));
+}
+
+/* The table of docs/preload.md is the command's. */
+TEST(run_command, the_page_has_the_table) {
+    const char *table = ran("--table", 0);
+    FILE *file = fopen(STRATA_SOURCE_DIR "/docs/preload.md", "r");
+    static char page[65536];
+    ASSERT_TRUE(file);
+    page[fread(page, 1, sizeof page - 1, file)] = '\0';
+    fclose(file);
+    EXPECT_CONTAINS(table, "| `cudaMalloc` | served |");
+    EXPECT_CONTAINS(page, table);
+}
+
+/* And what the library shows is what the table has. */
+TEST(run_command, the_library_shows_what_the_table_has) {
+    static char output[65536];
+    char line[200];
+    size_t rows = 0, shown = 0;
+    for (const char *at = strstr(ran("--table", 0), "| `"); at; at = strstr(at + 1, "\n| `")) rows++;
+    EXPECT_EQ(run("nm -D --defined-only '" STRATA_PRELOAD "' | awk '{ print $3 }'", output), 0);
+    for (char *name = strtok(output, "\n"); name; name = strtok(NULL, "\n"), shown++) {
+        snprintf(line, sizeof line, "| `%s` |", name);
+        if (!strstr(ran("--table", 0), line)) FAIL_TEST("%s is in no row", name);
+    }
+    EXPECT_EQ(shown, rows);
+}

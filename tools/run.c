@@ -1,0 +1,169 @@
+/* strata run: a CUDA program with a strategy's memory, by LD_PRELOAD. */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/config.h"
+#include "integration/preload/table.h"
+#include "tools/options/options.h"
+#include "tools/run/program.h"
+
+enum { SETTINGS = 64, SETTINGS_ROOM = 8192 };
+
+typedef struct arguments {
+    const char *strategy;
+    const char *set[SETTINGS];
+    size_t set_count;
+    bool report, table;
+} arguments_t;
+
+static int take_set(const strata_taking_t *taking, const char *text) {
+    arguments_t *a = taking->into;
+    if (a->set_count == SETTINGS) return strata_wrong_usage(taking->self, "--set is given more than %d times", SETTINGS);
+    if (strchr(text, ',')) return strata_wrong_usage(taking->self, "--set %.60s: one setting each, without a comma", text);
+    a->set[a->set_count++] = text;
+    return STRATA_EXIT_DONE;
+}
+
+static const strata_option_t options[] = {
+    {"--strategy", "NAME|FILE", STRATA_ONCE, strata_take_text, offsetof(arguments_t, strategy), 0, 0,
+     "a preset or a strategy file (STRATA_STRATEGY, else strata)"},
+    {"--set", "PATH=VALUE", STRATA_MANY, take_set, 0, 0, 0, "overrides an option of the strategy"},
+    {"--report", NULL, STRATA_ONCE, strata_take_flag, offsetof(arguments_t, report), 0, 0,
+     "at the end tells on standard error who answered which function how often"},
+    {"--table", NULL, STRATA_ONCE, strata_take_flag, offsetof(arguments_t, table), 0, 0,
+     "prints the table of docs/preload.md: which functions are stood before, and what becomes of each"},
+    STRATA_OPTIONS_END,
+};
+
+/* ---- the table ---- */
+
+static int print_table(void) {
+    static const char *const treatments[] = {"served", "corrected", "retried", "refused"};
+    static const struct {
+        strata_treatment_t treatment;
+        const char *name, *text;
+    } rows[] = {
+#define ROW(treatment, name, arguments, passed, text) {STRATA_##treatment, #name, text},
+        STRATA_PRELOAD_MAP(ROW)
+#undef ROW
+    };
+    printf("| function | what becomes of it | |\n|---|---|---|\n");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        printf("| `%s` | %s | %s |\n", rows[i].name, treatments[rows[i].treatment], rows[i].text);
+    return STRATA_EXIT_DONE;
+}
+
+/* ---- what the program is given ---- */
+
+/* A mistake in the strategy is told before the program runs: what the environment now says is read as the library will read it. */
+static strata_status_t check_strategy(void) {
+    strata_strategy_t *strategy = NULL;
+    strata_status_t status = strata_config_load(&(strata_config_request_t){.devices = "gpu", .environment = true}, &strategy);
+    strata_strategy_delete(strategy);
+    return status;
+}
+
+/* Beside the command in a build, else where it is installed. */
+static bool find_library(char *path, size_t capacity) {
+    static const char *const places[] = {"", "../" STRATA_INSTALL_LIBDIR "/strata/", "../lib/strata/"};
+    char command[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", command, sizeof command - 1);
+    if (length <= 0) return false;
+    command[length] = '\0';
+    *strrchr(command, '/') = '\0';
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        int whole = snprintf(path, capacity, "%s/%slibstrata_preload.so", command, places[i]);
+        if (whole > 0 && (size_t)whole < capacity && access(path, R_OK) == 0) return true;
+    }
+    return false;
+}
+
+/* In front of what is there: `before` separates. */
+static bool put_in_front(const char *name, const char *text, char before) {
+    char whole[SETTINGS_ROOM];
+    const char *old = getenv(name);
+    int length = old && *old ? snprintf(whole, sizeof whole, "%s%c%s", text, before, old)
+                             : snprintf(whole, sizeof whole, "%s", text);
+    return length >= 0 && (size_t)length < sizeof whole && setenv(name, whole, 1) == 0;
+}
+
+/* Later settings count: those of the command line come after the environment's. */
+static bool add_setting(const char *setting) {
+    char whole[SETTINGS_ROOM];
+    const char *old = getenv("STRATA_SET");
+    int length = snprintf(whole, sizeof whole, "%s%s%s", old ? old : "", old && *old ? "," : "", setting);
+    return length >= 0 && (size_t)length < sizeof whole && setenv("STRATA_SET", whole, 1) == 0;
+}
+
+static bool prepare(const arguments_t *a, const char *library) {
+    bool fits = put_in_front("LD_PRELOAD", library, ':') && (!a->strategy || setenv("STRATA_STRATEGY", a->strategy, 1) == 0) &&
+                (!a->report || setenv("STRATA_RUN_REPORT", "1", 1) == 0);
+    for (size_t i = 0; i < a->set_count && fits; i++) fits = add_setting(a->set[i]);
+    return fits;
+}
+
+/* ---- the program ---- */
+
+static int check_program(const strata_command_t *self, const char *name) {
+    char path[PATH_MAX];
+    if (!strata_program_find(name, path, sizeof path)) return strata_wrong_usage(self, "%.200s: there is no such program", name);
+    strata_program_kind_t kind = strata_program_kind(path);
+    if (kind == STRATA_PROGRAM_STATIC)
+        return strata_wrong_usage(self, "%.200s is linked statically: nothing can be preloaded into it", path);
+    if (kind == STRATA_PROGRAM_OWN_RUNTIME)
+        fprintf(
+            stderr,
+            "strata: %s has its CUDA runtime linked statically: its own requests do not come through, those of its libraries may. "
+            "Link it with -cudart shared\n",
+            path);
+    return STRATA_EXIT_DONE;
+}
+
+static int start(const strata_command_t *self, const arguments_t *a, char **program) {
+    char library[PATH_MAX + 64];
+    int status = check_program(self, program[0]);
+    if (status != STRATA_EXIT_DONE) return status;
+    if (!find_library(library, sizeof library) || strpbrk(library, " :")) {
+        fprintf(stderr,
+                "strata run: libstrata_preload.so is not beside the command or installed, or its path has a blank or a colon\n");
+        return STRATA_EXIT_FAILED;
+    }
+    if (!prepare(a, library)) {
+        fprintf(stderr, "strata run: the settings do not fit into the environment\n");
+        return STRATA_EXIT_FAILED;
+    }
+    if (check_strategy() != STRATA_OK) return strata_tell_failure();
+    fflush(NULL);
+    execvp(program[0], program);
+    fprintf(stderr, "strata run: %s: %s\n", program[0], strerror(errno));
+    return STRATA_EXIT_FAILED;
+}
+
+static int run_run(const strata_command_t *self, int argc, char **argv) {
+    arguments_t arguments = {.strategy = NULL};
+    int words;
+    int status = strata_options_read(self, &arguments, argc, argv, &words);
+    if (status != STRATA_EXIT_DONE) return status;
+    if (arguments.table) return words ? strata_wrong_usage(self, "--table stands alone") : print_table();
+    if (words == 0) return strata_wrong_usage(self, "which program? write -- ./program and its arguments");
+    argv[words] = NULL; /* argv ends with NULL, and the words are at its front */
+    return start(self, &arguments, argv);
+}
+
+const strata_command_t strata_command_run = {
+    .name = "run",
+    .run = run_run,
+    .words = "-- PROGRAM [ARGUMENT...]",
+    .help = "runs a CUDA program with a strategy's memory (LD_PRELOAD)",
+    .options = options,
+    .may_be_empty = true,
+    .example = "--strategy pytorch --report -- ./train",
+    .more =
+        "The program and what it loads get their memory from the strategy: cudaMalloc, cudaMallocAsync, cudaMallocHost, "
+        "cudaMallocManaged, their frees, and the driver's functions of the same kind. What Strata does not serve goes to CUDA. "
+        "When CUDA is out of memory, what Strata keeps idle goes back, and the call is made again. docs/preload.md has the table.\n"
+        "\n"
+        "The exit status is the program's; 1: it could not be started, 2: wrong usage or strategy."};

@@ -1,0 +1,18 @@
+/* What a program is, as far as preloading depends on it. */
+#ifndef STRATA_TOOLS_PROGRAM_H
+#define STRATA_TOOLS_PROGRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef enum strata_program_kind {
+    STRATA_PROGRAM_PLAIN, /* nothing is known against it; also scripts and what cannot be read */
+    STRATA_PROGRAM_STATIC, /* linked statically: nothing is loaded into it, so nothing can be preloaded */
+    STRATA_PROGRAM_OWN_RUNTIME /* has code for GPUs and needs no libcudart: its CUDA runtime is linked statically */
+} strata_program_kind_t;
+
+/* The file that the shell would run for `name`: along PATH if it has no slash. false: there is none. */
+bool strata_program_find(const char *name, char *path, size_t capacity);
+strata_program_kind_t strata_program_kind(const char *path);
+
+#endif
