@@ -62,6 +62,8 @@ typedef enum strata_cuda_group {
     X(MemFreeHost, MemFreeHost, 2000, BASE)                                                                                        \
     X(MemGetInfo, MemGetInfo, 3020, BASE)                                                                                          \
     X(MemsetD8Async, MemsetD8Async, 3020, BASE)                                                                                    \
+    X(MemcpyDtoHAsync, MemcpyDtoHAsync, 3020, BASE)                                                                                \
+    X(MemcpyHtoDAsync, MemcpyHtoDAsync, 3020, BASE)                                                                                \
     X(PointerGetAttribute, PointerGetAttribute, 4000, BASE)                                                                        \
     X(StreamCreateWithPriority, StreamCreateWithPriority, 5050, BASE)                                                              \
     X(StreamDestroy, StreamDestroy, 4000, BASE)                                                                                    \
