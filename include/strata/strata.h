@@ -353,7 +353,8 @@ STRATA_API strata_status_t strata_set_limit(strata_t facade, strata_place_t plac
     X(out_of_memory, "count", counter, "requests that failed for memory at last")                                                  \
     X(host_waits, "count", counter, "frees that waited on the host because no layer handles borrows")                              \
     X(quarantined_bytes, "bytes", gauge, "blocks given up because the device failed while they were freed")                        \
-    X(borrows_waited, "count", counter, "record_stream calls that no layer handled: the free of the block waits on the host")
+    X(borrows_waited, "count", counter, "record_stream calls that no layer handled: the free of the block waits on the host")      \
+    X(paused_bytes, "bytes", gauge, "of live chunks, not in reserved_bytes: the device has them until strata_resume()")
 
 typedef struct strata_statistics {
     size_t struct_size;
@@ -591,5 +592,6 @@ STRATA_API const char *strata_layer_name(size_t index);
 #endif
 #include "strata/allocator.h"
 #include "strata/graph.h"
+#include "strata/pause.h"
 #include "strata/share.h"
 #endif
