@@ -10,8 +10,9 @@
 #define STAGING    (UINT64_C(64) << 20)
 #define SLOT_LEAST (UINT64_C(1) << 20)
 
-strata_status_t strata_copy_begin(strata_copy_t *copy, strata_facade_t *facade, strata_device_t *device, uint64_t staging) {
-    *copy = (strata_copy_t){.facade = facade, .device = device, .began = strata_real_now()};
+strata_status_t strata_copy_begin(strata_copy_t *copy, strata_facade_t *facade, strata_domain_t *domain, uint64_t staging) {
+    strata_device_t *device = domain->device;
+    *copy = (strata_copy_t){.facade = facade, .device = device, .events = &domain->events, .began = strata_real_now()};
     copy->slot_size = strata_max((staging ? staging : STAGING) / STRATA_COPY_SLOTS, SLOT_LEAST);
     strata_status_t status = strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, 0, &copy->stream);
     copy->has_stream = status == STRATA_OK;
@@ -55,7 +56,11 @@ static strata_status_t read_slot(const strata_kept_file_t *file, const strata_co
 static strata_status_t make_slot(strata_copy_t *copy, strata_copy_slot_t *slot) {
     if (slot->event) return STRATA_OK;
     strata_status_t status = slot->block.ref ? STRATA_OK : take_pinned(copy, copy->slot_size, &slot->block);
-    return status == STRATA_OK ? strata_device_event_create(copy->device, &slot->event) : status;
+    while (status == STRATA_OK && !slot->event) {
+        status = strata_events_ensure(copy->events, 1);
+        if (status == STRATA_OK) slot->event = strata_events_take(copy->events);
+    }
+    return status;
 }
 
 /* The copy of a slot is there; what it brought from the device is written. */
@@ -131,7 +136,7 @@ uint64_t strata_copy_end(strata_copy_t *copy) {
     const strata_error_t reason = *strata_last_error();
     if (copy->has_stream) (void)strata_device_stream_synchronise(copy->device, copy->stream);
     for (uint32_t i = 0; i < STRATA_COPY_SLOTS; i++) {
-        if (copy->slots[i].event) (void)strata_device_event_destroy(copy->device, copy->slots[i].event);
+        if (copy->slots[i].event) strata_events_give(copy->events, copy->slots[i].event);
         if (copy->slots[i].block.ref) (void)strata_free(copy->facade->handle, copy->slots[i].block.ref);
     }
     if (copy->has_stream) (void)strata_device_stream_destroy(copy->device, copy->stream);

@@ -115,7 +115,7 @@ static strata_status_t keep_part(strata_copy_t *copy, const strata_pause_part_t 
 static strata_status_t keep_in(const strata_pause_parts_t *parts, const strata_pause_options_t *options, strata_kept_file_t *file,
                                strata_paused_t *done) {
     strata_copy_t copy;
-    strata_status_t status = strata_copy_begin(&copy, parts->facade, parts->domain->device, options->staging);
+    strata_status_t status = strata_copy_begin(&copy, parts->facade, parts->domain, options->staging);
     for (uint32_t i = 0; i < parts->count && status == STRATA_OK; i++)
         status = keep_part(&copy, &parts->all[i], file, &done->kept_bytes);
     if (status == STRATA_OK) status = strata_copy_finish(&copy, file);
@@ -202,7 +202,7 @@ static strata_status_t fill_part(strata_copy_t *copy, const strata_pause_part_t 
 
 static strata_status_t fill(const strata_pause_parts_t *parts, strata_paused_t *done) {
     strata_copy_t copy;
-    strata_status_t status = strata_copy_begin(&copy, parts->facade, parts->domain->device, 0);
+    strata_status_t status = strata_copy_begin(&copy, parts->facade, parts->domain, 0);
     for (uint32_t i = 0; i < parts->count && status == STRATA_OK; i++) status = fill_part(&copy, &parts->all[i], done);
     if (status == STRATA_OK) status = strata_copy_finish(&copy, NULL);
     done->copy_ns = strata_copy_end(&copy);

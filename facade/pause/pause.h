@@ -91,6 +91,7 @@ typedef struct strata_copy_slot {
 typedef struct strata_copy {
     strata_facade_t *facade;
     strata_device_t *device;
+    strata_events_t *events;
     strata_handle_t stream;
     bool has_stream;
     uint64_t slot_size;
@@ -100,7 +101,7 @@ typedef struct strata_copy {
 } strata_copy_t;
 
 /* To be ended whatever the answer. `staging` as in the options. */
-strata_status_t strata_copy_begin(strata_copy_t *copy, strata_facade_t *facade, strata_device_t *device, uint64_t staging);
+strata_status_t strata_copy_begin(strata_copy_t *copy, strata_facade_t *facade, strata_domain_t *domain, uint64_t staging);
 /* The bytes of a handle go to pinned memory or a file (of which the entry is a user from now on), and come back. They are on their way at
  * the return. E_NO_MEMORY, E_IO, errors of the device. */
 strata_status_t strata_copy_keep(strata_copy_t *copy, strata_kept_t *kept, strata_kept_file_t *file);
