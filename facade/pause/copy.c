@@ -12,7 +12,7 @@
 
 strata_status_t strata_copy_begin(strata_copy_t *copy, strata_facade_t *facade, strata_domain_t *domain, uint64_t staging) {
     strata_device_t *device = domain->device;
-    *copy = (strata_copy_t){.facade = facade, .device = device, .events = &domain->events, .began = strata_real_now()};
+    *copy = (strata_copy_t){.facade = facade, .device = device, .events = &domain->events};
     copy->slot_size = strata_max((staging ? staging : STAGING) / STRATA_COPY_SLOTS, SLOT_LEAST);
     strata_status_t status = strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, 0, &copy->stream);
     copy->has_stream = status == STRATA_OK;
@@ -100,16 +100,17 @@ static strata_status_t move_all(strata_copy_t *copy, const strata_kept_t *kept, 
 
 /* ---- a handle ---- */
 
-strata_status_t strata_copy_keep(strata_copy_t *copy, strata_kept_t *kept, strata_kept_file_t *file) {
-    if (file) {
-        kept->file = file;
-        kept->offset = file->end;
-        file->users++;
-        file->end += kept->size;
-        return move_all(copy, kept, true);
-    }
-    strata_status_t status = take_pinned(copy, kept->size, &kept->pinned);
-    if (status != STRATA_OK) return status;
+strata_status_t strata_copy_room(const strata_copy_t *copy, strata_kept_t *kept, strata_kept_file_t *file) {
+    if (!file) return take_pinned(copy, kept->size, &kept->pinned);
+    kept->file = file;
+    kept->offset = file->end;
+    file->users++;
+    file->end += kept->size;
+    return STRATA_OK;
+}
+
+strata_status_t strata_copy_keep(strata_copy_t *copy, const strata_kept_t *kept) {
+    if (kept->file) return move_all(copy, kept, true);
     return strata_device_copy(copy->device, kept->address, kept->pinned.ptr, kept->size, true, copy->stream);
 }
 

@@ -47,6 +47,8 @@ static struct strata_pauses *list_of(strata_facade_t *facade) {
 
 size_t strata_kept_count(const strata_facade_t *facade) { return facade->pauses ? facade->pauses->count : 0; }
 
+strata_kept_t *strata_kept_at(const strata_facade_t *facade, size_t index) { return &facade->pauses->kept[index]; }
+
 strata_kept_t *strata_kept_add(strata_facade_t *facade, strata_layer_t *source, const strata_held_t *handle) {
     struct strata_pauses *list = list_of(facade);
     if (!list) return NULL;

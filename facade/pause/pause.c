@@ -100,24 +100,29 @@ static strata_status_t close_pools(const strata_pause_parts_t *parts) {
     return STRATA_OK;
 }
 
-static strata_status_t keep_part(strata_copy_t *copy, const strata_pause_part_t *part, strata_kept_file_t *file, uint64_t *bytes) {
+static strata_status_t make_room(strata_copy_t *copy, const strata_pause_part_t *part, strata_kept_file_t *file, uint64_t *bytes) {
     strata_held_t handle;
     uint64_t from = 0;
     strata_status_t status = STRATA_OK;
     while (status == STRATA_OK && part->pausing->next(part->source, &from, &handle)) {
         strata_kept_t *kept = strata_kept_add(copy->facade, part->source, &handle);
-        status = kept ? strata_copy_keep(copy, kept, file) : STRATA_E_HOST_MEMORY;
+        status = kept ? strata_copy_room(copy, kept, file) : STRATA_E_HOST_MEMORY;
         *bytes += handle.size;
     }
     return status;
 }
 
+/* All room first, so that nothing is copied in vain, and one copy follows the other. */
 static strata_status_t keep_in(const strata_pause_parts_t *parts, const strata_pause_options_t *options, strata_kept_file_t *file,
                                strata_paused_t *done) {
     strata_copy_t copy;
+    size_t first = strata_kept_count(parts->facade);
     strata_status_t status = strata_copy_begin(&copy, parts->facade, parts->domain, options->staging);
     for (uint32_t i = 0; i < parts->count && status == STRATA_OK; i++)
-        status = keep_part(&copy, &parts->all[i], file, &done->kept_bytes);
+        status = make_room(&copy, &parts->all[i], file, &done->kept_bytes);
+    strata_copy_start(&copy);
+    for (size_t i = first; i < strata_kept_count(parts->facade) && status == STRATA_OK; i++)
+        status = strata_copy_keep(&copy, strata_kept_at(parts->facade, i));
     if (status == STRATA_OK) status = strata_copy_finish(&copy, file);
     done->copy_ns = strata_copy_end(&copy);
     return status;
@@ -203,6 +208,7 @@ static strata_status_t fill_part(strata_copy_t *copy, const strata_pause_part_t 
 static strata_status_t fill(const strata_pause_parts_t *parts, strata_paused_t *done) {
     strata_copy_t copy;
     strata_status_t status = strata_copy_begin(&copy, parts->facade, parts->domain, 0);
+    strata_copy_start(&copy);
     for (uint32_t i = 0; i < parts->count && status == STRATA_OK; i++) status = fill_part(&copy, &parts->all[i], done);
     if (status == STRATA_OK) status = strata_copy_finish(&copy, NULL);
     done->copy_ns = strata_copy_end(&copy);

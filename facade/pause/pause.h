@@ -64,6 +64,8 @@ struct strata_pauses {
 
 /* One more entry, zero but for the handle; NULL: E_HOST_MEMORY. Valid until the next one. */
 strata_kept_t *strata_kept_add(strata_facade_t *facade, strata_layer_t *source, const strata_held_t *handle);
+/* By number, from 0 on. */
+strata_kept_t *strata_kept_at(const strata_facade_t *facade, size_t index);
 /* Of a handle that is paused; NULL: nothing is kept of it. Not between an addition and strata_kept_settle(). */
 const strata_kept_t *strata_kept_of(const strata_facade_t *facade, const strata_held_t *handle);
 /* Those from `first` on go, which were added since the last strata_kept_settle(). */
@@ -102,14 +104,17 @@ typedef struct strata_copy {
 
 /* To be ended whatever the answer. `staging` as in the options. */
 strata_status_t strata_copy_begin(strata_copy_t *copy, strata_facade_t *facade, strata_domain_t *domain, uint64_t staging);
-/* The bytes of a handle go to pinned memory or a file (of which the entry is a user from now on), and come back. They are on their way at
- * the return. E_NO_MEMORY, E_IO, errors of the device. */
-strata_status_t strata_copy_keep(strata_copy_t *copy, strata_kept_t *kept, strata_kept_file_t *file);
+/* Room for the bytes of a handle: in the file, of which the entry is a user from now on, or in pinned memory (`file` NULL; E_NO_MEMORY). */
+strata_status_t strata_copy_room(const strata_copy_t *copy, strata_kept_t *kept, strata_kept_file_t *file);
+/* There is room for everything: copying begins. */
+static inline void strata_copy_start(strata_copy_t *copy) { copy->began = strata_real_now(); }
+/* The bytes go there, and come back. They are on their way at the return. E_IO, E_NO_MEMORY (slots), errors of the device. */
+strata_status_t strata_copy_keep(strata_copy_t *copy, const strata_kept_t *kept);
 strata_status_t strata_copy_bring(strata_copy_t *copy, const strata_kept_t *kept);
 strata_status_t strata_copy_zero(strata_copy_t *copy, uint64_t address, uint64_t size);
 /* All are there; what is to be `written` (NULL: nothing) is in the file. */
 strata_status_t strata_copy_finish(strata_copy_t *copy, strata_kept_file_t *written);
-/* Nothing is under way any more; the ns of real time since the begin. */
+/* Nothing is under way any more; the ns of real time since the start. */
 uint64_t strata_copy_end(strata_copy_t *copy);
 
 /* ---- for the rest of the facade ---- */
