@@ -37,10 +37,10 @@ static void sleep_now(strata_t s, uint64_t pool, uint32_t contents, const char *
 int main(int argc, char **argv) {
     strata_t s;
     uint64_t weights, cache;
-    check(strata_open(
-        &(strata_open_options_t){
-            .struct_size = sizeof(strata_open_options_t), .text = strategy, .devices = argc > 1 ? argv[1] : "sim"},
-        &s));
+    check(strata_open(&(strata_open_options_t){.struct_size = sizeof(strata_open_options_t),
+                                               .text = strategy,
+                                               .devices = argc > 1 ? argv[1] : "sim"},
+                      &s));
     check(strata_pool(s, "weights", &weights));
     check(strata_pool(s, "cache", &cache));
     strata_block_t w = allocate(s, weights, 300 << 20), k = allocate(s, cache, 500 << 20);

@@ -98,7 +98,8 @@ static bool serve_from_pools(serving_t *serving) {
     STRATA_DOMAIN_EACH(own->domain, stack) {
         bool same = !stack->is_shared && !stack->orphan && stack->stream == own->stream && stack->thread == own->thread &&
                     stack->of_thread == own->of_thread;
-        bool lends = stack->group->lends && !stack->group->graph && !strata_group_is_paused(stack->group) && stack->group->plan->alignment >= serving->request.alignment;
+        bool lends = stack->group->lends && !stack->group->graph && !strata_group_is_paused(stack->group) &&
+                     stack->group->plan->alignment >= serving->request.alignment;
         if (!lends || !same || !serve_from_pool(serving, stack)) continue;
         strata_domain_leave_stack(own->domain, stack);
         return true;

@@ -260,7 +260,8 @@ uint64_t strata_domain_release_group(strata_domain_t *domain, const strata_group
 uint64_t strata_domain_kept_bytes(strata_domain_t *domain, const strata_group_t *own) {
     uint64_t kept = 0;
     STRATA_DOMAIN_EACH(domain, stack)
-        if (!is_anybodys(stack) && !strata_group_is_paused(stack->group) && stack->group != own) kept += strata_stack_idle_bytes(stack);
+        if (!is_anybodys(stack) && !strata_group_is_paused(stack->group) && stack->group != own)
+            kept += strata_stack_idle_bytes(stack);
     return kept;
 }
 

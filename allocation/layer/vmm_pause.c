@@ -188,8 +188,9 @@ static strata_status_t make_physical(vmm_layer_t *self, vmm_piece_t *piece) {
 /* A mapping that the device refused to end may still be there. */
 static strata_status_t map(vmm_layer_t *self, vmm_piece_t *piece) {
     uint32_t peers = 0;
-    strata_status_t status =
-        piece->mapped ? STRATA_OK : strata_device_map(strata_vmm_device(self), piece->address, piece->size, piece->physical);
+    strata_status_t status = piece->mapped
+                                 ? STRATA_OK
+                                 : strata_device_map(strata_vmm_device(self), piece->address, piece->size, piece->physical);
     if (status != STRATA_OK) return status;
     strata_vmm_lock(self);
     piece->mapped = true;

@@ -28,7 +28,8 @@ static strata_status_t take_pinned(const strata_copy_t *copy, uint64_t size, str
 /* ---- files ---- */
 
 static strata_status_t fail_file(const char *what, ssize_t moved) {
-    return strata_fail(STRATA_E_IO, 0, "the file of a pause cannot be %s: %s", what, moved < 0 ? strerror(errno) : "it is too short");
+    return strata_fail(STRATA_E_IO, 0, "the file of a pause cannot be %s: %s", what,
+                       moved < 0 ? strerror(errno) : "it is too short");
 }
 
 static strata_status_t write_slot(const strata_kept_file_t *file, const strata_copy_slot_t *slot) {

@@ -32,7 +32,7 @@ void strata_pauses_end(strata_facade_t *facade) {
 static bool has_paused(const strata_pause_parts_t *parts, const strata_group_t *group) {
     uint32_t away = 0;
     EACH_PART(parts, part)
-        if (part->group == group) away += part->pausing->count_away(part->source);
+    if (part->group == group) away += part->pausing->count_away(part->source);
     return away > 0;
 }
 
@@ -46,7 +46,7 @@ static void settle(const strata_pause_parts_t *parts, bool back) {
 /* Of a paused pool what is idle needs no memory any more. */
 static void release_idle(const strata_pause_parts_t *parts) {
     EACH_PART(parts, part)
-        if (strata_group_is_paused(part->group)) (void)strata_domain_release_group(parts->domain, part->group);
+    if (strata_group_is_paused(part->group)) (void)strata_domain_release_group(parts->domain, part->group);
 }
 
 static strata_status_t choose(const strata_pause_parts_t *parts, bool away, uint64_t *handles) {
@@ -138,7 +138,8 @@ static strata_status_t keep(const strata_pause_parts_t *parts, const strata_paus
     return status;
 }
 
-static strata_status_t pause_parts(const strata_pause_parts_t *parts, const strata_pause_options_t *options, strata_paused_t *done) {
+static strata_status_t pause_parts(const strata_pause_parts_t *parts, const strata_pause_options_t *options,
+                                   strata_paused_t *done) {
     size_t kept_before = strata_kept_count(parts->facade);
     strata_status_t status = close_pools(parts);
     if (status == STRATA_OK) status = choose(parts, false, &done->handles);
@@ -161,7 +162,8 @@ static strata_status_t begin(strata_t handle, const char *what, strata_paused_t 
     return strata_inside_refuse(handle, what);
 }
 
-strata_status_t strata_pause(strata_t handle, strata_place_t place, const strata_pause_options_t *options, strata_paused_t *report) {
+strata_status_t strata_pause(strata_t handle, strata_place_t place, const strata_pause_options_t *options,
+                             strata_paused_t *report) {
     STRATA_REFUSE_NULL(options);
     STRATA_REFUSE_SIZE(options, sizeof *options);
     strata_facade_t *facade;

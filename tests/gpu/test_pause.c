@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "facade/facade.h"
 #include "config/config.h"
+#include "conform/rig/rig.h"
+#include "facade/facade.h"
 #include "platform/clock.h"
 #include "tests/gpu/gpu.h"
-#include "conform/rig/rig.h"
 
 enum { PIECE = 64 << 20, PIECES = 16 };
 

@@ -116,7 +116,7 @@ static uint64_t figure(cycling_t *c, const char *name) {
 TEST(pause_cycles, a_thousand_with_growth_moves_and_captures) {
     cycling_t c = {.random = 7, .unit = SMALL};
     open_small(&c.rig, "stack: [stream_safe, auto_growth_vmm: {slack: 0, slack_least: 0}, vmm]\n"
-                        "graph: {stack: [stream_safe, auto_growth_vmm, vmm]}\n");
+                       "graph: {stack: [stream_safe, auto_growth_vmm, vmm]}\n");
     c.stream = rig_stream(&c.rig);
     for (uint32_t i = 0; i < CYCLES && !strata_test_has_failed(); i++) cycle(&c, i);
     printf("%d cycles, %llu handles created, %llu moved, %u graphs\n", CYCLES, (unsigned long long)figure(&c, "creations"),
@@ -226,8 +226,10 @@ TEST(pause_cycles, beside_threads_that_allocate) {
     _Atomic bool over = false;
     open_small(&rig, PAUSE_POOLS);
     uint64_t weights = pause_pool(&rig, "weights");
-    beside_t threads[] = {{&rig, STRATA_POOL_ORDINARY, 0, 0, 0, &over}, {&rig, weights, 0, 0, 0, &over},
-                          {&rig, STRATA_POOL_ORDINARY, 3, 0, 0, &over}, {&rig, STRATA_POOL_ORDINARY, 4, 0, 0, &over},
+    beside_t threads[] = {{&rig, STRATA_POOL_ORDINARY, 0, 0, 0, &over},
+                          {&rig, weights, 0, 0, 0, &over},
+                          {&rig, STRATA_POOL_ORDINARY, 3, 0, 0, &over},
+                          {&rig, STRATA_POOL_ORDINARY, 4, 0, 0, &over},
                           {&rig, weights, 5, 0, 0, &over}};
     in_threads(run_beside, threads, sizeof *threads, COUNT(threads));
     EXPECT_GT(threads[2].served + threads[3].served + threads[4].served, 10);

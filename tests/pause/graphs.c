@@ -94,7 +94,8 @@ TEST(pause_graphs, contents_that_a_graph_uses_are_not_dropped) {
 
 /* A block from outside that the capture has freed is the graph's: it is not dropped, and its neighbours of another tag are. */
 TEST(pause_graphs, nor_those_of_a_block_from_outside) {
-    GRAPHED(g, "stack: [stream_safe, auto_growth: {chunk_size: 4MiB}, vmm]\ngraph: {stack: [auto_growth: {chunk_size: 8MiB}, vmm]}\n");
+    GRAPHED(g,
+            "stack: [stream_safe, auto_growth: {chunk_size: 4MiB}, vmm]\ngraph: {stack: [auto_growth: {chunk_size: 8MiB}, vmm]}\n");
     strata_block_t used = rig_allocate_tagged(&g.rig, g.stream, 4 * MIB, "used");
     (void)rig_allocate_tagged(&g.rig, g.stream, 4 * MIB, "free");
     graph_begin(&g);

@@ -5,7 +5,8 @@
 #include "tests/facade/fixture.h"
 
 /* Every cache that may stand over handles. */
-#define PAUSE_MOVING "stack: [stream_safe, auto_growth_vmm, vmm]\ngraph: {stack: [stream_safe, auto_growth: {chunk_size: 8MiB}, vmm]}\n"
+#define PAUSE_MOVING                                                                                                               \
+    "stack: [stream_safe, auto_growth_vmm, vmm]\ngraph: {stack: [stream_safe, auto_growth: {chunk_size: 8MiB}, vmm]}\n"
 #define PAUSE_POOLS                                                                                                                \
     PAUSE_MOVING "pools: {weights: {stack: [stream_safe, auto_growth: {chunk_size: 4MiB}, vmm]}, "                                 \
                  "cache: {stack: [stream_safe, auto_growth_vmm, vmm]}}\n"
@@ -41,7 +42,8 @@ static inline strata_paused_t resume_do(rig_t *rig, uint64_t pool) {
 }
 static inline strata_block_t pause_allocate_in(rig_t *rig, uint64_t pool, strata_stream_t stream, size_t size, const char *tag) {
     return rig_allocate_with(
-        rig, stream, &(strata_allocate_options_t){.struct_size = sizeof(strata_allocate_options_t), .size = size, .pool = pool, .tag = tag});
+        rig, stream,
+        &(strata_allocate_options_t){.struct_size = sizeof(strata_allocate_options_t), .size = size, .pool = pool, .tag = tag});
 }
 static inline uint64_t pause_pool(rig_t *rig, const char *name) {
     uint64_t pool = 0;

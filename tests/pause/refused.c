@@ -137,7 +137,8 @@ TEST(pause_refused, no_file_can_be_made) {
 TEST(pause_refused, a_resume_without_memory_can_be_made_again) {
     PAUSED_RIG(rig, PAUSE_POOLS);
     uint64_t weights = pause_pool(&rig, "weights"), cache = pause_pool(&rig, "cache");
-    strata_block_t w = pause_allocate_in(&rig, weights, NULL, 256 * MIB, NULL), x = pause_allocate_in(&rig, weights, NULL, 5 * MIB, NULL);
+    strata_block_t w = pause_allocate_in(&rig, weights, NULL, 256 * MIB, NULL),
+                   x = pause_allocate_in(&rig, weights, NULL, 5 * MIB, NULL);
     pause_write(&rig, &w, 1);
     pause_write(&rig, &x, 2);
     uint64_t bytes = pause_do(&rig, weights, STRATA_PAUSE_PINNED).bytes, used = pause_used(&rig);
@@ -178,8 +179,9 @@ TEST(pause_refused, a_facade_with_paused_blocks_closes_by_force_alone) {
         strata_block_t a = rig_allocate(&rig, NULL, 5 * MIB);
         pause_do(&rig, STRATA_POOL_ORDINARY, contents);
         EXPECT_STATUS(STRATA_E_BUSY, strata_close(rig.s, STRATA_CLOSE_BUSY, NULL, NULL));
-        EXPECT_STATUS(STRATA_E_BUSY, strata_change_strategy(rig.s, &(strata_open_options_t){.struct_size = sizeof(strata_open_options_t),
-                                                                                            .preset = "strata"}));
+        EXPECT_STATUS(STRATA_E_BUSY,
+                      strata_change_strategy(
+                          rig.s, &(strata_open_options_t){.struct_size = sizeof(strata_open_options_t), .preset = "strata"}));
         resume_do(&rig, STRATA_POOL_ORDINARY);
         pause_do(&rig, STRATA_POOL_ORDINARY, contents);
         (void)a;

@@ -133,11 +133,9 @@ static check_life_t *life_for(strata_checker_t *checker, check_segment_t *segmen
 
 static void tell_paused(strata_checker_t *checker, check_life_t *life, const check_touch_t *touch) {
     uint64_t note = check_note(checker, note_of(touch->how), touch->reported, life->number, graph_of(touch));
-    check_tell(checker, &(check_fault_t){.kind = STRATA_HAZARD_PAUSED,
-                                         .life = life,
-                                         .actor = touch->reported,
-                                         .note = note,
-                                         .launch = launch_of(touch)});
+    check_tell(checker,
+               &(check_fault_t){
+                   .kind = STRATA_HAZARD_PAUSED, .life = life, .actor = touch->reported, .note = note, .launch = launch_of(touch)});
 }
 
 void check_touch(strata_checker_t *checker, const check_touch_t *touch) {
