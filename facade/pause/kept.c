@@ -1,33 +1,20 @@
 /* Contents of paused memory. An entry belongs to a handle by its number, which no other one has; when the handle is gone or has its
  * memory again, the entry goes. */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "facade/pause/pause.h"
+#include "platform/host/file.h"
 #include "platform/host/host_memory.h"
 
 /* ---- files ---- */
 
 strata_kept_file_t *strata_kept_file_make(const char *directory) {
-    char path[4096];
-    int length = snprintf(path, sizeof path, "%s/strata-pause-XXXXXX", directory);
-    if (length < 0 || (size_t)length >= sizeof path) {
-        (void)strata_fail(STRATA_E_INVALID, 0, "strata_pause: the name of the directory is too long");
-        return NULL;
-    }
     strata_kept_file_t *file = strata_host_new(1, sizeof *file);
     if (!file) return NULL;
     file->users = 1;
-    file->descriptor = mkostemp(path, O_CLOEXEC);
-    if (file->descriptor >= 0) {
-        (void)unlink(path);
-        return file;
-    }
-    (void)strata_fail(STRATA_E_IO, 0, "strata_pause: no file can be made in %.200s: %s", directory, strerror(errno));
+    if (strata_file_scratch(directory, &file->descriptor) == STRATA_OK) return file;
+    (void)strata_fail_context("strata_pause");
     strata_host_delete(file);
     return NULL;
 }

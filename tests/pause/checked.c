@@ -10,12 +10,14 @@ typedef struct checked {
     strata_stream_t stream, other;
 } checked_t;
 
-static void open_checked(checked_t *c) {
-    rig_open(&c->rig, PAUSE_MOVING, NULL, 0, 1 * GIB, 1);
+static void open_with(checked_t *c, const char *strategy) {
+    rig_open(&c->rig, strategy, NULL, 0, 1 * GIB, 1);
     ASSERT_OK(strata_checker_begin(c->rig.world, STRATA_CHECKER_ALL, &c->checker));
     c->stream = rig_stream(&c->rig);
     c->other = rig_stream(&c->rig);
 }
+
+static void open_checked(checked_t *c) { open_with(c, PAUSE_MOVING); }
 
 static void close_checked(checked_t *c) {
     strata_checker_end(c->checker);
@@ -122,6 +124,18 @@ TEST(pause_checked, work_under_way_is_waited_for) {
     EXPECT_OK(strata_stream_synchronize(c.rig.s, c.rig.gpu, c.stream));
     take_back(&c, &a);
     take_back(&c, &b);
+}
+
+/* A block that goes to the device after its resume waits for the work that was given to it since. */
+TEST(pause_checked, a_free_after_a_resume_waits_again) {
+    checked_t c CLOSED_BY(close_checked);
+    open_with(&c, "stack: [vmm]\n");
+    strata_block_t a = serve(&c, c.stream, 3 * MIB, 0);
+    pause_told(&c, STRATA_PAUSE_DROP);
+    resume_told(&c);
+    EXPECT_OK(work(&c, c.stream, &a));
+    take_back(&c, &a);
+    expect_hazards(&c, STRATA_HAZARD_UNDER_WORK, 0);
 }
 
 /* The device is lost by it, as a GPU would be. */
