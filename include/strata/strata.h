@@ -180,7 +180,8 @@ STRATA_API strata_status_t strata_change_strategy(strata_t facade, const strata_
  * none).
  *
  * Errors: E_NO_MEMORY, after everything that the strategy does against it (the text says why, and what helps); E_DEVICE;
- * E_DEVICE_LOST; E_STALE; E_INVALID (the strategy does not serve the place, a size above 2^48, no such pool). */
+ * E_DEVICE_LOST; E_STALE; E_INVALID (the strategy does not serve the place, a size above 2^48, no such pool); E_BUSY (the pool is
+ * paused: strata/pause.h). */
 STRATA_API strata_status_t strata_allocate(strata_t facade, strata_place_t place, strata_stream_t stream, size_t size,
                                            strata_block_t *block);
 
@@ -364,8 +365,9 @@ typedef struct strata_statistics {
 } strata_statistics_t;
 
 /* Figures of a place. strata_statistics() has those of one stream's stack outside pools; zeros if there is none. If every thread
- * has its own stack, it is the calling thread's. ladders and out_of_memory are not counted by stream. strata_statistics_all() has
- * the figures of all stacks, those of forgotten streams and of pools included. Exact when no other thread is inside a call. */
+ * has its own stack, it is the calling thread's. ladders, out_of_memory and paused_bytes are not counted by stream, and a
+ * stream's reserved_bytes are with what is paused of them. strata_statistics_all() has the figures of all stacks, those of forgotten
+ * streams and of pools included. Exact when no other thread is inside a call. */
 STRATA_API strata_status_t strata_statistics(strata_t facade, strata_place_t place, strata_stream_t stream,
                                              strata_statistics_t *statistics);
 STRATA_API strata_status_t strata_statistics_all(strata_t facade, strata_place_t place, strata_statistics_t *statistics);
