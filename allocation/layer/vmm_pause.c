@@ -236,7 +236,7 @@ static void settle(strata_layer_t *base, bool back) {
     strata_vmm_lock(self);
     EACH_LISTED(self, number) {
         vmm_piece_t *piece = strata_vmm_piece(self, number);
-        if (piece->chosen && back) piece->away = piece->done = false;
+        if (piece->chosen && back) piece->away = false;
         piece->chosen = piece->wanted = piece->stays = false;
     }
     strata_condition_broadcast(&self->settled);

@@ -45,7 +45,8 @@ strata_status_t strata_file_open(const char *path, strata_file_named_t named, in
 strata_status_t strata_file_scratch(const char *directory, int *file) {
     char path[4096];
     int length = snprintf(path, sizeof path, "%s/strata-XXXXXX", directory);
-    if (length < 0 || (size_t)length >= sizeof path) return strata_fail(STRATA_E_INVALID, 0, "the name of the directory is too long");
+    if (length < 0 || (size_t)length >= sizeof path)
+        return strata_fail(STRATA_E_INVALID, 0, "the name of the directory is too long");
     int opened = mkostemp(path, O_CLOEXEC);
     if (opened < 0) return strata_fail(STRATA_E_IO, 0, "%.1500s: no file can be made there: %s", directory, strerror(errno));
     (void)unlink(path);

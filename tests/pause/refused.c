@@ -137,8 +137,8 @@ TEST(pause_refused, no_file_can_be_made) {
 TEST(pause_refused, a_resume_without_memory_can_be_made_again) {
     PAUSED_RIG(rig, PAUSE_POOLS);
     uint64_t weights = pause_pool(&rig, "weights"), cache = pause_pool(&rig, "cache");
-    strata_block_t w = pause_allocate_in(&rig, weights, NULL, 256 * MIB, NULL),
-                   x = pause_allocate_in(&rig, weights, NULL, 5 * MIB, NULL);
+    strata_block_t x = pause_allocate_in(&rig, weights, NULL, 5 * MIB, NULL);
+    strata_block_t w = pause_allocate_in(&rig, weights, NULL, 256 * MIB, NULL);
     pause_write(&rig, &w, 1);
     pause_write(&rig, &x, 2);
     uint64_t bytes = pause_do(&rig, weights, STRATA_PAUSE_PINNED).bytes, used = pause_used(&rig);
