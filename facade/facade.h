@@ -54,6 +54,9 @@ typedef struct strata_facade {
     strata_captures_t captures; /* in all of its places */
     _Atomic uint32_t graph_pools; /* numbers that were given to pools of graphs */
     strata_imports_t *_Atomic imports; /* facade/share/imports.c; NULL: none so far. Used while building, and at the end */
+    _Atomic bool ever_paused; /* strata_pause() was called */
+    bool pausing; /* a thread pauses or resumes: facade/pause/pause.h. Guarded by the lock */
+    struct strata_pauses *pauses; /* what is kept of paused memory; NULL: nothing so far. Of whoever is pausing, and at the end */
     strata_lost_t lost; /* reported by strata_close() */
     _Atomic uint64_t step; /* number of strata_step() calls that have ended */
 } strata_facade_t;
@@ -126,6 +129,10 @@ bool strata_facade_ever_opened(void);
 /* The first free by pointer: from now on every stack notes what it hands out; what is live is noted now. E_HOST_MEMORY: there is no
  * room for notes, and nothing has changed. */
 strata_status_t strata_facade_note_pointers(strata_facade_t *facade);
+
+/* What was freed while it was paused goes, with what was kept of it; pools serve again of which nothing is paused. Nothing happens while
+ * another thread pauses or resumes (facade/pause/). */
+void strata_facade_sweep_pauses(strata_facade_t *facade);
 
 /* ---- pools and names of streams ---- */
 

@@ -212,6 +212,11 @@ strata_status_t strata_device_fill(strata_device_t *device, strata_address_t add
     CALL(fill, (device, address, byte, size, stream));
 }
 
+strata_status_t strata_device_copy(strata_device_t *device, strata_address_t address, void *host, uint64_t size, bool to_host,
+                                   strata_handle_t stream) {
+    CALL(copy, (device, address, host, size, to_host, stream));
+}
+
 strata_status_t strata_device_prefetch(strata_device_t *device, strata_address_t address, uint64_t size, bool to_host,
                                        strata_handle_t stream) {
     CALL(prefetch, (device, address, size, to_host, stream));

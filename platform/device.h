@@ -77,6 +77,7 @@ typedef enum strata_memory {
     X(pool_trim, 0, 0)                                                                                                             \
     X(pool_set_access, 0, 0)                                                                                                       \
     X(fill, 0, 0)                                                                                                                  \
+    X(copy, 0, 0)                                                                                                                  \
     X(prefetch, 0, 0)                                                                                                              \
     X(advise, 0, 0)                                                                                                                \
     X(capture_begin, 0, 0)                                                                                                         \
@@ -233,9 +234,12 @@ typedef struct strata_device_operations {
     strata_status_t (*event_synchronise)(strata_device_t *, strata_handle_t event);
     uint64_t (*event_ready_at)(strata_device_t *, strata_handle_t event);
 
-    /* Contents. `fill` sets bytes in stream order. `host_view`: where the host sees the bytes of an address; NULL if it cannot (a
-     * simulated device with contents shows them, a GPU does not). Not counted. */
+    /* Contents. `fill` sets bytes in stream order. `copy` moves bytes in stream order between memory of the device at `address` and
+     * PINNED memory at `host`, and returns before they are there; never on a captured stream. `host_view`: where the host sees the
+     * bytes of an address; NULL if it cannot (a simulated device with contents shows them, a GPU does not). Not counted. */
     strata_status_t (*fill)(strata_device_t *, strata_address_t address, uint8_t byte, uint64_t size, strata_handle_t stream);
+    strata_status_t (*copy)(strata_device_t *, strata_address_t address, void *host, uint64_t size, bool to_host,
+                            strata_handle_t stream);
     void *(*host_view)(strata_device_t *, strata_address_t address, uint64_t size);
     /* Managed memory. */
     strata_status_t (*prefetch)(strata_device_t *, strata_address_t address, uint64_t size, bool to_host, strata_handle_t stream);

@@ -49,6 +49,8 @@ uint64_t strata_device_event_ready_at(strata_device_t *device, strata_handle_t e
 
 strata_status_t strata_device_fill(strata_device_t *device, strata_address_t address, uint8_t byte, uint64_t size,
                                    strata_handle_t stream);
+strata_status_t strata_device_copy(strata_device_t *device, strata_address_t address, void *host, uint64_t size, bool to_host,
+                                   strata_handle_t stream);
 void *strata_device_host_view(strata_device_t *device, strata_address_t address, uint64_t size);
 strata_status_t strata_device_prefetch(strata_device_t *device, strata_address_t address, uint64_t size, bool to_host,
                                        strata_handle_t stream);

@@ -1,4 +1,5 @@
 /* The way down for a request, and the booking of what came up. */
+#include "allocation/domain/paused.h"
 #include "allocation/graphs/graphs.h"
 #include "allocation/reclaim/ladder.h"
 #include "allocation/reclaim/refusal.h"
@@ -97,7 +98,8 @@ static bool serve_from_pools(serving_t *serving) {
     STRATA_DOMAIN_EACH(own->domain, stack) {
         bool same = !stack->is_shared && !stack->orphan && stack->stream == own->stream && stack->thread == own->thread &&
                     stack->of_thread == own->of_thread;
-        bool lends = stack->group->lends && !stack->group->graph && stack->group->plan->alignment >= serving->request.alignment;
+        bool lends = stack->group->lends && !stack->group->graph && !strata_group_is_paused(stack->group) &&
+                     stack->group->plan->alignment >= serving->request.alignment;
         if (!lends || !same || !serve_from_pool(serving, stack)) continue;
         strata_domain_leave_stack(own->domain, stack);
         return true;
@@ -152,8 +154,10 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *
     uint64_t reserved = strata_domain_reserved(stack->domain);
     strata_ladder_begin(atomic_load(&stack->domain->given_bytes));
     strata_refusal_begin();
+    strata_status_t status = strata_group_refuse_paused(stack->group);
+    if (status != STRATA_OK) return status;
     /* Where every request asks a source, it asks the driver first. */
-    strata_status_t status = stack->hit ? STRATA_OK : strata_graphs_refuse_unannounced(stack, serve->stream);
+    status = stack->hit ? STRATA_OK : strata_graphs_refuse_unannounced(stack, serve->stream);
     if (status == STRATA_OK) status = one_way(&serving);
     /* What the ladder waited for may be in a forgotten stream's stack. */
     if (status == STRATA_E_NO_MEMORY && strata_domain_has_orphans(stack->domain) && serve_left_behind(&serving)) status = STRATA_OK;

@@ -1,5 +1,7 @@
 #include "allocation/domain/domain.h"
 
+#include "allocation/domain/paused.h"
+
 #include "allocation/graphs/driver_memory.h"
 #include "allocation/graphs/graphs.h"
 #include "allocation/reclaim/refusal.h"
@@ -128,6 +130,7 @@ static void inherit(strata_domain_t *domain, strata_stack_t *stack) {
     strata_lock(strata_stack_home_lock(stack));
     if (domain->waiters > 0) stack->attention_free = STRATA_ATTENTION_WAITER;
     if (atomic_load(&domain->above)) strata_stack_close(stack, STRATA_CLOSED_ABOVE_LIMIT, true);
+    strata_group_inherit(stack);
     strata_unlock(strata_stack_home_lock(stack));
     if (domain->pointers_noted) strata_stack_note_pointers(stack, domain->directory);
 }
@@ -234,8 +237,10 @@ enum { LEVELS = 3 };
 
 static int level_of(const strata_stack_t *stack) { return !stack->is_shared ? 0 : stack->of_thread ? 1 : 2; }
 
-/* What others may take: everything except what a group keeps for itself, or for graphs. */
-static bool is_anybodys(const strata_stack_t *stack) { return !stack->group->keeps && !atomic_load(&stack->group->pinned); }
+/* What others may take: everything except what a group keeps for itself, or for graphs, and what the device has already. */
+static bool is_anybodys(const strata_stack_t *stack) {
+    return !stack->group->keeps && !atomic_load(&stack->group->pinned) && !strata_group_is_paused(stack->group);
+}
 
 /* If `only` is given, that group; else all except those that keep theirs (`own` gives its own). */
 static uint64_t release(strata_domain_t *domain, const strata_group_t *only, const strata_group_t *own) {
@@ -258,7 +263,8 @@ uint64_t strata_domain_release_group(strata_domain_t *domain, const strata_group
 uint64_t strata_domain_kept_bytes(strata_domain_t *domain, const strata_group_t *own) {
     uint64_t kept = 0;
     STRATA_DOMAIN_EACH(domain, stack)
-        if (!is_anybodys(stack) && stack->group != own) kept += strata_stack_idle_bytes(stack);
+        if (!is_anybodys(stack) && !strata_group_is_paused(stack->group) && stack->group != own)
+            kept += strata_stack_idle_bytes(stack);
     return kept;
 }
 

@@ -17,6 +17,7 @@ struct strata_group {
     bool lends; /* its free blocks serve requests outside pools that would fail: `pools_on_oom` of a layer */
     bool keeps; /* its idle chunks go back only for its own requests and by strata_domain_release_group() */
     strata_graph_pool_t *_Atomic graph; /* of a group that serves captured graphs: allocation/graphs/graphs.h; NULL: any other */
+    _Atomic bool paused; /* it serves nothing: allocation/domain/paused.h */
     _Atomic bool pinned; /* what lies idle in it stays where it is: a graph may use it */
     strata_layer_t *shared[STRATA_PLAN_NODES + 1]; /* instances of device scope, by number */
     _Atomic uint64_t ladders;

@@ -136,6 +136,8 @@ strata_status_t strata_graph_pool_own(strata_graph_pool_t *pool, strata_call_t *
 /* The same for every pool that a stream of the block's device may be captured into: nobody knows who has it from a stream that was
  * forgotten. */
 strata_status_t strata_graph_pools_own(strata_call_t *call, strata_record_t *record);
+/* What it owns, as a list for the caller to delete (NULL: nothing); no lock is held. E_HOST_MEMORY. */
+strata_status_t strata_graph_pool_outside(strata_graph_pool_t *pool, strata_ref_t **refs, uint32_t *count);
 /* It owns nothing any more. No lock is held. */
 void strata_graph_pool_disown(strata_graph_pool_t *pool);
 

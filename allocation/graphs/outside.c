@@ -78,6 +78,22 @@ strata_status_t strata_graph_pool_own(strata_graph_pool_t *pool, strata_call_t *
     return strata_fail_again(&reason);
 }
 
+strata_status_t strata_graph_pool_outside(strata_graph_pool_t *pool, strata_ref_t **refs, uint32_t *count) {
+    strata_domain_t *domain = pool->group->domain;
+    *refs = NULL;
+    for (uint32_t room = 0;;) {
+        strata_lock(&domain->lock);
+        *count = pool->outside_count;
+        for (uint32_t i = 0; *count <= room && i < *count; i++) (*refs)[i] = pool->outside[i];
+        strata_unlock(&domain->lock);
+        if (*count <= room) return STRATA_OK;
+        strata_host_delete(*refs);
+        room = *count;
+        *refs = strata_host_new(room, sizeof **refs);
+        if (!*refs) return STRATA_E_HOST_MEMORY;
+    }
+}
+
 void strata_graph_pool_disown(strata_graph_pool_t *pool) {
     strata_domain_t *domain = pool->group->domain;
     for (;;) {

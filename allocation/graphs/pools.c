@@ -1,4 +1,5 @@
 /* The life of graph pools: made, opened, closed, kept, ended. */
+#include "allocation/domain/paused.h"
 #include "allocation/graphs/graphs.h"
 #include "allocation/stack/layer.h"
 #include "allocation/stack/stack_list.h"
@@ -149,6 +150,8 @@ void strata_graph_pool_poll(strata_graph_pool_t *pool) {
 strata_status_t strata_graph_pool_open(strata_graph_pool_t *pool, uint64_t number, const strata_graph_window_t *window) {
     strata_domain_t *domain = pool->group->domain;
     if (pool->open) return strata_fail(STRATA_E_BUSY, 0, "requests go to this pool already: it is ended before it begins again");
+    strata_status_t status = strata_group_refuse_paused(pool->group);
+    if (status != STRATA_OK) return status;
     if (atomic_load(&domain->captures->open) == STRATA_OPEN_GRAPHS)
         return strata_fail(STRATA_E_LIMIT, 0, "%d pools of graphs have begun and not ended, the most", STRATA_OPEN_GRAPHS);
     if (!list_open(pool, number, window))
@@ -253,6 +256,7 @@ static void hand_over_counts(strata_group_t *group) {
 /* Its group is free for another pool. */
 static void retire(strata_graph_pool_t *pool) {
     strata_domain_t *domain = pool->group->domain;
+    strata_group_set_paused(pool->group, false);
     strata_domain_orphan_group(domain, pool->group);
     hand_over_counts(pool->group);
     strata_stack_list_renumber(domain, pool->group, STRATA_GRAPH_POOL_ENDED);

@@ -75,19 +75,23 @@ static strata_status_t map(vmm_layer_t *self, uint64_t address, const vmm_piece_
     return *mapped ? strata_vmm_give_access(self, address, piece->size, peers) : status;
 }
 
+bool strata_vmm_release_physical(vmm_layer_t *self, vmm_piece_t *piece) {
+    bool gone = has_gone(strata_device_release(strata_vmm_device(self), piece->physical));
+    if (gone) piece->physical = 0;
+    if (gone) atomic_fetch_sub(&self->handles, 1);
+    return gone;
+}
+
 /* True: nothing is left of it. */
 static bool end_piece(vmm_layer_t *self, vmm_piece_t *piece) {
     strata_device_t *device = strata_vmm_device(self);
     if (piece->mapped) piece->mapped = !has_gone(strata_device_unmap(device, piece->address, piece->size));
-    if (!piece->mapped && piece->physical && has_gone(strata_device_release(device, piece->physical))) {
-        piece->physical = 0;
-        atomic_fetch_sub(&self->handles, 1);
-    }
+    if (!piece->mapped && piece->physical) (void)strata_vmm_release_physical(self, piece);
     if (!piece->mapped && piece->own_range) piece->own_range = !unreserve(self, piece->address, piece->size);
     return !piece->mapped && !piece->physical && !piece->own_range;
 }
 
-static strata_status_t create_physical(vmm_layer_t *self, vmm_piece_t *piece) {
+strata_status_t strata_vmm_create_physical(vmm_layer_t *self, vmm_piece_t *piece) {
     strata_status_t status = strata_device_create(strata_vmm_device(self), piece->size, strata_vmm_device(self)->capabilities.share,
                                                   &piece->physical);
     if (status != STRATA_OK) return status;
@@ -99,7 +103,7 @@ static strata_status_t create_physical(vmm_layer_t *self, vmm_piece_t *piece) {
 /* Whatever fails, the piece says what there is to end. */
 static strata_status_t make_piece(vmm_layer_t *self, uint64_t size, uint64_t at, vmm_piece_t *piece) {
     *piece = (vmm_piece_t){.address = at, .size = size};
-    strata_status_t status = create_physical(self, piece);
+    strata_status_t status = strata_vmm_create_physical(self, piece);
     if (status == STRATA_OK && at == 0) {
         status = strata_vmm_reserve(&self->base, size, &piece->address);
         piece->own_range = status == STRATA_OK;
@@ -176,11 +180,19 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
 
 /* ---- free ---- */
 
-/* Nobody finds the piece any more, unless it is registered: then it stays. No lock is held. */
+/* Nobody finds the piece any more, unless it is registered: then it stays. One that is paused has no memory to wait for. No lock is
+ * held. */
 static bool may_end(vmm_layer_t *self, uint32_t number) {
+    vmm_piece_t *piece = strata_vmm_piece(self, number);
     strata_vmm_lock(self);
-    bool stays = atomic_load(&strata_vmm_piece(self, number)->registered) > 0;
+    while (piece->chosen) strata_condition_wait(&self->settled, &self->base.stack->lock, UINT64_MAX);
+    bool stays = atomic_load(&piece->registered) > 0;
     if (!stays) strata_vmm_unlist(self, number);
+    if (piece->away) {
+        if (!piece->counts) self->base.stack->figures.paused_bytes -= piece->size;
+        piece->away = false;
+        piece->done = true;
+    }
     strata_vmm_unlock(self);
     return !stays;
 }
@@ -221,7 +233,7 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     if (gone) {
         forget(self, number);
     } else {
-        base->stack->figures.quarantined_bytes += size;
+        base->stack->figures.quarantined_bytes += piece->counts ? size : 0;
         record->state = STRATA_RECORD_DEFERRED;
         record->route = base->number;
         piece->next = self->left;
@@ -333,6 +345,7 @@ static strata_status_t create(strata_layer_t *base) {
     self->granularity = can->granularity;
     strata_status_t status = strata_nodes_init(&self->pieces, sizeof(vmm_piece_t), PIECES);
     strata_order_init(&self->order, &self->pieces, offsetof(vmm_piece_t, link));
+    strata_condition_init(&self->settled);
     return status;
 }
 
@@ -354,6 +367,7 @@ static void destroy(strata_layer_t *base) {
     vmm_layer_t *self = (vmm_layer_t *)base;
     if (!offer_all(self)) (void)offer_all(self);
     strata_nodes_destroy(&self->pieces);
+    strata_condition_destroy(&self->settled);
 }
 
 /* Where device memory is had as handles, no other memory is. */

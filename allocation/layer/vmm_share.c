@@ -42,12 +42,15 @@ strata_status_t strata_vmm_lock_complete(vmm_layer_t *self, uint64_t address, ui
     }
 }
 
+/* What is paused has no mapping: who brings it back gives access to all. */
+static bool lacks(const vmm_piece_t *piece, uint32_t mask) { return piece->mapped && (mask & ~piece->peers) != 0; }
+
 /* The next piece in the order from *address on that lacks a peer. False: there is none. */
 static bool next_lacking(vmm_layer_t *self, uint64_t *address, strata_held_t *found) {
     strata_vmm_lock(self);
     const strata_order_key_t key = {*address, 0, 0};
     uint32_t number = strata_order_from(&self->order, &key), mask = atomic_load(&self->base.domain->peers);
-    while (number && (mask & ~strata_vmm_piece(self, number)->peers) == 0) number = strata_order_next(&self->order, number);
+    while (number && !lacks(strata_vmm_piece(self, number), mask)) number = strata_order_next(&self->order, number);
     if (number) {
         const vmm_piece_t *piece = strata_vmm_piece(self, number);
         *found = (strata_held_t){piece->address, piece->size, piece->number, piece->physical};
@@ -57,11 +60,12 @@ static bool next_lacking(vmm_layer_t *self, uint64_t *address, strata_held_t *fo
     return number != 0;
 }
 
-/* The piece of a handle if it is still where it was; 0: it has moved or gone. The lock is held. */
+/* The piece of a handle if it is still where it was; 0: it has moved, gone, or is paused. The lock is held. */
 static uint32_t still_there(vmm_layer_t *self, const strata_held_t *found) {
     const strata_order_key_t key = {found->address, 0, 0};
     uint32_t number = strata_order_from(&self->order, &key);
-    return number && strata_vmm_piece(self, number)->number == found->number ? number : 0;
+    const vmm_piece_t *piece = strata_vmm_piece(self, number);
+    return number && piece->number == found->number && piece->mapped ? number : 0;
 }
 
 /* Whoever moved a piece meanwhile has seen the new peer: so a refusal counts only if the piece is where it was. */
@@ -83,8 +87,7 @@ static strata_status_t add_peers(strata_layer_t *base) {
 
 /* ---- holding ---- */
 
-/* The first piece of a range that pieces fill without a gap, and how many they are; 0: it is not filled. The lock is held. */
-static uint32_t find_range(vmm_layer_t *self, uint64_t address, uint64_t size, uint32_t *count) {
+uint32_t strata_vmm_find_range(vmm_layer_t *self, uint64_t address, uint64_t size, uint32_t *count) {
     const strata_order_key_t key = {address, UINT64_MAX, 0};
     uint32_t first = strata_order_before(&self->order, &key);
     uint64_t at = first ? strata_vmm_piece(self, first)->address : 0;
@@ -111,12 +114,21 @@ static void count_held(vmm_layer_t *self, strata_hold_t hold, uint64_t by) {
     atomic_fetch_add(hold == STRATA_HOLD_EXPORTED ? &self->exports : &self->registrations, by);
 }
 
+/* The lock is held. */
+static bool is_paused(vmm_layer_t *self, uint32_t number, uint32_t count) {
+    bool paused = false;
+    for (; count > 0; count--, number = strata_order_next(&self->order, number))
+        paused = paused || strata_vmm_piece(self, number)->away || strata_vmm_piece(self, number)->chosen;
+    return paused;
+}
+
 static strata_status_t hold_range(strata_layer_t *base, strata_hold_t hold, uint64_t address, uint64_t size, strata_held_t *held,
                                   uint32_t capacity, uint32_t *count) {
     vmm_layer_t *self = (vmm_layer_t *)base;
     strata_vmm_lock(self);
-    uint32_t number = find_range(self, address, size, count);
-    bool fits = number && *count <= capacity;
+    uint32_t number = strata_vmm_find_range(self, address, size, count);
+    bool fits = number && *count <= capacity, busy = number && is_paused(self, number, *count);
+    if (busy) fits = false;
     for (uint32_t i = 0; fits && i < *count; i++, number = strata_order_next(&self->order, number)) {
         vmm_piece_t *piece = strata_vmm_piece(self, number);
         atomic_fetch_add(counter(piece, hold), 1);
@@ -124,6 +136,7 @@ static strata_status_t hold_range(strata_layer_t *base, strata_hold_t hold, uint
     }
     strata_vmm_unlock(self);
     if (fits) count_held(self, hold, *count);
+    else if (busy) return strata_fail(STRATA_E_BUSY, 0, "vmm: the memory is paused: strata_resume() first");
     else if (number == 0) return not_ours();
     else return strata_fail(STRATA_E_LIMIT, 0, "the memory lies in %u handles, and %u are the most", *count, capacity);
     return STRATA_OK;
@@ -133,7 +146,7 @@ static strata_status_t let_go(strata_layer_t *base, strata_hold_t hold, uint64_t
     vmm_layer_t *self = (vmm_layer_t *)base;
     uint32_t count;
     strata_vmm_lock(self);
-    uint32_t first = find_range(self, address, size, &count), number = first, held = 0;
+    uint32_t first = strata_vmm_find_range(self, address, size, &count), number = first, held = 0;
     for (uint32_t i = 0; first && i < count; i++, number = strata_order_next(&self->order, number))
         held += atomic_load(counter(strata_vmm_piece(self, number), hold)) > 0;
     bool all = first && held == count;
@@ -146,7 +159,8 @@ static strata_status_t let_go(strata_layer_t *base, strata_hold_t hold, uint64_t
     return STRATA_OK;
 }
 
-const strata_handles_t strata_vmm_handles = {.add_peers = add_peers, .hold = hold_range, .let_go = let_go};
+const strata_handles_t strata_vmm_handles = {
+    .add_peers = add_peers, .hold = hold_range, .let_go = let_go, .pausing = &strata_vmm_pausing};
 
 /* ---- what the cache above asks ---- */
 
@@ -172,6 +186,7 @@ static bool made_here(const strata_layer_t *vmm, const strata_record_t *chunk) {
 bool strata_vmm_may_move(const strata_layer_t *vmm, const strata_record_t *chunk) {
     if (!made_here(vmm, chunk)) return false;
     const vmm_piece_t *piece = strata_vmm_piece((const vmm_layer_t *)vmm, chunk->user);
+    if (piece->away || piece->chosen) return false;
     return atomic_load(&piece->exported) == 0 && atomic_load(&piece->registered) == 0;
 }
 

@@ -2,6 +2,7 @@
  *
  *     vmm.c         the source: handles come, move and go
  *     vmm_share.c   access of peer GPUs; handles that somebody outside relies on; what the cache above asks
+ *     vmm_pause.c   memory that goes to the device for a while
  */
 #ifndef STRATA_ALLOCATION_LAYER_VMM_STATE_H
 #define STRATA_ALLOCATION_LAYER_VMM_STATE_H
@@ -23,6 +24,9 @@ typedef struct vmm_piece {
     bool mapped, own_range, counts; /* counts: its bytes are reserved */
     bool done; /* no work uses it */
     bool listed; /* in the order by address: it is served, or registered */
+    bool wanted, stays; /* marks of a pause. Under the lock */
+    _Atomic bool chosen; /* a pause or a resume is under way with it: nobody else ends it. Changed under the lock */
+    _Atomic bool away; /* paused: not mapped, and its memory is the device's. Changed under the lock */
     uint32_t peers; /* that have access to the mapping, a bit each */
     _Atomic uint32_t exported, registered; /* how often. Changed under the lock */
     strata_physical_t physical; /* 0: none */
@@ -36,6 +40,7 @@ typedef struct vmm_layer {
     strata_nodes_t pieces; /* guarded by the lock; a piece belongs to whoever has its record */
     strata_order_t order; /* of those that are listed, by address. Under the lock */
     uint64_t granularity;
+    strata_condition_t settled; /* nothing is chosen any more */
     uint32_t left; /* the first piece that the device did not take back; each release offers it again. Under the lock */
     _Atomic uint64_t handles, moved, ranges, exports, registrations;
 } vmm_layer_t;
@@ -58,7 +63,16 @@ strata_status_t strata_vmm_give_access(vmm_layer_t *self, uint64_t address, uint
  * the order. */
 strata_status_t strata_vmm_lock_complete(vmm_layer_t *self, uint64_t address, uint64_t size, uint32_t *peers);
 
+/* ---- what a pause does with pieces; no lock is held ---- */
+
+strata_status_t strata_vmm_create_physical(vmm_layer_t *self, vmm_piece_t *piece);
+/* True: it is gone. */
+bool strata_vmm_release_physical(vmm_layer_t *self, vmm_piece_t *piece);
+/* The first piece of a range that pieces fill without a gap, and how many they are; 0: it is not filled. The lock is held. */
+uint32_t strata_vmm_find_range(vmm_layer_t *self, uint64_t address, uint64_t size, uint32_t *count);
+
 /* Of the type. */
 extern const strata_handles_t strata_vmm_handles;
+extern const strata_pausing_t strata_vmm_pausing;
 
 #endif

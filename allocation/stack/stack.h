@@ -28,7 +28,7 @@ enum {
 };
 
 /* Why no hit of a stack may serve. */
-enum { STRATA_CLOSED_NO_HIT = 1, STRATA_CLOSED_ABOVE_LIMIT = 2, STRATA_CLOSED_BY_GRAPHS = 4 };
+enum { STRATA_CLOSED_NO_HIT = 1, STRATA_CLOSED_ABOVE_LIMIT = 2, STRATA_CLOSED_BY_GRAPHS = 4, STRATA_CLOSED_PAUSED = 8 };
 
 typedef struct strata_record_notes strata_record_notes_t;
 typedef struct strata_group strata_group_t;

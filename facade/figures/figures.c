@@ -1,6 +1,7 @@
 /* Figures of places, and of what the caches keep. */
 #include <string.h>
 
+#include "allocation/domain/paused.h"
 #include "allocation/reclaim/above.h"
 #include "allocation/report/figures.h"
 #include "allocation/report/log.h"
@@ -71,6 +72,7 @@ void strata_facade_pool_figures(strata_domain_t *domain, uint64_t pool, strata_s
         add_stack(stack, figures);
         add_direct(stack, figures);
     }
+    figures->reserved_bytes -= strata_min(figures->paused_bytes, figures->reserved_bytes);
     finish(figures);
 }
 
@@ -149,7 +151,8 @@ uint64_t strata_facade_peak_reserved(strata_t handle, strata_place_t place) {
 
 static uint64_t idle_in(strata_domain_t *domain) {
     uint64_t idle = 0;
-    STRATA_DOMAIN_EACH(domain, stack) idle += strata_stack_idle_bytes(stack);
+    STRATA_DOMAIN_EACH(domain, stack)
+        if (!strata_group_is_paused(stack->group)) idle += strata_stack_idle_bytes(stack);
     return idle;
 }
 
@@ -169,6 +172,7 @@ static strata_status_t release_or_trim(strata_t handle, strata_place_t place, ui
     strata_domain_t *domain;
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status != STRATA_OK) return status;
+    strata_facade_sweep_pauses(facade);
     uint64_t bytes = give_back(domain, keep);
     if (released) *released = bytes;
     return STRATA_OK;

@@ -1,4 +1,5 @@
 /* Captures for programs without a runtime: the device's own calls, with its handles. */
+#include "allocation/domain/paused.h"
 #include "allocation/graphs/graphs.h"
 #include "facade/facade.h"
 #include "facade/serve/arguments.h"
@@ -51,6 +52,7 @@ strata_status_t strata_stream_wait(strata_t handle, strata_place_t place, strata
 strata_status_t strata_graph_launch(strata_t handle, strata_place_t place, strata_graph_t graph, strata_stream_t stream) {
     strata_domain_t *domain;
     strata_status_t status = domain_of(handle, place, stream, &domain);
+    if (status == STRATA_OK) status = strata_domain_refuse_launch(domain);
     return status == STRATA_OK ? strata_device_graph_launch(domain->device, graph, meant(domain, stream)) : status;
 }
 

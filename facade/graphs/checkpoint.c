@@ -1,4 +1,5 @@
 /* States of a pool of graphs, taken and set back. */
+#include "allocation/domain/paused.h"
 #include "allocation/graphs/graphs.h"
 #include "facade/graphs/graphs.h"
 #include "facade/serve/arguments.h"
@@ -57,6 +58,7 @@ static strata_status_t restore(strata_graph_pool_t *pool, void *context) {
     strata_graph_pool_state_t state;
     strata_graph_pool_tell(pool, &state);
     strata_status_t status = refuse_begun(&state);
+    if (status == STRATA_OK) status = strata_group_refuse_paused(pool->group);
     if (status != STRATA_OK) return status;
     if (!strata_graph_pool_hold(pool))
         return strata_fail(STRATA_E_INVALID, 0, "nothing keeps this pool any more: its memory goes back as it is freed");

@@ -5,6 +5,7 @@
 #include "facade/graphs/graphs.h"
 #include "facade/open/life.h"
 #include "facade/open/plans.h"
+#include "facade/pause/pause.h"
 #include "facade/serve/arguments.h"
 #include "facade/serve/inside.h"
 #include "facade/streams/stream_ids.h"
@@ -74,6 +75,7 @@ static strata_status_t change(strata_facade_t *facade, strata_strategy_t *strate
 
 static strata_status_t check_is_idle(strata_facade_t *facade) {
     (void)strata_facade_still_pending(facade, true);
+    strata_facade_sweep_pauses(facade);
     uint64_t live = strata_facade_report_leaks(facade, NULL, NULL);
     if (live == 0) return strata_facade_refuse_graphs(facade);
     return strata_fail(STRATA_E_BUSY, 0, "%llu allocations are live: the strategy is changed when nothing is",
@@ -97,6 +99,7 @@ static strata_status_t load_and_change(strata_facade_t *facade, const strata_ope
     strata_strategy_t *strategy;
     strata_status_t status = load(facade, options, &strategy);
     if (status != STRATA_OK) return status;
+    strata_pauses_forget(facade);
     /* The new layers may need the memory of the old caches. */
     uint32_t index = 0;
     strata_domain_t *domain;

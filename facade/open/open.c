@@ -12,6 +12,7 @@
 #include "facade/open/devices.h"
 #include "facade/open/life.h"
 #include "facade/open/plans.h"
+#include "facade/pause/pause.h"
 #include "facade/serve/arguments.h"
 #include "facade/serve/inside.h"
 #include "facade/serve/long_way.h"
@@ -356,6 +357,8 @@ strata_status_t strata_close(strata_t handle, strata_close_mode_t mode, strata_l
     if (busy != STRATA_OK) return busy;
     if (strata_log_is_telling()) return strata_fail(STRATA_E_BUSY, 0, "what the log is told of may be under way: close after it");
     uint64_t pending = strata_facade_still_pending(facade, mode != STRATA_CLOSE_BUSY);
+    strata_facade_sweep_pauses(facade);
+    if (mode == STRATA_CLOSE_FORCE) strata_pauses_forget(facade);
     uint64_t live = strata_facade_report_leaks(facade, report, context);
     strata_status_t kept = mode == STRATA_CLOSE_FORCE ? STRATA_OK : strata_facade_refuse_graphs(facade);
     if (kept != STRATA_OK) return kept;
@@ -368,6 +371,7 @@ strata_status_t strata_close(strata_t handle, strata_close_mode_t mode, strata_l
                            (unsigned long long)imports);
     strata_lost_t *lost = &facade->lost;
     strata_imports_end_all(facade);
+    strata_pauses_forget(facade);
     strata_facade_end_domains(facade);
     strata_status_t status = STRATA_OK;
     if (atomic_load(&lost->state) != 0)

@@ -138,6 +138,7 @@ strata_status_t strata_release_pool(strata_t handle, strata_place_t place, uint6
     if (status != STRATA_OK) return status;
     uint64_t before = atomic_load(&domain->given_bytes);
     release_groups(domain, meant);
+    strata_facade_sweep_pauses(facade);
     if (released) *released = atomic_load(&domain->given_bytes) - before;
     strata_log_flush();
     return STRATA_OK;

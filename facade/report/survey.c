@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "allocation/call/blocks.h"
+#include "allocation/domain/paused.h"
 #include "platform/arithmetic.h"
 
 /* The owner of a note, added if there is room. */
@@ -170,13 +171,15 @@ static void count_stack(strata_stack_t *stack, look_t *look) {
         if (STRATA_LAYER_HAS(layer->type, waits)) layer->type->waits(layer, count_wait, survey);
 }
 
-/* With every lock held: a block of the shared stack is noted and borrowed under the lock of the stack that serves it. */
+/* Without what is paused, which holds no memory. With every lock held: a block of the shared stack is noted and borrowed under the lock of the stack that serves it. */
 void strata_survey_make(strata_domain_t *domain, const strata_survey_for_t *whom, strata_survey_t *survey) {
     memset(survey, 0, sizeof *survey);
     look_t look = {.survey = survey, .whom = whom};
-    STRATA_DOMAIN_EACH(domain, stack) survey->idle += strata_stack_idle_bytes(stack);
+    STRATA_DOMAIN_EACH(domain, stack)
+        if (!strata_group_is_paused(stack->group)) survey->idle += strata_stack_idle_bytes(stack);
     strata_domain_lock_stacks(domain);
-    for (uint32_t i = 0; i < domain->stack_count; i++) count_stack(domain->stacks[i], &look);
+    for (uint32_t i = 0; i < domain->stack_count; i++)
+        if (!strata_group_is_paused(domain->stacks[i]->group)) count_stack(domain->stacks[i], &look);
     strata_domain_unlock_stacks(domain);
     qsort(survey->owners, STRATA_SURVEY_OWNERS, sizeof *survey->owners, by_bytes);
 }

@@ -51,6 +51,7 @@ strata_status_t strata_share_hold(strata_t handle, strata_ref_t ref, strata_hold
         if (!handles) continue;
         status = handles->hold(block->source, hold, block->address, block->size, block->held, capacity, &block->count);
         if (status == STRATA_OK) return STRATA_OK;
+        if (status == STRATA_E_BUSY) return strata_fail_context("%s", what);
         if (status != STRATA_E_UNKNOWN_POINTER)
             return strata_fail(status, 0,
                                "%s: the block lies in %u handles, and %u are the most: registrable: true of vmm puts it in one",

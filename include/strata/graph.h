@@ -42,8 +42,8 @@ extern "C" {
 /* From now on requests of `stream` in this place, of any thread and whatever pool is current, are served from `*pool` (0: a new one,
  * whose number is written there), in layers of the strategy's `graph:`, or of the place's own stack if it has none. Before the
  * capture begins, or inside it. E_UNSUPPORTED: the layers give memory back to the device at each free. E_INVALID, E_STALE: no such
- * pool; it has ended. E_BUSY: it is begun already. E_LIMIT: 16 are begun in the place. E_HOST_MEMORY; E_NO_MEMORY from layers that
- * allocate in advance. */
+ * pool; it has ended. E_BUSY: it is begun already, or paused. E_LIMIT: 16 are begun in the place. E_HOST_MEMORY; E_NO_MEMORY from
+ * layers that allocate in advance. */
 STRATA_API strata_status_t strata_graph_pool_begin(strata_t facade, strata_place_t place, strata_stream_t stream, uint64_t *pool);
 /* The same for the streams that a filter chooses: of every request in the place meanwhile it is asked whether it goes to the pool.
  * It is called with no lock held, by any thread, until a moment after the end; it must not call the facade. */
@@ -115,7 +115,7 @@ STRATA_API strata_status_t strata_capture_begin(strata_t facade, strata_place_t 
 STRATA_API strata_status_t strata_capture_end(strata_t facade, strata_place_t place, strata_stream_t stream, strata_graph_t *graph);
 /* Later work of `stream` comes after all work that `other` has been given so far. If one is being captured, both are from then on. */
 STRATA_API strata_status_t strata_stream_wait(strata_t facade, strata_place_t place, strata_stream_t stream, strata_stream_t other);
-/* The work of the graph, once, in the order of `stream`. */
+/* The work of the graph, once, in the order of `stream`. E_BUSY: a pool of graphs of the place is paused (strata/pause.h). */
 STRATA_API strata_status_t strata_graph_launch(strata_t facade, strata_place_t place, strata_graph_t graph, strata_stream_t stream);
 STRATA_API strata_status_t strata_graph_destroy(strata_t facade, strata_place_t place, strata_graph_t graph);
 

@@ -180,7 +180,8 @@ STRATA_API strata_status_t strata_change_strategy(strata_t facade, const strata_
  * none).
  *
  * Errors: E_NO_MEMORY, after everything that the strategy does against it (the text says why, and what helps); E_DEVICE;
- * E_DEVICE_LOST; E_STALE; E_INVALID (the strategy does not serve the place, a size above 2^48, no such pool). */
+ * E_DEVICE_LOST; E_STALE; E_INVALID (the strategy does not serve the place, a size above 2^48, no such pool); E_BUSY (the pool is
+ * paused: strata/pause.h). */
 STRATA_API strata_status_t strata_allocate(strata_t facade, strata_place_t place, strata_stream_t stream, size_t size,
                                            strata_block_t *block);
 
@@ -353,7 +354,8 @@ STRATA_API strata_status_t strata_set_limit(strata_t facade, strata_place_t plac
     X(out_of_memory, "count", counter, "requests that failed for memory at last")                                                  \
     X(host_waits, "count", counter, "frees that waited on the host because no layer handles borrows")                              \
     X(quarantined_bytes, "bytes", gauge, "blocks given up because the device failed while they were freed")                        \
-    X(borrows_waited, "count", counter, "record_stream calls that no layer handled: the free of the block waits on the host")
+    X(borrows_waited, "count", counter, "record_stream calls that no layer handled: the free of the block waits on the host")      \
+    X(paused_bytes, "bytes", gauge, "of live chunks, not in reserved_bytes: the device has them until strata_resume()")
 
 typedef struct strata_statistics {
     size_t struct_size;
@@ -363,8 +365,9 @@ typedef struct strata_statistics {
 } strata_statistics_t;
 
 /* Figures of a place. strata_statistics() has those of one stream's stack outside pools; zeros if there is none. If every thread
- * has its own stack, it is the calling thread's. ladders and out_of_memory are not counted by stream. strata_statistics_all() has
- * the figures of all stacks, those of forgotten streams and of pools included. Exact when no other thread is inside a call. */
+ * has its own stack, it is the calling thread's. ladders, out_of_memory and paused_bytes are not counted by stream, and a
+ * stream's reserved_bytes are with what is paused of them. strata_statistics_all() has the figures of all stacks, those of forgotten
+ * streams and of pools included. Exact when no other thread is inside a call. */
 STRATA_API strata_status_t strata_statistics(strata_t facade, strata_place_t place, strata_stream_t stream,
                                              strata_statistics_t *statistics);
 STRATA_API strata_status_t strata_statistics_all(strata_t facade, strata_place_t place, strata_statistics_t *statistics);
@@ -591,5 +594,6 @@ STRATA_API const char *strata_layer_name(size_t index);
 #endif
 #include "strata/allocator.h"
 #include "strata/graph.h"
+#include "strata/pause.h"
 #include "strata/share.h"
 #endif

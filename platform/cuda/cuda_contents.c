@@ -10,6 +10,16 @@ strata_status_t strata_cuda_fill(strata_device_t *self, strata_address_t address
     return strata_cuda_leave(&scope, status);
 }
 
+strata_status_t strata_cuda_copy(strata_device_t *self, strata_address_t address, void *host, uint64_t size, bool to_host,
+                                 strata_handle_t stream) {
+    strata_cuda_scope_t scope;
+    strata_status_t status = strata_cuda_enter_stream(self, STRATA_CUDA_PLAIN, stream, &scope);
+    if (status != STRATA_OK) return status;
+    status = to_host ? STREAM_CALL(scope.device, stream, MemcpyDtoHAsync, host, address, size, (CUstream)stream)
+                     : STREAM_CALL(scope.device, stream, MemcpyHtoDAsync, address, host, size, (CUstream)stream);
+    return strata_cuda_leave(&scope, status);
+}
+
 /* With the context current. Whatever the driver answers is no failure here. */
 static void *view(const strata_device_t *self, const strata_cuda_driver_t *driver, strata_address_t address) {
     unsigned int kind = 0, managed = 0;

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -38,4 +40,16 @@ strata_status_t strata_file_open(const char *path, strata_file_named_t named, in
     if (status == STRATA_OK) *file = opened;
     else close(opened);
     return status;
+}
+
+strata_status_t strata_file_scratch(const char *directory, int *file) {
+    char path[4096];
+    int length = snprintf(path, sizeof path, "%s/strata-XXXXXX", directory);
+    if (length < 0 || (size_t)length >= sizeof path)
+        return strata_fail(STRATA_E_INVALID, 0, "the name of the directory is too long");
+    int opened = mkostemp(path, O_CLOEXEC);
+    if (opened < 0) return strata_fail(STRATA_E_IO, 0, "%.1500s: no file can be made there: %s", directory, strerror(errno));
+    (void)unlink(path);
+    *file = opened;
+    return STRATA_OK;
 }

@@ -1,4 +1,4 @@
-/* Opens the files that are read. Nothing here waits until another process opens the other end of a pipe. */
+/* Opens the files that are read, and scratch files. Nothing here waits until another process opens the other end of a pipe. */
 #ifndef STRATA_PLATFORM_FILE_H
 #define STRATA_PLATFORM_FILE_H
 
@@ -14,5 +14,8 @@ typedef enum strata_file_named {
 strata_status_t strata_file_open(const char *path, strata_file_named_t named, int *file);
 /* Whether it is a regular file, links followed; otherwise E_IO as above. */
 strata_status_t strata_file_is_regular(const char *path);
+/* A file without a name in a directory, to be written and read by its owner alone. It goes with its last descriptor. E_IO, and
+ * E_INVALID for a directory's name that is too long. */
+strata_status_t strata_file_scratch(const char *directory, int *file);
 
 #endif

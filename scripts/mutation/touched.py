@@ -12,7 +12,7 @@ import bounded
 # The programs whose tests may kill a mutant.
 PROGRAMS = ["platform", "sim", "trace", "cuda", "mechanism", "allocation", "async", "graphs", "strategy", "config", "outside", "decorators",
             "recorder", "records", "ranges", "planning", "replay", "facade", "chunked", "naive", "bfc", "caching", "checker", "peers", "torture", "mutated", "security",
-            "fuzz", "tools", "conformance", "share", "integration"]
+            "fuzz", "tools", "conformance", "share", "pause", "integration"]
 # Those whose tests do not: the rules of the house, the installed package, the C++ headers and the real GPU reach no line that others do
 # not, one test of test_failures runs a program thousands of times, and the modules are loaded by others.
 LEFT_OUT = ["house", "install", "gpu", "cpp", "failures", "modules"]

@@ -100,6 +100,7 @@ static strata_status_t make_memory_call(every_call_t *t, strata_device_call_t ca
     case STRATA_CALL_pool_get: return strata_device_pool_get(d, t->pool, STRATA_POOL_RELEASE_THRESHOLD, &t->out);
     case STRATA_CALL_pool_trim: return strata_device_pool_trim(d, NULL, 0);
     case STRATA_CALL_pool_set_access: return strata_device_pool_set_access(d, t->pool, 1);
+    case STRATA_CALL_copy: return strata_device_copy(d, t->address, (void *)(uintptr_t)t->pinned, 4096, true, t->stream);
     case STRATA_CALL_fill: return strata_device_fill(d, t->address, 1, 4096, t->stream);
     case STRATA_CALL_prefetch: return strata_device_prefetch(d, t->managed, 4096, true, t->stream);
     case STRATA_CALL_advise: return strata_device_advise(d, t->managed, 4096, STRATA_ADVISE_SET_READ_MOSTLY, false);

@@ -120,6 +120,31 @@ CUresult fake_MemsetD8Async(CUdeviceptr address, unsigned char byte, size_t size
     return on ? fake_push(on, NULL) : fake_options.unknown_stream;
 }
 
+static bool is_pinned(CUdeviceptr address, size_t size) {
+    for (size_t i = 0; i < FAKE_MANY; i++) {
+        const fake_memory_t *memory = &fake.memory[i];
+        bool within = address >= memory->address && size <= memory->size && address - memory->address <= memory->size - size;
+        if (memory->used && memory->kind == FAKE_PINNED && within) return true;
+    }
+    return false;
+}
+
+static CUresult copy_between(CUdeviceptr address, const void *host, size_t size, CUstream stream) {
+    fake_stream_t *on = fake_stream_of(stream);
+    if (!on) return fake_options.unknown_stream;
+    return address && is_pinned((CUdeviceptr)(uintptr_t)host, size) ? fake_push(on, NULL) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult fake_MemcpyDtoHAsync(void *to, CUdeviceptr from, size_t size, CUstream stream) {
+    FAKE_ENTER(MemcpyDtoHAsync, FAKE_CONTEXT, from, size);
+    return copy_between(from, to, size, stream);
+}
+
+CUresult fake_MemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t size, CUstream stream) {
+    FAKE_ENTER(MemcpyHtoDAsync, FAKE_CONTEXT, to, size);
+    return copy_between(to, from, size, stream);
+}
+
 CUresult fake_PointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr address) {
     FAKE_ENTER(PointerGetAttribute, FAKE_CONTEXT, address, attribute);
     fake_memory_t *memory = fake_memory_at(address);

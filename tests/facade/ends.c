@@ -131,6 +131,8 @@ static strata_status_t told_of(strata_status_t status, strata_shared_t *shared) 
     X(strata_import_end(s, 1))                                                                                                     \
     X(strata_register(s, ref, &r.registration))                                                                                    \
     X(strata_unregister(s, &r.registration))                                                                                       \
+    X(strata_pause(s, place, &(strata_pause_options_t){.struct_size = sizeof(strata_pause_options_t)}, NULL))                      \
+    X(strata_resume(s, place, 0, NULL, NULL))                                                                                      \
     X(strata_step(s))                                                                                                              \
     X(strata_annotate(s, "op"))                                                                                                    \
     X(strata_annotate(s, NULL))                                                                                                    \

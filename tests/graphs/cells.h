@@ -29,6 +29,8 @@ static const graph_road_t graph_roads[] = {
     {"stream_safe_cuda_malloc_async", "stack: [stream_safe, cuda_malloc_async]"},
     {"cache_over_cuda_malloc_async", "stack: [stream_safe, auto_growth, cuda_malloc_async]"},
     {"graph_cuda_malloc_async", "stack: [stream_safe, auto_growth, system]\ngraph: {stack: [cuda_malloc_async]}"},
+    {"handles", "stack: [stream_safe, auto_growth_vmm, vmm]\ngraph: {stack: [stream_safe, auto_growth_vmm, vmm]}"},
+    {"chunks_of_handles", "stack: [stream_safe, auto_growth, vmm]\ngraph: {stack: [auto_growth: {chunk_size: 8MiB}, vmm]}"},
     {"stack_of_its_own", "stack: [stream_safe, auto_growth, system]\ngraph: {stack: [auto_growth: {chunk_size: 8MiB}, system]}"},
 };
 

@@ -73,6 +73,7 @@ OP2(event_record, strata_handle_t, strata_handle_t)
 OP1(event_query, strata_handle_t)
 OP1(event_synchronise, strata_handle_t)
 OP4(fill, strata_address_t, uint8_t, uint64_t, strata_handle_t)
+OP5(copy, strata_address_t, void *, uint64_t, bool, strata_handle_t)
 OP4(prefetch, strata_address_t, uint64_t, bool, strata_handle_t)
 OP4(advise, strata_address_t, uint64_t, strata_advice_t, bool)
 OP2(capture_begin, strata_handle_t, strata_capture_mode_t)
@@ -158,6 +159,8 @@ static void check_memory(void) {
     CHECK(pool_set_access, U(P(2)), 5);
 #define CALL_fill strata_device_fill(&device, 5, 6, 7, P(2))
     CHECK(fill, 5, 6, 7, U(P(2)));
+#define CALL_copy strata_device_copy(&device, 5, P(3), 7, true, P(2))
+    CHECK(copy, 5, U(P(3)), 7, 1, U(P(2)));
 #define CALL_prefetch strata_device_prefetch(&device, 5, 7, true, P(2))
     CHECK(prefetch, 5, 7, 1, U(P(2)));
 #define CALL_advise strata_device_advise(&device, 5, 7, STRATA_ADVISE_SET_PREFERRED, true)

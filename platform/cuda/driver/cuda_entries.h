@@ -25,6 +25,8 @@
     X(MemFreeHost, MemFreeHost, 2000, BASE, (void *address))                                                                       \
     X(MemGetInfo, MemGetInfo, 3020, BASE, (size_t * unused, size_t * total))                                                       \
     X(MemsetD8Async, MemsetD8Async, 3020, BASE, (CUdeviceptr address, unsigned char byte, size_t count, CUstream stream))          \
+    X(MemcpyDtoHAsync, MemcpyDtoHAsync, 3020, BASE, (void *to, CUdeviceptr from, size_t size, CUstream stream))                    \
+    X(MemcpyHtoDAsync, MemcpyHtoDAsync, 3020, BASE, (CUdeviceptr to, const void *from, size_t size, CUstream stream))              \
     X(PointerGetAttribute, PointerGetAttribute, 4000, BASE, (void *value, CUpointer_attribute attribute, CUdeviceptr address))     \
     X(StreamCreateWithPriority, StreamCreateWithPriority, 5050, BASE, (CUstream * stream, unsigned int flags, int priority))       \
     X(StreamDestroy, StreamDestroy, 4000, BASE, (CUstream stream))                                                                 \

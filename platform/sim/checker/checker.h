@@ -30,7 +30,8 @@
     X(RACE, "two accesses, one of them a write, have no order")                                                                    \
     X(OVERLAP, "a block is served whose memory is another live block's")                                                           \
     X(GIVEN_BACK, "a graph is launched whose memory went back to the device after its capture")                                    \
-    X(SERVED_SINCE, "a graph is launched over a live block that was served after its capture")
+    X(SERVED_SINCE, "a graph is launched over a live block that was served after its capture")                                     \
+    X(PAUSED, "work uses memory that is paused")
 
 typedef enum strata_hazard {
 #define STRATA_HAZARD_ENUM(name, text) STRATA_HAZARD_##name,
@@ -92,6 +93,10 @@ void strata_checker_used(strata_checker_t *checker, uint64_t name, strata_handle
 void strata_checker_expect(strata_checker_t *checker, const uint64_t *names, size_t count);
 /* The calling thread reads or writes pinned or managed memory. */
 void strata_checker_host_access(strata_checker_t *checker, strata_address_t address, uint64_t size, bool write);
+
+/* Between true and false the calling thread pauses or resumes memory (strata_pause(), strata_resume()): what it unmaps stays its
+ * owners', and what it maps there again is the same memory. Work that uses it between the two is a hazard. */
+void strata_checker_pausing(strata_checker_t *checker, bool pausing);
 
 /* Edges between host threads besides the locks of the stacks: thread start and join, and the program's own locks. What a thread did
  * before it published under a key comes before what another does after it observed the key. */

@@ -49,6 +49,7 @@ typedef struct check_actor {
     uint64_t version; /* moves when the clock does */
     int32_t device; /* ordinal; -1: a host thread, or a branch of a graph */
     bool blocking, legacy, gone;
+    bool pausing; /* of a host thread: strata_checker_pausing() */
     char label[CHECK_LABEL];
     /* What it has joined already: the host thread that submitted last, the legacy stream. */
     uint32_t host;
@@ -163,6 +164,16 @@ void check_lease_end(strata_checker_t *checker, uint64_t address, uint64_t size,
 check_lease_t *check_lease_first(const strata_checker_t *checker, uint64_t address, uint64_t size);
 void check_lease_drop(check_lease_t *lease);
 
+/* ---- what a pause has taken away (checker_away.c) ---- */
+
+/* Whether the calling thread pauses or resumes. */
+bool check_is_pausing(strata_checker_t *checker);
+/* The range is unmapped, and mapped again (false: it was not away). */
+void check_away_begin(strata_checker_t *checker, uint64_t address, uint64_t size);
+bool check_away_end(strata_checker_t *checker, uint64_t address, uint64_t size);
+/* Whether some of it is away. */
+bool check_is_away(const strata_checker_t *checker, uint64_t address, uint64_t size);
+
 /* ---- accesses (checker_work.c, checker_race.c) ---- */
 
 /* What a launch repeats, and how things were at its capture. */
@@ -257,7 +268,7 @@ struct strata_checker {
     check_map_t locks, keys; /* -> clocks[] */
     check_clock_t *clocks;
     size_t clock_count;
-    sim_tree_t segments, leases;
+    sim_tree_t segments, leases, away;
     uint64_t lives, events, line;
     check_note_t *notes; /* a ring */
     uint64_t note_count, note_room;

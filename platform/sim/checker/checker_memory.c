@@ -188,6 +188,7 @@ static void keep_unseen(check_uses_t *frees, const check_clock_t *seen) {
 void check_on_memory(sim_device_t *device, strata_address_t address, uint64_t size, sim_stream_t *stream) {
     strata_checker_t *checker = device->world->checker;
     if (!checker || size == 0) return;
+    if (check_away_end(checker, address, size) && check_is_pausing(checker)) return;
     check_uses_t freed = {0};
     check_cut(checker, address, size, stream ? collect_frees : NULL, &freed);
     check_lease_end(checker, address, size, check_host(checker), 0);
@@ -210,6 +211,7 @@ typedef struct leaving {
     const check_clock_t *clock; /* NULL: the driver knows the order */
     uint32_t actor;
     int rule;
+    bool stays; /* its owners', although it is unmapped */
     uint64_t note; /* the last */
 } leaving_t;
 
@@ -217,7 +219,7 @@ static void leave(strata_checker_t *checker, check_life_t *life, void *context) 
     leaving_t *leaving = context;
     uint64_t note = leaving->note = check_note(checker, CHECK_NOTE_GIVEN_BACK, leaving->actor, life->number, 0);
     if (!leaving->clock) return;
-    if (life->alive && !life->raw) {
+    if (life->alive && !life->raw && !leaving->stays) {
         check_tell(checker,
                    &(check_fault_t){.kind = STRATA_HAZARD_TAKEN_AWAY, .life = life, .actor = leaving->actor, .note = note});
     }
@@ -242,12 +244,24 @@ static void stay_in_pool(strata_checker_t *checker, strata_address_t address, ui
     check_uses_add(checker, &life->uses, &use);
 }
 
+/* The owners and the lease stay. */
+static void pause(strata_checker_t *checker, uint64_t address, uint64_t size, leaving_t *leaving) {
+    check_segment_t *segment = check_segment_first(checker, address, size);
+    leaving->stays = true;
+    for (; segment; segment = check_segment_next(checker, segment, address + size)) leave(checker, segment->life, leaving);
+    check_away_begin(checker, address, size);
+}
+
 /* In a stream's order it goes after that stream's work (rule 6), else after what the calling thread has seen (rule 7). */
 void check_on_memory_gone(sim_device_t *device, strata_address_t address, uint64_t size, sim_stream_t *stream) {
     strata_checker_t *checker = device->world->checker;
     if (!checker || size == 0) return;
     leaving_t leaving = {.actor = stream ? check_arrive(checker, stream) : check_host(checker), .rule = stream ? 6 : 7};
     leaving.clock = &check_actor(checker, leaving.actor)->clock;
+    if (!stream && check_is_pausing(checker)) {
+        pause(checker, address, size, &leaving);
+        return;
+    }
     check_cut(checker, address, size, leave, &leaving);
     check_lease_end(checker, address, size, leaving.actor, leaving.note);
     if (stream) stay_in_pool(checker, address, size, leaving.actor);

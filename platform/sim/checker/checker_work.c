@@ -131,6 +131,13 @@ static check_life_t *life_for(strata_checker_t *checker, check_segment_t *segmen
     return check_life_part(checker, life, begin, end - begin);
 }
 
+static void tell_paused(strata_checker_t *checker, check_life_t *life, const check_touch_t *touch) {
+    uint64_t note = check_note(checker, note_of(touch->how), touch->reported, life->number, graph_of(touch));
+    check_tell(checker,
+               &(check_fault_t){
+                   .kind = STRATA_HAZARD_PAUSED, .life = life, .actor = touch->reported, .note = note, .launch = launch_of(touch)});
+}
+
 void check_touch(strata_checker_t *checker, const check_touch_t *touch) {
     uint64_t at = touch->address, end;
     if (!strata_add(touch->address, touch->size, &end)) return;
@@ -138,8 +145,12 @@ void check_touch(strata_checker_t *checker, const check_touch_t *touch) {
         check_segment_t *segment = check_segment_first(checker, at, end - at);
         if (!segment) return;
         uint64_t begin = strata_max(at, segment->node.key), stop = strata_min(end, segment->node.key + segment->size);
-        check_life_t *life = life_for(checker, segment, touch, begin, stop);
-        if (life) touch_life(checker, life, touch);
+        if (check_is_away(checker, begin, stop - begin)) {
+            tell_paused(checker, segment->life, touch);
+        } else {
+            check_life_t *life = life_for(checker, segment, touch, begin, stop);
+            if (life) touch_life(checker, life, touch);
+        }
         at = stop;
     }
 }
@@ -168,11 +179,11 @@ void check_on_work(sim_stream_t *stream, const strata_access_t *accesses, size_t
     check_actor(checker, host)->expected_count = 0;
 }
 
-void check_on_fill(sim_stream_t *stream, strata_address_t address, uint64_t size) {
+void check_on_fill(sim_stream_t *stream, strata_address_t address, uint64_t size, bool write) {
     strata_checker_t *checker = stream->device->world->checker;
     if (!checker) return;
     check_touch_t touch = {
-        .actor = check_arrive(checker, stream), .how = CHECK_FILL, .address = address, .size = size, .write = true};
+        .actor = check_arrive(checker, stream), .how = CHECK_FILL, .address = address, .size = size, .write = write};
     touch.reported = touch.actor;
     touch.epoch = check_tick(checker, touch.actor);
     touch.clock = &check_actor(checker, touch.actor)->clock;

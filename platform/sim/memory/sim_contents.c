@@ -137,7 +137,7 @@ static strata_status_t fill(sim_device_t *device, strata_address_t address, uint
                            (unsigned long long)address, (unsigned long long)size);
     sim_charge(device, &device->world->profile.launch, 0);
     sim_touch(device, address, size, sim_submit(stream, 0));
-    check_on_fill(stream, address, size);
+    check_on_fill(stream, address, size, true);
     if (view) memset(view, byte, size);
     return STRATA_OK;
 }
@@ -147,6 +147,35 @@ strata_status_t sim_op_fill(strata_device_t *base, strata_address_t address, uin
     strata_status_t status = sim_begin(device, STRATA_CALL_fill);
     if (status != STRATA_OK) return status;
     return sim_end(device, fill(device, address, byte, size, stream));
+}
+
+/* Takes effect when it is submitted, as a fill does. */
+static strata_status_t copy(sim_device_t *device, strata_address_t address, void *host, uint64_t size, bool to_host,
+                            strata_handle_t handle) {
+    sim_stream_t *stream = sim_stream_for_work(device, handle);
+    if (!stream) return strata_last_error()->status;
+    if (stream->capture) return strata_fail(STRATA_E_CAPTURE, 0, "copy: the stream is being captured");
+    sim_region_t *pinned = holder(device->world, (uintptr_t)host, size);
+    if (address < SIM_BASE || !pinned || pinned->kind != SIM_REGION_PINNED || !sim_touch(device, address, size, 0))
+        return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE,
+                           "CUDA_ERROR_INVALID_VALUE: copy of %llu bytes at 0x%llx, host memory %p", (unsigned long long)size,
+                           (unsigned long long)address, host);
+    sim_charge(device, &device->world->profile.launch, 0);
+    sim_touch(device, address, size, sim_submit(stream, 0));
+    check_on_fill(stream, address, size, !to_host);
+    check_on_fill(stream, (uintptr_t)host, size, to_host);
+    uint8_t *view = sim_view(device->world, address, size);
+    if (view && to_host) memcpy(host, view, size);
+    else if (view) memcpy(view, host, size);
+    return STRATA_OK;
+}
+
+strata_status_t sim_op_copy(strata_device_t *base, strata_address_t address, void *host, uint64_t size, bool to_host,
+                            strata_handle_t stream) {
+    sim_device_t *device = sim_of(base);
+    strata_status_t status = sim_begin(device, STRATA_CALL_copy);
+    if (status != STRATA_OK) return status;
+    return sim_end(device, copy(device, address, host, size, to_host, stream));
 }
 
 /* Managed memory never moves here: the call is checked and paid for. */

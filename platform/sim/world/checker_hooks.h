@@ -6,7 +6,8 @@
 #include "platform/sim/world/sim_internal.h"
 
 void check_on_work(sim_stream_t *stream, const strata_access_t *accesses, size_t count);
-void check_on_fill(sim_stream_t *stream, strata_address_t address, uint64_t size);
+/* What an allocator does itself: a fill, or one side of a copy. */
+void check_on_fill(sim_stream_t *stream, strata_address_t address, uint64_t size, bool write);
 void check_on_record(sim_stream_t *stream, sim_event_t *event);
 void check_on_wait(sim_stream_t *stream, const sim_event_t *event);
 void check_on_passed(const sim_event_t *event);

@@ -1,0 +1,255 @@
+/* Handles whose memory goes to the device for a while, and comes back where it was.
+ *
+ * What is chosen is the chooser's alone until it settles: it is neither moved nor held, and its free waits. Of a piece only `mapped`,
+ * `peers` and the marks are looked at by others meanwhile, so they change under the lock. A piece that is away keeps its record, its
+ * addresses and its place in the order. Whatever the device refuses, the piece says what there is of it, and the next step goes on
+ * from there. */
+#include "allocation/layer/vmm_state.h"
+#include "allocation/reclaim/refusal.h"
+
+static vmm_layer_t *self_of(strata_layer_t *base) { return (vmm_layer_t *)base; }
+
+#define EACH_LISTED(self, number)                                                                                                  \
+    for (uint32_t number = first_listed(self); number; number = strata_order_next(&(self)->order, number))
+
+static uint32_t first_listed(vmm_layer_t *self) {
+    const strata_order_key_t lowest = {0, 0, 0};
+    return strata_order_from(&self->order, &lowest);
+}
+
+/* ---- choosing ---- */
+
+static bool mark(strata_layer_t *base, uint64_t address, uint64_t size, bool wanted) {
+    vmm_layer_t *self = self_of(base);
+    uint32_t count;
+    strata_vmm_lock(self);
+    uint32_t number = strata_vmm_find_range(self, address, size, &count);
+    bool found = number != 0;
+    for (; number && count > 0; count--, number = strata_order_next(&self->order, number))
+        *(wanted ? &strata_vmm_piece(self, number)->wanted : &strata_vmm_piece(self, number)->stays) = true;
+    strata_vmm_unlock(self);
+    return found;
+}
+
+static bool is_meant(const vmm_piece_t *piece, bool away, bool marked) {
+    return piece->away == away && (away || piece->counts) && (!marked || (piece->wanted && !piece->stays));
+}
+
+/* The lock is held. */
+static vmm_piece_t *first_held(vmm_layer_t *self, bool marked) {
+    EACH_LISTED(self, number) {
+        vmm_piece_t *piece = strata_vmm_piece(self, number);
+        if (is_meant(piece, false, marked) && (atomic_load(&piece->exported) > 0 || atomic_load(&piece->registered) > 0))
+            return piece;
+    }
+    return NULL;
+}
+
+static strata_status_t refuse_held(uint64_t address, bool exported) {
+    return strata_fail(STRATA_E_BUSY, 0, "the memory at 0x%llx %s", (unsigned long long)address,
+                       exported ? "was exported: other processes use it as long as it exists"
+                                : "is registered: strata_unregister() first");
+}
+
+static strata_status_t choose(strata_layer_t *base, bool away, bool marked, uint32_t *count) {
+    vmm_layer_t *self = self_of(base);
+    *count = 0;
+    strata_vmm_lock(self);
+    const vmm_piece_t *held = away ? NULL : first_held(self, marked);
+    uint64_t address = held ? held->address : 0;
+    bool exported = held && atomic_load(&held->exported) > 0;
+    if (!held) {
+        EACH_LISTED(self, number) {
+            vmm_piece_t *piece = strata_vmm_piece(self, number);
+            piece->chosen = is_meant(piece, away, marked);
+            *count += piece->chosen;
+        }
+    }
+    strata_vmm_unlock(self);
+    return held ? refuse_held(address, exported) : STRATA_OK;
+}
+
+static bool next_chosen(strata_layer_t *base, uint64_t *from, strata_held_t *handle) {
+    vmm_layer_t *self = self_of(base);
+    const strata_order_key_t key = {*from, 0, 0};
+    strata_vmm_lock(self);
+    uint32_t number = strata_order_from(&self->order, &key);
+    while (number && !strata_vmm_piece(self, number)->chosen) number = strata_order_next(&self->order, number);
+    if (number) {
+        const vmm_piece_t *piece = strata_vmm_piece(self, number);
+        *handle = (strata_held_t){piece->address, piece->size, piece->number, piece->physical};
+        *from = piece->address + 1;
+    }
+    strata_vmm_unlock(self);
+    return number != 0;
+}
+
+static bool chose(strata_layer_t *base, uint64_t address, uint64_t size) {
+    vmm_layer_t *self = self_of(base);
+    bool chosen = false;
+    uint32_t count;
+    strata_vmm_lock(self);
+    uint32_t number = strata_vmm_find_range(self, address, size, &count);
+    for (; number && count > 0; count--, number = strata_order_next(&self->order, number))
+        chosen = chosen || strata_vmm_piece(self, number)->chosen;
+    strata_vmm_unlock(self);
+    return chosen;
+}
+
+static bool is_away(strata_layer_t *base, uint64_t address, uint64_t handle) {
+    vmm_layer_t *self = self_of(base);
+    const strata_order_key_t key = {address, 0, 0};
+    strata_vmm_lock(self);
+    uint32_t number = strata_order_from(&self->order, &key);
+    const vmm_piece_t *piece = strata_vmm_piece(self, number);
+    bool away = number && piece->address == address && piece->number == handle && piece->away;
+    strata_vmm_unlock(self);
+    return away;
+}
+
+static uint32_t count_away(strata_layer_t *base) {
+    vmm_layer_t *self = self_of(base);
+    uint32_t count = 0;
+    strata_vmm_lock(self);
+    EACH_LISTED(self, number) count += strata_vmm_piece(self, number)->away;
+    strata_vmm_unlock(self);
+    return count;
+}
+
+/* The next chosen piece for a step that opens the lock; 0: none. */
+static uint32_t each_chosen(vmm_layer_t *self, uint64_t *from) {
+    const strata_order_key_t key = {*from, 0, 0};
+    strata_vmm_lock(self);
+    uint32_t number = strata_order_from(&self->order, &key);
+    while (number && !strata_vmm_piece(self, number)->chosen) number = strata_order_next(&self->order, number);
+    if (number) *from = strata_vmm_piece(self, number)->address + 1;
+    strata_vmm_unlock(self);
+    return number;
+}
+
+/* ---- going ---- */
+
+/* Before the mapping ends: nobody gives access to it any more. False: the device keeps it. */
+static bool unmap(vmm_layer_t *self, vmm_piece_t *piece) {
+    strata_vmm_lock(self);
+    piece->mapped = false;
+    strata_vmm_unlock(self);
+    if (strata_vmm_unmap(&self->base, piece->address, piece->size)) return true;
+    strata_vmm_lock(self);
+    piece->mapped = true;
+    strata_vmm_unlock(self);
+    return false;
+}
+
+/* Its memory is the device's if that takes it; else it still counts. */
+static uint64_t give(vmm_layer_t *self, vmm_piece_t *piece) {
+    if (!strata_vmm_release_physical(self, piece)) return 0;
+    piece->counts = false;
+    strata_domain_unbook(self->base.domain, piece->size);
+    strata_vmm_lock(self);
+    self->base.stack->figures.paused_bytes += piece->size;
+    strata_vmm_unlock(self);
+    return piece->size;
+}
+
+static uint64_t take(strata_layer_t *base) {
+    vmm_layer_t *self = self_of(base);
+    uint64_t from = 0, given = 0;
+    for (uint32_t number = each_chosen(self, &from); number; number = each_chosen(self, &from)) {
+        vmm_piece_t *piece = strata_vmm_piece(self, number);
+        if (!unmap(self, piece)) continue;
+        given += give(self, piece);
+        piece->away = true;
+    }
+    return given;
+}
+
+/* ---- coming ---- */
+
+static strata_status_t make_physical(vmm_layer_t *self, vmm_piece_t *piece) {
+    strata_domain_t *domain = self->base.domain;
+    strata_status_t status = strata_domain_claim(domain, piece->size);
+    if (status != STRATA_OK) return status;
+    uint64_t number = piece->number; /* what was kept is known by it */
+    status = strata_vmm_create_physical(self, piece);
+    piece->number = number;
+    if (status != STRATA_OK) {
+        strata_domain_unclaim(domain, piece->size);
+        return status;
+    }
+    strata_domain_count(domain, piece->size);
+    piece->counts = true;
+    strata_vmm_lock(self);
+    self->base.stack->figures.paused_bytes -= piece->size;
+    strata_vmm_unlock(self);
+    return STRATA_OK;
+}
+
+/* A mapping that the device refused to end may still be there. */
+static strata_status_t map(vmm_layer_t *self, vmm_piece_t *piece) {
+    uint32_t peers = 0;
+    strata_status_t status = piece->mapped
+                                 ? STRATA_OK
+                                 : strata_device_map(strata_vmm_device(self), piece->address, piece->size, piece->physical);
+    if (status != STRATA_OK) return status;
+    strata_vmm_lock(self);
+    piece->mapped = true;
+    piece->peers = ~0u; /* until access is given, nobody else gives it */
+    strata_vmm_unlock(self);
+    status = strata_vmm_give_access(self, piece->address, piece->size, &peers);
+    if (status == STRATA_OK) status = strata_vmm_lock_complete(self, piece->address, piece->size, &peers);
+    if (status != STRATA_OK) return status;
+    piece->peers = peers;
+    strata_vmm_unlock(self);
+    return STRATA_OK;
+}
+
+static void undo(strata_layer_t *base) {
+    vmm_layer_t *self = self_of(base);
+    uint64_t from = 0;
+    for (uint32_t number = each_chosen(self, &from); number; number = each_chosen(self, &from)) {
+        vmm_piece_t *piece = strata_vmm_piece(self, number);
+        if (piece->mapped && !unmap(self, piece)) continue;
+        if (piece->physical) (void)give(self, piece);
+    }
+}
+
+static strata_status_t bring(strata_layer_t *base) {
+    vmm_layer_t *self = self_of(base);
+    uint64_t from = 0;
+    strata_status_t status = STRATA_OK;
+    for (uint32_t number = each_chosen(self, &from); number && status == STRATA_OK; number = each_chosen(self, &from)) {
+        vmm_piece_t *piece = strata_vmm_piece(self, number);
+        if (!piece->physical) status = make_physical(self, piece);
+        if (status == STRATA_OK) status = map(self, piece);
+    }
+    if (status == STRATA_OK) return status;
+    const strata_error_t reason = *strata_last_error();
+    undo(base);
+    return strata_fail_again(&reason);
+}
+
+/* ---- the end of a step ---- */
+
+static void settle(strata_layer_t *base, bool back) {
+    vmm_layer_t *self = self_of(base);
+    strata_vmm_lock(self);
+    EACH_LISTED(self, number) {
+        vmm_piece_t *piece = strata_vmm_piece(self, number);
+        if (piece->chosen && back) piece->away = false;
+        piece->chosen = piece->wanted = piece->stays = false;
+    }
+    strata_condition_broadcast(&self->settled);
+    strata_vmm_unlock(self);
+}
+
+const strata_pausing_t strata_vmm_pausing = {.mark = mark,
+                                             .choose = choose,
+                                             .next = next_chosen,
+                                             .chose = chose,
+                                             .is_away = is_away,
+                                             .take = take,
+                                             .bring = bring,
+                                             .undo = undo,
+                                             .settle = settle,
+                                             .count_away = count_away};
