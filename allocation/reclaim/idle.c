@@ -9,7 +9,8 @@ enum { MARK_AT = STRATA_IDLE_PARTS - 3, GIVE_AT = STRATA_IDLE_PARTS - 2 };
 /* What goes back goes in so many steps: a request that comes meanwhile ends it after the step. */
 enum { STEPS = 16 };
 #define STEP_LEAST (64ull << 20)
-enum { HOLES = 4 }; /* one part in so many of what was served at most */
+/* What a cache holds beside what it serves: one part in so many, in chunks and in handles that can be moved. */
+enum { HOLES = 4, HOLES_OF_HANDLES = 16 };
 
 /* ---- who has asked ---- */
 
@@ -38,16 +39,20 @@ static uint64_t live_in(strata_group_t *group) {
     return live;
 }
 
-/* The most that its stacks served at once; over several of them at most the sum. */
-static uint64_t peak_in(strata_group_t *group) {
-    uint64_t peak = 0;
-    STRATA_DOMAIN_EACH(group->domain, stack) {
-        if (stack->group != group) continue;
-        strata_lock(strata_stack_home_lock(stack));
-        peak += stack->figures.peak_allocated_bytes;
-        strata_unlock(strata_stack_home_lock(stack));
-    }
-    return peak;
+/* By how much the most that a stack served at once is above what is live there. */
+static uint64_t swing_of(strata_stack_t *stack) {
+    strata_lock(strata_stack_home_lock(stack));
+    uint64_t swing = stack->figures.peak_allocated_bytes - stack->figures.allocated_bytes;
+    strata_unlock(strata_stack_home_lock(stack));
+    return swing;
+}
+
+/* Over several stacks at most the sum. */
+static uint64_t swing_in(strata_group_t *group) {
+    uint64_t swing = 0;
+    STRATA_DOMAIN_EACH(group->domain, stack)
+        if (stack->group == group) swing += swing_of(stack);
+    return swing;
 }
 
 static uint64_t idle_in(strata_group_t *group) {
@@ -140,23 +145,26 @@ static void note_before(strata_group_t *group) {
     }
 }
 
-/* What was not asked for again since the last time counts half: a burst that is small now and then is no reason to forget the large. More
- * than was ever served at once, and a share for holes, is not remembered. */
-static void note_after(strata_group_t *group) {
-    uint64_t peak = peak_in(group);
-    STRATA_DOMAIN_EACH(group->domain, stack) {
-        if (stack->group != group) continue;
-        strata_lock(&stack->lock);
-        strata_went_t *went = &stack->went;
-        strata_layer_t *layer = went->before > 0 && stack->open ? stack->layers[went->layer] : NULL;
-        uint64_t after = layer ? layer->type->idle_bytes(layer) : 0;
-        if (went->before > after) {
-            atomic_fetch_add(&group->recalls, went->left == 0);
-            uint64_t most = stack->is_shared ? peak : stack->figures.peak_allocated_bytes;
-            went->all = went->left = strata_min(went->before - after + went->left / 2, most + most / HOLES);
-        }
-        strata_unlock(&stack->lock);
+/* What was not asked for again since the last time counts half: a burst that is small now and then is no reason to forget the large. No
+ * more is remembered than would serve the most that was ever live, with a share for holes. */
+static void note_gone(strata_stack_t *stack, uint64_t swing) {
+    strata_lock(&stack->lock);
+    strata_went_t *went = &stack->went;
+    strata_layer_t *layer = went->before > 0 && stack->open ? stack->layers[went->layer] : NULL;
+    bool moves = layer && layer->type->needs & STRATA_TRAIT_HANDLE_SOURCE;
+    uint64_t after = layer ? layer->type->idle_bytes(layer) : 0, most = swing + swing / (moves ? HOLES_OF_HANDLES : HOLES);
+    if (went->before > after) {
+        bool had = went->left > 0;
+        went->all = went->left = strata_min(went->before - after + went->left / 2, most - strata_min(most, after));
+        if (had != (went->left > 0)) atomic_fetch_add(&stack->group->recalls, had ? UINT32_MAX : 1);
     }
+    strata_unlock(&stack->lock);
+}
+
+static void note_after(strata_group_t *group) {
+    uint64_t all = swing_in(group);
+    STRATA_DOMAIN_EACH(group->domain, stack)
+        if (stack->group == group) note_gone(stack, stack->is_shared ? all : swing_of(stack));
 }
 
 /* Returns the bytes that are freed and still in use. */

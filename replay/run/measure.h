@@ -21,6 +21,8 @@ typedef struct strata_measure {
     uint64_t requested, allocated; /* live now, in device memory only */
     uint64_t reserved; /* highest sum seen after a call */
     uint64_t allocated_then; /* and what was allocated then */
+    uint64_t held, held_since, rows_since; /* reserved now; since when, and when the rows began, by the virtual clock */
+    double held_ns; /* bytes times ns until `held_since` */
     uint64_t device_used; /* highest sum of physical memory seen after a call; only on simulated devices */
     uint64_t chunk_calls; /* calls that may change what is reserved, so far */
     uint64_t wall_ns; /* inside the facade, only by rows */

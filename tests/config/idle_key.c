@@ -77,11 +77,11 @@ TEST(idle_key, is_refused_where_it_stands) {
     expect_refused("stack: [auto_growth, system]\nidle: {after: 1ms}\n", 2, 15, "\"1ms\" is too small", "from 10ms");
     expect_refused("stack: [auto_growth, system]\nidle: {keep: 10MiB}\n", 2, 14, "\"10MiB\" is no fraction", "0.8 or 80%");
     expect_refused("stack: [auto_growth, system]\nidle: {keep: 1100%}\n", 2, 14, "\"1100%\" is too large", "from 0 to 10");
-    expect_refused("stack: [auto_growth, system]\nidle: {keep_least: 10%}\n", 2, 20, "\"10%\" is no size", "");
+    expect_refused("stack: [auto_growth, system]\nidle: {keep_least: 10%}\n", 2, 20, "there is no unit \"%\"", "write one of TiB");
     expect_refused("stack: [auto_growth, system]\nidle: {name: x}\n", 2, 8, "has no option \"name\"", "take it out");
     expect_refused("stack: [system]\nidle: {}\n", 2, 1, "no layer of the stack keeps memory idle", "take it out");
     expect_refused("stack: [fallback: {stacks: [[idle, auto_growth, system], [system]]}]\n", 1, 30,
                    "said of a whole stack, not of a branch of \"fallback\"", "beside the whole stack");
-    expect_refused("stack: [binning: {routes: [{up_to: 1MiB, stack: [auto_growth, system], idle: {}}, {stack: [system]}]}]\n", 1, 72,
-                   "has no \"idle\"", "");
+    expect_refused("stack: [binning: {routes: [{up_to: 1MiB, stack: [auto_growth, system], idle: {}}, {stack: [system]}]}]\n", 1,
+                   72, "has no \"idle\"", "");
 }

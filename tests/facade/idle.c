@@ -11,7 +11,7 @@
 
 /* Every cache that cuts blocks from what goes back to a device, and lets go of what is idle around a live one. */
 #define CUTTING                                                                                                                    \
-    VMM, CHUNKS, "stack: [stream_safe, caching, system]" IDLE, "stack: [stream_safe, caching_vmm, vmm]" IDLE,                        \
+    VMM, CHUNKS, "stack: [stream_safe, caching, system]" IDLE, "stack: [stream_safe, caching_vmm, vmm]" IDLE,                      \
         "stack: [best_fit_vmm, vmm]" IDLE
 
 /* Time passes while the program does nothing: whoever lets it pass looks, as a replay does. */
@@ -122,8 +122,7 @@ TEST_RIG(idle, without_the_key_nobody_looks, 0, "strata", "stack: [auto_growth, 
 }
 
 /* A pool that keeps its own, by its own word. */
-TEST_RIG(idle, a_pool_that_keeps_its_chunks_keeps_them, 0,
-         "stack: [auto_growth, system]" IDLE "pools: {p: {keep: true}}\n") {
+TEST_RIG(idle, a_pool_that_keeps_its_chunks_keeps_them, 0, "stack: [auto_growth, system]" IDLE "pools: {p: {keep: true}}\n") {
     uint64_t pool;
     EXPECT_OK(strata_pool(rig->s, "p", &pool));
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = 100 * MIB, .pool = pool};
@@ -138,8 +137,7 @@ TEST_RIG(idle, a_pool_that_keeps_its_chunks_keeps_them, 0,
 TEST(idle, what_the_device_would_wait_for_is_waited_for_by_nobody) {
     RIG(rig, "stack: [stream_safe, auto_growth, system]" IDLE "places: {managed: [auto_growth, system: {memory: managed}]}\n", 0);
     strata_stream_t other = rig_stream(&rig), third = rig_stream(&rig);
-    strata_block_t working = rig_allocate(&rig, other, MIB),
-                   managed = rig_allocate_in(&rig, strata_managed(0), third, MIB);
+    strata_block_t working = rig_allocate(&rig, other, MIB), managed = rig_allocate_in(&rig, strata_managed(0), third, MIB);
     (void)burst(&rig, NULL);
     uint64_t held = reserved(&rig), wait = stalled(&rig);
     rig_work(&rig, other, 5 * SECOND, working.ref);
