@@ -140,9 +140,11 @@ void strata_stack_undo_growth(strata_stack_t *stack, uint64_t reserved) {
     (void)strata_fail_again(&reason);
 }
 
-static void recall(strata_stack_t *stack, strata_stream_t stream) {
+static void recall(strata_stack_t *stack, strata_stream_t stream, uint64_t reserved) {
+    uint64_t now = strata_domain_reserved(stack->domain);
+    if (now <= reserved) return;
     STRATA_DOMAIN_EACH(stack->domain, other)
-        if (other == stack || stands_on(stack, other)) strata_idle_recall(other, stack, stream);
+        if (other == stack || stands_on(stack, other)) strata_idle_recall(other, stack, stream, now - reserved);
 }
 
 strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *serve, strata_record_t **record) {
@@ -171,7 +173,7 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *
         return status;
     }
     if (!serving.booked) book(serving.record);
-    if (atomic_load(&stack->group->recalls) > 0 && strata_domain_reserved(stack->domain) > reserved) recall(stack, serve->stream);
+    if (atomic_load(&stack->group->recalls) > 0) recall(stack, serve->stream, reserved);
     *record = serving.record;
     return STRATA_OK;
 }
