@@ -7,8 +7,8 @@
 #define VMM    "stack: [stream_safe, auto_growth_vmm, vmm]\n"
 #define IDLE   "idle: {after: 1s, keep: 0}\n"
 /* 100 MiB are used for a second, and again after ten. */
-#define BURSTS                                                                                                                      \
-    "alloc,1,104857600,0,0\nfree,1,,0,1000000\n"                                                                                    \
+#define BURSTS                                                                                                                     \
+    "alloc,1,104857600,0,0\nfree,1,,0,1000000\n"                                                                                   \
     "alloc,2,104857600,0,11000000\nfree,2,,0,12000000\n"
 
 static strata_run_result_t run_text(const char *text, const char *strategy_text) {
