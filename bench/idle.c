@@ -110,7 +110,8 @@ static void run_server(const char *preset, bool idle, burst_t bursts[BURSTS]) {
 }
 
 static void print_table(const char *label, const burst_t *bursts) {
-    printf("%s\n  burst    reserved MiB 0.75 s, 1.5 s, 2.25 s, 3 s after the last   at its end   99th %%     most   that call\n", label);
+    printf("%s\n  burst    reserved MiB 0.75 s, 1.5 s, 2.25 s, 3 s after the last   at its end   99th %%     most   that call\n",
+           label);
     for (int b = 0; b < BURSTS; b++) {
         const burst_t *at = &bursts[b];
         printf("  %5d   %16.0f %8.0f %8.0f %8.0f %25.0f %6.1f us %6.1f us %8llu\n", b + 1, at->idle_mib[0], at->idle_mib[1],

@@ -147,7 +147,7 @@ static void note_before(strata_group_t *group) {
 
 /* What was not asked for again since the last time counts half: a burst that is small now and then is no reason to forget the large. No
  * more is remembered than would serve the most that was ever live, with a share for holes. */
-static void note_gone(strata_stack_t *stack, uint64_t swing) {
+static void note_what_went(strata_stack_t *stack, uint64_t swing) {
     strata_lock(&stack->lock);
     strata_went_t *went = &stack->went;
     strata_layer_t *layer = went->before > 0 && stack->open ? stack->layers[went->layer] : NULL;
@@ -164,7 +164,7 @@ static void note_gone(strata_stack_t *stack, uint64_t swing) {
 static void note_after(strata_group_t *group) {
     uint64_t all = swing_in(group);
     STRATA_DOMAIN_EACH(group->domain, stack)
-        if (stack->group == group) note_gone(stack, stack->is_shared ? all : swing_of(stack));
+        if (stack->group == group) note_what_went(stack, stack->is_shared ? all : swing_of(stack));
 }
 
 /* Returns the bytes that are freed and still in use. */
