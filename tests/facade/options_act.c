@@ -52,7 +52,7 @@ static const struct {
     {"fill", STRATA_PLACE_GPU, "fill", "stack: [fill, auto_growth, system]"},
     {"fill", STRATA_PLACE_GPU, "fill", "stack: [fill: {synchronise: true}, auto_growth, system]"},
     {"guard", STRATA_PLACE_GPU, "guard", "stack: [guard, auto_growth, system]"},
-    {"idle", STRATA_PLACE_GPU, "idle", "stack: [auto_growth_vmm, vmm]\nidle: {}\n"},
+    {"idle", STRATA_PLACE_GPU, "idle", "stack: [auto_growth: {chunk_size: 2MiB}, system]\nidle: {}\n"},
     {"limit", STRATA_PLACE_GPU, "limit", "stack: [limit, system]"},
     {"scrub", STRATA_PLACE_GPU, "scrub", "stack: [scrub, auto_growth, system]"},
     {"system", STRATA_PLACE_GPU, "system", "stack: [auto_growth, system]"},
@@ -217,6 +217,7 @@ static void play_borrows(seen_t *seen, rig_t *rig) {
 
 /* Two seconds pass while one block is live and many lie idle. */
 static void play_idle(seen_t *seen, rig_t *rig) {
+    EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
     strata_block_t live = ask(seen, rig, NULL, 8 * MIB, NULL), blocks[BLOCKS];
     for (size_t i = 0; i < BLOCKS; i++) blocks[i] = ask(seen, rig, NULL, 2 * MIB, NULL);
     for (size_t i = 0; i < BLOCKS; i++) give(seen, rig, &blocks[i]);
