@@ -246,6 +246,18 @@ TEST_RIG(idle, what_comes_back_is_no_request, 0, VMM, CHUNKS) {
     EXPECT_GE(after.cache_hits - before.cache_hits, REQUESTS - REQUESTS / 100);
 }
 
+/* A piece that finds room in what stayed asks the device for nothing, and no request for anything. */
+TEST_RIG(idle, what_lies_there_already_is_no_hit, 0,
+         "stack: [auto_growth, system]\nidle: {after: 1s, keep: 0, keep_least: 300MiB}\n") {
+    RIG_FREE(rig, rig_allocate(rig, NULL, 300 * MIB), rig_allocate(rig, NULL, 4 * GIB));
+    let_pass(rig, SECOND);
+    EXPECT_EQ(reserved(rig), 300 * MIB);
+    uint64_t hits = rig_figures(rig).cache_hits;
+    RIG_FREE(rig, rig_allocate(rig, NULL, 310 * MIB));
+    EXPECT_EQ(rig_figures(rig).cache_hits, hits);
+    EXPECT_EQ(reserved(rig), 610 * MIB);
+}
+
 /* ---- failures ---- */
 
 /* Each device call of what goes and of what comes back fails in turn. */
