@@ -156,8 +156,9 @@ static strata_status_t check_idle(const building_t *built, uint32_t n) {
     for (uint32_t m = 1; m <= built->count; m++)
         keeps = keeps || built->layers[m]->type->idle_bytes || built->layers[m]->type->trim;
     if (keeps) return STRATA_OK;
-    return strata_fail_origin(
-        &layer->origin, "no layer of the stack keeps memory idle, so \"%s\" has nothing to give back; take it out", layer->name);
+    return strata_fail_origin(&layer->origin,
+                              "no layer down to \"%s\" keeps memory idle, so \"%s\" has nothing to give back; take it out",
+                              built->layers[built->count]->name, layer->name);
 }
 
 /* Once for each stack. */

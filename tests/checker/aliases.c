@@ -28,11 +28,9 @@ static twice_t twice_new(watched_t *w) {
 }
 
 static void serve_at(watched_t *w, uint64_t name, strata_address_t address, uint64_t size, strata_handle_t stream) {
-    strata_checker_allocated(w->checker, &(strata_checker_block_t){.name = name,
-                                                                  .device = w->device,
-                                                                  .stream = stream,
-                                                                  .address = address,
-                                                                  .size = size});
+    strata_checker_allocated(
+        w->checker,
+        &(strata_checker_block_t){.name = name, .device = w->device, .stream = stream, .address = address, .size = size});
 }
 
 static void use(watched_t *w, strata_address_t address, strata_handle_t stream, bool write) {

@@ -79,7 +79,7 @@ TEST(idle_key, is_refused_where_it_stands) {
     expect_refused("stack: [auto_growth, system]\nidle: {keep: 1100%}\n", 2, 14, "\"1100%\" is too large", "from 0 to 10");
     expect_refused("stack: [auto_growth, system]\nidle: {keep_least: 10%}\n", 2, 20, "there is no unit \"%\"", "write one of TiB");
     expect_refused("stack: [auto_growth, system]\nidle: {name: x}\n", 2, 8, "has no option \"name\"", "take it out");
-    expect_refused("stack: [system]\nidle: {}\n", 2, 1, "no layer of the stack keeps memory idle", "take it out");
+    expect_refused("stack: [system]\nidle: {}\n", 2, 1, "no layer down to \"system\" keeps memory idle", "take it out");
     expect_refused("stack: [fallback: {stacks: [[idle, auto_growth, system], [system]]}]\n", 1, 30,
                    "said of a whole stack, not of a branch of \"fallback\"", "beside the whole stack");
     expect_refused("stack: [binning: {routes: [{up_to: 1MiB, stack: [auto_growth, system], idle: {}}, {stack: [system]}]}]\n", 1,

@@ -20,11 +20,13 @@ static bool has_left_something(const check_life_t *life) {
 /* Byte by byte: who used a part comes before who gets that part. */
 static void inherit_from(strata_checker_t *checker, const sim_mapping_t *to, const sim_mapping_t *from) {
     uint64_t end = from->node.key + from->size, shift = to->node.key - from->node.key;
-    for (check_segment_t *at = check_segment_first(checker, from->node.key, from->size); at; at = check_segment_next(checker, at, end)) {
+    for (check_segment_t *at = check_segment_first(checker, from->node.key, from->size); at;
+         at = check_segment_next(checker, at, end)) {
         uint64_t begin = strata_max(at->node.key, from->node.key), stop = strata_min(end, at->node.key + at->size);
         check_segment_t *there = has_left_something(at->life) ? check_segment_first(checker, begin + shift, stop - begin) : NULL;
         while (there && there->node.key < stop + shift) {
-            uint64_t first = strata_max(there->node.key, begin + shift), last = strata_min(stop + shift, there->node.key + there->size);
+            uint64_t first = strata_max(there->node.key, begin + shift),
+                     last = strata_min(stop + shift, there->node.key + there->size);
             check_life_t *part = check_life_part(checker, there->life, first, last - first);
             if (part) inherit(checker, part, at->life);
             there = last < stop + shift ? check_segment_first(checker, last, stop + shift - last) : NULL;
