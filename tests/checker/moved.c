@@ -36,10 +36,9 @@ static strata_sim_held_t end_moved(moved_t *m) {
 static strata_block_t serve(moved_t *m, size_t size) {
     strata_block_t block = {0};
     EXPECT_OK(strata_allocate(m->rig.s, m->rig.gpu, NULL, size, &block));
-    strata_checker_allocated(m->checker, &(strata_checker_block_t){.name = block.ref,
-                                                                  .device = m->rig.devices[0],
-                                                                  .address = (uintptr_t)block.ptr,
-                                                                  .size = block.size});
+    strata_checker_allocated(
+        m->checker, &(strata_checker_block_t){
+                        .name = block.ref, .device = m->rig.devices[0], .address = (uintptr_t)block.ptr, .size = block.size});
     return block;
 }
 
