@@ -96,6 +96,27 @@ TEST(moved, under_running_work_is_found) {
     }
 }
 
+/* What goes back, and the old mapping of what has moved: at a release, and at a close that waits for nothing else. */
+TEST(moved, or_given_back_under_running_work_is_found) {
+    for (int planted = 0; planted < 2; planted++)
+        for (int how = 0; how < 3; how++) {
+            moved_t m;
+            open_moved(&m, 1);
+            holes_t holes = three(&m);
+            EXPECT_OK(work(&m, 0, holes.low.ptr, holes.low.size, LONG));
+            if (how > 0) give(&m, move(&m, &holes));
+            else give(&m, holes.low);
+            give(&m, holes.middle);
+            if (how == 0) give(&m, holes.high);
+            if (planted) m.operations.event_synchronise = has_passed;
+            if (how == 2) (void)strata_close(m.rig.s, STRATA_CLOSE_BUSY, NULL, NULL);
+            else (void)strata_release(m.rig.s, m.rig.gpu, NULL);
+            EXPECT_EQ(hazards(&m, STRATA_HAZARD_UNDER_WORK) > 0, planted);
+            EXPECT_EQ(strata_checker_hazards(m.checker) > 0, planted);
+            (void)end_moved(&m);
+        }
+}
+
 /* ---- access forgotten for a peer ---- */
 
 static strata_status_t (*real_set_access)(strata_device_t *, strata_address_t, uint64_t, const uint32_t *, size_t);
