@@ -14,6 +14,8 @@ function(strata_folder name)
   elseif(name STREQUAL strategy)
     strata_embed(sources DIRECTORY strategy/presets HEADER strategy/presets.h TYPE strata_preset_text_t
                  ARRAY strata_preset_texts)
+  elseif(name STREQUAL replay)
+    strata_page(sources DIRECTORY replay/report/page HEADER replay/report/parts.h)
   endif()
   if(NOT sources)
     return()

@@ -2,6 +2,8 @@
 #ifndef STRATA_FACADE_FACADE_H
 #define STRATA_FACADE_FACADE_H
 
+#include <pthread.h>
+
 #include "allocation/domain/domain.h"
 #include "facade/streams/names.h"
 #include "platform/sim/sim.h"
@@ -98,6 +100,8 @@ strata_status_t strata_facade_record_stream(strata_t facade, strata_ref_t ref, s
 void strata_facade_watch_deferred(strata_t facade, strata_place_t place, strata_deferral_t *deferral);
 /* Bytes of live chunks got from the device, without a look at the stacks; 0 if the place is not served. */
 uint64_t strata_facade_reserved(strata_t facade, strata_place_t place);
+/* The most of them so far. */
+uint64_t strata_facade_peak_reserved(strata_t facade, strata_place_t place);
 
 /* The figures of one stack, of all stacks of a place, and of those of a pool (0: outside pools), those of ended stacks included. */
 void strata_facade_stack_figures(strata_stack_t *stack, strata_statistics_t *figures);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "platform/arithmetic.h"
+
 static const struct {
     const char *name;
     bool quick, shown;
@@ -24,24 +26,49 @@ void strata_device_init(strata_device_t *device, const strata_device_operations_
     device->clock = clock;
 }
 
-static uint64_t start_clock(const strata_device_t *device) { return device->timed ? strata_real_now() : 0; }
+/* A call under way. */
+typedef struct under_way {
+    strata_device_call_t call;
+    uint64_t real; /* 0: nobody measures */
+    uint64_t clock, waiting; /* with a ledger */
+} under_way_t;
 
-static uint64_t begin(strata_device_t *device, strata_device_call_t call) {
+static under_way_t begin(strata_device_t *device, strata_device_call_t call) {
+    under_way_t at = {.call = call};
     if (!calls[call].quick) strata_lock_assert_none(calls[call].name);
     atomic_fetch_add_explicit(&device->calls[call], 1, memory_order_relaxed);
-    return start_clock(device);
+    if (!device->timed) return at;
+    at.real = strata_real_now();
+    if (!device->ledger) return at;
+    at.clock = device->clock->now(device->clock);
+    at.waiting = device->ledger->waiting_ns;
+    return at;
 }
 
-static void end(strata_device_t *device, uint64_t began) {
-    if (!began) return;
+static void enter_in(strata_device_t *device, const under_way_t *at) {
+    strata_device_ledger_t *ledger = device->ledger;
+    uint64_t took = device->clock->now(device->clock) - at->clock, waited = ledger->waiting_ns - at->waiting;
+    ledger->made[at->call]++;
+    ledger->ns[at->call] += took;
+    ledger->waited_ns[at->call] += waited;
+    ledger->own_ns += took - strata_min(waited, took);
+}
+
+static void leave(strata_device_t *device, const under_way_t *at) {
+    if (!at->real) return;
     atomic_fetch_add_explicit(&device->timed_calls, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&device->host_ns, strata_real_now() - began, memory_order_relaxed);
+    atomic_fetch_add_explicit(&device->host_ns, strata_real_now() - at->real, memory_order_relaxed);
+}
+
+static void end(strata_device_t *device, const under_way_t *at) {
+    if (at->real && device->ledger) enter_in(device, at);
+    leave(device, at);
 }
 
 #define CALL(name, arguments)                                                                                                      \
-    uint64_t began_ = begin(device, STRATA_CALL_##name);                                                                           \
+    under_way_t began_ = begin(device, STRATA_CALL_##name);                                                                        \
     strata_status_t answer_ = device->operations->name arguments;                                                                  \
-    end(device, began_);                                                                                                           \
+    end(device, &began_);                                                                                                          \
     return answer_
 
 strata_status_t strata_device_malloc(strata_device_t *device, strata_memory_t memory, uint64_t size, strata_address_t *address) {
@@ -236,9 +263,9 @@ strata_status_t strata_device_work(strata_device_t *device, strata_handle_t stre
 }
 
 uint64_t strata_device_event_ready_at(strata_device_t *device, strata_handle_t event) {
-    uint64_t began = start_clock(device);
+    under_way_t at = {.real = device->timed ? strata_real_now() : 0};
     uint64_t ready_at = device->operations->event_ready_at(device, event);
-    end(device, began);
+    leave(device, &at);
     return ready_at;
 }
 

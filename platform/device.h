@@ -268,6 +268,15 @@ typedef struct strata_device_operations {
     void (*close)(strata_device_t *);
 } strata_device_operations_t;
 
+/* What each kind of call cost the host, by the device's clock: kept by the calls themselves while `timed`. For one thread. */
+typedef struct strata_device_ledger {
+    uint64_t made[STRATA_DEVICE_CALLS];
+    uint64_t ns[STRATA_DEVICE_CALLS]; /* from the call to its return, waits included */
+    uint64_t waited_ns[STRATA_DEVICE_CALLS]; /* the part of it that the host waited for the device; 0 where the device does not say */
+    uint64_t own_ns; /* of all kinds, waits left out */
+    uint64_t waiting_ns; /* the device adds each wait of the host here, those between calls too */
+} strata_device_ledger_t;
+
 /* Every device begins with this. An implementation fills it with strata_device_init() and all operations (no NULL; what it
  * cannot do answers E_UNSUPPORTED). */
 struct strata_device {
@@ -279,6 +288,7 @@ struct strata_device {
     strata_lock_observer_t *lock_observer; /* for every lock that guards this device's stacks; NULL: none */
     _Atomic uint32_t captures; /* under way, if capabilities.captures_known */
     bool timed; /* measure host_ns and count timed_calls; off by default */
+    strata_device_ledger_t *ledger; /* written while `timed`; several devices of one thread may share it; NULL: none */
     _Atomic uint64_t calls[STRATA_DEVICE_CALLS];
     _Atomic uint64_t host_ns; /* real time spent inside the contract while `timed` */
     _Atomic uint64_t timed_calls; /* how often host_ns grew; each time one more reading of the clock is outside it */

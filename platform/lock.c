@@ -1,36 +1,67 @@
+/* Locks and conditions over futexes.
+ *
+ * Whoever finds a lock free takes it. Of those that do not, one looks for it, with pauses that grow, so that the holder's cache lines
+ * stay where they are; all others sleep. A release wakes one only if nobody looks. So where many threads want one lock, two or three
+ * are awake, each does many pieces of work in a row, and the kernel is asked seldom. (The designated waker is nsync's idea, by
+ * M. Burrows.) Nobody sleeps for ever while two others pass a lock to and fro: after TURNS looks that succeeded one more is woken.
+ *
+ * Why no wake-up is lost. While LOOKING is set, a thread looks, which ends it, or it is UNCLAIMED: then every thread that is about to
+ * sleep claims it first, and looks. A release with sleepers that finds it clear sets both, then changes `wakes`, then wakes one. A
+ * thread that counts as a sleeper reads `wakes`, then the state, and sleeps only if the lock is held, nothing is unclaimed, and
+ * `wakes` is as it was: so it slept before and is woken, or it sees what is unclaimed. Who ceases to look ends LOOKING first; the
+ * release that comes after that wakes one. */
 #include "platform/lock.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
-void strata_lock_init(strata_lock_t *lock, strata_lock_rank_t rank, strata_lock_observer_t *observer) {
-    pthread_mutex_init(&lock->mutex, NULL);
-    lock->observer = observer;
-    lock->observed = 0;
-    lock->rank = rank;
+enum {
+    HELD = STRATA_LOCK_HELD,
+    LOOKING = 2, /* a thread looks for it, */
+    UNCLAIMED = 4, /* or the next one that wakes, or would sleep, has to */
+    SLEEPER = 8, /* one of those that sleep, or are about to */
+    LOOKS = 20, /* before who looks sleeps, */
+    PAUSE_FIRST = 64, /* with so many pauses of the processor between the first two, */
+    PAUSE_MOST = 256, /* and so many at the end */
+    TURNS = 256
+};
+
+/* ---- the kernel ---- */
+
+/* Sleeps while *word is `value`, for `timeout` at most; NULL: until it is woken. It may come back without a reason. */
+static void sleep_on(_Atomic uint32_t *word, uint32_t value, const struct timespec *timeout) {
+    int before = errno;
+    (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, timeout, NULL, 0);
+    errno = before;
 }
 
-void strata_lock_destroy(strata_lock_t *lock) { pthread_mutex_destroy(&lock->mutex); }
+/* `most` of those who sleep on it. */
+static void wake(_Atomic uint32_t *word, int most) {
+    int before = errno;
+    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, most, NULL, NULL, 0);
+    errno = before;
+}
+
+static void pause_for(uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+#if defined(__x86_64__) || defined(__i386__)
+        __builtin_ia32_pause();
+#elif defined(__aarch64__)
+        __asm__ volatile("yield");
+#endif
+    }
+}
+
+/* ---- rare schedules ---- */
 
 #ifdef STRATA_CHECK_LOCKS
-enum { HELD_MOST = 5000 }; /* a snapshot holds every stack of a domain */
-/* The first few, and room for more while more are held: all of the library's thread storage is static, and must stay small so that
- * the library can be loaded late. */
-enum { HELD_FEW = 16 };
-static _Thread_local const strata_lock_t *few[HELD_FEW];
-static _Thread_local const strata_lock_t **rest;
-static _Thread_local int held_count;
-
-static const strata_lock_t **held_at(int i) { return i < HELD_FEW ? &few[i] : &rest[i - HELD_FEW]; }
-
-static void wrong(const char *what, const strata_lock_t *lock) {
-    fprintf(stderr, "strata: %s (lock of rank %d)\n", what, lock ? (int)lock->rank : 0);
-    for (int i = 0; i < held_count; i++) fprintf(stderr, "  held: rank %d\n", (int)(*held_at(i))->rank);
-    abort();
-}
-
 static _Atomic uint64_t perturbed; /* the seed; 0: off */
 static _Atomic uint64_t perturbed_threads;
 static _Thread_local uint64_t my_seed, my_random;
@@ -49,6 +80,103 @@ static void give_way(void) {
     uint64_t dice = my_random >> 40;
     if (dice % 128 == 0) (void)nanosleep(&(struct timespec){.tv_nsec = (long)(dice / 128 % 60000)}, NULL);
     else if (dice % 8 == 0) (void)sched_yield();
+}
+
+void strata_lock_note_sleep(void) { give_way(); }
+#endif
+
+/* ---- locks ---- */
+
+void strata_lock_init(strata_lock_t *lock, strata_lock_rank_t rank, strata_lock_observer_t *observer) {
+    *lock = (strata_lock_t){.observer = observer, .rank = rank};
+}
+
+void strata_lock_destroy(strata_lock_t *lock) { (void)lock; }
+
+/* Takes a free lock; `off` goes from the state with it, as far as it is set, and `sleepers` of its sleepers. */
+static bool take(strata_lock_t *lock, uint32_t off, uint32_t sleepers) {
+    uint32_t state = atomic_load_explicit(&lock->state, memory_order_relaxed);
+    while (!(state & HELD)) {
+        uint32_t taken = ((state | HELD) & ~off) - sleepers * SLEEPER;
+        if (atomic_compare_exchange_weak_explicit(&lock->state, &state, taken, memory_order_acquire, memory_order_relaxed))
+            return true;
+    }
+    return false;
+}
+
+/* For the sleepers of a state in which nobody looks, if it still is so. */
+static bool wake_one(strata_lock_t *lock, uint32_t *state) {
+    if (!atomic_compare_exchange_weak(&lock->state, state, *state | LOOKING | UNCLAIMED)) return false;
+    atomic_fetch_add(&lock->wakes, 1);
+    wake(&lock->wakes, 1);
+    return true;
+}
+
+/* By the holder, who has looked for it. */
+static void let_another_look(strata_lock_t *lock) {
+    uint32_t state = atomic_load_explicit(&lock->state, memory_order_relaxed);
+    if (state < SLEEPER || ++lock->passed_by < TURNS) return;
+    lock->passed_by = 0;
+    if (!(state & LOOKING)) (void)wake_one(lock, &state);
+}
+
+/* By the thread for which LOOKING is set, and no more after this. */
+static bool look(strata_lock_t *lock, uint32_t sleepers) {
+    uint32_t pause = PAUSE_FIRST;
+    bool taken = take(lock, LOOKING, sleepers);
+    for (int i = 0; i < LOOKS && !taken; i++) {
+        pause_for(pause);
+        if (pause < PAUSE_MOST) pause *= 2;
+        taken = take(lock, LOOKING, sleepers);
+    }
+    if (taken) let_another_look(lock);
+    else atomic_fetch_and(&lock->state, ~(uint32_t)LOOKING);
+    return taken;
+}
+
+static bool begins_to_look(strata_lock_t *lock) { return !(atomic_fetch_or(&lock->state, LOOKING) & LOOKING); }
+
+static bool claims(strata_lock_t *lock) { return atomic_fetch_and(&lock->state, ~(uint32_t)UNCLAIMED) & UNCLAIMED; }
+
+void strata_lock_wait(strata_lock_t *lock) {
+    if (take(lock, 0, 0)) return;
+    if (begins_to_look(lock) && look(lock, 0)) return;
+    atomic_fetch_add(&lock->state, SLEEPER);
+    for (;;) {
+        uint32_t wakes = atomic_load(&lock->wakes), state = atomic_load(&lock->state);
+        if (state & UNCLAIMED) {
+            if (claims(lock) && look(lock, 1)) return;
+        } else if (!(state & HELD)) {
+            if (take(lock, 0, 1)) return;
+        } else {
+            strata_lock_note_sleep();
+            sleep_on(&lock->wakes, wakes, NULL);
+        }
+    }
+}
+
+/* The lock is touched only where others sleep, so whoever got it meanwhile and wants nothing more of it may end it. */
+void strata_lock_wake(strata_lock_t *lock, uint32_t left) {
+    uint32_t state = left;
+    while (state >= SLEEPER && !(state & (HELD | LOOKING)))
+        if (wake_one(lock, &state)) return;
+}
+
+#ifdef STRATA_CHECK_LOCKS
+enum { HELD_MOST = 5000 }; /* a snapshot holds every stack of a domain */
+/* The first few, and room for more while more are held: all of the library's thread storage is static, and must stay small so that
+ * the library can be loaded late. */
+enum { HELD_FEW = 16 };
+static _Thread_local const strata_lock_t *few[HELD_FEW];
+static _Thread_local const strata_lock_t **rest;
+static _Thread_local int held_count;
+
+static const strata_lock_t **held_at(int i) { return i < HELD_FEW ? &few[i] : &rest[i - HELD_FEW]; }
+
+static void wrong(const char *what, const strata_lock_t *lock) {
+    fprintf(stderr, "strata: %s (lock of rank %d)\n", what, lock ? (int)lock->rank : 0);
+    for (int i = 0; i < held_count; i++) fprintf(stderr, "  held: rank %d\n", (int)(*held_at(i))->rank);
+    abort();
 }
 
 void strata_lock_note_take(const strata_lock_t *lock) {
@@ -86,31 +214,19 @@ void strata_lock_assert_none(const char *what) {
 }
 #endif
 
-void strata_condition_init(strata_condition_t *condition) {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&condition->condition, &attributes);
-    pthread_condattr_destroy(&attributes);
+void strata_condition_init(strata_condition_t *condition) { atomic_init(&condition->wakes, 0); }
+
+void strata_condition_destroy(strata_condition_t *condition) { (void)condition; }
+
+void strata_condition_broadcast(strata_condition_t *condition) {
+    atomic_fetch_add(&condition->wakes, 1);
+    wake(&condition->wakes, INT_MAX);
 }
 
-void strata_condition_destroy(strata_condition_t *condition) { pthread_cond_destroy(&condition->condition); }
-
-void strata_condition_broadcast(strata_condition_t *condition) { pthread_cond_broadcast(&condition->condition); }
-
 void strata_condition_wait(strata_condition_t *condition, strata_lock_t *lock, uint64_t timeout_ns) {
-    strata_lock_note_drop(lock);
-    if (strata_lock_observed(lock)) lock->observer->releasing(lock->observer, lock);
-    if (timeout_ns == UINT64_MAX) {
-        pthread_cond_wait(&condition->condition, &lock->mutex);
-    } else {
-        struct timespec end;
-        clock_gettime(CLOCK_MONOTONIC, &end);
-        uint64_t nanoseconds = (uint64_t)end.tv_nsec + timeout_ns % 1000000000u;
-        end.tv_sec += (time_t)(timeout_ns / 1000000000u + nanoseconds / 1000000000u);
-        end.tv_nsec = (long)(nanoseconds % 1000000000u);
-        pthread_cond_timedwait(&condition->condition, &lock->mutex, &end);
-    }
-    strata_lock_note_take(lock);
-    if (strata_lock_observed(lock)) lock->observer->acquired(lock->observer, lock);
+    const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000u), .tv_nsec = (long)(timeout_ns % 1000000000u)};
+    uint32_t wakes = atomic_load(&condition->wakes);
+    strata_unlock(lock);
+    sleep_on(&condition->wakes, wakes, timeout_ns == UINT64_MAX ? NULL : &timeout);
+    strata_lock(lock);
 }

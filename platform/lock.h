@@ -1,9 +1,12 @@
 /* Locks with an order. Debug builds (STRATA_CHECK_LOCKS) abort when a thread takes locks out of order or makes a device call
- * that is not quick while it holds one. */
+ * that is not quick while it holds one.
+ *
+ * A lock that nobody else wants is one compare-and-exchange, and one subtraction to release. Many threads that want one at once do
+ * not slow each other down: whoever comes may take it before those that wait, one thread at a time looks for it from time to time,
+ * and all others sleep (lock.c). */
 #ifndef STRATA_PLATFORM_LOCK_H
 #define STRATA_PLATFORM_LOCK_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,11 +34,19 @@ struct strata_lock_observer {
 };
 
 struct strata_lock {
-    pthread_mutex_t mutex;
+    _Atomic uint32_t state; /* bits of lock.c; 0: free, and nobody waits */
+    _Atomic uint32_t wakes; /* how often a sleeping thread was woken: what they sleep on */
     strata_lock_observer_t *observer; /* NULL: nobody listens */
     uint64_t observed; /* for the observer's own use, guarded by the lock */
     strata_lock_rank_t rank;
+    uint32_t passed_by; /* how often the looking thread got it while others slept; guarded by the lock */
 };
+
+#define STRATA_LOCK_HELD 1u
+
+/* For the two below: another thread has the lock, or wants it. */
+void strata_lock_wait(strata_lock_t *lock);
+void strata_lock_wake(strata_lock_t *lock, uint32_t left);
 
 void strata_lock_init(strata_lock_t *lock, strata_lock_rank_t rank, strata_lock_observer_t *observer);
 void strata_lock_destroy(strata_lock_t *lock);
@@ -43,14 +54,16 @@ void strata_lock_destroy(strata_lock_t *lock);
 #ifdef STRATA_CHECK_LOCKS
 void strata_lock_note_take(const strata_lock_t *lock);
 void strata_lock_note_drop(const strata_lock_t *lock);
+/* Before a thread sleeps until a lock is released. */
+void strata_lock_note_sleep(void);
 /* Aborts with `what` if the calling thread holds any lock except those of rank DEVICE. */
 void strata_lock_assert_none(const char *what);
-/* For tests: from now on threads yield or sleep, now and then as the seed says, before they take a lock and before they release
- * one, so that rare schedules occur. 0: off. */
+/* For tests: from now on threads yield or sleep, now and then as the seed says, before they take a lock, release one or sleep, so that rare schedules occur. 0: off. */
 void strata_lock_perturb(uint64_t seed);
 #else
 static inline void strata_lock_note_take(const strata_lock_t *lock) { (void)lock; }
 static inline void strata_lock_note_drop(const strata_lock_t *lock) { (void)lock; }
+static inline void strata_lock_note_sleep(void) {}
 static inline void strata_lock_assert_none(const char *what) { (void)what; }
 #endif
 
@@ -58,20 +71,36 @@ static inline bool strata_lock_observed(const strata_lock_t *lock) {
     return lock->observer && atomic_load_explicit(&lock->observer->active, memory_order_relaxed);
 }
 
+/* The lock alone: neither the order nor the observer hears of it. */
+static inline bool strata_lock_try_acquire(strata_lock_t *lock) {
+    uint32_t none = 0;
+    return atomic_compare_exchange_strong_explicit(&lock->state, &none, STRATA_LOCK_HELD, memory_order_acquire,
+                                                   memory_order_relaxed);
+}
+
+static inline void strata_lock_acquire(strata_lock_t *lock) {
+    if (__builtin_expect(!strata_lock_try_acquire(lock), 0)) strata_lock_wait(lock);
+}
+
+static inline void strata_lock_release(strata_lock_t *lock) {
+    uint32_t left = atomic_fetch_sub_explicit(&lock->state, STRATA_LOCK_HELD, memory_order_release) - STRATA_LOCK_HELD;
+    if (__builtin_expect(left != 0, 0)) strata_lock_wake(lock, left);
+}
+
 static inline void strata_lock(strata_lock_t *lock) {
     strata_lock_note_take(lock);
-    pthread_mutex_lock(&lock->mutex);
+    strata_lock_acquire(lock);
     if (__builtin_expect(strata_lock_observed(lock), 0)) lock->observer->acquired(lock->observer, lock);
 }
 
 static inline void strata_unlock(strata_lock_t *lock) {
     strata_lock_note_drop(lock);
     if (__builtin_expect(strata_lock_observed(lock), 0)) lock->observer->releasing(lock->observer, lock);
-    pthread_mutex_unlock(&lock->mutex);
+    strata_lock_release(lock);
 }
 
 typedef struct strata_condition {
-    pthread_cond_t condition;
+    _Atomic uint32_t wakes;
 } strata_condition_t;
 
 void strata_condition_init(strata_condition_t *condition);

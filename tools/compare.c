@@ -1,9 +1,10 @@
-/* strata compare; and strata replay, the same for one strategy. */
+/* strata compare; strata replay, the same for one strategy; strata report, the same as a page. */
 #include <stdio.h>
 #include <unistd.h>
 
 #include "platform/host/host_memory.h"
 #include "tools/draw.h"
+#include "tools/page.h"
 #include "tools/screen/report_file.h"
 #include "tools/screen/terminal.h"
 
@@ -14,6 +15,8 @@ typedef struct session {
     strata_run_result_t *results; /* trace by trace, contender by contender */
     strata_figures_t *figures;
     strata_output_t *json; /* open from before the first replay; NULL: none, or written */
+    strata_page_file_t page;
+    bool only_page; /* the page instead of a table */
 } session_t;
 
 /* ---- progress, on a terminal ------------------------------------------------------------------------------------------- */
@@ -70,8 +73,10 @@ static strata_status_t run_all(session_t *session) {
     session->figures = strata_host_new(runs + 1, sizeof *session->figures);
     if (!session->results || !session->figures) return STRATA_E_HOST_MEMORY;
     strata_status_t status = STRATA_OK;
-    for (size_t i = 0; i < arguments->trace_count && status == STRATA_OK; i++)
+    for (size_t i = 0; i < arguments->trace_count && status == STRATA_OK; i++) {
+        if (session->page.out) comparison.follow = strata_page_follow(&session->page.page, i, session->traces[i]);
         status = strata_compare(&comparison, session->traces[i], session->results + i * contenders);
+    }
     end_progress();
     for (size_t i = 0; i < runs && status == STRATA_OK; i++) {
         session->results[i].figures.trace = trace_name(session, i / contenders);
@@ -153,10 +158,27 @@ static strata_status_t draw(const session_t *session) {
     return status;
 }
 
+/* E_IO can only come from writing. */
+static int write_page(session_t *session) {
+    strata_status_t status = strata_page_file_write(&session->page, &session->arguments, &session->contenders, session->results,
+                                                    session->figures);
+    if (status == STRATA_OK) return STRATA_EXIT_DONE;
+    return status == STRATA_E_IO ? strata_tell_written(status) : strata_tell_failure();
+}
+
+static void tell_page(const session_t *session) {
+    size_t strategies = session->contenders.count, traces = session->arguments.trace_count;
+    printf("%s: %zu strateg%s on %zu trace%s\n", session->arguments.report, strategies, strategies == 1 ? "y" : "ies", traces,
+           traces == 1 ? "" : "s");
+}
+
 static int report(session_t *session) {
     size_t runs = session->contenders.count * session->arguments.trace_count;
     const char *json = session->arguments.json;
-    bool table = !json || json[0] != '-' || json[1];
+    bool table = !session->only_page && (!json || json[0] != '-' || json[1]);
+    int written = write_page(session);
+    if (written != STRATA_EXIT_DONE) return written;
+    if (session->only_page) tell_page(session);
     if (table) strata_figures_table(stdout, session->figures, runs, session->contenders.count, strata_terminal_width(0));
     if (json && strata_tell_written(write_json(session, runs)) != STRATA_EXIT_DONE) return STRATA_EXIT_FAILED;
     tell_work_left_out(session, runs);
@@ -169,6 +191,7 @@ static int report(session_t *session) {
 /* A comparison may take hours: a JSON file that cannot be written is reported before it begins. */
 static int compare(session_t *session) {
     strata_status_t status = open_json(session);
+    if (status == STRATA_OK) status = strata_page_file_open(&session->page, &session->arguments, session->contenders.count);
     if (status == STRATA_E_INVALID) return strata_tell_failure();
     if (strata_tell_written(status) != STRATA_EXIT_DONE) return STRATA_EXIT_FAILED;
     return run_all(session) == STRATA_OK ? report(session) : strata_tell_failure();
@@ -176,6 +199,7 @@ static int compare(session_t *session) {
 
 static void session_end(session_t *session) {
     strata_output_abandon(session->json);
+    strata_page_file_end(&session->page);
     for (size_t i = 0; session->traces && i < session->arguments.trace_count; i++) strata_trace_delete(session->traces[i]);
     strata_host_delete(session->traces);
     strata_host_delete(session->results);
@@ -187,6 +211,7 @@ static int run_compare(const strata_command_t *self, int argc, char **argv) {
     static session_t session; /* too large for a stack */
     int exit_status = strata_arguments_read(self, argc, argv, &session.arguments);
     if (exit_status != STRATA_EXIT_DONE) return exit_status;
+    session.only_page = self->options == strata_report_options;
     strata_status_t status = strata_contenders_load(&session.arguments, &session.contenders);
     if (status == STRATA_OK) status = load_traces(&session);
     exit_status = status == STRATA_OK ? compare(&session) : strata_tell_failure();
@@ -214,3 +239,16 @@ const strata_command_t strata_command_replay = {.name = "replay",
                                                 .options = strata_replay_options,
                                                 .example = "--device sim:h100 --capacity 24GiB --strategy mine.yaml run.csv.gz",
                                                 .more = more};
+const strata_command_t strata_command_report = {
+    .name = "report",
+    .run = run_compare,
+    .words = "TRACE...",
+    .help = "writes a page with what strategies hold on traces, and when",
+    .options = strata_report_options,
+    .example = "--device sim:h100 --strategy pytorch --strategy mine.yaml -o mine.html run.csv.gz",
+    .more =
+        "Replays each trace under each strategy, and writes one page of HTML: memory over time, the blocks where most is reserved, "
+        "device calls and waits, out-of-memory, the difference of two strategies. The page needs no network. docs/report.md "
+        "explains it. A page of strata under the same name is replaced, any other file is not.\n"
+        "\n"
+        "Exit status: as strata compare."};

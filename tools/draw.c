@@ -36,7 +36,7 @@ static bool terminal_has_unicode(void) {
 /* ---- the work ---- */
 
 /* A replay is deterministic: this one stops where the first run found its peak. */
-static strata_status_t take_map(const strata_arguments_t *arguments, const strata_contender_t *contender,
+strata_status_t strata_take_map(const strata_arguments_t *arguments, const strata_contender_t *contender,
                                 const strata_trace_t *trace, size_t row, strata_map_t *map) {
     if (row == 0) return STRATA_OK;
     strata_run_result_t *result = strata_host_new(1, sizeof *result);
@@ -65,7 +65,7 @@ strata_status_t strata_draw_contenders(const strata_arguments_t *arguments, cons
     strata_status_t status = maps && labels ? STRATA_OK : STRATA_E_HOST_MEMORY;
     for (size_t i = 0; i < count && status == STRATA_OK; i++) {
         labels[i] = contenders->all[i].label;
-        status = take_map(arguments, &contenders->all[i], trace, results[i].peak_row, &maps[i]);
+        status = strata_take_map(arguments, &contenders->all[i], trace, results[i].peak_row, &maps[i]);
     }
     if (status == STRATA_OK) printf("\n%s, where most is reserved\n\n", results[0].figures.trace);
     if (status == STRATA_OK) status = strata_draw_maps(&draw, maps, labels, count, trace->count);

@@ -2,8 +2,13 @@
 #ifndef STRATA_TOOLS_DRAW_H
 #define STRATA_TOOLS_DRAW_H
 
+#include "replay/draw/map.h"
 #include "tools/options/contenders.h"
 
+/* Replays the trace under a contender once more, up to a row, and keeps what its chunks hold there. Row 0: nothing was reserved, and the
+ * map stays empty. */
+strata_status_t strata_take_map(const strata_arguments_t *arguments, const strata_contender_t *contender,
+                                const strata_trace_t *trace, size_t row, strata_map_t *map);
 /* Replays the trace under each contender once more, up to the row where most was reserved (of results[i] for contender i), and
  * draws the contents to standard output. */
 strata_status_t strata_draw_contenders(const strata_arguments_t *arguments, const strata_contenders_t *contenders,

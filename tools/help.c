@@ -12,10 +12,10 @@
 enum { WIDTH = 80, NARROWEST = 40, MEANING_AT = 28, ITEM = 128 };
 
 static const strata_command_t *const commands[] = {
-    &strata_command_compare, &strata_command_replay,  &strata_command_stats,     &strata_command_merge,   &strata_command_check,
-    &strata_command_explain, &strata_command_diff,    &strata_command_layers,    &strata_command_presets, &strata_command_import,
-    &strata_command_conform, &strata_command_torture, &strata_command_calibrate, &strata_command_plan,    &strata_command_grammar,
-    &strata_command_fields,  &strata_command_help,    &strata_command_version,
+    &strata_command_compare, &strata_command_replay,  &strata_command_report,  &strata_command_stats,     &strata_command_merge,
+    &strata_command_check,   &strata_command_explain, &strata_command_diff,    &strata_command_layers,    &strata_command_presets,
+    &strata_command_import,  &strata_command_conform, &strata_command_torture, &strata_command_calibrate, &strata_command_plan,
+    &strata_command_grammar, &strata_command_fields,  &strata_command_help,    &strata_command_version,
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

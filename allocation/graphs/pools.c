@@ -17,8 +17,8 @@ bool strata_graphs_any_open(void) { return atomic_load(&open_anywhere) > 0; }
 /* ---- calls that would break a capture which begins meanwhile ---- */
 
 /* Guards nothing but the sleep of who waits until `uncaptured` is 0. */
-static strata_lock_t gate = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = STRATA_RANK_DEVICE};
-static strata_condition_t none_left = {.condition = PTHREAD_COND_INITIALIZER};
+static strata_lock_t gate = {.rank = STRATA_RANK_DEVICE};
+static strata_condition_t none_left;
 static _Atomic uint32_t uncaptured; /* such calls under way */
 
 /* Counted before it looks, as a pool is counted before its opener looks here: one of the two sees the other. Where a pool is open already

@@ -1,6 +1,7 @@
 /* The life of stacks: numbers, instances, the shared stack. */
 #include "allocation/stack/stack.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "allocation/reclaim/idle.h"

@@ -140,6 +140,13 @@ uint64_t strata_facade_reserved(strata_t handle, strata_place_t place) {
     return strata_domain_reserved(domain);
 }
 
+uint64_t strata_facade_peak_reserved(strata_t handle, strata_place_t place) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    strata_domain_t *domain;
+    if (!facade || strata_facade_domain(facade, place, &domain) != STRATA_OK) return 0;
+    return atomic_load(&domain->peak_reserved_bytes);
+}
+
 static uint64_t idle_in(strata_domain_t *domain) {
     uint64_t idle = 0;
     STRATA_DOMAIN_EACH(domain, stack) idle += strata_stack_idle_bytes(stack);

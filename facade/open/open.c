@@ -1,4 +1,5 @@
 /* The life of facades: handles, devices, domains, stacks. */
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 

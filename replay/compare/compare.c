@@ -20,9 +20,11 @@ static void tell(void *context, uint64_t rows) {
 }
 
 static strata_status_t run_once(const strata_comparison_t *comparison, const strata_trace_t *trace,
-                                const strata_contender_t *contender, const char *what, bool check, strata_run_result_t *result) {
+                                const strata_contender_t *contender, const char *what, bool check,
+                                const strata_run_follow_t *follow, strata_run_result_t *result) {
     told_t told = {.comparison = comparison, .what = what, .label = contender->label, .all = trace->count};
-    strata_run_options_t options = {.target = contender->target, .timeline = comparison->timeline, .check = check};
+    strata_run_options_t options = {
+        .target = contender->target, .timeline = comparison->timeline, .check = check, .follow = follow};
     if (comparison->progress) {
         options.progress = tell;
         options.progress_context = &told;
@@ -38,7 +40,7 @@ static strata_status_t serves(const strata_comparison_t *comparison, const strat
     strata_run_result_t *result = strata_host_new(1, sizeof *result);
     if (!result) return STRATA_E_HOST_MEMORY;
     contender.target.capacity = capacity;
-    strata_status_t status = run_once(comparison, trace, &contender, "smallest", false, result);
+    strata_status_t status = run_once(comparison, trace, &contender, "smallest", false, NULL, result);
     *enough = status == STRATA_OK && result->figures.failed_operations == 0;
     strata_host_delete(result);
     return status == STRATA_E_NO_MEMORY ? STRATA_OK : status;
@@ -83,7 +85,9 @@ static strata_status_t run_repeats(const strata_comparison_t *comparison, const 
         for (size_t i = 0; i < comparison->contender_count; i++) {
             const strata_contender_t *contender = &comparison->contenders[i];
             strata_run_result_t *result = repeat == 0 ? &results[i] : scratch;
-            strata_status_t status = run_once(comparison, trace, contender, "replay", comparison->check && repeat == 0, result);
+            bool first = repeat == 0;
+            const strata_run_follow_t *follow = first && comparison->follow ? &comparison->follow[i] : NULL;
+            strata_status_t status = run_once(comparison, trace, contender, "replay", comparison->check && first, follow, result);
             if (status != STRATA_OK) return status;
             if (!comparison->check) times[i * comparison->repeat + repeat] = result->host_ns_per_op;
             else if (repeat > 0) times[i * comparison->repeat + repeat - 1] = result->host_ns_per_op;

@@ -17,6 +17,7 @@ typedef struct strata_comparison {
     strata_timeline_options_t timeline;
     uint32_t repeat; /* 1 .. STRATA_FIGURE_REPEATS */
     bool check; /* the happens-before checker watches the first repeat; only on simulated devices */
+    const strata_run_follow_t *follow; /* of each contender's first repeat; NULL: nobody follows */
     bool smallest; /* also search for the least capacity; only on simulated devices */
     void (*progress)(void *context, const char *what, const char *label, uint64_t done, uint64_t all);
     void *progress_context; /* progress may be NULL */

@@ -20,7 +20,9 @@ static void put_string(strata_output_t *out, const char *text, size_t count) {
             text++;
             continue;
         }
-        if (*text == '"' || *text == '\\') {
+        if (*text == '<') {
+            strata_output_print(out, "\\u003c");
+        } else if (*text == '"' || *text == '\\') {
             strata_output_print(out, "\\%c", *text);
         } else if ((unsigned char)*text < ' ' || *text == 0x7f) {
             strata_output_print(out, "\\u%04x", (unsigned)*text);

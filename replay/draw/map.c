@@ -1,11 +1,21 @@
 #include "replay/draw/map.h"
 
+#include <stdlib.h>
+
 #include "facade/facade.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
 
+/* A live block: where it is, and whose. */
+typedef struct live {
+    uint64_t address;
+    uint32_t lifetime;
+} live_t;
+
 typedef struct taking {
     strata_map_t *map;
+    live_t *lives; /* by address */
+    size_t live_count;
     const strata_run_moment_t *moment;
     strata_place_t place;
 } taking_t;
@@ -27,6 +37,22 @@ static bool make_room(strata_map_t *map, size_t spans) {
     return chunks && all;
 }
 
+static int by_address(const void *a, const void *b) {
+    uint64_t x = ((const live_t *)a)->address, y = ((const live_t *)b)->address;
+    return (x > y) - (x < y);
+}
+
+static strata_map_span_t span_of(const taking_t *taking, const strata_snapshot_row_t *row) {
+    live_t wanted = {.address = (uint64_t)(uintptr_t)row->block.ptr};
+    const live_t *live = row->state == 1 && taking->live_count
+                             ? bsearch(&wanted, taking->lives, taking->live_count, sizeof wanted, by_address)
+                             : NULL;
+    return (strata_map_span_t){.size = row->block.size,
+                               .requested = row->requested,
+                               .state = row->state,
+                               .lifetime = live ? live->lifetime : STRATA_TRACE_NONE};
+}
+
 static void take_chunk(const strata_chunk_t *from, void *context) {
     const taking_t *taking = context;
     strata_map_t *map = taking->map;
@@ -41,22 +67,47 @@ static void take_chunk(const strata_chunk_t *from, void *context) {
         chunk->bytes[state] = from->bytes[state];
         chunk->blocks[state] = from->blocks[state];
     }
-    for (size_t i = 0; i < from->count; i++)
-        map->spans[map->span_count++] = (strata_map_span_t){.size = from->rows[i].block.size, .state = from->rows[i].state};
+    for (size_t i = 0; i < from->count; i++) map->spans[map->span_count++] = span_of(taking, &from->rows[i]);
+}
+
+/* ---- whose the live blocks are ---- */
+
+static void count_live(void *context, uint64_t address, uint32_t lifetime) {
+    (void)address;
+    (void)lifetime;
+    (*(size_t *)context)++;
+}
+
+static void note_live(void *context, uint64_t address, uint32_t lifetime) {
+    taking_t *taking = context;
+    taking->lives[taking->live_count++] = (live_t){.address = address, .lifetime = lifetime};
+}
+
+static strata_status_t find_lives(taking_t *taking) {
+    size_t count = 0;
+    strata_run_each_live(taking->moment, count_live, &count);
+    taking->lives = strata_host_new(count + 1, sizeof *taking->lives);
+    if (!taking->lives) return STRATA_E_HOST_MEMORY;
+    strata_run_each_live(taking->moment, note_live, taking);
+    qsort(taking->lives, count, sizeof *taking->lives, by_address);
+    return STRATA_OK;
 }
 
 void strata_map_take(void *context, const strata_run_moment_t *moment) {
     strata_map_t *map = context;
+    taking_t taking = {.map = map, .moment = moment};
     uint32_t index = 0;
     strata_domain_t *domain;
     map->rows = moment->rows;
+    map->status = find_lives(&taking);
     while (map->status == STRATA_OK && (domain = strata_facade_next_domain(strata_facade_of(moment->facade), &index)) != NULL) {
-        taking_t taking = {.map = map, .moment = moment, .place = domain->place};
         strata_place_kind_t kind = strata_place_kind(domain->place);
+        taking.place = domain->place;
         if (kind != STRATA_PLACE_GPU && kind != STRATA_PLACE_MANAGED) continue;
         strata_status_t status = strata_chunks_each(moment->facade, domain->place, take_chunk, &taking);
         if (map->status == STRATA_OK) map->status = status;
     }
+    strata_host_delete(taking.lives);
 }
 
 void strata_map_delete(strata_map_t *map) {

@@ -9,7 +9,9 @@
 /* A block, live, free or waiting, as in a row of a snapshot. */
 typedef struct strata_map_span {
     uint64_t size;
+    uint64_t requested; /* 0 unless it is live */
     uint32_t state;
+    uint32_t lifetime; /* of the trace, if it is live; else STRATA_TRACE_NONE */
 } strata_map_span_t;
 
 typedef struct strata_map_chunk {

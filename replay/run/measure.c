@@ -194,9 +194,50 @@ void strata_measure_reserved(strata_measure_t *measure) {
     see_used(measure);
     uint64_t reserved = reserved_now(measure);
     hold(measure, reserved);
+    measure->reserved_now = reserved;
     if (reserved <= measure->reserved) return;
     measure->reserved = reserved;
     measure->allocated_then = measure->allocated;
+}
+
+/* ---- for whoever follows ----------------------------------------------------------------------------------------------- */
+
+void strata_measure_follow(strata_measure_t *measure, strata_device_ledger_t *ledger) {
+    *ledger = (strata_device_ledger_t){.own_ns = 0};
+    measure->ledger = ledger;
+    for (uint32_t i = 0; i < measure->machine->count; i++) measure->machine->devices[i]->ledger = ledger;
+}
+
+typedef struct tops {
+    uint32_t places;
+    uint64_t reserved, deferred;
+} tops_t;
+
+static void add_tops(strata_measure_t *measure, strata_place_t place, bool device, void *context) {
+    tops_t *tops = context;
+    if (!device) return;
+    strata_meter_t *meter = meter_of(measure, place);
+    strata_clock_t *clock = measure->machine->devices[0]->clock;
+    tops->places++;
+    tops->reserved += strata_facade_peak_reserved(measure->facade, place);
+    if (meter->heap) tops->deferred += strata_meter_bytes(meter, clock->now(clock));
+}
+
+void strata_measure_sample(strata_measure_t *measure, size_t row, const strata_run_follow_t *follow) {
+    tops_t tops = {0};
+    each_place(measure, add_tops, &tops);
+    strata_series_sample_t sample = {.row = row,
+                                     .time_ns = strata_timeline_elapsed(measure->timeline),
+                                     .cost_ns = measure->ledger->own_ns + measure->ledger->waiting_ns};
+    sample.low[STRATA_SERIES_requested] = measure->requested;
+    sample.low[STRATA_SERIES_allocated] = measure->allocated;
+    sample.low[STRATA_SERIES_reserved] = measure->reserved_now;
+    sample.low[STRATA_SERIES_deferred] = tops.deferred;
+    for (int i = 0; i < STRATA_SERIES_CURVES; i++) sample.high[i] = sample.low[i];
+    /* Of several places the sum of peaks was perhaps never reached. */
+    if (tops.places == 1 && tops.reserved > measure->reserved_top) sample.high[STRATA_SERIES_reserved] = tops.reserved;
+    measure->reserved_top = tops.reserved;
+    follow->row(follow->context, &sample);
 }
 
 /* ---- at the end -------------------------------------------------------------------------------------------------------- */
@@ -246,6 +287,7 @@ void strata_measure_finish(strata_measure_t *measure, double *host_ns_per_op) {
     figures->device_call_ms = ms(end.call_ns - measure->began.call_ns);
     figures->stall_ms = simulated ? ms(end.stall_ns - measure->began.stall_ns) : (double)NAN;
     figures->steady_device_ms = ms(end.call_ns - measure->steady.call_ns + end.stall_ns - measure->steady.stall_ns);
+    for (uint32_t i = 0; i < measure->machine->count; i++) measure->machine->devices[i]->ledger = NULL;
     finish_calls(measure);
     finish_bytes(measure);
     finish_mean(measure);

@@ -19,12 +19,15 @@ typedef struct strata_measure {
     strata_t facade;
     strata_figures_t *figures;
     uint64_t requested, allocated; /* live now, in device memory only */
+    uint64_t reserved_now; /* after the last call that may have changed it */
     uint64_t reserved; /* highest sum seen after a call */
+    uint64_t reserved_top; /* highest within a call so far; of a single place */
     uint64_t allocated_then; /* and what was allocated then */
     uint64_t held, held_since, rows_since; /* reserved now; since when, and when the rows began, by the virtual clock */
     double held_ns; /* bytes times ns until `held_since` */
     uint64_t device_used; /* highest sum of physical memory seen after a call; only on simulated devices */
     uint64_t chunk_calls; /* calls that may change what is reserved, so far */
+    strata_device_ledger_t *ledger; /* of a followed run; else NULL */
     uint64_t wall_ns; /* inside the facade, only by rows */
     uint64_t opened_ns; /* inside the devices, before the first row */
     uint64_t clock_ns; /* for reading the clock, to be subtracted for each operation and device call */
@@ -49,6 +52,10 @@ void strata_measure_steady(strata_measure_t *measure);
 void strata_measure_reserved(strata_measure_t *measure);
 void strata_measure_live(strata_measure_t *measure, uint64_t requested, uint64_t allocated);
 void strata_measure_dead(strata_measure_t *measure, uint64_t requested, uint64_t allocated);
+/* From the beginning on: device calls are entered in the result's ledger. */
+void strata_measure_follow(strata_measure_t *measure, strata_device_ledger_t *ledger);
+/* After each row: what is held, to whoever follows. */
+void strata_measure_sample(strata_measure_t *measure, size_t row, const strata_run_follow_t *follow);
 /* The program has ended; the facade is still open. */
 void strata_measure_finish(strata_measure_t *measure, double *host_ns_per_op);
 

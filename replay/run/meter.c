@@ -35,13 +35,22 @@ static void pop(strata_meter_t *meter) {
     }
 }
 
-static void add(strata_deferral_t *base, uint64_t now, uint64_t ready_at, uint64_t bytes) {
-    strata_meter_t *meter = (strata_meter_t *)base;
-    if (ready_at <= now) return;
+static void pass(strata_meter_t *meter, uint64_t now) {
     while (meter->count > 0 && meter->heap[0].ready_at <= now) {
         meter->bytes -= meter->heap[0].bytes;
         pop(meter);
     }
+}
+
+uint64_t strata_meter_bytes(strata_meter_t *meter, uint64_t now) {
+    pass(meter, now);
+    return meter->bytes;
+}
+
+static void add(strata_deferral_t *base, uint64_t now, uint64_t ready_at, uint64_t bytes) {
+    strata_meter_t *meter = (strata_meter_t *)base;
+    if (ready_at <= now) return;
+    pass(meter, now);
     if (meter->count >= meter->room / 2 && meter->room < meter->capacity) look_for_room(meter);
     /* A full heap forgets the earliest: the figure is then too low by what still waits at its passing. */
     if (meter->count >= strata_min(meter->room, meter->capacity)) {

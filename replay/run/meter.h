@@ -23,5 +23,7 @@ typedef struct strata_meter {
 /* E_HOST_MEMORY. All zero is a meter that was never begun. */
 strata_status_t strata_meter_init(strata_meter_t *meter);
 void strata_meter_destroy(strata_meter_t *meter);
+/* The bytes deferred at `now`, which is no earlier than that of any call before. */
+uint64_t strata_meter_bytes(strata_meter_t *meter, uint64_t now);
 
 #endif

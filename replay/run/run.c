@@ -56,8 +56,12 @@ static bool of_device(const strata_trace_event_t *event) {
 
 static void failed(run_t *run, const strata_trace_event_t *event, strata_status_t status) {
     run->result->figures.failed_operations++;
+    const strata_run_follow_t *follow = run->options->follow;
     if (status == STRATA_E_NO_MEMORY) {
         run->result->figures.oom_count++;
+        if (follow)
+            follow->refused(follow->context, (size_t)(event - run->trace->events) + 1, strata_timeline_elapsed(&run->timeline),
+                            event, strata_last_error()->text);
     } else if (!*run->result->first_failure) {
         snprintf(run->result->first_failure, sizeof run->result->first_failure, "%s:%u: %s failed: %.800s", run->trace->path,
                  event->line, strata_trace_op_name((strata_trace_op_t)event->op), strata_last_error()->text);
@@ -293,6 +297,7 @@ static size_t run_rows(run_t *run) {
         }
         row += run_row(run, row);
         see_peak(run, row, &most);
+        if (run->options->follow) strata_measure_sample(&run->measure, row, run->options->follow);
         if (run->options->progress && row - told >= PROGRESS_ROWS) {
             run->options->progress(run->options->progress_context, row);
             told = row;
@@ -304,8 +309,14 @@ static size_t run_rows(run_t *run) {
 
 static void look(const run_t *run, size_t rows) {
     strata_run_moment_t moment = {
-        .trace = run->trace, .timeline = &run->timeline, .facade = run->facade, .rows = rows, .result = run->result};
+        .trace = run->trace, .timeline = &run->timeline, .facade = run->facade, .rows = rows, .result = run->result, .run = run};
     if (run->options->look && rows > 0) run->options->look(run->options->look_context, &moment);
+}
+
+void strata_run_each_live(const strata_run_moment_t *moment, strata_run_live_fn live, void *context) {
+    const run_t *run = moment->run;
+    for (uint32_t i = 0; i < run->trace->lifetimes; i++)
+        if (run->served[i].ref) live(context, run->served[i].address, i);
 }
 
 /* ---- one run ----------------------------------------------------------------------------------------------------------- */
@@ -352,16 +363,21 @@ static strata_status_t open_facade(run_t *run, const strata_strategy_t *strategy
     return status == STRATA_OK ? strata_names_of_pools(strategy, run->trace, run->facade, &run->pools) : status;
 }
 
+static void measure_from_now(run_t *run) {
+    strata_measure_begin(&run->measure);
+    if (run->options->follow) strata_measure_follow(&run->measure, &run->result->ledger);
+}
+
 /* What a strategy gets at its open costs the same as what it gets later: then the program begins with the open. Calls at the open
  * that get nothing do not count. */
 static strata_status_t begin(run_t *run, const strata_strategy_t *strategy) {
     run->measure = (strata_measure_t){
         .trace = run->trace, .machine = &run->machine, .timeline = &run->timeline, .figures = &run->result->figures};
-    strata_measure_begin(&run->measure);
+    measure_from_now(run);
     strata_status_t status = open_facade(run, strategy);
     if (strata_measure_made_calls(&run->measure)) return status;
     strata_timeline_start(&run->timeline);
-    strata_measure_begin(&run->measure);
+    measure_from_now(run);
     return status;
 }
 

@@ -4,6 +4,7 @@
 
 #include "replay/run/ended.h"
 #include "replay/run/figures.h"
+#include "replay/series/series.h"
 #include "replay/timeline/timeline.h"
 #include "strategy/model.h"
 
@@ -17,8 +18,22 @@ typedef struct strata_run_moment {
     strata_t facade;
     size_t rows; /* carried out, at least 1 */
     const struct strata_run_result *result; /* the counts so far: operations, failures, the device's name */
+    const void *run;
 } strata_run_moment_t;
+/* Calls back for every live block in no order: the address that the facade gave, and the lifetime of the trace (the number of its
+ * alloc). Only from inside a look. */
+typedef void (*strata_run_live_fn)(void *context, uint64_t address, uint32_t lifetime);
+void strata_run_each_live(const strata_run_moment_t *moment, strata_run_live_fn live, void *context);
 typedef void (*strata_run_look_fn)(void *context, const strata_run_moment_t *moment);
+
+/* Who follows a run from row to row. */
+typedef struct strata_run_follow {
+    /* After each row. The peak of reserved bytes is among the samples even if it lasted only within a call. */
+    void (*row)(void *context, const strata_series_sample_t *sample);
+    /* A request failed for memory at last. `text` is the whole report, valid during the call. */
+    void (*refused)(void *context, size_t row, uint64_t time_ns, const strata_trace_event_t *event, const char *text);
+    void *context;
+} strata_run_follow_t;
 
 typedef struct strata_run_options {
     strata_target_t target;
@@ -26,6 +41,7 @@ typedef struct strata_run_options {
     size_t rows; /* how many to carry out; 0: all. Rows of one kernel are not separated */
     strata_run_look_fn look; /* after the last of them; may be NULL */
     void *look_context;
+    const strata_run_follow_t *follow; /* NULL: nobody */
     bool check; /* the happens-before checker watches; only on simulated devices */
     strata_run_progress_fn progress; /* may be NULL */
     void *progress_context;
@@ -40,6 +56,7 @@ typedef struct strata_run_result {
     char device[64];
     char first_hazards[12288]; /* of a checked run, with their histories; "" if it found none */
     strata_run_ended_t ended;
+    strata_device_ledger_t ledger; /* of a followed run: the strategy's device calls, the program's own left out */
     char first_failure[1024]; /* "file:line: ..." of the first operation that failed, not for memory; "" if none did */
 } strata_run_result_t;
 

@@ -239,6 +239,8 @@ strata_status_t strata_timeline_sync_device(strata_timeline_t *timeline, uint32_
     return status;
 }
 
+uint64_t strata_timeline_elapsed(const strata_timeline_t *timeline) { return now_of(timeline) - timeline->began; }
+
 uint64_t strata_timeline_length(strata_timeline_t *timeline) {
     uint64_t end = now_of(timeline);
     for (uint32_t i = 0; i < timeline->machine->count; i++) {

@@ -79,6 +79,8 @@ strata_status_t strata_timeline_wait(strata_timeline_t *timeline, uint32_t strea
 strata_status_t strata_timeline_sync(strata_timeline_t *timeline, uint32_t stream);
 strata_status_t strata_timeline_sync_device(strata_timeline_t *timeline, uint32_t device);
 
+/* How far the host has come: ns since the program's beginning. */
+uint64_t strata_timeline_elapsed(const strata_timeline_t *timeline);
 /* When the program would end if it ended now with all work done: ns since its beginning. Real devices are waited for. */
 uint64_t strata_timeline_length(strata_timeline_t *timeline);
 

@@ -93,9 +93,9 @@ static bool is_heard(const strata_lock_observer_t *observer) { return observer &
 static void acquired(strata_lock_observer_t *self, strata_lock_t *lock) {
     before_lock_t *before = (before_lock_t *)self;
     if (pthread_equal(before->caller, pthread_self()) && before->left > 0 && --before->left == 0) {
-        pthread_mutex_unlock(&lock->mutex);
+        strata_lock_release(lock);
         act_elsewhere(before->act, before->context);
-        pthread_mutex_lock(&lock->mutex);
+        strata_lock_acquire(lock);
     }
     if (is_heard(before->real)) before->real->acquired(before->real, lock);
 }

@@ -14,8 +14,8 @@ typedef struct mover {
 /* From the stack that is shown first to the one after it, if the first is not held as it must be while the second is awaited. */
 static void move_it(void *context) {
     mover_t *m = context;
-    if (pthread_mutex_trylock(&m->from->lock.mutex) != 0) return;
-    pthread_mutex_unlock(&m->from->lock.mutex);
+    if (!strata_lock_try_acquire(&m->from->lock)) return;
+    strata_lock_release(&m->from->lock);
     m->moved = true;
     EXPECT_OK(strata_free(m->rig->s, m->block.ref));
     m->block = rig_allocate(m->rig, m->to, SIZE);

@@ -219,12 +219,12 @@ typedef struct heard {
 
 static void on_acquired(strata_lock_observer_t *self, strata_lock_t *lock) {
     heard_t *heard = (heard_t *)(void *)self;
-    heard->acquired += lock == heard->lock && pthread_mutex_trylock(&lock->mutex) != 0;
+    heard->acquired += lock == heard->lock && (atomic_load(&lock->state) & STRATA_LOCK_HELD);
 }
 
 static void on_releasing(strata_lock_observer_t *self, strata_lock_t *lock) {
     heard_t *heard = (heard_t *)(void *)self;
-    heard->releasing += lock == heard->lock && pthread_mutex_trylock(&lock->mutex) != 0;
+    heard->releasing += lock == heard->lock && (atomic_load(&lock->state) & STRATA_LOCK_HELD);
 }
 
 /* Each hand-over is heard with the lock held, in a wait too; while it is not active nothing is. */

@@ -8,6 +8,8 @@
 
 enum { FREE, LIVE, WAITS };
 #define KIB 1024ull
+#define SPAN(bytes, what)                                                                                                          \
+    { .size = bytes, .state = what }
 
 /* A map of one chunk, of blocks of so many KiB: the states by turns. */
 static void one_chunk(strata_map_t *map, strata_map_chunk_t *chunk, strata_map_span_t *spans, size_t count) {
@@ -38,8 +40,8 @@ TEST(draw_maps, a_sign_is_what_most_of_its_bytes_are) {
     strata_map_chunk_t chunk;
     strata_status_t status;
     strata_map_span_t spans[] = {
-        {256, LIVE}, {512, LIVE}, {224, FREE}, {32, LIVE},   {200, FREE},
-        {56, WAITS}, {1, LIVE},   {255, LIVE}, {300, WAITS}, {100, FREE},
+        SPAN(256, LIVE), SPAN(512, LIVE), SPAN(224, FREE), SPAN(32, LIVE),   SPAN(200, FREE),
+        SPAN(56, WAITS), SPAN(1, LIVE),   SPAN(255, LIVE), SPAN(300, WAITS), SPAN(100, FREE),
     };
     one_chunk(&map, &chunk, spans, sizeof spans / sizeof *spans);
     const char *text = drawn(40, false, STRATA_DRAW_LARGEST, &map, 1, &status);
@@ -53,7 +55,7 @@ TEST(draw_maps, a_long_name_is_cut_and_three_take_two_rows) {
     strata_map_t maps[3];
     strata_map_chunk_t chunks[3];
     strata_status_t status;
-    strata_map_span_t spans[] = {{256, LIVE}};
+    strata_map_span_t spans[] = {SPAN(256, LIVE)};
     for (int i = 0; i < 3; i++) one_chunk(&maps[i], &chunks[i], spans, 1);
     const char *text = drawn(75, false, STRATA_DRAW_ALL, maps, 3, &status);
     EXPECT_OK(status);
@@ -65,8 +67,8 @@ TEST(draw_maps, a_long_name_is_cut_and_three_take_two_rows) {
 
 /* A chunk that is free as a whole is not fragmented, whatever its size. */
 TEST(draw_maps, the_fragmented_chunk_is_one_in_use) {
-    strata_map_span_t spans[] = {{64 * KIB, FREE}, {KIB, LIVE}, {3 * KIB, FREE}, {KIB, LIVE},
-                                 {KIB, FREE},      {KIB, LIVE}, {2 * KIB, FREE}};
+    strata_map_span_t spans[] = {SPAN(64 * KIB, FREE), SPAN(KIB, LIVE), SPAN(3 * KIB, FREE), SPAN(KIB, LIVE),
+                                 SPAN(KIB, FREE),      SPAN(KIB, LIVE), SPAN(2 * KIB, FREE)};
     strata_map_chunk_t chunks[] = {
         {.place = "gpu:0",
          .stream = "idle",
@@ -106,7 +108,7 @@ TEST(draw_maps, very_many_chunks_are_counted_after_the_last_line) {
     static strata_map_span_t spans[CHUNKS];
     strata_status_t status;
     for (size_t i = 0; i < CHUNKS; i++) {
-        spans[i] = (strata_map_span_t){KIB, LIVE};
+        spans[i] = (strata_map_span_t)SPAN(KIB, LIVE);
         chunks[i] = (strata_map_chunk_t){.size = KIB, .bytes = {0, KIB}, .blocks = {0, 1}, .first = i, .count = 1};
     }
     strata_map_t map = {.rows = 1, .chunks = chunks, .chunk_count = CHUNKS, .spans = spans, .span_count = CHUNKS};
@@ -120,7 +122,7 @@ TEST(draw_maps, need_host_memory) {
     strata_map_t map;
     strata_map_chunk_t chunk;
     strata_status_t status = STRATA_OK;
-    strata_map_span_t spans[] = {{256, LIVE}};
+    strata_map_span_t spans[] = {SPAN(256, LIVE)};
     one_chunk(&map, &chunk, spans, 1);
     for (uint64_t k = 1; k <= 2; k++) {
         strata_host_fail_at(k, 0);

@@ -138,6 +138,8 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
 
 /* ---- the rows ---- */
 
+#define REPORT_FILE "report.html"
+
 #define FLAG(name, member, meaning)                                                                                                \
     { name, NULL, STRATA_ONCE, strata_take_flag, offsetof(strata_arguments_t, member), 0, 0, meaning }
 #define TAKEN(name, value, often, take, meaning)                                                                                   \
@@ -165,20 +167,20 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
         FLAG("--legacy-default-stream", legacy_default, "stream 0 of the trace is the legacy default stream"),                     \
         FLAG("--allow-code", allow_code, "strategies may load shared objects with layers (load:), and so run their code")
 
-#define COMPARE_ROWS                                                                                                               \
+#define REPEAT(usual)                                                                                                              \
+    {                                                                                                                              \
+        "--repeat", "N", STRATA_ONCE, strata_take_number, offsetof(strata_arguments_t, repeat), 1, STRATA_FIGURE_REPEATS,          \
+            "runs of each strategy, in turn, for the host's time (" usual ")"                                                      \
+    }
+#define STRATEGY_ROWS                                                                                                              \
     TAKEN("--set", "PATH=VALUE", STRATA_MANY, take_set,                                                                            \
           "sets an option of the strategy before it, or, before the first, of all that have the path"),                            \
         TAKEN("--label", "LABEL", STRATA_MANY, take_label,                                                                         \
               "names the strategy before it in the table; else the preset's name or the file's"),                                  \
-        DEVICE, COMMON,                                                                                                            \
-        {"--repeat",                                                                                                               \
-         "N",                                                                                                                      \
-         STRATA_ONCE,                                                                                                              \
-         strata_take_number,                                                                                                       \
-         offsetof(strata_arguments_t, repeat),                                                                                     \
-         1,                                                                                                                        \
-         STRATA_FIGURE_REPEATS,                                                                                                    \
-         "runs of each strategy, in turn, for the host's time (3)"},                                                               \
+        DEVICE, COMMON
+
+#define COMPARE_ROWS                                                                                                               \
+    STRATEGY_ROWS, REPEAT("3"),                                                                                                    \
         FLAG("--smallest", smallest, "finds the least capacity that serves all, too (simulated devices alone)"),                   \
         FLAG("--check", check,                                                                                                     \
              "the happens-before checker watches each first run (simulated devices alone), which gives no host's time: its "       \
@@ -195,6 +197,14 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
          0,                                                                                                                        \
          0,                                                                                                                        \
          "writes the figures as JSON (strata fields); with - no table is printed"},                                                \
+        {"--report",                                                                                                               \
+         "FILE",                                                                                                                   \
+         STRATA_ONCE,                                                                                                              \
+         strata_take_text,                                                                                                         \
+         offsetof(strata_arguments_t, report),                                                                                     \
+         0,                                                                                                                        \
+         0,                                                                                                                        \
+         "writes a page of HTML with the curves of all strategies (docs/report.md)"},                                              \
         TAKEN(                                                                                                                     \
             "--draw", "[=all|fragmented|largest]", STRATA_MANY, take_draw,                                                         \
             "draws what lies where when most is reserved, the strategies side by side: all chunks small, the fragmented one (of "  \
@@ -203,6 +213,16 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
 
 const strata_option_t strata_compare_options[] = {STRATEGY(STRATA_NEEDED_MANY), COMPARE_ROWS, STRATA_OPTIONS_END};
 const strata_option_t strata_replay_options[] = {STRATEGY(STRATA_NEEDED), COMPARE_ROWS, STRATA_OPTIONS_END};
+
+const strata_option_t strata_report_options[] = {
+    {"-o", "FILE", STRATA_ONCE, strata_take_text, offsetof(strata_arguments_t, report), 0, 0,
+     "where the page goes (" REPORT_FILE ")"},
+    TAKEN("--strategy", "NAME|FILE", STRATA_MANY, take_strategy,
+          "a preset (strata presets) or a YAML file; as often as there are strategies (pytorch and strata)"),
+    STRATEGY_ROWS,
+    REPEAT("1"),
+    STRATA_OPTIONS_END,
+};
 
 const strata_option_t strata_stats_options[] = {
     STRATEGY(STRATA_NEEDED),
@@ -229,7 +249,8 @@ static int check_stats(const strata_command_t *self, const strata_arguments_t *a
 }
 
 static int check_compare(const strata_command_t *self, const strata_arguments_t *arguments) {
-    const char *json = arguments->json;
+    const char *json = arguments->json, *report = arguments->report;
+    if (report && strcmp(report, "-") == 0) return strata_wrong_usage(self, "a page goes into a file; write its name for -");
     if (!arguments->draw || !json || strcmp(json, "-") != 0) return STRATA_EXIT_DONE;
     return strata_wrong_usage(self, "--json - writes where --draw does; write --json FILE");
 }
@@ -286,14 +307,25 @@ static int check_traces(const strata_command_t *self, const strata_arguments_t *
     return STRATA_EXIT_DONE;
 }
 
+/* What a page shows if nothing is said. */
+static void fill_report(strata_arguments_t *arguments) {
+    static const char *const compared[] = {"pytorch", "strata"};
+    if (!arguments->report) arguments->report = REPORT_FILE;
+    if (arguments->strategy_count > 0) return;
+    for (size_t i = 0; i < sizeof compared / sizeof *compared; i++)
+        arguments->strategies[arguments->strategy_count++].name = compared[i];
+}
+
 int strata_arguments_read(const strata_command_t *self, int argc, char **argv, strata_arguments_t *arguments) {
     int words = 0;
     *arguments = (strata_arguments_t){.lag_ns = 5000000, .repeat = 3, .shards = 1, .given = argv};
+    if (self->options == strata_report_options) arguments->repeat = 1;
     int status = strata_options_read(self, arguments, argc, argv, &words);
     if (status != STRATA_EXIT_DONE) return status;
     arguments->given_count = (size_t)words;
     if (arguments->given_count == 0) return strata_wrong_usage(self, "no trace; write a .csv or .csv.gz file after the options");
     arguments->trace_count = count_shard(arguments);
+    if (self->options == strata_report_options) fill_report(arguments);
     status = self->options == strata_stats_options ? check_stats(self, arguments) : check_compare(self, arguments);
     return status == STRATA_EXIT_DONE ? check_traces(self, arguments) : status;
 }

@@ -33,6 +33,7 @@ typedef struct strata_arguments {
     bool allow_code;
     uint32_t shard, shards; /* of the traces, those whose number leaves this rest */
     const char *json; /* NULL: none; stats: "-" */
+    const char *report; /* the page's file; NULL: none */
     size_t at; /* stats: the row; 0: see at_end */
     bool at_end; /* the last row; else that of the highest reserved bytes */
     bool prometheus;
@@ -44,7 +45,7 @@ typedef struct strata_arguments {
 } strata_arguments_t;
 
 /* Their rows. */
-extern const strata_option_t strata_compare_options[], strata_replay_options[], strata_stats_options[];
+extern const strata_option_t strata_compare_options[], strata_replay_options[], strata_report_options[], strata_stats_options[];
 
 /* STRATA_EXIT_DONE, or STRATA_EXIT_WRONG after saying why. Puts the traces to the front of argv. */
 int strata_arguments_read(const strata_command_t *self, int argc, char **argv, strata_arguments_t *arguments);

@@ -25,10 +25,10 @@ struct strata_command {
     bool may_be_empty; /* a word may be empty, which is otherwise a mistake */
 };
 
-extern const strata_command_t strata_command_compare, strata_command_replay, strata_command_stats, strata_command_merge,
-    strata_command_check, strata_command_explain, strata_command_diff, strata_command_layers, strata_command_conform,
-    strata_command_torture, strata_command_grammar, strata_command_presets, strata_command_import, strata_command_fields,
-    strata_command_calibrate, strata_command_plan, strata_command_help, strata_command_version;
+extern const strata_command_t strata_command_compare, strata_command_replay, strata_command_report, strata_command_stats,
+    strata_command_merge, strata_command_check, strata_command_explain, strata_command_diff, strata_command_layers,
+    strata_command_conform, strata_command_torture, strata_command_grammar, strata_command_presets, strata_command_import,
+    strata_command_fields, strata_command_calibrate, strata_command_plan, strata_command_help, strata_command_version;
 
 /* NULL: there is no such command. */
 const strata_command_t *strata_command_find(const char *name);

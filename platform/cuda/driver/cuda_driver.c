@@ -24,7 +24,7 @@ static const entry_t entries[] = {
 
 #define ENTRIES (sizeof entries / sizeof entries[0])
 
-static strata_lock_t load_lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = STRATA_RANK_DEVICE};
+static strata_lock_t load_lock = {.rank = STRATA_RANK_DEVICE};
 static strata_cuda_driver_t real_driver; /* guarded by load_lock until `loaded` */
 static bool loaded; /* guarded by load_lock */
 static const strata_cuda_driver_t *test_driver; /* guarded by load_lock */

@@ -1,6 +1,7 @@
 /* Graphs: their launch, their memory, their end. */
 #include "platform/sim/graphs/sim_graph.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 

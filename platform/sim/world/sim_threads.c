@@ -64,6 +64,7 @@ uint64_t sim_now(sim_device_t *device) { return now_of(device->world); }
 static void stall(sim_device_t *device, uint64_t now, uint64_t until, uint64_t awake) {
     set(device->world, awake);
     atomic_fetch_add_explicit(&device->stall_ns, until - now, memory_order_relaxed);
+    if (device->base.timed && device->base.ledger) device->base.ledger->waiting_ns += until - now;
 }
 
 void sim_stall(sim_device_t *device, uint64_t until) {

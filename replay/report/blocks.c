@@ -1,0 +1,208 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "platform/arithmetic.h"
+#include "platform/host/host_memory.h"
+#include "replay/compare/json.h"
+#include "replay/report/parts.h"
+
+enum { LEAST_SCALE = 512, MIXED = STRATA_CHUNK_STATES, MOST_TAGS = 256, TAG_BYTES = 81 };
+
+/* When each block of the trace came and went, by its lifetime. */
+typedef struct life {
+    uint32_t alloc_row, free_row; /* 0: never */
+} life_t;
+
+typedef struct blocks {
+    strata_output_t *out;
+    const strata_trace_t *trace;
+    const strata_map_t *map;
+    uint64_t scale; /* what is smaller is put together */
+    life_t *lives;
+    uint16_t *tags; /* the page's number of a tag of the trace, from 1 on */
+    uint16_t shown[MOST_TAGS]; /* the tag of the trace, by the page's number less 1 */
+    uint16_t tag_count;
+} blocks_t;
+
+/* ---- what is put together ---- */
+
+/* Neighbours in a chunk that are all below the scale; `count` is 1 for a block that is not. */
+typedef struct group {
+    size_t first, count;
+    uint64_t bytes[STRATA_CHUNK_STATES];
+} group_t;
+
+static group_t next_group(const blocks_t *blocks, size_t at, size_t end) {
+    const strata_map_span_t *spans = blocks->map->spans;
+    group_t group = {.first = at};
+    do {
+        group.bytes[spans[at + group.count].state] += spans[at + group.count].size;
+        group.count++;
+    } while (spans[at].size < blocks->scale && at + group.count < end && spans[at + group.count].size < blocks->scale);
+    return group;
+}
+
+static size_t rows_of_chunk(const blocks_t *blocks, const strata_map_chunk_t *chunk) {
+    size_t rows = 1;
+    for (size_t at = chunk->first, end = chunk->first + chunk->count; at < end; rows++) at += next_group(blocks, at, end).count;
+    return rows;
+}
+
+/* The smallest scale at which at most `most` rows are left. Whole chunks below it are only summed up. */
+static void find_scale(blocks_t *blocks, size_t most) {
+    for (blocks->scale = 0;; blocks->scale = strata_max(2 * blocks->scale, LEAST_SCALE)) {
+        size_t rows = 0;
+        for (size_t i = 0; i < blocks->map->chunk_count && rows <= most; i++)
+            if (blocks->map->chunks[i].size >= blocks->scale) rows += rows_of_chunk(blocks, &blocks->map->chunks[i]);
+        if (rows <= most) return;
+    }
+}
+
+/* ---- rows ---- */
+
+static unsigned tag_of(blocks_t *blocks, const strata_trace_event_t *alloc) {
+    uint16_t *number = &blocks->tags[alloc->tag];
+    if (!alloc->tag || *number || blocks->tag_count == MOST_TAGS) return *number;
+    blocks->shown[blocks->tag_count++] = alloc->tag;
+    *number = blocks->tag_count;
+    return *number;
+}
+
+static void put_live(blocks_t *blocks, const strata_map_span_t *span) {
+    const life_t *life = &blocks->lives[span->lifetime];
+    const strata_trace_event_t *alloc = &blocks->trace->events[life->alloc_row - 1];
+    strata_output_print(blocks->out, "[%" PRIu64 ",1,%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%" PRIu64 ",%u]", span->size,
+                        span->requested, life->alloc_row, life->free_row, blocks->trace->streams[alloc->stream].number,
+                        tag_of(blocks, alloc));
+}
+
+/* [size, state], for a live block of the trace [size, 1, requested, row of its alloc, row of its free or 0, stream, tag or 0], for what
+ * is put together [size, 3, free, live, waiting, blocks]. */
+static void put_group(blocks_t *blocks, const group_t *group) {
+    const strata_map_span_t *span = &blocks->map->spans[group->first];
+    const uint64_t *bytes = group->bytes;
+    if (group->count > 1) {
+        strata_output_print(blocks->out, "[%" PRIu64 ",%d,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%zu]", bytes[0] + bytes[1] + bytes[2],
+                            MIXED, bytes[0], bytes[1], bytes[2], group->count);
+    } else if (span->state == 1 && span->lifetime != STRATA_TRACE_NONE) {
+        put_live(blocks, span);
+    } else {
+        strata_output_print(blocks->out, "[%" PRIu64 ",%" PRIu32 "]", span->size, span->state);
+    }
+}
+
+static void put_chunk(blocks_t *blocks, const strata_map_chunk_t *chunk) {
+    const char *comma = "";
+    strata_output_print(blocks->out, "\n{\"place\": ");
+    strata_json_text(blocks->out, chunk->place);
+    strata_output_print(blocks->out, ", \"stream\": ");
+    strata_json_text(blocks->out, chunk->stream);
+    strata_output_print(blocks->out, ", \"rows\": [");
+    for (size_t at = chunk->first, end = chunk->first + chunk->count; at < end;) {
+        group_t group = next_group(blocks, at, end);
+        strata_output_print(blocks->out, "%s", comma);
+        put_group(blocks, &group);
+        at += group.count;
+        comma = ",";
+    }
+    strata_output_print(blocks->out, "]}");
+}
+
+/* A tag may be long and there may be many: the page has the beginning of some. */
+static void put_tags(blocks_t *blocks) {
+    strata_output_print(blocks->out, "\"tags\": [\"\"");
+    for (uint16_t i = 0; i < blocks->tag_count; i++) {
+        char tag[TAG_BYTES];
+        snprintf(tag, sizeof tag, "%s", blocks->trace->tags[blocks->shown[i]]);
+        strata_output_print(blocks->out, ", ");
+        strata_json_text(blocks->out, tag);
+    }
+    strata_output_print(blocks->out, "]");
+}
+
+/* ---- by stream ---- */
+
+/* Sums over chunks of one place and stream, in the order of the map. */
+typedef struct holder {
+    const strata_map_chunk_t *first;
+    uint64_t bytes[STRATA_CHUNK_STATES];
+    size_t chunks;
+} holder_t;
+
+enum { MOST_HOLDERS = 64 };
+
+static void put_holders(strata_output_t *out, const strata_map_t *map) {
+    holder_t holders[MOST_HOLDERS] = {{0}};
+    size_t count = 0;
+    for (size_t i = 0; i < map->chunk_count; i++) {
+        const strata_map_chunk_t *chunk = &map->chunks[i];
+        size_t at = 0;
+        while (at < count && (strcmp(holders[at].first->stream, chunk->stream) || strcmp(holders[at].first->place, chunk->place)))
+            at++;
+        if (at == MOST_HOLDERS) at--;
+        if (at == count) holders[count++].first = chunk;
+        holders[at].chunks++;
+        for (int state = 0; state < STRATA_CHUNK_STATES; state++) holders[at].bytes[state] += chunk->bytes[state];
+    }
+    strata_output_print(out, "\"by_stream\": [");
+    for (size_t i = 0; i < count; i++) {
+        strata_output_print(out, "%s{\"place\": ", i ? ", " : "");
+        strata_json_text(out, holders[i].first->place);
+        strata_output_print(out, ", \"stream\": ");
+        strata_json_text(out, holders[i].first->stream);
+        strata_output_print(out, ", \"chunks\": %zu, \"free\": %" PRIu64 ", \"live\": %" PRIu64 ", \"waiting\": %" PRIu64 "}",
+                            holders[i].chunks, holders[i].bytes[0], holders[i].bytes[1], holders[i].bytes[2]);
+    }
+    strata_output_print(out, "]");
+}
+
+/* ---- the map ---- */
+
+static void put_map(blocks_t *blocks) {
+    const strata_map_t *map = blocks->map;
+    uint64_t rest[STRATA_CHUNK_STATES] = {0};
+    size_t left_out = 0;
+    const char *comma = "";
+    strata_output_print(blocks->out, "{\"row\": %zu, \"scale\": %" PRIu64 ", \"chunks\": [", map->rows, blocks->scale);
+    for (size_t i = 0; i < map->chunk_count; i++) {
+        if (map->chunks[i].size < blocks->scale) {
+            left_out++;
+            for (int state = 0; state < STRATA_CHUNK_STATES; state++) rest[state] += map->chunks[i].bytes[state];
+            continue;
+        }
+        strata_output_print(blocks->out, "%s", comma);
+        put_chunk(blocks, &map->chunks[i]);
+        comma = ",";
+    }
+    strata_output_print(
+        blocks->out, "],\n\"rest\": {\"chunks\": %zu, \"free\": %" PRIu64 ", \"live\": %" PRIu64 ", \"waiting\": %" PRIu64 "},\n",
+        left_out, rest[0], rest[1], rest[2]);
+    put_holders(blocks->out, map);
+    strata_output_print(blocks->out, ",\n");
+    put_tags(blocks);
+    strata_output_print(blocks->out, "}");
+}
+
+static void note_lives(blocks_t *blocks) {
+    for (size_t i = 0; i < blocks->trace->count; i++) {
+        const strata_trace_event_t *event = &blocks->trace->events[i];
+        if (event->op == STRATA_TRACE_alloc) blocks->lives[event->id].alloc_row = (uint32_t)i + 1;
+        if (event->op == STRATA_TRACE_free) blocks->lives[event->id].free_row = (uint32_t)i + 1;
+    }
+}
+
+strata_status_t strata_page_blocks(strata_output_t *out, const strata_page_run_t *run, size_t most) {
+    blocks_t blocks = {.out = out, .trace = run->trace, .map = &run->map};
+    blocks.lives = strata_host_new((size_t)run->trace->lifetimes + 1, sizeof *blocks.lives);
+    blocks.tags = strata_host_new((size_t)run->trace->tag_count + 1, sizeof *blocks.tags);
+    strata_status_t status = blocks.lives && blocks.tags ? STRATA_OK : STRATA_E_HOST_MEMORY;
+    if (status == STRATA_OK) {
+        note_lives(&blocks);
+        find_scale(&blocks, most);
+        put_map(&blocks);
+    }
+    strata_host_delete(blocks.lives);
+    strata_host_delete(blocks.tags);
+    return status;
+}

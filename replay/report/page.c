@@ -1,0 +1,39 @@
+/* The page around the data. */
+#include <stdio.h>
+#include <string.h>
+
+#include "replay/report/parts.h"
+
+static void put_text(strata_output_t *out, const char *text) { strata_output_write(out, text, strlen(text)); }
+
+/* As text between tags. */
+static void put_letter(strata_output_t *out, char letter) {
+    switch (letter) {
+    case '<': put_text(out, "&lt;"); break;
+    case '>': put_text(out, "&gt;"); break;
+    case '&': put_text(out, "&amp;"); break;
+    default: strata_output_write(out, &letter, 1); break;
+    }
+}
+
+static ssize_t put_escaped(void *out, const char *text, size_t count) {
+    for (size_t i = 0; i < count; i++) put_letter(out, text[i]);
+    return (ssize_t)count;
+}
+
+/* The printed table, for whoever runs no scripts. */
+static strata_status_t put_table(strata_output_t *out, const strata_page_t *page, const strata_figures_t *figures) {
+    FILE *table = fopencookie(out, "w", (cookie_io_functions_t){.write = put_escaped});
+    if (!table) return strata_fail(STRATA_E_HOST_MEMORY, 0, "no host memory left for the table of the page");
+    strata_figures_table(table, figures, page->count, page->contenders, 0);
+    return fclose(table) == 0 ? STRATA_OK : strata_fail(STRATA_E_HOST_MEMORY, 0, "the table of the page could not be made");
+}
+
+strata_status_t strata_page_write(strata_output_t *out, strata_page_t *page, const strata_figures_t *figures) {
+    put_text(out, strata_page_head);
+    strata_status_t status = put_table(out, page, figures);
+    put_text(out, strata_page_middle);
+    if (status == STRATA_OK) status = strata_page_data(out, page, figures);
+    put_text(out, strata_page_tail);
+    return status;
+}

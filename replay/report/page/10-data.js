@@ -1,0 +1,60 @@
+"use strict";
+/* The data of the page: numbers are written as differences, and are put together here. */
+
+const data = JSON.parse(document.getElementById("data").textContent);
+
+function sums(differences) {
+  const values = new Float64Array(differences.length);
+  let last = 0;
+  for (let i = 0; i < differences.length; i++) values[i] = last += differences[i];
+  return values;
+}
+
+/* The columns of a run as curves: for each the places on both axes, the least, the most and the last. */
+function decodeRun(run) {
+  const columns = run.columns;
+  const decoded = { row: sums(columns.row), time_us: sums(columns.time_us), cost_us: sums(columns.cost_us), low: {}, high: {}, last: {} };
+  for (const curve of data.curves) {
+    const low = sums(columns[curve.name].low), more = sums(columns[curve.name].more);
+    decoded.low[curve.name] = low;
+    decoded.last[curve.name] = sums(columns[curve.name].last).map((value, i) => value + low[i]);
+    decoded.high[curve.name] = more.map((value, i) => value + low[i]);
+  }
+  decoded.around = run.around.map((stretch) => {
+    const sample = { row: sums(stretch.row), time_us: sums(stretch.time_us) };
+    for (const curve of data.curves) sample[curve.name] = sums(stretch[curve.name]);
+    return sample;
+  });
+  return decoded;
+}
+
+/* What the page shows now. */
+const state = { trace: 0, hidden: new Set(), curves: new Set(["reserved", "requested"]), axis: "time_us", view: null, a: 0, b: 1 };
+
+/* The runs of the trace that is shown, one for each strategy. */
+function shownRuns() {
+  const runs = [];
+  for (let i = 0; i < data.contenders; i++) {
+    const at = state.trace * data.contenders + i, run = data.runs[at];
+    run.curves = run.curves || decodeRun(run);
+    runs.push({ index: i, label: data.figures.runs[at].label, figures: data.figures.runs[at], run, color: `--c${i % 10}`, again: i >= 10 });
+  }
+  return runs;
+}
+
+function visibleRuns() {
+  return shownRuns().filter((run) => !state.hidden.has(run.index));
+}
+
+/* Bytes in the chunks where most is reserved, by their state; `pool` is what a pool of the driver keeps besides. */
+function heldAtPeak(run) {
+  const held = { live: 0, waiting: 0, free: 0 };
+  for (const row of run.run.map.by_stream) for (const kind of ["live", "waiting", "free"]) held[kind] += row[kind];
+  held.pool = Math.max(0, run.figures.modelled ? run.figures.peak_reserved_bytes - held.live - held.waiting - held.free : 0);
+  return held;
+}
+
+/* Device calls and the waits in them: what a strategy costs the host. null: the waits are not known. */
+function deviceTime(figures) {
+  return figures.stall_ms === null ? figures.device_call_ms : figures.device_call_ms + figures.stall_ms;
+}

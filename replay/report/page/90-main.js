@@ -1,0 +1,78 @@
+/* The page as a whole: its parts, light and dark, sizes. */
+
+function renderAll() {
+  const runs = shownRuns(), order = ranked(runs);
+  state.b = order[0].index;
+  state.a = (order[1] || runs.find((run) => run.index !== state.b) || order[0]).index;
+  renderHeadline();
+  renderFigures();
+  renderTimeline();
+  renderBlocks();
+  renderCalls();
+  renderMemory();
+  renderDifference();
+  renderStreams();
+  renderFields();
+}
+
+function redrawAll() {
+  drawTimeline();
+  maps.forEach(drawMap);
+  if (difference && !document.getElementById("difference").hidden) drawDifference();
+}
+
+const parts = [["figures", "Figures"], ["timeline", "Memory"], ["blocks", "Blocks"], ["calls", "Device calls"], ["memory", "Out of memory"],
+  ["difference", "Difference"], ["streams", "Streams"], ["fields", "Fields"]];
+
+function renderFrame() {
+  document.getElementById("contents").replaceChildren(...parts.filter(([id]) => id !== "difference" || data.contenders > 1)
+    .map(([id, name]) => element("a", { href: `#${id}` }, name)));
+  document.getElementById("footer").textContent = `Made by strata ${data.version}. The page loads nothing and sends nothing; its figures are in it as JSON `
+    + "(the element named data). docs/report.md explains it, docs/trace-format.md how a replay runs.";
+}
+
+/* ---- light and dark ---- */
+
+const dark = window.matchMedia("(prefers-color-scheme: dark)");
+let theme = "auto";
+
+function showTheme(printing) {
+  const shown = printing ? "light" : theme === "auto" ? (dark.matches ? "dark" : "light") : theme;
+  document.documentElement.dataset.theme = shown;
+  document.getElementById("theme").textContent = { auto: "Colours: as the system", light: "Colours: light", dark: "Colours: dark" }[theme];
+}
+
+function followTheme() {
+  showTheme(false);
+  document.getElementById("theme").addEventListener("click", () => {
+    theme = { auto: "light", light: "dark", dark: "auto" }[theme];
+    showTheme(false);
+    redrawAll();
+  });
+  dark.addEventListener("change", () => { showTheme(false); redrawAll(); });
+  window.addEventListener("beforeprint", () => { showTheme(true); redrawAll(); });
+  window.addEventListener("afterprint", () => { showTheme(false); redrawAll(); });
+}
+
+/* Canvases are drawn anew when their width changes, not when a phone's address bar comes and goes. */
+function followSize() {
+  let width = window.innerWidth, waiting = 0;
+  window.addEventListener("resize", () => {
+    if (window.innerWidth === width) return;
+    width = window.innerWidth;
+    cancelAnimationFrame(waiting);
+    waiting = requestAnimationFrame(redrawAll);
+  });
+}
+
+window.addEventListener("error", (event) => {
+  document.documentElement.dataset.failed = event.message;
+  document.getElementById("headline").append(element("p", { class: "alarm" }, `The page has a fault and may be incomplete: ${event.message}`));
+});
+
+followTheme();
+followSize();
+renderFrame();
+renderAll();
+/* How long it took until all was there: for tests, and for whoever wonders. */
+document.documentElement.dataset.ready = Math.round(performance.now());

@@ -1,0 +1,33 @@
+/* The parts of a page's data, each one value of JSON. */
+#ifndef STRATA_REPLAY_REPORT_PARTS_H
+#define STRATA_REPLAY_REPORT_PARTS_H
+
+#include "replay/report/report.h"
+
+/* Whole numbers as differences: each is written as what it is more than the one before, the first as it is. */
+typedef struct strata_deltas {
+    strata_output_t *out;
+    uint64_t last;
+    bool begun;
+} strata_deltas_t;
+/* Begins an array under a name. */
+strata_deltas_t strata_deltas_begin(strata_output_t *out, const char *name);
+void strata_deltas_put(strata_deltas_t *deltas, uint64_t value);
+void strata_deltas_end(strata_deltas_t *deltas);
+
+/* Everything; one object. E_HOST_MEMORY. */
+strata_status_t strata_page_data(strata_output_t *out, strata_page_t *page, const strata_figures_t *figures);
+/* The columns, the peaks and what is around them: several members of an object. */
+void strata_page_curves(strata_output_t *out, strata_series_t *series);
+/* The contents of the chunks with at most `most` rows: what is small is put together. E_HOST_MEMORY. */
+strata_status_t strata_page_blocks(strata_output_t *out, const strata_page_run_t *run, size_t most);
+/* What each stream of a trace asked for. E_HOST_MEMORY. */
+strata_status_t strata_page_streams(strata_output_t *out, const strata_trace_t *trace);
+/* What each kind of device call cost. */
+void strata_page_calls(strata_output_t *out, const strata_page_run_t *run);
+
+/* The page around the data, compiled in from page/ by cmake/StrataPage.cmake: up to the table for readers without scripts, from there to
+ * the data, and the rest. */
+extern const char strata_page_head[], strata_page_middle[], strata_page_tail[];
+
+#endif

@@ -1,0 +1,82 @@
+#include "replay/report/report.h"
+
+#include <string.h>
+
+#include "platform/arithmetic.h"
+#include "platform/host/host_memory.h"
+#include "replay/report/parts.h"
+
+/* What a page holds of all runs together, so that it stays below 3 MB however many there are. */
+enum {
+    ALL_COLUMNS = 20000,
+    MOST_COLUMNS = 4096,
+    LEAST_COLUMNS = 64,
+    ALL_AROUND = 1600, /* samples on one side of a peak */
+    MOST_AROUND = 256,
+    LEAST_AROUND = 4,
+    REFUSAL_BYTES = 4096
+};
+
+static size_t share(size_t all, size_t least, size_t most, size_t runs) {
+    return (size_t)strata_max(least, strata_min(most, all / runs));
+}
+
+/* ---- what is kept while a run goes on ---- */
+
+static void keep_row(void *context, const strata_series_sample_t *sample) {
+    strata_page_run_t *run = context;
+    strata_series_add(&run->series, sample);
+}
+
+/* A report that does not fit into memory is left empty; the request is counted all the same. */
+static void keep_refusal(void *context, size_t row, uint64_t time_ns, const strata_trace_event_t *event, const char *text) {
+    strata_page_run_t *run = context;
+    if (run->refusal_count == STRATA_PAGE_REFUSALS) return;
+    size_t length = strata_min(strlen(text), REFUSAL_BYTES - 1);
+    char *kept = strata_host_new(length + 1, 1);
+    if (kept) memcpy(kept, text, length);
+    run->refusals[run->refusal_count++] = (strata_page_refusal_t){.row = row,
+                                                                  .time_ns = time_ns,
+                                                                  .size = event->value,
+                                                                  .line = event->line,
+                                                                  .stream = event->stream,
+                                                                  .tag = event->tag,
+                                                                  .text = kept};
+}
+
+strata_status_t strata_page_begin(strata_page_t *page, size_t traces, size_t contenders) {
+    *page = (strata_page_t){.count = traces * contenders, .contenders = contenders};
+    if (page->count > STRATA_PAGE_RUNS)
+        return strata_fail(STRATA_E_INVALID, 0,
+                           "a page shows %d runs (traces times strategies) at most, and these are %zu; give fewer traces",
+                           STRATA_PAGE_RUNS, page->count);
+    size_t columns = share(ALL_COLUMNS, LEAST_COLUMNS, MOST_COLUMNS, page->count);
+    size_t around = share(ALL_AROUND, LEAST_AROUND, MOST_AROUND, page->count);
+    page->runs = strata_host_new(page->count, sizeof *page->runs);
+    page->follows = strata_host_new(page->count, sizeof *page->follows);
+    strata_status_t status = page->runs && page->follows ? STRATA_OK : STRATA_E_HOST_MEMORY;
+    for (size_t i = 0; i < page->count && status == STRATA_OK; i++) {
+        status = strata_series_init(&page->runs[i].series, columns, around);
+        page->follows[i] = (strata_run_follow_t){.row = keep_row, .refused = keep_refusal, .context = &page->runs[i]};
+    }
+    if (status != STRATA_OK) strata_page_end(page);
+    return status;
+}
+
+static void end_run(strata_page_run_t *run) {
+    for (size_t i = 0; i < run->refusal_count; i++) strata_host_delete(run->refusals[i].text);
+    strata_series_destroy(&run->series);
+    strata_map_delete(&run->map);
+}
+
+void strata_page_end(strata_page_t *page) {
+    for (size_t i = 0; i < page->count && page->runs; i++) end_run(&page->runs[i]);
+    strata_host_delete(page->runs);
+    strata_host_delete(page->follows);
+    *page = (strata_page_t){.runs = NULL};
+}
+
+const strata_run_follow_t *strata_page_follow(strata_page_t *page, size_t index, const strata_trace_t *trace) {
+    for (size_t i = 0; i < page->contenders; i++) page->runs[index * page->contenders + i].trace = trace;
+    return page->follows + index * page->contenders;
+}

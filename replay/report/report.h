@@ -1,0 +1,49 @@
+/* A comparison as one page of HTML: curves, blocks at the peaks, device calls, out-of-memory, streams. It needs nothing from a network
+ * and runs no code but its own. */
+#ifndef STRATA_REPLAY_REPORT_H
+#define STRATA_REPLAY_REPORT_H
+
+#include "replay/draw/map.h"
+
+enum {
+    STRATA_PAGE_RUNS = 256, /* most traces times contenders of a page */
+    STRATA_PAGE_REFUSALS = 8 /* kept of each run; all are counted */
+};
+/* The first bytes of every page: whatever begins otherwise was not written by this command. */
+#define STRATA_PAGE_MARK "<!doctype html>\n<!-- A report of strata."
+
+/* A request that failed for memory at last. */
+typedef struct strata_page_refusal {
+    size_t row;
+    uint64_t time_ns;
+    uint64_t size;
+    uint32_t line; /* of the trace's file */
+    uint16_t stream, tag; /* indices of the trace */
+    char *text; /* the report */
+} strata_page_refusal_t;
+
+typedef struct strata_page_run {
+    const strata_trace_t *trace;
+    const strata_run_result_t *result;
+    strata_series_t series;
+    strata_page_refusal_t refusals[STRATA_PAGE_REFUSALS];
+    size_t refusal_count;
+    strata_map_t map; /* where most is reserved */
+} strata_page_run_t;
+
+/* Trace by trace, contender by contender. */
+typedef struct strata_page {
+    strata_page_run_t *runs;
+    strata_run_follow_t *follows;
+    size_t count, contenders;
+} strata_page_t;
+
+/* Room for `traces` times `contenders` runs. E_INVALID: more than STRATA_PAGE_RUNS. E_HOST_MEMORY. */
+strata_status_t strata_page_begin(strata_page_t *page, size_t traces, size_t contenders);
+void strata_page_end(strata_page_t *page);
+/* Before a trace is compared: its contenders' runs are followed by what this returns (one for each). */
+const strata_run_follow_t *strata_page_follow(strata_page_t *page, size_t index, const strata_trace_t *trace);
+/* After the comparisons. `figures` has one row a run. E_HOST_MEMORY; what the output cannot take it remembers. */
+strata_status_t strata_page_write(strata_output_t *out, strata_page_t *page, const strata_figures_t *figures);
+
+#endif

@@ -1,0 +1,145 @@
+/* strata report and compare --report: the page as a file, and as a browser shows it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "platform/clock.h"
+#include "tests/harness/owned.h"
+#include "tests/harness/test.h"
+#include "tests/tools/ran.h"
+#include "tests/trace/files.h"
+
+#define SMALL  project_trace_path("alexnet-training.csv.gz")
+#define DEVICE "--device sim:h100"
+
+static long size_of(const char *name) {
+    struct stat file;
+    return stat(temporary(name), &file) == 0 ? (long)file.st_size : -1;
+}
+
+static char *page_text(const char *name) {
+    size_t count = 0;
+    char *text = read_bytes(temporary(name), &count);
+    if (text) text[count] = '\0';
+    return text;
+}
+
+TEST(report, writes_a_page) {
+    ran_t ran = run_well("report " DEVICE " %s", SMALL);
+    EXPECT_STREQ(ran.out, "report.html: 2 strategies on 1 trace\n");
+    char *page CLOSED_BY(text_gone) = page_text("report.html");
+    ASSERT_TRUE(page != NULL);
+    EXPECT_CONTAINS(page, "\"label\": \"pytorch\"");
+    EXPECT_CONTAINS(page, "\"label\": \"strata\"");
+    ran = run_well("report " DEVICE " --strategy system -o mine.html %s", SMALL);
+    EXPECT_STREQ(ran.out, "mine.html: 1 strategy on 1 trace\n");
+}
+
+/* A comparison prints its table all the same, and its figures are those of the page. */
+TEST(report, goes_with_a_comparison) {
+    ran_t ran = run_well("compare " DEVICE " --repeat 1 --strategy system --report page.html --json report-figures.json %s", SMALL);
+    EXPECT_CONTAINS(ran.out, "peak_reserved_bytes");
+    char *page CLOSED_BY(text_gone) = page_text("page.html"), *json CLOSED_BY(text_gone) = page_text("report-figures.json");
+    ASSERT_TRUE(page && json);
+    EXPECT_CONTAINS(page, json);
+}
+
+TEST(report, replaces_its_own_pages_alone) {
+    write_text("mine.html", "<!doctype html>\n<title>mine</title>\n");
+    expect_wrong_use("report " DEVICE " -o mine.html nothing.csv", "nothing.csv");
+    ran_t ran = run_command("report " DEVICE " -o mine.html %s", SMALL);
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_CONTAINS(ran.errors, "mine.html: a file stands there that this command did not write");
+    char *kept CLOSED_BY(text_gone) = page_text("mine.html");
+    EXPECT_STREQ(kept, "<!doctype html>\n<title>mine</title>\n");
+    run_well("report " DEVICE " -o again.html %s", SMALL);
+    run_well("report " DEVICE " -o again.html --strategy system %s", SMALL);
+    ran = run_command("report " DEVICE " -o nowhere/page.html %s", SMALL);
+    EXPECT_EQ(ran.exit_status, 1);
+    EXPECT_CONTAINS(ran.errors, "nowhere/page.html");
+    expect_wrong_use("report -o - x.csv", "a page goes into a file");
+    expect_wrong_use("report", "no trace");
+}
+
+/* Out-of-memory stands in the page; it is no failure of the command. */
+TEST(report, tells_out_of_memory) {
+    run_well("report " DEVICE " --capacity 64MiB --strategy strata -o oom.html %s", SMALL);
+    char *page CLOSED_BY(text_gone) = page_text("oom.html");
+    ASSERT_TRUE(page != NULL);
+    EXPECT_CONTAINS(page, "\"refused\": [\n{\"row\": ");
+}
+
+/* ---- a million events ---- */
+
+enum { EVENTS = 1000000, LIVE = 20000 };
+
+/* One block that is far larger than all others lives for one row, somewhere in the middle. */
+static bool write_million(const char *path) {
+    FILE *file = fopen(path, "w");
+    if (!file) return false;
+    static uint32_t live[LIVE];
+    uint32_t count = 0, next = 1;
+    uint64_t random = 7;
+    fprintf(file, "op,id,size,stream,time_us\n");
+    for (uint32_t row = 0; row < EVENTS; row++) {
+        random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        uint32_t draw = (uint32_t)(random >> 33);
+        if (row == 654320) {
+            fprintf(file, "alloc,0,7777777777,0,%u\n", row);
+        } else if (row == 654321) {
+            fprintf(file, "free,0,0,0,%u\n", row);
+        } else if (count < LIVE && (count == 0 || draw % 2 == 0)) {
+            fprintf(file, "alloc,%u,%u,%u,%u\n", next, 256u << (draw >> 8) % 13, draw % 3, row);
+            live[count++] = next++ | (draw % 3) << 30;
+        } else {
+            uint32_t young = count < 64 ? count : 64, at = count - 1 - (draw >> 8) % young;
+            fprintf(file, "free,%u,0,%u,%u\n", live[at] & 0x3fffffff, live[at] >> 30, row);
+            live[at] = live[--count];
+        }
+    }
+    return fclose(file) == 0;
+}
+
+static void expect_peak_row(const char *page) {
+    const char *peak = strstr(page, "\"peaks\": {\"requested\": {\"bytes\": ");
+    ASSERT_TRUE(peak != NULL);
+    EXPECT_CONTAINS(peak, "\"row\": 654321,");
+    EXPECT_GT(strtoull(peak + strlen("\"peaks\": {\"requested\": {\"bytes\": "), NULL, 10), 7777777777);
+}
+
+TEST(report, a_million_events_are_a_small_page) {
+    if (*STRATA_SANITIZERS) TEST_SKIP("sanitizers cost time");
+    ASSERT_TRUE(write_million(temporary("million.csv")));
+    uint64_t began = strata_real_now();
+    run_well("report " DEVICE " -o million.html million.csv");
+    printf("2 strategies on %d events: %ld bytes in %.2f s\n", EVENTS, size_of("million.html"),
+           (double)(strata_real_now() - began) / 1e9);
+    EXPECT_GT(size_of("million.html"), 100000);
+    EXPECT_LT(size_of("million.html"), 3000000);
+    char *page CLOSED_BY(text_gone) = page_text("million.html");
+    ASSERT_TRUE(page != NULL);
+    expect_peak_row(page);
+}
+
+/* The most runs that a page takes: whatever they hold, it stays small. */
+TEST(report, of_many_runs_is_small) {
+    if (*STRATA_SANITIZERS) TEST_SKIP("sanitizers cost time");
+    static const char *const traces[] = {
+        "alexnet-training",           "ddp-2rank-v100",        "lm-benchmark-step", "lm-medium-ctx256-training",
+        "lm-medium-ctx512-inference", "lm-small-bf16-forward", "streams-prefetch",  "streams-sharded-training"};
+    char arguments[4096] = "report " DEVICE " -o many.html";
+    for (int i = 0; i < 32; i++) {
+        char more[64];
+        snprintf(more, sizeof more, " --strategy %s --label s%d", i % 2 ? "pytorch" : "strata", i);
+        strcat(arguments, more);
+    }
+    for (size_t i = 0; i < sizeof traces / sizeof *traces; i++) {
+        char more[256];
+        snprintf(more, sizeof more, " %s/traces/%s.csv.gz", STRATA_SOURCE_DIR, traces[i]);
+        strcat(arguments, more);
+    }
+    ran_t ran = run_well("%s", arguments);
+    EXPECT_STREQ(ran.out, "many.html: 32 strategies on 8 traces\n");
+    printf("256 runs: %ld bytes\n", size_of("many.html"));
+    EXPECT_LT(size_of("many.html"), 3000000);
+}
