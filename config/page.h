@@ -6,7 +6,8 @@
 
 void strata_page_keys(FILE *out); /* reader.c */
 void strata_page_layers(FILE *out); /* reader_stack.c */
-void strata_page_reclaim(FILE *out); /* reader_reclaim.c */
+void strata_page_reclaim(FILE *out); /* reader_beside.c */
+void strata_page_idle(FILE *out); /* likewise */
 void strata_page_branches(FILE *out); /* reader_branches.c */
 void strata_page_devices(FILE *out); /* reader_devices.c */
 void strata_page_named(FILE *out); /* reader_named.c */

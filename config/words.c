@@ -75,7 +75,7 @@ static const char *how_to_write(strata_option_kind_t kind) {
     case STRATA_OPTION_COUNT: return "a whole number";
     case STRATA_OPTION_SIZE: return strata_size_example();
     case STRATA_OPTION_TIME: return strata_time_example();
-    case STRATA_OPTION_FRACTION: return "a decimal number: 0.8";
+    case STRATA_OPTION_FRACTION: return "a decimal number or a percentage: 0.8, 80%";
     case STRATA_OPTION_CHOICE: return "one of the words that docs/layers.md lists with the option";
     case STRATA_OPTION_TEXT: return "a path or a name in UTF-8, without control characters; blanks at its ends are left off";
     }

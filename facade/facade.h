@@ -2,6 +2,8 @@
 #ifndef STRATA_FACADE_FACADE_H
 #define STRATA_FACADE_FACADE_H
 
+#include <pthread.h>
+
 #include "allocation/domain/domain.h"
 #include "facade/streams/names.h"
 #include "platform/sim/sim.h"
@@ -58,6 +60,10 @@ typedef struct strata_facade {
     bool pausing; /* a thread pauses or resumes: facade/pause/pause.h. Guarded by the lock */
     struct strata_pauses *pauses; /* what is kept of paused memory; NULL: nothing so far. Of whoever is pausing, and at the end */
     strata_lost_t lost; /* reported by strata_close() */
+    uint64_t idle_after; /* the shortest `after` of its stacks, ns; STRATA_NEVER: none says `idle:`. facade/open/idle.c */
+    pthread_t idle_thread;
+    bool idle_runs, idle_stops; /* guarded by the lock */
+    strata_condition_t idle_wakes;
     _Atomic uint64_t step; /* number of strata_step() calls that have ended */
 } strata_facade_t;
 
@@ -88,6 +94,9 @@ strata_status_t strata_facade_open_on(const strata_strategy_t *strategy, strata_
 strata_status_t strata_facade_begin_on(const strata_strategy_t *strategy, strata_device_t *const *devices, uint32_t count,
                                        uint32_t flags, strata_t *facade);
 strata_status_t strata_facade_ready(strata_t facade);
+/* Gives back what has been idle for long enough now. Returns when there is something to do again if nothing is asked until then, by
+ * the devices' clock (STRATA_NEVER: nothing). For replays: with a virtual clock nobody else looks. */
+uint64_t strata_facade_look_for_idleness(strata_t facade);
 /* strata_record_stream(); also tells whether any layer handled the borrow. */
 strata_status_t strata_facade_record_stream(strata_t facade, strata_ref_t ref, strata_stream_t stream, bool *waits);
 /* Between the two steps, for a replay: `deferral` of the domain of a place, which must outlive the facade. */

@@ -121,8 +121,12 @@ strata_status_t strata_fail_origin(const strata_origin_t *origin, const char *fo
 size_t strata_model_layers(const strata_model_stack_t *stack, const strata_model_layer_t **layers, size_t capacity);
 /* `out_of_memory:` beside a stack: under this name the layer `retry` stands in its list. */
 #define STRATA_RECLAIM_KEY "out_of_memory"
-/* What the stack says of it, by either name: not what its branches say. NULL: nothing. */
+/* `idle:` beside a stack: the layer of that name in its list. */
+#define STRATA_IDLE_KEY "idle"
+/* What the stack says of out-of-memory, by either name: not what its branches say. NULL: nothing. */
 strata_model_layer_t *strata_model_reclaim(const strata_model_stack_t *stack);
+/* The first layer of a type in the list of a stack; NULL: none. */
+strata_model_layer_t *strata_model_layer_of(const strata_model_stack_t *stack, const strata_layer_type_t *type);
 /* The stack that serves a place of a device: its own, or that of all devices. */
 const strata_model_stack_t *strata_strategy_stack(const strata_strategy_t *strategy, strata_place_kind_t place, uint32_t device);
 /* The stacks of a single device, made at the first call; the number is below STRATA_MODEL_DEVICES. NULL: E_HOST_MEMORY. */

@@ -130,18 +130,23 @@ void strata_below_undo(strata_record_t *record, strata_call_t *call) {
     (void)strata_fail_again(&reason);
 }
 
-strata_status_t strata_chunk_allocate(strata_layer_t *self, uint64_t size, const strata_request_t *request,
-                                      strata_record_t **chunk) {
-    strata_call_t call = {.stack = self->stack, .stream = request->stream, .purpose = STRATA_FOR_CHUNK};
+strata_status_t strata_chunk_allocate_from(strata_layer_t *layer, strata_stack_t *stack, uint64_t size,
+                                           const strata_request_t *request, strata_record_t **chunk) {
+    strata_call_t call = {.stack = stack, .stream = request->stream, .purpose = STRATA_FOR_CHUNK};
     strata_request_t below = *request;
     below.size = size;
     below.call = &call;
-    strata_status_t status = strata_graphs_refuse_unannounced(self->stack, request->stream);
+    strata_status_t status = strata_graphs_refuse_unannounced(stack, request->stream);
     strata_range_begin(STRATA_RANGE_growth, size);
-    if (status == STRATA_OK) status = strata_layer_allocate(self->below[0], &below, chunk);
+    if (status == STRATA_OK) status = strata_layer_allocate(layer, &below, chunk);
     strata_range_end();
     if (status == STRATA_OK) set_state(&call, *chunk, STRATA_RECORD_CHUNK);
     return status;
+}
+
+strata_status_t strata_chunk_allocate(strata_layer_t *self, uint64_t size, const strata_request_t *request,
+                                      strata_record_t **chunk) {
+    return strata_chunk_allocate_from(self->below[0], self->stack, size, request, chunk);
 }
 
 void strata_chunk_free(strata_record_t *chunk) {

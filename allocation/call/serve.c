@@ -1,6 +1,7 @@
 /* The way down for a request, and the booking of what came up. */
 #include "allocation/domain/paused.h"
 #include "allocation/graphs/graphs.h"
+#include "allocation/reclaim/idle.h"
 #include "allocation/reclaim/ladder.h"
 #include "allocation/reclaim/refusal.h"
 #include "allocation/reclaim/waiting.h"
@@ -141,6 +142,13 @@ void strata_stack_undo_growth(strata_stack_t *stack, uint64_t reserved) {
     (void)strata_fail_again(&reason);
 }
 
+static void recall(strata_stack_t *stack, strata_stream_t stream, uint64_t reserved) {
+    uint64_t now = strata_domain_reserved(stack->domain);
+    if (now <= reserved) return;
+    STRATA_DOMAIN_EACH(stack->domain, other)
+        if (other == stack || stands_on(stack, other)) strata_idle_recall(other, stack, stream, now - reserved);
+}
+
 strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *serve, strata_record_t **record) {
     serving_t serving = {.stack = stack,
                          .request = {.struct_size = sizeof(strata_request_t),
@@ -169,6 +177,7 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *
         return status;
     }
     if (!serving.booked) book(serving.record);
+    if (atomic_load(&stack->group->recalls) > 0) recall(stack, serve->stream, reserved);
     *record = serving.record;
     return STRATA_OK;
 }

@@ -268,19 +268,23 @@ uint64_t strata_domain_kept_bytes(strata_domain_t *domain, const strata_group_t 
     return kept;
 }
 
-/* The idle bytes that may be taken. */
-static uint64_t idle_of_all(strata_domain_t *domain) {
+/* Of one group, or (NULL) of all that may be taken. */
+static bool is_trimmed(const strata_stack_t *stack, const strata_group_t *only) {
+    return only ? stack->group == only : is_anybodys(stack);
+}
+
+static uint64_t idle_of_all(strata_domain_t *domain, const strata_group_t *only) {
     uint64_t idle = 0;
     STRATA_DOMAIN_EACH(domain, stack)
-        if (is_anybodys(stack)) idle += strata_stack_idle_bytes(stack);
+        if (is_trimmed(stack, only)) idle += strata_stack_idle_bytes(stack);
     return idle;
 }
 
 /* A stack keeps what the others leave of `keep`. */
-static uint64_t trim_level(strata_domain_t *domain, int level, uint64_t keep) {
-    uint64_t idle = idle_of_all(domain), released = 0;
+static uint64_t trim_level(strata_domain_t *domain, const strata_group_t *only, int level, uint64_t keep) {
+    uint64_t idle = idle_of_all(domain, only), released = 0;
     STRATA_DOMAIN_EACH(domain, stack) {
-        if (level_of(stack) != level || !is_anybodys(stack)) continue;
+        if (level_of(stack) != level || !is_trimmed(stack, only)) continue;
         uint64_t own = strata_stack_idle_bytes(stack), others = idle - strata_min(idle, own);
         released += strata_stack_trim(stack, keep - strata_min(keep, others));
         idle = others + strata_stack_idle_bytes(stack);
@@ -288,25 +292,29 @@ static uint64_t trim_level(strata_domain_t *domain, int level, uint64_t keep) {
     return released;
 }
 
-static uint64_t trim_all(strata_domain_t *domain, uint64_t keep) {
+static uint64_t trim_all(strata_domain_t *domain, const strata_group_t *only, uint64_t keep) {
     uint64_t released = 0;
-    for (int level = 0; level < LEVELS; level++) released += trim_level(domain, level, keep);
+    for (int level = 0; level < LEVELS; level++) released += trim_level(domain, only, level, keep);
     return released;
 }
 
 /* A block that a cache keeps may hold a chunk of the cache below it, whose rest is idle. Then the upper caches are asked to keep
  * less, until the bound is met, a walk finds nothing more, or everything was asked for: idle memory beyond that was freed by others
  * meanwhile. */
-void strata_domain_trim(strata_domain_t *domain, uint64_t keep) {
+static void trim(strata_domain_t *domain, const strata_group_t *only, uint64_t keep) {
     uint64_t now, asked, left = keep;
     (void)strata_domain_offer_quarantined(domain);
     do {
         asked = left;
-        now = trim_all(domain, asked);
+        now = trim_all(domain, only, asked);
         left /= 2;
-    } while (now > 0 && asked > 0 && idle_of_all(domain) > keep);
+    } while (now > 0 && asked > 0 && idle_of_all(domain, only) > keep);
     strata_domain_sweep_orphans(domain);
 }
+
+void strata_domain_trim(strata_domain_t *domain, uint64_t keep) { trim(domain, NULL, keep); }
+
+void strata_domain_trim_group(strata_domain_t *domain, const strata_group_t *group, uint64_t keep) { trim(domain, group, keep); }
 
 strata_stack_t *strata_domain_thread_shared(strata_group_t *group, uint64_t thread) {
     strata_domain_t *domain = group->domain;

@@ -177,6 +177,8 @@ uint64_t strata_domain_kept_bytes(strata_domain_t *domain, const strata_group_t 
 /* The stacks give back in order of making, those that others use last, until at most `keep` idle bytes stay in all of them.
  * Groups that keep their chunks are neither asked nor counted. */
 void strata_domain_trim(strata_domain_t *domain, uint64_t keep);
+/* The same for the stacks of one group alone. */
+void strata_domain_trim_group(strata_domain_t *domain, const strata_group_t *group, uint64_t keep);
 /* The stack that serves a stream (and thread, for the per-thread default stream) of the calling thread in a pool (0: in none), or
  * NULL. */
 strata_stack_t *strata_domain_find(strata_domain_t *domain, uint64_t pool, strata_stream_t stream, uint64_t thread);

@@ -8,6 +8,13 @@
 #include "allocation/stack/plan.h"
 #include "allocation/stack/stack.h"
 
+/* How a group is seen by whoever looks for idleness, one thread at a time (allocation/reclaim/idle.h). */
+typedef struct strata_idle_watch {
+    uint64_t calls; /* allocations and frees when they were counted last */
+    uint64_t seen_at; /* when their number was another last, by the device's clock */
+    enum { STRATA_IDLE_BUSY, STRATA_IDLE_MARKED, STRATA_IDLE_GIVEN } stage; /* MARKED: its streams were given events */
+} strata_idle_watch_t;
+
 /* Constant once made, unless said otherwise. */
 struct strata_group {
     strata_domain_t *domain;
@@ -20,6 +27,8 @@ struct strata_group {
     _Atomic bool paused; /* it serves nothing: allocation/domain/paused.h */
     _Atomic bool pinned; /* what lies idle in it stays where it is: a graph may use it */
     strata_layer_t *shared[STRATA_PLAN_NODES + 1]; /* instances of device scope, by number */
+    strata_idle_watch_t idle; /* only whoever looks */
+    _Atomic uint32_t recalls; /* stacks with something to come back after idleness; changed under the stack's lock */
     _Atomic uint64_t ladders;
     _Atomic uint64_t out_of_memory;
     strata_statistics_t ended; /* the counts of stacks that have ended; guarded by the domain's lock */

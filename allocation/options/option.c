@@ -68,16 +68,17 @@ static strata_status_t parse_fraction(const char *text, uint64_t *billionths) {
     uint64_t value = 0, digit = BILLION;
     size_t whole = strspn(text, "0123456789");
     size_t decimals = text[whole] == '.' ? strspn(text + whole + 1, "0123456789") : 0;
-    bool form = whole > 0 && text[whole + (decimals ? decimals + 1 : 0)] == '\0';
+    const char *end = text + whole + (decimals ? decimals + 1 : 0);
+    bool percent = strcmp(end, "%") == 0, form = whole > 0 && (*end == '\0' || percent);
     if (!form || whole > 6 || decimals > 9)
         return strata_fail(STRATA_E_STRATEGY, 0,
-                           "\"%.*s\" is no fraction; write a number such as 0.8, with at most 9 digits "
+                           "\"%.*s\" is no fraction; write a number such as 0.8 or 80%%, with at most 9 digits "
                            "after the point",
                            SHOWN, text);
     for (size_t i = 0; i < whole; i++) value = value * 10 + (uint64_t)(text[i] - '0');
     value *= BILLION;
     for (size_t i = 0; i < decimals; i++) value += (digit /= 10) * (uint64_t)(text[whole + 1 + i] - '0');
-    *billionths = value;
+    *billionths = percent ? value / 100 : value;
     return STRATA_OK;
 }
 

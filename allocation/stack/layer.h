@@ -34,6 +34,11 @@ void strata_call_stayed(strata_call_t *call, strata_stack_t *home);
 /* Sleeps on a condition of a stack whose lock the call holds, with every other lock of the call open. May wake without a reason. */
 void strata_call_wait(strata_call_t *call, strata_stack_t *stack, strata_condition_t *condition, uint64_t timeout_ns);
 
+/* A record of a layer for the core itself, which gives it back by strata_chunk_free(): no program's block, of a call of `stack`. No lock
+ * is held. */
+strata_status_t strata_chunk_allocate_from(strata_layer_t *layer, strata_stack_t *stack, uint64_t size,
+                                           const strata_request_t *request, strata_record_t **chunk);
+
 /* ---- records; under the lock of the layer's stack ---- */
 
 static inline void strata_record_push(strata_record_t *record, const strata_layer_t *layer) {

@@ -9,6 +9,7 @@ void strata_plan_settle(strata_plan_t *plan) {
     for (uint32_t n = 1; n <= plan->count; n++) {
         const strata_plan_node_t *node = &plan->nodes[n];
         if (node->type == &strata_retry_type) says[first[n]] = node->options;
+        if (node->type == &strata_idle_type) plan->idle = node->options;
         for (uint32_t b = 0; b < node->below_count; b++)
             first[node->below[b]] = node->type->role == STRATA_ROUTER ? node->below[b] : first[n];
     }

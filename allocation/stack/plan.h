@@ -22,8 +22,16 @@ typedef struct strata_reclaim {
     double slack;
 } strata_reclaim_t;
 
-/* The layer that says so; it does nothing else. */
+/* What `idle:` of a stack says, or the layer `idle` in its list: the options of that layer. */
+typedef struct strata_idleness {
+    uint64_t after; /* ns of the device's clock: when it has had no request for so long, what it keeps idle has gone back */
+    double keep; /* except so large a share of its live bytes, */
+    uint64_t keep_least; /* and at least so many bytes */
+} strata_idleness_t;
+
+/* The layers that say so; they do nothing else. */
 extern const strata_layer_type_t strata_retry_type;
+extern const strata_layer_type_t strata_idle_type;
 /* Its memory may become a captured graph's own: the driver keeps what a graph uses. */
 extern const strata_layer_type_t strata_cuda_malloc_async_type;
 
@@ -44,10 +52,12 @@ typedef struct strata_plan {
     uint32_t count; /* nodes 1 .. count */
     bool threaded; /* a layer has thread scope: every thread has stacks of its own */
     uint64_t alignment; /* the largest that a request may ask for */
+    const strata_idleness_t *idle; /* NULL: what lies idle stays */
     strata_plan_node_t nodes[STRATA_PLAN_NODES + 1];
 } strata_plan_t;
 
-/* Finds `reclaim` and `climbs` of every node, once everything else is filled: a router's branches are stacks of their own. */
+/* Finds `idle`, and `reclaim` and `climbs` of every node, once everything else is filled: a router's branches are stacks of their
+ * own. */
 void strata_plan_settle(strata_plan_t *plan);
 /* Whether stacks of the plan can be the private pools of captured graphs: every way from the top to a source passes a cache, or ends
  * in cuda_malloc_async. Another source would give memory back to the device while a graph may still use it. E_UNSUPPORTED: the text

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "allocation/reclaim/idle.h"
 #include "allocation/stack/direct.h"
 #include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
@@ -367,6 +368,7 @@ void strata_stack_destroy(strata_stack_t *stack) {
     end_layers(stack);
     strata_stack_t *home = atomic_load(&stack->home);
     strata_stack_lock(stack);
+    strata_idle_end(stack);
     if (stack->gone) strata_events_give(&stack->domain->events, stack->gone);
     stack->gone = NULL;
     uint32_t next = strata_slab_next_generation(&stack->slab);

@@ -37,6 +37,13 @@ typedef struct strata_direct strata_direct_t;
 typedef uint64_t strata_stack_handle_t;
 typedef struct strata_uses strata_uses_t;
 
+/* What idleness took from a stack (allocation/reclaim/idle.h). */
+typedef struct strata_went {
+    uint64_t all, left; /* bytes, and those of them that have not come back */
+    uint64_t before; /* that the layer kept idle before it gave back */
+    uint8_t layer; /* the cache through which they come back, by its number */
+} strata_went_t;
+
 struct strata_stack {
     /* Read by every call and rarely written. Of these and of the figures, what may change while the stack is open is guarded by the
      * lock of `home`. The atomic words are read without it, by whoever has a handle or a ref. */
@@ -89,6 +96,8 @@ struct strata_stack {
     uint64_t late_at; /* likewise, and was late */
     uint32_t deeper; /* by how many blocks patience has deepened its `depth`. Guarded by the lock */
     bool capturing; /* into the pool of graphs that it belongs to. Guarded by the lock */
+    strata_went_t went; /* guarded by the lock */
+    strata_handle_t quiet; /* the event after which its stream was idle when that was asked last; NULL: none. Guarded by the lock */
     uint32_t inside; /* calls under way in its layers, so it must not end. Guarded by the lock */
     strata_record_notes_t *record_notes; /* by slot; NULL until something is noted or shared. Guarded by the lock */
     uint32_t record_notes_count; /* slots that have an entry. Guarded by the lock */

@@ -69,6 +69,8 @@ uint64_t strata_threads_enrol(void) {
     return strata_threads_own;
 }
 
+void strata_threads_stand_apart(void) { strata_threads_own = atomic_fetch_add(&last_number, 1) + 1; }
+
 void strata_threads_set_plain(bool plain) { strata_threads_plain = plain ? strata_threads_own : 0; }
 
 void strata_threads_forked(void) {

@@ -53,6 +53,7 @@ strata_status_t strata_config_grammar(FILE *out) {
     strata_page_layers(out);
     fputs(about_two_kinds, out);
     strata_page_reclaim(out);
+    strata_page_idle(out);
     strata_page_branches(out);
     strata_page_devices(out);
     strata_page_named(out);

@@ -184,7 +184,7 @@ static strata_status_t read_places(strata_reader_t *reader, const strata_text_t 
     return status;
 }
 
-/* What it extends, and the code that it needs, were read before all other keys; what its stack does out of memory is read after them. */
+/* What it extends, and the code that it needs, were read before all other keys; what stands beside its stack is read after them. */
 static strata_status_t read_nothing(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
     (void)reader, (void)text, (void)node;
     return STRATA_OK;
@@ -218,6 +218,7 @@ static const struct {
      "`gpu`"},
     {"stack", read_stack, "the layers of the place gpu, the outermost first; a source ends it", "as in the preset `strata`"},
     {STRATA_RECLAIM_KEY, read_nothing, "what that stack does when it is out of memory, see below", "one more try, without waiting"},
+    {STRATA_IDLE_KEY, read_nothing, "what that stack gives back when the program is idle, see below", "what lies idle stays"},
     {"places", read_places, "the stacks of `managed`, `pinned` and `host`", "as in the preset `strata`"},
     {"pools", strata_read_pools, "named pools with stacks of their own, see below", "none"},
     {"streams", strata_read_streams, "stacks of streams by their names, see below", "every stream has the place's layers"},
@@ -274,7 +275,7 @@ static strata_status_t read_tree(strata_reader_t *reader, const strata_text_t *t
     for (const strata_tree_t *node = tree->first; node && status == STRATA_OK; node = node->next)
         status = strata_note_wrong(reader->wrongs, read_key(reader, text, node));
     if (status) return status;
-    return strata_note_wrong(reader->wrongs, strata_read_reclaim(reader, text, tree, &reader->strategy->stacks[STRATA_PLACE_GPU]));
+    return strata_note_wrong(reader->wrongs, strata_read_beside(reader, text, tree, &reader->strategy->stacks[STRATA_PLACE_GPU]));
 }
 
 strata_status_t strata_read_text(strata_reader_t *reader, const strata_text_t *text) {

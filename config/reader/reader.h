@@ -67,7 +67,11 @@ strata_status_t strata_read_list(strata_reader_t *reader, const strata_text_t *t
 /* Reads the options of a layer, in its own mapping. */
 strata_status_t strata_read_options(strata_reader_t *reader, const strata_text_t *text, strata_model_layer_t *layer,
                                     const strata_tree_t *node);
-/* Reads `out_of_memory:` of the mapping in which a stack stands, if it says so, once its stack is read. */
+/* Reads what stands beside a stack in its mapping, `out_of_memory:` and `idle:`, once the stack is read; of a router's branch the former
+ * alone. */
+strata_status_t strata_read_beside(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *map,
+                                   strata_model_stack_t *stack);
+bool strata_stands_beside(const char *key);
 strata_status_t strata_read_reclaim(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *map,
                                     strata_model_stack_t *stack);
 /* "routes" or "stacks": under which key a router has its branches. */

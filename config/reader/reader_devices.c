@@ -12,7 +12,8 @@ static strata_origin_t key_of(const strata_text_t *text, const strata_tree_t *no
 
 static const char *own_word(size_t index, const void *context) {
     (void)context;
-    return index == 0 ? "stack" : index == 1 ? "places" : STRATA_RECLAIM_KEY;
+    static const char *const keys[] = {"stack", "places", STRATA_RECLAIM_KEY, STRATA_IDLE_KEY};
+    return keys[index];
 }
 
 /* Besides gpu only managed memory belongs to a device. */
@@ -39,9 +40,9 @@ static strata_status_t read_own_key(strata_reader_t *reader, const strata_text_t
                                     const strata_tree_t *node) {
     if (strcmp(node->key, "stack") == 0) return strata_read_stack(reader, text, STRATA_PLACE_GPU, own, node);
     if (strcmp(node->key, "places") == 0) return read_own_places(reader, text, own, node);
-    if (strcmp(node->key, STRATA_RECLAIM_KEY) == 0) return STRATA_OK; /* after the stack */
+    if (strata_stands_beside(node->key)) return STRATA_OK; /* after the stack */
     strata_origin_t key = key_of(text, node);
-    strata_hint_t hint = strata_hint(node->key, 3, own_word, NULL);
+    strata_hint_t hint = strata_hint(node->key, 4, own_word, NULL);
     return strata_fail_origin(&key, "a device has no key \"%.40s\"; %s", node->key, hint.text);
 }
 
@@ -67,7 +68,7 @@ static strata_status_t read_device(strata_reader_t *reader, const strata_text_t 
     for (const strata_tree_t *child = node->first; child && status == STRATA_OK; child = child->next)
         status = strata_note_wrong(reader->wrongs, read_own_key(reader, text, own, child));
     if (status) return status;
-    return strata_note_wrong(reader->wrongs, strata_read_reclaim(reader, text, node, &own->stacks[STRATA_PLACE_GPU]));
+    return strata_note_wrong(reader->wrongs, strata_read_beside(reader, text, node, &own->stacks[STRATA_PLACE_GPU]));
 }
 
 strata_status_t strata_read_own_stacks(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {

@@ -38,7 +38,7 @@ typedef struct reading {
 
 static const char *key_word(size_t index, const void *context) {
     (void)context;
-    static const char *const keys[] = {"stack", "places", STRATA_RECLAIM_KEY, "keep"};
+    static const char *const keys[] = {"stack", "places", STRATA_RECLAIM_KEY, STRATA_IDLE_KEY, "keep"};
     return keys[index];
 }
 
@@ -97,7 +97,7 @@ static strata_status_t read_keep(reading_t *reading, strata_model_named_t *named
 static strata_status_t read_key(reading_t *reading, strata_model_named_t *named, const strata_tree_t *node) {
     if (strcmp(node->key, "stack") == 0) return read_gpu(reading, named, node);
     if (strcmp(node->key, "places") == 0) return read_places(reading, named, node);
-    if (strcmp(node->key, STRATA_RECLAIM_KEY) == 0) return STRATA_OK; /* after the stack */
+    if (strata_stands_beside(node->key)) return STRATA_OK; /* after the stack */
     bool pool = reading->kind == STRATA_NAMED_POOL, keep = strcmp(node->key, "keep") == 0;
     if (pool && keep) return read_keep(reading, named, node);
     strata_origin_t key = key_of(reading->text, node);
@@ -105,7 +105,7 @@ static strata_status_t read_key(reading_t *reading, strata_model_named_t *named,
         (void)strata_graph_refuse_keep();
         return strata_fail_origin(&key, "%s", strata_last_error()->text);
     }
-    strata_hint_t hint = strata_hint(node->key, pool ? 4 : 3, key_word, NULL);
+    strata_hint_t hint = strata_hint(node->key, pool ? 5 : 4, key_word, NULL);
     return strata_fail_origin(&key, "%s has no key \"%.40s\"; %s", words[reading->kind].one, node->key, hint.text);
 }
 
@@ -123,7 +123,7 @@ static strata_status_t read_body(reading_t *reading, strata_model_named_t *named
     for (const strata_tree_t *child = node->first; child && status == STRATA_OK; child = child->next)
         status = strata_note_wrong(reading->reader->wrongs, read_key(reading, named, child));
     if (status) return status;
-    status = strata_read_reclaim(reading->reader, reading->text, node, &named->stacks[STRATA_PLACE_GPU]);
+    status = strata_read_beside(reading->reader, reading->text, node, &named->stacks[STRATA_PLACE_GPU]);
     return strata_note_wrong(reading->reader->wrongs, status);
 }
 

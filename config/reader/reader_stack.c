@@ -167,7 +167,7 @@ static strata_status_t fail_too_many(const strata_text_t *text, const strata_tre
 
 static const char *mapping_word(size_t index, const void *context) {
     (void)context;
-    return index == 0 ? "stack" : STRATA_RECLAIM_KEY;
+    return index == 0 ? "stack" : index == 1 ? STRATA_RECLAIM_KEY : STRATA_IDLE_KEY;
 }
 
 static strata_status_t count_layer(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *item) {
@@ -177,18 +177,18 @@ static strata_status_t count_layer(strata_reader_t *reader, const strata_text_t 
                               STRATA_PLAN_NODES);
 }
 
-/* `{stack: [...], out_of_memory: {...}}` where a list may stand. */
+/* `{stack: [...], out_of_memory: {...}, idle: {...}}` where a list may stand. */
 static strata_status_t read_mapping(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *map,
                                     strata_model_stack_t *stack) {
     const strata_tree_t *list = strata_tree_get(map, "stack");
     for (const strata_tree_t *child = map->first; child; child = child->next) {
-        if (child == list || strcmp(child->key, STRATA_RECLAIM_KEY) == 0) continue;
+        if (child == list || strata_stands_beside(child->key)) continue;
         strata_origin_t key = strata_origin_of(text, child->key_line, child->key_column);
-        strata_hint_t hint = strata_hint(child->key, 2, mapping_word, NULL);
+        strata_hint_t hint = strata_hint(child->key, 3, mapping_word, NULL);
         return strata_fail_origin(&key, "a stack has no \"%.40s\"; %s", child->key, hint.text);
     }
     strata_status_t status = strata_read_list(reader, text, list, stack);
-    return status ? status : strata_read_reclaim(reader, text, map, stack);
+    return status ? status : strata_read_beside(reader, text, map, stack);
 }
 
 strata_status_t strata_read_list(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *list,

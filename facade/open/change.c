@@ -3,6 +3,7 @@
 
 #include "allocation/report/log.h"
 #include "facade/graphs/graphs.h"
+#include "facade/open/idle.h"
 #include "facade/open/life.h"
 #include "facade/open/plans.h"
 #include "facade/pause/pause.h"
@@ -111,6 +112,15 @@ static strata_status_t load_and_change(strata_facade_t *facade, const strata_ope
     return status;
 }
 
+/* The domains end under whoever looks for idleness. What the old strategy said of it holds again if nothing has changed. */
+static strata_status_t change_while_nobody_looks(strata_facade_t *facade, const strata_open_options_t *options) {
+    strata_idle_stop(facade);
+    strata_status_t status = load_and_change(facade, options);
+    const strata_error_t reason = *strata_last_error();
+    strata_status_t started = strata_idle_start(facade);
+    return status == STRATA_OK ? started : strata_fail_again(&reason);
+}
+
 strata_status_t strata_change_strategy(strata_t handle, const strata_open_options_t *options) {
     static const strata_open_options_t nothing = {.struct_size = sizeof nothing};
     strata_facade_t *facade = strata_facade_of(handle);
@@ -126,7 +136,7 @@ strata_status_t strata_change_strategy(strata_t handle, const strata_open_option
     facade->flags = options->flags;
     status = strata_stream_ids_begin(facade);
     strata_log_hold();
-    if (status == STRATA_OK) status = load_and_change(facade, options);
+    if (status == STRATA_OK) status = change_while_nobody_looks(facade, options);
     strata_log_let_go();
     if (status != STRATA_OK) facade->flags = flags;
     if (!(facade->flags & STRATA_OPEN_CHECK_STREAM_IDS)) strata_stream_ids_end(facade);

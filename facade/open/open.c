@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "facade/graphs/graphs.h"
 #include "facade/open/devices.h"
+#include "facade/open/idle.h"
 #include "facade/open/life.h"
 #include "facade/open/plans.h"
 #include "facade/pause/pause.h"
@@ -331,6 +332,7 @@ void strata_facade_end_domains(strata_facade_t *facade) {
 }
 
 static void end_facade(strata_facade_t *facade) {
+    strata_idle_stop(facade);
     strata_facade_end_domains(facade);
     if (facade->owns_devices) strata_devices_close(facade);
     for (int i = 0; i < 2; i++)
@@ -343,6 +345,7 @@ static void end_facade(strata_facade_t *facade) {
     strata_names_destroy(&facade->names);
     pthread_mutex_unlock(&table);
     strata_condition_destroy(&facade->built);
+    strata_condition_destroy(&facade->idle_wakes);
     strata_captures_destroy(&facade->captures);
     strata_lock_destroy(&facade->lock);
     give_slot(facade);
@@ -370,6 +373,7 @@ strata_status_t strata_close(strata_t handle, strata_close_mode_t mode, strata_l
         return strata_fail(STRATA_E_BUSY, 0, "%llu imports are live: end them first (strata_import_end)",
                            (unsigned long long)imports);
     strata_lost_t *lost = &facade->lost;
+    strata_idle_stop(facade);
     strata_imports_end_all(facade);
     strata_pauses_forget(facade);
     strata_facade_end_domains(facade);
@@ -416,6 +420,7 @@ static strata_status_t begin_facade(uint32_t flags, strata_facade_t **facade) {
     atomic_store(&(*facade)->lost.state, 0);
     strata_lock_init(&(*facade)->lock, STRATA_RANK_FACADE, NULL);
     strata_condition_init(&(*facade)->built);
+    strata_condition_init(&(*facade)->idle_wakes);
     strata_captures_init(&(*facade)->captures);
     (*facade)->captures.places = &(*facade)->domains[0][0];
     (*facade)->captures.place_count = STRATA_PLACE_KINDS * STRATA_FACADE_DEVICES;
@@ -423,12 +428,17 @@ static strata_status_t begin_facade(uint32_t flags, strata_facade_t **facade) {
     return STRATA_OK;
 }
 
+static strata_status_t get_ready(strata_facade_t *facade) {
+    strata_status_t status = strata_facade_build_default_stacks(facade);
+    return status == STRATA_OK ? strata_idle_start(facade) : status;
+}
+
 /* Whatever the status, what was made ends if the facade does not open. */
 static strata_status_t finish_facade(strata_facade_t *facade, strata_status_t status, bool ready, strata_t *handle) {
     if (status == STRATA_OK) status = make_directories(facade);
     if (status == STRATA_OK) status = strata_stream_ids_begin(facade);
     if (status == STRATA_OK) status = strata_plans_make(facade);
-    if (status == STRATA_OK && ready) status = strata_facade_build_default_stacks(facade);
+    if (status == STRATA_OK && ready) status = get_ready(facade);
     if (status != STRATA_OK) {
         const strata_error_t reason = *strata_last_error();
         end_facade(facade);
@@ -462,7 +472,7 @@ strata_status_t strata_facade_begin_on(const strata_strategy_t *strategy, strata
 
 strata_status_t strata_facade_ready(strata_t handle) {
     strata_facade_t *facade = strata_facade_of(handle);
-    return facade ? strata_facade_build_default_stacks(facade) : strata_last_error()->status;
+    return facade ? get_ready(facade) : strata_last_error()->status;
 }
 
 strata_status_t strata_facade_load(const strata_open_options_t *options, strata_strategy_t **strategy) {

@@ -1,6 +1,7 @@
 #include "facade/open/plans.h"
 
 #include "allocation/graphs/graphs.h"
+#include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 
 /* The plans are in this order, STRATA_PLACE_KINDS of each: for all devices, of each device of the strategy's `own`, of each pool,
@@ -32,6 +33,14 @@ strata_status_t strata_plans_make(strata_facade_t *facade) {
         for (size_t i = 0; i < strategy->named[kind].count && status == STRATA_OK; i++)
             status = make(facade, named_at(strategy, kind, i), strategy->named[kind].list[i].stacks);
     return status;
+}
+
+uint64_t strata_plans_idle_after(const strata_facade_t *facade) {
+    uint64_t after = STRATA_NEVER;
+    size_t end = named_at(facade->strategy, STRATA_NAMED_KINDS, 0);
+    for (size_t i = 0; i < end; i++)
+        if (facade->plans[i].idle) after = strata_min(after, facade->plans[i].idle->after);
+    return after;
 }
 
 const strata_plan_t *strata_plans_of(const strata_facade_t *facade, strata_place_t place) {

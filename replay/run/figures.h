@@ -34,6 +34,7 @@
     X(BYTES, peak_requested_bytes, "bytes", "highest sum of what live allocations asked for")                                      \
     X(BYTES, peak_allocated_bytes, "bytes", "highest sum of the blocks they got, rounding included")                               \
     X(BYTES, peak_reserved_bytes, "bytes", "highest sum of the chunks got from the device")                                        \
+    X(BYTES, mean_reserved_bytes, "bytes", "that sum on average over the time of the trace's rows; null on a real device")         \
     X(BYTES, peak_device_used_bytes, "bytes", "highest use of physical memory, whole granules; null on a real device")             \
     X(PART, fragmentation, "", "1 - allocated / reserved, when reserved was highest for the first time")                           \
     X(CALLS, device_calls, "count", "calls the strategy made of the device; the program's own waits are not counted")              \

@@ -136,7 +136,26 @@ static uint64_t inside_devices(const strata_measure_t *measure) {
     return inside;
 }
 
-void strata_measure_rows(strata_measure_t *measure) { measure->opened_ns = inside_devices(measure); }
+static uint64_t reserved_now(strata_measure_t *measure) {
+    uint64_t reserved = 0;
+    each_place(measure, add_reserved, &reserved);
+    return reserved;
+}
+
+/* So much is reserved from now on. */
+static void hold(strata_measure_t *measure, uint64_t reserved) {
+    uint64_t now = measure->machine->world ? strata_sim_now(measure->machine->world) : 0;
+    measure->held_ns += (double)measure->held * (double)(now - measure->held_since);
+    measure->held_since = now;
+    measure->held = reserved;
+}
+
+void strata_measure_rows(strata_measure_t *measure) {
+    measure->opened_ns = inside_devices(measure);
+    hold(measure, reserved_now(measure));
+    measure->rows_since = measure->held_since;
+    measure->held_ns = 0;
+}
 
 void strata_measure_steady(strata_measure_t *measure) { measure->steady = mark(measure); }
 
@@ -173,8 +192,8 @@ void strata_measure_reserved(strata_measure_t *measure) {
     if (calls == measure->chunk_calls) return;
     measure->chunk_calls = calls;
     see_used(measure);
-    uint64_t reserved = 0;
-    each_place(measure, add_reserved, &reserved);
+    uint64_t reserved = reserved_now(measure);
+    hold(measure, reserved);
     measure->reserved_now = reserved;
     if (reserved <= measure->reserved) return;
     measure->reserved = reserved;
@@ -241,6 +260,14 @@ static void finish_bytes(strata_measure_t *measure) {
     figures->peak_device_used_bytes = measure->machine->world ? measure->device_used : STRATA_FIGURE_NULL;
 }
 
+static void finish_mean(strata_measure_t *measure) {
+    uint64_t mean = measure->held;
+    hold(measure, mean);
+    uint64_t took = measure->held_since - measure->rows_since;
+    if (took > 0) mean = (uint64_t)(measure->held_ns / (double)took);
+    measure->figures->mean_reserved_bytes = measure->machine->world ? mean : STRATA_FIGURE_NULL;
+}
+
 static void finish_calls(strata_measure_t *measure) {
     strata_figures_t *figures = measure->figures;
     for (int i = 0; i < STRATA_DEVICE_CALLS; i++)
@@ -263,6 +290,7 @@ void strata_measure_finish(strata_measure_t *measure, double *host_ns_per_op) {
     for (uint32_t i = 0; i < measure->machine->count; i++) measure->machine->devices[i]->ledger = NULL;
     finish_calls(measure);
     finish_bytes(measure);
+    finish_mean(measure);
     double own = (double)measure->wall_ns - (double)inside - (double)measure->clock_ns * (double)figures->operations;
     *host_ns_per_op = figures->operations > 0 && own > 0 ? own / (double)figures->operations : 0;
 }

@@ -23,6 +23,8 @@ typedef struct strata_measure {
     uint64_t reserved; /* highest sum seen after a call */
     uint64_t reserved_top; /* highest within a call so far; of a single place */
     uint64_t allocated_then; /* and what was allocated then */
+    uint64_t held, held_since, rows_since; /* reserved now; since when, and when the rows began, by the virtual clock */
+    double held_ns; /* bytes times ns until `held_since` */
     uint64_t device_used; /* highest sum of physical memory seen after a call; only on simulated devices */
     uint64_t chunk_calls; /* calls that may change what is reserved, so far */
     strata_device_ledger_t *ledger; /* of a followed run; else NULL */

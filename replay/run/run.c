@@ -357,6 +357,15 @@ static void describe(const run_t *run, strata_figures_t *figures) {
         figures->capacity_bytes = free_bytes;
 }
 
+/* What idleness gives back, while the program does nothing. */
+static uint64_t look_for_idleness(void *context) {
+    run_t *run = context;
+    uint64_t due = strata_facade_look_for_idleness(run->facade);
+    for (uint32_t i = 0; i < run->machine.count; i++) strata_timeline_see_waits(&run->timeline, i);
+    strata_measure_reserved(&run->measure);
+    return due;
+}
+
 /* Stream 0 means requests that name no stream: what a strategy preallocates for the default stream is served to it. */
 static strata_status_t open_facade(run_t *run, const strata_strategy_t *strategy) {
     strata_status_t status = strata_facade_begin_on(strategy, run->machine.devices, run->machine.count, 0, &run->facade);
@@ -365,6 +374,10 @@ static strata_status_t open_facade(run_t *run, const strata_strategy_t *strategy
     if (status == STRATA_OK) status = strata_names_of_streams(strategy, &run->timeline, &run->machine, run->facade);
     if (status == STRATA_OK) status = strata_names_default_streams(&run->timeline, &run->machine, run->facade);
     if (status == STRATA_OK) status = strata_facade_ready(run->facade);
+    if (status == STRATA_OK && strata_facade_of(run->facade)->idle_after != STRATA_NEVER) {
+        run->timeline.passes = look_for_idleness;
+        run->timeline.passes_context = run;
+    }
     return status == STRATA_OK ? strata_names_of_pools(strategy, run->trace, run->facade, &run->pools) : status;
 }
 

@@ -70,6 +70,13 @@ static void pass_time(const strata_timeline_t *timeline, uint64_t way) {
     while (strata_real_now() < until) {}
 }
 
+static void advance(strata_timeline_t *timeline, uint64_t until) {
+    uint64_t due;
+    while (timeline->passes && (due = timeline->passes(timeline->passes_context)) <= until)
+        strata_sim_advance_to(timeline->machine->world, due);
+    strata_sim_advance_to(timeline->machine->world, until);
+}
+
 void strata_timeline_move(strata_timeline_t *timeline, uint64_t time_us) {
     uint64_t way = (time_us - timeline->time_us) * 1000; /* both are below 10^15 */
     timeline->time_us = time_us;
@@ -80,7 +87,7 @@ void strata_timeline_move(strata_timeline_t *timeline, uint64_t time_us) {
     }
     uint64_t paid = strata_min(way, timeline->credit);
     timeline->credit -= paid;
-    strata_sim_advance_to(timeline->machine->world, now_of(timeline) + way - paid);
+    advance(timeline, now_of(timeline) + way - paid);
 }
 
 /* ---- the GPU, if the trace does not say what it does ------------------------------------------------------------------- */

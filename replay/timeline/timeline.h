@@ -48,6 +48,9 @@ typedef struct strata_timeline {
     uint64_t time_us; /* of the last row */
     uint64_t credit; /* ns that the program's own calls cost, not yet subtracted */
     strata_timeline_own_t own;
+    /* Before virtual time passes: does what is due now, and returns when it wants to be asked next. NULL: nobody wants to be. */
+    uint64_t (*passes)(void *context);
+    void *passes_context;
 } strata_timeline_t;
 
 /* Creates the trace's streams; the program begins now. */

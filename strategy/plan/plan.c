@@ -143,10 +143,28 @@ static uint32_t given_below(const building_t *built, uint32_t n) {
     return given;
 }
 
-/* Once for each stack. */
-static strata_status_t check_reclaim(const building_t *built, uint32_t n) {
+/* Of the whole stack, in which something must keep memory idle. */
+static strata_status_t check_idle(const building_t *built, uint32_t n) {
     const strata_model_layer_t *layer = built->layers[n];
-    if (layer->type != &strata_retry_type) return STRATA_OK;
+    bool keeps = false;
+    if (layer->type != &strata_idle_type) return STRATA_OK;
+    for (uint32_t m = built->above[n]; m; m = built->above[m])
+        if (built->layers[m]->type->role == STRATA_ROUTER)
+            return strata_fail_origin(&layer->origin,
+                                      "\"%s\" is said of a whole stack, not of a branch of \"%s\"; write it beside the whole stack",
+                                      layer->name, built->layers[m]->name);
+    for (uint32_t m = 1; m <= built->count; m++)
+        keeps = keeps || built->layers[m]->type->idle_bytes || built->layers[m]->type->trim;
+    if (keeps) return STRATA_OK;
+    return strata_fail_origin(&layer->origin,
+                              "no layer down to \"%s\" keeps memory idle, so \"%s\" has nothing to give back; take it out",
+                              built->layers[built->count]->name, layer->name);
+}
+
+/* Once for each stack. */
+static strata_status_t check_once(const building_t *built, uint32_t n) {
+    const strata_model_layer_t *layer = built->layers[n];
+    if (layer->type != &strata_retry_type && layer->type != &strata_idle_type) return STRATA_OK;
     for (uint32_t m = built->above[n]; m && built->layers[m]->type->role != STRATA_ROUTER; m = built->above[m])
         if (built->layers[m]->type == layer->type)
             return strata_fail_origin(&layer->origin, "\"%s\" says what \"%s\" above it in the same stack says; take one out",
@@ -157,7 +175,8 @@ static strata_status_t check_reclaim(const building_t *built, uint32_t n) {
 static strata_status_t check_order(building_t *built) {
     for (uint32_t n = built->count; n > 0; n--) {
         strata_status_t status = check_below(built, n);
-        if (status == STRATA_OK) status = check_reclaim(built, n);
+        if (status == STRATA_OK) status = check_once(built, n);
+        if (status == STRATA_OK) status = check_idle(built, n);
         if (status) return status;
         built->given[n] = strata_traits_above(built->layers[n]->type, given_below(built, n));
     }

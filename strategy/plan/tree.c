@@ -20,10 +20,14 @@ size_t strata_model_layers(const strata_model_stack_t *stack, const strata_model
     return count;
 }
 
-strata_model_layer_t *strata_model_reclaim(const strata_model_stack_t *stack) {
+strata_model_layer_t *strata_model_layer_of(const strata_model_stack_t *stack, const strata_layer_type_t *type) {
     for (size_t i = 0; i < stack->count; i++)
-        if (stack->layers[i].type == &strata_retry_type) return &stack->layers[i];
+        if (stack->layers[i].type == type) return &stack->layers[i];
     return NULL;
+}
+
+strata_model_layer_t *strata_model_reclaim(const strata_model_stack_t *stack) {
+    return strata_model_layer_of(stack, &strata_retry_type);
 }
 
 /* ---- devices ---- */

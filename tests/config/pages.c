@@ -19,7 +19,7 @@ TEST(pages, examples_of_the_strategy_page_load) {
         strata_strategy_delete(load_text(begin));
         at = end + 1;
     }
-    EXPECT_EQ(count, 10);
+    EXPECT_EQ(count, 11);
 }
 
 TEST(pages, the_strategy_page_is_current) {

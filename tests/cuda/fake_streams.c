@@ -49,11 +49,17 @@ void fake_wait_device(int device) {
 }
 
 void fake_run(CUstream stream) {
+    int guard __attribute__((cleanup(fake_unlock_guard))) = 0;
+    fake_lock();
     for (size_t i = 0; i < STREAMS; i++)
         if (!stream || (void *)stream == (void *)stream_at(i)) stream_at(i)->done = stream_at(i)->submitted;
 }
 
-void fake_submit(CUstream stream) { ((fake_stream_t *)(void *)stream)->submitted++; }
+void fake_submit(CUstream stream) {
+    int guard __attribute__((cleanup(fake_unlock_guard))) = 0;
+    fake_lock();
+    ((fake_stream_t *)(void *)stream)->submitted++;
+}
 
 CUstreamCaptureStatus fake_capture_of(CUstream stream) {
     fake_capture_t *capture = ((fake_stream_t *)(void *)stream)->capture;

@@ -98,6 +98,25 @@ TEST(growth_vmm, idle_handles_go_back_from_between_live_blocks) {
     EXPECT_EQ(reserved(&rig), 0);
 }
 
+/* Where a mapping could not be ended nobody is served: after a move, and after a release. */
+TEST(growth_vmm, addresses_that_the_device_keeps_serve_nobody) {
+    for (int moved = 0; moved < 2; moved++) {
+        RIG(rig, EXACT, 0);
+        strata_block_t low = rig_allocate(&rig, NULL, 2 * MIB), middle = rig_allocate(&rig, NULL, 120 * MIB),
+                       high = rig_allocate(&rig, NULL, 2 * MIB), larger = {0};
+        RIG_FREE(&rig, low);
+        if (moved) RIG_FREE(&rig, high);
+        if (moved) larger = rig_allocate(&rig, NULL, 4 * MIB);
+        EXPECT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_unmap, 1, true, STRATA_E_DEVICE));
+        if (!moved) EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+        strata_block_t next = rig_allocate(&rig, NULL, 2 * MIB);
+        EXPECT_NE(next.ptr, low.ptr);
+        strata_sim_clear_faults(rig.devices[0]);
+        EXPECT_OK(strata_validate(rig.s));
+        RIG_FREE(&rig, middle, next, moved ? larger : high);
+    }
+}
+
 /* What is in use above the same source by another stream is never moved to this one. */
 TEST(growth_vmm, handles_reach_other_streams_through_the_device_alone) {
     RIG(rig, EXACT, 64 * MIB);

@@ -52,6 +52,7 @@ static const struct {
     {"fill", STRATA_PLACE_GPU, "fill", "stack: [fill, auto_growth, system]"},
     {"fill", STRATA_PLACE_GPU, "fill", "stack: [fill: {synchronise: true}, auto_growth, system]"},
     {"guard", STRATA_PLACE_GPU, "guard", "stack: [guard, auto_growth, system]"},
+    {"idle", STRATA_PLACE_GPU, "idle", "stack: [auto_growth: {chunk_size: 2MiB}, system]\nidle: {}\n"},
     {"limit", STRATA_PLACE_GPU, "limit", "stack: [limit, system]"},
     {"scrub", STRATA_PLACE_GPU, "scrub", "stack: [scrub, auto_growth, system]"},
     {"system", STRATA_PLACE_GPU, "system", "stack: [auto_growth, system]"},
@@ -214,6 +215,20 @@ static void play_borrows(seen_t *seen, rig_t *rig) {
     see_all(seen, rig);
 }
 
+/* Two seconds pass while one block is live and many lie idle. */
+static void play_idle(seen_t *seen, rig_t *rig) {
+    EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
+    strata_block_t live = ask(seen, rig, NULL, 8 * MIB, NULL), blocks[BLOCKS];
+    for (size_t i = 0; i < BLOCKS; i++) blocks[i] = ask(seen, rig, NULL, 2 * MIB, NULL);
+    for (size_t i = 0; i < BLOCKS; i++) give(seen, rig, &blocks[i]);
+    for (int i = 0; i < 20; i++) {
+        (void)strata_facade_look_for_idleness(rig->s);
+        rig_pass(rig, 100 * 1000 * 1000);
+    }
+    see_all(seen, rig);
+    give(seen, rig, &live);
+}
+
 /* 0: the strategy is refused. */
 static uint64_t run(size_t context, const char *setting) {
     strata_strategy_t *strategy = NULL;
@@ -234,6 +249,7 @@ static uint64_t run(size_t context, const char *setting) {
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     play_rest(&seen, &rig);
     play_borrows(&seen, &rig);
+    if (strstr(contexts[context].text, "idle:")) play_idle(&seen, &rig);
     if (pool) EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
     rig.gpu = strata_gpu(0);
     rig_close(&rig);
@@ -301,7 +317,7 @@ static void every_option_of(const char *name) {
 /* clang-format off */
 #define LAYERS(X)                                                                                                              \
     X(retry) X(stream_safe) X(auto_growth) X(buffered) X(caching) X(caching_vmm) X(best_fit_vmm) X(auto_growth_vmm) X(bfc) X(naive_best_fit) X(thread_local) X(aligned) X(fault) \
-    X(fill) X(guard) X(limit) X(scrub) X(system) X(vmm) X(cuda_malloc_async) X(trace)
+    X(fill) X(guard) X(idle) X(limit) X(scrub) X(system) X(vmm) X(cuda_malloc_async) X(trace)
 /* clang-format on */
 
 #define TEST_OF(layer)                                                                                                             \

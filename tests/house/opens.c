@@ -36,7 +36,7 @@ TEST(house, files_opened_rule_can_fail) {
 static const char *const may_handle[] = {"tools/screen/signals.c", NULL};
 
 static void check_signals(const char *path, const char *text, report_t *report) {
-    static const char *const calls[] = {"signal", "sigaction", "sigset", "sigwait", "signalfd", "atexit", NULL};
+    static const char *const calls[] = {"signal", "sigaction", "sigset", "sigwait", "signalfd", NULL};
     report_calls(path, text, calls, may_handle, report);
 }
 
@@ -45,4 +45,19 @@ TEST(house, signals_are_handled_by_the_command_alone) {
     expect_found(check_signals, "facade/x.c", "(void)signal(SIGINT, end);\n", "facade/x.c: calls signal()");
     expect_found(check_signals, "tools/x.c", "if (sigaction(SIGINT, &a, NULL)) return;\n", "calls sigaction()");
     expect_nothing(check_signals, "tools/screen/signals.c", "sigaction(SIGINT, &a, NULL);\n");
+}
+
+/* ---- so does its end: but a thread of the library has to stop before the driver does ---- */
+
+static const char *const may_end[] = {"facade/open/idle.c", NULL};
+
+static void check_ends(const char *path, const char *text, report_t *report) {
+    static const char *const calls[] = {"atexit", "on_exit", NULL};
+    report_calls(path, text, calls, may_end, report);
+}
+
+TEST(house, the_end_of_the_process_is_the_programs) {
+    expect_clean(c_files, check_ends);
+    expect_found(check_ends, "facade/x.c", "(void)atexit(end);\n", "facade/x.c: calls atexit()");
+    expect_nothing(check_ends, "facade/open/idle.c", "(void)atexit(stop_all);\n");
 }

@@ -27,6 +27,18 @@ static void carve(strata_checker_t *checker, check_life_t *old, void *context) {
     life->birth_epoch = old->birth_epoch;
 }
 
+static void meet(strata_checker_t *checker, check_life_t *old, uint64_t shift, void *context) {
+    const carving_t *carving = context;
+    (void)shift;
+    if (!old->alive || old->raw || old == carving->life) return;
+    check_use_t other = {.actor = old->owner, .life = old->number};
+    check_tell(checker, &(check_fault_t){.kind = STRATA_HAZARD_OVERLAP,
+                                         .life = carving->life,
+                                         .actor = carving->life->owner,
+                                         .note = carving->note,
+                                         .old = &other});
+}
+
 static sim_stream_t *stream_of(sim_device_t *device, strata_handle_t handle) {
     sim_device_t *owner = (uintptr_t)handle > 2 ? sim_handle_owner(device->world, (uintptr_t)handle) : NULL;
     return sim_stream(owner ? owner : device, handle);
@@ -52,6 +64,7 @@ static void serve(strata_checker_t *checker, const strata_checker_block_t *block
     carving_t carving = {life, check_note(checker, CHECK_NOTE_SERVED, life->owner, life->number, 0)};
     check_cut(checker, block->address, block->size, carve, &carving);
     check_segment_new(checker, block->address, block->size, life);
+    check_each_alias(checker, block->address, block->size, meet, &carving);
     if (*name) check_life_drop((check_life_t *)(uintptr_t)*name);
     *name = (uintptr_t)life;
 }

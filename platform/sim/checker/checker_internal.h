@@ -144,6 +144,13 @@ void check_segment_new(strata_checker_t *checker, uint64_t address, uint64_t siz
 /* The first use that `clock` does not know; NULL: it knows all. */
 check_use_t *check_unordered(check_uses_t *uses, const check_clock_t *clock);
 
+/* ---- one memory at several addresses (checker_alias.c) ---- */
+
+/* A life at another address of the same bytes as [begin, begin + size); `shift`: what is to be added to an address there to be its
+ * address here. */
+typedef void (*check_alias_fn)(strata_checker_t *checker, check_life_t *life, uint64_t shift, void *context);
+void check_each_alias(strata_checker_t *checker, uint64_t begin, uint64_t size, check_alias_fn each, void *context);
+
 /* ---- what the device has lent (checker_lease.c) ---- */
 
 /* A range of memory from the call that got it to the one that gives it back. Nodes of graphs remember theirs. */
@@ -259,6 +266,7 @@ struct strata_checker {
     strata_sim_t *world;
     uint32_t rules;
     bool lost; /* no host memory */
+    bool aliases; /* some memory was mapped at two addresses at once */
     check_actor_t *actors; /* [0] stands for nobody */
     uint32_t actor_count;
     uint32_t only_host; /* with rule 3 left out all threads are one */

@@ -28,6 +28,31 @@ static void remember(strata_checker_t *checker, check_life_t *life, const check_
     life->accesses[life->access_count++] = *access;
 }
 
+typedef struct racing {
+    check_life_t *life;
+    const check_touch_t *touch;
+    const check_access_t *now;
+} racing_t;
+
+/* Accesses to the same bytes by another address. The dead there are earlier owners (rule 7). */
+static void race_by_address(strata_checker_t *checker, check_life_t *other, uint64_t shift, void *context) {
+    const racing_t *racing = context;
+    const check_access_t *now = racing->now;
+    for (size_t i = 0; other->alive && i < other->access_count; i++) {
+        const check_access_t *old = &other->accesses[i];
+        const check_access_t here = {.begin = old->begin + shift, .end = old->end + shift};
+        if (check_clock_get(racing->touch->clock, old->use.actor) >= old->use.epoch) continue;
+        if (!(old->write || now->write) || !overlaps(&here, now)) continue;
+        check_tell(checker, &(check_fault_t){.kind = STRATA_HAZARD_RACE,
+                                             .rule = 1,
+                                             .life = racing->life,
+                                             .actor = now->use.actor,
+                                             .note = now->use.note,
+                                             .old = &old->use});
+        return;
+    }
+}
+
 void check_race(strata_checker_t *checker, check_life_t *life, const check_touch_t *touch, const check_use_t *use) {
     check_access_t now = {.begin = strata_max(touch->address, life->address), .write = touch->write, .use = *use};
     now.end = strata_min(touch->address + touch->size, life->address + life->size);
@@ -46,5 +71,6 @@ void check_race(strata_checker_t *checker, check_life_t *life, const check_touch
             i++;
         }
     }
+    check_each_alias(checker, now.begin, now.end - now.begin, race_by_address, &(racing_t){life, touch, &now});
     remember(checker, life, &now);
 }

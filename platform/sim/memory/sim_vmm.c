@@ -74,6 +74,7 @@ strata_status_t sim_op_unreserve(strata_device_t *base, strata_address_t address
 
 void sim_physical_settle(strata_sim_t *world, sim_physical_t *physical) {
     if (physical->handles || physical->mappings) return;
+    check_physical_end(physical);
     if (physical->device) sim_give(physical->device, physical->size);
     if (physical->file >= 0) close(physical->file);
     else if (world->contents) sim_contents_punch(world, physical->file_offset, physical->size);
@@ -167,7 +168,9 @@ static strata_status_t map(sim_device_t *device, strata_address_t address, uint6
     physical->mappings++;
     device->mappings++;
     sim_tree_insert(&region->mappings, &mapping->node);
-    check_on_memory(device, address, size, NULL);
+    check_on_map(device, mapping);
+    mapping->next = physical->mapped;
+    physical->mapped = mapping;
     return STRATA_OK;
 }
 
@@ -191,7 +194,14 @@ static sim_mapping_t *run(sim_region_t *region, strata_address_t address, uint64
     return NULL;
 }
 
+static void forget(sim_mapping_t *mapping) {
+    sim_mapping_t **at = &mapping->physical->mapped;
+    while (*at != mapping) at = &(*at)->next;
+    *at = mapping->next;
+}
+
 static void mapping_end(sim_region_t *region, sim_mapping_t *mapping) {
+    forget(mapping);
     if (region->host) sim_contents_unmap(region->host + (mapping->node.key - region->node.key), mapping->size);
     sim_tree_remove(&region->mappings, &mapping->node);
     region->device->mappings--;
@@ -205,7 +215,7 @@ static void unmap_one(sim_device_t *device, sim_region_t *region, sim_mapping_t 
         sim_lose(device, SIM_CU_ILLEGAL_ADDRESS);
         if (region->host) sim_contents_kill(region->host + (mapping->node.key - region->node.key), mapping->size);
     }
-    check_on_memory_gone(device, mapping->node.key, mapping->size, NULL);
+    check_on_unmap(device, mapping);
     sim_charge(device, &device->world->profile.unmap, mapping->size);
     mapping_end(region, mapping);
 }

@@ -19,6 +19,10 @@ void check_event_end(sim_event_t *event);
 /* Memory comes from the device, in the order of a stream or at once (NULL), and goes back. */
 void check_on_memory(sim_device_t *device, strata_address_t address, uint64_t size, sim_stream_t *stream);
 void check_on_memory_gone(sim_device_t *device, strata_address_t address, uint64_t size, sim_stream_t *stream);
+/* The same of a mapping: before it is among those of its physical memory, and while it is. Who used that at other addresses comes first. */
+void check_on_map(sim_device_t *device, const sim_mapping_t *mapping);
+void check_on_unmap(sim_device_t *device, const sim_mapping_t *mapping);
+void check_physical_end(sim_physical_t *physical);
 /* Memory that a captured graph allocates: its own at each launch. The driver itself takes it back, once the graph's work is done. */
 void check_on_graph_memory(const sim_graph_t *graph, strata_address_t address, uint64_t size);
 void check_on_graph_memory_gone(sim_device_t *device, strata_address_t address, uint64_t size);

@@ -101,22 +101,27 @@ typedef struct sim_region {
     sim_tree_t mappings; /* of a reservation, by address */
 } sim_region_t;
 
+typedef struct sim_mapping sim_mapping_t;
+
 typedef struct sim_physical {
     sim_node_t node; /* key: its number in the world, under which shareable memory is found; first */
     sim_device_t *device; /* the device that it belongs to; NULL once that device is closed */
     uint64_t size, file_offset;
     int file; /* of its own, since it was exported or is another process's; -1: its contents are in the world's */
     uint64_t handles, mappings; /* memory goes back when both are 0 */
+    sim_mapping_t *mapped; /* its mappings, the latest first */
+    void *past; /* the checker's: who used it where it is mapped no more; NULL: nobody */
     bool shareable;
 } sim_physical_t;
 
-typedef struct sim_mapping {
+struct sim_mapping {
     sim_node_t node; /* key: address; first */
     uint64_t size;
     sim_physical_t *physical;
+    sim_mapping_t *next; /* of its physical memory */
     uint32_t access; /* bit per device */
     uint64_t busy_until; /* end of the work that touches it */
-} sim_mapping_t;
+};
 
 /* ---- streams and events ---- */
 

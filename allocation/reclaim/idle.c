@@ -1,0 +1,229 @@
+#include "allocation/reclaim/idle.h"
+
+#include "allocation/stack/layer.h"
+#include "platform/arithmetic.h"
+#include "platform/place.h"
+
+/* In parts of `after` since the last request was seen. A thread sees it up to a part late and ends what it gives back within another one. */
+enum { MARK_AT = STRATA_IDLE_PARTS - 3, GIVE_AT = STRATA_IDLE_PARTS - 2 };
+/* What goes back goes in so many steps: a request that comes meanwhile ends it after the step. */
+enum { STEPS = 16 };
+#define STEP_LEAST (64ull << 20)
+/* What a cache holds beside what it serves: one part in so many, in chunks and in handles that can be moved. */
+enum { HOLES = 4, HOLES_OF_HANDLES = 16 };
+
+/* ---- who has asked ---- */
+
+static uint64_t calls_of(strata_group_t *group) {
+    strata_domain_t *domain = group->domain;
+    strata_lock(&domain->lock);
+    uint64_t calls = group->ended.allocations + group->ended.frees;
+    strata_unlock(&domain->lock);
+    STRATA_DOMAIN_EACH(domain, stack) {
+        if (stack->group != group) continue;
+        strata_lock(strata_stack_home_lock(stack));
+        calls += stack->figures.allocations + stack->figures.frees;
+        strata_unlock(strata_stack_home_lock(stack));
+    }
+    return calls;
+}
+
+static uint64_t live_in(strata_group_t *group) {
+    uint64_t live = 0;
+    STRATA_DOMAIN_EACH(group->domain, stack) {
+        if (stack->group != group) continue;
+        strata_lock(strata_stack_home_lock(stack));
+        live += stack->figures.allocated_bytes;
+        strata_unlock(strata_stack_home_lock(stack));
+    }
+    return live;
+}
+
+/* By how much the most that a stack served at once is above what is live there. */
+static uint64_t swing_of(strata_stack_t *stack) {
+    strata_lock(strata_stack_home_lock(stack));
+    uint64_t swing = stack->figures.peak_allocated_bytes - stack->figures.allocated_bytes;
+    strata_unlock(strata_stack_home_lock(stack));
+    return swing;
+}
+
+/* Over several stacks at most the sum. */
+static uint64_t swing_in(strata_group_t *group) {
+    uint64_t swing = 0;
+    STRATA_DOMAIN_EACH(group->domain, stack)
+        if (stack->group == group) swing += swing_of(stack);
+    return swing;
+}
+
+static uint64_t idle_in(strata_group_t *group) {
+    uint64_t idle = 0;
+    STRATA_DOMAIN_EACH(group->domain, stack)
+        if (stack->group == group) idle += strata_stack_idle_bytes(stack);
+    return idle;
+}
+
+/* ---- whose work is over ---- */
+
+/* Whether the device waits for all of its work when a source of the plan gives memory back. */
+static bool waits_for_device(const strata_plan_t *plan) {
+    for (uint32_t n = 1; n <= plan->count; n++) {
+        const strata_layer_type_t *type = plan->nodes[n].type;
+        bool quick = type->gives & STRATA_TRAIT_HANDLE_SOURCE || type == &strata_cuda_malloc_async_type;
+        if (type->role == STRATA_SOURCE && !quick) return true;
+    }
+    return false;
+}
+
+typedef bool (*each_stack_fn)(strata_stack_t *stack);
+
+static bool each_stack_of(strata_domain_t *domain, const strata_group_t *only, each_stack_fn ask) {
+    STRATA_DOMAIN_EACH(domain, stack) {
+        if ((only && stack->group != only) || ask(stack)) continue;
+        strata_domain_leave_stack(domain, stack);
+        return false;
+    }
+    return true;
+}
+
+/* Of all stacks whose work the free of the group's memory would wait for. False: `ask` said so of one. */
+static bool each_concerned(strata_group_t *group, each_stack_fn ask) {
+    strata_captures_t *all = group->domain->captures;
+    if (!waits_for_device(group->plan) || !all->places) return each_stack_of(group->domain, group, ask);
+    bool every = strata_place_is_ownerless(strata_place_kind(group->domain->place));
+    for (uint32_t i = 0; i < all->place_count; i++) {
+        strata_domain_t *domain = atomic_load(&all->places[i]);
+        if (!domain || (!every && domain->device != group->domain->device)) continue;
+        if (!each_stack_of(domain, NULL, ask)) return false;
+    }
+    return true;
+}
+
+/* Another thread's own default stream cannot be named here, and what a forgotten stream left has an event already. */
+static bool has_stream(const strata_stack_t *stack) {
+    return stack->open && !stack->is_shared && !stack->ownerless && !stack->orphan && stack->thread == 0;
+}
+
+/* An event after all that the stack's stream was given. It is asked later: on a device that is idle it has passed by then. */
+static bool mark(strata_stack_t *stack) {
+    strata_domain_t *domain = stack->domain;
+    strata_status_t status = strata_events_ensure(&domain->events, 1);
+    strata_lock(&stack->lock);
+    if (status == STRATA_OK && has_stream(stack)) {
+        status = strata_domain_refuse_captured(domain, stack->stream);
+        if (status == STRATA_OK && !stack->quiet) stack->quiet = strata_events_take(&domain->events);
+        if (status == STRATA_OK && stack->quiet) status = strata_domain_record_event(domain, stack->quiet, stack->stream);
+    }
+    strata_unlock(&stack->lock);
+    return status == STRATA_OK;
+}
+
+static bool is_quiet(strata_stack_t *stack) {
+    strata_lock(&stack->lock);
+    bool quiet = !stack->quiet || strata_device_event_query(stack->domain->device, stack->quiet) == STRATA_OK;
+    strata_unlock(&stack->lock);
+    return quiet;
+}
+
+/* ---- what goes ---- */
+
+/* Of each stack the cache that keeps most idle, before anything goes: through it that much comes back. One that cuts nothing serves a
+ * request only from a chunk of its size, and no chunk is guessed. */
+static void note_before(strata_group_t *group) {
+    STRATA_DOMAIN_EACH(group->domain, stack) {
+        if (stack->group != group) continue;
+        strata_lock(&stack->lock);
+        strata_went_t *went = &stack->went;
+        went->before = 0;
+        STRATA_EACH_OWN_LAYER(stack, layer) {
+            bool cache = layer->type->gives & STRATA_TRAIT_SUB_ALLOCATES && layer->type->idle_bytes;
+            uint64_t idle = cache && stack->open ? layer->type->idle_bytes(layer) : 0;
+            if (idle <= went->before) continue;
+            went->before = idle;
+            went->layer = layer->number;
+        }
+        strata_unlock(&stack->lock);
+    }
+}
+
+/* What was not asked for again since the last time counts half: a burst that is small now and then is no reason to forget the large. No
+ * more is remembered than would serve the most that was ever live, with a share for holes. */
+static void note_what_went(strata_stack_t *stack, uint64_t swing) {
+    strata_lock(&stack->lock);
+    strata_went_t *went = &stack->went;
+    strata_layer_t *layer = went->before > 0 && stack->open ? stack->layers[went->layer] : NULL;
+    bool moves = layer && layer->type->needs & STRATA_TRAIT_HANDLE_SOURCE;
+    uint64_t after = layer ? layer->type->idle_bytes(layer) : 0, most = swing + swing / (moves ? HOLES_OF_HANDLES : HOLES);
+    if (went->before > after) {
+        bool had = went->left > 0;
+        went->all = went->left = strata_min(went->before - after + went->left / 2, most - strata_min(most, after));
+        if (had != (went->left > 0)) atomic_fetch_add(&stack->group->recalls, had ? UINT32_MAX : 1);
+    }
+    strata_unlock(&stack->lock);
+}
+
+static void note_after(strata_group_t *group) {
+    uint64_t all = swing_in(group);
+    STRATA_DOMAIN_EACH(group->domain, stack)
+        if (stack->group == group) note_what_went(stack, stack->is_shared ? all : swing_of(stack));
+}
+
+/* Returns the bytes that are freed and still in use. */
+static uint64_t poll(strata_group_t *group) {
+    strata_pending_t pending = {.ready_at = UINT64_MAX};
+    STRATA_DOMAIN_EACH(group->domain, stack)
+        if (stack->group == group) strata_stack_poll(stack, &pending);
+    return pending.pending_bytes;
+}
+
+static uint64_t kept(strata_group_t *group) {
+    const strata_idleness_t *says = group->plan->idle;
+    double share = says->keep * (double)live_in(group);
+    return strata_max(says->keep_least, (uint64_t)share);
+}
+
+static void give_back(strata_group_t *group) {
+    uint64_t keep = kept(group), idle = idle_in(group);
+    if (idle <= keep) return;
+    uint64_t step = strata_max((idle - keep) / STEPS + 1, STEP_LEAST);
+    note_before(group);
+    do {
+        idle -= strata_min(step, idle - keep);
+        strata_domain_trim_group(group->domain, group, idle);
+    } while (idle > keep && calls_of(group) == group->idle.calls);
+    note_after(group);
+}
+
+/* ---- looking ---- */
+
+/* Whether idleness may take anything of a group at all. */
+static bool is_concerned(const strata_group_t *group) {
+    return group->plan->idle && !group->keeps && !strata_group_has_ended(group) && !atomic_load(&group->pinned);
+}
+
+static uint64_t look_at(strata_group_t *group, uint64_t now) {
+    strata_idle_watch_t *watch = &group->idle;
+    uint64_t part = group->plan->idle->after / STRATA_IDLE_PARTS, calls = calls_of(group);
+    if (calls != watch->calls) *watch = (strata_idle_watch_t){.calls = calls, .seen_at = now, .stage = STRATA_IDLE_BUSY};
+    if (watch->stage == STRATA_IDLE_GIVEN) return STRATA_NEVER;
+    uint64_t due = watch->seen_at + (watch->stage == STRATA_IDLE_BUSY ? MARK_AT : GIVE_AT) * part;
+    if (now < due) return due;
+    if (watch->stage == STRATA_IDLE_BUSY) {
+        if (!each_concerned(group, mark)) return now + part;
+        watch->stage = STRATA_IDLE_MARKED;
+        return strata_max(now, watch->seen_at + GIVE_AT * part);
+    }
+    uint64_t pending = poll(group);
+    if (!each_concerned(group, is_quiet)) return now + part;
+    give_back(group);
+    if (pending > 0) return now + part;
+    watch->stage = STRATA_IDLE_GIVEN;
+    return STRATA_NEVER;
+}
+
+uint64_t strata_idle_look(strata_domain_t *domain, uint64_t now) {
+    uint64_t next = STRATA_NEVER;
+    strata_group_t *group = NULL;
+    while ((group = strata_domain_next_group(domain, group)) != NULL)
+        if (is_concerned(group)) next = strata_min(next, look_at(group, now));
+    return next;
+}

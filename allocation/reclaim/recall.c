@@ -1,0 +1,80 @@
+/* What idleness took comes back with the first requests that grow: in few calls of the device, so that few requests pay for them. */
+#include "allocation/reclaim/idle.h"
+#include "allocation/stack/layer.h"
+#include "platform/arithmetic.h"
+
+/* The first step is one part in FIRST of what went, and each later one as much as all before it; a request that has grown by that much
+ * itself was a step. So a burst that needs less than the last one brings back at most twice what it needs, or one part in FIRST. */
+enum { FIRST = 8 };
+/* A step comes in pieces, of which the cache cuts its blocks: one part in PIECES of the whole, so that what stays in use at the next
+ * idleness holds little with it. */
+enum { PIECES = 16 };
+#define PIECE_LEAST (32ull << 20)
+#define PIECE_UNIT  (2ull << 20)
+
+static uint64_t take_step(strata_stack_t *stack, uint64_t grown, strata_layer_t **layer, uint64_t *piece) {
+    strata_lock(&stack->lock);
+    strata_went_t *went = &stack->went;
+    uint64_t step = strata_min(went->left, strata_max(went->all / FIRST, went->all - went->left));
+    if (!stack->open) step = 0;
+    if (step > 0) *layer = stack->layers[went->layer];
+    *piece = strata_max(strata_round_down(went->all / PIECES, PIECE_UNIT), PIECE_LEAST);
+    uint64_t come = strata_min(went->left, strata_max(step, grown));
+    went->left -= step > 0 ? come : 0;
+    if (step > 0 && went->left == 0) atomic_fetch_sub(&stack->group->recalls, 1);
+    strata_unlock(&stack->lock);
+    return grown < step ? step : 0;
+}
+
+void strata_idle_end(strata_stack_t *stack) {
+    if (stack->went.left > 0) atomic_fetch_sub(&stack->group->recalls, 1);
+    stack->went = (strata_went_t){0};
+    if (stack->quiet) strata_events_give(&stack->domain->events, stack->quiet);
+    stack->quiet = NULL;
+}
+
+/* A piece that lay there already is no hit: no request was served. */
+static bool has_grown(strata_layer_t *layer, uint64_t growths) {
+    strata_lock(&layer->stack->lock);
+    bool grown = layer->stack->figures.growths != growths;
+    if (!grown) layer->stack->figures.cache_hits--;
+    strata_unlock(&layer->stack->lock);
+    return grown;
+}
+
+static uint64_t growths_of(strata_layer_t *layer) {
+    strata_lock(&layer->stack->lock);
+    uint64_t growths = layer->stack->figures.growths;
+    strata_unlock(&layer->stack->lock);
+    return growths;
+}
+
+static strata_record_t *bring(strata_layer_t *layer, strata_stack_t *by, strata_stream_t stream, uint64_t size) {
+    strata_record_t *record;
+    strata_request_t request = {.struct_size = sizeof request,
+                                .size = size,
+                                .alignment = strata_place_alignment(by->group->plan->place),
+                                .stream = stream,
+                                .pool = by->group->pool,
+                                .flags = STRATA_NO_RETRY};
+    uint64_t growths = growths_of(layer);
+    if (strata_chunk_allocate_from(layer, by, size, &request, &record) != STRATA_OK) return NULL;
+    if (has_grown(layer, growths)) return record;
+    strata_chunk_free(record);
+    return NULL;
+}
+
+void strata_idle_recall(strata_stack_t *stack, strata_stack_t *by, strata_stream_t stream, uint64_t grown) {
+    const strata_error_t reason = *strata_last_error();
+    strata_layer_t *layer = NULL;
+    strata_record_t *pieces[PIECES];
+    uint32_t count = 0;
+    uint64_t size, step = take_step(stack, grown, &layer, &size);
+    for (; step > 0 && count < PIECES; count++) {
+        uint64_t wanted = strata_min(step, size);
+        if ((pieces[count] = bring(layer, by, stream, wanted)) == NULL) break;
+        step -= wanted;
+    }
+    while (count > 0) strata_chunk_free(pieces[--count]);
+    (void)strata_fail_again(&reason);
+}

@@ -1,0 +1,13 @@
+/* Who looks for idleness (allocation/reclaim/idle.h). */
+#ifndef STRATA_FACADE_IDLE_H
+#define STRATA_FACADE_IDLE_H
+
+#include "facade/facade.h"
+
+/* Starts the thread that looks, if a stack of the strategy says `idle:` and time is real: with a virtual clock whoever lets time pass
+ * looks. The facade is built. E_HOST_MEMORY: the host starts no thread. */
+strata_status_t strata_idle_start(strata_facade_t *facade);
+/* It has ended once this returns. No lock is held. */
+void strata_idle_stop(strata_facade_t *facade);
+
+#endif
