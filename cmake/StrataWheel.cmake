@@ -7,3 +7,8 @@ set(executable OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WOR
 install(FILES $<TARGET_FILE:strata> RENAME libstrata.so.${STRATA_ABI_VERSION} DESTINATION lib COMPONENT wheel)
 install(PROGRAMS $<TARGET_FILE:strata_command> DESTINATION bin PERMISSIONS ${executable} COMPONENT wheel)
 install(DIRECTORY include/strata DESTINATION include COMPONENT wheel FILES_MATCHING PATTERN "*.h")
+# The door into PyTorch, where a C++ compiler is there; and the sources of the one that is built against the user's own PyTorch.
+if(TARGET strata_torch)
+  add_dependencies(wheel_parts strata_torch)
+  install(TARGETS strata_torch LIBRARY DESTINATION lib COMPONENT wheel)
+endif()
