@@ -12,3 +12,5 @@ if(TARGET strata_torch)
   add_dependencies(wheel_parts strata_torch)
   install(TARGETS strata_torch LIBRARY DESTINATION lib COMPONENT wheel)
 endif()
+install(DIRECTORY integration/torch DESTINATION include/integration COMPONENT wheel
+        FILES_MATCHING PATTERN "*.cc" PATTERN "*.h" PATTERN "pluggable.cc" EXCLUDE)

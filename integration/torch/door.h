@@ -88,7 +88,7 @@ struct Meter {
 /* The function of a pool that is begun. Strata may call it until a moment after the end; by then what it captured may be gone, so it is
  * asked only while `lock` says that it is still there. */
 class Filter {
-public:
+  public:
     void begin(Chosen chosen) {
         std::unique_lock<std::shared_mutex> guard(lock_);
         chosen_ = std::move(chosen);
@@ -104,17 +104,18 @@ public:
         return self->chosen_ && self->chosen_(static_cast<CUstream_st *>(stream));
     }
 
-private:
+  private:
     std::shared_mutex lock_;
     Chosen chosen_;
 };
 
 /* PyTorch's pools by their names. A begin counts until its release, as in Strata. Every function may throw std::runtime_error. */
 class Pools {
-public:
+  public:
     struct Pool {
         uint64_t number = 0; /* Strata's; 0: not begun yet */
-        int uses = 0;
+        int uses = 0; /* without a release */
+        int unknown = 0; /* of these, how many Strata was not told of */
         std::unique_ptr<Filter> filter; /* while it is begun */
     };
 
@@ -123,8 +124,8 @@ public:
         Pool &pool = pools_[{device, id}];
         std::unique_ptr<Filter> filter = take_filter();
         filter->begin(std::move(chosen));
-        strata_status_t status =
-            strata_graph_pool_begin_filtered(facade, strata_gpu((uint32_t)device), Filter::call, filter.get(), &pool.number);
+        strata_status_t status = strata_graph_pool_begin_filtered(facade, strata_gpu((uint32_t)device), Filter::call, filter.get(),
+                                                                  &pool.number);
         if (status != STRATA_OK) {
             retire(std::move(filter));
             if (pool.uses == 0) pools_.erase({device, id});
@@ -132,6 +133,21 @@ public:
         }
         pool.filter = std::move(filter);
         pool.uses++;
+    }
+
+    /* One more use without requests: what torch.cuda.MemPool is. */
+    void keep(strata_t facade, int device, PoolId id) {
+        {
+            std::lock_guard<std::mutex> guard(lock_);
+            Pool &pool = pools_[{device, id}];
+            if (pool.filter) { /* begun now, so it cannot be begun again; that begin keeps it as long */
+                pool.uses++;
+                pool.unknown++;
+                return;
+            }
+        }
+        begin(facade, device, id, [](CUstream_st *) { return false; });
+        end(facade, device, id);
     }
 
     void end(strata_t facade, int device, PoolId id) {
@@ -145,7 +161,8 @@ public:
     void release(strata_t facade, int device, PoolId id) {
         std::lock_guard<std::mutex> guard(lock_);
         Pool &pool = find(device, id);
-        check(strata_graph_pool_remove(facade, strata_gpu((uint32_t)device), pool.number));
+        if (pool.unknown > 0) pool.unknown--;
+        else check(strata_graph_pool_remove(facade, strata_gpu((uint32_t)device), pool.number));
         if (--pool.uses == 0 && !pool.filter) pools_.erase({device, id});
     }
 
@@ -175,7 +192,7 @@ public:
         return {0, 0};
     }
 
-private:
+  private:
     static constexpr size_t kept = 64;
 
     static void check(strata_status_t status) {

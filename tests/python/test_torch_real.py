@@ -13,6 +13,8 @@ import pytest
 HERE = Path(__file__).resolve().parent
 SOURCE = Path(os.environ["STRATA_SOURCE"])
 MIB = 1 << 20
+# The whole door is compiled once for each PyTorch, not for each run of the tests.
+CACHE = os.environ.get("STRATA_TEST_CACHE")
 
 
 def has_torch(python):
@@ -38,6 +40,8 @@ def run(request, tmp_path_factory):
         "LD_LIBRARY_PATH": str(folder),
         "STRATA_FAKE_CUDART": runtime,
         "STRATA_DOORS_ALLOW_SIMULATED": "1",
+        "STRATA_DOORS_SOURCE": str(SOURCE),
+        "XDG_CACHE_HOME": str(CACHE or folder),
         "PYTHONPATH": f"{SOURCE / 'python'}:{HERE / 'programs'}",
     }
 
@@ -52,8 +56,8 @@ def run(request, tmp_path_factory):
     return program
 
 
-def results(run, name):
-    told, done = run(str(HERE / "programs" / name))
+def results(run, name, **environment):
+    told, done = run(str(HERE / "programs" / name), **environment)
     assert told is not None, done.stderr
     return told
 
@@ -136,3 +140,121 @@ def test_a_wrong_strategy_ends_before_the_script(run, tmp_path):
     _, done = run("-m", "strata.torch", "--strategy", str(tmp_path / "wrong.yaml"), "--devices", "sim", "never.py")
     assert done.returncode == 2
     assert f"strata.torch: {tmp_path / 'wrong.yaml'}:2:9" in done.stderr
+
+
+# ---- the whole door
+
+
+@pytest.fixture(scope="module")
+def whole(run):
+    return results(run, "torch_whole.py")
+
+
+def test_whole_serves_tensors(whole):
+    assert whole["backend"] == "strata"
+    assert whole["owned"] == [MIB, 2 * MIB]
+    assert whole["twice"] == "RuntimeError: Strata is PyTorch's allocator already"
+    assert whole["mallocs"] == 0, "PyTorch asked the runtime for memory past the door"
+    assert whole["raw"] == "ok"
+
+
+def test_whole_has_every_figure(run, whole):
+    assert whole["keys"] == results(run, "torch_native.py")["keys"]
+    assert whole["allocated"] == [2 * MIB, 3 * MIB]
+    assert whole["reserved"][0] == whole["reserved"][1] > 0
+    assert whole["counts"] == [1, 2, 2, 1]
+    assert whole["after reset"] == [2 * MIB, 0, 0]
+    assert whole["summary"] and whole["accelerator"] == 2 * MIB
+
+
+def test_whole_notes_streams(whole):
+    assert whole["streams"] == [1, 1]
+    assert whole["foreign"] == "ok"
+
+
+def test_whole_raises_out_of_memory_with_the_report(whole):
+    assert whole["oom"].startswith("OutOfMemoryError: CUDA out of memory. out of memory in gpu:0")
+    assert "too_large" in whole["oom"]
+    assert whole["heard"] == [0, 1 << 40, True]
+    assert whole["ooms counted"] == 1
+    assert whole["fraction"].startswith("OutOfMemoryError: CUDA out of memory") and "place_limit" in whole["fraction"]
+    assert whole.get("fraction told", 0.001) == 0.001
+    assert whole["after empty_cache"]
+
+
+def test_whole_records_history_with_frames(whole):
+    assert whole["actions"] == ["alloc", "free_requested", "free_completed", "alloc", "oom", "snapshot"]
+    assert whole["frames"] == ["tensor", "wrapped"]
+    assert whole["times rise"]
+    assert whole["ring"] == ["free_completed", "snapshot"]
+    assert whole["history off"] == []
+
+
+def test_whole_snapshots_have_pytorch_s_form(run, whole):
+    assert whole["snapshot"] == results(run, "torch_native.py")["snapshot"]
+    assert whole["live"] and whole["segments"]
+    assert whole["live frames"] == [["tensor", "wrapped"]]
+
+
+def test_whole_keeps_graphs_apart(whole):
+    assert whole["graph kept"] and whole["graph pool told"]
+    assert whole["live check"] == [True, False, False]
+    assert whole["graph gone"] == 0
+
+
+def test_whole_sets_a_pool_back(whole):
+    """As torch.compile(mode="reduce-overhead") does between its graphs."""
+    assert whole["checkpoint"] == [True, 0]
+    assert whole["after checkpoint"]
+
+
+def test_whole_has_mem_pools(whole):
+    assert whole["pool uses"] == [1, 2, 1]
+    assert whole["in the pool"] == [True, False]
+    assert whole["pool serves again"]
+    assert whole["pool gone"] == 0
+    assert "no use_on_oom" in whole["pool options"]
+
+
+def test_whole_pins_memory(whole):
+    assert whole["pinned"] == [1, True]
+    assert whole["host stats"] == 3 * MIB
+    assert whole["pinned freed"] == 0
+
+
+def test_whole_gives_tensors_to_other_processes(run, whole):
+    assert whole["shared"] == ["s", 2 * MIB, 0]
+    told = results(run, "torch_ipc.py")
+    other = json.loads(told["other"][0][8:])
+    assert (other["size"], other["same"], other["somewhere"], other["reserved"]) == (8 * MIB, True, True, 0)
+    assert "no live allocation" in other["mine"]
+    assert told["short"] == told["wrong"] == "RuntimeError: Strata: this names no memory of another process"
+    assert told["held"]
+
+
+def test_whole_answers_pytorch_s_own_code(run):
+    """cacheInfo, peers, copies between devices, callbacks, annotations: through libc10_cuda, on two devices."""
+    told = results(run, "torch_calls.py", FAKE_CUDART_DEVICES="2")
+    assert told["devices"] == [4 * MIB, 4 * MIB]
+    assert told["places"] == [1, 1]
+    assert told["cache info"] and told["cache info limited"]
+    assert told["base"] == [True, True]
+    assert told["peers"] == 0b10
+    assert told["copies"] == [2, 1]
+    assert (told["oom"], told["callbacks"] > 0) == ("OutOfMemoryError", True)
+    assert told["annotations"] == ["forward"]
+    assert told["contexts"] == [["1/0", "1/0", "N/A"], ["N/A", "N/A"]]
+    assert told["traced"] == 3
+
+
+def test_whole_runs_a_script_unchanged(run, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import torch\nx = torch.empty(1 << 20, device='cuda')\nprint(torch.cuda.get_allocator_backend())\n")
+    _, done = run("-m", "strata.torch", "--whole", "--devices", "sim:h100", "--check", str(script))
+    assert (done.returncode, done.stdout) == (0, "strata\n"), done.stderr
+    assert "strata.torch: checked, no fault" in done.stderr
+
+
+def test_a_door_that_is_none_is_refused(run):
+    _, done = run("-c", "import strata.torch; strata.torch.install(door='front', devices='sim')")
+    assert "ValueError: no such door: 'front'" in done.stderr

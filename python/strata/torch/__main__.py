@@ -1,4 +1,4 @@
-"""python -m strata.torch [--strategy NAME|FILE] [--set PATH=VALUE]... [--check] [--report] [--module] SCRIPT [ARGUMENT]...
+"""python -m strata.torch [--strategy NAME|FILE] [--set PATH=VALUE]... [--check] [--report] [--whole] [--module] SCRIPT [ARGUMENT]...
 
 Runs a program with Strata as PyTorch's allocator."""
 
@@ -19,6 +19,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="python -m strata.torch", description="Runs a program with Strata as PyTorch's allocator.")
     made.add_argument("--strategy", metavar="NAME|FILE", help="a preset or a YAML file; else STRATA_STRATEGY, else the preset strata")
     made.add_argument("--set", metavar="PATH=VALUE", action="append", default=[], help="sets an option of the strategy")
+    made.add_argument("--whole", action="store_true", help="the whole door: compiled once against this PyTorch, leaves nothing out")
     made.add_argument("--devices", default="gpu", help="as in a strategy (gpu)")
     made.add_argument(
         "--check",
@@ -54,7 +55,9 @@ def checked(facade: Facade) -> int:
 def main(arguments: Optional[List[str]] = None) -> int:
     told = parser().parse_args(arguments)
     try:
-        facade = install(told.strategy, devices=told.devices, set=told.set, check_stream_ids=told.check, check_captures=told.check)
+        door = "whole" if told.whole else "pluggable"
+        checks = {"check_stream_ids": told.check, "check_captures": told.check}
+        facade = install(told.strategy, door=door, devices=told.devices, set=told.set, **checks)
     except (StrataError, RuntimeError, ValueError) as error:
         print(f"strata.torch: {error}", file=sys.stderr)
         return 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List
 
 from .. import _library
 from ..facade import Facade
@@ -103,14 +103,12 @@ class Pluggable:
         }
 
 
-_door: Optional[Pluggable] = None
+# PyTorch keeps no reference of its own.
+_kept: List[Any] = []
 
 
 def install(facade: Facade, torch: Any) -> Pluggable:
     """Makes the door PyTorch's allocator, with every hook that this PyTorch has. RuntimeError: PyTorch has memory already."""
-    global _door
-    if _door is not None:
-        raise RuntimeError("Strata is PyTorch's allocator already")
     if torch.cuda.is_initialized():
         raise RuntimeError("strata.torch.install() comes before the first use of CUDA: PyTorch has allocated already")
     door = Pluggable(facade)
@@ -122,6 +120,5 @@ def install(facade: Facade, torch: Any) -> Pluggable:
     for name, function in door.replacements().items():
         if hasattr(torch._C, name):
             setattr(torch._C, name, function)
-    door.allocator = allocator  # type: ignore[attr-defined]  # PyTorch keeps no reference of its own
-    _door = door
+    _kept.extend((allocator, door))
     return door

@@ -1,8 +1,9 @@
-/* Stands in for libcudart, so that a real PyTorch runs where there is no GPU: one device of 80 GiB, no kernel does anything, and what is
- * captured is known. Addresses come from the allocator under test, never from here. Streams come from whoever says so
+/* Stands in for libcudart, so that a real PyTorch runs where there is no GPU: devices of 80 GiB (one, or as many as FAKE_CUDART_DEVICES
+ * says), no kernel does anything, and what is captured is known. Addresses come from the allocator under test, never from here. Streams come from whoever says so
  * (fake_cudart_streams), because a simulated device of Strata's knows its own streams alone.
  * RUNTIME_MAJOR is the runtime's major version: 12 or 13. tests/python/torch_runtime.py adds the other functions, which answer 0. */
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef void *stream_t;
@@ -18,18 +19,28 @@ static struct {
 } capture;
 static uint64_t device_calls; /* allocations that were asked of the runtime itself */
 static uintptr_t next_event = 0x1000;
+static _Thread_local int current;
+static unsigned peers; /* a bit for each device that was opened to another */
+static int copies[2]; /* within a device or between peers; from device to device by the runtime */
 
 void fake_cudart_streams(stream_maker_fn maker) { make_stream = maker; }
 uint64_t fake_cudart_mallocs(void) { return device_calls; }
+unsigned fake_cudart_peers(void) { return peers; }
+int fake_cudart_copies(int between) { return copies[between]; }
 
 /* ---- devices ---- */
 
-int cudaGetDeviceCount(int *count) { return *count = 1, 0; }
-int cudaGetDevice(int *device) { return *device = 0, 0; }
-int cudaSetDevice(int device) { return device == 0 ? 0 : 101; }
+static int devices(void) {
+    const char *told = getenv("FAKE_CUDART_DEVICES");
+    return told ? atoi(told) : 1;
+}
+int cudaGetDeviceCount(int *count) { return *count = devices(), 0; }
+int cudaGetDevice(int *device) { return *device = current, 0; }
+int cudaSetDevice(int device) { return device < devices() ? (current = device, 0) : 101; }
+int cudaDeviceEnablePeerAccess(int peer, unsigned flags) { return (void)flags, peers |= 1u << peer, 0; }
 int cudaDriverGetVersion(int *version) { return *version = RUNTIME_MAJOR * 1000, 0; }
 int cudaRuntimeGetVersion(int *version) { return *version = RUNTIME_MAJOR * 1000, 0; }
-int cudaDeviceCanAccessPeer(int *can, int device, int peer) { return *can = 0, (void)device, (void)peer, 0; }
+int cudaDeviceCanAccessPeer(int *can, int device, int peer) { return *can = device != peer, 0; }
 int cudaDeviceGetStreamPriorityRange(int *least, int *greatest) { return *least = 0, *greatest = -5, 0; }
 int cudaMemGetInfo(size_t *free, size_t *total) { return *free = (size_t)79 << 30, *total = (size_t)80 << 30, 0; }
 
@@ -99,6 +110,13 @@ int cudaEventCreateWithFlags(void **event, unsigned flags) { return (void)flags,
 
 int cudaMalloc(void **pointer, size_t size) { return (void)size, device_calls++, *pointer = NULL, MEMORY_ALLOCATION; }
 int cudaMallocAsync(void **pointer, size_t size, stream_t stream) { return (void)stream, cudaMalloc(pointer, size); }
+
+int cudaMemcpyAsync(void *to, const void *from, size_t size, int kind, stream_t stream) {
+    return (void)to, (void)from, (void)size, (void)kind, (void)stream, copies[0]++, 0;
+}
+int cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t size, stream_t stream) {
+    return (void)to, (void)to_device, (void)from, (void)from_device, (void)size, (void)stream, copies[1]++, 0;
+}
 
 /* ---- errors ---- */
 
