@@ -33,6 +33,9 @@ inline std::string reason(strata_status_t status) {
     return std::string(status == STRATA_E_NO_MEMORY ? "CUDA out of memory. " : "Strata: ") + strata_last_error()->text;
 }
 
+/* Whether a free has nothing left to give back to: in a forked child, whose copies of tensors end with it, and once the driver shuts down. */
+inline bool is_over(strata_status_t status) { return status == STRATA_E_FORKED || status == STRATA_E_SHUTDOWN; }
+
 /* One of PyTorch's statistics. The peak is exact: whoever raises `current` sees what it then is. */
 struct Figure {
     std::atomic<int64_t> current{0}, peak{0}, total{0}, gone{0};

@@ -8,6 +8,7 @@
 
 #include "integration/torch/door.h"
 
+using strata_door::is_over;
 using strata_door::most_devices;
 using strata_door::PoolId;
 using strata_door::reason;
@@ -53,7 +54,7 @@ DOOR void strata_torch_free(void *pointer, ssize_t size, int device, CUstream_st
     strata_status_t status = strata_block_of(facade, pointer, &block);
     if (status == STRATA_OK && meter(device)) meter(device)->take(block.size);
     if (status == STRATA_OK) status = strata_free(facade, block.ref);
-    if (status != STRATA_OK && status != STRATA_E_SHUTDOWN) std::fprintf(stderr, "strata: free of %p: %s\n", pointer, strata_last_error()->text);
+    if (status != STRATA_OK && !is_over(status)) std::fprintf(stderr, "strata: free of %p: %s\n", pointer, strata_last_error()->text);
 }
 
 DOOR void strata_torch_record_stream(void *pointer, CUstream_st *stream) {

@@ -79,7 +79,9 @@ public:
         if (!pointer) return;
         strata_block_t block;
         strata_place_t place;
-        check(strata_block_of(facade_, pointer, &block));
+        strata_status_t status = strata_block_of(facade_, pointer, &block);
+        if (is_over(status)) return;
+        check(status);
         check(strata_place_of(facade_, block.ref, &place));
         int device = (int)strata_place_device(place);
         if (shared_) ipc_.forget(pointer);
@@ -253,6 +255,8 @@ public:
     uint64_t allocated(int device) { return (uint64_t)meters_[(size_t)device].allocated.current; }
 
 private:
+    strata_t facade_ = 0;
+
     strata_mem_info_t mem_info(int device) {
         strata_mem_info_t info{};
         info.struct_size = sizeof info;
@@ -322,7 +326,6 @@ private:
     void add_segments(ca::SnapshotInfo &snapshot, int device, MempoolId_t wanted);
     void add_block(ca::SegmentInfo &segment, const strata_snapshot_row_t &row);
 
-    strata_t facade_ = 0;
     std::atomic<int> devices_{0};
     std::atomic<bool> shared_{false}; /* a block was given to another process */
     std::array<Meter, most_devices> meters_;
@@ -347,7 +350,8 @@ void set(c10::CachingAllocator::Stat &stat, const Figure &figure) {
     stat.freed = figure.gone;
 }
 
-/* Strata has no small and large pools: these stay 0, and so does what it does not count. Peaks are exact. */
+/* Strata has no small and large pools: these stay 0, and so does what it does not count. The peaks of allocated and reserved are exact; that
+ * of requested is the sum of the stacks' peaks, or that of allocated if it is less. */
 c10::CachingDeviceAllocator::DeviceStats Whole::getDeviceStats(DeviceIndex device) {
     c10::CachingDeviceAllocator::DeviceStats stats;
     strata_statistics_t now = statistics(device), begun = begun_[(size_t)device];
@@ -359,7 +363,7 @@ c10::CachingDeviceAllocator::DeviceStats Whole::getDeviceStats(DeviceIndex devic
     set(stats.allocated_bytes[0], meter.allocated);
     set(stats.active_bytes[0], active, std::max(active, (uint64_t)meter.allocated.peak));
     set(stats.reserved_bytes[0], now.reserved_bytes, now.peak_reserved_bytes);
-    set(stats.requested_bytes[0], now.requested_bytes, now.peak_requested_bytes);
+    set(stats.requested_bytes[0], now.requested_bytes, std::min(now.peak_requested_bytes, (uint64_t)meter.allocated.peak));
     set(stats.segment[0], now.chunks, now.chunks, now.growths - begun.growths, gone - gone_before);
     stats.num_alloc_retries = (int64_t)(now.ladders - begun.ladders);
     stats.num_ooms = (int64_t)(now.out_of_memory - begun.out_of_memory);

@@ -84,6 +84,18 @@ def test_a_wrong_free_is_told_and_kills_nobody(calls, capfd):
     assert "strata: free of 0x1234" in capfd.readouterr().err
 
 
+def test_a_forked_child_lets_go_in_silence(s, calls, capfd):
+    pointer = calls.allocate(MIB)
+    child = os.fork()
+    if child == 0:
+        calls.free(pointer)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert capfd.readouterr().err == ""
+    assert s.statistics().live_allocations == 1
+    calls.free(pointer)
+
+
 def test_record_stream_defers_the_free(s, calls):
     copy = s.stream()
     pointer = calls.allocate(MIB)

@@ -222,6 +222,10 @@ def test_whole_pins_memory(whole):
     assert whole["pinned freed"] == 0
 
 
+def test_whole_lets_a_forked_worker_go(whole):
+    assert whole["forked"] == 7
+
+
 def test_whole_gives_tensors_to_other_processes(run, whole):
     assert whole["shared"] == ["s", 2 * MIB, 0]
     told = results(run, "torch_ipc.py")

@@ -24,7 +24,8 @@ def memory_stats(statistics: Statistics, figures: Sequence[int], begun: Statisti
 
     Args:
         statistics: of the place.
-        figures: of the door: number of blocks, then their bytes; each current, peak, total, gone. These peaks are exact.
+        figures: of the door: number of blocks, then their bytes; each current, peak, total, gone. These peaks are exact. That of requested
+            is the sum of the stacks' peaks, or that of allocated if it is less.
         begun: the statistics when the totals were last reset.
 
     Strata has no small and large pools: there stands 0, as with cudaMallocAsync. What Strata does not count is 0 too: inactive_split,
@@ -40,7 +41,7 @@ def memory_stats(statistics: Statistics, figures: Sequence[int], begun: Statisti
         "active": stat(figures[0], figures[1], figures[2], figures[3]),
         "active_bytes": stat(active, max(active, figures[5])),
         "reserved_bytes": stat(s.reserved_bytes, s.peak_reserved_bytes),
-        "requested_bytes": stat(s.requested_bytes, s.peak_requested_bytes),
+        "requested_bytes": stat(s.requested_bytes, min(s.peak_requested_bytes, figures[5])),
     }
     result: Dict[str, Any] = {
         name: {pool: values.get(name, stat()) if pool == "all" else stat() for pool in POOLS} for name in KINDS + SUMS

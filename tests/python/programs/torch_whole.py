@@ -1,6 +1,7 @@
 """A PyTorch program under the whole door: nothing of torch.cuda's memory functions is left out."""
 
 import gc
+import os
 
 import torch
 import torch.cuda.memory as memory
@@ -151,6 +152,17 @@ gc.collect()
 torch.cuda.empty_cache()
 results["pool gone"] = len({row.pool for row in facade.snapshot() if row.pool})
 results["pool options"] = outcome(lambda: torch.cuda.MemPool(use_on_oom=True))
+
+# ---- a forked worker lets go of what it inherits
+
+inherited = [tensor(1), torch.empty(MIB, dtype=torch.uint8, pin_memory=True)]
+child = os.fork()
+if child == 0:
+    inherited.clear()
+    gc.collect()
+    os._exit(7)
+results["forked"] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+del inherited
 
 # ---- pinned, other processes
 
