@@ -259,6 +259,24 @@ def test_whole_runs_a_script_unchanged(run, tmp_path):
     assert "strata.torch: checked, no fault" in done.stderr
 
 
+@pytest.mark.parametrize("door", [[], ["--whole"]])
+def test_a_program_is_looked_at_by_guard(run, tmp_path, door):
+    """A strategy with `guard` behind a door: the program runs, and what it never freed is told at the end."""
+    strategy, script = tmp_path / "guarded.yaml", tmp_path / "script.py"
+    strategy.write_text("version: 1\nstrategy: guarded\nstack: [stream_safe, {guard: {}}, auto_growth, system]\n")
+    script.write_text(
+        "import torch, strata.torch\n"
+        "x, y = (torch.empty(1000, device='cuda') for _ in range(2))\n"
+        "print(strata.torch.facade().block_of(x.data_ptr()).route())\n"
+        "del x\n"
+        "strata.torch.facade().close('force')\n"
+        "import os; os._exit(0)\n"
+    )
+    _, done = run("-m", "strata.torch", *door, "--strategy", str(strategy), "--devices", "sim:h100", str(script))
+    assert "guard" in done.stdout, done.stderr
+    assert "guard" in done.stderr and "4000" in done.stderr
+
+
 def test_a_door_that_is_none_is_refused(run):
     _, done = run("-c", "import strata.torch; strata.torch.install(door='front', devices='sim')")
     assert "ValueError: no such door: 'front'" in done.stderr

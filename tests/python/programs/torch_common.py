@@ -4,8 +4,9 @@ import ctypes
 import json
 import os
 
-FAKE = ctypes.CDLL(os.environ["STRATA_FAKE_CUDART"])
-FAKE.fake_cudart_mallocs.restype = ctypes.c_uint64
+if "STRATA_FAKE_CUDART" in os.environ:  # not on a GPU
+    FAKE = ctypes.CDLL(os.environ["STRATA_FAKE_CUDART"])
+    FAKE.fake_cudart_mallocs.restype = ctypes.c_uint64
 _kept = []
 
 
