@@ -65,8 +65,11 @@ struct Figure {
 /* What the blocks of a device are. A block counts from after its allocation until before its free, so no sum stands above reserved. */
 struct Meter {
     Figure count, allocated;
+    /* Something was served. A device of which nothing is asked must not be opened by a question about it. */
+    std::atomic<bool> used{false};
 
     void add(size_t bytes) {
+        used.store(true, std::memory_order_relaxed);
         count.add(1);
         allocated.add((int64_t)bytes);
     }
@@ -83,6 +86,7 @@ struct Meter {
         allocated.reset_totals();
     }
     void clear() {
+        used = false;
         count.clear();
         allocated.clear();
     }
@@ -123,7 +127,7 @@ class Pools {
     };
 
     void begin(strata_t facade, int device, PoolId id, Chosen chosen) {
-        std::lock_guard<std::mutex> guard(lock_);
+        std::lock_guard<std::recursive_mutex> guard(lock_);
         Pool &pool = pools_[{device, id}];
         std::unique_ptr<Filter> filter = take_filter();
         filter->begin(std::move(chosen));
@@ -141,7 +145,7 @@ class Pools {
     /* One more use without requests: what torch.cuda.MemPool is. */
     void keep(strata_t facade, int device, PoolId id) {
         {
-            std::lock_guard<std::mutex> guard(lock_);
+            std::lock_guard<std::recursive_mutex> guard(lock_);
             Pool &pool = pools_[{device, id}];
             if (pool.filter) { /* begun now, so it cannot be begun again; that begin keeps it as long */
                 pool.uses++;
@@ -154,7 +158,7 @@ class Pools {
     }
 
     void end(strata_t facade, int device, PoolId id) {
-        std::lock_guard<std::mutex> guard(lock_);
+        std::lock_guard<std::recursive_mutex> guard(lock_);
         Pool &pool = find(device, id);
         check(strata_graph_pool_end(facade, strata_gpu((uint32_t)device), pool.number));
         retire(std::move(pool.filter));
@@ -162,7 +166,7 @@ class Pools {
 
     /* Takes one begin back. With the last the name is free: what is live in the pool, and what graphs keep, stays theirs. */
     void release(strata_t facade, int device, PoolId id) {
-        std::lock_guard<std::mutex> guard(lock_);
+        std::lock_guard<std::recursive_mutex> guard(lock_);
         Pool &pool = find(device, id);
         if (pool.unknown > 0) pool.unknown--;
         else check(strata_graph_pool_remove(facade, strata_gpu((uint32_t)device), pool.number));
@@ -170,26 +174,26 @@ class Pools {
     }
 
     void clear() {
-        std::lock_guard<std::mutex> guard(lock_);
+        std::lock_guard<std::recursive_mutex> guard(lock_);
         pools_.clear();
     }
 
     int uses(int device, PoolId id) {
-        std::lock_guard<std::mutex> guard(lock_);
+        std::lock_guard<std::recursive_mutex> guard(lock_);
         auto found = pools_.find({device, id});
         return found == pools_.end() ? 0 : found->second.uses;
     }
 
     /* Strata's number; 0: there is no such pool. */
     uint64_t number(int device, PoolId id) {
-        std::lock_guard<std::mutex> guard(lock_);
+        std::lock_guard<std::recursive_mutex> guard(lock_);
         auto found = pools_.find({device, id});
         return found == pools_.end() ? 0 : found->second.number;
     }
 
     /* The name of the pool of this number; {0, 0}: none has it. */
     PoolId name(int device, uint64_t number) {
-        std::lock_guard<std::mutex> guard(lock_);
+        std::lock_guard<std::recursive_mutex> guard(lock_);
         for (auto &[key, pool] : pools_)
             if (key.first == device && pool.number == number) return key.second;
         return {0, 0};
@@ -221,7 +225,7 @@ class Pools {
         return oldest;
     }
 
-    std::mutex lock_;
+    std::recursive_mutex lock_; /* a begin may ask for memory, and so call back */
     std::map<std::pair<int, PoolId>, Pool> pools_;
     std::deque<std::unique_ptr<Filter>> retired_;
 };

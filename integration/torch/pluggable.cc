@@ -72,10 +72,10 @@ DOOR void *strata_torch_base(void *pointer, size_t *size) {
     return block.ptr;
 }
 
-/* torch.cuda.empty_cache(): every device of the facade. */
+/* torch.cuda.empty_cache(). */
 DOOR void strata_torch_reset() {
-    for (uint32_t device = 0; device < (uint32_t)most_devices; device++)
-        if (strata_release(facade, strata_gpu(device), nullptr) == STRATA_E_INVALID) return;
+    for (int device = 0; device < most_devices; device++)
+        if (meter(device)->used) check(strata_release(facade, strata_gpu((uint32_t)device), nullptr));
 }
 
 /* torch.cuda.set_per_process_memory_fraction(). */
@@ -115,9 +115,11 @@ DOOR void strata_torch_pool_name(int device, uint64_t number, unsigned long long
     id[0] = name.first;
     id[1] = name.second;
 }
+/* Whether anything was served on the device. */
+DOOR int strata_torch_used(int device) { return meter(device) && meter(device)->used; }
 /* Peaks begin again at what is. */
 DOOR void strata_torch_reset_peaks(int device) {
-    if (!meter(device)) return;
+    if (!strata_torch_used(device)) return;
     meter(device)->reset_peaks();
     strata_reset_peaks(facade, strata_gpu((uint32_t)device));
 }

@@ -113,6 +113,7 @@ public:
 
     void emptyCache(MempoolId_t pool = {0, 0}) override {
         for (int device = 0; device < devices_; device++) {
+            if (!meters_[(size_t)device].used) continue;
             uint64_t number = pools_.number(device, pool);
             if (pool == MempoolId_t{0, 0}) check(strata_release(facade_, place_of(device), nullptr));
             else if (number) check(strata_release_pool(facade_, place_of(device), number, nullptr));
@@ -147,10 +148,12 @@ public:
 
     c10::CachingDeviceAllocator::DeviceStats getDeviceStats(DeviceIndex device) override;
     void resetAccumulatedStats(DeviceIndex device) override {
+        if (!meters_[(size_t)device].used) return;
         begun_[(size_t)device] = statistics(device);
         meters_[(size_t)device].reset_totals();
     }
     void resetPeakStats(DeviceIndex device) override {
+        if (!meters_[(size_t)device].used) return;
         meters_[(size_t)device].reset_peaks();
         check(strata_reset_peaks(facade_, place_of(device)));
     }
@@ -354,6 +357,7 @@ void set(c10::CachingAllocator::Stat &stat, const Figure &figure) {
  * of requested is the sum of the stacks' peaks, or that of allocated if it is less. */
 c10::CachingDeviceAllocator::DeviceStats Whole::getDeviceStats(DeviceIndex device) {
     c10::CachingDeviceAllocator::DeviceStats stats;
+    if (!meters_[(size_t)device].used) return stats;
     strata_statistics_t now = statistics(device), begun = begun_[(size_t)device];
     const Meter &meter = meters_[(size_t)device];
     uint64_t gone = now.growths - now.chunks, gone_before = begun.growths - begun.chunks;
@@ -442,7 +446,8 @@ void Whole::add_segments(ca::SnapshotInfo &snapshot, int device, MempoolId_t wan
 ca::SnapshotInfo Whole::take_snapshot(MempoolId_t pool, bool traces) {
     if (history_.listens()) note(Action::SNAPSHOT, c10::cuda::current_device(), 0, 0, nullptr, 0, nullptr);
     ca::SnapshotInfo snapshot;
-    for (int device = 0; device < devices_; device++) add_segments(snapshot, device, pool);
+    for (int device = 0; device < devices_; device++)
+        if (meters_[(size_t)device].used) add_segments(snapshot, device, pool);
     history_.tell(snapshot, (size_t)devices_.load(), traces);
     snapshot.config_metadata = {};
     snapshot.config_metadata.max_split_size = SIZE_MAX;

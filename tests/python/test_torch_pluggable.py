@@ -55,6 +55,12 @@ def test_every_hook_has_its_function(door):
     assert all(door.address(function) for function in HOOKS.values())
 
 
+def test_a_wheel_without_the_door_says_so(s, monkeypatch, tmp_path):
+    monkeypatch.setenv("STRATA_DOORS", str(tmp_path))
+    with pytest.raises(RuntimeError, match="without a C.. compiler"):
+        Pluggable(s)
+
+
 def test_a_tensor_is_served_and_freed(s, calls):
     pointer = calls.allocate(3 * MIB)
     assert s.block_of(pointer).size >= 3 * MIB

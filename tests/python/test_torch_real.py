@@ -121,8 +121,9 @@ def test_what_still_raises_is_what_the_page_says(run):
 
 def test_a_script_runs_unchanged(run, tmp_path):
     script = tmp_path / "script.py"
+    (tmp_path / "beside.py").write_text("")
     script.write_text(
-        "import sys, torch\n"
+        "import beside, sys, torch\n"
         "x = torch.empty(1 << 20, dtype=torch.uint8, device='cuda')\n"
         "print(sys.argv, torch.cuda.memory_allocated())\n"
         "sys.exit(3)\n"
@@ -140,6 +141,14 @@ def test_a_wrong_strategy_ends_before_the_script(run, tmp_path):
     _, done = run("-m", "strata.torch", "--strategy", str(tmp_path / "wrong.yaml"), "--devices", "sim", "never.py")
     assert done.returncode == 2
     assert f"strata.torch: {tmp_path / 'wrong.yaml'}:2:9" in done.stderr
+
+
+@pytest.mark.parametrize("program", ["torch_pluggable.py", "torch_whole.py"])
+def test_a_device_that_is_not_used_is_not_opened(run, program):
+    """A context takes memory: questions about a device must not make one."""
+    told = results(run, program, FAKE_CUDART_DEVICES="2")
+    assert told["unused"] == ["ok", "ok", "ok", 0]
+    assert told["empty_cache"] == "ok"
 
 
 # ---- the whole door

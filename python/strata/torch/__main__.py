@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import runpy
 import sys
 from typing import List, Optional
@@ -34,9 +35,11 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(script: str, module: bool) -> None:
+    """As `python script` and `python -m script` do: modules beside a script are found first."""
     if module:
         runpy.run_module(script, run_name="__main__", alter_sys=True)
     else:
+        sys.path[0] = os.path.dirname(os.path.abspath(script))
         runpy.run_path(script, run_name="__main__")
 
 

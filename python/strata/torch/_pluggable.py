@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 from .. import _library
+from .._abi import STATISTICS
 from ..facade import Facade
 from ..figures import Statistics
 from ..places import gpu
 from . import _figures
+
+MOST_DEVICES = 16  # of a facade
 
 #: PyTorch's setter of a hook: the function of the door.
 HOOKS = {
@@ -36,6 +39,8 @@ class Pluggable:
     """The door's library over an open facade. One in a process: the library serves one facade."""
 
     def __init__(self, facade: Facade) -> None:
+        if not os.path.exists(door_path()):
+            raise RuntimeError(f"{door_path()} is not there: the wheel was built without a C++ compiler")
         _library.library()  # the door finds this copy of libstrata by its name
         self.facade = facade
         self.library = ctypes.CDLL(door_path())
@@ -53,14 +58,21 @@ class Pluggable:
         figures = (ctypes.c_int64 * 8)()
         if self.library.strata_torch_figures(device, figures):
             raise ValueError(f"no such device: {device}")
-        statistics = self.facade.statistics(gpu(device))
-        begun = self._begun.get(device) or Statistics((name, 0) for name in statistics)
+        nothing = Statistics((name, 0) for name, _, _ in STATISTICS)
+        statistics = self.facade.statistics(gpu(device)) if self.used(device) else nothing
+        begun = self._begun.get(device) or nothing
         return _figures.memory_stats(statistics, list(figures), begun)
 
     def reset_peaks(self, device: int) -> None:
         self.library.strata_torch_reset_peaks(device)
 
+    def used(self, device: int) -> bool:
+        """Whether anything was served there. A question about another device would open it."""
+        return bool(self.library.strata_torch_used(device))
+
     def reset_totals(self, device: int) -> None:
+        if not self.used(device):
+            return
         self._begun[device] = self.facade.statistics(gpu(device))
         self.library.strata_torch_reset_totals(device)
 
@@ -68,21 +80,16 @@ class Pluggable:
         info = self.facade.mem_info(gpu(device))
         return min(1.0, info["limit"] / info["total"])
 
-    def devices(self) -> List[int]:
-        """The devices of the facade that are open."""
-        places = self.facade.all_statistics()["places"]
-        return [int(place["place"][4:]) for place in places if place["place"].startswith("gpu:")]
-
     def snapshot(self, asked: Any = None) -> Dict[str, Any]:
         """Of every device; of one pool's chunks if `asked` begins with a pool's id, as PyTorch's memory_snapshot() passes it."""
-        devices = self.devices()
+        devices = [device for device in range(MOST_DEVICES) if self.used(device)]
         parts: List[Dict[str, Any]] = []
         for device in devices:
             rows = self.facade.snapshot(gpu(device))
             parts += _figures.segments(rows, device, lambda number, device=device: self.pool_name(device, number))  # type: ignore[misc]
         pool = tuple(asked[:2]) if asked is not None else (0, 0)
         wanted = [part for part in parts if pool == (0, 0) or part["segment_pool_id"] == pool]
-        return _figures.snapshot(wanted, len(devices))
+        return _figures.snapshot(wanted, max(devices, default=-1) + 1)
 
     def pool_name(self, device: int, number: int) -> _figures.PoolId:
         told = (ctypes.c_ulonglong * 2)()

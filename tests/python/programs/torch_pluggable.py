@@ -74,6 +74,11 @@ results["raises"] = {
 del second
 # PyTorch keeps two numbers of its random generator on the device from the first capture on.
 results["live"] = facade.statistics().live_allocations
+if torch.cuda.device_count() > 1:
+    # Strata has one device here: whoever asks it for another's figures is told that there is none.
+    questions = [torch.cuda.memory_stats, torch.cuda.reset_peak_memory_stats, torch.cuda.reset_accumulated_memory_stats]
+    results["unused"] = [outcome(lambda ask=ask: ask(1)) for ask in questions] + [torch.cuda.memory_allocated(1)]
+    results["empty_cache"] = outcome(torch.cuda.empty_cache)
 results["mallocs"] = FAKE.fake_cudart_mallocs()
 facade.validate()
 tell(results)

@@ -177,6 +177,11 @@ results["shared"] = [shared[1][:1].decode(), shared[2], shared[3]]
 results["other's"] = outcome(lambda: torch.UntypedStorage._new_shared_cuda(0, b"x" * 20, *shared[2:]))
 results["raw"] = outcome(lambda: torch.cuda.caching_allocator_delete(torch.cuda.caching_allocator_alloc(MIB)))
 
+if torch.cuda.device_count() > 1:
+    # Strata has one device here: whoever asks it for another's figures is told that there is none.
+    questions = [torch.cuda.memory_stats, torch.cuda.reset_peak_memory_stats, torch.cuda.reset_accumulated_memory_stats]
+    results["unused"] = [outcome(lambda ask=ask: ask(1)) for ask in questions] + [torch.cuda.memory_allocated(1)]
+    results["empty_cache"] = outcome(torch.cuda.empty_cache)
 results["mallocs"] = FAKE.fake_cudart_mallocs()
 facade.validate()
 tell(results)
