@@ -19,6 +19,14 @@ using Action = ca::TraceEntry::Action;
 
 namespace {
 
+/* A chunk as the history was last told of it. */
+struct Chunk {
+    size_t size;
+    void *stream;
+    MempoolId_t pool;
+};
+using Chunks = std::map<size_t, Chunk>; /* by address */
+
 struct Checkpoint final : ca::AllocatorState {
     Checkpoint(MempoolId_t pool, strata_checkpoint_t state) : pool(pool), state(state) {}
     ~Checkpoint() override { strata_graph_checkpoint_drop(state); }
@@ -117,6 +125,7 @@ public:
             uint64_t number = pools_.number(device, pool);
             if (pool == MempoolId_t{0, 0}) check(strata_release(facade_, place_of(device), nullptr));
             else if (number) check(strata_release_pool(facade_, place_of(device), number, nullptr));
+            if (history_.listens()) note_chunks(device, history_.gather(ca::RecordContext::ALL));
         }
     }
     double getMemoryFraction(DeviceIndex device) override {
@@ -204,10 +213,12 @@ public:
 #if STRATA_TORCH >= 211
     void recordHistory(bool enabled, ca::CreateContextFn recorder, size_t most, ca::RecordContext when, bool clear,
                        const std::vector<std::string> &skip) override {
+        begin_history(enabled);
         history_.record(enabled, recorder, most, when, clear, skip);
     }
 #else
     void recordHistory(bool enabled, ca::CreateContextFn recorder, size_t most, ca::RecordContext when, bool clear) override {
+        begin_history(enabled);
         history_.record(enabled, recorder, most, when, clear, {});
     }
 #endif
@@ -281,17 +292,21 @@ private:
         check(status);
         meters_[(size_t)device].add(block.size);
         if (history_.listens()) {
+            note_chunks(device, context);
             history_.keep(block.ptr, context);
-            note(Action::ALLOC, device, (size_t)block.ptr, block.size, stream, block.ref, std::move(context));
+            note(Action::ALLOC, device, (size_t)block.ptr, block.size, stream, pool_of(device, block.ref), std::move(context));
         }
         return block.ptr;
     }
     [[noreturn]] void out_of_memory(DeviceIndex device, size_t size, cudaStream_t stream, Context context);
 
-    void note(Action action, int device, size_t address, size_t size, void *stream, strata_ref_t ref, Context context) {
+    /* PyTorch's name of the pool of a block. */
+    MempoolId_t pool_of(int device, strata_ref_t ref) {
         uint64_t number = 0;
-        MempoolId_t pool{0, 0};
-        if (ref && strata_pool_of(facade_, ref, &number) == STRATA_OK && number > STRATA_POOL_ORDINARY) pool = pools_.name(device, number);
+        bool named = strata_pool_of(facade_, ref, &number) == STRATA_OK && number > STRATA_POOL_ORDINARY;
+        return named ? pools_.name(device, number) : MempoolId_t{0, 0};
+    }
+    void note(Action action, int device, size_t address, size_t size, void *stream, MempoolId_t pool, Context context) {
         const auto &compiled = compile_contexts();
         ca::TraceEntry entry(action, (DeviceIndex)device, address, size, (cudaStream_t)stream, pool, c10::getApproximateTime(),
                              std::move(context), compiled.empty() ? "N/A" : compiled.back());
@@ -307,8 +322,11 @@ private:
         Context context = history_.gather(ca::RecordContext::ALL);
         history_.forget(block.ptr);
         for (Action action : {Action::FREE_REQUESTED, Action::FREE_COMPLETED})
-            note(action, device, (size_t)block.ptr, block.size, stream, block.ref, context);
+            note(action, device, (size_t)block.ptr, block.size, stream, pool_of(device, block.ref), context);
     }
+    void begin_history(bool enabled);
+    Chunks chunks_of(int device);
+    void note_chunks(int device, const Context &context);
 
     void keep_pool(DeviceIndex device, MempoolId_t pool, bool other) {
         TORCH_CHECK(!other, "Strata: a MemPool with an allocator of its own is not served");
@@ -336,6 +354,9 @@ private:
     Pools pools_;
     History history_;
     Ipc ipc_;
+    std::mutex chunks_lock_; /* the two below */
+    std::array<Chunks, most_devices> chunks_;
+    std::array<uint64_t, most_devices> reserved_{}; /* when the chunks were last looked at */
     std::mutex lock_; /* observers_ */
     std::vector<ca::OutOfMemoryObserver> observers_;
 };
@@ -381,7 +402,7 @@ c10::CachingDeviceAllocator::DeviceStats Whole::getDeviceStats(DeviceIndex devic
 void Whole::out_of_memory(DeviceIndex device, size_t size, cudaStream_t stream, Context context) {
     std::string report = reason(STRATA_E_NO_MEMORY);
     strata_mem_info_t info = mem_info(device);
-    if (history_.listens()) note(Action::OOM, device, (size_t)info.free, size, stream, 0, std::move(context));
+    if (history_.listens()) note(Action::OOM, device, (size_t)info.free, size, stream, {0, 0}, std::move(context));
     std::vector<ca::OutOfMemoryObserver> observers;
     {
         std::lock_guard<std::mutex> guard(lock_);
@@ -406,6 +427,53 @@ ca::CheckpointDelta Whole::setCheckpointPoolState(DeviceIndex device, std::share
     for (void *block : live_of(device, checkpoint->pool))
         delta.dataptrs_allocd.emplace_back(block, block, &release_tensor, c10::Device(c10::DeviceType::CUDA, device));
     return delta;
+}
+
+Chunks Whole::chunks_of(int device) {
+    Chunks chunks;
+    uint64_t chunk = 0;
+    auto last = chunks.end();
+    for (const auto &row : rows_of(facade_, device)) {
+        if (last == chunks.end() || row.chunk != chunk) {
+            MempoolId_t pool = row.pool ? pools_.name(device, row.pool) : MempoolId_t{0, 0};
+            last = chunks.emplace((size_t)row.block.ptr, Chunk{0, row.stream, pool}).first;
+            chunk = row.chunk;
+        }
+        last->second.size += row.block.size;
+    }
+    return chunks;
+}
+
+/* A history that begins knows what is there already. */
+void Whole::begin_history(bool enabled) {
+    if (!enabled || history_.listens()) return;
+    std::lock_guard<std::mutex> guard(chunks_lock_);
+    for (int device = 0; device < devices_; device++) {
+        if (!meters_[(size_t)device].used) continue;
+        reserved_[(size_t)device] = statistics(device).reserved_bytes;
+        chunks_[(size_t)device] = chunks_of(device);
+    }
+}
+
+/* Tells the history what has come and gone since it was last told. Strata tells nobody when it grows or gives back, so the chunks are looked
+ * at after requests and releases that change how much is reserved. */
+void Whole::note_chunks(int device, const Context &context) {
+    std::lock_guard<std::mutex> guard(chunks_lock_);
+    uint64_t reserved = statistics(device).reserved_bytes;
+    if (reserved == reserved_[(size_t)device]) return;
+    reserved_[(size_t)device] = reserved;
+    Chunks now = chunks_of(device), told = std::move(chunks_[(size_t)device]);
+    for (const auto &[address, chunk] : told)
+        if (!now.count(address)) note(Action::SEGMENT_FREE, device, address, chunk.size, chunk.stream, chunk.pool, context);
+    for (const auto &[address, chunk] : now) {
+        auto before = told.find(address);
+        size_t size = before == told.end() ? 0 : before->second.size;
+        Action grown = size ? Action::SEGMENT_MAP : Action::SEGMENT_ALLOC;
+        if (chunk.size > size) note(grown, device, address + size, chunk.size - size, chunk.stream, chunk.pool, context);
+        if (chunk.size < size)
+            note(Action::SEGMENT_UNMAP, device, address + chunk.size, size - chunk.size, chunk.stream, chunk.pool, context);
+    }
+    chunks_[(size_t)device] = std::move(now);
 }
 
 void Whole::add_block(ca::SegmentInfo &segment, const strata_snapshot_row_t &row) {
@@ -444,7 +512,7 @@ void Whole::add_segments(ca::SnapshotInfo &snapshot, int device, MempoolId_t wan
 }
 
 ca::SnapshotInfo Whole::take_snapshot(MempoolId_t pool, bool traces) {
-    if (history_.listens()) note(Action::SNAPSHOT, c10::cuda::current_device(), 0, 0, nullptr, 0, nullptr);
+    if (history_.listens()) note(Action::SNAPSHOT, c10::cuda::current_device(), 0, 0, nullptr, {0, 0}, nullptr);
     ca::SnapshotInfo snapshot;
     for (int device = 0; device < devices_; device++)
         if (meters_[(size_t)device].used) add_segments(snapshot, device, pool);

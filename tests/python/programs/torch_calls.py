@@ -56,6 +56,11 @@ del two
 snapshot = memory._snapshot()
 results["annotations"] = [entry.get("phase") for entry in snapshot["external_annotations"]]
 results["contexts"] = [[entry["compile_context"] for entry in trace] for trace in snapshot["device_traces"]]
+torch.empty(64 * MIB, dtype=torch.uint8, device="cuda:0")
+torch.cuda.empty_cache()
+trace = memory._snapshot()["device_traces"][0]
+results["last"] = [entry["action"] for entry in trace][-2:]
+results["idle goes"] = facade.statistics().reserved_bytes
 memory._record_memory_history(None)
 calls.calls_track()
 torch.empty(MIB, dtype=torch.uint8, device="cuda")

@@ -72,6 +72,7 @@ results["after empty_cache"] = torch.cuda.memory_reserved() < 64 * MIB
 
 # ---- history and snapshot
 
+reserved_before = facade.statistics().reserved_bytes
 memory._record_memory_history(stacks="python")
 third = wrapped(3)
 del third
@@ -87,6 +88,11 @@ results["live"] = sorted([b["address"], b["requested_size"]] for b in live) == s
 )
 results["live frames"] = [[frame["name"] for frame in b["frames"]][:2] for b in live if b["address"] == fourth.data_ptr()]
 results["segments"] = sum(segment["total_size"] for segment in snapshot["segments"]) == facade.statistics().reserved_bytes
+torch.cuda.empty_cache()
+ups = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
+trace = memory._snapshot()["device_traces"][0]
+told = sum(ups.get(entry["action"], 0) * entry["size"] for entry in trace)
+results["chunks told"] = reserved_before + told == facade.statistics().reserved_bytes
 times = [entry["time_us"] for entry in snapshot["device_traces"][0]]
 results["times rise"] = times == sorted(times) and times[0] > 1_600_000_000_000_000
 memory._record_memory_history(stacks="python", max_entries=2)
