@@ -49,6 +49,12 @@ missing_packages() {
         [ "$tests" != tests ] || pkg-config --exists gtest || echo libgtest-dev
     fi
     [ "$tests" != tests ] || has g++ || echo g++
+    [ "$tests" != tests ] || has_pytest || echo python3 python3-pytest
+}
+
+# Whether a Python that tests/python/CMakeLists.txt tries has pytest.
+has_pytest() {
+    python3 -c 'import pytest' 2>/dev/null || /usr/bin/python3 -c 'import pytest' 2>/dev/null
 }
 
 install_missing() {

@@ -15,7 +15,7 @@ PROGRAMS = ["platform", "sim", "trace", "cuda", "mechanism", "allocation", "asyn
             "fuzz", "tools", "conformance", "share", "pause", "integration"]
 # Those whose tests do not: the rules of the house, the installed package, the C++ headers and the real GPU reach no line that others do
 # not, one test of test_failures runs a program thousands of times, and the modules are loaded by others.
-LEFT_OUT = ["house", "install", "gpu", "cpp", "failures", "modules"]
+LEFT_OUT = ["house", "install", "gpu", "cpp", "failures", "modules", "python"]
 # Of these a whole suite counts as one test: each holds a suite for every layer, of many small tests.
 BY_SUITE = {"conformance"}
 # These run the command too.

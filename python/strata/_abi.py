@@ -1,0 +1,265 @@
+"""What include/strata/*.h declares, for ctypes: structs, functions and numbers, each once.
+
+The tests hold every line against the headers: sizes and offsets against a C program, prototypes against the text.
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+from typing import Any, Dict, List, Tuple, Type
+
+ABI_VERSION = 1
+
+OPEN_IGNORE_ENVIRONMENT = 1 << 0
+OPEN_CHECK_STREAM_IDS = 1 << 1
+OPEN_ALLOW_CODE = 1 << 2
+OPEN_CHECK_CAPTURES = 1 << 3
+
+CLOSE_BUSY, CLOSE_WAIT, CLOSE_FORCE = 0, 1, 2
+
+NO_RETRY = 1 << 0
+NO_GROW = 1 << 1
+ZERO = 1 << 2
+NO_REPORT = 1 << 3
+
+POOL_ORDINARY = 1
+UNLIMITED = 2**64 - 1
+
+PLACE_KINDS = ("gpu", "managed", "pinned", "host")
+LOG_LEVELS = ("nothing", "error", "warning", "info", "debug")
+SNAPSHOT_STATES = ("free", "live", "waiting")
+
+#: STRATA_STATUS_MAP: names without their prefix, by number. 14 is used up.
+STATUSES: Dict[int, str] = {
+    0: "OK",
+    1: "E_INVALID",
+    2: "E_NO_MEMORY",
+    3: "E_HOST_MEMORY",
+    4: "E_STALE",
+    5: "E_UNSUPPORTED",
+    6: "E_NO_DEVICE",
+    7: "E_DEVICE",
+    8: "E_DEVICE_LOST",
+    9: "E_STRATEGY",
+    10: "E_FORMAT",
+    11: "E_IO",
+    12: "E_BUSY",
+    13: "E_NOT_READY",
+    15: "E_UNKNOWN_POINTER",
+    16: "E_UNKNOWN_STREAM",
+    17: "E_FORKED",
+    18: "E_CAPTURE",
+    19: "E_SHUTDOWN",
+    20: "E_CORRUPT",
+    21: "E_LIMIT",
+}
+
+#: STRATA_STATISTICS_MAP: field, unit, whether it only grows.
+STATISTICS: Tuple[Tuple[str, str, bool], ...] = (
+    ("requested_bytes", "bytes", False),
+    ("allocated_bytes", "bytes", False),
+    ("peak_requested_bytes", "bytes", False),
+    ("peak_allocated_bytes", "bytes", False),
+    ("allocations", "count", True),
+    ("frees", "count", True),
+    ("cache_hits", "count", True),
+    ("reserved_bytes", "bytes", False),
+    ("deferred_bytes", "bytes", False),
+    ("peak_reserved_bytes", "bytes", False),
+    ("live_allocations", "count", False),
+    ("growths", "count", True),
+    ("chunks", "count", False),
+    ("borrows", "count", True),
+    ("deferred_frees", "count", True),
+    ("ladders", "count", True),
+    ("out_of_memory", "count", True),
+    ("host_waits", "count", True),
+    ("quarantined_bytes", "bytes", False),
+    ("borrows_waited", "count", True),
+)
+
+facade_t = c.c_uint64
+ref_t = c.c_uint64
+place_t = c.c_uint32
+stream_t = c.c_void_p
+
+
+class Error(c.Structure):
+    _fields_ = [
+        ("status", c.c_int),
+        ("device_code", c.c_int64),
+        ("line", c.c_uint32),
+        ("column", c.c_uint32),
+        ("text", c.c_char * 4096),
+    ]
+
+
+class Block(c.Structure):
+    _fields_ = [("ptr", c.c_void_p), ("size", c.c_size_t), ("ref", ref_t)]
+
+
+class OpenOptions(c.Structure):
+    _fields_ = [
+        ("struct_size", c.c_size_t),
+        ("preset", c.c_char_p),
+        ("file", c.c_char_p),
+        ("text", c.c_char_p),
+        ("set", c.POINTER(c.c_char_p)),
+        ("set_count", c.c_size_t),
+        ("devices", c.c_char_p),
+        ("flags", c.c_uint32),
+    ]
+
+
+class Leak(c.Structure):
+    _fields_ = [
+        ("place", place_t),
+        ("stream", stream_t),
+        ("block", Block),
+        ("requested", c.c_size_t),
+        ("tag", c.c_char_p),
+        ("operator_name", c.c_char_p),
+        ("step", c.c_uint64),
+        ("pool", c.c_char_p),
+    ]
+
+
+class AllocateOptions(c.Structure):
+    _fields_ = [
+        ("struct_size", c.c_size_t),
+        ("size", c.c_size_t),
+        ("alignment", c.c_size_t),
+        ("flags", c.c_uint32),
+        ("pool", c.c_uint64),
+        ("tag", c.c_char_p),
+        ("freed_before", c.c_uint64),
+    ]
+
+
+class MemInfo(c.Structure):
+    _fields_ = [
+        ("struct_size", c.c_size_t),
+        ("free", c.c_uint64),
+        ("total", c.c_uint64),
+        ("cached", c.c_uint64),
+        ("limit", c.c_uint64),
+    ]
+
+
+class Statistics(c.Structure):
+    _fields_ = [("struct_size", c.c_size_t)] + [(name, c.c_uint64) for name, _, _ in STATISTICS]
+
+
+class SnapshotRow(c.Structure):
+    _fields_ = [
+        ("block", Block),
+        ("chunk", c.c_uint64),
+        ("requested", c.c_size_t),
+        ("stream", stream_t),
+        ("state", c.c_uint32),
+        ("pool", c.c_uint64),
+    ]
+
+
+class OutOfMemory(c.Structure):
+    _fields_ = [
+        ("struct_size", c.c_size_t),
+        ("place", place_t),
+        ("stream", stream_t),
+        ("size", c.c_size_t),
+        ("device_free", c.c_uint64),
+        ("device_total", c.c_uint64),
+        ("text", c.c_char_p),
+        ("cause", c.c_int),
+    ]
+
+
+#: The structs by the names that they have in C.
+STRUCTS: Dict[str, Type[c.Structure]] = {
+    "strata_error_t": Error,
+    "strata_block_t": Block,
+    "strata_open_options_t": OpenOptions,
+    "strata_leak_t": Leak,
+    "strata_allocate_options_t": AllocateOptions,
+    "strata_mem_info_t": MemInfo,
+    "strata_statistics_t": Statistics,
+    "strata_snapshot_row_t": SnapshotRow,
+    "strata_out_of_memory_t": OutOfMemory,
+}
+
+leak_fn = c.CFUNCTYPE(None, c.POINTER(Leak), c.c_void_p)
+snapshot_fn = c.CFUNCTYPE(None, c.POINTER(SnapshotRow), c.c_void_p)
+out_of_memory_fn = c.CFUNCTYPE(None, c.POINTER(OutOfMemory), c.c_void_p)
+free_memory_fn = c.CFUNCTYPE(c.c_uint64, place_t, c.c_size_t, c.c_void_p)
+log_fn = c.CFUNCTYPE(None, c.c_int, c.c_char_p, c.c_void_p)
+
+_status = c.c_int
+_refs = c.POINTER(c.c_uint64)
+_text = c.c_char_p
+_size = c.POINTER(c.c_size_t)
+_block = c.POINTER(Block)
+_statistics = c.POINTER(Statistics)
+
+#: Name without "strata_": result, arguments.
+PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
+    "version": (c.c_char_p, []),
+    "abi_version": (c.c_uint32, []),
+    "status_name": (c.c_char_p, [_status]),
+    "status_text": (c.c_char_p, [_status]),
+    "cause_name": (c.c_char_p, [c.c_int]),
+    "last_error": (c.POINTER(Error), []),
+    "set_log": (_status, [log_fn, c.c_void_p, c.c_int]),
+    "open": (_status, [c.POINTER(OpenOptions), c.POINTER(facade_t)]),
+    "close": (_status, [facade_t, c.c_int, leak_fn, c.c_void_p]),
+    "change_strategy": (_status, [facade_t, c.POINTER(OpenOptions)]),
+    "allocate_with": (_status, [facade_t, place_t, stream_t, c.POINTER(AllocateOptions), _block]),
+    "free": (_status, [facade_t, ref_t]),
+    "free_on": (_status, [facade_t, ref_t, stream_t]),
+    "free_pointer": (_status, [facade_t, c.c_void_p]),
+    "retain": (_status, [facade_t, ref_t]),
+    "block_of": (_status, [facade_t, c.c_void_p, _block]),
+    "base_pointer": (_status, [facade_t, c.c_void_p, _block]),
+    "base_of": (_status, [facade_t, ref_t, c.POINTER(c.c_void_p), _size]),
+    "place_of": (_status, [facade_t, ref_t, c.POINTER(place_t)]),
+    "allocation_route": (_status, [facade_t, ref_t, _text, c.c_size_t]),
+    "record_stream": (_status, [facade_t, ref_t, stream_t]),
+    "erase_stream": (_status, [facade_t, ref_t, stream_t]),
+    "stream_forget": (_status, [facade_t, place_t, stream_t]),
+    "stream_name": (_status, [facade_t, place_t, stream_t, c.c_char_p]),
+    "stream_create": (_status, [facade_t, place_t, c.c_int, c.POINTER(stream_t)]),
+    "stream_destroy": (_status, [facade_t, place_t, stream_t]),
+    "stream_synchronize": (_status, [facade_t, place_t, stream_t]),
+    "stream_work": (_status, [facade_t, place_t, stream_t, c.c_uint64, _refs, c.c_size_t]),
+    "release": (_status, [facade_t, place_t, c.POINTER(c.c_uint64)]),
+    "trim": (_status, [facade_t, place_t, c.c_uint64, c.POINTER(c.c_uint64)]),
+    "mem_info": (_status, [facade_t, place_t, c.POINTER(MemInfo)]),
+    "set_limit": (_status, [facade_t, place_t, c.c_uint64]),
+    "statistics": (_status, [facade_t, place_t, stream_t, _statistics]),
+    "statistics_all": (_status, [facade_t, place_t, _statistics]),
+    "statistics_pool": (_status, [facade_t, place_t, c.c_uint64, _statistics]),
+    "reset_peaks": (_status, [facade_t, place_t]),
+    "statistics_json": (_status, [facade_t, _text, c.c_size_t, _size]),
+    "statistics_prometheus": (_status, [facade_t, _text, c.c_size_t, _size]),
+    "explain": (_status, [facade_t, _text, c.c_size_t, _size]),
+    "snapshot": (_status, [facade_t, place_t, snapshot_fn, c.c_void_p]),
+    "chunks_text": (_status, [facade_t, place_t, _text, c.c_size_t, _size]),
+    "validate": (_status, [facade_t]),
+    "add_out_of_memory_observer": (_status, [facade_t, out_of_memory_fn, c.c_void_p, c.POINTER(c.c_uint32)]),
+    "add_free_memory_callback": (_status, [facade_t, free_memory_fn, c.c_void_p, c.POINTER(c.c_uint32)]),
+    "remove_callback": (_status, [facade_t, c.c_uint32]),
+    "pool": (_status, [facade_t, c.c_char_p, c.POINTER(c.c_uint64)]),
+    "pool_begin": (_status, [facade_t, place_t, c.c_uint64]),
+    "pool_end": (_status, [facade_t, place_t]),
+    "step": (_status, [facade_t]),
+    "annotate": (_status, [facade_t, c.c_char_p]),
+    "strategy_name": (c.c_char_p, [c.c_size_t]),
+    "layer_name": (c.c_char_p, [c.c_size_t]),
+}
+
+
+def declare(library: c.CDLL) -> None:
+    """Gives every function that is used its result and its arguments."""
+    for name, (result, arguments) in PROTOTYPES.items():
+        function = getattr(library, "strata_" + name)
+        function.restype = result
+        function.argtypes = arguments

@@ -1,0 +1,52 @@
+"""Strata as CuPy's allocator: every request goes to the current stream of the thread that makes it.
+
+    import strata.cupy
+    strata.cupy.install("mine.yaml")
+
+CuPy's own pool is replaced. To keep it above Strata: `cupy.cuda.set_allocator(cupy.cuda.MemoryPool(strata.cupy.allocator(facade)).malloc)`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from ._doors import of_or_open
+from .facade import Facade, StrategyLike, stream_handle
+from .places import gpu
+
+__all__ = ["allocator", "install"]
+
+
+class Functions:
+    """malloc and free as CuPy calls them."""
+
+    def __init__(self, facade: Facade, cupy: Any) -> None:
+        self.facade = facade
+        self._current = cupy.cuda.get_current_stream
+
+    def malloc(self, size: int, device: int) -> int:
+        """Memory for the thread's current stream. strata.OutOfMemoryError, a MemoryError, goes through CuPy as it is."""
+        return self.facade.allocate(size, place=gpu(device), stream=stream_handle(self._current())).ptr
+
+    def free(self, pointer: int, device: int) -> None:
+        """The memory is reused in the order of the stream that it was served for. Work on another stream must be recorded:
+        `facade.block_of(array.data.mem.ptr).record_stream(stream)`."""
+        if pointer:
+            self.facade.free(pointer)
+
+
+def allocator(facade: Facade) -> Any:
+    """An allocator of CuPy's over an open facade, for cupy.cuda.set_allocator(), using_allocator() or MemoryPool()."""
+    import cupy
+
+    functions = Functions(facade, cupy)
+    return cupy.cuda.memory.PythonFunctionAllocator(functions.malloc, functions.free).malloc
+
+
+def install(strategy: StrategyLike = None, *, facade: Optional[Facade] = None, **options: Any) -> Facade:
+    """Makes Strata the allocator of all threads; takes what strata.open() takes, or a facade that is open. Answers the facade."""
+    import cupy
+
+    opened = of_or_open(facade, strategy, **options)
+    cupy.cuda.set_allocator(allocator(opened))
+    return opened

@@ -1,0 +1,61 @@
+"""Figures and snapshots as Python has them, and as people read them."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, NamedTuple
+
+from . import _abi
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+class Statistics(Dict[str, int]):
+    """The figures of a place, a stream or a pool: a dictionary whose keys are attributes as well."""
+
+    def __getattr__(self, name: str) -> int:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+class Row(NamedTuple):
+    """A block of a snapshot. `state` is "free", "live" or "waiting" (freed, and in use on other streams)."""
+
+    address: int
+    size: int
+    state: str
+    requested: int
+    stream: int
+    chunk: int
+    pool: int
+    ref: int
+
+    @classmethod
+    def of(cls, row: Any) -> "Row":
+        """From the C struct, which is valid during a call alone."""
+        state = _abi.SNAPSHOT_STATES[row.state]
+        block = row.block
+        return cls(block.ptr or 0, block.size, state, row.requested, row.stream or 0, row.chunk, row.pool, block.ref)
+
+
+def bytes_text(count: int) -> str:
+    """1536 -> "1.50 KiB"; below 1024 bytes as they are."""
+    if count < 1024:
+        return f"{count} B"
+    value, unit = float(count), 0
+    while value >= 1024 and unit + 1 < len(_UNITS):
+        value /= 1024
+        unit += 1
+    return f"{value:.2f} {_UNITS[unit]}"
+
+
+def place_report(place: str, statistics: Statistics, chunks: str) -> str:
+    """The figures of a place that are not 0, then its chunks."""
+    lines = [place]
+    for name, unit, _ in _abi.STATISTICS:
+        value = statistics[name]
+        if value:
+            lines.append(f"  {name:<22} {bytes_text(value) if unit == 'bytes' else format(value, ','):>14}")
+    lines += ["  " + line for line in chunks.splitlines()]
+    return "\n".join(lines)

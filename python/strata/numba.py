@@ -1,0 +1,91 @@
+"""Strata as Numba's external memory manager for CUDA.
+
+    import strata.numba
+    strata.numba.install("mine.yaml")     # before the first use of CUDA
+
+or NUMBA_CUDA_MEMORY_MANAGER=strata.numba, with STRATA_STRATEGY for the strategy. Numba asks for memory without a stream: it belongs to the
+default one, and work on others must be recorded or waited for, as with Numba's own manager.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Callable, Optional
+
+from ._doors import door_facade, of_or_open
+from .facade import Facade, StrategyLike
+from .places import gpu
+
+__all__ = ["install", "manager"]
+
+
+def manager(facade: Optional[Facade] = None) -> Any:
+    """A class for numba.cuda.set_memory_manager(). Without a facade the first context opens one, as strata.open() does."""
+    from numba import cuda
+
+    class StrataManager(cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]
+        """Device memory is Strata's; pinned and mapped memory stays Numba's."""
+
+        _facade = facade
+
+        def initialize(self) -> None:
+            if type(self)._facade is None:
+                type(self)._facade = door_facade()
+            super().initialize()
+
+        def memalloc(self, size: int) -> Any:
+            """MemoryError (strata.OutOfMemoryError) has the report."""
+            block = self._opened().allocate(size, place=gpu(self.context.device.id))
+            self.allocations[block.ptr] = block
+            return cuda.MemoryPointer(self.context, _pointer(cuda, block.ptr), size, finalizer=self._finalizer(block.ptr))
+
+        def _finalizer(self, address: int) -> Callable[[], None]:
+            allocations = self.allocations
+
+            def finalize() -> None:
+                allocations.pop(address).free()
+
+            return finalize
+
+        def _opened(self) -> Facade:
+            if self._facade is None:
+                raise RuntimeError("Numba has not made a context yet")
+            return self._facade
+
+        def get_memory_info(self) -> Any:
+            info = self._opened().mem_info(gpu(self.context.device.id))
+            return cuda.MemoryInfo(free=info["free"] + info["cached"], total=info["total"])
+
+        def get_ipc_handle(self, memory: Any) -> Any:
+            raise NotImplementedError("Strata shares memory by descriptors (include/strata/share.h), which Numba cannot open")
+
+        @property
+        def interface_version(self) -> int:
+            return 1
+
+    return StrataManager
+
+
+def _pointer(cuda: Any, address: int) -> Any:
+    """The address as Numba's bindings of the driver have it."""
+    driver = cuda.cudadrv.driver
+    if getattr(driver, "USE_NV_BINDING", False):
+        return driver.binding.CUdeviceptr(address)
+    return ctypes.c_uint64(address)
+
+
+def install(strategy: StrategyLike = None, *, facade: Optional[Facade] = None, **options: Any) -> Facade:
+    """Makes Strata Numba's memory manager, before the first use of CUDA. Takes what strata.open() takes, or a facade that is open;
+    answers the facade."""
+    from numba import cuda
+
+    opened = of_or_open(facade, strategy, **options)
+    cuda.set_memory_manager(manager(opened))
+    return opened
+
+
+def __getattr__(name: str) -> Any:
+    # What NUMBA_CUDA_MEMORY_MANAGER=strata.numba looks for.
+    if name == "_numba_memory_manager":
+        return manager()
+    raise AttributeError(name)

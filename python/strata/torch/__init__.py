@@ -1,0 +1,63 @@
+"""Strata as PyTorch's allocator, for a whole process.
+
+    import strata.torch
+    strata.torch.install("mine.yaml", door="whole")     # before the first use of CUDA
+
+or, for a program that is not changed:  python -m strata.torch --whole --strategy mine.yaml script.py
+
+docs/pytorch.md says what works, and what still raises.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from .._doors import door_facade
+from ..facade import Facade, StrategyLike
+
+__all__ = ["facade", "install"]
+
+_facade: Optional[Facade] = None
+
+
+def install(
+    strategy: StrategyLike = None, *, door: str = "pluggable", pinned: bool = True, devices: str = "gpu", **options: Any
+) -> Facade:
+    """Makes Strata PyTorch's allocator until the process ends; takes what strata.open() takes. Answers the facade, for its reports.
+
+    Args:
+        door: "pluggable" needs no compiler; "whole" is compiled once against the PyTorch that is installed, and leaves nothing out.
+        pinned: with the whole door, pinned tensors are Strata's too.
+
+    Raises:
+        RuntimeError: PyTorch has used CUDA already, Strata is installed, or the whole door cannot be compiled.
+        StrategyError, DeviceError: as strata.open().
+        ValueError: the devices are simulated, or there is no such door.
+    """
+    import torch
+
+    from . import _pluggable, _whole
+
+    global _facade
+    if door not in ("pluggable", "whole"):
+        raise ValueError(f"no such door: {door!r}; there are pluggable and whole")
+    if _facade is not None:
+        raise RuntimeError("Strata is PyTorch's allocator already")
+    opened = door_facade(strategy, devices=devices, **options)
+    try:
+        if door == "whole":
+            _whole.install(opened, torch, pinned)
+        else:
+            _pluggable.install(opened, torch)
+    except BaseException:
+        opened.close("force")
+        raise
+    _facade = opened
+    return opened
+
+
+def facade() -> Facade:
+    """The facade behind PyTorch. RuntimeError: nothing is installed."""
+    if _facade is None:
+        raise RuntimeError("strata.torch.install() was not called")
+    return _facade

@@ -1,0 +1,121 @@
+"""The whole door: compiled once for the PyTorch that is installed, kept in the user's cache, then PyTorch's allocator."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any, List
+
+from .. import _library
+from ..facade import Facade
+
+SOURCES = ("whole.cc", "pinned.cc")
+#: The oldest PyTorch that the sources are for, and the newest that they were compiled against; docs/pytorch.md has the table.
+OLDEST, NEWEST = (2, 9), (2, 11)
+
+
+def source_root() -> Path:
+    """The folder with integration/torch and, beside it or below include/, strata/: STRATA_DOORS_SOURCE (a tree), or the wheel's."""
+    named = os.environ.get("STRATA_DOORS_SOURCE")
+    return Path(named) if named else Path(__file__).resolve().parent.parent / "include"
+
+
+def torch_version(torch: Any) -> int:
+    """2.11.0+cu130 -> 211. RuntimeError: older than the sources are for."""
+    found = re.match(r"(\d+)\.(\d+)", torch.__version__)
+    version = (int(found[1]), int(found[2])) if found else (0, 0)
+    if version < OLDEST:
+        raise RuntimeError(f"the whole door is for PyTorch {OLDEST[0]}.{OLDEST[1]} and newer; this is {torch.__version__}")
+    return version[0] * 100 + version[1]
+
+
+def cuda_headers(torch: Any) -> Path:
+    """The folder with cuda_runtime_api.h: of the packages that PyTorch came with, of CUDA_HOME, or of the system."""
+    packages = Path(torch.__file__).resolve().parent.parent / "nvidia"
+    major = str(torch.version.cuda or "").split(".")[0]
+    places = [packages / f"cu{major}" / "include", packages / "cuda_runtime" / "include"]
+    places += [Path(os.environ[name]) / "include" for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
+    places += [Path("/usr/local/cuda/include"), Path("/usr/include")]
+    for place in places:
+        if (place / "cuda_runtime_api.h").exists():
+            return place
+    raise RuntimeError("cuda_runtime_api.h is not found: install PyTorch's own CUDA packages or set CUDA_HOME")
+
+
+def compiler() -> str:
+    named = os.environ.get("CXX") or "c++"
+    if shutil.which(named) is None:
+        raise RuntimeError(f"the whole door is compiled on this machine, and there is no C++ compiler ({named})")
+    return named
+
+
+def command(torch: Any, output: str) -> List[str]:
+    """What compiles the door."""
+    from torch.utils import cpp_extension
+
+    root = source_root()
+    library = Path(_library.library_path()).resolve()
+    libraries = Path(torch.__file__).resolve().parent / "lib"
+    made = [compiler(), "-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-w"]
+    made += [f"-DSTRATA_TORCH={torch_version(torch)}", f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}"]
+    made += [f"-I{root}", f"-I{root / 'include'}"]
+    made += [f"-isystem{path}" for path in cpp_extension.include_paths()] + [f"-isystem{cuda_headers(torch)}"]
+    made += [str(root / "integration" / "torch" / source) for source in SOURCES]
+    made += [f"-L{libraries}", "-lc10_cuda", "-lc10", "-ltorch_cpu", str(library)]
+    made += [f"-Wl,-rpath,{folder}" for folder in (libraries, library.parent)]
+    return made + ["-o", output]
+
+
+def cache_folder(torch: Any) -> Path:
+    """One folder for each PyTorch, library and state of the sources."""
+    told = hashlib.sha256()
+    for source in sorted((source_root() / "integration" / "torch").glob("*")):
+        told.update(source.name.encode() + source.read_bytes() if source.is_file() else b"")
+    told.update(f"{torch.__version__} {torch.__file__} {_library.library_path()}".encode())
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "strata" / f"torch-{torch.__version__}-{told.hexdigest()[:16]}"
+
+
+def build(torch: Any) -> Path:
+    """The compiled door, made now if it is not there. RuntimeError: it cannot be compiled, and what the compiler says."""
+    folder = cache_folder(torch)
+    made = folder / "libstrata_whole.so"
+    if made.exists():
+        return made
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        part = os.path.join(temporary, made.name)
+        done = subprocess.run(command(torch, part), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode:
+            raise RuntimeError(f"the whole door does not compile against PyTorch {torch.__version__}:\n{done.stdout[-4000:]}")
+        os.replace(part, made)
+    return made
+
+
+class Whole:
+    """The door's library. PyTorch's own figures, snapshots and errors come from it."""
+
+    def __init__(self, path: Path) -> None:
+        self.library = ctypes.CDLL(str(path))
+        self.library.strata_whole_use.argtypes = [ctypes.c_uint64]
+        self.library.strata_whole_use.restype = ctypes.c_char_p
+        self.library.strata_whole_use_pinned.argtypes = [ctypes.c_uint64]
+
+
+def install(facade: Facade, torch: Any, pinned: bool) -> Whole:
+    """Makes the door PyTorch's allocator, and with `pinned` its host allocator. RuntimeError: PyTorch has memory already."""
+    if torch.cuda.is_initialized():
+        raise RuntimeError("strata.torch.install() comes before the first use of CUDA: PyTorch has allocated already")
+    door = Whole(build(torch))
+    why = door.library.strata_whole_use(facade.handle)
+    if why is not None:
+        raise RuntimeError(why.decode("utf-8", "replace"))
+    if pinned:
+        door.library.strata_whole_use_pinned(facade.handle)
+    return door

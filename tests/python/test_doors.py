@@ -1,0 +1,236 @@
+"""The doors into CuPy, RMM and Numba. Where one of them is installed it calls the door itself; elsewhere a stand-in with its interface."""
+
+import ctypes
+import gc
+import sys
+import types
+from importlib import util
+
+import pytest
+
+import strata
+import strata.cupy
+import strata.numba
+import strata.rmm
+
+MIB = 1 << 20
+
+
+class Context:
+    """What Numba's manager asks of its context."""
+
+    device = types.SimpleNamespace(id=0)
+
+
+# ---- stand-ins
+
+
+def cupy_like():
+    """cupy.cuda: PythonFunctionAllocator as of CuPy 14."""
+
+    class PythonFunctionAllocator:
+        def __init__(self, malloc, free):
+            self._malloc, self._free = malloc, free
+
+        def malloc(self, size):
+            return types.SimpleNamespace(ptr=self._malloc(size, 0), free=lambda p: self._free(p, 0))
+
+    cuda = types.SimpleNamespace(set=None)
+    cuda.stream = types.SimpleNamespace(ptr=0)
+    cuda.get_current_stream = lambda: cuda.stream
+    cuda.memory = types.SimpleNamespace(PythonFunctionAllocator=PythonFunctionAllocator)
+    cuda.set_allocator = lambda malloc: setattr(cuda, "set", malloc)
+    module = types.ModuleType("cupy")
+    module.cuda = cuda
+    return module
+
+
+def rmm_like():
+    """rmm.mr: CallbackMemoryResource as of RMM 26.10."""
+
+    class CallbackMemoryResource:
+        def __init__(self, allocate, deallocate):
+            self.allocate, self.deallocate = allocate, deallocate
+
+    module = types.ModuleType("rmm")
+    module.mr = types.SimpleNamespace(CallbackMemoryResource=CallbackMemoryResource, current={})
+    module.mr.set_per_device_resource = module.mr.current.__setitem__
+    return module
+
+
+def numba_like():
+    """numba.cuda: HostOnlyCUDAMemoryManager and MemoryPointer as of Numba 0.61."""
+
+    class HostOnlyCUDAMemoryManager:
+        def __init__(self, *, context):
+            self.context, self.allocations = context, {}
+
+        def initialize(self):
+            self.initialized = self.get_memory_info()
+
+    class MemoryPointer:
+        def __init__(self, context, pointer, size, owner=None, finalizer=None):
+            self.device_pointer, self.size, self._finalizer = pointer, size, finalizer
+
+        def free(self):
+            self._finalizer()
+
+    module, cuda = types.ModuleType("numba"), types.ModuleType("numba.cuda")
+    cuda.HostOnlyCUDAMemoryManager, cuda.MemoryPointer = HostOnlyCUDAMemoryManager, MemoryPointer
+    cuda.MemoryInfo = lambda free, total: types.SimpleNamespace(free=free, total=total)
+    cuda.cudadrv = types.SimpleNamespace(driver=types.SimpleNamespace(USE_NV_BINDING=False))
+    cuda.set_memory_manager = lambda manager: setattr(cuda, "manager", manager)
+    module.cuda = cuda
+    return module
+
+
+@pytest.fixture
+def cupy(monkeypatch):
+    """Always the stand-in: CuPy's own asks the runtime for the device before it calls anybody."""
+    module = cupy_like()
+    monkeypatch.setitem(sys.modules, "cupy", module)
+    return module
+
+
+@pytest.fixture
+def rmm(monkeypatch):
+    if util.find_spec("rmm"):
+        import rmm as real
+
+        return real
+    module = rmm_like()
+    monkeypatch.setitem(sys.modules, "rmm", module)
+    return module
+
+
+@pytest.fixture
+def numba(monkeypatch):
+    if util.find_spec("numba"):
+        import numba.cuda
+
+        return numba
+    module = numba_like()
+    monkeypatch.setitem(sys.modules, "numba", module)
+    monkeypatch.setitem(sys.modules, "numba.cuda", module.cuda)
+    return module
+
+
+# ---- CuPy
+
+
+def test_cupy_is_served_on_the_current_stream(s, cupy):
+    assert strata.cupy.install(facade=s) is s
+    side = s.stream()
+    cupy.cuda.stream = types.SimpleNamespace(ptr=side.handle)
+    memory = cupy.cuda.set(MIB)
+    assert s.block_of(memory.ptr).size >= MIB
+    assert s.statistics(stream=side).live_allocations == 1
+    memory.free(memory.ptr)
+    assert s.statistics().live_allocations == 0
+    memory.free(0)
+    with pytest.raises(MemoryError, match="helps:"):
+        cupy.cuda.set(1 << 40)
+    side.destroy()
+
+
+def test_cupy_s_allocator_takes_two_python_functions():
+    if not util.find_spec("cupy"):
+        pytest.skip("CuPy is not installed")
+    from cupy.cuda.memory import PythonFunctionAllocator
+
+    assert PythonFunctionAllocator(lambda size, device: 0, lambda pointer, device: None).malloc
+
+
+# ---- RMM
+
+
+def test_rmm_is_served(s, rmm):
+    mine = strata.rmm.resource(s)
+    pointer = mine.allocate(MIB)
+    pointer = int(pointer)
+    assert s.block_of(pointer).size >= MIB
+    mine.deallocate(pointer, MIB)
+    assert s.statistics().live_allocations == 0
+    with pytest.raises(MemoryError):
+        mine.allocate(1 << 40)
+
+
+def test_rmm_s_streams_own_and_end_the_use(s):
+    functions = strata.rmm.Functions(s, 0)
+    side, other = s.stream(), s.stream()
+    pointer = functions.allocate(MIB, side)
+    assert s.statistics(stream=side).live_allocations == 1
+    other.work(500, s.block_of(pointer))
+    functions.deallocate(pointer, MIB, other)
+    assert s.statistics().deferred_bytes >= MIB
+    assert functions.allocate(0, side) == 0
+    functions.deallocate(0, 0, side)
+    for one in (side, other):
+        one.destroy()
+
+
+def test_rmm_s_current_resource(s, monkeypatch):
+    module = rmm_like()
+    monkeypatch.setitem(sys.modules, "rmm", module)
+    assert strata.rmm.install(facade=s, device=0) is s
+    pointer = module.mr.current[0].allocate(MIB, None)
+    module.mr.current[0].deallocate(pointer, MIB, None)
+
+
+# ---- Numba
+
+
+def test_numba_is_served(s, numba):
+    manager = strata.numba.manager(s)(context=Context())
+    manager.initialize()
+    memory = manager.memalloc(MIB)
+    address = memory.device_pointer.value
+    assert s.block_of(address).size >= MIB and memory.size == MIB
+    assert list(manager.allocations) == [address]
+    memory.free()
+    gc.collect()
+    assert s.statistics().live_allocations == 0 and not manager.allocations
+    told = manager.get_memory_info()
+    assert told.total == s.mem_info()["total"] and 0 < told.free <= told.total
+    assert manager.interface_version == 1
+    with pytest.raises(MemoryError, match="helps:"):
+        manager.memalloc(1 << 40)
+    with pytest.raises(NotImplementedError):
+        manager.get_ipc_handle(memory)
+
+
+def test_numba_opens_a_facade_with_its_first_context(monkeypatch, numba):
+    asked = []
+
+    class Opened:
+        def mem_info(self, place):
+            return {"free": 1 << 30, "cached": 0, "total": 1 << 31}
+
+    monkeypatch.setattr(strata.numba, "door_facade", lambda: asked.append(1) or Opened())
+    kind = strata.numba._numba_memory_manager
+    with pytest.raises(RuntimeError, match="has not made a context"):
+        kind(context=Context()).memalloc(MIB)
+    for _ in range(2):
+        kind(context=Context()).initialize()
+    assert asked == [1]
+
+
+def test_numba_s_manager_is_set(s, monkeypatch):
+    module = numba_like()
+    monkeypatch.setitem(sys.modules, "numba", module)
+    monkeypatch.setitem(sys.modules, "numba.cuda", module.cuda)
+    assert strata.numba.install(facade=s) is s
+    assert issubclass(module.cuda.manager, module.cuda.HostOnlyCUDAMemoryManager)
+    assert ctypes.c_uint64(5).value == strata.numba._pointer(module.cuda, 5).value
+
+
+# ---- all of them
+
+
+@pytest.mark.parametrize("name", ["cupy", "rmm", "numba"])
+def test_a_door_refuses_a_simulated_device(name, monkeypatch):
+    module = {"cupy": cupy_like, "rmm": rmm_like, "numba": numba_like}[name]()
+    monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.delenv("STRATA_DOORS_ALLOW_SIMULATED", raising=False)
+    with pytest.raises(ValueError, match="made-up addresses"):
+        getattr(strata, name).install("strata", devices="sim")
