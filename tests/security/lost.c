@@ -75,6 +75,7 @@ static const char *const commands[] = {"import pytorch max_split_size_mb:128",
                                        "stats" SIM "strata --json lost.csv",
                                        "stats" SIM "strata --prometheus lost.csv",
                                        "conform " STRATA_BINARY_DIR "/modules/my_layer.so",
+                                       "run --table",
                                        "torture --programs 1 --stacks 1 --jobs 1"};
 
 enum { COMMANDS = sizeof commands / sizeof *commands };

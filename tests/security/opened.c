@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "config/config.h"
+#include "platform/ranges/ranges.h"
 #include "strata/strata.h"
 #include "strategy/registry/code.h"
 #include "tests/harness/test.h"
@@ -108,7 +109,8 @@ TEST(opened, a_simulated_facade_opens_and_loads_nothing) {
     EXPECT_OK(strata_allocate(s, strata_gpu(0), NULL, 1 << 20, &block));
     EXPECT_OK(strata_free(s, block.ref));
     EXPECT_OK(strata_close(s, STRATA_CLOSE_WAIT, NULL, NULL));
-    expect_notes("");
+    /* NVTX asks for its tool where its headers were there; nothing is loaded where there is none. */
+    expect_notes(strata_ranges_are_built() ? "ask NVTX_INJECTION64_PATH\n" : "");
 }
 
 TEST(opened, a_trace_opens_itself_alone) {
