@@ -82,6 +82,13 @@ static bool may_work(const planned_t *self) {
     return !self->busy && !stack->orphan && !stack->group->graph && !atomic_load(&stack->group->pinned);
 }
 
+/* Whether room for the plan and what lives now are little more than what lived at the most: else much of the step is not free yet,
+ * since other streams use it, and room would be got twice. */
+static bool has_settled(const planned_t *self, const planned_plan_t *plan) {
+    uint64_t most = strata_past_most(&self->past);
+    return self->past.live + plan->peak <= most + most / BESIDE_PART;
+}
+
 /* A step of `count` requests has ended. Its plan is made if it was repeated, and room for the plan of the next one. */
 static void end_step(planned_t *self, uint32_t count, strata_call_t *call) {
     uint32_t now = self->past.next;
@@ -96,7 +103,7 @@ static void end_step(planned_t *self, uint32_t count, strata_call_t *call) {
     planned_plan_t *next = turn(self, plan);
     if (!next && self->plan_count > 0) next = self->plans[self->plan_count - 1];
     bool crowded = next && is_crowded(self, next);
-    if (next && may_work(self) && (crowded || !strata_planned_has_room(self, next))) {
+    if (next && may_work(self) && has_settled(self, next) && (crowded || !strata_planned_has_room(self, next))) {
         uint32_t serial = next->serial;
         self->busy = true;
         (void)strata_planned_make_room(self, next, call);
