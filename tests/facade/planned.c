@@ -323,6 +323,22 @@ TEST(facade_planned, what_was_borrowed_is_planned_too) {
     EXPECT_LT(planned_figure(&rig, "room_bytes"), 13 * MIB);
 }
 
+/* The second step is not free yet at its end: room comes when it is. */
+TEST(facade_planned, no_room_is_made_while_others_use_the_step) {
+    RIG(rig, "planned", 0);
+    strata_stream_t other = rig_stream(&rig);
+    live_t live = {.rig = &rig};
+    for (int step = 0; step < 4; step++) {
+        for (uint32_t i = 0; i < 4; i++) take(&live, i, 8 * MIB);
+        for (uint32_t i = 0; i < 4 && step == 1; i++) rig_borrow(&rig, live.blocks[i].ref, other, 10000000);
+        drop_all(&live);
+        EXPECT_OK(strata_step(rig.s));
+        EXPECT_EQ(planned_figure(&rig, "plans"), step >= 1);
+        EXPECT_EQ(planned_figure(&rig, "rooms"), step >= 2);
+        rig_pass(&rig, 100000000);
+    }
+}
+
 static void one_of_two(live_t *live, uint32_t shape) {
     for (uint32_t i = 0; i < 4; i++) take(live, i, (i + 1) * MIB);
     take(live, 4, (5 + shape) * MIB);
