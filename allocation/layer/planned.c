@@ -179,17 +179,15 @@ static COLD planned_plan_t *other_plan(planned_t *self, uint64_t key) {
 
 /* Whether the next request is one of a plan. */
 static inline bool is_expected(planned_t *self, uint64_t key) {
-    if (!self->now) return false;
+    if (!self->now || self->at >= self->now->count) return false;
     if (__builtin_expect(self->now->places[self->at].key == key, 1)) return true;
     self->now = other_plan(self, key);
     return self->now != NULL;
 }
 
-/* Before a request: whether a step has ended of which something is to be made, with the lock open, or the past has no room for the
- * request until then. */
+/* Before a request: whether a step has ended of which something is to be made, with the lock open. */
 static inline bool is_due(planned_t *self, uint64_t key) {
-    if (__builtin_expect(!strata_past_has_room(&self->past), 0) && !self->deaf) return true;
-    if (self->now && self->at == self->now->count && wrap(self)) return true;
+    if (self->now && self->at >= self->now->count && wrap(self)) return true;
     return !is_expected(self, key) && !self->told && look_for_step(self);
 }
 
@@ -241,11 +239,14 @@ static inline void note(planned_t *self, uint64_t key, const strata_record_t *re
         return;
     }
     strata_past_serve(&self->past, number, strata_record_slot(&self->base, record), record->size);
-    self->at++;
+    /* Another thread may have ended the step while the request was on its way. */
+    if (self->now && ++self->at > self->now->count) self->now = NULL;
 }
 
 static inline strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     planned_t *self = (planned_t *)base;
+    /* The past has no room for the request until a range has grown, on the long way. */
+    if (__builtin_expect(!strata_past_has_room(&self->past), 0) && !self->deaf) return NULL;
     if (is_due(self, size)) return NULL;
     strata_record_t *record = planned_record(self, size, size, stack);
     if (!record) record = below(self)->type->hit(below(self), size, stack);
@@ -257,7 +258,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     planned_t *self = (planned_t *)base;
     uint64_t key = strata_planned_key(request->size, request->alignment);
     strata_past_refresh(&self->past);
-    if (self->due || (is_due(self, key) && self->due)) {
+    if (self->due || is_due(self, key)) {
         uint32_t count = self->due;
         self->due = 0;
         end_step(self, count, request->call);
