@@ -480,10 +480,31 @@ static void step(strata_layer_t *base, strata_call_t *call) {
     if (!self->warming_up) (void)release(base, call);
 }
 
+/* The free block that has the place, if it is that of the slot that is known or the one after it; 0: neither is. Whatever became of the slot meanwhile,
+ * what is idle and has the place is the block. */
+static HOT uint32_t free_near(auto_growth_t *self, const strata_extent_t *place) {
+    const strata_slab_t *slab = slab_of(self);
+    if (place->slot == 0 || !self->chunks.sole) return 0;
+    const uint32_t near[] = {strata_slab_record(slab, place->slot)->next, place->slot};
+    for (size_t i = 0; i < 2; i++) {
+        const strata_record_t *block = strata_slab_record(slab, near[i]);
+        uint64_t low = place->ptr - block->ptr;
+        if (strata_slab_is_idle(slab, near[i]) && low < block->size && place->size <= block->size - low) return near[i];
+    }
+    return 0;
+}
+
 strata_record_t *strata_auto_growth_serve_at(strata_layer_t *base, const strata_block_t *at, size_t requested,
                                              const strata_stack_t *stack) {
-    const strata_extent_t place = strata_extent_of(at);
-    strata_record_t *block = strata_auto_growth_take_at((auto_growth_t *)base, &place, place.size, requested);
+    auto_growth_t *self = (auto_growth_t *)base;
+    strata_extent_t place = strata_extent_of(at);
+    if (strata_ref_home(at->ref) == base->stack->number) place.slot = strata_ref_slot(at->ref);
+    if (place.slot >= base->stack->slab.used) place.slot = 0;
+    uint32_t slot = self->cuts_low ? free_near(self, &place) : 0;
+    strata_record_t *block;
+    if (slot && strata_slab_record(slab_of(self), slot)->ptr == place.ptr)
+        block = serve_from(self, slot, place.size, requested, false, 0, true);
+    else block = strata_auto_growth_take_at(self, &place, place.size, requested);
     if (block) block->stack = stack->number;
     return block;
 }
@@ -496,7 +517,7 @@ const strata_layer_type_t strata_auto_growth_type = {
     .doc = "best fit over chunks, one more chunk whenever nothing fits (Paddle's auto_growth_best_fit)",
     .role = STRATA_CACHE,
     .scope = STRATA_SCOPE_STREAM,
-    .gives = STRATA_TRAIT_STREAM_ORDERED | STRATA_TRAIT_SUB_ALLOCATES | STRATA_TRAIT_SINGLE_STREAM,
+    .gives = STRATA_TRAIT_STREAM_ORDERED | STRATA_TRAIT_SUB_ALLOCATES | STRATA_TRAIT_SINGLE_STREAM | STRATA_TRAIT_PLACES,
     .guarded = true,
     .state_size = sizeof(auto_growth_t),
     .options_size = sizeof(auto_growth_options_t),

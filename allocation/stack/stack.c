@@ -277,13 +277,14 @@ static void flatten(strata_stack_t *stack) {
     strata_layer_t *above[STRATA_ROUTE_LAYERS];
     uint32_t depth = 0;
     bool guarded = false;
-    while (layer->attention && layer->below_count == 1 && depth < STRATA_ROUTE_LAYERS - 1) {
+    while (layer->attention && layer->below_count == 1 && depth < STRATA_ROUTE_LAYERS - 2) {
         guarded = guarded || layer->type->guarded;
         above[depth++] = layer;
         layer = layer->below[0];
     }
     if (!layer->type->hit || (layer->stack != stack && guarded)) return;
-    route = layer->number;
+    /* A decorator that has hits makes them of those of the cache right below it, which is in the route too. */
+    route = layer->type->role == STRATA_DECORATOR ? (uint64_t)layer->below[0]->number << 8 | layer->number : layer->number;
     while (depth > 0) route = route << 8 | above[--depth]->number;
     stack->route = route;
     stack->cache = layer;

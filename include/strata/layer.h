@@ -200,7 +200,8 @@ typedef enum strata_scope { STRATA_SCOPE_NONE, STRATA_SCOPE_STREAM, STRATA_SCOPE
     X(SINGLE_STREAM, 8, "ignores streams: every stream gets an instance of its own, unless its option streams says ignored")       \
     X(ANY_MEMORY, 9, "the stacks below may serve another kind of memory than the place's")                                         \
     X(CONTIGUOUS, 10, "chunks whose addresses touch may be used as one")                                                           \
-    X(TELLS_OWNERS, 11, "does what it does for the owner of a request: no cache may stand above, where owners change unseen")
+    X(TELLS_OWNERS, 11, "does what it does for the owner of a request: no cache may stand above, where owners change unseen")      \
+    X(PLACES, 12, "serves at given addresses (take_at), and hits: of the layer right below alone")
 
 enum {
 #define STRATA_TRAIT_ENUM(name, bit, meaning) STRATA_TRAIT_##name = 1u << (bit),
@@ -271,9 +272,9 @@ typedef struct strata_layer_type {
     void (*free)(strata_layer_t *self, strata_record_t *record, strata_call_t *call);
 
     /* Optional. The core asks each layer of a stack that has the operation; NULL: this one has nothing to do. */
-    /* Of a cache: serves a request of `stack`, at the place's own alignment, from what it has. NULL, and nothing has changed:
-     * allocate is called. It makes no device call and opens no lock. The core writes the record's route and stack. An instance
-     * that several stacks share asks strata_stack_stream() whose request it is. */
+    /* Of a cache, or of a decorator by the hit of the cache right below it: serves a request of `stack`, at the place's alignment,
+     * from what is there; no device call, no lock is opened. NULL: allocate is called. The core writes the record's route and
+     * stack. An instance that several stacks share asks strata_stack_stream() whose request it is. */
     strata_record_t *(*hit)(strata_layer_t *self, size_t size, const strata_stack_t *stack);
     /* Of a cache: takes back a record in which no other layer took part, as free does. False, and nothing has changed: the lock
      * would have to be opened, and free is called. */
@@ -334,7 +335,7 @@ typedef struct strata_layer_type {
     const struct strata_direct *direct;
     /* Of a source: the driver's pool that it serves from; what lies idle there is nobody else's. NULL: none. No lock is held. */
     void *(*driver_pool)(strata_layer_t *self);
-    /* Of a cache: as hit, but the block that was live once at this ptr and size (strata_graph_pool_restore()). NULL: it is taken. */
+    /* Of a cache: as hit, but at this ptr and size. `ref` names what may be the block below it. NULL: something is there. */
     strata_record_t *(*take_at)(strata_layer_t *self, const strata_block_t *at, size_t requested, const strata_stack_t *stack);
     const struct strata_handles *handles; /* for sources of the tree that serve physical handles; NULL elsewhere */
 } strata_layer_type_t;
@@ -504,8 +505,7 @@ static inline void strata_block_hand_out(strata_record_t *block, uint64_t reques
     block->borrows = 0;
     block->state = STRATA_RECORD_LIVE;
 }
-/* What a chunk adds to `reserved_bytes`: its bytes, or 0 if a cache further down cut it from a chunk of its own, which counts
- * them. */
+/* What a chunk adds to `reserved_bytes`: its bytes; 0 if a cache further down cut it from a chunk of its own. */
 STRATA_API uint64_t strata_record_reserved(const strata_record_t *record);
 /* The figures of the layer's stack. A cache keeps cache_hits, growths, chunks, reserved_bytes and peak_reserved_bytes, by
  * adding to them; the core keeps the others. */

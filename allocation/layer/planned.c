@@ -1,0 +1,352 @@
+/* planned: requests of a program that repeats its steps are served where a plan says (docs/planning.md).
+ *
+ * It stands right above a cache, has no memory of its own, and gives the cache advice: it learns what a step asks for and how long
+ * each block lives, lets a planner lay the step out, and from then on asks the cache for each request at its planned address. The
+ * cache serves there if that is free. So nothing overlaps, whatever the program does; what finds its place taken is served anywhere.
+ */
+#include "allocation/layer/planned_state.h"
+
+#include "allocation/stack/direct.h"
+#include "platform/arithmetic.h"
+
+#define COLD __attribute__((noinline))
+
+enum { SHORTEST = 4, RESTS_MOST = 64, BESIDE_PART = 16 };
+
+static const strata_option_row_t options[] = {
+    {"plans", STRATA_OPTION_COUNT, offsetof(planned_options_t, plans), "8", 1, STRATA_PLANNED_PLANS, NULL,
+     "plans of different steps that are kept; the one that was not used for longest goes"},
+    {"least", STRATA_OPTION_SIZE, offsetof(planned_options_t, least), "1MiB", 0, 1ull << 44, NULL,
+     "steps that need less memory than this are not planned"},
+    {"learns", STRATA_OPTION_BOOL, offsetof(planned_options_t, learns), "true", 0, 0, NULL,
+     "steps that are repeated are planned; without it nothing is"},
+    {0},
+};
+
+static const strata_stat_row_t stats[] = {
+    {"planned_hits", "count", offsetof(planned_t, hits), "requests that were served at their planned address"},
+    {"beside", "count", offsetof(planned_t, beside), "requests whose planned address was taken: served anywhere"},
+    {"planned_steps", "count", offsetof(planned_t, steps), "steps that followed a plan to their end"},
+    {"left", "count", offsetof(planned_t, left), "times that the program left a plan"},
+    {"plans", "count", offsetof(planned_t, made), "plans that were made"},
+    {"rooms", "count", offsetof(planned_t, rooms), "times that room for plans was made"},
+    {"room_bytes", "bytes", offsetof(planned_t, room_size), "addresses that plans are laid out in"},
+    {0},
+};
+
+static strata_layer_t *below(const planned_t *self) { return self->base.below[0]; }
+
+/* ---- steps ---- */
+
+static planned_plan_t *by_serial(const planned_t *self, uint32_t serial) {
+    for (uint32_t i = 0; i < self->plan_count; i++)
+        if (self->plans[i]->serial == serial) return self->plans[i];
+    return NULL;
+}
+
+/* The plan that is followed from now on, if there is room for it. */
+static void follow(planned_t *self, planned_plan_t *plan) {
+    self->now = plan && strata_planned_has_room(self, plan) ? plan : NULL;
+    self->at = 0;
+    if (plan) plan->used = ++self->clock;
+}
+
+/* A step of `plan` (NULL: of none) has ended. What follows is what followed it the last time, at first the same. */
+static planned_plan_t *turn(planned_t *self, planned_plan_t *plan) {
+    if (self->before && plan) self->before->after = plan->serial;
+    self->before = plan;
+    self->steps += plan && plan == self->now && self->at == plan->count;
+    planned_plan_t *next = plan ? by_serial(self, plan->after) : NULL;
+    return next ? next : plan;
+}
+
+/* Whether too much of the step found its place taken; room is made anew, but seldom if that does not help. */
+static bool is_crowded(planned_t *self, const planned_plan_t *plan) {
+    bool crowded = self->beside_bytes > plan->peak / BESIDE_PART;
+    self->beside_bytes = 0;
+    if (!crowded) {
+        self->rest = self->rests = 0;
+        return false;
+    }
+    if (self->rest > 0) {
+        self->rest--;
+        return false;
+    }
+    self->rests = (uint32_t)strata_min(2 * self->rests + 1, RESTS_MOST);
+    self->rest = self->rests;
+    return true;
+}
+
+static bool may_work(const planned_t *self) {
+    const strata_stack_t *stack = self->base.stack;
+    return !self->busy && !stack->orphan && !stack->group->graph && !atomic_load(&stack->group->pinned);
+}
+
+/* Whether room for the plan and what lives now are little more than what lived at the most: else much of the step is not free yet,
+ * since other streams use it, and room would be got twice. */
+static bool has_settled(const planned_t *self, const planned_plan_t *plan) {
+    uint64_t most = strata_past_most(&self->past);
+    return self->past.live + plan->peak <= most + most / BESIDE_PART;
+}
+
+/* A step of `count` requests has ended. Its plan is made if it was repeated, and room for the plan of the next one. */
+static void end_step(planned_t *self, uint32_t count, strata_call_t *call) {
+    uint32_t now = self->past.next;
+    bool known = count > 0 && now - self->past.first >= count;
+    planned_plan_t *plan = known ? strata_planned_find(self, count, strata_past_hash(&self->past, now - count, count)) : NULL;
+    bool makes = !plan && may_work(self) && strata_planned_options(self)->learns && strata_past_repeats(&self->past, count);
+    if (makes) {
+        self->busy = true;
+        plan = strata_planned_make(self, count, call);
+        self->busy = false;
+    }
+    planned_plan_t *next = turn(self, plan);
+    if (!next && self->plan_count > 0) next = self->plans[self->plan_count - 1];
+    bool crowded = next && is_crowded(self, next);
+    if (next && may_work(self) && has_settled(self, next) && (crowded || !strata_planned_has_room(self, next))) {
+        uint32_t serial = next->serial;
+        self->busy = true;
+        (void)strata_planned_make_room(self, next, call);
+        self->busy = false;
+        next = by_serial(self, serial);
+    }
+    follow(self, now == self->past.next ? next : NULL);
+    self->begin = self->past.next;
+}
+
+static void step(strata_layer_t *base, strata_call_t *call) {
+    planned_t *self = (planned_t *)base;
+    uint32_t count = self->past.next - self->begin;
+    self->told = true;
+    self->due = 0;
+    if (count > 0) end_step(self, count, call);
+}
+
+/* ---- steps that nobody tells ---- */
+
+/* Whether a step of so many requests ends here: one that is planned, or the second of two that are alike and need most of the memory
+ * that was in use of late. */
+static COLD bool ends_step(planned_t *self, uint32_t count) {
+    const strata_past_t *past = &self->past;
+    uint32_t from = past->next - count;
+    uint64_t hash = strata_past_hash(past, from, count), most = strata_past_most(past);
+    planned_plan_t *plan = strata_planned_find(self, count, hash);
+    if (plan) return true;
+    bool twice = strata_past_knows(past, from - count) && strata_past_at(past, from)->level == from - count &&
+                 strata_past_hash(past, from - count, count) == hash;
+    return twice && strata_past_peak(past, count) - past->live >= (most - past->live) / 2;
+}
+
+/* While no plan is followed. */
+static bool look_for_step(planned_t *self) {
+    uint32_t count = strata_past_excursion(&self->past);
+    if (count < SHORTEST || !may_work(self) || !ends_step(self, count)) return false;
+    self->due = count;
+    return true;
+}
+
+/* The step has been followed to its end. */
+static bool wrap(planned_t *self) {
+    planned_plan_t *plan = self->now;
+    if (self->told) {
+        self->now = NULL;
+        self->left++;
+        return false;
+    }
+    if (self->beside_bytes > plan->peak / BESIDE_PART) {
+        self->due = plan->count;
+        return true;
+    }
+    follow(self, turn(self, plan));
+    self->beside_bytes = 0;
+    return false;
+}
+
+/* ---- requests ---- */
+
+/* Another plan that begins as this step did, and goes on with the key. */
+static COLD planned_plan_t *other_plan(planned_t *self, uint64_t key) {
+    const planned_plan_t *left = self->now;
+    uint64_t hash = strata_past_mix(self->at ? left->places[self->at - 1].hash : 0, key);
+    for (uint32_t i = 0; i < self->plan_count; i++) {
+        planned_plan_t *plan = self->plans[i];
+        if (plan != left && plan->count > self->at && plan->places[self->at].hash == hash && strata_planned_has_room(self, plan))
+            return plan;
+    }
+    self->left++;
+    return NULL;
+}
+
+/* Whether the next request is one of a plan. */
+static inline bool is_expected(planned_t *self, uint64_t key) {
+    if (!self->now || self->at >= self->now->count) return false;
+    if (__builtin_expect(self->now->places[self->at].key == key, 1)) return true;
+    self->now = other_plan(self, key);
+    return self->now != NULL;
+}
+
+/* Before a request: whether a step has ended of which something is to be made, with the lock open. */
+static inline bool is_due(planned_t *self, uint64_t key) {
+    if (self->now && self->at >= self->now->count && wrap(self)) return true;
+    return !is_expected(self, key) && !self->told && look_for_step(self);
+}
+
+/* The slot of the block below a place, as far as is known. */
+static inline uint32_t hint(const planned_t *self, const planned_place_t *place) {
+    return place->back ? strata_past_at(&self->past, self->past.next - place->back)->slot : place->slot;
+}
+
+static inline void learn_hint(planned_t *self, planned_place_t *place, const strata_record_t *record, uint32_t known) {
+    uint32_t slot = record->prev;
+    if (self->base.records[slot].state == STRATA_RECORD_FREE) slot = self->base.records[slot].prev;
+    if (__builtin_expect(slot == known, 1)) return;
+    uint32_t number = slot < self->past.slots ? self->past.by_slot[slot] : 0;
+    uint32_t back = number ? self->past.next - number : 0;
+    place->back = back <= self->now->count ? back : 0;
+    place->slot = slot;
+}
+
+static inline strata_record_t *serve_at(planned_t *self, planned_place_t *place, size_t size, const strata_stack_t *stack) {
+    const strata_layer_t *base = &self->base;
+    uint32_t slot = hint(self, place);
+    const strata_block_t at = {.ptr = (void *)(uintptr_t)(self->room + place->offset),
+                               .size = place->size,
+                               .ref = strata_ref_make(base->stack->number, slot, 0)};
+    strata_record_t *record = below(self)->type->take_at(below(self), &at, size, stack);
+    if (__builtin_expect(!record, 0)) {
+        self->missed = self->past.next;
+        self->beside++;
+        self->beside_bytes += place->size;
+        return NULL;
+    }
+    self->hits++;
+    learn_hint(self, place, record, slot);
+    return record;
+}
+
+static inline strata_record_t *planned_record(planned_t *self, uint64_t key, size_t size, const strata_stack_t *stack) {
+    if (!is_expected(self, key)) return NULL;
+    planned_place_t *place = &self->now->places[self->at];
+    return place->offset != STRATA_NOWHERE && self->missed != self->past.next ? serve_at(self, place, size, stack) : NULL;
+}
+
+/* Records served from below are those of this stack. */
+static inline void note(planned_t *self, uint64_t key, const strata_record_t *record) {
+    uint32_t number = strata_past_ask(&self->past, key, !self->told);
+    if (__builtin_expect(number == 0, 0)) {
+        self->now = NULL;
+        self->deaf = true;
+        return;
+    }
+    strata_past_serve(&self->past, number, strata_record_slot(&self->base, record), record->size);
+    /* Another thread may have ended the step while the request was on its way. */
+    if (self->now && ++self->at > self->now->count) self->now = NULL;
+}
+
+static inline strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
+    planned_t *self = (planned_t *)base;
+    /* The past has no room for the request until a range has grown, on the long way. */
+    if (__builtin_expect(!strata_past_has_room(&self->past), 0) && !self->deaf) return NULL;
+    if (is_due(self, size)) return NULL;
+    strata_record_t *record = planned_record(self, size, size, stack);
+    if (!record) record = below(self)->type->hit(below(self), size, stack);
+    if (__builtin_expect(record != NULL, 1)) note(self, size, record);
+    return record;
+}
+
+static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
+    planned_t *self = (planned_t *)base;
+    uint64_t key = strata_planned_key(request->size, request->alignment);
+    strata_past_refresh(&self->past);
+    if (self->due || is_due(self, key)) {
+        uint32_t count = self->due;
+        self->due = 0;
+        end_step(self, count, request->call);
+    }
+    strata_record_t *served = planned_record(self, key, request->size, request->call->stack);
+    if (served) {
+        served->stack = request->call->stack->number;
+        strata_record_push(served, below(self));
+        *record = served;
+    } else {
+        strata_status_t status = strata_below_allocate(base, request, record);
+        if (status != STRATA_OK) return status;
+    }
+    note(self, key, *record);
+    return STRATA_OK;
+}
+
+static inline bool quick_free(strata_layer_t *base, strata_record_t *record) {
+    planned_t *self = (planned_t *)base;
+    uint32_t slot = strata_record_slot(base, record);
+    if (!below(self)->type->quick_free || !below(self)->type->quick_free(below(self), record)) return false;
+    strata_past_free(&self->past, slot);
+    return true;
+}
+
+static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
+    planned_t *self = (planned_t *)base;
+    strata_past_free(&self->past, strata_record_slot(base, record));
+    strata_below_free(record, call);
+}
+
+static STRATA_DIRECT_WAY(direct, hit, quick_free);
+
+/* ---- what the cache below does ---- */
+
+static strata_record_t *take_at(strata_layer_t *base, const strata_block_t *at, size_t requested, const strata_stack_t *stack) {
+    strata_layer_t *cache = base->below[0];
+    return cache->type->take_at(cache, at, requested, stack);
+}
+
+static const strata_record_t *find(strata_layer_t *base, uint64_t address) {
+    strata_layer_t *cache = base->below[0];
+    return cache->type->find ? cache->type->find(cache, address) : NULL;
+}
+
+/* ---- life ---- */
+
+static strata_status_t create(strata_layer_t *base) {
+    planned_t *self = (planned_t *)base;
+    self->begin = 1;
+    return strata_past_init(&self->past);
+}
+
+static void destroy(strata_layer_t *base) {
+    planned_t *self = (planned_t *)base;
+    for (uint32_t i = 0; i < self->plan_count; i++) strata_planned_delete(self->plans[i]);
+    strata_past_destroy(&self->past);
+}
+
+static strata_status_t validate(strata_layer_t *base) {
+    const planned_t *self = (const planned_t *)base;
+    if (self->now && self->at > self->now->count)
+        return strata_fail(STRATA_E_CORRUPT, 0, "planned: a plan is followed beyond its end");
+    return strata_past_validate(&self->past);
+}
+
+const strata_layer_type_t strata_planned_type = {
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "planned",
+    .doc = "a program that repeats its steps is served at planned addresses by the cache below",
+    .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_STREAM,
+    .needs = STRATA_TRAIT_SINGLE_STREAM | STRATA_TRAIT_PLACES,
+    .passes = ~0u,
+    .guarded = true,
+    .state_size = sizeof(planned_t),
+    .options_size = sizeof(planned_options_t),
+    .options = options,
+    .stats = stats,
+    .create = create,
+    .destroy = destroy,
+    .allocate = allocate,
+    .free = free_record,
+    .hit = hit,
+    .quick_free = quick_free,
+    .direct = &direct,
+    .step = step,
+    .find = find,
+    .take_at = take_at,
+    .validate = validate,
+};

@@ -1,0 +1,140 @@
+/* Plans of planned: which offset each request of a step is best served at. */
+#include "allocation/layer/planned_state.h"
+
+#include "planning/steady.h"
+#include "platform/arithmetic.h"
+#include "platform/host/host_memory.h"
+
+/* What goes to a planner: buffers, and whose they are. */
+typedef struct drawing {
+    planned_plan_t *plan;
+    strata_plan_buffer_t *buffers;
+    uint64_t *offsets;
+    uint32_t *places; /* by buffer */
+    uint32_t count;
+    uint64_t fixed; /* bytes of what lives beyond the end of the step */
+} drawing_t;
+
+void strata_planned_delete(planned_plan_t *plan) {
+    if (!plan) return;
+    strata_host_delete(plan->places);
+    strata_host_delete(plan);
+}
+
+static void end_drawing(drawing_t *drawing) {
+    strata_host_delete(drawing->buffers);
+    strata_host_delete(drawing->offsets);
+    strata_host_delete(drawing->places);
+}
+
+/* A buffer that lives beyond the end of the step is two. */
+static bool begin_drawing(drawing_t *drawing, uint32_t count) {
+    drawing->plan = strata_host_new(1, sizeof *drawing->plan);
+    if (drawing->plan) drawing->plan->places = strata_host_new(count, sizeof *drawing->plan->places);
+    drawing->buffers = strata_host_new(2 * (size_t)count, sizeof *drawing->buffers);
+    drawing->offsets = strata_host_new(2 * (size_t)count, sizeof *drawing->offsets);
+    drawing->places = strata_host_new(2 * (size_t)count, sizeof *drawing->places);
+    if (drawing->plan) drawing->plan->count = count;
+    return drawing->plan && drawing->plan->places && drawing->buffers && drawing->offsets && drawing->places;
+}
+
+static void add(drawing_t *drawing, uint32_t place, uint32_t lower, uint32_t upper, uint64_t offset) {
+    const planned_place_t *p = &drawing->plan->places[place];
+    if (lower >= upper) return;
+    drawing->places[drawing->count] = place;
+    drawing->buffers[drawing->count++] = (strata_plan_buffer_t){.lower = lower,
+                                                                .upper = upper,
+                                                                .size = p->size,
+                                                                .alignment = STRATA_PLANNED_ALIGNMENT,
+                                                                .offset = offset == STRATA_NOWHERE ? 0 : offset,
+                                                                .flags = offset == STRATA_NOWHERE ? 0 : STRATA_PLAN_FIXED};
+}
+
+/* What lives at the end of the step all lives at one moment: it is stacked up from the bottom. */
+static void draw(drawing_t *drawing, uint32_t place, uint32_t life) {
+    uint32_t count = drawing->plan->count;
+    if (place + life <= count) {
+        add(drawing, place, place, place + life, STRATA_NOWHERE);
+        return;
+    }
+    uint64_t offset = drawing->fixed;
+    drawing->fixed += strata_round_down(drawing->plan->places[place].size + STRATA_PLANNED_ALIGNMENT - 1, STRATA_PLANNED_ALIGNMENT);
+    add(drawing, place, place, count, offset);
+    add(drawing, place, 0, place + life - count, offset);
+}
+
+/* What lives longer than a step stays with the cache below. */
+static void draw_all(const strata_past_t *past, drawing_t *drawing) {
+    uint32_t count = drawing->plan->count;
+    uint64_t hash = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t number = past->next - count + i, life = strata_past_life(past, number, count);
+        const strata_past_request_t *request = strata_past_at(past, number);
+        hash = strata_past_mix(hash, request->key);
+        drawing->plan->places[i] = (planned_place_t){
+            .key = request->key, .size = request->size, .offset = STRATA_NOWHERE, .hash = hash};
+        if (life <= count && request->key >> 56 == 0) draw(drawing, i, life);
+    }
+}
+
+/* No lock is held. */
+static strata_status_t place_all(drawing_t *drawing) {
+    strata_status_t status = strata_plan_steady(drawing->buffers, drawing->count, drawing->offsets);
+    if (status == STRATA_OK) status = strata_plan_check(drawing->buffers, drawing->count, drawing->offsets, &drawing->plan->peak);
+    if (status != STRATA_OK) return status;
+    for (uint32_t i = 0; i < drawing->count; i++) drawing->plan->places[drawing->places[i]].offset = drawing->offsets[i];
+    return STRATA_OK;
+}
+
+/* ---- the plans that there are ---- */
+
+planned_plan_t *strata_planned_find(planned_t *self, uint32_t count, uint64_t hash) {
+    for (uint32_t i = 0; i < self->plan_count; i++) {
+        planned_plan_t *plan = self->plans[i];
+        if (plan->count == count && plan->places[count - 1].hash == hash) return plan;
+    }
+    return NULL;
+}
+
+static planned_plan_t *oldest(planned_t *self) {
+    uint32_t found = 0;
+    for (uint32_t i = 1; i < self->plan_count; i++)
+        if (self->plans[i]->used < self->plans[found]->used) found = i;
+    planned_plan_t *plan = self->plans[found];
+    self->plans[found] = self->plans[--self->plan_count];
+    if (self->now == plan) self->now = NULL;
+    if (self->before == plan) self->before = NULL;
+    return plan;
+}
+
+/* Returns the one that has to go for it; NULL: none has. */
+static planned_plan_t *keep(planned_t *self, planned_plan_t *plan) {
+    planned_plan_t *gone = self->plan_count >= strata_planned_options(self)->plans ? oldest(self) : NULL;
+    plan->serial = ++self->last_serial;
+    plan->used = ++self->clock;
+    self->plans[self->plan_count++] = plan;
+    self->made++;
+    return gone;
+}
+
+planned_plan_t *strata_planned_make(planned_t *self, uint32_t count, strata_call_t *call) {
+    const strata_error_t reason = *strata_last_error();
+    drawing_t drawing = {0};
+    uint32_t now = self->past.next;
+    strata_opened_t opened = strata_call_unlock(call);
+    bool ready = begin_drawing(&drawing, count);
+    strata_call_lock(call, opened);
+    ready = ready && self->past.next == now;
+    if (ready) draw_all(&self->past, &drawing);
+    opened = strata_call_unlock(call);
+    ready = ready && drawing.count > 0 && place_all(&drawing) == STRATA_OK;
+    ready = ready && drawing.plan->peak >= strata_planned_options(self)->least;
+    end_drawing(&drawing);
+    strata_call_lock(call, opened);
+    planned_plan_t *gone = ready ? keep(self, drawing.plan) : drawing.plan;
+    opened = strata_call_unlock(call);
+    strata_planned_delete(gone);
+    strata_call_lock(call, opened);
+    (void)strata_fail_again(&reason);
+    return ready ? drawing.plan : NULL;
+}

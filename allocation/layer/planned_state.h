@@ -1,0 +1,86 @@
+/* What the files of planned share.
+ *
+ *     planned.c        the type: requests, frees, steps
+ *     planned_plan.c   a plan out of a step that was repeated, or one that was made ahead
+ *     planned_room.c   the memory that plans are laid out in
+ */
+#ifndef STRATA_ALLOCATION_LAYER_PLANNED_STATE_H
+#define STRATA_ALLOCATION_LAYER_PLANNED_STATE_H
+
+#include "allocation/mechanism/past.h"
+#include "allocation/stack/layer.h"
+
+enum { STRATA_PLANNED_PLANS = 64, STRATA_PLANNED_ALIGNMENT = 256 };
+
+typedef struct planned_options {
+    uint64_t plans;
+    uint64_t least;
+    bool learns;
+} planned_options_t;
+
+/* A request of a step. */
+typedef struct planned_place {
+    uint64_t key; /* what it asks for: strata_planned_key() */
+    uint64_t size; /* bytes that serve it */
+    uint64_t offset; /* STRATA_NOWHERE: the plan says nothing */
+    uint64_t hash; /* of the keys of the step up to and with this one */
+    uint32_t back; /* the block below it is that of the request so many before; 0: of none of the plan, */
+    uint32_t slot; /* but has this slot; 0: nothing is known */
+} planned_place_t;
+
+#define STRATA_NOWHERE UINT64_MAX
+
+typedef struct planned_plan {
+    planned_place_t *places;
+    uint32_t count;
+    uint64_t peak;
+    uint64_t used; /* when, for the choice of which one goes */
+    uint32_t after; /* the plan of the step that followed it last, by its `serial`; 0: none did */
+    uint32_t serial;
+} planned_plan_t;
+
+typedef struct planned {
+    strata_layer_t base;
+    strata_past_t past;
+    planned_plan_t *plans[STRATA_PLANNED_PLANS];
+    uint32_t plan_count, last_serial;
+    planned_plan_t *now; /* the plan that is followed; NULL: none */
+    planned_plan_t *before; /* that of the last step; NULL: it was none of the plans */
+    uint32_t at; /* requests of the step so far, if a plan is followed */
+    uint32_t missed; /* the request that found its place taken, and goes the long way perhaps */
+    uint32_t begin; /* the first request of the step */
+    uint32_t due; /* the step of so many requests that has ended: a plan is to be made, or room */
+    bool told; /* the program says where its steps end */
+    bool deaf; /* the host has no memory for more of the past: nothing is learnt any more */
+    bool busy; /* a thread makes a plan or room, with the lock open */
+    uint64_t clock; /* of `used` */
+    /* The room: addresses of the cache below, free but for what is live. */
+    uint64_t room, room_size; /* 0: there is none */
+    uint64_t beside_bytes; /* in this step: what found its place taken */
+    uint32_t rest, rests; /* steps until room may be made again, and how many the last time */
+    uint64_t hits, beside, left, steps, made, rooms; /* figures */
+} planned_t;
+
+static inline const planned_options_t *strata_planned_options(const planned_t *self) { return self->base.options; }
+
+static inline uint64_t strata_planned_key(size_t size, size_t alignment) {
+    uint64_t high = alignment > STRATA_PLANNED_ALIGNMENT ? (uint64_t)__builtin_ctzll(alignment) : 0;
+    return size | high << 56;
+}
+
+/* ---- all under the lock ---- */
+
+/* A plan for the last `count` requests, which have been made twice; NULL: there is none to be had. The lock is open meanwhile. */
+planned_plan_t *strata_planned_make(planned_t *self, uint32_t count, strata_call_t *call);
+void strata_planned_delete(planned_plan_t *plan);
+/* The plan that says exactly this step; NULL: none. */
+planned_plan_t *strata_planned_find(planned_t *self, uint32_t count, uint64_t hash);
+
+/* Room for a plan comes together; the locks are open meanwhile. False: there is no memory for it now. */
+bool strata_planned_make_room(planned_t *self, const planned_plan_t *plan, strata_call_t *call);
+/* Whether there is room for the plan, as far as is known. */
+static inline bool strata_planned_has_room(const planned_t *self, const planned_plan_t *plan) {
+    return self->room != 0 && self->room_size >= plan->peak;
+}
+
+#endif

@@ -1,0 +1,139 @@
+/* What a program has asked for of late, and whether it says the same again: the sizes of its requests, how long each block lived, and
+ * the moments at which it comes back to where it was.
+ *
+ * Requests are numbered from 1. An *excursion* is a stretch between two moments at which equally many bytes live, and never fewer in
+ * between: a step of a program that repeats itself is one, whoever does not say where its steps end. The last STRATA_PAST_LENGTH
+ * requests are known. Each step costs O(1), amortised, and no host allocation. Guarded by the owner. */
+#ifndef STRATA_ALLOCATION_MECHANISM_PAST_H
+#define STRATA_ALLOCATION_MECHANISM_PAST_H
+
+#include "allocation/tables/nodes.h"
+
+enum { STRATA_PAST_LENGTH = 1 << 17 };
+
+typedef struct strata_past_request {
+    uint32_t unused; /* a node that nobody has begins with the number of the next */
+    uint32_t until; /* the number of the first request after its free; 0: it lives, or was never served */
+    uint64_t key; /* what was asked for */
+    uint64_t size; /* bytes served; 0: none yet */
+    uint64_t hash; /* of all keys before it */
+    uint64_t live; /* bytes that lived before it */
+    uint32_t slot; /* of its block */
+    uint32_t below; /* the last request before which fewer bytes lived than before this one; 0: none known */
+    uint32_t level; /* the last one before which equally many lived, and no fewer since; 0: none */
+} strata_past_request_t;
+
+typedef struct strata_past {
+    strata_nodes_t nodes; /* number n is in node 1 + n % STRATA_PAST_LENGTH */
+    uint32_t first; /* known are [first, next) */
+    uint32_t next;
+    uint32_t quiet; /* the head of the chain of `below`; 0: none */
+    uint64_t hash; /* of all keys so far */
+    uint64_t live;
+    uint64_t most[2]; /* the most that lived, in this half of the length and in the one before */
+    uint32_t *by_slot; /* the number of the request whose block a slot has; 0: none */
+    uint32_t slots;
+    bool wants; /* a slot was beyond them: the range is to grow */
+    strata_growing_t range;
+} strata_past_t;
+
+/* E_HOST_MEMORY. No lock is held. */
+strata_status_t strata_past_init(strata_past_t *past);
+void strata_past_destroy(strata_past_t *past);
+
+static inline strata_past_request_t *strata_past_at(const strata_past_t *past, uint32_t number) {
+    return strata_node(&past->nodes, 1 + number % STRATA_PAST_LENGTH);
+}
+static inline bool strata_past_knows(const strata_past_t *past, uint32_t number) {
+    return number - past->first < past->next - past->first;
+}
+
+/* Whether the next request can be noted, as far as is seen: else it can once a range has grown. */
+static inline bool strata_past_has_room(const strata_past_t *past) {
+    uint32_t node = 1 + past->next % STRATA_PAST_LENGTH;
+    return (node < past->nodes.used || node < past->nodes.room) && !past->wants;
+}
+/* A range may have grown: what it had too little of is not asked for again at once. */
+void strata_past_refresh(strata_past_t *past);
+/* The rare way of strata_past_ask(): a node that was never taken. False: there is none until the range has grown; everything so far is
+ * forgotten. */
+bool strata_past_extend(strata_past_t *past);
+/* Links the request that is about to be made: it begins a stretch. */
+void strata_past_link(strata_past_t *past, strata_past_request_t *request);
+
+static inline uint64_t strata_past_mix(uint64_t hash, uint64_t key) {
+    uint64_t mixed = (key ^ key >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
+    return hash * UINT64_C(0x9e3779b97f4a7c15) + (mixed ^ mixed >> 32);
+}
+
+/* A request is made; its number. 0: it could not be noted, and nothing is known any more. Without `levels` no excursion will begin
+ * before it or with it. */
+static inline uint32_t strata_past_ask(strata_past_t *past, uint64_t key, bool levels) {
+    uint32_t number = past->next, node = 1 + number % STRATA_PAST_LENGTH;
+    if (__builtin_expect(node >= past->nodes.used, 0) && !strata_past_extend(past)) return 0;
+    strata_past_request_t *request = strata_node(&past->nodes, node);
+    request->key = key;
+    request->size = 0;
+    request->until = 0;
+    request->hash = past->hash;
+    request->live = past->live;
+    request->below = request->level = 0;
+    if (levels) strata_past_link(past, request);
+    else past->quiet = 0;
+    past->hash = strata_past_mix(past->hash, key);
+    past->next = number + 1;
+    if (number + 1 - past->first > STRATA_PAST_LENGTH) past->first = number + 1 - STRATA_PAST_LENGTH;
+    return number;
+}
+
+/* Whether there is room for a slot of the second half; without it the range is to grow. */
+bool strata_past_reaches(strata_past_t *past, uint32_t slot);
+
+/* It was served. A block whose slot there is no room for is not noted. */
+static inline void strata_past_serve(strata_past_t *past, uint32_t number, uint32_t slot, uint64_t size) {
+    if (__builtin_expect(slot >= past->slots / 2, 0) && !strata_past_reaches(past, slot)) return;
+    strata_past_request_t *request = strata_past_at(past, number);
+    past->by_slot[slot] = number;
+    request->size = size;
+    request->slot = slot;
+    past->live += size;
+    if (__builtin_expect(past->next % (STRATA_PAST_LENGTH / 2) == 0, 0)) {
+        past->most[1] = past->most[0];
+        past->most[0] = 0;
+    }
+    if (past->live > past->most[0]) past->most[0] = past->live;
+}
+
+/* The block of a slot was freed. */
+static inline void strata_past_free(strata_past_t *past, uint32_t slot) {
+    uint32_t number = slot < past->slots ? past->by_slot[slot] : 0;
+    if (number == 0) return;
+    past->by_slot[slot] = 0;
+    if (!strata_past_knows(past, number)) return;
+    strata_past_request_t *request = strata_past_at(past, number);
+    request->until = past->next;
+    past->live -= request->size;
+}
+
+/* ---- repetition ---- */
+
+/* The hash of the keys of [from, from + count), all of which are known; from + count may be the next request. */
+uint64_t strata_past_hash(const strata_past_t *past, uint32_t from, uint32_t count);
+/* Whether the last `count` requests asked for exactly what the `count` before them did. */
+bool strata_past_repeats(const strata_past_t *past, uint32_t count);
+/* The length of the excursion that ends now, before the next request; 0: none does. */
+uint32_t strata_past_excursion(const strata_past_t *past);
+/* The most bytes that lived in the last `count` requests. O(count). */
+uint64_t strata_past_peak(const strata_past_t *past, uint32_t count);
+/* The most of late. */
+static inline uint64_t strata_past_most(const strata_past_t *past) {
+    return past->most[0] > past->most[1] ? past->most[0] : past->most[1];
+}
+/* How many requests the block of `number`, of the last `count`, lived: it, or the one of `count` requests before, whichever lived longer.
+ * More than `count`: longer than that, or nobody knows. */
+uint32_t strata_past_life(const strata_past_t *past, uint32_t number, uint32_t count);
+
+/* E_CORRUPT. */
+strata_status_t strata_past_validate(const strata_past_t *past);
+
+#endif

@@ -1,0 +1,422 @@
+/* The layer `planned`: programs that repeat their steps, and those that do not. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/facade/fixture.h"
+#include "trace/trace.h"
+
+enum { REPEATS = 5, SETTLED = 2, BLOCKS = 64 };
+
+/* ---- figures ---- */
+
+typedef struct wanted {
+    const char *name;
+    uint64_t value;
+} wanted_t;
+
+static void take_figure(const strata_layer_figure_t *figure, void *context) {
+    wanted_t *wanted = context;
+    if (strcmp(figure->type, "planned") == 0 && strcmp(figure->name, wanted->name) == 0) wanted->value += figure->value;
+}
+
+static uint64_t planned_figure(rig_t *rig, const char *name) {
+    wanted_t wanted = {.name = name};
+    EXPECT_OK(strata_layer_figures(rig->s, rig->gpu, take_figure, &wanted));
+    return wanted.value;
+}
+
+static uint64_t device_calls(rig_t *rig) { return strata_sim_calls(rig_domain(rig)->device); }
+
+/* ---- repeated traces ---- */
+
+static uint64_t rounded(uint64_t size) { return (size + 255) / 256 * 256; }
+
+/* The most that lives at one moment. */
+static uint64_t bound_of(const strata_trace_t *trace) {
+    uint64_t *sizes = calloc(trace->lifetimes, sizeof *sizes), live = 0, peak = 0;
+    for (size_t i = 0; i < trace->count; i++) {
+        const strata_trace_event_t *e = &trace->events[i];
+        if (e->op == STRATA_TRACE_alloc) live += sizes[e->id] = rounded(e->value);
+        if (e->op == STRATA_TRACE_free) live -= sizes[e->id];
+        peak = live > peak ? live : peak;
+    }
+    free(sizes);
+    return peak;
+}
+
+/* The trace of one stream once; what it leaves is freed. */
+static void play(rig_t *rig, const strata_trace_t *trace, strata_ref_t *refs) {
+    for (size_t i = 0; i < trace->count && !strata_test_has_failed(); i++) {
+        const strata_trace_event_t *e = &trace->events[i];
+        strata_block_t block;
+        if (e->op == STRATA_TRACE_free) {
+            EXPECT_OK(strata_free(rig->s, refs[e->id]));
+            refs[e->id] = 0;
+        } else if (e->op == STRATA_TRACE_alloc) {
+            EXPECT_OK(strata_allocate(rig->s, rig->gpu, NULL, e->value, &block));
+            refs[e->id] = block.ref;
+        }
+    }
+    for (uint32_t id = 0; id < trace->lifetimes; id++)
+        if (refs[id]) EXPECT_OK(strata_free(rig->s, refs[id]));
+    memset(refs, 0, trace->lifetimes * sizeof *refs);
+}
+
+/* From the third time on: nothing is asked of the device, and little more is reserved than must be. Where nobody tells the steps, the
+ * first request of the third one makes room. */
+static void expect_planned(const char *name, bool told) {
+    char path[1024];
+    strata_trace_t *trace = NULL;
+    snprintf(path, sizeof path, "%s/traces/%s", STRATA_SOURCE_DIR, name);
+    EXPECT_OK(strata_trace_load(path, &trace));
+    strata_ref_t *refs = calloc(trace->lifetimes, sizeof *refs);
+    uint64_t calls = 0, reserved = 0, beside = 0;
+    int settled = told ? SETTLED : SETTLED + 1;
+    RIG(rig, "planned", 0);
+    if (told) EXPECT_OK(strata_step(rig.s));
+    for (int i = 0; i < REPEATS && !strata_test_has_failed(); i++) {
+        if (i == settled) calls = device_calls(&rig);
+        if (i == settled) beside = planned_figure(&rig, "beside");
+        if (i == settled) EXPECT_OK(strata_reset_peaks(rig.s, rig.gpu));
+        play(&rig, trace, refs);
+        if (told) EXPECT_OK(strata_step(rig.s));
+    }
+    reserved = rig_figures(&rig).peak_reserved_bytes;
+    EXPECT_EQ(device_calls(&rig), calls);
+    EXPECT_EQ(planned_figure(&rig, "beside"), beside);
+    EXPECT_GT(planned_figure(&rig, "planned_hits"), trace->lifetimes);
+    printf("%s: reserved %.4f of the bound\n", name, (double)reserved / (double)bound_of(trace));
+    EXPECT_LE(reserved, (uint64_t)(1.02 * (double)bound_of(trace)));
+    free(refs);
+    strata_trace_delete(trace);
+}
+
+TEST(facade_planned, a_repeated_trace_is_served_at_its_bound) {
+    expect_planned("ddp-2rank-v100.csv.gz", false);
+    expect_planned("tinytorch-mnist.csv", false);
+}
+
+TEST(facade_planned, so_it_is_where_the_program_tells_its_steps) {
+    expect_planned("ddp-2rank-v100.csv.gz", true);
+    expect_planned("tinytorch-mnist.csv", true);
+}
+
+/* ---- small programs ---- */
+
+/* A step of `shape`: sizes and the order of frees follow from it. */
+typedef struct live {
+    rig_t *rig;
+    strata_stream_t stream;
+    strata_block_t blocks[BLOCKS];
+    bool held[BLOCKS];
+} live_t;
+
+static void expect_apart(const live_t *live, uint32_t added) {
+    for (uint32_t i = 0; i < BLOCKS; i++)
+        if (i != added && live->held[i] && rig_overlap(&live->blocks[i], &live->blocks[added]))
+            FAIL_TEST("%u overlaps %u", i, added);
+}
+
+static void take(live_t *live, uint32_t i, size_t size) {
+    EXPECT_OK(strata_allocate(live->rig->s, live->rig->gpu, live->stream, size, &live->blocks[i]));
+    live->held[i] = true;
+    expect_apart(live, i);
+}
+
+static void drop(live_t *live, uint32_t i) {
+    if (live->held[i]) EXPECT_OK(strata_free(live->rig->s, live->blocks[i].ref));
+    live->held[i] = false;
+}
+
+static uint64_t mixed(uint64_t x) {
+    x = (x ^ x >> 31) * UINT64_C(0x9e3779b97f4a7c15);
+    return x ^ x >> 29;
+}
+
+enum { STEP = 200 };
+
+/* `late`: what a step with this number would have freed stays a while longer (0: nothing does). */
+static void small_step(live_t *live, uint64_t shape, uint64_t late) {
+    for (uint32_t i = 0; i < STEP && !strata_test_has_failed(); i++) {
+        uint64_t drawn = mixed(shape * 1000 + i);
+        uint32_t at = (uint32_t)(drawn % BLOCKS);
+        if (late && mixed(late * 1000 + i) % 16 == 0) continue;
+        if (live->held[at]) drop(live, at);
+        else take(live, at, (drawn >> 8) % (4 * MIB) + 1);
+    }
+    for (uint32_t i = 0; i < BLOCKS; i++)
+        if (!late || mixed(late + i) % 8) drop(live, i);
+}
+
+static void drop_all(live_t *live) {
+    for (uint32_t i = 0; i < BLOCKS; i++) drop(live, i);
+}
+
+TEST(facade_planned, a_step_gets_the_same_addresses_from_the_third_on) {
+    void *first[BLOCKS] = {NULL};
+    RIG(rig, "planned", 0);
+    live_t live = {.rig = &rig};
+    for (int step = 0; step < 6; step++) {
+        for (uint32_t i = 0; i < BLOCKS; i++) take(&live, i, (i % 7 + 1) * MIB);
+        for (uint32_t i = 0; i < BLOCKS && step >= 3; i++) EXPECT_EQ(live.blocks[i].ptr, first[i]);
+        for (uint32_t i = 0; i < BLOCKS; i++) first[i] = live.blocks[i].ptr;
+        drop_all(&live);
+        EXPECT_OK(strata_step(rig.s));
+    }
+    EXPECT_EQ(planned_figure(&rig, "plans"), 1);
+    EXPECT_EQ(planned_figure(&rig, "planned_steps"), 4);
+    EXPECT_EQ(planned_figure(&rig, "left"), 0);
+    EXPECT_EQ(planned_figure(&rig, "planned_hits"), 4 * BLOCKS);
+}
+
+/* Device calls in ms, the most reserved, what failed. */
+typedef struct cost {
+    double device_ms;
+    uint64_t reserved, hits, plans;
+} cost_t;
+
+static cost_t change_shapes(const char *preset, bool told) {
+    cost_t cost;
+    RIG(rig, preset, 0);
+    live_t live = {.rig = &rig};
+    for (uint64_t step = 0; step < 120; step++) {
+        small_step(&live, 1 + step / 10 % 4, 0);
+        if (told) EXPECT_OK(strata_step(rig.s));
+    }
+    strata_sim_figures_t figures;
+    strata_sim_figures(rig_domain(&rig)->device, &figures);
+    cost.device_ms = (double)(figures.device_call_ns + figures.stall_ns) / 1e6;
+    cost.reserved = rig_figures(&rig).peak_reserved_bytes;
+    cost.hits = planned_figure(&rig, "planned_hits");
+    cost.plans = planned_figure(&rig, "plans");
+    return cost;
+}
+
+/* A program that changes its shape every ten steps, and comes back to each. */
+TEST(facade_planned, changing_shapes_cost_little_more) {
+    for (int told = 0; told < 2; told++) {
+        cost_t plain = change_shapes("strata", told), planned = change_shapes("planned", told);
+        printf("device ms %.3f and %.3f, reserved %.4f\n", plain.device_ms, planned.device_ms,
+               (double)planned.reserved / (double)plain.reserved);
+        EXPECT_GT(planned.hits, 0);
+        EXPECT_EQ(planned.plans, 4);
+        EXPECT_LE(planned.device_ms, 1.3 * plain.device_ms);
+        EXPECT_LE((double)planned.reserved, 1.3 * (double)plain.reserved);
+    }
+}
+
+/* Whatever the program does, nothing overlaps: frees that come late, requests that are missing, steps that are told wrongly, and
+ * caches that are emptied in between. */
+TEST(facade_planned, nothing_overlaps_when_a_program_leaves_its_plan) {
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        RIG(rig, seed % 2 ? "planned" : "strategy: a\nstack: [planned, auto_growth: {chunk_size: 2MiB}, system]\n", 0);
+        live_t live = {.rig = &rig};
+        for (uint64_t step = 0; step < 30; step++) {
+            bool follows = mixed(seed * 77 + step) % 3 != 0;
+            small_step(&live, 1 + mixed(seed + step / 6) % 3, follows ? 0 : seed * 100 + step);
+            if (seed % 3 && mixed(seed * 7 + step) % 8) EXPECT_OK(strata_step(rig.s));
+            if (mixed(seed * 13 + step) % 9 == 0) (void)strata_release(rig.s, rig.gpu, NULL);
+            if (step % 10 == 9) EXPECT_OK(strata_validate(rig.s));
+        }
+        drop_all(&live);
+    }
+}
+
+/* A block that a borrower still uses keeps its address: its successor in the plan is served beside it. */
+TEST(facade_planned, a_block_that_is_freed_late_is_not_served_again) {
+    RIG(rig, "planned", 0);
+    strata_stream_t other = rig_stream(&rig);
+    live_t live = {.rig = &rig};
+    for (int step = 0; step < 6; step++) {
+        uint64_t beside = planned_figure(&rig, "beside");
+        take(&live, 0, 32 * MIB);
+        void *ptr = live.blocks[0].ptr;
+        if (step == 5) rig_borrow(&rig, live.blocks[0].ref, other, 10000000);
+        drop(&live, 0);
+        take(&live, 1, 31 * MIB);
+        take(&live, 2, 3 * MIB);
+        take(&live, 3, 5 * MIB);
+        if (step == 4) EXPECT_EQ(live.blocks[1].ptr, ptr);
+        if (step == 5) EXPECT_NE(live.blocks[1].ptr, ptr);
+        EXPECT_EQ(planned_figure(&rig, "beside") > beside, step == 5);
+        drop_all(&live);
+        EXPECT_OK(strata_step(rig.s));
+    }
+}
+
+/* Memory that is idle goes back like any other, and room is made again. */
+TEST(facade_planned, a_release_takes_the_room_and_a_step_brings_it_back) {
+    RIG(rig, "planned", 0);
+    live_t live = {.rig = &rig};
+    for (int step = 0; step < 10; step++) {
+        for (uint32_t i = 0; i < 8; i++) take(&live, i, 8 * MIB);
+        drop_all(&live);
+        EXPECT_OK(strata_step(rig.s));
+        if (step == 4) (void)strata_release(rig.s, rig.gpu, NULL);
+        if (step == 4) EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+    }
+    EXPECT_EQ(planned_figure(&rig, "rooms"), 2);
+    EXPECT_EQ(planned_figure(&rig, "beside"), 8);
+    EXPECT_EQ(planned_figure(&rig, "planned_hits"), 7 * 8);
+}
+
+/* What lives longer than a step is not planned; what lives beyond its end is. */
+TEST(facade_planned, blocks_that_live_beyond_the_step) {
+    RIG(rig, "planned", 0);
+    live_t live = {.rig = &rig};
+    take(&live, 60, 100 * MIB);
+    EXPECT_OK(strata_step(rig.s));
+    for (int step = 0; step < 8; step++) {
+        uint32_t carried = 10 + (uint32_t)step % 2;
+        for (uint32_t i = 0; i < 4; i++) take(&live, i, (3 + i) * MIB);
+        for (uint32_t i = 0; i < 4; i++) drop(&live, i);
+        drop(&live, 21 - carried);
+        take(&live, carried, 7 * MIB);
+        take(&live, 5, 20 * MIB);
+        drop(&live, 5);
+        EXPECT_OK(strata_step(rig.s));
+    }
+    EXPECT_GT(planned_figure(&rig, "planned_steps"), 4);
+    EXPECT_GT(planned_figure(&rig, "planned_hits"), 4 * 5);
+    EXPECT_EQ(planned_figure(&rig, "beside"), 0);
+    EXPECT_OK(strata_validate(rig.s));
+    drop_all(&live);
+}
+
+/* A loop that needs little beside what was in use of late is no step; nor is a step that needs less than `least`. */
+TEST(facade_planned, small_steps_and_small_loops_are_not_planned) {
+    RIG(rig, "planned", 0);
+    live_t live = {.rig = &rig};
+    for (uint32_t i = 0; i < 8; i++) take(&live, i, (8 + i) * MIB);
+    for (uint32_t i = 2; i < 8; i++) drop(&live, i);
+    for (int loop = 0; loop < 20; loop++) {
+        for (uint32_t i = 10; i < 16; i++) take(&live, i, i * MIB / 8);
+        for (uint32_t i = 10; i < 16; i++) drop(&live, i);
+    }
+    EXPECT_EQ(planned_figure(&rig, "plans"), 0);
+    for (int step = 0; step < 4; step++) {
+        for (uint32_t i = 10; i < 16; i++) take(&live, i, i * 4096);
+        for (uint32_t i = 10; i < 16; i++) drop(&live, i);
+        EXPECT_OK(strata_step(rig.s));
+    }
+    EXPECT_EQ(planned_figure(&rig, "plans"), 0);
+    drop_all(&live);
+}
+
+/* A block that goes the long way back, since others borrowed it, is known to be free. */
+TEST(facade_planned, what_was_borrowed_is_planned_too) {
+    RIG(rig, "planned", 0);
+    strata_stream_t other = rig_stream(&rig);
+    live_t live = {.rig = &rig};
+    for (int step = 0; step < 6; step++) {
+        take(&live, 0, 9 * MIB);
+        rig_borrow(&rig, live.blocks[0].ref, other, 1000);
+        drop(&live, 0);
+        rig_pass(&rig, 5000000);
+        for (uint32_t i = 1; i < 5; i++) take(&live, i, 3 * MIB);
+        drop_all(&live);
+        EXPECT_OK(strata_step(rig.s));
+        EXPECT_OK(strata_validate(rig.s));
+    }
+    EXPECT_EQ(planned_figure(&rig, "planned_hits"), 4 * 5);
+    EXPECT_LT(planned_figure(&rig, "room_bytes"), 13 * MIB);
+}
+
+/* The second step is not free yet at its end: room comes when it is. */
+TEST(facade_planned, no_room_is_made_while_others_use_the_step) {
+    RIG(rig, "planned", 0);
+    strata_stream_t other = rig_stream(&rig);
+    live_t live = {.rig = &rig};
+    for (int step = 0; step < 4; step++) {
+        for (uint32_t i = 0; i < 4; i++) take(&live, i, 8 * MIB);
+        for (uint32_t i = 0; i < 4 && step == 1; i++) rig_borrow(&rig, live.blocks[i].ref, other, 10000000);
+        drop_all(&live);
+        EXPECT_OK(strata_step(rig.s));
+        EXPECT_EQ(planned_figure(&rig, "plans"), step >= 1);
+        EXPECT_EQ(planned_figure(&rig, "rooms"), step >= 2);
+        rig_pass(&rig, 100000000);
+    }
+}
+
+static void one_of_two(live_t *live, uint32_t shape) {
+    for (uint32_t i = 0; i < 4; i++) take(live, i, (i + 1) * MIB);
+    take(live, 4, (5 + shape) * MIB);
+    take(live, 5, 2 * MIB);
+    drop_all(live);
+    EXPECT_OK(strata_step(live->rig->s));
+}
+
+/* Two steps that begin alike and come in no order: whichever was expected, the one that comes is followed. */
+TEST(facade_planned, a_step_that_begins_like_another_is_followed_to_its_end) {
+    RIG(rig, "planned", 0);
+    live_t live = {.rig = &rig};
+    for (uint32_t step = 0; step < 8; step++) one_of_two(&live, step / 4);
+    uint64_t steps = planned_figure(&rig, "planned_steps"), left = planned_figure(&rig, "left");
+    for (uint64_t step = 0; step < 20; step++) one_of_two(&live, (uint32_t)(mixed(step) % 2));
+    EXPECT_EQ(planned_figure(&rig, "planned_steps"), steps + 20);
+    EXPECT_EQ(planned_figure(&rig, "left"), left);
+    EXPECT_EQ(planned_figure(&rig, "plans"), 2);
+}
+
+TEST(facade_planned, without_learning_nothing_is_planned) {
+    RIG_STACK(rig, "planned: {learns: false}, auto_growth, system", 0);
+    live_t live = {.rig = &rig};
+    for (uint64_t step = 0; step < 6; step++) small_step(&live, 1, 0);
+    EXPECT_EQ(planned_figure(&rig, "plans"), 0);
+}
+
+TEST(facade_planned, the_plan_that_was_not_used_for_longest_goes) {
+    RIG_STACK(rig, "planned: {plans: 2}, auto_growth, system", 0);
+    live_t live = {.rig = &rig};
+    for (uint64_t step = 0; step < 30; step++) {
+        small_step(&live, 1 + step / 5 % 3, 0);
+        EXPECT_OK(strata_step(rig.s));
+    }
+    EXPECT_EQ(planned_figure(&rig, "plans"), 6);
+    EXPECT_OK(strata_validate(rig.s));
+}
+
+/* A room that the device has no memory for is done without. */
+TEST(facade_planned, no_memory_for_a_room_is_no_error) {
+    RIG(rig, "strategy: a\nstack: [planned, auto_growth: {chunk_size: 1MiB}, system]\n", 40 * MIB);
+    live_t live = {.rig = &rig};
+    take(&live, 63, 20 * MIB);
+    for (int step = 0; step < 6; step++) {
+        for (uint32_t i = 0; i < 6; i++) take(&live, i, 2 * MIB);
+        for (uint32_t i = 0; i < 6; i++) drop(&live, i);
+        EXPECT_OK(strata_step(rig.s));
+    }
+    drop_all(&live);
+}
+
+/* ---- threads ---- */
+
+typedef struct worker {
+    live_t live;
+    uint64_t shape;
+} worker_t;
+
+static void *work(void *argument) {
+    worker_t *worker = argument;
+    for (uint64_t step = 0; step < 40; step++) {
+        small_step(&worker->live, worker->shape + step / 10, 0);
+        if (step % 5 == worker->shape) EXPECT_OK(strata_step(worker->live.rig->s));
+    }
+    return NULL;
+}
+
+/* Two on one stream, two on streams of their own, all of which tell steps. */
+TEST(facade_planned, threads_share_streams_and_steps) {
+    enum { THREADS = 4 };
+    static worker_t workers[THREADS];
+    pthread_t threads[THREADS];
+    RIG(rig, "planned", 0);
+    strata_stream_t streams[3] = {NULL, rig_stream(&rig), rig_stream(&rig)};
+    for (uint64_t i = 0; i < THREADS; i++) {
+        workers[i] = (worker_t){.live = {.rig = &rig, .stream = streams[i % 3]}, .shape = i};
+        pthread_create(&threads[i], NULL, work, &workers[i]);
+    }
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    EXPECT_OK(strata_validate(rig.s));
+}

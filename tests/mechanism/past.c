@@ -1,0 +1,183 @@
+#include "allocation/mechanism/past.h"
+
+#include "tests/mechanism/mechanism.h"
+
+typedef struct fixture {
+    strata_past_t past;
+} fixture_t;
+
+static void begin(fixture_t *f) { EXPECT_OK(strata_past_init(&f->past)); }
+
+static void end(fixture_t *f) {
+    EXPECT_OK(strata_past_validate(&f->past));
+    strata_past_destroy(&f->past);
+}
+
+/* A request of `size` that is served by a slot. */
+static uint32_t ask(fixture_t *f, uint32_t slot, uint64_t size) {
+    strata_growing_serve();
+    uint32_t number = strata_past_ask(&f->past, size, true);
+    strata_past_serve(&f->past, number, slot, size);
+    return number;
+}
+
+/* A step: three blocks, of which the first is freed last. */
+static void do_step(fixture_t *f, uint64_t scale) {
+    for (uint32_t i = 1; i <= 3; i++) ask(f, i, scale * i);
+    for (uint32_t i = 3; i >= 1; i--) strata_past_free(&f->past, i);
+}
+
+TEST(past, a_step_that_is_made_twice_repeats) {
+    fixture_t f;
+    begin(&f);
+    ask(&f, 9, 1000);
+    do_step(&f, 10);
+    EXPECT_EQ(strata_past_excursion(&f.past), 3);
+    EXPECT_TRUE(!strata_past_repeats(&f.past, 3));
+    do_step(&f, 10);
+    EXPECT_EQ(strata_past_excursion(&f.past), 3);
+    EXPECT_TRUE(strata_past_repeats(&f.past, 3));
+    EXPECT_TRUE(!strata_past_repeats(&f.past, 2));
+    EXPECT_EQ(strata_past_peak(&f.past, 3), 1060);
+    EXPECT_EQ(strata_past_most(&f.past), 1060);
+    do_step(&f, 11);
+    EXPECT_TRUE(!strata_past_repeats(&f.past, 3));
+    end(&f);
+}
+
+TEST(past, repetition_needs_every_key) {
+    fixture_t f;
+    begin(&f);
+    for (uint32_t round = 0; round < 2; round++)
+        for (uint32_t i = 1; i <= 50; i++) {
+            ask(&f, i, i == 20 ? 100 + round : i);
+            strata_past_free(&f.past, i);
+        }
+    EXPECT_TRUE(!strata_past_repeats(&f.past, 50));
+    EXPECT_TRUE(strata_past_hash(&f.past, 1, 50) != strata_past_hash(&f.past, 51, 50));
+    EXPECT_EQ(strata_past_hash(&f.past, 1, 19), strata_past_hash(&f.past, 51, 19));
+    EXPECT_TRUE(!strata_past_repeats(&f.past, 0));
+    EXPECT_TRUE(!strata_past_repeats(&f.past, 51));
+    end(&f);
+}
+
+/* In requests: freed before the next one is 1. */
+TEST(past, lives_are_as_long_as_the_longer_of_two) {
+    fixture_t f;
+    begin(&f);
+    uint32_t first = ask(&f, 1, 10);
+    (void)ask(&f, 2, 20);
+    strata_past_free(&f.past, 2);
+    strata_past_free(&f.past, 1);
+    (void)ask(&f, 1, 10);
+    strata_past_free(&f.past, 1);
+    uint32_t last = ask(&f, 3, 20);
+    EXPECT_EQ(strata_past_life(&f.past, first + 2, 2), 2);
+    EXPECT_EQ(strata_past_life(&f.past, last, 2), 1);
+    strata_past_free(&f.past, 3);
+    end(&f);
+}
+
+TEST(past, what_lives_on_is_older_than_a_step) {
+    fixture_t f;
+    begin(&f);
+    for (uint32_t i = 1; i <= 4; i++) (void)ask(&f, i, 10);
+    EXPECT_GT(strata_past_life(&f.past, 3, 2), 2);
+    (void)strata_past_ask(&f.past, 10, false);
+    EXPECT_GT(strata_past_life(&f.past, 5, 2), 2);
+    end(&f);
+}
+
+/* What was never noted, was freed, or belongs to somebody else. */
+TEST(past, frees_of_unknown_slots_change_nothing) {
+    fixture_t f;
+    begin(&f);
+    uint32_t number = ask(&f, 4, 64);
+    strata_past_free(&f.past, 5);
+    strata_past_free(&f.past, 1u << 23);
+    EXPECT_EQ(f.past.live, 64);
+    strata_past_free(&f.past, 4);
+    strata_past_free(&f.past, 4);
+    EXPECT_EQ(f.past.live, 0);
+    EXPECT_EQ(strata_past_at(&f.past, number)->until, number + 1);
+    end(&f);
+}
+
+/* ---- against a naive model ---- */
+
+enum { LONG = 3000 };
+
+static uint32_t naive_excursion(const uint64_t *live, uint32_t now, uint64_t level) {
+    for (uint32_t n = now; n-- > 0;) {
+        if (live[n] == level) return now - n;
+        if (live[n] < level) return 0;
+    }
+    return 0;
+}
+
+TEST(past, excursions_are_those_of_a_naive_search) {
+    static uint64_t live[LONG];
+    fixture_t f;
+    uint64_t random = 7, level = 0;
+    uint32_t found = 0;
+    bool used[16] = {false};
+    begin(&f);
+    for (uint32_t i = 0; i < LONG; i++) {
+        uint32_t slot = 1 + (uint32_t)random_below(&random, 15);
+        if (used[slot]) {
+            level -= slot % 4 + 1;
+            strata_past_free(&f.past, slot);
+            used[slot] = false;
+        }
+        uint32_t expected = naive_excursion(live, i, level);
+        EXPECT_EQ(strata_past_excursion(&f.past), expected);
+        found += expected > 0;
+        live[i] = level;
+        (void)ask(&f, slot, slot % 4 + 1);
+        level += slot % 4 + 1;
+        used[slot] = true;
+    }
+    EXPECT_GT(found, LONG / 4);
+    end(&f);
+}
+
+/* The ring goes round: what is older than its length is not known, and repetition is still found. */
+TEST(past, it_knows_as_much_as_its_length) {
+    fixture_t f;
+    begin(&f);
+    (void)ask(&f, 100, 5);
+    for (uint32_t i = 0; i < STRATA_PAST_LENGTH / 3 + 10; i++) do_step(&f, 10);
+    EXPECT_EQ(f.past.next - f.past.first, STRATA_PAST_LENGTH);
+    EXPECT_TRUE(!strata_past_knows(&f.past, 1));
+    EXPECT_TRUE(strata_past_repeats(&f.past, 3 * 1000));
+    EXPECT_EQ(strata_past_excursion(&f.past), 3);
+    strata_past_free(&f.past, 100);
+    EXPECT_EQ(f.past.live, 5);
+    end(&f);
+}
+
+TEST(past, the_most_is_that_of_late) {
+    fixture_t f;
+    begin(&f);
+    (void)ask(&f, 1, 1 << 20);
+    strata_past_free(&f.past, 1);
+    EXPECT_EQ(strata_past_most(&f.past), 1 << 20);
+    for (uint32_t i = 0; i < STRATA_PAST_LENGTH / 2; i++) do_step(&f, 1);
+    EXPECT_EQ(strata_past_most(&f.past), 6);
+    end(&f);
+}
+
+TEST(past, validate_finds_what_is_wrong) {
+    fixture_t f;
+    begin(&f);
+    do_step(&f, 10);
+    do_step(&f, 10);
+    (void)ask(&f, 7, 50);
+    EXPECT_CAUGHT(strata_past_validate(&f.past), f.past.hash, 1);
+    EXPECT_CAUGHT(strata_past_validate(&f.past), f.past.live, 0);
+    EXPECT_CAUGHT(strata_past_validate(&f.past), f.past.by_slot[7], 1);
+    EXPECT_CAUGHT(strata_past_validate(&f.past), strata_past_at(&f.past, 4)->level, 2);
+    EXPECT_CAUGHT(strata_past_validate(&f.past), strata_past_at(&f.past, 2)->below, 3);
+    EXPECT_CAUGHT(strata_past_validate(&f.past), f.past.first, UINT32_MAX - STRATA_PAST_LENGTH);
+    end(&f);
+}
