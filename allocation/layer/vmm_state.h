@@ -1,6 +1,7 @@
 /* What the files of vmm share.
  *
  *     vmm.c         the source: handles come, move and go
+ *     vmm_alias.c   further addresses of a handle that stays where it is
  *     vmm_share.c   access of peer GPUs; handles that somebody outside relies on; what the cache above asks
  */
 #ifndef STRATA_ALLOCATION_LAYER_VMM_STATE_H
@@ -20,11 +21,13 @@ typedef struct vmm_options {
 typedef struct vmm_piece {
     uint32_t next; /* of the pieces that are left; of a node that nobody has the next one */
     uint32_t slot; /* of its record, if that waits for the piece's end; 0: none */
+    uint32_t of; /* this is an alias of that piece's handle, and has none of its own; 0: it is none */
     bool mapped, own_range, counts; /* counts: its bytes are reserved */
     bool done; /* no work uses it */
     bool listed; /* in the order by address: it is served, or registered */
     uint32_t peers; /* that have access to the mapping, a bit each */
     _Atomic uint32_t exported, registered; /* how often. Changed under the lock */
+    _Atomic uint32_t aliases; /* of its handle that are mapped: it is not released before them */
     strata_physical_t physical; /* 0: none */
     uint64_t address, size;
     uint64_t number; /* of the handle, in the process */
@@ -37,7 +40,7 @@ typedef struct vmm_layer {
     strata_order_t order; /* of those that are listed, by address. Under the lock */
     uint64_t granularity;
     uint32_t left; /* the first piece that the device did not take back; each release offers it again. Under the lock */
-    _Atomic uint64_t handles, moved, ranges, exports, registrations;
+    _Atomic uint64_t handles, aliases, moved, ranges, exports, registrations;
 } vmm_layer_t;
 
 static inline strata_device_t *strata_vmm_device(const vmm_layer_t *self) { return self->base.domain->device; }
@@ -49,6 +52,11 @@ static inline void strata_vmm_unlock(vmm_layer_t *self) { strata_unlock(&self->b
 
 void strata_vmm_list(vmm_layer_t *self, uint32_t number);
 void strata_vmm_unlist(vmm_layer_t *self, uint32_t number);
+
+/* An alias that was mapped is so no more; nothing for other pieces. */
+static inline void strata_vmm_forget_alias(vmm_layer_t *self, const vmm_piece_t *piece) {
+    if (piece->of) atomic_fetch_sub(&strata_vmm_piece(self, piece->of)->aliases, 1);
+}
 
 /* ---- access; no lock is held ---- */
 
