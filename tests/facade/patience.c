@@ -183,8 +183,10 @@ TEST(facade_patience, it_deepens_where_a_sleep_is_as_long_as_the_work) {
     EXPECT_EQ(blocks_for_kernels_of(150 * 1000), 3);
 }
 
-/* One block on the way is less than two. In its first steps a program is let grow; later such waits may take an eighth of the time. */
+/* One block on the way is less than two. In its first steps a program is let grow; later such waits may take an eighth of the time.
+ * A stack that has its place after another one begins anew. */
 TEST_RIG(facade_patience, with_less_work_ahead_it_waits_seldom, 0,
+         "stack: [retry: {patience: true}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]",
          "stack: [retry: {patience: true}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]") {
     strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
     (void)rig_leave_waiting(rig, owner, borrower, 5 * MIB, 2 * ms);
