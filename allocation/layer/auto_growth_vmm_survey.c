@@ -78,7 +78,8 @@ static bool add(auto_growth_vmm_t *self, uint32_t part, vmm_piece_kind_t kind, u
     return all->count < STRATA_VMM_CANDIDATES;
 }
 
-/* Pieces smaller than a handle can be are left alone: the device charges by the piece. */
+/* Pieces smaller than a handle can be are left alone: the device charges by the piece. So are handles that somebody outside relies
+ * on. */
 static bool note_block(auto_growth_vmm_t *self, uint32_t slot, void *context) {
     const strata_record_t *block = strata_slab_record(slab(self), slot);
     uint64_t begin = block->ptr, end = begin + block->size;
@@ -87,6 +88,7 @@ static bool note_block(auto_growth_vmm_t *self, uint32_t slot, void *context) {
         vmm_part_t *p = strata_growth_vmm_part(self, part);
         uint64_t low = p->run.at, high = low + p->run.size;
         if (low >= end) return true;
+        if (!strata_vmm_may_move(self->vmm, p->run.chunk.below)) continue;
         if (p->survey != self->survey) p->head = p->tail = 0;
         p->survey = self->survey;
         if (begin <= low) p->head = strata_min(high, end) - low;
