@@ -76,6 +76,7 @@ STATISTICS: Tuple[Tuple[str, str, bool], ...] = (
     ("host_waits", "count", True),
     ("quarantined_bytes", "bytes", False),
     ("borrows_waited", "count", True),
+    ("paused_bytes", "bytes", False),
 )
 
 facade_t = c.c_uint64
