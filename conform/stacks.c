@@ -234,6 +234,11 @@ static bool print_options(drawing_t *d, const chain_t *chain, const strata_layer
 
 static void print_chain(drawing_t *d, uint32_t number, bool top);
 
+/* No more than the row allows to the last of the routes that have a limit, and each less than the one after it. */
+static uint64_t within_row(uint64_t limit, const strata_option_row_t *row, uint32_t after) {
+    return row->max && limit > row->max - after ? row->max - after : limit;
+}
+
 /* "routes: [{up_to: 4096, stack: [...]}, {stack: [...]}]" or "stacks: [[...], [...]]". */
 static void print_branches(drawing_t *d, const chain_t *chain, const strata_layer_type_t *type) {
     const strata_option_row_t *row = type->options;
@@ -245,7 +250,8 @@ static void print_branches(drawing_t *d, const chain_t *chain, const strata_laye
     for (uint32_t b = 0; b < chain->branch_count; b++) {
         if (b) print(d, ", ");
         if (routes) print(d, "{");
-        if (routes && b + 1 < chain->branch_count) print(d, "%.*s: %llu, ", letters, row->name, (unsigned long long)limit);
+        if (routes && b + 1 < chain->branch_count)
+            print(d, "%.*s: %llu, ", letters, row->name, (unsigned long long)within_row(limit, row, chain->branch_count - b - 2));
         if (routes) print(d, "stack: ");
         print_chain(d, chain->branches[b], false);
         if (routes) print(d, "}");
