@@ -109,8 +109,7 @@ CUresult fake_get_proc(const char *symbol, void **function, int version, uint64_
 }
 
 uint64_t fake_calls(void) {
-    int guard __attribute__((cleanup(fake_unlock_guard))) = 0;
-    fake_lock();
+    FAKE_LOCKED();
     return call_count;
 }
 
@@ -118,8 +117,7 @@ const fake_call_t *fake_call_at(uint64_t i) { return &calls[i % FAKE_CALLS_MAX];
 
 uint64_t fake_count(const char *name) {
     uint64_t count = 0;
-    int guard __attribute__((cleanup(fake_unlock_guard))) = 0;
-    fake_lock();
+    FAKE_LOCKED();
     for (uint64_t i = 0; i < call_count; i++) count += strcmp(fake_call_at(i)->name, name) == 0;
     return count;
 }

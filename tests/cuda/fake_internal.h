@@ -149,14 +149,19 @@ enum { FAKE_QUIET = 0, FAKE_CONTEXT = 1, FAKE_UNSAFE = 2 };
 CUresult fake_enter(const char *name, int flags, uint64_t value, uint64_t extra);
 void fake_lock(void);
 
-/* Begins a fake entry: locks to the end of the function, records, answers what the world makes of such a call. */
-#define FAKE_ENTER(field, flags, value, extra)                                                                                     \
+void fake_unlock_guard(int *guard);
+
+/* Locks to the end of the function. */
+#define FAKE_LOCKED()                                                                                                              \
     int guard_ __attribute__((cleanup(fake_unlock_guard))) = 0;                                                                    \
     fake_lock();                                                                                                                   \
-    (void)guard_;                                                                                                                  \
+    (void)guard_
+
+/* Begins a fake entry: locks, records, answers what the world makes of such a call. */
+#define FAKE_ENTER(field, flags, value, extra)                                                                                     \
+    FAKE_LOCKED();                                                                                                                 \
     CUresult entered_ = fake_enter(#field, flags, (uint64_t)(value), (uint64_t)(extra));                                           \
     if (entered_ != CUDA_SUCCESS) return entered_
-void fake_unlock_guard(int *guard);
 
 /* A free element of one of the world's arrays, marked used. Slots are reused at once, so handles are recycled. */
 #define FAKE_TAKE(array, pointer)                                                                                                  \

@@ -49,15 +49,13 @@ void fake_wait_device(int device) {
 }
 
 void fake_run(CUstream stream) {
-    int guard __attribute__((cleanup(fake_unlock_guard))) = 0;
-    fake_lock();
+    FAKE_LOCKED();
     for (size_t i = 0; i < STREAMS; i++)
         if (!stream || (void *)stream == (void *)stream_at(i)) stream_at(i)->done = stream_at(i)->submitted;
 }
 
 void fake_submit(CUstream stream) {
-    int guard __attribute__((cleanup(fake_unlock_guard))) = 0;
-    fake_lock();
+    FAKE_LOCKED();
     ((fake_stream_t *)(void *)stream)->submitted++;
 }
 
