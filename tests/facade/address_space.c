@@ -50,7 +50,7 @@ TEST(facade_address_space, a_gibibyte_serves_a_small_program_under_every_preset)
 
 TEST(facade_address_space, a_refusal_names_the_limit) {
     struct rlimit before;
-    if (!grows()) TEST_SKIP("address space comes in one piece here, or cannot be bounded");
+    if (!address_space_is_ours() || !grows()) TEST_SKIP("address space comes in one piece here, or cannot be bounded");
     ASSERT_TRUE(bound_address_space(1 << 20, &before));
     strata_status_t status = small_program("strata", 1);
     const strata_error_t error = *strata_last_error();
@@ -101,7 +101,7 @@ static void goes_on(const char *layers) {
 }
 
 TEST(facade_address_space, what_cannot_grow_goes_on_when_it_can) {
-    if (!grows()) TEST_SKIP("address space comes in one piece here, or cannot be bounded");
+    if (!address_space_is_ours() || !grows()) TEST_SKIP("address space comes in one piece here, or cannot be bounded");
     goes_on("stream_safe, auto_growth: {chunk_size: 512MiB}, system");
     goes_on("caching, system");
     goes_on("bfc, system");
