@@ -310,13 +310,9 @@ static strata_status_t make_room_for_slots(auto_growth_vmm_t *self, strata_call_
     return status;
 }
 
-strata_status_t strata_growth_vmm_grow(auto_growth_vmm_t *self, uint64_t size, const strata_request_t *request, uint64_t *place) {
+static strata_status_t bring_together(auto_growth_vmm_t *self, uint64_t size, const strata_request_t *request, uint64_t *place) {
     vmm_room_t room;
     uint64_t moved = 0;
-    *place = 0;
-    if (strata_bins_find_any(&self->growth.pools[0].bins, slab(self), size) != 0) return make_room_for_slots(self, request->call);
-    strata_growth_vmm_drop_shadows(self, false, request->call);
-    self->peak_used = strata_max(self->peak_used, self->growth.used_bytes + size);
     strata_status_t status = strata_growth_vmm_find_room(self, size, request->call, &room);
     /* Others may have freed what serves it, while the lock was open. */
     if (status != STRATA_OK || room.have >= size) return status;
@@ -324,4 +320,16 @@ strata_status_t strata_growth_vmm_grow(auto_growth_vmm_t *self, uint64_t size, c
     uint64_t missing = in_handles(self, size - room.have);
     if (missing > allowance(self)) status = move_idle(self, &room, missing, request->call, &moved);
     return status == STRATA_OK && moved < missing ? fill(self, &room, missing, moved, request) : status;
+}
+
+/* One thread grows at a time, so nobody else changes what was in use at most. What was refused was not in use. */
+strata_status_t strata_growth_vmm_grow(auto_growth_vmm_t *self, uint64_t size, const strata_request_t *request, uint64_t *place) {
+    *place = 0;
+    if (strata_bins_find_any(&self->growth.pools[0].bins, slab(self), size) != 0) return make_room_for_slots(self, request->call);
+    strata_growth_vmm_drop_shadows(self, false, request->call);
+    const uint64_t before = self->peak_used;
+    self->peak_used = strata_max(before, self->growth.used_bytes + size);
+    strata_status_t status = bring_together(self, size, request, place);
+    if (status != STRATA_OK) self->peak_used = before;
+    return status;
 }

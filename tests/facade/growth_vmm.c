@@ -71,6 +71,16 @@ TEST(growth_vmm, within_the_slack_memory_is_created) {
     }
 }
 
+/* A program may ask for more than there is, to see how much that is. */
+TEST(growth_vmm, what_was_refused_was_not_needed) {
+    RIG(rig, "stack: [auto_growth_vmm: {}, vmm]", 0);
+    strata_block_t first = rig_allocate(&rig, NULL, 2 * MIB), none;
+    for (int i = 0; i < 4; i++) EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 1024 * GIB, &none));
+    strata_block_t second = rig_allocate(&rig, NULL, 3 * MIB);
+    EXPECT_LE(reserved(&rig), 8 * MIB);
+    RIG_FREE(&rig, first, second);
+}
+
 /* What is left of the memory that came for a block touches the room after it, and the next block begins there. */
 TEST(growth_vmm, blocks_follow_one_another) {
     RIG(rig, EXACT, 0);
