@@ -192,6 +192,11 @@ strata_record_t *strata_auto_growth_hit_low(strata_layer_t *base, size_t size, c
     return rounded > self->first_up_to ? hit_low_in(self, rounded, size, 1) : hit_low_in(self, rounded, size, 0);
 }
 
+strata_record_t *strata_auto_growth_serve_from_pool(auto_growth_t *self, uint64_t rounded, uint64_t size, uint32_t pool) {
+    uint32_t slot = find_in(self, rounded, self->by_address, true, pool);
+    return slot ? serve_from(self, slot, rounded, size, self->by_address, pool, self->cuts_low) : NULL;
+}
+
 strata_record_t *strata_auto_growth_serve(auto_growth_t *self, uint64_t rounded, uint64_t size, bool exact) {
     strata_auto_growth_join_apart(self);
     return self->by_address ? serve_as(self, rounded, size, true, true, true, exact)
@@ -522,7 +527,7 @@ strata_record_t *strata_auto_growth_serve_at(strata_layer_t *base, const strata_
     uint32_t slot = self->cuts_low ? free_near(self, &place) : 0;
     strata_record_t *block;
     if (slot && strata_slab_record(slab_of(self), slot)->ptr == place.ptr)
-        block = serve_from(self, slot, place.size, requested, false, 0, true);
+        block = serve_from(self, slot, place.size, requested, false, strata_slab_record(slab_of(self), slot)->pool, true);
     else block = strata_auto_growth_take_at(self, &place, place.size, requested);
     if (block) block->stack = stack->number;
     return block;

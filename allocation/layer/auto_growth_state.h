@@ -134,6 +134,8 @@ extern const strata_direct_t strata_auto_growth_direct_low;
 /* Serves a rounded request from what is free; no fitting block is missed. `exact`: by a block of that size alone. NULL: none fits, or
  * the slab is full. */
 strata_record_t *strata_auto_growth_serve(auto_growth_t *self, uint64_t rounded, uint64_t size, bool exact);
+/* From one pool alone, whatever sizes it is for. */
+strata_record_t *strata_auto_growth_serve_from_pool(auto_growth_t *self, uint64_t rounded, uint64_t size, uint32_t pool);
 /* A free block that is in no index comes into it, merged with its free neighbours. */
 void strata_auto_growth_put_in(auto_growth_t *self, uint32_t slot);
 /* Two pools of blocks of `alignment`, `any` order: up to `first_up_to` bytes, and larger ones. The chunks have been made. */

@@ -85,7 +85,9 @@ typedef struct leaving {
 
 static bool note_leaving(auto_growth_vmm_t *self, uint32_t part, uint32_t slot, void *context) {
     leaving_t *leaving = context;
-    if (!strata_vmm_may_leave(self->vmm, strata_run_part_at(&self->runs, part)->chunk.below)) return true;
+    const strata_record_t *below = strata_run_part_at(&self->runs, part)->chunk.below;
+    /* What a view in use has of a handle may be none of it, for now. */
+    if (!strata_vmm_may_leave(self->vmm, below) || strata_vmm_has_aliases(self->vmm, below)) return true;
     leaving->parts[leaving->count] = part;
     leaving->slots[leaving->count++] = slot;
     return leaving->count < LEAVING;

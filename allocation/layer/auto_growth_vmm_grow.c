@@ -109,15 +109,17 @@ static bool is_doubtful(auto_growth_vmm_t *self, uint64_t missing, strata_call_t
     return status == STRATA_OK && available < missing;
 }
 
-/* What is missing in the room is created, and more if the device has it. */
-static strata_status_t fill(auto_growth_vmm_t *self, const vmm_room_t *room, uint64_t missing, const strata_request_t *request) {
-    uint64_t more = request->flags & STRATA_SMALL_GROWTH ? 0 : spare(self, room), done = 0;
-    if (is_doubtful(self, missing, request->call)) return create(self, room, missing, missing, request, &done);
+/* What is missing in the room beside the `done` bytes that are there already is created, and more if the device has it. */
+static strata_status_t fill(auto_growth_vmm_t *self, const vmm_room_t *room, uint64_t missing, uint64_t done,
+                            const strata_request_t *request) {
+    uint64_t more = request->flags & (STRATA_SMALL_GROWTH | STRATA_DIVISIBLE) ? 0 : spare(self, room);
+    uint64_t lacking = missing - done, moved = done;
+    if (is_doubtful(self, lacking, request->call)) return create(self, room, lacking, lacking, request, &done);
     uint64_t most = handle_at_most(self);
-    strata_status_t status = create(self, room, strata_max(missing, more), most, request, &done);
-    if (status == STRATA_E_NO_MEMORY && more > missing)
+    strata_status_t status = create(self, room, strata_max(lacking, more), most, request, &done);
+    if (status == STRATA_E_NO_MEMORY && more > lacking)
         status = done < missing ? create(self, room, missing - done, most, request, &done) : STRATA_OK;
-    if (status == STRATA_E_NO_MEMORY) strata_refusal_of_piece(missing, done);
+    if (status == STRATA_E_NO_MEMORY) strata_refusal_of_piece(lacking, done - moved);
     return status;
 }
 
@@ -160,16 +162,38 @@ static strata_status_t join_idle(auto_growth_vmm_t *self, growth_t *growth, cons
     return status;
 }
 
+/* For a block that is to be divided handles are moved; views of them end first. */
+static strata_status_t end_views_and_look(auto_growth_vmm_t *self, growth_t *growth, strata_call_t *call) {
+    strata_growth_vmm_drop_views(self, call);
+    strata_growth_vmm_drop_shadows(self, true, call);
+    return look(self, growth, call);
+}
+
+static strata_status_t move_and_fill(auto_growth_vmm_t *self, const growth_t *growth, const strata_request_t *request) {
+    uint64_t moved;
+    strata_status_t status = strata_growth_vmm_move(self, &growth->room, growth->missing, request->call, &moved);
+    return status == STRATA_OK && moved < growth->missing ? fill(self, &growth->room, growth->missing, moved, request) : status;
+}
+
 static strata_status_t bring_together(auto_growth_vmm_t *self, uint64_t rounded, const strata_request_t *request, uint64_t *place,
                                       strata_record_t **served) {
     growth_t growth = {.rounded = rounded, .pool = strata_auto_growth_pool_for(&self->growth, rounded)};
+    bool divisible = request->flags & STRATA_DIVISIBLE;
     strata_status_t status = look(self, &growth, request->call);
-    if (status == STRATA_OK && growth.pool == STRATA_VMM_LARGE && growth.missing > allowance(self))
+    if (status == STRATA_OK && divisible && self->views > 0) status = end_views_and_look(self, &growth, request->call);
+    if (status == STRATA_OK && !divisible && growth.pool == STRATA_VMM_LARGE && growth.missing > allowance(self))
         status = join_idle(self, &growth, request, served);
     if (status != STRATA_OK || *served || growth.missing == 0) return status;
     const vmm_room_t *room = &growth.room;
     *place = room->below ? 0 : room->beside ? strata_slab_record(slab(self), room->beside)->ptr : room->at;
-    return fill(self, room, growth.missing, request);
+    return divisible ? move_and_fill(self, &growth, request) : fill(self, room, growth.missing, 0, request);
+}
+
+/* The pools are apart so that little blocks do not keep large handles; where the device has no more memory, that counts less. */
+static bool serve_from_other(auto_growth_vmm_t *self, vmm_kind_t pool, uint64_t rounded, uint64_t size, strata_record_t **served) {
+    vmm_kind_t other = pool == STRATA_VMM_SMALL ? STRATA_VMM_LARGE : STRATA_VMM_SMALL;
+    *served = strata_auto_growth_serve_from_pool(&self->growth, rounded, size, other);
+    return *served != NULL;
 }
 
 /* One thread grows at a time, so nobody else changes what was in use at most. What was refused was not in use. */
@@ -184,6 +208,7 @@ strata_status_t strata_growth_vmm_grow(auto_growth_vmm_t *self, uint64_t rounded
     const uint64_t before = self->peak_used;
     self->peak_used = strata_max(before, self->growth.used_bytes + rounded);
     strata_status_t status = bring_together(self, rounded, request, place, served);
+    if (status == STRATA_E_NO_MEMORY && serve_from_other(self, pool, rounded, request->size, served)) status = STRATA_OK;
     if (status != STRATA_OK) self->peak_used = before;
     return status;
 }

@@ -75,11 +75,17 @@ static uint32_t count_passed(auto_growth_vmm_t *self) {
     return passed;
 }
 
+static void end_mapping(auto_growth_vmm_t *self, const vmm_shadow_t *shadow) {
+    if (shadow->alias) (void)strata_vmm_end_alias(self->vmm, shadow->alias);
+    else if (shadow->is_left && !strata_vmm_unmap(self->vmm, shadow->at, shadow->size))
+        strata_vmm_leave(self->vmm, shadow->at, shadow->size);
+}
+
 /* With the lock open: they are in no list meanwhile, and their addresses are still taken. Where the device refuses they stay so. */
 static void unmap_chain(auto_growth_vmm_t *self, uint32_t chain, strata_call_t *call) {
     strata_opened_t opened = strata_call_unlock(call);
     for (uint32_t number = chain; number; number = strata_growth_vmm_shadow(self, number)->next)
-        (void)strata_vmm_end_alias(self->vmm, strata_growth_vmm_shadow(self, number)->alias);
+        end_mapping(self, strata_growth_vmm_shadow(self, number));
     strata_call_lock(call, opened);
 }
 
@@ -145,12 +151,14 @@ void strata_growth_vmm_drop_shadows(auto_growth_vmm_t *self, bool wait, strata_c
     forget_chain(self, chain);
 }
 
+/* Of views that are left nobody has marked the work. */
 void strata_growth_vmm_end_shadows(auto_growth_vmm_t *self) {
+    if (self->mapped > 0) (void)wait_for_work(self, NULL);
     for (uint32_t number = self->shadows.first[0]; number; number = strata_order_next(&self->shadows, number)) {
         const vmm_shadow_t *shadow = strata_growth_vmm_shadow(self, number);
         if (shadow->event) (void)strata_device_event_synchronise(self->growth.base.domain->device, shadow->event);
         if (shadow->event) strata_events_give(&self->growth.base.domain->events, shadow->event);
-        if (shadow->alias) (void)strata_vmm_end_alias(self->vmm, shadow->alias);
+        end_mapping(self, shadow);
     }
     strata_nodes_destroy(&self->shadow_nodes);
 }
