@@ -24,6 +24,7 @@ static const strata_option_row_t options[] = {
 static const strata_stat_row_t stats[] = {
     {"views", "count", offsetof(auto_growth_vmm_t, views), "views that exist: further mappings of handles, as one block"},
     {"viewed", "count", offsetof(auto_growth_vmm_t, mapped), "mappings that these have"},
+    {"joins", "count", offsetof(auto_growth_vmm_t, joins), "requests that views served"},
     {"creations", "count", offsetof(auto_growth_vmm_t, creations), "handles that were created"},
     {0},
 };
@@ -85,9 +86,8 @@ typedef struct leaving {
 
 static bool note_leaving(auto_growth_vmm_t *self, uint32_t part, uint32_t slot, void *context) {
     leaving_t *leaving = context;
-    const strata_record_t *below = strata_run_part_at(&self->runs, part)->chunk.below;
-    /* What a view in use has of a handle may be none of it, for now. */
-    if (!strata_vmm_may_leave(self->vmm, below) || strata_vmm_has_aliases(self->vmm, below)) return true;
+    const vmm_part_t *p = strata_growth_vmm_part(self, part);
+    if (p->views > 0 || !strata_vmm_may_leave(self->vmm, p->run.chunk.below)) return true;
     leaving->parts[leaving->count] = part;
     leaving->slots[leaving->count++] = slot;
     return leaving->count < LEAVING;

@@ -22,11 +22,11 @@ static vmm_shadow_t *shadow_at(const auto_growth_vmm_t *self, uint32_t shadow) {
 
 static bool note_move(auto_growth_vmm_t *self, uint32_t part, uint32_t slot, void *context) {
     batch_t *batch = context;
-    const strata_run_part_t *p = strata_run_part_at(&self->runs, part);
-    bool may = slot != batch->room->beside && p->size <= batch->missing - batch->bytes;
-    if (!may || !strata_vmm_may_move(self->vmm, p->chunk.below) || strata_vmm_has_aliases(self->vmm, p->chunk.below)) return true;
+    const vmm_part_t *p = strata_growth_vmm_part(self, part);
+    bool may = slot != batch->room->beside && p->run.size <= batch->missing - batch->bytes && p->views == 0;
+    if (!may || !strata_vmm_may_move(self->vmm, p->run.chunk.below)) return true;
     batch->items[batch->count++] = (move_t){.part = part, .slot = slot};
-    batch->bytes += p->size;
+    batch->bytes += p->run.size;
     return batch->count < BATCH;
 }
 

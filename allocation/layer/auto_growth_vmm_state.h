@@ -39,6 +39,7 @@ typedef struct vmm_part {
     strata_run_part_t run;
     uint64_t survey;
     uint64_t head, tail; /* bytes */
+    uint32_t views; /* that have it: it stays as long as there are some */
 } vmm_part_t;
 
 /* Addresses that are nobody's, because something is mapped there. */
@@ -103,7 +104,7 @@ typedef struct auto_growth_vmm {
     uint32_t oldest, newest; /* view, by use */
     uint64_t mapped; /* shadows that views have */
     uint64_t survey; /* number of the latest */
-    uint64_t views, creations; /* figures */
+    uint64_t views, joins, creations; /* figures */
     vmm_candidates_t candidates; /* of the miss that is under way */
 } auto_growth_vmm_t;
 

@@ -44,12 +44,17 @@ static bool may_end(const auto_growth_vmm_t *self, const vmm_view_t *view) {
     return view->slot == 0;
 }
 
+static void forget_handle(auto_growth_vmm_t *self, uint32_t shadow) {
+    strata_growth_vmm_part(self, shadow_at(self, shadow)->part)->views--;
+    self->mapped--;
+}
+
 /* Its addresses stay nobody's until they are unmapped. */
 static void end_view(auto_growth_vmm_t *self, uint32_t view) {
     for (uint32_t shadow = view_at(self, view)->first, next; shadow; shadow = next) {
         next = shadow_at(self, shadow)->next;
+        forget_handle(self, shadow);
         strata_growth_vmm_cast(self, shadow);
-        self->mapped--;
     }
     unlist(self, view);
     strata_order_remove(&self->views_by_address, view);
@@ -202,6 +207,7 @@ static bool add_handle(auto_growth_vmm_t *self, uint32_t part, uint64_t at, uint
     if (shadow == 0) return false;
     shadow_at(self, shadow)->part = part;
     *link = shadow;
+    strata_growth_vmm_part(self, part)->views++;
     self->mapped++;
     return true;
 }
@@ -241,8 +247,8 @@ static void undo_view(auto_growth_vmm_t *self, uint32_t view, strata_call_t *cal
     for (uint32_t shadow = first, next; shadow; shadow = next) {
         next = shadow_at(self, shadow)->next;
         shadow_at(self, shadow)->alias = 0;
+        forget_handle(self, shadow);
         strata_growth_vmm_unblock(self, shadow);
-        self->mapped--;
     }
 }
 
@@ -318,12 +324,14 @@ strata_status_t strata_growth_vmm_view(auto_growth_vmm_t *self, uint64_t rounded
     uint64_t begin;
     *served = NULL;
     *missing = 0;
-    if (!may_view(self)) return STRATA_OK;
+    strata_status_t status = STRATA_OK;
+    if (!may_view(self)) return status;
     strata_growth_vmm_survey(self);
     uint32_t view = find_view(self, rounded, &begin);
     if (view) *served = serve(self, view, begin, rounded, request->size);
-    else if ((*missing = strata_growth_vmm_choose(self, rounded)) == 0) return build_new(self, rounded, request, served);
-    return STRATA_OK;
+    else if ((*missing = strata_growth_vmm_choose(self, rounded)) == 0) status = build_new(self, rounded, request, served);
+    self->joins += *served != NULL;
+    return status;
 }
 
 /* ---- check ---- */
@@ -350,7 +358,11 @@ static strata_status_t validate_view(const auto_growth_vmm_t *self, uint32_t vie
 
 strata_status_t strata_growth_vmm_validate_views(auto_growth_vmm_t *self) {
     strata_status_t status = strata_order_validate(&self->views_by_address);
+    uint64_t known = 0;
     for (uint32_t view = self->oldest; view && status == STRATA_OK; view = view_at(self, view)->newer)
         status = validate_view(self, view);
-    return status;
+    if (status != STRATA_OK) return status;
+    for (uint32_t part = strata_runs_part_from(&self->runs, 0); part; part = strata_runs_next_part(&self->runs, part))
+        known += strata_growth_vmm_part(self, part)->views;
+    return known == self->mapped ? STRATA_OK : corrupt("a handle is in views that are not there", 0);
 }

@@ -16,8 +16,6 @@ strata_status_t strata_vmm_find(const strata_layer_t *cache, strata_layer_t **vm
  * it can go back, since it is not registered. Any lock may be held. */
 bool strata_vmm_may_move(const strata_layer_t *vmm, const strata_record_t *chunk);
 bool strata_vmm_may_leave(const strata_layer_t *vmm, const strata_record_t *chunk);
-/* Whether it is mapped at further addresses. */
-bool strata_vmm_has_aliases(const strata_layer_t *vmm, const strata_record_t *chunk);
 /* What sizes and addresses are multiples of. */
 uint64_t strata_vmm_granularity(const strata_layer_t *vmm);
 

@@ -6,7 +6,6 @@ static strata_status_t map(vmm_layer_t *self, vmm_piece_t *original, vmm_piece_t
     strata_status_t status = strata_device_map(strata_vmm_device(self), alias->address, alias->size, original->physical);
     if (status != STRATA_OK) return status;
     alias->mapped = true;
-    atomic_fetch_add(&original->aliases, 1);
     return strata_vmm_give_access(self, alias->address, alias->size, &alias->peers);
 }
 
@@ -27,6 +26,7 @@ strata_status_t strata_vmm_alias(strata_layer_t *base, const strata_record_t *ch
     *alias = new_piece(
         self, &(vmm_piece_t){.address = to, .size = original->size, .number = original->number, .done = true, .of = chunk->user});
     if (*alias == 0) return STRATA_E_LIMIT;
+    atomic_fetch_add(&original->aliases, 1);
     vmm_piece_t *piece = strata_vmm_piece(self, *alias);
     strata_status_t status = domain->directory ? strata_directory_cover(domain->directory, to, piece->size) : STRATA_OK;
     if (status == STRATA_OK) status = map(self, original, piece);
@@ -58,9 +58,9 @@ bool strata_vmm_end_alias(strata_layer_t *base, uint32_t alias) {
     bool was_mapped = piece->mapped;
     piece->mapped = was_mapped && !strata_vmm_unmap(base, piece->address, piece->size);
     bool gone = !piece->mapped;
-    if (was_mapped && gone) strata_vmm_forget_alias(self, piece);
     strata_vmm_lock(self);
     if (gone) {
+        strata_vmm_forget_alias(self, piece);
         strata_nodes_give(&self->pieces, alias);
     } else {
         piece->next = self->left;

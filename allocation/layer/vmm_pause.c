@@ -2,8 +2,8 @@
  *
  * What is chosen is the chooser's alone until it settles: it is neither moved nor held, and its free waits. Of a piece only `mapped`,
  * `peers` and the marks are looked at by others meanwhile, so they change under the lock. A piece that is away keeps its record, its
- * addresses and its place in the order. Its aliases go and come with it. Whatever the device refuses, the piece says what there is of it, and the next step goes on
- * from there. */
+ * addresses and its place in the order. Its aliases go and come with it. Whatever the device refuses, the piece says what there is of
+ * it, and the next step goes on from there. */
 #include "allocation/layer/vmm_state.h"
 #include "allocation/reclaim/refusal.h"
 
@@ -136,9 +136,7 @@ static bool unmap(vmm_layer_t *self, vmm_piece_t *piece) {
     strata_vmm_lock(self);
     piece->mapped = false;
     strata_vmm_unlock(self);
-    bool gone = strata_vmm_unmap(&self->base, piece->address, piece->size);
-    if (gone) strata_vmm_forget_alias(self, piece);
-    if (gone) return true;
+    if (strata_vmm_unmap(&self->base, piece->address, piece->size)) return true;
     strata_vmm_lock(self);
     piece->mapped = true;
     strata_vmm_unlock(self);
@@ -221,7 +219,6 @@ static strata_status_t map(vmm_layer_t *self, vmm_piece_t *piece) {
                                  : strata_device_map(strata_vmm_device(self), piece->address, piece->size, handle->physical);
     if (status != STRATA_OK) return status;
     strata_vmm_lock(self);
-    if (piece->of && !piece->mapped) atomic_fetch_add(&handle->aliases, 1);
     piece->mapped = true;
     piece->peers = ~0u; /* until access is given, nobody else gives it */
     strata_vmm_unlock(self);

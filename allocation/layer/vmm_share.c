@@ -202,10 +202,6 @@ bool strata_vmm_may_leave(const strata_layer_t *vmm, const strata_record_t *chun
     return !made_here(vmm, chunk) || atomic_load(&strata_vmm_piece((const vmm_layer_t *)vmm, chunk->user)->registered) == 0;
 }
 
-bool strata_vmm_has_aliases(const strata_layer_t *vmm, const strata_record_t *chunk) {
-    return made_here(vmm, chunk) && atomic_load(&strata_vmm_piece((const vmm_layer_t *)vmm, chunk->user)->aliases) > 0;
-}
-
 uint64_t strata_vmm_granularity(const strata_layer_t *vmm) { return ((const vmm_layer_t *)vmm)->granularity; }
 
 void strata_vmm_note_done(strata_layer_t *vmm, strata_record_t *chunk) {

@@ -31,7 +31,7 @@ typedef struct vmm_piece {
     _Atomic bool away; /* paused: not mapped, and its memory is the device's. Changed under the lock */
     uint32_t peers; /* that have access to the mapping, a bit each */
     _Atomic uint32_t exported, registered; /* how often. Changed under the lock */
-    _Atomic uint32_t aliases; /* of its handle that are mapped: it is not released before them */
+    _Atomic uint32_t aliases; /* of its handle, mapped or paused: it is not released before them */
     strata_physical_t physical; /* 0: none */
     uint64_t address, size;
     uint64_t number; /* of the handle, in the process */
@@ -63,7 +63,7 @@ static inline vmm_piece_t *strata_vmm_handle_of(const vmm_layer_t *self, vmm_pie
     return piece->of ? strata_vmm_piece(self, piece->of) : piece;
 }
 
-/* An alias that was mapped is so no more; nothing for other pieces. */
+/* An alias is no more; nothing for other pieces. */
 static inline void strata_vmm_forget_alias(vmm_layer_t *self, const vmm_piece_t *piece) {
     if (piece->of) atomic_fetch_sub(&strata_vmm_piece(self, piece->of)->aliases, 1);
 }

@@ -76,7 +76,7 @@ typedef struct strata_call {
 /* A flag of a request beside those of the program (STRATA_NO_RETRY, STRATA_NO_GROW, STRATA_ZERO). */
 enum {
     STRATA_SMALL_GROWTH = 1u << 16, /* memory is short: a cache that must grow asks for the request alone, not for a whole chunk */
-    STRATA_DIVISIBLE = 1u << 17 /* after its free, pieces of the block will be asked for at their addresses: no view of other blocks */
+    STRATA_DIVISIBLE = 1u << 17 /* pieces of the block will be asked for at their addresses after its free: no view will do */
 };
 
 /* What is asked for. Read only: to ask for something else, pass on a changed copy. */
