@@ -158,8 +158,7 @@ static strata_status_t join_idle(auto_growth_vmm_t *self, growth_t *growth, cons
     if (status != STRATA_OK || lacking == 0 || lacking >= growth->missing) return status;
     status = create(self, &growth->room, lacking, handle_at_most(self), request, &done);
     if (status == STRATA_OK) status = strata_growth_vmm_view(self, growth->rounded, request, served, &lacking);
-    growth->missing = 0;
-    return status;
+    return status == STRATA_OK && !*served ? look(self, growth, request->call) : status;
 }
 
 /* For a block that is to be divided handles are moved; views of them end first. */
@@ -189,11 +188,17 @@ static strata_status_t bring_together(auto_growth_vmm_t *self, uint64_t rounded,
     return divisible ? move_and_fill(self, &growth, request) : fill(self, room, growth.missing, 0, request);
 }
 
-/* The pools are apart so that little blocks do not keep large handles; where the device has no more memory, that counts less. */
-static bool serve_from_other(auto_growth_vmm_t *self, vmm_kind_t pool, uint64_t rounded, uint64_t size, strata_record_t **served) {
+/* The device has no more. What lies idle will do although more might be created; and so will the other pool, which is apart only so that
+ * little blocks do not keep large handles. */
+static strata_status_t serve_otherwise(auto_growth_vmm_t *self, vmm_kind_t pool, uint64_t rounded, const strata_request_t *request,
+                                       strata_record_t **served) {
+    const strata_error_t reason = *strata_last_error();
     vmm_kind_t other = pool == STRATA_VMM_SMALL ? STRATA_VMM_LARGE : STRATA_VMM_SMALL;
-    *served = strata_auto_growth_serve_from_pool(&self->growth, rounded, size, other);
-    return *served != NULL;
+    uint64_t lacking;
+    if (pool == STRATA_VMM_LARGE && !(request->flags & STRATA_DIVISIBLE))
+        (void)strata_growth_vmm_view(self, rounded, request, served, &lacking);
+    if (!*served) *served = strata_auto_growth_serve_from_pool(&self->growth, rounded, request->size, other);
+    return *served ? STRATA_OK : strata_fail_again(&reason);
 }
 
 /* One thread grows at a time, so nobody else changes what was in use at most. What was refused was not in use. */
@@ -208,7 +213,7 @@ strata_status_t strata_growth_vmm_grow(auto_growth_vmm_t *self, uint64_t rounded
     const uint64_t before = self->peak_used;
     self->peak_used = strata_max(before, self->growth.used_bytes + rounded);
     strata_status_t status = bring_together(self, rounded, request, place, served);
-    if (status == STRATA_E_NO_MEMORY && serve_from_other(self, pool, rounded, request->size, served)) status = STRATA_OK;
+    if (status == STRATA_E_NO_MEMORY) status = serve_otherwise(self, pool, rounded, request, served);
     if (status != STRATA_OK) self->peak_used = before;
     return status;
 }

@@ -251,7 +251,8 @@ static uint64_t settle_left(vmm_layer_t *self, uint32_t chain) {
     for (uint32_t number = chain, next; number; number = next) {
         vmm_piece_t *piece = strata_vmm_piece(self, number);
         next = piece->next;
-        if (!piece->mapped && !piece->physical && !piece->own_range) {
+        /* What was paused has nothing of the device, and may have aliases. */
+        if (!piece->listed && !piece->mapped && !piece->physical && !piece->own_range) {
             self->base.stack->figures.quarantined_bytes -= piece->counts ? piece->size : 0;
             given += piece->counts ? piece->size : 0;
             forget(self, number);
