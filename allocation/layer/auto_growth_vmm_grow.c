@@ -183,6 +183,7 @@ static strata_status_t bring_together(auto_growth_vmm_t *self, uint64_t rounded,
     if (status == STRATA_OK && !divisible && growth.pool == STRATA_VMM_LARGE && growth.missing > allowance(self))
         status = join_idle(self, &growth, request, served);
     if (status != STRATA_OK || *served || growth.missing == 0) return status;
+    strata_growth_vmm_drop_shadows(self, false, request->call);
     const vmm_room_t *room = &growth.room;
     *place = room->below ? 0 : room->beside ? strata_slab_record(slab(self), room->beside)->ptr : room->at;
     return divisible ? move_and_fill(self, &growth, request) : fill(self, room, growth.missing, 0, request);
@@ -209,7 +210,6 @@ strata_status_t strata_growth_vmm_grow(auto_growth_vmm_t *self, uint64_t rounded
     vmm_kind_t pool = strata_auto_growth_pool_for(&self->growth, rounded);
     if (strata_bins_find_any(strata_growth_vmm_bins(self, pool), slab(self), rounded) != 0)
         return make_room_for_slots(self, request->call);
-    strata_growth_vmm_drop_shadows(self, false, request->call);
     const uint64_t before = self->peak_used;
     self->peak_used = strata_max(before, self->growth.used_bytes + rounded);
     strata_status_t status = bring_together(self, rounded, request, place, served);

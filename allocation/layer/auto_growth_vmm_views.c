@@ -300,18 +300,24 @@ static strata_status_t build(auto_growth_vmm_t *self, uint64_t rounded, const st
 /* ---- a miss ---- */
 
 static bool may_view(const auto_growth_vmm_t *self) {
+    const strata_layer_t *base = &self->growth.base;
+    return strata_growth_vmm_options(self)->views && attention_of(base) != 0 && !strata_chunks_are_pinned(&self->growth.chunks);
+}
+
+/* What is captured would be used by the graph at the view's address. */
+static bool may_build(const auto_growth_vmm_t *self) {
     strata_stream_t stream;
     const strata_layer_t *base = &self->growth.base;
-    if (!strata_growth_vmm_options(self)->views || attention_of(base) == 0) return false;
-    if (strata_chunks_are_pinned(&self->growth.chunks) || !strata_layer_owner(base, &stream)) return false;
-    return strata_domain_refuse_captured(base->domain, stream) == STRATA_OK;
+    return strata_layer_owner(base, &stream) && strata_domain_refuse_captured(base->domain, stream) == STRATA_OK;
 }
 
 /* Chooses again, since the locks may have been open. */
 static strata_status_t build_new(auto_growth_vmm_t *self, uint64_t rounded, const strata_request_t *request,
                                  strata_record_t **served) {
     vmm_room_t room;
+    if (!may_build(self)) return STRATA_OK;
     if (self->mapped > MAPPED) end_views(self, MAPPED_THEN, request->call);
+    strata_growth_vmm_drop_shadows(self, false, request->call);
     strata_status_t status = strata_growth_vmm_find_room(self, bytes_of_chosen(self), STRATA_VMM_OF_VIEWS, request->call, &room);
     if (status != STRATA_OK) return status;
     strata_growth_vmm_survey(self);

@@ -56,8 +56,7 @@ typedef struct strata_stack strata_stack_t; /* the instances that serve one (pla
 typedef struct strata_domain strata_domain_t; /* all stacks over one physical memory */
 typedef struct strata_record strata_record_t; /* one block, live or free */
 
-/* ---- requests ---------------------------------------------------------------------------------------------------------- */
-/* What a call is for. */
+/* ---- requests: what a call is for -------------------------------------------------------------------------------------- */
 typedef enum strata_purpose {
     STRATA_FOR_PROGRAM, /* the program asked for it */
     STRATA_FOR_CHUNK, /* a cache is growing, and other threads wait for it: call no callback, and do not wait for memory */
