@@ -141,6 +141,53 @@ TEST(growth_vmm, a_view_that_does_not_end_keeps_its_handles) {
 /* A block of a view is freed by pointer, has the figures of any, and stands once in the map. */
 static void count_row(const strata_snapshot_row_t *row, void *context) { *(uint64_t *)context += row->block.size; }
 
+/* Of a view that is used again for less, what it has no part of now stays all the same, until the view ends. */
+TEST(growth_vmm, a_view_in_use_keeps_its_handles) {
+    RIG(rig, EXACT, 0);
+    strata_block_t middle = between_two_holes(&rig), block = rig_allocate(&rig, NULL, 4 * MIB);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    strata_block_t low = rig_allocate(&rig, NULL, 2 * MIB), high = rig_allocate(&rig, NULL, 2 * MIB);
+    strata_block_t other = rig_allocate(&rig, NULL, 120 * MIB), large = rig_allocate(&rig, NULL, 8 * MIB);
+    RIG_FREE(&rig, low, high);
+    block = rig_allocate(&rig, NULL, 3 * MIB);
+    uint64_t before = reserved(&rig);
+    (void)rig_release(&rig);
+    EXPECT_GT(before, 0);
+    EXPECT_OK(strata_validate(rig.s));
+    RIG_FREE(&rig, block, middle, other, large);
+    EXPECT_OK(strata_validate(rig.s));
+    (void)rig_release(&rig);
+    EXPECT_EQ(reserved(&rig), 0);
+    EXPECT_OK(strata_validate(rig.s));
+}
+
+/* What was joined is served whole even where more might be created, if the device has no more. */
+TEST(growth_vmm, what_lies_idle_serves_where_the_device_has_no_more) {
+    RIG(rig, "stack: [auto_growth_vmm: {slack: 1, slack_least: 1GiB}, vmm]", 0);
+    strata_block_t middle = between_two_holes(&rig);
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, reserved(&rig)));
+    strata_block_t block = rig_allocate(&rig, NULL, 4 * MIB);
+    EXPECT_OK(strata_validate(rig.s));
+    RIG_FREE(&rig, block, middle);
+}
+
+/* Little blocks have handles of their own, as long as the device has some for them; and large ones do without them. */
+TEST(growth_vmm, one_pool_serves_for_the_other_where_the_device_has_no_more) {
+    RIG(rig, EXACT, 0);
+    RIG_FREE(&rig, rig_allocate(&rig, NULL, 2 * MIB));
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, reserved(&rig)));
+    strata_block_t little = rig_allocate(&rig, NULL, 1000);
+    EXPECT_OK(strata_validate(rig.s));
+    RIG_FREE(&rig, little);
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, UINT64_MAX));
+    (void)rig_release(&rig);
+    RIG_FREE(&rig, rig_allocate(&rig, NULL, 1000));
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, reserved(&rig)));
+    strata_block_t large = rig_allocate(&rig, NULL, MIB);
+    EXPECT_OK(strata_validate(rig.s));
+    RIG_FREE(&rig, large);
+}
+
 TEST(growth_vmm, a_block_of_a_view_is_like_any) {
     RIG(rig, EXACT, 0);
     strata_block_t middle = between_two_holes(&rig), block = rig_allocate(&rig, NULL, 4 * MIB);
