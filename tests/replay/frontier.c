@@ -30,7 +30,8 @@ static point_t replay_point(const strata_trace_t *trace, const char *preset, boo
     strata_run_options_t options = {
         .target = {.profile = strata_sim_profile("h100"), .capacity = ROOM}, .timeline = {.lag_ns = LAG}, .check = check};
     strata_run_result_t result = {.first_failure = ""};
-    if (trace && strategy && strata_run(trace, strategy, &options, &result) != STRATA_OK) FAIL_TEST("%s", strata_last_error()->text);
+    if (trace && strategy && strata_run(trace, strategy, &options, &result) != STRATA_OK)
+        FAIL_TEST("%s", strata_last_error()->text);
     if (hazards) *hazards = result.figures.hazards;
     return point_of(&result);
 }

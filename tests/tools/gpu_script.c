@@ -2,6 +2,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
@@ -49,4 +52,47 @@ TEST(gpu_script, tells_of_a_part_that_fails) {
     ASSERT_TRUE(report);
     report[count - 1] = '\0';
     EXPECT_CONTAINS(report, "## Failed");
+}
+
+/* A driver's tool and a Python with PyTorch that say what the test wants; the script believes them. */
+static void make_tool(const char *path, const char *text) {
+    FILE *file = fopen(path, "w");
+    ASSERT_TRUE(file != NULL);
+    fprintf(file, "#!/bin/sh\n%s\n", text);
+    fclose(file);
+    EXPECT_EQ(chmod(path, 0755), 0);
+}
+
+#define TOLD                                                                                                                       \
+    "case \"$2\" in whole) loss=%s;; *) loss=1;; esac\n"                                                                           \
+    "[ \"$1\" = -c ] || echo RESULTS \"{\\\"version\\\": \\\"9\\\", \\\"losses\\\": [$loss], \\\"graphs\\\": 1, "                  \
+    "\\\"out of memory\\\": 1, \\\"peaks\\\": [1048576, 2097152]}\""
+
+/* Equal losses are what a training under a door must have. */
+TEST(gpu_script, trains_under_each_door_and_compares_the_losses) {
+    if (system("command -v python3 >/dev/null 2>&1") != 0) TEST_SKIP("there is no python3");
+    static const char *const losses[] = {"1", "2"};
+    for (int differs = 0; differs < 2; differs++) {
+        char folder[256], path[600], text[1024], command[2048];
+        size_t count;
+        snprintf(folder, sizeof folder, "%s", temporary(differs ? "gpu-differs" : "gpu-trains"));
+        EXPECT_TRUE(mkdir(folder, 0755) == 0 || access(folder, W_OK) == 0);
+        snprintf(path, sizeof path, "%s/nvidia-smi", folder);
+        make_tool(path, "echo 'Some GPU, 1.0, 1 MiB'");
+        snprintf(path, sizeof path, "%s/python", folder);
+        snprintf(text, sizeof text, TOLD, losses[differs]);
+        make_tool(path, text);
+        snprintf(command, sizeof command,
+                 "PATH='%s':\"$PATH\" STRATA_TORCH_PYTHON='%s' '%s/scripts/gpu' --built '%s' --out '%s/out' "
+                 "--part trainings >/dev/null 2>&1",
+                 folder, path, STRATA_SOURCE_DIR, STRATA_BINARY_DIR, folder);
+        int status = system(command);
+        EXPECT_EQ(WEXITSTATUS(status), differs);
+        snprintf(path, sizeof path, "%s/out/report.md", folder);
+        char *report CLOSED_BY(text_gone) = read_bytes(path, &count);
+        ASSERT_TRUE(report);
+        report[count - 1] = '\0';
+        EXPECT_CONTAINS(report, "| native | equal | 1 | 1 | 1.0, 2.0 |");
+        EXPECT_CONTAINS(report, differs ? "| whole | DIFFERENT |" : "| whole | equal |");
+    }
 }
