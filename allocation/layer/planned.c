@@ -92,9 +92,11 @@ static bool has_settled(const planned_t *self, const planned_plan_t *plan) {
 /* A step of `count` requests has ended. Its plan is made if it was repeated, and room for the plan of the next one. */
 static void end_step(planned_t *self, uint32_t count, strata_call_t *call) {
     uint32_t now = self->past.next;
+    if (self->now && self->at == self->now->count && self->now->adopted) strata_planned_settle(self->now);
     bool known = count > 0 && now - self->past.first >= count;
     planned_plan_t *plan = known ? strata_planned_find(self, count, strata_past_hash(&self->past, now - count, count)) : NULL;
-    bool makes = !plan && may_work(self) && strata_planned_options(self)->learns && strata_past_repeats(&self->past, count);
+    bool makes = !plan && may_work(self) && self->wanted == 0 && strata_planned_options(self)->learns &&
+                 strata_past_repeats(&self->past, count);
     if (makes) {
         self->busy = true;
         plan = strata_planned_make(self, count, call);
@@ -148,6 +150,7 @@ static bool look_for_step(planned_t *self) {
 /* The step has been followed to its end. */
 static bool wrap(planned_t *self) {
     planned_plan_t *plan = self->now;
+    if (plan->adopted) strata_planned_settle(plan);
     if (self->told) {
         self->now = NULL;
         self->left++;
@@ -164,9 +167,10 @@ static bool wrap(planned_t *self) {
 
 /* ---- requests ---- */
 
-/* Another plan that begins as this step did, and goes on with the key. */
+/* The plan that goes on with the key: this one, if it was made ahead, or another one that begins as this step did. */
 static COLD planned_plan_t *other_plan(planned_t *self, uint64_t key) {
-    const planned_plan_t *left = self->now;
+    planned_plan_t *left = self->now;
+    if (left->names && strata_planned_adopt(left, self->at, key)) return left;
     uint64_t hash = strata_past_mix(self->at ? left->places[self->at - 1].hash : 0, key);
     for (uint32_t i = 0; i < self->plan_count; i++) {
         planned_plan_t *plan = self->plans[i];
@@ -258,6 +262,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     planned_t *self = (planned_t *)base;
     uint64_t key = strata_planned_key(request->size, request->alignment);
     strata_past_refresh(&self->past);
+    if (request->tag && self->now && self->now->names) self->at = strata_planned_named(self->now, request->tag, self->at);
     if (self->due || is_due(self, key)) {
         uint32_t count = self->due;
         self->due = 0;
@@ -304,6 +309,8 @@ static const strata_record_t *find(strata_layer_t *base, uint64_t address) {
     return cache->type->find ? cache->type->find(cache, address) : NULL;
 }
 
+static const strata_planning_t planning = {.load = strata_planned_load, .make = strata_planned_make_wanted};
+
 /* ---- life ---- */
 
 static strata_status_t create(strata_layer_t *base) {
@@ -349,4 +356,5 @@ const strata_layer_type_t strata_planned_type = {
     .find = find,
     .take_at = take_at,
     .validate = validate,
+    .planning = &planning,
 };

@@ -338,6 +338,7 @@ typedef struct strata_layer_type {
     /* Of a cache: as hit, but at this ptr and size. `ref` names what may be the block below it. NULL: something is there. */
     strata_record_t *(*take_at)(strata_layer_t *self, const strata_block_t *at, size_t requested, const strata_stack_t *stack);
     const struct strata_handles *handles; /* for sources of the tree that serve physical handles; NULL elsewhere */
+    const struct strata_planning *planning; /* for layers of the tree that follow plans; NULL elsewhere */
 } strata_layer_type_t;
 
 /* The head of every instance. The builder fills it; it does not change. */

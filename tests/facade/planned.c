@@ -3,65 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/facade/fixture.h"
-#include "trace/trace.h"
+#include "tests/facade/planned.h"
 
 enum { REPEATS = 5, SETTLED = 2, BLOCKS = 64 };
 
-/* ---- figures ---- */
-
-typedef struct wanted {
-    const char *name;
-    uint64_t value;
-} wanted_t;
-
-static void take_figure(const strata_layer_figure_t *figure, void *context) {
-    wanted_t *wanted = context;
-    if (strcmp(figure->type, "planned") == 0 && strcmp(figure->name, wanted->name) == 0) wanted->value += figure->value;
-}
-
-static uint64_t planned_figure(rig_t *rig, const char *name) {
-    wanted_t wanted = {.name = name};
-    EXPECT_OK(strata_layer_figures(rig->s, rig->gpu, take_figure, &wanted));
-    return wanted.value;
-}
-
-static uint64_t device_calls(rig_t *rig) { return strata_sim_calls(rig_domain(rig)->device); }
-
 /* ---- repeated traces ---- */
-
-static uint64_t rounded(uint64_t size) { return (size + 255) / 256 * 256; }
-
-/* The most that lives at one moment. */
-static uint64_t bound_of(const strata_trace_t *trace) {
-    uint64_t *sizes = calloc(trace->lifetimes, sizeof *sizes), live = 0, peak = 0;
-    for (size_t i = 0; i < trace->count; i++) {
-        const strata_trace_event_t *e = &trace->events[i];
-        if (e->op == STRATA_TRACE_alloc) live += sizes[e->id] = rounded(e->value);
-        if (e->op == STRATA_TRACE_free) live -= sizes[e->id];
-        peak = live > peak ? live : peak;
-    }
-    free(sizes);
-    return peak;
-}
-
-/* The trace of one stream once; what it leaves is freed. */
-static void play(rig_t *rig, const strata_trace_t *trace, strata_ref_t *refs) {
-    for (size_t i = 0; i < trace->count && !strata_test_has_failed(); i++) {
-        const strata_trace_event_t *e = &trace->events[i];
-        strata_block_t block;
-        if (e->op == STRATA_TRACE_free) {
-            EXPECT_OK(strata_free(rig->s, refs[e->id]));
-            refs[e->id] = 0;
-        } else if (e->op == STRATA_TRACE_alloc) {
-            EXPECT_OK(strata_allocate(rig->s, rig->gpu, NULL, e->value, &block));
-            refs[e->id] = block.ref;
-        }
-    }
-    for (uint32_t id = 0; id < trace->lifetimes; id++)
-        if (refs[id]) EXPECT_OK(strata_free(rig->s, refs[id]));
-    memset(refs, 0, trace->lifetimes * sizeof *refs);
-}
 
 /* From the third time on: nothing is asked of the device, and little more is reserved than must be. Where nobody tells the steps, the
  * first request of the third one makes room. */
@@ -76,18 +22,18 @@ static void expect_planned(const char *name, bool told) {
     RIG(rig, "planned", 0);
     if (told) EXPECT_OK(strata_step(rig.s));
     for (int i = 0; i < REPEATS && !strata_test_has_failed(); i++) {
-        if (i == settled) calls = device_calls(&rig);
+        if (i == settled) calls = planned_device_calls(&rig);
         if (i == settled) beside = planned_figure(&rig, "beside");
         if (i == settled) EXPECT_OK(strata_reset_peaks(rig.s, rig.gpu));
-        play(&rig, trace, refs);
+        planned_play(&rig, trace, refs);
         if (told) EXPECT_OK(strata_step(rig.s));
     }
     reserved = rig_figures(&rig).peak_reserved_bytes;
-    EXPECT_EQ(device_calls(&rig), calls);
+    EXPECT_EQ(planned_device_calls(&rig), calls);
     EXPECT_EQ(planned_figure(&rig, "beside"), beside);
     EXPECT_GT(planned_figure(&rig, "planned_hits"), trace->lifetimes);
-    printf("%s: reserved %.4f of the bound\n", name, (double)reserved / (double)bound_of(trace));
-    EXPECT_LE(reserved, (uint64_t)(1.02 * (double)bound_of(trace)));
+    printf("%s: reserved %.4f of the bound\n", name, (double)reserved / (double)planned_bound(trace));
+    EXPECT_LE(reserved, (uint64_t)(1.02 * (double)planned_bound(trace)));
     free(refs);
     strata_trace_delete(trace);
 }
