@@ -94,9 +94,10 @@ static void end_step(planned_t *self, uint32_t count, strata_call_t *call) {
     uint32_t now = self->past.next;
     if (self->now && self->at == self->now->count && self->now->adopted) strata_planned_settle(self->now);
     bool known = count > 0 && now - self->past.first >= count;
-    planned_plan_t *plan = known ? strata_planned_find(self, count, strata_past_hash(&self->past, now - count, count)) : NULL;
-    bool makes = !plan && may_work(self) && self->wanted == 0 && strata_planned_options(self)->learns &&
-                 strata_past_repeats(&self->past, count);
+    uint64_t hash = known ? strata_past_hash(&self->past, now - count, count) : 0;
+    planned_plan_t *plan = known ? strata_planned_find(self, count, hash) : NULL;
+    bool wants = known && !plan && hash != self->making && strata_planned_options(self)->learns;
+    bool makes = wants && may_work(self) && strata_past_repeats(&self->past, count);
     if (makes) {
         self->busy = true;
         plan = strata_planned_make(self, count, call);

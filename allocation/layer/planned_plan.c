@@ -170,9 +170,15 @@ planned_plan_t *strata_planned_make(planned_t *self, uint32_t count, strata_call
     return plan;
 }
 
+/* What is wanted meanwhile is newer, and comes next. */
 void strata_planned_make_wanted(strata_layer_t *base, strata_call_t *call) {
     planned_t *self = (planned_t *)base;
-    if (self->wanted == 0) return;
-    (void)make(self, self->wanted, self->wanted_end, call);
-    self->wanted = 0;
+    while (self->wanted > 0) {
+        uint32_t count = self->wanted, end = self->wanted_end;
+        self->wanted = 0;
+        if (!strata_past_knows(&self->past, end - count)) continue;
+        self->making = strata_past_hash(&self->past, end - count, count);
+        (void)make(self, count, end, call);
+        self->making = 0;
+    }
 }

@@ -65,6 +65,7 @@ typedef struct planned {
     bool deaf; /* the host has no memory for more of the past: nothing is learnt any more */
     bool busy; /* a thread makes a plan or room, with the lock open */
     uint32_t wanted, wanted_end; /* another thread is to plan the step of so many requests before that one; 0: none */
+    uint64_t making; /* the hash of the step that it plans now; 0: none */
     uint64_t clock; /* of `used` */
     /* The room: addresses of the cache below, free but for what is live. */
     uint64_t room, room_size; /* 0: there is none */
