@@ -4,6 +4,7 @@
  * each block lives, lets a planner lay the step out, and from then on asks the cache for each request at its planned address. The
  * cache serves there if that is free. So nothing overlaps, whatever the program does; what finds its place taken is served anywhere.
  */
+#include "allocation/chunks/chunks.h"
 #include "allocation/layer/planned_state.h"
 
 #include "allocation/stack/direct.h"
@@ -31,6 +32,8 @@ static const strata_stat_row_t stats[] = {
     {"plans", "count", offsetof(planned_t, made), "plans that were made"},
     {"rooms", "count", offsetof(planned_t, rooms), "times that room for plans was made"},
     {"room_bytes", "bytes", offsetof(planned_t, room_size), "addresses that plans are laid out in"},
+    {"pinned_bytes", "bytes", offsetof(planned_t, pinned),
+     "memory outside the room that live blocks pin: of those that no plan placed, the chunks or handles they lie in"},
     {0},
 };
 
@@ -310,6 +313,13 @@ static const strata_record_t *find(strata_layer_t *base, uint64_t address) {
     return cache->type->find ? cache->type->find(cache, address) : NULL;
 }
 
+/* Who serves at given places is a cache over chunks, and its state begins with them. Looks at every block. */
+static void figures(strata_layer_t *base) {
+    planned_t *self = (planned_t *)base;
+    const strata_extent_t room = {.ptr = self->room, .size = self->room_size};
+    self->pinned = strata_chunks_pinned((const strata_chunks_t *)base->below[0], &room);
+}
+
 static const strata_planning_t planning = {.load = strata_planned_load, .make = strata_planned_make_wanted};
 
 /* ---- life ---- */
@@ -357,5 +367,6 @@ const strata_layer_type_t strata_planned_type = {
     .find = find,
     .take_at = take_at,
     .validate = validate,
+    .figures = figures,
     .planning = &planning,
 };

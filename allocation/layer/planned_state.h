@@ -71,7 +71,7 @@ typedef struct planned {
     uint64_t room, room_size; /* 0: there is none */
     uint64_t beside_bytes; /* in this step: what found its place taken */
     uint32_t rest, rests; /* steps until room may be made again, and how many the last time */
-    uint64_t hits, beside, left, steps, made, rooms; /* figures */
+    uint64_t hits, beside, left, steps, made, rooms, pinned; /* figures */
 } planned_t;
 
 static inline const planned_options_t *strata_planned_options(const planned_t *self) { return self->base.options; }

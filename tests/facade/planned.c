@@ -29,6 +29,7 @@ static void expect_planned(const char *name, bool told) {
         if (told) EXPECT_OK(strata_step(rig.s));
     }
     reserved = rig_figures(&rig).peak_reserved_bytes;
+    EXPECT_EQ(planned_figure(&rig, "pinned_bytes"), 0); /* the trace leaves nothing */
     EXPECT_EQ(planned_device_calls(&rig), calls);
     EXPECT_EQ(planned_figure(&rig, "beside"), beside);
     EXPECT_GT(planned_figure(&rig, "planned_hits"), trace->lifetimes);
@@ -227,6 +228,50 @@ TEST(facade_planned, blocks_that_live_beyond_the_step) {
     EXPECT_GT(planned_figure(&rig, "planned_hits"), 4 * 5);
     EXPECT_EQ(planned_figure(&rig, "beside"), 0);
     EXPECT_OK(strata_validate(rig.s));
+    drop_all(&live);
+}
+
+/* What lives longer than a step lies outside the room; the figure tells it apart, with the whole of the handles or chunks that it
+ * pins. */
+TEST_RIG(facade_planned, what_is_pinned_beside_the_room_is_told_apart, 0, "planned",
+         "strategy: a\nstack: [planned, auto_growth: {chunk_size: 2MiB}, system]\n") {
+    live_t live = {.rig = rig};
+    take(&live, 60, 100 * MIB);
+    for (int step = 0; step < 6; step++) {
+        for (uint32_t i = 0; i < 8; i++) take(&live, i, (3 + i) * MIB);
+        for (uint32_t i = 0; i < 8; i++) drop(&live, i);
+        EXPECT_OK(strata_step(rig->s));
+    }
+    EXPECT_EQ(planned_figure(rig, "room_bytes"), 52 * MIB);
+    uint64_t pinned = planned_figure(rig, "pinned_bytes"), reserved = rig_figures(rig).reserved_bytes;
+    EXPECT_GE(pinned, 100 * MIB);
+    EXPECT_LE(pinned, 104 * MIB);
+    EXPECT_LE(reserved, 53 * MIB + pinned);
+    take(&live, 0, 3 * MIB); /* planned: pins nothing more */
+    EXPECT_EQ(planned_figure(rig, "pinned_bytes"), pinned);
+    take(&live, 61, 512); /* another program: where there is room for it */
+    EXPECT_LE(planned_figure(rig, "pinned_bytes"), pinned + 2 * MIB);
+    drop_all(&live);
+    EXPECT_EQ(planned_figure(rig, "pinned_bytes"), 0);
+    EXPECT_OK(strata_validate(rig->s));
+}
+
+/* What is pinned is what a release cannot give back. */
+TEST_STACK(facade_planned, what_is_pinned_is_what_a_release_leaves, 0, "planned: {learns: false}, auto_growth_vmm, vmm",
+           "planned: {learns: false}, auto_growth: {chunk_size: 8MiB}, system") {
+    live_t live = {.rig = rig};
+    for (uint64_t round = 1; round < 60; round++) {
+        for (uint64_t i = 0; i < 20; i++) {
+            uint64_t drawn = mixed(round * 100 + i);
+            uint32_t at = (uint32_t)(drawn % BLOCKS);
+            if (live.held[at]) drop(&live, at);
+            else take(&live, at, (drawn >> 8) % (drawn >> 40 & 1 ? 9 * MIB : 9000) + 1);
+        }
+        uint64_t pinned = planned_figure(rig, "pinned_bytes");
+        (void)rig_release(rig);
+        EXPECT_EQ(rig_figures(rig).reserved_bytes, pinned);
+        EXPECT_EQ(planned_figure(rig, "pinned_bytes"), pinned);
+    }
     drop_all(&live);
 }
 
