@@ -23,9 +23,12 @@ strata_status_t strata_plan_load(strata_t handle, strata_place_t place, strata_s
     STRATA_REFUSE_SIZE(options, sizeof *options);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
+    strata_domain_t *domain;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status != STRATA_OK) return status;
     strata_ahead_t ahead;
     strata_ahead_reading_t how = {.branch = options->one_branch ? &options->branch : NULL};
-    strata_status_t status = strata_ahead_read(path, &how, &ahead);
+    status = strata_ahead_read(path, &how, &ahead);
     if (status != STRATA_OK) return status;
     status = load(facade, place, stream, options->pool, &ahead);
     if (status != STRATA_OK) status = strata_fail_context("%s", path);
