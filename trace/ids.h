@@ -1,5 +1,6 @@
 /* Numbers and words of a file, each given the next small number at its first use. Hashed with a random key of the table's own, so
- * that no file can be made to attack it. */
+ * that no file can be made to attack it. Numbers that come one after the other from the first on, as most files count, need no table
+ * until one does not. */
 #ifndef STRATA_TRACE_IDS_H
 #define STRATA_TRACE_IDS_H
 
@@ -16,7 +17,9 @@ typedef struct strata_ids {
         uint64_t key;
         uint32_t number; /* STRATA_IDS_NONE: empty */
     } * slots;
-    uint32_t capacity; /* a power of two, or 0 */
+    uint32_t
+        capacity; /* a power of two; 0: the keys are `first`, first + 1 ... in the order of their numbers, and there are no slots */
+    uint64_t first;
     uint32_t count;
     strata_sip_key_t secret; /* drawn at the first use; zero: not yet */
 } strata_ids_t; /* all zero is an empty table */

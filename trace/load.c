@@ -43,6 +43,8 @@ typedef struct loader {
     kernel_t *kernels; /* by stream */
     begun_t *begun; /* likewise */
     strata_ids_t ids, streams, pools, tags, borrows;
+    uint64_t last_key; /* of the stream that was looked up last, and its index; only once there is a stream */
+    uint16_t last_stream;
     bool *borrowed; /* by the number of an id and a stream in `borrows`: borrowed and not taken back yet */
     size_t borrowed_capacity;
     uint64_t live_bytes;
@@ -60,12 +62,13 @@ static STRATA_PRINTF(4, 5) strata_status_t
     return strata_fail_at(STRATA_E_FORMAT, line, column, "%s:%u:%u: %s", loader->trace->path, line, column, text);
 }
 
-/* Makes room for one more element after `count`, growing by half. */
+/* Makes room for one more element after `count`; what there was is doubled. */
 static strata_status_t reserve(void **array, size_t *capacity, size_t count, size_t size) {
     if (count < *capacity) return STRATA_OK;
-    size_t larger = *capacity + *capacity / 2 + 64;
+    size_t larger = *capacity * 2 + 64;
     void *grown = strata_host_resize(*array, larger, size);
     if (!grown) return STRATA_E_HOST_MEMORY;
+    strata_host_will_fill(grown, larger * size);
     *array = grown;
     *capacity = larger;
     return STRATA_OK;
@@ -79,6 +82,10 @@ static strata_status_t intern_stream(loader_t *loader, const strata_trace_record
     strata_trace_t *trace = loader->trace;
     uint64_t number = column == STRATA_COLUMN_other ? record->other : record->stream;
     uint64_t key = number * STRATA_TRACE_DEVICES + record->device;
+    if (trace->stream_count > 0 && key == loader->last_key) {
+        *index = loader->last_stream;
+        return STRATA_OK;
+    }
     uint32_t found = strata_ids_find(&loader->streams, key);
     if (found == STRATA_IDS_NONE) {
         found = trace->stream_count;
@@ -88,7 +95,8 @@ static strata_status_t intern_stream(loader_t *loader, const strata_trace_record
         trace->streams[found] = (strata_trace_stream_t){.number = number, .device = record->device};
         trace->stream_count++;
     }
-    *index = (uint16_t)found;
+    loader->last_key = key;
+    loader->last_stream = *index = (uint16_t)found;
     return STRATA_OK;
 }
 
