@@ -25,6 +25,7 @@ typedef struct strata_timeline_own {
 
 typedef struct strata_timeline_stream {
     strata_handle_t handle;
+    strata_sim_stream_t *simulated; /* NULL: on a real device */
     uint32_t device;
     uint32_t holders; /* blocks that the stream uses until they are freed */
     uint64_t drained; /* end of the last wait for it */
