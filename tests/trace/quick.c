@@ -31,16 +31,15 @@ static void read_first(const char *row, const char *note, read_t *read) {
     read->status = strata_trace_read(reader, &read->record, &end);
     if (read->status == STRATA_OK) snprintf(read->tag, sizeof read->tag, "%s", read->record.tag);
     else snprintf(read->error, sizeof read->error, "%.1100s", strata_last_error()->text);
-    for (int i = 0; i < STRATA_TRACE_COLUMNS; i++)
-        read->columns[i] = strata_trace_reader_column(reader, (strata_trace_column_t)i);
+    for (int i = 0; i < STRATA_TRACE_COLUMNS; i++) read->columns[i] = strata_trace_reader_column(reader, (strata_trace_column_t)i);
     strata_trace_reader_close(reader);
 }
 
 static bool same_record(const strata_trace_record_t *a, const strata_trace_record_t *b) {
     return a->op == b->op && a->place == b->place && a->id == b->id && a->size == b->size && a->stream == b->stream &&
-           a->time_us == b->time_us && a->dur_us == b->dur_us && a->other == b->other && a->pool == b->pool && a->align == b->align &&
-           a->device == b->device && a->thread == b->thread && a->has_id == b->has_id && a->has_pool == b->has_pool &&
-           a->all_streams == b->all_streams && a->line == b->line;
+           a->time_us == b->time_us && a->dur_us == b->dur_us && a->other == b->other && a->pool == b->pool &&
+           a->align == b->align && a->device == b->device && a->thread == b->thread && a->has_id == b->has_id &&
+           a->has_pool == b->has_pool && a->all_streams == b->all_streams && a->line == b->line;
 }
 
 /* Rows without their last field. */
@@ -137,7 +136,8 @@ TEST(trace_quick, rows_over_the_edges_of_what_is_read_at_once) {
     for (size_t shift = 0; shift < 40; shift++) {
         strata_trace_t *trace = NULL;
         size_t length = (size_t)sprintf(text, "op,id,size,stream,time_us\nalloc,%0*d,1,0,0\n", (int)shift + 1, 0);
-        for (int i = 1; i < ROWS; i++) length += (size_t)sprintf(text + length, "alloc,%d,%d,0,%d%s\n", i, i * 7, i, i & 1 ? "\r" : "");
+        for (int i = 1; i < ROWS; i++)
+            length += (size_t)sprintf(text + length, "alloc,%d,%d,0,%d%s\n", i, i * 7, i, i & 1 ? "\r" : "");
         length -= shift & 1;
         EXPECT_OK(strata_trace_load(write_file("edges.csv", text, length), &trace));
         ASSERT_NE(trace, NULL);
