@@ -34,10 +34,7 @@ uint64_t strata_ids_word(strata_ids_t *ids, const char *word) {
     return strata_sip_hash(&ids->secret, word, strlen(word));
 }
 
-uint32_t strata_ids_find(const strata_ids_t *ids, uint64_t key) {
-    if (ids->capacity) return slot_of(ids, key)->number;
-    return key - ids->first < ids->count ? (uint32_t)(key - ids->first) : STRATA_IDS_NONE;
-}
+uint32_t strata_ids_find_slot(const strata_ids_t *ids, uint64_t key) { return slot_of(ids, key)->number; }
 
 static void insert(strata_ids_t *ids, uint64_t key, uint32_t number) {
     *slot_of(ids, key) = (struct strata_ids_slot){.key = key, .number = number};

@@ -26,8 +26,12 @@ typedef struct strata_ids {
 
 /* A key for a word, in this table alone. Two words may have one key by chance; the caller must check. */
 uint64_t strata_ids_word(strata_ids_t *ids, const char *word);
+uint32_t strata_ids_find_slot(const strata_ids_t *ids, uint64_t key);
 /* The number of `key`, or STRATA_IDS_NONE. */
-uint32_t strata_ids_find(const strata_ids_t *ids, uint64_t key);
+static inline uint32_t strata_ids_find(const strata_ids_t *ids, uint64_t key) {
+    if (ids->capacity) return strata_ids_find_slot(ids, key);
+    return key - ids->first < ids->count ? (uint32_t)(key - ids->first) : STRATA_IDS_NONE;
+}
 /* Gives `key`, which must not be there, the number `count`. E_HOST_MEMORY. */
 strata_status_t strata_ids_add(strata_ids_t *ids, uint64_t key);
 void strata_ids_clear(strata_ids_t *ids);

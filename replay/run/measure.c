@@ -99,13 +99,10 @@ static strata_measure_mark_t mark(const strata_measure_t *measure) {
     return mark;
 }
 
-static uint64_t calls_of(const strata_device_t *device, strata_device_call_t call) {
-    return atomic_load_explicit(&device->calls[call], memory_order_relaxed);
-}
-
 static uint64_t sum_of_calls(const strata_machine_t *machine, strata_device_call_t call) {
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < machine->count; i++) sum += calls_of(machine->devices[i], call);
+    for (uint32_t i = 0; i < machine->count; i++)
+        sum += atomic_load_explicit(&machine->devices[i]->calls[call], memory_order_relaxed);
     return sum;
 }
 
@@ -214,20 +211,11 @@ static void see_used(strata_measure_t *measure) {
     measure->device_used = strata_max(measure->device_used, strata_max(used, peak));
 }
 
-/* Calls that may change what is reserved. After each row, so there is no loop over them. */
-static uint64_t chunk_calls(const strata_machine_t *machine) {
+void strata_measure_look_at_reserved(strata_measure_t *measure) {
+    static const strata_device_call_t changing[] = {STRATA_CALL_malloc, STRATA_CALL_free,    STRATA_CALL_malloc_async,
+                                                    STRATA_CALL_create, STRATA_CALL_release, STRATA_CALL_free_async};
     uint64_t calls = 0;
-    for (uint32_t i = 0; i < machine->count; i++) {
-        const strata_device_t *device = machine->devices[i];
-        calls += calls_of(device, STRATA_CALL_malloc) + calls_of(device, STRATA_CALL_free);
-        calls += calls_of(device, STRATA_CALL_malloc_async) + calls_of(device, STRATA_CALL_free_async);
-        calls += calls_of(device, STRATA_CALL_create) + calls_of(device, STRATA_CALL_release);
-    }
-    return calls;
-}
-
-void strata_measure_reserved(strata_measure_t *measure) {
-    uint64_t calls = chunk_calls(measure->machine);
+    for (size_t i = 0; i < sizeof changing / sizeof *changing; i++) calls += sum_of_calls(measure->machine, changing[i]);
     if (calls == measure->chunk_calls) return;
     measure->chunk_calls = calls;
     see_used(measure);

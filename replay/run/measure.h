@@ -26,6 +26,7 @@ typedef struct strata_measure {
     uint64_t held, held_since, rows_since; /* reserved now; since when, and when the rows began, by the virtual clock */
     double held_ns; /* bytes times ns until `held_since` */
     uint64_t device_used; /* highest sum of physical memory seen after a call; only on simulated devices */
+    uint64_t made; /* device calls of all kinds that the next two have seen */
     uint64_t chunk_calls; /* calls that may change what is reserved, so far */
     strata_device_ledger_t *ledger; /* of a followed run; else NULL */
     uint64_t wall_ns; /* inside the facade, only by operations that are timed */
@@ -63,8 +64,16 @@ static inline void strata_measure_timed(strata_measure_t *measure, uint64_t bega
 }
 /* At the beginning of the last third of the rows. */
 void strata_measure_steady(strata_measure_t *measure);
-/* After each call of the facade that may have changed what is reserved. */
-void strata_measure_reserved(strata_measure_t *measure);
+void strata_measure_look_at_reserved(strata_measure_t *measure);
+/* After each call of the facade that may have changed what is reserved: without a device call none has. */
+static inline void strata_measure_reserved(strata_measure_t *measure) {
+    uint64_t made = 0;
+    for (uint32_t i = 0; i < measure->machine->count; i++)
+        made += atomic_load_explicit(&measure->machine->devices[i]->made, memory_order_relaxed);
+    if (made == measure->made) return;
+    measure->made = made;
+    strata_measure_look_at_reserved(measure);
+}
 void strata_measure_live(strata_measure_t *measure, uint64_t requested, uint64_t allocated);
 void strata_measure_dead(strata_measure_t *measure, uint64_t requested, uint64_t allocated);
 /* From the beginning on: device calls are entered in the result's ledger. */

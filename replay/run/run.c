@@ -129,6 +129,7 @@ static void use_until_now(run_t *run, const served_t *served, uint32_t lifetime)
 static void use_no_more(run_t *run, const served_t *served, uint32_t lifetime, bool waited) {
     uint32_t stream;
     strata_timeline_drop(&run->timeline, served->stream);
+    if (run->borrows.first[lifetime] == STRATA_BORROWS_END) return;
     while (strata_borrows_take(&run->borrows, lifetime, &stream)) {
         if (waited) strata_timeline_drained(&run->timeline, stream);
         strata_timeline_drop(&run->timeline, stream);

@@ -103,8 +103,6 @@ void strata_timeline_hold(strata_timeline_t *timeline, uint32_t stream) {
     if (*last == STRATA_TRACE_NO_STREAM || timeline->streams[stream].drained < timeline->streams[*last].drained) *last = stream;
 }
 
-void strata_timeline_drop(strata_timeline_t *timeline, uint32_t stream) { timeline->streams[stream].holders--; }
-
 /* The stream in use whose work ends last: the one that was waited for longest ago. */
 static uint32_t find_last(const strata_timeline_t *timeline, uint32_t device) {
     uint32_t last = STRATA_TRACE_NO_STREAM;
@@ -141,10 +139,11 @@ static uint64_t count(strata_device_t *device, strata_device_call_t call) {
     return atomic_load_explicit(&device->calls[call], memory_order_relaxed);
 }
 
-bool strata_timeline_see_waits(strata_timeline_t *timeline, uint32_t device) {
-    if (!lags(timeline)) return false;
+bool strata_timeline_look_for_waits(strata_timeline_t *timeline, uint32_t device) {
     strata_device_t *at = device_of(timeline, device);
     strata_timeline_device_t *known = &timeline->devices[device];
+    known->made = atomic_load_explicit(&at->made, memory_order_relaxed);
+    if (!lags(timeline)) return false;
     uint64_t waits = strata_sim_device_waits(at);
     uint64_t stream_waits = count(at, STRATA_CALL_stream_synchronise);
     bool stream_waited = stream_waits != known->stream_waits;

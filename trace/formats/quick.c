@@ -8,6 +8,7 @@
 
 enum { WORD = 8, NUMBER_DIGITS = 2 * WORD - 1 };
 #define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+#define EMPTY      UINT64_MAX /* the value of a field that says nothing; above whatever is taken */
 
 /* Eight bytes, the first one lowest. */
 static uint64_t load(const char *at) {
@@ -24,10 +25,13 @@ void strata_quick_begin(strata_quick_t *quick, const uint8_t *column_of, uint32_
         if (strlen(name) < WORD) memcpy(word, name, strlen(name));
         quick->ops[i] = load(word);
     }
+    for (int i = 0; i < STRATA_TRACE_COLUMNS; i++) quick->value[i] = EMPTY;
     for (uint32_t i = 0; i < field_count; i++) {
-        bool text = column_of[i] == STRATA_COLUMN_tag || column_of[i] == STRATA_TRACE_COLUMNS;
-        quick->column_of[i] = column_of[i];
+        uint8_t column = column_of[i];
+        bool text = column == STRATA_COLUMN_tag || column == STRATA_TRACE_COLUMNS;
+        quick->column_of[i] = column;
         quick->reach += text ? STRATA_TRACE_TAG_BYTES + 1 : 2 * WORD + 1;
+        quick->optional |= column == STRATA_COLUMN_device || column == STRATA_COLUMN_thread || column == STRATA_COLUMN_align;
     }
 }
 
@@ -56,30 +60,32 @@ static uint64_t eight_digits(uint64_t digits) {
     return (high + low) >> 32;
 }
 
-/* Up to eight digits at `at`; *bits is eight for each. Nothing here depends on how many there are, so no guess of the processor's
- * fails by it. */
-static uint64_t some_digits(const char *at, unsigned *bits) {
-    uint64_t digits = load(at) ^ EACH('0');
-    uint64_t others = ((digits + EACH(0x76)) | digits) & EACH(0x80);
-    *bits = others ? first_bit(others) : 64;
-    return *bits ? eight_digits(digits << (64 - *bits)) : 0;
+/* Up to eight digits, of a word from which '0' is taken off; *bits is eight for each. Nothing here depends on how many there are, so
+ * no guess of the processor's fails by it. */
+static uint64_t some_digits(uint64_t digits, uint64_t others, unsigned *bits) {
+    *bits = first_bit(others);
+    return eight_digits(digits << (63 - *bits) << 1);
 }
+
+/* A mark in each byte that is no digit, and in some that follow one. */
+static uint64_t other_than_digits(uint64_t digits) { return ((digits + EACH(0x76)) | digits) & EACH(0x80); }
 
 static const char *take_long_number(const char *at, uint64_t high, uint64_t *value) {
     static const uint64_t tens[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
+    uint64_t digits = load(at + WORD) ^ EACH('0'), others = other_than_digits(digits);
     unsigned bits;
-    uint64_t low = some_digits(at + WORD, &bits);
-    if (bits == 64) return NULL;
+    if (!others) return NULL;
+    uint64_t low = some_digits(digits, others, &bits);
     *value = high * tens[bits / 8] + low;
     return at + WORD + bits / 8;
 }
 
-static const char *take_number(strata_quick_t *quick, uint32_t column, const char *at) {
+static const char *take_number(const char *at, uint64_t *value) {
+    uint64_t digits = load(at) ^ EACH('0'), others = other_than_digits(digits);
     unsigned bits;
-    uint64_t value = some_digits(at, &bits);
-    quick->value[column] = value;
-    quick->filled |= (uint32_t)(bits > 0) << column;
-    return bits < 64 ? at + bits / 8 : take_long_number(at, value, &quick->value[column]);
+    if (__builtin_expect(!others, 0)) return take_long_number(at, eight_digits(digits), value);
+    *value = some_digits(digits, others, &bits) | (bits > 0 ? 0 : EMPTY);
+    return at + bits / 8;
 }
 
 static const char *take_place(strata_quick_t *quick, const char *at) {
@@ -104,15 +110,19 @@ static const char *take_text(const char *at, char *text) {
     return at + length;
 }
 
-static const char *take_field(strata_quick_t *quick, uint32_t field, const char *at) {
-    uint32_t column = quick->column_of[field];
+static const char *take_word(strata_quick_t *quick, uint8_t column, const char *at) {
     switch (column) {
     case STRATA_COLUMN_op: return take_op(quick, at);
     case STRATA_COLUMN_place: return take_place(quick, at);
     case STRATA_COLUMN_tag: return take_text(at, quick->tag);
-    case STRATA_TRACE_COLUMNS: return take_text(at, NULL);
-    default: return take_number(quick, column, at);
+    default: return take_text(at, NULL);
     }
+}
+
+static bool is_number(uint8_t column) {
+    const uint32_t words = 1u << STRATA_COLUMN_op | 1u << STRATA_COLUMN_place | 1u << STRATA_COLUMN_tag |
+                           1u << STRATA_TRACE_COLUMNS;
+    return !(words >> column & 1);
 }
 
 /* The end of the line, CR LF too. */
@@ -122,69 +132,65 @@ static const char *take_end(const char *at) {
 }
 
 static const char *take_fields(strata_quick_t *quick, const char *at) {
-    for (uint32_t i = 0; i < quick->field_count; i++) {
-        if (i > 0 && *at++ != ',') return NULL;
-        at = take_field(quick, i, at);
+    const uint8_t *column = quick->column_of, *last = column + quick->field_count - 1;
+    for (;; column++, at++) {
+        at = is_number(*column) ? take_number(at, &quick->value[*column]) : take_word(quick, *column, at);
         if (!at) return NULL;
+        if (column == last) return take_end(at);
+        if (*at != ',') return NULL;
     }
-    return take_end(at);
 }
 
 /* ---- what an operation must have, as own.c says it ---------------------------------------------------------------------- */
 
-static bool is_filled(const strata_quick_t *quick, strata_trace_column_t column) { return quick->filled >> column & 1; }
-
-static bool has(const strata_quick_t *quick, strata_trace_column_t column, uint64_t most) {
-    return is_filled(quick, column) && quick->value[column] <= most;
-}
-
-/* An empty field is 0. */
-static bool may_have(const strata_quick_t *quick, strata_trace_column_t column, uint64_t most) {
-    return quick->value[column] <= most;
-}
+static bool has(const strata_quick_t *quick, strata_trace_column_t column, uint64_t most) { return quick->value[column] <= most; }
 
 /* Operations that are rare go the long way. */
 static bool has_its_own(const strata_quick_t *quick) {
     switch (quick->op) {
-    case STRATA_TRACE_alloc: return is_filled(quick, STRATA_COLUMN_id) && has(quick, STRATA_COLUMN_size, STRATA_TRACE_SIZE_MAX);
+    case STRATA_TRACE_alloc:
+        return has(quick, STRATA_COLUMN_id, EMPTY - 1) && has(quick, STRATA_COLUMN_size, STRATA_TRACE_SIZE_MAX);
     case STRATA_TRACE_free:
-    case STRATA_TRACE_borrow: return is_filled(quick, STRATA_COLUMN_id);
+    case STRATA_TRACE_borrow: return has(quick, STRATA_COLUMN_id, EMPTY - 1);
     case STRATA_TRACE_work: return has(quick, STRATA_COLUMN_dur_us, STRATA_TRACE_TIME_MAX);
     case STRATA_TRACE_wait: return has(quick, STRATA_COLUMN_other, STRATA_TRACE_NUMBER_MAX);
     default: return false;
     }
 }
 
+static uint64_t or_zero(const strata_quick_t *quick, strata_trace_column_t column) {
+    return quick->value[column] == EMPTY ? 0 : quick->value[column];
+}
+
+static bool are_lawful_options(const strata_quick_t *quick) {
+    uint64_t align = or_zero(quick, STRATA_COLUMN_align);
+    return or_zero(quick, STRATA_COLUMN_device) < STRATA_TRACE_DEVICES && or_zero(quick, STRATA_COLUMN_thread) <= UINT32_MAX &&
+           align <= STRATA_TRACE_SIZE_MAX && (align & (align - 1)) == 0;
+}
+
 static bool is_lawful(const strata_quick_t *quick, uint64_t last_time) {
-    uint64_t align = quick->value[STRATA_COLUMN_align];
-    return has(quick, STRATA_COLUMN_time_us, STRATA_TRACE_TIME_MAX) && quick->value[STRATA_COLUMN_time_us] >= last_time &&
-           has(quick, STRATA_COLUMN_stream, STRATA_TRACE_NUMBER_MAX) &&
-           may_have(quick, STRATA_COLUMN_device, STRATA_TRACE_DEVICES - 1) && may_have(quick, STRATA_COLUMN_thread, UINT32_MAX) &&
-           may_have(quick, STRATA_COLUMN_align, STRATA_TRACE_SIZE_MAX) && (align & (align - 1)) == 0 && has_its_own(quick);
+    uint64_t time_us = quick->value[STRATA_COLUMN_time_us];
+    return time_us <= STRATA_TRACE_TIME_MAX && time_us >= last_time && has(quick, STRATA_COLUMN_stream, STRATA_TRACE_NUMBER_MAX) &&
+           has_its_own(quick) && (!quick->optional || are_lawful_options(quick));
 }
 
-/* A column counts for the operations that have it, and is 0 for the others. */
-static uint64_t value_if(const strata_quick_t *quick, bool counts, strata_trace_column_t column) {
-    return counts ? quick->value[column] : 0;
-}
-
-/* Each field by itself: a record is larger than what is cheap to clear before. */
+/* Each field by itself: a record is larger than what is cheap to clear before. A column counts for the operations that have it. */
 static void give(const strata_quick_t *quick, strata_trace_record_t *record) {
     bool alloc = quick->op == STRATA_TRACE_alloc, work = quick->op == STRATA_TRACE_work, wait = quick->op == STRATA_TRACE_wait;
     record->op = quick->op;
     record->place = quick->place;
-    record->has_id = !wait && is_filled(quick, STRATA_COLUMN_id);
-    record->id = value_if(quick, !wait, STRATA_COLUMN_id);
-    record->size = value_if(quick, alloc, STRATA_COLUMN_size);
+    record->has_id = !wait && quick->value[STRATA_COLUMN_id] != EMPTY;
+    record->id = record->has_id ? quick->value[STRATA_COLUMN_id] : 0;
+    record->size = alloc ? quick->value[STRATA_COLUMN_size] : 0;
     record->stream = quick->value[STRATA_COLUMN_stream];
     record->time_us = quick->value[STRATA_COLUMN_time_us];
-    record->dur_us = value_if(quick, work, STRATA_COLUMN_dur_us);
-    record->other = value_if(quick, wait, STRATA_COLUMN_other);
-    record->has_pool = alloc && is_filled(quick, STRATA_COLUMN_pool);
-    record->pool = value_if(quick, alloc, STRATA_COLUMN_pool);
-    record->align = quick->value[STRATA_COLUMN_align];
-    record->device = (uint32_t)quick->value[STRATA_COLUMN_device];
-    record->thread = (uint32_t)quick->value[STRATA_COLUMN_thread];
+    record->dur_us = work ? quick->value[STRATA_COLUMN_dur_us] : 0;
+    record->other = wait ? quick->value[STRATA_COLUMN_other] : 0;
+    record->has_pool = alloc && quick->value[STRATA_COLUMN_pool] != EMPTY;
+    record->pool = record->has_pool ? quick->value[STRATA_COLUMN_pool] : 0;
+    record->align = or_zero(quick, STRATA_COLUMN_align);
+    record->device = (uint32_t)or_zero(quick, STRATA_COLUMN_device);
+    record->thread = (uint32_t)or_zero(quick, STRATA_COLUMN_thread);
     record->all_streams = false;
     record->line = 0;
     record->tag = quick->tag;
@@ -192,7 +198,6 @@ static void give(const strata_quick_t *quick, strata_trace_record_t *record) {
 
 size_t strata_quick_row(strata_quick_t *quick, const char *bytes, size_t count, uint64_t last_time, strata_trace_record_t *record) {
     if (count < quick->reach) return 0;
-    quick->filled = 0;
     const char *after = take_fields(quick, bytes);
     if (!after || after - bytes > STRATA_TRACE_LINE_BYTES || !is_lawful(quick, last_time)) return 0;
     give(quick, record);

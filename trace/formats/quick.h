@@ -14,9 +14,9 @@ typedef struct strata_quick {
     uint8_t column_of[STRATA_TRACE_FIELDS]; /* strata_trace_column_t; STRATA_TRACE_COLUMNS: an x_ column */
     uint32_t field_count;
     size_t reach; /* a look at a row touches fewer bytes from its beginning on */
+    bool optional; /* it has a column of numbers that every operation may have and need not have */
     /* What the fields of the row in hand say, by column. Each row fills the same ones, so the others stay empty. */
     uint64_t value[STRATA_TRACE_COLUMNS];
-    uint32_t filled; /* a bit for each number that is not empty */
     strata_trace_op_t op;
     strata_place_kind_t place;
     char tag[STRATA_TRACE_TAG_BYTES];
