@@ -291,6 +291,7 @@ struct strata_device {
     strata_clock_t *clock;
     strata_lock_observer_t *lock_observer; /* for every lock that guards this device's stacks; NULL: none */
     _Atomic uint32_t captures; /* under way, if capabilities.captures_known */
+    bool one_thread; /* one thread alone uses it, however many the process has: nobody else frees what a request waits for */
     bool timed; /* measure host_ns and count timed_calls; off by default */
     strata_device_ledger_t *ledger; /* written while `timed`; several devices of one thread may share it; NULL: none */
     _Atomic uint64_t calls[STRATA_DEVICE_CALLS];
