@@ -4,7 +4,7 @@
 #include "platform/host/host_memory.h"
 
 static uint64_t now_of(const strata_timeline_t *timeline) {
-    return timeline->machine->world ? strata_sim_now(timeline->machine->world) : strata_real_now();
+    return timeline->clock ? atomic_load_explicit(timeline->clock, memory_order_relaxed) : strata_real_now();
 }
 
 static strata_device_t *device_of(const strata_timeline_t *timeline, uint32_t device) { return timeline->machine->devices[device]; }
@@ -29,6 +29,7 @@ static strata_status_t create_streams(strata_timeline_t *timeline) {
 strata_status_t strata_timeline_begin(strata_timeline_t *timeline, const strata_trace_t *trace, const strata_machine_t *machine,
                                       const strata_timeline_options_t *options) {
     *timeline = (strata_timeline_t){.trace = trace, .machine = machine, .options = *options};
+    if (machine->world) timeline->clock = strata_sim_clock(machine->world);
     timeline->streams = strata_host_new(trace->stream_count + 1, sizeof *timeline->streams);
     timeline->devices = strata_host_new(machine->count, sizeof *timeline->devices);
     strata_status_t status = timeline->streams && timeline->devices ? create_streams(timeline) : STRATA_E_HOST_MEMORY;

@@ -46,6 +46,7 @@ typedef struct strata_timeline {
     strata_timeline_options_t options;
     strata_timeline_stream_t *streams; /* by the trace's index */
     strata_timeline_device_t *devices;
+    const _Atomic uint64_t *clock; /* virtual time; NULL: time is real */
     uint64_t began; /* ns */
     uint64_t time_us; /* of the last row */
     uint64_t credit; /* ns that the program's own calls cost, not yet subtracted */
@@ -55,7 +56,7 @@ typedef struct strata_timeline {
     void *passes_context;
 } strata_timeline_t;
 
-/* Creates the trace's streams; the program begins now. */
+/* Creates the trace's streams; the program begins now. From then on one thread uses the timeline. */
 strata_status_t strata_timeline_begin(strata_timeline_t *timeline, const strata_trace_t *trace, const strata_machine_t *machine,
                                       const strata_timeline_options_t *options);
 void strata_timeline_end(strata_timeline_t *timeline);

@@ -44,11 +44,8 @@ static char *figures_with(const char *name, uint64_t capacity, uint32_t threads)
                                              .strategy = strategies[i],
                                              .target = {.profile = strata_sim_profile("h100"), .capacity = capacity}};
     }
-    strata_comparison_t comparison = {.contenders = contenders,
-                                      .contender_count = CONTENDERS,
-                                      .timeline = {.lag_ns = LAG},
-                                      .repeat = REPEATS,
-                                      .threads = threads};
+    strata_comparison_t comparison = {
+        .contenders = contenders, .contender_count = CONTENDERS, .timeline = {.lag_ns = LAG}, .repeat = REPEATS, .threads = threads};
     EXPECT_OK(strata_compare(&comparison, trace, results));
     for (size_t i = 0; i < CONTENDERS; i++) {
         figures[i] = results[i].figures;
@@ -66,7 +63,8 @@ TEST(parallel, figures_are_those_of_one_after_another) {
     static const struct {
         const char *trace;
         uint64_t capacity;
-    } cases[] = {{"streams-sharded-training.csv.gz", 12 * GIB}, {"streams-serving.csv.gz", 0}, {"alexnet-training.csv.gz", 2 * GIB}};
+    } cases[] = {
+        {"streams-sharded-training.csv.gz", 12 * GIB}, {"streams-serving.csv.gz", 0}, {"alexnet-training.csv.gz", 2 * GIB}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *one CLOSED_BY(text_gone) = figures_with(cases[i].trace, cases[i].capacity, 1);
         char *many CLOSED_BY(text_gone) = figures_with(cases[i].trace, cases[i].capacity, CONTENDERS);
