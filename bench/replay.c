@@ -24,12 +24,8 @@ typedef struct program {
 static void write_row(program_t *program, strata_trace_op_t op, uint64_t id, uint64_t size, uint64_t layer) {
     if (program->rows++ >= program->most) return;
     program->time_us += 2 + program->rows % 7;
-    strata_trace_record_t record = {.op = op,
-                                    .has_id = true,
-                                    .id = id,
-                                    .size = size,
-                                    .stream = layer / TURN % program->streams,
-                                    .time_us = program->time_us};
+    strata_trace_record_t record = {
+        .op = op, .has_id = true, .id = id, .size = size, .stream = layer / TURN % program->streams, .time_us = program->time_us};
     must(strata_trace_write(program->writer, &record));
 }
 
@@ -46,8 +42,7 @@ static void write_step(program_t *program) {
         write_row(program, STRATA_TRACE_alloc, program->ids, size_of(layer * 3), layer);
         write_row(program, STRATA_TRACE_free, program->ids++, 0, layer);
     }
-    for (uint64_t layer = DEPTH; layer-- > 0;)
-        write_row(program, STRATA_TRACE_free, first + layer + (layer + 1) / 2, 0, layer);
+    for (uint64_t layer = DEPTH; layer-- > 0;) write_row(program, STRATA_TRACE_free, first + layer + (layer + 1) / 2, 0, layer);
 }
 
 static void write_trace(const char *path, uint64_t rows, uint64_t streams) {
@@ -98,11 +93,8 @@ static double take_inflate(const char *path) {
 static double compare_with(const char *path, uint32_t threads) {
     static strata_run_result_t results[CONTENDERS];
     strata_trace_t *trace;
-    strata_comparison_t comparison = {.contenders = contenders,
-                                      .contender_count = CONTENDERS,
-                                      .timeline = {.lag_ns = 5000000},
-                                      .repeat = 1,
-                                      .threads = threads};
+    strata_comparison_t comparison = {
+        .contenders = contenders, .contender_count = CONTENDERS, .timeline = {.lag_ns = 5000000}, .repeat = 1, .threads = threads};
     must(strata_trace_load(path, &trace));
     uint64_t began = strata_real_now();
     must(strata_compare(&comparison, trace, results));
@@ -152,10 +144,9 @@ static void prepare(uint64_t rows) {
     snprintf(packed, sizeof packed, "%s/one.csv.gz", folder);
     must(strata_config_load(&request, &strategy));
     for (size_t i = 0; i < CONTENDERS; i++)
-        contenders[i] = (strata_contender_t){
-            .label = "strata",
-            .strategy = strategy,
-            .target = {.profile = strata_sim_profile("h100"), .capacity = STRATA_SIM_UNLIMITED}};
+        contenders[i] = (strata_contender_t){.label = "strata",
+                                             .strategy = strategy,
+                                             .target = {.profile = strata_sim_profile("h100"), .capacity = STRATA_SIM_UNLIMITED}};
     write_trace(one, rows, 1);
     write_trace(four, rows, MANY_STREAMS);
     write_trace(packed, rows, 1);
