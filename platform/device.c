@@ -38,6 +38,7 @@ static under_way_t begin(strata_device_t *device, strata_device_call_t call) {
     under_way_t at = {.call = call};
     if (!calls[call].quick) strata_lock_assert_none(calls[call].name);
     atomic_fetch_add_explicit(&device->calls[call], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&device->made, 1, memory_order_relaxed);
     if (!device->timed) return at;
     at.real = strata_real_now();
     if (!device->ledger) return at;

@@ -291,9 +291,11 @@ struct strata_device {
     strata_clock_t *clock;
     strata_lock_observer_t *lock_observer; /* for every lock that guards this device's stacks; NULL: none */
     _Atomic uint32_t captures; /* under way, if capabilities.captures_known */
+    bool one_thread; /* one thread alone uses it, however many the process has: nobody else frees what a request waits for */
     bool timed; /* measure host_ns and count timed_calls; off by default */
     strata_device_ledger_t *ledger; /* written while `timed`; several devices of one thread may share it; NULL: none */
     _Atomic uint64_t calls[STRATA_DEVICE_CALLS];
+    _Atomic uint64_t made; /* calls of all kinds: whoever looks at them after each step sees at once that there were none */
     _Atomic uint64_t host_ns; /* real time spent inside the contract while `timed` */
     _Atomic uint64_t timed_calls; /* how often host_ns grew; each time one more reading of the clock is outside it */
 };
