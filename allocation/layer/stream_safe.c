@@ -3,7 +3,7 @@
  * record_stream covers all work submitted to the borrower before the free (docs/contracts.md §4): the event is taken at free. `event:
  * use` takes it at record_stream instead, as Paddle does: work submitted between the two is then not covered. Deferred frees
  * keep their order; they are polled at each allocate, one query a stream (`poll: stream`), or one a block, as the peer
- * (`poll: block`). With `poll: seldom` nobody asks as long as little waits and hits are served: a miss asks, and every sixteenth
+ * (`poll: block`). With `poll: seldom` nobody asks as long as little waits and hits are served: a miss asks, and every twelfth
  * free, for many by one query. In places without an owner stream every user is a borrower, the one named at allocate the first. Inside a capture
  * frees are kept to its end, or with `reuse_in_capture` until the owner has joined the borrowers.
  */
@@ -14,10 +14,10 @@
 enum { EVENT_FREE, EVENT_USE };
 enum { POLL_STREAM, POLL_BLOCK, POLL_SELDOM };
 
-/* `poll: seldom`. Frees between two glances; what waits is little below LITTLE and one part in SHARE of the live bytes. With 32
- * frees streams-serving reserves 0.3 % more than with a query at each request, with 16 it is 0.1 %; without a bound in bytes
- * streams-sharded-training reserves 1.4 % more. */
-enum { GLANCE_FREES = 16, SHARE = 128 };
+/* `poll: seldom`: frees between two glances, and what makes it worth a look by the next request: LITTLE and a share of the live bytes.
+ * At its peak streams-serving reserves 0.2 % more so than where each request asks, and 0.3 % with 32 frees; without a bound in bytes
+ * streams-sharded-training reserves 1.5 % more. */
+enum { GLANCE_FREES = 12, SHARE = 128 };
 #define LITTLE (4ull << 20)
 
 typedef struct stream_safe_options {
@@ -33,7 +33,7 @@ static const strata_option_row_t options[] = {
     {"poll", STRATA_OPTION_CHOICE, offsetof(stream_safe_options_t, poll), "stream", 0, 0,
      "stream|block|seldom",
      "how pending frees are polled: `stream`: at each allocate, one query per stream; `block`: one per block, as Paddle; `seldom`: when "
-     "nothing free serves a request, at every 16th free, or when much waits; one query stands for all before it"},
+     "nothing free serves a request, at every 12th free, or when much waits; one query stands for all before it"},
     {"reuse_in_capture", STRATA_OPTION_BOOL, offsetof(stream_safe_options_t, reuse_in_capture), "false", 0, 0, NULL,
      "inside the capture of a graph a block that was lent and freed there goes down once its stream has joined the borrowers, not only "
      "after the capture"},
@@ -144,9 +144,9 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
 static uint64_t look(stream_safe_t *self, strata_call_t *call) {
     uint64_t freed = 0;
     self->unseen = 0;
-    self->due = false;
     if (self->uses.kept) freed += finish(self, strata_uses_take_up(&self->uses, call), call);
     if (strata_uses_may_have_done(&self->uses)) freed += finish(self, strata_uses_poll(&self->uses), call);
+    self->due = self->uses.mode == STRATA_USES_BY_SEARCH && is_much(self);
     tell(self);
     return freed;
 }
