@@ -166,7 +166,8 @@ strata_status_t strata_chunked_allocate(strata_layer_t *base, const strata_reque
         if (size == 0)
             return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
                                (unsigned long long)rounded);
-        if (!self->chunks.growing && strata_patience_waited(&patience, base, request, size)) continue;
+        if (!self->chunks.growing && strata_patience_waited(&patience, base, request, &(strata_growth_asked_t){.bytes = size}))
+            continue;
         if (!strata_chunks_begin_growth(&self->chunks, &self->chunks.growing, request->call)) continue;
         strata_status_t status = grow(self, size, rounded, request, record);
         strata_chunks_end_growth(&self->chunks, &self->chunks.growing);

@@ -89,7 +89,7 @@ static inline strata_record_t *split(auto_growth_t *self, uint32_t low, uint64_t
 }
 
 /* Cuts off the low end instead, where the first block of a chunk may be another one at any time (allocation/chunks/runs.h). */
-static inline strata_record_t *split_low(auto_growth_t *self, uint32_t high, uint64_t size) {
+static inline strata_record_t *split_low(auto_growth_t *self, uint32_t high, uint64_t size, uint32_t pool) {
     strata_slab_t *slab = slab_of(self);
     strata_record_t *rest = strata_slab_record(slab, high);
     uint32_t prev = rest->prev;
@@ -104,7 +104,7 @@ static inline strata_record_t *split_low(auto_growth_t *self, uint32_t high, uin
     strata_slab_record(slab, prev)->next = slot;
     rest->prev = slot;
     rest->ptr += size;
-    index_resize(self, high, rest->size - size, false, 0);
+    index_resize(self, high, rest->size - size, false, pool);
     return piece;
 }
 
@@ -125,7 +125,7 @@ static HOT strata_record_t *serve_from(auto_growth_t *self, uint32_t slot, uint6
     if (block->size == rounded) {
         strata_auto_growth_remove(self, slot, by_address, pool);
     } else {
-        block = low ? split_low(self, slot, rounded) : split(self, slot, rounded, by_address, pool);
+        block = low ? split_low(self, slot, rounded, pool) : split(self, slot, rounded, by_address, pool);
         if (__builtin_expect(!block, 0)) return NULL;
     }
     self->used_bytes += rounded;
@@ -179,12 +179,22 @@ static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stac
     return __builtin_expect(slot != 0, 1) ? serve_from(self, slot, rounded, size, false, 0, false) : NULL;
 }
 
+static HOT strata_record_t *hit_low_in(auto_growth_t *self, uint64_t rounded, size_t size, uint32_t pool) {
+    uint32_t slot = find_in(self, rounded, false, false, pool);
+    return __builtin_expect(slot != 0, 1) ? serve_from(self, slot, rounded, size, false, pool, true) : NULL;
+}
+
+/* Written out for each pool, so that the compiler knows where its index is. */
 strata_record_t *strata_auto_growth_hit_low(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     auto_growth_t *self = (auto_growth_t *)base;
     (void)stack;
     uint64_t rounded = rounded_size(self, size);
-    uint32_t slot = find_in(self, rounded, false, false, 0);
-    return __builtin_expect(slot != 0, 1) ? serve_from(self, slot, rounded, size, false, 0, true) : NULL;
+    return rounded > self->first_up_to ? hit_low_in(self, rounded, size, 1) : hit_low_in(self, rounded, size, 0);
+}
+
+strata_record_t *strata_auto_growth_serve_from_pool(auto_growth_t *self, uint64_t rounded, uint64_t size, uint32_t pool) {
+    uint32_t slot = find_in(self, rounded, self->by_address, true, pool);
+    return slot ? serve_from(self, slot, rounded, size, self->by_address, pool, self->cuts_low) : NULL;
 }
 
 strata_record_t *strata_auto_growth_serve(auto_growth_t *self, uint64_t rounded, uint64_t size, bool exact) {
@@ -212,7 +222,8 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
         if (size == 0)
             return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
                                (unsigned long long)rounded);
-        if (!self->chunks.growing && strata_patience_waited(&patience, base, request, size)) continue;
+        if (!self->chunks.growing && strata_patience_waited(&patience, base, request, &(strata_growth_asked_t){.bytes = size}))
+            continue;
         if (!strata_chunks_begin_growth(&self->chunks, &self->chunks.growing, request->call)) continue;
         strata_status_t status = strata_auto_growth_grow(self, size, pool, request);
         strata_chunks_end_growth(&self->chunks, &self->chunks.growing);
@@ -288,11 +299,17 @@ static COLD uint32_t put_back_otherwise(auto_growth_t *self, strata_record_t *bl
     return self->road == STRATA_AUTO_GROWTH_PLAIN_BY_ADDRESS ? put_back_by_address(self, block) : put_back_as_said(self, block);
 }
 
-bool strata_auto_growth_quick_free(strata_layer_t *base, strata_record_t *block) {
+static bool quick_free(strata_layer_t *base, strata_record_t *block) {
     auto_growth_t *self = (auto_growth_t *)base;
     if (__builtin_expect(self->gives_idle_back, 0)) return false;
     if (__builtin_expect(self->road != STRATA_AUTO_GROWTH_PLAIN, 0)) (void)put_back_otherwise(self, block);
     else (void)put_back(self, block, false, 0);
+    return true;
+}
+
+bool strata_auto_growth_quick_free_low(strata_layer_t *base, strata_record_t *block) {
+    if (block->pool) (void)put_back((auto_growth_t *)base, block, false, 1);
+    else (void)put_back((auto_growth_t *)base, block, false, 0);
     return true;
 }
 
@@ -328,43 +345,49 @@ void strata_auto_growth_join_apart(auto_growth_t *self) {
     strata_auto_growth_put_in(self, slot);
 }
 
-static HOT strata_record_t *hit_apart_or(strata_layer_t *base, size_t size, const strata_stack_t *stack, strata_hit_fn otherwise) {
+/* `low`: that of auto_growth_vmm, which has two pools and no other ways; a block of the same size is of the same pool. */
+static HOT strata_record_t *hit_apart_as(strata_layer_t *base, size_t size, const strata_stack_t *stack, bool low) {
     auto_growth_t *self = (auto_growth_t *)base;
     strata_record_t *block = strata_slab_record(slab_of(self), self->apart); /* the sentinel if there is none */
     uint64_t rounded = rounded_size(self, size);
-    if (__builtin_expect(block->size != rounded || block->state != STRATA_RECORD_FREE, 0)) return otherwise(base, size, stack);
-    strata_auto_growth_remove(self, self->apart, false, 0);
+    uint32_t pool = low ? block->pool : 0;
+    if (__builtin_expect(block->size != rounded || block->state != STRATA_RECORD_FREE, 0))
+        return low ? strata_auto_growth_hit_low(base, size, stack) : hit(base, size, stack);
+    strata_auto_growth_remove(self, self->apart, false, pool);
     self->apart = 0;
     self->used_bytes += rounded;
     base->stack->figures.cache_hits++;
-    hand_out(block, rounded - size, 0);
+    hand_out(block, rounded - size, pool);
     return block;
 }
 
 static HOT strata_record_t *hit_apart(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
-    return hit_apart_or(base, size, stack, hit);
+    return hit_apart_as(base, size, stack, false);
 }
 
 static HOT strata_record_t *hit_apart_low(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
-    return hit_apart_or(base, size, stack, strata_auto_growth_hit_low);
+    return hit_apart_as(base, size, stack, true);
 }
 
-static HOT bool free_apart(strata_layer_t *base, strata_record_t *block) {
+static HOT bool free_apart_as(strata_layer_t *base, strata_record_t *block, bool low) {
     auto_growth_t *self = (auto_growth_t *)base;
-    bool plain = self->road == STRATA_AUTO_GROWTH_PLAIN && !self->gives_idle_back && self->apart == 0;
+    bool plain = (low || (self->road == STRATA_AUTO_GROWTH_PLAIN && !self->gives_idle_back)) && self->apart == 0;
     if (__builtin_expect(!plain || block->generation >= STRATA_GENERATION_LAST, 0))
-        return strata_auto_growth_quick_free(base, block);
+        return low ? strata_auto_growth_quick_free_low(base, block) : quick_free(base, block);
     uint32_t slot = strata_slab_slot(slab_of(self), block);
     self->used_bytes -= block->size;
     block->slack = 0;
-    strata_bins_insert(&self->pools[0].bins, slab_of(self), slot);
+    strata_bins_insert(&self->pools[low ? block->pool : 0].bins, slab_of(self), slot);
     block->state = STRATA_RECORD_FREE;
     self->apart = slot;
     return true;
 }
 
+static HOT bool free_apart(strata_layer_t *base, strata_record_t *block) { return free_apart_as(base, block, false); }
+static HOT bool free_apart_low(strata_layer_t *base, strata_record_t *block) { return free_apart_as(base, block, true); }
+
 static STRATA_DIRECT_WAY(direct, hit_apart, free_apart);
-static STRATA_DIRECT_FUNCTIONS(low, hit_apart_low, free_apart) const strata_direct_t strata_auto_growth_direct_low = {
+static STRATA_DIRECT_FUNCTIONS(low, hit_apart_low, free_apart_low) const strata_direct_t strata_auto_growth_direct_low = {
     .allocate = low_allocate, .free = low_free};
 
 /* ---- what needs all free memory in one piece ---- */
@@ -439,12 +462,13 @@ static void set_pools(auto_growth_t *self, const auto_growth_options_t *o) {
         strata_bins_init(&self->pools[pool].bins, (uint32_t)__builtin_ctzll(self->chunks.unit));
 }
 
-void strata_auto_growth_begin_plain(auto_growth_t *self, uint64_t alignment) {
+void strata_auto_growth_begin_low(auto_growth_t *self, uint64_t alignment, uint64_t first_up_to) {
     self->chunks.unit = alignment;
-    self->first_up_to = UINT64_MAX;
+    self->first_up_to = first_up_to;
     self->cuts_low = true;
-    self->road = STRATA_AUTO_GROWTH_PLAIN;
-    strata_bins_init(&self->pools[0].bins, (uint32_t)__builtin_ctzll(alignment));
+    self->road = STRATA_AUTO_GROWTH_AS_SAID;
+    for (uint32_t pool = 0; pool < STRATA_AUTO_GROWTH_POOLS; pool++)
+        strata_bins_init(&self->pools[pool].bins, (uint32_t)__builtin_ctzll(alignment));
 }
 
 static void destroy(strata_layer_t *base) {
@@ -503,7 +527,7 @@ strata_record_t *strata_auto_growth_serve_at(strata_layer_t *base, const strata_
     uint32_t slot = self->cuts_low ? free_near(self, &place) : 0;
     strata_record_t *block;
     if (slot && strata_slab_record(slab_of(self), slot)->ptr == place.ptr)
-        block = serve_from(self, slot, place.size, requested, false, 0, true);
+        block = serve_from(self, slot, place.size, requested, false, strata_slab_record(slab_of(self), slot)->pool, true);
     else block = strata_auto_growth_take_at(self, &place, place.size, requested);
     if (block) block->stack = stack->number;
     return block;
@@ -527,7 +551,7 @@ const strata_layer_type_t strata_auto_growth_type = {
     .allocate = allocate,
     .free = free_block,
     .hit = hit,
-    .quick_free = strata_auto_growth_quick_free,
+    .quick_free = quick_free,
     .direct = &direct,
     .release = release,
     .step = step,

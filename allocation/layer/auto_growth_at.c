@@ -33,10 +33,10 @@ const strata_chunk_policy_t strata_auto_growth_policy = {.leave = leave, .take_o
 
 /* ---- serving ---- */
 
-/* Whether requests of that size may have a block of the pool. */
+/* Whether requests of that size may have a block of the pool. Over handles who names the address knows better. */
 static bool may_have(const auto_growth_t *self, uint32_t pool, uint64_t rounded) {
     uint32_t own = strata_auto_growth_pool_for(self, rounded);
-    return pool == own || (own == 0 && self->spills);
+    return pool == own || (own == 0 && self->spills) || self->cuts_low;
 }
 
 strata_record_t *strata_auto_growth_take_at(auto_growth_t *self, const strata_extent_t *place, uint64_t rounded, uint64_t size) {

@@ -129,15 +129,17 @@ extern const strata_chunk_policy_t strata_auto_growth_policy;
 /* ---- what auto_growth_vmm shares: everything but how a miss is served ---- */
 
 strata_record_t *strata_auto_growth_hit_low(strata_layer_t *base, size_t size, const strata_stack_t *stack);
-bool strata_auto_growth_quick_free(strata_layer_t *base, strata_record_t *block);
+bool strata_auto_growth_quick_free_low(strata_layer_t *base, strata_record_t *block);
 extern const strata_direct_t strata_auto_growth_direct_low;
 /* Serves a rounded request from what is free; no fitting block is missed. `exact`: by a block of that size alone. NULL: none fits, or
  * the slab is full. */
 strata_record_t *strata_auto_growth_serve(auto_growth_t *self, uint64_t rounded, uint64_t size, bool exact);
+/* From one pool alone, whatever sizes it is for. */
+strata_record_t *strata_auto_growth_serve_from_pool(auto_growth_t *self, uint64_t rounded, uint64_t size, uint32_t pool);
 /* A free block that is in no index comes into it, merged with its free neighbours. */
 void strata_auto_growth_put_in(auto_growth_t *self, uint32_t slot);
-/* One pool of blocks of `alignment`, `any` order; the chunks have been made. */
-void strata_auto_growth_begin_plain(auto_growth_t *self, uint64_t alignment);
+/* Two pools of blocks of `alignment`, `any` order: up to `first_up_to` bytes, and larger ones. The chunks have been made. */
+void strata_auto_growth_begin_low(auto_growth_t *self, uint64_t alignment, uint64_t first_up_to);
 strata_record_t *strata_auto_growth_serve_at(strata_layer_t *base, const strata_block_t *at, size_t requested,
                                              const strata_stack_t *stack);
 uint64_t strata_auto_growth_idle_bytes(strata_layer_t *base);

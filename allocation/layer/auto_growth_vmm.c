@@ -1,32 +1,31 @@
-/* auto_growth_vmm: auto_growth over contiguous addresses. Where nothing fits it maps what is missing beside what is free: physical
- * handles that lie idle elsewhere, then new ones.
+/* auto_growth_vmm: auto_growth over contiguous addresses. Where nothing fits, idle pieces of handles are mapped a second time as one
+ * block (auto_growth_vmm_views.c), or handles are created beside what is free.
  *
  * Hits and frees are those of auto_growth. An instance has a stream's ranges of addresses, so all that is free in it is ordered by
- * that stream: a handle can be moved at once, without a wait, because its old mapping stays until the work that may use it is done
- * (auto_growth_vmm_shadows.c). Handles go to other streams through the source, after a wait for the stream that had them. */
+ * that stream, whatever the address. Handles go to other streams through the source, after a wait for the stream that had them. */
 #include "allocation/layer/auto_growth_vmm_state.h"
 
 #include "allocation/reclaim/patience.h"
 #include "platform/arithmetic.h"
 
-enum { ALIGNMENT = 256 };
+enum { ALIGNMENT = 256, SMALL = 8 /* of the least handle, and small blocks have their own */ };
 
 static const strata_option_row_t options[] = {
     {"slack", STRATA_OPTION_FRACTION, offsetof(auto_growth_vmm_options_t, slack), "0.03", 0, 1000000, NULL,
-     "a miss creates handles as long as the cache holds no more than this share above the most that was in use; then it moves idle "
-     "ones first"},
+     "a miss creates handles as long as the cache holds no more than this share above the most that was in use; then it makes "
+     "blocks of what lies idle first"},
     {"slack_least", STRATA_OPTION_SIZE, offsetof(auto_growth_vmm_options_t, slack_least), "40MiB", 0, 1ull << 40, NULL,
      "the least that `slack` allows, but no more than one part in 28"},
-    {"moves", STRATA_OPTION_BOOL, offsetof(auto_growth_vmm_options_t, moves), "true", 0, 0, NULL,
-     "idle handles are moved to where memory is missing; without it only created and given back"},
+    {"views", STRATA_OPTION_BOOL, offsetof(auto_growth_vmm_options_t, views), "true", 0, 0, NULL,
+     "idle pieces of handles are mapped a second time, as one block; without it handles are only created and given back"},
     {0},
 };
 
 static const strata_stat_row_t stats[] = {
-    {"moves", "count", offsetof(auto_growth_vmm_t, moves), "handles that were moved to where memory was missing"},
+    {"views", "count", offsetof(auto_growth_vmm_t, views), "views that exist: further mappings of handles, as one block"},
+    {"viewed", "count", offsetof(auto_growth_vmm_t, mapped), "mappings that these have"},
+    {"joins", "count", offsetof(auto_growth_vmm_t, joins), "requests that views served"},
     {"creations", "count", offsetof(auto_growth_vmm_t, creations), "handles that were created"},
-    {"shadow_bytes", "bytes", offsetof(auto_growth_vmm_t, shadow_bytes),
-     "old mappings of moved handles that work may still use: addresses, no memory"},
     {0},
 };
 
@@ -45,12 +44,17 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
         if (request->flags & STRATA_NO_GROW)
             return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
                                (unsigned long long)rounded);
-        if (!chunks->growing && strata_patience_waited(&patience, base, request, rounded)) continue;
+        const strata_growth_asked_t asked = {rounded, strata_min(rounded, strata_auto_growth_idle(&self->growth))};
+        if (!chunks->growing && strata_patience_waited(&patience, base, request, &asked)) continue;
         if (!strata_chunks_begin_growth(chunks, &chunks->growing, request->call)) continue;
         uint64_t place = 0;
-        strata_status_t status = strata_growth_vmm_grow(self, rounded, request, &place);
+        strata_status_t status = strata_growth_vmm_grow(self, rounded, request, &place, record);
         strata_chunks_end_growth(chunks, &chunks->growing);
         if (status != STRATA_OK) return status;
+        if (*record) {
+            grown = false;
+            break;
+        }
         grown = true;
         const strata_extent_t extent = {.ptr = place, .size = rounded};
         if (place && (*record = strata_auto_growth_take_at(&self->growth, &extent, rounded, request->size)) != NULL) break;
@@ -60,9 +64,13 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     return STRATA_OK;
 }
 
+static bool is_viewed(const strata_record_t *block) { return block->chunk == STRATA_VMM_VIEW_NUMBER; }
+
+/* What a view serves comes here alone, by its attention. */
 static void free_block(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
     (void)call;
-    (void)strata_auto_growth_quick_free(base, block);
+    if (is_viewed(block)) strata_growth_vmm_free_viewed((auto_growth_vmm_t *)base, block);
+    else (void)strata_auto_growth_quick_free_low(base, block);
 }
 
 /* ---- giving back ---- */
@@ -73,13 +81,13 @@ typedef struct leaving {
     uint64_t bytes, most; /* taken, and to be taken at most */
     uint32_t count;
     uint32_t parts[LEAVING], slots[LEAVING], shadows[LEAVING];
-    uint64_t at[LEAVING];
     strata_record_t *below[LEAVING];
 } leaving_t;
 
 static bool note_leaving(auto_growth_vmm_t *self, uint32_t part, uint32_t slot, void *context) {
     leaving_t *leaving = context;
-    if (!strata_vmm_may_leave(self->vmm, strata_run_part_at(&self->runs, part)->chunk.below)) return true;
+    const vmm_part_t *p = strata_growth_vmm_part(self, part);
+    if (p->views > 0 || !strata_vmm_may_leave(self->vmm, p->run.chunk.below)) return true;
     leaving->parts[leaving->count] = part;
     leaving->slots[leaving->count++] = slot;
     return leaving->count < LEAVING;
@@ -89,13 +97,12 @@ static void take_leaving(auto_growth_vmm_t *self, leaving_t *leaving) {
     uint32_t taken = 0;
     strata_growth_vmm_each_idle(self, note_leaving, leaving);
     for (uint32_t i = 0; i < leaving->count && leaving->bytes < leaving->most; i++) {
-        uint32_t shadow = strata_growth_vmm_new_shadow(self);
+        const strata_run_part_t *part = strata_run_part_at(&self->runs, leaving->parts[i]);
+        uint32_t shadow = strata_growth_vmm_block(self, part->at, part->size);
         strata_record_t *below = shadow ? strata_growth_vmm_take(self, leaving->parts[i], leaving->slots[i]) : NULL;
-        if (shadow && !below) strata_nodes_give(&self->shadow_nodes, shadow);
+        if (shadow && !below) strata_growth_vmm_unblock(self, shadow);
         if (!below) break;
-        strata_growth_vmm_block(self, shadow, below->ptr, below->size);
         leaving->bytes += below->size;
-        leaving->at[taken] = below->ptr;
         leaving->shadows[taken] = shadow;
         leaving->below[taken++] = below;
     }
@@ -113,8 +120,7 @@ static void free_leaving(auto_growth_vmm_t *self, leaving_t *leaving, strata_han
         leaving->below[i] = NULL;
     }
     strata_call_lock(call, opened);
-    for (uint32_t i = 0; i < leaving->count; i++)
-        strata_growth_vmm_unblock(self, leaving->shadows[i], strata_vmm_keeps(self->vmm, leaving->at[i]));
+    for (uint32_t i = 0; i < leaving->count; i++) strata_growth_vmm_unblock(self, leaving->shadows[i]);
     if (event) strata_events_give(&self->growth.base.domain->events, event);
 }
 
@@ -122,6 +128,7 @@ static void free_leaving(auto_growth_vmm_t *self, leaving_t *leaving, strata_han
 static uint64_t give_back(auto_growth_vmm_t *self, uint64_t bytes, strata_call_t *call) {
     uint64_t given = 0;
     if (strata_chunks_are_pinned(&self->growth.chunks)) return 0;
+    strata_growth_vmm_drop_views(self, call);
     strata_growth_vmm_drop_shadows(self, true, call);
     for (;;) {
         (void)strata_growth_vmm_ensure_event(self, call);
@@ -145,23 +152,78 @@ static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
     return idle > keep ? give_back((auto_growth_vmm_t *)base, idle - keep, call) : 0;
 }
 
-/* Of a run its first part stands for all. */
+/* ---- looking ---- */
+
+/* Of a run, and of a view, the first part stands for all. */
 static const strata_record_t *chunk_of(strata_layer_t *base, const strata_record_t *block) {
     auto_growth_vmm_t *self = (auto_growth_vmm_t *)base;
+    if (is_viewed(block)) return strata_chunk_at(&self->growth.chunks, strata_growth_vmm_viewed_part(self, block))->below;
     return strata_chunk_at(&self->growth.chunks, strata_runs_find(&self->runs, block->ptr))->below;
+}
+
+static const strata_record_t *find(strata_layer_t *base, uint64_t address) {
+    const strata_record_t *block = strata_growth_vmm_viewed_at((auto_growth_vmm_t *)base, address);
+    return block ? block : strata_chunks_find(base, address);
+}
+
+typedef struct walk {
+    strata_walk_fn block;
+    void *context;
+} walk_t;
+
+/* What a view has of a handle is shown by the block that it serves. */
+static void pass_on(const strata_record_t *block, void *context) {
+    const walk_t *walk = context;
+    if (block->state != STRATA_RECORD_CHUNK || block->pool != STRATA_VMM_IN_A_VIEW) walk->block(block, walk->context);
+}
+
+static void walk_blocks(strata_layer_t *base, strata_walk_fn block, void *context) {
+    auto_growth_vmm_t *self = (auto_growth_vmm_t *)base;
+    walk_t walk = {block, context};
+    strata_chunks_walk(base, pass_on, &walk);
+    for (uint32_t view = self->oldest; view; view = strata_growth_vmm_view_at(self, view)->newer) {
+        uint32_t slot = strata_growth_vmm_view_at(self, view)->slot;
+        if (slot) block(strata_slab_record(&base->stack->slab, slot), context);
+    }
 }
 
 /* ---- check ---- */
 
+typedef struct tally {
+    uint64_t bytes;
+    uint32_t blocks;
+} tally_t;
+
+/* The blocks of a run are of one pool, but for those that a view has. */
+static strata_status_t sum_pools(auto_growth_vmm_t *self, tally_t free[STRATA_AUTO_GROWTH_POOLS]) {
+    STRATA_EACH_CHUNK(&self->growth.chunks, run) {
+        uint8_t pool = strata_slab_record(strata_growth_vmm_slab(self), strata_runs_last_block(&self->runs, run))->pool;
+        bool known = false;
+        STRATA_EACH_BLOCK(&self->growth.chunks, run, slot) {
+            const strata_record_t *block = strata_slab_record(strata_growth_vmm_slab(self), slot);
+            if (block->state == STRATA_RECORD_CHUNK || block->size == 0) continue;
+            if (known && block->pool != pool) return strata_fail(STRATA_E_CORRUPT, 0, "auto_growth_vmm: a run has two pools");
+            pool = block->pool;
+            known = true;
+            free[pool].bytes += block->state == STRATA_RECORD_FREE ? block->size : 0;
+            free[pool].blocks += block->state == STRATA_RECORD_FREE;
+        }
+    }
+    return STRATA_OK;
+}
+
 static strata_status_t validate(strata_layer_t *base) {
     auto_growth_vmm_t *self = (auto_growth_vmm_t *)base;
+    tally_t free[STRATA_AUTO_GROWTH_POOLS] = {0};
     strata_pieces_tally_t pieces = {0};
     strata_auto_growth_join_apart(&self->growth);
     strata_status_t status = strata_chunks_validate(&self->growth.chunks, &pieces);
     if (status == STRATA_OK) status = strata_runs_validate(&self->runs);
+    if (status == STRATA_OK) status = sum_pools(self, free);
     if (status == STRATA_OK) status = strata_order_validate(&self->shadows);
-    if (status == STRATA_OK)
-        status = strata_bins_validate(&self->growth.pools[0].bins, &base->stack->slab, pieces.free_blocks, pieces.free_bytes);
+    if (status == STRATA_OK) status = strata_growth_vmm_validate_views(self);
+    for (uint32_t pool = 0; pool < STRATA_AUTO_GROWTH_POOLS && status == STRATA_OK; pool++)
+        status = strata_bins_validate(strata_growth_vmm_bins(self, pool), &base->stack->slab, free[pool].blocks, free[pool].bytes);
     if (status != STRATA_OK) return status;
     if (pieces.free_bytes == strata_auto_growth_idle(&self->growth)) return STRATA_OK;
     return strata_fail(STRATA_E_CORRUPT, 0, "auto_growth_vmm: the sum of free blocks is wrong");
@@ -172,6 +234,7 @@ static strata_status_t validate(strata_layer_t *base) {
 static void destroy(strata_layer_t *base) {
     auto_growth_vmm_t *self = (auto_growth_vmm_t *)base;
     strata_growth_vmm_end_shadows(self);
+    strata_nodes_destroy(&self->view_nodes);
     strata_chunks_destroy(base);
     for (uint32_t i = 0; i < self->range_count; i++) strata_vmm_unreserve(self->vmm, self->ranges[i].base, self->ranges[i].size);
 }
@@ -181,11 +244,12 @@ static strata_status_t create(strata_layer_t *base) {
     strata_status_t status = strata_vmm_find(base, &self->vmm);
     if (status != STRATA_OK) return status;
     self->granularity = strata_vmm_granularity(self->vmm);
-    status = strata_chunks_init(base, &strata_auto_growth_policy, sizeof(strata_run_part_t), STRATA_VMM_PARTS);
+    status = strata_chunks_init(base, &strata_auto_growth_policy, sizeof(vmm_part_t), STRATA_VMM_PARTS);
     if (status != STRATA_OK) return status;
     strata_runs_init(&self->runs, &self->growth.chunks);
-    strata_auto_growth_begin_plain(&self->growth, ALIGNMENT);
+    strata_auto_growth_begin_low(&self->growth, ALIGNMENT, self->granularity / SMALL);
     status = strata_growth_vmm_init_shadows(self);
+    if (status == STRATA_OK && (status = strata_growth_vmm_init_views(self)) != STRATA_OK) strata_growth_vmm_end_shadows(self);
     if (status != STRATA_OK) strata_chunks_destroy(base);
     return status;
 }
@@ -199,7 +263,7 @@ static strata_status_t check(const void *options_given, strata_place_kind_t plac
 const strata_layer_type_t strata_auto_growth_vmm_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "auto_growth_vmm",
-    .doc = "best fit over contiguous addresses: a miss moves idle physical handles to where memory is missing, and creates the rest",
+    .doc = "best fit over contiguous addresses: a miss makes one block of idle pieces of physical handles, or creates handles",
     .role = STRATA_CACHE,
     .scope = STRATA_SCOPE_STREAM,
     .needs = STRATA_TRAIT_HANDLE_SOURCE,
@@ -214,12 +278,12 @@ const strata_layer_type_t strata_auto_growth_vmm_type = {
     .allocate = allocate,
     .free = free_block,
     .hit = strata_auto_growth_hit_low,
-    .quick_free = strata_auto_growth_quick_free,
+    .quick_free = strata_auto_growth_quick_free_low,
     .direct = &strata_auto_growth_direct_low,
     .release = release,
     .trim = trim,
-    .find = strata_chunks_find,
-    .walk = strata_chunks_walk,
+    .find = find,
+    .walk = walk_blocks,
     .chunk_of = chunk_of,
     .idle_bytes = strata_auto_growth_idle_bytes,
     .validate = validate,

@@ -26,7 +26,7 @@ static void consider(const auto_growth_vmm_t *self, vmm_room_t *best, const vmm_
 }
 
 static void consider_gap(auto_growth_vmm_t *self, vmm_room_t *best, const gap_t *gap, uint64_t size) {
-    vmm_room_t room = {.at = gap->begin, .width = gap->end - gap->begin};
+    vmm_room_t room = {.at = gap->begin, .width = gap->end - gap->begin, .kind = best->kind};
     if (room.width == 0) return;
     if (gap->run) room.beside = strata_runs_last_block(&self->runs, gap->run);
     room.have = free_bytes_of(self, room.beside);
@@ -39,9 +39,9 @@ static void consider_gap(auto_growth_vmm_t *self, vmm_room_t *best, const gap_t 
     if (room.have > 0) consider(self, best, &room, size);
 }
 
-/* Parts and shadows of a range, in order of addresses. */
+/* Parts and shadows of a range, in order of addresses. The last addresses stay free: so runs of two ranges never touch. */
 static void search_range(auto_growth_vmm_t *self, const vmm_range_t *range, uint64_t size, vmm_room_t *best) {
-    uint64_t end = range->base + range->size;
+    uint64_t end = range->base + range->size - self->granularity;
     uint32_t run = strata_runs_part_from(&self->runs, range->base), shadow = strata_growth_vmm_shadow_from(self, range->base);
     gap_t gap = {.begin = range->base};
     for (;;) {
@@ -65,13 +65,14 @@ static void search_range(auto_growth_vmm_t *self, const vmm_range_t *range, uint
 }
 
 /* Each is as large as all before it together, so there are few; with the locks open. */
-static strata_status_t add_range(auto_growth_vmm_t *self, uint64_t size, strata_call_t *call) {
-    vmm_range_t range = {.size = FIRST_RANGE};
+static strata_status_t add_range(auto_growth_vmm_t *self, uint64_t size, vmm_kind_t kind, strata_call_t *call) {
+    vmm_range_t range = {.size = FIRST_RANGE, .kind = kind};
     uint64_t least;
     for (uint32_t i = 0; i < self->range_count; i++) range.size = strata_max(range.size, 2 * self->ranges[i].size);
     if (self->range_count == STRATA_VMM_RANGES || !strata_round_up(size, self->granularity, &least))
         return strata_fail(STRATA_E_LIMIT, 0, "auto_growth_vmm has %u ranges of addresses, its most", self->range_count);
     if (least > MOST) return strata_fail(STRATA_E_NO_MEMORY, 0, "no device has %llu bytes of addresses", (unsigned long long)least);
+    least += self->granularity;
     range.size = strata_max(range.size, 4 * least);
     strata_opened_t opened = strata_call_unlock(call);
     strata_status_t status = strata_vmm_reserve(self->vmm, range.size, &range.base);
@@ -81,11 +82,13 @@ static strata_status_t add_range(auto_growth_vmm_t *self, uint64_t size, strata_
     return status;
 }
 
-strata_status_t strata_growth_vmm_find_room(auto_growth_vmm_t *self, uint64_t size, strata_call_t *call, vmm_room_t *room) {
-    *room = (vmm_room_t){0};
-    for (uint32_t i = 0; i < self->range_count; i++) search_range(self, &self->ranges[i], size, room);
+strata_status_t strata_growth_vmm_find_room(auto_growth_vmm_t *self, uint64_t size, vmm_kind_t kind, strata_call_t *call,
+                                            vmm_room_t *room) {
+    *room = (vmm_room_t){.kind = kind};
+    for (uint32_t i = 0; i < self->range_count; i++)
+        if (self->ranges[i].kind == kind) search_range(self, &self->ranges[i], size, room);
     if (room->width) return STRATA_OK;
-    strata_status_t status = add_range(self, size, call);
+    strata_status_t status = add_range(self, size, kind, call);
     if (status == STRATA_OK) search_range(self, &self->ranges[self->range_count - 1], size, room);
     return status;
 }

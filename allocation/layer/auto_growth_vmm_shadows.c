@@ -1,6 +1,5 @@
-/* Shadows: a handle that moves is mapped at its new address at once, because whoever is served there works in the order of the same
- * stream. Its old mapping may still be used by work that was given to that stream before. So it stays, as a shadow, until an event
- * after that work has passed. */
+/* Shadows: addresses that are nobody's, because something is mapped there: a view (auto_growth_vmm_views.c), or a handle that is on
+ * its way back. A mapping that is to end stays until an event after the work that may use it has passed. */
 #include "allocation/layer/auto_growth_vmm_state.h"
 
 strata_status_t strata_growth_vmm_init_shadows(auto_growth_vmm_t *self) {
@@ -9,25 +8,27 @@ strata_status_t strata_growth_vmm_init_shadows(auto_growth_vmm_t *self) {
     return status;
 }
 
-uint32_t strata_growth_vmm_new_shadow(auto_growth_vmm_t *self) { return strata_nodes_take(&self->shadow_nodes); }
-
-void strata_growth_vmm_block(auto_growth_vmm_t *self, uint32_t number, uint64_t at, uint64_t size) {
-    *strata_growth_vmm_shadow(self, number) = (vmm_shadow_t){.at = at, .size = size, .below = true};
+uint32_t strata_growth_vmm_block(auto_growth_vmm_t *self, uint64_t at, uint64_t size) {
+    uint32_t number = strata_nodes_take(&self->shadow_nodes);
+    if (number == 0) return 0;
+    *strata_growth_vmm_shadow(self, number) = (vmm_shadow_t){.at = at, .size = size};
     strata_order_add(&self->shadows, number, &(strata_order_key_t){at, number, 0});
+    return number;
 }
 
-void strata_growth_vmm_unblock(auto_growth_vmm_t *self, uint32_t number, bool keeps) {
-    if (keeps) return;
+static void forget(auto_growth_vmm_t *self, uint32_t number) {
     strata_order_remove(&self->shadows, number);
     strata_nodes_give(&self->shadow_nodes, number);
 }
 
-void strata_growth_vmm_cast(auto_growth_vmm_t *self, uint32_t number, uint64_t at, uint64_t size) {
-    strata_growth_vmm_block(self, number, at, size);
-    strata_growth_vmm_shadow(self, number)->below = false;
+void strata_growth_vmm_unblock(auto_growth_vmm_t *self, uint32_t number) {
+    if (!strata_vmm_keeps(self->vmm, strata_growth_vmm_shadow(self, number)->at)) forget(self, number);
+}
+
+void strata_growth_vmm_cast(auto_growth_vmm_t *self, uint32_t number) {
+    strata_growth_vmm_shadow(self, number)->next = 0;
     *(self->last_shadow ? &strata_growth_vmm_shadow(self, self->last_shadow)->next : &self->first_shadow) = number;
     self->last_shadow = number;
-    self->shadow_bytes += size;
 }
 
 void strata_growth_vmm_cover(auto_growth_vmm_t *self, strata_handle_t event) {
@@ -74,14 +75,17 @@ static uint32_t count_passed(auto_growth_vmm_t *self) {
     return passed;
 }
 
-/* With the lock open: they are in no list meanwhile, and their addresses are still taken. Those that the device keeps stay where
- * they are for ever. */
+static void end_mapping(auto_growth_vmm_t *self, const vmm_shadow_t *shadow) {
+    if (shadow->alias) (void)strata_vmm_end_alias(self->vmm, shadow->alias);
+    else if (shadow->is_left && !strata_vmm_unmap(self->vmm, shadow->at, shadow->size))
+        strata_vmm_leave(self->vmm, shadow->at, shadow->size);
+}
+
+/* With the lock open: they are in no list meanwhile, and their addresses are still taken. Where the device refuses they stay so. */
 static void unmap_chain(auto_growth_vmm_t *self, uint32_t chain, strata_call_t *call) {
     strata_opened_t opened = strata_call_unlock(call);
-    for (uint32_t number = chain; number; number = strata_growth_vmm_shadow(self, number)->next) {
-        vmm_shadow_t *shadow = strata_growth_vmm_shadow(self, number);
-        if (strata_vmm_unmap(self->vmm, shadow->at, shadow->size)) shadow->size = 0;
-    }
+    for (uint32_t number = chain; number; number = strata_growth_vmm_shadow(self, number)->next)
+        end_mapping(self, strata_growth_vmm_shadow(self, number));
     strata_call_lock(call, opened);
 }
 
@@ -91,34 +95,51 @@ static void forget_chain(auto_growth_vmm_t *self, uint32_t chain) {
         next = shadow->next;
         if (shadow->event) strata_events_give(&self->growth.base.domain->events, shadow->event);
         shadow->event = NULL;
-        if (shadow->size > 0) continue;
-        strata_order_remove(&self->shadows, number);
-        strata_nodes_give(&self->shadow_nodes, number);
+        shadow->alias = 0;
+        strata_growth_vmm_unblock(self, number);
     }
 }
 
 static uint32_t take_first(auto_growth_vmm_t *self, uint32_t count) {
     uint32_t chain = self->first_shadow, last = 0;
-    for (uint32_t number = chain; count > 0; count--, number = strata_growth_vmm_shadow(self, number)->next) {
-        self->shadow_bytes -= strata_growth_vmm_shadow(self, number)->size;
-        last = number;
-    }
+    for (uint32_t number = chain; count > 0; count--, number = strata_growth_vmm_shadow(self, number)->next) last = number;
     self->first_shadow = strata_growth_vmm_shadow(self, last)->next;
     if (self->first_shadow == 0) self->last_shadow = 0;
     strata_growth_vmm_shadow(self, last)->next = 0;
     return chain;
 }
 
+static uint32_t count_all(const auto_growth_vmm_t *self) {
+    uint32_t count = 0;
+    for (uint32_t number = self->first_shadow; number; number = strata_growth_vmm_shadow(self, number)->next) count++;
+    return count;
+}
+
+/* Where no event could be had for the stream, for the device. */
+static bool wait_for_work(auto_growth_vmm_t *self, strata_handle_t event) {
+    strata_domain_t *domain = self->growth.base.domain;
+    if (event && strata_device_event_synchronise(domain->device, event) == STRATA_OK) return true;
+    return strata_domain_wait_for_own(domain) || strata_last_error()->status == STRATA_E_SHUTDOWN;
+}
+
+/* They are the first of the list again. */
+static void put_back(auto_growth_vmm_t *self, uint32_t chain) {
+    uint32_t last = chain;
+    while (strata_growth_vmm_shadow(self, last)->next) last = strata_growth_vmm_shadow(self, last)->next;
+    strata_growth_vmm_shadow(self, last)->next = self->first_shadow;
+    self->first_shadow = chain;
+    if (self->last_shadow == 0) self->last_shadow = last;
+}
+
 /* The event of the last shadow comes after all. Nobody gives it away while the lock is open: the shadows are taken first. */
 static uint32_t take_awaited(auto_growth_vmm_t *self, strata_call_t *call) {
-    uint32_t count = 0, last = self->last_shadow;
-    for (uint32_t number = self->first_shadow; number; number = strata_growth_vmm_shadow(self, number)->next) count++;
-    uint32_t chain = take_first(self, count);
+    uint32_t last = self->last_shadow, chain = take_first(self, count_all(self));
     strata_handle_t event = strata_growth_vmm_shadow(self, last)->event;
     strata_opened_t opened = strata_call_unlock(call);
-    if (event) (void)strata_device_event_synchronise(self->growth.base.domain->device, event);
+    bool done = wait_for_work(self, event);
     strata_call_lock(call, opened);
-    return chain;
+    if (!done) put_back(self, chain);
+    return done ? chain : 0;
 }
 
 void strata_growth_vmm_drop_shadows(auto_growth_vmm_t *self, bool wait, strata_call_t *call) {
@@ -130,13 +151,14 @@ void strata_growth_vmm_drop_shadows(auto_growth_vmm_t *self, bool wait, strata_c
     forget_chain(self, chain);
 }
 
+/* Of views that are left nobody has marked the work. */
 void strata_growth_vmm_end_shadows(auto_growth_vmm_t *self) {
+    if (self->mapped > 0) (void)wait_for_work(self, NULL);
     for (uint32_t number = self->shadows.first[0]; number; number = strata_order_next(&self->shadows, number)) {
-        vmm_shadow_t *shadow = strata_growth_vmm_shadow(self, number);
-        if (shadow->below) continue;
+        const vmm_shadow_t *shadow = strata_growth_vmm_shadow(self, number);
         if (shadow->event) (void)strata_device_event_synchronise(self->growth.base.domain->device, shadow->event);
         if (shadow->event) strata_events_give(&self->growth.base.domain->events, shadow->event);
-        if (!strata_vmm_unmap(self->vmm, shadow->at, shadow->size)) strata_vmm_leave(self->vmm, shadow->at, shadow->size);
+        end_mapping(self, shadow);
     }
     strata_nodes_destroy(&self->shadow_nodes);
 }

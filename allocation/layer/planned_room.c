@@ -13,7 +13,7 @@ static strata_status_t get(planned_t *self, uint64_t size, strata_call_t *call, 
                                 .alignment = STRATA_PLANNED_ALIGNMENT,
                                 .stream = self->base.stack->stream,
                                 .call = call,
-                                .flags = STRATA_NO_RETRY};
+                                .flags = STRATA_NO_RETRY | STRATA_DIVISIBLE};
     if (!moves && below->type->release) (void)below->type->release(below, call);
     strata_status_t status = strata_below_allocate(&self->base, &request, record);
     if (status == STRATA_OK && moves && below->type->trim) (void)below->type->trim(below, 0, call);

@@ -21,6 +21,7 @@ static const strata_option_row_t options[] = {
 
 static const strata_stat_row_t stats[] = {
     {"handles", "count", offsetof(vmm_layer_t, handles), "physical handles that exist"},
+    {"aliases", "count", offsetof(vmm_layer_t, aliases), "further mappings of these that exist"},
     {"moved", "count", offsetof(vmm_layer_t, moved), "handles that were mapped at another address"},
     {"ranges", "count", offsetof(vmm_layer_t, ranges), "ranges of addresses that exist"},
     {"exports", "count", offsetof(vmm_layer_t, exports), "times that a handle was given to another process"},
@@ -186,7 +187,7 @@ static bool may_end(vmm_layer_t *self, uint32_t number) {
     vmm_piece_t *piece = strata_vmm_piece(self, number);
     strata_vmm_lock(self);
     while (piece->chosen) strata_condition_wait(&self->settled, &self->base.stack->lock, UINT64_MAX);
-    bool stays = atomic_load(&piece->registered) > 0;
+    bool stays = atomic_load(&piece->registered) > 0 || atomic_load(&piece->aliases) > 0;
     if (!stays) strata_vmm_unlist(self, number);
     if (piece->away) {
         if (!piece->counts) self->base.stack->figures.paused_bytes -= piece->size;
@@ -207,6 +208,7 @@ static bool give_back(vmm_layer_t *self, uint32_t number) {
     uint64_t address = piece->address;
     strata_domain_uncover(domain, address, piece->size);
     if (!end_piece(self, piece)) return false;
+    strata_vmm_forget_alias(self, piece);
     if (piece->counts) strata_domain_unbook(domain, piece->size);
     return true;
 }
@@ -249,7 +251,8 @@ static uint64_t settle_left(vmm_layer_t *self, uint32_t chain) {
     for (uint32_t number = chain, next; number; number = next) {
         vmm_piece_t *piece = strata_vmm_piece(self, number);
         next = piece->next;
-        if (!piece->mapped && !piece->physical && !piece->own_range) {
+        /* What was paused has nothing of the device, and may have aliases. */
+        if (!piece->listed && !piece->mapped && !piece->physical && !piece->own_range) {
             self->base.stack->figures.quarantined_bytes -= piece->counts ? piece->size : 0;
             given += piece->counts ? piece->size : 0;
             forget(self, number);

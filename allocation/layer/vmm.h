@@ -33,6 +33,14 @@ bool strata_vmm_unmap(strata_layer_t *vmm, uint64_t address, uint64_t size);
 /* Such a mapping that nobody looks after any more: vmm ends it. */
 void strata_vmm_leave(strata_layer_t *vmm, uint64_t address, uint64_t size);
 
+/* The chunk's handle is mapped at `to` as well; *alias names that mapping. A failure changes nothing. Whoever has the chunk ends its
+ * aliases before it goes back. */
+strata_status_t strata_vmm_alias(strata_layer_t *vmm, const strata_record_t *chunk, uint64_t to, uint32_t *alias);
+/* Whether an alias may end: nobody has registered what lies there. Any lock may be held. */
+bool strata_vmm_may_end_alias(strata_layer_t *vmm, uint32_t alias);
+/* No work uses it. Nobody has the alias any more. False: the device refuses; vmm offers it again, and keeps it until then. */
+bool strata_vmm_end_alias(strata_layer_t *vmm, uint32_t alias);
+
 /* Whether vmm still has a mapping at an address, because the device refused to end it. */
 bool strata_vmm_keeps(strata_layer_t *vmm, uint64_t address);
 

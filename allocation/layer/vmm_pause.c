@@ -2,8 +2,8 @@
  *
  * What is chosen is the chooser's alone until it settles: it is neither moved nor held, and its free waits. Of a piece only `mapped`,
  * `peers` and the marks are looked at by others meanwhile, so they change under the lock. A piece that is away keeps its record, its
- * addresses and its place in the order. Whatever the device refuses, the piece says what there is of it, and the next step goes on
- * from there. */
+ * addresses and its place in the order. Its aliases go and come with it. Whatever the device refuses, the piece says what there is of
+ * it, and the next step goes on from there. */
 #include "allocation/layer/vmm_state.h"
 #include "allocation/reclaim/refusal.h"
 
@@ -25,8 +25,10 @@ static bool mark(strata_layer_t *base, uint64_t address, uint64_t size, bool wan
     strata_vmm_lock(self);
     uint32_t number = strata_vmm_find_range(self, address, size, &count);
     bool found = number != 0;
-    for (; number && count > 0; count--, number = strata_order_next(&self->order, number))
-        *(wanted ? &strata_vmm_piece(self, number)->wanted : &strata_vmm_piece(self, number)->stays) = true;
+    for (; number && count > 0; count--, number = strata_order_next(&self->order, number)) {
+        vmm_piece_t *piece = strata_vmm_handle_of(self, strata_vmm_piece(self, number));
+        *(wanted ? &piece->wanted : &piece->stays) = true;
+    }
     strata_vmm_unlock(self);
     return found;
 }
@@ -91,7 +93,7 @@ static bool chose(strata_layer_t *base, uint64_t address, uint64_t size) {
     strata_vmm_lock(self);
     uint32_t number = strata_vmm_find_range(self, address, size, &count);
     for (; number && count > 0; count--, number = strata_order_next(&self->order, number))
-        chosen = chosen || strata_vmm_piece(self, number)->chosen;
+        chosen = chosen || strata_vmm_handle_of(self, strata_vmm_piece(self, number))->chosen;
     strata_vmm_unlock(self);
     return chosen;
 }
@@ -141,6 +143,29 @@ static bool unmap(vmm_layer_t *self, vmm_piece_t *piece) {
     return false;
 }
 
+/* The next alias of a handle that is chosen, at *from or above; 0: none. Nobody makes or ends one meanwhile. */
+static uint32_t next_alias(vmm_layer_t *self, uint32_t handle, uint64_t *from) {
+    const strata_order_key_t key = {*from, 0, 0};
+    strata_vmm_lock(self);
+    uint32_t number = strata_order_from(&self->order, &key);
+    while (number && strata_vmm_piece(self, number)->of != handle) number = strata_order_next(&self->order, number);
+    if (number) *from = strata_vmm_piece(self, number)->address + 1;
+    strata_vmm_unlock(self);
+    return number;
+}
+
+/* False: the device keeps one, and so the handle's memory. */
+static bool unmap_aliases(vmm_layer_t *self, uint32_t handle) {
+    uint64_t from = 0;
+    bool gone = true;
+    if (atomic_load(&strata_vmm_piece(self, handle)->aliases) == 0) return true;
+    for (uint32_t alias = next_alias(self, handle, &from); alias; alias = next_alias(self, handle, &from)) {
+        vmm_piece_t *piece = strata_vmm_piece(self, alias);
+        if (piece->mapped) gone = unmap(self, piece) && gone;
+    }
+    return gone;
+}
+
 /* Its memory is the device's if that takes it; else it still counts. */
 static uint64_t give(vmm_layer_t *self, vmm_piece_t *piece) {
     if (!strata_vmm_release_physical(self, piece)) return 0;
@@ -158,7 +183,7 @@ static uint64_t take(strata_layer_t *base) {
     for (uint32_t number = each_chosen(self, &from); number; number = each_chosen(self, &from)) {
         vmm_piece_t *piece = strata_vmm_piece(self, number);
         if (!unmap(self, piece)) continue;
-        given += give(self, piece);
+        if (unmap_aliases(self, number)) given += give(self, piece);
         piece->away = true;
     }
     return given;
@@ -188,9 +213,10 @@ static strata_status_t make_physical(vmm_layer_t *self, vmm_piece_t *piece) {
 /* A mapping that the device refused to end may still be there. */
 static strata_status_t map(vmm_layer_t *self, vmm_piece_t *piece) {
     uint32_t peers = 0;
+    vmm_piece_t *handle = strata_vmm_handle_of(self, piece);
     strata_status_t status = piece->mapped
                                  ? STRATA_OK
-                                 : strata_device_map(strata_vmm_device(self), piece->address, piece->size, piece->physical);
+                                 : strata_device_map(strata_vmm_device(self), piece->address, piece->size, handle->physical);
     if (status != STRATA_OK) return status;
     strata_vmm_lock(self);
     piece->mapped = true;
@@ -204,13 +230,22 @@ static strata_status_t map(vmm_layer_t *self, vmm_piece_t *piece) {
     return STRATA_OK;
 }
 
+static strata_status_t map_aliases(vmm_layer_t *self, uint32_t handle) {
+    uint64_t from = 0;
+    strata_status_t status = STRATA_OK;
+    for (uint32_t alias = next_alias(self, handle, &from); alias && status == STRATA_OK; alias = next_alias(self, handle, &from))
+        status = map(self, strata_vmm_piece(self, alias));
+    return status;
+}
+
 static void undo(strata_layer_t *base) {
     vmm_layer_t *self = self_of(base);
     uint64_t from = 0;
     for (uint32_t number = each_chosen(self, &from); number; number = each_chosen(self, &from)) {
         vmm_piece_t *piece = strata_vmm_piece(self, number);
+        bool gone = unmap_aliases(self, number);
         if (piece->mapped && !unmap(self, piece)) continue;
-        if (piece->physical) (void)give(self, piece);
+        if (gone && piece->physical) (void)give(self, piece);
     }
 }
 
@@ -222,6 +257,7 @@ static strata_status_t bring(strata_layer_t *base) {
         vmm_piece_t *piece = strata_vmm_piece(self, number);
         if (!piece->physical) status = make_physical(self, piece);
         if (status == STRATA_OK) status = map(self, piece);
+        if (status == STRATA_OK) status = map_aliases(self, number);
     }
     if (status == STRATA_OK) return status;
     const strata_error_t reason = *strata_last_error();

@@ -110,6 +110,12 @@ static _Atomic uint32_t *counter(vmm_piece_t *piece, strata_hold_t hold) {
     return hold == STRATA_HOLD_EXPORTED ? &piece->exported : &piece->registered;
 }
 
+/* What an alias is held for its handle is held for too. */
+static void change(vmm_layer_t *self, vmm_piece_t *piece, strata_hold_t hold, uint32_t by) {
+    atomic_fetch_add(counter(piece, hold), by);
+    if (piece->of) atomic_fetch_add(counter(strata_vmm_handle_of(self, piece), hold), by);
+}
+
 static void count_held(vmm_layer_t *self, strata_hold_t hold, uint64_t by) {
     atomic_fetch_add(hold == STRATA_HOLD_EXPORTED ? &self->exports : &self->registrations, by);
 }
@@ -117,8 +123,10 @@ static void count_held(vmm_layer_t *self, strata_hold_t hold, uint64_t by) {
 /* The lock is held. */
 static bool is_paused(vmm_layer_t *self, uint32_t number, uint32_t count) {
     bool paused = false;
-    for (; count > 0; count--, number = strata_order_next(&self->order, number))
-        paused = paused || strata_vmm_piece(self, number)->away || strata_vmm_piece(self, number)->chosen;
+    for (; count > 0; count--, number = strata_order_next(&self->order, number)) {
+        const vmm_piece_t *piece = strata_vmm_handle_of(self, strata_vmm_piece(self, number));
+        paused = paused || piece->away || piece->chosen;
+    }
     return paused;
 }
 
@@ -131,8 +139,8 @@ static strata_status_t hold_range(strata_layer_t *base, strata_hold_t hold, uint
     if (busy) fits = false;
     for (uint32_t i = 0; fits && i < *count; i++, number = strata_order_next(&self->order, number)) {
         vmm_piece_t *piece = strata_vmm_piece(self, number);
-        atomic_fetch_add(counter(piece, hold), 1);
-        held[i] = (strata_held_t){piece->address, piece->size, piece->number, piece->physical};
+        change(self, piece, hold, 1);
+        held[i] = (strata_held_t){piece->address, piece->size, piece->number, strata_vmm_handle_of(self, piece)->physical};
     }
     strata_vmm_unlock(self);
     if (fits) count_held(self, hold, *count);
@@ -152,7 +160,7 @@ static strata_status_t let_go(strata_layer_t *base, strata_hold_t hold, uint64_t
     bool all = first && held == count;
     number = first;
     for (uint32_t i = 0; all && i < count; i++, number = strata_order_next(&self->order, number))
-        atomic_fetch_sub(counter(strata_vmm_piece(self, number), hold), 1);
+        change(self, strata_vmm_piece(self, number), hold, UINT32_MAX);
     strata_vmm_unlock(self);
     if (!all) return not_ours();
     count_held(self, hold, -(uint64_t)count);

@@ -1,6 +1,7 @@
 /* What the files of vmm share.
  *
  *     vmm.c         the source: handles come, move and go
+ *     vmm_alias.c   further addresses of a handle that stays where it is
  *     vmm_share.c   access of peer GPUs; handles that somebody outside relies on; what the cache above asks
  *     vmm_pause.c   memory that goes to the device for a while
  */
@@ -21,6 +22,7 @@ typedef struct vmm_options {
 typedef struct vmm_piece {
     uint32_t next; /* of the pieces that are left; of a node that nobody has the next one */
     uint32_t slot; /* of its record, if that waits for the piece's end; 0: none */
+    uint32_t of; /* this is an alias of that piece's handle, and has none of its own; 0: it is none */
     bool mapped, own_range, counts; /* counts: its bytes are reserved */
     bool done; /* no work uses it */
     bool listed; /* in the order by address: it is served, or registered */
@@ -29,6 +31,7 @@ typedef struct vmm_piece {
     _Atomic bool away; /* paused: not mapped, and its memory is the device's. Changed under the lock */
     uint32_t peers; /* that have access to the mapping, a bit each */
     _Atomic uint32_t exported, registered; /* how often. Changed under the lock */
+    _Atomic uint32_t aliases; /* of its handle, mapped or paused: it is not released before them */
     strata_physical_t physical; /* 0: none */
     uint64_t address, size;
     uint64_t number; /* of the handle, in the process */
@@ -42,7 +45,7 @@ typedef struct vmm_layer {
     uint64_t granularity;
     strata_condition_t settled; /* nothing is chosen any more */
     uint32_t left; /* the first piece that the device did not take back; each release offers it again. Under the lock */
-    _Atomic uint64_t handles, moved, ranges, exports, registrations;
+    _Atomic uint64_t handles, aliases, moved, ranges, exports, registrations;
 } vmm_layer_t;
 
 static inline strata_device_t *strata_vmm_device(const vmm_layer_t *self) { return self->base.domain->device; }
@@ -54,6 +57,16 @@ static inline void strata_vmm_unlock(vmm_layer_t *self) { strata_unlock(&self->b
 
 void strata_vmm_list(vmm_layer_t *self, uint32_t number);
 void strata_vmm_unlist(vmm_layer_t *self, uint32_t number);
+
+/* The piece that has the handle: itself, but for an alias. */
+static inline vmm_piece_t *strata_vmm_handle_of(const vmm_layer_t *self, vmm_piece_t *piece) {
+    return piece->of ? strata_vmm_piece(self, piece->of) : piece;
+}
+
+/* An alias is no more; nothing for other pieces. */
+static inline void strata_vmm_forget_alias(vmm_layer_t *self, const vmm_piece_t *piece) {
+    if (piece->of) atomic_fetch_sub(&strata_vmm_piece(self, piece->of)->aliases, 1);
+}
 
 /* ---- access; no lock is held ---- */
 

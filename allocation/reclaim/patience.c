@@ -1,8 +1,12 @@
 #include "allocation/reclaim/patience.h"
 
 #include "allocation/stack/layer.h"
+#include "platform/arithmetic.h"
 
 #define LATE_AGAIN_NS UINT64_C(1000000000)
+
+/* With less work ahead a wait may cost the GPU time: such waits together take at most one part in so many of the stack's time. */
+enum { SHALLOW_PARTS = 8, SHALLOW_LEAST_NS = 10 * 1000 * 1000 };
 
 static uint64_t requested_in(strata_domain_t *domain) {
     uint64_t requested = 0;
@@ -58,33 +62,65 @@ static void note(strata_patience_t *patience, uint64_t left_bytes) {
     patience->left_bytes = left_bytes;
 }
 
-static bool wait_for_pending(strata_patience_t *patience, strata_stack_t *stack, const strata_reclaim_t *says, size_t size) {
+/* Until something is freed, as long as `least` bytes are on the way. */
+static bool wait_for_pending(strata_patience_t *patience, strata_stack_t *stack, uint64_t timeout, uint64_t least) {
     strata_waiting_t *waiting = &patience->waiting;
-    if (!waiting->domain) *waiting = strata_waiting_begin(stack->domain, says->timeout);
+    if (!waiting->domain) *waiting = strata_waiting_begin(stack->domain, timeout);
     for (bool heard = false, waited = false;; waited = true) {
         strata_pending_t pending = {.ready_at = UINT64_MAX};
         strata_stack_poll(stack, &pending);
         bool gave = pending.freed_bytes > 0;
         if (waited && gave) note(patience, pending.pending_bytes);
         if (heard || gave) return true;
-        if (pending.pending_bytes < size || strata_waiting_is_over(waiting)) return false;
+        if (pending.pending_bytes < least || strata_waiting_is_over(waiting)) return false;
         heard = strata_waiting_pass(waiting, pending.ready_at, strata_domain_epoch(stack->domain));
     }
 }
 
+/* How long the host may wait now with less work ahead: what the time since has earned, no more than one timeout. 0: it may not.
+ * Where waits have come too late, there are no such waits. The same lock. */
+static uint64_t shallow_wait(strata_stack_t *stack, const strata_reclaim_t *says, uint64_t now) {
+    uint64_t since = stack->earned_at > 0 && now > stack->earned_at ? now - stack->earned_at : 0;
+    stack->earned_ns = strata_min(stack->earned_ns + since / SHALLOW_PARTS, says->timeout);
+    stack->earned_at = now;
+    return stack->deeper > 0 || stack->earned_ns < SHALLOW_LEAST_NS ? 0 : stack->earned_ns;
+}
+
+/* The same lock. */
+static void spend(strata_stack_t *stack, strata_clock_t *clock, uint64_t began) {
+    stack->earned_ns -= strata_min(stack->earned_ns, clock->now(clock) - began);
+}
+
+/* The lock of the cache's stack is held, and open meanwhile. */
+static bool wait_open(strata_patience_t *patience, const strata_layer_t *cache, const strata_request_t *request,
+                      const strata_growth_asked_t *growth, uint64_t timeout) {
+    strata_stack_t *stack = cache->stack;
+    const strata_reclaim_t *says = stack->group->plan->nodes[cache->number].reclaim;
+    uint64_t least = request->size > growth->idle ? request->size - growth->idle : 1;
+    strata_opened_t opened = strata_call_unlock(request->call);
+    bool again = is_more_than_needed(stack, says, growth->bytes - growth->idle) &&
+                 wait_for_pending(patience, request->call->stack, timeout, least);
+    strata_call_lock(request->call, opened);
+    return again;
+}
+
 bool strata_patience_waited(strata_patience_t *patience, const strata_layer_t *cache, const strata_request_t *request,
-                            uint64_t growth) {
+                            const strata_growth_asked_t *growth) {
     strata_call_t *call = request->call;
-    const strata_reclaim_t *says = cache->stack->group->plan->nodes[cache->number].reclaim;
-    uint64_t ahead;
+    strata_stack_t *stack = cache->stack;
+    const strata_reclaim_t *says = stack->group->plan->nodes[cache->number].reclaim;
+    strata_clock_t *clock = stack->domain->device->clock;
+    uint64_t ahead, on_the_way = stack->figures.deferred_bytes, now = clock->now(clock);
     /* Others wait for a chunk that a cache above has asked for. */
     bool may = says && says->patience && !(request->flags & STRATA_NO_RETRY) && call->purpose != STRATA_FOR_CHUNK;
-    if (!may || __builtin_mul_overflow(depth_of(cache->stack, says), growth, &ahead)) return false;
-    if (cache->stack->figures.deferred_bytes < ahead) return false;
+    if (!may || __builtin_mul_overflow(depth_of(stack, says), growth->bytes, &ahead)) return false;
+    bool deep = on_the_way >= ahead;
+    uint64_t timeout = deep ? says->timeout : shallow_wait(stack, says, now);
     patience->waited_at = 0;
-    strata_opened_t opened = strata_call_unlock(call);
-    bool again = is_more_than_needed(cache->stack, says, growth) && wait_for_pending(patience, call->stack, says, request->size);
-    strata_call_lock(call, opened);
-    learn(patience, cache->stack, says, request->size);
+    bool comes = on_the_way > 0 && on_the_way + growth->idle >= growth->bytes;
+    bool waits = comes && (deep || (timeout > 0 && growth->idle < growth->bytes));
+    bool again = waits && wait_open(patience, cache, request, growth, timeout);
+    if (deep) learn(patience, stack, says, request->size);
+    if (waits && !deep) spend(stack, clock, now);
     return again;
 }

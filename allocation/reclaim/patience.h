@@ -14,10 +14,15 @@ typedef struct strata_patience {
     uint64_t left_bytes; /* on the way after that */
 } strata_patience_t;
 
-/* A cache of stream scope is about to grow by `growth` for a request. If its stack is patient, this waits while frees are pending
- * that could serve, within the timeout. True: something was freed, look again; false: grow. The lock of the cache's stack is held;
- * it may be opened, and is held again. */
+/* What a cache is about to grow by for a request; `idle` of these bytes it has already, in pieces that it can put together. */
+typedef struct strata_growth_asked {
+    uint64_t bytes, idle;
+} strata_growth_asked_t;
+
+/* A cache of stream scope is about to grow. If its stack is patient, this waits while frees are pending that could serve, within
+ * the timeout. True: something was freed, look again; false: grow. The lock of the cache's stack is held; it may be opened, and is
+ * held again. */
 bool strata_patience_waited(strata_patience_t *patience, const strata_layer_t *cache, const strata_request_t *request,
-                            uint64_t growth);
+                            const strata_growth_asked_t *growth);
 
 #endif

@@ -108,7 +108,7 @@ static void set_up(strata_stack_t *stack, strata_group_t *group, strata_lock_ran
     stack->gone = NULL;
     stack->told = stack->stranded = stack->left = false;
     stack->capturing = false;
-    stack->waited_at = stack->late_at = 0;
+    stack->waited_at = stack->late_at = stack->earned_at = stack->earned_ns = 0;
     stack->deeper = 0;
     stack->inside = 0;
     memset(&stack->figures, 0, sizeof stack->figures);

@@ -94,6 +94,7 @@ struct strata_stack {
     bool left; /* its stream's thread was seen to have exited; used only while building stacks */
     uint64_t waited_at; /* when patience last waited for something, by the device's clock; 0: never. Guarded by the lock */
     uint64_t late_at; /* likewise, and was late */
+    uint64_t earned_at, earned_ns; /* how long patience might wait with less work ahead than `depth`, at that time; the same */
     uint32_t deeper; /* by how many blocks patience has deepened its `depth`. Guarded by the lock */
     bool capturing; /* into the pool of graphs that it belongs to. Guarded by the lock */
     strata_went_t went; /* guarded by the lock */

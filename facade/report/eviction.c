@@ -86,13 +86,18 @@ static bool begins_chunk(const strata_stack_t *stack, const strata_record_t *blo
     return block->prev == 0 || strata_slab_record(&stack->slab, block->prev)->size == 0;
 }
 
+/* A walk may leave out blocks that are shown otherwise, as those that a view of auto_growth_vmm has. */
+static bool follows(const strata_stack_t *stack, const window_t *window, const strata_record_t *block) {
+    return !window->last || strata_slab_record(&stack->slab, window->last->next) == block;
+}
+
 /* The shortest window that ends with each block and is large enough: a longer one costs no less. */
 static void slide(strata_stack_t *stack, strata_layer_t *layer, const strata_record_t *block, void *context) {
     choice_t *choice = context;
     window_t *window = &choice->now;
     bool usable = (block->state == STRATA_RECORD_LIVE || block->state == STRATA_RECORD_FREE) &&
                   choice->wanted->may_serve(stack, layer, block, choice->wanted->context);
-    if (!usable || !layer || begins_chunk(stack, block)) *window = (window_t){.first = NULL};
+    if (!usable || !layer || begins_chunk(stack, block) || !follows(stack, window, block)) *window = (window_t){.first = NULL};
     if (!usable) return;
     if (!window->first) window->first = block;
     count_in(window, block);

@@ -56,8 +56,7 @@ typedef struct strata_stack strata_stack_t; /* the instances that serve one (pla
 typedef struct strata_domain strata_domain_t; /* all stacks over one physical memory */
 typedef struct strata_record strata_record_t; /* one block, live or free */
 
-/* ---- requests ---------------------------------------------------------------------------------------------------------- */
-/* What a call is for. */
+/* ---- requests: what a call is for -------------------------------------------------------------------------------------- */
 typedef enum strata_purpose {
     STRATA_FOR_PROGRAM, /* the program asked for it */
     STRATA_FOR_CHUNK, /* a cache is growing, and other threads wait for it: call no callback, and do not wait for memory */
@@ -75,7 +74,8 @@ typedef struct strata_call {
 
 /* A flag of a request beside those of the program (STRATA_NO_RETRY, STRATA_NO_GROW, STRATA_ZERO). */
 enum {
-    STRATA_SMALL_GROWTH = 1u << 16 /* memory is short: a cache that must grow asks for the request alone, not for a whole chunk */
+    STRATA_SMALL_GROWTH = 1u << 16, /* memory is short: a cache that must grow asks for the request alone, not for a whole chunk */
+    STRATA_DIVISIBLE = 1u << 17 /* pieces of the block will be asked for at their addresses after its free: no view will do */
 };
 
 /* What is asked for. Read only: to ask for something else, pass on a changed copy. */

@@ -1,5 +1,5 @@
-/* Faults of moving physical memory (docs/contracts.md §6), each planted in what auto_growth_vmm and vmm do: the checker or the device
- * finds each, and nothing without it. */
+/* Faults of physical memory that has further addresses (docs/contracts.md §6), each planted in what auto_growth_vmm and vmm do: the
+ * checker or the device finds each, and nothing without it. */
 #include "allocation/layer/vmm_state.h"
 #include "platform/sim/checker/checker.h"
 #include "tests/facade/fixture.h"
@@ -52,7 +52,7 @@ static strata_status_t work(moved_t *m, uint32_t device, const void *at, uint64_
     return strata_device_work(m->rig.devices[device], NULL, ns, &access, 1);
 }
 
-/* 2, 120 and 2 MiB; once the small ones are freed, 4 MiB take the handle of the low one beside the high one. */
+/* 2, 120 and 2 MiB; once the small ones are freed, 4 MiB are both in a view. */
 typedef struct holes {
     strata_block_t low, middle, high;
 } holes_t;
@@ -64,7 +64,7 @@ static holes_t three(moved_t *m) {
     return holes;
 }
 
-static strata_block_t move(moved_t *m, const holes_t *holes) {
+static strata_block_t join(moved_t *m, const holes_t *holes) {
     give(m, holes->low);
     give(m, holes->high);
     return serve(m, 4 * MIB);
@@ -72,45 +72,60 @@ static strata_block_t move(moved_t *m, const holes_t *holes) {
 
 static uint64_t hazards(moved_t *m, strata_hazard_t kind) { return strata_checker_hazards_of(m->checker, kind); }
 
-/* ---- moved under running work ---- */
+/* ---- under running work ---- */
 
 static strata_status_t has_passed(strata_device_t *device, strata_handle_t event) {
     (void)device, (void)event;
     return STRATA_OK;
 }
 
-/* Nobody waits for the event after the work: the old mapping ends under it. */
-TEST(moved, under_running_work_is_found) {
-    for (int planted = 0; planted < 2; planted++) {
-        moved_t m;
-        open_moved(&m, 1);
-        holes_t holes = three(&m);
-        EXPECT_OK(work(&m, 0, holes.low.ptr, holes.low.size, LONG));
-        (void)move(&m, &holes);
-        if (planted) m.operations.event_query = m.operations.event_synchronise = has_passed;
-        strata_block_t next;
-        (void)strata_allocate(m.rig.s, m.rig.gpu, NULL, 8 * MIB, &next);
-        EXPECT_EQ(hazards(&m, STRATA_HAZARD_UNDER_WORK), (uint64_t)planted);
-        EXPECT_EQ(strata_checker_hazards(m.checker), (uint64_t)planted);
-        (void)end_moved(&m);
-    }
+static strata_status_t is_done(strata_device_t *device) {
+    (void)device;
+    return STRATA_OK;
 }
 
-/* What goes back, and the old mapping of what has moved: at a release, and at a close that waits for nothing else. */
-TEST(moved, or_given_back_under_running_work_is_found) {
+static void wait_for_nothing(moved_t *m) {
+    m->operations.event_query = m->operations.event_synchronise = has_passed;
+    m->operations.synchronise = is_done;
+}
+
+/* Nobody waits for the work: the view ends under it. At a release, and at a close that waits for nothing else. */
+TEST(moved, a_view_that_ends_under_running_work_is_found) {
     for (int planted = 0; planted < 2; planted++)
-        for (int how = 0; how < 3; how++) {
+        for (int closes = 0; closes < 2; closes++) {
+            moved_t m;
+            open_moved(&m, 1);
+            holes_t holes = three(&m);
+            strata_block_t view = join(&m, &holes);
+            EXPECT_OK(work(&m, 0, view.ptr, view.size, LONG));
+            give(&m, view);
+            give(&m, holes.middle);
+            if (planted) wait_for_nothing(&m);
+            if (closes) (void)strata_close(m.rig.s, STRATA_CLOSE_BUSY, NULL, NULL);
+            else (void)strata_release(m.rig.s, m.rig.gpu, NULL);
+            EXPECT_EQ(hazards(&m, STRATA_HAZARD_UNDER_WORK) > 0, planted);
+            EXPECT_EQ(strata_checker_hazards(m.checker) > 0, planted);
+            (void)end_moved(&m);
+        }
+}
+
+/* What goes back, by its own address or joined in a view. */
+TEST(moved, given_back_under_running_work_is_found) {
+    for (int planted = 0; planted < 2; planted++)
+        for (int joined = 0; joined < 2; joined++) {
             moved_t m;
             open_moved(&m, 1);
             holes_t holes = three(&m);
             EXPECT_OK(work(&m, 0, holes.low.ptr, holes.low.size, LONG));
-            if (how > 0) give(&m, move(&m, &holes));
-            else give(&m, holes.low);
+            if (joined) {
+                give(&m, join(&m, &holes));
+            } else {
+                give(&m, holes.low);
+                give(&m, holes.high);
+            }
             give(&m, holes.middle);
-            if (how == 0) give(&m, holes.high);
-            if (planted) m.operations.event_synchronise = has_passed;
-            if (how == 2) (void)strata_close(m.rig.s, STRATA_CLOSE_BUSY, NULL, NULL);
-            else (void)strata_release(m.rig.s, m.rig.gpu, NULL);
+            if (planted) wait_for_nothing(&m);
+            (void)strata_release(m.rig.s, m.rig.gpu, NULL);
             EXPECT_EQ(hazards(&m, STRATA_HAZARD_UNDER_WORK) > 0, planted);
             EXPECT_EQ(strata_checker_hazards(m.checker) > 0, planted);
             (void)end_moved(&m);
@@ -135,13 +150,13 @@ TEST(moved, without_access_of_a_peer_is_found) {
         holes_t holes = three(&m);
         real_set_access = m.operations.set_access;
         if (planted) m.operations.set_access = set_own_access;
-        strata_block_t block = move(&m, &holes);
+        strata_block_t block = join(&m, &holes);
         EXPECT_EQ(work(&m, 1, block.ptr, block.size, 1000) != STRATA_OK, planted);
         (void)end_moved(&m);
     }
 }
 
-/* ---- an exported handle moved ---- */
+/* ---- an exported handle joined ---- */
 
 /* vmm forgets which handles somebody outside relies on. */
 static void forget_exports(moved_t *m) {
@@ -166,7 +181,7 @@ TEST(moved, though_it_was_exported_is_found) {
         strata_shared_close(&shared);
         if (planted) forget_exports(&m);
         EXPECT_OK(work(&m, 1, there.ptr, there.size, 1000));
-        strata_block_t block = move(&m, &holes);
+        strata_block_t block = join(&m, &holes);
         EXPECT_OK(work(&m, 0, block.ptr, block.size, 1000));
         EXPECT_EQ(hazards(&m, STRATA_HAZARD_RACE), (uint64_t)planted);
         EXPECT_EQ(strata_checker_hazards(m.checker), (uint64_t)planted);

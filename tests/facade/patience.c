@@ -182,3 +182,26 @@ TEST(facade_patience, it_deepens_where_a_sleep_is_as_long_as_the_work) {
     EXPECT_EQ(blocks_for_kernels_of(2 * ms), 2);
     EXPECT_EQ(blocks_for_kernels_of(150 * 1000), 3);
 }
+
+/* One block on the way is less than two. In its first steps a program is let grow; later such waits may take an eighth of the time.
+ * A stack that has its place after another one begins anew. */
+TEST_RIG(facade_patience, with_less_work_ahead_it_waits_seldom, 0,
+         "stack: [retry: {patience: true}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]",
+         "stack: [retry: {patience: true}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]") {
+    strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
+    (void)rig_leave_waiting(rig, owner, borrower, 5 * MIB, 2 * ms);
+    strata_block_t kept = rig_allocate(rig, owner, 5 * MIB);
+    EXPECT_EQ(rig_figures(rig).growths, 2);
+    rig_pass(rig, 200 * ms);
+    (void)rig_leave_waiting(rig, owner, borrower, 5 * MIB, 2 * ms);
+    EXPECT_OK(strata_free(rig->s, rig_allocate(rig, owner, 5 * MIB).ref));
+    EXPECT_EQ(rig_figures(rig).growths, 2);
+    (void)rig_leave_waiting(rig, owner, borrower, 5 * MIB, 1000 * ms);
+    uint64_t began = strata_sim_now(rig->world);
+    strata_block_t last = rig_allocate(rig, owner, 5 * MIB);
+    EXPECT_EQ(rig_figures(rig).growths, 3);
+    EXPECT_GT(strata_sim_now(rig->world), began + 10 * ms);
+    EXPECT_LT(strata_sim_now(rig->world), began + 40 * ms);
+    RIG_FREE(rig, kept, last);
+    rig_pass(rig, 1000 * ms);
+}

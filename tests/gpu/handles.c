@@ -39,14 +39,14 @@ static void expect_filled(rig_t *rig, const strata_block_t *block, uint8_t byte)
 
 /* ---- figures ---- */
 
-static void add_moves(const strata_layer_figure_t *figure, void *moves) {
-    if (strcmp(figure->layer, "vmm") == 0 && strcmp(figure->name, "moved") == 0) *(uint64_t *)moves += figure->value;
+static void add_joins(const strata_layer_figure_t *figure, void *joins) {
+    if (strcmp(figure->name, "joins") == 0) *(uint64_t *)joins += figure->value;
 }
 
-static uint64_t moves_of(rig_t *rig) {
-    uint64_t moves = 0;
-    EXPECT_OK(strata_layer_figures(rig->s, rig->gpu, add_moves, &moves));
-    return moves;
+static uint64_t joins_of(rig_t *rig) {
+    uint64_t joins = 0;
+    EXPECT_OK(strata_layer_figures(rig->s, rig->gpu, add_joins, &joins));
+    return joins;
 }
 
 /* ---- programs ---- */
@@ -74,7 +74,7 @@ static void replace(rig_t *rig, held_t *held, uint32_t at, size_t size) {
     if (held->bytes > held->most) held->most = held->bytes;
 }
 
-void handles_keep_contents_while_they_move(strata_device_t *device) {
+void handles_keep_contents_while_they_are_joined(strata_device_t *device) {
     captured_t c;
     captured_open_on(&c, EXACT, device);
     uint64_t random = 20261124;
@@ -83,14 +83,14 @@ void handles_keep_contents_while_they_move(strata_device_t *device) {
         uint32_t at = (uint32_t)random_below(&random, LIVE);
         replace(&c.rig, &held, at, draw_size(&random));
     }
-    EXPECT_GT(moves_of(&c.rig), 0);
+    EXPECT_GT(joins_of(&c.rig), 0);
     EXPECT_LE(rig_figures(&c.rig).peak_reserved_bytes, held.most + held.most / 4);
     for (uint32_t at = 0; at < LIVE; at++) replace(&c.rig, &held, at, 0);
     captured_close(&c);
 }
 
-/* The work uses the memory by its old address while its handles are served again at another one, in stream order. */
-void handles_move_beside_running_work(strata_device_t *device) {
+/* The work uses the memory by its own address while it is served again at that of a view, in stream order. */
+void handles_join_beside_running_work(strata_device_t *device) {
     enum { LONG = 100 * 1000 * 1000, PIECES = 16 };
     captured_t c;
     captured_open_on(&c, EXACT, device);
@@ -104,7 +104,7 @@ void handles_move_beside_running_work(strata_device_t *device) {
     for (int i = 0; i < PIECES; i += 2) EXPECT_OK(strata_free(c.rig.s, blocks[i].ref));
     strata_block_t large = rig_allocate(&c.rig, c.stream, 20 * MIB);
     EXPECT_EQ(strata_device_event_query(device, ended), STRATA_E_NOT_READY);
-    EXPECT_GT(moves_of(&c.rig), 0);
+    EXPECT_GT(joins_of(&c.rig), 0);
     fill(&c.rig, &large, 9, c.stream);
     EXPECT_OK(strata_stream_synchronize(c.rig.s, c.rig.gpu, c.stream));
     expect_filled(&c.rig, &large, 9);

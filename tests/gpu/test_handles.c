@@ -9,8 +9,8 @@ typedef struct program {
 } program_t;
 
 static const program_t programs[] = {
-    {"keep_contents_while_they_move", handles_keep_contents_while_they_move},
-    {"move_beside_running_work", handles_move_beside_running_work},
+    {"keep_contents_while_they_are_joined", handles_keep_contents_while_they_are_joined},
+    {"join_beside_running_work", handles_join_beside_running_work},
     {"go_back_to_the_device", handles_go_back_to_the_device},
     {"are_fit_to_be_registered", handles_are_fit_to_be_registered},
     {"are_imported_beside_their_block", handles_are_imported_beside_their_block},

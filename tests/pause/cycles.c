@@ -1,4 +1,4 @@
-/* A thousand pauses of a pool that grows, moves its handles and captures graphs between them; and pauses beside other threads. */
+/* A thousand pauses of a pool that grows, joins its handles and captures graphs between them; and pauses beside other threads. */
 #include <stdio.h>
 
 #include "platform/clock.h"
@@ -40,7 +40,7 @@ static void drop(cycling_t *c, strata_block_t *block) {
     *block = (strata_block_t){0};
 }
 
-/* The holes are apart, and what they hold together is moved to the large block. */
+/* The holes are apart, and what they hold together is the large block in a view. */
 static void change_blocks(cycling_t *c) {
     drop(c, &c->large);
     for (uint32_t i = 0; i < LIVE; i++) make(c, &c->live[i], c->unit, &c->seeds[i]);
@@ -113,15 +113,15 @@ static uint64_t figure(cycling_t *c, const char *name) {
     return wanted.sum;
 }
 
-TEST(pause_cycles, a_thousand_with_growth_moves_and_captures) {
+TEST(pause_cycles, a_thousand_with_growth_views_and_captures) {
     cycling_t c = {.random = 7, .unit = SMALL};
     open_small(&c.rig, "stack: [stream_safe, auto_growth_vmm: {slack: 0, slack_least: 0}, vmm]\n"
                        "graph: {stack: [stream_safe, auto_growth_vmm, vmm]}\n");
     c.stream = rig_stream(&c.rig);
     for (uint32_t i = 0; i < CYCLES && !strata_test_has_failed(); i++) cycle(&c, i);
-    printf("%d cycles, %llu handles created, %llu moved, %u graphs\n", CYCLES, (unsigned long long)figure(&c, "creations"),
-           (unsigned long long)figure(&c, "moves"), c.captures);
-    EXPECT_GT(figure(&c, "moves"), CYCLES / 20);
+    printf("%d cycles, %llu handles created, %llu joined, %u graphs\n", CYCLES, (unsigned long long)figure(&c, "creations"),
+           (unsigned long long)figure(&c, "joins"), c.captures);
+    EXPECT_GT(figure(&c, "joins"), CYCLES / 20);
     EXPECT_OK(strata_graph_destroy(c.rig.s, c.rig.gpu, c.graph));
     rig_finish(&c.rig);
 }
@@ -158,8 +158,8 @@ static double run_steps(bool pauses) {
     }
     strata_statistics_t figures = rig_figures(&c.rig);
     double ratio = (double)figures.peak_reserved_bytes / (double)figures.peak_requested_bytes;
-    printf("%d steps %s: %llu handles created, %llu moved; peak reserved over peak requested %.4f\n", CYCLES,
-           pauses ? "with pauses" : "without", (unsigned long long)figure(&c, "creations"), (unsigned long long)figure(&c, "moves"),
+    printf("%d steps %s: %llu handles created, %llu joined; peak reserved over peak requested %.4f\n", CYCLES,
+           pauses ? "with pauses" : "without", (unsigned long long)figure(&c, "creations"), (unsigned long long)figure(&c, "joins"),
            ratio);
     for (uint32_t i = 0; i < WEIGHTS; i++) drop(&c, &weights[i]);
     rig_finish(&c.rig);

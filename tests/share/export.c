@@ -187,8 +187,8 @@ static uint64_t first_handle(rig_t *rig, const strata_block_t *block) {
     return number;
 }
 
-/* All that lies idle was exported: nothing is moved for the block that no hole holds. */
-TEST(share, what_was_exported_never_moves) {
+/* All that lies idle was exported: no view is made for the block that no hole holds. */
+TEST(share, what_was_exported_is_in_no_view) {
     for (int exports = 0; exports < 2; exports++) {
         OPENED(rig_t, rig, rig_finish, open_two(&rig, CACHED));
         strata_block_t blocks[32];
@@ -198,11 +198,11 @@ TEST(share, what_was_exported_never_moves) {
         }
         for (size_t i = 0; i < COUNT(blocks); i += 2) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
         (void)rig_allocate(&rig, NULL, 40 * MIB);
-        EXPECT_EQ(moves_of(&rig) > 0, !exports);
+        EXPECT_EQ(joins_of(&rig) > 0, !exports);
     }
 }
 
-TEST(share, what_is_registered_neither_moves_nor_goes_back) {
+TEST(share, what_is_registered_is_in_no_view_nor_goes_back) {
     OPENED(rig_t, rig, rig_finish, open_two(&rig, CACHED));
     strata_block_t blocks[32];
     strata_registration_t kept[32];
@@ -213,7 +213,7 @@ TEST(share, what_is_registered_neither_moves_nor_goes_back) {
     }
     for (size_t i = 0; i < COUNT(blocks); i += 2) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
     strata_block_t large = rig_allocate(&rig, NULL, 40 * MIB);
-    EXPECT_EQ(moves_of(&rig), 0);
+    EXPECT_EQ(joins_of(&rig), 0);
     EXPECT_OK(strata_free(rig.s, large.ref));
     (void)rig_release(&rig);
     for (size_t i = 0; i < COUNT(blocks); i++) EXPECT_EQ(*bytes_at(&rig, 0, kept[i].ptr), i + 1);
@@ -277,7 +277,7 @@ TEST(share, a_failed_import_leaves_nothing) {
     static const strata_device_call_t calls[] = {STRATA_CALL_import_memory, STRATA_CALL_reserve, STRATA_CALL_map,
                                                  STRATA_CALL_set_access};
     OPENED(rig_t, rig, rig_finish, open_two(&rig, CACHED));
-    strata_block_t block = make_move(&rig);
+    strata_block_t block = make_join(&rig);
     strata_shared_t shared = export_block(&rig, &block);
     EXPECT_GT(shared.count, 1);
     for (size_t i = 0; i < COUNT(calls); i++) {
@@ -297,7 +297,7 @@ TEST(share, a_failed_import_leaves_nothing) {
 
 TEST(share, a_failed_export_leaves_nothing) {
     OPENED(rig_t, rig, rig_finish, open_two(&rig, CACHED));
-    strata_block_t block = make_move(&rig);
+    strata_block_t block = make_join(&rig);
     strata_shared_t shared = {.count = 7};
     int descriptors = open_descriptors();
     ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_export_memory, 1, false, STRATA_E_DEVICE));

@@ -13,7 +13,7 @@ typedef struct hostile {
 
 static void open_hostile(hostile_t *self) {
     open_two(&self->rig, CACHED);
-    strata_block_t block = make_move(&self->rig);
+    strata_block_t block = make_join(&self->rig);
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, self->ends), 0);
     EXPECT_OK(strata_export(self->rig.s, block.ref, &self->shared));
 }

@@ -45,11 +45,11 @@ TEST(peer_access, named_pools_and_another_strategy_too) {
     EXPECT_TRUE(can_use(&rig, 1, block.ptr, block.size));
 }
 
-TEST(peer_access, what_moves_keeps_it) {
+TEST(peer_access, what_views_serve_has_it) {
     OPENED(rig_t, rig, rig_finish, open_two(&rig, CACHED));
     ASSERT_OK(strata_enable_peer(rig.s, 0, 1));
-    strata_block_t large = make_move(&rig);
-    EXPECT_GT(moves_of(&rig), 0);
+    strata_block_t large = make_join(&rig);
+    EXPECT_GT(joins_of(&rig), 0);
     EXPECT_TRUE(can_use(&rig, 1, large.ptr, large.size));
 }
 

@@ -5,25 +5,21 @@
 #include <spawn.h>
 #include <sys/wait.h>
 
-strata_block_t make_move(rig_t *rig) {
+strata_block_t make_join(rig_t *rig) {
     strata_block_t blocks[32];
     for (size_t i = 0; i < COUNT(blocks); i++) blocks[i] = rig_allocate(rig, NULL, 4 * MIB);
     for (size_t i = 0; i < COUNT(blocks); i += 2) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
     return rig_allocate(rig, NULL, 40 * MIB);
 }
 
-typedef struct moved {
-    uint64_t moves;
-} moved_t;
-
-static void add_moves(const strata_layer_figure_t *figure, void *context) {
-    if (strcmp(figure->layer, "vmm") == 0 && strcmp(figure->name, "moved") == 0) ((moved_t *)context)->moves += figure->value;
+static void add_joins(const strata_layer_figure_t *figure, void *context) {
+    if (strcmp(figure->name, "joins") == 0) *(uint64_t *)context += figure->value;
 }
 
-uint64_t moves_of(rig_t *rig) {
-    moved_t moved = {0};
-    EXPECT_OK(strata_layer_figures(rig->s, rig->gpu, add_moves, &moved));
-    return moved.moves;
+uint64_t joins_of(rig_t *rig) {
+    uint64_t joins = 0;
+    EXPECT_OK(strata_layer_figures(rig->s, rig->gpu, add_joins, &joins));
+    return joins;
 }
 
 int open_descriptors(void) {

@@ -26,9 +26,9 @@ static inline bool can_use(rig_t *rig, uint32_t device, const void *ptr, uint64_
 }
 
 /* Blocks that leave holes, and then one that no hole holds. */
-strata_block_t make_move(rig_t *rig);
+strata_block_t make_join(rig_t *rig);
 /* How many handles vmm has moved. */
-uint64_t moves_of(rig_t *rig);
+uint64_t joins_of(rig_t *rig);
 
 /* Another process (child/child.c), at the other end of a socket. */
 typedef struct other {

@@ -37,11 +37,13 @@ static void inherit_from(strata_checker_t *checker, const sim_mapping_t *to, con
 void check_on_map(sim_device_t *device, const sim_mapping_t *mapping) {
     strata_checker_t *checker = device->world->checker;
     if (!checker) return;
+    bool comes_back = check_is_pausing(checker) && check_is_away(checker, mapping->node.key, mapping->size);
     check_on_memory(device, mapping->node.key, mapping->size, NULL);
+    if (mapping->physical->mapped) checker->aliases = true;
+    if (comes_back) return; /* to the blocks that were there, and their order */
     check_segment_t *fresh = check_segment_first(checker, mapping->node.key, mapping->size);
     if (fresh && mapping->physical->past) check_uses_join(checker, &fresh->life->before, mapping->physical->past);
     for (const sim_mapping_t *other = mapping->physical->mapped; other; other = other->next) inherit_from(checker, mapping, other);
-    if (mapping->physical->mapped) checker->aliases = true;
 }
 
 /* ---- what a mapping leaves that has gone ---- */

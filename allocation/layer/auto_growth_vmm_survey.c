@@ -1,0 +1,161 @@
+/* What lies idle in which handle, and which pieces of it make a block together. */
+#include <stdlib.h>
+
+#include "allocation/layer/auto_growth_vmm_state.h"
+#include "platform/arithmetic.h"
+
+static strata_slab_t *slab(const auto_growth_vmm_t *self) { return strata_growth_vmm_slab(self); }
+
+/* ---- free blocks ---- */
+
+typedef bool (*block_fn)(auto_growth_vmm_t *self, uint32_t slot, void *context);
+
+/* The free blocks that are as large as the smallest handle. */
+static void each_block(auto_growth_vmm_t *self, vmm_kind_t pool, block_fn block, void *context) {
+    strata_bins_t *bins = strata_growth_vmm_bins(self, pool);
+    strata_auto_growth_join_apart(&self->growth);
+    strata_bins_settle(bins, slab(self));
+    uint32_t bin = strata_bins_next(bins, strata_bins_of(bins, self->granularity));
+    for (; bin < STRATA_BINS; bin = strata_bins_next(bins, bin + 1))
+        for (uint32_t slot = bins->heads[bin]; slot; slot = strata_slab_record(slab(self), slot)->bin_next)
+            if (!block(self, slot, context)) return;
+}
+
+/* ---- parts that are idle as a whole ---- */
+
+typedef struct idle {
+    vmm_idle_fn fn;
+    void *context;
+} idle_t;
+
+static bool each_in_block(auto_growth_vmm_t *self, uint32_t slot, void *context) {
+    const idle_t *idle = context;
+    const strata_record_t *block = strata_slab_record(slab(self), slot);
+    uint64_t end = block->ptr + block->size;
+    for (uint32_t part = strata_runs_part_from(&self->runs, block->ptr); part; part = strata_runs_next_part(&self->runs, part)) {
+        const strata_run_part_t *p = strata_run_part_at(&self->runs, part);
+        if (p->at >= end || p->size > end - p->at) return true;
+        if (!idle->fn(self, part, slot, idle->context)) return false;
+    }
+    return true;
+}
+
+void strata_growth_vmm_each_idle(auto_growth_vmm_t *self, vmm_idle_fn fn, void *context) {
+    idle_t idle = {fn, context};
+    each_block(self, STRATA_VMM_LARGE, each_in_block, &idle);
+    each_block(self, STRATA_VMM_SMALL, each_in_block, &idle);
+}
+
+strata_record_t *strata_growth_vmm_take(auto_growth_vmm_t *self, uint32_t part, uint32_t slot) {
+    const strata_run_part_t *p = strata_run_part_at(&self->runs, part);
+    const strata_extent_t place = {.ptr = p->at, .size = p->size, .slot = slot};
+    strata_record_t *below = p->chunk.below;
+    uint32_t own = strata_chunks_take_at(&self->growth.chunks, &place);
+    if (own == 0) return NULL;
+    bool small = strata_slab_record(slab(self), own)->pool == STRATA_VMM_SMALL;
+    if (strata_runs_take(&self->runs, part, own)) {
+        self->small_bytes -= small ? below->size : 0;
+        return below;
+    }
+    strata_auto_growth_put_in(&self->growth, own);
+    return NULL;
+}
+
+bool strata_growth_vmm_put(auto_growth_vmm_t *self, strata_record_t *below, vmm_kind_t pool) {
+    uint32_t slot = strata_runs_publish(&self->runs, below);
+    if (slot == 0) return false;
+    strata_slab_record(slab(self), slot)->pool = (uint8_t)pool;
+    self->small_bytes += pool == STRATA_VMM_SMALL ? below->size : 0;
+    strata_auto_growth_put_in(&self->growth, slot);
+    return true;
+}
+
+/* ---- pieces ---- */
+
+static bool add(auto_growth_vmm_t *self, uint32_t part, vmm_piece_kind_t kind, uint64_t size) {
+    vmm_candidates_t *all = &self->candidates;
+    all->items[all->count++] = (vmm_candidate_t){part, kind, size};
+    return all->count < STRATA_VMM_CANDIDATES;
+}
+
+/* Pieces smaller than a handle can be are left alone: the device charges by the piece. So are handles that somebody outside relies
+ * on. */
+static bool note_block(auto_growth_vmm_t *self, uint32_t slot, void *context) {
+    const strata_record_t *block = strata_slab_record(slab(self), slot);
+    uint64_t begin = block->ptr, end = begin + block->size;
+    (void)context;
+    for (uint32_t part = strata_runs_find_part(&self->runs, begin); part; part = strata_runs_next_part(&self->runs, part)) {
+        vmm_part_t *p = strata_growth_vmm_part(self, part);
+        uint64_t low = p->run.at, high = low + p->run.size;
+        if (low >= end) return true;
+        if (!strata_vmm_may_move(self->vmm, p->run.chunk.below)) continue;
+        if (p->survey != self->survey) p->head = p->tail = 0;
+        p->survey = self->survey;
+        if (begin <= low) p->head = strata_min(high, end) - low;
+        if (end >= high) p->tail = high - strata_max(low, begin);
+        bool whole = begin <= low && end >= high, large = (begin <= low ? p->head : p->tail) >= self->granularity;
+        vmm_piece_kind_t kind = whole ? STRATA_VMM_WHOLE : begin <= low ? STRATA_VMM_LOW_END : STRATA_VMM_HIGH_END;
+        if (large && (begin <= low || end >= high) && !add(self, part, kind, begin <= low ? p->head : p->tail)) return false;
+    }
+    return true;
+}
+
+void strata_growth_vmm_survey(auto_growth_vmm_t *self) {
+    self->survey++;
+    self->candidates.count = self->candidates.chosen = 0;
+    each_block(self, STRATA_VMM_LARGE, note_block, NULL);
+}
+
+/* ---- choosing ---- */
+
+static int larger_first(const void *a, const void *b) {
+    const vmm_candidate_t *x = a, *y = b;
+    return x->size != y->size ? (x->size < y->size) - (x->size > y->size) : (x->part > y->part) - (x->part < y->part);
+}
+
+/* A block begins in one high end at most, and ends in one low end; and each part is in it once. */
+static bool may_join(const vmm_candidates_t *all, const vmm_candidate_t *item) {
+    for (uint32_t i = 0; i < all->chosen; i++) {
+        bool same_end = item->kind != STRATA_VMM_WHOLE && all->items[i].kind == item->kind;
+        if (same_end || all->items[i].part == item->part) return false;
+    }
+    return true;
+}
+
+/* The smallest that is enough, else the largest; the rest is in order. `count`: none. */
+static uint32_t next_item(const vmm_candidates_t *all, uint64_t missing) {
+    uint32_t found = all->count;
+    for (uint32_t i = all->chosen; i < all->count; i++) {
+        if (all->items[i].size < missing && found < all->count) break;
+        if (may_join(all, &all->items[i])) found = i;
+        if (all->items[i].size < missing && found < all->count) break;
+    }
+    return found;
+}
+
+/* It comes after those that are chosen; the others stay in order. */
+static void take_item(vmm_candidates_t *all, uint32_t item) {
+    vmm_candidate_t taken = all->items[item];
+    for (uint32_t i = item; i > all->chosen; i--) all->items[i] = all->items[i - 1];
+    all->items[all->chosen++] = taken;
+}
+
+static int by_kind(const void *a, const void *b) {
+    const vmm_candidate_t *x = a, *y = b;
+    if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
+    return larger_first(a, b);
+}
+
+uint64_t strata_growth_vmm_choose(auto_growth_vmm_t *self, uint64_t size) {
+    vmm_candidates_t *all = &self->candidates;
+    uint64_t missing = size;
+    qsort(all->items, all->count, sizeof *all->items, larger_first);
+    while (missing > 0 && all->chosen < STRATA_VMM_PIECES) {
+        uint32_t item = next_item(all, missing);
+        if (item == all->count) break;
+        missing -= strata_min(missing, all->items[item].size);
+        take_item(all, item);
+    }
+    qsort(all->items, all->chosen, sizeof *all->items, by_kind);
+    return missing;
+}

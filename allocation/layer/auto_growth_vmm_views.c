@@ -1,0 +1,374 @@
+/* Views: handles are mapped a second time, one after the other, so that what is idle in them is one block: the high end of one handle,
+ * others as a whole, the low end of another. The handles stay where they are, and so does what is in use in them.
+ *
+ * A view stays mapped when its block is freed. A program that repeats itself finds it again, and then nothing is asked of the device.
+ * It ends when handles are to go back, or when many others were used since. */
+#include "allocation/layer/auto_growth_vmm_state.h"
+
+#include "platform/arithmetic.h"
+
+enum { MAPPED = 4096, MAPPED_THEN = 2048 /* mappings of views at most, and how many stay if there are more */ };
+
+static strata_slab_t *slab(const auto_growth_vmm_t *self) { return strata_growth_vmm_slab(self); }
+
+static vmm_view_t *view_at(const auto_growth_vmm_t *self, uint32_t view) { return strata_growth_vmm_view_at(self, view); }
+
+static vmm_shadow_t *shadow_at(const auto_growth_vmm_t *self, uint32_t shadow) { return strata_growth_vmm_shadow(self, shadow); }
+
+strata_status_t strata_growth_vmm_init_views(auto_growth_vmm_t *self) {
+    strata_status_t status = strata_nodes_init(&self->view_nodes, sizeof(vmm_view_t), STRATA_VMM_VIEWS);
+    if (status == STRATA_OK) strata_order_init(&self->views_by_address, &self->view_nodes, offsetof(vmm_view_t, link));
+    return status;
+}
+
+/* ---- in order of use ---- */
+
+static void list(auto_growth_vmm_t *self, uint32_t view) {
+    view_at(self, view)->older = self->newest;
+    view_at(self, view)->newer = 0;
+    *(self->newest ? &view_at(self, self->newest)->newer : &self->oldest) = view;
+    self->newest = view;
+}
+
+static void unlist(auto_growth_vmm_t *self, uint32_t view) {
+    const vmm_view_t *v = view_at(self, view);
+    *(v->older ? &view_at(self, v->older)->newer : &self->oldest) = v->newer;
+    *(v->newer ? &view_at(self, v->newer)->older : &self->newest) = v->older;
+}
+
+/* ---- going ---- */
+
+static bool may_end(const auto_growth_vmm_t *self, const vmm_view_t *view) {
+    for (uint32_t shadow = view->first; shadow; shadow = shadow_at(self, shadow)->next)
+        if (!strata_vmm_may_end_alias(self->vmm, shadow_at(self, shadow)->alias)) return false;
+    return view->slot == 0;
+}
+
+static void forget_handle(auto_growth_vmm_t *self, uint32_t shadow) {
+    strata_growth_vmm_part(self, shadow_at(self, shadow)->part)->views--;
+    self->mapped--;
+}
+
+/* Its addresses stay nobody's until they are unmapped. */
+static void end_view(auto_growth_vmm_t *self, uint32_t view) {
+    for (uint32_t shadow = view_at(self, view)->first, next; shadow; shadow = next) {
+        next = shadow_at(self, shadow)->next;
+        forget_handle(self, shadow);
+        strata_growth_vmm_cast(self, shadow);
+    }
+    unlist(self, view);
+    strata_order_remove(&self->views_by_address, view);
+    strata_nodes_give(&self->view_nodes, view);
+    self->views--;
+}
+
+/* Idle ones end, the oldest first, until no more than `keep` mappings are left. */
+static void end_views(auto_growth_vmm_t *self, uint64_t keep, strata_call_t *call) {
+    uint32_t ended = 0;
+    if (self->mapped <= keep) return;
+    (void)strata_growth_vmm_ensure_event(self, call);
+    for (uint32_t view = self->oldest, newer; view && self->mapped > keep; view = newer) {
+        newer = view_at(self, view)->newer;
+        if (!may_end(self, view_at(self, view))) continue;
+        end_view(self, view);
+        ended++;
+    }
+    /* After that, since until then work could be given to what a view serves. */
+    if (ended > 0) strata_growth_vmm_cover(self, strata_growth_vmm_mark_stream(self));
+}
+
+void strata_growth_vmm_drop_views(auto_growth_vmm_t *self, strata_call_t *call) { end_views(self, 0, call); }
+
+/* ---- what a view has of its handles ---- */
+
+static void give_pieces(auto_growth_vmm_t *self, const vmm_view_t *view) {
+    for (uint32_t shadow = view->first; shadow; shadow = shadow_at(self, shadow)->next) {
+        uint32_t own = shadow_at(self, shadow)->own;
+        if (own == 0) continue;
+        strata_record_t *block = strata_slab_record(slab(self), own);
+        shadow_at(self, shadow)->own = 0;
+        block->state = STRATA_RECORD_DEFERRED;
+        block->pool = STRATA_VMM_LARGE;
+        (void)strata_auto_growth_quick_free_low(&self->growth.base, block);
+    }
+}
+
+static bool take_piece(auto_growth_vmm_t *self, vmm_shadow_t *shadow, uint64_t low, uint64_t high) {
+    const strata_run_part_t *part = strata_run_part_at(&self->runs, shadow->part);
+    const strata_extent_t place = {.ptr = part->at + low, .size = high - low};
+    shadow->own = strata_chunks_take_at(&self->growth.chunks, &place);
+    if (shadow->own == 0) return false;
+    strata_record_t *block = strata_slab_record(slab(self), shadow->own);
+    block->state = STRATA_RECORD_CHUNK;
+    block->pool = STRATA_VMM_IN_A_VIEW;
+    self->growth.used_bytes += place.size;
+    return true;
+}
+
+/* `size` bytes from `begin` on, which are idle. False: no slot is left, and nothing has changed. */
+static bool take_pieces(auto_growth_vmm_t *self, const vmm_view_t *view, uint64_t begin, uint64_t size) {
+    uint64_t at = 0, end = begin + size;
+    for (uint32_t shadow = view->first; shadow && at < end; shadow = shadow_at(self, shadow)->next) {
+        vmm_shadow_t *s = shadow_at(self, shadow);
+        uint64_t low = strata_max(at, begin), high = strata_min(at + s->size, end);
+        if (low < high && !take_piece(self, s, low - at, high - at)) {
+            give_pieces(self, view);
+            return false;
+        }
+        at += s->size;
+    }
+    return true;
+}
+
+/* ---- serving ---- */
+
+/* The bit is nobody else's: it makes the free go the long way. 0: there is none, and no views. */
+static uint16_t attention_of(const strata_layer_t *base) {
+    return base->number <= STRATA_ATTENTION_LAYERS ? (uint16_t)(1u << (base->number - 1)) : 0;
+}
+
+static strata_record_t *serve(auto_growth_vmm_t *self, uint32_t view, uint64_t begin, uint64_t rounded, size_t size) {
+    vmm_view_t *v = view_at(self, view);
+    uint32_t slot = strata_pieces_begin(slab(self), STRATA_VMM_VIEW_NUMBER, v->at + begin, rounded);
+    if (slot == 0) return NULL;
+    if (!take_pieces(self, v, begin, rounded)) {
+        strata_slab_give(slab(self), slot);
+        return NULL;
+    }
+    strata_record_t *block = strata_slab_record(slab(self), slot);
+    strata_block_hand_out(block, size);
+    block->attention = attention_of(&self->growth.base);
+    v->slot = slot;
+    unlist(self, view);
+    list(self, view);
+    return block;
+}
+
+/* The view that has a block's addresses. */
+static uint32_t view_of(auto_growth_vmm_t *self, uint64_t address) {
+    const strata_order_key_t key = {address, UINT64_MAX, 0};
+    return strata_order_before(&self->views_by_address, &key);
+}
+
+void strata_growth_vmm_free_viewed(auto_growth_vmm_t *self, strata_record_t *block) {
+    uint32_t view = view_of(self, block->ptr);
+    view_at(self, view)->slot = 0;
+    give_pieces(self, view_at(self, view));
+    strata_slab_give(slab(self), strata_slab_slot(slab(self), block));
+}
+
+const strata_record_t *strata_growth_vmm_viewed_at(auto_growth_vmm_t *self, uint64_t address) {
+    uint32_t view = view_of(self, address);
+    uint32_t slot = view ? view_at(self, view)->slot : 0;
+    const strata_record_t *block = strata_slab_record(slab(self), slot);
+    return slot && address - block->ptr < block->size ? block : NULL;
+}
+
+uint32_t strata_growth_vmm_viewed_part(auto_growth_vmm_t *self, const strata_record_t *block) {
+    return shadow_at(self, view_at(self, view_of(self, block->ptr))->first)->part;
+}
+
+/* ---- one that is there ---- */
+
+/* Where `size` bytes of a view are idle; false: nowhere. */
+static bool find_idle(const auto_growth_vmm_t *self, const vmm_view_t *view, uint64_t size, uint64_t *begin) {
+    uint64_t at = 0, idle = 0;
+    for (uint32_t shadow = view->first; shadow; shadow = shadow_at(self, shadow)->next) {
+        const vmm_part_t *part = strata_growth_vmm_part(self, shadow_at(self, shadow)->part);
+        bool known = part->survey == self->survey;
+        uint64_t head = known ? part->head : 0, tail = known ? part->tail : 0;
+        *begin = at - idle;
+        if (idle + head >= size) return true;
+        at += part->run.size;
+        idle = head == part->run.size ? idle + head : tail;
+    }
+    *begin = at - idle;
+    return idle >= size;
+}
+
+/* The smallest of the idle views in which so much is idle, the newest of equals. */
+static uint32_t find_view(const auto_growth_vmm_t *self, uint64_t size, uint64_t *begin) {
+    uint32_t best = 0;
+    for (uint32_t view = self->newest; view; view = view_at(self, view)->older) {
+        const vmm_view_t *v = view_at(self, view);
+        uint64_t at;
+        if (v->slot || v->size < size || (best && v->size >= view_at(self, best)->size) || !find_idle(self, v, size, &at)) continue;
+        best = view;
+        *begin = at;
+    }
+    return best;
+}
+
+/* ---- a new one ---- */
+
+/* The handle of a chosen piece. False: there is no more node. */
+static bool add_handle(auto_growth_vmm_t *self, uint32_t part, uint64_t at, uint32_t *link) {
+    uint32_t shadow = strata_growth_vmm_block(self, at, strata_run_part_at(&self->runs, part)->size);
+    if (shadow == 0) return false;
+    shadow_at(self, shadow)->part = part;
+    *link = shadow;
+    strata_growth_vmm_part(self, part)->views++;
+    self->mapped++;
+    return true;
+}
+
+/* At the addresses; nothing is mapped yet. 0: there are no more nodes; *whole: there were enough for the handles of all chosen
+ * pieces. */
+static uint32_t new_view(auto_growth_vmm_t *self, uint64_t at, bool *whole) {
+    uint32_t view = strata_nodes_take(&self->view_nodes), i = 0;
+    if (view == 0) return 0;
+    vmm_view_t *v = view_at(self, view);
+    *v = (vmm_view_t){.at = at};
+    for (uint32_t *link = &v->first; i < self->candidates.chosen; i++, link = &shadow_at(self, *link)->next) {
+        uint32_t part = self->candidates.items[i].part;
+        if (!add_handle(self, part, at + v->size, link)) break;
+        v->size += strata_run_part_at(&self->runs, part)->size;
+    }
+    strata_order_add(&self->views_by_address, view, &(strata_order_key_t){at, view, 0});
+    list(self, view);
+    self->views++;
+    *whole = i == self->candidates.chosen;
+    return view;
+}
+
+/* No work has used it: what was mapped of it ends at once, with the locks open. */
+static void undo_view(auto_growth_vmm_t *self, uint32_t view, strata_call_t *call) {
+    uint32_t first = view_at(self, view)->first;
+    view_at(self, view)->slot = 0;
+    give_pieces(self, view_at(self, view));
+    unlist(self, view);
+    strata_order_remove(&self->views_by_address, view);
+    strata_nodes_give(&self->view_nodes, view);
+    self->views--;
+    strata_opened_t opened = strata_call_unlock(call);
+    for (uint32_t shadow = first; shadow; shadow = shadow_at(self, shadow)->next)
+        if (shadow_at(self, shadow)->alias) (void)strata_vmm_end_alias(self->vmm, shadow_at(self, shadow)->alias);
+    strata_call_lock(call, opened);
+    for (uint32_t shadow = first, next; shadow; shadow = next) {
+        next = shadow_at(self, shadow)->next;
+        shadow_at(self, shadow)->alias = 0;
+        forget_handle(self, shadow);
+        strata_growth_vmm_unblock(self, shadow);
+    }
+}
+
+/* The locks are open; what the view has taken is nobody else's meanwhile. */
+static strata_status_t map_view(auto_growth_vmm_t *self, uint32_t first) {
+    strata_status_t status = STRATA_OK;
+    for (uint32_t shadow = first; shadow && status == STRATA_OK; shadow = shadow_at(self, shadow)->next) {
+        vmm_shadow_t *s = shadow_at(self, shadow);
+        status = strata_vmm_alias(self->vmm, strata_run_part_at(&self->runs, s->part)->chunk.below, s->at, &s->alias);
+        if (status != STRATA_OK) s->alias = 0;
+    }
+    return status;
+}
+
+static uint64_t bytes_of_chosen(const auto_growth_vmm_t *self) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < self->candidates.chosen; i++)
+        bytes += strata_run_part_at(&self->runs, self->candidates.items[i].part)->size;
+    return bytes;
+}
+
+/* Where in the first handle the block begins. */
+static uint64_t begin_of_chosen(const auto_growth_vmm_t *self) {
+    const vmm_candidate_t *first = &self->candidates.items[0];
+    return first->kind == STRATA_VMM_HIGH_END ? strata_run_part_at(&self->runs, first->part)->size - first->size : 0;
+}
+
+/* *served NULL with OK: there are no more nodes, or slots. */
+static strata_status_t build(auto_growth_vmm_t *self, uint64_t rounded, const strata_request_t *request, uint64_t at,
+                             strata_record_t **served) {
+    bool whole;
+    uint32_t view = new_view(self, at, &whole);
+    strata_status_t status = STRATA_OK;
+    if (view == 0) return status;
+    *served = whole ? serve(self, view, begin_of_chosen(self), rounded, request->size) : NULL;
+    if (*served) {
+        strata_opened_t opened = strata_call_unlock(request->call);
+        status = map_view(self, view_at(self, view)->first);
+        strata_call_lock(request->call, opened);
+        if (status == STRATA_OK) return status;
+        strata_slab_give(slab(self), strata_slab_slot(slab(self), *served));
+        *served = NULL;
+    }
+    strata_error_t reason = *strata_last_error();
+    undo_view(self, view, request->call);
+    return status == STRATA_OK ? STRATA_OK : strata_fail_again(&reason);
+}
+
+/* ---- a miss ---- */
+
+static bool may_view(const auto_growth_vmm_t *self) {
+    const strata_layer_t *base = &self->growth.base;
+    return strata_growth_vmm_options(self)->views && attention_of(base) != 0 && !strata_chunks_are_pinned(&self->growth.chunks);
+}
+
+/* What is captured would be used by the graph at the view's address. */
+static bool may_build(const auto_growth_vmm_t *self) {
+    strata_stream_t stream;
+    const strata_layer_t *base = &self->growth.base;
+    return strata_layer_owner(base, &stream) && strata_domain_refuse_captured(base->domain, stream) == STRATA_OK;
+}
+
+/* Chooses again, since the locks may have been open. */
+static strata_status_t build_new(auto_growth_vmm_t *self, uint64_t rounded, const strata_request_t *request,
+                                 strata_record_t **served) {
+    vmm_room_t room;
+    if (!may_build(self)) return STRATA_OK;
+    if (self->mapped > MAPPED) end_views(self, MAPPED_THEN, request->call);
+    strata_growth_vmm_drop_shadows(self, false, request->call);
+    strata_status_t status = strata_growth_vmm_find_room(self, bytes_of_chosen(self), STRATA_VMM_OF_VIEWS, request->call, &room);
+    if (status != STRATA_OK) return status;
+    strata_growth_vmm_survey(self);
+    if (strata_growth_vmm_choose(self, rounded) > 0 || bytes_of_chosen(self) > room.width) return STRATA_OK;
+    return build(self, rounded, request, room.at, served);
+}
+
+strata_status_t strata_growth_vmm_view(auto_growth_vmm_t *self, uint64_t rounded, const strata_request_t *request,
+                                       strata_record_t **served, uint64_t *missing) {
+    uint64_t begin;
+    *served = NULL;
+    *missing = 0;
+    strata_status_t status = STRATA_OK;
+    if (!may_view(self)) return status;
+    strata_growth_vmm_survey(self);
+    uint32_t view = find_view(self, rounded, &begin);
+    if (view) *served = serve(self, view, begin, rounded, request->size);
+    else if ((*missing = strata_growth_vmm_choose(self, rounded)) == 0) status = build_new(self, rounded, request, served);
+    self->joins += *served != NULL;
+    return status;
+}
+
+/* ---- check ---- */
+
+static strata_status_t corrupt(const char *what, uint32_t view) {
+    return strata_fail(STRATA_E_CORRUPT, 0, "auto_growth_vmm: %s (view %u)", what, view);
+}
+
+static strata_status_t validate_view(const auto_growth_vmm_t *self, uint32_t view) {
+    const vmm_view_t *v = view_at(self, view);
+    uint64_t at = v->at, taken = 0;
+    for (uint32_t shadow = v->first; shadow; shadow = shadow_at(self, shadow)->next) {
+        const vmm_shadow_t *s = shadow_at(self, shadow);
+        if (s->at != at || s->size != strata_run_part_at(&self->runs, s->part)->size)
+            return corrupt("a mapping is elsewhere", view);
+        at += s->size;
+        taken += s->own ? strata_slab_record(slab(self), s->own)->size : 0;
+    }
+    if (at != v->at + v->size) return corrupt("a view is not as large as its handles", view);
+    if (taken != (v->slot ? strata_slab_record(slab(self), v->slot)->size : 0))
+        return corrupt("a block is not as large as what it has of the handles", view);
+    return STRATA_OK;
+}
+
+strata_status_t strata_growth_vmm_validate_views(auto_growth_vmm_t *self) {
+    strata_status_t status = strata_order_validate(&self->views_by_address);
+    uint64_t known = 0;
+    for (uint32_t view = self->oldest; view && status == STRATA_OK; view = view_at(self, view)->newer)
+        status = validate_view(self, view);
+    if (status != STRATA_OK) return status;
+    for (uint32_t part = strata_runs_part_from(&self->runs, 0); part; part = strata_runs_next_part(&self->runs, part))
+        known += strata_growth_vmm_part(self, part)->views;
+    return known == self->mapped ? STRATA_OK : corrupt("a handle is in views that are not there", 0);
+}

@@ -1,0 +1,72 @@
+/* Aliases: further addresses at which a handle is mapped while it stays where it is. */
+#include "allocation/layer/vmm_state.h"
+
+/* Those of peers too: what lacks them is given to the alias as to any piece, since it stands in the order (vmm_share.c). */
+static strata_status_t map(vmm_layer_t *self, vmm_piece_t *original, vmm_piece_t *alias) {
+    strata_status_t status = strata_device_map(strata_vmm_device(self), alias->address, alias->size, original->physical);
+    if (status != STRATA_OK) return status;
+    alias->mapped = true;
+    return strata_vmm_give_access(self, alias->address, alias->size, &alias->peers);
+}
+
+/* A node that is in no order; 0: E_LIMIT. */
+static uint32_t new_piece(vmm_layer_t *self, const vmm_piece_t *piece) {
+    strata_vmm_lock(self);
+    uint32_t number = strata_nodes_take(&self->pieces);
+    if (number) *strata_vmm_piece(self, number) = *piece;
+    strata_vmm_unlock(self);
+    if (number == 0) strata_fail(STRATA_E_LIMIT, 0, "vmm holds %u handles and aliases, its most", self->pieces.capacity - 1);
+    return number;
+}
+
+strata_status_t strata_vmm_alias(strata_layer_t *base, const strata_record_t *chunk, uint64_t to, uint32_t *alias) {
+    vmm_layer_t *self = (vmm_layer_t *)base;
+    strata_domain_t *domain = base->domain;
+    vmm_piece_t *original = strata_vmm_piece(self, chunk->user);
+    *alias = new_piece(
+        self, &(vmm_piece_t){.address = to, .size = original->size, .number = original->number, .done = true, .of = chunk->user});
+    if (*alias == 0) return STRATA_E_LIMIT;
+    atomic_fetch_add(&original->aliases, 1);
+    vmm_piece_t *piece = strata_vmm_piece(self, *alias);
+    strata_status_t status = domain->directory ? strata_directory_cover(domain->directory, to, piece->size) : STRATA_OK;
+    if (status == STRATA_OK) status = map(self, original, piece);
+    if (status == STRATA_OK) status = strata_vmm_lock_complete(self, to, piece->size, &piece->peers);
+    if (status == STRATA_OK) {
+        strata_vmm_list(self, *alias);
+        strata_vmm_unlock(self);
+        atomic_fetch_add(&self->aliases, 1);
+        return STRATA_OK;
+    }
+    strata_error_t reason = *strata_last_error();
+    atomic_fetch_add(&self->aliases, 1);
+    (void)strata_vmm_end_alias(base, *alias);
+    return strata_fail_again(&reason);
+}
+
+bool strata_vmm_may_end_alias(strata_layer_t *base, uint32_t alias) {
+    return atomic_load(&strata_vmm_piece((vmm_layer_t *)base, alias)->registered) == 0;
+}
+
+bool strata_vmm_end_alias(strata_layer_t *base, uint32_t alias) {
+    vmm_layer_t *self = (vmm_layer_t *)base;
+    vmm_piece_t *piece = strata_vmm_piece(self, alias);
+    strata_vmm_lock(self);
+    while (strata_vmm_handle_of(self, piece)->chosen) strata_condition_wait(&self->settled, &self->base.stack->lock, UINT64_MAX);
+    strata_vmm_unlist(self, alias);
+    strata_vmm_unlock(self);
+    strata_domain_uncover(base->domain, piece->address, piece->size);
+    bool was_mapped = piece->mapped;
+    piece->mapped = was_mapped && !strata_vmm_unmap(base, piece->address, piece->size);
+    bool gone = !piece->mapped;
+    strata_vmm_lock(self);
+    if (gone) {
+        strata_vmm_forget_alias(self, piece);
+        strata_nodes_give(&self->pieces, alias);
+    } else {
+        piece->next = self->left;
+        self->left = alias;
+    }
+    strata_vmm_unlock(self);
+    atomic_fetch_sub(&self->aliases, 1);
+    return gone;
+}
