@@ -285,6 +285,13 @@ uint64_t strata_device_event_ready_at(strata_device_t *device, strata_handle_t e
     return ready_at;
 }
 
+bool strata_device_event_is_captured(strata_device_t *device, strata_handle_t event) {
+    under_way_t at = {.real = device->timed ? strata_real_now() : 0};
+    bool captured = device->operations->event_is_captured(device, event);
+    leave(device, &at);
+    return captured;
+}
+
 void *strata_device_host_view(strata_device_t *device, strata_address_t address, uint64_t size) {
     return device->operations->host_view(device, address, size);
 }

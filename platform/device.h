@@ -226,13 +226,15 @@ typedef struct strata_device_operations {
 
     /* Events, untimed. `event_query`: OK or E_NOT_READY; OK for an event that was never recorded; E_CAPTURE for one that was last
      * recorded in a capture. `event_ready_at`: when the event will pass, if the device knows (a simulated one does); else
-     * STRATA_NEVER. It costs nothing and is not counted as a call, but `timed` includes its time. */
+     * STRATA_NEVER. `event_is_captured`: whether it was last recorded in a capture, as the device has noted it. These two cost
+     * nothing and are not counted as calls, but `timed` includes their time. */
     strata_status_t (*event_create)(strata_device_t *, strata_handle_t *event);
     strata_status_t (*event_destroy)(strata_device_t *, strata_handle_t event);
     strata_status_t (*event_record)(strata_device_t *, strata_handle_t event, strata_handle_t stream);
     strata_status_t (*event_query)(strata_device_t *, strata_handle_t event);
     strata_status_t (*event_synchronise)(strata_device_t *, strata_handle_t event);
     uint64_t (*event_ready_at)(strata_device_t *, strata_handle_t event);
+    bool (*event_is_captured)(strata_device_t *, strata_handle_t event);
 
     /* Contents. `fill` sets bytes in stream order. `copy` moves bytes in stream order between memory of the device at `address` and
      * PINNED memory at `host`, and returns before they are there; never on a captured stream. `host_view`: where the host sees the

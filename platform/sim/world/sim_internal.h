@@ -412,6 +412,7 @@ strata_status_t sim_op_event_record(strata_device_t *, strata_handle_t, strata_h
 strata_status_t sim_op_event_query(strata_device_t *, strata_handle_t);
 strata_status_t sim_op_event_synchronise(strata_device_t *, strata_handle_t);
 uint64_t sim_op_event_ready_at(strata_device_t *, strata_handle_t);
+bool sim_op_event_is_captured(strata_device_t *, strata_handle_t);
 strata_status_t sim_op_fill(strata_device_t *, strata_address_t, uint8_t, uint64_t, strata_handle_t);
 strata_status_t sim_op_copy(strata_device_t *, strata_address_t, void *, uint64_t, bool, strata_handle_t);
 void *sim_op_host_view(strata_device_t *, strata_address_t, uint64_t);
