@@ -29,8 +29,7 @@ static const strata_option_row_t options[] = {
     {"event", STRATA_OPTION_CHOICE, offsetof(stream_safe_options_t, event), "free", 0, 0, "free|use",
      "when a borrower's event is taken: `free`: at the free, so that all work before it is covered; `use`: at record_stream, as "
      "Paddle, which does not cover work submitted later"},
-    {"poll", STRATA_OPTION_CHOICE, offsetof(stream_safe_options_t, poll), "stream", 0, 0,
-     "stream|block|seldom",
+    {"poll", STRATA_OPTION_CHOICE, offsetof(stream_safe_options_t, poll), "stream", 0, 0, "stream|block|seldom",
      "how pending frees are polled: `stream`: at each allocate, one query per stream; `block`: one per block, as Paddle; `seldom`: when "
      "nothing free serves a request, at every 12th free, or when much waits; one query stands for all before it"},
     {"reuse_in_capture", STRATA_OPTION_BOOL, offsetof(stream_safe_options_t, reuse_in_capture), "false", 0, 0, NULL,

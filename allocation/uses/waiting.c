@@ -265,7 +265,8 @@ uint32_t strata_uses_poll(strata_uses_t *uses) {
     for (uint32_t user = uses->first_awaited, next; user; user = next) {
         next = strata_user_at(&uses->users, user)->next_awaited;
         if (uses->mode == STRATA_USES_BY_SEARCH) search(uses, user, &done);
-        else for (uint32_t node; (node = strata_user_at(&uses->users, user)->first) != 0 && ask(uses, node, &done);) continue;
+        else
+            for (uint32_t node; (node = strata_user_at(&uses->users, user)->first) != 0 && ask(uses, node, &done);) continue;
     }
     return done.first;
 }

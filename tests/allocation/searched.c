@@ -39,9 +39,7 @@ static void append(searched_t *s, int stream, uint64_t bytes) {
     (void)strata_call_unlock(&call);
 }
 
-static void work(searched_t *s, int stream) {
-    ASSERT_OK(strata_device_work(s->bench.device, s->streams[stream], LONG, NULL, 0));
-}
+static void work(searched_t *s, int stream) { ASSERT_OK(strata_device_work(s->bench.device, s->streams[stream], LONG, NULL, 0)); }
 
 /* `count` blocks on each stream, each after work of its own; the sizes tell which they are. */
 static void fill(searched_t *s, int streams, int count) {

@@ -17,9 +17,7 @@ static uint64_t passed_at; /* when the last event was seen to have passed */
 
 /* For some events another one is asked: that of the free before. */
 enum { OTHERS = 256 };
-static struct {
-    strata_handle_t event, other;
-} others[OTHERS];
+static struct { strata_handle_t event, other; } others[OTHERS];
 static uint32_t records;
 static strata_handle_t previous_event;
 

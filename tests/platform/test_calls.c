@@ -102,8 +102,7 @@ static const strata_device_operations_t operations = {
     STRATA_DEVICE_CALL_MAP(OPERATION)
 #undef OPERATION
         .event_ready_at = op_event_ready_at,
-    .event_is_captured = op_event_is_captured,
-    .host_view = op_host_view};
+    .event_is_captured = op_event_is_captured, .host_view = op_host_view};
 
 static uint64_t calls_of_all(strata_device_t *device) {
     uint64_t calls = 0;

@@ -28,16 +28,9 @@ static double figure(const char *key) {
 }
 
 TEST(hot_path, tells_every_figure) {
-    static const char *const times[] = {"pair_ns",
-                                        "pointer_pair_ns",
-                                        "allocator_pair_ns",
-                                        "live_1000_ns",
-                                        "live_100000_ns",
-                                        "live_1000000_ns",
-                                        "borrowed_pair_ns",
-                                        "two_threads_ratio",
-                                        "shared_stream_2_ratio",
-                                        "shared_stream_8_ratio"};
+    static const char *const times[] = {
+        "pair_ns",         "pointer_pair_ns",  "allocator_pair_ns", "live_1000_ns",          "live_100000_ns",
+        "live_1000000_ns", "borrowed_pair_ns", "two_threads_ratio", "shared_stream_2_ratio", "shared_stream_8_ratio"};
     ASSERT_TRUE(run_bench());
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
         if (!(figure(times[i]) > 0)) FAIL_TEST("%s is no time", times[i]);
