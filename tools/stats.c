@@ -108,8 +108,9 @@ const strata_command_t strata_command_stats = {
     .help = "tells what every place, stream and layer holds at a row of a trace",
     .options = strata_stats_options,
     .example = "--device sim:h100 --strategy mine.yaml --at 1200 run.csv.gz",
-    .more = "Replays the trace up to a row. docs/layers.md (strata layers NAME) explains the figures of layers, strata.h all "
-            "others.\n"
-            "\n"
-            "Exit status: 0 done (out-of-memory is told: the count, and the first report), 1 an operation failed otherwise, 2 wrong usage, strategy or trace, or "
-            "the strategy has too little when it is opened."};
+    .more =
+        "Replays the trace up to a row. Where requests failed for memory, the first report is in the table. docs/layers.md (strata "
+        "layers NAME) explains the figures of layers, strata.h all others.\n"
+        "\n"
+        "Exit status: 0 done (out-of-memory is told), 1 an operation failed otherwise, 2 wrong usage, strategy or trace, or "
+        "the strategy has too little when it is opened."};

@@ -29,8 +29,8 @@ static ran_t run_words(const char *variables, const char *words) {
     char command[16384], folder[256];
     snprintf(folder, sizeof folder, "%s", temporary("."));
     snprintf(command, sizeof command,
-             "cd %s && env -u STRATA_SET -u STRATA_STRATEGY -u COLUMNS %s %s > out.txt 2> errors.txt < /dev/null", folder, variables,
-             words);
+             "cd %s && env -u STRATA_SET -u STRATA_STRATEGY -u COLUMNS %s %s > out.txt 2> errors.txt < /dev/null", folder,
+             variables, words);
     int status = system(command);
     free(last_out);
     free(last_errors);

@@ -121,10 +121,11 @@ size_t write_shown_files(const char *text) {
     return files;
 }
 
-void expect_shown(const char *page, const shown_t *shown) {
+int expect_shown(const char *page, const shown_t *shown) {
     static char printed[65536];
     ran_t ran = run_line(shown->command);
     snprintf(printed, sizeof printed, "%s%s", ran.errors, ran.out);
     const char *missing = missing_line(shown->output, printed);
     if (missing) FAIL_TEST("%s: $ %s does not print the line\n%s\nbut\n%s", page, shown->command, missing, printed);
+    return ran.exit_status;
 }

@@ -21,8 +21,9 @@ char *page_text(const char *page);
 bool next_shown(const char **at, const char *begins, shown_t *shown);
 /* Writes the files of a page, in the folder where its commands run; how many. */
 size_t write_shown_files(const char *text);
-/* Runs the command as a person would who stands in the project's folder: `strata` is in PATH, traces/ is there. */
-void expect_shown(const char *page, const shown_t *shown);
+/* Runs the command as a person would who stands in the project's folder: `strata` is in PATH, traces/ is there.
+ * Its exit status. */
+int expect_shown(const char *page, const shown_t *shown);
 /* NULL: the output is what is shown; else the first line that is not there. */
 const char *missing_line(const char *shown, const char *printed);
 
