@@ -1,10 +1,11 @@
 /* What an allocate and free pair costs through the whole default stack: retry > stream_safe > auto_growth > system.
  *
- *     bench/hot_path            a table
- *     bench/hot_path --json     one JSON object: medians; null where a figure cannot be had on this machine
+ *     bench/hot_path                      a table
+ *     bench/hot_path --json [--quick]     one JSON object: medians; null where a figure cannot be had on this machine
  *
- * The device is simulated and unlimited: a hit makes no device call. Workloads: a hot pair of 64 KiB; N live blocks of 512 x
- * 2^(17u) bytes, u uniform, of which a random one is freed and another allocated.
+ * `--quick` makes a hundredth of the pairs: the times say little then. The device is simulated and unlimited: a hit makes no device
+ * call. Workloads: a hot pair of 64 KiB; the same lent to another stream in between; N live blocks of 512 x 2^(17u) bytes, u
+ * uniform, of which a random one is freed and another allocated.
  */
 #include <dlfcn.h>
 #include <linux/perf_event.h>
@@ -16,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "bench/held.h"
 #include "bench/turnover.h"
 #include "config/config.h"
 #include "facade/facade.h"
@@ -23,7 +25,15 @@
 #include "platform/host/host_memory.h"
 #include "platform/sim/sim.h"
 
-enum { RUNS = 9, HOT_PAIRS = 2000000, LIVE_PAIRS = 400000, THREAD_PAIRS = 1500000, THREAD_RUNS = 5, THREADS = 16 };
+enum { RUNS = 9, THREAD_RUNS = 5, THREADS = 16, HELD_BLOCKS = 100000 };
+static int hot_pairs = 2000000, borrowed_pairs = 400000, live_pairs = 400000, thread_pairs = 1500000;
+
+static void be_quick(void) {
+    hot_pairs /= 100;
+    borrowed_pairs /= 100;
+    live_pairs /= 100;
+    thread_pairs /= 100;
+}
 
 /* ---- every malloc of the process is counted ---- */
 
@@ -53,6 +63,7 @@ static strata_t facade;
 static strata_device_t *device;
 static strata_place_t gpu;
 static turnover_t turnover;
+static unsigned smaller; /* bits that sizes have less */
 
 static void must(strata_status_t status) {
     if (status == STRATA_OK) return;
@@ -92,27 +103,44 @@ static void pairs(strata_stream_t stream, int count) {
     }
 }
 
-static double pair_ns(void) {
-    double runs[RUNS];
-    pairs(NULL, 1000);
-    for (int run = 0; run < RUNS; run++) {
-        uint64_t began = strata_real_now();
-        pairs(NULL, HOT_PAIRS);
-        runs[run] = (double)(strata_real_now() - began) / HOT_PAIRS;
+static void own_pairs(int count) { pairs(NULL, count); }
+
+static void allocator_pairs(int count) {
+    strata_allocator_t allocator;
+    must(strata_allocator_get(facade, gpu, NULL, 0, &allocator));
+    for (int i = 0; i < count; i++) {
+        strata_block_t block;
+        must(strata_allocator_allocate(allocator, 64 << 10, &block));
+        must(strata_allocator_free(allocator, block.ref));
     }
-    return median(runs, RUNS);
 }
 
-static double pointer_pair_ns(void) {
+static void pointer_pairs(int count) {
+    for (int i = 0; i < count; i++) {
+        strata_block_t block;
+        must(strata_allocate(facade, gpu, NULL, 64 << 10, &block));
+        must(strata_free_pointer(facade, block.ptr));
+    }
+}
+
+static strata_stream_t borrower;
+
+static void lent_pairs(int count) {
+    for (int i = 0; i < count; i++) {
+        strata_block_t block;
+        must(strata_allocate(facade, gpu, NULL, 64 << 10, &block));
+        must(strata_record_stream(facade, block.ref, borrower));
+        must(strata_free(facade, block.ref));
+    }
+}
+
+static double median_ns(void (*workload)(int count), int count) {
     double runs[RUNS];
+    workload(1000);
     for (int run = 0; run < RUNS; run++) {
         uint64_t began = strata_real_now();
-        for (int i = 0; i < HOT_PAIRS; i++) {
-            strata_block_t block;
-            must(strata_allocate(facade, gpu, NULL, 64 << 10, &block));
-            must(strata_free_pointer(facade, block.ptr));
-        }
-        runs[run] = (double)(strata_real_now() - began) / HOT_PAIRS;
+        workload(count);
+        runs[run] = (double)(strata_real_now() - began) / count;
     }
     return median(runs, RUNS);
 }
@@ -120,39 +148,68 @@ static double pointer_pair_ns(void) {
 /* Host mallocs and reservations made so far: by the process, and by the library for itself. */
 static uint64_t host_calls(void) { return atomic_load(&mallocs) + strata_host_allocations(); }
 
+static size_t size_of(uint64_t drawn) { return turnover_size(&turnover, drawn) >> smaller; }
+
+/* Chunks that the device was asked for, of malloc's and of virtual memory. */
+static uint64_t growths_so_far(void) {
+    return atomic_load(&device->calls[STRATA_CALL_malloc]) + atomic_load(&device->calls[STRATA_CALL_create]) +
+           atomic_load(&device->calls[STRATA_CALL_map]);
+}
+
 /* Frees a random one of `live` blocks and allocates another, `count` times. Host calls made by pairs that did not have to grow
  * are added to *host. */
 static void turn_over(strata_ref_t *refs, int live, int count, uint64_t *host) {
     for (int i = 0; i < count; i++) {
         strata_block_t block;
         uint64_t drawn = turnover_draw(&turnover), before = host ? host_calls() : 0;
-        uint64_t growths = host ? atomic_load(&device->calls[STRATA_CALL_malloc]) : 0;
+        uint64_t growths = host ? growths_so_far() : 0;
         strata_ref_t *ref = &refs[turnover_victim(drawn, live)];
         must(strata_free(facade, *ref));
-        must(strata_allocate(facade, gpu, NULL, turnover_size(&turnover, drawn), &block));
+        must(strata_allocate(facade, gpu, NULL, size_of(drawn), &block));
         *ref = block.ref;
-        if (host && growths == atomic_load(&device->calls[STRATA_CALL_malloc])) *host += host_calls() - before;
+        if (host && growths == growths_so_far()) *host += host_calls() - before;
     }
+}
+
+/* `refs` are touched before, so that they count among nobody's. */
+static void fill(strata_ref_t *refs, int live) {
+    for (int i = 0; i < live; i++) {
+        strata_block_t block;
+        must(strata_allocate(facade, gpu, NULL, size_of(turnover_draw(&turnover)), &block));
+        refs[i] = block.ref;
+    }
+}
+
+static void empty(strata_ref_t *refs, int live) {
+    for (int i = 0; i < live; i++) must(strata_free(facade, refs[i]));
+    free(refs);
+    must(strata_release(facade, gpu, NULL));
+}
+
+/* What the process holds more once the blocks live and have turned over, the free blocks between them included. Below 0: unknown. */
+static double bytes_per_live_block(int live) {
+    strata_ref_t *refs = malloc((size_t)live * sizeof *refs);
+    memset(refs, 0xff, (size_t)live * sizeof *refs);
+    double before = held_bytes();
+    fill(refs, live);
+    turn_over(refs, live, 2 * live, NULL);
+    double after = held_bytes();
+    empty(refs, live);
+    return before < 0 || after < before ? -1 : (after - before) / live;
 }
 
 static double live_ns(int live, uint64_t *host) {
     strata_ref_t *refs = malloc((size_t)live * sizeof *refs);
     double runs[RUNS];
-    for (int i = 0; i < live; i++) {
-        strata_block_t block;
-        must(strata_allocate(facade, gpu, NULL, turnover_size(&turnover, turnover_draw(&turnover)), &block));
-        refs[i] = block.ref;
-    }
-    turn_over(refs, live, 2 * LIVE_PAIRS, NULL);
+    fill(refs, live);
+    turn_over(refs, live, 2 * live_pairs, NULL);
     for (int run = 0; run < RUNS; run++) {
         uint64_t began = strata_real_now();
-        turn_over(refs, live, LIVE_PAIRS, NULL);
-        runs[run] = (double)(strata_real_now() - began) / LIVE_PAIRS;
+        turn_over(refs, live, live_pairs, NULL);
+        runs[run] = (double)(strata_real_now() - began) / live_pairs;
     }
-    turn_over(refs, live, LIVE_PAIRS, host);
-    for (int i = 0; i < live; i++) must(strata_free(facade, refs[i]));
-    free(refs);
-    must(strata_release(facade, gpu, NULL));
+    turn_over(refs, live, live_pairs, host);
+    empty(refs, live);
     return median(runs, RUNS);
 }
 
@@ -177,9 +234,9 @@ static void *work(void *context) {
     pthread_barrier_wait(worker->start);
     uint64_t began = strata_real_now();
     if (worker->stream) {
-        pairs(worker->stream, THREAD_PAIRS);
+        pairs(worker->stream, thread_pairs);
     } else {
-        for (volatile int i = 0; i < 40 * THREAD_PAIRS; i++) {}
+        for (volatile int i = 0; i < 40 * thread_pairs; i++) {}
     }
     worker->ns = strata_real_now() - began;
     return NULL;
@@ -263,72 +320,120 @@ static double mimalloc_pair_ns(void) {
     double runs[RUNS];
     for (int run = 0; run < RUNS; run++) {
         uint64_t began = strata_real_now();
-        for (int i = 0; i < HOT_PAIRS; i++) mi_free(mi_malloc(64 << 10));
-        runs[run] = (double)(strata_real_now() - began) / HOT_PAIRS;
+        for (int i = 0; i < hot_pairs; i++) mi_free(mi_malloc(64 << 10));
+        runs[run] = (double)(strata_real_now() - began) / hot_pairs;
     }
     return median(runs, RUNS);
 }
 
 /* ---- telling ---- */
 
-typedef struct figure {
-    const char *name, *meaning;
-    double value; /* below 0: cannot be had */
-    int digits;
-} figure_t;
+/* X(name, digits, what it is of). A figure below 0 cannot be had. */
+#define FIGURE_MAP(X)                                                                                                              \
+    X(pair_ns, 1, "allocate and free again, 64 KiB, a hit")                                                                        \
+    X(pointer_pair_ns, 1, "the same, freed by pointer")                                                                            \
+    X(allocator_pair_ns, 1, "the same, through an allocator object")                                                               \
+    X(live_1000_ns, 1, "a pair among 1,000 live blocks")                                                                           \
+    X(live_100000_ns, 1, "a pair among 100,000 live blocks")                                                                       \
+    X(live_1000000_ns, 1, "a pair among 1,000,000 live blocks, an eighth as large")                                                \
+    X(borrowed_pair_ns, 1, "the hot pair, lent to another stream in between; the simulated device's calls included")               \
+    X(borrowed_records_per_pair, 3, "event records of such a pair")                                                                \
+    X(borrowed_queries_per_pair, 3, "event queries of such a pair")                                                                \
+    X(bytes_per_live_block, 1, "host memory for each of 100,000 live blocks, all layers together")                                 \
+    X(two_threads_ratio, 2, "two threads on two streams against one, where two empty loops reach 2")                               \
+    X(shared_stream_2_ratio, 2, "two threads on one stream against one")                                                           \
+    X(shared_stream_8_ratio, 2, "eight threads on one stream against one")                                                         \
+    X(host_mallocs, 0, "host mallocs and reservations in pairs that hit, once the live set is reached")                            \
+    X(instructions_per_pair, 0, "of the hot pair")                                                                                 \
+    X(mimalloc_pair_ns, 1, "mimalloc's own pair of 64 KiB")
 
-static void print_json(const figure_t *figures, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        printf("%s\"%s\":", i ? "," : "{", figures[i].name);
-        if (figures[i].value < 0) printf("null");
-        else printf("%.*f", figures[i].digits, figures[i].value);
-    }
-    printf("}\n");
+typedef struct figures {
+#define FIGURE_FIELD(name, digits, meaning) double name;
+    FIGURE_MAP(FIGURE_FIELD)
+#undef FIGURE_FIELD
+    double two_threads, two_loops; /* as measured */
+} figures_t;
+
+static void print_json(const char *name, int digits, double value) {
+    static bool more;
+    printf("%s\"%s\":", more ? "," : "{", name);
+    if (value < 0) printf("null");
+    else printf("%.*f", digits, value);
+    more = true;
 }
 
-static void print_table(const figure_t *figures, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        if (figures[i].value < 0) printf("%-22s %10s  %s\n", figures[i].name, "-", figures[i].meaning);
-        else printf("%-22s %10.*f  %s\n", figures[i].name, figures[i].digits, figures[i].value, figures[i].meaning);
-    }
+static void print_row(const char *name, int digits, double value, const char *meaning) {
+    if (value < 0) printf("%-27s %10s  %s\n", name, "-", meaning);
+    else printf("%-27s %10.*f  %s\n", name, digits, value, meaning);
+}
+
+static void print(const figures_t *figures, bool json) {
+#define FIGURE_PRINT(name, digits, meaning)                                                                                        \
+    if (json) print_json(#name, digits, figures->name);                                                                            \
+    else print_row(#name, digits, figures->name, meaning);
+    FIGURE_MAP(FIGURE_PRINT)
+#undef FIGURE_PRINT
+    if (json) printf("}\n");
+    else printf("two threads as measured: %.2f; two empty loops: %.2f\n", figures->two_threads, figures->two_loops);
+}
+
+/* Through a facade of its own, since a block that is still lent closes the way of a hit. */
+static void measure_borrowed(figures_t *figures) {
+    open_facade();
+    must(strata_stream_create(facade, gpu, 0, &borrower));
+    figures->borrowed_pair_ns = median_ns(lent_pairs, borrowed_pairs);
+    uint64_t records = atomic_load(&device->calls[STRATA_CALL_event_record]);
+    uint64_t queries = atomic_load(&device->calls[STRATA_CALL_event_query]);
+    lent_pairs(borrowed_pairs);
+    records = atomic_load(&device->calls[STRATA_CALL_event_record]) - records;
+    queries = atomic_load(&device->calls[STRATA_CALL_event_query]) - queries;
+    figures->borrowed_records_per_pair = (double)records / borrowed_pairs;
+    figures->borrowed_queries_per_pair = (double)queries / borrowed_pairs;
+}
+
+static void measure_one_thread(figures_t *figures) {
+    uint64_t host = 0;
+    open_facade();
+    figures->bytes_per_live_block = bytes_per_live_block(HELD_BLOCKS);
+    open_facade();
+    figures->pair_ns = median_ns(own_pairs, hot_pairs);
+    host += host_calls_of_hot_pairs();
+    figures->instructions_per_pair = instructions_per_pair();
+    figures->allocator_pair_ns = median_ns(allocator_pairs, hot_pairs);
+    figures->live_1000_ns = live_ns(1000, &host);
+    figures->live_100000_ns = live_ns(100000, &host);
+    smaller = 3; /* else they are more than an index by address covers */
+    figures->live_1000000_ns = live_ns(1000000, &host);
+    figures->host_mallocs = (double)host;
+    measure_borrowed(figures);
+}
+
+/* From the first free by pointer on every hand-out of a facade is noted; once there are two threads, their simulator hears of every
+ * lock. So this comes last, and the threads have a facade of their own. */
+static void measure_threads(figures_t *figures) {
+    strata_stream_t streams[2];
+    open_facade();
+    figures->pointer_pair_ns = median_ns(pointer_pairs, hot_pairs);
+    open_facade();
+    for (int i = 0; i < 2; i++) must(strata_stream_create(facade, gpu, 0, &streams[i]));
+    two_threads(streams, &figures->two_loops, &figures->two_threads);
+    figures->two_threads_ratio = two_threads_ratio(figures->two_threads, figures->two_loops);
+    figures->shared_stream_2_ratio = shared_stream_ratio(2, streams[0]);
+    figures->shared_stream_8_ratio = shared_stream_ratio(8, streams[0]);
 }
 
 int main(int argc, char **argv) {
-    bool json = argc > 1 && strcmp(argv[1], "--json") == 0;
-    if (argc > 2 || (argc == 2 && !json)) {
-        fprintf(stderr, "usage: hot_path [--json]\n");
+    bool json = argc > 1 && strcmp(argv[1], "--json") == 0, quick = argc > 2 && strcmp(argv[2], "--quick") == 0;
+    if (argc > 3 || (argc >= 2 && !json) || (argc == 3 && !quick)) {
+        fprintf(stderr, "usage: hot_path [--json [--quick]]\n");
         return 2;
     }
+    figures_t figures = {0};
+    if (quick) be_quick();
     turnover_init(&turnover);
-    open_facade();
-    uint64_t host = 0;
-    double pair = pair_ns();
-    host += host_calls_of_hot_pairs();
-    double instructions = instructions_per_pair();
-    double live_1000 = live_ns(1000, &host), live_100000 = live_ns(100000, &host);
-    /* From the first free by pointer on every hand-out of a facade is noted; once there are two threads, their simulator hears
-     * of every lock. So this comes last, and the threads have a facade of their own. */
-    double by_pointer = pointer_pair_ns();
-    open_facade();
-    strata_stream_t streams[2];
-    for (int i = 0; i < 2; i++) must(strata_stream_create(facade, gpu, 0, &streams[i]));
-    double loops, threads;
-    two_threads(streams, &loops, &threads);
-    double shared_2 = shared_stream_ratio(2, streams[0]), shared_8 = shared_stream_ratio(8, streams[0]);
-    const figure_t figures[] = {
-        {"pair_ns", "allocate and free again, 64 KiB, a hit", pair, 1},
-        {"pointer_pair_ns", "the same, freed by pointer", by_pointer, 1},
-        {"live_1000_ns", "a pair among 1,000 live blocks", live_1000, 1},
-        {"live_100000_ns", "a pair among 100,000 live blocks", live_100000, 1},
-        {"two_threads_ratio", "two threads on two streams against one, where two empty loops reach 2",
-         two_threads_ratio(threads, loops), 2},
-        {"shared_stream_2_ratio", "two threads on one stream against one", shared_2, 2},
-        {"shared_stream_8_ratio", "eight threads on one stream against one", shared_8, 2},
-        {"host_mallocs", "host mallocs and reservations in pairs that hit, once the live set is reached", (double)host, 0},
-        {"instructions_per_pair", "of the hot pair", instructions, 0},
-        {"mimalloc_pair_ns", "mimalloc's own pair of 64 KiB", mimalloc_pair_ns(), 1},
-    };
-    (json ? print_json : print_table)(figures, sizeof figures / sizeof *figures);
-    if (!json) printf("two threads as measured: %.2f; two empty loops: %.2f\n", threads, loops);
+    measure_one_thread(&figures);
+    measure_threads(&figures);
+    figures.mimalloc_pair_ns = mimalloc_pair_ns();
+    print(&figures, json);
     return 0;
 }

@@ -28,6 +28,13 @@ typedef struct strata_named_stream {
 typedef struct strata_stream_ids strata_stream_ids_t;
 typedef struct strata_imports strata_imports_t;
 
+/* A thread of the facade's own; guarded by the facade's lock. facade/open/worker.h */
+typedef struct strata_worker {
+    pthread_t thread;
+    bool runs, stops;
+    strata_condition_t wakes;
+} strata_worker_t;
+
 typedef struct strata_facade {
     _Atomic strata_t handle; /* 0: closed. The struct is never freed, so a stale handle is always noticed */
     uint32_t flags;
@@ -61,9 +68,9 @@ typedef struct strata_facade {
     struct strata_pauses *pauses; /* what is kept of paused memory; NULL: nothing so far. Of whoever is pausing, and at the end */
     strata_lost_t lost; /* reported by strata_close() */
     uint64_t idle_after; /* the shortest `after` of its stacks, ns; STRATA_NEVER: none says `idle:`. facade/open/idle.c */
-    pthread_t idle_thread;
-    bool idle_runs, idle_stops; /* guarded by the lock */
-    strata_condition_t idle_wakes;
+    strata_worker_t idle; /* facade/open/idle.c */
+    strata_worker_t planner; /* facade/open/planner.c */
+    bool plans_wanted; /* of the planner; guarded by the lock */
     _Atomic uint64_t step; /* number of strata_step() calls that have ended */
 } strata_facade_t;
 

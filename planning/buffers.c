@@ -15,7 +15,7 @@ static strata_status_t check_one(const strata_plan_buffer_t *b, size_t index) {
     if (size > SIZE_MOST) return strata_fail(STRATA_E_INVALID, 0, "buffer %zu has %llu bytes; 2^48 are the most", index, size);
     if (alignment != 0 && (!strata_is_power_of_two(alignment) || alignment > ALIGNMENT_MOST))
         return strata_fail(STRATA_E_INVALID, 0, "buffer %zu has alignment %llu; write a power of two up to 2^40", index, alignment);
-    if (b->flags & ~(uint32_t)(STRATA_PLAN_FIXED | STRATA_PLAN_OUTPUT | STRATA_PLAN_REMOVED))
+    if (b->flags & ~(uint32_t)(STRATA_PLAN_FIXED | STRATA_PLAN_OUTPUT | STRATA_PLAN_REMOVED | STRATA_PLAN_HELD))
         return strata_fail(STRATA_E_INVALID, 0, "buffer %zu has flags 0x%x, of which some mean nothing", index, b->flags);
     if (!(b->flags & STRATA_PLAN_FIXED)) return STRATA_OK;
     if (offset > OFFSET_MOST)

@@ -38,6 +38,7 @@ static under_way_t begin(strata_device_t *device, strata_device_call_t call) {
     under_way_t at = {.call = call};
     if (!calls[call].quick) strata_lock_assert_none(calls[call].name);
     atomic_fetch_add_explicit(&device->calls[call], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&device->made, 1, memory_order_relaxed);
     if (!device->timed) return at;
     at.real = strata_real_now();
     if (!device->ledger) return at;
@@ -282,6 +283,13 @@ uint64_t strata_device_event_ready_at(strata_device_t *device, strata_handle_t e
     uint64_t ready_at = device->operations->event_ready_at(device, event);
     leave(device, &at);
     return ready_at;
+}
+
+bool strata_device_event_is_captured(strata_device_t *device, strata_handle_t event) {
+    under_way_t at = {.real = device->timed ? strata_real_now() : 0};
+    bool captured = device->operations->event_is_captured(device, event);
+    leave(device, &at);
+    return captured;
 }
 
 void *strata_device_host_view(strata_device_t *device, strata_address_t address, uint64_t size) {

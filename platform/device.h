@@ -226,13 +226,15 @@ typedef struct strata_device_operations {
 
     /* Events, untimed. `event_query`: OK or E_NOT_READY; OK for an event that was never recorded; E_CAPTURE for one that was last
      * recorded in a capture. `event_ready_at`: when the event will pass, if the device knows (a simulated one does); else
-     * STRATA_NEVER. It costs nothing and is not counted as a call, but `timed` includes its time. */
+     * STRATA_NEVER. `event_is_captured`: whether it was last recorded in a capture, as the device has noted it. These two cost
+     * nothing and are not counted as calls, but `timed` includes their time. */
     strata_status_t (*event_create)(strata_device_t *, strata_handle_t *event);
     strata_status_t (*event_destroy)(strata_device_t *, strata_handle_t event);
     strata_status_t (*event_record)(strata_device_t *, strata_handle_t event, strata_handle_t stream);
     strata_status_t (*event_query)(strata_device_t *, strata_handle_t event);
     strata_status_t (*event_synchronise)(strata_device_t *, strata_handle_t event);
     uint64_t (*event_ready_at)(strata_device_t *, strata_handle_t event);
+    bool (*event_is_captured)(strata_device_t *, strata_handle_t event);
 
     /* Contents. `fill` sets bytes in stream order. `copy` moves bytes in stream order between memory of the device at `address` and
      * PINNED memory at `host`, and returns before they are there; never on a captured stream. `host_view`: where the host sees the
@@ -291,9 +293,11 @@ struct strata_device {
     strata_clock_t *clock;
     strata_lock_observer_t *lock_observer; /* for every lock that guards this device's stacks; NULL: none */
     _Atomic uint32_t captures; /* under way, if capabilities.captures_known */
+    bool one_thread; /* one thread alone uses it, however many the process has: nobody else frees what a request waits for */
     bool timed; /* measure host_ns and count timed_calls; off by default */
     strata_device_ledger_t *ledger; /* written while `timed`; several devices of one thread may share it; NULL: none */
     _Atomic uint64_t calls[STRATA_DEVICE_CALLS];
+    _Atomic uint64_t made; /* calls of all kinds: whoever looks at them after each step sees at once that there were none */
     _Atomic uint64_t host_ns; /* real time spent inside the contract while `timed` */
     _Atomic uint64_t timed_calls; /* how often host_ns grew; each time one more reading of the clock is outside it */
 };

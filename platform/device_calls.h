@@ -46,6 +46,7 @@ strata_status_t strata_device_event_record(strata_device_t *device, strata_handl
 strata_status_t strata_device_event_query(strata_device_t *device, strata_handle_t event);
 strata_status_t strata_device_event_synchronise(strata_device_t *device, strata_handle_t event);
 uint64_t strata_device_event_ready_at(strata_device_t *device, strata_handle_t event);
+bool strata_device_event_is_captured(strata_device_t *device, strata_handle_t event);
 
 strata_status_t strata_device_fill(strata_device_t *device, strata_address_t address, uint8_t byte, uint64_t size,
                                    strata_handle_t stream);

@@ -86,6 +86,7 @@ static strata_status_t run_all(session_t *session) {
         .contender_count = contenders,
         .timeline = {.lag_ns = arguments->lag_ns, .legacy_default = arguments->legacy_default},
         .repeat = (uint32_t)arguments->repeat,
+        .threads = (uint32_t)arguments->jobs,
         .check = arguments->check,
         .smallest = arguments->smallest,
         .progress = isatty(STDERR_FILENO) ? show_progress : NULL,

@@ -203,13 +203,8 @@ static const char *again(const arguments_t *a) {
     return text;
 }
 
-static uint64_t processors(void) {
-    long count = sysconf(_SC_NPROCESSORS_ONLN);
-    return count < 1 ? 1 : count > TORTURE_JOBS ? TORTURE_JOBS : (uint64_t)count;
-}
-
 static int run_torture(const strata_command_t *self, int argc, char **argv) {
-    arguments_t a = {.programs = 500, .seed = 1, .stacks = STACKS, .jobs = processors()};
+    arguments_t a = {.programs = 500, .seed = 1, .stacks = STACKS, .jobs = strata_processors(TORTURE_JOBS)};
     torture_strategies_t list = {0};
     int words;
     int result = strata_options_read(self, &a, argc, argv, &words);

@@ -34,31 +34,44 @@ uint64_t strata_ids_word(strata_ids_t *ids, const char *word) {
     return strata_sip_hash(&ids->secret, word, strlen(word));
 }
 
-uint32_t strata_ids_find(const strata_ids_t *ids, uint64_t key) {
-    return ids->capacity ? slot_of(ids, key)->number : STRATA_IDS_NONE;
+uint32_t strata_ids_find_slot(const strata_ids_t *ids, uint64_t key) { return slot_of(ids, key)->number; }
+
+static void insert(strata_ids_t *ids, uint64_t key, uint32_t number) {
+    *slot_of(ids, key) = (struct strata_ids_slot){.key = key, .number = number};
+}
+
+/* The least capacity for one key more, at most half of it in use. */
+static uint32_t enough_for(uint32_t count) {
+    uint32_t capacity = 64;
+    while (count >= capacity / 2) capacity *= 2;
+    return capacity;
 }
 
 static strata_status_t grow(strata_ids_t *ids) {
     draw_secret(ids);
-    strata_ids_t larger = {.capacity = ids->capacity ? ids->capacity * 2 : 64, .count = ids->count, .secret = ids->secret};
+    strata_ids_t larger = {.capacity = enough_for(ids->count), .count = ids->count, .secret = ids->secret};
     larger.slots = strata_host_new(larger.capacity, sizeof *larger.slots);
     if (!larger.slots) return STRATA_E_HOST_MEMORY;
     for (uint32_t i = 0; i < larger.capacity; i++) larger.slots[i].number = STRATA_IDS_NONE;
-    for (uint32_t i = 0; i < ids->capacity; i++) {
-        if (ids->slots[i].number != STRATA_IDS_NONE) *slot_of(&larger, ids->slots[i].key) = ids->slots[i];
-    }
+    for (uint32_t i = 0; i < ids->count && !ids->capacity; i++) insert(&larger, ids->first + i, i);
+    for (uint32_t i = 0; i < ids->capacity; i++)
+        if (ids->slots[i].number != STRATA_IDS_NONE) insert(&larger, ids->slots[i].key, ids->slots[i].number);
     strata_host_delete(ids->slots);
     *ids = larger;
     return STRATA_OK;
 }
 
 strata_status_t strata_ids_add(strata_ids_t *ids, uint64_t key) {
+    if (ids->count == 0 && !ids->capacity) ids->first = key;
+    if (!ids->capacity && key - ids->first == ids->count) {
+        ids->count++;
+        return STRATA_OK;
+    }
     if (ids->count >= ids->capacity / 2) {
         strata_status_t status = grow(ids);
         if (status != STRATA_OK) return status;
     }
-    *slot_of(ids, key) = (struct strata_ids_slot){.key = key, .number = ids->count};
-    ids->count++;
+    insert(ids, key, ids->count++);
     return STRATA_OK;
 }
 

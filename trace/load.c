@@ -43,6 +43,8 @@ typedef struct loader {
     kernel_t *kernels; /* by stream */
     begun_t *begun; /* likewise */
     strata_ids_t ids, streams, pools, tags, borrows;
+    uint64_t last_key; /* of the stream that was looked up last, and its index; only once there is a stream */
+    uint16_t last_stream;
     bool *borrowed; /* by the number of an id and a stream in `borrows`: borrowed and not taken back yet */
     size_t borrowed_capacity;
     uint64_t live_bytes;
@@ -60,12 +62,13 @@ static STRATA_PRINTF(4, 5) strata_status_t
     return strata_fail_at(STRATA_E_FORMAT, line, column, "%s:%u:%u: %s", loader->trace->path, line, column, text);
 }
 
-/* Makes room for one more element after `count`, growing by half. */
+/* Makes room for one more element after `count`; what there was is doubled. */
 static strata_status_t reserve(void **array, size_t *capacity, size_t count, size_t size) {
     if (count < *capacity) return STRATA_OK;
-    size_t larger = *capacity + *capacity / 2 + 64;
+    size_t larger = *capacity * 2 + 64;
     void *grown = strata_host_resize(*array, larger, size);
     if (!grown) return STRATA_E_HOST_MEMORY;
+    strata_host_will_fill(grown, larger * size);
     *array = grown;
     *capacity = larger;
     return STRATA_OK;
@@ -73,12 +76,14 @@ static strata_status_t reserve(void **array, size_t *capacity, size_t count, siz
 
 /* ---- small numbers for streams, pools and tags ------------------------------------------------------------------------- */
 
+static uint64_t key_of_stream(uint64_t number, uint32_t device) { return number * STRATA_TRACE_DEVICES + device; }
+
 /* The stream that a column of the row names. */
 static strata_status_t intern_stream(loader_t *loader, const strata_trace_record_t *record, strata_trace_column_t column,
                                      uint16_t *index) {
     strata_trace_t *trace = loader->trace;
     uint64_t number = column == STRATA_COLUMN_other ? record->other : record->stream;
-    uint64_t key = number * STRATA_TRACE_DEVICES + record->device;
+    uint64_t key = key_of_stream(number, record->device);
     uint32_t found = strata_ids_find(&loader->streams, key);
     if (found == STRATA_IDS_NONE) {
         found = trace->stream_count;
@@ -88,7 +93,8 @@ static strata_status_t intern_stream(loader_t *loader, const strata_trace_record
         trace->streams[found] = (strata_trace_stream_t){.number = number, .device = record->device};
         trace->stream_count++;
     }
-    *index = (uint16_t)found;
+    loader->last_key = key;
+    loader->last_stream = *index = (uint16_t)found;
     return STRATA_OK;
 }
 
@@ -206,21 +212,21 @@ static strata_status_t begin_lifetime(loader_t *loader, const strata_trace_recor
 
 /* The live id that a free, borrow, unborrow or work names. */
 static strata_status_t use_lifetime(loader_t *loader, const strata_trace_record_t *record, strata_trace_event_t *event) {
-    const char *op = strata_trace_op_name(record->op);
     unsigned long long id = record->id;
     event->id = strata_ids_find(&loader->ids, record->id);
     if (event->id == STRATA_IDS_NONE)
         return wrong(loader, record->line, STRATA_COLUMN_id, "%s of id %llu, which no row above allocates; write its alloc first",
-                     op, id);
+                     strata_trace_op_name(record->op), id);
     lifetime_t *lifetime = &loader->lifetimes[event->id];
     if (lifetime->ended)
         return wrong(loader, record->line, STRATA_COLUMN_id,
-                     "%s of id %llu, which was freed on line %u; give each lifetime its own id", op, id, lifetime->ended);
+                     "%s of id %llu, which was freed on line %u; give each lifetime its own id", strata_trace_op_name(record->op),
+                     id, lifetime->ended);
     bool device_memory = lifetime->place == STRATA_PLACE_GPU || lifetime->place == STRATA_PLACE_MANAGED;
     if (device_memory && lifetime->device != record->device)
         return wrong(loader, record->line, STRATA_COLUMN_device,
-                     "%s of id %llu on device %u, but it was allocated on device %u (line %u)", op, id, record->device,
-                     lifetime->device, lifetime->begun);
+                     "%s of id %llu on device %u, but it was allocated on device %u (line %u)", strata_trace_op_name(record->op),
+                     id, record->device, lifetime->device, lifetime->begun);
     event->place = lifetime->place;
     if (record->op != STRATA_TRACE_free) return STRATA_OK;
     lifetime->ended = record->line;
@@ -284,7 +290,10 @@ static strata_status_t set_streams(loader_t *loader, const strata_trace_record_t
         event->other = (uint16_t)record->device;
         return STRATA_OK;
     }
-    strata_status_t status = intern_stream(loader, record, STRATA_COLUMN_stream, &event->stream);
+    strata_status_t status = STRATA_OK;
+    bool again = loader->trace->stream_count > 0 && key_of_stream(record->stream, record->device) == loader->last_key;
+    if (again) event->stream = loader->last_stream;
+    else status = intern_stream(loader, record, STRATA_COLUMN_stream, &event->stream);
     if (status == STRATA_OK && record->op == STRATA_TRACE_wait)
         status = intern_stream(loader, record, STRATA_COLUMN_other, &event->other);
     return status;
@@ -319,6 +328,7 @@ static strata_status_t add(loader_t *loader, const strata_trace_record_t *record
                                   .place = (uint8_t)record->place};
     if (record->align) event.align = (uint8_t)__builtin_ctzll(record->align);
     trace->devices = (uint32_t)strata_max(trace->devices, record->device + 1);
+    trace->has_steps |= record->op == STRATA_TRACE_step;
     status = set_streams(loader, record, &event);
     if (status == STRATA_OK) status = set_subject(loader, record, &event);
     if (status == STRATA_OK) status = set_pool(loader, record, &event);

@@ -180,6 +180,7 @@ typedef struct strata_trace {
     uint32_t devices; /* highest device + 1 */
     uint32_t places; /* bit k: a row of place kind k allocates */
     bool has_work;
+    bool has_steps;
     uint64_t peak_requested; /* of the sum of all places */
     const char *format; /* as strata_trace_reader_format() */
     strata_trace_notes_t notes;

@@ -189,6 +189,10 @@ static inline uint32_t strata_chunks_take_at(strata_chunks_t *self, const strata
     return slot ? strata_chunks_carve(self, slot, place) : 0;
 }
 
+/* Bytes of chunks, or of parts that come and go alone, in which lies what is in use of blocks that begin outside `beside`, but for what
+ * of them lies inside it. Looks at every block. */
+uint64_t strata_chunks_pinned(const strata_chunks_t *self, const strata_extent_t *beside);
+
 /* What the option `stable_addresses` of a cache does: strata_repeats_t. */
 #define STRATA_STABLE_ADDRESSES                                                                                                    \
     "a program that repeats its steps (strata_step) gets the same addresses from the third one on, as far as what was there is "   \

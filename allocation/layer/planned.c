@@ -4,6 +4,7 @@
  * each block lives, lets a planner lay the step out, and from then on asks the cache for each request at its planned address. The
  * cache serves there if that is free. So nothing overlaps, whatever the program does; what finds its place taken is served anywhere.
  */
+#include "allocation/chunks/chunks.h"
 #include "allocation/layer/planned_state.h"
 
 #include "allocation/stack/direct.h"
@@ -31,6 +32,8 @@ static const strata_stat_row_t stats[] = {
     {"plans", "count", offsetof(planned_t, made), "plans that were made"},
     {"rooms", "count", offsetof(planned_t, rooms), "times that room for plans was made"},
     {"room_bytes", "bytes", offsetof(planned_t, room_size), "addresses that plans are laid out in"},
+    {"pinned_bytes", "bytes", offsetof(planned_t, pinned),
+     "memory outside the room that live blocks pin: of those that no plan placed, the chunks or handles they lie in"},
     {0},
 };
 
@@ -92,9 +95,12 @@ static bool has_settled(const planned_t *self, const planned_plan_t *plan) {
 /* A step of `count` requests has ended. Its plan is made if it was repeated, and room for the plan of the next one. */
 static void end_step(planned_t *self, uint32_t count, strata_call_t *call) {
     uint32_t now = self->past.next;
+    if (self->now && self->at == self->now->count && self->now->adopted) strata_planned_settle(self->now);
     bool known = count > 0 && now - self->past.first >= count;
-    planned_plan_t *plan = known ? strata_planned_find(self, count, strata_past_hash(&self->past, now - count, count)) : NULL;
-    bool makes = !plan && may_work(self) && strata_planned_options(self)->learns && strata_past_repeats(&self->past, count);
+    uint64_t hash = known ? strata_past_hash(&self->past, now - count, count) : 0;
+    planned_plan_t *plan = known ? strata_planned_find(self, count, hash) : NULL;
+    bool wants = known && !plan && hash != self->making && strata_planned_options(self)->learns;
+    bool makes = wants && may_work(self) && strata_past_repeats(&self->past, count);
     if (makes) {
         self->busy = true;
         plan = strata_planned_make(self, count, call);
@@ -148,6 +154,7 @@ static bool look_for_step(planned_t *self) {
 /* The step has been followed to its end. */
 static bool wrap(planned_t *self) {
     planned_plan_t *plan = self->now;
+    if (plan->adopted) strata_planned_settle(plan);
     if (self->told) {
         self->now = NULL;
         self->left++;
@@ -164,9 +171,10 @@ static bool wrap(planned_t *self) {
 
 /* ---- requests ---- */
 
-/* Another plan that begins as this step did, and goes on with the key. */
+/* The plan that goes on with the key: this one, if it was made ahead, or another one that begins as this step did. */
 static COLD planned_plan_t *other_plan(planned_t *self, uint64_t key) {
-    const planned_plan_t *left = self->now;
+    planned_plan_t *left = self->now;
+    if (left->names && strata_planned_adopt(left, self->at, key)) return left;
     uint64_t hash = strata_past_mix(self->at ? left->places[self->at - 1].hash : 0, key);
     for (uint32_t i = 0; i < self->plan_count; i++) {
         planned_plan_t *plan = self->plans[i];
@@ -258,6 +266,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     planned_t *self = (planned_t *)base;
     uint64_t key = strata_planned_key(request->size, request->alignment);
     strata_past_refresh(&self->past);
+    if (request->tag && self->now && self->now->names) self->at = strata_planned_named(self->now, request->tag, self->at);
     if (self->due || is_due(self, key)) {
         uint32_t count = self->due;
         self->due = 0;
@@ -304,6 +313,15 @@ static const strata_record_t *find(strata_layer_t *base, uint64_t address) {
     return cache->type->find ? cache->type->find(cache, address) : NULL;
 }
 
+/* Who serves at given places is a cache over chunks, and its state begins with them. Looks at every block. */
+static void figures(strata_layer_t *base) {
+    planned_t *self = (planned_t *)base;
+    const strata_extent_t room = {.ptr = self->room, .size = self->room_size};
+    self->pinned = strata_chunks_pinned((const strata_chunks_t *)base->below[0], &room);
+}
+
+static const strata_planning_t planning = {.load = strata_planned_load, .make = strata_planned_make_wanted};
+
 /* ---- life ---- */
 
 static strata_status_t create(strata_layer_t *base) {
@@ -349,4 +367,6 @@ const strata_layer_type_t strata_planned_type = {
     .find = find,
     .take_at = take_at,
     .validate = validate,
+    .figures = figures,
+    .planning = &planning,
 };

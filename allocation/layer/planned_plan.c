@@ -5,6 +5,8 @@
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 
+enum { DRAWN_AT_ONCE = 512 };
+
 /* What goes to a planner: buffers, and whose they are. */
 typedef struct drawing {
     planned_plan_t *plan;
@@ -18,6 +20,7 @@ typedef struct drawing {
 void strata_planned_delete(planned_plan_t *plan) {
     if (!plan) return;
     strata_host_delete(plan->places);
+    strata_host_delete(plan->names);
     strata_host_delete(plan);
 }
 
@@ -64,17 +67,25 @@ static void draw(drawing_t *drawing, uint32_t place, uint32_t life) {
 }
 
 /* What lives longer than a step stays with the cache below. */
-static void draw_all(const strata_past_t *past, drawing_t *drawing) {
-    uint32_t count = drawing->plan->count;
-    uint64_t hash = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t number = past->next - count + i, life = strata_past_life(past, number, count);
-        const strata_past_request_t *request = strata_past_at(past, number);
-        hash = strata_past_mix(hash, request->key);
-        drawing->plan->places[i] = (planned_place_t){
-            .key = request->key, .size = request->size, .offset = STRATA_NOWHERE, .hash = hash};
-        if (life <= count && request->key >> 56 == 0) draw(drawing, i, life);
+static void draw_one(const strata_past_t *past, drawing_t *drawing, uint32_t i, uint32_t number) {
+    uint32_t count = drawing->plan->count, life = strata_past_life(past, number, count);
+    const strata_past_request_t *request = strata_past_at(past, number);
+    uint64_t hash = strata_past_mix(i ? drawing->plan->places[i - 1].hash : 0, request->key);
+    drawing->plan->places[i] = (planned_place_t){
+        .key = request->key, .size = request->size, .offset = STRATA_NOWHERE, .hash = hash};
+    if (life <= count && request->key >> 56 == 0) draw(drawing, i, life);
+}
+
+/* The step of the requests before `end`, a few at a time, so that requests of others need not wait long. False: the past does not know
+ * it, and the one before it, any more. */
+static bool draw_all(planned_t *self, drawing_t *drawing, uint32_t end, strata_call_t *call) {
+    uint32_t count = drawing->plan->count, from = end - count;
+    for (uint32_t i = 0; i < count;) {
+        if (!strata_past_knows(&self->past, from - count + i)) return false;
+        for (uint32_t most = i + DRAWN_AT_ONCE; i < count && i < most; i++) draw_one(&self->past, drawing, i, from + i);
+        strata_call_lock(call, strata_call_unlock(call));
     }
+    return true;
 }
 
 /* No lock is held. */
@@ -107,8 +118,7 @@ static planned_plan_t *oldest(planned_t *self) {
     return plan;
 }
 
-/* Returns the one that has to go for it; NULL: none has. */
-static planned_plan_t *keep(planned_t *self, planned_plan_t *plan) {
+planned_plan_t *strata_planned_keep(planned_t *self, planned_plan_t *plan) {
     planned_plan_t *gone = self->plan_count >= strata_planned_options(self)->plans ? oldest(self) : NULL;
     plan->serial = ++self->last_serial;
     plan->used = ++self->clock;
@@ -117,24 +127,58 @@ static planned_plan_t *keep(planned_t *self, planned_plan_t *plan) {
     return gone;
 }
 
-planned_plan_t *strata_planned_make(planned_t *self, uint32_t count, strata_call_t *call) {
-    const strata_error_t reason = *strata_last_error();
+/* ---- making one ---- */
+
+/* For the `count` requests before `end`. */
+static planned_plan_t *make(planned_t *self, uint32_t count, uint32_t end, strata_call_t *call) {
     drawing_t drawing = {0};
-    uint32_t now = self->past.next;
     strata_opened_t opened = strata_call_unlock(call);
     bool ready = begin_drawing(&drawing, count);
     strata_call_lock(call, opened);
-    ready = ready && self->past.next == now;
-    if (ready) draw_all(&self->past, &drawing);
+    ready = ready && draw_all(self, &drawing, end, call);
     opened = strata_call_unlock(call);
     ready = ready && drawing.count > 0 && place_all(&drawing) == STRATA_OK;
     ready = ready && drawing.plan->peak >= strata_planned_options(self)->least;
     end_drawing(&drawing);
     strata_call_lock(call, opened);
-    planned_plan_t *gone = ready ? keep(self, drawing.plan) : drawing.plan;
+    planned_plan_t *gone = ready ? strata_planned_keep(self, drawing.plan) : drawing.plan;
     opened = strata_call_unlock(call);
     strata_planned_delete(gone);
     strata_call_lock(call, opened);
-    (void)strata_fail_again(&reason);
     return ready ? drawing.plan : NULL;
+}
+
+/* Whether another thread will make it. */
+static bool hand_over(planned_t *self, uint32_t count, uint32_t end, strata_call_t *call) {
+    const strata_domain_t *domain = self->base.domain;
+    if (!domain->want_plans) return false;
+    self->wanted = count;
+    self->wanted_end = end;
+    strata_opened_t opened = strata_call_unlock(call);
+    bool handed = domain->want_plans(domain->free_memory_context);
+    strata_call_lock(call, opened);
+    if (!handed) self->wanted = 0;
+    return handed;
+}
+
+planned_plan_t *strata_planned_make(planned_t *self, uint32_t count, strata_call_t *call) {
+    const strata_error_t reason = *strata_last_error();
+    uint32_t end = self->past.next;
+    if (hand_over(self, count, end, call)) return NULL;
+    planned_plan_t *plan = make(self, count, end, call);
+    (void)strata_fail_again(&reason);
+    return plan;
+}
+
+/* What is wanted meanwhile is newer, and comes next. */
+void strata_planned_make_wanted(strata_layer_t *base, strata_call_t *call) {
+    planned_t *self = (planned_t *)base;
+    while (self->wanted > 0) {
+        uint32_t count = self->wanted, end = self->wanted_end;
+        self->wanted = 0;
+        if (!strata_past_knows(&self->past, end - count)) continue;
+        self->making = strata_past_hash(&self->past, end - count, count);
+        (void)make(self, count, end, call);
+        self->making = 0;
+    }
 }

@@ -1,7 +1,8 @@
 /* What the files of planned share.
  *
  *     planned.c        the type: requests, frees, steps
- *     planned_plan.c   a plan out of a step that was repeated, or one that was made ahead
+ *     planned_plan.c   a plan out of a step that was repeated
+ *     planned_ahead.c  a plan that was made ahead
  *     planned_room.c   the memory that plans are laid out in
  */
 #ifndef STRATA_ALLOCATION_LAYER_PLANNED_STATE_H
@@ -9,6 +10,8 @@
 
 #include "allocation/mechanism/past.h"
 #include "allocation/stack/layer.h"
+#include "allocation/stack/planning.h"
+#include "planning/file/ahead.h"
 
 enum { STRATA_PLANNED_PLANS = 64, STRATA_PLANNED_ALIGNMENT = 256 };
 
@@ -30,13 +33,21 @@ typedef struct planned_place {
 
 #define STRATA_NOWHERE UINT64_MAX
 
+/* The name of a request of a plan that was made ahead, and which one it is. */
+typedef struct planned_name {
+    uint64_t name;
+    uint32_t place;
+} planned_name_t;
+
 typedef struct planned_plan {
     planned_place_t *places;
+    planned_name_t *names; /* by name; NULL: it was not made ahead */
     uint32_t count;
     uint64_t peak;
     uint64_t used; /* when, for the choice of which one goes */
     uint32_t after; /* the plan of the step that followed it last, by its `serial`; 0: none did */
     uint32_t serial;
+    bool adopted; /* what was made ahead knew no exact sizes: keys have become those of the program, hashes not yet */
 } planned_plan_t;
 
 typedef struct planned {
@@ -53,12 +64,14 @@ typedef struct planned {
     bool told; /* the program says where its steps end */
     bool deaf; /* the host has no memory for more of the past: nothing is learnt any more */
     bool busy; /* a thread makes a plan or room, with the lock open */
+    uint32_t wanted, wanted_end; /* another thread is to plan the step of so many requests before that one; 0: none */
+    uint64_t making; /* the hash of the step that it plans now; 0: none */
     uint64_t clock; /* of `used` */
     /* The room: addresses of the cache below, free but for what is live. */
     uint64_t room, room_size; /* 0: there is none */
     uint64_t beside_bytes; /* in this step: what found its place taken */
     uint32_t rest, rests; /* steps until room may be made again, and how many the last time */
-    uint64_t hits, beside, left, steps, made, rooms; /* figures */
+    uint64_t hits, beside, left, steps, made, rooms, pinned; /* figures */
 } planned_t;
 
 static inline const planned_options_t *strata_planned_options(const planned_t *self) { return self->base.options; }
@@ -70,14 +83,28 @@ static inline uint64_t strata_planned_key(size_t size, size_t alignment) {
 
 /* ---- all under the lock ---- */
 
-/* A plan for the last `count` requests, which have been made twice; NULL: there is none to be had. The lock is open meanwhile. */
+/* A plan for the last `count` requests, which have been made twice. NULL: there is none to be had, or another thread makes it. The lock
+ * is open meanwhile. */
 planned_plan_t *strata_planned_make(planned_t *self, uint32_t count, strata_call_t *call);
+/* That other thread: the plan that is wanted, if one is. */
+void strata_planned_make_wanted(strata_layer_t *base, strata_call_t *call);
 void strata_planned_delete(planned_plan_t *plan);
+/* Returns the one that has to go for it, which no lock needs to guard any more; NULL: none has. */
+planned_plan_t *strata_planned_keep(planned_t *self, planned_plan_t *plan);
 /* The plan that says exactly this step; NULL: none. */
 planned_plan_t *strata_planned_find(planned_t *self, uint32_t count, uint64_t hash);
 
 /* Room for a plan comes together; the locks are open meanwhile. False: there is no memory for it now. */
 bool strata_planned_make_room(planned_t *self, const planned_plan_t *plan, strata_call_t *call);
+/* strata_planning_t.load */
+strata_status_t strata_planned_load(strata_layer_t *base, const strata_ahead_t *ahead, strata_call_t *call);
+/* Whether the next request, of that key, is the one that a plan made ahead has there, in the program's own bytes; then it is noted. */
+bool strata_planned_adopt(planned_plan_t *plan, uint32_t at, uint64_t key);
+/* Where in the plan a name stands; `at`: nowhere. */
+uint32_t strata_planned_named(const planned_plan_t *plan, const char *name, uint32_t at);
+/* The step has been followed to its end: hashes are those of the keys again. */
+void strata_planned_settle(planned_plan_t *plan);
+
 /* Whether there is room for the plan, as far as is known. */
 static inline bool strata_planned_has_room(const planned_t *self, const planned_plan_t *plan) {
     return self->room != 0 && self->room_size >= plan->peak;

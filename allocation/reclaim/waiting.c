@@ -18,12 +18,16 @@ strata_waiting_t strata_waiting_begin(strata_domain_t *domain, uint64_t timeout)
                               .backoff = BACKOFF_LEAST_NS};
 }
 
+uint32_t strata_waiting_threads(const strata_domain_t *domain) {
+    return domain->device->one_thread ? 1 : strata_threads_registered();
+}
+
 /* Real time counts where another thread may free. A thread that is alone with a virtual clock waits by that clock: what comes of it
  * does not depend on the machine. */
 bool strata_waiting_is_over(const strata_waiting_t *waiting) {
     strata_clock_t *clock = waiting->domain->device->clock;
     if (clock->now(clock) >= waiting->deadline) return true;
-    bool alone = clock->is_virtual && strata_threads_registered() <= 1;
+    bool alone = clock->is_virtual && strata_waiting_threads(waiting->domain) <= 1;
     return !alone && strata_real_now() >= waiting->real_deadline;
 }
 
@@ -104,7 +108,7 @@ static bool hear_a_free(strata_domain_t *domain, uint64_t epoch, uint64_t ns) {
  * may free before. */
 static bool pass(const strata_waiting_t *waiting, uint64_t ready_at, uint64_t epoch) {
     strata_clock_t *clock = waiting->domain->device->clock;
-    bool listens = !clock->is_virtual || strata_threads_registered() > 1;
+    bool listens = !clock->is_virtual || strata_waiting_threads(waiting->domain) > 1;
     bool heard = listens && hear_a_free(waiting->domain, epoch, waiting->backoff);
     if (heard || !clock->is_virtual) return heard;
     /* A device that does not know when events pass is asked again later. */
@@ -141,7 +145,7 @@ bool strata_waiting_sleep(strata_waiting_t *waiting, uint64_t epoch) {
     domain->sleeping++;
     while (!moved && !alone && strata_real_now() < waiting->real_deadline) {
         moved = domain->epoch != epoch;
-        alone = domain->sleeping >= strata_threads_registered();
+        alone = domain->sleeping >= strata_waiting_threads(domain);
         if (!moved && !alone) strata_condition_wait(&domain->freed, &domain->lock, BACKOFF_MOST_NS);
     }
     moved = domain->epoch != epoch;

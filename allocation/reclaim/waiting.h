@@ -15,6 +15,8 @@ typedef struct strata_waiting {
 
 strata_waiting_t strata_waiting_begin(strata_domain_t *domain, uint64_t timeout);
 bool strata_waiting_is_over(const strata_waiting_t *waiting);
+/* The threads of which one may free what another waits for. */
+uint32_t strata_waiting_threads(const strata_domain_t *domain);
 
 /* Moves with every free that a waiter notices. */
 uint64_t strata_domain_epoch(strata_domain_t *domain);

@@ -28,6 +28,8 @@ typedef struct strata_user {
     strata_index_link_t link; /* by stream and thread, of those that are NAMED */
     uint32_t next_thread, prev_thread; /* entries of threads' own default streams */
     uint32_t first, last; /* uses of freed blocks, in the stream's order: allocation/uses/uses.h */
+    uint32_t seen; /* of these, the last at the latest glance; 0: it does not wait any more, or nobody glanced */
+    uint32_t stride; /* of these, how many the latest search found passed, or half of it and so on where it found none */
     uint32_t next_awaited, prev_awaited;
 } strata_user_t;
 

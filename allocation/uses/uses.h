@@ -48,6 +48,7 @@ enum { STRATA_USES = 1 << 20 };
 /* Whether events are taken at all, when they are asked, and in which order: a peer's ways. */
 typedef enum strata_uses_mode {
     STRATA_USES_BY_STREAM, /* the first waiting use of each stream is asked, those after it once it has passed */
+    STRATA_USES_BY_SEARCH, /* likewise, but one that has passed stands for those of its stream before it */
     STRATA_USES_BY_BLOCK, /* the uses of each block are asked, up to the first that has not passed */
     STRATA_USES_ON_HOST /* no events: the host waits at the free */
 } strata_uses_mode_t;
@@ -85,7 +86,7 @@ uint32_t strata_uses_user(strata_uses_t *uses, strata_stream_t stream);
 /* A user uses the block whose list begins at `list`; `owning`: until its free. E_LIMIT. */
 strata_status_t strata_uses_note(strata_uses_t *uses, uint32_t *list, uint32_t user, bool owning);
 /* Likewise the stream, and its event is taken now: what it is given later is not covered. Of an owner it is taken at the free all
- * the same. E_STALE: the block was freed meanwhile. */
+ * the same. E_STALE: the block was freed meanwhile. Not BY_SEARCH: blocks are freed in another order than their events are taken. */
 strata_status_t strata_uses_note_now(strata_uses_t *uses, strata_record_t *record, strata_stream_t stream, strata_call_t *call);
 /* A use is over; none is no error. */
 void strata_uses_erase(strata_uses_t *uses, uint32_t *list, strata_stream_t stream);
@@ -107,7 +108,10 @@ bool strata_uses_wait_for_user(strata_uses_t *uses, uint32_t user, strata_call_t
 bool strata_uses_append(strata_uses_t *uses, uint32_t user, uint64_t bytes, strata_call_t *call);
 /* Asks for uses that have passed: the blocks that are done by that, as a list which is the caller's: nobody else finds them. */
 uint32_t strata_uses_poll(strata_uses_t *uses);
-/* The host waits for all uses, in the order of the streams; likewise. */
+/* Likewise BY_SEARCH, by one question a stream at most: of what was the last to wait at the glance before. So what waits for two
+ * glances is found if it has passed, and many uses share a question. */
+uint32_t strata_uses_glance(strata_uses_t *uses);
+/* The host waits for all uses, in the order of the streams; likewise. Not BY_SEARCH, whose order it would change for a moment. */
 uint32_t strata_uses_wait(strata_uses_t *uses, strata_call_t *call);
 /* Takes the first off such a list: its bytes, and its record, whose list is empty. False: there is none. */
 bool strata_uses_take_done(strata_uses_t *uses, uint32_t *done, strata_record_t **record, uint64_t *bytes);

@@ -74,6 +74,7 @@ void strata_uses_enqueue(strata_uses_t *uses, uint32_t node) {
 static void dequeue(strata_uses_t *uses, strata_use_t *use) {
     strata_user_t *user = user_of(uses, use);
     if (uses->mode == STRATA_USES_BY_BLOCK) return;
+    if (user->seen == user->first) user->seen = 0;
     user->first = use->next_of_user;
     if (!user->first) await_no_more(uses, user);
 }
@@ -188,6 +189,72 @@ static void ask_block(strata_uses_t *uses, uint32_t head, strata_done_t *done) {
     }
 }
 
+/* ---- many uses by one question ---- */
+
+/* The events of a stream pass in the order in which they were recorded, which is that of its queue. So those before one that has
+ * passed have passed too, except what was recorded in a capture: that has no place in the order. */
+static void pass_through(strata_uses_t *uses, uint32_t user, uint32_t last, strata_done_t *done) {
+    for (uint32_t node = 0; node != last;) {
+        node = strata_user_at(&uses->users, user)->first;
+        strata_handle_t event = strata_use_at(uses, node)->event;
+        bool captured = event && strata_device_event_is_captured(domain_of(uses)->device, event);
+        if (captured) lose(uses, node);
+        else pass(uses, node, done);
+    }
+}
+
+/* The use at a place of the queue (1: the first), or the last one, whose place *place is then. */
+static uint32_t use_behind(const strata_uses_t *uses, uint32_t user, uint32_t *place) {
+    uint32_t node = strata_user_at(&uses->users, user)->first, at = 1;
+    for (uint32_t next; at < *place && (next = strata_use_at(uses, node)->next_of_user) != 0; at++) node = next;
+    *place = at;
+    return node;
+}
+
+/* Whether those up to a place do not wait any more. *place: as of use_behind(). */
+static bool ask_through(strata_uses_t *uses, uint32_t user, uint32_t *place, strata_done_t *done) {
+    uint32_t node = use_behind(uses, user, place);
+    if (*place == 1) return ask(uses, node, done);
+    if (how_far(uses, strata_use_at(uses, node)) != STRATA_OK) return false;
+    pass_through(uses, user, node, done);
+    return true;
+}
+
+/* Finds how far a stream is, by questions at growing distances and then at shrinking ones. It begins with as many as the search
+ * before found, so that a stream that is always far takes few. */
+static void search(strata_uses_t *uses, uint32_t user, strata_done_t *done) {
+    uint32_t found = 0, left = UINT32_MAX, place = strata_user_at(&uses->users, user)->stride; /* `left`: that may have passed */
+    while (left > 0 && strata_user_at(&uses->users, user)->first) {
+        if (place == 0) place = 1;
+        bool passed = ask_through(uses, user, &place, done);
+        if (passed) found += place;
+        if (!passed) left = place - 1;
+        else if (left != UINT32_MAX) left -= place;
+        place = left == UINT32_MAX ? found : (left + 1) / 2;
+    }
+    strata_user_at(&uses->users, user)->stride = found;
+}
+
+/* What cannot be asked there is for a search. */
+static void glance(strata_uses_t *uses, uint32_t number, strata_done_t *done) {
+    strata_user_t *user = strata_user_at(&uses->users, number);
+    strata_status_t status = user->seen ? how_far(uses, strata_use_at(uses, user->seen)) : STRATA_OK;
+    if (status == STRATA_E_NOT_READY) return;
+    if (status != STRATA_OK) search(uses, number, done);
+    else if (user->seen) pass_through(uses, number, user->seen, done);
+    user = strata_user_at(&uses->users, number);
+    user->seen = user->first ? user->last : 0;
+}
+
+uint32_t strata_uses_glance(strata_uses_t *uses) {
+    strata_done_t done = {0};
+    for (uint32_t user = uses->captures == 0 ? uses->first_awaited : 0, next; user; user = next) {
+        next = strata_user_at(&uses->users, user)->next_awaited;
+        glance(uses, user, &done);
+    }
+    return done.first;
+}
+
 uint32_t strata_uses_poll(strata_uses_t *uses) {
     strata_done_t done = {0};
     if (uses->captures > 0) return strata_uses_poll_inside(uses);
@@ -197,7 +264,8 @@ uint32_t strata_uses_poll(strata_uses_t *uses) {
     }
     for (uint32_t user = uses->first_awaited, next; user; user = next) {
         next = strata_user_at(&uses->users, user)->next_awaited;
-        for (uint32_t node; (node = strata_user_at(&uses->users, user)->first) != 0 && ask(uses, node, &done);) continue;
+        if (uses->mode == STRATA_USES_BY_SEARCH) search(uses, user, &done);
+        else for (uint32_t node; (node = strata_user_at(&uses->users, user)->first) != 0 && ask(uses, node, &done);) continue;
     }
     return done.first;
 }

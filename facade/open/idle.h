@@ -9,5 +9,7 @@
 strata_status_t strata_idle_start(strata_facade_t *facade);
 /* It has ended once this returns. No lock is held. */
 void strata_idle_stop(strata_facade_t *facade);
+/* Of its devices, which all have the same. */
+strata_clock_t *strata_facade_clock(const strata_facade_t *facade);
 
 #endif

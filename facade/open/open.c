@@ -12,6 +12,7 @@
 #include "facade/open/devices.h"
 #include "facade/open/idle.h"
 #include "facade/open/life.h"
+#include "facade/open/planner.h"
 #include "facade/open/plans.h"
 #include "facade/pause/pause.h"
 #include "facade/serve/arguments.h"
@@ -154,6 +155,7 @@ static strata_status_t build_domain(strata_facade_t *facade, strata_place_t plac
     domain->captures = &facade->captures;
     domain->free_memory = strata_facade_ask_callbacks;
     domain->free_memory_context = facade;
+    domain->want_plans = strata_planner_wake;
     domain->lost = &facade->lost;
     domain->devices = facade->devices;
     domain->device_count = STRATA_FACADE_DEVICES;
@@ -333,6 +335,7 @@ void strata_facade_end_domains(strata_facade_t *facade) {
 
 static void end_facade(strata_facade_t *facade) {
     strata_idle_stop(facade);
+    strata_planner_stop(facade);
     strata_facade_end_domains(facade);
     if (facade->owns_devices) strata_devices_close(facade);
     for (int i = 0; i < 2; i++)
@@ -345,7 +348,8 @@ static void end_facade(strata_facade_t *facade) {
     strata_names_destroy(&facade->names);
     pthread_mutex_unlock(&table);
     strata_condition_destroy(&facade->built);
-    strata_condition_destroy(&facade->idle_wakes);
+    strata_condition_destroy(&facade->idle.wakes);
+    strata_condition_destroy(&facade->planner.wakes);
     strata_captures_destroy(&facade->captures);
     strata_lock_destroy(&facade->lock);
     give_slot(facade);
@@ -374,6 +378,7 @@ strata_status_t strata_close(strata_t handle, strata_close_mode_t mode, strata_l
                            (unsigned long long)imports);
     strata_lost_t *lost = &facade->lost;
     strata_idle_stop(facade);
+    strata_planner_stop(facade);
     strata_imports_end_all(facade);
     strata_pauses_forget(facade);
     strata_facade_end_domains(facade);
@@ -420,7 +425,8 @@ static strata_status_t begin_facade(uint32_t flags, strata_facade_t **facade) {
     atomic_store(&(*facade)->lost.state, 0);
     strata_lock_init(&(*facade)->lock, STRATA_RANK_FACADE, NULL);
     strata_condition_init(&(*facade)->built);
-    strata_condition_init(&(*facade)->idle_wakes);
+    strata_condition_init(&(*facade)->idle.wakes);
+    strata_condition_init(&(*facade)->planner.wakes);
     strata_captures_init(&(*facade)->captures);
     (*facade)->captures.places = &(*facade)->domains[0][0];
     (*facade)->captures.place_count = STRATA_PLACE_KINDS * STRATA_FACADE_DEVICES;
@@ -430,7 +436,9 @@ static strata_status_t begin_facade(uint32_t flags, strata_facade_t **facade) {
 
 static strata_status_t get_ready(strata_facade_t *facade) {
     strata_status_t status = strata_facade_build_default_stacks(facade);
-    return status == STRATA_OK ? strata_idle_start(facade) : status;
+    if (status == STRATA_OK) status = strata_idle_start(facade);
+    if (status == STRATA_OK) strata_planner_start(facade);
+    return status;
 }
 
 /* Whatever the status, what was made ends if the facade does not open. */

@@ -331,13 +331,13 @@ typedef struct strata_layer_type {
     /* Of a cache: what keeps a free block from requests of `size` bytes, STRATA_REACH_*; with STREAM, *stream is whose it is.
      * NULL: nothing does, apart from whose stack it is. */
     uint32_t (*reach)(strata_layer_t *self, const strata_record_t *block, uint64_t size, strata_stream_t *stream);
-    /* For layers of the tree (NULL elsewhere): hit and quick_free compiled into the core's own way (allocation/stack/direct.h). */
-    const struct strata_direct *direct;
+    const struct strata_direct *direct; /* for layers of the tree; NULL elsewhere: the way of hit and quick_free (stack/direct.h) */
     /* Of a source: the driver's pool that it serves from; what lies idle there is nobody else's. NULL: none. No lock is held. */
     void *(*driver_pool)(strata_layer_t *self);
     /* Of a cache: as hit, but at this ptr and size. `ref` names what may be the block below it. NULL: something is there. */
     strata_record_t *(*take_at)(strata_layer_t *self, const strata_block_t *at, size_t requested, const strata_stack_t *stack);
     const struct strata_handles *handles; /* for sources of the tree that serve physical handles; NULL elsewhere */
+    const struct strata_planning *planning; /* for layers of the tree that follow plans; NULL elsewhere */
 } strata_layer_type_t;
 
 /* The head of every instance. The builder fills it; it does not change. */

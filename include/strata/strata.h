@@ -595,5 +595,6 @@ STRATA_API const char *strata_layer_name(size_t index);
 #include "strata/allocator.h"
 #include "strata/graph.h"
 #include "strata/pause.h"
+#include "strata/plan_load.h"
 #include "strata/share.h"
 #endif

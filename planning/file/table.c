@@ -15,6 +15,7 @@ enum { FIRST = 256, NAME_BYTES = 256 };
 void strata_plan_table_delete(strata_plan_table_t *t) {
     strata_host_delete(t->buffers);
     strata_host_delete(t->name_at);
+    strata_host_delete(t->lines);
     strata_host_delete(t->names);
     *t = (strata_plan_table_t){0};
 }
@@ -29,6 +30,9 @@ static strata_status_t make_room(strata_plan_table_t *t, size_t name_bytes) {
         size_t *name_at = strata_host_resize(t->name_at, capacity, sizeof *name_at);
         if (!name_at) return STRATA_E_HOST_MEMORY;
         t->name_at = name_at;
+        uint32_t *lines = strata_host_resize(t->lines, capacity, sizeof *lines);
+        if (!lines) return STRATA_E_HOST_MEMORY;
+        t->lines = lines;
         t->capacity = capacity;
     }
     if (name_bytes > t->name_capacity - t->name_bytes) {
@@ -47,6 +51,7 @@ strata_status_t strata_plan_table_add(strata_plan_table_t *t, const strata_plan_
     if (status != STRATA_OK) return status;
     memcpy(t->names + t->name_bytes, name, bytes);
     t->buffers[t->count] = *buffer;
+    t->lines[t->count] = t->line;
     t->name_at[t->count++] = t->name_bytes;
     t->name_bytes += bytes;
     return STRATA_OK;
@@ -173,6 +178,10 @@ static strata_status_t read_field(const reading_t *r, uint32_t field, strata_pla
     if (column == STRATA_PLAN_COLUMN_branch) return small_number(r, field, &b->branch);
     if (column == STRATA_PLAN_COLUMN_output) status = small_number(r, field, &flag);
     if (flag) b->flags |= STRATA_PLAN_OUTPUT;
+    if (column == STRATA_PLAN_COLUMN_held) {
+        status = small_number(r, field, &flag);
+        if (flag) b->flags |= STRATA_PLAN_HELD;
+    }
     if (column != STRATA_PLAN_COLUMN_offset) return status;
     b->flags |= STRATA_PLAN_FIXED;
     return number(r, field, (uint64_t)1 << 60, &b->offset);
@@ -196,6 +205,7 @@ static strata_status_t read_row(reading_t *r, strata_plan_table_t *t) {
     if (buffer.alignment && !strata_is_power_of_two(buffer.alignment))
         return strata_lines_wrong(&r->lines, 1, "alignment %llu is no power of two; write 256 or the like",
                                   (unsigned long long)buffer.alignment);
+    t->line = r->lines.line;
     return strata_plan_table_add(t, &buffer, name);
 }
 
@@ -260,14 +270,14 @@ strata_status_t strata_plan_table_write(const strata_plan_table_t *t, const uint
     strata_output_t *out = NULL;
     strata_status_t status = strata_output_open(path, &out);
     if (status != STRATA_OK) return status;
-    (void)strata_output_print(out, "id,lower,upper,size,alignment,kind,fork,branch,output,offset\n");
+    (void)strata_output_print(out, "id,lower,upper,size,alignment,kind,fork,branch,output,held,offset\n");
     for (size_t i = 0; i < t->count; i++) {
         const strata_plan_buffer_t *b = &t->buffers[i];
         write_name(out, strata_plan_table_name(t, i));
-        (void)strata_output_print(out, ",%llu,%llu,%llu,%llu,%u,%u,%u,%d,%llu\n", (unsigned long long)b->lower,
-                                  (unsigned long long)b->upper, (unsigned long long)b->size,
-                                  (unsigned long long)(b->alignment ? b->alignment : 1), b->kind, b->fork, b->branch,
-                                  (b->flags & STRATA_PLAN_OUTPUT) != 0, (unsigned long long)offsets[i]);
+        (void)strata_output_print(
+            out, ",%llu,%llu,%llu,%llu,%u,%u,%u,%d,%d,%llu\n", (unsigned long long)b->lower, (unsigned long long)b->upper,
+            (unsigned long long)b->size, (unsigned long long)(b->alignment ? b->alignment : 1), b->kind, b->fork, b->branch,
+            (b->flags & STRATA_PLAN_OUTPUT) != 0, (b->flags & STRATA_PLAN_HELD) != 0, (unsigned long long)offsets[i]);
     }
     return strata_output_finish(out);
 }

@@ -20,6 +20,7 @@
     X(fork, "")                                                                                                                    \
     X(branch, "stream")                                                                                                            \
     X(output, "")                                                                                                                  \
+    X(held, "")                                                                                                                    \
     X(gaps, "")                                                                                                                    \
     X(hint, "")
 
@@ -33,6 +34,8 @@ typedef enum strata_plan_column {
 typedef struct strata_plan_table {
     strata_plan_buffer_t *buffers; /* those with an offset in the file are fixed there */
     size_t *name_at; /* of buffers: where in `names` its name begins */
+    uint32_t *lines; /* of buffers: where in the file it stands; 0: in none */
+    uint32_t line; /* of the next one that is added */
     size_t count, capacity;
     char *names;
     size_t name_bytes, name_capacity;

@@ -102,6 +102,7 @@ STRATA_DEVICE_CALL_MAP(STRATA_CUDA_OPERATION)
 /* With the context current. */
 strata_status_t strata_cuda_granularity(strata_cuda_device_t *device, uint64_t *granularity);
 uint64_t strata_cuda_event_ready_at(strata_device_t *device, strata_handle_t event);
+bool strata_cuda_event_is_captured(strata_device_t *device, strata_handle_t event);
 void *strata_cuda_host_view(strata_device_t *device, strata_address_t address, uint64_t size);
 
 #endif

@@ -13,6 +13,7 @@ static const strata_device_operations_t operations = {
     STRATA_DEVICE_CALL_MAP(CUDA_OPERATION)
 #undef CUDA_OPERATION
         .event_ready_at = strata_cuda_event_ready_at,
+    .event_is_captured = strata_cuda_event_is_captured,
     .host_view = strata_cuda_host_view,
     .close = device_close,
 };

@@ -164,13 +164,21 @@ strata_status_t strata_cuda_event_record(strata_device_t *self, strata_handle_t 
     return strata_cuda_leave(&scope, status);
 }
 
-static strata_status_t refuse_captured_event(strata_cuda_device_t *device, strata_handle_t event) {
-    if (!atomic_load(&device->captured_events)) return STRATA_OK;
+static bool is_captured(strata_cuda_device_t *device, strata_handle_t event) {
+    if (!atomic_load(&device->captured_events)) return false;
     strata_lock(&device->lock);
     uint64_t *mark = strata_cuda_table_find(&device->events, (uint64_t)(uintptr_t)event);
     bool captured = mark && *mark;
     strata_unlock(&device->lock);
-    if (!captured) return STRATA_OK;
+    return captured;
+}
+
+bool strata_cuda_event_is_captured(strata_device_t *self, strata_handle_t event) {
+    return is_captured(strata_cuda_of(self), event);
+}
+
+static strata_status_t refuse_captured_event(strata_cuda_device_t *device, strata_handle_t event) {
+    if (!is_captured(device, event)) return STRATA_OK;
     return strata_fail(STRATA_E_CAPTURE, CUDA_ERROR_CAPTURED_EVENT, "the event was last recorded in a capture");
 }
 

@@ -10,6 +10,8 @@
 
 #include "platform/arithmetic.h"
 
+#define HUGE_PAGE ((size_t)2 << 20)
+
 static _Atomic uint64_t allocations;
 /* The number of the allocation that fails; 0: none. Read before every allocation, written only by tests. */
 static _Atomic uint64_t fail_at;
@@ -90,6 +92,12 @@ void strata_host_unreserve(void *memory, size_t size) {
 }
 
 bool strata_host_want_huge_pages(void *memory, size_t size) { return madvise(memory, size, MADV_HUGEPAGE) == 0; }
+
+/* From the first page that it is on: a mapping that is of one kind throughout can be resized without a copy. */
+void strata_host_will_fill(void *memory, size_t size) {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)memory / page * page;
+    if (size >= 2 * HUGE_PAGE) (void)strata_host_want_huge_pages((void *)first, (uintptr_t)memory + size - first);
+}
 
 bool strata_host_discard(void *memory, size_t size) { return madvise(memory, size, MADV_DONTNEED) == 0; }
 

@@ -34,6 +34,9 @@ bool strata_host_refuses(void);
 
 /* Asks for huge pages under any range of mapped memory. false: the system refused. */
 bool strata_host_want_huge_pages(void *memory, size_t size);
+/* Memory of strata_host_new() or strata_host_resize() that will be used whole, from its beginning on: the kernel may give it in huge
+ * pages, and is so asked for it less often. For commands that hold millions of rows; a process that others share keeps small pages. */
+void strata_host_will_fill(void *memory, size_t size);
 
 /* All memory of the machine, in bytes. */
 uint64_t strata_host_memory_size(void);

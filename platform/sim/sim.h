@@ -109,9 +109,19 @@ strata_status_t strata_sim_open(strata_sim_t *world, uint32_t ordinal, strata_de
 
 /* The calling host thread's virtual time; advancing it is the host computing, which hold-ups make longer. */
 uint64_t strata_sim_now(strata_sim_t *world);
+/* Where that time stands, for whoever asks at every step; the world's, for the calling thread alone. */
+const _Atomic uint64_t *strata_sim_clock(strata_sim_t *world);
 void strata_sim_advance_to(strata_sim_t *world, uint64_t until);
+/* By `way`, which is small enough for the sum. */
+void strata_sim_advance_by(strata_sim_t *world, uint64_t way);
 /* Work that the host submitted to `stream` ends at `end` (virtual ns) at the earliest, as if the GPU ran behind the host. */
 strata_status_t strata_sim_stream_busy_until(strata_device_t *device, strata_handle_t stream, uint64_t end);
+/* The same for whoever does it before each step of a program: the stream is looked for once and is valid until it is destroyed (NULL: there is
+ * none, E_UNKNOWN_STREAM), and what is promised takes no lock. It is submitted before anybody looks at what the streams have to do. Only
+ * in a world that one thread uses. */
+typedef struct sim_stream strata_sim_stream_t;
+strata_sim_stream_t *strata_sim_stream_find(strata_device_t *device, strata_handle_t stream);
+void strata_sim_stream_promise(strata_sim_stream_t *stream, uint64_t end);
 /* When all work submitted so far to a stream, to all streams of the device, is done. */
 uint64_t strata_sim_stream_end(strata_device_t *device, strata_handle_t stream);
 uint64_t strata_sim_device_end(strata_device_t *device);

@@ -385,6 +385,14 @@ class Facade:
         """A step of the program ends: reports count them."""
         check(library().strata_step(self.handle))
 
+    def load_plan(
+        self, path: Union[str, "os.PathLike[str]"], place: PlaceLike = gpu(0), stream: int = 0, branch: Optional[int] = None
+    ) -> None:
+        """The requests of a stream follow a plan that was made ahead (`strata plan -o`): of one with several branches, `branch`."""
+        options = _abi.PlanLoadOptions(struct_size=ctypes.sizeof(_abi.PlanLoadOptions))
+        options.one_branch, options.branch = branch is not None, branch or 0
+        check(library().strata_plan_load(self.handle, Place.of(place).code, stream, os.fsencode(path), ctypes.byref(options)))
+
     def annotate(self, operator: Optional[str]) -> None:
         """The thread's requests belong to this operator until the next call; None ends that."""
         check(library().strata_annotate(self.handle, None if operator is None else operator.encode()))

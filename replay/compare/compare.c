@@ -1,9 +1,11 @@
 #include "replay/compare/compare.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
+#include "replay/compare/jobs.h"
 
 #define STEP_BYTES ((uint64_t)2 << 20) /* the search for the least capacity ends here */
 
@@ -14,9 +16,13 @@ typedef struct told {
     uint64_t all;
 } told_t;
 
+/* One run at a time. */
 static void tell(void *context, uint64_t rows) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     const told_t *told = context;
+    pthread_mutex_lock(&lock);
     told->comparison->progress(told->comparison->progress_context, told->what, told->label, rows, told->all);
+    pthread_mutex_unlock(&lock);
 }
 
 static strata_status_t run_once(const strata_comparison_t *comparison, const strata_trace_t *trace,
@@ -76,24 +82,49 @@ static strata_status_t search_smallest(const strata_comparison_t *comparison, co
     return status;
 }
 
-/* ---- repeats ----------------------------------------------------------------------------------------------------------- */
+/* ---- all runs ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct all_runs {
+    const strata_comparison_t *comparison;
+    const strata_trace_t *trace;
+    strata_run_result_t *results;
+    double *times; /* contender by contender */
+} all_runs_t;
 
 /* The first repeat gives the figures and each its time, except a checked one: the checker's own time would be in it. */
-static strata_status_t run_repeats(const strata_comparison_t *comparison, const strata_trace_t *trace, strata_run_result_t *results,
-                                   strata_run_result_t *scratch, double *times) {
-    for (uint32_t repeat = 0; repeat < comparison->repeat; repeat++) {
-        for (size_t i = 0; i < comparison->contender_count; i++) {
-            const strata_contender_t *contender = &comparison->contenders[i];
-            strata_run_result_t *result = repeat == 0 ? &results[i] : scratch;
-            bool first = repeat == 0;
-            const strata_run_follow_t *follow = first && comparison->follow ? &comparison->follow[i] : NULL;
-            strata_status_t status = run_once(comparison, trace, contender, "replay", comparison->check && first, follow, result);
-            if (status != STRATA_OK) return status;
-            if (!comparison->check) times[i * comparison->repeat + repeat] = result->host_ns_per_op;
-            else if (repeat > 0) times[i * comparison->repeat + repeat - 1] = result->host_ns_per_op;
-        }
-    }
-    return STRATA_OK;
+static strata_status_t run_job(void *context, size_t job) {
+    const all_runs_t *all = context;
+    const strata_comparison_t *comparison = all->comparison;
+    size_t repeat = job / comparison->contender_count, i = job % comparison->contender_count;
+    bool first = repeat == 0;
+    strata_run_result_t *scratch = first ? NULL : strata_host_new(1, sizeof *scratch);
+    strata_run_result_t *result = first ? &all->results[i] : scratch;
+    if (!result) return STRATA_E_HOST_MEMORY;
+    const strata_run_follow_t *follow = first && comparison->follow ? &comparison->follow[i] : NULL;
+    strata_status_t status = run_once(comparison, all->trace, &comparison->contenders[i], "replay", comparison->check && first,
+                                      follow, result);
+    double *times = all->times + i * comparison->repeat;
+    if (!comparison->check) times[repeat] = result->host_ns_per_op;
+    else if (repeat > 0) times[repeat - 1] = result->host_ns_per_op;
+    strata_host_delete(scratch);
+    return status;
+}
+
+static strata_status_t search_job(void *context, size_t job) {
+    const all_runs_t *all = context;
+    return search_smallest(all->comparison, all->trace, &all->comparison->contenders[job], &all->results[job].figures);
+}
+
+static void finish_figures(const all_runs_t *all, size_t i) {
+    const strata_comparison_t *comparison = all->comparison;
+    const strata_contender_t *contender = &comparison->contenders[i];
+    strata_figures_t *figures = &all->results[i].figures;
+    figures->trace = strata_run_trace_name(all->trace);
+    figures->label = contender->label;
+    figures->options = contender->options;
+    figures->device = all->results[i].device;
+    figures->host_ns_per_op = strata_figure_spread(all->times + i * comparison->repeat, comparison->repeat - comparison->check);
+    figures->smallest_device_bytes = STRATA_FIGURE_NULL;
 }
 
 static strata_status_t check_devices(const strata_comparison_t *comparison) {
@@ -104,24 +135,26 @@ static strata_status_t check_devices(const strata_comparison_t *comparison) {
     return STRATA_OK;
 }
 
+/* A real device is there once. The runs of one time share the stack numbers of the process, and each needs at most a stack for every
+ * kind of place with an owner, stream and pool. */
+static size_t runs_at_once(const strata_comparison_t *comparison, const strata_trace_t *trace) {
+    enum { STACKS = 4095, KINDS = 4 };
+    for (size_t i = 0; i < comparison->contender_count; i++)
+        if (!comparison->contenders[i].target.profile) return 1;
+    size_t stacks = KINDS * ((size_t)trace->stream_count + trace->devices + 1) * ((size_t)trace->pool_count + 1);
+    return strata_min(strata_min(comparison->threads, comparison->contender_count), STACKS / stacks);
+}
+
 strata_status_t strata_compare(const strata_comparison_t *comparison, const strata_trace_t *trace, strata_run_result_t *results) {
     strata_status_t status = check_devices(comparison);
     if (status != STRATA_OK) return status;
-    double *times = strata_host_new(comparison->contender_count * comparison->repeat, sizeof *times);
-    strata_run_result_t *scratch = strata_host_new(1, sizeof *scratch);
-    status = times && scratch ? run_repeats(comparison, trace, results, scratch, times) : STRATA_E_HOST_MEMORY;
-    for (size_t i = 0; i < comparison->contender_count && status == STRATA_OK; i++) {
-        const strata_contender_t *contender = &comparison->contenders[i];
-        strata_figures_t *figures = &results[i].figures;
-        figures->trace = strata_run_trace_name(trace);
-        figures->label = contender->label;
-        figures->options = contender->options;
-        figures->device = results[i].device;
-        figures->host_ns_per_op = strata_figure_spread(times + i * comparison->repeat, comparison->repeat - comparison->check);
-        figures->smallest_device_bytes = STRATA_FIGURE_NULL;
-        if (comparison->smallest) status = search_smallest(comparison, trace, contender, figures);
-    }
-    strata_host_delete(times);
-    strata_host_delete(scratch);
+    size_t contenders = comparison->contender_count, threads = runs_at_once(comparison, trace);
+    all_runs_t all = {.comparison = comparison, .trace = trace, .results = results};
+    all.times = strata_host_new(contenders * comparison->repeat, sizeof *all.times);
+    if (!all.times) return STRATA_E_HOST_MEMORY;
+    status = strata_jobs_do(contenders * comparison->repeat, threads, run_job, &all);
+    for (size_t i = 0; i < contenders && status == STRATA_OK; i++) finish_figures(&all, i);
+    if (status == STRATA_OK && comparison->smallest) status = strata_jobs_do(contenders, threads, search_job, &all);
+    strata_host_delete(all.times);
     return status;
 }

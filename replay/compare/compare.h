@@ -16,6 +16,7 @@ typedef struct strata_comparison {
     size_t contender_count;
     strata_timeline_options_t timeline;
     uint32_t repeat; /* 1 .. STRATA_FIGURE_REPEATS */
+    uint32_t threads; /* runs at once, at most as many as there are contenders, on simulated devices alone; 0: one after another */
     bool check; /* the happens-before checker watches the first repeat; only on simulated devices */
     const strata_run_follow_t *follow; /* of each contender's first repeat; NULL: nobody follows */
     bool smallest; /* also search for the least capacity; only on simulated devices */
@@ -23,8 +24,9 @@ typedef struct strata_comparison {
     void *progress_context; /* progress may be NULL */
 } strata_comparison_t;
 
-/* Replays one trace under every contender: A B C A B C ... results[i] belongs to contender i. E_UNSUPPORTED: only simulated devices
- * can do that. */
+/* Replays one trace under every contender: A B C A B C ..., begun in this order. results[i] belongs to contender i, and nothing in it
+ * but the host's time depends on how many threads there are. `follow` is called by several threads, for each contender by one;
+ * `progress` by one at a time. E_UNSUPPORTED: only simulated devices can do that. */
 strata_status_t strata_compare(const strata_comparison_t *comparison, const strata_trace_t *trace, strata_run_result_t *results);
 
 #endif

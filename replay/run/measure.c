@@ -4,7 +4,11 @@
 
 #include "platform/arithmetic.h"
 
-enum { CLOCK_TRIES = 1000 };
+enum {
+    CLOCK_TRIES = 1000,
+    ALL_TIMED = 1 << 16, /* rows of which every operation is timed; of more about so many are */
+    GROUP = 64 /* and these so many in a row: the first ones after others find the clock's code cold */
+};
 
 strata_place_t strata_measure_place(const strata_machine_t *machine, strata_place_kind_t kind, uint32_t device) {
     if (kind == STRATA_PLACE_PINNED) return strata_pinned();
@@ -111,10 +115,14 @@ static uint64_t least_clock_ns(void) {
     return least;
 }
 
+static void time_devices(const strata_measure_t *measure, bool timed) {
+    for (uint32_t i = 0; i < measure->machine->count; i++) measure->machine->devices[i]->timed = timed;
+}
+
 void strata_measure_begin(strata_measure_t *measure) {
     measure->clock_ns = least_clock_ns();
     for (int i = 0; i < STRATA_DEVICE_CALLS; i++) measure->calls[i] = sum_of_calls(measure->machine, (strata_device_call_t)i);
-    for (uint32_t i = 0; i < measure->machine->count; i++) measure->machine->devices[i]->timed = true;
+    time_devices(measure, true);
     measure->began = measure->steady = mark(measure);
 }
 
@@ -150,7 +158,26 @@ static void hold(strata_measure_t *measure, uint64_t reserved) {
     measure->held = reserved;
 }
 
+/* Real devices are timed for other figures too, and a ledger is written while they are. */
+static uint64_t timed_every(const strata_measure_t *measure) {
+    bool may_skip = measure->machine->world && !measure->ledger;
+    return may_skip ? strata_max(1, measure->trace->count / ALL_TIMED) : 1;
+}
+
+/* What is left out between two groups has a drawn length, so that groups meet a repeating program everywhere; the same ones at each
+ * run. */
+void strata_measure_switch(strata_measure_t *measure) {
+    uint64_t most = 2 * GROUP * (measure->timed_every - 1);
+    measure->timing = !measure->timing;
+    measure->drawn = measure->drawn * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    measure->until_switch = measure->timing ? GROUP : 1 + (measure->drawn >> 33) % most;
+    time_devices(measure, measure->timing);
+}
+
 void strata_measure_rows(strata_measure_t *measure) {
+    measure->timed_every = timed_every(measure);
+    measure->timing = true;
+    measure->until_switch = measure->timed_every > 1 ? GROUP : UINT64_MAX;
     measure->opened_ns = inside_devices(measure);
     hold(measure, reserved_now(measure));
     measure->rows_since = measure->held_since;
@@ -184,7 +211,7 @@ static void see_used(strata_measure_t *measure) {
     measure->device_used = strata_max(measure->device_used, strata_max(used, peak));
 }
 
-void strata_measure_reserved(strata_measure_t *measure) {
+void strata_measure_look_at_reserved(strata_measure_t *measure) {
     static const strata_device_call_t changing[] = {STRATA_CALL_malloc, STRATA_CALL_free,    STRATA_CALL_malloc_async,
                                                     STRATA_CALL_create, STRATA_CALL_release, STRATA_CALL_free_async};
     uint64_t calls = 0;
@@ -291,6 +318,6 @@ void strata_measure_finish(strata_measure_t *measure, double *host_ns_per_op) {
     finish_calls(measure);
     finish_bytes(measure);
     finish_mean(measure);
-    double own = (double)measure->wall_ns - (double)inside - (double)measure->clock_ns * (double)figures->operations;
-    *host_ns_per_op = figures->operations > 0 && own > 0 ? own / (double)figures->operations : 0;
+    double own = (double)measure->wall_ns - (double)inside - (double)measure->clock_ns * (double)measure->timed;
+    *host_ns_per_op = measure->timed > 0 && own > 0 ? own / (double)measure->timed : 0;
 }

@@ -26,11 +26,16 @@ typedef struct strata_measure {
     uint64_t held, held_since, rows_since; /* reserved now; since when, and when the rows began, by the virtual clock */
     double held_ns; /* bytes times ns until `held_since` */
     uint64_t device_used; /* highest sum of physical memory seen after a call; only on simulated devices */
+    uint64_t made; /* device calls of all kinds that the next two have seen */
     uint64_t chunk_calls; /* calls that may change what is reserved, so far */
     strata_device_ledger_t *ledger; /* of a followed run; else NULL */
-    uint64_t wall_ns; /* inside the facade, only by rows */
+    uint64_t wall_ns; /* inside the facade, only by operations that are timed */
+    uint64_t timed, timed_every; /* those so far; on average one of so many is */
+    bool timing; /* the ones that come now are, until so many have come */
+    uint64_t until_switch;
+    uint64_t drawn; /* what the distance of groups comes from */
     uint64_t opened_ns; /* inside the devices, before the first row */
-    uint64_t clock_ns; /* for reading the clock, to be subtracted for each operation and device call */
+    uint64_t clock_ns; /* for reading the clock, to be subtracted for each timed operation and device call */
     uint64_t calls[STRATA_DEVICE_CALLS]; /* of all devices, at the beginning */
     strata_measure_mark_t began, steady;
     strata_meter_t meters[STRATA_PLACE_PINNED][STRATA_TRACE_DEVICES]; /* of gpu and managed places on simulated devices */
@@ -46,10 +51,29 @@ void strata_measure_begin(strata_measure_t *measure);
 bool strata_measure_made_calls(const strata_measure_t *measure);
 /* Before the first row. */
 void strata_measure_rows(strata_measure_t *measure);
+/* Begins or ends a group of timed operations. */
+void strata_measure_switch(strata_measure_t *measure);
+/* Before each call of the facade for a row: whether it is timed. */
+static inline bool strata_measure_is_timed(strata_measure_t *measure) {
+    if (--measure->until_switch == 0) strata_measure_switch(measure);
+    return measure->timing;
+}
+static inline void strata_measure_timed(strata_measure_t *measure, uint64_t began) {
+    measure->wall_ns += strata_real_now() - began;
+    measure->timed++;
+}
 /* At the beginning of the last third of the rows. */
 void strata_measure_steady(strata_measure_t *measure);
-/* After each call of the facade that may have changed what is reserved. */
-void strata_measure_reserved(strata_measure_t *measure);
+void strata_measure_look_at_reserved(strata_measure_t *measure);
+/* After each call of the facade that may have changed what is reserved: without a device call none has. */
+static inline void strata_measure_reserved(strata_measure_t *measure) {
+    uint64_t made = 0;
+    for (uint32_t i = 0; i < measure->machine->count; i++)
+        made += atomic_load_explicit(&measure->machine->devices[i]->made, memory_order_relaxed);
+    if (made == measure->made) return;
+    measure->made = made;
+    strata_measure_look_at_reserved(measure);
+}
 void strata_measure_live(strata_measure_t *measure, uint64_t requested, uint64_t allocated);
 void strata_measure_dead(strata_measure_t *measure, uint64_t requested, uint64_t allocated);
 /* From the beginning on: device calls are entered in the result's ledger. */

@@ -8,14 +8,12 @@ enum { SETTLED = 2 }; /* steps after which addresses should stay */
 /* Most allocs of one step; 0: nothing marks steps. */
 static uint32_t most_allocs(const strata_trace_t *trace) {
     uint32_t most = 0, count = 0;
-    bool any = false;
-    for (size_t row = 0; row < trace->count; row++) {
+    for (size_t row = 0; row < trace->count && trace->has_steps; row++) {
         strata_trace_op_t op = (strata_trace_op_t)trace->events[row].op;
         count = op == STRATA_TRACE_step ? 0 : count + (op == STRATA_TRACE_alloc);
-        any = any || op == STRATA_TRACE_step;
         if (count > most) most = count;
     }
-    return any ? most : 0;
+    return most;
 }
 
 strata_status_t strata_steps_begin(strata_steps_t *steps, const strata_trace_t *trace) {

@@ -27,14 +27,21 @@ void strata_watch_end(strata_watch_t *watch);
 static inline void strata_watch_row(strata_watch_t *watch, const strata_trace_event_t *event) {
     if (watch->checker) strata_checker_line(watch->checker, event->line);
 }
+/* What strata_watch_last_use() and strata_watch_free() do where there is a checker. */
+void strata_watch_tell_last_use(strata_watch_t *watch, uint32_t lifetime, uint32_t stream);
+void strata_watch_tell_free(strata_watch_t *watch, const strata_trace_event_t *event, bool on_another);
 /* After a successful alloc, borrow or unborrow. */
 void strata_watch_alloc(strata_watch_t *watch, const strata_trace_event_t *event, uint64_t address, uint64_t granted);
 void strata_watch_borrow(strata_watch_t *watch, const strata_trace_event_t *event);
 void strata_watch_unborrow(strata_watch_t *watch, const strata_trace_event_t *event);
 /* A stream ends its use of a block: the owner's, the one of the free, each borrower's. */
-void strata_watch_last_use(strata_watch_t *watch, uint32_t lifetime, uint32_t stream);
+static inline void strata_watch_last_use(strata_watch_t *watch, uint32_t lifetime, uint32_t stream) {
+    if (watch->checker) strata_watch_tell_last_use(watch, lifetime, stream);
+}
 /* Before the facade's free; `on_another`: its stream is not the owner's. */
-void strata_watch_free(strata_watch_t *watch, const strata_trace_event_t *event, bool on_another);
+static inline void strata_watch_free(strata_watch_t *watch, const strata_trace_event_t *event, bool on_another) {
+    if (watch->checker) strata_watch_tell_free(watch, event, on_another);
+}
 /* Access `index` of the next kernel is to a lifetime; then comes the kernel. */
 strata_status_t strata_watch_access(strata_watch_t *watch, size_t index, uint32_t lifetime);
 void strata_watch_kernel(strata_watch_t *watch, size_t count);

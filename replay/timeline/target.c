@@ -27,6 +27,7 @@ static strata_status_t open_all(const strata_target_t *target, uint32_t count, s
         strata_status_t status = machine->world ? strata_sim_open(machine->world, machine->count, device)
                                                 : strata_cuda_open(target->ordinal + machine->count, device);
         if (status != STRATA_OK) return status;
+        (*device)->one_thread = machine->world != NULL;
     }
     return STRATA_OK;
 }

@@ -4,7 +4,7 @@
 #include "platform/host/host_memory.h"
 
 static uint64_t now_of(const strata_timeline_t *timeline) {
-    return timeline->machine->world ? strata_sim_now(timeline->machine->world) : strata_real_now();
+    return timeline->clock ? atomic_load_explicit(timeline->clock, memory_order_relaxed) : strata_real_now();
 }
 
 static strata_device_t *device_of(const strata_timeline_t *timeline, uint32_t device) { return timeline->machine->devices[device]; }
@@ -14,11 +14,14 @@ static strata_device_t *device_of(const strata_timeline_t *timeline, uint32_t de
 static strata_status_t create_streams(strata_timeline_t *timeline) {
     for (uint32_t i = 0; i < timeline->trace->stream_count; i++) {
         const strata_trace_stream_t *stream = &timeline->trace->streams[i];
-        timeline->streams[i].device = stream->device;
-        if (timeline->options.legacy_default && stream->number == 0) continue;
-        strata_status_t status = strata_device_stream_create(device_of(timeline, stream->device), STRATA_STREAM_NON_BLOCKING, 0,
-                                                             &timeline->streams[i].handle);
+        strata_timeline_stream_t *made = &timeline->streams[i];
+        strata_device_t *device = device_of(timeline, stream->device);
+        strata_status_t status = STRATA_OK;
+        made->device = stream->device;
+        if (!timeline->options.legacy_default || stream->number != 0)
+            status = strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, 0, &made->handle);
         if (status != STRATA_OK) return status;
+        if (timeline->machine->world) made->simulated = strata_sim_stream_find(device, made->handle);
     }
     return STRATA_OK;
 }
@@ -26,6 +29,7 @@ static strata_status_t create_streams(strata_timeline_t *timeline) {
 strata_status_t strata_timeline_begin(strata_timeline_t *timeline, const strata_trace_t *trace, const strata_machine_t *machine,
                                       const strata_timeline_options_t *options) {
     *timeline = (strata_timeline_t){.trace = trace, .machine = machine, .options = *options};
+    if (machine->world) timeline->clock = strata_sim_clock(machine->world);
     timeline->streams = strata_host_new(trace->stream_count + 1, sizeof *timeline->streams);
     timeline->devices = strata_host_new(machine->count, sizeof *timeline->devices);
     strata_status_t status = timeline->streams && timeline->devices ? create_streams(timeline) : STRATA_E_HOST_MEMORY;
@@ -72,8 +76,7 @@ static void pass_time(const strata_timeline_t *timeline, uint64_t way) {
 
 static void advance(strata_timeline_t *timeline, uint64_t until) {
     uint64_t due;
-    while (timeline->passes && (due = timeline->passes(timeline->passes_context)) <= until)
-        strata_sim_advance_to(timeline->machine->world, due);
+    while ((due = timeline->passes(timeline->passes_context)) <= until) strata_sim_advance_to(timeline->machine->world, due);
     strata_sim_advance_to(timeline->machine->world, until);
 }
 
@@ -87,7 +90,8 @@ void strata_timeline_move(strata_timeline_t *timeline, uint64_t time_us) {
     }
     uint64_t paid = strata_min(way, timeline->credit);
     timeline->credit -= paid;
-    advance(timeline, now_of(timeline) + way - paid);
+    if (timeline->passes) advance(timeline, now_of(timeline) + way - paid);
+    else strata_sim_advance_by(timeline->machine->world, way - paid);
 }
 
 /* ---- the GPU, if the trace does not say what it does ------------------------------------------------------------------- */
@@ -99,8 +103,6 @@ void strata_timeline_hold(strata_timeline_t *timeline, uint32_t stream) {
     timeline->streams[stream].holders++;
     if (*last == STRATA_TRACE_NO_STREAM || timeline->streams[stream].drained < timeline->streams[*last].drained) *last = stream;
 }
-
-void strata_timeline_drop(strata_timeline_t *timeline, uint32_t stream) { timeline->streams[stream].holders--; }
 
 /* The stream in use whose work ends last: the one that was waited for longest ago. */
 static uint32_t find_last(const strata_timeline_t *timeline, uint32_t device) {
@@ -120,29 +122,29 @@ static uint32_t last_of(strata_timeline_t *timeline, uint32_t device) {
 }
 
 /* What is submitted to a stream now is done at now + min(lag, now - end of the last wait). */
-static void keep_busy(strata_timeline_t *timeline, uint32_t stream) {
+static void keep_busy(strata_timeline_t *timeline, uint32_t stream, uint64_t now) {
     const strata_timeline_stream_t *at = &timeline->streams[stream];
-    uint64_t now = now_of(timeline);
     uint64_t drained = strata_max(timeline->devices[at->device].drained, at->drained);
-    uint64_t behind = strata_min(timeline->options.lag_ns, now - drained);
-    strata_sim_stream_busy_until(device_of(timeline, at->device), at->handle, now + behind);
+    strata_sim_stream_promise(at->simulated, now + strata_min(timeline->options.lag_ns, now - drained));
 }
 
 void strata_timeline_use(strata_timeline_t *timeline, uint32_t stream) {
     if (!lags(timeline)) return;
-    if (timeline->streams[stream].holders > 0) keep_busy(timeline, stream);
+    uint64_t now = now_of(timeline);
+    if (timeline->streams[stream].holders > 0) keep_busy(timeline, stream, now);
     uint32_t last = last_of(timeline, timeline->streams[stream].device);
-    if (last != STRATA_TRACE_NO_STREAM && last != stream) keep_busy(timeline, last);
+    if (last != STRATA_TRACE_NO_STREAM && last != stream) keep_busy(timeline, last, now);
 }
 
 static uint64_t count(strata_device_t *device, strata_device_call_t call) {
     return atomic_load_explicit(&device->calls[call], memory_order_relaxed);
 }
 
-bool strata_timeline_see_waits(strata_timeline_t *timeline, uint32_t device) {
-    if (!lags(timeline)) return false;
+bool strata_timeline_look_for_waits(strata_timeline_t *timeline, uint32_t device) {
     strata_device_t *at = device_of(timeline, device);
     strata_timeline_device_t *known = &timeline->devices[device];
+    known->made = atomic_load_explicit(&at->made, memory_order_relaxed);
+    if (!lags(timeline)) return false;
     uint64_t waits = strata_sim_device_waits(at);
     uint64_t stream_waits = count(at, STRATA_CALL_stream_synchronise);
     bool stream_waited = stream_waits != known->stream_waits;
@@ -230,7 +232,7 @@ strata_status_t strata_timeline_sync(strata_timeline_t *timeline, uint32_t strea
 
 strata_status_t strata_timeline_sync_device(strata_timeline_t *timeline, uint32_t device) {
     uint32_t last = lags(timeline) ? last_of(timeline, device) : STRATA_TRACE_NO_STREAM;
-    if (last != STRATA_TRACE_NO_STREAM) keep_busy(timeline, last);
+    if (last != STRATA_TRACE_NO_STREAM) keep_busy(timeline, last, now_of(timeline));
     own_call_t call = own_begin(timeline, device);
     strata_status_t status = strata_device_synchronise(call.device);
     timeline->own.calls[STRATA_CALL_synchronise]++;

@@ -25,6 +25,7 @@ typedef struct strata_timeline_own {
 
 typedef struct strata_timeline_stream {
     strata_handle_t handle;
+    strata_sim_stream_t *simulated; /* NULL: on a real device */
     uint32_t device;
     uint32_t holders; /* blocks that the stream uses until they are freed */
     uint64_t drained; /* end of the last wait for it */
@@ -33,6 +34,7 @@ typedef struct strata_timeline_stream {
 typedef struct strata_timeline_device {
     strata_handle_t event; /* for `wait`; made at the first */
     uint64_t drained; /* end of the last wait for the device */
+    uint64_t made; /* calls of all kinds that the rest has seen */
     uint64_t waits; /* calls so far that wait for the device */
     uint64_t stream_waits; /* and for one stream */
     uint32_t last; /* index of the stream whose work ends last, while it has holders */
@@ -44,6 +46,7 @@ typedef struct strata_timeline {
     strata_timeline_options_t options;
     strata_timeline_stream_t *streams; /* by the trace's index */
     strata_timeline_device_t *devices;
+    const _Atomic uint64_t *clock; /* virtual time; NULL: time is real */
     uint64_t began; /* ns */
     uint64_t time_us; /* of the last row */
     uint64_t credit; /* ns that the program's own calls cost, not yet subtracted */
@@ -53,7 +56,7 @@ typedef struct strata_timeline {
     void *passes_context;
 } strata_timeline_t;
 
-/* Creates the trace's streams; the program begins now. */
+/* Creates the trace's streams; the program begins now. From then on one thread uses the timeline. */
 strata_status_t strata_timeline_begin(strata_timeline_t *timeline, const strata_trace_t *trace, const strata_machine_t *machine,
                                       const strata_timeline_options_t *options);
 void strata_timeline_end(strata_timeline_t *timeline);
@@ -64,12 +67,16 @@ void strata_timeline_start(strata_timeline_t *timeline);
 void strata_timeline_move(strata_timeline_t *timeline, uint64_t time_us);
 /* A stream begins to use a block, or ends. */
 void strata_timeline_hold(strata_timeline_t *timeline, uint32_t stream);
-void strata_timeline_drop(strata_timeline_t *timeline, uint32_t stream);
+static inline void strata_timeline_drop(strata_timeline_t *timeline, uint32_t stream) { timeline->streams[stream].holders--; }
 /* If the trace has no work: submits what the stream and its device were given until now. Before each call of the allocator. */
 void strata_timeline_use(strata_timeline_t *timeline, uint32_t stream);
+bool strata_timeline_look_for_waits(strata_timeline_t *timeline, uint32_t device);
 /* After it: if the call waited for the device, the GPU is drained. Returns whether it waited for a stream; only the caller knows
  * which, and reports it by strata_timeline_drained(). */
-bool strata_timeline_see_waits(strata_timeline_t *timeline, uint32_t device);
+static inline bool strata_timeline_see_waits(strata_timeline_t *timeline, uint32_t device) {
+    uint64_t made = atomic_load_explicit(&timeline->machine->devices[device]->made, memory_order_relaxed);
+    return made != timeline->devices[device].made && strata_timeline_look_for_waits(timeline, device);
+}
 void strata_timeline_drained(strata_timeline_t *timeline, uint32_t stream);
 
 /* The program's own calls. work() does nothing on a device that cannot do it. */

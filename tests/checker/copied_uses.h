@@ -14,6 +14,7 @@
 #define strata_uses_wait_for_user copied_uses_wait_for_user
 #define strata_uses_append        copied_uses_append
 #define strata_uses_poll          copied_uses_poll
+#define strata_uses_glance        copied_uses_glance
 #define strata_uses_wait          copied_uses_wait
 #define strata_uses_take_done     copied_uses_take_done
 #define strata_uses_tell_pending  copied_uses_tell_pending

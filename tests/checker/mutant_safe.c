@@ -2,6 +2,8 @@
 
 #include "tests/checker/mutant_safe.h"
 
+#include <string.h>
+
 #include "allocation/graphs/graphs.h"
 #include "platform/device.h"
 #include "tests/harness/test.h"
@@ -10,13 +12,34 @@ static mutation_t chosen;
 
 /* ---- what the layer calls, bent ---- */
 
-static strata_handle_t first_event, previous_event;
+static strata_handle_t first_event;
 static uint64_t passed_at; /* when the last event was seen to have passed */
+
+/* For some events another one is asked: that of the free before. */
+enum { OTHERS = 256 };
+static struct {
+    strata_handle_t event, other;
+} others[OTHERS];
+static uint32_t records;
+static strata_handle_t previous_event;
+
+static uint32_t place_of(strata_handle_t event) {
+    uint32_t place = 0;
+    while (place < OTHERS - 1 && others[place].event && others[place].event != event) place++;
+    return place;
+}
+
+static void note_record(strata_handle_t event) {
+    uint32_t place = place_of(event);
+    others[place].event = event;
+    others[place].other = ++records % 2 == 0 ? previous_event : event;
+    previous_event = event;
+}
 
 static strata_status_t bent_record(strata_domain_t *domain, strata_handle_t event, strata_stream_t stream, strata_stream_t owner) {
     if (chosen == MUTATION_NO_EVENT) return STRATA_OK;
     if (!first_event) first_event = event;
-    previous_event = event;
+    note_record(event);
     if (chosen == MUTATION_ONE_EVENT) event = first_event;
     return strata_domain_record_event(domain, event, chosen == MUTATION_WRONG_STREAM ? owner : stream);
 }
@@ -25,6 +48,7 @@ static strata_status_t bent_query(strata_device_t *device, strata_handle_t event
     uint64_t now = device->clock->now(device->clock);
     if (chosen == MUTATION_NO_POLL) return STRATA_OK;
     if (chosen == MUTATION_ONE_OF_TWO && now - passed_at < 10000) return STRATA_OK;
+    if (chosen == MUTATION_COVERS_TOO_LITTLE && others[place_of(event)].event == event) event = others[place_of(event)].other;
     bool other = chosen == MUTATION_ONE_EVENT || chosen == MUTATION_WRONG_EVENT;
     strata_status_t status = strata_device_event_query(device, other ? first_event : event);
     if (status == STRATA_OK) passed_at = now;
@@ -127,5 +151,7 @@ void mutant_choose(mutation_t mutation) {
     register_once();
     chosen = mutation;
     first_event = previous_event = NULL;
+    memset(others, 0, sizeof others);
+    records = 0;
     passed_at = 0;
 }

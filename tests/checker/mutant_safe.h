@@ -13,6 +13,7 @@
     X(EVENT_AT_BORROW, "the event is recorded at the borrow, and not at the free")                                                 \
     X(NO_EVENT, "the event is taken and never recorded")                                                                           \
     X(WRONG_STREAM, "the event is recorded on the owner's stream instead of the borrower's")                                       \
+    X(COVERS_TOO_LITTLE, "the event of one free stands for the next free too")                                                     \
     X(ONE_EVENT, "all borrows share one event")                                                                                    \
     X(WRONG_EVENT, "the event of an earlier borrow is polled")                                                                     \
     X(NO_POLL, "what waits is taken for done without asking")                                                                      \

@@ -55,6 +55,16 @@ TEST(idle_options, those_of_pools_stand_where_a_pool_is_served) {
 }
 
 /* Where streams own nothing no graph has a pool. */
+/* Events of borrows are not in the order of the frees, so none stands for the frees before it. */
+TEST(idle_options, seldom_polls_want_events_that_are_taken_at_the_free) {
+    strata_strategy_t *strategy = NULL;
+    strata_config_request_t wrong = {.text = "stack: [stream_safe: {event: use, poll: seldom}, auto_growth, system]\n"};
+    EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&wrong, &strategy), "poll: stream");
+    strategy = load_text("stack: [stream_safe: {event: free, poll: seldom}, auto_growth, system]\n");
+    if (!strategy) FAIL_TEST("%s", strata_last_error()->text);
+    else strata_strategy_delete(strategy);
+}
+
 TEST(idle_options, reuse_in_captures_stands_where_streams_own_memory) {
     static const char *const wrong[] = {
         "stack: [system]\nplaces: {pinned: [stream_safe: {reuse_in_capture: true}, auto_growth, system]}\n",

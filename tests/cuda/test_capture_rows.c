@@ -74,6 +74,7 @@ TEST(cuda, row3_captured_event_is_never_queried) {
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_event_query(device, things.event));
     EXPECT_EQ(strata_last_error()->device_code, 907);
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_event_synchronise(device, things.event));
+    EXPECT_TRUE(strata_device_event_is_captured(device, things.event) && !strata_device_event_is_captured(device, second));
     EXPECT_EQ(fake_count("EventQuery") + fake_count("EventSynchronize"), 0);
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_stream_query(device, things.stream));
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_stream_synchronise(device, things.stream));
@@ -88,6 +89,7 @@ TEST(cuda, row3_captured_event_is_never_queried) {
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_event_query(device, things.event));
     ASSERT_OK(strata_device_event_record(device, things.event, things.other_stream));
     EXPECT_OK(strata_device_event_query(device, things.event));
+    EXPECT_FALSE(strata_device_event_is_captured(device, things.event));
     strata_device_close(device);
 }
 

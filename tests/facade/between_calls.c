@@ -128,7 +128,7 @@ static void forget_it(void *context) {
 TEST(facade_between, a_free_and_the_end_of_its_borrower_lose_no_work) {
     for (int refuses = 0; refuses < 3; refuses++) {
         between_t between;
-        RIG(rig, "strata-malloc", 0);
+        RIG_STACK(rig, "retry, stream_safe, auto_growth: {chunk_size: 20MiB, order: any}, system", 0);
         strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
         strata_block_t block = rig_allocate(&rig, owner, SIZE);
         rig_borrow(&rig, block.ref, borrower, LONG);

@@ -12,9 +12,10 @@ typedef struct pair {
     strata_block_t block;
 } pair_t;
 
-/* Two streams and a block of the first. */
+/* Two streams and a block of the first. In `strata` each request asks what has passed. */
 static void begin(pair_t *pair, const char *strategy) {
-    rig_open(&pair->rig, strategy, NULL, 0, 0, 1);
+    static const char *const asks[] = {"stream_safe.poll=stream"};
+    rig_open(&pair->rig, strategy, asks, strcmp(strategy, "strata") == 0, 0, 1);
     pair->owner = rig_stream(&pair->rig);
     pair->other = rig_stream(&pair->rig);
     pair->block = rig_allocate(&pair->rig, pair->owner, SIZE);

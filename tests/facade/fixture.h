@@ -14,6 +14,8 @@
 #define RIG_BY(rig, open) OPENED(rig_t, rig, rig_finish, open)
 /* Likewise, by the layers of its stack alone: RIG_STACK(rig, "stream_safe, auto_growth, system", 0) */
 #define RIG_STACK(rig, layers, capacity) RIG_BY(rig, rig_open_stack(&rig, layers, capacity))
+/* The layers of the preset `strata`, where each request asks what has passed: what comes back is served next. */
+#define ASKING "retry: {timeout: 100ms, wait_first: true, patience: true}, stream_safe, auto_growth_vmm, vmm"
 /* For what is said of each of an array. */
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 

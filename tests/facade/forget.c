@@ -78,7 +78,7 @@ TEST_RIG(facade_forget, a_recycled_handle_is_another_stream_with_another_stack, 
     EXPECT_NE(strata_ref_home(b.ref), before);
 }
 
-TEST_RIG(facade_forget, a_borrow_of_the_old_stream_does_not_stand_for_the_new_one, 0, "strata") {
+TEST_STACK(facade_forget, a_borrow_of_the_old_stream_does_not_stand_for_the_new_one, 0, ASKING) {
     strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
     strata_block_t a = rig_allocate(rig, owner, SIZE);
     EXPECT_OK(strata_record_stream(rig->s, a.ref, borrower));
@@ -147,7 +147,7 @@ TEST(facade_forget, ids_are_asked_for_only_where_they_are_checked) {
     }
 }
 
-TEST_RIG(facade_forget, a_block_of_many_streams_outlives_them_all, 0, "strata") {
+TEST_STACK(facade_forget, a_block_of_many_streams_outlives_them_all, 0, ASKING) {
     strata_stream_t owner = rig_stream(rig);
     strata_block_t a = rig_allocate(rig, owner, SIZE);
     for (int i = 0; i < 50; i++) {

@@ -118,7 +118,7 @@ TEST_RIG(idle, without_the_key_nobody_looks, 0, "strata", "stack: [auto_growth, 
     EXPECT_EQ(strata_facade_look_for_idleness(rig->s), STRATA_NEVER);
     let_pass(rig, 10 * SECOND);
     EXPECT_EQ(reserved(rig), held);
-    EXPECT_FALSE(strata_facade_of(rig->s)->idle_runs);
+    EXPECT_FALSE(strata_facade_of(rig->s)->idle.runs);
 }
 
 /* A pool that keeps its own, by its own word. */

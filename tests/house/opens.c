@@ -49,7 +49,7 @@ TEST(house, signals_are_handled_by_the_command_alone) {
 
 /* ---- so does its end: but a thread of the library has to stop before the driver does ---- */
 
-static const char *const may_end[] = {"facade/open/idle.c", NULL};
+static const char *const may_end[] = {"facade/open/worker.c", NULL};
 
 static void check_ends(const char *path, const char *text, report_t *report) {
     static const char *const calls[] = {"atexit", "on_exit", NULL};
@@ -59,5 +59,5 @@ static void check_ends(const char *path, const char *text, report_t *report) {
 TEST(house, the_end_of_the_process_is_the_programs) {
     expect_clean(c_files, check_ends);
     expect_found(check_ends, "facade/x.c", "(void)atexit(end);\n", "facade/x.c: calls atexit()");
-    expect_nothing(check_ends, "facade/open/idle.c", "(void)atexit(stop_all);\n");
+    expect_nothing(check_ends, "facade/open/worker.c", "(void)atexit(stop_all);\n");
 }

@@ -91,6 +91,8 @@ OP4(work, strata_handle_t, uint64_t, const strata_access_t *, size_t)
 
 static uint64_t op_event_ready_at(strata_device_t *d, strata_handle_t event) { return U(d) ^ U(event); }
 
+static bool op_event_is_captured(strata_device_t *d, strata_handle_t event) { return U(d) != 0 && U(event) == 0x3000; }
+
 static void *op_host_view(strata_device_t *d, strata_address_t address, uint64_t size) {
     return (void *)(uintptr_t)(U(d) ^ address ^ size);
 }
@@ -100,6 +102,7 @@ static const strata_device_operations_t operations = {
     STRATA_DEVICE_CALL_MAP(OPERATION)
 #undef OPERATION
         .event_ready_at = op_event_ready_at,
+    .event_is_captured = op_event_is_captured,
     .host_view = op_host_view};
 
 static uint64_t calls_of_all(strata_device_t *device) {
@@ -268,12 +271,15 @@ TEST(platform_calls, a_timed_device_counts_each_call_that_it_timed) {
     EXPECT_EQ(device.timed_calls, STRATA_DEVICE_CALLS);
     EXPECT_EQ(strata_device_event_ready_at(&device, P(2)), U(&device) ^ U(P(2)));
     EXPECT_EQ(device.timed_calls, STRATA_DEVICE_CALLS + 1);
+    EXPECT_TRUE(strata_device_event_is_captured(&device, P(3)));
+    EXPECT_FALSE(strata_device_event_is_captured(&device, P(2)));
+    EXPECT_EQ(device.timed_calls, STRATA_DEVICE_CALLS + 3);
     EXPECT_EQ(U(strata_device_host_view(&device, 0x500, 0x70)), U(&device) ^ 0x500 ^ 0x70);
-    EXPECT_EQ(device.timed_calls, STRATA_DEVICE_CALLS + 1);
+    EXPECT_EQ(device.timed_calls, STRATA_DEVICE_CALLS + 3);
     EXPECT_EQ(calls_of_all(&device), STRATA_DEVICE_CALLS);
     device.timed = false;
     check_all();
-    EXPECT_EQ(device.timed_calls, STRATA_DEVICE_CALLS + 1);
+    EXPECT_EQ(device.timed_calls, STRATA_DEVICE_CALLS + 3);
 }
 
 /* What a call takes is what passes between its beginning and its end. */

@@ -21,6 +21,11 @@ static void print_requests(void) {
     FIELD(strata_allocate_options_t, tag)
     FIELD(strata_allocate_options_t, freed_before)
     SIZE(strata_allocate_options_t)
+    FIELD(strata_plan_load_options_t, struct_size)
+    FIELD(strata_plan_load_options_t, pool)
+    FIELD(strata_plan_load_options_t, one_branch)
+    FIELD(strata_plan_load_options_t, branch)
+    SIZE(strata_plan_load_options_t)
 }
 
 static void print_open_and_close(void) {

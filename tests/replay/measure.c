@@ -39,7 +39,7 @@ TEST(measure, reading_the_clock_is_not_the_allocators_own_time) {
     ask(machine.devices[0], event);
     EXPECT_OK(strata_timeline_sync_device(&timeline, 0)); /* the program's, which is not timed */
     measure.wall_ns = inside(&machine) - before + CLOCK_NS * (OPERATIONS + ASKED) + EACH_NS * OPERATIONS;
-    figures.operations = OPERATIONS;
+    measure.timed = OPERATIONS;
     strata_measure_finish(&measure, &own_ns);
     EXPECT_NEAR(own_ns, EACH_NS, 1e-9);
     EXPECT_OK(strata_device_event_destroy(machine.devices[0], event));
@@ -66,4 +66,39 @@ TEST(measure, an_operation_that_was_not_made_took_no_time) {
     EXPECT_EQ(own_ns, 0);
     strata_timeline_end(&timeline);
     strata_machine_close(&machine);
+}
+
+/* Operations that are timed, of those of a trace of so many rows, on a simulated device. */
+static uint64_t timed_of(size_t rows, bool followed) {
+    strata_target_t target = {.profile = strata_sim_profile("h100")};
+    strata_timeline_options_t options = {0};
+    strata_machine_t machine;
+    strata_timeline_t timeline;
+    strata_figures_t figures = {0};
+    strata_device_ledger_t ledger;
+    uint64_t timed = 0;
+    strata_trace_t trace = {.count = 0};
+    EXPECT_OK(strata_machine_open(&target, 1, &machine));
+    EXPECT_OK(strata_timeline_begin(&timeline, &trace, &machine, &options));
+    trace.count = rows;
+    strata_measure_t measure = {.trace = &trace, .machine = &machine, .timeline = &timeline, .figures = &figures};
+    strata_measure_begin(&measure);
+    if (followed) strata_measure_follow(&measure, &ledger);
+    strata_measure_rows(&measure);
+    for (size_t i = 0; i < rows; i++) {
+        bool is = strata_measure_is_timed(&measure);
+        EXPECT_EQ(machine.devices[0]->timed, is);
+        timed += is;
+    }
+    strata_timeline_end(&timeline);
+    strata_machine_close(&machine);
+    return timed;
+}
+
+/* Who follows wants to know of every call. */
+TEST(measure, of_many_rows_a_sample_is_timed) {
+    EXPECT_EQ(timed_of(100000, false), 100000);
+    EXPECT_NEAR((double)timed_of(1000000, false), 65536, 10000);
+    EXPECT_NEAR((double)timed_of(200000, false), 65536, 10000);
+    EXPECT_EQ(timed_of(1000000, true), 1000000);
 }

@@ -108,11 +108,14 @@ TEST(sim_capture, captured_events_are_neither_queried_nor_waited_for) {
     EXPECT_EQ(strata_last_error()->device_code, 907);
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_event_synchronise(s.device, s.e));
     EXPECT_EQ(strata_device_event_ready_at(s.device, s.e), STRATA_NEVER);
+    EXPECT_TRUE(strata_device_event_is_captured(s.device, s.e));
     strata_handle_t graph = end_capture(s.device, s.a);
+    EXPECT_TRUE(strata_device_event_is_captured(s.device, s.e));
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_event_query(s.device, s.e));
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_stream_wait(s.device, s.b, s.e));
     ASSERT_OK(strata_device_event_record(s.device, s.e, s.b));
     EXPECT_OK(strata_device_event_query(s.device, s.e));
+    EXPECT_FALSE(strata_device_event_is_captured(s.device, s.e));
     EXPECT_OK(strata_device_graph_destroy(s.device, graph));
 }
 

@@ -126,6 +126,32 @@ TEST(sim_time, free_waits_for_all_work_and_the_wait_is_stall) {
     EXPECT_EQ(figures_of(f.device).stall_ns, 1000 * US + 7000);
 }
 
+/* A promise is as if it had been submitted when it was made; the latest end counts, whatever the order. */
+TEST(sim_time, promised_work_is_there_for_whoever_looks) {
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
+    strata_handle_t stream = stream_new(f.device, STRATA_STREAM_NON_BLOCKING),
+                    other = stream_new(f.device, STRATA_STREAM_NON_BLOCKING);
+    strata_sim_stream_t *a = strata_sim_stream_find(f.device, stream), *b = strata_sim_stream_find(f.device, other);
+    ASSERT_TRUE(a && b);
+    strata_address_t block = get(f.device, 2 * MIB);
+    uint64_t now = strata_sim_now(f.world);
+    strata_sim_stream_promise(a, now + 7000);
+    strata_sim_stream_promise(b, now + 9000);
+    strata_sim_stream_promise(a, now + 5000);
+    EXPECT_EQ(strata_sim_stream_end(f.device, stream), now + 7000);
+    EXPECT_EQ(strata_sim_device_end(f.device), now + 9000);
+    strata_sim_stream_promise(a, now + 6000);
+    EXPECT_EQ(strata_sim_stream_end(f.device, stream), now + 7000);
+    strata_sim_stream_promise(a, now + 20000);
+    EXPECT_STATUS(STRATA_E_NOT_READY, strata_device_stream_query(f.device, stream));
+    now += 20000;
+    put(f.device, block);
+    EXPECT_GT(figures_of(f.device).stall_ns, 0);
+    EXPECT_GE(strata_sim_now(f.world), now);
+    EXPECT_EQ(strata_sim_stream_find(f.device, (strata_handle_t)((uintptr_t)stream + 16 * 9)), NULL);
+    EXPECT_EQ(*strata_sim_clock(f.world), strata_sim_now(f.world));
+}
+
 TEST(sim_time, a_profile_may_say_that_free_does_not_wait) {
     strata_sim_profile_t profile = *strata_sim_profile("h100");
     profile.free_waits = false;

@@ -83,6 +83,13 @@ TEST(plan_command, finds_the_step_that_repeats) {
     EXPECT_CONTAINS(ran.out, "peak         10752 bytes"); /* the block that lives throughout, the largest layer, and 512 */
     EXPECT_CONTAINS(run_well("plan %s --step 2", file).out, "13 buffers, step 2 of 30 that repeat");
     EXPECT_CONTAINS(run_well("plan %s --step all", file).out, "362 buffers\n");
+    char plan[512];
+    snprintf(plan, sizeof plan, "%s", temporary("held.csv"));
+    run_well("plan %s -o %s", file, plan); /* the block that lives throughout was there before, and nothing else */
+    char *text = read_bytes(plan, &(size_t){0});
+    const char *held = strstr(text, ",4096,256,0,0,0,0,1,");
+    EXPECT_TRUE(held && !strstr(strchr(held, '\n'), ",0,1,"));
+    free(text);
     ran = run_command("plan %s --step 31", file);
     EXPECT_EQ(ran.exit_status, 2);
     EXPECT_CONTAINS(ran.errors, "has no step 31; write --step all");

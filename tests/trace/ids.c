@@ -52,6 +52,26 @@ TEST(trace_ids, what_was_never_added_is_not_found) {
     strata_ids_clear(&ids);
 }
 
+/* Numbers that count up have no table; what comes before, after a gap or out of order makes one, and all keep theirs. */
+TEST(trace_ids, numbers_that_count_up_until_one_does_not) {
+    static const uint64_t firsts[] = {0, 1724, UINT64_MAX - 3}, others[] = {17, 1723, 5000, UINT64_MAX - 40};
+    for (size_t f = 0; f < 3; f++) {
+        for (size_t o = 0; o < 4; o++) {
+            strata_ids_t ids = {0};
+            for (uint32_t i = 0; i < 10; i++) ASSERT_OK(strata_ids_add(&ids, firsts[f] + i));
+            EXPECT_EQ(strata_ids_find(&ids, firsts[f] - 1), STRATA_IDS_NONE);
+            EXPECT_EQ(strata_ids_find(&ids, firsts[f] + 10), STRATA_IDS_NONE);
+            ASSERT_OK(strata_ids_add(&ids, others[o]));
+            ASSERT_OK(strata_ids_add(&ids, firsts[f] + 10));
+            for (uint32_t i = 0; i < 10; i++) EXPECT_EQ(strata_ids_find(&ids, firsts[f] + i), i);
+            EXPECT_EQ(strata_ids_find(&ids, others[o]), 10);
+            EXPECT_EQ(strata_ids_find(&ids, firsts[f] + 10), 11);
+            EXPECT_EQ(strata_ids_find(&ids, firsts[f] - 1), others[o] == firsts[f] - 1 ? 10 : STRATA_IDS_NONE);
+            strata_ids_clear(&ids);
+        }
+    }
+}
+
 /* A plain hash is one that a file can be written against; one with a key is not, and each table has its own. */
 TEST(trace_ids, words_of_one_plain_hash_have_keys_of_their_own) {
     strata_ids_t ids = {0}, others = {0};

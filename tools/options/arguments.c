@@ -172,6 +172,12 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
         "--repeat", "N", STRATA_ONCE, strata_take_number, offsetof(strata_arguments_t, repeat), 1, STRATA_FIGURE_REPEATS,          \
             "runs of each strategy, in turn, for the host's time (" usual ")"                                                      \
     }
+#define JOBS                                                                                                                       \
+    {                                                                                                                              \
+        "--jobs", "N", STRATA_ONCE, strata_take_number, offsetof(strata_arguments_t, jobs), 1, STRATA_JOBS_MOST,                   \
+            "strategies replayed at once, on simulated devices (as many as processors); only the host's time depends on it, and "  \
+            "1 disturbs it least"                                                                                                  \
+    }
 #define STRATEGY_ROWS                                                                                                              \
     TAKEN("--set", "PATH=VALUE", STRATA_MANY, take_set,                                                                            \
           "sets an option of the strategy before it, or, before the first, of all that have the path"),                            \
@@ -219,7 +225,7 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
 const strata_option_t strata_compare_options[] = {
     TAKEN("--strategy", "NAME|FILE", STRATA_MANY, take_strategy,
           "a preset (strata presets) or a YAML file; without any the presets that matter for the kind of file are compared"),
-    COMPARE_ROWS, CURVE_ROW, STRATA_OPTIONS_END};
+    COMPARE_ROWS, JOBS, CURVE_ROW, STRATA_OPTIONS_END};
 const strata_option_t strata_replay_options[] = {STRATEGY(STRATA_NEEDED), COMPARE_ROWS, CURVE_ROW, STRATA_OPTIONS_END};
 
 const strata_option_t strata_report_options[] = {
@@ -229,6 +235,7 @@ const strata_option_t strata_report_options[] = {
           "a preset (strata presets) or a YAML file; as often as there are strategies (pytorch and strata)"),
     STRATEGY_ROWS,
     REPEAT("1"),
+    JOBS,
     STRATA_OPTIONS_END,
 };
 
@@ -331,7 +338,8 @@ static void fill_report(strata_arguments_t *arguments) {
 
 int strata_arguments_read(const strata_command_t *self, int argc, char **argv, strata_arguments_t *arguments) {
     int words = 0;
-    *arguments = (strata_arguments_t){.lag_ns = 5000000, .repeat = 3, .shards = 1, .given = argv};
+    *arguments = (strata_arguments_t){
+        .lag_ns = 5000000, .repeat = 3, .jobs = strata_processors(STRATA_JOBS_MOST), .shards = 1, .given = argv};
     if (self->options == strata_report_options) arguments->repeat = 1;
     int status = strata_options_read(self, arguments, argc, argv, &words);
     if (status != STRATA_EXIT_DONE) return status;

@@ -8,7 +8,7 @@
 
 #include "tools/options/options.h"
 
-enum { STRATA_ARGUMENT_STRATEGIES = 32, STRATA_ARGUMENT_SETS = 64, STRATA_ARGUMENT_LABEL = 64 };
+enum { STRATA_ARGUMENT_STRATEGIES = 32, STRATA_ARGUMENT_SETS = 64, STRATA_ARGUMENT_LABEL = 64, STRATA_JOBS_MOST = 32 };
 
 typedef struct strata_argument_strategy {
     const char *name;
@@ -26,7 +26,7 @@ typedef struct strata_arguments {
     uint64_t capacity; /* 0: as the device says */
     uint64_t lag_ns;
     uint64_t host_jitter; /* 0: none */
-    uint64_t repeat;
+    uint64_t repeat, jobs;
     bool smallest;
     bool check;
     bool legacy_default;

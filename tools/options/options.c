@@ -1,6 +1,7 @@
 #include "tools/options/options.h"
 
 #include <inttypes.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,12 @@ int strata_take_text(const strata_taking_t *taking, const char *value) {
     if (!*value) return strata_wrong_usage(taking->self, "%s wants %s", taking->option->name, taking->option->value);
     *(const char **)kept_at(taking) = value;
     return STRATA_EXIT_DONE;
+}
+
+uint64_t strata_processors(uint64_t most) {
+    cpu_set_t set;
+    int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    return count > 0 && (uint64_t)count < most ? (uint64_t)count : most;
 }
 
 int strata_take_number(const strata_taking_t *taking, const char *value) {

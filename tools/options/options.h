@@ -40,6 +40,9 @@ int strata_take_flag(const strata_taking_t *taking, const char *none); /* a bool
 int strata_take_text(const strata_taking_t *taking, const char *value); /* a const char *, not empty */
 int strata_take_number(const strata_taking_t *taking, const char *value); /* a uint64_t */
 
+/* For what a command does at once where nothing is said: the processors that it may use, 1 .. `most`. */
+uint64_t strata_processors(uint64_t most);
+
 /* Takes the options of `argv` and moves the other words, *words of them, to its front. "--" ends the options. A value comes after
  * "=" or is the next argument. STRATA_EXIT_DONE, or STRATA_EXIT_WRONG after saying why. */
 int strata_options_read(const strata_command_t *self, void *into, int argc, char **argv, int *words);

@@ -1,9 +1,9 @@
-/* Plans as JSON: {"planner","buffers","peak_bytes","lower_bound_bytes","proved","seconds"}, and in a plan "plan": [{"name","lower",
+/* Writing plans as JSON: {"planner","buffers","peak_bytes","lower_bound_bytes","proved","seconds"}, and in a plan "plan": [{"name","lower",
  * "upper","size","alignment","kind","fork","branch","output","offset"}]. */
 #ifndef STRATA_TOOLS_PLAN_JSON_H
 #define STRATA_TOOLS_PLAN_JSON_H
 
-#include "planning/file/table.h"
+#include "planning/file/json.h"
 
 typedef struct strata_plan_told {
     const char *planner;
@@ -14,9 +14,5 @@ typedef struct strata_plan_told {
  * E_HOST_MEMORY. */
 strata_status_t strata_plan_json_write(const char *path, const strata_plan_told_t *told, const strata_plan_table_t *table,
                                        const uint64_t *offsets);
-/* Whether the file begins as an object does. E_IO. */
-strata_status_t strata_plan_json_is_one(const char *path, bool *is);
-/* The buffers of a plan, fixed at its offsets. On failure nothing is left. E_IO, E_FORMAT, E_LIMIT, E_HOST_MEMORY. */
-strata_status_t strata_plan_json_read(const char *path, strata_plan_table_t *table);
 
 #endif

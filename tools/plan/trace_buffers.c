@@ -157,7 +157,8 @@ static strata_status_t add_buffer(const tracing_t *x, uint32_t id, uint32_t from
                                    .size = life->size,
                                    .alignment = e->align ? UINT64_C(1) << e->align : ALIGNMENT,
                                    .fork = x->streams,
-                                   .branch = x->streams ? e->stream : 0};
+                                   .branch = x->streams ? e->stream : 0,
+                                   .flags = life->begin < from ? STRATA_PLAN_HELD : 0};
     snprintf(name, sizeof name, "%s%sline %u", x->trace->tags[e->tag], e->tag ? " " : "", e->line);
     input->lifetimes[input->table.count] = id;
     return strata_plan_table_add(&input->table, &buffer, name);

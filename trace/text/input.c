@@ -94,8 +94,7 @@ static strata_status_t read_plain(strata_input_t *input, const char **bytes, siz
         strata_status_t status = fill(input);
         if (status != STRATA_OK) return status;
     }
-    memcpy(input->out, z->next_in, z->avail_in);
-    *bytes = input->out;
+    *bytes = (const char *)z->next_in;
     *count = z->avail_in;
     z->avail_in = 0;
     return STRATA_OK;

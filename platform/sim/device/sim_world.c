@@ -10,6 +10,7 @@ static _Atomic uint64_t serials;
 
 strata_status_t sim_begin(sim_device_t *device, strata_device_call_t call) {
     strata_lock(&device->world->lock);
+    sim_streams_settle(device->world);
     strata_status_t status = sim_strike(device, call);
     if (status != STRATA_OK) strata_unlock(&device->world->lock);
     return status;
@@ -162,6 +163,7 @@ static void op_close(strata_device_t *base) {
     sim_device_t *device = sim_of(base);
     strata_sim_t *world = device->world;
     strata_lock(&world->lock);
+    sim_streams_settle(world);
     sim_captures_end(device);
     sim_pools_end(device);
     sim_memory_end(device);
@@ -220,6 +222,7 @@ const strata_device_operations_t sim_operations = {.malloc = sim_op_malloc,
                                                    .event_query = sim_op_event_query,
                                                    .event_synchronise = sim_op_event_synchronise,
                                                    .event_ready_at = sim_op_event_ready_at,
+                                                   .event_is_captured = sim_op_event_is_captured,
                                                    .fill = sim_op_fill,
                                                    .copy = sim_op_copy,
                                                    .host_view = sim_op_host_view,

@@ -118,6 +118,15 @@ uint64_t sim_op_event_ready_at(strata_device_t *base, strata_handle_t handle) {
     return at;
 }
 
+bool sim_op_event_is_captured(strata_device_t *base, strata_handle_t handle) {
+    sim_device_t *device = sim_of(base);
+    strata_lock(&device->world->lock);
+    const sim_event_t *event = own_event(device, handle);
+    bool captured = event && event->capture_id;
+    strata_unlock(&device->world->lock);
+    return captured;
+}
+
 static strata_status_t stream_wait(sim_device_t *device, strata_handle_t stream_handle, strata_handle_t event_handle) {
     sim_event_t *event = any_event(device, event_handle);
     if (!event) return STRATA_E_DEVICE;

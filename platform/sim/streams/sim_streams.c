@@ -214,11 +214,43 @@ strata_status_t sim_op_work(strata_device_t *base, strata_handle_t stream, uint6
     return sim_end(device, work(device, stream, duration, accesses, count));
 }
 
-strata_status_t strata_sim_stream_busy_until(strata_device_t *base, strata_handle_t handle, uint64_t end) {
+/* The end of work that is submitted now and said to end at `end`. */
+static void keep_busy(sim_stream_t *stream, uint64_t end) {
+    sim_stream_extend(stream, strata_max(strata_min(end, STRATA_NEVER - 1), sim_stream_order(stream)));
+}
+
+void sim_streams_settle(strata_sim_t *world) {
+    for (sim_stream_t *stream = world->promised; stream; stream = stream->next_promised) {
+        keep_busy(stream, stream->promised);
+        stream->promised = 0;
+    }
+    world->promised = NULL;
+}
+
+strata_sim_stream_t *strata_sim_stream_find(strata_device_t *base, strata_handle_t handle) {
     sim_device_t *device = sim_of(base);
     strata_lock(&device->world->lock);
     sim_stream_t *stream = sim_stream(device, handle);
-    if (stream) sim_stream_extend(stream, strata_max(strata_min(end, STRATA_NEVER - 1), sim_stream_order(stream)));
+    strata_unlock(&device->world->lock);
+    return stream;
+}
+
+void strata_sim_stream_promise(strata_sim_stream_t *stream, uint64_t end) {
+    strata_sim_t *world = stream->device->world;
+    if (end <= stream->promised) return;
+    if (!stream->promised) {
+        stream->next_promised = world->promised;
+        world->promised = stream;
+    }
+    stream->promised = end;
+}
+
+strata_status_t strata_sim_stream_busy_until(strata_device_t *base, strata_handle_t handle, uint64_t end) {
+    sim_device_t *device = sim_of(base);
+    strata_lock(&device->world->lock);
+    sim_streams_settle(device->world);
+    sim_stream_t *stream = sim_stream(device, handle);
+    if (stream) keep_busy(stream, end);
     strata_unlock(&device->world->lock);
     return stream ? STRATA_OK : strata_last_error()->status;
 }
@@ -226,6 +258,7 @@ strata_status_t strata_sim_stream_busy_until(strata_device_t *base, strata_handl
 uint64_t strata_sim_stream_end(strata_device_t *base, strata_handle_t handle) {
     sim_device_t *device = sim_of(base);
     strata_lock(&device->world->lock);
+    sim_streams_settle(device->world);
     sim_stream_t *stream = sim_stream(device, handle);
     uint64_t end = stream ? visible_end(stream) : 0;
     strata_unlock(&device->world->lock);
@@ -244,6 +277,7 @@ int strata_sim_stream_priority(strata_device_t *base, strata_handle_t handle) {
 uint64_t strata_sim_device_end(strata_device_t *base) {
     sim_device_t *device = sim_of(base);
     strata_lock(&device->world->lock);
+    sim_streams_settle(device->world);
     uint64_t end = device->end;
     strata_unlock(&device->world->lock);
     return end;

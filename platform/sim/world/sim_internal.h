@@ -140,6 +140,8 @@ typedef struct sim_stream {
     int priority; /* reported; the timelines do not use it */
     bool legacy;
     uint64_t end; /* of all work submitted to it */
+    uint64_t promised; /* what strata_sim_stream_promise() has said; 0: nothing */
+    struct sim_stream *next_promised;
     uint64_t operations; /* submitted; for the order of pool frees */
     sim_followed_t followed[SIM_FOLLOWED]; /* how far it has waited for other streams, latest first */
     uint64_t thread; /* a thread's own default stream */
@@ -241,8 +243,8 @@ struct strata_sim {
     int file; /* contents of physical handles: one sparse file; -1: none yet */
     uint64_t file_end;
     sim_observer_t observer;
-    _Atomic uint64_t latest; /* the latest clock of any thread */
     sim_thread_t *_Atomic threads[SIM_THREADS_HASH];
+    sim_stream_t *promised; /* streams to which work was promised since the last look; only while there is one thread */
     sim_thread_t spare_thread; /* stands in when a thread cannot be registered */
     _Atomic uint32_t thread_count;
     _Atomic(struct strata_checker *) checker; /* NULL: nobody watches; set under the lock */
@@ -339,6 +341,8 @@ bool sim_free_wait(sim_device_t *device);
 uint64_t sim_stream_order(const sim_stream_t *stream);
 /* Submits `duration` of work; returns its end. */
 uint64_t sim_submit(sim_stream_t *stream, uint64_t duration);
+/* Submits what was promised: before anybody looks at what streams have to do. */
+void sim_streams_settle(strata_sim_t *world);
 void sim_stream_extend(sim_stream_t *stream, uint64_t end);
 void sim_stream_init(sim_device_t *device, sim_stream_t *stream, strata_stream_flags_t flags);
 void sim_stream_follow(sim_stream_t *stream, uint64_t stream_id, uint64_t operations);
@@ -408,6 +412,7 @@ strata_status_t sim_op_event_record(strata_device_t *, strata_handle_t, strata_h
 strata_status_t sim_op_event_query(strata_device_t *, strata_handle_t);
 strata_status_t sim_op_event_synchronise(strata_device_t *, strata_handle_t);
 uint64_t sim_op_event_ready_at(strata_device_t *, strata_handle_t);
+bool sim_op_event_is_captured(strata_device_t *, strata_handle_t);
 strata_status_t sim_op_fill(strata_device_t *, strata_address_t, uint8_t, uint64_t, strata_handle_t);
 strata_status_t sim_op_copy(strata_device_t *, strata_address_t, void *, uint64_t, bool, strata_handle_t);
 void *sim_op_host_view(strata_device_t *, strata_address_t, uint64_t);

@@ -18,9 +18,14 @@ uint64_t sim_thread_number(void) {
     return own_number;
 }
 
-static void raise_to(_Atomic uint64_t *value, uint64_t to) {
-    uint64_t old = atomic_load_explicit(value, memory_order_relaxed);
-    while (old < to && !atomic_compare_exchange_weak(value, &old, to)) {}
+static uint64_t clock_of(const sim_thread_t *thread) { return atomic_load_explicit(&thread->now, memory_order_relaxed); }
+
+/* The latest clock of any thread: they are seldom asked for, and move at every step. */
+static uint64_t latest(strata_sim_t *world) {
+    uint64_t now = clock_of(&world->spare_thread);
+    for (size_t i = 0; i < SIM_THREADS_HASH; i++)
+        for (sim_thread_t *at = atomic_load(&world->threads[i]); at; at = at->next) now = strata_max(now, clock_of(at));
+    return now;
 }
 
 static sim_thread_t *enrol(strata_sim_t *world, uint64_t number) {
@@ -31,7 +36,7 @@ static sim_thread_t *enrol(strata_sim_t *world, uint64_t number) {
     if (!fresh) return &world->spare_thread;
     fresh->number = number;
     fresh->index = atomic_fetch_add(&world->thread_count, 1);
-    atomic_init(&fresh->now, atomic_load(&world->latest));
+    atomic_init(&fresh->now, latest(world));
     fresh->next = atomic_load(head);
     while (!atomic_compare_exchange_weak(head, &fresh->next, fresh)) {}
     /* A lock that was last held by the only thread hands over nothing: this thread begins at the world's latest clock anyway. */
@@ -50,13 +55,10 @@ sim_thread_t *sim_thread(strata_sim_t *world) {
     return thread;
 }
 
-static uint64_t now_of(strata_sim_t *world) { return atomic_load_explicit(&sim_thread(world)->now, memory_order_relaxed); }
+static uint64_t now_of(strata_sim_t *world) { return clock_of(sim_thread(world)); }
 
 /* Sets the calling thread's clock, which it alone writes. */
-static void set(strata_sim_t *world, uint64_t now) {
-    atomic_store_explicit(&sim_thread(world)->now, now, memory_order_relaxed);
-    raise_to(&world->latest, now);
-}
+static void set(strata_sim_t *world, uint64_t now) { atomic_store_explicit(&sim_thread(world)->now, now, memory_order_relaxed); }
 
 uint64_t sim_now(sim_device_t *device) { return now_of(device->world); }
 
@@ -141,7 +143,16 @@ void sim_threads_end(strata_sim_t *world) {
 
 uint64_t strata_sim_now(strata_sim_t *world) { return now_of(world); }
 
+const _Atomic uint64_t *strata_sim_clock(strata_sim_t *world) { return &sim_thread(world)->now; }
+
 void strata_sim_advance_to(strata_sim_t *world, uint64_t until) {
     uint64_t now = now_of(world);
     if (until > now) set(world, sim_after_work(world, now, until));
+}
+
+void strata_sim_advance_by(strata_sim_t *world, uint64_t way) {
+    sim_thread_t *thread = sim_thread(world);
+    uint64_t now = clock_of(thread), until = now + way;
+    if (world->host_jitter) until = sim_after_work(world, now, until);
+    atomic_store_explicit(&thread->now, until, memory_order_relaxed);
 }
