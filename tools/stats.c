@@ -25,14 +25,21 @@ static strata_status_t load(session_t *session) {
     return STRATA_OK;
 }
 
+static void ignore_row(void *context, const strata_series_sample_t *sample) {
+    (void)context;
+    (void)sample;
+}
+
 static strata_status_t run(session_t *session, size_t rows, strata_stats_t *stats) {
     const strata_contender_t *contender = &session->contenders.all[0];
+    strata_run_follow_t follow = {.row = ignore_row, .refused = strata_stats_refused, .context = stats};
     strata_run_options_t options = {
         .target = contender->target,
         .timeline = {.lag_ns = session->arguments.lag_ns, .legacy_default = session->arguments.legacy_default},
         .rows = rows,
         .look = stats ? strata_stats_write : NULL,
         .look_context = stats,
+        .follow = stats ? &follow : NULL,
     };
     return strata_run(session->trace, contender->strategy, &options, &session->result);
 }
@@ -60,6 +67,7 @@ static int tell(session_t *session, size_t row) {
                                                             : STRATA_STATS_TABLE};
     strata_status_t status = strata_output_open("-", &stats.out);
     if (status == STRATA_OK) status = run(session, row, &stats);
+    strata_host_delete(stats.refused);
     if (status == STRATA_OK) status = stats.status;
     if (status == STRATA_OK) return strata_tell_written(strata_output_finish(stats.out));
     strata_output_abandon(stats.out);
@@ -100,8 +108,9 @@ const strata_command_t strata_command_stats = {
     .help = "tells what every place, stream and layer holds at a row of a trace",
     .options = strata_stats_options,
     .example = "--device sim:h100 --strategy mine.yaml --at 1200 run.csv.gz",
-    .more = "Replays the trace up to a row. docs/layers.md (strata layers NAME) explains the figures of layers, strata.h all "
-            "others.\n"
-            "\n"
-            "Exit status: 0 done (out-of-memory is told), 1 an operation failed otherwise, 2 wrong usage, strategy or trace, or "
-            "the strategy has too little when it is opened."};
+    .more =
+        "Replays the trace up to a row. Where requests failed for memory, the first report is in the table. docs/layers.md (strata "
+        "layers NAME) explains the figures of layers, strata.h all others.\n"
+        "\n"
+        "Exit status: 0 done (out-of-memory is told), 1 an operation failed otherwise, 2 wrong usage, strategy or trace, or "
+        "the strategy has too little when it is opened."};

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "facade/facade.h"
 #include "platform/host/host_memory.h"
@@ -84,10 +85,19 @@ static strata_status_t put_json(const strata_stats_t *stats, const strata_run_mo
     return status == STRATA_OK ? strata_output_print(out, "}\n") : status;
 }
 
+void strata_stats_refused(void *context, size_t row, uint64_t time_ns, const strata_trace_event_t *event, const char *text) {
+    (void)time_ns;
+    strata_stats_t *stats = context;
+    if (stats->refused) return;
+    size_t room = strlen(text) + 64;
+    stats->refused = strata_host_new(room, 1);
+    if (stats->refused) snprintf(stats->refused, room, "the first at row %zu (line %u): %s", row, (unsigned)event->line, text);
+}
+
 void strata_stats_write(void *context, const strata_run_moment_t *moment) {
     strata_stats_t *stats = context;
     switch (stats->form) {
-    case STRATA_STATS_TABLE: stats->status = strata_stats_table(stats->out, moment, stats->blocks, stats->width); break;
+    case STRATA_STATS_TABLE: stats->status = strata_stats_table(stats, moment); break;
     case STRATA_STATS_JSON: stats->status = put_json(stats, moment); break;
     case STRATA_STATS_PROMETHEUS: stats->status = copy_text(stats->out, moment->facade, strata_statistics_prometheus); break;
     }

@@ -215,19 +215,22 @@ static void divide(table_t *table, size_t width) {
     table->across = strata_min(STREAMS_ACROSS, strata_max(room, 2) - 1);
 }
 
-strata_status_t strata_stats_table(strata_output_t *out, const strata_run_moment_t *moment, bool blocks, size_t width) {
-    const strata_figures_t *figures = &moment->result->figures;
-    say_title(out, moment, width);
-    if (figures->oom_count)
-        strata_output_print(out, "%" PRIu64 " request%s failed for memory so far\n", figures->oom_count,
-                            figures->oom_count == 1 ? " has" : "s have");
+static void say_failures(const strata_stats_t *stats, uint64_t count) {
+    if (count)
+        strata_output_print(stats->out, "%" PRIu64 " request%s failed for memory so far\n", count, count == 1 ? " has" : "s have");
+    if (count && stats->refused) strata_output_print(stats->out, "%s\n", stats->refused);
+}
+
+strata_status_t strata_stats_table(const strata_stats_t *stats, const strata_run_moment_t *moment) {
+    say_title(stats->out, moment, stats->width);
+    say_failures(stats, moment->result->figures.oom_count);
     uint32_t index = 0;
     strata_domain_t *domain;
     strata_status_t status = STRATA_OK;
     while (status == STRATA_OK && (domain = strata_facade_next_domain(strata_facade_of(moment->facade), &index)) != NULL) {
-        table_t table = {.out = out, .moment = moment, .domain = domain};
-        divide(&table, width);
-        if (place_was_used(domain)) status = say_place(&table, blocks);
+        table_t table = {.out = stats->out, .moment = moment, .domain = domain};
+        divide(&table, stats->width);
+        if (place_was_used(domain)) status = say_place(&table, stats->blocks);
     }
     return status;
 }

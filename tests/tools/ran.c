@@ -1,9 +1,12 @@
 #include "tests/tools/ran.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/harness/test.h"
 #include "tests/trace/files.h"
@@ -20,21 +23,14 @@ const char *command_path(void) {
     return named ? named : STRATA_COMMAND;
 }
 
-static ran_t run(const char *arguments, va_list list) {
+/* Runs `words` of a shell in the test's folder, by env(1) with these variables. */
+static ran_t run_words(const char *variables, const char *words) {
     static char *last_out, *last_errors;
-    char rest[4096], command[16384], folder[256];
-    vsnprintf(rest, sizeof rest, arguments, list);
-    const char *variables = "", *words = rest;
-    char *dashes = strstr(rest, " -- ");
-    if (dashes) {
-        *dashes = '\0';
-        variables = rest;
-        words = dashes + 4;
-    }
+    char command[16384], folder[256];
     snprintf(folder, sizeof folder, "%s", temporary("."));
     snprintf(command, sizeof command,
-             "cd %s && env -u STRATA_SET -u STRATA_STRATEGY -u COLUMNS %s %s %s > out.txt 2> errors.txt < /dev/null", folder,
-             variables, command_path(), words);
+             "cd %s && env -u STRATA_SET -u STRATA_STRATEGY -u COLUMNS %s %s > out.txt 2> errors.txt < /dev/null", folder,
+             variables, words);
     int status = system(command);
     free(last_out);
     free(last_errors);
@@ -42,6 +38,31 @@ static ran_t run(const char *arguments, va_list list) {
     ran.out = last_out = read_text("out.txt");
     ran.errors = last_errors = read_text("errors.txt");
     return ran;
+}
+
+static ran_t run(const char *arguments, va_list list) {
+    char rest[4096], words[8192];
+    vsnprintf(rest, sizeof rest, arguments, list);
+    char *dashes = strstr(rest, " -- ");
+    if (dashes) *dashes = '\0';
+    snprintf(words, sizeof words, "%s %s", command_path(), dashes ? dashes + 4 : rest);
+    return run_words(dashes ? rest : "", words);
+}
+
+/* A second time it is there already. */
+static void link_once(const char *target, const char *name) {
+    const char *path = temporary(name);
+    if (symlink(target, path) != 0 && errno != EEXIST) FAIL_TEST("%s cannot be linked", path);
+}
+
+ran_t run_line(const char *line) {
+    char variables[512];
+    if (mkdir(temporary("bin"), 0777) != 0 && errno != EEXIST) FAIL_TEST("no folder for the command");
+    link_once(command_path(), "bin/strata");
+    link_once(STRATA_SOURCE_DIR "/traces", "traces");
+    write_text("line.sh", line);
+    snprintf(variables, sizeof variables, "PATH=\"%s:$PATH\"", temporary("bin"));
+    return run_words(variables, "sh line.sh");
 }
 
 ran_t run_command(const char *arguments, ...) {

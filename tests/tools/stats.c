@@ -196,7 +196,8 @@ TEST(stats, kernels_are_whole_and_failures_are_told) {
     EXPECT_CONTAINS(ran.out, "early.csv after row 4 of 5 (line 5)");
     write_text("large.csv", "op,id,size,stream,time_us\nalloc,1,1000,0,0\nalloc,2,200000000,0,1\n");
     ran = run_well(STATS "--at end large.csv");
-    EXPECT_CONTAINS(ran.out, "\n1 request has failed for memory so far\n");
+    EXPECT_CONTAINS(ran.out, "\n1 request has failed for memory so far\nthe first at row 2 (line 3): out of memory in gpu:0 ");
+    EXPECT_CONTAINS(ran.out, "live blocks: ");
     EXPECT_CONTAINS(ran.out, "  out_of_memory                                    1               -\n");
     write_text("align.csv", "op,id,size,stream,time_us,align\nalloc,1,100,0,0,4096\n");
     ran = run_command(STATS "--at end align.csv");

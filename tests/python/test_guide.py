@@ -1,0 +1,32 @@
+"""What docs/guide.md shows of Python. PyTorch and a GPU would be needed to run it: here the options are read by the command's own parser,
+and the program is compiled. tests/tools/guide.c runs the page's other commands."""
+
+import os
+import re
+import shlex
+from pathlib import Path
+
+from strata.torch.__main__ import parser
+
+PAGE = (Path(os.environ["STRATA_SOURCE"]) / "docs" / "guide.md").read_text()
+
+
+def test_the_commands_have_these_options():
+    commands = re.findall(r"^    python -m strata\.torch (.*)$", PAGE, re.M)
+    assert len(commands) == 2
+    for command in commands:
+        told = parser().parse_args(shlex.split(command))
+        assert (told.whole, told.strategy, told.script) == (True, "tuned.yaml", "train.py")
+        assert f"```yaml {told.strategy}\n" in PAGE
+    assert "--report" not in parser().parse_args(shlex.split(commands[0])).arguments
+
+
+def test_each_other_option_that_it_names_is_one():
+    for option in ["--report", "--check", "--devices", "--set"]:
+        assert option in PAGE and option in parser().format_help()
+
+
+def test_the_program_is_one():
+    programs = re.findall(r"^```python \S+\n(.*?)^```$", PAGE, re.S | re.M)
+    assert len(programs) == 1
+    compile(programs[0], "docs/guide.md", "exec")
