@@ -18,9 +18,11 @@ TEST(plan_greedy, a_million_buffers_take_seconds) {
     plans_random_t random = {5};
     plans_training(&random, b, COUNT);
     strata_plan_options_t options = {.struct_size = sizeof options, .planner = "greedy", .time_ns = UINT64_C(3000000000)};
+    uint64_t began = plans_processor_ns();
     strata_plan_result_t result = plans_make_with(&options, b, COUNT, o);
+    uint64_t took = plans_processor_ns() - began;
     EXPECT_LT((double)result.peak / (double)result.lower_bound, 1.06);
-    if (!*STRATA_SANITIZERS) EXPECT_LT(result.time_ns, UINT64_C(8000000000));
+    if (!*STRATA_SANITIZERS) EXPECT_LT(took, UINT64_C(60000000000)); /* as pairs it would take hours */
     struct rusage used;
     getrusage(RUSAGE_SELF, &used);
     if (!*STRATA_SANITIZERS) EXPECT_LT(used.ru_maxrss, 2 * 1024 * 1024);
@@ -36,13 +38,13 @@ TEST(plan_greedy, pairs_are_not_looked_at_where_there_are_too_many) {
     ASSERT_TRUE(b && o);
     for (uint64_t i = 0; i < COUNT; i++) b[i] = (strata_plan_buffer_t){.lower = i, .upper = 2 * COUNT - i, .size = 1 + i % 1000};
     b[0].alignment = 1;
-    uint64_t begin = strata_real_now();
+    uint64_t began = plans_processor_ns();
     EXPECT_TRUE(plans_make("greedy", b, COUNT, o).proved); /* as a stack */
     b[0].flags = STRATA_PLAN_FIXED;
     b[1].fork = b[2].fork = 1;
     b[2].branch = 1;
     plans_make("greedy", b, COUNT, o);
-    if (!*STRATA_SANITIZERS) EXPECT_LT(strata_real_now() - begin, UINT64_C(10000000000));
+    if (!*STRATA_SANITIZERS) EXPECT_LT(plans_processor_ns() - began, UINT64_C(60000000000));
     free(o);
     free(b);
 }

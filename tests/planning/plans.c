@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "platform/status.h"
 
@@ -27,6 +28,12 @@ strata_plan_result_t plans_make_with(const strata_plan_options_t *options, const
     EXPECT_GE(result.lower_bound, bound);
     EXPECT_EQ(result.proved, result.peak == result.lower_bound);
     return result;
+}
+
+uint64_t plans_processor_ns(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
 }
 
 strata_plan_result_t plans_make(const char *planner, const strata_plan_buffer_t *buffers, size_t count, uint64_t *offsets) {

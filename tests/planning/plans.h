@@ -12,6 +12,9 @@ enum { PLANS_FEW = 64 };
 strata_plan_table_t plans_instance(const char *name);
 void plans_gone(strata_plan_table_t *table);
 
+/* What the processors have worked for this process: time that other processes take does not count. */
+uint64_t plans_processor_ns(void);
+
 /* Makes a plan and has it checked: its peak is what the validator measures, and not below the bound. */
 strata_plan_result_t plans_make(const char *planner, const strata_plan_buffer_t *buffers, size_t count, uint64_t *offsets);
 strata_plan_result_t plans_make_with(const strata_plan_options_t *options, const strata_plan_buffer_t *buffers, size_t count,
