@@ -345,7 +345,7 @@ void strata_auto_growth_join_apart(auto_growth_t *self) {
     strata_auto_growth_put_in(self, slot);
 }
 
-/* `low`: that of auto_growth_vmm, which has two pools and no other ways; a block of the same size is of the same pool. */
+/* `low`: that of auto_growth_vmm, which has two pools and no other ways. A block of the same size will do, of whichever pool it is. */
 static HOT strata_record_t *hit_apart_as(strata_layer_t *base, size_t size, const strata_stack_t *stack, bool low) {
     auto_growth_t *self = (auto_growth_t *)base;
     strata_record_t *block = strata_slab_record(slab_of(self), self->apart); /* the sentinel if there is none */

@@ -4,8 +4,8 @@
  * use` takes it at record_stream instead, as Paddle does: work submitted between the two is then not covered. Deferred frees
  * keep their order; they are polled at each allocate, one query a stream (`poll: stream`), or one a block, as the peer
  * (`poll: block`). With `poll: seldom` nobody asks as long as little waits and hits are served: a miss asks, and every twelfth
- * free, for many by one query. In places without an owner stream every user is a borrower, the one named at allocate the first. Inside a capture
- * frees are kept to its end, or with `reuse_in_capture` until the owner has joined the borrowers.
+ * free, for many by one query. In places without an owner stream every user is a borrower, the one named at allocate the first.
+ * Inside a capture frees are kept to its end, or with `reuse_in_capture` until the owner has joined the borrowers.
  */
 #include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
