@@ -161,31 +161,40 @@ TEST(growth_vmm, a_view_in_use_keeps_its_handles) {
     EXPECT_OK(strata_validate(rig.s));
 }
 
-/* What was joined is served whole even where more might be created, if the device has no more. */
-TEST(growth_vmm, what_lies_idle_serves_where_the_device_has_no_more) {
+static void has_no_more(rig_t *rig) {
+    EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_create, 1, true, STRATA_E_NO_MEMORY));
+}
+
+/* More might be created, if the device had some. */
+TEST(growth_vmm, what_lies_idle_is_joined_where_the_device_has_no_more) {
     RIG(rig, "stack: [auto_growth_vmm: {slack: 1, slack_least: 1GiB}, vmm]", 0);
-    strata_block_t middle = between_two_holes(&rig);
-    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, reserved(&rig)));
+    strata_block_t blocks[64];
+    size_t count = 0;
+    while (count < 8) blocks[count++] = rig_allocate(&rig, NULL, 2 * MIB);
+    has_no_more(&rig);
+    while (count < COUNT(blocks) && strata_allocate(rig.s, rig.gpu, NULL, 2 * MIB, &blocks[count]) == STRATA_OK) count++;
+    ASSERT_TRUE(count < COUNT(blocks));
+    RIG_FREE(&rig, blocks[1], blocks[3]);
     strata_block_t block = rig_allocate(&rig, NULL, 4 * MIB);
+    strata_sim_clear_faults(rig.devices[0]);
     EXPECT_OK(strata_validate(rig.s));
-    RIG_FREE(&rig, block, middle);
+    for (size_t i = 0; i < count; i++)
+        if (i != 1 && i != 3) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
+    EXPECT_OK(strata_free(rig.s, block.ref));
 }
 
 /* Little blocks have handles of their own, as long as the device has some for them; and large ones do without them. */
 TEST(growth_vmm, one_pool_serves_for_the_other_where_the_device_has_no_more) {
-    RIG(rig, EXACT, 0);
-    RIG_FREE(&rig, rig_allocate(&rig, NULL, 2 * MIB));
-    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, reserved(&rig)));
-    strata_block_t little = rig_allocate(&rig, NULL, 1000);
-    EXPECT_OK(strata_validate(rig.s));
-    RIG_FREE(&rig, little);
-    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, UINT64_MAX));
-    (void)rig_release(&rig);
-    RIG_FREE(&rig, rig_allocate(&rig, NULL, 1000));
-    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, reserved(&rig)));
-    strata_block_t large = rig_allocate(&rig, NULL, MIB);
-    EXPECT_OK(strata_validate(rig.s));
-    RIG_FREE(&rig, large);
+    static const size_t sizes[] = {2 * MIB, 1000, 1000, MIB};
+    for (size_t i = 0; i < COUNT(sizes); i += 2) {
+        RIG(rig, EXACT, 0);
+        RIG_FREE(&rig, rig_allocate(&rig, NULL, sizes[i]));
+        has_no_more(&rig);
+        strata_block_t block = rig_allocate(&rig, NULL, sizes[i + 1]);
+        strata_sim_clear_faults(rig.devices[0]);
+        EXPECT_OK(strata_validate(rig.s));
+        RIG_FREE(&rig, block);
+    }
 }
 
 TEST(growth_vmm, a_block_of_a_view_is_like_any) {

@@ -127,3 +127,22 @@ TEST(pause_between, pauses_wait_for_one_another) {
     resume_do(&rig, STRATA_POOL_ORDINARY);
     EXPECT_TRUE(pause_holds(&rig, &block, 6));
 }
+
+/* A release that cannot wait for the work of a view leaves its mappings; the handles below, which a pause has emptied, stay with them. */
+TEST(pause, what_was_paused_stays_as_long_as_a_view_of_it) {
+    PAUSED_RIG(rig, "stack: [auto_growth_vmm: {slack: 0, slack_least: 0}, vmm]");
+    strata_block_t low = rig_allocate(&rig, NULL, 2 * MIB), middle = rig_allocate(&rig, NULL, 120 * MIB),
+                   high = rig_allocate(&rig, NULL, 2 * MIB);
+    RIG_FREE(&rig, low, high);
+    RIG_FREE(&rig, rig_allocate(&rig, NULL, 4 * MIB));
+    (void)pause_do(&rig, STRATA_POOL_EVERY, STRATA_PAUSE_DROP);
+    EXPECT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_event_synchronise, 1, true, STRATA_E_DEVICE));
+    EXPECT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_synchronise, 1, true, STRATA_E_DEVICE));
+    for (int i = 0; i < 3; i++) (void)strata_release(rig.s, rig.gpu, NULL);
+    strata_sim_clear_faults(rig.devices[0]);
+    (void)resume_do(&rig, STRATA_POOL_EVERY);
+    strata_block_t next = rig_allocate(&rig, NULL, 30 * MIB);
+    EXPECT_OK(strata_validate(rig.s));
+    (void)rig_release(&rig);
+    RIG_FREE(&rig, next, middle);
+}

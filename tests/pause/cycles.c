@@ -82,6 +82,13 @@ static void check(cycling_t *c) {
     launch(c);
 }
 
+/* Without what the device keeps for itself. */
+static uint64_t used_by(rig_t *rig) {
+    strata_sim_figures_t figures;
+    strata_sim_figures(rig->devices[0], &figures);
+    return figures.used_bytes;
+}
+
 static void cycle(cycling_t *c, uint32_t number) {
     if (number % 200 == 199) c->unit += SMALL;
     change_blocks(c);
@@ -90,6 +97,7 @@ static void cycle(cycling_t *c, uint32_t number) {
     uint64_t reserved = rig_figures(&c->rig).reserved_bytes;
     pause_do(&c->rig, STRATA_POOL_EVERY, number % 10 ? STRATA_PAUSE_PINNED : STRATA_PAUSE_FILE);
     EXPECT_EQ(rig_figures(&c->rig).reserved_bytes, 0);
+    EXPECT_EQ(used_by(&c->rig), 0); /* neither by a handle nor by a view of it */
     if (number % 7 == 0) drop(c, &c->live[draw(&c->random, LIVE)]);
     resume_do(&c->rig, STRATA_POOL_EVERY);
     EXPECT_LE(rig_figures(&c->rig).reserved_bytes, reserved);
