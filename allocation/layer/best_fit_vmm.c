@@ -29,6 +29,7 @@ typedef struct best_fit_vmm {
     strata_layer_t *vmm;
     strata_tree_t idle;
     uint64_t used_bytes, handle;
+    uint64_t frees; /* by which one sees that a block was freed while the lock was open: its work may still run */
     uint64_t addresses, begin; /* of the range; begin is 0 until it is needed */
     uint32_t unmapping; /* threads that unmap what was the cache's, with the lock open: it looks like a gap */
     uint64_t remapped; /* figure */
@@ -151,9 +152,12 @@ static bool put_part(best_fit_vmm_t *self, strata_record_t *below) {
     return true;
 }
 
-static void free_below(best_fit_vmm_t *self, strata_record_t *below, bool done, strata_call_t *call) {
+/* `unused`: no work may use the handle. Of another one the stream's work is waited for. */
+static void free_below(best_fit_vmm_t *self, strata_record_t *below, bool unused, strata_call_t *call) {
+    strata_stream_t stream;
+    bool named = !unused && strata_layer_owner(&self->base, &stream);
     strata_opened_t opened = strata_call_unlock(call);
-    if (done) strata_vmm_note_done(self->vmm, below);
+    if (unused || (named && strata_domain_wait_for(self->base.domain, stream))) strata_vmm_note_done(self->vmm, below);
     strata_chunk_free(below);
     strata_call_lock(call, opened);
 }
@@ -176,7 +180,7 @@ static strata_status_t map_one(best_fit_vmm_t *self, uint64_t at, const strata_r
 
 /* All, or none; with `keeps` as many as the device gives. */
 static strata_status_t map_some(best_fit_vmm_t *self, uint64_t at, uint64_t bytes, bool keeps, const strata_request_t *request) {
-    uint64_t end = at + bytes, next = at;
+    uint64_t end = at + bytes, next = at, frees = self->frees;
     strata_status_t status = STRATA_OK;
     for (; next < end && status == STRATA_OK; next += self->handle) status = map_one(self, next, request);
     if (status == STRATA_OK || (keeps && status == STRATA_E_NO_MEMORY)) return status;
@@ -184,14 +188,14 @@ static strata_status_t map_some(best_fit_vmm_t *self, uint64_t at, uint64_t byte
     for (uint64_t mapped = at; mapped + self->handle < next; mapped += self->handle) {
         uint32_t part = strata_runs_find_part(&self->runs, mapped);
         strata_record_t *below = part ? take_part(self, part) : NULL;
-        if (below) free_below(self, below, true, request->call);
+        if (below) free_below(self, below, frees == self->frees, request->call);
     }
     return strata_fail_again(&reason);
 }
 
 /* ---- moving to the end ---- */
 
-/* Whether the host sees that all work of the stream is done. */
+/* Whether the host sees that all work of the stream is done, on what was freed until now. */
 static bool is_done(best_fit_vmm_t *self, strata_call_t *call) {
     strata_domain_t *domain = self->base.domain;
     strata_stream_t stream;
@@ -237,6 +241,7 @@ static bool move_one(best_fit_vmm_t *self, uint32_t part, strata_call_t *call) {
 /* Handles that are free below the tail come to the end, as many as a block of `size` bytes lacks there. Whether there is one now. */
 static bool remap(best_fit_vmm_t *self, uint64_t size, strata_call_t *call) {
     if (strata_chunks_are_pinned(&self->chunks) || !is_done(self, call)) return false;
+    uint64_t frees = self->frees;
     uint32_t last = last_free(self);
     uint64_t from = 0, limit = last ? block_at(self, last)->ptr : tail_of(self), have = last ? block_at(self, last)->size : 0,
              idle = 0;
@@ -244,7 +249,7 @@ static bool remap(best_fit_vmm_t *self, uint64_t size, strata_call_t *call) {
         from = strata_run_part_at(&self->runs, part)->at + self->handle;
     if (have + idle < size || tail_of(self) + size > self->begin + self->addresses) return false;
     for (uint32_t part; have < size && (part = next_idle(self, self->begin, limit)) != 0; have += self->handle)
-        if (!move_one(self, part, call)) return false;
+        if (frees != self->frees || !move_one(self, part, call)) return false;
     return have >= size;
 }
 
@@ -313,6 +318,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
 
 static void free_block(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
     (void)call;
+    ((best_fit_vmm_t *)base)->frees++;
     put_back((best_fit_vmm_t *)base, strata_slab_slot(&base->stack->slab, block));
 }
 

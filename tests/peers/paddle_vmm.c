@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "allocation/chunks/chunks.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/between.h"
 
 #define H (2 * MIB)
 
@@ -188,6 +188,84 @@ TEST(peers_paddle_vmm, a_refused_move_loses_nothing) {
         EXPECT_OK(strata_validate(rig.s));
         drop_rest(&rig, blocks);
     }
+}
+
+/* ---- another thread of the stream beside a growth or a move ---- */
+
+/* When the device first refuses, or where a test says, another thread has work done on a block, its own or a new one, and frees it. */
+static struct {
+    rig_t *rig;
+    strata_stream_t stream;
+    strata_block_t block;
+    uint32_t refusals;
+} beside;
+
+static void *use_and_free(void *argument) {
+    (void)argument;
+    if (!beside.block.ref) beside.block = rig_allocate(beside.rig, beside.stream, H);
+    rig_work(beside.rig, beside.stream, 1000 * 1000, beside.block.ref);
+    EXPECT_OK(strata_free(beside.rig->s, beside.block.ref));
+    return NULL;
+}
+
+static strata_status_t allocate_beside(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
+    strata_status_t status = strata_below_allocate(self, request, record);
+    if (status != STRATA_E_NO_MEMORY || beside.refusals++ > 0) return status;
+    strata_error_t reason = *strata_last_error();
+    strata_opened_t opened = strata_call_unlock(request->call);
+    in_another_thread(use_and_free, NULL);
+    strata_call_lock(request->call, opened);
+    return strata_fail_again(&reason);
+}
+
+static const strata_layer_type_t beside_type = DECORATOR("test_beside", STRATA_SCOPE_DEVICE, allocate_beside,
+                                                         strata_layer_free_below);
+
+static void open_beside(rig_t *rig, bool remaps) {
+    char text[200];
+    register_layer(&beside_type);
+    snprintf(text, sizeof text, "version: 1\nstack: [{best_fit_vmm: {handle: 2MiB, remap_on_oom: %s}}, test_beside, vmm]\n",
+             remaps ? "true" : "false");
+    rig_open(rig, text, NULL, 0, 4 * H, 1);
+    beside = (__typeof__(beside)){.rig = rig, .stream = rig_stream(rig)};
+}
+
+/* Two of three handles came, and one served another thread before the third was refused: its work still runs when they go back. */
+TEST(peers_paddle_vmm, a_growth_that_fails_leaves_work_beside_it_its_memory) {
+    RIG_BY(rig, open_beside(&rig, false));
+    strata_block_t two = rig_allocate(&rig, beside.stream, 2 * H), none;
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, beside.stream, 3 * H, &none));
+    EXPECT_GT(beside.refusals, 0);
+    EXPECT_OK(strata_stream_synchronize(rig.s, rig.gpu, beside.stream));
+    EXPECT_OK(strata_free(rig.s, two.ref));
+}
+
+static void use_and_free_between(void *context) { (void)use_and_free(context); }
+
+/* The stream was seen to be done, and then the block beside the first that moves was used and freed: it does not move under its work. In
+ * front of the n-th taking of the lock; false: the request takes it less often. */
+static bool moves_nothing_in_use(uint32_t n) {
+    before_lock_t before;
+    RIG_BY(rig, open_remapping(&rig, 8 * H));
+    strata_block_t blocks[8];
+    beside = (__typeof__(beside)){.rig = &rig, .stream = rig_stream(&rig)};
+    fragment(&rig, beside.stream, blocks);
+    beside.block = blocks[1];
+    before_lock_begin(&before, &rig_stack(&rig, beside.stream)->lock, n, use_and_free_between, NULL);
+    strata_block_t two = rig_allocate(&rig, beside.stream, 2 * H);
+    bool came = before_lock_end(&before);
+    if (!came) EXPECT_OK(strata_free(rig.s, blocks[1].ref));
+    EXPECT_OK(strata_stream_synchronize(rig.s, rig.gpu, beside.stream));
+    RIG_FREE(&rig, two, blocks[3], blocks[5], blocks[7]);
+    if (strata_test_has_failed()) FAIL_TEST("in front of taking %u", n);
+    return came;
+}
+
+TEST(peers_paddle_vmm, what_another_thread_frees_meanwhile_moves_under_no_work) {
+    uint32_t n = 1;
+    while (n < 60 && !strata_test_has_failed() && moves_nothing_in_use(n)) n++;
+    EXPECT_GT(n, 4);
+    EXPECT_LT(n, 60);
 }
 
 /* ---- the two pools ---- */
