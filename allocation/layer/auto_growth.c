@@ -323,11 +323,11 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_call
     (void)strata_chunks_give_back(&self->chunks, &leaving, call);
 }
 
-/* ---- by handle ----
+/* ---- the block that was freed last ----
  *
- * Programs give a block back and ask for as much again. So a block that is freed by handle stays apart from its free neighbours: in
- * the index as any other, but not merged with them until a request goes the long way, or chunks are to go back. One block at a
- * time. */
+ * Programs give a block back and ask for as much again. So the one that was freed last stays apart: in no index, and not merged with its
+ * neighbours, until the next request or free. Is that a request of its size, it is served as it is. Whatever needs to know all that is
+ * free joins it first. While it is apart its bytes count as used. */
 
 void strata_auto_growth_put_in(auto_growth_t *self, uint32_t slot) {
     strata_record_t *block = strata_slab_record(slab_of(self), slot);
@@ -339,55 +339,60 @@ void strata_auto_growth_join_apart(auto_growth_t *self) {
     uint32_t slot = self->apart;
     if (slot == 0) return;
     self->apart = 0;
-    strata_record_t *block = strata_slab_record(slab_of(self), slot);
-    if (block->state != STRATA_RECORD_FREE) return; /* it was served, or a neighbour absorbed it */
-    strata_auto_growth_remove(self, slot, self->by_address, block->pool);
-    strata_auto_growth_put_in(self, slot);
+    (void)put_back_as_said(self, strata_slab_record(slab_of(self), slot));
 }
 
-/* `low`: that of auto_growth_vmm, which has two pools and no other ways. A block of the same size will do, of whichever pool it is. */
+/* `low`: that of auto_growth_vmm, which has two pools and no other ways. */
+static inline void join_last(auto_growth_t *self, bool low) {
+    strata_record_t *block = strata_slab_record(slab_of(self), self->apart);
+    self->apart = 0;
+    if (low) (void)strata_auto_growth_quick_free_low(&self->base, block);
+    else (void)put_back(self, block, false, 0);
+}
+
+/* A block of the same size will do, of whichever pool it is. */
 static HOT strata_record_t *hit_apart_as(strata_layer_t *base, size_t size, const strata_stack_t *stack, bool low) {
     auto_growth_t *self = (auto_growth_t *)base;
-    strata_record_t *block = strata_slab_record(slab_of(self), self->apart); /* the sentinel if there is none */
-    uint64_t rounded = rounded_size(self, size);
-    uint32_t pool = low ? block->pool : 0;
-    if (__builtin_expect(block->size != rounded || block->state != STRATA_RECORD_FREE, 0))
-        return low ? strata_auto_growth_hit_low(base, size, stack) : hit(base, size, stack);
-    strata_auto_growth_remove(self, self->apart, false, pool);
-    self->apart = 0;
-    self->used_bytes += rounded;
-    base->stack->figures.cache_hits++;
-    hand_out(block, rounded - size, pool);
-    return block;
+    if (self->apart) {
+        strata_record_t *block = strata_slab_record(slab_of(self), self->apart);
+        uint64_t rounded = rounded_size(self, size);
+        if (__builtin_expect(block->size == rounded, 1)) {
+            self->apart = 0;
+            base->stack->figures.cache_hits++;
+            hand_out(block, rounded - size, block->pool);
+            return block;
+        }
+        join_last(self, low);
+    }
+    return low ? strata_auto_growth_hit_low(base, size, stack) : hit(base, size, stack);
 }
 
-static HOT strata_record_t *hit_apart(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
-    return hit_apart_as(base, size, stack, false);
-}
-
-static HOT strata_record_t *hit_apart_low(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
+strata_record_t *strata_auto_growth_hit_apart_low(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     return hit_apart_as(base, size, stack, true);
+}
+
+static strata_record_t *hit_apart(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
+    return hit_apart_as(base, size, stack, false);
 }
 
 static HOT bool free_apart_as(strata_layer_t *base, strata_record_t *block, bool low) {
     auto_growth_t *self = (auto_growth_t *)base;
-    bool plain = (low || (self->road == STRATA_AUTO_GROWTH_PLAIN && !self->gives_idle_back)) && self->apart == 0;
+    bool plain = low || (self->road == STRATA_AUTO_GROWTH_PLAIN && !self->gives_idle_back);
     if (__builtin_expect(!plain || block->generation >= STRATA_GENERATION_LAST, 0))
         return low ? strata_auto_growth_quick_free_low(base, block) : quick_free(base, block);
-    uint32_t slot = strata_slab_slot(slab_of(self), block);
-    self->used_bytes -= block->size;
+    if (self->apart) join_last(self, low);
     block->slack = 0;
-    strata_bins_insert(&self->pools[low ? block->pool : 0].bins, slab_of(self), slot);
     block->state = STRATA_RECORD_FREE;
-    self->apart = slot;
+    self->apart = strata_slab_slot(slab_of(self), block);
     return true;
 }
 
-static HOT bool free_apart(strata_layer_t *base, strata_record_t *block) { return free_apart_as(base, block, false); }
-static HOT bool free_apart_low(strata_layer_t *base, strata_record_t *block) { return free_apart_as(base, block, true); }
+bool strata_auto_growth_free_apart_low(strata_layer_t *base, strata_record_t *block) { return free_apart_as(base, block, true); }
+
+static bool free_apart(strata_layer_t *base, strata_record_t *block) { return free_apart_as(base, block, false); }
 
 static STRATA_DIRECT_WAY(direct, hit_apart, free_apart);
-static STRATA_DIRECT_FUNCTIONS(low, hit_apart_low, free_apart_low) const strata_direct_t strata_auto_growth_direct_low = {
+static STRATA_DIRECT_FUNCTIONS(low, strata_auto_growth_hit_apart_low, strata_auto_growth_free_apart_low) const strata_direct_t strata_auto_growth_direct_low = {
     .allocate = low_allocate, .free = low_free};
 
 /* ---- what needs all free memory in one piece ---- */
@@ -405,6 +410,11 @@ static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
 static strata_status_t validate(strata_layer_t *base) {
     strata_auto_growth_join_apart((auto_growth_t *)base);
     return strata_auto_growth_validate(base);
+}
+
+void strata_auto_growth_walk(strata_layer_t *base, strata_walk_fn visit, void *context) {
+    strata_auto_growth_join_apart((auto_growth_t *)base);
+    strata_chunks_walk(base, visit, context);
 }
 
 /* ---- life ---- */
@@ -533,7 +543,10 @@ strata_record_t *strata_auto_growth_serve_at(strata_layer_t *base, const strata_
     return block;
 }
 
-uint64_t strata_auto_growth_idle_bytes(strata_layer_t *base) { return strata_auto_growth_idle((auto_growth_t *)base); }
+uint64_t strata_auto_growth_idle_bytes(strata_layer_t *base) {
+    strata_auto_growth_join_apart((auto_growth_t *)base);
+    return strata_auto_growth_idle((auto_growth_t *)base);
+}
 
 const strata_layer_type_t strata_auto_growth_type = {
     .struct_size = sizeof(strata_layer_type_t),
@@ -550,14 +563,14 @@ const strata_layer_type_t strata_auto_growth_type = {
     .destroy = destroy,
     .allocate = allocate,
     .free = free_block,
-    .hit = hit,
-    .quick_free = quick_free,
+    .hit = hit_apart,
+    .quick_free = free_apart,
     .direct = &direct,
     .release = release,
     .step = step,
     .trim = trim,
     .find = strata_chunks_find,
-    .walk = strata_chunks_walk,
+    .walk = strata_auto_growth_walk,
     .chunk_of = strata_chunks_chunk_of,
     .idle_bytes = strata_auto_growth_idle_bytes,
     .validate = validate,

@@ -56,7 +56,7 @@ typedef struct auto_growth {
         strata_chunks_t chunks; /* their unit is the alignment */
     };
     uint64_t used_bytes; /* of the chunks, what is not in an index */
-    uint32_t apart; /* slot of the block that was freed by handle and not merged; 0: none. To be checked: it may have been served */
+    uint32_t apart; /* slot of the block that was freed last and is not merged; 0: none. In no index, and of the used bytes */
     uint8_t road;
     bool by_address;
     bool gives_idle_back; /* free_idle_chunk */
@@ -118,7 +118,7 @@ strata_status_t strata_auto_growth_grow(auto_growth_t *self, uint64_t size, uint
 /* The chunks that the options want before the first request. No lock is held. */
 strata_status_t strata_auto_growth_preallocate(auto_growth_t *self);
 
-/* The block that was freed by handle merges with its neighbours. */
+/* The block that was freed last merges with its neighbours. */
 void strata_auto_growth_join_apart(auto_growth_t *self);
 /* A rounded request is served at a place; NULL: it cannot be. */
 strata_record_t *strata_auto_growth_take_at(auto_growth_t *self, const strata_extent_t *place, uint64_t rounded, uint64_t size);
@@ -129,6 +129,8 @@ extern const strata_chunk_policy_t strata_auto_growth_policy;
 /* ---- what auto_growth_vmm shares: everything but how a miss is served ---- */
 
 strata_record_t *strata_auto_growth_hit_low(strata_layer_t *base, size_t size, const strata_stack_t *stack);
+strata_record_t *strata_auto_growth_hit_apart_low(strata_layer_t *base, size_t size, const strata_stack_t *stack);
+bool strata_auto_growth_free_apart_low(strata_layer_t *base, strata_record_t *block);
 bool strata_auto_growth_quick_free_low(strata_layer_t *base, strata_record_t *block);
 extern const strata_direct_t strata_auto_growth_direct_low;
 /* Serves a rounded request from what is free; no fitting block is missed. `exact`: by a block of that size alone. NULL: none fits, or
@@ -143,6 +145,7 @@ void strata_auto_growth_begin_low(auto_growth_t *self, uint64_t alignment, uint6
 strata_record_t *strata_auto_growth_serve_at(strata_layer_t *base, const strata_block_t *at, size_t requested,
                                              const strata_stack_t *stack);
 uint64_t strata_auto_growth_idle_bytes(strata_layer_t *base);
+void strata_auto_growth_walk(strata_layer_t *base, strata_walk_fn visit, void *context);
 
 /* Every chunk is filled by its blocks, the sums and the indices are right. E_CORRUPT. Under the lock. */
 strata_status_t strata_auto_growth_validate(strata_layer_t *base);

@@ -11,7 +11,7 @@
 enum { ALIGNMENT = 256, SMALL = 8 /* of the least handle, and small blocks have their own */ };
 
 static const strata_option_row_t options[] = {
-    {"slack", STRATA_OPTION_FRACTION, offsetof(auto_growth_vmm_options_t, slack), "0.03", 0, 1000000, NULL,
+    {"slack", STRATA_OPTION_FRACTION, offsetof(auto_growth_vmm_options_t, slack), "0.027", 0, 1000000, NULL,
      "a miss creates handles as long as the cache holds no more than this share above the most that was in use; then it makes "
      "blocks of what lies idle first"},
     {"slack_least", STRATA_OPTION_SIZE, offsetof(auto_growth_vmm_options_t, slack_least), "40MiB", 0, 1ull << 40, NULL,
@@ -180,7 +180,7 @@ static void pass_on(const strata_record_t *block, void *context) {
 static void walk_blocks(strata_layer_t *base, strata_walk_fn block, void *context) {
     auto_growth_vmm_t *self = (auto_growth_vmm_t *)base;
     walk_t walk = {block, context};
-    strata_chunks_walk(base, pass_on, &walk);
+    strata_auto_growth_walk(base, pass_on, &walk);
     for (uint32_t view = self->oldest; view; view = strata_growth_vmm_view_at(self, view)->newer) {
         uint32_t slot = strata_growth_vmm_view_at(self, view)->slot;
         if (slot) block(strata_slab_record(&base->stack->slab, slot), context);
@@ -277,8 +277,8 @@ const strata_layer_type_t strata_auto_growth_vmm_type = {
     .destroy = destroy,
     .allocate = allocate,
     .free = free_block,
-    .hit = strata_auto_growth_hit_low,
-    .quick_free = strata_auto_growth_quick_free_low,
+    .hit = strata_auto_growth_hit_apart_low,
+    .quick_free = strata_auto_growth_free_apart_low,
     .direct = &strata_auto_growth_direct_low,
     .release = release,
     .trim = trim,
