@@ -392,7 +392,8 @@ bool strata_auto_growth_free_apart_low(strata_layer_t *base, strata_record_t *bl
 static bool free_apart(strata_layer_t *base, strata_record_t *block) { return free_apart_as(base, block, false); }
 
 static STRATA_DIRECT_WAY(direct, hit_apart, free_apart);
-static STRATA_DIRECT_FUNCTIONS(low, strata_auto_growth_hit_apart_low, strata_auto_growth_free_apart_low) const strata_direct_t strata_auto_growth_direct_low = {
+static STRATA_DIRECT_FUNCTIONS(low, strata_auto_growth_hit_apart_low,
+                               strata_auto_growth_free_apart_low) const strata_direct_t strata_auto_growth_direct_low = {
     .allocate = low_allocate, .free = low_free};
 
 /* ---- what needs all free memory in one piece ---- */

@@ -34,8 +34,9 @@ TEST(recorded, no_trace_asks_for_split_pools) {
     static const struct {
         const char *trace;
         int64_t more; /* MiB that a split reserves beyond */
-    } known[] = {{"ddp-2rank-v100.csv.gz", 20},  {"lm-medium-ctx256-training.csv.gz", -40}, {"lm-small-bf16-forward.csv.gz", 0},
-                 {"alexnet-training.csv.gz", 0}, {"streams-prefetch.csv.gz", 0},          {"tinytorch-mnist.csv", 0}};
+    } known[] = {{"ddp-2rank-v100.csv.gz", 20},       {"lm-medium-ctx256-training.csv.gz", -40},
+                 {"lm-small-bf16-forward.csv.gz", 0}, {"alexnet-training.csv.gz", 0},
+                 {"streams-prefetch.csv.gz", 0},      {"tinytorch-mnist.csv", 0}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         strata_run_result_t without = replay_named(known[i].trace, "strata-malloc", NULL, 80 * GIB, LAG);
         strata_run_result_t with = replay_named(known[i].trace, "strata-malloc", split, 80 * GIB, LAG);
