@@ -367,11 +367,15 @@ static HOT strata_record_t *hit_apart_as(strata_layer_t *base, size_t size, cons
     return low ? strata_auto_growth_hit_low(base, size, stack) : hit(base, size, stack);
 }
 
-strata_record_t *strata_auto_growth_hit_apart_low(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
+static HOT strata_record_t *hit_apart_low(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     return hit_apart_as(base, size, stack, true);
 }
 
-static strata_record_t *hit_apart(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
+strata_record_t *strata_auto_growth_hit_apart_low(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
+    return hit_apart_low(base, size, stack);
+}
+
+static HOT strata_record_t *hit_apart(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     return hit_apart_as(base, size, stack, false);
 }
 
@@ -387,13 +391,14 @@ static HOT bool free_apart_as(strata_layer_t *base, strata_record_t *block, bool
     return true;
 }
 
-bool strata_auto_growth_free_apart_low(strata_layer_t *base, strata_record_t *block) { return free_apart_as(base, block, true); }
+static HOT bool free_apart_low(strata_layer_t *base, strata_record_t *block) { return free_apart_as(base, block, true); }
 
-static bool free_apart(strata_layer_t *base, strata_record_t *block) { return free_apart_as(base, block, false); }
+bool strata_auto_growth_free_apart_low(strata_layer_t *base, strata_record_t *block) { return free_apart_low(base, block); }
+
+static HOT bool free_apart(strata_layer_t *base, strata_record_t *block) { return free_apart_as(base, block, false); }
 
 static STRATA_DIRECT_WAY(direct, hit_apart, free_apart);
-static STRATA_DIRECT_FUNCTIONS(low, strata_auto_growth_hit_apart_low,
-                               strata_auto_growth_free_apart_low) const strata_direct_t strata_auto_growth_direct_low = {
+static STRATA_DIRECT_FUNCTIONS(low, hit_apart_low, free_apart_low) const strata_direct_t strata_auto_growth_direct_low = {
     .allocate = low_allocate, .free = low_free};
 
 /* ---- what needs all free memory in one piece ---- */
