@@ -113,7 +113,7 @@ static uint32_t take_leaf(strata_directory_t *directory, uint64_t granule) {
     } else {
         leaf = directory->used++;
     }
-    directory->leaves[leaf] = (strata_directory_leaf_t){.granule = granule};
+    directory->leaves[leaf] = (strata_directory_leaf_t){.granule = (uint32_t)granule};
     return leaf;
 }
 
@@ -230,20 +230,6 @@ void strata_directory_uncover(strata_directory_t *directory, uint64_t address, u
     strata_unlock(&directory->lock);
 }
 
-static strata_status_t validate_leaf(const strata_directory_t *directory, uint32_t leaf, uint32_t *free_leaves) {
-    const strata_directory_leaf_t *it = &directory->leaves[leaf];
-    if (it->covers == 0) {
-        ++*free_leaves;
-        return STRATA_OK;
-    }
-    if (it->granule >= 1ull << (STRATA_DIRECTORY_ADDRESS_BITS - STRATA_DIRECTORY_GRANULE_SHIFT) ||
-        !inner_of(directory, it->granule / STRATA_DIRECTORY_GRANULES) ||
-        atomic_load_explicit(leaf_link(directory, it->granule), memory_order_relaxed) != leaf)
-        return strata_fail(STRATA_E_CORRUPT, 0, "leaf %u of the directory covers granule 0x%llx, which does not lead to it", leaf,
-                           (unsigned long long)it->granule);
-    return STRATA_OK;
-}
-
 /* An emptied leaf holds nothing: what is read there would be an outdated hint. */
 static strata_status_t validate_empty(const strata_directory_t *directory, uint32_t leaf) {
     if (!directory->has_entries) return STRATA_OK;
@@ -280,33 +266,42 @@ static strata_status_t validate_free_list(const strata_directory_t *directory) {
     return STRATA_OK;
 }
 
+static strata_status_t validate_link(const strata_directory_t *directory, uint64_t granule, uint32_t leaf) {
+    const strata_directory_leaf_t *it = &directory->leaves[leaf < directory->used ? leaf : 0];
+    if (it->covers > 0 && it->granule == (uint32_t)granule) return STRATA_OK;
+    return strata_fail(STRATA_E_CORRUPT, 0, "granule 0x%llx of the directory leads to leaf %u, which does not cover it",
+                       (unsigned long long)granule, leaf);
+}
+
 /* Leaves that the tree leads to. */
-static uint32_t count_links(const strata_directory_t *directory) {
-    uint32_t links = 0;
+static strata_status_t validate_links(const strata_directory_t *directory, uint32_t *links) {
+    strata_status_t status = STRATA_OK;
     for (uint64_t i = 0; i < STRATA_DIRECTORY_INNERS; i++) {
         strata_directory_inner_t *inner = inner_of(directory, i);
-        for (uint64_t j = 0; inner && j < STRATA_DIRECTORY_GRANULES; j++)
-            links += atomic_load_explicit(&inner[j], memory_order_relaxed) != 0;
+        for (uint64_t j = 0; inner && j < STRATA_DIRECTORY_GRANULES && status == STRATA_OK; j++) {
+            uint32_t leaf = atomic_load_explicit(&inner[j], memory_order_relaxed);
+            if (leaf == 0) continue;
+            status = validate_link(directory, i * STRATA_DIRECTORY_GRANULES + j, leaf);
+            ++*links;
+        }
     }
-    return links;
+    return status;
 }
 
 static strata_status_t validate_all(const strata_directory_t *directory) {
-    uint32_t free_leaves = 0;
+    uint32_t free_leaves = 0, links = 0;
     if (directory->used == 0 || directory->used > room_now(directory))
         return strata_fail(STRATA_E_CORRUPT, 0, "the directory uses %u of %u leaves", directory->used, room_now(directory));
-    for (uint32_t leaf = 1; leaf < directory->used; leaf++) {
-        strata_status_t status = validate_leaf(directory, leaf, &free_leaves);
-        if (status != STRATA_OK) return status;
-    }
+    for (uint32_t leaf = 1; leaf < directory->used; leaf++) free_leaves += directory->leaves[leaf].covers == 0;
     if (free_leaves != directory->free_count)
         return strata_fail(STRATA_E_CORRUPT, 0, "the directory counts %u free leaves, it has %u", directory->free_count,
                            free_leaves);
-    uint32_t links = count_links(directory);
+    strata_status_t status = validate_links(directory, &links);
+    if (status != STRATA_OK) return status;
     if (links != directory->used - 1 - free_leaves)
         return strata_fail(STRATA_E_CORRUPT, 0, "the directory leads to %u leaves, %u are covered", links,
                            directory->used - 1 - free_leaves);
-    strata_status_t status = validate_near(directory);
+    status = validate_near(directory);
     return status == STRATA_OK ? validate_free_list(directory) : status;
 }
 

@@ -32,9 +32,11 @@ typedef _Atomic uint32_t strata_directory_inner_t;
 
 /* Guarded by the lock. */
 typedef struct strata_directory_leaf {
-    uint64_t granule; /* address >> 21 of what it covers */
-    uint32_t covers; /* how often that is covered; 0: a free leaf */
-    uint32_t next; /* free: the next free leaf, 0: none */
+    uint32_t covers; /* how often its granule is covered; 0: a free leaf */
+    union {
+        uint32_t granule; /* the low bits of it, address >> 21: for checking */
+        uint32_t next; /* free: the next free leaf, 0: none */
+    };
 } strata_directory_leaf_t;
 
 typedef struct strata_directory {
