@@ -122,6 +122,8 @@ strata_status_t strata_auto_growth_preallocate(auto_growth_t *self);
 void strata_auto_growth_join_apart(auto_growth_t *self);
 /* A rounded request is served at a place; NULL: it cannot be. */
 strata_record_t *strata_auto_growth_take_at(auto_growth_t *self, const strata_extent_t *place, uint64_t rounded, uint64_t size);
+/* From the free block of `slot`, which has the place. NULL: the slab is full. */
+strata_record_t *strata_auto_growth_take_from(auto_growth_t *self, uint32_t slot, const strata_extent_t *place, uint64_t size);
 /* Where the last step served it; NULL: nothing is known, or something else is there. */
 strata_record_t *strata_auto_growth_again(auto_growth_t *self, uint64_t rounded, const strata_request_t *request);
 extern const strata_chunk_policy_t strata_auto_growth_policy;

@@ -232,10 +232,14 @@ static inline strata_record_t *serve_at(planned_t *self, planned_place_t *place,
     return record;
 }
 
-static inline strata_record_t *planned_record(planned_t *self, uint64_t key, size_t size, const strata_stack_t *stack) {
-    if (!is_expected(self, key)) return NULL;
+/* The next request is that of the plan. */
+static inline strata_record_t *serve_planned(planned_t *self, size_t size, const strata_stack_t *stack) {
     planned_place_t *place = &self->now->places[self->at];
     return place->offset != STRATA_NOWHERE && self->missed != self->past.next ? serve_at(self, place, size, stack) : NULL;
+}
+
+static inline strata_record_t *planned_record(planned_t *self, uint64_t key, size_t size, const strata_stack_t *stack) {
+    return is_expected(self, key) ? serve_planned(self, size, stack) : NULL;
 }
 
 /* Records served from below are those of this stack. */
@@ -251,13 +255,22 @@ static inline void note(planned_t *self, uint64_t key, const strata_record_t *re
     if (self->now && ++self->at > self->now->count) self->now = NULL;
 }
 
+static COLD strata_record_t *hit_unexpected(planned_t *self, size_t size, const strata_stack_t *stack) {
+    if (is_due(self, size)) return NULL;
+    strata_record_t *record = planned_record(self, size, size, stack);
+    if (!record) record = below(self)->type->hit(below(self), size, stack);
+    if (record) note(self, size, record);
+    return record;
+}
+
 static inline strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     planned_t *self = (planned_t *)base;
     /* The past has no room for the request until a range has grown, on the long way. */
     if (__builtin_expect(!strata_past_has_room(&self->past), 0) && !self->deaf) return NULL;
-    if (is_due(self, size)) return NULL;
-    strata_record_t *record = planned_record(self, size, size, stack);
-    if (!record) record = below(self)->type->hit(below(self), size, stack);
+    bool expected = self->now && self->at < self->now->count && self->now->places[self->at].key == size;
+    if (__builtin_expect(!expected, 0)) return hit_unexpected(self, size, stack);
+    strata_record_t *record = serve_planned(self, size, stack);
+    if (__builtin_expect(!record, 0)) record = below(self)->type->hit(below(self), size, stack);
     if (__builtin_expect(record != NULL, 1)) note(self, size, record);
     return record;
 }
@@ -287,10 +300,10 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
 
 static inline bool quick_free(strata_layer_t *base, strata_record_t *record) {
     planned_t *self = (planned_t *)base;
-    uint32_t slot = strata_record_slot(base, record);
-    if (!below(self)->type->quick_free || !below(self)->type->quick_free(below(self), record)) return false;
-    strata_past_free(&self->past, slot);
-    return true;
+    if (__builtin_expect(!below(self)->type->quick_free, 0)) return false;
+    /* Should the cache refuse, the long way finds nothing more to note. */
+    strata_past_free(&self->past, strata_record_slot(base, record));
+    return below(self)->type->quick_free(below(self), record);
 }
 
 static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {

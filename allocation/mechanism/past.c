@@ -3,7 +3,7 @@
 #include "platform/arithmetic.h"
 #include "platform/status.h"
 
-enum { LEAST_SLOTS = 1024, SLOTS = 1 << 24 };
+enum { LEAST_SLOTS = 1024, SLOTS = 1 << 24, READY_AT_ONCE = 64 };
 
 static uint32_t slots_in(const strata_growing_t *range) {
     return (uint32_t)strata_min(strata_growing_usable(range) / sizeof(uint32_t), SLOTS);
@@ -32,13 +32,15 @@ void strata_past_destroy(strata_past_t *past) {
 
 bool strata_past_extend(strata_past_t *past) {
     uint32_t node = 1 + past->next % STRATA_PAST_LENGTH;
-    while (past->nodes.used <= node)
-        if (strata_nodes_take(&past->nodes) == 0) {
-            past->first = past->next;
-            past->quiet = 0;
-            return false;
-        }
+    while (node >= past->nodes.used)
+        if (strata_nodes_take_fresh(&past->nodes, READY_AT_ONCE) == 0) return false;
+    past->ready = (uint32_t)strata_min(past->nodes.used, STRATA_PAST_LENGTH + 1) - node;
     return true;
+}
+
+void strata_past_forget(strata_past_t *past) {
+    past->first = past->next;
+    past->quiet = 0;
 }
 
 void strata_past_link(strata_past_t *past, strata_past_request_t *request) {
@@ -55,6 +57,7 @@ bool strata_past_reaches(strata_past_t *past, uint32_t slot) {
     past->slots = slots_in(&past->range);
     if (slot >= past->slots / 2 && past->slots < SLOTS) strata_growing_want(&past->range, false);
     past->wants = slot >= past->slots;
+    if (past->wants) past->ready = 0;
     return !past->wants;
 }
 

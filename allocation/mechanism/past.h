@@ -27,6 +27,7 @@ typedef struct strata_past {
     strata_nodes_t nodes; /* number n is in node 1 + n % STRATA_PAST_LENGTH */
     uint32_t first; /* known are [first, next) */
     uint32_t next;
+    uint32_t ready; /* requests that can be noted before strata_past_extend() must be asked */
     uint32_t quiet; /* the head of the chain of `below`; 0: none */
     uint64_t hash; /* of all keys so far */
     uint64_t live;
@@ -42,22 +43,22 @@ strata_status_t strata_past_init(strata_past_t *past);
 void strata_past_destroy(strata_past_t *past);
 
 static inline strata_past_request_t *strata_past_at(const strata_past_t *past, uint32_t number) {
-    return strata_node(&past->nodes, 1 + number % STRATA_PAST_LENGTH);
+    return (strata_past_request_t *)past->nodes.memory + 1 + number % STRATA_PAST_LENGTH;
 }
 static inline bool strata_past_knows(const strata_past_t *past, uint32_t number) {
     return number - past->first < past->next - past->first;
 }
 
+/* Makes the next requests ready to be noted, many at once. False: there is no room until the range has grown. */
+bool strata_past_extend(strata_past_t *past);
 /* Whether the next request can be noted, as far as is seen: else it can once a range has grown. */
-static inline bool strata_past_has_room(const strata_past_t *past) {
-    uint32_t node = 1 + past->next % STRATA_PAST_LENGTH;
-    return (node < past->nodes.used || node < past->nodes.room) && !past->wants;
+static inline bool strata_past_has_room(strata_past_t *past) {
+    return __builtin_expect(past->ready > 0, 1) || (!past->wants && strata_past_extend(past));
 }
 /* A range may have grown: what it had too little of is not asked for again at once. */
 void strata_past_refresh(strata_past_t *past);
-/* The rare way of strata_past_ask(): a node that was never taken. False: there is none until the range has grown; everything so far is
- * forgotten. */
-bool strata_past_extend(strata_past_t *past);
+/* There was no room for a request: nothing is known any more. */
+void strata_past_forget(strata_past_t *past);
 /* Links the request that is about to be made: it begins a stretch. */
 void strata_past_link(strata_past_t *past, strata_past_request_t *request);
 
@@ -69,9 +70,13 @@ static inline uint64_t strata_past_mix(uint64_t hash, uint64_t key) {
 /* A request is made; its number. 0: it could not be noted, and nothing is known any more. Without `levels` no excursion will begin
  * before it or with it. */
 static inline uint32_t strata_past_ask(strata_past_t *past, uint64_t key, bool levels) {
-    uint32_t number = past->next, node = 1 + number % STRATA_PAST_LENGTH;
-    if (__builtin_expect(node >= past->nodes.used, 0) && !strata_past_extend(past)) return 0;
-    strata_past_request_t *request = strata_node(&past->nodes, node);
+    uint32_t number = past->next;
+    if (__builtin_expect(past->ready == 0, 0) && !strata_past_extend(past)) {
+        strata_past_forget(past);
+        return 0;
+    }
+    strata_past_request_t *request = strata_past_at(past, number);
+    past->ready--;
     request->key = key;
     request->size = 0;
     request->until = 0;
