@@ -466,6 +466,7 @@ void strata_auto_growth_begin_low(auto_growth_t *self, uint64_t alignment, uint6
     self->chunks.unit = alignment;
     self->first_up_to = first_up_to;
     self->cuts_low = true;
+    self->knows_near = self->chunks.sole;
     self->road = STRATA_AUTO_GROWTH_AS_SAID;
     for (uint32_t pool = 0; pool < STRATA_AUTO_GROWTH_POOLS; pool++)
         strata_bins_init(&self->pools[pool].bins, (uint32_t)__builtin_ctzll(alignment));
@@ -530,8 +531,7 @@ strata_record_t *strata_auto_growth_serve_at(strata_layer_t *base, const strata_
     const strata_slab_t *slab = slab_of(self);
     uint64_t ptr = (uintptr_t)at->ptr, size = at->size;
     uint32_t known = strata_ref_slot(at->ref), slot = 0;
-    bool may_know = strata_ref_home(at->ref) == base->stack->number && known < slab->used && self->chunks.sole;
-    if (may_know && self->cuts_low) slot = free_near(slab, known, ptr, size);
+    if (self->knows_near && known < slab->used) slot = free_near(slab, known, ptr, size);
     strata_record_t *block = strata_slab_record(slab, slot);
     if (__builtin_expect(slot == 0 || block->ptr != ptr, 0)) block = serve_inside(self, slot, at, requested);
     else

@@ -61,6 +61,7 @@ typedef struct auto_growth {
     bool by_address;
     bool gives_idle_back; /* free_idle_chunk */
     bool cuts_low; /* of a free block the low end serves: that of auto_growth_vmm, whose chunks grow at their high end */
+    bool knows_near; /* and all free blocks of the slab are its own, whichever slot it is told */
     bool warming_up; /* until steps == warm_up_steps: a free block serves its own size alone, misses grow exactly */
     bool spills; /* what pool 0 cannot serve, pool 1 may */
     uint64_t first_up_to; /* rounded requests up to this are pool 0's; UINT64_MAX: there is no other */
