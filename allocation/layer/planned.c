@@ -277,8 +277,7 @@ static COLD strata_record_t *hit_otherwise(planned_t *self, size_t size, const s
 static inline strata_record_t *hit_unplanned(planned_t *self, size_t size, const strata_stack_t *stack) {
     if (!self->told && look_for_step(self)) return NULL;
     strata_record_t *record = below(self)->type->hit(below(self), size, stack);
-    if (record)
-        strata_past_note(&self->past, size, !self->told, strata_record_slot(&self->base, record), record->size);
+    if (record) strata_past_note(&self->past, size, !self->told, strata_record_slot(&self->base, record), record->size);
     return record;
 }
 

@@ -92,7 +92,6 @@ planned_place_t *strata_planned_new_places(uint32_t count);
 /* The plan is followed from its request `at` on. NULL: none is. */
 void strata_planned_go(planned_t *self, planned_plan_t *plan, uint32_t at);
 
-
 /* A plan for the last `count` requests, which have been made twice. NULL: there is none to be had, or another thread makes it. The lock
  * is open meanwhile. */
 planned_plan_t *strata_planned_make(planned_t *self, uint32_t count, strata_call_t *call);

@@ -116,7 +116,8 @@ static inline uint32_t strata_past_ask(strata_past_t *past, uint64_t key, bool l
 /* Whether there is room for a slot of the second half; without it the range is to grow. */
 bool strata_past_reaches(strata_past_t *past, uint32_t slot);
 
-static inline void strata_past_fill(strata_past_t *past, strata_past_request_t *request, uint32_t number, uint32_t slot, uint64_t size) {
+static inline void strata_past_fill(strata_past_t *past, strata_past_request_t *request, uint32_t number, uint32_t slot,
+                                    uint64_t size) {
     if (__builtin_expect(slot >= past->slots / 2, 0) && !strata_past_reaches(past, slot)) return;
     past->by_slot[slot] = number;
     request->size = size;
