@@ -29,6 +29,7 @@ strata_status_t strata_domain_create(strata_device_t *device, strata_place_t pla
     strata_condition_init(&domain->freed);
     strata_captures_init(&domain->own_captures);
     domain->captures = &domain->own_captures;
+    strata_peaks_init(&domain->peaks);
     strata_quota_init(&domain->quota, said->limit);
     atomic_store(&domain->count, said->count);
     domain->deferral = said->deferral;
@@ -148,6 +149,7 @@ strata_status_t strata_domain_add_stack(strata_domain_t *domain, strata_stack_t 
 
 void strata_domain_unlist(strata_domain_t *domain, strata_stack_t *stack) {
     strata_stack_list_remove(domain, stack);
+    strata_peaks_leave(&domain->peaks, stack);
 #define ADD_FIELD(name, unit, kind, meaning) stack->group->ended.name += stack->figures.name;
     STRATA_STATISTICS_MAP(ADD_FIELD)
 #undef ADD_FIELD

@@ -5,6 +5,7 @@
 
 #include "allocation/domain/events.h"
 #include "allocation/domain/group.h"
+#include "allocation/domain/peaks.h"
 #include "allocation/domain/quarantine.h"
 #include "allocation/domain/quota.h"
 #include "allocation/stack/plan.h"
@@ -72,6 +73,7 @@ struct strata_domain {
     strata_quota_t quota; /* what sources got from the device and may get; used only around device calls. With the domain's lock */
     _Atomic bool above; /* reserved bytes are above the place's limit, and are watched: allocation/reclaim/above.h */
     _Atomic uint64_t peak_reserved_bytes;
+    strata_peaks_t peaks; /* of what lives in all stacks */
     _Atomic uint64_t peak_needed; /* highest requested bytes seen at a growth that might have waited */
     _Atomic uint64_t given_bytes; /* that the device got back so far; memory of a driver's pool counts when the pool is trimmed */
 

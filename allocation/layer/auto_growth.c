@@ -482,6 +482,7 @@ void strata_auto_growth_begin_low(auto_growth_t *self, uint64_t alignment, uint6
     self->chunks.unit = alignment;
     self->first_up_to = first_up_to;
     self->cuts_low = true;
+    self->knows_near = self->chunks.sole;
     self->road = STRATA_AUTO_GROWTH_AS_SAID;
     for (uint32_t pool = 0; pool < STRATA_AUTO_GROWTH_POOLS; pool++)
         strata_bins_init(&self->pools[pool].bins, (uint32_t)__builtin_ctzll(alignment));
@@ -520,31 +521,38 @@ static void step(strata_layer_t *base, strata_call_t *call) {
     if (!self->warming_up) (void)release(base, call);
 }
 
-/* The free block that has the place, if it is that of the slot that is known or the one after it; 0: neither is. Whatever became of the slot meanwhile,
- * what is idle and has the place is the block. */
-static HOT uint32_t free_near(auto_growth_t *self, const strata_extent_t *place) {
-    const strata_slab_t *slab = slab_of(self);
-    if (place->slot == 0 || !self->chunks.sole) return 0;
-    const uint32_t near[] = {strata_slab_record(slab, place->slot)->next, place->slot};
-    for (size_t i = 0; i < 2; i++) {
-        const strata_record_t *block = strata_slab_record(slab, near[i]);
-        uint64_t low = place->ptr - block->ptr;
-        if (strata_slab_is_idle(slab, near[i]) && low < block->size && place->size <= block->size - low) return near[i];
-    }
-    return 0;
+/* Whatever became of a slot that somebody knew: what is idle and has the place is the block. */
+static HOT bool has_place(const strata_slab_t *slab, uint32_t slot, uint64_t ptr, uint64_t size) {
+    const strata_record_t *block = strata_slab_record(slab, slot);
+    uint64_t low = ptr - block->ptr;
+    return strata_slab_is_idle(slab, slot) && low < block->size && size <= block->size - low;
+}
+
+/* The free block that has the place, if it is the one after that of the slot that is known, or that one; 0: neither is. */
+static HOT uint32_t free_near(const strata_slab_t *slab, uint32_t known, uint64_t ptr, uint64_t size) {
+    uint32_t next = strata_slab_record(slab, known)->next;
+    if (has_place(slab, next, ptr, size)) return next;
+    return has_place(slab, known, ptr, size) ? known : 0;
+}
+
+static COLD strata_record_t *serve_inside(auto_growth_t *self, uint32_t slot, const strata_block_t *at, size_t requested) {
+    const strata_extent_t place = strata_extent_of(at);
+    return slot ? strata_auto_growth_take_from(self, slot, &place, requested)
+                : strata_auto_growth_take_at(self, &place, place.size, requested);
 }
 
 strata_record_t *strata_auto_growth_serve_at(strata_layer_t *base, const strata_block_t *at, size_t requested,
                                              const strata_stack_t *stack) {
     auto_growth_t *self = (auto_growth_t *)base;
-    strata_extent_t place = strata_extent_of(at);
-    if (strata_ref_home(at->ref) == base->stack->number) place.slot = strata_ref_slot(at->ref);
-    if (place.slot >= base->stack->slab.used) place.slot = 0;
-    uint32_t slot = self->cuts_low ? free_near(self, &place) : 0;
-    strata_record_t *block;
-    if (slot && strata_slab_record(slab_of(self), slot)->ptr == place.ptr)
-        block = serve_from(self, slot, place.size, requested, false, strata_slab_record(slab_of(self), slot)->pool, true);
-    else block = strata_auto_growth_take_at(self, &place, place.size, requested);
+    const strata_slab_t *slab = slab_of(self);
+    uint64_t ptr = (uintptr_t)at->ptr, size = at->size;
+    uint32_t known = strata_ref_slot(at->ref), slot = 0;
+    if (self->knows_near && known < slab->used) slot = free_near(slab, known, ptr, size);
+    strata_record_t *block = strata_slab_record(slab, slot);
+    if (__builtin_expect(slot == 0 || block->ptr != ptr, 0)) block = serve_inside(self, slot, at, requested);
+    else
+        block = block->pool ? serve_from(self, slot, size, requested, false, 1, true)
+                            : serve_from(self, slot, size, requested, false, 0, true);
     if (block) block->stack = stack->number;
     return block;
 }

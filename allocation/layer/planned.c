@@ -49,8 +49,7 @@ static planned_plan_t *by_serial(const planned_t *self, uint32_t serial) {
 
 /* The plan that is followed from now on, if there is room for it. */
 static void follow(planned_t *self, planned_plan_t *plan) {
-    self->now = plan && strata_planned_has_room(self, plan) ? plan : NULL;
-    self->at = 0;
+    strata_planned_go(self, plan && strata_planned_has_room(self, plan) ? plan : NULL, 0);
     if (plan) plan->used = ++self->clock;
 }
 
@@ -143,12 +142,16 @@ static COLD bool ends_step(planned_t *self, uint32_t count) {
     return twice && strata_past_peak(past, count) - past->live >= (most - past->live) / 2;
 }
 
-/* While no plan is followed. */
-static bool look_for_step(planned_t *self) {
-    uint32_t count = strata_past_excursion(&self->past);
-    if (count < SHORTEST || !may_work(self) || !ends_step(self, count)) return false;
+static COLD bool look_closely(planned_t *self, uint32_t count) {
+    if (!may_work(self) || !ends_step(self, count)) return false;
     self->due = count;
     return true;
+}
+
+/* While no plan is followed. */
+static inline bool look_for_step(planned_t *self) {
+    uint32_t count = strata_past_excursion(&self->past);
+    return count >= SHORTEST && look_closely(self, count);
 }
 
 /* The step has been followed to its end. */
@@ -156,7 +159,7 @@ static bool wrap(planned_t *self) {
     planned_plan_t *plan = self->now;
     if (plan->adopted) strata_planned_settle(plan);
     if (self->told) {
-        self->now = NULL;
+        strata_planned_go(self, NULL, 0);
         self->left++;
         return false;
     }
@@ -186,15 +189,15 @@ static COLD planned_plan_t *other_plan(planned_t *self, uint64_t key) {
 }
 
 /* Whether the next request is one of a plan. */
-static inline bool is_expected(planned_t *self, uint64_t key) {
+static bool is_expected(planned_t *self, uint64_t key) {
+    if (self->next->key == key) return true;
     if (!self->now || self->at >= self->now->count) return false;
-    if (__builtin_expect(self->now->places[self->at].key == key, 1)) return true;
-    self->now = other_plan(self, key);
+    strata_planned_go(self, other_plan(self, key), self->at);
     return self->now != NULL;
 }
 
 /* Before a request: whether a step has ended of which something is to be made, with the lock open. */
-static inline bool is_due(planned_t *self, uint64_t key) {
+static bool is_due(planned_t *self, uint64_t key) {
     if (self->now && self->at >= self->now->count && wrap(self)) return true;
     return !is_expected(self, key) && !self->told && look_for_step(self);
 }
@@ -204,61 +207,99 @@ static inline uint32_t hint(const planned_t *self, const planned_place_t *place)
     return place->back ? strata_past_at(&self->past, self->past.next - place->back)->slot : place->slot;
 }
 
-static inline void learn_hint(planned_t *self, planned_place_t *place, const strata_record_t *record, uint32_t known) {
-    uint32_t slot = record->prev;
-    if (self->base.records[slot].state == STRATA_RECORD_FREE) slot = self->base.records[slot].prev;
-    if (__builtin_expect(slot == known, 1)) return;
+static COLD void learn(planned_t *self, planned_place_t *place, uint32_t slot) {
     uint32_t number = slot < self->past.slots ? self->past.by_slot[slot] : 0;
     uint32_t back = number ? self->past.next - number : 0;
     place->back = back <= self->now->count ? back : 0;
     place->slot = slot;
 }
 
-static inline strata_record_t *serve_at(planned_t *self, planned_place_t *place, size_t size, const strata_stack_t *stack) {
+static inline void learn_hint(planned_t *self, planned_place_t *place, const strata_record_t *record, uint32_t known) {
+    uint32_t slot = record->prev;
+    if (self->base.records[slot].state == STRATA_RECORD_FREE) slot = self->base.records[slot].prev;
+    if (__builtin_expect(slot != known, 0)) learn(self, place, slot);
+}
+
+/* NULL: the place is taken. */
+static inline strata_record_t *take_place(planned_t *self, planned_place_t *place, size_t size, const strata_stack_t *stack) {
     const strata_layer_t *base = &self->base;
     uint32_t slot = hint(self, place);
     const strata_block_t at = {.ptr = (void *)(uintptr_t)(self->room + place->offset),
                                .size = place->size,
                                .ref = strata_ref_make(base->stack->number, slot, 0)};
     strata_record_t *record = below(self)->type->take_at(below(self), &at, size, stack);
-    if (__builtin_expect(!record, 0)) {
-        self->missed = self->past.next;
-        self->beside++;
-        self->beside_bytes += place->size;
-        return NULL;
-    }
+    if (__builtin_expect(!record, 0)) return NULL;
     self->hits++;
     learn_hint(self, place, record, slot);
     return record;
 }
 
-static inline strata_record_t *planned_record(planned_t *self, uint64_t key, size_t size, const strata_stack_t *stack) {
+static COLD void note_taken(planned_t *self, const planned_place_t *place) {
+    self->missed = self->past.next;
+    self->beside++;
+    self->beside_bytes += place->size;
+}
+
+static strata_record_t *planned_record(planned_t *self, uint64_t key, size_t size, const strata_stack_t *stack) {
     if (!is_expected(self, key)) return NULL;
-    planned_place_t *place = &self->now->places[self->at];
-    return place->offset != STRATA_NOWHERE && self->missed != self->past.next ? serve_at(self, place, size, stack) : NULL;
+    planned_place_t *place = self->next;
+    if (place->offset == STRATA_NOWHERE || self->missed == self->past.next) return NULL;
+    strata_record_t *record = take_place(self, place, size, stack);
+    if (!record) note_taken(self, place);
+    return record;
 }
 
 /* Records served from below are those of this stack. */
-static inline void note(planned_t *self, uint64_t key, const strata_record_t *record) {
+static void note(planned_t *self, uint64_t key, const strata_record_t *record) {
     uint32_t number = strata_past_ask(&self->past, key, !self->told);
     if (__builtin_expect(number == 0, 0)) {
-        self->now = NULL;
+        strata_planned_go(self, NULL, 0);
         self->deaf = true;
         return;
     }
     strata_past_serve(&self->past, number, strata_record_slot(&self->base, record), record->size);
+    if (!self->now) return;
     /* Another thread may have ended the step while the request was on its way. */
-    if (self->now && ++self->at > self->now->count) self->now = NULL;
+    bool ended = self->at >= self->now->count;
+    strata_planned_go(self, ended ? NULL : self->now, ended ? 0 : self->at + 1);
+}
+
+static COLD strata_record_t *hit_otherwise(planned_t *self, size_t size, const strata_stack_t *stack) {
+    /* The past has no room for the request until a range has grown, on the long way. */
+    if (!strata_past_has_room(&self->past) && !self->deaf) return NULL;
+    if (is_due(self, size)) return NULL;
+    strata_record_t *record = planned_record(self, size, size, stack);
+    if (!record) record = below(self)->type->hit(below(self), size, stack);
+    if (record) note(self, size, record);
+    return record;
+}
+
+static inline strata_record_t *hit_unplanned(planned_t *self, size_t size, const strata_stack_t *stack) {
+    if (!self->told && look_for_step(self)) return NULL;
+    strata_record_t *record = below(self)->type->hit(below(self), size, stack);
+    if (record) strata_past_note(&self->past, size, !self->told, strata_record_slot(&self->base, record), record->size);
+    return record;
+}
+
+/* The place of the request is taken. */
+static COLD strata_record_t *hit_beside(planned_t *self, const planned_place_t *place, size_t size, const strata_stack_t *stack) {
+    note_taken(self, place);
+    strata_record_t *record = below(self)->type->hit(below(self), size, stack);
+    if (record) note(self, size, record);
+    return record;
 }
 
 static inline strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     planned_t *self = (planned_t *)base;
-    /* The past has no room for the request until a range has grown, on the long way. */
-    if (__builtin_expect(!strata_past_has_room(&self->past), 0) && !self->deaf) return NULL;
-    if (is_due(self, size)) return NULL;
-    strata_record_t *record = planned_record(self, size, size, stack);
-    if (!record) record = below(self)->type->hit(below(self), size, stack);
-    if (__builtin_expect(record != NULL, 1)) note(self, size, record);
+    planned_place_t *place = self->next;
+    bool plain = place->key == size && place->offset != STRATA_NOWHERE && self->past.ready > 0;
+    if (__builtin_expect(!plain, 0))
+        return !self->now && self->past.ready > 0 ? hit_unplanned(self, size, stack) : hit_otherwise(self, size, stack);
+    strata_record_t *record = take_place(self, place, size, stack);
+    if (__builtin_expect(!record, 0)) return hit_beside(self, place, size, stack);
+    strata_past_note(&self->past, size, !self->told, strata_record_slot(base, record), record->size);
+    self->at++;
+    self->next = place + 1;
     return record;
 }
 
@@ -266,7 +307,8 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     planned_t *self = (planned_t *)base;
     uint64_t key = strata_planned_key(request->size, request->alignment);
     strata_past_refresh(&self->past);
-    if (request->tag && self->now && self->now->names) self->at = strata_planned_named(self->now, request->tag, self->at);
+    if (request->tag && self->now && self->now->names)
+        strata_planned_go(self, self->now, strata_planned_named(self->now, request->tag, self->at));
     if (self->due || is_due(self, key)) {
         uint32_t count = self->due;
         self->due = 0;
@@ -287,10 +329,10 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
 
 static inline bool quick_free(strata_layer_t *base, strata_record_t *record) {
     planned_t *self = (planned_t *)base;
-    uint32_t slot = strata_record_slot(base, record);
-    if (!below(self)->type->quick_free || !below(self)->type->quick_free(below(self), record)) return false;
-    strata_past_free(&self->past, slot);
-    return true;
+    if (__builtin_expect(!below(self)->type->quick_free, 0)) return false;
+    /* Should the cache refuse, the long way finds nothing more to note. */
+    strata_past_free(&self->past, strata_record_slot(base, record));
+    return below(self)->type->quick_free(below(self), record);
 }
 
 static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
@@ -327,6 +369,7 @@ static const strata_planning_t planning = {.load = strata_planned_load, .make = 
 static strata_status_t create(strata_layer_t *base) {
     planned_t *self = (planned_t *)base;
     self->begin = 1;
+    strata_planned_go(self, NULL, 0);
     return strata_past_init(&self->past);
 }
 
@@ -338,7 +381,7 @@ static void destroy(strata_layer_t *base) {
 
 static strata_status_t validate(strata_layer_t *base) {
     const planned_t *self = (const planned_t *)base;
-    if (self->now && self->at > self->now->count)
+    if (self->now && (self->at > self->now->count || self->next != &self->now->places[self->at]))
         return strata_fail(STRATA_E_CORRUPT, 0, "planned: a plan is followed beyond its end");
     return strata_past_validate(&self->past);
 }

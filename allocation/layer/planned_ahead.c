@@ -56,7 +56,7 @@ static planned_plan_t *new_plan(const strata_ahead_t *ahead) {
     if (!plan) return NULL;
     plan->count = ahead->count;
     plan->peak = ahead->peak;
-    plan->places = strata_host_new(ahead->count, sizeof *plan->places);
+    plan->places = strata_planned_new_places(ahead->count);
     plan->names = strata_host_new(ahead->count, sizeof *plan->names);
     if (!plan->places || !plan->names) {
         strata_planned_delete(plan);
@@ -122,8 +122,7 @@ strata_status_t strata_planned_load(strata_layer_t *base, const strata_ahead_t *
     if (status == STRATA_OK) status = check_unit(self, call);
     if (status == STRATA_OK) {
         gone = strata_planned_keep(self, plan);
-        self->now = plan;
-        self->at = 0;
+        strata_planned_go(self, plan, 0);
         self->begin = self->past.next;
         self->due = 0;
     } else {

@@ -17,6 +17,12 @@ typedef struct drawing {
     uint64_t fixed; /* bytes of what lives beyond the end of the step */
 } drawing_t;
 
+planned_place_t *strata_planned_new_places(uint32_t count) {
+    planned_place_t *places = strata_host_new((size_t)count + 1, sizeof *places);
+    if (places) places[count].key = STRATA_PLANNED_NOBODY;
+    return places;
+}
+
 void strata_planned_delete(planned_plan_t *plan) {
     if (!plan) return;
     strata_host_delete(plan->places);
@@ -33,7 +39,7 @@ static void end_drawing(drawing_t *drawing) {
 /* A buffer that lives beyond the end of the step is two. */
 static bool begin_drawing(drawing_t *drawing, uint32_t count) {
     drawing->plan = strata_host_new(1, sizeof *drawing->plan);
-    if (drawing->plan) drawing->plan->places = strata_host_new(count, sizeof *drawing->plan->places);
+    if (drawing->plan) drawing->plan->places = strata_planned_new_places(count);
     drawing->buffers = strata_host_new(2 * (size_t)count, sizeof *drawing->buffers);
     drawing->offsets = strata_host_new(2 * (size_t)count, sizeof *drawing->offsets);
     drawing->places = strata_host_new(2 * (size_t)count, sizeof *drawing->places);
@@ -107,13 +113,20 @@ planned_plan_t *strata_planned_find(planned_t *self, uint32_t count, uint64_t ha
     return NULL;
 }
 
+void strata_planned_go(planned_t *self, planned_plan_t *plan, uint32_t at) {
+    static planned_place_t none = {.key = STRATA_PLANNED_NOBODY};
+    self->now = plan;
+    self->at = at;
+    self->next = plan ? &plan->places[at] : &none;
+}
+
 static planned_plan_t *oldest(planned_t *self) {
     uint32_t found = 0;
     for (uint32_t i = 1; i < self->plan_count; i++)
         if (self->plans[i]->used < self->plans[found]->used) found = i;
     planned_plan_t *plan = self->plans[found];
     self->plans[found] = self->plans[--self->plan_count];
-    if (self->now == plan) self->now = NULL;
+    if (self->now == plan) strata_planned_go(self, NULL, 0);
     if (self->before == plan) self->before = NULL;
     return plan;
 }

@@ -40,7 +40,7 @@ typedef struct planned_name {
 } planned_name_t;
 
 typedef struct planned_plan {
-    planned_place_t *places;
+    planned_place_t *places; /* behind the last one stands one that nobody asks for */
     planned_name_t *names; /* by name; NULL: it was not made ahead */
     uint32_t count;
     uint64_t peak;
@@ -57,6 +57,7 @@ typedef struct planned {
     uint32_t plan_count, last_serial;
     planned_plan_t *now; /* the plan that is followed; NULL: none */
     planned_plan_t *before; /* that of the last step; NULL: it was none of the plans */
+    planned_place_t *next; /* the next request of it; one that nobody makes: there is none */
     uint32_t at; /* requests of the step so far, if a plan is followed */
     uint32_t missed; /* the request that found its place taken, and goes the long way perhaps */
     uint32_t begin; /* the first request of the step */
@@ -81,7 +82,15 @@ static inline uint64_t strata_planned_key(size_t size, size_t alignment) {
     return size | high << 56;
 }
 
+/* The key of no request. */
+#define STRATA_PLANNED_NOBODY UINT64_MAX
+/* Places of a plan, and the one behind them. NULL: the host has no memory. */
+planned_place_t *strata_planned_new_places(uint32_t count);
+
 /* ---- all under the lock ---- */
+
+/* The plan is followed from its request `at` on. NULL: none is. */
+void strata_planned_go(planned_t *self, planned_plan_t *plan, uint32_t at);
 
 /* A plan for the last `count` requests, which have been made twice. NULL: there is none to be had, or another thread makes it. The lock
  * is open meanwhile. */

@@ -3,7 +3,7 @@
 #include "platform/arithmetic.h"
 #include "platform/status.h"
 
-enum { LEAST_SLOTS = 1024, SLOTS = 1 << 24 };
+enum { LEAST_SLOTS = 1024, SLOTS = 1 << 24, READY_AT_ONCE = 64 };
 
 static uint32_t slots_in(const strata_growing_t *range) {
     return (uint32_t)strata_min(strata_growing_usable(range) / sizeof(uint32_t), SLOTS);
@@ -11,7 +11,7 @@ static uint32_t slots_in(const strata_growing_t *range) {
 
 strata_status_t strata_past_init(strata_past_t *past) {
     *past = (strata_past_t){.first = 1, .next = 1};
-    strata_status_t status = strata_nodes_init(&past->nodes, sizeof(strata_past_request_t), STRATA_PAST_LENGTH + 1);
+    strata_status_t status = strata_nodes_init(&past->nodes, sizeof(strata_past_request_t), STRATA_PAST_LENGTH);
     if (status != STRATA_OK) return status;
     status = strata_growing_reserve(&past->range, LEAST_SLOTS * sizeof(uint32_t), (size_t)SLOTS * sizeof(uint32_t));
     if (status != STRATA_OK) {
@@ -31,23 +31,27 @@ void strata_past_destroy(strata_past_t *past) {
 /* ---- requests ---- */
 
 bool strata_past_extend(strata_past_t *past) {
-    uint32_t node = 1 + past->next % STRATA_PAST_LENGTH;
-    while (past->nodes.used <= node)
-        if (strata_nodes_take(&past->nodes) == 0) {
-            past->first = past->next;
-            past->quiet = 0;
-            return false;
-        }
+    if (past->next == 0) {
+        past->next = STRATA_PAST_LENGTH;
+        strata_past_forget(past);
+    }
+    uint32_t node = past->next % STRATA_PAST_LENGTH;
+    while (node >= past->nodes.used)
+        if (strata_nodes_take_fresh(&past->nodes, READY_AT_ONCE) == 0) return false;
+    past->ready = (uint32_t)strata_min(past->nodes.used, STRATA_PAST_LENGTH) - node;
     return true;
 }
 
-void strata_past_link(strata_past_t *past, strata_past_request_t *request) {
+void strata_past_forget(strata_past_t *past) {
+    past->first = past->next;
+    past->quiet = 0;
+}
+
+uint32_t strata_past_sink(strata_past_t *past) {
     uint32_t at = past->quiet;
     while (strata_past_knows(past, at) && strata_past_at(past, at)->live > past->live) at = strata_past_at(past, at)->below;
-    bool known = strata_past_knows(past, at), same = known && strata_past_at(past, at)->live == past->live;
-    request->level = same ? at : 0;
-    request->below = same ? strata_past_at(past, at)->below : known ? at : 0;
-    past->quiet = past->next;
+    past->quiet = at;
+    return at;
 }
 
 bool strata_past_reaches(strata_past_t *past, uint32_t slot) {
@@ -55,6 +59,7 @@ bool strata_past_reaches(strata_past_t *past, uint32_t slot) {
     past->slots = slots_in(&past->range);
     if (slot >= past->slots / 2 && past->slots < SLOTS) strata_growing_want(&past->range, false);
     past->wants = slot >= past->slots;
+    if (past->wants) past->ready = 0;
     return !past->wants;
 }
 
@@ -83,13 +88,6 @@ bool strata_past_repeats(const strata_past_t *past, uint32_t count) {
     for (uint32_t n = now - count; n != now; n++)
         if (strata_past_at(past, n)->key != strata_past_at(past, n - count)->key) return false;
     return true;
-}
-
-uint32_t strata_past_excursion(const strata_past_t *past) {
-    uint32_t at = past->quiet;
-    while (strata_past_knows(past, at) && strata_past_at(past, at)->live > past->live) at = strata_past_at(past, at)->below;
-    bool same = strata_past_knows(past, at) && strata_past_at(past, at)->live == past->live;
-    return same ? past->next - at : 0;
 }
 
 uint64_t strata_past_peak(const strata_past_t *past, uint32_t count) {

@@ -12,21 +12,21 @@
 enum { STRATA_PAST_LENGTH = 1 << 17 };
 
 typedef struct strata_past_request {
-    uint32_t unused; /* a node that nobody has begins with the number of the next */
-    uint32_t until; /* the number of the first request after its free; 0: it lives, or was never served */
     uint64_t key; /* what was asked for */
     uint64_t size; /* bytes served; 0: none yet */
     uint64_t hash; /* of all keys before it */
     uint64_t live; /* bytes that lived before it */
+    uint32_t until; /* the number of the first request after its free; 0: it lives, or was never served */
     uint32_t slot; /* of its block */
     uint32_t below; /* the last request before which fewer bytes lived than before this one; 0: none known */
     uint32_t level; /* the last one before which equally many lived, and no fewer since; 0: none */
 } strata_past_request_t;
 
 typedef struct strata_past {
-    strata_nodes_t nodes; /* number n is in node 1 + n % STRATA_PAST_LENGTH */
+    strata_nodes_t nodes; /* number n is in node n % STRATA_PAST_LENGTH */
     uint32_t first; /* known are [first, next) */
     uint32_t next;
+    uint32_t ready; /* requests that can be noted before strata_past_extend() must be asked */
     uint32_t quiet; /* the head of the chain of `below`; 0: none */
     uint64_t hash; /* of all keys so far */
     uint64_t live;
@@ -42,57 +42,83 @@ strata_status_t strata_past_init(strata_past_t *past);
 void strata_past_destroy(strata_past_t *past);
 
 static inline strata_past_request_t *strata_past_at(const strata_past_t *past, uint32_t number) {
-    return strata_node(&past->nodes, 1 + number % STRATA_PAST_LENGTH);
+    return (strata_past_request_t *)past->nodes.memory + number % STRATA_PAST_LENGTH;
 }
 static inline bool strata_past_knows(const strata_past_t *past, uint32_t number) {
     return number - past->first < past->next - past->first;
 }
 
+/* Makes the next requests ready to be noted, many at once. False: there is no room until the range has grown. After 2^32 requests
+ * their numbers begin anew, and nothing is known. */
+bool strata_past_extend(strata_past_t *past);
 /* Whether the next request can be noted, as far as is seen: else it can once a range has grown. */
-static inline bool strata_past_has_room(const strata_past_t *past) {
-    uint32_t node = 1 + past->next % STRATA_PAST_LENGTH;
-    return (node < past->nodes.used || node < past->nodes.room) && !past->wants;
+static inline bool strata_past_has_room(strata_past_t *past) {
+    return __builtin_expect(past->ready > 0, 1) || (!past->wants && strata_past_extend(past));
 }
 /* A range may have grown: what it had too little of is not asked for again at once. */
 void strata_past_refresh(strata_past_t *past);
-/* The rare way of strata_past_ask(): a node that was never taken. False: there is none until the range has grown; everything so far is
- * forgotten. */
-bool strata_past_extend(strata_past_t *past);
+/* There was no room for a request: nothing is known any more. */
+void strata_past_forget(strata_past_t *past);
+/* The rare way of strata_past_level(). */
+uint32_t strata_past_sink(strata_past_t *past);
+/* The last request before which no more lived than now; one that is not known: there is none. More lived before those in between, so
+ * no stretch from them on ends any more. */
+static inline uint32_t strata_past_level(strata_past_t *past) {
+    uint32_t at = past->quiet;
+    bool higher = strata_past_knows(past, at) && strata_past_at(past, at)->live > past->live;
+    return __builtin_expect(higher, 0) ? strata_past_sink(past) : at;
+}
+
 /* Links the request that is about to be made: it begins a stretch. */
-void strata_past_link(strata_past_t *past, strata_past_request_t *request);
+static inline void strata_past_link(strata_past_t *past, strata_past_request_t *request) {
+    uint32_t at = strata_past_level(past);
+    bool known = strata_past_knows(past, at), same = known && strata_past_at(past, at)->live == past->live;
+    request->level = same ? at : 0;
+    request->below = same ? strata_past_at(past, at)->below : known ? at : 0;
+    past->quiet = past->next;
+}
 
 static inline uint64_t strata_past_mix(uint64_t hash, uint64_t key) {
     uint64_t mixed = (key ^ key >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
     return hash * UINT64_C(0x9e3779b97f4a7c15) + (mixed ^ mixed >> 32);
 }
 
-/* A request is made; its number. 0: it could not be noted, and nothing is known any more. Without `levels` no excursion will begin
- * before it or with it. */
-static inline uint32_t strata_past_ask(strata_past_t *past, uint64_t key, bool levels) {
-    uint32_t number = past->next, node = 1 + number % STRATA_PAST_LENGTH;
-    if (__builtin_expect(node >= past->nodes.used, 0) && !strata_past_extend(past)) return 0;
-    strata_past_request_t *request = strata_node(&past->nodes, node);
+/* A request is made. There is room for it. */
+static inline strata_past_request_t *strata_past_append(strata_past_t *past, uint64_t key, bool levels) {
+    uint32_t number = past->next;
+    strata_past_request_t *request = strata_past_at(past, number);
+    past->ready--;
     request->key = key;
     request->size = 0;
-    request->until = 0;
     request->hash = past->hash;
     request->live = past->live;
+    request->until = 0;
     request->below = request->level = 0;
     if (levels) strata_past_link(past, request);
     else past->quiet = 0;
     past->hash = strata_past_mix(past->hash, key);
     past->next = number + 1;
     if (number + 1 - past->first > STRATA_PAST_LENGTH) past->first = number + 1 - STRATA_PAST_LENGTH;
-    return number;
+    return request;
+}
+
+/* A request is made; its number. 0: it could not be noted, and nothing is known any more. Without `levels` no excursion will begin
+ * before it or with it. */
+static inline uint32_t strata_past_ask(strata_past_t *past, uint64_t key, bool levels) {
+    if (__builtin_expect(past->ready == 0, 0) && !strata_past_extend(past)) {
+        strata_past_forget(past);
+        return 0;
+    }
+    (void)strata_past_append(past, key, levels);
+    return past->next - 1;
 }
 
 /* Whether there is room for a slot of the second half; without it the range is to grow. */
 bool strata_past_reaches(strata_past_t *past, uint32_t slot);
 
-/* It was served. A block whose slot there is no room for is not noted. */
-static inline void strata_past_serve(strata_past_t *past, uint32_t number, uint32_t slot, uint64_t size) {
+static inline void strata_past_fill(strata_past_t *past, strata_past_request_t *request, uint32_t number, uint32_t slot,
+                                    uint64_t size) {
     if (__builtin_expect(slot >= past->slots / 2, 0) && !strata_past_reaches(past, slot)) return;
-    strata_past_request_t *request = strata_past_at(past, number);
     past->by_slot[slot] = number;
     request->size = size;
     request->slot = slot;
@@ -102,6 +128,17 @@ static inline void strata_past_serve(strata_past_t *past, uint32_t number, uint3
         past->most[0] = 0;
     }
     if (past->live > past->most[0]) past->most[0] = past->live;
+}
+
+/* It was served. A block whose slot there is no room for is not noted. */
+static inline void strata_past_serve(strata_past_t *past, uint32_t number, uint32_t slot, uint64_t size) {
+    strata_past_fill(past, strata_past_at(past, number), number, slot, size);
+}
+
+/* Both at once. There is room. */
+static inline void strata_past_note(strata_past_t *past, uint64_t key, bool levels, uint32_t slot, uint64_t size) {
+    strata_past_request_t *request = strata_past_append(past, key, levels);
+    strata_past_fill(past, request, past->next - 1, slot, size);
 }
 
 /* The block of a slot was freed. */
@@ -122,7 +159,11 @@ uint64_t strata_past_hash(const strata_past_t *past, uint32_t from, uint32_t cou
 /* Whether the last `count` requests asked for exactly what the `count` before them did. */
 bool strata_past_repeats(const strata_past_t *past, uint32_t count);
 /* The length of the excursion that ends now, before the next request; 0: none does. */
-uint32_t strata_past_excursion(const strata_past_t *past);
+static inline uint32_t strata_past_excursion(strata_past_t *past) {
+    uint32_t at = strata_past_level(past);
+    bool same = strata_past_knows(past, at) && strata_past_at(past, at)->live == past->live;
+    return same ? past->next - at : 0;
+}
 /* The most bytes that lived in the last `count` requests. O(count). */
 uint64_t strata_past_peak(const strata_past_t *past, uint32_t count);
 /* The most of late. */

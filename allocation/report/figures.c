@@ -58,8 +58,7 @@ uint32_t strata_group_own_figures(strata_group_t *group, uint32_t number, strata
 static void reset_stack(strata_stack_t *stack) {
     strata_stack_lock(stack);
     strata_statistics_t *f = &stack->figures;
-    f->peak_requested_bytes = f->requested_bytes;
-    f->peak_allocated_bytes = f->allocated_bytes;
+    strata_peaks_begin_stack(&stack->domain->peaks, stack);
     f->peak_reserved_bytes = f->reserved_bytes;
     stack->peak_direct_bytes = stack->direct_bytes;
     STRATA_EACH_OWN_LAYER(stack, layer)
@@ -78,6 +77,7 @@ static void reset_ended(strata_domain_t *domain) {
 void strata_domain_reset_peaks(strata_domain_t *domain) {
     reset_ended(domain);
     STRATA_DOMAIN_EACH(domain, stack) reset_stack(stack);
+    strata_peaks_begin(&domain->peaks);
     atomic_store(&domain->peak_reserved_bytes, 0);
     strata_domain_note_peak(domain);
 }

@@ -81,8 +81,8 @@ static inline STRATA_FORCED bool strata_direct_free(strata_stack_t *stack, strat
     if (__builtin_expect(quick_free(stack->cache, record), 1)) return true;
     record->generation--;
     stack->figures.frees--;
-    stack->figures.requested_bytes += strata_record_requested(record);
-    stack->figures.allocated_bytes += record->size;
+    strata_word_write(&stack->figures.requested_bytes, stack->figures.requested_bytes + strata_record_requested(record));
+    strata_word_write(&stack->figures.allocated_bytes, stack->figures.allocated_bytes + record->size);
     return false;
 }
 

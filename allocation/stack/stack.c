@@ -113,6 +113,9 @@ static void set_up(strata_stack_t *stack, strata_group_t *group, strata_lock_ran
     stack->inside = 0;
     memset(&stack->figures, 0, sizeof stack->figures);
     stack->direct_bytes = stack->peak_direct_bytes = 0;
+    for (int measure = 0; measure < STRATA_MEASURES; measure++) stack->watched[measure] = stack->may[measure] = 0;
+    stack->next_measured = NULL;
+    stack->measured = false;
     stack->lock.rank = rank;
     stack->lock.observer = domain->device->lock_observer;
     stack->lock.observed = 0; /* the observer's word from the last life means nothing to this one */

@@ -44,6 +44,9 @@ typedef struct strata_went {
     uint8_t layer; /* the cache through which they come back, by its number */
 } strata_went_t;
 
+/* What a stack has of the program's live blocks: what was asked for, and what serves it. */
+enum { STRATA_REQUESTED, STRATA_ALLOCATED, STRATA_MEASURES };
+
 struct strata_stack {
     /* Read by every call and rarely written. Of these and of the figures, what may change while the stack is open is guarded by the
      * lock of `home`. The atomic words are read without it, by whoever has a handle or a ref. */
@@ -62,6 +65,7 @@ struct strata_stack {
     strata_directory_t *directory; /* where blocks handed out are noted; NULL until somebody frees by pointer */
     uint64_t only_thread; /* the only thread served by handle: the stack is its own, or of its default stream; 0: any */
     const strata_direct_t *_Atomic direct; /* a call by handle: allocation/stack/direct.h */
+    _Atomic uint64_t watched[STRATA_MEASURES]; /* what lives in it rises no higher without a call of strata_stack_note_peaks() */
     bool ownerless; /* pinned and host: no owner stream */
     bool open; /* false between two lives of this number, and while its layers are made or ended. Guarded by the lock */
 
@@ -69,6 +73,9 @@ struct strata_stack {
     strata_slab_t slab;
     alignas(64) strata_statistics_t figures; /* plain words; reserved belongs to the caches */
     uint64_t direct_bytes, peak_direct_bytes; /* of live blocks that no cache cut, reserved too. Guarded by the lock */
+    uint64_t may[STRATA_MEASURES]; /* what may live in it before the other stacks are looked at: allocation/domain/peaks.h */
+    strata_stack_t *next_measured; /* likewise, and guarded by its lock */
+    bool measured;
 
     /* Constant while open, unless said otherwise. */
     alignas(128) strata_domain_t *domain;
@@ -218,21 +225,33 @@ static inline void strata_stack_close(strata_stack_t *stack, uint8_t reason, boo
     stack->attention_free = (uint16_t)((stack->attention_free & ~STRATA_ATTENTION_LIMIT) | frees);
 }
 
+/* Figures that others read without the lock; who holds it writes them. */
+static inline uint64_t strata_word_read(const uint64_t *word) {
+    return atomic_load_explicit((const _Atomic uint64_t *)(const void *)word, memory_order_relaxed);
+}
+static inline void strata_word_write(uint64_t *word, uint64_t value) {
+    atomic_store_explicit((_Atomic uint64_t *)(void *)word, value, memory_order_relaxed);
+}
+
+/* What lives in the stack has passed a bound: brings peaks up to date, its own and that of the place. Its home's lock is held. */
+void strata_stack_note_peaks(strata_stack_t *stack);
+
 /* Called with the home's lock held: books a record that was handed out or taken back. */
 static inline void strata_stack_book(strata_stack_t *stack, const strata_record_t *record) {
     strata_statistics_t *f = &stack->figures;
     uint64_t requested = f->requested_bytes + strata_record_requested(record), allocated = f->allocated_bytes + record->size;
-    f->requested_bytes = requested;
-    f->allocated_bytes = allocated;
+    strata_word_write(&f->requested_bytes, requested);
+    strata_word_write(&f->allocated_bytes, allocated);
     f->allocations++;
-    if (requested > f->peak_requested_bytes) f->peak_requested_bytes = requested;
-    if (allocated > f->peak_allocated_bytes) f->peak_allocated_bytes = allocated;
+    bool passed = requested > atomic_load_explicit(&stack->watched[STRATA_REQUESTED], memory_order_relaxed) ||
+                  allocated > atomic_load_explicit(&stack->watched[STRATA_ALLOCATED], memory_order_relaxed);
+    if (__builtin_expect(passed, 0)) strata_stack_note_peaks(stack);
 }
 
 static inline void strata_stack_unbook(strata_stack_t *stack, const strata_record_t *record) {
     strata_statistics_t *f = &stack->figures;
-    f->requested_bytes -= strata_record_requested(record);
-    f->allocated_bytes -= record->size;
+    strata_word_write(&f->requested_bytes, f->requested_bytes - strata_record_requested(record));
+    strata_word_write(&f->allocated_bytes, f->allocated_bytes - record->size);
     f->frees++;
 }
 

@@ -59,6 +59,10 @@ void strata_facade_place_figures(strata_domain_t *domain, strata_statistics_t *f
     figures->reserved_bytes = strata_domain_reserved(domain);
     figures->quarantined_bytes += atomic_load(&domain->quarantine.bytes);
     figures->peak_reserved_bytes = atomic_load(&domain->peak_reserved_bytes);
+    uint64_t peaks[STRATA_MEASURES];
+    strata_peaks_tell(&domain->peaks, figures->peak_reserved_bytes, peaks);
+    figures->peak_requested_bytes = peaks[STRATA_REQUESTED];
+    figures->peak_allocated_bytes = peaks[STRATA_ALLOCATED];
     finish(figures);
 }
 

@@ -337,8 +337,8 @@ STRATA_API strata_status_t strata_set_limit(strata_t facade, strata_place_t plac
 #define STRATA_STATISTICS_MAP(X)                                                                                                   \
     X(requested_bytes, "bytes", gauge, "what the callers asked for, of live allocations")                                          \
     X(allocated_bytes, "bytes", gauge, "live blocks, rounding included")                                                           \
-    X(peak_requested_bytes, "bytes", gauge, "highest requested_bytes; over several stacks the sum of their peaks")                 \
-    X(peak_allocated_bytes, "bytes", gauge, "highest allocated_bytes; over several stacks the sum of their peaks")                 \
+    X(peak_requested_bytes, "bytes", gauge, "highest requested_bytes at one moment, over all streams of the place")                \
+    X(peak_allocated_bytes, "bytes", gauge, "highest allocated_bytes at one moment, over all streams of the place")                \
     X(allocations, "count", counter, "requests served")                                                                            \
     X(frees, "count", counter, "allocations given back")                                                                           \
     X(cache_hits, "count", counter, "requests served without asking the layer below the cache")                                    \
@@ -367,7 +367,13 @@ typedef struct strata_statistics {
 /* Figures of a place. strata_statistics() has those of one stream's stack outside pools; zeros if there is none. If every thread
  * has its own stack, it is the calling thread's. ladders, out_of_memory and paused_bytes are not counted by stream, and a
  * stream's reserved_bytes are with what is paused of them. strata_statistics_all() has the figures of all stacks, those of forgotten
- * streams and of pools included. Exact when no other thread is inside a call. */
+ * streams and of pools included. Exact when no other thread is inside a call.
+ *
+ * The peaks of a place are what was there at one moment, and never above peak_reserved_bytes. Of one stream's program they are exact. Of
+ * several streams peak_requested_bytes and peak_allocated_bytes are at most one part in 128 below the most that was there, so that a
+ * hit need not look at other streams; what requests of other threads that are under way then have may be missing besides. Where more
+ * than 64 streams have served something since the peaks began they are upper bounds: the sum of the streams' own peaks, or
+ * peak_reserved_bytes if that is less. */
 STRATA_API strata_status_t strata_statistics(strata_t facade, strata_place_t place, strata_stream_t stream,
                                              strata_statistics_t *statistics);
 STRATA_API strata_status_t strata_statistics_all(strata_t facade, strata_place_t place, strata_statistics_t *statistics);

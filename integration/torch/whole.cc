@@ -378,7 +378,7 @@ void set(c10::CachingAllocator::Stat &stat, const Figure &figure) {
 }
 
 /* Strata has no small and large pools: these stay 0, and so does what it does not count. The peaks of allocated and reserved are exact; that
- * of requested is the sum of the stacks' peaks, or that of allocated if it is less. */
+ * of requested is the place's. */
 c10::CachingDeviceAllocator::DeviceStats Whole::getDeviceStats(DeviceIndex device) {
     c10::CachingDeviceAllocator::DeviceStats stats;
     if (!meters_[(size_t)device].used) return stats;

@@ -42,11 +42,15 @@ static void expect_planned(const char *name, bool told) {
 TEST(facade_planned, a_repeated_trace_is_served_at_its_bound) {
     expect_planned("ddp-2rank-v100.csv.gz", false);
     expect_planned("tinytorch-mnist.csv", false);
+    expect_planned("lm-medium-ctx256-training.csv.gz", false);
+    expect_planned("lm-benchmark-step.csv.gz", false);
 }
 
 TEST(facade_planned, so_it_is_where_the_program_tells_its_steps) {
     expect_planned("ddp-2rank-v100.csv.gz", true);
     expect_planned("tinytorch-mnist.csv", true);
+    expect_planned("lm-medium-ctx256-training.csv.gz", true);
+    expect_planned("lm-benchmark-step.csv.gz", true);
 }
 
 /* ---- small programs ---- */

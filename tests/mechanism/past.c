@@ -156,6 +156,26 @@ TEST(past, it_knows_as_much_as_its_length) {
     end(&f);
 }
 
+/* After 2^32 requests. The block of the last one before is not known, as any that is too old. */
+TEST(past, numbers_begin_anew) {
+    fixture_t f;
+    begin(&f);
+    for (uint32_t i = 0; i < STRATA_PAST_LENGTH / 3 + 1; i++) do_step(&f, 10);
+    f.past.first = f.past.next = UINT32_MAX - STRATA_PAST_LENGTH + 1;
+    f.past.ready = f.past.quiet = 0;
+    for (uint32_t i = 0; i < STRATA_PAST_LENGTH - 1; i++) {
+        ask(&f, 1, 10);
+        strata_past_free(&f.past, 1);
+    }
+    EXPECT_EQ(ask(&f, 2, 20), UINT32_MAX);
+    for (int i = 0; i < 2; i++) do_step(&f, 10);
+    EXPECT_EQ(f.past.live, 20);
+    EXPECT_EQ(f.past.next - f.past.first, 6);
+    EXPECT_EQ(strata_past_excursion(&f.past), 3);
+    EXPECT_TRUE(strata_past_repeats(&f.past, 3));
+    end(&f);
+}
+
 TEST(past, the_most_is_that_of_late) {
     fixture_t f;
     begin(&f);

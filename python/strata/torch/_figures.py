@@ -25,7 +25,7 @@ def memory_stats(statistics: Statistics, figures: Sequence[int], begun: Statisti
     Args:
         statistics: of the place.
         figures: of the door: number of blocks, then their bytes; each current, peak, total, gone. These peaks are exact. That of requested
-            is the sum of the stacks' peaks, or that of allocated if it is less.
+            is the place's.
         begun: the statistics when the totals were last reset.
 
     Strata has no small and large pools: there stands 0, as with cudaMallocAsync. What Strata does not count is 0 too: inactive_split,

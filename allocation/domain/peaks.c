@@ -1,0 +1,129 @@
+#include "allocation/domain/peaks.h"
+
+#include "allocation/domain/domain.h"
+#include "platform/arithmetic.h"
+
+void strata_peaks_init(strata_peaks_t *peaks) {
+    *peaks = (strata_peaks_t){0};
+    strata_lock_init(&peaks->lock, STRATA_RANK_EVENTS, NULL);
+}
+
+/* ---- one stack ---- */
+
+static uint64_t *word_of(strata_stack_t *stack, int measure) {
+    return measure == STRATA_REQUESTED ? &stack->figures.requested_bytes : &stack->figures.allocated_bytes;
+}
+
+static uint64_t now_of(strata_stack_t *stack, int measure) { return strata_word_read(word_of(stack, measure)); }
+
+static uint64_t *peak_of(strata_stack_t *stack, int measure) {
+    return measure == STRATA_REQUESTED ? &stack->figures.peak_requested_bytes : &stack->figures.peak_allocated_bytes;
+}
+
+/* Its own peak is to be exact too. */
+static void watch(strata_stack_t *stack, int measure) {
+    uint64_t bound = strata_min(stack->may[measure], *peak_of(stack, measure));
+    atomic_store_explicit(&stack->watched[measure], bound, memory_order_relaxed);
+}
+
+/* ---- all stacks ---- */
+
+static void join(strata_peaks_t *peaks, strata_stack_t *stack) {
+    stack->measured = true;
+    stack->next_measured = peaks->first;
+    peaks->first = stack;
+    if (++peaks->count > STRATA_PEAKS_STACKS) peaks->crowded = true;
+}
+
+/* Looks at all, and leaves in `may` what lives in each. What a stack had at its own peak was there, too. */
+static uint64_t see(strata_peaks_t *peaks, int measure) {
+    uint64_t sum = 0, most = peaks->most[measure];
+    for (strata_stack_t *stack = peaks->first; stack; stack = stack->next_measured) {
+        stack->may[measure] = now_of(stack, measure);
+        sum += stack->may[measure];
+        most = strata_max(most, *peak_of(stack, measure));
+    }
+    peaks->most[measure] = strata_max(most, sum);
+    return sum;
+}
+
+/* Half of what is left is for who asks, and the rest for the others. A stack that is alone is bound by nothing. */
+static void share_out(strata_peaks_t *peaks, const strata_stack_t *asks, int measure) {
+    bool free = peaks->count == 1 || peaks->crowded;
+    uint64_t sum = free ? 0 : see(peaks, measure), most = peaks->most[measure];
+    uint64_t left = free ? 0 : most + most / STRATA_PEAKS_PART - sum, own = left / 2;
+    uint64_t other = free ? 0 : (left - own) / (peaks->count - 1);
+    for (strata_stack_t *stack = peaks->first; stack; stack = stack->next_measured) {
+        stack->may[measure] = free ? UINT64_MAX : stack->may[measure] + (stack == asks ? own : other);
+        watch(stack, measure);
+    }
+}
+
+static void share_all(strata_peaks_t *peaks, const strata_stack_t *asks) {
+    for (int measure = 0; measure < STRATA_MEASURES; measure++) share_out(peaks, asks, measure);
+}
+
+void strata_stack_note_peaks(strata_stack_t *stack) {
+    strata_peaks_t *peaks = &stack->domain->peaks;
+    strata_lock(&peaks->lock);
+    bool shares = !stack->measured;
+    if (shares) join(peaks, stack);
+    for (int measure = 0; measure < STRATA_MEASURES; measure++) {
+        uint64_t now = now_of(stack, measure);
+        *peak_of(stack, measure) = strata_max(*peak_of(stack, measure), now);
+        shares = shares || now > stack->may[measure];
+        watch(stack, measure);
+    }
+    if (shares) share_all(peaks, stack);
+    strata_unlock(&peaks->lock);
+}
+
+void strata_peaks_leave(strata_peaks_t *peaks, strata_stack_t *stack) {
+    strata_lock(&peaks->lock);
+    strata_stack_t **link = &peaks->first;
+    while (*link && *link != stack) link = &(*link)->next_measured;
+    if (*link) {
+        *link = stack->next_measured;
+        peaks->count--;
+    }
+    stack->measured = false;
+    for (int measure = 0; measure < STRATA_MEASURES; measure++) {
+        peaks->ended[measure] = strata_max(peaks->ended[measure], *peak_of(stack, measure));
+        peaks->ended_sum[measure] += *peak_of(stack, measure);
+    }
+    strata_unlock(&peaks->lock);
+}
+
+void strata_peaks_begin_stack(strata_peaks_t *peaks, strata_stack_t *stack) {
+    strata_lock(&peaks->lock);
+    for (int measure = 0; measure < STRATA_MEASURES; measure++) {
+        *peak_of(stack, measure) = now_of(stack, measure);
+        watch(stack, measure);
+    }
+    strata_unlock(&peaks->lock);
+}
+
+void strata_peaks_begin(strata_peaks_t *peaks) {
+    strata_lock(&peaks->lock);
+    peaks->crowded = peaks->count > STRATA_PEAKS_STACKS;
+    for (int measure = 0; measure < STRATA_MEASURES; measure++)
+        peaks->most[measure] = peaks->ended[measure] = peaks->ended_sum[measure] = 0;
+    share_all(peaks, NULL);
+    strata_unlock(&peaks->lock);
+}
+
+/* One stack's own peak was there at one moment; where one alone was there it is all. */
+void strata_peaks_tell(strata_peaks_t *peaks, uint64_t reserved, uint64_t told[STRATA_MEASURES]) {
+    strata_lock(&peaks->lock);
+    for (int measure = 0; measure < STRATA_MEASURES; measure++) {
+        uint64_t now = 0, highest = peaks->ended[measure], sum = peaks->ended_sum[measure];
+        for (strata_stack_t *stack = peaks->first; stack; stack = stack->next_measured) {
+            now += now_of(stack, measure);
+            highest = strata_max(highest, *peak_of(stack, measure));
+            sum += *peak_of(stack, measure);
+        }
+        peaks->most[measure] = strata_max(peaks->most[measure], strata_max(now, highest));
+        told[measure] = peaks->crowded ? strata_max(strata_min(sum, reserved), peaks->most[measure]) : peaks->most[measure];
+    }
+    strata_unlock(&peaks->lock);
+}
