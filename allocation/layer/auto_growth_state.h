@@ -1,6 +1,7 @@
 /* What the files of auto_growth share: options, pools and the state of an instance.
  *
- *     auto_growth.c         the index of free blocks, hit, free, the type
+ *     auto_growth.c         the type: its options, a request that misses, its life
+ *     auto_growth_blocks.c  blocks are served from what is free, and come back
  *     auto_growth_grow.c    which chunk is asked from below, and when
  *     auto_growth_at.c      requests that are served at a given address
  *     auto_growth_check.c   the check of the whole structure
@@ -119,6 +120,13 @@ strata_status_t strata_auto_growth_grow(auto_growth_t *self, uint64_t size, uint
 /* The chunks that the options want before the first request. No lock is held. */
 strata_status_t strata_auto_growth_preallocate(auto_growth_t *self);
 
+/* The direct way of a hit and of its free. The block that was freed last stands apart. */
+strata_record_t *strata_auto_growth_hit(strata_layer_t *base, size_t size, const strata_stack_t *stack);
+bool strata_auto_growth_quick_free(strata_layer_t *base, strata_record_t *block);
+extern const strata_direct_t strata_auto_growth_direct;
+/* A block that counts as used is free, and merges with its free neighbours. The slot of the free block that contains it; 0: its slot is
+ * used up, and it stays out of use. */
+uint32_t strata_auto_growth_put_back(auto_growth_t *self, strata_record_t *block);
 /* The block that was freed last merges with its neighbours. */
 void strata_auto_growth_join_apart(auto_growth_t *self);
 /* A rounded request is served at a place; NULL: it cannot be. */
@@ -132,8 +140,6 @@ extern const strata_chunk_policy_t strata_auto_growth_policy;
 /* ---- what auto_growth_vmm shares: everything but how a miss is served ---- */
 
 strata_record_t *strata_auto_growth_hit_low(strata_layer_t *base, size_t size, const strata_stack_t *stack);
-strata_record_t *strata_auto_growth_hit_apart_low(strata_layer_t *base, size_t size, const strata_stack_t *stack);
-bool strata_auto_growth_free_apart_low(strata_layer_t *base, strata_record_t *block);
 bool strata_auto_growth_quick_free_low(strata_layer_t *base, strata_record_t *block);
 extern const strata_direct_t strata_auto_growth_direct_low;
 /* Serves a rounded request from what is free; no fitting block is missed. `exact`: by a block of that size alone. NULL: none fits, or

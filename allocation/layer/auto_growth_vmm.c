@@ -70,7 +70,7 @@ static bool is_viewed(const strata_record_t *block) { return block->chunk == STR
 static void free_block(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
     (void)call;
     if (is_viewed(block)) strata_growth_vmm_free_viewed((auto_growth_vmm_t *)base, block);
-    else (void)strata_auto_growth_quick_free_low(base, block);
+    else (void)strata_auto_growth_put_back((auto_growth_t *)base, block);
 }
 
 /* ---- giving back ---- */
@@ -277,8 +277,8 @@ const strata_layer_type_t strata_auto_growth_vmm_type = {
     .destroy = destroy,
     .allocate = allocate,
     .free = free_block,
-    .hit = strata_auto_growth_hit_apart_low,
-    .quick_free = strata_auto_growth_free_apart_low,
+    .hit = strata_auto_growth_hit_low,
+    .quick_free = strata_auto_growth_quick_free_low,
     .direct = &strata_auto_growth_direct_low,
     .release = release,
     .trim = trim,

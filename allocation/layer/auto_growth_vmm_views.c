@@ -89,7 +89,7 @@ static void give_pieces(auto_growth_vmm_t *self, const vmm_view_t *view) {
         shadow_at(self, shadow)->own = 0;
         block->state = STRATA_RECORD_DEFERRED;
         block->pool = STRATA_VMM_LARGE;
-        (void)strata_auto_growth_quick_free_low(&self->growth.base, block);
+        (void)strata_auto_growth_put_back(&self->growth, block);
     }
 }
 
