@@ -182,7 +182,7 @@ typedef struct strata_serve {
     strata_stream_t stream;
     uint32_t flags;
     uint64_t pool;
-    const char *tag;
+    const char *tag, *operator_name; /* NULL: none */
     uint64_t freed_before;
 } strata_serve_t;
 

@@ -90,6 +90,7 @@ typedef struct strata_request {
     strata_call_t *call;
     uint32_t flags; /* STRATA_NO_GROW: serve from what is there; STRATA_NO_RETRY: do not wait */
     uint64_t at; /* of a cache above a source of handles: the address where it wants the memory; 0: anywhere */
+    const char *operator_name; /* strata_annotate(); NULL: nothing was said. It lives as long as the facade */
 } strata_request_t;
 
 /* ---- records ----------------------------------------------------------------------------------------------------------- */
