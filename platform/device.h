@@ -118,7 +118,7 @@ typedef struct strata_device_capabilities {
     bool share; /* export and import of physical memory and pools (POSIX file descriptors) */
     bool stream_ids; /* stream_id() */
     bool work; /* work(): can keep a stream busy */
-    bool contents; /* device memory holds bytes that host_view() shows (a simulated device may hold none) */
+    bool contents; /* device memory holds bytes (a simulated device may hold none): host_view() shows them, or copy() brings them */
     bool simulated;
     bool modelled_pools; /* the growth of pools is a model, not NVIDIA's */
     uint64_t host_nodes; /* bit n: PINNED and HOST memory can be had from node n of the host (NUMA); 0: no choice */

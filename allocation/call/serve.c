@@ -157,6 +157,7 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *
                                      .stream = serve->stream,
                                      .pool = serve->pool,
                                      .tag = serve->tag,
+                                     .operator_name = serve->operator_name,
                                      .flags = serve->flags,
                                      .freed_before = serve->freed_before}};
     uint64_t reserved = strata_domain_reserved(stack->domain);

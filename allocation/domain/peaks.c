@@ -123,7 +123,9 @@ void strata_peaks_tell(strata_peaks_t *peaks, uint64_t reserved, uint64_t told[S
             sum += *peak_of(stack, measure);
         }
         peaks->most[measure] = strata_max(peaks->most[measure], strata_max(now, highest));
-        told[measure] = peaks->crowded ? strata_max(strata_min(sum, reserved), peaks->most[measure]) : peaks->most[measure];
+        /* What three threads do at once may look like more than was ever there. */
+        uint64_t seen = peaks->count > 1 ? strata_max(strata_min(peaks->most[measure], reserved), now) : peaks->most[measure];
+        told[measure] = peaks->crowded ? strata_max(strata_min(sum, reserved), seen) : seen;
     }
     strata_unlock(&peaks->lock);
 }

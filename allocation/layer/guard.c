@@ -2,8 +2,9 @@
  *
  * A block lies between two red zones in what comes from below, and is a record of its own. At free the zones are looked at,
  * the block is poisoned on its owner's stream, and kept back for a while: a write to what was freed shows when it leaves the
- * quarantine, and an address is not served again at once. The host must see the memory for that: where it does not, zones are
- * neither written nor looked at, which `unseen` and the last report say; poison and quarantine work all the same.
+ * quarantine, and an address is not served again at once. What the host does not see it looks at in a copy (guard_bytes.h). Where
+ * there are no bytes, on a simulated device without contents, zones are neither written nor looked at, which `unseen` and the last
+ * report say; poison and quarantine work all the same.
  *
  * A free cannot fail: what is found is counted, told on standard error, and answered by validate() as E_CORRUPT.
  */
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #include "allocation/layer/guard_account.h"
+#include "allocation/layer/guard_bytes.h"
 #include "allocation/report/log.h"
 #include "allocation/stack/layer.h"
 #include "platform/arithmetic.h"
@@ -52,7 +54,7 @@ typedef struct guarded {
     uint8_t state;
     bool poisoned;
     bool bare; /* its zones could not be written */
-    char tag[42]; /* who asked, cut to what fits */
+    char tag[42]; /* who asked, by tag or else by operator, cut to what fits */
 } guarded_t;
 
 typedef struct guard_layer {
@@ -67,6 +69,7 @@ typedef struct guard_layer {
     strata_condition_t left; /* calls with the lock open use the owner's handle: so many */
     uint32_t using_owner;
     bool owner_gone;
+    _Atomic uint64_t staging; /* of guard_bytes_t */
 } guard_layer_t;
 
 static const strata_stat_row_t stats[] = {
@@ -114,11 +117,11 @@ static strata_status_t set_bytes(guard_layer_t *self, uint64_t address, uint8_t 
     return STRATA_OK;
 }
 
-/* The first byte that is not `byte`; `size` if there is none. */
-static uint64_t first_other(const uint8_t *bytes, uint8_t byte, uint64_t size) {
-    uint64_t at = 0;
-    while (at < size && bytes[at] == byte) at++;
-    return at;
+/* strata_guard_first_other(); `named`: as use_owner() said. */
+static bool find_other(guard_layer_t *self, uint64_t address, uint8_t byte, uint64_t size, bool named, uint64_t *at) {
+    const guard_bytes_t bytes = {
+        .domain = self->base.domain, .stream = self->base.stack->stream, .named = named, .staging = &self->staging};
+    return strata_guard_first_other(&bytes, address, byte, size, at);
 }
 
 /* Waits for the owner's work, as far as that is possible. Memory without an owner is unused at its free. */
@@ -136,11 +139,11 @@ typedef struct finding {
     bool unseen;
 } finding_t;
 
-static finding_t look_at_zones(guard_layer_t *self, const strata_record_t *record, const strata_record_t *inner) {
-    const uint8_t *view = strata_device_host_view(self->base.domain->device, inner->ptr, inner->size);
-    if (!view) return (finding_t){.unseen = true};
-    uint64_t front = record->ptr - inner->ptr, after = front + record->size, back = inner->size - after;
-    uint64_t low = first_other(view, ZONE, front), high = first_other(view + after, ZONE, back);
+static finding_t look_at_zones(guard_layer_t *self, const strata_record_t *record, const strata_record_t *inner, bool named) {
+    uint64_t front = record->ptr - inner->ptr, after = front + record->size, back = inner->size - after, low, high;
+    bool seen = find_other(self, inner->ptr, ZONE, front, named, &low) &&
+                find_other(self, inner->ptr + after, ZONE, back, named, &high);
+    if (!seen) return (finding_t){.unseen = true};
     if (high < back) return (finding_t){.where = "after it", .offset = record->size + high};
     if (low < front) return (finding_t){.where = "before it", .offset = front - low, .before = true};
     return (finding_t){0};
@@ -148,9 +151,8 @@ static finding_t look_at_zones(guard_layer_t *self, const strata_record_t *recor
 
 /* Where the host cannot look nothing is found: that was counted at the free. */
 static finding_t look_at_poison(guard_layer_t *self, const strata_record_t *record, bool named) {
-    const uint8_t *view = strata_device_host_view(self->base.domain->device, record->ptr, record->size);
-    if (!view || !settle(self, named)) return (finding_t){0};
-    uint64_t at = first_other(view, POISON, record->size);
+    uint64_t at;
+    if (!settle(self, named) || !find_other(self, record->ptr, POISON, record->size, named, &at)) return (finding_t){0};
     return at < record->size ? (finding_t){.where = "in it after its free", .offset = at} : (finding_t){0};
 }
 
@@ -228,7 +230,7 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     bool borrowed = strata_record_borrowed_below(record), named = use_owner(self);
     strata_opened_t opened = strata_call_unlock(call);
     bool seen = settle(self, named) && !block->bare;
-    finding_t found = seen ? look_at_zones(self, record, inner) : (finding_t){.unseen = true};
+    finding_t found = seen ? look_at_zones(self, record, inner, named) : (finding_t){.unseen = true};
     /* What a graph's pool has free is in the graph's hands at its next launch. */
     bool may_poison = o->poison && !borrowed && !base->stack->group->graph && (is_ownerless(self) || named);
     bool poisoned = may_poison && set_bytes(self, record->ptr, POISON, record->size, base->stack->stream) == STRATA_OK;
@@ -248,6 +250,13 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
 
 /* ---- allocate ---- */
 
+/* The request may come from a layer that knows fewer fields. */
+static const char *who_asks(const strata_request_t *request) {
+    bool names = request->struct_size >= offsetof(strata_request_t, operator_name) + sizeof request->operator_name;
+    const char *operator_name = names && request->operator_name ? request->operator_name : "";
+    return request->tag ? request->tag : operator_name;
+}
+
 static strata_status_t take_in(guard_layer_t *self, const strata_request_t *request, strata_record_t *inner, uint64_t front,
                                bool bare, strata_record_t **record) {
     uint32_t node = strata_nodes_take(&self->blocks);
@@ -260,7 +269,7 @@ static strata_status_t take_in(guard_layer_t *self, const strata_request_t *requ
     outer->next = node;
     guarded_t *block = block_at(self, node);
     *block = (guarded_t){.record = outer, .number = ++self->served, .state = LIVE, .bare = bare};
-    snprintf(block->tag, sizeof block->tag, "%s", request->tag ? request->tag : "");
+    snprintf(block->tag, sizeof block->tag, "%s", who_asks(request));
     strata_make_printable(block->tag, false);
     self->live++;
     *record = outer;
@@ -270,7 +279,7 @@ static strata_status_t take_in(guard_layer_t *self, const strata_request_t *requ
 /* Only if somebody can look at them later. E_CAPTURE: the zones stay as they are, and are not examined. */
 static strata_status_t write_zones(guard_layer_t *self, const strata_record_t *inner, uint64_t front, uint64_t size,
                                    strata_stream_t stream) {
-    if (!strata_device_host_view(self->base.domain->device, inner->ptr, inner->size)) return STRATA_OK;
+    if (!strata_guard_sees(self->base.domain->device, inner->ptr, inner->size)) return STRATA_OK;
     strata_status_t status = set_bytes(self, inner->ptr, ZONE, front, stream);
     if (status != STRATA_OK) return status;
     return set_bytes(self, inner->ptr + front + size, ZONE, inner->size - front - size, stream);
@@ -378,6 +387,7 @@ static void destroy(strata_layer_t *base) {
         if (block->state == KEPT && block->poisoned)
             count(self, block, look_at_poison(self, block->record, has_owner(self)), &self->written_after_free, &call);
     }
+    strata_guard_end_staging(base->domain->device, &self->staging);
     if (report) strata_guard_account_add_unseen(self->account, self->unseen);
     strata_guard_account_leave(self->account);
     strata_nodes_destroy(&self->blocks);

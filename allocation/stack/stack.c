@@ -76,6 +76,14 @@ static _Atomic uint64_t last_life;
 
 static uint64_t fresh_life(void) { return atomic_fetch_add(&last_life, 1) + 1; }
 
+static void begin_figures(strata_stack_t *stack) {
+    memset(&stack->figures, 0, sizeof stack->figures);
+    stack->direct_bytes = stack->peak_direct_bytes = 0;
+    for (int measure = 0; measure < STRATA_MEASURES; measure++) stack->watched[measure] = stack->may[measure] = 0;
+    stack->next_measured = NULL;
+    stack->measured = false;
+}
+
 /* Everything except its layers and its slab. Under the lock of a stack of this number that has ended. */
 static void set_up(strata_stack_t *stack, strata_group_t *group, strata_lock_rank_t rank) {
     strata_domain_t *domain = group->domain;
@@ -111,11 +119,7 @@ static void set_up(strata_stack_t *stack, strata_group_t *group, strata_lock_ran
     stack->waited_at = stack->late_at = stack->earned_at = stack->earned_ns = 0;
     stack->deeper = 0;
     stack->inside = 0;
-    memset(&stack->figures, 0, sizeof stack->figures);
-    stack->direct_bytes = stack->peak_direct_bytes = 0;
-    for (int measure = 0; measure < STRATA_MEASURES; measure++) stack->watched[measure] = stack->may[measure] = 0;
-    stack->next_measured = NULL;
-    stack->measured = false;
+    begin_figures(stack);
     stack->lock.rank = rank;
     stack->lock.observer = domain->device->lock_observer;
     stack->lock.observed = 0; /* the observer's word from the last life means nothing to this one */

@@ -71,7 +71,7 @@ struct strata_stack {
 
     alignas(128) strata_lock_t lock;
     strata_slab_t slab;
-    alignas(64) strata_statistics_t figures; /* plain words; reserved belongs to the caches */
+    alignas(64) strata_statistics_t figures; /* plain words, live bytes by strata_word_write(); reserved belongs to the caches */
     uint64_t direct_bytes, peak_direct_bytes; /* of live blocks that no cache cut, reserved too. Guarded by the lock */
     uint64_t may[STRATA_MEASURES]; /* what may live in it before the other stacks are looked at: allocation/domain/peaks.h */
     strata_stack_t *next_measured; /* likewise, and guarded by its lock */
@@ -182,7 +182,7 @@ typedef struct strata_serve {
     strata_stream_t stream;
     uint32_t flags;
     uint64_t pool;
-    const char *tag;
+    const char *tag, *operator_name; /* NULL: none */
     uint64_t freed_before;
 } strata_serve_t;
 

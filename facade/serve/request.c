@@ -170,6 +170,8 @@ static strata_status_t serve_on(strata_facade_t *facade, strata_stack_t *stack, 
     strata_above_look(stack->domain);
     uint64_t reserved = strata_domain_reserved(stack->domain);
     strata_serve_t serve = asked_of(stack, stream, options, alignment);
+    uint32_t operator_name = strata_annotation(facade);
+    if (operator_name) serve.operator_name = strata_names_text(&facade->names, operator_name);
     strata_record_t *record;
     do status = options->size ? strata_stack_serve(stack, &serve, &record) : strata_stack_serve_nothing(stack, &record);
     while (status != STRATA_OK && strata_growing_try_again(&status));

@@ -26,7 +26,6 @@
  *
  * LOCKS. Each stack has one lock. If the type says `guarded`, every operation runs with it held, unless its comment says
  * otherwise, and the instance needs no lock of its own. Two rules follow:
- *
  *     - Never block under the lock. Device calls that are not marked quick, calls into the layer below a cache, and your own
  *       waits are made between strata_call_unlock() and strata_call_lock().
  *     - Every call into the layers below may open the lock. Leave nothing half done before such a call, and read your state
@@ -90,6 +89,7 @@ typedef struct strata_request {
     strata_call_t *call;
     uint32_t flags; /* STRATA_NO_GROW: serve from what is there; STRATA_NO_RETRY: do not wait */
     uint64_t at; /* of a cache above a source of handles: the address where it wants the memory; 0: anywhere */
+    const char *operator_name; /* strata_annotate(); NULL: nothing was said. It lives as long as the facade */
 } strata_request_t;
 
 /* ---- records ----------------------------------------------------------------------------------------------------------- */

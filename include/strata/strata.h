@@ -363,17 +363,11 @@ typedef struct strata_statistics {
     STRATA_STATISTICS_MAP(STRATA_STATISTICS_FIELD)
 #undef STRATA_STATISTICS_FIELD
 } strata_statistics_t;
-
 /* Figures of a place. strata_statistics() has those of one stream's stack outside pools; zeros if there is none. If every thread
  * has its own stack, it is the calling thread's. ladders, out_of_memory and paused_bytes are not counted by stream, and a
- * stream's reserved_bytes are with what is paused of them. strata_statistics_all() has the figures of all stacks, those of forgotten
- * streams and of pools included. Exact when no other thread is inside a call.
- *
- * The peaks of a place are what was there at one moment, and never above peak_reserved_bytes. Of one stream's program they are exact. Of
- * several streams peak_requested_bytes and peak_allocated_bytes are at most one part in 128 below the most that was there, so that a
- * hit need not look at other streams; what requests of other threads that are under way then have may be missing besides. Where more
- * than 64 streams have served something since the peaks began they are upper bounds: the sum of the streams' own peaks, or
- * peak_reserved_bytes if that is less. */
+ * stream's reserved_bytes are with what is paused of them. strata_statistics_all() has the figures of all stacks, those of
+ * forgotten streams and of pools included. Exact when no other thread is inside a call; but of several
+ * streams the peaks of live bytes may be 1 part in 128 too low, and of more than 64 they are upper bounds. */
 STRATA_API strata_status_t strata_statistics(strata_t facade, strata_place_t place, strata_stream_t stream,
                                              strata_statistics_t *statistics);
 STRATA_API strata_status_t strata_statistics_all(strata_t facade, strata_place_t place, strata_statistics_t *statistics);

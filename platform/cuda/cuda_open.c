@@ -59,6 +59,7 @@ static uint32_t nearest_node(const strata_cuda_device_t *device) {
 static void ask_capabilities(strata_cuda_device_t *device) {
     const strata_cuda_driver_t *driver = device->driver;
     strata_device_capabilities_t *can = &device->base.capabilities;
+    can->contents = true;
     can->alignment = 256; /* what NVIDIA promises; 512 is only observed */
     can->managed = strata_cuda_driver_has(driver, STRATA_CUDA_MANAGED) && attribute_of(device, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
     can->concurrent_managed = can->managed && attribute_of(device, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);

@@ -17,6 +17,7 @@ typedef struct fake_options {
     uint64_t address_space; /* bytes to reserve: 1 TiB */
     uint64_t mappings_max; /* 64 */
     uint64_t pinned_alignment; /* 4096 */
+    bool contents; /* memory of the device is the host's, and holds bytes */
     bool no_managed, no_concurrent, no_pools, no_virtual, no_fd, no_register; /* attributes that are 0 */
     CUresult init_code; /* what cuInit answers */
     bool deinitialised; /* every call answers 4 */

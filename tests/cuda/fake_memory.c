@@ -12,7 +12,29 @@ fake_memory_t *fake_memory_at(CUdeviceptr address) {
     return NULL;
 }
 
+/* The memory in which all these bytes lie. */
+static fake_memory_t *memory_around(CUdeviceptr address, size_t size) {
+    for (size_t i = 0; i < FAKE_MANY; i++) {
+        fake_memory_t *memory = &fake.memory[i];
+        bool within = address >= memory->address && size <= memory->size && address - memory->address <= memory->size - size;
+        if (memory->used && within) return memory;
+    }
+    return NULL;
+}
+
 static uint64_t rounded(uint64_t size) { return (size + FAKE_GRANULE - 1) & ~(FAKE_GRANULE - 1); }
+
+/* Its bytes; NULL: it has none. */
+static void *bytes_at(CUdeviceptr address, size_t size) {
+    const fake_memory_t *memory = memory_around(address, size);
+    return memory && memory->raw ? (void *)(uintptr_t)address : NULL;
+}
+
+static void give_contents(fake_memory_t *memory) {
+    memory->raw = aligned_alloc(FAKE_GRANULE, rounded(memory->size));
+    if (!memory->raw) abort();
+    memory->address = (CUdeviceptr)(uintptr_t)memory->raw;
+}
 
 /* Plain memory takes whole granules of the device; pools account for their own. */
 CUresult fake_memory_new(fake_kind_t kind, uint64_t size, fake_memory_t **result) {
@@ -42,8 +64,10 @@ CUresult fake_MemAlloc(CUdeviceptr *address, size_t size) {
     FAKE_ENTER(MemAlloc, FAKE_CONTEXT | FAKE_UNSAFE, size, 0);
     fake_memory_t *memory;
     CUresult code = fake_memory_new(FAKE_DEVICE_MEMORY, size, &memory);
-    if (code == CUDA_SUCCESS) *address = memory->address;
-    return code;
+    if (code != CUDA_SUCCESS) return code;
+    if (fake_options.contents) give_contents(memory);
+    *address = memory->address;
+    return CUDA_SUCCESS;
 }
 
 CUresult fake_MemAllocManaged(CUdeviceptr *address, size_t size, unsigned int flags) {
@@ -115,18 +139,17 @@ CUresult fake_MemGetInfo(size_t *left, size_t *total) {
 
 CUresult fake_MemsetD8Async(CUdeviceptr address, unsigned char byte, size_t size, CUstream stream) {
     FAKE_ENTER(MemsetD8Async, FAKE_CONTEXT, address, size);
-    (void)byte;
     fake_stream_t *on = fake_stream_of(stream);
-    return on ? fake_push(on, NULL) : fake_options.unknown_stream;
+    bool captured = false;
+    CUresult code = on ? fake_push(on, &captured) : fake_options.unknown_stream;
+    void *bytes = code == CUDA_SUCCESS && !captured ? bytes_at(address, size) : NULL;
+    if (bytes) memset(bytes, byte, size);
+    return code;
 }
 
 static bool is_pinned(CUdeviceptr address, size_t size) {
-    for (size_t i = 0; i < FAKE_MANY; i++) {
-        const fake_memory_t *memory = &fake.memory[i];
-        bool within = address >= memory->address && size <= memory->size && address - memory->address <= memory->size - size;
-        if (memory->used && memory->kind == FAKE_PINNED && within) return true;
-    }
-    return false;
+    const fake_memory_t *memory = memory_around(address, size);
+    return memory && memory->kind == FAKE_PINNED;
 }
 
 static CUresult copy_between(CUdeviceptr address, const void *host, size_t size, CUstream stream) {
@@ -137,7 +160,10 @@ static CUresult copy_between(CUdeviceptr address, const void *host, size_t size,
 
 CUresult fake_MemcpyDtoHAsync(void *to, CUdeviceptr from, size_t size, CUstream stream) {
     FAKE_ENTER(MemcpyDtoHAsync, FAKE_CONTEXT, from, size);
-    return copy_between(from, to, size, stream);
+    CUresult code = copy_between(from, to, size, stream);
+    const void *bytes = code == CUDA_SUCCESS ? bytes_at(from, size) : NULL;
+    if (bytes) memcpy(to, bytes, size);
+    return code;
 }
 
 CUresult fake_MemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t size, CUstream stream) {
@@ -147,7 +173,7 @@ CUresult fake_MemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t size, CUs
 
 CUresult fake_PointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr address) {
     FAKE_ENTER(PointerGetAttribute, FAKE_CONTEXT, address, attribute);
-    fake_memory_t *memory = fake_memory_at(address);
+    const fake_memory_t *memory = memory_around(address, 1);
     if (!memory) return CUDA_ERROR_INVALID_VALUE;
     unsigned int type = memory->kind == FAKE_PINNED ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
     unsigned int managed = memory->kind == FAKE_MANAGED;

@@ -12,6 +12,7 @@ void strata_cuda_set_table_for_tests(const strata_cuda_driver_t *driver) { (void
 
 __attribute__((constructor)) static void begin(void) {
     fake_reset();
+    if (getenv("STAND_IN_CONTENTS")) fake_options.contents = true;
     if (getenv("STAND_IN_NO_VIRTUAL")) fake_options.no_virtual = true;
 }
 
