@@ -20,7 +20,9 @@ enum { PATH_BYTES = 4096, LEAST_EVENTS = 64 };
 /* What the file knows of a block's name: the lifetime that it has now. */
 typedef struct lifetime {
     uint64_t id; /* 0: none */
+    const char *stack;
     uint32_t owner;
+    char tag[STRATA_RECORDER_TAG];
 } lifetime_t;
 
 /* The last kernel of a stream. */
@@ -35,6 +37,7 @@ struct strata_recorder_file {
     strata_trace_writer_t *writer;
     strata_error_t error; /* the first failure; nothing is written after it */
     bool has_rows;
+    bool copied;
     strata_recorder_ring_t **rings;
     size_t ring_count, ring_room;
     uint64_t begin_ns, last_us;
@@ -196,6 +199,8 @@ static strata_status_t write_block(strata_recorder_file_t *file, strata_recorder
                                  .pool = event->pool - (event->pool != 0),
                                  .align = event->align ? UINT64_C(1) << event->align : 0};
     if (event->op == STRATA_TRACE_free) life->id = 0;
+    if (event->op == STRATA_TRACE_alloc) life->stack = stack;
+    if (event->op == STRATA_TRACE_alloc) memcpy(life->tag, event->tag, sizeof life->tag);
     return strata_trace_write(file->writer, &row);
 }
 
@@ -366,6 +371,30 @@ static strata_status_t join_file(strata_recorder_ring_t *ring, const char *path,
     ring->steps = file->steps;
     ring->file = file;
     return STRATA_OK;
+}
+
+strata_status_t strata_recorder_copy(strata_recorder_ring_t *ring, const char *pattern, uint64_t now_ns, char *path,
+                                     size_t capacity, bool *first) {
+    expand(pattern, path, capacity);
+    pthread_mutex_lock(&mutex);
+    *first = !ring->file->copied;
+    ring->file->copied = true;
+    if (*first) write_until(ring->file, now_ns);
+    strata_status_t status = told_again(ring->file);
+    if (status == STRATA_OK && *first) status = strata_trace_writer_copy(ring->file->writer, path);
+    pthread_mutex_unlock(&mutex);
+    return status;
+}
+
+bool strata_recorder_told(strata_recorder_ring_t *ring, uint64_t block, char tag[STRATA_RECORDER_TAG], const char **stack) {
+    pthread_mutex_lock(&mutex);
+    uint32_t number = strata_ids_find(&ring->file->blocks, block);
+    const lifetime_t *life = number < ring->file->lifetime_room ? &ring->file->lifetimes[number] : NULL;
+    bool lives = life && life->id != 0;
+    if (lives) memcpy(tag, life->tag, sizeof life->tag);
+    if (lives) *stack = life->stack;
+    pthread_mutex_unlock(&mutex);
+    return lives;
 }
 
 strata_status_t strata_recorder_join(strata_recorder_ring_t *ring, const char *path, uint64_t capacity, uint32_t frames,

@@ -11,6 +11,8 @@
 #include "strata/strata.h"
 #include "trace/trace.h"
 
+enum { STRATA_RECORDER_TAG = 25 }; /* bytes of a tag, with the closing zero */
+
 /* 72 bytes, and behind them in the ring the frames of its call stack. */
 typedef struct strata_recorder_event {
     uint64_t time_ns;
@@ -22,7 +24,7 @@ typedef struct strata_recorder_event {
     uint8_t op; /* strata_trace_op_t: all but pool_begin and pool_end */
     uint8_t align; /* alloc: log2, 0: the place's */
     uint8_t frames; /* behind it */
-    char tag[25]; /* its beginning */
+    char tag[STRATA_RECORDER_TAG]; /* its beginning */
 } strata_recorder_event_t;
 
 typedef struct strata_recorder_file strata_recorder_file_t;
@@ -50,6 +52,13 @@ strata_status_t strata_recorder_join(strata_recorder_ring_t *ring, const char *p
 strata_status_t strata_recorder_leave(strata_recorder_ring_t *ring, uint64_t now_ns);
 /* Writes what all rings of the file hold up to now. No lock of Strata is held. */
 strata_status_t strata_recorder_write(strata_recorder_ring_t *ring, uint64_t now_ns);
+
+/* What the file holds up to now as a trace of its own, under the path that `pattern` says; only the first time for a file, then *first
+ * is true. Its rest stands in `path`. No lock of Strata is held. */
+strata_status_t strata_recorder_copy(strata_recorder_ring_t *ring, const char *pattern, uint64_t now_ns, char *path,
+                                     size_t capacity, bool *first);
+/* What was told of a live block: its tag, and its call stack, which stays where it is as long as the ring. False: nothing. */
+bool strata_recorder_told(strata_recorder_ring_t *ring, uint64_t block, char tag[STRATA_RECORDER_TAG], const char **stack);
 
 static inline uint64_t strata_recorder_room(const strata_recorder_ring_t *ring) {
     return ring->capacity -

@@ -213,6 +213,8 @@ strata_status_t strata_trace_writer_open(const char *path, uint32_t columns, str
 /* E_INVALID for a record that the reader would refuse by itself (rows are not checked against each other), or that needs a column
  * that was not asked for. */
 strata_status_t strata_trace_write(strata_trace_writer_t *writer, const strata_trace_record_t *record);
+/* What was written so far, as a trace of its own; the writer goes on. E_IO, E_UNSUPPORTED (a pipe), E_HOST_MEMORY. */
+strata_status_t strata_trace_writer_copy(strata_trace_writer_t *writer, const char *path);
 /* Writes the rest, puts the file in its place and ends the writer, whatever the status. */
 strata_status_t strata_trace_writer_finish(strata_trace_writer_t *writer);
 /* Ends the writer; no file is left. */

@@ -197,6 +197,10 @@ strata_status_t strata_trace_write(strata_trace_writer_t *writer, const strata_t
     return strata_output_write(writer->output, row.text, row.length);
 }
 
+strata_status_t strata_trace_writer_copy(strata_trace_writer_t *writer, const char *path) {
+    return strata_output_copy(writer->output, path);
+}
+
 strata_status_t strata_trace_writer_finish(strata_trace_writer_t *writer) {
     strata_status_t status = strata_output_finish(writer->output);
     strata_ids_clear(&writer->stacks);

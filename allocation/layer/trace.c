@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "allocation/domain/group.h"
+#include "allocation/layer/trace_oom.h"
 #include "allocation/options/option.h"
 #include "allocation/stack/hearing.h"
 #include "allocation/stack/layer.h"
@@ -20,7 +21,7 @@ typedef struct trace_options {
     uint64_t events, frames;
     uint32_t when_full;
     bool work;
-    char path[STRATA_OPTION_TEXT_BYTES];
+    char path[STRATA_OPTION_TEXT_BYTES], on_oom[STRATA_OPTION_TEXT_BYTES];
 } trace_options_t;
 
 static const strata_option_row_t options[] = {
@@ -32,6 +33,9 @@ static const strata_option_row_t options[] = {
     {"when_full", STRATA_OPTION_CHOICE, offsetof(trace_options_t, when_full), "write", 0, 0, "write|drop",
      "`write`: the request that finds half the ring full writes the file first; `drop`: no request waits for the file, and "
      "lifetimes that find no room are counted and left out"},
+    {"on_oom", STRATA_OPTION_TEXT, offsetof(trace_options_t, on_oom), "none", 0, 0, NULL,
+     "at the first request that fails for memory and has a full report: the trace so far, in this file, and the blocks of the place as a "
+     "snapshot for PyTorch's memory_viz beside it, with .pickle for .csv; %p and .gz as in path; `none`: neither"},
     {"frames", STRATA_OPTION_COUNT, offsetof(trace_options_t, frames), "0", 0, STRATA_CALL_STACK_MOST, NULL,
      "frames of the call stack that each allocation is recorded with, the innermost outside of Strata first; 0: none"},
     {"work", STRATA_OPTION_BOOL, offsetof(trace_options_t, work), "true", 0, 0, NULL,
@@ -40,12 +44,17 @@ static const strata_option_row_t options[] = {
     {0},
 };
 
-static const strata_option_want_t wants[] = {
-    {"events", "path", "!none"}, {"when_full", "path", "!none"}, {"frames", "path", "!none"}, {"work", "path", "!none"}, {0}};
+static const strata_option_want_t wants[] = {{"events", "path", "!none"}, {"when_full", "path", "!none"},
+                                             {"on_oom", "path", "!none"}, {"frames", "path", "!none"},
+                                             {"work", "path", "!none"},   {0}};
 
 static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {
+    const trace_options_t *o = filled;
     (void)place;
-    return strata_option_check_wants(options, wants, filled, option);
+    strata_status_t status = strata_option_check_wants(options, wants, filled, option);
+    if (status != STRATA_OK || strcmp(o->on_oom, "none") == 0 || strcmp(o->on_oom, o->path) != 0) return status;
+    *option = "on_oom";
+    return strata_fail(STRATA_E_STRATEGY, 0, "on_oom names the file of path, which would take its place; write another name");
 }
 
 typedef struct trace_layer {
@@ -226,13 +235,25 @@ static void step(strata_layer_t *base, strata_call_t *call) {
     if (self->recording) (void)put_mark(self, &(strata_recorder_event_t){.time_ns = now(self), .op = STRATA_TRACE_step});
 }
 
+/* The locks of the call are open meanwhile. */
+static void leave_what_is_there(trace_layer_t *self, strata_call_t *call) {
+    strata_opened_t opened = strata_call_unlock(call);
+    bool left = strata_trace_leave(&self->ring, self->base.domain, options_of(self)->on_oom, now(self)) == STRATA_OK;
+    strata_call_lock(call, opened);
+    self->failures += !left;
+}
+
 static void told(strata_layer_t *base, strata_told_t *told, strata_call_t *call) {
     trace_layer_t *self = (trace_layer_t *)base;
     bool waits = told->kind == STRATA_TOLD_WAIT, works = told->kind == STRATA_TOLD_WORK;
     strata_recorder_event_t event = {.time_ns = now(self), .stream = key_of(told->stream), .thread = (uint32_t)strata_threads_own};
-    (void)call;
     if (!self->recording || (works && !options_of(self)->work)) return;
     switch (told->kind) {
+    case STRATA_TOLD_OUT_OF_MEMORY:
+        if (strcmp(options_of(self)->on_oom, "none") == 0) return;
+        told->heard = true;
+        leave_what_is_there(self, call);
+        return;
     case STRATA_TOLD_WORK: event.op = STRATA_TRACE_work; break;
     case STRATA_TOLD_WAIT: event.op = STRATA_TRACE_wait; break;
     case STRATA_TOLD_SYNC: event.op = STRATA_TRACE_sync; break;

@@ -7,9 +7,7 @@
 #include "facade/figures/chunks.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
-#include "trace/formats/pickle_frames.h"
-
-#define SMALL_SEGMENT ((uint64_t)2 << 20) /* PyTorch's small segments have this size */
+#include "trace/formats/pickle_snapshot.h"
 
 typedef struct frames {
     uint32_t remembered; /* what the pickle remembers, plus 1; 0: not written yet */
@@ -49,44 +47,27 @@ static void put_frames(writing_t *w, uint16_t tag, uint32_t stack) {
 
 /* ---- what was there at the end ---- */
 
-static void put_block(writing_t *w, const strata_snapshot_row_t *row) {
-    static const char *const states[STRATA_CHUNK_STATES] = {"inactive", "active_allocated", "active_pending_free"};
-    strata_pickler_open_dict(&w->pickler);
-    put_integer(w, "address", (uintptr_t)row->block.ptr);
-    put_integer(w, "size", row->block.size);
-    put_integer(w, "requested_size", row->requested);
-    strata_pickler_word(&w->pickler, "state");
-    strata_pickler_word(&w->pickler, states[row->state]);
-    put_frames(w, 0, 0);
-    strata_pickler_close_dict(&w->pickler);
-}
-
 static void put_chunk(const strata_chunk_t *chunk, void *context) {
     writing_t *w = context;
-    uint64_t requested = 0;
     if (chunk->count == 0) return;
-    for (size_t i = 0; i < chunk->count; i++) requested += chunk->rows[i].requested;
-    strata_pickler_open_dict(&w->pickler);
-    put_integer(w, "device", (uint64_t)strata_place_device(w->place));
-    put_integer(w, "address", chunk->address);
-    put_integer(w, "total_size", chunk->size);
-    put_integer(w, "allocated_size", chunk->bytes[1]);
-    put_integer(w, "active_size", chunk->bytes[1] + chunk->bytes[2]);
-    put_integer(w, "requested_size", requested);
-    put_integer(w, "stream", strata_entries_stream(w->moment, w->place, chunk->stream));
-    put_text(w, "segment_type", chunk->size <= SMALL_SEGMENT ? "small" : "large");
-    strata_pickler_word(&w->pickler, "segment_pool_id");
-    strata_pickler_integer(&w->pickler, 0);
-    strata_pickler_integer(&w->pickler, 0);
-    strata_pickler_tuple(&w->pickler, 2);
-    strata_pickler_word(&w->pickler, "is_expandable");
-    strata_pickler_bool(&w->pickler, false);
-    put_frames(w, 0, 0);
-    strata_pickler_word(&w->pickler, "blocks");
-    strata_pickler_open_list(&w->pickler);
-    for (size_t i = 0; i < chunk->count; i++) put_block(w, &chunk->rows[i]);
-    strata_pickler_close_list(&w->pickler);
-    strata_pickler_close_dict(&w->pickler);
+    strata_pickle_segment_t segment = {.device = (uint64_t)strata_place_device(w->place),
+                                       .address = chunk->address,
+                                       .size = chunk->size,
+                                       .stream = strata_entries_stream(w->moment, w->place, chunk->stream),
+                                       .allocated = chunk->bytes[1],
+                                       .active = chunk->bytes[1] + chunk->bytes[2]};
+    for (size_t i = 0; i < chunk->count; i++) segment.requested += chunk->rows[i].requested;
+    strata_pickle_open_segment(&w->pickler, &segment);
+    for (size_t i = 0; i < chunk->count; i++) {
+        const strata_snapshot_row_t *row = &chunk->rows[i];
+        strata_pickle_block(&w->pickler, &(strata_pickle_block_t){.address = (uintptr_t)row->block.ptr,
+                                                                  .size = row->block.size,
+                                                                  .requested = row->requested,
+                                                                  .state = row->state,
+                                                                  .tag = "",
+                                                                  .stack = ""});
+    }
+    strata_pickle_close_segment(&w->pickler);
 }
 
 static strata_status_t put_segments(writing_t *w) {

@@ -1,9 +1,11 @@
-#include "trace/formats/pickle_frames.h"
+#include "trace/formats/pickle_snapshot.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "trace/trace.h"
+
+#define SMALL_SEGMENT ((uint64_t)2 << 20) /* PyTorch's small segments have this size */
 
 /* Where the file of "train.py:31 forward" or "libmine.so+0x12f0 forward" ends; 0: the text is the name of a function alone. */
 static size_t file_of(const char *text, const char **name, uint64_t *line) {
@@ -54,4 +56,50 @@ void strata_pickle_frames(strata_pickler_t *pickler, const char *tag, const char
     if (*tag && !begins) (void)put_part(pickler, tag, '\0');
     for (const char *at = stack; at;) at = put_part(pickler, at, ';');
     strata_pickler_close_list(pickler);
+}
+
+static void put_integer(strata_pickler_t *pickler, const char *name, uint64_t number) {
+    strata_pickler_word(pickler, name);
+    strata_pickler_integer(pickler, (int64_t)number);
+}
+
+void strata_pickle_open_segment(strata_pickler_t *pickler, const strata_pickle_segment_t *segment) {
+    strata_pickler_open_dict(pickler);
+    put_integer(pickler, "device", segment->device);
+    put_integer(pickler, "address", segment->address);
+    put_integer(pickler, "total_size", segment->size);
+    put_integer(pickler, "allocated_size", segment->allocated);
+    put_integer(pickler, "active_size", segment->active);
+    put_integer(pickler, "requested_size", segment->requested);
+    put_integer(pickler, "stream", segment->stream);
+    strata_pickler_word(pickler, "segment_type");
+    strata_pickler_text(pickler, segment->size <= SMALL_SEGMENT ? "small" : "large");
+    strata_pickler_word(pickler, "segment_pool_id");
+    strata_pickler_integer(pickler, 0);
+    strata_pickler_integer(pickler, 0);
+    strata_pickler_tuple(pickler, 2);
+    strata_pickler_word(pickler, "is_expandable");
+    strata_pickler_bool(pickler, false);
+    strata_pickler_word(pickler, "frames");
+    strata_pickle_frames(pickler, "", "");
+    strata_pickler_word(pickler, "blocks");
+    strata_pickler_open_list(pickler);
+}
+
+void strata_pickle_block(strata_pickler_t *pickler, const strata_pickle_block_t *block) {
+    static const char *const states[STRATA_PICKLE_STATES] = {"inactive", "active_allocated", "active_pending_free"};
+    strata_pickler_open_dict(pickler);
+    put_integer(pickler, "address", block->address);
+    put_integer(pickler, "size", block->size);
+    put_integer(pickler, "requested_size", block->requested);
+    strata_pickler_word(pickler, "state");
+    strata_pickler_word(pickler, states[block->state]);
+    strata_pickler_word(pickler, "frames");
+    strata_pickle_frames(pickler, block->tag, block->stack);
+    strata_pickler_close_dict(pickler);
+}
+
+void strata_pickle_close_segment(strata_pickler_t *pickler) {
+    strata_pickler_close_list(pickler);
+    strata_pickler_close_dict(pickler);
 }
