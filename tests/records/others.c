@@ -82,6 +82,38 @@ TEST(logs_of_rmm, wrong_rows_are_refused_at_their_place) {
     expect_refused(text(RMM "1,00:00:00.000001,allocate,0x1,999999999999999,0x0\n"), "size 999999999999999 is more than");
 }
 
+/* ---- Nsight Systems ---- */
+
+#define NSYS "start,globalPid,deviceId,contextId,address,pc,bytes,memKind,memoryOperationType,name,correlationId,streamId\n"
+
+TEST(tables_of_nsight_systems, events_are_rows) {
+    const char *rows = rows_of(text(NSYS "1000000,7,0,1,4096,0,1048576,2,0,,11,\r\n1002500,7,0,1,8192,0,64,4,0,\"a, b\",12,\n"
+                                         "1003000,7,1,1,4096,0,512,2,0,,13,9\n1004000,7,1,1,12288,0,32,1,0,,14,\n"
+                                         "1005000,7,0,1,12288,0,32,1,1,,15,\n1006000,7,1,1,4096,0,512,2,1,,16,9\n"
+                                         "1006001,7,0,1,77,0,16,2,1,,17,\n"));
+    EXPECT_STREQ(rows, "alloc 4 16 @0 t0\nalloc 0 1048576 @0 t0\nalloc 1 64 @0 t2 managed 'a, b'\nalloc 2 512 @9 t3 gpu:1\n"
+                       "alloc 3 32 @0 t4 pinned\nfree 3 @0 t5 pinned\nfree 2 @9 t6 gpu:1\nfree 4 @0 t6\n");
+    EXPECT_EQ(rows_notes()->older, 1);
+}
+
+/* Other memory, another process, an operation of a later release. */
+TEST(tables_of_nsight_systems, what_is_no_allocators_is_counted) {
+    const char *rows = rows_of(text(NSYS
+                                    "1000,7,0,1,4096,0,64,2,0,,1,\n1000,8,0,1,4096,0,64,2,0,,1,\n1000,7,0,1,5000,0,64,0,0,,1,\n"
+                                    "1000,7,0,1,5000,0,64,5,0,,1,\n1000,7,0,1,5000,0,64,9,0,,1,\n1000,7,0,1,4096,0,64,2,2,,1,\n"));
+    EXPECT_STREQ(rows, "alloc 0 64 @0 t0\n");
+    EXPECT_EQ(rows_notes()->other_memory, 4);
+    EXPECT_EQ(rows_notes()->other_actions, 1);
+}
+
+TEST(tables_of_nsight_systems, wrong_ones_are_refused_at_their_place) {
+    expect_refused(text("start,address,memKind,memoryOperationType\n1,2,2,0\n"), ":1:1: the column bytes is missing");
+    expect_refused(text(NSYS "x,7,0,1,4096,0,64,2,0,,1,\n"), ":2:1: start is \"x\"");
+    expect_refused(text(NSYS "1,7,16,1,4096,0,64,2,0,,1,\n"), ":2:5: device 16");
+    expect_refused(text(NSYS "1,7,0,1,,0,64,2,0,,1,\n"), ":2:9: address is \"\"");
+    expect_refused(text(NSYS "1,7,0,1,4096,0,64,2,0\n"), ":2:1: 9 fields");
+}
+
 /* ---- Umpire ---- */
 
 #define LINE(name, numeric, string, tags, ns)                                                                                      \
