@@ -1,9 +1,13 @@
 /* What becomes of torch.profiler's traces, of logs of RMM and Umpire, and of MiniMalloc's buffers; and of files that are none. */
 #include <string.h>
 
-#include "tests/harness/test.h"
+#include "platform/host/host_memory.h"
+#include "tests/harness/owned.h"
 #include "tests/records/rows.h"
 #include "tests/trace/files.h"
+#include "trace/text/input.h"
+
+#define SAMPLE STRATA_SOURCE_DIR "/tests/records/samples/profiler_cpu.json.gz"
 
 static const char *text(const char *bytes) { return write_text("record", bytes); }
 
@@ -39,6 +43,27 @@ TEST(profiles, what_the_allocator_held_is_summed_over_devices) {
 
 TEST(profiles, a_bare_list_of_events_is_one_too) {
     EXPECT_STREQ(rows_of(text("[" MEMORY("1", "5", ON_GPU("1", "0")) "]")), "alloc 0 5 @0 t0\n");
+}
+
+/* As PyTorch 2.15 writes it: two steps of a small network on a CPU (make_profile.py). It has no GPU's events; told as one's they are
+ * a program. */
+TEST(profiles, a_real_one_is_read) {
+    static const char of_cpu[] = "\"Device Id\": -1, \"Device Type\": 0", of_gpu[] = "\"Device Id\":  0, \"Device Type\": 1";
+    strata_input_t *input;
+    char *text = NULL;
+    size_t count = 0;
+    expect_refused(SAMPLE, "no events of a GPU's memory");
+    ASSERT_OK(strata_input_open(SAMPLE, &input));
+    EXPECT_OK(strata_input_rest(input, 1 << 20, &text, &count));
+    strata_input_close(input);
+    for (char *at = text; (at = strstr(at, of_cpu)) != NULL;) memcpy(at, of_gpu, strlen(of_gpu));
+    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
+    EXPECT_OK(strata_trace_load(write_file("real.json", text, count), &trace));
+    strata_host_delete(text);
+    ASSERT_TRUE(trace);
+    EXPECT_EQ(trace->count, 48);
+    EXPECT_EQ(trace->notes.never_live, 0);
+    EXPECT_EQ(trace->notes.freed_unseen, 0);
 }
 
 TEST(profiles, wrong_ones_are_refused) {
