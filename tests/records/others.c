@@ -95,6 +95,19 @@ TEST(logs_of_rmm, rows_are_rows) {
     EXPECT_EQ(rows_notes()->older, 1);
 }
 
+/* As RMM 26.10 writes it (make_rmm.py): 12 requests, one that fails, 11 frees. */
+TEST(logs_of_rmm, a_real_one_is_read) {
+    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
+    ASSERT_OK(strata_trace_load(STRATA_SOURCE_DIR "/tests/records/samples/rmm.csv", &trace));
+    EXPECT_STREQ(trace->format, "rmm");
+    EXPECT_EQ(trace->lifetimes, 13);
+    EXPECT_EQ(trace->count, 13 + 12);
+    EXPECT_EQ(trace->notes.failed, 1);
+    EXPECT_EQ(trace->notes.older, 0);
+    EXPECT_EQ(trace->notes.never_live, 0);
+    EXPECT_EQ(trace->notes.freed_unseen, 0);
+}
+
 TEST(logs_of_rmm, wrong_rows_are_refused_at_their_place) {
     expect_refused(text(RMM "x,00:00:00.000001,allocate,0x1,1,0x0\n"), ":2:1: the thread is \"x\"");
     expect_refused(text(RMM "1,00:00:00.00001,allocate,0x1,1,0x0\n"), ":2:3: the time is \"00:00:00.00001\"");
