@@ -1,6 +1,7 @@
 /* What is left at the first out-of-memory: the trace so far, and the blocks of the place as a snapshot. */
 #include <string.h>
 
+#include "platform/host/host_memory.h"
 #include "tests/recorder/recording.h"
 
 #define STACK(path_ending)                                                                                                         \
@@ -136,4 +137,47 @@ TEST(recorder_oom, a_place_that_cannot_be_written_is_counted) {
     strata_trace_t *whole CLOSED_BY(trace_gone) = recording_end(&r);
     ASSERT_TRUE(whole);
     EXPECT_EQ(whole->count, 2);
+}
+
+/* What was written into a pipe or a device is gone, so nothing is left of it; the blocks would say little alone. */
+TEST(recorder_oom, of_a_device_nothing_is_left) {
+    char text[600];
+    strata_t s;
+    strata_block_t block;
+    clear();
+    snprintf(text, sizeof text, "version: 1\nstack:\n  - trace: {path: /dev/null, on_oom: %s}\n  - system\n", LEFT(".csv"));
+    strata_open_options_t open = {
+        .struct_size = sizeof open, .text = text, .devices = "sim", .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    ASSERT_OK(strata_open(&open, &s));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(s, strata_place(STRATA_PLACE_GPU, 0), NULL, (size_t)1 << 40, &block));
+    EXPECT_NE(access(LEFT(".csv"), F_OK), 0);
+    EXPECT_NE(access(LEFT(".pickle"), F_OK), 0);
+    EXPECT_OK(strata_close(s, STRATA_CLOSE_WAIT, NULL, NULL));
+}
+
+static void expect_whole_or_none(const char *path) {
+    strata_trace_t *trace = NULL;
+    if (access(path, F_OK) == 0) EXPECT_OK(strata_trace_load(path, &trace));
+    strata_trace_delete(trace);
+}
+
+TEST(recorder_oom, host_memory_that_fails_leaves_whole_files_or_none) {
+    for (uint64_t k = 1; k < 40; k++) {
+        recording_t r;
+        clear();
+        recording_open(&r, "failing_oom.csv", STACK(".csv.gz"), 64, "write");
+        strata_block_t a = rig_allocate(&r.rig, NULL, 1000);
+        strata_host_fail_at(k, 0);
+        strata_block_t block;
+        strata_status_t status = strata_allocate(r.rig.s, r.rig.gpu, NULL, GIB, &block);
+        strata_host_fail_at(0, 0);
+        EXPECT_TRUE(status == STRATA_E_NO_MEMORY || status == STRATA_E_HOST_MEMORY);
+        EXPECT_OK(strata_free(r.rig.s, a.ref));
+        strata_status_t closed = strata_close(r.rig.s, STRATA_CLOSE_WAIT, NULL, NULL);
+        EXPECT_TRUE(closed == STRATA_OK || closed == STRATA_E_HOST_MEMORY);
+        rig_end(&r.rig);
+        expect_whole_or_none(LEFT(".csv.gz"));
+        expect_whole_or_none(LEFT(".pickle"));
+        expect_whole_or_none(r.path);
+    }
 }
