@@ -296,8 +296,9 @@ static bool read_quickly(own_t *reader, strata_trace_record_t *record) {
     size_t length = strata_quick_row(&reader->quick, lines->bytes, lines->count, reader->last_time, record);
     if (length == 0) return false;
     uint64_t stack = strata_quick_stack(&reader->quick);
-    if (stack > reader->stacks.count) return false;
-    record->stack = stack ? reader->stacks.texts[stack - 1] : "";
+    record->stack = "";
+    if (stack != UINT64_MAX && stack - 1 >= reader->stacks.count) return false;
+    if (stack != UINT64_MAX) record->stack = reader->stacks.texts[stack - 1];
     reader->quick_row = lines->bytes;
     reader->last_time = record->time_us;
     record->line = ++lines->line;

@@ -204,11 +204,6 @@ size_t strata_quick_row(strata_quick_t *quick, const char *bytes, size_t count, 
     return (size_t)(after - bytes);
 }
 
-uint64_t strata_quick_stack(const strata_quick_t *quick) {
-    uint64_t value = quick->value[STRATA_COLUMN_stack];
-    return value == EMPTY ? 0 : value == 0 ? UINT64_MAX : value;
-}
-
 uint32_t strata_quick_column(const char *row, uint32_t field) {
     uint32_t column = 1;
     for (; field > 0; row++) {
