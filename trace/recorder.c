@@ -397,6 +397,13 @@ bool strata_recorder_told(strata_recorder_ring_t *ring, uint64_t block, char tag
     return lives;
 }
 
+uint64_t strata_recorder_stream(strata_recorder_ring_t *ring, uint64_t stream) {
+    pthread_mutex_lock(&mutex);
+    uint32_t number = number_of(&ring->file->streams, stream);
+    pthread_mutex_unlock(&mutex);
+    return number == STRATA_IDS_NONE ? 0 : number;
+}
+
 strata_status_t strata_recorder_join(strata_recorder_ring_t *ring, const char *path, uint64_t capacity, uint32_t frames,
                                      strata_place_t place, uint64_t now_ns) {
     char expanded[PATH_BYTES];

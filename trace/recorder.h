@@ -60,6 +60,9 @@ strata_status_t strata_recorder_copy(strata_recorder_ring_t *ring, const char *p
 /* What was told of a live block: its tag, and its call stack, which stays where it is as long as the ring. False: nothing. */
 bool strata_recorder_told(strata_recorder_ring_t *ring, uint64_t block, char tag[STRATA_RECORDER_TAG], const char **stack);
 
+/* The number that a stream has in the file, by its handle as events have it; 0 if the host has no memory for a new one. */
+uint64_t strata_recorder_stream(strata_recorder_ring_t *ring, uint64_t stream);
+
 static inline uint64_t strata_recorder_room(const strata_recorder_ring_t *ring) {
     return ring->capacity -
            (atomic_load_explicit(&ring->head, memory_order_relaxed) - atomic_load_explicit(&ring->tail, memory_order_acquire));

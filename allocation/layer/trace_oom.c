@@ -26,7 +26,7 @@ static void put_block(strata_pickler_t *pickler, strata_recorder_ring_t *ring, c
 static void put_run(strata_pickler_t *pickler, strata_recorder_ring_t *ring, const strata_rows_run_t *run) {
     strata_pickle_segment_t segment = {.device = (uint64_t)strata_place_device(ring->place),
                                        .address = (uintptr_t)run->first->block.ptr,
-                                       .stream = (uintptr_t)run->first->stream};
+                                       .stream = strata_recorder_stream(ring, (uintptr_t)run->first->stream)};
     for (size_t i = 0; i < run->count; i++) {
         const strata_snapshot_row_t *row = &run->first[i];
         segment.size += row->block.size;

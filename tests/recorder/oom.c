@@ -27,7 +27,8 @@ TEST(recorder_oom, the_trace_so_far_and_the_blocks_are_left) {
     recording_t r;
     clear();
     recording_open(&r, "to_oom.csv.gz", STACK(".csv"), 64, "write");
-    strata_block_t a = rig_allocate_tagged(&r.rig, NULL, 3000, "weights"), b = rig_allocate(&r.rig, NULL, MIB);
+    strata_stream_t stream = rig_stream(&r.rig);
+    strata_block_t a = rig_allocate_tagged(&r.rig, NULL, 3000, "weights"), b = rig_allocate(&r.rig, stream, MIB);
     EXPECT_OK(strata_free(r.rig.s, rig_allocate(&r.rig, NULL, 7 * MIB).ref));
     EXPECT_NE(access(LEFT(".csv"), F_OK), 0);
     fail_for_memory(&r);
@@ -37,6 +38,9 @@ TEST(recorder_oom, the_trace_so_far_and_the_blocks_are_left) {
     ASSERT_EQ(blocks->count, 2);
     EXPECT_STREQ(blocks->format, "pytorch");
     EXPECT_EQ(blocks->events[0].value + blocks->events[1].value, 3000 + MIB);
+    /* Streams have the trace's numbers. */
+    EXPECT_EQ(blocks->streams[blocks->events[blocks->events[0].value == 3000].stream].number,
+              so_far->streams[so_far->events[1].stream].number);
     const strata_trace_event_t *tagged = &blocks->events[blocks->events[0].value == 3000 ? 0 : 1];
     EXPECT_TRUE(strstr(blocks->stacks[tagged->stack], "weights"));
     EXPECT_TRUE(strstr(blocks->stacks[tagged->stack], "test_recorder+0x"));
