@@ -12,7 +12,7 @@ typedef struct arguments {
 
 static const strata_option_t options[] = {
     {"--no-tags", NULL, STRATA_ONCE, strata_take_flag, offsetof(arguments_t, no_tags), 0, 0,
-     "leaves out who asked for each block (column tag)"},
+     "leaves out who asked for each block (columns tag and stack)"},
     STRATA_OPTIONS_END,
 };
 
@@ -24,7 +24,7 @@ typedef struct copying {
 static strata_status_t copy_row(void *context, const strata_trace_record_t *record) {
     const copying_t *copying = context;
     strata_trace_record_t row = *record;
-    if (copying->no_tags) row.tag = NULL;
+    if (copying->no_tags) row.tag = row.stack = NULL;
     return strata_trace_write(copying->writer, &row);
 }
 
@@ -33,7 +33,7 @@ static strata_status_t convert(strata_trace_reader_t *reader, const char *from, 
                                strata_trace_t **trace) {
     uint32_t columns = strata_trace_reader_columns(reader);
     copying_t copying = {.no_tags = no_tags};
-    if (no_tags) columns &= ~(1u << STRATA_COLUMN_tag);
+    if (no_tags) columns &= ~(1u << STRATA_COLUMN_tag | 1u << STRATA_COLUMN_stack);
     strata_status_t status = strata_trace_writer_open(to, columns, &copying.writer);
     if (status != STRATA_OK) return status;
     status = strata_trace_load_from(reader, from, copy_row, &copying, trace);

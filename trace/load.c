@@ -43,6 +43,7 @@ typedef struct loader {
     kernel_t *kernels; /* by stream */
     begun_t *begun; /* likewise */
     strata_ids_t ids, streams, pools, tags, borrows;
+    strata_ids_t stacks; /* by the reader's address */
     uint64_t last_key; /* of the stream that was looked up last, and its index; only once there is a stream */
     uint16_t last_stream;
     bool *borrowed; /* by the number of an id and a stream in `borrows`: borrowed and not taken back yet */
@@ -179,6 +180,28 @@ static strata_status_t intern_tag(loader_t *loader, const char *tag, uint32_t li
     }
     *index = (uint16_t)found;
     return STRATA_OK;
+}
+
+/* The first is "", whatever its address. */
+static strata_status_t add_stack(loader_t *loader, const char *stack) {
+    strata_trace_t *trace = loader->trace;
+    if ((trace->stack_count & (trace->stack_count - 1)) == 0) {
+        char **grown = strata_host_resize(trace->stacks, trace->stack_count ? trace->stack_count * 2 : 1, sizeof *grown);
+        if (!grown) return STRATA_E_HOST_MEMORY;
+        trace->stacks = grown;
+    }
+    char *copy = strata_host_strdup(stack);
+    if (!copy) return STRATA_E_HOST_MEMORY;
+    trace->stacks[trace->stack_count++] = copy;
+    return strata_ids_add(&loader->stacks, *stack ? (uintptr_t)stack : 0);
+}
+
+static strata_status_t intern_stack(loader_t *loader, const char *stack, uint32_t *index) {
+    *index = 0;
+    if (!*stack) return STRATA_OK;
+    uint32_t found = strata_ids_find(&loader->stacks, (uintptr_t)stack);
+    *index = found == STRATA_IDS_NONE ? loader->trace->stack_count : found;
+    return found == STRATA_IDS_NONE ? add_stack(loader, stack) : STRATA_OK;
 }
 
 /* ---- lifetimes and kernels --------------------------------------------------------------------------------------------- */
@@ -333,6 +356,7 @@ static strata_status_t add(loader_t *loader, const strata_trace_record_t *record
     if (status == STRATA_OK) status = set_subject(loader, record, &event);
     if (status == STRATA_OK) status = set_pool(loader, record, &event);
     if (status == STRATA_OK) status = intern_tag(loader, record->tag, record->line, &event.tag);
+    if (status == STRATA_OK) status = intern_stack(loader, record->stack, &event.stack);
     if (status == STRATA_OK) trace->events[trace->count++] = event;
     return status;
 }
@@ -359,7 +383,8 @@ static strata_status_t loader_begin(loader_t *loader, const char *path) {
     loader->kernels = strata_host_new(STRATA_TRACE_STREAMS, sizeof *loader->kernels);
     loader->begun = strata_host_new(STRATA_TRACE_STREAMS, sizeof *loader->begun);
     bool all = trace->path && trace->streams && trace->pools && loader->kernels && loader->begun;
-    return all ? add_tag(loader, "", strata_ids_word(&loader->tags, ""), 0) : STRATA_E_HOST_MEMORY;
+    strata_status_t status = all ? add_stack(loader, "") : STRATA_E_HOST_MEMORY;
+    return status == STRATA_OK ? add_tag(loader, "", strata_ids_word(&loader->tags, ""), 0) : status;
 }
 
 static void loader_end(loader_t *loader) {
@@ -370,6 +395,7 @@ static void loader_end(loader_t *loader) {
     strata_ids_clear(&loader->streams);
     strata_ids_clear(&loader->pools);
     strata_ids_clear(&loader->tags);
+    strata_ids_clear(&loader->stacks);
     strata_ids_clear(&loader->borrows);
     strata_host_delete(loader->borrowed);
 }
@@ -403,6 +429,8 @@ void strata_trace_delete(strata_trace_t *trace) {
     if (!trace) return;
     for (uint32_t i = 0; i < trace->tag_count; i++) strata_host_delete(trace->tags[i]);
     strata_host_delete(trace->tags);
+    for (uint32_t i = 0; i < trace->stack_count; i++) strata_host_delete(trace->stacks[i]);
+    strata_host_delete(trace->stacks);
     strata_host_delete(trace->pools);
     strata_host_delete(trace->streams);
     strata_host_delete(trace->events);

@@ -9,17 +9,27 @@
 #include "platform/host/host_memory.h"
 #include "platform/status.h"
 #include "trace/ids.h"
+#include "trace/recorder_stacks.h"
 
 enum { PATH_BYTES = 4096, LEAST_EVENTS = 64 };
 #define COLUMNS                                                                                                                    \
     (1u << STRATA_COLUMN_device | 1u << STRATA_COLUMN_place | 1u << STRATA_COLUMN_thread | 1u << STRATA_COLUMN_align |             \
-     1u << STRATA_COLUMN_tag | 1u << STRATA_COLUMN_pool)
+     1u << STRATA_COLUMN_tag | 1u << STRATA_COLUMN_pool | 1u << STRATA_COLUMN_dur_us | 1u << STRATA_COLUMN_other |                 \
+     1u << STRATA_COLUMN_stack)
 
 /* What the file knows of a block's name: the lifetime that it has now. */
 typedef struct lifetime {
     uint64_t id; /* 0: none */
+    const char *stack;
     uint32_t owner;
+    char tag[STRATA_RECORDER_TAG];
 } lifetime_t;
+
+/* The last kernel of a stream. */
+typedef struct kernel {
+    uint64_t number; /* 0: none yet */
+    uint64_t time_us, dur_us;
+} kernel_t;
 
 struct strata_recorder_file {
     strata_recorder_file_t *next;
@@ -27,9 +37,11 @@ struct strata_recorder_file {
     strata_trace_writer_t *writer;
     strata_error_t error; /* the first failure; nothing is written after it */
     bool has_rows;
+    bool copied;
     strata_recorder_ring_t **rings;
     size_t ring_count, ring_room;
     uint64_t begin_ns, last_us;
+    uint64_t work_us; /* of all kernels */
     uint64_t steps; /* rows written */
     strata_ids_t streams, blocks;
     lifetime_t *lifetimes; /* by the number of the block's name */
@@ -38,6 +50,9 @@ struct strata_recorder_file {
     uint64_t *used; /* by the number of the use: the lifetime in which it is told and not ended; 0: none */
     size_t used_room;
     uint64_t last_id;
+    kernel_t *kernels; /* by stream */
+    size_t kernel_room;
+    strata_recorder_stacks_t stacks;
 };
 
 /* Guards the files and the taking of events. Taken with no lock of Strata held; the rings' owners never take it to put. */
@@ -105,9 +120,59 @@ static strata_status_t write_step(strata_recorder_file_t *file, strata_recorder_
     return strata_trace_write(file->writer, &row);
 }
 
-static strata_status_t write_event(strata_recorder_file_t *file, strata_recorder_ring_t *ring,
+/* Rows of one stream and time are one kernel: the next one has another time. What is told of a kernel when the file's time has moved on
+ * takes no time of its own. The sum of all stays one that a trace may have. */
+static void begin_kernel(strata_recorder_file_t *file, kernel_t *last, const strata_recorder_event_t *event) {
+    uint64_t time_us = time_of(file, event->time_ns), dur_us = event->size / 1000 + (event->size % 1000 >= 500);
+    bool same_time = last->number != 0 && time_us == last->time_us;
+    if (last->number == event->pool) {
+        if (!same_time) *last = (kernel_t){.number = event->pool, .time_us = time_us};
+        return;
+    }
+    if (same_time && time_us < STRATA_TRACE_TIME_MAX) time_us = ++file->last_us;
+    dur_us = strata_min(dur_us, STRATA_TRACE_TIME_MAX - file->work_us);
+    file->work_us += dur_us;
+    *last = (kernel_t){.number = event->pool, .time_us = time_us, .dur_us = dur_us};
+}
+
+static strata_status_t write_work(strata_recorder_file_t *file, strata_recorder_ring_t *ring,
+                                  const strata_recorder_event_t *event) {
+    uint32_t stream = number_of(&file->streams, event->stream);
+    if (!reach((void **)&file->kernels, &file->kernel_room, stream, sizeof *file->kernels)) return STRATA_E_HOST_MEMORY;
+    lifetime_t *life = event->block ? lifetime_of(file, event->block) : NULL;
+    if (event->block && !life) return STRATA_E_HOST_MEMORY;
+    if (life && life->id == 0) return STRATA_OK;
+    begin_kernel(file, &file->kernels[stream], event);
+    strata_trace_record_t row = {.op = STRATA_TRACE_work,
+                                 .place = strata_place_kind(ring->place),
+                                 .id = life ? life->id : 0,
+                                 .has_id = life != NULL,
+                                 .stream = stream,
+                                 .time_us = file->kernels[stream].time_us,
+                                 .dur_us = file->kernels[stream].dur_us,
+                                 .device = strata_place_device(ring->place),
+                                 .thread = event->thread};
+    return strata_trace_write(file->writer, &row);
+}
+
+/* What names no block. */
+static strata_status_t write_mark(strata_recorder_file_t *file, strata_recorder_ring_t *ring,
+                                  const strata_recorder_event_t *event) {
+    bool waits = event->op == STRATA_TRACE_wait;
+    uint32_t stream = number_of(&file->streams, event->stream), other = waits ? number_of(&file->streams, event->block) : 0;
+    if (stream == STRATA_IDS_NONE || other == STRATA_IDS_NONE) return STRATA_E_HOST_MEMORY;
+    strata_trace_record_t row = {.op = (strata_trace_op_t)event->op,
+                                 .place = strata_place_kind(ring->place),
+                                 .stream = stream,
+                                 .other = other,
+                                 .time_us = time_of(file, event->time_ns),
+                                 .device = strata_place_device(ring->place),
+                                 .thread = event->thread};
+    return strata_trace_write(file->writer, &row);
+}
+
+static strata_status_t write_block(strata_recorder_file_t *file, strata_recorder_ring_t *ring,
                                    const strata_recorder_event_t *event) {
-    if (event->op == STRATA_TRACE_step) return write_step(file, ring, event);
     lifetime_t *life = lifetime_of(file, event->block);
     uint32_t stream = number_of(&file->streams, event->stream);
     if (!life || stream == STRATA_IDS_NONE) return STRATA_E_HOST_MEMORY;
@@ -115,6 +180,9 @@ static strata_status_t write_event(strata_recorder_file_t *file, strata_recorder
     if (life->id == 0) return STRATA_OK;
     bool right = true;
     strata_status_t status = note_use(file, event, life->id, stream, &right);
+    const char *stack = "";
+    if (status == STRATA_OK && event->frames)
+        status = strata_recorder_stack(&file->stacks, (const uint64_t *)(event + 1), event->frames, &stack);
     if (status != STRATA_OK || !right) return status;
     strata_trace_record_t row = {.op = (strata_trace_op_t)event->op,
                                  .place = strata_place_kind(ring->place),
@@ -126,11 +194,26 @@ static strata_status_t write_event(strata_recorder_file_t *file, strata_recorder
                                  .thread = event->thread,
                                  .has_id = true,
                                  .tag = event->tag,
+                                 .stack = stack,
                                  .has_pool = event->pool != 0,
                                  .pool = event->pool - (event->pool != 0),
                                  .align = event->align ? UINT64_C(1) << event->align : 0};
     if (event->op == STRATA_TRACE_free) life->id = 0;
+    if (event->op == STRATA_TRACE_alloc) life->stack = stack;
+    if (event->op == STRATA_TRACE_alloc) memcpy(life->tag, event->tag, sizeof life->tag);
     return strata_trace_write(file->writer, &row);
+}
+
+static strata_status_t write_event(strata_recorder_file_t *file, strata_recorder_ring_t *ring,
+                                   const strata_recorder_event_t *event) {
+    switch (event->op) {
+    case STRATA_TRACE_step: return write_step(file, ring, event);
+    case STRATA_TRACE_work: return write_work(file, ring, event);
+    case STRATA_TRACE_wait:
+    case STRATA_TRACE_sync:
+    case STRATA_TRACE_release: return write_mark(file, ring, event);
+    default: return write_block(file, ring, event);
+    }
 }
 
 /* ---- merging ---- */
@@ -139,7 +222,7 @@ static strata_status_t write_event(strata_recorder_file_t *file, strata_recorder
 static uint64_t next_time(const strata_recorder_ring_t *ring, uint64_t cut_ns) {
     uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
     if (tail == atomic_load_explicit(&ring->head, memory_order_acquire)) return UINT64_MAX;
-    uint64_t time = ring->events[tail % ring->capacity].time_ns;
+    uint64_t time = strata_recorder_at(ring, tail)->time_ns;
     return time <= cut_ns ? time : UINT64_MAX;
 }
 
@@ -162,15 +245,39 @@ static strata_status_t told_again(const strata_recorder_file_t *file) {
     return file->error.status == STRATA_OK ? STRATA_OK : strata_fail_again(&file->error);
 }
 
-/* What is put meanwhile is later than the cut and waits for the next time, so that no ring runs ahead of another. */
-static void write_until(strata_recorder_file_t *file, uint64_t cut_ns) {
+/* False: a frame of the next event has no name yet. */
+static bool is_named(strata_recorder_file_t *file, const strata_recorder_event_t *event) {
+    if (event->frames == 0 || file->error.status != STRATA_OK) return true;
+    return strata_recorder_names_known(&file->stacks, (const uint64_t *)(event + 1), event->frames);
+}
+
+/* What is put meanwhile is later than the cut and waits for the next time, so that no ring runs ahead of another. False: there is more,
+ * once frames have been named. */
+static bool write_named(strata_recorder_file_t *file, uint64_t cut_ns) {
     for (size_t at = file->ring_count / 2; at-- > 0;) sift_down(file->rings, file->ring_count, at, cut_ns);
     while (next_time(file->rings[0], cut_ns) != UINT64_MAX) {
         strata_recorder_ring_t *ring = file->rings[0];
         uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
-        if (file->error.status == STRATA_OK) keep_failure(file, write_event(file, ring, &ring->events[tail % ring->capacity]));
+        const strata_recorder_event_t *event = strata_recorder_at(ring, tail);
+        if (!is_named(file, event)) return false;
+        if (file->error.status == STRATA_OK) keep_failure(file, write_event(file, ring, event));
         atomic_store_explicit(&ring->tail, tail + 1, memory_order_release);
         sift_down(file->rings, file->ring_count, 0, cut_ns);
+    }
+    return true;
+}
+
+/* The mutex is open while the loader is asked for names: whoever holds the loader's lock, as in a constructor of a library, may be about
+ * to wait for the mutex. */
+static void write_until(strata_recorder_file_t *file, uint64_t cut_ns) {
+    while (!write_named(file, cut_ns)) {
+        strata_recorder_names_t names;
+        strata_recorder_names_want(&file->stacks, &names);
+        pthread_mutex_unlock(&mutex);
+        strata_recorder_names_find(&names);
+        pthread_mutex_lock(&mutex);
+        strata_status_t status = strata_recorder_names_add(&file->stacks, &names);
+        if (status != STRATA_OK && file->error.status == STRATA_OK) keep_failure(file, status);
     }
 }
 
@@ -205,6 +312,8 @@ static strata_status_t end_file(strata_recorder_file_t *file) {
     strata_ids_clear(&file->blocks);
     strata_ids_clear(&file->uses);
     strata_host_delete(file->lifetimes);
+    strata_host_delete(file->kernels);
+    strata_recorder_stacks_clear(&file->stacks);
     strata_host_delete(file->used);
     strata_host_delete(file->rings);
     strata_host_delete(file->path);
@@ -264,11 +373,42 @@ static strata_status_t join_file(strata_recorder_ring_t *ring, const char *path,
     return STRATA_OK;
 }
 
-strata_status_t strata_recorder_join(strata_recorder_ring_t *ring, const char *path, uint64_t capacity, strata_place_t place,
-                                     uint64_t now_ns) {
+strata_status_t strata_recorder_copy(strata_recorder_ring_t *ring, const char *pattern, uint64_t now_ns, char *path,
+                                     size_t capacity, bool *first) {
+    expand(pattern, path, capacity);
+    pthread_mutex_lock(&mutex);
+    *first = !ring->file->copied;
+    ring->file->copied = true;
+    if (*first) write_until(ring->file, now_ns);
+    strata_status_t status = told_again(ring->file);
+    if (status == STRATA_OK && *first) status = strata_trace_writer_copy(ring->file->writer, path);
+    pthread_mutex_unlock(&mutex);
+    return status;
+}
+
+bool strata_recorder_told(strata_recorder_ring_t *ring, uint64_t block, char tag[STRATA_RECORDER_TAG], const char **stack) {
+    pthread_mutex_lock(&mutex);
+    uint32_t number = strata_ids_find(&ring->file->blocks, block);
+    const lifetime_t *life = number < ring->file->lifetime_room ? &ring->file->lifetimes[number] : NULL;
+    bool lives = life && life->id != 0;
+    if (lives) memcpy(tag, life->tag, sizeof life->tag);
+    if (lives) *stack = life->stack;
+    pthread_mutex_unlock(&mutex);
+    return lives;
+}
+
+uint64_t strata_recorder_stream(strata_recorder_ring_t *ring, uint64_t stream) {
+    pthread_mutex_lock(&mutex);
+    uint32_t number = number_of(&ring->file->streams, stream);
+    pthread_mutex_unlock(&mutex);
+    return number == STRATA_IDS_NONE ? 0 : number;
+}
+
+strata_status_t strata_recorder_join(strata_recorder_ring_t *ring, const char *path, uint64_t capacity, uint32_t frames,
+                                     strata_place_t place, uint64_t now_ns) {
     char expanded[PATH_BYTES];
-    *ring = (strata_recorder_ring_t){.place = place};
-    size_t one = sizeof *ring->events;
+    size_t one = sizeof(strata_recorder_event_t) + frames * sizeof(uint64_t);
+    *ring = (strata_recorder_ring_t){.place = place, .stride = one, .frames = frames};
     ring->events = strata_host_reserve(capacity * one, LEAST_EVENTS * one, &ring->reserved);
     if (!ring->events) return STRATA_E_HOST_MEMORY;
     ring->capacity = strata_min(capacity, ring->reserved / one);

@@ -48,7 +48,8 @@ typedef enum strata_trace_op {
     X(thread, 0)                                                                                                                   \
     X(tag, 0)                                                                                                                      \
     X(dur_us, 0)                                                                                                                   \
-    X(other, 0)
+    X(other, 0)                                                                                                                    \
+    X(stack, 0)
 
 typedef enum strata_trace_column {
 #define STRATA_TRACE_COLUMN_ENUM(name, mandatory) STRATA_COLUMN_##name,
@@ -60,6 +61,8 @@ typedef enum strata_trace_column {
 enum {
     STRATA_TRACE_TAG_BYTES = 256, /* with the terminating zero */
     STRATA_TRACE_TAGS = 65535, /* different ones in a trace */
+    STRATA_TRACE_STACK_BYTES = 2048, /* with the terminating zero */
+    STRATA_TRACE_STACKS = 65535, /* different ones in a trace */
     STRATA_TRACE_STREAMS = 4000, /* different ones in a trace, all devices */
     STRATA_TRACE_POOLS = 4000,
     STRATA_TRACE_BEGUN = 16, /* pools that a stream has begun and not ended */
@@ -91,6 +94,8 @@ typedef struct strata_trace_record {
     bool all_streams; /* sync: the whole device */
     uint32_t line; /* of the file, 1-based; of a foreign one: of what strata convert makes of it */
     const char *tag; /* no LF, no CR. When read: never NULL, valid until the next row is read. When written: NULL is "" */
+    const char *stack; /* "inner;outer", no quotes, no control characters. When read: never NULL, valid until the close, each stack of
+                          a file at one address. When written: NULL is "", and one address is one stack */
 } strata_trace_record_t;
 
 const char *strata_trace_op_name(strata_trace_op_t op);
@@ -159,6 +164,7 @@ typedef struct strata_trace_event {
     uint8_t op; /* strata_trace_op_t */
     uint8_t place; /* strata_place_kind_t */
     uint8_t align; /* log2; 0: the place's */
+    uint32_t stack; /* index of stacks[]; 0 is "" */
 } strata_trace_event_t;
 
 typedef struct strata_trace_stream {
@@ -176,6 +182,8 @@ typedef struct strata_trace {
     uint32_t pool_count;
     char **tags;
     uint32_t tag_count;
+    char **stacks;
+    uint32_t stack_count;
     uint32_t lifetimes; /* allocs */
     uint32_t devices; /* highest device + 1 */
     uint32_t places; /* bit k: a row of place kind k allocates */
@@ -205,6 +213,8 @@ strata_status_t strata_trace_writer_open(const char *path, uint32_t columns, str
 /* E_INVALID for a record that the reader would refuse by itself (rows are not checked against each other), or that needs a column
  * that was not asked for. */
 strata_status_t strata_trace_write(strata_trace_writer_t *writer, const strata_trace_record_t *record);
+/* What was written so far, as a trace of its own; the writer goes on. E_IO, E_UNSUPPORTED (a pipe), E_HOST_MEMORY. */
+strata_status_t strata_trace_writer_copy(strata_trace_writer_t *writer, const char *path);
 /* Writes the rest, puts the file in its place and ends the writer, whatever the status. */
 strata_status_t strata_trace_writer_finish(strata_trace_writer_t *writer);
 /* Ends the writer; no file is left. */

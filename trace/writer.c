@@ -3,6 +3,8 @@
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
+#include "trace/ids.h"
+#include "trace/stacks.h"
 #include "trace/text/lines.h"
 #include "trace/text/output.h"
 #include "trace/trace.h"
@@ -16,6 +18,7 @@ struct strata_trace_writer {
     strata_output_t *output;
     uint32_t columns;
     uint64_t last_time;
+    strata_ids_t stacks; /* by their addresses */
 };
 
 static strata_status_t write_header(strata_trace_writer_t *writer) {
@@ -58,6 +61,7 @@ static strata_status_t check_columns(const strata_trace_writer_t *writer, const 
     if (status == STRATA_OK) status = needs(writer, record->align != 0, STRATA_COLUMN_align);
     if (status == STRATA_OK) status = needs(writer, record->thread != 0, STRATA_COLUMN_thread);
     if (status == STRATA_OK) status = needs(writer, record->tag && *record->tag, STRATA_COLUMN_tag);
+    if (status == STRATA_OK) status = needs(writer, record->stack && *record->stack, STRATA_COLUMN_stack);
     return status;
 }
 
@@ -79,7 +83,8 @@ static strata_status_t check_values(const strata_trace_writer_t *writer, const s
                 record->stream <= STRATA_TRACE_NUMBER_MAX && record->other <= STRATA_TRACE_NUMBER_MAX &&
                 record->time_us <= STRATA_TRACE_TIME_MAX && record->dur_us <= STRATA_TRACE_TIME_MAX &&
                 record->device < STRATA_TRACE_DEVICES && record->align <= STRATA_TRACE_SIZE_MAX &&
-                (record->align == 0 || strata_is_power_of_two(record->align)) && tag_is_good(record->tag);
+                (record->align == 0 || strata_is_power_of_two(record->align)) && tag_is_good(record->tag) &&
+                (!record->stack || strata_stack_is_good(record->stack));
     if (!good) return strata_fail(STRATA_E_INVALID, 0, "the record is none that a trace can hold");
     if (record->time_us < writer->last_time) return strata_fail(STRATA_E_INVALID, 0, "time_us falls");
     return STRATA_OK;
@@ -120,6 +125,16 @@ static void put_tag(row_t *row, const char *tag) {
     row->text[row->length++] = '"';
 }
 
+/* Its number, and where it first stands what it is. */
+static void put_stack(row_t *row, uint32_t number, const char *text) {
+    bool quoted = text && strchr(text, ',');
+    if (quoted) row->text[row->length++] = '"';
+    put_number(row, number);
+    if (text) row->text[row->length++] = ':';
+    if (text) put_word(row, text);
+    if (quoted) row->text[row->length++] = '"';
+}
+
 static void put_if(row_t *row, bool used, uint64_t number) {
     if (used) put_number(row, number);
 }
@@ -147,8 +162,22 @@ static void put_column(row_t *row, const strata_trace_record_t *record, strata_t
     case STRATA_COLUMN_tag: put_tag(row, record->tag ? record->tag : ""); break;
     case STRATA_COLUMN_dur_us: put_if(row, record->op == STRATA_TRACE_work, record->dur_us); break;
     case STRATA_COLUMN_other: put_if(row, record->op == STRATA_TRACE_wait, record->other); break;
+    case STRATA_COLUMN_stack: /* below: the writer counts them */
     case STRATA_TRACE_COLUMNS: break;
     }
+}
+
+static strata_status_t put_known_stack(strata_trace_writer_t *writer, row_t *row, const char *stack) {
+    if (!stack || !*stack) return STRATA_OK;
+    uint32_t number = strata_ids_find(&writer->stacks, (uintptr_t)stack);
+    if (number != STRATA_IDS_NONE) {
+        put_stack(row, number + 1, NULL);
+        return STRATA_OK;
+    }
+    if (writer->stacks.count == STRATA_TRACE_STACKS)
+        return strata_fail(STRATA_E_INVALID, 0, "more than %d different stacks", STRATA_TRACE_STACKS);
+    put_stack(row, writer->stacks.count + 1, stack);
+    return strata_ids_add(&writer->stacks, (uintptr_t)stack);
 }
 
 strata_status_t strata_trace_write(strata_trace_writer_t *writer, const strata_trace_record_t *record) {
@@ -161,13 +190,20 @@ strata_status_t strata_trace_write(strata_trace_writer_t *writer, const strata_t
         if (!(writer->columns & 1u << i)) continue;
         if (written++) row.text[row.length++] = ',';
         put_column(&row, record, (strata_trace_column_t)i);
+        if (i == STRATA_COLUMN_stack) status = put_known_stack(writer, &row, record->stack);
+        if (status != STRATA_OK) return status;
     }
     row.text[row.length++] = '\n';
     return strata_output_write(writer->output, row.text, row.length);
 }
 
+strata_status_t strata_trace_writer_copy(strata_trace_writer_t *writer, const char *path) {
+    return strata_output_copy(writer->output, path);
+}
+
 strata_status_t strata_trace_writer_finish(strata_trace_writer_t *writer) {
     strata_status_t status = strata_output_finish(writer->output);
+    strata_ids_clear(&writer->stacks);
     strata_host_delete(writer);
     return status;
 }
@@ -175,5 +211,6 @@ strata_status_t strata_trace_writer_finish(strata_trace_writer_t *writer) {
 void strata_trace_writer_abandon(strata_trace_writer_t *writer) {
     if (!writer) return;
     strata_output_abandon(writer->output);
+    strata_ids_clear(&writer->stacks);
     strata_host_delete(writer);
 }

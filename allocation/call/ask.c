@@ -1,4 +1,5 @@
 /* What the domain and the facade ask of a stack: each of its own layers in turn, the top first. */
+#include "allocation/stack/hearing.h"
 #include "allocation/stack/layer.h"
 #include "allocation/stack/planning.h"
 #include "allocation/uses/host_wait.h"
@@ -88,6 +89,28 @@ void strata_stack_step(strata_stack_t *stack) {
         bool entered = strata_call_enter(&call, layer);
         layer->type->step(layer, &call);
         strata_call_leave(&call, layer, entered);
+    }
+}
+
+/* Also with the stack's lock held, by `call`. */
+static void tell_layers(strata_stack_t *stack, strata_told_t *told, strata_call_t *call) {
+    STRATA_EACH_OWN_LAYER(stack, layer) {
+        if (!STRATA_LAYER_HAS(layer->type, hearing)) continue;
+        bool entered = strata_call_enter(call, layer);
+        layer->type->hearing->told(layer, told, call);
+        strata_call_leave(call, layer, entered);
+    }
+}
+
+void strata_record_tell(strata_record_t *record, strata_told_t *told, strata_call_t *call) {
+    told->record = record;
+    tell_layers(strata_stack_of(record->stack), told, call);
+}
+
+void strata_domain_tell(strata_domain_t *domain, strata_told_t *told) {
+    STRATA_DOMAIN_EACH(domain, stack) {
+        strata_call_t call = {.stack = stack};
+        if (!told->heard) tell_layers(stack, told, &call);
     }
 }
 

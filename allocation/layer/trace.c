@@ -1,22 +1,27 @@
 /* trace: writes what passes it as a trace, in the format that `strata compare` and `strata replay` read.
  *
- * An event is 72 bytes in a ring of the stack: it needs no host memory and no lock besides the stack's own. A lifetime is noted
+ * An event is 72 bytes, and 8 for each frame of a call stack, in a ring of the stack: it needs no host memory and no lock besides the stack's own. A lifetime is noted
  * whole or not at all: its alloc is put into the ring only while the frees of all noted blocks still find room. Its blocks carry
  * the layer's attention bit, so a free that was not noted does not come here. */
 #include <string.h>
 
 #include "allocation/domain/group.h"
+#include "allocation/layer/trace_oom.h"
 #include "allocation/options/option.h"
+#include "allocation/stack/hearing.h"
 #include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
+#include "platform/host/call_stack.h"
 #include "trace/recorder.h"
 
 enum { FULL_WRITE, FULL_DROP };
+enum { STANDS_STILL = 1000000 /* ns */ };
 
 typedef struct trace_options {
-    uint64_t events;
+    uint64_t events, frames;
     uint32_t when_full;
-    char path[STRATA_OPTION_TEXT_BYTES];
+    bool work;
+    char path[STRATA_OPTION_TEXT_BYTES], on_oom[STRATA_OPTION_TEXT_BYTES];
 } trace_options_t;
 
 static const strata_option_row_t options[] = {
@@ -24,18 +29,32 @@ static const strata_option_row_t options[] = {
      "the file, one for the process, there when the last stack that writes to it ends; %p: the process's number; .gz: compressed; "
      "`none`: nothing is recorded"},
     {"events", STRATA_OPTION_COUNT, offsetof(trace_options_t, events), "65536", 64, 16777216, NULL,
-     "events that one stack holds until they are written, 72 bytes each"},
+     "events that one stack holds until they are written, 72 bytes each, and 8 more for each of `frames`"},
     {"when_full", STRATA_OPTION_CHOICE, offsetof(trace_options_t, when_full), "write", 0, 0, "write|drop",
      "`write`: the request that finds half the ring full writes the file first; `drop`: no request waits for the file, and "
      "lifetimes that find no room are counted and left out"},
+    {"on_oom", STRATA_OPTION_TEXT, offsetof(trace_options_t, on_oom), "none", 0, 0, NULL,
+     "at the first request that fails for memory and has a full report: the trace so far, in this file, and the blocks of the place as a "
+     "snapshot for PyTorch's memory_viz beside it, with .pickle for .csv; %p and .gz as in path; `none`: neither"},
+    {"frames", STRATA_OPTION_COUNT, offsetof(trace_options_t, frames), "0", 0, STRATA_CALL_STACK_MOST, NULL,
+     "frames of the call stack that each allocation is recorded with, the innermost outside of Strata first; 0: none"},
+    {"work", STRATA_OPTION_BOOL, offsetof(trace_options_t, work), "true", 0, 0, NULL,
+     "kernels that the program tells (strata_stream_work) are recorded, and a replay has these for the GPU's work; false: a replay "
+     "models the GPU by its lag"},
     {0},
 };
 
-static const strata_option_want_t wants[] = {{"events", "path", "!none"}, {"when_full", "path", "!none"}, {0}};
+static const strata_option_want_t wants[] = {{"events", "path", "!none"}, {"when_full", "path", "!none"},
+                                             {"on_oom", "path", "!none"}, {"frames", "path", "!none"},
+                                             {"work", "path", "!none"},   {0}};
 
 static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {
+    const trace_options_t *o = filled;
     (void)place;
-    return strata_option_check_wants(options, wants, filled, option);
+    strata_status_t status = strata_option_check_wants(options, wants, filled, option);
+    if (status != STRATA_OK || strcmp(o->on_oom, "none") == 0 || strcmp(o->on_oom, o->path) != 0) return status;
+    *option = "on_oom";
+    return strata_fail(STRATA_E_STRATEGY, 0, "on_oom names the file of path, which would take its place; write another name");
 }
 
 typedef struct trace_layer {
@@ -49,16 +68,26 @@ typedef struct trace_layer {
 
 static const strata_stat_row_t stats[] = {
     {"recorded", "count", offsetof(trace_layer_t, recorded), "events put into the ring"},
-    {"dropped", "count", offsetof(trace_layer_t, dropped), "lifetimes, borrows and steps that found no room"},
+    {"dropped", "count", offsetof(trace_layer_t, dropped), "lifetimes and other events that found no room"},
     {"failures", "count", offsetof(trace_layer_t, failures), "times that the file could not be written"},
     {0},
 };
 
 static const trace_options_t *options_of(const trace_layer_t *self) { return self->base.options; }
 
+/* What a thread does at one moment of a clock that stands still, on several stacks, keeps its order: each event is a nanosecond later. The
+ * address of a clock that has ended may be another's. */
 static uint64_t now(const trace_layer_t *self) {
+    static _Thread_local struct {
+        const strata_clock_t *clock;
+        uint64_t time;
+    } last;
     strata_clock_t *clock = self->base.domain->device->clock;
-    return clock->now(clock);
+    uint64_t time = clock->now(clock);
+    if (clock == last.clock && time <= last.time && last.time - time < STANDS_STILL) time = last.time + 1;
+    last.clock = clock;
+    last.time = time;
+    return time;
 }
 
 /* ---- events; under the lock ---- */
@@ -101,7 +130,9 @@ static void put(trace_layer_t *self, const strata_record_t *record, strata_trace
     if (alignment > strata_place_alignment(strata_place_kind(self->base.domain->place)))
         event.align = (uint8_t)__builtin_ctzll(alignment);
     copy_tag(event.tag, sizeof event.tag, request ? request->tag : NULL);
-    strata_recorder_put(&self->ring, &event);
+    uint64_t frames[STRATA_CALL_STACK_MOST];
+    if (request && self->ring.frames) event.frames = (uint8_t)strata_call_stack_take(frames, self->ring.frames);
+    strata_recorder_put(&self->ring, &event, frames);
     self->recorded++;
 }
 
@@ -187,18 +218,56 @@ static uint64_t release(strata_layer_t *base, strata_call_t *call) {
     return 0;
 }
 
-/* The step is the program's, not a block's. */
+/* What is the program's, not a block's. */
+static bool put_mark(trace_layer_t *self, const strata_recorder_event_t *event) {
+    if (strata_recorder_room(&self->ring) < self->lives + 1) {
+        self->dropped++;
+        return false;
+    }
+    strata_recorder_put(&self->ring, event, NULL);
+    self->recorded++;
+    return true;
+}
+
 static void step(strata_layer_t *base, strata_call_t *call) {
     trace_layer_t *self = (trace_layer_t *)base;
     (void)call;
-    if (!self->recording) return;
-    if (strata_recorder_room(&self->ring) < self->lives + 1) {
-        self->dropped++;
-        return;
-    }
-    strata_recorder_put(&self->ring, &(strata_recorder_event_t){.time_ns = now(self), .op = STRATA_TRACE_step});
-    self->recorded++;
+    if (self->recording) (void)put_mark(self, &(strata_recorder_event_t){.time_ns = now(self), .op = STRATA_TRACE_step});
 }
+
+/* The locks of the call are open meanwhile. */
+static void leave_what_is_there(trace_layer_t *self, strata_call_t *call) {
+    strata_opened_t opened = strata_call_unlock(call);
+    bool left = strata_trace_leave(&self->ring, self->base.domain, options_of(self)->on_oom, now(self)) == STRATA_OK;
+    strata_call_lock(call, opened);
+    self->failures += !left;
+}
+
+static void told(strata_layer_t *base, strata_told_t *told, strata_call_t *call) {
+    trace_layer_t *self = (trace_layer_t *)base;
+    bool waits = told->kind == STRATA_TOLD_WAIT, works = told->kind == STRATA_TOLD_WORK;
+    strata_recorder_event_t event = {.time_ns = now(self), .stream = key_of(told->stream), .thread = (uint32_t)strata_threads_own};
+    if (!self->recording || (works && !options_of(self)->work)) return;
+    switch (told->kind) {
+    case STRATA_TOLD_OUT_OF_MEMORY:
+        if (strcmp(options_of(self)->on_oom, "none") == 0) return;
+        told->heard = true;
+        leave_what_is_there(self, call);
+        return;
+    case STRATA_TOLD_WORK: event.op = STRATA_TRACE_work; break;
+    case STRATA_TOLD_WAIT: event.op = STRATA_TRACE_wait; break;
+    case STRATA_TOLD_SYNC: event.op = STRATA_TRACE_sync; break;
+    case STRATA_TOLD_RELEASE: event.op = STRATA_TRACE_release; break;
+    default: return;
+    }
+    if (works && told->record && !is_noted(self, told->record)) return;
+    event.block = waits ? key_of(told->other) : told->record ? name_of(told->record) : 0;
+    event.size = told->duration_ns;
+    event.pool = told->kernel;
+    told->heard |= put_mark(self, &event);
+}
+
+static const strata_hearing_t hearing = {.told = told};
 
 /* ---- life ---- */
 
@@ -216,7 +285,9 @@ static strata_status_t create(strata_layer_t *base) {
     trace_layer_t *self = (trace_layer_t *)base;
     const trace_options_t *o = options_of(self);
     if (strcmp(o->path, "none") == 0) return STRATA_OK;
-    strata_status_t status = strata_recorder_join(&self->ring, o->path, o->events, base->domain->place, now(self));
+    if (o->frames) strata_call_stack_ready();
+    strata_status_t status = strata_recorder_join(&self->ring, o->path, o->events, (uint32_t)o->frames, base->domain->place,
+                                                  now(self));
     if (status != STRATA_OK) return status;
     self->recording = true;
     self->pool_name = number_in(base->stack->group->name);
@@ -241,7 +312,7 @@ static strata_status_t validate(strata_layer_t *base) {
 const strata_layer_type_t strata_trace_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "trace",
-    .doc = "writes allocations, frees, borrows, pools and steps of the running program as a trace",
+    .doc = "writes allocations, frees, borrows, pools, steps, waits and kernels of the running program as a trace",
     .role = STRATA_DECORATOR,
     .scope = STRATA_SCOPE_STREAM,
     .passes = ~0u,
@@ -258,6 +329,7 @@ const strata_layer_type_t strata_trace_type = {
     .check = check,
     .release = release,
     .step = step,
+    .hearing = &hearing,
     .record_stream = record_stream,
     .erase_stream = erase_stream,
     .validate = validate,

@@ -5,6 +5,7 @@
 #include "allocation/reclaim/above.h"
 #include "allocation/report/figures.h"
 #include "allocation/report/log.h"
+#include "allocation/stack/hearing.h"
 #include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
 #include "facade/facade.h"
@@ -182,8 +183,16 @@ static strata_status_t release_or_trim(strata_t handle, strata_place_t place, ui
     return STRATA_OK;
 }
 
+static void tell_release(strata_t handle, strata_place_t place) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    strata_told_t told = {.struct_size = sizeof told, .kind = STRATA_TOLD_RELEASE};
+    strata_domain_t *domain;
+    if (facade && strata_facade_domain(facade, place, &domain) == STRATA_OK) strata_domain_tell(domain, &told);
+}
+
 strata_status_t strata_release(strata_t handle, strata_place_t place, uint64_t *released) {
     strata_status_t status = release_or_trim(handle, place, 0, released);
+    if (status == STRATA_OK) tell_release(handle, place);
     strata_log_flush();
     return status;
 }

@@ -1,6 +1,7 @@
 /* Captures for programs without a runtime: the device's own calls, with its handles. */
 #include "allocation/domain/paused.h"
 #include "allocation/graphs/graphs.h"
+#include "allocation/stack/hearing.h"
 #include "facade/facade.h"
 #include "facade/serve/arguments.h"
 #include "facade/streams/stream_ids.h"
@@ -46,7 +47,11 @@ strata_status_t strata_stream_wait(strata_t handle, strata_place_t place, strata
     status = strata_device_event_record(domain->device, event, meant(domain, other));
     if (status == STRATA_OK) status = strata_device_stream_wait(domain->device, meant(domain, stream), event);
     strata_events_give(&domain->events, event);
-    return status;
+    if (status != STRATA_OK) return status;
+    strata_told_t told = {
+        .struct_size = sizeof told, .kind = STRATA_TOLD_WAIT, .stream = meant(domain, stream), .other = meant(domain, other)};
+    strata_domain_tell(domain, &told);
+    return STRATA_OK;
 }
 
 strata_status_t strata_graph_launch(strata_t handle, strata_place_t place, strata_graph_t graph, strata_stream_t stream) {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "allocation/report/log.h"
+#include "allocation/stack/hearing.h"
 #include "facade/figures/amounts.h"
 #include "facade/report/facts.h"
 
@@ -101,6 +102,12 @@ static void write_short(const strata_refused_t *refused, const strata_out_of_mem
     strata_text_say(&text, "; %s", refused->reason);
 }
 
+/* Before anybody who may end the program. */
+static void tell_layers(strata_domain_t *domain) {
+    strata_told_t told = {.struct_size = sizeof told, .kind = STRATA_TOLD_OUT_OF_MEMORY};
+    strata_domain_tell(domain, &told);
+}
+
 strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, strata_stack_t *stack, const strata_serve_t *serve) {
     strata_domain_t *domain = stack->domain;
     char report[STRATA_REPORT_BYTES], reason[STRATA_FACT_REASON];
@@ -119,6 +126,7 @@ strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, strata_stac
     bool is_short = facade->strategy->short_report || (serve->flags & STRATA_NO_REPORT);
     if (is_short) write_short(&refused, &event, report, sizeof report);
     else strata_report_write(facade, &refused, &event, report, sizeof report);
+    if (!is_short) tell_layers(domain);
     tell_observers(facade, &event);
     if (!is_short) strata_log_tell_again(STRATA_LOG_WARNING, report);
     return strata_fail(STRATA_E_NO_MEMORY, refused.device_code, "%s", report);

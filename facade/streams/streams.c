@@ -1,5 +1,6 @@
 /* Streams: forgetting them, and the streams of the facade's own device. */
 #include "allocation/report/log.h"
+#include "allocation/stack/hearing.h"
 #include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
 #include "facade/serve/arguments.h"
@@ -88,7 +89,26 @@ strata_status_t strata_stream_destroy(strata_t handle, strata_place_t place, str
 strata_status_t strata_stream_synchronize(strata_t handle, strata_place_t place, strata_stream_t stream) {
     strata_domain_t *domain;
     strata_status_t status = domain_of(handle, place, &domain);
-    return status == STRATA_OK ? strata_device_stream_synchronise(domain->device, meant(domain, stream)) : status;
+    if (status == STRATA_OK) status = strata_device_stream_synchronise(domain->device, meant(domain, stream));
+    if (status != STRATA_OK) return status;
+    strata_told_t told = {.struct_size = sizeof told, .kind = STRATA_TOLD_SYNC, .stream = meant(domain, stream)};
+    strata_domain_tell(domain, &told);
+    return STRATA_OK;
+}
+
+/* A block that another thread has freed by now is left out. */
+static void tell_work(strata_t handle, strata_domain_t *domain, strata_told_t *told, const strata_ref_t *refs, size_t count) {
+    static _Atomic uint64_t kernels;
+    told->kernel = atomic_fetch_add_explicit(&kernels, 1, memory_order_relaxed) + 1;
+    for (size_t i = 0; i < count; i++) {
+        strata_call_t call;
+        strata_record_t *record;
+        if (strata_facade_find(handle, refs[i], &call, &record) != STRATA_OK) continue;
+        strata_record_tell(record, told, &call);
+        (void)strata_call_unlock(&call);
+    }
+    told->record = NULL;
+    if (!told->heard) strata_domain_tell(domain, told);
 }
 
 strata_status_t strata_stream_work(strata_t handle, strata_place_t place, strata_stream_t stream, uint64_t duration_ns,
@@ -110,5 +130,9 @@ strata_status_t strata_stream_work(strata_t handle, strata_place_t place, strata
     }
     if (status == STRATA_OK) status = strata_device_work(domain->device, meant(domain, stream), duration_ns, accesses, count);
     strata_host_delete(accesses);
-    return status;
+    if (status != STRATA_OK) return status;
+    strata_told_t told = {
+        .struct_size = sizeof told, .kind = STRATA_TOLD_WORK, .stream = meant(domain, stream), .duration_ns = duration_ns};
+    tell_work(handle, domain, &told, refs, count);
+    return STRATA_OK;
 }

@@ -225,8 +225,7 @@ typedef struct strata_telling {
     size_t size; /* bytes asked */
     const char *layer; /* as the strategy names it */
     void (*say)(const struct strata_telling *telling, const char *text); /* adds to the report, as far as there is room */
-    /* What strata_annotate() had said when a live block was asked for ("": nothing), and in which step. Under the lock of the
-     * block's stack. */
+    /* What strata_annotate() had said when a live block was asked for ("": nothing), in which step. Under its stack's lock. */
     const char *(*noted)(const struct strata_telling *telling, const strata_record_t *record, uint64_t *step);
     void *context;
 } strata_telling_t;
@@ -338,6 +337,7 @@ typedef struct strata_layer_type {
     strata_record_t *(*take_at)(strata_layer_t *self, const strata_block_t *at, size_t requested, const strata_stack_t *stack);
     const struct strata_handles *handles; /* for sources of the tree that serve physical handles; NULL elsewhere */
     const struct strata_planning *planning; /* for layers of the tree that follow plans; NULL elsewhere */
+    const struct strata_hearing *hearing; /* for layers of the tree that are told what else the program does; NULL elsewhere */
 } strata_layer_type_t;
 
 /* The head of every instance. The builder fills it; it does not change. */

@@ -153,8 +153,12 @@ static void see_segments(strata_entries_t *entries, const strata_run_moment_t *m
 
 static strata_entry_t entry_of(const strata_entries_t *entries, const strata_trace_event_t *event, uint64_t time_us) {
     const strata_trace_stream_t *stream = &entries->trace->streams[event->stream];
-    return (strata_entry_t){
-        .size = event->value, .stream = stream->number, .device = (uint8_t)stream->device, .tag = event->tag, .time_us = time_us};
+    return (strata_entry_t){.size = event->value,
+                            .stream = stream->number,
+                            .device = (uint8_t)stream->device,
+                            .tag = event->tag,
+                            .stack = event->stack,
+                            .time_us = time_us};
 }
 
 static void tell_alloc(strata_entries_t *entries, const strata_run_block_t *block, const strata_trace_event_t *event,

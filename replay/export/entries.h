@@ -25,7 +25,8 @@ typedef enum strata_entry_action {
 typedef struct strata_entry {
     uint64_t address, size, stream; /* of the trace; oom: the address is 0 */
     uint64_t time_us;
-    uint16_t tag; /* of the trace */
+    uint32_t stack; /* of the trace */
+    uint16_t tag; /* likewise */
     uint8_t device;
     uint8_t action;
 } strata_entry_t;

@@ -7,17 +7,19 @@
 #include "facade/figures/chunks.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
-#include "trace/formats/pickle_writer.h"
+#include "trace/formats/pickle_snapshot.h"
 
-#define SMALL_SEGMENT ((uint64_t)2 << 20) /* PyTorch's small segments have this size */
-enum { FILE_BYTES = 160, NO_FRAMES = UINT16_MAX };
+typedef struct frames {
+    uint32_t remembered; /* what the pickle remembers, plus 1; 0: not written yet */
+    uint16_t tag; /* that stands before the stack */
+} frames_t;
 
 typedef struct writing {
     strata_snapshot_file_t *file;
     strata_pickler_t pickler;
     const strata_run_moment_t *moment;
     strata_place_t place;
-    uint32_t *frames; /* by tag: what the pickle remembers, plus 1 */
+    frames_t *frames; /* by tag, then by stack */
 } writing_t;
 
 static void put_integer(writing_t *w, const char *name, uint64_t number) {
@@ -30,73 +32,42 @@ static void put_text(writing_t *w, const char *name, const char *text) {
     strata_pickler_text(&w->pickler, text);
 }
 
-/* A tag "train.py:31 forward" is taken apart; any other is the name of a function. */
-static void put_frame(writing_t *w, const char *tag) {
-    char file[FILE_BYTES] = "";
-    const char *colon = strchr(tag, ':'), *space = colon ? strchr(colon, ' ') : NULL;
-    bool parted = space && (size_t)(colon - tag) < sizeof file && colon[1 + strspn(colon + 1, "0123456789")] == ' ';
-    if (parted) memcpy(file, tag, (size_t)(colon - tag));
-    strata_pickler_open_dict(&w->pickler);
-    put_text(w, "filename", file);
-    put_integer(w, "line", parted ? strtoul(colon + 1, NULL, 10) : 0);
-    put_text(w, "name", parted ? space + 1 : tag);
-    strata_pickler_close_dict(&w->pickler);
-}
-
-/* The same list for every event of a tag. */
-static void put_frames(writing_t *w, uint16_t tag) {
+/* The same list for every event of a tag without a stack, or of a stack as long as its tag is the same. */
+static void put_frames(writing_t *w, uint16_t tag, uint32_t stack) {
+    const strata_trace_t *trace = w->file->entries.trace;
+    frames_t *frames = &w->frames[stack ? trace->tag_count + stack : tag];
     strata_pickler_word(&w->pickler, "frames");
-    if (tag != NO_FRAMES && w->frames[tag]) {
-        strata_pickler_recall(&w->pickler, w->frames[tag] - 1);
+    if (frames->remembered && frames->tag == tag) {
+        strata_pickler_recall(&w->pickler, frames->remembered - 1);
         return;
     }
-    const char *text = tag == NO_FRAMES ? "" : w->file->entries.trace->tags[tag];
-    strata_pickler_open_list(&w->pickler);
-    if (*text) put_frame(w, text);
-    strata_pickler_close_list(&w->pickler);
-    if (tag != NO_FRAMES) w->frames[tag] = strata_pickler_remember(&w->pickler) + 1;
+    strata_pickle_frames(&w->pickler, trace->tags[tag], trace->stacks[stack]);
+    *frames = (frames_t){.remembered = strata_pickler_remember(&w->pickler) + 1, .tag = tag};
 }
 
 /* ---- what was there at the end ---- */
 
-static void put_block(writing_t *w, const strata_snapshot_row_t *row) {
-    static const char *const states[STRATA_CHUNK_STATES] = {"inactive", "active_allocated", "active_pending_free"};
-    strata_pickler_open_dict(&w->pickler);
-    put_integer(w, "address", (uintptr_t)row->block.ptr);
-    put_integer(w, "size", row->block.size);
-    put_integer(w, "requested_size", row->requested);
-    strata_pickler_word(&w->pickler, "state");
-    strata_pickler_word(&w->pickler, states[row->state]);
-    put_frames(w, NO_FRAMES);
-    strata_pickler_close_dict(&w->pickler);
-}
-
 static void put_chunk(const strata_chunk_t *chunk, void *context) {
     writing_t *w = context;
-    uint64_t requested = 0;
     if (chunk->count == 0) return;
-    for (size_t i = 0; i < chunk->count; i++) requested += chunk->rows[i].requested;
-    strata_pickler_open_dict(&w->pickler);
-    put_integer(w, "device", (uint64_t)strata_place_device(w->place));
-    put_integer(w, "address", chunk->address);
-    put_integer(w, "total_size", chunk->size);
-    put_integer(w, "allocated_size", chunk->bytes[1]);
-    put_integer(w, "active_size", chunk->bytes[1] + chunk->bytes[2]);
-    put_integer(w, "requested_size", requested);
-    put_integer(w, "stream", strata_entries_stream(w->moment, w->place, chunk->stream));
-    put_text(w, "segment_type", chunk->size <= SMALL_SEGMENT ? "small" : "large");
-    strata_pickler_word(&w->pickler, "segment_pool_id");
-    strata_pickler_integer(&w->pickler, 0);
-    strata_pickler_integer(&w->pickler, 0);
-    strata_pickler_tuple(&w->pickler, 2);
-    strata_pickler_word(&w->pickler, "is_expandable");
-    strata_pickler_bool(&w->pickler, false);
-    put_frames(w, NO_FRAMES);
-    strata_pickler_word(&w->pickler, "blocks");
-    strata_pickler_open_list(&w->pickler);
-    for (size_t i = 0; i < chunk->count; i++) put_block(w, &chunk->rows[i]);
-    strata_pickler_close_list(&w->pickler);
-    strata_pickler_close_dict(&w->pickler);
+    strata_pickle_segment_t segment = {.device = (uint64_t)strata_place_device(w->place),
+                                       .address = chunk->address,
+                                       .size = chunk->size,
+                                       .stream = strata_entries_stream(w->moment, w->place, chunk->stream),
+                                       .allocated = chunk->bytes[1],
+                                       .active = chunk->bytes[1] + chunk->bytes[2]};
+    for (size_t i = 0; i < chunk->count; i++) segment.requested += chunk->rows[i].requested;
+    strata_pickle_open_segment(&w->pickler, &segment);
+    for (size_t i = 0; i < chunk->count; i++) {
+        const strata_snapshot_row_t *row = &chunk->rows[i];
+        strata_pickle_block(&w->pickler, &(strata_pickle_block_t){.address = (uintptr_t)row->block.ptr,
+                                                                  .size = row->block.size,
+                                                                  .requested = row->requested,
+                                                                  .state = row->state,
+                                                                  .tag = "",
+                                                                  .stack = ""});
+    }
+    strata_pickle_close_segment(&w->pickler);
 }
 
 static strata_status_t put_segments(writing_t *w) {
@@ -130,7 +101,7 @@ static void put_entry(writing_t *w, const strata_entry_t *entry) {
     put_integer(w, "size", entry->size);
     put_integer(w, "stream", entry->stream);
     put_integer(w, "time_us", entry->time_us);
-    put_frames(w, entry->tag);
+    put_frames(w, entry->tag, entry->stack);
     strata_pickler_close_dict(&w->pickler);
 }
 
@@ -175,7 +146,8 @@ void strata_snapshot_write(void *context, const strata_run_moment_t *moment) {
     strata_entries_finish(&file->entries);
     file->status = file->entries.status;
     if (file->status != STRATA_OK) return;
-    writing.frames = strata_host_new((size_t)file->entries.trace->tag_count + 1, sizeof *writing.frames);
+    writing.frames = strata_host_new((size_t)file->entries.trace->tag_count + file->entries.trace->stack_count,
+                                     sizeof *writing.frames);
     file->status = writing.frames ? write_all(&writing) : STRATA_E_HOST_MEMORY;
     strata_host_delete(writing.frames);
 }

@@ -7,7 +7,19 @@
 #include "replay/compare/json.h"
 #include "replay/report/parts.h"
 
-enum { LEAST_SCALE = 512, MIXED = STRATA_CHUNK_STATES, MOST_TAGS = 256, TAG_BYTES = 81 };
+enum { LEAST_SCALE = 512, MIXED = STRATA_CHUNK_STATES };
+/* Of all runs of a page together, of one at least, and of one at most. */
+enum {
+    ALL_ROWS = 16000,
+    LEAST_ROWS = 16,
+    MOST_ROWS = 6000,
+    ALL_TAGS = 1000,
+    LEAST_TAGS = 3,
+    MOST_TAGS = 256,
+    ALL_HOLDERS = 1600,
+    LEAST_HOLDERS = 6,
+    MOST_HOLDERS = 64
+};
 
 /* When each block of the trace came and went, by its lifetime. */
 typedef struct life {
@@ -22,7 +34,9 @@ typedef struct blocks {
     life_t *lives;
     uint16_t *tags; /* the page's number of a tag of the trace, from 1 on */
     uint16_t shown[MOST_TAGS]; /* the tag of the trace, by the page's number less 1 */
-    uint16_t tag_count;
+    uint16_t tag_count, most_tags;
+    uint32_t more_tags; /* of blocks on the page, and not shown */
+    size_t most_holders;
 } blocks_t;
 
 /* ---- what is put together ---- */
@@ -63,7 +77,12 @@ static void find_scale(blocks_t *blocks, size_t most) {
 
 static unsigned tag_of(blocks_t *blocks, const strata_trace_event_t *alloc) {
     uint16_t *number = &blocks->tags[alloc->tag];
-    if (!alloc->tag || *number || blocks->tag_count == MOST_TAGS) return *number;
+    if (!alloc->tag || *number) return *number;
+    if (blocks->tag_count == blocks->most_tags) {
+        blocks->more_tags++;
+        *number = blocks->most_tags + 1;
+        return *number;
+    }
     blocks->shown[blocks->tag_count++] = alloc->tag;
     *number = blocks->tag_count;
     return *number;
@@ -109,16 +128,17 @@ static void put_chunk(blocks_t *blocks, const strata_map_chunk_t *chunk) {
     strata_output_print(blocks->out, "]}");
 }
 
-/* A tag may be long and there may be many: the page has the beginning of some. */
+/* A tag may be long and there may be many: the page has the beginning of some, and after them one text for all others. */
 static void put_tags(blocks_t *blocks) {
     strata_output_print(blocks->out, "\"tags\": [\"\"");
     for (uint16_t i = 0; i < blocks->tag_count; i++) {
-        char tag[TAG_BYTES];
+        char tag[STRATA_PAGE_TAG];
         snprintf(tag, sizeof tag, "%s", blocks->trace->tags[blocks->shown[i]]);
         strata_output_print(blocks->out, ", ");
         strata_json_text(blocks->out, tag);
     }
-    strata_output_print(blocks->out, "]");
+    if (blocks->more_tags) strata_output_print(blocks->out, ", \"one of %" PRIu32 " more, left out\"", blocks->more_tags);
+    strata_output_print(blocks->out, "], \"more_tags\": %" PRIu32, blocks->more_tags);
 }
 
 /* ---- by stream ---- */
@@ -130,27 +150,32 @@ typedef struct holder {
     size_t chunks;
 } holder_t;
 
-enum { MOST_HOLDERS = 64 };
-
-static void put_holders(strata_output_t *out, const strata_map_t *map) {
-    holder_t holders[MOST_HOLDERS] = {{0}};
+/* Where there are more than the page has room for, the last one is all others together. */
+static size_t sum_holders(const strata_map_t *map, holder_t *holders, size_t most) {
     size_t count = 0;
     for (size_t i = 0; i < map->chunk_count; i++) {
         const strata_map_chunk_t *chunk = &map->chunks[i];
         size_t at = 0;
-        while (at < count && (strcmp(holders[at].first->stream, chunk->stream) || strcmp(holders[at].first->place, chunk->place)))
+        while (at < count && at < most - 1 &&
+               (strcmp(holders[at].first->stream, chunk->stream) || strcmp(holders[at].first->place, chunk->place)))
             at++;
-        if (at == MOST_HOLDERS) at--;
         if (at == count) holders[count++].first = chunk;
         holders[at].chunks++;
         for (int state = 0; state < STRATA_CHUNK_STATES; state++) holders[at].bytes[state] += chunk->bytes[state];
     }
+    return count;
+}
+
+static void put_holders(strata_output_t *out, const strata_map_t *map, size_t most) {
+    holder_t holders[MOST_HOLDERS] = {{0}};
+    size_t count = sum_holders(map, holders, most);
     strata_output_print(out, "\"by_stream\": [");
     for (size_t i = 0; i < count; i++) {
+        bool others = i == most - 1;
         strata_output_print(out, "%s{\"place\": ", i ? ", " : "");
-        strata_json_text(out, holders[i].first->place);
+        strata_json_text(out, others ? "" : holders[i].first->place);
         strata_output_print(out, ", \"stream\": ");
-        strata_json_text(out, holders[i].first->stream);
+        strata_json_text(out, others ? "all others" : holders[i].first->stream);
         strata_output_print(out, ", \"chunks\": %zu, \"free\": %" PRIu64 ", \"live\": %" PRIu64 ", \"waiting\": %" PRIu64 "}",
                             holders[i].chunks, holders[i].bytes[0], holders[i].bytes[1], holders[i].bytes[2]);
     }
@@ -178,7 +203,7 @@ static void put_map(blocks_t *blocks) {
     strata_output_print(
         blocks->out, "],\n\"rest\": {\"chunks\": %zu, \"free\": %" PRIu64 ", \"live\": %" PRIu64 ", \"waiting\": %" PRIu64 "},\n",
         left_out, rest[0], rest[1], rest[2]);
-    put_holders(blocks->out, map);
+    put_holders(blocks->out, map, blocks->most_holders);
     strata_output_print(blocks->out, ",\n");
     put_tags(blocks);
     strata_output_print(blocks->out, "}");
@@ -192,14 +217,18 @@ static void note_lives(blocks_t *blocks) {
     }
 }
 
-strata_status_t strata_page_blocks(strata_output_t *out, const strata_page_run_t *run, size_t most) {
-    blocks_t blocks = {.out = out, .trace = run->trace, .map = &run->map};
+strata_status_t strata_page_blocks(strata_output_t *out, const strata_page_run_t *run, size_t runs) {
+    blocks_t blocks = {.out = out,
+                       .trace = run->trace,
+                       .map = &run->map,
+                       .most_tags = (uint16_t)strata_page_share(ALL_TAGS, LEAST_TAGS, MOST_TAGS, runs),
+                       .most_holders = strata_page_share(ALL_HOLDERS, LEAST_HOLDERS, MOST_HOLDERS, runs)};
     blocks.lives = strata_host_new((size_t)run->trace->lifetimes + 1, sizeof *blocks.lives);
     blocks.tags = strata_host_new((size_t)run->trace->tag_count + 1, sizeof *blocks.tags);
     strata_status_t status = blocks.lives && blocks.tags ? STRATA_OK : STRATA_E_HOST_MEMORY;
     if (status == STRATA_OK) {
         note_lives(&blocks);
-        find_scale(&blocks, most);
+        find_scale(&blocks, strata_page_share(ALL_ROWS, LEAST_ROWS, MOST_ROWS, runs));
         put_map(&blocks);
     }
     strata_host_delete(blocks.lives);

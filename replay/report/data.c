@@ -1,11 +1,9 @@
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "platform/arithmetic.h"
 #include "replay/compare/json.h"
 #include "replay/report/parts.h"
-
-/* Rows of block maps of all runs together, and of one. */
-enum { ALL_ROWS = 16000, MOST_ROWS = 6000 };
 
 static void put_named(strata_output_t *out, const char *name, const char *text) {
     strata_output_print(out, "\"%s\": ", name);
@@ -61,6 +59,13 @@ void strata_page_calls(strata_output_t *out, const strata_page_run_t *run) {
     strata_output_print(out, "], \"waits_between_ns\": %" PRIu64, between);
 }
 
+/* The beginning of a name that a trace may have made as long as it likes. */
+static void put_tag(strata_output_t *out, const char *tag) {
+    char text[STRATA_PAGE_TAG];
+    snprintf(text, sizeof text, "%s", tag);
+    put_named(out, "tag", text);
+}
+
 static void put_refusals(strata_output_t *out, const strata_page_run_t *run) {
     strata_output_print(out, "\"refused\": [");
     for (size_t i = 0; i < run->refusal_count; i++) {
@@ -70,7 +75,7 @@ static void put_refusals(strata_output_t *out, const strata_page_run_t *run) {
                             ", \"stream\": %" PRIu64 ", ",
                             i ? "," : "", refusal->row, refusal->line, refusal->time_ns / 1000, refusal->size,
                             run->trace->streams[refusal->stream].number);
-        put_named(out, "tag", refusal->tag ? run->trace->tags[refusal->tag] : "");
+        put_tag(out, run->trace->tags[refusal->tag]);
         strata_output_print(out, ", ");
         put_named(out, "text", refusal->text);
         strata_output_print(out, "}");
@@ -78,7 +83,7 @@ static void put_refusals(strata_output_t *out, const strata_page_run_t *run) {
     strata_output_print(out, "]");
 }
 
-static strata_status_t put_run(strata_output_t *out, strata_page_run_t *run, size_t rows) {
+static strata_status_t put_run(strata_output_t *out, strata_page_run_t *run, size_t runs) {
     strata_output_print(out, "{");
     strata_page_curves(out, &run->series);
     strata_output_print(out, ",\n");
@@ -87,7 +92,7 @@ static strata_status_t put_run(strata_output_t *out, strata_page_run_t *run, siz
     put_refusals(out, run);
     strata_output_print(out, ",\n\"waits_known\": %s, \"map\": ",
                         run->result->figures.peak_device_used_bytes == STRATA_FIGURE_NULL ? "false" : "true");
-    strata_status_t status = strata_page_blocks(out, run, rows);
+    strata_status_t status = strata_page_blocks(out, run, runs);
     strata_output_print(out, "}");
     return status;
 }
@@ -103,7 +108,7 @@ static strata_status_t put_traces(strata_output_t *out, const strata_page_t *pag
         put_named(out, "name", figures[i].trace);
         strata_output_print(out, ", \"rows\": %zu, \"allocs\": %" PRIu32 ", \"has_work\": %s, ", trace->count, trace->lifetimes,
                             trace->has_work ? "true" : "false");
-        status = strata_page_streams(out, trace);
+        status = strata_page_streams(out, trace, page->count / page->contenders);
         strata_output_print(out, "}");
     }
     strata_output_print(out, "],\n");
@@ -111,7 +116,6 @@ static strata_status_t put_traces(strata_output_t *out, const strata_page_t *pag
 }
 
 strata_status_t strata_page_data(strata_output_t *out, strata_page_t *page, const strata_figures_t *figures) {
-    size_t rows = (size_t)strata_min(MOST_ROWS, ALL_ROWS / page->count);
     strata_output_print(out, "{\"schema\": 1, ");
     put_named(out, "version", strata_version());
     strata_output_print(out, ",\n\"contenders\": %zu,\n", page->contenders);
@@ -122,7 +126,7 @@ strata_status_t strata_page_data(strata_output_t *out, strata_page_t *page, cons
     strata_output_print(out, ",\n\"runs\": [");
     for (size_t i = 0; i < page->count && status == STRATA_OK; i++) {
         if (i) strata_output_print(out, ",\n");
-        status = put_run(out, &page->runs[i], rows);
+        status = put_run(out, &page->runs[i], page->count);
     }
     strata_output_print(out, "]}\n");
     return status;

@@ -15,14 +15,18 @@ strata_deltas_t strata_deltas_begin(strata_output_t *out, const char *name);
 void strata_deltas_put(strata_deltas_t *deltas, uint64_t value);
 void strata_deltas_end(strata_deltas_t *deltas);
 
+/* What each of `count` runs or traces has of `all` that a page has room for: at least `least`, at most `most`. */
+size_t strata_page_share(size_t all, size_t least, size_t most, size_t count);
+enum { STRATA_PAGE_TAG = 81 }; /* bytes of a tag on the page */
+
 /* Everything; one object. E_HOST_MEMORY. */
 strata_status_t strata_page_data(strata_output_t *out, strata_page_t *page, const strata_figures_t *figures);
 /* The columns, the peaks and what is around them: several members of an object. */
 void strata_page_curves(strata_output_t *out, strata_series_t *series);
-/* The contents of the chunks with at most `most` rows: what is small is put together. E_HOST_MEMORY. */
-strata_status_t strata_page_blocks(strata_output_t *out, const strata_page_run_t *run, size_t most);
-/* What each stream of a trace asked for. E_HOST_MEMORY. */
-strata_status_t strata_page_streams(strata_output_t *out, const strata_trace_t *trace);
+/* The contents of the chunks of one of `runs` runs: what is small is put together. E_HOST_MEMORY. */
+strata_status_t strata_page_blocks(strata_output_t *out, const strata_page_run_t *run, size_t runs);
+/* What each stream of one of `traces` traces asked for. E_HOST_MEMORY. */
+strata_status_t strata_page_streams(strata_output_t *out, const strata_trace_t *trace, size_t traces);
 /* What each kind of device call cost. */
 void strata_page_calls(strata_output_t *out, const strata_page_run_t *run);
 

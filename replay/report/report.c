@@ -14,11 +14,13 @@ enum {
     ALL_AROUND = 1600, /* samples on one side of a peak */
     MOST_AROUND = 256,
     LEAST_AROUND = 4,
-    REFUSAL_BYTES = 4096
+    ALL_REFUSALS = 200000, /* bytes of reports */
+    LEAST_REFUSAL = 600, /* of one run */
+    REFUSAL_BYTES = 4096 /* of one report */
 };
 
-static size_t share(size_t all, size_t least, size_t most, size_t runs) {
-    return (size_t)strata_max(least, strata_min(most, all / runs));
+size_t strata_page_share(size_t all, size_t least, size_t most, size_t count) {
+    return (size_t)strata_max(least, strata_min(most, all / strata_max(count, 1)));
 }
 
 /* ---- what is kept while a run goes on ---- */
@@ -31,8 +33,9 @@ static void keep_row(void *context, const strata_series_sample_t *sample) {
 /* A report that does not fit into memory is left empty; the request is counted all the same. */
 static void keep_refusal(void *context, size_t row, uint64_t time_ns, const strata_trace_event_t *event, const char *text) {
     strata_page_run_t *run = context;
-    if (run->refusal_count == STRATA_PAGE_REFUSALS) return;
-    size_t length = strata_min(strlen(text), REFUSAL_BYTES - 1);
+    if (run->refusal_count == STRATA_PAGE_REFUSALS || run->refusal_room < LEAST_REFUSAL) return;
+    size_t length = strata_min(strlen(text), strata_min(REFUSAL_BYTES, run->refusal_room) - 1);
+    run->refusal_room -= length;
     char *kept = strata_host_new(length + 1, 1);
     if (kept) memcpy(kept, text, length);
     run->refusals[run->refusal_count++] = (strata_page_refusal_t){.row = row,
@@ -50,13 +53,15 @@ strata_status_t strata_page_begin(strata_page_t *page, size_t traces, size_t con
         return strata_fail(STRATA_E_INVALID, 0,
                            "a page shows %d runs (traces times strategies) at most, and these are %zu; give fewer traces",
                            STRATA_PAGE_RUNS, page->count);
-    size_t columns = share(ALL_COLUMNS, LEAST_COLUMNS, MOST_COLUMNS, page->count);
-    size_t around = share(ALL_AROUND, LEAST_AROUND, MOST_AROUND, page->count);
+    size_t columns = strata_page_share(ALL_COLUMNS, LEAST_COLUMNS, MOST_COLUMNS, page->count);
+    size_t around = strata_page_share(ALL_AROUND, LEAST_AROUND, MOST_AROUND, page->count);
     page->runs = strata_host_new(page->count, sizeof *page->runs);
     page->follows = strata_host_new(page->count, sizeof *page->follows);
     strata_status_t status = page->runs && page->follows ? STRATA_OK : STRATA_E_HOST_MEMORY;
     for (size_t i = 0; i < page->count && status == STRATA_OK; i++) {
         status = strata_series_init(&page->runs[i].series, columns, around);
+        page->runs[i].refusal_room = strata_page_share(ALL_REFUSALS, LEAST_REFUSAL, STRATA_PAGE_REFUSALS * REFUSAL_BYTES,
+                                                       page->count);
         page->follows[i] = (strata_run_follow_t){.row = keep_row, .refused = keep_refusal, .context = &page->runs[i]};
     }
     if (status != STRATA_OK) strata_page_end(page);

@@ -7,7 +7,7 @@
 
 enum {
     STRATA_PAGE_RUNS = 256, /* most traces times contenders of a page */
-    STRATA_PAGE_REFUSALS = 8 /* kept of each run; all are counted */
+    STRATA_PAGE_REFUSALS = 8 /* kept of each run at most; all are counted */
 };
 /* The first bytes of every page: whatever begins otherwise was not written by this command. */
 #define STRATA_PAGE_MARK "<!doctype html>\n<!-- A report of strata."
@@ -27,7 +27,7 @@ typedef struct strata_page_run {
     const strata_run_result_t *result;
     strata_series_t series;
     strata_page_refusal_t refusals[STRATA_PAGE_REFUSALS];
-    size_t refusal_count;
+    size_t refusal_count, refusal_room; /* bytes of reports that the page still has room for */
     strata_map_t map; /* where most is reserved */
 } strata_page_run_t;
 

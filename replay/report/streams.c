@@ -5,7 +5,7 @@
 #include "platform/host/host_memory.h"
 #include "replay/report/parts.h"
 
-enum { MOST_STREAMS = 64 };
+enum { ALL_STREAMS = 1200, LEAST_STREAMS = 4, MOST_STREAMS = 64 }; /* of all traces, of one */
 
 /* What a stream of a trace asks for, whatever serves it: device memory alone. */
 typedef struct tally {
@@ -50,8 +50,8 @@ static int by_peak(const void *a, const void *b) {
     return (x->stream > y->stream) - (x->stream < y->stream);
 }
 
-static void put_tallies(strata_output_t *out, const strata_trace_t *trace, const tally_t *tallies) {
-    size_t shown = strata_min(trace->stream_count, MOST_STREAMS);
+static void put_tallies(strata_output_t *out, const strata_trace_t *trace, const tally_t *tallies, size_t most) {
+    size_t shown = strata_min(trace->stream_count, most);
     strata_output_print(out, "\"streams\": [");
     for (size_t i = 0; i < shown; i++) {
         const tally_t *tally = &tallies[i];
@@ -64,7 +64,7 @@ static void put_tallies(strata_output_t *out, const strata_trace_t *trace, const
     strata_output_print(out, "], \"more_streams\": %zu", (size_t)trace->stream_count - shown);
 }
 
-strata_status_t strata_page_streams(strata_output_t *out, const strata_trace_t *trace) {
+strata_status_t strata_page_streams(strata_output_t *out, const strata_trace_t *trace, size_t traces) {
     tally_t *tallies = strata_host_new((size_t)trace->stream_count + 1, sizeof *tallies);
     block_t *blocks = strata_host_new((size_t)trace->lifetimes + 1, sizeof *blocks);
     strata_status_t status = tallies && blocks ? STRATA_OK : STRATA_E_HOST_MEMORY;
@@ -72,7 +72,7 @@ strata_status_t strata_page_streams(strata_output_t *out, const strata_trace_t *
     for (size_t i = 0; i < trace->count && status == STRATA_OK; i++) count_row(&trace->events[i], tallies, blocks);
     if (status == STRATA_OK) {
         qsort(tallies, trace->stream_count, sizeof *tallies, by_peak);
-        put_tallies(out, trace, tallies);
+        put_tallies(out, trace, tallies, strata_page_share(ALL_STREAMS, LEAST_STREAMS, MOST_STREAMS, traces));
     }
     strata_host_delete(tallies);
     strata_host_delete(blocks);

@@ -105,6 +105,9 @@ static const struct {
     {"trace", "path", "recorder.every_event_stands_in_the_file"},
     {"trace", "events", "recorder.a_full_ring_is_full"},
     {"trace", "when_full", "recorder.a_full_ring_leaves_out_whole_lifetimes"},
+    {"trace", "on_oom", "recorder_oom.the_trace_so_far_and_the_blocks_are_left"},
+    {"trace", "frames", "recorder_stacks.each_place_is_told_apart"},
+    {"trace", "work", "recorder_told.kernels_may_be_left_out"},
 };
 
 /* ---- what can be seen ---- */

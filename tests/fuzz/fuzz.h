@@ -1,7 +1,7 @@
 /* The fuzz targets. Each takes any bytes, does with them what a hostile or broken file could make the library do, and aborts where
  * a promise is broken; crashes, leaks and undefined behaviour are the sanitizers' to find.
  *
- * A target is one file NAME.c with fuzz_NAME(), one row here, and the folder seeds/NAME. Under libFuzzer each is a program of its
+ * A target is fuzz_NAME() in a file NAME.c (those of one pattern share one), one row here, and the folder seeds/NAME. Under libFuzzer each is a program of its
  * own (entry.c); in test_fuzz all of them are run over their seeds by any compiler (replay.c).
  */
 #ifndef STRATA_TESTS_FUZZ_FUZZ_H
@@ -22,7 +22,13 @@
     X(imports, "a peer in the first line, then a string of it")                                                                    \
     X(devices, "what names the devices, for the library and the command")                                                          \
     X(trace, "a trace, plain or gzip, read, written and read again")                                                               \
-    X(records, "what others have recorded: pickles, JSON, logs, tables of buffers")                                                \
+    X(quick, "rows of a trace under a header of all columns, read the quick way and the long one")                                 \
+    X(pytorch, "a memory snapshot of PyTorch, a pickle")                                                                           \
+    X(profiler, "a trace of torch.profiler, JSON")                                                                                 \
+    X(rmm, "a log of RMM")                                                                                                         \
+    X(umpire, "a replay log of Umpire")                                                                                            \
+    X(minimalloc, "a table of buffers and their lives")                                                                            \
+    X(nsys, "memory events of Nsight Systems, a table")                                                                            \
     X(plan, "a planning problem, read, planned by every planner, written and read again")                                          \
     X(report, "a comparison as JSON")                                                                                              \
     X(calls, "calls of the C API over two small simulated devices")                                                                \

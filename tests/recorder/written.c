@@ -7,47 +7,13 @@
 
 #include "platform/host/host_memory.h"
 #include "tests/facade/program.h"
-#include "tests/harness/owned.h"
-#include "trace/trace.h"
+#include "tests/recorder/recording.h"
 
 #define STACK                                                                                                                      \
     "retry: {timeout: 2ms}\n  - trace: {path: \"%s\", events: %u, when_full: %s}\n  - stream_safe\n  - auto_growth\n  - system\n"
 
-typedef struct recording {
-    rig_t rig;
-    char path[200];
-    char text[800];
-} recording_t;
-
-static void open_with(recording_t *r, const char *name, const char *stack, uint32_t events, const char *when_full) {
-    char layers[500];
-    snprintf(r->path, sizeof r->path, "%s/recorded_%s", STRATA_BINARY_DIR, name);
-    (void)unlink(r->path);
-    snprintf(layers, sizeof layers, stack, r->path, events, when_full);
-    snprintf(r->text, sizeof r->text, "version: 1\nstack:\n  - %splaces:\n  pinned:\n    - trace: {path: \"%s\"}\n    - system\n",
-             layers, r->path);
-    strata_sim_options_t options = {.capacity = 256 * MIB, .contents = true};
-    rig_open_on(&r->rig, rig_strategy(r->text, NULL, 0), &options, 0);
-    r->rig.borrowed_strategy = false;
-}
-
 static void begin(recording_t *r, const char *name, uint32_t events, const char *when_full) {
-    open_with(r, name, STACK, events, when_full);
-}
-
-/* Closes and reads the file; NULL fails the test. */
-static strata_trace_t *end(recording_t *r) {
-    strata_trace_t *trace = NULL;
-    EXPECT_NE(access(r->path, F_OK), 0);
-    rig_close(&r->rig);
-    EXPECT_OK(strata_trace_load(r->path, &trace));
-    return trace;
-}
-
-static uint64_t count_of(const strata_trace_t *trace, strata_trace_op_t op) {
-    uint64_t count = 0;
-    for (size_t i = 0; i < trace->count; i++) count += trace->events[i].op == op;
-    return count;
+    recording_open(r, name, STACK, events, when_full);
 }
 
 /* What two stacks do at the same nanosecond has no order in a file: time passes in between. */
@@ -72,7 +38,7 @@ TEST(recorder, every_event_stands_in_the_file) {
     EXPECT_OK(strata_free(r.rig.s, b.ref));
     rig_pass(&r.rig, 10);
     EXPECT_OK(strata_free(r.rig.s, c.ref));
-    strata_trace_t *trace CLOSED_BY(trace_gone) = end(&r);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = recording_end(&r);
     ASSERT_TRUE(trace);
     static const strata_trace_op_t ops[] = {STRATA_TRACE_alloc,    STRATA_TRACE_alloc, STRATA_TRACE_borrow, STRATA_TRACE_borrow,
                                             STRATA_TRACE_unborrow, STRATA_TRACE_free,  STRATA_TRACE_alloc,  STRATA_TRACE_borrow,
@@ -109,7 +75,7 @@ TEST(recorder, a_step_is_one_row_however_many_stacks_hear_it) {
     }
     EXPECT_OK(strata_free(r.rig.s, a.ref));
     EXPECT_OK(strata_free(r.rig.s, b.ref));
-    strata_trace_t *trace CLOSED_BY(trace_gone) = end(&r);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = recording_end(&r);
     ASSERT_TRUE(trace);
     static const strata_trace_op_t ops[] = {STRATA_TRACE_alloc, STRATA_TRACE_step, STRATA_TRACE_alloc, STRATA_TRACE_step,
                                             STRATA_TRACE_step,  STRATA_TRACE_step, STRATA_TRACE_free,  STRATA_TRACE_free};
@@ -121,11 +87,11 @@ TEST(recorder, a_step_is_one_row_however_many_stacks_hear_it) {
 /* A pool whose name is a number is found again by a strategy that has it; any other has the number that the facade gave it. */
 TEST(recorder, pools_are_told) {
     recording_t r;
-    open_with(&r, "pools.csv",
-              "trace: {path: \"%s\", events: %u, when_full: %s}\n  - system\npools:\n  \"7\": {stack: [trace: {path: "
-              "" STRATA_BINARY_DIR "/recorded_pools.csv}, system]}\n  weights: {stack: [trace: {path: " STRATA_BINARY_DIR
-              "/recorded_pools.csv}, system]}\n",
-              64, "drop");
+    recording_open(&r, "pools.csv",
+                   "trace: {path: \"%s\", events: %u, when_full: %s}\n  - system\npools:\n  \"7\": {stack: [trace: {path: "
+                   "" STRATA_BINARY_DIR "/recorded_pools.csv}, system]}\n  weights: {stack: [trace: {path: " STRATA_BINARY_DIR
+                   "/recorded_pools.csv}, system]}\n",
+                   64, "drop");
     uint64_t seven = 0, weights = 0;
     ASSERT_OK(strata_pool(r.rig.s, "7", &seven));
     ASSERT_OK(strata_pool(r.rig.s, "weights", &weights));
@@ -138,7 +104,7 @@ TEST(recorder, pools_are_told) {
         EXPECT_OK(strata_free(r.rig.s, block.ref));
         rig_pass(&r.rig, 10);
     }
-    strata_trace_t *trace CLOSED_BY(trace_gone) = end(&r);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = recording_end(&r);
     ASSERT_TRUE(trace);
     ASSERT_EQ(trace->count, 6);
     EXPECT_EQ(trace->events[0].pool, STRATA_TRACE_NO_POOL);
@@ -149,8 +115,8 @@ TEST(recorder, pools_are_told) {
 
 TEST(recorder, alignments_above_the_places) {
     recording_t r;
-    open_with(&r, "aligned.csv", "trace: {path: \"%s\", events: %u, when_full: %s}\n  - aligned: {alignment: 256}\n  - system\n",
-              64, "drop");
+    recording_open(&r, "aligned.csv",
+                   "trace: {path: \"%s\", events: %u, when_full: %s}\n  - aligned: {alignment: 256}\n  - system\n", 64, "drop");
     static const size_t asked[] = {0, 256, 512, 1 << 20};
     for (int i = 0; i < 4; i++) {
         strata_allocate_options_t options = {.struct_size = sizeof options, .size = 1000, .alignment = asked[i]};
@@ -158,7 +124,7 @@ TEST(recorder, alignments_above_the_places) {
         ASSERT_OK(strata_allocate_with(r.rig.s, r.rig.gpu, NULL, &options, &block));
         EXPECT_OK(strata_free(r.rig.s, block.ref));
     }
-    strata_trace_t *trace CLOSED_BY(trace_gone) = end(&r);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = recording_end(&r);
     ASSERT_TRUE(trace);
     static const uint8_t told[] = {0, 0, 9, 20};
     for (int i = 0; i < 4; i++) EXPECT_EQ(trace->events[2 * i].align, told[i]);
@@ -167,7 +133,7 @@ TEST(recorder, alignments_above_the_places) {
 /* Where no layer knows borrows the trace still tells them, and the core still waits. */
 TEST(recorder, borrows_that_no_layer_knows) {
     recording_t r;
-    open_with(&r, "unknown.csv", "trace: {path: \"%s\", events: %u, when_full: %s}\n  - system\n", 64, "drop");
+    recording_open(&r, "unknown.csv", "trace: {path: \"%s\", events: %u, when_full: %s}\n  - system\n", 64, "drop");
     strata_stream_t other = rig_stream(&r.rig);
     strata_block_t a = rig_allocate(&r.rig, NULL, 1000);
     EXPECT_OK(strata_erase_stream(r.rig.s, a.ref, other));
@@ -177,10 +143,10 @@ TEST(recorder, borrows_that_no_layer_knows) {
     }
     EXPECT_OK(strata_free(r.rig.s, a.ref));
     EXPECT_EQ(rig_figures(&r.rig).host_waits, 1);
-    strata_trace_t *trace CLOSED_BY(trace_gone) = end(&r);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = recording_end(&r);
     ASSERT_TRUE(trace);
-    EXPECT_EQ(count_of(trace, STRATA_TRACE_borrow), 2);
-    EXPECT_EQ(count_of(trace, STRATA_TRACE_unborrow), 1);
+    EXPECT_EQ(recording_count(trace, STRATA_TRACE_borrow), 2);
+    EXPECT_EQ(recording_count(trace, STRATA_TRACE_unborrow), 1);
 }
 
 static strata_trace_t *record_program(const char *name, uint32_t events, const char *when_full, strata_statistics_t *figures) {
@@ -191,7 +157,7 @@ static strata_trace_t *record_program(const char *name, uint32_t events, const c
     program_run(&program, PROGRAM_LENGTH);
     program_finish(&program);
     *figures = rig_figures(&r.rig);
-    return end(&r);
+    return recording_end(&r);
 }
 
 /* A ring of 256 events, written whenever it is half full, loses nothing; compressed too. */
@@ -199,8 +165,8 @@ TEST(recorder, a_small_ring_that_is_written_loses_nothing) {
     strata_statistics_t figures;
     strata_trace_t *trace CLOSED_BY(trace_gone) = record_program("small.csv.gz", 1024, "write", &figures);
     ASSERT_TRUE(trace);
-    EXPECT_EQ(count_of(trace, STRATA_TRACE_alloc), figures.allocations);
-    EXPECT_EQ(count_of(trace, STRATA_TRACE_free), figures.frees);
+    EXPECT_EQ(recording_count(trace, STRATA_TRACE_alloc), figures.allocations);
+    EXPECT_EQ(recording_count(trace, STRATA_TRACE_free), figures.frees);
     EXPECT_GT(figures.allocations, 400);
 }
 
@@ -221,11 +187,11 @@ TEST(recorder, an_end_of_a_use_that_was_not_told_is_left_out) {
     strata_block_t c = rig_allocate(&r.rig, NULL, 1000);
     EXPECT_OK(strata_erase_stream(r.rig.s, c.ref, third));
     RIG_FREE(&r.rig, c, a);
-    strata_trace_t *trace CLOSED_BY(trace_gone) = end(&r);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = recording_end(&r);
     ASSERT_TRUE(trace);
-    EXPECT_EQ(count_of(trace, STRATA_TRACE_borrow), 2);
-    EXPECT_EQ(count_of(trace, STRATA_TRACE_unborrow), 1);
-    EXPECT_EQ(count_of(trace, STRATA_TRACE_free), 3);
+    EXPECT_EQ(recording_count(trace, STRATA_TRACE_borrow), 2);
+    EXPECT_EQ(recording_count(trace, STRATA_TRACE_unborrow), 1);
+    EXPECT_EQ(recording_count(trace, STRATA_TRACE_free), 3);
 }
 
 /* What finds no room is left out whole: what is there is a right trace in which every block is freed. */
@@ -233,10 +199,10 @@ TEST(recorder, a_full_ring_leaves_out_whole_lifetimes) {
     strata_statistics_t figures;
     strata_trace_t *trace CLOSED_BY(trace_gone) = record_program("dropped.csv", 200, "drop", &figures);
     ASSERT_TRUE(trace);
-    uint64_t allocs = count_of(trace, STRATA_TRACE_alloc);
+    uint64_t allocs = recording_count(trace, STRATA_TRACE_alloc);
     EXPECT_GT(allocs, 20);
     EXPECT_LT(allocs, figures.allocations);
-    EXPECT_EQ(count_of(trace, STRATA_TRACE_free), allocs);
+    EXPECT_EQ(recording_count(trace, STRATA_TRACE_free), allocs);
 }
 
 /* Uses stand in the file up to the last room that no free will need. */
@@ -251,12 +217,12 @@ TEST(recorder, a_full_ring_is_full) {
         EXPECT_OK(strata_erase_stream(r.rig.s, a.ref, other));
     }
     RIG_FREE(&r.rig, a, b);
-    strata_trace_t *trace CLOSED_BY(trace_gone) = end(&r);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = recording_end(&r);
     ASSERT_TRUE(trace);
     EXPECT_EQ(trace->count, EVENTS);
-    EXPECT_EQ(count_of(trace, STRATA_TRACE_borrow), (EVENTS - 4) / 2);
-    EXPECT_EQ(count_of(trace, STRATA_TRACE_unborrow), (EVENTS - 4) / 2);
-    EXPECT_EQ(count_of(trace, STRATA_TRACE_free), 2);
+    EXPECT_EQ(recording_count(trace, STRATA_TRACE_borrow), (EVENTS - 4) / 2);
+    EXPECT_EQ(recording_count(trace, STRATA_TRACE_unborrow), (EVENTS - 4) / 2);
+    EXPECT_EQ(recording_count(trace, STRATA_TRACE_free), 2);
 }
 
 /* Of the file as it is while it is written. */
@@ -279,7 +245,7 @@ TEST(recorder, half_a_ring_is_written) {
     strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
     rig_close(&r.rig);
     EXPECT_OK(strata_trace_load(r.path, &trace));
-    EXPECT_EQ(count_of(trace, STRATA_TRACE_free), 4200);
+    EXPECT_EQ(recording_count(trace, STRATA_TRACE_free), 4200);
 }
 
 TEST(recorder, an_event_takes_no_host_memory) {
@@ -293,7 +259,7 @@ TEST(recorder, an_event_takes_no_host_memory) {
         EXPECT_OK(strata_free(r.rig.s, a.ref));
     }
     EXPECT_EQ(strata_host_allocations(), before);
-    strata_trace_delete(end(&r));
+    strata_trace_delete(recording_end(&r));
 }
 
 enum { THREADS = 4, ROUNDS = 500 };
@@ -323,10 +289,10 @@ TEST(recorder, threads_share_a_file) {
     for (int i = 0; i < THREADS; i++) workers[i] = (worker_t){&r.rig, rig_stream(&r.rig), rig_stream(&r.rig)};
     for (int i = 0; i < THREADS; i++) ASSERT_EQ(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
     for (int i = 0; i < THREADS; i++) ASSERT_EQ(pthread_join(threads[i], NULL), 0);
-    strata_trace_t *trace CLOSED_BY(trace_gone) = end(&r);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = recording_end(&r);
     ASSERT_TRUE(trace);
-    EXPECT_EQ(count_of(trace, STRATA_TRACE_alloc), THREADS * ROUNDS);
-    EXPECT_EQ(count_of(trace, STRATA_TRACE_free), THREADS * ROUNDS);
+    EXPECT_EQ(recording_count(trace, STRATA_TRACE_alloc), THREADS * ROUNDS);
+    EXPECT_EQ(recording_count(trace, STRATA_TRACE_free), THREADS * ROUNDS);
 }
 
 /* ---- the file ---- */

@@ -8,10 +8,11 @@
 #include "tests/trace/files.h"
 #include "trace/trace.h"
 
-#define SEEDS STRATA_SOURCE_DIR "/tests/fuzz/seeds/records/"
+#define SEEDS STRATA_SOURCE_DIR "/tests/fuzz/seeds/"
 
-static const char *const records[] = {SEEDS "protocol2.pickle", SEEDS "protocol4.pickle", SEEDS "rmm.csv",
-                                      SEEDS "umpire.stats",     SEEDS "profiler.json",    SEEDS "buffers.csv"};
+static const char *const records[] = {
+    SEEDS "pytorch/protocol2.pickle", SEEDS "pytorch/protocol4.pickle", SEEDS "rmm/rmm.csv",   SEEDS "umpire/umpire.stats",
+    SEEDS "profiler/profiler.json",   SEEDS "minimalloc/buffers.csv",   SEEDS "nsys/whole.csv"};
 enum { RECORDS = sizeof records / sizeof *records };
 
 static void expect_lawful(const char *path) {

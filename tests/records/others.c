@@ -1,9 +1,13 @@
 /* What becomes of torch.profiler's traces, of logs of RMM and Umpire, and of MiniMalloc's buffers; and of files that are none. */
 #include <string.h>
 
-#include "tests/harness/test.h"
+#include "platform/host/host_memory.h"
+#include "tests/harness/owned.h"
 #include "tests/records/rows.h"
 #include "tests/trace/files.h"
+#include "trace/text/input.h"
+
+#define SAMPLE STRATA_SOURCE_DIR "/tests/records/samples/profiler_cpu.json.gz"
 
 static const char *text(const char *bytes) { return write_text("record", bytes); }
 
@@ -41,6 +45,27 @@ TEST(profiles, a_bare_list_of_events_is_one_too) {
     EXPECT_STREQ(rows_of(text("[" MEMORY("1", "5", ON_GPU("1", "0")) "]")), "alloc 0 5 @0 t0\n");
 }
 
+/* As PyTorch 2.15 writes it: two steps of a small network on a CPU (make_profile.py). It has no GPU's events; told as one's they are
+ * a program. */
+TEST(profiles, a_real_one_is_read) {
+    static const char of_cpu[] = "\"Device Id\": -1, \"Device Type\": 0", of_gpu[] = "\"Device Id\":  0, \"Device Type\": 1";
+    strata_input_t *input;
+    char *text = NULL;
+    size_t count = 0;
+    expect_refused(SAMPLE, "no events of a GPU's memory");
+    ASSERT_OK(strata_input_open(SAMPLE, &input));
+    EXPECT_OK(strata_input_rest(input, 1 << 20, &text, &count));
+    strata_input_close(input);
+    for (char *at = text; (at = strstr(at, of_cpu)) != NULL;) memcpy(at, of_gpu, strlen(of_gpu));
+    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
+    EXPECT_OK(strata_trace_load(write_file("real.json", text, count), &trace));
+    strata_host_delete(text);
+    ASSERT_TRUE(trace);
+    EXPECT_EQ(trace->count, 48);
+    EXPECT_EQ(trace->notes.never_live, 0);
+    EXPECT_EQ(trace->notes.freed_unseen, 0);
+}
+
 TEST(profiles, wrong_ones_are_refused) {
     expect_refused(text("{\"schema\":1,\"runs\":[]}"), "no list \"traceEvents\"");
     expect_refused(text(PROFILE("")), "no events of a GPU's memory; record it with torch.profiler.profile(profile_memory=True)");
@@ -70,6 +95,19 @@ TEST(logs_of_rmm, rows_are_rows) {
     EXPECT_EQ(rows_notes()->older, 1);
 }
 
+/* As RMM 26.10 writes it (make_rmm.py): 12 requests, one that fails, 11 frees. */
+TEST(logs_of_rmm, a_real_one_is_read) {
+    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
+    ASSERT_OK(strata_trace_load(STRATA_SOURCE_DIR "/tests/records/samples/rmm.csv", &trace));
+    EXPECT_STREQ(trace->format, "rmm");
+    EXPECT_EQ(trace->lifetimes, 13);
+    EXPECT_EQ(trace->count, 13 + 12);
+    EXPECT_EQ(trace->notes.failed, 1);
+    EXPECT_EQ(trace->notes.older, 0);
+    EXPECT_EQ(trace->notes.never_live, 0);
+    EXPECT_EQ(trace->notes.freed_unseen, 0);
+}
+
 TEST(logs_of_rmm, wrong_rows_are_refused_at_their_place) {
     expect_refused(text(RMM "x,00:00:00.000001,allocate,0x1,1,0x0\n"), ":2:1: the thread is \"x\"");
     expect_refused(text(RMM "1,00:00:00.00001,allocate,0x1,1,0x0\n"), ":2:3: the time is \"00:00:00.00001\"");
@@ -80,6 +118,38 @@ TEST(logs_of_rmm, wrong_rows_are_refused_at_their_place) {
     expect_refused(text(RMM "1,00:00:00.000001,allocate,0x1,1,one\n"), ":2:34: the stream is \"one\"");
     expect_refused(text(RMM "1,00:00:00.000001,allocate,0x1,1\n"), ":2:1: 5 fields");
     expect_refused(text(RMM "1,00:00:00.000001,allocate,0x1,999999999999999,0x0\n"), "size 999999999999999 is more than");
+}
+
+/* ---- Nsight Systems ---- */
+
+#define NSYS "start,globalPid,deviceId,contextId,address,pc,bytes,memKind,memoryOperationType,name,correlationId,streamId\n"
+
+TEST(tables_of_nsight_systems, events_are_rows) {
+    const char *rows = rows_of(text(NSYS "1000000,7,0,1,4096,0,1048576,2,0,,11,\r\n1002500,7,0,1,8192,0,64,4,0,\"a, b\",12,\n"
+                                         "1003000,7,1,1,4096,0,512,2,0,,13,9\n1004000,7,1,1,12288,0,32,1,0,,14,\n"
+                                         "1005000,7,0,1,12288,0,32,1,1,,15,\n1006000,7,1,1,4096,0,512,2,1,,16,9\n"
+                                         "1006001,7,0,1,77,0,16,2,1,,17,\n"));
+    EXPECT_STREQ(rows, "alloc 4 16 @0 t0\nalloc 0 1048576 @0 t0\nalloc 1 64 @0 t2 managed 'a, b'\nalloc 2 512 @9 t3 gpu:1\n"
+                       "alloc 3 32 @0 t4 pinned\nfree 3 @0 t5 pinned\nfree 2 @9 t6 gpu:1\nfree 4 @0 t6\n");
+    EXPECT_EQ(rows_notes()->older, 1);
+}
+
+/* Other memory, another process, an operation of a later release. */
+TEST(tables_of_nsight_systems, what_is_no_allocators_is_counted) {
+    const char *rows = rows_of(text(NSYS
+                                    "1000,7,0,1,4096,0,64,2,0,,1,\n1000,8,0,1,4096,0,64,2,0,,1,\n1000,7,0,1,5000,0,64,0,0,,1,\n"
+                                    "1000,7,0,1,5000,0,64,5,0,,1,\n1000,7,0,1,5000,0,64,9,0,,1,\n1000,7,0,1,4096,0,64,2,2,,1,\n"));
+    EXPECT_STREQ(rows, "alloc 0 64 @0 t0\n");
+    EXPECT_EQ(rows_notes()->other_memory, 4);
+    EXPECT_EQ(rows_notes()->other_actions, 1);
+}
+
+TEST(tables_of_nsight_systems, wrong_ones_are_refused_at_their_place) {
+    expect_refused(text("start,address,memKind,memoryOperationType\n1,2,2,0\n"), ":1:1: the column bytes is missing");
+    expect_refused(text(NSYS "x,7,0,1,4096,0,64,2,0,,1,\n"), ":2:1: start is \"x\"");
+    expect_refused(text(NSYS "1,7,16,1,4096,0,64,2,0,,1,\n"), ":2:5: device 16");
+    expect_refused(text(NSYS "1,7,0,1,,0,64,2,0,,1,\n"), ":2:9: address is \"\"");
+    expect_refused(text(NSYS "1,7,0,1,4096,0,64,2,0\n"), ":2:1: 9 fields");
 }
 
 /* ---- Umpire ---- */

@@ -1,7 +1,7 @@
 /* What becomes of PyTorch's memory snapshots. */
 #include <string.h>
 
-#include "tests/harness/test.h"
+#include "tests/harness/owned.h"
 #include "tests/records/made.h"
 #include "tests/records/rows.h"
 
@@ -88,6 +88,18 @@ TEST(snapshots, a_time_that_falls_stands_still) {
 TEST(snapshots, the_line_that_asked_is_the_tag) {
     const char *path = made_snapshot(NO_SEGMENTS, EVENTS({"alloc", 0x1000, 1, 0, 1, "model/net.py"}));
     EXPECT_STREQ(rows_of(path), "alloc 0 1 @0 t0 'net.py:7 step'\n");
+}
+
+TEST(snapshots, a_list_of_frames_is_the_call_stack) {
+    const char *path = made_snapshot(NO_SEGMENTS, EVENTS({"alloc", 0x1000, 300, 0, 1, "/data/me/train.py"},
+                                                         {"free_requested", 0x1000, 300, 0, 2, "/data/me/other.py"},
+                                                         {"alloc", 0x2000, 300, 0, 3, NULL}));
+    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
+    ASSERT_OK(strata_trace_load(path, &trace));
+    EXPECT_STREQ(trace->stacks[trace->events[0].stack], trace->tags[trace->events[0].tag]);
+    EXPECT_EQ(trace->stacks[trace->events[0].stack][0], 't');
+    EXPECT_EQ(trace->events[1].stack, 0);
+    EXPECT_EQ(trace->events[2].stack, 0);
 }
 
 TEST(snapshots, actions_of_a_later_release_are_counted) {

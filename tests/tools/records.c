@@ -101,6 +101,15 @@ TEST(first_minute, every_command_of_traces_reads_a_record) {
 
 /* ---- export ---- */
 
+/* The same ones, the tag before them. */
+static void expect_stacks(const strata_trace_t *out, const strata_trace_t *in) {
+    for (size_t i = 0; i < in->count && i < out->count; i++) {
+        const char *one = in->stacks[in->events[i].stack], *other = out->stacks[out->events[i].stack];
+        size_t length = strlen(one), longer = strlen(other);
+        EXPECT_TRUE(longer >= length && strcmp(other + longer - length, one) == 0);
+    }
+}
+
 TEST(exported, a_snapshot_reads_as_the_trace_that_it_came_from) {
     for (int i = 0; i < 2; i++) {
         run_well("export --device sim:h100 --strategy %s " SNAPSHOT " out.pickle.gz", i ? "strata" : "system");
@@ -113,6 +122,7 @@ TEST(exported, a_snapshot_reads_as_the_trace_that_it_came_from) {
         EXPECT_EQ(out->notes.borrowed, in->notes.borrowed);
         EXPECT_EQ(out->notes.older, 0);
         EXPECT_EQ(out->tag_count, in->tag_count);
+        expect_stacks(out, in);
         strata_trace_delete(out);
         strata_trace_delete(in);
     }

@@ -121,6 +121,53 @@ TEST(report, a_million_events_are_a_small_page) {
     expect_peak_row(page);
 }
 
+/* Streams, tags of the longest names that a trace can hold, each byte of which JSON writes as six, and requests that fail. */
+static void write_hostile(int number, int rows) {
+    char name[40];
+    snprintf(name, sizeof name, "hostile%d.csv", number);
+    FILE *file = fopen(temporary(name), "w");
+    ASSERT_TRUE(file != NULL);
+    fprintf(file, "op,id,size,stream,time_us,tag\n");
+    for (int i = 0; i < rows; i++) {
+        fprintf(file, "alloc,%d,%d,%d,%d,%05d", i, i % 40 == 39 ? 1 << 30 : 400000, i, i, i);
+        for (int k = 0; k < 250; k++) fputc(1, file);
+        fputc('\n', file);
+    }
+    EXPECT_EQ(fclose(file), 0);
+}
+
+static void expect_small(int contenders, int traces) {
+    char arguments[12000] = "report " DEVICE " --capacity 1GiB -o hostile.html", more[200];
+    for (int i = 0; i < contenders; i++) {
+        snprintf(more, sizeof more, " --strategy %s --label l%d%060d", i % 2 ? "system" : "pytorch", i, 7);
+        strcat(arguments, more);
+    }
+    for (int i = 0; i < traces; i++) {
+        snprintf(more, sizeof more, " hostile%d.csv", i);
+        strcat(arguments, more);
+    }
+    run_well("%s", arguments);
+    printf("%d runs of hostile traces: %ld bytes\n", contenders * traces, size_of("hostile.html"));
+    EXPECT_LT(size_of("hostile.html"), 3000000);
+}
+
+TEST(report, of_a_hostile_trace_is_small) {
+    if (*STRATA_SANITIZERS) TEST_SKIP("sanitizers cost time");
+    write_hostile(0, 1000);
+    expect_small(2, 1);
+    char *page CLOSED_BY(text_gone) = page_text("hostile.html");
+    ASSERT_TRUE(page != NULL);
+    EXPECT_CONTAINS(page, "\"more_streams\": 936");
+    EXPECT_CONTAINS(page, "more, left out\"]");
+    EXPECT_CONTAINS(page, "all others");
+}
+
+TEST(report, of_many_hostile_traces_is_small) {
+    if (*STRATA_SANITIZERS) TEST_SKIP("sanitizers cost time");
+    for (int i = 0; i < 128; i++) write_hostile(i, 100);
+    expect_small(2, 128);
+}
+
 /* The most runs that a page takes: whatever they hold, it stays small. */
 TEST(report, of_many_runs_is_small) {
     if (*STRATA_SANITIZERS) TEST_SKIP("sanitizers cost time");

@@ -24,7 +24,7 @@ typedef struct strata_trace_format {
 } strata_trace_format_t;
 
 extern const strata_trace_format_t strata_trace_pytorch, strata_trace_profiler, strata_trace_umpire, strata_trace_rmm,
-    strata_trace_minimalloc, strata_trace_own;
+    strata_trace_minimalloc, strata_trace_nsys, strata_trace_own;
 
 /* Never NULL: what nobody else recognises is a trace of Strata's own, and refused as one. */
 const strata_trace_format_t *strata_trace_format_of(const char *head, size_t count);

@@ -29,6 +29,7 @@ static strata_status_t add_row(strata_gathered_t *gathered, strata_gathered_rows
     if (row->place != STRATA_PLACE_GPU) gathered->columns |= 1u << STRATA_COLUMN_place;
     if (row->thread) gathered->columns |= 1u << STRATA_COLUMN_thread;
     if (row->tag) gathered->columns |= 1u << STRATA_COLUMN_tag;
+    if (row->stack) gathered->columns |= 1u << STRATA_COLUMN_stack;
     if (rows->count == rows->capacity) {
         size_t larger = rows->capacity + rows->capacity / 2 + 1024;
         strata_gathered_row_t *grown = strata_host_resize(rows->all, larger, sizeof *grown);
@@ -58,6 +59,7 @@ static strata_status_t row_of(strata_gathered_t *gathered, const strata_gathered
                                    .address = event->address,
                                    .id = STRATA_TRACE_NONE,
                                    .thread = event->thread,
+                                   .stack = event->stack,
                                    .device = (uint8_t)event->device,
                                    .place = (uint8_t)event->place};
     strata_status_t status = check(gathered, event);
@@ -69,7 +71,7 @@ static strata_status_t add_op(strata_gathered_t *gathered, const strata_gathered
     strata_gathered_row_t row = *like;
     row.op = (uint8_t)op;
     row.stream = stream;
-    if (op != STRATA_TRACE_alloc) row.size = row.tag = 0;
+    if (op != STRATA_TRACE_alloc) row.size = row.tag = 0, row.stack = 0;
     return add_row(gathered, &gathered->rows, &row);
 }
 
@@ -148,6 +150,7 @@ static strata_status_t begin_older(strata_gathered_t *gathered, const strata_gat
                                  .stream = event->stream,
                                  .address = event->address,
                                  .id = gathered->ids++,
+                                 .stack = event->stack,
                                  .op = STRATA_TRACE_alloc,
                                  .device = (uint8_t)event->device,
                                  .place = (uint8_t)event->place};
@@ -279,7 +282,8 @@ strata_status_t strata_gathered_read(void *state, strata_trace_record_t *record,
                                       .device = row->device,
                                       .thread = row->thread,
                                       .line = (uint32_t)(at + HEADER_LINES + 1),
-                                      .tag = gathered->tag_count ? gathered->tags[row->tag] : ""};
+                                      .tag = gathered->tag_count ? gathered->tags[row->tag] : "",
+                                      .stack = row->stack ? gathered->stacks.texts[row->stack - 1] : ""};
     gathered->next++;
     return STRATA_OK;
 }
@@ -298,6 +302,7 @@ void strata_gathered_close(void *state) {
     for (uint32_t i = 0; i < gathered->tag_count; i++) strata_host_delete(gathered->tags[i]);
     strata_host_delete(gathered->tags);
     strata_ids_clear(&gathered->tag_ids);
+    strata_stacks_clear(&gathered->stacks);
     strata_host_delete(gathered->older.all);
     strata_host_delete(gathered->rows.all);
     strata_host_delete(gathered);

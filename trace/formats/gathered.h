@@ -9,6 +9,7 @@
 
 #include "trace/formats/format.h"
 #include "trace/ids.h"
+#include "trace/stacks.h"
 
 typedef struct strata_gathered_row {
     uint64_t time_us;
@@ -17,6 +18,7 @@ typedef struct strata_gathered_row {
     uint64_t address; /* only of what is older: it is in order of this */
     uint32_t id;
     uint32_t thread;
+    uint32_t stack; /* alloc: its number in `stacks`, from 1; 0: none */
     uint16_t tag;
     uint8_t op; /* strata_trace_op_t */
     uint8_t device;
@@ -49,6 +51,7 @@ typedef struct strata_gathered {
     strata_ids_t tag_ids;
     char **tags;
     uint32_t tag_count, tag_capacity;
+    strata_stacks_t stacks; /* whoever tells of events fills it */
     uint32_t ids; /* given so far */
     uint64_t began; /* time of the first event */
     bool has_began;
@@ -68,6 +71,7 @@ typedef struct strata_gathered_event {
     uint32_t thread;
     strata_place_kind_t place; /* of a free it does not count */
     const char *tag; /* NULL: none. One that is too long is cut; letters that a trace cannot hold become spaces */
+    uint32_t stack; /* as a row's */
 } strata_gathered_event_t;
 
 /* All fail with E_HOST_MEMORY, or E_FORMAT naming the path, if a number is too large for a trace. */

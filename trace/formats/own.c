@@ -7,6 +7,7 @@
 #include "platform/place.h"
 #include "trace/formats/format.h"
 #include "trace/formats/quick.h"
+#include "trace/stacks.h"
 
 typedef struct own {
     strata_lines_t lines;
@@ -16,6 +17,7 @@ typedef struct own {
     uint8_t field_of[STRATA_TRACE_COLUMNS]; /* where each is in the rows; the place of `op` if the file has no such column */
     uint64_t last_time;
     strata_quick_t quick;
+    strata_stacks_t stacks;
     const char *quick_row; /* the current row, if it was read the quick way, in the input's bytes; else NULL */
 } own_t;
 
@@ -107,6 +109,7 @@ static strata_status_t read_header(own_t *reader) {
 static void own_close(void *state) {
     own_t *reader = state;
     strata_lines_close(&reader->lines);
+    strata_stacks_clear(&reader->stacks);
     strata_host_delete(reader);
 }
 
@@ -216,6 +219,12 @@ static strata_status_t read_tag(const own_t *reader, strata_trace_record_t *reco
     return WRONG(reader, STRATA_COLUMN_tag, "the tag is longer than %d bytes; write a shorter one", STRATA_TRACE_TAG_BYTES - 1);
 }
 
+static strata_status_t read_stack(own_t *reader, strata_trace_record_t *record) {
+    const char *why;
+    strata_status_t status = strata_stacks_read(&reader->stacks, reader->value[STRATA_COLUMN_stack], &record->stack, &why);
+    return status == STRATA_OK && why ? WRONG(reader, STRATA_COLUMN_stack, "%s", why) : status;
+}
+
 static strata_status_t read_stream(const own_t *reader, strata_trace_record_t *record) {
     record->all_streams = record->op == STRATA_TRACE_sync && strcmp(reader->value[STRATA_COLUMN_stream], "all") == 0;
     if (record->all_streams) return STRATA_OK;
@@ -267,6 +276,7 @@ static strata_status_t read_row(own_t *reader, strata_trace_record_t *record) {
     if (status == STRATA_OK) status = small_number(reader, STRATA_COLUMN_thread, UINT32_MAX, &record->thread);
     if (status == STRATA_OK) status = read_align(reader, record);
     if (status == STRATA_OK) status = read_tag(reader, record);
+    if (status == STRATA_OK) status = read_stack(reader, record);
     return status;
 }
 
@@ -285,6 +295,10 @@ static bool read_quickly(own_t *reader, strata_trace_record_t *record) {
     if (lines->line == UINT32_MAX) return false;
     size_t length = strata_quick_row(&reader->quick, lines->bytes, lines->count, reader->last_time, record);
     if (length == 0) return false;
+    uint64_t stack = strata_quick_stack(&reader->quick);
+    record->stack = "";
+    if (stack != UINT64_MAX && stack - 1 >= reader->stacks.count) return false;
+    if (stack != UINT64_MAX) record->stack = reader->stacks.texts[stack - 1];
     reader->quick_row = lines->bytes;
     reader->last_time = record->time_us;
     record->line = ++lines->line;

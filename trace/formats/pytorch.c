@@ -13,7 +13,7 @@
 #include "trace/formats/pickle.h"
 
 #define FILE_MOST ((size_t)2 << 30) /* bytes, unpacked */
-enum { TEXT_BYTES = 256, VISITS_MOST = STRATA_TRACE_EVENTS };
+enum { TEXT_BYTES = 256, FRAMES_MOST = 512, VISITS_MOST = STRATA_TRACE_EVENTS };
 
 typedef strata_pickle_value_t value_t;
 
@@ -52,7 +52,10 @@ typedef struct snapshot {
     uint64_t visited; /* a small pickle may show one object in many places */
     uint64_t reserved, reserved_low, reserved_high; /* of segments: since the beginning, which was `0` */
     strata_ids_t stacks; /* a list of frames, by its address in the pickle */
-    char **stack_tags;
+    struct named {
+        char *tag;
+        uint32_t stack; /* its number in the rows' stacks */
+    } * named; /* by the number of the list */
     size_t stack_capacity;
 } snapshot_t;
 
@@ -82,12 +85,32 @@ static bool is_users(const value_t *file) {
     return python && !contains(file, "/torch/") && !contains(file, "/site-packages/") && !contains(file, "<frozen");
 }
 
-/* "train.py:31 forward", of the innermost frame of the user's own, else the innermost of Python's, else the innermost. */
-static void name_stack(const value_t *frames, char *text) {
-    value_t best = {0}, best_file = {0};
+/* "train.py:31 forward"; "" if the frame has no file. */
+static size_t name_frame(const value_t *frame, char *text, size_t room) {
+    value_t file = strata_pickle_member(frame, "filename"), line = strata_pickle_member(frame, "line");
+    value_t name = strata_pickle_member(frame, "name");
+    text[0] = '\0';
+    if (file.kind != STRATA_PICKLE_TEXT) return 0;
+    const char *base = file.text;
+    size_t length = file.length;
+    for (size_t i = 0; i < file.length; i++) {
+        if (file.text[i] != '/') continue;
+        base = file.text + i + 1;
+        length = file.length - i - 1;
+    }
+    bool named = name.kind == STRATA_PICKLE_TEXT;
+    int written = snprintf(text, room, "%.*s:%lld %.*s", (int)strata_min(length, 80), base,
+                           line.kind == STRATA_PICKLE_INTEGER ? (long long)line.integer : 0,
+                           named ? (int)strata_min(name.length, 120) : 0, named ? name.text : "");
+    return strata_min(written > 0 ? (size_t)written : 0, room - 1);
+}
+
+/* Of the innermost frame of the user's own, else the innermost of Python's, else the innermost. */
+static void name_tag(const value_t *frames, char *text) {
+    value_t best = {0};
     int rank = -1;
     size_t count = strata_pickle_count(frames);
-    for (size_t i = 0; i < count && i < 512 && rank < 2; i++) {
+    for (size_t i = 0; i < count && i < FRAMES_MOST && rank < 2; i++) {
         value_t file = strata_pickle_member(&frames->items->all[i], "filename");
         if (file.kind != STRATA_PICKLE_TEXT) continue;
         bool python = file.length > 3 && memcmp(file.text + file.length - 3, ".py", 3) == 0;
@@ -95,28 +118,41 @@ static void name_stack(const value_t *frames, char *text) {
         if (its <= rank) continue;
         rank = its;
         best = frames->items->all[i];
-        best_file = file;
     }
     text[0] = '\0';
-    if (rank < 0) return;
-    value_t line = strata_pickle_member(&best, "line"), name = strata_pickle_member(&best, "name");
-    const char *file = best_file.text;
-    size_t length = best_file.length;
-    for (size_t i = 0; i < best_file.length; i++) {
-        if (best_file.text[i] != '/') continue;
-        file = best_file.text + i + 1;
-        length = best_file.length - i - 1;
+    if (rank >= 0) (void)name_frame(&best, text, TEXT_BYTES);
+}
+
+/* The frames that are whole within the room. */
+static void name_stack(const value_t *frames, char *text) {
+    size_t count = strata_pickle_count(frames), length = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < count && i < FRAMES_MOST; i++) {
+        char frame[TEXT_BYTES];
+        size_t more = name_frame(&frames->items->all[i], frame, sizeof frame);
+        if (length + more + 2 > STRATA_TRACE_STACK_BYTES) return;
+        for (char *at = frame; *at; at++)
+            if (*at == ';') *at = ' ';
+        if (more) length += (size_t)snprintf(text + length, STRATA_TRACE_STACK_BYTES - length, "%s%s", length ? ";" : "", frame);
     }
-    bool named = name.kind == STRATA_PICKLE_TEXT;
-    snprintf(text, TEXT_BYTES, "%.*s:%lld %.*s", (int)strata_min(length, 80), file,
-             line.kind == STRATA_PICKLE_INTEGER ? (long long)line.integer : 0, named ? (int)strata_min(name.length, 120) : 0,
-             named ? name.text : "");
+}
+
+static strata_status_t name_list(snapshot_t *s, const value_t *frames, struct named *named) {
+    char tag[TEXT_BYTES], stack[STRATA_TRACE_STACK_BYTES];
+    const char *added = NULL;
+    name_tag(frames, tag);
+    name_stack(frames, stack);
+    *named = (struct named){.tag = strata_host_strdup(tag)};
+    strata_status_t status = named->tag ? STRATA_OK : STRATA_E_HOST_MEMORY;
+    if (status == STRATA_OK && *stack) status = strata_stacks_add(&s->gathered->stacks, stack, &added);
+    if (added) named->stack = (uint32_t)s->gathered->stacks.count;
+    return status;
 }
 
 /* Events of one stack share its list of frames, so each list is looked at once. */
-static strata_status_t tag_of(snapshot_t *s, const value_t *frames, const char **tag) {
-    char text[TEXT_BYTES];
-    *tag = NULL;
+static strata_status_t tag_of(snapshot_t *s, const value_t *frames, strata_gathered_event_t *event) {
+    event->tag = NULL;
+    event->stack = 0;
     if (strata_pickle_count(frames) == 0) return STRATA_OK;
     uint64_t key = (uintptr_t)frames->items;
     uint32_t found = strata_ids_find(&s->stacks, key);
@@ -124,22 +160,20 @@ static strata_status_t tag_of(snapshot_t *s, const value_t *frames, const char *
         found = s->stacks.count;
         if (found == s->stack_capacity) {
             size_t larger = s->stack_capacity * 2 + 64;
-            char **grown = strata_host_resize(s->stack_tags, larger, sizeof *grown);
+            struct named *grown = strata_host_resize(s->named, larger, sizeof *grown);
             if (!grown) return STRATA_E_HOST_MEMORY;
-            s->stack_tags = grown;
+            s->named = grown;
             s->stack_capacity = larger;
         }
-        name_stack(frames, text);
-        char *copy = strata_host_strdup(text);
-        if (!copy) return STRATA_E_HOST_MEMORY;
-        strata_status_t status = strata_ids_add(&s->stacks, key);
+        strata_status_t status = name_list(s, frames, &s->named[found]);
+        if (status == STRATA_OK) status = strata_ids_add(&s->stacks, key);
         if (status != STRATA_OK) {
-            strata_host_delete(copy);
+            strata_host_delete(s->named[found].tag);
             return status;
         }
-        s->stack_tags[found] = copy;
     }
-    *tag = s->stack_tags[found];
+    event->tag = s->named[found].tag;
+    event->stack = s->named[found].stack;
     return STRATA_OK;
 }
 
@@ -216,17 +250,17 @@ static strata_status_t carry_out(snapshot_t *s, uint32_t number, uint64_t time_u
     strata_gathered_event_t event = {
         .time_us = time_us, .address = entry.address, .size = entry.size, .stream = entry.stream, .device = number};
     strata_status_t status = advance(s, device);
-    if (status == STRATA_OK) status = tag_of(s, &entry.frames, &event.tag);
+    if (status == STRATA_OK) status = tag_of(s, &entry.frames, &event);
     if (status != STRATA_OK) return status;
     switch (entry.action) {
     case ACTION_ALLOC: return strata_gathered_alloc(s->gathered, &event);
     case ACTION_FREE_REQUESTED: {
         bool over = device->has_head && device->head.action == ACTION_FREE_COMPLETED && device->head.address == entry.address;
-        event.tag = NULL; /* who frees is not who asked */
+        event.tag = NULL, event.stack = 0; /* who frees is not who asked */
         status = strata_gathered_free(s->gathered, &event, s->completes && !over);
         return status == STRATA_OK && over ? advance(s, device) : status;
     }
-    case ACTION_FREE_COMPLETED: event.tag = NULL; return strata_gathered_passed(s->gathered, &event);
+    case ACTION_FREE_COMPLETED: event.tag = NULL, event.stack = 0; return strata_gathered_passed(s->gathered, &event);
     case ACTION_OOM: return strata_gathered_failed(s->gathered, &event);
     case ACTION_GROW:
     case ACTION_SHRINK: reserve(s, &entry); return STRATA_OK;
@@ -313,7 +347,7 @@ static strata_status_t read_block(snapshot_t *s, size_t index, const value_t *bl
     uint64_t expected = at->address;
     (void)number(&address, &at->address);
     at->size = requested(block, bytes, &frames);
-    status = tag_of(s, &frames, &at->tag);
+    status = tag_of(s, &frames, at);
     if (status == STRATA_OK && !strata_pickle_is(&state, "inactive")) status = strata_gathered_lives(s->gathered, at);
     at->address = expected + bytes;
     return status;
@@ -375,8 +409,8 @@ static strata_status_t gather(strata_gathered_t *gathered, strata_input_t *input
     if (status != STRATA_OK) status = strata_fail_context("%s", gathered->path);
     if (status == STRATA_OK) status = strata_pickle_read(gathered->path, bytes, count, &pickle);
     if (status == STRATA_OK) status = read_root(&s, strata_pickle_root(pickle));
-    for (uint32_t i = 0; i < s.stacks.count; i++) strata_host_delete(s.stack_tags[i]);
-    strata_host_delete(s.stack_tags);
+    for (uint32_t i = 0; i < s.stacks.count; i++) strata_host_delete(s.named[i].tag);
+    strata_host_delete(s.named);
     strata_ids_clear(&s.stacks);
     strata_pickle_delete(pickle);
     strata_host_delete(bytes);

@@ -27,6 +27,8 @@ void strata_quick_begin(strata_quick_t *quick, const uint8_t *column_of, uint32_
 /* The row that `count` bytes begin with, the one before having had `last_time`; `record->line` stays 0. Returns the bytes that it takes
  * with its end; 0: it must be read the long way, and the record is untouched. */
 size_t strata_quick_row(strata_quick_t *quick, const char *bytes, size_t count, uint64_t last_time, strata_trace_record_t *record);
+/* The number of its call stack, 0 too; UINT64_MAX: it has none. The record has no stack yet. */
+static inline uint64_t strata_quick_stack(const strata_quick_t *quick) { return quick->value[STRATA_COLUMN_stack]; }
 /* For errors: where field `field` of a row that was taken begins, 1 and the characters before it. */
 uint32_t strata_quick_column(const char *row, uint32_t field);
 

@@ -12,6 +12,7 @@
 
 #include "platform/host/host_memory.h"
 #include "trace/text/begun.h"
+#include "trace/text/input.h"
 
 enum { BUFFER_BYTES = 65536, PRINT_BYTES = 8192, ENDING_BYTES = 48 };
 
@@ -213,6 +214,42 @@ strata_status_t strata_output_print(strata_output_t *output, const char *format,
     if (output->status == STRATA_OK && (written < 0 || written >= PRINT_BYTES))
         output->status = strata_fail(STRATA_E_LIMIT, 0, "a line of more than %d bytes cannot be written", PRINT_BYTES - 1);
     return output->status == STRATA_OK ? strata_output_write(output, text, (size_t)written) : output->status;
+}
+
+/* Of a compressed file the member is ended, and another follows. */
+static strata_status_t end_member(strata_output_t *output) {
+    flush(output, true);
+    if (output->status == STRATA_OK && output->gzip && deflateReset(&output->deflate) != Z_OK)
+        output->status = fail(output, "it cannot be packed");
+    return output->status;
+}
+
+static strata_status_t copy_all(strata_input_t *input, strata_output_t *to) {
+    for (;;) {
+        const char *bytes;
+        size_t count;
+        strata_status_t status = strata_input_read(input, &bytes, &count);
+        if (status == STRATA_OK && count > 0) status = strata_output_write(to, bytes, count);
+        if (status != STRATA_OK || count == 0) return status;
+    }
+}
+
+strata_status_t strata_output_copy(strata_output_t *output, const char *path) {
+    strata_input_t *input;
+    strata_output_t *to;
+    if (output->standard || output->direct)
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "what was written into a pipe or device cannot be copied");
+    strata_status_t status = end_member(output);
+    if (status == STRATA_OK) status = strata_input_open(output->beside, &input);
+    if (status != STRATA_OK) return status;
+    status = strata_output_open(path, &to);
+    if (status == STRATA_OK) {
+        status = copy_all(input, to);
+        if (status == STRATA_OK) status = strata_output_finish(to);
+        else strata_output_abandon(to);
+    }
+    strata_input_close(input);
+    return status;
 }
 
 /* Some file systems report only at the end, or when they are made to write, that they are full. */

@@ -17,6 +17,9 @@ strata_status_t strata_output_open(const char *path, strata_output_t **output);
 /* A failure is remembered and returned again by every later call. */
 strata_status_t strata_output_write(strata_output_t *output, const char *bytes, size_t count);
 strata_status_t strata_output_print(strata_output_t *output, const char *format, ...) STRATA_PRINTF(2, 3);
+/* What was written so far, as a file of its own, compressed if its name ends in .gz. E_UNSUPPORTED: what goes into a pipe or device is
+ * gone. */
+strata_status_t strata_output_copy(strata_output_t *output, const char *path);
 /* Puts the file under its name and ends the output. After any failure the old file is still there, and nothing beside it. The text
  * of a failure names the path. */
 strata_status_t strata_output_finish(strata_output_t *output);

@@ -1,5 +1,5 @@
-/* What others have recorded: whatever the bytes are, they are refused with a reason, or become a lawful trace, which is written and
- * read as the same rows. Bytes that no foreign format recognises are left to the target `trace`. */
+/* What others have recorded, a target for each kind: whatever the bytes are, they are refused with a reason, or become a lawful trace, which is written and
+ * read as the same rows. Bytes of another kind are left to its own target. */
 #include <string.h>
 #include <unistd.h>
 
@@ -10,7 +10,7 @@ enum { ALL_COLUMNS = (1u << STRATA_TRACE_COLUMNS) - 1 };
 
 static const char *copy_path(void) {
     static char path[64];
-    snprintf(path, sizeof path, "/dev/shm/strata-fuzz-records-%ld.csv", (long)getpid());
+    snprintf(path, sizeof path, "/dev/shm/strata-fuzz-kinds-%ld.csv", (long)getpid());
     return path;
 }
 
@@ -41,7 +41,7 @@ static strata_trace_t *convert(const char *path, strata_trace_reader_t *reader) 
     return trace;
 }
 
-void fuzz_records(const uint8_t *bytes, size_t count) {
+static void read_kind(const uint8_t *bytes, size_t count, const char *kind) {
     const char *path = fuzz_file(bytes, count);
     strata_trace_reader_t *reader = NULL;
     strata_trace_t *again = NULL;
@@ -51,7 +51,7 @@ void fuzz_records(const uint8_t *bytes, size_t count) {
         FUZZ_EXPECT(strata_last_error()->text[0] != '\0');
         return;
     }
-    if (strcmp(strata_trace_reader_format(reader), "trace") != 0) {
+    if (strcmp(strata_trace_reader_format(reader), kind) == 0) {
         strata_trace_t *trace = convert(path, reader);
         if (trace) FUZZ_EXPECT_OK(strata_trace_load(copy_path(), &again));
         if (trace) expect_same(trace, again);
@@ -61,3 +61,10 @@ void fuzz_records(const uint8_t *bytes, size_t count) {
     }
     strata_trace_reader_close(reader);
 }
+
+void fuzz_pytorch(const uint8_t *bytes, size_t count) { read_kind(bytes, count, "pytorch"); }
+void fuzz_profiler(const uint8_t *bytes, size_t count) { read_kind(bytes, count, "profiler"); }
+void fuzz_rmm(const uint8_t *bytes, size_t count) { read_kind(bytes, count, "rmm"); }
+void fuzz_umpire(const uint8_t *bytes, size_t count) { read_kind(bytes, count, "umpire"); }
+void fuzz_minimalloc(const uint8_t *bytes, size_t count) { read_kind(bytes, count, "minimalloc"); }
+void fuzz_nsys(const uint8_t *bytes, size_t count) { read_kind(bytes, count, "nsys"); }

@@ -1,0 +1,62 @@
+#include "platform/host/call_stack.h"
+
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { OWN_MOST = 32 }; /* frames of the library itself above the program's */
+
+/* Where the library lies; nothing if it is part of the program. Written once. */
+static uintptr_t own_begin, own_end;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static int find_own(struct dl_phdr_info *module, size_t size, void *context) {
+    uintptr_t self = (uintptr_t)&strata_call_stack_take;
+    (void)size;
+    (void)context;
+    for (int i = 0; i < module->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &module->dlpi_phdr[i];
+        uintptr_t begin = module->dlpi_addr + part->p_vaddr;
+        if (part->p_type != PT_LOAD || self < begin || self >= begin + part->p_memsz) continue;
+        if (!module->dlpi_name || !*module->dlpi_name) return 1;
+        own_begin = begin;
+        own_end = begin + part->p_memsz;
+        return 1;
+    }
+    return 0;
+}
+
+static void get_ready(void) {
+    void *frame;
+    (void)backtrace(&frame, 1);
+    (void)dl_iterate_phdr(find_own, NULL);
+}
+
+void strata_call_stack_ready(void) { (void)pthread_once(&once, get_ready); }
+
+uint32_t strata_call_stack_take(uint64_t *frames, uint32_t most) {
+    void *all[STRATA_CALL_STACK_MOST + OWN_MOST];
+    uint32_t wanted = most < STRATA_CALL_STACK_MOST ? most : STRATA_CALL_STACK_MOST, first = 1, count = 0;
+    int found = backtrace(all, (int)(wanted + (own_end ? OWN_MOST : 1)));
+    while (first < (uint32_t)found && (uintptr_t)all[first] >= own_begin && (uintptr_t)all[first] < own_end) first++;
+    for (; first < (uint32_t)found && count < wanted; first++) frames[count++] = (uintptr_t)all[first];
+    return count;
+}
+
+/* An address that a call returns to may be the first of the next function: the call is before it. */
+void strata_call_stack_name(uint64_t frame, char name[STRATA_CALL_STACK_NAME]) {
+    Dl_info info;
+    bool known = frame && dladdr((const void *)(uintptr_t)(frame - 1), &info) != 0 && info.dli_fname;
+    if (!known) {
+        snprintf(name, STRATA_CALL_STACK_NAME, "0x%llx", (unsigned long long)frame);
+        return;
+    }
+    const char *slash = strrchr(info.dli_fname, '/'), *file = slash ? slash + 1 : info.dli_fname;
+    unsigned long long offset = (unsigned long long)(frame - (uintptr_t)info.dli_fbase);
+    if (info.dli_sname) snprintf(name, STRATA_CALL_STACK_NAME, "%.56s+0x%llx %.120s", file, offset, info.dli_sname);
+    else snprintf(name, STRATA_CALL_STACK_NAME, "%.100s+0x%llx", file, offset);
+}

@@ -1,0 +1,28 @@
+/* The parts of PyTorch's snapshots, as pickles: frames, segments and their blocks. */
+#ifndef STRATA_TRACE_PICKLE_SNAPSHOT_H
+#define STRATA_TRACE_PICKLE_SNAPSHOT_H
+
+#include "trace/formats/pickle_writer.h"
+
+enum { STRATA_PICKLE_STATES = 3 };
+
+typedef struct strata_pickle_segment {
+    uint64_t device, address, size, stream;
+    uint64_t allocated, active, requested; /* of its blocks */
+} strata_pickle_segment_t;
+
+typedef struct strata_pickle_block {
+    uint64_t address, size, requested;
+    uint32_t state; /* 0 free, 1 live, 2 freed and still in use */
+    const char *tag, *stack;
+} strata_pickle_block_t;
+
+/* A list of dicts of filename, line and name. A tag is the innermost frame, if the stack does not begin with it; those of the stack
+ * follow. "" has none. */
+void strata_pickle_frames(strata_pickler_t *pickler, const char *tag, const char *stack);
+/* An item of the list of segments; blocks follow, in the order of their addresses. */
+void strata_pickle_open_segment(strata_pickler_t *pickler, const strata_pickle_segment_t *segment);
+void strata_pickle_block(strata_pickler_t *pickler, const strata_pickle_block_t *block);
+void strata_pickle_close_segment(strata_pickler_t *pickler);
+
+#endif

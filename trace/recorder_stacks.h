@@ -1,0 +1,45 @@
+/* The call stacks of a file that is being recorded: frames are addresses, a text is made of each stack once. */
+#ifndef STRATA_TRACE_RECORDER_STACKS_H
+#define STRATA_TRACE_RECORDER_STACKS_H
+
+#include "platform/host/call_stack.h"
+#include "trace/ids.h"
+#include "trace/stacks.h"
+
+enum { STRATA_RECORDER_NAMES = 32 };
+
+/* All zero is an empty table. */
+typedef struct strata_recorder_stacks {
+    strata_ids_t addresses; /* of frames */
+    char **names; /* by their numbers */
+    size_t name_room;
+    uint64_t wanted[STRATA_RECORDER_NAMES]; /* addresses without a name that were asked for last */
+    uint32_t wanted_count;
+    strata_ids_t keys; /* of stacks */
+    struct strata_recorder_stack {
+        uint64_t *frames;
+        uint32_t count;
+        const char *text; /* "": there was no room for it */
+    } * stacks; /* by their numbers */
+    size_t stack_room;
+    strata_stacks_t texts;
+} strata_recorder_stacks_t;
+
+/* Frames that are to be named with no lock held. */
+typedef struct strata_recorder_names {
+    uint64_t frames[STRATA_RECORDER_NAMES];
+    char texts[STRATA_RECORDER_NAMES][STRATA_CALL_STACK_NAME];
+    uint32_t count;
+} strata_recorder_names_t;
+
+/* Whether every frame has a name; those without are wanted from then on, as many as fit. */
+bool strata_recorder_names_known(strata_recorder_stacks_t *stacks, const uint64_t *frames, uint32_t count);
+void strata_recorder_names_want(const strata_recorder_stacks_t *stacks, strata_recorder_names_t *names);
+void strata_recorder_names_find(strata_recorder_names_t *names);
+strata_status_t strata_recorder_names_add(strata_recorder_stacks_t *stacks, const strata_recorder_names_t *names);
+
+/* The text of a stack whose frames all have names; "" if no more stacks fit. It stays where it is. E_HOST_MEMORY. */
+strata_status_t strata_recorder_stack(strata_recorder_stacks_t *stacks, const uint64_t *frames, uint32_t count, const char **text);
+void strata_recorder_stacks_clear(strata_recorder_stacks_t *stacks);
+
+#endif
