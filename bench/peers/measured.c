@@ -1,0 +1,15 @@
+#include "bench/peers/measured.h"
+
+#include <time.h>
+
+double workload_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+__attribute__((noinline)) double workload_measured(void (*body)(uint64_t count), uint64_t count) {
+    double began = workload_now();
+    body(count);
+    return workload_now() - began;
+}
