@@ -1,0 +1,3 @@
+import json
+def growth(program, quick): return None
+def page(told): return json.dumps(told, indent=1), []
