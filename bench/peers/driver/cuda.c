@@ -128,13 +128,46 @@ static CUresult MemSetAccess(CUdeviceptr address, size_t size, const CUmemAccess
 #define KNOWN_MAP(X)                                                                                                               \
     X(Init)                                                                                                                        \
     X(DriverGetVersion)                                                                                                            \
-    X(DeviceGetCount) X(DeviceGet) X(DeviceGetName) X(DeviceGetAttribute) X(DevicePrimaryCtxRetain) X(DevicePrimaryCtxRelease)     \
-        X(CtxGetCurrent) X(CtxPushCurrent) X(CtxPopCurrent) X(CtxSynchronize) X(ThreadExchangeStreamCaptureMode) X(MemAlloc)       \
-            X(MemFree) X(MemHostAlloc) X(MemFreeHost) X(MemGetInfo) X(MemsetD8Async) X(MemcpyDtoHAsync) X(MemcpyHtoDAsync)         \
-                X(PointerGetAttribute) X(StreamCreateWithPriority) X(StreamDestroy) X(StreamQuery) X(StreamSynchronize)            \
-                    X(StreamWaitEvent) X(StreamIsCapturing) X(StreamGetId) X(EventCreate) X(EventDestroy) X(EventRecord)           \
-                        X(EventQuery) X(EventSynchronize) X(MemGetAllocationGranularity) X(MemAddressReserve) X(MemAddressFree)    \
-                            X(MemCreate) X(MemRelease) X(MemMap) X(MemUnmap) X(MemSetAccess)
+    X(DeviceGetCount)                                                                                                              \
+    X(DeviceGet)                                                                                                                   \
+    X(DeviceGetName)                                                                                                               \
+    X(DeviceGetAttribute)                                                                                                          \
+    X(DevicePrimaryCtxRetain)                                                                                                      \
+    X(DevicePrimaryCtxRelease)                                                                                                     \
+    X(CtxGetCurrent)                                                                                                               \
+    X(CtxPushCurrent)                                                                                                              \
+    X(CtxPopCurrent)                                                                                                               \
+    X(CtxSynchronize)                                                                                                              \
+    X(ThreadExchangeStreamCaptureMode)                                                                                             \
+    X(MemAlloc)                                                                                                                    \
+    X(MemFree)                                                                                                                     \
+    X(MemHostAlloc)                                                                                                                \
+    X(MemFreeHost)                                                                                                                 \
+    X(MemGetInfo)                                                                                                                  \
+    X(MemsetD8Async)                                                                                                               \
+    X(MemcpyDtoHAsync)                                                                                                             \
+    X(MemcpyHtoDAsync)                                                                                                             \
+    X(PointerGetAttribute)                                                                                                         \
+    X(StreamCreateWithPriority)                                                                                                    \
+    X(StreamDestroy)                                                                                                               \
+    X(StreamQuery)                                                                                                                 \
+    X(StreamSynchronize)                                                                                                           \
+    X(StreamWaitEvent)                                                                                                             \
+    X(StreamIsCapturing)                                                                                                           \
+    X(StreamGetId)                                                                                                                 \
+    X(EventCreate)                                                                                                                 \
+    X(EventDestroy)                                                                                                                \
+    X(EventRecord)                                                                                                                 \
+    X(EventQuery)                                                                                                                  \
+    X(EventSynchronize)                                                                                                            \
+    X(MemGetAllocationGranularity)                                                                                                 \
+    X(MemAddressReserve)                                                                                                           \
+    X(MemAddressFree)                                                                                                              \
+    X(MemCreate)                                                                                                                   \
+    X(MemRelease)                                                                                                                  \
+    X(MemMap)                                                                                                                      \
+    X(MemUnmap)                                                                                                                    \
+    X(MemSetAccess)
 
 /* The declarations of the driver's table hold these functions: one of a wrong form does not compile. */
 static const strata_cuda_driver_t driver = {
