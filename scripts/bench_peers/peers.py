@@ -145,7 +145,7 @@ def source(*names):
 
 
 def objects():
-    return [os.path.join(BIN, name + ".o") for name in COMMON]
+    return [os.path.join(BIN, name + ".o") for name in COMMON + ["counted"]]
 
 
 def built_library(options):
@@ -156,11 +156,19 @@ def built_library(options):
     return os.path.join(BUILD, "libstrata.so")
 
 
+def build_object(name, made):
+    run([cc(), *CFLAGS, "-c", *source(name + ".c"), "-o", os.path.join(BIN, made + ".o")])
+
+
 def build_common():
     for folder in (BIN, FAKE):
         os.makedirs(folder, exist_ok=True)
     for name in COMMON:
-        run([cc(), *CFLAGS, "-c", *source(name + ".c"), "-o", os.path.join(BIN, name + ".o")])
+        build_object(name, name)
+    try:
+        build_object("counted", "counted")
+    except subprocess.CalledProcessError:
+        build_object("uncounted", "counted") # valgrind's header is missing
     run([cc(), *CFLAGS, "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1", *source("driver/cuda.c", "driver/memory.c"),
          "-o", os.path.join(FAKE, "libcuda.so.1")])
 
