@@ -14,13 +14,25 @@ enum {
     ASKS_FIRST = 8, /* a growth of so many handles asks the device whether it has them */
     PARTS_SMALL = 4, /* of what little blocks have, and creation for them asks for no less */
     USUAL = 1, /* a size that was created so often among the latest STRATA_VMM_REMEMBERED is not divided */
+    UNSEEN = 16, /* after so many sizes that had not been asked before */
+    PARTS_UNSEEN = 2048, /* a handle is made for no more than one part */
     SPARE_OF_LITTLE = 16, /* the most that SPARE_LEAST may be, */
     SLACK_OF_LITTLE = 28 /* and `slack_least` */
 };
 #define LARGEST_LEAST (128ull << 20) /* a handle may be made for so much, however little was needed so far */
+#define UNSEEN_LEAST  (4ull << 20) /* or so much */
 #define SPARE_LEAST   (36ull << 20)
 
 static strata_slab_t *slab(const auto_growth_vmm_t *self) { return strata_growth_vmm_slab(self); }
+
+/* What a growth is for. */
+typedef struct growth {
+    uint64_t rounded;
+    vmm_kind_t pool;
+    vmm_room_t room; /* where the least is missing */
+    uint64_t most; /* bytes of a handle */
+    uint64_t missing; /* there, in whole handles; 0: others have freed what serves it */
+} growth_t;
 
 /* ---- creating ---- */
 
@@ -58,6 +70,20 @@ static uint64_t handle_at_most(const auto_growth_vmm_t *self) {
     return in_handles(self, strata_max(self->peak_used / PARTS_LARGEST, LARGEST_LEAST));
 }
 
+/* Whether sizes do not come again. Such a program leaves a piece idle in the middle of each handle, where no view can have it: little of
+ * a small one. A program that repeats its sizes would pay for small handles at each of its views. */
+static bool note_asked(auto_growth_vmm_t *self, uint64_t size) {
+    bool known = false;
+    for (uint32_t i = 0; i < STRATA_VMM_ASKED && !known; i++) known = self->asked[i] == size;
+    if (!known) self->asked[self->asked_next++ % STRATA_VMM_ASKED] = size;
+    self->unseen = known ? self->unseen / 2 : self->unseen + 1;
+    return self->unseen >= UNSEEN;
+}
+
+static uint64_t handle_for_unseen(const auto_growth_vmm_t *self) {
+    return in_handles(self, strata_max(self->peak_used / PARTS_UNSEEN, UNSEEN_LEAST));
+}
+
 /* What is created again and again in one size is freed and asked for in that size: one handle will do, however large. */
 static bool is_usual(auto_growth_vmm_t *self, uint64_t bytes) {
     uint32_t times = 0;
@@ -69,7 +95,7 @@ static bool is_usual(auto_growth_vmm_t *self, uint64_t bytes) {
 /* Handles of `bytes` bytes together, of about `most` each, come after the *done bytes that are in the room already. */
 static strata_status_t create(auto_growth_vmm_t *self, const vmm_room_t *room, uint64_t bytes, uint64_t most,
                               const strata_request_t *request, uint64_t *done) {
-    if (is_usual(self, bytes)) most = bytes;
+    if (is_usual(self, bytes) && most >= handle_at_most(self)) most = bytes;
     uint64_t count = (bytes + most - 1) / most, units = bytes / self->granularity;
     strata_status_t status = STRATA_OK;
     for (uint64_t i = 0; i < count && status == STRATA_OK; i++) {
@@ -110,12 +136,12 @@ static bool is_doubtful(auto_growth_vmm_t *self, uint64_t missing, strata_call_t
 }
 
 /* What is missing in the room beside the `done` bytes that are there already is created, and more if the device has it. */
-static strata_status_t fill(auto_growth_vmm_t *self, const vmm_room_t *room, uint64_t missing, uint64_t done,
-                            const strata_request_t *request) {
+static strata_status_t fill(auto_growth_vmm_t *self, const growth_t *growth, uint64_t done, const strata_request_t *request) {
+    const vmm_room_t *room = &growth->room;
+    uint64_t missing = growth->missing, most = growth->most;
     uint64_t more = request->flags & (STRATA_SMALL_GROWTH | STRATA_DIVISIBLE) ? 0 : spare(self, room);
     uint64_t lacking = missing - done, moved = done;
     if (is_doubtful(self, lacking, request->call)) return create(self, room, lacking, lacking, request, &done);
-    uint64_t most = handle_at_most(self);
     strata_status_t status = create(self, room, strata_max(lacking, more), most, request, &done);
     if (status == STRATA_E_NO_MEMORY && more > lacking)
         status = done < missing ? create(self, room, missing - done, most, request, &done) : STRATA_OK;
@@ -131,14 +157,6 @@ static strata_status_t make_room_for_slots(auto_growth_vmm_t *self, strata_call_
     strata_call_lock(call, opened);
     return status;
 }
-
-/* What a growth is for. */
-typedef struct growth {
-    uint64_t rounded;
-    vmm_kind_t pool;
-    vmm_room_t room; /* where the least is missing */
-    uint64_t missing; /* there, in whole handles; 0: others have freed what serves it */
-} growth_t;
 
 static strata_status_t look(auto_growth_vmm_t *self, growth_t *growth, strata_call_t *call) {
     strata_status_t status = strata_growth_vmm_find_room(self, growth->rounded, growth->pool, call, &growth->room);
@@ -156,7 +174,7 @@ static strata_status_t join_idle(auto_growth_vmm_t *self, growth_t *growth, cons
     status = look(self, growth, request->call);
     lacking = in_handles(self, lacking);
     if (status != STRATA_OK || lacking == 0 || lacking >= growth->missing) return status;
-    status = create(self, &growth->room, lacking, handle_at_most(self), request, &done);
+    status = create(self, &growth->room, lacking, growth->most, request, &done);
     if (status == STRATA_OK) status = strata_growth_vmm_view(self, growth->rounded, request, served, &lacking);
     return status == STRATA_OK && !*served ? look(self, growth, request->call) : status;
 }
@@ -171,22 +189,25 @@ static strata_status_t end_views_and_look(auto_growth_vmm_t *self, growth_t *gro
 static strata_status_t move_and_fill(auto_growth_vmm_t *self, const growth_t *growth, const strata_request_t *request) {
     uint64_t moved;
     strata_status_t status = strata_growth_vmm_move(self, &growth->room, growth->missing, request->call, &moved);
-    return status == STRATA_OK && moved < growth->missing ? fill(self, &growth->room, growth->missing, moved, request) : status;
+    return status == STRATA_OK && moved < growth->missing ? fill(self, growth, moved, request) : status;
 }
 
 static strata_status_t bring_together(auto_growth_vmm_t *self, uint64_t rounded, const strata_request_t *request, uint64_t *place,
                                       strata_record_t **served) {
-    growth_t growth = {.rounded = rounded, .pool = strata_auto_growth_pool_for(&self->growth, rounded)};
+    growth_t growth = {
+        .rounded = rounded, .pool = strata_auto_growth_pool_for(&self->growth, rounded), .most = handle_at_most(self)};
     bool divisible = request->flags & STRATA_DIVISIBLE;
     strata_status_t status = look(self, &growth, request->call);
     if (status == STRATA_OK && divisible && self->views > 0) status = end_views_and_look(self, &growth, request->call);
-    if (status == STRATA_OK && !divisible && growth.pool == STRATA_VMM_LARGE && growth.missing > allowance(self))
+    if (status == STRATA_OK && !divisible && growth.pool == STRATA_VMM_LARGE && growth.missing > allowance(self)) {
+        if (note_asked(self, rounded)) growth.most = handle_for_unseen(self);
         status = join_idle(self, &growth, request, served);
+    }
     if (status != STRATA_OK || *served || growth.missing == 0) return status;
     strata_growth_vmm_drop_shadows(self, false, request->call);
     const vmm_room_t *room = &growth.room;
     *place = room->below ? 0 : room->beside ? strata_slab_record(slab(self), room->beside)->ptr : room->at;
-    return divisible ? move_and_fill(self, &growth, request) : fill(self, room, growth.missing, 0, request);
+    return divisible ? move_and_fill(self, &growth, request) : fill(self, &growth, 0, request);
 }
 
 /* The device has no more. What lies idle will do although more might be created; and so will the other pool, which is apart only so that

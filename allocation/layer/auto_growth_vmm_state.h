@@ -23,6 +23,7 @@ enum {
     STRATA_VMM_PIECES = 128, /* of a view */
     STRATA_VMM_CANDIDATES = 2048,
     STRATA_VMM_REMEMBERED = 8,
+    STRATA_VMM_ASKED = 64,
     STRATA_VMM_VIEW_NUMBER = STRATA_RUNS_NUMBER + 1, /* of the blocks that views serve */
     STRATA_VMM_IN_A_VIEW = STRATA_AUTO_GROWTH_POOLS /* `pool` of a block that a view has: another address of it is served */
 };
@@ -93,6 +94,8 @@ typedef struct auto_growth_vmm {
     uint64_t peak_used; /* the most bytes that were in use at a miss, its request included */
     uint64_t created[STRATA_VMM_REMEMBERED]; /* bytes of the latest creations, in a ring */
     uint32_t created_next;
+    uint64_t asked[STRATA_VMM_ASKED]; /* sizes that idle pieces were to serve, in a ring: each once */
+    uint32_t asked_next, unseen; /* sizes of late that were not among them */
     uint64_t small_bytes; /* of the handles of the small pool */
     vmm_range_t ranges[STRATA_VMM_RANGES]; /* in order of making */
     uint32_t range_count;

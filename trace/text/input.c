@@ -8,8 +8,10 @@
 
 #include "platform/host/file.h"
 #include "platform/host/host_memory.h"
+#include "trace/text/ahead.h"
 
-enum { BUFFER_BYTES = 65536 };
+/* After so many unpacked bytes a thread unpacks the rest: by then zlib has all the memory it needs, and a small file needs no thread. */
+enum { BUFFER_BYTES = 65536, ALONE_BYTES = 1 << 20 };
 
 struct strata_input {
     int file;
@@ -18,6 +20,9 @@ struct strata_input {
     bool file_end;
     bool member_open; /* inside a gzip member: if the file ends now, it was cut off */
     bool damaged; /* inflate has said so, and will again */
+    bool tried; /* to have the rest unpacked ahead */
+    strata_ahead_t *ahead; /* what follows is its thread's: the file and zlib */
+    size_t unpacked; /* bytes, until there is one */
     z_stream inflate;
     size_t head_count; /* bytes of the head that are not read yet */
     size_t over_count; /* and of the piece that the head ended in */
@@ -55,6 +60,7 @@ strata_status_t strata_input_open(const char *path, strata_input_t **input) {
 
 void strata_input_close(strata_input_t *input) {
     if (!input) return;
+    strata_ahead_end(input->ahead);
     if (input->gzip) inflateEnd(&input->inflate);
     close(input->file);
     strata_host_delete(input);
@@ -119,11 +125,12 @@ static strata_status_t inflate_some(strata_input_t *input) {
     }
 }
 
-static strata_status_t read_gzip(strata_input_t *input, const char **bytes, size_t *count) {
+/* `room` bytes, fewer at the end; what came before damage is delivered first. */
+static strata_status_t unpack(strata_input_t *input, char *bytes, size_t room, size_t *count) {
     z_stream *z = &input->inflate;
-    z->next_out = (Bytef *)input->out;
-    z->avail_out = BUFFER_BYTES;
-    while (z->avail_out == BUFFER_BYTES) {
+    z->next_out = (Bytef *)bytes;
+    z->avail_out = (uInt)room;
+    while (z->avail_out == room) {
         strata_status_t status = STRATA_OK;
         if (z->avail_in == 0 && !input->file_end) status = fill(input);
         if (status == STRATA_OK && z->avail_in == 0 && input->file_end && !input->damaged) {
@@ -131,12 +138,26 @@ static strata_status_t read_gzip(strata_input_t *input, const char **bytes, size
             return strata_fail(STRATA_E_FORMAT, 0, "the gzip data is cut off; copy the file again, or check it with gzip -t");
         }
         if (status == STRATA_OK) status = inflate_some(input);
-        /* What came before the damage is delivered first. */
-        if (status != STRATA_OK && z->avail_out == BUFFER_BYTES) return status;
+        if (status != STRATA_OK && z->avail_out == room) return status;
     }
-    *bytes = input->out;
-    *count = BUFFER_BYTES - z->avail_out;
+    *count = room - z->avail_out;
     return STRATA_OK;
+}
+
+static strata_status_t unpack_ahead(void *input, char *bytes, size_t *count) {
+    return unpack(input, bytes, STRATA_AHEAD_BYTES, count);
+}
+
+static strata_status_t read_gzip(strata_input_t *input, const char **bytes, size_t *count) {
+    if (input->unpacked >= ALONE_BYTES && !input->tried) {
+        input->tried = true;
+        input->ahead = strata_ahead_begin(unpack_ahead, input);
+    }
+    if (input->ahead) return strata_ahead_next(input->ahead, bytes, count);
+    strata_status_t status = unpack(input, input->out, BUFFER_BYTES, count);
+    *bytes = input->out;
+    if (status == STRATA_OK) input->unpacked += *count;
+    return status;
 }
 
 static strata_status_t read_piece(strata_input_t *input, const char **bytes, size_t *count) {
