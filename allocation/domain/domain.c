@@ -106,6 +106,13 @@ strata_stack_t *strata_domain_next_stack(strata_domain_t *domain, strata_stack_t
     return found;
 }
 
+strata_stack_t *strata_domain_next_of_group(strata_domain_t *domain, const strata_group_t *group, strata_stack_t *previous) {
+    strata_lock(&domain->lock);
+    strata_stack_t *found = go_on(previous, strata_stack_list_next_of_group(domain, group, previous));
+    strata_unlock(&domain->lock);
+    return found;
+}
+
 strata_stack_t *strata_domain_next_orphan(strata_domain_t *domain, strata_stack_t *previous) {
     strata_lock(&domain->lock);
     strata_stack_t *found = go_on(previous, strata_stack_list_next_orphan(domain, previous));
@@ -244,23 +251,28 @@ static bool is_anybodys(const strata_stack_t *stack) {
     return !stack->group->keeps && !atomic_load(&stack->group->pinned) && !strata_group_is_paused(stack->group);
 }
 
-/* If `only` is given, that group; else all except those that keep theirs (`own` gives its own). */
-static uint64_t release(strata_domain_t *domain, const strata_group_t *only, const strata_group_t *own) {
+/* All except groups that keep theirs; `own` gives its own. */
+uint64_t strata_domain_release(strata_domain_t *domain, const strata_group_t *own) {
     strata_range_begin(STRATA_RANGE_release, 0);
     uint64_t released = strata_domain_offer_quarantined(domain);
     for (int level = 0; level < LEVELS; level++)
-        STRATA_DOMAIN_EACH(domain, stack) {
-            bool wanted = only ? stack->group == only : is_anybodys(stack) || stack->group == own;
-            if (wanted && level_of(stack) == level) released += strata_stack_release(stack);
-        }
+        STRATA_DOMAIN_EACH(domain, stack)
+            if ((is_anybodys(stack) || stack->group == own) && level_of(stack) == level) released += strata_stack_release(stack);
     strata_domain_sweep_orphans(domain);
     strata_range_end();
     return released;
 }
 
-uint64_t strata_domain_release(strata_domain_t *domain, const strata_group_t *own) { return release(domain, NULL, own); }
-
-uint64_t strata_domain_release_group(strata_domain_t *domain, const strata_group_t *group) { return release(domain, group, NULL); }
+uint64_t strata_domain_release_group(strata_domain_t *domain, const strata_group_t *group) {
+    strata_range_begin(STRATA_RANGE_release, 0);
+    uint64_t released = strata_domain_offer_quarantined(domain);
+    for (int level = 0; level < LEVELS; level++)
+        STRATA_DOMAIN_EACH_OF(domain, group, stack)
+            if (level_of(stack) == level) released += strata_stack_release(stack);
+    strata_domain_sweep_orphans(domain);
+    strata_range_end();
+    return released;
+}
 
 uint64_t strata_domain_kept_bytes(strata_domain_t *domain, const strata_group_t *own) {
     uint64_t kept = 0;

@@ -125,6 +125,11 @@ strata_stack_t *strata_domain_next_stack(strata_domain_t *domain, strata_stack_t
 void strata_domain_leave_stack(strata_domain_t *domain, strata_stack_t *stack);
 #define STRATA_DOMAIN_EACH(domain, stack)                                                                                          \
     for (strata_stack_t *stack = strata_domain_next_stack(domain, NULL); stack; stack = strata_domain_next_stack(domain, stack))
+/* The same for the stacks of one group. */
+strata_stack_t *strata_domain_next_of_group(strata_domain_t *domain, const strata_group_t *group, strata_stack_t *previous);
+#define STRATA_DOMAIN_EACH_OF(domain, group, stack)                                                                                \
+    for (strata_stack_t *stack = strata_domain_next_of_group(domain, group, NULL); stack;                                          \
+         stack = strata_domain_next_of_group(domain, group, stack))
 /* The same for the orphans only: as long as there are some a request looks at them, and at no other stack. */
 strata_stack_t *strata_domain_next_orphan(strata_domain_t *domain, strata_stack_t *previous);
 bool strata_domain_has_orphans(strata_domain_t *domain);

@@ -108,8 +108,8 @@ void strata_domain_forget_stream(strata_domain_t *domain, strata_stream_t stream
 }
 
 void strata_domain_orphan_group(strata_domain_t *domain, const strata_group_t *group) {
-    STRATA_DOMAIN_EACH(domain, stack) {
-        if (stack->group != group || stack->is_shared || stack->orphan) continue;
+    STRATA_DOMAIN_EACH_OF(domain, group, stack) {
+        if (stack->is_shared || stack->orphan) continue;
         note_gone(stack, NULL, true);
         make_orphan(domain, stack);
     }

@@ -33,6 +33,7 @@ struct strata_group {
     _Atomic uint64_t out_of_memory;
     strata_statistics_t ended; /* the counts of stacks that have ended; guarded by the domain's lock */
     strata_group_t *next; /* in order of making; guarded by the domain's lock */
+    strata_stack_t *first_stack, *last_stack; /* of its own, orphans included; guarded by the domain's lock */
 };
 
 #define STRATA_GRAPH_POOL_ENDED UINT64_MAX /* the number of a group of graphs that waits for its next pool */

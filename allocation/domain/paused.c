@@ -15,8 +15,7 @@ strata_status_t strata_group_refuse_paused(const strata_group_t *group) {
 /* The flag first: a call that has entered a stack looks at it then, and a stack that is listed meanwhile inherits it. */
 void strata_group_set_paused(strata_group_t *group, bool paused) {
     atomic_store(&group->paused, paused);
-    STRATA_DOMAIN_EACH(group->domain, stack) {
-        if (stack->group != group) continue;
+    STRATA_DOMAIN_EACH_OF(group->domain, group, stack) {
         strata_stack_lock(stack);
         if (stack->open && !stack->is_shared) strata_stack_close(stack, STRATA_CLOSED_PAUSED, paused);
         strata_stack_unlock(stack);

@@ -51,8 +51,7 @@ static void collect_one(const strata_record_t *record, void *context) {
 static void collect(strata_graph_pool_t *pool, collecting_t *collecting) {
     collecting->blocks->count = 0;
     collecting->supported = true;
-    STRATA_DOMAIN_EACH(pool->group->domain, stack)
-        if (stack->group == pool->group) strata_stack_walk_live(stack, collect_one, collecting);
+    STRATA_DOMAIN_EACH_OF(pool->group->domain, pool->group, stack) strata_stack_walk_live(stack, collect_one, collecting);
 }
 
 static int by_address(const void *a, const void *b) {

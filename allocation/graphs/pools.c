@@ -108,8 +108,7 @@ void strata_graphs_settle(strata_domain_t *domain) {
 
 /* Blocks of others are owned by the pool if its graph uses them, so only its own layers meet streams that are being captured. */
 static void tell_layers(const strata_graph_pool_t *pool, bool begins) {
-    STRATA_DOMAIN_EACH(pool->group->domain, stack)
-        if (stack->group == pool->group) strata_stack_tell_capture(stack, pool->group->pool, begins);
+    STRATA_DOMAIN_EACH_OF(pool->group->domain, pool->group, stack) strata_stack_tell_capture(stack, pool->group->pool, begins);
 }
 
 static void list_window(strata_graph_pool_t *pool, const strata_graph_window_t *window) {
@@ -143,8 +142,7 @@ static bool list_open(strata_graph_pool_t *pool, uint64_t number, const strata_g
 /* What was freed inside captures and borrowed there waits for its borrowers. */
 void strata_graph_pool_poll(strata_graph_pool_t *pool) {
     strata_pending_t pending = {.ready_at = UINT64_MAX};
-    STRATA_DOMAIN_EACH(pool->group->domain, stack)
-        if (stack->group == pool->group) strata_stack_poll(stack, &pending);
+    STRATA_DOMAIN_EACH_OF(pool->group->domain, pool->group, stack) strata_stack_poll(stack, &pending);
 }
 
 strata_status_t strata_graph_pool_open(strata_graph_pool_t *pool, uint64_t number, const strata_graph_window_t *window) {
@@ -213,8 +211,8 @@ static bool somebody_keeps(const strata_graph_pool_t *pool) {
 
 static bool holds_anything(strata_domain_t *domain, const strata_group_t *group) {
     bool holds = false;
-    STRATA_DOMAIN_EACH(domain, stack)
-        if (stack->group == group && !holds) holds = !strata_stack_is_empty(stack);
+    STRATA_DOMAIN_EACH_OF(domain, group, stack)
+        if (!holds) holds = !strata_stack_is_empty(stack);
     return holds;
 }
 

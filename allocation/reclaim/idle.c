@@ -19,8 +19,7 @@ static uint64_t calls_of(strata_group_t *group) {
     strata_lock(&domain->lock);
     uint64_t calls = group->ended.allocations + group->ended.frees;
     strata_unlock(&domain->lock);
-    STRATA_DOMAIN_EACH(domain, stack) {
-        if (stack->group != group) continue;
+    STRATA_DOMAIN_EACH_OF(domain, group, stack) {
         strata_lock(strata_stack_home_lock(stack));
         calls += stack->figures.allocations + stack->figures.frees;
         strata_unlock(strata_stack_home_lock(stack));
@@ -30,8 +29,7 @@ static uint64_t calls_of(strata_group_t *group) {
 
 static uint64_t live_in(strata_group_t *group) {
     uint64_t live = 0;
-    STRATA_DOMAIN_EACH(group->domain, stack) {
-        if (stack->group != group) continue;
+    STRATA_DOMAIN_EACH_OF(group->domain, group, stack) {
         strata_lock(strata_stack_home_lock(stack));
         live += stack->figures.allocated_bytes;
         strata_unlock(strata_stack_home_lock(stack));
@@ -50,15 +48,13 @@ static uint64_t swing_of(strata_stack_t *stack) {
 /* Over several stacks at most the sum. */
 static uint64_t swing_in(strata_group_t *group) {
     uint64_t swing = 0;
-    STRATA_DOMAIN_EACH(group->domain, stack)
-        if (stack->group == group) swing += swing_of(stack);
+    STRATA_DOMAIN_EACH_OF(group->domain, group, stack) swing += swing_of(stack);
     return swing;
 }
 
 static uint64_t idle_in(strata_group_t *group) {
     uint64_t idle = 0;
-    STRATA_DOMAIN_EACH(group->domain, stack)
-        if (stack->group == group) idle += strata_stack_idle_bytes(stack);
+    STRATA_DOMAIN_EACH_OF(group->domain, group, stack) idle += strata_stack_idle_bytes(stack);
     return idle;
 }
 
@@ -129,8 +125,7 @@ static bool is_quiet(strata_stack_t *stack) {
 /* Of each stack the cache that keeps most idle, before anything goes: through it that much comes back. One that cuts nothing serves a
  * request only from a chunk of its size, and no chunk is guessed. */
 static void note_before(strata_group_t *group) {
-    STRATA_DOMAIN_EACH(group->domain, stack) {
-        if (stack->group != group) continue;
+    STRATA_DOMAIN_EACH_OF(group->domain, group, stack) {
         strata_lock(&stack->lock);
         strata_went_t *went = &stack->went;
         went->before = 0;
@@ -163,15 +158,13 @@ static void note_what_went(strata_stack_t *stack, uint64_t swing) {
 
 static void note_after(strata_group_t *group) {
     uint64_t all = swing_in(group);
-    STRATA_DOMAIN_EACH(group->domain, stack)
-        if (stack->group == group) note_what_went(stack, stack->is_shared ? all : swing_of(stack));
+    STRATA_DOMAIN_EACH_OF(group->domain, group, stack) note_what_went(stack, stack->is_shared ? all : swing_of(stack));
 }
 
 /* Returns the bytes that are freed and still in use. */
 static uint64_t poll(strata_group_t *group) {
     strata_pending_t pending = {.ready_at = UINT64_MAX};
-    STRATA_DOMAIN_EACH(group->domain, stack)
-        if (stack->group == group) strata_stack_poll(stack, &pending);
+    STRATA_DOMAIN_EACH_OF(group->domain, group, stack) strata_stack_poll(stack, &pending);
     return pending.pending_bytes;
 }
 

@@ -45,8 +45,7 @@ static void add(strata_layer_t *layer, strata_own_figure_t *sums, uint32_t count
 uint32_t strata_group_own_figures(strata_group_t *group, uint32_t number, strata_own_figure_t rows[STRATA_OWN_FIGURES]) {
     uint32_t count = strata_own_figure_rows(group->plan->nodes[number].type, rows);
     if (count == 0) return 0;
-    STRATA_DOMAIN_EACH(group->domain, stack) {
-        if (stack->group != group) continue;
+    STRATA_DOMAIN_EACH_OF(group->domain, group, stack) {
         STRATA_EACH_OWN_LAYER(stack, layer)
             if (layer->number == number) add(layer, rows, count);
     }

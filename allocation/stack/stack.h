@@ -113,6 +113,7 @@ struct strata_stack {
     strata_uses_t *host_uses; /* streams to wait for at the free, where no layer handles borrows; NULL: none so far. Guarded by the
                                  lock */
     strata_condition_t host_waited; /* a call that used a stream's handle with the lock open is over */
+    strata_stack_t *next_of_group, *prev_of_group; /* in order of making; guarded by the domain's lock */
 };
 
 /* {stack number 12 bits, serial 52}: the serial belongs to one life of the number, and to no other one in the process. */

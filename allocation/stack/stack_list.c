@@ -91,9 +91,22 @@ strata_status_t strata_stack_list_room(strata_domain_t *domain) {
     return STRATA_OK;
 }
 
+static void join_group(strata_group_t *group, strata_stack_t *stack) {
+    stack->prev_of_group = group->last_stack;
+    stack->next_of_group = NULL;
+    *(group->last_stack ? &group->last_stack->next_of_group : &group->first_stack) = stack;
+    group->last_stack = stack;
+}
+
+static void leave_group(strata_group_t *group, const strata_stack_t *stack) {
+    *(stack->prev_of_group ? &stack->prev_of_group->next_of_group : &group->first_stack) = stack->next_of_group;
+    *(stack->next_of_group ? &stack->next_of_group->prev_of_group : &group->last_stack) = stack->prev_of_group;
+}
+
 void strata_stack_list_add(strata_domain_t *domain, strata_stack_t *stack) {
     stack->at = domain->stack_count++;
     domain->stacks[stack->at] = stack;
+    join_group(stack->group, stack);
     chain(domain, stack);
     if (stack->thread_shared) stack->thread_shared->carried++;
 }
@@ -101,6 +114,7 @@ void strata_stack_list_add(strata_domain_t *domain, strata_stack_t *stack) {
 void strata_stack_list_remove(strata_domain_t *domain, strata_stack_t *stack) {
     if (stack->orphan) drop_orphan(domain, stack);
     else unchain(domain, stack);
+    leave_group(stack->group, stack);
     if (stack->thread_shared) stack->thread_shared->carried--;
     domain->stack_count--;
     for (uint32_t i = stack->at; i < domain->stack_count; i++) {
@@ -110,8 +124,8 @@ void strata_stack_list_remove(strata_domain_t *domain, strata_stack_t *stack) {
 }
 
 static void chain_group(strata_domain_t *domain, const strata_group_t *group, void (*change)(strata_domain_t *, strata_stack_t *)) {
-    for (uint32_t i = 0; i < domain->stack_count; i++)
-        if (domain->stacks[i]->group == group && !domain->stacks[i]->orphan) change(domain, domain->stacks[i]);
+    for (strata_stack_t *stack = group->first_stack; stack; stack = stack->next_of_group)
+        if (!stack->orphan) change(domain, stack);
 }
 
 void strata_stack_list_renumber(strata_domain_t *domain, strata_group_t *group, uint64_t pool) {
@@ -126,6 +140,12 @@ strata_stack_t *strata_stack_list_next(strata_domain_t *domain, const strata_sta
     uint32_t at = previous ? previous->at + 1 : 0;
     domain->looked++;
     return at < domain->stack_count ? domain->stacks[at] : NULL;
+}
+
+strata_stack_t *strata_stack_list_next_of_group(strata_domain_t *domain, const strata_group_t *group,
+                                                const strata_stack_t *previous) {
+    domain->looked++;
+    return previous ? previous->next_of_group : group->first_stack;
 }
 
 strata_stack_t *strata_stack_list_next_orphan(strata_domain_t *domain, const strata_stack_t *previous) {

@@ -19,6 +19,8 @@ void strata_stack_list_orphan(strata_domain_t *domain, strata_stack_t *stack);
 
 /* The one after `previous`, or the first; NULL: none. */
 strata_stack_t *strata_stack_list_next(strata_domain_t *domain, const strata_stack_t *previous);
+strata_stack_t *strata_stack_list_next_of_group(strata_domain_t *domain, const strata_group_t *group,
+                                                const strata_stack_t *previous);
 strata_stack_t *strata_stack_list_next_orphan(strata_domain_t *domain, const strata_stack_t *previous);
 
 /* Whom a stack serves. */

@@ -90,8 +90,8 @@ static void say_pools(strata_text_t *text, strata_domain_t *domain) {
         strata_text_say(text, "%s\n    {", comma);
         say_name(text, "pool", strata_group_name(group, name));
         say_fields(text, &figures);
-        STRATA_DOMAIN_EACH(domain, stack)
-            if (stack->is_shared && stack->group == group) say_layers(text, stack);
+        STRATA_DOMAIN_EACH_OF(domain, group, stack)
+            if (stack->is_shared) say_layers(text, stack);
         strata_text_say(text, "}");
         comma = ",";
     }

@@ -123,8 +123,7 @@ static void note_extent(const strata_record_t *record, void *context) {
 
 static void walk(const strata_group_t *group, extents_t *extents) {
     extents->count = 0;
-    STRATA_DOMAIN_EACH(group->domain, stack)
-        if (stack->group == group) strata_stack_walk_live(stack, note_extent, extents);
+    STRATA_DOMAIN_EACH_OF(group->domain, group, stack) strata_stack_walk_live(stack, note_extent, extents);
 }
 
 /* Nothing is served meanwhile, so a second walk finds no more than the first. */

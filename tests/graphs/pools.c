@@ -53,6 +53,29 @@ TEST(graph_pools, begins_keep_it_as_long_as_they_are_not_removed) {
     captured_close(&c);
 }
 
+/* A pool that has served one stream. */
+static uint64_t served_pool(captured_t *c) {
+    uint64_t pool = 0;
+    EXPECT_OK(strata_graph_pool_begin(c->rig.s, c->rig.gpu, c->stream, &pool));
+    EXPECT_OK(strata_free(c->rig.s, rig_allocate(&c->rig, c->stream, BYTES).ref));
+    EXPECT_OK(strata_graph_pool_end(c->rig.s, c->rig.gpu, pool));
+    return pool;
+}
+
+TEST(graph_pools, the_end_of_one_looks_at_the_stacks_of_no_other) {
+    enum { POOLS = 40, LOOKS = 60 };
+    uint64_t pools[POOLS];
+    captured_t c;
+    captured_open(&c, "strata");
+    for (int i = 0; i < POOLS; i++) pools[i] = served_pool(&c);
+    for (int i = 0; i < POOLS; i++) {
+        uint64_t before = rig_domain(&c.rig)->looked;
+        EXPECT_OK(strata_graph_pool_remove(c.rig.s, c.rig.gpu, pools[i]));
+        EXPECT_LE(rig_domain(&c.rig)->looked - before, LOOKS);
+    }
+    captured_close(&c);
+}
+
 /* A graph keeps it, so it is still there, and still no begin is left to be removed. */
 TEST(graph_pools, a_remove_without_a_begin_is_refused) {
     captured_t c;

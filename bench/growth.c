@@ -1,0 +1,209 @@
+/* Whether what a facade does seldom stays in proportion to what there is: growth, release, out of memory, a snapshot, the opening of
+ * stacks and the end, among few and among many chunks, streams and pools of graphs.
+ *
+ *     bench/growth                             the steps' names, and what each counts
+ *     bench/growth STEP PRESET N [--json]      the step among N; the time of it, by each of the N
+ *
+ * What is measured is done inside growth_measured(), so that callgrind can count it alone (--toggle-collect=growth_measured;
+ * scripts/bench-peers). The device is simulated. Chunks are of 20 MiB. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/config.h"
+#include "facade/facade.h"
+#include "platform/clock.h"
+#include "platform/sim/sim.h"
+
+enum { MOST = 100000 };
+#define CHUNK (UINT64_C(20) << 20)
+
+static strata_t facade;
+static strata_place_t gpu;
+static int number;
+static strata_ref_t *refs;
+static strata_stream_t *streams;
+static strata_config_request_t request;
+
+static void must(strata_status_t status) {
+    if (status == STRATA_OK) return;
+    fprintf(stderr, "growth: %s\n", strata_last_error()->text);
+    exit(1);
+}
+
+static void *memory_of(size_t size) {
+    void *memory = calloc((size_t)number, size);
+    if (!memory) exit(1);
+    return memory;
+}
+
+/* ---- what the steps find there ---- */
+
+/* For all that the steps take, and what a cache and the device add. */
+static uint64_t room(void) { return (uint64_t)number * CHUNK * 9 / 8 + (UINT64_C(1) << 30); }
+
+static void open_facade(void) {
+    strata_strategy_t *strategy;
+    strata_sim_t *world;
+    strata_device_t *device;
+    strata_sim_options_t options = {.capacity = room()};
+    must(strata_config_load(&request, &strategy));
+    must(strata_sim_new(&options, &world));
+    must(strata_sim_open(world, 0, &device));
+    must(strata_facade_open_on(strategy, &device, 1, 0, &facade));
+    gpu = strata_gpu(0);
+}
+
+static void allocate(int i, strata_stream_t stream, size_t size) {
+    strata_block_t block;
+    must(strata_allocate(facade, gpu, stream, size, &block));
+    refs[i] = block.ref;
+}
+
+static void take_chunks(void) {
+    for (int i = 0; i < number; i++) allocate(i, NULL, CHUNK);
+}
+
+static void give_chunks(void) {
+    for (int i = 0; i < number; i++) must(strata_free(facade, refs[i]));
+}
+
+static void make_streams(void) {
+    open_facade();
+    for (int i = 0; i < number; i++) must(strata_stream_create(facade, gpu, 0, &streams[i]));
+}
+
+static void use_streams(void) {
+    for (int i = 0; i < number; i++) allocate(i, streams[i], 4096);
+}
+
+/* Open stacks whose chunks are idle, or all of whose memory is in use. */
+static void have_chunks(void) {
+    open_facade();
+    take_chunks();
+}
+static void have_idle_chunks(void) {
+    have_chunks();
+    give_chunks();
+}
+static void have_streams(void) {
+    make_streams();
+    use_streams();
+}
+static void have_idle_streams(void) {
+    have_streams();
+    give_chunks();
+}
+
+/* ---- the steps ---- */
+
+static void count_row(const strata_snapshot_row_t *row, void *context) {
+    (void)row;
+    ++*(size_t *)context;
+}
+
+static void take_snapshot(void) {
+    size_t rows = 0;
+    must(strata_snapshot(facade, gpu, count_row, &rows));
+}
+
+static void release_all(void) { must(strata_release(facade, gpu, NULL)); }
+
+static void close_facade(void) { must(strata_close(facade, STRATA_CLOSE_FORCE, NULL, NULL)); }
+
+/* More than the device has: every cache gives back what is idle first. */
+static void fail_to_allocate(void) {
+    strata_block_t block;
+    if (strata_allocate(facade, gpu, NULL, 2 * room(), &block) == STRATA_OK) exit(1);
+}
+
+/* ---- pools ---- */
+
+static uint64_t *pools;
+
+static void use_pools(void) {
+    for (int i = 0; i < number; i++) {
+        must(strata_graph_pool_begin(facade, gpu, streams[0], &pools[i]));
+        allocate(i, streams[0], 4096);
+        must(strata_graph_pool_end(facade, gpu, pools[i]));
+    }
+}
+
+static void remove_pools(void) {
+    for (int i = 0; i < number; i++) must(strata_graph_pool_remove(facade, gpu, pools[i]));
+}
+
+static void have_pools(void) {
+    make_streams();
+    use_pools();
+}
+static void have_idle_pools(void) {
+    have_pools();
+    give_chunks();
+}
+
+/* ---- telling ---- */
+
+static const struct step {
+    const char *name, *of;
+    void (*prepare)(void), (*measured)(void);
+} steps[] = {
+    {"growth", "chunks", open_facade, take_chunks},
+    {"snapshot", "chunks", have_chunks, take_snapshot},
+    {"out-of-memory", "chunks", have_chunks, fail_to_allocate},
+    {"out-of-memory-idle", "chunks", have_idle_chunks, fail_to_allocate},
+    {"release", "chunks", have_idle_chunks, release_all},
+    {"close", "chunks", have_chunks, close_facade},
+    {"stream-open", "streams", make_streams, use_streams},
+    {"stream-snapshot", "streams", have_streams, take_snapshot},
+    {"stream-out-of-memory", "streams", have_idle_streams, fail_to_allocate},
+    {"stream-release", "streams", have_idle_streams, release_all},
+    {"stream-close", "streams", have_streams, close_facade},
+    {"pool-open", "pools", make_streams, use_pools},
+    {"pool-snapshot", "pools", have_pools, take_snapshot},
+    {"pool-out-of-memory", "pools", have_idle_pools, fail_to_allocate},
+    {"pool-release", "pools", have_idle_pools, release_all},
+    {"pool-remove", "pools", have_idle_pools, remove_pools},
+    {"pool-close", "pools", have_pools, close_facade},
+};
+enum { STEPS = sizeof steps / sizeof *steps };
+
+double growth_measured(void (*measured)(void));
+__attribute__((noinline)) double growth_measured(void (*measured)(void)) {
+    uint64_t began = strata_real_now();
+    measured();
+    return (double)(strata_real_now() - began);
+}
+
+static const struct step *step_of(const char *name) {
+    for (int i = 0; i < STEPS; i++)
+        if (strcmp(name, steps[i].name) == 0) return &steps[i];
+    return NULL;
+}
+
+static int usage(void) {
+    fprintf(stderr, "usage: growth [STEP PRESET N [--json]]\n");
+    return 2;
+}
+
+int main(int argc, char **argv) {
+    if (argc == 1) {
+        for (int i = 0; i < STEPS; i++) printf("%s %s\n", steps[i].name, steps[i].of);
+        return 0;
+    }
+    const struct step *step = step_of(argv[1]);
+    bool json = argc == 5 && strcmp(argv[4], "--json") == 0;
+    number = argc >= 4 ? atoi(argv[3]) : 0;
+    if (!step || number < 1 || number > MOST || (argc != 4 && !json)) return usage();
+    request = (strata_config_request_t){.preset = argv[2], .devices = "sim"};
+    refs = memory_of(sizeof *refs);
+    streams = memory_of(sizeof *streams);
+    pools = memory_of(sizeof *pools);
+    step->prepare();
+    double each = growth_measured(step->measured) / number;
+    printf(json ? "{\"step\":\"%s\",\"preset\":\"%s\",\"of\":\"%s\",\"number\":%d,\"ns_each\":%.1f}\n"
+                : "%s, %s, %s: %d, ns each: %.1f\n",
+           step->name, argv[2], step->of, number, each);
+    fflush(stdout);
+    _Exit(0);
+}

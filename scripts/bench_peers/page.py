@@ -1,0 +1,305 @@
+"""docs/benchmarks.md out of the figures of scripts/bench-peers."""
+import collections
+import concurrent.futures
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+
+OURS = "strata"
+PAIRS = [("hot", "64 KiB"), ("small", "512 B"), ("large", "20 MiB"), ("lent", "64 KiB, lent"), ("remote", "64 KiB, freed by another thread")]
+HEAD, LESS = 1.05, 1.001 # how much less of a time is ahead, and of bytes; of instructions any
+GROWTH_PRESETS = ["strata", "strata-malloc", "pytorch"]
+GROWTH_NUMBERS = {"chunks": (1000, 10000), "streams": (200, 2000), "pools": (8, 64)}
+TIMED_STREAMS, TIMED_RUNS = (400, 4000), 3 # more than valgrind has room for
+GROWTH_QUICK = {"chunks": (10, 20), "streams": (4, 8), "pools": (2, 4)}
+NAMES = {"chunks": "blocks of a chunk's size", "streams": "streams", "pools": "pools of graphs"}
+
+# (programs, workloads, figure) to the reason, as patterns: the first that fits is told.
+REASONS = [
+    ("RMM.*|CUB.*|glibc|mimalloc|jemalloc", "trace streams-.*", "ns|instructions",
+     "it has no call for loans and is told of none, while `strata` notes each, records events for it and waits for them"),
+    ("glibc|mimalloc|jemalloc", ".*", "ns|instructions",
+     "it serves the host: no streams to keep apart, no lock where a thread has a cache of its own, and what it knows of a block stands in the "
+     "block or beside it, which the host may touch and a GPU's memory must not be"),
+    ("CUB.*|RMM.*", "large|live.*|trace.*", "ratio",
+     "what is above its largest bin, or what its upstream serves, goes to the driver and back each time: nothing is kept, and each "
+     "pair pays two device calls, which this fake driver makes almost free"),
+    ("CUB", "live.*|trace.*", "ns|instructions",
+     "it asks the driver at nearly every request, and a call of this fake driver takes tens of nanoseconds; a real one takes microseconds"),
+    ("CUB.*", "live.*|trace.*|[0-9]+ thread.*", "ns|instructions",
+     "a bin takes any block of its size, never cuts or merges one: less to do and more held"),
+    ("RMM binning", ".*", "ns|instructions", "a bin's block is taken as it is, whatever it is asked for: nothing is cut or merged, and much more is held"),
+    ("RMM pool", ".*", "ns|instructions", "with few free blocks its sorted list is the shortest way; it grows with their number"),
+    ("RMM arena", ".*", "ns|instructions", "one superblock holds what is asked for, found by address; the whole arena was taken before"),
+    ("PyTorch.*", "lent", "ns|instructions", "it takes one event a free and asks about the oldest alone"),
+    ("PyTorch, expandable", "live.*|trace.*", "ratio",
+     "it maps memory in steps of 2 and 20 MiB as it needs them at the end of one range; `strata` takes larger pieces, for fewer calls"),
+    ("PyTorch", "live.*|trace.*", "ratio", "its rule of segments fits these sizes better by chance; on others it holds more"),
+]
+
+
+# ---- growth ----
+
+def counted(words):
+    done = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--toggle-collect=growth_measured"] + words,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)
+    found = re.search(r"Collected : (\d+)", done.stderr)
+    return int(found.group(1)) if found and done.returncode == 0 else None
+
+
+def growth(program, quick):
+    """{"counted": [(step, of, few, many, preset, instructions among few, among many)], "timed": [(step, few, many, ns each, ns each)]};
+    None: valgrind is not here."""
+    if not shutil.which("valgrind"):
+        return None
+    print("counting growth", flush=True)
+    listed = subprocess.run([program], check=True, capture_output=True, text=True).stdout
+    steps = [line.split() for line in listed.splitlines()]
+    numbers = GROWTH_QUICK if quick else GROWTH_NUMBERS
+    cells = [(step, of, *numbers[of], preset) for step, of in steps for preset in (GROWTH_PRESETS[:1] if quick else GROWTH_PRESETS)]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        few = list(pool.map(lambda cell: counted([program, cell[0], cell[4], str(cell[2])]), cells))
+        many = list(pool.map(lambda cell: counted([program, cell[0], cell[4], str(cell[3])]), cells))
+    rows = [(*cell, *counts) for cell, *counts in zip(cells, few, many)]
+    return {"counted": rows, "timed": [(step, *TIMED_STREAMS, *(timed_step(program, step, of) for of in TIMED_STREAMS))
+                                       for step, of in steps if of == "streams" and not quick]}
+
+
+def timed_step(program, step, among):
+    runs = []
+    for _ in range(TIMED_RUNS):
+        done = subprocess.run([program, step, OURS, str(among), "--json"], check=True, capture_output=True, text=True)
+        runs.append(json.loads(done.stdout)["ns_each"])
+    return statistics.median(runs)
+
+
+def growth_section(told):
+    lines = ["", "## As numbers grow", ""]
+    if told is None:
+        return lines + ["Not counted: valgrind is not here."]
+    rows = told["counted"]
+    lines += ["Instructions of a whole step (`bench/growth`, counted by callgrind) for each chunk, stream or pool, among many; in brackets how many "
+              "times as many for each that is among few. A step in proportion has 1 or less there, a quadratic one %s." %
+              ", ".join("%d (%s)" % (many // few, NAMES[of]) for of, (few, many) in GROWTH_NUMBERS.items())]
+    presets = list(collections.OrderedDict.fromkeys(row[4] for row in rows))
+    for of in collections.OrderedDict.fromkeys(row[1] for row in rows):
+        mine = [row for row in rows if row[1] == of]
+        lines += ["", "%s, %s against %s:" % (NAMES[of][0].upper() + NAMES[of][1:], format(mine[0][3], ","), format(mine[0][2], ",")), "",
+                  "| step | " + " | ".join(presets) + " |", "|---|" + "---:|" * len(presets)]
+        for step in collections.OrderedDict.fromkeys(row[0] for row in mine):
+            cells = []
+            for row in mine:
+                if row[0] != step:
+                    continue
+                _, _, few, many, _, among_few, among_many = row
+                cells.append("-" if not among_few or not among_many else
+                             "%s (%.2f)" % (format(among_many / many, ",.0f"), (among_many / many) / (among_few / few)))
+            lines.append("| %s | %s |" % (step.split("-", 1)[1] if of != "chunks" else step, " | ".join(cells)))
+    if told["timed"]:
+        lines += ["", "More streams than valgrind has room for, microseconds for each stream of `%s`, medians of %d runs:" % (OURS, TIMED_RUNS), "",
+                  "| step | among %s | among %s |" % tuple(format(count, ",") for count in TIMED_STREAMS), "|---|---:|---:|"]
+        lines += ["| %s | %.1f | %.1f |" % (step.split("-", 1)[1], few / 1000, many / 1000) for step, _, _, few, many in told["timed"]]
+    worst = max((row for row in rows if row[5] and row[6]), key=lambda row: row[6] / row[3] / (row[5] / row[2]), default=None)
+    if worst:
+        lines += ["", "The most is `%s` of `%s`: %.2f times as many for each among %s as among %s." %
+                  (worst[0], worst[4], worst[6] / worst[3] / (worst[5] / worst[2]), format(worst[3], ","), format(worst[2], ","))]
+    return lines
+
+
+# ---- tables ----
+
+def number(value, digits=0):
+    return "-" if value is None else format(value, ",.%df" % digits)
+
+
+def ratio(cell):
+    return cell["reserved"] / cell["requested"] if cell.get("reserved") and cell.get("requested") else None
+
+
+def timed(cell):
+    if "none" in cell:
+        return "-"
+    return number(cell["ns"], 1) + (" (%s)" % number(cell["instructions"]) if cell.get("instructions") is not None else "")
+
+
+class Table:
+    def __init__(self, told):
+        self.told, self.notes = told, []
+
+    def cell(self, label, key):
+        return self.told["cells"].get("%s/%s" % (label, key), {"none": "not run"})
+
+    def note(self, label, name, cell):
+        if "none" in cell:
+            self.notes.append("%s, %s: %s" % (label, name, cell["none"]))
+
+    def rows(self, columns, shown):
+        """One row a peer; `columns` are (key, name). What is missing is told below."""
+        self.notes = []
+        columns = [(key, name) for key, name in columns if key in self.told["workloads"]]
+        if not columns:
+            return ["Not run."]
+        lines = ["| | " + " | ".join(name for _, name in columns) + " |", "|---|" + "---:|" * len(columns)]
+        for label in self.told["labels"]:
+            cells = [self.cell(label, key) for key, _ in columns]
+            for (_, name), cell in zip(columns, cells):
+                self.note(label, name, cell)
+            lines.append("| %s | %s |" % (label, " | ".join(shown(cell) for cell in cells)))
+        return lines + self.footnotes()
+
+    def footnotes(self):
+        """Grouped by reason."""
+        grouped = collections.OrderedDict()
+        for note in self.notes:
+            where, reason = note.split(": ", 1)
+            grouped.setdefault(reason, []).append(where)
+        return [""] + ["- %s: %s." % (reason[0].upper() + reason[1:], "; ".join(wheres)) for reason, wheres in grouped.items()] if grouped else []
+
+    def trace(self, key):
+        self.notes = []
+        lines = ["| | ns (instructions) a row | device calls, first pass | reserved over requested |", "|---|---:|---:|---:|"]
+        for label in self.told["labels"]:
+            cell = self.cell(label, key)
+            self.note(label, "it", cell)
+            lines.append("| %s | %s | %s | %s |" % (label, timed(cell), number(cell.get("calls_before")), number(ratio(cell), 4)))
+        return lines + self.footnotes()
+
+
+# ---- who is ahead ----
+
+def reason_of(label, key, figure):
+    for labels, keys, figures, reason in REASONS:
+        if re.fullmatch(labels, label) and re.fullmatch(keys, key) and figure in figures.split("|"):
+            return reason
+    return None
+
+
+def is_ahead(peer, ours, figure):
+    if "none" in peer or "none" in ours:
+        return False
+    if figure == "ratio":
+        return ratio(peer) is not None and ratio(ours) is not None and ratio(peer) * LESS < ratio(ours)
+    if peer.get("instructions") and ours.get("instructions"):
+        return figure == "instructions" and peer["instructions"] < ours["instructions"]
+    return figure == "ns" and peer["ns"] * HEAD < ours["ns"]
+
+
+def ahead(told):
+    """{(label, reason): [(key, figure)]} of peers against the default, and what has no reason. Where instructions are counted they
+    decide, since a time is the machine's as well."""
+    table, found, unexplained = Table(told), collections.OrderedDict(), []
+    for label in told["labels"]:
+        if told["programs"][label] == "strata":
+            continue
+        for key in told["workloads"]:
+            for figure in ("instructions", "ns", "ratio"):
+                if not is_ahead(table.cell(label, key), table.cell(OURS, key), figure):
+                    continue
+                reason = reason_of(label, key, figure)
+                if reason:
+                    found.setdefault((label, reason), []).append((key, figure))
+                else:
+                    unexplained.append("%s, %s, %s" % (label, key, figure))
+    return found, unexplained
+
+
+def figure_of(cell, figure):
+    return {"ratio": lambda: "%.3f" % ratio(cell), "ns": lambda: "%s ns" % number(cell["ns"], 1),
+            "instructions": lambda: number(cell["instructions"])}[figure]()
+
+
+def ahead_section(told):
+    found, unexplained = ahead(told)
+    table = Table(told)
+    lines = ["", "## Where a peer is ahead", "",
+             "Against `strata`: fewer instructions where they are counted, else %d %% less time; %.1f %% less reserved." %
+             (round(100 * (HEAD - 1)), 100 * (LESS - 1)), ""]
+    if not found:
+        lines.append("Nowhere.")
+    for (label, reason), places in found.items():
+        rows = ["%s %s against %s" % (key, figure_of(table.cell(label, key), figure), figure_of(table.cell(OURS, key), figure))
+                for key, figure in places]
+        lines.append("- **%s**, because %s: %s." % (label, reason, "; ".join(rows)))
+    lines += ["- %s: no reason is known." % line for line in unexplained]
+    return lines, unexplained
+
+
+# ---- how well the presets that reproduce a peer do ----
+
+def likeness(told):
+    """Lines on whether a preset that reproduces PyTorch's allocator asks the device for as much as the real one."""
+    table, lines = Table(told), []
+    for preset, label in (("preset pytorch", "PyTorch"), ("preset pytorch-expandable", "PyTorch, expandable")):
+        pairs = [(table.cell(preset, key), table.cell(label, key)) for key in told["workloads"]
+                 if key.startswith(("trace", "live"))]
+        pairs = [(mine, its) for mine, its in pairs if ratio(mine) and ratio(its)]
+        if not pairs:
+            continue
+        equal = sum(mine["reserved"] == its["reserved"] for mine, its in pairs)
+        off = max(abs(mine["reserved"] / its["reserved"] - 1) for mine, its in pairs)
+        lines.append("- `%s` reserves what the real one reserves, to the byte, in %d of %d workloads of many live blocks and traces%s." %
+                     (preset.split()[1], equal, len(pairs), "" if equal == len(pairs) else "; it is off by %.2f %% at most" % (100 * off)))
+    return ["", "The presets that reproduce PyTorch's allocator, against it:", ""] + lines if lines else []
+
+
+# ---- the page ----
+
+def origins(told):
+    lines = ["| peer | from |", "|---|---|"]
+    for label in told["labels"]:
+        origin = told["preloads"].get(label)
+        lines.append("| %s | %s |" % (label, origin + ", in the place of the C library's" if origin else
+                                      told["from"][told["programs"][label]]))
+    return lines + ["| %s | **not here**: %s |" % (label, why) for label, why in told["absent"]]
+
+
+def heading(told):
+    fake = told["driver"] == "fake"
+    lines = ["# Strata beside other allocators", "",
+             "Made by `scripts/bench-peers` in one run; nothing here is written by hand. The programs are in bench/peers. No peer's code is in this "
+             "tree: the script gets what can be had.", "",
+             "%s, %s; the tree was at %s when the run ended; `%s`. Times are medians of %d rounds in which all peers take turns, each of three runs in a process of "
+             "its own. %sInstructions (in brackets) are counted by callgrind for one operation: they are exact, and the machine is not in them." %
+             (told["date"], told["cpu"], told["revision"], told["command"], told["rounds"],
+              "The machine had other work meanwhile (a load of %.1f before the first run): take the times as ratios. " % told["load"]
+              if told["load"] > .7 else ""), ""]
+    if fake:
+        lines.append("The driver is bench/peers/driver: it hands out addresses, in tens of nanoseconds a call, and what is lent is done at once. A real "
+                     "one takes microseconds to milliseconds: a peer that asks it often is flattered here, and its calls are shown where they count.")
+    else:
+        lines.append("The driver is the machine's own.")
+    return lines + ["", *origins(told), ""]
+
+
+def page(told):
+    table = Table(told)
+    lives = [key for key in told["workloads"] if key.startswith("live")]
+    lines = heading(told)
+    lines += ["## A pair", "", "Allocate and free again: ns (instructions). What is lent is told to the peer before its free; what another thread frees "
+              "was allocated a thousand at a time.", ""]
+    lines += table.rows(PAIRS, timed)
+    lines += ["", "## Among many live blocks", "", "A random one is freed and one of 512 x 2^(17u) bytes, u uniform, is allocated (an eighth of that among "
+              "1,000,000): ns (instructions) a pair.", ""]
+    lines += table.rows([(key, key.split()[1]) for key in lives], timed)
+    lines += ["", "Reserved of the device at most, over what was live at most:", ""]
+    lines += table.rows([(key, key.split()[1]) for key in lives], lambda cell: number(ratio(cell), 3))
+    lines += ["", "## Threads", "", "Pairs of 64 KiB by all threads at once: ns a pair, from the first thread's start to the last one's end over the pairs of "
+              "all.", ""]
+    lines += table.rows([(key, key) for key in told["workloads"] if "thread" in key], timed)
+    lines += ["", "## Traces", "", "The requests, frees and loans of recorded programs (traces/), without their work and waits; a peer without a call for lending "
+              "is not told. Times are of later passes, calls and bytes of all passes from the first."]
+    for key in told["workloads"]:
+        if key.startswith("trace "):
+            lines += ["", "### " + key.split()[1], ""] + table.trace(key)
+    lines += likeness(told)
+    section, unexplained = ahead_section(told)
+    lines += section + growth_section(told["growth"])
+    return "\n".join(lines) + "\n", unexplained
+
+
+if __name__ == "__main__":
+    import sys
+    print(page(json.load(sys.stdin))[0], end="")
