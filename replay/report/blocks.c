@@ -217,18 +217,24 @@ static void note_lives(blocks_t *blocks) {
     }
 }
 
-strata_status_t strata_page_blocks(strata_output_t *out, const strata_page_run_t *run, size_t runs) {
+strata_page_room_t strata_page_room(size_t runs) {
+    return (strata_page_room_t){.rows = strata_page_share(ALL_ROWS, LEAST_ROWS, MOST_ROWS, runs),
+                                .tags = strata_page_share(ALL_TAGS, LEAST_TAGS, MOST_TAGS, runs),
+                                .holders = strata_page_share(ALL_HOLDERS, LEAST_HOLDERS, MOST_HOLDERS, runs)};
+}
+
+strata_status_t strata_page_blocks(strata_output_t *out, const strata_page_run_t *run, const strata_page_room_t *room) {
     blocks_t blocks = {.out = out,
                        .trace = run->trace,
                        .map = &run->map,
-                       .most_tags = (uint16_t)strata_page_share(ALL_TAGS, LEAST_TAGS, MOST_TAGS, runs),
-                       .most_holders = strata_page_share(ALL_HOLDERS, LEAST_HOLDERS, MOST_HOLDERS, runs)};
+                       .most_tags = (uint16_t)strata_min(room->tags, MOST_TAGS),
+                       .most_holders = room->holders};
     blocks.lives = strata_host_new((size_t)run->trace->lifetimes + 1, sizeof *blocks.lives);
     blocks.tags = strata_host_new((size_t)run->trace->tag_count + 1, sizeof *blocks.tags);
     strata_status_t status = blocks.lives && blocks.tags ? STRATA_OK : STRATA_E_HOST_MEMORY;
     if (status == STRATA_OK) {
         note_lives(&blocks);
-        find_scale(&blocks, strata_page_share(ALL_ROWS, LEAST_ROWS, MOST_ROWS, runs));
+        find_scale(&blocks, room->rows);
         put_map(&blocks);
     }
     strata_host_delete(blocks.lives);

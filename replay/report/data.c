@@ -92,7 +92,8 @@ static strata_status_t put_run(strata_output_t *out, strata_page_run_t *run, siz
     put_refusals(out, run);
     strata_output_print(out, ",\n\"waits_known\": %s, \"map\": ",
                         run->result->figures.peak_device_used_bytes == STRATA_FIGURE_NULL ? "false" : "true");
-    strata_status_t status = strata_page_blocks(out, run, runs);
+    const strata_page_room_t room = strata_page_room(runs);
+    strata_status_t status = strata_page_blocks(out, run, &room);
     strata_output_print(out, "}");
     return status;
 }

@@ -23,8 +23,14 @@ enum { STRATA_PAGE_TAG = 81 }; /* bytes of a tag on the page */
 strata_status_t strata_page_data(strata_output_t *out, strata_page_t *page, const strata_figures_t *figures);
 /* The columns, the peaks and what is around them: several members of an object. */
 void strata_page_curves(strata_output_t *out, strata_series_t *series);
-/* The contents of the chunks of one of `runs` runs: what is small is put together. E_HOST_MEMORY. */
-strata_status_t strata_page_blocks(strata_output_t *out, const strata_page_run_t *run, size_t runs);
+/* What the contents of the chunks may take at most. */
+typedef struct strata_page_room {
+    size_t rows, tags, holders;
+} strata_page_room_t;
+/* Of one of `runs` runs. */
+strata_page_room_t strata_page_room(size_t runs);
+/* The contents of the chunks: what is small is put together. E_HOST_MEMORY. */
+strata_status_t strata_page_blocks(strata_output_t *out, const strata_page_run_t *run, const strata_page_room_t *room);
 /* What each stream of one of `traces` traces asked for. E_HOST_MEMORY. */
 strata_status_t strata_page_streams(strata_output_t *out, const strata_trace_t *trace, size_t traces);
 /* What each kind of device call cost. */

@@ -67,7 +67,6 @@ def test_what_was_recorded_shows_a_strategy_that_reuses_too_early(tmp_path):
     for _ in range(8):
         pointer = calls.allocate(MIB)
         calls("record", c.c_void_p(pointer), c.c_void_p(copy.handle))
-        copy.work(500, s.block_of(pointer))
         calls.free(pointer)
     copy.destroy()
     s.close("force")

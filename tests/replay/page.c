@@ -210,7 +210,9 @@ static char *map_of(const strata_page_run_t *run, size_t most) {
     strata_output_t *out;
     snprintf(path, sizeof path, "%s", temporary("map.json"));
     if (strata_output_open(path, &out) != STRATA_OK) return NULL;
-    EXPECT_OK(strata_page_blocks(out, run, most));
+    strata_page_room_t room = strata_page_room(1);
+    room.rows = most;
+    EXPECT_OK(strata_page_blocks(out, run, &room));
     EXPECT_OK(strata_output_finish(out));
     char *text = read_bytes(path, &count);
     if (text) text[count] = '\0';
