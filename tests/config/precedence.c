@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "tests/config/refused.h"
+#include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 
 static void expect_from(const strata_strategy_t *strategy, const char *value, strata_source_of_value_t source, const char *file,
@@ -87,7 +88,7 @@ TEST(precedence, a_name_without_a_folder_may_be_a_file_of_the_current_folder) {
     char before[4096];
     ASSERT_NE(getcwd(before, sizeof before), NULL);
     (void)file_of("s", "strategy: of one letter\nstack: [system]\n");
-    ASSERT_EQ(chdir(STRATA_BINARY_DIR), 0);
+    ASSERT_EQ(chdir(temporary(".")), 0);
     strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text("extends: s\n");
     EXPECT_EQ(chdir(before), 0);
     EXPECT_STREQ(strategy ? strategy->stacks[STRATA_PLACE_GPU].layers[0].name : "none", "system");

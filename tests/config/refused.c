@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "allocation/options/option.h"
+#include "tests/harness/files.h"
 
 void expect_refused(const char *yaml, unsigned line, unsigned column, const char *what, const char *write) {
     strata_strategy_t *strategy = NULL;
@@ -55,16 +56,8 @@ const strata_origin_t *origin_of(const strata_strategy_t *strategy, const char *
 }
 
 const char *file_of(const char *name, const char *text) {
-    static char path[1024];
-    snprintf(path, sizeof path, "%s/%s", STRATA_BINARY_DIR, name);
-    FILE *file = fopen(path, "wb");
-    if (!file) {
-        FAIL_TEST("cannot write %s", path);
-        return path;
-    }
-    fwrite(text, 1, strlen(text), file);
-    fclose(file);
-    return path;
+    const char *path = write_text(name, text);
+    return path ? path : "(not written)";
 }
 
 const char *read_back(FILE *file) {

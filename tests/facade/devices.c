@@ -1,5 +1,6 @@
 /* What `devices` may say, in the options of strata_open(): how many devices of which profile, and what is refused. */
 #include "tests/facade/fixture.h"
+#include "tests/harness/files.h"
 
 static strata_status_t open_devices(const char *devices, strata_t *s) {
     return strata_open(&(strata_open_options_t){.struct_size = sizeof(strata_open_options_t),
@@ -47,12 +48,9 @@ TEST(facade_devices, so_many_of_a_profile) {
 /* A profile in a file; a facade keeps its devices under another strategy, which is no other profile. */
 TEST(facade_devices, a_profile_may_be_a_file) {
     char devices[600];
-    snprintf(devices, sizeof devices, "sim:%s/facade-devices.yaml", STRATA_BINARY_DIR); /* no other test has it */
-    FILE *file = fopen(devices + strlen("sim:"), "wb");
+    const char *file = write_text("devices.yaml", "extends: a100\ntotal_bytes: 3GiB\nprofile: tiny\n");
     ASSERT_NE(file, NULL);
-    fputs("extends: a100\ntotal_bytes: 3GiB\nprofile: tiny\n", file);
-    fclose(file);
-    strcat(devices, "x2");
+    snprintf(devices, sizeof devices, "sim:%sx2", file);
     strata_t s = 0;
     ASSERT_OK(open_devices(devices, &s));
     for (uint32_t device = 0; device < 3; device++) EXPECT_EQ(serves(s, device), device < 2);
@@ -68,7 +66,7 @@ TEST(facade_devices, a_profile_may_be_a_file) {
     devices[strlen(devices) - 2] = '\0';
     EXPECT_EQ(remove(devices + strlen("sim:")), 0);
     EXPECT_STATUS(STRATA_E_STRATEGY, open_devices(devices, &s));
-    EXPECT_CONTAINS(strata_last_error()->text, "facade-devices.yaml: the file cannot be read");
+    EXPECT_CONTAINS(strata_last_error()->text, "/devices.yaml: the file cannot be read");
 }
 
 TEST(facade_devices, everything_else_is_refused_with_what_to_write) {

@@ -3,7 +3,7 @@
 #include "planning/steady.h"
 #include "platform/host/host_memory.h"
 #include "tests/facade/planned.h"
-#include "tests/trace/files.h"
+#include "tests/harness/files.h"
 
 enum { ASKS = 8 };
 

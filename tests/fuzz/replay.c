@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "tests/fuzz/fuzz.h"
+#include "tests/harness/files.h"
 #include "tests/harness/test.h"
-#include "tests/trace/files.h"
 
 enum { MOST_BYTES = 1 << 20 };
 

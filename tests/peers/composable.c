@@ -6,6 +6,7 @@
 
 #include "tests/allocation/bench.h"
 #include "tests/decorators/decorators.h"
+#include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "trace/trace.h"
 
@@ -234,14 +235,14 @@ static strata_trace_t *read_log(const char *path) {
 /* Row 28: the log is the sequence of calls, to two sinks at once. The peer's has a row for a request of 1 TiB that failed; a trace has
  * what happened to memory alone, and a failure is the observers'. */
 TEST(peers_composable, row_28_two_logs_say_the_same) {
-    static const char *const paths[] = {STRATA_BINARY_DIR "/two_logs_a.csv", STRATA_BINARY_DIR "/two_logs_b.csv"};
+    char paths[2][300];
     static const size_t sizes[] = {1000, 256, 70000, 5};
     char stack[1024];
     rig_t rig;
     strata_block_t blocks[4], none;
+    for (int i = 0; i < 2; i++) snprintf(paths[i], sizeof paths[i], "%s", temporary(i ? "b.csv" : "a.csv"));
     snprintf(stack, sizeof stack, "[{trace: {path: \"%s\"}}, {trace: {path: \"%s\"}}, {limit: {bytes: 1GiB}}, system]", paths[0],
              paths[1]);
-    for (int i = 0; i < 2; i++) (void)unlink(paths[i]);
     open_stack(&rig, stack);
     for (int i = 0; i < 4; i++) EXPECT_OK(try(&rig, sizes[i], &blocks[i]));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, try(&rig, 1024 * GIB, &none));

@@ -7,8 +7,8 @@
 
 #include "platform/host/host_memory.h"
 #include "platform/status.h"
+#include "tests/harness/files.h"
 #include "tests/planning/plans.h"
-#include "tests/trace/files.h"
 
 static const strata_ahead_reading_t whole = {.branch = NULL};
 

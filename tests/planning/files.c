@@ -1,5 +1,5 @@
 /* Problems and plans as CSV, good and hostile. */
-#include "tests/trace/files.h"
+#include "tests/harness/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,19 +6,20 @@
 #include <unistd.h>
 
 #include "tests/facade/fixture.h"
+#include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "trace/trace.h"
 
 typedef struct recording {
     rig_t rig;
     char path[200];
-    char text[800];
+    char text[1400];
 } recording_t;
 
-/* `stack` is a format: the path, then the number of events, then when_full. */
+/* `stack` is a format: the path, then the number of events, then when_full. The file is this process's own. */
 static inline void recording_open(recording_t *r, const char *name, const char *stack, uint32_t events, const char *when_full) {
-    char layers[500];
-    snprintf(r->path, sizeof r->path, "%s/recorded_%s", STRATA_BINARY_DIR, name);
+    char layers[1000];
+    snprintf(r->path, sizeof r->path, "%s", temporary(name));
     (void)unlink(r->path);
     snprintf(layers, sizeof layers, stack, r->path, events, when_full);
     snprintf(r->text, sizeof r->text, "version: 1\nstack:\n  - %splaces:\n  pinned:\n    - trace: {path: \"%s\"}\n    - system\n",

@@ -1,16 +1,14 @@
 /* Rings without a layer over them: what becomes of events at given moments. */
 #include <unistd.h>
 
+#include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "trace/recorder.h"
-
-#define PATH STRATA_BINARY_DIR "/recorded_ring.csv"
 
 enum { BLOCK = 1000, STREAM = 7 };
 
 static void begin(strata_recorder_ring_t *ring) {
-    (void)unlink(PATH);
-    EXPECT_OK(strata_recorder_join(ring, PATH, 64, 0, strata_place(STRATA_PLACE_GPU, 0), 0));
+    EXPECT_OK(strata_recorder_join(ring, temporary("ring.csv"), 64, 0, strata_place(STRATA_PLACE_GPU, 0), 0));
 }
 
 static void put(strata_recorder_ring_t *ring, strata_trace_op_t op, uint64_t time_ns, uint64_t size, uint64_t kernel) {
@@ -22,7 +20,7 @@ static void put(strata_recorder_ring_t *ring, strata_trace_op_t op, uint64_t tim
 static strata_trace_t *end(strata_recorder_ring_t *ring) {
     strata_trace_t *trace = NULL;
     EXPECT_OK(strata_recorder_leave(ring, 1000000000));
-    EXPECT_OK(strata_trace_load(PATH, &trace));
+    EXPECT_OK(strata_trace_load(temporary("ring.csv"), &trace));
     return trace;
 }
 

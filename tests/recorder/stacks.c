@@ -69,13 +69,13 @@ TEST(recorder_stacks, they_are_copied_with_their_rows) {
     strata_trace_reader_t *reader;
     strata_trace_writer_t *writer;
     ASSERT_TRUE(trace);
-    ASSERT_OK(strata_trace_reader_open(STRATA_BINARY_DIR "/recorded_copied.csv", &reader));
-    ASSERT_OK(strata_trace_writer_open(STRATA_BINARY_DIR "/recorded_copy.csv", strata_trace_reader_columns(reader), &writer));
+    ASSERT_OK(strata_trace_reader_open(temporary("copied.csv"), &reader));
+    ASSERT_OK(strata_trace_writer_open(temporary("copy.csv"), strata_trace_reader_columns(reader), &writer));
     EXPECT_OK(strata_trace_load_from(reader, "copied.csv", write_row, writer, &read));
     EXPECT_OK(strata_trace_writer_finish(writer));
     strata_trace_reader_close(reader);
     strata_trace_delete(read);
-    ASSERT_OK(strata_trace_load(STRATA_BINARY_DIR "/recorded_copy.csv", &again));
+    ASSERT_OK(strata_trace_load(temporary("copy.csv"), &again));
     ASSERT_EQ(again->stack_count, trace->stack_count);
     for (uint32_t i = 0; i < trace->stack_count; i++) EXPECT_STREQ(again->stacks[i], trace->stacks[i]);
     for (size_t i = 0; i < trace->count; i++) EXPECT_EQ(again->events[i].stack, trace->events[i].stack);

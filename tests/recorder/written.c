@@ -88,9 +88,8 @@ TEST(recorder, a_step_is_one_row_however_many_stacks_hear_it) {
 TEST(recorder, pools_are_told) {
     recording_t r;
     recording_open(&r, "pools.csv",
-                   "trace: {path: \"%s\", events: %u, when_full: %s}\n  - system\npools:\n  \"7\": {stack: [trace: {path: "
-                   "" STRATA_BINARY_DIR "/recorded_pools.csv}, system]}\n  weights: {stack: [trace: {path: " STRATA_BINARY_DIR
-                   "/recorded_pools.csv}, system]}\n",
+                   "trace: {path: \"%1$s\", events: %2$u, when_full: %3$s}\n  - system\npools:\n"
+                   "  \"7\": {stack: [trace: {path: \"%1$s\"}, system]}\n  weights: {stack: [trace: {path: \"%1$s\"}, system]}\n",
                    64, "drop");
     uint64_t seven = 0, weights = 0;
     ASSERT_OK(strata_pool(r.rig.s, "7", &seven));
@@ -306,19 +305,18 @@ static strata_status_t open_path(const char *path, strata_t *s) {
 }
 
 TEST(recorder, the_name_may_hold_the_number_of_the_process) {
-    char path[300];
+    char name[40];
     strata_t s;
-    snprintf(path, sizeof path, "%s/recorded_%ld.csv", STRATA_BINARY_DIR, (long)getpid());
-    ASSERT_OK(open_path(STRATA_BINARY_DIR "/recorded_%p.csv", &s));
-    EXPECT_NE(access(path, F_OK), 0);
+    snprintf(name, sizeof name, "of_%ld.csv", (long)getpid());
+    ASSERT_OK(open_path(temporary("of_%p.csv"), &s));
+    EXPECT_NE(access(temporary(name), F_OK), 0);
     EXPECT_OK(strata_close(s, STRATA_CLOSE_WAIT, NULL, NULL));
-    EXPECT_EQ(access(path, F_OK), 0);
-    (void)unlink(path);
+    EXPECT_EQ(access(temporary(name), F_OK), 0);
 }
 
 TEST(recorder, a_file_that_cannot_be_made_is_told_at_open) {
     strata_t s;
-    EXPECT_STATUS(STRATA_E_IO, open_path(STRATA_BINARY_DIR "/no_such_folder/x.csv", &s));
+    EXPECT_STATUS(STRATA_E_IO, open_path(temporary("no_such_folder/x.csv"), &s));
 }
 
 static uint32_t open_files(void) {
@@ -333,13 +331,13 @@ TEST(recorder, host_memory_fails_at_every_allocation_of_open) {
     uint32_t files = open_files();
     uint64_t before = strata_host_allocations();
     strata_t s = 0;
-    ASSERT_OK(open_path(STRATA_BINARY_DIR "/recorded_memory.csv", &s));
+    ASSERT_OK(open_path(temporary("memory.csv"), &s));
     uint64_t count = strata_host_allocations() - before;
     EXPECT_OK(strata_close(s, STRATA_CLOSE_WAIT, NULL, NULL));
     EXPECT_GT(count, 20);
     for (uint64_t k = 1; k <= count; k++) {
         strata_host_fail_at(k, 0);
-        strata_status_t status = open_path(STRATA_BINARY_DIR "/recorded_memory.csv", &s);
+        strata_status_t status = open_path(temporary("memory.csv"), &s);
         strata_host_fail_at(0, 0);
         EXPECT_TRUE(status == STRATA_OK || status == STRATA_E_HOST_MEMORY);
         if (status == STRATA_OK) EXPECT_OK(strata_close(s, STRATA_CLOSE_WAIT, NULL, NULL));

@@ -2,8 +2,8 @@
 
 #include <stddef.h>
 
+#include "tests/harness/files.h"
 #include "tests/harness/test.h"
-#include "tests/trace/files.h"
 #include "trace/formats/pickle_writer.h"
 
 static void put(strata_pickler_t *p, const char *name, uint64_t number) {

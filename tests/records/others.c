@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "platform/host/host_memory.h"
+#include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/records/rows.h"
-#include "tests/trace/files.h"
 #include "trace/text/input.h"
 
 #define SAMPLE STRATA_SOURCE_DIR "/tests/records/samples/profiler_cpu.json.gz"

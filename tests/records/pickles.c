@@ -4,9 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/harness/files.h"
 #include "tests/harness/test.h"
 #include "tests/records/rows.h"
-#include "tests/trace/files.h"
 #include "trace/formats/pickle.h"
 
 static const char *pickle(const char *bytes, size_t count) { return write_file("hostile.pickle", bytes, count); }

@@ -3,8 +3,8 @@
 #include <stdio.h>
 
 #include "config/config.h"
+#include "tests/harness/files.h"
 #include "tests/harness/test.h"
-#include "tests/trace/files.h"
 
 static strata_trace_t *load(const char *path) {
     strata_trace_t *trace = NULL;

@@ -6,11 +6,11 @@
 #include "platform/host/host_memory.h"
 #include "replay/compare/compare.h"
 #include "replay/report/parts.h"
+#include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/replay/helpers.h"
 #include "tests/replay/json_read.h"
-#include "tests/trace/files.h"
 
 enum { MOST = 4, SUMS = 1 << 14 };
 

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 
 #include "replay/compare/jobs.h"
+#include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/replay/helpers.h"
-#include "tests/trace/files.h"
 
 enum { CONTENDERS = 5, REPEATS = 2, JOBS = 200 };
 

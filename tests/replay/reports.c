@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/replay/helpers.h"
-#include "tests/trace/files.h"
 
 /* ---- JSON, just far enough to tell whether a text is some ---- */
 

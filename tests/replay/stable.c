@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "replay/run/figures.h"
+#include "tests/harness/files.h"
 #include "tests/harness/test.h"
 #include "tests/replay/helpers.h"
-#include "tests/trace/files.h"
 
 enum { REPEATS = 6 };
 

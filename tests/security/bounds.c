@@ -4,10 +4,10 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/tools/ran.h"
-#include "tests/trace/files.h"
 
 enum { WRONG = 2, FAILED = 1 };
 

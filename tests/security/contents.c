@@ -9,7 +9,7 @@
 
 #include "replay/timeline/target.h"
 #include "tests/facade/fixture.h"
-#include "tests/trace/files.h"
+#include "tests/harness/files.h"
 
 enum { PATTERN = 8, PART = 4, GATHERED = 1 << 22, BLOCKS = 24, PLACES = 4 };
 

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "tests/facade/fixture.h"
+#include "tests/harness/files.h"
 #include "tests/security/ending.h"
 #include "tests/security/kept.h"
-#include "tests/trace/files.h"
 #include "trace/text/output.h"
 
 static const struct {

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/harness/files.h"
 #include "tests/harness/test.h"
-#include "tests/trace/files.h"
 #include "trace/text/output.h"
 
 size_t parts_beside(const char *path) {

@@ -4,9 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/harness/files.h"
 #include "tests/harness/test.h"
 #include "tests/tools/ran.h"
-#include "tests/trace/files.h"
 
 enum { SAID = 16384 };
 

@@ -10,10 +10,10 @@
 #include "platform/ranges/ranges.h"
 #include "strata/strata.h"
 #include "strategy/registry/code.h"
+#include "tests/harness/files.h"
 #include "tests/harness/test.h"
 #include "tests/security/noted.h"
 #include "tests/tools/ran.h"
-#include "tests/trace/files.h"
 #include "trace/trace.h"
 
 enum { PATIENCE = 60 }; /* seconds; a test that waits for a pipe is ended by its alarm */

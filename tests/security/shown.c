@@ -5,8 +5,8 @@
 
 #include "platform/text/printable.h"
 #include "tests/facade/fixture.h"
+#include "tests/harness/files.h"
 #include "tests/tools/ran.h"
-#include "tests/trace/files.h"
 
 /* Sets the window's title, clears the screen, goes a line up; then the same in one byte of C1, in UTF-8 and not; turns the writing. */
 #define EVIL                                                                                                                       \

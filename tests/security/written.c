@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "tests/facade/fixture.h"
+#include "tests/harness/files.h"
 #include "tests/security/kept.h"
 #include "tests/tools/ran.h"
-#include "tests/trace/files.h"
 #include "trace/text/output.h"
 #include "trace/trace.h"
 

@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include "platform/sim/sim.h"
+#include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/tools/ran.h"
-#include "tests/trace/files.h"
 #include "tools/calibrate/fit.h"
 
 /* ---- what is written ---- */

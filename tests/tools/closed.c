@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "tests/harness/files.h"
 #include "tests/harness/test.h"
 #include "tests/tools/ran.h"
-#include "tests/trace/files.h"
 
 /* `strata ARGUMENTS`, with `after` after it in the shell, in the folder of the test; what the shell was told of its end. */
 static int run_shell(const char *arguments, const char *after) {

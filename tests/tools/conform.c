@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "platform/clock.h"
+#include "tests/harness/files.h"
 #include "tests/harness/test.h"
 #include "tests/tools/ran.h"
 
@@ -132,16 +133,16 @@ TEST(conform, other_commands_show_loaded_layers) {
     EXPECT_CONTAINS(ran.out, "my_quota: decorator of scope stream\n");
     ran = run_command("layers --load no_such.so");
     EXPECT_EQ(ran.exit_status, 2);
-    FILE *file = fopen(STRATA_BINARY_DIR "/loads_my_layer.yaml", "w");
-    ASSERT_TRUE(file);
-    fputs("load: [modules/my_layer.so]\nstack: [retry, my_quota: {most: 2GiB}, auto_growth, system]\n", file);
-    fclose(file);
-    ran = run_command("explain " STRATA_BINARY_DIR "/loads_my_layer.yaml");
+    char file[300];
+    snprintf(file, sizeof file, "%s", temporary("loads_my_layer.yaml"));
+    ASSERT_TRUE(write_text("loads_my_layer.yaml", "load: [" MODULES "/my_layer.so]\n"
+                                                  "stack: [retry, my_quota: {most: 2GiB}, auto_growth, system]\n"));
+    ran = run_command("explain %s", file);
     EXPECT_EQ(ran.exit_status, 2);
     EXPECT_CONTAINS(ran.errors, "loads_my_layer.yaml:1:1: the strategy would load code");
-    ran = run_well("explain --allow-code " STRATA_BINARY_DIR "/loads_my_layer.yaml");
+    ran = run_well("explain --allow-code %s", file);
     EXPECT_CONTAINS(ran.out, "my_quota: decorator of scope stream, one instance for each stream");
-    ran = run_well("check --allow-code " STRATA_BINARY_DIR "/loads_my_layer.yaml");
-    ran = run_well("compare --allow-code --device sim --repeat 1 --strategy " STRATA_BINARY_DIR "/loads_my_layer.yaml %s",
+    ran = run_well("check --allow-code %s", file);
+    ran = run_well("compare --allow-code --device sim --repeat 1 --strategy %s %s", file,
                    project_trace_path("tinytorch-mnist.csv"));
 }

@@ -5,9 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/harness/files.h"
 #include "tests/harness/test.h"
 #include "tests/tools/ran.h"
-#include "tests/trace/files.h"
 
 #define COMPARE "compare --device sim:h100 --repeat 1 --strategy small.yaml --strategy large.yaml "
 

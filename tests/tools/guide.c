@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/tools/ran.h"
 #include "tests/tools/shown.h"
-#include "tests/trace/files.h"
 
 #define PAGE "docs/guide.md"
 

@@ -5,9 +5,9 @@
 #include <sys/wait.h>
 
 #include "platform/clock.h"
+#include "tests/harness/files.h"
 #include "tests/harness/test.h"
 #include "tests/tools/ran.h"
-#include "tests/trace/files.h"
 
 enum { WRONG = 2, NINES = 9 };
 

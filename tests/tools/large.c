@@ -4,9 +4,9 @@
 #include <sys/resource.h>
 
 #include "platform/clock.h"
+#include "tests/harness/files.h"
 #include "tests/harness/test.h"
 #include "tests/tools/ran.h"
-#include "tests/trace/files.h"
 
 enum { EVENTS = 1100000, LIVE = 20000 };
 

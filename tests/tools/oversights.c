@@ -1,9 +1,9 @@
 /* What people write in the place of something else, and what they are told to write. */
 #include <stdio.h>
 
+#include "tests/harness/files.h"
 #include "tests/harness/test.h"
 #include "tests/tools/ran.h"
-#include "tests/trace/files.h"
 
 TEST(oversights, a_strategy_in_the_place_of_a_trace) {
     write_text("mine.yaml", "stack: [system]\n");

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/tools/shown.h"
-#include "tests/trace/files.h"
 
 TEST(readme, what_is_compared) {
     EXPECT_EQ(missing_line("a  b\nc\n", "a b\nc\n"), NULL);

@@ -4,9 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/harness/files.h"
 #include "tests/harness/test.h"
 #include "tests/tools/ran.h"
-#include "tests/trace/files.h"
 #include "trace/text/json_scan.h"
 #include "trace/trace.h"
 

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/tools/ran.h"
-#include "tests/trace/files.h"
 
 #define RUN(trace, label)                                                                                                          \
     "{\"trace\": \"" trace "\", \"label\": \"" label "\", \"options\": {\"a\": [1.5e-3, null, \"\\u00e9\\\"\"]}}"

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/harness/files.h"
 #include "tests/harness/test.h"
 #include "tests/tools/ran.h"
-#include "tests/trace/files.h"
 
 /* No line is wider; answers how many there are that hold `part`. */
 static size_t count_lines(const char *text, size_t width, const char *part) {

@@ -1,6 +1,7 @@
 /* strata torture. */
 #include <stdio.h>
 
+#include "tests/harness/files.h"
 #include "tests/harness/test.h"
 #include "tests/tools/ran.h"
 
@@ -14,11 +15,9 @@ TEST(torture, runs_every_strategy) {
 }
 
 TEST(torture, runs_a_strategy_file) {
-    FILE *file = fopen(STRATA_BINARY_DIR "/tortured.yaml", "w");
+    const char *file = write_text("tortured.yaml", "stack: [retry, stream_safe, auto_growth: {chunk_size: 2MiB}, system]\n");
     ASSERT_TRUE(file);
-    fputs("stack: [retry, stream_safe, auto_growth: {chunk_size: 2MiB}, system]\n", file);
-    fclose(file);
-    ran_t ran = run_well("torture --programs 20 --jobs 1 --strategy " STRATA_BINARY_DIR "/tortured.yaml --strategy paddle");
+    ran_t ran = run_well("torture --programs 20 --jobs 1 --strategy %s --strategy paddle", file);
     EXPECT_CONTAINS(ran.out, "20 programs, ");
     EXPECT_CONTAINS(ran.out, ", 2 strategies (0 of them");
 }

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "platform/host/host_memory.h"
+#include "tests/harness/files.h"
 #include "tests/harness/test.h"
-#include "tests/trace/files.h"
 #include "trace/text/ahead.h"
 #include "trace/text/input.h"
 

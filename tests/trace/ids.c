@@ -1,9 +1,9 @@
 /* What a file may say cannot be chosen against the hash that finds it. */
 #include <stdio.h>
 
+#include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
-#include "tests/trace/files.h"
 #include "trace/ids.h"
 #include "trace/trace.h"
 

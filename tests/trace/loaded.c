@@ -4,9 +4,9 @@
 #include <sys/stat.h>
 
 #include "platform/status.h"
+#include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
-#include "tests/trace/files.h"
 #include "trace/trace.h"
 
 /* An alloc's own pool, else the innermost that its stream has begun; other streams and the host's memory are not concerned. */

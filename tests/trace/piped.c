@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "platform/status.h"
+#include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
-#include "tests/trace/files.h"
 #include "trace/text/output.h"
 #include "trace/trace.h"
 

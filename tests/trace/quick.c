@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tests/harness/files.h"
 #include "tests/harness/test.h"
-#include "tests/trace/files.h"
 #include "trace/trace.h"
 
 #define HEADER "op,id,size,stream,time_us,device,place,pool,align,thread,tag,dur_us,other,x_note\n"

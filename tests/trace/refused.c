@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "platform/host/host_memory.h"
+#include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
-#include "tests/trace/files.h"
 #include "trace/trace.h"
 
 #define HEADER "op,id,size,stream,time_us\n"

@@ -1,8 +1,8 @@
 /* Call stacks: column `stack` has a number, and where it first stands the frames behind a colon. */
 #include <stdio.h>
 
+#include "tests/harness/files.h"
 #include "tests/harness/owned.h"
-#include "tests/trace/files.h"
 
 #define HEADER "op,id,size,stream,time_us,stack\n"
 

@@ -1,6 +1,6 @@
 /* Files that a test writes and that go away with it. */
-#ifndef STRATA_TESTS_TRACE_FILES_H
-#define STRATA_TESTS_TRACE_FILES_H
+#ifndef STRATA_TESTS_FILES_H
+#define STRATA_TESTS_FILES_H
 
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-#include "tests/trace/files.h"
+#include "tests/harness/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static void remove_folder(void) {
 const char *temporary(const char *name) {
     static char path[256];
     if (!*folder) {
-        strcpy(folder, "/tmp/strata-trace-XXX"
+        strcpy(folder, "/tmp/strata-test-XXX"
                        "XXX");
         if (!mkdtemp(folder)) abort();
         atexit(remove_folder);
