@@ -2,10 +2,12 @@
  * differs for one of them in one of the stacks at least. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "allocation/options/option.h"
 #include "platform/device.h"
 #include "tests/facade/fixture.h"
+#include "tests/harness/files.h"
 
 enum { CAPACITY = 96, BLOCKS = 24, VALUES = 8 };
 
@@ -312,8 +314,10 @@ static void run_plain(const char *layer, uint64_t *plain) {
     }
 }
 
+/* Files that strategies name here are relative. */
 static void every_option_of(const char *name) {
     uint64_t plain[CONTEXTS] = {0};
+    ASSERT_EQ(chdir(temporary(".")), 0);
     run_plain(name, plain);
     for (const strata_option_row_t *row = strata_layer_find(name)->options; row && row->name; row++) {
         if (strata_option_branch(row) || is_seen_elsewhere(name, row->name)) continue;
