@@ -18,6 +18,7 @@ typedef enum strata_lock_rank {
     STRATA_RANK_STACK, /* a stack of stream or thread scope; snapshots take several, by number */
     STRATA_RANK_THREAD, /* what a thread's stacks share, after those; snapshots take several, by number */
     STRATA_RANK_SHARED, /* a shared stack of device scope, after those; snapshots take several, by number */
+    STRATA_RANK_MAGAZINE, /* what a stack keeps for some of its threads */
     STRATA_RANK_EVENTS, /* the event pool of a domain */
     STRATA_RANK_DEVICE /* inside a device */
 } strata_lock_rank_t;
@@ -78,8 +79,11 @@ static inline bool strata_lock_try_acquire(strata_lock_t *lock) {
                                                    memory_order_relaxed);
 }
 
-static inline void strata_lock_acquire(strata_lock_t *lock) {
-    if (__builtin_expect(!strata_lock_try_acquire(lock), 0)) strata_lock_wait(lock);
+/* Whether another thread had it, or wanted it. */
+static inline bool strata_lock_acquire(strata_lock_t *lock) {
+    if (__builtin_expect(strata_lock_try_acquire(lock), 1)) return false;
+    strata_lock_wait(lock);
+    return true;
 }
 
 static inline void strata_lock_release(strata_lock_t *lock) {
@@ -87,11 +91,15 @@ static inline void strata_lock_release(strata_lock_t *lock) {
     if (__builtin_expect(left != 0, 0)) strata_lock_wake(lock, left);
 }
 
-static inline void strata_lock(strata_lock_t *lock) {
+/* The same of a lock that is taken as any other. */
+static inline bool strata_lock_meeting(strata_lock_t *lock) {
     strata_lock_note_take(lock);
-    strata_lock_acquire(lock);
+    bool met = strata_lock_acquire(lock);
     if (__builtin_expect(strata_lock_observed(lock), 0)) lock->observer->acquired(lock->observer, lock);
+    return met;
 }
+
+static inline void strata_lock(strata_lock_t *lock) { (void)strata_lock_meeting(lock); }
 
 static inline void strata_unlock(strata_lock_t *lock) {
     strata_lock_note_drop(lock);

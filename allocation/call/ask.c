@@ -45,7 +45,7 @@ uint64_t strata_stack_trim(strata_stack_t *stack, uint64_t keep) {
 
 /* What a forgotten stream leaves is pending until its work is done; then anybody may have it. */
 static void poll_gone(strata_stack_t *stack, strata_pending_t *pending) {
-    strata_lock(&stack->lock);
+    strata_stack_take(stack);
     strata_handle_t gone = stack->gone;
     uint64_t at = gone ? strata_device_event_ready_at(stack->domain->device, gone) : 0;
     strata_unlock(&stack->lock);
@@ -151,7 +151,7 @@ void strata_stack_tell_capture(strata_stack_t *stack, uint64_t pool, bool begins
 
 bool strata_stack_set_frontier(strata_stack_t *stack, uint64_t count) {
     bool any = false;
-    strata_lock(&stack->lock);
+    strata_stack_take(stack);
     if (stack->open)
         STRATA_EACH_OWN_LAYER(stack, layer)
             if (STRATA_LAYER_HAS(layer->type, set_frontier)) any = layer->type->set_frontier(layer, count) || any;
@@ -160,7 +160,7 @@ bool strata_stack_set_frontier(strata_stack_t *stack, uint64_t count) {
 }
 
 bool strata_stack_has_passed(strata_stack_t *stack) {
-    strata_lock(&stack->lock);
+    strata_stack_take(stack);
     if (stack->gone && strata_device_event_query(stack->domain->device, stack->gone) == STRATA_OK) {
         strata_events_give(&stack->domain->events, stack->gone);
         stack->gone = NULL;
@@ -172,7 +172,7 @@ bool strata_stack_has_passed(strata_stack_t *stack) {
 
 uint64_t strata_stack_idle_bytes(strata_stack_t *stack) {
     uint64_t bytes = 0;
-    strata_lock(&stack->lock);
+    strata_stack_take(stack);
     STRATA_EACH_OWN_LAYER(stack, layer)
         if (layer->type->idle_bytes) bytes += layer->type->idle_bytes(layer);
     strata_unlock(&stack->lock);
@@ -188,7 +188,7 @@ bool strata_stack_is_empty(strata_stack_t *stack) {
 }
 
 strata_status_t strata_stack_validate(strata_stack_t *stack) {
-    strata_lock(&stack->lock);
+    strata_stack_take(stack);
     strata_status_t status = stack->open ? strata_slab_validate(&stack->slab) : STRATA_OK;
     if (stack->open)
         STRATA_EACH_OWN_LAYER(stack, layer)
@@ -198,7 +198,7 @@ strata_status_t strata_stack_validate(strata_stack_t *stack) {
 }
 
 void strata_stack_walk_live(strata_stack_t *stack, strata_walk_fn live, void *context) {
-    strata_lock(&stack->lock);
+    strata_stack_take(stack);
     for (uint32_t slot = 1; slot < stack->slab.used; slot++) {
         const strata_record_t *record = strata_slab_record(&stack->slab, slot);
         if (record->state == STRATA_RECORD_LIVE) live(record, context);

@@ -71,7 +71,7 @@ static void lock_all(strata_domain_t *domain, strata_lock_rank_t rank) {
     }
     for (uint32_t word = 0; word < STRATA_STACKS / 64; word++)
         for (uint64_t left = numbers[word]; left; left &= left - 1)
-            strata_lock(&strata_stack_of((uint16_t)(word * 64 + (uint32_t)__builtin_ctzll(left)))->lock);
+            strata_stack_take(strata_stack_of((uint16_t)(word * 64 + (uint32_t)__builtin_ctzll(left))));
 }
 
 void strata_domain_lock_stacks(strata_domain_t *domain) {

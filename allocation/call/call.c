@@ -18,7 +18,7 @@ strata_opened_t strata_call_unlock(strata_call_t *call) {
 void strata_call_lock(strata_call_t *call, strata_opened_t opened) {
     for (int i = 0; i < 2; i++) {
         if (!opened.held[i]) continue;
-        strata_lock(&opened.held[i]->lock);
+        strata_stack_take(opened.held[i]);
         call->held[i] = opened.held[i];
     }
 }
@@ -32,7 +32,7 @@ bool strata_call_enter(strata_call_t *call, const strata_layer_t *layer) {
     strata_stack_t *stack = layer->stack;
     int level = strata_call_level(call, stack);
     if (!layer->type->guarded || call->held[level] == stack) return false;
-    strata_lock(&stack->lock);
+    strata_stack_take(stack);
     call->held[level] = stack;
     return true;
 }
@@ -48,7 +48,7 @@ static void change_inside(strata_call_t *call, strata_stack_t *home, uint32_t by
     call->stack->inside += by;
     if (home == call->stack || !home->of_thread) return;
     bool held = strata_call_holds(call, home);
-    if (!held) strata_lock(&home->lock);
+    if (!held) strata_stack_take(home);
     home->inside += by;
     if (!held) strata_unlock(&home->lock);
 }
@@ -90,7 +90,7 @@ strata_status_t strata_layer_allocate(strata_layer_t *layer, const strata_reques
 static void set_state(const strata_call_t *call, strata_record_t *record, strata_record_state_t state) {
     strata_stack_t *home = strata_stack_of(record->home);
     bool held = strata_call_holds(call, home);
-    if (!held) strata_lock(&home->lock);
+    if (!held) strata_stack_take(home);
     record->state = (uint8_t)state;
     if (!held) strata_unlock(&home->lock);
 }
@@ -101,7 +101,7 @@ static void set_state(const strata_call_t *call, strata_record_t *record, strata
 static void wait_for_guest(strata_call_t *call) {
     strata_opened_t opened = strata_call_unlock(call);
     if (!strata_domain_wait_for(call->stack->domain, call->stream)) {
-        strata_lock(&call->stack->lock);
+        strata_stack_take(call->stack);
         call->stack->stranded = true;
         strata_unlock(&call->stack->lock);
     }
@@ -181,7 +181,7 @@ void strata_record_delete(strata_layer_t *self, strata_record_t *record) {
 }
 
 uint64_t strata_record_withdraw(strata_layer_t *self, strata_record_t *record) {
-    strata_lock(&self->stack->lock);
+    strata_stack_take(self->stack);
     uint64_t size = record->size;
     record->size = 0;
     strata_unlock(&self->stack->lock);
@@ -189,6 +189,7 @@ uint64_t strata_record_withdraw(strata_layer_t *self, strata_record_t *record) {
 }
 
 void strata_layer_wants_allocate(strata_layer_t *self, bool wants) {
+    if (self->stack->keeps) strata_stack_settle(self->stack);
     uint16_t *bits = &self->stack->attention_allocate;
     *bits = (uint16_t)(wants ? *bits | self->attention : *bits & ~self->attention);
 }

@@ -31,18 +31,18 @@ static strata_record_t *checked(strata_stack_t *home, strata_t facade, strata_re
 
 /* A branch's lock comes before a shared stack's. */
 static void lock_in_order(strata_call_t *call, strata_stack_t *server) {
-    strata_lock(&server->lock);
+    strata_stack_take(server);
     call->held[strata_call_level(call, server)] = server;
     strata_stack_t *shared = atomic_load(&server->home);
     if (shared == server) return;
-    strata_lock(&shared->lock);
+    strata_stack_take(shared);
     call->held[strata_call_level(call, shared)] = shared;
 }
 
 /* The record may have been freed while no lock was held. */
 static strata_record_t *checked_in(const strata_call_t *call, strata_stack_t *home, strata_t facade, strata_ref_t ref) {
     bool held = strata_call_holds(call, home);
-    if (!held) strata_lock(&home->lock);
+    if (!held) strata_stack_take(home);
     strata_record_t *record = checked(home, facade, ref);
     if (!held) strata_unlock(&home->lock);
     return record;
@@ -51,7 +51,7 @@ static strata_record_t *checked_in(const strata_call_t *call, strata_stack_t *ho
 strata_status_t strata_record_find(strata_t facade, strata_ref_t ref, strata_call_t *call, strata_record_t **out) {
     strata_stack_t *home = strata_stack_of(strata_ref_home(ref));
     if (!home) return stale(ref, "there never was such an allocation");
-    strata_lock(&home->lock);
+    strata_stack_take(home);
     strata_record_t *record = checked(home, facade, ref);
     if (!record) {
         strata_unlock(&home->lock);
@@ -159,7 +159,7 @@ strata_status_t strata_record_unborrow(strata_call_t *call, strata_record_t *rec
 static void end_ref(const strata_call_t *call, strata_record_t *record) {
     strata_stack_t *home = strata_stack_of(record->home);
     bool held = strata_call_holds(call, home);
-    if (!held) strata_lock(&home->lock);
+    if (!held) strata_stack_take(home);
     record->generation++;
     record->state = STRATA_RECORD_DEFERRED;
     if (!held) strata_unlock(&home->lock);

@@ -32,7 +32,7 @@ static strata_status_t make_table(strata_stack_t *home) {
     strata_status_t status = strata_growing_reserve(&range, LEAST_ENTRIES * sizeof(strata_record_notes_t),
                                                     (size_t)STRATA_SLAB_SLOTS * sizeof(strata_record_notes_t));
     if (status != STRATA_OK) return status;
-    strata_lock(&home->lock);
+    strata_stack_take(home);
     bool mine = home->open && !home->record_notes;
     if (mine) {
         home->record_notes_range = range;
@@ -46,7 +46,7 @@ static strata_status_t make_table(strata_stack_t *home) {
 
 /* The same, until the table has an entry for the slot. A record of the stack keeps it from ending. */
 static strata_status_t grow_table(strata_stack_t *home, uint32_t slot) {
-    strata_lock(&home->lock);
+    strata_stack_take(home);
     bool made = home->record_notes != NULL;
     strata_growing_t range = home->record_notes_range;
     strata_unlock(&home->lock);
@@ -57,7 +57,7 @@ static strata_status_t grow_table(strata_stack_t *home, uint32_t slot) {
         return strata_fail(STRATA_E_LIMIT, 0, "the host has room to share the first %u blocks of a stack alone",
                            entries_in(&range));
     status = strata_growing_grow(&range, needed);
-    strata_lock(&home->lock);
+    strata_stack_take(home);
     if (home->record_notes == range.memory) home->record_notes_count = entries_in(&range);
     strata_unlock(&home->lock);
     return status;
@@ -71,7 +71,7 @@ static strata_status_t make_entry(strata_stack_t *home, uint32_t slot) {
     strata_status_t status = STRATA_OK;
     for (bool there = false; !there && status == STRATA_OK;) {
         status = grow_table(home, slot);
-        strata_lock(&home->lock);
+        strata_stack_take(home);
         there = has_entry(home, slot) || !home->open;
         strata_unlock(&home->lock);
     }
@@ -83,7 +83,7 @@ static strata_status_t make_entry(strata_stack_t *home, uint32_t slot) {
 static strata_stack_t *enter_home(const strata_call_t *call, const strata_record_t *record) {
     strata_stack_t *home = strata_stack_of(record->home);
     if (strata_call_holds(call, home)) return NULL;
-    strata_lock(&home->lock);
+    strata_stack_take(home);
     return home;
 }
 
@@ -102,12 +102,12 @@ static strata_record_notes_t *claim(strata_record_t *record) {
 void strata_record_note(strata_record_t *record, const strata_note_t *note) {
     strata_stack_t *server = strata_stack_of(record->stack), *home = strata_stack_of(record->home);
     uint32_t slot = strata_slab_slot(&home->slab, record);
-    strata_lock(&home->lock);
+    strata_stack_take(home);
     bool there = has_entry(home, slot);
     strata_unlock(&home->lock);
     if (!there && make_entry(home, slot) != STRATA_OK) return;
     strata_call_t call = {.stack = server};
-    strata_lock(&server->lock);
+    strata_stack_take(server);
     call.held[strata_call_level(&call, server)] = server;
     strata_stack_t *entered = enter_home(&call, record);
     strata_record_notes_t *notes = claim(record);

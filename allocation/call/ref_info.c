@@ -20,7 +20,7 @@ void strata_ref_info_of(strata_ref_t ref, strata_ref_info_t *info) {
     *info = (strata_ref_info_t){.stack_is_open = false};
     strata_stack_t *home = strata_stack_of(strata_ref_home(ref));
     if (!home) return;
-    strata_lock(&home->lock);
+    strata_stack_take(home);
     if (home->open) {
         *info = (strata_ref_info_t){.stack_is_open = true,
                                     .facade = home->facade,

@@ -27,7 +27,7 @@ static void copy_row(strata_stack_t *stack, strata_layer_t *layer, const strata_
 static size_t slots_used(strata_domain_t *domain) {
     size_t used = 0;
     STRATA_DOMAIN_EACH(domain, stack) {
-        strata_lock(&stack->lock);
+        strata_stack_take(stack);
         used += stack->slab.used;
         strata_unlock(&stack->lock);
     }

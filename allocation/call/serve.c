@@ -27,7 +27,7 @@ static strata_status_t down(serving_t *serving, uint32_t extra_flags) {
  * had never been served. If no layer handles borrows, the core does. */
 static strata_status_t borrow_served(strata_stack_t *server, strata_record_t *record, strata_stream_t stream) {
     strata_call_t call = {.stack = server, .stream = stream, .purpose = STRATA_FOR_FIRST_USE};
-    strata_lock(&server->lock);
+    strata_stack_take(server);
     call.held[0] = server;
     /* Another guest's use, whose end nothing shows, may be of this very block. */
     strata_status_t status = server->stranded ? STRATA_E_DEVICE : strata_record_borrow(&call, record, stream);

@@ -11,7 +11,7 @@ strata_layer_t *strata_record_maker(const strata_stack_t *server, const strata_r
  * comes after ours. */
 static void set_state(const strata_layer_t *self, strata_record_t *record, strata_record_state_t state) {
     strata_stack_t *home = strata_stack_of(record->home);
-    if (home != self->stack) strata_lock(&home->lock);
+    if (home != self->stack) strata_stack_take(home);
     record->state = (uint8_t)state;
     if (home != self->stack) strata_unlock(&home->lock);
 }

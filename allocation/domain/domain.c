@@ -135,11 +135,11 @@ void strata_domain_leave_stack(strata_domain_t *domain, strata_stack_t *stack) {
 
 /* A new stack starts with the waiter bit if somebody waits, and with the directory if somebody frees by pointer. */
 static void inherit(strata_domain_t *domain, strata_stack_t *stack) {
-    strata_lock(strata_stack_home_lock(stack));
+    strata_stack_take(strata_stack_home(stack));
     if (domain->waiters > 0) stack->attention_free = STRATA_ATTENTION_WAITER;
     if (atomic_load(&domain->above)) strata_stack_close(stack, STRATA_CLOSED_ABOVE_LIMIT, true);
     strata_group_inherit(stack);
-    strata_unlock(strata_stack_home_lock(stack));
+    strata_unlock(&strata_stack_home(stack)->lock);
     if (domain->pointers_noted) strata_stack_note_pointers(stack, domain->directory);
 }
 

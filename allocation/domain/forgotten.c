@@ -50,7 +50,7 @@ static void sweep_threads(strata_domain_t *domain) {
 /* Two threads that forget one stream at once both come here: either event comes after all earlier work, and one that tells is
  * enough. */
 static void note_gone(strata_stack_t *stack, strata_handle_t event, bool told) {
-    strata_lock(&stack->lock);
+    strata_stack_take(stack);
     strata_handle_t spare = event ? stack->gone : NULL;
     if (event) stack->gone = event;
     stack->told = stack->told || told;

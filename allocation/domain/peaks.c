@@ -1,6 +1,7 @@
 #include "allocation/domain/peaks.h"
 
 #include "allocation/domain/domain.h"
+#include "allocation/stack/magazines.h"
 #include "platform/arithmetic.h"
 
 void strata_peaks_init(strata_peaks_t *peaks) {
@@ -14,7 +15,11 @@ static uint64_t *word_of(strata_stack_t *stack, int measure) {
     return measure == STRATA_REQUESTED ? &stack->figures.requested_bytes : &stack->figures.allocated_bytes;
 }
 
-static uint64_t now_of(strata_stack_t *stack, int measure) { return strata_word_read(word_of(stack, measure)); }
+/* Without what its threads have freed and keep (allocation/stack/magazines.h). */
+static uint64_t now_of(strata_stack_t *stack, int measure) {
+    uint64_t booked = strata_word_read(word_of(stack, measure));
+    return booked - strata_min(strata_magazines_idle(stack, measure), booked);
+}
 
 static uint64_t *peak_of(strata_stack_t *stack, int measure) {
     return measure == STRATA_REQUESTED ? &stack->figures.peak_requested_bytes : &stack->figures.peak_allocated_bytes;
@@ -65,6 +70,7 @@ static void share_all(strata_peaks_t *peaks, const strata_stack_t *asks) {
 
 void strata_stack_note_peaks(strata_stack_t *stack) {
     strata_peaks_t *peaks = &stack->domain->peaks;
+    if (stack->keeps) strata_stack_settle(stack);
     strata_lock(&peaks->lock);
     bool shares = !stack->measured;
     if (shares) join(peaks, stack);

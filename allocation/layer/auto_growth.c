@@ -222,6 +222,12 @@ uint64_t strata_auto_growth_idle_bytes(strata_layer_t *base) {
     return strata_auto_growth_idle((auto_growth_t *)base);
 }
 
+/* The peers' best fit by address knows of no threads. */
+static bool magazines(const strata_layer_t *base) {
+    const auto_growth_t *self = (const auto_growth_t *)base;
+    return self->road == STRATA_AUTO_GROWTH_PLAIN && !self->gives_idle_back;
+}
+
 const strata_layer_type_t strata_auto_growth_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "auto_growth",
@@ -240,6 +246,7 @@ const strata_layer_type_t strata_auto_growth_type = {
     .hit = strata_auto_growth_hit,
     .quick_free = strata_auto_growth_quick_free,
     .direct = &strata_auto_growth_direct,
+    .magazines = magazines,
     .release = release,
     .step = step,
     .trim = trim,

@@ -43,7 +43,7 @@ static void copy(const bfc_t *self, const strata_telling_t *telling, map_t *map)
 static bool read_map(bfc_t *self, const strata_telling_t *telling, map_t *map) {
     if (self->history && !(map->history = strata_host_new(STRATA_BFC_HISTORY, sizeof *map->history))) return false;
     for (int i = 0; i < TRIES; i++) {
-        strata_lock(&self->base.stack->lock);
+        strata_stack_take(self->base.stack);
         uint32_t count = count_blocks(self);
         bool fits = count <= map->capacity;
         if (fits) copy(self, telling, map);

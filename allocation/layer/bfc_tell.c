@@ -140,7 +140,7 @@ static void say_seen(const strata_telling_t *telling, const seen_t *seen) {
 void strata_bfc_tell(strata_layer_t *base, const strata_telling_t *telling) {
     bfc_t *self = (bfc_t *)base;
     seen_t seen = {.regions = 0};
-    strata_lock(&base->stack->lock);
+    strata_stack_take(base->stack);
     see(self, telling, &seen);
     strata_unlock(&base->stack->lock);
     say_seen(telling, &seen);

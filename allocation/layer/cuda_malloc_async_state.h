@@ -38,7 +38,7 @@ static inline const async_options_t *async_options_of(const async_layer_t *self)
 
 static inline strata_device_t *async_device_of(const async_layer_t *self) { return self->base.domain->device; }
 
-static inline void async_lock(async_layer_t *self) { strata_lock(&self->base.stack->lock); }
+static inline void async_lock(async_layer_t *self) { strata_stack_take(self->base.stack); }
 
 static inline void async_unlock(async_layer_t *self) { strata_unlock(&self->base.stack->lock); }
 

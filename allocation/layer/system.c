@@ -224,7 +224,7 @@ static strata_status_t take_in(system_layer_t *self, const strata_request_t *req
     strata_status_t status = strata_domain_book(base->domain, address, request->size);
     bool booked = status == STRATA_OK;
     if (booked) {
-        strata_lock(&base->stack->lock);
+        strata_stack_take(base->stack);
         *record = strata_record_new(base, request, address, request->size);
         strata_unlock(&base->stack->lock);
         if (*record) return STRATA_OK;
@@ -265,7 +265,7 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     strata_opened_t opened = strata_call_unlock(call);
     uint64_t size = strata_record_withdraw(base, record);
     bool gone = work_is_done(base) && give_back((system_layer_t *)base, record->ptr, size);
-    strata_lock(&base->stack->lock);
+    strata_stack_take(base->stack);
     record->size = size;
     if (gone) strata_record_delete(base, record);
     else quarantine(base, record);

@@ -291,7 +291,7 @@ static strata_status_t create(strata_layer_t *base) {
     if (status != STRATA_OK) return status;
     self->recording = true;
     self->pool_name = number_in(base->stack->group->name);
-    strata_lock(&base->stack->lock);
+    strata_stack_take(base->stack);
     strata_layer_wants_allocate(base, true);
     strata_unlock(&base->stack->lock);
     return STRATA_OK;

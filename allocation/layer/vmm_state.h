@@ -50,7 +50,7 @@ typedef struct vmm_layer {
 
 static inline strata_device_t *strata_vmm_device(const vmm_layer_t *self) { return self->base.domain->device; }
 static inline vmm_piece_t *strata_vmm_piece(const vmm_layer_t *self, uint32_t number) { return strata_node(&self->pieces, number); }
-static inline void strata_vmm_lock(vmm_layer_t *self) { strata_lock(&self->base.stack->lock); }
+static inline void strata_vmm_lock(vmm_layer_t *self) { strata_stack_take(self->base.stack); }
 static inline void strata_vmm_unlock(vmm_layer_t *self) { strata_unlock(&self->base.stack->lock); }
 
 /* ---- the order by address; the lock is held ---- */

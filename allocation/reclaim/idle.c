@@ -20,9 +20,9 @@ static uint64_t calls_of(strata_group_t *group) {
     uint64_t calls = group->ended.allocations + group->ended.frees;
     strata_unlock(&domain->lock);
     STRATA_DOMAIN_EACH_OF(domain, group, stack) {
-        strata_lock(strata_stack_home_lock(stack));
+        strata_stack_take(strata_stack_home(stack));
         calls += stack->figures.allocations + stack->figures.frees;
-        strata_unlock(strata_stack_home_lock(stack));
+        strata_unlock(&strata_stack_home(stack)->lock);
     }
     return calls;
 }
@@ -30,18 +30,18 @@ static uint64_t calls_of(strata_group_t *group) {
 static uint64_t live_in(strata_group_t *group) {
     uint64_t live = 0;
     STRATA_DOMAIN_EACH_OF(group->domain, group, stack) {
-        strata_lock(strata_stack_home_lock(stack));
+        strata_stack_take(strata_stack_home(stack));
         live += stack->figures.allocated_bytes;
-        strata_unlock(strata_stack_home_lock(stack));
+        strata_unlock(&strata_stack_home(stack)->lock);
     }
     return live;
 }
 
 /* By how much the most that a stack served at once is above what is live there. */
 static uint64_t swing_of(strata_stack_t *stack) {
-    strata_lock(strata_stack_home_lock(stack));
+    strata_stack_take(strata_stack_home(stack));
     uint64_t swing = stack->figures.peak_allocated_bytes - stack->figures.allocated_bytes;
-    strata_unlock(strata_stack_home_lock(stack));
+    strata_unlock(&strata_stack_home(stack)->lock);
     return swing;
 }
 
@@ -103,7 +103,7 @@ static bool has_stream(const strata_stack_t *stack) {
 static bool mark(strata_stack_t *stack) {
     strata_domain_t *domain = stack->domain;
     strata_status_t status = strata_events_ensure(&domain->events, 1);
-    strata_lock(&stack->lock);
+    strata_stack_take(stack);
     if (status == STRATA_OK && has_stream(stack)) {
         status = strata_domain_refuse_captured(domain, stack->stream);
         if (status == STRATA_OK && !stack->quiet) stack->quiet = strata_events_take(&domain->events);
@@ -114,7 +114,7 @@ static bool mark(strata_stack_t *stack) {
 }
 
 static bool is_quiet(strata_stack_t *stack) {
-    strata_lock(&stack->lock);
+    strata_stack_take(stack);
     bool quiet = !stack->quiet || strata_device_event_query(stack->domain->device, stack->quiet) == STRATA_OK;
     strata_unlock(&stack->lock);
     return quiet;
@@ -126,7 +126,7 @@ static bool is_quiet(strata_stack_t *stack) {
  * request only from a chunk of its size, and no chunk is guessed. */
 static void note_before(strata_group_t *group) {
     STRATA_DOMAIN_EACH_OF(group->domain, group, stack) {
-        strata_lock(&stack->lock);
+        strata_stack_take(stack);
         strata_went_t *went = &stack->went;
         went->before = 0;
         STRATA_EACH_OWN_LAYER(stack, layer) {
@@ -143,7 +143,7 @@ static void note_before(strata_group_t *group) {
 /* What was not asked for again since the last time counts half: a burst that is small now and then is no reason to forget the large. No
  * more is remembered than would serve the most that was ever live, with a share for holes. */
 static void note_what_went(strata_stack_t *stack, uint64_t swing) {
-    strata_lock(&stack->lock);
+    strata_stack_take(stack);
     strata_went_t *went = &stack->went;
     strata_layer_t *layer = went->before > 0 && stack->open ? stack->layers[went->layer] : NULL;
     bool moves = layer && layer->type->needs & STRATA_TRAIT_HANDLE_SOURCE;

@@ -11,9 +11,9 @@ enum { SHALLOW_PARTS = 8, SHALLOW_LEAST_NS = 10 * 1000 * 1000 };
 static uint64_t requested_in(strata_domain_t *domain) {
     uint64_t requested = 0;
     STRATA_DOMAIN_EACH(domain, stack) {
-        strata_lock(strata_stack_home_lock(stack));
+        strata_stack_take(strata_stack_home(stack));
         requested += stack->figures.requested_bytes;
-        strata_unlock(strata_stack_home_lock(stack));
+        strata_unlock(&strata_stack_home(stack)->lock);
     }
     return requested;
 }

@@ -13,7 +13,7 @@ enum { PIECES = 16 };
 #define PIECE_UNIT  (2ull << 20)
 
 static uint64_t take_step(strata_stack_t *stack, uint64_t grown, strata_layer_t **layer, uint64_t *piece) {
-    strata_lock(&stack->lock);
+    strata_stack_take(stack);
     strata_went_t *went = &stack->went;
     uint64_t step = strata_min(went->left, strata_max(went->all / FIRST, went->all - went->left));
     if (!stack->open) step = 0;
@@ -35,7 +35,7 @@ void strata_idle_end(strata_stack_t *stack) {
 
 /* A piece that lay there already is no hit: no request was served. */
 static bool has_grown(strata_layer_t *layer, uint64_t growths) {
-    strata_lock(&layer->stack->lock);
+    strata_stack_take(layer->stack);
     bool grown = layer->stack->figures.growths != growths;
     if (!grown) layer->stack->figures.cache_hits--;
     strata_unlock(&layer->stack->lock);
@@ -43,7 +43,7 @@ static bool has_grown(strata_layer_t *layer, uint64_t growths) {
 }
 
 static uint64_t growths_of(strata_layer_t *layer) {
-    strata_lock(&layer->stack->lock);
+    strata_stack_take(layer->stack);
     uint64_t growths = layer->stack->figures.growths;
     strata_unlock(&layer->stack->lock);
     return growths;

@@ -27,7 +27,7 @@ static uint64_t word_of(strata_layer_t *layer, uint32_t offset) {
 uint32_t strata_own_figures(strata_layer_t *layer, strata_own_figure_t rows[STRATA_OWN_FIGURES]) {
     const strata_layer_type_t *type = layer->type;
     uint32_t count = strata_own_figure_rows(type, rows), at = 0;
-    strata_lock(&layer->stack->lock);
+    strata_stack_take(layer->stack);
     if (STRATA_LAYER_HAS(type, figures)) type->figures(layer);
     for (const strata_stat_row_t *row = type->stats; row && row->name && at < count; row++, at++)
         rows[at].value = word_of(layer, row->offset);

@@ -3,6 +3,7 @@
 #ifndef STRATA_ALLOCATION_DIRECT_H
 #define STRATA_ALLOCATION_DIRECT_H
 
+#include "allocation/stack/magazines.h"
 #include "allocation/stack/stack.h"
 #include "allocation/stack/threads.h"
 
@@ -25,6 +26,11 @@ struct strata_direct {
 };
 /* Of any cache. */
 extern const strata_direct_t strata_direct_any;
+
+/* The lock of a stack, for the direct ways alone. Where threads often meet at it the stack gets magazines. */
+static inline STRATA_FORCED void strata_direct_lock(strata_stack_t *stack) {
+    if (__builtin_expect(strata_lock_meeting(&stack->lock), 0)) strata_magazines_met(stack);
+}
 
 /* All of these under the lock of the stack's home. */
 
@@ -68,14 +74,10 @@ static inline STRATA_FORCED strata_record_t *strata_direct_find(strata_stack_t *
     return __builtin_expect(live, 1) ? record : NULL;
 }
 
-/* Frees a record of the stack if no layer above the cache took notice of it (`quick_free` NULL: by the one of the stack). False: go
- * the long way. */
-static inline STRATA_FORCED bool strata_direct_free(strata_stack_t *stack, strata_record_t *record,
-                                                    strata_quick_free_fn quick_free) {
+/* `quick_free` may refuse: then nothing has changed. */
+static inline STRATA_FORCED bool strata_direct_take_back(strata_stack_t *stack, strata_record_t *record,
+                                                         strata_quick_free_fn quick_free) {
     if (!quick_free) quick_free = stack->quick_free;
-    if (__builtin_expect(!quick_free, 0)) return false;
-    bool noticed = (stack->attention_free | record->attention) != 0 || record->route != stack->route;
-    if (__builtin_expect(noticed, 0)) return false;
     strata_stack_unbook(stack, record);
     record->generation++;
     if (__builtin_expect(quick_free(stack->cache, record), 1)) return true;
@@ -84,6 +86,17 @@ static inline STRATA_FORCED bool strata_direct_free(strata_stack_t *stack, strat
     strata_word_write(&stack->figures.requested_bytes, stack->figures.requested_bytes + strata_record_requested(record));
     strata_word_write(&stack->figures.allocated_bytes, stack->figures.allocated_bytes + record->size);
     return false;
+}
+
+/* Frees a record of the stack if no layer above the cache took notice of it (`quick_free` NULL: by the one of the stack). False: go
+ * the long way. */
+static inline STRATA_FORCED bool strata_direct_free(strata_stack_t *stack, strata_record_t *record,
+                                                    strata_quick_free_fn quick_free) {
+    if (!quick_free) quick_free = stack->quick_free;
+    if (__builtin_expect(!quick_free, 0)) return false;
+    bool noticed = (stack->attention_free | record->attention) != 0 || record->route != stack->route;
+    if (__builtin_expect(noticed, 0)) return strata_magazine_keep(stack, record);
+    return strata_direct_take_back(stack, record, quick_free);
 }
 
 /* ---- by handle ---- */
@@ -99,8 +112,11 @@ static inline STRATA_FORCED strata_status_t strata_direct_allocate_by(strata_sta
                                                                       strata_allocate_fn missed, strata_hit_fn hit) {
     if (__builtin_expect(size - 1 >= STRATA_LARGEST_REQUEST || !strata_threads_plain, 0))
         return missed(handle, stream, size, block);
+    strata_magazines_t *magazines = strata_magazines_of(stack);
+    if (__builtin_expect(magazines != NULL, 0) && strata_magazine_allocate(magazines, stack, handle, size, block))
+        return STRATA_OK;
     strata_stack_t *home = atomic_load_explicit(&stack->home, memory_order_relaxed);
-    strata_lock(&home->lock);
+    strata_direct_lock(home);
     if (__builtin_expect(strata_direct_is_named(stack, handle) && strata_direct_may_hit(stack, stream) && block, 1)) {
         strata_record_t *record = strata_direct_hit(stack, home, size, hit);
         if (__builtin_expect(record != NULL, 1)) {
@@ -118,7 +134,10 @@ static inline STRATA_FORCED strata_status_t strata_direct_free_by(strata_stack_h
                                                                   strata_stack_t *stack, strata_free_fn missed,
                                                                   strata_quick_free_fn quick_free) {
     if (__builtin_expect((handle ^ ref) >> 52 != 0 || !strata_threads_plain, 0)) return missed(handle, ref);
-    strata_lock(&stack->lock);
+    strata_magazines_t *magazines = strata_magazines_of(stack);
+    if (__builtin_expect(magazines != NULL, 0) && stack->handle == handle && strata_magazine_free(magazines, stack, 0, ref))
+        return STRATA_OK;
+    strata_direct_lock(stack);
     strata_record_t *record = stack->handle == handle ? strata_direct_find(stack, ref) : NULL;
     if (__builtin_expect(record && strata_direct_free(stack, record, quick_free), 1)) {
         strata_unlock(&stack->lock);

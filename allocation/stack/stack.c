@@ -7,6 +7,7 @@
 #include "allocation/reclaim/idle.h"
 #include "allocation/stack/direct.h"
 #include "allocation/stack/layer.h"
+#include "allocation/stack/magazines.h"
 #include "allocation/stack/threads.h"
 #include "allocation/uses/host_wait.h"
 #include "platform/host/host_memory.h"
@@ -133,7 +134,7 @@ strata_status_t strata_stack_begin(strata_group_t *group, strata_lock_rank_t ran
     stack->layers = strata_host_new(group->plan->count + 1, sizeof(strata_layer_t *));
     if (!stack->layers) goto fail;
     if (strata_slab_init(&stack->slab, number, first_generation[number], STRATA_SLAB_SLOTS) != STRATA_OK) goto fail_slab;
-    strata_lock(&stack->lock);
+    strata_stack_take(stack);
     set_up(stack, group, rank);
     strata_unlock(&stack->lock);
     *out = stack;
@@ -219,9 +220,9 @@ static strata_status_t instantiate(strata_stack_t *stack, uint8_t number, width_
 static strata_stack_handle_t fresh_handle(const strata_stack_t *stack) { return (uint64_t)stack->number << 52 | fresh_life(); }
 
 void strata_stack_lock(strata_stack_t *stack) {
-    strata_lock(&stack->lock);
+    strata_stack_take(stack);
     strata_stack_t *home = atomic_load(&stack->home);
-    if (home != stack) strata_lock(&home->lock);
+    if (home != stack) strata_stack_take(home);
 }
 
 void strata_stack_unlock(strata_stack_t *stack) {
@@ -253,7 +254,7 @@ strata_stack_t *strata_stack_enter(strata_stack_handle_t handle) {
 }
 
 void strata_stack_leave(strata_stack_t *stack) {
-    strata_lock(&stack->lock);
+    strata_stack_take(stack);
     stack->inside--;
     strata_unlock(&stack->lock);
 }
@@ -308,8 +309,9 @@ static strata_status_t build(strata_stack_t *stack) {
     if (status != STRATA_OK) return status;
     if (!stack->is_shared) {
         stack->top = stack->layers[1];
-        strata_lock(&stack->lock);
+        strata_stack_take(stack);
         flatten(stack);
+        if (strata_magazines_meetings == 0) strata_magazines_begin(stack);
         strata_unlock(&stack->lock);
     }
     set_open(stack, true);
@@ -398,6 +400,7 @@ void strata_stack_destroy(strata_stack_t *stack) {
     stack->layers = NULL;
     stack->host_uses = NULL;
     /* The device of this observer may end before the number lives again. */
+    strata_magazines_end(stack);
     stack->lock.observer = NULL;
     strata_unlock(&stack->lock);
     strata_host_delete(layers);

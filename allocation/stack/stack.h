@@ -22,6 +22,7 @@ enum {
     STRATA_ATTENTION_WAITER = 1u << 15, /* of a stack's frees: somebody waits for memory */
     STRATA_ATTENTION_LIMIT = 1u << 14, /* of a stack's frees: its place is above its limit (allocation/reclaim/above.h), or its block
                                           may be one that a graph uses (allocation/graphs/graphs.h) */
+    STRATA_ATTENTION_MAGAZINES = 1u, /* of a stack's frees: the core may keep what is freed (allocation/stack/magazines.h) */
     STRATA_ATTENTION_OWNERLESS = 1u << 14, /* of a stack's requests: a stream that is given is a borrower */
     STRATA_ATTENTION_LAYERS = 14, /* bits below those, one per layer */
     STRATA_ATTENTION_ALL = 0xffffu
@@ -34,6 +35,7 @@ typedef struct strata_record_notes strata_record_notes_t;
 typedef struct strata_group strata_group_t;
 typedef struct strata_graph_pool strata_graph_pool_t;
 typedef struct strata_direct strata_direct_t;
+typedef struct strata_magazines strata_magazines_t;
 typedef uint64_t strata_stack_handle_t;
 typedef struct strata_uses strata_uses_t;
 
@@ -65,12 +67,17 @@ struct strata_stack {
     strata_directory_t *directory; /* where blocks handed out are noted; NULL until somebody frees by pointer */
     uint64_t only_thread; /* the only thread served by handle: the stack is its own, or of its default stream; 0: any */
     const strata_direct_t *_Atomic direct; /* a call by handle: allocation/stack/direct.h */
+    strata_magazines_t *_Atomic magazines; /* what its threads keep: allocation/stack/magazines.h; NULL: nothing */
     _Atomic uint64_t watched[STRATA_MEASURES]; /* what lives in it rises no higher without a call of strata_stack_note_peaks() */
     bool ownerless; /* pinned and host: no owner stream */
     bool open; /* false between two lives of this number, and while its layers are made or ended. Guarded by the lock */
 
     alignas(128) strata_lock_t lock;
     strata_slab_t slab;
+    uint16_t keeps; /* a bit for each magazine in which there may be a block. Guarded by the lock, as the three after it */
+    uint32_t meetings; /* of threads at the lock, since it had magazines last */
+    uint32_t meetings_more; /* than elsewhere, before it has them again: they served too little */
+    strata_magazines_t *_Atomic ready_magazines; /* those of this or of an earlier life of the number; NULL: none yet */
     alignas(64) strata_statistics_t figures; /* plain words, live bytes by strata_word_write(); reserved belongs to the caches */
     uint64_t direct_bytes, peak_direct_bytes; /* of live blocks that no cache cut, reserved too. Guarded by the lock */
     uint64_t may[STRATA_MEASURES]; /* what may live in it before the other stacks are looked at: allocation/domain/peaks.h */
@@ -208,12 +215,18 @@ void strata_record_free_on(strata_call_t *call, strata_record_t *record, strata_
 strata_status_t strata_record_borrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream);
 strata_status_t strata_record_unborrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream);
 
+/* The stack's lock, for all but the direct ways: afterwards no block of it is in a magazine. */
+void strata_stack_settle(strata_stack_t *stack);
+static inline void strata_stack_take(strata_stack_t *stack) {
+    strata_lock(&stack->lock);
+    if (__builtin_expect(stack->keeps, 0)) strata_stack_settle(stack);
+}
 /* The stack's lock, and its home's if that is another one: for what both guard. */
 void strata_stack_lock(strata_stack_t *stack);
 void strata_stack_unlock(strata_stack_t *stack);
-/* Only the home's lock, whether the stack's is held or not. */
-static inline strata_lock_t *strata_stack_home_lock(strata_stack_t *stack) {
-    return &atomic_load_explicit(&stack->home, memory_order_relaxed)->lock;
+/* Whose lock guards what a hit of the stack changes. */
+static inline strata_stack_t *strata_stack_home(strata_stack_t *stack) {
+    return atomic_load_explicit(&stack->home, memory_order_relaxed);
 }
 
 /* Opens or closes hits for a reason, and the direct way of frees with them, unless there was never one. The stack's lock and its

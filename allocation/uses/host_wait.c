@@ -67,7 +67,7 @@ static void free_done(strata_stack_t *stack, uint32_t done, strata_call_t *call)
 
 void strata_host_wait_poll(strata_stack_t *stack) {
     strata_call_t call = {.stack = stack};
-    strata_lock(&stack->lock);
+    strata_stack_take(stack);
     call.held[strata_call_level(&call, stack)] = stack;
     if (stack->host_uses && stack->host_uses->kept) free_done(stack, strata_uses_take_up(stack->host_uses, &call), &call);
     (void)strata_call_unlock(&call);
@@ -75,7 +75,7 @@ void strata_host_wait_poll(strata_stack_t *stack) {
 
 void strata_host_wait_capture(strata_stack_t *stack, bool begins) {
     strata_call_t call = {.stack = stack};
-    strata_lock(&stack->lock);
+    strata_stack_take(stack);
     call.held[strata_call_level(&call, stack)] = stack;
     stack->capturing = begins;
     if (stack->host_uses && begins) strata_uses_capture_begin(stack->host_uses);
@@ -85,7 +85,7 @@ void strata_host_wait_capture(strata_stack_t *stack, bool begins) {
 
 void strata_host_wait_stream_gone(strata_stack_t *stack, strata_stream_t stream) {
     strata_call_t call = {.stack = stack};
-    strata_lock(&stack->lock);
+    strata_stack_take(stack);
     call.held[strata_call_level(&call, stack)] = stack;
     if (stack->host_uses) strata_uses_stream_gone(stack->host_uses, stream, &call);
     (void)strata_call_unlock(&call);

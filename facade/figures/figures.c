@@ -36,7 +36,7 @@ static void add_group(strata_group_t *group, strata_statistics_t *sum) {
 
 /* What no cache cut was asked from the device for itself. */
 static void add_direct(strata_stack_t *stack, strata_statistics_t *sum) {
-    strata_lock(&stack->lock);
+    strata_stack_take(stack);
     sum->reserved_bytes += stack->direct_bytes;
     sum->peak_reserved_bytes += stack->peak_direct_bytes;
     strata_unlock(&stack->lock);

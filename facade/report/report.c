@@ -60,7 +60,7 @@ static void say_totals(report_t *r) {
 
 static void say_idle_layers(strata_text_t *text, strata_stack_t *stack) {
     STRATA_EACH_OWN_LAYER(stack, layer) {
-        strata_lock(&stack->lock);
+        strata_stack_take(stack);
         uint64_t idle = layer->type->idle_bytes ? layer->type->idle_bytes(layer) : 0;
         strata_unlock(&stack->lock);
         if (idle == 0) continue;

@@ -136,7 +136,7 @@ strata_status_t strata_allocator_allocate_with(strata_allocator_t allocator, con
 static strata_t facade_of_ref(strata_ref_t ref) {
     strata_stack_t *home = strata_stack_of(strata_ref_home(ref));
     if (!home) return 0;
-    strata_lock(&home->lock);
+    strata_stack_take(home);
     strata_t facade = home->facade;
     strata_unlock(&home->lock);
     return facade;

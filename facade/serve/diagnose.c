@@ -73,7 +73,7 @@ static strata_ref_t holder_of(uint64_t address) {
     for (uint16_t number = 1; number < STRATA_STACKS; number++) {
         strata_stack_t *stack = strata_stack_of(number);
         if (!stack) continue;
-        strata_lock(&stack->lock);
+        strata_stack_take(stack);
         const strata_record_t *record = strata_stack_block_at(stack, address);
         strata_ref_t ref = record ? strata_ref_make(number, strata_slab_slot(&stack->slab, record), record->generation) : 0;
         strata_unlock(&stack->lock);
@@ -91,7 +91,7 @@ static strata_ref_t last_at(strata_facade_t *facade, uint64_t address) {
         uint32_t slot;
         if (!strata_directory_read(facade->directories[i], address, &number, &slot)) continue;
         strata_stack_t *home = strata_stack_of(number);
-        strata_lock(&home->lock);
+        strata_stack_take(home);
         bool ours = home->open && home->facade == facade->handle && slot < home->slab.used;
         const strata_record_t *record = ours ? strata_slab_record(&home->slab, slot) : NULL;
         bool freed = record && record->generation > 0 && record->state != STRATA_RECORD_LIVE;

@@ -9,8 +9,11 @@ strata_status_t strata_allocate(strata_t facade, strata_place_t place, strata_st
     strata_stack_t *stack = strata_stack_of(strata_stack_handle_number(handle));
     if (__builtin_expect(!stack || size - 1 >= STRATA_LARGEST_REQUEST, 0))
         return strata_allocate_long_way(facade, place, stream, size, block);
+    strata_magazines_t *magazines = strata_magazines_of(stack);
+    if (__builtin_expect(magazines != NULL, 0) && strata_magazine_allocate(magazines, stack, handle, size, block))
+        return STRATA_OK;
     strata_stack_t *home = atomic_load_explicit(&stack->home, memory_order_relaxed);
-    strata_lock(&home->lock);
+    strata_direct_lock(home);
     if (__builtin_expect(stack->handle == handle && strata_direct_may_hit(stack, stream) && block, 1)) {
         strata_record_t *record = strata_direct_hit(stack, home, size, NULL);
         if (__builtin_expect(record != NULL, 1)) {
@@ -39,7 +42,9 @@ strata_status_t strata_free(strata_t facade, strata_ref_t ref) {
     strata_stack_t *home = strata_stack_of(strata_ref_home(ref));
     /* A thread's first call counts it in; in a child of fork() no thread is. */
     if (__builtin_expect(!home || !strata_threads_own, 0)) return strata_free_long_way(facade, ref);
-    strata_lock(&home->lock);
+    strata_magazines_t *magazines = strata_magazines_of(home);
+    if (__builtin_expect(magazines != NULL, 0) && strata_magazine_free(magazines, home, facade, ref)) return STRATA_OK;
+    strata_direct_lock(home);
     strata_record_t *record = __builtin_expect(home->facade == facade, 1) ? strata_direct_find(home, ref) : NULL;
     if (__builtin_expect(record && free_directly(home, record), 1)) {
         strata_unlock(&home->lock);
@@ -64,7 +69,10 @@ strata_status_t strata_free_pointer(strata_t facade, void *ptr) {
     if (__builtin_expect(!directory || !strata_directory_read(directory, (uint64_t)(uintptr_t)ptr, &number, &slot), 0))
         return strata_free_pointer_long_way(facade, ptr);
     strata_stack_t *home = strata_stack_of(number);
-    strata_lock(&home->lock);
+    strata_magazines_t *magazines = strata_magazines_of(home);
+    if (__builtin_expect(magazines != NULL, 0) && strata_magazine_free_pointer(magazines, home, facade, (uint64_t)(uintptr_t)ptr))
+        return STRATA_OK;
+    strata_direct_lock(home);
     if (__builtin_expect(home->facade == facade && slot < home->slab.used, 1)) {
         strata_record_t *record = strata_slab_record(&home->slab, slot);
         if (__builtin_expect(record->ptr == (uint64_t)(uintptr_t)ptr && record->state == STRATA_RECORD_LIVE, 1) &&

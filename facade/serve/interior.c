@@ -7,7 +7,7 @@
 
 /* The block of a stack that contains the address, under its lock. */
 static bool block_in(strata_stack_t *stack, uint64_t address, strata_block_t *block) {
-    strata_lock(&stack->lock);
+    strata_stack_take(stack);
     const strata_record_t *record = strata_stack_block_at(stack, address);
     if (record)
         *block = (strata_block_t){(void *)(uintptr_t)record->ptr, (size_t)record->size,

@@ -125,7 +125,7 @@ static strata_ref_t ref_at(strata_facade_t *facade, uint64_t address) {
         uint32_t slot;
         if (!strata_directory_read(facade->directories[i], address, &number, &slot)) continue;
         strata_stack_t *home = strata_stack_of(number);
-        strata_lock(&home->lock);
+        strata_stack_take(home);
         strata_ref_t ref = 0;
         if (home->facade == facade->handle && slot < home->slab.used) {
             const strata_record_t *record = strata_slab_record(&home->slab, slot);
@@ -145,7 +145,7 @@ static strata_ref_t ref_without_notes(strata_facade_t *facade, uint64_t address)
     strata_domain_t *domain;
     while (!ref && (domain = strata_facade_next_domain(facade, &index)) != NULL)
         STRATA_DOMAIN_EACH(domain, stack) {
-            strata_lock(&stack->lock);
+            strata_stack_take(stack);
             const strata_record_t *record = ref ? NULL : strata_stack_block_at(stack, address);
             if (record && record->ptr == address) ref = strata_ref_of(record);
             strata_unlock(&stack->lock);
