@@ -1,5 +1,7 @@
 #include "programs/play.h"
 
+#include "allocation/stack/magazines.h"
+
 typedef struct stage {
     const torture_program_t *program;
     strata_torture_mode_t mode;
@@ -174,12 +176,17 @@ void torture_play(const torture_program_t *program, const strata_strategy_t *str
                                  .may_refuse = may_refuse,
                                  .blocks = program->blocks,
                                  .check_stream_ids = program->check_stream_ids};
+    bool threads = mode != STRATA_TORTURE_INTERLEAVED;
+    uint32_t meetings = atomic_load(&strata_magazines_meetings);
+    /* Two threads and four keep what they free from the beginning. */
+    if (threads && program->threads % 2 == 0) atomic_store(&strata_magazines_meetings, 0);
     torture_world_open(&stage.world, strategy, &setting);
     pthread_mutex_init(&stage.lock, NULL);
     pthread_cond_init(&stage.moved, NULL);
-    if (mode != STRATA_TORTURE_INTERLEAVED && stage.world.checker) run_threads(&stage);
-    for (uint32_t i = 0; i < program->count && mode == STRATA_TORTURE_INTERLEAVED; i++) act(&stage.world, program, i);
+    if (threads && stage.world.checker) run_threads(&stage);
+    for (uint32_t i = 0; i < program->count && !threads; i++) act(&stage.world, program, i);
     torture_world_end(&stage.world);
+    atomic_store(&strata_magazines_meetings, meetings);
     pthread_cond_destroy(&stage.moved);
     pthread_mutex_destroy(&stage.lock);
     *verdict = stage.world.verdict;

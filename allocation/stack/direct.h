@@ -113,8 +113,7 @@ static inline STRATA_FORCED strata_status_t strata_direct_allocate_by(strata_sta
     if (__builtin_expect(size - 1 >= STRATA_LARGEST_REQUEST || !strata_threads_plain, 0))
         return missed(handle, stream, size, block);
     strata_magazines_t *magazines = strata_magazines_of(stack);
-    if (__builtin_expect(magazines != NULL, 0) && strata_magazine_allocate(magazines, stack, handle, size, block))
-        return STRATA_OK;
+    if (__builtin_expect(magazines != NULL, 0) && strata_magazine_allocate(magazines, stack, handle, size, block)) return STRATA_OK;
     strata_stack_t *home = atomic_load_explicit(&stack->home, memory_order_relaxed);
     strata_direct_lock(home);
     if (__builtin_expect(strata_direct_is_named(stack, handle) && strata_direct_may_hit(stack, stream) && block, 1)) {

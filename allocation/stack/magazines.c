@@ -1,3 +1,4 @@
+/* Who comes into a magazine, and what becomes of it. */
 #include "allocation/stack/magazines.h"
 
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 
-uint32_t strata_magazines_meetings = 64;
+_Atomic uint32_t strata_magazines_meetings = 64;
 /* So many times as many after each time that they served little. */
 enum { MEETINGS_TIMES = 4, MEETINGS_MOST = 1 << 24 };
 enum { LOOK_AFTER = 64 /* blocks that came into a magazine */ };
@@ -147,7 +148,8 @@ static void rest(strata_stack_t *stack) {
     atomic_store_explicit(&stack->magazines, NULL, memory_order_release);
     stack->attention_free &= (uint16_t)~STRATA_ATTENTION_MAGAZINES;
     stack->meetings = 0;
-    stack->meetings_more = (uint32_t)strata_min((stack->meetings_more + strata_magazines_meetings) * (uint64_t)MEETINGS_TIMES, MEETINGS_MOST);
+    stack->meetings_more = (uint32_t)strata_min((stack->meetings_more + strata_magazines_meetings) * (uint64_t)MEETINGS_TIMES,
+                                                MEETINGS_MOST);
 }
 
 static void keep(strata_stack_t *stack, strata_record_t *record) {
@@ -219,6 +221,7 @@ static void listen(strata_magazines_t *all, strata_lock_observer_t *observer) {
         strata_lock_acquire(lock);
         lock->observer = observer;
         lock->observed = 0;
+        all->of[i].oldest = all->of[i].kept = all->of[i].kept_served = 0;
         strata_lock_release(lock);
     }
 }
@@ -245,5 +248,3 @@ void strata_magazines_end(strata_stack_t *stack) {
     stack->meetings = stack->meetings_more = 0;
     if (stack->ready_magazines) listen(stack->ready_magazines, NULL);
 }
-#include <stdlib.h>
-__attribute__((constructor)) static void experiment(void) { if (getenv("EAGER")) strata_magazines_meetings = 0; }

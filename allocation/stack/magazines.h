@@ -38,8 +38,8 @@ struct strata_magazines {
 };
 
 /* So often threads meet at a stack's lock before it has magazines. For tests: with 0 each stack has them from its beginning, and for
- * ever. Changed while no other thread is in the library. */
-extern uint32_t strata_magazines_meetings;
+ * ever. */
+extern _Atomic uint32_t strata_magazines_meetings;
 
 /* The magazines of a stack; NULL: it has none. Without a lock. */
 static inline strata_magazines_t *strata_magazines_of(strata_stack_t *stack) {
