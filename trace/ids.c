@@ -61,9 +61,9 @@ static strata_status_t grow(strata_ids_t *ids) {
     return STRATA_OK;
 }
 
-strata_status_t strata_ids_add(strata_ids_t *ids, uint64_t key) {
-    if (ids->count == 0 && !ids->capacity) ids->first = key;
-    if (!ids->capacity && key - ids->first == ids->count) {
+strata_status_t strata_ids_add_any(strata_ids_t *ids, uint64_t key) {
+    if (ids->count == 0 && !ids->capacity) {
+        ids->first = key;
         ids->count++;
         return STRATA_OK;
     }

@@ -32,8 +32,13 @@ static inline uint32_t strata_ids_find(const strata_ids_t *ids, uint64_t key) {
     if (ids->capacity) return strata_ids_find_slot(ids, key);
     return key - ids->first < ids->count ? (uint32_t)(key - ids->first) : STRATA_IDS_NONE;
 }
+strata_status_t strata_ids_add_any(strata_ids_t *ids, uint64_t key);
 /* Gives `key`, which must not be there, the number `count`. E_HOST_MEMORY. */
-strata_status_t strata_ids_add(strata_ids_t *ids, uint64_t key);
+static inline strata_status_t strata_ids_add(strata_ids_t *ids, uint64_t key) {
+    if (ids->count == 0 || ids->capacity || key - ids->first != ids->count) return strata_ids_add_any(ids, key);
+    ids->count++;
+    return STRATA_OK;
+}
 void strata_ids_clear(strata_ids_t *ids);
 
 #endif

@@ -111,6 +111,8 @@ strata_status_t strata_sim_open(strata_sim_t *world, uint32_t ordinal, strata_de
 uint64_t strata_sim_now(strata_sim_t *world);
 /* Where that time stands, for whoever asks at every step; the world's, for the calling thread alone. */
 const _Atomic uint64_t *strata_sim_clock(strata_sim_t *world);
+/* The same, for the calling thread to move forward by itself; NULL: the host is held up now and then, which a step must allow for. */
+_Atomic uint64_t *strata_sim_steady_clock(strata_sim_t *world);
 void strata_sim_advance_to(strata_sim_t *world, uint64_t until);
 /* By `way`, which is small enough for the sum. */
 void strata_sim_advance_by(strata_sim_t *world, uint64_t way);

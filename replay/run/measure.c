@@ -10,12 +10,6 @@ enum {
     GROUP = 64 /* and these so many in a row: the first ones after others find the clock's code cold */
 };
 
-strata_place_t strata_measure_place(const strata_machine_t *machine, strata_place_kind_t kind, uint32_t device) {
-    if (kind == STRATA_PLACE_PINNED) return strata_pinned();
-    if (kind == STRATA_PLACE_HOST) return strata_host();
-    return strata_place(kind, machine->devices[device]->ordinal);
-}
-
 static bool of_device(strata_place_kind_t kind) { return kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED; }
 
 /* ---- sums over the places that the trace uses -------------------------------------------------------------------------- */
@@ -185,19 +179,6 @@ void strata_measure_rows(strata_measure_t *measure) {
 }
 
 void strata_measure_steady(strata_measure_t *measure) { measure->steady = mark(measure); }
-
-void strata_measure_live(strata_measure_t *measure, uint64_t requested, uint64_t allocated) {
-    strata_figures_t *figures = measure->figures;
-    measure->requested += requested;
-    measure->allocated += allocated;
-    figures->peak_requested_bytes = strata_max(figures->peak_requested_bytes, measure->requested);
-    figures->peak_allocated_bytes = strata_max(figures->peak_allocated_bytes, measure->allocated);
-}
-
-void strata_measure_dead(strata_measure_t *measure, uint64_t requested, uint64_t allocated) {
-    measure->requested -= requested;
-    measure->allocated -= allocated;
-}
 
 /* Each device knows its own peak; the peak of the sum is at least the highest of them. */
 static void see_used(strata_measure_t *measure) {

@@ -3,6 +3,7 @@
 #define STRATA_REPLAY_MEASURE_H
 
 #include "facade/facade.h"
+#include "platform/arithmetic.h"
 #include "replay/run/meter.h"
 #include "replay/run/run.h"
 
@@ -74,8 +75,17 @@ static inline void strata_measure_reserved(strata_measure_t *measure) {
     measure->made = made;
     strata_measure_look_at_reserved(measure);
 }
-void strata_measure_live(strata_measure_t *measure, uint64_t requested, uint64_t allocated);
-void strata_measure_dead(strata_measure_t *measure, uint64_t requested, uint64_t allocated);
+static inline void strata_measure_live(strata_measure_t *measure, uint64_t requested, uint64_t allocated) {
+    strata_figures_t *figures = measure->figures;
+    measure->requested += requested;
+    measure->allocated += allocated;
+    figures->peak_requested_bytes = strata_max(figures->peak_requested_bytes, measure->requested);
+    figures->peak_allocated_bytes = strata_max(figures->peak_allocated_bytes, measure->allocated);
+}
+static inline void strata_measure_dead(strata_measure_t *measure, uint64_t requested, uint64_t allocated) {
+    measure->requested -= requested;
+    measure->allocated -= allocated;
+}
 /* From the beginning on: device calls are entered in the result's ledger. */
 void strata_measure_follow(strata_measure_t *measure, strata_device_ledger_t *ledger);
 /* After each row: what is held, to whoever follows. */
@@ -84,6 +94,10 @@ void strata_measure_sample(strata_measure_t *measure, size_t row, const strata_r
 void strata_measure_finish(strata_measure_t *measure, double *host_ns_per_op);
 
 /* The place of a kind of memory on a device of the trace. */
-strata_place_t strata_measure_place(const strata_machine_t *machine, strata_place_kind_t kind, uint32_t device);
+static inline strata_place_t strata_measure_place(const strata_machine_t *machine, strata_place_kind_t kind, uint32_t device) {
+    if (kind == STRATA_PLACE_PINNED) return strata_pinned();
+    if (kind == STRATA_PLACE_HOST) return strata_host();
+    return strata_place(kind, machine->devices[device]->ordinal);
+}
 
 #endif

@@ -35,8 +35,7 @@ static bool asks_the_same(const strata_step_alloc_t *a, const strata_step_alloc_
     return a->size == b->size && a->stream == b->stream && a->pool == b->pool && a->place == b->place;
 }
 
-void strata_steps_alloc(strata_steps_t *steps, const strata_trace_event_t *event, uint64_t address) {
-    if (!steps->now) return;
+void strata_steps_compare(strata_steps_t *steps, const strata_trace_event_t *event, uint64_t address) {
     uint32_t at = steps->count++;
     strata_step_alloc_t *now = &steps->now[at];
     const strata_step_alloc_t *before = &steps->before[at];

@@ -25,8 +25,11 @@ typedef struct strata_steps {
 /* E_HOST_MEMORY. A trace without steps costs nothing later. */
 strata_status_t strata_steps_begin(strata_steps_t *steps, const strata_trace_t *trace);
 void strata_steps_end(strata_steps_t *steps);
+void strata_steps_compare(strata_steps_t *steps, const strata_trace_event_t *event, uint64_t address);
 /* An alloc was served at an address, or (0) not at all. */
-void strata_steps_alloc(strata_steps_t *steps, const strata_trace_event_t *event, uint64_t address);
+static inline void strata_steps_alloc(strata_steps_t *steps, const strata_trace_event_t *event, uint64_t address) {
+    if (steps->now) strata_steps_compare(steps, event, address);
+}
 /* A step of the program ends. */
 void strata_steps_step(strata_steps_t *steps);
 /* STRATA_FIGURE_NULL: no two steps in a row, from the second on, asked for the same in the same order. */

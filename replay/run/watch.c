@@ -40,8 +40,7 @@ void strata_watch_end(strata_watch_t *watch) {
     *watch = (strata_watch_t){0};
 }
 
-void strata_watch_alloc(strata_watch_t *watch, const strata_trace_event_t *event, uint64_t address, uint64_t granted) {
-    if (!watch->checker) return;
+void strata_watch_tell_alloc(strata_watch_t *watch, const strata_trace_event_t *event, uint64_t address, uint64_t granted) {
     strata_checker_block_t block = {.name = name_of(event->id),
                                     .device = device_of(watch, event->stream),
                                     .stream = handle_of(watch, event->stream),

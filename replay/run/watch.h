@@ -27,11 +27,14 @@ void strata_watch_end(strata_watch_t *watch);
 static inline void strata_watch_row(strata_watch_t *watch, const strata_trace_event_t *event) {
     if (watch->checker) strata_checker_line(watch->checker, event->line);
 }
-/* What strata_watch_last_use() and strata_watch_free() do where there is a checker. */
+/* What strata_watch_last_use(), strata_watch_free() and strata_watch_alloc() do where there is a checker. */
 void strata_watch_tell_last_use(strata_watch_t *watch, uint32_t lifetime, uint32_t stream);
 void strata_watch_tell_free(strata_watch_t *watch, const strata_trace_event_t *event, bool on_another);
+void strata_watch_tell_alloc(strata_watch_t *watch, const strata_trace_event_t *event, uint64_t address, uint64_t granted);
 /* After a successful alloc, borrow or unborrow. */
-void strata_watch_alloc(strata_watch_t *watch, const strata_trace_event_t *event, uint64_t address, uint64_t granted);
+static inline void strata_watch_alloc(strata_watch_t *watch, const strata_trace_event_t *event, uint64_t address, uint64_t granted) {
+    if (watch->checker) strata_watch_tell_alloc(watch, event, address, granted);
+}
 void strata_watch_borrow(strata_watch_t *watch, const strata_trace_event_t *event);
 void strata_watch_unborrow(strata_watch_t *watch, const strata_trace_event_t *event);
 /* A stream ends its use of a block: the owner's, the one of the free, each borrower's. */

@@ -29,7 +29,11 @@ static strata_status_t create_streams(strata_timeline_t *timeline) {
 strata_status_t strata_timeline_begin(strata_timeline_t *timeline, const strata_trace_t *trace, const strata_machine_t *machine,
                                       const strata_timeline_options_t *options) {
     *timeline = (strata_timeline_t){.trace = trace, .machine = machine, .options = *options};
-    if (machine->world) timeline->clock = strata_sim_clock(machine->world);
+    if (machine->world) {
+        timeline->clock = strata_sim_clock(machine->world);
+        timeline->steady = strata_sim_steady_clock(machine->world);
+        timeline->lags = !trace->has_work;
+    }
     timeline->streams = strata_host_new(trace->stream_count + 1, sizeof *timeline->streams);
     timeline->devices = strata_host_new(machine->count, sizeof *timeline->devices);
     strata_status_t status = timeline->streams && timeline->devices ? create_streams(timeline) : STRATA_E_HOST_MEMORY;
@@ -80,9 +84,7 @@ static void advance(strata_timeline_t *timeline, uint64_t until) {
     strata_sim_advance_to(timeline->machine->world, until);
 }
 
-void strata_timeline_move(strata_timeline_t *timeline, uint64_t time_us) {
-    uint64_t way = (time_us - timeline->time_us) * 1000; /* both are below 10^15 */
-    timeline->time_us = time_us;
+void strata_timeline_pass(strata_timeline_t *timeline, uint64_t way) {
     if (way == 0) return;
     if (!timeline->machine->world) {
         if (timeline->trace->has_work && device_of(timeline, 0)->capabilities.work) pass_time(timeline, way);
@@ -95,14 +97,6 @@ void strata_timeline_move(strata_timeline_t *timeline, uint64_t time_us) {
 }
 
 /* ---- the GPU, if the trace does not say what it does ------------------------------------------------------------------- */
-
-static bool lags(const strata_timeline_t *timeline) { return timeline->machine->world && !timeline->trace->has_work; }
-
-void strata_timeline_hold(strata_timeline_t *timeline, uint32_t stream) {
-    uint32_t *last = &timeline->devices[timeline->streams[stream].device].last;
-    timeline->streams[stream].holders++;
-    if (*last == STRATA_TRACE_NO_STREAM || timeline->streams[stream].drained < timeline->streams[*last].drained) *last = stream;
-}
 
 /* The stream in use whose work ends last: the one that was waited for longest ago. */
 static uint32_t find_last(const strata_timeline_t *timeline, uint32_t device) {
@@ -121,19 +115,11 @@ static uint32_t last_of(strata_timeline_t *timeline, uint32_t device) {
     return *last;
 }
 
-/* What is submitted to a stream now is done at now + min(lag, now - end of the last wait). */
-static void keep_busy(strata_timeline_t *timeline, uint32_t stream, uint64_t now) {
+void strata_timeline_use_several(strata_timeline_t *timeline, uint32_t stream) {
     const strata_timeline_stream_t *at = &timeline->streams[stream];
-    uint64_t drained = strata_max(timeline->devices[at->device].drained, at->drained);
-    strata_sim_stream_promise(at->simulated, now + strata_min(timeline->options.lag_ns, now - drained));
-}
-
-void strata_timeline_use(strata_timeline_t *timeline, uint32_t stream) {
-    if (!lags(timeline)) return;
-    uint64_t now = now_of(timeline);
-    if (timeline->streams[stream].holders > 0) keep_busy(timeline, stream, now);
-    uint32_t last = last_of(timeline, timeline->streams[stream].device);
-    if (last != STRATA_TRACE_NO_STREAM && last != stream) keep_busy(timeline, last, now);
+    if (at->holders > 0) strata_timeline_keep_busy(timeline, at);
+    uint32_t last = last_of(timeline, at->device);
+    if (last != STRATA_TRACE_NO_STREAM && last != stream) strata_timeline_keep_busy(timeline, &timeline->streams[last]);
 }
 
 static uint64_t count(strata_device_t *device, strata_device_call_t call) {
@@ -144,7 +130,7 @@ bool strata_timeline_look_for_waits(strata_timeline_t *timeline, uint32_t device
     strata_device_t *at = device_of(timeline, device);
     strata_timeline_device_t *known = &timeline->devices[device];
     known->made = atomic_load_explicit(&at->made, memory_order_relaxed);
-    if (!lags(timeline)) return false;
+    if (!timeline->lags) return false;
     uint64_t waits = strata_sim_device_waits(at);
     uint64_t stream_waits = count(at, STRATA_CALL_stream_synchronise);
     bool stream_waited = stream_waits != known->stream_waits;
@@ -226,13 +212,13 @@ strata_status_t strata_timeline_sync(strata_timeline_t *timeline, uint32_t strea
     timeline->own.calls[STRATA_CALL_stream_synchronise]++;
     own_end(timeline, &call);
     strata_timeline_see_waits(timeline, at->device);
-    if (lags(timeline)) strata_timeline_drained(timeline, stream);
+    if (timeline->lags) strata_timeline_drained(timeline, stream);
     return status;
 }
 
 strata_status_t strata_timeline_sync_device(strata_timeline_t *timeline, uint32_t device) {
-    uint32_t last = lags(timeline) ? last_of(timeline, device) : STRATA_TRACE_NO_STREAM;
-    if (last != STRATA_TRACE_NO_STREAM) keep_busy(timeline, last, now_of(timeline));
+    uint32_t last = timeline->lags ? last_of(timeline, device) : STRATA_TRACE_NO_STREAM;
+    if (last != STRATA_TRACE_NO_STREAM) strata_timeline_keep_busy(timeline, &timeline->streams[last]);
     own_call_t call = own_begin(timeline, device);
     strata_status_t status = strata_device_synchronise(call.device);
     timeline->own.calls[STRATA_CALL_synchronise]++;

@@ -9,6 +9,7 @@
 #ifndef STRATA_REPLAY_TIMELINE_H
 #define STRATA_REPLAY_TIMELINE_H
 
+#include "platform/arithmetic.h"
 #include "replay/timeline/target.h"
 #include "trace/trace.h"
 
@@ -47,6 +48,8 @@ typedef struct strata_timeline {
     strata_timeline_stream_t *streams; /* by the trace's index */
     strata_timeline_device_t *devices;
     const _Atomic uint64_t *clock; /* virtual time; NULL: time is real */
+    _Atomic uint64_t *steady; /* the same; NULL: more has to be done than to move it */
+    bool lags; /* virtual time, and the trace does not say what the GPU does */
     uint64_t began; /* ns */
     uint64_t time_us; /* of the last row */
     uint64_t credit; /* ns that the program's own calls cost, not yet subtracted */
@@ -63,13 +66,42 @@ void strata_timeline_end(strata_timeline_t *timeline);
 /* The program begins now, not when it was first said to; nothing has happened in between. */
 void strata_timeline_start(strata_timeline_t *timeline);
 
+void strata_timeline_pass(strata_timeline_t *timeline, uint64_t way);
 /* The host goes on to a row. */
-void strata_timeline_move(strata_timeline_t *timeline, uint64_t time_us);
+static inline void strata_timeline_move(strata_timeline_t *timeline, uint64_t time_us) {
+    uint64_t way = (time_us - timeline->time_us) * 1000; /* both are below 10^15 */
+    timeline->time_us = time_us;
+    if (!timeline->steady || timeline->passes || timeline->credit) {
+        strata_timeline_pass(timeline, way);
+        return;
+    }
+    uint64_t now = atomic_load_explicit(timeline->steady, memory_order_relaxed);
+    atomic_store_explicit(timeline->steady, now + way, memory_order_relaxed);
+}
 /* A stream begins to use a block, or ends. */
-void strata_timeline_hold(strata_timeline_t *timeline, uint32_t stream);
+static inline void strata_timeline_hold(strata_timeline_t *timeline, uint32_t stream) {
+    strata_timeline_stream_t *at = &timeline->streams[stream];
+    uint32_t *last = &timeline->devices[at->device].last;
+    at->holders++;
+    if (*last == stream) return;
+    if (*last == STRATA_TRACE_NO_STREAM || at->drained < timeline->streams[*last].drained) *last = stream;
+}
 static inline void strata_timeline_drop(strata_timeline_t *timeline, uint32_t stream) { timeline->streams[stream].holders--; }
+/* What is submitted to a stream now is done at now + min(lag, now - end of the last wait). In virtual time. */
+static inline void strata_timeline_keep_busy(strata_timeline_t *timeline, const strata_timeline_stream_t *at) {
+    uint64_t now = atomic_load_explicit(timeline->clock, memory_order_relaxed);
+    uint64_t drained = strata_max(timeline->devices[at->device].drained, at->drained);
+    strata_sim_stream_promise(at->simulated, now + strata_min(timeline->options.lag_ns, now - drained));
+}
 /* If the trace has no work: submits what the stream and its device were given until now. Before each call of the allocator. */
-void strata_timeline_use(strata_timeline_t *timeline, uint32_t stream);
+void strata_timeline_use_several(strata_timeline_t *timeline, uint32_t stream);
+static inline void strata_timeline_use(strata_timeline_t *timeline, uint32_t stream) {
+    if (!timeline->lags) return;
+    const strata_timeline_stream_t *at = &timeline->streams[stream];
+    const strata_timeline_device_t *device = &timeline->devices[at->device];
+    if (at->holders > 0 && device->last == stream) strata_timeline_keep_busy(timeline, at);
+    else strata_timeline_use_several(timeline, stream);
+}
 bool strata_timeline_look_for_waits(strata_timeline_t *timeline, uint32_t device);
 /* After it: if the call waited for the device, the GPU is drained. Returns whether it waited for a stream; only the caller knows
  * which, and reports it by strata_timeline_drained(). */

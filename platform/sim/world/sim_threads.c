@@ -145,6 +145,8 @@ uint64_t strata_sim_now(strata_sim_t *world) { return now_of(world); }
 
 const _Atomic uint64_t *strata_sim_clock(strata_sim_t *world) { return &sim_thread(world)->now; }
 
+_Atomic uint64_t *strata_sim_steady_clock(strata_sim_t *world) { return world->host_jitter ? NULL : &sim_thread(world)->now; }
+
 void strata_sim_advance_to(strata_sim_t *world, uint64_t until) {
     uint64_t now = now_of(world);
     if (until > now) set(world, sim_after_work(world, now, until));
