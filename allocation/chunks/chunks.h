@@ -9,6 +9,7 @@
  *     growth.c     how a chunk comes: one thread asks, the others that miss wait for it
  *     give_back.c  how chunks go: those that may, in order, to the layer below
  *     at.c         memory at a given address
+ *     apart.h      the block that was freed last
  *     runs.c       chunks that come and go part by part, wherever there is room: of physical handles
  *     check.c      what holds of all chunks
  *
@@ -75,6 +76,8 @@ typedef struct strata_chunks {
     bool joins; /* a chunk that begins where another ends becomes part of that one */
     bool growing; /* a thread is growing the cache: strata_chunks_begin_growth() */
     uint32_t one_number; /* that all blocks have for their chunk, where chunks come and go in parts (runs.h); 0: each has its own */
+    uint32_t apart; /* slot of the block that was freed last and is not merged (apart.h); 0: none */
+    uint32_t apart_until; /* a slot of this generation or a later one does not stand apart; 0: none does */
     bool sole; /* no other cache of the strategy has its blocks in this slab */
 } strata_chunks_t;
 

@@ -233,11 +233,7 @@ static COLD bool merge_low(strata_layer_t *base, strata_record_t *block) {
     return true;
 }
 
-/* ---- the block that was freed last ----
- *
- * Programs give a block back and ask for as much again. So the one that was freed last stays apart: in no index, and not merged with its
- * neighbours, until the next request or free. Is that a request of its size, it is served as it is. Whatever needs to know all that is
- * free joins it first. While it is apart its bytes count as used. */
+/* ---- the block that was freed last (allocation/chunks/apart.h) ---- */
 
 void strata_auto_growth_put_in(auto_growth_t *self, uint32_t slot) {
     strata_record_t *block = strata_slab_record(slab_of(self), slot);
@@ -246,34 +242,30 @@ void strata_auto_growth_put_in(auto_growth_t *self, uint32_t slot) {
 }
 
 void strata_auto_growth_join_apart(auto_growth_t *self) {
-    uint32_t slot = self->apart;
+    uint32_t slot = self->chunks.apart;
     if (slot == 0) return;
-    self->apart = 0;
+    self->chunks.apart = 0;
     (void)strata_auto_growth_put_back(self, strata_slab_record(slab_of(self), slot));
 }
 
 /* `low`: that of auto_growth_vmm, which has two pools and no other ways. */
 static inline void join_last(auto_growth_t *self, bool low) {
-    strata_record_t *block = strata_slab_record(slab_of(self), self->apart);
-    self->apart = 0;
+    strata_record_t *block = strata_chunks_apart(&self->chunks);
+    self->chunks.apart = 0;
     if (low) (void)merge_low(&self->base, block);
     else (void)put_back(self, block, false, 0);
-}
-
-static HOT strata_record_t *serve_last(auto_growth_t *self, strata_record_t *block, uint64_t slack) {
-    self->apart = 0;
-    self->base.stack->figures.cache_hits++;
-    hand_out(block, slack, block->pool);
-    return block;
 }
 
 /* A block of the same size will do, of whichever pool it is. */
 static HOT strata_record_t *hit_apart_as(strata_layer_t *base, size_t size, const strata_stack_t *stack, bool low) {
     auto_growth_t *self = (auto_growth_t *)base;
-    if (self->apart) {
-        strata_record_t *block = strata_slab_record(slab_of(self), self->apart);
+    if (self->chunks.apart) {
+        strata_record_t *block = strata_chunks_apart(&self->chunks);
         uint64_t rounded = rounded_size(self, size);
-        if (__builtin_expect(block->size == rounded, 1)) return serve_last(self, block, rounded - size);
+        if (__builtin_expect(block->size == rounded, 1)) {
+            strata_chunks_serve_apart(&self->chunks, block, rounded - size);
+            return block;
+        }
         join_last(self, low);
     }
     return low ? hit_low(base, size, stack) : hit(base, size, stack);
@@ -293,13 +285,10 @@ static HOT strata_record_t *hit_apart(strata_layer_t *base, size_t size, const s
 
 static HOT bool free_apart_as(strata_layer_t *base, strata_record_t *block, bool low) {
     auto_growth_t *self = (auto_growth_t *)base;
-    bool plain = low || (self->road == STRATA_AUTO_GROWTH_PLAIN && !self->gives_idle_back);
-    if (__builtin_expect(!plain || block->generation >= STRATA_GENERATION_LAST, 0))
-        return low ? merge_low(base, block) : quick_free(base, block);
-    if (self->apart) join_last(self, low);
-    block->slack = 0;
-    block->state = STRATA_RECORD_FREE;
-    self->apart = strata_slab_slot(slab_of(self), block);
+    uint32_t until = low ? STRATA_GENERATION_LAST : self->chunks.apart_until;
+    if (__builtin_expect(block->generation >= until, 0)) return low ? merge_low(base, block) : quick_free(base, block);
+    if (self->chunks.apart) join_last(self, low);
+    strata_chunks_set_apart(&self->chunks, block, strata_slab_slot(slab_of(self), block));
     return true;
 }
 
@@ -348,13 +337,10 @@ strata_record_t *strata_auto_growth_serve_at(strata_layer_t *base, const strata_
     const strata_slab_t *slab = slab_of(self);
     uint64_t ptr = (uintptr_t)at->ptr, size = at->size;
     uint32_t known = strata_ref_slot(at->ref), slot = 0;
-    strata_record_t *last = strata_slab_record(slab, self->apart);
-    bool is_last = self->apart && last->ptr == ptr && last->size == size;
-    if (self->apart && !is_last) join_last(self, self->cuts_low);
-    if (self->knows_near && known < slab->used && !is_last) slot = free_near(slab, known, ptr, size);
+    if (self->chunks.apart) join_last(self, self->cuts_low);
+    if (self->knows_near && known < slab->used) slot = free_near(slab, known, ptr, size);
     strata_record_t *block = strata_slab_record(slab, slot);
-    if (is_last) block = serve_last(self, last, size - requested);
-    else if (__builtin_expect(slot == 0 || block->ptr != ptr, 0)) block = serve_inside(self, slot, at, requested);
+    if (__builtin_expect(slot == 0 || block->ptr != ptr, 0)) block = serve_inside(self, slot, at, requested);
     else
         block = block->pool ? serve_from(self, slot, size, requested, false, 1, true)
                             : serve_from(self, slot, size, requested, false, 0, true);

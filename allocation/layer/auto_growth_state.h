@@ -9,7 +9,7 @@
 #ifndef STRATA_ALLOCATION_LAYER_AUTO_GROWTH_STATE_H
 #define STRATA_ALLOCATION_LAYER_AUTO_GROWTH_STATE_H
 
-#include "allocation/chunks/chunks.h"
+#include "allocation/chunks/apart.h"
 #include "allocation/mechanism/bins.h"
 #include "allocation/mechanism/tree.h"
 #include "allocation/stack/direct.h"
@@ -57,7 +57,6 @@ typedef struct auto_growth {
         strata_chunks_t chunks; /* their unit is the alignment */
     };
     uint64_t used_bytes; /* of the chunks, what is not in an index */
-    uint32_t apart; /* slot of the block that was freed last and is not merged; 0: none. In no index, and of the used bytes */
     uint8_t road;
     bool by_address;
     bool gives_idle_back; /* free_idle_chunk */

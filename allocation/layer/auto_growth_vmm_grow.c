@@ -14,16 +14,22 @@ enum {
     ASKS_FIRST = 8, /* a growth of so many handles asks the device whether it has them */
     PARTS_SMALL = 4, /* of what little blocks have, and creation for them asks for no less */
     USUAL = 1, /* a size that was created so often among the latest STRATA_VMM_REMEMBERED is not divided */
+    PAIRS_FROM = 8, /* after so many of one size in a row, growth is for two at once */
     UNSEEN = 16, /* after so many sizes that had not been asked before */
     PARTS_UNSEEN = 2048, /* a handle is made for no more than one part */
     SPARE_OF_LITTLE = 16, /* the most that SPARE_LEAST may be, */
     SLACK_OF_LITTLE = 28 /* and `slack_least` */
 };
-#define LARGEST_LEAST (128ull << 20) /* a handle may be made for so much, however little was needed so far */
+#define LARGEST_LEAST (512ull << 20) /* a handle may be made for so much, however little was needed so far */
 #define UNSEEN_LEAST  (4ull << 20) /* or so much */
 #define SPARE_LEAST   (36ull << 20)
+#define PAIRS_LEAST   (128ull << 20) /* of smaller blocks others come between */
 
 static strata_slab_t *slab(const auto_growth_vmm_t *self) { return strata_growth_vmm_slab(self); }
+
+static uint64_t in_handles(const auto_growth_vmm_t *self, uint64_t bytes) {
+    return strata_round_down(bytes + self->granularity - 1, self->granularity);
+}
 
 /* What a growth is for. */
 typedef struct growth {
@@ -33,6 +39,23 @@ typedef struct growth {
     uint64_t most; /* bytes of a handle */
     uint64_t missing; /* there, in whole handles; 0: others have freed what serves it */
 } growth_t;
+
+/* ---- one size in a row ---- */
+
+/* Before the most that was in use is brought up to date. */
+static void note_row(auto_growth_vmm_t *self, uint64_t size) {
+    if (size != self->row_size || self->growth.used_bytes < self->peak_used) self->row_count = 0;
+    self->row_size = size;
+}
+
+/* Bytes for the next two of a row of large blocks, as one handle; 0: it is no such row. A program fetches the layers of its model one by
+ * one, each as large as the last, and computes nothing before it has all of them: then each call of the device delays it. Layers are
+ * even in number, mostly, and one that does not come is a ninth of the row at most. */
+static uint64_t next_two(const auto_growth_vmm_t *self, const growth_t *growth) {
+    if (self->row_count < PAIRS_FROM || self->row_count % 2 != 0 || growth->rounded < PAIRS_LEAST) return 0;
+    uint64_t bytes = in_handles(self, 2 * growth->rounded - growth->room.have);
+    return bytes <= growth->room.width ? bytes : 0;
+}
 
 /* ---- creating ---- */
 
@@ -60,10 +83,6 @@ static strata_status_t create_one(auto_growth_vmm_t *self, vmm_kind_t pool, uint
     strata_call_lock(request->call, opened);
     return strata_fail(STRATA_E_LIMIT, 0, "auto_growth_vmm holds %u handles or %u blocks, its most", chunks->nodes.capacity,
                        slab(self)->capacity);
-}
-
-static uint64_t in_handles(const auto_growth_vmm_t *self, uint64_t bytes) {
-    return strata_round_down(bytes + self->granularity - 1, self->granularity);
 }
 
 static uint64_t handle_at_most(const auto_growth_vmm_t *self) {
@@ -140,9 +159,11 @@ static strata_status_t fill(auto_growth_vmm_t *self, const growth_t *growth, uin
     const vmm_room_t *room = &growth->room;
     uint64_t missing = growth->missing, most = growth->most;
     uint64_t more = request->flags & (STRATA_SMALL_GROWTH | STRATA_DIVISIBLE) ? 0 : spare(self, room);
-    uint64_t lacking = missing - done, moved = done;
+    uint64_t lacking = missing - done, moved = done, two = more > 0 ? next_two(self, growth) : 0;
+    if (two > more) more = most = two;
     if (is_doubtful(self, lacking, request->call)) return create(self, room, lacking, lacking, request, &done);
     strata_status_t status = create(self, room, strata_max(lacking, more), most, request, &done);
+    if (status == STRATA_OK && two > 0 && two == more) self->row_count++;
     if (status == STRATA_E_NO_MEMORY && more > lacking)
         status = done < missing ? create(self, room, missing - done, most, request, &done) : STRATA_OK;
     if (status == STRATA_E_NO_MEMORY) strata_refusal_of_piece(lacking, done - moved);
@@ -232,9 +253,11 @@ strata_status_t strata_growth_vmm_grow(auto_growth_vmm_t *self, uint64_t rounded
     if (strata_bins_find_any(strata_growth_vmm_bins(self, pool), slab(self), rounded) != 0)
         return make_room_for_slots(self, request->call);
     const uint64_t before = self->peak_used;
+    note_row(self, rounded);
     self->peak_used = strata_max(before, self->growth.used_bytes + rounded);
     strata_status_t status = bring_together(self, rounded, request, place, served);
     if (status == STRATA_E_NO_MEMORY) status = serve_otherwise(self, pool, rounded, request, served);
     if (status != STRATA_OK) self->peak_used = before;
+    else self->row_count++;
     return status;
 }

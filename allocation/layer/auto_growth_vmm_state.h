@@ -96,6 +96,8 @@ typedef struct auto_growth_vmm {
     uint32_t created_next;
     uint64_t asked[STRATA_VMM_ASKED]; /* sizes that idle pieces were to serve, in a ring: each once */
     uint32_t asked_next, unseen; /* sizes of late that were not among them */
+    uint64_t row_size; /* that the latest misses asked for, each of which came when more was in use than ever, */
+    uint32_t row_count; /* and how many blocks came for them */
     uint64_t small_bytes; /* of the handles of the small pool */
     vmm_range_t ranges[STRATA_VMM_RANGES]; /* in order of making */
     uint32_t range_count;

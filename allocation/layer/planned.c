@@ -4,7 +4,7 @@
  * each block lives, lets a planner lay the step out, and from then on asks the cache for each request at its planned address. The
  * cache serves there if that is free. So nothing overlaps, whatever the program does; what finds its place taken is served anywhere.
  */
-#include "allocation/chunks/chunks.h"
+#include "allocation/chunks/apart.h"
 #include "allocation/layer/planned_state.h"
 
 #include "allocation/stack/direct.h"
@@ -38,6 +38,9 @@ static const strata_stat_row_t stats[] = {
 };
 
 static strata_layer_t *below(const planned_t *self) { return self->base.below[0]; }
+
+/* Who serves at given places is a cache over chunks, and its state begins with them. */
+static strata_chunks_t *chunks_of(const planned_t *self) { return (strata_chunks_t *)below(self); }
 
 /* ---- steps ---- */
 
@@ -220,9 +223,25 @@ static inline void learn_hint(planned_t *self, planned_place_t *place, const str
     if (__builtin_expect(slot != known, 0)) learn(self, place, slot);
 }
 
+static inline bool is_at(const planned_t *self, const planned_place_t *place, const strata_record_t *block) {
+    return block->ptr == self->room + place->offset && block->size == place->size;
+}
+
+/* The block that was freed last, if the place is that of it. */
+static inline strata_record_t *take_apart(planned_t *self, const planned_place_t *place, size_t size) {
+    strata_chunks_t *chunks = chunks_of(self);
+    strata_record_t *block = strata_chunks_apart(chunks);
+    if (!chunks->apart || !is_at(self, place, block)) return NULL;
+    strata_chunks_serve_apart(chunks, block, place->size - size);
+    self->hits++;
+    return block;
+}
+
 /* NULL: the place is taken. */
 static inline strata_record_t *take_place(planned_t *self, planned_place_t *place, size_t size, const strata_stack_t *stack) {
     const strata_layer_t *base = &self->base;
+    strata_record_t *apart = take_apart(self, place, size);
+    if (apart) return apart;
     uint32_t slot = hint(self, place);
     const strata_block_t at = {.ptr = (void *)(uintptr_t)(self->room + place->offset),
                                .size = place->size,
@@ -274,7 +293,7 @@ static COLD strata_record_t *hit_otherwise(planned_t *self, size_t size, const s
     return record;
 }
 
-static inline strata_record_t *hit_unplanned(planned_t *self, size_t size, const strata_stack_t *stack) {
+static __attribute__((noinline)) strata_record_t *hit_unplanned(planned_t *self, size_t size, const strata_stack_t *stack) {
     if (!self->told && look_for_step(self)) return NULL;
     strata_record_t *record = below(self)->type->hit(below(self), size, stack);
     if (record) strata_past_note(&self->past, size, !self->told, strata_record_slot(&self->base, record), record->size);
@@ -289,18 +308,43 @@ static COLD strata_record_t *hit_beside(planned_t *self, const planned_place_t *
     return record;
 }
 
-static inline strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
-    planned_t *self = (planned_t *)base;
+static __attribute__((noinline)) strata_record_t *hit_searched(planned_t *self, size_t size, const strata_stack_t *stack) {
     planned_place_t *place = self->next;
     bool plain = place->key == size && place->offset != STRATA_NOWHERE && self->past.ready > 0;
-    if (__builtin_expect(!plain, 0))
-        return !self->now && self->past.ready > 0 ? hit_unplanned(self, size, stack) : hit_otherwise(self, size, stack);
+    if (__builtin_expect(!plain, 0)) return hit_otherwise(self, size, stack);
     strata_record_t *record = take_place(self, place, size, stack);
     if (__builtin_expect(!record, 0)) return hit_beside(self, place, size, stack);
-    strata_past_note(&self->past, size, !self->told, strata_record_slot(base, record), record->size);
+    strata_past_note(&self->past, size, !self->told, strata_record_slot(&self->base, record), record->size);
     self->at++;
     self->next = place + 1;
     return record;
+}
+
+/* The block that was freed last is at the place of the request: no other function is called before that is known. Addresses are multiples
+ * of the alignment, so no block is at STRATA_NOWHERE. `told`: that of the state, so that the compiler makes a way for each. */
+static inline STRATA_FORCED strata_record_t *hit_as(planned_t *self, size_t size, const strata_stack_t *stack, bool told) {
+    const planned_place_t *place = self->next;
+    strata_chunks_t *chunks = chunks_of(self);
+    uint32_t slot = chunks->apart;
+    strata_record_t *block = &self->base.records[slot];
+    bool plain = place->key == size && slot != 0 && is_at(self, place, block) && strata_past_is_ready(&self->past, slot);
+    if (__builtin_expect(!plain, 0))
+        return !self->now && self->past.ready > 0 ? hit_unplanned(self, size, stack) : hit_searched(self, size, stack);
+    strata_chunks_serve_apart(chunks, block, place->size - size);
+    self->hits++;
+    strata_past_note_ready(&self->past, &(strata_past_key_t){size, place->mixed}, !told, slot, place->size);
+    self->at++;
+    self->next++;
+    return block;
+}
+
+static __attribute__((noinline)) strata_record_t *hit_untold(planned_t *self, size_t size, const strata_stack_t *stack) {
+    return hit_as(self, size, stack, false);
+}
+
+static inline STRATA_FORCED strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
+    planned_t *self = (planned_t *)base;
+    return __builtin_expect(self->told, 1) ? hit_as(self, size, stack, true) : hit_untold(self, size, stack);
 }
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
@@ -329,10 +373,14 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
 
 static inline bool quick_free(strata_layer_t *base, strata_record_t *record) {
     planned_t *self = (planned_t *)base;
-    if (__builtin_expect(!below(self)->type->quick_free, 0)) return false;
+    strata_chunks_t *chunks = chunks_of(self);
+    uint32_t slot = strata_record_slot(base, record);
     /* Should the cache refuse, the long way finds nothing more to note. */
-    strata_past_free(&self->past, strata_record_slot(base, record));
-    return below(self)->type->quick_free(below(self), record);
+    strata_past_free(&self->past, slot);
+    if (__builtin_expect(chunks->apart || !strata_chunks_may_stand_apart(chunks, record), 0))
+        return below(self)->type->quick_free(below(self), record);
+    strata_chunks_set_apart(chunks, record, slot);
+    return true;
 }
 
 static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
@@ -355,11 +403,11 @@ static const strata_record_t *find(strata_layer_t *base, uint64_t address) {
     return cache->type->find ? cache->type->find(cache, address) : NULL;
 }
 
-/* Who serves at given places is a cache over chunks, and its state begins with them. Looks at every block. */
+/* Looks at every block. */
 static void figures(strata_layer_t *base) {
     planned_t *self = (planned_t *)base;
     const strata_extent_t room = {.ptr = self->room, .size = self->room_size};
-    self->pinned = strata_chunks_pinned((const strata_chunks_t *)base->below[0], &room);
+    self->pinned = strata_chunks_pinned(chunks_of(self), &room);
 }
 
 static const strata_planning_t planning = {.load = strata_planned_load, .make = strata_planned_make_wanted};
@@ -383,6 +431,9 @@ static strata_status_t validate(strata_layer_t *base) {
     const planned_t *self = (const planned_t *)base;
     if (self->now && (self->at > self->now->count || self->next != &self->now->places[self->at]))
         return strata_fail(STRATA_E_CORRUPT, 0, "planned: a plan is followed beyond its end");
+    for (uint32_t i = 0; self->now && i < self->now->count; i++)
+        if (self->now->places[i].mixed != strata_past_mixed(self->now->places[i].key))
+            return strata_fail(STRATA_E_CORRUPT, 0, "planned: a place has another key's share of the hash");
     return strata_past_validate(&self->past);
 }
 

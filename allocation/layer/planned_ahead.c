@@ -39,6 +39,7 @@ bool strata_planned_adopt(planned_plan_t *plan, uint32_t at, uint64_t key) {
     /* A larger alignment than the room's is the cache's to find. */
     if (key != size) place->offset = STRATA_NOWHERE;
     place->key = key;
+    place->mixed = strata_past_mixed(key);
     plan->adopted = true;
     return true;
 }
@@ -64,7 +65,8 @@ static planned_plan_t *new_plan(const strata_ahead_t *ahead) {
     }
     for (uint32_t i = 0; i < ahead->count; i++) {
         const strata_ahead_request_t *request = &ahead->requests[i];
-        plan->places[i] = (planned_place_t){.key = request->size, .size = request->size, .offset = request->offset};
+        plan->places[i] = (planned_place_t){
+            .key = request->size, .mixed = strata_past_mixed(request->size), .size = request->size, .offset = request->offset};
         plan->names[i] = (planned_name_t){.name = request->name, .place = i};
     }
     qsort(plan->names, ahead->count, sizeof *plan->names, by_name);

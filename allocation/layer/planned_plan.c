@@ -77,8 +77,11 @@ static void draw_one(const strata_past_t *past, drawing_t *drawing, uint32_t i, 
     uint32_t count = drawing->plan->count, life = strata_past_life(past, number, count);
     const strata_past_request_t *request = strata_past_at(past, number);
     uint64_t hash = strata_past_mix(i ? drawing->plan->places[i - 1].hash : 0, request->key);
-    drawing->plan->places[i] = (planned_place_t){
-        .key = request->key, .size = request->size, .offset = STRATA_NOWHERE, .hash = hash};
+    drawing->plan->places[i] = (planned_place_t){.key = request->key,
+                                                 .mixed = strata_past_mixed(request->key),
+                                                 .size = request->size,
+                                                 .offset = STRATA_NOWHERE,
+                                                 .hash = hash};
     if (life <= count && request->key >> 56 == 0) draw(drawing, i, life);
 }
 

@@ -24,6 +24,7 @@ typedef struct planned_options {
 /* A request of a step. */
 typedef struct planned_place {
     uint64_t key; /* what it asks for: strata_planned_key() */
+    uint64_t mixed; /* strata_past_mixed() of that */
     uint64_t size; /* bytes that serve it */
     uint64_t offset; /* STRATA_NOWHERE: the plan says nothing */
     uint64_t hash; /* of the keys of the step up to and with this one */

@@ -78,17 +78,26 @@ static inline void strata_past_link(strata_past_t *past, strata_past_request_t *
     past->quiet = past->next;
 }
 
-static inline uint64_t strata_past_mix(uint64_t hash, uint64_t key) {
+/* What a request asks for, and what it adds to the hash. */
+typedef struct strata_past_key {
+    uint64_t key, mixed;
+} strata_past_key_t;
+
+static inline uint64_t strata_past_mixed(uint64_t key) {
     uint64_t mixed = (key ^ key >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
-    return hash * UINT64_C(0x9e3779b97f4a7c15) + (mixed ^ mixed >> 32);
+    return mixed ^ mixed >> 32;
 }
+static inline strata_past_key_t strata_past_key(uint64_t key) { return (strata_past_key_t){key, strata_past_mixed(key)}; }
+
+static inline uint64_t strata_past_add(uint64_t hash, uint64_t mixed) { return hash * UINT64_C(0x9e3779b97f4a7c15) + mixed; }
+static inline uint64_t strata_past_mix(uint64_t hash, uint64_t key) { return strata_past_add(hash, strata_past_mixed(key)); }
 
 /* A request is made. There is room for it. */
-static inline strata_past_request_t *strata_past_append(strata_past_t *past, uint64_t key, bool levels) {
+static inline strata_past_request_t *strata_past_append(strata_past_t *past, const strata_past_key_t *key, bool levels) {
     uint32_t number = past->next;
     strata_past_request_t *request = strata_past_at(past, number);
     past->ready--;
-    request->key = key;
+    request->key = key->key;
     request->size = 0;
     request->hash = past->hash;
     request->live = past->live;
@@ -96,7 +105,7 @@ static inline strata_past_request_t *strata_past_append(strata_past_t *past, uin
     request->below = request->level = 0;
     if (levels) strata_past_link(past, request);
     else past->quiet = 0;
-    past->hash = strata_past_mix(past->hash, key);
+    past->hash = strata_past_add(past->hash, key->mixed);
     past->next = number + 1;
     if (number + 1 - past->first > STRATA_PAST_LENGTH) past->first = number + 1 - STRATA_PAST_LENGTH;
     return request;
@@ -109,16 +118,17 @@ static inline uint32_t strata_past_ask(strata_past_t *past, uint64_t key, bool l
         strata_past_forget(past);
         return 0;
     }
-    (void)strata_past_append(past, key, levels);
+    const strata_past_key_t mixed = strata_past_key(key);
+    (void)strata_past_append(past, &mixed, levels);
     return past->next - 1;
 }
 
 /* Whether there is room for a slot of the second half; without it the range is to grow. */
 bool strata_past_reaches(strata_past_t *past, uint32_t slot);
 
-static inline void strata_past_fill(strata_past_t *past, strata_past_request_t *request, uint32_t number, uint32_t slot,
-                                    uint64_t size) {
-    if (__builtin_expect(slot >= past->slots / 2, 0) && !strata_past_reaches(past, slot)) return;
+/* Of a slot that there is room for. */
+static inline void strata_past_fill_in(strata_past_t *past, strata_past_request_t *request, uint32_t number, uint32_t slot,
+                                       uint64_t size) {
     past->by_slot[slot] = number;
     request->size = size;
     request->slot = slot;
@@ -130,6 +140,12 @@ static inline void strata_past_fill(strata_past_t *past, strata_past_request_t *
     if (past->live > past->most[0]) past->most[0] = past->live;
 }
 
+static inline void strata_past_fill(strata_past_t *past, strata_past_request_t *request, uint32_t number, uint32_t slot,
+                                    uint64_t size) {
+    if (__builtin_expect(slot >= past->slots / 2, 0) && !strata_past_reaches(past, slot)) return;
+    strata_past_fill_in(past, request, number, slot, size);
+}
+
 /* It was served. A block whose slot there is no room for is not noted. */
 static inline void strata_past_serve(strata_past_t *past, uint32_t number, uint32_t slot, uint64_t size) {
     strata_past_fill(past, strata_past_at(past, number), number, slot, size);
@@ -137,8 +153,20 @@ static inline void strata_past_serve(strata_past_t *past, uint32_t number, uint3
 
 /* Both at once. There is room. */
 static inline void strata_past_note(strata_past_t *past, uint64_t key, bool levels, uint32_t slot, uint64_t size) {
-    strata_past_request_t *request = strata_past_append(past, key, levels);
+    const strata_past_key_t mixed = strata_past_key(key);
+    strata_past_request_t *request = strata_past_append(past, &mixed, levels);
     strata_past_fill(past, request, past->next - 1, slot, size);
+}
+
+/* Whether a request that this slot serves can be noted without a look at any range. */
+static inline bool strata_past_is_ready(const strata_past_t *past, uint32_t slot) {
+    return past->ready > 0 && slot < past->slots / 2;
+}
+/* It is noted. */
+static inline void strata_past_note_ready(strata_past_t *past, const strata_past_key_t *key, bool levels, uint32_t slot,
+                                          uint64_t size) {
+    strata_past_request_t *request = strata_past_append(past, key, levels);
+    strata_past_fill_in(past, request, past->next - 1, slot, size);
 }
 
 /* The block of a slot was freed. */

@@ -1,0 +1,42 @@
+/* The block that was freed last. Programs give a block back and ask for as much again. So it stays apart: in no index, and not merged with
+ * its neighbours, until the next request or free of its cache. Is that a request of its size, it is served as it is. Whatever needs to
+ * know all that is free joins it first. While it is apart its bytes count as used. Under the lock of the cache's stack. */
+#ifndef STRATA_ALLOCATION_CHUNKS_APART_H
+#define STRATA_ALLOCATION_CHUNKS_APART_H
+
+#include "allocation/chunks/chunks.h"
+
+/* The block; the record of no block: there is none. */
+static inline strata_record_t *strata_chunks_apart(const strata_chunks_t *self) {
+    return strata_slab_record(&self->base.stack->slab, self->apart);
+}
+
+/* It is served to a request of `slack` bytes less than it has. */
+static inline void strata_chunks_serve_apart(strata_chunks_t *self, strata_record_t *block, uint64_t slack) {
+    self->apart = 0;
+    self->base.stack->figures.cache_hits++;
+    block->route = 0;
+    block->attention = 0;
+    block->slack = (uint32_t)slack;
+    block->borrows = 0;
+    block->state = STRATA_RECORD_LIVE;
+}
+
+/* Blocks may stand apart, or none; none does yet. */
+static inline void strata_chunks_keep_apart(strata_chunks_t *self, bool keep) {
+    self->apart_until = keep ? STRATA_GENERATION_LAST : 0;
+}
+
+/* Whether a block that is freed may, if no other one does. */
+static inline bool strata_chunks_may_stand_apart(const strata_chunks_t *self, const strata_record_t *block) {
+    return block->generation < self->apart_until;
+}
+
+/* The block of a slot does from now on. */
+static inline void strata_chunks_set_apart(strata_chunks_t *self, strata_record_t *block, uint32_t slot) {
+    block->slack = 0;
+    block->state = STRATA_RECORD_FREE;
+    self->apart = slot;
+}
+
+#endif
