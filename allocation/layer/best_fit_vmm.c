@@ -152,14 +152,40 @@ static bool put_part(best_fit_vmm_t *self, strata_record_t *below) {
     return true;
 }
 
-/* `unused`: no work may use the handle. Of another one the stream's work is waited for. */
-static void free_below(best_fit_vmm_t *self, strata_record_t *below, bool unused, strata_call_t *call) {
+/* What becomes of a handle that left the cache. */
+typedef enum fate {
+    FATE_DONE, /* no work uses it */
+    FATE_UNKNOWN, /* the stream is gone: the source knows what to do */
+    FATE_STAYS /* the stream cannot be waited for, since it is captured */
+} fate_t;
+
+/* After a wait for the stream. No lock is held. */
+static fate_t fate_of(best_fit_vmm_t *self) {
     strata_stream_t stream;
-    bool named = !unused && strata_layer_owner(&self->base, &stream);
-    strata_opened_t opened = strata_call_unlock(call);
-    if (unused || (named && strata_domain_wait_for(self->base.domain, stream))) strata_vmm_note_done(self->vmm, below);
+    if (!strata_layer_owner(&self->base, &stream)) return FATE_UNKNOWN;
+    return strata_domain_wait_for(self->base.domain, stream) ? FATE_DONE : FATE_STAYS;
+}
+
+static void give_below(best_fit_vmm_t *self, strata_record_t *below, fate_t fate) {
+    if (fate == FATE_DONE) strata_vmm_note_done(self->vmm, below);
     strata_chunk_free(below);
+}
+
+/* The source would keep it mapped, and its addresses must not be taken for a gap. */
+static void put_again(best_fit_vmm_t *self, strata_record_t *below, strata_call_t *call) {
+    if (put_part(self, below)) return;
+    strata_opened_t opened = strata_call_unlock(call);
+    give_below(self, below, FATE_STAYS);
     strata_call_lock(call, opened);
+}
+
+/* `unused`: no work may use the handle. */
+static void free_below(best_fit_vmm_t *self, strata_record_t *below, bool unused, strata_call_t *call) {
+    strata_opened_t opened = strata_call_unlock(call);
+    fate_t fate = unused ? FATE_DONE : fate_of(self);
+    if (fate != FATE_STAYS) give_below(self, below, fate);
+    strata_call_lock(call, opened);
+    if (fate == FATE_STAYS) put_again(self, below, call);
 }
 
 static strata_status_t map_one(best_fit_vmm_t *self, uint64_t at, const strata_request_t *request) {
@@ -327,7 +353,6 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_call
 /* Unmaps idle handles of at least `most` bytes, as far as there are some, after a wait for the stream; the bytes. */
 static uint64_t unmap_idle(best_fit_vmm_t *self, uint64_t most, strata_call_t *call) {
     strata_record_t *below[LEAVING];
-    strata_stream_t stream;
     uint32_t count = 0;
     uint64_t bytes = 0, at = self->begin;
     for (uint32_t part; count < LEAVING && bytes < most && (part = next_idle(self, at, UINT64_MAX)) != 0;) {
@@ -338,16 +363,13 @@ static uint64_t unmap_idle(best_fit_vmm_t *self, uint64_t most, strata_call_t *c
     }
     if (count == 0) return 0;
     self->unmapping++;
-    bool named = strata_layer_owner(&self->base, &stream);
     strata_opened_t opened = strata_call_unlock(call);
-    bool done = named && strata_domain_wait_for(self->base.domain, stream);
-    for (uint32_t i = 0; i < count; i++) {
-        if (done) strata_vmm_note_done(self->vmm, below[i]);
-        strata_chunk_free(below[i]);
-    }
+    fate_t fate = fate_of(self);
+    for (uint32_t i = 0; i < count && fate != FATE_STAYS; i++) give_below(self, below[i], fate);
     strata_call_lock(call, opened);
+    for (uint32_t i = 0; i < count && fate == FATE_STAYS; i++) put_again(self, below[i], call);
     if (--self->unmapping == 0 && self->chunks.waiting) strata_condition_broadcast(&self->chunks.grown);
-    return bytes;
+    return fate == FATE_STAYS ? 0 : bytes;
 }
 
 static uint64_t give_back(best_fit_vmm_t *self, uint64_t most, strata_call_t *call) {

@@ -65,6 +65,8 @@ static const found_t found[] = {
     {"what_is_freed_in_a_pool_is_not_poisoned_under_a_launch",
      .text = "stack: [guard: {poison: false, report: false}, guard: {quarantine: 0, report: false}, auto_growth, system]\n",
      .ops = {BEGIN(2), GET(0, 2), ON(WORK, 0, 2), ON(FREE, 0, 2), END, OP(LAUNCH, 3), OP(POOL_BEGIN, 3), ENOUGH}},
+    {"what_a_release_cannot_wait_for_stays_mapped_and_is_no_gap", .text = "stack: [stream_safe, best_fit_vmm, vmm]\n",
+     .ops = {GET(0, 2), ON(FREE, 0, 2), OP(CAPTURE, 2), OP(RELEASE, 0), END, GET(1, 2), OP(DESTROY, 0), ON(FREE, 1, 2), ENOUGH}},
     {"fill_waits_for_no_device_beside_a_capture", .text = "stack: [fill: {synchronise: true}, auto_growth, system]\n",
      .ops = {BEGIN(2), GET(0, 3), END, ENOUGH}},
 };
