@@ -7,7 +7,6 @@
 #include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
 #include "platform/arithmetic.h"
-#include "platform/host/host_memory.h"
 
 _Atomic uint32_t strata_magazines_meetings = 64;
 /* So many times as many after each time that they served little. */
@@ -195,7 +194,7 @@ void strata_stack_settle(strata_stack_t *stack) {
 }
 
 uint64_t strata_magazines_idle(const strata_stack_t *stack, int measure) {
-    strata_magazines_t *all = atomic_load_explicit(&stack->ready_magazines, memory_order_acquire);
+    strata_magazines_t *all = atomic_load_explicit(&stack->magazines, memory_order_acquire);
     uint64_t idle = 0;
     for (uint32_t i = 0; all && i < STRATA_MAGAZINES; i++)
         idle += atomic_load_explicit(&all->of[i].idle[measure], memory_order_relaxed);
@@ -204,21 +203,12 @@ uint64_t strata_magazines_idle(const strata_stack_t *stack, int measure) {
 
 /* ---- life ---- */
 
-/* Aligned by hand, as a stack is, and as it never freed. */
-static strata_magazines_t *magazines_new(void) {
-    unsigned char *memory = strata_host_new(1, sizeof(strata_magazines_t) + alignof(strata_magazines_t));
-    if (!memory) return NULL;
-    uintptr_t aligned = ((uintptr_t)memory + alignof(strata_magazines_t) - 1) & ~(uintptr_t)(alignof(strata_magazines_t) - 1);
-    strata_magazines_t *all = (strata_magazines_t *)aligned;
-    for (uint32_t i = 0; i < STRATA_MAGAZINES; i++) strata_lock_init(&all->of[i].lock, STRATA_RANK_MAGAZINE, NULL);
-    return all;
-}
-
 /* Who holds one of the locks, if only to see that there is nothing, may hear of its release from one device and not from the other. */
 static void listen(strata_magazines_t *all, strata_lock_observer_t *observer) {
     for (uint32_t i = 0; i < STRATA_MAGAZINES; i++) {
         strata_lock_t *lock = &all->of[i].lock;
         strata_lock_acquire(lock);
+        if (lock->rank != STRATA_RANK_MAGAZINE) lock->rank = STRATA_RANK_MAGAZINE;
         lock->observer = observer;
         lock->observed = 0;
         all->of[i].oldest = all->of[i].kept = all->of[i].kept_served = 0;
@@ -230,8 +220,6 @@ void strata_magazines_begin(strata_stack_t *stack) {
     const strata_layer_t *cache = stack->cache;
     bool alone = cache && cache->stack == stack && stack->quick_free && !stack->ownerless;
     if (!alone || !STRATA_LAYER_HAS(cache->type, magazines) || !cache->type->magazines(cache)) return;
-    if (!stack->ready_magazines) stack->ready_magazines = magazines_new();
-    if (!stack->ready_magazines) return;
     listen(stack->ready_magazines, stack->lock.observer);
     stack->attention_free |= STRATA_ATTENTION_MAGAZINES;
     atomic_store_explicit(&stack->magazines, stack->ready_magazines, memory_order_release);
@@ -244,7 +232,8 @@ void strata_magazines_met(strata_stack_t *stack) {
 }
 
 void strata_magazines_end(strata_stack_t *stack) {
+    bool had = strata_magazines_of(stack) || stack->meetings_more > 0;
     atomic_store_explicit(&stack->magazines, NULL, memory_order_release);
     stack->meetings = stack->meetings_more = 0;
-    if (stack->ready_magazines) listen(stack->ready_magazines, NULL);
+    if (had) listen(stack->ready_magazines, NULL);
 }

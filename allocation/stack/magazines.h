@@ -33,6 +33,7 @@ typedef struct strata_magazine {
     _Atomic uint64_t idle[STRATA_MEASURES]; /* of the blocks that the program does not have; read without the lock */
 } strata_magazine_t;
 
+/* As long as the struct of the stack, since others may look at it after the stack's end. Zero at first. */
 struct strata_magazines {
     strata_magazine_t of[STRATA_MAGAZINES];
 };
@@ -61,9 +62,10 @@ bool strata_magazine_keep(strata_stack_t *stack, strata_record_t *record);
 void strata_magazines_met(strata_stack_t *stack);
 /* What counts as live in the stack and was freed. Without any lock, and so of about now. */
 uint64_t strata_magazines_idle(const strata_stack_t *stack, int measure);
-/* From now on the stack has magazines, if its cache allows it and there is host memory. */
+/* From now on the stack has magazines, if its cache allows it: its hits and frees leave nothing to be known there, and quick_free
+ * never refuses. */
 void strata_magazines_begin(strata_stack_t *stack);
-/* They are empty and nobody comes to them any more. Their memory stays: others may still look at it. */
+/* They are empty, and nothing comes into them any more. */
 void strata_magazines_end(strata_stack_t *stack);
 
 #endif

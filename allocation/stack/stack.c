@@ -59,12 +59,13 @@ static strata_stack_t *stack_struct(uint16_t number) {
     strata_stack_t *stack = strata_stack_of(number);
     if (stack) return stack;
     /* Aligned by hand: a stack's cache lines must not be shared, and the struct is never freed. */
-    size_t bytes = sizeof *stack + alignof(strata_stack_t);
+    size_t bytes = sizeof *stack + sizeof(strata_magazines_t) + alignof(strata_stack_t);
     unsigned char *memory = strata_host_new(1, bytes);
     if (!memory) return NULL;
     uintptr_t aligned = ((uintptr_t)memory + alignof(strata_stack_t) - 1) & ~(uintptr_t)(alignof(strata_stack_t) - 1);
     stack = (strata_stack_t *)aligned;
     stack->number = number;
+    stack->ready_magazines = (strata_magazines_t *)(stack + 1);
     atomic_store(&stack->home, stack);
     atomic_store(&stack->direct, &strata_direct_any);
     strata_lock_init(&stack->lock, STRATA_RANK_STACK, NULL);

@@ -77,7 +77,7 @@ struct strata_stack {
     uint16_t keeps; /* a bit for each magazine in which there may be a block. Guarded by the lock, as the three after it */
     uint32_t meetings; /* of threads at the lock, since it had magazines last */
     uint32_t meetings_more; /* than elsewhere, before it has them again: they served too little */
-    strata_magazines_t *_Atomic ready_magazines; /* those of this or of an earlier life of the number; NULL: none yet */
+    strata_magazines_t *ready_magazines; /* right after this struct, whether it has them now or not; constant */
     alignas(64) strata_statistics_t figures; /* plain words, live bytes by strata_word_write(); reserved belongs to the caches */
     uint64_t direct_bytes, peak_direct_bytes; /* of live blocks that no cache cut, reserved too. Guarded by the lock */
     uint64_t may[STRATA_MEASURES]; /* what may live in it before the other stacks are looked at: allocation/domain/peaks.h */

@@ -335,9 +335,7 @@ typedef struct strata_layer_type {
     void *(*driver_pool)(strata_layer_t *self);
     /* Of a cache: as hit, but at this ptr and size. `ref` names what may be the block below it. NULL: something is there. */
     strata_record_t *(*take_at)(strata_layer_t *self, const strata_block_t *at, size_t requested, const strata_stack_t *stack);
-    /* Of a cache, of a hit and of a free that leave nothing to be known: whether the core may keep a freed block for the thread that
-     * freed it, and serve it again for the same size without a call here. Then quick_free never refuses. NULL: it may not. */
-    bool (*magazines)(const strata_layer_t *self);
+    bool (*magazines)(const strata_layer_t *self); /* for caches of the tree: the core may keep blocks (stack/magazines.h) */
     const struct strata_handles *handles; /* for sources of the tree that serve physical handles; NULL elsewhere */
     const struct strata_planning *planning; /* for layers of the tree that follow plans; NULL elsewhere */
     const struct strata_hearing *hearing; /* for layers of the tree that are told what else the program does; NULL elsewhere */
