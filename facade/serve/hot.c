@@ -10,8 +10,7 @@ strata_status_t strata_allocate(strata_t facade, strata_place_t place, strata_st
     if (__builtin_expect(!stack || size - 1 >= STRATA_LARGEST_REQUEST, 0))
         return strata_allocate_long_way(facade, place, stream, size, block);
     strata_magazines_t *magazines = strata_magazines_of(stack);
-    if (__builtin_expect(magazines != NULL, 0) && strata_magazine_allocate(magazines, stack, handle, size, block))
-        return STRATA_OK;
+    if (__builtin_expect(magazines != NULL, 0) && strata_magazine_allocate(magazines, stack, handle, size, block)) return STRATA_OK;
     strata_stack_t *home = atomic_load_explicit(&stack->home, memory_order_relaxed);
     strata_direct_lock(home);
     if (__builtin_expect(stack->handle == handle && strata_direct_may_hit(stack, stream) && block, 1)) {

@@ -32,7 +32,8 @@ void strata_watch_tell_last_use(strata_watch_t *watch, uint32_t lifetime, uint32
 void strata_watch_tell_free(strata_watch_t *watch, const strata_trace_event_t *event, bool on_another);
 void strata_watch_tell_alloc(strata_watch_t *watch, const strata_trace_event_t *event, uint64_t address, uint64_t granted);
 /* After a successful alloc, borrow or unborrow. */
-static inline void strata_watch_alloc(strata_watch_t *watch, const strata_trace_event_t *event, uint64_t address, uint64_t granted) {
+static inline void strata_watch_alloc(strata_watch_t *watch, const strata_trace_event_t *event, uint64_t address,
+                                      uint64_t granted) {
     if (watch->checker) strata_watch_tell_alloc(watch, event, address, granted);
 }
 void strata_watch_borrow(strata_watch_t *watch, const strata_trace_event_t *event);
