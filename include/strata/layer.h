@@ -355,7 +355,7 @@ struct strata_layer {
     strata_record_t *records; /* those of the stack, by slot. They never move */
 };
 
-/* A record by its slot, and back. Slot 0 is no block: links use it for "none". Its record may be written to; what it reads is nothing. */
+/* A record by its slot, and back. Slot 0 is no block: links use it for "none". It may be written to; reading it means nothing. */
 static inline strata_record_t *strata_record_at(const strata_layer_t *self, uint32_t slot) { return &self->records[slot]; }
 static inline uint32_t strata_record_slot(const strata_layer_t *self, const strata_record_t *record) {
     return (uint32_t)(record - self->records);
