@@ -77,9 +77,18 @@ TEST_RIG(magazines, what_is_kept_is_no_part_of_a_peak, 0, KEEPING) {
     (void)keep(rig, stack, SIZE);
     strata_block_t other = rig_allocate(rig, NULL, SIZE / 2);
     EXPECT_EQ(rig_figures(rig).peak_allocated_bytes, SIZE);
-    strata_block_t again = rig_allocate(rig, NULL, SIZE);
+    EXPECT_OK(strata_free(rig->s, other.ref));
+}
+
+/* Nor does it serve unseen what is one. */
+TEST_RIG(magazines, what_comes_back_is_a_part_of_a_peak, 0, KEEPING) {
+    strata_stack_t *stack = begin(rig, NULL);
+    EXPECT_OK(strata_reset_peaks(rig->s, rig->gpu));
+    (void)keep(rig, stack, SIZE);
+    strata_block_t other = rig_allocate(rig, NULL, SIZE / 2), again = rig_allocate(rig, NULL, SIZE);
+    EXPECT_OK(strata_free(rig->s, again.ref));
+    EXPECT_OK(strata_free(rig->s, other.ref));
     EXPECT_EQ(rig_figures(rig).peak_allocated_bytes, SIZE + SIZE / 2);
-    RIG_FREE(rig, other, again);
 }
 
 /* Nor of what several streams have at once. */
@@ -234,7 +243,13 @@ TEST_RIG(magazines, a_change_of_strategy_waits_for_what_is_lent_alone, 0, KEEPIN
 
 /* The peers' fit by address knows of no threads, nor does a cache that several stacks share, or one that plans. */
 TEST(magazines, other_caches_have_none) {
-    static const char *const presets[] = {"paddle", "pytorch", "tensorflow", "planned", "cuda_malloc_async"};
+    static const char *const presets[] = {"stack: [stream_safe, auto_growth: {order: address}, system]\n",
+                                          "stack: [stream_safe, auto_growth: {order: any, free_idle_chunk: true}, system]\n",
+                                          "paddle",
+                                          "pytorch",
+                                          "tensorflow",
+                                          "planned",
+                                          "cuda_malloc_async"};
     for (size_t i = 0; i < COUNT(presets); i++) {
         RIG(rig, presets[i], 0);
         EXPECT_EQ(strata_magazines_of(begin(&rig, NULL)), NULL);
