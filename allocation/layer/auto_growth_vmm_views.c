@@ -38,10 +38,12 @@ static void unlist(auto_growth_vmm_t *self, uint32_t view) {
 
 /* ---- going ---- */
 
+/* One that serves a block may be mapped right now, with the locks open: what it has of its aliases is its maker's. */
 static bool may_end(const auto_growth_vmm_t *self, const vmm_view_t *view) {
+    if (view->slot) return false;
     for (uint32_t shadow = view->first; shadow; shadow = shadow_at(self, shadow)->next)
         if (!strata_vmm_may_end_alias(self->vmm, shadow_at(self, shadow)->alias)) return false;
-    return view->slot == 0;
+    return true;
 }
 
 static void forget_handle(auto_growth_vmm_t *self, uint32_t shadow) {
