@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,11 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static int key_refused; /* 0: there is a key */
 
-/* For when there is no memory for the words: one error for each status. */
+/* For the first thread that finds no memory for its own: who runs out of host memory is told so in words. */
+static strata_error_t spare;
+static atomic_bool spare_taken;
+
+/* For those after it: one error for each status. */
 static const strata_error_t bare[] = {
 #define STRATA_STATUS_BARE(name, number, meaning) [number] = {.status = STRATA_##name, .text = meaning},
     STRATA_STATUS_MAP(STRATA_STATUS_BARE)
@@ -23,9 +28,14 @@ static const strata_error_t bare[] = {
 };
 static _Thread_local strata_status_t without_words; /* when `mine` could not be made */
 
+static void give_back(strata_error_t *error) {
+    if (error == &spare) atomic_store(&spare_taken, false);
+    else free(error);
+}
+
 static void forget(void *error) {
     mine = NULL;
-    free(error);
+    give_back(error);
 }
 
 static void make_key(void) { key_refused = pthread_key_create(&key, forget); }
@@ -38,8 +48,9 @@ static strata_error_t *error_of_thread(void) {
     (void)pthread_once(&once, make_key);
     if (key_refused) return NULL;
     strata_error_t *error = calloc(1, sizeof *error);
+    if (!error && !atomic_exchange(&spare_taken, true)) error = &spare;
     if (error && pthread_setspecific(key, error) != 0) {
-        free(error);
+        give_back(error);
         error = NULL;
     }
     mine = error;

@@ -27,6 +27,15 @@ static inline bool address_space_is_ours(void) {
 #endif
 }
 
+/* The sanitizers end the program where malloc() would answer NULL. */
+static inline bool malloc_may_fail(void) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return false;
+#else
+    return true;
+#endif
+}
+
 /* `more` bytes above what is used; *before is for the function below. False: it cannot be bounded here. */
 static inline bool bound_address_space(uint64_t more, struct rlimit *before) {
     uint64_t used = address_space_used();

@@ -3,10 +3,13 @@
 #include "platform/host/host_memory.h"
 #include "platform/status.h"
 #include "platform/text/printable.h"
+#include "tests/harness/address_space.h"
 #include "tests/harness/test.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- the last error ---- */
@@ -51,6 +54,73 @@ TEST(platform_words, an_error_that_was_kept_is_the_last_again) {
     EXPECT_STREQ(strata_last_error()->text, "kept");
     EXPECT_EQ(strata_last_error()->line, 12);
     EXPECT_EQ(strata_last_error()->device_code, 0);
+}
+
+/* ---- no memory for the words ---- */
+
+typedef struct speaker {
+    sem_t speak, spoke, leave;
+    strata_error_t said;
+} speaker_t;
+
+static void *speak_when_told(void *arg) {
+    speaker_t *me = arg;
+    sem_wait(&me->speak);
+    strata_fail(STRATA_E_HOST_MEMORY, 0, "the words of one");
+    me->said = *strata_last_error();
+    sem_post(&me->spoke);
+    sem_wait(&me->leave);
+    return NULL;
+}
+
+static void start(speaker_t *speaker, pthread_t *thread) {
+    sem_t *all[] = {&speaker->speak, &speaker->spoke, &speaker->leave};
+    for (int i = 0; i < 3; i++) ASSERT_EQ(sem_init(all[i], 0, 0), 0);
+    ASSERT_EQ(pthread_create(thread, NULL, speak_when_told, speaker), 0);
+}
+
+static void end(speaker_t *speaker, pthread_t thread) {
+    sem_post(&speaker->leave);
+    pthread_join(thread, NULL);
+}
+
+/* All that malloc() has, as a chain. */
+static void *take_all(void) {
+    void *head = NULL;
+    for (size_t bytes = 4096; bytes >= 16; bytes /= 2)
+        for (void **more; (more = malloc(bytes)) != NULL; head = more) *more = head;
+    return head;
+}
+
+static void give_all_back(void *head) {
+    for (void *next; head; head = next) {
+        next = *(void **)head;
+        free(head);
+    }
+}
+
+/* The first thread without memory has words, the next the meaning of the status; the exit of the first leaves them to another. */
+TEST(platform_words, a_host_without_memory_is_told_so_in_words) {
+    enum { SPEAKERS = 3 };
+    static speaker_t speakers[SPEAKERS];
+    pthread_t threads[SPEAKERS];
+    struct rlimit before;
+    if (!malloc_may_fail()) TEST_SKIP("malloc() ends the program here instead of failing");
+    for (int i = 0; i < SPEAKERS; i++) start(&speakers[i], &threads[i]);
+    ASSERT_TRUE(bound_address_space(0, &before));
+    void *taken = take_all();
+    for (int i = 0; i < SPEAKERS; i++) {
+        sem_post(&speakers[i].speak);
+        sem_wait(&speakers[i].spoke);
+        if (i > 0) end(&speakers[i - 1], threads[i - 1]);
+    }
+    unbound_address_space(&before);
+    give_all_back(taken);
+    end(&speakers[SPEAKERS - 1], threads[SPEAKERS - 1]);
+    for (int i = 0; i < SPEAKERS; i++) EXPECT_EQ(speakers[i].said.status, STRATA_E_HOST_MEMORY);
+    EXPECT_STREQ(speakers[0].said.text, "the words of one");
+    EXPECT_STREQ(speakers[1].said.text, strata_status_text(STRATA_E_HOST_MEMORY));
+    EXPECT_STREQ(speakers[2].said.text, "the words of one");
 }
 
 /* Only the report of E_NO_MEMORY has lines; a context has none. */
