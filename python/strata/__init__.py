@@ -10,7 +10,8 @@
         print(s.report())
         copy.destroy()
 
-`devices="gpu"` serves a real one. The doors into other libraries are strata.torch, strata.cupy, strata.rmm and strata.numba.
+`devices="gpu"` serves a real one. The doors into other libraries are strata.torch, strata.cupy, strata.rmm, strata.numba and
+strata.onnxruntime.
 """
 
 from __future__ import annotations

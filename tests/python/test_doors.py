@@ -1,8 +1,9 @@
-"""The doors into CuPy, RMM and Numba. Where one of them is installed it calls the door itself; elsewhere a stand-in with its interface."""
+"""The doors into CuPy, RMM, Numba and ONNX Runtime. Where one of them is installed it calls the door itself; elsewhere a stand-in with its interface."""
 
 import ctypes
 import gc
 import sys
+import threading
 import types
 from importlib import util
 
@@ -11,6 +12,7 @@ import pytest
 import strata
 import strata.cupy
 import strata.numba
+import strata.onnxruntime
 import strata.rmm
 
 MIB = 1 << 20
@@ -234,3 +236,75 @@ def test_a_door_refuses_a_simulated_device(name, monkeypatch):
     monkeypatch.delenv("STRATA_DOORS_ALLOW_SIMULATED", raising=False)
     with pytest.raises(ValueError, match="made-up addresses"):
         getattr(strata, name).install("strata", devices="sim")
+
+
+# ---- ONNX Runtime
+
+
+class Provider:
+    """What ONNX Runtime's provider makes of its options: decimal addresses that it calls without a stream, from threads of its own."""
+
+    def __init__(self, told):
+        name, options = told
+        assert name == "CUDAExecutionProvider" and all(isinstance(value, str) for value in options.values())
+        self.stream = int(options["user_compute_stream"])
+        self.alloc = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)(int(options["gpu_external_alloc"]))
+        self.free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(int(options["gpu_external_free"]))
+        self.empty_cache = ctypes.CFUNCTYPE(None)(int(options["gpu_external_empty_cache"]))
+
+
+def test_onnxruntime_is_served_on_its_compute_stream(s):
+    told = strata.onnxruntime.provider(s, arena_extend_strategy="kSameAsRequested", use_tf32=0)
+    assert told[1]["device_id"] == "0" and told[1]["use_tf32"] == "0" and told[1]["arena_extend_strategy"] == "kSameAsRequested"
+    provider = Provider(told)
+    gc.collect()
+    served = []
+    for _ in range(2):
+        thread = threading.Thread(target=lambda: served.append(provider.alloc(MIB)))
+        thread.start()
+        thread.join()
+    assert s.block_of(served[0]).size >= MIB and served[0] != served[1]
+    assert s.statistics(stream=provider.stream).live_allocations == 2
+    for address in served:
+        provider.free(address)
+    again = provider.alloc(MIB)
+    assert again in served
+    provider.free(again)
+    provider.free(None)
+    assert s.statistics().reserved_bytes > 0
+    provider.empty_cache()
+    assert s.statistics().reserved_bytes == 0
+
+
+def test_onnxruntime_s_stream_may_be_the_program_s(s):
+    side = s.stream()
+    provider = Provider(strata.onnxruntime.provider(s, stream=side))
+    assert provider.stream == side.handle
+    address = provider.alloc(MIB)
+    side.work(500, s.block_of(address))
+    provider.free(address)
+    assert s.statistics().deferred_bytes == 0 and provider.alloc(MIB) == address
+    provider.free(address)
+
+
+def test_onnxruntime_hears_of_failures(s, capfd):
+    provider = Provider(strata.onnxruntime.provider(s))
+    assert provider.alloc(1 << 40) is None
+    assert "out of memory in gpu:0" in capfd.readouterr().err
+    provider.free(0x1000)
+    assert "strata.onnxruntime: " in capfd.readouterr().err
+    with pytest.raises(ValueError, match="default stream"):
+        strata.onnxruntime.options(s, stream=0)
+    with pytest.raises(TypeError, match="gives device_id, user_compute_stream itself"):
+        strata.onnxruntime.options(s, **{"user_compute_stream": "1", "device_id": 1})
+
+
+def test_onnxruntime_s_facade_may_be_closed(capfd):
+    closed = strata.open("strata", devices="sim:h100", ignore_environment=True)
+    provider = Provider(strata.onnxruntime.provider(closed))
+    address = provider.alloc(MIB)
+    closed.close("force")
+    assert provider.alloc(MIB) is None
+    provider.free(address)
+    provider.empty_cache()
+    assert capfd.readouterr().err.count("strata.onnxruntime: ") == 3
