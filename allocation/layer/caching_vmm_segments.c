@@ -156,6 +156,7 @@ typedef struct miss {
     const strata_request_t *request;
     uint32_t bank, kind, range;
     uint32_t held; /* the slot of that block; 0: nothing */
+    uint64_t lacks, lacked; /* bytes that are not held yet, now and before anything was mapped */
 } miss_t;
 
 /* A free block that is in no tree becomes part of what is held, which ends where it begins. */
@@ -256,6 +257,7 @@ static strata_status_t map_gap(caching_t *self, miss_t *miss, uint64_t at, uint6
     for (uint64_t i = 0; i < count; i++) {
         strata_status_t status = map_one(self, miss, at + i * size);
         if (status == STRATA_OK) continue;
+        if (status == STRATA_E_NO_MEMORY) strata_refusal_of_piece(miss->lacked, miss->lacked - miss->lacks + i * size);
         strata_error_t reason = *strata_last_error();
         unmap_last(self, miss, i);
         return strata_fail_again(&reason);
@@ -278,11 +280,14 @@ static strata_status_t gather(caching_t *self, miss_t *miss, uint64_t place, uin
     strata_status_t status = STRATA_OK;
     uint32_t run = strata_runs_find(&self->runs, place);
     miss->held = 0;
+    miss->lacked = 0;
     miss->range = range_of(self, miss->bank, miss->kind, place);
     if (run) hold_free(self, miss, end_block(self, run, place));
     while (status == STRATA_OK) {
         uint64_t have = miss->held ? caching_block(self, miss->held)->size : 0, at = place + have;
         if (have >= size) return STRATA_OK;
+        miss->lacks = size - have;
+        miss->lacked = strata_max(miss->lacked, miss->lacks);
         const caching_range_t *range = caching_range_at(self, miss->range);
         if (at >= end_of_range(range) || strata_runs_find(&self->runs, at)) status = STRATA_E_NOT_READY;
         else status = map_gap(self, miss, at, strata_min(size - have, end_of_gap(self, range, at) - at));

@@ -65,14 +65,27 @@ static void say_fact(const strata_facts_t *facts, strata_text_t *text, const fac
     else strata_text_say(text, "%s", (const char *)facts + fact->offset);
 }
 
+/* The plural that follows a count of one loses its last letter. */
+static void say_words(strata_text_t *text, const char *words, size_t length, bool of_one) {
+    size_t noun = of_one && *words == ' ' ? 1 + strspn(words + 1, "abcdefghijklmnopqrstuvwxyz") : 0;
+    if (noun > 1 && words[noun - 1] == 's') {
+        strata_text_say(text, "%.*s", (int)(noun - 1), words);
+        words += noun;
+        length -= noun;
+    }
+    strata_text_say(text, "%.*s", (int)length, words);
+}
+
 void strata_facts_say(const strata_facts_t *facts, strata_text_t *text, const char *sentence) {
     unsigned unit = unit_of(facts, sentence);
     const fact_t *fact;
+    bool of_one = false;
     size_t before;
     for (const char *at = sentence, *from = at;; from = at) {
         fact = next_fact(&at, &before);
-        strata_text_say(text, "%.*s", (int)before, from);
+        say_words(text, from, before, of_one);
         if (!fact) return;
         say_fact(facts, text, fact, unit);
+        of_one = fact->kind == FACT_COUNT && number_of(facts, fact) == 1;
     }
 }

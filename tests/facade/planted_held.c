@@ -74,6 +74,10 @@ PLANTED(a_forgotten_stream_at_work, STRATA_CAUSE_FORGOTTEN,
         "strategy: waits\nstack: [retry: {timeout: 2ms}, stream_safe, auto_growth: {chunk_size: 50MiB}, system]\n", 64 * MIB,
         40 * MIB, forget_at_work, let_time_pass, "retry.timeout=1s", "a longer retry.timeout (now 2ms)", 0)
 PLANTED(live_blocks, STRATA_CAUSE_FULL, "pytorch", 64 * MIB, 20 * MIB, hold_all, scene_drop_all, NULL, "free something", 0)
+PLANTED(live_blocks_where_handles_still_come, STRATA_CAUSE_FULL, "pytorch-expandable", 120 * MIB, 80 * MIB, hold_all,
+        scene_drop_all, NULL, "free something", 0)
+PLANTED(live_blocks_where_many_handles_still_come, STRATA_CAUSE_FULL, "paddle-vmm", 120 * MIB, 80 * MIB, hold_all, scene_drop_all,
+        NULL, "free something", 0)
 PLANTED(one_operators_blocks_step_after_step, STRATA_CAUSE_LEAK, "pytorch", 90 * MIB, 50 * MIB, leak_in_each_step, scene_drop_all,
         NULL, "look at why attention keeps its blocks", 0)
 PLANTED(another_threads_blocks, STRATA_CAUSE_TIMED_OUT, "strategy: threads\nstack: [retry: {timeout: 5ms}, " EXACT "]\n", 64 * MIB,

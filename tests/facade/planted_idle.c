@@ -96,7 +96,7 @@ static void move_the_frontier(scene_t *scene) {
 
 PLANTED(fragmentation_of_auto_growth, STRATA_CAUSE_FRAGMENTATION, CACHE("auto_growth: {chunk_size: 64MiB}"), 64 * MIB, 10 * MIB,
         fill_with_gaps, free_victims, "auto_growth.chunk_size=4MiB",
-        "freeing 4MiB in 1 blocks makes a run of 10MiB: 4MiB in 1 by weights", 0)
+        "freeing 4MiB in 1 block makes a run of 10MiB: 4MiB in 1 by weights", 0)
 PLANTED(fragmentation_of_caching, STRATA_CAUSE_FRAGMENTATION, "pytorch", 60 * MIB, 6 * MIB, fill_with_gaps, free_victims, NULL,
         "makes a run of 6MiB", 0)
 PLANTED(fragmentation_of_bfc, STRATA_CAUSE_FRAGMENTATION, CACHE("bfc: {allow_growth: false, memory_limit: 64MiB}"), 64 * MIB,

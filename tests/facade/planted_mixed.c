@@ -125,7 +125,7 @@ PLANTED_WITHOUT("STRATA_NO_RETRY", pieces_at_work_and_no_retry, STRATA_CAUSE_FRA
                 every_other_and_no_retry, wait_and_drop_all, NULL, "once that is over the largest run has 4MiB", 0)
 PLANTED(pieces_free_and_at_work, STRATA_CAUSE_FRAGMENTATION, ONE_CHUNK_WAITS, 70 * MIB, 20 * MIB, most_free_and_one_at_work,
         wait_and_drop_all, NULL,
-        ": 32MiB of live blocks keep 1 chunks\n  helps: freeing 8MiB in 2 blocks makes a run of 20MiB: 8MiB in 2 by ", 0)
+        ": 32MiB of live blocks keep 1 chunk\n  helps: freeing 8MiB in 2 blocks makes a run of 20MiB: 8MiB in 2 by ", 0)
 PLANTED(neighbours_at_work_beside_a_free_block, STRATA_CAUSE_WAITING, ONE_CHUNK_WAITS, 70 * MIB, 20 * MIB, neighbours_at_work,
         wait_for_the_work, NULL, "the same request can be served", 0)
 PLANTED(whole_chunks_at_work, STRATA_CAUSE_WAITING, CHUNKS_WAIT, 64 * MIB, 40 * MIB, chunks_at_work, wait_for_the_work, NULL,
