@@ -89,8 +89,9 @@ void strata_graph_pool_tell(strata_graph_pool_t *pool, strata_graph_pool_state_t
 static inline bool strata_graphs_open(const strata_domain_t *domain) {
     return atomic_load_explicit(&domain->captures->open, memory_order_acquire) > 0;
 }
-/* After a pool was opened or closed in any place of the facade: hits serve directly where nothing must be asked. */
-void strata_graphs_settle(strata_domain_t *domain);
+/* After a pool was opened or closed in any place of the facade: hits serve directly where nothing must be asked. Looks at the stacks of no
+ * graph, and at those of `pool` (NULL: it is of another place). */
+void strata_graphs_settle(strata_domain_t *domain, const strata_graph_pool_t *pool);
 /* Whether any pool of the process is open: then a device that has a captured stream is not waited for as a whole. */
 bool strata_graphs_any_open(void);
 /* Calls follow that would break a capture of the streams that they name, or of any: a wait for a whole device, a free in the order of a

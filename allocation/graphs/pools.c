@@ -98,12 +98,19 @@ strata_status_t strata_graph_pool_make(strata_domain_t *domain, uint64_t number,
 
 /* ---- open and closed ---- */
 
-void strata_graphs_settle(strata_domain_t *domain) {
-    STRATA_DOMAIN_EACH(domain, stack) {
+static void settle_group(strata_domain_t *domain, const strata_group_t *group) {
+    STRATA_DOMAIN_EACH_OF(domain, group, stack) {
         strata_stack_lock(stack);
         if (stack->open && !stack->is_shared) strata_stack_close(stack, STRATA_CLOSED_BY_GRAPHS, strata_graphs_divert(stack));
         strata_stack_unlock(stack);
     }
+}
+
+/* Stacks of other graphs ask their own pool alone. */
+void strata_graphs_settle(strata_domain_t *domain, const strata_graph_pool_t *pool) {
+    strata_group_t *group = NULL;
+    while ((group = strata_domain_next_group(domain, group)) != NULL)
+        if (!group->graph || group->graph == pool) settle_group(domain, group);
 }
 
 /* Blocks of others are owned by the pool if its graph uses them, so only its own layers meet streams that are being captured. */
@@ -155,7 +162,7 @@ strata_status_t strata_graph_pool_open(strata_graph_pool_t *pool, uint64_t numbe
     if (!list_open(pool, number, window))
         return strata_fail(STRATA_E_STALE, 0, "pool %#llx has ended: nothing kept it", (unsigned long long)number);
     let_uncaptured_end();
-    strata_graphs_settle(domain);
+    strata_graphs_settle(domain, pool);
     strata_graph_pool_poll(pool); /* what has passed serves this capture; inside it nothing is polled */
     tell_layers(pool, true);
     return STRATA_OK;
@@ -181,7 +188,7 @@ void strata_graph_pool_close(strata_graph_pool_t *pool) {
     strata_domain_t *domain = pool->group->domain;
     unlist_open(pool);
     tell_layers(pool, false);
-    strata_graphs_settle(domain);
+    strata_graphs_settle(domain, pool);
     strata_graphs_sweep(domain);
 }
 
@@ -225,17 +232,21 @@ bool strata_graph_pool_hold(strata_graph_pool_t *pool) {
     return kept;
 }
 
-/* Once nothing keeps it: true for the one who has to do what follows. */
+/* Under the domain's lock, once nothing keeps it: true for the one who has to do what follows. */
 static bool unpin(strata_graph_pool_t *pool) {
-    strata_domain_t *domain = pool->group->domain;
+    if (pool->group->pool == STRATA_GRAPH_POOL_ENDED || somebody_keeps(pool) || pool->ending) return false;
+    pool->ending = true;
+    atomic_store(&pool->group->pinned, false);
+    return true;
+}
+
+/* The next pool after a group's (NULL: of all) that nothing keeps, unpinned; NULL: there is none. */
+static strata_graph_pool_t *unpin_next(strata_domain_t *domain, const strata_group_t *previous) {
     strata_lock(&domain->lock);
-    bool mine = pool->group->pool != STRATA_GRAPH_POOL_ENDED && !somebody_keeps(pool) && !pool->ending;
-    if (mine) {
-        pool->ending = true;
-        atomic_store(&pool->group->pinned, false);
-    }
+    strata_group_t *group = previous ? previous->next : &domain->ordinary;
+    while (group && !(group->graph && unpin(group->graph))) group = group->next;
     strata_unlock(&domain->lock);
-    return mine;
+    return group ? group->graph : NULL;
 }
 
 /* What it counted stays among the figures of the place. */
@@ -269,7 +280,6 @@ static void retire(strata_graph_pool_t *pool) {
 
 static void sweep(strata_graph_pool_t *pool) {
     strata_domain_t *domain = pool->group->domain;
-    if (!unpin(pool)) return;
     strata_graph_pool_disown(pool);
     strata_graph_pool_poll(pool);
     (void)strata_domain_release_group(domain, pool->group);
@@ -280,10 +290,9 @@ static void sweep(strata_graph_pool_t *pool) {
 }
 
 static void sweep_place(strata_domain_t *domain) {
-    strata_group_t *group = NULL;
+    const strata_group_t *last = NULL;
     if (atomic_load(&domain->graph_pools) == 0) return;
-    while ((group = strata_domain_next_group(domain, group)) != NULL)
-        if (group->graph && group->pool != STRATA_GRAPH_POOL_ENDED) sweep(group->graph);
+    for (strata_graph_pool_t *pool; (pool = unpin_next(domain, last)) != NULL; last = pool->group) sweep(pool);
 }
 
 /* In every place: a pool of one owns blocks of others. */
