@@ -16,7 +16,8 @@ enum { STRATA_RECORDER_TAG = 25 }; /* bytes of a tag, with the closing zero */
 /* 72 bytes, and behind them in the ring the frames of its call stack. */
 typedef struct strata_recorder_event {
     uint64_t time_ns;
-    uint64_t block; /* names the block while it lives; work: 0: none; wait: the handle of the other stream */
+    uint64_t block; /* names the block while it lives; work: 0: none; wait: the handle of the other stream; sync: 1: of
+                       the whole device */
     uint64_t size; /* alloc; work: how long it takes, ns */
     uint64_t stream; /* its handle; of the per-thread default stream told apart by thread */
     uint64_t pool; /* alloc: the number of its pool, plus 1; 0: none; work: the number of the kernel */

@@ -33,11 +33,23 @@ static void watch(strata_stack_t *stack, int measure) {
 
 /* ---- all stacks ---- */
 
-static void join(strata_peaks_t *peaks, strata_stack_t *stack) {
+/* Of a stack that nothing bounds. */
+static void set_free(strata_stack_t *stack) {
+    for (int measure = 0; measure < STRATA_MEASURES; measure++) {
+        stack->may[measure] = UINT64_MAX;
+        watch(stack, measure);
+    }
+}
+
+/* Whether all have to share anew: among very many nobody is bound, and the others are free already. */
+static bool join(strata_peaks_t *peaks, strata_stack_t *stack) {
+    bool were_free = peaks->crowded;
     stack->measured = true;
     stack->next_measured = peaks->first;
     peaks->first = stack;
     if (++peaks->count > STRATA_PEAKS_STACKS) peaks->crowded = true;
+    if (were_free) set_free(stack);
+    return !were_free;
 }
 
 /* Looks at all, and leaves in `may` what lives in each. What a stack had at its own peak was there, too. */
@@ -72,8 +84,7 @@ void strata_stack_note_peaks(strata_stack_t *stack) {
     strata_peaks_t *peaks = &stack->domain->peaks;
     if (stack->keeps) strata_stack_settle(stack);
     strata_lock(&peaks->lock);
-    bool shares = !stack->measured;
-    if (shares) join(peaks, stack);
+    bool shares = !stack->measured && join(peaks, stack);
     for (int measure = 0; measure < STRATA_MEASURES; measure++) {
         uint64_t now = now_of(stack, measure);
         *peak_of(stack, measure) = strata_max(*peak_of(stack, measure), now);

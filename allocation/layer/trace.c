@@ -39,7 +39,7 @@ static const strata_option_row_t options[] = {
     {"frames", STRATA_OPTION_COUNT, offsetof(trace_options_t, frames), "0", 0, STRATA_CALL_STACK_MOST, NULL,
      "frames of the call stack that each allocation is recorded with, the innermost outside of Strata first; 0: none"},
     {"work", STRATA_OPTION_BOOL, offsetof(trace_options_t, work), "true", 0, 0, NULL,
-     "kernels that the program tells (strata_stream_work) are recorded, and a replay has these for the GPU's work; false: a replay "
+     "kernels that the program tells (strata_stream_work, strata_note_work) are recorded, and a replay has these for the GPU's work; false: a replay "
      "models the GPU by its lag"},
     {0},
 };
@@ -261,7 +261,7 @@ static void told(strata_layer_t *base, strata_told_t *told, strata_call_t *call)
     default: return;
     }
     if (works && told->record && !is_noted(self, told->record)) return;
-    event.block = waits ? key_of(told->other) : told->record ? name_of(told->record) : 0;
+    event.block = waits ? key_of(told->other) : told->record ? name_of(told->record) : told->all;
     event.size = told->duration_ns;
     event.pool = told->kernel;
     told->heard |= put_mark(self, &event);

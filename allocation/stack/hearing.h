@@ -6,9 +6,9 @@
 
 /* X(name, meaning) */
 #define STRATA_TOLD_MAP(X)                                                                                                         \
-    X(WORK, "strata_stream_work(): a kernel on `stream` uses the block, or none")                                                  \
-    X(WAIT, "strata_stream_wait(): later work of `stream` comes after that of `other`")                                            \
-    X(SYNC, "strata_stream_synchronize(): the host has waited for `stream`")                                                       \
+    X(WORK, "strata_stream_work(), strata_note_work(): a kernel on `stream` uses the block, or none")                              \
+    X(WAIT, "strata_stream_wait(), strata_note_wait(): later work of `stream` comes after that of `other`")                        \
+    X(SYNC, "strata_stream_synchronize(), strata_note_sync(): the host has waited for `stream`, or for the device")                \
     X(RELEASE, "strata_release(): the caches of the place are emptied")                                                            \
     X(OUT_OF_MEMORY, "a request has failed for memory at last, and its report is full")
 
@@ -25,6 +25,7 @@ typedef struct strata_told {
     const strata_record_t *record; /* WORK: a live block of the stack; NULL: the kernel uses none that was heard of */
     uint64_t kernel; /* WORK: the same number for all blocks of a kernel */
     uint64_t duration_ns; /* WORK */
+    bool all; /* SYNC: for the whole device */
     bool heard; /* set by a layer that has taken it up */
 } strata_told_t;
 

@@ -1,69 +1,55 @@
 /* Captures for programs without a runtime: the device's own calls, with its handles. */
 #include "allocation/domain/paused.h"
 #include "allocation/graphs/graphs.h"
-#include "allocation/stack/hearing.h"
 #include "facade/facade.h"
 #include "facade/serve/arguments.h"
-#include "facade/streams/stream_ids.h"
-
-static strata_status_t domain_of(strata_t handle, strata_place_t place, strata_stream_t stream, strata_domain_t **domain) {
-    strata_facade_t *facade = strata_facade_of(handle);
-    if (!facade) return strata_last_error()->status;
-    strata_status_t status = strata_facade_domain(facade, place, domain);
-    return status == STRATA_OK ? strata_stream_ids_check(facade, place, stream, STRATA_STREAM_NAMED) : status;
-}
-
-static strata_stream_t meant(const strata_domain_t *domain, strata_stream_t stream) {
-    return stream ? stream : strata_facade_stream_key(domain, NULL);
-}
+#include "facade/streams/told.h"
 
 strata_status_t strata_capture_begin(strata_t handle, strata_place_t place, strata_stream_t stream) {
     strata_domain_t *domain;
-    strata_status_t status = domain_of(handle, place, stream, &domain);
+    strata_status_t status = strata_told_domain(handle, place, stream, &domain);
     if (status != STRATA_OK) return status;
-    return strata_device_capture_begin(domain->device, meant(domain, stream), STRATA_CAPTURE_RELAXED);
+    return strata_device_capture_begin(domain->device, strata_told_stream(domain, stream), STRATA_CAPTURE_RELAXED);
 }
 
 strata_status_t strata_capture_end(strata_t handle, strata_place_t place, strata_stream_t stream, strata_graph_t *graph) {
     STRATA_REFUSE_NULL(graph);
     strata_domain_t *domain;
     strata_graph_pool_t *pool;
-    strata_status_t status = domain_of(handle, place, stream, &domain);
+    strata_status_t status = strata_told_domain(handle, place, stream, &domain);
     if (status != STRATA_OK) return status;
     /* Its pool learns of it even if nothing was asked for inside. */
-    if (strata_graphs_open(domain)) (void)strata_graphs_capturing(domain, meant(domain, stream), &pool);
-    return strata_device_capture_end(domain->device, meant(domain, stream), graph);
+    if (strata_graphs_open(domain)) (void)strata_graphs_capturing(domain, strata_told_stream(domain, stream), &pool);
+    return strata_device_capture_end(domain->device, strata_told_stream(domain, stream), graph);
 }
 
 strata_status_t strata_stream_wait(strata_t handle, strata_place_t place, strata_stream_t stream, strata_stream_t other) {
     strata_domain_t *domain;
-    strata_status_t status = domain_of(handle, place, stream, &domain);
+    strata_status_t status = strata_told_domain(handle, place, stream, &domain);
     strata_handle_t event = NULL;
     while (status == STRATA_OK && !event) {
         status = strata_events_ensure(&domain->events, 1);
         if (status == STRATA_OK) event = strata_events_take(&domain->events);
     }
     if (status != STRATA_OK) return status;
-    status = strata_device_event_record(domain->device, event, meant(domain, other));
-    if (status == STRATA_OK) status = strata_device_stream_wait(domain->device, meant(domain, stream), event);
+    status = strata_device_event_record(domain->device, event, strata_told_stream(domain, other));
+    if (status == STRATA_OK) status = strata_device_stream_wait(domain->device, strata_told_stream(domain, stream), event);
     strata_events_give(&domain->events, event);
     if (status != STRATA_OK) return status;
-    strata_told_t told = {
-        .struct_size = sizeof told, .kind = STRATA_TOLD_WAIT, .stream = meant(domain, stream), .other = meant(domain, other)};
-    strata_domain_tell(domain, &told);
+    strata_told_wait(domain, stream, other);
     return STRATA_OK;
 }
 
 strata_status_t strata_graph_launch(strata_t handle, strata_place_t place, strata_graph_t graph, strata_stream_t stream) {
     strata_domain_t *domain;
-    strata_status_t status = domain_of(handle, place, stream, &domain);
+    strata_status_t status = strata_told_domain(handle, place, stream, &domain);
     if (status == STRATA_OK) status = strata_domain_refuse_launch(domain);
-    return status == STRATA_OK ? strata_device_graph_launch(domain->device, graph, meant(domain, stream)) : status;
+    return status == STRATA_OK ? strata_device_graph_launch(domain->device, graph, strata_told_stream(domain, stream)) : status;
 }
 
 strata_status_t strata_graph_destroy(strata_t handle, strata_place_t place, strata_graph_t graph) {
     strata_domain_t *domain;
-    strata_status_t status = domain_of(handle, place, NULL, &domain);
+    strata_status_t status = strata_told_domain(handle, place, NULL, &domain);
     if (status == STRATA_OK) status = strata_device_graph_destroy(domain->device, graph);
     if (status == STRATA_OK) strata_graphs_sweep(domain);
     return status;

@@ -1,10 +1,10 @@
 /* Streams: forgetting them, and the streams of the facade's own device. */
 #include "allocation/report/log.h"
-#include "allocation/stack/hearing.h"
 #include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
 #include "facade/serve/arguments.h"
 #include "facade/streams/stream_ids.h"
+#include "facade/streams/told.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
 
@@ -67,11 +67,6 @@ strata_status_t strata_set_default_stream(strata_t handle, strata_place_t place,
     return STRATA_OK;
 }
 
-/* NULL is the place's default stream; where memory has no owner, the legacy stream. */
-static strata_stream_t meant(const strata_domain_t *domain, strata_stream_t stream) {
-    return stream ? stream : strata_facade_stream_key(domain, NULL);
-}
-
 strata_status_t strata_stream_create(strata_t handle, strata_place_t place, int priority, strata_stream_t *stream) {
     STRATA_REFUSE_NULL(stream);
     strata_domain_t *domain;
@@ -89,34 +84,17 @@ strata_status_t strata_stream_destroy(strata_t handle, strata_place_t place, str
 strata_status_t strata_stream_synchronize(strata_t handle, strata_place_t place, strata_stream_t stream) {
     strata_domain_t *domain;
     strata_status_t status = domain_of(handle, place, &domain);
-    if (status == STRATA_OK) status = strata_device_stream_synchronise(domain->device, meant(domain, stream));
+    if (status == STRATA_OK) status = strata_device_stream_synchronise(domain->device, strata_told_stream(domain, stream));
     if (status != STRATA_OK) return status;
-    strata_told_t told = {.struct_size = sizeof told, .kind = STRATA_TOLD_SYNC, .stream = meant(domain, stream)};
-    strata_domain_tell(domain, &told);
+    strata_told_sync(domain, stream);
     return STRATA_OK;
-}
-
-/* A block that another thread has freed by now is left out. */
-static void tell_work(strata_t handle, strata_domain_t *domain, strata_told_t *told, const strata_ref_t *refs, size_t count) {
-    static _Atomic uint64_t kernels;
-    told->kernel = atomic_fetch_add_explicit(&kernels, 1, memory_order_relaxed) + 1;
-    for (size_t i = 0; i < count; i++) {
-        strata_call_t call;
-        strata_record_t *record;
-        if (strata_facade_find(handle, refs[i], &call, &record) != STRATA_OK) continue;
-        strata_record_tell(record, told, &call);
-        (void)strata_call_unlock(&call);
-    }
-    told->record = NULL;
-    if (!told->heard) strata_domain_tell(domain, told);
 }
 
 strata_status_t strata_stream_work(strata_t handle, strata_place_t place, strata_stream_t stream, uint64_t duration_ns,
                                    const strata_ref_t *refs, size_t count) {
     STRATA_REFUSE_NULL_ARRAY(refs, count);
     strata_domain_t *domain;
-    strata_status_t status = domain_of(handle, place, &domain);
-    if (status == STRATA_OK) status = strata_stream_ids_check(strata_facade_of(handle), place, stream, STRATA_STREAM_NAMED);
+    strata_status_t status = strata_told_domain(handle, place, stream, &domain);
     if (status != STRATA_OK) return status;
     strata_access_t *accesses = count ? strata_host_new(count, sizeof *accesses) : NULL;
     if (count && !accesses) return STRATA_E_HOST_MEMORY;
@@ -128,11 +106,10 @@ strata_status_t strata_stream_work(strata_t handle, strata_place_t place, strata
         accesses[i] = (strata_access_t){.address = record->ptr, .size = record->size, .write = true};
         (void)strata_call_unlock(&call);
     }
-    if (status == STRATA_OK) status = strata_device_work(domain->device, meant(domain, stream), duration_ns, accesses, count);
+    if (status == STRATA_OK)
+        status = strata_device_work(domain->device, strata_told_stream(domain, stream), duration_ns, accesses, count);
     strata_host_delete(accesses);
     if (status != STRATA_OK) return status;
-    strata_told_t told = {
-        .struct_size = sizeof told, .kind = STRATA_TOLD_WORK, .stream = meant(domain, stream), .duration_ns = duration_ns};
-    tell_work(handle, domain, &told, refs, count);
+    strata_told_work(handle, domain, stream, duration_ns, refs, count);
     return STRATA_OK;
 }

@@ -250,6 +250,24 @@ class Facade:
         """To be called before the program destroys a stream of its own, for each place in which it was used."""
         check(library().strata_stream_forget(self.handle, Place.of(place).code, stream_handle(stream)))
 
+    def note_work(self, stream: Any, microseconds: float, *blocks: Block, place: PlaceLike = gpu(0)) -> None:
+        """Tells the layer `trace` of a kernel that was launched by another library, as it was measured. Nothing else happens."""
+        refs = (ctypes.c_uint64 * len(blocks))(*(block.ref for block in blocks))
+        duration, where = int(microseconds * 1000), Place.of(place).code
+        check(library().strata_note_work(self.handle, where, stream_handle(stream), duration, refs, len(blocks)))
+
+    def note_wait(self, stream: Any, other: Any, place: PlaceLike = gpu(0)) -> None:
+        """Tells it that later work of `stream` comes after what `other` has been given so far."""
+        check(library().strata_note_wait(self.handle, Place.of(place).code, stream_handle(stream), stream_handle(other)))
+
+    def note_sync(self, stream: Any = ..., place: PlaceLike = gpu(0)) -> None:
+        """Tells it that the host has waited for a stream, or without one for the whole device."""
+        where = Place.of(place).code
+        if stream is ...:
+            check(library().strata_note_device_sync(self.handle, where))
+        else:
+            check(library().strata_note_sync(self.handle, where, stream_handle(stream)))
+
     def pool(self, name: str) -> int:
         """The number of the pool that the strategy calls `name`."""
         number = ctypes.c_uint64()

@@ -120,6 +120,23 @@ TEST_RIG(facade_peaks_together, of_very_many_streams_no_more_than_was_reserved, 
     EXPECT_LE(f.peak_allocated_bytes, f.peak_reserved_bytes);
 }
 
+/* Each stream's own peak stays exact, whoever came first. */
+TEST_RIG(facade_peaks_together, each_of_very_many_streams_knows_its_own, 0, "strata", "pytorch") {
+    enum { MANY = 80 };
+    strata_stream_t streams[MANY];
+    for (uint64_t i = 0; i < MANY; i++) {
+        streams[i] = rig_stream(rig);
+        strata_block_t one = rig_allocate(rig, streams[i], MIB), two = rig_allocate(rig, streams[i], (i + 1) * MIB);
+        RIG_FREE(rig, one, two);
+        EXPECT_OK(strata_free(rig->s, rig_allocate(rig, streams[i], MIB).ref));
+    }
+    for (uint64_t i = 0; i < MANY; i++) {
+        strata_statistics_t f = {.struct_size = sizeof f};
+        EXPECT_OK(strata_statistics(rig->s, rig->gpu, streams[i], &f));
+        EXPECT_EQ(f.peak_requested_bytes, (i + 2) * MIB);
+    }
+}
+
 /* ---- threads ---- */
 
 enum { THREADS = 4, HELD = 32, TURNS = 50 };

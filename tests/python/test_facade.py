@@ -296,3 +296,26 @@ def test_streams_of_others_are_understood():
     assert stream_handle(Numba()) == 0
     with pytest.raises(TypeError):
         stream_handle("0x7")
+
+
+def test_what_others_launch_is_recorded(tmp_path: Path):
+    path = tmp_path / "run.csv"
+    strategy = tmp_path / "recorded.yaml"
+    strategy.write_text(f"strategy: recorded\nstack: [trace: {{path: {path}}}, stream_safe, auto_growth, system]\n")
+    with strata.open(strategy, devices="sim:h100", ignore_environment=True) as s:
+        one, two = s.stream(), s.stream()
+        block = s.allocate(MIB, stream=one)
+        s.note_work(one, 120, block)
+        s.note_wait(two, one)
+        s.note_sync(two)
+        s.note_sync()
+        block.free()
+        assert s.statistics().deferred_bytes == 0
+        with pytest.raises(strata.StaleError):
+            s.note_work(one, 120, block)
+        one.destroy()
+        two.destroy()
+    rows = [line.split(",") for line in path.read_text().splitlines() if not line.startswith("#")]
+    told = [dict(zip(rows[0], row)) for row in rows[1:]]
+    assert [row["op"] for row in told] == ["alloc", "work", "wait", "sync", "sync", "free"]
+    assert told[1]["dur_us"] == "120" and told[4]["stream"] == "all"

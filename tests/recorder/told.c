@@ -1,6 +1,7 @@
 /* What a program tells beside its requests: kernels, waits, and when its caches are emptied. What was recorded so, replayed and recorded
  * again is the same. */
 #include "replay/run/run.h"
+#include "strata/note.h"
 #include "tests/recorder/recording.h"
 
 #define STACK "retry\n  - trace: {path: \"%s\", events: %u, when_full: %s}\n  - stream_safe\n  - auto_growth\n  - system\n"
@@ -63,6 +64,59 @@ TEST(recorder_told, kernels_waits_and_releases_stand_in_the_file) {
     EXPECT_EQ(e[9].id, STRATA_TRACE_NONE);
     EXPECT_EQ(e[9].value, 1000);
     EXPECT_EQ(e[10].stream, e[1].stream);
+}
+
+/* What a program did by a runtime of its own stands there as what it did by Strata, and keeps no stream busy. */
+TEST(recorder_told, notes_stand_in_the_file_and_do_nothing) {
+    recording_t r;
+    recording_open(&r, "noted.csv", STACK, 1024, "write");
+    strata_t s = r.rig.s;
+    strata_stream_t one = rig_stream(&r.rig), two = rig_stream(&r.rig);
+    strata_block_t a = rig_allocate(&r.rig, one, 3 * MIB), b = rig_allocate(&r.rig, two, 5 * MIB);
+    const strata_ref_t both[] = {a.ref, b.ref};
+    uint64_t before = strata_sim_now(r.rig.world);
+    EXPECT_OK(strata_note_work(s, r.rig.gpu, one, 2 * MS, both, 2));
+    EXPECT_OK(strata_note_work(s, r.rig.gpu, one, MS, NULL, 0));
+    EXPECT_OK(strata_note_wait(s, r.rig.gpu, two, one));
+    EXPECT_OK(strata_note_sync(s, r.rig.gpu, two));
+    EXPECT_OK(strata_note_device_sync(s, r.rig.gpu));
+    EXPECT_EQ(strata_sim_now(r.rig.world), before);
+    RIG_FREE(&r.rig, a, b);
+    EXPECT_EQ(rig_figures(&r.rig).deferred_bytes, 0);
+    EXPECT_STATUS(STRATA_E_STALE, strata_note_work(s, r.rig.gpu, one, MS, both, 2));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_note_work(s, r.rig.gpu, one, MS, NULL, 1));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_note_sync(s, 12345, one));
+    EXPECT_STATUS(STRATA_E_STALE, strata_note_wait(s + 1, r.rig.gpu, two, one));
+    strata_trace_t *trace CLOSED_BY(trace_gone) = recording_end(&r);
+    ASSERT_TRUE(trace);
+    static const strata_trace_op_t ops[] = {STRATA_TRACE_alloc, STRATA_TRACE_alloc, STRATA_TRACE_work, STRATA_TRACE_work,
+                                            STRATA_TRACE_work,  STRATA_TRACE_wait,  STRATA_TRACE_sync, STRATA_TRACE_sync,
+                                            STRATA_TRACE_free,  STRATA_TRACE_free};
+    ASSERT_EQ(trace->count, sizeof ops / sizeof *ops);
+    const strata_trace_event_t *e = trace->events;
+    for (size_t i = 0; i < trace->count; i++) EXPECT_EQ(e[i].op, ops[i]);
+    EXPECT_EQ(e[2].value, 2000);
+    EXPECT_EQ(e[2].time_us, e[3].time_us);
+    EXPECT_NE(e[2].id, e[3].id);
+    EXPECT_EQ(e[4].id, STRATA_TRACE_NONE);
+    EXPECT_EQ(e[4].value, 1000);
+    EXPECT_EQ(e[5].stream, e[1].stream);
+    EXPECT_EQ(e[5].other, e[0].stream);
+    EXPECT_EQ(e[6].stream, e[1].stream);
+    EXPECT_EQ(e[7].stream, STRATA_TRACE_NO_STREAM);
+}
+
+/* Without a layer that records they are nothing but checked. */
+TEST_RIG(recorder_told, notes_need_nobody_who_hears, 0, "stack: [stream_safe, auto_growth, system]\n") {
+    strata_stream_t stream = rig_stream(rig);
+    strata_block_t block = rig_allocate(rig, stream, MIB);
+    EXPECT_OK(strata_note_work(rig->s, rig->gpu, stream, MS, &block.ref, 1));
+    EXPECT_OK(strata_note_work(rig->s, strata_gpu(0), NULL, 0, NULL, 0));
+    EXPECT_OK(strata_note_wait(rig->s, rig->gpu, stream, NULL));
+    EXPECT_OK(strata_note_sync(rig->s, rig->gpu, NULL));
+    EXPECT_OK(strata_note_device_sync(rig->s, rig->gpu));
+    RIG_FREE(rig, block);
+    EXPECT_EQ(rig_figures(rig).deferred_bytes, 0);
 }
 
 /* The time of a kernel is that of its rows together, however many blocks it uses. */
