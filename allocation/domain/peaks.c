@@ -33,14 +33,6 @@ static void watch(strata_stack_t *stack, int measure) {
 
 /* ---- all stacks ---- */
 
-/* Of a stack that nothing bounds. */
-static void set_free(strata_stack_t *stack) {
-    for (int measure = 0; measure < STRATA_MEASURES; measure++) {
-        stack->may[measure] = UINT64_MAX;
-        watch(stack, measure);
-    }
-}
-
 /* Whether all have to share anew: among very many nobody is bound, and the others are free already. */
 static bool join(strata_peaks_t *peaks, strata_stack_t *stack) {
     bool were_free = peaks->crowded;
@@ -48,7 +40,7 @@ static bool join(strata_peaks_t *peaks, strata_stack_t *stack) {
     stack->next_measured = peaks->first;
     peaks->first = stack;
     if (++peaks->count > STRATA_PEAKS_STACKS) peaks->crowded = true;
-    if (were_free) set_free(stack);
+    for (int measure = 0; measure < STRATA_MEASURES && were_free; measure++) stack->may[measure] = UINT64_MAX;
     return !were_free;
 }
 

@@ -61,7 +61,8 @@ strata_status_t strata_graph_pool_make(strata_domain_t *domain, uint64_t number,
                                        strata_graph_pool_t **pool);
 /* The pool of a number; NULL: there is none, or it has ended. */
 strata_graph_pool_t *strata_graph_pool_find(strata_domain_t *domain, uint64_t number);
-/* One more hold, and requests go to it. E_BUSY: it is open already. E_LIMIT. E_STALE: it has ended meanwhile. */
+/* One more hold, and requests go to it. The caller settles all places after it, and after a close. E_BUSY: it is open already. E_LIMIT.
+ * E_STALE: it has ended meanwhile. */
 strata_status_t strata_graph_pool_open(strata_graph_pool_t *pool, uint64_t number, const strata_graph_window_t *window);
 void strata_graph_pool_close(strata_graph_pool_t *pool);
 /* One hold less. False: the program has none. */
@@ -89,9 +90,12 @@ void strata_graph_pool_tell(strata_graph_pool_t *pool, strata_graph_pool_state_t
 static inline bool strata_graphs_open(const strata_domain_t *domain) {
     return atomic_load_explicit(&domain->captures->open, memory_order_acquire) > 0;
 }
-/* After a pool was opened or closed in any place of the facade: hits serve directly where nothing must be asked. Looks at the stacks of no
- * graph, and at those of `pool` (NULL: it is of another place). */
-void strata_graphs_settle(strata_domain_t *domain, const strata_graph_pool_t *pool);
+/* After a pool was opened or closed in any place of the facade, for each place: hits outside graphs serve directly where nothing must be
+ * asked. */
+void strata_graphs_settle(strata_domain_t *domain);
+/* The same of the pool's own stacks, which ask that pool alone: after it was closed or made ready. From a close to the next
+ * capture that is known none of its hits serves directly. */
+void strata_graph_pool_settle(strata_graph_pool_t *pool);
 /* Whether any pool of the process is open: then a device that has a captured stream is not waited for as a whole. */
 bool strata_graphs_any_open(void);
 /* Calls follow that would break a capture of the streams that they name, or of any: a wait for a whole device, a free in the order of a

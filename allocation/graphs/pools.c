@@ -106,11 +106,12 @@ static void settle_group(strata_domain_t *domain, const strata_group_t *group) {
     }
 }
 
-/* Stacks of other graphs ask their own pool alone. */
-void strata_graphs_settle(strata_domain_t *domain, const strata_graph_pool_t *pool) {
+void strata_graph_pool_settle(strata_graph_pool_t *pool) { settle_group(pool->group->domain, pool->group); }
+
+void strata_graphs_settle(strata_domain_t *domain) {
     strata_group_t *group = NULL;
     while ((group = strata_domain_next_group(domain, group)) != NULL)
-        if (!group->graph || group->graph == pool) settle_group(domain, group);
+        if (!group->graph) settle_group(domain, group);
 }
 
 /* Blocks of others are owned by the pool if its graph uses them, so only its own layers meet streams that are being captured. */
@@ -162,7 +163,6 @@ strata_status_t strata_graph_pool_open(strata_graph_pool_t *pool, uint64_t numbe
     if (!list_open(pool, number, window))
         return strata_fail(STRATA_E_STALE, 0, "pool %#llx has ended: nothing kept it", (unsigned long long)number);
     let_uncaptured_end();
-    strata_graphs_settle(domain, pool);
     strata_graph_pool_poll(pool); /* what has passed serves this capture; inside it nothing is polled */
     tell_layers(pool, true);
     return STRATA_OK;
@@ -188,7 +188,7 @@ void strata_graph_pool_close(strata_graph_pool_t *pool) {
     strata_domain_t *domain = pool->group->domain;
     unlist_open(pool);
     tell_layers(pool, false);
-    strata_graphs_settle(domain, pool);
+    strata_graph_pool_settle(pool);
     strata_graphs_sweep(domain);
 }
 

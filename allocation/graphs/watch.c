@@ -72,7 +72,7 @@ static void make_ready(strata_graph_pool_t *pool) {
     strata_lock(&domain->lock);
     atomic_store(&pool->ready, pool->open);
     strata_unlock(&domain->lock);
-    strata_graphs_settle(domain, pool);
+    strata_graph_pool_settle(pool);
 }
 
 strata_status_t strata_graph_pool_watch(strata_graph_pool_t *pool, strata_stream_t stream) {

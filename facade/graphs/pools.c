@@ -43,7 +43,7 @@ static strata_status_t find_or_make(strata_facade_t *facade, strata_domain_t *do
 static void settle_places(strata_facade_t *facade) {
     uint32_t index = 0;
     strata_domain_t *domain;
-    while ((domain = strata_facade_next_domain(facade, &index)) != NULL) strata_graphs_settle(domain, NULL);
+    while ((domain = strata_facade_next_domain(facade, &index)) != NULL) strata_graphs_settle(domain);
 }
 
 /* A capture that is under way already is one of the pool's from here on. */
