@@ -16,7 +16,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static int key_refused; /* 0: there is a key */
 
-/* For the first thread that finds no memory for its own: who runs out of host memory is told so in words. */
+/* For the first thread that finds no memory for its own: who runs out of host memory is told so in words, unless the system has none to
+ * note them by either (pthread_setspecific). */
 static strata_error_t spare;
 static atomic_bool spare_taken;
 

@@ -159,11 +159,12 @@ static strata_status_t write_work(strata_recorder_file_t *file, strata_recorder_
 static strata_status_t write_mark(strata_recorder_file_t *file, strata_recorder_ring_t *ring,
                                   const strata_recorder_event_t *event) {
     bool waits = event->op == STRATA_TRACE_wait, all = event->op == STRATA_TRACE_sync && event->block != 0;
-    uint32_t stream = number_of(&file->streams, event->stream), other = waits ? number_of(&file->streams, event->block) : 0;
+    uint32_t stream = all ? 0 : number_of(&file->streams, event->stream);
+    uint32_t other = waits ? number_of(&file->streams, event->block) : 0;
     if (stream == STRATA_IDS_NONE || other == STRATA_IDS_NONE) return STRATA_E_HOST_MEMORY;
     strata_trace_record_t row = {.op = (strata_trace_op_t)event->op,
                                  .place = strata_place_kind(ring->place),
-                                 .stream = all ? 0 : stream,
+                                 .stream = stream,
                                  .all_streams = all,
                                  .other = other,
                                  .time_us = time_of(file, event->time_ns),

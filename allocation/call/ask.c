@@ -107,10 +107,21 @@ void strata_record_tell(strata_record_t *record, strata_told_t *told, strata_cal
     tell_layers(strata_stack_of(record->stack), told, call);
 }
 
+static bool any_hears(const strata_plan_t *plan) {
+    bool hears = false;
+    for (uint32_t i = 1; i <= plan->count && !hears; i++) hears = STRATA_LAYER_HAS(plan->nodes[i].type, hearing);
+    return hears;
+}
+
+/* Where no layer hears nothing is looked at but the plans. */
 void strata_domain_tell(strata_domain_t *domain, strata_told_t *told) {
-    STRATA_DOMAIN_EACH(domain, stack) {
-        strata_call_t call = {.stack = stack};
-        if (!told->heard) tell_layers(stack, told, &call);
+    strata_group_t *group = NULL;
+    while (!told->heard && (group = strata_domain_next_group(domain, group)) != NULL) {
+        if (!any_hears(group->plan)) continue;
+        STRATA_DOMAIN_EACH_OF(domain, group, stack) {
+            strata_call_t call = {.stack = stack};
+            if (!told->heard) tell_layers(stack, told, &call);
+        }
     }
 }
 

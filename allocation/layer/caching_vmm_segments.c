@@ -156,7 +156,8 @@ typedef struct miss {
     const strata_request_t *request;
     uint32_t bank, kind, range;
     uint32_t held; /* the slot of that block; 0: nothing */
-    uint64_t lacks, lacked; /* bytes that are not held yet, now and before anything was mapped */
+    uint64_t mapped; /* bytes of handles that were mapped for it */
+    uint64_t lacks; /* bytes of handles for what is not held yet, without what may be free after the next gap */
 } miss_t;
 
 /* A free block that is in no tree becomes part of what is held, which ends where it begins. */
@@ -251,17 +252,24 @@ static void unmap_last(caching_t *self, miss_t *miss, uint64_t count) {
     }
 }
 
+/* A handle need not be a power of two. */
+static uint64_t whole_handles_for(const caching_t *self, const miss_t *miss, uint64_t bytes) {
+    uint64_t size = self->handle[miss->kind];
+    return (bytes + size - 1) / size * size;
+}
+
 /* Maps the gap after what is held, or a part of it, from an address on; what is free after that is held too. All or nothing. */
 static strata_status_t map_gap(caching_t *self, miss_t *miss, uint64_t at, uint64_t bytes) {
     uint64_t size = self->handle[miss->kind], count = (bytes + size - 1) / size;
     for (uint64_t i = 0; i < count; i++) {
         strata_status_t status = map_one(self, miss, at + i * size);
         if (status == STRATA_OK) continue;
-        if (status == STRATA_E_NO_MEMORY) strata_refusal_of_piece(miss->lacked, miss->lacked - miss->lacks + i * size);
+        if (status == STRATA_E_NO_MEMORY) strata_refusal_of_piece(miss->mapped + miss->lacks, miss->mapped + i * size);
         strata_error_t reason = *strata_last_error();
         unmap_last(self, miss, i);
         return strata_fail_again(&reason);
     }
+    miss->mapped += count * size;
     hold_free(self, miss, caching_block(self, miss->held)->next);
     return STRATA_OK;
 }
@@ -280,14 +288,13 @@ static strata_status_t gather(caching_t *self, miss_t *miss, uint64_t place, uin
     strata_status_t status = STRATA_OK;
     uint32_t run = strata_runs_find(&self->runs, place);
     miss->held = 0;
-    miss->lacked = 0;
+    miss->mapped = 0;
     miss->range = range_of(self, miss->bank, miss->kind, place);
     if (run) hold_free(self, miss, end_block(self, run, place));
     while (status == STRATA_OK) {
         uint64_t have = miss->held ? caching_block(self, miss->held)->size : 0, at = place + have;
         if (have >= size) return STRATA_OK;
-        miss->lacks = size - have;
-        miss->lacked = strata_max(miss->lacked, miss->lacks);
+        miss->lacks = whole_handles_for(self, miss, size - have);
         const caching_range_t *range = caching_range_at(self, miss->range);
         if (at >= end_of_range(range) || strata_runs_find(&self->runs, at)) status = STRATA_E_NOT_READY;
         else status = map_gap(self, miss, at, strata_min(size - have, end_of_gap(self, range, at) - at));

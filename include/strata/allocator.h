@@ -60,6 +60,20 @@ typedef struct strata_allocator_info {
 } strata_allocator_info_t;
 STRATA_API strata_status_t strata_allocator_describe(strata_allocator_t allocator, strata_allocator_info_t *info);
 
+/* ---- bare functions ---- */
+
+/* An allocator as two functions without a context, for libraries that take the mere addresses of an allocation and a free, such as ONNX
+ * Runtime's `gpu_external_alloc`. A request of 0 bytes answers NULL. One that fails answers NULL too, and the reason is told as a message of
+ * STRATA_LOG_WARNING, since the caller has no place for it. NULL is freed by doing nothing; a wrong address is told likewise. Any thread. */
+typedef struct strata_functions {
+    void *(*allocate)(size_t size);
+    void (*free)(void *address);
+} strata_functions_t;
+/* The functions of an allocator: the same ones whenever it is asked for. They are valid as long as the process, and after the allocator
+ * has ended they fail. E_LIMIT: STRATA_FUNCTIONS_MOST different allocators of the process have some. E_STALE. */
+STRATA_API strata_status_t strata_allocator_functions(strata_allocator_t allocator, strata_functions_t *functions);
+enum { STRATA_FUNCTIONS_MOST = 64 };
+
 /* ---- where a block lies ---- */
 
 /* The place of a block. */

@@ -6,13 +6,14 @@
  *     cudaStreamWaitEvent(other, event, 0);
  *     strata_note_wait(s, gpu, other, stream);
  *
- * Nothing is launched, waited for or asked of the device, and no rule of memory follows from a note: blocks are borrowed by
- * strata_record_stream(), and freed as ever. Without a layer that records, a note costs little and does nothing.
+ * Nothing is launched or waited for, and no rule of memory follows from a note: blocks are borrowed by strata_record_stream(), and freed as
+ * ever. A place that was not used before is opened. Without a layer that records, a note costs a look at the place's plans.
  *
  * Order     A note stands in the record where the calling thread has told it, among its requests: kernels in the order of their launches.
  * Threads   Any.
- * Errors    E_INVALID, E_STALE: a place, stream or ref is wrong; nothing is told. strata_stream_work(), strata_stream_wait() and
- *           strata_stream_synchronize() tell by themselves, and need no note. */
+ * Errors    E_INVALID, E_STALE: a place, stream or ref is wrong; E_UNKNOWN_STREAM, under STRATA_OPEN_CHECK_STREAM_IDS; those of the open of a
+ *           place. Nothing is told then. strata_stream_work(), strata_stream_wait() and strata_stream_synchronize() tell by themselves, and
+ *           need no note. */
 #ifndef STRATA_NOTE_H
 #define STRATA_NOTE_H
 

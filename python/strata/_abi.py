@@ -184,6 +184,14 @@ class OutOfMemory(c.Structure):
     ]
 
 
+class Allocator(c.Structure):
+    _fields_ = [("stack", c.c_uint64), ("stream", stream_t)]
+
+
+class Functions(c.Structure):
+    _fields_ = [("allocate", c.c_void_p), ("free", c.c_void_p)]
+
+
 #: The structs by the names that they have in C.
 STRUCTS: Dict[str, Type[c.Structure]] = {
     "strata_error_t": Error,
@@ -196,6 +204,8 @@ STRUCTS: Dict[str, Type[c.Structure]] = {
     "strata_statistics_t": Statistics,
     "strata_snapshot_row_t": SnapshotRow,
     "strata_out_of_memory_t": OutOfMemory,
+    "strata_allocator_t": Allocator,
+    "strata_functions_t": Functions,
 }
 
 leak_fn = c.CFUNCTYPE(None, c.POINTER(Leak), c.c_void_p)
@@ -245,6 +255,8 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "note_wait": (_status, [facade_t, place_t, stream_t, stream_t]),
     "note_sync": (_status, [facade_t, place_t, stream_t]),
     "note_device_sync": (_status, [facade_t, place_t]),
+    "allocator_get": (_status, [facade_t, place_t, stream_t, c.c_uint64, c.POINTER(Allocator)]),
+    "allocator_functions": (_status, [Allocator, c.POINTER(Functions)]),
     "release": (_status, [facade_t, place_t, c.POINTER(c.c_uint64)]),
     "trim": (_status, [facade_t, place_t, c.c_uint64, c.POINTER(c.c_uint64)]),
     "mem_info": (_status, [facade_t, place_t, c.POINTER(MemInfo)]),

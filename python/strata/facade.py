@@ -252,6 +252,8 @@ class Facade:
 
     def note_work(self, stream: Any, microseconds: float, *blocks: Block, place: PlaceLike = gpu(0)) -> None:
         """Tells the layer `trace` of a kernel that was launched by another library, as it was measured. Nothing else happens."""
+        if microseconds < 0:
+            raise ValueError(f"a kernel takes no {microseconds} us")
         refs = (ctypes.c_uint64 * len(blocks))(*(block.ref for block in blocks))
         duration, where = int(microseconds * 1000), Place.of(place).code
         check(library().strata_note_work(self.handle, where, stream_handle(stream), duration, refs, len(blocks)))

@@ -436,6 +436,96 @@ TEST(facade_allocators, another_thread_gets_memory_of_its_own) {
     }
 }
 
+/* ---- bare functions ---- */
+
+typedef struct messages {
+    int count;
+    char last[256];
+} messages_t;
+
+static void note_message(strata_log_level_t level, const char *text, void *context) {
+    messages_t *messages = context;
+    EXPECT_EQ(level, STRATA_LOG_WARNING);
+    messages->count++;
+    snprintf(messages->last, sizeof messages->last, "%s", text);
+}
+
+static strata_functions_t functions_of(strata_allocator_t allocator) {
+    strata_functions_t functions = {NULL, NULL};
+    EXPECT_OK(strata_allocator_functions(allocator, &functions));
+    return functions;
+}
+
+TEST_RIG(facade_allocators, have_functions_without_a_context, 0, "strata") {
+    strata_stream_t stream = rig_stream(rig);
+    strata_allocator_t one = allocator_of(rig, rig->gpu, NULL, 0), two = allocator_of(rig, rig->gpu, stream, 0);
+    strata_functions_t of_one = functions_of(one), of_two = functions_of(two), again = functions_of(one);
+    strata_statistics_t figures = {.struct_size = sizeof figures};
+    EXPECT_TRUE(of_one.allocate == again.allocate && of_one.free == again.free);
+    EXPECT_TRUE(of_one.allocate != of_two.allocate);
+    void *first = of_one.allocate(SIZE), *second = of_two.allocate(SIZE);
+    EXPECT_TRUE(first && second && first != second);
+    EXPECT_TRUE(of_one.allocate(0) == NULL);
+    EXPECT_OK(strata_allocator_statistics(two, &figures));
+    EXPECT_EQ(figures.live_allocations, 1);
+    of_one.free(first);
+    of_two.free(second);
+    of_two.free(NULL);
+    EXPECT_EQ(rig_figures(rig).live_allocations, 0);
+    EXPECT_STATUS(STRATA_E_INVALID, strata_allocator_functions(one, NULL));
+}
+
+/* In the order of their stream, as frees of their allocator. */
+TEST_RIG(facade_allocators, functions_free_in_the_order_of_the_stream, 0, "strata") {
+    strata_stream_t stream = rig_stream(rig);
+    strata_functions_t functions = functions_of(allocator_of(rig, rig->gpu, stream, 0));
+    void *served = functions.allocate(SIZE);
+    strata_block_t block;
+    ASSERT_OK(strata_block_of(rig->s, served, &block));
+    rig_work(rig, stream, 1000 * 1000, block.ref);
+    functions.free(served);
+    EXPECT_EQ(rig_figures(rig).deferred_bytes, 0);
+    EXPECT_TRUE(functions.allocate(SIZE) == served);
+    functions.free(served);
+}
+
+TEST_RIG(facade_allocators, functions_tell_the_log_why_they_fail, 256 * MIB, "strata") {
+    messages_t messages = {.count = 0};
+    strata_stream_t stream = rig_stream(rig);
+    strata_functions_t functions = functions_of(allocator_of(rig, rig->gpu, stream, 0));
+    void *served = functions.allocate(SIZE);
+    EXPECT_OK(strata_set_log(note_message, &messages, STRATA_LOG_WARNING));
+    EXPECT_TRUE(functions.allocate(1024 * MIB) == NULL);
+    EXPECT_CONTAINS(messages.last, "out of memory in gpu:0");
+    int before = messages.count;
+    functions.free((char *)served + 1);
+    EXPECT_EQ(messages.count, before + 1);
+    EXPECT_OK(strata_stream_forget(rig->s, rig->gpu, stream));
+    EXPECT_TRUE(functions.allocate(SIZE) == NULL);
+    EXPECT_CONTAINS(messages.last, "the allocator names nothing any more");
+    functions.free(served);
+    EXPECT_EQ(messages.count, before + 2);
+    EXPECT_OK(strata_set_log(NULL, NULL, STRATA_LOG_WARNING));
+    EXPECT_EQ(rig_figures(rig).live_allocations, 0);
+}
+
+/* What has functions keeps them, however many come after it. */
+TEST_RIG(facade_allocators, functions_are_bounded, 0, "strata") {
+    strata_functions_t first = functions_of(allocator_of(rig, rig->gpu, NULL, 0)), functions;
+    strata_status_t status = STRATA_OK;
+    int count = 0;
+    while (status == STRATA_OK && count <= STRATA_FUNCTIONS_MOST) {
+        status = strata_allocator_functions(allocator_of(rig, rig->gpu, rig_stream(rig), 0), &functions);
+        if (status == STRATA_OK) functions.free(functions.allocate(SIZE));
+        count += status == STRATA_OK;
+    }
+    EXPECT_EQ(status, STRATA_E_LIMIT);
+    EXPECT_LT(count, STRATA_FUNCTIONS_MOST);
+    EXPECT_TRUE(functions_of(allocator_of(rig, rig->gpu, NULL, 0)).allocate == first.allocate);
+    first.free(first.allocate(SIZE));
+    EXPECT_EQ(rig_figures(rig).live_allocations, 0);
+}
+
 /* ---- failures ---- */
 
 /* Each host allocation fails in turn while the stack of a new stream is made. */

@@ -14,6 +14,14 @@ static void hold_under_a_limit(scene_t *scene) {
 }
 static void raise_the_limit(scene_t *scene) { EXPECT_OK(strata_set_limit(scene->rig.s, scene->rig.gpu, 70 * MIB)); }
 
+/* Three handles of 20 MiB, of six; four are asked for. */
+static void hold_handles_under_a_limit(scene_t *scene) {
+    (void)scene_hold(scene, NULL, 60 * MIB);
+    EXPECT_OK(strata_set_limit(scene->rig.s, scene->rig.gpu, 120 * MIB));
+}
+static void raise_it_by_a_handle(scene_t *scene) { EXPECT_OK(strata_set_limit(scene->rig.s, scene->rig.gpu, 140 * MIB)); }
+static void hold_60(scene_t *scene) { (void)scene_hold(scene, NULL, 60 * MIB); }
+
 static void hold_pinned(scene_t *scene) {
     scene->place = strata_pinned();
     (void)scene_get(scene, scene->place, NULL,
@@ -69,6 +77,10 @@ static void recover(scene_t *scene) { strata_sim_clear_faults(scene->rig.devices
 
 PLANTED(one_request_is_larger_than_the_device, STRATA_CAUSE_TOO_LARGE, "pytorch", 256 * MIB, 300 * MIB, plant_nothing, ask_for_less,
         NULL, "ask for 256MiB at most", 0)
+PLANTED(a_limit_in_the_middle_of_a_handle, STRATA_CAUSE_PLACE_LIMIT, "pytorch-expandable", GIB, 70 * MIB,
+        hold_handles_under_a_limit, raise_it_by_a_handle, NULL, "a limit of 140MiB", 0)
+PLANTED(a_device_in_the_middle_of_a_handle, STRATA_CAUSE_CHUNK, "pytorch-expandable", 130 * MIB, 70 * MIB, hold_60, scene_drop_all,
+        NULL, "free", 0)
 PLANTED(a_layer_limit, STRATA_CAUSE_BOUND, LIMITED, GIB, 40 * MIB, hold_30, scene_drop_all, "limit.bytes=70MiB",
         "a larger limit.bytes: 70MiB or more, now 50MiB", 0)
 PLANTED(a_layer_limit_on_a_device_that_has_no_more_either, STRATA_CAUSE_BOUND, BOUND_AND_FULL, 80 * MIB, 40 * MIB,

@@ -63,27 +63,6 @@ typedef struct speaker {
     strata_error_t said;
 } speaker_t;
 
-static void *speak_when_told(void *arg) {
-    speaker_t *me = arg;
-    sem_wait(&me->speak);
-    strata_fail(STRATA_E_HOST_MEMORY, 0, "the words of one");
-    me->said = *strata_last_error();
-    sem_post(&me->spoke);
-    sem_wait(&me->leave);
-    return NULL;
-}
-
-static void start(speaker_t *speaker, pthread_t *thread) {
-    sem_t *all[] = {&speaker->speak, &speaker->spoke, &speaker->leave};
-    for (int i = 0; i < 3; i++) ASSERT_EQ(sem_init(all[i], 0, 0), 0);
-    ASSERT_EQ(pthread_create(thread, NULL, speak_when_told, speaker), 0);
-}
-
-static void end(speaker_t *speaker, pthread_t thread) {
-    sem_post(&speaker->leave);
-    pthread_join(thread, NULL);
-}
-
 /* All that malloc() has, as a chain. */
 static void *take_all(void) {
     void *head = NULL;
@@ -97,6 +76,29 @@ static void give_all_back(void *head) {
         next = *(void **)head;
         free(head);
     }
+}
+
+static void *speak_when_told(void *arg) {
+    speaker_t *me = arg;
+    sem_wait(&me->speak);
+    void *taken = take_all(); /* of an arena of its own */
+    strata_fail(STRATA_E_HOST_MEMORY, 0, "the words of one");
+    me->said = *strata_last_error();
+    sem_post(&me->spoke);
+    sem_wait(&me->leave);
+    give_all_back(taken);
+    return NULL;
+}
+
+static void start(speaker_t *speaker, pthread_t *thread) {
+    sem_t *all[] = {&speaker->speak, &speaker->spoke, &speaker->leave};
+    for (int i = 0; i < 3; i++) ASSERT_EQ(sem_init(all[i], 0, 0), 0);
+    ASSERT_EQ(pthread_create(thread, NULL, speak_when_told, speaker), 0);
+}
+
+static void end(speaker_t *speaker, pthread_t thread) {
+    sem_post(&speaker->leave);
+    pthread_join(thread, NULL);
 }
 
 /* The first thread without memory has words, the next the meaning of the status; the exit of the first leaves them to another. */

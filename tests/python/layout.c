@@ -26,6 +26,12 @@ static void print_requests(void) {
     FIELD(strata_plan_load_options_t, one_branch)
     FIELD(strata_plan_load_options_t, branch)
     SIZE(strata_plan_load_options_t)
+    FIELD(strata_allocator_t, stack)
+    FIELD(strata_allocator_t, stream)
+    SIZE(strata_allocator_t)
+    FIELD(strata_functions_t, allocate)
+    FIELD(strata_functions_t, free)
+    SIZE(strata_functions_t)
 }
 
 static void print_open_and_close(void) {

@@ -23,6 +23,7 @@ TYPES = {
     "strata_ref_t": c.c_uint64,
     "strata_place_t": c.c_uint32,
     "strata_stream_t": c.c_void_p,
+    "strata_allocator_t": _abi.Allocator,
     "uint64_t": c.c_uint64,
     "uint32_t": c.c_uint32,
     "size_t": c.c_size_t,

@@ -106,6 +106,20 @@ TEST(recorder_told, notes_stand_in_the_file_and_do_nothing) {
     EXPECT_EQ(e[7].stream, STRATA_TRACE_NO_STREAM);
 }
 
+/* No stream has a number by a wait for all. */
+TEST(recorder_told, a_wait_for_the_device_names_no_stream) {
+    recording_t r;
+    recording_open(&r, "device.csv", STACK, 1024, "write");
+    EXPECT_OK(strata_free(r.rig.s, rig_allocate(&r.rig, rig_stream(&r.rig), MIB).ref)); /* the stack hears of it */
+    EXPECT_OK(strata_note_device_sync(r.rig.s, r.rig.gpu));
+    EXPECT_OK(strata_free(r.rig.s, rig_allocate(&r.rig, rig_stream(&r.rig), MIB).ref));
+    strata_trace_t *trace CLOSED_BY(trace_gone) = recording_end(&r);
+    ASSERT_TRUE(trace);
+    ASSERT_EQ(trace->count, 5);
+    EXPECT_EQ(trace->stream_count, 2);
+    EXPECT_EQ(trace->streams[1].number, trace->streams[0].number + 1);
+}
+
 /* Without a layer that records they are nothing but checked. */
 TEST_RIG(recorder_told, notes_need_nobody_who_hears, 0, "stack: [stream_safe, auto_growth, system]\n") {
     strata_stream_t stream = rig_stream(rig);
