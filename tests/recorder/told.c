@@ -106,18 +106,27 @@ TEST(recorder_told, notes_stand_in_the_file_and_do_nothing) {
     EXPECT_EQ(e[7].stream, STRATA_TRACE_NO_STREAM);
 }
 
-/* No stream has a number by a wait for all. */
-TEST(recorder_told, a_wait_for_the_device_names_no_stream) {
+/* A layer of a pool hears what the layers outside it do not. */
+TEST(recorder_told, a_pool_alone_may_record) {
     recording_t r;
-    recording_open(&r, "device.csv", STACK, 1024, "write");
-    EXPECT_OK(strata_free(r.rig.s, rig_allocate(&r.rig, rig_stream(&r.rig), MIB).ref)); /* the stack hears of it */
-    EXPECT_OK(strata_note_device_sync(r.rig.s, r.rig.gpu));
-    EXPECT_OK(strata_free(r.rig.s, rig_allocate(&r.rig, rig_stream(&r.rig), MIB).ref));
+    recording_open(&r, "pool.csv",
+                   "stream_safe\n  - auto_growth\n  - system\npools:\n  logged:\n"
+                   "    - trace: {path: \"%s\", events: %u, when_full: %s}\n    - stream_safe\n    - auto_growth\n    - system\n",
+                   1024, "write");
+    strata_stream_t one = rig_stream(&r.rig), two = rig_stream(&r.rig);
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = MIB};
+    strata_block_t outside = rig_allocate(&r.rig, one, MIB), logged;
+    EXPECT_OK(strata_pool(r.rig.s, "logged", &options.pool));
+    EXPECT_OK(strata_allocate_with(r.rig.s, r.rig.gpu, one, &options, &logged));
+    EXPECT_OK(strata_note_work(r.rig.s, r.rig.gpu, one, MS, &outside.ref, 1));
+    EXPECT_OK(strata_note_wait(r.rig.s, r.rig.gpu, two, one));
+    RIG_FREE(&r.rig, outside, logged);
     strata_trace_t *trace CLOSED_BY(trace_gone) = recording_end(&r);
     ASSERT_TRUE(trace);
-    ASSERT_EQ(trace->count, 5);
-    EXPECT_EQ(trace->stream_count, 2);
-    EXPECT_EQ(trace->streams[1].number, trace->streams[0].number + 1);
+    ASSERT_EQ(trace->count, 4);
+    EXPECT_EQ(trace->events[1].op, STRATA_TRACE_work);
+    EXPECT_EQ(trace->events[1].id, STRATA_TRACE_NONE);
+    EXPECT_EQ(trace->events[2].op, STRATA_TRACE_wait);
 }
 
 /* Without a layer that records they are nothing but checked. */
