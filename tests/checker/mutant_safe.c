@@ -2,6 +2,7 @@
 
 #include "tests/checker/mutant_safe.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "allocation/graphs/graphs.h"
@@ -12,6 +13,8 @@ static mutation_t chosen;
 
 /* ---- what the layer calls, bent ---- */
 
+/* Stacks of several threads share what follows. */
+static pthread_mutex_t notes = PTHREAD_MUTEX_INITIALIZER;
 static strata_handle_t first_event;
 static uint64_t passed_at; /* when the last event was seen to have passed */
 
@@ -27,29 +30,55 @@ static uint32_t place_of(strata_handle_t event) {
     return place;
 }
 
-static void note_record(strata_handle_t event) {
+/* The event that is recorded in its place. */
+static strata_handle_t note_record(strata_handle_t event) {
+    pthread_mutex_lock(&notes);
+    if (!first_event) first_event = event;
     uint32_t place = place_of(event);
     others[place].event = event;
     others[place].other = ++records % 2 == 0 ? previous_event : event;
     previous_event = event;
+    strata_handle_t recorded = chosen == MUTATION_ONE_EVENT ? first_event : event;
+    pthread_mutex_unlock(&notes);
+    return recorded;
 }
 
 static strata_status_t bent_record(strata_domain_t *domain, strata_handle_t event, strata_stream_t stream, strata_stream_t owner) {
     if (chosen == MUTATION_NO_EVENT) return STRATA_OK;
-    if (!first_event) first_event = event;
-    note_record(event);
-    if (chosen == MUTATION_ONE_EVENT) event = first_event;
+    event = note_record(event);
     return strata_domain_record_event(domain, event, chosen == MUTATION_WRONG_STREAM ? owner : stream);
+}
+
+/* The event that is asked in its place. */
+static strata_handle_t asked_for(strata_handle_t event) {
+    pthread_mutex_lock(&notes);
+    uint32_t place = place_of(event);
+    bool known = chosen == MUTATION_COVERS_TOO_LITTLE && others[place].event == event;
+    bool first = chosen == MUTATION_ONE_EVENT || chosen == MUTATION_WRONG_EVENT;
+    strata_handle_t asked = first ? first_event : known ? others[place].other : event;
+    pthread_mutex_unlock(&notes);
+    return asked;
+}
+
+static bool passed_just_now(uint64_t now) {
+    pthread_mutex_lock(&notes);
+    bool just_now = now - passed_at < 10000;
+    pthread_mutex_unlock(&notes);
+    return just_now;
+}
+
+static void note_passed(uint64_t now) {
+    pthread_mutex_lock(&notes);
+    passed_at = now;
+    pthread_mutex_unlock(&notes);
 }
 
 static strata_status_t bent_query(strata_device_t *device, strata_handle_t event) {
     uint64_t now = device->clock->now(device->clock);
     if (chosen == MUTATION_NO_POLL) return STRATA_OK;
-    if (chosen == MUTATION_ONE_OF_TWO && now - passed_at < 10000) return STRATA_OK;
-    if (chosen == MUTATION_COVERS_TOO_LITTLE && others[place_of(event)].event == event) event = others[place_of(event)].other;
-    bool other = chosen == MUTATION_ONE_EVENT || chosen == MUTATION_WRONG_EVENT;
-    strata_status_t status = strata_device_event_query(device, other ? first_event : event);
-    if (status == STRATA_OK) passed_at = now;
+    if (chosen == MUTATION_ONE_OF_TWO && passed_just_now(now)) return STRATA_OK;
+    strata_status_t status = strata_device_event_query(device, asked_for(event));
+    if (status == STRATA_OK) note_passed(now);
     return chosen == MUTATION_EVENT_IN_CAPTURE && status == STRATA_E_CAPTURE ? STRATA_OK : status;
 }
 
