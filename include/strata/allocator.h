@@ -69,8 +69,8 @@ typedef struct strata_functions {
     void *(*allocate)(size_t size);
     void (*free)(void *address);
 } strata_functions_t;
-/* The functions of an allocator: the same ones whenever it is asked for. They are valid as long as the process, and after the allocator
- * has ended they fail. E_LIMIT: STRATA_FUNCTIONS_MOST different allocators of the process have some. E_STALE. */
+/* The functions of an allocator: the same ones whenever it is asked for. They may be called as long as the process lives. After the
+ * allocator has ended requests fail, and its blocks are freed as before until the facade is closed. E_LIMIT: STRATA_FUNCTIONS_MOST different allocators of the process have some. E_STALE. */
 STRATA_API strata_status_t strata_allocator_functions(strata_allocator_t allocator, strata_functions_t *functions);
 enum { STRATA_FUNCTIONS_MOST = 64 };
 
