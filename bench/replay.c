@@ -69,13 +69,14 @@ static double take_read(const char *path) {
 }
 
 static double take_all(const char *path) {
+    strata_trace_feed_t *feed;
     strata_trace_t *trace;
     static strata_run_result_t result;
-    strata_run_options_t options = {.target = {.profile = strata_sim_profile("h100"), .capacity = STRATA_SIM_UNLIMITED},
-                                    .timeline = {.lag_ns = 5000000}};
+    strata_comparison_t comparison = {
+        .contenders = contenders, .contender_count = 1, .timeline = {.lag_ns = 5000000}, .repeat = 1, .threads = 1};
     uint64_t began = strata_real_now();
-    must(strata_trace_load(path, &trace));
-    must(strata_run(trace, strategy, &options, &result));
+    must(strata_trace_feed_begin(path, &feed));
+    must(strata_compare_feed(&comparison, feed, &trace, &result));
     strata_trace_delete(trace);
     return since(began);
 }

@@ -16,6 +16,7 @@ typedef struct session {
     strata_arguments_t arguments;
     strata_contenders_t contenders;
     strata_trace_t **traces;
+    strata_trace_feed_t *feed; /* instead of the only trace, until it is read */
     strata_run_result_t *results; /* trace by trace, contender by contender */
     strata_figures_t *figures;
     strata_curves_t *curves; /* likewise; NULL: nobody wants to see them */
@@ -34,7 +35,9 @@ static void show_progress(void *context, const char *what, const char *label, ui
     (void)context;
     if (now < next) return;
     next = now + PROGRESS_EVERY_NS;
-    fprintf(stderr, "\r\033[K%s %s: %llu of %llu rows", what, label, (unsigned long long)done, (unsigned long long)all);
+    fprintf(stderr, "\r\033[K%s %s: %llu", what, label, (unsigned long long)done);
+    if (all > 0) fprintf(stderr, " of %llu", (unsigned long long)all);
+    fprintf(stderr, " rows");
 }
 
 static void end_progress(void) {
@@ -43,11 +46,43 @@ static void end_progress(void) {
 
 /* ---- the work ---------------------------------------------------------------------------------------------------------- */
 
-/* All traces are read before the first is replayed, so a wrong one is reported at once. */
+static strata_comparison_t comparison_of(const session_t *session) {
+    const strata_arguments_t *arguments = &session->arguments;
+    return (strata_comparison_t){
+        .contenders = session->contenders.all,
+        .contender_count = session->contenders.count,
+        .timeline = {.lag_ns = arguments->lag_ns, .legacy_default = arguments->legacy_default},
+        .repeat = (uint32_t)arguments->repeat,
+        .threads = (uint32_t)arguments->jobs,
+        .check = arguments->check,
+        .smallest = arguments->smallest,
+        .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
+    };
+}
+
+/* A single trace is replayed while it is read, if nobody asks for more than figures. Several are read before the first is replayed, so
+ * that a wrong one is reported at once. */
+static bool may_feed(const session_t *session) {
+    const strata_arguments_t *arguments = &session->arguments;
+    const strata_comparison_t comparison = comparison_of(session);
+    bool figures_alone = !arguments->curve && !arguments->report;
+    return figures_alone && session->contenders.count > 0 && arguments->trace_count == 1 && strata_compare_may_feed(&comparison);
+}
+
+/* A record of another tool is read whole when it is opened. */
+static strata_status_t begin_feed(session_t *session) {
+    const char *path = strata_arguments_trace(&session->arguments, 0);
+    strata_reading_begin(path);
+    strata_status_t status = strata_trace_feed_begin(path, &session->feed);
+    strata_reading_end();
+    return status;
+}
+
 static strata_status_t load_traces(session_t *session) {
     size_t count = session->arguments.trace_count;
     session->traces = strata_host_new(count + 1, sizeof *session->traces);
     if (!session->traces) return STRATA_E_HOST_MEMORY;
+    if (may_feed(session)) return begin_feed(session);
     for (size_t i = 0; i < count; i++) {
         const char *path = strata_arguments_trace(&session->arguments, i);
         strata_reading_begin(path);
@@ -58,6 +93,16 @@ static strata_status_t load_traces(session_t *session) {
         strata_notes_tell(trace->path, trace->format, &trace->notes);
     }
     return STRATA_OK;
+}
+
+static strata_status_t run_fed(session_t *session, const strata_comparison_t *comparison) {
+    strata_trace_feed_t *feed = session->feed;
+    session->feed = NULL;
+    strata_status_t status = strata_compare_feed(comparison, feed, &session->traces[0], session->results);
+    const strata_trace_t *trace = session->traces[0];
+    end_progress();
+    if (trace) strata_notes_tell(trace->path, trace->format, &trace->notes);
+    return status;
 }
 
 static strata_status_t begin_curves(session_t *session, size_t runs) {
@@ -78,30 +123,26 @@ static const char *trace_name(const session_t *session, size_t index) {
     return session->traces[index]->path + folders;
 }
 
+static strata_status_t run_loaded(session_t *session, strata_comparison_t *comparison) {
+    size_t contenders = session->contenders.count, traces = session->arguments.trace_count;
+    strata_status_t status = begin_curves(session, contenders * traces);
+    for (size_t i = 0; i < traces && status == STRATA_OK; i++) {
+        if (session->page.out) comparison->follow = strata_page_follow(&session->page.page, i, session->traces[i]);
+        if (session->curves)
+            comparison->follow = strata_curves_follow(session->curves, i * contenders, contenders, comparison->follow);
+        status = strata_compare(comparison, session->traces[i], session->results + i * contenders);
+    }
+    end_progress();
+    return status;
+}
+
 static strata_status_t run_all(session_t *session) {
-    const strata_arguments_t *arguments = &session->arguments;
-    size_t contenders = session->contenders.count, runs = contenders * arguments->trace_count;
-    strata_comparison_t comparison = {
-        .contenders = session->contenders.all,
-        .contender_count = contenders,
-        .timeline = {.lag_ns = arguments->lag_ns, .legacy_default = arguments->legacy_default},
-        .repeat = (uint32_t)arguments->repeat,
-        .threads = (uint32_t)arguments->jobs,
-        .check = arguments->check,
-        .smallest = arguments->smallest,
-        .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
-    };
+    size_t contenders = session->contenders.count, runs = contenders * session->arguments.trace_count;
+    strata_comparison_t comparison = comparison_of(session);
     session->results = strata_host_new(runs + 1, sizeof *session->results);
     session->figures = strata_host_new(runs + 1, sizeof *session->figures);
     if (!session->results || !session->figures) return STRATA_E_HOST_MEMORY;
-    strata_status_t status = begin_curves(session, runs);
-    for (size_t i = 0; i < arguments->trace_count && status == STRATA_OK; i++) {
-        if (session->page.out) comparison.follow = strata_page_follow(&session->page.page, i, session->traces[i]);
-        if (session->curves)
-            comparison.follow = strata_curves_follow(session->curves, i * contenders, contenders, comparison.follow);
-        status = strata_compare(&comparison, session->traces[i], session->results + i * contenders);
-    }
-    end_progress();
+    strata_status_t status = session->feed ? run_fed(session, &comparison) : run_loaded(session, &comparison);
     for (size_t i = 0; i < runs && status == STRATA_OK; i++) {
         session->results[i].figures.trace = trace_name(session, i / contenders);
         session->figures[i] = session->results[i].figures;
@@ -234,6 +275,7 @@ static void session_end(session_t *session) {
     strata_curves_delete(session->curves);
     strata_output_abandon(session->json);
     strata_page_file_end(&session->page);
+    if (session->feed) (void)strata_trace_feed_finish(session->feed, &session->traces[0]);
     for (size_t i = 0; session->traces && i < session->arguments.trace_count; i++) strata_trace_delete(session->traces[i]);
     strata_host_delete(session->traces);
     strata_host_delete(session->results);

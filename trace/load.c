@@ -32,9 +32,13 @@ typedef struct begun {
     uint32_t count;
 } begun_t;
 
+enum { PIECE_ROWS = 4096 };
+
 typedef struct loader {
     strata_trace_t *trace;
     strata_trace_reader_t *reader;
+    const strata_trace_pieces_t *pieces; /* NULL: nobody sees the trace before its end */
+    size_t shown_at; /* rows that the next piece ends with; SIZE_MAX: none does */
     strata_trace_row_fn row; /* NULL: nobody wants them */
     void *context;
     size_t capacity; /* of trace->events */
@@ -73,6 +77,27 @@ static strata_status_t reserve(void **array, size_t *capacity, size_t count, siz
     *array = grown;
     *capacity = larger;
     return STRATA_OK;
+}
+
+/* Those who use the rows already find them where they were. */
+static strata_status_t move_events(loader_t *loader) {
+    strata_trace_t *trace = loader->trace;
+    size_t larger = trace->events ? loader->capacity * 2 : strata_max(loader->pieces->expected, PIECE_ROWS);
+    strata_trace_event_t *grown = strata_host_new(larger, sizeof *grown);
+    if (!grown) return STRATA_E_HOST_MEMORY;
+    strata_host_will_fill(grown, larger * sizeof *grown);
+    if (trace->count > 0) memcpy(grown, trace->events, trace->count * sizeof *grown);
+    if (trace->events) trace->older[trace->older_count++] = trace->events;
+    trace->events = grown;
+    loader->capacity = larger;
+    return STRATA_OK;
+}
+
+static strata_status_t reserve_event(loader_t *loader) {
+    strata_trace_t *trace = loader->trace;
+    if (trace->count < loader->capacity) return STRATA_OK;
+    if (loader->pieces) return move_events(loader);
+    return reserve((void **)&trace->events, &loader->capacity, trace->count, sizeof *trace->events);
 }
 
 /* ---- small numbers for streams, pools and tags ------------------------------------------------------------------------- */
@@ -155,11 +180,6 @@ static strata_status_t add_tag(loader_t *loader, const char *tag, uint64_t key, 
     strata_trace_t *trace = loader->trace;
     if (trace->tag_count == STRATA_TRACE_TAGS)
         return wrong(loader, line, STRATA_COLUMN_tag, "more than %d different tags", STRATA_TRACE_TAGS);
-    if ((trace->tag_count & (trace->tag_count - 1)) == 0) {
-        char **grown = strata_host_resize(trace->tags, trace->tag_count ? trace->tag_count * 2 : 1, sizeof *grown);
-        if (!grown) return STRATA_E_HOST_MEMORY;
-        trace->tags = grown;
-    }
     char *copy = strata_host_strdup(tag);
     if (!copy) return STRATA_E_HOST_MEMORY;
     trace->tags[trace->tag_count++] = copy;
@@ -342,7 +362,7 @@ static strata_status_t add(loader_t *loader, const strata_trace_record_t *record
     strata_trace_t *trace = loader->trace;
     if (trace->count == STRATA_TRACE_EVENTS)
         return wrong(loader, record->line, STRATA_COLUMN_op, "more than %d rows; split the trace", STRATA_TRACE_EVENTS);
-    strata_status_t status = reserve((void **)&trace->events, &loader->capacity, trace->count, sizeof *trace->events);
+    strata_status_t status = reserve_event(loader);
     if (status != STRATA_OK) return status;
     strata_trace_event_t event = {.time_us = record->time_us,
                                   .id = STRATA_TRACE_NONE,
@@ -361,6 +381,11 @@ static strata_status_t add(loader_t *loader, const strata_trace_record_t *record
     return status;
 }
 
+static void show(loader_t *loader) {
+    loader->shown_at = loader->trace->count + PIECE_ROWS;
+    loader->pieces->show(loader->pieces->context, loader->trace);
+}
+
 static strata_status_t load_rows(loader_t *loader) {
     for (;;) {
         strata_trace_record_t record;
@@ -370,6 +395,7 @@ static strata_status_t load_rows(loader_t *loader) {
         status = add(loader, &record);
         if (status == STRATA_OK && loader->row) status = loader->row(loader->context, &record);
         if (status != STRATA_OK) return status;
+        if (loader->trace->count >= loader->shown_at) show(loader);
     }
 }
 
@@ -379,10 +405,11 @@ static strata_status_t loader_begin(loader_t *loader, const char *path) {
     trace->path = strata_host_strdup(path);
     if (trace->path) strata_make_printable(trace->path, false);
     trace->streams = strata_host_new(STRATA_TRACE_STREAMS, sizeof *trace->streams);
+    trace->tags = strata_host_new(STRATA_TRACE_TAGS, sizeof *trace->tags);
     trace->pools = strata_host_new(STRATA_TRACE_POOLS, sizeof *trace->pools);
     loader->kernels = strata_host_new(STRATA_TRACE_STREAMS, sizeof *loader->kernels);
     loader->begun = strata_host_new(STRATA_TRACE_STREAMS, sizeof *loader->begun);
-    bool all = trace->path && trace->streams && trace->pools && loader->kernels && loader->begun;
+    bool all = trace->path && trace->streams && trace->tags && trace->pools && loader->kernels && loader->begun;
     strata_status_t status = all ? add_stack(loader, "") : STRATA_E_HOST_MEMORY;
     return status == STRATA_OK ? add_tag(loader, "", strata_ids_word(&loader->tags, ""), 0) : status;
 }
@@ -400,20 +427,31 @@ static void loader_end(loader_t *loader) {
     strata_host_delete(loader->borrowed);
 }
 
+static strata_status_t load_all(loader_t *loader, const char *path) {
+    strata_status_t status = loader_begin(loader, path);
+    if (status == STRATA_OK) status = load_rows(loader);
+    loader_end(loader);
+    if (status != STRATA_OK) return status;
+    loader->trace->format = strata_trace_reader_format(loader->reader);
+    loader->trace->notes = strata_trace_reader_notes(loader->reader);
+    return STRATA_OK;
+}
+
 strata_status_t strata_trace_load_from(strata_trace_reader_t *reader, const char *path, strata_trace_row_fn row, void *context,
                                        strata_trace_t **trace) {
-    loader_t loader = {.reader = reader, .row = row, .context = context};
-    strata_status_t status = loader_begin(&loader, path);
-    if (status == STRATA_OK) status = load_rows(&loader);
-    loader_end(&loader);
-    if (status != STRATA_OK) {
-        strata_trace_delete(loader.trace);
-        return status;
-    }
-    loader.trace->format = strata_trace_reader_format(reader);
-    loader.trace->notes = strata_trace_reader_notes(reader);
+    loader_t loader = {.reader = reader, .row = row, .context = context, .shown_at = SIZE_MAX};
+    strata_status_t status = load_all(&loader, path);
+    if (status == STRATA_OK) *trace = loader.trace;
+    else strata_trace_delete(loader.trace);
+    return status;
+}
+
+strata_status_t strata_trace_load_in_pieces(strata_trace_reader_t *reader, const char *path, const strata_trace_pieces_t *pieces,
+                                            strata_trace_t **trace) {
+    loader_t loader = {.reader = reader, .pieces = pieces, .shown_at = PIECE_ROWS};
+    strata_status_t status = load_all(&loader, path);
     *trace = loader.trace;
-    return STRATA_OK;
+    return status;
 }
 
 strata_status_t strata_trace_load(const char *path, strata_trace_t **trace) {
@@ -434,6 +472,7 @@ void strata_trace_delete(strata_trace_t *trace) {
     strata_host_delete(trace->pools);
     strata_host_delete(trace->streams);
     strata_host_delete(trace->events);
+    for (uint32_t i = 0; i < trace->older_count; i++) strata_host_delete(trace->older[i]);
     strata_host_delete(trace->path);
     strata_host_delete(trace);
 }

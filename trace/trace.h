@@ -172,10 +172,14 @@ typedef struct strata_trace_stream {
     uint32_t device;
 } strata_trace_stream_t;
 
+enum { STRATA_TRACE_MOVES = 32 };
+
 typedef struct strata_trace {
     char *path;
     strata_trace_event_t *events;
     size_t count;
+    strata_trace_event_t *older[STRATA_TRACE_MOVES]; /* where events were before, if others may still look there */
+    uint32_t older_count;
     strata_trace_stream_t *streams;
     uint32_t stream_count;
     uint64_t *pools;
@@ -201,6 +205,15 @@ strata_status_t strata_trace_load(const char *path, strata_trace_t **trace);
 typedef strata_status_t (*strata_trace_row_fn)(void *context, const strata_trace_record_t *record);
 strata_status_t strata_trace_load_from(strata_trace_reader_t *reader, const char *path, strata_trace_row_fn row, void *context,
                                        strata_trace_t **trace);
+/* For others who use the first rows while the rest is read. */
+typedef struct strata_trace_pieces {
+    void (*show)(void *context, const strata_trace_t *so_far); /* after each some thousand rows */
+    void *context;
+    size_t expected; /* rows; what more there are is moved, and the old place stays until the delete */
+} strata_trace_pieces_t;
+/* The same in pieces. *trace is set even if the file turns out to be wrong, since others may still use it; NULL: it has not begun. */
+strata_status_t strata_trace_load_in_pieces(strata_trace_reader_t *reader, const char *path, const strata_trace_pieces_t *pieces,
+                                            strata_trace_t **trace);
 void strata_trace_delete(strata_trace_t *trace);
 
 /* ---- writing ---------------------------------------------------------------------------------------------------------- */

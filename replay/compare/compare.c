@@ -25,16 +25,22 @@ static void tell(void *context, uint64_t rows) {
     pthread_mutex_unlock(&lock);
 }
 
+static strata_run_options_t options_of(const strata_comparison_t *comparison, const strata_contender_t *contender, told_t *told) {
+    strata_run_options_t options = {.target = contender->target, .timeline = comparison->timeline};
+    if (comparison->progress) {
+        options.progress = tell;
+        options.progress_context = told;
+    }
+    return options;
+}
+
 static strata_status_t run_once(const strata_comparison_t *comparison, const strata_trace_t *trace,
                                 const strata_contender_t *contender, const char *what, bool check,
                                 const strata_run_follow_t *follow, strata_run_result_t *result) {
     told_t told = {.comparison = comparison, .what = what, .label = contender->label, .all = trace->count};
-    strata_run_options_t options = {
-        .target = contender->target, .timeline = comparison->timeline, .check = check, .follow = follow};
-    if (comparison->progress) {
-        options.progress = tell;
-        options.progress_context = &told;
-    }
+    strata_run_options_t options = options_of(comparison, contender, &told);
+    options.check = check;
+    options.follow = follow;
     return strata_run(trace, contender->strategy, &options, result);
 }
 
@@ -87,6 +93,8 @@ static strata_status_t search_smallest(const strata_comparison_t *comparison, co
 typedef struct all_runs {
     const strata_comparison_t *comparison;
     const strata_trace_t *trace;
+    strata_trace_feed_t *feed; /* while there is no trace */
+    bool *done; /* by contender: its first repeat is, by the feed */
     strata_run_result_t *results;
     double *times; /* contender by contender */
 } all_runs_t;
@@ -97,6 +105,7 @@ static strata_status_t run_job(void *context, size_t job) {
     const strata_comparison_t *comparison = all->comparison;
     size_t repeat = job / comparison->contender_count, i = job % comparison->contender_count;
     bool first = repeat == 0;
+    if (first && all->done && all->done[i]) return STRATA_OK;
     strata_run_result_t *scratch = first ? NULL : strata_host_new(1, sizeof *scratch);
     strata_run_result_t *result = first ? &all->results[i] : scratch;
     if (!result) return STRATA_E_HOST_MEMORY;
@@ -107,6 +116,19 @@ static strata_status_t run_job(void *context, size_t job) {
     if (!comparison->check) times[repeat] = result->host_ns_per_op;
     else if (repeat > 0) times[repeat - 1] = result->host_ns_per_op;
     strata_host_delete(scratch);
+    return status;
+}
+
+static strata_status_t feed_job(void *context, size_t i) {
+    const all_runs_t *all = context;
+    const strata_comparison_t *comparison = all->comparison;
+    const strata_contender_t *contender = &comparison->contenders[i];
+    told_t told = {.comparison = comparison, .what = "replay", .label = contender->label};
+    strata_run_options_t options = options_of(comparison, contender, &told);
+    bool outgrown;
+    strata_status_t status = strata_run_feed(all->feed, contender->strategy, &options, &outgrown, &all->results[i]);
+    all->done[i] = !outgrown;
+    all->times[i * comparison->repeat] = all->results[i].host_ns_per_op;
     return status;
 }
 
@@ -135,26 +157,81 @@ static strata_status_t check_devices(const strata_comparison_t *comparison) {
     return STRATA_OK;
 }
 
+static bool all_simulated(const strata_comparison_t *comparison) {
+    bool all = true;
+    for (size_t i = 0; i < comparison->contender_count; i++) all = all && comparison->contenders[i].target.profile;
+    return all;
+}
+
 /* A real device is there once. The runs of one time share the stack numbers of the process, and each needs at most a stack for every
  * kind of place with an owner, stream and pool. */
 static size_t runs_at_once(const strata_comparison_t *comparison, const strata_trace_t *trace) {
     enum { STACKS = 4095, KINDS = 4 };
-    for (size_t i = 0; i < comparison->contender_count; i++)
-        if (!comparison->contenders[i].target.profile) return 1;
+    if (!all_simulated(comparison)) return 1;
     size_t stacks = KINDS * ((size_t)trace->stream_count + trace->devices + 1) * ((size_t)trace->pool_count + 1);
     return strata_min(strata_min(comparison->threads, comparison->contender_count), STACKS / stacks);
 }
 
-strata_status_t strata_compare(const strata_comparison_t *comparison, const strata_trace_t *trace, strata_run_result_t *results) {
+static strata_status_t begin(all_runs_t *all) {
+    const strata_comparison_t *comparison = all->comparison;
     strata_status_t status = check_devices(comparison);
     if (status != STRATA_OK) return status;
-    size_t contenders = comparison->contender_count, threads = runs_at_once(comparison, trace);
+    all->times = strata_host_new(comparison->contender_count * comparison->repeat, sizeof *all->times);
+    return all->times ? STRATA_OK : STRATA_E_HOST_MEMORY;
+}
+
+static strata_status_t run_all(all_runs_t *all) {
+    const strata_comparison_t *comparison = all->comparison;
+    size_t contenders = comparison->contender_count, threads = runs_at_once(comparison, all->trace);
+    strata_status_t status = strata_jobs_do(contenders * comparison->repeat, threads, run_job, all);
+    for (size_t i = 0; i < contenders && status == STRATA_OK; i++) finish_figures(all, i);
+    if (status == STRATA_OK && comparison->smallest) status = strata_jobs_do(contenders, threads, search_job, all);
+    return status;
+}
+
+strata_status_t strata_compare(const strata_comparison_t *comparison, const strata_trace_t *trace, strata_run_result_t *results) {
     all_runs_t all = {.comparison = comparison, .trace = trace, .results = results};
-    all.times = strata_host_new(contenders * comparison->repeat, sizeof *all.times);
-    if (!all.times) return STRATA_E_HOST_MEMORY;
-    status = strata_jobs_do(contenders * comparison->repeat, threads, run_job, &all);
-    for (size_t i = 0; i < contenders && status == STRATA_OK; i++) finish_figures(&all, i);
-    if (status == STRATA_OK && comparison->smallest) status = strata_jobs_do(contenders, threads, search_job, &all);
+    strata_status_t status = begin(&all);
+    if (status == STRATA_OK) status = run_all(&all);
     strata_host_delete(all.times);
+    return status;
+}
+
+/* ---- while the trace is still read ------------------------------------------------------------------------------------- */
+
+bool strata_compare_may_feed(const strata_comparison_t *comparison) {
+    return !comparison->check && !comparison->follow && all_simulated(comparison);
+}
+
+/* Under fewer threads than contenders the later ones wait, and then have all rows at once. */
+static strata_status_t run_from_feed(all_runs_t *all) {
+    const strata_comparison_t *comparison = all->comparison;
+    strata_trace_t view = {.count = 0};
+    bool end;
+    strata_status_t status = strata_trace_feed_wait(all->feed, &view, &end);
+    all->done = strata_host_new(comparison->contender_count, sizeof *all->done);
+    if (status != STRATA_OK || !all->done) return status == STRATA_OK ? STRATA_E_HOST_MEMORY : status;
+    return strata_jobs_do(comparison->contender_count, runs_at_once(comparison, &view), feed_job, all);
+}
+
+/* What is wrong with the file comes before what failed with its first rows. */
+static strata_status_t finish_feed(strata_trace_feed_t *feed, strata_status_t status, strata_trace_t **trace) {
+    const strata_error_t kept = *strata_last_error();
+    strata_status_t wrong = strata_trace_feed_finish(feed, trace);
+    if (wrong != STRATA_OK || status == STRATA_OK) return wrong;
+    return strata_fail_again(&kept);
+}
+
+strata_status_t strata_compare_feed(const strata_comparison_t *comparison, strata_trace_feed_t *feed, strata_trace_t **trace,
+                                    strata_run_result_t *results) {
+    all_runs_t all = {.comparison = comparison, .feed = feed, .results = results};
+    *trace = NULL;
+    strata_status_t status = begin(&all);
+    if (status == STRATA_OK) status = run_from_feed(&all);
+    status = finish_feed(feed, status, trace);
+    all.trace = *trace;
+    if (status == STRATA_OK) status = run_all(&all);
+    strata_host_delete(all.times);
+    strata_host_delete(all.done);
     return status;
 }

@@ -28,5 +28,11 @@ typedef struct strata_comparison {
  * but the host's time depends on how many threads there are. `follow` is called by several threads, for each contender by one;
  * `progress` by one at a time. E_UNSUPPORTED: only simulated devices can do that. */
 strata_status_t strata_compare(const strata_comparison_t *comparison, const strata_trace_t *trace, strata_run_result_t *results);
+/* The same of a trace that is still read: the first repeat of a run goes on with it, as far as that can be. Nobody follows or checks, all
+ * devices are simulated (strata_compare_may_feed()). The feed ends with it; *trace is the whole trace, the caller's, NULL: the file is
+ * wrong. */
+strata_status_t strata_compare_feed(const strata_comparison_t *comparison, strata_trace_feed_t *feed, strata_trace_t **trace,
+                                    strata_run_result_t *results);
+bool strata_compare_may_feed(const strata_comparison_t *comparison);
 
 #endif

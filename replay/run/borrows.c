@@ -1,12 +1,20 @@
 #include "replay/run/borrows.h"
 
+#include <string.h>
+
 #include "platform/host/host_memory.h"
 
-strata_status_t strata_borrows_begin(strata_borrows_t *borrows, uint32_t lifetimes) {
+strata_status_t strata_borrows_begin(strata_borrows_t *borrows, size_t lifetimes) {
     *borrows = (strata_borrows_t){.unused = STRATA_BORROWS_END};
-    borrows->first = strata_host_new((size_t)lifetimes + 1, sizeof *borrows->first);
-    if (!borrows->first) return STRATA_E_HOST_MEMORY;
-    for (uint32_t i = 0; i < lifetimes; i++) borrows->first[i] = STRATA_BORROWS_END;
+    borrows->first = strata_host_new(lifetimes + 1, sizeof *borrows->first);
+    return borrows->first ? STRATA_OK : STRATA_E_HOST_MEMORY;
+}
+
+strata_status_t strata_borrows_grow(strata_borrows_t *borrows, size_t lifetimes, size_t more) {
+    uint32_t *grown = strata_host_resize(borrows->first, more, sizeof *grown);
+    if (!grown) return STRATA_E_HOST_MEMORY;
+    memset(grown + lifetimes, 0, (more - lifetimes) * sizeof *grown);
+    borrows->first = grown;
     return STRATA_OK;
 }
 
@@ -35,6 +43,7 @@ static strata_status_t new_entry(strata_borrows_t *borrows, uint32_t *entry) {
         if (!grown) return STRATA_E_HOST_MEMORY;
         borrows->all = grown;
         borrows->capacity = capacity;
+        if (borrows->count == STRATA_BORROWS_END) borrows->count++;
     }
     *entry = borrows->count++;
     return STRATA_OK;

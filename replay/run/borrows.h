@@ -3,11 +3,12 @@
 #define STRATA_REPLAY_BORROWS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "platform/status.h"
 
-#define STRATA_BORROWS_END UINT32_MAX
+#define STRATA_BORROWS_END 0 /* so that new lists are empty; no entry has this number */
 
 typedef struct strata_borrow {
     uint32_t stream;
@@ -21,7 +22,9 @@ typedef struct strata_borrows {
     uint32_t unused; /* list of entries given back */
 } strata_borrows_t;
 
-strata_status_t strata_borrows_begin(strata_borrows_t *borrows, uint32_t lifetimes);
+strata_status_t strata_borrows_begin(strata_borrows_t *borrows, size_t lifetimes);
+/* There are more of them. E_HOST_MEMORY: nothing has changed. */
+strata_status_t strata_borrows_grow(strata_borrows_t *borrows, size_t lifetimes, size_t more);
 void strata_borrows_end(strata_borrows_t *borrows);
 /* *added: false if the stream was already in the list. */
 strata_status_t strata_borrows_add(strata_borrows_t *borrows, uint32_t lifetime, uint32_t stream, bool *added);

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "platform/arithmetic.h"
+#include "platform/host/host_memory.h"
 
 enum {
     CLOCK_TRIES = 1000,
@@ -56,6 +57,7 @@ strata_status_t strata_measure_deferred(strata_measure_t *measure) {
 }
 
 void strata_measure_end(strata_measure_t *measure) {
+    strata_host_delete(measure->then);
     for (uint32_t kind = 0; kind < STRATA_PLACE_PINNED; kind++)
         for (uint32_t i = 0; i < STRATA_TRACE_DEVICES; i++) strata_meter_destroy(&measure->meters[kind][i]);
 }
@@ -153,9 +155,9 @@ static void hold(strata_measure_t *measure, uint64_t reserved) {
 }
 
 /* Real devices are timed for other figures too, and a ledger is written while they are. */
-static uint64_t timed_every(const strata_measure_t *measure) {
+static uint64_t timed_every(const strata_measure_t *measure, size_t rows) {
     bool may_skip = measure->machine->world && !measure->ledger;
-    return may_skip ? strata_max(1, measure->trace->count / ALL_TIMED) : 1;
+    return may_skip ? strata_max(1, rows / ALL_TIMED) : 1;
 }
 
 /* What is left out between two groups has a drawn length, so that groups meet a repeating program everywhere; the same ones at each
@@ -168,17 +170,37 @@ void strata_measure_switch(strata_measure_t *measure) {
     time_devices(measure, measure->timing);
 }
 
-void strata_measure_rows(strata_measure_t *measure) {
-    measure->timed_every = timed_every(measure);
+void strata_measure_rows(strata_measure_t *measure, size_t rows) {
+    measure->timed_every = timed_every(measure, rows);
     measure->timing = true;
     measure->until_switch = measure->timed_every > 1 ? GROUP : UINT64_MAX;
     measure->opened_ns = inside_devices(measure);
     hold(measure, reserved_now(measure));
     measure->rows_since = measure->held_since;
     measure->held_ns = 0;
+    measure->steady = mark(measure);
 }
 
 void strata_measure_steady(strata_measure_t *measure) { measure->steady = mark(measure); }
+
+strata_status_t strata_measure_remember(strata_measure_t *measure, size_t row) {
+    if (measure->then_count == measure->then_capacity) {
+        size_t capacity = measure->then_capacity ? measure->then_capacity * 2 : 64;
+        strata_measure_then_t *grown = strata_host_resize(measure->then, capacity, sizeof *grown);
+        if (!grown) return STRATA_E_HOST_MEMORY;
+        measure->then = grown;
+        measure->then_capacity = capacity;
+    }
+    measure->then[measure->then_count++] = (strata_measure_then_t){.row = row, .mark = mark(measure)};
+    measure->then_made = strata_measure_calls(measure);
+    return STRATA_OK;
+}
+
+void strata_measure_steady_from(strata_measure_t *measure, size_t steady) {
+    size_t before = measure->then_count;
+    while (before > 0 && measure->then[before - 1].row >= steady) before--;
+    if (before > 0) measure->steady = measure->then[before - 1].mark;
+}
 
 /* Each device knows its own peak; the peak of the sum is at least the highest of them. */
 static void see_used(strata_measure_t *measure) {

@@ -13,6 +13,12 @@ typedef struct strata_measure_mark {
     uint64_t stall_ns;
 } strata_measure_mark_t;
 
+/* The state before the next row, after a row that called a device. */
+typedef struct strata_measure_then {
+    size_t row;
+    strata_measure_mark_t mark;
+} strata_measure_then_t;
+
 typedef struct strata_measure {
     const strata_trace_t *trace;
     const strata_machine_t *machine;
@@ -39,6 +45,9 @@ typedef struct strata_measure {
     uint64_t clock_ns; /* for reading the clock, to be subtracted for each timed operation and device call */
     uint64_t calls[STRATA_DEVICE_CALLS]; /* of all devices, at the beginning */
     strata_measure_mark_t began, steady;
+    strata_measure_then_t *then; /* row by row; NULL: the rows are known before they run */
+    size_t then_count, then_capacity;
+    uint64_t then_made; /* device calls that the last of them has seen */
     strata_meter_t meters[STRATA_PLACE_PINNED][STRATA_TRACE_DEVICES]; /* of gpu and managed places on simulated devices */
 } strata_measure_t;
 
@@ -50,8 +59,8 @@ void strata_measure_end(strata_measure_t *measure);
 void strata_measure_begin(strata_measure_t *measure);
 /* Whether it has since made calls that are shown. */
 bool strata_measure_made_calls(const strata_measure_t *measure);
-/* Before the first row. */
-void strata_measure_rows(strata_measure_t *measure);
+/* Before the first row of about so many. */
+void strata_measure_rows(strata_measure_t *measure, size_t rows);
 /* Begins or ends a group of timed operations. */
 void strata_measure_switch(strata_measure_t *measure);
 /* Before each call of the facade for a row: whether it is timed. */
@@ -63,14 +72,26 @@ static inline void strata_measure_timed(strata_measure_t *measure, uint64_t bega
     measure->wall_ns += strata_real_now() - began;
     measure->timed++;
 }
-/* At the beginning of the last third of the rows. */
-void strata_measure_steady(strata_measure_t *measure);
-void strata_measure_look_at_reserved(strata_measure_t *measure);
-/* After each call of the facade that may have changed what is reserved: without a device call none has. */
-static inline void strata_measure_reserved(strata_measure_t *measure) {
+/* Of all kinds, by all devices. */
+static inline uint64_t strata_measure_calls(const strata_measure_t *measure) {
     uint64_t made = 0;
     for (uint32_t i = 0; i < measure->machine->count; i++)
         made += atomic_load_explicit(&measure->machine->devices[i]->made, memory_order_relaxed);
+    return made;
+}
+/* At the beginning of the last third of the rows. */
+void strata_measure_steady(strata_measure_t *measure);
+/* Where nobody knows yet how many rows there are: after each row, and at the end that the last third began with row `steady`.
+ * E_HOST_MEMORY. */
+strata_status_t strata_measure_remember(strata_measure_t *measure, size_t row);
+static inline strata_status_t strata_measure_after(strata_measure_t *measure, size_t row) {
+    return strata_measure_calls(measure) == measure->then_made ? STRATA_OK : strata_measure_remember(measure, row);
+}
+void strata_measure_steady_from(strata_measure_t *measure, size_t steady);
+void strata_measure_look_at_reserved(strata_measure_t *measure);
+/* After each call of the facade that may have changed what is reserved: without a device call none has. */
+static inline void strata_measure_reserved(strata_measure_t *measure) {
+    uint64_t made = strata_measure_calls(measure);
     if (made == measure->made) return;
     measure->made = made;
     strata_measure_look_at_reserved(measure);

@@ -7,6 +7,7 @@
 #include "replay/series/series.h"
 #include "replay/timeline/timeline.h"
 #include "strategy/model.h"
+#include "trace/feed.h"
 
 /* Called now and then with the number of rows done. */
 typedef void (*strata_run_progress_fn)(void *context, uint64_t rows);
@@ -75,5 +76,10 @@ const char *strata_run_trace_name(const strata_trace_t *trace);
 /* figures.strategy is the strategy's own string; figures.device points into the result. Fails only if no run took place. */
 strata_status_t strata_run(const strata_trace_t *trace, const strata_strategy_t *strategy, const strata_run_options_t *options,
                            strata_run_result_t *result);
+/* The same while the trace is still read, with the same figures; on simulated devices alone. Nobody follows, looks or checks, and all
+ * rows are carried out. *outgrown: a later row shows what the first ones did not (a stream, a pool, work); the result says nothing, and
+ * the whole trace must be run. */
+strata_status_t strata_run_feed(strata_trace_feed_t *feed, const strata_strategy_t *strategy, const strata_run_options_t *options,
+                                bool *outgrown, strata_run_result_t *result);
 
 #endif

@@ -13,7 +13,9 @@ typedef struct strata_step_alloc {
 } strata_step_alloc_t;
 
 typedef struct strata_steps {
-    strata_step_alloc_t *now, *before; /* of the step under way, and of the last one that ended; NULL: the trace has no steps */
+    strata_step_alloc_t *now, *before; /* of the step under way, and of the last one that ended; NULL: none yet */
+    uint32_t capacity;
+    bool any; /* the trace has steps */
     uint32_t count, count_before;
     uint32_t changed; /* of the step under way, so far */
     bool repeats; /* it has asked for the same as the one before, so far */
@@ -22,13 +24,13 @@ typedef struct strata_steps {
     uint64_t changes; /* in those */
 } strata_steps_t;
 
-/* E_HOST_MEMORY. A trace without steps costs nothing later. */
-strata_status_t strata_steps_begin(strata_steps_t *steps, const strata_trace_t *trace);
+/* A trace without steps costs nothing later. */
+void strata_steps_begin(strata_steps_t *steps, const strata_trace_t *trace);
 void strata_steps_end(strata_steps_t *steps);
-void strata_steps_compare(strata_steps_t *steps, const strata_trace_event_t *event, uint64_t address);
-/* An alloc was served at an address, or (0) not at all. */
-static inline void strata_steps_alloc(strata_steps_t *steps, const strata_trace_event_t *event, uint64_t address) {
-    if (steps->now) strata_steps_compare(steps, event, address);
+strata_status_t strata_steps_compare(strata_steps_t *steps, const strata_trace_event_t *event, uint64_t address);
+/* An alloc was served at an address, or (0) not at all. E_HOST_MEMORY: it is not counted. */
+static inline strata_status_t strata_steps_alloc(strata_steps_t *steps, const strata_trace_event_t *event, uint64_t address) {
+    return steps->any ? strata_steps_compare(steps, event, address) : STRATA_OK;
 }
 /* A step of the program ends. */
 void strata_steps_step(strata_steps_t *steps);

@@ -34,7 +34,7 @@ TEST(measure, reading_the_clock_is_not_the_allocators_own_time) {
     strata_measure_begin(&measure);
     measure.clock_ns = CLOCK_NS;
     ask(machine.devices[0], event); /* the open's */
-    strata_measure_rows(&measure);
+    strata_measure_rows(&measure, trace->count);
     uint64_t before = inside(&machine);
     ask(machine.devices[0], event);
     EXPECT_OK(strata_timeline_sync_device(&timeline, 0)); /* the program's, which is not timed */
@@ -60,7 +60,7 @@ TEST(measure, an_operation_that_was_not_made_took_no_time) {
     ASSERT_OK(strata_timeline_begin(&timeline, trace, &machine, &options));
     strata_measure_t measure = {.trace = trace, .machine = &machine, .timeline = &timeline, .figures = &figures};
     strata_measure_begin(&measure);
-    strata_measure_rows(&measure);
+    strata_measure_rows(&measure, trace->count);
     measure.wall_ns = inside(&machine) + EACH_NS;
     strata_measure_finish(&measure, &own_ns);
     EXPECT_EQ(own_ns, 0);
@@ -84,7 +84,7 @@ static uint64_t timed_of(size_t rows, bool followed) {
     strata_measure_t measure = {.trace = &trace, .machine = &machine, .timeline = &timeline, .figures = &figures};
     strata_measure_begin(&measure);
     if (followed) strata_measure_follow(&measure, &ledger);
-    strata_measure_rows(&measure);
+    strata_measure_rows(&measure, rows);
     for (size_t i = 0; i < rows; i++) {
         bool is = strata_measure_is_timed(&measure);
         EXPECT_EQ(machine.devices[0]->timed, is);

@@ -1,0 +1,40 @@
+/* A run under way, as its parts see it. */
+#ifndef STRATA_REPLAY_RUN_STATE_H
+#define STRATA_REPLAY_RUN_STATE_H
+
+#include "replay/run/borrows.h"
+#include "replay/run/measure.h"
+#include "replay/run/steps.h"
+#include "replay/run/watch.h"
+
+/* What the facade gave for an alloc. */
+typedef struct strata_served {
+    strata_ref_t ref; /* 0: not served, or freed */
+    uint64_t address;
+    uint64_t requested, granted;
+    uint32_t stream; /* the owner: index of the trace's streams */
+} strata_served_t;
+
+typedef struct strata_running {
+    const strata_trace_t *trace;
+    const strata_run_options_t *options;
+    strata_machine_t machine;
+    strata_timeline_t timeline;
+    strata_measure_t measure;
+    strata_watch_t watch;
+    strata_steps_t steps;
+    strata_t facade;
+    strata_served_t *served; /* by lifetime */
+    size_t room; /* lifetimes that it and `borrows` have room for */
+    uint64_t *pools; /* the strategy's pools, by those of the trace; 0: it has none. NULL: no pool at all */
+    strata_borrows_t borrows; /* of live blocks, if the trace has no work */
+    uint64_t *kernel_times; /* by stream: time of its last kernel + 1 */
+    strata_access_t *accesses;
+    size_t access_capacity;
+    strata_run_result_t *result;
+} strata_running_t;
+
+/* Carries out the row, or the rows of one kernel as far as the trace has them; returns how many. */
+size_t strata_run_row(strata_running_t *run, size_t row);
+
+#endif

@@ -1,0 +1,111 @@
+#include "trace/feed.h"
+
+#include <pthread.h>
+#include <sys/stat.h>
+
+#include "platform/arithmetic.h"
+#include "platform/host/host_memory.h"
+#include "trace/text/begun.h"
+
+/* A row of a file is longer than this as a rule, so that the rows of most files have room where they are put first. */
+enum { ROW_BYTES = 16 };
+
+struct strata_trace_feed {
+    strata_trace_reader_t *reader;
+    char *path;
+    size_t expected; /* rows */
+    pthread_t thread;
+    bool started;
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t more;
+    strata_trace_t shown;
+    bool ended;
+    strata_error_t error; /* why it ended; OK: the file did */
+    strata_trace_t *trace; /* the whole; NULL: not yet, or never */
+};
+
+static void show(void *context, const strata_trace_t *so_far) {
+    strata_trace_feed_t *feed = context;
+    pthread_mutex_lock(&feed->lock);
+    feed->shown = *so_far;
+    feed->shown.stacks = NULL;
+    feed->shown.stack_count = 0;
+    pthread_cond_broadcast(&feed->more);
+    pthread_mutex_unlock(&feed->lock);
+}
+
+static void *read_all(void *context) {
+    strata_trace_feed_t *feed = context;
+    const strata_trace_pieces_t pieces = {.show = show, .context = feed, .expected = feed->expected};
+    strata_trace_t *trace = NULL;
+    strata_status_t status = strata_trace_load_in_pieces(feed->reader, feed->path, &pieces, &trace);
+    if (status == STRATA_OK) show(feed, trace);
+    pthread_mutex_lock(&feed->lock);
+    if (status != STRATA_OK) feed->error = *strata_last_error();
+    feed->trace = trace;
+    feed->ended = true;
+    pthread_cond_broadcast(&feed->more);
+    pthread_mutex_unlock(&feed->lock);
+    return NULL;
+}
+
+static size_t expected_rows(const char *path) {
+    struct stat found;
+    if (stat(path, &found) != 0 || !S_ISREG(found.st_mode) || found.st_size < 0) return 0;
+    return (size_t)strata_min((uint64_t)found.st_size / ROW_BYTES, STRATA_TRACE_EVENTS);
+}
+
+static void delete(strata_trace_feed_t *feed) {
+    strata_trace_reader_close(feed->reader);
+    pthread_cond_destroy(&feed->more);
+    pthread_mutex_destroy(&feed->lock);
+    strata_host_delete(feed->path);
+    strata_host_delete(feed);
+}
+
+/* Signals stay with the threads that are there already. */
+static void start(strata_trace_feed_t *feed) {
+    sigset_t before;
+    strata_begun_block(&before);
+    feed->started = pthread_create(&feed->thread, NULL, read_all, feed) == 0;
+    strata_begun_unblock(&before);
+    if (!feed->started) read_all(feed);
+}
+
+strata_status_t strata_trace_feed_begin(const char *path, strata_trace_feed_t **feed) {
+    strata_trace_feed_t *made = strata_host_new(1, sizeof *made);
+    if (!made) return STRATA_E_HOST_MEMORY;
+    pthread_mutex_init(&made->lock, NULL);
+    pthread_cond_init(&made->more, NULL);
+    made->path = strata_host_strdup(path);
+    made->expected = expected_rows(path);
+    strata_status_t status = made->path ? strata_trace_reader_open(path, &made->reader) : STRATA_E_HOST_MEMORY;
+    if (status != STRATA_OK) {
+        delete(made);
+        return status;
+    }
+    start(made);
+    *feed = made;
+    return STRATA_OK;
+}
+
+strata_status_t strata_trace_feed_wait(strata_trace_feed_t *feed, strata_trace_t *view, bool *end) {
+    pthread_mutex_lock(&feed->lock);
+    while (feed->shown.count <= view->count && !feed->ended) pthread_cond_wait(&feed->more, &feed->lock);
+    *view = feed->shown;
+    *end = feed->ended;
+    strata_status_t status = feed->error.status == STRATA_OK ? STRATA_OK : strata_fail_again(&feed->error);
+    pthread_mutex_unlock(&feed->lock);
+    return status;
+}
+
+size_t strata_trace_feed_expected(const strata_trace_feed_t *feed) { return feed->expected; }
+
+strata_status_t strata_trace_feed_finish(strata_trace_feed_t *feed, strata_trace_t **trace) {
+    if (feed->started) pthread_join(feed->thread, NULL);
+    strata_status_t status = feed->error.status == STRATA_OK ? STRATA_OK : strata_fail_again(&feed->error);
+    if (status == STRATA_OK) *trace = feed->trace;
+    else strata_trace_delete(feed->trace);
+    delete(feed);
+    return status;
+}
