@@ -21,14 +21,22 @@ void strata_quick_begin(strata_quick_t *quick, const uint8_t *column_of, uint32_
     *quick = (strata_quick_t){.field_count = field_count, .reach = WORD, .place = STRATA_PLACE_GPU};
     for (int i = 0; i < STRATA_TRACE_OPS; i++) {
         const char *name = strata_trace_op_name((strata_trace_op_t)i);
-        char word[WORD] = {0};
-        if (strlen(name) < WORD) memcpy(word, name, strlen(name));
-        quick->ops[i] = load(word);
+        size_t length = strlen(name);
+        char word[WORD] = {0}, mask[WORD] = {0};
+        if (length >= WORD) continue;
+        memcpy(word, name, length);
+        word[length] = ',';
+        memset(mask, 0xff, length + 1);
+        quick->ops[i].word = load(word);
+        quick->ops[i].mask = load(mask);
+        quick->ops[i].length = (uint32_t)length;
     }
     for (int i = 0; i < STRATA_TRACE_COLUMNS; i++) quick->value[i] = EMPTY;
     for (uint32_t i = 0; i < field_count; i++) {
         uint8_t column = column_of[i];
         bool text = column == STRATA_COLUMN_tag || column == STRATA_TRACE_COLUMNS;
+        bool word = text || column == STRATA_COLUMN_op || column == STRATA_COLUMN_place;
+        quick->numbers |= (uint64_t)!word << i;
         quick->column_of[i] = column;
         quick->reach += text ? STRATA_TRACE_TAG_BYTES + 1 : 2 * WORD + 1;
         quick->optional |= column == STRATA_COLUMN_device || column == STRATA_COLUMN_thread || column == STRATA_COLUMN_align;
@@ -41,13 +49,10 @@ void strata_quick_begin(strata_quick_t *quick, const uint8_t *column_of, uint32_
 static unsigned first_bit(uint64_t marks) { return (unsigned)__builtin_ctzll(marks) & ~7u; }
 
 static const char *take_op(strata_quick_t *quick, const char *at) {
-    uint64_t word = load(at), commas = word ^ EACH(',');
-    commas = (commas - EACH(1)) & ~commas & EACH(0x80);
-    if (!commas || first_bit(commas) == 0) return NULL;
-    word &= ~UINT64_C(0) >> (64 - first_bit(commas));
+    uint64_t word = load(at);
     for (int i = 0; i < STRATA_TRACE_OPS; i++) {
         quick->op = (strata_trace_op_t)i;
-        if (word == quick->ops[i]) return at + first_bit(commas) / 8;
+        if ((word & quick->ops[i].mask) == quick->ops[i].word && quick->ops[i].length > 0) return at + quick->ops[i].length;
     }
     return NULL;
 }
@@ -81,6 +86,15 @@ static const char *take_long_number(const char *at, uint64_t high, uint64_t *val
 }
 
 static const char *take_number(const char *at, uint64_t *value) {
+    unsigned first = (unsigned char)at[0] - (unsigned)'0';
+    if (at[1] == ',' && first <= 9) {
+        *value = first;
+        return at + 1;
+    }
+    if (at[0] == ',') {
+        *value = EMPTY;
+        return at;
+    }
     uint64_t digits = load(at) ^ EACH('0'), others = other_than_digits(digits);
     unsigned bits;
     if (__builtin_expect(!others, 0)) return take_long_number(at, eight_digits(digits), value);
@@ -119,12 +133,6 @@ static const char *take_word(strata_quick_t *quick, uint8_t column, const char *
     }
 }
 
-static bool is_number(uint8_t column) {
-    const uint32_t words = 1u << STRATA_COLUMN_op | 1u << STRATA_COLUMN_place | 1u << STRATA_COLUMN_tag |
-                           1u << STRATA_TRACE_COLUMNS;
-    return !(words >> column & 1);
-}
-
 /* The end of the line, CR LF too. */
 static const char *take_end(const char *at) {
     at += *at == '\r';
@@ -133,8 +141,8 @@ static const char *take_end(const char *at) {
 
 static const char *take_fields(strata_quick_t *quick, const char *at) {
     const uint8_t *column = quick->column_of, *last = column + quick->field_count - 1;
-    for (;; column++, at++) {
-        at = is_number(*column) ? take_number(at, &quick->value[*column]) : take_word(quick, *column, at);
+    for (uint64_t numbers = quick->numbers;; column++, at++, numbers >>= 1) {
+        at = numbers & 1 ? take_number(at, &quick->value[*column]) : take_word(quick, *column, at);
         if (!at) return NULL;
         if (column == last) return take_end(at);
         if (*at != ',') return NULL;
@@ -188,12 +196,14 @@ static void give(const strata_quick_t *quick, strata_trace_record_t *record) {
     record->other = wait ? quick->value[STRATA_COLUMN_other] : 0;
     record->has_pool = alloc && quick->value[STRATA_COLUMN_pool] != EMPTY;
     record->pool = record->has_pool ? quick->value[STRATA_COLUMN_pool] : 0;
-    record->align = or_zero(quick, STRATA_COLUMN_align);
-    record->device = (uint32_t)or_zero(quick, STRATA_COLUMN_device);
-    record->thread = (uint32_t)or_zero(quick, STRATA_COLUMN_thread);
+    record->align = record->device = record->thread = 0;
     record->all_streams = false;
     record->line = 0;
     record->tag = quick->tag;
+    if (!quick->optional) return;
+    record->align = or_zero(quick, STRATA_COLUMN_align);
+    record->device = (uint32_t)or_zero(quick, STRATA_COLUMN_device);
+    record->thread = (uint32_t)or_zero(quick, STRATA_COLUMN_thread);
 }
 
 size_t strata_quick_row(strata_quick_t *quick, const char *bytes, size_t count, uint64_t last_time, strata_trace_record_t *record) {

@@ -10,9 +10,13 @@
 #include "trace/trace.h"
 
 typedef struct strata_quick {
-    uint64_t ops[STRATA_TRACE_OPS]; /* their words, as they stand in memory; 0: too long for it */
+    struct {
+        uint64_t word, mask; /* with the comma that follows, as they stand in memory; 0: too long for it */
+        uint32_t length;
+    } ops[STRATA_TRACE_OPS];
     uint8_t column_of[STRATA_TRACE_FIELDS]; /* strata_trace_column_t; STRATA_TRACE_COLUMNS: an x_ column */
     uint32_t field_count;
+    uint64_t numbers; /* bit i: field i is one */
     size_t reach; /* a look at a row touches fewer bytes from its beginning on */
     bool optional; /* it has a column of numbers that every operation may have and need not have */
     /* What the fields of the row in hand say, by column. Each row fills the same ones, so the others stay empty. */
