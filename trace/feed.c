@@ -55,7 +55,7 @@ static size_t expected_rows(const char *path) {
     return (size_t)strata_min((uint64_t)found.st_size / ROW_BYTES, STRATA_TRACE_EVENTS);
 }
 
-static void delete(strata_trace_feed_t *feed) {
+static void drop(strata_trace_feed_t *feed) {
     strata_trace_reader_close(feed->reader);
     pthread_cond_destroy(&feed->more);
     pthread_mutex_destroy(&feed->lock);
@@ -81,7 +81,7 @@ strata_status_t strata_trace_feed_begin(const char *path, strata_trace_feed_t **
     made->expected = expected_rows(path);
     strata_status_t status = made->path ? strata_trace_reader_open(path, &made->reader) : STRATA_E_HOST_MEMORY;
     if (status != STRATA_OK) {
-        delete(made);
+        drop(made);
         return status;
     }
     start(made);
@@ -106,6 +106,6 @@ strata_status_t strata_trace_feed_finish(strata_trace_feed_t *feed, strata_trace
     strata_status_t status = feed->error.status == STRATA_OK ? STRATA_OK : strata_fail_again(&feed->error);
     if (status == STRATA_OK) *trace = feed->trace;
     else strata_trace_delete(feed->trace);
-    delete(feed);
+    drop(feed);
     return status;
 }

@@ -69,10 +69,10 @@ static void run_alloc(strata_running_t *run, const strata_trace_event_t *event) 
     }
     if (compared != STRATA_OK) failed(run, event, compared);
     run->served[event->id] = (strata_served_t){.ref = block.ref,
-                                        .address = (uint64_t)(uintptr_t)block.ptr,
-                                        .requested = event->value,
-                                        .granted = block.size,
-                                        .stream = event->stream};
+                                               .address = (uint64_t)(uintptr_t)block.ptr,
+                                               .requested = event->value,
+                                               .granted = block.size,
+                                               .stream = event->stream};
     run->result->figures.live_at_end++;
     strata_timeline_hold(&run->timeline, event->stream);
     strata_watch_alloc(&run->watch, event, run->served[event->id].address, block.size);

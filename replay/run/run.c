@@ -289,8 +289,8 @@ strata_status_t strata_run_feed(strata_trace_feed_t *feed, const strata_strategy
     bool end;
     *result = (strata_run_result_t){.figures = {.strategy = strategy->name}};
     *outgrown = false;
-    strata_running_t run = {
-        .trace = &view, .options = options, .result = result, .room = strata_trace_feed_expected(feed) / 2 + 1};
+    size_t room = strata_trace_feed_expected(feed) / 2 + 1;
+    strata_running_t run = {.trace = &view, .options = options, .result = result, .room = room};
     strata_status_t status = wait_for_the_first(feed, &view, &end);
     if (status == STRATA_OK) status = prepare(&run, strategy);
     if (status == STRATA_OK) status = run_as_it_comes(&run, feed, &view, end, outgrown);
