@@ -67,6 +67,7 @@ typedef struct strata_facade {
     bool pausing; /* a thread pauses or resumes: facade/pause/pause.h. Guarded by the lock */
     struct strata_pauses *pauses; /* what is kept of paused memory; NULL: nothing so far. Of whoever is pausing, and at the end */
     strata_lost_t lost; /* reported by strata_close() */
+    bool reports_unread; /* nobody reads the report of an out-of-memory: a line stands for it. Set before the first request */
     uint64_t idle_after; /* the shortest `after` of its stacks, ns; STRATA_NEVER: none says `idle:`. facade/open/idle.c */
     strata_worker_t idle; /* facade/open/idle.c */
     strata_worker_t planner; /* facade/open/planner.c */

@@ -130,9 +130,12 @@ static uint64_t give_back(auto_growth_vmm_t *self, uint64_t bytes, strata_call_t
     if (strata_chunks_are_pinned(&self->growth.chunks)) return 0;
     strata_growth_vmm_drop_views(self, call);
     strata_growth_vmm_drop_shadows(self, true, call);
-    for (;;) {
+    /* Most stacks have nothing when all are asked: not even the list is cleared for them. */
+    while (strata_auto_growth_idle_bytes(&self->growth.base) > 0) {
         (void)strata_growth_vmm_ensure_event(self, call);
-        leaving_t leaving = {.most = bytes - given};
+        leaving_t leaving;
+        leaving.bytes = leaving.count = 0;
+        leaving.most = bytes - given;
         take_leaving(self, &leaving);
         if (leaving.count == 0) break;
         free_leaving(self, &leaving, strata_growth_vmm_mark_stream(self), call);

@@ -124,7 +124,7 @@ strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, strata_stac
     if (strata_device_mem_info(domain->device, &event.device_free, &event.device_total) != STRATA_OK)
         event.device_free = event.device_total = 0;
     bool is_short = facade->strategy->short_report || (serve->flags & STRATA_NO_REPORT);
-    if (is_short) write_short(&refused, &event, report, sizeof report);
+    if (is_short || facade->reports_unread) write_short(&refused, &event, report, sizeof report);
     else strata_report_write(facade, &refused, &event, report, sizeof report);
     if (!is_short) tell_layers(domain);
     tell_observers(facade, &event);

@@ -105,6 +105,8 @@ static uint64_t look_for_idleness(void *context) {
 static strata_status_t open_facade(strata_running_t *run, const strata_strategy_t *strategy) {
     strata_status_t status = strata_facade_begin_on(strategy, run->machine.devices, run->machine.count, 0, &run->facade);
     run->measure.facade = run->facade;
+    /* A report looks at every block of every stack, and a trace may have thousands of requests that fail. */
+    if (status == STRATA_OK) strata_facade_of(run->facade)->reports_unread = run->options->follow == NULL;
     if (status == STRATA_OK) status = strata_measure_deferred(&run->measure);
     if (status == STRATA_OK) status = strata_names_of_streams(strategy, &run->timeline, &run->machine, run->facade);
     if (status == STRATA_OK) status = strata_names_default_streams(&run->timeline, &run->machine, run->facade);
