@@ -1,5 +1,6 @@
 /* strata compare; strata replay, the same for one strategy; strata report, the same as a page. */
 #include <stdio.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "platform/host/host_memory.h"
@@ -60,12 +61,19 @@ static strata_comparison_t comparison_of(const session_t *session) {
     };
 }
 
+/* A second thread, and room for rows that are still to come, take twice the addresses. */
+static bool has_few_addresses(void) {
+    struct rlimit limit;
+    return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
 /* A single trace is replayed while it is read, if nobody asks for more than figures. Several are read before the first is replayed, so
  * that a wrong one is reported at once. */
 static bool may_feed(const session_t *session) {
     const strata_arguments_t *arguments = &session->arguments;
     const strata_comparison_t comparison = comparison_of(session);
     bool figures_alone = !arguments->curve && !arguments->report;
+    if (has_few_addresses()) return false;
     return figures_alone && session->contenders.count > 0 && arguments->trace_count == 1 && strata_compare_may_feed(&comparison);
 }
 
@@ -78,12 +86,8 @@ static strata_status_t begin_feed(session_t *session) {
     return status;
 }
 
-static strata_status_t load_traces(session_t *session) {
-    size_t count = session->arguments.trace_count;
-    session->traces = strata_host_new(count + 1, sizeof *session->traces);
-    if (!session->traces) return STRATA_E_HOST_MEMORY;
-    if (may_feed(session)) return begin_feed(session);
-    for (size_t i = 0; i < count; i++) {
+static strata_status_t load_whole(session_t *session) {
+    for (size_t i = 0; i < session->arguments.trace_count; i++) {
         const char *path = strata_arguments_trace(&session->arguments, i);
         strata_reading_begin(path);
         strata_status_t status = strata_trace_load(path, &session->traces[i]);
@@ -95,14 +99,10 @@ static strata_status_t load_traces(session_t *session) {
     return STRATA_OK;
 }
 
-static strata_status_t run_fed(session_t *session, const strata_comparison_t *comparison) {
-    strata_trace_feed_t *feed = session->feed;
-    session->feed = NULL;
-    strata_status_t status = strata_compare_feed(comparison, feed, &session->traces[0], session->results);
-    const strata_trace_t *trace = session->traces[0];
-    end_progress();
-    if (trace) strata_notes_tell(trace->path, trace->format, &trace->notes);
-    return status;
+static strata_status_t load_traces(session_t *session) {
+    session->traces = strata_host_new(session->arguments.trace_count + 1, sizeof *session->traces);
+    if (!session->traces) return STRATA_E_HOST_MEMORY;
+    return may_feed(session) ? begin_feed(session) : load_whole(session);
 }
 
 static strata_status_t begin_curves(session_t *session, size_t runs) {
@@ -133,6 +133,16 @@ static strata_status_t run_loaded(session_t *session, strata_comparison_t *compa
         status = strata_compare(comparison, session->traces[i], session->results + i * contenders);
     }
     end_progress();
+    return status;
+}
+
+static strata_status_t run_fed(session_t *session, const strata_comparison_t *comparison) {
+    strata_trace_feed_t *feed = session->feed;
+    session->feed = NULL;
+    strata_status_t status = strata_compare_feed(comparison, feed, &session->traces[0], session->results);
+    const strata_trace_t *trace = session->traces[0];
+    end_progress();
+    if (trace) strata_notes_tell(trace->path, trace->format, &trace->notes);
     return status;
 }
 

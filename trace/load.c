@@ -79,11 +79,21 @@ static strata_status_t reserve(void **array, size_t *capacity, size_t count, siz
     return STRATA_OK;
 }
 
+/* The first room is for all rows that are expected, or (a limit on addresses refuses that) for a piece. */
+static strata_trace_event_t *more_events(const loader_t *loader, size_t *capacity) {
+    strata_trace_event_t *events = NULL;
+    *capacity = loader->trace->events ? loader->capacity * 2 : strata_max(loader->pieces->expected, PIECE_ROWS);
+    events = strata_host_new(*capacity, sizeof *events);
+    if (events || loader->trace->events || *capacity == PIECE_ROWS) return events;
+    *capacity = PIECE_ROWS;
+    return strata_host_new(*capacity, sizeof *events);
+}
+
 /* Those who use the rows already find them where they were. */
 static strata_status_t move_events(loader_t *loader) {
     strata_trace_t *trace = loader->trace;
-    size_t larger = trace->events ? loader->capacity * 2 : strata_max(loader->pieces->expected, PIECE_ROWS);
-    strata_trace_event_t *grown = strata_host_new(larger, sizeof *grown);
+    size_t larger;
+    strata_trace_event_t *grown = more_events(loader, &larger);
     if (!grown) return STRATA_E_HOST_MEMORY;
     strata_host_will_fill(grown, larger * sizeof *grown);
     if (trace->count > 0) memcpy(grown, trace->events, trace->count * sizeof *grown);

@@ -144,8 +144,10 @@ static strata_status_t prepare(strata_running_t *run, const strata_strategy_t *s
     describe(run, &run->result->figures);
     if (run->options->check) status = strata_watch_begin(&run->watch, &run->machine, &run->timeline);
     if (status != STRATA_OK) return status;
-    run->room = strata_max(run->room, (size_t)trace->lifetimes + 1);
+    size_t least = (size_t)trace->lifetimes + 1;
+    run->room = strata_max(run->room, least);
     run->served = strata_host_new(run->room, sizeof *run->served);
+    if (!run->served && run->room > least) run->served = strata_host_new(run->room = least, sizeof *run->served);
     run->kernel_times = strata_host_new((size_t)trace->stream_count + 1, sizeof *run->kernel_times);
     if (!run->served || !run->kernel_times) return STRATA_E_HOST_MEMORY;
     strata_host_will_fill(run->served, run->room * sizeof *run->served);
