@@ -63,8 +63,9 @@ static strata_comparison_t comparison_of(const session_t *session) {
 
 /* A second thread, and room for rows that are still to come, take twice the addresses. */
 static bool has_few_addresses(void) {
-    struct rlimit limit;
-    return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    struct rlimit all, data;
+    bool limited = getrlimit(RLIMIT_AS, &all) == 0 && all.rlim_cur != RLIM_INFINITY;
+    return limited || (getrlimit(RLIMIT_DATA, &data) == 0 && data.rlim_cur != RLIM_INFINITY);
 }
 
 /* A single trace is replayed while it is read, if nobody asks for more than figures. Several are read before the first is replayed, so

@@ -125,6 +125,7 @@ static strata_status_t feed_job(void *context, size_t i) {
     const strata_contender_t *contender = &comparison->contenders[i];
     told_t told = {.comparison = comparison, .what = "replay", .label = contender->label};
     strata_run_options_t options = options_of(comparison, contender, &told);
+    options.at_once = strata_min(comparison->threads, comparison->contender_count);
     bool outgrown;
     strata_status_t status = strata_run_feed(all->feed, contender->strategy, &options, &outgrown, &all->results[i]);
     all->done[i] = !outgrown;
@@ -163,13 +164,10 @@ static bool all_simulated(const strata_comparison_t *comparison) {
     return all;
 }
 
-/* A real device is there once. The runs of one time share the stack numbers of the process, and each needs at most a stack for every
- * kind of place with an owner, stream and pool. */
+/* A real device is there once. The runs of one time share the stack numbers of the process. */
 static size_t runs_at_once(const strata_comparison_t *comparison, const strata_trace_t *trace) {
-    enum { STACKS = 4095, KINDS = 4 };
     if (!all_simulated(comparison)) return 1;
-    size_t stacks = KINDS * ((size_t)trace->stream_count + trace->devices + 1) * ((size_t)trace->pool_count + 1);
-    return strata_min(strata_min(comparison->threads, comparison->contender_count), STACKS / stacks);
+    return strata_min(strata_min(comparison->threads, comparison->contender_count), STRATA_RUN_STACKS / strata_run_stacks(trace));
 }
 
 static strata_status_t begin(all_runs_t *all) {

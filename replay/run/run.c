@@ -263,19 +263,26 @@ static strata_status_t run_until(strata_running_t *run, size_t rows, size_t *row
 
 static strata_status_t run_as_it_comes(strata_running_t *run, strata_trace_feed_t *feed, strata_trace_t *view, bool end,
                                        bool *outgrown) {
-    const strata_trace_t first = *view;
     size_t row = 0, told = 0;
     uint64_t most = 0;
     strata_measure_rows(&run->measure, strata_trace_feed_expected(feed));
     for (;;) {
         strata_status_t status = run_until(run, whole_rows(view, end), &row, &most, &told);
         if (status != STRATA_OK || end) return status;
-        status = strata_trace_feed_wait(feed, view, &end);
-        *outgrown = status == STRATA_OK && !says_the_same(&first, view);
+        /* What was made for the view must still fit it when all is cleaned up. */
+        strata_trace_t next = *view;
+        status = strata_trace_feed_wait(feed, &next, &end);
+        *outgrown = status == STRATA_OK && !says_the_same(view, &next);
         if (status != STRATA_OK || *outgrown) return status;
+        *view = next;
         status = make_room(run, view->lifetimes);
         if (status != STRATA_OK) return status;
     }
+}
+
+size_t strata_run_stacks(const strata_trace_t *trace) {
+    enum { KINDS = 4 };
+    return KINDS * ((size_t)trace->stream_count + trace->devices + 1) * ((size_t)trace->pool_count + 1);
 }
 
 /* As many rows as show what the program is like. */
@@ -296,6 +303,8 @@ strata_status_t strata_run_feed(strata_trace_feed_t *feed, const strata_strategy
     size_t room = strata_trace_feed_expected(feed) / 2 + 1;
     strata_running_t run = {.trace = &view, .options = options, .result = result, .room = room};
     strata_status_t status = wait_for_the_first(feed, &view, &end);
+    *outgrown = options->at_once > 1 && options->at_once > STRATA_RUN_STACKS / strata_run_stacks(&view);
+    if (status != STRATA_OK || *outgrown) return status;
     if (status == STRATA_OK) status = prepare(&run, strategy);
     if (status == STRATA_OK) status = run_as_it_comes(&run, feed, &view, end, outgrown);
     if (status == STRATA_OK && !*outgrown) {

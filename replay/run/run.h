@@ -56,6 +56,7 @@ typedef struct strata_run_options {
     bool check; /* the happens-before checker watches; only on simulated devices */
     strata_run_progress_fn progress; /* may be NULL */
     void *progress_context;
+    size_t at_once; /* runs that may go on beside this one, itself included; 0: it is alone */
 } strata_run_options_t;
 
 typedef struct strata_run_result {
@@ -76,8 +77,12 @@ const char *strata_run_trace_name(const strata_trace_t *trace);
 /* figures.strategy is the strategy's own string; figures.device points into the result. Fails only if no run took place. */
 strata_status_t strata_run(const strata_trace_t *trace, const strata_strategy_t *strategy, const strata_run_options_t *options,
                            strata_run_result_t *result);
+/* The stacks that a run of the trace needs at most: one for every kind of place with an owner, stream and pool. All runs of a process at
+ * one time share STRATA_RUN_STACKS. */
+enum { STRATA_RUN_STACKS = 4095 };
+size_t strata_run_stacks(const strata_trace_t *trace);
 /* The same while the trace is still read, with the same figures; on simulated devices alone. Nobody follows, looks or checks, and all
- * rows are carried out. *outgrown: a later row shows what the first ones did not (a stream, a pool, work); the result says nothing, and
+ * rows are carried out. *outgrown: a later row shows what the first ones did not (a stream, a pool, work), or there are too many stacks for all runs at once; the result says nothing, and
  * the whole trace must be run. */
 strata_status_t strata_run_feed(strata_trace_feed_t *feed, const strata_strategy_t *strategy, const strata_run_options_t *options,
                                 bool *outgrown, strata_run_result_t *result);

@@ -280,6 +280,11 @@ TEST(fed, a_row_that_changes_what_holds_of_the_whole_begins_the_run_again) {
         expect_the_same(&text, CONTENDERS);
         free(text.bytes);
     }
+    text_t many = lending(FIRST + 5000);
+    for (size_t i = 0; i < 1000; i++) add(&many, "alloc,%zu,512,%zu,%zu,,,,,\n", 900000 + i, 100 + i, many.time_us);
+    EXPECT_TRUE(outgrows(&many));
+    expect_the_same(&many, CONTENDERS);
+    free(many.bytes);
     text_t text = lending(FIRST + 5000);
     add(&text, "work,,,0,%zu,40,,,,\n", text.time_us);
     EXPECT_TRUE(outgrows(&text));
