@@ -101,10 +101,16 @@ strata_status_t strata_trace_feed_wait(strata_trace_feed_t *feed, strata_trace_t
 
 size_t strata_trace_feed_expected(const strata_trace_feed_t *feed) { return feed->expected; }
 
+/* Nobody has a view any more. */
+static strata_trace_t *forget_older(strata_trace_t *trace) {
+    while (trace->older_count > 0) strata_host_delete(trace->older[--trace->older_count]);
+    return trace;
+}
+
 strata_status_t strata_trace_feed_finish(strata_trace_feed_t *feed, strata_trace_t **trace) {
     if (feed->started) pthread_join(feed->thread, NULL);
     strata_status_t status = feed->error.status == STRATA_OK ? STRATA_OK : strata_fail_again(&feed->error);
-    if (status == STRATA_OK) *trace = feed->trace;
+    if (status == STRATA_OK) *trace = forget_older(feed->trace);
     else strata_trace_delete(feed->trace);
     drop(feed);
     return status;
