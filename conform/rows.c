@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "platform/arithmetic.h"
+
 enum { THREADS = 4, HUNDRED = 100, TURNS = 200, TOGETHER = 20 };
 #define LONG (1000ull * 1000)
 #define KIB  1024ull
@@ -14,20 +16,13 @@ enum { THREADS = 4, HUNDRED = 100, TURNS = 200, TOGETHER = 20 };
 typedef struct beside {
     uint32_t refused;
     size_t size; /* of the first of these */
+    uint64_t least_free; /* what the device had for the place as one was refused */
     char first[800]; /* why */
 } beside_t;
 
 static _Thread_local beside_t *beside_others; /* NULL: it is alone */
 
-/* Judged once all are done: a thread may have memory that nobody counts yet. */
-static void note_refusal(size_t size) {
-    if (beside_others->refused++ == 0) {
-        beside_others->size = size;
-        snprintf(beside_others->first, sizeof beside_others->first, "%.799s", strata_last_error()->text);
-    }
-}
-
-/* What the device has for the place, while nobody asks. */
+/* What the device has for the place now. */
 static uint64_t free_of(rig_t *rig) {
     strata_mem_info_t info = {.struct_size = sizeof info};
     EXPECT_OK(strata_mem_info(rig->s, rig->gpu, &info));
@@ -35,11 +30,20 @@ static uint64_t free_of(rig_t *rig) {
 }
 static uint64_t room_of(rig_t *rig) { return free_of(rig) + rig_figures(rig).reserved_bytes; }
 
+/* Judged once all are done: a thread may have memory that nobody counts yet. */
+static void note_refusal(rig_t *rig, size_t size) {
+    if (beside_others->refused++ == 0) {
+        beside_others->size = size;
+        snprintf(beside_others->first, sizeof beside_others->first, "%.799s", strata_last_error()->text);
+    }
+    beside_others->least_free = strata_min(beside_others->least_free, free_of(rig));
+}
+
 /* Whether most of that was taken at some time: by blocks larger than what was asked, by a buddy whose chunk is most of it, or by a
- * driver's pool, which keeps for one stream what another may lack. What one thread's stack has, used or idle, another's may lack
- * likewise, and be refused. */
-static bool was_mostly_taken(rig_t *rig, uint64_t room) {
-    return rig_figures(rig).peak_reserved_bytes > room / 2 || free_of(rig) < room / 2;
+ * driver's pool, which keeps for one stream what another may lack, and may have given it back since. What one thread's stack has, used
+ * or idle, another's may lack likewise, and be refused. */
+static bool was_mostly_taken(rig_t *rig, const beside_t *met, uint64_t room) {
+    return rig_figures(rig).peak_reserved_bytes > room / 2 || strata_min(met->least_free, free_of(rig)) < room / 2;
 }
 
 /* Whether it was served. */
@@ -53,7 +57,7 @@ static bool serve(const subject_t *subject, rig_t *rig, strata_stream_t stream, 
         return false;
     }
     if (status == STRATA_E_NO_MEMORY && beside_others) {
-        note_refusal(size);
+        note_refusal(rig, size);
         return false;
     }
     if (status != STRATA_OK) rig_expect_served(rig, size, status);
@@ -264,14 +268,17 @@ static void run_threads(const subject_t *subject, rig_t *rig, void *(*body)(void
     uint64_t room = room_of(rig);
     for (uint32_t i = 0; i < streams; i++) stream[i] = rig_stream(rig);
     for (; started < THREADS; started++) {
-        workers[started] = (worker_t){
-            .subject = subject, .rig = rig, .stream = stream[started % streams], .seed = conform_random(started)};
+        workers[started] = (worker_t){.subject = subject,
+                                      .rig = rig,
+                                      .stream = stream[started % streams],
+                                      .seed = conform_random(started),
+                                      .beside.least_free = UINT64_MAX};
         if (pthread_create(&threads[started], NULL, body, &workers[started]) != 0) break;
     }
     EXPECT_EQ(started, THREADS);
     for (uint32_t i = 0; i < started; i++) {
         EXPECT_EQ(pthread_join(threads[i], NULL), 0);
-        if (workers[i].beside.refused == 0 || was_mostly_taken(rig, room)) continue;
+        if (workers[i].beside.refused == 0 || was_mostly_taken(rig, &workers[i].beside, room)) continue;
         conform_refused(rig, workers[i].beside.size, STRATA_E_NO_MEMORY);
         FAIL_TEST("%u requests of a thread were refused, and nobody had taken most of the device: %s", workers[i].beside.refused,
                   workers[i].beside.first);
