@@ -78,11 +78,20 @@ static bool may_feed(const session_t *session) {
     return figures_alone && session->contenders.count > 0 && arguments->trace_count == 1 && strata_compare_may_feed(&comparison);
 }
 
-/* A record of another tool is read whole when it is opened. */
+/* That it is being read stands there until the first rows are replayed. */
 static strata_status_t begin_feed(session_t *session) {
     const char *path = strata_arguments_trace(&session->arguments, 0);
     strata_reading_begin(path);
     strata_status_t status = strata_trace_feed_begin(path, &session->feed);
+    if (status != STRATA_OK) strata_reading_end();
+    return status;
+}
+
+/* What is wrong with the trace; else nobody replays it. */
+static strata_status_t end_feed(session_t *session) {
+    if (!session->feed) return STRATA_OK;
+    strata_status_t status = strata_trace_feed_finish(session->feed, &session->traces[0]);
+    session->feed = NULL;
     strata_reading_end();
     return status;
 }
@@ -273,12 +282,19 @@ static int report(session_t *session) {
     return failed != STRATA_EXIT_DONE ? failed : hazards;
 }
 
+/* A wrong trace is told before a file that cannot be written. */
+static int tell_unopened(session_t *session, strata_status_t status) {
+    strata_error_t reason = *strata_last_error();
+    if (end_feed(session) != STRATA_OK) return strata_tell_failure();
+    (void)strata_fail_again(&reason);
+    return status == STRATA_E_INVALID ? strata_tell_failure() : strata_tell_written(status);
+}
+
 /* A comparison may take hours: a JSON file that cannot be written is reported before it begins. */
 static int compare(session_t *session) {
     strata_status_t status = open_json(session);
     if (status == STRATA_OK) status = strata_page_file_open(&session->page, &session->arguments, session->contenders.count);
-    if (status == STRATA_E_INVALID) return strata_tell_failure();
-    if (strata_tell_written(status) != STRATA_EXIT_DONE) return STRATA_EXIT_FAILED;
+    if (status != STRATA_OK) return tell_unopened(session, status);
     return run_all(session) == STRATA_OK ? report(session) : strata_tell_failure();
 }
 
@@ -286,7 +302,7 @@ static void session_end(session_t *session) {
     strata_curves_delete(session->curves);
     strata_output_abandon(session->json);
     strata_page_file_end(&session->page);
-    if (session->feed) (void)strata_trace_feed_finish(session->feed, &session->traces[0]);
+    (void)end_feed(session);
     for (size_t i = 0; session->traces && i < session->arguments.trace_count; i++) strata_trace_delete(session->traces[i]);
     strata_host_delete(session->traces);
     strata_host_delete(session->results);

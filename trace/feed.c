@@ -89,12 +89,24 @@ strata_status_t strata_trace_feed_begin(const char *path, strata_trace_feed_t **
     return STRATA_OK;
 }
 
+/* With the lock held, or after the thread's end. */
+static strata_status_t state_of(const strata_trace_feed_t *feed) {
+    return feed->error.status == STRATA_OK ? STRATA_OK : strata_fail_again(&feed->error);
+}
+
+strata_status_t strata_trace_feed_state(strata_trace_feed_t *feed) {
+    pthread_mutex_lock(&feed->lock);
+    strata_status_t status = state_of(feed);
+    pthread_mutex_unlock(&feed->lock);
+    return status;
+}
+
 strata_status_t strata_trace_feed_wait(strata_trace_feed_t *feed, strata_trace_t *view, bool *end) {
     pthread_mutex_lock(&feed->lock);
     while (feed->shown.count <= view->count && !feed->ended) pthread_cond_wait(&feed->more, &feed->lock);
     *view = feed->shown;
     *end = feed->ended;
-    strata_status_t status = feed->error.status == STRATA_OK ? STRATA_OK : strata_fail_again(&feed->error);
+    strata_status_t status = state_of(feed);
     pthread_mutex_unlock(&feed->lock);
     return status;
 }
@@ -109,7 +121,7 @@ static strata_trace_t *forget_older(strata_trace_t *trace) {
 
 strata_status_t strata_trace_feed_finish(strata_trace_feed_t *feed, strata_trace_t **trace) {
     if (feed->started) pthread_join(feed->thread, NULL);
-    strata_status_t status = feed->error.status == STRATA_OK ? STRATA_OK : strata_fail_again(&feed->error);
+    strata_status_t status = state_of(feed);
     if (status == STRATA_OK) *trace = forget_older(feed->trace);
     else strata_trace_delete(feed->trace);
     drop(feed);

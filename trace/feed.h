@@ -15,6 +15,8 @@ strata_status_t strata_trace_feed_begin(const char *path, strata_trace_feed_t **
  * its arrays are valid until the finish. *end: there are no more rows than these. Any thread, each with a view of its own, which is {0}
  * before the first. If the file is wrong: what strata_trace_load() says of it. */
 strata_status_t strata_trace_feed_wait(strata_trace_feed_t *feed, strata_trace_t *view, bool *end);
+/* At once, without rows: OK, or what is wrong with the file as far as it is read. */
+strata_status_t strata_trace_feed_state(strata_trace_feed_t *feed);
 /* About how many rows it has at most, from the size of its file; 0: nobody knows. */
 size_t strata_trace_feed_expected(const strata_trace_feed_t *feed);
 /* Waits for the end, and ends the feed. The whole trace is the caller's. If the file is wrong: as strata_trace_feed_wait(). */

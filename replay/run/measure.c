@@ -1,6 +1,7 @@
 #include "replay/run/measure.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
@@ -183,22 +184,43 @@ void strata_measure_rows(strata_measure_t *measure, size_t rows) {
 
 void strata_measure_steady(strata_measure_t *measure) { measure->steady = mark(measure); }
 
+/* How many of the moments came before row `steady`. */
+static size_t moments_before(const strata_measure_t *measure, size_t steady) {
+    size_t before = measure->then_count;
+    while (before > 0 && measure->then[before - 1].row >= steady) before--;
+    return before;
+}
+
+/* With more rows the last third begins no earlier: of what came before it the last is enough. */
+static void forget_moments(strata_measure_t *measure, size_t rows) {
+    size_t before = moments_before(measure, strata_measure_steady_row(rows));
+    if (before < 2) return;
+    measure->then_count -= before - 1;
+    memmove(measure->then, measure->then + before - 1, measure->then_count * sizeof *measure->then);
+}
+
+static strata_status_t make_room_for_moment(strata_measure_t *measure, size_t rows) {
+    if (measure->then_count < measure->then_capacity) return STRATA_OK;
+    forget_moments(measure, rows);
+    if (measure->then_count < measure->then_capacity / 4 * 3) return STRATA_OK;
+    size_t capacity = measure->then_capacity ? measure->then_capacity * 2 : 64;
+    strata_measure_then_t *grown = strata_host_resize(measure->then, capacity, sizeof *grown);
+    if (!grown) return STRATA_E_HOST_MEMORY;
+    measure->then = grown;
+    measure->then_capacity = capacity;
+    return STRATA_OK;
+}
+
 strata_status_t strata_measure_remember(strata_measure_t *measure, size_t row) {
-    if (measure->then_count == measure->then_capacity) {
-        size_t capacity = measure->then_capacity ? measure->then_capacity * 2 : 64;
-        strata_measure_then_t *grown = strata_host_resize(measure->then, capacity, sizeof *grown);
-        if (!grown) return STRATA_E_HOST_MEMORY;
-        measure->then = grown;
-        measure->then_capacity = capacity;
-    }
+    strata_status_t status = make_room_for_moment(measure, row + 1);
+    if (status != STRATA_OK) return status;
     measure->then[measure->then_count++] = (strata_measure_then_t){.row = row, .mark = mark(measure)};
     measure->then_made = strata_measure_calls(measure);
     return STRATA_OK;
 }
 
 void strata_measure_steady_from(strata_measure_t *measure, size_t steady) {
-    size_t before = measure->then_count;
-    while (before > 0 && measure->then[before - 1].row >= steady) before--;
+    size_t before = moments_before(measure, steady);
     if (before > 0) measure->steady = measure->then[before - 1].mark;
 }
 

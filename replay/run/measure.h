@@ -45,7 +45,7 @@ typedef struct strata_measure {
     uint64_t clock_ns; /* for reading the clock, to be subtracted for each timed operation and device call */
     uint64_t calls[STRATA_DEVICE_CALLS]; /* of all devices, at the beginning */
     strata_measure_mark_t began, steady;
-    strata_measure_then_t *then; /* row by row; NULL: the rows are known before they run */
+    strata_measure_then_t *then; /* row by row, as far as they may matter; NULL: the rows are known before they run */
     size_t then_count, then_capacity;
     uint64_t then_made; /* device calls that the last of them has seen */
     strata_meter_t meters[STRATA_PLACE_PINNED][STRATA_TRACE_DEVICES]; /* of gpu and managed places on simulated devices */
@@ -79,7 +79,9 @@ static inline uint64_t strata_measure_calls(const strata_measure_t *measure) {
         made += atomic_load_explicit(&measure->machine->devices[i]->made, memory_order_relaxed);
     return made;
 }
-/* At the beginning of the last third of the rows. */
+/* The row that the last third of so many begins with. */
+static inline size_t strata_measure_steady_row(size_t rows) { return rows - rows / 3; }
+/* Before that row. */
 void strata_measure_steady(strata_measure_t *measure);
 /* Where nobody knows yet how many rows there are: after each row, and at the end that the last third began with row `steady`.
  * E_HOST_MEMORY. */

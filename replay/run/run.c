@@ -30,15 +30,17 @@ static void tell_follower(strata_running_t *run, size_t row, uint64_t *chunk_cal
     *chunk_calls = run->measure.chunk_calls;
 }
 
-static void tell_progress(const strata_running_t *run, size_t row, size_t *told) {
-    if (!run->options->progress || row - *told < PROGRESS_ROWS) return;
-    run->options->progress(run->options->progress_context, row);
+/* Whether it was time to. */
+static bool tell_progress(const strata_running_t *run, size_t row, size_t *told) {
+    if (row - *told < PROGRESS_ROWS) return false;
+    if (run->options->progress) run->options->progress(run->options->progress_context, row);
     *told = row;
+    return true;
 }
 
 static size_t run_rows(strata_running_t *run) {
     size_t all = run->trace->count, count = run->options->rows ? strata_min(run->options->rows, all) : all;
-    size_t steady = count - count / 3, told = 0, row = 0;
+    size_t steady = strata_measure_steady_row(count), told = 0, row = 0;
     uint64_t most = 0, chunk_calls = 0;
     bool marked = false;
     strata_measure_rows(&run->measure, all);
@@ -50,7 +52,7 @@ static size_t run_rows(strata_running_t *run) {
         row += strata_run_row(run, row);
         see_peak(run, row, &most);
         if (run->options->follow) tell_follower(run, row, &chunk_calls);
-        tell_progress(run, row, &told);
+        (void)tell_progress(run, row, &told);
     }
     if (!marked) strata_measure_steady(&run->measure);
     return row;
@@ -224,6 +226,12 @@ strata_status_t strata_run(const strata_trace_t *trace, const strata_strategy_t 
 
 /* ---- while the trace is still read ------------------------------------------------------------------------------------- */
 
+typedef struct fed {
+    size_t row; /* the next */
+    size_t told; /* rows done as progress was told, and the feed asked how it is */
+    uint64_t most; /* reserved so far */
+} fed_t;
+
 /* What a run has built on at its beginning. */
 static bool says_the_same(const strata_trace_t *a, const strata_trace_t *b) {
     return a->stream_count == b->stream_count && a->pool_count == b->pool_count && a->devices == b->devices &&
@@ -249,25 +257,25 @@ static strata_status_t make_room(strata_running_t *run, size_t lifetimes) {
     return status;
 }
 
-static strata_status_t run_until(strata_running_t *run, size_t rows, size_t *row, uint64_t *most, size_t *told) {
+/* A row that is found wrong meanwhile ends it. */
+static strata_status_t run_until(strata_running_t *run, strata_trace_feed_t *feed, size_t rows, fed_t *at) {
     strata_status_t status = STRATA_OK;
-    while (*row < rows && status == STRATA_OK) {
-        size_t begun = *row;
-        *row += strata_run_row(run, begun);
-        see_peak(run, *row, most);
+    while (at->row < rows && status == STRATA_OK) {
+        size_t begun = at->row;
+        at->row += strata_run_row(run, begun);
+        see_peak(run, at->row, &at->most);
         status = strata_measure_after(&run->measure, begun);
-        tell_progress(run, *row, told);
+        if (tell_progress(run, at->row, &at->told) && status == STRATA_OK) status = strata_trace_feed_state(feed);
     }
     return status;
 }
 
 static strata_status_t run_as_it_comes(strata_running_t *run, strata_trace_feed_t *feed, strata_trace_t *view, bool end,
                                        bool *outgrown) {
-    size_t row = 0, told = 0;
-    uint64_t most = 0;
+    fed_t at = {.row = 0};
     strata_measure_rows(&run->measure, strata_trace_feed_expected(feed));
     for (;;) {
-        strata_status_t status = run_until(run, whole_rows(view, end), &row, &most, &told);
+        strata_status_t status = run_until(run, feed, whole_rows(view, end), &at);
         if (status != STRATA_OK || end) return status;
         /* What was made for the view must still fit it when all is cleaned up. */
         strata_trace_t next = *view;
@@ -308,7 +316,7 @@ strata_status_t strata_run_feed(strata_trace_feed_t *feed, const strata_strategy
     if (status == STRATA_OK) status = prepare(&run, strategy);
     if (status == STRATA_OK) status = run_as_it_comes(&run, feed, &view, end, outgrown);
     if (status == STRATA_OK && !*outgrown) {
-        strata_measure_steady_from(&run.measure, view.count - view.count / 3);
+        strata_measure_steady_from(&run.measure, strata_measure_steady_row(view.count));
         status = finish(&run);
     }
     clean_up(&run);

@@ -309,6 +309,41 @@ TEST(fed, a_wrong_row_at_the_end_is_reported_as_a_load_does) {
     free(text.bytes);
 }
 
+typedef struct doomed {
+    slow_t slow;
+    uint32_t told;
+} doomed_t;
+
+/* Goes on once the reader has seen the wrong row. */
+static void let_it_be_seen(void *context, uint64_t rows) {
+    doomed_t *doomed = context;
+    doomed->told++;
+    see_rows(&doomed->slow.source, rows);
+    while (strata_trace_feed_state(doomed->slow.feed) == STRATA_OK) sched_yield();
+}
+
+TEST(fed, a_wrong_row_ends_the_run_before_the_rows_that_came_before_it) {
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("strata", NULL);
+    strata_trace_t *trace = NULL;
+    strata_run_result_t *result = calloc(1, sizeof *result);
+    bool outgrown;
+    text_t text = lending(FIRST);
+    text.first = text.count;
+    add(&text, "free,0,,0,%zu,,,,,\n", text.time_us);
+    doomed_t doomed = {.told = 0};
+    slow_begin(&doomed.slow, &text);
+    strata_run_options_t options = {.target = {.profile = strata_sim_profile("h100")},
+                                    .timeline = {.lag_ns = LAG},
+                                    .progress = let_it_be_seen,
+                                    .progress_context = &doomed};
+    EXPECT_STATUS(STRATA_E_FORMAT, strata_run_feed(doomed.slow.feed, strategy, &options, &outgrown, result));
+    EXPECT_EQ(doomed.told, 1);
+    EXPECT_STATUS(STRATA_E_FORMAT, strata_trace_feed_finish(doomed.slow.feed, &trace));
+    slow_end(&doomed.slow);
+    free(result);
+    free(text.bytes);
+}
+
 TEST(fed, a_strategy_that_has_too_little_ends_it) {
     comparing_t *comparing CLOSED_BY(comparing_gone) = comparing_begin(1);
     strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(

@@ -102,3 +102,20 @@ TEST(measure, of_many_rows_a_sample_is_timed) {
     EXPECT_NEAR((double)timed_of(200000, false), 65536, 10000);
     EXPECT_EQ(timed_of(1000000, true), 1000000);
 }
+
+/* The device calls' time after row k is k + 1: whichever row turns out to begin the last third, the time before it is known. */
+TEST(measure, the_moments_that_may_begin_the_last_third_are_remembered) {
+    enum { MOMENTS = 20000 };
+    strata_machine_t machine = {.count = 0};
+    strata_timeline_t timeline = {.trace = NULL};
+    strata_measure_t measure = {.machine = &machine, .timeline = &timeline};
+    for (size_t row = 0; row < MOMENTS && !strata_test_has_failed(); row++) {
+        size_t steady = strata_measure_steady_row(row + 1);
+        timeline.own.call_ns = 0 - (uint64_t)(row + 1);
+        ASSERT_OK(strata_measure_remember(&measure, row));
+        strata_measure_steady_from(&measure, steady);
+        EXPECT_EQ(measure.steady.call_ns, steady);
+    }
+    EXPECT_LT(measure.then_capacity, MOMENTS);
+    strata_measure_end(&measure);
+}

@@ -234,6 +234,14 @@ TEST(command, json_that_cannot_be_written_is_told_before_a_trace_is_replayed) {
     EXPECT_STREQ(ran.out, ""); /* the table comes after the replays */
 }
 
+TEST(command, a_wrong_trace_is_told_before_json_that_cannot_be_written) {
+    const char *path = write_text("wrong.csv", "op,id,size,stream,time_us\nalloc,1,512,0,0\nfree,2,,0,0\n");
+    ran_t ran = run_command("replay %s --json nowhere/figures.json --strategy system", path);
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_CONTAINS(ran.errors, "wrong.csv:3");
+    EXPECT_TRUE(strstr(ran.errors, "nowhere") == NULL);
+}
+
 TEST(command, a_comparison_that_fails_leaves_no_json) {
     ASSERT_EQ(mkdir(temporary("figures"), 0777), 0);
     ran_t ran = run_command("compare " BATCH " --capacity 1MiB --json figures/x.json --strategy strata "
