@@ -15,9 +15,9 @@ static bool is_of_chunk(const strata_chunks_t *self, uint32_t number, uint32_t s
     return used && block->chunk == (self->one_number ? self->one_number : number) && block->ptr - chunk->base < chunk->size;
 }
 
-/* The nearest block of the chunk that is known: where the place was once, what was taken last, or the first one. */
+/* The nearest block of the chunk that is known: where the place was once, what was carved or put in last, or the first one. */
 static uint32_t begin_near(const strata_chunks_t *self, uint32_t number, const strata_extent_t *place) {
-    const uint32_t known[] = {place->slot, self->taken};
+    const uint32_t known[] = {place->slot, self->known};
     uint32_t best = strata_chunk_at(self, number)->first;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (!is_of_chunk(self, number, known[i])) continue;
@@ -75,6 +75,6 @@ uint32_t strata_chunks_carve(strata_chunks_t *self, uint32_t slot, const strata_
     }
     if (own != slot) self->policy->put_in(&self->base, slot);
     if (rest != own) self->policy->put_in(&self->base, rest);
-    self->taken = own;
+    self->known = own;
     return own;
 }

@@ -66,7 +66,7 @@ typedef struct strata_chunks {
     strata_order_t by_address;
     uint32_t first, last, count; /* of the list */
     uint32_t waiting; /* threads that wait for another's growth */
-    uint32_t taken; /* the slot of the block that was carved last; to be checked */
+    uint32_t known; /* the slot of the block that was carved, or put in, last; to be checked */
     strata_condition_t grown;
     uint64_t bytes; /* of the chunks */
     uint64_t held; /* of the chunks, and of what is being asked for below */
@@ -178,7 +178,7 @@ bool strata_chunks_goes(const strata_chunks_t *self, const strata_chunk_t *chunk
 /* ---- memory at a given address (at.c) ---- */
 
 /* The slot of the free block that has all of a place; 0: something there is in use, or is no memory of the cache. As long as a walk
- * of the chunk's blocks from the nearest one known: the first one, what was carved last, or that of place->slot. */
+ * of the chunk's blocks from the nearest one known: the first one, what was carved or put in last, or that of place->slot. */
 uint32_t strata_chunks_free_at(strata_chunks_t *self, const strata_extent_t *place);
 /* Makes that part of the free block a block of its own, which is in no index; the rests, on either side, are in it. Returns its
  * slot; 0: no slot is left, or blocks are not cut, and nothing has changed. */

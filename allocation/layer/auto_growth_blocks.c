@@ -238,7 +238,7 @@ static COLD bool merge_low(strata_layer_t *base, strata_record_t *block) {
 void strata_auto_growth_put_in(auto_growth_t *self, uint32_t slot) {
     strata_record_t *block = strata_slab_record(slab_of(self), slot);
     self->used_bytes += block->size;
-    (void)strata_auto_growth_put_back(self, block);
+    self->chunks.known = strata_auto_growth_put_back(self, block);
 }
 
 void strata_auto_growth_join_apart(auto_growth_t *self) {

@@ -40,6 +40,7 @@ typedef struct vmm_part {
     strata_run_part_t run;
     uint64_t survey;
     uint64_t head, tail; /* bytes */
+    uint32_t head_block, tail_block; /* the slots of the free blocks that they were of; to be checked */
     uint32_t views; /* that have it: it stays as long as there are some */
 } vmm_part_t;
 

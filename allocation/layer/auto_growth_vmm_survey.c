@@ -91,8 +91,14 @@ static bool note_block(auto_growth_vmm_t *self, uint32_t slot, void *context) {
         if (!strata_vmm_may_move(self->vmm, p->run.chunk.below)) continue;
         if (p->survey != self->survey) p->head = p->tail = 0;
         p->survey = self->survey;
-        if (begin <= low) p->head = strata_min(high, end) - low;
-        if (end >= high) p->tail = high - strata_max(low, begin);
+        if (begin <= low) {
+            p->head = strata_min(high, end) - low;
+            p->head_block = slot;
+        }
+        if (end >= high) {
+            p->tail = high - strata_max(low, begin);
+            p->tail_block = slot;
+        }
         bool whole = begin <= low && end >= high, large = (begin <= low ? p->head : p->tail) >= self->granularity;
         vmm_piece_kind_t kind = whole ? STRATA_VMM_WHOLE : begin <= low ? STRATA_VMM_LOW_END : STRATA_VMM_HIGH_END;
         if (large && (begin <= low || end >= high) && !add(self, part, kind, begin <= low ? p->head : p->tail)) return false;

@@ -95,9 +95,11 @@ static void give_pieces(auto_growth_vmm_t *self, const vmm_view_t *view) {
     }
 }
 
+/* After the survey that found it idle: a walk over all blocks in between would take long where there are many. */
 static bool take_piece(auto_growth_vmm_t *self, vmm_shadow_t *shadow, uint64_t low, uint64_t high) {
-    const strata_run_part_t *part = strata_run_part_at(&self->runs, shadow->part);
-    const strata_extent_t place = {.ptr = part->at + low, .size = high - low};
+    const vmm_part_t *part = strata_growth_vmm_part(self, shadow->part);
+    const strata_extent_t place = {
+        .ptr = part->run.at + low, .size = high - low, .slot = low < part->head ? part->head_block : part->tail_block};
     shadow->own = strata_chunks_take_at(&self->growth.chunks, &place);
     if (shadow->own == 0) return false;
     strata_record_t *block = strata_slab_record(slab(self), shadow->own);
