@@ -246,6 +246,18 @@ enum { LEVELS = 3 };
 
 static int level_of(const strata_stack_t *stack) { return !stack->is_shared ? 0 : stack->of_thread ? 1 : 2; }
 
+/* The levels that a walk has met, a bit each; the first is walked in any case. Few domains have stacks of all, and some have thousands. */
+typedef uint32_t levels_t;
+static const levels_t first_level = 1;
+
+static bool has_level(levels_t levels, int level) { return levels >> level & 1; }
+
+static bool is_of_level(const strata_stack_t *stack, int level, levels_t *met) {
+    int own = level_of(stack);
+    *met |= (levels_t)1 << own;
+    return own == level;
+}
+
 /* What others may take: everything except what a group keeps for itself, or for graphs, and what the device has already. */
 static bool is_anybodys(const strata_stack_t *stack) {
     return !stack->group->keeps && !atomic_load(&stack->group->pinned) && !strata_group_is_paused(stack->group);
@@ -255,9 +267,14 @@ static bool is_anybodys(const strata_stack_t *stack) {
 uint64_t strata_domain_release(strata_domain_t *domain, const strata_group_t *own) {
     strata_range_begin(STRATA_RANGE_release, 0);
     uint64_t released = strata_domain_offer_quarantined(domain);
-    for (int level = 0; level < LEVELS; level++)
-        STRATA_DOMAIN_EACH(domain, stack)
-            if ((is_anybodys(stack) || stack->group == own) && level_of(stack) == level) released += strata_stack_release(stack);
+    levels_t levels = first_level;
+    for (int level = 0; level < LEVELS; level++) {
+        if (!has_level(levels, level)) continue;
+        STRATA_DOMAIN_EACH(domain, stack) {
+            bool gives = is_of_level(stack, level, &levels) && (is_anybodys(stack) || stack->group == own);
+            if (gives) released += strata_stack_release(stack);
+        }
+    }
     strata_domain_sweep_orphans(domain);
     strata_range_end();
     return released;
@@ -266,9 +283,12 @@ uint64_t strata_domain_release(strata_domain_t *domain, const strata_group_t *ow
 uint64_t strata_domain_release_group(strata_domain_t *domain, const strata_group_t *group) {
     strata_range_begin(STRATA_RANGE_release, 0);
     uint64_t released = strata_domain_offer_quarantined(domain);
-    for (int level = 0; level < LEVELS; level++)
+    levels_t levels = first_level;
+    for (int level = 0; level < LEVELS; level++) {
+        if (!has_level(levels, level)) continue;
         STRATA_DOMAIN_EACH_OF(domain, group, stack)
-            if (level_of(stack) == level) released += strata_stack_release(stack);
+            if (is_of_level(stack, level, &levels)) released += strata_stack_release(stack);
+    }
     strata_domain_sweep_orphans(domain);
     strata_range_end();
     return released;
@@ -295,10 +315,10 @@ static uint64_t idle_of_all(strata_domain_t *domain, const strata_group_t *only)
 }
 
 /* A stack keeps what the others leave of `keep`. */
-static uint64_t trim_level(strata_domain_t *domain, const strata_group_t *only, int level, uint64_t keep) {
+static uint64_t trim_level(strata_domain_t *domain, const strata_group_t *only, int level, uint64_t keep, levels_t *met) {
     uint64_t idle = idle_of_all(domain, only), released = 0;
     STRATA_DOMAIN_EACH(domain, stack) {
-        if (level_of(stack) != level || !is_trimmed(stack, only)) continue;
+        if (!is_of_level(stack, level, met) || !is_trimmed(stack, only)) continue;
         uint64_t own = strata_stack_idle_bytes(stack), others = idle - strata_min(idle, own);
         released += strata_stack_trim(stack, keep - strata_min(keep, others));
         idle = others + strata_stack_idle_bytes(stack);
@@ -308,7 +328,9 @@ static uint64_t trim_level(strata_domain_t *domain, const strata_group_t *only, 
 
 static uint64_t trim_all(strata_domain_t *domain, const strata_group_t *only, uint64_t keep) {
     uint64_t released = 0;
-    for (int level = 0; level < LEVELS; level++) released += trim_level(domain, only, level, keep);
+    levels_t levels = first_level;
+    for (int level = 0; level < LEVELS; level++)
+        if (has_level(levels, level)) released += trim_level(domain, only, level, keep, &levels);
     return released;
 }
 

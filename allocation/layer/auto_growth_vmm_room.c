@@ -79,6 +79,7 @@ static strata_status_t add_range(auto_growth_vmm_t *self, uint64_t size, vmm_kin
     if (status != STRATA_OK) status = strata_vmm_reserve(self->vmm, range.size = least, &range.base);
     strata_call_lock(call, opened);
     if (status == STRATA_OK) self->ranges[self->range_count++] = range;
+    self->ranges_changed = true;
     return status;
 }
 
@@ -102,7 +103,8 @@ static bool is_empty(auto_growth_vmm_t *self, const vmm_range_t *range) {
 }
 
 void strata_growth_vmm_end_ranges(auto_growth_vmm_t *self, strata_call_t *call) {
-    if (self->growth.chunks.growing) return; /* what is being moved is nowhere */
+    if (!self->ranges_changed || self->growth.chunks.growing) return; /* what is being moved is nowhere */
+    self->ranges_changed = false;
     vmm_range_t empty[STRATA_VMM_RANGES];
     uint32_t count = 0, left = 0;
     for (uint32_t i = 0; i < self->range_count; i++)

@@ -18,6 +18,7 @@ uint32_t strata_growth_vmm_block(auto_growth_vmm_t *self, uint64_t at, uint64_t 
 
 static void forget(auto_growth_vmm_t *self, uint32_t number) {
     strata_order_remove(&self->shadows, number);
+    self->ranges_changed = true;
     strata_nodes_give(&self->shadow_nodes, number);
 }
 

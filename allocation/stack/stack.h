@@ -117,8 +117,9 @@ struct strata_stack {
     strata_record_notes_t *record_notes; /* by slot; NULL until something is noted or shared. Guarded by the lock */
     uint32_t record_notes_count; /* slots that have an entry. Guarded by the lock */
     strata_growing_t record_notes_range;
-    strata_uses_t *host_uses; /* streams to wait for at the free, where no layer handles borrows; NULL: none so far. Guarded by the
-                                 lock */
+    /* Streams to wait for at the free, where no layer handles borrows; NULL: none so far. Guarded by the lock; anybody may see whether
+     * there are some. */
+    strata_uses_t *_Atomic host_uses;
     strata_condition_t host_waited; /* a call that used a stream's handle with the lock open is over */
     strata_stack_t *next_of_group, *prev_of_group; /* in order of making; guarded by the domain's lock */
 };

@@ -65,11 +65,14 @@ static void free_done(strata_stack_t *stack, uint32_t done, strata_call_t *call)
     while (strata_uses_take_done(stack->host_uses, &done, &record, &bytes)) strata_below_free(record, call);
 }
 
+/* Most stacks have none, and all are asked when memory is short. */
 void strata_host_wait_poll(strata_stack_t *stack) {
     strata_call_t call = {.stack = stack};
+    if (!stack->host_uses) return;
     strata_stack_take(stack);
     call.held[strata_call_level(&call, stack)] = stack;
-    if (stack->host_uses && stack->host_uses->kept) free_done(stack, strata_uses_take_up(stack->host_uses, &call), &call);
+    strata_uses_t *uses = stack->host_uses;
+    if (uses && uses->kept) free_done(stack, strata_uses_take_up(uses, &call), &call);
     (void)strata_call_unlock(&call);
 }
 
