@@ -102,7 +102,7 @@ typedef struct auto_growth_vmm {
     uint64_t small_bytes; /* of the handles of the small pool */
     vmm_range_t ranges[STRATA_VMM_RANGES]; /* in order of making */
     uint32_t range_count;
-    bool ranges_changed; /* since those that were empty ended, one was made, or something left one */
+    bool ranges_changed; /* since those that were empty ended one was made, or a shadow went: whatever leaves its addresses leaves one */
     strata_nodes_t shadow_nodes;
     strata_order_t shadows;
     uint32_t first_shadow, last_shadow; /* in order of making, those that are to end and are not being ended */

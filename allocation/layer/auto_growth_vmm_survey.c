@@ -54,7 +54,6 @@ strata_record_t *strata_growth_vmm_take(auto_growth_vmm_t *self, uint32_t part, 
     if (own == 0) return NULL;
     bool small = strata_slab_record(slab(self), own)->pool == STRATA_VMM_SMALL;
     if (strata_runs_take(&self->runs, part, own)) {
-        self->ranges_changed = true;
         self->small_bytes -= small ? below->size : 0;
         return below;
     }

@@ -280,6 +280,30 @@ TEST(growth_vmm, idle_handles_go_back_from_between_live_blocks) {
     EXPECT_EQ(reserved(&rig), 0);
 }
 
+static int ranges(rig_t *rig) { return (int)rig_calls(rig, STRATA_CALL_reserve) - (int)rig_calls(rig, STRATA_CALL_unreserve); }
+
+/* So do those of a range that never had anything, and of one whose last piece is a view's. */
+TEST(growth_vmm, addresses_go_back_with_the_last_that_lay_there) {
+    RIG(rig, EXACT, 0);
+    strata_block_t small = rig_allocate(&rig, NULL, 4096), middle = between_two_holes(&rig),
+                   view = rig_allocate(&rig, NULL, 4 * MIB);
+    int all = ranges(&rig);
+    EXPECT_GE(all, 2);
+    RIG_FREE(&rig, middle, view);
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    EXPECT_LT(ranges(&rig), all);
+    EXPECT_GE(ranges(&rig), 1);
+    RIG_FREE(&rig, small);
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    EXPECT_EQ(ranges(&rig), 0);
+    EXPECT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_create, 1, true, STRATA_E_NO_MEMORY));
+    strata_block_t none;
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, MIB, &none));
+    strata_sim_clear_faults(rig.devices[0]);
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    EXPECT_EQ(ranges(&rig), 0);
+}
+
 /* Where a mapping could not be ended nobody is served: after a move, and after a release. */
 TEST(growth_vmm, addresses_that_the_device_keeps_serve_nobody) {
     for (int moved = 0; moved < 2; moved++) {
