@@ -14,6 +14,7 @@ typedef struct climb {
     uint64_t epoch; /* of the domain, before the rungs of this pass */
     bool asked_callbacks;
     bool asked_small;
+    bool nothing_pends; /* the last poll of all stacks found nothing freed, and nothing that waits */
     bool changed; /* something may have become free since the last failing try */
     strata_climbed_t given;
 } climb_t;
@@ -50,6 +51,7 @@ static bool rung_poll(climb_t *climb) {
     climb->given.polled += pending.freed_bytes;
     if ((climb->changed || pending.freed_bytes > 0) && try_again(climb, 0)) return true;
     uint64_t freed = poll(climb, &pending);
+    climb->nothing_pends = freed + pending.pending_bytes == 0;
     if (!climb->ladder->says->wait_first) freed += release(climb);
     return freed > 0 && try_again(climb, 0);
 }
@@ -60,7 +62,7 @@ static bool rung_poll(climb_t *climb) {
  * would be serialised (streams-sharded-training at 24 GiB: 854 ms against 698). */
 static bool rung_wait_first(climb_t *climb) {
     const strata_ladder_t *ladder = climb->ladder;
-    if (!ladder->says->wait_first) return false;
+    if (!ladder->says->wait_first || climb->nothing_pends) return false;
     for (;;) {
         strata_pending_t pending = {.ready_at = UINT64_MAX};
         climb->given.waited += strata_domain_poll(climb->domain, &pending);
