@@ -282,10 +282,12 @@ static int report(session_t *session) {
     return failed != STRATA_EXIT_DONE ? failed : hazards;
 }
 
-/* A wrong trace is told before a file that cannot be written. */
+/* A wrong trace is told before a file that cannot be written; but nobody waits for a pipe, which may never end. */
 static int tell_unopened(session_t *session, strata_status_t status) {
     strata_error_t reason = *strata_last_error();
-    if (end_feed(session) != STRATA_OK) return strata_tell_failure();
+    bool ends = session->feed && strata_trace_feed_expected(session->feed) > 0;
+    if (ends && end_feed(session) != STRATA_OK) return strata_tell_failure();
+    end_progress();
     (void)strata_fail_again(&reason);
     return status == STRATA_E_INVALID ? strata_tell_failure() : strata_tell_written(status);
 }
@@ -295,7 +297,9 @@ static int compare(session_t *session) {
     strata_status_t status = open_json(session);
     if (status == STRATA_OK) status = strata_page_file_open(&session->page, &session->arguments, session->contenders.count);
     if (status != STRATA_OK) return tell_unopened(session, status);
-    return run_all(session) == STRATA_OK ? report(session) : strata_tell_failure();
+    if (run_all(session) == STRATA_OK) return report(session);
+    end_progress();
+    return strata_tell_failure();
 }
 
 static void session_end(session_t *session) {

@@ -65,7 +65,7 @@ static void free_done(strata_stack_t *stack, uint32_t done, strata_call_t *call)
     while (strata_uses_take_done(stack->host_uses, &done, &record, &bytes)) strata_below_free(record, call);
 }
 
-/* Most stacks have none, and all are asked when memory is short. */
+/* Most stacks have none, and all are asked when memory is short: then not even the lock is taken. */
 void strata_host_wait_poll(strata_stack_t *stack) {
     strata_call_t call = {.stack = stack};
     if (!stack->host_uses) return;

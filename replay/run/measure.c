@@ -205,7 +205,7 @@ static strata_status_t make_room_for_moment(strata_measure_t *measure, size_t ro
     if (measure->then_count < measure->then_capacity / 4 * 3) return STRATA_OK;
     size_t capacity = measure->then_capacity ? measure->then_capacity * 2 : 64;
     strata_measure_then_t *grown = strata_host_resize(measure->then, capacity, sizeof *grown);
-    if (!grown) return STRATA_E_HOST_MEMORY;
+    if (!grown) return measure->then_count < measure->then_capacity ? STRATA_OK : STRATA_E_HOST_MEMORY;
     measure->then = grown;
     measure->then_capacity = capacity;
     return STRATA_OK;

@@ -242,6 +242,15 @@ TEST(command, a_wrong_trace_is_told_before_json_that_cannot_be_written) {
     EXPECT_TRUE(strstr(ran.errors, "nowhere") == NULL);
 }
 
+/* Nobody waits for the end of a pipe to tell it. */
+TEST(command, json_that_cannot_be_written_is_told_while_a_pipe_is_read) {
+    ran_t ran = run_line(
+        "{ echo op,id,size,stream,time_us; sleep 1; echo free,2,,0,0; } | strata replay --json nowhere/figures.json --strategy system /dev/stdin");
+    EXPECT_EQ(ran.exit_status, 1);
+    EXPECT_CONTAINS(ran.errors, "nowhere/figures.json cannot be written");
+    EXPECT_TRUE(strstr(ran.errors, "stdin") == NULL);
+}
+
 TEST(command, a_comparison_that_fails_leaves_no_json) {
     ASSERT_EQ(mkdir(temporary("figures"), 0777), 0);
     ran_t ran = run_command("compare " BATCH " --capacity 1MiB --json figures/x.json --strategy strata "
