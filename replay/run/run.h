@@ -82,8 +82,9 @@ strata_status_t strata_run(const strata_trace_t *trace, const strata_strategy_t 
 enum { STRATA_RUN_STACKS = 4095 };
 size_t strata_run_stacks(const strata_trace_t *trace);
 /* The same while the trace is still read, with the same figures; on simulated devices alone. Nobody follows, looks or checks, and all
- * rows are carried out. *outgrown: a later row shows what the first ones did not (a stream, a pool, work), or there are too many stacks for all runs at once; the result says nothing, and
- * the whole trace must be run. */
+ * rows are carried out. *outgrown: a later row shows what the first ones did not (a stream, a pool, work), or there are too many stacks
+ * for all runs at once; the result says nothing, and the whole trace must be run. A row that is found wrong ends it: as
+ * strata_trace_feed_wait(). */
 strata_status_t strata_run_feed(strata_trace_feed_t *feed, const strata_strategy_t *strategy, const strata_run_options_t *options,
                                 bool *outgrown, strata_run_result_t *result);
 
