@@ -6,16 +6,16 @@
 
 #include "allocation/chunks/chunks.h"
 
-/* The block; the record of no block: there is none. */
-static inline strata_record_t *strata_chunks_apart(const strata_chunks_t *self) {
-    return strata_slab_record(&self->base.stack->slab, self->apart);
+/* `stack`: that of the cache, wherever it is named here: who calls has it already.
+ * The block; the record of no block: there is none. */
+static inline strata_record_t *strata_chunks_apart(const strata_chunks_t *self, const strata_stack_t *stack) {
+    return strata_slab_record(&stack->slab, self->apart);
 }
 
-/* It is served to a request of `slack` bytes less than it has. */
-static inline void strata_chunks_serve_apart(strata_chunks_t *self, strata_record_t *block, uint64_t slack) {
+/* It is served to a request of `slack` bytes less than it has. Its route is still to be set. */
+static inline void strata_chunks_serve_apart(strata_chunks_t *self, strata_stack_t *stack, strata_record_t *block, uint64_t slack) {
     self->apart = 0;
-    self->base.stack->figures.cache_hits++;
-    block->route = 0;
+    stack->figures.cache_hits++;
     block->attention = 0;
     block->slack = (uint32_t)slack;
     block->borrows = 0;

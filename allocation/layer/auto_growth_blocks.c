@@ -250,7 +250,7 @@ void strata_auto_growth_join_apart(auto_growth_t *self) {
 
 /* `low`: that of auto_growth_vmm, which has two pools and no other ways. */
 static inline void join_last(auto_growth_t *self, bool low) {
-    strata_record_t *block = strata_chunks_apart(&self->chunks);
+    strata_record_t *block = strata_chunks_apart(&self->chunks, self->base.stack);
     self->chunks.apart = 0;
     if (low) (void)merge_low(&self->base, block);
     else (void)put_back(self, block, false, 0);
@@ -260,10 +260,11 @@ static inline void join_last(auto_growth_t *self, bool low) {
 static HOT strata_record_t *hit_apart_as(strata_layer_t *base, size_t size, const strata_stack_t *stack, bool low) {
     auto_growth_t *self = (auto_growth_t *)base;
     if (self->chunks.apart) {
-        strata_record_t *block = strata_chunks_apart(&self->chunks);
+        strata_record_t *block = strata_chunks_apart(&self->chunks, self->base.stack);
         uint64_t rounded = rounded_size(self, size);
         if (__builtin_expect(block->size == rounded, 1)) {
-            strata_chunks_serve_apart(&self->chunks, block, rounded - size);
+            strata_chunks_serve_apart(&self->chunks, self->base.stack, block, rounded - size);
+            block->route = 0;
             return block;
         }
         join_last(self, low);
@@ -304,10 +305,33 @@ strata_record_t *strata_auto_growth_hit(strata_layer_t *base, size_t size, const
 
 bool strata_auto_growth_quick_free(strata_layer_t *base, strata_record_t *block) { return free_apart(base, block); }
 
-static STRATA_DIRECT_FUNCTIONS(direct, hit_apart, free_apart) const strata_direct_t strata_auto_growth_direct = {
-    .allocate = direct_allocate, .free = direct_free};
-static STRATA_DIRECT_FUNCTIONS(low, hit_apart_low, free_apart_low) const strata_direct_t strata_auto_growth_direct_low = {
-    .allocate = low_allocate, .free = low_free};
+/* The two of them alone, if no more is to be done. */
+static HOT strata_record_t *quick_hit(strata_layer_t *base, size_t size, strata_stack_t *stack) {
+    auto_growth_t *self = (auto_growth_t *)base;
+    strata_record_t *block = strata_chunks_apart(&self->chunks, stack);
+    uint64_t rounded = rounded_size(self, size);
+    if (__builtin_expect(!self->chunks.apart || block->size != rounded, 0)) return NULL;
+    strata_chunks_serve_apart(&self->chunks, stack, block, rounded - size);
+    return block;
+}
+
+static HOT bool quick_free_as(strata_layer_t *base, strata_record_t *block, const strata_stack_t *stack, bool low) {
+    auto_growth_t *self = (auto_growth_t *)base;
+    uint32_t until = low ? STRATA_GENERATION_LAST : self->chunks.apart_until;
+    if (__builtin_expect(self->chunks.apart || block->generation >= until, 0)) return false;
+    strata_chunks_set_apart(&self->chunks, block, strata_slab_slot(&stack->slab, block));
+    return true;
+}
+
+static HOT bool quick_free_plain(strata_layer_t *base, strata_record_t *block, const strata_stack_t *stack) {
+    return quick_free_as(base, block, stack, false);
+}
+static HOT bool quick_free_low(strata_layer_t *base, strata_record_t *block, const strata_stack_t *stack) {
+    return quick_free_as(base, block, stack, true);
+}
+
+STRATA_DIRECT_WAY(strata_auto_growth_direct, quick_hit, quick_free_plain);
+STRATA_DIRECT_WAY(strata_auto_growth_direct_low, quick_hit, quick_free_low);
 
 /* ---- at a place ---- */
 

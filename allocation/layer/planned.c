@@ -230,9 +230,11 @@ static inline bool is_at(const planned_t *self, const planned_place_t *place, co
 /* The block that was freed last, if the place is that of it. */
 static inline strata_record_t *take_apart(planned_t *self, const planned_place_t *place, size_t size) {
     strata_chunks_t *chunks = chunks_of(self);
-    strata_record_t *block = strata_chunks_apart(chunks);
+    strata_stack_t *stack = self->base.stack;
+    strata_record_t *block = strata_chunks_apart(chunks, stack);
     if (!chunks->apart || !is_at(self, place, block)) return NULL;
-    strata_chunks_serve_apart(chunks, block, place->size - size);
+    strata_chunks_serve_apart(chunks, stack, block, place->size - size);
+    block->route = 0;
     self->hits++;
     return block;
 }
@@ -320,31 +322,38 @@ static __attribute__((noinline)) strata_record_t *hit_searched(planned_t *self, 
     return record;
 }
 
-/* The block that was freed last is at the place of the request: no other function is called before that is known. Addresses are multiples
- * of the alignment, so no block is at STRATA_NOWHERE. `told`: that of the state, so that the compiler makes a way for each. */
-static inline STRATA_FORCED strata_record_t *hit_as(planned_t *self, size_t size, const strata_stack_t *stack, bool told) {
+/* The block that was freed last is at the place of the request: nothing is called. Addresses are multiples of the alignment, so no block
+ * is at STRATA_NOWHERE. NULL: it is not, or it is not known whether there is room to note it. */
+static inline STRATA_FORCED strata_record_t *hit_apart(planned_t *self, size_t size, strata_stack_t *stack,
+                                                       bool levels) {
     const planned_place_t *place = self->next;
     strata_chunks_t *chunks = chunks_of(self);
     uint32_t slot = chunks->apart;
-    strata_record_t *block = &self->base.records[slot];
+    strata_record_t *block = strata_chunks_apart(chunks, stack);
     bool plain = place->key == size && slot != 0 && is_at(self, place, block) && strata_past_is_ready(&self->past, slot);
-    if (__builtin_expect(!plain, 0))
-        return !self->now && self->past.ready > 0 ? hit_unplanned(self, size, stack) : hit_searched(self, size, stack);
-    strata_chunks_serve_apart(chunks, block, place->size - size);
+    if (__builtin_expect(!plain, 0)) return NULL;
+    strata_chunks_serve_apart(chunks, stack, block, place->size - size);
     self->hits++;
-    strata_past_note_ready(&self->past, &(strata_past_key_t){size, place->mixed}, !told, slot, place->size);
+    strata_past_note_ready(&self->past, &(strata_past_key_t){size, place->mixed}, levels, slot, place->size);
     self->at++;
     self->next++;
     return block;
 }
 
-static __attribute__((noinline)) strata_record_t *hit_untold(planned_t *self, size_t size, const strata_stack_t *stack) {
-    return hit_as(self, size, stack, false);
+/* Of a program that says where its steps end. */
+static inline STRATA_FORCED strata_record_t *quick_hit(strata_layer_t *base, size_t size, strata_stack_t *stack) {
+    planned_t *self = (planned_t *)base;
+    return __builtin_expect(self->told, 1) ? hit_apart(self, size, stack, false) : NULL;
 }
 
-static inline STRATA_FORCED strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
+static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     planned_t *self = (planned_t *)base;
-    return __builtin_expect(self->told, 1) ? hit_as(self, size, stack, true) : hit_untold(self, size, stack);
+    strata_record_t *block = hit_apart(self, size, base->stack, !self->told);
+    if (block) {
+        block->route = 0;
+        return block;
+    }
+    return !self->now && self->past.ready > 0 ? hit_unplanned(self, size, stack) : hit_searched(self, size, stack);
 }
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
@@ -371,14 +380,20 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     return STRATA_OK;
 }
 
-static inline bool quick_free(strata_layer_t *base, strata_record_t *record) {
+static bool quick_free(strata_layer_t *base, strata_record_t *record) {
+    planned_t *self = (planned_t *)base;
+    /* Should the cache refuse, the long way finds nothing more to note. */
+    strata_past_free(&self->past, strata_record_slot(base, record));
+    return below(self)->type->quick_free(below(self), record);
+}
+
+/* The cache need not be called. */
+static inline STRATA_FORCED bool quick_free_apart(strata_layer_t *base, strata_record_t *record, const strata_stack_t *stack) {
     planned_t *self = (planned_t *)base;
     strata_chunks_t *chunks = chunks_of(self);
-    uint32_t slot = strata_record_slot(base, record);
-    /* Should the cache refuse, the long way finds nothing more to note. */
+    if (__builtin_expect(chunks->apart || !strata_chunks_may_stand_apart(chunks, record), 0)) return false;
+    uint32_t slot = strata_slab_slot(&stack->slab, record);
     strata_past_free(&self->past, slot);
-    if (__builtin_expect(chunks->apart || !strata_chunks_may_stand_apart(chunks, record), 0))
-        return below(self)->type->quick_free(below(self), record);
     strata_chunks_set_apart(chunks, record, slot);
     return true;
 }
@@ -389,7 +404,8 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     strata_below_free(record, call);
 }
 
-static STRATA_DIRECT_WAY(direct, hit, quick_free);
+extern const strata_direct_t strata_planned_direct;
+STRATA_DIRECT_WAY(strata_planned_direct, quick_hit, quick_free_apart);
 
 /* ---- what the cache below does ---- */
 
@@ -456,7 +472,7 @@ const strata_layer_type_t strata_planned_type = {
     .free = free_record,
     .hit = hit,
     .quick_free = quick_free,
-    .direct = &direct,
+    .direct = &strata_planned_direct,
     .step = step,
     .find = find,
     .take_at = take_at,

@@ -1,12 +1,108 @@
+/* The direct way of any cache: its hit and its quick free are called by pointers. */
 #include "allocation/stack/direct.h"
 
-static strata_status_t allocate(strata_stack_handle_t handle, strata_stream_t stream, size_t size, strata_block_t *block,
-                                strata_stack_t *stack, strata_allocate_fn missed) {
-    return strata_direct_allocate_by(handle, stream, size, block, stack, missed, NULL);
+/* ---- requests ---- */
+
+/* Under the lock of `home`. NULL: the direct way is not open, or there is no hit. */
+static inline strata_record_t *serve(strata_stack_t *stack, const strata_stack_t *home, strata_stack_handle_t handle,
+                                     strata_stream_t stream, size_t size) {
+    if (__builtin_expect(!strata_direct_is_named(stack, handle) || !strata_direct_may_hit(stack, stream), 0)) return NULL;
+    strata_record_t *record = stack->hit(stack->cache, size, stack);
+    if (__builtin_expect(record != NULL, 1)) strata_direct_serve(stack, home, record);
+    return record;
+}
+
+/* That lock is held, and released. */
+static inline STRATA_FORCED strata_status_t allocate_in(strata_stack_handle_t handle, strata_stack_t *stack, strata_stack_t *home,
+                                                        strata_stream_t stream, size_t size, strata_block_t *block,
+                                                        strata_allocate_fn missed) {
+    strata_record_t *record = block ? serve(stack, home, handle, stream, size) : NULL;
+    if (__builtin_expect(record != NULL, 1)) strata_direct_fill(home, record, record->size, block);
+    strata_unlock(&home->lock);
+    return __builtin_expect(record != NULL, 1) ? STRATA_OK : missed(handle, stream, size, block);
+}
+
+/* If the number has another life by now, the handle does not name it. */
+strata_status_t strata_direct_allocate_held(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,
+                                            strata_block_t *block, strata_allocate_fn missed) {
+    return allocate_in(handle, stack, stack, stream, size, block, missed);
+}
+
+static strata_status_t allocate(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,
+                                strata_block_t *block, strata_allocate_fn missed) {
+    if (__builtin_expect(size - 1 >= STRATA_LARGEST_REQUEST || !strata_threads_plain, 0))
+        return missed(handle, stream, size, block);
+    strata_magazines_t *magazines = strata_magazines_of(stack);
+    if (__builtin_expect(magazines != NULL, 0) && strata_magazine_allocate(magazines, stack, handle, size, block)) return STRATA_OK;
+    strata_stack_t *home = strata_stack_home(stack);
+    strata_direct_lock(home);
+    return allocate_in(handle, stack, home, stream, size, block, missed);
+}
+
+strata_status_t strata_direct_end_higher(strata_stack_t *stack, strata_record_t *record, strata_block_t *block) {
+    strata_stack_note_peaks(stack);
+    strata_direct_note_pointer(stack, stack, record);
+    strata_direct_fill(stack, record, record->size, block);
+    return strata_direct_end(stack);
+}
+
+strata_status_t strata_direct_end(strata_stack_t *stack) {
+    strata_unlock(&stack->lock);
+    return STRATA_OK;
+}
+
+/* ---- frees ---- */
+
+bool strata_direct_take_back(strata_stack_t *stack, strata_record_t *record) {
+    uint64_t size = record->size, requested = strata_record_requested(record);
+    record->generation++;
+    if (__builtin_expect(!stack->quick_free(stack->cache, record), 0)) {
+        record->generation--;
+        return false;
+    }
+    strata_stack_uncount(stack, size, requested);
+    return true;
+}
+
+bool strata_direct_free(strata_stack_t *stack, strata_record_t *record) {
+    if (__builtin_expect(!stack->quick_free, 0)) return false;
+    return strata_direct_is_plain(stack, record) ? strata_direct_take_back(stack, record) : strata_magazine_keep(stack, record);
+}
+
+bool strata_direct_free_there(strata_stack_t *home, strata_record_t *record) {
+    if (__builtin_expect(strata_direct_free(home, record), 1)) return true;
+    return home->is_shared && strata_direct_free(strata_stack_of(record->stack), record);
+}
+
+strata_status_t strata_direct_free_held(strata_stack_handle_t handle, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed) {
+    strata_record_t *record = stack->handle == handle ? strata_direct_find(stack, ref) : NULL;
+    bool freed = record && strata_direct_free(stack, record);
+    strata_unlock(&stack->lock);
+    return freed ? STRATA_OK : missed(handle, ref);
 }
 
 static strata_status_t free_by_ref(strata_stack_handle_t handle, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed) {
-    return strata_direct_free_by(handle, ref, stack, missed, NULL);
+    if (__builtin_expect((handle ^ ref) >> 52 != 0 || !strata_threads_plain, 0)) return missed(handle, ref);
+    strata_magazines_t *magazines = strata_magazines_of(stack);
+    if (__builtin_expect(magazines != NULL, 0) && stack->handle == handle && strata_magazine_free(magazines, stack, 0, ref))
+        return STRATA_OK;
+    strata_direct_lock(stack);
+    return strata_direct_free_held(handle, ref, stack, missed);
 }
 
-const strata_direct_t strata_direct_any = {.allocate = allocate, .free = free_by_ref};
+strata_status_t strata_direct_free_of_held(strata_t facade, strata_ref_t ref, strata_stack_t *home, strata_free_fn missed) {
+    strata_record_t *record = home->facade == facade ? strata_direct_find(home, ref) : NULL;
+    bool freed = record && strata_direct_free_there(home, record);
+    strata_unlock(&home->lock);
+    return freed ? STRATA_OK : missed(facade, ref);
+}
+
+static strata_status_t free_of(strata_t facade, strata_ref_t ref, strata_stack_t *home, strata_free_fn missed) {
+    if (__builtin_expect(!strata_threads_own, 0)) return missed(facade, ref);
+    strata_magazines_t *magazines = strata_magazines_of(home);
+    if (__builtin_expect(magazines != NULL, 0) && strata_magazine_free(magazines, home, facade, ref)) return STRATA_OK;
+    strata_direct_lock(home);
+    return strata_direct_free_of_held(facade, ref, home, missed);
+}
+
+const strata_direct_t strata_direct_any = {.allocate = allocate, .free = free_by_ref, .free_of = free_of};

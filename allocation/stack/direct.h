@@ -1,5 +1,8 @@
-/* The direct way: a hit, and the free of what one served, while no layer above the cache has anything to do. Written once here, and
- * made twice: by the core for any cache, which it calls by pointers, and by a cache that wants its own hit compiled into it. */
+/* The direct way: a hit, and the free of what one served, while no layer above the cache has anything to do.
+ *
+ * It is written here once, for any cache, which it calls by pointers (direct.c), and as the shortest way of a cache that can lay its own
+ * quick hit into it. That one calls nothing: whatever is not as usual ends it in the way of any cache, with or without the lock. So it
+ * saves no registers, which would be a third of what it costs. */
 #ifndef STRATA_ALLOCATION_DIRECT_H
 #define STRATA_ALLOCATION_DIRECT_H
 
@@ -11,21 +14,31 @@
 #define STRATA_LARGEST_REQUEST (1ull << 48)
 #define STRATA_FORCED          __attribute__((always_inline))
 
-typedef strata_record_t *(*strata_hit_fn)(strata_layer_t *cache, size_t size, const strata_stack_t *stack);
-typedef bool (*strata_quick_free_fn)(strata_layer_t *cache, strata_record_t *record);
-
 /* Calls by handle. Where the direct way is not open they end in `missed`, which gets the same and goes the long one; `stack` is
  * that of the handle's number, which may have another life by now. */
 typedef strata_status_t (*strata_allocate_fn)(strata_stack_handle_t handle, strata_stream_t stream, size_t size,
                                               strata_block_t *block);
-typedef strata_status_t (*strata_free_fn)(strata_stack_handle_t handle, strata_ref_t ref);
+typedef strata_status_t (*strata_free_fn)(uint64_t whose, strata_ref_t ref);
 struct strata_direct {
-    strata_status_t (*allocate)(strata_stack_handle_t handle, strata_stream_t stream, size_t size, strata_block_t *block,
-                                strata_stack_t *stack, strata_allocate_fn missed);
+    /* In this order, so that whoever has the rest of it from its own caller moves none of it. */
+    strata_status_t (*allocate)(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,
+                                strata_block_t *block, strata_allocate_fn missed);
     strata_status_t (*free)(strata_stack_handle_t handle, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed);
+    /* Of a facade, which `missed` gets. `home`: the stack of the ref's number. */
+    strata_status_t (*free_of)(strata_t facade, strata_ref_t ref, strata_stack_t *home, strata_free_fn missed);
 };
 /* Of any cache. */
 extern const strata_direct_t strata_direct_any;
+
+/* The ends of the shortest way. The lock of the stack, or `home`, is held. */
+strata_status_t strata_direct_allocate_held(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,
+                                            strata_block_t *block, strata_allocate_fn missed);
+strata_status_t strata_direct_free_held(strata_stack_handle_t handle, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed);
+strata_status_t strata_direct_free_of_held(strata_t facade, strata_ref_t ref, strata_stack_t *home, strata_free_fn missed);
+/* A record has been handed out, and more lives than was looked at: notes that, and ends the request. */
+strata_status_t strata_direct_end_higher(strata_stack_t *stack, strata_record_t *record, strata_block_t *block);
+/* Releases the lock, which others want. */
+strata_status_t strata_direct_end(strata_stack_t *stack);
 
 /* The lock of a stack, for the direct ways alone. Where threads often meet at it the stack gets magazines. */
 static inline STRATA_FORCED void strata_direct_lock(strata_stack_t *stack) {
@@ -34,6 +47,12 @@ static inline STRATA_FORCED void strata_direct_lock(strata_stack_t *stack) {
 
 /* All of these under the lock of the stack's home. */
 
+/* Whether the handle names the stack, for this thread. */
+static inline STRATA_FORCED bool strata_direct_is_named(const strata_stack_t *stack, strata_stack_handle_t handle) {
+    uint64_t only = stack->only_thread;
+    return __builtin_expect(stack->handle == handle && (only == 0 || only == strata_threads_plain), 1);
+}
+
 /* Whether a request that names this stream may be served by a hit. */
 static inline STRATA_FORCED bool strata_direct_may_hit(const strata_stack_t *stack, strata_stream_t stream) {
     uint16_t attention = stack->attention_allocate;
@@ -41,28 +60,29 @@ static inline STRATA_FORCED bool strata_direct_may_hit(const strata_stack_t *sta
 }
 
 /* What the stack's cache has handed out, without the layers above it, is the program's from now on. */
-static inline STRATA_FORCED void strata_direct_serve(strata_stack_t *stack, const strata_stack_t *home, strata_record_t *record) {
+static inline STRATA_FORCED void strata_direct_mark(const strata_stack_t *stack, strata_record_t *record) {
     record->route = stack->route;
     record->stack = stack->number;
-    strata_stack_book(stack, record);
+}
+
+static inline STRATA_FORCED void strata_direct_note_pointer(const strata_stack_t *stack, const strata_stack_t *home,
+                                                            const strata_record_t *record) {
     if (__builtin_expect(stack->directory != NULL, 0))
         strata_directory_write(stack->directory, record->ptr, home->number, strata_slab_slot(&home->slab, record));
 }
 
-/* `hit` NULL: that of the stack. */
-static inline STRATA_FORCED strata_record_t *strata_direct_hit(strata_stack_t *stack, const strata_stack_t *home, size_t size,
-                                                               strata_hit_fn hit) {
-    strata_record_t *record = (hit ? hit : stack->hit)(stack->cache, size, stack);
-    if (__builtin_expect(!record, 0)) return NULL;
-    strata_direct_serve(stack, home, record);
-    return record;
+static inline void strata_direct_serve(strata_stack_t *stack, const strata_stack_t *home, strata_record_t *record) {
+    strata_direct_mark(stack, record);
+    strata_stack_book(stack, record);
+    strata_direct_note_pointer(stack, home, record);
 }
 
-static inline STRATA_FORCED void strata_direct_fill(const strata_stack_t *home, const strata_record_t *record,
+/* `size`: that of the record. */
+static inline STRATA_FORCED void strata_direct_fill(const strata_stack_t *home, const strata_record_t *record, uint64_t size,
                                                     strata_block_t *block) {
     block->ptr = (void *)(uintptr_t)record->ptr;
-    block->size = record->size;
-    block->ref = strata_ref_make(home->number, strata_slab_slot(&home->slab, record), record->generation);
+    block->size = size;
+    block->ref = strata_slab_ref(&home->slab, record);
 }
 
 /* The live record of a ref of a stack; NULL: there is none. */
@@ -74,92 +94,100 @@ static inline STRATA_FORCED strata_record_t *strata_direct_find(strata_stack_t *
     return __builtin_expect(live, 1) ? record : NULL;
 }
 
-/* `quick_free` may refuse: then nothing has changed. */
-static inline STRATA_FORCED bool strata_direct_take_back(strata_stack_t *stack, strata_record_t *record,
-                                                         strata_quick_free_fn quick_free) {
-    if (!quick_free) quick_free = stack->quick_free;
-    strata_stack_unbook(stack, record);
-    record->generation++;
-    if (__builtin_expect(quick_free(stack->cache, record), 1)) return true;
-    record->generation--;
-    stack->figures.frees--;
-    strata_word_write(&stack->figures.requested_bytes, stack->figures.requested_bytes + strata_record_requested(record));
-    strata_word_write(&stack->figures.allocated_bytes, stack->figures.allocated_bytes + record->size);
-    return false;
+/* Whether no layer above the cache took notice of the record, nor wants to hear of a free. */
+static inline STRATA_FORCED bool strata_direct_is_plain(const strata_stack_t *stack, const strata_record_t *record) {
+    return __builtin_expect((stack->attention_free | record->attention) == 0 && record->route == stack->route, 1);
 }
 
-/* Frees a record of the stack if no layer above the cache took notice of it (`quick_free` NULL: by the one of the stack). False: go
- * the long way. */
-static inline STRATA_FORCED bool strata_direct_free(strata_stack_t *stack, strata_record_t *record,
-                                                    strata_quick_free_fn quick_free) {
-    if (!quick_free) quick_free = stack->quick_free;
-    if (__builtin_expect(!quick_free, 0)) return false;
-    bool noticed = (stack->attention_free | record->attention) != 0 || record->route != stack->route;
-    if (__builtin_expect(noticed, 0)) return strata_magazine_keep(stack, record);
-    return strata_direct_take_back(stack, record, quick_free);
-}
+/* Frees a record of the stack if no layer above the cache took notice of it. False: go the long way. */
+bool strata_direct_free(strata_stack_t *stack, strata_record_t *record);
+/* The same of any record in the slab of `home`, if that is shared also of one that another stack served. */
+bool strata_direct_free_there(strata_stack_t *home, strata_record_t *record);
+/* Of a plain one. False: the cache refuses, and nothing has changed. */
+bool strata_direct_take_back(strata_stack_t *stack, strata_record_t *record);
 
-/* ---- by handle ---- */
+/* ---- the shortest way ---- */
 
-/* Whether the handle names the stack, for this thread. */
-static inline STRATA_FORCED bool strata_direct_is_named(const strata_stack_t *stack, strata_stack_handle_t handle) {
-    uint64_t only = stack->only_thread;
-    return __builtin_expect(stack->handle == handle && (only == 0 || only == strata_threads_plain), 1);
-}
+/* `stack`: that of the cache. Serves, or answers NULL and has changed nothing. Of the record it need not set what strata_direct_mark()
+ * does. */
+typedef strata_record_t *(*strata_quick_hit_fn)(strata_layer_t *cache, size_t size, strata_stack_t *stack);
+/* Takes back, or has changed nothing. The generation of the record has been raised. */
+typedef bool (*strata_quick_free_fn)(strata_layer_t *cache, strata_record_t *record, const strata_stack_t *stack);
 
-static inline STRATA_FORCED strata_status_t strata_direct_allocate_by(strata_stack_handle_t handle, strata_stream_t stream,
-                                                                      size_t size, strata_block_t *block, strata_stack_t *stack,
-                                                                      strata_allocate_fn missed, strata_hit_fn hit) {
+/* The stack's hit finds its record in its own slab: it is its own home. */
+static inline STRATA_FORCED strata_status_t strata_direct_allocate_by(strata_stack_handle_t handle, strata_stack_t *stack,
+                                                                      strata_stream_t stream, size_t size, strata_block_t *block,
+                                                                      strata_allocate_fn missed, strata_quick_hit_fn quick) {
     if (__builtin_expect(size - 1 >= STRATA_LARGEST_REQUEST || !strata_threads_plain, 0))
         return missed(handle, stream, size, block);
-    strata_magazines_t *magazines = strata_magazines_of(stack);
-    if (__builtin_expect(magazines != NULL, 0) && strata_magazine_allocate(magazines, stack, handle, size, block)) return STRATA_OK;
-    strata_stack_t *home = atomic_load_explicit(&stack->home, memory_order_relaxed);
-    strata_direct_lock(home);
-    if (__builtin_expect(strata_direct_is_named(stack, handle) && strata_direct_may_hit(stack, stream) && block, 1)) {
-        strata_record_t *record = strata_direct_hit(stack, home, size, hit);
-        if (__builtin_expect(record != NULL, 1)) {
-            strata_direct_fill(home, record, block);
-            strata_unlock(&home->lock);
-            return STRATA_OK;
-        }
+    if (__builtin_expect(strata_magazines_of(stack) || !strata_lock_at_once(&stack->lock), 0))
+        return strata_direct_any.allocate(handle, stack, stream, size, block, missed);
+    bool open = strata_direct_is_named(stack, handle) && strata_direct_may_hit(stack, stream) && block;
+    strata_record_t *record = __builtin_expect(open, 1) ? quick(stack->cache, size, stack) : NULL;
+    if (__builtin_expect(!record, 0)) return strata_direct_allocate_held(handle, stack, stream, size, block, missed);
+    strata_direct_mark(stack, record);
+    uint64_t granted = record->size;
+    if (__builtin_expect(strata_stack_count(stack, granted, size), 0)) return strata_direct_end_higher(stack, record, block);
+    strata_direct_note_pointer(stack, stack, record);
+    strata_direct_fill(stack, record, granted, block);
+    return __builtin_expect(strata_unlock_at_once(&stack->lock), 1) ? STRATA_OK : strata_direct_end(stack);
+}
+
+/* False: nothing has changed. */
+static inline STRATA_FORCED bool strata_direct_free_quickly(strata_stack_t *stack, strata_ref_t ref, strata_quick_free_fn quick) {
+    strata_record_t *record = strata_direct_find(stack, ref);
+    if (__builtin_expect(!record || !strata_direct_is_plain(stack, record), 0)) return false;
+    uint64_t size = record->size, requested = size - record->slack;
+    record->generation++;
+    if (__builtin_expect(!quick(stack->cache, record, stack), 0)) {
+        record->generation--;
+        return false;
     }
-    strata_unlock(&home->lock);
-    return missed(handle, stream, size, block);
+    strata_stack_uncount(stack, size, requested);
+    return true;
 }
 
 /* A block that lies in the slab of a shared stack goes the way of any free by ref. */
 static inline STRATA_FORCED strata_status_t strata_direct_free_by(strata_stack_handle_t handle, strata_ref_t ref,
                                                                   strata_stack_t *stack, strata_free_fn missed,
-                                                                  strata_quick_free_fn quick_free) {
+                                                                  strata_quick_free_fn quick) {
     if (__builtin_expect((handle ^ ref) >> 52 != 0 || !strata_threads_plain, 0)) return missed(handle, ref);
-    strata_magazines_t *magazines = strata_magazines_of(stack);
-    if (__builtin_expect(magazines != NULL, 0) && stack->handle == handle && strata_magazine_free(magazines, stack, 0, ref))
-        return STRATA_OK;
-    strata_direct_lock(stack);
-    strata_record_t *record = stack->handle == handle ? strata_direct_find(stack, ref) : NULL;
-    if (__builtin_expect(record && strata_direct_free(stack, record, quick_free), 1)) {
-        strata_unlock(&stack->lock);
-        return STRATA_OK;
-    }
-    strata_unlock(&stack->lock);
-    return missed(handle, ref);
+    if (__builtin_expect(strata_magazines_of(stack) || !strata_lock_at_once(&stack->lock), 0))
+        return strata_direct_any.free(handle, ref, stack, missed);
+    bool named = __builtin_expect(stack->handle == handle, 1);
+    if (__builtin_expect(!named || !strata_direct_free_quickly(stack, ref, quick), 0))
+        return strata_direct_free_held(handle, ref, stack, missed);
+    return __builtin_expect(strata_unlock_at_once(&stack->lock), 1) ? STRATA_OK : strata_direct_end(stack);
 }
 
-/* `static STRATA_DIRECT_WAY(name, ...);` defines the `const strata_direct_t name` of a cache whose functions these are: the
- * compiler lays them into the way. */
+/* `own`: the way that this is. The number may have another life by now, in the same facade and over another cache. */
+static inline STRATA_FORCED strata_status_t strata_direct_free_of(strata_t facade, strata_ref_t ref, strata_stack_t *home,
+                                                                  strata_free_fn missed, const strata_direct_t *own,
+                                                                  strata_quick_free_fn quick) {
+    /* A thread's first call counts it in; in a child of fork() no thread is. */
+    if (__builtin_expect(!strata_threads_own, 0)) return missed(facade, ref);
+    if (__builtin_expect(strata_magazines_of(home) || !strata_lock_at_once(&home->lock), 0))
+        return strata_direct_any.free_of(facade, ref, home, missed);
+    bool same = home->facade == facade && atomic_load_explicit(&home->direct, memory_order_relaxed) == own;
+    if (__builtin_expect(!same || !strata_direct_free_quickly(home, ref, quick), 0))
+        return strata_direct_free_of_held(facade, ref, home, missed);
+    return __builtin_expect(strata_unlock_at_once(&home->lock), 1) ? STRATA_OK : strata_direct_end(home);
+}
+
+/* `STRATA_DIRECT_WAY(name, ...)` defines the `const strata_direct_t name` of a cache whose functions these are: the compiler lays them
+ * into the way. They call nothing. */
 #define STRATA_DIRECT_WAY(name, hit, quick_free)                                                                                   \
-    STRATA_DIRECT_FUNCTIONS(name, hit, quick_free)                                                                                 \
-    static const strata_direct_t name = {.allocate = name##_allocate, .free = name##_free}
-/* The functions alone, for a way that several types name. */
-#define STRATA_DIRECT_FUNCTIONS(name, hit, quick_free)                                                                             \
-    strata_status_t name##_allocate(strata_stack_handle_t handle, strata_stream_t stream, size_t size, strata_block_t *block,      \
-                                    strata_stack_t *stack, strata_allocate_fn missed) {                                            \
-        return strata_direct_allocate_by(handle, stream, size, block, stack, missed, hit);                                         \
+    static strata_status_t name##_allocate(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream,            \
+                                           size_t size, strata_block_t *block, strata_allocate_fn missed) {                        \
+        return strata_direct_allocate_by(handle, stack, stream, size, block, missed, hit);                                         \
     }                                                                                                                              \
     static strata_status_t name##_free(strata_stack_handle_t handle, strata_ref_t ref, strata_stack_t *stack,                      \
                                        strata_free_fn missed) {                                                                    \
         return strata_direct_free_by(handle, ref, stack, missed, quick_free);                                                      \
-    }
+    }                                                                                                                              \
+    static strata_status_t name##_free_of(strata_t facade, strata_ref_t ref, strata_stack_t *home, strata_free_fn missed) {        \
+        return strata_direct_free_of(facade, ref, home, missed, &name, quick_free);                                                \
+    }                                                                                                                              \
+    const strata_direct_t name = {.allocate = name##_allocate, .free = name##_free, .free_of = name##_free_of}
 
 #endif

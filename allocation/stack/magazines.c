@@ -166,7 +166,7 @@ static void keep(strata_stack_t *stack, strata_record_t *record) {
 bool strata_magazine_keep(strata_stack_t *stack, strata_record_t *record) {
     bool only = stack->attention_free == STRATA_ATTENTION_MAGAZINES && record->attention == 0 && record->route == stack->route;
     if (!only) return false;
-    if (!keeps(stack, record)) return strata_direct_take_back(stack, record, NULL);
+    if (!keeps(stack, record)) return strata_direct_take_back(stack, record);
     keep(stack, record);
     return true;
 }

@@ -127,7 +127,7 @@ struct strata_stack {
 /* {stack number 12 bits, serial 52}: the serial belongs to one life of the number, and to no other one in the process. */
 static inline uint16_t strata_stack_handle_number(strata_stack_handle_t handle) { return (uint16_t)(handle >> 52); }
 
-/* {stack number 12 bits, slot 24, generation 28}, from the top. */
+/* The parts of a ref: strata_slab_ref(). */
 static inline strata_ref_t strata_ref_make(uint16_t home, uint32_t slot, uint32_t generation) {
     return ((uint64_t)home << 52) | ((uint64_t)slot << STRATA_REF_GENERATION_BITS) | generation;
 }
@@ -146,8 +146,7 @@ static inline strata_stack_t *strata_stack_of(uint16_t number) {
 }
 /* Owner's ref of a live record. */
 static inline strata_ref_t strata_ref_of(const strata_record_t *record) {
-    const strata_stack_t *home = strata_stack_of(record->home);
-    return strata_ref_make(record->home, strata_slab_slot(&home->slab, record), record->generation);
+    return strata_slab_ref(&strata_stack_of(record->home)->slab, record);
 }
 
 /* ---- life ---- */
@@ -251,23 +250,36 @@ static inline void strata_word_write(uint64_t *word, uint64_t value) {
 /* What lives in the stack has passed a bound: brings peaks up to date, its own and that of the place. Its home's lock is held. */
 void strata_stack_note_peaks(strata_stack_t *stack);
 
-/* Called with the home's lock held: books a record that was handed out or taken back. */
-static inline void strata_stack_book(strata_stack_t *stack, const strata_record_t *record) {
+/* Called with the home's lock held, these four. */
+
+/* `size` bytes serve `requested` of the program from now on. True: more lives than was looked at, strata_stack_note_peaks() is due. */
+static inline bool strata_stack_count(strata_stack_t *stack, uint64_t size, uint64_t requested) {
     strata_statistics_t *f = &stack->figures;
-    uint64_t requested = f->requested_bytes + strata_record_requested(record), allocated = f->allocated_bytes + record->size;
+    requested += f->requested_bytes;
+    size += f->allocated_bytes;
     strata_word_write(&f->requested_bytes, requested);
-    strata_word_write(&f->allocated_bytes, allocated);
+    strata_word_write(&f->allocated_bytes, size);
     f->allocations++;
-    bool passed = requested > atomic_load_explicit(&stack->watched[STRATA_REQUESTED], memory_order_relaxed) ||
-                  allocated > atomic_load_explicit(&stack->watched[STRATA_ALLOCATED], memory_order_relaxed);
+    return requested > atomic_load_explicit(&stack->watched[STRATA_REQUESTED], memory_order_relaxed) ||
+           size > atomic_load_explicit(&stack->watched[STRATA_ALLOCATED], memory_order_relaxed);
+}
+
+/* Books a record that was handed out, and one that was taken back. */
+static inline void strata_stack_book(strata_stack_t *stack, const strata_record_t *record) {
+    bool passed = strata_stack_count(stack, record->size, strata_record_requested(record));
     if (__builtin_expect(passed, 0)) strata_stack_note_peaks(stack);
 }
 
-static inline void strata_stack_unbook(strata_stack_t *stack, const strata_record_t *record) {
+/* The program has given them back. */
+static inline void strata_stack_uncount(strata_stack_t *stack, uint64_t size, uint64_t requested) {
     strata_statistics_t *f = &stack->figures;
-    strata_word_write(&f->requested_bytes, f->requested_bytes - strata_record_requested(record));
-    strata_word_write(&f->allocated_bytes, f->allocated_bytes - record->size);
+    strata_word_write(&f->requested_bytes, f->requested_bytes - requested);
+    strata_word_write(&f->allocated_bytes, f->allocated_bytes - size);
     f->frees++;
+}
+
+static inline void strata_stack_unbook(strata_stack_t *stack, const strata_record_t *record) {
+    strata_stack_uncount(stack, record->size, strata_record_requested(record));
 }
 
 /* From now on blocks that are handed out are noted for free by pointer; what is live is noted now. */

@@ -35,6 +35,7 @@ strata_status_t strata_slab_init(strata_slab_t *slab, uint16_t home, uint32_t fi
                             .used = 1,
                             .first_generation = first_generation,
                             .home = home,
+                            .refs = (uint64_t)home << (STRATA_REF_SLOT_BITS + STRATA_REF_GENERATION_BITS),
                             .record_range = records,
                             .idle_range = idle};
     slab->capacity = (uint32_t)strata_min(slots, slots_in(strata_growing_most(&records), strata_growing_most(&idle)));

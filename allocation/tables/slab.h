@@ -12,6 +12,7 @@
 
 enum { STRATA_REF_SLOT_BITS = 24, STRATA_REF_GENERATION_BITS = 28, STRATA_SLAB_SLOTS = 1u << STRATA_REF_SLOT_BITS };
 
+_Static_assert(sizeof(strata_record_t) == 64, "strata_slab_ref() counts on it");
 _Static_assert(STRATA_GENERATION_LAST == (1u << STRATA_REF_GENERATION_BITS) - 1, "a slot that reaches it is retired, never wraps");
 
 typedef struct strata_slab {
@@ -25,6 +26,7 @@ typedef struct strata_slab {
     uint32_t unused; /* length of the free list */
     uint32_t retired; /* slots retired for ever */
     uint16_t home;
+    uint64_t refs; /* what all refs into it have in common: the home in its place */
     strata_growing_t record_range, idle_range;
 } strata_slab_t;
 
@@ -52,6 +54,13 @@ static inline strata_record_t *strata_slab_record(const strata_slab_t *slab, uin
 
 static inline uint32_t strata_slab_slot(const strata_slab_t *slab, const strata_record_t *record) {
     return (uint32_t)(record - slab->records);
+}
+
+/* {stack number 12 bits, slot 24, generation 28}, from the top. */
+static inline strata_ref_t strata_slab_ref(const strata_slab_t *slab, const strata_record_t *record) {
+    /* The distance is a multiple of 64, so it needs no shift down before that up. */
+    uint64_t distance = (uint64_t)((const char *)record - (const char *)slab->records);
+    return slab->refs | distance << (STRATA_REF_GENERATION_BITS - 6) | record->generation;
 }
 
 static inline bool strata_slab_is_idle(const strata_slab_t *slab, uint32_t slot) {

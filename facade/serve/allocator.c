@@ -14,8 +14,8 @@
 
 /* ---- a stack that no call may go directly to: every use of its stream is to be checked ---- */
 
-static strata_status_t never_allocate(strata_stack_handle_t handle, strata_stream_t stream, size_t size, strata_block_t *block,
-                                      strata_stack_t *stack, strata_allocate_fn missed) {
+static strata_status_t never_allocate(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,
+                                      strata_block_t *block, strata_allocate_fn missed) {
     (void)stack;
     return missed(handle, stream, size, block);
 }
@@ -25,7 +25,12 @@ static strata_status_t never_free(strata_stack_handle_t handle, strata_ref_t ref
     return missed(handle, ref);
 }
 
-static const strata_direct_t never = {.allocate = never_allocate, .free = never_free};
+/* Refs are checked as anywhere. */
+static strata_status_t free_of(strata_t facade, strata_ref_t ref, strata_stack_t *home, strata_free_fn missed) {
+    return strata_direct_any.free_of(facade, ref, home, missed);
+}
+
+static const strata_direct_t never = {.allocate = never_allocate, .free = never_free, .free_of = free_of};
 
 /* ---- the value ---- */
 
@@ -120,7 +125,7 @@ strata_status_t strata_allocator_allocate(strata_allocator_t allocator, size_t s
     strata_stack_t *stack = strata_stack_of(strata_stack_handle_number(allocator.stack));
     if (__builtin_expect(!stack, 0)) return allocate_missed(allocator.stack, allocator.stream, size, block);
     const strata_direct_t *direct = atomic_load_explicit(&stack->direct, memory_order_relaxed);
-    return direct->allocate(allocator.stack, allocator.stream, size, block, stack, allocate_missed);
+    return direct->allocate(allocator.stack, stack, allocator.stream, size, block, allocate_missed);
 }
 
 strata_status_t strata_allocator_allocate_with(strata_allocator_t allocator, const strata_allocate_options_t *options,

@@ -4,53 +4,29 @@
 #include "facade/serve/long_way.h"
 #include "facade/serve/lookup.h"
 
+/* Apart, so that the direct way saves no registers for it. Nothing has looked up a stack since the handle was found. */
+static __attribute__((noinline)) strata_status_t allocate_missed(strata_stack_handle_t handle, strata_stream_t stream, size_t size,
+                                                                 strata_block_t *block) {
+    const strata_lookup_t whose = strata_lookup_of(handle, stream);
+    bool found = false;
+    strata_status_t status = STRATA_OK;
+    if (size - 1 < STRATA_LARGEST_REQUEST) status = strata_allocate_missed(handle, stream, size, block, &found);
+    return found ? status : strata_allocate_long_way(whose.facade, whose.place, stream, size, block);
+}
+
 strata_status_t strata_allocate(strata_t facade, strata_place_t place, strata_stream_t stream, size_t size, strata_block_t *block) {
     strata_stack_handle_t handle = strata_lookup(facade, place, stream);
     strata_stack_t *stack = strata_stack_of(strata_stack_handle_number(handle));
-    if (__builtin_expect(!stack || size - 1 >= STRATA_LARGEST_REQUEST, 0))
-        return strata_allocate_long_way(facade, place, stream, size, block);
-    strata_magazines_t *magazines = strata_magazines_of(stack);
-    if (__builtin_expect(magazines != NULL, 0) && strata_magazine_allocate(magazines, stack, handle, size, block)) return STRATA_OK;
-    strata_stack_t *home = atomic_load_explicit(&stack->home, memory_order_relaxed);
-    strata_direct_lock(home);
-    if (__builtin_expect(stack->handle == handle && strata_direct_may_hit(stack, stream) && block, 1)) {
-        strata_record_t *record = strata_direct_hit(stack, home, size, NULL);
-        if (__builtin_expect(record != NULL, 1)) {
-            strata_direct_fill(home, record, block);
-            strata_unlock(&home->lock);
-            return STRATA_OK;
-        }
-    }
-    strata_unlock(&home->lock);
-    bool found;
-    strata_status_t status = strata_allocate_missed(handle, stream, size, block, &found);
-    return found ? status : strata_allocate_long_way(facade, place, stream, size, block);
-}
-
-/* What lies in the slab of a shared stack was served by one of those that share it. */
-static __attribute__((noinline)) bool free_shared(const strata_stack_t *home, strata_record_t *record) {
-    return home->is_shared && strata_direct_free(strata_stack_of(record->stack), record, NULL);
-}
-
-/* Under the lock of `home`. False: go the long way. */
-static inline bool free_directly(strata_stack_t *home, strata_record_t *record) {
-    return __builtin_expect(strata_direct_free(home, record, NULL), 1) || free_shared(home, record);
+    if (__builtin_expect(!stack, 0)) return strata_allocate_long_way(facade, place, stream, size, block);
+    const strata_direct_t *direct = atomic_load_explicit(&stack->direct, memory_order_relaxed);
+    return direct->allocate(handle, stack, stream, size, block, allocate_missed);
 }
 
 strata_status_t strata_free(strata_t facade, strata_ref_t ref) {
     strata_stack_t *home = strata_stack_of(strata_ref_home(ref));
-    /* A thread's first call counts it in; in a child of fork() no thread is. */
-    if (__builtin_expect(!home || !strata_threads_own, 0)) return strata_free_long_way(facade, ref);
-    strata_magazines_t *magazines = strata_magazines_of(home);
-    if (__builtin_expect(magazines != NULL, 0) && strata_magazine_free(magazines, home, facade, ref)) return STRATA_OK;
-    strata_direct_lock(home);
-    strata_record_t *record = __builtin_expect(home->facade == facade, 1) ? strata_direct_find(home, ref) : NULL;
-    if (__builtin_expect(record && free_directly(home, record), 1)) {
-        strata_unlock(&home->lock);
-        return STRATA_OK;
-    }
-    strata_unlock(&home->lock);
-    return strata_free_long_way(facade, ref);
+    if (__builtin_expect(!home, 0)) return strata_free_long_way(facade, ref);
+    const strata_direct_t *direct = atomic_load_explicit(&home->direct, memory_order_relaxed);
+    return direct->free_of(facade, ref, home, strata_free_long_way);
 }
 
 /* The directory of device memory, if this thread has freed by pointer in the facade before; the long way notes it. */
@@ -75,7 +51,7 @@ strata_status_t strata_free_pointer(strata_t facade, void *ptr) {
     if (__builtin_expect(home->facade == facade && slot < home->slab.used, 1)) {
         strata_record_t *record = strata_slab_record(&home->slab, slot);
         if (__builtin_expect(record->ptr == (uint64_t)(uintptr_t)ptr && record->state == STRATA_RECORD_LIVE, 1) &&
-            __builtin_expect(free_directly(home, record), 1)) {
+            __builtin_expect(strata_direct_free_there(home, record), 1)) {
             strata_unlock(&home->lock);
             return STRATA_OK;
         }

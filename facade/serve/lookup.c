@@ -15,6 +15,12 @@ void strata_lookup_forget_all(void) {
     while (next != 0 && !atomic_compare_exchange_weak(&strata_lookup_epoch, &next, next + 1 == 0 ? 1 : next + 1)) {}
 }
 
+strata_lookup_t strata_lookup_of(strata_stack_handle_t handle, strata_stream_t stream) {
+    for (int i = 0; i < STRATA_LOOKUP_WAYS; i++)
+        if (strata_lookups[i].handle == handle && strata_lookups[i].stream == stream) return strata_lookups[i];
+    return (strata_lookup_t){.facade = 0};
+}
+
 void strata_lookup_forget_own(strata_t facade) {
     for (int i = 0; i < STRATA_LOOKUP_WAYS; i++)
         if (strata_lookups[i].facade == facade) strata_lookups[i] = (strata_lookup_t){.facade = 0};

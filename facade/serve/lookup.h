@@ -46,5 +46,7 @@ static inline strata_stack_handle_t strata_lookup(strata_t facade, strata_place_
     bool found = way->facade == facade && way->stream == stream && way->place == place;
     return __builtin_expect(found, 1) ? way->handle : 0;
 }
+/* Whose a handle is that strata_lookup() found for this stream; of nothing, if that is forgotten. */
+strata_lookup_t strata_lookup_of(strata_stack_handle_t handle, strata_stream_t stream);
 
 #endif
