@@ -94,21 +94,33 @@ static bool has_settled(const planned_t *self, const planned_plan_t *plan) {
     return self->past.live + plan->peak <= most + most / BESIDE_PART;
 }
 
+/* Whether the step of so many requests followed the plan from its first one to its last. */
+static bool is_followed(const planned_t *self, uint32_t count) {
+    const planned_plan_t *plan = self->now;
+    return plan && !plan->names && self->at == plan->count && count == plan->count;
+}
+
+/* The plan of the step of the last `count` requests. It is made if the step was repeated. */
+static planned_plan_t *plan_of_step(planned_t *self, uint32_t count, strata_call_t *call) {
+    if (is_followed(self, count)) return self->now;
+    strata_planned_tell_all(self);
+    if (self->now && self->at == self->now->count && self->now->adopted) strata_planned_settle(self->now);
+    uint32_t now = self->past.next;
+    if (count == 0 || now - self->past.first < count) return NULL;
+    uint64_t hash = strata_past_hash(&self->past, now - count, count);
+    planned_plan_t *plan = strata_planned_find(self, count, hash);
+    bool wants = !plan && hash != self->making && strata_planned_options(self)->learns;
+    if (!wants || !may_work(self) || !strata_past_repeats(&self->past, count)) return plan;
+    self->busy = true;
+    plan = strata_planned_make(self, count, call);
+    self->busy = false;
+    return plan;
+}
+
 /* A step of `count` requests has ended. Its plan is made if it was repeated, and room for the plan of the next one. */
 static void end_step(planned_t *self, uint32_t count, strata_call_t *call) {
     uint32_t now = self->past.next;
-    if (self->now && self->at == self->now->count && self->now->adopted) strata_planned_settle(self->now);
-    bool known = count > 0 && now - self->past.first >= count;
-    uint64_t hash = known ? strata_past_hash(&self->past, now - count, count) : 0;
-    planned_plan_t *plan = known ? strata_planned_find(self, count, hash) : NULL;
-    bool wants = known && !plan && hash != self->making && strata_planned_options(self)->learns;
-    bool makes = wants && may_work(self) && strata_past_repeats(&self->past, count);
-    if (makes) {
-        self->busy = true;
-        plan = strata_planned_make(self, count, call);
-        self->busy = false;
-    }
-    planned_plan_t *next = turn(self, plan);
+    planned_plan_t *next = turn(self, plan_of_step(self, count, call));
     if (!next && self->plan_count > 0) next = self->plans[self->plan_count - 1];
     bool crowded = next && is_crowded(self, next);
     if (next && may_work(self) && has_settled(self, next) && (crowded || !strata_planned_has_room(self, next))) {
@@ -211,8 +223,8 @@ static inline uint32_t hint(const planned_t *self, const planned_place_t *place)
 }
 
 static COLD void learn(planned_t *self, planned_place_t *place, uint32_t slot) {
-    uint32_t number = slot < self->past.slots ? self->past.by_slot[slot] : 0;
-    uint32_t back = number ? self->past.next - number : 0;
+    const strata_record_t *block = &self->base.records[slot];
+    uint32_t back = block->state == STRATA_RECORD_LIVE && block->noted ? self->past.next - block->noted : 0;
     place->back = back <= self->now->count ? back : 0;
     place->slot = slot;
 }
@@ -270,9 +282,26 @@ static strata_record_t *planned_record(planned_t *self, uint64_t key, size_t siz
     return record;
 }
 
+/* The next request of the plan has been served. If levels are not looked for, the plan says what it asked for. There is room. */
+static inline void note_next(planned_t *self, strata_record_t *record) {
+    const planned_place_t *place = self->next;
+    const strata_past_key_t key = {place->key, place->mixed};
+    uint32_t slot = strata_record_slot(&self->base, record);
+    record->noted = __builtin_expect(self->told, 1) ? strata_past_note_open(&self->past, slot, record->size)
+                                                    : strata_past_note(&self->past, &key, true, slot, record->size);
+    self->at++;
+    self->next++;
+}
+
 /* Records served from below are those of this stack. */
-static void note(planned_t *self, uint64_t key, const strata_record_t *record) {
+static void note(planned_t *self, uint64_t key, strata_record_t *record) {
+    if (self->next->key == key && strata_past_has_room(&self->past)) {
+        note_next(self, record);
+        return;
+    }
+    strata_planned_tell_all(self);
     uint32_t number = strata_past_ask(&self->past, key, !self->told);
+    record->noted = number;
     if (__builtin_expect(number == 0, 0)) {
         strata_planned_go(self, NULL, 0);
         self->deaf = true;
@@ -298,7 +327,10 @@ static COLD strata_record_t *hit_otherwise(planned_t *self, size_t size, const s
 static __attribute__((noinline)) strata_record_t *hit_unplanned(planned_t *self, size_t size, const strata_stack_t *stack) {
     if (!self->told && look_for_step(self)) return NULL;
     strata_record_t *record = below(self)->type->hit(below(self), size, stack);
-    if (record) strata_past_note(&self->past, size, !self->told, strata_record_slot(&self->base, record), record->size);
+    if (!record) return NULL;
+    const strata_past_key_t key = strata_past_key(size);
+    uint32_t slot = strata_record_slot(&self->base, record);
+    record->noted = strata_past_note(&self->past, &key, !self->told, slot, record->size);
     return record;
 }
 
@@ -316,39 +348,37 @@ static __attribute__((noinline)) strata_record_t *hit_searched(planned_t *self, 
     if (__builtin_expect(!plain, 0)) return hit_otherwise(self, size, stack);
     strata_record_t *record = take_place(self, place, size, stack);
     if (__builtin_expect(!record, 0)) return hit_beside(self, place, size, stack);
-    strata_past_note(&self->past, size, !self->told, strata_record_slot(&self->base, record), record->size);
-    self->at++;
-    self->next = place + 1;
+    note_next(self, record);
     return record;
 }
 
-/* The block that was freed last is at the place of the request: nothing is called. Addresses are multiples of the alignment, so no block
- * is at STRATA_NOWHERE. NULL: it is not, or it is not known whether there is room to note it. */
-static inline STRATA_FORCED strata_record_t *hit_apart(planned_t *self, size_t size, strata_stack_t *stack,
-                                                       bool levels) {
+/* The block that was freed last, if it is at the place of the request, which is noted; NULL: it is not. Nothing is called. Addresses are
+ * multiples of the alignment, so no block is at STRATA_NOWHERE. */
+static inline STRATA_FORCED strata_record_t *hit_apart(planned_t *self, size_t size, strata_stack_t *stack) {
     const planned_place_t *place = self->next;
     strata_chunks_t *chunks = chunks_of(self);
     uint32_t slot = chunks->apart;
     strata_record_t *block = strata_chunks_apart(chunks, stack);
-    bool plain = place->key == size && slot != 0 && is_at(self, place, block) && strata_past_is_ready(&self->past, slot);
+    bool plain = place->key == size && slot != 0 && is_at(self, place, block) && self->past.ready > 0;
     if (__builtin_expect(!plain, 0)) return NULL;
     strata_chunks_serve_apart(chunks, stack, block, place->size - size);
     self->hits++;
-    strata_past_note_ready(&self->past, &(strata_past_key_t){size, place->mixed}, levels, slot, place->size);
     self->at++;
     self->next++;
+    block->noted = strata_past_note_open(&self->past, slot, place->size);
     return block;
 }
 
-/* Of a program that says where its steps end. */
+/* Of a program that says where its steps end: levels are not looked for. */
 static inline STRATA_FORCED strata_record_t *quick_hit(strata_layer_t *base, size_t size, strata_stack_t *stack) {
     planned_t *self = (planned_t *)base;
-    return __builtin_expect(self->told, 1) ? hit_apart(self, size, stack, false) : NULL;
+    return __builtin_expect(self->told, 1) ? hit_apart(self, size, stack) : NULL;
 }
 
 static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     planned_t *self = (planned_t *)base;
-    strata_record_t *block = hit_apart(self, size, base->stack, !self->told);
+    bool goes_on = self->told && self->now && strata_past_has_room(&self->past);
+    strata_record_t *block = goes_on ? hit_apart(self, size, base->stack) : NULL;
     if (block) {
         block->route = 0;
         return block;
@@ -359,7 +389,6 @@ static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stac
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     planned_t *self = (planned_t *)base;
     uint64_t key = strata_planned_key(request->size, request->alignment);
-    strata_past_refresh(&self->past);
     if (request->tag && self->now && self->now->names)
         strata_planned_go(self, self->now, strata_planned_named(self->now, request->tag, self->at));
     if (self->due || is_due(self, key)) {
@@ -380,10 +409,14 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     return STRATA_OK;
 }
 
+static inline void note_free(planned_t *self, strata_record_t *record) {
+    strata_past_free(&self->past, record->noted, record->size);
+}
+
 static bool quick_free(strata_layer_t *base, strata_record_t *record) {
     planned_t *self = (planned_t *)base;
-    /* Should the cache refuse, the long way finds nothing more to note. */
-    strata_past_free(&self->past, strata_record_slot(base, record));
+    note_free(self, record);
+    record->noted = 0; /* should the cache refuse, the long way finds nothing more to note */
     return below(self)->type->quick_free(below(self), record);
 }
 
@@ -392,15 +425,13 @@ static inline STRATA_FORCED bool quick_free_apart(strata_layer_t *base, strata_r
     planned_t *self = (planned_t *)base;
     strata_chunks_t *chunks = chunks_of(self);
     if (__builtin_expect(chunks->apart || !strata_chunks_may_stand_apart(chunks, record), 0)) return false;
-    uint32_t slot = strata_slab_slot(&stack->slab, record);
-    strata_past_free(&self->past, slot);
-    strata_chunks_set_apart(chunks, record, slot);
+    note_free(self, record);
+    strata_chunks_set_apart(chunks, record, strata_slab_slot(&stack->slab, record));
     return true;
 }
 
 static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
-    planned_t *self = (planned_t *)base;
-    strata_past_free(&self->past, strata_record_slot(base, record));
+    note_free((planned_t *)base, record);
     strata_below_free(record, call);
 }
 
@@ -411,7 +442,9 @@ STRATA_DIRECT_WAY(strata_planned_direct, quick_hit, quick_free_apart);
 
 static strata_record_t *take_at(strata_layer_t *base, const strata_block_t *at, size_t requested, const strata_stack_t *stack) {
     strata_layer_t *cache = base->below[0];
-    return cache->type->take_at(cache, at, requested, stack);
+    strata_record_t *record = cache->type->take_at(cache, at, requested, stack);
+    if (record) record->noted = 0;
+    return record;
 }
 
 static const strata_record_t *find(strata_layer_t *base, uint64_t address) {
@@ -443,14 +476,27 @@ static void destroy(strata_layer_t *base) {
     strata_past_destroy(&self->past);
 }
 
+/* What lives by the past has its number. */
+static strata_status_t validate_noted(const planned_t *self) {
+    const strata_past_t *past = &self->past;
+    for (uint32_t n = past->first; n != past->next; n++) {
+        const strata_past_request_t *request = strata_past_at(past, n);
+        if (request->size && !request->until && self->base.records[request->slot].noted != n)
+            return strata_fail(STRATA_E_CORRUPT, 0, "planned: a live block has the number of another request");
+    }
+    return STRATA_OK;
+}
+
 static strata_status_t validate(strata_layer_t *base) {
-    const planned_t *self = (const planned_t *)base;
+    planned_t *self = (planned_t *)base;
     if (self->now && (self->at > self->now->count || self->next != &self->now->places[self->at]))
         return strata_fail(STRATA_E_CORRUPT, 0, "planned: a plan is followed beyond its end");
+    strata_planned_tell_all(self);
     for (uint32_t i = 0; self->now && i < self->now->count; i++)
         if (self->now->places[i].mixed != strata_past_mixed(self->now->places[i].key))
             return strata_fail(STRATA_E_CORRUPT, 0, "planned: a place has another key's share of the hash");
-    return strata_past_validate(&self->past);
+    strata_status_t status = strata_past_validate(&self->past);
+    return status == STRATA_OK ? validate_noted(self) : status;
 }
 
 const strata_layer_type_t strata_planned_type = {

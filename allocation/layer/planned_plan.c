@@ -116,8 +116,21 @@ planned_plan_t *strata_planned_find(planned_t *self, uint32_t count, uint64_t ha
     return NULL;
 }
 
+void strata_planned_tell(planned_t *self) {
+    const planned_plan_t *plan = self->now;
+    uint32_t count = self->past.next - self->past.open;
+    uint32_t at = (uint32_t)((self->at + plan->count - (uint64_t)count % plan->count) % plan->count);
+    for (; count > 0; count--) {
+        const planned_place_t *place = &plan->places[at];
+        strata_past_tell(&self->past, &(strata_past_key_t){place->key, place->mixed});
+        if (++at == plan->count) at = 0;
+    }
+}
+
 void strata_planned_go(planned_t *self, planned_plan_t *plan, uint32_t at) {
     static planned_place_t none = {.key = STRATA_PLANNED_NOBODY};
+    bool round = plan && plan == self->now && at == 0 && self->at == plan->count;
+    if (!round) strata_planned_tell_all(self);
     self->now = plan;
     self->at = at;
     self->next = plan ? &plan->places[at] : &none;
@@ -190,6 +203,7 @@ planned_plan_t *strata_planned_make(planned_t *self, uint32_t count, strata_call
 void strata_planned_make_wanted(strata_layer_t *base, strata_call_t *call) {
     planned_t *self = (planned_t *)base;
     while (self->wanted > 0) {
+        strata_planned_tell_all(self);
         uint32_t count = self->wanted, end = self->wanted_end;
         self->wanted = 0;
         if (!strata_past_knows(&self->past, end - count)) continue;

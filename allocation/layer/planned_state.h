@@ -53,7 +53,7 @@ typedef struct planned_plan {
 
 typedef struct planned {
     strata_layer_t base;
-    strata_past_t past;
+    strata_past_t past; /* its numbers are `noted` in the records of blocks; requests that follow a plan are open */
     planned_plan_t *plans[STRATA_PLANNED_PLANS];
     uint32_t plan_count, last_serial;
     planned_plan_t *now; /* the plan that is followed; NULL: none */
@@ -89,6 +89,13 @@ static inline uint64_t strata_planned_key(size_t size, size_t alignment) {
 planned_place_t *strata_planned_new_places(uint32_t count);
 
 /* ---- all under the lock ---- */
+
+/* What the open requests asked for. They are those of the plan that is followed, up to the next one of it, and go round perhaps: while
+ * none is followed none is open. */
+void strata_planned_tell(planned_t *self);
+static inline void strata_planned_tell_all(planned_t *self) {
+    if (__builtin_expect(self->past.open != self->past.next, 0)) strata_planned_tell(self);
+}
 
 /* The plan is followed from its request `at` on. NULL: none is. */
 void strata_planned_go(planned_t *self, planned_plan_t *plan, uint32_t at);

@@ -3,32 +3,28 @@
 #include "platform/arithmetic.h"
 #include "platform/status.h"
 
-enum { LEAST_SLOTS = 1024, SLOTS = 1 << 24, READY_AT_ONCE = 64 };
-
-static uint32_t slots_in(const strata_growing_t *range) {
-    return (uint32_t)strata_min(strata_growing_usable(range) / sizeof(uint32_t), SLOTS);
-}
+enum { READY_AT_ONCE = 64, READY_MOST = 1024, HALF = STRATA_PAST_LENGTH / 2 };
 
 strata_status_t strata_past_init(strata_past_t *past) {
-    *past = (strata_past_t){.first = 1, .next = 1};
-    strata_status_t status = strata_nodes_init(&past->nodes, sizeof(strata_past_request_t), STRATA_PAST_LENGTH);
-    if (status != STRATA_OK) return status;
-    status = strata_growing_reserve(&past->range, LEAST_SLOTS * sizeof(uint32_t), (size_t)SLOTS * sizeof(uint32_t));
-    if (status != STRATA_OK) {
-        strata_nodes_destroy(&past->nodes);
-        return status;
-    }
-    past->by_slot = past->range.memory;
-    past->slots = slots_in(&past->range);
-    return STRATA_OK;
+    *past = (strata_past_t){.first = 1, .next = 1, .open = 1};
+    return strata_nodes_init(&past->nodes, sizeof(strata_past_request_t), STRATA_PAST_LENGTH);
 }
 
-void strata_past_destroy(strata_past_t *past) {
-    strata_growing_release(&past->range);
-    strata_nodes_destroy(&past->nodes);
-}
+void strata_past_destroy(strata_past_t *past) { strata_nodes_destroy(&past->nodes); }
 
 /* ---- requests ---- */
+
+/* Now and then, so that it costs no request anything: a half of the length may end here, and what is too old is not known any more. */
+static void move_on(strata_past_t *past) {
+    if (past->next % HALF == 0 && past->turned != past->next) {
+        past->turned = past->next;
+        past->most[1] = past->most[0];
+        past->most[0] = past->live;
+    }
+    uint32_t last = past->next + past->ready;
+    if (last - past->first > STRATA_PAST_LENGTH) past->first = last - STRATA_PAST_LENGTH;
+    if (past->next - past->open > past->next - past->first) past->open = past->first;
+}
 
 bool strata_past_extend(strata_past_t *past) {
     if (past->next == 0) {
@@ -38,12 +34,14 @@ bool strata_past_extend(strata_past_t *past) {
     uint32_t node = past->next % STRATA_PAST_LENGTH;
     while (node >= past->nodes.used)
         if (strata_nodes_take_fresh(&past->nodes, READY_AT_ONCE) == 0) return false;
-    past->ready = (uint32_t)strata_min(past->nodes.used, STRATA_PAST_LENGTH) - node;
+    uint32_t ready = (uint32_t)strata_min(past->nodes.used, STRATA_PAST_LENGTH) - node;
+    past->ready = (uint32_t)strata_min(strata_min(ready, READY_MOST), HALF - node % HALF);
+    move_on(past);
     return true;
 }
 
 void strata_past_forget(strata_past_t *past) {
-    past->first = past->next;
+    past->first = past->open = past->next;
     past->quiet = 0;
 }
 
@@ -52,20 +50,6 @@ uint32_t strata_past_sink(strata_past_t *past) {
     while (strata_past_knows(past, at) && strata_past_at(past, at)->live > past->live) at = strata_past_at(past, at)->below;
     past->quiet = at;
     return at;
-}
-
-bool strata_past_reaches(strata_past_t *past, uint32_t slot) {
-    if (past->slots == SLOTS) return slot < past->slots;
-    past->slots = slots_in(&past->range);
-    if (slot >= past->slots / 2 && past->slots < SLOTS) strata_growing_want(&past->range, false);
-    past->wants = slot >= past->slots;
-    if (past->wants) past->ready = 0;
-    return !past->wants;
-}
-
-void strata_past_refresh(strata_past_t *past) {
-    if (past->wants) past->slots = slots_in(&past->range);
-    past->wants = false;
 }
 
 /* ---- repetition ---- */
@@ -117,16 +101,15 @@ uint32_t strata_past_life(const strata_past_t *past, uint32_t number, uint32_t c
 strata_status_t strata_past_validate(const strata_past_t *past) {
     uint64_t live = 0;
     if (past->next - past->first > STRATA_PAST_LENGTH) return strata_fail(STRATA_E_CORRUPT, 0, "past: it is too long");
+    if (past->next - past->open > past->next - past->first) return strata_fail(STRATA_E_CORRUPT, 0, "past: what is open is not known");
     for (uint32_t n = past->first; n != past->next; n++) {
         const strata_past_request_t *request = strata_past_at(past, n);
-        if (request->size && !request->until) {
-            live += request->size;
-            if (past->by_slot[request->slot] != n) return strata_fail(STRATA_E_CORRUPT, 0, "past: a block's slot names another");
-        }
+        if (request->size && !request->until) live += request->size;
+        if (n - past->first >= past->open - past->first) continue;
         bool sound = (!strata_past_knows(past, request->below) || strata_past_at(past, request->below)->live < request->live) &&
                      (!strata_past_knows(past, request->level) || strata_past_at(past, request->level)->live == request->live);
         if (!sound) return strata_fail(STRATA_E_CORRUPT, 0, "past: a link leads to the wrong level");
-        uint64_t hash = n + 1 == past->next ? past->hash : strata_past_at(past, n + 1)->hash;
+        uint64_t hash = n + 1 == past->open ? past->hash : strata_past_at(past, n + 1)->hash;
         if (hash != strata_past_mix(request->hash, request->key)) return strata_fail(STRATA_E_CORRUPT, 0, "past: a hash is wrong");
     }
     if (live > past->live) return strata_fail(STRATA_E_CORRUPT, 0, "past: more lives than is counted");

@@ -3,7 +3,8 @@
  *
  * Requests are numbered from 1. An *excursion* is a stretch between two moments at which equally many bytes live, and never fewer in
  * between: a step of a program that repeats itself is one, whoever does not say where its steps end. The last STRATA_PAST_LENGTH
- * requests are known. Each step costs O(1), amortised, and no host allocation. Guarded by the owner. */
+ * requests are known, or a few less. Each step costs O(1), amortised, and no host allocation. Guarded by the owner, who keeps beside
+ * each block the number of its request. */
 #ifndef STRATA_ALLOCATION_MECHANISM_PAST_H
 #define STRATA_ALLOCATION_MECHANISM_PAST_H
 
@@ -26,15 +27,13 @@ typedef struct strata_past {
     strata_nodes_t nodes; /* number n is in node n % STRATA_PAST_LENGTH */
     uint32_t first; /* known are [first, next) */
     uint32_t next;
+    uint32_t open; /* of [open, next) it is still to be told what was asked for: strata_past_tell() */
     uint32_t ready; /* requests that can be noted before strata_past_extend() must be asked */
     uint32_t quiet; /* the head of the chain of `below`; 0: none */
+    uint32_t turned; /* the number at which `most` was turned over last */
     uint64_t hash; /* of all keys so far */
     uint64_t live;
     uint64_t most[2]; /* the most that lived, in this half of the length and in the one before */
-    uint32_t *by_slot; /* the number of the request whose block a slot has; 0: none */
-    uint32_t slots;
-    bool wants; /* a slot was beyond them: the range is to grow */
-    strata_growing_t range;
 } strata_past_t;
 
 /* E_HOST_MEMORY. No lock is held. */
@@ -51,12 +50,9 @@ static inline bool strata_past_knows(const strata_past_t *past, uint32_t number)
 /* Makes the next requests ready to be noted, many at once. False: there is no room until the range has grown. After 2^32 requests
  * their numbers begin anew, and nothing is known. */
 bool strata_past_extend(strata_past_t *past);
-/* Whether the next request can be noted, as far as is seen: else it can once a range has grown. */
 static inline bool strata_past_has_room(strata_past_t *past) {
-    return __builtin_expect(past->ready > 0, 1) || (!past->wants && strata_past_extend(past));
+    return __builtin_expect(past->ready > 0, 1) || strata_past_extend(past);
 }
-/* A range may have grown: what it had too little of is not asked for again at once. */
-void strata_past_refresh(strata_past_t *past);
 /* There was no room for a request: nothing is known any more. */
 void strata_past_forget(strata_past_t *past);
 /* The rare way of strata_past_level(). */
@@ -92,7 +88,7 @@ static inline strata_past_key_t strata_past_key(uint64_t key) { return (strata_p
 static inline uint64_t strata_past_add(uint64_t hash, uint64_t mixed) { return hash * UINT64_C(0x9e3779b97f4a7c15) + mixed; }
 static inline uint64_t strata_past_mix(uint64_t hash, uint64_t key) { return strata_past_add(hash, strata_past_mixed(key)); }
 
-/* A request is made. There is room for it. */
+/* A request is made, and all before it are told. There is room for it. */
 static inline strata_past_request_t *strata_past_append(strata_past_t *past, const strata_past_key_t *key, bool levels) {
     uint32_t number = past->next;
     strata_past_request_t *request = strata_past_at(past, number);
@@ -106,15 +102,14 @@ static inline strata_past_request_t *strata_past_append(strata_past_t *past, con
     if (levels) strata_past_link(past, request);
     else past->quiet = 0;
     past->hash = strata_past_add(past->hash, key->mixed);
-    past->next = number + 1;
-    if (number + 1 - past->first > STRATA_PAST_LENGTH) past->first = number + 1 - STRATA_PAST_LENGTH;
+    past->open = past->next = number + 1;
     return request;
 }
 
 /* A request is made; its number. 0: it could not be noted, and nothing is known any more. Without `levels` no excursion will begin
  * before it or with it. */
 static inline uint32_t strata_past_ask(strata_past_t *past, uint64_t key, bool levels) {
-    if (__builtin_expect(past->ready == 0, 0) && !strata_past_extend(past)) {
+    if (__builtin_expect(!strata_past_has_room(past), 0)) {
         strata_past_forget(past);
         return 0;
     }
@@ -123,61 +118,57 @@ static inline uint32_t strata_past_ask(strata_past_t *past, uint64_t key, bool l
     return past->next - 1;
 }
 
-/* Whether there is room for a slot of the second half; without it the range is to grow. */
-bool strata_past_reaches(strata_past_t *past, uint32_t slot);
+static inline void strata_past_count(strata_past_t *past, uint64_t size) {
+    uint64_t live = past->live += size;
+    if (live > past->most[0]) past->most[0] = live;
+}
 
-/* Of a slot that there is room for. */
-static inline void strata_past_fill_in(strata_past_t *past, strata_past_request_t *request, uint32_t number, uint32_t slot,
-                                       uint64_t size) {
-    past->by_slot[slot] = number;
+/* It was served by the block of a slot. */
+static inline void strata_past_serve(strata_past_t *past, uint32_t number, uint32_t slot, uint64_t size) {
+    strata_past_request_t *request = strata_past_at(past, number);
     request->size = size;
     request->slot = slot;
-    past->live += size;
-    if (__builtin_expect(past->next % (STRATA_PAST_LENGTH / 2) == 0, 0)) {
-        past->most[1] = past->most[0];
-        past->most[0] = 0;
-    }
-    if (past->live > past->most[0]) past->most[0] = past->live;
+    strata_past_count(past, size);
 }
 
-static inline void strata_past_fill(strata_past_t *past, strata_past_request_t *request, uint32_t number, uint32_t slot,
-                                    uint64_t size) {
-    if (__builtin_expect(slot >= past->slots / 2, 0) && !strata_past_reaches(past, slot)) return;
-    strata_past_fill_in(past, request, number, slot, size);
-}
-
-/* It was served. A block whose slot there is no room for is not noted. */
-static inline void strata_past_serve(strata_past_t *past, uint32_t number, uint32_t slot, uint64_t size) {
-    strata_past_fill(past, strata_past_at(past, number), number, slot, size);
-}
-
-/* Both at once. There is room. */
-static inline void strata_past_note(strata_past_t *past, uint64_t key, bool levels, uint32_t slot, uint64_t size) {
-    const strata_past_key_t mixed = strata_past_key(key);
-    strata_past_request_t *request = strata_past_append(past, &mixed, levels);
-    strata_past_fill(past, request, past->next - 1, slot, size);
-}
-
-/* Whether a request that this slot serves can be noted without a look at any range. */
-static inline bool strata_past_is_ready(const strata_past_t *past, uint32_t slot) {
-    return past->ready > 0 && slot < past->slots / 2;
-}
-/* It is noted. */
-static inline void strata_past_note_ready(strata_past_t *past, const strata_past_key_t *key, bool levels, uint32_t slot,
-                                          uint64_t size) {
+/* Both at once; its number. There is room. */
+static inline uint32_t strata_past_note(strata_past_t *past, const strata_past_key_t *key, bool levels, uint32_t slot, uint64_t size) {
     strata_past_request_t *request = strata_past_append(past, key, levels);
-    strata_past_fill_in(past, request, past->next - 1, slot, size);
+    request->size = size;
+    request->slot = slot;
+    strata_past_count(past, size);
+    return past->next - 1;
 }
 
-/* The block of a slot was freed. */
-static inline void strata_past_free(strata_past_t *past, uint32_t slot) {
-    uint32_t number = slot < past->slots ? past->by_slot[slot] : 0;
-    if (number == 0) return;
-    past->by_slot[slot] = 0;
-    if (!strata_past_knows(past, number)) return;
+/* The same, but what it asked for is told later, with that of all others that are open. No excursion begins with it. */
+static inline uint32_t strata_past_note_open(strata_past_t *past, uint32_t slot, uint64_t size) {
+    uint32_t number = past->next;
     strata_past_request_t *request = strata_past_at(past, number);
-    request->until = past->next;
-    past->live -= request->size;
+    request->size = size;
+    request->until = 0;
+    request->slot = slot;
+    strata_past_count(past, size);
+    past->ready--;
+    past->next = number + 1;
+    return number;
+}
+
+/* What the first of the open ones asked for. */
+static inline void strata_past_tell(strata_past_t *past, const strata_past_key_t *key) {
+    strata_past_request_t *request = strata_past_at(past, past->open++);
+    request->key = key->key;
+    request->hash = past->hash;
+    request->live = 0;
+    request->below = request->level = 0;
+    past->hash = strata_past_add(past->hash, key->mixed);
+    past->quiet = 0;
+}
+
+/* The block that served the request of a number, 0 if that was not noted, was freed: its bytes. */
+static inline void strata_past_free(strata_past_t *past, uint32_t number, uint64_t size) {
+    if (__builtin_expect(number == 0, 0)) return;
+    past->live -= size;
+    if (__builtin_expect(strata_past_knows(past, number), 1)) strata_past_at(past, number)->until = past->next;
 }
 
 /* ---- repetition ---- */
@@ -192,7 +183,7 @@ static inline uint32_t strata_past_excursion(strata_past_t *past) {
     bool same = strata_past_knows(past, at) && strata_past_at(past, at)->live == past->live;
     return same ? past->next - at : 0;
 }
-/* The most bytes that lived in the last `count` requests. O(count). */
+/* The most bytes that lived in the last `count` requests, none of which was open. O(count). */
 uint64_t strata_past_peak(const strata_past_t *past, uint32_t count);
 /* The most of late. */
 static inline uint64_t strata_past_most(const strata_past_t *past) {

@@ -1,5 +1,4 @@
-/* How to write a layer. This header is all that a layer outside Strata's tree needs, and every layer in the tree is written
- * against it.
+/* How to write a layer. This header is all that a layer outside Strata's tree needs; those in the tree are written against it.
  *
  * WHAT A LAYER IS. An allocator of Strata is a stack of layers. Each layer is one of four kinds:
  *
@@ -104,8 +103,8 @@ typedef enum strata_record_state {
 /* A slot whose record has this generation is used up. A cache that gets such a block back must not hand it out again. */
 enum { STRATA_GENERATION_LAST = (1u << 28) - 1 };
 
-/* One block, live or free: 64 bytes in the slab of the stack that made it. Slots are numbers into that slab. Its stack's lock guards
- * it; whoever holds it live may read ptr, size and slack without. A layer writes only what the comments give it. */
+/* One block, live or free: 64 bytes in the slab of its maker's stack, whose lock guards it. Slots are numbers into that slab. Whoever
+ * holds it live may read ptr, size and slack without the lock. A layer writes only what the comments give it. */
 struct strata_record {
     uint64_t ptr;
     uint64_t size; /* granted bytes */
@@ -120,6 +119,7 @@ struct strata_record {
     union {
         uint32_t bin_prev; /* FREE: links of the cache's index, this and bin_next */
         uint32_t held_slot; /* made by strata_record_wrap(): the slot of what it holds; the core's */
+        uint32_t noted; /* held, of a cache that serves at places: for the decorator right above */
     };
     union {
         uint32_t bin_next;
