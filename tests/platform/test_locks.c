@@ -267,7 +267,7 @@ TEST(locks, nobody_hears_of_what_is_taken_without_the_order) {
     strata_lock_observer_activate(&heard.observer);
     strata_lock_init(&lock, STRATA_RANK_STACK, &heard.observer);
     uint32_t free_of_others = atomic_load(&lock.state);
-    EXPECT_TRUE(strata_lock_try_acquire(&lock));
+    ASSERT_TRUE(strata_lock_try_acquire(&lock));
     EXPECT_FALSE(strata_lock_try_acquire(&lock));
     strata_lock_release(&lock);
     EXPECT_FALSE(strata_lock_acquire(&lock));
