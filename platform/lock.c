@@ -9,7 +9,11 @@
  * sleep claims it first, and looks. A release with sleepers that finds it clear sets both, then changes `wakes`, then wakes one. A
  * thread that counts as a sleeper reads `wakes`, then the state, and sleeps only if the lock is held, nothing is unclaimed, and
  * `wakes` is as it was: so it slept before and is woken, or it sees what is unclaimed. Who ceases to look ends LOOKING first; the
- * release that comes after that wakes one. */
+ * release that comes after that wakes one.
+ *
+ * OBSERVED is set as long as the lock has an observer that is active. It keeps the quick ways of lock.h from succeeding, and means
+ * nothing to those who wait. Whoever sees it and holds the lock finds the observer there until the release: only the holder may
+ * take it away. */
 #include "platform/lock.h"
 
 #include <errno.h>
@@ -24,9 +28,10 @@
 
 enum {
     HELD = STRATA_LOCK_HELD,
-    LOOKING = 2, /* a thread looks for it, */
-    UNCLAIMED = 4, /* or the next one that wakes, or would sleep, has to */
-    SLEEPER = 8, /* one of those that sleep, or are about to */
+    OBSERVED = 2, /* an observer hears of it */
+    LOOKING = 4, /* a thread looks for it, */
+    UNCLAIMED = 8, /* or the next one that wakes, or would sleep, has to */
+    SLEEPER = 16, /* one of those that sleep, or are about to; all of them are above the other bits */
     LOOKS = 20, /* before who looks sleeps, */
     PAUSE_FIRST = 64, /* with so many pauses of the processor between the first two, */
     PAUSE_MOST = 256, /* and so many at the end */
@@ -87,12 +92,6 @@ void strata_lock_note_sleep(void) { give_way(); }
 
 /* ---- locks ---- */
 
-void strata_lock_init(strata_lock_t *lock, strata_lock_rank_t rank, strata_lock_observer_t *observer) {
-    *lock = (strata_lock_t){.observer = observer, .rank = rank};
-}
-
-void strata_lock_destroy(strata_lock_t *lock) { (void)lock; }
-
 /* Takes a free lock; `off` goes from the state with it, as far as it is set, and `sleepers` of its sleepers. */
 static bool take(strata_lock_t *lock, uint32_t off, uint32_t sleepers) {
     uint32_t state = atomic_load_explicit(&lock->state, memory_order_relaxed);
@@ -138,7 +137,7 @@ static bool begins_to_look(strata_lock_t *lock) { return !(atomic_fetch_or(&lock
 
 static bool claims(strata_lock_t *lock) { return atomic_fetch_and(&lock->state, ~(uint32_t)UNCLAIMED) & UNCLAIMED; }
 
-void strata_lock_wait(strata_lock_t *lock) {
+static void wait_for(strata_lock_t *lock) {
     if (take(lock, 0, 0)) return;
     if (begins_to_look(lock) && look(lock, 0)) return;
     atomic_fetch_add(&lock->state, SLEEPER);
@@ -155,12 +154,99 @@ void strata_lock_wait(strata_lock_t *lock) {
     }
 }
 
-/* The lock is touched only where others sleep, so whoever got it meanwhile and wants nothing more of it may end it. */
-void strata_lock_wake(strata_lock_t *lock, uint32_t left) {
+static void wake_sleeper(strata_lock_t *lock, uint32_t left) {
     uint32_t state = left;
     while (state >= SLEEPER && !(state & (HELD | LOOKING)))
         if (wake_one(lock, &state)) return;
 }
+
+/* Another thread has it or wants it: whether it is observed is no sign of that. */
+static bool is_others(uint32_t state) { return (state & ~(uint32_t)OBSERVED) != 0; }
+
+bool strata_lock_try_acquire(strata_lock_t *lock) {
+    uint32_t state = atomic_load_explicit(&lock->state, memory_order_relaxed);
+    while (!is_others(state)) {
+        if (atomic_compare_exchange_weak_explicit(&lock->state, &state, state | HELD, memory_order_acquire, memory_order_relaxed))
+            return true;
+    }
+    return false;
+}
+
+bool strata_lock_acquire(strata_lock_t *lock) {
+    if (strata_lock_try_acquire(lock)) return false;
+    wait_for(lock);
+    return true;
+}
+
+/* After it is released the lock is touched only where others sleep, so whoever got it meanwhile and wants nothing more of it may end
+ * it. */
+void strata_lock_release(strata_lock_t *lock) {
+    uint32_t left = atomic_fetch_sub_explicit(&lock->state, HELD, memory_order_release) - HELD;
+    if (left >= SLEEPER) wake_sleeper(lock, left);
+}
+
+/* Also if the observer became active only after the lock was taken: no harm is in hearing of it late. */
+bool strata_lock_slowly(strata_lock_t *lock, uint32_t seen) {
+    bool met = is_others(seen);
+    if (met) wait_for(lock);
+    else met = strata_lock_acquire(lock);
+    if (atomic_load_explicit(&lock->state, memory_order_relaxed) & OBSERVED) lock->observer->acquired(lock->observer, lock);
+    return met;
+}
+
+/* What was seen of the observer still holds: nobody but the caller may take it away. */
+void strata_unlock_slowly(strata_lock_t *lock, uint32_t seen) {
+    if (seen & OBSERVED) lock->observer->releasing(lock->observer, lock);
+    strata_lock_release(lock);
+}
+
+/* ---- who hears of them ---- */
+
+/* With the observer's list held: until that is released the lock neither ends nor gets another observer. */
+static void begin_to_tell(strata_lock_t *lock) { (void)atomic_fetch_or_explicit(&lock->state, OBSERVED, memory_order_relaxed); }
+
+static void join(strata_lock_t *lock, strata_lock_observer_t *observer) {
+    strata_lock_acquire(&observer->list);
+    lock->before = NULL;
+    lock->next = observer->first;
+    if (lock->next) lock->next->before = lock;
+    observer->first = lock;
+    if (observer->active) begin_to_tell(lock);
+    strata_lock_release(&observer->list);
+}
+
+static void leave(strata_lock_t *lock, strata_lock_observer_t *observer) {
+    strata_lock_acquire(&observer->list);
+    if (lock->next) lock->next->before = lock->before;
+    if (lock->before) lock->before->next = lock->next;
+    else observer->first = lock->next;
+    (void)atomic_fetch_and_explicit(&lock->state, ~(uint32_t)OBSERVED, memory_order_relaxed);
+    strata_lock_release(&observer->list);
+}
+
+void strata_lock_observe(strata_lock_t *lock, strata_lock_observer_t *observer) {
+    if (lock->observer == observer) return;
+    if (lock->observer) leave(lock, lock->observer);
+    lock->observer = observer;
+    if (observer) join(lock, observer);
+}
+
+void strata_lock_observer_activate(strata_lock_observer_t *observer) {
+    strata_lock_acquire(&observer->list);
+    if (!observer->active)
+        for (strata_lock_t *lock = observer->first; lock; lock = lock->next) begin_to_tell(lock);
+    observer->active = true;
+    strata_lock_release(&observer->list);
+}
+
+void strata_lock_init(strata_lock_t *lock, strata_lock_rank_t rank, strata_lock_observer_t *observer) {
+    *lock = (strata_lock_t){.rank = rank};
+    strata_lock_observe(lock, observer);
+}
+
+void strata_lock_destroy(strata_lock_t *lock) { strata_lock_observe(lock, NULL); }
+
+/* ---- their order ---- */
 
 #ifdef STRATA_CHECK_LOCKS
 enum { HELD_MOST = 5000 }; /* a snapshot holds every stack of a domain */
@@ -212,7 +298,13 @@ void strata_lock_assert_none(const char *what) {
     for (int i = 0; i < held_count; i++)
         if ((*held_at(i))->rank != STRATA_RANK_DEVICE) wrong(what, *held_at(i));
 }
+
+void strata_lock_assert_alone(const strata_lock_observer_t *observer) {
+    if (observer->first) wrong("a lock outlives its observer", observer->first);
+}
 #endif
+
+/* ---- conditions ---- */
 
 void strata_condition_init(strata_condition_t *condition) { atomic_init(&condition->wakes, 0); }
 

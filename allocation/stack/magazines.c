@@ -209,7 +209,7 @@ static void listen(strata_magazines_t *all, strata_lock_observer_t *observer) {
         strata_lock_t *lock = &all->of[i].lock;
         strata_lock_acquire(lock);
         if (lock->rank != STRATA_RANK_MAGAZINE) lock->rank = STRATA_RANK_MAGAZINE;
-        lock->observer = observer;
+        strata_lock_observe(lock, observer);
         lock->observed = 0;
         all->of[i].oldest = all->of[i].kept = all->of[i].kept_served = 0;
         strata_lock_release(lock);

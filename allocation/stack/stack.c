@@ -123,7 +123,7 @@ static void set_up(strata_stack_t *stack, strata_group_t *group, strata_lock_ran
     stack->inside = 0;
     begin_figures(stack);
     stack->lock.rank = rank;
-    stack->lock.observer = domain->device->lock_observer;
+    strata_lock_observe(&stack->lock, domain->device->lock_observer);
     stack->lock.observed = 0; /* the observer's word from the last life means nothing to this one */
 }
 
@@ -402,7 +402,7 @@ void strata_stack_destroy(strata_stack_t *stack) {
     stack->host_uses = NULL;
     /* The device of this observer may end before the number lives again. */
     strata_magazines_end(stack);
-    stack->lock.observer = NULL;
+    strata_lock_observe(&stack->lock, NULL);
     strata_unlock(&stack->lock);
     strata_host_delete(layers);
     strata_host_wait_end(waits);

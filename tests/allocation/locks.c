@@ -70,6 +70,9 @@ static void facade_under_domain(bench_t *bench) {
     strata_unlock(&bench->domain->lock);
 }
 
+/* The stack's lock would tell it of its next release. */
+static void observer_before_its_locks(bench_t *bench) { strata_lock_assert_alone(bench->device->lock_observer); }
+
 enum { MANY = 5001 };
 
 /* As many stacks as a thread may hold and one more; `order` is the rank of the last. */
@@ -135,6 +138,7 @@ TEST(allocation_locks, wrong_orders_and_blocking_calls_abort) {
     EXPECT_FALSE(aborts(stack_before_shared_stack, &bench));
     EXPECT_TRUE(aborts(domain_under_stack, &bench));
     EXPECT_TRUE(aborts(facade_under_domain, &bench));
+    EXPECT_TRUE(aborts(observer_before_its_locks, &bench));
     EXPECT_TRUE(aborts(out_of_order_after_many, &bench));
     EXPECT_TRUE(aborts(stack_under_a_shared_stack_after_many, &bench));
     bench_close(&bench);

@@ -113,11 +113,12 @@ void before_lock_begin(before_lock_t *before, strata_lock_t *lock, uint32_t n, b
                               .left = n,
                               .act = act,
                               .context = context};
-    atomic_store(&before->observer.active, true);
-    lock->observer = &before->observer;
+    strata_lock_observer_activate(&before->observer);
+    strata_lock_observe(lock, &before->observer);
 }
 
 bool before_lock_end(before_lock_t *before) {
-    before->lock->observer = before->real;
+    /* Nobody, if its stack has ended meanwhile. */
+    if (before->lock->observer == &before->observer) strata_lock_observe(before->lock, before->real);
     return before->left == 0;
 }

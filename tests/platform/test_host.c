@@ -237,7 +237,7 @@ TEST(platform_host, an_observer_hears_of_every_hand_over) {
     strata_lock(&lock);
     strata_unlock(&lock);
     EXPECT_EQ(heard.acquired + heard.releasing, 0);
-    atomic_store(&heard.observer.active, true);
+    strata_lock_observer_activate(&heard.observer);
     strata_lock(&lock);
     EXPECT_EQ(heard.acquired * 10 + heard.releasing, 10);
     strata_condition_wait(&condition, &lock, 1);

@@ -20,7 +20,7 @@ strata_status_t strata_checker_begin(strata_sim_t *world, uint32_t rules, strata
         world->was_checked = true;
         world->checker = checker;
         /* From now on a lock carries what a thread knew, even if there is no second thread. */
-        atomic_store(&world->observer.observer.active, true);
+        strata_lock_observer_activate(&world->observer.observer);
     }
     strata_unlock(&world->lock);
     if (!fresh) free(checker);

@@ -40,7 +40,7 @@ static sim_thread_t *enrol(strata_sim_t *world, uint64_t number) {
     fresh->next = atomic_load(head);
     while (!atomic_compare_exchange_weak(head, &fresh->next, fresh)) {}
     /* A lock that was last held by the only thread hands over nothing: this thread begins at the world's latest clock anyway. */
-    if (fresh->index > 0) atomic_store(&world->observer.observer.active, true);
+    if (fresh->index > 0) strata_lock_observer_activate(&world->observer.observer);
     return fresh;
 }
 
@@ -133,6 +133,7 @@ void sim_threads_init(strata_sim_t *world) {
 }
 
 void sim_threads_end(strata_sim_t *world) {
+    strata_lock_assert_alone(&world->observer.observer);
     for (size_t i = 0; i < SIM_THREADS_HASH; i++) {
         for (sim_thread_t *at = atomic_load(&world->threads[i]), *next; at; at = next) {
             next = at->next;
