@@ -106,18 +106,19 @@ static inline void strata_unlock(strata_lock_t *lock) {
     if (__builtin_expect(!released, 0)) strata_unlock_slowly(lock, seen);
 }
 
-/* For ways so short that they shall save no registers for a call: each half of a pair that nobody else wants, and nobody listens to. */
-/* False: nothing has happened, take it as any other. */
+/* For ways so short that a call in them would cost more than all else: the lock of whoever is alone with it. False: another thread has it
+ * or wants it, or somebody hears of it, and nothing has happened. */
 static inline bool strata_lock_at_once(strata_lock_t *lock) {
-    if (__builtin_expect(strata_lock_observed(lock) || !strata_lock_try_acquire(lock), 0)) return false;
-    strata_lock_note_take(lock);
-    return true;
+    uint32_t seen = 0;
+    bool taken = atomic_compare_exchange_strong_explicit(&lock->state, &seen, STRATA_LOCK_HELD, memory_order_acquire,
+                                                         memory_order_relaxed);
+    if (__builtin_expect(taken, 1)) strata_lock_note_take(lock);
+    return taken;
 }
-/* False: it is still held, release it as any other. */
+/* False: likewise, and it is still held. */
 static inline bool strata_unlock_at_once(strata_lock_t *lock) {
-    uint32_t held = STRATA_LOCK_HELD;
-    if (__builtin_expect(strata_lock_observed(lock), 0)) return false;
-    bool released = atomic_compare_exchange_strong_explicit(&lock->state, &held, 0, memory_order_release, memory_order_relaxed);
+    uint32_t seen = STRATA_LOCK_HELD;
+    bool released = atomic_compare_exchange_strong_explicit(&lock->state, &seen, 0, memory_order_release, memory_order_relaxed);
     if (__builtin_expect(released, 1)) strata_lock_note_drop(lock);
     return released;
 }
