@@ -1,6 +1,8 @@
 /* The direct way of any cache: its hit and its quick free are called by pointers. */
 #include "allocation/stack/direct.h"
 
+#include "allocation/stack/layer.h"
+
 /* ---- requests ---- */
 
 /* Under the lock of `home`. NULL: the direct way is not open, or there is no hit. */
@@ -32,8 +34,6 @@ static strata_status_t allocate(strata_stack_handle_t handle, strata_stack_t *st
                                 strata_block_t *block, strata_allocate_fn missed) {
     if (__builtin_expect(size - 1 >= STRATA_LARGEST_REQUEST || !strata_threads_plain, 0))
         return missed(handle, stream, size, block);
-    strata_magazines_t *magazines = strata_magazines_of(stack);
-    if (__builtin_expect(magazines != NULL, 0) && strata_magazine_allocate(magazines, stack, handle, size, block)) return STRATA_OK;
     strata_stack_t *home = strata_stack_home(stack);
     strata_direct_lock(home);
     return allocate_in(handle, stack, home, stream, size, block, missed);
@@ -83,9 +83,6 @@ strata_status_t strata_direct_free_held(strata_stack_handle_t handle, strata_ref
 
 static strata_status_t free_by_ref(strata_stack_handle_t handle, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed) {
     if (__builtin_expect((handle ^ ref) >> 52 != 0 || !strata_threads_plain, 0)) return missed(handle, ref);
-    strata_magazines_t *magazines = strata_magazines_of(stack);
-    if (__builtin_expect(magazines != NULL, 0) && stack->handle == handle && strata_magazine_free(magazines, stack, 0, ref))
-        return STRATA_OK;
     strata_direct_lock(stack);
     return strata_direct_free_held(handle, ref, stack, missed);
 }
@@ -99,10 +96,14 @@ strata_status_t strata_direct_free_of_held(strata_t facade, strata_ref_t ref, st
 
 static strata_status_t free_of(strata_t facade, strata_ref_t ref, strata_stack_t *home, strata_free_fn missed) {
     if (__builtin_expect(!strata_threads_own, 0)) return missed(facade, ref);
-    strata_magazines_t *magazines = strata_magazines_of(home);
-    if (__builtin_expect(magazines != NULL, 0) && strata_magazine_free(magazines, home, facade, ref)) return STRATA_OK;
     strata_direct_lock(home);
     return strata_direct_free_of_held(facade, ref, home, missed);
 }
 
 const strata_direct_t strata_direct_any = {.allocate = allocate, .free = free_by_ref, .free_of = free_of};
+
+const strata_direct_t *strata_direct_own(const strata_stack_t *stack) {
+    const strata_layer_t *cache = stack->cache;
+    bool has = cache && cache->stack == stack && STRATA_LAYER_HAS(cache->type, direct);
+    return has ? cache->type->direct : &strata_direct_any;
+}

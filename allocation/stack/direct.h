@@ -29,6 +29,8 @@ struct strata_direct {
 };
 /* Of any cache. */
 extern const strata_direct_t strata_direct_any;
+/* Of the stack's own cache, if that is compiled into one. */
+const strata_direct_t *strata_direct_own(const strata_stack_t *stack);
 
 /* The ends of the shortest way. The lock of the stack, or `home`, is held. */
 strata_status_t strata_direct_allocate_held(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,
@@ -120,7 +122,7 @@ static inline STRATA_FORCED strata_status_t strata_direct_allocate_by(strata_sta
                                                                       strata_allocate_fn missed, strata_quick_hit_fn quick) {
     if (__builtin_expect(size - 1 >= STRATA_LARGEST_REQUEST || !strata_threads_plain, 0))
         return missed(handle, stream, size, block);
-    if (__builtin_expect(strata_magazines_of(stack) || !strata_lock_at_once(&stack->lock), 0))
+    if (__builtin_expect(!strata_lock_at_once(&stack->lock), 0))
         return strata_direct_any.allocate(handle, stack, stream, size, block, missed);
     bool open = strata_direct_is_named(stack, handle) && strata_direct_may_hit(stack, stream) && block;
     strata_record_t *record = __builtin_expect(open, 1) ? quick(stack->cache, size, stack) : NULL;
@@ -152,7 +154,7 @@ static inline STRATA_FORCED strata_status_t strata_direct_free_by(strata_stack_h
                                                                   strata_stack_t *stack, strata_free_fn missed,
                                                                   strata_quick_free_fn quick) {
     if (__builtin_expect((handle ^ ref) >> 52 != 0 || !strata_threads_plain, 0)) return missed(handle, ref);
-    if (__builtin_expect(strata_magazines_of(stack) || !strata_lock_at_once(&stack->lock), 0))
+    if (__builtin_expect(!strata_lock_at_once(&stack->lock), 0))
         return strata_direct_any.free(handle, ref, stack, missed);
     bool named = __builtin_expect(stack->handle == handle, 1);
     if (__builtin_expect(!named || !strata_direct_free_quickly(stack, ref, quick), 0))
@@ -166,7 +168,7 @@ static inline STRATA_FORCED strata_status_t strata_direct_free_of(strata_t facad
                                                                   strata_quick_free_fn quick) {
     /* A thread's first call counts it in; in a child of fork() no thread is. */
     if (__builtin_expect(!strata_threads_own, 0)) return missed(facade, ref);
-    if (__builtin_expect(strata_magazines_of(home) || !strata_lock_at_once(&home->lock), 0))
+    if (__builtin_expect(!strata_lock_at_once(&home->lock), 0))
         return strata_direct_any.free_of(facade, ref, home, missed);
     bool same = home->facade == facade && atomic_load_explicit(&home->direct, memory_order_relaxed) == own;
     if (__builtin_expect(!same || !strata_direct_free_quickly(home, ref, quick), 0))

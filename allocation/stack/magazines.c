@@ -20,7 +20,7 @@ static const uint64_t LARGEST = 2ull << 20;
 static uint32_t own_number(void) { return (uint32_t)(strata_threads_own % STRATA_MAGAZINES); }
 static strata_magazine_t *own(strata_magazines_t *all) { return &all->of[own_number()]; }
 
-/* ---- the three calls ---- */
+/* ---- the three calls: as short as those of allocation/stack/direct.h, for the same reason ---- */
 
 /* Only under the lock of a magazine that has a block of the stack: then the stack lives. */
 static bool is_of(const strata_stack_t *stack, strata_t facade) { return stack->facade == facade; }
@@ -43,24 +43,6 @@ static strata_magazine_block_t *idle_of(strata_magazine_t *magazine, size_t size
     return NULL;
 }
 
-bool strata_magazine_allocate(strata_magazines_t *all, strata_stack_t *stack, strata_stack_handle_t handle, size_t size,
-                              strata_block_t *block) {
-    strata_magazine_t *magazine = own(all);
-    strata_lock(&magazine->lock);
-    strata_magazine_block_t *found = idle_of(magazine, size);
-    if (found && block && atomic_load_explicit(&stack->handle, memory_order_relaxed) == handle) {
-        *block = (strata_block_t){.ptr = (void *)(uintptr_t)found->ptr, .size = found->size, .ref = found->ref};
-        found->lent = true;
-        count_idle(magazine, found, -1);
-        magazine->served++;
-        magazine->kept_served++;
-    } else {
-        found = NULL;
-    }
-    strata_unlock(&magazine->lock);
-    return found != NULL;
-}
-
 /* Comes back under a ref that nobody has. */
 static void come_back(strata_magazine_t *magazine, strata_magazine_block_t *block) {
     count_idle(magazine, block, 1);
@@ -69,19 +51,6 @@ static void come_back(strata_magazine_t *magazine, strata_magazine_block_t *bloc
 }
 
 static bool may_come_back(const strata_magazine_block_t *block) { return strata_ref_generation(block->ref) % GENERATIONS != 0; }
-
-bool strata_magazine_free(strata_magazines_t *all, const strata_stack_t *stack, strata_t facade, strata_ref_t ref) {
-    strata_magazine_t *magazine = own(all);
-    bool found = false;
-    strata_lock(&magazine->lock);
-    for (uint32_t i = 0; i < STRATA_MAGAZINE_BLOCKS && !found; i++) {
-        strata_magazine_block_t *block = &magazine->blocks[i];
-        found = block->ref == ref && block->lent && may_come_back(block) && (!facade || is_of(stack, facade));
-        if (found) come_back(magazine, block);
-    }
-    strata_unlock(&magazine->lock);
-    return found;
-}
 
 bool strata_magazine_free_pointer(strata_magazines_t *all, const strata_stack_t *stack, strata_t facade, uint64_t ptr) {
     strata_magazine_t *magazine = own(all);
@@ -94,6 +63,105 @@ bool strata_magazine_free_pointer(strata_magazines_t *all, const strata_stack_t 
     }
     strata_unlock(&magazine->lock);
     return found;
+}
+
+static __attribute__((noinline)) strata_status_t end(strata_magazine_t *magazine) {
+    strata_unlock(&magazine->lock);
+    return STRATA_OK;
+}
+
+static __attribute__((noinline)) strata_status_t allocate_elsewhere(strata_stack_handle_t handle, strata_stack_t *stack,
+                                                                    strata_stream_t stream, size_t size, strata_block_t *block,
+                                                                    strata_allocate_fn missed) {
+    strata_unlock(&own(stack->ready_magazines)->lock);
+    return strata_direct_any.allocate(handle, stack, stream, size, block, missed);
+}
+
+/* Under the lock of the calling thread's magazine, which is released. */
+static inline STRATA_FORCED strata_status_t serve(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream,
+                                                  size_t size, strata_block_t *block, strata_allocate_fn missed) {
+    strata_magazine_t *magazine = own(stack->ready_magazines);
+    strata_magazine_block_t *found = idle_of(magazine, size);
+    bool named = atomic_load_explicit(&stack->handle, memory_order_relaxed) == handle;
+    if (__builtin_expect(!found || !named, 0)) return allocate_elsewhere(handle, stack, stream, size, block, missed);
+    *block = (strata_block_t){.ptr = (void *)(uintptr_t)found->ptr, .size = found->size, .ref = found->ref};
+    found->lent = true;
+    count_idle(magazine, found, -1);
+    magazine->served++;
+    magazine->kept_served++;
+    return __builtin_expect(strata_unlock_at_once(&magazine->lock), 1) ? STRATA_OK : end(magazine);
+}
+
+static __attribute__((noinline)) strata_status_t wait_and_serve(strata_stack_handle_t handle, strata_stack_t *stack,
+                                                                strata_stream_t stream, size_t size, strata_block_t *block,
+                                                                strata_allocate_fn missed) {
+    strata_lock(&own(stack->ready_magazines)->lock);
+    return serve(handle, stack, stream, size, block, missed);
+}
+
+static strata_status_t allocate(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,
+                                strata_block_t *block, strata_allocate_fn missed) {
+    if (__builtin_expect(size - 1 >= STRATA_LARGEST_REQUEST || !strata_threads_plain || !block, 0))
+        return missed(handle, stream, size, block);
+    return __builtin_expect(strata_lock_at_once(&own(stack->ready_magazines)->lock), 1)
+               ? serve(handle, stack, stream, size, block, missed)
+               : wait_and_serve(handle, stack, stream, size, block, missed);
+}
+
+/* Under that lock. NULL: the program does not have it from there, or its record is to be looked at. */
+static inline STRATA_FORCED strata_magazine_block_t *lent_of(strata_magazine_t *magazine, strata_ref_t ref) {
+    for (strata_magazine_block_t *block = magazine->blocks; block < magazine->blocks + STRATA_MAGAZINE_BLOCKS; block++)
+        if (block->ref == ref && block->lent) return may_come_back(block) ? block : NULL;
+    return NULL;
+}
+
+/* `whose`: a facade or a handle, as `by_handle` says. */
+static inline STRATA_FORCED bool take_back(uint64_t whose, strata_ref_t ref, strata_stack_t *stack, bool by_handle) {
+    strata_magazine_t *magazine = own(stack->ready_magazines);
+    strata_magazine_block_t *block = lent_of(magazine, ref);
+    bool named = by_handle ? atomic_load_explicit(&stack->handle, memory_order_relaxed) == whose : block && is_of(stack, whose);
+    if (__builtin_expect(!block || !named, 0)) return false;
+    come_back(magazine, block);
+    return true;
+}
+
+static __attribute__((noinline)) strata_status_t free_elsewhere(uint64_t whose, strata_ref_t ref, strata_stack_t *stack,
+                                                                strata_free_fn missed) {
+    strata_unlock(&own(stack->ready_magazines)->lock);
+    return strata_direct_any.free(whose, ref, stack, missed);
+}
+
+static __attribute__((noinline)) strata_status_t free_of_elsewhere(uint64_t whose, strata_ref_t ref, strata_stack_t *stack,
+                                                                   strata_free_fn missed) {
+    strata_unlock(&own(stack->ready_magazines)->lock);
+    return strata_direct_any.free_of(whose, ref, stack, missed);
+}
+
+static inline STRATA_FORCED strata_status_t free_in(uint64_t whose, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed,
+                                                    bool by_handle) {
+    strata_magazine_t *magazine = own(stack->ready_magazines);
+    if (__builtin_expect(!strata_lock_at_once(&magazine->lock), 0)) strata_lock(&magazine->lock);
+    if (__builtin_expect(!take_back(whose, ref, stack, by_handle), 0))
+        return by_handle ? free_elsewhere(whose, ref, stack, missed) : free_of_elsewhere(whose, ref, stack, missed);
+    return __builtin_expect(strata_unlock_at_once(&magazine->lock), 1) ? STRATA_OK : end(magazine);
+}
+
+static strata_status_t free_by(strata_stack_handle_t handle, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed) {
+    if (__builtin_expect((handle ^ ref) >> 52 != 0 || !strata_threads_plain, 0)) return missed(handle, ref);
+    return free_in(handle, ref, stack, missed, true);
+}
+
+static strata_status_t free_of(strata_t facade, strata_ref_t ref, strata_stack_t *home, strata_free_fn missed) {
+    if (__builtin_expect(!strata_threads_own, 0)) return missed(facade, ref);
+    return free_in(facade, ref, home, missed, false);
+}
+
+/* That of a stack while it has magazines. */
+static const strata_direct_t way = {.allocate = allocate, .free = free_by, .free_of = free_of};
+
+/* From now on calls go the way `to`, if they went that one. A stack to which no call may go directly keeps its own. */
+static void go(strata_stack_t *stack, const strata_direct_t *from, const strata_direct_t *to) {
+    (void)atomic_compare_exchange_strong(&stack->direct, &from, to);
 }
 
 /* ---- in and out ---- */
@@ -145,6 +213,7 @@ static strata_magazine_block_t put(strata_magazine_t *magazine, const strata_mag
 static void rest(strata_stack_t *stack) {
     strata_stack_settle(stack);
     atomic_store_explicit(&stack->magazines, NULL, memory_order_release);
+    go(stack, &way, strata_direct_own(stack));
     stack->attention_free &= (uint16_t)~STRATA_ATTENTION_MAGAZINES;
     stack->meetings = 0;
     stack->meetings_more = (uint32_t)strata_min((stack->meetings_more + strata_magazines_meetings) * (uint64_t)MEETINGS_TIMES,
@@ -223,6 +292,7 @@ void strata_magazines_begin(strata_stack_t *stack) {
     listen(stack->ready_magazines, stack->lock.observer);
     stack->attention_free |= STRATA_ATTENTION_MAGAZINES;
     atomic_store_explicit(&stack->magazines, stack->ready_magazines, memory_order_release);
+    go(stack, strata_direct_own(stack), &way);
 }
 
 void strata_magazines_met(strata_stack_t *stack) {

@@ -47,11 +47,8 @@ static inline strata_magazines_t *strata_magazines_of(strata_stack_t *stack) {
     return atomic_load_explicit(&stack->magazines, memory_order_acquire);
 }
 
-/* No lock is held in these three, and the calling thread has a number. False: go another way. */
-bool strata_magazine_allocate(strata_magazines_t *all, strata_stack_t *stack, strata_stack_handle_t handle, size_t size,
-                              strata_block_t *block);
-/* `facade` 0: the caller knows that the stack is its own. */
-bool strata_magazine_free(strata_magazines_t *all, const strata_stack_t *stack, strata_t facade, strata_ref_t ref);
+/* A stack that has them is called by a direct way of its own: one of theirs serves, or the way of any cache does. By pointer: no lock is
+ * held, and the calling thread has a number. False: go another way. */
 bool strata_magazine_free_pointer(strata_magazines_t *all, const strata_stack_t *stack, strata_t facade, uint64_t ptr);
 
 /* The rest under the stack's lock. */

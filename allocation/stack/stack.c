@@ -301,7 +301,7 @@ static void flatten(strata_stack_t *stack) {
     strata_stack_close(stack, STRATA_CLOSED_NO_HIT, false);
     stack->quick_free = layer->type->quick_free;
     atomic_store(&stack->home, layer->stack);
-    if (layer->stack == stack && STRATA_LAYER_HAS(layer->type, direct)) atomic_store(&stack->direct, layer->type->direct);
+    atomic_store(&stack->direct, strata_direct_own(stack));
 }
 
 /* Makes the stack's own instances, and adds the stack to its domain. */
