@@ -52,6 +52,33 @@ TEST(facade_hot, a_way_serves_no_stack_of_another_cache) {
     }
 }
 
+/* The block that stood apart when blocks began to be noted is noted when it is served, also if more is asked for than ever. */
+TEST_RIG(facade_hot, a_hit_that_raises_a_peak_is_found_by_pointer, 0, "strata", "strata-malloc", "planned") {
+    strata_stream_t stream = rig_stream(rig), other = rig_stream(rig);
+    strata_block_t first = rig_allocate(rig, stream, 65536 - 100);
+    EXPECT_OK(strata_free(rig->s, first.ref));
+    EXPECT_OK(strata_free_pointer(rig->s, rig_allocate(rig, other, 512).ptr));
+    strata_block_t higher = rig_allocate(rig, stream, 65536);
+    EXPECT_EQ(higher.ptr, first.ptr);
+    EXPECT_EQ(rig_stack(rig, stream)->figures.requested_bytes, 65536);
+    EXPECT_OK(strata_free_pointer(rig->s, higher.ptr));
+}
+
+/* Also where the thread knows the stack. */
+TEST_RIG(facade_hot, what_no_place_has_is_refused_on_every_way, 0, "strata", "pytorch") {
+    strata_allocator_t allocator;
+    EXPECT_OK(strata_allocator_get(rig->s, rig->gpu, NULL, 0, &allocator));
+    for (int warm = 0; warm < 2; warm++) {
+        static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 255, (1ull << 48) + 1};
+        strata_block_t block;
+        for (size_t i = 0; i < COUNT(sizes); i++) {
+            EXPECT_STATUS(STRATA_E_INVALID, strata_allocate(rig->s, rig->gpu, NULL, sizes[i], &block));
+            EXPECT_STATUS(STRATA_E_INVALID, strata_allocator_allocate(allocator, sizes[i], &block));
+        }
+        EXPECT_OK(strata_free(rig->s, rig_allocate(rig, NULL, 65536).ref));
+    }
+}
+
 static void find_figure(const strata_layer_figure_t *figure, void *context) {
     if (strcmp(figure->layer, "fault") == 0 && strcmp(figure->name, "requests") == 0) *(uint64_t *)context = figure->value;
 }

@@ -45,6 +45,37 @@ TEST_RIG(magazines, a_freed_block_comes_back_under_a_new_ref, 0, KEEPING) {
     EXPECT_STATUS(STRATA_E_STALE, strata_free(rig->s, last.ref));
 }
 
+/* A stack whose every use is to be checked. */
+TEST_BY(magazines, who_may_not_go_directly_does_not, rig_open_with(rig, "strata", &(strata_sim_options_t){.devices = 1}, STRATA_OPEN_CHECK_STREAM_IDS)) {
+    strata_allocator_t allocator;
+    strata_stream_t stream = rig_stream(rig);
+    EXPECT_OK(strata_allocator_get(rig->s, rig->gpu, stream, 0, &allocator));
+    strata_stack_t *stack = rig_stack(rig, stream);
+    const strata_direct_t *never = stack->direct;
+    strata_stack_take(stack);
+    strata_magazines_begin(stack);
+    strata_unlock(&stack->lock);
+    EXPECT_TRUE(stack->direct == never);
+}
+
+/* Before its refs would become those of another slot, the record counts them again. */
+TEST_RIG(magazines, a_block_of_very_many_refs_goes_back_to_its_cache, 0, KEEPING) {
+    enum { PAIRS = 100000, LEFT = 150000 };
+    strata_stack_t *stack = begin(rig, NULL);
+    strata_record_t *record = strata_slab_record(&stack->slab, strata_ref_slot(rig_allocate(rig, NULL, SIZE).ref));
+    record->generation = STRATA_GENERATION_LAST - LEFT;
+    strata_block_t block = {.ref = strata_ref_of(record)};
+    for (int i = 0; i < PAIRS && !strata_test_has_failed(); i++) {
+        EXPECT_OK(strata_free(rig->s, block.ref));
+        block = rig_allocate(rig, NULL, SIZE);
+        EXPECT_EQ(block.ptr, (void *)(uintptr_t)record->ptr);
+        if (i == 0) EXPECT_NE(record->generation, strata_ref_generation(block.ref));
+    }
+    EXPECT_EQ(record->generation, strata_ref_generation(block.ref));
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    record->generation = 1000; /* else the next stack of the number would begin where this one ends */
+}
+
 /* With what is in the program's hands, what is kept, and neither. */
 static void expect_live(rig_t *rig, uint64_t blocks, uint64_t allocations) {
     strata_statistics_t f = rig_figures(rig);

@@ -1,5 +1,7 @@
 /* What a program asked for while it followed a plan is told when somebody looks (allocation/mechanism/past.h): nothing is learnt otherwise
  * for that. */
+#include "allocation/layer/planned_state.h"
+#include "allocation/stack/direct.h"
 #include "tests/facade/planned.h"
 
 enum { BLOCKS = 40, ROUNDS = 5 };
@@ -7,7 +9,7 @@ enum { BLOCKS = 40, ROUNDS = 5 };
 static size_t size_of(uint32_t i, uint64_t shape) { return (size_t)((i * (shape + 3)) % 17 + 1) * MIB / 4; }
 
 /* Requests from `from` on are those of `shape`, those before it of shape 1. Each lives as long as its shape says. */
-static void step_of(rig_t *rig, uint64_t shape, uint32_t from) {
+static void make_step(rig_t *rig, uint64_t shape, uint32_t from) {
     strata_block_t blocks[BLOCKS];
     uint32_t freed = 0;
     for (uint32_t i = 0; i < BLOCKS; i++) {
@@ -17,6 +19,10 @@ static void step_of(rig_t *rig, uint64_t shape, uint32_t from) {
         if (i % (shape + 2) == 0) EXPECT_OK(strata_free(rig->s, blocks[freed++].ref));
     }
     while (freed < BLOCKS) EXPECT_OK(strata_free(rig->s, blocks[freed++].ref));
+}
+
+static void step_of(rig_t *rig, uint64_t shape, uint32_t from) {
+    make_step(rig, shape, from);
     EXPECT_OK(strata_step(rig->s));
 }
 
@@ -45,6 +51,34 @@ TEST_RIG(facade_planned_open, so_it_is_after_very_many, 0, "planned") {
     EXPECT_OK(strata_validate(rig->s));
     expect_followed(rig, 3, 0);
     EXPECT_EQ(planned_figure(rig, "plans"), 2);
+}
+
+/* What was too old to be told is no whole number of steps: the rest is told from where it stood. */
+TEST_RIG(facade_planned_open, a_step_of_two_is_learnt_at_once_after_very_many_of_one, 0, "planned") {
+    for (int i = 0; i < 2 * (1 << 17) / BLOCKS + 7; i++) step_of(rig, 1, 0);
+    for (int i = 0; i < 2; i++) {
+        make_step(rig, 1, 0);
+        step_of(rig, 1, 0);
+    }
+    EXPECT_EQ(planned_figure(rig, "plans"), 2);
+    EXPECT_OK(strata_validate(rig->s));
+}
+
+/* A block that was made live at its place, and no request was. */
+TEST_RIG(facade_planned_open, a_block_made_live_again_is_none_of_the_past, 0, "planned") {
+    for (int i = 0; i < 4; i++) step_of(rig, 1, 0);
+    strata_block_t block = rig_allocate(rig, NULL, MIB);
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    strata_stack_t *stack = rig_stack(rig, NULL);
+    const planned_t *planned = (const planned_t *)stack->cache;
+    uint64_t live = planned->past.live;
+    strata_stack_take(stack);
+    strata_record_t *record = stack->cache->type->take_at(stack->cache, &block, MIB, stack);
+    ASSERT_TRUE(record != NULL);
+    strata_direct_serve(stack, stack, record);
+    strata_unlock(&stack->lock);
+    EXPECT_OK(strata_free(rig->s, strata_ref_of(record)));
+    EXPECT_EQ(planned->past.live, live);
 }
 
 /* The step leaves its plan in the middle: what was open until then is part of the next one. */
