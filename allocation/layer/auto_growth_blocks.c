@@ -137,7 +137,7 @@ static HOT strata_record_t *hit_low_in(auto_growth_t *self, uint64_t rounded, si
 }
 
 /* Written out for each pool, so that the compiler knows where its index is. */
-static COLD strata_record_t *hit_low(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
+static HOT strata_record_t *hit_low(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     auto_growth_t *self = (auto_growth_t *)base;
     (void)stack;
     uint64_t rounded = rounded_size(self, size);
@@ -330,8 +330,8 @@ static HOT bool quick_free_low(strata_layer_t *base, strata_record_t *block, con
     return quick_free_as(base, block, stack, true);
 }
 
-STRATA_DIRECT_WAY(strata_auto_growth_direct, quick_hit, quick_free_plain);
-STRATA_DIRECT_WAY(strata_auto_growth_direct_low, quick_hit, quick_free_low);
+STRATA_DIRECT_WAY(strata_auto_growth_direct, quick_hit, quick_free_plain, hit_apart);
+STRATA_DIRECT_WAY(strata_auto_growth_direct_low, quick_hit, quick_free_low, hit_apart_low);
 
 /* ---- at a place ---- */
 

@@ -5,38 +5,13 @@
 
 /* ---- requests ---- */
 
-/* Under the lock of `home`. NULL: the direct way is not open, or there is no hit. */
-static inline strata_record_t *serve(strata_stack_t *stack, const strata_stack_t *home, strata_stack_handle_t handle,
-                                     strata_stream_t stream, size_t size) {
-    if (__builtin_expect(!strata_direct_is_named(stack, handle) || !strata_direct_may_hit(stack, stream), 0)) return NULL;
-    strata_record_t *record = stack->hit(stack->cache, size, stack);
-    if (__builtin_expect(record != NULL, 1)) strata_direct_serve(stack, home, record);
-    return record;
-}
-
-/* That lock is held, and released. */
-static inline STRATA_FORCED strata_status_t allocate_in(strata_stack_handle_t handle, strata_stack_t *stack, strata_stack_t *home,
-                                                        strata_stream_t stream, size_t size, strata_block_t *block,
-                                                        strata_allocate_fn missed) {
-    strata_record_t *record = block ? serve(stack, home, handle, stream, size) : NULL;
-    if (__builtin_expect(record != NULL, 1)) strata_direct_fill(home, record, record->size, block);
-    strata_unlock(&home->lock);
-    return __builtin_expect(record != NULL, 1) ? STRATA_OK : missed(handle, stream, size, block);
-}
-
-/* If the number has another life by now, the handle does not name it. */
-strata_status_t strata_direct_allocate_held(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,
-                                            strata_block_t *block, strata_allocate_fn missed) {
-    return allocate_in(handle, stack, stack, stream, size, block, missed);
-}
-
 static strata_status_t allocate(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,
                                 strata_block_t *block, strata_allocate_fn missed) {
     if (__builtin_expect(size - 1 >= STRATA_LARGEST_REQUEST || !strata_threads_plain, 0))
         return missed(handle, stream, size, block);
     strata_stack_t *home = strata_stack_home(stack);
     strata_direct_lock(home);
-    return allocate_in(handle, stack, home, stream, size, block, missed);
+    return strata_direct_allocate_in(handle, stack, home, stream, size, block, missed, NULL);
 }
 
 strata_status_t strata_direct_end_higher(strata_stack_t *stack, strata_record_t *record, strata_block_t *block) {

@@ -33,8 +33,6 @@ extern const strata_direct_t strata_direct_any;
 const strata_direct_t *strata_direct_own(const strata_stack_t *stack);
 
 /* The ends of the shortest way. The lock of the stack, or `home`, is held. */
-strata_status_t strata_direct_allocate_held(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,
-                                            strata_block_t *block, strata_allocate_fn missed);
 strata_status_t strata_direct_free_held(strata_stack_handle_t handle, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed);
 strata_status_t strata_direct_free_of_held(strata_t facade, strata_ref_t ref, strata_stack_t *home, strata_free_fn missed);
 /* A record has been handed out, and more lives than was looked at: notes that, and ends the request. */
@@ -101,6 +99,25 @@ static inline STRATA_FORCED bool strata_direct_is_plain(const strata_stack_t *st
     return __builtin_expect((stack->attention_free | record->attention) == 0 && record->route == stack->route, 1);
 }
 
+typedef strata_record_t *(*strata_hit_fn)(strata_layer_t *cache, size_t size, const strata_stack_t *stack);
+
+/* A request by handle, which is served if the direct way is open and there is a hit. The lock of `home` is held, and released. `hit`: that
+ * of the stack's cache; NULL: ask the stack. If the number has another life by now, the handle does not name it. */
+static inline STRATA_FORCED strata_status_t strata_direct_allocate_in(strata_stack_handle_t handle, strata_stack_t *stack,
+                                                                      strata_stack_t *home, strata_stream_t stream, size_t size,
+                                                                      strata_block_t *block, strata_allocate_fn missed,
+                                                                      strata_hit_fn hit) {
+    strata_record_t *record = NULL;
+    bool open = strata_direct_is_named(stack, handle) && strata_direct_may_hit(stack, stream) && block;
+    if (__builtin_expect(open, 1)) record = (hit ? hit : stack->hit)(stack->cache, size, stack);
+    if (__builtin_expect(record != NULL, 1)) {
+        strata_direct_serve(stack, home, record);
+        strata_direct_fill(home, record, record->size, block);
+    }
+    strata_unlock(&home->lock);
+    return __builtin_expect(record != NULL, 1) ? STRATA_OK : missed(handle, stream, size, block);
+}
+
 /* Frees a record of the stack if no layer above the cache took notice of it. False: go the long way. */
 bool strata_direct_free(strata_stack_t *stack, strata_record_t *record);
 /* The same of any record in the slab of `home`, if that is shared also of one that another stack served. */
@@ -116,17 +133,21 @@ typedef strata_record_t *(*strata_quick_hit_fn)(strata_layer_t *cache, size_t si
 /* Takes back, or has changed nothing. The generation of the record has been raised. */
 typedef bool (*strata_quick_free_fn)(strata_layer_t *cache, strata_record_t *record, const strata_stack_t *stack);
 
-/* The stack's hit finds its record in its own slab: it is its own home. */
+typedef strata_status_t (*strata_held_fn)(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,
+                                          strata_block_t *block, strata_allocate_fn missed);
+
+/* The stack's hit finds its record in its own slab: it is its own home. `held` goes on, with its lock. */
 static inline STRATA_FORCED strata_status_t strata_direct_allocate_by(strata_stack_handle_t handle, strata_stack_t *stack,
                                                                       strata_stream_t stream, size_t size, strata_block_t *block,
-                                                                      strata_allocate_fn missed, strata_quick_hit_fn quick) {
+                                                                      strata_allocate_fn missed, strata_quick_hit_fn quick,
+                                                                      strata_held_fn held) {
     if (__builtin_expect(size - 1 >= STRATA_LARGEST_REQUEST || !strata_threads_plain, 0))
         return missed(handle, stream, size, block);
     if (__builtin_expect(!strata_lock_at_once(&stack->lock), 0))
         return strata_direct_any.allocate(handle, stack, stream, size, block, missed);
     bool open = strata_direct_is_named(stack, handle) && strata_direct_may_hit(stack, stream) && block;
     strata_record_t *record = __builtin_expect(open, 1) ? quick(stack->cache, size, stack) : NULL;
-    if (__builtin_expect(!record, 0)) return strata_direct_allocate_held(handle, stack, stream, size, block, missed);
+    if (__builtin_expect(!record, 0)) return held(handle, stack, stream, size, block, missed);
     strata_direct_mark(stack, record);
     uint64_t granted = record->size;
     if (__builtin_expect(strata_stack_count(stack, granted, size), 0)) return strata_direct_end_higher(stack, record, block);
@@ -177,11 +198,16 @@ static inline STRATA_FORCED strata_status_t strata_direct_free_of(strata_t facad
 }
 
 /* `STRATA_DIRECT_WAY(name, ...)` defines the `const strata_direct_t name` of a cache whose functions these are: the compiler lays them
- * into the way. They call nothing. */
-#define STRATA_DIRECT_WAY(name, hit, quick_free)                                                                                   \
+ * into the way. The quick ones call nothing; `hit` is that of the type, for a request that the quick one does not serve. */
+#define STRATA_DIRECT_WAY(name, quick_hit, quick_free, hit)                                                                        \
+    static __attribute__((noinline)) strata_status_t name##_held(strata_stack_handle_t handle, strata_stack_t *stack,              \
+                                                                 strata_stream_t stream, size_t size, strata_block_t *block,       \
+                                                                 strata_allocate_fn missed) {                                      \
+        return strata_direct_allocate_in(handle, stack, stack, stream, size, block, missed, hit);                                  \
+    }                                                                                                                              \
     static strata_status_t name##_allocate(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream,            \
                                            size_t size, strata_block_t *block, strata_allocate_fn missed) {                        \
-        return strata_direct_allocate_by(handle, stack, stream, size, block, missed, hit);                                         \
+        return strata_direct_allocate_by(handle, stack, stream, size, block, missed, quick_hit, name##_held);                      \
     }                                                                                                                              \
     static strata_status_t name##_free(strata_stack_handle_t handle, strata_ref_t ref, strata_stack_t *stack,                      \
                                        strata_free_fn missed) {                                                                    \
