@@ -46,7 +46,8 @@ TEST_RIG(magazines, a_freed_block_comes_back_under_a_new_ref, 0, KEEPING) {
 }
 
 /* A stack whose every use is to be checked. */
-TEST_BY(magazines, who_may_not_go_directly_does_not, rig_open_with(rig, "strata", &(strata_sim_options_t){.devices = 1}, STRATA_OPEN_CHECK_STREAM_IDS)) {
+TEST_BY(magazines, who_may_not_go_directly_does_not,
+        rig_open_with(rig, "strata", &(strata_sim_options_t){.devices = 1}, STRATA_OPEN_CHECK_STREAM_IDS)) {
     strata_allocator_t allocator;
     strata_stream_t stream = rig_stream(rig);
     EXPECT_OK(strata_allocator_get(rig->s, rig->gpu, stream, 0, &allocator));
