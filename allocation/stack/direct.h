@@ -33,7 +33,8 @@ extern const strata_direct_t strata_direct_any;
 const strata_direct_t *strata_direct_own(const strata_stack_t *stack);
 
 /* The ends of the shortest way. The lock of the stack, or `home`, is held. */
-strata_status_t strata_direct_free_held(strata_stack_handle_t handle, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed);
+strata_status_t strata_direct_free_held(strata_stack_handle_t handle, strata_ref_t ref, strata_stack_t *stack,
+                                        strata_free_fn missed);
 strata_status_t strata_direct_free_of_held(strata_t facade, strata_ref_t ref, strata_stack_t *home, strata_free_fn missed);
 /* A record has been handed out, and more lives than was looked at: notes that, and ends the request. */
 strata_status_t strata_direct_end_higher(strata_stack_t *stack, strata_record_t *record, strata_block_t *block);
@@ -175,8 +176,7 @@ static inline STRATA_FORCED strata_status_t strata_direct_free_by(strata_stack_h
                                                                   strata_stack_t *stack, strata_free_fn missed,
                                                                   strata_quick_free_fn quick) {
     if (__builtin_expect((handle ^ ref) >> 52 != 0 || !strata_threads_plain, 0)) return missed(handle, ref);
-    if (__builtin_expect(!strata_lock_at_once(&stack->lock), 0))
-        return strata_direct_any.free(handle, ref, stack, missed);
+    if (__builtin_expect(!strata_lock_at_once(&stack->lock), 0)) return strata_direct_any.free(handle, ref, stack, missed);
     bool named = __builtin_expect(stack->handle == handle, 1);
     if (__builtin_expect(!named || !strata_direct_free_quickly(stack, ref, quick), 0))
         return strata_direct_free_held(handle, ref, stack, missed);
@@ -189,8 +189,7 @@ static inline STRATA_FORCED strata_status_t strata_direct_free_of(strata_t facad
                                                                   strata_quick_free_fn quick) {
     /* A thread's first call counts it in; in a child of fork() no thread is. */
     if (__builtin_expect(!strata_threads_own, 0)) return missed(facade, ref);
-    if (__builtin_expect(!strata_lock_at_once(&home->lock), 0))
-        return strata_direct_any.free_of(facade, ref, home, missed);
+    if (__builtin_expect(!strata_lock_at_once(&home->lock), 0)) return strata_direct_any.free_of(facade, ref, home, missed);
     bool same = home->facade == facade && atomic_load_explicit(&home->direct, memory_order_relaxed) == own;
     if (__builtin_expect(!same || !strata_direct_free_quickly(home, ref, quick), 0))
         return strata_direct_free_of_held(facade, ref, home, missed);
@@ -200,9 +199,9 @@ static inline STRATA_FORCED strata_status_t strata_direct_free_of(strata_t facad
 /* `STRATA_DIRECT_WAY(name, ...)` defines the `const strata_direct_t name` of a cache whose functions these are: the compiler lays them
  * into the way. The quick ones call nothing; `hit` is that of the type, for a request that the quick one does not serve. */
 #define STRATA_DIRECT_WAY(name, quick_hit, quick_free, hit)                                                                        \
-    static __attribute__((noinline)) strata_status_t name##_held(strata_stack_handle_t handle, strata_stack_t *stack,              \
-                                                                 strata_stream_t stream, size_t size, strata_block_t *block,       \
-                                                                 strata_allocate_fn missed) {                                      \
+    static __attribute__((noinline))                                                                                               \
+    strata_status_t name##_held(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,          \
+                                strata_block_t *block, strata_allocate_fn missed) {                                                \
         return strata_direct_allocate_in(handle, stack, stack, stream, size, block, missed, hit);                                  \
     }                                                                                                                              \
     static strata_status_t name##_allocate(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream,            \
