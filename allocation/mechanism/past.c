@@ -101,7 +101,8 @@ uint32_t strata_past_life(const strata_past_t *past, uint32_t number, uint32_t c
 strata_status_t strata_past_validate(const strata_past_t *past) {
     uint64_t live = 0;
     if (past->next - past->first > STRATA_PAST_LENGTH) return strata_fail(STRATA_E_CORRUPT, 0, "past: it is too long");
-    if (past->next - past->open > past->next - past->first) return strata_fail(STRATA_E_CORRUPT, 0, "past: what is open is not known");
+    if (past->next - past->open > past->next - past->first)
+        return strata_fail(STRATA_E_CORRUPT, 0, "past: what is open is not known");
     for (uint32_t n = past->first; n != past->next; n++) {
         const strata_past_request_t *request = strata_past_at(past, n);
         if (request->size && !request->until) live += request->size;

@@ -132,7 +132,8 @@ static inline void strata_past_serve(strata_past_t *past, uint32_t number, uint3
 }
 
 /* Both at once; its number. There is room. */
-static inline uint32_t strata_past_note(strata_past_t *past, const strata_past_key_t *key, bool levels, uint32_t slot, uint64_t size) {
+static inline uint32_t strata_past_note(strata_past_t *past, const strata_past_key_t *key, bool levels, uint32_t slot,
+                                        uint64_t size) {
     strata_past_request_t *request = strata_past_append(past, key, levels);
     request->size = size;
     request->slot = slot;

@@ -49,7 +49,8 @@ bool strata_direct_free_there(strata_stack_t *home, strata_record_t *record) {
     return home->is_shared && strata_direct_free(strata_stack_of(record->stack), record);
 }
 
-strata_status_t strata_direct_free_held(strata_stack_handle_t handle, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed) {
+strata_status_t strata_direct_free_held(strata_stack_handle_t handle, strata_ref_t ref, strata_stack_t *stack,
+                                        strata_free_fn missed) {
     strata_record_t *record = stack->handle == handle ? strata_direct_find(stack, ref) : NULL;
     bool freed = record && strata_direct_free(stack, record);
     strata_unlock(&stack->lock);
