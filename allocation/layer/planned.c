@@ -192,6 +192,7 @@ static bool wrap(planned_t *self) {
 /* The plan that goes on with the key: this one, if it was made ahead, or another one that begins as this step did. */
 static COLD planned_plan_t *other_plan(planned_t *self, uint64_t key) {
     planned_plan_t *left = self->now;
+    strata_planned_tell_all(self);
     if (left->names && strata_planned_adopt(left, self->at, key)) return left;
     uint64_t hash = strata_past_mix(self->at ? left->places[self->at - 1].hash : 0, key);
     for (uint32_t i = 0; i < self->plan_count; i++) {

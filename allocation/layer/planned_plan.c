@@ -116,8 +116,11 @@ planned_plan_t *strata_planned_find(planned_t *self, uint32_t count, uint64_t ha
     return NULL;
 }
 
+/* Whatever comes to be compared with this step begins with the one before it: older ones are forgotten, so that the lock is not held for
+ * long. */
 void strata_planned_tell(planned_t *self) {
     const planned_plan_t *plan = self->now;
+    strata_past_skip(&self->past, self->at + plan->count);
     uint32_t count = self->past.next - self->past.open;
     uint32_t at = (uint32_t)((self->at + plan->count - (uint64_t)count % plan->count) % plan->count);
     for (; count > 0; count--) {

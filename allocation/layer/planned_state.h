@@ -53,7 +53,8 @@ typedef struct planned_plan {
 
 typedef struct planned {
     strata_layer_t base;
-    strata_past_t past; /* its numbers are `noted` in the records of blocks; requests that follow a plan are open */
+    strata_past_t
+        past; /* its numbers are `noted` in the records of blocks; requests that follow a plan are open, if steps are told */
     planned_plan_t *plans[STRATA_PLANNED_PLANS];
     uint32_t plan_count, last_serial;
     planned_plan_t *now; /* the plan that is followed; NULL: none */

@@ -154,6 +154,11 @@ static inline uint32_t strata_past_note_open(strata_past_t *past, uint32_t slot,
     return number;
 }
 
+/* Of the open ones only the last `most` are to be told: nothing before them is known any more, if there are more. */
+static inline void strata_past_skip(strata_past_t *past, uint32_t most) {
+    if (past->next - past->open > most) past->first = past->open = past->next - most;
+}
+
 /* What the first of the open ones asked for. */
 static inline void strata_past_tell(strata_past_t *past, const strata_past_key_t *key) {
     strata_past_request_t *request = strata_past_at(past, past->open++);

@@ -7,8 +7,7 @@
 
 static strata_status_t allocate(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,
                                 strata_block_t *block, strata_allocate_fn missed) {
-    if (__builtin_expect(size - 1 >= STRATA_LARGEST_REQUEST || !strata_threads_plain, 0))
-        return missed(handle, stream, size, block);
+    if (__builtin_expect(size - 1 >= STRATA_LARGEST_REQUEST, 0)) return missed(handle, stream, size, block);
     strata_stack_t *home = strata_stack_home(stack);
     strata_direct_lock(home);
     return strata_direct_allocate_in(handle, stack, home, stream, size, block, missed, NULL);
@@ -58,7 +57,7 @@ strata_status_t strata_direct_free_held(strata_stack_handle_t handle, strata_ref
 }
 
 static strata_status_t free_by_ref(strata_stack_handle_t handle, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed) {
-    if (__builtin_expect((handle ^ ref) >> 52 != 0 || !strata_threads_plain, 0)) return missed(handle, ref);
+    if (__builtin_expect((handle ^ ref) >> 52 != 0, 0)) return missed(handle, ref);
     strata_direct_lock(stack);
     return strata_direct_free_held(handle, ref, stack, missed);
 }

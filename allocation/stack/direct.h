@@ -14,8 +14,9 @@
 #define STRATA_LARGEST_REQUEST (1ull << 48)
 #define STRATA_FORCED          __attribute__((always_inline))
 
-/* Calls by handle. Where the direct way is not open they end in `missed`, which gets the same and goes the long one; `stack` is
- * that of the handle's number, which may have another life by now. */
+/* Calls by handle, and frees by ref in a facade. Where the direct way is not open they end in `missed`, which gets the same and goes the
+ * long one; `stack` is that of the handle's or ref's number, which may have another life by now. Calls by handle are of a thread that has a
+ * number, and that may have hits in the stack's facade now: who makes them knows (strata_threads_plain, or strata_lookup()). */
 typedef strata_status_t (*strata_allocate_fn)(strata_stack_handle_t handle, strata_stream_t stream, size_t size,
                                               strata_block_t *block);
 typedef strata_status_t (*strata_free_fn)(uint64_t whose, strata_ref_t ref);
@@ -48,10 +49,11 @@ static inline STRATA_FORCED void strata_direct_lock(strata_stack_t *stack) {
 
 /* All of these under the lock of the stack's home. */
 
-/* Whether the handle names the stack, for this thread. */
+/* Whether the handle names the stack, for this thread. What else the stack says is true only then. */
 static inline STRATA_FORCED bool strata_direct_is_named(const strata_stack_t *stack, strata_stack_handle_t handle) {
+    if (__builtin_expect(stack->handle != handle, 0)) return false;
     uint64_t only = stack->only_thread;
-    return __builtin_expect(stack->handle == handle && (only == 0 || only == strata_threads_plain), 1);
+    return __builtin_expect(only == 0 || only == strata_threads_own, 1);
 }
 
 /* Whether a request that names this stream may be served by a hit. */
@@ -142,8 +144,7 @@ static inline STRATA_FORCED strata_status_t strata_direct_allocate_by(strata_sta
                                                                       strata_stream_t stream, size_t size, strata_block_t *block,
                                                                       strata_allocate_fn missed, strata_quick_hit_fn quick,
                                                                       strata_held_fn held) {
-    if (__builtin_expect(size - 1 >= STRATA_LARGEST_REQUEST || !strata_threads_plain, 0))
-        return missed(handle, stream, size, block);
+    if (__builtin_expect(size - 1 >= STRATA_LARGEST_REQUEST, 0)) return missed(handle, stream, size, block);
     if (__builtin_expect(!strata_lock_at_once(&stack->lock), 0))
         return strata_direct_any.allocate(handle, stack, stream, size, block, missed);
     bool open = strata_direct_is_named(stack, handle) && strata_direct_may_hit(stack, stream) && block;
@@ -175,7 +176,7 @@ static inline STRATA_FORCED bool strata_direct_free_quickly(strata_stack_t *stac
 static inline STRATA_FORCED strata_status_t strata_direct_free_by(strata_stack_handle_t handle, strata_ref_t ref,
                                                                   strata_stack_t *stack, strata_free_fn missed,
                                                                   strata_quick_free_fn quick) {
-    if (__builtin_expect((handle ^ ref) >> 52 != 0 || !strata_threads_plain, 0)) return missed(handle, ref);
+    if (__builtin_expect((handle ^ ref) >> 52 != 0, 0)) return missed(handle, ref);
     if (__builtin_expect(!strata_lock_at_once(&stack->lock), 0)) return strata_direct_any.free(handle, ref, stack, missed);
     bool named = __builtin_expect(stack->handle == handle, 1);
     if (__builtin_expect(!named || !strata_direct_free_quickly(stack, ref, quick), 0))

@@ -101,8 +101,7 @@ static __attribute__((noinline)) strata_status_t wait_and_serve(strata_stack_han
 
 static strata_status_t allocate(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,
                                 strata_block_t *block, strata_allocate_fn missed) {
-    if (__builtin_expect(size - 1 >= STRATA_LARGEST_REQUEST || !strata_threads_plain || !block, 0))
-        return missed(handle, stream, size, block);
+    if (__builtin_expect(size - 1 >= STRATA_LARGEST_REQUEST || !block, 0)) return missed(handle, stream, size, block);
     return __builtin_expect(strata_lock_at_once(&own(stack->ready_magazines)->lock), 1)
                ? serve(handle, stack, stream, size, block, missed)
                : wait_and_serve(handle, stack, stream, size, block, missed);
@@ -147,7 +146,7 @@ static inline STRATA_FORCED strata_status_t free_in(uint64_t whose, strata_ref_t
 }
 
 static strata_status_t free_by(strata_stack_handle_t handle, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed) {
-    if (__builtin_expect((handle ^ ref) >> 52 != 0 || !strata_threads_plain, 0)) return missed(handle, ref);
+    if (__builtin_expect((handle ^ ref) >> 52 != 0, 0)) return missed(handle, ref);
     return free_in(handle, ref, stack, missed, true);
 }
 
@@ -296,7 +295,8 @@ void strata_magazines_begin(strata_stack_t *stack) {
 }
 
 void strata_magazines_met(strata_stack_t *stack) {
-    if (strata_magazines_of(stack) || ++stack->meetings < strata_magazines_meetings + stack->meetings_more) return;
+    /* Who has a stale handle may meet others at the lock of a stack whose layers are being ended. */
+    if (!stack->open || strata_magazines_of(stack) || ++stack->meetings < strata_magazines_meetings + stack->meetings_more) return;
     stack->meetings = 0;
     strata_magazines_begin(stack);
 }

@@ -3,7 +3,8 @@
  * call what a processor keeps for itself a magazine.) Memory that was freed on a stream may serve any thread that submits to it, so
  * that a magazine may be shared by threads, too.
  *
- * A stack has magazines from when threads have met at its lock often; until then nothing here costs more than a look at a pointer. It
+ * A stack has magazines from when threads have met at its lock often; until then nothing here costs its calls anything but, by pointer, a
+ * look at whether there are some. It
  * loses them when they serve less often than blocks come into them, and gets them back after more meetings.
  *
  * A block of a magazine is live for everybody else: for its cache, in the figures, and in the slab, where its record has a generation

@@ -66,7 +66,7 @@ struct strata_stack {
     bool is_shared; /* holds instances that stacks share: of device scope, or (of_thread) of thread scope */
     strata_directory_t *directory; /* where blocks handed out are noted; NULL until somebody frees by pointer */
     uint64_t only_thread; /* the only thread served by handle: the stack is its own, or of its default stream; 0: any */
-    const strata_direct_t *_Atomic direct; /* a call by handle: allocation/stack/direct.h */
+    const strata_direct_t *_Atomic direct; /* how calls go that need no long way: allocation/stack/direct.h */
     strata_magazines_t *_Atomic magazines; /* what its threads keep: allocation/stack/magazines.h; NULL: nothing */
     _Atomic uint64_t watched[STRATA_MEASURES]; /* what lives in it rises no higher without a call of strata_stack_note_peaks() */
     bool ownerless; /* pinned and host: no owner stream */

@@ -16,7 +16,7 @@ _Static_assert(sizeof(strata_record_t) == 64, "strata_slab_ref() counts on it");
 _Static_assert(STRATA_GENERATION_LAST == (1u << STRATA_REF_GENERATION_BITS) - 1, "a slot that reaches it is retired, never wraps");
 
 typedef struct strata_slab {
-    /* Read by every hit and its free, so they are first, in the cache line of the lock before them (stack.h). */
+    /* Read by every free, and the first of them by every hit, so they are in the cache line of the lock before them (stack.h). */
     strata_record_t *records; /* records[slot] */
     uint32_t used; /* slots ever touched, the sentinel included: records[used ..] are zero */
     uint32_t free_head; /* linked by `next` of unused records; 0: none */

@@ -123,7 +123,8 @@ static __attribute__((noinline)) strata_status_t allocate_missed(strata_stack_ha
 
 strata_status_t strata_allocator_allocate(strata_allocator_t allocator, size_t size, strata_block_t *block) {
     strata_stack_t *stack = strata_stack_of(strata_stack_handle_number(allocator.stack));
-    if (__builtin_expect(!stack, 0)) return allocate_missed(allocator.stack, allocator.stream, size, block);
+    if (__builtin_expect(!stack || !strata_threads_plain, 0))
+        return allocate_missed(allocator.stack, allocator.stream, size, block);
     const strata_direct_t *direct = atomic_load_explicit(&stack->direct, memory_order_relaxed);
     return direct->allocate(allocator.stack, stack, allocator.stream, size, block, allocate_missed);
 }
@@ -160,7 +161,7 @@ static strata_status_t free_missed(strata_stack_handle_t handle, strata_ref_t re
 
 strata_status_t strata_allocator_free(strata_allocator_t allocator, strata_ref_t ref) {
     strata_stack_t *stack = strata_stack_of(strata_stack_handle_number(allocator.stack));
-    if (__builtin_expect(!stack, 0)) return free_missed(allocator.stack, ref);
+    if (__builtin_expect(!stack || !strata_threads_plain, 0)) return free_missed(allocator.stack, ref);
     const strata_direct_t *direct = atomic_load_explicit(&stack->direct, memory_order_relaxed);
     return direct->free(allocator.stack, ref, stack, free_missed);
 }

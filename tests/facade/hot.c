@@ -5,6 +5,7 @@
 #include "allocation/layer/auto_growth_state.h"
 #include "facade/serve/long_way.h"
 #include "platform/host/host_memory.h"
+#include "tests/facade/between.h"
 #include "tests/facade/program.h"
 
 TEST_RIG(facade_hot, a_warm_pair_takes_no_host_memory_and_asks_the_device_nothing, 0, "strata") {
@@ -62,6 +63,22 @@ TEST_RIG(facade_hot, a_hit_that_raises_a_peak_is_found_by_pointer, 0, "strata", 
     EXPECT_EQ(higher.ptr, first.ptr);
     EXPECT_EQ(rig_stack(rig, stream)->figures.requested_bytes, 65536);
     EXPECT_OK(strata_free_pointer(rig->s, higher.ptr));
+}
+
+static void nothing(void *context) { (void)context; }
+
+/* A hit takes the lock once; the long way, more often. */
+TEST(facade_hot, an_operator_of_one_facade_keeps_no_hits_of_another_away) {
+    RIG(annotated, "strata", 0);
+    RIG(rig, "strata", 0);
+    before_lock_t before;
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 65536).ref));
+    EXPECT_OK(strata_annotate(annotated.s, "conv"));
+    before_lock_begin(&before, &rig_stack(&rig, NULL)->lock, 2, nothing, NULL);
+    strata_block_t block = rig_allocate(&rig, NULL, 65536);
+    EXPECT_FALSE(before_lock_end(&before));
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_OK(strata_annotate(annotated.s, NULL));
 }
 
 /* Also where the thread knows the stack. */

@@ -156,6 +156,24 @@ TEST(past, what_is_told_later_is_as_if_it_had_been_told_at_once) {
     end(&f);
 }
 
+TEST(past, of_open_requests_the_last_are_enough) {
+    fixture_t f;
+    begin(&f);
+    (void)ask(&f, 100, 5);
+    for (uint32_t i = 0; i < 50; i++) {
+        ask_open(&f, 1, 10);
+        give(&f, 1);
+    }
+    strata_past_skip(&f.past, 50);
+    EXPECT_TRUE(strata_past_knows(&f.past, 1));
+    strata_past_skip(&f.past, 20);
+    EXPECT_EQ(f.past.next - f.past.first, 20);
+    for (int i = 0; i < 20; i++) tell(&f, 10);
+    EXPECT_TRUE(strata_past_repeats(&f.past, 10));
+    EXPECT_TRUE(!strata_past_repeats(&f.past, 11));
+    end(&f);
+}
+
 /* More than the past's length: what is too old is never told. */
 TEST(past, open_requests_grow_too_old) {
     fixture_t f;
