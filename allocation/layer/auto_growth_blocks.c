@@ -330,8 +330,8 @@ static HOT bool quick_free_low(strata_layer_t *base, strata_record_t *block, con
     return quick_free_as(base, block, stack, true);
 }
 
-STRATA_DIRECT_WAY(strata_auto_growth_direct, quick_hit, quick_free_plain, hit_apart);
-STRATA_DIRECT_WAY(strata_auto_growth_direct_low, quick_hit, quick_free_low, hit_apart_low);
+STRATA_DIRECT_WAY(strata_auto_growth_direct, quick_hit, quick_free_plain, hit_apart, free_apart);
+STRATA_DIRECT_WAY(strata_auto_growth_direct_low, quick_hit, quick_free_low, hit_apart_low, free_apart_low);
 
 /* ---- at a place ---- */
 

@@ -437,7 +437,7 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
 }
 
 extern const strata_direct_t strata_planned_direct;
-STRATA_DIRECT_WAY(strata_planned_direct, quick_hit, quick_free_apart, hit);
+STRATA_DIRECT_WAY(strata_planned_direct, quick_hit, quick_free_apart, hit, quick_free);
 
 /* ---- what the cache below does ---- */
 

@@ -158,48 +158,62 @@ static inline STRATA_FORCED strata_status_t strata_direct_allocate_by(strata_sta
     return __builtin_expect(strata_unlock_at_once(&stack->lock), 1) ? STRATA_OK : strata_direct_end(stack);
 }
 
-/* False: nothing has changed. */
-static inline STRATA_FORCED bool strata_direct_free_quickly(strata_stack_t *stack, strata_ref_t ref, strata_quick_free_fn quick) {
+/* What the quick free does not take back. The generation has been raised. */
+typedef strata_status_t (*strata_rest_fn)(uint64_t whose, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed,
+                                          strata_record_t *record);
+
+/* The lock of the stack is held, and released; `any`: the way of any cache from here. */
+static inline STRATA_FORCED strata_status_t
+strata_direct_free_in(uint64_t whose, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed, strata_quick_free_fn quick,
+                      strata_rest_fn rest, strata_status_t (*any)(uint64_t, strata_ref_t, strata_stack_t *, strata_free_fn)) {
     strata_record_t *record = strata_direct_find(stack, ref);
-    if (__builtin_expect(!record || !strata_direct_is_plain(stack, record), 0)) return false;
+    if (__builtin_expect(!record || !strata_direct_is_plain(stack, record), 0)) return any(whose, ref, stack, missed);
     uint64_t size = record->size, requested = size - record->slack;
     record->generation++;
-    if (__builtin_expect(!quick(stack->cache, record, stack), 0)) {
-        record->generation--;
-        return false;
-    }
+    if (__builtin_expect(!quick(stack->cache, record, stack), 0)) return rest(whose, ref, stack, missed, record);
     strata_stack_uncount(stack, size, requested);
-    return true;
+    return __builtin_expect(strata_unlock_at_once(&stack->lock), 1) ? STRATA_OK : strata_direct_end(stack);
+}
+
+typedef bool (*strata_take_back_fn)(strata_layer_t *cache, strata_record_t *record);
+
+/* `take_back`: the quick_free of the cache's type. */
+static inline STRATA_FORCED strata_status_t strata_direct_free_rest(uint64_t whose, strata_ref_t ref, strata_stack_t *stack,
+                                                                    strata_free_fn missed, strata_record_t *record,
+                                                                    strata_take_back_fn take_back) {
+    uint64_t size = record->size, requested = size - record->slack;
+    bool freed = take_back(stack->cache, record);
+    if (__builtin_expect(freed, 1)) strata_stack_uncount(stack, size, requested);
+    else record->generation--;
+    strata_unlock(&stack->lock);
+    return __builtin_expect(freed, 1) ? STRATA_OK : missed(whose, ref);
 }
 
 /* A block that lies in the slab of a shared stack goes the way of any free by ref. */
 static inline STRATA_FORCED strata_status_t strata_direct_free_by(strata_stack_handle_t handle, strata_ref_t ref,
                                                                   strata_stack_t *stack, strata_free_fn missed,
-                                                                  strata_quick_free_fn quick) {
+                                                                  strata_quick_free_fn quick, strata_rest_fn rest) {
     if (__builtin_expect((handle ^ ref) >> 52 != 0, 0)) return missed(handle, ref);
     if (__builtin_expect(!strata_lock_at_once(&stack->lock), 0)) return strata_direct_any.free(handle, ref, stack, missed);
-    bool named = __builtin_expect(stack->handle == handle, 1);
-    if (__builtin_expect(!named || !strata_direct_free_quickly(stack, ref, quick), 0))
-        return strata_direct_free_held(handle, ref, stack, missed);
-    return __builtin_expect(strata_unlock_at_once(&stack->lock), 1) ? STRATA_OK : strata_direct_end(stack);
+    if (__builtin_expect(stack->handle != handle, 0)) return strata_direct_free_held(handle, ref, stack, missed);
+    return strata_direct_free_in(handle, ref, stack, missed, quick, rest, strata_direct_free_held);
 }
 
 /* `own`: the way that this is. The number may have another life by now, in the same facade and over another cache. */
 static inline STRATA_FORCED strata_status_t strata_direct_free_of(strata_t facade, strata_ref_t ref, strata_stack_t *home,
                                                                   strata_free_fn missed, const strata_direct_t *own,
-                                                                  strata_quick_free_fn quick) {
+                                                                  strata_quick_free_fn quick, strata_rest_fn rest) {
     /* A thread's first call counts it in; in a child of fork() no thread is. */
     if (__builtin_expect(!strata_threads_own, 0)) return missed(facade, ref);
     if (__builtin_expect(!strata_lock_at_once(&home->lock), 0)) return strata_direct_any.free_of(facade, ref, home, missed);
     bool same = home->facade == facade && atomic_load_explicit(&home->direct, memory_order_relaxed) == own;
-    if (__builtin_expect(!same || !strata_direct_free_quickly(home, ref, quick), 0))
-        return strata_direct_free_of_held(facade, ref, home, missed);
-    return __builtin_expect(strata_unlock_at_once(&home->lock), 1) ? STRATA_OK : strata_direct_end(home);
+    if (__builtin_expect(!same, 0)) return strata_direct_free_of_held(facade, ref, home, missed);
+    return strata_direct_free_in(facade, ref, home, missed, quick, rest, strata_direct_free_of_held);
 }
 
 /* `STRATA_DIRECT_WAY(name, ...)` defines the `const strata_direct_t name` of a cache whose functions these are: the compiler lays them
- * into the way. The quick ones call nothing; `hit` is that of the type, for a request that the quick one does not serve. */
-#define STRATA_DIRECT_WAY(name, quick_hit, quick_free, hit)                                                                        \
+ * into the way. The quick ones call nothing; `hit` and `take_back` are those of the type, for what the quick ones do not do. */
+#define STRATA_DIRECT_WAY(name, quick_hit, quick_free, hit, take_back)                                                             \
     static __attribute__((noinline))                                                                                               \
     strata_status_t name##_held(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,          \
                                 strata_block_t *block, strata_allocate_fn missed) {                                                \
@@ -209,12 +223,16 @@ static inline STRATA_FORCED strata_status_t strata_direct_free_of(strata_t facad
                                            size_t size, strata_block_t *block, strata_allocate_fn missed) {                        \
         return strata_direct_allocate_by(handle, stack, stream, size, block, missed, quick_hit, name##_held);                      \
     }                                                                                                                              \
+    static __attribute__((noinline)) strata_status_t name##_rest(uint64_t whose, strata_ref_t ref, strata_stack_t *stack,          \
+                                                                 strata_free_fn missed, strata_record_t *record) {                 \
+        return strata_direct_free_rest(whose, ref, stack, missed, record, take_back);                                              \
+    }                                                                                                                              \
     static strata_status_t name##_free(strata_stack_handle_t handle, strata_ref_t ref, strata_stack_t *stack,                      \
                                        strata_free_fn missed) {                                                                    \
-        return strata_direct_free_by(handle, ref, stack, missed, quick_free);                                                      \
+        return strata_direct_free_by(handle, ref, stack, missed, quick_free, name##_rest);                                         \
     }                                                                                                                              \
     static strata_status_t name##_free_of(strata_t facade, strata_ref_t ref, strata_stack_t *home, strata_free_fn missed) {        \
-        return strata_direct_free_of(facade, ref, home, missed, &name, quick_free);                                                \
+        return strata_direct_free_of(facade, ref, home, missed, &name, quick_free, name##_rest);                                   \
     }                                                                                                                              \
     const strata_direct_t name = {.allocate = name##_allocate, .free = name##_free, .free_of = name##_free_of}
 
