@@ -410,8 +410,8 @@ static void measure_one_thread(figures_t *figures) {
     measure_borrowed(figures);
 }
 
-/* From the first free by pointer on every hand-out of a facade is noted; once there are two threads, their simulator hears of every
- * lock. So this comes last, and the threads have a facade of their own. */
+/* From the first free by pointer on every hand-out of a facade is noted, and where threads have met a stack has magazines. So this comes
+ * last, and the threads have a facade of their own. */
 static void measure_threads(figures_t *figures) {
     strata_stream_t streams[2];
     open_facade();

@@ -158,14 +158,16 @@ static inline STRATA_FORCED strata_status_t strata_direct_allocate_by(strata_sta
     return __builtin_expect(strata_unlock_at_once(&stack->lock), 1) ? STRATA_OK : strata_direct_end(stack);
 }
 
+/* The way of any cache from where the lock is held. */
+typedef strata_status_t (*strata_free_held_fn)(uint64_t whose, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed);
 /* What the quick free does not take back. The generation has been raised. */
 typedef strata_status_t (*strata_rest_fn)(uint64_t whose, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed,
                                           strata_record_t *record);
 
-/* The lock of the stack is held, and released; `any`: the way of any cache from here. */
-static inline STRATA_FORCED strata_status_t
-strata_direct_free_in(uint64_t whose, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed, strata_quick_free_fn quick,
-                      strata_rest_fn rest, strata_status_t (*any)(uint64_t, strata_ref_t, strata_stack_t *, strata_free_fn)) {
+/* The lock of the stack is held, and released. */
+static inline STRATA_FORCED strata_status_t strata_direct_free_in(uint64_t whose, strata_ref_t ref, strata_stack_t *stack,
+                                                                  strata_free_fn missed, strata_quick_free_fn quick,
+                                                                  strata_rest_fn rest, strata_free_held_fn any) {
     strata_record_t *record = strata_direct_find(stack, ref);
     if (__builtin_expect(!record || !strata_direct_is_plain(stack, record), 0)) return any(whose, ref, stack, missed);
     uint64_t size = record->size, requested = size - record->slack;
