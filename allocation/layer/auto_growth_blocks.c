@@ -264,7 +264,6 @@ static HOT strata_record_t *hit_apart_as(strata_layer_t *base, size_t size, cons
         uint64_t rounded = rounded_size(self, size);
         if (__builtin_expect(block->size == rounded, 1)) {
             strata_chunks_serve_apart(&self->chunks, self->base.stack, block, rounded - size);
-            block->route = 0;
             return block;
         }
         join_last(self, low);

@@ -380,10 +380,7 @@ static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stac
     planned_t *self = (planned_t *)base;
     bool goes_on = self->told && self->now && strata_past_has_room(&self->past);
     strata_record_t *block = goes_on ? hit_apart(self, size, base->stack) : NULL;
-    if (block) {
-        block->route = 0;
-        return block;
-    }
+    if (block) return block;
     return !self->now && self->past.ready > 0 ? hit_unplanned(self, size, stack) : hit_searched(self, size, stack);
 }
 

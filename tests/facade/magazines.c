@@ -341,6 +341,19 @@ static bool share_until(rig_t *rig, uint64_t sizes, bool wanted) {
     return false;
 }
 
+/* Its layers may be gone already. */
+TEST_RIG(magazines, a_stack_that_is_being_ended_gets_none, 0, KEEPING) {
+    strata_stack_t *stack = rig_stack(rig, NULL);
+    strata_stack_take(stack);
+    stack->open = false;
+    for (int i = 0; i < 1000; i++) strata_magazines_met(stack);
+    EXPECT_EQ(strata_magazines_of(stack), NULL);
+    stack->open = true;
+    for (int i = 0; i < 1000; i++) strata_magazines_met(stack);
+    EXPECT_NE(strata_magazines_of(stack), NULL);
+    strata_unlock(&stack->lock);
+}
+
 TEST_RIG(magazines, threads_that_meet_get_them, 0, KEEPING) {
     RIG_FREE(rig, rig_allocate(rig, NULL, SIZE));
     EXPECT_EQ(strata_magazines_of(rig_stack(rig, NULL)), NULL);
