@@ -100,23 +100,28 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_call
 /* ---- what needs all free memory in one piece ---- */
 
 static uint64_t release(strata_layer_t *base, strata_call_t *call) {
-    strata_auto_growth_join_apart((auto_growth_t *)base);
+    strata_auto_growth_settle((auto_growth_t *)base);
     return strata_chunks_release(base, call);
 }
 
 static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
-    strata_auto_growth_join_apart((auto_growth_t *)base);
+    strata_auto_growth_settle((auto_growth_t *)base);
     return strata_chunks_trim(base, keep, call);
 }
 
 static strata_status_t validate(strata_layer_t *base) {
-    strata_auto_growth_join_apart((auto_growth_t *)base);
+    strata_auto_growth_settle((auto_growth_t *)base);
     return strata_auto_growth_validate(base);
 }
 
 void strata_auto_growth_walk(strata_layer_t *base, strata_walk_fn visit, void *context) {
-    strata_auto_growth_join_apart((auto_growth_t *)base);
+    strata_auto_growth_settle((auto_growth_t *)base);
     strata_chunks_walk(base, visit, context);
+}
+
+static const strata_record_t *find(strata_layer_t *base, uint64_t address) {
+    strata_auto_growth_settle((auto_growth_t *)base);
+    return strata_chunks_find(base, address);
 }
 
 /* ---- life ---- */
@@ -220,7 +225,7 @@ static void step(strata_layer_t *base, strata_call_t *call) {
 }
 
 uint64_t strata_auto_growth_idle_bytes(strata_layer_t *base) {
-    strata_auto_growth_join_apart((auto_growth_t *)base);
+    strata_auto_growth_settle((auto_growth_t *)base);
     return strata_auto_growth_idle((auto_growth_t *)base);
 }
 
@@ -252,7 +257,7 @@ const strata_layer_type_t strata_auto_growth_type = {
     .release = release,
     .step = step,
     .trim = trim,
-    .find = strata_chunks_find,
+    .find = find,
     .walk = strata_auto_growth_walk,
     .chunk_of = strata_chunks_chunk_of,
     .idle_bytes = strata_auto_growth_idle_bytes,

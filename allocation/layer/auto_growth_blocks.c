@@ -149,10 +149,18 @@ strata_record_t *strata_auto_growth_serve_from_pool(auto_growth_t *self, uint64_
     return slot ? serve_from(self, slot, rounded, size, self->by_address, pool, self->cuts_low) : NULL;
 }
 
-strata_record_t *strata_auto_growth_serve(auto_growth_t *self, uint64_t rounded, uint64_t size, bool exact) {
+static strata_record_t *serve_whole(auto_growth_t *self, uint64_t rounded, uint64_t size, bool exact) {
     strata_auto_growth_join_apart(self);
     return self->by_address ? serve_as(self, rounded, size, true, true, true, exact)
                             : serve_as(self, rounded, size, false, true, true, exact);
+}
+
+/* What is divided is left alone as long as something else will do. */
+strata_record_t *strata_auto_growth_serve(auto_growth_t *self, uint64_t rounded, uint64_t size, bool exact) {
+    strata_record_t *served = serve_whole(self, rounded, size, exact);
+    if (served || !self->chunks.divider) return served;
+    strata_chunks_undivide(&self->chunks);
+    return serve_whole(self, rounded, size, exact);
 }
 
 /* ---- free ---- */
@@ -241,6 +249,11 @@ void strata_auto_growth_put_in(auto_growth_t *self, uint32_t slot) {
     self->chunks.known = strata_auto_growth_put_back(self, block);
 }
 
+void strata_auto_growth_settle(auto_growth_t *self) {
+    strata_chunks_undivide(&self->chunks);
+    strata_auto_growth_join_apart(self);
+}
+
 void strata_auto_growth_join_apart(auto_growth_t *self) {
     uint32_t slot = self->chunks.apart;
     if (slot == 0) return;
@@ -314,7 +327,7 @@ static HOT strata_record_t *quick_hit(strata_layer_t *base, size_t size, strata_
     return block;
 }
 
-static HOT bool quick_free_as(strata_layer_t *base, strata_record_t *block, const strata_stack_t *stack, bool low) {
+static HOT bool quick_free_as(strata_layer_t *base, strata_record_t *block, strata_stack_t *stack, bool low) {
     auto_growth_t *self = (auto_growth_t *)base;
     uint32_t until = low ? STRATA_GENERATION_LAST : self->chunks.apart_until;
     if (__builtin_expect(self->chunks.apart || block->generation >= until, 0)) return false;
@@ -322,10 +335,10 @@ static HOT bool quick_free_as(strata_layer_t *base, strata_record_t *block, cons
     return true;
 }
 
-static HOT bool quick_free_plain(strata_layer_t *base, strata_record_t *block, const strata_stack_t *stack) {
+static HOT bool quick_free_plain(strata_layer_t *base, strata_record_t *block, strata_stack_t *stack) {
     return quick_free_as(base, block, stack, false);
 }
-static HOT bool quick_free_low(strata_layer_t *base, strata_record_t *block, const strata_stack_t *stack) {
+static HOT bool quick_free_low(strata_layer_t *base, strata_record_t *block, strata_stack_t *stack) {
     return quick_free_as(base, block, stack, true);
 }
 

@@ -128,6 +128,8 @@ extern const strata_direct_t strata_auto_growth_direct;
 uint32_t strata_auto_growth_put_back(auto_growth_t *self, strata_record_t *block);
 /* The block that was freed last merges with its neighbours. */
 void strata_auto_growth_join_apart(auto_growth_t *self);
+/* So it does, and nothing is divided any more: all that is free is in an index. */
+void strata_auto_growth_settle(auto_growth_t *self);
 /* A rounded request is served at a place; NULL: it cannot be. */
 strata_record_t *strata_auto_growth_take_at(auto_growth_t *self, const strata_extent_t *place, uint64_t rounded, uint64_t size);
 /* From the free block of `slot`, which has the place. NULL: the slab is full. */

@@ -165,6 +165,7 @@ static const strata_record_t *chunk_of(strata_layer_t *base, const strata_record
 }
 
 static const strata_record_t *find(strata_layer_t *base, uint64_t address) {
+    strata_auto_growth_settle((auto_growth_t *)base);
     const strata_record_t *block = strata_growth_vmm_viewed_at((auto_growth_vmm_t *)base, address);
     return block ? block : strata_chunks_find(base, address);
 }
@@ -219,7 +220,7 @@ static strata_status_t validate(strata_layer_t *base) {
     auto_growth_vmm_t *self = (auto_growth_vmm_t *)base;
     tally_t free[STRATA_AUTO_GROWTH_POOLS] = {0};
     strata_pieces_tally_t pieces = {0};
-    strata_auto_growth_join_apart(&self->growth);
+    strata_auto_growth_settle(&self->growth);
     strata_status_t status = strata_chunks_validate(&self->growth.chunks, &pieces);
     if (status == STRATA_OK) status = strata_runs_validate(&self->runs);
     if (status == STRATA_OK) status = sum_pools(self, free);

@@ -50,10 +50,16 @@ static planned_plan_t *by_serial(const planned_t *self, uint32_t serial) {
     return NULL;
 }
 
+static bool may_work(const planned_t *self) {
+    const strata_stack_t *stack = self->base.stack;
+    return !self->busy && !stack->orphan && !stack->group->graph && !atomic_load(&stack->group->pinned);
+}
+
 /* The plan that is followed from now on, if there is room for it. */
 static void follow(planned_t *self, planned_plan_t *plan) {
     strata_planned_go(self, plan && strata_planned_has_room(self, plan) ? plan : NULL, 0);
     if (plan) plan->used = ++self->clock;
+    if (!self->holds && may_work(self)) strata_planned_hold(self);
 }
 
 /* A step of `plan` (NULL: of none) has ended. What follows is what followed it the last time, at first the same. */
@@ -80,11 +86,6 @@ static bool is_crowded(planned_t *self, const planned_plan_t *plan) {
     self->rests = (uint32_t)strata_min(2 * self->rests + 1, RESTS_MOST);
     self->rest = self->rests;
     return true;
-}
-
-static bool may_work(const planned_t *self) {
-    const strata_stack_t *stack = self->base.stack;
-    return !self->busy && !stack->orphan && !stack->group->graph && !atomic_load(&stack->group->pinned);
 }
 
 /* Whether room for the plan and what lives now are little more than what lived at the most: else much of the step is not free yet,
@@ -252,9 +253,82 @@ static inline strata_record_t *take_apart(planned_t *self, const planned_place_t
     return block;
 }
 
+/* ---- while the room is held ---- */
+
+/* Whether nothing lives at the bytes of the next place. */
+static inline STRATA_FORCED bool is_clear(const planned_t *self, const planned_place_t *place) {
+    const planned_plan_t *plan = self->now;
+    for (uint32_t link = place->links, end = place[1].links; link < end; link++)
+        if (__builtin_expect(plan->slots[plan->links[link]] != 0, 0)) return false;
+    return true;
+}
+
+/* The next place is served by the record of a slot that was taken, all but what strata_direct_mark() does. */
+static inline STRATA_FORCED strata_record_t *serve_held(planned_t *self, const planned_place_t *place, size_t size, uint32_t slot,
+                                                        strata_stack_t *stack) {
+    strata_record_t *block = strata_slab_record(&stack->slab, slot);
+    self->now->slots[self->at] = slot;
+    self->live++;
+    self->hits++;
+    stack->figures.cache_hits++;
+    block->ptr = self->room + place->offset;
+    block->size = place->size;
+    block->attention = 0;
+    block->prev = self->at;
+    block->next = 0;
+    block->chunk = self->room_chunk;
+    block->slack = (uint32_t)(place->size - size);
+    block->pool = STRATA_CHUNKS_DIVIDED;
+    block->borrows = 0;
+    block->state = STRATA_RECORD_LIVE;
+    return block;
+}
+
+static inline STRATA_FORCED bool has_spares(const planned_t *self) {
+    return self->spares > self->live + STRATA_PLANNED_SPARES;
+}
+
+/* NULL: the place is taken, or there are no more slots. */
+static COLD strata_record_t *take_held(planned_t *self, const planned_place_t *place, size_t size) {
+    strata_stack_t *stack = self->base.stack;
+    if (!is_clear(self, place) || !(has_spares(self) || strata_planned_spare(self))) return NULL;
+    uint32_t slot = strata_slab_take(&stack->slab);
+    if (slot == 0) return NULL;
+    strata_record_t *block = serve_held(self, place, size, slot, stack);
+    block->stack = stack->number;
+    block->route = 0;
+    return block;
+}
+
+static inline STRATA_FORCED void give_held(planned_t *self, const strata_record_t *block) {
+    self->now->slots[block->prev] = 0;
+    self->live--;
+}
+
+/* The next request, which is noted; NULL: it is for others. Nothing is called. */
+static inline STRATA_FORCED strata_record_t *hit_held(planned_t *self, size_t size, strata_stack_t *stack) {
+    const planned_place_t *place = self->next;
+    uint32_t slot = stack->slab.free_head;
+    bool plain = place->key == size && slot != 0 && self->past.ready > 0 && has_spares(self);
+    if (__builtin_expect(!plain || !is_clear(self, place), 0)) return NULL;
+    (void)strata_slab_take(&stack->slab);
+    strata_record_t *block = serve_held(self, place, size, slot, stack);
+    self->at++;
+    self->next++;
+    block->noted = strata_past_note_open(&self->past, slot, place->size);
+    return block;
+}
+
+/* ---- at a place ---- */
+
 /* NULL: the place is taken. */
 static inline strata_record_t *take_place(planned_t *self, planned_place_t *place, size_t size, const strata_stack_t *stack) {
     const strata_layer_t *base = &self->base;
+    if (self->holds) {
+        strata_record_t *held = take_held(self, place, size);
+        if (held) return held;
+        strata_planned_let_go(self);
+    }
     strata_record_t *apart = take_apart(self, place, size);
     if (apart) return apart;
     uint32_t slot = hint(self, place);
@@ -294,8 +368,9 @@ static inline void note_next(planned_t *self, strata_record_t *record) {
     self->next++;
 }
 
-/* Records served from below are those of this stack. */
+/* Records served from below are those of this stack. A place that another block serves is not known to be free after this. */
 static void note(planned_t *self, uint64_t key, strata_record_t *record) {
+    if (self->holds && self->next->offset != STRATA_NOWHERE && !strata_planned_is_held(record)) strata_planned_let_go(self);
     if (self->next->key == key && strata_past_has_room(&self->past)) {
         note_next(self, record);
         return;
@@ -373,13 +448,16 @@ static inline STRATA_FORCED strata_record_t *hit_apart(planned_t *self, size_t s
 /* Of a program that says where its steps end: levels are not looked for. */
 static inline STRATA_FORCED strata_record_t *quick_hit(strata_layer_t *base, size_t size, strata_stack_t *stack) {
     planned_t *self = (planned_t *)base;
-    return __builtin_expect(self->told, 1) ? hit_apart(self, size, stack) : NULL;
+    if (__builtin_expect(self->holds && self->told, 1)) return hit_held(self, size, stack);
+    return self->told ? hit_apart(self, size, stack) : NULL;
 }
 
 static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     planned_t *self = (planned_t *)base;
     bool goes_on = self->told && self->now && strata_past_has_room(&self->past);
-    strata_record_t *block = goes_on ? hit_apart(self, size, base->stack) : NULL;
+    strata_record_t *block = !goes_on      ? NULL
+                             : self->holds ? hit_held(self, size, base->stack)
+                                           : hit_apart(self, size, base->stack);
     if (block) return block;
     return !self->now && self->past.ready > 0 ? hit_unplanned(self, size, stack) : hit_searched(self, size, stack);
 }
@@ -414,13 +492,17 @@ static inline void note_free(planned_t *self, strata_record_t *record) {
 static bool quick_free(strata_layer_t *base, strata_record_t *record) {
     planned_t *self = (planned_t *)base;
     note_free(self, record);
+    if (strata_planned_is_held(record)) {
+        give_held(self, record);
+        strata_slab_give(&base->stack->slab, strata_record_slot(base, record));
+        return true;
+    }
     record->noted = 0; /* should the cache refuse, the long way finds nothing more to note */
     return below(self)->type->quick_free(below(self), record);
 }
 
 /* The cache need not be called. */
-static inline STRATA_FORCED bool quick_free_apart(strata_layer_t *base, strata_record_t *record, const strata_stack_t *stack) {
-    planned_t *self = (planned_t *)base;
+static inline STRATA_FORCED bool quick_free_apart(planned_t *self, strata_record_t *record, strata_stack_t *stack) {
     strata_chunks_t *chunks = chunks_of(self);
     if (__builtin_expect(chunks->apart || !strata_chunks_may_stand_apart(chunks, record), 0)) return false;
     note_free(self, record);
@@ -428,18 +510,38 @@ static inline STRATA_FORCED bool quick_free_apart(strata_layer_t *base, strata_r
     return true;
 }
 
+static inline STRATA_FORCED bool quick_free_held(planned_t *self, strata_record_t *record, strata_stack_t *stack) {
+    if (__builtin_expect(record->generation >= STRATA_GENERATION_LAST, 0)) return false;
+    note_free(self, record);
+    give_held(self, record);
+    strata_slab_link(&stack->slab, strata_slab_slot(&stack->slab, record));
+    return true;
+}
+
+static inline STRATA_FORCED bool free_quickly(strata_layer_t *base, strata_record_t *record, strata_stack_t *stack) {
+    planned_t *self = (planned_t *)base;
+    return strata_planned_is_held(record) ? quick_free_held(self, record, stack) : quick_free_apart(self, record, stack);
+}
+
 static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
-    note_free((planned_t *)base, record);
-    strata_below_free(record, call);
+    planned_t *self = (planned_t *)base;
+    note_free(self, record);
+    if (strata_planned_is_held(record)) {
+        give_held(self, record);
+        strata_slab_give(&base->stack->slab, strata_record_slot(base, record));
+    } else {
+        strata_below_free(record, call);
+    }
 }
 
 extern const strata_direct_t strata_planned_direct;
-STRATA_DIRECT_WAY(strata_planned_direct, quick_hit, quick_free_apart, hit, quick_free);
+STRATA_DIRECT_WAY(strata_planned_direct, quick_hit, free_quickly, hit, quick_free);
 
 /* ---- what the cache below does ---- */
 
 static strata_record_t *take_at(strata_layer_t *base, const strata_block_t *at, size_t requested, const strata_stack_t *stack) {
     strata_layer_t *cache = base->below[0];
+    strata_planned_let_go((planned_t *)base);
     strata_record_t *record = cache->type->take_at(cache, at, requested, stack);
     if (record) record->noted = 0;
     return record;
@@ -454,10 +556,13 @@ static const strata_record_t *find(strata_layer_t *base, uint64_t address) {
 static void figures(strata_layer_t *base) {
     planned_t *self = (planned_t *)base;
     const strata_extent_t room = {.ptr = self->room, .size = self->room_size};
+    strata_planned_let_go(self);
     self->pinned = strata_chunks_pinned(chunks_of(self), &room);
 }
 
-static const strata_planning_t planning = {.load = strata_planned_load, .make = strata_planned_make_wanted};
+static void let_go(strata_layer_t *base) { strata_planned_let_go((planned_t *)base); }
+
+static const strata_planning_t planning = {.load = strata_planned_load, .make = strata_planned_make_wanted, .let_go = let_go};
 
 /* ---- life ---- */
 
@@ -494,6 +599,7 @@ static strata_status_t validate(strata_layer_t *base) {
         if (self->now->places[i].mixed != strata_past_mixed(self->now->places[i].key))
             return strata_fail(STRATA_E_CORRUPT, 0, "planned: a place has another key's share of the hash");
     strata_status_t status = strata_past_validate(&self->past);
+    if (status == STRATA_OK) status = strata_planned_validate_hold(self);
     return status == STRATA_OK ? validate_noted(self) : status;
 }
 

@@ -37,7 +37,10 @@ bool strata_planned_adopt(planned_plan_t *plan, uint32_t at, uint64_t key) {
     uint64_t size = key & ((UINT64_C(1) << 56) - 1);
     if (strata_round_down(size + STRATA_PLANNED_ALIGNMENT - 1, STRATA_PLANNED_ALIGNMENT) != place->size) return false;
     /* A larger alignment than the room's is the cache's to find. */
-    if (key != size) place->offset = STRATA_NOWHERE;
+    if (key != size) {
+        place->offset = STRATA_NOWHERE;
+        plan->moved = true;
+    }
     place->key = key;
     place->mixed = strata_past_mixed(key);
     plan->adopted = true;
@@ -71,6 +74,7 @@ static planned_plan_t *new_plan(const strata_ahead_t *ahead) {
     }
     qsort(plan->names, ahead->count, sizeof *plan->names, by_name);
     strata_planned_settle(plan);
+    (void)strata_planned_link(plan);
     return plan;
 }
 

@@ -27,6 +27,9 @@ void strata_planned_delete(planned_plan_t *plan) {
     if (!plan) return;
     strata_host_delete(plan->places);
     strata_host_delete(plan->names);
+    strata_host_delete(plan->links);
+    strata_host_delete(plan->by_address);
+    strata_host_delete(plan->slots);
     strata_host_delete(plan);
 }
 
@@ -133,7 +136,10 @@ void strata_planned_tell(planned_t *self) {
 void strata_planned_go(planned_t *self, planned_plan_t *plan, uint32_t at) {
     static planned_place_t none = {.key = STRATA_PLANNED_NOBODY};
     bool round = plan && plan == self->now && at == 0 && self->at == plan->count;
-    if (!round) strata_planned_tell_all(self);
+    if (!round) {
+        strata_planned_tell_all(self);
+        strata_planned_let_go(self);
+    }
     self->now = plan;
     self->at = at;
     self->next = plan ? &plan->places[at] : &none;
@@ -171,6 +177,7 @@ static planned_plan_t *make(planned_t *self, uint32_t count, uint32_t end, strat
     opened = strata_call_unlock(call);
     ready = ready && drawing.count > 0 && place_all(&drawing) == STRATA_OK;
     ready = ready && drawing.plan->peak >= strata_planned_options(self)->least;
+    if (ready) (void)strata_planned_link(drawing.plan);
     end_drawing(&drawing);
     strata_call_lock(call, opened);
     planned_plan_t *gone = ready ? strata_planned_keep(self, drawing.plan) : drawing.plan;

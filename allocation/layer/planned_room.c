@@ -26,6 +26,7 @@ bool strata_planned_make_room(planned_t *self, const planned_plan_t *plan, strat
     uint64_t hits = figures->cache_hits;
     strata_record_t *record;
     uint64_t size = plan->peak;
+    strata_planned_let_go(self);
     strata_status_t status = get(self, size, call, &record);
     figures->cache_hits = hits;
     self->room = self->room_size = 0;

@@ -4,10 +4,13 @@
  *     planned_plan.c   a plan out of a step that was repeated
  *     planned_ahead.c  a plan that was made ahead
  *     planned_room.c   the memory that plans are laid out in
+ *     planned_hold.c   a room that the cache below leaves to the plan as a whole
+ *     planned_links.c  which requests must be over before a place is free again
  */
 #ifndef STRATA_ALLOCATION_LAYER_PLANNED_STATE_H
 #define STRATA_ALLOCATION_LAYER_PLANNED_STATE_H
 
+#include "allocation/chunks/chunks.h"
 #include "allocation/mechanism/past.h"
 #include "allocation/stack/layer.h"
 #include "allocation/stack/planning.h"
@@ -30,6 +33,8 @@ typedef struct planned_place {
     uint64_t hash; /* of the keys of the step up to and with this one */
     uint32_t back; /* the block below it is that of the request so many before; 0: of none of the plan, */
     uint32_t slot; /* but has this slot; 0: nothing is known */
+    uint32_t links; /* where those of it begin: planned_plan_t */
+    bool last; /* all of its bytes are its own when the step ends */
 } planned_place_t;
 
 #define STRATA_NOWHERE UINT64_MAX
@@ -49,6 +54,11 @@ typedef struct planned_plan {
     uint32_t after; /* the plan of the step that followed it last, by its `serial`; 0: none did */
     uint32_t serial;
     bool adopted; /* what was made ahead knew no exact sizes: keys have become those of the program, hashes not yet */
+    /* For a room that is held: */
+    uint32_t *links; /* the places that have a place's bytes right before it, in the circle of steps; NULL: there are none */
+    uint32_t *by_address; /* all places */
+    bool moved; /* what was made ahead has lost a place since they were written: they no longer hold */
+    uint32_t *slots; /* of the live block at a place; 0: none. That of `count` is never 0, and stands for "never free" */
 } planned_plan_t;
 
 typedef struct planned {
@@ -72,6 +82,11 @@ typedef struct planned {
     uint64_t clock; /* of `used` */
     /* The room: addresses of the cache below, free but for what is live. */
     uint64_t room, room_size; /* 0: there is none */
+    /* While the room is held: planned_hold.c. */
+    bool holds;
+    uint32_t room_slot, room_chunk; /* of the cache's block, which is all of the room */
+    uint32_t live; /* blocks at places */
+    uint32_t spare, spares; /* slots, by `next`, and how many: for the pieces between those blocks when the room goes back */
     uint64_t beside_bytes; /* in this step: what found its place taken */
     uint32_t rest, rests; /* steps until room may be made again, and how many the last time */
     uint64_t hits, beside, left, steps, made, rooms, pinned; /* figures */
@@ -122,6 +137,22 @@ bool strata_planned_adopt(planned_plan_t *plan, uint32_t at, uint64_t key);
 uint32_t strata_planned_named(const planned_plan_t *plan, const char *name, uint32_t at);
 /* The step has been followed to its end: hashes are those of the keys again. */
 void strata_planned_settle(planned_plan_t *plan);
+
+/* ---- a room that is held ---- */
+
+enum { STRATA_PLANNED_SPARES = 4 }; /* more than blocks live: a piece on either side, and two that a cut is about to make */
+
+/* Writes what the plan needs for it. False: the host has no memory, and the plan does without. No lock is held. */
+bool strata_planned_link(planned_plan_t *plan);
+/* At the first request of the plan that is followed: holds the room, if nothing lives there but what the plan has put there. */
+void strata_planned_hold(planned_t *self);
+/* The room is the cache's again, and what lives in it are blocks of the cache. */
+void strata_planned_let_go(planned_t *self);
+/* More slots to spare. False: there are none. */
+bool strata_planned_spare(planned_t *self);
+strata_status_t strata_planned_validate_hold(const planned_t *self);
+
+static inline bool strata_planned_is_held(const strata_record_t *record) { return record->pool == STRATA_CHUNKS_DIVIDED; }
 
 /* Whether there is room for the plan, as far as is known. */
 static inline bool strata_planned_has_room(const planned_t *self, const planned_plan_t *plan) {

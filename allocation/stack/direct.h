@@ -134,7 +134,7 @@ bool strata_direct_take_back(strata_stack_t *stack, strata_record_t *record);
  * does. */
 typedef strata_record_t *(*strata_quick_hit_fn)(strata_layer_t *cache, size_t size, strata_stack_t *stack);
 /* Takes back, or has changed nothing. The generation of the record has been raised. */
-typedef bool (*strata_quick_free_fn)(strata_layer_t *cache, strata_record_t *record, const strata_stack_t *stack);
+typedef bool (*strata_quick_free_fn)(strata_layer_t *cache, strata_record_t *record, strata_stack_t *stack);
 
 typedef strata_status_t (*strata_held_fn)(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,
                                           strata_block_t *block, strata_allocate_fn missed);

@@ -12,6 +12,8 @@ typedef struct strata_planning {
     strata_status_t (*load)(strata_layer_t *self, const strata_ahead_t *ahead, strata_call_t *call);
     /* Makes the plan that is wanted, if one is. One thread at a time. */
     void (*make)(strata_layer_t *self, strata_call_t *call);
+    /* What it divides of the memory of the cache right below is that cache's again (strata_chunks_t.divider). No lock is opened. */
+    void (*let_go)(strata_layer_t *self);
 } strata_planning_t;
 
 /* The first layer of the stack's own that follows plans takes it. No lock is held. E_UNSUPPORTED: there is none. */

@@ -79,17 +79,19 @@ static inline uint32_t strata_slab_take(strata_slab_t *slab) {
     return slot;
 }
 
-/* Whoever freed the record has raised the slot's generation, if it was ever live. */
-static inline void strata_slab_give(strata_slab_t *slab, uint32_t slot) {
+/* Of a slot that has generations left. */
+static inline void strata_slab_link(strata_slab_t *slab, uint32_t slot) {
     strata_record_t *record = &slab->records[slot];
-    if (__builtin_expect(record->generation >= STRATA_GENERATION_LAST, 0)) {
-        strata_slab_retire(slab, slot);
-        return;
-    }
     record->state = STRATA_RECORD_UNUSED;
     record->next = slab->free_head;
     slab->free_head = slot;
     slab->unused++;
+}
+
+/* Whoever freed the record has raised the slot's generation, if it was ever live. */
+static inline void strata_slab_give(strata_slab_t *slab, uint32_t slot) {
+    if (__builtin_expect(slab->records[slot].generation >= STRATA_GENERATION_LAST, 0)) strata_slab_retire(slab, slot);
+    else strata_slab_link(slab, slot);
 }
 
 #endif
