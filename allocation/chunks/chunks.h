@@ -80,6 +80,7 @@ typedef struct strata_chunks {
     uint32_t apart; /* slot of the block that was freed last and is not merged (apart.h); 0: none */
     uint32_t apart_until; /* a slot of this generation or a later one does not stand apart; 0: none does */
     bool sole; /* no other cache of the strategy has its blocks in this slab */
+    bool divisible; /* take_at serves any size wherever that is free, and quick_free takes all of it back */
     strata_layer_t *divider; /* the layer right above, if it divides a block of this cache itself (divided.c); NULL: it does not */
 } strata_chunks_t;
 

@@ -165,6 +165,7 @@ static uint64_t rounded_up(const auto_growth_t *self, uint64_t size) {
 static void set_rules(auto_growth_t *self) {
     self->warming_up = self->steps < strata_auto_growth_options(self)->warm_up_steps;
     self->road = strata_auto_growth_road(self);
+    self->chunks.divisible = self->road != STRATA_AUTO_GROWTH_AS_SAID && !self->gives_idle_back;
     strata_chunks_keep_apart(&self->chunks, self->road == STRATA_AUTO_GROWTH_PLAIN && !self->gives_idle_back);
 }
 
@@ -184,6 +185,7 @@ void strata_auto_growth_begin_low(auto_growth_t *self, uint64_t alignment, uint6
     self->chunks.unit = alignment;
     self->first_up_to = first_up_to;
     self->cuts_low = true;
+    self->chunks.divisible = true;
     strata_chunks_keep_apart(&self->chunks, true);
     self->knows_near = self->chunks.sole;
     self->road = STRATA_AUTO_GROWTH_AS_SAID;

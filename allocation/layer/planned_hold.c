@@ -95,25 +95,39 @@ void strata_planned_let_go(planned_t *self) {
 /* The first block that reaches into the room. */
 static const strata_record_t *first_in_room(const planned_t *self) { return below(self)->type->find(below(self), self->room); }
 
-/* The place at which the plan has put a block in the last step, for as long as until now or longer; `count`: it has not. */
-static uint32_t place_of(const planned_t *self, const strata_record_t *block) {
-    const planned_plan_t *plan = self->now;
-    uint32_t at = block->noted - (self->past.next - plan->count);
-    bool noted = block->noted != 0 && strata_past_knows(&self->past, block->noted) && at < plan->count;
-    const planned_place_t *place = noted ? &plan->places[at] : NULL;
-    return noted && place->last && block->ptr == self->room + place->offset && block->size == place->size ? at : plan->count;
+/* Whether the block is that of a request which lives by the past. Of other blocks `noted` says nothing. */
+static bool is_noted(const planned_t *self, const strata_record_t *block) {
+    if (!strata_past_knows(&self->past, block->noted)) return false;
+    const strata_past_request_t *request = strata_past_at(&self->past, block->noted);
+    return request->slot == strata_slab_slot(slab_of(self), block) && request->size == block->size && request->until == 0;
 }
 
-/* Whether nothing lives in the room but what the plan has put there; how many blocks. */
-static bool is_ours(const planned_t *self, uint32_t *live) {
+/* The place at which the plan has put a block in the last step, where it outlives the step; `count`: it has not. */
+static uint32_t place_of(const planned_t *self, const strata_record_t *block) {
+    const planned_plan_t *plan = self->now;
+    uint32_t at = is_noted(self, block) ? block->noted - (self->past.next - plan->count) : plan->count;
+    if (at >= plan->count) return plan->count;
+    const planned_place_t *place = &plan->places[at];
+    return place->last && block->ptr == self->room + place->offset && block->size == place->size ? at : plan->count;
+}
+
+typedef struct dwellers {
+    uint32_t live; /* blocks that the plan has put there */
+    uint32_t last; /* the slot of the last block, live or free, that reaches into the room */
+} dwellers_t;
+
+/* Whether nothing else lives in the room. */
+static bool is_ours(const planned_t *self, dwellers_t *dwellers) {
     uint64_t at = self->room, end = self->room + self->room_size;
     const strata_record_t *block = first_in_room(self);
-    for (*live = 0; block && at < end; block = block->next ? strata_slab_record(slab_of(self), block->next) : NULL) {
+    *dwellers = (dwellers_t){0};
+    for (; block && at < end; block = block->next ? strata_slab_record(slab_of(self), block->next) : NULL) {
         if (block->ptr > at || at - block->ptr >= block->size) return false;
         at = block->ptr + block->size;
+        dwellers->last = strata_slab_slot(slab_of(self), block);
         if (block->state == STRATA_RECORD_FREE) continue;
         if (place_of(self, block) == self->now->count) return false;
-        ++*live;
+        dwellers->live++;
     }
     return at >= end;
 }
@@ -132,13 +146,13 @@ static void take_out(planned_t *self, uint32_t slot, uint32_t at) {
     self->live++;
 }
 
-static void take_out_all(planned_t *self) {
-    uint64_t end = self->room + self->room_size;
-    const strata_record_t *block = first_in_room(self);
-    while (block && block->ptr < end) {
-        uint32_t slot = strata_slab_slot(slab_of(self), block), next = block->next;
+/* From the last block to the first: what is freed may take up the one after it, and never the one before. */
+static void take_out_all(planned_t *self, uint32_t last) {
+    for (uint32_t slot = last, before; slot; slot = before) {
+        const strata_record_t *block = strata_slab_record(slab_of(self), slot);
+        if (block->ptr + block->size <= self->room) return;
+        before = block->prev;
         if (block->state != STRATA_RECORD_FREE) take_out(self, slot, place_of(self, block));
-        block = next ? strata_slab_record(slab_of(self), next) : NULL;
     }
 }
 
@@ -154,21 +168,22 @@ static void take_room(planned_t *self) {
     self->holds = true;
 }
 
-/* Whatever is freed in a cache whose blocks may stand apart is in an index at once, or after the next. */
 static bool may_hold(const planned_t *self) {
     const strata_chunks_t *chunks = chunks_of(self);
     const planned_plan_t *plan = self->now;
-    bool plain = chunks->sole && chunks->apart_until != 0 && !chunks->divider;
+    bool plain = chunks->sole && chunks->divisible && !chunks->divider;
     bool linked = plan && plan->links && !plan->moved;
     return plain && linked && !self->holds && self->at == 0 && strata_planned_has_room(self, plan);
 }
 
 void strata_planned_hold(planned_t *self) {
-    uint32_t live;
-    if (!may_hold(self) || !is_ours(self, &live)) return;
-    if (spare(self, 2 * (live + STRATA_PLANNED_SPARES) + SPARED_AT_ONCE)) {
-        give_spares(self, live + STRATA_PLANNED_SPARES);
-        take_out_all(self);
+    dwellers_t dwellers;
+    if (!may_hold(self)) return;
+    self->unheld = is_ours(self, &dwellers) ? 0 : self->unheld + 1;
+    if (self->unheld) return;
+    if (spare(self, 2 * (dwellers.live + STRATA_PLANNED_SPARES) + SPARED_AT_ONCE)) {
+        give_spares(self, dwellers.live + STRATA_PLANNED_SPARES);
+        take_out_all(self, dwellers.last);
         take_room(self);
     } else {
         give_spares(self, self->spares);

@@ -123,11 +123,13 @@ static bool link_all(linking_t *linking) {
 }
 
 bool strata_planned_link(planned_plan_t *plan) {
+    const strata_error_t reason = *strata_last_error();
     linking_t linking = {.plan = plan};
     bool linked = link_all(&linking);
     if (linked) plan->links = linking.links;
     else strata_host_delete(linking.links);
     strata_painted_destroy(&linking.painted);
     strata_host_delete(linking.left);
+    (void)strata_fail_again(&reason);
     return linked;
 }

@@ -30,6 +30,7 @@ bool strata_planned_make_room(planned_t *self, const planned_plan_t *plan, strat
     strata_status_t status = get(self, size, call, &record);
     figures->cache_hits = hits;
     self->room = self->room_size = 0;
+    self->unheld = 0;
     if (status == STRATA_OK) {
         self->room = record->ptr;
         self->room_size = size;

@@ -1,6 +1,8 @@
 /* What the files of planned share.
  *
- *     planned.c        the type: requests, frees, steps
+ *     planned.c        the type
+ *     planned_steps.c  where steps begin and end, and which plan is followed
+ *     planned_serve.c  requests and frees
  *     planned_plan.c   a plan out of a step that was repeated
  *     planned_ahead.c  a plan that was made ahead
  *     planned_room.c   the memory that plans are laid out in
@@ -87,6 +89,8 @@ typedef struct planned {
     uint32_t room_slot, room_chunk; /* of the cache's block, which is all of the room */
     uint32_t live; /* blocks at places */
     uint32_t spare, spares; /* slots, by `next`, and how many: for the pieces between those blocks when the room goes back */
+    uint32_t unheld; /* steps in a row whose room could not be held because of what lives there, */
+    uint32_t estranged; /* and how often it was made anew for that */
     uint64_t beside_bytes; /* in this step: what found its place taken */
     uint32_t rest, rests; /* steps until room may be made again, and how many the last time */
     uint64_t hits, beside, left, steps, made, rooms, pinned; /* figures */
@@ -137,6 +141,38 @@ bool strata_planned_adopt(planned_plan_t *plan, uint32_t at, uint64_t key);
 uint32_t strata_planned_named(const planned_plan_t *plan, const char *name, uint32_t at);
 /* The step has been followed to its end: hashes are those of the keys again. */
 void strata_planned_settle(planned_plan_t *plan);
+
+/* ---- steps (planned_steps.c) ---- */
+
+enum { STRATA_PLANNED_SHORTEST = 4 }; /* step that is found where nobody tells it */
+
+/* A step of `count` requests has ended. Its plan is made if it was repeated, and room for the plan of the next one; the lock is open
+ * meanwhile. */
+void strata_planned_end_step(planned_t *self, uint32_t count, strata_call_t *call);
+/* Before a request of that key: whether a step has ended of which something is to be made, with the lock open. */
+bool strata_planned_is_due(planned_t *self, uint64_t key);
+/* Whether the next request, of that key, is one of a plan. */
+bool strata_planned_is_expected(planned_t *self, uint64_t key);
+/* Whether one of so many requests, after which as much lives as before, ends now. */
+bool strata_planned_look_closely(planned_t *self, uint32_t count);
+/* While no plan is followed: whether one ends now. */
+static inline bool strata_planned_look_for_step(planned_t *self) {
+    uint32_t count = strata_past_excursion(&self->past);
+    return count >= STRATA_PLANNED_SHORTEST && strata_planned_look_closely(self, count);
+}
+
+/* ---- requests and frees (planned_serve.c) ---- */
+
+/* The type's, and their shortest way. */
+strata_record_t *strata_planned_hit(strata_layer_t *base, size_t size, const strata_stack_t *stack);
+bool strata_planned_quick_free(strata_layer_t *base, strata_record_t *record);
+extern const strata_direct_t strata_planned_direct;
+/* The next request, at its place; NULL: it has none, or that is taken. */
+strata_record_t *strata_planned_serve(planned_t *self, uint64_t key, size_t size, const strata_stack_t *stack);
+/* A request was served by a record of this stack. A place that another block serves is not known to be free after this. */
+void strata_planned_note(planned_t *self, uint64_t key, strata_record_t *record);
+/* Notes the free of a record. True: it was held, and is free; else the cache below takes it. */
+bool strata_planned_take_back(planned_t *self, strata_record_t *record);
 
 /* ---- a room that is held ---- */
 

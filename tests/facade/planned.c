@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/facade/planned.h"
+#include "tests/facade/planned_live.h"
 
-enum { REPEATS = 5, SETTLED = 2, BLOCKS = 64 };
+enum { REPEATS = 5, SETTLED = 2 };
 
 /* ---- repeated traces ---- */
 
@@ -54,55 +54,6 @@ TEST(facade_planned, so_it_is_where_the_program_tells_its_steps) {
 }
 
 /* ---- small programs ---- */
-
-/* A step of `shape`: sizes and the order of frees follow from it. */
-typedef struct live {
-    rig_t *rig;
-    strata_stream_t stream;
-    strata_block_t blocks[BLOCKS];
-    bool held[BLOCKS];
-} live_t;
-
-static void expect_apart(const live_t *live, uint32_t added) {
-    for (uint32_t i = 0; i < BLOCKS; i++)
-        if (i != added && live->held[i] && rig_overlap(&live->blocks[i], &live->blocks[added]))
-            FAIL_TEST("%u overlaps %u", i, added);
-}
-
-static void take(live_t *live, uint32_t i, size_t size) {
-    EXPECT_OK(strata_allocate(live->rig->s, live->rig->gpu, live->stream, size, &live->blocks[i]));
-    live->held[i] = true;
-    expect_apart(live, i);
-}
-
-static void drop(live_t *live, uint32_t i) {
-    if (live->held[i]) EXPECT_OK(strata_free(live->rig->s, live->blocks[i].ref));
-    live->held[i] = false;
-}
-
-static uint64_t mixed(uint64_t x) {
-    x = (x ^ x >> 31) * UINT64_C(0x9e3779b97f4a7c15);
-    return x ^ x >> 29;
-}
-
-enum { STEP = 200 };
-
-/* `late`: what a step with this number would have freed stays a while longer (0: nothing does). */
-static void small_step(live_t *live, uint64_t shape, uint64_t late) {
-    for (uint32_t i = 0; i < STEP && !strata_test_has_failed(); i++) {
-        uint64_t drawn = mixed(shape * 1000 + i);
-        uint32_t at = (uint32_t)(drawn % BLOCKS);
-        if (late && mixed(late * 1000 + i) % 16 == 0) continue;
-        if (live->held[at]) drop(live, at);
-        else take(live, at, (drawn >> 8) % (4 * MIB) + 1);
-    }
-    for (uint32_t i = 0; i < BLOCKS; i++)
-        if (!late || mixed(late + i) % 8) drop(live, i);
-}
-
-static void drop_all(live_t *live) {
-    for (uint32_t i = 0; i < BLOCKS; i++) drop(live, i);
-}
 
 TEST(facade_planned, a_step_gets_the_same_addresses_from_the_third_on) {
     void *first[BLOCKS] = {NULL};
