@@ -27,7 +27,7 @@ static uint32_t begin_near(const strata_chunks_t *self, uint32_t number, const s
     return best;
 }
 
-uint32_t strata_chunks_free_at(strata_chunks_t *self, const strata_extent_t *place) {
+uint32_t strata_chunks_block_at(strata_chunks_t *self, const strata_extent_t *place) {
     const strata_order_key_t key = {place->ptr, UINT64_MAX, 0};
     uint32_t number = strata_order_before(&self->by_address, &key);
     const strata_chunk_t *chunk = strata_chunk_at(self, number);
@@ -36,7 +36,13 @@ uint32_t strata_chunks_free_at(strata_chunks_t *self, const strata_extent_t *pla
     const strata_record_t *block = strata_slab_record(slab_of(self), slot);
     while (block->ptr > place->ptr) block = strata_slab_record(slab_of(self), slot = block->prev);
     while (place->ptr - block->ptr >= block->size) block = strata_slab_record(slab_of(self), slot = block->next);
-    bool whole = place->size <= block->size - (place->ptr - block->ptr);
+    return slot;
+}
+
+uint32_t strata_chunks_free_at(strata_chunks_t *self, const strata_extent_t *place) {
+    uint32_t slot = strata_chunks_block_at(self, place);
+    const strata_record_t *block = strata_slab_record(slab_of(self), slot);
+    bool whole = slot != 0 && place->size <= block->size - (place->ptr - block->ptr);
     return whole && strata_slab_is_idle(slab_of(self), slot) ? slot : 0;
 }
 

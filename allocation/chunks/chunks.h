@@ -180,6 +180,8 @@ bool strata_chunks_goes(const strata_chunks_t *self, const strata_chunk_t *chunk
 
 /* ---- memory at a given address (at.c) ---- */
 
+/* The slot of the block in which a place begins; 0: none, it is no memory of the cache. As long as the walk below. */
+uint32_t strata_chunks_block_at(strata_chunks_t *self, const strata_extent_t *place);
 /* The slot of the free block that has all of a place; 0: something there is in use, or is no memory of the cache. As long as a walk
  * of the chunk's blocks from the nearest one known: the first one, what was carved or put in last, or that of place->slot. */
 uint32_t strata_chunks_free_at(strata_chunks_t *self, const strata_extent_t *place);
@@ -202,8 +204,8 @@ static inline uint32_t strata_chunks_take_at(strata_chunks_t *self, const strata
 
 enum { STRATA_CHUNKS_DIVIDED = 0xff }; /* `pool` of such a record; `next` is 0, `prev` and `noted` are for the layer above */
 
-/* The layer above gives the block back, if it divides one. */
-void strata_chunks_undivide(strata_chunks_t *self);
+/* The layer above gives the block back, if it divides one: whether it did. */
+bool strata_chunks_undivide(strata_chunks_t *self);
 /* The block of a slot, in use, is that of another slot from now on: in its place in the chunk, with its address, size and pool. */
 void strata_chunks_replace(strata_chunks_t *self, uint32_t slot, uint32_t by);
 

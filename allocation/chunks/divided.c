@@ -2,9 +2,10 @@
 #include "allocation/chunks/chunks.h"
 #include "allocation/stack/planning.h"
 
-void strata_chunks_undivide(strata_chunks_t *self) {
+bool strata_chunks_undivide(strata_chunks_t *self) {
     strata_layer_t *divider = self->divider;
     if (divider) divider->type->planning->let_go(divider);
+    return divider != NULL;
 }
 
 void strata_chunks_replace(strata_chunks_t *self, uint32_t slot, uint32_t by) {

@@ -76,6 +76,8 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
         if (!strata_chunks_begin_growth(&self->chunks, &self->chunks.growing, request->call)) continue;
         strata_status_t status = strata_auto_growth_grow(self, size, pool, request);
         strata_chunks_end_growth(&self->chunks, &self->chunks.growing);
+        /* Another thread may have begun to divide what is free meanwhile. */
+        if (status != STRATA_OK && strata_chunks_undivide(&self->chunks)) continue;
         if (status != STRATA_OK) return status;
         grown = true;
     }

@@ -158,9 +158,8 @@ static strata_record_t *serve_whole(auto_growth_t *self, uint64_t rounded, uint6
 /* What is divided is left alone as long as something else will do. */
 strata_record_t *strata_auto_growth_serve(auto_growth_t *self, uint64_t rounded, uint64_t size, bool exact) {
     strata_record_t *served = serve_whole(self, rounded, size, exact);
-    if (served || !self->chunks.divider) return served;
-    strata_chunks_undivide(&self->chunks);
-    return serve_whole(self, rounded, size, exact);
+    bool again = !served && strata_chunks_undivide(&self->chunks);
+    return again ? serve_whole(self, rounded, size, exact) : served;
 }
 
 /* ---- free ---- */
@@ -250,7 +249,7 @@ void strata_auto_growth_put_in(auto_growth_t *self, uint32_t slot) {
 }
 
 void strata_auto_growth_settle(auto_growth_t *self) {
-    strata_chunks_undivide(&self->chunks);
+    (void)strata_chunks_undivide(&self->chunks);
     strata_auto_growth_join_apart(self);
 }
 

@@ -50,6 +50,8 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
         uint64_t place = 0;
         strata_status_t status = strata_growth_vmm_grow(self, rounded, request, &place, record);
         strata_chunks_end_growth(chunks, &chunks->growing);
+        /* Another thread may have begun to divide what is free meanwhile. */
+        if (status != STRATA_OK && strata_chunks_undivide(chunks)) continue;
         if (status != STRATA_OK) return status;
         if (*record) {
             grown = false;

@@ -42,11 +42,16 @@ static void step(strata_layer_t *base, strata_call_t *call) {
     if (count > 0) strata_planned_end_step(self, count, call);
 }
 
+/* The request of a plan made ahead that has this name is the next one. */
+static void go_to(planned_t *self, const char *name) {
+    uint32_t at = strata_planned_named(self->now, name, self->at);
+    if (at != self->at) strata_planned_go(self, self->now, at);
+}
+
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     planned_t *self = (planned_t *)base;
     uint64_t key = strata_planned_key(request->size, request->alignment);
-    if (request->tag && self->now && self->now->names)
-        strata_planned_go(self, self->now, strata_planned_named(self->now, request->tag, self->at));
+    if (request->tag && self->now && self->now->names) go_to(self, request->tag);
     if (self->due || strata_planned_is_due(self, key)) {
         uint32_t count = self->due;
         self->due = 0;
@@ -88,7 +93,6 @@ static const strata_record_t *find(strata_layer_t *base, uint64_t address) {
 static void figures(strata_layer_t *base) {
     planned_t *self = (planned_t *)base;
     const strata_extent_t room = {.ptr = self->room, .size = self->room_size};
-    strata_planned_let_go(self);
     self->pinned = strata_chunks_pinned(chunks_of(self), &room);
 }
 

@@ -34,13 +34,9 @@ uint32_t strata_planned_named(const planned_plan_t *plan, const char *name, uint
 
 bool strata_planned_adopt(planned_plan_t *plan, uint32_t at, uint64_t key) {
     planned_place_t *place = &plan->places[at];
-    uint64_t size = key & ((UINT64_C(1) << 56) - 1);
-    if (strata_round_down(size + STRATA_PLANNED_ALIGNMENT - 1, STRATA_PLANNED_ALIGNMENT) != place->size) return false;
-    /* A larger alignment than the room's is the cache's to find. */
-    if (key != size) {
-        place->offset = STRATA_NOWHERE;
-        plan->moved = true;
-    }
+    /* A larger alignment than the room's is no place's. */
+    bool plain = key < UINT64_C(1) << 56;
+    if (!plain || strata_round_down(key + STRATA_PLANNED_ALIGNMENT - 1, STRATA_PLANNED_ALIGNMENT) != place->size) return false;
     place->key = key;
     place->mixed = strata_past_mixed(key);
     plan->adopted = true;

@@ -87,13 +87,19 @@ void strata_planned_let_go(planned_t *self) {
     give_spares(self, self->spares);
     room->state = STRATA_RECORD_LIVE;
     (void)below(self)->type->quick_free(below(self), room);
-    make_blocks(self, self->room_slot);
+    make_blocks(self, self->room_near);
 }
 
 /* ---- holding ---- */
 
-/* The first block that reaches into the room. */
-static const strata_record_t *first_in_room(const planned_t *self) { return below(self)->type->find(below(self), self->room); }
+/* The first block that reaches into the room; 0: there is none. It, or the one before it, is near the next time. */
+static uint32_t first_in_room(planned_t *self) {
+    const strata_extent_t begin = {.ptr = self->room, .slot = self->room_near};
+    uint32_t slot = strata_chunks_block_at(chunks_of(self), &begin);
+    uint32_t before = slot ? strata_slab_record(slab_of(self), slot)->prev : 0;
+    self->room_near = before ? before : slot;
+    return slot;
+}
 
 /* Whether the block is that of a request which lives by the past. Of other blocks `noted` says nothing. */
 static bool is_noted(const planned_t *self, const strata_record_t *block) {
@@ -117,14 +123,15 @@ typedef struct dwellers {
 } dwellers_t;
 
 /* Whether nothing else lives in the room. */
-static bool is_ours(const planned_t *self, dwellers_t *dwellers) {
+static bool is_ours(planned_t *self, dwellers_t *dwellers) {
     uint64_t at = self->room, end = self->room + self->room_size;
-    const strata_record_t *block = first_in_room(self);
     *dwellers = (dwellers_t){0};
-    for (; block && at < end; block = block->next ? strata_slab_record(slab_of(self), block->next) : NULL) {
+    for (uint32_t slot = first_in_room(self), next; slot && at < end; slot = next) {
+        const strata_record_t *block = strata_slab_record(slab_of(self), slot);
         if (block->ptr > at || at - block->ptr >= block->size) return false;
         at = block->ptr + block->size;
-        dwellers->last = strata_slab_slot(slab_of(self), block);
+        dwellers->last = slot;
+        next = block->next;
         if (block->state == STRATA_RECORD_FREE) continue;
         if (place_of(self, block) == self->now->count) return false;
         dwellers->live++;
@@ -158,8 +165,7 @@ static void take_out_all(planned_t *self, uint32_t last) {
 
 /* The room in one block. */
 static void take_room(planned_t *self) {
-    uint32_t near = strata_slab_slot(slab_of(self), first_in_room(self));
-    strata_record_t *room = take_at(self, self->room, self->room_size, near);
+    strata_record_t *room = take_at(self, self->room, self->room_size, first_in_room(self));
     room->state = STRATA_RECORD_CHUNK;
     room->noted = 0;
     self->room_slot = strata_slab_slot(slab_of(self), room);
@@ -172,13 +178,13 @@ static bool may_hold(const planned_t *self) {
     const strata_chunks_t *chunks = chunks_of(self);
     const planned_plan_t *plan = self->now;
     bool plain = chunks->sole && chunks->divisible && !chunks->divider;
-    bool linked = plan && plan->links && !plan->moved;
-    return plain && linked && !self->holds && self->at == 0 && strata_planned_has_room(self, plan);
+    return plain && plan && plan->links && !self->holds && self->at == 0 && strata_planned_has_room(self, plan);
 }
 
 void strata_planned_hold(planned_t *self) {
     dwellers_t dwellers;
     if (!may_hold(self)) return;
+    (void)below(self)->type->idle_bytes(below(self)); /* nothing stands apart after that */
     self->unheld = is_ours(self, &dwellers) ? 0 : self->unheld + 1;
     if (self->unheld) return;
     if (spare(self, 2 * (dwellers.live + STRATA_PLANNED_SPARES) + SPARED_AT_ONCE)) {

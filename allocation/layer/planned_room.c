@@ -20,6 +20,7 @@ static strata_status_t get(planned_t *self, uint64_t size, strata_call_t *call, 
     return status;
 }
 
+/* The room that there was stays where no other one is to be had. */
 bool strata_planned_make_room(planned_t *self, const planned_plan_t *plan, strata_call_t *call) {
     const strata_error_t reason = *strata_last_error();
     strata_statistics_t *figures = &self->base.stack->figures;
@@ -29,7 +30,6 @@ bool strata_planned_make_room(planned_t *self, const planned_plan_t *plan, strat
     strata_planned_let_go(self);
     strata_status_t status = get(self, size, call, &record);
     figures->cache_hits = hits;
-    self->room = self->room_size = 0;
     self->unheld = 0;
     if (status == STRATA_OK) {
         self->room = record->ptr;

@@ -117,11 +117,7 @@ static inline STRATA_FORCED strata_record_t *hit_held(planned_t *self, size_t si
 /* NULL: the place is taken. */
 static inline strata_record_t *take_place(planned_t *self, planned_place_t *place, size_t size, const strata_stack_t *stack) {
     const strata_layer_t *base = &self->base;
-    if (self->holds) {
-        strata_record_t *held = take_held(self, place, size);
-        if (held) return held;
-        strata_planned_let_go(self);
-    }
+    if (self->holds) return take_held(self, place, size);
     strata_record_t *apart = take_apart(self, place, size);
     if (apart) return apart;
     uint32_t slot = hint(self, place);

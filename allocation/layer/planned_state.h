@@ -59,7 +59,6 @@ typedef struct planned_plan {
     /* For a room that is held: */
     uint32_t *links; /* the places that have a place's bytes right before it, in the circle of steps; NULL: there are none */
     uint32_t *by_address; /* all places */
-    bool moved; /* what was made ahead has lost a place since they were written: they no longer hold */
     uint32_t *slots; /* of the live block at a place; 0: none. That of `count` is never 0, and stands for "never free" */
 } planned_plan_t;
 
@@ -87,6 +86,7 @@ typedef struct planned {
     /* While the room is held: planned_hold.c. */
     bool holds;
     uint32_t room_slot, room_chunk; /* of the cache's block, which is all of the room */
+    uint32_t room_near; /* the slot of a block near the beginning of the room, as far as is known; also while it is not held */
     uint32_t live; /* blocks at places */
     uint32_t spare, spares; /* slots, by `next`, and how many: for the pieces between those blocks when the room goes back */
     uint32_t unheld; /* steps in a row whose room could not be held because of what lives there, */

@@ -59,13 +59,6 @@ static bool is_crowded(planned_t *self, const planned_plan_t *plan) {
     return true;
 }
 
-/* Room of which nothing good is known any more. */
-static bool is_spoilt(planned_t *self, const planned_plan_t *plan) {
-    bool strangers = has_strangers(self);
-    self->estranged += strangers;
-    return is_crowded(self, plan) || strangers;
-}
-
 /* Whether room for the plan and what lives now are little more than what lived at the most: else much of the step is not free yet,
  * since other streams use it, and room would be got twice. */
 static bool has_settled(const planned_t *self, const planned_plan_t *plan) {
@@ -96,19 +89,25 @@ static planned_plan_t *plan_of_step(planned_t *self, uint32_t count, strata_call
     return plan;
 }
 
-/* A step of `count` requests has ended. Its plan is made if it was repeated, and room for the plan of the next one. */
+/* Room for the plan comes together if there is none, or none that is any good. Returns the plan, unless it went meanwhile. */
+static planned_plan_t *look_after_room(planned_t *self, planned_plan_t *plan, strata_call_t *call) {
+    bool crowded = is_crowded(self, plan), strangers = has_strangers(self), has_room = strata_planned_has_room(self, plan);
+    if (has_room && !crowded && !strangers) return plan;
+    if (!may_work(self) || !has_settled(self, plan)) return plan;
+    uint32_t serial = plan->serial;
+    self->estranged += strangers;
+    self->busy = true;
+    (void)strata_planned_make_room(self, plan, call);
+    self->busy = false;
+    return by_serial(self, serial);
+}
+
+/* The plan of the step is made if it was repeated. */
 void strata_planned_end_step(planned_t *self, uint32_t count, strata_call_t *call) {
     uint32_t now = self->past.next;
     planned_plan_t *next = turn(self, plan_of_step(self, count, call));
     if (!next && self->plan_count > 0) next = self->plans[self->plan_count - 1];
-    bool spoilt = next && is_spoilt(self, next);
-    if (next && may_work(self) && has_settled(self, next) && (spoilt || !strata_planned_has_room(self, next))) {
-        uint32_t serial = next->serial;
-        self->busy = true;
-        (void)strata_planned_make_room(self, next, call);
-        self->busy = false;
-        next = by_serial(self, serial);
-    }
+    if (next) next = look_after_room(self, next, call);
     follow(self, now == self->past.next ? next : NULL);
     self->begin = self->past.next;
 }

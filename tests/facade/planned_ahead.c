@@ -1,4 +1,5 @@
 /* Plans that were made ahead, and loaded. */
+#include "allocation/layer/planned_state.h"
 #include "planning/file/table.h"
 #include "planning/steady.h"
 #include "platform/host/host_memory.h"
@@ -67,6 +68,22 @@ TEST_RIG(facade_planned_ahead, the_first_step_is_served_at_planned_addresses, 0,
         EXPECT_EQ(planned_figure(rig, "plans"), 1 + told); /* those that were loaded */
         EXPECT_OK(strata_validate(rig->s));
     }
+}
+
+/* Who names its requests, each of which is the next one anyway, is served as one who does not: the room stays held. */
+TEST_RIG(facade_planned_ahead, names_in_order_leave_the_room_held, 0, "planned", CHUNKED) {
+    static const char *const names[ASKS] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+    const planned_t *planned = (const planned_t *)rig_stack(rig, NULL)->cache;
+    small_t small = {.rig = rig};
+    EXPECT_OK(load(rig, PLAN));
+    for (int step = 0; step < 4; step++) {
+        EXPECT_EQ(planned->holds, step > 0);
+        small_step(&small, names, NULL);
+        EXPECT_EQ(planned->holds, step > 0);
+        expect_as_planned(&small);
+        EXPECT_OK(strata_step(rig->s));
+    }
+    EXPECT_OK(strata_validate(rig->s));
 }
 
 TEST_RIG(facade_planned_ahead, a_plan_as_json_is_followed_too, 0, "planned") {

@@ -64,21 +64,26 @@ TEST_RIG(facade_planned_open, a_step_of_two_is_learnt_at_once_after_very_many_of
     EXPECT_OK(strata_validate(rig->s));
 }
 
-/* A block that was made live at its place, and no request was. */
+/* Blocks that were made live at their places, and no request was: also those that the cache's index had linked. */
 TEST_RIG(facade_planned_open, a_block_made_live_again_is_none_of_the_past, 0, "planned") {
+    enum { MADE = 6 };
+    strata_block_t blocks[2 * MADE];
     for (int i = 0; i < 4; i++) step_of(rig, 1, 0);
-    strata_block_t block = rig_allocate(rig, NULL, MIB);
-    EXPECT_OK(strata_free(rig->s, block.ref));
+    for (int i = 0; i < 2 * MADE; i++) blocks[i] = rig_allocate(rig, NULL, MIB);
+    for (int i = 0; i < 2 * MADE; i += 2) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
     strata_stack_t *stack = rig_stack(rig, NULL);
     const planned_t *planned = (const planned_t *)stack->cache;
     uint64_t live = planned->past.live;
-    strata_stack_take(stack);
-    strata_record_t *record = stack->cache->type->take_at(stack->cache, &block, MIB, stack);
-    ASSERT_TRUE(record != NULL);
-    strata_direct_serve(stack, stack, record);
-    strata_unlock(&stack->lock);
-    EXPECT_OK(strata_free(rig->s, strata_ref_of(record)));
-    EXPECT_EQ(planned->past.live, live);
+    for (int i = 0; i < 2 * MADE; i += 2) {
+        strata_stack_take(stack);
+        strata_record_t *record = stack->cache->type->take_at(stack->cache, &blocks[i], MIB, stack);
+        ASSERT_TRUE(record != NULL);
+        strata_direct_serve(stack, stack, record);
+        strata_unlock(&stack->lock);
+        EXPECT_OK(strata_free(rig->s, strata_ref_of(record)));
+        EXPECT_EQ(planned->past.live, live);
+    }
+    for (int i = 1; i < 2 * MADE; i += 2) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
 }
 
 /* The step leaves its plan in the middle: what was open until then is part of the next one. */
@@ -87,5 +92,23 @@ TEST_RIG(facade_planned_open, a_step_that_leaves_its_plan_is_learnt_as_a_whole, 
     expect_followed(rig, 2, BLOCKS / 2);
     expect_followed(rig, 1, 0);
     expect_followed(rig, 2, BLOCKS / 2);
+    EXPECT_EQ(planned_figure(rig, "plans"), 2);
+}
+
+/* What was open is told in the middle of a step, and again when the step leaves its plan later on. */
+TEST_RIG(facade_planned_open, what_is_told_in_between_is_told_once, 0, "planned") {
+    for (int i = 0; i < 10; i++) step_of(rig, 1, 0);
+    for (int i = 0; i < 6; i++) {
+        strata_block_t blocks[BLOCKS];
+        for (uint32_t k = 0; k < BLOCKS; k++) {
+            if (k == BLOCKS / 2) EXPECT_OK(strata_validate(rig->s));
+            blocks[k] = rig_allocate(rig, NULL, size_of(k, k < 3 * BLOCKS / 4 ? 1 : 2));
+        }
+        for (uint32_t k = 0; k < BLOCKS; k++) EXPECT_OK(strata_free(rig->s, blocks[k].ref));
+        EXPECT_OK(strata_step(rig->s));
+    }
+    uint64_t steps = planned_figure(rig, "planned_steps");
+    expect_followed(rig, 2, 3 * BLOCKS / 4);
+    EXPECT_GT(planned_figure(rig, "planned_steps"), steps);
     EXPECT_EQ(planned_figure(rig, "plans"), 2);
 }
