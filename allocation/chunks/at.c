@@ -12,7 +12,8 @@ static bool is_of_chunk(const strata_chunks_t *self, uint32_t number, uint32_t s
     const strata_record_t *block = strata_slab_record(slab_of(self), slot);
     const strata_chunk_t *chunk = strata_chunk_at(self, number);
     bool used = slot != 0 && self->sole && block->state != STRATA_RECORD_UNUSED;
-    return used && block->pool != STRATA_CHUNKS_DIVIDED && block->chunk == (self->one_number ? self->one_number : number) && block->ptr - chunk->base < chunk->size;
+    return used && block->pool != STRATA_CHUNKS_DIVIDED && block->chunk == (self->one_number ? self->one_number : number) &&
+           block->ptr - chunk->base < chunk->size;
 }
 
 /* The nearest block of the chunk that is known: where the place was once, what was carved or put in last, or the first one. */

@@ -1,6 +1,6 @@
 /* planned: requests of a program that repeats its steps are served where a plan says (docs/planning.md).
  *
- * It stands right above a cache, has no memory of its own, and gives the cache advice: it learns what a step asks for and how long
+ * It stands right above a cache, keeps no memory from it, and gives it advice: it learns what a step asks for and how long
  * each block lives, lets a planner lay the step out, and from then on asks the cache for each request at its planned address. The
  * cache serves there if that is free. So nothing overlaps, whatever the program does; what finds its place taken is served anywhere.
  */

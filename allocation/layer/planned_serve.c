@@ -77,9 +77,7 @@ static inline STRATA_FORCED strata_record_t *serve_held(planned_t *self, const p
     return block;
 }
 
-static inline STRATA_FORCED bool has_spares(const planned_t *self) {
-    return self->spares > self->live + STRATA_PLANNED_SPARES;
-}
+static inline STRATA_FORCED bool has_spares(const planned_t *self) { return self->spares > self->live + STRATA_PLANNED_SPARES; }
 
 /* NULL: the place is taken, or there are no more slots. */
 static COLD strata_record_t *take_held(planned_t *self, const planned_place_t *place, size_t size) {
@@ -98,8 +96,9 @@ static inline STRATA_FORCED void give_held(planned_t *self, const strata_record_
     self->live--;
 }
 
-/* The next request, which is noted; NULL: it is for others. Nothing is called. */
-static inline STRATA_FORCED strata_record_t *hit_held(planned_t *self, size_t size, strata_stack_t *stack) {
+/* The next request, which is noted; NULL: it is for others. Nothing is called. `told`: levels are not looked for, and what the request asked
+ * for is told later. */
+static inline STRATA_FORCED strata_record_t *hit_held(planned_t *self, size_t size, strata_stack_t *stack, bool told) {
     const planned_place_t *place = self->next;
     uint32_t slot = stack->slab.free_head;
     bool plain = place->key == size && slot != 0 && self->past.ready > 0 && has_spares(self);
@@ -108,7 +107,9 @@ static inline STRATA_FORCED strata_record_t *hit_held(planned_t *self, size_t si
     strata_record_t *block = serve_held(self, place, size, slot, stack);
     self->at++;
     self->next++;
-    block->noted = strata_past_note_open(&self->past, slot, place->size);
+    const strata_past_key_t key = {place->key, place->mixed};
+    block->noted = told ? strata_past_note_open(&self->past, slot, place->size)
+                        : strata_past_note(&self->past, &key, true, slot, place->size);
     return block;
 }
 
@@ -233,19 +234,17 @@ static inline STRATA_FORCED strata_record_t *hit_apart(planned_t *self, size_t s
     return block;
 }
 
-/* Of a program that says where its steps end: levels are not looked for. */
+/* Levels are looked for where nobody says where steps end: not on the shortest way, but for a room that is held. */
 static inline STRATA_FORCED strata_record_t *quick_hit(strata_layer_t *base, size_t size, strata_stack_t *stack) {
     planned_t *self = (planned_t *)base;
-    if (__builtin_expect(self->holds && self->told, 1)) return hit_held(self, size, stack);
-    return self->told ? hit_apart(self, size, stack) : NULL;
+    if (__builtin_expect(self->told, 1)) return self->holds ? hit_held(self, size, stack, true) : hit_apart(self, size, stack);
+    return self->holds ? hit_held(self, size, stack, false) : NULL;
 }
 
 strata_record_t *strata_planned_hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     planned_t *self = (planned_t *)base;
-    bool goes_on = self->told && self->now && strata_past_has_room(&self->past);
-    strata_record_t *block = !goes_on      ? NULL
-                             : self->holds ? hit_held(self, size, base->stack)
-                                           : hit_apart(self, size, base->stack);
+    bool goes_on = self->now && strata_past_has_room(&self->past);
+    strata_record_t *block = goes_on ? quick_hit(base, size, base->stack) : NULL;
     if (block) return block;
     return !self->now && self->past.ready > 0 ? hit_unplanned(self, size, stack) : hit_searched(self, size, stack);
 }

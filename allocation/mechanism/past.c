@@ -45,13 +45,6 @@ void strata_past_forget(strata_past_t *past) {
     past->quiet = 0;
 }
 
-uint32_t strata_past_sink(strata_past_t *past) {
-    uint32_t at = past->quiet;
-    while (strata_past_knows(past, at) && strata_past_at(past, at)->live > past->live) at = strata_past_at(past, at)->below;
-    past->quiet = at;
-    return at;
-}
-
 /* ---- repetition ---- */
 
 static uint64_t hash_before(const strata_past_t *past, uint32_t number) {

@@ -55,14 +55,13 @@ static inline bool strata_past_has_room(strata_past_t *past) {
 }
 /* There was no room for a request: nothing is known any more. */
 void strata_past_forget(strata_past_t *past);
-/* The rare way of strata_past_level(). */
-uint32_t strata_past_sink(strata_past_t *past);
 /* The last request before which no more lived than now; one that is not known: there is none. More lived before those in between, so
- * no stretch from them on ends any more. */
+ * no stretch from them on ends any more: they are passed by, and never looked at again. */
 static inline uint32_t strata_past_level(strata_past_t *past) {
     uint32_t at = past->quiet;
-    bool higher = strata_past_knows(past, at) && strata_past_at(past, at)->live > past->live;
-    return __builtin_expect(higher, 0) ? strata_past_sink(past) : at;
+    while (strata_past_knows(past, at) && strata_past_at(past, at)->live > past->live) at = strata_past_at(past, at)->below;
+    past->quiet = at;
+    return at;
 }
 
 /* Links the request that is about to be made: it begins a stretch. */
