@@ -340,6 +340,7 @@ TEST_RIG(facade_planned_hold, slots_for_the_gaps_were_spared, 0, "planned",
     enum { MANY = 400 };
     strata_block_t blocks[MANY];
     strata_stack_t *stack = rig_stack(rig, NULL);
+    planned_t *planned = planned_of(rig);
     for (int step = 0; step < 5; step++) {
         for (int i = 0; i < MANY; i++) blocks[i] = rig_allocate(rig, NULL, MIB / 4);
         for (int i = 0; i < MANY; i += 2) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
@@ -349,7 +350,7 @@ TEST_RIG(facade_planned_hold, slots_for_the_gaps_were_spared, 0, "planned",
             strata_slab_t *slab = &stack->slab, before = *slab;
             slab->free_head = slab->unused = 0;
             slab->room = slab->capacity = slab->used;
-            strata_planned_let_go(planned_of(rig));
+            strata_planned_let_go(planned);
             while (slab->free_head) {
                 uint32_t slot = strata_slab_take(slab);
                 slab->records[slot].next = before.free_head;
