@@ -261,7 +261,7 @@ void strata_auto_growth_join_apart(auto_growth_t *self) {
 }
 
 /* `low`: that of auto_growth_vmm, which has two pools and no other ways. */
-static inline void join_last(auto_growth_t *self, bool low) {
+static HOT void join_last(auto_growth_t *self, bool low) {
     strata_record_t *block = strata_chunks_apart(&self->chunks, self->base.stack);
     self->chunks.apart = 0;
     if (low) (void)merge_low(&self->base, block);
@@ -341,8 +341,21 @@ static HOT bool quick_free_low(strata_layer_t *base, strata_record_t *block, str
     return quick_free_as(base, block, stack, true);
 }
 
-STRATA_DIRECT_WAY(strata_auto_growth_direct, quick_hit, quick_free_plain, hit_apart, free_apart);
-STRATA_DIRECT_WAY(strata_auto_growth_direct_low, quick_hit, quick_free_low, hit_apart_low, free_apart_low);
+/* What is apart is of another size. */
+static HOT strata_record_t *search_low(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
+    auto_growth_t *self = (auto_growth_t *)base;
+    if (self->chunks.apart) join_last(self, true);
+    return hit_low(base, size, stack);
+}
+
+static HOT strata_record_t *search(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
+    auto_growth_t *self = (auto_growth_t *)base;
+    if (self->chunks.apart) join_last(self, false);
+    return hit(base, size, stack);
+}
+
+STRATA_DIRECT_WAY(strata_auto_growth_direct, quick_hit, quick_free_plain, search, free_apart);
+STRATA_DIRECT_WAY(strata_auto_growth_direct_low, quick_hit, quick_free_low, search_low, free_apart_low);
 
 /* ---- at a place ---- */
 

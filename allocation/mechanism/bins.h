@@ -120,15 +120,22 @@ static inline void strata_bins_remove(strata_bins_t *bins, strata_slab_t *slab, 
     bins->loose_bin = STRATA_BINS;
 }
 
+/* Whether both sizes belong in one bin. False of some in the last one. */
+static inline bool strata_bins_share(const strata_bins_t *bins, uint64_t size, uint64_t other) {
+    uint32_t shift = (63u ^ (uint32_t)__builtin_clzll(size | bins->least)) - STRATA_BINS_SUB_BITS;
+    return size >> shift == other >> shift;
+}
+
 /* A block in the index becomes `size` bytes long: moved to its bin, or left where it is. */
 static inline void strata_bins_resize(strata_bins_t *bins, strata_slab_t *slab, uint32_t slot, uint64_t size) {
     strata_record_t *record = &slab->records[slot];
     uint64_t old_size = record->size;
-    uint32_t bin = strata_bins_of(bins, size);
     record->size = size;
+    if (strata_bins_share(bins, size, old_size)) return;
+    uint32_t bin = strata_bins_of(bins, size);
     if (slot == bins->loose) {
         bins->loose_bin = bin;
-    } else if (bin != strata_bins_of(bins, old_size)) {
+    } else {
         strata_bins_unlink(bins, slab, slot);
         strata_bins_insert_at(bins, slab, slot, bin);
     }

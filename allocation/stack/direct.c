@@ -10,7 +10,15 @@ static strata_status_t allocate(strata_stack_handle_t handle, strata_stack_t *st
     if (__builtin_expect(size - 1 >= STRATA_LARGEST_REQUEST, 0)) return missed(handle, stream, size, block);
     strata_stack_t *home = strata_stack_home(stack);
     strata_direct_lock(home);
-    return strata_direct_allocate_in(handle, stack, home, stream, size, block, missed, NULL);
+    if (__builtin_expect(strata_direct_is_open(stack, handle, stream, block), 1))
+        return strata_direct_allocate_open(handle, stack, home, stream, size, block, missed, NULL);
+    return strata_direct_end_closed(handle, home, stream, size, block, missed);
+}
+
+strata_status_t strata_direct_end_closed(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,
+                                         strata_block_t *block, strata_allocate_fn missed) {
+    strata_unlock(&stack->lock);
+    return missed(handle, stream, size, block);
 }
 
 strata_status_t strata_direct_end_higher(strata_stack_t *stack, strata_record_t *record, strata_block_t *block) {

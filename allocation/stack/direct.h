@@ -41,6 +41,9 @@ strata_status_t strata_direct_free_of_held(strata_t facade, strata_ref_t ref, st
 strata_status_t strata_direct_end_higher(strata_stack_t *stack, strata_record_t *record, strata_block_t *block);
 /* Releases the lock, which others want. */
 strata_status_t strata_direct_end(strata_stack_t *stack);
+/* No hit may serve: releases the lock, and `missed` goes on. */
+strata_status_t strata_direct_end_closed(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,
+                                         strata_block_t *block, strata_allocate_fn missed);
 
 /* The lock of a stack, for the direct ways alone. Where threads often meet at it the stack gets magazines. */
 static inline STRATA_FORCED void strata_direct_lock(strata_stack_t *stack) {
@@ -104,21 +107,27 @@ static inline STRATA_FORCED bool strata_direct_is_plain(const strata_stack_t *st
 
 typedef strata_record_t *(*strata_hit_fn)(strata_layer_t *cache, size_t size, const strata_stack_t *stack);
 
-/* A request by handle, which is served if the direct way is open and there is a hit. The lock of `home` is held, and released. `hit`: that
- * of the stack's cache; NULL: ask the stack. If the number has another life by now, the handle does not name it. */
-static inline STRATA_FORCED strata_status_t strata_direct_allocate_in(strata_stack_handle_t handle, strata_stack_t *stack,
-                                                                      strata_stack_t *home, strata_stream_t stream, size_t size,
-                                                                      strata_block_t *block, strata_allocate_fn missed,
-                                                                      strata_hit_fn hit) {
-    strata_record_t *record = NULL;
-    bool open = strata_direct_is_named(stack, handle) && strata_direct_may_hit(stack, stream) && block;
-    if (__builtin_expect(open, 1)) record = (hit ? hit : stack->hit)(stack->cache, size, stack);
-    if (__builtin_expect(record != NULL, 1)) {
-        strata_direct_serve(stack, home, record);
-        strata_direct_fill(home, record, record->size, block);
+/* A request by handle, for which the direct way is open: served if there is a hit. The lock of `home` is held, and released. `hit`: that
+ * of the stack's cache; NULL: ask the stack. */
+static inline STRATA_FORCED strata_status_t strata_direct_allocate_open(strata_stack_handle_t handle, strata_stack_t *stack,
+                                                                        strata_stack_t *home, strata_stream_t stream, size_t size,
+                                                                        strata_block_t *block, strata_allocate_fn missed,
+                                                                        strata_hit_fn hit) {
+    strata_record_t *record = (hit ? hit : stack->hit)(stack->cache, size, stack);
+    if (__builtin_expect(!record, 0)) {
+        strata_unlock(&home->lock);
+        return missed(handle, stream, size, block);
     }
+    strata_direct_serve(stack, home, record);
+    strata_direct_fill(home, record, record->size, block);
     strata_unlock(&home->lock);
-    return __builtin_expect(record != NULL, 1) ? STRATA_OK : missed(handle, stream, size, block);
+    return STRATA_OK;
+}
+
+/* Whether the direct way is open. If the number has another life by now, the handle does not name it. */
+static inline STRATA_FORCED bool strata_direct_is_open(const strata_stack_t *stack, strata_stack_handle_t handle,
+                                                       strata_stream_t stream, const strata_block_t *block) {
+    return strata_direct_is_named(stack, handle) && strata_direct_may_hit(stack, stream) && block;
 }
 
 /* Frees a record of the stack if no layer above the cache took notice of it. False: go the long way. */
@@ -147,8 +156,9 @@ static inline STRATA_FORCED strata_status_t strata_direct_allocate_by(strata_sta
     if (__builtin_expect(size - 1 >= STRATA_LARGEST_REQUEST, 0)) return missed(handle, stream, size, block);
     if (__builtin_expect(!strata_lock_at_once(&stack->lock), 0))
         return strata_direct_any.allocate(handle, stack, stream, size, block, missed);
-    bool open = strata_direct_is_named(stack, handle) && strata_direct_may_hit(stack, stream) && block;
-    strata_record_t *record = __builtin_expect(open, 1) ? quick(stack->cache, size, stack) : NULL;
+    if (__builtin_expect(!strata_direct_is_open(stack, handle, stream, block), 0))
+        return strata_direct_end_closed(handle, stack, stream, size, block, missed);
+    strata_record_t *record = quick(stack->cache, size, stack);
     if (__builtin_expect(!record, 0)) return held(handle, stack, stream, size, block, missed);
     strata_direct_mark(stack, record);
     uint64_t granted = record->size;
@@ -214,12 +224,12 @@ static inline STRATA_FORCED strata_status_t strata_direct_free_of(strata_t facad
 }
 
 /* `STRATA_DIRECT_WAY(name, ...)` defines the `const strata_direct_t name` of a cache whose functions these are: the compiler lays them
- * into the way. The quick ones call nothing; `hit` and `take_back` are those of the type, for what the quick ones do not do. */
+ * into the way. The quick ones call nothing; `hit` and `take_back` do what they do not, right after them. */
 #define STRATA_DIRECT_WAY(name, quick_hit, quick_free, hit, take_back)                                                             \
     static __attribute__((noinline))                                                                                               \
     strata_status_t name##_held(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,          \
                                 strata_block_t *block, strata_allocate_fn missed) {                                                \
-        return strata_direct_allocate_in(handle, stack, stack, stream, size, block, missed, hit);                                  \
+        return strata_direct_allocate_open(handle, stack, stack, stream, size, block, missed, hit);                                \
     }                                                                                                                              \
     static strata_status_t name##_allocate(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream,            \
                                            size_t size, strata_block_t *block, strata_allocate_fn missed) {                        \
