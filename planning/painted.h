@@ -22,7 +22,8 @@ void strata_painted_destroy(strata_painted_t *painted);
 
 /* So many bytes of what is painted over were that owner's. False: it can take no more, and painting ends. */
 typedef bool (*strata_piece_fn)(void *context, uint32_t owner, uint64_t bytes);
-/* [begin, end) is `owner`'s from now on, a number below UINT32_MAX - 1; both are edges. Nobody's bytes are not told. False: `piece` said so, and the tree is of no use. */
+/* [begin, end) is `owner`'s from now on, a number below UINT32_MAX - 1; both are edges. Nobody's bytes are not told. False: `piece` said so,
+ * and the tree is of no use. */
 bool strata_painted_over(strata_painted_t *painted, uint64_t begin, uint64_t end, uint32_t owner, strata_piece_fn piece,
                          void *context);
 

@@ -120,7 +120,7 @@ static inline void strata_bins_remove(strata_bins_t *bins, strata_slab_t *slab, 
     bins->loose_bin = STRATA_BINS;
 }
 
-/* Whether both sizes belong in one bin. False of some in the last one. */
+/* Whether both sizes belong in one bin, where that is not the last one, which has no upper end. */
 static inline bool strata_bins_share(const strata_bins_t *bins, uint64_t size, uint64_t other) {
     uint32_t shift = (63u ^ (uint32_t)__builtin_clzll(size | bins->least)) - STRATA_BINS_SUB_BITS;
     return size >> shift == other >> shift;
@@ -135,7 +135,7 @@ static inline void strata_bins_resize(strata_bins_t *bins, strata_slab_t *slab, 
     uint32_t bin = strata_bins_of(bins, size);
     if (slot == bins->loose) {
         bins->loose_bin = bin;
-    } else {
+    } else if (bin < STRATA_BINS - 1 || strata_bins_of(bins, old_size) < STRATA_BINS - 1) {
         strata_bins_unlink(bins, slab, slot);
         strata_bins_insert_at(bins, slab, slot, bin);
     }
