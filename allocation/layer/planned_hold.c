@@ -120,9 +120,10 @@ static uint32_t place_of(const planned_t *self, const strata_record_t *block) {
 typedef struct dwellers {
     uint32_t live; /* blocks that the plan has put there */
     uint32_t last; /* the slot of the last block, live or free, that reaches into the room */
+    bool stranger; /* the program has one that the plan did not put there */
 } dwellers_t;
 
-/* Whether nothing else lives in the room. */
+/* Whether nothing else lives in the room. What other streams still use of a step before goes by itself. */
 static bool is_ours(planned_t *self, dwellers_t *dwellers) {
     uint64_t at = self->room, end = self->room + self->room_size;
     *dwellers = (dwellers_t){0};
@@ -133,7 +134,10 @@ static bool is_ours(planned_t *self, dwellers_t *dwellers) {
         dwellers->last = slot;
         next = block->next;
         if (block->state == STRATA_RECORD_FREE) continue;
-        if (place_of(self, block) == self->now->count) return false;
+        if (place_of(self, block) == self->now->count) {
+            dwellers->stranger = block->state == STRATA_RECORD_LIVE;
+            return false;
+        }
         dwellers->live++;
     }
     return at >= end;
@@ -185,8 +189,9 @@ void strata_planned_hold(planned_t *self) {
     dwellers_t dwellers;
     if (!may_hold(self)) return;
     (void)below(self)->type->idle_bytes(below(self)); /* nothing stands apart after that */
-    self->unheld = is_ours(self, &dwellers) ? 0 : self->unheld + 1;
-    if (self->unheld) return;
+    bool ours = is_ours(self, &dwellers);
+    self->unheld = ours ? 0 : self->unheld + dwellers.stranger;
+    if (!ours) return;
     if (spare(self, 2 * (dwellers.live + STRATA_PLANNED_SPARES) + SPARED_AT_ONCE)) {
         give_spares(self, dwellers.live + STRATA_PLANNED_SPARES);
         take_out_all(self, dwellers.last);

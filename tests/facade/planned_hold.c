@@ -223,6 +223,30 @@ TEST_RIG(facade_planned_hold, a_stranger_in_the_room_keeps_it_from_being_held, 0
     EXPECT_TRUE(holds(rig));
 }
 
+/* What another stream still uses goes by itself: no room is made anew for that. */
+TEST_RIG(facade_planned_hold, what_others_still_use_is_no_stranger, 0,
+         "strategy: a\nstack: [stream_safe, planned, auto_growth_vmm, vmm]\n") {
+    strata_stream_t other = rig_stream(rig);
+    live_t live = {.rig = rig};
+    learn(&live);
+    take(&live, 63, 400 * MIB);
+    drop(&live, 63);
+    uint64_t rooms = planned_of(rig)->rooms;
+    for (int i = 0; i < 20; i++) {
+        take_some(&live, 0, FEW);
+        rig_borrow(rig, live.blocks[3].ref, other, 100000000);
+        for (uint32_t k = 0; k < FEW; k++) drop(&live, k);
+        planned_of(rig)->beside_bytes = 0;
+        EXPECT_OK(strata_step(rig->s));
+    }
+    EXPECT_EQ(planned_of(rig)->unheld, 0);
+    EXPECT_EQ(planned_of(rig)->rooms, rooms);
+    rig_pass(rig, 4000000000);
+    for (int i = 0; i < 3; i++) do_step(&live);
+    EXPECT_TRUE(holds(rig));
+    EXPECT_OK(strata_validate(rig->s));
+}
+
 /* However often strangers come, room is made anew seldom. They do not crowd it, and each is larger than what an older one left. */
 TEST_RIG(facade_planned_hold, strangers_that_come_all_the_time_are_let_be, 0, "planned") {
     live_t live = {.rig = rig};
