@@ -300,8 +300,8 @@ TEST_RIG(facade_planned_hold, what_has_no_place_is_served_beside_it, 0, "planned
         uint32_t mine = 40 + step % 3;
         bool held = holds(rig), free_beside = step == 6;
         take_some(&live, 0, FEW - 4);
-        if (step < 11) drop(&live, mine);
-        else mine = 50;
+        if (step < 10) drop(&live, mine);
+        else mine = 40 + step; /* the first of these two has what is left beside the room */
         if (free_beside) drop(&live, 60);
         if (step == 11) EXPECT_TRUE(holds(rig));
         if (step == 11) live.blocks[mine] = rig_allocate_with(rig, NULL, &last);
