@@ -294,8 +294,8 @@ TEST_RIG(facade_planned_hold, blocks_that_outlive_their_step_stay_where_they_are
 TEST_RIG(facade_planned_hold, what_has_no_place_is_served_beside_it, 0, "planned",
          "strategy: a\nstack: [planned, auto_growth: {chunk_size: 2MiB}, system]\n") {
     live_t live = {.rig = rig};
-    strata_allocate_options_t last = {.struct_size = sizeof last, .size = MIB + 512, .flags = STRATA_NO_GROW};
-    take(&live, 60, MIB + 512);
+    strata_allocate_options_t last = {.struct_size = sizeof last, .size = 4 * MIB + 512, .flags = STRATA_NO_GROW};
+    take(&live, 60, 4 * MIB + 512);
     for (uint32_t step = 0; step < 12; step++) {
         uint32_t mine = 40 + step % 3;
         bool held = holds(rig), free_beside = step == 6;
@@ -305,7 +305,7 @@ TEST_RIG(facade_planned_hold, what_has_no_place_is_served_beside_it, 0, "planned
         if (free_beside) drop(&live, 60);
         if (step == 11) EXPECT_TRUE(holds(rig));
         if (step == 11) live.blocks[mine] = rig_allocate_with(rig, NULL, &last);
-        else EXPECT_OK(strata_allocate(rig->s, rig->gpu, NULL, MIB + 512, &live.blocks[mine]));
+        else EXPECT_OK(strata_allocate(rig->s, rig->gpu, NULL, 4 * MIB + 512, &live.blocks[mine]));
         live.held[mine] = true;
         expect_apart(&live, mine);
         if (free_beside && held) EXPECT_TRUE(holds(rig));
