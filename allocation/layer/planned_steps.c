@@ -38,7 +38,7 @@ static planned_plan_t *turn(planned_t *self, planned_plan_t *plan) {
 /* Whether strangers have kept the room from being held for so long that it is made anew without them: each time they are given twice as
  * long. A cache of physical handles needs little more than those that they pin; another one would get the whole room twice. */
 static bool has_strangers(const planned_t *self) {
-    uint32_t most = UNHELD_FIRST << strata_min(self->estranged, UNHELD_DOUBLED);
+    uint32_t most = (uint32_t)UNHELD_FIRST << strata_min(self->estranged, UNHELD_DOUBLED);
     return self->unheld >= most && self->base.below[0]->type->needs & STRATA_TRAIT_HANDLE_SOURCE;
 }
 
