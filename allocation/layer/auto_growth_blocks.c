@@ -268,19 +268,21 @@ static HOT void join_last(auto_growth_t *self, bool low) {
     else (void)put_back(self, block, false, 0);
 }
 
+/* What is apart is of another size. */
+static HOT strata_record_t *search_as(strata_layer_t *base, size_t size, const strata_stack_t *stack, bool low) {
+    auto_growth_t *self = (auto_growth_t *)base;
+    if (self->chunks.apart) join_last(self, low);
+    return low ? hit_low(base, size, stack) : hit(base, size, stack);
+}
+
 /* A block of the same size will do, of whichever pool it is. */
 static HOT strata_record_t *hit_apart_as(strata_layer_t *base, size_t size, const strata_stack_t *stack, bool low) {
     auto_growth_t *self = (auto_growth_t *)base;
-    if (self->chunks.apart) {
-        strata_record_t *block = strata_chunks_apart(&self->chunks, self->base.stack);
-        uint64_t rounded = rounded_size(self, size);
-        if (__builtin_expect(block->size == rounded, 1)) {
-            strata_chunks_serve_apart(&self->chunks, self->base.stack, block, rounded - size);
-            return block;
-        }
-        join_last(self, low);
-    }
-    return low ? hit_low(base, size, stack) : hit(base, size, stack);
+    strata_record_t *block = strata_chunks_apart(&self->chunks, self->base.stack);
+    uint64_t rounded = rounded_size(self, size);
+    if (!self->chunks.apart || block->size != rounded) return search_as(base, size, stack, low);
+    strata_chunks_serve_apart(&self->chunks, self->base.stack, block, rounded - size);
+    return block;
 }
 
 static HOT strata_record_t *hit_apart_low(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
@@ -341,17 +343,11 @@ static HOT bool quick_free_low(strata_layer_t *base, strata_record_t *block, str
     return quick_free_as(base, block, stack, true);
 }
 
-/* What is apart is of another size. */
-static HOT strata_record_t *search_low(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
-    auto_growth_t *self = (auto_growth_t *)base;
-    if (self->chunks.apart) join_last(self, true);
-    return hit_low(base, size, stack);
-}
-
 static HOT strata_record_t *search(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
-    auto_growth_t *self = (auto_growth_t *)base;
-    if (self->chunks.apart) join_last(self, false);
-    return hit(base, size, stack);
+    return search_as(base, size, stack, false);
+}
+static HOT strata_record_t *search_low(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
+    return search_as(base, size, stack, true);
 }
 
 STRATA_DIRECT_WAY(strata_auto_growth_direct, quick_hit, quick_free_plain, search, free_apart);

@@ -42,9 +42,12 @@ static bool has_strangers(const planned_t *self) {
     return self->unheld >= most && self->base.below[0]->type->needs & STRATA_TRAIT_HANDLE_SOURCE;
 }
 
-/* Whether too much of the step found its place taken; room is made anew, but seldom if that does not help. */
+/* Whether too much of the step found its place taken. */
+static bool overflows(const planned_t *self, const planned_plan_t *plan) { return self->beside_bytes > plan->peak / BESIDE_PART; }
+
+/* So it is; room is made anew, but seldom if that does not help. */
 static bool is_crowded(planned_t *self, const planned_plan_t *plan) {
-    bool crowded = self->beside_bytes > plan->peak / BESIDE_PART;
+    bool crowded = overflows(self, plan);
     self->beside_bytes = 0;
     if (!crowded) {
         self->rest = self->rests = 0;
@@ -142,7 +145,7 @@ static bool wrap(planned_t *self) {
         self->left++;
         return false;
     }
-    if (self->beside_bytes > plan->peak / BESIDE_PART || has_strangers(self)) {
+    if (overflows(self, plan) || has_strangers(self)) {
         self->due = plan->count;
         return true;
     }
