@@ -13,4 +13,4 @@ if(TARGET strata_torch)
   install(TARGETS strata_torch LIBRARY DESTINATION lib COMPONENT wheel)
 endif()
 install(DIRECTORY integration/torch DESTINATION include/integration COMPONENT wheel
-        FILES_MATCHING PATTERN "*.cc" PATTERN "*.h" PATTERN "pluggable.cc" EXCLUDE)
+        FILES_MATCHING REGEX "/(whole|pinned)\\.cc$" PATTERN "*.h" PATTERN "state.h" EXCLUDE)

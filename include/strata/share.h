@@ -74,6 +74,13 @@ STRATA_API void strata_shared_close(strata_shared_t *shared);
 STRATA_API strata_status_t strata_share_send(int socket, const strata_shared_t *shared);
 STRATA_API strata_status_t strata_share_receive(int socket, strata_shared_t *shared);
 
+/* Without a socket of both: the bytes of `shared` came by any way (a queue, a file, a pickle) from a process of the same user that
+ * exported it, and has not closed it yet. Takes its descriptors through the system (pidfd_getfd of Linux 5.6), each a new one here
+ * that is to be closed; the other process must let this one look into it as a debugger may. `process` is its number.
+ *
+ * Errors: E_FORMAT (what it says cannot be); E_IO (the process has ended or closed it, or lets nobody in): nothing is open then. */
+STRATA_API strata_status_t strata_share_fetch(uint64_t process, strata_shared_t *shared);
+
 /* ---- using memory of another process ---- */
 
 typedef struct strata_imported {

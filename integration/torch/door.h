@@ -1,21 +1,19 @@
-/* What both doors into PyTorch share: exact figures, and PyTorch's pools over Strata's pools of graphs. Includes nothing of PyTorch. */
+/* The functions of libstrata_torch.so: PyTorch's view of a facade, for both doors. Includes nothing of PyTorch, and needs no compiler on the
+ * user's machine. Errors are std::runtime_error. Any thread may call. */
 #ifndef STRATA_INTEGRATION_TORCH_DOOR_H
 #define STRATA_INTEGRATION_TORCH_DOOR_H
 
-#include <array>
-#include <atomic>
+#include <sys/types.h>
+
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <shared_mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "strata/strata.h"
+
+#define STRATA_DOOR extern "C" __attribute__((visibility("default")))
 
 struct CUstream_st;
 
@@ -27,208 +25,111 @@ using Chosen = std::function<bool(CUstream_st *)>;
 
 constexpr int most_devices = 16; /* of a facade */
 
+/* One of PyTorch's statistics. */
+struct Figure {
+    int64_t current, peak, total, gone;
+};
+/* Memory that came from the device, or went back: a chunk, or what one grew or shrank by. */
+enum class Change { came, grew, shrank, went };
+struct Chunk {
+    size_t address, size;
+    strata_stream_t stream;
+    PoolId pool;
+};
+
+using RowFn = std::function<void(const strata_snapshot_row_t &row, PoolId name)>;
+using ChangeFn = std::function<void(Change change, const Chunk &chunk)>;
+
 /* Why the last call of this thread failed. What asks for memory and does not get it begins as PyTorch's own message does, since programs
  * look for these words. */
 inline std::string reason(strata_status_t status) {
     return std::string(status == STRATA_E_NO_MEMORY ? "CUDA out of memory. " : "Strata: ") + strata_last_error()->text;
 }
-
+inline void check(strata_status_t status) {
+    if (status != STRATA_OK) throw std::runtime_error(reason(status));
+}
 /* Whether a free has nothing left to give back to: in a forked child, whose copies of tensors end with it, and once the driver shuts down. */
 inline bool is_over(strata_status_t status) { return status == STRATA_E_FORKED || status == STRATA_E_SHUTDOWN; }
 
-/* One of PyTorch's statistics. The peak is exact: whoever raises `current` sees what it then is. */
-struct Figure {
-    std::atomic<int64_t> current{0}, peak{0}, total{0}, gone{0};
+inline strata_place_t place_of(int device) { return strata_gpu((uint32_t)device); }
+inline strata_mem_info_t mem_info_of(strata_t facade, int device) {
+    strata_mem_info_t info = {};
+    info.struct_size = sizeof info;
+    check(strata_mem_info(facade, place_of(device), &info));
+    return info;
+}
+inline strata_statistics_t statistics_of(strata_t facade, int device) {
+    strata_statistics_t statistics = {};
+    statistics.struct_size = sizeof statistics;
+    check(strata_statistics_all(facade, place_of(device), &statistics));
+    return statistics;
+}
 
-    void add(int64_t amount) {
-        int64_t now = current.fetch_add(amount, std::memory_order_relaxed) + amount;
-        total.fetch_add(amount, std::memory_order_relaxed);
-        int64_t highest = peak.load(std::memory_order_relaxed);
-        while (highest < now && !peak.compare_exchange_weak(highest, now, std::memory_order_relaxed)) {}
-    }
-    void take(int64_t amount) {
-        current.fetch_sub(amount, std::memory_order_relaxed);
-        gone.fetch_add(amount, std::memory_order_relaxed);
-    }
-    void reset_peak() { peak.store(current.load(std::memory_order_relaxed), std::memory_order_relaxed); }
-    void reset_totals() {
-        total.store(0, std::memory_order_relaxed);
-        gone.store(0, std::memory_order_relaxed);
-    }
-    void clear() {
-        current.store(0, std::memory_order_relaxed);
-        reset_peak();
-        reset_totals();
-    }
-};
-
-/* What the blocks of a device are. A block counts from after its allocation until before its free, so no sum stands above reserved. */
-struct Meter {
-    Figure count, allocated;
-    /* Something was served. A device of which nothing is asked must not be opened by a question about it. */
-    std::atomic<bool> used{false};
-
-    void add(size_t bytes) {
-        used.store(true, std::memory_order_relaxed);
-        count.add(1);
-        allocated.add((int64_t)bytes);
-    }
-    void take(size_t bytes) {
-        count.take(1);
-        allocated.take((int64_t)bytes);
-    }
-    void reset_peaks() {
-        count.reset_peak();
-        allocated.reset_peak();
-    }
-    void reset_totals() {
-        count.reset_totals();
-        allocated.reset_totals();
-    }
-    void clear() {
-        used = false;
-        count.clear();
-        allocated.clear();
-    }
-};
-
-/* The function of a pool that is begun. Strata may call it until a moment after the end; by then what it captured may be gone, so it is
- * asked only while `lock` says that it is still there. */
-class Filter {
-  public:
-    void begin(Chosen chosen) {
-        std::unique_lock<std::shared_mutex> guard(lock_);
-        chosen_ = std::move(chosen);
-    }
-    /* Returns when nobody is inside, and nobody will be. */
-    void end() {
-        std::unique_lock<std::shared_mutex> guard(lock_);
-        chosen_ = nullptr;
-    }
-    static bool call(strata_stream_t stream, void *context) {
-        auto *self = static_cast<Filter *>(context);
-        std::shared_lock<std::shared_mutex> guard(self->lock_);
-        return self->chosen_ && self->chosen_(static_cast<CUstream_st *>(stream));
-    }
-
-  private:
-    std::shared_mutex lock_;
-    Chosen chosen_;
-};
-
-/* PyTorch's pools by their names. A begin counts until its release, as in Strata. Every function may throw std::runtime_error. */
-class Pools {
-  public:
-    struct Pool {
-        uint64_t number = 0; /* Strata's; 0: not begun yet */
-        int uses = 0; /* without a release */
-        int unknown = 0; /* of these, how many Strata was not told of */
-        std::unique_ptr<Filter> filter; /* while it is begun */
-    };
-
-    void begin(strata_t facade, int device, PoolId id, Chosen chosen) {
-        std::lock_guard<std::recursive_mutex> guard(lock_);
-        Pool &pool = pools_[{device, id}];
-        std::unique_ptr<Filter> filter = take_filter();
-        filter->begin(std::move(chosen));
-        strata_status_t status = strata_graph_pool_begin_filtered(facade, strata_gpu((uint32_t)device), Filter::call, filter.get(),
-                                                                  &pool.number);
-        if (status != STRATA_OK) {
-            retire(std::move(filter));
-            if (pool.uses == 0) pools_.erase({device, id});
-            throw std::runtime_error(reason(status));
-        }
-        pool.filter = std::move(filter);
-        pool.uses++;
-    }
-
-    /* One more use without requests: what torch.cuda.MemPool is. */
-    void keep(strata_t facade, int device, PoolId id) {
-        {
-            std::lock_guard<std::recursive_mutex> guard(lock_);
-            Pool &pool = pools_[{device, id}];
-            if (pool.filter) { /* begun now, so it cannot be begun again; that begin keeps it as long */
-                pool.uses++;
-                pool.unknown++;
-                return;
-            }
-        }
-        begin(facade, device, id, [](CUstream_st *) { return false; });
-        end(facade, device, id);
-    }
-
-    void end(strata_t facade, int device, PoolId id) {
-        std::lock_guard<std::recursive_mutex> guard(lock_);
-        Pool &pool = find(device, id);
-        check(strata_graph_pool_end(facade, strata_gpu((uint32_t)device), pool.number));
-        retire(std::move(pool.filter));
-    }
-
-    /* Takes one begin back. With the last the name is free: what is live in the pool, and what graphs keep, stays theirs. */
-    void release(strata_t facade, int device, PoolId id) {
-        std::lock_guard<std::recursive_mutex> guard(lock_);
-        Pool &pool = find(device, id);
-        if (pool.unknown > 0) pool.unknown--;
-        else check(strata_graph_pool_remove(facade, strata_gpu((uint32_t)device), pool.number));
-        if (--pool.uses == 0 && !pool.filter) pools_.erase({device, id});
-    }
-
-    void clear() {
-        std::lock_guard<std::recursive_mutex> guard(lock_);
-        pools_.clear();
-    }
-
-    int uses(int device, PoolId id) {
-        std::lock_guard<std::recursive_mutex> guard(lock_);
-        auto found = pools_.find({device, id});
-        return found == pools_.end() ? 0 : found->second.uses;
-    }
-
-    /* Strata's number; 0: there is no such pool. */
-    uint64_t number(int device, PoolId id) {
-        std::lock_guard<std::recursive_mutex> guard(lock_);
-        auto found = pools_.find({device, id});
-        return found == pools_.end() ? 0 : found->second.number;
-    }
-
-    /* The name of the pool of this number; {0, 0}: none has it. */
-    PoolId name(int device, uint64_t number) {
-        std::lock_guard<std::recursive_mutex> guard(lock_);
-        for (auto &[key, pool] : pools_)
-            if (key.first == device && pool.number == number) return key.second;
-        return {0, 0};
-    }
-
-  private:
-    static constexpr size_t kept = 64;
-
-    static void check(strata_status_t status) {
-        if (status != STRATA_OK) throw std::runtime_error(reason(status));
-    }
-
-    Pool &find(int device, PoolId id) {
-        auto found = pools_.find({device, id});
-        if (found == pools_.end()) throw std::runtime_error("Strata: no such pool of graphs was begun");
-        return found->second;
-    }
-
-    /* A late call may still come to a filter that was ended: it serves again only after many others. */
-    void retire(std::unique_ptr<Filter> filter) {
-        if (!filter) return;
-        filter->end();
-        retired_.push_back(std::move(filter));
-    }
-    std::unique_ptr<Filter> take_filter() {
-        if (retired_.size() <= kept) return std::make_unique<Filter>();
-        std::unique_ptr<Filter> oldest = std::move(retired_.front());
-        retired_.pop_front();
-        return oldest;
-    }
-
-    std::recursive_mutex lock_; /* a begin may ask for memory, and so call back */
-    std::map<std::pair<int, PoolId>, Pool> pools_;
-    std::deque<std::unique_ptr<Filter>> retired_;
-};
+/* PyTorch's name of the pool of a block; {0, 0}: it lies in none. */
+__attribute__((visibility("default"))) PoolId pool_of(int device, strata_ref_t ref);
 
 } // namespace strata_door
+
+/* The facade that serves from now on, and of which nothing is live. */
+STRATA_DOOR void strata_torch_use(strata_t facade);
+
+/* ---- memory, as CUDAPluggableAllocator asks for it ---- */
+
+/* Memory for `stream`. 0 bytes are no request: PyTorch never gives them back. */
+STRATA_DOOR void *strata_torch_allocate(ssize_t size, int device, CUstream_st *stream);
+/* May run in a destructor, so it says what is wrong instead of throwing. `stream` is that of the allocation, which Strata knows. */
+STRATA_DOOR void strata_torch_free(void *pointer, ssize_t size, int device, CUstream_st *stream);
+STRATA_DOOR void strata_torch_record_stream(void *pointer, CUstream_st *stream);
+/* The start and the size of the block that `pointer` lies in, and of that block's chunk. */
+STRATA_DOOR void *strata_torch_base(void *pointer, size_t *size);
+STRATA_DOOR void *strata_torch_chunk(void *pointer, size_t *size);
+/* The block that begins at `pointer`; the answer is its device, -1 once there is nothing to give back to. */
+STRATA_DOOR int strata_torch_find(void *pointer, strata_block_t *block);
+/* torch.cuda.empty_cache(), of all devices; of one device and one pool, or all of its pools ({0, 0}). */
+STRATA_DOOR void strata_torch_reset();
+STRATA_DOOR void strata_torch_release(int device, strata_door::PoolId pool);
+/* The most bytes that one request may hope for. */
+STRATA_DOOR size_t strata_torch_largest(int device);
+/* torch.cuda.set_per_process_memory_fraction(), and what is set. */
+STRATA_DOOR void strata_torch_memory_fraction(double fraction, int device);
+STRATA_DOOR double strata_torch_fraction(int device);
+/* A name of the block that `pointer` lies in, for other processes: it holds until the free. Its size; `*offset` is where `pointer` lies in
+ * what it names. 0: the block lies in no handles. */
+constexpr size_t strata_torch_name_most = 8192;
+STRATA_DOOR size_t strata_torch_share(void *pointer, char name[strata_torch_name_most], ptrdiff_t *offset);
+/* The block that another process named so, mapped until the last end; `*id` is for that. */
+STRATA_DOOR void *strata_torch_open(int device, const char *name, size_t size, uint64_t *id);
+STRATA_DOOR void strata_torch_open_end(uint64_t id);
+
+/* ---- pools of graphs ---- */
+
+STRATA_DOOR void strata_torch_begin_pool(int device, strata_door::PoolId id, strata_door::Chosen chosen);
+STRATA_DOOR void strata_torch_end_pool(int device, strata_door::PoolId id);
+STRATA_DOOR void strata_torch_release_pool(int device, strata_door::PoolId id);
+/* One more use without requests: what torch.cuda.MemPool is. */
+STRATA_DOOR void strata_torch_keep_pool(int device, strata_door::PoolId id);
+/* How often it was begun or kept, and not released. */
+STRATA_DOOR int strata_torch_pool_uses(int device, strata_door::PoolId id);
+/* Strata's number of a pool; 0: there is none of that name. And its name by its number; {0, 0}: the program keeps none. */
+STRATA_DOOR uint64_t strata_torch_pool_number(int device, strata_door::PoolId id);
+STRATA_DOOR void strata_torch_pool_name(int device, uint64_t number, unsigned long long id[2]);
+
+/* ---- figures ---- */
+
+/* A block has come, after its allocation; one goes, before its free: so no sum stands above what is reserved. */
+STRATA_DOOR void strata_torch_came(int device, const strata_block_t *block);
+STRATA_DOOR void strata_torch_goes(int device, const strata_block_t *block);
+/* Of the number and of the bytes of a device's blocks. Peaks are exact. 1: there is no such device. */
+STRATA_DOOR int strata_torch_figures(int device, strata_door::Figure figures[2]);
+/* Whether anything was served. A device of which nothing is asked must not be opened by a question about it. */
+STRATA_DOOR int strata_torch_used(int device);
+/* Peaks begin again at what is; what came and went begins again at 0. */
+STRATA_DOOR void strata_torch_reset_peaks(int device);
+STRATA_DOOR void strata_torch_reset_totals(int device);
+/* The blocks of a device, of one pool or of all ({0, 0}), chunk by chunk and in the order of addresses in each; and what has come from the
+ * device and gone back since the last call. Strata tells nobody when it grows, so its chunks are looked at where more or less is reserved
+ * than before. What is called may call Strata. */
+STRATA_DOOR void strata_torch_rows(int device, strata_door::PoolId pool, const strata_door::RowFn &row);
+STRATA_DOOR void strata_torch_changes(int device, const strata_door::ChangeFn &change);
+
 #endif

@@ -14,26 +14,19 @@
 #include <utility>
 #include <vector>
 
+#include "integration/torch/door.h"
+
 namespace strata_door {
 
 namespace ca = c10::cuda::CUDACachingAllocator;
 using Context = std::shared_ptr<c10::GatheredContext>;
 using Annotation = decltype(ca::SnapshotInfo::external_annotations)::value_type;
 
-/* PyTorch's name of an action, for skip_actions. */
+/* PyTorch's names of its actions, for skip_actions. */
 inline const char *action_name(ca::TraceEntry::Action action) {
-    switch (action) {
-    case ca::TraceEntry::ALLOC: return "alloc";
-    case ca::TraceEntry::FREE_REQUESTED: return "free_requested";
-    case ca::TraceEntry::FREE_COMPLETED: return "free_completed";
-    case ca::TraceEntry::SEGMENT_ALLOC: return "segment_alloc";
-    case ca::TraceEntry::SEGMENT_FREE: return "segment_free";
-    case ca::TraceEntry::SEGMENT_MAP: return "segment_map";
-    case ca::TraceEntry::SEGMENT_UNMAP: return "segment_unmap";
-    case ca::TraceEntry::SNAPSHOT: return "snapshot";
-    case ca::TraceEntry::OOM: return "oom";
-    }
-    return "";
+    static constexpr const char *names[] = {"alloc",       "free_requested", "free_completed", "segment_alloc", "segment_free",
+                                            "segment_map", "segment_unmap",  "snapshot",       "oom",           "annotate"};
+    return names[(size_t)action];
 }
 
 /* What the thread is compiling, the innermost last. */

@@ -3,7 +3,7 @@
 #include <ATen/core/CachingHostAllocator.h>
 #include <c10/cuda/CUDAStream.h>
 
-#include "integration/torch/door.h"
+#include "integration/torch/figures.h"
 
 using namespace strata_door;
 
@@ -59,7 +59,7 @@ class Pinned final : public at::HostAllocator {
         auto &chunks = stats.segment, &reserved = stats.reserved_bytes;
 #endif
         fill(requests, meter_.count);
-        fill(bytes, meter_.allocated);
+        fill(bytes, meter_.bytes);
         chunks.current = chunks.peak = (int64_t)now.chunks;
         chunks.allocated = stats.num_host_alloc = (int64_t)now.growths;
         chunks.freed = stats.num_host_free = (int64_t)(now.growths - now.chunks);
@@ -81,7 +81,7 @@ class Pinned final : public at::HostAllocator {
 #endif
 
   private:
-    static void fill(c10::CachingAllocator::Stat &stat, const Figure &figure) {
+    static void fill(c10::CachingAllocator::Stat &stat, const Counter &figure) {
         stat.current = figure.current;
         stat.peak = figure.peak;
         stat.allocated = figure.total;

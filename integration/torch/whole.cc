@@ -1,5 +1,5 @@
 /* The whole door: Strata as PyTorch's CUDAAllocator, compiled against the user's own PyTorch (python/strata/torch/_whole.py). The interface is
- * c10/cuda/CUDACachingAllocator.h as of PyTorch 2.11; STRATA_TORCH (209, 210, 211, ...) says where older ones differ. */
+ * c10/cuda/CUDACachingAllocator.h as of PyTorch 2.15; STRATA_TORCH (209, 210, 211, ...) says where older ones differ. */
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -7,9 +7,7 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 
-#include "integration/torch/door.h"
 #include "integration/torch/history.h"
-#include "integration/torch/ipc.h"
 
 using namespace strata_door;
 using c10::DataPtr;
@@ -19,14 +17,6 @@ using Action = ca::TraceEntry::Action;
 
 namespace {
 
-/* A chunk as the history was last told of it. */
-struct Chunk {
-    size_t size;
-    void *stream;
-    MempoolId_t pool;
-};
-using Chunks = std::map<size_t, Chunk>; /* by address */
-
 struct Checkpoint final : ca::AllocatorState {
     Checkpoint(MempoolId_t pool, strata_checkpoint_t state) : pool(pool), state(state) {}
     ~Checkpoint() override { strata_graph_checkpoint_drop(state); }
@@ -34,24 +24,10 @@ struct Checkpoint final : ca::AllocatorState {
     strata_checkpoint_t state;
 };
 
-void check(strata_status_t status) { TORCH_CHECK(status == STRATA_OK, reason(status)); }
-strata_place_t place_of(int device) { return strata_gpu((uint32_t)device); }
 void release_tensor(void *pointer);
 
 /* What Strata asks before it gives up: PyTorch's own callbacks (memory that other processes have ended with). */
 uint64_t free_memory(strata_place_t place, size_t, void *context);
-
-/* A snapshot's rows, copied while it is told. */
-std::vector<strata_snapshot_row_t> rows_of(strata_t facade, int device) {
-    std::vector<strata_snapshot_row_t> rows;
-    check(strata_snapshot(
-        facade, place_of(device),
-        [](const strata_snapshot_row_t *row, void *all) {
-            static_cast<std::vector<strata_snapshot_row_t> *>(all)->push_back(*row);
-        },
-        &rows));
-    return rows;
-}
 
 class Whole final : public ca::CUDAAllocator {
   public:
@@ -61,6 +37,7 @@ class Whole final : public ca::CUDAAllocator {
 
     void use(strata_t facade) {
         facade_ = facade;
+        strata_torch_use(facade);
         check(strata_add_free_memory_callback(facade, free_memory, nullptr, nullptr));
     }
     void init(int devices) override {
@@ -74,48 +51,28 @@ class Whole final : public ca::CUDAAllocator {
     /* ---- requests ---- */
 
     DataPtr allocate(size_t size) override {
-        auto device = c10::cuda::current_device();
-        void *pointer = size ? take(size, c10::cuda::getCurrentCUDAStream(device).stream(), device) : nullptr;
-        return {pointer, pointer, &release_tensor, c10::Device(c10::DeviceType::CUDA, device)};
+        void *pointer = raw_alloc(size);
+        return {pointer, pointer, &release_tensor, c10::Device(c10::DeviceType::CUDA, c10::cuda::current_device())};
     }
-    void *raw_alloc(size_t size) override {
-        auto device = c10::cuda::current_device();
-        return size ? take(size, c10::cuda::getCurrentCUDAStream(device).stream(), device) : nullptr;
-    }
+    void *raw_alloc(size_t size) override { return raw_alloc_with_stream(size, c10::cuda::getCurrentCUDAStream().stream()); }
     void *raw_alloc_with_stream(size_t size, cudaStream_t stream) override {
         return size ? take(size, stream, c10::cuda::current_device()) : nullptr;
     }
     c10::DeleterFnPtr raw_deleter() const override { return &release_tensor; }
     void raw_delete(void *pointer) override {
-        if (!pointer) return;
         strata_block_t block;
-        strata_place_t place;
-        strata_status_t status = strata_block_of(facade_, pointer, &block);
-        if (is_over(status)) return;
-        check(status);
-        check(strata_place_of(facade_, block.ref, &place));
-        int device = (int)strata_place_device(place);
-        if (shared_) ipc_.forget(pointer);
+        int device = pointer ? strata_torch_find(pointer, &block) : -1;
+        if (device < 0) return;
         if (history_.listens()) note_free(device, block);
-        meters_[(size_t)device].take(block.size);
+        strata_torch_goes(device, &block);
         check(strata_free(facade_, block.ref));
     }
     void recordStream(const DataPtr &pointer, c10::cuda::CUDAStream stream) override {
         /* Memory that is not from here is nobody's to record, as with PyTorch's own. */
         if (!pointer.get() || pointer.get_deleter() != &release_tensor) return;
-        strata_block_t block;
-        check(strata_block_of(facade_, pointer.get(), &block));
-        check(strata_record_stream(facade_, block.ref, stream.stream()));
+        strata_torch_record_stream(pointer.get(), stream.stream());
     }
-    void *getBaseAllocation(void *pointer, size_t *size) override {
-        strata_block_t block;
-        void *base;
-        size_t bytes;
-        check(strata_base_pointer(facade_, pointer, &block));
-        check(strata_base_of(facade_, block.ref, &base, &bytes));
-        if (size) *size = bytes;
-        return base;
-    }
+    void *getBaseAllocation(void *pointer, size_t *size) override { return strata_torch_chunk(pointer, size); }
     void copy_data(void *to, const void *from, size_t size) const override {
         C10_CUDA_CHECK(cudaMemcpy(to, from, size, cudaMemcpyKind::cudaMemcpyDeviceToDevice));
     }
@@ -124,33 +81,15 @@ class Whole final : public ca::CUDAAllocator {
 
     void emptyCache(MempoolId_t pool = {0, 0}) override {
         for (int device = 0; device < devices_; device++) {
-            if (!meters_[(size_t)device].used) continue;
-            uint64_t number = pools_.number(device, pool);
-            if (pool == MempoolId_t{0, 0}) check(strata_release(facade_, place_of(device), nullptr));
-            else if (number) check(strata_release_pool(facade_, place_of(device), number, nullptr));
+            if (!strata_torch_used(device)) continue;
+            strata_torch_release(device, pool);
             if (history_.listens()) note_chunks(device, history_.gather(ca::RecordContext::ALL));
         }
     }
-    double getMemoryFraction(DeviceIndex device) override {
-        strata_mem_info_t info = mem_info(device);
-        return info.limit >= info.total ? 1.0 : (double)info.limit / (double)info.total;
-    }
-    void setMemoryFraction(double fraction, DeviceIndex device) override {
-        TORCH_CHECK(0 <= fraction && fraction <= 1, "invalid fraction:", fraction, ". Please set within [0, 1].");
-        uint64_t limit = fraction == 1 ? STRATA_UNLIMITED : (uint64_t)(fraction * (double)mem_info(device).total);
-        check(strata_set_limit(facade_, place_of(device), limit));
-    }
+    double getMemoryFraction(DeviceIndex device) override { return strata_torch_fraction(device); }
+    void setMemoryFraction(double fraction, DeviceIndex device) override { strata_torch_memory_fraction(fraction, device); }
     /* The most that one request may hope for: cudnn.benchmark sizes its workspaces by it. */
-    void cacheInfo(DeviceIndex device, size_t *largest) override {
-        strata_mem_info_t info = mem_info(device);
-        uint64_t room = info.free + info.cached;
-        strata_statistics_t now = statistics(device);
-        if (info.limit != STRATA_UNLIMITED) {
-            uint64_t left = info.limit > now.allocated_bytes ? info.limit - now.allocated_bytes : 0;
-            room = std::min(room, left);
-        }
-        *largest = (size_t)room;
-    }
+    void cacheInfo(DeviceIndex device, size_t *largest) override { *largest = strata_torch_largest(device); }
 #if STRATA_TORCH >= 210
     /* Chunks are Strata's: none is an expandable segment of PyTorch's. */
     std::vector<ca::StreamSegmentSize> getExpandableSegmentSizes(DeviceIndex) override { return {}; }
@@ -160,15 +99,11 @@ class Whole final : public ca::CUDAAllocator {
 
     c10::CachingDeviceAllocator::DeviceStats getDeviceStats(DeviceIndex device) override;
     void resetAccumulatedStats(DeviceIndex device) override {
-        if (!meters_[(size_t)device].used) return;
-        begun_[(size_t)device] = statistics(device);
-        meters_[(size_t)device].reset_totals();
+        if (!strata_torch_used(device)) return;
+        begun_[(size_t)device] = statistics_of(facade_, device);
+        strata_torch_reset_totals(device);
     }
-    void resetPeakStats(DeviceIndex device) override {
-        if (!meters_[(size_t)device].used) return;
-        meters_[(size_t)device].reset_peaks();
-        check(strata_reset_peaks(facade_, place_of(device)));
-    }
+    void resetPeakStats(DeviceIndex device) override { strata_torch_reset_peaks(device); }
 #if STRATA_TORCH >= 211
     ca::SnapshotInfo snapshot(MempoolId_t pool = {0, 0}, bool traces = true) override { return take_snapshot(pool, traces); }
 #else
@@ -178,11 +113,11 @@ class Whole final : public ca::CUDAAllocator {
     /* ---- pools of graphs ---- */
 
     void beginAllocateToPool(DeviceIndex device, MempoolId_t pool, std::function<bool(cudaStream_t)> filter) override {
-        pools_.begin(facade_, device, pool, std::move(filter));
+        strata_torch_begin_pool(device, pool, std::move(filter));
     }
-    void endAllocateToPool(DeviceIndex device, MempoolId_t pool) override { pools_.end(facade_, device, pool); }
-    void releasePool(DeviceIndex device, MempoolId_t pool) override { pools_.release(facade_, device, pool); }
-    int getPoolUseCount(DeviceIndex device, MempoolId_t pool) override { return pools_.uses(device, pool); }
+    void endAllocateToPool(DeviceIndex device, MempoolId_t pool) override { strata_torch_end_pool(device, pool); }
+    void releasePool(DeviceIndex device, MempoolId_t pool) override { strata_torch_release_pool(device, pool); }
+    int getPoolUseCount(DeviceIndex device, MempoolId_t pool) override { return strata_torch_pool_uses(device, pool); }
 #if STRATA_TORCH >= 211
     void createOrIncrefPool(DeviceIndex device, MempoolId_t pool, std::shared_ptr<CUDAAllocator> other = nullptr) override {
         keep_pool(device, pool, other != nullptr);
@@ -205,7 +140,7 @@ class Whole final : public ca::CUDAAllocator {
     }
     std::shared_ptr<ca::AllocatorState> getCheckpointState(DeviceIndex device, MempoolId_t pool) override {
         strata_checkpoint_t state;
-        check(strata_graph_pool_checkpoint(facade_, place_of(device), pools_.number(device, pool), &state));
+        check(strata_graph_pool_checkpoint(facade_, place_of(device), strata_torch_pool_number(device, pool), &state));
         return std::make_shared<Checkpoint>(pool, state);
     }
     ca::CheckpointDelta setCheckpointPoolState(DeviceIndex device, std::shared_ptr<ca::AllocatorState> state) override;
@@ -238,10 +173,24 @@ class Whole final : public ca::CUDAAllocator {
     void setUserMetadata(const std::string &metadata) override { user_metadata() = metadata; }
     std::string getUserMetadata() override { return user_metadata(); }
 #endif
+#if STRATA_TORCH >= 214
+    bool supportsUserMetadata() override { return true; }
+    void annotateMemory(const void *block, const std::string &metadata) override {
+        if (!history_.listens()) return;
+        std::string before = std::exchange(user_metadata(), metadata);
+        note(Action::ANNOTATE, c10::cuda::current_device(), (size_t)block, 0, nullptr, {0, 0}, nullptr);
+        user_metadata() = std::move(before);
+    }
+#endif
     void attachOutOfMemoryObserver(ca::OutOfMemoryObserver observer) override {
         std::lock_guard<std::mutex> guard(lock_);
         observers_.push_back(std::move(observer));
     }
+#if STRATA_TORCH >= 212
+    /* Strata refuses nothing before it has tried. */
+    void attachOomRejectionObserver(ca::OomRejectionObserver) override {}
+    Context getContextForPointer(const void *pointer) override { return history_.of(const_cast<void *>(pointer)); }
+#endif
     void attachAllocatorTraceTracker(ca::AllocatorTraceTracker tracker) override { history_.attach(std::move(tracker)); }
 
     /* ---- other devices, other processes ---- */
@@ -258,34 +207,11 @@ class Whole final : public ca::CUDAAllocator {
         if (peers || to_device == from_device) return cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToDevice, stream);
         return cudaMemcpyPeerAsync(to, to_device, from, from_device, size, stream);
     }
-    ca::ShareableHandle shareIpcHandle(void *pointer) override {
-        strata_block_t block;
-        check(strata_base_pointer(facade_, pointer, &block));
-        shared_ = true;
-        auto [handle, offset] = ipc_.share(facade_, block);
-        return {offset + ((char *)pointer - (char *)block.ptr), handle};
-    }
-    std::shared_ptr<void> getIpcDevPtr(std::string handle) override {
-        return ipc_.open(facade_, c10::cuda::current_device(), handle);
-    }
-
-    uint64_t allocated(int device) { return (uint64_t)meters_[(size_t)device].allocated.current; }
+    ca::ShareableHandle shareIpcHandle(void *pointer) override;
+    std::shared_ptr<void> getIpcDevPtr(std::string name) override;
 
   private:
     strata_t facade_ = 0;
-
-    strata_mem_info_t mem_info(int device) {
-        strata_mem_info_t info{};
-        info.struct_size = sizeof info;
-        check(strata_mem_info(facade_, place_of(device), &info));
-        return info;
-    }
-    strata_statistics_t statistics(int device) {
-        strata_statistics_t told{};
-        told.struct_size = sizeof told;
-        check(strata_statistics_all(facade_, place_of(device), &told));
-        return told;
-    }
 
     void *take(size_t size, cudaStream_t stream, DeviceIndex device) {
         Context context = history_.gather(ca::RecordContext::STATE);
@@ -293,7 +219,7 @@ class Whole final : public ca::CUDAAllocator {
         strata_status_t status = strata_allocate(facade_, place_of(device), stream, size, &block);
         if (status == STRATA_E_NO_MEMORY) out_of_memory(device, size, stream, std::move(context));
         check(status);
-        meters_[(size_t)device].add(block.size);
+        strata_torch_came(device, &block);
         if (history_.listens()) {
             note_chunks(device, context);
             history_.keep(block.ptr, context);
@@ -303,12 +229,6 @@ class Whole final : public ca::CUDAAllocator {
     }
     [[noreturn]] void out_of_memory(DeviceIndex device, size_t size, cudaStream_t stream, Context context);
 
-    /* PyTorch's name of the pool of a block. */
-    MempoolId_t pool_of(int device, strata_ref_t ref) {
-        uint64_t number = 0;
-        bool named = strata_pool_of(facade_, ref, &number) == STRATA_OK && number > STRATA_POOL_ORDINARY;
-        return named ? pools_.name(device, number) : MempoolId_t{0, 0};
-    }
     void note(Action action, int device, size_t address, size_t size, void *stream, MempoolId_t pool, Context context) {
         const auto &compiled = compile_contexts();
         ca::TraceEntry entry(action, (DeviceIndex)device, address, size, (cudaStream_t)stream, pool, c10::getApproximateTime(),
@@ -328,12 +248,11 @@ class Whole final : public ca::CUDAAllocator {
             note(action, device, (size_t)block.ptr, block.size, stream, pool_of(device, block.ref), context);
     }
     void begin_history(bool enabled);
-    Chunks chunks_of(int device);
     void note_chunks(int device, const Context &context);
 
     void keep_pool(DeviceIndex device, MempoolId_t pool, bool other) {
         TORCH_CHECK(!other, "Strata: a MemPool with an allocator of its own is not served");
-        pools_.keep(facade_, device, pool);
+        strata_torch_keep_pool(device, pool);
     }
     static void refuse_option(bool wanted, const char *option) {
         TORCH_CHECK(!wanted, "Strata: a MemPool has no ", option, "; a strategy says how a pool is served (docs/strategy.md)");
@@ -341,9 +260,9 @@ class Whole final : public ca::CUDAAllocator {
 
     std::vector<void *> live_of(int device, MempoolId_t pool) {
         std::vector<void *> live;
-        uint64_t number = pools_.number(device, pool);
-        for (const auto &row : rows_of(facade_, device))
-            if (number && row.pool == number && row.state == 1) live.push_back(row.block.ptr);
+        strata_torch_rows(device, pool, [&](const strata_snapshot_row_t &row, PoolId) {
+            if (row.pool && row.state == 1) live.push_back(row.block.ptr);
+        });
         return live;
     }
     ca::SnapshotInfo take_snapshot(MempoolId_t pool, bool traces);
@@ -351,25 +270,12 @@ class Whole final : public ca::CUDAAllocator {
     void add_block(ca::SegmentInfo &segment, const strata_snapshot_row_t &row);
 
     std::atomic<int> devices_{0};
-    std::atomic<bool> shared_{false}; /* a block was given to another process */
-    std::array<Meter, most_devices> meters_;
     std::array<strata_statistics_t, most_devices> begun_{}; /* when the totals were reset */
-    Pools pools_;
     History history_;
-    Ipc ipc_;
-    std::mutex chunks_lock_; /* the two below */
-    std::array<Chunks, most_devices> chunks_;
-    std::array<uint64_t, most_devices> reserved_{}; /* when the chunks were last looked at */
     std::mutex lock_; /* observers_ */
     std::vector<ca::OutOfMemoryObserver> observers_;
 };
 
-void set(c10::CachingAllocator::Stat &stat, uint64_t current, uint64_t peak, uint64_t total = 0, uint64_t gone = 0) {
-    stat.current = (int64_t)current;
-    stat.peak = (int64_t)peak;
-    stat.allocated = (int64_t)total;
-    stat.freed = (int64_t)gone;
-}
 void set(c10::CachingAllocator::Stat &stat, const Figure &figure) {
     stat.current = figure.current;
     stat.peak = figure.peak;
@@ -381,18 +287,19 @@ void set(c10::CachingAllocator::Stat &stat, const Figure &figure) {
  * of requested is the place's. */
 c10::CachingDeviceAllocator::DeviceStats Whole::getDeviceStats(DeviceIndex device) {
     c10::CachingDeviceAllocator::DeviceStats stats;
-    if (!meters_[(size_t)device].used) return stats;
-    strata_statistics_t now = statistics(device), begun = begun_[(size_t)device];
-    const Meter &meter = meters_[(size_t)device];
-    uint64_t gone = now.growths - now.chunks, gone_before = begun.growths - begun.chunks;
-    uint64_t active = now.allocated_bytes + now.deferred_bytes;
-    set(stats.allocation[0], meter.count);
-    set(stats.active[0], meter.count);
-    set(stats.allocated_bytes[0], meter.allocated);
-    set(stats.active_bytes[0], active, std::max(active, (uint64_t)meter.allocated.peak));
-    set(stats.reserved_bytes[0], now.reserved_bytes, now.peak_reserved_bytes);
-    set(stats.requested_bytes[0], now.requested_bytes, std::min(now.peak_requested_bytes, (uint64_t)meter.allocated.peak));
-    set(stats.segment[0], now.chunks, now.chunks, now.growths - begun.growths, gone - gone_before);
+    Figure figures[2]; /* the number of the blocks, and their bytes */
+    if (!strata_torch_used(device) || strata_torch_figures(device, figures)) return stats;
+    strata_statistics_t now = statistics_of(facade_, device), begun = begun_[(size_t)device];
+    const auto &[count, allocated] = figures;
+    int64_t grown = (int64_t)(now.growths - begun.growths), chunks = (int64_t)now.chunks;
+    int64_t active = (int64_t)(now.allocated_bytes + now.deferred_bytes), requested = (int64_t)now.peak_requested_bytes;
+    set(stats.allocation[0], count);
+    set(stats.active[0], count);
+    set(stats.allocated_bytes[0], allocated);
+    set(stats.active_bytes[0], {active, std::max(active, allocated.peak), 0, 0});
+    set(stats.reserved_bytes[0], {(int64_t)now.reserved_bytes, (int64_t)now.peak_reserved_bytes, 0, 0});
+    set(stats.requested_bytes[0], {(int64_t)now.requested_bytes, std::min(requested, allocated.peak), 0, 0});
+    set(stats.segment[0], {chunks, chunks, grown, grown - chunks + (int64_t)begun.chunks});
     stats.num_alloc_retries = (int64_t)(now.ladders - begun.ladders);
     stats.num_ooms = (int64_t)(now.out_of_memory - begun.out_of_memory);
     stats.num_device_alloc = stats.segment[0].allocated;
@@ -404,7 +311,7 @@ c10::CachingDeviceAllocator::DeviceStats Whole::getDeviceStats(DeviceIndex devic
 /* Tells those who wait for it, and throws what PyTorch's programs catch, with Strata's report. */
 void Whole::out_of_memory(DeviceIndex device, size_t size, cudaStream_t stream, Context context) {
     std::string report = reason(STRATA_E_NO_MEMORY);
-    strata_mem_info_t info = mem_info(device);
+    strata_mem_info_t info = mem_info_of(facade_, device);
     if (history_.listens()) note(Action::OOM, device, (size_t)info.free, size, stream, {0, 0}, std::move(context));
     std::vector<ca::OutOfMemoryObserver> observers;
     {
@@ -422,61 +329,26 @@ ca::CheckpointDelta Whole::setCheckpointPoolState(DeviceIndex device, std::share
     ca::CheckpointDelta delta;
     delta.ptrs_freed = live_of(device, checkpoint->pool);
     auto changed = [](const strata_block_t *block, bool live, void *context) {
-        auto *meter = static_cast<Meter *>(context);
-        if (live) meter->add(block->size);
-        else meter->take(block->size);
+        (live ? strata_torch_came : strata_torch_goes)(*static_cast<DeviceIndex *>(context), block);
     };
-    check(strata_graph_pool_restore(facade_, place_of(device), checkpoint->state, changed, &meters_[(size_t)device]));
+    check(strata_graph_pool_restore(facade_, place_of(device), checkpoint->state, changed, &device));
     for (void *block : live_of(device, checkpoint->pool))
         delta.dataptrs_allocd.emplace_back(block, block, &release_tensor, c10::Device(c10::DeviceType::CUDA, device));
     return delta;
 }
 
-Chunks Whole::chunks_of(int device) {
-    Chunks chunks;
-    uint64_t chunk = 0;
-    auto last = chunks.end();
-    for (const auto &row : rows_of(facade_, device)) {
-        if (last == chunks.end() || row.chunk != chunk) {
-            MempoolId_t pool = row.pool ? pools_.name(device, row.pool) : MempoolId_t{0, 0};
-            last = chunks.emplace((size_t)row.block.ptr, Chunk{0, row.stream, pool}).first;
-            chunk = row.chunk;
-        }
-        last->second.size += row.block.size;
-    }
-    return chunks;
-}
-
 /* A history that begins knows what is there already. */
 void Whole::begin_history(bool enabled) {
-    if (!enabled || history_.listens()) return;
-    std::lock_guard<std::mutex> guard(chunks_lock_);
-    for (int device = 0; device < devices_; device++) {
-        if (!meters_[(size_t)device].used) continue;
-        reserved_[(size_t)device] = statistics(device).reserved_bytes;
-        chunks_[(size_t)device] = chunks_of(device);
-    }
+    for (int device = 0; enabled && !history_.listens() && device < devices_; device++)
+        if (strata_torch_used(device)) strata_torch_changes(device, [](Change, const Chunk &) {});
 }
 
-/* Tells the history what has come and gone since it was last told. Strata tells nobody when it grows or gives back, so the chunks are looked
- * at after requests and releases that change how much is reserved. */
 void Whole::note_chunks(int device, const Context &context) {
-    std::lock_guard<std::mutex> guard(chunks_lock_);
-    uint64_t reserved = statistics(device).reserved_bytes;
-    if (reserved == reserved_[(size_t)device]) return;
-    reserved_[(size_t)device] = reserved;
-    Chunks now = chunks_of(device), told = std::move(chunks_[(size_t)device]);
-    for (const auto &[address, chunk] : told)
-        if (!now.count(address)) note(Action::SEGMENT_FREE, device, address, chunk.size, chunk.stream, chunk.pool, context);
-    for (const auto &[address, chunk] : now) {
-        auto before = told.find(address);
-        size_t size = before == told.end() ? 0 : before->second.size;
-        Action grown = size ? Action::SEGMENT_MAP : Action::SEGMENT_ALLOC;
-        if (chunk.size > size) note(grown, device, address + size, chunk.size - size, chunk.stream, chunk.pool, context);
-        if (chunk.size < size)
-            note(Action::SEGMENT_UNMAP, device, address + chunk.size, size - chunk.size, chunk.stream, chunk.pool, context);
-    }
-    chunks_[(size_t)device] = std::move(now);
+    strata_torch_changes(device, [&](Change change, const Chunk &chunk) {
+        static constexpr Action actions[] = {Action::SEGMENT_ALLOC, Action::SEGMENT_MAP, Action::SEGMENT_UNMAP,
+                                             Action::SEGMENT_FREE};
+        note(actions[(size_t)change], device, chunk.address, chunk.size, chunk.stream, chunk.pool, context);
+    });
 }
 
 void Whole::add_block(ca::SegmentInfo &segment, const strata_snapshot_row_t &row) {
@@ -496,9 +368,7 @@ void Whole::add_block(ca::SegmentInfo &segment, const strata_snapshot_row_t &row
 void Whole::add_segments(ca::SnapshotInfo &snapshot, int device, MempoolId_t wanted) {
     uint64_t chunk = 0;
     bool open = false;
-    for (const auto &row : rows_of(facade_, device)) {
-        MempoolId_t pool = row.pool ? pools_.name(device, row.pool) : MempoolId_t{0, 0};
-        if (wanted != MempoolId_t{0, 0} && pool != wanted) continue;
+    strata_torch_rows(device, wanted, [&](const strata_snapshot_row_t &row, PoolId pool) {
         if (!open || row.chunk != chunk) {
             ca::SegmentInfo segment;
             segment.device = (DeviceIndex)device;
@@ -511,18 +381,45 @@ void Whole::add_segments(ca::SnapshotInfo &snapshot, int device, MempoolId_t wan
             open = true;
         }
         add_block(snapshot.segments.back(), row);
-    }
+    });
 }
 
 ca::SnapshotInfo Whole::take_snapshot(MempoolId_t pool, bool traces) {
     if (history_.listens()) note(Action::SNAPSHOT, c10::cuda::current_device(), 0, 0, nullptr, {0, 0}, nullptr);
     ca::SnapshotInfo snapshot;
     for (int device = 0; device < devices_; device++)
-        if (meters_[(size_t)device].used) add_segments(snapshot, device, pool);
+        if (strata_torch_used(device)) add_segments(snapshot, device, pool);
     history_.tell(snapshot, (size_t)devices_.load(), traces);
     snapshot.config_metadata = {};
     snapshot.config_metadata.max_split_size = SIZE_MAX;
     return snapshot;
+}
+
+/* A name that begins with this is the driver's handle of a whole chunk: what lies in no handles of Strata's goes so. */
+constexpr char drivers = 'c';
+
+ca::ShareableHandle Whole::shareIpcHandle(void *pointer) {
+    std::string name(strata_torch_name_most, 0);
+    ptrdiff_t offset;
+    name.resize(strata_torch_share(pointer, &name[0], &offset));
+    if (!name.empty()) return {offset, name};
+    void *base = getBaseAllocation(pointer, nullptr);
+    cudaIpcMemHandle_t told;
+    C10_CUDA_CHECK(cudaIpcGetMemHandle(&told, base));
+    return {(char *)pointer - (char *)base, drivers + std::string((const char *)&told, sizeof told)};
+}
+
+std::shared_ptr<void> Whole::getIpcDevPtr(std::string name) {
+    cudaIpcMemHandle_t told;
+    if (name.size() == 1 + sizeof told && name[0] == drivers) {
+        void *base;
+        std::memcpy(&told, name.data() + 1, sizeof told);
+        C10_CUDA_CHECK(cudaIpcOpenMemHandle(&base, told, cudaIpcMemLazyEnablePeerAccess));
+        return {base, [](void *pointer) { C10_CUDA_IGNORE_ERROR(cudaIpcCloseMemHandle(pointer)); }};
+    }
+    uint64_t id;
+    void *block = strata_torch_open(c10::cuda::current_device(), name.data(), name.size(), &id);
+    return {block, [id](void *) { strata_torch_open_end(id); }};
 }
 
 Whole &whole() {
@@ -534,12 +431,13 @@ void release_tensor(void *pointer) { whole().raw_delete(pointer); }
 
 uint64_t free_memory(strata_place_t place, size_t, void *) {
     if (strata_place_kind(place) != STRATA_PLACE_GPU) return 0;
+    Figure before[2], now[2];
     int device = (int)strata_place_device(place);
-    uint64_t before = whole().allocated(device);
+    (void)strata_torch_figures(device, before);
     for (const auto &key : c10::FreeCudaMemoryCallbacksRegistry()->Keys())
         c10::FreeCudaMemoryCallbacksRegistry()->Create(key)->Execute();
-    uint64_t now = whole().allocated(device);
-    return before > now ? before - now : 0;
+    (void)strata_torch_figures(device, now);
+    return (uint64_t)std::max<int64_t>(before[1].current - now[1].current, 0);
 }
 
 } // namespace

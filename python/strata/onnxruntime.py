@@ -4,12 +4,16 @@
     memory = strata.open("mine.yaml")
     session = onnxruntime.InferenceSession("model.onnx", providers=[strata.onnxruntime.provider(memory)])
 
-ONNX Runtime asks for memory without a stream and reuses it in the order of its compute stream. So the provider is told the stream that the
-memory is served for: a new one, or the program's own. It calls the library, and no Python. `memory.set_limit()` is the limit, and
+A provider with an external allocator computes on the device's legacy default stream, and ONNX Runtime takes no other beside one. Memory is
+asked for without a stream, so it is served for that one. It calls the library, and no Python. `memory.set_limit()` is the limit, and
 `gpu_mem_limit` does nothing. `gpu_external_empty_cache` is left out: ONNX Runtime calls it in the middle of runs, and Strata gives idle
 memory back by itself where a request lacks some.
 
-What ONNX Runtime allocates outside sessions, such as an OrtValue on the device, comes from the allocator of the last session that was made.
+Where the provider cannot be made, ONNX Runtime prints why and goes on without it: `session.get_providers()` tells which it has. A request
+that is not served ends the run with an exception of ONNX Runtime's, which says that an allocation failed; the reason is in Strata's log.
+
+What is allocated outside sessions, such as an OrtValue on the device, comes from one allocator for the whole process: that of the last
+session before the first such value, or an arena of ONNX Runtime's own where there was none. So make a session first.
 """
 
 from __future__ import annotations
@@ -20,52 +24,49 @@ from typing import Any, Dict, Tuple
 from . import _abi
 from ._library import library
 from .errors import check
-from .facade import Facade, stream_handle
+from .facade import Facade
 from .places import gpu
 
 __all__ = ["options", "provider"]
 
-_MINE = {"device_id", "user_compute_stream", "gpu_external_alloc", "gpu_external_free", "gpu_external_empty_cache"}
-_PER_THREAD = 2
+_MINE = {"device_id", "gpu_external_alloc", "gpu_external_free", "gpu_external_empty_cache"}
+_STREAM = {"user_compute_stream", "has_user_compute_stream"}
+_LEGACY = 0
 
 
-def options(facade: Facade, device: int = 0, *, stream: Any = None, **others: Any) -> Dict[str, str]:
+def options(facade: Facade, device: int = 0, **others: Any) -> Dict[str, str]:
     """Options of CUDAExecutionProvider over an open facade, which must stay open as long as a session uses them.
 
+    Work on a stream that does not wait for the default stream by itself, as PyTorch's and other non-blocking ones do not, must be ordered
+    against it.
+
     Args:
-        stream: that the provider computes on, as PyTorch, CuPy and others have it; None: a new one of the facade's, which stays. Work on
-            other streams must be ordered against it, as ONNX Runtime asks anyway. NULL cannot be told to the provider, and the per-thread
-            stream is another one in each of its threads.
-        others: more options of the provider, as it names them. `enable_cuda_graph` is refused: the provider asks for memory while it
-            captures, and gives it back although the graph uses it.
+        others: more options of the provider, as it names them. `user_compute_stream` is refused, as ONNX Runtime refuses it beside an
+            external allocator; so is `enable_cuda_graph`: it would capture the default stream, which cannot be captured.
     """
     taken = sorted(_MINE & set(others))
     if taken:
         raise TypeError(f"strata.onnxruntime gives {', '.join(taken)} itself")
+    if _STREAM & set(others):
+        raise ValueError("user_compute_stream does not go with an external allocator: the provider computes on the default stream")
     if str(others.get("enable_cuda_graph", 0)).lower() not in ("0", "false"):
-        raise ValueError("enable_cuda_graph does not go with an external allocator: ONNX Runtime frees what its graph still uses")
-    if stream is None:
-        stream = facade.stream(gpu(device), name="onnxruntime")
-    handle = stream_handle(stream)
-    if handle in (0, _PER_THREAD):
-        raise ValueError("ONNX Runtime's provider cannot share a default stream: make another, or leave `stream` out")
-    functions = _functions(facade, device, handle)
+        raise ValueError("enable_cuda_graph does not go with an external allocator: the default stream cannot be captured")
+    functions = _functions(facade, device)
     return {
         **{name: str(value) for name, value in others.items()},
         "device_id": str(device),
-        "user_compute_stream": str(handle),
         "gpu_external_alloc": str(functions.allocate),
         "gpu_external_free": str(functions.free),
     }
 
 
-def provider(facade: Facade, device: int = 0, *, stream: Any = None, **others: Any) -> Tuple[str, Dict[str, str]]:
+def provider(facade: Facade, device: int = 0, **others: Any) -> Tuple[str, Dict[str, str]]:
     """An entry of `providers=` of InferenceSession: the name and options()."""
-    return "CUDAExecutionProvider", options(facade, device, stream=stream, **others)
+    return "CUDAExecutionProvider", options(facade, device, **others)
 
 
-def _functions(facade: Facade, device: int, stream: int) -> _abi.Functions:
+def _functions(facade: Facade, device: int) -> _abi.Functions:
     allocator, functions = _abi.Allocator(), _abi.Functions()
-    check(library().strata_allocator_get(facade.handle, gpu(device).code, stream, 0, ctypes.byref(allocator)))
+    check(library().strata_allocator_get(facade.handle, gpu(device).code, _LEGACY, 0, ctypes.byref(allocator)))
     check(library().strata_allocator_functions(allocator, ctypes.byref(functions)))
     return functions

@@ -242,17 +242,18 @@ def test_a_door_refuses_a_simulated_device(name, monkeypatch):
 
 
 class Provider:
-    """What ONNX Runtime's provider makes of its options: decimal addresses that it calls without a stream, from threads of its own."""
+    """What ONNX Runtime's provider makes of its options: decimal addresses that it calls without a stream, from threads of its own. Beside
+    them it takes no stream."""
 
     def __init__(self, told):
         name, options = told
         assert name == "CUDAExecutionProvider" and all(isinstance(value, str) for value in options.values())
-        self.stream = int(options["user_compute_stream"])
+        assert "user_compute_stream" not in options
         self.alloc = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)(int(options["gpu_external_alloc"]))
         self.free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(int(options["gpu_external_free"]))
 
 
-def test_onnxruntime_is_served_on_its_compute_stream(s):
+def test_onnxruntime_is_served_on_the_default_stream(s):
     told = strata.onnxruntime.provider(s, arena_extend_strategy="kSameAsRequested", use_tf32=0)
     assert told[1]["device_id"] == "0" and told[1]["use_tf32"] == "0" and told[1]["arena_extend_strategy"] == "kSameAsRequested"
     provider = Provider(told)
@@ -262,7 +263,7 @@ def test_onnxruntime_is_served_on_its_compute_stream(s):
         thread.start()
         thread.join()
     assert s.block_of(served[0]).size >= MIB and served[0] != served[1]
-    assert s.statistics(stream=provider.stream).live_allocations == 2
+    assert s.statistics(stream=0).live_allocations == 2
     for address in served:
         provider.free(address)
     again = provider.alloc(MIB)
@@ -272,16 +273,19 @@ def test_onnxruntime_is_served_on_its_compute_stream(s):
     assert s.statistics().live_allocations == 0
 
 
-def test_onnxruntime_s_stream_may_be_the_program_s(s):
+def test_onnxruntime_s_memory_may_be_lent_to_another_stream(s):
     side = s.stream()
-    provider = Provider(strata.onnxruntime.provider(s, stream=side))
-    assert provider.stream == side.handle
+    provider = Provider(strata.onnxruntime.provider(s))
     address = provider.alloc(MIB)
-    side.work(500, s.block_of(address))
+    block = s.block_of(address)
+    block.record_stream(side)
+    side.work(500, block)
     provider.free(address)
-    assert s.statistics().deferred_bytes == 0 and provider.alloc(MIB) == address
-    provider.free(address)
-    assert strata.onnxruntime.options(s, stream=side) == strata.onnxruntime.options(s, stream=side.handle)
+    other = provider.alloc(MIB)
+    assert s.statistics().deferred_bytes == MIB and other != address
+    side.synchronize()
+    provider.free(other)
+    assert s.statistics().live_allocations == 0
 
 
 def test_onnxruntime_hears_of_failures(s, capfd):
@@ -290,11 +294,11 @@ def test_onnxruntime_hears_of_failures(s, capfd):
     assert "out of memory in gpu:0" in capfd.readouterr().err
     provider.free(0x1000)
     assert "0x1000" in capfd.readouterr().err
-    for stream in (0, 2):
+    for name in ("user_compute_stream", "has_user_compute_stream"):
         with pytest.raises(ValueError, match="default stream"):
-            strata.onnxruntime.options(s, stream=stream)
-    with pytest.raises(TypeError, match="gives device_id, user_compute_stream itself"):
-        strata.onnxruntime.options(s, **{"user_compute_stream": "1", "device_id": 1})
+            strata.onnxruntime.options(s, **{name: "1"})
+    with pytest.raises(TypeError, match="gives device_id, gpu_external_free itself"):
+        strata.onnxruntime.options(s, **{"gpu_external_free": "1", "device_id": 1})
     for wanted in (1, "1", True, "True"):
         with pytest.raises(ValueError, match="enable_cuda_graph"):
             strata.onnxruntime.options(s, enable_cuda_graph=wanted)

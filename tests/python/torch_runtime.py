@@ -1,4 +1,5 @@
 """Makes a libcudart and a libcuda for the PyTorch of an environment: runtime/fake_cudart.c, and every other function as `return 0`.
+onnxruntime_runtime.py shares this.
 
     python torch_runtime.py FOLDER      makes FOLDER/libcudart.so.N and libcuda.so.1, and prints the first; 77 where there is no PyTorch
 """
@@ -9,35 +10,36 @@ import subprocess
 import sys
 from importlib import util
 from pathlib import Path
-from typing import Dict, Optional, Set, Tuple
+from typing import Dict, Iterable, Optional, Set, Tuple
 
 HERE = Path(__file__).resolve().parent
 
 
-def torch_folder() -> Optional[Path]:
-    """Where PyTorch lies, found without importing it."""
-    found = util.find_spec("torch")
+def package_folder(name: str) -> Optional[Path]:
+    """Where a package lies, found without importing it."""
+    found = util.find_spec(name)
     return Path(found.origin).parent if found and found.origin else None
 
 
-def wanted(torch: Path) -> Tuple[int, Dict[str, str]]:
-    """The runtime's major version, and the functions that PyTorch's libraries take from it, with their versions."""
+def undefined(library: Path) -> Dict[str, str]:
+    """The functions that a library takes from others, each with its version, which is empty where it has none."""
+    listed = subprocess.run(["nm", "-D", "--undefined-only", str(library)], stdout=subprocess.PIPE, text=True).stdout
+    return dict(re.findall(r" U (\w+)@?(\S*)", listed))
+
+
+def wanted(libraries: Iterable[Path]) -> Tuple[int, Set[str]]:
+    """The runtime's major version, and the functions that these libraries take from it."""
     names: Dict[str, str] = {}
-    for library in sorted((torch / "lib").glob("lib*.so*")):
-        listed = subprocess.run(["nm", "-D", "--undefined-only", str(library)], stdout=subprocess.PIPE, text=True).stdout
-        names.update(re.findall(r" U (\w+)@(libcudart\.so\.\d+)", listed))
+    for library in libraries:
+        names.update((name, version) for name, version in undefined(library).items() if version.startswith("libcudart.so."))
     majors = {int(version.rpartition(".")[2]) for version in names.values()}
-    return (majors.pop() if len(majors) == 1 else 0), names
+    return (majors.pop() if len(majors) == 1 else 0), set(names)
 
 
-def driver_names(torch: Path) -> Set[str]:
-    """The functions of the driver that PyTorch asks for by name."""
-    named: Set[str] = set()
-    for library in ("libtorch_cuda.so", "libc10_cuda.so", "libcaffe2_nvrtc.so"):
-        path = torch / "lib" / library
-        if path.exists():
-            named.update(name.decode() for name in re.findall(rb"\0(cu[A-Z]\w{3,60})(?=\0)", path.read_bytes()))
-    return named
+def named(library: Path, prefix: str) -> Set[str]:
+    """The functions that a library asks for by name: what it has of such strings."""
+    pattern = rb"\0(%s[A-Z]\w{3,60})(?=\0)" % prefix.encode()
+    return {name.decode() for name in re.findall(pattern, library.read_bytes())} if library.exists() else set()
 
 
 def build(folder: Path, name: str, *arguments: str) -> Path:
@@ -52,19 +54,31 @@ def stubs(path: Path, names: Set[str]) -> str:
     return str(path)
 
 
+def versions(folder: Path, name: str) -> str:
+    """What gives a library's functions its name as their version, as NVIDIA's have it."""
+    script = folder / f"{name}.map"
+    script.write_text(f"{name} {{ global: *; }};\n")
+    return f"-Wl,--version-script={script}"
+
+
+def runtime(folder: Path, major: int, names: Set[str]) -> Path:
+    """The libcudart: what the source here has, and `names` beside it."""
+    source = HERE / "runtime" / "fake_cudart.c"
+    mine = set(re.findall(r"\b((?:__)?cuda\w+)\(", source.read_text()))
+    name = f"libcudart.so.{major}"
+    return build(folder, name, f"-DRUNTIME_MAJOR={major}", versions(folder, name), str(source), stubs(folder / "runtime.c", names - mine))
+
+
 def make(folder: Path) -> Optional[Path]:
     """The library, made for the PyTorch that is installed here; None: there is none that uses a libcudart."""
-    torch = torch_folder()
-    major, names = wanted(torch) if torch else (0, {})
+    torch = package_folder("torch")
+    major, names = wanted(sorted((torch / "lib").glob("lib*.so*"))) if torch else (0, set())
     if not torch or not major:
         return None
-    source = HERE / "runtime" / "fake_cudart.c"
-    mine = set(re.findall(r"\b(cuda\w+)\(", source.read_text()))
-    version = folder / "map"
-    version.write_text(f"libcudart.so.{major} {{ global: *; }};\n")
-    build(folder, "libcuda.so.1", stubs(folder / "driver.c", driver_names(torch)))
-    others = stubs(folder / "runtime.c", set(names) - mine)
-    return build(folder, f"libcudart.so.{major}", f"-DRUNTIME_MAJOR={major}", f"-Wl,--version-script={version}", str(source), others)
+    libraries = ("libtorch_cuda.so", "libc10_cuda.so", "libcaffe2_nvrtc.so")
+    driver = set().union(*(named(torch / "lib" / library, "cu") for library in libraries))
+    build(folder, "libcuda.so.1", stubs(folder / "driver.c", driver))
+    return runtime(folder, major, names)
 
 
 if __name__ == "__main__":

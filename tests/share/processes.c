@@ -1,4 +1,5 @@
 /* Two processes, each with a facade of its own: what the simulator models of them is in docs/profiles.md. */
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "tests/share/share.h"
@@ -78,4 +79,68 @@ TEST(processes, a_killed_exporter_leaves_its_memory_to_the_importer) {
     other_end(&other, true);
     EXPECT_EQ(*bytes_at(&rig, 0, there.ptr), 7);
     EXPECT_OK(strata_import_end(rig.s, there.id));
+}
+
+/* ---- without a socket of both ---- */
+
+static bool can_fetch(void) {
+    int self = (int)syscall(SYS_pidfd_open, getpid(), 0), got = self < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, self, self, 0);
+    if (got >= 0) close(got);
+    if (self >= 0) close(self);
+    return got >= 0;
+}
+
+/* What the role `tell` says, with no descriptor of this process in it. */
+static strata_shared_t told_by(const other_t *other) {
+    strata_shared_t told = {0};
+    for (size_t got = 0; got < sizeof told;) {
+        ssize_t came = read(other->socket, (unsigned char *)&told + got, sizeof told - got);
+        if (came <= 0) break;
+        got += (size_t)came;
+    }
+    return told;
+}
+
+TEST(processes, a_block_is_fetched_by_bytes_that_came_any_way) {
+    if (!can_fetch()) TEST_SKIP("this system gives no descriptors of other processes");
+    OPENED(rig_t, rig, rig_finish, open_here(&rig));
+    other_t other = other_start("tell");
+    strata_shared_t shared = told_by(&other), again = shared;
+    strata_imported_t there, second;
+    int descriptors = open_descriptors();
+    ASSERT_OK(strata_share_fetch((uint64_t)other.process, &shared));
+    EXPECT_EQ(shared.sender, other.process);
+    EXPECT_OK(strata_import(rig.s, rig.gpu, &shared, &there));
+    EXPECT_EQ(*bytes_at(&rig, 0, there.ptr), 9);
+    EXPECT_OK(strata_share_fetch((uint64_t)other.process, &again));
+    EXPECT_OK(strata_import(rig.s, rig.gpu, &again, &second));
+    EXPECT_EQ((uintptr_t)second.ptr, (uintptr_t)there.ptr);
+    strata_shared_close(&shared);
+    strata_shared_close(&again);
+    EXPECT_EQ(write(other.socket, "", 1), 1);
+    other_end(&other, false);
+    EXPECT_EQ(*bytes_at(&rig, 0, there.ptr), 9);
+    EXPECT_OK(strata_import_end(rig.s, there.id));
+    EXPECT_OK(strata_import_end(rig.s, second.id));
+    EXPECT_EQ(open_descriptors(), descriptors - 1);
+}
+
+TEST(processes, what_cannot_be_fetched_leaves_nothing_open) {
+    if (!can_fetch()) TEST_SKIP("this system gives no descriptors of other processes");
+    other_t other = other_start("tell");
+    strata_shared_t shared = told_by(&other), lie = shared, empty = {0};
+    int descriptors = open_descriptors();
+    lie.descriptors[lie.count - 1] = 1 << 20;
+    EXPECT_STATUS(STRATA_E_IO, strata_share_fetch((uint64_t)other.process, &lie));
+    lie = shared;
+    lie.count = STRATA_SHARE_SEGMENTS + 1;
+    EXPECT_STATUS(STRATA_E_FORMAT, strata_share_fetch((uint64_t)other.process, &lie));
+    EXPECT_STATUS(STRATA_E_FORMAT, strata_share_fetch((uint64_t)other.process, &empty));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_share_fetch((uint64_t)other.process, NULL));
+    EXPECT_STATUS(STRATA_E_IO, strata_share_fetch(UINT64_MAX, &shared));
+    pid_t gone = other.process;
+    EXPECT_EQ(write(other.socket, "", 1), 1);
+    other_end(&other, false);
+    EXPECT_STATUS(STRATA_E_IO, strata_share_fetch((uint64_t)gone, &shared));
+    EXPECT_EQ(open_descriptors(), descriptors - 1);
 }

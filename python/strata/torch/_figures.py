@@ -50,6 +50,7 @@ def memory_stats(statistics: Statistics, figures: Sequence[int], begun: Statisti
     result["oversize_segments"] = stat()
     result["num_alloc_retries"] = s.ladders - begun.ladders
     result["num_ooms"] = s.out_of_memory - begun.out_of_memory
+    result["num_oom_rejections"] = 0  # nothing is refused before it was tried
     result["num_sync_all_streams"] = 0
     result["num_device_alloc"] = values["segment"]["allocated"]
     result["num_device_free"] = values["segment"]["freed"]
@@ -92,4 +93,6 @@ def snapshot(parts: List[Dict[str, Any]], devices: int) -> Dict[str, Any]:
         "device_traces": [[] for _ in range(devices)],
         "allocator_settings": {},
         "external_annotations": [],
+        "host_segments": [],
+        "host_traces": [],
     }

@@ -14,10 +14,11 @@ from typing import Any, List
 
 from .. import _library
 from ..facade import Facade
+from ._pluggable import door_path
 
 SOURCES = ("whole.cc", "pinned.cc")
 #: The oldest PyTorch that the sources are for, and the newest that they were compiled against; docs/pytorch.md has the table.
-OLDEST, NEWEST = (2, 9), (2, 11)
+OLDEST, NEWEST = (2, 9), (2, 15)
 
 
 def source_root() -> Path:
@@ -60,15 +61,15 @@ def command(torch: Any, output: str) -> List[str]:
     from torch.utils import cpp_extension
 
     root = source_root()
-    library = Path(_library.library_path()).resolve()
+    mine = [Path(_library.library_path()).resolve(), Path(door_path()).resolve()]
     libraries = Path(torch.__file__).resolve().parent / "lib"
-    made = [compiler(), "-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-w"]
+    made = [compiler(), "-std=c++20" if torch_version(torch) >= 212 else "-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-w"]
     made += [f"-DSTRATA_TORCH={torch_version(torch)}", f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}"]
     made += [f"-I{root}", f"-I{root / 'include'}"]
     made += [f"-isystem{path}" for path in cpp_extension.include_paths()] + [f"-isystem{cuda_headers(torch)}"]
     made += [str(root / "integration" / "torch" / source) for source in SOURCES]
-    made += [f"-L{libraries}", "-lc10_cuda", "-lc10", "-ltorch_cpu", str(library)]
-    made += [f"-Wl,-rpath,{folder}" for folder in (libraries, library.parent)]
+    made += [f"-L{libraries}", "-lc10_cuda", "-lc10", "-ltorch_cpu", *map(str, mine)]
+    made += [f"-Wl,-rpath,{folder}" for folder in (libraries, *(library.parent for library in mine))]
     return made + ["-o", output]
 
 
@@ -77,7 +78,7 @@ def cache_folder(torch: Any) -> Path:
     told = hashlib.sha256()
     for source in sorted((source_root() / "integration" / "torch").glob("*")):
         told.update(source.name.encode() + source.read_bytes() if source.is_file() else b"")
-    told.update(f"{torch.__version__} {torch.__file__} {_library.library_path()}".encode())
+    told.update(f"{torch.__version__} {torch.__file__} {_library.library_path()} {door_path()}".encode())
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return base / "strata" / f"torch-{torch.__version__}-{told.hexdigest()[:16]}"
 

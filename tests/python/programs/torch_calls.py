@@ -49,6 +49,13 @@ results["callbacks"] = calls.calls_callbacks()
 
 memory._record_memory_history(stacks="python")
 calls.calls_annotate(b"phase", b"forward")
+if hasattr(memory, "_annotate_memory"):  # 2.14 and newer
+    memory._annotate_memory(two, "weights")
+    noted = memory._snapshot()["device_traces"][0][-1]
+    results["annotated"] = [noted["addr"] == two.data_ptr() and noted["action"] == "annotate", noted["user_metadata"]]
+    memory._record_memory_history(None)
+    memory._record_memory_history(stacks="python")
+    calls.calls_annotate(b"phase", b"forward")
 calls.calls_compile_context(b"1/0")
 del one
 calls.calls_compile_context(None)

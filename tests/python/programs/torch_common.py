@@ -1,4 +1,4 @@
-"""What the programs under a real PyTorch share: streams of the simulated device, and what a call does."""
+"""What the programs under a real PyTorch or ONNX Runtime share: streams of the simulated device, and what a call does."""
 
 import ctypes
 import json
@@ -26,7 +26,7 @@ def outcome(call):
     """"ok", or the exception's type and first line."""
     try:
         call()
-    except Exception as error:  # noqa: BLE001 - whatever PyTorch raises is what is asked
+    except Exception as error:  # noqa: BLE001 - whatever is raised is what is asked
         return f"{type(error).__name__}: {str(error).splitlines()[0]}"
     return "ok"
 

@@ -72,7 +72,7 @@ results["raises"] = {
     "share_cuda": outcome(lambda: second.untyped_storage()._share_cuda_()),
 }
 del second
-# PyTorch keeps two numbers of its random generator on the device from the first capture on.
+# PyTorch may keep two numbers of its random generator on the device from the first capture on.
 results["live"] = facade.statistics().live_allocations
 if torch.cuda.device_count() > 1:
     # Strata has one device here: whoever asks it for another's figures is told that there is none.

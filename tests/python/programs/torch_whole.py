@@ -76,7 +76,7 @@ reserved_before = facade.statistics().reserved_bytes
 memory._record_memory_history(stacks="python")
 third = wrapped(3)
 del third
-fourth = wrapped(4)
+fourth = wrapped(3)
 outcome(lambda: tensor(1 << 20))
 snapshot = memory._snapshot()
 results["snapshot"] = sorted(snapshot)

@@ -1,5 +1,6 @@
-/* Stands in for libcudart, so that a real PyTorch runs where there is no GPU: devices of 80 GiB (one, or as many as FAKE_CUDART_DEVICES
- * says), no kernel does anything, and what is captured is known. Addresses come from the allocator under test, never from here. Streams come from whoever says so
+/* Stands in for libcudart, so that a real PyTorch or ONNX Runtime runs where there is no GPU: devices of 80 GiB (one, or as many as
+ * FAKE_CUDART_DEVICES says), no kernel does anything, and what is captured is known. Addresses of devices come from the allocator under
+ * test, never from here. Where they hold bytes (FAKE_CUDART_CONTENTS), copies are made. Streams come from whoever says so
  * (fake_cudart_streams), because a simulated device of Strata's knows its own streams alone.
  * RUNTIME_MAJOR is the runtime's major version: 12 or 13. tests/python/torch_runtime.py adds the other functions, which answer 0. */
 #include <stdint.h>
@@ -22,11 +23,15 @@ static uintptr_t next_event = 0x1000;
 static _Thread_local int current;
 static unsigned peers; /* a bit for each device that was opened to another */
 static int copies[2]; /* within a device or between peers; from device to device by the runtime */
+static int kernels;
+static int aside; /* copies and kernels that went to another stream than the default one */
 
 void fake_cudart_streams(stream_maker_fn maker) { make_stream = maker; }
 uint64_t fake_cudart_mallocs(void) { return device_calls; }
 unsigned fake_cudart_peers(void) { return peers; }
 int fake_cudart_copies(int between) { return copies[between]; }
+int fake_cudart_kernels(void) { return kernels; }
+int fake_cudart_aside(void) { return aside; }
 
 /* ---- devices ---- */
 
@@ -67,6 +72,7 @@ static int fill_properties(struct properties *filled) {
     filled->major = 9;
     return 0;
 }
+int cudaDeviceGetAttribute(int *value, int attribute, int device) { return (void)attribute, (void)device, *value = 1, 0; }
 int cudaGetDeviceProperties(struct properties *filled, int device) { return (void)device, fill_properties(filled); }
 int cudaGetDeviceProperties_v2(struct properties *filled, int device) { return (void)device, fill_properties(filled); }
 
@@ -76,6 +82,9 @@ int cudaStreamCreateWithPriority(stream_t *stream, unsigned flags, int priority)
     (void)flags;
     return make_stream ? make_stream(priority, stream) : MEMORY_ALLOCATION;
 }
+int cudaStreamCreateWithFlags(stream_t *stream, unsigned flags) { return cudaStreamCreateWithPriority(stream, flags, 0); }
+int cudaStreamCreate(stream_t *stream) { return cudaStreamCreateWithPriority(stream, 0, 0); }
+int cudaLaunchHostFunc(stream_t stream, void (*function)(void *), void *data) { return (void)stream, function(data), 0; }
 int cudaStreamIsCapturing(stream_t stream, int *status) {
     *status = capture.status && stream == capture.stream ? ACTIVE : NONE;
     return 0;
@@ -106,13 +115,34 @@ int cudaGraphInstantiateWithFlags(void **instance, void *graph) { return *instan
 int cudaGraphGetNodes(void *graph, void **nodes, size_t *count) { return (void)graph, (void)nodes, *count = 1, 0; }
 int cudaEventCreateWithFlags(void **event, unsigned flags) { return (void)flags, *event = (void *)(next_event += 16), 0; }
 
-/* ---- memory: none is to be had here ---- */
+/* ---- kernels: what `<<<...>>>` calls before it launches one ---- */
+
+struct sizes {
+    unsigned x, y, z;
+};
+unsigned __cudaPushCallConfiguration(struct sizes grid, struct sizes block, size_t shared, stream_t stream) {
+    return (void)grid, (void)block, (void)shared, kernels++, aside += stream != NULL, 0;
+}
+
+/* ---- memory: a device's is not to be had here ---- */
 
 int cudaMalloc(void **pointer, size_t size) { return (void)size, device_calls++, *pointer = NULL, MEMORY_ALLOCATION; }
 int cudaMallocAsync(void **pointer, size_t size, stream_t stream) { return (void)stream, cudaMalloc(pointer, size); }
+int cudaMallocFromPoolAsync(void **pointer, size_t size, void *pool, stream_t stream) {
+    return (void)pool, cudaMallocAsync(pointer, size, stream);
+}
 
+int cudaMallocHost(void **pointer, size_t size) { return (*pointer = malloc(size)) ? 0 : MEMORY_ALLOCATION; }
+int cudaHostAlloc(void **pointer, size_t size, unsigned flags) { return (void)flags, cudaMallocHost(pointer, size); }
+int cudaFreeHost(void *pointer) { return free(pointer), 0; }
+
+int cudaMemcpy(void *to, const void *from, size_t size, int kind) {
+    (void)kind;
+    if (getenv("FAKE_CUDART_CONTENTS")) memmove(to, from, size);
+    return copies[0]++, 0;
+}
 int cudaMemcpyAsync(void *to, const void *from, size_t size, int kind, stream_t stream) {
-    return (void)to, (void)from, (void)size, (void)kind, (void)stream, copies[0]++, 0;
+    return aside += stream != NULL, cudaMemcpy(to, from, size, kind);
 }
 int cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t size, stream_t stream) {
     return (void)to, (void)to_device, (void)from, (void)from_device, (void)size, (void)stream, copies[1]++, 0;

@@ -3,6 +3,7 @@
  *     export   sends three blocks of one facade (7, 8, 9 in their bytes), waits for a byte, and answers with the first byte of each
  *     import   maps what comes until the end; answers each with the first byte of the block, after adding 100 to it
  *     hold     maps one block, answers, and waits for its end, whatever end that is
+ *     tell     writes a strata_shared_t of one block (9 in its bytes) as plain bytes, keeps it, and waits for a byte
  */
 #include <stdarg.h>
 #include <stdlib.h>
@@ -73,6 +74,17 @@ static void hold_one(rig_t *rig, int socket) {
     EXPECT_OK(strata_import_end(rig->s, imported.id));
 }
 
+static void tell_one(rig_t *rig, int socket) {
+    strata_block_t block = rig_allocate(rig, NULL, 5 * MIB);
+    strata_shared_t shared;
+    uint8_t byte;
+    fill(rig, &block, 9);
+    EXPECT_OK(strata_export(rig->s, block.ref, &shared));
+    EXPECT_EQ(write(socket, &shared, sizeof shared), sizeof shared);
+    EXPECT_EQ(read(socket, &byte, 1), 1);
+    strata_shared_close(&shared);
+}
+
 int main(int argc, char **argv) {
     if (argc != 3) return 2;
     rig_t rig;
@@ -82,6 +94,7 @@ int main(int argc, char **argv) {
     rig.borrowed_strategy = false;
     if (strcmp(argv[1], "export") == 0) export_blocks(&rig, socket);
     else if (strcmp(argv[1], "import") == 0) import_all(&rig, socket);
+    else if (strcmp(argv[1], "tell") == 0) tell_one(&rig, socket);
     else hold_one(&rig, socket);
     rig_finish(&rig);
     return failed;

@@ -1,0 +1,43 @@
+/* Descriptors by way of the system, from a process that has no socket to this one. */
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "facade/serve/arguments.h"
+#include "facade/share/share.h"
+
+/* On failure none of those that were taken stays open. */
+static bool take_all(int process, const strata_shared_t *told, strata_shared_t *taken) {
+    taken->count = 0;
+    while (taken->count < told->count) {
+        int mine = (int)syscall(SYS_pidfd_getfd, process, told->descriptors[taken->count], 0);
+        if (mine < 0) break;
+        taken->descriptors[taken->count++] = mine;
+    }
+    int why = errno;
+    if (taken->count == told->count) return true;
+    strata_shared_close(taken);
+    errno = why;
+    return false;
+}
+
+strata_status_t strata_share_fetch(uint64_t process, strata_shared_t *shared) {
+    STRATA_REFUSE_NULL(shared);
+    strata_status_t status = strata_shared_check(shared);
+    if (status != STRATA_OK) return status;
+    strata_shared_t taken = *shared;
+    errno = ESRCH;
+    taken.sender = process;
+    int other = process > INT_MAX ? -1 : (int)syscall(SYS_pidfd_open, (pid_t)process, 0);
+    bool whole = other >= 0 && take_all(other, shared, &taken);
+    int why = errno;
+    if (other >= 0) close(other);
+    if (whole) *shared = taken;
+    return whole ? STRATA_OK
+                 : strata_fail(STRATA_E_IO, 0,
+                               "shared memory: process %llu, which has it, gives no descriptor: it has ended or freed it, or this one "
+                               "may not look into it (%s)",
+                               (unsigned long long)process, strerror(why));
+}

@@ -1,0 +1,83 @@
+/* Blocks by name, for other processes of the user: the bytes of strata_share_fetch(), and the process that has the block. */
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "integration/torch/state.h"
+
+using namespace strata_door;
+
+namespace {
+
+constexpr char strata_s = 's'; /* a name begins with it: what others give names begins otherwise */
+
+struct Named {
+    pid_t process;
+    strata_shared_t shared;
+};
+constexpr size_t name_size = 1 + sizeof(Named);
+static_assert(name_size <= strata_torch_name_most);
+
+std::mutex lock;
+std::unordered_map<void *, strata_shared_t> named; /* by block; its descriptors are what other processes fetch */
+std::atomic<bool> any{false};
+
+/* One name a block: the last. */
+void keep(void *block, const strata_shared_t &shared) {
+    std::lock_guard<std::mutex> guard(lock);
+    auto [at, is_new] = named.emplace(block, shared);
+    if (!is_new) strata_shared_close(&at->second);
+    at->second = shared;
+    any = true;
+}
+
+} // namespace
+
+void strata_door::forget_names() {
+    std::lock_guard<std::mutex> guard(lock);
+    for (auto &[block, shared] : named) strata_shared_close(&shared);
+    named.clear();
+}
+
+void strata_door::end_name(void *block) {
+    if (!any.load(std::memory_order_relaxed)) return;
+    std::lock_guard<std::mutex> guard(lock);
+    auto found = named.find(block);
+    if (found == named.end()) return;
+    strata_shared_close(&found->second);
+    named.erase(found);
+}
+
+size_t strata_torch_share(void *pointer, char name[strata_torch_name_most], ptrdiff_t *offset) {
+    strata_block_t block;
+    check(strata_base_pointer(facade, pointer, &block));
+    auto told = std::make_unique<Named>();
+    strata_status_t status = strata_export(facade, block.ref, &told->shared);
+    if (status == STRATA_E_UNSUPPORTED) return 0;
+    check(status);
+    keep(block.ptr, told->shared);
+    told->process = getpid();
+    name[0] = strata_s;
+    std::memcpy(name + 1, told.get(), sizeof *told);
+    *offset = (char *)pointer - (char *)block.ptr;
+    return name_size;
+}
+
+void *strata_torch_open(int device, const char *name, size_t size, uint64_t *id) {
+    if (size != name_size || name[0] != strata_s) throw std::runtime_error("Strata: this names no memory of another process");
+    auto told = std::make_unique<Named>();
+    std::memcpy(told.get(), name + 1, sizeof *told);
+    check(strata_share_fetch((uint64_t)told->process, &told->shared));
+    strata_imported_t there;
+    strata_status_t status = strata_import(facade, place_of(device), &told->shared, &there);
+    std::string why = status == STRATA_OK ? "" : reason(status);
+    strata_shared_close(&told->shared);
+    if (status != STRATA_OK) throw std::runtime_error(why);
+    *id = there.id;
+    return there.ptr;
+}
+
+void strata_torch_open_end(uint64_t id) { (void)strata_import_end(facade, id); }

@@ -1,0 +1,153 @@
+/* PyTorch's pools by their names, over Strata's pools of graphs. A begin counts until its release, as in Strata. */
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+
+#include "integration/torch/state.h"
+
+using namespace strata_door;
+
+namespace {
+
+/* The function of a pool that is begun. Strata may call it until a moment after the end; by then what it captured may be gone, so it is
+ * asked only while `lock` says that it is still there. */
+class Filter {
+  public:
+    void begin(Chosen chosen) {
+        std::unique_lock<std::shared_mutex> guard(lock_);
+        chosen_ = std::move(chosen);
+    }
+    /* Returns when nobody is inside, and nobody will be. */
+    void end() {
+        std::unique_lock<std::shared_mutex> guard(lock_);
+        chosen_ = nullptr;
+    }
+    static bool call(strata_stream_t stream, void *context) {
+        auto *self = static_cast<Filter *>(context);
+        std::shared_lock<std::shared_mutex> guard(self->lock_);
+        return self->chosen_ && self->chosen_(static_cast<CUstream_st *>(stream));
+    }
+
+  private:
+    std::shared_mutex lock_;
+    Chosen chosen_;
+};
+
+struct Pool {
+    uint64_t number = 0; /* Strata's; 0: not begun yet */
+    int uses = 0; /* without a release */
+    int unknown = 0; /* of these, how many Strata was not told of */
+    std::unique_ptr<Filter> filter; /* while it is begun */
+};
+using Name = std::pair<int, PoolId>; /* device, PyTorch's name */
+
+constexpr size_t most_retired = 64;
+
+std::recursive_mutex lock; /* of all below; a begin may ask for memory, and so call back */
+std::map<Name, Pool> pools;
+std::deque<std::unique_ptr<Filter>> retired;
+
+using Guard = std::lock_guard<std::recursive_mutex>;
+
+Pool &find(int device, PoolId id) {
+    auto found = pools.find({device, id});
+    if (found == pools.end()) throw std::runtime_error("Strata: no such pool of graphs was begun");
+    return found->second;
+}
+
+/* A late call may still come to a filter that was ended: it serves again only after many others. */
+void retire(std::unique_ptr<Filter> filter) {
+    if (!filter) return;
+    filter->end();
+    retired.push_back(std::move(filter));
+}
+std::unique_ptr<Filter> take_filter() {
+    if (retired.size() <= most_retired) return std::make_unique<Filter>();
+    std::unique_ptr<Filter> oldest = std::move(retired.front());
+    retired.pop_front();
+    return oldest;
+}
+
+} // namespace
+
+void strata_door::forget_pools() {
+    Guard guard(lock);
+    pools.clear();
+}
+
+void strata_torch_begin_pool(int device, PoolId id, Chosen chosen) {
+    Guard guard(lock);
+    Pool &pool = pools[{device, id}];
+    std::unique_ptr<Filter> filter = take_filter();
+    filter->begin(std::move(chosen));
+    strata_status_t status = strata_graph_pool_begin_filtered(facade, place_of(device), Filter::call, filter.get(), &pool.number);
+    if (status != STRATA_OK) {
+        retire(std::move(filter));
+        if (pool.uses == 0) pools.erase({device, id});
+        check(status);
+    }
+    pool.filter = std::move(filter);
+    pool.uses++;
+}
+
+void strata_torch_keep_pool(int device, PoolId id) {
+    {
+        Guard guard(lock);
+        Pool &pool = pools[{device, id}];
+        if (pool.filter) { /* begun now, so it cannot be begun again; that begin keeps it as long */
+            pool.uses++;
+            pool.unknown++;
+            return;
+        }
+    }
+    strata_torch_begin_pool(device, id, [](CUstream_st *) { return false; });
+    strata_torch_end_pool(device, id);
+}
+
+void strata_torch_end_pool(int device, PoolId id) {
+    Guard guard(lock);
+    Pool &pool = find(device, id);
+    check(strata_graph_pool_end(facade, place_of(device), pool.number));
+    retire(std::move(pool.filter));
+}
+
+/* With the last the name is free: what is live in the pool, and what graphs keep, stays theirs. */
+void strata_torch_release_pool(int device, PoolId id) {
+    Guard guard(lock);
+    Pool &pool = find(device, id);
+    if (pool.unknown > 0) pool.unknown--;
+    else check(strata_graph_pool_remove(facade, place_of(device), pool.number));
+    if (--pool.uses == 0 && !pool.filter) pools.erase({device, id});
+}
+
+int strata_torch_pool_uses(int device, PoolId id) {
+    Guard guard(lock);
+    auto found = pools.find({device, id});
+    return found == pools.end() ? 0 : found->second.uses;
+}
+
+uint64_t strata_torch_pool_number(int device, PoolId id) {
+    Guard guard(lock);
+    auto found = pools.find({device, id});
+    return found == pools.end() ? 0 : found->second.number;
+}
+
+void strata_torch_pool_name(int device, uint64_t number, unsigned long long id[2]) {
+    Guard guard(lock);
+    id[0] = id[1] = 0;
+    for (auto &[name, pool] : pools) {
+        if (name.first != device || pool.number != number) continue;
+        id[0] = name.second.first;
+        id[1] = name.second.second;
+    }
+}
+
+PoolId strata_door::pool_of(int device, strata_ref_t ref) {
+    uint64_t number = 0;
+    unsigned long long name[2] = {0, 0};
+    bool named = strata_pool_of(facade, ref, &number) == STRATA_OK && number > STRATA_POOL_ORDINARY;
+    if (named) strata_torch_pool_name(device, number, name);
+    return {name[0], name[1]};
+}

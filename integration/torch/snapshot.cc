@@ -1,0 +1,84 @@
+/* What a facade has, and what of it came and went. */
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "integration/torch/state.h"
+
+using namespace strata_door;
+
+namespace {
+
+using Chunks = std::map<size_t, Chunk>; /* by address */
+
+/* What was told last of a device's chunks. */
+struct Told {
+    Chunks chunks;
+    uint64_t reserved = 0, growths = 0;
+};
+std::mutex lock;
+std::array<Told, most_devices> told;
+
+/* A snapshot's rows, copied while it is told. */
+std::vector<strata_snapshot_row_t> rows_of(int device) {
+    std::vector<strata_snapshot_row_t> rows;
+    auto add = [](const strata_snapshot_row_t *row, void *all) {
+        static_cast<std::vector<strata_snapshot_row_t> *>(all)->push_back(*row);
+    };
+    check(strata_snapshot(facade, place_of(device), add, &rows));
+    return rows;
+}
+
+Chunks chunks_of(int device) {
+    Chunks chunks;
+    uint64_t number = 0;
+    auto last = chunks.end();
+    strata_torch_rows(device, {0, 0}, [&](const strata_snapshot_row_t &row, PoolId name) {
+        size_t address = (size_t)row.block.ptr;
+        if (last == chunks.end() || row.chunk != number) last = chunks.insert({address, {address, 0, row.stream, name}}).first;
+        number = row.chunk;
+        last->second.size += row.block.size;
+    });
+    return chunks;
+}
+
+void tell_changes(const Chunks &before, const Chunks &now, const ChangeFn &change) {
+    for (const auto &[address, chunk] : before)
+        if (!now.count(address)) change(Change::went, chunk);
+    for (const auto &[address, chunk] : now) {
+        auto known = before.find(address);
+        size_t size = known == before.end() ? 0 : known->second.size;
+        Change grown = size ? Change::grew : Change::came;
+        if (chunk.size > size) change(grown, {address + size, chunk.size - size, chunk.stream, chunk.pool});
+        if (chunk.size < size) change(Change::shrank, {address + chunk.size, size - chunk.size, chunk.stream, chunk.pool});
+    }
+}
+
+} // namespace
+
+void strata_door::forget_chunks() {
+    std::lock_guard<std::mutex> guard(lock);
+    told = {};
+}
+
+void strata_torch_rows(int device, PoolId pool, const RowFn &row) {
+    for (const strata_snapshot_row_t &one : rows_of(device)) {
+        unsigned long long name[2] = {0, 0};
+        if (one.pool) strata_torch_pool_name(device, one.pool, name);
+        PoolId its{name[0], name[1]};
+        if (pool == PoolId{0, 0} || pool == its) row(one, its);
+    }
+}
+
+void strata_torch_changes(int device, const ChangeFn &change) {
+    if (!meter(device)) return;
+    std::lock_guard<std::mutex> guard(lock);
+    Told &last = told[(size_t)device];
+    strata_statistics_t figures = statistics_of(facade, device);
+    if (figures.reserved_bytes == last.reserved && figures.growths == last.growths) return;
+    last.reserved = figures.reserved_bytes;
+    last.growths = figures.growths;
+    Chunks now = chunks_of(device);
+    tell_changes(last.chunks, now, change);
+    last.chunks = std::move(now);
+}
