@@ -1,10 +1,11 @@
-/* What a pair costs a cache among few and among many live blocks: of N live blocks of 512 x 2^(17u) bytes, u uniform, a
- * random one is freed and another is allocated.
+/* What a pair costs a cache among few and among many live blocks: of N live blocks of 512 x 2^(17u) bytes (an eighth of that among
+ * 1,000,000), u uniform, a random one is freed and another is allocated.
  *
- *     bench/live_blocks [--strategy PRESET] [--json]          100 and 100,000 live blocks; PRESET: pytorch. The median of
- *                                                             nine long runs, the quickest quarter of many short ones
- *                                                             (what it is where others use the machine too), and a bare walk:
- *                                                             a reference and a line of 64 bytes a block, touched one after the other
+ *     bench/live_blocks [--strategy PRESET] [--json]          100, 100,000 and 1,000,000 live blocks; PRESET: pytorch. Beside each a
+ *                                                             bare walk, in turns with it: a reference and a line of 64 bytes a
+ *                                                             block, touched one after the other. Of both the median of nine long
+ *                                                             runs, and the quickest quarter of many short ones (what it is where
+ *                                                             others use the machine too)
  *     bench/live_blocks --strategy PRESET --live N --pairs P  P pairs among N, and no figures: for a run under callgrind. The
  *                                                             difference of two P is free of what comes before
  *
@@ -17,7 +18,7 @@
 #include "bench/turnover.h"
 #include "platform/clock.h"
 
-enum { RUNS = 9, PAIRS = 200000, TURNS = 4000, TURN_PAIRS = 400, MOST_LIVE = 1 << 22 };
+enum { RUNS = 9, PAIRS = 200000, TURNS = 4000, TURN_PAIRS = 400, MANY = 1000000, MOST_LIVE = 1 << 22 };
 
 static strata_t facade;
 static strata_place_t gpu;
@@ -32,7 +33,7 @@ static void open_facade(const char *preset) {
 typedef struct blocks {
     strata_ref_t *refs;
     uint64_t (*lines)[8]; /* of a bare walk: one a block */
-    int live;
+    int live, shift; /* sizes are as many bits smaller */
     void (*turn_over)(struct blocks *blocks, int count);
 } blocks_t;
 
@@ -42,7 +43,7 @@ static void turn_over(blocks_t *blocks, int count) {
         uint64_t drawn = turnover_draw(&turnover);
         strata_ref_t *ref = &blocks->refs[turnover_victim(drawn, blocks->live)];
         must(strata_free(facade, *ref));
-        must(strata_allocate(facade, gpu, NULL, turnover_size(&turnover, drawn), &block));
+        must(strata_allocate(facade, gpu, NULL, turnover_size(&turnover, drawn) >> blocks->shift, &block));
         *ref = block.ref;
     }
 }
@@ -67,11 +68,13 @@ static void *memory_of(int count, size_t size) {
     return memset(memory, 0, (size_t)count * size);
 }
 
+static int shift_of(int live) { return live < MANY ? 0 : 3; }
+
 static blocks_t fill(int live) {
-    blocks_t blocks = {.refs = memory_of(live, sizeof *blocks.refs), .live = live, .turn_over = turn_over};
+    blocks_t blocks = {.refs = memory_of(live, sizeof *blocks.refs), .live = live, .shift = shift_of(live), .turn_over = turn_over};
     for (int i = 0; i < live; i++) {
         strata_block_t block;
-        must(strata_allocate(facade, gpu, NULL, turnover_size(&turnover, turnover_draw(&turnover)), &block));
+        must(strata_allocate(facade, gpu, NULL, turnover_size(&turnover, turnover_draw(&turnover)) >> blocks.shift, &block));
         blocks.refs[i] = block.ref;
     }
     return blocks;
@@ -107,23 +110,36 @@ typedef struct figures {
     double median, quick;
 } figures_t;
 
-/* Nanoseconds a pair, in order. */
-static void measure(blocks_t *blocks, int pairs, double *runs, int count) {
-    for (int run = 0; run < count; run++) {
-        uint64_t began = strata_real_now();
-        blocks->turn_over(blocks, pairs);
-        runs[run] = (double)(strata_real_now() - began) / pairs;
-    }
-    qsort(runs, (size_t)count, sizeof *runs, by_value);
+/* Nanoseconds a pair. */
+static double measure(blocks_t *blocks, int pairs) {
+    uint64_t began = strata_real_now();
+    blocks->turn_over(blocks, pairs);
+    return (double)(strata_real_now() - began) / pairs;
 }
 
-static figures_t figures_of(blocks_t blocks) {
-    static double runs[RUNS], turns[TURNS];
-    blocks.turn_over(&blocks, 2 * PAIRS);
-    measure(&blocks, PAIRS, runs, RUNS);
-    measure(&blocks, TURN_PAIRS, turns, TURNS);
-    empty(&blocks);
-    return (figures_t){.median = runs[RUNS / 2], .quick = turns[TURNS / 4]};
+static double part_of(double *runs, int count, int part) {
+    qsort(runs, (size_t)count, sizeof *runs, by_value);
+    return runs[count / part];
+}
+
+enum { SERVED, BARE, CONTENDERS };
+
+/* In turns, so that both meet the same machine. */
+static void compare(int live, figures_t figures[CONTENDERS]) {
+    static double runs[CONTENDERS][RUNS], turns[CONTENDERS][TURNS];
+    blocks_t contenders[CONTENDERS] = {fill(live), fill_bare(live)};
+    for (int i = 0; i < CONTENDERS; i++) contenders[i].turn_over(&contenders[i], 2 * PAIRS + 2 * live);
+    for (int run = 0; run < RUNS; run++)
+        for (int i = 0; i < CONTENDERS; i++) {
+            contenders[i].turn_over(&contenders[i], 2 * PAIRS); /* the caches are its own again */
+            runs[i][run] = measure(&contenders[i], PAIRS);
+        }
+    for (int i = 0; i < CONTENDERS; i++) {
+        contenders[i].turn_over(&contenders[i], 2 * PAIRS);
+        for (int turn = 0; turn < TURNS; turn++) turns[i][turn] = measure(&contenders[i], TURN_PAIRS);
+        figures[i] = (figures_t){.median = part_of(runs[i], RUNS, 2), .quick = part_of(turns[i], TURNS, 4)};
+        empty(&contenders[i]);
+    }
 }
 
 static void run_pairs(int live, int pairs) {
@@ -156,6 +172,12 @@ static bool read_arguments(int argc, char **argv, arguments_t *arguments) {
     return !arguments->live == !arguments->pairs;
 }
 
+static void tell(const arguments_t *arguments, int live, const figures_t *figures, const char *what) {
+    if (arguments->json)
+        printf(",\"%s_%d_ns\":%.1f,\"%s_%d_quick_ns\":%.1f", what, live, figures->median, what, live, figures->quick);
+    else printf("%s %-8d %10.1f (%.1f)\n", what, live, figures->median, figures->quick);
+}
+
 int main(int argc, char **argv) {
     arguments_t arguments;
     if (!read_arguments(argc, argv, &arguments)) {
@@ -168,18 +190,15 @@ int main(int argc, char **argv) {
         run_pairs(arguments.live, arguments.pairs);
         return 0;
     }
-    figures_t few = figures_of(fill(100)), many = figures_of(fill(100000));
-    figures_t bare_few = figures_of(fill_bare(100)), bare_many = figures_of(fill_bare(100000));
-    const char *form = arguments.json
-                           ? "{\"strategy\":\"%s\",\"live_100_ns\":%.1f,\"live_100000_ns\":%.1f,\"live_100_quick_ns\":%.1f,"
-                             "\"live_100000_quick_ns\":%.1f,\"bare_100_ns\":%.1f,\"bare_100000_ns\":%.1f}\n"
-                           : "%s, nanoseconds a pair\n"
-                             "live_100_ns          %10.1f  among 100 live blocks\n"
-                             "live_100000_ns       %10.1f  among 100,000\n"
-                             "live_100_quick_ns    %10.1f  the quickest quarter of many short runs, 100 live blocks\n"
-                             "live_100000_quick_ns %10.1f  likewise, 100,000\n"
-                             "bare_100_ns          %10.1f  a reference and a line of 64 bytes, touched one after the other, of 100\n"
-                             "bare_100000_ns       %10.1f  likewise, of 100,000\n";
-    printf(form, arguments.strategy, few.median, many.median, few.quick, many.quick, bare_few.median, bare_many.median);
+    static const int lives[] = {100, 100000, MANY};
+    printf(arguments.json ? "{\"strategy\":\"%s\"" : "%s, nanoseconds a pair: the median (the quickest quarter)\n",
+           arguments.strategy);
+    for (size_t i = 0; i < sizeof lives / sizeof *lives; i++) {
+        figures_t told[CONTENDERS];
+        compare(lives[i], told);
+        tell(&arguments, lives[i], &told[SERVED], "live");
+        tell(&arguments, lives[i], &told[BARE], "bare");
+    }
+    printf(arguments.json ? "}\n" : "");
     return 0;
 }

@@ -8,13 +8,16 @@ CuPy's own pool is replaced. To keep it above Strata: `cupy.cuda.set_allocator(c
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Optional, Type
 
 from ._doors import of_or_open
+from .errors import OutOfMemoryError
 from .facade import Facade, StrategyLike, stream_handle
 from .places import gpu
 
 __all__ = ["allocator", "install"]
+
+_MEMORY_ALLOCATION: Any = 2  # cudaErrorMemoryAllocation
 
 
 class Functions:
@@ -23,16 +26,33 @@ class Functions:
     def __init__(self, facade: Facade, cupy: Any) -> None:
         self.facade = facade
         self._current = cupy.cuda.get_current_stream
+        self._out_of_memory = _error_of(cupy)
 
     def malloc(self, size: int, device: int) -> int:
-        """Memory for the thread's current stream. strata.OutOfMemoryError, a MemoryError, goes through CuPy as it is."""
-        return self.facade.allocate(size, place=gpu(device), stream=stream_handle(self._current())).ptr
+        """Memory for the thread's current stream. Out of memory is CuPy's exception and Strata's at once, with Strata's report."""
+        try:
+            return self.facade.allocate(size, place=gpu(device), stream=stream_handle(self._current())).ptr
+        except OutOfMemoryError as error:
+            raise self._out_of_memory(error) from None
 
     def free(self, pointer: int, device: int) -> None:
         """The memory is reused in the order of the stream that it was served for. Work on another stream must be recorded:
         `facade.block_of(array.data.mem.ptr).record_stream(stream)`."""
         if pointer:
             self.facade.free(pointer)
+
+
+def _error_of(cupy: Any) -> Type[OutOfMemoryError]:
+    """The exception's type. CuPy's MemoryPool gives back what it keeps, and asks again, where the runtime's own error says so."""
+
+    class Error(OutOfMemoryError, cupy.cuda.memory.OutOfMemoryError, cupy.cuda.runtime.CUDARuntimeError):  # type: ignore[misc]
+        def __init__(self, error: OutOfMemoryError) -> None:
+            MemoryError.__init__(self, str(error))
+            self.__dict__.update(error.__dict__)
+            self.status = _MEMORY_ALLOCATION
+
+    Error.__name__ = Error.__qualname__ = "OutOfMemoryError"
+    return Error
 
 
 def allocator(facade: Facade) -> Any:

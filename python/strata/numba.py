@@ -10,7 +10,7 @@ default one, and work on others must be recorded or waited for, as with Numba's 
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 from ._doors import door_facade, of_or_open
 from .facade import Facade, StrategyLike
@@ -36,16 +36,8 @@ def manager(facade: Optional[Facade] = None) -> Any:
         def memalloc(self, size: int) -> Any:
             """MemoryError (strata.OutOfMemoryError) has the report."""
             block = self._opened().allocate(size, place=gpu(self.context.device.id))
-            self.allocations[block.ptr] = block
-            return cuda.MemoryPointer(self.context, _pointer(cuda, block.ptr), size, finalizer=self._finalizer(block.ptr))
-
-        def _finalizer(self, address: int) -> Callable[[], None]:
-            allocations = self.allocations
-
-            def finalize() -> None:
-                allocations.pop(address).free()
-
-            return finalize
+            # Numba keeps no list of it: reset() empties what it has while arrays still live.
+            return cuda.MemoryPointer(self.context, _pointer(cuda, block.ptr), size, finalizer=block.free)
 
         def _opened(self) -> Facade:
             if self._facade is None:
@@ -69,7 +61,7 @@ def manager(facade: Optional[Facade] = None) -> Any:
 def _pointer(cuda: Any, address: int) -> Any:
     """The address as Numba's bindings of the driver have it."""
     driver = cuda.cudadrv.driver
-    if getattr(driver, "USE_NV_BINDING", False):
+    if getattr(driver, "USE_NV_BINDING", True):  # newer ones have no other
         return driver.binding.CUdeviceptr(address)
     return ctypes.c_uint64(address)
 

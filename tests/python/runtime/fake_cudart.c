@@ -19,6 +19,7 @@ static struct {
     int status;
 } capture;
 static uint64_t device_calls; /* allocations that were asked of the runtime itself */
+static uint64_t host_calls; /* likewise of pinned memory */
 static uintptr_t next_event = 0x1000;
 static _Thread_local int current;
 static unsigned peers; /* a bit for each device that was opened to another */
@@ -28,6 +29,7 @@ static int aside; /* copies and kernels that went to another stream than the def
 
 void fake_cudart_streams(stream_maker_fn maker) { make_stream = maker; }
 uint64_t fake_cudart_mallocs(void) { return device_calls; }
+uint64_t fake_cudart_host_mallocs(void) { return host_calls; }
 unsigned fake_cudart_peers(void) { return peers; }
 int fake_cudart_copies(int between) { return copies[between]; }
 int fake_cudart_kernels(void) { return kernels; }
@@ -132,7 +134,7 @@ int cudaMallocFromPoolAsync(void **pointer, size_t size, void *pool, stream_t st
     return (void)pool, cudaMallocAsync(pointer, size, stream);
 }
 
-int cudaMallocHost(void **pointer, size_t size) { return (*pointer = malloc(size)) ? 0 : MEMORY_ALLOCATION; }
+int cudaMallocHost(void **pointer, size_t size) { return host_calls++, (*pointer = malloc(size)) ? 0 : MEMORY_ALLOCATION; }
 int cudaHostAlloc(void **pointer, size_t size, unsigned flags) { return (void)flags, cudaMallocHost(pointer, size); }
 int cudaFreeHost(void *pointer) { return free(pointer), 0; }
 
