@@ -8,7 +8,7 @@ CuPy's own pool is replaced. To keep it above Strata: `cupy.cuda.set_allocator(c
 
 from __future__ import annotations
 
-from typing import Any, Optional, Type
+from typing import Any, Callable, Optional
 
 from ._doors import of_or_open
 from .errors import OutOfMemoryError
@@ -29,7 +29,8 @@ class Functions:
         self._out_of_memory = _error_of(cupy)
 
     def malloc(self, size: int, device: int) -> int:
-        """Memory for the thread's current stream. Out of memory is CuPy's exception and Strata's at once, with Strata's report."""
+        """Memory for the thread's current stream. Out of memory is CuPy's exception and Strata's at once: it has the report, and as its
+        `status` the runtime's number, which CuPy asks for."""
         try:
             return self.facade.allocate(size, place=gpu(device), stream=stream_handle(self._current())).ptr
         except OutOfMemoryError as error:
@@ -42,7 +43,7 @@ class Functions:
             self.facade.free(pointer)
 
 
-def _error_of(cupy: Any) -> Type[OutOfMemoryError]:
+def _error_of(cupy: Any) -> Callable[[OutOfMemoryError], Exception]:
     """The exception's type. CuPy's MemoryPool gives back what it keeps, and asks again, where the runtime's own error says so."""
 
     class Error(OutOfMemoryError, cupy.cuda.memory.OutOfMemoryError, cupy.cuda.runtime.CUDARuntimeError):  # type: ignore[misc]

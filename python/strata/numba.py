@@ -4,7 +4,8 @@
     strata.numba.install("mine.yaml")     # before the first use of CUDA
 
 or NUMBA_CUDA_MEMORY_MANAGER=strata.numba, with STRATA_STRATEGY for the strategy. Numba asks for memory without a stream: it belongs to the
-default one, and work on others must be recorded or waited for, as with Numba's own manager.
+default one, and work on others must be waited for or recorded, `facade.block_of(address).record_stream(stream)`, before the array goes.
+Numba's own manager frees by a call that may wait for the device; this one does not wait.
 """
 
 from __future__ import annotations
@@ -18,13 +19,17 @@ from .places import gpu
 
 __all__ = ["install", "manager"]
 
+_LEGACY, _PER_THREAD = 0, 2
+
 
 def manager(facade: Optional[Facade] = None) -> Any:
     """A class for numba.cuda.set_memory_manager(). Without a facade the first context opens one, as strata.open() does."""
     from numba import cuda
 
+    stream = _default_stream(cuda)
+
     class StrataManager(cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]
-        """Device memory is Strata's; pinned and mapped memory stays Numba's."""
+        """Device memory is Strata's; pinned, mapped and managed memory stays Numba's."""
 
         _facade = facade
 
@@ -35,7 +40,7 @@ def manager(facade: Optional[Facade] = None) -> Any:
 
         def memalloc(self, size: int) -> Any:
             """MemoryError (strata.OutOfMemoryError) has the report."""
-            block = self._opened().allocate(size, place=gpu(self.context.device.id))
+            block = self._opened().allocate(size, place=gpu(self.context.device.id), stream=stream)
             # Numba keeps no list of it: reset() empties what it has while arrays still live.
             return cuda.MemoryPointer(self.context, _pointer(cuda, block.ptr), size, finalizer=block.free)
 
@@ -56,6 +61,11 @@ def manager(facade: Optional[Facade] = None) -> Any:
             return 1
 
     return StrataManager
+
+
+def _default_stream(cuda: Any) -> int:
+    """What Numba means by the default stream; NUMBA_CUDA_PER_THREAD_DEFAULT_STREAM says it."""
+    return _PER_THREAD if cuda.cudadrv.driver.config.CUDA_PER_THREAD_DEFAULT_STREAM else _LEGACY
 
 
 def _pointer(cuda: Any, address: int) -> Any:

@@ -1,5 +1,5 @@
 """Makes a libcudart and a libcuda for the PyTorch of an environment: runtime/fake_cudart.c, and every other function as `return 0`.
-onnxruntime_runtime.py shares this.
+The other *_runtime.py share this.
 
     python torch_runtime.py FOLDER      makes FOLDER/libcudart.so.N and libcuda.so.1, and prints the first; 77 where there is no PyTorch
 """

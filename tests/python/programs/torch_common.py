@@ -1,4 +1,4 @@
-"""What the programs under a real PyTorch or ONNX Runtime share: streams of the simulated device, and what a call does."""
+"""What the programs under a real PyTorch, or another of these libraries, share: streams of the simulated device, and what a call does."""
 
 import ctypes
 import json

@@ -1,5 +1,5 @@
-/* Stands in for libcudart, so that a real PyTorch or ONNX Runtime runs where there is no GPU: devices of 80 GiB (one, or as many as
- * FAKE_CUDART_DEVICES says), no kernel does anything, and what is captured is known. Addresses of devices come from the allocator under
+/* Stands in for libcudart, so that a real PyTorch, ONNX Runtime or CuPy runs where there is no GPU: devices of 80 GiB (one, or as many
+ * as FAKE_CUDART_DEVICES says), no kernel does anything, and what is captured is known. Addresses of devices come from the allocator under
  * test, never from here. Where they hold bytes (FAKE_CUDART_CONTENTS), copies are made. Streams come from whoever says so
  * (fake_cudart_streams), because a simulated device of Strata's knows its own streams alone.
  * RUNTIME_MAJOR is the runtime's major version: 12 or 13. tests/python/torch_runtime.py adds the other functions, which answer 0. */
