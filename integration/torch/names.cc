@@ -21,8 +21,10 @@ struct Named {
 constexpr size_t name_size = 1 + sizeof(Named);
 static_assert(name_size <= strata_torch_name_most);
 
-std::mutex lock;
-std::unordered_map<void *, strata_shared_t> named; /* by block; its descriptors are what other processes fetch */
+/* Never destroyed: tensors outlive every static. */
+std::mutex &lock = *new std::mutex;
+/* By block; its descriptors are what other processes fetch. */
+std::unordered_map<void *, strata_shared_t> &named = *new std::unordered_map<void *, strata_shared_t>;
 std::atomic<bool> any{false};
 
 /* One name a block: the last. */

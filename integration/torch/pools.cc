@@ -45,9 +45,10 @@ using Name = std::pair<int, PoolId>; /* device, PyTorch's name */
 
 constexpr size_t most_retired = 64;
 
-std::recursive_mutex lock; /* of all below; a begin may ask for memory, and so call back */
-std::map<Name, Pool> pools;
-std::deque<std::unique_ptr<Filter>> retired;
+/* Never destroyed: tensors outlive every static. */
+std::recursive_mutex &lock = *new std::recursive_mutex; /* of all below; a begin may ask for memory, and so call back */
+std::map<Name, Pool> &pools = *new std::map<Name, Pool>;
+std::deque<std::unique_ptr<Filter>> &retired = *new std::deque<std::unique_ptr<Filter>>;
 
 using Guard = std::lock_guard<std::recursive_mutex>;
 

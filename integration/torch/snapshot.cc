@@ -16,8 +16,9 @@ struct Told {
     Chunks chunks;
     uint64_t reserved = 0, growths = 0;
 };
-std::mutex lock;
-std::array<Told, most_devices> told;
+/* Never destroyed: tensors outlive every static. */
+std::mutex &lock = *new std::mutex;
+std::array<Told, most_devices> &told = *new std::array<Told, most_devices>;
 
 /* A snapshot's rows, copied while it is told. */
 std::vector<strata_snapshot_row_t> rows_of(int device) {
