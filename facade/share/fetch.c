@@ -36,8 +36,9 @@ strata_status_t strata_share_fetch(uint64_t process, strata_shared_t *shared) {
     if (other >= 0) close(other);
     if (whole) *shared = taken;
     return whole ? STRATA_OK
-                 : strata_fail(STRATA_E_IO, 0,
-                               "shared memory: process %llu, which has it, gives no descriptor: it has ended or freed it, or this one "
-                               "may not look into it (%s)",
-                               (unsigned long long)process, strerror(why));
+                 : strata_fail(
+                       STRATA_E_IO, 0,
+                       "shared memory: process %llu, which has it, gives no descriptor: it has ended or freed it, or this one "
+                       "may not look into it (%s)",
+                       (unsigned long long)process, strerror(why));
 }
