@@ -34,11 +34,12 @@ strata_status_t strata_share_fetch(uint64_t process, strata_shared_t *shared) {
     bool whole = other >= 0 && take_all(other, shared, &taken);
     int why = errno;
     if (other >= 0) close(other);
-    if (whole) *shared = taken;
-    return whole ? STRATA_OK
-                 : strata_fail(
-                       STRATA_E_IO, 0,
-                       "shared memory: process %llu, which has it, gives no descriptor: it has ended or freed it, or this one "
-                       "may not look into it (%s)",
+    if (whole) {
+        *shared = taken;
+        return STRATA_OK;
+    }
+    return strata_fail(STRATA_E_IO, 0,
+                       "shared memory: process %llu, which has it, gives no descriptor: it has ended or freed it, or this one may "
+                       "not look into it (%s)",
                        (unsigned long long)process, strerror(why));
 }
