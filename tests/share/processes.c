@@ -130,7 +130,10 @@ TEST(processes, what_cannot_be_fetched_leaves_nothing_open) {
     other_t other = other_start("tell");
     strata_shared_t shared = told_by(&other), lie = shared, empty = {0};
     int descriptors = open_descriptors();
-    lie.descriptors[lie.count - 1] = 1 << 20;
+    lie.size = 1 - lie.offset; /* to the first byte of one segment more, whose descriptor is none */
+    for (uint32_t i = 0; i < shared.count; i++) lie.size += shared.segments[i].size;
+    lie.segments[lie.count] = shared.segments[0];
+    lie.descriptors[lie.count++] = 1 << 20;
     EXPECT_STATUS(STRATA_E_IO, strata_share_fetch((uint64_t)other.process, &lie));
     lie = shared;
     lie.count = STRATA_SHARE_SEGMENTS + 1;
