@@ -12,7 +12,7 @@ using namespace strata_door;
 
 namespace {
 
-constexpr char strata_s = 's'; /* a name begins with it: what others give names begins otherwise */
+constexpr char strata_s = 's'; /* a name begins with it; those that others give begin otherwise */
 
 struct Named {
     pid_t process;
@@ -27,13 +27,19 @@ std::mutex &lock = *new std::mutex;
 std::unordered_map<void *, strata_shared_t> &named = *new std::unordered_map<void *, strata_shared_t>;
 std::atomic<bool> any{false};
 
-/* One name a block: the last. */
-void keep(void *block, const strata_shared_t &shared) {
+/* What the block was exported as before, else now: a name holds until the free, whoever was told another time meanwhile. */
+strata_status_t export_once(const strata_block_t &block, strata_shared_t *shared) {
     std::lock_guard<std::mutex> guard(lock);
-    auto [at, is_new] = named.emplace(block, shared);
-    if (!is_new) strata_shared_close(&at->second);
-    at->second = shared;
+    auto found = named.find(block.ptr);
+    if (found != named.end()) {
+        *shared = found->second;
+        return STRATA_OK;
+    }
+    strata_status_t status = strata_export(facade, block.ref, shared);
+    if (status != STRATA_OK) return status;
+    named.emplace(block.ptr, *shared);
     any = true;
+    return STRATA_OK;
 }
 
 } // namespace
@@ -57,10 +63,9 @@ size_t strata_torch_share(void *pointer, char name[strata_torch_name_most], ptrd
     strata_block_t block;
     check(strata_base_pointer(facade, pointer, &block));
     auto told = std::make_unique<Named>();
-    strata_status_t status = strata_export(facade, block.ref, &told->shared);
+    strata_status_t status = export_once(block, &told->shared);
     if (status == STRATA_E_UNSUPPORTED) return 0;
     check(status);
-    keep(block.ptr, told->shared);
     told->process = getpid();
     name[0] = strata_s;
     std::memcpy(name + 1, told.get(), sizeof *told);

@@ -245,6 +245,7 @@ def test_whole_gives_tensors_to_other_processes(run, whole):
     assert "no live allocation" in other["mine"]
     assert told["short"] == "RuntimeError: Strata: this names no memory of another process"
     assert told["wrong"].startswith("RuntimeError: Strata: shared memory: ")
+    assert told["again"], "the name that was told first must hold when the tensor is shared once more"
     assert told["held"]
 
 

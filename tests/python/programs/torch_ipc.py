@@ -36,10 +36,12 @@ def first():
     torch.cuda.caching_allocator_delete(raw)
     block = torch.empty(8 * MIB, dtype=torch.uint8, device="cuda")
     told = list(block[MIB : 3 * MIB].untyped_storage()._share_cuda_())
+    again = block.untyped_storage()._share_cuda_()[1]
     done = subprocess.run([sys.executable, __file__, pickle.dumps(told).hex()], stdout=subprocess.PIPE, text=True)
     results = {"other": [line for line in done.stdout.splitlines() if line.startswith("RESULTS ")]}
     for name, handle in {"short": told[1][:-1], "wrong": told[1][:1] + b"\x01" * (len(told[1]) - 1)}.items():
         results[name] = outcome(lambda: torch.UntypedStorage._new_shared_cuda(told[0], handle, *told[2:]))
+    results["again"] = again == told[1]
     results["held"] = descriptors() > begin
     tell(results)
 
