@@ -179,10 +179,11 @@ static void give_back(strata_group_t *group) {
     if (idle <= keep) return;
     uint64_t step = strata_max((idle - keep) / STEPS + 1, STEP_LEAST);
     note_before(group);
-    do {
+    /* Also before the first: what came while the marks were asked is younger than they are. */
+    while (idle > keep && calls_of(group) == group->idle.calls) {
         idle -= strata_min(step, idle - keep);
         strata_domain_trim_group(group->domain, group, idle);
-    } while (idle > keep && calls_of(group) == group->idle.calls);
+    }
     note_after(group);
 }
 

@@ -44,20 +44,21 @@ static uint64_t reserved(strata_t s) {
     return figures.reserved_bytes;
 }
 
-static void use_on(strata_t s, strata_stream_t stream, uint64_t bytes) {
+static void use(strata_t s, uint64_t bytes) {
     strata_block_t block;
-    EXPECT_OK(strata_allocate(s, strata_gpu(0), stream, bytes, &block));
+    EXPECT_OK(strata_allocate(s, strata_gpu(0), NULL, bytes, &block));
     EXPECT_OK(strata_free(s, block.ref));
 }
 
-static void use(strata_t s, uint64_t bytes) { use_on(s, NULL, bytes); }
-
-/* On a stream that is at work, of which nobody was told, such as with a kernel of the program. */
+/* On a stream that is at work, of which nobody was told, such as with a kernel of the program. It works before the free: whoever looks
+ * for idleness may look right after that, should this thread sleep then. */
 static strata_stream_t use_and_work(strata_t s, uint64_t bytes) {
     strata_stream_t stream = NULL;
+    strata_block_t block;
     EXPECT_OK(strata_stream_create(s, strata_gpu(0), 0, &stream));
-    use_on(s, stream, bytes);
+    EXPECT_OK(strata_allocate(s, strata_gpu(0), stream, bytes, &block));
     fake_submit((CUstream)stream);
+    EXPECT_OK(strata_free(s, block.ref));
     return stream;
 }
 

@@ -1,4 +1,5 @@
 /* `idle:` beside a stack: what lies idle goes back when the program is idle, without a stall, and comes back in few calls. */
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "allocation/reclaim/idle.h"
@@ -109,6 +110,56 @@ TEST_RIG(idle, a_program_that_asks_now_and_then_is_not_idle, 0, VMM, CHUNKS) {
     }
     EXPECT_EQ(reserved(rig), held);
     let_pass(rig, SECOND);
+    EXPECT_EQ(reserved(rig), 0);
+}
+
+/* What another thread does while the first event is asked whether it has passed. */
+static struct {
+    rig_t *rig;
+    strata_stream_t stream;
+    const strata_device_operations_t *operations;
+    bool done;
+} meanwhile;
+
+static void *use_and_work(void *context) {
+    rig_t *rig = meanwhile.rig;
+    strata_block_t block = rig_allocate(rig, meanwhile.stream, 90 * MIB);
+    rig_work(rig, meanwhile.stream, SECOND / 2, block.ref);
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    return context;
+}
+
+static strata_status_t query_meanwhile(strata_device_t *device, strata_handle_t event) {
+    pthread_t thread;
+    if (!meanwhile.done) {
+        meanwhile.done = true;
+        EXPECT_EQ(pthread_create(&thread, NULL, use_and_work, NULL), 0);
+        pthread_join(thread, NULL);
+    }
+    return meanwhile.operations->event_query(device, event);
+}
+
+/* The marks are older than that request, so they say nothing of its work: nothing goes, and the device is not waited for. */
+TEST_RIG(idle, a_request_while_the_marks_are_asked_is_a_request, 0, VMM, CHUNKS) {
+    strata_stream_t streams[2] = {rig_stream(rig), rig_stream(rig)};
+    for (int i = 0; i < 2; i++) EXPECT_OK(strata_free(rig->s, rig_allocate(rig, streams[i], 100 * MIB).ref));
+    uint64_t held = reserved(rig), wait = stalled(rig);
+    let_pass(rig, SECOND * 85 / 100);
+    EXPECT_EQ(reserved(rig), held);
+    strata_device_t *device = rig->devices[0];
+    strata_device_operations_t bent = *device->operations;
+    meanwhile.rig = rig;
+    meanwhile.stream = streams[1];
+    meanwhile.operations = device->operations;
+    meanwhile.done = false;
+    bent.event_query = query_meanwhile;
+    device->operations = &bent;
+    let_pass(rig, SECOND * 20 / 100);
+    device->operations = meanwhile.operations;
+    EXPECT_TRUE(meanwhile.done);
+    EXPECT_EQ(reserved(rig), held);
+    EXPECT_EQ(stalled(rig), wait);
+    let_pass(rig, 2 * SECOND);
     EXPECT_EQ(reserved(rig), 0);
 }
 
