@@ -570,13 +570,6 @@ TEST(imports, every_allocation_fails_in_turn) {
     EXPECT_GT(k, 4);
 }
 
-TEST(imports, the_page_is_current) {
-    FILE *file = fopen(STRATA_SOURCE_DIR "/docs/import.md", "rb"), *now = tmpfile();
-    ASSERT_TRUE(file != NULL && now != NULL);
-    EXPECT_OK(strata_import_page(now));
-    if (strcmp(text_of(file), text_of(now)) != 0) FAIL_TEST("docs/import.md is not what `strata import --markdown` writes");
-}
-
 TEST(imports, the_page_has_every_key) {
     FILE *now = tmpfile();
     EXPECT_OK(strata_import_page(now));

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/import/import.h"
 #include "tests/config/refused.h"
+#include "tests/paths.h"
 
 TEST(pages, examples_of_the_strategy_page_load) {
     static char page[32768];
@@ -22,18 +24,22 @@ TEST(pages, examples_of_the_strategy_page_load) {
     EXPECT_EQ(count, 11);
 }
 
-TEST(pages, the_strategy_page_is_current) {
-    static char page[32768], now[32768];
-    FILE *file = fopen(STRATA_SOURCE_DIR "/docs/strategy.md", "rb"), *out = tmpfile();
+static void expect_current(const char *path, strata_status_t (*write_page)(FILE *)) {
+    static char page[65536], now[65536];
+    FILE *file = fopen(path, "rb"), *out = tmpfile();
     ASSERT_TRUE(file != NULL && out != NULL);
     page[fread(page, 1, sizeof page - 1, file)] = '\0';
     fclose(file);
-    EXPECT_OK(strata_config_grammar(out));
+    EXPECT_OK(write_page(out));
     rewind(out);
     now[fread(now, 1, sizeof now - 1, out)] = '\0';
     fclose(out);
-    if (strcmp(page, now) != 0) FAIL_TEST("docs/strategy.md is not what `strata grammar` writes");
+    if (strcmp(page, now) != 0) FAIL_TEST("%s is not what the command writes", path);
 }
+
+/* `strata grammar` writes the first page, `strata import --markdown` the second. */
+TEST(pages, the_strategy_page_is_current) { expect_current(STRATA_SOURCE_DIR "/docs/strategy.md", strata_config_grammar); }
+TEST(pages, the_import_page_is_current) { expect_current(STRATA_SOURCE_DIR "/docs/import.md", strata_import_page); }
 
 /* Whatever key the reader has, the page tells of it. */
 TEST(pages, the_strategy_page_has_every_key) {

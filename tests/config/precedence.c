@@ -5,6 +5,7 @@
 #include "tests/config/refused.h"
 #include "tests/harness/files.h"
 #include "tests/harness/owned.h"
+#include "tests/paths.h"
 
 static void expect_from(const strata_strategy_t *strategy, const char *value, strata_source_of_value_t source, const char *file,
                         uint32_t line) {

@@ -9,6 +9,7 @@
 #include "config/profile/profile.h"
 #include "tests/config/refused.h"
 #include "tests/harness/owned.h"
+#include "tests/paths.h"
 
 static strata_status_t read_text(const char *text, strata_sim_profile_t *profile) {
     return strata_profile_read("p.yaml", "p", text, strlen(text), profile);

@@ -5,6 +5,7 @@
 #include "config/words.h"
 #include "tests/config/refused.h"
 #include "tests/harness/owned.h"
+#include "tests/paths.h"
 
 static char *read_all(FILE *file) {
     static char text[65536];

@@ -6,6 +6,7 @@
 
 #include "tests/facade/ends.h"
 #include "tests/facade/fixture.h"
+#include "tests/paths.h"
 
 static void fork_under(const char *preset, bool noted) {
     OPENED(rig_t, rig, rig_close_by_force, rig_open(&rig, preset, NULL, 0, 0, 1));

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/facade/planned_live.h"
+#include "tests/paths.h"
 
 enum { REPEATS = 5, SETTLED = 2 };
 

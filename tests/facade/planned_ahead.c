@@ -5,6 +5,7 @@
 #include "platform/host/host_memory.h"
 #include "tests/facade/planned.h"
 #include "tests/harness/files.h"
+#include "tests/paths.h"
 
 enum { ASKS = 8 };
 

@@ -8,6 +8,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
+#include "tests/paths.h"
 
 enum { MOST_BYTES = 1 << 20 };
 

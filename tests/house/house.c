@@ -10,6 +10,7 @@
 
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
+#include "tests/paths.h"
 
 const char *const c_files[] = {".c", ".h", ".hpp", ".cc", ".cpp", ".def", NULL};
 const char *const text_files[] = {".c",   ".h",           ".hpp",         ".cc",     ".cpp",  ".def", ".md",

@@ -7,6 +7,7 @@
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/house/house.h"
+#include "tests/paths.h"
 
 enum { LEAST = 10, NAME = 64 };
 

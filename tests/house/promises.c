@@ -7,6 +7,7 @@
 
 #include "tests/harness/test.h"
 #include "tests/house/house.h"
+#include "tests/paths.h"
 
 /* Reports every suite, and every test, named in a row's last column that `tests` (ctest -N: "  Test #1: suite.name") does not list; answers
  * how many are named. */

@@ -35,12 +35,13 @@ static bool included_name(const char *line, char *name, size_t capacity, bool *q
 }
 
 static void rule_includes(const char *path, const char *text, report_t *report) {
-    char line[512], name[256], target[300];
+    char line[512], name[256], target[300], template[304];
     bool quoted;
     for (int number = 1; next_line(&text, line, sizeof line); number++) {
         if (!included_name(line, name, sizeof name, &quoted)) continue;
         snprintf(target, sizeof target, "%s%s", starts_with(name, "strata/") ? "include/" : "", name);
-        if (!tree_has(target)) {
+        snprintf(template, sizeof template, "%s.in", target);
+        if (!tree_has(target) && !tree_has(template)) {
             if (quoted) report_add(report, "%s:%d: \"%s\" is no file from the root", path, number, name);
         } else if (rank_of(target) > rank_of(path)) {
             report_add(report, "%s:%d: rank %d includes %s of rank %d", path, number, rank_of(path), name, rank_of(target));

@@ -7,7 +7,7 @@
 #include "tests/harness/test.h"
 #include "tests/house/house.h"
 
-enum { MOST_LINES = 600, MOST_FUNCTION_LINES = 40 };
+enum { MOST_LINES = 600, MOST_FUNCTION_LINES = 60 };
 
 static void rule_file_length(const char *path, const char *text, report_t *report) {
     size_t lines = 0;
@@ -121,12 +121,12 @@ TEST(house, files_rule_can_fail) { expect_lengths(rule_file_length, MOST_LINES, 
 TEST(house, functions_are_short) { expect_clean(c_files, rule_function_length); }
 
 TEST(house, functions_rule_can_fail) {
-    expect_lengths(rule_function_length, MOST_FUNCTION_LINES, "static int f(int a) {", "}", "x.c:1: 41 lines");
+    expect_lengths(rule_function_length, MOST_FUNCTION_LINES, "static int f(int a) {", "}", "x.c:1: 61 lines");
     expect_lengths(rule_function_length, MOST_FUNCTION_LINES, "static int g(void) { return 1; }\nstatic int f(int a) {", "}",
-                   "x.c:2: 41 lines");
+                   "x.c:2: 61 lines");
     /* Its heading takes two lines; the macro before it is not its own. */
     expect_lengths(rule_function_length, MOST_FUNCTION_LINES - 1, "#define A(c) \\\n    b\nint f(int a,\n      int b) {", "}",
-                   "x.c:3: 41 lines");
+                   "x.c:3: 61 lines");
 }
 
 TEST(house, folders_have_a_readme) {

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "tests/harness/test.h"
+#include "tests/paths.h"
 
 /* What `command` prints on both outputs; its exit status. */
 static int run(const char *command, char output[65536]) {

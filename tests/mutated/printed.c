@@ -8,6 +8,7 @@
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/mutated/pages.h"
+#include "tests/paths.h"
 #include "torture/report/print.h"
 #include "torture/strategies.h"
 

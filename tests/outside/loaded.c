@@ -6,6 +6,7 @@
 #include "strategy/registry/code.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
+#include "tests/paths.h"
 
 #define MODULES STRATA_BINARY_DIR "/modules"
 

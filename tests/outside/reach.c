@@ -4,6 +4,7 @@
 #include "strata/layer.h"
 #include "tests/facade/fixture.h"
 #include "tests/harness/test.h"
+#include "tests/paths.h"
 
 #define MODULES STRATA_BINARY_DIR "/modules/"
 

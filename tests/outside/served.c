@@ -1,6 +1,7 @@
 /* A loaded layer in a facade's stack: seen in the path of its allocations, in explain, and at work. */
 #include "strata/strata.h"
 #include "tests/harness/test.h"
+#include "tests/paths.h"
 
 static const char yaml[] = "load: [" STRATA_BINARY_DIR "/modules/my_layer.so, " STRATA_BINARY_DIR "/modules/sources.so]\n"
                            "stack: [retry, my_quota: {most: 1MiB}, stream_safe, auto_growth, filled_source]\n";

@@ -1,4 +1,5 @@
 #include "tests/planning/plans.h"
+#include "tests/paths.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 #include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
+#include "tests/paths.h"
 #include "trace/trace.h"
 
 #define SEEDS STRATA_SOURCE_DIR "/tests/fuzz/seeds/"

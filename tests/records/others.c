@@ -4,6 +4,7 @@
 #include "platform/host/host_memory.h"
 #include "tests/harness/files.h"
 #include "tests/harness/owned.h"
+#include "tests/paths.h"
 #include "tests/records/rows.h"
 #include "trace/text/input.h"
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "tests/harness/owned.h"
+#include "tests/paths.h"
 #include "tests/records/made.h"
 #include "tests/records/rows.h"
 

@@ -1,4 +1,5 @@
 #include "tests/replay/helpers.h"
+#include "tests/paths.h"
 
 #include <stdio.h>
 

@@ -7,6 +7,7 @@
 #include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
+#include "tests/paths.h"
 #include "tests/replay/helpers.h"
 
 /* ---- JSON, just far enough to tell whether a text is some ---- */

@@ -6,6 +6,7 @@
 
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
+#include "tests/paths.h"
 #include "tests/tools/ran.h"
 
 enum { SAID = 16384 };

@@ -12,6 +12,7 @@
 #include "strategy/registry/code.h"
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
+#include "tests/paths.h"
 #include "tests/security/noted.h"
 #include "tests/tools/ran.h"
 #include "trace/trace.h"

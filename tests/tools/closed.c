@@ -7,6 +7,7 @@
 
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
+#include "tests/paths.h"
 #include "tests/tools/ran.h"
 
 /* `strata ARGUMENTS`, with `after` after it in the shell, in the folder of the test; what the shell was told of its end. */

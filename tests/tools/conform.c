@@ -4,6 +4,7 @@
 #include "platform/clock.h"
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
+#include "tests/paths.h"
 #include "tests/tools/ran.h"
 
 #define MODULES STRATA_BINARY_DIR "/modules"

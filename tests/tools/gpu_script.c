@@ -9,6 +9,7 @@
 #include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
+#include "tests/paths.h"
 #include "tests/tools/ran.h"
 
 static int run_script(const char *arguments, const char *out) {

@@ -5,6 +5,7 @@
 
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
+#include "tests/paths.h"
 #include "tests/tools/ran.h"
 
 enum { COMMANDS = 32, NAME = 32, TEXT = 16384 };

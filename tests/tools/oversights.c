@@ -3,6 +3,7 @@
 
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
+#include "tests/paths.h"
 #include "tests/tools/ran.h"
 
 TEST(oversights, a_strategy_in_the_place_of_a_trace) {

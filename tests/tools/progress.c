@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tests/harness/test.h"
+#include "tests/paths.h"
 #include "tests/tools/ran.h"
 
 #define FEW "torture --programs 4 --stacks 1 --jobs 2 --strategy strata"

@@ -1,4 +1,5 @@
 #include "tests/tools/ran.h"
+#include "tests/paths.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -7,6 +7,7 @@
 #include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
+#include "tests/paths.h"
 #include "tests/tools/ran.h"
 
 #define SMALL  project_trace_path("alexnet-training.csv.gz")

@@ -1,4 +1,5 @@
 #include "tests/tools/shown.h"
+#include "tests/paths.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -7,6 +7,7 @@
 #include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
+#include "tests/paths.h"
 #include "trace/trace.h"
 
 /* An alloc's own pool, else the innermost that its stream has begun; other streams and the host's memory are not concerned. */
