@@ -7,6 +7,7 @@
 
 #include "facade/facade.h"
 #include "platform/host/host_memory.h"
+#include "platform/text/pointer.h"
 
 /* ---- the verdict ---- */
 
@@ -187,10 +188,11 @@ static void expect_shape(torture_world_t *w, const torture_block_t *b, const tor
     uint64_t alignment = b->place == STRATA_TORTURE_HOST ? 64 : 256;
     if (request->alignment > alignment) alignment = request->alignment;
     if (b->block.size < request->size || (request->size == 0) != (b->block.ptr == NULL))
-        torture_wrong(w, TORTURE_FAULT_SHAPE, 0, "%zu bytes at %p were served for %" PRIu64, b->block.size, b->block.ptr,
-                      request->size);
+        torture_wrong(w, TORTURE_FAULT_SHAPE, 0, "%zu bytes at %s were served for %" PRIu64, b->block.size,
+                      strata_pointer_text(b->block.ptr).text, request->size);
     if ((uintptr_t)b->block.ptr % alignment)
-        torture_wrong(w, TORTURE_FAULT_SHAPE, 1, "a block at %p is not aligned to %" PRIu64, b->block.ptr, alignment);
+        torture_wrong(w, TORTURE_FAULT_SHAPE, 1, "a block at %s is not aligned to %" PRIu64, strata_pointer_text(b->block.ptr).text,
+                      alignment);
 }
 
 static void tell_served(torture_world_t *w, const torture_block_t *b, strata_stream_t stream) {

@@ -11,6 +11,7 @@
 #include "allocation/stack/layer.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
+#include "platform/text/pointer.h"
 
 void strata_graph_blocks_delete(strata_graph_blocks_t *blocks) {
     strata_host_delete(blocks->all);
@@ -110,8 +111,8 @@ static void compare(change_t *change, const strata_graph_blocks_t *then) {
 /* ---- whether it can be done ---- */
 
 static strata_status_t cannot_free(const strata_graph_block_t *block, const char *why) {
-    return strata_fail(STRATA_E_BUSY, 0, "the block of %zu bytes at %p, which was not live then, %s", block->block.size,
-                       block->block.ptr, why);
+    return strata_fail(STRATA_E_BUSY, 0, "the block of %zu bytes at %s, which was not live then, %s", block->block.size,
+                       strata_pointer_text(block->block.ptr).text, why);
 }
 
 /* Its free takes the ref's one owner away, and waits for nobody. What another thread has freed meanwhile is no obstacle. */
@@ -217,8 +218,8 @@ static strata_status_t make_one(strata_graph_block_t *block) {
     }
     strata_stack_unlock(server);
     if (record) return STRATA_OK;
-    return strata_fail(STRATA_E_CORRUPT, 0, "the block of %zu bytes at %p could not be made live again", block->block.size,
-                       block->block.ptr);
+    return strata_fail(STRATA_E_CORRUPT, 0, "the block of %zu bytes at %s could not be made live again", block->block.size,
+                       strata_pointer_text(block->block.ptr).text);
 }
 
 static strata_status_t carry_out(change_t *change) {

@@ -9,6 +9,7 @@
 #include "facade/figures/amounts.h"
 #include "facade/report/causes.h"
 #include "platform/place.h"
+#include "platform/text/pointer.h"
 
 enum { SHOWN_OWNERS = 5, SHOWN_STREAMS = 10, SHOWN_WAITS = 4, SHOWN_POOLS = 5, SHOWN_LETTERS = 24 };
 enum { SHOWN_LAYERS = 6, SHOWN_FIGURES = 6 };
@@ -31,8 +32,8 @@ static void say_whose(strata_text_t *text, const strata_stack_t *stack) {
 
 void strata_report_say_where(const strata_refused_t *refused, strata_text_t *text) {
     strata_place_t place = refused->stack->domain->place;
-    strata_text_say(text, "out of memory in %s:%u on stream %p", strata_place_name(strata_place_kind(place)),
-                    (unsigned)strata_place_device(place), refused->stream);
+    strata_text_say(text, "out of memory in %s:%u on stream %s", strata_place_name(strata_place_kind(place)),
+                    (unsigned)strata_place_device(place), strata_pointer_text(refused->stream).text);
     say_whose(text, refused->stack);
 }
 
@@ -81,7 +82,7 @@ static void say_stack(report_t *r, strata_stack_t *stack, uint32_t *shown, uint3
     strata_text_say(&r->text, "\n  ");
     if (stack->of_thread) strata_text_say(&r->text, "thread %llu, ", (unsigned long long)stack->of_thread);
     if (stack->is_shared) strata_text_say(&r->text, "shared by all streams");
-    else strata_text_say(&r->text, "stream %p", stack->stream);
+    else strata_text_say(&r->text, "stream %s", strata_pointer_text(stack->stream).text);
     say_whose(&r->text, stack);
     strata_text_say(&r->text, "%s:", stack->orphan ? " (forgotten)" : "");
     if (stack->is_shared) STRATA_SAY_AMOUNTS(&r->text, " reserved %, deferred %", f.reserved_bytes, f.deferred_bytes);
@@ -159,7 +160,7 @@ static void say_waits(report_t *r) {
         }
         STRATA_SAY_AMOUNTS(&r->text, i ? ", %" : "\n  deferred frees: %", survey->awaited[i].bytes);
         if (survey->awaited[i].gone) strata_text_say(&r->text, " wait for a stream that was destroyed");
-        else strata_text_say(&r->text, " wait for stream %p", survey->awaited[i].stream);
+        else strata_text_say(&r->text, " wait for stream %s", strata_pointer_text(survey->awaited[i].stream).text);
     }
     if (more) STRATA_SAY_AMOUNTS(&r->text, ", for others %", more);
 }

@@ -4,6 +4,7 @@
 #include "allocation/call/ref_info.h"
 #include "facade/figures/text.h"
 #include "platform/place.h"
+#include "platform/text/pointer.h"
 
 enum { WORDS = 700 };
 
@@ -17,7 +18,8 @@ static void say_place(strata_text_t *text, strata_place_t place) {
 static void say_stack(strata_text_t *text, const strata_ref_info_t *info, strata_ref_t ref) {
     say_place(text, info->place);
     strata_text_say(text, ", stack %u", (unsigned)strata_ref_home(ref));
-    if (info->owned) strata_text_say(text, " of %sstream %p", info->orphan ? "the forgotten " : "", info->stream);
+    if (info->owned)
+        strata_text_say(text, " of %sstream %s", info->orphan ? "the forgotten " : "", strata_pointer_text(info->stream).text);
 }
 
 /* Names are those of facades that are open now. */
@@ -117,7 +119,8 @@ strata_status_t strata_diagnose_pointer(strata_facade_t *facade, const void *ptr
         strata_text_say(&text, "; the last one, ref %#llx, was freed", (unsigned long long)last);
         say_freed(&text, &info, last);
     }
-    return strata_fail(STRATA_E_UNKNOWN_POINTER, 0, "%p: no live allocation of this facade %s%s", ptr, does, words);
+    return strata_fail(STRATA_E_UNKNOWN_POINTER, 0, "%s: no live allocation of this facade %s%s", strata_pointer_text(ptr).text,
+                       does, words);
 }
 
 /* ---- streams ---- */
@@ -157,6 +160,6 @@ strata_status_t strata_diagnose_stream(strata_facade_t *facade, strata_domain_t 
         break;
     }
     return strata_fail(STRATA_E_UNKNOWN_STREAM, 0,
-                       "stream %p of %s was destroyed without strata_stream_forget(): its handle now names another stream%s",
-                       stream, place, words);
+                       "stream %s of %s was destroyed without strata_stream_forget(): its handle now names another stream%s",
+                       strata_pointer_text(stream).text, place, words);
 }

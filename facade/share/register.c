@@ -1,6 +1,7 @@
 /* Blocks that hardware knows by their addresses. */
 #include "facade/serve/arguments.h"
 #include "facade/share/share.h"
+#include "platform/text/pointer.h"
 
 enum { MOST = STRATA_SHARE_SEGMENTS };
 
@@ -33,5 +34,6 @@ strata_status_t strata_unregister(strata_t handle, const strata_registration_t *
             handles->let_go(source, STRATA_HOLD_REGISTERED, (uintptr_t)registration->ptr, registration->size) == STRATA_OK)
             return STRATA_OK;
     }
-    return strata_fail(STRATA_E_UNKNOWN_POINTER, 0, "strata_unregister: nothing is registered at %p", registration->ptr);
+    return strata_fail(STRATA_E_UNKNOWN_POINTER, 0, "strata_unregister: nothing is registered at %s",
+                       strata_pointer_text(registration->ptr).text);
 }

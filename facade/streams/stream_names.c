@@ -5,6 +5,7 @@
 #include "facade/streams/stream_ids.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
+#include "platform/text/pointer.h"
 
 enum { NAMES_MOST = 4096, ROOM_FIRST = 16 };
 
@@ -45,8 +46,8 @@ static strata_status_t give_name(strata_facade_t *facade, strata_domain_t *domai
     strata_named_stream_t *before = (strata_named_stream_t *)(uintptr_t)strata_facade_named_stream(facade, domain->place, stream);
     if (before && strcmp(before->name, named->name) == 0) return STRATA_OK;
     if (strata_domain_serves(domain, stream))
-        return strata_fail(STRATA_E_BUSY, 0, "stream %p was served already as \"%s\": it is named before its first request", stream,
-                           before ? before->name : "");
+        return strata_fail(STRATA_E_BUSY, 0, "stream %s was served already as \"%s\": it is named before its first request",
+                           strata_pointer_text(stream).text, before ? before->name : "");
     strata_status_t status = before ? STRATA_OK : make_room(facade);
     if (status != STRATA_OK) return status;
     if (!before) before = &facade->named_streams[facade->named_stream_count++];

@@ -7,6 +7,7 @@
 #include "facade/streams/told.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
+#include "platform/text/pointer.h"
 
 static strata_status_t domain_of(strata_t handle, strata_place_t place, strata_domain_t **domain) {
     strata_facade_t *facade = strata_facade_of(handle);
@@ -60,9 +61,9 @@ strata_status_t strata_set_default_stream(strata_t handle, strata_place_t place,
         atomic_store(&domain->default_from_first, !strata_domain_serves(domain, NULL));
     if (!atomic_compare_exchange_strong(&domain->default_stream, &before, wanted) && before != wanted)
         return strata_fail(STRATA_E_BUSY, 0,
-                           "the default stream of this place was set to %p before: it is set once, since "
+                           "the default stream of this place was set to %s before: it is set once, since "
                            "blocks served for NULL meanwhile belong to that stream",
-                           before);
+                           strata_pointer_text(before).text);
     if (wanted && !before) rename_legacy(domain);
     return STRATA_OK;
 }

@@ -40,16 +40,24 @@ struct Chunk {
 using RowFn = std::function<void(const strata_snapshot_row_t &row, PoolId name)>;
 using ChangeFn = std::function<void(Change change, const Chunk &chunk)>;
 
-/* Why the last call of this thread failed. What asks for memory and does not get it begins as PyTorch's own message does, since programs
- * look for these words. */
+/* Why the last call of this thread failed. Out of memory begins with "CUDA out of memory.", which programs search for in PyTorch's own
+ * message; the report's "out of memory in gpu:0 ..." then continues as "In gpu:0 ...". */
 inline std::string reason(strata_status_t status) {
-    return std::string(status == STRATA_E_NO_MEMORY ? "CUDA out of memory. " : "Strata: ") + strata_last_error()->text;
+    std::string text = strata_last_error()->text;
+    if (status != STRATA_E_NO_MEMORY) return "Strata: " + text;
+    const std::string repeated = "out of memory in ";
+    if (text.compare(0, repeated.size(), repeated) == 0) text.replace(0, repeated.size(), "In ");
+    return "CUDA out of memory. " + text;
 }
 inline void check(strata_status_t status) {
     if (status != STRATA_OK) throw std::runtime_error(reason(status));
 }
-/* Whether a free has nothing left to give back to: in a forked child, whose copies of tensors end with it, and once the driver shuts down. */
-inline bool is_over(strata_status_t status) { return status == STRATA_E_FORKED || status == STRATA_E_SHUTDOWN; }
+/* Whether a free that failed has nothing left to free: in a forked child, whose copies of tensors end with it; once the driver shuts down;
+ * and once the facade is closed, which the first such call says on standard error. Callers are destructors, which must not throw. */
+__attribute__((visibility("default"))) bool is_over(strata_status_t status);
+inline void check_unless_over(strata_status_t status) {
+    if (status != STRATA_OK && !is_over(status)) check(status);
+}
 
 inline strata_place_t place_of(int device) { return strata_gpu((uint32_t)device); }
 inline strata_mem_info_t mem_info_of(strata_t facade, int device) {

@@ -3,6 +3,8 @@
 #include <ATen/core/CachingHostAllocator.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <cstdio>
+
 #include "integration/torch/figures.h"
 
 using namespace strata_door;
@@ -32,7 +34,7 @@ class Pinned final : public at::HostAllocator {
         strata_status_t status = strata_block_of(facade_, pointer, &block);
         if (status == STRATA_OK) meter_.take(block.size);
         if (status == STRATA_OK) status = strata_free(facade_, block.ref);
-        TORCH_CHECK(status == STRATA_OK || is_over(status), "Strata: ", strata_last_error()->text);
+        check_unless_over(status);
     }
 
     /* Whether the memory is from here: a tensor may have been pinned by others. `pointer` may lie inside a block. */
@@ -97,7 +99,12 @@ Pinned &pinned() {
     return *one;
 }
 
-void release_pinned(void *pointer) { pinned().release(pointer); }
+/* Called by destructors, which must not throw. */
+void release_pinned(void *pointer) {
+    try {
+        pinned().release(pointer);
+    } catch (const std::exception &error) { std::fprintf(stderr, "strata: pinned memory was not freed: %s\n", error.what()); }
+}
 
 } // namespace
 

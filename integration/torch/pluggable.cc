@@ -11,6 +11,23 @@ using namespace strata_door;
 namespace strata_door {
 std::atomic<strata_t> facade{0};
 std::array<Meter, most_devices> meters;
+static std::atomic<strata_t> reported_closed{0}; /* the facade whose end was reported */
+
+bool is_over(strata_status_t status) {
+    if (status == STRATA_E_FORKED || status == STRATA_E_SHUTDOWN) return true;
+    if (status != STRATA_E_STALE) return false;
+    strata_t used = facade;
+    strata_block_t none;
+    std::string why = strata_last_error()->text;
+    if (strata_block_of(used, nullptr, &none) != STRATA_E_STALE) { /* it is open: a ref was stale */
+        (void)strata_fail(status, 0, "%s", why.c_str());
+        return false;
+    }
+    if (reported_closed.exchange(used) != used)
+        std::fprintf(stderr, "strata: the facade behind PyTorch was closed while tensors were live. Their memory is gone and they must not "
+                             "be used; freeing them does nothing, and new tensors on the GPU fail. Close it after the last tensor.\n");
+    return true;
+}
 } // namespace strata_door
 
 void strata_torch_use(strata_t opened) {
@@ -37,14 +54,15 @@ void strata_torch_free(void *pointer, ssize_t, int device, CUstream_st *) {
     if (status == STRATA_OK) strata_torch_goes(device, &block);
     if (status == STRATA_OK) status = strata_free(facade, block.ref);
     if (status != STRATA_OK && !is_over(status))
-        std::fprintf(stderr, "strata: free of %p: %s\n", pointer, strata_last_error()->text);
+        std::fprintf(stderr, "strata: a tensor's memory was not freed: %s\n", strata_last_error()->text);
 }
 
 void strata_torch_record_stream(void *pointer, CUstream_st *stream) {
     if (!pointer) return;
     strata_block_t block;
-    check(strata_block_of(facade, pointer, &block));
-    check(strata_record_stream(facade, block.ref, stream));
+    strata_status_t status = strata_block_of(facade, pointer, &block);
+    if (status == STRATA_OK) status = strata_record_stream(facade, block.ref, stream);
+    check_unless_over(status);
 }
 
 void *strata_torch_base(void *pointer, size_t *size) {
@@ -78,10 +96,11 @@ void strata_torch_reset() {
         if (meter(device)->used) strata_torch_release(device, {0, 0});
 }
 
+
 void strata_torch_release(int device, PoolId pool) {
     uint64_t number = strata_torch_pool_number(device, pool);
-    if (pool == PoolId{0, 0}) check(strata_release(facade, place_of(device), nullptr));
-    else if (number) check(strata_release_pool(facade, place_of(device), number, nullptr));
+    if (pool == PoolId{0, 0}) check_unless_over(strata_release(facade, place_of(device), nullptr));
+    else if (number) check_unless_over(strata_release_pool(facade, place_of(device), number, nullptr));
 }
 
 void strata_torch_memory_fraction(double fraction, int device) {

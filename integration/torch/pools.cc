@@ -119,7 +119,7 @@ void strata_torch_release_pool(int device, PoolId id) {
     Guard guard(lock);
     Pool &pool = find(device, id);
     if (pool.unknown > 0) pool.unknown--;
-    else check(strata_graph_pool_remove(facade, place_of(device), pool.number));
+    else check_unless_over(strata_graph_pool_remove(facade, place_of(device), pool.number));
     if (--pool.uses == 0 && !pool.filter) pools.erase({device, id});
 }
 

@@ -7,6 +7,8 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <cstdio>
+
 #include "integration/torch/history.h"
 
 using namespace strata_door;
@@ -65,7 +67,7 @@ class Whole final : public ca::CUDAAllocator {
         if (device < 0) return;
         if (history_.listens()) note_free(device, block);
         strata_torch_goes(device, &block);
-        check(strata_free(facade_, block.ref));
+        check_unless_over(strata_free(facade_, block.ref));
     }
     void recordStream(const DataPtr &pointer, c10::cuda::CUDAStream stream) override {
         /* Memory that is not from here is nobody's to record, as with PyTorch's own. */
@@ -427,7 +429,12 @@ Whole &whole() {
     return *one;
 }
 
-void release_tensor(void *pointer) { whole().raw_delete(pointer); }
+/* Called by destructors, which must not throw. */
+void release_tensor(void *pointer) {
+    try {
+        whole().raw_delete(pointer);
+    } catch (const std::exception &error) { std::fprintf(stderr, "strata: a tensor's memory was not freed: %s\n", error.what()); }
+}
 
 uint64_t free_memory(strata_place_t place, size_t, void *) {
     if (strata_place_kind(place) != STRATA_PLACE_GPU) return 0;

@@ -77,7 +77,8 @@ def test_an_empty_tensor_is_no_request(s, calls):
 def test_out_of_memory_is_an_exception_with_the_report(calls):
     with pytest.raises(RuntimeError) as raised:
         calls.allocate(1 << 40)
-    assert str(raised.value).startswith("CUDA out of memory. out of memory in gpu:0")
+    assert str(raised.value).startswith("CUDA out of memory. In gpu:0 on stream NULL: ")
+    assert str(raised.value).count("out of memory") == 1
     assert "helps:" in str(raised.value)
     with pytest.raises(RuntimeError):
         calls.allocate(MIB, device=77)
@@ -87,7 +88,25 @@ def test_out_of_memory_is_an_exception_with_the_report(calls):
 
 def test_a_wrong_free_is_told_and_kills_nobody(calls, capfd):
     calls.free(0x1234)
-    assert "strata: free of 0x1234" in capfd.readouterr().err
+    assert "strata: a tensor's memory was not freed: 0x1234: " in capfd.readouterr().err
+
+
+def test_a_closed_facade_is_reported_once_and_kills_nobody(capfd):
+    """Destructors call free, record_stream, reset and release_pool: none of them may throw once the facade is closed."""
+    s = strata.open("strata", devices="sim:h100")
+    calls, pool, asked = Calls(Pluggable(s)), (c.c_ulonglong(7), c.c_ulonglong(0)), c.c_int()
+    first, second, stream = calls.allocate(MIB), calls.allocate(MIB), s.stream().handle
+    calls("begin_pool", 0, *pool, c.c_void_p(stream), c.byref(asked))
+    calls("end_pool", 0, *pool)
+    s.close("force")
+    for pointer in (first, second):
+        calls("record", c.c_void_p(pointer), c.c_void_p(stream))
+        calls.free(pointer)
+    calls("reset")
+    calls("release_pool", 0, *pool)
+    assert capfd.readouterr().err.count("was closed while tensors were live") == 1
+    with pytest.raises(RuntimeError, match="^Strata: facade 0x.* is not open: it was closed$"):
+        calls.allocate(MIB)
 
 
 def test_a_forked_child_lets_go_in_silence(s, calls, capfd):

@@ -99,7 +99,7 @@ def test_streams(run):
 
 def test_out_of_memory_and_limits(run):
     told = results(run, "torch_pluggable.py")
-    assert told["oom"].startswith("RuntimeError: CUDA out of memory. out of memory in gpu:0")
+    assert told["oom"].startswith("RuntimeError: CUDA out of memory. In gpu:0")
     assert told["after oom"] == "ok"
     assert told["after empty_cache"]
     assert told["fraction"].startswith("RuntimeError: CUDA out of memory")
@@ -151,6 +151,15 @@ def test_a_device_that_is_not_used_is_not_opened(run, program):
     assert told["empty_cache"] == "ok"
 
 
+@pytest.mark.parametrize("door", ["pluggable", "whole"])
+def test_a_facade_closed_under_live_tensors_ends_no_program(run, door):
+    told, done = run(str(HERE / "programs" / "torch_closed.py"), door)
+    assert done.returncode == 0 and told is not None, done.stderr
+    assert done.stderr.count("was closed while tensors were live") == 1
+    assert told["recorded"] == told["emptied"] == "ok" and told["alive"]
+    assert told["requested"].startswith("RuntimeError: Strata: facade ") and "it was closed" in told["requested"]
+
+
 # ---- the whole door
 
 
@@ -182,7 +191,7 @@ def test_whole_notes_streams(whole):
 
 
 def test_whole_raises_out_of_memory_with_the_report(whole):
-    assert whole["oom"].startswith("OutOfMemoryError: CUDA out of memory. out of memory in gpu:0")
+    assert whole["oom"].startswith("OutOfMemoryError: CUDA out of memory. In gpu:0")
     assert "too_large" in whole["oom"]
     assert whole["heard"] == [0, 1 << 40, True]
     assert whole["ooms counted"] == 1

@@ -10,6 +10,7 @@
 #endif
 
 #include "platform/sim/world/checker_hooks.h"
+#include "platform/text/pointer.h"
 
 #define KILLED 0xdb /* the value of bytes that were unmapped under running work */
 
@@ -158,8 +159,8 @@ static strata_status_t copy(sim_device_t *device, strata_address_t address, void
     sim_region_t *pinned = holder(device->world, (uintptr_t)host, size);
     if (address < SIM_BASE || !pinned || pinned->kind != SIM_REGION_PINNED || !sim_touch(device, address, size, 0))
         return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE,
-                           "CUDA_ERROR_INVALID_VALUE: copy of %llu bytes at 0x%llx, host memory %p", (unsigned long long)size,
-                           (unsigned long long)address, host);
+                           "CUDA_ERROR_INVALID_VALUE: copy of %llu bytes at 0x%llx, host memory %s", (unsigned long long)size,
+                           (unsigned long long)address, strata_pointer_text(host).text);
     sim_charge(device, &device->world->profile.launch, 0);
     sim_touch(device, address, size, sim_submit(stream, 0));
     check_on_fill(stream, address, size, !to_host);
