@@ -39,7 +39,8 @@ static void look(const strata_record_t *record, void *context) {
     if (search->address - record->ptr < record->size) search->found = record;
 }
 
-const strata_record_t *strata_stack_block_at(strata_stack_t *stack, uint64_t address) {
+/* The record around an address, whatever its state: a block, or another cache's chunk that shows no block there. */
+static const strata_record_t *record_at(strata_stack_t *stack, uint64_t address) {
     search_t search = {.address = address};
     bool has_cache = false, routed = false;
     if (!stack->open) return NULL;
@@ -51,7 +52,7 @@ const strata_record_t *strata_stack_block_at(strata_stack_t *stack, uint64_t add
         else if (layer->type->walk) layer->type->walk(layer, look, &search);
     }
     /* What a decorator above holds is shown by the record that it made. */
-    bool held = search.found && search.found->state == STRATA_RECORD_CHUNK;
+    const strata_record_t *held = search.found && search.found->state == STRATA_RECORD_CHUNK ? search.found : NULL;
     if (held) search.found = NULL;
     /* Where a router leads past the caches, so does what is no block of one. */
     bool others = held || stack->is_shared || !has_cache || routed;
@@ -59,8 +60,15 @@ const strata_record_t *strata_stack_block_at(strata_stack_t *stack, uint64_t add
         const strata_record_t *record = strata_slab_record(&stack->slab, slot);
         if (is_of_a_source(record)) look(record, &search);
     }
-    return search.found && search.found->state == STRATA_RECORD_LIVE ? search.found : NULL;
+    return search.found ? search.found : held;
 }
+
+const strata_record_t *strata_stack_block_at(strata_stack_t *stack, uint64_t address) {
+    const strata_record_t *found = record_at(stack, address);
+    return found && found->state == STRATA_RECORD_LIVE ? found : NULL;
+}
+
+bool strata_stack_holds(strata_stack_t *stack, uint64_t address) { return record_at(stack, address) != NULL; }
 
 /* Those of one rank by number, which a lock keeps for all lives of its stack: one order for every domain there will ever be. */
 static void lock_all(strata_domain_t *domain, strata_lock_rank_t rank) {

@@ -31,6 +31,21 @@ strata_status_t strata_base_pointer(strata_t handle, const void *interior, strat
     return strata_diagnose_pointer(facade, interior, "holds it");
 }
 
+bool strata_facade_holds(strata_facade_t *facade, const void *address) {
+    uint32_t index = 0;
+    strata_domain_t *domain;
+    while ((domain = strata_facade_next_domain(facade, &index)) != NULL)
+        STRATA_DOMAIN_EACH(domain, stack) {
+            strata_stack_take(stack);
+            bool held = strata_stack_holds(stack, (uint64_t)(uintptr_t)address);
+            strata_unlock(&stack->lock);
+            if (!held) continue;
+            strata_domain_leave_stack(domain, stack);
+            return true;
+        }
+    return false;
+}
+
 strata_status_t strata_place_of(strata_t handle, strata_ref_t ref, strata_place_t *place) {
     STRATA_REFUSE_NULL(place);
     strata_call_t call;

@@ -111,19 +111,36 @@ strata_status_t strata_door_allocate_on(strata_door_t *door, strata_place_t plac
     return status;
 }
 
-strata_status_t strata_door_free(strata_door_t *door, void *address) {
+/* The live block of that kind of memory that begins at the address, and its place. */
+static strata_status_t find_block(strata_door_t *door, strata_door_memory_t memory, void *address, strata_block_t *block,
+                                  strata_place_t *place) {
+    strata_facade_t *facade = strata_facade_of(door->facade);
+    strata_status_t status = strata_block_of(door->facade, address, block);
+    if (status == STRATA_E_UNKNOWN_POINTER && facade && strata_facade_holds(facade, address))
+        return strata_fail(STRATA_E_INVALID, 0,
+                           "no live block begins there: it was freed before, or the address is inside a block");
+    if (status == STRATA_OK) status = strata_place_of(door->facade, block->ref, place);
+    if (status == STRATA_OK && is_host(*place) != (memory == STRATA_DOOR_HOST))
+        return strata_fail(STRATA_E_INVALID, 0, "the block is %s memory", is_host(*place) ? "pinned" : "device");
+    return status;
+}
+
+strata_status_t strata_door_free(strata_door_t *door, strata_door_memory_t memory, void *address) {
     strata_block_t block;
     strata_place_t place;
     strata_unordered_t *unordered = NULL;
-    strata_status_t status = strata_block_of(door->facade, address, &block);
-    if (status == STRATA_OK) status = strata_place_of(door->facade, block.ref, &place);
+    strata_status_t status = find_block(door, memory, address, &block, &place);
     if (status == STRATA_OK) status = unordered_of(door, place, &unordered);
     return status == STRATA_OK ? strata_unordered_free(unordered, &block) : status;
 }
 
-strata_status_t strata_door_free_on(strata_door_t *door, void *address, strata_stream_t stream) {
+strata_status_t strata_door_free_on(strata_door_t *door, strata_door_memory_t memory, void *address, strata_stream_t stream) {
     strata_block_t block;
-    strata_status_t status = strata_block_of(door->facade, address, &block);
+    strata_place_t place;
+    strata_status_t status = find_block(door, memory, address, &block, &place);
+    strata_unordered_t *unordered = status == STRATA_OK ? made_at(door, place) : NULL;
+    if (unordered && strata_unordered_is_pending(unordered, block.ref))
+        return strata_fail(STRATA_E_INVALID, 0, "the block was freed already");
     return status == STRATA_OK ? strata_free_on(door->facade, block.ref, stream) : status;
 }
 

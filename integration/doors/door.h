@@ -18,10 +18,13 @@ strata_t strata_door_facade(const strata_door_t *door);
 strata_status_t strata_door_allocate(strata_door_t *door, strata_place_t place, size_t size, void **address);
 strata_status_t strata_door_allocate_on(strata_door_t *door, strata_place_t place, strata_stream_t stream, size_t size,
                                         void **address);
-/* Of either kind. E_UNKNOWN_POINTER: the address is none of the door's, and nothing has happened. After strata_door_free() the address is
- * still known until the memory is settled; a second free of it is a fault of the program. */
-strata_status_t strata_door_free(strata_door_t *door, void *address);
-strata_status_t strata_door_free_on(strata_door_t *door, void *address, strata_stream_t stream);
+/* What a function of CUDA frees: memory of devices, managed memory included, or pinned memory of the host. */
+typedef enum strata_door_memory { STRATA_DOOR_DEVICE, STRATA_DOOR_HOST } strata_door_memory_t;
+
+/* Frees what either kind of request was served. E_UNKNOWN_POINTER: the address is not in memory that the door holds. E_INVALID: it is, but
+ * no live block of this kind of memory begins there: it was freed before, or lies inside a block. After an error nothing has changed. */
+strata_status_t strata_door_free(strata_door_t *door, strata_door_memory_t memory, void *address);
+strata_status_t strata_door_free_on(strata_door_t *door, strata_door_memory_t memory, void *address, strata_stream_t stream);
 /* Before a stream is destroyed. */
 void strata_door_forget(strata_door_t *door, strata_stream_t stream);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "facade/facade.h"
+#include "integration/doors/refs.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
 
@@ -22,6 +23,7 @@ struct strata_unordered {
     pthread_cond_t settled; /* `settling` has become false */
     pending_t *list; /* in the order of the frees */
     size_t count, room;
+    strata_refs_t noted; /* the refs of the list, with twice its room */
     uint64_t bytes;
     bool settling; /* a thread waits for the device, or frees what it waited for */
 };
@@ -49,6 +51,7 @@ void strata_unordered_delete(strata_unordered_t *self) {
     pthread_mutex_destroy(&self->mutex);
     pthread_cond_destroy(&self->settled);
     strata_host_delete(self->list);
+    strata_host_delete(self->noted.slots);
     strata_host_delete(self);
 }
 
@@ -122,6 +125,7 @@ static void end_settling(strata_unordered_t *self, size_t removed, uint64_t byte
     pthread_mutex_lock(&self->mutex);
     self->count -= removed;
     self->bytes -= bytes;
+    for (size_t i = 0; i < removed; i++) strata_refs_remove(&self->noted, self->list[i].ref);
     if (removed) memmove(self->list, self->list + removed, self->count * sizeof *self->list);
     self->settling = false;
     pthread_cond_broadcast(&self->settled);
@@ -132,14 +136,14 @@ strata_status_t strata_unordered_settle(strata_unordered_t *self, uint64_t *free
     size_t count = begin_settling(self);
     strata_status_t status = count ? wait_for_devices(self) : STRATA_OK;
     if (status != STRATA_OK) count = 0;
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, given_up = 0;
     for (size_t i = 0; i < count; i++) {
         pending_t entry = entry_at(self, i);
-        /* Whoever freed it in another way meanwhile has freed it. */
-        (void)strata_free(self->facade, entry.ref);
-        bytes += entry.size;
+        /* It fails only for a block that was freed through the facade itself after it was noted here. */
+        if (strata_free(self->facade, entry.ref) == STRATA_OK) bytes += entry.size;
+        given_up += entry.size;
     }
-    end_settling(self, count, bytes);
+    end_settling(self, count, given_up);
     if (freed) *freed = bytes;
     return status;
 }
@@ -181,29 +185,53 @@ strata_status_t strata_unordered_allocate(strata_unordered_t *self, size_t size,
 
 /* ---- free ---- */
 
-/* false: there is no room, and none to be had. */
-static bool append(strata_unordered_t *self, pending_t entry) {
+bool strata_unordered_is_pending(strata_unordered_t *self, strata_ref_t ref) {
+    pthread_mutex_lock(&self->mutex);
+    bool pending = strata_refs_contain(&self->noted, ref);
+    pthread_mutex_unlock(&self->mutex);
+    return pending;
+}
+
+/* Twice the room, filled with what is there. False: there is no memory. Another thread may have made room meanwhile. */
+static bool make_room(strata_unordered_t *self, size_t room) {
+    pending_t *list = strata_host_new(room, sizeof *list);
+    strata_refs_t noted = {strata_host_new(2 * room, sizeof(strata_ref_t)), 2 * room};
+    bool made = list && noted.slots;
+    pthread_mutex_lock(&self->mutex);
+    if (made && self->room < room) {
+        pending_t *old = self->list;
+        strata_ref_t *old_slots = self->noted.slots;
+        for (size_t i = 0; i < self->count; i++) {
+            list[i] = old[i];
+            strata_refs_add(&noted, old[i].ref);
+        }
+        self->list = list;
+        self->noted = noted;
+        self->room = room;
+        list = old;
+        noted.slots = old_slots;
+    }
+    pthread_mutex_unlock(&self->mutex);
+    strata_host_delete(list);
+    strata_host_delete(noted.slots);
+    return made;
+}
+
+/* E_INVALID: it is there already. E_HOST_MEMORY: there is no room, and none to be had. */
+static strata_status_t append(strata_unordered_t *self, pending_t entry) {
     for (;;) {
         pthread_mutex_lock(&self->mutex);
-        bool fits = self->count < self->room;
+        bool again = strata_refs_contain(&self->noted, entry.ref), fits = self->count < self->room;
         size_t wanted = self->room ? 2 * self->room : FIRST_ROOM;
-        if (fits) {
+        if (fits && !again) {
             self->list[self->count++] = entry;
+            strata_refs_add(&self->noted, entry.ref);
             self->bytes += entry.size;
         }
         pthread_mutex_unlock(&self->mutex);
-        if (fits) return true;
-        pending_t *larger = strata_host_new(wanted, sizeof *larger), *old = larger;
-        if (!larger) return false;
-        pthread_mutex_lock(&self->mutex);
-        if (self->room < wanted) { /* else another thread has made room */
-            old = self->list;
-            if (self->count) memcpy(larger, old, self->count * sizeof *larger);
-            self->list = larger;
-            self->room = wanted;
-        }
-        pthread_mutex_unlock(&self->mutex);
-        strata_host_delete(old);
+        if (again) return strata_fail(STRATA_E_INVALID, 0, "the block was freed already");
+        if (fits) return STRATA_OK;
+        if (!make_room(self, wanted)) return STRATA_E_HOST_MEMORY;
     }
 }
 
@@ -215,8 +243,9 @@ static bool many_are_pending(strata_unordered_t *self) {
 }
 
 strata_status_t strata_unordered_free(strata_unordered_t *self, const strata_block_t *block) {
+    strata_status_t status = append(self, (pending_t){block->ref, block->size});
     if (many_are_pending(self)) (void)strata_unordered_settle(self, NULL);
-    if (append(self, (pending_t){block->ref, block->size})) return STRATA_OK;
-    strata_status_t status = wait_for_devices(self);
+    if (status != STRATA_E_HOST_MEMORY) return status;
+    status = wait_for_devices(self);
     return status == STRATA_OK ? strata_free(self->facade, block->ref) : status;
 }

@@ -42,28 +42,31 @@ REQUESTS(cuMemHostAlloc, (void **address, size_t size, unsigned int flags), (add
 
 /* ---- frees ---- */
 
+#define POINTER(address) ((void *)(uintptr_t)(address))
+/* `served` may put another address into `freed`, which is what `passed` passes on. */
 #define FREES(name, arguments, passed, served)                                                                                     \
     int name arguments {                                                                                                           \
         int code;                                                                                                                  \
+        void *freed = POINTER(address);                                                                                            \
         if (served) return 0;                                                                                                      \
         STRATA_PASS_ON(code, name, passed, false, -1);                                                                             \
         return code;                                                                                                               \
     }
-#define POINTER(address) ((void *)(uintptr_t)(address))
 
-FREES(cuMemFree_v2, (strata_cu_address_t address), (address), strata_serve_free(STRATA_ROW_cuMemFree_v2, POINTER(address)))
-FREES(cuMemFreeHost, (void *address), (address), strata_serve_free(STRATA_ROW_cuMemFreeHost, address))
-FREES(cuMemFreeAsync, (strata_cu_address_t address, void *stream), (address, stream),
-      strata_serve_free_on(STRATA_ROW_cuMemFreeAsync, POINTER(address), stream))
-FREES(cuMemFreeAsync_ptsz, (strata_cu_address_t address, void *stream), (address, stream),
-      strata_serve_free_on(STRATA_ROW_cuMemFreeAsync_ptsz, POINTER(address), strata_own_stream(stream)))
+FREES(cuMemFree_v2, (strata_cu_address_t address), ((uintptr_t)freed),
+      strata_serve_free(STRATA_ROW_cuMemFree_v2, STRATA_DOOR_DEVICE, &freed))
+FREES(cuMemFreeHost, (void *address), (freed), strata_serve_free(STRATA_ROW_cuMemFreeHost, STRATA_DOOR_HOST, &freed))
+FREES(cuMemFreeAsync, (strata_cu_address_t address, void *stream), ((uintptr_t)freed, stream),
+      strata_serve_free_on(STRATA_ROW_cuMemFreeAsync, STRATA_DOOR_DEVICE, &freed, stream))
+FREES(cuMemFreeAsync_ptsz, (strata_cu_address_t address, void *stream), ((uintptr_t)freed, stream),
+      strata_serve_free_on(STRATA_ROW_cuMemFreeAsync_ptsz, STRATA_DOOR_DEVICE, &freed, strata_own_stream(stream)))
 
 /* ---- corrected and refused ---- */
 
 int cuMemGetInfo_v2(size_t *unused, size_t *total) {
     int code;
     STRATA_PASS_ON(code, cuMemGetInfo_v2, (unused, total), false, -1);
-    if (code == 0) strata_serve_mem_info(STRATA_ROW_cuMemGetInfo_v2, device_of_context(), unused, *total);
+    if (code == 0 && unused && total) strata_serve_mem_info(STRATA_ROW_cuMemGetInfo_v2, device_of_context(), unused, *total);
     return code;
 }
 

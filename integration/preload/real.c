@@ -26,8 +26,10 @@ static int look_into(struct dl_phdr_info *object, size_t size, void *searching) 
     return search->found != NULL;
 }
 
+static bool is_of_runtime(const char *name) { return strncmp(name, "cuda", 4) == 0; }
+
 void *strata_real(const char *name) {
-    search_t search = {.library = strncmp(name, "cuda", 4) == 0 ? "libcudart.so" : "libcuda.so", .name = name};
+    search_t search = {.library = is_of_runtime(name) ? "libcudart.so" : "libcuda.so", .name = name};
     search.found = dlsym(RTLD_NEXT, name);
     if (!search.found) dl_iterate_phdr(look_into, &search);
     return search.found;
@@ -89,7 +91,7 @@ void *strata_real_context(void) {
     return function && function(&context) == 0 ? context : NULL;
 }
 
-static int synchronise(void *_Atomic *slot, const char *name) {
+static int call(void *_Atomic *slot, const char *name) {
     void *address_of = known(slot, name);
     int (*function)(void);
     memcpy(&function, &address_of, sizeof function);
@@ -98,12 +100,17 @@ static int synchronise(void *_Atomic *slot, const char *name) {
 
 int strata_real_synchronise_runtime(void) {
     static void *_Atomic slot;
-    return synchronise(&slot, "cudaDeviceSynchronize");
+    return call(&slot, "cudaDeviceSynchronize");
 }
 
 int strata_real_synchronise_driver(void) {
     static void *_Atomic slot;
-    return synchronise(&slot, "cuCtxSynchronize");
+    return call(&slot, "cuCtxSynchronize");
+}
+
+void strata_real_clear_error(const char *name) {
+    static void *_Atomic slot;
+    if (is_of_runtime(name)) (void)call(&slot, "cudaGetLastError");
 }
 
 bool strata_real_driver_is_loaded(void) {

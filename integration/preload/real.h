@@ -27,6 +27,8 @@ int strata_real_driver_device(void);
 /* Waits for all work of that device; the real function's code. */
 int strata_real_synchronise_runtime(void);
 int strata_real_synchronise_driver(void);
+/* Clears the calling thread's last error of the runtime, after a function of that name; the driver's functions leave none. */
+void strata_real_clear_error(const char *name);
 /* The context of a stream; NULL: it cannot be told. */
 void *strata_real_context_of(void *stream);
 /* The current context of the calling thread; NULL: none. */

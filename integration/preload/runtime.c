@@ -63,19 +63,20 @@ int cudaHostAlloc(void **address, size_t size, unsigned int flags) {
         STRATA_PASS_ON(code, name, passed, false, -1);                                                                             \
         return code;                                                                                                               \
     }
-FREES(cudaFree, (void *address), (address), strata_serve_free(STRATA_ROW_cudaFree, address))
-FREES(cudaFreeHost, (void *address), (address), strata_serve_free(STRATA_ROW_cudaFreeHost, address))
+FREES(cudaFree, (void *address), (address), strata_serve_free(STRATA_ROW_cudaFree, STRATA_DOOR_DEVICE, &address))
+FREES(cudaFreeHost, (void *address), (address), strata_serve_free(STRATA_ROW_cudaFreeHost, STRATA_DOOR_HOST, &address))
 FREES(cudaFreeAsync, (void *address, void *stream), (address, stream),
-      strata_serve_free_on(STRATA_ROW_cudaFreeAsync, address, stream))
+      strata_serve_free_on(STRATA_ROW_cudaFreeAsync, STRATA_DOOR_DEVICE, &address, stream))
 FREES(cudaFreeAsync_ptsz, (void *address, void *stream), (address, stream),
-      strata_serve_free_on(STRATA_ROW_cudaFreeAsync_ptsz, address, strata_own_stream(stream)))
+      strata_serve_free_on(STRATA_ROW_cudaFreeAsync_ptsz, STRATA_DOOR_DEVICE, &address, strata_own_stream(stream)))
 
 /* ---- corrected and refused ---- */
 
 int cudaMemGetInfo(size_t *unused, size_t *total) {
     int code;
     STRATA_PASS_ON(code, cudaMemGetInfo, (unused, total), false, -1);
-    if (code == 0) strata_serve_mem_info(STRATA_ROW_cudaMemGetInfo, strata_real_runtime_device(), unused, *total);
+    if (code == 0 && unused && total)
+        strata_serve_mem_info(STRATA_ROW_cudaMemGetInfo, strata_real_runtime_device(), unused, *total);
     return code;
 }
 

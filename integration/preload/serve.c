@@ -23,20 +23,25 @@ bool strata_serve_on(strata_row_t row, int device, void *stream, size_t size, vo
     return done;
 }
 
-bool strata_serve_free(strata_row_t row, void *address) {
-    strata_door_t *door = address ? strata_process_begin_if_open() : NULL;
-    bool done = door && strata_door_free(door, address) == STRATA_OK;
-    if (door) strata_process_end();
-    strata_process_count(row, done);
-    return done;
+static bool freed(strata_row_t row, strata_status_t status, void **address) {
+    static char nobodys; /* memory of the host that CUDA never gave to anyone */
+    if (status != STRATA_OK && status != STRATA_E_UNKNOWN_POINTER) *address = &nobodys;
+    strata_process_count(row, status == STRATA_OK);
+    return status == STRATA_OK;
 }
 
-bool strata_serve_free_on(strata_row_t row, void *address, void *stream) {
-    strata_door_t *door = address ? strata_process_begin_if_open() : NULL;
-    bool done = door && strata_door_free_on(door, address, stream) == STRATA_OK;
+bool strata_serve_free(strata_row_t row, strata_door_memory_t memory, void **address) {
+    strata_door_t *door = *address ? strata_process_begin_if_open() : NULL;
+    strata_status_t status = door ? strata_door_free(door, memory, *address) : STRATA_E_UNKNOWN_POINTER;
     if (door) strata_process_end();
-    strata_process_count(row, done);
-    return done;
+    return freed(row, status, address);
+}
+
+bool strata_serve_free_on(strata_row_t row, strata_door_memory_t memory, void **address, void *stream) {
+    strata_door_t *door = *address ? strata_process_begin_if_open() : NULL;
+    strata_status_t status = door ? strata_door_free_on(door, memory, *address, stream) : STRATA_E_UNKNOWN_POINTER;
+    if (door) strata_process_end();
+    return freed(row, status, address);
 }
 
 void strata_serve_mem_info(strata_row_t row, int device, size_t *unused, size_t total) {

@@ -10,8 +10,10 @@
 /* Memory without a stream, of the device or, with STRATA_PLACE_PINNED, of the host for work of `device`. */
 bool strata_serve(strata_row_t row, strata_place_kind_t kind, int device, size_t size, void **address);
 bool strata_serve_on(strata_row_t row, int device, void *stream, size_t size, void **address);
-bool strata_serve_free(strata_row_t row, void *address);
-bool strata_serve_free_on(strata_row_t row, void *address, void *stream);
+/* If the free is wrong (a second one, one of the other kind of memory, inside a block), the real function must not see the address: it may
+ * be that of memory which Strata keeps. Then *address becomes one that is nobody's, so that the program gets CUDA's own error for that. */
+bool strata_serve_free(strata_row_t row, strata_door_memory_t memory, void **address);
+bool strata_serve_free_on(strata_row_t row, strata_door_memory_t memory, void **address, void *stream);
 /* What is idle in the memory of the device counts as free. */
 void strata_serve_mem_info(strata_row_t row, int device, size_t *unused, size_t total);
 void strata_serve_forget(strata_row_t row, void *stream);
@@ -47,18 +49,21 @@ enum { STRATA_SERVE_TRIES = 4 };
 /* A capture that was broken, or has work that was not joined, ends all the same. */
 static inline bool strata_ended_capture(int code) { return code == 0 || code == 901 || code == 904; }
 
-/* The real function, called with what `passed` lists in parentheses, again after idle memory has gone back. */
+/* The real function, called with what `passed` lists in parentheses, again after idle memory has gone back. The error of a try that
+ * is made again successfully is not the program's: it is cleared. */
 #define STRATA_PASS_ON(code, name, passed, of_host, device)                                                                        \
     do {                                                                                                                           \
+        int tries_ = 1;                                                                                                            \
         strata_process_enter_real();                                                                                               \
         (code) = STRATA_REAL(name) passed;                                                                                         \
         strata_process_leave_real();                                                                                               \
-        for (int tries_ = 1; (code) == STRATA_REAL_OUT_OF_MEMORY && tries_ < STRATA_SERVE_TRIES; tries_++) {                       \
+        for (; (code) == STRATA_REAL_OUT_OF_MEMORY && tries_ < STRATA_SERVE_TRIES; tries_++) {                                     \
             if (!strata_serve_room(of_host, device)) break;                                                                        \
             strata_process_enter_real();                                                                                           \
             (code) = STRATA_REAL(name) passed;                                                                                     \
             strata_process_leave_real();                                                                                           \
         }                                                                                                                          \
+        if ((code) == 0 && tries_ > 1) strata_real_clear_error(#name);                                                             \
     } while (0)
 
 #endif

@@ -24,8 +24,9 @@ bool is_over(strata_status_t status) {
         return false;
     }
     if (reported_closed.exchange(used) != used)
-        std::fprintf(stderr, "strata: the facade behind PyTorch was closed while tensors were live. Their memory is gone and they must not "
-                             "be used; freeing them does nothing, and new tensors on the GPU fail. Close it after the last tensor.\n");
+        std::fprintf(stderr,
+                     "strata: the facade behind PyTorch was closed while tensors were live. Their memory is gone and they must not "
+                     "be used; freeing them does nothing, and new tensors on the GPU fail. Close it after the last tensor.\n");
     return true;
 }
 } // namespace strata_door
@@ -95,7 +96,6 @@ void strata_torch_reset() {
     for (int device = 0; device < most_devices; device++)
         if (meter(device)->used) strata_torch_release(device, {0, 0});
 }
-
 
 void strata_torch_release(int device, PoolId pool) {
     uint64_t number = strata_torch_pool_number(device, pool);

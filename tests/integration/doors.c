@@ -59,7 +59,7 @@ TEST(doors, a_freed_block_is_waited_for_once_and_late) {
     void *blocks[3];
     for (int i = 0; i < 3; i++) blocks[i] = take(door, 8 * MIB);
     strata_stream_t stream = busy_stream(door);
-    for (int i = 0; i < 3; i++) EXPECT_OK(strata_door_free(door, blocks[i]));
+    for (int i = 0; i < 3; i++) EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, blocks[i]));
     EXPECT_STATUS(STRATA_E_NOT_READY, strata_device_stream_query(device_of(door), stream));
     EXPECT_EQ(calls(door, "live"), 3);
     take(door, 8 * MIB);
@@ -79,7 +79,7 @@ TEST(doors, too_little_freed_is_no_reason_to_wait) {
     DOOR(door, chunky, NULL);
     void *small = take(door, MIB);
     strata_stream_t stream = busy_stream(door);
-    EXPECT_OK(strata_door_free(door, small));
+    EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, small));
     take(door, 8 * MIB);
     EXPECT_STATUS(STRATA_E_NOT_READY, strata_device_stream_query(device_of(door), stream));
     EXPECT_OK(strata_device_stream_synchronise(device_of(door), stream));
@@ -94,7 +94,7 @@ TEST(doors, memory_taken_from_a_stream_is_ready) {
         strata_stream_t stream = busy_stream(door);
         EXPECT_OK(strata_door_allocate_on(door, strata_gpu(0), stream, 50 * GIB, &address));
         EXPECT_OK(strata_stream_work(strata_door_facade(door), strata_gpu(0), stream, UINT64_C(1000000000), NULL, 0));
-        EXPECT_OK(strata_door_free_on(door, address, stream));
+        EXPECT_OK(strata_door_free_on(door, STRATA_DOOR_DEVICE, address, stream));
         take(door, 50 * GIB); /* of 80: the same memory */
         EXPECT_OK(strata_device_stream_query(device_of(door), stream));
     }
@@ -103,32 +103,99 @@ TEST(doors, memory_taken_from_a_stream_is_ready) {
 TEST(doors, out_of_memory_settles_what_is_freed) {
     DOOR(door, NULL, "strata");
     void *large = take(door, 60 * GIB), *address = NULL;
-    EXPECT_OK(strata_door_free(door, large));
+    EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, large));
     strata_stream_t stream = busy_stream(door);
     EXPECT_OK(strata_door_allocate_on(door, strata_gpu(0), stream, 70 * GIB, &address));
     EXPECT_EQ(calls(door, "live"), 1);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_door_allocate(door, strata_gpu(0), 60 * GIB, &large));
 }
 
-TEST(doors, unknown_addresses_are_nobodys) {
+static void *chunk_of(strata_door_t *door, void *address) {
+    strata_block_t block;
+    void *base = NULL;
+    size_t size;
+    EXPECT_OK(strata_block_of(strata_door_facade(door), address, &block));
+    EXPECT_OK(strata_base_of(strata_door_facade(door), block.ref, &base, &size));
+    return base;
+}
+
+TEST(doors, an_address_that_is_not_a_live_block_is_not_freed) {
     DOOR(door, chunky, NULL);
-    char *own = take(door, MIB);
-    EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_door_free(door, own + 256));
-    EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_door_free_on(door, own + 256, NULL));
-    EXPECT_OK(strata_door_free(door, own));
-    EXPECT_OK(strata_door_free(door, own)); /* known until it is settled; the second free does nothing */
+    char *own = take(door, MIB), elsewhere;
+    EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_door_free(door, STRATA_DOOR_DEVICE, &elsewhere));
+    EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_door_free_on(door, STRATA_DOOR_DEVICE, &elsewhere, NULL));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_door_free(door, STRATA_DOOR_DEVICE, own + 256));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_door_free_on(door, STRATA_DOOR_DEVICE, own + 256, NULL));
+    char *chunk = chunk_of(door, own);
+    EXPECT_STATUS(STRATA_E_INVALID,
+                  strata_door_free(door, STRATA_DOOR_DEVICE, own == chunk ? own + MIB : chunk)); /* a free block */
+    EXPECT_EQ(calls(door, "live"), 1);
+    EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, own));
     EXPECT_EQ(strata_door_give_back(door, strata_gpu(0)), 8 * MIB);
-    EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_door_free(door, own));
+    EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_door_free(door, STRATA_DOOR_DEVICE, own)); /* the chunk is the device's again */
     EXPECT_EQ(calls(door, "live"), 0);
+}
+
+static strata_status_t free_by(strata_door_t *door, bool on_stream, void *address) {
+    return on_stream ? strata_door_free_on(door, STRATA_DOOR_DEVICE, address, NULL)
+                     : strata_door_free(door, STRATA_DOOR_DEVICE, address);
+}
+
+/* Each way to free a block, then each way again. What was freed on a stream is idle once that stream's work is known to be done. */
+TEST(doors, a_second_free_is_refused_and_counts_nothing) {
+    for (int first = 0; first < 2; first++)
+        for (int second = 0; second < 2; second++) {
+            DOOR(door, chunky, NULL);
+            void *address = take(door, 8 * MIB), *kept = take(door, 8 * MIB);
+            EXPECT_OK(free_by(door, first, address));
+            for (int again = 0; again < 3; again++) EXPECT_STATUS(STRATA_E_INVALID, free_by(door, second, address));
+            EXPECT_EQ(strata_door_idle(door, strata_gpu(0)), first ? 0 : 8 * MIB);
+            EXPECT_EQ(strata_door_give_back(door, strata_gpu(0)), 8 * MIB);
+            EXPECT_EQ(calls(door, "live"), 1);
+            EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, free_by(door, second, address));
+            EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, kept));
+            EXPECT_TRUE(take(door, 8 * MIB) == kept); /* served again, it may be freed again */
+            EXPECT_OK(free_by(door, second, kept));
+        }
+}
+
+/* Many pending blocks: the notes grow and are removed from the front, and each block is still known as freed. */
+TEST(doors, each_of_many_pending_blocks_is_known_as_freed) {
+    DOOR(door, NULL, "strata");
+    enum { BLOCKS = 1500 };
+    void *blocks[BLOCKS];
+    for (int i = 0; i < BLOCKS; i++) blocks[i] = take(door, 4096);
+    for (int round = 0; round < 2; round++) {
+        for (int i = round; i < BLOCKS; i += 2) EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, blocks[i]));
+        for (int i = round; i < BLOCKS; i += 2)
+            EXPECT_STATUS(STRATA_E_INVALID, strata_door_free(door, STRATA_DOOR_DEVICE, blocks[i]));
+        EXPECT_EQ(calls(door, "live"), round ? BLOCKS / 2 : BLOCKS); /* settled, pending */
+        (void)strata_door_give_back(door, strata_gpu(0));
+        EXPECT_EQ(calls(door, "live"), round ? 0 : BLOCKS / 2);
+    }
+}
+
+TEST(doors, memory_of_the_other_kind_is_not_freed) {
+    DOOR(door, NULL, "strata");
+    void *device = take(door, MIB), *pinned = NULL, *managed = NULL;
+    EXPECT_OK(strata_door_allocate(door, strata_pinned(), MIB, &pinned));
+    EXPECT_OK(strata_door_allocate(door, strata_managed(0), MIB, &managed));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_door_free(door, STRATA_DOOR_HOST, device));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_door_free(door, STRATA_DOOR_HOST, managed));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_door_free(door, STRATA_DOOR_DEVICE, pinned));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_door_free_on(door, STRATA_DOOR_DEVICE, pinned, NULL));
+    EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, device));
+    EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, managed));
+    EXPECT_OK(strata_door_free(door, STRATA_DOOR_HOST, pinned));
 }
 
 TEST(doors, idle_memory_is_what_is_cached_and_what_is_freed) {
     DOOR(door, chunky, NULL);
     void *one = take(door, 8 * MIB), *other = take(door, MIB);
     EXPECT_EQ(strata_door_idle(door, strata_gpu(0)), 7 * MIB);
-    EXPECT_OK(strata_door_free(door, one));
+    EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, one));
     EXPECT_EQ(strata_door_idle(door, strata_gpu(0)), 15 * MIB);
-    EXPECT_OK(strata_door_free(door, other));
+    EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, other));
     EXPECT_EQ(strata_door_give_back(door, strata_gpu(0)), 16 * MIB);
     EXPECT_EQ(strata_door_idle(door, strata_gpu(0)), 0);
     EXPECT_EQ(strata_door_give_back(door, strata_gpu(0)), 0);
@@ -139,12 +206,12 @@ TEST(doors, host_memory_waits_for_the_devices) {
     void *pinned = NULL, *again = NULL;
     EXPECT_OK(strata_door_allocate(door, strata_pinned(), 8 * MIB, &pinned));
     strata_stream_t stream = busy_stream(door);
-    EXPECT_OK(strata_door_free(door, pinned));
+    EXPECT_OK(strata_door_free(door, STRATA_DOOR_HOST, pinned));
     EXPECT_STATUS(STRATA_E_NOT_READY, strata_device_stream_query(device_of(door), stream));
     EXPECT_OK(strata_door_allocate(door, strata_pinned(), 8 * MIB, &again));
     EXPECT_TRUE(again == pinned);
     EXPECT_OK(strata_device_stream_query(device_of(door), stream));
-    EXPECT_OK(strata_door_free(door, again));
+    EXPECT_OK(strata_door_free(door, STRATA_DOOR_HOST, again));
     EXPECT_TRUE(strata_door_give_back(door, strata_pinned()) >= 8 * MIB);
 }
 
@@ -165,7 +232,7 @@ TEST(doors, failures_of_the_host_in_turn) {
         void *address = take(door, 8 * MIB), *other = NULL;
         strata_stream_t stream = busy_stream(door);
         strata_host_fail_at(k, 0);
-        strata_status_t freed = strata_door_free(door, address);
+        strata_status_t freed = strata_door_free(door, STRATA_DOOR_DEVICE, address);
         strata_status_t served = strata_door_allocate(door, strata_gpu(0), 8 * MIB, &other);
         strata_host_fail_at(0, 0);
         EXPECT_TRUE(freed == STRATA_OK || freed == STRATA_E_HOST_MEMORY);
@@ -186,7 +253,7 @@ static void expect_put_off(bool told) {
     EXPECT_OK(strata_stream_create(strata_door_facade(door), strata_gpu(0), 0, &stream));
     if (told) EXPECT_OK(strata_device_capture_begin(device_of(door), stream, STRATA_CAPTURE_GLOBAL));
     else strata_unordered_capture_begins();
-    EXPECT_OK(strata_door_free(door, address));
+    EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, address));
     EXPECT_TRUE(take(door, 8 * MIB) != address);
     EXPECT_EQ(strata_door_give_back(door, strata_gpu(0)), 0);
     if (told) EXPECT_OK(strata_device_capture_end(device_of(door), stream, &graph));
@@ -220,7 +287,7 @@ static size_t draw_size(budget_t *b) {
 
 static void serve_step(budget_t *b) {
     void **slot = &b->own[rand_r(&b->seed) % HELD];
-    if (*slot) EXPECT_OK(strata_door_free(b->door, *slot));
+    if (*slot) EXPECT_OK(strata_door_free(b->door, STRATA_DOOR_DEVICE, *slot));
     *slot = NULL;
     if (rand_r(&b->seed) % 3) (void)strata_door_allocate(b->door, strata_gpu(0), draw_size(b), slot);
 }
@@ -274,13 +341,13 @@ static void *churn(void *door) {
     void *held[6] = {NULL};
     for (int i = 0; i < 1500; i++) {
         void **slot = &held[rand_r(&seed) % 6];
-        if (*slot) EXPECT_OK(strata_door_free(door, *slot));
+        if (*slot) EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, *slot));
         *slot = NULL;
         if (rand_r(&seed) % 2) EXPECT_OK(strata_door_allocate(door, strata_gpu(0), 1 + (size_t)rand_r(&seed) % (4 * MIB), slot));
         if (i % 300 == 299) (void)strata_door_give_back(door, strata_gpu(0));
     }
     for (int i = 0; i < 6; i++)
-        if (held[i]) EXPECT_OK(strata_door_free(door, held[i]));
+        if (held[i]) EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, held[i]));
     return NULL;
 }
 

@@ -4,13 +4,15 @@ import gc
 import sys
 
 import torch
-from torch_common import outcome, tell
+from torch_common import outcome, streams_of, tell
 
 import strata.torch
 
 MIB = 1 << 20
 door = sys.argv[1]
 facade = strata.torch.install("strata", door=door, devices="sim:h100")
+streams_of(facade)
+side = torch.cuda.Stream()
 
 
 def tensor():
@@ -24,11 +26,11 @@ if pool:
     with torch.cuda.use_mem_pool(pool):
         inside = tensor()
 facade.close("force")
-results = {"recorded": outcome(lambda: first.record_stream(torch.cuda.Stream()))}
+results = {"recorded": outcome(lambda: first.record_stream(side))}
 first = host = inside = None
 results["emptied"] = outcome(torch.cuda.empty_cache)
 results["requested"] = outcome(tensor)
-pool = None
+pool = second = None
 gc.collect()
 results["alive"] = True
-tell(results)  # `second` ends with the interpreter
+tell(results)
