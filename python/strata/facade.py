@@ -1,4 +1,4 @@
-"""A facade, its blocks and its streams. include/strata/strata.h is the manual; names and rules are the same here."""
+"""A facade. include/strata/strata.h is the manual; names and rules are the same here."""
 
 from __future__ import annotations
 
@@ -6,136 +6,19 @@ import ctypes
 import json
 import os
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union
 
 from . import _abi
 from ._library import library
+from .block import Block, Leak, leak_of
 from .errors import StrataError, check
 from .figures import Row, Statistics, place_report
 from .places import Place, PlaceLike, gpu
+from .stream import Stream, stream_handle
 
 _CLOSE_MODES = {"busy": _abi.CLOSE_BUSY, "wait": _abi.CLOSE_WAIT, "force": _abi.CLOSE_FORCE}
 
 StrategyLike = Union[str, "os.PathLike[str]", None]
-
-
-def stream_handle(stream: Any) -> int:
-    """The driver's handle of a stream: of None (the default stream), of a number, of a Stream, of PyTorch's, CuPy's, RMM's or
-    Numba's streams, and of anything with __cuda_stream__."""
-    if stream is None:
-        return 0
-    if isinstance(stream, int):
-        return stream
-    protocol = getattr(stream, "__cuda_stream__", None)
-    if protocol is not None:
-        told = protocol() if callable(protocol) else protocol
-        return int(told[1])
-    for name in ("cuda_stream", "ptr", "handle"):
-        value = getattr(stream, name, None)
-        if value is not None:
-            return int(getattr(value, "value", value) or 0)
-    raise TypeError(f"no stream: {stream!r}")
-
-
-class Leak(NamedTuple):
-    """A block that was live when its facade was closed."""
-
-    place: Place
-    stream: int
-    address: int
-    size: int
-    requested: int
-    tag: str
-    operator: str
-    step: int
-    pool: str
-
-
-class Block:
-    """A served request. Freed once: by free(), free_on(), or at the end of a `with`.
-
-    Nothing is freed when the object is collected: the device may still use the memory, and only the program knows.
-
-    Attributes:
-        ptr: the address; 0 for a request of 0 bytes.
-        size: bytes granted, at least what was asked for.
-        ref: its name in the library.
-    """
-
-    __slots__ = ("facade", "ptr", "size", "ref")
-
-    def __init__(self, facade: "Facade", block: _abi.Block) -> None:
-        self.facade = facade
-        self.ptr: int = block.ptr or 0
-        self.size: int = block.size
-        self.ref: int = block.ref
-
-    def free(self) -> None:
-        """Gives the block back; the memory is reused only after the work of its owner and of every borrower. StaleError: it was
-        freed already."""
-        check(library().strata_free(self.facade.handle, self.ref))
-
-    def free_on(self, stream: Any) -> None:
-        """The same; the last use was on `stream`."""
-        check(library().strata_free_on(self.facade.handle, self.ref, stream_handle(stream)))
-
-    def retain(self) -> None:
-        """One more owner, who frees once too."""
-        check(library().strata_retain(self.facade.handle, self.ref))
-
-    def record_stream(self, stream: Any) -> None:
-        """`stream`, which is not the owner, uses the block: reused only after all that is submitted to it before the free."""
-        check(library().strata_record_stream(self.facade.handle, self.ref, stream_handle(stream)))
-
-    borrow = record_stream
-
-    def erase_stream(self, stream: Any) -> None:
-        """Takes a borrow back: the work on `stream` is over, or ordered before the owner's next."""
-        check(library().strata_erase_stream(self.facade.handle, self.ref, stream_handle(stream)))
-
-    def route(self) -> str:
-        """The layers that took part: "retry > stream_safe > auto_growth | system"."""
-        text = ctypes.create_string_buffer(1024)
-        check(library().strata_allocation_route(self.facade.handle, self.ref, text, len(text)))
-        return text.value.decode()
-
-    def __enter__(self) -> "Block":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.free()
-
-    def __repr__(self) -> str:
-        return f"<strata.Block 0x{self.ptr:x} {self.size} bytes>"
-
-
-class Stream:
-    """A stream of the facade's own, for programs without a runtime, mostly on simulated devices."""
-
-    __slots__ = ("facade", "place", "handle")
-
-    def __init__(self, facade: "Facade", place: Place, handle: int) -> None:
-        self.facade = facade
-        self.place = place
-        self.handle = handle
-
-    def __cuda_stream__(self) -> "tuple[int, int]":
-        return 0, self.handle
-
-    def synchronize(self) -> None:
-        """The host waits for all work of the stream."""
-        check(library().strata_stream_synchronize(self.facade.handle, self.place.code, self.handle))
-
-    def work(self, microseconds: float, *blocks: Block) -> None:
-        """Keeps the stream busy, as a kernel that uses the blocks would. On simulated devices alone."""
-        refs = (ctypes.c_uint64 * len(blocks))(*(block.ref for block in blocks))
-        duration = int(microseconds * 1000)
-        check(library().strata_stream_work(self.facade.handle, self.place.code, self.handle, duration, refs, len(blocks)))
-
-    def destroy(self) -> None:
-        """Forgets the stream, then destroys it. Blocks that it owns stay valid."""
-        check(library().strata_stream_forget(self.facade.handle, self.place.code, self.handle))
-        check(library().strata_stream_destroy(self.facade.handle, self.place.code, self.handle))
 
 
 class Facade:
@@ -154,7 +37,7 @@ class Facade:
         leaks: List[Leak] = []
 
         def leaked(leak: Any, _: Any) -> None:
-            leaks.append(_leak_of(leak.contents))
+            leaks.append(leak_of(leak.contents))
 
         try:
             check(library().strata_close(self.handle, _CLOSE_MODES[mode], _abi.leak_fn(leaked), None))
@@ -427,13 +310,6 @@ class _InPool:
 
     def __exit__(self, *_: object) -> None:
         check(library().strata_pool_end(self.facade.handle, self.place.code))
-
-
-def _leak_of(leak: _abi.Leak) -> Leak:
-    texts = [(text or b"").decode("utf-8", "replace") for text in (leak.tag, leak.operator_name, leak.pool)]
-    place = Place.of_code(leak.place)
-    block = leak.block
-    return Leak(place, leak.stream or 0, block.ptr or 0, block.size, leak.requested, texts[0], texts[1], leak.step, texts[2])
 
 
 class open_options:

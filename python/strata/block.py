@@ -1,0 +1,94 @@
+"""Blocks: what a facade has served, and what was still live at its end."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import _abi
+from ._library import library
+from .errors import check
+from .places import Place
+from .stream import stream_handle
+
+if TYPE_CHECKING:
+    from .facade import Facade
+
+
+class Leak(NamedTuple):
+    """A block that was live when its facade was closed."""
+
+    place: Place
+    stream: int
+    address: int
+    size: int
+    requested: int
+    tag: str
+    operator: str
+    step: int
+    pool: str
+
+
+def leak_of(leak: _abi.Leak) -> Leak:
+    texts = [(text or b"").decode("utf-8", "replace") for text in (leak.tag, leak.operator_name, leak.pool)]
+    place = Place.of_code(leak.place)
+    block = leak.block
+    return Leak(place, leak.stream or 0, block.ptr or 0, block.size, leak.requested, texts[0], texts[1], leak.step, texts[2])
+
+
+class Block:
+    """A served request. Freed once: by free(), free_on(), or at the end of a `with`.
+
+    Nothing is freed when the object is collected: the device may still use the memory, and only the program knows.
+
+    Attributes:
+        ptr: the address; 0 for a request of 0 bytes.
+        size: bytes granted, at least what was asked for.
+        ref: its name in the library.
+    """
+
+    __slots__ = ("facade", "ptr", "size", "ref")
+
+    def __init__(self, facade: "Facade", block: _abi.Block) -> None:
+        self.facade = facade
+        self.ptr: int = block.ptr or 0
+        self.size: int = block.size
+        self.ref: int = block.ref
+
+    def free(self) -> None:
+        """Gives the block back; the memory is reused only after the work of its owner and of every borrower. StaleError: it was
+        freed already."""
+        check(library().strata_free(self.facade.handle, self.ref))
+
+    def free_on(self, stream: Any) -> None:
+        """The same; the last use was on `stream`."""
+        check(library().strata_free_on(self.facade.handle, self.ref, stream_handle(stream)))
+
+    def retain(self) -> None:
+        """One more owner, who frees once too."""
+        check(library().strata_retain(self.facade.handle, self.ref))
+
+    def record_stream(self, stream: Any) -> None:
+        """`stream`, which is not the owner, uses the block: reused only after all that is submitted to it before the free."""
+        check(library().strata_record_stream(self.facade.handle, self.ref, stream_handle(stream)))
+
+    borrow = record_stream
+
+    def erase_stream(self, stream: Any) -> None:
+        """Takes a borrow back: the work on `stream` is over, or ordered before the owner's next."""
+        check(library().strata_erase_stream(self.facade.handle, self.ref, stream_handle(stream)))
+
+    def route(self) -> str:
+        """The layers that took part: "retry > stream_safe > auto_growth | system"."""
+        text = ctypes.create_string_buffer(1024)
+        check(library().strata_allocation_route(self.facade.handle, self.ref, text, len(text)))
+        return text.value.decode()
+
+    def __enter__(self) -> "Block":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.free()
+
+    def __repr__(self) -> str:
+        return f"<strata.Block 0x{self.ptr:x} {self.size} bytes>"
