@@ -16,26 +16,62 @@ strata.onnxruntime.
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, List, Optional
 
-from . import _abi
+from . import _abi, _arguments, planning
 from ._library import library, library_path
+from .allocator import Allocator, AllocatorInfo, Functions
+from .block import Block, Leak, Neighbours
+from .caches import POOL_EVERY, POOL_ORDINARY, Cache, LayerFigure, Paused
 from .command import compare, explain
-from .errors import BusyError, DeviceError, InvalidError, OutOfMemoryError, StaleError, StrataError, StrategyError, check
-from .facade import Block, Facade, Leak, Stream, names, open
+from .errors import (
+    BusyError,
+    DeviceError,
+    FileError,
+    InvalidError,
+    MissingFileError,
+    OutOfMemoryError,
+    StaleError,
+    StrataError,
+    StrategyError,
+    check,
+)
+from .facade import Facade, names, open
 from .figures import Row, Statistics
+from .graphs import Checkpoint, Graph, GraphPool, GraphPoolInfo, Restored
 from .places import Place, gpu, host, managed, pinned
+from .sharing import Imported, Registration, Shared
+from .stream import Stream
 
 __all__ = [
+    "POOL_EVERY",
+    "POOL_ORDINARY",
+    "Allocator",
+    "AllocatorInfo",
     "Block",
     "BusyError",
+    "Cache",
+    "Checkpoint",
     "DeviceError",
     "Facade",
+    "FileError",
+    "Functions",
+    "Graph",
+    "GraphPool",
+    "GraphPoolInfo",
+    "Imported",
     "InvalidError",
+    "LayerFigure",
     "Leak",
+    "MissingFileError",
+    "Neighbours",
     "OutOfMemoryError",
+    "Paused",
     "Place",
+    "Registration",
+    "Restored",
     "Row",
+    "Shared",
     "StaleError",
     "Statistics",
     "StrataError",
@@ -50,10 +86,22 @@ __all__ = [
     "managed",
     "open",
     "pinned",
+    "planning",
     "presets",
     "set_log",
     "version",
 ]
+
+__version__: str
+"""The library's version, as version() gives it."""
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        # At the first use, because it loads the library.
+        if name == "__version__":
+            return version()
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def version() -> str:
@@ -79,10 +127,14 @@ def set_log(log: Optional[Callable[[str, str], None]], level: str = "warning") -
     """What the library says goes to `log(level, text)`, up to `level` ("nothing", "error", "warning", "info", "debug"), from any
     thread. None: to standard error. The log holds for the whole process."""
 
+    number_of_level = _arguments.choice(level, "level", _abi.LOG_LEVELS)
+    if log is not None:
+        _arguments.function(log, "log")
+
     def called(number: int, text: bytes, _: Any) -> None:
         if log is not None:
             log(_abi.LOG_LEVELS[number], text.decode("utf-8", "replace"))
 
     function = _abi.log_fn(called) if log is not None else _abi.log_fn()
-    check(library().strata_set_log(function, None, _abi.LOG_LEVELS.index(level)))
+    check(library().strata_set_log(function, None, number_of_level))
     _logs.append(function)

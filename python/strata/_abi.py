@@ -23,11 +23,19 @@ ZERO = 1 << 2
 NO_REPORT = 1 << 3
 
 POOL_ORDINARY = 1
+POOL_EVERY = 2**64 - 1
 UNLIMITED = 2**64 - 1
+SHARE_SEGMENTS = 250
+
+PLAN_FIXED, PLAN_OUTPUT, PLAN_REMOVED, PLAN_HELD = 1, 2, 4, 8
+PLAN_BUFFERS = 1 << 24
 
 PLACE_KINDS = ("gpu", "managed", "pinned", "host")
 LOG_LEVELS = ("nothing", "error", "warning", "info", "debug")
 SNAPSHOT_STATES = ("free", "live", "waiting")
+PAUSE_CONTENTS = ("drop", "pinned", "file")
+PLAN_POOLS = ("intermediates", "none", "outputs", "combined")
+PLAN_EFFECTS = ("allocate", "reuse", "free", "null")
 
 #: STRATA_STATUS_MAP: names without their prefix, by number. 14 is used up.
 STATUSES: Dict[int, str] = {
@@ -192,6 +200,172 @@ class Functions(c.Structure):
     _fields_ = [("allocate", c.c_void_p), ("free", c.c_void_p)]
 
 
+class AllocatorInfo(c.Structure):
+    _fields_ = [
+        ("struct_size", c.c_size_t),
+        ("facade", facade_t),
+        ("place", place_t),
+        ("stream", stream_t),
+        ("pool", c.c_uint64),
+    ]
+
+
+class LayerFigure(c.Structure):
+    _fields_ = [
+        ("layer", c.c_char_p),
+        ("type", c.c_char_p),
+        ("number", c.c_uint32),
+        ("shared", c.c_bool),
+        ("stream", stream_t),
+        ("thread", c.c_uint64),
+        ("forgotten", c.c_bool),
+        ("name", c.c_char_p),
+        ("unit", c.c_char_p),
+        ("meaning", c.c_char_p),
+        ("value", c.c_uint64),
+        ("pool", c.c_uint64),
+    ]
+
+
+class Cache(c.Structure):
+    _fields_ = [
+        ("struct_size", c.c_size_t),
+        ("id", c.c_uint64),
+        ("used_bytes", c.c_uint64),
+        ("idle_bytes", c.c_uint64),
+        ("name", c.c_char * 64),
+        ("layer", c.c_char * 64),
+    ]
+
+
+class Neighbours(c.Structure):
+    _fields_ = [
+        ("struct_size", c.c_size_t),
+        ("free_before", c.c_uint64),
+        ("free_after", c.c_uint64),
+        ("run", c.c_uint64),
+        ("block", Block),
+    ]
+
+
+class GraphPoolInfo(c.Structure):
+    _fields_ = [
+        ("struct_size", c.c_size_t),
+        ("pool", c.c_uint64),
+        ("begins", c.c_uint32),
+        ("graphs", c.c_uint32),
+        ("live_allocations", c.c_uint64),
+        ("allocated_bytes", c.c_uint64),
+        ("reserved_bytes", c.c_uint64),
+        ("outside_blocks", c.c_uint64),
+        ("begun", c.c_bool),
+    ]
+
+
+class PauseOptions(c.Structure):
+    _fields_ = [
+        ("struct_size", c.c_size_t),
+        ("pool", c.c_uint64),
+        ("tag", c.c_char_p),
+        ("contents", c.c_uint32),
+        ("directory", c.c_char_p),
+        ("staging", c.c_size_t),
+    ]
+
+
+class Paused(c.Structure):
+    _fields_ = [
+        ("struct_size", c.c_size_t),
+        ("bytes", c.c_uint64),
+        ("kept_bytes", c.c_uint64),
+        ("rest_bytes", c.c_uint64),
+        ("handles", c.c_uint64),
+        ("copy_ns", c.c_uint64),
+    ]
+
+
+class Segment(c.Structure):
+    _fields_ = [("number", c.c_uint64), ("size", c.c_uint64)]
+
+
+class Shared(c.Structure):
+    _fields_ = [
+        ("owner", c.c_uint64 * 2),
+        ("sender", c.c_uint64),
+        ("offset", c.c_uint64),
+        ("size", c.c_uint64),
+        ("device", c.c_uint32),
+        ("count", c.c_uint32),
+        ("segments", Segment * SHARE_SEGMENTS),
+        ("descriptors", c.c_int * SHARE_SEGMENTS),
+    ]
+
+
+class Imported(c.Structure):
+    _fields_ = [("ptr", c.c_void_p), ("size", c.c_size_t), ("id", c.c_uint64)]
+
+
+class Registration(c.Structure):
+    _fields_ = [
+        ("ptr", c.c_void_p),
+        ("size", c.c_size_t),
+        ("base", c.c_void_p),
+        ("base_size", c.c_size_t),
+        ("handles", c.c_uint32),
+        ("place", c.c_uint32),
+    ]
+
+
+class PlanBuffer(c.Structure):
+    _fields_ = [
+        ("lower", c.c_uint64),
+        ("upper", c.c_uint64),
+        ("size", c.c_uint64),
+        ("alignment", c.c_uint64),
+        ("offset", c.c_uint64),
+        ("kind", c.c_uint32),
+        ("fork", c.c_uint32),
+        ("branch", c.c_uint32),
+        ("flags", c.c_uint32),
+    ]
+
+
+class PlanOptions(c.Structure):
+    _fields_ = [
+        ("struct_size", c.c_size_t),
+        ("planner", c.c_char_p),
+        ("time_ns", c.c_uint64),
+        ("capacity", c.c_uint64),
+        ("pools", c.c_int),
+        ("mended", c.c_bool),
+    ]
+
+
+class PlanResult(c.Structure):
+    _fields_ = [
+        ("struct_size", c.c_size_t),
+        ("peak", c.c_uint64),
+        ("lower_bound", c.c_uint64),
+        ("time_ns", c.c_uint64),
+        ("pools", c.c_uint32),
+        ("proved", c.c_bool),
+    ]
+
+
+class PlanLine(c.Structure):
+    _fields_ = [("time", c.c_uint64), ("effect", c.c_int), ("buffer", c.c_uint32), ("other", c.c_uint32)]
+
+
+class PlanDependencies(c.Structure):
+    _fields_ = [
+        ("struct_size", c.c_size_t),
+        ("reuses", c.c_uint64),
+        ("bytes", c.c_uint64),
+        ("implicit", c.c_uint64),
+        ("implicit_bytes", c.c_uint64),
+    ]
+
+
 #: The structs by the names that they have in C.
 STRUCTS: Dict[str, Type[c.Structure]] = {
     "strata_error_t": Error,
@@ -206,6 +380,22 @@ STRUCTS: Dict[str, Type[c.Structure]] = {
     "strata_out_of_memory_t": OutOfMemory,
     "strata_allocator_t": Allocator,
     "strata_functions_t": Functions,
+    "strata_allocator_info_t": AllocatorInfo,
+    "strata_layer_figure_t": LayerFigure,
+    "strata_cache_t": Cache,
+    "strata_neighbours_t": Neighbours,
+    "strata_graph_pool_info_t": GraphPoolInfo,
+    "strata_pause_options_t": PauseOptions,
+    "strata_paused_t": Paused,
+    "strata_segment_t": Segment,
+    "strata_shared_t": Shared,
+    "strata_imported_t": Imported,
+    "strata_registration_t": Registration,
+    "strata_plan_buffer_t": PlanBuffer,
+    "strata_plan_options_t": PlanOptions,
+    "strata_plan_result_t": PlanResult,
+    "strata_plan_line_t": PlanLine,
+    "strata_plan_dependencies_t": PlanDependencies,
 }
 
 leak_fn = c.CFUNCTYPE(None, c.POINTER(Leak), c.c_void_p)
@@ -213,6 +403,10 @@ snapshot_fn = c.CFUNCTYPE(None, c.POINTER(SnapshotRow), c.c_void_p)
 out_of_memory_fn = c.CFUNCTYPE(None, c.POINTER(OutOfMemory), c.c_void_p)
 free_memory_fn = c.CFUNCTYPE(c.c_uint64, place_t, c.c_size_t, c.c_void_p)
 log_fn = c.CFUNCTYPE(None, c.c_int, c.c_char_p, c.c_void_p)
+layer_figure_fn = c.CFUNCTYPE(None, c.POINTER(LayerFigure), c.c_void_p)
+graph_filter_fn = c.CFUNCTYPE(c.c_bool, stream_t, c.c_void_p)
+restored_fn = c.CFUNCTYPE(None, c.POINTER(Block), c.c_bool, c.c_void_p)
+plan_found_fn = c.CFUNCTYPE(None, c.c_void_p, c.c_size_t, c.c_size_t, c.c_uint64)
 
 _status = c.c_int
 _refs = c.POINTER(c.c_uint64)
@@ -220,6 +414,10 @@ _text = c.c_char_p
 _size = c.POINTER(c.c_size_t)
 _block = c.POINTER(Block)
 _statistics = c.POINTER(Statistics)
+_shared = c.POINTER(Shared)
+_buffers = c.POINTER(PlanBuffer)
+checkpoint_t = c.c_void_p
+graph_t = c.c_void_p
 
 #: Name without "strata_": result, arguments.
 PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
@@ -257,6 +455,11 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "note_device_sync": (_status, [facade_t, place_t]),
     "allocator_get": (_status, [facade_t, place_t, stream_t, c.c_uint64, c.POINTER(Allocator)]),
     "allocator_functions": (_status, [Allocator, c.POINTER(Functions)]),
+    "allocator_allocate_with": (_status, [Allocator, c.POINTER(AllocateOptions), _block]),
+    "allocator_free": (_status, [Allocator, ref_t]),
+    "allocator_release": (_status, [Allocator, c.POINTER(c.c_uint64)]),
+    "allocator_statistics": (_status, [Allocator, _statistics]),
+    "allocator_describe": (_status, [Allocator, c.POINTER(AllocatorInfo)]),
     "release": (_status, [facade_t, place_t, c.POINTER(c.c_uint64)]),
     "trim": (_status, [facade_t, place_t, c.c_uint64, c.POINTER(c.c_uint64)]),
     "mem_info": (_status, [facade_t, place_t, c.POINTER(MemInfo)]),
@@ -280,8 +483,63 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "step": (_status, [facade_t]),
     "plan_load": (_status, [facade_t, place_t, stream_t, c.c_char_p, c.POINTER(PlanLoadOptions)]),
     "annotate": (_status, [facade_t, c.c_char_p]),
+    "next_count": (_status, [facade_t, place_t, c.POINTER(c.c_uint64)]),
+    "set_safe_frontier": (_status, [facade_t, place_t, c.c_uint64]),
+    "stream_of": (_status, [facade_t, ref_t, c.POINTER(stream_t)]),
+    "same_stream": (_status, [facade_t, place_t, stream_t, stream_t, c.POINTER(c.c_bool)]),
+    "set_default_stream": (_status, [facade_t, place_t, stream_t]),
+    "stream_wait": (_status, [facade_t, place_t, stream_t, stream_t]),
+    "layer_figures": (_status, [facade_t, place_t, layer_figure_fn, c.c_void_p]),
+    "cache_below": (_status, [facade_t, place_t, stream_t, c.c_size_t, c.POINTER(Cache)]),
+    "pool_current": (_status, [facade_t, place_t, c.POINTER(c.c_uint64)]),
+    "pool_of": (_status, [facade_t, ref_t, c.POINTER(c.c_uint64)]),
+    "release_pool": (_status, [facade_t, place_t, c.c_uint64, c.POINTER(c.c_uint64)]),
+    "neighbours": (_status, [facade_t, ref_t, c.POINTER(Neighbours)]),
+    "best_victims": (_status, [facade_t, place_t, c.c_size_t, c.POINTER(ref_t), c.c_size_t, _size]),
+    "pause": (_status, [facade_t, place_t, c.POINTER(PauseOptions), c.POINTER(Paused)]),
+    "resume": (_status, [facade_t, place_t, c.c_uint64, c.c_char_p, c.POINTER(Paused)]),
+    "graph_pool_begin": (_status, [facade_t, place_t, stream_t, c.POINTER(c.c_uint64)]),
+    "graph_pool_begin_filtered": (_status, [facade_t, place_t, graph_filter_fn, c.c_void_p, c.POINTER(c.c_uint64)]),
+    "graph_pool_end": (_status, [facade_t, place_t, c.c_uint64]),
+    "graph_pool_remove": (_status, [facade_t, place_t, c.c_uint64]),
+    "graph_pool_describe": (_status, [facade_t, place_t, c.c_uint64, c.POINTER(GraphPoolInfo)]),
+    "graph_pools": (_status, [facade_t, place_t, c.POINTER(c.c_uint64), c.c_size_t, _size]),
+    "graph_pool_checkpoint": (_status, [facade_t, place_t, c.c_uint64, c.POINTER(checkpoint_t)]),
+    "graph_pool_restore": (_status, [facade_t, place_t, checkpoint_t, restored_fn, c.c_void_p]),
+    "graph_checkpoint_drop": (None, [checkpoint_t]),
+    "capture_begin": (_status, [facade_t, place_t, stream_t]),
+    "capture_end": (_status, [facade_t, place_t, stream_t, c.POINTER(graph_t)]),
+    "graph_launch": (_status, [facade_t, place_t, graph_t, stream_t]),
+    "graph_destroy": (_status, [facade_t, place_t, graph_t]),
+    "enable_peer": (_status, [facade_t, c.c_uint32, c.c_uint32]),
+    "export": (_status, [facade_t, ref_t, _shared]),
+    "shared_close": (None, [_shared]),
+    "share_send": (_status, [c.c_int, _shared]),
+    "share_receive": (_status, [c.c_int, _shared]),
+    "share_fetch": (_status, [c.c_uint64, _shared]),
+    "import": (_status, [facade_t, place_t, _shared, c.POINTER(Imported)]),
+    "import_end": (_status, [facade_t, c.c_uint64]),
+    "register": (_status, [facade_t, ref_t, c.POINTER(Registration)]),
+    "unregister": (_status, [facade_t, c.POINTER(Registration)]),
+    "plan_make": (_status, [c.POINTER(PlanOptions), _buffers, c.c_size_t, _refs, c.POINTER(PlanResult)]),
+    "plan_check": (_status, [_buffers, c.c_size_t, _refs, _refs]),
+    "plan_lower_bound": (_status, [_buffers, c.c_size_t, _refs]),
+    "plan_reuse_lines": (_status, [c.POINTER(PlanOptions), _buffers, c.c_size_t, c.POINTER(PlanLine), _size]),
+    "plan_depend": (_status, [_buffers, c.c_size_t, _refs, plan_found_fn, c.c_void_p, c.POINTER(PlanDependencies)]),
     "strategy_name": (c.c_char_p, [c.c_size_t]),
     "layer_name": (c.c_char_p, [c.c_size_t]),
+}
+
+
+#: Functions of the headers, besides those of layer.h, that a program in Python has no use for, with the reason.
+UNBOUND: Dict[str, str] = {
+    "allocate": "strata_allocate_with() does the same and more",
+    "allocator_allocate": "strata_allocator_allocate_with() does the same and more",
+    "release_ref": "another name of strata_free()",
+    "fail": "sets the error of a layer, and layers are written in C",
+    "torture_run": "runs programs written in C; the command `strata torture` generates and runs them",
+    "shadow_start": "not implemented by the library yet",
+    "shadow_stop": "not implemented by the library yet",
 }
 
 

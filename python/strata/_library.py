@@ -6,7 +6,7 @@ import ctypes
 import functools
 import os
 from pathlib import Path
-from typing import Iterator
+from typing import Iterator, Optional
 
 from . import _abi
 
@@ -25,7 +25,8 @@ def library_paths() -> Iterator[str]:
 
 @functools.lru_cache(maxsize=None)
 def library() -> ctypes.CDLL:
-    """The library with its functions declared. ImportError: none of the places has one of this ABI."""
+    """The library with its functions declared. ImportError: none of the places has a libstrata that this package can use; the text says
+    what each of them has."""
     tried = []
     for path in library_paths():
         try:
@@ -33,13 +34,26 @@ def library() -> ctypes.CDLL:
         except OSError as error:
             tried.append(f"{path}: {error}")
             continue
-        loaded.strata_abi_version.restype = ctypes.c_uint32
-        found = loaded.strata_abi_version()
-        if found == _abi.ABI_VERSION:
+        unusable = _why_unusable(loaded)
+        if unusable is None:
             _abi.declare(loaded)
             return loaded
-        tried.append(f"{path}: its ABI is {found}, this package is for {_abi.ABI_VERSION}")
+        tried.append(f"{path}: {unusable}")
     raise ImportError("no libstrata can be loaded; STRATA_LIBRARY may name one. Tried " + "; ".join(tried))
+
+
+def _why_unusable(loaded: ctypes.CDLL) -> Optional[str]:
+    """Why this package cannot use a library; None: it can."""
+    if not hasattr(loaded, "strata_abi_version") or not hasattr(loaded, "strata_version"):
+        return "it is another library: it has no function strata_abi_version()"
+    loaded.strata_abi_version.restype, loaded.strata_version.restype = ctypes.c_uint32, ctypes.c_char_p
+    found, version = loaded.strata_abi_version(), loaded.strata_version().decode("utf-8", "replace")
+    if found != _abi.ABI_VERSION:
+        return f"it is libstrata {version} with the ABI {found}, and this package needs the ABI {_abi.ABI_VERSION}"
+    missing = [name for name in _abi.PROTOTYPES if not hasattr(loaded, "strata_" + name)]
+    if missing:
+        return f"it is libstrata {version} without strata_{missing[0]}(), which this package needs; install the two together"
+    return None
 
 
 def library_path() -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _abi
+from . import _abi, _handle
 from ._library import library
 from .errors import check
 from .places import Place
+from .sharing import Registration, Shared
 from .stream import stream_handle
 
 if TYPE_CHECKING:
@@ -36,7 +37,15 @@ def leak_of(leak: _abi.Leak) -> Leak:
     return Leak(place, leak.stream or 0, block.ptr or 0, block.size, leak.requested, texts[0], texts[1], leak.step, texts[2])
 
 
-class Block:
+class Neighbours(NamedTuple):
+    """The free bytes directly before and after a block, and the free run that there would be if the block were free too."""
+
+    free_before: int
+    free_after: int
+    run: int
+
+
+class Block(_handle.ProcessObject):
     """A served request. Freed once: by free(), free_on(), or at the end of a `with`.
 
     Nothing is freed when the object is collected: the device may still use the memory, and only the program knows.
@@ -84,6 +93,46 @@ class Block:
         check(library().strata_allocation_route(self.facade.handle, self.ref, text, len(text)))
         return text.value.decode()
 
+    def place(self) -> Place:
+        """The place of the block."""
+        code = ctypes.c_uint32()
+        check(library().strata_place_of(self.facade.handle, self.ref, ctypes.byref(code)))
+        return Place.of_code(code.value)
+
+    def stream(self) -> int:
+        """The handle of the owner stream. StrataError (E_UNSUPPORTED): it has none that this thread could name."""
+        handle = ctypes.c_void_p()
+        check(library().strata_stream_of(self.facade.handle, self.ref, ctypes.byref(handle)))
+        return handle.value or 0
+
+    def pool(self) -> int:
+        """The number of the block's pool; POOL_ORDINARY: none."""
+        number = ctypes.c_uint64()
+        check(library().strata_pool_of(self.facade.handle, self.ref, ctypes.byref(number)))
+        return number.value
+
+    def base(self) -> "tuple[int, int]":
+        """The address and the bytes of the memory obtained from the device in which the block lies; (0, 0) for 0 bytes."""
+        address, size = ctypes.c_void_p(), ctypes.c_size_t()
+        check(library().strata_base_of(self.facade.handle, self.ref, ctypes.byref(address), ctypes.byref(size)))
+        return address.value or 0, size.value
+
+    def neighbours(self) -> Neighbours:
+        """The free memory on both sides of the block in its chunk."""
+        return _neighbours(self.facade, self.ref)[0]
+
+    def export(self) -> Shared:
+        """The block as another process can import it. StrataError (E_UNSUPPORTED): it is not memory of the layer `vmm`."""
+        shared = Shared()
+        check(library().strata_export(self.facade.handle, self.ref, ctypes.byref(shared.struct)))
+        return shared
+
+    def register(self) -> Registration:
+        """Keeps the memory of the block in place for NCCL, RDMA and the like, until Registration.unregister()."""
+        struct = _abi.Registration()
+        check(library().strata_register(self.facade.handle, self.ref, ctypes.byref(struct)))
+        return Registration(self.facade, struct)
+
     def __enter__(self) -> "Block":
         return self
 
@@ -92,3 +141,14 @@ class Block:
 
     def __repr__(self) -> str:
         return f"<strata.Block 0x{self.ptr:x} {self.size} bytes>"
+
+
+def _neighbours(facade: "Facade", ref: int) -> "tuple[Neighbours, Block]":
+    told = _abi.Neighbours(ctypes.sizeof(_abi.Neighbours))
+    check(library().strata_neighbours(facade.handle, ref, ctypes.byref(told)))
+    return Neighbours(told.free_before, told.free_after, told.run), Block(facade, told.block)
+
+
+def block_of_ref(facade: "Facade", ref: int) -> Block:
+    """The live block of a name in the library."""
+    return _neighbours(facade, ref)[1]

@@ -12,8 +12,9 @@ from typing import Any, Callable, Optional
 
 from ._doors import of_or_open
 from .errors import OutOfMemoryError
-from .facade import Facade, StrategyLike, stream_handle
+from .facade import Facade, StrategyLike
 from .places import gpu
+from .stream import stream_handle
 
 __all__ = ["allocator", "install"]
 

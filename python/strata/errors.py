@@ -1,11 +1,19 @@
-"""One exception for each status that a call may answer."""
+"""One exception for each status that a call may answer.
+
+Every exception can be pickled and copied with all its attributes, so an error reaches the parent of a pool of processes.
+"""
 
 from __future__ import annotations
 
-from typing import Dict, Type
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple, Type, Union, cast
 
 from . import _abi
 from ._library import library
+
+if TYPE_CHECKING:
+    from .block import Leak
 
 
 class StrataError(Exception):
@@ -24,6 +32,18 @@ class StrataError(Exception):
         self.line = line
         self.column = column
 
+    @property
+    def summary(self) -> str:
+        """What the status means in general: "out of memory in this place"."""
+        number = next((number for number, name in _abi.STATUSES.items() if name == self.status), -1)
+        return str(library().strata_status_text(number).decode())
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return _rebuilt, (_importable(type(self)), self.args, _attributes(self))
+
+    def __copy__(self) -> "StrataError":
+        return _rebuilt(type(self), self.args, _attributes(self))
+
 
 class OutOfMemoryError(StrataError, MemoryError):
     """E_NO_MEMORY: the text is the report, with the cause first and then what helps."""
@@ -37,12 +57,33 @@ class StrategyError(StrataError, ValueError):
     """E_STRATEGY, E_FORMAT: a strategy or a file is wrong; the text begins with file:line:column."""
 
 
+class FileError(StrategyError, OSError):
+    """A file cannot be opened. `errno`, `strerror` and `filename` are those of an OSError."""
+
+    def __init__(self, status: str, text: str, reason: OSError) -> None:
+        StrategyError.__init__(self, status, text)
+        self.errno, self.strerror, self.filename = reason.errno, reason.strerror, reason.filename
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class MissingFileError(FileError, FileNotFoundError):
+    """A file does not exist."""
+
+
 class DeviceError(StrataError):
     """E_NO_DEVICE, E_DEVICE, E_DEVICE_LOST, E_SHUTDOWN."""
 
 
 class BusyError(StrataError):
-    """E_BUSY, E_NOT_READY: something is still in use."""
+    """E_BUSY, E_NOT_READY: something is still in use.
+
+    Attributes:
+        leaks: the blocks that were live, if a facade could not be closed for them.
+    """
+
+    leaks: "List[Leak]" = []
 
 
 class InvalidError(StrataError, ValueError):
@@ -63,12 +104,66 @@ _CLASSES: Dict[str, Type[StrataError]] = {
     "E_INVALID": InvalidError,
 }
 
+#: An OSError keeps these beside its dictionary.
+_OF_THE_SYSTEM = ("errno", "strerror", "filename", "filename2")
+
+
+def _attributes(error: StrataError) -> Dict[str, Any]:
+    told = dict(error.__dict__)
+    if isinstance(error, OSError):
+        told.update({name: getattr(error, name) for name in _OF_THE_SYSTEM if getattr(error, name) is not None})
+    return told
+
+
+def _importable(kind: Type[StrataError]) -> Type[StrataError]:
+    """The class itself, or its first base that another process can import: a door makes classes of its own within functions."""
+    for base in kind.__mro__:
+        found: Any = sys.modules.get(base.__module__)
+        for name in base.__qualname__.split("."):
+            found = getattr(found, name, None)
+        if found is base:
+            return cast("Type[StrataError]", base)  # StrataError at the latest
+    return StrataError
+
+
+def _rebuilt(kind: Type[StrataError], arguments: Tuple[Any, ...], attributes: Dict[str, Any]) -> StrataError:
+    # Without __init__, whose arguments differ from class to class. The __new__ must be that of the class's layout.
+    error = OSError.__new__(kind) if issubclass(kind, OSError) else BaseException.__new__(kind)
+    error.args = arguments
+    for name, value in attributes.items():
+        setattr(error, name, value)
+    return error
+
 
 def check(status: int) -> None:
     """Raises what the calling thread's last error says, unless `status` is 0."""
     if status == 0:
         return
     error = library().strata_last_error().contents
-    name = _abi.STATUSES.get(status, str(status))
+    # A newer library may have a status that this package does not know.
+    name = _abi.STATUSES.get(status) or library().strata_status_name(status).decode().replace("STRATA_", "", 1)
     text = error.text.decode("utf-8", "replace")
     raise _CLASSES.get(name, StrataError)(name, text, error.device_code, error.line, error.column)
+
+
+def check_files(status: int, *paths: Union[str, bytes, None]) -> None:
+    """check() for a call that reads files, or writes into a folder: if one of them cannot be opened the error is an OSError too."""
+    try:
+        check(status)
+    except StrataError as error:
+        found = file_error(error, *paths) if error.status in ("E_IO", "E_STRATEGY", "E_FORMAT") else None
+        raise found or error
+
+
+def file_error(error: StrataError, *paths: Union[str, bytes, None]) -> Optional[FileError]:
+    """The error of the first of the files that cannot be opened, with the reason of `error`. None: all of them can be."""
+    for path in paths:
+        if path is None:
+            continue
+        try:
+            os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+        except OSError as reason:
+            reason.filename = os.fsdecode(path)
+            kind = MissingFileError if isinstance(reason, FileNotFoundError) else FileError
+            return kind(error.status, str(error), reason)
+    return None

@@ -5,27 +5,40 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import sys
+import warnings
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, SupportsIndex, Union
 
-from . import _abi
+from . import _abi, _arguments, _handle
+from ._arguments import PathLike, Real
 from ._library import library
+from .allocator import Allocator, allocate_options
 from .block import Block, Leak, leak_of
-from .errors import StrataError, check
+from .caches import Caches
+from .errors import BusyError, StrataError, check, check_files
 from .figures import Row, Statistics, place_report
+from .graphs import Graphs
 from .places import Place, PlaceLike, gpu
-from .stream import Stream, stream_handle
+from .sharing import Sharing
+from .stream import Stream, block_refs, stream_handle
 
-_CLOSE_MODES = {"busy": _abi.CLOSE_BUSY, "wait": _abi.CLOSE_WAIT, "force": _abi.CLOSE_FORCE}
+_CLOSE_MODES = ("busy", "wait", "force")  # in the order of their numbers
 
 StrategyLike = Union[str, "os.PathLike[str]", None]
 
 
-class Facade:
-    """What strata.open() gives. Every method may be called from any thread, except close() and change_strategy()."""
+class Facade(Caches, Graphs, Sharing):
+    """What strata.open() gives. Every method may be called from any thread, except close() and change_strategy().
+
+    A facade belongs to its process: it cannot be pickled or copied, and in a forked child every call is an error. One that is collected
+    while it is open warns (ResourceWarning) and closes itself by force. Blocks, streams and allocators keep their facade alive.
+    """
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
+        self._open = True
+        self._process = os.getpid()
         # What the library may call as long as the facade is open.
         self._callbacks: List[Any] = []
 
@@ -34,17 +47,39 @@ class Facade:
     def close(self, mode: str = "wait") -> List[Leak]:
         """Closes the facade. `mode`: "busy" and "wait" raise BusyError if a block is live, with the blocks as `leaks` of the
         error; "force" gives everything back and answers what was live."""
+        number = _arguments.choice(mode, "mode", _CLOSE_MODES)
         leaks: List[Leak] = []
 
         def leaked(leak: Any, _: Any) -> None:
             leaks.append(leak_of(leak.contents))
 
         try:
-            check(library().strata_close(self.handle, _CLOSE_MODES[mode], _abi.leak_fn(leaked), None))
-        except StrataError as error:
-            error.leaks = leaks  # type: ignore[attr-defined]
+            check(library().strata_close(self.handle, number, _abi.leak_fn(leaked), None))
+        except BusyError as error:
+            error.leaks = leaks
             raise
+        except StrataError as error:
+            # A file of a layer could not be written; the facade is closed all the same.
+            self._open = self._open and error.status not in ("E_IO", "E_HOST_MEMORY", "E_STALE")
+            raise
+        self._open = False
         return leaks
+
+    def __del__(self) -> None:
+        # At the end of the process and in a forked child the library gives nothing back, so there is nothing to do or to warn of.
+        if not getattr(self, "_open", False) or sys.is_finalizing() or _handle.forked(self._process):
+            return
+        name = repr(self)
+        try:
+            leaks = self.close("force")
+            live = f", with {len(leaks)} live blocks" if leaks else ""
+        except BusyError as error:
+            # A graph still uses its memory, or this is a callback, where nothing can be closed.
+            _unclosed.append(self)
+            live = f", which cannot be closed yet: {error}"
+        except StrataError:
+            return
+        warnings.warn(f"unclosed facade {name}{live}; call close(), or use a with statement", ResourceWarning, 2, self)
 
     def __enter__(self) -> "Facade":
         return self
@@ -52,26 +87,50 @@ class Facade:
     def __exit__(self, failed: object, *_: object) -> None:
         self.close("force" if failed else "wait")
 
-    def change_strategy(self, strategy: StrategyLike = None, **options: Any) -> None:
+    def __repr__(self) -> str:
+        return f"<strata.Facade 0x{self.handle:x} {'open' if self._open else 'closed'}>"
+
+    def change_strategy(
+        self,
+        strategy: StrategyLike = None,
+        *,
+        text: Optional[str] = None,
+        set: Sequence[str] = (),
+        devices: Optional[str] = None,
+        ignore_environment: bool = False,
+        check_stream_ids: bool = False,
+        allow_code: bool = False,
+        check_captures: bool = False,
+    ) -> None:
         """Replaces the strategy while nothing is live; takes what strata.open() takes."""
-        with open_options(strategy, **options) as told:
-            check(library().strata_change_strategy(self.handle, ctypes.byref(told)))
+        told = open_options(
+            strategy,
+            text=text,
+            set=set,
+            devices=devices,
+            ignore_environment=ignore_environment,
+            check_stream_ids=check_stream_ids,
+            allow_code=allow_code,
+            check_captures=check_captures,
+        )
+        check_files(library().strata_change_strategy(self.handle, ctypes.byref(told.struct)), *told.files)
 
     # ---- requests
 
     def allocate(
         self,
-        size: int,
+        size: SupportsIndex,
         *,
         place: PlaceLike = gpu(0),
         stream: Any = None,
-        alignment: int = 0,
+        alignment: SupportsIndex = 0,
         zero: bool = False,
         grow: bool = True,
         retry: bool = True,
         report: bool = True,
-        pool: int = 0,
+        pool: SupportsIndex = 0,
         tag: Optional[str] = None,
+        freed_before: SupportsIndex = 0,
     ) -> Block:
         """Serves `size` bytes in `place` for `stream`.
 
@@ -84,62 +143,101 @@ class Facade:
             report: False: an OutOfMemoryError has one line.
             pool: a number of pool(); 0: the thread's current one.
             tag: who asks, for reports.
+            freed_before: for frees that carry counts: memory freed up to this count may be served (next_count()).
 
         Raises:
             OutOfMemoryError: its text says why, and what helps.
         """
-        flags = (0 if retry else _abi.NO_RETRY) | (0 if grow else _abi.NO_GROW) | (_abi.ZERO if zero else 0)
-        flags |= 0 if report else _abi.NO_REPORT
-        tagged = None if tag is None else tag.encode()
-        told = _abi.AllocateOptions(ctypes.sizeof(_abi.AllocateOptions), size, alignment, flags, pool, tagged, 0)
+        told = allocate_options(
+            size,
+            alignment=alignment,
+            zero=zero,
+            grow=grow,
+            retry=retry,
+            report=report,
+            pool=pool,
+            tag=tag,
+            freed_before=freed_before,
+        )
         block = _abi.Block()
         code = Place.of(place).code
         check(library().strata_allocate_with(self.handle, code, stream_handle(stream), ctypes.byref(told), ctypes.byref(block)))
         return Block(self, block)
 
-    def block_of(self, address: int) -> Block:
+    def allocator(self, place: PlaceLike = gpu(0), stream: Any = None, pool: SupportsIndex = 0) -> Allocator:
+        """One value for a place, a stream and a pool, for a component that is handed its memory. `pool`: as for allocate()."""
+        told, code, number = _abi.Allocator(), Place.of(place).code, _arguments.integer(pool, "pool")
+        check(library().strata_allocator_get(self.handle, code, stream_handle(stream), number, ctypes.byref(told)))
+        return Allocator(self, told)
+
+    def block_of(self, address: SupportsIndex) -> Block:
         """The live block that begins at an address."""
         return self._found("block_of", address)
 
-    def block_around(self, address: int) -> Block:
+    def block_around(self, address: SupportsIndex) -> Block:
         """The live block that contains an address."""
         return self._found("base_pointer", address)
 
-    def _found(self, function: str, address: int) -> Block:
-        block = _abi.Block()
-        check(getattr(library(), "strata_" + function)(self.handle, address, ctypes.byref(block)))
+    def _found(self, function: str, address: SupportsIndex) -> Block:
+        block, number = _abi.Block(), _arguments.integer(address, "address")
+        check(getattr(library(), "strata_" + function)(self.handle, number, ctypes.byref(block)))
         return Block(self, block)
 
-    def free(self, address: int) -> None:
-        """Frees the block that begins at an address."""
-        check(library().strata_free_pointer(self.handle, address))
+    def free(self, address: SupportsIndex) -> None:
+        """Frees the block that begins at an address. 0, the address of a block of 0 bytes, is ignored."""
+        check(library().strata_free_pointer(self.handle, _arguments.integer(address, "address")))
+
+    def next_count(self, place: PlaceLike = gpu(0)) -> int:
+        """For layers whose frees carry counts (`timestamps`): the next count. Earlier frees have smaller ones, later frees larger ones."""
+        count = ctypes.c_uint64()
+        check(library().strata_next_count(self.handle, Place.of(place).code, ctypes.byref(count)))
+        return count.value
+
+    def set_safe_frontier(self, count: SupportsIndex, place: PlaceLike = gpu(0)) -> None:
+        """The work up to this count is over: memory that was freed at smaller counts may serve any stream."""
+        check(library().strata_set_safe_frontier(self.handle, Place.of(place).code, _arguments.integer(count, "count")))
 
     # ---- streams and pools
 
-    def stream(self, place: PlaceLike = gpu(0), *, name: Optional[str] = None, priority: int = 0) -> Stream:
+    def stream(self, place: PlaceLike = gpu(0), *, name: Optional[str] = None, priority: SupportsIndex = 0) -> Stream:
         """A new stream of the facade's own, with a name for `streams:` of the strategy if one is given."""
-        handle = ctypes.c_void_p()
-        where = Place.of(place)
-        check(library().strata_stream_create(self.handle, where.code, priority, ctypes.byref(handle)))
-        if name is not None:
-            self.name_stream(handle.value, name, where)
-        return Stream(self, where, handle.value or 0)
+        handle, where = ctypes.c_void_p(), Place.of(place)
+        named, order = _arguments.text_or_none(name, "name"), _arguments.signed(priority, "priority")
+        check(library().strata_stream_create(self.handle, where.code, order, ctypes.byref(handle)))
+        made = Stream(self, where, handle.value or 0)
+        try:
+            if named is not None:
+                check(library().strata_stream_name(self.handle, where.code, made.handle, named))
+        except StrataError:
+            library().strata_stream_destroy(self.handle, where.code, made.handle)
+            raise
+        return made
 
     def name_stream(self, stream: Any, name: str, place: PlaceLike = gpu(0)) -> None:
         """Names a stream before its first request in a place."""
-        check(library().strata_stream_name(self.handle, Place.of(place).code, stream_handle(stream), name.encode()))
+        named = _arguments.text(name, "name")
+        check(library().strata_stream_name(self.handle, Place.of(place).code, stream_handle(stream), named))
+
+    def same_stream(self, a: Any, b: Any, place: PlaceLike = gpu(0)) -> bool:
+        """Whether both streams are served by one stack."""
+        same = ctypes.c_bool()
+        handles = stream_handle(a), stream_handle(b)
+        check(library().strata_same_stream(self.handle, Place.of(place).code, *handles, ctypes.byref(same)))
+        return same.value
+
+    def set_default_stream(self, stream: Any, place: PlaceLike = gpu(0)) -> None:
+        """From now on the default stream (None) of the place is `stream`. It can be set once, and must live as long as the facade."""
+        check(library().strata_set_default_stream(self.handle, Place.of(place).code, stream_handle(stream)))
 
     def forget_stream(self, stream: Any, place: PlaceLike = gpu(0)) -> None:
         """To be called before the program destroys a stream of its own, for each place in which it was used."""
         check(library().strata_stream_forget(self.handle, Place.of(place).code, stream_handle(stream)))
 
-    def note_work(self, stream: Any, microseconds: float, *blocks: Block, place: PlaceLike = gpu(0)) -> None:
+    def note_work(self, stream: Any, microseconds: Real, *blocks: Block, place: PlaceLike = gpu(0)) -> None:
         """Tells the layer `trace` of a kernel that was launched by another library, as it was measured. Nothing else happens."""
-        if microseconds < 0:
-            raise ValueError(f"a kernel takes no {microseconds} us")
-        refs = (ctypes.c_uint64 * len(blocks))(*(block.ref for block in blocks))
-        duration, where = int(microseconds * 1000), Place.of(place).code
-        check(library().strata_note_work(self.handle, where, stream_handle(stream), duration, refs, len(blocks)))
+        duration, refs = _arguments.nanoseconds(microseconds, "microseconds"), block_refs(blocks)
+        where = Place.of(place).code
+        check(library().strata_note_work(self.handle, where, stream_handle(stream), duration, refs, len(refs)))
 
     def note_wait(self, stream: Any, other: Any, place: PlaceLike = gpu(0)) -> None:
         """Tells it that later work of `stream` comes after what `other` has been given so far."""
@@ -155,13 +253,19 @@ class Facade:
 
     def pool(self, name: str) -> int:
         """The number of the pool that the strategy calls `name`."""
-        number = ctypes.c_uint64()
-        check(library().strata_pool(self.handle, name.encode(), ctypes.byref(number)))
+        number, named = ctypes.c_uint64(), _arguments.text(name, "name")
+        check(library().strata_pool(self.handle, named, ctypes.byref(number)))
         return number.value
 
-    def in_pool(self, pool: int, place: PlaceLike = gpu(0)) -> "_InPool":
+    def in_pool(self, pool: SupportsIndex, place: PlaceLike = gpu(0)) -> "_InPool":
         """`with facade.in_pool(number): ...`: the thread's requests in the place go to the pool."""
-        return _InPool(self, pool, Place.of(place))
+        return _InPool(self, _arguments.integer(pool, "pool"), Place.of(place))
+
+    def current_pool(self, place: PlaceLike = gpu(0)) -> int:
+        """The pool to which the thread's requests in a place go now; POOL_ORDINARY: none."""
+        number = ctypes.c_uint64()
+        check(library().strata_pool_current(self.handle, Place.of(place).code, ctypes.byref(number)))
+        return number.value
 
     # ---- caches
 
@@ -171,10 +275,10 @@ class Facade:
         check(library().strata_release(self.handle, Place.of(place).code, ctypes.byref(released)))
         return released.value
 
-    def trim(self, keep: int, place: PlaceLike = gpu(0)) -> int:
+    def trim(self, keep: SupportsIndex, place: PlaceLike = gpu(0)) -> int:
         """Releases idle chunks until at most `keep` idle bytes are left; answers the bytes."""
-        released = ctypes.c_uint64()
-        check(library().strata_trim(self.handle, Place.of(place).code, keep, ctypes.byref(released)))
+        released, bound = ctypes.c_uint64(), _arguments.integer(keep, "keep")
+        check(library().strata_trim(self.handle, Place.of(place).code, bound, ctypes.byref(released)))
         return released.value
 
     def mem_info(self, place: PlaceLike = gpu(0)) -> Dict[str, int]:
@@ -183,23 +287,26 @@ class Facade:
         check(library().strata_mem_info(self.handle, Place.of(place).code, ctypes.byref(info)))
         return {field[0]: getattr(info, field[0]) for field in _abi.MemInfo._fields_[1:]}
 
-    def set_limit(self, limit: Optional[int], place: PlaceLike = gpu(0)) -> None:
+    def set_limit(self, limit: Optional[SupportsIndex], place: PlaceLike = gpu(0)) -> None:
         """Bounds the bytes that may be reserved in a place; None: no bound."""
-        check(library().strata_set_limit(self.handle, Place.of(place).code, _abi.UNLIMITED if limit is None else limit))
+        bound = _abi.UNLIMITED if limit is None else _arguments.integer(limit, "limit")
+        check(library().strata_set_limit(self.handle, Place.of(place).code, bound))
 
     # ---- figures
 
-    def statistics(self, place: PlaceLike = gpu(0), *, stream: Any = ..., pool: Optional[int] = None) -> Statistics:
+    def statistics(self, place: PlaceLike = gpu(0), *, stream: Any = ..., pool: Optional[SupportsIndex] = None) -> Statistics:
         """The figures of a place: of all its stacks, of one stream's, or of a pool."""
         told = _abi.Statistics(ctypes.sizeof(_abi.Statistics))
         code = Place.of(place).code
         if pool is not None:
-            check(library().strata_statistics_pool(self.handle, code, pool, ctypes.byref(told)))
+            if stream is not ...:
+                raise TypeError("give a stream or a pool, not both")
+            check(library().strata_statistics_pool(self.handle, code, _arguments.integer(pool, "pool"), ctypes.byref(told)))
         elif stream is ...:
             check(library().strata_statistics_all(self.handle, code, ctypes.byref(told)))
         else:
             check(library().strata_statistics(self.handle, code, stream_handle(stream), ctypes.byref(told)))
-        return Statistics((name, getattr(told, name)) for name, _, _ in _abi.STATISTICS)
+        return Statistics.of(told)
 
     def all_statistics(self) -> Dict[str, Any]:
         """The figures of every place, stream, pool and layer, as strata_statistics_json() tells them."""
@@ -243,21 +350,12 @@ class Facade:
         """Checks every structure of the facade. StrataError (E_CORRUPT): its text says what is wrong."""
         check(library().strata_validate(self.handle))
 
-    def _text(self, function: str, *arguments: Any) -> str:
-        """A text of the library, whose length is known only after the call: asked again while it does not fit."""
-        call = getattr(library(), "strata_" + function)
-        needed = ctypes.c_size_t(4096)
-        while True:
-            text = ctypes.create_string_buffer(needed.value + 1)
-            check(call(self.handle, *arguments, text, len(text), ctypes.byref(needed)))
-            if needed.value < len(text):
-                return text.value.decode("utf-8", "replace")
-
     # ---- out of memory, notes
 
     def on_out_of_memory(self, observer: Callable[[Place, int, str, str], None]) -> int:
         """`observer(place, size, cause, report)` is called for every request that fails for memory at last. Answers a number for
         remove_callback(). What the observer raises is printed and passed over."""
+        _arguments.function(observer, "observer")
 
         def called(event: Any, _: Any) -> None:
             told = event.contents
@@ -268,9 +366,10 @@ class Facade:
 
     def on_free_memory(self, callback: Callable[[Place, int], int]) -> int:
         """`callback(place, size)` is asked to free memory of the program's own; it answers the bytes that it freed."""
+        _arguments.function(callback, "callback")
 
         def called(place: int, size: int, _: Any) -> int:
-            return int(callback(Place.of_code(place), size) or 0)
+            return _arguments.integer(callback(Place.of_code(place), size) or 0, "what the callback returns")
 
         return self._added("free_memory_callback", _abi.free_memory_fn(called))
 
@@ -280,25 +379,49 @@ class Facade:
         self._callbacks.append(callback)
         return number.value
 
-    def remove_callback(self, number: int) -> None:
+    def remove_callback(self, number: SupportsIndex) -> None:
         """Requests that begin after the return no longer call it."""
-        check(library().strata_remove_callback(self.handle, number))
+        check(library().strata_remove_callback(self.handle, _arguments.integer(number, "number", 32)))
 
     def step(self) -> None:
         """A step of the program ends: reports count them."""
         check(library().strata_step(self.handle))
 
     def load_plan(
-        self, path: Union[str, "os.PathLike[str]"], place: PlaceLike = gpu(0), stream: int = 0, branch: Optional[int] = None
+        self,
+        path: PathLike,
+        place: PlaceLike = gpu(0),
+        stream: Any = None,
+        branch: Optional[SupportsIndex] = None,
+        pool: SupportsIndex = 0,
     ) -> None:
         """The requests of a stream follow a plan that was made ahead (`strata plan -o`): of one with several branches, `branch`."""
-        options = _abi.PlanLoadOptions(struct_size=ctypes.sizeof(_abi.PlanLoadOptions))
-        options.one_branch, options.branch = branch is not None, branch or 0
-        check(library().strata_plan_load(self.handle, Place.of(place).code, stream, os.fsencode(path), ctypes.byref(options)))
+        options = _abi.PlanLoadOptions(ctypes.sizeof(_abi.PlanLoadOptions), _arguments.integer(pool, "pool"))
+        options.one_branch = branch is not None
+        options.branch = 0 if branch is None else _arguments.integer(branch, "branch", 32)
+        file, code = _arguments.path(path, "path"), Place.of(place).code
+        check_files(library().strata_plan_load(self.handle, code, stream_handle(stream), file, ctypes.byref(options)), file)
 
     def annotate(self, operator: Optional[str]) -> None:
         """The thread's requests belong to this operator until the next call; None ends that."""
-        check(library().strata_annotate(self.handle, None if operator is None else operator.encode()))
+        check(library().strata_annotate(self.handle, _arguments.text_or_none(operator, "operator")))
+
+
+# Collected where they could not be closed. open() closes them.
+_unclosed: List[Facade] = []
+
+
+def _close_the_unclosed() -> None:
+    for _ in range(len(_unclosed)):
+        try:
+            facade = _unclosed.pop(0)
+            facade.close("force")
+        except IndexError:
+            return  # another thread was faster
+        except BusyError:
+            _unclosed.append(facade)
+        except StrataError:
+            pass
 
 
 class _InPool:
@@ -313,7 +436,7 @@ class _InPool:
 
 
 class open_options:
-    """The struct that strata_open() takes, as long as the `with` lasts: it holds the texts that the struct points to."""
+    """The struct that strata_open() takes, which holds the texts that it points to, and the files that it names."""
 
     def __init__(
         self,
@@ -328,50 +451,67 @@ class open_options:
         check_captures: bool = False,
     ) -> None:
         if strategy is not None and text is not None:
-            raise TypeError("a strategy is named, or its text is given, not both")
-        path = isinstance(strategy, os.PathLike) or (strategy is not None and Path(strategy).suffix in (".yaml", ".yml"))
-        named = None if strategy is None else os.fsencode(strategy)
-        flags = _abi.OPEN_IGNORE_ENVIRONMENT if ignore_environment else 0
-        flags |= _abi.OPEN_CHECK_STREAM_IDS if check_stream_ids else 0
-        flags |= _abi.OPEN_ALLOW_CODE if allow_code else 0
-        flags |= _abi.OPEN_CHECK_CAPTURES if check_captures else 0
-        settings = (ctypes.c_char_p * len(set))(*(setting.encode() for setting in set))
-        self._told = _abi.OpenOptions(
+            raise TypeError("give the name of a strategy or its text, not both")
+        named = None if strategy is None else _arguments.path(strategy, "strategy")
+        is_file = named is not None and (isinstance(strategy, os.PathLike) or Path(os.fsdecode(named)).suffix in (".yaml", ".yml"))
+        flags = _abi.OPEN_IGNORE_ENVIRONMENT if _arguments.flag(ignore_environment, "ignore_environment") else 0
+        flags |= _abi.OPEN_CHECK_STREAM_IDS if _arguments.flag(check_stream_ids, "check_stream_ids") else 0
+        flags |= _abi.OPEN_ALLOW_CODE if _arguments.flag(allow_code, "allow_code") else 0
+        flags |= _abi.OPEN_CHECK_CAPTURES if _arguments.flag(check_captures, "check_captures") else 0
+        settings = _arguments.texts(set, "set")
+        profile = (devices or "").partition(":")[2] if devices is None or isinstance(devices, str) else ""
+        self.files = (named if is_file else None, profile if profile.endswith((".yaml", ".yml")) else None)
+        self.struct = _abi.OpenOptions(
             struct_size=ctypes.sizeof(_abi.OpenOptions),
-            preset=None if path else named,
-            file=named if path else None,
-            text=None if text is None else text.encode(),
-            set=settings,
-            set_count=len(set),
-            devices=None if devices is None else devices.encode(),
+            preset=None if is_file else named,
+            file=named if is_file else None,
+            text=_arguments.text_or_none(text, "text"),
+            set=(ctypes.c_char_p * len(settings))(*settings),
+            set_count=len(settings),
+            devices=_arguments.text_or_none(devices, "devices"),
             flags=flags,
         )
 
-    def __enter__(self) -> _abi.OpenOptions:
-        return self._told
 
-    def __exit__(self, *_: object) -> None:
-        pass
-
-
-def open(strategy: StrategyLike = None, **options: Any) -> Facade:
+def open(
+    strategy: StrategyLike = None,
+    *,
+    text: Optional[str] = None,
+    set: Sequence[str] = (),
+    devices: Optional[str] = None,
+    ignore_environment: bool = False,
+    check_stream_ids: bool = False,
+    allow_code: bool = False,
+    check_captures: bool = False,
+) -> Facade:
     """Opens a facade.
 
     Args:
         strategy: a preset's name ("strata", "pytorch", "import:pytorch"), or a file: a path object, or a name that ends in .yaml.
             None: STRATA_STRATEGY of the environment, else the preset "strata".
         text: the YAML of a strategy instead.
-        set: options as "auto_growth.chunk_size=32MiB".
+        set: options as ["auto_growth.chunk_size=32MiB"].
         devices: "gpu", "gpu:0", "sim", "sim:a100", ...; None: as the strategy says. A simulated device is never chosen unasked.
         ignore_environment, check_stream_ids, allow_code, check_captures: the flags STRATA_OPEN_*.
 
     Raises:
         StrategyError: the strategy is wrong; the text has file:line:column.
+        MissingFileError: there is no such file; it is a StrategyError and a FileNotFoundError.
         DeviceError: there is no such device.
     """
+    told = open_options(
+        strategy,
+        text=text,
+        set=set,
+        devices=devices,
+        ignore_environment=ignore_environment,
+        check_stream_ids=check_stream_ids,
+        allow_code=allow_code,
+        check_captures=check_captures,
+    )
+    _close_the_unclosed()
     handle = ctypes.c_uint64()
-    with open_options(strategy, **options) as told:
-        check(library().strata_open(ctypes.byref(told), ctypes.byref(handle)))
+    check_files(library().strata_open(ctypes.byref(told.struct), ctypes.byref(handle)), *told.files)
     return Facade(handle.value)
 
 

@@ -12,6 +12,11 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 class Statistics(Dict[str, int]):
     """The figures of a place, a stream or a pool: a dictionary whose keys are attributes as well."""
 
+    @classmethod
+    def of(cls, told: _abi.Statistics) -> "Statistics":
+        """From the C struct."""
+        return cls((name, getattr(told, name)) for name, _, _ in _abi.STATISTICS)
+
     def __getattr__(self, name: str) -> int:
         try:
             return self[name]

@@ -18,12 +18,8 @@ session before the first such value, or an arena of ONNX Runtime's own where the
 
 from __future__ import annotations
 
-import ctypes
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, List, Tuple
 
-from . import _abi
-from ._library import library
-from .errors import check
 from .facade import Facade
 from .places import gpu
 
@@ -51,7 +47,9 @@ def options(facade: Facade, device: int = 0, **others: Any) -> Dict[str, str]:
         raise ValueError("user_compute_stream does not go with an external allocator: the provider computes on the default stream")
     if str(others.get("enable_cuda_graph", 0)).lower() not in ("0", "false"):
         raise ValueError("enable_cuda_graph does not go with an external allocator: the default stream cannot be captured")
-    functions = _functions(facade, device)
+    functions = facade.allocator(gpu(device), _LEGACY).functions()
+    if facade not in _kept:
+        _kept.append(facade)
     return {
         **{name: str(value) for name, value in others.items()},
         "device_id": str(device),
@@ -65,8 +63,5 @@ def provider(facade: Facade, device: int = 0, **others: Any) -> Tuple[str, Dict[
     return "CUDAExecutionProvider", options(facade, device, **others)
 
 
-def _functions(facade: Facade, device: int) -> _abi.Functions:
-    allocator, functions = _abi.Allocator(), _abi.Functions()
-    check(library().strata_allocator_get(facade.handle, gpu(device).code, _LEGACY, 0, ctypes.byref(allocator)))
-    check(library().strata_allocator_functions(allocator, ctypes.byref(functions)))
-    return functions
+# Sessions have the addresses of functions alone, so nothing else keeps their facades from being collected.
+_kept: List[Facade] = []

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Union
+from typing import NamedTuple, SupportsIndex, Union
 
-from . import _abi
+from . import _abi, _arguments
 
 
 class Place(NamedTuple):
@@ -19,19 +19,21 @@ class Place(NamedTuple):
     @property
     def code(self) -> int:
         """The number that the C interface has for it."""
-        if self.kind not in _abi.PLACE_KINDS:
-            raise ValueError(f"no such kind of memory: {self.kind!r}; there are {', '.join(_abi.PLACE_KINDS)}")
-        if not 0 <= self.device <= 0xFFFF:
-            raise ValueError(f"no such device: {self.device}")
-        return _abi.PLACE_KINDS.index(self.kind) << 16 | self.device
+        kind = _arguments.choice(self.kind, "the kind of a place", _abi.PLACE_KINDS)
+        device = _arguments.integer(self.device, "the device of a place")
+        if device > 0xFFFF:
+            raise ValueError(f"no such device: {device}")
+        return kind << 16 | device
 
     @classmethod
     def of(cls, place: "PlaceLike") -> "Place":
         """A place from a place, or from its name: "gpu" (device 0), "gpu:1", "pinned"."""
         if isinstance(place, Place):
-            return place
-        kind, colon, device = str(place).partition(":")
-        if kind not in _abi.PLACE_KINDS or (colon and not device.isdecimal()):
+            return cls.of_code(place.code)  # the code refuses what is no place
+        if not isinstance(place, str):
+            raise TypeError(f"a place must be a Place or a text such as gpu:0, not {place!r} ({type(place).__name__})")
+        kind, colon, device = place.partition(":")
+        if kind not in _abi.PLACE_KINDS or (colon and not (device.isascii() and device.isdecimal())):
             raise ValueError(f"no such place: {place!r}; examples are gpu:0, managed:1, pinned, host")
         return cls(kind, int(device) if colon else 0)
 
@@ -44,14 +46,19 @@ class Place(NamedTuple):
 PlaceLike = Union[Place, str]
 
 
-def gpu(device: int = 0) -> Place:
+def gpu(device: SupportsIndex = 0) -> Place:
     """Memory of one device."""
-    return Place("gpu", device)
+    return _of_device("gpu", device)
 
 
-def managed(device: int = 0) -> Place:
+def managed(device: SupportsIndex = 0) -> Place:
     """Memory that migrates between the host and one device on demand."""
-    return Place("managed", device)
+    return _of_device("managed", device)
+
+
+def _of_device(kind: str, device: SupportsIndex) -> Place:
+    place = Place(kind, _arguments.integer(device, "device"))
+    return Place.of_code(place.code)  # the code refuses devices that do not exist
 
 
 def pinned() -> Place:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from ._doors import of_or_open
-from .facade import Facade, StrategyLike, stream_handle
+from .facade import Facade, StrategyLike
 from .places import gpu
+from .stream import stream_handle
 
 __all__ = ["install", "resource"]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any
 
+from . import _arguments, _handle
+from ._arguments import Real
 from ._library import library
 from .errors import check
 from .places import Place
@@ -19,20 +21,23 @@ def stream_handle(stream: Any) -> int:
     Numba's streams, and of anything with __cuda_stream__."""
     if stream is None:
         return 0
-    if isinstance(stream, int):
-        return stream
+    if isinstance(stream, Stream):
+        return stream.handle
     protocol = getattr(stream, "__cuda_stream__", None)
     if protocol is not None:
         told = protocol() if callable(protocol) else protocol
-        return int(told[1])
+        return _arguments.integer(told[1], "the handle of a stream")
     for name in ("cuda_stream", "ptr", "handle"):
         value = getattr(stream, name, None)
         if value is not None:
-            return int(getattr(value, "value", value) or 0)
-    raise TypeError(f"no stream: {stream!r}")
+            return _arguments.integer(getattr(value, "value", value) or 0, "the handle of a stream")
+    try:
+        return _arguments.integer(stream, "the handle of a stream")
+    except TypeError:
+        raise TypeError(f"no stream: {stream!r} ({type(stream).__name__})") from None
 
 
-class Stream:
+class Stream(_handle.ProcessObject):
     """A stream of the facade's own, for programs without a runtime, mostly on simulated devices."""
 
     __slots__ = ("facade", "place", "handle")
@@ -49,13 +54,22 @@ class Stream:
         """The host waits for all work of the stream."""
         check(library().strata_stream_synchronize(self.facade.handle, self.place.code, self.handle))
 
-    def work(self, microseconds: float, *blocks: Block) -> None:
+    def wait(self, other: Any) -> None:
+        """Later work of this stream begins after all work that `other` has been given so far. If one of the two is being
+        captured, both are from then on."""
+        check(library().strata_stream_wait(self.facade.handle, self.place.code, self.handle, stream_handle(other)))
+
+    def work(self, microseconds: Real, *blocks: "Block") -> None:
         """Keeps the stream busy, as a kernel that uses the blocks would. On simulated devices alone."""
-        refs = (ctypes.c_uint64 * len(blocks))(*(block.ref for block in blocks))
-        duration = int(microseconds * 1000)
-        check(library().strata_stream_work(self.facade.handle, self.place.code, self.handle, duration, refs, len(blocks)))
+        duration, refs = _arguments.nanoseconds(microseconds, "microseconds"), block_refs(blocks)
+        check(library().strata_stream_work(self.facade.handle, self.place.code, self.handle, duration, refs, len(refs)))
 
     def destroy(self) -> None:
         """Forgets the stream, then destroys it. Blocks that it owns stay valid."""
         check(library().strata_stream_forget(self.facade.handle, self.place.code, self.handle))
         check(library().strata_stream_destroy(self.facade.handle, self.place.code, self.handle))
+
+
+def block_refs(blocks: "tuple[Block, ...]") -> Any:
+    """An array of the blocks' names in the library."""
+    return (ctypes.c_uint64 * len(blocks))(*(_arguments.ref(block, f"blocks[{i}]") for i, block in enumerate(blocks)))

@@ -36,7 +36,18 @@ TYPES = {
     "strata_out_of_memory_fn": _abi.out_of_memory_fn,
     "strata_free_memory_fn": _abi.free_memory_fn,
     "strata_log_fn": _abi.log_fn,
+    "strata_layer_figure_fn": _abi.layer_figure_fn,
+    "strata_graph_filter_fn": _abi.graph_filter_fn,
+    "strata_restored_fn": _abi.restored_fn,
+    "strata_checkpoint_t": c.c_void_p,
+    "strata_checkpoint_t *": c.POINTER(c.c_void_p),
+    "strata_graph_t": c.c_void_p,
+    "strata_graph_t *": c.POINTER(c.c_void_p),
+    "bool *": c.POINTER(c.c_bool),
+    "void": None,
 }
+#: The one function that an argument declares without a type of its own.
+FOUND = r"void \(\*found\)\([^)]*\)"
 
 
 def header_text() -> str:
@@ -56,9 +67,25 @@ def type_of(text: str) -> object:
 def declared(name: str):
     found = re.search(rf"STRATA_API ([^;(]*?)strata_{name}\(([^;]*)\);", header_text())
     assert found, f"no header declares strata_{name}"
-    arguments = [] if found[2].strip() == "void" else found[2].split(",")
-    types = [type_of(re.sub(r"\w+\s*$", "", argument)) for argument in arguments]
+    text = re.sub(FOUND, "FOUND", found[2])
+    arguments = [] if text.strip() == "void" else text.split(",")
+    types = [_abi.plan_found_fn if a.strip() == "FOUND" else type_of(re.sub(r"\w+\s*$", "", a)) for a in arguments]
     return type_of(found[1]), types
+
+
+def functions_of_the_headers():
+    """Every function that a header declares, but those of layer.h: layers are written in C."""
+    text = "\n".join(path.read_text() for path in sorted(HEADERS.glob("*.h")) if path.name != "layer.h")
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    return set(re.findall(r"STRATA_API [^;(#]*?strata_(\w+)\(", text))
+
+
+def test_every_function_is_bound_or_has_a_reason():
+    declared_ones = functions_of_the_headers()
+    assert len(declared_ones) > 100
+    assert declared_ones - set(_abi.PROTOTYPES) == set(_abi.UNBOUND)
+    assert set(_abi.PROTOTYPES) <= declared_ones
+    assert len(_abi.UNBOUND) <= 8 and all(len(reason) > 10 for reason in _abi.UNBOUND.values())
 
 
 @pytest.mark.parametrize("name", sorted(_abi.PROTOTYPES))
@@ -101,10 +128,11 @@ def test_log_levels_are_the_header_s():
 @pytest.mark.parametrize(
     "name",
     ["OPEN_IGNORE_ENVIRONMENT", "OPEN_CHECK_STREAM_IDS", "OPEN_ALLOW_CODE", "OPEN_CHECK_CAPTURES", "NO_RETRY", "NO_GROW", "ZERO"]
-    + ["NO_REPORT", "CLOSE_BUSY", "CLOSE_WAIT", "CLOSE_FORCE", "POOL_ORDINARY", "UNLIMITED", "ABI_VERSION"],
+    + ["NO_REPORT", "CLOSE_BUSY", "CLOSE_WAIT", "CLOSE_FORCE", "POOL_ORDINARY", "POOL_EVERY", "UNLIMITED", "ABI_VERSION"]
+    + ["SHARE_SEGMENTS", "PLAN_FIXED", "PLAN_OUTPUT", "PLAN_REMOVED", "PLAN_HELD", "PLAN_BUFFERS"],
 )
 def test_a_number_is_the_header_s(name):
-    found = re.search(rf"(?m)^(?:#define)? +STRATA_{name}(?: =)? +([^,\n/]+)", header_text())
+    found = re.search(rf"(?m)^(?:#define|enum {{)? +STRATA_{name}(?: =)? +([^,\n/}}]+)", header_text())
     assert found
     text = found[1].strip().replace("UINT64_MAX", str(2**64 - 1))
     assert eval(re.sub(r"(?<=\d)(?:ull|u)\b", "", text)) == getattr(_abi, name)
@@ -113,6 +141,21 @@ def test_a_number_is_the_header_s(name):
 def test_place_kinds_are_the_header_s():
     kinds = re.findall(r"STRATA_PLACE_(\w+) = (\d),", header_text())
     assert [(name.lower(), int(number)) for name, number in kinds] == [(n, i) for i, n in enumerate(_abi.PLACE_KINDS)]
+
+
+@pytest.mark.parametrize(
+    "enum, names",
+    [("strata_pause_contents", _abi.PAUSE_CONTENTS), ("strata_plan_pools", _abi.PLAN_POOLS)],
+)
+def test_an_enum_is_the_header_s(enum, names):
+    found = re.search(rf"enum {enum} {{(.*?)}}", re.sub(r"/\*.*?\*/", "", header_text(), flags=re.S), re.S)
+    words = [word.split("=")[0].strip().lower() for word in found[1].split(",")]
+    assert [word.rpartition("_")[2] for word in words] == list(names)
+
+
+def test_the_lines_of_a_plan_are_the_header_s():
+    found = re.search(r"#define STRATA_PLAN_LINE_MAP\(X\)(.*?[^\\])\n(?!\s*X\()", header_text(), re.S)
+    assert tuple(re.findall(r"X\((\w+),", found[1])) == _abi.PLAN_EFFECTS
 
 
 def test_a_wrong_prototype_would_be_seen():

@@ -1,0 +1,5 @@
+"""python -m strata: the command `strata`."""
+
+from .command import main
+
+main()

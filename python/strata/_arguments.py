@@ -1,0 +1,143 @@
+"""Converters from Python's values to those of the C interface, one for each kind of argument.
+
+ctypes cuts an integer to the width of its field, and a list made from a text has its letters. So each value goes through one of these
+functions, and every function of the package refuses the same wrong values with the same exceptions:
+
+    TypeError       the value is of another type: a bool, a float or a text where an integer is needed, a text where a list is needed
+    ValueError      the type is right, but no such value exists: a negative size, a text with a zero byte
+    OverflowError   an integer does not fit into its field
+"""
+
+from __future__ import annotations
+
+import numbers
+import operator
+import os
+from typing import Any, Callable, Iterable, List, Optional, Sequence, SupportsIndex, TypeVar, Union
+
+PathLike = Union[str, "os.PathLike[str]"]
+#: Seconds, microseconds: integers, floats and NumPy's numbers.
+Real = Union[int, float]
+
+_Called = TypeVar("_Called", bound=Callable[..., Any])
+
+
+def _index(value: SupportsIndex, name: str) -> int:
+    # A bool has an index, but True is hardly ever meant as one byte.
+    if not isinstance(value, bool) and type(value).__name__ != "bool_":
+        try:
+            return operator.index(value)
+        except TypeError:
+            pass
+    raise TypeError(f"{name} must be an integer, not {value!r} ({type(value).__name__})")
+
+
+def integer(value: SupportsIndex, name: str, bits: int = 64) -> int:
+    """An unsigned integer of so many bits, from an int or another type that has __index__, as NumPy's integers have."""
+    number = _index(value, name)
+    if number < 0:
+        raise ValueError(f"{name} is {number}; it cannot be negative")
+    if number >> bits:
+        raise OverflowError(f"{name} is {number}; it must be below 2**{bits}")
+    return number
+
+
+def signed(value: SupportsIndex, name: str) -> int:
+    """A signed integer of 32 bits."""
+    number = _index(value, name)
+    if not -(2**31) <= number < 2**31:
+        raise OverflowError(f"{name} is {number}; it must lie within 32 bits")
+    return number
+
+
+def flag(value: bool, name: str) -> bool:
+    """True or False, NumPy's or Python's. A text such as "no" would count as true, so it is refused."""
+    if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
+        return bool(value)
+    raise TypeError(f"{name} must be True or False, not {value!r} ({type(value).__name__})")
+
+
+#: Nanoseconds of a unit of time.
+_UNITS = {"seconds": 1_000_000_000, "microseconds": 1000}
+
+
+def nanoseconds(value: Real, name: str, unit: str = "microseconds") -> int:
+    """The nanoseconds of a duration in another unit."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number of {unit}, not {value!r} ({type(value).__name__})")
+    if value != value or value < 0:
+        raise ValueError(f"{name} is {value}; a duration cannot be negative")
+    if value * _UNITS[unit] >= 2**64:
+        raise OverflowError(f"{name} is {value}; it must be below 2**64 nanoseconds")
+    return int(value * _UNITS[unit])
+
+
+def text(value: str, name: str) -> bytes:
+    """A text of the C interface, which ends at the first zero byte."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a text, not {value!r} ({type(value).__name__})")
+    if "\0" in value:
+        raise ValueError(f"{name} is {value!r}; a text cannot hold a zero byte")
+    return value.encode("utf-8", "surrogateescape")
+
+
+def text_or_none(value: Optional[str], name: str) -> Optional[bytes]:
+    return None if value is None else text(value, name)
+
+
+def path(value: PathLike, name: str) -> bytes:
+    """The name of a file, from a text or a path object."""
+    try:
+        named = os.fsencode(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a text or a path, not {value!r} ({type(value).__name__})") from None
+    if b"\0" in named:
+        raise ValueError(f"{name} is {value!r}; the name of a file cannot hold a zero byte")
+    return named
+
+
+def items(value: Iterable[Any], name: str) -> List[Any]:
+    """The items of a list. A text or a path is refused, although it can be walked letter by letter."""
+    if isinstance(value, (str, os.PathLike)):
+        raise TypeError(f"{name} must be a list; write {name}=[{value!r}]")
+    if isinstance(value, (bytes, bytearray)):
+        raise TypeError(f"{name} must be a list, not {value!r}")
+    try:
+        return list(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a list, not {value!r} ({type(value).__name__})") from None
+
+
+def texts(value: Sequence[str], name: str) -> List[bytes]:
+    """A list of texts."""
+    return [text(item, f"{name}[{i}]") for i, item in enumerate(items(value, name))]
+
+
+def choice(value: str, name: str, among: Sequence[str]) -> int:
+    """The position of a word among those that there are."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a text, not {value!r} ({type(value).__name__})")
+    if value not in among:
+        raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(among)}")
+    return list(among).index(value)
+
+
+def function(value: _Called, name: str) -> _Called:
+    """A function of the program's, which is called later, where an exception could reach nobody."""
+    if not callable(value):
+        raise TypeError(f"{name} must be a function, not {value!r} ({type(value).__name__})")
+    return value
+
+
+def ref(block: Any, name: str) -> int:
+    """The name that a Block has in the library. A number is refused: it may be an address."""
+    found = getattr(block, "ref", None)
+    if not isinstance(found, int):
+        raise TypeError(f"{name} must be a Block, not {block!r} ({type(block).__name__})")
+    return found
+
+
+def descriptor(value: Any, name: str) -> int:
+    """The number of an open file, from a socket or another object that has fileno(), or from the number itself."""
+    fileno = getattr(value, "fileno", None)
+    return integer(fileno() if callable(fileno) else value, name, 31)

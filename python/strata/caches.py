@@ -1,0 +1,137 @@
+"""Memory kept in the caches, eviction, and memory that goes back to the device for a while."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import TYPE_CHECKING, Any, List, NamedTuple, Optional, SupportsIndex
+
+from . import _abi, _arguments, _handle
+from ._arguments import PathLike
+from ._library import library
+from .block import Block, block_of_ref
+from .errors import check, check_files
+from .places import Place, PlaceLike, gpu
+from .stream import stream_handle
+
+#: Requests and memory outside pools.
+POOL_ORDINARY = _abi.POOL_ORDINARY
+#: Every pool of a place, for Facade.pause() and Facade.resume().
+POOL_EVERY = _abi.POOL_EVERY
+
+
+class Cache(NamedTuple):
+    """A cache that serves a stream. `id` is equal for two streams exactly if one instance serves both."""
+
+    id: int
+    name: str
+    layer: str
+    used_bytes: int
+    idle_bytes: int
+
+
+class Paused(NamedTuple):
+    """What a pause or a resume has done: bytes that went or came, those of them whose contents were kept, bytes that stayed, handles,
+    and the nanoseconds that copying took."""
+
+    bytes: int
+    kept_bytes: int
+    rest_bytes: int
+    handles: int
+    copy_ns: int
+
+
+class LayerFigure(NamedTuple):
+    """A figure that a layer counts itself. `stream` is 0 for a layer that the streams of the place share."""
+
+    layer: str
+    type: str
+    number: int
+    shared: bool
+    stream: int
+    thread: int
+    forgotten: bool
+    name: str
+    unit: str
+    meaning: str
+    value: int
+    pool: int
+
+
+class Caches(_handle.Handle):
+    """The functions of a facade for its caches."""
+
+    def release_pool(self, pool: SupportsIndex = 0, place: PlaceLike = gpu(0)) -> int:
+        """Gives every idle chunk of a pool back to the device, even with `keep: true`. 0 is the thread's current pool, POOL_ORDINARY
+        what lies outside pools. Returns the bytes."""
+        released, number = ctypes.c_uint64(), _arguments.integer(pool, "pool")
+        check(library().strata_release_pool(self.handle, Place.of(place).code, number, ctypes.byref(released)))
+        return released.value
+
+    def cache_below(self, stream: Any = None, place: PlaceLike = gpu(0), index: SupportsIndex = 0) -> Cache:
+        """The cache that serves a stream in the thread's current pool; with routers there are several, counted by `index`."""
+        told, number = _abi.Cache(ctypes.sizeof(_abi.Cache)), _arguments.integer(index, "index")
+        check(library().strata_cache_below(self.handle, Place.of(place).code, stream_handle(stream), number, ctypes.byref(told)))
+        return Cache(told.id, told.name.decode(), told.layer.decode(), told.used_bytes, told.idle_bytes)
+
+    def layer_figures(self, place: PlaceLike = gpu(0)) -> List[LayerFigure]:
+        """The figures of every layer of a place, stream by stream."""
+        figures: List[LayerFigure] = []
+
+        def add(figure: Any, _: Any) -> None:
+            values: List[Any] = [getattr(figure.contents, name) for name in LayerFigure._fields]
+            values = [value.decode("utf-8", "replace") if isinstance(value, bytes) else value for value in values]
+            figures.append(LayerFigure(*values)._replace(stream=figure.contents.stream or 0))
+
+        check(library().strata_layer_figures(self.handle, Place.of(place).code, _abi.layer_figure_fn(add), None))
+        return figures
+
+    def best_victims(self, size: SupportsIndex, place: PlaceLike = gpu(0)) -> List[Block]:
+        """The cheapest live blocks of a place whose free makes a free run of `size` bytes in one chunk; none if there is one already.
+        OutOfMemoryError: no chunk has that much that could be freed."""
+        wanted, code, count = _arguments.integer(size, "size"), Place.of(place).code, ctypes.c_size_t(0)
+        while True:
+            room = count.value
+            refs = (ctypes.c_uint64 * room)()
+            check(library().strata_best_victims(self.handle, code, wanted, refs, room, ctypes.byref(count)))
+            if count.value <= room:
+                return [block_of_ref(self, refs[i]) for i in range(count.value)]  # type: ignore[arg-type]
+
+    def pause(
+        self,
+        place: PlaceLike = gpu(0),
+        *,
+        pool: SupportsIndex = 0,
+        contents: str = "drop",
+        tag: Optional[str] = None,
+        directory: Optional[PathLike] = None,
+        staging: SupportsIndex = 0,
+    ) -> Paused:
+        """Gives the memory of pools to the device until resume(). Nobody may use it meanwhile; blocks keep their addresses.
+
+        Args:
+            pool: the number of a pool, POOL_ORDINARY, POOL_EVERY, or 0 for the thread's current pool.
+            contents: what becomes of the bytes: "drop", "pinned" (kept in pinned memory) or "file" (kept in a file in `directory`).
+            tag: only handles whose live blocks all have this tag.
+            staging: bytes of pinned memory through which a file is written; 0: 64 MiB.
+        """
+        kept = _arguments.choice(contents, "contents", _abi.PAUSE_CONTENTS)
+        folder = None if directory is None else _arguments.path(directory, "directory")
+        told = _abi.PauseOptions(ctypes.sizeof(_abi.PauseOptions), _arguments.integer(pool, "pool"))
+        told.tag, told.contents, told.directory = _arguments.text_or_none(tag, "tag"), kept, folder
+        told.staging = _arguments.integer(staging, "staging")
+        paused = _abi.Paused(ctypes.sizeof(_abi.Paused))
+        status = library().strata_pause(self.handle, Place.of(place).code, ctypes.byref(told), ctypes.byref(paused))
+        check_files(status, folder)
+        return _paused(paused)
+
+    def resume(self, place: PlaceLike = gpu(0), *, pool: SupportsIndex = 0, tag: Optional[str] = None) -> Paused:
+        """Brings paused memory back where it was, with the contents that were kept."""
+        number, named = _arguments.integer(pool, "pool"), _arguments.text_or_none(tag, "tag")
+        paused = _abi.Paused(ctypes.sizeof(_abi.Paused))
+        check(library().strata_resume(self.handle, Place.of(place).code, number, named, ctypes.byref(paused)))
+        return _paused(paused)
+
+
+def _paused(told: _abi.Paused) -> Paused:
+    return Paused(told.bytes, told.kept_bytes, told.rest_bytes, told.handles, told.copy_ns)

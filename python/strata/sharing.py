@@ -1,0 +1,172 @@
+"""Memory of other GPUs and of other processes, and memory that is registered with hardware.
+
+    with block.export() as shared:          # the process that has the memory
+        shared.send(socket)
+
+    with strata.Shared.receive(socket) as shared, s.import_shared(shared) as imported:      # another one
+        ...                                 # use imported.ptr
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+from . import _abi, _arguments, _handle
+from ._library import library
+from .errors import check
+from .places import Place, PlaceLike, gpu
+
+if TYPE_CHECKING:
+    from .facade import Facade
+
+
+class Shared(_handle.ProcessObject):
+    """A block as another process can be told of it. It has file descriptors, which close(), the end of a `with` or the collection closes.
+
+    Attributes:
+        size: bytes of the block.
+        offset: of the block in its first segment.
+        device: of the memory, as its process counts them.
+        count: of its segments, one descriptor each.
+    """
+
+    __slots__ = ("struct",)
+
+    def __init__(self) -> None:
+        self.struct = _abi.Shared()
+
+    @property
+    def size(self) -> int:
+        return int(self.struct.size)
+
+    @property
+    def offset(self) -> int:
+        return int(self.struct.offset)
+
+    @property
+    def device(self) -> int:
+        return int(self.struct.device)
+
+    @property
+    def count(self) -> int:
+        return int(self.struct.count)
+
+    def send(self, socket: Any) -> None:
+        """Sends it over a connected Unix socket, descriptors included."""
+        check(library().strata_share_send(_arguments.descriptor(socket, "socket"), ctypes.byref(self.struct)))
+
+    @staticmethod
+    def receive(socket: Any) -> "Shared":
+        """Receives one from a connected Unix socket."""
+        number, shared = _arguments.descriptor(socket, "socket"), Shared()
+        check(library().strata_share_receive(number, ctypes.byref(shared.struct)))
+        return shared
+
+    def __bytes__(self) -> bytes:
+        """The message, for fetch() in another process of the same user, as long as this one keeps the descriptors open."""
+        return bytes(self.struct)
+
+    @staticmethod
+    def fetch(message: bytes, process: SupportsIndex) -> "Shared":
+        """From bytes(shared) of another process, whose descriptors are taken through the system. `process` is its number."""
+        if not isinstance(message, (bytes, bytearray, memoryview)):
+            raise TypeError(f"message must be bytes, not {type(message).__name__}")
+        number, data = _arguments.integer(process, "process"), bytes(message)
+        if len(data) != ctypes.sizeof(_abi.Shared):
+            raise ValueError(f"message has {len(data)} bytes; that of a block has {ctypes.sizeof(_abi.Shared)}")
+        shared, told = Shared(), _abi.Shared.from_buffer_copy(data)
+        check(library().strata_share_fetch(number, ctypes.byref(told)))
+        shared.struct = told  # only now are the descriptors those of this process
+        return shared
+
+    def close(self) -> None:
+        """Closes the descriptors. A second call does nothing."""
+        library().strata_shared_close(ctypes.byref(self.struct))
+
+    def __enter__(self) -> "Shared":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if self.count:
+            self.close()
+
+
+class Imported(_handle.ProcessObject):
+    """A block of another process, mapped here until end() or the end of a `with`.
+
+    Attributes:
+        ptr: its address here.
+        size: its bytes.
+    """
+
+    __slots__ = ("facade", "ptr", "size", "id")
+
+    def __init__(self, facade: "Facade", struct: _abi.Imported) -> None:
+        self.facade = facade
+        self.ptr: int = struct.ptr or 0
+        self.size: int = struct.size
+        self.id: int = struct.id
+
+    def end(self) -> None:
+        """The program uses the block no more."""
+        check(library().strata_import_end(self.facade.handle, self.id))
+
+    def __enter__(self) -> "Imported":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+
+class Registration(_handle.ProcessObject):
+    """Memory that stays in place, from Block.register(), until unregister() or the end of a `with`.
+
+    Attributes:
+        ptr, size: of the block.
+        base, base_size: of the handles that it lies in.
+        handles: how many.
+        place: of the block.
+    """
+
+    __slots__ = ("facade", "struct", "ptr", "size", "base", "base_size", "handles", "place")
+
+    def __init__(self, facade: "Facade", struct: _abi.Registration) -> None:
+        self.facade = facade
+        self.struct = struct
+        self.ptr: int = struct.ptr or 0
+        self.size: int = struct.size
+        self.base: int = struct.base or 0
+        self.base_size: int = struct.base_size
+        self.handles: int = struct.handles
+        self.place = Place.of_code(struct.place)
+
+    def unregister(self) -> None:
+        """Ends it; the block may have been freed."""
+        check(library().strata_unregister(self.facade.handle, ctypes.byref(self.struct)))
+
+    def __enter__(self) -> "Registration":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.unregister()
+
+
+class Sharing(_handle.Handle):
+    """The functions of a facade for other GPUs and other processes."""
+
+    def enable_peer(self, device: SupportsIndex, peer: SupportsIndex) -> None:
+        """From now on the GPU `peer` may use memory of the GPU `device`."""
+        numbers = _arguments.integer(device, "device", 32), _arguments.integer(peer, "peer", 32)
+        check(library().strata_enable_peer(self.handle, *numbers))
+
+    def import_shared(self, shared: Shared, place: PlaceLike = gpu(0)) -> Imported:
+        """Maps a block of another process in a gpu place."""
+        if not isinstance(shared, Shared):
+            raise TypeError(f"shared must be a Shared, not {shared!r} ({type(shared).__name__})")
+        imported = _abi.Imported()
+        check(getattr(library(), "strata_import")(self.handle, Place.of(place).code, ctypes.byref(shared.struct), ctypes.byref(imported)))
+        return Imported(self, imported)  # type: ignore[arg-type]
