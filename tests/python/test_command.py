@@ -64,3 +64,105 @@ def test_no_library_is_told_by_name():
 
 def test_the_library_that_is_named_is_loaded():
     assert strata.library_path() == os.environ["STRATA_LIBRARY"]
+
+
+# ---- names are names
+
+
+NAMED_AS_OPTIONS = ["--allow-code", "--report=injected.html", "--json", "--json=injected.json", "-h", "--help", "--", "--strategy", "-"]
+EVIL = """#include <stdio.h>
+__attribute__((constructor)) static void loaded(void) {
+    FILE *file = fopen("LOADED", "w");
+    if (file) fclose(file);
+}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a trace, and a strategy that would load code."""
+    monkeypatch.chdir(tmp_path)
+    Path("evil.c").write_text(EVIL)
+    if subprocess.run(["cc", "-shared", "-fPIC", "evil.c", "-o", "evil.so"], stderr=subprocess.DEVNULL).returncode:
+        pytest.skip("there is no C compiler")
+    Path("evil.yaml").write_text("version: 1\nstrategy: evil\nload: [./evil.so]\nextends: strata\n")
+    Path("run.csv").write_text("op,id,size,stream,time_us\nalloc,1,64,0,0\nfree,1,0,0,1\n")
+    yield tmp_path
+    assert {path.name for path in tmp_path.iterdir()} & {"LOADED", "injected.html", "injected.json"} == set()
+
+
+@pytest.mark.parametrize("name", NAMED_AS_OPTIONS)
+def test_a_name_is_not_an_option(folder, name):
+    for call in (
+        lambda: strata.compare(["evil.yaml"], [name, "run.csv"], device="sim:h100"),
+        lambda: strata.compare(["evil.yaml", name], ["run.csv"], device="sim:h100"),
+        lambda: strata.compare(["strata", name], ["run.csv"], device="sim:h100"),
+        lambda: strata.compare(["strata"], ["run.csv"], set=[name], device="sim:h100"),
+        lambda: strata.compare(["strata"], ["run.csv"], device=name),
+        lambda: strata.compare(["strata"], ["run.csv"], device="sim:h100", capacity=name),
+        lambda: strata.explain(name),
+        lambda: strata.explain("evil.yaml", set=[name]),
+    ):
+        with pytest.raises(strata.StrategyError):
+            call()
+
+
+@pytest.mark.parametrize("name", [*NAMED_AS_OPTIONS, "run me.csv", "a;b.csv"])
+def test_files_may_have_such_names(folder, name):
+    os.rename("run.csv", name)
+    Path("-s.yaml").write_text("strategy: mine\nextends: strata\n")
+    (run,) = strata.compare(["./-s.yaml"], [name], device="sim:h100")
+    assert run["operations"] == 2
+    assert strata.compare(["-s.yaml"], [name], device="sim:h100")[0]["label"] == run["label"]
+    assert "strategy mine" in strata.explain("-s.yaml")
+
+
+def test_an_empty_list_names_nothing():
+    for lists in ([], ["run.csv"]), (["strata"], []):
+        with pytest.raises(ValueError, match="is an empty list"):
+            strata.compare(*lists)
+
+
+def test_a_command_that_does_not_exist_is_told(monkeypatch):
+    monkeypatch.setenv("STRATA_COMMAND", "/nowhere/strata")
+    with pytest.raises(FileNotFoundError, match="STRATA_COMMAND") as raised:
+        strata.explain("strata")
+    assert raised.value.filename == "/nowhere/strata"
+
+
+# ---- the package
+
+
+def test_the_module_is_the_command():
+    done = python("-m", "strata", "version")
+    assert (done.returncode, done.stdout.strip()) == (0, strata.version())
+    done = python("-m", "strata", "explain", "--", "no-such")
+    assert done.returncode == 2 and "no-such" in done.stderr
+    assert python("-m", "strata", "help").stdout == python("-m", "strata", "--help").stdout
+
+
+def test_the_package_has_a_version():
+    assert strata.__version__ == strata.version()
+    assert getattr(strata, "no_such_name", None) is None
+    done = python("-c", "import strata; print(strata.open)", STRATA_LIBRARY="/nowhere/libstrata.so")
+    assert done.returncode == 0  # the library is loaded by the first call
+
+
+def test_another_library_is_told_by_name(tmp_path):
+    header = (SOURCE / "include" / "strata" / "strata.h").read_text()
+    number = int(header.split("STRATA_ABI_VERSION")[1].split()[0])
+    functions = 'const char *strata_version(void) { return "7.8.9"; }\nunsigned strata_abi_version(void) { return %d; }\n'
+    for name, source, text in (
+        ("other", "int other;", "it is another library: it has no function strata_abi_version()"),
+        ("newer", functions % (number + 1), f"it is libstrata 7.8.9 with the ABI {number + 1}, and this package needs the ABI {number}"),
+        ("older", functions % number, "it is libstrata 7.8.9 without strata_status_name(), which this package needs"),
+    ):
+        path = tmp_path / f"lib{name}.so"
+        made = subprocess.run(["cc", "-shared", "-fPIC", "-xc", "-", "-o", path], input=source, text=True, stderr=subprocess.DEVNULL)
+        if made.returncode:
+            pytest.skip("there is no C compiler")
+        done = python("-c", "import strata; strata.version()", STRATA_LIBRARY=str(path))
+        assert done.returncode == 1 and f"{path}: {text}" in done.stderr, done.stderr
+    text = tmp_path / "text.so"
+    text.write_text("no library")
+    assert f"{text}: " in python("-c", "import strata; strata.version()", STRATA_LIBRARY=str(text)).stderr
