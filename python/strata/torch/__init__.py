@@ -10,6 +10,9 @@ docs/pytorch.md says what works, and what still raises.
 
 from __future__ import annotations
 
+import os
+import shlex
+import warnings
 from typing import Any, Optional
 
 from .._doors import door_facade
@@ -53,7 +56,30 @@ def install(
         opened.close("force")
         raise
     _facade = opened
+    _warn_of_settings(opened, strategy)
     return opened
+
+
+#: Where PyTorch finds the settings of its own allocator.
+SETTINGS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
+
+
+def _warn_of_settings(opened: Facade, strategy: StrategyLike) -> None:
+    """Warns if settings of PyTorch's own allocator are in the environment and the strategy does not come from them."""
+    named = os.environ.get("STRATA_STRATEGY") if strategy is None else strategy
+    if isinstance(named, str) and named.startswith("import:pytorch"):
+        return
+    explained = opened.explain()  # names the variable of each value that comes from one
+    for name in SETTINGS:
+        value = os.environ.get(name)
+        if value and f" {name}:" not in explained:
+            warnings.warn(
+                f"{name}={value} has no effect on the memory that Strata serves. To use it, give the strategy import:pytorch, or write "
+                f"it to a file: strata import pytorch {shlex.quote(value)} > mine.yaml",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+            return
 
 
 def facade() -> Facade:

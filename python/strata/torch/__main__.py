@@ -1,6 +1,6 @@
-"""python -m strata.torch [--strategy NAME|FILE] [--set PATH=VALUE]... [--check] [--report] [--whole] [--module] SCRIPT [ARGUMENT]...
+"""python -m strata.torch [--strategy NAME|FILE] [--set PATH=VALUE]... [--check] [--report] [--whole] [--if-possible] [--module] SCRIPT [ARGUMENT]...
 
-Runs a program with Strata as PyTorch's allocator."""
+Runs a program with Strata as PyTorch's allocator. What follows SCRIPT reaches the program as it is, `--` included."""
 
 from __future__ import annotations
 
@@ -9,15 +9,30 @@ import gc
 import os
 import runpy
 import sys
-from typing import List, Optional
+from typing import Any, List, Optional
 
-from ..errors import StrataError
+from ..errors import DeviceError, StrataError
 from ..facade import Facade
 from . import install
 
 
+class _Program(argparse.Action):
+    """The rest of the line: the script and its arguments. argparse itself would drop the script's own `--`."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, _: Optional[str] = None) -> None:
+        program = values[1:] if values[:1] == ["--"] else values
+        if not program:
+            parser.error("SCRIPT is missing")
+        namespace.script, namespace.arguments = program[0], program[1:]
+
+
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="python -m strata.torch", description="Runs a program with Strata as PyTorch's allocator.")
+    made = argparse.ArgumentParser(
+        prog="python -m strata.torch",
+        usage="%(prog)s [OPTION]... SCRIPT [ARGUMENT]...",
+        description="Runs a program with Strata as PyTorch's allocator.",
+        allow_abbrev=False,
+    )
     made.add_argument("--strategy", metavar="NAME|FILE", help="a preset or a YAML file; else STRATA_STRATEGY, else the preset strata")
     made.add_argument("--set", metavar="PATH=VALUE", action="append", default=[], help="sets an option of the strategy")
     made.add_argument("--whole", action="store_true", help="the whole door: compiled once against this PyTorch, leaves nothing out")
@@ -29,8 +44,14 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--report", action="store_true", help="prints the figures and chunks at the end, on standard error")
     made.add_argument("--module", action="store_true", help="SCRIPT is a module's name, as with python -m")
-    made.add_argument("script", metavar="SCRIPT")
-    made.add_argument("arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER)
+    made.add_argument(
+        "--if-possible",
+        action="store_true",
+        help="on a machine where Strata cannot serve, such as one without a GPU, runs the program with PyTorch's own allocator",
+    )
+    made.add_argument(
+        "program", metavar="SCRIPT [ARGUMENT]...", nargs=argparse.REMAINDER, action=_Program, help="the program; its arguments reach it unchanged"
+    )
     return made
 
 
@@ -55,12 +76,24 @@ def checked(facade: Facade) -> int:
     return 0
 
 
+def installed(told: argparse.Namespace) -> Optional[Facade]:
+    """The facade behind PyTorch. None: this machine has none, and the program is to run all the same."""
+    checks = {"check_stream_ids": told.check, "check_captures": told.check}
+    try:
+        return install(told.strategy, door="whole" if told.whole else "pluggable", devices=told.devices, set=told.set, **checks)
+    except (DeviceError, RuntimeError) as error:
+        # A wrong strategy is an error on any machine, a missing device or compiler is not.
+        if not told.if_possible:
+            raise
+        reason = str(error).splitlines()[0]
+        print(f"strata.torch: {told.script} runs with PyTorch's own allocator: {reason}", file=sys.stderr)
+        return None
+
+
 def main(arguments: Optional[List[str]] = None) -> int:
     told = parser().parse_args(arguments)
     try:
-        door = "whole" if told.whole else "pluggable"
-        checks = {"check_stream_ids": told.check, "check_captures": told.check}
-        facade = install(told.strategy, door=door, devices=told.devices, set=told.set, **checks)
+        facade = installed(told)
     except (StrataError, RuntimeError, ValueError) as error:
         print(f"strata.torch: {error}", file=sys.stderr)
         return 2
@@ -69,9 +102,9 @@ def main(arguments: Optional[List[str]] = None) -> int:
         run(told.script, told.module)
     finally:
         # Also where the program ends by sys.exit() or an exception, which then goes on unless a fault was found.
-        if told.report:
+        if facade is not None and told.report:
             print(facade.report(), file=sys.stderr)
-        if told.check and checked(facade):
+        if facade is not None and told.check and checked(facade):
             sys.exit(1)
     return 0
 

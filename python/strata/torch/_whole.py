@@ -8,11 +8,11 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any, List
 
 from .. import _library
+from .._cache import cached
 from ..facade import Facade
 from ._pluggable import door_path
 
@@ -73,30 +73,24 @@ def command(torch: Any, output: str) -> List[str]:
     return made + ["-o", output]
 
 
-def cache_folder(torch: Any) -> Path:
-    """One folder for each PyTorch, library and state of the sources."""
+def cache_name(torch: Any) -> str:
+    """One folder of the cache for each PyTorch, library and state of the sources."""
     told = hashlib.sha256()
     for source in sorted((source_root() / "integration" / "torch").glob("*")):
         told.update(source.name.encode() + source.read_bytes() if source.is_file() else b"")
     told.update(f"{torch.__version__} {torch.__file__} {_library.library_path()} {door_path()}".encode())
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "strata" / f"torch-{torch.__version__}-{told.hexdigest()[:16]}"
+    return f"torch-{torch.__version__}-{told.hexdigest()[:16]}"
 
 
 def build(torch: Any) -> Path:
     """The compiled door, made now if it is not there. RuntimeError: it cannot be compiled, and what the compiler says."""
-    folder = cache_folder(torch)
-    made = folder / "libstrata_whole.so"
-    if made.exists():
-        return made
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as temporary:
-        part = os.path.join(temporary, made.name)
-        done = subprocess.run(command(torch, part), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def compile_door(path: str) -> None:
+        done = subprocess.run(command(torch, path), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode:
             raise RuntimeError(f"the whole door does not compile against PyTorch {torch.__version__}:\n{done.stdout[-4000:]}")
-        os.replace(part, made)
-    return made
+
+    return cached(cache_name(torch), "libstrata_whole.so", compile_door)
 
 
 class Whole:

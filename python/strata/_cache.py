@@ -1,0 +1,107 @@
+"""Files that are made once and used by later processes: compiled doors, in the user's cache.
+
+A shared library runs in whoever loads it. So the cache is used only if it belongs to the user and nobody else may write there; otherwise
+the file is made anew in a private folder of this process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import fcntl
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from pathlib import Path
+from typing import Callable, Iterator, Optional
+
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+def cached(folder: str, name: str, make: Callable[[str], None]) -> Path:
+    """The path of a file in a folder of the cache. make(path) writes it if it is not there yet.
+
+    Processes that ask at the same time wait for one of them to make it. If the cache cannot be used, the file is made in a temporary
+    folder, which goes with this process, and standard error has the reason.
+    """
+    try:
+        place = _private_folder(_base()) / folder
+        return _made_once(_private_folder(place), name, make)
+    except (OSError, _Unsafe) as why:
+        temporary = tempfile.mkdtemp(prefix="strata-")
+        atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+        print(f"strata: {name} is made in {temporary} for this process alone: {why}", file=sys.stderr)
+        path = os.path.join(temporary, name)
+        make(path)
+        return Path(path)
+
+
+class _Unsafe(Exception):
+    """Somebody else could have put a file there."""
+
+
+def _base() -> Path:
+    named = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return Path(named) / "strata" if named else Path.home() / ".cache" / "strata"
+    except RuntimeError as why:
+        raise OSError(str(why)) from None  # there is no home
+
+
+def _private_folder(folder: Path) -> Path:
+    """Makes a folder that is the user's own. One that others may write to is closed to them."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for found in (os.lstat(folder), os.stat(folder)):
+        if found.st_uid != os.geteuid():
+            raise _Unsafe(f"{folder} belongs to the user {found.st_uid}, and this process is the user {os.geteuid()}")
+    if found.st_mode & _OTHERS_WRITE:
+        os.chmod(folder, stat.S_IMODE(found.st_mode) & ~_OTHERS_WRITE)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(f"{folder} cannot be written")
+    return folder
+
+
+def _made_once(folder: Path, name: str, make: Callable[[str], None]) -> Path:
+    path = folder / name
+    with _locked(folder / ".lock"):
+        unsafe = _why_unsafe(path)
+        if unsafe is None:
+            return path
+        if os.path.lexists(path):
+            print(f"strata: {path} is made anew: {unsafe}", file=sys.stderr)
+        with tempfile.TemporaryDirectory(dir=folder) as temporary:
+            part = os.path.join(temporary, name)
+            make(part)
+            os.chmod(part, 0o700)
+            os.replace(part, path)  # whoever looks sees no file or a whole one
+    return path
+
+
+def _why_unsafe(path: Path) -> Optional[str]:
+    """Why a file must not be used; None: it may."""
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return "it does not exist"
+    if not stat.S_ISREG(found.st_mode):
+        return "it is not a regular file"
+    if found.st_uid != os.geteuid():
+        return f"it belongs to the user {found.st_uid}"
+    if found.st_mode & _OTHERS_WRITE:
+        return f"others may write to it (mode {stat.S_IMODE(found.st_mode):o})"
+    return None
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Holds a lock that goes with the process. Some network file systems have none; the file is then made by several, and each replaces
+    it by an equal one."""
+    number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(number, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(number)
