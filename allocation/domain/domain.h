@@ -24,11 +24,12 @@ typedef struct strata_lost {
     strata_error_t error;
 } strata_lost_t;
 
-/* Told of every block that is freed and still in use by other streams: until when, by the device's clock. Under a stack's lock, on
- * devices that know when an event passes. For replays. */
+/* Called for every block that is freed and still in use by other streams: until when, by the device's clock. `cut` is called when some of
+ * those bytes are in use again before that. Under a stack's lock, on devices that know when an event passes. For replays. */
 typedef struct strata_deferral strata_deferral_t;
 struct strata_deferral {
     void (*add)(strata_deferral_t *self, uint64_t now, uint64_t ready_at, uint64_t bytes);
+    void (*cut)(strata_deferral_t *self, uint64_t now, uint64_t ready_at, uint64_t bytes);
 };
 
 typedef struct strata_driver_memory strata_driver_memory_t;
@@ -68,6 +69,7 @@ struct strata_domain {
     strata_captures_t own_captures;
     strata_captures_t *captures; /* those of all places of the facade; before it has said so its own */
     _Atomic uint32_t graph_pools; /* of captured graphs, that have not ended */
+    _Atomic uint32_t pool_frees; /* to the driver's pools that wait for running work, in all instances of cuda_malloc_async */
     strata_driver_memory_t *_Atomic driver_memory; /* that graphs allocate: allocation/graphs/driver_memory.h; NULL: none so far */
 
     strata_quota_t quota; /* what sources got from the device and may get; used only around device calls. With the domain's lock */

@@ -4,7 +4,9 @@
  * the free stream, made at the first such free: it waits for the owner and every borrower as they are at the free. Until it gets
  * there the block's bytes are pending: a request that would bring what is live and what is pending above `throttle` of the
  * device's memory first makes its stream wait for the free stream, whose memory the pool may then serve to it. A block's bytes
- * count once, live or pending (the system that this follows counts a freed borrowed block in both).
+ * count once, live or pending (the system that this follows counts a freed borrowed block in both). The pool may serve pending
+ * memory in stream order before its free is done. From then on those bytes are live and no longer pending; only the throttle still
+ * counts them.
  *
  * Every stream that owns or borrows is a `user`. When it is to be destroyed the free stream waits for its work, and its blocks are
  * freed there.
@@ -54,8 +56,8 @@ static uint64_t collect(async_layer_t *self) {
     strata_record_t *none;
     uint64_t bytes, freed = 0;
     uint32_t done = self->uses.first ? strata_uses_poll(&self->uses) : 0;
-    for (; strata_uses_take_done(&self->uses, &done, &none, &bytes); freed += bytes)
-        strata_domain_discount(self->base.domain, bytes);
+    for (uint32_t use = done; strata_uses_take_done(&self->uses, &done, &none, &bytes); use = done, freed += bytes)
+        strata_async_wait_no_more(self, use, bytes);
     return freed;
 }
 
@@ -92,8 +94,10 @@ static strata_status_t refuse_legacy(const async_layer_t *self, strata_stream_t 
 
 /* ---- allocate ---- */
 
+/* Memory that is in use again counts twice: no other stream can have it, and the pool grows for them. */
 static bool is_above_limit(const async_layer_t *self) {
-    return self->uses.first != 0 && self->live_bytes + self->uses.pending_bytes > self->limit;
+    const strata_uses_t *uses = &self->uses;
+    return uses->first != 0 && self->live_bytes + uses->pending_bytes + uses->reduced_bytes > self->limit;
 }
 
 /* The stream of a request waits for every pending free, unless it does already. False: it cannot, or is captured: a wait for
@@ -136,7 +140,7 @@ static strata_status_t give_unserved(async_layer_t *self, const strata_request_t
     return strata_fail_again(&reason);
 }
 
-/* No lock is held. */
+/* No lock is held. What was pending there must no longer count when the block begins to. */
 static strata_status_t ask_pool(async_layer_t *self, const strata_request_t *request, strata_address_t *address) {
     strata_status_t status = strata_device_malloc_async(async_device_of(self), self->pool, request->size, request->stream, address);
     if (status == STRATA_E_NO_MEMORY)
@@ -145,6 +149,7 @@ static strata_status_t ask_pool(async_layer_t *self, const strata_request_t *req
         strata_domain_unclaim(self->base.domain, request->size);
         return status;
     }
+    strata_async_pass_on(self, *address, request->size);
     bool booked = strata_domain_book(self->base.domain, *address, request->size) == STRATA_OK;
     return booked ? STRATA_OK : give_unserved(self, request, *address, false);
 }
@@ -244,14 +249,15 @@ static void finish_free(async_layer_t *self, strata_record_t *record, bool gone)
  * from live to pending in one step, so no other thread's request misses them. */
 static void free_after_users(async_layer_t *self, strata_record_t *record, strata_call_t *call) {
     bool has_free_stream = strata_free_stream_make(&self->frees, call);
-    uint64_t bytes = record->size;
+    uint64_t bytes = record->size, address = record->ptr;
     bool gone = cover_all(self, record, has_free_stream, call);
     gone = gone && strata_async_give_back(self, record, has_free_stream, self->frees.stream, call);
     finish_free(self, record, gone);
-    bool waits = gone && has_free_stream && strata_free_stream_note(&self->frees, bytes, call);
+    uint32_t use = gone && has_free_stream ? strata_free_stream_note(&self->frees, bytes, call) : 0;
     self->live_bytes -= bytes;
     self->borrowed_frees++;
-    if (gone && !waits) strata_domain_discount(self->base.domain, bytes);
+    if (use) strata_async_wait_for(self, use, address, bytes);
+    else if (gone) strata_domain_discount(self->base.domain, bytes);
 }
 
 static void free_in_order(async_layer_t *self, strata_record_t *record, strata_call_t *call) {
@@ -404,7 +410,11 @@ static void *driver_pool(strata_layer_t *base) {
 static strata_status_t create(strata_layer_t *base) {
     async_layer_t *self = (async_layer_t *)base;
     self->frees.uses = &self->uses;
-    return strata_uses_init(&self->uses, base->stack, STRATA_USES_BY_STREAM);
+    strata_status_t status = strata_uses_init(&self->uses, base->stack, STRATA_USES_BY_STREAM);
+    if (status != STRATA_OK) return status;
+    status = strata_spans_init(&self->pending, STRATA_USES);
+    if (status != STRATA_OK) strata_uses_destroy(&self->uses);
+    return status;
 }
 
 /* A free piece of a cache in the same slab may have the route of who had its slot before. */
@@ -442,8 +452,10 @@ static void destroy(strata_layer_t *base) {
         give_back_all(self);
     }
     strata_domain_discount(base->domain, self->uses.pending_bytes);
+    atomic_fetch_sub(&base->domain->pool_frees, self->waiting);
     strata_async_end_pool(self);
     strata_free_stream_destroy(&self->frees);
+    strata_spans_destroy(&self->pending);
     strata_uses_destroy(&self->uses);
 }
 
@@ -454,7 +466,8 @@ static strata_status_t validate(strata_layer_t *base) {
     if (kept != self->kept_bytes)
         return strata_fail(STRATA_E_CORRUPT, 0, "cuda_malloc_async: %llu bytes are kept, %llu are counted",
                            (unsigned long long)kept, (unsigned long long)self->kept_bytes);
-    return strata_uses_validate(&self->uses, "cuda_malloc_async");
+    strata_status_t status = strata_spans_validate(&self->pending);
+    return status == STRATA_OK ? strata_uses_validate(&self->uses, "cuda_malloc_async") : status;
 }
 
 static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {

@@ -73,6 +73,7 @@ static bool give_unserved(async_layer_t *self, uint64_t size, const got_t *got) 
 /* No lock is held. */
 static strata_status_t get(async_layer_t *self, uint64_t size, got_t *got, bool *gone) {
     strata_status_t status = ask_driver(self, size, got);
+    if (status == STRATA_OK) strata_async_pass_on(self, got->address, size);
     if (status == STRATA_OK) status = strata_domain_book(domain_of(self), got->address, size);
     if (got->entry && got->address) strata_driver_memory_lies(domain_of(self), got->entry, got->address);
     *gone = status != STRATA_OK && give_unserved(self, size, got);

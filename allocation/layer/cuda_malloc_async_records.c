@@ -26,6 +26,45 @@ bool strata_async_give_back(async_layer_t *self, strata_record_t *record, bool i
     return gone;
 }
 
+/* ---- freed blocks that wait for the free stream ---- */
+
+static void pass_on_use(void *context, uint32_t use, uint64_t bytes) {
+    async_layer_t *self = context;
+    strata_uses_reduce(&self->uses, use, bytes);
+    strata_domain_discount(self->base.domain, bytes);
+}
+
+void strata_async_wait_for(async_layer_t *self, uint32_t use, uint64_t address, uint64_t bytes) {
+    (void)strata_spans_add(&self->pending, use, address, address + bytes);
+    self->waiting++;
+    atomic_fetch_add(&self->base.domain->pool_frees, 1);
+}
+
+void strata_async_wait_no_more(async_layer_t *self, uint32_t use, uint64_t bytes) {
+    strata_spans_end(&self->pending, use);
+    strata_domain_discount(self->base.domain, bytes);
+    self->waiting--;
+    atomic_fetch_sub(&self->base.domain->pool_frees, 1);
+}
+
+/* Returns the frees that wait in this instance. */
+static uint32_t pass_on(async_layer_t *self, uint64_t address, uint64_t bytes) {
+    async_lock(self);
+    uint32_t waiting = self->waiting;
+    strata_spans_cut(&self->pending, address, address + bytes, pass_on_use, self);
+    async_unlock(self);
+    return waiting;
+}
+
+/* Instances of one place share the default pool, so frees may wait in another one. */
+void strata_async_pass_on(async_layer_t *self, uint64_t address, uint64_t bytes) {
+    strata_domain_t *domain = self->base.domain;
+    if (pass_on(self, address, bytes) == atomic_load(&domain->pool_frees)) return;
+    STRATA_DOMAIN_EACH(domain, stack)
+        STRATA_EACH_OWN_LAYER(stack, layer)
+            if (layer->type == self->base.type) (void)pass_on((async_layer_t *)layer, address, bytes);
+}
+
 /* ---- freed blocks that are kept for now ---- */
 
 static void count_kept(async_layer_t *self, uint64_t bytes) {

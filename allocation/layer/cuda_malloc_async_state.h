@@ -4,6 +4,7 @@
 #define STRATA_ALLOCATION_LAYER_CUDA_MALLOC_ASYNC_STATE_H
 
 #include "allocation/layer/default_pool.h"
+#include "allocation/mechanism/spans.h"
 #include "allocation/stack/layer.h"
 #include "allocation/uses/free_stream.h"
 
@@ -23,6 +24,8 @@ typedef struct async_layer {
     strata_layer_t base;
     strata_uses_t uses; /* in `user` of a record who owns it */
     strata_free_stream_t frees;
+    strata_spans_t pending; /* where the bytes that wait for the free stream lie, by their use */
+    uint32_t waiting; /* frees that wait for the free stream */
     bool started;
     bool serves_graphs; /* its group is that of a pool of graphs */
     strata_handle_t pool;
@@ -55,6 +58,14 @@ strata_record_t *strata_async_make_record(async_layer_t *self, const strata_requ
 bool strata_async_give_back(async_layer_t *self, strata_record_t *record, bool in_order, strata_stream_t stream,
                             strata_call_t *call);
 static inline bool strata_async_has_gone(strata_status_t status) { return status == STRATA_OK || status == STRATA_E_SHUTDOWN; }
+
+/* ---- freed blocks that wait for the free stream ---- */
+
+/* A block's bytes wait as a use, from its free on and until it is done. */
+void strata_async_wait_for(async_layer_t *self, uint32_t use, uint64_t address, uint64_t bytes);
+void strata_async_wait_no_more(async_layer_t *self, uint32_t use, uint64_t bytes);
+/* The pool has served [address, address + bytes): what waits there, in any instance of the place, is in use again. No lock is held. */
+void strata_async_pass_on(async_layer_t *self, uint64_t address, uint64_t bytes);
 
 /* ---- freed blocks that are kept for now ---- */
 

@@ -3,7 +3,7 @@
 #include "allocation/uses/uses.h"
 
 typedef struct tally {
-    uint64_t bytes;
+    uint64_t bytes, reduced;
     uint32_t waiting, queued; /* uses of the blocks that wait; of the users' queues */
 } tally_t;
 
@@ -29,6 +29,7 @@ static strata_status_t validate_block(const strata_uses_t *uses, const char *lay
     }
     tally->waiting += left;
     tally->bytes += block->bytes;
+    if (!block->record) tally->reduced += block->reduced;
     if (left == 0 || left != block->left || !block->counted || block->lost) return corrupt(layer, "a block waits for nobody");
     return STRATA_OK;
 }
@@ -43,6 +44,7 @@ static strata_status_t validate_blocks(const strata_uses_t *uses, const char *la
         last = head;
     }
     if (last != uses->last) return corrupt(layer, "the end of the list of deferred frees is wrong");
+    if (tally->reduced != uses->reduced_bytes) return corrupt(layer, "the sum of bytes in use again is wrong");
     if (tally->bytes != uses->pending_bytes || tally->bytes > uses->stack->figures.deferred_bytes)
         return corrupt(layer, "the sum of deferred bytes is wrong");
     return STRATA_OK;

@@ -51,11 +51,11 @@ bool strata_free_stream_wait_for(strata_free_stream_t *self, strata_stream_t str
     return done;
 }
 
-bool strata_free_stream_note(strata_free_stream_t *self, uint64_t bytes, strata_call_t *call) {
-    bool waits = strata_uses_append(self->uses, self->user, bytes, call);
-    self->frees += waits;
-    if (!waits) strata_free_stream_synchronise(self, call);
-    return waits;
+uint32_t strata_free_stream_note(strata_free_stream_t *self, uint64_t bytes, strata_call_t *call) {
+    uint32_t use = strata_uses_append(self->uses, self->user, bytes, call);
+    self->frees += use != 0;
+    if (use == 0) strata_free_stream_synchronise(self, call);
+    return use;
 }
 
 void strata_free_stream_synchronise(strata_free_stream_t *self, strata_call_t *call) {

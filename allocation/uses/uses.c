@@ -231,19 +231,19 @@ strata_freed_t strata_uses_free(strata_uses_t *uses, strata_record_t *record, st
     return freed;
 }
 
-bool strata_uses_append(strata_uses_t *uses, uint32_t user, uint64_t bytes, strata_call_t *call) {
+uint32_t strata_uses_append(strata_uses_t *uses, uint32_t user, uint64_t bytes, strata_call_t *call) {
     uint32_t node = take_node(uses, user);
-    if (node == 0) return false;
+    if (node == 0) return 0;
     strata_use_at(uses, node)->head = node;
     strata_use_at(uses, node)->bytes = bytes;
     if (mark(uses, node, call)) {
         strata_uses_enqueue(uses, node);
         strata_uses_count(uses, node);
-        return true;
+        return node;
     }
     strata_users_let_go(&uses->users, user);
     strata_nodes_give(&uses->nodes, node);
-    return false;
+    return 0;
 }
 
 bool strata_uses_take_done(strata_uses_t *uses, uint32_t *done, strata_record_t **record, uint64_t *bytes) {

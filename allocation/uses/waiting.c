@@ -125,6 +125,21 @@ void strata_uses_count(strata_uses_t *uses, uint32_t head) {
     uses->stack->figures.deferred_frees++;
 }
 
+void strata_uses_reduce(strata_uses_t *uses, uint32_t head, uint64_t bytes) {
+    strata_domain_t *domain = domain_of(uses);
+    strata_use_t *use = strata_use_at(uses, head);
+    use->bytes -= bytes;
+    use->reduced += bytes;
+    if (use->lost) uses->stack->figures.quarantined_bytes -= bytes;
+    if (!use->counted) return;
+    uses->pending_bytes -= bytes;
+    uses->reduced_bytes += bytes;
+    uses->stack->figures.deferred_bytes -= bytes;
+    uint64_t ready = domain->deferral ? ready_at(uses, head) : STRATA_NEVER;
+    if (ready != STRATA_NEVER)
+        domain->deferral->cut(domain->deferral, domain->device->clock->now(domain->device->clock), ready, bytes);
+}
+
 static void count_no_more(strata_uses_t *uses, uint32_t head) {
     strata_use_t *use = strata_use_at(uses, head);
     use->counted = false;
@@ -132,6 +147,7 @@ static void count_no_more(strata_uses_t *uses, uint32_t head) {
     else uses->first = use->later;
     if (use->later) strata_use_at(uses, use->later)->earlier = use->earlier;
     else uses->last = use->earlier;
+    if (!use->record) uses->reduced_bytes -= use->reduced;
     uses->pending_bytes -= use->bytes;
     uses->stack->figures.deferred_bytes -= use->bytes;
 }
@@ -274,7 +290,7 @@ uint32_t strata_uses_poll(strata_uses_t *uses) {
 void strata_uses_tell_pending(const strata_uses_t *uses, strata_pending_t *pending) {
     pending->pending_bytes += uses->pending_bytes;
     for (uint32_t head = uses->first; head; head = strata_use_at(uses, head)->later)
-        pending->ready_at = strata_min(pending->ready_at, ready_at(uses, head));
+        if (strata_use_at(uses, head)->bytes > 0) pending->ready_at = strata_min(pending->ready_at, ready_at(uses, head));
 }
 
 void strata_uses_each_wait(const strata_uses_t *uses, strata_wait_fn wait, void *context) {

@@ -62,8 +62,27 @@ static void add(strata_deferral_t *base, uint64_t now, uint64_t ready_at, uint64
     if (meter->bytes > meter->peak) meter->peak = meter->bytes;
 }
 
+/* The entry of bytes that are ready then, at or below a place in the heap; the heap's count if there is none. What is ready later is below
+ * no entry that is. */
+static uint32_t find(const strata_meter_t *meter, uint32_t at, uint64_t ready_at, uint64_t bytes) {
+    if (at >= meter->count || meter->heap[at].ready_at > ready_at) return meter->count;
+    if (meter->heap[at].ready_at == ready_at && meter->heap[at].bytes >= bytes) return at;
+    uint32_t found = find(meter, 2 * at + 1, ready_at, bytes);
+    return found < meter->count ? found : find(meter, 2 * at + 2, ready_at, bytes);
+}
+
+/* A full heap may have forgotten the entry. */
+static void cut(strata_deferral_t *base, uint64_t now, uint64_t ready_at, uint64_t bytes) {
+    strata_meter_t *meter = (strata_meter_t *)base;
+    pass(meter, now);
+    uint32_t at = find(meter, 0, ready_at, bytes);
+    if (at == meter->count) return;
+    meter->heap[at].bytes -= bytes;
+    meter->bytes -= bytes;
+}
+
 strata_status_t strata_meter_init(strata_meter_t *meter) {
-    *meter = (strata_meter_t){.base = {.add = add}};
+    *meter = (strata_meter_t){.base = {.add = add, .cut = cut}};
     size_t one = sizeof *meter->heap;
     strata_status_t status = strata_growing_reserve(&meter->range, FIRST_ENTRIES * one, MOST_ENTRIES * one);
     if (status != STRATA_OK) return status;

@@ -20,7 +20,7 @@ static strata_call_t enter(pending_t *p) {
 
 static bool note(pending_t *p, uint64_t bytes) {
     strata_call_t call = enter(p);
-    bool waits = strata_free_stream_note(&p->frees, bytes, &call);
+    bool waits = strata_free_stream_note(&p->frees, bytes, &call) != 0;
     (void)strata_call_unlock(&call);
     return waits;
 }

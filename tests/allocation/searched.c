@@ -35,7 +35,7 @@ static void end(searched_t *s) {
 /* A block of so many bytes is freed, of which the stream's work so far may be a use. */
 static void append(searched_t *s, int stream, uint64_t bytes) {
     strata_call_t call = enter(s);
-    EXPECT_TRUE(strata_uses_append(&s->uses, strata_uses_user(&s->uses, s->streams[stream]), bytes, &call));
+    EXPECT_NE(strata_uses_append(&s->uses, strata_uses_user(&s->uses, s->streams[stream]), bytes, &call), 0);
     (void)strata_call_unlock(&call);
 }
 

@@ -13,6 +13,7 @@
 #define strata_uses_free          copied_uses_free
 #define strata_uses_wait_for_user copied_uses_wait_for_user
 #define strata_uses_append        copied_uses_append
+#define strata_uses_reduce        copied_uses_reduce
 #define strata_uses_poll          copied_uses_poll
 #define strata_uses_glance        copied_uses_glance
 #define strata_uses_wait          copied_uses_wait

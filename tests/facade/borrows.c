@@ -170,7 +170,7 @@ TEST(facade_borrows, an_event_at_use_does_not_cover_what_comes_later) {
     static const char *const strategies[] = {"strata", "paddle"};
     for (int i = 0; i < 2; i++) {
         OPENED(pair_t, p, end, begin(&p, strategies[i]));
-        deferral_t deferral = {.base = {.add = deferral_add}};
+        deferral_t deferral = {.base = {.add = deferral_add, .cut = deferral_cut}};
         rig_domain(&p.rig)->deferral = &deferral.base;
         record(&p, p.other);
         rig_pass(&p.rig, 20 * 1000);

@@ -22,4 +22,13 @@ static inline void deferral_add(strata_deferral_t *base, uint64_t now, uint64_t 
     if (sum > self->peak) self->peak = sum;
 }
 
+static inline void deferral_cut(strata_deferral_t *base, uint64_t now, uint64_t ready_at, uint64_t bytes) {
+    deferral_t *self = (deferral_t *)base;
+    for (uint32_t i = 0; i < self->count && now < ready_at; i++) {
+        if (self->ready_at[i] != ready_at || self->bytes[i] < bytes) continue;
+        self->bytes[i] -= bytes;
+        return;
+    }
+}
+
 #endif

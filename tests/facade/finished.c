@@ -72,7 +72,7 @@ TEST(facade_finished, a_block_counts_as_deferred_until_its_last_borrower_is_done
             RIG_STACK(rig, stacks[i], 0);
             strata_stream_t owner = rig_stream(&rig), users[2] = {rig_stream(&rig), rig_stream(&rig)};
             strata_stream_t more[2] = {rig_stream(&rig), rig_stream(&rig)};
-            deferral_t deferral = {.base = {.add = deferral_add}};
+            deferral_t deferral = {.base = {.add = deferral_add, .cut = deferral_cut}};
             rig_domain(&rig)->deferral = &deferral.base;
             leave_waiting(&rig, owner, users, variant & 1 ? 2 : 7, variant & 1 ? 7 : 2, variant & 2);
             rig_pass(&rig, 4 * MILLISECOND);

@@ -22,6 +22,25 @@ TEST(meter, a_full_one_forgets_what_passes_first) {
     strata_meter_destroy(&meter);
 }
 
+/* What is in use again before it is ready is deferred no more, whoever else is ready at that moment. */
+TEST(meter, a_cut_takes_a_part_out) {
+    strata_meter_t meter;
+    ASSERT_OK(strata_meter_init(&meter));
+    for (uint64_t i = 0; i < 40; i++) meter.base.add(&meter.base, 0, 100 - i % 20, 10 + i);
+    uint64_t all = meter.bytes;
+    meter.base.cut(&meter.base, 0, 85, 25); /* of the two that are ready then, 25 and 45, either has so much */
+    meter.base.cut(&meter.base, 0, 85, 44);
+    meter.base.cut(&meter.base, 0, 85, 1);
+    EXPECT_EQ(strata_meter_bytes(&meter, 0), all - 70);
+    EXPECT_EQ(meter.peak, all);
+    meter.base.cut(&meter.base, 0, 85, 1);
+    meter.base.cut(&meter.base, 0, 1000, 1);
+    EXPECT_EQ(strata_meter_bytes(&meter, 0), all - 70);
+    meter.base.cut(&meter.base, 100, 100, 1);
+    EXPECT_EQ(strata_meter_bytes(&meter, 100), 0);
+    strata_meter_destroy(&meter);
+}
+
 /* What is ready at the very moment is deferred no more. */
 TEST(meter, what_is_ready_now_does_not_count) {
     strata_meter_t meter;

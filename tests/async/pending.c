@@ -1,0 +1,92 @@
+/* Memory that is freed behind running work, and that the pool serves anew before that work is done: its bytes count once. */
+#include "allocation/layer/cuda_malloc_async_state.h"
+#include "tests/async/async.h"
+#include "tests/facade/deferral.h"
+
+enum { LONG = 5 * 1000 * 1000 };
+
+static void expect_bytes(rig_t *rig, uint64_t allocated, uint64_t deferred) {
+    strata_statistics_t f = rig_figures(rig);
+    EXPECT_EQ(f.allocated_bytes, allocated);
+    EXPECT_EQ(f.deferred_bytes, deferred);
+    EXPECT_EQ(f.reserved_bytes, allocated + deferred);
+    EXPECT_OK(strata_validate(rig->s));
+}
+
+static void add_pending(const strata_layer_figure_t *figure, void *context) {
+    if (strcmp(figure->name, "pending_bytes") == 0) *(uint64_t *)context += figure->value;
+}
+
+static uint64_t pending_bytes(rig_t *rig) {
+    uint64_t bytes = 0;
+    EXPECT_OK(strata_layer_figures(rig->s, rig->gpu, add_pending, &bytes));
+    return bytes;
+}
+
+/* The pool cannot grow, so it lets the other stream wait for the free of the first block, and serves parts of that. */
+TEST(async_pending, memory_served_anew_counts_once) {
+    RIG_BY(rig, async_open(&rig, NULL, 0, 50 * MIB, false));
+    strata_stream_t owner = rig_stream(&rig), other = rig_stream(&rig);
+    strata_block_t first = rig_leave_waiting(&rig, owner, rig_stream(&rig), 48 * MIB, LONG);
+    expect_bytes(&rig, 0, 48 * MIB);
+    strata_block_t second = rig_allocate(&rig, other, 40 * MIB);
+    EXPECT_EQ(second.ptr, first.ptr);
+    expect_bytes(&rig, 40 * MIB, 8 * MIB);
+    strata_block_t third = rig_allocate(&rig, other, 5 * MIB);
+    expect_bytes(&rig, 45 * MIB, 3 * MIB);
+    EXPECT_EQ(pending_bytes(&rig), 3 * MIB);
+    EXPECT_EQ(rig_figures(&rig).deferred_frees, 1);
+    EXPECT_EQ(rig_figures(&rig).peak_reserved_bytes, 48 * MIB);
+    EXPECT_EQ(async_peak_used(&rig), 48 * MIB);
+    EXPECT_OK(strata_device_synchronise(rig.devices[0]));
+    EXPECT_EQ(rig_release(&rig), 0);
+    expect_bytes(&rig, 45 * MIB, 0);
+    RIG_FREE(&rig, second, third);
+    expect_bytes(&rig, 0, 0);
+    EXPECT_EQ(rig_release(&rig), 48 * MIB);
+}
+
+/* What was served anew may be freed behind work again, before the first free is done. */
+TEST(async_pending, memory_that_waits_a_second_time_counts_once) {
+    RIG_BY(rig, async_open(&rig, NULL, 0, 64 * MIB, false));
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    deferral_t deferral = {.base = {.add = deferral_add, .cut = deferral_cut}};
+    rig_domain(&rig)->deferral = &deferral.base;
+    for (int i = 0; i < 4; i++) {
+        (void)rig_leave_waiting(&rig, owner, borrower, 48 * MIB, LONG);
+        expect_bytes(&rig, 0, 48 * MIB);
+    }
+    EXPECT_EQ(rig_figures(&rig).peak_reserved_bytes, 48 * MIB);
+    EXPECT_EQ(rig_figures(&rig).deferred_frees, 4);
+    EXPECT_EQ(deferral.peak, 48 * MIB);
+    rig_domain(&rig)->deferral = NULL;
+    EXPECT_OK(strata_device_synchronise(rig.devices[0]));
+    EXPECT_EQ(rig_release(&rig), 48 * MIB);
+    expect_bytes(&rig, 0, 0);
+}
+
+/* A pool of the strategy has an instance of its own over the same pool of the driver. */
+TEST(async_pending, memory_served_anew_to_another_instance_counts_once) {
+    static const char text[] = "stack: [cuda_malloc_async]\npools: {apart: {stack: [cuda_malloc_async]}}\n";
+    RIG(rig, text, 64 * MIB);
+    uint64_t apart;
+    ASSERT_OK(strata_pool(rig.s, "apart", &apart));
+    strata_stream_t owner = rig_stream(&rig);
+    (void)rig_leave_waiting(&rig, owner, rig_stream(&rig), 48 * MIB, LONG);
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = 30 * MIB, .pool = apart};
+    strata_block_t served = rig_allocate_with(&rig, owner, &options);
+    expect_bytes(&rig, 30 * MIB, 18 * MIB);
+    EXPECT_EQ(rig_figures(&rig).peak_reserved_bytes, 48 * MIB);
+    EXPECT_OK(strata_free(rig.s, served.ref));
+}
+
+/* Closing counts back what is left, and no more: nothing stays reserved. */
+TEST(async_pending, the_end_takes_back_what_is_left) {
+    OPENED(rig_t, rig, rig_end, async_open(&rig, NULL, 0, 64 * MIB, false));
+    strata_stream_t owner = rig_stream(&rig);
+    (void)rig_leave_waiting(&rig, owner, rig_stream(&rig), 48 * MIB, LONG);
+    strata_block_t second = rig_allocate(&rig, owner, 40 * MIB);
+    EXPECT_OK(strata_free(rig.s, second.ref));
+    EXPECT_OK(strata_close(rig.s, STRATA_CLOSE_WAIT, NULL, NULL));
+    EXPECT_EQ(async_used(&rig), 0);
+}

@@ -1,0 +1,110 @@
+#include "allocation/mechanism/spans.h"
+
+#include "tests/harness/planted.h"
+#include "tests/harness/test.h"
+
+enum { UNITS = 200, OWNERS = 12 };
+
+static uint64_t next(uint64_t *random) {
+    *random = *random * 6364136223846793005ull + 1442695040888963407ull;
+    return *random >> 33;
+}
+
+/* The plain model: the owner of each unit (0: none), and what was cut from each owner. */
+typedef struct model {
+    uint32_t owners[UNITS];
+    uint64_t cut[OWNERS], seen[OWNERS];
+} model_t;
+
+static void see(void *context, uint32_t owner, uint64_t bytes) {
+    model_t *model = context;
+    ASSERT_LT(owner, OWNERS);
+    EXPECT_GT(bytes, 0);
+    model->seen[owner] += bytes;
+}
+
+static void cut(strata_spans_t *spans, model_t *model, uint64_t from, uint64_t to) {
+    for (uint64_t u = from; u < to; u++) {
+        model->cut[model->owners[u]]++;
+        model->owners[u] = 0;
+    }
+    model->cut[0] = 0;
+    strata_spans_cut(spans, from, to, see, model);
+    for (int i = 0; i < OWNERS; i++) EXPECT_EQ(model->seen[i], model->cut[i]);
+}
+
+static void end(strata_spans_t *spans, model_t *model, uint32_t owner) {
+    for (int u = 0; u < UNITS; u++)
+        if (model->owners[u] == owner) model->owners[u] = 0;
+    strata_spans_end(spans, owner);
+}
+
+TEST(spans, agree_with_a_plain_array) {
+    strata_spans_t spans;
+    model_t model = {.owners = {0}};
+    uint64_t random = 5;
+    ASSERT_OK(strata_spans_init(&spans, 1024));
+    for (int i = 0; i < 4000 && !strata_test_has_failed(); i++) {
+        uint64_t from = next(&random) % UNITS, to = from + 1 + next(&random) % 20;
+        uint32_t owner = (uint32_t)(1 + next(&random) % (OWNERS - 1));
+        if (to > UNITS) to = UNITS;
+        if (i % 5 == 4) {
+            end(&spans, &model, owner);
+        } else {
+            cut(&spans, &model, from, to);
+            if (i % 5 == 0) EXPECT_TRUE(strata_spans_add(&spans, owner, from, to));
+            for (uint64_t u = from; i % 5 == 0 && u < to; u++) model.owners[u] = owner;
+        }
+        EXPECT_OK(strata_spans_validate(&spans));
+    }
+    cut(&spans, &model, 0, UNITS);
+    EXPECT_EQ(strata_spans_count(&spans), 0);
+    strata_spans_destroy(&spans);
+}
+
+/* Spans that only touch the cut stay whole. */
+TEST(spans, a_cut_ends_before_its_bound) {
+    strata_spans_t spans;
+    model_t model = {.owners = {0}};
+    ASSERT_OK(strata_spans_init(&spans, 64));
+    EXPECT_TRUE(strata_spans_add(&spans, 1, 10, 20));
+    EXPECT_TRUE(strata_spans_add(&spans, 2, 30, 40));
+    strata_spans_cut(&spans, 20, 30, see, &model);
+    EXPECT_EQ(model.seen[1] + model.seen[2], 0);
+    strata_spans_cut(&spans, 19, 31, see, &model);
+    EXPECT_EQ(model.seen[1], 1);
+    EXPECT_EQ(model.seen[2], 1);
+    strata_spans_end(&spans, 1);
+    EXPECT_EQ(strata_spans_count(&spans), 1);
+    strata_spans_cut(&spans, 0, 100, see, &model);
+    EXPECT_EQ(model.seen[1], 1);
+    EXPECT_EQ(model.seen[2], 10);
+    strata_spans_destroy(&spans);
+}
+
+/* A span that cannot become two loses its upper part as well. */
+TEST(spans, a_full_table_loses_the_upper_part) {
+    strata_spans_t spans;
+    model_t model = {.owners = {0}};
+    ASSERT_OK(strata_spans_init(&spans, 1024));
+    spans.nodes.capacity = 2;
+    EXPECT_TRUE(strata_spans_add(&spans, 1, 0, 100));
+    EXPECT_FALSE(strata_spans_add(&spans, 2, 100, 101));
+    strata_spans_cut(&spans, 40, 50, see, &model);
+    EXPECT_EQ(model.seen[1], 60);
+    EXPECT_OK(strata_spans_validate(&spans));
+    strata_spans_cut(&spans, 0, 100, see, &model);
+    EXPECT_EQ(model.seen[1], 100);
+    strata_spans_destroy(&spans);
+}
+
+TEST(spans, planted_faults_are_found) {
+    strata_spans_t spans;
+    ASSERT_OK(strata_spans_init(&spans, 64));
+    EXPECT_TRUE(strata_spans_add(&spans, 1, 10, 20));
+    EXPECT_TRUE(strata_spans_add(&spans, 2, 20, 30));
+    uint64_t *to = (uint64_t *)((char *)strata_node(&spans.nodes, 1) + 8);
+    EXPECT_PLANTED(strata_spans_validate(&spans), *to, 21, "two overlap");
+    EXPECT_PLANTED(strata_spans_validate(&spans), *to, 10, "has no bytes");
+    strata_spans_destroy(&spans);
+}
