@@ -13,7 +13,7 @@ from __future__ import annotations
 import numbers
 import operator
 import os
-from typing import Any, Callable, Iterable, List, Optional, Sequence, SupportsIndex, TypeVar, Union
+from typing import Any, Callable, Iterable, List, Mapping, Optional, Sequence, SupportsIndex, TypeVar, Union
 
 PathLike = Union[str, "os.PathLike[str]"]
 #: Seconds, microseconds: integers, floats and NumPy's numbers.
@@ -51,8 +51,8 @@ def signed(value: SupportsIndex, name: str) -> int:
 
 
 def flag(value: bool, name: str) -> bool:
-    """True or False, NumPy's or Python's. A text such as "no" would count as true, so it is refused."""
-    if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
+    """True or False, NumPy's or Python's, or 1 or 0. A text such as "no" would count as true, so it is refused."""
+    if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool") or (isinstance(value, int) and value in (0, 1)):
         return bool(value)
     raise TypeError(f"{name} must be True or False, not {value!r} ({type(value).__name__})")
 
@@ -100,7 +100,7 @@ def items(value: Iterable[Any], name: str) -> List[Any]:
     """The items of a list. A text or a path is refused, although it can be walked letter by letter."""
     if isinstance(value, (str, os.PathLike)):
         raise TypeError(f"{name} must be a list; write {name}=[{value!r}]")
-    if isinstance(value, (bytes, bytearray)):
+    if isinstance(value, (bytes, bytearray, Mapping)):
         raise TypeError(f"{name} must be a list, not {value!r}")
     try:
         return list(value)

@@ -81,6 +81,11 @@ class Facade(Caches, Graphs, Sharing):
             return
         warnings.warn(f"unclosed facade {name}{live}; call close(), or use a with statement", ResourceWarning, 2, self)
 
+    @property
+    def closed(self) -> bool:
+        """Whether close() has ended it."""
+        return not self._open
+
     def __enter__(self) -> "Facade":
         return self
 
@@ -88,7 +93,7 @@ class Facade(Caches, Graphs, Sharing):
         self.close("force" if failed else "wait")
 
     def __repr__(self) -> str:
-        return f"<strata.Facade 0x{self.handle:x} {'open' if self._open else 'closed'}>"
+        return f"<strata.Facade 0x{self.handle:x} {'closed' if self.closed else 'open'}>"
 
     def change_strategy(
         self,

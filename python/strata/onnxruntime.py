@@ -48,8 +48,7 @@ def options(facade: Facade, device: int = 0, **others: Any) -> Dict[str, str]:
     if str(others.get("enable_cuda_graph", 0)).lower() not in ("0", "false"):
         raise ValueError("enable_cuda_graph does not go with an external allocator: the default stream cannot be captured")
     functions = facade.allocator(gpu(device), _LEGACY).functions()
-    if facade not in _kept:
-        _kept.append(facade)
+    _kept[:] = [kept for kept in _kept if kept is not facade and not kept.closed] + [facade]
     return {
         **{name: str(value) for name, value in others.items()},
         "device_id": str(device),

@@ -325,3 +325,27 @@ def test_onnxruntime_s_facade_may_be_closed(capfd):
     assert provider.alloc(MIB) is None
     provider.free(address)
     assert capfd.readouterr().err.count("closed") == 2
+
+
+def test_onnxruntime_s_facade_is_kept_as_long_as_it_is_open():
+    provider = Provider(strata.onnxruntime.provider(strata.open("strata", devices="sim:h100", ignore_environment=True)))
+    gc.collect()
+    address = provider.alloc(MIB)
+    assert address
+    provider.free(address)
+    strata.onnxruntime._kept[-1].close()
+    with strata.open("strata", devices="sim:h100", ignore_environment=True) as other:
+        strata.onnxruntime.options(other)
+        strata.onnxruntime.options(other)
+        assert strata.onnxruntime._kept == [other]
+
+
+@pytest.mark.parametrize("name", ["cupy", "rmm", "numba"])
+def test_a_door_keeps_its_facade(name, monkeypatch):
+    """The other library has the door's functions alone."""
+    module = {"cupy": cupy_like, "rmm": rmm_like, "numba": numba_like}[name]()
+    monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setenv("STRATA_DOORS_ALLOW_SIMULATED", "1")
+    handle = getattr(strata, name).install("strata", devices="sim:h100").handle
+    gc.collect()
+    strata.Facade(handle).close()

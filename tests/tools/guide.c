@@ -1,7 +1,7 @@
 /* What docs/guide.md shows is what its commands print, part by part (tests/tools/shown.h).
  *
- * Not run: the two commands `python -m strata.torch ...`, which need PyTorch and a GPU, and stand there without a prompt, and record.py,
- * which is a part of the reader's own program. tests/python/test_guide.py has their options read, and the program compiled.
+ * Not run: the two commands `python -m strata.torch ...`, which need PyTorch and a GPU, and the Python programs. tests/python/test_guide.py
+ * runs them with a stand-in for PyTorch.
  */
 #include <stdio.h>
 #include <stdlib.h>
