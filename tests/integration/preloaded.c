@@ -2,37 +2,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
-#include "tests/harness/test.h"
+#include "tests/integration/run.h"
 #include "tests/paths.h"
 
-/* What `command` prints on both outputs; its exit status. */
-static int run(const char *command, char output[65536]) {
-    char whole[4200];
-    snprintf(whole, sizeof whole, "{ %s; } 2>&1", command);
-    output[0] = '\0';
-    FILE *pipe = popen(whole, "r");
-    if (!pipe) return -1;
-    output[fread(output, 1, 65535, pipe)] = '\0';
-    int status = pclose(pipe);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-/* The program doing `what` with the library before it. */
-static const char *preloaded(const char *environment, const char *what) {
-    static char output[65536];
-    char command[4096];
-    snprintf(command, sizeof command,
-             "env -u STRATA_STRATEGY -u STRATA_SET %s LD_PRELOAD='" STRATA_PRELOAD "' '" STRATA_PROGRAM "' %s", environment, what);
-    EXPECT_EQ(run(command, output), 0);
-    return output;
-}
-
-/* A sanitizer wants to be the first library, and its memory would be the program's. */
-static bool sanitized(void) { return *STRATA_SANITIZERS != '\0'; }
-#define PRELOADED_OR_SKIP()                                                                                                        \
-    if (sanitized()) TEST_SKIP("a sanitized library is not preloaded into a program that is not sanitized")
+static const char *preloaded(const char *environment, const char *what) { return run_preloaded(STRATA_PROGRAM, environment, what); }
 
 TEST(preload, requests_are_served_and_nothing_else) {
     PRELOADED_OR_SKIP();
@@ -45,7 +19,7 @@ TEST(preload, requests_are_served_and_nothing_else) {
 }
 
 TEST(preload, nothing_comes_between_without_the_library) {
-    static char output[65536];
+    static char output[OUTPUT_ROOM];
     EXPECT_EQ(run("'" STRATA_PROGRAM "' serve", output), 0);
     EXPECT_CONTAINS(output, "real_mallocs 4\n");
 }
@@ -154,7 +128,7 @@ TEST(preload, a_simulated_device_is_never_opened) {
 /* ---- strata run ---- */
 
 static const char *ran(const char *arguments, int expected) {
-    static char output[65536];
+    static char output[OUTPUT_ROOM];
     char command[4096];
     snprintf(command, sizeof command, "env -u STRATA_STRATEGY -u STRATA_SET '" STRATA_COMMAND "' run %s", arguments);
     EXPECT_EQ(run(command, output), expected);
@@ -202,7 +176,7 @@ TEST(run_command, the_page_has_the_table) {
 
 /* And what the library shows is what the table has. */
 TEST(run_command, the_library_shows_what_the_table_has) {
-    static char output[65536];
+    static char output[OUTPUT_ROOM];
     char line[200];
     size_t rows = 0, shown = 0;
     for (const char *at = strstr(ran("--table", 0), "| `"); at; at = strstr(at + 1, "\n| `")) rows++;
