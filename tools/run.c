@@ -1,5 +1,6 @@
 /* strata run: a CUDA program with a strategy's memory, by LD_PRELOAD. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,8 @@ typedef struct arguments {
     const char *strategy;
     const char *set[SETTINGS];
     size_t set_count;
-    bool report, table;
+    const char *report; /* NULL; "1" for standard error; or a file */
+    bool table;
 } arguments_t;
 
 static int take_set(const strata_taking_t *taking, const char *text) {
@@ -27,12 +29,19 @@ static int take_set(const strata_taking_t *taking, const char *text) {
     return STRATA_EXIT_DONE;
 }
 
+static int take_report(const strata_taking_t *taking, const char *file) {
+    if (file && !*file) return strata_wrong_usage(taking->self, "--report= names no file");
+    ((arguments_t *)taking->into)->report = file ? file : "1";
+    return STRATA_EXIT_DONE;
+}
+
 static const strata_option_t options[] = {
     {"--strategy", "NAME|FILE", STRATA_ONCE, strata_take_text, offsetof(arguments_t, strategy), 0, 0,
      "a preset or a strategy file (STRATA_STRATEGY, else strata)"},
     {"--set", "PATH=VALUE", STRATA_MANY, take_set, 0, 0, 0, "overrides an option of the strategy"},
-    {"--report", NULL, STRATA_ONCE, strata_take_flag, offsetof(arguments_t, report), 0, 0,
-     "at the end tells on standard error who answered which function how often"},
+    {"--report", "[=FILE]", STRATA_ONCE, take_report, 0, 0, 0,
+     "at the end of each process, writes who answered which function how often, to standard error or to a file; %p in its name is the "
+     "number of the process"},
     {"--table", NULL, STRATA_ONCE, strata_take_flag, offsetof(arguments_t, table), 0, 0,
      "prints the table of docs/preload.md: which functions are stood before, and what becomes of each"},
     STRATA_OPTIONS_END,
@@ -98,9 +107,30 @@ static bool add_setting(const char *setting) {
     return length >= 0 && (size_t)length < sizeof whole && setenv("STRATA_SET", whole, 1) == 0;
 }
 
+/* Each process finds the file from wherever it is then. */
+static bool set_report(const char *file) {
+    char whole[PATH_MAX], folder[PATH_MAX];
+    if (strcmp(file, "1") == 0 || *file == '/') return setenv("STRATA_RUN_REPORT", file, 1) == 0;
+    int length = getcwd(folder, sizeof folder) ? snprintf(whole, sizeof whole, "%s/%s", folder, file) : -1;
+    return length > 0 && (size_t)length < sizeof whole && setenv("STRATA_RUN_REPORT", whole, 1) == 0;
+}
+
+/* Processes append to a file that they share, so it begins empty. Where each has its own, the folder must take files. */
+static int check_report(const strata_command_t *self, const char *file) {
+    char folder[PATH_MAX];
+    if (strcmp(file, "1") == 0) return STRATA_EXIT_DONE;
+    snprintf(folder, sizeof folder, "%s", file);
+    char *slash = strrchr(folder, '/');
+    if (slash) slash[slash == folder] = '\0';
+    int made = strstr(file, "%p") ? access(slash ? folder : ".", W_OK) : open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (made < 0) return strata_wrong_usage(self, "--report=%.200s: %s", file, strerror(errno));
+    if (!strstr(file, "%p")) close(made);
+    return STRATA_EXIT_DONE;
+}
+
 static bool prepare(const arguments_t *a, const char *library) {
     bool fits = put_in_front("LD_PRELOAD", library, ':') && (!a->strategy || setenv("STRATA_STRATEGY", a->strategy, 1) == 0) &&
-                (!a->report || setenv("STRATA_RUN_REPORT", "1", 1) == 0);
+                (!a->report || set_report(a->report));
     for (size_t i = 0; i < a->set_count && fits; i++) fits = add_setting(a->set[i]);
     return fits;
 }
@@ -119,12 +149,19 @@ static int check_program(const strata_command_t *self, const char *name) {
             "strata: %s has its CUDA runtime linked statically: its own requests do not come through, those of its libraries may. "
             "Link it with -cudart shared\n",
             path);
+    strata_program_preload_t heeded = strata_program_preload_of(path);
+    if (heeded != STRATA_PRELOAD_HEEDED)
+        fprintf(
+            stderr,
+            "strata: %s changes user, group or capabilities when it starts (setuid, setgid), so the loader ignores LD_PRELOAD%s\n",
+            path, heeded == STRATA_PRELOAD_IGNORED ? ": Strata serves nothing of it" : " unless its own user runs it, as now");
     return STRATA_EXIT_DONE;
 }
 
 static int start(const strata_command_t *self, const arguments_t *a, char **program) {
     char library[PATH_MAX + 64];
     int status = check_program(self, program[0]);
+    if (status == STRATA_EXIT_DONE && a->report) status = check_report(self, a->report);
     if (status != STRATA_EXIT_DONE) return status;
     if (!find_library(library, sizeof library) || strpbrk(library, " :")) {
         fprintf(stderr,
@@ -165,5 +202,7 @@ const strata_command_t strata_command_run = {
         "The program and what it loads get their memory from the strategy: cudaMalloc, cudaMallocAsync, cudaMallocHost, "
         "cudaMallocManaged, their frees, and the driver's functions of the same kind. What Strata does not serve goes to CUDA. "
         "When CUDA is out of memory, what Strata keeps idle goes back, and the call is made again. docs/preload.md has the table.\n"
+        "\n"
+        "STRATA_BYPASS=1 in the environment: Strata steps aside, and CUDA's own allocator serves, to see whether a fault is Strata's.\n"
         "\n"
         "The exit status is the program's; 1: it could not be started, 2: wrong usage or strategy."};

@@ -3,9 +3,14 @@
 #ifndef STRATA_INTEGRATION_DOOR_H
 #define STRATA_INTEGRATION_DOOR_H
 
+#include <stdbool.h>
+
 #include "strata/strata.h"
 
 typedef struct strata_door strata_door_t;
+
+/* Whether STRATA_BYPASS says that doors step aside, so that the native allocator serves: set, and not empty, 0, false, no or off. */
+bool strata_door_is_bypassed(void);
 
 /* Opens a facade for a door. A simulated device is refused (E_UNSUPPORTED) unless `simulated` says that it is meant: its addresses are
  * made up. Errors otherwise: those of strata_open(). */

@@ -29,6 +29,12 @@ void strata_process_leave_real(void) { not_looked_at--; }
 
 /* ---- opening ---- */
 
+/* Said when the first call comes, since the library is loaded into every program that a script starts too. */
+static void step_aside(void) {
+    fprintf(stderr, "strata: STRATA_BYPASS is set: nothing is served, CUDA's own allocator serves this process\n");
+    atomic_store(&over, true);
+}
+
 /* Where the driver is not there yet, or shows no device, the real function says so, and the next request tries again. */
 static void open_door(void) {
     strata_open_options_t options = {.struct_size = sizeof options, .devices = "gpu", .flags = STRATA_OPEN_CHECK_CAPTURES};
@@ -46,7 +52,7 @@ static strata_door_t *opened_door(bool open) {
     strata_door_t *found = atomic_load(&door);
     if (found || !open) return found;
     pthread_mutex_lock(&mutex);
-    if (!atomic_load(&door) && !atomic_load(&over)) open_door();
+    if (!atomic_load(&door) && !atomic_load(&over)) (strata_door_is_bypassed() ? step_aside : open_door)();
     found = atomic_load(&door);
     pthread_mutex_unlock(&mutex);
     return found;
@@ -91,13 +97,27 @@ bool strata_process_close_for_reset(int device) {
     return alone;
 }
 
+/* A child of fork() has no use of CUDA from before; it begins with counts of its own. */
+static void in_child(void) {
+    pthread_mutex_init(&mutex, NULL); /* another thread of the parent may have held it */
+    atomic_store(&door, NULL);
+    atomic_store(&inside, 0);
+    for (size_t i = 0; i < STRATA_ROWS; i++) {
+        atomic_store(&served[i], 0);
+        atomic_store(&passed_on[i], 0);
+    }
+}
+
+__attribute__((constructor)) static void watch_forks(void) { (void)pthread_atfork(NULL, NULL, in_child); }
+
 /* Threads that are still inside keep the door open: the process ends anyhow, and its memory with it. */
 __attribute__((destructor)) static void end_of_process(void) {
     atomic_store(&over, true);
     strata_door_t *open = atomic_load(&door);
-    strata_report_t report = {.door = open, .served = served, .passed_on = passed_on};
-    if (getenv("STRATA_RUN_REPORT")) strata_report_print(&report, stderr);
-    else strata_report_warn(&report, stderr);
+    strata_run_report_t report = {.door = open, .served = served, .passed_on = passed_on};
+    const char *where = getenv("STRATA_RUN_REPORT");
+    if (where && *where) strata_run_report_write(&report, where);
+    else strata_run_report_warn(&report, stderr);
     if (open && !atomic_load(&inside)) (void)strata_door_close(open);
 }
 

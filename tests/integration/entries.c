@@ -18,10 +18,9 @@ typedef struct entry_case {
 #define FREED_BUT_NOT_TWICE(last_error, nothing)                                                                                   \
     "code 0\nreal 0\nfreed 0\nreal_frees 0\nagain 1\nlast_error " last_error "\npassed_on_as_it_is 0\nnothing " nothing "\n"
 #define FOREIGN(flags) "foreign 0\nreal 1\nflags " flags "\nforeign_freed 0\npassed_on_as_it_is 1\n"
-#define DEVICE_FREE                                                                                                                \
-    "got 0\naway 0\nother_kind 1\ninside 1\nmanaged 0\nreal 2\nmine 0\nof_another_device 0\nreal 2\nrest 0\n"
-#define HOST_FREE "got 0\naway 0\nother_kind 1\ninside 1\nmanaged 1\nreal 3\nmine 0\nof_another_device 0\nreal 3\nrest 0\n"
-#define ON_STREAM "code 0\nreal 0\nfreed 0\nagain 0\nsame 1\npending 1\nlast 0\n"
+#define DEVICE_FREE    "got 0\naway 0\nother_kind 1\ninside 1\nmanaged 0\nreal 2\nmine 0\nof_another_device 0\nreal 2\nrest 0\n"
+#define HOST_FREE      "got 0\naway 0\nother_kind 1\ninside 1\nmanaged 1\nreal 3\nmine 0\nof_another_device 0\nreal 3\nrest 0\n"
+#define ON_STREAM      "code 0\nreal 0\nfreed 0\nagain 0\nsame 1\npending 1\nlast 0\n"
 #define FREED_ON_STREAM(nothing)                                                                                                   \
     "freed 0\nreal 0\nsame 1\nfreed 0\nagain 1\nreal 1\npassed_on_as_it_is 0\nnothing " nothing "\npinned 1\nstill_live 0\n"
 #define INFO                                                                                                                       \
@@ -34,11 +33,10 @@ typedef struct entry_case {
     "begun 0\nwaited_for 0\nended 904\nwaited_for 1\nbegun 0\nwaited_for 0\nended 1\nwaited_for 0\n"                               \
     "real 5\nreal_ends 4\nargument " graph "\nargument " nodes "\nargument " edges "\nargument " count "\nargument " mode          \
     "\ngraph 1\n"
-#define PLAINLY CAPTURED("2", "0", "0", "0", "0") /* the mode is the second argument */
+#define PLAINLY  CAPTURED("2", "0", "0", "0", "0") /* the mode is the second argument */
 #define TO_GRAPH CAPTURED("7", "3", "4", "5", "2")
-#define RESET                                                                                                                      \
-    "while_the_other_device_is_used 0\nreal 0\nalone 0\nreal 1\ndevice 0\nlost 0\nused 0\nfree_of_lost 1\nagain 0\n"
-#define IPC "refused 1\nforeign 0\nreal 1\nof_the_address 1\n"
+#define RESET    "while_the_other_device_is_used 0\nreal 0\nalone 0\nreal 1\ndevice 0\nlost 0\nused 0\nfree_of_lost 1\nagain 0\n"
+#define IPC      "refused 1\nforeign 0\nreal 1\nof_the_address 1\n"
 /* -1: the address of a description or of the pitch; -2: another address. */
 #define RETRIED(last_error, a, b, c, d, e, f)                                                                                      \
     "code 0\nreal 2\nlast_error 0\nused 600\nargument " #a "\nargument " #b "\nargument " #c "\nargument " #d "\nargument " #e     \

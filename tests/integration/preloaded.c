@@ -8,6 +8,16 @@
 
 static const char *preloaded(const char *environment, const char *what) { return run_preloaded(STRATA_PROGRAM, environment, what); }
 
+/* Of `strata run` with these arguments, whose exit status must be `expected`. */
+static const char *ran(const char *arguments, int expected) {
+    static char output[OUTPUT_ROOM];
+    char command[4096];
+    snprintf(command, sizeof command, "env -u STRATA_STRATEGY -u STRATA_SET -u STRATA_BYPASS '" STRATA_COMMAND "' run %s",
+             arguments);
+    EXPECT_EQ(run(command, output), expected);
+    return output;
+}
+
 TEST(preload, requests_are_served_and_nothing_else) {
     PRELOADED_OR_SKIP();
     const char *output = preloaded("STRATA_RUN_REPORT=1 STRATA_STRATEGY=strata", "serve");
@@ -109,6 +119,95 @@ TEST(preload, a_wrong_strategy_serves_nothing_and_says_so) {
     EXPECT_CONTAINS(output, "real_mallocs 4\n");
 }
 
+TEST(preload, steps_aside_if_it_is_told_to) {
+    PRELOADED_OR_SKIP();
+    const char *output = preloaded("STRATA_BYPASS=1 STRATA_STRATEGY=strata STRATA_RUN_REPORT=1", "serve");
+    EXPECT_CONTAINS(output, "strata: STRATA_BYPASS is set: nothing is served, CUDA's own allocator serves this process\n");
+    EXPECT_TRUE(!strstr(strstr(output, "STRATA_BYPASS") + 1, "STRATA_BYPASS"));
+    EXPECT_CONTAINS(output, "real_mallocs 4\n");
+    EXPECT_CONTAINS(output, "cudaMalloc                            0          4\n");
+    EXPECT_CONTAINS(output, "cudaFree                              0          4\n");
+    EXPECT_CONTAINS(preloaded("STRATA_BYPASS=yes", "driver"), "real_mallocs 1\n");
+    static const char *const falsy[] = {"STRATA_BYPASS=", "STRATA_BYPASS=0", "STRATA_BYPASS=false", "STRATA_BYPASS=No"};
+    for (size_t i = 0; i < sizeof falsy / sizeof *falsy; i++) {
+        output = preloaded(falsy[i], "serve");
+        EXPECT_CONTAINS(output, "real_mallocs 1\n");
+        EXPECT_TRUE(!strstr(output, "strata: "));
+    }
+}
+
+/* Each function of both libraries is CUDA's then, whatever it does under Strata. */
+TEST(preload, steps_aside_in_each_library) {
+    PRELOADED_OR_SKIP();
+    static const char *const names[] = {"cudaMalloc",      "cuMemAlloc_v2",        "cudaMallocHost",   "cuMemHostAlloc",
+                                        "cudaMallocAsync", "cuMemAllocAsync_ptsz", "cudaMallocManaged"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *output = run_preloaded(STRATA_ENTRIES, "STRATA_BYPASS=1 STRATA_RUN_REPORT=1", names[i]);
+        EXPECT_CONTAINS(output, "real 1\n");
+        EXPECT_TRUE(!strstr(output, " requests, "));
+    }
+}
+
+/* ---- reports ---- */
+
+/* What a file holds; "": there is none. */
+static const char *contents(const char *format, const char *folder, int number) {
+    static char text[OUTPUT_ROOM];
+    char path[256];
+    snprintf(path, sizeof path, format, folder, number);
+    FILE *file = fopen(path, "r");
+    text[file ? fread(text, 1, sizeof text - 1, file) : 0] = '\0';
+    if (file) fclose(file);
+    return text;
+}
+
+TEST(run_command, each_process_writes_its_own_report) {
+    PRELOADED_OR_SKIP();
+    char folder[] = "/tmp/strata_reports_XXXXXX", arguments[512], line[128];
+    int all[3];
+    ASSERT_TRUE(mkdtemp(folder));
+    snprintf(arguments, sizeof arguments, "--report=%s/r-%%p.txt -- '" STRATA_PROGRAM "' children", folder);
+    const char *output = ran(arguments, 0), *told = strstr(output, "processes ");
+    EXPECT_CONTAINS(output, "forked 1\n");
+    EXPECT_TRUE(!strstr(output, "answered by Strata"));
+    ASSERT_TRUE(told && sscanf(told, "processes %d %d %d", &all[0], &all[1], &all[2]) == 3);
+    static const char *const rows[] = {"cudaMalloc                            1          0\n",
+                                       "cudaMalloc                            0          1\n",
+                                       "cudaMalloc                            3          1\n"};
+    for (int i = 0; i < 3; i++) {
+        const char *text = contents("%s/r-%d.txt", folder, all[i]);
+        snprintf(line, sizeof line, "strata: report of process %d (stand_in_program)\n", all[i]);
+        EXPECT_EQ(strncmp(text, line, strlen(line)), 0);
+        EXPECT_CONTAINS(text, rows[i]);
+    }
+    snprintf(arguments, sizeof arguments, "ls '%s' | wc -l; rm -r '%s'", folder, folder);
+    static char count[OUTPUT_ROOM];
+    EXPECT_EQ(run(arguments, count), 0);
+    EXPECT_STREQ(count, "3\n"); /* and no part of one */
+}
+
+TEST(run_command, processes_share_one_report) {
+    PRELOADED_OR_SKIP();
+    char folder[] = "/tmp/strata_reports_XXXXXX", arguments[512];
+    ASSERT_TRUE(mkdtemp(folder));
+    snprintf(arguments, sizeof arguments, "--report='%s/all' -- '" STRATA_PROGRAM "' children", folder);
+    for (int again = 0; again < 2; again++) { /* a file of an earlier run is emptied */
+        ran(arguments, 0);
+        const char *text = contents("%s/all", folder, 0);
+        int reports = 0;
+        for (const char *at = text; (at = strstr(at, "strata: report of process ")) != NULL; at++) reports++;
+        EXPECT_EQ(reports, 3);
+    }
+    snprintf(arguments, sizeof arguments, "rm -r '%s'", folder);
+    EXPECT_EQ(system(arguments), 0);
+    EXPECT_CONTAINS(ran("--report=/no/such/folder/r -- true", 2), "/no/such/folder/r: No such file");
+    EXPECT_CONTAINS(ran("--report=/no/such/folder/%p -- true", 2), "/no/such/folder/%p: No such file");
+    EXPECT_CONTAINS(ran("--report= -- true", 2), "--report");
+    const char *output = ran("--report -- '" STRATA_PROGRAM "' serve", 0);
+    EXPECT_CONTAINS(output, "strata: report of process ");
+    EXPECT_CONTAINS(output, " (stand_in_program)\nstrata: function, answered by Strata, by CUDA\n");
+}
+
 /* Real kernels must not get made-up addresses: the devices that a strategy names are not asked for here. */
 TEST(preload, a_simulated_device_is_never_opened) {
     PRELOADED_OR_SKIP();
@@ -126,14 +225,6 @@ TEST(preload, a_simulated_device_is_never_opened) {
 }
 
 /* ---- strata run ---- */
-
-static const char *ran(const char *arguments, int expected) {
-    static char output[OUTPUT_ROOM];
-    char command[4096];
-    snprintf(command, sizeof command, "env -u STRATA_STRATEGY -u STRATA_SET '" STRATA_COMMAND "' run %s", arguments);
-    EXPECT_EQ(run(command, output), expected);
-    return output;
-}
 
 TEST(run_command, preloads_and_sets) {
     PRELOADED_OR_SKIP();
@@ -160,6 +251,27 @@ TEST(run_command, a_runtime_linked_statically_is_told_before) {
     EXPECT_CONTAINS(ran("-- '" STRATA_OWN_RUNTIME "'", 0), "has its CUDA runtime linked statically");
     EXPECT_CONTAINS(ran("-- '" STRATA_STATIC "'", 2), "is linked statically: nothing can be preloaded into it");
     EXPECT_TRUE(!strstr(ran("-- '" STRATA_PROGRAM "' serve", 0), "statically"));
+}
+
+/* The loader ignores LD_PRELOAD for a program that becomes another user or group. */
+TEST(run_command, a_program_that_changes_its_user_is_named_before) {
+    PRELOADED_OR_SKIP();
+    char folder[] = "/tmp/strata_setuid_XXXXXX", arguments[512];
+    static char output[OUTPUT_ROOM];
+    ASSERT_TRUE(mkdtemp(folder));
+    snprintf(arguments, sizeof arguments,
+             "cp /bin/true '%s/own' && cp '%s/own' '%s/other' && chmod u+s '%s/own' && chown %d '%s/other'", folder, folder, folder,
+             folder, 65534, folder);
+    bool may_change_owner = run(arguments, output) == 0;
+    snprintf(arguments, sizeof arguments, "chmod u+s '%s/other'", folder);
+    EXPECT_EQ(run(arguments, output), 0);
+    snprintf(arguments, sizeof arguments, "-- '%s/own'", folder);
+    EXPECT_CONTAINS(ran(arguments, 0), "so the loader ignores LD_PRELOAD unless its own user runs it, as now\n");
+    snprintf(arguments, sizeof arguments, "-- '%s/other'", folder);
+    if (may_change_owner) EXPECT_CONTAINS(ran(arguments, 0), "so the loader ignores LD_PRELOAD: Strata serves nothing of it\n");
+    EXPECT_TRUE(!strstr(ran("-- true", 0), "LD_PRELOAD"));
+    snprintf(arguments, sizeof arguments, "rm -r '%s'", folder);
+    EXPECT_EQ(system(arguments), 0);
 }
 
 /* The table of docs/preload.md is the command's. */

@@ -19,8 +19,8 @@ const char *run_preloaded(const char *program, const char *environment, const ch
     static char output[OUTPUT_ROOM];
     char command[4096];
     snprintf(command, sizeof command,
-             "env -u STRATA_STRATEGY -u STRATA_SET -u STRATA_BYPASS %s LD_PRELOAD='" STRATA_PRELOAD "' '%s' %s", environment, program,
-             argument);
+             "env -u STRATA_STRATEGY -u STRATA_SET -u STRATA_BYPASS %s LD_PRELOAD='" STRATA_PRELOAD "' '%s' %s", environment,
+             program, argument);
     EXPECT_EQ(run(command, output), 0);
     return output;
 }

@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "platform/host/file.h"
@@ -98,4 +101,17 @@ strata_program_kind_t strata_program_kind(const char *path) {
     }
     close(elf.file);
     return kind;
+}
+
+/* ---- what the loader does ---- */
+
+strata_program_preload_t strata_program_preload_of(const char *path) {
+    struct stat file;
+    struct statvfs system;
+    bool mounted_so = statvfs(path, &system) == 0 && system.f_flag & ST_NOSUID;
+    if (stat(path, &file) != 0 || mounted_so) return STRATA_PRELOAD_HEEDED;
+    bool sets_user = file.st_mode & S_ISUID, sets_group = file.st_mode & S_ISGID && file.st_mode & S_IXGRP;
+    if ((sets_user && file.st_uid != getuid()) || (sets_group && file.st_gid != getgid())) return STRATA_PRELOAD_IGNORED;
+    if (getuid() != 0 && getxattr(path, "security.capability", NULL, 0) > 0) return STRATA_PRELOAD_IGNORED;
+    return sets_user || sets_group ? STRATA_PRELOAD_HEEDED_NOW : STRATA_PRELOAD_HEEDED;
 }

@@ -11,6 +11,14 @@ typedef enum strata_program_kind {
     STRATA_PROGRAM_OWN_RUNTIME /* has code for GPUs and needs no libcudart: its CUDA runtime is linked statically */
 } strata_program_kind_t;
 
+/* Whether the loader ignores LD_PRELOAD for a program, because it changes user, group or capabilities when it starts. */
+typedef enum strata_program_preload {
+    STRATA_PRELOAD_HEEDED,
+    STRATA_PRELOAD_HEEDED_NOW, /* it would change user or group, but the caller is that user or group already */
+    STRATA_PRELOAD_IGNORED
+} strata_program_preload_t;
+strata_program_preload_t strata_program_preload_of(const char *path);
+
 /* The file that the shell would run for `name`: along PATH if it has no slash. false: there is none. */
 bool strata_program_find(const char *name, char *path, size_t capacity);
 strata_program_kind_t strata_program_kind(const char *path);

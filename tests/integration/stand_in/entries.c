@@ -19,7 +19,9 @@ typedef unsigned long long address_t;
 static int driver_alloc(void **p, size_t size) { return cuMemAlloc_v2((address_t *)p, size); }
 static int driver_free(void *p) { return cuMemFree_v2((uintptr_t)p); }
 static int driver_alloc_async(void **p, size_t size, void *stream) { return cuMemAllocAsync((address_t *)p, size, stream); }
-static int driver_alloc_async_own(void **p, size_t size, void *stream) { return cuMemAllocAsync_ptsz((address_t *)p, size, stream); }
+static int driver_alloc_async_own(void **p, size_t size, void *stream) {
+    return cuMemAllocAsync_ptsz((address_t *)p, size, stream);
+}
 static int driver_free_async(void *p, void *stream) { return cuMemFreeAsync((uintptr_t)p, stream); }
 static int driver_free_async_own(void *p, void *stream) { return cuMemFreeAsync_ptsz((uintptr_t)p, stream); }
 static int driver_managed(void **p, size_t size, unsigned int flags) { return cuMemAllocManaged((address_t *)p, size, flags); }
@@ -71,8 +73,8 @@ static void flagged(const char *name, int (*get)(void **, size_t, unsigned int),
 /* Memory of the other kind, memory inside a block, memory of another device. */
 static void frees(const char *name, int (*release)(void *), bool host) {
     void *mine = NULL, *other = NULL, *managed = NULL, *away = NULL;
-    SAY("got", cudaMalloc(host ? &other : &mine, MiB) + cudaMallocHost(host ? &mine : &other, MiB) +
-                   cudaMallocManaged(&managed, MiB, 1));
+    SAY("got",
+        cudaMalloc(host ? &other : &mine, MiB) + cudaMallocHost(host ? &mine : &other, MiB) + cudaMallocManaged(&managed, MiB, 1));
     cudaSetDevice(1);
     SAY("away", host ? cudaMallocHost(&away, MiB) : cudaMalloc(&away, MiB));
     cudaSetDevice(0);
@@ -174,7 +176,9 @@ typedef int (*begin_fn)(void *stream, void *graph, int mode);
 static int to_graph(void *s, void *g, int m) { return cudaStreamBeginCaptureToGraph(s, g, (void *)3, (void *)4, 5, m); }
 static int to_graph_own(void *s, void *g, int m) { return cudaStreamBeginCaptureToGraph_ptsz(s, g, (void *)3, (void *)4, 5, m); }
 static int driver_to_graph(void *s, void *g, int m) { return cuStreamBeginCaptureToGraph(s, g, (void *)3, (void *)4, 5, m); }
-static int driver_to_graph_own(void *s, void *g, int m) { return cuStreamBeginCaptureToGraph_ptsz(s, g, (void *)3, (void *)4, 5, m); }
+static int driver_to_graph_own(void *s, void *g, int m) {
+    return cuStreamBeginCaptureToGraph_ptsz(s, g, (void *)3, (void *)4, 5, m);
+}
 #define WITHOUT_GRAPH(name, does)                                                                                                  \
     static int name(void *s, void *g, int m) { return (void)g, does(s, m); }
 WITHOUT_GRAPH(plainly, cudaStreamBeginCapture)

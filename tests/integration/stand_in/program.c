@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/integration/stand_in/stand_in.h"
 
@@ -177,6 +179,27 @@ static void by_hand(void) {
     SAY("init", init(0));
 }
 
+/* A child of fork(), whose calls CUDA refuses, and one that runs the program anew. */
+static void children(char *self) {
+    get(MiB);
+    fflush(stdout);
+    pid_t forked = fork();
+    if (forked == 0) {
+        void *address = NULL;
+        SAY("forked", cudaMalloc(&address, MiB) != 0);
+        fflush(stdout);
+        exit(0);
+    }
+    pid_t run = fork();
+    if (run == 0) {
+        execl(self, self, "serve", (char *)NULL);
+        _exit(1);
+    }
+    waitpid(forked, NULL, 0);
+    waitpid(run, NULL, 0);
+    printf("processes %d %d %d\n", (int)getpid(), (int)forked, (int)run);
+}
+
 static void *churn(void *seed_of) {
     unsigned seed = (unsigned)(uintptr_t)seed_of, failures = 0;
     void *held[8] = {NULL};
@@ -203,6 +226,7 @@ static void threads(void) {
 }
 
 int main(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], "children") == 0) return children(argv[0]), 0;
     static const struct {
         const char *name;
         void (*run)(void);
