@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Optional
+import sys
+from typing import Any, Optional, Set
 
 from .facade import Facade, StrategyLike, open
 
 #: Lets a door serve a simulated device, whose addresses real kernels must never see. For tests.
 ALLOW_SIMULATED = "STRATA_DOORS_ALLOW_SIMULATED"
+
+#: Makes every door step aside, to see whether a fault is Strata's; the C doors read it too (docs/preload.md).
+BYPASS = "STRATA_BYPASS"
+_FALSY = ("", "0", "false", "no", "off")
+
+_said: Set[str] = set()
+
+
+def bypassed(library: str) -> bool:
+    """Whether STRATA_BYPASS says that the door into `library` steps aside. Says so on standard error, once for each door."""
+    if os.environ.get(BYPASS, "").lower() in _FALSY:
+        return False
+    if library not in _said:
+        _said.add(library)
+        print(f"strata: {BYPASS} is set: {library}'s own allocator serves, not Strata", file=sys.stderr)
+    return True
+
+
+def idle_facade() -> Facade:
+    """What a door that steps aside answers in place of its facade, so that the program runs unchanged: it serves nobody and touches no GPU."""
+    return open("strata", devices="sim", ignore_environment=True)
 
 
 def door_facade(strategy: StrategyLike = None, *, devices: str = "gpu", **options: Any) -> Facade:
@@ -18,8 +40,10 @@ def door_facade(strategy: StrategyLike = None, *, devices: str = "gpu", **option
     return open(strategy, devices=devices, **options)
 
 
-def of_or_open(facade: Optional[Facade], strategy: StrategyLike, **options: Any) -> Facade:
-    """The program's own facade, or a new one."""
+def of_or_open(facade: Optional[Facade], strategy: StrategyLike, *, bypass: bool = False, **options: Any) -> Facade:
+    """The program's own facade, or a new one; an idle one if the door steps aside."""
+    if facade is None and bypass:
+        return idle_facade()
     if facade is None:
         return door_facade(strategy, **options)
     if strategy is not None or options:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Optional
 
-from ._doors import of_or_open
+from ._doors import bypassed, of_or_open
 from .errors import OutOfMemoryError
 from .facade import Facade, StrategyLike
 from .places import gpu
@@ -58,9 +58,12 @@ def _error_of(cupy: Any) -> Callable[[OutOfMemoryError], Exception]:
 
 
 def allocator(facade: Facade) -> Any:
-    """An allocator of CuPy's over an open facade, for cupy.cuda.set_allocator(), using_allocator() or MemoryPool()."""
+    """An allocator of CuPy's over an open facade, for cupy.cuda.set_allocator(), using_allocator() or MemoryPool(). With STRATA_BYPASS, that of
+    CuPy's default pool."""
     import cupy
 
+    if bypassed("CuPy"):
+        return cupy.get_default_memory_pool().malloc
     functions = Functions(facade, cupy)
     return cupy.cuda.memory.PythonFunctionAllocator(functions.malloc, functions.free).malloc
 
@@ -69,6 +72,8 @@ def install(strategy: StrategyLike = None, *, facade: Optional[Facade] = None, *
     """Makes Strata the allocator of all threads; takes what strata.open() takes, or a facade that is open. Answers the facade."""
     import cupy
 
-    opened = of_or_open(facade, strategy, **options)
-    cupy.cuda.set_allocator(allocator(opened))
+    bypass = bypassed("CuPy")
+    opened = of_or_open(facade, strategy, bypass=bypass, **options)
+    if not bypass:
+        cupy.cuda.set_allocator(allocator(opened))
     return opened

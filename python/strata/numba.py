@@ -13,7 +13,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any, Optional
 
-from ._doors import door_facade, of_or_open
+from ._doors import bypassed, door_facade, of_or_open
 from .facade import Facade, StrategyLike
 from .places import gpu
 
@@ -23,9 +23,12 @@ _LEGACY, _PER_THREAD = 0, 2
 
 
 def manager(facade: Optional[Facade] = None) -> Any:
-    """A class for numba.cuda.set_memory_manager(). Without a facade the first context opens one, as strata.open() does."""
+    """A class for numba.cuda.set_memory_manager(). Without a facade the first context opens one, as strata.open() does. With STRATA_BYPASS,
+    Numba's own."""
     from numba import cuda
 
+    if bypassed("Numba"):
+        return cuda.cudadrv.driver.NumbaCUDAMemoryManager
     stream = _default_stream(cuda)
 
     class StrataManager(cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]
@@ -81,8 +84,10 @@ def install(strategy: StrategyLike = None, *, facade: Optional[Facade] = None, *
     answers the facade."""
     from numba import cuda
 
-    opened = of_or_open(facade, strategy, **options)
-    cuda.set_memory_manager(manager(opened))
+    bypass = bypassed("Numba")
+    opened = of_or_open(facade, strategy, bypass=bypass, **options)
+    if not bypass:
+        cuda.set_memory_manager(manager(opened))
     return opened
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Tuple
 
+from ._doors import bypassed
 from .facade import Facade
 from .places import gpu
 
@@ -31,7 +32,8 @@ _LEGACY = 0
 
 
 def options(facade: Facade, device: int = 0, **others: Any) -> Dict[str, str]:
-    """Options of CUDAExecutionProvider over an open facade, which must stay open as long as a session uses them.
+    """Options of CUDAExecutionProvider over an open facade, which must stay open as long as a session uses them. With STRATA_BYPASS, those that
+    leave the provider its own arena.
 
     Work on a stream that does not wait for the default stream by itself, as PyTorch's and other non-blocking ones do not, must be ordered
     against it.
@@ -47,11 +49,13 @@ def options(facade: Facade, device: int = 0, **others: Any) -> Dict[str, str]:
         raise ValueError("user_compute_stream does not go with an external allocator: the provider computes on the default stream")
     if str(others.get("enable_cuda_graph", 0)).lower() not in ("0", "false"):
         raise ValueError("enable_cuda_graph does not go with an external allocator: the default stream cannot be captured")
+    mine = {**{name: str(value) for name, value in others.items()}, "device_id": str(device)}
+    if bypassed("ONNX Runtime"):
+        return mine
     functions = facade.allocator(gpu(device), _LEGACY).functions()
     _kept[:] = [kept for kept in _kept if kept is not facade and not kept.closed] + [facade]
     return {
-        **{name: str(value) for name, value in others.items()},
-        "device_id": str(device),
+        **mine,
         "gpu_external_alloc": str(functions.allocate),
         "gpu_external_free": str(functions.free),
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from ._doors import of_or_open
+from ._doors import bypassed, of_or_open
 from .facade import Facade, StrategyLike
 from .places import gpu
 from .stream import stream_handle
@@ -34,9 +34,11 @@ class Functions:
 
 
 def resource(facade: Facade, device: int = 0) -> Any:
-    """A resource of RMM's for one device over an open facade. It keeps the facade's functions alive."""
+    """A resource of RMM's for one device over an open facade. It keeps the facade's functions alive. With STRATA_BYPASS, RMM's own."""
     import rmm
 
+    if bypassed("RMM"):
+        return rmm.mr.CudaMemoryResource()
     functions = Functions(facade, device)
     return rmm.mr.CallbackMemoryResource(functions.allocate, functions.deallocate)
 
@@ -46,6 +48,8 @@ def install(strategy: StrategyLike = None, *, facade: Optional[Facade] = None, d
     open; answers the facade."""
     import rmm
 
-    opened = of_or_open(facade, strategy, **options)
-    rmm.mr.set_per_device_resource(device, resource(opened, device))
+    bypass = bypassed("RMM")
+    opened = of_or_open(facade, strategy, bypass=bypass, **options)
+    if not bypass:
+        rmm.mr.set_per_device_resource(device, resource(opened, device))
     return opened

@@ -45,6 +45,7 @@ def cupy_like():
     cuda.runtime = types.SimpleNamespace(CUDARuntimeError=type("CUDARuntimeError", (RuntimeError,), {"status": None}))
     cuda.set_allocator = lambda malloc: setattr(cuda, "set", malloc)
     module = types.ModuleType("cupy")
+    module.get_default_memory_pool = lambda: types.SimpleNamespace(malloc="CuPy's own")
     module.cuda = cuda
     return module
 
@@ -57,7 +58,7 @@ def rmm_like():
             self.allocate, self.deallocate = allocate, deallocate
 
     module = types.ModuleType("rmm")
-    module.mr = types.SimpleNamespace(CallbackMemoryResource=CallbackMemoryResource, current={})
+    module.mr = types.SimpleNamespace(CallbackMemoryResource=CallbackMemoryResource, CudaMemoryResource=lambda: "RMM's own", current={})
     module.mr.set_per_device_resource = module.mr.current.__setitem__
     return module
 
@@ -87,7 +88,8 @@ def numba_like():
     cuda.HostOnlyCUDAMemoryManager, cuda.MemoryPointer = HostOnlyCUDAMemoryManager, MemoryPointer
     cuda.MemoryInfo = lambda free, total: types.SimpleNamespace(free=free, total=total)
     binding, config = types.SimpleNamespace(CUdeviceptr=int), types.SimpleNamespace(CUDA_PER_THREAD_DEFAULT_STREAM=0)
-    cuda.cudadrv = types.SimpleNamespace(driver=types.SimpleNamespace(binding=binding, config=config))
+    driver = types.SimpleNamespace(binding=binding, config=config, NumbaCUDAMemoryManager="Numba's own")
+    cuda.cudadrv = types.SimpleNamespace(driver=driver)
     cuda.set_memory_manager = lambda manager: setattr(cuda, "manager", manager)
     module.cuda = cuda
     return module
@@ -248,6 +250,81 @@ def test_a_door_refuses_a_simulated_device(name, monkeypatch):
     monkeypatch.delenv("STRATA_DOORS_ALLOW_SIMULATED", raising=False)
     with pytest.raises(ValueError, match="made-up addresses"):
         getattr(strata, name).install("strata", devices="sim")
+
+
+# ---- STRATA_BYPASS
+
+
+def torch_like():
+    """As much of PyTorch as is looked at before a door is installed."""
+    module = types.ModuleType("torch")
+    module.cuda = types.SimpleNamespace(is_initialized=lambda: pytest.fail("a door was installed"))
+    return module
+
+
+def untouched(name, module):
+    """The library's own allocator serves: nothing was set, and what a door gives is the library's."""
+    cuda = getattr(module, "cuda", None)
+    return {
+        "cupy": lambda: cuda.set is None and strata.cupy.allocator(None) == "CuPy's own",
+        "rmm": lambda: module.mr.current == {} and strata.rmm.resource(None) == "RMM's own",
+        "numba": lambda: not hasattr(cuda, "manager") and strata.numba._numba_memory_manager == strata.numba.manager() == "Numba's own",
+        "torch": lambda: strata.torch.facade().statistics().allocations == 0,
+    }[name]()
+
+
+@pytest.fixture
+def library(request, monkeypatch):
+    """The stand-in of a library in the place of the real one."""
+    import strata.torch
+
+    module = {"cupy": cupy_like, "rmm": rmm_like, "numba": numba_like, "torch": torch_like}[request.param]()
+    monkeypatch.setitem(sys.modules, request.param, module)
+    if request.param == "numba":
+        monkeypatch.setitem(sys.modules, "numba.cuda", module.cuda)
+    monkeypatch.setattr(strata.torch, "_facade", None)
+    monkeypatch.setattr(strata._doors, "_said", set())
+    monkeypatch.delenv("STRATA_DOORS_ALLOW_SIMULATED", raising=False)
+    return request.param, module
+
+
+@pytest.mark.parametrize("library", ["cupy", "rmm", "numba", "torch"], indirect=True)
+def test_a_door_steps_aside(library, monkeypatch, capfd):
+    """The program runs unchanged: it gets a facade that serves nobody, whatever strategy and devices it names."""
+    name, module = library
+    monkeypatch.setenv("STRATA_BYPASS", "1")
+    monkeypatch.setenv("STRATA_STRATEGY", "no such strategy")
+    with getattr(strata, name).install("wrong.yaml", set=["no.such=1"]) as facade:
+        assert untouched(name, module)
+        assert facade.statistics().allocations == 0 and facade.report() == ""
+    said = capfd.readouterr().err
+    assert said.count("STRATA_BYPASS is set") == 1 and "own allocator serves, not Strata" in said
+
+
+@pytest.mark.parametrize("library", ["cupy", "rmm", "numba"], indirect=True)
+def test_a_door_steps_aside_from_an_open_facade(library, monkeypatch, s):
+    name, module = library
+    monkeypatch.setenv("STRATA_BYPASS", "true")
+    assert getattr(strata, name).install(facade=s) is s
+    assert untouched(name, module)
+
+
+def test_onnxruntime_keeps_its_arena(monkeypatch, s, capfd):
+    monkeypatch.setattr(strata._doors, "_said", set())
+    monkeypatch.setenv("STRATA_BYPASS", "1")
+    assert strata.onnxruntime.provider(s, 1, use_tf32=0) == ("CUDAExecutionProvider", {"device_id": "1", "use_tf32": "0"})
+    with pytest.raises(ValueError):
+        strata.onnxruntime.options(s, enable_cuda_graph=1)
+    assert "ONNX Runtime's own allocator serves" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("value", ["", "0", "false", "No", "OFF", None])
+def test_falsy_values_bypass_nothing(value, monkeypatch, capfd):
+    monkeypatch.delenv("STRATA_BYPASS", raising=False)
+    if value is not None:
+        monkeypatch.setenv("STRATA_BYPASS", value)
+    assert not strata._doors.bypassed("CuPy")
+    assert capfd.readouterr().err == ""
 
 
 # ---- ONNX Runtime

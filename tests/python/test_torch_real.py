@@ -151,6 +151,15 @@ def test_a_device_that_is_not_used_is_not_opened(run, program):
     assert told["empty_cache"] == "ok"
 
 
+@pytest.mark.parametrize("options", [(), ("--whole",)])
+def test_a_bypass_leaves_pytorch_its_own_allocator(run, tmp_path, options):
+    script = tmp_path / "script.py"
+    script.write_text("import torch\nprint(torch.cuda.get_allocator_backend(), torch.cuda.memory_allocated())\n")
+    _, done = run("-m", "strata.torch", *options, "--strategy", "no/such.yaml", str(script), STRATA_BYPASS="1")
+    assert done.stdout == "native 0\n", done.stderr
+    assert done.stderr.count("strata: STRATA_BYPASS is set: PyTorch's own allocator serves, not Strata") == 1
+
+
 @pytest.mark.parametrize("door", ["pluggable", "whole"])
 def test_a_facade_closed_under_live_tensors_ends_no_program(run, door):
     told, done = run(str(HERE / "programs" / "torch_closed.py"), door)

@@ -15,7 +15,7 @@ import shlex
 import warnings
 from typing import Any, Optional
 
-from .._doors import door_facade
+from .._doors import bypassed, door_facade, idle_facade
 from ..facade import Facade, StrategyLike
 
 __all__ = ["facade", "install"]
@@ -36,6 +36,8 @@ def install(
         RuntimeError: PyTorch has used CUDA already, Strata is installed, or the whole door cannot be compiled.
         StrategyError, DeviceError: as strata.open().
         ValueError: the devices are simulated, or there is no such door.
+
+    With STRATA_BYPASS in the environment PyTorch keeps its own allocator, and the facade that is answered serves nobody.
     """
     import torch
 
@@ -46,6 +48,9 @@ def install(
         raise ValueError(f"no such door: {door!r}; there are pluggable and whole")
     if _facade is not None:
         raise RuntimeError("Strata is PyTorch's allocator already")
+    if bypassed("PyTorch"):
+        _facade = idle_facade()
+        return _facade
     opened = door_facade(strategy, devices=devices, **options)
     try:
         if door == "whole":
