@@ -24,8 +24,9 @@
 static const strata_option_row_t options[] = {
     {"memory_limit", STRATA_OPTION_SIZE, ROW(memory_limit), "unlimited", STRATA_BFC_UNIT, 0, NULL,
      "the most that may be reserved; beyond it a request is out of memory without a device call"},
-    {"memory_fraction", STRATA_OPTION_FRACTION, ROW(memory_fraction), "1", 0, 1000000, NULL,
-     "share of the device's memory that may be reserved, if that is less (XLA_PYTHON_CLIENT_MEM_FRACTION)"},
+    {"memory_fraction", STRATA_OPTION_FRACTION, ROW(memory_fraction), "1", 0, 100000000, NULL,
+     "share of the device's memory that may be reserved, if that is less (XLA_CLIENT_MEM_FRACTION); above 1 the layer below must "
+     "have managed memory, since a device refuses what it lacks"},
     {"allow_growth", STRATA_OPTION_BOOL, ROW(allow_growth), "true", 0, 0, NULL,
      "begin with a region of initial_region and double; false: the first region is everything that the limit allows"},
     {"initial_region", STRATA_OPTION_SIZE, ROW(initial_region), "2MiB", STRATA_BFC_UNIT, 1ull << 40, NULL,
@@ -437,7 +438,12 @@ static void step(strata_layer_t *base, strata_call_t *call) {
 
 /* ---- life ---- */
 
-static uint64_t share(double fraction, uint64_t bytes) { return fraction >= 1 ? bytes : (uint64_t)((double)bytes * fraction); }
+/* Only managed memory can be more than the device has, so a fraction may be above 1. */
+static uint64_t share(double fraction, uint64_t bytes) {
+    double wanted = (double)bytes * fraction;
+    if (fraction == 1) return bytes;
+    return wanted < (double)MOST_BYTES ? (uint64_t)wanted : MOST_BYTES;
+}
 
 static strata_status_t read_limits(bfc_t *self) {
     const bfc_options_t *o = bfc_options_of(self);

@@ -148,7 +148,7 @@ static strata_status_t edit_one(strata_import_t *import, strata_strategy_t *stra
 strata_status_t strata_import_edit(strata_import_t *import, strata_strategy_t *strategy) {
     strata_status_t status = STRATA_OK;
     for (const import_row_t *row = import->peer->rows; row->key && status == STRATA_OK; row++) {
-        import_setting_t *setting = strata_import_find(import->settings, import->count, row->key);
+        import_setting_t *setting = strata_import_find(import, row->key);
         if (setting) status = edit_one(import, strategy, setting);
     }
     return status;

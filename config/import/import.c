@@ -1,5 +1,6 @@
 #include "config/import/import.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,10 +20,23 @@ static const char *peer_word(size_t index, const void *context) {
 
 /* ---- settings ---- */
 
-import_setting_t *strata_import_find(import_setting_t *settings, size_t count, const char *key) {
-    for (size_t i = 0; i < count; i++)
-        if (!settings[i].passed_over && strcmp(settings[i].row->key, key) == 0) return &settings[i];
+import_setting_t *strata_import_find(const strata_import_t *import, const char *key) {
+    for (size_t i = 0; i < import->count; i++)
+        if (!import->settings[i].passed_over && strcmp(import->settings[i].row->key, key) == 0) return &import->settings[i];
     return NULL;
+}
+
+const char *strata_import_text(strata_import_t *import, const char *format, ...) {
+    char text[2 * STRATA_IMPORT_VALUE];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return strata_arena_text(import->memory, text, strlen(text));
+}
+
+const char *strata_import_written(strata_import_t *import, const import_setting_t *setting) {
+    return strata_import_text(import, "%s%c%.60s", setting->row->key, setting->row->inner ? ':' : '=', setting->value);
 }
 
 /* Text that is not used is shown, on a terminal and in a comment of the file: it must not end the line there. */
@@ -41,13 +55,21 @@ strata_status_t strata_import_add(strata_import_t *import, const import_row_t *r
                                   STRATA_IMPORT_VALUE - 1);
     if (row->kind != IMPORT_CONF && !is_of_one_line(value, length))
         return strata_fail_origin(origin, "a tab or the end of a line is in the value of %s; write it in one line", row->key);
-    import_setting_t *before = strata_import_find(import->settings, import->count, row->key);
+    import_setting_t *before = strata_import_find(import, row->key);
     import_setting_t *setting = &import->settings[import->count];
     *setting = (import_setting_t){.row = row, .value = strata_arena_text(import->memory, value, length), .origin = *origin};
     if (!setting->value) return STRATA_E_HOST_MEMORY;
     if (before) before->passed_over = "it is given again later";
     import->count++;
-    return strata_import_value(setting);
+    return strata_import_value(import, setting);
+}
+
+strata_status_t strata_import_imply(strata_import_t *import, const char *key, const char *value, const import_setting_t *because) {
+    const import_row_t *row = import->peer->rows;
+    while (strcmp(row->key, key) != 0) row++;
+    strata_status_t status = strata_import_add(import, row, value, strlen(value), &because->origin);
+    if (status == STRATA_OK) import->settings[import->count - 1].implied = true;
+    return status;
 }
 
 /* ---- a request ---- */
@@ -85,11 +107,12 @@ static strata_status_t choose_preset(strata_import_t *import) {
     const char *preset = peer->preset;
     if (import->as_of && peer->old && strata_import_version(peer->old, &old) && import->version < old) preset = peer->old_preset;
     for (const import_row_t *row = peer->rows; row->key; row++) {
-        import_setting_t *setting = strata_import_find(import->settings, import->count, row->key);
+        import_setting_t *setting = strata_import_find(import, row->key);
         if (!setting || setting->act.verb != IMPORT_PRESET) continue;
         if (decided) decided->passed_over = setting->row->key;
         decided = setting;
     }
+    import->decided = decided;
     if (!decided) return keep(import, preset, &import->preset);
     size_t length = strcspn(decided->act.what, " ");
     import->preset = strata_arena_text(import->memory, decided->act.what, length);
@@ -102,7 +125,7 @@ static strata_status_t read_request(strata_import_t *import, const strata_import
     strata_status_t status = read_peer(import, request);
     if (status == STRATA_OK) status = keep(import, request->text, &import->said);
     if (status == STRATA_OK) status = strata_import_split(import, import->said);
-    if (status == STRATA_OK && import->peer->settle) import->peer->settle(import->settings, import->count);
+    if (status == STRATA_OK && import->peer->settle) status = import->peer->settle(import);
     return status ? status : choose_preset(import);
 }
 

@@ -13,6 +13,7 @@
 #define NEVER(why)                                                                                                                 \
     { NULL, IMPORT_NONE, why }
 #define MANAGED "system.memory=managed"
+#define TENSORS "it says when the program frees its tensors, and changes nothing in the allocator"
 
 /* clang-format off */
 static const import_row_t rows[] = {
@@ -112,45 +113,49 @@ static const import_row_t rows[] = {
      {OFF, {"true", IMPORT_NONE, "strata_statistics_json() shows the peaks on request"}}, NULL},
     {"FLAGS_enable_gpu_memory_usage_log_mb", NULL, NULL, IMPORT_BOOL, false,
      {{NULL, IMPORT_NOTHING, "a log's unit, and there is no log"}}, NULL},
+    {"FLAGS_eager_delete_tensor_gb", NULL, NULL, IMPORT_REAL, false, {{NULL, IMPORT_NOTHING, TENSORS}}, NULL},
+    {"FLAGS_fast_eager_deletion_mode", NULL, NULL, IMPORT_BOOL, false, {{NULL, IMPORT_NOTHING, TENSORS}}, NULL},
+    {"FLAGS_memory_fraction_of_eager_deletion", NULL, NULL, IMPORT_REAL, false, {{NULL, IMPORT_NOTHING, TENSORS}}, NULL},
     {0},
 };
 /* clang-format on */
 
-static void pass_over(import_setting_t *settings, size_t count, const char *key, const char *why) {
-    import_setting_t *setting = strata_import_find(settings, count, key);
+static void pass_over(const strata_import_t *import, const char *key, const char *why) {
+    import_setting_t *setting = strata_import_find(import, key);
     if (setting) setting->passed_over = why;
 }
 
-static bool is_buddy(import_setting_t *settings, size_t count) {
-    const import_setting_t *strategy = strata_import_find(settings, count, "FLAGS_allocator_strategy");
+static bool is_buddy(const strata_import_t *import) {
+    const import_setting_t *strategy = strata_import_find(import, "FLAGS_allocator_strategy");
     return strategy && strcmp(strategy->meant, "auto_growth") != 0;
 }
 
 /* Without a value to fill with, the layer that waits writes nothing. */
-static void settle_waits(import_setting_t *settings, size_t count) {
-    import_setting_t *waits = strata_import_find(settings, count, "FLAGS_sync_after_alloc");
-    const import_setting_t *init = strata_import_find(settings, count, "FLAGS_init_allocated_mem");
-    const import_setting_t *value = strata_import_find(settings, count, "FLAGS_alloc_fill_value");
+static void settle_waits(const strata_import_t *import) {
+    import_setting_t *waits = strata_import_find(import, "FLAGS_sync_after_alloc");
+    const import_setting_t *init = strata_import_find(import, "FLAGS_init_allocated_mem");
+    const import_setting_t *value = strata_import_find(import, "FLAGS_alloc_fill_value");
     bool fills = (value && value->act.verb == IMPORT_SET) || (init && init->act.verb == IMPORT_FIX && !init->passed_over);
     if (waits && waits->act.verb == IMPORT_FIX && !fills) waits->act.what = "+fill.synchronise=true fill.write=false";
 }
 
 /* Either the pool is divided, and each part has a chunk size and a first chunk of its own, or one chunk size is for all. */
-static void settle(import_setting_t *settings, size_t count) {
+static strata_status_t settle(strata_import_t *import) {
     static const char *const divided[] = {"FLAGS_small_pool_auto_growth_chunk_size_in_mb",
                                           "FLAGS_large_pool_auto_growth_chunk_size_in_mb", "FLAGS_small_pool_pre_alloc_in_mb",
                                           "FLAGS_large_pool_pre_alloc_in_mb"};
-    import_setting_t *init = strata_import_find(settings, count, "FLAGS_init_allocated_mem");
-    if (init && init->act.verb == IMPORT_FIX && !is_buddy(settings, count))
+    import_setting_t *init = strata_import_find(import, "FLAGS_init_allocated_mem");
+    if (init && init->act.verb == IMPORT_FIX && !is_buddy(import))
         init->passed_over = "only the buddy allocators fill their memory";
-    settle_waits(settings, count);
-    const import_setting_t *small = strata_import_find(settings, count, "FLAGS_small_pool_size_in_mb");
+    settle_waits(import);
+    const import_setting_t *small = strata_import_find(import, "FLAGS_small_pool_size_in_mb");
     if (small && small->act.verb == IMPORT_SET) {
-        pass_over(settings, count, "FLAGS_auto_growth_chunk_size_in_mb", "FLAGS_small_pool_size_in_mb divides the pool");
-        return;
+        pass_over(import, "FLAGS_auto_growth_chunk_size_in_mb", "FLAGS_small_pool_size_in_mb divides the pool");
+        return STRATA_OK;
     }
     for (size_t i = 0; i < sizeof divided / sizeof *divided; i++)
-        pass_over(settings, count, divided[i], "FLAGS_small_pool_size_in_mb does not divide the pool");
+        pass_over(import, divided[i], "FLAGS_small_pool_size_in_mb does not divide the pool");
+    return STRATA_OK;
 }
 
 const import_peer_t strata_import_paddle = {

@@ -13,27 +13,40 @@ static const char introduction[] =
     "    strata import paddle \"FLAGS_allocator_strategy=auto_growth FLAGS_gpu_memory_limit_mb=8000\"\n"
     "    strata import tensorflow \"TF_FORCE_GPU_ALLOW_GROWTH=true XLA_PYTHON_CLIENT_MEM_FRACTION=.75\"\n"
     "    strata import pytorch                 # what the environment's variables mean\n\n"
-    "The strategy is printed as a file that `strata check` accepts. A key that is not in these tables is an error at its\n"
-    "line and column, with the nearest key. What has no equivalent is listed on standard error and in the file.\n\n"
+    "The strategy is printed as a file that `strata check` accepts. An unknown key inside a value is an error at its line and\n"
+    "column, and so is a spelling that the framework itself refuses or ignores: PyTorch reads `True` and not `true`,\n"
+    "TF_FORCE_GPU_ALLOW_GROWTH reads `true` and not `1`. What has no equivalent is listed on standard error and in the file.\n\n"
+    "Variables can be given as scripts and images have them: `NAME=value`, `export NAME=value`, `ENV NAME value`,\n"
+    "`setenv NAME value`, `-e NAME=value`, one or several in a line, in quotes, with `;`, `&&`, comments and lines that go on\n"
+    "after a backslash, and with a program's command after them. A variable that is in no table is listed as ignored; one\n"
+    "that is near to a name in a table is taken for a mistake and refused.\n\n"
+    "Two settings of which one takes the effect of the other are listed as a pair:\n\n"
+    "    <pytorch>:1:26: max_split_size_mb:128 fights expandable_segments:True: a free block of max_split_size or more ...\n\n"
     "A running program gets the same by the name `import:pytorch`, `import:paddle` or `import:tensorflow`, wherever a\n"
     "preset can be named (`preset` of strata_open(), `STRATA_STRATEGY`, `extends:`, the command). The variables below are\n"
     "then read from the environment, and what has no equivalent is listed on standard error. `import:pytorch@2.9` reads\n"
-    "them as of a version. Other variables are ignored, so a misspelt name is not noticed; keys inside a value are errors\n"
-    "as in a string.\n\n"
+    "them as of a version. Other variables are not looked at there.\n\n"
     "What the settings do not say is as in the preset. With a version only the keys count that this version has; without\n"
     "one, all do. A version in the tables is the first, or the last, that is known to have the key; `-`: not known.\n";
 
 static const char *written(const import_row_t *row) {
     switch (row->kind) {
     case IMPORT_CONF: return "key:value,key:value";
-    case IMPORT_BOOL: return row->inner ? "True, False" : "true, false";
+    case IMPORT_BOOL:
+    case IMPORT_BOOL_EXACT: return "true, false";
+    case IMPORT_BOOL_TENSORFLOW: return "true, false, 1, 0";
+    case IMPORT_BOOL_JAX: return "true; false, False, 0";
+    case IMPORT_BOOL_PYTORCH: return "True, False";
+    case IMPORT_BOOL_DIGIT: return "1, 0";
     case IMPORT_COUNT: return "number";
     case IMPORT_BYTES: return "bytes";
     case IMPORT_MIB: return "MiB";
     case IMPORT_GIB: return "GiB";
     case IMPORT_MS: return "ms";
     case IMPORT_FRACTION: return "fraction";
-    case IMPORT_WORD: return "word";
+    case IMPORT_REAL: return "number";
+    case IMPORT_WORD:
+    case IMPORT_WORD_ANY_CASE: return "word";
     case IMPORT_TEXT: return "text";
     }
     return "";

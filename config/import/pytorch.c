@@ -1,4 +1,6 @@
 /* PyTorch's PYTORCH_CUDA_ALLOC_CONF and the variables beside it. */
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "config/import/rows.h"
@@ -7,18 +9,23 @@
 
 #define ADDRESSES      "a segment that grows has addresses for nine eighths of the device, and others are one piece"
 #define EITHER(option) "caching." option " caching_vmm." option
+#define ASYNC          "cuda_malloc_async retry.timeout=0 cuda_malloc_async.throttle=1"
+#define LOCK           "no lock is ever held over a device call that may block"
+#define REGISTERED     PINNED "; the driver allocates it, nothing is registered"
 
 /* First versions come from the release notes, from the pages on CUDA of each release, and from the headers that it installs. Where
  * these do not reach they follow from the dates of the changes that brought a key (pytorch/pytorch#74213, 74261, 82682, 85940,
  * 87290, 108367, 178154). The first version of max_split_size_mb is from memory. */
 /* clang-format off */
 static const import_row_t rows[] = {
-    {"PYTORCH_CUDA_ALLOC_CONF", NULL, NULL, IMPORT_CONF, false, {{0}}, "read before the other one, as PyTorch does"},
+    {"PYTORCH_CUDA_ALLOC_CONF", NULL, NULL, IMPORT_CONF, false, {{0}}, "if it is set, the other two are not read, as in PyTorch"},
+    {"PYTORCH_HIP_ALLOC_CONF", NULL, NULL, IMPORT_CONF, false, {{0}}, "the name on ROCm; read before PYTORCH_ALLOC_CONF"},
     {"PYTORCH_ALLOC_CONF", "2.10", NULL, IMPORT_CONF, false, {{0}},
      "the new name; 2.9 recommends it, and its CUDA allocator does not read it"},
     {"backend", "2.0", NULL, IMPORT_WORD, true,
      {{"native", IMPORT_NOTHING, NULL},
-      {"cudaMallocAsync", IMPORT_PRESET, "cuda_malloc_async retry.timeout=0 cuda_malloc_async.throttle=1"}},
+      {"cudaMallocAsync", IMPORT_PRESET, ASYNC},
+      {"hipMallocAsync", IMPORT_PRESET, ASYNC}},
      "PyTorch neither waits for memory nor throttles there"},
     {"max_split_size_mb", "1.9", NULL, IMPORT_MIB, true, {{NULL, IMPORT_SET, EITHER("max_split_size")}}, NULL},
     {"max_non_split_rounding_mb", "2.6", NULL, IMPORT_MIB, true, {{NULL, IMPORT_SET, EITHER("max_non_split_rounding")}}, NULL},
@@ -29,35 +36,38 @@ static const import_row_t rows[] = {
      {{NULL, IMPORT_NONE, "write the list form of roundup_power2_divisions, with 0 for the larger sizes: [64:4,>:0]"}}, NULL},
     {"per_process_memory_fraction", "2.10", NULL, IMPORT_FRACTION, true, {{NULL, IMPORT_SET, EITHER("memory_fraction")}}, NULL},
     {"garbage_collection_threshold", "1.12", NULL, IMPORT_FRACTION, true,
-     {{"0", IMPORT_NOTHING, "0 never collects"}, {NULL, IMPORT_SET, "caching.garbage_collection_threshold"}},
+     {{NULL, IMPORT_SET, "caching.garbage_collection_threshold"}},
      "ignored without a per_process_memory_fraction below 1; without it PyTorch collects nothing either"},
-    {"expandable_segments", "2.1", NULL, IMPORT_BOOL, true,
+    {"expandable_segments", "2.1", NULL, IMPORT_BOOL_PYTORCH, true,
      {{"false", IMPORT_NOTHING, NULL}, {"true", IMPORT_PRESET, "pytorch-expandable"}}, NULL},
     {"expandable_segments_reserve", NULL, NULL, IMPORT_TEXT, true,
      {{NULL, IMPORT_NONE, ADDRESSES}}, NULL},
     {"expandable_segments_reserve_by_class", NULL, NULL, IMPORT_TEXT, true,
      {{NULL, IMPORT_NONE, ADDRESSES}}, NULL},
-    {"release_lock_on_cudamalloc", "2.2", NULL, IMPORT_BOOL, true,
-     {{"true", IMPORT_NOTHING, NULL}, {"false", IMPORT_NOTHING, "no lock is ever held over a device call that may block"}},
-     NULL},
-    {"throw_on_cudamalloc_oom", "2.12", NULL, IMPORT_BOOL, true,
+    {"release_lock_on_cudamalloc", "2.2", NULL, IMPORT_BOOL_PYTORCH, true,
+     {{"true", IMPORT_NOTHING, NULL}, {"false", IMPORT_NOTHING, LOCK}}, NULL},
+    {"release_lock_on_hipmalloc", NULL, NULL, IMPORT_BOOL_PYTORCH, true,
+     {{"true", IMPORT_NOTHING, NULL}, {"false", IMPORT_NOTHING, LOCK}}, NULL},
+    {"throw_on_cudamalloc_oom", "2.12", NULL, IMPORT_BOOL_PYTORCH, true,
      {{"false", IMPORT_NOTHING, NULL},
       {"true", IMPORT_NONE,
        "a request beyond caching.memory_fraction fails without a device call, but idle memory is given back first; "
        "STRATA_NO_GROW of one request refuses at once"}},
      NULL},
-    {"graph_capture_record_stream_reuse", "2.9", NULL, IMPORT_BOOL, true,
+    {"graph_capture_record_stream_reuse", "2.9", NULL, IMPORT_BOOL_PYTORCH, true,
      {{NULL, IMPORT_SET, EITHER("reuse_in_capture")}}, NULL},
-    {"pinned_use_cuda_host_register", "2.2", NULL, IMPORT_BOOL, true,
-     {{"false", IMPORT_NOTHING, NULL}, {"true", IMPORT_NONE, PINNED "; the driver allocates it, nothing is registered"}}, NULL},
+    {"pinned_use_cuda_host_register", "2.2", NULL, IMPORT_BOOL_PYTORCH, true,
+     {{"false", IMPORT_NOTHING, NULL}, {"true", IMPORT_NONE, REGISTERED}}, NULL},
+    {"pinned_use_hip_host_register", NULL, NULL, IMPORT_BOOL_PYTORCH, true,
+     {{"false", IMPORT_NOTHING, NULL}, {"true", IMPORT_NONE, REGISTERED}}, NULL},
     {"pinned_num_register_threads", "2.2", NULL, IMPORT_COUNT, true,
-     {{"1", IMPORT_NOTHING, NULL}, {NULL, IMPORT_NONE, PINNED "; the driver allocates it, nothing is registered"}}, NULL},
-    {"pinned_use_background_threads", "2.6", NULL, IMPORT_BOOL, true,
+     {{"1", IMPORT_NOTHING, NULL}, {NULL, IMPORT_NONE, REGISTERED}}, NULL},
+    {"pinned_use_background_threads", "2.6", NULL, IMPORT_BOOL_PYTORCH, true,
      {{"false", IMPORT_NOTHING, NULL}, {"true", IMPORT_NONE, PINNED "; events are polled by the calls themselves"}}, NULL},
     {"pinned_reserve_segment_size_mb", "2.10", NULL, IMPORT_MIB, true,
-     {{"0", IMPORT_NOTHING, NULL}, {NULL, IMPORT_SET, "pinned.auto_growth.preallocate"}},
+     {{NULL, IMPORT_SET, "pinned.auto_growth.preallocate"}},
      "it is got when the facade is opened"},
-    {"pinned_free_catch_all", "2.12", NULL, IMPORT_BOOL, true,
+    {"pinned_free_catch_all", "2.12", NULL, IMPORT_BOOL_PYTORCH, true,
      {{"false", IMPORT_NOTHING, NULL},
       {"true", IMPORT_NONE, "a pointer that does not belong to the facade is an error and nothing else"}},
      NULL},
@@ -65,32 +75,83 @@ static const import_row_t rows[] = {
      {{NULL, IMPORT_NONE, PINNED "; strata_trim() brings a cache down to a size"}}, NULL},
     {"pinned_max_round_threshold_mb", "2.13", NULL, IMPORT_MIB, true,
      {{NULL, IMPORT_NONE, PINNED "; it rounds to 256 bytes and never to powers of two"}}, NULL},
-    {"PYTORCH_NO_CUDA_MEMORY_CACHING", NULL, NULL, IMPORT_BOOL, false,
+    {"PYTORCH_NO_CUDA_MEMORY_CACHING", NULL, NULL, IMPORT_BOOL_DIGIT, false,
      {{"true", IMPORT_PRESET, "system"}, {"false", IMPORT_NOTHING, NULL}},
      "releases up to 2.6 turn the cache off for any value, even 0"},
+    {"PYTORCH_NO_HIP_MEMORY_CACHING", NULL, NULL, IMPORT_BOOL_DIGIT, false,
+     {{"true", IMPORT_PRESET, "system"}, {"false", IMPORT_NOTHING, NULL}}, "the name on ROCm"},
     {0},
 };
 /* clang-format on */
 
-/* Garbage is collected only with a fraction that says how much is too much, and of segments that are one piece; a block is rounded only
- * if some blocks are not split; and the driver's pool has no segments. */
-static void settle(import_setting_t *settings, size_t count) {
-    import_setting_t *threshold = strata_import_find(settings, count, "garbage_collection_threshold");
-    import_setting_t *rounding = strata_import_find(settings, count, "max_non_split_rounding_mb");
-    if (rounding && rounding->act.verb == IMPORT_SET && !strata_import_find(settings, count, "max_split_size_mb"))
-        rounding->passed_over = "every block is split without a max_split_size_mb";
-    const import_setting_t *fraction = strata_import_find(settings, count, "per_process_memory_fraction");
-    import_setting_t *expandable = strata_import_find(settings, count, "expandable_segments");
-    const import_setting_t *backend = strata_import_find(settings, count, "backend");
+/* What PyTorch's parser checks with an error of its own. */
+static const import_range_t ranges[] = {
+    {"max_split_size_mb", 20, INFINITY, false, false, "a number of at least 20"},
+    {"max_non_split_rounding_mb", 20, INFINITY, false, false, "a number of at least 20"},
+    {"large_segment_size_mb", 10, INFINITY, true, false, "a number above 10"},
+    {"per_process_memory_fraction", 0, 1, false, false, "a number from 0 to 1"},
+    {"garbage_collection_threshold", 0, 1, true, false, "a number above 0 and below 1"},
+    {"pinned_num_register_threads", 1, 128, false, true, "a power of two from 1 to 128"},
+    {"pinned_reserve_segment_size_mb", 1, INFINITY, false, false, "a number of at least 1"},
+    {0},
+};
+
+/* PyTorch reads a string from left to right: a larger segment raises the least of what follows it. */
+static strata_status_t check_segment(strata_import_t *import, const char *key) {
+    const import_setting_t *segment = strata_import_find(import, "large_segment_size_mb"), *size = strata_import_find(import, key);
+    if (!segment || !size || segment > size || strtod(size->value, NULL) >= strtod(segment->value, NULL)) return STRATA_OK;
+    return strata_fail_origin(&size->origin, "PyTorch refuses %s:%s after large_segment_size_mb:%s; write at least %s", key,
+                              size->value, segment->value, segment->value);
+}
+
+static strata_status_t check_divisions(strata_import_t *import) {
+    const import_setting_t *divisions = strata_import_find(import, "roundup_power2_divisions");
+    if (!divisions) return STRATA_OK;
+    bool list = divisions->meant[0] == '[', digits = divisions->meant[strspn(divisions->meant, "0123456789")] == '\0';
+    unsigned long long number = strtoull(divisions->meant, NULL, 10);
+    if (list && import->as_of && !strata_import_has(import, "2.0"))
+        return strata_fail_origin(&divisions->origin,
+                                  "pytorch reads a list of roundup_power2_divisions from 2.0 on, not as of %.20s; write one number",
+                                  import->as_of);
+    if (list || (digits && number > 0 && (number & (number - 1)) == 0)) return STRATA_OK;
+    return strata_fail_origin(&divisions->origin,
+                              "\"%.60s\" is no value of roundup_power2_divisions; write a power of two, or a list as in "
+                              "[256:1,512:2,>:4]",
+                              divisions->value);
+}
+
+/* Garbage is collected only with a fraction that says how much is too much, and only in segments of one piece. A block is rounded only
+ * if some blocks are not split. The driver's pool has no segments at all. */
+static void settle_pairs(strata_import_t *import) {
+    import_setting_t *threshold = strata_import_find(import, "garbage_collection_threshold");
+    import_setting_t *rounding = strata_import_find(import, "max_non_split_rounding_mb");
+    import_setting_t *expandable = strata_import_find(import, "expandable_segments");
+    import_setting_t *split = strata_import_find(import, "max_split_size_mb");
+    const import_setting_t *fraction = strata_import_find(import, "per_process_memory_fraction");
+    const import_setting_t *backend = strata_import_find(import, "backend");
+    bool driver = backend && backend->act.verb == IMPORT_PRESET; /* the driver's own pool */
     bool expands = expandable && expandable->act.verb == IMPORT_PRESET;
-    if (expands && backend && backend->act.verb == IMPORT_PRESET)
-        expandable->passed_over = "backend:cudaMallocAsync has no segments";
-    else if (expands && threshold && threshold->act.verb == IMPORT_SET)
-        threshold->passed_over = "blocks of segments that grow are not collected";
-    if (threshold && !threshold->passed_over && threshold->act.verb == IMPORT_SET &&
-        (!fraction || strcmp(fraction->meant, "1") == 0))
+    if (driver && expands) expandable->passed_over = "backend:cudaMallocAsync has no segments";
+    if (driver) return;
+    if (rounding && !split) rounding->passed_over = "every block is split without a max_split_size_mb";
+    if (expands && split && import->as_of && !strata_import_has(import, "2.10")) {
+        split->passed_over = "expandable_segments:True splits every block up to 2.9";
+        if (rounding) rounding->passed_over = split->passed_over;
+    } else if (expands && split)
+        split->warning = "fights expandable_segments:True: a free block of max_split_size or more serves only requests of nearly its "
+                         "size, so the segment grows instead (pytorch/pytorch#193400); leave one of the two out";
+    if (expands && threshold) threshold->passed_over = "expandable_segments:True has no segments that are collected";
+    else if (threshold && (!fraction || strcmp(fraction->meant, "1") == 0))
         threshold->passed_over = "nothing is collected without a per_process_memory_fraction below 1; a program that sets one "
                                  "later writes caching.memory_fraction and caching.garbage_collection_threshold itself";
+}
+
+static strata_status_t settle(strata_import_t *import) {
+    strata_status_t status = check_segment(import, "max_split_size_mb");
+    if (status == STRATA_OK) status = check_segment(import, "max_non_split_rounding_mb");
+    if (status == STRATA_OK) status = check_divisions(import);
+    if (status == STRATA_OK) settle_pairs(import);
+    return status;
 }
 
 const import_peer_t strata_import_pytorch = {.name = "pytorch",
@@ -101,4 +162,6 @@ const import_peer_t strata_import_pytorch = {.name = "pytorch",
                                              .version = "2.9",
                                              .example = "max_split_size_mb:128,roundup_power2_divisions:[256:1,512:2,>:4]",
                                              .rows = rows,
+                                             .ranges = ranges,
+                                             .refuses = "PyTorch refuses others",
                                              .settle = settle};

@@ -8,14 +8,21 @@
 /* How a value is written. */
 typedef enum import_kind {
     IMPORT_CONF, /* keys and values of its own: key:value,key:value */
-    IMPORT_BOOL,
+    IMPORT_BOOL, /* as gflags read it: true, t, yes, y, 1 and their opposites, in any case */
+    IMPORT_BOOL_PYTORCH, /* True or False */
+    IMPORT_BOOL_DIGIT, /* 1 or 0; any word counts as 1 before PyTorch 2.7 */
+    IMPORT_BOOL_EXACT, /* true or false */
+    IMPORT_BOOL_TENSORFLOW, /* true, false, 1 or 0, in any case */
+    IMPORT_BOOL_JAX, /* false, False and 0 are false, every other word is true */
     IMPORT_COUNT, /* a whole number, as it is */
     IMPORT_BYTES,
     IMPORT_MIB,
     IMPORT_GIB,
     IMPORT_MS,
     IMPORT_FRACTION, /* .75, 0.75, 1 */
+    IMPORT_REAL, /* as a fraction, with a sign */
     IMPORT_WORD, /* one of the cases' words */
+    IMPORT_WORD_ANY_CASE,
     IMPORT_TEXT
 } import_kind_t;
 
@@ -55,8 +62,19 @@ typedef struct import_setting {
     strata_origin_t origin; /* of the key */
     import_case_t act;
     const char *passed_over; /* why it is ignored; NULL: it counts */
+    const char *warning; /* what to know although it counts: "KEY=VALUE" and this; NULL: nothing */
     const char *target; /* the first path that it set */
+    bool implied; /* nobody wrote it: it is the framework's default beside what was written */
 } import_setting_t;
+
+/* The values that a framework accepts for a key. */
+typedef struct import_range {
+    const char *key;
+    double least, most;
+    bool open; /* neither bound belongs to the range */
+    bool power_of_two;
+    const char *accepted; /* for a message: "a number above 0 and below 1" */
+} import_range_t;
 
 typedef struct import_peer {
     const char *name;
@@ -70,8 +88,11 @@ typedef struct import_peer {
     const char *later, *says; /* from this version on the preset is not the peer's default, and why not; NULL: it is */
     const char *example; /* a string, for the page */
     const import_row_t *rows; /* closed by a NULL key */
-    /* What one key means beside another: may change actions and ignore settings. NULL: nothing. */
-    void (*settle)(import_setting_t *settings, size_t count);
+    const import_range_t *ranges; /* closed by a NULL key; NULL: none. Others are refused by the options themselves */
+    const char *refuses; /* "PyTorch refuses others": follows what is accepted */
+    /* What one key means beside another: may change actions, ignore settings, add implied ones and refuse the whole with E_STRATEGY.
+     * NULL: nothing. */
+    strata_status_t (*settle)(strata_import_t *import);
 } import_peer_t;
 
 extern const import_peer_t strata_import_pytorch, strata_import_paddle, strata_import_tensorflow;
@@ -88,6 +109,7 @@ struct strata_import {
     strata_arena_t *memory;
     import_setting_t *settings; /* STRATA_IMPORT_SETTINGS of them, in the order of the string */
     size_t count;
+    const import_setting_t *decided; /* the setting that means the preset; NULL: the peer's own preset */
     bool touched[STRATA_PLACE_KINDS];
 };
 
@@ -101,12 +123,20 @@ bool strata_import_version(const char *text, uint64_t *version);
 bool strata_import_known(const import_peer_t *peer, const char *text, uint64_t *version);
 /* "1.9 to 1.13, 2.0 to 2.13". */
 void strata_import_known_text(const import_peer_t *peer, char *text, size_t capacity);
+/* Whether a key that came with a version is there: always, if no version was requested. */
+bool strata_import_has(const strata_import_t *import, const char *since);
 /* value.c: the value as an option reads it, and the case that it is. */
-strata_status_t strata_import_value(import_setting_t *setting);
+strata_status_t strata_import_value(const strata_import_t *import, import_setting_t *setting);
 /* Room for one setting more; the texts are kept. */
 strata_status_t strata_import_add(strata_import_t *import, const import_row_t *row, const char *value, size_t length,
                                   const strata_origin_t *origin);
+/* A default of the framework that follows from `because`, as a setting that nobody wrote. */
+strata_status_t strata_import_imply(strata_import_t *import, const char *key, const char *value, const import_setting_t *because);
 /* The counting setting of a key, NULL: there is none. */
-import_setting_t *strata_import_find(import_setting_t *settings, size_t count, const char *key);
+import_setting_t *strata_import_find(const strata_import_t *import, const char *key);
+/* "key:value" or "KEY=value" as written, kept by the import. NULL: no memory. */
+const char *strata_import_written(strata_import_t *import, const import_setting_t *setting);
+/* A text that the import keeps; NULL: no memory. */
+const char *strata_import_text(strata_import_t *import, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -13,6 +13,7 @@ typedef struct cursor {
     const char *at;
     const char *file; /* "<pytorch>", or the variable's name */
     uint32_t line, column;
+    bool blank_assigns; /* after ENV and setenv: NAME value */
 } cursor_t;
 
 static void step(cursor_t *cursor, size_t count) {
@@ -50,11 +51,16 @@ static const char *key_word(size_t index, const void *context) {
     return row ? row->key : "";
 }
 
-static strata_status_t fail_key(const cursor_t *cursor, const level_t *level, const char *key) {
-    strata_origin_t origin = here(cursor);
+/* The known key that is near to an unknown one; NULL: none. */
+static const char *nearest_key(const level_t *level, const char *key) {
     size_t count = 0;
     while (row_at(level, count)) count++;
-    const char *nearest = strata_nearest_word(key, count, key_word, level);
+    return strata_nearest_word(key, count, key_word, level);
+}
+
+static strata_status_t fail_key(const cursor_t *cursor, const level_t *level, const char *key) {
+    strata_origin_t origin = here(cursor);
+    const char *nearest = nearest_key(level, key);
     const import_row_t *row = level->rows;
     while (row->key && (!row->inner || strcmp(row->key, key) != 0)) row++;
     if (!level->inner && row->key)
@@ -72,12 +78,15 @@ static uint64_t last_of(const char *text) {
     return version + after - 1;
 }
 
+bool strata_import_has(const strata_import_t *import, const char *since) {
+    uint64_t first = 0;
+    return !import->as_of || !strata_import_version(since, &first) || import->version >= first;
+}
+
 /* -1: the version is before the key; 1: after it. */
 static int beside_version(const strata_import_t *import, const import_row_t *row) {
-    uint64_t since = 0;
     if (!import->as_of) return 0;
-    if (row->since) (void)strata_import_version(row->since, &since);
-    return import->version < since ? -1 : row->until && import->version > last_of(row->until);
+    return row->since && !strata_import_has(import, row->since) ? -1 : row->until && import->version > last_of(row->until);
 }
 
 static strata_status_t check_version(const cursor_t *cursor, const import_row_t *row) {
@@ -150,48 +159,171 @@ static strata_status_t split_one_inner(cursor_t *cursor, const level_t *level) {
     return status;
 }
 
+/* One comma may follow the last setting, as in PyTorch; up to 1.13 it ignored every other one too. */
 static strata_status_t split_inner(cursor_t *cursor) {
     level_t level = {cursor->import->peer->rows, true};
+    bool lenient = cursor->import->as_of && !strata_import_has(cursor->import, "2.0");
     strata_status_t status = STRATA_OK;
     for (skip_spaces(cursor); *cursor->at && status == STRATA_OK; skip_spaces(cursor)) {
-        if (*cursor->at == ',') step(cursor, 1);
-        else status = split_one_inner(cursor, &level);
+        strata_origin_t origin = here(cursor);
+        if (*cursor->at != ',') status = split_one_inner(cursor, &level);
+        else if (!lenient)
+            return strata_fail_origin(&origin, "a key is missing before the comma: PyTorch refuses that; leave it out");
+        if (status == STRATA_OK && *cursor->at == ',') step(cursor, 1);
     }
     return status;
 }
 
-/* ---- NAME=value NAME=value ---- */
+/* ---- NAME=value NAME=value, as in scripts and images ---- */
 
-static strata_status_t split_assignment(cursor_t *cursor, const level_t *level) {
-    const import_row_t *row = NULL;
-    size_t key = strcspn(cursor->at, "= \t\r\n");
+static const char blanks[] = " \t\r\n";
+static const char ends[] = " \t\r\n;&"; /* of a word that is not in quotes */
+
+/* Words before a name, and whether the value may follow the name after a blank. */
+static const struct {
+    const char *word;
+    bool blank_assigns;
+} commands[] = {{"export", false}, {"ENV", true}, {"env", false},  {"set", false},
+                {"setenv", true},  {"-e", false}, {"--env", false}};
+
+/* Blanks, separators of commands, ends of lines that go on, and comments. */
+static void skip_between(cursor_t *cursor) {
+    for (;;) {
+        const char *before = cursor->at;
+        size_t blank = strspn(cursor->at, blanks);
+        if (memchr(cursor->at, '\n', blank)) cursor->blank_assigns = false;
+        step(cursor, blank);
+        if (*cursor->at == '\\' && (!cursor->at[1] || strchr(blanks, cursor->at[1])))
+            step(cursor, 1 + strspn(cursor->at + 1, "\r\n"));
+        if (*cursor->at == ';' || *cursor->at == '&') step(cursor, 1);
+        if (*cursor->at == '#') step(cursor, strcspn(cursor->at, "\n"));
+        if (cursor->at == before) return;
+    }
+}
+
+/* The rest of a command that is no assignment: up to the end of its last line, ';' or "&&". */
+static void skip_command(cursor_t *cursor) {
+    while (*cursor->at && !strchr("\n;&", *cursor->at)) {
+        bool goes_on = *cursor->at == '\\' && cursor->at[1];
+        step(cursor, 1 + goes_on);
+    }
+}
+
+static bool skip_word_before(cursor_t *cursor) {
+    size_t length = strcspn(cursor->at, " \t\r\n=");
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        bool is = strlen(commands[i].word) == length && memcmp(cursor->at, commands[i].word, length) == 0;
+        if (!is || (cursor->at[length] != ' ' && cursor->at[length] != '\t')) continue;
+        step(cursor, length);
+        cursor->blank_assigns = commands[i].blank_assigns;
+        return true;
+    }
+    return false;
+}
+
+/* One word of a command: its name, and its value if it assigns one. */
+typedef struct word {
+    const char *name, *value, *after;
+    size_t key, length;
+    char around; /* the quote that stands before the name; 0: none */
+    bool assigns;
+} word_t;
+
+static strata_status_t read_word(const cursor_t *cursor, word_t *word) {
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
+    bool quoted = *cursor->at == '"' || *cursor->at == '\'';
+    *word = (word_t){.name = cursor->at + quoted, .around = quoted ? *cursor->at : '\0'};
+    word->key = strspn(word->name, letters);
+    const char *at = word->name + word->key;
+    bool line = cursor->blank_assigns && !quoted && (*at == ' ' || *at == '\t');
+    word->assigns = word->key > 0 && (*at == '=' || line);
+    if (!word->assigns) return STRATA_OK;
+    at += line ? strspn(at, " \t") : 1;
+    char quote = quoted ? word->around : *at == '"' || *at == '\'' ? *at : '\0';
+    if (quote && !quoted) at++;
+    const char *end = quote ? strchr(at, quote) : at + strcspn(at, line ? "\r\n" : ends);
     strata_origin_t origin = here(cursor);
-    if (key == 6 && memcmp(cursor->at, "export", 6) == 0 && cursor->at[6] != '=') {
-        step(cursor, 6);
+    if (!end) return strata_fail_origin(&origin, "the value of %.*s has no closing %c", (int)word->key, word->name, quote);
+    if (quote && end[1] && !strchr(ends, end[1]))
+        return strata_fail_origin(&origin, "a blank should follow the value of %.*s", (int)word->key, word->name);
+    word->after = end + (quote != '\0');
+    while (!quote && line && end > at && (end[-1] == ' ' || end[-1] == '\t')) end--;
+    word->value = at;
+    word->length = (size_t)(end - at);
+    return STRATA_OK;
+}
+
+static const import_row_t *row_named(const level_t *level, const char *name, size_t length) {
+    size_t i = 0;
+    const import_row_t *row;
+    while ((row = row_at(level, i++)) && (strlen(row->key) != length || memcmp(row->key, name, length) != 0)) continue;
+    return row;
+}
+
+/* A variable that is not of memory is kept, so that a line says that it is ignored. */
+static strata_status_t add_other(strata_import_t *import, const word_t *word, const strata_origin_t *origin) {
+    if (import->count == STRATA_IMPORT_SETTINGS)
+        return strata_fail_origin(origin, "more than %d settings; write fewer", STRATA_IMPORT_SETTINGS);
+    size_t shown = 0;
+    while (shown < word->length && shown < STRATA_IMPORT_VALUE && word->value[shown] >= ' ') shown++;
+    import_row_t *row = strata_arena_take(import->memory, 1, sizeof *row);
+    if (!row) return STRATA_E_HOST_MEMORY;
+    import_setting_t other = {.row = row, .origin = *origin, .act = {NULL, IMPORT_NOTHING, NULL}};
+    *row = (import_row_t){.key = strata_import_text(import, "%.*s", (int)word->key, word->name), .kind = IMPORT_TEXT};
+    other.value = strata_import_text(import, "%.*s", (int)shown, word->value);
+    other.passed_over = strata_import_text(import, "it is no known memory setting of %s", import->peer->name);
+    if (!row->key || !other.value || !other.passed_over) return STRATA_E_HOST_MEMORY;
+    import->settings[import->count++] = other;
+    return STRATA_OK;
+}
+
+/* A variable with keys inside that this version does not have is not read, as in the peer; every other one is refused. */
+static strata_status_t add_word(cursor_t *cursor, const import_row_t *row, const word_t *word) {
+    strata_import_t *import = cursor->import;
+    strata_origin_t origin = here(cursor);
+    bool conf = row->kind == IMPORT_CONF, unread = conf && beside_version(import, row) != 0;
+    strata_status_t status = unread ? STRATA_OK : check_version(cursor, row);
+    /* A value with keys of its own begins where it stands. */
+    if (conf) step(cursor, (size_t)(word->value - cursor->at));
+    strata_origin_t inside = here(cursor);
+    if (status == STRATA_OK) status = strata_import_add(import, row, word->value, word->length, conf ? &inside : &origin);
+    if (status == STRATA_OK && unread) import->settings[import->count - 1].passed_over = "this version does not read it";
+    return status;
+}
+
+/* `unknown`: the first word that means nothing here, for a text in which every word does; its `at` is NULL before that. */
+static strata_status_t split_word(cursor_t *cursor, const level_t *level, cursor_t *unknown) {
+    word_t word;
+    char key[STRATA_IMPORT_VALUE];
+    if (skip_word_before(cursor)) return STRATA_OK;
+    strata_status_t status = read_word(cursor, &word);
+    if (status) return status;
+    strata_origin_t origin = here(cursor);
+    const import_row_t *row = row_named(level, word.name, word.key);
+    snprintf(key, sizeof key, "%.*s", (int)(word.key < sizeof key ? word.key : sizeof key - 1), word.name);
+    if (row && !word.assigns) return strata_fail_origin(&origin, "%s has no value; write %s=VALUE", row->key, row->key);
+    if (!row && (word.key >= sizeof key || nearest_key(level, key))) return find_row(cursor, level, word.key, &row);
+    if (!row && !unknown->at) *unknown = *cursor;
+    if (!word.assigns) {
+        skip_command(cursor);
         return STRATA_OK;
     }
-    strata_status_t status = find_row(cursor, level, key, &row);
-    if (status) return status;
-    step(cursor, key);
-    if (*cursor->at != '=') return strata_fail_origin(&origin, "%s has no value; write %s=VALUE", row->key, row->key);
-    step(cursor, 1);
-    char quote = *cursor->at == '"' || *cursor->at == '\'' ? *cursor->at : '\0';
-    const char *end = quote ? strchr(cursor->at + 1, quote) : NULL;
-    if (quote && !end) return strata_fail_origin(&origin, "the value of %s has no closing %c", row->key, quote);
-    if (quote) step(cursor, 1);
-    size_t length = end ? (size_t)(end - cursor->at) : strcspn(cursor->at, " \t\r\n");
-    /* A value with keys of its own begins where it stands. */
-    strata_origin_t place = row->kind == IMPORT_CONF ? here(cursor) : origin;
-    status = strata_import_add(cursor->import, row, cursor->at, length, &place);
-    step(cursor, length + !!quote);
+    status = row ? add_word(cursor, row, &word) : add_other(cursor->import, &word, &origin);
+    step(cursor, (size_t)(word.after - cursor->at));
     return status;
 }
 
 static strata_status_t split_assignments(cursor_t *cursor) {
     level_t level = {cursor->import->peer->rows, false};
+    cursor_t unknown = {.at = NULL};
     strata_status_t status = STRATA_OK;
-    for (skip_spaces(cursor); *cursor->at && status == STRATA_OK; skip_spaces(cursor)) status = split_assignment(cursor, &level);
-    return status;
+    for (skip_between(cursor); *cursor->at && status == STRATA_OK; skip_between(cursor))
+        status = split_word(cursor, &level, &unknown);
+    if (status || !unknown.at) return status;
+    for (size_t i = 0; i < cursor->import->count; i++)
+        if (row_named(&level, cursor->import->settings[i].row->key, strlen(cursor->import->settings[i].row->key))) return STRATA_OK;
+    const import_row_t *row = NULL;
+    return find_row(&unknown, &level, strcspn(unknown.at, "= \t\r\n"), &row);
 }
 
 /* An environment may hold variables for other versions than the requested one, which ignores them. */
@@ -216,11 +348,11 @@ static strata_status_t read_environment(strata_import_t *import) {
 static strata_status_t split_values(strata_import_t *import) {
     import_setting_t *first = NULL;
     for (const import_row_t *row = import->peer->rows; row->key && !first; row++)
-        if (row->kind == IMPORT_CONF) first = strata_import_find(import->settings, import->count, row->key);
+        if (row->kind == IMPORT_CONF) first = strata_import_find(import, row->key);
     if (!first) return STRATA_OK;
     for (size_t i = 0; i < import->count; i++)
         if (import->settings[i].row->kind == IMPORT_CONF && &import->settings[i] != first && !import->settings[i].passed_over)
-            import->settings[i].passed_over = "the other variable is read before it";
+            import->settings[i].passed_over = first->row->key;
     cursor_t cursor = {.import = import,
                        .at = first->value,
                        .file = first->origin.file,
@@ -230,11 +362,13 @@ static strata_status_t split_values(strata_import_t *import) {
 }
 
 /* "PYTORCH_CUDA_ALLOC_CONF=..." and not "max_split_size_mb:128". */
-static bool has_variables(const strata_import_t *import, const char *text) {
-    const level_t inner = {import->peer->rows, true};
-    size_t word = strspn(text, " \t\r\n");
-    word += strcspn(text + word, "=: \t\r\n,");
-    return !row_at(&inner, 0) || text[word] == '=' || strncmp(text + strspn(text, " \t\r\n"), "export ", 7) == 0;
+static bool has_variables(const cursor_t *cursor) {
+    const level_t inner = {cursor->import->peer->rows, true};
+    cursor_t first = *cursor;
+    if (!row_at(&inner, 0)) return true;
+    skip_between(&first);
+    if (first.at != cursor->at && cursor->at[strspn(cursor->at, blanks)] == '#') return true;
+    return skip_word_before(&first) || *first.at == '"' || *first.at == '\'' || first.at[strcspn(first.at, "=: \t\r\n,")] == '=';
 }
 
 strata_status_t strata_import_split(strata_import_t *import, const char *text) {
@@ -249,7 +383,7 @@ strata_status_t strata_import_split(strata_import_t *import, const char *text) {
     if (!cursor.file) return STRATA_E_HOST_MEMORY;
     strata_status_t status = check_text(import, cursor.file, text);
     if (status) return status;
-    if (!has_variables(import, text)) return split_inner(&cursor);
+    if (!has_variables(&cursor)) return split_inner(&cursor);
     status = split_assignments(&cursor);
     return status ? status : split_values(import);
 }

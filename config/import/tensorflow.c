@@ -1,4 +1,7 @@
-/* TensorFlow's and XLA's variables. */
+/* TensorFlow's and XLA's variables. JAX reads those of XLA, with defaults of its own. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "config/import/rows.h"
 
 #define ASYNC   "cuda_malloc_async retry.timeout=0 cuda_malloc_async.throttle=1"
@@ -6,38 +9,42 @@
 
 /* clang-format off */
 static const import_row_t rows[] = {
-    {"XLA_PYTHON_CLIENT_ALLOCATOR", NULL, NULL, IMPORT_WORD, false,
+    {"XLA_PYTHON_CLIENT_ALLOCATOR", NULL, NULL, IMPORT_WORD_ANY_CASE, false,
      {{"default", IMPORT_NOTHING, NULL},
       {"bfc", IMPORT_NOTHING, NULL},
       {"platform", IMPORT_PRESET, "system"},
-      {"cuda_async", IMPORT_PRESET, ASYNC}}, NULL},
+      {"cuda_async", IMPORT_PRESET, ASYNC},
+      {"vmm", IMPORT_NONE, "XLA's allocator over virtual memory is not rebuilt"}}, NULL},
     {"TF_GPU_ALLOCATOR", NULL, NULL, IMPORT_WORD, false,
      {{"cuda_malloc", IMPORT_PRESET, "system"},
       {"cuda_malloc_async", IMPORT_PRESET, ASYNC},
       {"memory_guard", IMPORT_FIX, "+guard.report=true"}},
      "the peers neither wait for memory nor throttle over the driver's pool"},
-    {"XLA_PYTHON_CLIENT_PREALLOCATE", NULL, NULL, IMPORT_BOOL, false,
+    {"XLA_PYTHON_CLIENT_PREALLOCATE", NULL, NULL, IMPORT_BOOL_JAX, false,
      {{"true", IMPORT_FIX, "bfc.allow_growth=false"}, {"false", IMPORT_FIX, "bfc.allow_growth=true"}},
-     "the first region is all that the limit allows, got at the first request"},
-    {"TF_FORCE_GPU_ALLOW_GROWTH", NULL, NULL, IMPORT_BOOL, false, {{NULL, IMPORT_SET, "bfc.allow_growth"}}, NULL},
-    {"TF_ENABLE_GPU_GARBAGE_COLLECTION", NULL, NULL, IMPORT_BOOL, false, {{NULL, IMPORT_SET, "bfc.garbage_collection"}}, NULL},
+     "the first region is all that the limit allows, got at the first request; `true` beside any variable of XLA, as in JAX"},
+    {"TF_FORCE_GPU_ALLOW_GROWTH", NULL, NULL, IMPORT_BOOL_EXACT, false, {{NULL, IMPORT_SET, "bfc.allow_growth"}}, NULL},
+    {"TF_ENABLE_GPU_GARBAGE_COLLECTION", NULL, NULL, IMPORT_BOOL_TENSORFLOW, false, {{NULL, IMPORT_SET, "bfc.garbage_collection"}}, NULL},
     {"XLA_PYTHON_CLIENT_MEM_FRACTION", NULL, NULL, IMPORT_FRACTION, false, {{NULL, IMPORT_SET, "bfc.memory_fraction"}},
-     "XLA_CLIENT_MEM_FRACTION is its new name and decides where both are said"},
-    {"XLA_CLIENT_MEM_FRACTION", NULL, NULL, IMPORT_FRACTION, false, {{NULL, IMPORT_SET, "bfc.memory_fraction"}}, NULL},
+     "XLA_CLIENT_MEM_FRACTION is its new name, and both together are refused, as by JAX"},
+    {"XLA_CLIENT_MEM_FRACTION", NULL, NULL, IMPORT_FRACTION, false, {{NULL, IMPORT_SET, "bfc.memory_fraction"}},
+     "0.75 beside any variable of XLA, as in JAX"},
+    {"XLA_PYTHON_CLIENT_COLLECTIVE_MEM_SIZE_MB", NULL, NULL, IMPORT_MIB, false,
+     {{"0", IMPORT_NOTHING, NULL}, {NULL, IMPORT_NONE, "the memory of collectives is the communication library's"}}, NULL},
     {"TF_BFC_MEMORY_DUMP", NULL, NULL, IMPORT_TEXT, false, {{NULL, IMPORT_SET, "bfc.memory_dump"}}, NULL},
-    {"TF_DETERMINISTIC_ALLOCATOR", NULL, NULL, IMPORT_BOOL, false,
+    {"TF_DETERMINISTIC_ALLOCATOR", NULL, NULL, IMPORT_BOOL_TENSORFLOW, false,
      {{"true", IMPORT_FIX, "cuda_malloc_async.reuse_opportunistic=false cuda_malloc_async.reuse_internal=false"},
       {"false", IMPORT_NOTHING, NULL}}, NULL},
     {"TF_CUDA_MALLOC_ASYNC_SUPPORTED_PREALLOC", NULL, NULL, IMPORT_BYTES, false,
      {{"0", IMPORT_NOTHING, NULL},
       {"-1", IMPORT_NONE, "the driver's pool is not filled beforehand; allocate and free as much at the start"},
       {NULL, IMPORT_NONE, "the driver's pool is not filled beforehand; allocate and free as much at the start"}}, NULL},
-    {"TF_FORCE_UNIFIED_MEMORY", NULL, NULL, IMPORT_BOOL, false,
+    {"TF_FORCE_UNIFIED_MEMORY", NULL, NULL, IMPORT_BOOL_TENSORFLOW, false,
      {{"false", IMPORT_NOTHING, NULL},
-      {"true", IMPORT_FIX, MANAGED}}, NULL},
+      {"true", IMPORT_FIX, MANAGED}}, "the fraction may then be above 1, and one below 1 counts as 1"},
     {"TF_GPU_HOST_MEM_LIMIT_IN_MB", NULL, NULL, IMPORT_MIB, false, {{NULL, IMPORT_SET, "pinned.system.cap"}}, NULL},
     {"XLA_PJRT_GPU_HOST_MEMORY_LIMIT_GB", NULL, NULL, IMPORT_GIB, false, {{NULL, IMPORT_SET, "pinned.system.cap"}}, NULL},
-    {"XLA_PJRT_GPU_HOST_MEMORY_PREALLOCATE", NULL, NULL, IMPORT_BOOL, false,
+    {"XLA_PJRT_GPU_HOST_MEMORY_PREALLOCATE", NULL, NULL, IMPORT_BOOL_TENSORFLOW, false,
      {{"false", IMPORT_NOTHING, NULL}, {"true", IMPORT_FIX, "pinned.auto_growth.preallocate=16GiB"}},
      "got when the facade is opened: as much as XLA_PJRT_GPU_HOST_MEMORY_LIMIT_GB says, else 16 GiB"},
     {0},
@@ -45,12 +52,63 @@ static const import_row_t rows[] = {
 /* clang-format on */
 
 /* What is preallocated of pinned memory is also its limit. */
-static void settle(import_setting_t *settings, size_t count) {
-    import_setting_t *before = strata_import_find(settings, count, "XLA_PJRT_GPU_HOST_MEMORY_PREALLOCATE");
-    const import_setting_t *limit = strata_import_find(settings, count, "XLA_PJRT_GPU_HOST_MEMORY_LIMIT_GB");
+static void settle_pinned(const strata_import_t *import) {
+    import_setting_t *before = strata_import_find(import, "XLA_PJRT_GPU_HOST_MEMORY_PREALLOCATE");
+    const import_setting_t *limit = strata_import_find(import, "XLA_PJRT_GPU_HOST_MEMORY_LIMIT_GB");
     if (!before || !limit || before->act.verb != IMPORT_FIX) return;
     before->act = (import_case_t){NULL, IMPORT_SET, "pinned.auto_growth.preallocate"};
     snprintf(before->meant, sizeof before->meant, "%s", limit->meant);
+}
+
+/* The fraction that counts; NULL: none was written. */
+static import_setting_t *fraction_of(const strata_import_t *import) {
+    import_setting_t *fraction = strata_import_find(import, "XLA_CLIENT_MEM_FRACTION");
+    return fraction ? fraction : strata_import_find(import, "XLA_PYTHON_CLIENT_MEM_FRACTION");
+}
+
+/* JAX's own defaults, wherever a variable of XLA shows that the program is one of JAX. */
+static strata_status_t settle_defaults(strata_import_t *import) {
+    const import_setting_t *jax = NULL;
+    strata_status_t status = STRATA_OK;
+    for (size_t i = 0; i < import->count && !jax; i++)
+        if (!import->settings[i].passed_over && strncmp(import->settings[i].row->key, "XLA_", 4) == 0) jax = &import->settings[i];
+    if (!jax) return STRATA_OK;
+    if (!fraction_of(import)) status = strata_import_imply(import, "XLA_CLIENT_MEM_FRACTION", "0.75", jax);
+    bool growth = strata_import_find(import, "XLA_PYTHON_CLIENT_PREALLOCATE") ||
+                  strata_import_find(import, "TF_FORCE_GPU_ALLOW_GROWTH");
+    if (status == STRATA_OK && !growth) status = strata_import_imply(import, "XLA_PYTHON_CLIENT_PREALLOCATE", "true", jax);
+    return status;
+}
+
+/* Over unified memory XLA's limit is at least the whole device. Its platform allocator asks for device memory all the same. */
+static strata_status_t settle_unified(strata_import_t *import) {
+    import_setting_t *unified = strata_import_find(import, "TF_FORCE_UNIFIED_MEMORY"), *fraction = fraction_of(import);
+    const import_setting_t *allocator = strata_import_find(import, "XLA_PYTHON_CLIENT_ALLOCATOR");
+    bool managed = unified && unified->act.verb == IMPORT_FIX;
+    if (managed && allocator && strcmp(allocator->meant, "platform") == 0) {
+        unified->passed_over = "XLA_PYTHON_CLIENT_ALLOCATOR=platform allocates device memory";
+        return STRATA_OK;
+    }
+    double share = fraction ? strtod(fraction->meant, NULL) : 1;
+    if (managed && share < 1) {
+        const char *written = strata_import_written(import, unified);
+        fraction->warning = strata_import_text(import, "counts as 1: %s raises a fraction below 1 to 1", written ? written : "");
+        strcpy(fraction->meant, "1");
+        return written && fraction->warning ? STRATA_OK : STRATA_E_HOST_MEMORY;
+    }
+    if (!managed && share > 1)
+        fraction->warning = "is above 1 without TF_FORCE_UNIFIED_MEMORY=1: the device's memory remains the limit";
+    return STRATA_OK;
+}
+
+static strata_status_t settle(strata_import_t *import) {
+    const import_setting_t *old = strata_import_find(import, "XLA_PYTHON_CLIENT_MEM_FRACTION");
+    if (old && strata_import_find(import, "XLA_CLIENT_MEM_FRACTION"))
+        return strata_fail_origin(&old->origin, "JAX refuses XLA_PYTHON_CLIENT_MEM_FRACTION beside XLA_CLIENT_MEM_FRACTION; leave "
+                                                "the older one out");
+    settle_pinned(import);
+    strata_status_t status = settle_defaults(import);
+    return status ? status : settle_unified(import);
 }
 
 const import_peer_t strata_import_tensorflow = {.name = "tensorflow",

@@ -1,5 +1,6 @@
 /* One value: from the peer's notation to ours, and to which case of its row it belongs. */
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -11,17 +12,44 @@ static strata_status_t fail_value(const import_setting_t *setting, const char *w
     return strata_fail_origin(&setting->origin, "\"%.60s\" is no value of %s; write %s", setting->value, setting->row->key, wants);
 }
 
-static bool one_of(const char *value, const char *const *words) {
+/* The spellings of a truth value that one framework accepts. */
+typedef struct spelling {
+    const char *const *yes, *const *no;
+    bool any_case;
+    const char *wants; /* for a message */
+} spelling_t;
+
+static const char *const words_yes[] = {"true", "1", "t", "yes", "y", NULL}, *const words_no[] = {"false", "0", "f",
+                                                                                                  "no",    "n", NULL};
+static const char *const python_yes[] = {"True", NULL}, *const python_no[] = {"False", NULL};
+static const char *const digit_yes[] = {"1", NULL}, *const digit_no[] = {"0", NULL};
+static const char *const exact_yes[] = {"true", NULL}, *const exact_no[] = {"false", NULL};
+static const char *const env_yes[] = {"true", "1", NULL}, *const env_no[] = {"false", "0", NULL};
+static const char *const jax_no[] = {"false", "False", "0", NULL}, *const nothing[] = {NULL};
+
+static const spelling_t spellings[] = {
+    [IMPORT_BOOL] = {words_yes, words_no, true, "true or false"},
+    [IMPORT_BOOL_PYTORCH] = {python_yes, python_no, false, "True or False: PyTorch refuses every other spelling"},
+    [IMPORT_BOOL_DIGIT] = {digit_yes, digit_no, false, "1 or 0: PyTorch ignores every other spelling since 2.7"},
+    [IMPORT_BOOL_EXACT] = {exact_yes, exact_no, false, "true or false: TensorFlow ignores every other spelling"},
+    [IMPORT_BOOL_TENSORFLOW] = {env_yes, env_no, true, "true, false, 1 or 0: TensorFlow ignores every other spelling"},
+    [IMPORT_BOOL_JAX] = {nothing, jax_no, false, ""},
+};
+
+static bool one_of(const char *value, const char *const *words, bool any_case) {
     for (; *words; words++)
-        if (strcasecmp(value, *words) == 0) return true;
+        if ((any_case ? strcasecmp : strcmp)(value, *words) == 0) return true;
     return false;
 }
 
-static strata_status_t mean_bool(import_setting_t *setting) {
-    static const char *const yes[] = {"true", "1", "t", "yes", "y", NULL}, *const no[] = {"false", "0", "f", "no", "n", NULL};
-    bool is = one_of(setting->value, yes);
-    if (!is && !one_of(setting->value, no)) return fail_value(setting, setting->row->inner ? "True or False" : "true or false");
-    strcpy(setting->meant, is ? "true" : "false");
+static strata_status_t mean_bool(const strata_import_t *import, import_setting_t *setting) {
+    import_kind_t kind = setting->row->kind;
+    const spelling_t *spelling = &spellings[kind];
+    bool any_word = kind == IMPORT_BOOL_DIGIT && import->as_of && !strata_import_has(import, "2.7");
+    bool no = !any_word && one_of(setting->value, spelling->no, spelling->any_case);
+    bool yes = any_word || kind == IMPORT_BOOL_JAX || one_of(setting->value, spelling->yes, spelling->any_case);
+    if (!yes && !no) return fail_value(setting, spelling->wants);
+    strcpy(setting->meant, no ? "false" : "true");
     return STRATA_OK;
 }
 
@@ -56,7 +84,7 @@ static strata_status_t mean_number(import_setting_t *setting) {
 }
 
 static strata_status_t mean_fraction(import_setting_t *setting) {
-    const char *value = setting->value;
+    const char *value = setting->value + (setting->row->kind == IMPORT_REAL && setting->value[0] == '-');
     size_t whole = strspn(value, "0123456789");
     size_t after = value[whole] == '.' ? strspn(value + whole + 1, "0123456789") : 0;
     bool form = whole + after > 0 && !value[whole + (value[whole] == '.') + after];
@@ -80,9 +108,10 @@ static strata_status_t mean_word(import_setting_t *setting) {
     const import_row_t *row = setting->row;
     size_t words = 0;
     while (words < IMPORT_CASES && row->cases[words].verb != IMPORT_END && row->cases[words].word) words++;
-    if (!has_case(row, setting->value) && words > 0)
-        return fail_value(setting, strata_hint(setting->value, words, case_word, row).text + strlen("write "));
     snprintf(setting->meant, sizeof setting->meant, "%s", setting->value);
+    for (char *c = setting->meant; row->kind == IMPORT_WORD_ANY_CASE && *c; c++) *c = (char)tolower((unsigned char)*c);
+    if (!has_case(row, setting->meant) && words > 0)
+        return fail_value(setting, strata_hint(setting->meant, words, case_word, row).text + strlen("write "));
     return STRATA_OK;
 }
 
@@ -96,25 +125,46 @@ static strata_status_t mean_text(import_setting_t *setting) {
     return STRATA_OK;
 }
 
-static strata_status_t mean(import_setting_t *setting) {
+static strata_status_t mean(const strata_import_t *import, import_setting_t *setting) {
     switch (setting->row->kind) {
     case IMPORT_CONF: return STRATA_OK;
-    case IMPORT_BOOL: return mean_bool(setting);
+    case IMPORT_BOOL:
+    case IMPORT_BOOL_PYTORCH:
+    case IMPORT_BOOL_DIGIT:
+    case IMPORT_BOOL_EXACT:
+    case IMPORT_BOOL_TENSORFLOW:
+    case IMPORT_BOOL_JAX: return mean_bool(import, setting);
     case IMPORT_COUNT:
     case IMPORT_BYTES:
     case IMPORT_MIB:
     case IMPORT_GIB:
     case IMPORT_MS: return mean_number(setting);
-    case IMPORT_FRACTION: return mean_fraction(setting);
-    case IMPORT_WORD: return mean_word(setting);
+    case IMPORT_FRACTION:
+    case IMPORT_REAL: return mean_fraction(setting);
+    case IMPORT_WORD:
+    case IMPORT_WORD_ANY_CASE: return mean_word(setting);
     case IMPORT_TEXT: return mean_text(setting);
     }
     return STRATA_OK;
 }
 
-strata_status_t strata_import_value(import_setting_t *setting) {
-    strata_status_t status = mean(setting);
+static strata_status_t check_range(const strata_import_t *import, const import_setting_t *setting) {
+    const import_range_t *range = import->peer->ranges;
+    while (range && range->key && strcmp(range->key, setting->row->key) != 0) range++;
+    if (!range || !range->key) return STRATA_OK;
+    char wants[128];
+    double value = strtod(setting->meant, NULL);
+    bool inside = range->open ? value > range->least && value < range->most : value >= range->least && value <= range->most;
+    if (inside && range->power_of_two) inside = ((uint64_t)value & ((uint64_t)value - 1)) == 0;
+    snprintf(wants, sizeof wants, "%s: %s", range->accepted, import->peer->refuses);
+    return inside ? STRATA_OK : fail_value(setting, wants);
+}
+
+strata_status_t strata_import_value(const strata_import_t *import, import_setting_t *setting) {
+    strata_status_t status = mean(import, setting);
     if (status || setting->row->kind == IMPORT_CONF) return status;
+    status = check_range(import, setting);
+    if (status) return status;
     for (size_t i = 0; i < IMPORT_CASES && setting->row->cases[i].verb != IMPORT_END; i++) {
         const import_case_t *one = &setting->row->cases[i];
         if (one->word && strcmp(one->word, setting->meant) != 0) continue;

@@ -15,21 +15,27 @@ static void tell_key(const import_setting_t *setting, const char *before, FILE *
     if (setting->row->kind != IMPORT_CONF) fprintf(out, "%c%.60s", setting->row->inner ? ':' : '=', setting->value);
 }
 
-/* "" stands for what the strategy does not have, a key for the setting that counts instead. */
+/* An empty reason means that the strategy has no such option; a key is the setting that counts instead. */
 static void tell_passed_over(const strata_import_t *import, const import_setting_t *setting, FILE *out) {
     const char *why = setting->passed_over;
+    const import_setting_t *decided = import->decided;
     bool key = false;
     for (const import_row_t *row = import->peer->rows; row->key; row++) key = key || row->key == why;
-    if (!*why) fprintf(out, " is ignored: the preset %s has no layer with such an option\n", import->preset);
-    else fprintf(out, " is ignored: %s%s\n", why, key ? " decides" : "");
+    if (*why) fprintf(out, " is ignored: %s%s\n", why, key ? " decides" : "");
+    else if (!decided) fprintf(out, " is ignored: the preset %s has no layer with such an option\n", import->preset);
+    else
+        fprintf(out, " is ignored: %s%c%.60s means the preset %s, which has no such option\n", decided->row->key,
+                decided->row->inner ? ':' : '=', decided->value, import->preset);
 }
 
+/* A default that has no effect here needs no line: nobody wrote it. */
 static void tell_setting(const strata_import_t *import, const import_setting_t *setting, const char *before, FILE *out) {
     bool none = setting->act.verb == IMPORT_NONE;
-    if (!none && !setting->passed_over) return;
+    if (setting->implied || (!none && !setting->passed_over && !setting->warning)) return;
     tell_key(setting, before, out);
     if (setting->passed_over) tell_passed_over(import, setting, out);
-    else fprintf(out, " has no equivalent: %s\n", setting->act.what);
+    else if (none) fprintf(out, " has no equivalent: %s\n", setting->act.what);
+    else fprintf(out, " %s\n", setting->warning);
 }
 
 void strata_import_tell(const strata_import_t *import, const char *before, FILE *out) {
@@ -59,7 +65,7 @@ static void write_head(const strata_import_t *import, const strata_strategy_t *s
 static void write_nothing(const strata_import_t *import, FILE *out) {
     for (size_t i = 0; i < import->count; i++) {
         const import_setting_t *setting = &import->settings[i];
-        if (setting->passed_over || setting->act.verb != IMPORT_NOTHING) continue;
+        if (setting->passed_over || setting->implied || setting->act.verb != IMPORT_NOTHING) continue;
         tell_key(setting, "# ", out);
         fprintf(out, " needs nothing: %s\n", setting->act.what ? setting->act.what : "that is so already");
     }
@@ -74,14 +80,17 @@ static void write_text(const char *text, FILE *out) {
     fputc('"', out);
 }
 
-/* The setting that gave a value; NULL: the preset did. A variable with keys of its own gives none, though its first key begins
- * where it does. */
-static const import_setting_t *setting_of(const strata_import_t *import, const strata_origin_t *origin) {
+/* The setting that gave a value; NULL: the preset did. Several settings can have one place: a variable with keys of its own and its
+ * first key, and a default beside the variable that implies it. So the setting is the one whose act names the option. */
+static const import_setting_t *setting_of(const strata_import_t *import, const strata_origin_t *origin, const char *option) {
+    char path[64];
+    snprintf(path, sizeof path, ".%s", option);
     for (size_t i = 0; i < import->count && origin->file; i++) {
-        const strata_origin_t *said = &import->settings[i].origin;
-        if (import->settings[i].row->kind != IMPORT_CONF && said->line == origin->line && said->column == origin->column &&
-            strcmp(said->file, origin->file) == 0)
-            return &import->settings[i];
+        const import_setting_t *setting = &import->settings[i];
+        bool names = !setting->passed_over && setting->act.what && strstr(setting->act.what, path);
+        if (names && setting->origin.line == origin->line && setting->origin.column == origin->column &&
+            strcmp(setting->origin.file, origin->file) == 0)
+            return setting;
     }
     return NULL;
 }
@@ -93,8 +102,10 @@ static void write_option(const strata_import_t *import, const strata_model_layer
     fprintf(out, "%s    %s: ", margin, row->name);
     if (row->kind == STRATA_OPTION_TEXT) write_text(value, out);
     else fputs(value, out);
-    const import_setting_t *setting = setting_of(import, &layer->option_origins[row - layer->type->options]);
-    if (setting) fprintf(out, "  # %s%c%.60s", setting->row->key, setting->row->inner ? ':' : '=', setting->value);
+    const import_setting_t *setting = setting_of(import, &layer->option_origins[row - layer->type->options], row->name);
+    if (setting)
+        fprintf(out, "  # %s%c%.60s%s", setting->row->key, setting->row->inner ? ':' : '=', setting->value,
+                setting->implied ? ", a default" : "");
     fputc('\n', out);
 }
 

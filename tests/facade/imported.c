@@ -43,3 +43,19 @@ TEST(facade_imported, variables_count_when_they_are_asked_for) {
     EXPECT_CONTAINS(strata_last_error()->text, "PYTORCH_CUDA_ALLOC_CONF:1:22: pytorch knows no \"expandable\"");
     unsetenv("PYTORCH_CUDA_ALLOC_CONF");
 }
+
+/* What the variables of AlphaFold mean: four devices' worth of managed memory, at once, and not a byte more. */
+TEST(facade_imported, unified_memory_may_be_more_than_the_device) {
+    strata_t s = 0;
+    strata_block_t most, more;
+    uint64_t gib = UINT64_C(1) << 30;
+    setenv("TF_FORCE_UNIFIED_MEMORY", "1", 1);
+    setenv("XLA_PYTHON_CLIENT_MEM_FRACTION", "4.0", 1);
+    ASSERT_OK(open_as("import:tensorflow", STRATA_OPEN_IGNORE_ENVIRONMENT, &s));
+    ASSERT_OK(strata_allocate(s, strata_gpu(0), NULL, 4 * 80 * gib, &most));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(s, strata_gpu(0), NULL, 1, &more));
+    EXPECT_OK(strata_free(s, most.ref));
+    EXPECT_OK(strata_close(s, STRATA_CLOSE_WAIT, NULL, NULL));
+    unsetenv("TF_FORCE_UNIFIED_MEMORY");
+    unsetenv("XLA_PYTHON_CLIENT_MEM_FRACTION");
+}
