@@ -8,17 +8,8 @@
 #include "platform/text/nearest.h"
 
 strata_hint_t strata_hint(const char *misspelt, size_t count, strata_word_fn word, const void *context) {
-    strata_hint_t hint;
-    const char *nearest = strata_nearest_word(misspelt, count, word, context);
-    if (nearest) {
-        snprintf(hint.text, sizeof hint.text, "write %s", nearest);
-        return hint;
-    }
-    snprintf(hint.text, sizeof hint.text, count > 1 ? "write one of " : "write ");
-    for (size_t i = 0; i < count; i++) {
-        size_t length = strlen(hint.text);
-        snprintf(hint.text + length, sizeof hint.text - length, "%s%s", i ? ", " : "", word(i, context));
-    }
+    strata_hint_t hint = {.text = "write "};
+    strata_nearest_or_all(misspelt, count, word, context, hint.text + strlen(hint.text), sizeof hint.text - strlen(hint.text));
     return hint;
 }
 

@@ -74,9 +74,13 @@ static strata_status_t take_place(parts_t *parts, char *word, const char *path) 
     if (!take_device(parts, word) || (parts->name && parts->device >= 0)) return fail_form(path);
     parts->place = strcmp(word, "stack") == 0 ? STRATA_PLACE_GPU : strata_place_find(word);
     if (parts->place < STRATA_PLACE_KINDS) return STRATA_OK;
-    const char *nearest = strata_nearest_word(word, STRATA_PLACE_KINDS + (parts->name ? 1 : 2), place_word, NULL);
-    return strata_fail(STRATA_E_STRATEGY, 0, "there is no place \"%.40s\"; write %s%s.%s.%s", word, before,
-                       nearest ? nearest : "stack", parts->layer, parts->option);
+    char place[128];
+    strata_nearest_or_all(word, STRATA_PLACE_KINDS + (parts->name ? 1 : 2), place_word, NULL, place, sizeof place);
+    if (strncmp(place, "one of ", 7) == 0)
+        return strata_fail(STRATA_E_STRATEGY, 0, "there is no place \"%.40s\"; write %sPLACE.%s.%s, where PLACE is %s", word,
+                           before, parts->layer, parts->option, place);
+    return strata_fail(STRATA_E_STRATEGY, 0, "there is no place \"%.40s\"; write %s%s.%s.%s", word, before, place, parts->layer,
+                       parts->option);
 }
 
 /* "pools.weights", "streams.copy*", "graph", if a layer and its option come after it. Returns the number of words. */
@@ -139,12 +143,18 @@ static strata_status_t fail_name(const strata_strategy_t *strategy, const parts_
     if (parts->kind == STRATA_NAMED_PLAIN)
         return strata_fail(STRATA_E_STRATEGY, 0, "the strategy does not say \"%s\"; write %s.%s.%s", parts->name,
                            place_prefix(parts), parts->layer, parts->option);
-    const char *key = strata_named_key(parts->kind), *nearest = strata_nearest_word(parts->name, names->count, named_word, names);
+    const char *key = strata_named_key(parts->kind);
+    char name[256];
+    strata_nearest_or_all(parts->name, names->count, named_word, names, name, sizeof name);
     if (names->count == 0)
         return strata_fail(STRATA_E_STRATEGY, 0, "the strategy has no %s; write %s: {%.40s: {stack: [...]}} in its file", key, key,
                            parts->name);
+    if (strncmp(name, "one of ", 7) == 0)
+        return strata_fail(STRATA_E_STRATEGY, 0,
+                           "the strategy has no \"%.40s\" among its %s; write %s.NAME.%s.%s, where NAME is %s", parts->name, key,
+                           key, parts->layer, parts->option, name);
     return strata_fail(STRATA_E_STRATEGY, 0, "the strategy has no \"%.40s\" among its %s; write %s.%s.%s.%s", parts->name, key, key,
-                       nearest ? nearest : names->list[0].name, parts->layer, parts->option);
+                       name, parts->layer, parts->option);
 }
 
 /* The stack that a path means: of the place, of one device, of a pool or of streams. It must be written somewhere. */

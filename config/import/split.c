@@ -65,8 +65,11 @@ static strata_status_t fail_key(const cursor_t *cursor, const level_t *level, co
     while (row->key && (!row->inner || strcmp(row->key, key) != 0)) row++;
     if (!level->inner && row->key)
         return strata_fail_origin(&origin, "%s is a key of a string, and its value comes after a colon; write %s:VALUE", key, key);
+    if (!nearest)
+        return strata_fail_origin(&origin, "%s knows no \"%.60s\" about memory; docs/import.md lists what there is",
+                                  cursor->import->peer->name, key);
     return strata_fail_origin(&origin, "%s knows no \"%.60s\" about memory; write %s (docs/import.md lists what there is)",
-                              cursor->import->peer->name, key, nearest ? nearest : key_word(0, level));
+                              cursor->import->peer->name, key, nearest);
 }
 
 /* The greatest version that begins with the parts that are written: 1.13.1 is one of 1.13. */

@@ -56,9 +56,9 @@ static strata_status_t fail_unknown(const strata_strategy_t *strategy, const cha
     if (pools->count == 0)
         return strata_fail(STRATA_E_INVALID, 0, "strategy %s names no pools; write pools: {%.40s: {stack: [...]}}", strategy->name,
                            *name ? name : "weights");
-    const char *nearest = strata_nearest_word(name, pools->count, pool_word, pools);
-    return strata_fail(STRATA_E_INVALID, 0, "strategy %s has no pool \"%.40s\"; write %s", strategy->name, name,
-                       nearest ? nearest : pools->list[0].name);
+    char pool[256];
+    strata_nearest_or_all(name, pools->count, pool_word, pools, pool, sizeof pool);
+    return strata_fail(STRATA_E_INVALID, 0, "strategy %s has no pool \"%.40s\"; write %s", strategy->name, name, pool);
 }
 
 strata_status_t strata_pool(strata_t handle, const char *name, uint64_t *pool) {

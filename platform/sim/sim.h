@@ -65,6 +65,7 @@ typedef struct strata_sim_cost {
 
 typedef struct strata_sim_profile {
     char name[32]; /* "h100" */
+    bool modelled; /* the costs are derived from another card's: nobody measured this one */
 #define STRATA_SIM_NUMBER_FIELD(kind, type, name, least, most, meaning) type name;
     STRATA_SIM_NUMBER_MAP(STRATA_SIM_NUMBER_FIELD)
 #undef STRATA_SIM_NUMBER_FIELD
@@ -79,7 +80,7 @@ typedef struct strata_sim_profile {
 /* E_INVALID: what is wrong with its numbers. */
 strata_status_t strata_sim_profile_check(const strata_sim_profile_t *profile);
 
-/* The built-in profiles, "h100" and "a100", with the values of docs/profiles.md; NULL for another name. */
+/* A built-in profile, "h100", "a100", "l4" and so on, with the values of docs/profiles.md; NULL for another name. */
 const strata_sim_profile_t *strata_sim_profile(const char *name);
 /* Names by index, NULL after the last. */
 const char *strata_sim_profile_name(size_t index);

@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Longer words are compared by their beginnings. */
@@ -36,15 +37,24 @@ static size_t distance(const char *a, const char *b) {
 const char *strata_nearest_word(const char *misspelt, size_t count, const char *(*word)(size_t, const void *),
                                 const void *context) {
     const char *nearest = NULL;
-    size_t length = strnlen(misspelt, WORD_MOST), best = length / 3 + (length > 1) + 1;
+    size_t length = strnlen(misspelt, WORD_MOST), best = length / 3 + 1;
     for (size_t i = 0; i < count; i++) {
         const char *candidate = word(i, context);
         size_t far = distance(misspelt, candidate);
-        /* The beginning of a word is near to it, however much is left out. */
-        if (length >= 3 && strncmp(candidate, misspelt, length) == 0) far = least(far, 1);
+        /* The first half of a word is near to it. */
+        bool begins = length >= 3 && 2 * length >= strlen(candidate) && strncmp(candidate, misspelt, length) == 0;
+        if (begins) far = least(far, 1);
         if (far >= best || far >= strlen(candidate)) continue;
         best = far;
         nearest = candidate;
     }
     return nearest;
+}
+
+void strata_nearest_or_all(const char *misspelt, size_t count, const char *(*word)(size_t, const void *), const void *context,
+                           char *text, size_t capacity) {
+    const char *nearest = strata_nearest_word(misspelt, count, word, context);
+    size_t length = (size_t)snprintf(text, capacity, "%s", nearest ? nearest : count > 1 ? "one of " : "");
+    for (size_t i = 0; i < count && !nearest && length < capacity; i++)
+        length += (size_t)snprintf(text + length, capacity - length, "%s%s", i ? ", " : "", word(i, context));
 }

@@ -146,7 +146,9 @@ static void one_table(const table_t *table) {
     rows(table);
     for (size_t i = 0; i < table->count; i++) modelled = modelled || table->runs[i].modelled;
     if (modelled)
-        fprintf(table->out, "  modelled: figures of that column rest on a model of the driver's pools, which nobody documents.\n");
+        fprintf(table->out,
+                "  modelled: figures of that column rest on a model of the driver's pools, which nobody documents, or of a\n"
+                "  card that nobody measured (docs/profiles.md).\n");
 }
 
 /* The runs of one trace, in as many tables as the width needs, none of them narrower than the first. */

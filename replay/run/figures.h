@@ -19,7 +19,8 @@
     X(BYTES, capacity_bytes, "bytes", "what the strategy may use; null: unlimited")                                                \
     X(US, gpu_lag_us, "us", "how far the GPU runs behind the host at most; null if the trace has work")                            \
     X(COUNT, host_jitter, "", "seed of the moments at which the modelled host is held up; null if it never is")                    \
-    X(FLAG, modelled, "", "whether figures rest on a model of what the vendor does not document (the driver's pools)")             \
+    X(FLAG, modelled, "",                                                                                                          \
+      "whether figures rest on a model: of the driver's pools, which nobody documents, or of a card that nobody measured")         \
     X(COUNT, operations, "count",                                                                                                  \
       "rows carried out that ask something of the allocator: alloc, free, borrow, unborrow, "                                      \
       "step, release; rows of an id whose alloc failed are skipped")                                                               \

@@ -327,7 +327,8 @@ static void finish_calls(strata_measure_t *measure) {
                                         measure->timeline->own.calls[i];
     for (uint32_t i = 0; i < measure->machine->count; i++) {
         const strata_device_capabilities_t *can = &measure->machine->devices[i]->capabilities;
-        if (can->modelled_pools && figures->device_calls.made[STRATA_CALL_malloc_async] > 0) figures->modelled = true;
+        bool pools = can->modelled_pools && figures->device_calls.made[STRATA_CALL_malloc_async] > 0;
+        figures->modelled |= pools || can->modelled_costs;
     }
 }
 

@@ -124,6 +124,46 @@ TEST(options, two_swapped_letters_are_one_mistake) {
     EXPECT_STREQ(strata_nearest_word("abcd", 2, swapped_word, first), "bacd");
 }
 
+static const char *one_word(size_t index, const void *alone) {
+    (void)index;
+    return alone;
+}
+
+/* A third of the letters may be wrong, and one more may not; so it is for the half of a word that is left out. */
+TEST(options, words_are_near_up_to_a_bound) {
+    static const struct {
+        const char *misspelt, *word;
+        bool near;
+    } pairs[] = {{"abcdefxyz", "abcdef...", true},
+                 {"abcdewxyz", "abcdef...", false},
+                 {"abcdwxyz", "abcd....", false},
+                 {"abcdefxy", "abcdef..", true},
+                 {"abx", "abc", true},
+                 {"axx", "abc", false},
+                 {"ax", "ab", false},
+                 {"abcd", "abcdefgh", true},
+                 {"abcd", "abcdefghi", false},
+                 {"abc", "abcdef", true},
+                 {"ab", "abcd", false},
+                 {"FLAGS_a", "FLAGS_allocator_strategy", false}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        const char *found = strata_nearest_word(pairs[i].misspelt, 1, one_word, pairs[i].word);
+        if (!!found != pairs[i].near) FAIL_TEST("%s is %s to %s", pairs[i].misspelt, found ? "near" : "far", pairs[i].word);
+    }
+}
+
+TEST(options, every_word_is_listed_where_none_is_near) {
+    char text[64], small[12];
+    strata_nearest_or_all("retri", 5, word, NULL, text, sizeof text);
+    EXPECT_STREQ(text, "retry");
+    strata_nearest_or_all("zz", 3, word, NULL, text, sizeof text);
+    EXPECT_STREQ(text, "one of retry, stream_safe, auto_growth");
+    strata_nearest_or_all("zz", 1, word, NULL, text, sizeof text);
+    EXPECT_STREQ(text, "retry");
+    strata_nearest_or_all("zz", 3, word, NULL, small, sizeof small);
+    EXPECT_STREQ(small, "one of retr");
+}
+
 TEST(options, nearest_words_are_found) {
     EXPECT_STREQ(nearest("retrie"), "retry");
     EXPECT_STREQ(nearest("auto_grwoth"), "auto_growth");
@@ -131,6 +171,7 @@ TEST(options, nearest_words_are_found) {
     EXPECT_STREQ(nearest("chunk"), "chunk_size");
     EXPECT_STREQ(nearest("sys"), "system");
     EXPECT_STREQ(nearest("binning"), "nothing");
+    EXPECT_STREQ(nearest("streams"), "nothing");
     EXPECT_STREQ(nearest(""), "nothing");
     EXPECT_STREQ(nearest("zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz"), "nothing");
 }

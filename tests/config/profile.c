@@ -116,6 +116,16 @@ TEST(profile, what_a_file_does_not_say_is_as_in_what_it_extends) {
     EXPECT_STREQ(profile.name, "mine-2.0_b");
 }
 
+/* Another memory size measures nothing. */
+TEST(profile, what_extends_a_modelled_card_is_modelled) {
+    strata_sim_profile_t profile;
+    ASSERT_OK(read_text("extends: l4\ntotal_bytes: 23034MiB\n", &profile));
+    EXPECT_TRUE(profile.modelled);
+    EXPECT_EQ(profile.total_bytes, UINT64_C(23034) << 20);
+    ASSERT_OK(read_text("extends: h100\ntotal_bytes: 24GiB\n", &profile));
+    EXPECT_FALSE(profile.modelled);
+}
+
 TEST(profile, a_cost_is_a_time_or_a_rate_or_both) {
     static const struct {
         const char *text;
@@ -157,7 +167,7 @@ TEST(profile, mistakes_are_told_with_their_place) {
         const char *text, *said;
     } rows[] = {
         {"- 1\n", "p.yaml:1:1: a profile is a mapping; write keys as in \"extends: h100\""},
-        {"extends: h200\n", "p.yaml:1:10: there is no profile \"h200\"; write h100"},
+        {"extends: h101\n", "p.yaml:1:10: there is no profile \"h101\"; write h100"},
         {"extends: [h100]\n", "p.yaml:1:1: \"extends\" wants one value"},
         {"extends:\n", "p.yaml:1:1: \"extends\" wants one value"},
         {"extends: h100\nmallocs: 1us\n", "p.yaml:2:1: a profile has no key \"mallocs\"; write malloc"},

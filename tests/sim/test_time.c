@@ -49,6 +49,26 @@ static void virtual_memory_costs(const char *profile, uint64_t create, uint64_t 
 TEST(sim_time, virtual_memory_costs_what_the_profiles_say) {
     virtual_memory_costs("h100", 8600, 6000, 23200, 21600);
     virtual_memory_costs("a100", 195000, 1500, 36000, 26000);
+    virtual_memory_costs("a10", 195000, 1500, 36000, 26000);
+    virtual_memory_costs("rtx4090", 8600, 6000, 23200, 21600);
+}
+
+/* The memory is of the data sheet, and the costs of a card that nobody measured are marked. */
+TEST(sim_time, cards_have_the_memory_of_their_data_sheets) {
+    static const struct {
+        const char *name;
+        uint64_t gib;
+        bool modelled;
+    } cards[] = {{"h100", 80, false}, {"a100", 80, false},   {"l4", 24, true},   {"a10", 24, true},
+                 {"h200", 141, true}, {"rtx4090", 24, true}, {"b200", 180, true}};
+    for (size_t i = 0; i < sizeof cards / sizeof *cards; i++) {
+        const strata_sim_profile_t *profile = strata_sim_profile(cards[i].name);
+        ASSERT_TRUE(profile);
+        EXPECT_EQ(profile->total_bytes, cards[i].gib << 30);
+        EXPECT_EQ(profile->modelled, cards[i].modelled);
+        fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.profile = profile});
+        EXPECT_EQ(f.device->capabilities.modelled_costs, cards[i].modelled);
+    }
 }
 
 TEST(sim_time, stream_and_event_calls_cost_what_h100_says) {
@@ -75,7 +95,7 @@ TEST(sim_time, stream_and_event_calls_cost_what_h100_says) {
 TEST(sim_time, profiles_are_found_by_name) {
     EXPECT_STREQ(strata_sim_profile_name(0), "h100");
     EXPECT_STREQ(strata_sim_profile_name(1), "a100");
-    EXPECT_EQ(strata_sim_profile_name(2), NULL);
+    EXPECT_EQ(strata_sim_profile_name(7), NULL);
     EXPECT_EQ(strata_sim_profile("b9000"), NULL);
     for (size_t i = 0; strata_sim_profile_name(i); i++)
         EXPECT_STREQ(strata_sim_profile(strata_sim_profile_name(i))->name, strata_sim_profile_name(i));

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "platform/sim/sim.h"
 #include "tests/harness/files.h"
+#include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/paths.h"
 #include "tests/tools/ran.h"
@@ -38,6 +40,27 @@ TEST(help, every_command_has_it_in_three_ways) {
             EXPECT_STREQ(ran.errors, "");
             EXPECT_STREQ(ran.out, text);
         }
+    }
+}
+
+/* The help of --device and docs/profiles.md have every card, and a run on a card that nobody measured is marked. */
+TEST(help, every_card_is_listed_and_can_be_simulated) {
+    char help[TEXT], name[64];
+    snprintf(help, sizeof help, "%s", run_well("COLUMNS=4000 -- help compare").out);
+    size_t count;
+    char *page CLOSED_BY(text_gone) = read_bytes(STRATA_SOURCE_DIR "/docs/profiles.md", &count);
+    ASSERT_TRUE(page);
+    write_text("card.csv", "op,id,size,stream,time_us\nalloc,1,1048576,0,0\n");
+    for (size_t i = 0; strata_sim_profile_name(i); i++) {
+        snprintf(name, sizeof name, "sim:%s,", strata_sim_profile_name(i));
+        EXPECT_CONTAINS(help, name);
+        snprintf(name, sizeof name, "`%s`", strata_sim_profile_name(i));
+        EXPECT_TRUE(memmem(page, count, name, strlen(name)) != NULL);
+        bool modelled = strata_sim_profile(strata_sim_profile_name(i))->modelled;
+        ran_t ran = run_well("compare --device sim:%s --repeat 1 --strategy system card.csv", strata_sim_profile_name(i));
+        const char *line = strstr(ran.out, "\n  modelled ");
+        ASSERT_TRUE(line);
+        EXPECT_STREQ((snprintf(name, sizeof name, "%.3s", line + 12 + strspn(line + 12, " ")), name), modelled ? "yes" : "no\n");
     }
 }
 

@@ -145,12 +145,12 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
 #define TAKEN(name, value, often, take, meaning)                                                                                   \
     { name, value, often, take, 0, 0, 0, meaning }
 #define STRATEGY(often) TAKEN("--strategy", "NAME|FILE", often, take_strategy, "a preset (strata presets) or a YAML file")
-#define DEVICE                                                                                                                                                          \
-    {                                                                                                                                                                   \
-        "--device", "DEVICE", STRATA_ONCE, strata_take_text, offsetof(strata_arguments_t, device), 0, 0,                                                                \
-            "sim:h100, sim:a100, sim:h100x2 (two), sim:my-gpu.yaml (docs/profile-file.md), gpu:0 ...; else what the strategy says, and where it says gpu and there is " \
-            "none, "                                                                                                                                                    \
-            "sim:h100. A replay opens as many as its trace has"                                                                                                         \
+#define DEVICE                                                                                                                                                                                                            \
+    {                                                                                                                                                                                                                     \
+        "--device", "DEVICE", STRATA_ONCE, strata_take_text, offsetof(strata_arguments_t, device), 0, 0,                                                                                                                  \
+            "sim:h100, sim:a100, sim:l4, sim:a10, sim:rtx4090, sim:h200, sim:b200, sim:h100x2 (two), sim:my-gpu.yaml (docs/profile-file.md), gpu:0 ...; else what the strategy says, and where it says gpu and there is " \
+            "none, "                                                                                                                                                                                                      \
+            "sim:h100. A replay opens as many as its trace has"                                                                                                                                                           \
     }
 #define COMMON                                                                                                                     \
     TAKEN("--capacity", "SIZE", STRATA_ONCE, take_capacity,                                                                        \

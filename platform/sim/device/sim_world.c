@@ -108,6 +108,7 @@ static strata_device_capabilities_t capabilities(const strata_sim_t *world) {
                                           .contents = world->contents,
                                           .simulated = true,
                                           .modelled_pools = true,
+                                          .modelled_costs = world->profile.modelled,
                                           .host_nodes = 3};
 }
 

@@ -50,7 +50,7 @@ function visibleRuns() {
 function heldAtPeak(run) {
   const held = { live: 0, waiting: 0, free: 0 };
   for (const row of run.run.map.by_stream) for (const kind of ["live", "waiting", "free"]) held[kind] += row[kind];
-  held.pool = Math.max(0, run.figures.modelled ? run.figures.peak_reserved_bytes - held.live - held.waiting - held.free : 0);
+  held.pool = Math.max(0, run.figures.device_calls.malloc_async > 0 ? run.figures.peak_reserved_bytes - held.live - held.waiting - held.free : 0);
   return held;
 }
 

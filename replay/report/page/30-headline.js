@@ -78,7 +78,7 @@ function renderHeadline() {
     element("p", { class: "note" }, `${trace.name}: ${count(trace.rows)} rows, ${count(trace.allocs)} allocations, at most `
       + `${bytes(runs[0].figures.peak_requested_bytes)} asked for at once. On ${runs[0].figures.device}, of which a strategy may use `
       + `${bytes(runs[0].figures.capacity_bytes)}.`
-      + (runs.some((run) => run.figures.modelled) ? " Some figures rest on a model of the driver's pools." : "")));
+      + (runs.some((run) => run.figures.modelled) ? " Some figures rest on a model of the driver's pools, or of a card that nobody measured." : "")));
   document.title = `${trace.name} – Strata report`;
 }
 
