@@ -12,6 +12,11 @@ from pathlib import Path
 import pytest
 
 import strata
+import strata.cupy
+import strata.numba
+import strata.onnxruntime
+import strata.rmm
+import strata.torch
 from strata import _arguments
 
 MIB = 1 << 20
@@ -153,8 +158,12 @@ def test_every_parameter_is_refused_what_is_wrong(objects):
     assert tried > 800
 
 
+DOORS = [strata.torch, strata.cupy, strata.rmm, strata.numba, strata.onnxruntime]
+
+
 def test_every_public_function_is_annotated():
-    for where, function, owner in PUBLIC:
+    doors = [(f"{door.__name__}.{name}", getattr(door, name), None) for door in DOORS for name in door.__all__]
+    for where, function, owner in PUBLIC + doors:
         signature = inspect.signature(function)
         assert signature.return_annotation is not inspect.Signature.empty, where
         for parameter in parameters(function, owner):

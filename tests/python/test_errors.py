@@ -13,7 +13,7 @@ import pytest
 
 import strata
 import strata.cupy
-from strata import errors
+from strata import _abi, _library, errors
 
 MIB = 1 << 20
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, strata.StrataError)]
@@ -114,6 +114,35 @@ def test_the_reason_leaves_a_pool_of_processes(start):
     with context.Pool(1) as pool:
         with pytest.raises(strata.MissingFileError):
             pool.apply_async(job, ["missing trace"]).get(timeout=60)
+
+
+CLASSES = {
+    "E_INVALID": strata.InvalidError,
+    "E_NO_MEMORY": strata.OutOfMemoryError,
+    "E_STALE": strata.StaleError,
+    "E_NO_DEVICE": strata.DeviceError,
+    "E_DEVICE": strata.DeviceError,
+    "E_DEVICE_LOST": strata.DeviceError,
+    "E_SHUTDOWN": strata.DeviceError,
+    "E_STRATEGY": strata.StrategyError,
+    "E_FORMAT": strata.StrategyError,
+    "E_BUSY": strata.BusyError,
+    "E_NOT_READY": strata.BusyError,
+}
+
+
+def test_each_status_has_its_exception():
+    for number, name in _abi.STATUSES.items():
+        if name == "OK":
+            errors.check(number)
+            continue
+        with pytest.raises(strata.StrataError) as raised:
+            errors.check(number)
+        assert (type(raised.value), raised.value.status) == (CLASSES.get(name, strata.StrataError), name)
+        assert raised.value.summary == _library.library().strata_status_text(number).decode()
+    builtin = {strata.OutOfMemoryError: MemoryError, strata.StrategyError: ValueError, strata.InvalidError: ValueError}
+    builtin.update({strata.FileError: OSError, strata.MissingFileError: FileNotFoundError})
+    assert all(issubclass(kind, base) for kind, base in builtin.items())
 
 
 # ---- files

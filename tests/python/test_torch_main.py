@@ -196,6 +196,16 @@ def test_a_folder_of_another_user_is_not_used(cache, capfd):
         assert f"{folder} belongs to the user 12345" in capfd.readouterr().err
 
 
+def test_a_process_of_another_user_does_not_use_the_folder(cache, monkeypatch, capfd):
+    """As under sudo, which keeps HOME."""
+    _cache.cached("door", "libx.so", write("one"))
+    user = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    path = _cache.cached("door", "libx.so", write("two"))
+    assert cache not in path.parents and path.read_text() == "two"
+    assert f"belongs to the user {user}, and this process is the user {user + 1}" in capfd.readouterr().err
+
+
 def test_a_folder_that_others_may_write_is_closed_to_them(cache):
     cache.mkdir(parents=True)
     cache.chmod(0o777)
