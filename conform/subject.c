@@ -122,6 +122,13 @@ size_t subjects_of_layer(subject_t *list, size_t *count, const strata_layer_type
     return 0;
 }
 
+size_t subject_on_top(subject_t *list, size_t *count, const strata_layer_type_t *type, subject_refused_fn refused, void *context) {
+    const strata_layer_type_t *safe = strata_layer_find("stream_safe"), *aligned = strata_layer_find("aligned");
+    const strata_layer_type_t *layers[] = {type, safe, aligned, strata_layer_find("auto_growth"), &test_source_type, NULL};
+    const adding_t to = {.list = list, .count = count, .refused = refused, .context = context};
+    return type->role == STRATA_DECORATOR ? add(&to, type->name, "_on_top", layers) : 0;
+}
+
 static void add_preset(subject_t *list, size_t *count, const char *name, const char *after, const char *preset) {
     if (*count < SUBJECTS) {
         list[*count] = (subject_t){.preset = preset};
@@ -168,20 +175,19 @@ void subject_of_preset(subject_t *list, size_t *count, const char *preset) { add
 
 /* ---- its use ---- */
 
-void subject_open(const subject_t *subject, uint64_t capacity, rig_t *rig) {
-    if (subject->preset) {
-        rig_open(rig, subject->preset, NULL, 0, capacity, 1);
-        rig->subject = subject;
-        rig->capacity = capacity;
-        return;
-    }
+void subject_open_with(const subject_t *subject, const strata_sim_options_t *options, rig_t *rig) {
     strata_strategy_t *strategy = NULL;
-    ASSERT_OK(strategy_of(subject, &strategy));
-    strata_sim_options_t options = {.capacity = capacity};
-    rig_open_on(rig, strategy, &options, 0);
+    if (subject->preset) strategy = rig_strategy(subject->preset, NULL, 0);
+    else ASSERT_OK(strategy_of(subject, &strategy));
+    rig_open_on(rig, strategy, options, 0);
     rig->borrowed_strategy = false;
     rig->subject = subject;
-    rig->capacity = capacity;
+    rig->capacity = options->capacity;
+    if (subject->preset) snprintf(rig->opened_with, sizeof rig->opened_with, "%s", subject->preset);
+}
+
+void subject_open(const subject_t *subject, uint64_t capacity, rig_t *rig) {
+    subject_open_with(subject, &(strata_sim_options_t){.devices = 1, .capacity = capacity}, rig);
 }
 
 void subject_fail(const subject_t *subject, rig_t *rig, uint64_t k, bool onward, strata_status_t status) {

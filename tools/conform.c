@@ -1,19 +1,32 @@
 /* strata conform: the conformance suite on the layers of a shared object, each check in a process of its own. */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "allocation/options/option.h"
 #include "conform/checks.h"
 #include "conform/stacks.h"
+#include "platform/clock.h"
+#include "platform/text/nearest.h"
+#include "strategy/model.h"
 #include "strategy/registry/code.h"
 #include "tools/options/options.h"
 #include "torture/apart.h"
 
-enum { CHECK_SECONDS = 120, TOLD_MOST = 20, RANDOM_STACKS = 4, LOOK_MILLISECONDS = 100 };
+enum { TOLD_MOST = 20, RANDOM_STACKS = 4, LOOK_MILLISECONDS = 100, HANGS_MOST = 3 };
+#define LIMIT_DEFAULT UINT64_C(5000000000)
+#define LIMIT_MOST    UINT64_C(86400000000000)
+
+typedef struct arguments {
+    uint64_t seed, limit_ns; /* limit_ns: how long one check may take */
+    const char *only; /* a pattern; NULL: every check */
+    const char *explain;
+} arguments_t;
 
 /* ---- in the process of a check ---- */
 
@@ -37,6 +50,7 @@ bool strata_test_has_failed(void) { return failures > 0; }
 typedef struct told {
     bool done; /* set at the check's end: what it runs may call exit() */
     bool skipped;
+    bool hung; /* set by the command, which ended the process at the limit */
     int how; /* of waitpid() */
     size_t length;
     char reason[1024]; /* why it was skipped */
@@ -57,7 +71,6 @@ static void skip_the_check(const char *reason) {
 static _Noreturn void be_the_check(const check_t *check, const subject_t *subject, int pipe_end, told_t *told) {
     (void)dup2(pipe_end, STDOUT_FILENO);
     (void)close(pipe_end);
-    (void)alarm(CHECK_SECONDS);
     this_check = told;
     conform_unfit = skip_the_check;
     check->run(subject);
@@ -78,19 +91,24 @@ static bool hear(int pipe_end, told_t *told) {
     return got > 0 || (got < 0 && errno == EINTR);
 }
 
-/* The check's own end counts, not the pipe's: processes that a layer leaves running hold the pipe open. */
-static void attend(pid_t child, int pipe_end, told_t *told) {
+/* The check's own end counts, not the pipe's: processes that a layer leaves running hold the pipe open. The limit is kept here, since a
+ * layer may block signals in the process of the check. */
+static void attend(pid_t child, int pipe_end, uint64_t limit_ns, told_t *told) {
     struct pollfd end = {.fd = pipe_end, .events = POLLIN};
-    bool open = true;
+    uint64_t begin = strata_real_now();
     pid_t ended = 0;
-    while (open && ended == 0) {
-        ended = waitpid(child, &told->how, WNOHANG);
-        if (poll(&end, 1, ended ? 0 : LOOK_MILLISECONDS) > 0) open = hear(pipe_end, told);
+    while ((ended = waitpid(child, &told->how, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
+        if (!told->hung && strata_real_now() - begin >= limit_ns) {
+            told->hung = true;
+            (void)kill(child, SIGKILL);
+        }
+        /* The pipe closes right before the process ends, as a rule. */
+        if (poll(&end, 1, end.fd < 0 ? 1 : LOOK_MILLISECONDS) > 0 && !hear(pipe_end, told)) end.fd = -1;
     }
-    while (ended == 0 && waitpid(child, &told->how, 0) < 0 && errno == EINTR) {}
+    while (end.fd >= 0 && poll(&end, 1, 0) > 0 && hear(pipe_end, told)) {}
 }
 
-static strata_status_t run_check(const check_t *check, const subject_t *subject, told_t *told) {
+static strata_status_t run_check(const check_t *check, const subject_t *subject, uint64_t limit_ns, told_t *told) {
     int ends[2];
     (void)fflush(stdout);
     if (pipe(ends) != 0) return strata_fail(STRATA_E_IO, 0, "no pipe: %s", strerror(errno));
@@ -102,13 +120,15 @@ static strata_status_t run_check(const check_t *check, const subject_t *subject,
     }
     int failed = errno;
     (void)close(ends[1]);
-    if (child > 0) attend(child, ends[0], told);
+    if (child > 0) attend(child, ends[0], limit_ns, told);
     (void)close(ends[0]);
     return child > 0 ? STRATA_OK : strata_fail(STRATA_E_IO, 0, "no process for a check: %s", strerror(failed));
 }
 
 typedef struct count {
+    const arguments_t *arguments;
     unsigned checks, failed, skipped;
+    unsigned hung; /* of the layer that is checked now */
 } count_t;
 
 static void skip(count_t *count, const char *subject, const char *check, const char *reason) {
@@ -116,26 +136,35 @@ static void skip(count_t *count, const char *subject, const char *check, const c
     count->skipped++;
 }
 
-static void tell_failure(const check_t *check, const subject_t *subject, const told_t *told) {
+static void tell_failure(const check_t *check, const subject_t *subject, const told_t *told, uint64_t limit_ns) {
     torture_verdict_t verdict;
     printf("FAIL %s: %s\n%s", subject->name, check->name, told->text);
-    if (!told->done || !WIFEXITED(told->how)) {
-        torture_ended(told->how, CHECK_SECONDS, &verdict);
+    if (told->hung) {
+        printf("    did not end within %g s; --limit TIME changes how long a check may take\n", (double)limit_ns / 1e9);
+    } else if (!told->done || !WIFEXITED(told->how)) {
+        torture_ended(told->how, 0, &verdict);
         printf("    %s\n", verdict.text);
     }
     printf("    what is asked: strata conform --explain %s\n", check->name);
 }
 
 static void count_check(const check_t *check, const subject_t *subject, const told_t *told, count_t *count) {
-    bool passed = told->done && WIFEXITED(told->how) && WEXITSTATUS(told->how) == STRATA_EXIT_DONE;
+    bool passed = !told->hung && told->done && WIFEXITED(told->how) && WEXITSTATUS(told->how) == STRATA_EXIT_DONE;
     if (passed && told->skipped) {
         skip(count, subject->name, check->name, told->reason);
         return;
     }
     count->checks++;
     count->failed += !passed;
+    count->hung += told->hung;
     if (passed) printf("ok   %s: %s\n%s", subject->name, check->name, told->text);
-    else tell_failure(check, subject, told);
+    else tell_failure(check, subject, told, count->arguments->limit_ns);
+}
+
+static bool has_hung(const count_t *count) { return count->hung >= HANGS_MOST; }
+
+static bool is_wanted(const count_t *count, const check_t *check) {
+    return !count->arguments->only || strata_pattern_fits(count->arguments->only, check->name);
 }
 
 /* `drawn`: the subject is that stack's, else NULL. */
@@ -144,7 +173,8 @@ static strata_status_t check_subject(const subject_t *subject, const drawn_stack
     strata_status_t status = STRATA_OK;
     told_t *told = torture_shared_new(sizeof *told);
     if (!told) return STRATA_E_HOST_MEMORY;
-    for (int i = 0; checks[i].name && status == STRATA_OK; i++) {
+    for (int i = 0; checks[i].name && status == STRATA_OK && !has_hung(count); i++) {
+        if (!is_wanted(count, &checks[i])) continue;
         if (drawn && !stack_is_for(drawn, i)) {
             left_out++;
             continue;
@@ -154,7 +184,7 @@ static strata_status_t check_subject(const subject_t *subject, const drawn_stack
             skip(count, subject->name, checks[i].name, unfit);
             continue;
         }
-        status = run_check(&checks[i], subject, told);
+        status = run_check(&checks[i], subject, count->arguments->limit_ns, told);
         if (status == STRATA_OK) count_check(&checks[i], subject, told, count);
     }
     torture_shared_delete(told, sizeof *told);
@@ -169,19 +199,24 @@ static strata_status_t check_subject(const subject_t *subject, const drawn_stack
 static void tell_refused(void *context, const char *subject) { skip(context, subject, "", strata_last_error()->text); }
 
 /* A layer of which nothing could be checked has not passed. */
-static strata_status_t check_layer(const strata_layer_type_t *type, uint64_t seed, count_t *count) {
+static strata_status_t check_layer(const strata_layer_type_t *type, count_t *count) {
     static subject_t subjects[SUBJECTS];
     static drawn_stack_t drawn;
     size_t subject_count = 0;
     unsigned before = count->checks;
     strata_status_t status = STRATA_OK;
+    count->hung = 0;
     (void)subjects_of_layer(subjects, &subject_count, type, tell_refused, count);
+    (void)subject_on_top(subjects, &subject_count, type, tell_refused, count);
     for (size_t i = 0; i < subject_count && status == STRATA_OK; i++) status = check_subject(&subjects[i], NULL, count);
-    uint64_t first = (seed - 1) * RANDOM_STACKS + 1;
-    for (uint64_t i = first; i < first + RANDOM_STACKS && status == STRATA_OK; i++) {
+    uint64_t first = (count->arguments->seed - 1) * RANDOM_STACKS + 1;
+    for (uint64_t i = first; i < first + RANDOM_STACKS && status == STRATA_OK && !has_hung(count); i++) {
         if (stack_draw(&drawn, i, type)) status = check_subject(&drawn.subject, &drawn, count);
         else skip(count, type->name, "", "no legal random stack with it was found");
     }
+    if (has_hung(count))
+        printf("stop %s: %d checks did not end within %g s each, so its other checks are left out\n", type->name, HANGS_MOST,
+               (double)count->arguments->limit_ns / 1e9);
     if (count->checks > before || status != STRATA_OK) return status;
     printf("FAIL %s: nothing of it could be checked\n", type->name);
     count->checks++;
@@ -191,14 +226,45 @@ static strata_status_t check_layer(const strata_layer_type_t *type, uint64_t see
 
 /* ---- the command line ---- */
 
-typedef struct arguments {
-    uint64_t seed;
-    const char *explain;
-} arguments_t;
+static const char *check_word(size_t index, const void *unused) {
+    (void)unused;
+    return checks[index].name;
+}
+
+/* Names the nearest check and all of them. */
+static int refuse_check(const strata_command_t *self, const char *option, const char *name) {
+    char all[1800] = "";
+    size_t count = 0, length = 0;
+    for (; checks[count].name && length < sizeof all; count++)
+        length += (size_t)snprintf(all + length, sizeof all - length, "%s%s", count ? ", " : "", checks[count].name);
+    const char *near = strata_nearest_word(name, count, check_word, NULL);
+    return strata_wrong_usage(self, "%s %.60s: there is no such check%s%s; the checks are %s", option, name,
+                              near ? "; the nearest is " : "", near ? near : "", all);
+}
+
+static int take_only(const strata_taking_t *taking, const char *value) {
+    arguments_t *a = taking->into;
+    a->only = value;
+    for (size_t i = 0; checks[i].name; i++)
+        if (strata_pattern_fits(value, checks[i].name)) return STRATA_EXIT_DONE;
+    return refuse_check(taking->self, "--only", value);
+}
+
+static int take_limit(const strata_taking_t *taking, const char *value) {
+    arguments_t *a = taking->into;
+    if (strata_parse_time(value, &a->limit_ns) != STRATA_OK)
+        return strata_wrong_usage(taking->self, "--limit: %s", strata_last_error()->text);
+    if (a->limit_ns == 0 || a->limit_ns > LIMIT_MOST)
+        return strata_wrong_usage(taking->self, "--limit %.40s: write a time from 1ns to 24h", value);
+    return STRATA_EXIT_DONE;
+}
 
 static const strata_option_t options[] = {
     {"--seed", "N", STRATA_ONCE, strata_take_number, offsetof(arguments_t, seed), 1, UINT32_MAX,
      "other random stacks and requests (1)"},
+    {"--only", "CHECK", STRATA_ONCE, take_only, 0, 0, 0, "runs this check alone; * stands for any letters, as in \"the_bottom_*\""},
+    {"--limit", "TIME", STRATA_ONCE, take_limit, 0, 0, 0,
+     "how long one check may take; a layer of which three take longer is left at that (5s)"},
     {"--explain", "CHECK", STRATA_ONCE, strata_take_text, offsetof(arguments_t, explain), 0, 0,
      "prints what a check does and asks, and checks nothing; all: of every one, as docs/conform.md"},
     STRATA_OPTIONS_END,
@@ -211,14 +277,14 @@ static int explain(const strata_command_t *self, const char *name) {
     }
     const check_t *check = checks;
     while (check->name && strcmp(check->name, name) != 0) check++;
-    if (!check->name) return strata_wrong_usage(self, "there is no check %.60s; --explain all tells of every one", name);
+    if (!check->name) return refuse_check(self, "--explain", name);
     printf("%s\n\n%s\n", check->name, check->text);
     return STRATA_EXIT_DONE;
 }
 
 static int run_conform(const strata_command_t *self, int argc, char **argv) {
-    arguments_t arguments = {.seed = 1};
-    count_t count = {0};
+    arguments_t arguments = {.seed = 1, .limit_ns = LIMIT_DEFAULT};
+    count_t count = {.arguments = &arguments};
     int objects;
     int result = strata_options_read(self, &arguments, argc, argv, &objects);
     if (result != STRATA_EXIT_DONE) return result;
@@ -228,8 +294,7 @@ static int run_conform(const strata_command_t *self, int argc, char **argv) {
     for (int i = 0; i < objects; i++) {
         const strata_layer_type_t *const *table;
         strata_status_t status = strata_code_load(argv[i], &table);
-        for (size_t n = 0; status == STRATA_OK && table[n]; n++)
-            status = check_layer(strata_layer_find(table[n]->name), arguments.seed, &count);
+        for (size_t n = 0; status == STRATA_OK && table[n]; n++) status = check_layer(strata_layer_find(table[n]->name), &count);
         if (status != STRATA_OK) return strata_tell_failure();
     }
     printf("%u checks, %u failed", count.checks, count.failed);

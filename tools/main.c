@@ -9,7 +9,7 @@
 #include "tools/screen/signals.h"
 
 int strata_wrong_usage(const strata_command_t *self, const char *format, ...) {
-    char text[512];
+    char text[2048];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);

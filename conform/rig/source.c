@@ -1,5 +1,8 @@
 #include "conform/rig/source.h"
 
+#include <stdio.h>
+#include <string.h>
+
 static _Atomic uint64_t calls, live, fail_at;
 static _Atomic bool fail_onward;
 static _Atomic strata_status_t fail_status;
@@ -14,10 +17,43 @@ uint64_t test_source_calls(void) { return calls; }
 
 uint64_t test_source_live(void) { return live; }
 
+/* ---- what a request must be ---- */
+
+static strata_request_t wanted;
+static bool watched;
+static char difference[160];
+
+void test_source_watch(const strata_request_t *request) {
+    watched = request != NULL;
+    if (request) wanted = *request;
+    difference[0] = 0;
+}
+
+const char *test_source_difference(void) { return difference; }
+
+static void differ(const char *what, uint64_t is, uint64_t should) {
+    if (difference[0]) return;
+    snprintf(difference, sizeof difference, "the request that reached the bottom has %s %#llx, and the program's had %#llx", what,
+             (unsigned long long)is, (unsigned long long)should);
+}
+
+static void watch(const strata_request_t *is) {
+    if (!watched) return;
+    bool tagged = wanted.tag ? is->tag && strcmp(is->tag, wanted.tag) == 0 : is->tag == NULL;
+    if (is->stream != wanted.stream) differ("the stream", (uintptr_t)is->stream, (uintptr_t)wanted.stream);
+    if (is->size < wanted.size) differ("the size", is->size, wanted.size);
+    if (is->alignment < wanted.alignment) differ("the alignment", is->alignment, wanted.alignment);
+    if (wanted.flags & ~is->flags & STRATA_NO_RETRY) differ("the flags", is->flags, wanted.flags);
+    if (!tagged) differ("the tag", is->tag != NULL, wanted.tag != NULL);
+}
+
+/* ---- the layer ---- */
+
 static strata_status_t source_allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     uint64_t address;
     if (request->flags & STRATA_NO_GROW) return strata_fail(STRATA_E_NO_MEMORY, 0, "the test's source keeps nothing");
     uint64_t call = ++calls;
+    watch(request);
     if (fail_at != 0 && (call == fail_at || (fail_onward && call > fail_at)))
         return strata_fail(fail_status, 0, "the test's source fails its call %llu", (unsigned long long)call);
     strata_opened_t opened = strata_call_unlock(request->call);

@@ -107,6 +107,12 @@ static strata_status_t validate(strata_layer_t *base) {
     return self->broken ? strata_fail(STRATA_E_CORRUPT, 0, "fenced: somebody wrote a fence") : STRATA_OK;
 }
 
+/* Addresses are moved by a fence. */
+static uint64_t alignment(const void *options, strata_place_kind_t place, uint64_t below, uint64_t *wanted) {
+    (void)options, (void)place, (void)below, (void)wanted;
+    return FENCE;
+}
+
 static const strata_layer_type_t fenced_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "fenced",
@@ -125,6 +131,7 @@ static const strata_layer_type_t fenced_type = {
     .stream_gone = stream_gone,
     .idle_bytes = idle_bytes,
     .validate = validate,
+    .alignment = alignment,
 };
 
 STRATA_LAYERS(&fenced_type);
