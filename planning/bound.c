@@ -1,95 +1,147 @@
-/* The lower bound: the most bytes that live at one moment, rounded up to the unit since all offsets are multiples of it, but for
- * what lies on top. A fork needs the sum of what its branches need, since any moment of one may meet any of another. */
+/* The lower bound: the most bytes that live at one moment.
+ *
+ * Offsets are multiples of alignments, so what lies on top of a buffer leaves a gap there. Of the buffers at a moment those of at least
+ * one alignment are taken, with their sizes rounded up to it; the topmost of them may end before its rounded end. Buffers of smaller
+ * alignments may lie in the gaps, so each alignment is tried, and the largest sum is the bound. A fork needs the sum of what its branches
+ * need, since any moment of one may meet any of another.
+ */
+#include <string.h>
+
 #include "planning/problem.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 
-enum { LOOKED_AT = 16 };
+typedef struct bounding {
+    const strata_problem_t *problem;
+    uint64_t alignment; /* items of a smaller one are left out, and sizes are rounded up to it */
+    uint64_t *bytes, *slack; /* of moments: live, rounded; the most that rounding added to one of these */
+    uint32_t *next; /* of moments: the next one whose slack is not known, or itself */
+    strata_keyed_t *keyed;
+    uint64_t bound;
+} bounding_t;
 
-/* The live bytes of every moment: `bytes` has a place for each. */
-static void add_live(const strata_problem_t *p, uint64_t *bytes) {
+static uint64_t size_of(const bounding_t *b, const strata_item_t *item) { return b->problem->buffers[item->buffer].size; }
+
+static uint64_t rounded_size(const bounding_t *b, const strata_item_t *item) {
+    return strata_align_up(size_of(b, item), b->alignment);
+}
+
+static uint64_t slack_of(const bounding_t *b, const strata_item_t *item) { return rounded_size(b, item) - size_of(b, item); }
+
+/* ---- moments ---- */
+
+static void add_live(const bounding_t *b) {
+    const strata_problem_t *p = b->problem;
+    memset(b->bytes, 0, p->moments * sizeof *b->bytes);
     for (uint32_t i = 0; i < p->item_count; i++) {
         const strata_item_t *item = &p->items[i];
-        bytes[item->lower] += item->size;
-        bytes[item->upper] -= item->size; /* wraps below zero until it is summed up */
+        if (item->alignment < b->alignment) continue;
+        b->bytes[item->lower] += rounded_size(b, item);
+        b->bytes[item->upper] -= rounded_size(b, item); /* wraps below zero until it is summed up */
     }
-    for (uint32_t t = 1; t < p->moments; t++) bytes[t] += bytes[t - 1];
+    for (uint32_t t = 1; t < p->moments; t++) b->bytes[t] += b->bytes[t - 1];
 }
 
-static uint64_t most(const uint64_t *bytes, uint32_t count) {
-    uint64_t found = 0;
-    for (uint32_t t = 0; t < count; t++) found = strata_max(found, bytes[t]);
-    return found;
-}
-
-static uint64_t largest_slack_at(const strata_problem_t *p, uint32_t moment) {
-    uint64_t slack = 0;
-    for (uint32_t i = 0; i < p->item_count && p->items[i].lower <= moment; i++)
-        if (p->items[i].upper > moment) slack = strata_max(slack, p->items[i].slack);
-    return slack;
-}
-
-/* What lies on top may end before its rounded end: the less of that there can be, the better the bound. */
-static uint64_t without_slack(const strata_problem_t *p, const uint64_t *bytes) {
-    uint64_t peak = most(bytes, p->moments);
-    uint64_t slack = p->slack;
-    for (uint32_t t = 0, looked = 0; t < p->moments && looked < LOOKED_AT && slack > 0; t++) {
-        if (bytes[t] != peak) continue;
-        slack = strata_min(slack, largest_slack_at(p, t));
-        looked++;
+static uint32_t next_unknown(const bounding_t *b, uint32_t moment) {
+    while (b->next[moment] != moment) {
+        b->next[moment] = b->next[b->next[moment]];
+        moment = b->next[moment];
     }
-    return peak - slack;
+    return moment;
+}
+
+/* The items with the most slack first: the first to reach a moment has the most of it. */
+static void find_slack(const bounding_t *b) {
+    const strata_problem_t *p = b->problem;
+    uint32_t count = 0;
+    memset(b->slack, 0, p->moments * sizeof *b->slack);
+    for (uint32_t t = 0; t < p->moments; t++) b->next[t] = t;
+    for (uint32_t i = 0; i < p->item_count; i++) {
+        uint64_t slack = p->items[i].alignment < b->alignment ? 0 : slack_of(b, &p->items[i]);
+        if (slack > 0) b->keyed[count++] = (strata_keyed_t){~slack, i};
+    }
+    strata_sort_keyed(b->keyed, b->keyed + count, count);
+    for (uint32_t i = 0; i < count; i++) {
+        const strata_item_t *item = &p->items[b->keyed[i].value];
+        /* The last moment of all has no items, so there is always a next one. */
+        for (uint32_t t = next_unknown(b, item->lower); t < item->upper; t = next_unknown(b, t)) {
+            b->slack[t] = slack_of(b, item);
+            b->next[t] = t + 1;
+        }
+    }
 }
 
 /* ---- forks ---- */
 
 /* The most that the items keyed[0 .. count), which are of one branch, need at one moment. */
-static uint64_t need_of_branch(const strata_problem_t *p, const strata_keyed_t *keyed, uint32_t count, strata_keyed_t *events) {
+static uint64_t need_of_branch(const bounding_t *b, const strata_keyed_t *keyed, uint32_t count, strata_keyed_t *events) {
     uint64_t live = 0, need = 0;
     for (uint32_t i = 0; i < count; i++) {
-        const strata_item_t *item = &p->items[keyed[i].value];
+        const strata_item_t *item = &b->problem->items[keyed[i].value];
         events[2 * i] = (strata_keyed_t){2 * (uint64_t)item->lower + 1, keyed[i].value};
         events[2 * i + 1] = (strata_keyed_t){2 * (uint64_t)item->upper, keyed[i].value};
     }
     strata_sort_keyed(events, events + 2 * count, 2 * (size_t)count);
     for (uint32_t i = 0; i < 2 * count; i++) {
-        uint64_t size = p->items[events[i].value].size;
+        uint64_t size = rounded_size(b, &b->problem->items[events[i].value]);
         live = events[i].key % 2 ? live + size : live - size;
         need = strata_max(need, live);
     }
     return need;
 }
 
-static strata_status_t bound_of_forks(const strata_problem_t *p, uint64_t *bound) {
-    strata_keyed_t *keyed = strata_host_new(6 * (size_t)p->item_count, sizeof *keyed);
-    if (!keyed) return STRATA_E_HOST_MEMORY;
+static void look_at_forks(bounding_t *b) {
+    const strata_problem_t *p = b->problem;
     uint32_t count = 0, end;
-    uint64_t sum = 0;
+    uint64_t sum = 0, slack = 0;
     for (uint32_t i = 0; i < p->item_count; i++)
-        if (p->items[i].fork) keyed[count++] = (strata_keyed_t){(uint64_t)p->items[i].fork << 32 | p->items[i].branch, i};
-    strata_sort_keyed(keyed, keyed + count, count);
+        if (p->items[i].fork && p->items[i].alignment >= b->alignment)
+            b->keyed[count++] = (strata_keyed_t){(uint64_t)p->items[i].fork << 32 | p->items[i].branch, i};
+    strata_sort_keyed(b->keyed, b->keyed + count, count);
     for (uint32_t begin = 0; begin < count; begin = end) {
-        for (end = begin; end < count && keyed[end].key == keyed[begin].key; end++) continue;
-        if (begin == 0 || keyed[begin].key >> 32 != keyed[begin - 1].key >> 32) sum = 0;
-        sum += need_of_branch(p, keyed + begin, end - begin, keyed + 2 * (size_t)p->item_count);
-        *bound = strata_max(*bound, sum - p->slack);
+        if (begin == 0 || b->keyed[begin].key >> 32 != b->keyed[begin - 1].key >> 32) sum = slack = 0;
+        for (end = begin; end < count && b->keyed[end].key == b->keyed[begin].key; end++)
+            slack = strata_max(slack, slack_of(b, &p->items[b->keyed[end].value]));
+        sum += need_of_branch(b, b->keyed + begin, end - begin, b->keyed + 2 * (size_t)p->item_count);
+        b->bound = strata_max(b->bound, sum - slack);
     }
-    strata_host_delete(keyed);
-    return STRATA_OK;
+}
+
+/* ---- each alignment ---- */
+
+static void look_at_alignment(bounding_t *b) {
+    const strata_problem_t *p = b->problem;
+    add_live(b);
+    find_slack(b);
+    for (uint32_t t = 0; t < p->moments; t++) b->bound = strata_max(b->bound, b->bytes[t] - b->slack[t]);
+    if (p->fork_count) look_at_forks(b);
 }
 
 strata_status_t strata_problem_bound(const strata_problem_t *p, uint64_t *bound) {
+    uint64_t alignments = 0; /* powers of two, so their sum is a set of them */
     *bound = 0;
     if (p->item_count == 0) return STRATA_OK;
-    uint64_t *bytes = strata_host_new(p->moments, sizeof *bytes);
-    if (!bytes) return STRATA_E_HOST_MEMORY;
-    add_live(p, bytes);
-    *bound = without_slack(p, bytes);
-    strata_host_delete(bytes);
-    for (uint32_t i = 0; i < p->item_count; i++)
-        if (p->items[i].fixed != STRATA_ANYWHERE)
-            *bound = strata_max(*bound, p->items[i].fixed + p->items[i].size - p->items[i].slack);
-    return p->fork_count ? bound_of_forks(p, bound) : STRATA_OK;
+    bounding_t b = {.problem = p,
+                    .bytes = strata_host_new(p->moments, sizeof *b.bytes),
+                    .slack = strata_host_new(p->moments, sizeof *b.slack),
+                    .next = strata_host_new(p->moments, sizeof *b.next),
+                    .keyed = strata_host_new((p->fork_count ? 6 : 2) * (size_t)p->item_count, sizeof *b.keyed)};
+    bool made = b.bytes && b.slack && b.next && b.keyed;
+    for (uint32_t i = 0; i < p->item_count; i++) {
+        const strata_item_t *item = &p->items[i];
+        alignments |= item->alignment;
+        if (item->fixed != STRATA_ANYWHERE) b.bound = strata_max(b.bound, item->fixed + size_of(&b, item));
+    }
+    for (; made && alignments; alignments &= alignments - 1) {
+        b.alignment = alignments & (0 - alignments);
+        look_at_alignment(&b);
+    }
+    *bound = b.bound;
+    strata_host_delete(b.keyed);
+    strata_host_delete(b.next);
+    strata_host_delete(b.slack);
+    strata_host_delete(b.bytes);
+    return made ? STRATA_OK : STRATA_E_HOST_MEMORY;
 }
 
 strata_status_t strata_plan_lower_bound(const strata_plan_buffer_t *buffers, size_t count, uint64_t *bound) {

@@ -159,8 +159,10 @@ static void set_reach(strata_fit_t *fit, uint32_t item, uint32_t upper) {
 void strata_fit_place(strata_fit_t *fit, uint32_t index, strata_gap_t gap) {
     const strata_item_t *item = &fit->problem->items[index];
     uint64_t offset = item->fixed;
+    fit->pairs++;
     if (offset == STRATA_ANYWHERE) {
         uint32_t count = collect(fit, item);
+        fit->pairs += count;
         sort_spans(fit->spans, count);
         offset = find_gap(fit->spans, count, item, gap);
     }

@@ -11,12 +11,13 @@
 
 /* Pairs that an order may cost: some seconds. Beyond it only what needs no pairs is done. */
 #define PAIRS_MOST UINT64_C(200000000)
-/* How often the clock is asked. */
-enum { LOOK_EVERY = 1024 };
+/* Pairs between two looks at the clock: less than a millisecond. */
+enum { LOOK_EVERY = 1 << 16 };
 
 static strata_status_t try_online(const strata_problem_t *p, strata_found_t *found, uint64_t *offsets) {
     uint64_t peak;
     for (int backwards = 0; backwards < 2 && !strata_found_is_best(found); backwards++) {
+        if (backwards && strata_problem_time_is_up(p)) break;
         strata_status_t status = strata_online_place(p, backwards, offsets, &peak);
         if (status != STRATA_OK) return status;
         strata_found_take(p, found, offsets);
@@ -25,23 +26,27 @@ static strata_status_t try_online(const strata_problem_t *p, strata_found_t *fou
 }
 
 /* false: it took too long, or cannot become better than what is known. */
-static bool place_all(strata_fit_t *fit, const uint32_t *order, strata_gap_t gap, const strata_found_t *found, uint64_t until) {
+static bool place_all(strata_fit_t *fit, const uint32_t *order, strata_gap_t gap, const strata_found_t *found) {
     const strata_problem_t *p = fit->problem;
+    uint64_t looked = fit->pairs;
     strata_fit_clear(fit);
     for (uint32_t i = 0; i < p->item_count; i++) {
         strata_fit_place(fit, order[i], gap);
         if (fit->peak >= found->peak && fit->peak - p->slack >= found->peak) return false;
-        if (i % LOOK_EVERY == LOOK_EVERY - 1 && found->peak != UINT64_MAX && strata_real_now() >= until) return false;
+        if (fit->pairs - looked < LOOK_EVERY || found->peak == UINT64_MAX) continue;
+        if (strata_problem_time_is_up(p)) return false;
+        looked = fit->pairs;
     }
     return true;
 }
 
 static strata_status_t try_orders(const strata_problem_t *p, strata_found_t *found, strata_fit_t *fit, uint32_t *order) {
-    for (int by = 0; by < STRATA_ORDERS; by++) {
+    for (int by = 0; by < STRATA_ORDERS && !strata_found_is_best(found); by++) {
+        if (found->peak != UINT64_MAX && strata_problem_time_is_up(p)) break;
         strata_status_t status = strata_order_make(p, (strata_order_t)by, order);
         if (status != STRATA_OK) return status;
         for (int gap = STRATA_GAP_LOWEST; gap <= STRATA_GAP_SMALLEST && !strata_found_is_best(found); gap++)
-            if (place_all(fit, order, (strata_gap_t)gap, found, p->deadline)) strata_found_take(p, found, fit->offsets);
+            if (place_all(fit, order, (strata_gap_t)gap, found)) strata_found_take(p, found, fit->offsets);
     }
     return STRATA_OK;
 }

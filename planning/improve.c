@@ -5,9 +5,9 @@
 #include "platform/clock.h"
 #include "platform/host/host_memory.h"
 
-/* Those taken out at a time; those that one is chosen beside; rounds between two looks at the clock; rounds without a better plan
- * after which the best one is taken up again; the part of the least excess that a plan may have more. */
-enum { OUT_MOST = 32, MET_MOST = 4096, LOOK_EVERY = 16, PATIENCE = 2000, TOLERANCE = 20 };
+/* Those taken out at a time; those that one is chosen beside; rounds without a better plan after which the best one is taken up again;
+ * the part of the least excess that a plan may have more; items loaded between two looks at the clock. */
+enum { OUT_MOST = 32, MET_MOST = 4096, PATIENCE = 2000, TOLERANCE = 20, LOOK_EVERY = 1 << 14 };
 
 typedef struct improving {
     const strata_problem_t *problem;
@@ -19,6 +19,7 @@ typedef struct improving {
     uint64_t before[OUT_MOST]; /* their offsets */
     uint32_t out_count;
     uint64_t random;
+    uint64_t until; /* of strata_real_now() */
     uint64_t sum, record; /* of what all items exceed the bound by: now, and at the least */
 } improving_t;
 
@@ -87,8 +88,11 @@ static void choose(improving_t *m) {
     for (uint32_t i = 0; i < m->out_count; i++) m->before[i] = m->fit.offsets[m->out[i]];
 }
 
-/* In the order of their sizes, more or less; sometimes the one that was too high comes first. */
-static void put_back(improving_t *m) {
+static bool time_is_up(const improving_t *m) { return strata_real_now() >= m->until; }
+
+/* In the order of their sizes, more or less; sometimes the one that was too high comes first. Returns false if time was up before all were
+ * placed: among many that live at once one alone takes milliseconds. */
+static bool put_back(improving_t *m) {
     uint32_t order[OUT_MOST], first = draw(m, 2);
     for (uint32_t i = 0; i < m->out_count; i++) {
         uint32_t at = i;
@@ -100,7 +104,9 @@ static void put_back(improving_t *m) {
         order[at] = i;
     }
     strata_gap_t gap = draw(m, 2) ? STRATA_GAP_LOWEST : STRATA_GAP_SMALLEST;
-    for (uint32_t i = 0; i < m->out_count; i++) strata_fit_place(&m->fit, m->out[order[i]], gap);
+    uint32_t placed = 0;
+    while (placed < m->out_count && !time_is_up(m)) strata_fit_place(&m->fit, m->out[order[placed++]], gap);
+    return placed == m->out_count;
 }
 
 static void restore(improving_t *m) {
@@ -113,26 +119,31 @@ static bool round_of(improving_t *m, uint64_t bound) {
     choose(m);
     uint64_t was = excess(m, bound);
     for (uint32_t i = 0; i < m->out_count; i++) strata_fit_remove(&m->fit, m->out[i]);
-    put_back(m);
-    uint64_t is = excess(m, bound);
-    if (is <= was || m->sum - was + is <= m->record + m->record / TOLERANCE) return true;
+    bool complete = put_back(m);
+    uint64_t is = complete ? excess(m, bound) : 0;
+    if (complete && (is <= was || m->sum - was + is <= m->record + m->record / TOLERANCE)) return true;
     restore(m);
     return false;
 }
 
-static void load(improving_t *m, const strata_found_t *found) {
+/* Returns false if time was up before everything stood. */
+static bool load(improving_t *m, const strata_found_t *found) {
     strata_fit_clear(&m->fit);
-    for (uint32_t i = 0; i < m->problem->item_count; i++) strata_fit_put(&m->fit, i, found->offsets[i]);
+    for (uint32_t i = 0; i < m->problem->item_count; i++) {
+        if (i % LOOK_EVERY == LOOK_EVERY - 1 && time_is_up(m)) return false;
+        strata_fit_put(&m->fit, i, found->offsets[i]);
+    }
     (void)look(m, found->bound);
     m->record = m->sum;
+    return true;
 }
 
-static void search(improving_t *m, strata_found_t *found, uint64_t until) {
-    load(m, found);
-    for (uint64_t round = 0, idle = 0; m->high_count > 0 && !strata_found_is_best(found); round++, idle++) {
-        if (round % LOOK_EVERY == 0 && strata_real_now() >= until) return;
+static void search(improving_t *m, strata_found_t *found) {
+    if (!load(m, found)) return;
+    for (uint64_t idle = 0; m->high_count > 0 && !strata_found_is_best(found); idle++) {
+        if (time_is_up(m)) return;
         if (idle > PATIENCE) {
-            load(m, found);
+            if (!load(m, found)) return;
             idle = 0;
         }
         if (!round_of(m, found->bound)) continue;
@@ -145,12 +156,12 @@ static void search(improving_t *m, strata_found_t *found, uint64_t until) {
 
 strata_status_t strata_improve(const strata_problem_t *p, strata_found_t *found, uint64_t until) {
     if (strata_found_is_best(found) || strata_real_now() >= until) return STRATA_OK;
-    improving_t m = {.problem = p, .random = UINT64_C(0x2545f4914f6cdd1d)};
+    improving_t m = {.problem = p, .until = until, .random = UINT64_C(0x2545f4914f6cdd1d)};
     strata_status_t status = strata_fit_init(&m.fit, p);
     if (status != STRATA_OK) return status;
     m.high = strata_host_new((size_t)p->item_count + 1, sizeof *m.high);
     m.met = strata_host_new(MET_MOST, sizeof *m.met);
-    if (m.high && m.met) search(&m, found, until);
+    if (m.high && m.met) search(&m, found);
     else status = STRATA_E_HOST_MEMORY;
     strata_host_delete(m.met);
     strata_host_delete(m.high);

@@ -4,6 +4,7 @@
 #include "planning/exact.h"
 #include "planning/greedy.h"
 #include "planning/improve.h"
+#include "platform/arithmetic.h"
 #include "platform/clock.h"
 #include "platform/host/host_memory.h"
 #include "platform/text/nearest.h"
@@ -27,11 +28,16 @@ const char *strata_planner_what(size_t index) { return index < PLANNERS ? planne
 
 /* ---- those that need only a few lines ---- */
 
+/* The end of a share of the time that begins now, and never beyond the whole. */
+static uint64_t until_share(const strata_planning_t *planning, uint64_t part) {
+    return strata_min(strata_real_now() + planning->budget / part, planning->problem->deadline);
+}
+
 /* Half of the time, so that `auto`, which does the same, has as much left for searching. */
 strata_status_t strata_planner_greedy(const strata_planning_t *planning, strata_found_t *found) {
     strata_status_t status = strata_greedy_start(planning->problem, found);
     if (status != STRATA_OK) return status;
-    return strata_improve(planning->problem, found, strata_real_now() + planning->budget / 2);
+    return strata_improve(planning->problem, found, until_share(planning, 2));
 }
 
 strata_status_t strata_planner_exact(const strata_planning_t *planning, strata_found_t *found) {
@@ -44,9 +50,9 @@ strata_status_t strata_planner_exact(const strata_planning_t *planning, strata_f
 strata_status_t strata_planner_auto(const strata_planning_t *planning, strata_found_t *found) {
     const strata_problem_t *p = planning->problem;
     strata_status_t status = strata_greedy_start(p, found);
-    uint64_t now = strata_real_now(), capacity = planning->options->capacity;
-    if (status == STRATA_OK) status = strata_exact(p, found, capacity, now + planning->budget / 8);
-    if (status == STRATA_OK) status = strata_improve(p, found, strata_real_now() + planning->budget / 2);
+    uint64_t capacity = planning->options->capacity;
+    if (status == STRATA_OK) status = strata_exact(p, found, capacity, until_share(planning, 8));
+    if (status == STRATA_OK) status = strata_improve(p, found, until_share(planning, 2));
     if (status == STRATA_OK) status = strata_exact(p, found, capacity, p->deadline);
     return status;
 }

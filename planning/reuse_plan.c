@@ -6,6 +6,7 @@
 #include "planning/planners.h"
 #include "planning/reuse.h"
 #include "platform/arithmetic.h"
+#include "platform/clock.h"
 #include "platform/host/host_memory.h"
 
 /* ---- lines ---- */
@@ -72,8 +73,9 @@ static strata_status_t place_owners(const strata_problem_t *owners, uint64_t *of
 static strata_status_t place(const strata_problem_t *p, const strata_reuse_t *r, strata_plan_buffer_t *owners,
                              strata_found_t *found) {
     strata_problem_t problem;
+    uint64_t now = strata_real_now();
     gather(r, owners);
-    strata_status_t status = strata_problem_make(&problem, owners, p->count, p->deadline);
+    strata_status_t status = strata_problem_make(&problem, owners, p->count, p->deadline - strata_min(now, p->deadline));
     if (status != STRATA_OK) return status;
     uint64_t *offsets = strata_host_new((size_t)problem.item_count + p->item_count + 1, sizeof *offsets);
     uint64_t *by_buffer = strata_host_new(p->count + 1, sizeof *by_buffer), *own = offsets ? offsets + problem.item_count : NULL;

@@ -5,8 +5,6 @@
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 
-enum { LOOK_EVERY = 1024 }; /* steps between two looks at the clock */
-
 #define NO_ITEM UINT32_MAX
 
 /* One way to decide the edge of a valley. */
@@ -76,10 +74,12 @@ static void undo_to(strata_skyline_t *s, uint32_t count) {
 /* Whether something fixed lies in the way of an item on the floor. */
 static bool meets_fixed(const strata_skyline_t *s, uint32_t item, uint64_t floor) {
     const strata_problem_t *p = s->problem;
-    for (uint32_t i = 0; i < p->item_count; i++)
-        if (p->items[i].fixed != STRATA_ANYWHERE && i != item && is_left(s, i) && s->sections.first[i] <= s->sections.last[item] &&
+    for (uint32_t k = 0; k < s->fixed_count; k++) {
+        uint32_t i = s->fixed[k];
+        if (i != item && is_left(s, i) && s->sections.first[i] <= s->sections.last[item] &&
             s->sections.last[i] >= s->sections.first[item] && floor + p->items[item].size > p->items[i].fixed)
             return true;
+    }
     return false;
 }
 
@@ -146,10 +146,11 @@ static uint64_t next_multiple(const strata_skyline_t *s, const edge_t *e) {
 static uint64_t next_fixed(const strata_skyline_t *s, uint32_t section, uint64_t floor) {
     const strata_problem_t *p = s->problem;
     uint64_t next = UINT64_MAX;
-    for (uint32_t i = 0; i < p->item_count; i++)
-        if (p->items[i].fixed != STRATA_ANYWHERE && p->items[i].fixed > floor && is_left(s, i) && s->sections.first[i] <= section &&
-            s->sections.last[i] >= section)
+    for (uint32_t k = 0; k < s->fixed_count; k++) {
+        uint32_t i = s->fixed[k];
+        if (p->items[i].fixed > floor && is_left(s, i) && s->sections.first[i] <= section && s->sections.last[i] >= section)
             next = strata_min(next, p->items[i].fixed);
+    }
     return next;
 }
 
@@ -230,7 +231,7 @@ static edge_t best_edge(strata_skyline_t *s, uint32_t begin, uint32_t end) {
 
 static bool is_out(strata_skyline_t *s) {
     if (s->steps++ >= s->step_limit || s->depth >= STRATA_SKYLINE_DEPTH) return true;
-    return s->steps % LOOK_EVERY == 0 && strata_problem_time_is_up(s->problem);
+    return s->steps % s->look_every == 0 && strata_problem_time_is_up(s->problem);
 }
 
 /* Tries an item on the floor. */
@@ -282,6 +283,9 @@ static strata_verdict_t decide_lowest(strata_skyline_t *s, uint32_t from, uint32
     valley_t v = lowest_valley(s, from, to);
     uint32_t begun = s->move_count;
     for (uint32_t i = 0; i < s->problem->item_count; i++) {
+        /* With many fixed items one look at all others takes long. */
+        if (i % s->look_every == s->look_every - 1 && s->fixed_count > 0 && strata_problem_time_is_up(s->problem))
+            return STRATA_VERDICT_STOPPED;
         if (!can_stand(s, &v, s->order[i])) continue;
         strata_verdict_t verdict = try_item(s, s->order[i], v.floor, from, to);
         if (verdict != STRATA_VERDICT_IMPOSSIBLE) return verdict;

@@ -4,21 +4,56 @@
 #include "planning/skyline.h"
 #include "platform/host/host_memory.h"
 
-static bool are_alike(const strata_skyline_t *s, uint32_t a, uint32_t b) {
-    const strata_item_t *x = &s->problem->items[a], *y = &s->problem->items[b];
-    return s->sections.first[a] == s->sections.first[b] && s->sections.last[a] == s->sections.last[b] && x->size == y->size &&
-           x->alignment == y->alignment && x->slack == y->slack && x->fixed == y->fixed && x->fixed == STRATA_ANYWHERE;
+/* Steps that cost a millisecond or so: the work of a step grows with the number of items. */
+enum { ITEMS_BETWEEN_LOOKS = 1 << 16 };
+
+/* The parts of what makes items alike, the least important first. */
+static uint64_t part_of_kind(const strata_skyline_t *s, uint32_t item, int part) {
+    const strata_item_t *it = &s->problem->items[item];
+    switch (part) {
+    case 0: return it->slack;
+    case 1: return it->alignment;
+    case 2: return it->size;
+    case 3: return s->sections.last[item];
+    default: return s->sections.first[item];
+    }
 }
 
+enum { KIND_PARTS = 5 };
+
+static bool are_alike(const strata_skyline_t *s, uint32_t a, uint32_t b) {
+    bool alike = true;
+    for (int part = 0; part < KIND_PARTS; part++) alike = alike && part_of_kind(s, a, part) == part_of_kind(s, b, part);
+    return alike;
+}
+
+static void number_kinds(strata_skyline_t *s, strata_keyed_t *keyed) {
+    const strata_problem_t *p = s->problem;
+    uint32_t count = 0, kinds = 0;
+    for (uint32_t i = 0; i < p->item_count; i++) {
+        s->kind[i] = UINT32_MAX;
+        if (p->items[i].fixed != STRATA_ANYWHERE) s->fixed[s->fixed_count++] = i;
+        else keyed[count++].value = i;
+    }
+    for (int part = 0; part < KIND_PARTS; part++) {
+        for (uint32_t i = 0; i < count; i++) keyed[i].key = part_of_kind(s, keyed[i].value, part);
+        strata_sort_keyed(keyed, keyed + count, count);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        kinds += i > 0 && !are_alike(s, keyed[i].value, keyed[i - 1].value);
+        s->kind[keyed[i].value] = kinds;
+    }
+}
+
+/* The sections' lists have the order in which items are tried. */
 static void find_twins(strata_skyline_t *s) {
     const strata_sections_t *x = &s->sections;
-    for (uint32_t section = 0; section < x->count; section++)
-        for (uint32_t i = x->begin_at[section]; i < x->begin_at[section + 1]; i++) {
-            uint32_t item = x->beginning[i];
-            s->twin[item] = UINT32_MAX;
-            for (uint32_t k = x->begin_at[section]; k < i; k++)
-                if (are_alike(s, item, x->beginning[k])) s->twin[item] = x->beginning[k];
-        }
+    for (uint32_t i = 0; i < s->problem->item_count; i++) s->last_of[i] = UINT32_MAX;
+    for (uint32_t i = 0; i < s->problem->item_count; i++) {
+        uint32_t item = x->beginning[i], kind = s->kind[item];
+        s->twin[item] = kind == UINT32_MAX ? UINT32_MAX : s->last_of[kind];
+        if (kind != UINT32_MAX) s->last_of[kind] = item;
+    }
 }
 
 static void name_items(strata_skyline_t *s) {
@@ -41,6 +76,9 @@ strata_status_t strata_skyline_init(strata_skyline_t *s, const strata_problem_t 
     s->order = strata_host_new(items, sizeof *s->order);
     s->rank = strata_host_new(items, sizeof *s->rank);
     s->twin = strata_host_new(items, sizeof *s->twin);
+    s->kind = strata_host_new(items, sizeof *s->kind);
+    s->last_of = strata_host_new(items, sizeof *s->last_of);
+    s->fixed = strata_host_new(items, sizeof *s->fixed);
     s->name = strata_host_new(items, sizeof *s->name);
     s->height = strata_host_new(sections, sizeof *s->height);
     s->room = strata_host_new(sections, sizeof *s->room);
@@ -48,13 +86,17 @@ strata_status_t strata_skyline_init(strata_skyline_t *s, const strata_problem_t 
     s->left = strata_host_new(sections, sizeof *s->left);
     s->crossing = strata_host_new(sections, sizeof *s->crossing);
     s->moves = strata_host_new(s->move_capacity, sizeof *s->moves);
-    bool made = s->offsets && s->order && s->rank && s->twin && s->name && s->height && s->room && s->inner && s->left &&
-                s->crossing && s->moves;
+    strata_keyed_t *keyed = strata_host_new(2 * items, sizeof *keyed);
+    bool made = keyed && s->offsets && s->order && s->rank && s->twin && s->kind && s->last_of && s->fixed && s->name &&
+                s->height && s->room && s->inner && s->left && s->crossing && s->moves;
+    if (status == STRATA_OK && made) number_kinds(s, keyed);
+    strata_host_delete(keyed);
     if (status != STRATA_OK || !made) {
         strata_skyline_destroy(s);
         return STRATA_E_HOST_MEMORY;
     }
     name_items(s);
+    s->look_every = 1 + ITEMS_BETWEEN_LOOKS / items;
     s->absolute = p->fixed || p->slack;
     for (uint32_t i = 0; i < p->item_count; i++) s->absolute = s->absolute || p->items[i].alignment != p->unit;
     return STRATA_OK;
@@ -67,6 +109,9 @@ void strata_skyline_destroy(strata_skyline_t *s) {
     strata_host_delete(s->order);
     strata_host_delete(s->rank);
     strata_host_delete(s->twin);
+    strata_host_delete(s->kind);
+    strata_host_delete(s->last_of);
+    strata_host_delete(s->fixed);
     strata_host_delete(s->name);
     strata_host_delete(s->height);
     strata_host_delete(s->room);

@@ -55,7 +55,13 @@ static void put_output(planting_t *g, uint32_t item) {
     add_pool(g, item, false);
 }
 
+/* When time is up the rest goes behind everything else, as a plan has to come. */
 static void put_other(planting_t *g, uint32_t item) {
+    if (g->pool_count > 0 && strata_problem_time_is_up(g->problem)) {
+        pool_t *last = &g->pools[g->pool_count - 1];
+        last->root = strata_forest_put_behind(&g->forest, last->root, item);
+        return;
+    }
     for (uint32_t i = 0; i < g->pool_count; i++) {
         pool_t *pool = &g->pools[i];
         bool grows = i + 1 == g->pool_count && pool->can_grow;
@@ -130,6 +136,7 @@ strata_status_t strata_planner_tree(const strata_planning_t *planning, strata_fo
                            STRATA_FOREST_ITEMS, p->item_count);
     strata_status_t status = STRATA_OK;
     for (int mended = 0; mended <= planning->options->mended && status == STRATA_OK; mended++) {
+        if (mended && strata_problem_time_is_up(p)) break;
         planting_t planting = {.problem = p, .mode = planning->options->pools};
         status = plant(&planting, mended, found);
     }

@@ -255,7 +255,7 @@ static int take_limit(const strata_taking_t *taking, const char *value) {
     if (strata_parse_time(value, &a->limit_ns) != STRATA_OK)
         return strata_wrong_usage(taking->self, "--limit: %s", strata_last_error()->text);
     if (a->limit_ns == 0 || a->limit_ns > LIMIT_MOST)
-        return strata_wrong_usage(taking->self, "--limit %.40s: write a time from 1ns to 24h", value);
+        return strata_wrong_usage(taking->self, "--limit %.40s: write a time from 1ns to 86400s", value);
     return STRATA_EXIT_DONE;
 }
 

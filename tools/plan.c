@@ -3,15 +3,19 @@
 #include <string.h>
 
 #include "allocation/options/option.h"
+#include "platform/arithmetic.h"
+#include "platform/clock.h"
 #include "platform/host/host_memory.h"
 #include "tools/options/options.h"
 #include "tools/plan/contest.h"
 #include "tools/plan/input.h"
 #include "tools/plan/picture.h"
 #include "tools/plan/plan_json.h"
+#include "tools/plan/progress.h"
 #include "tools/screen/terminal.h"
 
 #define TIME_MOST UINT64_C(86400000000000)
+enum { CHECK_NS = 2000 /* that the validator takes for a buffer, about */ };
 
 typedef struct arguments {
     const char *planner, *json, *out, *svg;
@@ -37,7 +41,7 @@ static int take_time(const strata_taking_t *taking, const char *value) {
     if (strata_parse_time(value, &a->time_ns) != STRATA_OK)
         return strata_wrong_usage(taking->self, "--time: %s", strata_last_error()->text);
     if (a->time_ns == 0 || a->time_ns > TIME_MOST)
-        return strata_wrong_usage(taking->self, "--time %.40s: write a time from 1ns to 24h", value);
+        return strata_wrong_usage(taking->self, "--time %.40s: write a time from 1ns to 86400s", value);
     return STRATA_EXIT_DONE;
 }
 
@@ -90,8 +94,10 @@ static int take_streams(const strata_taking_t *taking, const char *value) {
 
 static const strata_option_t options[] = {
     TEXT("--planner", "NAME", planner, "auto, greedy, exact, reuse or tree (auto)"),
-    TAKEN("--time", "TIME", take_time, "how long it may look for a better plan (10s)"),
-    TAKEN("--capacity", "SIZE", take_capacity, "what the plan has to fit into: says whether it does, and ends soon after"),
+    TAKEN("--time", "TIME", take_time,
+          "how long it may look for a better plan, the reading of the file included; with --compare, each planner (10s)"),
+    TAKEN("--capacity", "SIZE", take_capacity,
+          "what the plan has to fit into: says whether it does, and ends soon after; at once if the lower bound is larger"),
     TAKEN("--step", "N|all", take_step, "of a trace: its N-th step, or the whole (one that repeats, if there is any)"),
     TAKEN("--streams", "HOW", take_streams,
           "of a trace with several streams: together lets them share addresses, in the host's order, where that makes the peak "
@@ -129,6 +135,34 @@ static void print_figures(const session_t *s) {
                s->passes.implicit, s->passes.implicit_bytes);
 }
 
+/* Without forks, or with them, from `forks`. */
+static void set_forks(strata_plan_table_t *t, const uint32_t *forks) {
+    for (size_t i = 0; i < t->count; i++) t->buffers[i].fork = forks ? forks[i] : 0;
+}
+
+/* Of forks only what a plan must obey counts: the bound of streams together is that without them. */
+static strata_status_t bound_of(session_t *s, uint64_t *bound) {
+    strata_plan_table_t *t = &s->input.table;
+    bool share = s->input.streams && !s->a.apart;
+    uint32_t *forks = share ? strata_host_new(t->count + 1, sizeof *forks) : NULL;
+    if (share && !forks) return STRATA_E_HOST_MEMORY;
+    for (size_t i = 0; share && i < t->count; i++) forks[i] = t->buffers[i].fork;
+    if (share) set_forks(t, NULL);
+    strata_status_t status = strata_plan_lower_bound(t->buffers, t->count, bound);
+    if (share) set_forks(t, forks);
+    strata_host_delete(forks);
+    return status;
+}
+
+static void print_impossible(const session_t *s) {
+    const char *name = strrchr(s->path, '/');
+    uint64_t bound = s->told.result.lower_bound;
+    printf("%s: %zu buffers%s%s\n", name ? name + 1 : s->path, s->input.table.count, *s->input.about ? ", " : "", s->input.about);
+    printf("  lower bound  %" PRIu64 " bytes (%.2f MiB)\n", bound, (double)bound / 1048576);
+    printf("  capacity     %" PRIu64 " bytes: does not fit, %" PRIu64 " bytes less than the lower bound; no plan was made\n",
+           s->a.capacity, bound - s->a.capacity);
+}
+
 static const char *effect_word(strata_plan_effect_t effect) {
     static const char *const words[] = {
 #define EFFECT_WORD(name, what) #name,
@@ -156,20 +190,16 @@ static strata_status_t print_lines(const session_t *s, const strata_plan_options
 
 /* ---- one run ---- */
 
-/* Without forks, or with them, from `forks`. */
-static void set_forks(strata_plan_table_t *t, const uint32_t *forks) {
-    for (size_t i = 0; i < t->count; i++) t->buffers[i].fork = forks ? forks[i] : 0;
-}
-
 /* Streams share addresses only where that makes the peak lower. */
 static strata_status_t make_sharing(session_t *s, const strata_plan_options_t *o, uint64_t *offsets, uint32_t *forks) {
     strata_plan_table_t *t = &s->input.table;
     strata_plan_options_t half = *o;
     strata_plan_result_t together = {.struct_size = sizeof together};
-    half.time_ns /= 2;
+    half.time_ns = strata_max(half.time_ns / 2, 1);
     for (size_t i = 0; i < t->count; i++) forks[i] = t->buffers[i].fork;
     strata_status_t status = strata_plan_make(&half, t->buffers, t->count, s->offsets, &s->told.result);
     set_forks(t, NULL);
+    half.time_ns = strata_max(o->time_ns - strata_min(s->told.result.time_ns, o->time_ns), 1);
     if (status == STRATA_OK) status = strata_plan_make(&half, t->buffers, t->count, offsets, &together);
     uint64_t spent = s->told.result.time_ns + together.time_ns;
     if (status == STRATA_OK && together.peak < s->told.result.peak) {
@@ -220,7 +250,18 @@ static strata_status_t write_files(const session_t *s) {
 
 static int tell(session_t *s, const strata_plan_options_t *o) {
     bool quiet = (s->a.json && strcmp(s->a.json, "-") == 0) || (s->a.out && strcmp(s->a.out, "-") == 0);
-    strata_status_t status = make(s, o);
+    uint64_t *bound = &s->told.result.lower_bound;
+    strata_status_t status = s->a.capacity ? bound_of(s, bound) : STRATA_OK;
+    if (status == STRATA_OK && s->a.capacity && *bound > s->a.capacity) {
+        s->told.no_plan = true;
+        if (!quiet) print_impossible(s);
+        if (s->a.json) status = strata_plan_json_write(s->a.json, &s->told, &s->input.table, NULL);
+        if (status != STRATA_OK) (void)strata_tell_failure();
+        return STRATA_EXIT_FAILED;
+    }
+    strata_plan_progress_begin(s->told.planner, s->a.time_ns);
+    if (status == STRATA_OK) status = make(s, o);
+    strata_plan_progress_end();
     if (status != STRATA_OK) return strata_tell_failure();
     if (!quiet) print_figures(s);
     if (s->a.lines) status = print_lines(s, o);
@@ -237,6 +278,7 @@ static int tell(session_t *s, const strata_plan_options_t *o) {
 static int run_plan(const strata_command_t *self, int argc, char **argv) {
     static session_t session;
     arguments_t *a = &session.a;
+    uint64_t begin = strata_real_now();
     *a = (arguments_t){.planner = "auto", .time_ns = UINT64_C(10000000000)};
     int words;
     int status = strata_options_read(self, a, argc, argv, &words);
@@ -255,6 +297,9 @@ static int run_plan(const strata_command_t *self, int argc, char **argv) {
                                .pools = a->pools,
                                .mended = a->mended};
     if (strata_plan_input_read(argv[0], &a->reading, &session.input) != STRATA_OK) return strata_tell_failure();
+    /* Reading has taken some of the time, and checking the plan will. A plan is made even if nothing is left. */
+    uint64_t spent = strata_real_now() - begin + session.input.table.count * CHECK_NS;
+    if (!a->compare) o.time_ns = a->time_ns > spent ? a->time_ns - spent : 1;
     if (!a->compare) status = tell(&session, &o);
     else if (strata_plan_contest(stdout, &session.input, &o) != STRATA_OK) status = strata_tell_failure();
     strata_host_delete(session.offsets);

@@ -89,7 +89,8 @@ STRATA_API strata_status_t strata_plan_make(const strata_plan_options_t *options
 STRATA_API strata_status_t strata_plan_check(const strata_plan_buffer_t *buffers, size_t count, const uint64_t *offsets,
                                              uint64_t *peak);
 
-/* The most bytes that must be there at one moment, alignments considered: no plan has a lower peak. */
+/* The most bytes that must be there at one moment: no plan has a lower peak. Sizes are rounded up to the least alignment of what lives
+ * then, but for the topmost buffer; those of each larger alignment are counted by themselves as well. */
 STRATA_API strata_status_t strata_plan_lower_bound(const strata_plan_buffer_t *buffers, size_t count, uint64_t *bound);
 
 /* ---- what a plan does to a program ---- */

@@ -7,54 +7,6 @@
 
 enum { MOST = 8 };
 
-/* The least peak, by trying every order: a least plan can be pushed down, and pushed down it is what the order of its offsets
- * gives when each buffer is put at the lowest place above those before it that it meets, or, if it is fixed, at its own. */
-typedef struct brute {
-    const strata_plan_buffer_t *b;
-    size_t count;
-    uint64_t o[MOST], best;
-    bool placed[MOST];
-} brute_t;
-
-static bool meet(const strata_plan_buffer_t *a, const strata_plan_buffer_t *b) {
-    return a->lower < b->upper && b->lower < a->upper;
-}
-
-static bool above_all(const brute_t *x, size_t i, uint64_t *offset) {
-    uint64_t alignment = x->b[i].alignment ? x->b[i].alignment : 1;
-    *offset = 0;
-    for (size_t k = 0; k < x->count; k++)
-        if (x->placed[k] && meet(&x->b[i], &x->b[k]) && x->o[k] + x->b[k].size > *offset) *offset = x->o[k] + x->b[k].size;
-    *offset = (*offset + alignment - 1) / alignment * alignment;
-    if (!(x->b[i].flags & STRATA_PLAN_FIXED)) return true;
-    bool free = *offset <= x->b[i].offset;
-    *offset = x->b[i].offset;
-    return free;
-}
-
-static void try_all(brute_t *x, size_t placed, uint64_t peak) {
-    if (peak >= x->best) return;
-    if (placed == x->count) {
-        x->best = peak;
-        return;
-    }
-    for (size_t i = 0; i < x->count; i++) {
-        uint64_t offset;
-        if (x->placed[i] || !above_all(x, i, &offset)) continue;
-        x->placed[i] = true;
-        x->o[i] = offset;
-        uint64_t end = offset + x->b[i].size;
-        try_all(x, placed + 1, end > peak ? end : peak);
-        x->placed[i] = false;
-    }
-}
-
-static uint64_t least_peak(const strata_plan_buffer_t *b, size_t count) {
-    brute_t x = {.b = b, .count = count, .best = UINT64_MAX};
-    try_all(&x, 0, 0);
-    return x.best;
-}
-
 /* However slow the machine is. */
 static strata_plan_options_t with_time(const char *planner) {
     return (strata_plan_options_t){
@@ -70,7 +22,7 @@ static void expect_least(const plans_shape_t *shape, uint64_t seed, int rounds, 
         size_t count = 1 + plans_draw(&random, MOST);
         plans_random_buffers(&random, shape, b, count);
         strata_plan_result_t result = plans_make_with(&options, b, count, o);
-        uint64_t least = least_peak(b, count);
+        uint64_t least = plans_least_peak(b, count);
         EXPECT_EQ(result.peak, least);
         EXPECT_TRUE(result.proved);
         EXPECT_OK(strata_plan_lower_bound(b, count, &bound));
@@ -108,7 +60,7 @@ TEST(plan_exact, proves_a_peak_above_the_bound) {
     EXPECT_OK(strata_plan_lower_bound(b, 8, &bound));
     EXPECT_EQ(bound, 5);
     EXPECT_EQ(result.peak, 6);
-    EXPECT_EQ(result.peak, least_peak(b, 8));
+    EXPECT_EQ(result.peak, plans_least_peak(b, 8));
     EXPECT_TRUE(result.proved);
 }
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "planning/fit.h"
 #include "planning/greedy.h"
 #include "planning/improve.h"
 #include "planning/online.h"
@@ -47,6 +48,32 @@ TEST(plan_greedy, pairs_are_not_looked_at_where_there_are_too_many) {
     if (!*STRATA_SANITIZERS) EXPECT_LT(plans_processor_ns() - began, UINT64_C(60000000000));
     free(o);
     free(b);
+}
+
+/* Four live at once; the second and the last go away again, and the last one's size is exactly that of the gap. */
+TEST(plan_fit, a_gap_of_the_same_size_is_taken) {
+    strata_plan_buffer_t b[] = {{.upper = 2, .size = 64},
+                                {.upper = 1, .size = 32},
+                                {.upper = 2, .size = 64},
+                                {.lower = 1, .upper = 2, .size = 32},
+                                {.lower = 1, .upper = 2, .size = 33}};
+    strata_problem_t p;
+    strata_fit_t fit;
+    ASSERT_OK(strata_problem_make(&p, b, 5, 0));
+    ASSERT_OK(strata_fit_init(&fit, &p));
+    for (int gap = STRATA_GAP_LOWEST; gap <= STRATA_GAP_SMALLEST; gap++) {
+        strata_fit_clear(&fit);
+        for (uint32_t i = 0; i < 3; i++) strata_fit_place(&fit, i, (strata_gap_t)gap);
+        EXPECT_EQ(fit.offsets[2], 96);
+        strata_fit_place(&fit, 4, (strata_gap_t)gap);
+        EXPECT_EQ(fit.offsets[4], 160);
+        strata_fit_remove(&fit, 4);
+        strata_fit_place(&fit, 3, (strata_gap_t)gap);
+        EXPECT_EQ(fit.offsets[3], 64);
+        EXPECT_EQ(fit.peak, 193);
+    }
+    strata_fit_destroy(&fit);
+    strata_problem_delete(&p);
 }
 
 TEST(plan_greedy, local_search_makes_plans_better) {

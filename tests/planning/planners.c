@@ -77,6 +77,28 @@ TEST_EACH(plan_every, planner_is_fast_on_many_equal_buffers, planner_row_t, plan
     EXPECT_LT(strata_real_now() - begin, UINT64_C(20000000000));
 }
 
+/* Many that live at once: an order costs seconds then, and so does a pool of a tree. Processor time, since others' work does not count. */
+TEST_EACH(plan_every, planner_keeps_its_time, planner_row_t, planners) {
+    enum { COUNT = 20000, OF_A_TREE = 4096 };
+    static strata_plan_buffer_t b[COUNT];
+    static uint64_t o[COUNT];
+    plans_random_t random = {13};
+    uint64_t limit = UINT64_C(150000000);
+    strata_plan_options_t options = {.struct_size = sizeof options, .planner = row->name, .time_ns = limit};
+    size_t count = strcmp(row->name, "tree") == 0 ? OF_A_TREE : COUNT;
+    for (int forks = 0; forks < 2; forks++) {
+        for (size_t i = 0; i < count; i++) {
+            b[i] = (strata_plan_buffer_t){.lower = plans_draw(&random, 2 * count), .size = 1 + plans_draw(&random, 1 << 20)};
+            b[i].upper = b[i].lower + 1 + plans_draw(&random, count);
+            if (forks) b[i].fork = 1, b[i].branch = (uint32_t)(i % 4);
+        }
+        uint64_t began = plans_processor_ns();
+        EXPECT_OK(strata_plan_make(&options, b, count, o, NULL));
+        if (!*STRATA_SANITIZERS) EXPECT_LT(plans_processor_ns() - began, 2 * limit);
+        EXPECT_OK(strata_plan_check(b, count, o, NULL));
+    }
+}
+
 /* ---- options ---- */
 
 TEST(plan_options, wrong_ones_are_refused) {

@@ -31,6 +31,58 @@ strata_plan_result_t plans_make_with(const strata_plan_options_t *options, const
     return result;
 }
 
+/* ---- brute force ---- */
+
+/* A least plan can be pushed down, and pushed down it is what the order of its offsets
+ * gives when each buffer is put at the lowest place above those before it that it meets, or, if it is fixed, at its own. */
+typedef struct brute {
+    const strata_plan_buffer_t *b;
+    size_t count;
+    uint64_t o[PLANS_BRUTE], best;
+    bool placed[PLANS_BRUTE];
+} brute_t;
+
+static bool meet(const strata_plan_buffer_t *a, const strata_plan_buffer_t *b) {
+    if (a->size == 0 || b->size == 0) return false;
+    if (a->fork && a->fork == b->fork && a->branch != b->branch) return true;
+    return a->lower < b->upper && b->lower < a->upper;
+}
+
+static bool above_all(const brute_t *x, size_t i, uint64_t *offset) {
+    uint64_t alignment = x->b[i].alignment ? x->b[i].alignment : 1;
+    *offset = 0;
+    for (size_t k = 0; k < x->count; k++)
+        if (x->placed[k] && meet(&x->b[i], &x->b[k]) && x->o[k] + x->b[k].size > *offset) *offset = x->o[k] + x->b[k].size;
+    *offset = (*offset + alignment - 1) / alignment * alignment;
+    if (!(x->b[i].flags & STRATA_PLAN_FIXED)) return true;
+    bool free = *offset <= x->b[i].offset;
+    *offset = x->b[i].offset;
+    return free;
+}
+
+static void try_all(brute_t *x, size_t placed, uint64_t peak) {
+    if (peak >= x->best) return;
+    if (placed == x->count) {
+        x->best = peak;
+        return;
+    }
+    for (size_t i = 0; i < x->count; i++) {
+        uint64_t offset;
+        if (x->placed[i] || !above_all(x, i, &offset)) continue;
+        x->placed[i] = true;
+        x->o[i] = offset;
+        uint64_t end = x->b[i].size ? offset + x->b[i].size : 0;
+        try_all(x, placed + 1, end > peak ? end : peak);
+        x->placed[i] = false;
+    }
+}
+
+uint64_t plans_least_peak(const strata_plan_buffer_t *b, size_t count) {
+    brute_t x = {.b = b, .count = count, .best = UINT64_MAX};
+    try_all(&x, 0, 0);
+    return x.best;
+}
+
 uint64_t plans_processor_ns(void) {
     struct timespec time;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);

@@ -6,7 +6,7 @@
 #include "strata/plan.h"
 #include "tests/harness/test.h"
 
-enum { PLANS_FEW = 64 };
+enum { PLANS_FEW = 64, PLANS_BRUTE = 8 };
 
 /* An instance of traces/planning, by its name without the endings; closed with plans_gone. */
 strata_plan_table_t plans_instance(const char *name);
@@ -19,6 +19,8 @@ uint64_t plans_processor_ns(void);
 strata_plan_result_t plans_make(const char *planner, const strata_plan_buffer_t *buffers, size_t count, uint64_t *offsets);
 strata_plan_result_t plans_make_with(const strata_plan_options_t *options, const strata_plan_buffer_t *buffers, size_t count,
                                      uint64_t *offsets);
+/* The least peak of PLANS_BRUTE buffers at most, by trying every order. */
+uint64_t plans_least_peak(const strata_plan_buffer_t *buffers, size_t count);
 #define PLANS_COUNT(buffers) (sizeof(buffers) / sizeof *(buffers))
 
 /* Random problems; the same for the same seed. */

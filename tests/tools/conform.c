@@ -135,7 +135,7 @@ TEST(conform, runs_the_checks_that_are_named) {
         "conform --only zero_sise " MODULES "/my_layer.so",
         "--only zero_sise: there is no such check; the nearest is zero_size; the checks are zero_size, two_live_blocks_");
     expect_wrong_use("conform --only 'x*' " MODULES "/my_layer.so", ", the_bottom_refuses_every_call; see strata help conform");
-    expect_wrong_use("conform --limit 0ms " MODULES "/my_layer.so", "--limit 0ms: write a time from 1ns to 24h");
+    expect_wrong_use("conform --limit 0ms " MODULES "/my_layer.so", "--limit 0ms: write a time from 1ns to 86400s");
     expect_wrong_use("conform --limit 5 " MODULES "/my_layer.so", "--limit");
 }
 

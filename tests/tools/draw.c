@@ -1,9 +1,6 @@
 /* strata compare --draw: what lies where at the peak, side by side. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
@@ -156,31 +153,6 @@ TEST(draw, refuses_wrong_usage) {
 
 /* ---- a terminal ---- */
 
-/* Runs a command of the shell with a terminal as its standard output, and answers what it wrote there; NULL where the machine has no
- * terminals to give (/dev/pts is not mounted). */
-static const char *on_terminal(const char *command) {
-    static char text[65536];
-    size_t length = 0;
-    int master = posix_openpt(O_RDWR | O_NOCTTY), slave = -1;
-    if (master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0) slave = open(ptsname(master), O_RDWR | O_NOCTTY);
-    if (slave < 0) {
-        if (master >= 0) close(master);
-        return NULL;
-    }
-    pid_t child = fork();
-    if (child == 0) {
-        dup2(slave, STDOUT_FILENO);
-        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
-        _exit(127);
-    }
-    close(slave);
-    for (ssize_t got; (got = read(master, text + length, sizeof text - 1 - length)) > 0;) length += (size_t)got;
-    text[length] = '\0';
-    close(master);
-    waitpid(child, NULL, 0);
-    return text;
-}
-
 /* Draws on a terminal with these variables set; whether blocks of Unicode are used, and nothing of ASCII stands for them. */
 static void expect_drawn(const char *variables, bool unicode) {
     char command[4096];
@@ -189,7 +161,7 @@ static void expect_drawn(const char *variables, bool unicode) {
              "cd %s && env -u LC_ALL -u LC_CTYPE -u LANG %s COLUMNS=80 %s replay --device sim --repeat 1 --strategy "
              "small.yaml --draw=all draw.csv 2> /dev/null",
              temporary("."), variables, command_path());
-    const char *text = on_terminal(command);
+    const char *text = run_on_terminal(command);
     if (!text) TEST_SKIP("there are no terminals (/dev/pts)");
     EXPECT_EQ(strstr(text, "\u2590\u2588\u2588") != NULL, unicode);
     EXPECT_EQ(strstr(text, "\u2592 waits for other streams") != NULL, unicode);

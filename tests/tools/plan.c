@@ -33,6 +33,40 @@ TEST(plan_command, solves_an_instance_and_says_so) {
     EXPECT_CONTAINS(ran.out, "does not fit");
 }
 
+/* No plan is looked for, whatever the time. */
+TEST(plan_command, answers_at_once_below_the_bound) {
+    write_text("bound.csv", "lower,upper,size,alignment\n0,2,100,64\n1,3,100,64\n0,3,28,1\n");
+    ran_t ran = run_command("plan bound.csv --time 86400s --capacity 227 -o never.csv");
+    EXPECT_EQ(ran.exit_status, 1);
+    EXPECT_STREQ(ran.out, "bound.csv: 3 buffers\n  lower bound  228 bytes (0.00 MiB)\n"
+                          "  capacity     227 bytes: does not fit, 1 bytes less than the lower bound; no plan was made\n");
+    EXPECT_STREQ(ran.errors, "");
+    EXPECT_TRUE(read_bytes(temporary("never.csv"), &(size_t){0}) == NULL);
+    ran = run_command("plan bound.csv --time 86400s --capacity 227 --json -");
+    EXPECT_EQ(ran.exit_status, 1);
+    EXPECT_CONTAINS(ran.out, "\"buffers\":3,\"peak_bytes\":null,\"lower_bound_bytes\":228,\"proved\":false");
+    EXPECT_CONTAINS(run_well("plan bound.csv --capacity 228").out, "  peak         228 bytes (0.00 MiB)\n");
+    /* Streams that share need less than streams apart. */
+    write_text("two.csv", "op,id,size,stream,time_us\nalloc,1,4096,1,0\nfree,1,0,1,1\nalloc,2,4096,2,2\nfree,2,0,2,3\n");
+    run_well("plan two.csv --capacity 4096");
+    EXPECT_CONTAINS(run_command("plan two.csv --time 86400s --streams apart --capacity 8191").out, "lower bound  8192 bytes");
+}
+
+/* Branches that share nothing: there is no proof, so the time is used. */
+TEST(plan_command, shows_on_a_terminal_that_it_is_at_work) {
+    char rows[8192] = "lower,upper,size,fork,branch\n", line[1024];
+    for (int i = 0; i < 60; i++)
+        snprintf(rows + strlen(rows), 60, "%d,%d,%d,1,%d\n", i * 7 % 50, i * 7 % 50 + 3 + i % 11, 1000 + i * 37 % 900, i % 3);
+    write_text("branches.csv", rows);
+    snprintf(line, sizeof line, "cd %s && %s plan --planner greedy --time 900ms branches.csv 2>&1 > figures.txt", temporary("."),
+             command_path());
+    const char *text = run_on_terminal(line);
+    if (!text) TEST_SKIP("there are no terminals (/dev/pts)");
+    EXPECT_CONTAINS(text, "\r\033[Kgreedy: 0.1 of 0.9 s\r");
+    EXPECT_STREQ(text + strlen(text) - 4, "\r\033[K");
+    EXPECT_STREQ(run_well("plan --planner greedy --time 200ms branches.csv").errors, "");
+}
+
 TEST(plan_command, writes_figures_as_json) {
     ran_t ran = run_well("plan %s --planner auto --json -", instance("minimalloc-A"));
     EXPECT_EQ(

@@ -2,6 +2,7 @@
 #include "tests/paths.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,4 +97,27 @@ const char *project_trace_path(const char *name) {
     char *path = paths[next++ % 4];
     snprintf(path, sizeof *paths, "%s/traces/%s", STRATA_SOURCE_DIR, name);
     return path;
+}
+
+const char *run_on_terminal(const char *line) {
+    static char text[65536];
+    size_t length = 0;
+    int master = posix_openpt(O_RDWR | O_NOCTTY), slave = -1;
+    if (master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0) slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+    if (slave < 0) {
+        if (master >= 0) close(master);
+        return NULL;
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(slave, STDOUT_FILENO);
+        execl("/bin/sh", "sh", "-c", line, (char *)NULL);
+        _exit(127);
+    }
+    close(slave);
+    for (ssize_t got; (got = read(master, text + length, sizeof text - 1 - length)) > 0;) length += (size_t)got;
+    text[length] = '\0';
+    close(master);
+    waitpid(child, NULL, 0);
+    return text;
 }

@@ -35,8 +35,10 @@ strata_status_t strata_plan_json_write(const char *path, const strata_plan_told_
     if (status == STRATA_OK) status = strata_output_open(path, &out);
     if (status != STRATA_OK) return status;
     const strata_plan_result_t *r = &told->result;
-    (void)strata_output_print(out, "{\"planner\":\"%s\",\"buffers\":%zu,\"peak_bytes\":%llu,\"lower_bound_bytes\":%llu",
-                              told->planner, t->count, (unsigned long long)r->peak, (unsigned long long)r->lower_bound);
+    (void)strata_output_print(out, "{\"planner\":\"%s\",\"buffers\":%zu,\"peak_bytes\":", told->planner, t->count);
+    if (told->no_plan) (void)strata_output_print(out, "null");
+    else (void)strata_output_print(out, "%llu", (unsigned long long)r->peak);
+    (void)strata_output_print(out, ",\"lower_bound_bytes\":%llu", (unsigned long long)r->lower_bound);
     (void)strata_output_print(out, ",\"proved\":%s,\"seconds\":%.6f", r->proved ? "true" : "false", (double)r->time_ns / 1e9);
     if (offsets) (void)strata_output_print(out, ",\"plan\":[");
     for (size_t i = 0; offsets && i < t->count; i++) write_buffer(out, t, i, offsets[i]);
