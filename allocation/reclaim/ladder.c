@@ -132,7 +132,8 @@ static bool rung_wait(climb_t *climb, bool *again) {
 /* A ladder of waits only has nothing to do for a thread that is alone, with nothing pending. */
 static bool nothing_can_come(const climb_t *climb) {
     strata_pending_t pending;
-    if (!waits_only(climb) || strata_waiting_threads(climb->domain) > 1) return false;
+    if (!waits_only(climb) || strata_waiting_threads(climb->domain) > 1 || strata_waiting_has_strangers(&climb->waiting))
+        return false;
     (void)strata_domain_poll(climb->domain, &pending);
     return pending.freed_bytes + pending.pending_bytes == 0;
 }

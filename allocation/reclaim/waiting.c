@@ -4,7 +4,8 @@
 
 enum {
     BACKOFF_LEAST_NS = 20 * 1000, /* between polls of a device that cannot say when an event passes */
-    BACKOFF_MOST_NS = 1000 * 1000
+    BACKOFF_MOST_NS = 1000 * 1000,
+    STRANGERS_NS = 50 * 1000 * 1000 /* how long a request waits for them alone: they may never call */
 };
 
 static uint64_t after(uint64_t now, uint64_t ns) { return ns > UINT64_MAX - now ? UINT64_MAX : now + ns; }
@@ -15,11 +16,17 @@ strata_waiting_t strata_waiting_begin(strata_domain_t *domain, uint64_t timeout)
     return (strata_waiting_t){.domain = domain,
                               .deadline = after(clock->now(clock), timeout),
                               .real_deadline = after(strata_real_now(), timeout),
+                              .stranger_deadline = after(strata_real_now(), timeout < STRANGERS_NS ? timeout : STRANGERS_NS),
                               .backoff = BACKOFF_LEAST_NS};
 }
 
 uint32_t strata_waiting_threads(const strata_domain_t *domain) {
     return domain->device->one_thread ? 1 : strata_threads_registered();
+}
+
+bool strata_waiting_has_strangers(const strata_waiting_t *waiting) {
+    if (waiting->domain->device->one_thread || strata_real_now() >= waiting->stranger_deadline) return false;
+    return strata_threads_has_strangers();
 }
 
 /* Real time counts where another thread may free. A thread that is alone with a virtual clock waits by that clock: what comes of it
@@ -145,7 +152,7 @@ bool strata_waiting_sleep(strata_waiting_t *waiting, uint64_t epoch) {
     domain->sleeping++;
     while (!moved && !alone && strata_real_now() < waiting->real_deadline) {
         moved = domain->epoch != epoch;
-        alone = domain->sleeping >= strata_waiting_threads(domain);
+        alone = domain->sleeping >= strata_waiting_threads(domain) && !strata_waiting_has_strangers(waiting);
         if (!moved && !alone) strata_condition_wait(&domain->freed, &domain->lock, BACKOFF_MOST_NS);
     }
     moved = domain->epoch != epoch;

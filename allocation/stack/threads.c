@@ -10,6 +10,7 @@ _Thread_local uint64_t strata_threads_plain __attribute__((tls_model("initial-ex
 static _Atomic bool forked;
 
 static _Atomic uint32_t registered;
+static _Atomic uint32_t apart; /* threads of the library itself */
 static _Atomic uint64_t last_number;
 static _Atomic uint64_t exits;
 static pthread_key_t exit_key;
@@ -34,7 +35,11 @@ static void come_alive(uint64_t number) {
 
 static void leave(void *own) {
     uint64_t number = strata_threads_own;
-    (void)own;
+    if (own == &apart) {
+        strata_threads_own = 0;
+        atomic_fetch_sub(&apart, 1);
+        return;
+    }
     pthread_mutex_lock(&alive_lock);
     for (uint32_t i = 0; i < alive_count; i++) {
         if (alive[i] != number) continue;
@@ -69,7 +74,14 @@ uint64_t strata_threads_enrol(void) {
     return strata_threads_own;
 }
 
-void strata_threads_stand_apart(void) { strata_threads_own = atomic_fetch_add(&last_number, 1) + 1; }
+void strata_threads_stand_apart(void) {
+    strata_threads_own = atomic_fetch_add(&last_number, 1) + 1;
+    pthread_once(&exit_once, make_key);
+    (void)pthread_setspecific(exit_key, &apart);
+    atomic_fetch_add(&apart, 1);
+}
+
+bool strata_threads_has_strangers(void) { return strata_host_threads() > atomic_load(&registered) + atomic_load(&apart); }
 
 void strata_threads_set_plain(bool plain) { strata_threads_plain = plain ? strata_threads_own : 0; }
 

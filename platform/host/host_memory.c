@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "platform/arithmetic.h"
@@ -104,4 +105,10 @@ bool strata_host_discard(void *memory, size_t size) { return madvise(memory, siz
 uint64_t strata_host_memory_size(void) {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+}
+
+/* The folder has a link for itself, one from above, and one for each thread. */
+uint32_t strata_host_threads(void) {
+    struct stat tasks;
+    return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink > 2 ? (uint32_t)tasks.st_nlink - 2 : 0;
 }

@@ -40,6 +40,8 @@ void strata_host_will_fill(void *memory, size_t size);
 
 /* All memory of the machine, in bytes. */
 uint64_t strata_host_memory_size(void);
+/* The threads that the process has now; 0: the system does not say. Takes no lock and no memory. */
+uint32_t strata_host_threads(void);
 
 /* For tests: allocations (new, resize, strdup, reserve) made by the process so far. */
 uint64_t strata_host_allocations(void);

@@ -1,5 +1,7 @@
 /* Out of memory: the reclaim ladder, waiting, and the callbacks that it asks. */
+#include <pthread.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "platform/arithmetic.h"
 #include "tests/facade/fixture.h"
@@ -221,4 +223,46 @@ TEST_BY(facade_ladder, callbacks_are_asked_once_however_long_a_request_waits,
     for (size_t i = 0; i < 3; i++) (void)rig_leave_waiting(rig, owner, borrower, (12 + i) * MIB, SECOND / 1000);
     (void)rig_allocate(rig, borrower, 60 * MIB);
     EXPECT_EQ(asked, 1);
+}
+
+/* ---- threads that have never called ---- */
+
+typedef struct stranger {
+    rig_t *rig;
+    strata_ref_t ref; /* 0: it frees nothing */
+    _Atomic bool ends;
+} stranger_t;
+
+static void *be_strange(void *context) {
+    stranger_t *stranger = context;
+    usleep(5000);
+    if (stranger->ref) EXPECT_OK(strata_free(stranger->rig->s, stranger->ref));
+    while (!stranger->ends) usleep(1000);
+    return NULL;
+}
+
+TEST_RIG(facade_ladder, the_first_call_of_a_thread_may_be_the_free_that_is_waited_for, CAPACITY, "strata", "paddle", "system") {
+    enum { TURNS = 3 };
+    for (int turn = 0; turn < TURNS; turn++) {
+        stranger_t stranger = {.rig = rig, .ref = rig_allocate(rig, NULL, 40 * MIB).ref};
+        pthread_t thread;
+        ASSERT_EQ(pthread_create(&thread, NULL, be_strange, &stranger), 0);
+        strata_block_t next = rig_allocate(rig, NULL, 40 * MIB);
+        stranger.ends = true;
+        EXPECT_EQ(pthread_join(thread, NULL), 0);
+        EXPECT_OK(strata_free(rig->s, next.ref));
+    }
+    EXPECT_EQ(rig_figures(rig).out_of_memory, 0);
+}
+
+/* Its timeout is an hour, and the other thread never calls. */
+TEST_BY(facade_ladder, a_wait_for_a_thread_that_never_called_is_bounded,
+        rig_open(rig, "strata", (const char *const[]){"retry.timeout=3600s"}, 1, CAPACITY, 1)) {
+    stranger_t stranger = {.rig = rig};
+    pthread_t thread;
+    (void)rig_allocate(rig, NULL, 40 * MIB);
+    ASSERT_EQ(pthread_create(&thread, NULL, be_strange, &stranger), 0);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, NULL, 40 * MIB));
+    stranger.ends = true;
+    EXPECT_EQ(pthread_join(thread, NULL), 0);
 }
