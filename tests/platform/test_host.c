@@ -14,6 +14,7 @@
 #include "platform/clock.h"
 #include "platform/host/file.h"
 #include "platform/host/host_nodes.h"
+#include "platform/host/host_text.h"
 #include "platform/lock.h"
 #include "tests/harness/test.h"
 
@@ -351,4 +352,43 @@ TEST(platform_host, the_real_clock_sleeps_to_a_moment) {
     clock->sleep_until(clock, begin + 1000000);
     EXPECT_GE(clock->now(clock), begin + 1000000);
     clock->sleep_until(clock, 5); /* long past */
+}
+
+/* ---- text ---- */
+
+TEST(host_text, holds_what_is_written) {
+    strata_host_text_t text;
+    char *whole = NULL;
+    ASSERT_OK(strata_host_text_begin(&text));
+    ASSERT_OK(strata_host_text_end(&text, &whole));
+    EXPECT_STREQ(whole, "");
+    strata_host_delete(whole);
+    ASSERT_OK(strata_host_text_begin(&text));
+    for (int i = 0; i < 10000; i++) fprintf(text.out, "%d ", i);
+    ASSERT_OK(strata_host_text_end(&text, &whole));
+    EXPECT_EQ(text.length, strlen(whole));
+    EXPECT_EQ(strncmp(whole, "0 1 2 ", 6), 0);
+    EXPECT_STREQ(whole + text.length - 5, "9999 ");
+    strata_host_delete(whole);
+}
+
+/* Whichever allocation fails, the text is there or nothing is. */
+TEST(host_text, survives_every_failed_allocation) {
+    bool succeeded = false;
+    for (uint64_t k = 1; !succeeded && k < 20; k++) {
+        strata_host_text_t text;
+        char *whole = NULL;
+        strata_host_fail_at(k, false);
+        strata_status_t status = strata_host_text_begin(&text);
+        if (status == STRATA_OK) {
+            for (int i = 0; i < 10000; i++) fprintf(text.out, "%d ", i);
+            status = strata_host_text_end(&text, &whole);
+        }
+        strata_host_fail_at(0, false);
+        succeeded = status == STRATA_OK;
+        EXPECT_EQ(succeeded, whole != NULL);
+        if (!succeeded) EXPECT_EQ(status, STRATA_E_HOST_MEMORY);
+        strata_host_delete(whole);
+    }
+    EXPECT_TRUE(succeeded);
 }
