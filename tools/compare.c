@@ -1,17 +1,22 @@
 /* strata compare; strata replay, the same for one strategy; strata report, the same as a page. */
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "config/words.h"
 #include "platform/host/host_memory.h"
 #include "tools/curves.h"
 #include "tools/draw.h"
+#include "tools/findings.h"
 #include "tools/options/defaults.h"
 #include "tools/page.h"
 #include "tools/screen/notes.h"
 #include "tools/screen/report_file.h"
+#include "tools/screen/shell.h"
 #include "tools/screen/terminal.h"
-#include "tools/verdict.h"
+
+enum { VERDICT_WIDTH = 110 /* letters in a line, where nothing says how wide it is */ };
 
 typedef struct session {
     strata_arguments_t arguments;
@@ -24,6 +29,9 @@ typedef struct session {
     strata_output_t *json; /* open from before the first replay; NULL: none, or written */
     strata_page_file_t page;
     bool only_page; /* the page instead of a table */
+    char *command; /* as a line of a shell */
+    strata_findings_t findings;
+    strata_trace_error_t *errors; /* traces that were left out; as many as there are traces */
 } session_t;
 
 /* ---- progress, on a terminal ------------------------------------------------------------------------------------------- */
@@ -57,6 +65,7 @@ static strata_comparison_t comparison_of(const session_t *session) {
         .threads = (uint32_t)arguments->jobs,
         .check = arguments->check,
         .smallest = arguments->smallest,
+        .nearest = session->contenders.count > 1 || arguments->report,
         .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
     };
 }
@@ -74,7 +83,7 @@ static bool may_feed(const session_t *session) {
     const strata_arguments_t *arguments = &session->arguments;
     const strata_comparison_t comparison = comparison_of(session);
     bool figures_alone = !arguments->curve && !arguments->report;
-    if (has_few_addresses()) return false;
+    if (has_few_addresses() || arguments->keep_going) return false;
     return figures_alone && session->contenders.count > 0 && arguments->trace_count == 1 && strata_compare_may_feed(&comparison);
 }
 
@@ -96,14 +105,31 @@ static strata_status_t end_feed(session_t *session) {
     return status;
 }
 
+/* Reports a trace that is wrong, and goes on without it. */
+static void leave_out(session_t *session, size_t index) {
+    strata_arguments_t *arguments = &session->arguments;
+    strata_trace_error_t *error = &session->errors[session->findings.error_count++];
+    error->path = strata_arguments_trace(arguments, index);
+    error->error = *strata_last_error();
+    end_progress();
+    (void)strata_tell_failure();
+    strata_trace_delete(session->traces[index]);
+    memmove(session->traces + index, session->traces + index + 1, (arguments->trace_count - index) * sizeof *session->traces);
+    strata_arguments_drop_trace(arguments, index);
+}
+
 static strata_status_t load_whole(session_t *session) {
-    for (size_t i = 0; i < session->arguments.trace_count; i++) {
+    for (size_t i = 0; i < session->arguments.trace_count;) {
         const char *path = strata_arguments_trace(&session->arguments, i);
         strata_reading_begin(path);
         strata_status_t status = strata_trace_load(path, &session->traces[i]);
         strata_reading_end();
-        if (status != STRATA_OK) return status;
-        const strata_trace_t *trace = session->traces[i];
+        if (status != STRATA_OK && !session->arguments.keep_going) return status;
+        if (status != STRATA_OK) {
+            leave_out(session, i);
+            continue;
+        }
+        const strata_trace_t *trace = session->traces[i++];
         strata_notes_tell(trace->path, trace->format, &trace->notes);
     }
     return STRATA_OK;
@@ -111,7 +137,8 @@ static strata_status_t load_whole(session_t *session) {
 
 static strata_status_t load_traces(session_t *session) {
     session->traces = strata_host_new(session->arguments.trace_count + 1, sizeof *session->traces);
-    if (!session->traces) return STRATA_E_HOST_MEMORY;
+    session->errors = strata_host_new(session->arguments.trace_count + 1, sizeof *session->errors);
+    if (!session->traces || !session->errors) return STRATA_E_HOST_MEMORY;
     return may_feed(session) ? begin_feed(session) : load_whole(session);
 }
 
@@ -122,7 +149,8 @@ static strata_status_t begin_curves(session_t *session, size_t runs) {
 static void draw_curves(session_t *session) {
     size_t contenders = session->contenders.count;
     for (size_t i = 0; session->curves && i < session->arguments.trace_count; i++)
-        strata_draw_curves(&session->contenders, session->traces[i], session->results[i * contenders].figures.trace,
+        strata_draw_curves(&session->contenders, session->traces[i], session->results + i * contenders,
+                           session->findings.stands_for + i * contenders,
                            strata_curves_finish(session->curves, i * contenders, contenders));
 }
 
@@ -133,14 +161,33 @@ static const char *trace_name(const session_t *session, size_t index) {
     return session->traces[index]->path + folders;
 }
 
+/* The runs of a trace are followed from its first row on. */
+static strata_status_t run_trace(session_t *session, strata_comparison_t *comparison, size_t index) {
+    size_t contenders = session->contenders.count, first = index * contenders;
+    if (session->page.out) comparison->follow = strata_page_follow(&session->page.page, index, session->traces[index]);
+    if (session->curves) comparison->follow = strata_curves_follow(session->curves, first, contenders, comparison->follow);
+    return strata_compare(comparison, session->traces[index], session->results + first);
+}
+
+/* What the runs of a trace have left before one of them failed. */
+static strata_status_t forget_trace(session_t *session, size_t index) {
+    size_t contenders = session->contenders.count;
+    strata_status_t status = STRATA_OK;
+    if (session->page.out) status = strata_page_leave_out(&session->page.page, index);
+    if (session->curves && status == STRATA_OK) status = strata_curves_reset(session->curves, index * contenders, contenders);
+    return status;
+}
+
 static strata_status_t run_loaded(session_t *session, strata_comparison_t *comparison) {
-    size_t contenders = session->contenders.count, traces = session->arguments.trace_count;
-    strata_status_t status = begin_curves(session, contenders * traces);
-    for (size_t i = 0; i < traces && status == STRATA_OK; i++) {
-        if (session->page.out) comparison->follow = strata_page_follow(&session->page.page, i, session->traces[i]);
-        if (session->curves)
-            comparison->follow = strata_curves_follow(session->curves, i * contenders, contenders, comparison->follow);
-        status = strata_compare(comparison, session->traces[i], session->results + i * contenders);
+    strata_status_t status = begin_curves(session, session->contenders.count * session->arguments.trace_count);
+    for (size_t i = 0; i < session->arguments.trace_count && status == STRATA_OK;) {
+        status = run_trace(session, comparison, i);
+        if (status == STRATA_OK) {
+            i++;
+        } else if (session->arguments.keep_going) {
+            leave_out(session, i);
+            status = forget_trace(session, i);
+        }
     }
     end_progress();
     return status;
@@ -156,6 +203,21 @@ static strata_status_t run_fed(session_t *session, const strata_comparison_t *co
     return status;
 }
 
+/* Everything that is said about the figures. */
+static strata_status_t find(session_t *session) {
+    strata_findings_t *findings = &session->findings;
+    findings->runs = session->figures;
+    findings->contenders = session->contenders.count;
+    findings->traces = session->arguments.trace_count;
+    findings->errors = session->errors;
+    findings->searched = session->arguments.smallest;
+    strata_status_t status = strata_findings_make(&session->arguments, &session->contenders, session->traces, session->results,
+                                                  findings);
+    bool written = session->json || session->page.out;
+    if (status != STRATA_OK || !written) return status;
+    return strata_findings_trace_back(&session->arguments, &session->contenders, session->command, findings);
+}
+
 static strata_status_t run_all(session_t *session) {
     size_t contenders = session->contenders.count, runs = contenders * session->arguments.trace_count;
     strata_comparison_t comparison = comparison_of(session);
@@ -163,21 +225,22 @@ static strata_status_t run_all(session_t *session) {
     session->figures = strata_host_new(runs + 1, sizeof *session->figures);
     if (!session->results || !session->figures) return STRATA_E_HOST_MEMORY;
     strata_status_t status = session->feed ? run_fed(session, &comparison) : run_loaded(session, &comparison);
+    runs = contenders * session->arguments.trace_count; /* some may have been left out */
     for (size_t i = 0; i < runs && status == STRATA_OK; i++) {
         session->results[i].figures.trace = trace_name(session, i / contenders);
         session->figures[i] = session->results[i].figures;
     }
-    return status;
+    return status == STRATA_OK ? find(session) : status;
 }
 
 static strata_status_t open_json(session_t *session) {
     return session->arguments.json ? strata_report_open(session->arguments.json, &session->json) : STRATA_OK;
 }
 
-static strata_status_t write_json(session_t *session, size_t runs) {
+static strata_status_t write_json(session_t *session) {
     strata_output_t *out = session->json;
     session->json = NULL;
-    strata_figures_json(out, session->figures, runs);
+    strata_findings_json(out, &session->findings);
     return strata_output_finish(out);
 }
 
@@ -236,24 +299,38 @@ static void tell_work_left_out(const session_t *session, size_t runs) {
 
 /* After the tables, trace by trace. */
 static strata_status_t draw(const session_t *session) {
+    size_t contenders = session->contenders.count;
     strata_status_t status = STRATA_OK;
     for (size_t i = 0; i < session->arguments.trace_count && status == STRATA_OK; i++)
         status = strata_draw_contenders(&session->arguments, &session->contenders, session->traces[i],
-                                        session->results + i * session->contenders.count);
+                                        session->results + i * contenders, session->findings.stands_for + i * contenders);
     return status;
 }
 
-/* Of one strategy there is nothing to say but the table. */
+static void tell_table(const session_t *session) {
+    const strata_findings_t *findings = &session->findings;
+    const strata_table_view_t view = {.columns = findings->contenders,
+                                      .width = strata_terminal_width(0),
+                                      .searched = findings->searched,
+                                      .stands_for = findings->stands_for};
+    strata_figures_table(stdout, findings->runs, findings->contenders * findings->traces, &view);
+}
+
+/* Of one strategy there is nothing to say but the table. The line to run next is not wrapped: it can be pasted. */
 static void tell_verdicts(const session_t *session) {
-    size_t contenders = session->contenders.count;
-    for (size_t i = 0; contenders > 1 && i < session->arguments.trace_count; i++)
-        strata_verdict_print(stdout, strata_terminal_width(0), session->traces[i], session->figures + i * contenders, contenders);
+    const strata_findings_t *findings = &session->findings;
+    size_t width = strata_terminal_width(VERDICT_WIDTH);
+    for (size_t i = 0; findings->contenders > 1 && i < findings->traces; i++) {
+        putchar('\n');
+        strata_print_wrapped(stdout, findings->verdicts[i].text, 0, width);
+        if (findings->next[i]) printf("%s\n", findings->next[i]);
+    }
 }
 
 /* E_IO can only come from writing. */
 static int write_page(session_t *session) {
     strata_status_t status = strata_page_file_write(&session->page, &session->arguments, &session->contenders, session->results,
-                                                    session->figures);
+                                                    &session->findings);
     if (status == STRATA_OK) return STRATA_EXIT_DONE;
     return status == STRATA_E_IO ? strata_tell_written(status) : strata_tell_failure();
 }
@@ -270,15 +347,16 @@ static int report(session_t *session) {
     bool table = !session->only_page && (!json || json[0] != '-' || json[1]);
     int written = write_page(session);
     if (written != STRATA_EXIT_DONE) return written;
-    if (session->only_page) tell_page(session);
-    if (table) strata_figures_table(stdout, session->figures, runs, session->contenders.count, strata_terminal_width(0));
-    if (json && strata_tell_written(write_json(session, runs)) != STRATA_EXIT_DONE) return STRATA_EXIT_FAILED;
+    if (session->only_page && session->arguments.trace_count > 0) tell_page(session);
+    if (table) tell_table(session);
+    if (json && strata_tell_written(write_json(session)) != STRATA_EXIT_DONE) return STRATA_EXIT_FAILED;
     tell_work_left_out(session, runs);
     if (session->arguments.draw && draw(session) != STRATA_OK) return strata_tell_failure();
     if (table) draw_curves(session);
     if (table) tell_verdicts(session);
     int hazards = tell_hazards(session, runs), failed = tell_failed_operations(session, runs), ends = tell_ends(session, runs);
     if (failed == STRATA_EXIT_DONE) failed = ends;
+    if (session->findings.error_count > 0) failed = STRATA_EXIT_FAILED;
     return failed != STRATA_EXIT_DONE ? failed : hazards;
 }
 
@@ -295,7 +373,9 @@ static int tell_unopened(session_t *session, strata_status_t status) {
 /* A comparison may take hours: a JSON file that cannot be written is reported before it begins. */
 static int compare(session_t *session) {
     strata_status_t status = open_json(session);
-    if (status == STRATA_OK) status = strata_page_file_open(&session->page, &session->arguments, session->contenders.count);
+    bool nothing = session->arguments.trace_count == 0 && session->findings.error_count > 0; /* the errors stand in the JSON */
+    if (status == STRATA_OK && !nothing)
+        status = strata_page_file_open(&session->page, &session->arguments, session->contenders.count);
     if (status != STRATA_OK) return tell_unopened(session, status);
     if (run_all(session) == STRATA_OK) return report(session);
     end_progress();
@@ -311,6 +391,9 @@ static void session_end(session_t *session) {
     strata_host_delete(session->traces);
     strata_host_delete(session->results);
     strata_host_delete(session->figures);
+    strata_findings_end(&session->findings);
+    strata_host_delete(session->errors);
+    strata_host_delete(session->command);
     strata_contenders_delete(&session->contenders);
 }
 
@@ -327,10 +410,14 @@ static strata_status_t load(session_t *session) {
 
 static int run_compare(const strata_command_t *self, int argc, char **argv) {
     static session_t session; /* too large for a stack */
-    int exit_status = strata_arguments_read(self, argc, argv, &session.arguments);
-    if (exit_status != STRATA_EXIT_DONE) return exit_status;
+    strata_status_t status = strata_shell_line(self->name, argc, argv, &session.command); /* before arguments change places */
+    int exit_status = status == STRATA_OK ? strata_arguments_read(self, argc, argv, &session.arguments) : strata_tell_failure();
+    if (exit_status != STRATA_EXIT_DONE) {
+        strata_host_delete(session.command);
+        return exit_status;
+    }
     session.only_page = self->options == strata_report_options;
-    strata_status_t status = load(&session);
+    status = load(&session);
     exit_status = status == STRATA_OK ? compare(&session) : strata_tell_failure();
     session_end(&session);
     return exit_status;
@@ -338,11 +425,16 @@ static int run_compare(const strata_command_t *self, int argc, char **argv) {
 
 static const char more[] =
     "Replays each trace under each strategy and prints a table, as wide as COLUMNS or the terminal says. What others have recorded "
-    "is read too: a memory snapshot of PyTorch, a trace of torch.profiler, a log of RMM or Umpire (strata help convert). The last "
-    "line says in words what was found.\n"
+    "is read too: a memory snapshot of PyTorch, a trace of torch.profiler, a log of RMM or Umpire (strata help convert).\n"
     "\n"
-    "Exit status: 0 done (out-of-memory stands in the table), 1 an operation failed otherwise, or a hazard was found, 2 wrong "
-    "usage, strategy or trace, or a strategy has too little when it is opened (preallocate): then nothing is compared.";
+    "Below the table stands the verdict. The best strategy serves every request; its program ends within 1 % of the earliest; and of "
+    "these it is the one under which the device holds least at its peak. Ties prefer strata. If none serves every request, the "
+    "verdict names the nearest one and the capacity that it needs. Strategies with equal stacks for what the trace uses share a "
+    "column. The last line is a command that shows where the memory of the best one went.\n"
+    "\n"
+    "Exit status: 0 done (out-of-memory stands in the table), 1 an operation failed otherwise, a hazard was found, or --keep-going "
+    "left a trace out, 2 wrong usage, strategy or trace, or a strategy has too little when it is opened (preallocate): then nothing "
+    "is compared.";
 
 const strata_command_t strata_command_compare = {.name = "compare",
                                                  .run = run_compare,

@@ -57,6 +57,15 @@ void strata_curves_delete(strata_curves_t *curves) {
     strata_host_delete(curves);
 }
 
+strata_status_t strata_curves_reset(strata_curves_t *curves, size_t first, size_t count) {
+    strata_status_t status = STRATA_OK;
+    for (size_t i = first; i < first + count && status == STRATA_OK; i++) {
+        strata_series_destroy(&curves->series[i]);
+        status = strata_series_init(&curves->series[i], COLUMNS, REACH);
+    }
+    return status;
+}
+
 const strata_run_follow_t *strata_curves_follow(strata_curves_t *curves, size_t first, size_t count,
                                                 const strata_run_follow_t *others) {
     for (size_t i = 0; i < count && others; i++) curves->curves[first + i].other = &others[i];

@@ -55,18 +55,19 @@ strata_status_t strata_take_map(const strata_arguments_t *arguments, const strat
 }
 
 strata_status_t strata_draw_contenders(const strata_arguments_t *arguments, const strata_contenders_t *contenders,
-                                       const strata_trace_t *trace, const strata_run_result_t *results) {
+                                       const strata_trace_t *trace, const strata_run_result_t *results, const size_t *stands_for) {
     strata_draw_t draw = {.out = stdout,
                           .width = strata_terminal_width(STRATA_DRAW_WIDTH),
                           .unicode = terminal_has_unicode(),
                           .what = arguments->draw};
-    size_t count = contenders->count;
-    strata_map_t *maps = strata_host_new(count, sizeof *maps);
-    const char **labels = strata_host_new(count, sizeof *labels);
+    size_t count = 0;
+    strata_map_t *maps = strata_host_new(contenders->count, sizeof *maps);
+    const char **labels = strata_host_new(contenders->count, sizeof *labels);
     strata_status_t status = maps && labels ? STRATA_OK : STRATA_E_HOST_MEMORY;
-    for (size_t i = 0; i < count && status == STRATA_OK; i++) {
-        labels[i] = contenders->all[i].label;
-        status = strata_take_map(arguments, &contenders->all[i], trace, results[i].peak_row, &maps[i]);
+    for (size_t i = 0; i < contenders->count && status == STRATA_OK; i++) {
+        if (stands_for[i] != i) continue;
+        labels[count] = contenders->all[i].label;
+        status = strata_take_map(arguments, &contenders->all[i], trace, results[i].peak_row, &maps[count++]);
     }
     if (status == STRATA_OK) printf("\n%s, where most is reserved\n\n", results[0].figures.trace);
     if (status == STRATA_OK) status = strata_draw_maps(&draw, maps, labels, count, trace->count);
@@ -76,12 +77,20 @@ strata_status_t strata_draw_contenders(const strata_arguments_t *arguments, cons
     return status;
 }
 
-void strata_draw_curves(const strata_contenders_t *contenders, const strata_trace_t *trace, const char *name,
-                        const strata_series_t *series) {
+void strata_draw_curves(const strata_contenders_t *contenders, const strata_trace_t *trace, const strata_run_result_t *results,
+                        const size_t *stands_for, const strata_series_t *series) {
     const char *labels[STRATA_ARGUMENT_STRATEGIES];
+    strata_series_t shown[STRATA_ARGUMENT_STRATEGIES];
     strata_line_t line = {.out = stdout, .width = strata_terminal_width(STRATA_DRAW_WIDTH), .unicode = terminal_has_unicode()};
-    for (size_t i = 0; i < contenders->count; i++) labels[i] = contenders->all[i].label;
-    if (trace->count == 0) return;
-    printf("\n%s, ", name);
-    strata_draw_lines(&line, series, labels, contenders->count, trace->count);
+    size_t count = 0;
+    bool any = false;
+    for (size_t i = 0; i < contenders->count; i++) {
+        any = any || results[i].peak_row > 0;
+        if (stands_for[i] != i) continue;
+        labels[count] = contenders->all[i].label;
+        shown[count++] = series[i];
+    }
+    if (!any) return;
+    printf("\n%s, ", results[0].figures.trace);
+    strata_draw_lines(&line, shown, labels, count, trace->count);
 }

@@ -17,8 +17,13 @@ typedef struct run {
     const char *file;
 } run_t;
 
+/* What else a comparison has, each a list: the lists of all files become one. */
+static const char *const lists[] = {"provenance", "errors", "verdicts"};
+enum { LISTS = sizeof lists / sizeof *lists };
+
 typedef struct merge {
     char **texts; /* one per file */
+    strata_json_slice_t (*others)[LISTS]; /* likewise: what stands between the brackets */
     int files;
     run_t *runs;
     size_t count, capacity;
@@ -96,6 +101,13 @@ static const char *file_member(void *context, strata_json_slice_t name, strata_j
         merge->schema = strata_json_is(value, "1");
         return merge->schema ? NULL : "the schema is not known; this version reads 1";
     }
+    for (size_t i = 0; i < LISTS; i++) {
+        if (!strata_json_is(name, lists[i])) continue;
+        if (*value.at != '[') return "provenance, errors and verdicts are arrays";
+        const char *first = strata_json_spaces(value.at + 1), *end = value.at + value.length - 1;
+        while (end > first && (end[-1] == ' ' || end[-1] == '\n' || end[-1] == '\r' || end[-1] == '\t')) end--;
+        merge->others[merge->files - 1][i] = (strata_json_slice_t){.at = first, .length = (size_t)(end - first)};
+    }
     if (!strata_json_is(name, "runs")) return NULL;
     if (*value.at != '[') return "runs is no array";
     if (strata_json_value(&scan, value.at, add_run, merge)) return NULL;
@@ -161,12 +173,28 @@ static strata_status_t check_unique(const merge_t *merge) {
     return status;
 }
 
+/* A list that no file has is left out. */
+static void write_list(const merge_t *merge, size_t list, strata_output_t *out) {
+    bool any = false;
+    for (int i = 0; i < merge->files; i++) {
+        strata_json_slice_t part = merge->others[i][list];
+        if (part.length == 0) continue;
+        if (any) strata_output_print(out, ",\n");
+        else strata_output_print(out, "\"%s\": [", lists[list]);
+        strata_output_write(out, part.at, part.length);
+        any = true;
+    }
+    if (any) strata_output_print(out, "],\n");
+}
+
 static int write_all(const merge_t *merge, const char *path) {
     strata_output_t *out = NULL;
     strata_status_t status = strata_report_open(path, &out);
     if (status == STRATA_E_INVALID) return strata_tell_failure();
     if (status != STRATA_OK) return strata_tell_written(status);
-    strata_output_print(out, "{\"schema\": 1, \"runs\": [");
+    strata_output_print(out, "{\"schema\": 1, ");
+    for (size_t i = 0; i < LISTS; i++) write_list(merge, i, out);
+    strata_output_print(out, "\"runs\": [");
     for (size_t i = 0; i < merge->count; i++) {
         if (i > 0) strata_output_print(out, ", ");
         strata_output_write(out, merge->runs[i].text.at, merge->runs[i].text.length);
@@ -176,13 +204,15 @@ static int write_all(const merge_t *merge, const char *path) {
 }
 
 static int merge_all(const char *json, char **paths, int count) {
-    merge_t merge = {.texts = strata_host_new((size_t)count, sizeof *merge.texts)};
-    strata_status_t status = merge.texts ? STRATA_OK : STRATA_E_HOST_MEMORY;
+    merge_t merge = {.texts = strata_host_new((size_t)count, sizeof *merge.texts),
+                     .others = strata_host_new((size_t)count, sizeof *merge.others)};
+    strata_status_t status = merge.texts && merge.others ? STRATA_OK : STRATA_E_HOST_MEMORY;
     for (int i = 0; i < count && status == STRATA_OK; i++) status = merge_file(&merge, paths[i]);
     if (status == STRATA_OK) status = check_unique(&merge);
     int exit_status = status == STRATA_OK ? write_all(&merge, json) : strata_tell_failure();
     for (int i = 0; i < merge.files; i++) strata_host_delete(merge.texts[i]);
     strata_host_delete(merge.texts);
+    strata_host_delete(merge.others);
     strata_host_delete(merge.runs);
     return exit_status;
 }
@@ -206,10 +236,12 @@ static int run_merge(const strata_command_t *self, int argc, char **argv) {
                  : strata_wrong_usage(self, "which files? write those of strata compare --json");
 }
 
-const strata_command_t strata_command_merge = {.name = "merge",
-                                               .run = run_merge,
-                                               .words = "FILE...",
-                                               .help = "makes one comparison of the JSON files of several shards",
-                                               .options = options,
-                                               .example = "--json all.json shard0.json shard1.json",
-                                               .more = "A trace may stand once under each label."};
+const strata_command_t strata_command_merge = {
+    .name = "merge",
+    .run = run_merge,
+    .words = "FILE...",
+    .help = "makes one comparison of the JSON files of several shards",
+    .options = options,
+    .example = "--json all.json shard0.json shard1.json",
+    .more = "A trace may stand once under each label. Where the figures come from, the traces that were left out "
+            "and the verdicts of all files are kept."};

@@ -23,10 +23,11 @@ static strata_status_t take_maps(strata_page_file_t *file, const strata_argument
 
 strata_status_t strata_page_file_write(strata_page_file_t *file, const strata_arguments_t *arguments,
                                        const strata_contenders_t *contenders, const strata_run_result_t *results,
-                                       const strata_figures_t *figures) {
+                                       const strata_findings_t *findings) {
     if (!file->out) return STRATA_OK;
+    if (file->page.count == 0) return STRATA_OK; /* every trace was left out */
     strata_status_t status = take_maps(file, arguments, contenders, results);
-    if (status == STRATA_OK) status = strata_page_write(file->out, &file->page, figures);
+    if (status == STRATA_OK) status = strata_page_write(file->out, &file->page, findings);
     if (status != STRATA_OK) return status;
     strata_output_t *out = file->out;
     file->out = NULL;

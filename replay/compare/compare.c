@@ -53,21 +53,36 @@ static strata_status_t serves(const strata_comparison_t *comparison, const strat
     if (!result) return STRATA_E_HOST_MEMORY;
     contender.target.capacity = capacity;
     strata_status_t status = run_once(comparison, trace, &contender, "smallest", false, NULL, result);
-    *enough = status == STRATA_OK && result->figures.failed_operations == 0;
+    *enough = status == STRATA_OK && strata_figures_serve(&result->figures);
     strata_host_delete(result);
     return status == STRATA_E_NO_MEMORY ? STRATA_OK : status;
 }
 
-/* The answer was replayed and served everything; with 2 MiB less, where the search looked, something failed. A strategy whose limit
- * is a share of the device needs more capacity than it uses: then more is tried, up to the capacity under which it served
- * everything. */
+#define FAR_ENOUGH_BYTES ((uint64_t)1 << 40) /* the search tries at least so much */
+
+/* The largest capacity that is worth a try. A strategy that fails with 16 times what the program has live fails for another reason. */
+static uint64_t largest_try(const strata_trace_t *trace, const strata_figures_t *figures) {
+    uint64_t live = strata_min(trace->peak_requested, UINT64_MAX / 32);
+    return strata_max(figures->capacity_bytes, strata_max(FAR_ENOUGH_BYTES, 16 * live));
+}
+
+/* The answer was replayed and served everything; with 2 MiB less, where the search looked, something failed. The search begins with
+ * what was used, or where that was too little with the capacity, and then doubles. A strategy whose limit is a share of the device
+ * needs more capacity than it uses. */
 static strata_status_t search_smallest(const strata_comparison_t *comparison, const strata_trace_t *trace,
-                                       const strata_contender_t *contender, strata_figures_t *figures) {
-    uint64_t high, low = 0, most = figures->capacity_bytes; /* `low` is too little, in whole steps, `high` is enough */
+                                       const strata_contender_t *contender, strata_run_result_t *result) {
+    const strata_figures_t *figures = &result->figures;
+    uint64_t high, low = 0, most = largest_try(trace, figures); /* `low` is too little, in whole steps, `high` is enough */
     bool enough = false;
-    if (figures->failed_operations > 0) return STRATA_OK;
-    high = strata_max(figures->peak_device_used_bytes, STEP_BYTES);
-    high = (high + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES;
+    if (figures->failed_operations > figures->oom_count) return STRATA_OK; /* more capacity does not help */
+    if (strata_figures_serve(figures)) {
+        high = strata_max(figures->peak_device_used_bytes, STEP_BYTES);
+        high = (high + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES;
+    } else {
+        low = figures->capacity_bytes / STEP_BYTES * STEP_BYTES;
+        if (low >= most / 2) return STRATA_OK;
+        high = strata_max(2 * low, STEP_BYTES);
+    }
     strata_status_t status = serves(comparison, trace, *contender, high, &enough);
     while (status == STRATA_OK && !enough && high < most) {
         low = high;
@@ -84,7 +99,7 @@ static strata_status_t search_smallest(const strata_comparison_t *comparison, co
             low = middle;
         }
     }
-    if (status == STRATA_OK) figures->smallest_device_bytes = high;
+    if (status == STRATA_OK) result->needed_bytes = high;
     return status;
 }
 
@@ -133,9 +148,22 @@ static strata_status_t feed_job(void *context, size_t i) {
     return status;
 }
 
+/* Fewest operations failed; everything is searched if --smallest was asked for. */
+static bool is_searched(const all_runs_t *all, size_t contender) {
+    uint64_t fewest = UINT64_MAX;
+    if (all->comparison->smallest) return true;
+    for (size_t i = 0; i < all->comparison->contender_count; i++)
+        fewest = strata_min(fewest, all->results[i].figures.failed_operations);
+    return all->comparison->nearest && fewest > 0 && all->results[contender].figures.failed_operations == fewest;
+}
+
 static strata_status_t search_job(void *context, size_t job) {
     const all_runs_t *all = context;
-    return search_smallest(all->comparison, all->trace, &all->comparison->contenders[job], &all->results[job].figures);
+    strata_run_result_t *result = &all->results[job];
+    if (!is_searched(all, job)) return STRATA_OK;
+    strata_status_t status = search_smallest(all->comparison, all->trace, &all->comparison->contenders[job], result);
+    if (all->comparison->smallest) result->figures.smallest_device_bytes = result->needed_bytes;
+    return status;
 }
 
 static void finish_figures(const all_runs_t *all, size_t i) {
@@ -147,7 +175,7 @@ static void finish_figures(const all_runs_t *all, size_t i) {
     figures->options = contender->options;
     figures->device = all->results[i].device;
     figures->host_ns_per_op = strata_figure_spread(all->times + i * comparison->repeat, comparison->repeat - comparison->check);
-    figures->smallest_device_bytes = STRATA_FIGURE_NULL;
+    figures->smallest_device_bytes = all->results[i].needed_bytes = STRATA_FIGURE_NULL;
 }
 
 static strata_status_t check_devices(const strata_comparison_t *comparison) {
@@ -183,7 +211,8 @@ static strata_status_t run_all(all_runs_t *all) {
     size_t contenders = comparison->contender_count, threads = runs_at_once(comparison, all->trace);
     strata_status_t status = strata_jobs_do(contenders * comparison->repeat, threads, run_job, all);
     for (size_t i = 0; i < contenders && status == STRATA_OK; i++) finish_figures(all, i);
-    if (status == STRATA_OK && comparison->smallest) status = strata_jobs_do(contenders, threads, search_job, all);
+    bool search = comparison->smallest || (comparison->nearest && all_simulated(comparison));
+    if (status == STRATA_OK && search) status = strata_jobs_do(contenders, threads, search_job, all);
     return status;
 }
 

@@ -128,10 +128,10 @@ static void put_run(strata_output_t *out, const strata_figures_t *run) {
 }
 
 strata_status_t strata_figures_json(strata_output_t *out, const strata_figures_t *runs, size_t count) {
-    strata_output_print(out, "{\"schema\": 1, \"runs\": [");
+    strata_output_print(out, "[");
     for (size_t i = 0; i < count; i++) {
         if (i > 0) strata_output_print(out, ", ");
         put_run(out, &runs[i]);
     }
-    return strata_output_print(out, "]}\n");
+    return strata_output_print(out, "]");
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "config/words.h"
 #include "platform/arithmetic.h"
 #include "replay/compare/cell.h"
 #include "replay/run/figures.h"
@@ -66,6 +67,7 @@ typedef struct table {
     size_t width; /* of a column */
     bool cut; /* cut what is wider */
     const strata_cell_t *labels; /* of these runs, as wide as a column */
+    bool searched; /* the least capacity is shown, whether it was found or not */
 } table_t;
 
 /* `wide`: some cell of the row is wider than the column. */
@@ -117,9 +119,11 @@ static bool is(const char *name, const char *wanted) { return strcmp(name, wante
 
 /* A row without any value is left out. */
 static bool wanted(const table_t *table, const char *name) {
-    bool searched = false, checked = false, repeated = false, stumbles = false;
+    bool searched = table->searched, checked = false, repeated = false, stumbles = false, pinned = false, host = false;
     for (size_t i = 0; i < table->count; i++) {
         searched = searched || table->runs[i].smallest_device_bytes != STRATA_FIGURE_NULL;
+        pinned = pinned || table->runs[i].pinned_requested_bytes != STRATA_FIGURE_NULL;
+        host = host || table->runs[i].host_requested_bytes != STRATA_FIGURE_NULL;
         checked = checked || table->runs[i].hazards != STRATA_FIGURE_NULL;
         stumbles = stumbles || table->runs[i].host_jitter != STRATA_FIGURE_NULL;
         repeated = repeated || table->runs[i].pointer_changes != STRATA_FIGURE_NULL;
@@ -127,6 +131,8 @@ static bool wanted(const table_t *table, const char *name) {
     if (is(name, "pointer_changes")) return repeated;
     if (is(name, "host_jitter")) return stumbles;
     if (is(name, "smallest_device_bytes")) return searched;
+    if (is(name, "pinned_requested_bytes") || is(name, "pinned_reserved_bytes")) return pinned;
+    if (is(name, "host_requested_bytes") || is(name, "host_reserved_bytes")) return host;
     return is(name, "hazards") ? checked : !is(name, "trace") && !is(name, "label");
 }
 
@@ -151,11 +157,32 @@ static void one_table(const table_t *table) {
                 "  card that nobody measured (docs/profiles.md).\n");
 }
 
+/* Below the tables of a trace: strategies without a column of their own, since another column has their figures. */
+static void put_same(FILE *out, const strata_figures_t *runs, size_t count, const size_t *stands_for, size_t width) {
+    enum { INDENT = 2, ONE_LINE = 10000 };
+    for (size_t i = 0; i < count; i++) {
+        char text[MOST * (STRATA_CELL_BYTES + 2)];
+        size_t length = 0;
+        for (size_t k = 0; k < count; k++) {
+            if (k == i || stands_for[k] != i) continue;
+            length += (size_t)snprintf(text + length, sizeof text - length, "%s%s", length ? ", " : "",
+                                       show_TEXT(runs[k].label).text);
+        }
+        if (length == 0) continue;
+        fprintf(out, "%*s", INDENT, "");
+        char whole[sizeof text + 2 * STRATA_CELL_BYTES];
+        snprintf(whole, sizeof whole, "%s stands for %s: their stacks are equal for what this trace uses.",
+                 show_TEXT(runs[i].label).text, text);
+        strata_print_wrapped(out, whole, INDENT, width ? width : ONE_LINE);
+    }
+}
+
 /* The runs of one trace, in as many tables as the width needs, none of them narrower than the first. */
-static void tables(FILE *out, const strata_figures_t *runs, size_t count, size_t width) {
+static void tables(FILE *out, const strata_figures_t *runs, size_t count, const strata_table_view_t *view) {
+    size_t width = view->width;
     strata_cell_t labels[MOST];
     size_t room = width > NAME_WIDTH + 2 ? width - NAME_WIDTH - 2 : 0, across = count, natural = widest(runs, count);
-    table_t table = {.out = out, .width = natural};
+    table_t table = {.out = out, .width = natural, .searched = view->searched};
     count = count < MOST ? count : MOST;
     for (size_t i = 0; i < count; i++) labels[i] = show_TEXT(runs[i].label);
     if (width > 0 && count * (natural + 2) > room) {
@@ -173,9 +200,20 @@ static void tables(FILE *out, const strata_figures_t *runs, size_t count, size_t
     }
 }
 
-void strata_figures_table(FILE *out, const strata_figures_t *runs, size_t count, size_t columns, size_t width) {
-    for (size_t first = 0; first < count; first += columns) {
+/* The runs that have a column of their own: those that stand for themselves. */
+static size_t distinct(const strata_figures_t *runs, size_t count, const size_t *stands_for, strata_figures_t *shown) {
+    size_t kept = 0;
+    for (size_t i = 0; i < count && kept < MOST; i++)
+        if (!stands_for || stands_for[i] == i) shown[kept++] = runs[i];
+    return kept;
+}
+
+void strata_figures_table(FILE *out, const strata_figures_t *runs, size_t count, const strata_table_view_t *view) {
+    strata_figures_t shown[MOST];
+    for (size_t first = 0; first < count; first += view->columns) {
+        const size_t *stands_for = view->stands_for ? view->stands_for + first : NULL;
         if (first) fputc('\n', out);
-        tables(out, runs + first, columns, width);
+        tables(out, shown, distinct(runs + first, view->columns, stands_for, shown), view);
+        if (stands_for) put_same(out, runs + first, view->columns, stands_for, view->width);
     }
 }

@@ -100,13 +100,13 @@ static strata_status_t put_run(strata_output_t *out, strata_page_run_t *run, siz
 
 /* ---- all of it ---- */
 
-static strata_status_t put_traces(strata_output_t *out, const strata_page_t *page, const strata_figures_t *figures) {
+static strata_status_t put_traces(strata_output_t *out, const strata_page_t *page, const strata_findings_t *findings) {
     strata_status_t status = STRATA_OK;
     strata_output_print(out, "\"traces\": [");
     for (size_t i = 0; i < page->count && status == STRATA_OK; i += page->contenders) {
         const strata_trace_t *trace = page->runs[i].trace;
         strata_output_print(out, "%s\n{", i ? "," : "");
-        put_named(out, "name", figures[i].trace);
+        put_named(out, "name", findings->runs[i].trace);
         strata_output_print(out, ", \"rows\": %zu, \"allocs\": %" PRIu32 ", \"has_work\": %s, ", trace->count, trace->lifetimes,
                             trace->has_work ? "true" : "false");
         status = strata_page_streams(out, trace, page->count / page->contenders);
@@ -116,14 +116,14 @@ static strata_status_t put_traces(strata_output_t *out, const strata_page_t *pag
     return status;
 }
 
-strata_status_t strata_page_data(strata_output_t *out, strata_page_t *page, const strata_figures_t *figures) {
+strata_status_t strata_page_data(strata_output_t *out, strata_page_t *page, const strata_findings_t *findings) {
     strata_output_print(out, "{\"schema\": 1, ");
     put_named(out, "version", strata_version());
     strata_output_print(out, ",\n\"contenders\": %zu,\n", page->contenders);
     put_fields(out);
-    strata_status_t status = put_traces(out, page, figures);
+    strata_status_t status = put_traces(out, page, findings);
     strata_output_print(out, "\"figures\": ");
-    strata_figures_json(out, figures, page->count);
+    strata_findings_json(out, findings);
     strata_output_print(out, ",\n\"runs\": [");
     for (size_t i = 0; i < page->count && status == STRATA_OK; i++) {
         if (i) strata_output_print(out, ",\n");

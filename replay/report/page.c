@@ -21,19 +21,22 @@ static ssize_t put_escaped(void *out, const char *text, size_t count) {
     return (ssize_t)count;
 }
 
-/* The printed table, for whoever runs no scripts. */
-static strata_status_t put_table(strata_output_t *out, const strata_page_t *page, const strata_figures_t *figures) {
+/* The verdicts and the printed table, for readers without scripts. */
+static strata_status_t put_table(strata_output_t *out, const strata_findings_t *findings) {
     FILE *table = fopencookie(out, "w", (cookie_io_functions_t){.write = put_escaped});
     if (!table) return strata_fail(STRATA_E_HOST_MEMORY, 0, "no host memory left for the table of the page");
-    strata_figures_table(table, figures, page->count, page->contenders, 0);
+    for (size_t i = 0; i < findings->traces && findings->verdicts; i++) fprintf(table, "%s\n\n", findings->verdicts[i].text);
+    const strata_table_view_t view = {
+        .columns = findings->contenders, .stands_for = findings->stands_for, .searched = findings->searched};
+    strata_figures_table(table, findings->runs, findings->traces * findings->contenders, &view);
     return fclose(table) == 0 ? STRATA_OK : strata_fail(STRATA_E_HOST_MEMORY, 0, "the table of the page could not be made");
 }
 
-strata_status_t strata_page_write(strata_output_t *out, strata_page_t *page, const strata_figures_t *figures) {
+strata_status_t strata_page_write(strata_output_t *out, strata_page_t *page, const strata_findings_t *findings) {
     put_text(out, strata_page_head);
-    strata_status_t status = put_table(out, page, figures);
+    strata_status_t status = put_table(out, findings);
     put_text(out, strata_page_middle);
-    if (status == STRATA_OK) status = strata_page_data(out, page, figures);
+    if (status == STRATA_OK) status = strata_page_data(out, page, findings);
     put_text(out, strata_page_tail);
     return status;
 }

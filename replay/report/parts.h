@@ -20,7 +20,7 @@ size_t strata_page_share(size_t all, size_t least, size_t most, size_t count);
 enum { STRATA_PAGE_TAG = 81 }; /* bytes of a tag on the page */
 
 /* Everything; one object. E_HOST_MEMORY. */
-strata_status_t strata_page_data(strata_output_t *out, strata_page_t *page, const strata_figures_t *figures);
+strata_status_t strata_page_data(strata_output_t *out, strata_page_t *page, const strata_findings_t *findings);
 /* The columns, the peaks and what is around them: several members of an object. */
 void strata_page_curves(strata_output_t *out, strata_series_t *series);
 /* What the contents of the chunks may take at most. */

@@ -47,23 +47,26 @@ static void keep_refusal(void *context, size_t row, uint64_t time_ns, const stra
                                                                   .text = kept};
 }
 
+static strata_status_t begin_run(strata_page_t *page, size_t i) {
+    strata_page_run_t *run = &page->runs[i];
+    run->refusal_room = strata_page_share(ALL_REFUSALS, LEAST_REFUSAL, STRATA_PAGE_REFUSALS * REFUSAL_BYTES, page->room);
+    page->follows[i] = (strata_run_follow_t){.row = keep_row, .refused = keep_refusal, .context = run};
+    return strata_series_init(&run->series, page->columns, page->around);
+}
+
 strata_status_t strata_page_begin(strata_page_t *page, size_t traces, size_t contenders) {
     *page = (strata_page_t){.count = traces * contenders, .contenders = contenders};
     if (page->count > STRATA_PAGE_RUNS)
         return strata_fail(STRATA_E_INVALID, 0,
                            "a page shows %d runs (traces times strategies) at most, and these are %zu; give fewer traces",
                            STRATA_PAGE_RUNS, page->count);
-    size_t columns = strata_page_share(ALL_COLUMNS, LEAST_COLUMNS, MOST_COLUMNS, page->count);
-    size_t around = strata_page_share(ALL_AROUND, LEAST_AROUND, MOST_AROUND, page->count);
+    page->room = page->count;
+    page->columns = strata_page_share(ALL_COLUMNS, LEAST_COLUMNS, MOST_COLUMNS, page->count);
+    page->around = strata_page_share(ALL_AROUND, LEAST_AROUND, MOST_AROUND, page->count);
     page->runs = strata_host_new(page->count, sizeof *page->runs);
     page->follows = strata_host_new(page->count, sizeof *page->follows);
     strata_status_t status = page->runs && page->follows ? STRATA_OK : STRATA_E_HOST_MEMORY;
-    for (size_t i = 0; i < page->count && status == STRATA_OK; i++) {
-        status = strata_series_init(&page->runs[i].series, columns, around);
-        page->runs[i].refusal_room = strata_page_share(ALL_REFUSALS, LEAST_REFUSAL, STRATA_PAGE_REFUSALS * REFUSAL_BYTES,
-                                                       page->count);
-        page->follows[i] = (strata_run_follow_t){.row = keep_row, .refused = keep_refusal, .context = &page->runs[i]};
-    }
+    for (size_t i = 0; i < page->count && status == STRATA_OK; i++) status = begin_run(page, i);
     if (status != STRATA_OK) strata_page_end(page);
     return status;
 }
@@ -72,10 +75,11 @@ static void end_run(strata_page_run_t *run) {
     for (size_t i = 0; i < run->refusal_count; i++) strata_host_delete(run->refusals[i].text);
     strata_series_destroy(&run->series);
     strata_map_delete(&run->map);
+    *run = (strata_page_run_t){.trace = NULL};
 }
 
 void strata_page_end(strata_page_t *page) {
-    for (size_t i = 0; i < page->count && page->runs; i++) end_run(&page->runs[i]);
+    for (size_t i = 0; i < page->room && page->runs; i++) end_run(&page->runs[i]);
     strata_host_delete(page->runs);
     strata_host_delete(page->follows);
     *page = (strata_page_t){.runs = NULL};
@@ -84,4 +88,14 @@ void strata_page_end(strata_page_t *page) {
 const strata_run_follow_t *strata_page_follow(strata_page_t *page, size_t index, const strata_trace_t *trace) {
     for (size_t i = 0; i < page->contenders; i++) page->runs[index * page->contenders + i].trace = trace;
     return page->follows + index * page->contenders;
+}
+
+strata_status_t strata_page_leave_out(strata_page_t *page, size_t index) {
+    strata_status_t status = STRATA_OK;
+    page->count -= page->contenders;
+    for (size_t i = 0; i < page->contenders && status == STRATA_OK; i++) {
+        end_run(&page->runs[index * page->contenders + i]);
+        status = begin_run(page, index * page->contenders + i);
+    }
+    return status;
 }

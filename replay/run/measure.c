@@ -65,6 +65,7 @@ void strata_measure_end(strata_measure_t *measure) {
 
 typedef struct totals {
     uint64_t device_places;
+    uint64_t host_reserved[STRATA_PLACE_KINDS]; /* peaks of pinned and host memory, by place */
     uint64_t peak_reserved, deferred_peak, deferred_frees, ladders;
 } totals_t;
 
@@ -73,6 +74,7 @@ static void add_totals(strata_measure_t *measure, strata_place_t place, bool dev
     strata_statistics_t statistics;
     if (!read_statistics(measure, place, &statistics)) return;
     totals->ladders += statistics.ladders;
+    totals->host_reserved[strata_place_kind(place)] = statistics.peak_reserved_bytes;
     if (!device) return;
     totals->device_places++;
     totals->peak_reserved += statistics.peak_reserved_bytes;
@@ -296,10 +298,25 @@ void strata_measure_sample(strata_measure_t *measure, size_t row, const strata_r
 
 static double ms(uint64_t ns) { return (double)ns / 1e6; }
 
+static void finish_host_bytes(strata_measure_t *measure, const totals_t *totals) {
+    strata_figures_t *figures = measure->figures;
+    const struct {
+        strata_place_kind_t place;
+        uint64_t *requested, *reserved;
+    } rows[] = {{STRATA_PLACE_PINNED, &figures->pinned_requested_bytes, &figures->pinned_reserved_bytes},
+                {STRATA_PLACE_HOST, &figures->host_requested_bytes, &figures->host_reserved_bytes}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        bool used = measure->trace->places & 1u << rows[i].place;
+        *rows[i].requested = used ? measure->host_requested_peak[rows[i].place] : STRATA_FIGURE_NULL;
+        *rows[i].reserved = used ? totals->host_reserved[rows[i].place] : STRATA_FIGURE_NULL;
+    }
+}
+
 static void finish_bytes(strata_measure_t *measure) {
     strata_figures_t *figures = measure->figures;
     totals_t totals = {0};
     each_place(measure, add_totals, &totals);
+    finish_host_bytes(measure, &totals);
     /* The place's own peak includes what was reserved for a moment within one call. For several places only the observed sum is a
      * peak. */
     figures->peak_reserved_bytes = totals.device_places == 1 ? totals.peak_reserved : measure->reserved;

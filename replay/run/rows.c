@@ -78,6 +78,7 @@ static void run_alloc(strata_running_t *run, const strata_trace_event_t *event) 
     strata_watch_alloc(&run->watch, event, run->served[event->id].address, block.size);
     if (!of_device(event) && !stream) borrow_by_legacy(run, event);
     if (of_device(event)) strata_measure_live(&run->measure, event->value, block.size);
+    else strata_measure_host_live(&run->measure, (strata_place_kind_t)event->place, event->value);
 }
 
 static void use_a_last_time(strata_running_t *run, uint32_t lifetime, uint32_t stream) {
@@ -123,6 +124,7 @@ static void run_free(strata_running_t *run, const strata_trace_event_t *event) {
     }
     run->result->figures.live_at_end--;
     if (of_device(event)) strata_measure_dead(&run->measure, served->requested, served->granted);
+    else strata_measure_host_dead(&run->measure, (strata_place_kind_t)event->place, served->requested);
     served->ref = 0;
 }
 

@@ -40,10 +40,11 @@ static strata_status_t take_map(const strata_trace_t *trace, const strata_conten
 }
 
 static strata_status_t write_page(const char *path, strata_page_t *page, const strata_figures_t *figures) {
+    const strata_findings_t findings = {.runs = figures, .contenders = page->contenders, .traces = page->count / page->contenders};
     strata_output_t *out;
     strata_status_t status = strata_output_open(path, &out);
     if (status != STRATA_OK) return status;
-    status = strata_page_write(out, page, figures);
+    status = strata_page_write(out, page, &findings);
     if (status == STRATA_OK) return strata_output_finish(out);
     strata_output_abandon(out);
     return status;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "replay/compare/findings.h"
 #include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
@@ -72,7 +73,7 @@ static char *json_of(const strata_figures_t *runs, size_t count) {
     snprintf(path, sizeof path, "%s", temporary("figures.json"));
     EXPECT_OK(strata_output_open(path, &out));
     if (!out) return NULL;
-    strata_figures_json(out, runs, count);
+    strata_findings_json(out, &(strata_findings_t){.runs = runs, .contenders = count, .traces = count > 0});
     EXPECT_OK(strata_output_finish(out));
     char *text = read_bytes(path, &length);
     if (text) text[length] = '\0';
@@ -92,6 +93,8 @@ static strata_figures_t some_figures(void) {
     f.end_ms = 12.5;
     f.host_ns_per_op = (strata_figure_spread_t){.min = 1, .median = 2, .max = 3, .count = 3};
     f.smallest_device_bytes = STRATA_FIGURE_NULL;
+    f.pinned_requested_bytes = f.pinned_reserved_bytes = STRATA_FIGURE_NULL;
+    f.host_requested_bytes = f.host_reserved_bytes = STRATA_FIGURE_NULL;
     return f;
 }
 
@@ -158,7 +161,7 @@ static void print_table(FILE *out) {
     figures[1].gpu_lag_us = STRATA_FIGURE_NULL;
     figures[2].trace = figures[3].trace = "u.csv";
     figures[3].smallest_device_bytes = 3 << 20;
-    strata_figures_table(out, figures, 4, 2, 0);
+    strata_figures_table(out, figures, 4, &(strata_table_view_t){.columns = 2});
 }
 
 /* 28 letters of 25 that there are, beside 18. */
@@ -166,7 +169,7 @@ static void print_spreads(FILE *out) {
     strata_figures_t figures[2] = {some_figures(), some_figures()};
     figures[0].host_ns_per_op = (strata_figure_spread_t){.min = 4664.4, .median = 4729.7, .max = 4810.6, .count = 3};
     figures[1].host_ns_per_op = (strata_figure_spread_t){.min = 1, .median = 2, .max = 3, .count = 3};
-    strata_figures_table(out, figures, 2, 2, 80);
+    strata_figures_table(out, figures, 2, &(strata_table_view_t){.columns = 2, .width = 80});
 }
 
 TEST(reports, a_row_is_cut_in_all_columns_or_none) {

@@ -266,7 +266,50 @@ TEST(run, the_least_capacity_is_found_and_replayed) {
     contender.target.capacity = 8 * MIB;
     ASSERT_OK(strata_compare(&comparison, trace, &result));
     EXPECT_EQ(result.figures.oom_count, 2);
-    EXPECT_EQ(result.figures.smallest_device_bytes, STRATA_FIGURE_NULL);
+    EXPECT_EQ(result.figures.smallest_device_bytes, 12 * MIB);
+    contender.target.capacity = 12 * MIB - 1; /* one byte too little: the search goes above the capacity */
+    ASSERT_OK(strata_compare(&comparison, trace, &result));
+    EXPECT_EQ(result.figures.oom_count, 1);
+    EXPECT_EQ(result.figures.smallest_device_bytes, 12 * MIB);
+}
+
+/* More capacity cures no failure of another kind, and none of a layer with a limit of its own. */
+TEST(run, no_least_capacity_is_made_up) {
+    static const char *const cases[][2] = {
+        {"op,id,size,stream,time_us,align\nalloc,1,100,0,0,4096\n", "paddle"},
+        {COLUMNS "alloc,1,9437184,0,0\n", "stack: [stream_safe, limit: {bytes: 4MiB}, system]\n"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(cases[i][0]);
+        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(cases[i][1], NULL);
+        strata_contender_t contender = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
+        strata_comparison_t comparison = {.contenders = &contender, .contender_count = 1, .repeat = 1, .smallest = true};
+        strata_run_result_t result;
+        ASSERT_OK(strata_compare(&comparison, trace, &result));
+        EXPECT_EQ(result.figures.failed_operations, 1);
+        EXPECT_EQ(result.figures.smallest_device_bytes, STRATA_FIGURE_NULL);
+    }
+}
+
+/* Without --smallest only those that fail least are searched, and only if none serves everything. */
+TEST(run, the_nearest_are_searched_if_none_serves) {
+    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS "alloc,1,9437184,0,0\nalloc,2,5242880,0,1\nfree,2,0,0,2\n");
+    strata_strategy_t *large CLOSED_BY(strategy_gone) = strategy_of("stack: [auto_growth: {chunk_size: 32MiB}, system]\n", NULL);
+    strata_strategy_t *exact CLOSED_BY(strategy_gone) = strategy_of("system", NULL);
+    strata_target_t target = {.profile = strata_sim_profile("h100"), .capacity = 12 * MIB};
+    strata_contender_t contenders[2] = {{.label = "large", .strategy = large, .target = target},
+                                        {.label = "exact", .strategy = exact, .target = target}};
+    strata_comparison_t comparison = {.contenders = contenders, .contender_count = 2, .repeat = 1, .nearest = true};
+    strata_run_result_t results[2];
+    ASSERT_OK(strata_compare(&comparison, trace, results));
+    EXPECT_EQ(results[0].figures.failed_operations, 2);
+    EXPECT_EQ(results[1].figures.failed_operations, 1);
+    EXPECT_EQ(results[0].needed_bytes, STRATA_FIGURE_NULL);
+    EXPECT_EQ(results[1].needed_bytes, 16 * MIB);
+    EXPECT_EQ(results[1].figures.smallest_device_bytes, STRATA_FIGURE_NULL);
+    contenders[0].target.capacity = 64 * MIB;
+    ASSERT_OK(strata_compare(&comparison, trace, results));
+    EXPECT_EQ(results[1].figures.failed_operations, 1);
+    EXPECT_EQ(results[1].needed_bytes, STRATA_FIGURE_NULL);
 }
 
 /* On a device too small for what is got at open the open is refused: too little, and no end of the comparison. */

@@ -65,13 +65,13 @@ TEST(browser, shows_the_figures) {
     ASSERT_TRUE(dom != NULL);
     ran_t ran = run_well("compare --device sim:h100 --repeat 1 --strategy pytorch --strategy strata %s",
                          project_trace_path("streams-sharded-training.csv.gz"));
-    char reserved[2][32];
-    const char *row = strstr(ran.out, "peak_reserved_bytes");
-    ASSERT_TRUE(row && sscanf(row, "peak_reserved_bytes %31[0-9.] GiB %31[0-9.]", reserved[0], reserved[1]) == 2);
+    char used[2][32];
+    const char *row = strstr(ran.out, "peak_device_used_bytes");
+    ASSERT_TRUE(row && sscanf(row, "peak_device_used_bytes %31[0-9.] GiB %31[0-9.]", used[0], used[1]) == 2);
     char headline[200];
-    snprintf(headline, sizeof headline, "<h1>strata reserves %s&nbsp;GiB where pytorch reserves %s&nbsp;GiB (", reserved[1],
-             reserved[0]);
+    snprintf(headline, sizeof headline, "<h1>strata used the least memory at equal run time: peak %s GiB, ", used[1]);
     EXPECT_CONTAINS(dom, headline);
+    EXPECT_CONTAINS(dom, "<code>strata stats --device sim:h100 --strategy strata ");
     EXPECT_CONTAINS(dom, "freed and waiting for other streams");
     EXPECT_CONTAINS(dom, "No request failed for memory.");
     EXPECT_CONTAINS(dom, "<th scope=\"row\">waits between calls</th>");
@@ -82,7 +82,7 @@ TEST(browser, shows_out_of_memory) {
     run_well("report --device sim:h100 --capacity 300MiB -o page.html %s", project_trace_path("lm-benchmark-step.csv.gz"));
     char *dom CLOSED_BY(text_gone) = expect_shown("page.html");
     ASSERT_TRUE(dom != NULL);
-    EXPECT_CONTAINS(dom, "<h1>Every strategy runs out of memory; ");
+    EXPECT_CONTAINS(dom, "<h1>No strategy serves every request.</h1>");
     EXPECT_CONTAINS(dom, "<pre>out of memory");
 }
 

@@ -6,12 +6,13 @@
 #include "tests/harness/test.h"
 #include "tests/tools/ran.h"
 
-/* No line is wider; answers how many there are that hold `part`. */
+/* No line is wider, except the command at the end, which can be pasted; returns how many others hold `part`. */
 static size_t count_lines(const char *text, size_t width, const char *part) {
     size_t count = 0;
     for (const char *at = text; *at; at += strcspn(at, "\n") + 1) {
         char line[1024];
         snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
+        if (strncmp(line, "strata stats ", strlen("strata stats ")) == 0) continue;
         if (strlen(line) > width) FAIL_TEST("wider than %zu: %s", width, line);
         count += strstr(line, part) != NULL;
     }
@@ -53,7 +54,7 @@ TEST(tables, long_labels_are_told_apart) {
     write_streams(1);
     ran_t ran = run_well("COLUMNS=80 -- compare --device sim --repeat 1 "
                          "--strategy system --label a-very-long-label-of-the-first-kind-here "
-                         "--strategy system --label a-very-long-label-of-the-other-kind-here t.csv");
+                         "--strategy paddle --label a-very-long-label-of-the-other-kind-here t.csv");
     const char *row = strstr(ran.out, "  label ");
     char first[64] = "", second[64] = "";
     ASSERT_NE(row, NULL);

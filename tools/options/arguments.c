@@ -15,12 +15,29 @@ static strata_argument_strategy_t *latest(strata_arguments_t *arguments) {
     return count ? &arguments->strategies[count - 1] : NULL;
 }
 
-static int take_strategy(const strata_taking_t *taking, const char *value) {
+#define ALL_PRESETS "all"
+
+static int add_strategy(const strata_taking_t *taking, strata_argument_strategy_t strategy) {
     strata_arguments_t *arguments = taking->into;
     if (arguments->strategy_count == STRATA_ARGUMENT_STRATEGIES)
         return strata_wrong_usage(taking->self, "more than %d strategies", STRATA_ARGUMENT_STRATEGIES);
-    arguments->strategies[arguments->strategy_count++].name = value;
+    arguments->strategies[arguments->strategy_count++] = strategy;
     return STRATA_EXIT_DONE;
+}
+
+/* The default comes first, then the other presets in the order of their names. */
+static int add_presets(const strata_taking_t *taking) {
+    int status = add_strategy(taking, (strata_argument_strategy_t){.name = "strata", .if_possible = true});
+    for (size_t i = 0; strata_preset_name(i) && status == STRATA_EXIT_DONE; i++)
+        if (strcmp(strata_preset_name(i), "strata") != 0)
+            status = add_strategy(taking, (strata_argument_strategy_t){.name = strata_preset_name(i), .if_possible = true});
+    return status;
+}
+
+static int take_strategy(const strata_taking_t *taking, const char *value) {
+    bool all = strcmp(value, ALL_PRESETS) == 0, many = taking->option->often == STRATA_MANY;
+    if (all && !many) return strata_wrong_usage(taking->self, "one strategy, please; strata compare takes --strategy all");
+    return all ? add_presets(taking) : add_strategy(taking, (strata_argument_strategy_t){.name = value});
 }
 
 static int take_set(const strata_taking_t *taking, const char *value) {
@@ -29,6 +46,9 @@ static int take_set(const strata_taking_t *taking, const char *value) {
     const char **set = strategy ? strategy->set : arguments->set;
     size_t *count = strategy ? &strategy->set_count : &arguments->set_count;
     if (!strchr(value, '=')) return strata_wrong_usage(taking->self, "--set %.80s: write PATH=VALUE", value);
+    if (strategy && strategy->if_possible)
+        return strata_wrong_usage(taking->self, "--set %.80s follows --strategy all; write it before, for all that have the path",
+                                  value);
     if (*count == STRATA_ARGUMENT_SETS) return strata_wrong_usage(taking->self, "more than %d --set", STRATA_ARGUMENT_SETS);
     set[(*count)++] = value + strspn(value, " ");
     return STRATA_EXIT_DONE;
@@ -37,6 +57,8 @@ static int take_set(const strata_taking_t *taking, const char *value) {
 static int take_label(const strata_taking_t *taking, const char *value) {
     strata_argument_strategy_t *strategy = latest(taking->into);
     if (!strategy) return strata_wrong_usage(taking->self, "--label %.40s stands before the first --strategy", value);
+    if (strategy->if_possible)
+        return strata_wrong_usage(taking->self, "--label %.40s follows --strategy all; name one strategy before it", value);
     if (strategy->label) return strata_wrong_usage(taking->self, "%.80s has two labels", strategy->name);
     if (!*value || strlen(value) >= STRATA_ARGUMENT_LABEL)
         return strata_wrong_usage(taking->self, "a label has 1 to %d letters", STRATA_ARGUMENT_LABEL - 1);
@@ -172,6 +194,9 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
         "--repeat", "N", STRATA_ONCE, strata_take_number, offsetof(strata_arguments_t, repeat), 1, STRATA_FIGURE_REPEATS,          \
             "runs of each strategy, in turn, for the host's time (" usual ")"                                                      \
     }
+#define KEEP_GOING                                                                                                                 \
+    FLAG("--keep-going", keep_going,                                                                                               \
+         "goes on past a trace that is wrong: it is reported, left out and listed in the JSON, and the exit status is 1")
 #define JOBS                                                                                                                       \
     {                                                                                                                              \
         "--jobs", "N", STRATA_ONCE, strata_take_number, offsetof(strata_arguments_t, jobs), 1, STRATA_JOBS_MOST,                   \
@@ -185,36 +210,39 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
               "names the strategy before it in the table; else the preset's name or the file's"),                                  \
         DEVICE, COMMON
 
-#define COMPARE_ROWS                                                                                                               \
-    STRATEGY_ROWS, REPEAT("3"),                                                                                                    \
-        FLAG("--smallest", smallest, "finds the least capacity that serves all, too (simulated devices alone)"),                   \
-        FLAG("--check", check,                                                                                                     \
-             "the happens-before checker watches each first run (simulated devices alone), which gives no host's time: its "       \
-             "hazards "                                                                                                            \
-             "stand in the table, the first three of each run with their histories on standard error"),                            \
-        TAKEN("--shard", "I/N|auto", STRATA_ONCE, take_shard,                                                                      \
-              "takes every N-th trace alone, from number I on (0 is the first); auto: by the launcher's rank and size "            \
-              "(OMPI_COMM_WORLD_*, PMI_*, SLURM_*). See strata merge"),                                                            \
-        {"--json",                                                                                                                 \
-         "FILE|-",                                                                                                                 \
-         STRATA_ONCE,                                                                                                              \
-         strata_take_text,                                                                                                         \
-         offsetof(strata_arguments_t, json),                                                                                       \
-         0,                                                                                                                        \
-         0,                                                                                                                        \
-         "writes the figures as JSON (strata fields); with - no table is printed"},                                                \
-        {"--report",                                                                                                               \
-         "FILE",                                                                                                                   \
-         STRATA_ONCE,                                                                                                              \
-         strata_take_text,                                                                                                         \
-         offsetof(strata_arguments_t, report),                                                                                     \
-         0,                                                                                                                        \
-         0,                                                                                                                        \
-         "writes a page of HTML with the curves of all strategies (docs/report.md)"},                                              \
-        TAKEN(                                                                                                                     \
-            "--draw", "[=all|fragmented|largest]", STRATA_MANY, take_draw,                                                         \
-            "draws what lies where when most is reserved, the strategies side by side: all chunks small, the fragmented one (of "  \
-            "those in use the one with most free bytes) or the largest; alone the first two. As wide as COLUMNS says, else the "   \
+#define COMPARE_ROWS                                                                                                                \
+    STRATEGY_ROWS, REPEAT("3"),                                                                                                     \
+        FLAG(                                                                                                                       \
+            "--smallest", smallest,                                                                                                 \
+            "also finds the least capacity with which every request is served, above the given one too (simulated devices alone)"), \
+        FLAG("--check", check,                                                                                                      \
+             "the happens-before checker watches each first run (simulated devices alone), which gives no host's time: its "        \
+             "hazards "                                                                                                             \
+             "stand in the table, the first three of each run with their histories on standard error"),                             \
+        KEEP_GOING,                                                                                                                 \
+        TAKEN("--shard", "I/N|auto", STRATA_ONCE, take_shard,                                                                       \
+              "takes every N-th trace alone, from number I on (0 is the first); auto: by the launcher's rank and size "             \
+              "(OMPI_COMM_WORLD_*, PMI_*, SLURM_*). See strata merge"),                                                             \
+        {"--json",                                                                                                                  \
+         "FILE|-",                                                                                                                  \
+         STRATA_ONCE,                                                                                                               \
+         strata_take_text,                                                                                                          \
+         offsetof(strata_arguments_t, json),                                                                                        \
+         0,                                                                                                                         \
+         0,                                                                                                                         \
+         "writes the figures as JSON (strata fields); with - no table is printed"},                                                 \
+        {"--report",                                                                                                                \
+         "FILE",                                                                                                                    \
+         STRATA_ONCE,                                                                                                               \
+         strata_take_text,                                                                                                          \
+         offsetof(strata_arguments_t, report),                                                                                      \
+         0,                                                                                                                         \
+         0,                                                                                                                         \
+         "writes a page of HTML with the curves of all strategies (docs/report.md)"},                                               \
+        TAKEN(                                                                                                                      \
+            "--draw", "[=all|fragmented|largest]", STRATA_MANY, take_draw,                                                          \
+            "draws what lies where when most is reserved, the strategies side by side: all chunks small, the fragmented one (of "   \
+            "those in use the one with most free bytes) or the largest; alone the first two. As wide as COLUMNS says, else the "    \
             "terminal, else 80")
 
 #define CURVE_ROW                                                                                                                  \
@@ -223,8 +251,10 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
          "anyway")
 
 const strata_option_t strata_compare_options[] = {
-    TAKEN("--strategy", "NAME|FILE", STRATA_MANY, take_strategy,
-          "a preset (strata presets) or a YAML file; without any the presets that matter for the kind of file are compared"),
+    TAKEN(
+        "--strategy", "NAME|FILE", STRATA_MANY, take_strategy,
+        "a preset (strata presets), a YAML file, or all: every preset that the device can run; without any the presets that matter "
+        "for the kind of file are compared"),
     COMPARE_ROWS, JOBS, CURVE_ROW, STRATA_OPTIONS_END};
 const strata_option_t strata_replay_options[] = {STRATEGY(STRATA_NEEDED), COMPARE_ROWS, CURVE_ROW, STRATA_OPTIONS_END};
 
@@ -232,8 +262,10 @@ const strata_option_t strata_report_options[] = {
     {"-o", "FILE", STRATA_ONCE, strata_take_text, offsetof(strata_arguments_t, report), 0, 0,
      "where the page goes (" REPORT_FILE ")"},
     TAKEN("--strategy", "NAME|FILE", STRATA_MANY, take_strategy,
-          "a preset (strata presets) or a YAML file; as often as there are strategies (pytorch and strata)"),
+          "a preset (strata presets), a YAML file, or all: every preset that the device can run; as often as there are strategies "
+          "(pytorch and strata)"),
     STRATEGY_ROWS,
+    KEEP_GOING,
     REPEAT("1"),
     JOBS,
     STRATA_OPTIONS_END,
@@ -279,6 +311,13 @@ static int check_compare(const strata_command_t *self, const strata_arguments_t 
 
 const char *strata_arguments_trace(const strata_arguments_t *arguments, size_t index) {
     return arguments->given[arguments->shard + index * arguments->shards];
+}
+
+void strata_arguments_drop_trace(strata_arguments_t *arguments, size_t index) {
+    arguments->trace_count--;
+    for (size_t i = index; i < arguments->trace_count; i++)
+        arguments->given[arguments->shard + i * arguments->shards] = arguments
+                                                                         ->given[arguments->shard + (i + 1) * arguments->shards];
 }
 
 static size_t count_shard(const strata_arguments_t *arguments) {
@@ -339,7 +378,7 @@ static void fill_report(strata_arguments_t *arguments) {
 int strata_arguments_read(const strata_command_t *self, int argc, char **argv, strata_arguments_t *arguments) {
     int words = 0;
     *arguments = (strata_arguments_t){
-        .lag_ns = 5000000, .repeat = 3, .jobs = strata_processors(STRATA_JOBS_MOST), .shards = 1, .given = argv};
+        .lag_ns = STRATA_ARGUMENT_LAG_NS, .repeat = 3, .jobs = strata_processors(STRATA_JOBS_MOST), .shards = 1, .given = argv};
     if (self->options == strata_report_options) arguments->repeat = 1;
     int status = strata_options_read(self, arguments, argc, argv, &words);
     if (status != STRATA_EXIT_DONE) return status;

@@ -22,6 +22,7 @@ typedef struct loaded {
 typedef struct memory {
     loaded_t loaded[STRATA_ARGUMENT_STRATEGIES];
     strata_contender_t contenders[STRATA_ARGUMENT_STRATEGIES];
+    const char *given[STRATA_ARGUMENT_STRATEGIES];
     char *environment; /* a copy of STRATA_SET, cut at its commas */
     const char *common[2 * STRATA_ARGUMENT_SETS]; /* the environment's, then those before the first strategy */
     size_t common_count, environment_count;
@@ -172,6 +173,7 @@ static strata_status_t make_contenders(memory_t *memory, const strata_arguments_
     for (size_t i = 0; i < arguments->strategy_count; i++) {
         loaded_t *loaded = &memory->loaded[i];
         strata_contender_t *contender = &memory->contenders[i];
+        memory->given[i] = arguments->strategies[i].name;
         *contender = (strata_contender_t){.label = loaded->label,
                                           .strategy = loaded->strategy,
                                           .options = {.set = loaded->set, .count = loaded->set_count},
@@ -182,13 +184,75 @@ static strata_status_t make_contenders(memory_t *memory, const strata_arguments_
     return STRATA_OK;
 }
 
+/* ---- what the device can run ------------------------------------------------------------------------------------------- */
+
+/* One small block on one device. E_NO_MEMORY: what is got at the open is more than there is. */
+static strata_status_t try_to_run(const strata_contender_t *contender) {
+    char path[] = "", *tags[] = {path}, *stacks[] = {path};
+    strata_trace_stream_t stream = {.number = 0};
+    strata_trace_event_t events[] = {{.value = 256, .op = STRATA_TRACE_alloc, .pool = STRATA_TRACE_NO_POOL},
+                                     {.op = STRATA_TRACE_free, .pool = STRATA_TRACE_NO_POOL}};
+    strata_trace_t trace = {.path = path,
+                            .events = events,
+                            .count = 2,
+                            .streams = &stream,
+                            .stream_count = 1,
+                            .tags = tags,
+                            .tag_count = 1,
+                            .stacks = stacks,
+                            .stack_count = 1,
+                            .lifetimes = 1,
+                            .devices = 1,
+                            .places = 1u << STRATA_PLACE_GPU,
+                            .peak_requested = 256};
+    strata_run_options_t options = {.target = contender->target};
+    strata_run_result_t *result = strata_host_new(1, sizeof *result);
+    if (!result) return STRATA_E_HOST_MEMORY;
+    strata_status_t status = strata_run(&trace, contender->strategy, &options, result);
+    if (status == STRATA_OK && result->figures.failed_operations > result->figures.oom_count)
+        status = strata_fail(STRATA_E_UNSUPPORTED, 0, "%s", result->first_failure);
+    strata_host_delete(result);
+    return status;
+}
+
+static void move_contender(memory_t *memory, size_t from, size_t to) {
+    if (from == to) return;
+    strata_figure_options_t options = memory->contenders[from].options;
+    memory->loaded[to] = memory->loaded[from];
+    memory->given[to] = memory->given[from];
+    memory->contenders[to] = memory->contenders[from];
+    memory->contenders[to].label = memory->loaded[to].label;
+    memory->contenders[to].options = (strata_figure_options_t){.set = memory->loaded[to].set, .count = options.count};
+    memory->loaded[from].strategy = NULL;
+}
+
+static strata_status_t leave_out(memory_t *memory, const strata_arguments_t *arguments, size_t *count) {
+    size_t kept = 0;
+    for (size_t i = 0; i < *count; i++) {
+        strata_status_t status = arguments->strategies[i].if_possible ? try_to_run(&memory->contenders[i]) : STRATA_OK;
+        if (status == STRATA_E_HOST_MEMORY) return status;
+        if (status == STRATA_OK) {
+            move_contender(memory, i, kept++);
+            continue;
+        }
+        fprintf(stderr, "strata: --strategy all: %s is left out: %s\n", memory->given[i], strata_last_error()->text);
+        strata_strategy_delete(memory->loaded[i].strategy);
+        memory->loaded[i].strategy = NULL;
+    }
+    *count = kept;
+    if (kept > 0 || arguments->strategy_count == 0) return STRATA_OK;
+    return strata_fail(STRATA_E_UNSUPPORTED, 0, "--strategy all: the device can run no preset; the reasons stand above");
+}
+
 strata_status_t strata_contenders_load(const strata_arguments_t *arguments, strata_contenders_t *contenders) {
     memory_t *memory = strata_host_new(1, sizeof *memory);
     if (!memory) return STRATA_E_HOST_MEMORY;
-    *contenders = (strata_contenders_t){.all = memory->contenders, .count = arguments->strategy_count, .memory = memory};
+    *contenders = (strata_contenders_t){
+        .all = memory->contenders, .given = memory->given, .count = arguments->strategy_count, .memory = memory};
     strata_status_t status = load_all(memory, arguments);
     if (status == STRATA_OK) status = label_all(memory, arguments);
     if (status == STRATA_OK) status = make_contenders(memory, arguments);
+    if (status == STRATA_OK) status = leave_out(memory, arguments, &contenders->count);
     if (status != STRATA_OK) strata_contenders_delete(contenders);
     return status;
 }

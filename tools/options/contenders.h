@@ -7,11 +7,13 @@
 
 typedef struct strata_contenders {
     strata_contender_t *all;
+    const char *const *given; /* the name or path of each on the command line */
     size_t count;
     void *memory;
 } strata_contenders_t;
 
-/* Says on standard error if a GPU is asked for and simulated. On failure nothing is left. */
+/* Says on standard error if a GPU is asked for and simulated, and which presets of `--strategy all` the device cannot run: these are
+ * left out. On failure nothing is left. */
 strata_status_t strata_contenders_load(const strata_arguments_t *arguments, strata_contenders_t *contenders);
 void strata_contenders_delete(strata_contenders_t *contenders);
 

@@ -31,19 +31,26 @@ function decodeRun(run) {
 /* What the page shows now. */
 const state = { trace: 0, hidden: new Set(), curves: new Set(["reserved", "requested"]), axis: "time_us", view: null, a: 0, b: 1 };
 
-/* The runs of the trace that is shown, one for each strategy. */
+/* What the comparison found on the trace that is shown. The order and the words are the command's own. */
+function shownVerdict() {
+  return data.figures.verdicts[state.trace];
+}
+
+/* The runs of the trace that is shown, one for each strategy. Of strategies that cannot differ on the trace only one is shown. `index` is a
+ * run's place in this list, `contender` its place in the comparison. */
 function shownRuns() {
-  const runs = [];
+  const runs = [], shown = new Set(shownVerdict().order.map((labels) => labels[0]));
   for (let i = 0; i < data.contenders; i++) {
-    const at = state.trace * data.contenders + i, run = data.runs[at];
+    const at = state.trace * data.contenders + i, run = data.runs[at], figures = data.figures.runs[at];
+    if (!shown.has(figures.label)) continue;
     run.curves = run.curves || decodeRun(run);
-    runs.push({ index: i, label: data.figures.runs[at].label, figures: data.figures.runs[at], run, color: `--c${i % 10}`, again: i >= 10 });
+    runs.push({ index: runs.length, contender: i, label: figures.label, figures, run, color: `--c${i % 10}`, again: i >= 10 });
   }
   return runs;
 }
 
 function visibleRuns() {
-  return shownRuns().filter((run) => !state.hidden.has(run.index));
+  return shownRuns().filter((run) => !state.hidden.has(run.contender));
 }
 
 /* Bytes in the chunks where most is reserved, by their state; `pool` is what a pool of the driver keeps besides. */

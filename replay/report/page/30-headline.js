@@ -4,16 +4,9 @@ function served(run) {
   return run.figures.failed_operations === 0;
 }
 
-/* Among those that serve everything, if any does: the least reserved first. */
+/* The best first, as the verdict has them. */
 function ranked(runs) {
-  const whole = runs.filter(served);
-  return (whole.length ? whole : runs).slice().sort((a, b) => a.figures.peak_reserved_bytes - b.figures.peak_reserved_bytes);
-}
-
-function costWords(a, b) {
-  const own = deviceTime(a.figures), other = deviceTime(b.figures);
-  if (own === other) return "at the same device time";
-  return other && own ? `at ${times(own / other)} the device time` : `with ${milliseconds(own)} of device time to ${milliseconds(other)}`;
+  return shownVerdict().order.map((labels) => runs.find((run) => run.label === labels[0]));
 }
 
 /* What the headline rests on, of the best and the next. */
@@ -23,25 +16,12 @@ function costSentence(a, b) {
     + `${milliseconds(a.figures.end_ms)} and ${milliseconds(b.figures.end_ms)} (${end}). `;
 }
 
-function headlineWords(runs) {
-  const order = ranked(runs), best = order[0], next = order[1];
-  const reserved = bytes(best.figures.peak_reserved_bytes);
-  if (runs.length === 1) {
-    const ratio = best.figures.peak_reserved_bytes / best.figures.peak_requested_bytes;
-    return `${best.label} reserves ${reserved} for a program that asks for ${bytes(best.figures.peak_requested_bytes)} (${times(ratio)})`;
-  }
-  if (!runs.some(served)) {
-    const fewest = runs.slice().sort((a, b) => a.figures.failed_operations - b.figures.failed_operations)[0];
-    return `Every strategy runs out of memory; ${fewest.label} fails least often, ${count(fewest.figures.failed_operations)} times`;
-  }
-  if (!next) return `Only ${best.label} serves every request; it reserves ${reserved}`;
-  const other = bytes(next.figures.peak_reserved_bytes);
-  if (best.figures.peak_reserved_bytes === next.figures.peak_reserved_bytes)
-    return `${best.label} and ${next.label} reserve the same, ${reserved}, ${best.label} ${costWords(best, next)}`;
-  const less = change(next.figures.peak_reserved_bytes, best.figures.peak_reserved_bytes);
-  return runs.length === 2
-    ? `${best.label} reserves ${reserved} where ${next.label} reserves ${other} (${less}), ${costWords(best, next)}`
-    : `${best.label} reserves least: ${reserved}; the next is ${next.label} with ${other} (${less}), ${costWords(best, next)}`;
+/* The verdict: its first sentence, and the rest. */
+function verdictWords(trace) {
+  const text = shownVerdict().text, from = text.startsWith(`${trace.name}: `) ? trace.name.length + 2 : 0;
+  const end = text.indexOf(". ", from), first = end < 0 ? text.slice(from) : text.slice(from, end + 1);
+  const named = first.startsWith(shownVerdict().order[0][0]);
+  return [named ? first : first.charAt(0).toUpperCase() + first.slice(1), end < 0 ? "" : text.slice(end + 2)];
 }
 
 /* Why a strategy reserves what it does: what its chunks hold at the peak. */
@@ -66,33 +46,30 @@ function renderHeadline() {
   const failed = runs.filter((run) => !served(run));
   const picker = data.traces.length > 1 && element("div", { class: "tools" }, element("label", null, "Trace",
     choice(data.traces.map((each) => each.name), state.trace, (index) => { state.trace = index; state.view = null; renderAll(); })));
+  const [first, rest] = verdictWords(trace), next = shownVerdict().next;
   const told = order.length > 3 ? [order[0], order[order.length - 1]] : order;
   fill("headline", null, picker,
-    element("h1", null, headlineWords(runs)),
+    element("h1", null, first),
+    rest && element("p", null, rest),
     failed.length > 0 && element("p", { class: "alarm" }, failed.map((run) =>
       `${run.label}: ${failureWords(run.figures)}.`).join(" ")),
     failed.length > 0 && failed.length < runs.length && element("p", { class: "note" }, "A run that refuses requests does less: its other figures are those of a smaller "
       + "program."),
-    order.length > 1 && element("p", null, costSentence(order[0], order[1]) + cheapestWords(order)),
+    order.length > 1 && element("p", null, costSentence(order[0], order[1])),
     element("ul", null, told.map((run) => element("li", null, whyWords(run)))),
     element("p", { class: "note" }, `${trace.name}: ${count(trace.rows)} rows, ${count(trace.allocs)} allocations, at most `
       + `${bytes(runs[0].figures.peak_requested_bytes)} asked for at once. On ${runs[0].figures.device}, of which a strategy may use `
       + `${bytes(runs[0].figures.capacity_bytes)}.`
-      + (runs.some((run) => run.figures.modelled) ? " Some figures rest on a model of the driver's pools, or of a card that nobody measured." : "")));
+      + (runs.some((run) => run.figures.modelled) ? " Some figures rest on a model of the driver's pools, or of a card that nobody measured." : "")),
+    next && element("p", { class: "note" }, "Where its memory went: ", element("code", null, next)));
   document.title = `${trace.name} – Strata report`;
-}
-
-/* Of many, the one that costs least, if it is another. */
-function cheapestWords(order) {
-  if (order.length < 3 || order.some((run) => !served(run))) return "";
-  const cheapest = order.slice().sort((a, b) => deviceTime(a.figures) - deviceTime(b.figures))[0];
-  return cheapest === order[0] ? "" : ` ${cheapest.label} has the least device time, ${milliseconds(deviceTime(cheapest.figures))}, and reserves `
-    + `${bytes(cheapest.figures.peak_reserved_bytes)}.`;
 }
 
 /* ---- the figures ---- */
 
+/* A measure that no run has is left out. */
 const measures = [
+  { name: "peak_device_used_bytes", title: "device holds, peak", best: true },
   { name: "peak_reserved_bytes", title: "reserved, peak", bar: true, best: true },
   { name: "over", title: "over requested", value: (f) => f.peak_reserved_bytes / f.peak_requested_bytes, text: times },
   { name: "fragmentation", title: "free or waiting there" },
@@ -102,6 +79,11 @@ const measures = [
   { name: "end_ms", title: "program ends", best: true },
   { name: "deferred_peak_bytes", title: "deferred, peak" },
   { name: "oom_count", title: "out of memory" },
+  { name: "pinned_requested_bytes", title: "pinned asked for, peak" },
+  { name: "pinned_reserved_bytes", title: "pinned reserved, peak" },
+  { name: "host_requested_bytes", title: "host asked for, peak" },
+  { name: "host_reserved_bytes", title: "host reserved, peak" },
+  { name: "smallest_device_bytes", title: "least capacity", best: true },
 ];
 
 function measured(measure, figures) {
@@ -115,7 +97,7 @@ function measureText(measure, figures) {
 
 function measureCell(measure, run, runs) {
   const value = measured(measure, run.figures);
-  const values = runs.filter(served).map((each) => measured(measure, each.figures));
+  const values = runs.filter(served).map((each) => measured(measure, each.figures)).filter((each) => each !== null);
   const least = Math.min(...values), best = measure.best && runs.length > 1 && served(run) && value === least && values.some((v) => v > least);
   const cell = element("td", measure.bar ? { class: "bar" } : null, element("span", best ? { class: "best" } : null, measureText(measure, run.figures)));
   if (measure.name === "oom_count" && value > 0) cell.className = "alarm";
@@ -129,17 +111,18 @@ function measureCell(measure, run, runs) {
 
 function renderFigures() {
   const runs = shownRuns();
+  const shown = measures.filter((measure) => runs.some((run) => measured(measure, run.figures) !== null));
   fill("figures", "The figures that matter",
-    table(["strategy", ...measures.map((measure) => measure.title)], runs.map((run) => element("tr", null,
+    table(["strategy", ...shown.map((measure) => measure.title)], runs.map((run) => element("tr", null,
       element("th", { scope: "row" }, runKey(run), element("span", { class: "name" }, run.label)),
-      measures.map((measure) => measureCell(measure, run, runs))))),
+      shown.map((measure) => measureCell(measure, run, runs))))),
     element("p", { class: "note" }, "✓ the best of those that serve every request. A program that ends later waited for its "
       + "strategy. "), data.traces.length > 1 && everyTrace());
 }
 
 /* One row a trace: what each strategy reserves, over what is asked for. */
 function everyTrace() {
-  const labels = shownRuns().map((run) => run.label);
+  const labels = data.figures.runs.slice(0, data.contenders).map((figures) => figures.label);
   return element("details", null, element("summary", null, `All ${data.traces.length} traces: reserved over requested, at the peaks`),
     table(["trace", ...labels], data.traces.map((trace, at) => element("tr", null, element("th", { scope: "row" }, trace.name),
       labels.map((_, i) => {
