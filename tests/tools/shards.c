@@ -87,6 +87,16 @@ TEST(shards, runs_are_merged_as_they_are) {
     EXPECT_STREQ(ran.out, JSON(RUN("t", "x") ", " RUN("t", "y") ", " RUN("u", "x")));
 }
 
+/* Lists of the same name become one; a file without them, or with an empty one, adds nothing. */
+TEST(shards, other_lists_are_joined) {
+    write_text("a.json", "{\"schema\": 1, \"provenance\": [{\"a\": [1, 2]}], \"errors\": [ ], \"runs\": [" RUN("t", "x") "]}");
+    write_text("b.json", "{\"schema\": 1, \"runs\": [" RUN("u", "x") "], \"verdicts\": [\n3 ], \"provenance\": [\n{\"b\": 1},4]}");
+    write_text("c.json", JSON(RUN("v", "x")));
+    ran_t ran = run_well("merge a.json c.json b.json");
+    EXPECT_STREQ(ran.out, "{\"schema\": 1, \"provenance\": [{\"a\": [1, 2]},\n{\"b\": 1},4],\n\"verdicts\": [3],\n\"runs\": [" RUN(
+                              "t", "x") ", " RUN("v", "x") ", " RUN("u", "x") "]}\n");
+}
+
 static void expect_merge_refused(const char *text, const char *error) {
     write_text("wrong.json", text);
     ran_t ran = run_command("merge wrong.json");
@@ -109,6 +119,8 @@ TEST(shards, what_is_no_comparison_is_refused) {
     expect_merge_refused("{\"schema\": 1 \"runs\": []}", "a comma or the end is wanted here");
     expect_merge_refused("{\"schema\" 1}", "a colon is wanted here");
     expect_merge_refused("{schema: 1}", "a string is wanted here");
+    expect_merge_refused("{\"schema\": 1, \"runs\": [],\n\"provenance\": 3}",
+                         "wrong.json:2: provenance, errors and verdicts are arrays");
     expect_merge_refused("{\"schema\": 1, \"a\": 01}", "a comma or the end is wanted here");
     expect_merge_refused("{\"schema\": 1.}", "a number that does not end");
     expect_merge_refused("{\"schema\": 1, \"a\": \"\\x\"}", "no such escape");
