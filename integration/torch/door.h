@@ -118,6 +118,13 @@ STRATA_DOOR void strata_torch_release_pool(int device, strata_door::PoolId id);
 STRATA_DOOR void strata_torch_keep_pool(int device, strata_door::PoolId id);
 /* How often it was begun or kept, and not released. */
 STRATA_DOOR int strata_torch_pool_uses(int device, strata_door::PoolId id);
+/* Whether a pool that is kept lends its free memory to requests outside of pools that would fail (use_on_oom of torch.cuda.MemPool). */
+STRATA_DOOR void strata_torch_lend_pool(int device, strata_door::PoolId id, bool lends);
+/* From now on each block of a pool has the size that a segment of PyTorch's would have (no_split of torch.cuda.MemPool): 2 MiB up to 1 MiB,
+ * 20 MiB below 10 MiB, else a multiple of 2 MiB. So a free block serves again as it is, and small blocks do not cut it up. */
+STRATA_DOOR void strata_torch_unsplit_pool(int device, strata_door::PoolId id);
+/* strata_allocate(), and then the pools that lend: a block of theirs that is free for `stream`. The block stays of its pool. */
+STRATA_DOOR strata_status_t strata_torch_request(int device, CUstream_st *stream, size_t size, strata_block_t *block);
 /* Strata's number of a pool; 0: there is none of that name. And its name by its number; {0, 0}: the program keeps none. */
 STRATA_DOOR uint64_t strata_torch_pool_number(int device, strata_door::PoolId id);
 STRATA_DOOR void strata_torch_pool_name(int device, uint64_t number, unsigned long long id[2]);

@@ -1,9 +1,12 @@
 /* PyTorch's pools by their names, over Strata's pools of graphs. A begin counts until its release, as in Strata. */
+#include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
+#include <thread>
+#include <vector>
 
 #include "integration/torch/state.h"
 
@@ -39,6 +42,7 @@ struct Pool {
     uint64_t number = 0; /* Strata's; 0: not begun yet */
     int uses = 0; /* without a release */
     int unknown = 0; /* of these, how many Strata was not told of */
+    bool lends = false, unsplit = false;
     std::unique_ptr<Filter> filter; /* while it is begun */
 };
 using Name = std::pair<int, PoolId>; /* device, PyTorch's name */
@@ -49,6 +53,8 @@ constexpr size_t most_retired = 64;
 std::recursive_mutex &lock = *new std::recursive_mutex; /* of all below; a begin may ask for memory, and so call back */
 std::map<Name, Pool> &pools = *new std::map<Name, Pool>;
 std::deque<std::unique_ptr<Filter>> &retired = *new std::deque<std::unique_ptr<Filter>>;
+
+std::atomic<int> lenders{0}, unsplit_pools{0};
 
 using Guard = std::lock_guard<std::recursive_mutex>;
 
@@ -76,6 +82,7 @@ std::unique_ptr<Filter> take_filter() {
 void strata_door::forget_pools() {
     Guard guard(lock);
     pools.clear();
+    lenders = unsplit_pools = 0;
 }
 
 void strata_torch_begin_pool(int device, PoolId id, Chosen chosen) {
@@ -120,7 +127,86 @@ void strata_torch_release_pool(int device, PoolId id) {
     Pool &pool = find(device, id);
     if (pool.unknown > 0) pool.unknown--;
     else check_unless_over(strata_graph_pool_remove(facade, place_of(device), pool.number));
-    if (--pool.uses == 0 && !pool.filter) pools.erase({device, id});
+    if (--pool.uses > 0 || pool.filter) return;
+    lenders -= pool.lends;
+    unsplit_pools -= pool.unsplit;
+    pools.erase({device, id});
+}
+
+/* ---- pools whose blocks are not split ---- */
+
+void strata_torch_unsplit_pool(int device, PoolId id) {
+    Guard guard(lock);
+    Pool &pool = find(device, id);
+    unsplit_pools += !pool.unsplit;
+    pool.unsplit = true;
+}
+
+static size_t segment_size(size_t size) {
+    constexpr size_t mib = (size_t)1 << 20;
+    if (size <= mib) return 2 * mib;
+    if (size < 10 * mib) return 20 * mib;
+    return size > SIZE_MAX - 2 * mib ? size : (size + 2 * mib - 1) / (2 * mib) * (2 * mib);
+}
+
+/* Whether requests of the stream go to such a pool now. */
+static bool is_unsplit(int device, CUstream_st *stream) {
+    Guard guard(lock);
+    for (auto &[name, pool] : pools)
+        if (name.first == device && pool.unsplit && pool.filter && Filter::call(stream, pool.filter.get())) return true;
+    return false;
+}
+
+/* ---- pools that lend ---- */
+
+void strata_torch_lend_pool(int device, PoolId id, bool lends) {
+    Guard guard(lock);
+    Pool &pool = find(device, id);
+    lenders += lends - pool.lends;
+    pool.lends = lends;
+}
+
+static strata_status_t ask(int device, CUstream_st *stream, size_t size, uint32_t flags, strata_block_t *block) {
+    strata_allocate_options_t options = {};
+    options.struct_size = sizeof options;
+    options.size = size;
+    options.flags = flags;
+    return strata_allocate_with(facade, place_of(device), stream, &options, block);
+}
+
+/* The requests of this thread go to the pool for one moment, as PyTorch's own do. What is free there serves, or nothing: it does not grow. */
+static bool borrow(int device, PoolId id, CUstream_st *stream, size_t size, strata_block_t *block) {
+    try {
+        auto self = std::this_thread::get_id();
+        strata_torch_begin_pool(device, id, [self](CUstream_st *) { return std::this_thread::get_id() == self; });
+    } catch (const std::exception &) { return false; }
+    bool served = ask(device, stream, size, STRATA_NO_GROW | STRATA_NO_RETRY | STRATA_NO_REPORT, block) == STRATA_OK;
+    strata_torch_end_pool(device, id);
+    strata_torch_release_pool(device, id);
+    return served;
+}
+
+static bool borrow_from_any(int device, CUstream_st *stream, size_t size, strata_block_t *block) {
+    Guard guard(lock);
+    std::vector<PoolId> lending;
+    for (auto &[name, pool] : pools) {
+        if (name.first != device) continue;
+        if (pool.filter && Filter::call(stream, pool.filter.get())) return false; /* it is a request of a pool */
+        if (pool.lends && !pool.filter) lending.push_back(name.second);
+    }
+    for (PoolId id : lending)
+        if (borrow(device, id, stream, size, block)) return true;
+    return false;
+}
+
+strata_status_t strata_torch_request(int device, CUstream_st *stream, size_t size, strata_block_t *block) {
+    if (unsplit_pools.load(std::memory_order_relaxed) > 0 && is_unsplit(device, stream)) size = segment_size(size);
+    if (lenders.load(std::memory_order_relaxed) > 0) {
+        strata_status_t status = ask(device, stream, size, STRATA_NO_REPORT, block);
+        if (status != STRATA_E_NO_MEMORY) return status;
+        if (borrow_from_any(device, stream, size, block)) return STRATA_OK;
+    }
+    return strata_allocate(facade, place_of(device), stream, size, block); /* with the report, if it fails */
 }
 
 int strata_torch_pool_uses(int device, PoolId id) {

@@ -103,6 +103,7 @@ class Whole final : public ca::CUDAAllocator {
     void resetAccumulatedStats(DeviceIndex device) override {
         if (!strata_torch_used(device)) return;
         begun_[(size_t)device] = statistics_of(facade_, device);
+        ooms_[(size_t)device] = 0;
         strata_torch_reset_totals(device);
     }
     void resetPeakStats(DeviceIndex device) override { strata_torch_reset_peaks(device); }
@@ -124,15 +125,15 @@ class Whole final : public ca::CUDAAllocator {
     void createOrIncrefPool(DeviceIndex device, MempoolId_t pool, std::shared_ptr<CUDAAllocator> other = nullptr) override {
         keep_pool(device, pool, other != nullptr);
     }
-    void setUseOnOOM(DeviceIndex, MempoolId_t, bool use) override { refuse_option(use, "use_on_oom"); }
-    void setNoSplit(DeviceIndex, MempoolId_t) override { refuse_option(true, "no_split"); }
+    void setUseOnOOM(DeviceIndex device, MempoolId_t pool, bool use) override { strata_torch_lend_pool(device, pool, use); }
+    void setNoSplit(DeviceIndex device, MempoolId_t pool) override { strata_torch_unsplit_pool(device, pool); }
 #else
     void createOrIncrefPool(DeviceIndex device, MempoolId_t pool, CUDAAllocator *other = nullptr) override {
         keep_pool(device, pool, other != nullptr);
     }
-    void setUseOnOOM(DeviceIndex, MempoolId_t) override { refuse_option(true, "use_on_oom"); }
+    void setUseOnOOM(DeviceIndex device, MempoolId_t pool) override { strata_torch_lend_pool(device, pool, true); }
 #if STRATA_TORCH >= 210
-    void setNoSplit(DeviceIndex, MempoolId_t) override { refuse_option(true, "no_split"); }
+    void setNoSplit(DeviceIndex device, MempoolId_t pool) override { strata_torch_unsplit_pool(device, pool); }
 #endif
 #endif
     bool checkPoolLiveAllocations(DeviceIndex device, MempoolId_t pool, const std::unordered_set<void *> &expected) override {
@@ -218,7 +219,7 @@ class Whole final : public ca::CUDAAllocator {
     void *take(size_t size, cudaStream_t stream, DeviceIndex device) {
         Context context = history_.gather(ca::RecordContext::STATE);
         strata_block_t block;
-        strata_status_t status = strata_allocate(facade_, place_of(device), stream, size, &block);
+        strata_status_t status = strata_torch_request(device, stream, size, &block);
         if (status == STRATA_E_NO_MEMORY) out_of_memory(device, size, stream, std::move(context));
         check(status);
         strata_torch_came(device, &block);
@@ -256,9 +257,6 @@ class Whole final : public ca::CUDAAllocator {
         TORCH_CHECK(!other, "Strata: a MemPool with an allocator of its own is not served");
         strata_torch_keep_pool(device, pool);
     }
-    static void refuse_option(bool wanted, const char *option) {
-        TORCH_CHECK(!wanted, "Strata: a MemPool has no ", option, "; a strategy says how a pool is served (docs/strategy.md)");
-    }
 
     std::vector<void *> live_of(int device, MempoolId_t pool) {
         std::vector<void *> live;
@@ -273,6 +271,7 @@ class Whole final : public ca::CUDAAllocator {
 
     std::atomic<int> devices_{0};
     std::array<strata_statistics_t, most_devices> begun_{}; /* when the totals were reset */
+    std::array<std::atomic<int64_t>, most_devices> ooms_{}; /* a request that a pool's free memory served in the end is none */
     History history_;
     std::mutex lock_; /* observers_ */
     std::vector<ca::OutOfMemoryObserver> observers_;
@@ -303,7 +302,7 @@ c10::CachingDeviceAllocator::DeviceStats Whole::getDeviceStats(DeviceIndex devic
     set(stats.requested_bytes[0], {(int64_t)now.requested_bytes, std::min(requested, allocated.peak), 0, 0});
     set(stats.segment[0], {chunks, chunks, grown, grown - chunks + (int64_t)begun.chunks});
     stats.num_alloc_retries = (int64_t)(now.ladders - begun.ladders);
-    stats.num_ooms = (int64_t)(now.out_of_memory - begun.out_of_memory);
+    stats.num_ooms = ooms_[(size_t)device];
     stats.num_device_alloc = stats.segment[0].allocated;
     stats.num_device_free = stats.segment[0].freed;
     stats.max_split_size = -1;
@@ -314,6 +313,7 @@ c10::CachingDeviceAllocator::DeviceStats Whole::getDeviceStats(DeviceIndex devic
 void Whole::out_of_memory(DeviceIndex device, size_t size, cudaStream_t stream, Context context) {
     std::string report = reason(STRATA_E_NO_MEMORY);
     strata_mem_info_t info = mem_info_of(facade_, device);
+    ooms_[(size_t)device]++;
     if (history_.listens()) note(Action::OOM, device, (size_t)info.free, size, stream, {0, 0}, std::move(context));
     std::vector<ca::OutOfMemoryObserver> observers;
     {

@@ -5,6 +5,7 @@
 
 #include "facade/facade.h"
 #include "integration/doors/door.h"
+#include "integration/doors/refs.h"
 #include "integration/doors/unordered.h"
 #include "platform/host/host_memory.h"
 #include "tests/harness/test.h"
@@ -157,6 +158,41 @@ TEST(doors, a_second_free_is_refused_and_counts_nothing) {
             EXPECT_TRUE(take(door, 8 * MIB) == kept); /* served again, it may be freed again */
             EXPECT_OK(free_by(door, second, kept));
         }
+}
+
+/* A pending block that somebody frees through the facade itself is idle then, once. */
+TEST(doors, a_block_freed_past_the_door_counts_once) {
+    DOOR(door, chunky, NULL);
+    void *past = take(door, 8 * MIB), *other = take(door, 8 * MIB);
+    strata_block_t block;
+    EXPECT_OK(strata_block_of(strata_door_facade(door), past, &block));
+    EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, past));
+    EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, other));
+    EXPECT_OK(strata_free(strata_door_facade(door), block.ref));
+    EXPECT_TRUE(take(door, 16 * MIB) != NULL); /* settles both, and grows */
+    EXPECT_EQ(strata_door_idle(door, strata_gpu(0)), 16 * MIB);
+    EXPECT_EQ(strata_door_give_back(door, strata_gpu(0)), 16 * MIB);
+    EXPECT_EQ(strata_door_idle(door, strata_gpu(0)), 0);
+}
+
+/* Small numbers of rooms make most refs collide. The set against an array of what is in it. */
+TEST(doors, the_set_of_refs_is_exact) {
+    enum { ROOM = 16, REFS = 64, SETS = 200, STEPS_OF_EACH = 100 };
+    unsigned seed = 5;
+    for (int set = 0; set < SETS; set++) {
+        strata_ref_t slots[ROOM] = {0}, refs[REFS];
+        strata_refs_t tested = {slots, ROOM};
+        bool in[REFS] = {false};
+        int count = 0;
+        for (size_t i = 0; i < REFS; i++) refs[i] = ((strata_ref_t)rand_r(&seed) << 32 | (unsigned)rand_r(&seed)) * 2 + 1;
+        for (int step = 0; step < STEPS_OF_EACH; step++) {
+            int k = rand_r(&seed) % REFS;
+            if (!in[k] && count < ROOM / 2) strata_refs_add(&tested, refs[k]), in[k] = true, count++;
+            else strata_refs_remove(&tested, refs[k]), count -= in[k], in[k] = false;
+            for (int i = 0; i < REFS; i++) EXPECT_EQ(strata_refs_contain(&tested, refs[i]), in[i]);
+        }
+    }
+    EXPECT_TRUE(!strata_refs_contain(&(strata_refs_t){NULL, 0}, 1));
 }
 
 /* Many pending blocks: the notes grow and are removed from the front, and each block is still known as freed. */

@@ -24,7 +24,7 @@ typedef struct entry_case {
 #define FREED_ON_STREAM(nothing)                                                                                                   \
     "freed 0\nreal 0\nsame 1\nfreed 0\nagain 1\nreal 1\npassed_on_as_it_is 0\nnothing " nothing "\npinned 1\nstill_live 0\n"
 #define INFO                                                                                                                       \
-    "code 0\ntotal 1024\nlive_300 724\ncode 0\ntotal 1024\nlive_100 924\ncode 0\ntotal 1024\nof_the_second_device 1024\nreal 3\n"  \
+    "code 0\ntotal 1024\nlive_300 724\ncode 0\ntotal 1024\nlive_100 924\ncode 0\ntotal 1024\nof_the_second_device 924\nreal 3\n"   \
     "failed 999\nuntouched 0\nrefused 1\n"
 #define DESTROYED "code 0\nreal 1\nof_the_stream 1\nnext 0\nsame 1\nused 300\n"
 #define CAPTURED(graph, nodes, edges, count, mode)                                                                                 \
@@ -40,7 +40,7 @@ typedef struct entry_case {
 /* -1: the address of a description or of the pitch; -2: another address. */
 #define RETRIED(last_error, a, b, c, d, e, f)                                                                                      \
     "code 0\nreal 2\nlast_error 0\nused 600\nargument " #a "\nargument " #b "\nargument " #c "\nargument " #d "\nargument " #e     \
-    "\nargument " #f "\ntoo_much 2\nlast_error " #last_error "\n"
+    "\nargument " #f "\ntoo_much 2\nused 600\nlast_error " #last_error "\n"
 
 static const entry_case_t cases[] = {
     {"cudaMalloc", 1, 0, "gpu:0: 1 requests", FREED_BUT_NOT_TWICE("1", "0")},

@@ -242,7 +242,11 @@ def test_whole_has_mem_pools(whole):
     assert whole["in the pool"] == [True, False]
     assert whole["pool serves again"]
     assert whole["pool gone"] == 0
-    assert "no use_on_oom" in whole["pool options"]
+    assert whole["last resort"] == [[True, True, 0, 1, "OutOfMemoryError", "ok"], ["out of memory", 1, 1, "OutOfMemoryError", "ok"]]
+
+
+def test_whole_has_pools_whose_blocks_are_not_split(whole):
+    assert whole.get("no_split", [2, 20, 10, 12, 3, True]) == [2, 20, 10, 12, 3, True]
 
 
 def test_whole_pins_memory(whole):

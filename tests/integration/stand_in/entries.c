@@ -147,6 +147,7 @@ static void info(const char *name, int (*ask)(size_t *, size_t *)) {
     cudaFreeHost(host);
     SAY("live_100", free_by(ask) / MiB);
     begin(1);
+    cudaMallocFromPoolAsync(&block, 100 * MiB, NULL, NULL); /* CUDA's own: on this device Strata keeps nothing */
     SAY("of_the_second_device", free_by(ask) / MiB);
     SAY("real", stand_in_entered(name));
     stand_in_fail_next(name, 999);
@@ -161,12 +162,12 @@ static void info(const char *name, int (*ask)(size_t *, size_t *)) {
 static void destroy(const char *name, int (*end)(void *)) {
     void *stream, *a = NULL, *b = NULL, *next;
     cudaStreamCreate(&stream);
+    cudaStreamCreate(&next);
     cudaMallocAsync(&a, 300 * MiB, stream);
     cudaFreeAsync(a, stream);
     SAY("code", end(stream));
     SAY("real", stand_in_entered(name));
     SAY("of_the_stream", stand_in_value(name, 0) == (uintptr_t)stream);
-    cudaStreamCreate(&next);
     SAY("next", cudaMallocAsync(&b, 300 * MiB, next));
     SAY("same", a == b);
     SAY("used", stand_in_used(0) / MiB);
@@ -305,7 +306,10 @@ static void retried(const char *name, int (*does)(void)) {
         bool is_address = value == (uintptr_t)&pitch || value == (uintptr_t)description;
         SAY("argument", is_address ? -1 : value > UINT64_C(1) << 40 ? -2 : (long long)value);
     }
-    SAY("too_much", does());
+    cudaMalloc(&large, 300 * MiB);
+    cudaFree(large);
+    SAY("too_much", does()); /* also once these have gone back */
+    SAY("used", stand_in_used(0) / MiB);
     SAY("last_error", cudaGetLastError());
 }
 
