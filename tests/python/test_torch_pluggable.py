@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import strata
+from strata import _abi
 from strata.torch import _figures
 from strata.torch._pluggable import HOOKS, Pluggable
 
@@ -216,6 +217,85 @@ def test_many_pools_one_after_the_other(s, calls):
     s.release()
     assert s.statistics().reserved_bytes == 0
     stream.destroy()
+
+
+class MemPools:
+    """What the whole door asks for torch.cuda.MemPool, over the functions that both doors share."""
+
+    def __init__(self, library):
+        self.library = library
+        pool = [c.c_int, c.c_ulonglong, c.c_ulonglong]  # a pair of two numbers is passed as they are
+        for name in ("keep", "release", "unsplit", "lend"):
+            getattr(library, f"strata_torch_{name}_pool").argtypes = pool + [c.c_bool] * (name == "lend")
+        library.strata_torch_request.argtypes = [c.c_int, c.c_void_p, c.c_size_t, c.c_void_p]
+
+    def __call__(self, name, number, *more):
+        getattr(self.library, f"strata_torch_{name}_pool")(0, number, 0, *more)
+
+    def request(self, size, stream=0):
+        block = _abi.Block()
+        return block if self.library.strata_torch_request(0, stream, size, c.byref(block)) == 0 else None
+
+
+@pytest.fixture
+def mem_pools(door):
+    return MemPools(door.library)
+
+
+def within(calls, number, stream, call):
+    """The call, whose requests on the stream go to the pool."""
+    asked = c.c_int()
+    calls("begin_pool", 0, c.c_ulonglong(number), c.c_ulonglong(0), c.c_void_p(stream), c.byref(asked))
+    try:
+        return call()
+    finally:
+        calls("end_pool", 0, c.c_ulonglong(number), c.c_ulonglong(0))
+        calls("release_pool", 0, c.c_ulonglong(number), c.c_ulonglong(0))
+
+
+@pytest.mark.parametrize("lends", [True, False])
+def test_a_pool_lends_its_free_memory_at_last(s, calls, mem_pools, lends):
+    stream, other, gib = s.stream().handle, s.stream().handle, 1 << 30
+    mem_pools("keep", 5)
+    mem_pools("lend", 5, True)
+    mem_pools("lend", 5, lends)
+    pooled = within(calls, 5, stream, lambda: mem_pools.request(50 * gib, stream))
+    calls.free(pooled.ptr)
+    lent = mem_pools.request(50 * gib, stream)
+    assert (lent.ptr if lent else None) == (pooled.ptr if lends else None)
+    assert mem_pools.request(50 * gib, stream) is None, "a pool that lends does not grow"
+    assert mem_pools.request(60 * gib, other) is None
+    assert within(calls, 6, stream, lambda: mem_pools.request(60 * gib, stream)) is None
+    if lent:
+        calls.free(lent.ptr)
+    mem_pools("release", 5)
+    calls.free(mem_pools.request(60 * gib, other).ptr)  # a pool that is gone keeps nothing
+
+
+def test_a_request_of_another_pool_borrows_nothing(s, calls, mem_pools):
+    stream, gib = s.stream().handle, 1 << 30
+    mem_pools("keep", 5)
+    mem_pools("lend", 5, True)
+    calls.free(within(calls, 5, stream, lambda: mem_pools.request(50 * gib, stream)).ptr)
+    assert within(calls, 6, stream, lambda: mem_pools.request(50 * gib, stream)) is None
+    calls.free(mem_pools.request(50 * gib, stream).ptr)
+    mem_pools("release", 5)
+
+
+def test_an_unsplit_pool_has_blocks_of_pytorch_s_segments(s, calls, mem_pools):
+    stream = s.stream().handle
+    mem_pools("keep", 5)
+    mem_pools("unsplit", 5)
+    sizes = [1, MIB, MIB + 1, 10 * MIB - 1, 10 * MIB, 10 * MIB + 1]
+    blocks = within(calls, 5, stream, lambda: [mem_pools.request(size, stream) for size in sizes])
+    assert [block.size // MIB for block in blocks] == [2, 2, 20, 20, 10, 12]
+    outside = mem_pools.request(3 * MIB, stream)
+    assert outside.size == 3 * MIB, "outside of the pool nothing is rounded"
+    calls.free(blocks[2].ptr)
+    assert within(calls, 5, stream, lambda: mem_pools.request(5 * MIB, stream)).ptr == blocks[2].ptr
+    mem_pools("release", 5)
+    for block in (*blocks, outside):
+        calls.free(block.ptr)
 
 
 def test_statistics_have_pytorch_s_keys(s, door, calls):
