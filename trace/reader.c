@@ -3,6 +3,7 @@
 
 #include "platform/host/host_memory.h"
 #include "trace/formats/format.h"
+#include "trace/formats/strangers.h"
 
 struct strata_trace_reader {
     const strata_trace_format_t *format;
@@ -16,14 +17,12 @@ static strata_status_t recognise(const char *path, strata_input_t *input, const 
     size_t count;
     strata_status_t status = strata_input_head(input, &head, &count);
     if (status != STRATA_OK) return strata_fail_at(status, 1, 1, "%s:1:1: %s", path, strata_last_error()->text);
-    if (count >= 4 && memcmp(head, "PK\3\4", 4) == 0)
-        return strata_fail(STRATA_E_FORMAT, 0,
-                           "%s: a zip archive, as torch.save() writes; unpack it, or write a snapshot with "
-                           "torch.cuda.memory._dump_snapshot()",
-                           path);
     memcpy(text, head, count);
     text[count] = '\0';
-    *format = strata_trace_format_of(text, count);
+    const char *stranger = strata_trace_stranger(text, count);
+    if (stranger) return strata_fail(STRATA_E_FORMAT, 0, "%s: %s", path, stranger);
+    size_t mark = strncmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    *format = strata_trace_format_of(text + mark, count - mark);
     return STRATA_OK;
 }
 

@@ -112,7 +112,14 @@ const char *strata_trace_column_name(strata_trace_column_t column);
     X(never_live, "frees name an address that nothing lives at; they are left out")                                                \
     X(other_memory, "events are of other memory than the GPU's; they are left out")                                                \
     X(other_actions, "events are of a kind that is not known here; they are left out")                                             \
-    X(untimed, "events have no time; they stand a microsecond apart")
+    X(untimed, "events have no time; they stand a microsecond apart")                                                              \
+    X(cut_off, "row at the end of the file is incomplete, so it is left out; the file was cut off")                                \
+    X(renumbered, "devices have numbers above 15 in the file, and lower ones here")                                                \
+    X(stacks_lost, "allocations have no call stack, because a trace holds 65535 stacks and 64 MiB of them")                        \
+    X(tags_lost, "rows have no tag, because a trace holds 65535 different tags")                                                   \
+    X(no_history, "snapshot has no history, so its rows are only the blocks that were in use at its end; call "                    \
+                  "torch.cuda.memory._record_memory_history() first")                                                              \
+    X(no_segments, "snapshot lacks segment events, so how much memory its allocator held is not known")
 
 typedef struct strata_trace_notes {
 #define STRATA_TRACE_NOTE_FIELD(name, meaning) uint64_t name;

@@ -72,8 +72,7 @@ TEST(profiles, wrong_ones_are_refused) {
     expect_refused(text(PROFILE("")), "no events of a GPU's memory; record it with torch.profiler.profile(profile_memory=True)");
     expect_refused(text(PROFILE(MEMORY("1", "5", ""))), "an event of memory has no Addr");
     expect_refused(text(PROFILE(MEMORY("true", "5", ON_GPU("1", "0")))), "an event of memory has no ts");
-    expect_refused(text(PROFILE(MEMORY("1", "5e3", ON_GPU("1", "0")))), "an event of memory has no Bytes");
-    expect_refused(text(PROFILE(MEMORY("1", "5", ON_GPU("1", "16")))), "the Device Id of an event of memory is above 15");
+    expect_refused(text(PROFILE(MEMORY("1", "true", ON_GPU("1", "0")))), "an event of memory has no Bytes");
     expect_refused(text("{\"traceEvents\":[\n{\"name\":\"x\"},\n{]}"), ":3:1: a string is wanted here");
     expect_refused(text("{\"traceEvents\":[{\"name\":\"x"), ":1:1: the string does not end");
     expect_refused(write_file("record", "{}\0", 3), "a zero byte stands in it");
@@ -148,7 +147,7 @@ TEST(tables_of_nsight_systems, what_is_no_allocators_is_counted) {
 TEST(tables_of_nsight_systems, wrong_ones_are_refused_at_their_place) {
     expect_refused(text("start,address,memKind,memoryOperationType\n1,2,2,0\n"), ":1:1: the column bytes is missing");
     expect_refused(text(NSYS "x,7,0,1,4096,0,64,2,0,,1,\n"), ":2:1: start is \"x\"");
-    expect_refused(text(NSYS "1,7,16,1,4096,0,64,2,0,,1,\n"), ":2:5: device 16");
+    expect_refused(text(NSYS "1,7,-1,1,4096,0,64,2,0,,1,\n"), ":2:5: deviceId is \"-1\"");
     expect_refused(text(NSYS "1,7,0,1,,0,64,2,0,,1,\n"), ":2:9: address is \"\"");
     expect_refused(text(NSYS "1,7,0,1,4096,0,64,2,0\n"), ":2:1: 9 fields");
 }
@@ -177,8 +176,8 @@ TEST(logs_of_umpire, memory_lies_where_the_lowest_allocator_says) {
 }
 
 TEST(logs_of_umpire, wrong_lines_are_refused_at_their_place) {
-    expect_refused(text(MAKES("0x1", "HOST") "{\"category\": 1"), ":2:15: a comma or the end is wanted here");
-    expect_refused(text(MAKES("0x1", "HOST") "{} {}"), ":2:4: text follows the object");
+    expect_refused(text(MAKES("0x1", "HOST") "{\"category\": 1\n"), ":2:15: a comma or the end is wanted here");
+    expect_refused(text(MAKES("0x1", "HOST") "{} {}\n"), ":2:4: text follows the object");
     expect_refused(text(LINE("allocate", "\"size\":10", REF("0x1"), "", "1")), ":1:1: the line has no pointer");
     expect_refused(text(LINE("allocate", "\"size\":-10", REF("0x1") ",\"pointer\":\"0x1\"", "", "1")),
                    ":1:1: the line has no size");

@@ -63,6 +63,42 @@ TEST(pickles, every_instruction_but_those_of_plain_data_is_refused_by_name) {
     expect_refused(PICKLE("\x80\x04N\xffN."), "byte 3: no pickle has the instruction 0xff");
 }
 
+/* A script of the user's has put NumPy's numbers, or an OrderedDict, where PyTorch has plain ones. */
+TEST(pickles, the_class_of_an_object_is_named_with_what_to_do) {
+    static const struct {
+        const char *bytes;
+        size_t count;
+        const char *part;
+    } files[] = {
+#define ROW(bytes, part) {bytes, sizeof bytes - 1, part}
+        ROW("\x80\x04\x8c\x16numpy._core.multiarray\x8c\x06scalar\x93.",
+            "byte 34: the instruction STACK_GLOBAL would run code or make an object of a class, and a snapshot has none of these; it "
+            "names numpy._core.multiarray.scalar. Nothing was run; convert NumPy's values by x.item() or int(x) before pickle.dump()"),
+        ROW("\x80\x02"
+            "cnumpy.core.multiarray\nscalar\n.",
+            "byte 2: the instruction GLOBAL would run code or make an object of a class, and a snapshot has none of these; it names "
+            "numpy.core.multiarray.scalar. Nothing was run; convert NumPy's values"),
+        ROW("\x80\x04\x8c\x0b"
+            "collections\x8c\x0bOrderedDict\x93.",
+            "it names collections.OrderedDict. Nothing was run; convert it by dict(x)"),
+        ROW("\x80\x02"
+            "ctorch._utils\n_rebuild_tensor_v2\n.",
+            "it names torch._utils._rebuild_tensor_v2. Nothing was run; convert tensors by x.item()"),
+        ROW("\x80\x02"
+            "cbuiltins\nset\n.",
+            "it names builtins.set. Nothing was run; write the file with torch.cuda.memory._dump_snapshot()"),
+        ROW("\x80\x02"
+            "cnumpy",
+            "has none of these. Nothing was run; write the file with"),
+        ROW("\x80\x02(\x8c\x01"
+            "a\x93.",
+            "has none of these. Nothing was run; write the file with"),
+        ROW("\x80\x02NK\x01\x93.", "has none of these. Nothing was run; write the file with"),
+#undef ROW
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) expect_refused(pickle(files[i].bytes, files[i].count), files[i].part);
+}
+
 TEST(pickles, a_broken_one_is_refused_at_its_byte) {
     expect_refused(PICKLE("\x80\x01N."), "the protocol of the pickle is not 2 to 5");
     expect_refused(PICKLE("\x80\x06N."), "the protocol of the pickle is not 2 to 5");
@@ -109,7 +145,7 @@ TEST(pickles, what_holds_itself_comes_to_an_end) {
 
 TEST(pickles, what_is_no_snapshot_is_refused) {
     expect_refused(PICKLE("\x80\x04N."), "the pickle is no memory snapshot");
-    expect_refused(PICKLE("\x80\x04}."), "it has no list \"segments\"");
+    expect_refused(PICKLE("\x80\x04}."), "it has no list \"segments\" or \"device_traces\"");
     expect_refused(PICKLE("\x80\x04}(\x8c\x08segmentsK\x05u."), "it has no list \"segments\"");
     expect_refused(PICKLE("\x80\x04}(\x8c\x08segments]\x8c\x0d"
                           "device_traces](K\x05"
@@ -149,6 +185,17 @@ TEST(pickles, numbers_are_as_python_writes_them) {
     EXPECT_EQ(integer_of(READ("\x80\x02\x8a\x05\x00\x00\x00\x00\x7f.")), INT64_C(0x7f00000000));
     EXPECT_EQ(integer_of(READ("\x80\x02\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x80.")), INT64_MIN);
     strata_pickle_t *read = READ("\x80\x02\x8a\x09\x00\x00\x00\x00\x00\x00\x00\x80\x00.");
+    EXPECT_EQ(strata_pickle_root(read)->kind, STRATA_PICKLE_UNSIGNED);
+    EXPECT_EQ(strata_pickle_root(read)->integer, INT64_MIN);
+    strata_pickle_delete(read);
+    read = READ("\x80\x02\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\x00.");
+    EXPECT_EQ(strata_pickle_root(read)->kind, STRATA_PICKLE_UNSIGNED);
+    EXPECT_EQ(strata_pickle_root(read)->integer, -1);
+    strata_pickle_delete(read);
+    read = READ("\x80\x02\x8a\x09\x00\x00\x00\x00\x00\x00\x00\x00\x01.");
+    EXPECT_EQ(strata_pickle_root(read)->kind, STRATA_PICKLE_LARGE);
+    strata_pickle_delete(read);
+    read = READ("\x80\x02\x8a\x09\x00\x00\x00\x00\x00\x00\x00\x80\xff.");
     EXPECT_EQ(strata_pickle_root(read)->kind, STRATA_PICKLE_LARGE);
     strata_pickle_delete(read);
     read = READ("\x80\x02G\xbf\xf8\x00\x00\x00\x00\x00\x00.");

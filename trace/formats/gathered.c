@@ -16,10 +16,53 @@ static strata_status_t refuse(const strata_gathered_t *gathered, const char *wha
 
 static strata_status_t check(const strata_gathered_t *gathered, const strata_gathered_event_t *event) {
     if (event->size > STRATA_TRACE_SIZE_MAX) return refuse(gathered, "size", event->size);
-    if (event->stream > STRATA_TRACE_NUMBER_MAX) return refuse(gathered, "stream", event->stream);
-    if (event->device >= STRATA_TRACE_DEVICES) return refuse(gathered, "device", event->device);
     if (gathered->ids == STRATA_TRACE_EVENTS) return refuse(gathered, "allocation", gathered->ids);
     return STRATA_OK;
+}
+
+strata_status_t strata_gathered_device(strata_gathered_t *gathered, uint64_t ordinal, uint32_t *device) {
+    uint32_t found = STRATA_TRACE_DEVICES;
+    for (uint32_t i = 0; i < STRATA_TRACE_DEVICES; i++) {
+        bool known = gathered->known_devices & 1u << i;
+        if (known && gathered->ordinals[i] == ordinal) {
+            *device = i;
+            return STRATA_OK;
+        }
+        if (!known && (found == STRATA_TRACE_DEVICES || found != ordinal)) found = i;
+    }
+    if (found == STRATA_TRACE_DEVICES)
+        return strata_fail(STRATA_E_FORMAT, 0,
+                           "%s: device %" PRIu64 " is one too many: a trace holds %d devices; record fewer of them", gathered->path,
+                           ordinal, STRATA_TRACE_DEVICES);
+    gathered->known_devices |= 1u << found;
+    gathered->ordinals[found] = ordinal;
+    gathered->notes.renumbered += found != ordinal;
+    *device = found;
+    return STRATA_OK;
+}
+
+static strata_status_t stream_of(strata_gathered_t *gathered, uint64_t stream, uint64_t *number) {
+    *number = stream;
+    if (stream <= STRATA_TRACE_NUMBER_MAX) return STRATA_OK;
+    uint32_t index = strata_ids_find(&gathered->far_streams, stream);
+    strata_status_t status = STRATA_OK;
+    if (index == STRATA_IDS_NONE) {
+        index = gathered->far_streams.count;
+        status = strata_ids_add(&gathered->far_streams, stream);
+    }
+    *number = STRATA_TRACE_NUMBER_MAX - index;
+    return status;
+}
+
+/* The event with the numbers that its device and stream have in the trace. */
+static strata_status_t admit(strata_gathered_t *gathered, const strata_gathered_event_t *event, strata_gathered_event_t *own) {
+    uint32_t device = 0;
+    *own = *event;
+    strata_status_t status = check(gathered, event);
+    if (status == STRATA_OK) status = strata_gathered_device(gathered, event->device, &device);
+    if (status == STRATA_OK) status = stream_of(gathered, event->stream, &own->stream);
+    own->device = device;
+    return status;
 }
 
 /* ---- rows ---- */
@@ -62,8 +105,7 @@ static strata_status_t row_of(strata_gathered_t *gathered, const strata_gathered
                                    .stack = event->stack,
                                    .device = (uint8_t)event->device,
                                    .place = (uint8_t)event->place};
-    strata_status_t status = check(gathered, event);
-    return status == STRATA_OK ? time_of(gathered, event->time_us, &row->time_us) : status;
+    return time_of(gathered, event->time_us, &row->time_us);
 }
 
 static strata_status_t add_op(strata_gathered_t *gathered, const strata_gathered_row_t *like, strata_trace_op_t op,
@@ -71,7 +113,8 @@ static strata_status_t add_op(strata_gathered_t *gathered, const strata_gathered
     strata_gathered_row_t row = *like;
     row.op = (uint8_t)op;
     row.stream = stream;
-    if (op != STRATA_TRACE_alloc) row.size = row.tag = 0, row.stack = 0;
+    if (op != STRATA_TRACE_alloc) row.size = 0, row.stack = 0;
+    if (op != STRATA_TRACE_alloc && op != STRATA_TRACE_step) row.tag = 0;
     return add_row(gathered, &gathered->rows, &row);
 }
 
@@ -112,7 +155,10 @@ static strata_status_t tag_of(strata_gathered_t *gathered, const char *tag, uint
     uint32_t found = strata_ids_find(&gathered->tag_ids, key);
     while (found != STRATA_IDS_NONE && strcmp(gathered->tags[found], copy) != 0) found = strata_ids_find(&gathered->tag_ids, ++key);
     if (found == STRATA_IDS_NONE) {
-        if (gathered->tag_count == STRATA_TRACE_TAGS) return STRATA_OK;
+        if (gathered->tag_count == STRATA_TRACE_TAGS) {
+            gathered->notes.tags_lost++;
+            return STRATA_OK;
+        }
         found = gathered->tag_count;
         status = add_tag(gathered, copy, key);
     }
@@ -161,12 +207,13 @@ static strata_status_t begin_older(strata_gathered_t *gathered, const strata_gat
 }
 
 static strata_status_t end_life(strata_gathered_t *gathered, strata_gathered_row_t *row, strata_gathered_life_t *life) {
+    gathered->live_bytes -= life->size;
     row->id = life->id;
     life->id = STRATA_TRACE_NONE;
     return add_op(gathered, row, STRATA_TRACE_free, life->stream);
 }
 
-strata_status_t strata_gathered_alloc(strata_gathered_t *gathered, const strata_gathered_event_t *event) {
+static strata_status_t alloc(strata_gathered_t *gathered, const strata_gathered_event_t *event) {
     strata_gathered_row_t row;
     strata_gathered_life_t *life;
     strata_status_t status = row_of(gathered, event, &row);
@@ -178,11 +225,13 @@ strata_status_t strata_gathered_alloc(strata_gathered_t *gathered, const strata_
     if (status == STRATA_OK) status = tag_of(gathered, event->tag, &row.tag);
     if (status != STRATA_OK) return status;
     row.id = gathered->ids++;
-    *life = (strata_gathered_life_t){.stream = event->stream, .id = row.id, .known = true};
+    *life = (strata_gathered_life_t){.stream = event->stream, .size = event->size, .id = row.id, .known = true};
+    gathered->live_bytes += event->size; /* what overflows is more than a trace holds, and refused there */
+    gathered->live_peak = strata_max(gathered->live_peak, gathered->live_bytes);
     return add_op(gathered, &row, STRATA_TRACE_alloc, event->stream);
 }
 
-strata_status_t strata_gathered_free(strata_gathered_t *gathered, const strata_gathered_event_t *event, bool borrowed) {
+static strata_status_t free_block(strata_gathered_t *gathered, const strata_gathered_event_t *event, bool borrowed) {
     strata_gathered_row_t row;
     strata_gathered_life_t *life;
     strata_status_t status = row_of(gathered, event, &row);
@@ -202,40 +251,77 @@ strata_status_t strata_gathered_free(strata_gathered_t *gathered, const strata_g
     return status == STRATA_OK ? end_life(gathered, &row, life) : status;
 }
 
+strata_status_t strata_gathered_alloc(strata_gathered_t *gathered, const strata_gathered_event_t *event) {
+    strata_gathered_event_t own;
+    strata_status_t status = admit(gathered, event, &own);
+    return status == STRATA_OK ? alloc(gathered, &own) : status;
+}
+
+strata_status_t strata_gathered_free(strata_gathered_t *gathered, const strata_gathered_event_t *event, bool borrowed) {
+    strata_gathered_event_t own;
+    strata_status_t status = admit(gathered, event, &own);
+    return status == STRATA_OK ? free_block(gathered, &own, borrowed) : status;
+}
+
 strata_status_t strata_gathered_passed(strata_gathered_t *gathered, const strata_gathered_event_t *event) {
+    strata_gathered_event_t own;
     strata_gathered_life_t *life;
-    strata_status_t status = check(gathered, event);
-    if (status == STRATA_OK) status = life_at(gathered, event, &life);
+    strata_status_t status = admit(gathered, event, &own);
+    if (status == STRATA_OK) status = life_at(gathered, &own, &life);
     if (status != STRATA_OK) return status;
     if (life->waits) {
         life->waits = false;
         return STRATA_OK;
     }
-    return strata_gathered_free(gathered, event, false);
+    return free_block(gathered, &own, false);
+}
+
+strata_status_t strata_gathered_moved(strata_gathered_t *gathered, const strata_gathered_event_t *event, uint64_t from,
+                                      uint32_t since) {
+    strata_gathered_event_t own, old;
+    strata_gathered_life_t *life;
+    strata_status_t status = admit(gathered, event, &own);
+    if (status == STRATA_OK) status = life_at(gathered, &own, &life);
+    if (status != STRATA_OK) return status;
+    if (life->id != STRATA_TRACE_NONE && life->id >= since) return STRATA_OK;
+    old = own;
+    old.address = from;
+    old.size = 0;
+    old.tag = NULL;
+    if (from) status = life_at(gathered, &old, &life);
+    bool lives = status == STRATA_OK && from && (!life->known || (life->id != STRATA_TRACE_NONE && life->id < since));
+    if (lives) status = free_block(gathered, &old, false);
+    return status == STRATA_OK ? alloc(gathered, &own) : status;
 }
 
 strata_status_t strata_gathered_failed(strata_gathered_t *gathered, const strata_gathered_event_t *event) {
     strata_gathered_row_t row;
-    strata_status_t status = row_of(gathered, event, &row);
-    if (status == STRATA_OK) status = tag_of(gathered, event->tag, &row.tag);
+    strata_gathered_event_t own;
+    strata_status_t status = admit(gathered, event, &own);
+    if (status == STRATA_OK) status = row_of(gathered, &own, &row);
+    if (status == STRATA_OK) status = tag_of(gathered, own.tag, &row.tag);
     if (status != STRATA_OK) return status;
     row.id = gathered->ids++;
     gathered->notes.failed++;
-    status = add_op(gathered, &row, STRATA_TRACE_alloc, event->stream);
-    return status == STRATA_OK ? add_op(gathered, &row, STRATA_TRACE_free, event->stream) : status;
+    status = add_op(gathered, &row, STRATA_TRACE_alloc, own.stream);
+    return status == STRATA_OK ? add_op(gathered, &row, STRATA_TRACE_free, own.stream) : status;
 }
 
 strata_status_t strata_gathered_lives(strata_gathered_t *gathered, const strata_gathered_event_t *event) {
+    strata_gathered_event_t own;
     strata_gathered_life_t *life;
-    strata_status_t status = check(gathered, event);
-    if (status == STRATA_OK) status = life_at(gathered, event, &life);
+    strata_status_t status = admit(gathered, event, &own);
+    if (status == STRATA_OK) status = life_at(gathered, &own, &life);
     if (status != STRATA_OK || life->known) return status;
-    return begin_older(gathered, event, life);
+    return begin_older(gathered, &own, life);
 }
 
 strata_status_t strata_gathered_mark(strata_gathered_t *gathered, strata_trace_op_t op, const strata_gathered_event_t *event) {
     strata_gathered_row_t row;
-    strata_status_t status = row_of(gathered, event, &row);
+    strata_gathered_event_t own;
+    strata_status_t status = admit(gathered, event, &own);
+    if (status == STRATA_OK) status = row_of(gathered, &own, &row);
+    if (status == STRATA_OK) status = tag_of(gathered, own.tag, &row.tag);
     return status == STRATA_OK ? add_op(gathered, &row, op, 0) : status;
 }
 
@@ -302,6 +388,7 @@ void strata_gathered_close(void *state) {
     for (uint32_t i = 0; i < gathered->tag_count; i++) strata_host_delete(gathered->tags[i]);
     strata_host_delete(gathered->tags);
     strata_ids_clear(&gathered->tag_ids);
+    strata_ids_clear(&gathered->far_streams);
     strata_stacks_clear(&gathered->stacks);
     strata_host_delete(gathered->older.all);
     strata_host_delete(gathered->rows.all);

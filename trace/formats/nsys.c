@@ -68,13 +68,17 @@ static strata_status_t read_header(table_t *table) {
     return STRATA_OK;
 }
 
-/* A field that is not there, or NULL in the table, is 0. */
+/* A field that is not there, or NULL in the table, is 0. SQLite's integers have a sign, so 64 bits may come out negative. */
 static strata_status_t number_of(const table_t *table, column_t column, uint64_t *number) {
     *number = 0;
     if (table->field_of[column] == ABSENT) return STRATA_OK;
     const char *field = table->lines.fields[table->field_of[column]];
     if (!*field && !mandatory[column]) return STRATA_OK;
-    if (strata_parse_whole(field, number)) return STRATA_OK;
+    bool negative = *field == '-' && (column == COLUMN_address || column == COLUMN_globalPid);
+    if (strata_parse_whole(field + negative, number)) {
+        if (negative) *number = 0 - *number;
+        return STRATA_OK;
+    }
     return WRONG(table, column, "%s is \"%s\"; Nsight Systems writes a number", names[column], strata_shown(field).text);
 }
 
@@ -87,20 +91,17 @@ static bool is_others(table_t *table, uint64_t process) {
 
 static strata_status_t read_event(table_t *table, strata_gathered_event_t *event, uint64_t *kind, uint64_t *operation,
                                   uint64_t *process) {
-    uint64_t start, device;
+    uint64_t start;
     strata_status_t status = number_of(table, COLUMN_start, &start);
     if (status == STRATA_OK) status = number_of(table, COLUMN_address, &event->address);
     if (status == STRATA_OK) status = number_of(table, COLUMN_bytes, &event->size);
     if (status == STRATA_OK) status = number_of(table, COLUMN_memKind, kind);
     if (status == STRATA_OK) status = number_of(table, COLUMN_memoryOperationType, operation);
-    if (status == STRATA_OK) status = number_of(table, COLUMN_deviceId, &device);
+    if (status == STRATA_OK) status = number_of(table, COLUMN_deviceId, &event->device);
     if (status == STRATA_OK) status = number_of(table, COLUMN_streamId, &event->stream);
     if (status == STRATA_OK) status = number_of(table, COLUMN_globalPid, process);
     if (status != STRATA_OK) return status;
-    if (device >= STRATA_TRACE_DEVICES)
-        return WRONG(table, COLUMN_deviceId, "device %llu; a trace has 16 devices at most", (unsigned long long)device);
     event->time_us = start / 1000;
-    event->device = (uint32_t)device;
     if (table->field_of[COLUMN_name] != ABSENT) event->tag = table->lines.fields[table->field_of[COLUMN_name]];
     return STRATA_OK;
 }
@@ -148,6 +149,10 @@ static strata_status_t gather(strata_gathered_t *gathered, strata_input_t *input
     table_t table = {.gathered = gathered};
     strata_status_t status = strata_lines_over(&table.lines, gathered->path, input);
     if (status == STRATA_OK) status = read_rows(&table);
+    if (strata_lines_cut_off(&table.lines, status)) {
+        gathered->notes.cut_off = 1;
+        status = STRATA_OK;
+    }
     strata_lines_release(&table.lines);
     return status;
 }

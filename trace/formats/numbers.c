@@ -20,6 +20,10 @@ bool strata_parse_whole(const char *text, uint64_t *number) {
 
 bool strata_parse_address(const char *text, uint64_t *number) {
     uint64_t value = 0;
+    if (strcmp(text, "(nil)") == 0) {
+        *number = 0;
+        return true;
+    }
     if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) text += 2;
     if (!*text) return false;
     for (; *text; text++)
@@ -28,35 +32,71 @@ bool strata_parse_address(const char *text, uint64_t *number) {
     return true;
 }
 
-bool strata_json_whole(strata_json_slice_t value, uint64_t *number, bool *negative) {
-    size_t at = 0, digits = 0;
-    bool below = value.length > 0 && value.at[0] == '-';
-    uint64_t found = 0;
-    if (below && !negative) return false;
-    for (at = below; at < value.length && value.at[at] >= '0' && value.at[at] <= '9'; at++, digits++)
-        if (!add_digit(&found, 10, value.at[at])) return false;
-    if (digits == 0) return false;
-    if (at < value.length && value.at[at] != '.') return false;
-    for (at++; at < value.length; at++)
+/* Where the digits of a number lie, and its exponent. */
+typedef struct decimal {
+    strata_json_slice_t digits; /* with the point among them */
+    size_t whole; /* digits before the point */
+    size_t count; /* digits in all */
+    int exponent;
+    bool negative;
+} decimal_t;
+
+enum { MOST_EXPONENT = 400 }; /* more than any double has */
+
+static bool read_decimal(strata_json_slice_t value, decimal_t *decimal) {
+    size_t at = 0;
+    bool below = value.length > 0 && value.at[0] == '-', pointed = false, shrinks = false;
+    *decimal = (decimal_t){.negative = below, .digits.at = value.at + below};
+    for (at = below; at < value.length; at++) {
+        bool is_digit = value.at[at] >= '0' && value.at[at] <= '9';
+        if (!is_digit && (pointed || value.at[at] != '.')) break;
+        pointed |= !is_digit;
+        decimal->count += is_digit;
+        decimal->whole += is_digit && !pointed;
+    }
+    decimal->digits.length = at - below;
+    if (decimal->whole == 0) return false;
+    if (at == value.length) return true;
+    if (value.at[at] != 'e' && value.at[at] != 'E') return false;
+    if (++at < value.length && (value.at[at] == '-' || value.at[at] == '+')) shrinks = value.at[at++] == '-';
+    if (at == value.length) return false;
+    for (; at < value.length; at++) {
         if (value.at[at] < '0' || value.at[at] > '9') return false;
-    *number = found;
-    if (negative) *negative = below;
+        decimal->exponent = decimal->exponent * 10 + (value.at[at] - '0');
+        if (decimal->exponent > MOST_EXPONENT) return false;
+    }
+    if (shrinks) decimal->exponent = -decimal->exponent;
     return true;
 }
 
-bool strata_json_thousandths(strata_json_slice_t value, uint64_t *number) {
-    uint64_t found, factor = 100;
-    if (!strata_json_whole(value, &found, NULL) || !strata_multiply(found, 1000, &found)) return false;
-    const char *point = memchr(value.at, '.', value.length);
-    for (size_t i = 1; point && i <= 3 && point + i < value.at + value.length; i++, factor /= 10)
-        if (!strata_add(found, factor * ((uint64_t)point[i] - '0'), &found)) return false;
+/* A number times 10^power, its fraction cut off. */
+static bool scaled(strata_json_slice_t value, int power, uint64_t *number, bool *negative) {
+    decimal_t decimal;
+    uint64_t found = 0;
+    if (!read_decimal(value, &decimal) || (decimal.negative && !negative)) return false;
+    long long wanted = (long long)decimal.whole + decimal.exponent + power;
+    const char *at = decimal.digits.at, *end = at + decimal.digits.length;
+    for (long long i = 0; i < wanted; i++) {
+        if (at < end && *at == '.') at++;
+        if (!add_digit(&found, 10, at < end ? *at++ : '0')) return false;
+    }
     *number = found;
+    if (negative) *negative = decimal.negative;
     return true;
 }
+
+bool strata_json_whole(strata_json_slice_t value, uint64_t *number, bool *negative) { return scaled(value, 0, number, negative); }
+
+bool strata_json_thousandths(strata_json_slice_t value, uint64_t *number) { return scaled(value, 3, number, NULL); }
 
 bool strata_json_address(strata_json_slice_t value, uint64_t *number) {
     char text[32];
-    if (value.length < 3 || value.at[0] != '"') return strata_json_whole(value, number, NULL);
+    bool negative = false;
+    if (value.length < 3 || value.at[0] != '"') {
+        if (!strata_json_whole(value, number, &negative)) return false;
+        if (negative) *number = 0 - *number;
+        return true;
+    }
     if (value.length - 2 >= sizeof text) return false;
     memcpy(text, value.at + 1, value.length - 2);
     text[value.length - 2] = '\0';

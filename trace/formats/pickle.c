@@ -1,8 +1,11 @@
 #include "trace/formats/pickle.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
+#include "platform/text/printable.h"
 #include "trace/formats/pickle_words.h"
 
 typedef strata_pickle_value_t value_t;
@@ -144,8 +147,10 @@ static strata_status_t push_long(strata_pickle_t *p, unsigned width) {
     strata_status_t status = get_number(p, width, &length);
     if (status == STRATA_OK) status = get(p, length, &bytes);
     if (status != STRATA_OK) return status;
-    if (length > 8) return push_number(p, STRATA_PICKLE_LARGE, 0);
-    for (uint64_t i = 0; i < length; i++) number |= (uint64_t)bytes[i] << 8 * i;
+    bool is_unsigned = length == 9 && bytes[8] == 0 && bytes[7] >= 0x80;
+    if (length > 8 && !is_unsigned) return push_number(p, STRATA_PICKLE_LARGE, 0);
+    for (uint64_t i = 0; i < length && i < 8; i++) number |= (uint64_t)bytes[i] << 8 * i;
+    if (is_unsigned) return push_number(p, STRATA_PICKLE_UNSIGNED, (int64_t)number);
     bool negative = length > 0 && bytes[length - 1] >= 0x80;
     if (negative && length < 8) number |= ~UINT64_C(0) << 8 * length;
     return push_number(p, STRATA_PICKLE_INTEGER, (int64_t)number);
@@ -256,16 +261,47 @@ static strata_status_t frame(strata_pickle_t *p) {
     return status;
 }
 
+/* The class or function that an instruction imports, as "module.name": two lines after GLOBAL and INST, two texts before STACK_GLOBAL.
+ * "" if it names none. */
+static void imported_name(const strata_pickle_t *p, unsigned char opcode, char *name, size_t room) {
+    const char *bytes = (const char *)p->bytes + p->at;
+    const char *end = memchr(bytes, '\n', p->count - p->at);
+    const char *last = end ? memchr(end + 1, '\n', p->count - p->at - (size_t)(end + 1 - bytes)) : NULL;
+    name[0] = '\0';
+    if ((opcode == 'c' || opcode == 'i') && last)
+        snprintf(name, room, "%.*s.%.*s", (int)strata_min((size_t)(end - bytes), 80), bytes,
+                 (int)strata_min((size_t)(last - end - 1), 80), end + 1);
+    const value_t *module = opcode == 0x93 && above_mark(p) >= 2 ? &p->stack[p->height - 2] : NULL;
+    if (module && module[0].kind == STRATA_PICKLE_TEXT && module[1].kind == STRATA_PICKLE_TEXT)
+        snprintf(name, room, "%.*s.%.*s", (int)strata_min(module[0].length, 80), module[0].text,
+                 (int)strata_min(module[1].length, 80), module[1].text);
+    strata_make_printable(name, false);
+}
+
+/* What to do about objects that snapshots hold after a script of the user's has changed them. */
+static const char *remedy(const char *imported) {
+    static const struct {
+        const char *begins, *remedy;
+    } known[] = {{"numpy.", "convert NumPy's values by x.item() or int(x) before pickle.dump()"},
+                 {"torch.", "convert tensors by x.item() or x.tolist() before pickle.dump()"},
+                 {"collections.", "convert it by dict(x) or list(x) before pickle.dump()"},
+                 {"pandas.", "convert it by x.to_dict() before pickle.dump()"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strncmp(imported, known[i].begins, strlen(known[i].begins)) == 0) return known[i].remedy;
+    return "write the file with torch.cuda.memory._dump_snapshot()";
+}
+
 static strata_status_t refuse(const strata_pickle_t *p, unsigned char opcode) {
     const strata_pickle_word_t *word = strata_pickle_word(opcode);
+    char imported[168];
     if (!word)
         return strata_fail(STRATA_E_FORMAT, 0, "%s: byte %zu: no pickle has the instruction 0x%02x", p->path, p->opcode_at, opcode);
-    return strata_fail(STRATA_E_FORMAT, 0,
-                       "%s: byte %zu: the instruction %s %s. Nothing was run; write the file with "
-                       "torch.cuda.memory._dump_snapshot()",
-                       p->path, p->opcode_at, word->name,
+    imported_name(p, opcode, imported, sizeof imported);
+    return strata_fail(STRATA_E_FORMAT, 0, "%s: byte %zu: the instruction %s %s%s%s. Nothing was run; %s", p->path, p->opcode_at,
+                       word->name,
                        word->calls ? "would run code or make an object of a class, and a snapshot has none of these"
-                                   : "is not needed for the plain data of a snapshot, and is not known here");
+                                   : "is not needed for the plain data of a snapshot, and is not known here",
+                       *imported ? "; it names " : "", imported, remedy(imported));
 }
 
 static strata_status_t step(strata_pickle_t *p, unsigned char opcode) {

@@ -23,6 +23,12 @@ static size_t file_of(const char *text, const char **name, uint64_t *line) {
     return (size_t)((counts ? colon : space) - text);
 }
 
+bool strata_pickle_is_frame(const char *tag) {
+    const char *name;
+    uint64_t line;
+    return file_of(tag, &name, &line) > 0;
+}
+
 static void put_frame(strata_pickler_t *pickler, char *text) {
     const char *name;
     uint64_t line;

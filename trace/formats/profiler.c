@@ -1,5 +1,8 @@
 /* Traces of torch.profiler with profile_memory=True: Chrome's JSON, in which each allocation and free is an instant event named
- * "[memory]" with the arguments Bytes (below 0: a free), Addr, Device Id, Device Type (0 the CPU, 1 CUDA) and Total Reserved.
+ * "[memory]" with the arguments Bytes (below 0: a free), Addr (below 0: from 2^63 on), Device Id, Device Type (0 the CPU, 1 CUDA) and
+ * Total Reserved. "[OutOfMemory]" is a request that failed; it has no Addr.
+ *
+ * The profiler escapes nothing in names, so the scan is loose. A program that ends early leaves a file without its end.
  *
  * The bytes are those of the block, which PyTorch's allocator has rounded up. Streams are not recorded. The events stand thread by
  * thread, so they are put in order of time. */
@@ -14,12 +17,14 @@
 #define FILE_MOST ((size_t)4 << 30) /* bytes, unpacked */
 enum { CPU = 0 };
 
+typedef enum kind { KIND_OTHER, KIND_MEMORY, KIND_OUT_OF_MEMORY } kind_t;
+
 typedef struct moment {
     uint64_t time_ns;
     uint64_t address, bytes;
+    uint64_t device;
     uint32_t order, thread;
-    uint8_t device;
-    bool frees;
+    bool frees, failed;
 } moment_t;
 
 typedef struct profile {
@@ -36,7 +41,8 @@ typedef struct profile {
 typedef struct event {
     profile_t *profile;
     strata_json_slice_t args;
-    bool is_memory, has_time;
+    kind_t kind;
+    bool has_time;
     uint64_t time_ns, thread;
 } event_t;
 
@@ -56,6 +62,7 @@ static const char *read_arg(void *context, strata_json_slice_t name, strata_json
 }
 
 static const char *add_moment(profile_t *profile, const event_t *event, const args_t *args) {
+    uint32_t device;
     if (profile->count == STRATA_TRACE_EVENTS) return "more events of memory than a trace can hold";
     if (profile->count == profile->capacity) {
         size_t larger = profile->capacity * 2 + 1024;
@@ -67,14 +74,16 @@ static const char *add_moment(profile_t *profile, const event_t *event, const ar
         profile->moments = grown;
         profile->capacity = larger;
     }
-    if (args->has_reserved) profile->reserved[args->device] = strata_max(profile->reserved[args->device], args->reserved);
+    if (strata_gathered_device(profile->gathered, args->device, &device) != STRATA_OK) return "memory events of a 17th device";
+    if (args->has_reserved) profile->reserved[device] = strata_max(profile->reserved[device], args->reserved);
     profile->moments[profile->count] = (moment_t){.time_ns = event->time_ns,
                                                   .address = args->address,
                                                   .bytes = args->bytes,
                                                   .order = (uint32_t)profile->count,
                                                   .thread = (uint32_t)event->thread,
-                                                  .device = (uint8_t)args->device,
-                                                  .frees = args->frees};
+                                                  .device = args->device,
+                                                  .frees = args->frees,
+                                                  .failed = event->kind == KIND_OUT_OF_MEMORY};
     profile->count++;
     return NULL;
 }
@@ -89,40 +98,39 @@ static const char *read_memory(const event_t *event) {
         return NULL;
     }
     if (!args.has_bytes) return "an event of memory has no Bytes";
-    if (!args.has_address) return "an event of memory has no Addr; PyTorch writes it since 1.13";
+    if (!args.has_address && event->kind == KIND_MEMORY) return "an event of memory has no Addr; PyTorch writes it since 1.13";
     if (!event->has_time) return "an event of memory has no ts";
     if (!args.has_device) args.device = 0;
-    if (args.device >= STRATA_TRACE_DEVICES) return "the Device Id of an event of memory is above 15";
     return add_moment(profile, event, &args);
 }
 
 static const char *read_member(void *context, strata_json_slice_t name, strata_json_slice_t value) {
     event_t *event = context;
-    if (strata_json_is(name, "name")) event->is_memory = strata_json_is(value, "\"[memory]\"");
+    if (strata_json_is(name, "name"))
+        event->kind = strata_json_is(value, "\"[memory]\"")        ? KIND_MEMORY
+                      : strata_json_is(value, "\"[OutOfMemory]\"") ? KIND_OUT_OF_MEMORY
+                                                                   : KIND_OTHER;
     if (strata_json_is(name, "ts")) event->has_time = strata_json_thousandths(value, &event->time_ns);
     if (strata_json_is(name, "tid") && !strata_json_whole(value, &event->thread, NULL)) event->thread = 0;
     if (strata_json_is(name, "args")) event->args = value;
     return NULL;
 }
 
-static const char *read_event(void *context, strata_json_slice_t none, strata_json_slice_t value) {
-    profile_t *profile = context;
+static const char *read_event(profile_t *profile, strata_json_slice_t value) {
     event_t event = {.profile = profile};
     strata_json_scan_t scan = profile->scan;
-    (void)none;
+    profile->has_events = true;
     if (*value.at != '{') return NULL;
     (void)strata_json_value(&scan, value.at, read_member, &event);
-    return event.is_memory ? read_memory(&event) : NULL;
+    return event.kind == KIND_OTHER ? NULL : read_memory(&event);
 }
 
+/* A member of the root, or an event of its list, which has no name. */
 static const char *read_root(void *context, strata_json_slice_t name, strata_json_slice_t value) {
     profile_t *profile = context;
-    if (!strata_json_is(name, "traceEvents") || *value.at != '[') return NULL;
-    strata_json_scan_t scan = profile->scan;
-    profile->has_events = true;
-    if (strata_json_value(&scan, value.at, read_event, profile)) return NULL;
-    profile->scan.at = scan.at;
-    return scan.wrong;
+    if (!name.at) return read_event(profile, value);
+    profile->has_events |= strata_json_is(name, "traceEvents") && *value.at == '[';
+    return NULL;
 }
 
 static int by_time(const void *a, const void *b) {
@@ -141,8 +149,9 @@ static strata_status_t tell(profile_t *profile) {
                                          .size = moment->bytes,
                                          .device = moment->device,
                                          .thread = moment->thread};
-        status = moment->frees ? strata_gathered_free(profile->gathered, &event, false)
-                               : strata_gathered_alloc(profile->gathered, &event);
+        if (moment->failed) status = strata_gathered_failed(profile->gathered, &event);
+        else if (moment->frees) status = strata_gathered_free(profile->gathered, &event, false);
+        else status = strata_gathered_alloc(profile->gathered, &event);
     }
     for (int i = 0; i < STRATA_TRACE_DEVICES; i++)
         if (profile->reserved[i] <= STRATA_TRACE_SIZE_MAX) profile->gathered->notes.reserved_peak += profile->reserved[i];
@@ -152,12 +161,16 @@ static strata_status_t tell(profile_t *profile) {
 static strata_status_t parse(profile_t *profile, const char *text, size_t count) {
     const char *path = profile->gathered->path;
     if (strlen(text) != count) return strata_fail(STRATA_E_FORMAT, 0, "%s: a zero byte stands in it; JSON is text", path);
-    profile->scan = (strata_json_scan_t){.begin = text};
-    const char *from = strata_json_spaces(text);
-    const char *end = strata_json_value(&profile->scan, from, *from == '[' ? read_event : read_root, profile);
+    profile->scan = (strata_json_scan_t){.begin = text, .loose = true};
+    strata_json_scan_t scan = profile->scan;
+    scan.within = "traceEvents";
+    const char *from = strata_json_begin(text);
+    const char *end = strata_json_value(&scan, from, read_root, profile);
     if (profile->status != STRATA_OK) return profile->status;
-    unsigned line = end ? 0 : strata_json_line(&profile->scan);
-    if (!end) return strata_fail_at(STRATA_E_FORMAT, line, 1, "%s:%u:1: %s", path, line, profile->scan.wrong);
+    bool cut_off = !end && !*scan.at && profile->count > 0;
+    profile->gathered->notes.cut_off = cut_off;
+    unsigned line = end || cut_off ? 0 : strata_json_line(&scan);
+    if (line) return strata_fail_at(STRATA_E_FORMAT, line, 1, "%s:%u:1: %s", path, line, scan.wrong);
     if (!profile->has_events && *from != '[')
         return strata_fail(STRATA_E_FORMAT, 0, "%s: the JSON has no list \"traceEvents\", so it is no trace of torch.profiler",
                            path);
@@ -185,7 +198,7 @@ static strata_status_t open_profile(const char *path, strata_input_t *input, voi
 }
 
 static bool recognises(const char *head, size_t count) {
-    const char *at = strata_json_spaces(head);
+    const char *at = strata_json_begin(head);
     (void)count;
     return *at == '{' || *at == '[';
 }

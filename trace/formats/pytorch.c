@@ -4,16 +4,17 @@
  *
  * The allocator records free_requested and free_completed one after the other, under its lock, unless other streams used the block
  * (record_stream). Then the second comes later. Which streams they were is not recorded. */
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
+#include "trace/formats/frames.h"
 #include "trace/formats/gathered.h"
 #include "trace/formats/pickle.h"
 
 #define FILE_MOST ((size_t)2 << 30) /* bytes, unpacked */
-enum { TEXT_BYTES = 256, FRAMES_MOST = 512, VISITS_MOST = STRATA_TRACE_EVENTS };
+enum { VISITS_MOST = STRATA_TRACE_EVENTS };
 
 typedef strata_pickle_value_t value_t;
 
@@ -33,30 +34,39 @@ typedef struct entry {
     action_t action;
     uint64_t address, size, stream, time_us;
     bool has_time;
-    value_t frames;
+    value_t frames, metadata;
 } entry_t;
 
+/* A device with events. */
 typedef struct device {
+    uint64_t ordinal;
     const strata_pickle_items_t *entries;
     size_t next;
     entry_t head; /* entries[next - 1], not carried out yet */
     bool has_head;
 } device_t;
 
+/* The begin or end of an external annotation. */
+typedef struct annotation {
+    uint64_t time_us;
+    size_t order;
+    value_t name;
+    bool ends;
+} annotation_t;
+
 typedef struct snapshot {
     strata_gathered_t *gathered;
     device_t devices[STRATA_TRACE_DEVICES];
     uint32_t device_count;
-    bool completes; /* some free_completed is recorded: only then its absence tells something */
+    bool completes; /* some free_completed is recorded: only then its absence says something */
     bool untimed;
+    bool has_segment_events;
     uint64_t visited; /* a small pickle may show one object in many places */
-    uint64_t reserved, reserved_low, reserved_high; /* of segments: since the beginning, which was `0` */
-    strata_ids_t stacks; /* a list of frames, by its address in the pickle */
-    struct named {
-        char *tag;
-        uint32_t stack; /* its number in the rows' stacks */
-    } * named; /* by the number of the list */
-    size_t stack_capacity;
+    uint64_t reserved, reserved_high; /* of segments: since the beginning, which was `0` */
+    strata_frames_t frames;
+    annotation_t *annotations; /* by time */
+    size_t annotation_count, annotation_next;
+    unsigned depth; /* of annotations that have begun and not ended */
 } snapshot_t;
 
 static strata_status_t wrong(const snapshot_t *s, const char *where, size_t index, const char *what) {
@@ -69,112 +79,40 @@ static strata_status_t visit(snapshot_t *s) {
                        VISITS_MOST);
 }
 
+/* A script may have made floats of the numbers. */
 static bool number(const value_t *value, uint64_t *into) {
-    if (value->kind != STRATA_PICKLE_INTEGER || value->integer < 0) return false;
+    if (value->kind == STRATA_PICKLE_REAL && value->real >= 0 && value->real < 9e18) *into = (uint64_t)value->real;
+    else if (value->kind == STRATA_PICKLE_INTEGER && value->integer >= 0) *into = (uint64_t)value->integer;
+    else return false;
+    return true;
+}
+
+/* An address or a stream is 64 bits; PyTorch writes those from 2^63 on as negative numbers. */
+static bool bits(const value_t *value, uint64_t *into) {
+    if (value->kind != STRATA_PICKLE_INTEGER && value->kind != STRATA_PICKLE_UNSIGNED) return number(value, into);
     *into = (uint64_t)value->integer;
     return true;
 }
 
-/* ---- tags: the line of the program that asked -------------------------------------------------------------------------- */
+static bool is_list(const value_t *value) { return value->kind == STRATA_PICKLE_LIST || value->kind == STRATA_PICKLE_TUPLE; }
 
-static bool contains(const value_t *text, const char *part) { return memmem(text->text, text->length, part, strlen(part)) != NULL; }
-
-/* A line of the user's own Python, not of PyTorch's. */
-static bool is_users(const value_t *file) {
-    bool python = file->length > 3 && memcmp(file->text + file->length - 3, ".py", 3) == 0;
-    return python && !contains(file, "/torch/") && !contains(file, "/site-packages/") && !contains(file, "<frozen");
-}
-
-/* "train.py:31 forward"; "" if the frame has no file. */
-static size_t name_frame(const value_t *frame, char *text, size_t room) {
-    value_t file = strata_pickle_member(frame, "filename"), line = strata_pickle_member(frame, "line");
-    value_t name = strata_pickle_member(frame, "name");
-    text[0] = '\0';
-    if (file.kind != STRATA_PICKLE_TEXT) return 0;
-    const char *base = file.text;
-    size_t length = file.length;
-    for (size_t i = 0; i < file.length; i++) {
-        if (file.text[i] != '/') continue;
-        base = file.text + i + 1;
-        length = file.length - i - 1;
-    }
-    bool named = name.kind == STRATA_PICKLE_TEXT;
-    int written = snprintf(text, room, "%.*s:%lld %.*s", (int)strata_min(length, 80), base,
-                           line.kind == STRATA_PICKLE_INTEGER ? (long long)line.integer : 0,
-                           named ? (int)strata_min(name.length, 120) : 0, named ? name.text : "");
-    return strata_min(written > 0 ? (size_t)written : 0, room - 1);
-}
-
-/* Of the innermost frame of the user's own, else the innermost of Python's, else the innermost. */
-static void name_tag(const value_t *frames, char *text) {
-    value_t best = {0};
-    int rank = -1;
-    size_t count = strata_pickle_count(frames);
-    for (size_t i = 0; i < count && i < FRAMES_MOST && rank < 2; i++) {
-        value_t file = strata_pickle_member(&frames->items->all[i], "filename");
-        if (file.kind != STRATA_PICKLE_TEXT) continue;
-        bool python = file.length > 3 && memcmp(file.text + file.length - 3, ".py", 3) == 0;
-        int its = is_users(&file) ? 2 : python;
-        if (its <= rank) continue;
-        rank = its;
-        best = frames->items->all[i];
-    }
-    text[0] = '\0';
-    if (rank >= 0) (void)name_frame(&best, text, TEXT_BYTES);
-}
-
-/* The frames that are whole within the room. */
-static void name_stack(const value_t *frames, char *text) {
-    size_t count = strata_pickle_count(frames), length = 0;
-    text[0] = '\0';
-    for (size_t i = 0; i < count && i < FRAMES_MOST; i++) {
-        char frame[TEXT_BYTES];
-        size_t more = name_frame(&frames->items->all[i], frame, sizeof frame);
-        if (length + more + 2 > STRATA_TRACE_STACK_BYTES) return;
-        for (char *at = frame; *at; at++)
-            if (*at == ';') *at = ' ';
-        if (more) length += (size_t)snprintf(text + length, STRATA_TRACE_STACK_BYTES - length, "%s%s", length ? ";" : "", frame);
-    }
-}
-
-static strata_status_t name_list(snapshot_t *s, const value_t *frames, struct named *named) {
-    char tag[TEXT_BYTES], stack[STRATA_TRACE_STACK_BYTES];
-    const char *added = NULL;
-    name_tag(frames, tag);
-    name_stack(frames, stack);
-    *named = (struct named){.tag = strata_host_strdup(tag)};
-    strata_status_t status = named->tag ? STRATA_OK : STRATA_E_HOST_MEMORY;
-    if (status == STRATA_OK && *stack) status = strata_stacks_add(&s->gathered->stacks, stack, &added);
-    if (added) named->stack = (uint32_t)s->gathered->stacks.count;
-    return status;
-}
-
-/* Events of one stack share its list of frames, so each list is looked at once. */
-static strata_status_t tag_of(snapshot_t *s, const value_t *frames, strata_gathered_event_t *event) {
-    event->tag = NULL;
-    event->stack = 0;
-    if (strata_pickle_count(frames) == 0) return STRATA_OK;
-    uint64_t key = (uintptr_t)frames->items;
-    uint32_t found = strata_ids_find(&s->stacks, key);
-    if (found == STRATA_IDS_NONE) {
-        found = s->stacks.count;
-        if (found == s->stack_capacity) {
-            size_t larger = s->stack_capacity * 2 + 64;
-            struct named *grown = strata_host_resize(s->named, larger, sizeof *grown);
-            if (!grown) return STRATA_E_HOST_MEMORY;
-            s->named = grown;
-            s->stack_capacity = larger;
-        }
-        strata_status_t status = name_list(s, frames, &s->named[found]);
-        if (status == STRATA_OK) status = strata_ids_add(&s->stacks, key);
-        if (status != STRATA_OK) {
-            strata_host_delete(s->named[found].tag);
-            return status;
-        }
-    }
-    event->tag = s->named[found].tag;
-    event->stack = s->named[found].stack;
+/* Gives the event the tag and the call stack of a list of frames. */
+static strata_status_t set_frames(snapshot_t *s, const value_t *frames, strata_gathered_event_t *event) {
+    const strata_frames_named_t *named;
+    strata_status_t status = strata_frames_name(&s->frames, frames, &named);
+    if (status != STRATA_OK || !named) return status;
+    event->tag = named->tag;
+    event->stack = named->stack;
+    s->gathered->notes.stacks_lost += named->lost;
     return STRATA_OK;
+}
+
+/* A text with a zero after it, cut to what a tag can be; "" if it is none. */
+static const char *text_of(const value_t *value, char text[STRATA_TRACE_TAG_BYTES]) {
+    size_t length = value->kind == STRATA_PICKLE_TEXT ? strata_min(value->length, STRATA_TRACE_TAG_BYTES - 1) : 0;
+    if (length) memcpy(text, value->text, length);
+    text[length] = '\0';
+    return text;
 }
 
 /* ---- events ------------------------------------------------------------------------------------------------------------ */
@@ -192,6 +130,7 @@ static action_t action_of(const value_t *word) {
                  {"segment_unmap", ACTION_SHRINK},
                  {"oom", ACTION_OOM},
                  {"annotate", ACTION_OTHER},
+                 {"user_defined", ACTION_OTHER},
                  {"snapshot", ACTION_OTHER},
                  {"workspace_snapshot", ACTION_OTHER}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -209,15 +148,17 @@ static strata_status_t read_entry(snapshot_t *s, size_t index, const value_t *va
             action = member->kind == STRATA_PICKLE_TEXT;
             entry->action = action_of(member);
         } else if (strata_pickle_is(name, "addr")) {
-            address = number(member, &entry->address);
+            address = bits(member, &entry->address);
         } else if (strata_pickle_is(name, "size")) {
             size = number(member, &entry->size);
         } else if (strata_pickle_is(name, "stream")) {
-            stream = number(member, &entry->stream);
+            stream = member->kind == STRATA_PICKLE_NONE || bits(member, &entry->stream);
         } else if (strata_pickle_is(name, "time_us")) {
             entry->has_time = number(member, &entry->time_us);
         } else if (strata_pickle_is(name, "frames")) {
             entry->frames = *member;
+        } else if (strata_pickle_is(name, "user_metadata")) {
+            entry->metadata = *member;
         }
     }
     if (!action) return wrong(s, "event", index, "it has no action");
@@ -240,27 +181,30 @@ static strata_status_t advance(snapshot_t *s, device_t *device) {
 
 /* What the recorded allocator held, from one moment to the next. Where it began is known only at the end. */
 static void reserve(snapshot_t *s, const entry_t *entry) {
+    s->has_segment_events = true;
     s->reserved += entry->action == ACTION_GROW ? entry->size : 0 - entry->size;
     if ((int64_t)(s->reserved - s->reserved_high) > 0) s->reserved_high = s->reserved;
 }
 
-static strata_status_t carry_out(snapshot_t *s, uint32_t number, uint64_t time_us) {
-    device_t *device = &s->devices[number];
+/* The user's own word for what a thread does (torch.cuda.memory._set_memory_metadata) says more than the line that asked. */
+static strata_status_t carry_out(snapshot_t *s, device_t *device, uint64_t time_us) {
     const entry_t entry = device->head;
+    char metadata[STRATA_TRACE_TAG_BYTES];
     strata_gathered_event_t event = {
-        .time_us = time_us, .address = entry.address, .size = entry.size, .stream = entry.stream, .device = number};
+        .time_us = time_us, .address = entry.address, .size = entry.size, .stream = entry.stream, .device = device->ordinal};
+    bool asks = entry.action == ACTION_ALLOC || entry.action == ACTION_OOM;
     strata_status_t status = advance(s, device);
-    if (status == STRATA_OK) status = tag_of(s, &entry.frames, &event);
+    if (status == STRATA_OK && asks) status = set_frames(s, &entry.frames, &event);
     if (status != STRATA_OK) return status;
+    if (asks && *text_of(&entry.metadata, metadata)) event.tag = metadata;
     switch (entry.action) {
     case ACTION_ALLOC: return strata_gathered_alloc(s->gathered, &event);
     case ACTION_FREE_REQUESTED: {
         bool over = device->has_head && device->head.action == ACTION_FREE_COMPLETED && device->head.address == entry.address;
-        event.tag = NULL, event.stack = 0; /* who frees is not who asked */
         status = strata_gathered_free(s->gathered, &event, s->completes && !over);
         return status == STRATA_OK && over ? advance(s, device) : status;
     }
-    case ACTION_FREE_COMPLETED: event.tag = NULL, event.stack = 0; return strata_gathered_passed(s->gathered, &event);
+    case ACTION_FREE_COMPLETED: return strata_gathered_passed(s->gathered, &event);
     case ACTION_OOM: return strata_gathered_failed(s->gathered, &event);
     case ACTION_GROW:
     case ACTION_SHRINK: reserve(s, &entry); return STRATA_OK;
@@ -270,56 +214,109 @@ static strata_status_t carry_out(snapshot_t *s, uint32_t number, uint64_t time_u
     return STRATA_OK;
 }
 
+/* ---- external annotations: the scopes of record_function() ------------------------------------------------------------ */
+
+static int by_time(const void *a, const void *b) {
+    const annotation_t *one = a, *other = b;
+    if (one->time_us != other->time_us) return one->time_us < other->time_us ? -1 : 1;
+    return one->order < other->order ? -1 : 1;
+}
+
+/* Those without a time have no place among the events. */
+static strata_status_t read_annotations(snapshot_t *s, const value_t *list) {
+    size_t count = strata_pickle_count(list);
+    if (count == 0) return STRATA_OK;
+    s->annotations = strata_host_new(count, sizeof *s->annotations);
+    if (!s->annotations) return STRATA_E_HOST_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        const value_t *item = &list->items->all[i];
+        value_t stage = strata_pickle_member(item, "stage"), time = strata_pickle_member(item, "time_us");
+        annotation_t read = {.order = i, .name = strata_pickle_member(item, "name"), .ends = strata_pickle_is(&stage, "END")};
+        bool known = read.ends || strata_pickle_is(&stage, "START");
+        if (known && !s->untimed && number(&time, &read.time_us)) s->annotations[s->annotation_count++] = read;
+        else s->gathered->notes.other_actions++;
+        strata_status_t status = visit(s);
+        if (status != STRATA_OK) return status;
+    }
+    qsort(s->annotations, s->annotation_count, sizeof *s->annotations, by_time);
+    return STRATA_OK;
+}
+
+/* The end of an outermost annotation is a step. Nothing is told of those that ended before the first event. */
+static strata_status_t carry_out_annotations(snapshot_t *s, uint64_t before_us) {
+    char name[STRATA_TRACE_TAG_BYTES];
+    strata_status_t status = STRATA_OK;
+    for (; s->annotation_next < s->annotation_count && status == STRATA_OK; s->annotation_next++) {
+        const annotation_t *annotation = &s->annotations[s->annotation_next];
+        if (annotation->time_us >= before_us) break;
+        if (!annotation->ends) {
+            s->depth++;
+            continue;
+        }
+        s->depth -= s->depth > 0;
+        strata_gathered_event_t step = {.time_us = annotation->time_us, .tag = text_of(&annotation->name, name)};
+        if (s->depth == 0 && s->gathered->has_began) status = strata_gathered_mark(s->gathered, STRATA_TRACE_step, &step);
+    }
+    return status;
+}
+
 /* ---- the record: the devices' events by time --------------------------------------------------------------------------- */
 
-static strata_status_t look_ahead(snapshot_t *s, device_t *device) {
-    size_t count = device->entries ? device->entries->count : 0;
-    for (size_t i = 0; i < count; i++) {
+/* *used: an event of the device is more than that of the snapshot itself, which every device has. */
+static strata_status_t look_ahead(snapshot_t *s, const value_t *events, bool *used) {
+    for (size_t i = 0; i < events->items->count; i++) {
         entry_t entry;
         strata_status_t status = visit(s);
-        if (status == STRATA_OK) status = read_entry(s, i, &device->entries->all[i], &entry);
+        if (status == STRATA_OK) status = read_entry(s, i, &events->items->all[i], &entry);
         if (status != STRATA_OK) return status;
         s->completes |= entry.action == ACTION_FREE_COMPLETED;
         s->untimed |= !entry.has_time;
+        *used |= entry.action != ACTION_OTHER;
     }
     return STRATA_OK;
 }
 
+/* A machine's devices are all listed, whether the process used them or not. */
 static strata_status_t begin_devices(snapshot_t *s, const value_t *traces) {
     size_t count = strata_pickle_count(traces);
-    if (count > STRATA_TRACE_DEVICES) return wrong(s, "device", STRATA_TRACE_DEVICES, "a trace has 16 devices at most");
-    s->device_count = (uint32_t)count;
     strata_status_t status = STRATA_OK;
     for (size_t i = 0; i < count && status == STRATA_OK; i++) {
         const value_t *events = &traces->items->all[i];
-        if (events->kind != STRATA_PICKLE_LIST) return wrong(s, "device", i, "its events are no list");
-        s->devices[i].entries = events->items;
-        status = look_ahead(s, &s->devices[i]);
+        bool used = false;
+        if (!is_list(events)) return wrong(s, "device", i, "its events are no list");
+        status = visit(s);
+        if (status == STRATA_OK) status = look_ahead(s, events, &used);
+        if (status != STRATA_OK || !used) continue;
+        uint32_t number;
+        status = strata_gathered_device(s->gathered, i, &number);
+        if (status != STRATA_OK) return status;
+        s->devices[s->device_count++] = (device_t){.ordinal = i, .entries = events->items};
     }
-    for (size_t i = 0; i < count && status == STRATA_OK; i++) status = advance(s, &s->devices[i]);
+    for (uint32_t i = 0; i < s->device_count && status == STRATA_OK; i++) status = advance(s, &s->devices[i]);
     return status;
 }
 
-/* The device whose next event is the earliest; device_count: there is none. */
-static uint32_t earliest(const snapshot_t *s) {
-    uint32_t best = s->device_count;
+/* The device whose next event is the earliest; NULL: there is none. */
+static device_t *earliest(snapshot_t *s) {
+    device_t *best = NULL;
     for (uint32_t i = 0; i < s->device_count; i++) {
-        if (!s->devices[i].has_head) continue;
-        if (best == s->device_count || (!s->untimed && s->devices[i].head.time_us < s->devices[best].head.time_us)) best = i;
+        device_t *device = &s->devices[i];
+        if (!device->has_head) continue;
+        if (!best || (!s->untimed && device->head.time_us < best->head.time_us)) best = device;
     }
     return best;
 }
 
-static strata_status_t read_traces(snapshot_t *s, const value_t *traces) {
+static strata_status_t read_traces(snapshot_t *s, const value_t *traces, const value_t *annotations) {
+    device_t *next;
     strata_status_t status = begin_devices(s, traces);
-    while (status == STRATA_OK) {
-        uint32_t next = earliest(s);
-        if (next == s->device_count) break;
-        uint64_t time_us = s->devices[next].head.time_us;
-        if (s->untimed) time_us = s->gathered->notes.untimed++;
-        status = carry_out(s, next, time_us);
+    if (status == STRATA_OK) status = read_annotations(s, annotations);
+    while (status == STRATA_OK && (next = earliest(s)) != NULL) {
+        uint64_t time_us = s->untimed ? s->gathered->notes.untimed++ : next->head.time_us;
+        status = carry_out_annotations(s, time_us);
+        if (status == STRATA_OK) status = carry_out(s, next, time_us);
     }
-    return status;
+    return status == STRATA_OK ? carry_out_annotations(s, UINT64_MAX) : status;
 }
 
 /* ---- what was there at the end ----------------------------------------------------------------------------------------- */
@@ -345,9 +342,10 @@ static strata_status_t read_block(snapshot_t *s, size_t index, const value_t *bl
     if (!number(&size, &bytes)) return wrong(s, "segment", index, "a block of it has no size");
     if (state.kind != STRATA_PICKLE_TEXT) return wrong(s, "segment", index, "a block of it has no state");
     uint64_t expected = at->address;
-    (void)number(&address, &at->address);
+    (void)bits(&address, &at->address);
     at->size = requested(block, bytes, &frames);
-    status = tag_of(s, &frames, at);
+    at->tag = NULL, at->stack = 0;
+    status = set_frames(s, &frames, at);
     if (status == STRATA_OK && !strata_pickle_is(&state, "inactive")) status = strata_gathered_lives(s->gathered, at);
     at->address = expected + bytes;
     return status;
@@ -358,50 +356,53 @@ static strata_status_t read_segment(snapshot_t *s, size_t index, const value_t *
     value_t stream = strata_pickle_member(segment, "stream"), size = strata_pickle_member(segment, "total_size");
     value_t blocks = strata_pickle_member(segment, "blocks");
     strata_gathered_event_t at = {.device = 0};
-    uint64_t ordinal = 0, bytes = 0;
+    uint64_t bytes = 0;
     strata_status_t status = visit(s);
     if (status != STRATA_OK) return status;
     if (segment->kind != STRATA_PICKLE_DICT) return wrong(s, "segment", index, "it is no dict");
-    if (!number(&address, &at.address)) return wrong(s, "segment", index, "it has no address");
+    if (!bits(&address, &at.address)) return wrong(s, "segment", index, "it has no address");
     if (!number(&size, &bytes)) return wrong(s, "segment", index, "it has no total_size");
-    if (blocks.kind != STRATA_PICKLE_LIST) return wrong(s, "segment", index, "it has no list of blocks");
-    if (!number(&stream, &at.stream)) at.stream = 0;
-    if (number(&device, &ordinal) && ordinal >= STRATA_TRACE_DEVICES) return wrong(s, "segment", index, "its device is above 15");
-    at.device = (uint32_t)ordinal;
+    if (!is_list(&blocks)) return wrong(s, "segment", index, "it has no list of blocks");
+    if (!bits(&stream, &at.stream)) at.stream = 0;
+    if (!number(&device, &at.device)) at.device = 0;
     *held += bytes;
     for (size_t i = 0; i < blocks.items->count && status == STRATA_OK; i++)
         status = read_block(s, index, &blocks.items->all[i], &at);
     return status;
 }
 
-/* The held bytes at the end tell those at the beginning, and so the highest. */
+/* The held bytes at the end tell those at the beginning, and so the highest. Without segment events, or if some were left out
+ * (skip_actions) so that less was held than live, nothing is claimed. */
 static strata_status_t read_segments(snapshot_t *s, const value_t *segments) {
     uint64_t held = 0;
+    size_t count = strata_pickle_count(segments);
     strata_status_t status = STRATA_OK;
-    if (segments->kind != STRATA_PICKLE_LIST) return wrong(s, "the list", 0, "it has no segments");
-    for (size_t i = 0; i < segments->items->count && status == STRATA_OK; i++)
-        status = read_segment(s, i, &segments->items->all[i], &held);
+    for (size_t i = 0; i < count && status == STRATA_OK; i++) status = read_segment(s, i, &segments->items->all[i], &held);
     uint64_t peak = held - s->reserved + s->reserved_high;
-    if (peak <= STRATA_TRACE_LIVE_MAX) s->gathered->notes.reserved_peak = peak;
+    bool known = s->has_segment_events && peak <= STRATA_TRACE_LIVE_MAX && peak >= s->gathered->live_peak;
+    if (known) s->gathered->notes.reserved_peak = peak;
+    s->gathered->notes.no_history = s->device_count == 0;
+    s->gathered->notes.no_segments = s->device_count > 0 && !known;
     return status;
 }
 
 /* ---- the file ---------------------------------------------------------------------------------------------------------- */
 
 static strata_status_t read_root(snapshot_t *s, const value_t *root) {
-    if (root->kind == STRATA_PICKLE_LIST) return read_segments(s, root);
+    if (is_list(root)) return read_segments(s, root);
     value_t segments = strata_pickle_member(root, "segments"), traces = strata_pickle_member(root, "device_traces");
-    if (segments.kind != STRATA_PICKLE_LIST)
+    value_t annotations = strata_pickle_member(root, "external_annotations");
+    if (!is_list(&segments) && !is_list(&traces))
         return strata_fail(STRATA_E_FORMAT, 0,
-                           "%s: the pickle is no memory snapshot: it has no list \"segments\"; write it with "
+                           "%s: the pickle is no memory snapshot: it has no list \"segments\" or \"device_traces\"; write it with "
                            "torch.cuda.memory._dump_snapshot()",
                            s->gathered->path);
-    strata_status_t status = read_traces(s, &traces);
+    strata_status_t status = read_traces(s, &traces, &annotations);
     return status == STRATA_OK ? read_segments(s, &segments) : status;
 }
 
 static strata_status_t gather(strata_gathered_t *gathered, strata_input_t *input) {
-    snapshot_t s = {.gathered = gathered};
+    snapshot_t s = {.gathered = gathered, .frames.stacks = &gathered->stacks};
     strata_pickle_t *pickle = NULL;
     char *bytes = NULL;
     size_t count = 0;
@@ -409,9 +410,8 @@ static strata_status_t gather(strata_gathered_t *gathered, strata_input_t *input
     if (status != STRATA_OK) status = strata_fail_context("%s", gathered->path);
     if (status == STRATA_OK) status = strata_pickle_read(gathered->path, bytes, count, &pickle);
     if (status == STRATA_OK) status = read_root(&s, strata_pickle_root(pickle));
-    for (uint32_t i = 0; i < s.stacks.count; i++) strata_host_delete(s.named[i].tag);
-    strata_host_delete(s.named);
-    strata_ids_clear(&s.stacks);
+    strata_frames_clear(&s.frames);
+    strata_host_delete(s.annotations);
     strata_pickle_delete(pickle);
     strata_host_delete(bytes);
     return status;

@@ -7,18 +7,23 @@
 #include "trace/formats/numbers.h"
 #include "trace/text/lines.h"
 
-#define HEADER "Thread,Time,Action,Pointer,Size,Stream"
 #define DAY_US UINT64_C(86400000000)
-enum { THREAD, TIME, ACTION, POINTER, SIZE, STREAM, FIELDS };
+enum { THREAD, TIME, ACTION, POINTER, SIZE, STREAM, COLUMNS };
+
+static const char *const names[] = {"Thread", "Time", "Action", "Pointer", "Size", "Stream"};
 
 typedef struct log {
     strata_gathered_t *gathered;
     strata_lines_t lines;
+    uint32_t field_count;
+    uint8_t field_of[COLUMNS];
     uint64_t days; /* that have passed, in microseconds */
     uint64_t last; /* time of day */
 } log_t;
 
-#define WRONG(log, field, ...) strata_lines_wrong(&(log)->lines, (log)->lines.columns[field], __VA_ARGS__)
+#define WRONG(log, column, ...) strata_lines_wrong(&(log)->lines, (log)->lines.columns[(log)->field_of[column]], __VA_ARGS__)
+
+static const char *field(const log_t *log, int column) { return log->lines.fields[log->field_of[column]]; }
 
 /* HH:MM:SS.ffffff; until 2021 a colon stood before the microseconds. */
 static bool parse_time(const char *text, uint64_t *us) {
@@ -43,8 +48,8 @@ static bool parse_time(const char *text, uint64_t *us) {
 /* The clock's small steps back are the gathered's to smooth. Half a day back is midnight. */
 static strata_status_t read_time(log_t *log, uint64_t *us) {
     uint64_t time;
-    if (!parse_time(log->lines.fields[TIME], &time))
-        return WRONG(log, TIME, "the time is \"%s\"; RMM writes HH:MM:SS.ffffff", strata_shown(log->lines.fields[TIME]).text);
+    if (!parse_time(field(log, TIME), &time))
+        return WRONG(log, TIME, "the time is \"%s\"; RMM writes HH:MM:SS.ffffff", strata_shown(field(log, TIME)).text);
     if (log->last > time && log->last - time > DAY_US / 2) log->days += DAY_US;
     log->last = time;
     *us = log->days + time;
@@ -52,22 +57,23 @@ static strata_status_t read_time(log_t *log, uint64_t *us) {
 }
 
 static strata_status_t read_numbers(log_t *log, strata_gathered_event_t *event) {
-    char *const *fields = log->lines.fields;
+    const char *thread_field = field(log, THREAD), *size = field(log, SIZE);
+    const char *pointer = field(log, POINTER), *stream = field(log, STREAM);
     uint64_t thread = 0;
-    if (!strata_parse_whole(fields[THREAD], &thread))
-        return WRONG(log, THREAD, "the thread is \"%s\"; RMM writes a number", strata_shown(fields[THREAD]).text);
-    if (!strata_parse_whole(fields[SIZE], &event->size))
-        return WRONG(log, SIZE, "the size is \"%s\"; RMM writes bytes", strata_shown(fields[SIZE]).text);
-    if (strcmp(fields[POINTER], "(nil)") != 0 && !strata_parse_address(fields[POINTER], &event->address))
-        return WRONG(log, POINTER, "the pointer is \"%s\"; RMM writes 0x... or (nil)", strata_shown(fields[POINTER]).text);
-    if (!strata_parse_address(fields[STREAM], &event->stream))
-        return WRONG(log, STREAM, "the stream is \"%s\"; RMM writes 0x...", strata_shown(fields[STREAM]).text);
+    if (!strata_parse_whole(thread_field, &thread))
+        return WRONG(log, THREAD, "the thread is \"%s\"; RMM writes a number", strata_shown(thread_field).text);
+    if (!strata_parse_whole(size, &event->size))
+        return WRONG(log, SIZE, "the size is \"%s\"; RMM writes bytes", strata_shown(size).text);
+    if (!strata_parse_address(pointer, &event->address))
+        return WRONG(log, POINTER, "the pointer is \"%s\"; RMM writes 0x... or (nil)", strata_shown(pointer).text);
+    if (!strata_parse_address(stream, &event->stream))
+        return WRONG(log, STREAM, "the stream is \"%s\"; RMM writes 0x...", strata_shown(stream).text);
     event->thread = (uint32_t)thread;
     return STRATA_OK;
 }
 
 static strata_status_t read_row(log_t *log) {
-    const char *action = log->lines.fields[ACTION];
+    const char *action = field(log, ACTION);
     strata_gathered_event_t event = {.device = 0};
     strata_status_t status = read_time(log, &event.time_us);
     if (status == STRATA_OK) status = read_numbers(log, &event);
@@ -78,18 +84,42 @@ static strata_status_t read_row(log_t *log) {
     return WRONG(log, ACTION, "the action is \"%s\"; RMM writes allocate, allocate failure or free", strata_shown(action).text);
 }
 
+/* Which field each column is in. Columns of other names are left out. */
+static strata_status_t read_header(log_t *log) {
+    memset(log->field_of, COLUMNS, sizeof log->field_of);
+    for (int column = 0; column < COLUMNS; column++) {
+        uint32_t at = 0;
+        while (at < log->field_count && strcmp(log->lines.fields[at], names[column]) != 0) at++;
+        if (at == log->field_count)
+            return strata_lines_wrong(&log->lines, 1, "the column %s is missing; RMM writes Thread,Time,Action,Pointer,Size,Stream",
+                                      names[column]);
+        log->field_of[column] = (uint8_t)at;
+    }
+    return STRATA_OK;
+}
+
+/* Logs that were put one after another have a header each. No row has this word alone in a field. */
+static bool is_header(const log_t *log, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(log->lines.fields[i], names[ACTION]) == 0) return true;
+    return false;
+}
+
 static strata_status_t read_rows(log_t *log) {
     bool end = false;
-    strata_status_t status = strata_lines_next(&log->lines, &end); /* the header, by which the format was recognised */
+    strata_status_t status = STRATA_OK;
     while (status == STRATA_OK) {
         uint32_t count;
         status = strata_lines_next(&log->lines, &end);
         if (status != STRATA_OK || end) break;
         if (!*log->lines.text) continue;
         status = strata_lines_split(&log->lines, &count);
-        if (status == STRATA_OK && count != FIELDS)
-            return strata_lines_wrong(&log->lines, 1, "%u fields, but the header has %d", count, FIELDS);
-        if (status == STRATA_OK) status = read_row(log);
+        if (status != STRATA_OK) break;
+        bool header = is_header(log, count);
+        if (header) log->field_count = count;
+        if (count != log->field_count)
+            return strata_lines_wrong(&log->lines, 1, "%u fields, but the header has %u", count, log->field_count);
+        status = header ? read_header(log) : read_row(log);
     }
     return status;
 }
@@ -98,6 +128,10 @@ static strata_status_t gather(strata_gathered_t *gathered, strata_input_t *input
     log_t log = {.gathered = gathered};
     strata_status_t status = strata_lines_over(&log.lines, gathered->path, input);
     if (status == STRATA_OK) status = read_rows(&log);
+    if (strata_lines_cut_off(&log.lines, status)) {
+        gathered->notes.cut_off = 1;
+        status = STRATA_OK;
+    }
     strata_lines_release(&log.lines);
     return status;
 }
@@ -106,11 +140,15 @@ static strata_status_t open_log(const char *path, strata_input_t *input, void **
     return strata_gathered_open(path, input, gather, state);
 }
 
+/* The first line names all columns, in any order. */
 static bool recognises(const char *head, size_t count) {
-    static const char mark[] = "\xef\xbb\xbf";
-    if (strncmp(head, mark, sizeof mark - 1) == 0) head += sizeof mark - 1;
+    size_t length = strcspn(head, "\r\n");
     (void)count;
-    return strncmp(head, HEADER, sizeof HEADER - 1) == 0;
+    for (int column = 0; column < COLUMNS; column++) {
+        const char *found = memmem(head, length, names[column], strlen(names[column]));
+        if (!found || (found > head && found[-1] != ',')) return false;
+    }
+    return true;
 }
 
 const strata_trace_format_t strata_trace_rmm = {.name = "rmm",

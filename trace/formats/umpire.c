@@ -1,6 +1,9 @@
 /* Umpire's replay log (UMPIRE_REPLAY): a JSON object a line, with `category`, `name`, `numeric_args`, `string_args`, `tags` and
- * `timestamp` in nanoseconds. Of a reallocation the allocation and the free within it count. Where the memory lies is told by the
- * allocator's name: HOST, DEVICE, DEVICE::1, UM, PINNED, or that of an allocator which is made over one of these. */
+ * `timestamp` in nanoseconds; until 2022 with `event`, `payload` and `result` instead. Other lines are comments. Where the memory lies
+ * is known by the allocator's name: HOST, DEVICE, DEVICE::1, UM, PINNED, or that of an allocator which is made over one of these.
+ *
+ * An old allocation stands there twice, and counts where it has a result. A reallocation stands there twice, too; the allocation and
+ * the free between the two are written only if Umpire made them itself, and not if the C library moved the block. */
 #include <string.h>
 
 #include "platform/host/host_memory.h"
@@ -8,28 +11,37 @@
 #include "trace/formats/numbers.h"
 #include "trace/text/lines.h"
 
-enum { ALLOCATORS = 4096, NAME_BYTES = 64 };
+enum { ALLOCATORS = 4096, NAME_BYTES = 256, BEGUN = 64 };
 
 typedef struct allocator {
     char name[NAME_BYTES];
     uint64_t ref;
-    uint32_t device;
+    uint64_t device;
     strata_place_kind_t place;
 } allocator_t;
+
+/* A reallocation that has begun. */
+typedef struct begun {
+    uint64_t ref, from, size;
+    uint32_t since; /* the ids that were given before it */
+} begun_t;
 
 typedef struct log {
     strata_gathered_t *gathered;
     strata_lines_t lines;
     allocator_t *allocators; /* of one ref or name the last counts */
     size_t count;
+    begun_t begun[BEGUN]; /* if there are more, the oldest is forgotten */
+    size_t begun_count;
 } log_t;
 
 /* What a line says. */
 typedef struct said {
     const char *begin;
     strata_json_slice_t name, parent, allocator_name, allocation_name;
-    uint64_t ref, pointer, size, time_ns;
-    bool has_ref, has_pointer, has_size, has_time;
+    uint64_t ref, pointer, from, size, time_ns;
+    bool has_ref, has_pointer, has_from, has_size, has_time;
+    bool is_old;
 } said_t;
 
 /* ---- a line ---- */
@@ -44,6 +56,8 @@ static const char *read_string(void *context, strata_json_slice_t name, strata_j
     said_t *said = context;
     if (strata_json_is(name, "allocator_ref")) said->has_ref = strata_json_address(value, &said->ref);
     if (strata_json_is(name, "pointer")) said->has_pointer = strata_json_address(value, &said->pointer);
+    if (strata_json_is(name, "new_ptr")) said->has_pointer = strata_json_address(value, &said->pointer);
+    if (strata_json_is(name, "current_ptr")) said->has_from = strata_json_address(value, &said->from);
     if (strata_json_is(name, "arg0")) said->parent = value;
     if (strata_json_is(name, "allocation_name")) said->allocation_name = value;
     return NULL;
@@ -55,6 +69,32 @@ static const char *read_tag(void *context, strata_json_slice_t name, strata_json
     return NULL;
 }
 
+/* The first argument of an old makeAllocator is the allocator below it. */
+static const char *read_argument(void *context, strata_json_slice_t name, strata_json_slice_t value) {
+    said_t *said = context;
+    (void)name;
+    if (!said->parent.at) said->parent = value;
+    return NULL;
+}
+
+static const char *read_payload(void *context, strata_json_slice_t name, strata_json_slice_t value) {
+    said_t *said = context;
+    strata_json_scan_t scan = {.begin = said->begin};
+    if (strata_json_is(name, "name") || strata_json_is(name, "allocator_name")) said->allocator_name = value;
+    if (strata_json_is(name, "memory_ptr")) said->has_pointer = strata_json_address(value, &said->pointer);
+    if (strata_json_is(name, "ptr")) said->has_from = strata_json_address(value, &said->from);
+    if (strata_json_is(name, "args") && *value.at == '[') (void)strata_json_value(&scan, value.at, read_argument, said);
+    (void)read_numeric(said, name, value);
+    if (strata_json_is(name, "allocator_ref")) said->has_ref = strata_json_address(value, &said->ref);
+    return NULL;
+}
+
+static void read_result(said_t *said, strata_json_slice_t value) {
+    strata_json_scan_t scan = {.begin = said->begin};
+    if (*value.at == '{') (void)strata_json_value(&scan, value.at, read_payload, said);
+    else said->has_ref = strata_json_address(value, &said->ref);
+}
+
 static const char *read_member(void *context, strata_json_slice_t name, strata_json_slice_t value) {
     said_t *said = context;
     strata_json_scan_t scan = {.begin = said->begin};
@@ -63,6 +103,12 @@ static const char *read_member(void *context, strata_json_slice_t name, strata_j
     if (strata_json_is(name, "numeric_args")) (void)strata_json_value(&scan, value.at, read_numeric, said);
     if (strata_json_is(name, "string_args")) (void)strata_json_value(&scan, value.at, read_string, said);
     if (strata_json_is(name, "tags")) (void)strata_json_value(&scan, value.at, read_tag, said);
+    if (strata_json_is(name, "event")) {
+        said->name = value;
+        said->is_old = true;
+    }
+    if (strata_json_is(name, "payload")) (void)strata_json_value(&scan, value.at, read_payload, said);
+    if (strata_json_is(name, "result")) read_result(said, value);
     return NULL;
 }
 
@@ -87,9 +133,9 @@ static bool place_of(const char *name, allocator_t *allocator) {
         uint64_t device = 0;
         if (strncmp(name, resources[i].name, length) != 0) continue;
         bool numbered = strncmp(name + length, "::", 2) == 0 && strata_parse_whole(name + length + 2, &device);
-        if (name[length] && (!numbered || device >= STRATA_TRACE_DEVICES)) continue;
+        if (name[length] && !numbered) continue;
         allocator->place = resources[i].place;
-        allocator->device = (uint32_t)device;
+        allocator->device = device;
         return true;
     }
     return false;
@@ -125,6 +171,42 @@ static strata_status_t add_allocator(log_t *log, const said_t *said) {
 
 /* ---- rows ---- */
 
+static bool is_one_of(strata_json_slice_t name, const char *a, const char *b) {
+    return strata_json_is(name, a) || strata_json_is(name, b);
+}
+
+/* The one that has begun last with this allocator, and at this address if the line names it. */
+static bool take_begun(log_t *log, const said_t *said, begun_t *begun) {
+    size_t at = log->begun_count;
+    for (; at > 0; at--) {
+        const begun_t *one = &log->begun[at - 1];
+        if (one->ref == said->ref && (!said->has_from || one->from == said->from)) break;
+    }
+    if (at == 0) return false;
+    *begun = log->begun[at - 1];
+    log->begun_count--;
+    memmove(&log->begun[at - 1], &log->begun[at], (log->begun_count - (at - 1)) * sizeof *begun);
+    return true;
+}
+
+/* A line without the new address begins one. */
+static strata_status_t reallocate(log_t *log, const said_t *said, strata_gathered_event_t *event) {
+    begun_t begun = {.ref = said->ref, .from = said->from, .size = said->size, .since = log->gathered->ids};
+    if (!said->has_pointer) {
+        if (!said->has_from) return strata_lines_wrong(&log->lines, 1, "the line has no address");
+        if (!said->has_size) return strata_lines_wrong(&log->lines, 1, "the line has no size");
+        if (log->begun_count == BEGUN) memmove(log->begun, log->begun + 1, --log->begun_count * sizeof begun);
+        log->begun[log->begun_count++] = begun;
+        return STRATA_OK;
+    }
+    if (!take_begun(log, said, &begun)) {
+        log->gathered->notes.other_actions++;
+        return STRATA_OK;
+    }
+    event->size = begun.size;
+    return strata_gathered_moved(log->gathered, event, begun.from, begun.since);
+}
+
 static strata_status_t add_event(log_t *log, const said_t *said) {
     char name[STRATA_TRACE_TAG_BYTES];
     strata_gathered_event_t event = {.time_us = said->time_ns / 1000, .address = said->pointer, .size = said->size};
@@ -137,6 +219,9 @@ static strata_status_t add_event(log_t *log, const said_t *said) {
     event.tag = name;
     if (!said->has_time) return strata_lines_wrong(&log->lines, 1, "the line has no timestamp");
     if (strata_json_is(said->name, "\"release\"")) return strata_gathered_mark(log->gathered, STRATA_TRACE_release, &event);
+    if (is_one_of(said->name, "\"reallocate\"", "\"reallocate_ex\"")) return reallocate(log, said, &event);
+    bool begins = said->is_old && !said->has_pointer && strata_json_is(said->name, "\"allocate\"");
+    if (begins) return STRATA_OK;
     if (!said->has_pointer) return strata_lines_wrong(&log->lines, 1, "the line has no pointer");
     if (strata_json_is(said->name, "\"deallocate\""))
         return event.address ? strata_gathered_free(log->gathered, &event, false) : STRATA_OK;
@@ -145,7 +230,8 @@ static strata_status_t add_event(log_t *log, const said_t *said) {
 }
 
 static strata_status_t read_line(log_t *log) {
-    static const char *const events[] = {"\"allocate\"", "\"named_allocate\"", "\"deallocate\"", "\"release\""};
+    static const char *const events[] = {"\"allocate\"", "\"named_allocate\"", "\"deallocate\"",
+                                         "\"release\"",  "\"reallocate\"",     "\"reallocate_ex\""};
     strata_json_scan_t scan = {.begin = log->lines.text};
     said_t said = {.begin = log->lines.text};
     const char *end = strata_json_value(&scan, log->lines.text, read_member, &said);
@@ -155,7 +241,8 @@ static strata_status_t read_line(log_t *log) {
                                   end ? "text follows the object" : scan.wrong);
     for (size_t i = 0; i < sizeof events / sizeof *events; i++)
         if (strata_json_is(said.name, events[i])) return add_event(log, &said);
-    bool makes = strata_json_is(said.name, "\"make_allocator\"") || strata_json_is(said.name, "\"make_memory_resource\"");
+    bool makes = is_one_of(said.name, "\"make_allocator\"", "\"make_memory_resource\"") ||
+                 is_one_of(said.name, "\"makeAllocator\"", "\"makeMemoryResource\"");
     return makes ? add_allocator(log, &said) : STRATA_OK;
 }
 
@@ -165,7 +252,7 @@ static strata_status_t read_lines(log_t *log) {
     while (status == STRATA_OK) {
         status = strata_lines_next(&log->lines, &end);
         if (status != STRATA_OK || end) break;
-        if (*strata_json_spaces(log->lines.text)) status = read_line(log);
+        if (*strata_json_spaces(log->lines.text) == '{') status = read_line(log);
     }
     return status;
 }
@@ -176,6 +263,10 @@ static strata_status_t gather(strata_gathered_t *gathered, strata_input_t *input
     if (!log.allocators) return STRATA_E_HOST_MEMORY;
     strata_status_t status = strata_lines_over(&log.lines, gathered->path, input);
     if (status == STRATA_OK) status = read_lines(&log);
+    if (strata_lines_cut_off(&log.lines, status)) {
+        gathered->notes.cut_off = 1;
+        status = STRATA_OK;
+    }
     strata_lines_release(&log.lines);
     strata_host_delete(log.allocators);
     return status;
@@ -185,11 +276,15 @@ static strata_status_t open_log(const char *path, strata_input_t *input, void **
     return strata_gathered_open(path, input, gather, state);
 }
 
-/* The first line is an object with a category. */
+/* The first line that is no comment is an object with a category, or (until 2022) with the kind "replay". */
 static bool recognises(const char *head, size_t count) {
-    const char *at = strata_json_spaces(head), *end = strchr(at, '\n'), *found = strstr(at, "\"category\"");
+    const char *at = strata_json_spaces(head);
     (void)count;
-    return *at == '{' && found && (!end || found < end);
+    while (*at == '#' || strncmp(at, "//", 2) == 0) at = strata_json_spaces(at + strcspn(at, "\n"));
+    size_t length = strcspn(at, "\n");
+    bool is_new = memmem(at, length, "\"category\"", 10) != NULL;
+    bool is_old = memmem(at, length, "\"kind\"", 6) && memmem(at, length, "\"replay\"", 8);
+    return *at == '{' && (is_new || is_old);
 }
 
 const strata_trace_format_t strata_trace_umpire = {.name = "umpire",

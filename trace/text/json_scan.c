@@ -17,6 +17,11 @@ const char *strata_json_spaces(const char *at) {
     return at;
 }
 
+const char *strata_json_begin(const char *text) {
+    bool marked = strncmp(text, "\xef\xbb\xbf", 3) == 0;
+    return strata_json_spaces(marked ? text + 3 : text);
+}
+
 unsigned strata_json_line(const strata_json_scan_t *scan) {
     unsigned line = 1;
     for (const char *at = scan->begin; at < scan->at; at++) line += *at == '\n';
@@ -24,13 +29,32 @@ unsigned strata_json_line(const strata_json_scan_t *scan) {
 }
 
 bool strata_json_is(strata_json_slice_t slice, const char *text) {
-    return slice.length == strlen(text) && memcmp(slice.at, text, slice.length) == 0;
+    return slice.at && slice.length == strlen(text) && memcmp(slice.at, text, slice.length) == 0;
 }
 
 static bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
+/* Whether something stands here that may follow a string. */
+static bool follows_string(const char *at) {
+    at = strata_json_spaces(at);
+    return *at == ',' || *at == ':' || *at == '}' || *at == ']';
+}
+
+/* Profilers escape nothing, so a name may end with a backslash: "C:\dir\". Its quote looks escaped, and the next quote, which begins the
+ * next string, looks like the end; but no comma, colon or bracket follows that one. */
+static const char *loose_string_end(strata_json_scan_t *scan, const char *begin) {
+    const char *escaped = NULL, *at = begin + 1;
+    for (; *at && *at != '"'; at++) {
+        if (*at == '\\' && at[1] == '"' && follows_string(at + 2)) escaped = at + 2;
+        if (*at == '\\' && at[1]) at++;
+    }
+    if (*at && (!escaped || follows_string(at + 1))) return at + 1;
+    return escaped ? escaped : wrong(scan, at, "the string does not end");
+}
+
 static const char *string_end(strata_json_scan_t *scan, const char *at) {
     if (*at != '"') return wrong(scan, at, "a string is wanted here");
+    if (scan->loose) return loose_string_end(scan, at);
     for (at++; *at != '"'; at++) {
         if ((unsigned char)*at < ' ') return wrong(scan, at, "the string does not end");
         if (*at != '\\') continue;
@@ -44,18 +68,19 @@ static const char *string_end(strata_json_scan_t *scan, const char *at) {
     return at + 1;
 }
 
+/* Where a number lacks a digit: its beginning, unless the text ends there. */
 static const char *number_end(strata_json_scan_t *scan, const char *at) {
     const char *begin = at;
     at += *at == '-';
-    if (!is_digit(*at)) return wrong(scan, begin, "a value is wanted here");
+    if (!is_digit(*at)) return wrong(scan, *at ? begin : at, "a value is wanted here");
     at += *at == '0' ? 1 : strspn(at, "0123456789");
     if (*at == '.') {
-        if (!is_digit(at[1])) return wrong(scan, begin, "a number that does not end");
+        if (!is_digit(at[1])) return wrong(scan, at[1] ? begin : at + 1, "a number that does not end");
         at += 1 + strspn(at + 1, "0123456789");
     }
     if (*at == 'e' || *at == 'E') {
         at += 1 + (at[1] == '+' || at[1] == '-');
-        if (!is_digit(*at)) return wrong(scan, begin, "a number that does not end");
+        if (!is_digit(*at)) return wrong(scan, *at ? begin : at, "a number that does not end");
         at += strspn(at, "0123456789");
     }
     return at;
@@ -63,7 +88,7 @@ static const char *number_end(strata_json_scan_t *scan, const char *at) {
 
 static const char *member_end(strata_json_scan_t *scan, const char *at, bool named, unsigned depth, strata_json_member_fn member,
                               void *context) {
-    strata_json_slice_t name = {.at = at};
+    strata_json_slice_t name = {.at = NULL};
     if (named) {
         const char *end = string_end(scan, at);
         if (!end) return NULL;
@@ -72,7 +97,8 @@ static const char *member_end(strata_json_scan_t *scan, const char *at, bool nam
         if (*at != ':') return wrong(scan, at, "a colon is wanted here");
         at = strata_json_spaces(at + 1);
     }
-    const char *end = value_end(scan, at, depth, NULL, NULL);
+    bool visited = scan->within && depth == 1 && *at == '[' && strata_json_is(name, scan->within);
+    const char *end = value_end(scan, at, depth, visited ? member : NULL, context);
     if (!end || !member) return end;
     const char *why = member(context, name, (strata_json_slice_t){.at = at, .length = (size_t)(end - at)});
     return why ? wrong(scan, at, why) : end;
@@ -92,6 +118,7 @@ static const char *group_end(strata_json_scan_t *scan, const char *at, unsigned 
         if (*at == close) return at + 1;
         if (*at != ',') return wrong(scan, at, "a comma or the end is wanted here");
         at = strata_json_spaces(at + 1);
+        if (scan->loose && *at == close) return at + 1;
     }
 }
 
@@ -103,8 +130,12 @@ static const char *value_end(strata_json_scan_t *scan, const char *at, unsigned 
         return group_end(scan, at, depth + 1, member, context);
     }
     if (*at == '"') return string_end(scan, at);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strncmp(at, words[i], strlen(words[i])) == 0) return at + strlen(words[i]);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        size_t length = strspn(at, "aeflnrstu"), whole = strlen(words[i]);
+        if (length >= whole && strncmp(at, words[i], whole) == 0) return at + whole;
+        if (length > 0 && !at[length] && strncmp(at, words[i], length) == 0)
+            return wrong(scan, at + length, "a word that does not end");
+    }
     return number_end(scan, at);
 }
 

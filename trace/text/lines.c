@@ -99,6 +99,7 @@ strata_status_t strata_lines_next(strata_lines_t *lines, bool *end) {
     bool ended = false, begun = false;
     if (lines->line == UINT32_MAX) return strata_lines_wrong(lines, 1, "the file has more than %u lines", UINT32_MAX);
     lines->line++;
+    lines->unended = false;
     while (!ended) {
         if (lines->count == 0) {
             strata_status_t status = more(lines, length);
@@ -115,6 +116,7 @@ strata_status_t strata_lines_next(strata_lines_t *lines, bool *end) {
         lines->count--;
     }
     *end = !begun;
+    lines->unended = begun && !ended;
     if (length > 0 && lines->text[length - 1] == '\r') length--;
     if (lines->line == 1) length = strip_mark(lines->text, length);
     lines->text[length] = '\0';
@@ -122,6 +124,10 @@ strata_status_t strata_lines_next(strata_lines_t *lines, bool *end) {
     if (!stray) return STRATA_OK;
     return strata_lines_wrong(lines, column_at(lines, (size_t)(stray - lines->text)),
                               "a carriage return stands in the line; end lines with LF or CRLF");
+}
+
+bool strata_lines_cut_off(const strata_lines_t *lines, strata_status_t status) {
+    return status == STRATA_E_FORMAT && lines->unended && lines->line > 1;
 }
 
 /* The quote that ends the field at `from`; NULL if it is missing. */

@@ -25,6 +25,7 @@ typedef struct strata_lines {
     const char *bytes; /* what is left of the input's last piece */
     size_t count;
     uint32_t line; /* number of the line in `text` */
+    bool unended; /* it is the file's last, and no newline ends it */
     char text[STRATA_TRACE_LINE_BYTES]; /* without its end; split in place */
     char *fields[STRATA_TRACE_FIELDS];
     strata_shown_t names[STRATA_TRACE_FIELDS]; /* of the columns, for errors; "": not known yet */
@@ -42,6 +43,8 @@ void strata_lines_close(strata_lines_t *lines);
 /* The next line without its end. It has no zero byte and no carriage return; the first has no UTF-8 byte order mark (EF BB BF).
  * *end after the last. */
 strata_status_t strata_lines_next(strata_lines_t *lines, bool *end);
+/* Whether a failure is due to the file's end: it is about the last line, which has no newline, and not the first. */
+bool strata_lines_cut_off(const strata_lines_t *lines, strata_status_t status);
 /* Splits the line into fields[]; a field may be in "double quotes". */
 strata_status_t strata_lines_split(strata_lines_t *lines, uint32_t *count);
 /* E_FORMAT, "path:line:column: ..." of the current line. */

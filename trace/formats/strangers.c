@@ -1,0 +1,104 @@
+#include "trace/formats/strangers.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "trace/text/json_scan.h"
+
+#define OF_PYTORCH "record a snapshot with torch.cuda.memory._record_memory_history() and _dump_snapshot()"
+#define OF_TENSORFLOW                                                                                                              \
+    "run the program under strata run with a strategy that has the layer trace, and TF_GPU_ALLOCATOR=cuda_malloc_async"
+#define OF_JAX "run the program under strata run with a strategy that has the layer trace, and XLA_PYTHON_CLIENT_ALLOCATOR=platform"
+
+/* How a file is known. */
+typedef enum where { AT_BEGIN, WITHIN_JSON, ANYWHERE } where_t;
+
+typedef struct stranger {
+    where_t where;
+    const char *mark; /* of AT_BEGIN and ANYWHERE: these bytes */
+    size_t length;
+    const char *also; /* NULL, or a text that is in the head too */
+    const char *meaning;
+} stranger_t;
+
+#define MARK(bytes) (bytes), sizeof(bytes) - 1
+
+static const stranger_t strangers[] = {
+    {AT_BEGIN, MARK("PK\3\4"), NULL,
+     "a zip archive, as torch.save() writes; unpack it, or write a snapshot with torch.cuda.memory._dump_snapshot()"},
+    {AT_BEGIN, MARK("SQLite format 3"), NULL,
+     "an SQLite database, as nsys export writes; docs/records.md has the command that makes a table of it"},
+    {AT_BEGIN, MARK("\xff\xfe"), NULL, "a text in UTF-16, as a redirection of PowerShell writes; save it as UTF-8"},
+    {AT_BEGIN, MARK("\xfe\xff"), NULL, "a text in UTF-16; save it as UTF-8"},
+    {AT_BEGIN, MARK("(dp"), NULL, "a pickle of protocol 0; write it with protocol 2 or later: pickle.dump(x, file, 4)"},
+    {AT_BEGIN, MARK("(lp"), NULL, "a pickle of protocol 0; write it with protocol 2 or later: pickle.dump(x, file, 4)"},
+    {AT_BEGIN, MARK("}q"), NULL, "a pickle of protocol 1; write it with protocol 2 or later: pickle.dump(x, file, 4)"},
+    {AT_BEGIN, MARK("]q"), NULL, "a pickle of protocol 1; write it with protocol 2 or later: pickle.dump(x, file, 4)"},
+    {AT_BEGIN, MARK("REPLAY,"), NULL, "a replay log of Umpire before 2019; record it with a later Umpire and UMPIRE_REPLAY=1"},
+    {WITHIN_JSON, MARK("\"schema\""), "\"nodes\"",
+     "an execution trace of PyTorch (Chakra), which has operators and tensors but no allocations; " OF_PYTORCH},
+    {WITHIN_JSON, MARK("\"schema\""), "chakra",
+     "an execution trace of PyTorch (Chakra), which has operators and tensors but no allocations; " OF_PYTORCH},
+    {WITHIN_JSON, MARK("\"segments\""), NULL,
+     "a memory snapshot of PyTorch as JSON; write it as a pickle with torch.cuda.memory._dump_snapshot()"},
+    {WITHIN_JSON, MARK("\"device_traces\""), NULL,
+     "a memory snapshot of PyTorch as JSON; write it as a pickle with torch.cuda.memory._dump_snapshot()"},
+    {WITHIN_JSON, MARK("\"highres-ticks\""), NULL,
+     "a timeline of TensorFlow's or JAX's profiler, which has no allocations; " OF_TENSORFLOW},
+    {ANYWHERE, MARK("BFCAllocator dump for"), NULL,
+     "TensorFlow's report of an allocator that is out of memory, which is one moment; " OF_TENSORFLOW},
+    {ANYWHERE, MARK("bfc_allocator.cc:"), NULL, "a log of TensorFlow's BFC allocator; " OF_TENSORFLOW},
+};
+
+static bool contains(const char *head, size_t count, const char *part, size_t length) {
+    return memmem(head, count, part, length) != NULL;
+}
+
+static bool matches(const stranger_t *stranger, const char *head, size_t count) {
+    size_t length = stranger->length;
+    char first = *strata_json_begin(head);
+    bool marked = false;
+    switch (stranger->where) {
+    case AT_BEGIN: marked = count >= length && memcmp(head, stranger->mark, length) == 0; break;
+    case WITHIN_JSON: marked = first == '{' && contains(head, count, stranger->mark, length); break;
+    case ANYWHERE: marked = first != '{' && contains(head, count, stranger->mark, length); break;
+    }
+    return marked && (!stranger->also || contains(head, count, stranger->also, strlen(stranger->also)));
+}
+
+/* ---- messages of protocol buffers, which have no mark of their own ---------------------------------------------------- */
+
+/* Where the field after the tag byte ends if it is a length and its bytes, at most the head's end; 0: it is none. */
+static size_t field_end(const unsigned char *head, size_t count, size_t at) {
+    size_t length = 0;
+    for (unsigned shift = 0; at < count && shift < 35; shift += 7) {
+        unsigned char byte = head[at++];
+        length |= (size_t)(byte & 0x7f) << shift;
+        if (!(byte & 0x80)) return length > 0 ? (length < count - at ? at + length : count) : 0;
+    }
+    return 0;
+}
+
+/* Chakra's files are messages with their lengths before them; the first has a version. A profile of XLA is a list of planes; pprof
+ * begins with the types of its samples, and TensorFlow's dump of an allocator's memory with its name. */
+static const char *protocol_buffer(const char *text, size_t count) {
+    const unsigned char *head = (const unsigned char *)text;
+    bool binary = memchr(text, '\0', count) != NULL || contains(text, count,
+                                                                "\x0a\x05"
+                                                                "0.0.",
+                                                                6);
+    if (count < 8 || !binary) return NULL;
+    if (head[1] == 0x0a && head[0] < 0x80 && contains(text, 64 < count ? 64 : count, "0.0.", 4))
+        return "an execution trace in Chakra's format, which has operators and tensors but no allocations; " OF_PYTORCH;
+    if (head[0] != 0x0a || !field_end(head, count, 1)) return NULL;
+    if (contains(text, count, "_bfc", 4)) return "TensorFlow's dump of an allocator's memory, which is one moment; " OF_TENSORFLOW;
+    if (contains(text, count, "/host:", 6) || contains(text, count, "/device:", 8))
+        return "a profile of TensorFlow or JAX (xplane.pb), which has no allocations that could be read; " OF_TENSORFLOW;
+    return "a message of protocol buffers, as TensorFlow, JAX (device_memory_profile) and pprof write; no reader knows it. " OF_JAX;
+}
+
+const char *strata_trace_stranger(const char *head, size_t count) {
+    for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++)
+        if (matches(&strangers[i], head, count)) return strangers[i].meaning;
+    return protocol_buffer(head, count);
+}
