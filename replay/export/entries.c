@@ -109,22 +109,28 @@ static void tell_segment(strata_entries_t *entries, strata_entry_action_t action
                                    .time_us = time_us});
 }
 
-/* One that begins where another began has grown or shrunk at its end. */
-static void tell_changes(strata_entries_t *entries, uint64_t time_us) {
+/* What grows, or what shrinks, from the segments before to those now. One that begins where another began has changed at its end. */
+static void tell_side(strata_entries_t *entries, bool growth, uint64_t time_us) {
     size_t i = 0, k = 0;
     while (i < entries->before_count || k < entries->segment_count) {
         const strata_entry_segment_t *old = i < entries->before_count ? &entries->before[i] : NULL;
         const strata_entry_segment_t *now = k < entries->segment_count ? &entries->segments[k] : NULL;
         int order = !old ? 1 : !now ? -1 : by_address(old, now);
-        if (order < 0) tell_segment(entries, STRATA_ENTRY_segment_free, old, 0, old->size, time_us);
-        if (order > 0) tell_segment(entries, STRATA_ENTRY_segment_alloc, now, 0, now->size, time_us);
-        if (order == 0 && now->size > old->size)
+        if (order < 0 && !growth) tell_segment(entries, STRATA_ENTRY_segment_free, old, 0, old->size, time_us);
+        if (order > 0 && growth) tell_segment(entries, STRATA_ENTRY_segment_alloc, now, 0, now->size, time_us);
+        if (order == 0 && growth && now->size > old->size)
             tell_segment(entries, STRATA_ENTRY_segment_map, now, old->size, now->size - old->size, time_us);
-        if (order == 0 && now->size < old->size)
+        if (order == 0 && !growth && now->size < old->size)
             tell_segment(entries, STRATA_ENTRY_segment_unmap, now, now->size, old->size - now->size, time_us);
         i += order <= 0;
         k += order >= 0;
     }
+}
+
+/* What shrinks comes first: a reader that adds up event by event must not see more than was held at any moment. */
+static void tell_changes(strata_entries_t *entries, uint64_t time_us) {
+    tell_side(entries, false, time_us);
+    tell_side(entries, true, time_us);
 }
 
 static void see_segments(strata_entries_t *entries, const strata_run_moment_t *moment, uint64_t time_us) {

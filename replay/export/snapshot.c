@@ -102,6 +102,8 @@ static void put_entry(writing_t *w, const strata_entry_t *entry) {
     put_integer(w, "stream", entry->stream);
     put_integer(w, "time_us", entry->time_us);
     put_frames(w, entry->tag, entry->stack);
+    const char *tag = w->file->entries.trace->tags[entry->tag];
+    if (*tag && !strata_pickle_is_frame(tag)) put_text(w, "user_metadata", tag);
     strata_pickler_close_dict(&w->pickler);
 }
 
