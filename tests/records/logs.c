@@ -115,6 +115,8 @@ TEST(written_profiles, a_file_that_ends_early_is_read_up_to_there) {
     }
     EXPECT_STREQ(rows_of(text("\xef\xbb\xbf" BEGIN MEMORY("1", "5", "77") ",\r\n],\r\n}")), ONE);
     EXPECT_EQ(rows_notes()->cut_off, 0);
+    EXPECT_STREQ(rows_of(text(BEGIN "{\"a\":nan,\"b\":-inf,\"c\":[NaN,-Infinity,-nan]}," MEMORY("1", "5", "77") "]}")), ONE);
+    EXPECT_EQ(rows_notes()->cut_off, 0);
     expect_refused(text(BEGIN MEMORY("1", "5", "77") ",{\"a\":nul}"), "a value is wanted here");
     expect_refused(text(BEGIN "{\"a\":1},{"), ":1:1: a string is wanted here");
 }
@@ -343,6 +345,9 @@ TEST(strangers, are_refused_by_their_names) {
         ROW("BFCAllocator dump for GPU_0_bfc\nBin (256):\n", "TensorFlow's report of an allocator that is out of memory"),
         ROW("{\"displayTimeUnit\":\"ns\",\"metadata\":{\"highres-ticks\":true},\"traceEvents\":[",
             "a timeline of TensorFlow's or JAX's"),
+        ROW("InUse at 7f5e00000000 of size 1280 next 1\n", "TensorFlow's map of an allocator's memory"),
+        ROW("Bin (256): \tTotal Chunks: 12, Chunks in use: 9.\n", "TensorFlow's report of an allocator that is out of memory"),
+        ROW("\x08\x01\x12\x09\x0a\x07model.x", "a message of protocol buffers"),
         ROW("{\"segments\": [], \"device_traces\": [[]]}", "a memory snapshot of PyTorch as JSON; write it as a pickle"),
         ROW("REPLAY,1,makeAllocator", "a replay log of Umpire before 2019"),
 #undef ROW

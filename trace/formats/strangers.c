@@ -47,6 +47,9 @@ static const stranger_t strangers[] = {
      "a timeline of TensorFlow's or JAX's profiler, which has no allocations; " OF_TENSORFLOW},
     {ANYWHERE, MARK("BFCAllocator dump for"), NULL,
      "TensorFlow's report of an allocator that is out of memory, which is one moment; " OF_TENSORFLOW},
+    {ANYWHERE, MARK("InUse at "), " of size ", "TensorFlow's map of an allocator's memory, which is one moment; " OF_TENSORFLOW},
+    {ANYWHERE, MARK("Total Chunks: "), "Bin (",
+     "TensorFlow's report of an allocator that is out of memory, which is one moment; " OF_TENSORFLOW},
     {ANYWHERE, MARK("bfc_allocator.cc:"), NULL, "a log of TensorFlow's BFC allocator; " OF_TENSORFLOW},
 };
 
@@ -79,18 +82,22 @@ static size_t field_end(const unsigned char *head, size_t count, size_t at) {
     return 0;
 }
 
+/* Texts have no control characters but these. */
+static bool is_binary(const unsigned char *head, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (head[i] < ' ' && !memchr("\t\n\f\r", head[i], 4)) return true;
+    return false;
+}
+
 /* Chakra's files are messages with their lengths before them; the first has a version. A profile of XLA is a list of planes; pprof
  * begins with the types of its samples, and TensorFlow's dump of an allocator's memory with its name. */
 static const char *protocol_buffer(const char *text, size_t count) {
     const unsigned char *head = (const unsigned char *)text;
-    bool binary = memchr(text, '\0', count) != NULL || contains(text, count,
-                                                                "\x0a\x05"
-                                                                "0.0.",
-                                                                6);
-    if (count < 8 || !binary) return NULL;
+    if (count < 8 || !is_binary(head, count)) return NULL;
     if (head[1] == 0x0a && head[0] < 0x80 && contains(text, 64 < count ? 64 : count, "0.0.", 4))
         return "an execution trace in Chakra's format, which has operators and tensors but no allocations; " OF_PYTORCH;
-    if (head[0] != 0x0a || !field_end(head, count, 1)) return NULL;
+    bool begins_with_number = head[0] == 0x08 && head[1] < 0x80 && head[2] == 0x12;
+    if (!begins_with_number && (head[0] != 0x0a || !field_end(head, count, 1))) return NULL;
     if (contains(text, count, "_bfc", 4)) return "TensorFlow's dump of an allocator's memory, which is one moment; " OF_TENSORFLOW;
     if (contains(text, count, "/host:", 6) || contains(text, count, "/device:", 8))
         return "a profile of TensorFlow or JAX (xplane.pb), which has no allocations that could be read; " OF_TENSORFLOW;

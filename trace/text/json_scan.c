@@ -86,6 +86,15 @@ static const char *number_end(strata_json_scan_t *scan, const char *at) {
     return at;
 }
 
+/* A number that is none, as C++ and Python print it; NULL: something else. */
+static const char *odd_number_end(const char *at) {
+    static const char *const words[] = {"nan", "NaN", "Infinity", "inf"};
+    at += *at == '-';
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strncmp(at, words[i], strlen(words[i])) == 0) return at + strlen(words[i]);
+    return NULL;
+}
+
 static const char *member_end(strata_json_scan_t *scan, const char *at, bool named, unsigned depth, strata_json_member_fn member,
                               void *context) {
     strata_json_slice_t name = {.at = NULL};
@@ -136,7 +145,8 @@ static const char *value_end(strata_json_scan_t *scan, const char *at, unsigned 
         if (length > 0 && !at[length] && strncmp(at, words[i], length) == 0)
             return wrong(scan, at + length, "a word that does not end");
     }
-    return number_end(scan, at);
+    const char *after = scan->loose ? odd_number_end(at) : NULL;
+    return after ? after : number_end(scan, at);
 }
 
 const char *strata_json_value(strata_json_scan_t *scan, const char *at, strata_json_member_fn member, void *context) {

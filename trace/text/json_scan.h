@@ -10,7 +10,7 @@ typedef struct strata_json_scan {
     const char *begin; /* the text, which ends with a zero byte */
     const char *at; /* where it is wrong */
     const char *wrong; /* why */
-    bool loose; /* accepts what profilers write that is no JSON: raw control characters and backslashes in strings, trailing commas */
+    bool loose; /* accepts what profilers write that is no JSON: raw control characters and backslashes in strings, trailing commas, nan, inf */
     const char *within; /* NULL, or the name of an array in the root object whose elements are visited too, each as it is read */
 } strata_json_scan_t;
 
