@@ -128,9 +128,10 @@ TEST(habits, what_the_user_says_of_a_request_is_its_tag) {
     const char *path = made_file(&(made_t){
         .events = EVENTS({ALLOC(0x1000, 1, 0, 1, "a.py"), .metadata = "epoch 3"}, {ALLOC(0x2000, 2, 0, 2, "a.py"), .metadata = ""},
                          {.event = {"free_requested", 0x1000, 1, 0, 3, "a.py"}, .metadata = "end"},
-                         {.event = {"oom", 7, 3, 0, 4, NULL}, .metadata = "too,much\n"})});
-    EXPECT_STREQ(rows_of(path), "alloc 0 1 @0 t0 'epoch 3'\nalloc 1 2 @0 t1 'a.py:7 step'\nfree 0 @0 t2\n"
-                                "alloc 2 3 @0 t3 'too,much '\nfree 2 @0 t3\n");
+                         {.event = {"oom", 7, 3, 0, 4, NULL}, .metadata = "too,much\n"},
+                         {.event = {"free_requested", 0x9000, 4, 0, 5, "a.py"}, .metadata = "end"})});
+    EXPECT_STREQ(rows_of(path), "alloc 3 4 @0 t0\nalloc 0 1 @0 t0 'epoch 3'\nalloc 1 2 @0 t1 'a.py:7 step'\nfree 0 @0 t2\n"
+                                "alloc 2 3 @0 t3 'too,much '\nfree 2 @0 t3\nfree 3 @0 t4\n");
     strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
     ASSERT_OK(
         strata_trace_load(made_file(&(made_t){.events = EVENTS({ALLOC(0x1000, 1, 0, 1, "a.py"), .metadata = longest})}), &trace));

@@ -78,7 +78,7 @@ TEST(written_profiles, numbers_are_as_any_writer_has_them) {
                  pairs[i][0], pairs[i][1]);
         EXPECT_STREQ(rows_of(text(file)), ONE "free 0 @0 t0\n");
     }
-    static const char *const wrong[] = {"-", "1e401", "18446744073709551616", "1e20", "1e", "1e+", "\"0x\"", "\"-0x1\""};
+    static const char *const wrong[] = {"-", "1e401", "0e401", "18446744073709551616", "1e20", "1e", "1e+", "\"0x\"", "\"-0x1\""};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char file[512];
         snprintf(file, sizeof file, BEGIN INSTANT("[memory]", "1", GPU("5", "%s")) "]}", wrong[i]);
@@ -99,6 +99,7 @@ TEST(written_profiles, a_file_that_ends_early_is_read_up_to_there) {
                                        ",{\"ts\":1.",
                                        ",{\"ts\":1e",
                                        ",{\"a\":tru",
+                                       ",{\"name\":\"x \\\"y\\\" z\"",
                                        "]",
                                        "],\"x\":[",
                                        ",{\"a\":{\"b\":[",
@@ -300,6 +301,7 @@ TEST(written_logs_of_umpire, those_before_2022_are_read) {
 TEST(written_logs_of_umpire, lines_that_are_no_objects_are_comments) {
     EXPECT_STREQ(rows_of(text("# a comment\r\n// another\n\n" GETS("0x1", "0xa0", "1000", "1") "# end\nnot JSON\n")),
                  "alloc 0 1 @0 t0\n");
+    expect_refused(text("{\"category\": 1"), ":1:15: a comma or the end is wanted here");
     EXPECT_STREQ(rows_of(text(GETS("0x1", "0xa0", "1000", "1") "{\"category\":\"oper")), "alloc 0 1 @0 t0\n");
     EXPECT_EQ(rows_notes()->cut_off, 1);
 }
