@@ -109,7 +109,8 @@ static void tell_segment(strata_entries_t *entries, strata_entry_action_t action
                                    .time_us = time_us});
 }
 
-/* What grows, or what shrinks, from the segments before to those now. One that begins where another began has changed at its end. */
+/* Records either growth or shrinkage from the segments before to those now. A segment that begins where another began has changed at
+ * its end. */
 static void tell_side(strata_entries_t *entries, bool growth, uint64_t time_us) {
     size_t i = 0, k = 0;
     while (i < entries->before_count || k < entries->segment_count) {
@@ -127,7 +128,7 @@ static void tell_side(strata_entries_t *entries, bool growth, uint64_t time_us) 
     }
 }
 
-/* What shrinks comes first: a reader that adds up event by event must not see more than was held at any moment. */
+/* Shrinkage comes first: a reader that adds up event by event must not see more than was held at any moment. */
 static void tell_changes(strata_entries_t *entries, uint64_t time_us) {
     tell_side(entries, false, time_us);
     tell_side(entries, true, time_us);

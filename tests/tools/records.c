@@ -130,7 +130,7 @@ TEST(exported, a_snapshot_reads_as_the_trace_that_it_came_from) {
     }
 }
 
-/* What a reader has seen held at most that adds up the segments' events one by one. */
+/* Adds up the segments' events one by one, and returns the most bytes that were held. */
 static uint64_t held_event_by_event(const char *path) {
     size_t count = 0;
     char *bytes = read_bytes(path, &count);

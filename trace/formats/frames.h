@@ -9,7 +9,7 @@
 #include "trace/ids.h"
 #include "trace/stacks.h"
 
-/* What a trace says of a list of frames. */
+/* The tag and the stack of a list of frames in a trace. */
 typedef struct strata_frames_named {
     char *tag; /* "" if no frame has a file or a name */
     uint32_t stack; /* its number in the trace's stacks, from 1; 0: none */
@@ -18,7 +18,7 @@ typedef struct strata_frames_named {
 
 typedef struct strata_frames {
     strata_stacks_t *stacks; /* of the trace; nothing else adds to them */
-    strata_ids_t objects, contents; /* frames: by the dict's place in the pickle, and by what they say */
+    strata_ids_t objects, contents; /* frames: by the dict's place in the pickle, and by their contents */
     uint32_t *frame_of; /* by the number of an object: the number of its contents */
     size_t object_room;
     struct strata_frame *frames; /* by the number of the contents */
@@ -31,7 +31,7 @@ typedef struct strata_frames {
     strata_ids_t texts; /* of the stacks, in the order of their numbers */
 } strata_frames_t; /* all zero but `stacks` is an empty table */
 
-/* What the trace says of a list; *named is NULL if it is none, or empty, and valid until the next call. E_HOST_MEMORY. */
+/* Names a list of frames. *named is valid until the next call, and NULL if the value is no list or is empty. E_HOST_MEMORY. */
 strata_status_t strata_frames_name(strata_frames_t *frames, const strata_pickle_value_t *list, const strata_frames_named_t **named);
 void strata_frames_clear(strata_frames_t *frames);
 

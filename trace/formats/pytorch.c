@@ -242,7 +242,7 @@ static strata_status_t read_annotations(snapshot_t *s, const value_t *list) {
     return STRATA_OK;
 }
 
-/* The end of an outermost annotation is a step. Nothing is told of those that ended before the first event. */
+/* The end of an outermost annotation is a step. Those that ended before the first event are left out. */
 static strata_status_t carry_out_annotations(snapshot_t *s, uint64_t before_us) {
     char name[STRATA_TRACE_TAG_BYTES];
     strata_status_t status = STRATA_OK;

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* What a file is that begins with these bytes (and a zero after them), and what to record instead; NULL: nothing known. */
+/* Names a file by its first bytes (a zero follows them), with what to record instead; NULL: it is none of these. */
 const char *strata_trace_stranger(const char *head, size_t count);
 
 #endif
