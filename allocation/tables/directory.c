@@ -18,8 +18,14 @@ static strata_directory_inner_t *inner_of(const strata_directory_t *directory, u
 }
 
 /* The place of a granule in the tree; its inner node is there. */
-static strata_directory_inner_t *leaf_link(const strata_directory_t *directory, uint64_t granule) {
-    return &inner_of(directory, granule / STRATA_DIRECTORY_GRANULES)[granule % STRATA_DIRECTORY_GRANULES];
+static _Atomic uint32_t *leaf_link(const strata_directory_t *directory, uint64_t granule) {
+    return &inner_of(directory, granule / STRATA_DIRECTORY_GRANULES)->leaf[granule % STRATA_DIRECTORY_GRANULES];
+}
+
+/* How many granules of the page that has a granule's link are covered. The lock is held. */
+static uint16_t *page_count(const strata_directory_t *directory, uint64_t granule) {
+    return &inner_of(directory, granule / STRATA_DIRECTORY_GRANULES)
+                ->covered[granule % STRATA_DIRECTORY_GRANULES / STRATA_DIRECTORY_PAGE];
 }
 
 strata_status_t strata_directory_new(uint32_t unit_shift, strata_directory_t **out) {
@@ -53,8 +59,10 @@ failed:
 
 void strata_directory_delete(strata_directory_t *directory) {
     if (!directory) return;
-    for (uint64_t i = 0; directory->inners && i < STRATA_DIRECTORY_INNERS; i++)
-        strata_host_unreserve(inner_of(directory, i), STRATA_DIRECTORY_GRANULES * sizeof(strata_directory_inner_t));
+    for (strata_directory_inner_t *inner = directory->first_inner, *next; inner; inner = next) {
+        next = inner->next;
+        strata_host_unreserve(inner, sizeof *inner);
+    }
     strata_host_unreserve(directory->inners, directory->inners_reserved);
     strata_growing_release(&directory->entries_range);
     strata_growing_release(&directory->leaves_range);
@@ -71,13 +79,22 @@ static bool granules_of(uint64_t address, uint64_t size, granules_t *granules) {
     return true;
 }
 
-/* The first to set the pointer wins; a surplus inner node goes back. Kept if covering fails later. */
+/* The first thread to set the pointer wins; a surplus inner node goes back. Kept if covering fails later. */
 static strata_status_t make_inner(strata_directory_t *directory, uint64_t index) {
     if (inner_of(directory, index)) return STRATA_OK;
-    size_t bytes = STRATA_DIRECTORY_GRANULES * sizeof(strata_directory_inner_t), reserved;
-    strata_directory_inner_t *inner = strata_host_reserve(bytes, bytes, &reserved), *none = NULL;
+    size_t reserved;
+    strata_directory_inner_t *inner = strata_host_reserve(sizeof *inner, sizeof *inner, &reserved);
     if (!inner) return STRATA_E_HOST_MEMORY;
-    if (!atomic_compare_exchange_strong(&directory->inners[index], &none, inner)) strata_host_unreserve(inner, reserved);
+    inner->index = index;
+    strata_lock(&directory->lock);
+    bool first = !inner_of(directory, index);
+    if (first) {
+        inner->next = directory->first_inner;
+        directory->first_inner = inner;
+        atomic_store_explicit(&directory->inners[index], inner, memory_order_release);
+    }
+    strata_unlock(&directory->lock);
+    if (!first) strata_host_unreserve(inner, reserved);
     return STRATA_OK;
 }
 
@@ -123,10 +140,11 @@ static _Atomic uint64_t *near_of(strata_directory_t *directory, uint64_t granule
 
 static void cover_all(strata_directory_t *directory, granules_t granules) {
     for (uint64_t granule = granules.first; granule < granules.end; granule++) {
-        strata_directory_inner_t *link = leaf_link(directory, granule);
+        _Atomic uint32_t *link = leaf_link(directory, granule);
         uint32_t leaf = atomic_load_explicit(link, memory_order_relaxed);
         if (leaf == 0) {
             leaf = take_leaf(directory, granule);
+            ++*page_count(directory, granule);
             atomic_store_explicit(link, leaf, memory_order_release);
             atomic_store_explicit(near_of(directory, granule), granule << STRATA_DIRECTORY_LEAF_BITS | leaf, memory_order_release);
         }
@@ -195,10 +213,14 @@ static void empty_leaves(strata_directory_t *directory, uint64_t first, uint64_t
 /* Takes one cover off a granule; returns the leaf that became free, or 0. The lock is held. */
 static uint32_t uncover_granule(strata_directory_t *directory, uint64_t granule) {
     if (!inner_of(directory, granule / STRATA_DIRECTORY_GRANULES)) return 0;
-    strata_directory_inner_t *link = leaf_link(directory, granule);
+    _Atomic uint32_t *link = leaf_link(directory, granule);
     uint32_t leaf = atomic_load_explicit(link, memory_order_relaxed);
     if (leaf == 0 || --directory->leaves[leaf].covers != 0) return 0;
     atomic_store_explicit(link, 0, memory_order_release);
+    /* Whether the system takes the page or not, all of its links are 0. */
+    if (--*page_count(directory, granule) == 0)
+        (void)strata_host_discard(leaf_link(directory, granule / STRATA_DIRECTORY_PAGE * STRATA_DIRECTORY_PAGE),
+                                  STRATA_DIRECTORY_PAGE * sizeof *link);
     uint64_t near = atomic_load_explicit(near_of(directory, granule), memory_order_relaxed);
     if (near >> STRATA_DIRECTORY_LEAF_BITS == granule) atomic_store_explicit(near_of(directory, granule), 0, memory_order_release);
     directory->leaves[leaf].next = directory->free_head;
@@ -273,18 +295,29 @@ static strata_status_t validate_link(const strata_directory_t *directory, uint64
                        (unsigned long long)granule, leaf);
 }
 
+/* The links of one page; `links` counts them. */
+static strata_status_t validate_page(const strata_directory_t *directory, const strata_directory_inner_t *inner, uint32_t page,
+                                     uint32_t *links) {
+    uint32_t found = 0;
+    for (uint32_t i = page * STRATA_DIRECTORY_PAGE; i < (page + 1) * STRATA_DIRECTORY_PAGE; i++) {
+        uint32_t leaf = atomic_load_explicit(&inner->leaf[i], memory_order_relaxed);
+        if (leaf == 0) continue;
+        strata_status_t status = validate_link(directory, inner->index * STRATA_DIRECTORY_GRANULES + i, leaf);
+        if (status != STRATA_OK) return status;
+        found++;
+    }
+    *links += found;
+    if (found == inner->covered[page]) return STRATA_OK;
+    return strata_fail(STRATA_E_CORRUPT, 0, "page %u of inner node %llu of the directory counts %u links, it has %u", page,
+                       (unsigned long long)inner->index, inner->covered[page], found);
+}
+
 /* Leaves that the tree leads to. */
 static strata_status_t validate_links(const strata_directory_t *directory, uint32_t *links) {
     strata_status_t status = STRATA_OK;
-    for (uint64_t i = 0; i < STRATA_DIRECTORY_INNERS; i++) {
-        strata_directory_inner_t *inner = inner_of(directory, i);
-        for (uint64_t j = 0; inner && j < STRATA_DIRECTORY_GRANULES && status == STRATA_OK; j++) {
-            uint32_t leaf = atomic_load_explicit(&inner[j], memory_order_relaxed);
-            if (leaf == 0) continue;
-            status = validate_link(directory, i * STRATA_DIRECTORY_GRANULES + j, leaf);
-            ++*links;
-        }
-    }
+    for (const strata_directory_inner_t *inner = directory->first_inner; inner; inner = inner->next)
+        for (uint32_t page = 0; page < STRATA_DIRECTORY_PAGES && status == STRATA_OK; page++)
+            status = validate_page(directory, inner, page, links);
     return status;
 }
 

@@ -23,12 +23,20 @@ enum {
     STRATA_DIRECTORY_INNER_SHIFT = 39, /* an inner node covers so much */
     STRATA_DIRECTORY_INNERS = 1 << (STRATA_DIRECTORY_ADDRESS_BITS - STRATA_DIRECTORY_INNER_SHIFT),
     STRATA_DIRECTORY_GRANULES = 1 << (STRATA_DIRECTORY_INNER_SHIFT - STRATA_DIRECTORY_GRANULE_SHIFT), /* of an inner node */
+    STRATA_DIRECTORY_PAGE = 1 << 10, /* granules whose links are on one page of an inner node */
+    STRATA_DIRECTORY_PAGES = STRATA_DIRECTORY_GRANULES / STRATA_DIRECTORY_PAGE,
     STRATA_DIRECTORY_NEAR = 1 << 10, /* granules found without the tree */
     STRATA_DIRECTORY_LEAF_BITS = 24
 };
 
-/* For each granule its leaf; 0: not covered. */
-typedef _Atomic uint32_t strata_directory_inner_t;
+/* An inner node, in reserved memory. Readers may be in it at any time, so it stays until the directory ends. A page of links on which
+ * no granule is covered any more goes back to the system: addresses that were used once cost no memory. */
+typedef struct strata_directory_inner {
+    _Atomic uint32_t leaf[STRATA_DIRECTORY_GRANULES]; /* of each granule; 0: not covered */
+    uint16_t covered[STRATA_DIRECTORY_PAGES]; /* granules of each page that are covered; guarded by the lock */
+    uint64_t index; /* its place in `inners` */
+    struct strata_directory_inner *next; /* of all inner nodes; guarded by the lock */
+} strata_directory_inner_t;
 
 /* Guarded by the lock. */
 typedef struct strata_directory_leaf {
@@ -41,6 +49,7 @@ typedef struct strata_directory_leaf {
 
 typedef struct strata_directory {
     _Atomic(strata_directory_inner_t *) *inners; /* NULL if nothing was ever covered; never changed once set */
+    strata_directory_inner_t *first_inner; /* guarded by the lock */
     _Atomic uint64_t *entries; /* of leaf n from n << entry_bits on: home << 32 | slot; 0: never written */
     uint32_t unit_shift;
     uint32_t entry_bits;
@@ -77,7 +86,7 @@ static inline uint64_t strata_directory_far_leaf(const strata_directory_t *direc
     if (granule >> (STRATA_DIRECTORY_ADDRESS_BITS - STRATA_DIRECTORY_GRANULE_SHIFT) != 0) return 0;
     strata_directory_inner_t *inner = atomic_load_explicit(&directory->inners[granule / STRATA_DIRECTORY_GRANULES],
                                                            memory_order_acquire);
-    return inner ? atomic_load_explicit(&inner[granule % STRATA_DIRECTORY_GRANULES], memory_order_acquire) : 0;
+    return inner ? atomic_load_explicit(&inner->leaf[granule % STRATA_DIRECTORY_GRANULES], memory_order_acquire) : 0;
 }
 
 /* The entry of an address; NULL: not covered. */
