@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "facade/figures/text.h"
-#include "facade/serve/arguments.h"
+#include "platform/arguments.h"
 #include "platform/host/host_memory.h"
 
 /* ---- chunk by chunk ---- */

@@ -9,7 +9,7 @@
 #include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
 #include "facade/facade.h"
-#include "facade/serve/arguments.h"
+#include "platform/arguments.h"
 #include "platform/arithmetic.h"
 
 /* Adds the counters of a stack, under its lock. */

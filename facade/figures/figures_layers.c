@@ -1,8 +1,8 @@
 /* The figures that the layers of a place count themselves. */
 #include "allocation/report/figures.h"
 #include "allocation/stack/layer.h"
-#include "facade/serve/arguments.h"
 #include "facade/serve/inside.h"
+#include "platform/arguments.h"
 
 static void tell_layer(strata_stack_t *stack, strata_layer_t *layer, strata_layer_figure_fn figure, void *context) {
     const strata_plan_node_t *node = &stack->group->plan->nodes[layer->number];

@@ -6,7 +6,7 @@
 #include "allocation/stack/layer.h"
 #include "facade/facade.h"
 #include "facade/figures/text.h"
-#include "facade/serve/arguments.h"
+#include "platform/arguments.h"
 #include "platform/place.h"
 #include "strategy/model.h"
 

@@ -2,8 +2,8 @@
 #include "allocation/domain/paused.h"
 #include "allocation/graphs/graphs.h"
 #include "facade/facade.h"
-#include "facade/serve/arguments.h"
 #include "facade/streams/told.h"
+#include "platform/arguments.h"
 
 strata_status_t strata_capture_begin(strata_t handle, strata_place_t place, strata_stream_t stream) {
     strata_domain_t *domain;

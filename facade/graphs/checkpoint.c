@@ -2,7 +2,7 @@
 #include "allocation/domain/paused.h"
 #include "allocation/graphs/graphs.h"
 #include "facade/graphs/graphs.h"
-#include "facade/serve/arguments.h"
+#include "platform/arguments.h"
 #include "platform/host/growing.h"
 #include "platform/host/host_memory.h"
 

@@ -4,7 +4,7 @@
 #include "allocation/stack/threads.h"
 #include "facade/graphs/graphs.h"
 #include "facade/open/plans.h"
-#include "facade/serve/arguments.h"
+#include "platform/arguments.h"
 #include "platform/place.h"
 
 /* ---- numbers ---- */

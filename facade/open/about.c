@@ -5,7 +5,7 @@
 
 #include "config/config.h"
 #include "facade/facade.h"
-#include "facade/serve/arguments.h"
+#include "platform/arguments.h"
 
 #define TEXT_(x) #x
 #define TEXT(x)  TEXT_(x)

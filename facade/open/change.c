@@ -8,9 +8,9 @@
 #include "facade/open/planner.h"
 #include "facade/open/plans.h"
 #include "facade/pause/pause.h"
-#include "facade/serve/arguments.h"
 #include "facade/serve/inside.h"
 #include "facade/streams/stream_ids.h"
+#include "platform/arguments.h"
 #include "platform/host/host_memory.h"
 
 /* The parts of a facade that come from its strategy. */

@@ -15,12 +15,12 @@
 #include "facade/open/planner.h"
 #include "facade/open/plans.h"
 #include "facade/pause/pause.h"
-#include "facade/serve/arguments.h"
 #include "facade/serve/inside.h"
 #include "facade/serve/long_way.h"
 #include "facade/serve/lookup.h"
 #include "facade/share/share.h"
 #include "facade/streams/stream_ids.h"
+#include "platform/arguments.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
 

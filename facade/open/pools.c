@@ -2,8 +2,8 @@
 #include "allocation/options/option.h"
 #include "allocation/report/log.h"
 #include "facade/open/plans.h"
-#include "facade/serve/arguments.h"
 #include "facade/serve/lookup.h"
+#include "platform/arguments.h"
 #include "platform/text/nearest.h"
 
 enum { BEGUN_MOST = 16 };

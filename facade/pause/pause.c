@@ -4,8 +4,8 @@
 #include "allocation/domain/paused.h"
 #include "allocation/report/log.h"
 #include "allocation/stack/layer.h"
-#include "facade/serve/arguments.h"
 #include "facade/serve/inside.h"
+#include "platform/arguments.h"
 
 /* ---- one thread at a time ---- */
 

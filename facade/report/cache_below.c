@@ -4,7 +4,7 @@
 
 #include "allocation/stack/layer.h"
 #include "facade/facade.h"
-#include "facade/serve/arguments.h"
+#include "platform/arguments.h"
 
 /* The layers below `layer`, depth first, except decorators and routers; *left of them are to be skipped. */
 static strata_layer_t *find(strata_layer_t *layer, size_t *left) {

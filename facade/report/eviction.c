@@ -2,7 +2,7 @@
 #include "allocation/call/blocks.h"
 #include "facade/facade.h"
 #include "facade/report/victims.h"
-#include "facade/serve/arguments.h"
+#include "platform/arguments.h"
 #include "platform/arithmetic.h"
 
 /* ---- neighbours ---- */

@@ -5,11 +5,11 @@
 #include "allocation/report/log.h"
 #include "allocation/stack/layer.h"
 #include "facade/graphs/graphs.h"
-#include "facade/serve/arguments.h"
 #include "facade/serve/long_way.h"
 #include "facade/serve/lookup.h"
 #include "facade/streams/annotate.h"
 #include "facade/streams/stream_ids.h"
+#include "platform/arguments.h"
 #include "platform/host/growing.h"
 
 /* ---- a stack that no call may go directly to: every use of its stream is to be checked ---- */

@@ -2,7 +2,7 @@
 #include <pthread.h>
 
 #include "allocation/report/log.h"
-#include "facade/serve/arguments.h"
+#include "platform/arguments.h"
 #include "strata/strata.h"
 
 /* X(number) */

@@ -2,8 +2,8 @@
 #include "allocation/call/blocks.h"
 #include "allocation/stack/layer.h"
 #include "facade/facade.h"
-#include "facade/serve/arguments.h"
 #include "facade/serve/diagnose.h"
+#include "platform/arguments.h"
 
 /* The block of a stack that contains the address, under its lock. */
 static bool block_in(strata_stack_t *stack, uint64_t address, strata_block_t *block) {

@@ -1,9 +1,9 @@
 /* Plans that were made ahead. */
 #include "allocation/report/log.h"
 #include "allocation/stack/planning.h"
-#include "facade/serve/arguments.h"
 #include "facade/serve/long_way.h"
 #include "planning/file/ahead.h"
+#include "platform/arguments.h"
 
 static strata_status_t load(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, uint64_t pool,
                             const strata_ahead_t *ahead) {

@@ -10,11 +10,11 @@
 #include "allocation/report/log.h"
 #include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
-#include "facade/serve/arguments.h"
 #include "facade/serve/diagnose.h"
 #include "facade/serve/lookup.h"
 #include "facade/streams/annotate.h"
 #include "facade/streams/stream_ids.h"
+#include "platform/arguments.h"
 #include "platform/arithmetic.h"
 #include "platform/host/growing.h"
 

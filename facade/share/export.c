@@ -3,8 +3,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "facade/serve/arguments.h"
 #include "facade/share/share.h"
+#include "platform/arguments.h"
 #include "platform/arithmetic.h"
 
 /* Who this process is: numbers of handles are its own. Whoever comes first draws; both halves are written before `drawn`. */

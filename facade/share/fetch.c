@@ -5,8 +5,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "facade/serve/arguments.h"
 #include "facade/share/share.h"
+#include "platform/arguments.h"
 
 /* On failure none of those that were taken stays open. */
 static bool take_all(int process, const strata_shared_t *told, strata_shared_t *taken) {

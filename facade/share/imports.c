@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "allocation/tables/nodes.h"
-#include "facade/serve/arguments.h"
 #include "facade/share/share.h"
+#include "platform/arguments.h"
 #include "platform/host/host_memory.h"
 
 enum { IMPORTS = 1 << 20, NUMBER_BITS = 20 };

@@ -1,6 +1,6 @@
 /* Blocks that hardware knows by their addresses. */
-#include "facade/serve/arguments.h"
 #include "facade/share/share.h"
+#include "platform/arguments.h"
 #include "platform/text/pointer.h"
 
 enum { MOST = STRATA_SHARE_SEGMENTS };

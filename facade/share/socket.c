@@ -4,8 +4,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "facade/serve/arguments.h"
 #include "facade/share/share.h"
+#include "platform/arguments.h"
 
 #define MAGIC UINT64_C(0x3165726168736773) /* "sgshare1" */
 

@@ -1,8 +1,8 @@
 /* Names of streams: which of the strategy's `streams:` they match, and how reports call them. */
 #include <string.h>
 
-#include "facade/serve/arguments.h"
 #include "facade/streams/stream_ids.h"
+#include "platform/arguments.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
 #include "platform/text/pointer.h"

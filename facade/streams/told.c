@@ -2,8 +2,8 @@
 
 #include "allocation/stack/hearing.h"
 #include "allocation/stack/layer.h"
-#include "facade/serve/arguments.h"
 #include "facade/streams/stream_ids.h"
+#include "platform/arguments.h"
 #include "strata/note.h"
 
 strata_status_t strata_told_domain(strata_t handle, strata_place_t place, strata_stream_t stream, strata_domain_t **domain) {

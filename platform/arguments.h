@@ -1,6 +1,6 @@
 /* What every public function checks in its arguments first. */
-#ifndef STRATA_FACADE_ARGUMENTS_H
-#define STRATA_FACADE_ARGUMENTS_H
+#ifndef STRATA_PLATFORM_ARGUMENTS_H
+#define STRATA_PLATFORM_ARGUMENTS_H
 
 #include <stddef.h>
 
