@@ -560,24 +560,6 @@ STRATA_API strata_status_t strata_step(strata_t facade);
  * E_LIMIT: the thread is inside operators of four facades. E_HOST_MEMORY. */
 STRATA_API strata_status_t strata_annotate(strata_t facade, const char *operator_name);
 
-/* ---- eviction ------------------------------------------------------------------------------------------------------------ */
-
-typedef struct strata_neighbours {
-    size_t struct_size;
-    uint64_t free_before; /* free bytes directly before the block */
-    uint64_t free_after; /* and directly after it */
-    uint64_t run; /* the free piece that there would be if the block were free too, in bytes */
-    strata_block_t block; /* the block itself */
-} strata_neighbours_t;
-/* A live block and the free memory on both sides of it in its chunk. O(1). The run includes what a decorator put around
- * the block. */
-STRATA_API strata_status_t strata_neighbours(strata_t facade, strata_ref_t ref, strata_neighbours_t *neighbours);
-/* The cheapest set of live blocks of a place, in the thread's current pool, whose free makes a run of `size` bytes in one chunk:
- * the fewest bytes, then the fewest blocks. *count receives their number (0: such a run is free already), `victims` the first
- * `capacity` of them in address order. Looks at every block. A block around which a decorator put something (guard, aligned) is
- * considered alone. E_NO_MEMORY: no chunk has that much that could be freed; `victims` may have been written. */
-STRATA_API strata_status_t strata_best_victims(strata_t facade, strata_place_t place, size_t size, strata_ref_t *victims,
-                                               size_t capacity, size_t *count);
 /* ---- shadow: not yet, E_UNSUPPORTED ---------------------------------------------------------------------------------------- */
 
 /* Replays every call through a second strategy on a simulated device in the background. */
@@ -593,6 +575,7 @@ STRATA_API const char *strata_layer_name(size_t index);
 }
 #endif
 #include "strata/allocator.h"
+#include "strata/eviction.h"
 #include "strata/graph.h"
 #include "strata/pause.h"
 #include "strata/plan_load.h"
