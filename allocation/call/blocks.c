@@ -73,10 +73,8 @@ bool strata_stack_holds(strata_stack_t *stack, uint64_t address) { return record
 /* Those of one rank by number, which a lock keeps for all lives of its stack: one order for every domain there will ever be. */
 static void lock_all(strata_domain_t *domain, strata_lock_rank_t rank) {
     uint64_t numbers[STRATA_STACKS / 64] = {0};
-    for (uint32_t i = 0; i < domain->stack_count; i++) {
-        const strata_stack_t *stack = domain->stacks[i];
+    for (const strata_stack_t *stack = domain->first_stack; stack; stack = stack->next_of_all)
         if (stack->lock.rank == rank) numbers[stack->number / 64] |= 1ull << stack->number % 64;
-    }
     for (uint32_t word = 0; word < STRATA_STACKS / 64; word++)
         for (uint64_t left = numbers[word]; left; left &= left - 1)
             strata_stack_take(strata_stack_of((uint16_t)(word * 64 + (uint32_t)__builtin_ctzll(left))));
@@ -90,6 +88,6 @@ void strata_domain_lock_stacks(strata_domain_t *domain) {
 }
 
 void strata_domain_unlock_stacks(strata_domain_t *domain) {
-    for (uint32_t i = domain->stack_count; i-- > 0;) strata_unlock(&domain->stacks[i]->lock);
+    for (strata_stack_t *stack = domain->last_stack; stack; stack = stack->prev_of_all) strata_unlock(&stack->lock);
     strata_unlock(&domain->lock);
 }

@@ -129,6 +129,7 @@ static strata_status_t borrow(strata_call_t *call, strata_record_t *record, stra
 strata_status_t strata_record_borrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream) {
     if (record->size == 0) return STRATA_OK;
     strata_stack_t *home = strata_call_stay(call, record);
+    strata_domain_meet(call->stack, stream);
     strata_status_t status = borrow(call, record, stream);
     strata_call_stayed(call, home);
     return status;

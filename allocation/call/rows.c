@@ -42,7 +42,8 @@ static strata_status_t copy_rows(strata_domain_t *domain, strata_rows_t *rows) {
         if (!rows->rows) return STRATA_E_HOST_MEMORY;
         rows->count = 0;
         strata_domain_lock_stacks(domain);
-        for (uint32_t i = 0; i < domain->stack_count; i++) strata_stack_each_block(domain->stacks[i], copy_row, rows);
+        for (strata_stack_t *stack = domain->first_stack; stack; stack = stack->next_of_all)
+            strata_stack_each_block(stack, copy_row, rows);
         strata_domain_unlock_stacks(domain);
         if (rows->count <= rows->room) return STRATA_OK;
         rows->room = rows->count + rows->count / 8;

@@ -26,6 +26,7 @@ strata_status_t strata_domain_create(strata_device_t *device, strata_place_t pla
     domain->ordinary.name = "";
     domain->directory = directory;
     strata_lock_init(&domain->lock, STRATA_RANK_DOMAIN, device->lock_observer);
+    strata_lock_init(&domain->met_lock, STRATA_RANK_EVENTS, device->lock_observer);
     strata_condition_init(&domain->freed);
     strata_captures_init(&domain->own_captures);
     domain->captures = &domain->own_captures;
@@ -68,8 +69,8 @@ void strata_domain_destroy(strata_domain_t *domain) {
     /* Before the pools to which some of it goes back. */
     (void)strata_domain_offer_quarantined(domain);
     /* The youngest first: a shared stack was made before the stacks of its group that use it. */
-    while (domain->stack_count > 0) {
-        strata_stack_t *stack = domain->stacks[domain->stack_count - 1];
+    while (domain->last_stack) {
+        strata_stack_t *stack = domain->last_stack;
         strata_domain_remove_stack(domain, stack);
         strata_stack_destroy(stack);
     }
@@ -80,8 +81,9 @@ void strata_domain_destroy(strata_domain_t *domain) {
     strata_condition_destroy(&domain->freed);
     strata_quota_destroy(&domain->quota);
     strata_captures_destroy(&domain->own_captures);
+    strata_lock_destroy(&domain->met_lock);
     strata_lock_destroy(&domain->lock);
-    strata_host_delete(domain->stacks);
+    strata_host_delete(domain->chains);
     while (domain->ordinary.next) {
         strata_group_t *group = domain->ordinary.next;
         domain->ordinary.next = group->next;
@@ -364,8 +366,8 @@ strata_stack_t *strata_domain_thread_shared(strata_group_t *group, uint64_t thre
 bool strata_domain_serves(strata_domain_t *domain, strata_stream_t stream) {
     bool found = false;
     strata_lock(&domain->lock);
-    for (uint32_t i = 0; i < domain->stack_count && !found; i++)
-        found = domain->stacks[i]->group->pool == 0 && strata_stack_serves(domain->stacks[i], stream, 0);
+    for (const strata_stack_t *stack = domain->first_stack; stack && !found; stack = stack->next_of_all)
+        found = stack->group->pool == 0 && strata_stack_serves(stack, stream, 0);
     strata_unlock(&domain->lock);
     return found;
 }

@@ -91,13 +91,19 @@ struct strata_domain {
     strata_lost_t *lost; /* outlives the domain; may be NULL. Constant once created */
 
     strata_lock_t lock; /* guards what follows */
-    strata_stack_t **stacks; /* of all groups in order of making, shared stacks included: allocation/stack/stack_list.h */
-    strata_stack_t **chains; /* after them, as many as there is room for: found by whom they serve */
+    strata_stack_t *first_stack, *last_stack; /* of all groups in order of making, shared stacks included: stack/stack_list.h */
+    strata_stack_t **chains; /* as many as there may be stacks: found by whom they serve */
+    strata_stack_t **streams; /* after them, as many: found by their stream alone */
     uint32_t stack_count, stack_capacity;
+    uint64_t stacks_made;
     uint64_t exits_seen; /* of threads, up to which nothing that an exited one left is still there */
     uint64_t looked; /* stacks that look-ups and walks have examined */
     uint32_t orphans; /* stacks whose stream was forgotten and that still hold something */
     strata_stack_t *first_orphan, *last_orphan; /* in order of making */
+    strata_stack_t *next_swept; /* of the orphans: where the next partial sweep begins; NULL: at the first */
+    strata_lock_t met_lock; /* rank EVENTS: taken under the lock above, or under that of a stack. Guards what follows */
+    strata_met_t *met[STRATA_MET_CHAINS]; /* by the hash of the stream */
+    strata_stack_t *first_met_many;
 
     /* Waiting for memory. The epoch moves at every free that finds the waiter bit. */
     strata_condition_t freed;
@@ -135,6 +141,8 @@ strata_stack_t *strata_domain_next_of_group(strata_domain_t *domain, const strat
 /* The same for the orphans only: as long as there are some a request looks at them, and at no other stack. */
 strata_stack_t *strata_domain_next_orphan(strata_domain_t *domain, strata_stack_t *previous);
 bool strata_domain_has_orphans(strata_domain_t *domain);
+/* `stream` uses a block of a stack that may be another stream's. Under the stack's lock. */
+void strata_domain_meet(strata_stack_t *stack, strata_stream_t stream);
 /* Whether a stack is the one that NULL has meant from the beginning, built before anybody asks: the legacy stream's, unless the
  * program had said otherwise by then. */
 static inline bool strata_domain_is_first(strata_domain_t *domain, strata_stream_t stream) {

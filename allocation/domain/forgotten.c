@@ -18,10 +18,10 @@ static bool unlist_empty(strata_domain_t *domain, strata_stack_t *stack) {
 
 typedef strata_stack_t *(*step_fn)(strata_domain_t *domain, const strata_stack_t *previous);
 
-/* Moves a walk to the next stack, and ends the one that it leaves, if that has served its last. */
+/* Moves a walk to the next stack (`step` NULL: to none), and ends the one that it leaves, if that has served its last. */
 static strata_stack_t *end_and_go_on(strata_domain_t *domain, strata_stack_t *stack, step_fn step) {
     strata_lock(&domain->lock);
-    strata_stack_t *next = step(domain, stack);
+    strata_stack_t *next = step ? step(domain, stack) : NULL;
     if (next) next->visitors++;
     stack->visitors--;
     bool ends = unlist_empty(domain, stack);
@@ -35,6 +35,25 @@ void strata_domain_sweep_orphans(strata_domain_t *domain) {
     while (stack)
         stack = strata_stack_has_passed(stack) ? end_and_go_on(domain, stack, strata_stack_list_next_orphan)
                                                : strata_domain_next_orphan(domain, stack);
+}
+
+/* How many orphans a partial sweep looks at: more than one stream leaves, so that few wait for the next whole one. */
+enum { PARTIAL_SWEEP = 8 };
+
+/* Goes on where the last partial sweep has ended. A forgotten stream costs as much whether few or thousands still hold something. */
+static void sweep_some(strata_domain_t *domain) {
+    strata_lock(&domain->lock);
+    strata_stack_t *stack = domain->next_swept ? domain->next_swept : domain->first_orphan;
+    if (stack) stack->visitors++;
+    domain->looked++;
+    strata_unlock(&domain->lock);
+    for (int i = 0; i < PARTIAL_SWEEP && stack; i++)
+        stack = strata_stack_has_passed(stack) ? end_and_go_on(domain, stack, strata_stack_list_next_orphan)
+                                               : strata_domain_next_orphan(domain, stack);
+    strata_lock(&domain->lock);
+    domain->next_swept = stack;
+    if (stack) stack->visitors--;
+    strata_unlock(&domain->lock);
 }
 
 /* What a thread's stacks share was made before them: it ends in a second walk. */
@@ -70,13 +89,12 @@ static void mark_gone(strata_stack_t *stack) {
     note_gone(stack, event, event || strata_domain_wait_for(domain, stack->stream));
 }
 
-/* A stack of the stream, of any group, kept from ending. Making and ending are under the domain's lock. */
-static strata_stack_t *visit(strata_domain_t *domain, strata_stream_t stream) {
-    strata_stack_t *stack = NULL;
+/* The next stack of a stream, of any pool, kept from ending until the walk goes on. */
+static strata_stack_t *visit(strata_domain_t *domain, strata_stream_t stream, strata_stack_t *previous) {
     strata_lock(&domain->lock);
-    for (uint32_t i = 0; i < domain->stack_count && !stack; i++)
-        if (strata_stack_serves(domain->stacks[i], stream, 0)) stack = domain->stacks[i];
+    strata_stack_t *stack = strata_stack_list_next_of_stream(domain, stream, previous);
     if (stack) stack->visitors++;
+    if (previous) previous->visitors--;
     strata_unlock(&domain->lock);
     return stack;
 }
@@ -91,20 +109,23 @@ static void make_orphan(strata_domain_t *domain, strata_stack_t *stack) {
 }
 
 void strata_domain_forget_stream(strata_domain_t *domain, strata_stream_t stream) {
+    strata_stack_set_t met;
+    for (strata_stack_t *own = NULL; (own = visit(domain, stream, own)) != NULL;) strata_stack_stream_gone(own, stream);
     /* The shared stack last: what the layers of a stack fill and give back when their stream ends is work of the stream too. */
-    STRATA_DOMAIN_EACH(domain, each)
-        if (!each->is_shared) strata_stack_stream_gone(each, stream);
-    STRATA_DOMAIN_EACH(domain, each)
-        if (each->is_shared) strata_stack_stream_gone(each, stream);
+    strata_stack_list_visit_met(domain, stream, &met);
+    for (int shared = 0; shared < 2; shared++) STRATA_STACK_SET_EACH(&met, stack)
+    if (stack->is_shared == (shared != 0)) strata_stack_stream_gone(stack, stream);
+    strata_stack_list_leave_met(domain, stream, &met);
     strata_place_kind_t kind = strata_place_kind(domain->place);
     bool owns = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
     strata_stack_t *stack;
-    while (owns && (stack = visit(domain, stream)) != NULL) {
+    while (owns && (stack = visit(domain, stream, NULL)) != NULL) {
         mark_gone(stack);
         make_orphan(domain, stack);
-        strata_domain_leave_stack(domain, stack);
+        if (strata_stack_has_passed(stack)) (void)end_and_go_on(domain, stack, NULL);
+        else strata_domain_leave_stack(domain, stack);
     }
-    strata_domain_sweep_orphans(domain);
+    sweep_some(domain);
 }
 
 void strata_domain_orphan_group(strata_domain_t *domain, const strata_group_t *group) {

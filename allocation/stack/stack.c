@@ -110,7 +110,7 @@ static void set_up(strata_stack_t *stack, strata_group_t *group, strata_lock_ran
     stack->name = "";
     stack->thread = stack->of_thread = stack->only_thread = 0;
     stack->at = 0;
-    stack->next_of_chain = stack->next_orphan = stack->prev_orphan = NULL;
+    stack->next_of_chain = stack->next_of_stream = stack->next_orphan = stack->prev_orphan = NULL;
     stack->carried = 0;
     stack->thread_shared = NULL;
     stack->orphan = false;

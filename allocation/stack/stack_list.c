@@ -1,7 +1,5 @@
 #include "allocation/stack/stack_list.h"
 
-#include <string.h>
-
 #include "platform/host/host_memory.h"
 
 enum { ROOM_FIRST = 16 }; /* a power of two, as every room is: the table has as many chains */
@@ -28,13 +26,21 @@ static strata_stack_t **chain_of(strata_domain_t *domain, const strata_stack_key
     return &domain->chains[mixed >> 32 & (domain->stack_capacity - 1)];
 }
 
+static strata_stack_t **head_of_stream(strata_domain_t *domain, strata_stream_t stream) {
+    return &domain->streams[(uint64_t)(uintptr_t)stream * 0x9e3779b97f4a7c15u >> 32 & (domain->stack_capacity - 1)];
+}
+
 /* At the end of its chain: the oldest is found first. */
 static void chain(strata_domain_t *domain, strata_stack_t *stack) {
     strata_stack_key_t key = key_of(stack);
-    strata_stack_t **at = chain_of(domain, &key);
+    strata_stack_t **at = chain_of(domain, &key), **head = head_of_stream(domain, stack->stream);
     while (*at) at = &(*at)->next_of_chain;
     stack->next_of_chain = NULL;
     *at = stack;
+    stack->next_of_stream = *head;
+    stack->of_stream = head;
+    if (*head) (*head)->of_stream = &stack->next_of_stream;
+    *head = stack;
 }
 
 static void unchain(strata_domain_t *domain, strata_stack_t *stack) {
@@ -42,6 +48,9 @@ static void unchain(strata_domain_t *domain, strata_stack_t *stack) {
     strata_stack_t **at = chain_of(domain, &key);
     while (*at != stack) at = &(*at)->next_of_chain;
     *at = stack->next_of_chain;
+    *stack->of_stream = stack->next_of_stream;
+    if (stack->next_of_stream) stack->next_of_stream->of_stream = stack->of_stream;
+    stack->next_of_stream = NULL;
 }
 
 static strata_stack_t **after(strata_domain_t *domain, strata_stack_t *orphan) {
@@ -53,8 +62,14 @@ static strata_stack_t **before(strata_domain_t *domain, strata_stack_t *orphan) 
 }
 
 void strata_stack_list_orphan(strata_domain_t *domain, strata_stack_t *stack) {
-    strata_stack_t *older = domain->last_orphan;
-    while (older && older->at > stack->at) older = older->prev_orphan;
+    /* From both ends, so that streams which end in the order of their making, or against it, are no search. */
+    strata_stack_t *older = domain->last_orphan, *younger = domain->first_orphan;
+    while (older && older->at > stack->at && younger->at < stack->at) {
+        older = older->prev_orphan;
+        younger = younger->next_orphan;
+        domain->looked++;
+    }
+    if (younger && younger->at > stack->at) older = younger->prev_orphan;
     unchain(domain, stack);
     stack->orphan = true;
     domain->orphans++;
@@ -66,6 +81,7 @@ void strata_stack_list_orphan(strata_domain_t *domain, strata_stack_t *stack) {
 
 static void drop_orphan(strata_domain_t *domain, const strata_stack_t *stack) {
     domain->orphans--;
+    if (domain->next_swept == stack) domain->next_swept = stack->next_orphan;
     *after(domain, stack->prev_orphan) = stack->next_orphan;
     *before(domain, stack->next_orphan) = stack->prev_orphan;
 }
@@ -76,16 +92,15 @@ strata_status_t strata_stack_list_room(strata_domain_t *domain) {
     strata_unlock(&domain->lock);
     if (count < capacity) return STRATA_OK;
     uint32_t larger = capacity ? 2 * capacity : ROOM_FIRST;
-    strata_stack_t **stacks = strata_host_new(2 * (size_t)larger, sizeof *stacks);
-    if (!stacks) return STRATA_E_HOST_MEMORY;
+    strata_stack_t **chains = strata_host_new(2 * (size_t)larger, sizeof *chains);
+    if (!chains) return STRATA_E_HOST_MEMORY;
     strata_lock(&domain->lock);
-    strata_stack_t **old = domain->stacks;
-    if (old) memcpy(stacks, old, domain->stack_count * sizeof *stacks);
-    domain->stacks = stacks;
-    domain->chains = stacks + larger;
+    strata_stack_t **old = domain->chains;
+    domain->chains = chains;
+    domain->streams = chains + larger;
     domain->stack_capacity = larger;
-    for (uint32_t i = 0; i < domain->stack_count; i++)
-        if (!stacks[i]->orphan) chain(domain, stacks[i]);
+    for (strata_stack_t *stack = domain->first_stack; stack; stack = stack->next_of_all)
+        if (!stack->orphan) chain(domain, stack);
     strata_unlock(&domain->lock);
     strata_host_delete(old);
     return STRATA_OK;
@@ -103,24 +118,139 @@ static void leave_group(strata_group_t *group, const strata_stack_t *stack) {
     *(stack->next_of_group ? &stack->next_of_group->prev_of_group : &group->last_stack) = stack->prev_of_group;
 }
 
+static void join_all(strata_domain_t *domain, strata_stack_t *stack) {
+    stack->at = domain->stacks_made++;
+    stack->prev_of_all = domain->last_stack;
+    stack->next_of_all = NULL;
+    *(domain->last_stack ? &domain->last_stack->next_of_all : &domain->first_stack) = stack;
+    domain->last_stack = stack;
+    domain->stack_count++;
+}
+
+static void leave_all(strata_domain_t *domain, const strata_stack_t *stack) {
+    *(stack->prev_of_all ? &stack->prev_of_all->next_of_all : &domain->first_stack) = stack->next_of_all;
+    *(stack->next_of_all ? &stack->next_of_all->prev_of_all : &domain->last_stack) = stack->prev_of_all;
+    domain->stack_count--;
+}
+
+/* ---- stacks whose blocks several streams use ---- */
+
+static strata_met_t **chain_of_met(strata_domain_t *domain, strata_stream_t stream) {
+    return &domain->met[(uint64_t)(uintptr_t)stream * 0x9e3779b97f4a7c15u >> 32 & (STRATA_MET_CHAINS - 1)];
+}
+
+/* The entry of a stream in a stack; NULL of one that is free. */
+static strata_met_t *entry_of(strata_stack_t *stack, strata_stream_t stream) {
+    for (int i = 0; i < STRATA_MET; i++)
+        if (stack->met[i].stream == stream) return &stack->met[i];
+    return NULL;
+}
+
+static void note_met(strata_domain_t *domain, strata_met_t *entry, strata_stack_t *stack, strata_stream_t stream) {
+    strata_met_t **head = chain_of_met(domain, stream);
+    *entry = (strata_met_t){.stream = stream, .stack = stack, .next = *head, .link = head};
+    if (entry->next) entry->next->link = &entry->next;
+    *head = entry;
+}
+
+static void end_met(strata_met_t *entry) {
+    *entry->link = entry->next;
+    if (entry->next) entry->next->link = entry->link;
+    if (entry->stack->last_met == entry->stream) atomic_store(&entry->stack->last_met, NULL);
+    entry->stream = NULL;
+}
+
+static void join_met_many(strata_domain_t *domain, strata_stack_t *stack) {
+    stack->prev_met_many = NULL;
+    stack->next_met_many = domain->first_met_many;
+    if (stack->next_met_many) stack->next_met_many->prev_met_many = stack;
+    domain->first_met_many = stack;
+    atomic_store(&stack->met_many, true);
+}
+
+static void end_all_met(strata_domain_t *domain, strata_stack_t *stack) {
+    strata_lock(&domain->met_lock);
+    for (int i = 0; i < STRATA_MET; i++)
+        if (stack->met[i].stream) end_met(&stack->met[i]);
+    if (stack->met_many) {
+        *(stack->prev_met_many ? &stack->prev_met_many->next_met_many : &domain->first_met_many) = stack->next_met_many;
+        if (stack->next_met_many) stack->next_met_many->prev_met_many = stack->prev_met_many;
+    }
+    atomic_store(&stack->met_many, false);
+    strata_unlock(&domain->met_lock);
+}
+
+/* The driver's default streams are never forgotten, so nobody asks where they were. */
+void strata_domain_meet(strata_stack_t *stack, strata_stream_t stream) {
+    strata_domain_t *domain = stack->domain;
+    bool forgettable = stream != NULL && stream != STRATA_STREAM_LEGACY && stream != STRATA_STREAM_PER_THREAD;
+    bool own = stream == stack->stream && !stack->orphan;
+    bool known = atomic_load_explicit(&stack->met_many, memory_order_relaxed) ||
+                 atomic_load_explicit(&stack->last_met, memory_order_relaxed) == stream;
+    if (!forgettable || own || known) return;
+    strata_lock(&domain->met_lock);
+    strata_met_t *free_entry = entry_of(stack, NULL);
+    bool met = entry_of(stack, stream) != NULL;
+    if (!met && free_entry) note_met(domain, free_entry, stack, stream);
+    else if (!met && !stack->met_many) join_met_many(domain, stack);
+    if (met || free_entry) atomic_store(&stack->last_met, stream);
+    strata_unlock(&domain->met_lock);
+}
+
+static void visit_met(strata_domain_t *domain, strata_stack_t *stack, strata_stack_set_t *set) {
+    uint64_t *word = &set->bits[stack->number / 64], bit = (uint64_t)1 << stack->number % 64;
+    domain->looked++;
+    if (!(*word & bit)) stack->visitors++;
+    *word |= bit;
+}
+
+void strata_stack_list_visit_met(strata_domain_t *domain, strata_stream_t stream, strata_stack_set_t *set) {
+    *set = (strata_stack_set_t){{0}};
+    strata_lock(&domain->lock);
+    strata_lock(&domain->met_lock);
+    for (strata_met_t *entry = *chain_of_met(domain, stream); entry; entry = entry->next) {
+        domain->looked++;
+        if (entry->stream == stream) visit_met(domain, entry->stack, set);
+    }
+    for (strata_stack_t *stack = domain->first_met_many; stack; stack = stack->next_met_many)
+        if (!strata_stack_serves(stack, stream, 0)) visit_met(domain, stack, set);
+    strata_unlock(&domain->met_lock);
+    strata_unlock(&domain->lock);
+}
+
+void strata_stack_list_leave_met(strata_domain_t *domain, strata_stream_t stream, const strata_stack_set_t *set) {
+    strata_lock(&domain->lock);
+    strata_lock(&domain->met_lock);
+    STRATA_STACK_SET_EACH(set, stack) {
+        strata_met_t *entry = entry_of(stack, stream);
+        if (entry) end_met(entry);
+        stack->visitors--;
+    }
+    strata_unlock(&domain->met_lock);
+    strata_unlock(&domain->lock);
+}
+
+/* ---- stacks that come and go ---- */
+
 void strata_stack_list_add(strata_domain_t *domain, strata_stack_t *stack) {
-    stack->at = domain->stack_count++;
-    domain->stacks[stack->at] = stack;
+    join_all(domain, stack);
     join_group(stack->group, stack);
     chain(domain, stack);
+    if (stack->is_shared) {
+        strata_lock(&domain->met_lock);
+        join_met_many(domain, stack);
+        strata_unlock(&domain->met_lock);
+    }
     if (stack->thread_shared) stack->thread_shared->carried++;
 }
 
 void strata_stack_list_remove(strata_domain_t *domain, strata_stack_t *stack) {
     if (stack->orphan) drop_orphan(domain, stack);
     else unchain(domain, stack);
+    end_all_met(domain, stack);
     leave_group(stack->group, stack);
     if (stack->thread_shared) stack->thread_shared->carried--;
-    domain->stack_count--;
-    for (uint32_t i = stack->at; i < domain->stack_count; i++) {
-        domain->stacks[i] = domain->stacks[i + 1];
-        domain->stacks[i]->at = i;
-    }
+    leave_all(domain, stack);
 }
 
 static void chain_group(strata_domain_t *domain, const strata_group_t *group, void (*change)(strata_domain_t *, strata_stack_t *)) {
@@ -137,9 +267,8 @@ void strata_stack_list_renumber(strata_domain_t *domain, strata_group_t *group, 
 }
 
 strata_stack_t *strata_stack_list_next(strata_domain_t *domain, const strata_stack_t *previous) {
-    uint32_t at = previous ? previous->at + 1 : 0;
     domain->looked++;
-    return at < domain->stack_count ? domain->stacks[at] : NULL;
+    return previous ? previous->next_of_all : domain->first_stack;
 }
 
 strata_stack_t *strata_stack_list_next_of_group(strata_domain_t *domain, const strata_group_t *group,
@@ -151,6 +280,16 @@ strata_stack_t *strata_stack_list_next_of_group(strata_domain_t *domain, const s
 strata_stack_t *strata_stack_list_next_orphan(strata_domain_t *domain, const strata_stack_t *previous) {
     domain->looked++;
     return previous ? previous->next_orphan : domain->first_orphan;
+}
+
+strata_stack_t *strata_stack_list_next_of_stream(strata_domain_t *domain, strata_stream_t stream, const strata_stack_t *previous) {
+    if (domain->stack_count == 0) return NULL;
+    strata_stack_t *stack = previous ? previous->next_of_stream : *head_of_stream(domain, stream);
+    for (; stack; stack = stack->next_of_stream) {
+        domain->looked++;
+        if (strata_stack_serves(stack, stream, 0)) return stack;
+    }
+    return NULL;
 }
 
 strata_stack_t *strata_stack_list_find(strata_domain_t *domain, const strata_stack_key_t *wanted, const strata_group_t *group) {

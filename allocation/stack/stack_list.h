@@ -22,6 +22,25 @@ strata_stack_t *strata_stack_list_next(strata_domain_t *domain, const strata_sta
 strata_stack_t *strata_stack_list_next_of_group(strata_domain_t *domain, const strata_group_t *group,
                                                 const strata_stack_t *previous);
 strata_stack_t *strata_stack_list_next_orphan(strata_domain_t *domain, const strata_stack_t *previous);
+/* Of the stacks that a stream has, in any pool; orphans are not among them. In no order. */
+strata_stack_t *strata_stack_list_next_of_stream(strata_domain_t *domain, strata_stream_t stream, const strata_stack_t *previous);
+/* Stacks by their numbers. */
+typedef struct strata_stack_set {
+    uint64_t bits[STRATA_STACKS / 64];
+} strata_stack_set_t;
+static inline strata_stack_t *strata_stack_set_next(const strata_stack_set_t *set, uint32_t number) {
+    for (; number < STRATA_STACKS; number = (number | 63) + 1) {
+        uint64_t left = set->bits[number / 64] >> number % 64;
+        if (left) return strata_stack_of((uint16_t)(number + (uint32_t)__builtin_ctzll(left)));
+    }
+    return NULL;
+}
+#define STRATA_STACK_SET_EACH(set, stack)                                                                                          \
+    for (strata_stack_t *stack = strata_stack_set_next(set, 0); stack; stack = strata_stack_set_next(set, stack->number + 1u))
+/* The stacks beside them whose blocks the stream may have used, the shared ones among them: each is visited until the second function,
+ * which forgets that the stream has used them. */
+void strata_stack_list_visit_met(strata_domain_t *domain, strata_stream_t stream, strata_stack_set_t *set);
+void strata_stack_list_leave_met(strata_domain_t *domain, strata_stream_t stream, const strata_stack_set_t *set);
 
 /* Whom a stack serves. */
 typedef struct strata_stack_key {

@@ -39,7 +39,7 @@ static void quick_call(bench_t *bench) {
 }
 
 static void shared_stack_before_stack(bench_t *bench) {
-    strata_stack_t *shared = bench->domain->stacks[0];
+    strata_stack_t *shared = bench->domain->first_stack;
     strata_lock(&shared->lock);
     strata_lock(&bench->stack->lock);
     strata_unlock(&bench->stack->lock);
@@ -47,7 +47,7 @@ static void shared_stack_before_stack(bench_t *bench) {
 }
 
 static void stack_before_shared_stack(bench_t *bench) {
-    strata_stack_t *shared = bench->domain->stacks[0];
+    strata_stack_t *shared = bench->domain->first_stack;
     strata_lock(&bench->stack->lock);
     strata_lock(&shared->lock);
     strata_unlock(&shared->lock);

@@ -10,7 +10,7 @@ static void open_system(bench_t *bench) {
 TEST(allocation_system, a_full_slab_is_told_and_costs_nothing) {
     OPENED(bench_t, bench, bench_close, open_system(&bench));
     strata_record_t *a = bench_allocate(&bench, 1000), *none = NULL;
-    strata_slab_t *slab = &bench.domain->stacks[0]->slab;
+    strata_slab_t *slab = &bench.domain->first_stack->slab;
     uint32_t capacity = slab->capacity;
     uint64_t held = bench_held(&bench);
     slab->capacity = slab->used;
@@ -28,7 +28,7 @@ TEST(allocation_system, what_the_device_does_not_take_back_is_quarantined_until_
     strata_ref_t ref = strata_ref_of(a);
     ASSERT_OK(strata_sim_fail(bench.device, STRATA_CALL_free, 1, false, STRATA_E_DEVICE));
     bench_free(&bench, a);
-    strata_stack_t *shared = bench.domain->stacks[0];
+    strata_stack_t *shared = bench.domain->first_stack;
     EXPECT_EQ(shared->figures.quarantined_bytes, 3 * MIB);
     EXPECT_EQ(strata_domain_reserved(bench.domain), 3 * MIB);
     strata_call_t call;
@@ -60,8 +60,8 @@ TEST(allocation_system, all_that_a_domain_holds_for_nobody_is_offered_again) {
 
 TEST(allocation_system, where_all_stacks_have_ended_none_is_found) {
     OPENED(bench_t, bench, bench_close, open_system(&bench));
-    while (bench.domain->stack_count > 0) {
-        strata_stack_t *last = bench.domain->stacks[bench.domain->stack_count - 1];
+    while (bench.domain->last_stack) {
+        strata_stack_t *last = bench.domain->last_stack;
         strata_domain_remove_stack(bench.domain, last);
         strata_stack_destroy(last);
     }
@@ -237,7 +237,7 @@ TEST(allocation_system, many_that_are_refused_at_once_all_go_back) {
 /* A record that finds no place is booked already. */
 TEST(allocation_system, what_has_no_record_and_is_refused_is_not_lost) {
     OPENED(bench_t, bench, bench_close, open_system(&bench));
-    strata_slab_t *slab = &bench.domain->stacks[0]->slab;
+    strata_slab_t *slab = &bench.domain->first_stack->slab;
     uint32_t capacity = slab->capacity;
     slab->capacity = slab->used;
     refuse(&bench, 6 * MIB);

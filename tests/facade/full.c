@@ -21,7 +21,9 @@ static uint32_t shorten(strata_slab_t *slab, uint32_t extra) {
 /* Answers whether the table was too short for one of the requests. */
 static bool ends(rig_t *rig, strata_stream_t stream, uint32_t stack, uint32_t extra) {
     bool ended = false;
-    strata_slab_t *slab = &rig_domain(rig)->stacks[stack]->slab;
+    strata_stack_t *full = rig_domain(rig)->first_stack;
+    for (uint32_t i = 0; i < stack; i++) full = full->next_of_all;
+    strata_slab_t *slab = &full->slab;
     uint32_t capacity = shorten(slab, extra);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         strata_block_t block = {.ref = 7};

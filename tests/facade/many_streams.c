@@ -52,6 +52,43 @@ TEST(many_streams, a_figure_looks_at_each_stack_once) {
     EXPECT_LE(looked(&many) - before, 8 * (STREAMS + 3)); /* a poll, and one walk for each kind of stack */
 }
 
+/* The looks of `count` streams that are forgotten in the order of their making, against it, or all over the place. */
+static uint64_t looks_to_forget(int count, int order, const char *strategy) {
+    OPENED(rig_t, rig, rig_close, rig_open(&rig, strategy, NULL, 0, 0, 1));
+    static strata_stream_t streams[4 * STREAMS];
+    for (int i = 0; i < count; i++) {
+        streams[i] = rig_stream(&rig);
+        strata_block_t block = rig_allocate(&rig, streams[i], 1000);
+        if (i % 2) EXPECT_OK(strata_record_stream(rig.s, block.ref, NULL));
+        if (i % 4 == 0 && i > 0) EXPECT_OK(strata_record_stream(rig.s, block.ref, streams[i - 1]));
+        EXPECT_OK(strata_free(rig.s, block.ref));
+    }
+    uint64_t before = rig_domain(&rig)->looked;
+    for (int i = 0; i < count; i++) {
+        int at = order == 0 ? i : order == 1 ? count - 1 - i : i * 7 % count;
+        EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, streams[at]));
+        EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, streams[at]));
+    }
+    uint64_t looks = rig_domain(&rig)->looked - before;
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    EXPECT_EQ(rig_domain(&rig)->orphans, 0);
+    for (int i = 0; i < STRATA_MET_CHAINS; i++) EXPECT_EQ(rig_domain(&rig)->met[i], NULL);
+    return looks;
+}
+
+TEST(many_streams, to_forget_them_costs_as_much_for_each) {
+    static const char *const strategies[] = {"strata", "pytorch", "paddle", "stack: [guard, stream_safe, auto_growth, system]"};
+    for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
+        for (int order = 0; order < 2; order++) {
+            uint64_t few = looks_to_forget(STREAMS, order, strategies[i]),
+                     many = looks_to_forget(4 * STREAMS, order, strategies[i]);
+            EXPECT_LE(few, 40 * STREAMS);
+            EXPECT_LE(many, 40 * 4 * STREAMS);
+        }
+        (void)looks_to_forget(STREAMS, 2, strategies[i]);
+    }
+}
+
 /* Every third is forgotten: who stays is found where it was, who comes after the last. */
 TEST(many_streams, a_walk_keeps_the_order_of_making_when_stacks_end) {
     OPENED(many_t, many, close_many, open_many(&many, "strata"));

@@ -28,7 +28,7 @@ TEST(facade_undone, a_failing_zero_gives_its_growth_back_and_the_first_reason_st
 
 /* There is no slot for the record, and the device does not take the memory back: nobody holds it. */
 TEST_RIG(facade_undone, memory_that_nobody_holds_is_told_and_goes_back_with_a_release, 0, "system") {
-    strata_slab_t *slab = &rig_domain(rig)->stacks[0]->slab;
+    strata_slab_t *slab = &rig_domain(rig)->first_stack->slab;
     uint32_t capacity = slab->capacity;
     slab->capacity = slab->used;
     ASSERT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_free, 1, false, STRATA_E_DEVICE));
@@ -55,7 +55,7 @@ TEST(facade_undone, memory_of_a_pool_that_nobody_holds_is_told_and_goes_back) {
         bool unbookable = way % 2 != 0, closing = way > 1;
         RIG(rig, "cuda_malloc_async", 0);
         uint64_t released = 0;
-        strata_slab_t *slab = &rig_domain(&rig)->stacks[0]->slab;
+        strata_slab_t *slab = &rig_domain(&rig)->first_stack->slab;
         strata_directory_t *directory = rig_domain(&rig)->directory;
         uint32_t *end = unbookable ? &directory->capacity : &slab->capacity, capacity = *end;
         *end = unbookable ? directory->used : slab->used;

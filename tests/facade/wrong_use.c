@@ -156,7 +156,7 @@ TEST_RIG(facade_wrong_use, what_another_facade_never_gave_was_not_freed_there, 0
 
 TEST_RIG(facade_wrong_use, names_that_nobody_gave, 0, "strata") {
     strata_block_t a = rig_allocate(rig, NULL, 1000);
-    strata_stack_t *shared = rig_domain(rig)->stacks[0];
+    strata_stack_t *shared = rig_domain(rig)->first_stack;
     const strata_ref_t refs[] = {0,
                                  1,
                                  UINT64_MAX,

@@ -192,9 +192,9 @@ TEST(naive_threads, exited_ones_leave_neither_memory_nor_stacks) {
 
 static uint32_t stacks_of(strata_domain_t *domain, uint64_t thread, strata_stack_t **stack) {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < domain->stack_count; i++) {
-        if (domain->stacks[i]->of_thread != thread) continue;
-        if (!domain->stacks[i]->is_shared) *stack = domain->stacks[i];
+    for (strata_stack_t *each = domain->first_stack; each; each = each->next_of_all) {
+        if (each->of_thread != thread) continue;
+        if (!each->is_shared) *stack = each;
         count++;
     }
     return count;
