@@ -118,8 +118,6 @@ uint64_t strata_facade_peak_reserved(strata_t facade, strata_place_t place);
 
 /* The figures of one stack, of all stacks of a place, and of those of a pool (0: outside pools), those of ended stacks included. */
 void strata_facade_stack_figures(strata_stack_t *stack, strata_statistics_t *figures);
-/* Into the struct of a caller, who may know fewer of them. E_INVALID: its struct_size. */
-strata_status_t strata_facade_tell_figures(const strata_statistics_t *sum, strata_statistics_t *out);
 void strata_facade_place_figures(strata_domain_t *domain, strata_statistics_t *figures);
 void strata_facade_pool_figures(strata_domain_t *domain, uint64_t pool, strata_statistics_t *figures);
 

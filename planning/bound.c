@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "planning/problem.h"
+#include "platform/arguments.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 
@@ -145,6 +146,8 @@ strata_status_t strata_problem_bound(const strata_problem_t *p, uint64_t *bound)
 }
 
 strata_status_t strata_plan_lower_bound(const strata_plan_buffer_t *buffers, size_t count, uint64_t *bound) {
+    STRATA_REFUSE_NULL_ARRAY(buffers, count);
+    STRATA_REFUSE_NULL(bound);
     strata_problem_t problem;
     strata_status_t status = strata_problem_make(&problem, buffers, count, 0);
     if (status != STRATA_OK) return status;

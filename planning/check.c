@@ -4,6 +4,7 @@
 
 #include "planning/buffers.h"
 #include "planning/check.h"
+#include "platform/arguments.h"
 #include "platform/host/host_memory.h"
 
 enum { NOBODY = -1 };
@@ -207,5 +208,7 @@ strata_status_t strata_plan_check_pair(const strata_plan_buffer_t *buffers, size
 }
 
 strata_status_t strata_plan_check(const strata_plan_buffer_t *buffers, size_t count, const uint64_t *offsets, uint64_t *peak) {
+    STRATA_REFUSE_NULL_ARRAY(buffers, count);
+    STRATA_REFUSE_NULL_ARRAY(offsets, count);
     return strata_plan_check_pair(buffers, count, offsets, peak, NULL);
 }

@@ -5,6 +5,7 @@
 #include "planning/buffers.h"
 #include "planning/painted.h"
 #include "planning/sort.h"
+#include "platform/arguments.h"
 #include "platform/host/host_memory.h"
 
 enum { PIECES_AT_FIRST = 256 };
@@ -104,15 +105,19 @@ out:
 
 strata_status_t strata_plan_depend(const strata_plan_buffer_t *buffers, size_t count, const uint64_t *offsets,
                                    void (*found)(void *context, size_t earlier, size_t later, uint64_t bytes), void *context,
-                                   strata_plan_dependencies_t *sums) {
+                                   strata_plan_dependencies_t *dependencies) {
+    STRATA_REFUSE_NULL_ARRAY(buffers, count);
+    STRATA_REFUSE_NULL_ARRAY(offsets, count);
+    STRATA_REFUSE_NULL(dependencies);
+    STRATA_REFUSE_RESULT(dependencies);
     strata_status_t status = strata_buffers_check(buffers, count);
     if (status != STRATA_OK) return status;
-    if (sums->struct_size < sizeof *sums)
-        return strata_fail(STRATA_E_INVALID, 0, "struct_size of the dependencies is not set; write sizeof the struct");
-    *sums = (strata_plan_dependencies_t){.struct_size = sums->struct_size};
+    strata_plan_dependencies_t sums = {0};
     for (size_t i = 0; i < count; i++)
         if (strata_buffer_counts(&buffers[i]) && offsets[i] > UINT64_MAX - buffers[i].size)
             return strata_fail(STRATA_E_INVALID, 0, "buffer %zu has no offset", i);
-    depending_t d = {.buffers = buffers, .offsets = offsets, .found = found, .context = context, .sums = sums};
-    return count ? depend(&d, count) : STRATA_OK;
+    depending_t d = {.buffers = buffers, .offsets = offsets, .found = found, .context = context, .sums = &sums};
+    if (count) status = depend(&d, count);
+    if (status == STRATA_OK) strata_fill_result(dependencies, &sums, sizeof sums);
+    return status;
 }

@@ -1,9 +1,12 @@
 #include "planning/planners.h"
 
+#include <string.h>
+
 #include "planning/buffers.h"
 #include "planning/exact.h"
 #include "planning/greedy.h"
 #include "planning/improve.h"
+#include "platform/arguments.h"
 #include "platform/arithmetic.h"
 #include "platform/clock.h"
 #include "platform/host/host_memory.h"
@@ -76,15 +79,13 @@ static strata_status_t find_planner(const char *name, const planner_t **found) {
 }
 
 /* What an older or a newer caller gives. */
-strata_status_t strata_planner_options(const strata_plan_options_t *given, strata_plan_options_t *options) {
+strata_status_t strata_planner_options(const strata_plan_options_t *given, const char *function, strata_plan_options_t *options) {
     *options = (strata_plan_options_t){.struct_size = sizeof *options};
     if (!given) return STRATA_OK;
-    if (given->struct_size < sizeof given->struct_size)
-        return strata_fail(STRATA_E_INVALID, 0, "struct_size of the options is not set; write sizeof the struct");
-    size_t size = given->struct_size < sizeof *options ? given->struct_size : sizeof *options;
-    memcpy(options, given, size);
-    for (size_t i = sizeof *options; i < given->struct_size; i++)
-        if (((const char *)given)[i]) return strata_fail(STRATA_E_INVALID, 0, "the options are newer than this library");
+    strata_status_t status = strata_check_options(given, sizeof given->struct_size, sizeof *options, function, "options");
+    if (status != STRATA_OK) return status;
+    memcpy(options, given, strata_min(given->struct_size, sizeof *options));
+    options->struct_size = sizeof *options;
     if ((unsigned)options->pools > STRATA_PLAN_POOLS_COMBINED)
         return strata_fail(STRATA_E_INVALID, 0, "pools is %u; write one of STRATA_PLAN_POOLS_...", (unsigned)options->pools);
     return STRATA_OK;
@@ -110,15 +111,13 @@ static strata_status_t check_fixed(const strata_problem_t *p) {
 }
 
 static void tell(const strata_planning_t *planning, const strata_found_t *found, strata_plan_result_t *result) {
-    strata_plan_result_t told = {.peak = found->peak,
-                                 .lower_bound = found->bound,
-                                 .time_ns = strata_real_now() - planning->begin,
-                                 .pools = found->pools,
-                                 .proved = strata_found_is_best(found)};
+    const strata_plan_result_t told = {.peak = found->peak,
+                                       .lower_bound = found->bound,
+                                       .time_ns = strata_real_now() - planning->begin,
+                                       .pools = found->pools,
+                                       .proved = strata_found_is_best(found)};
     if (!result) return;
-    size_t size = result->struct_size < sizeof told ? result->struct_size : sizeof told;
-    told.struct_size = result->struct_size;
-    memcpy(result, &told, size);
+    strata_fill_result(result, &told, sizeof told);
 }
 
 static strata_status_t run(const planner_t *planner, strata_planning_t *planning, uint64_t *offsets, strata_plan_result_t *result) {
@@ -139,11 +138,14 @@ static strata_status_t run(const planner_t *planner, strata_planning_t *planning
 
 strata_status_t strata_plan_make(const strata_plan_options_t *given, const strata_plan_buffer_t *buffers, size_t count,
                                  uint64_t *offsets, strata_plan_result_t *result) {
+    STRATA_REFUSE_NULL_ARRAY(buffers, count);
+    STRATA_REFUSE_NULL_ARRAY(offsets, count);
+    if (result) STRATA_REFUSE_RESULT(result);
     strata_plan_options_t options;
     const planner_t *planner;
     strata_problem_t problem;
     uint64_t begin = strata_real_now();
-    strata_status_t status = strata_planner_options(given, &options);
+    strata_status_t status = strata_planner_options(given, __func__, &options);
     if (status == STRATA_OK) status = find_planner(options.planner, &planner);
     if (status != STRATA_OK) return status;
     uint64_t budget = options.time_ns ? options.time_ns : BUDGET_DEFAULT;

@@ -19,7 +19,7 @@ STRATA_PLANNER_MAP(STRATA_PLANNER_DECLARE)
 #undef STRATA_PLANNER_DECLARE
 
 /* The caller's options as this version knows them. E_INVALID. */
-strata_status_t strata_planner_options(const strata_plan_options_t *given, strata_plan_options_t *options);
+strata_status_t strata_planner_options(const strata_plan_options_t *given, const char *function, strata_plan_options_t *options);
 
 /* NULL after the last. */
 const char *strata_planner_name(size_t index);

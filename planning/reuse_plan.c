@@ -5,6 +5,7 @@
 #include "planning/online.h"
 #include "planning/planners.h"
 #include "planning/reuse.h"
+#include "platform/arguments.h"
 #include "platform/arithmetic.h"
 #include "platform/clock.h"
 #include "platform/host/host_memory.h"
@@ -40,9 +41,12 @@ static size_t write_lines(const strata_reuse_t *r, strata_plan_line_t *lines) {
 
 strata_status_t strata_plan_reuse_lines(const strata_plan_options_t *options, const strata_plan_buffer_t *buffers, size_t count,
                                         strata_plan_line_t *lines, size_t *line_count) {
+    STRATA_REFUSE_NULL_ARRAY(buffers, count);
+    STRATA_REFUSE_NULL_ARRAY(lines, count);
+    STRATA_REFUSE_NULL(line_count);
     strata_reuse_t reuse;
     strata_plan_options_t read;
-    strata_status_t status = strata_planner_options(options, &read);
+    strata_status_t status = strata_planner_options(options, __func__, &read);
     if (status == STRATA_OK) status = strata_buffers_check(buffers, count);
     if (status == STRATA_OK) status = strata_reuse_run(&reuse, buffers, count, read.mended);
     if (status != STRATA_OK) return status;

@@ -1,4 +1,5 @@
 #include "platform/status.h"
+#include "platform/arguments.h"
 #include "platform/text/printable.h"
 
 #include <pthread.h>
@@ -100,6 +101,7 @@ static strata_status_t set(strata_status_t status, int64_t code, uint32_t line, 
 }
 
 strata_status_t strata_fail(strata_status_t status, int64_t device_code, const char *format, ...) {
+    STRATA_REFUSE_NULL(format);
     va_list arguments;
     va_start(arguments, format);
     set(status, device_code, 0, 0, format, arguments);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "platform/arguments.h"
 #include "platform/host/host_memory.h"
 #include "programs/load.h"
 #include "programs/play.h"
@@ -26,13 +27,16 @@ static strata_status_t check_op(const torture_op_t *op, size_t number) {
 }
 
 static strata_status_t check(const strata_torture_program_t *program) {
-    if (program->struct_size < sizeof *program || !program->strategy || (program->count && !program->ops))
-        return strata_fail(STRATA_E_INVALID, 0, "strata_torture_run: no strategy, no operations, or a struct_size of no version");
+    strata_status_t status = strata_check_options(program, sizeof *program, sizeof *program, "strata_torture_run", "program");
+    if (status != STRATA_OK) return status;
+    if (!program->strategy) return strata_fail(STRATA_E_INVALID, 0, "strata_torture_run: `strategy` is NULL");
+    if (program->count && !program->ops)
+        return strata_fail(STRATA_E_INVALID, 0, "strata_torture_run: `ops` is NULL and `count` is %zu", program->count);
     if (program->count > STRATA_TORTURE_OPERATIONS || program->devices > TORTURE_DEVICES || program->threads > TORTURE_THREADS ||
         program->mode >= STRATA_TORTURE_MODES)
         return strata_fail(STRATA_E_INVALID, 0, "strata_torture_run: more operations, devices, threads or modes than there are");
     for (size_t i = 0; i < program->count; i++) {
-        strata_status_t status = check_op(&program->ops[i], i);
+        status = check_op(&program->ops[i], i);
         if (status != STRATA_OK) return status;
     }
     return STRATA_OK;
@@ -62,7 +66,8 @@ static strata_status_t run(const strata_torture_program_t *given, torture_progra
 
 strata_status_t strata_torture_run(const strata_torture_program_t *given, char *report, size_t size) {
     torture_program_t program = {0};
-    if (!given || (!report && size)) return strata_fail(STRATA_E_INVALID, 0, "strata_torture_run: NULL");
+    STRATA_REFUSE_NULL_AS(given, "program", STRATA_E_INVALID);
+    STRATA_REFUSE_NULL_ARRAY(report, size);
     if (size) *report = '\0';
     strata_status_t status = check(given);
     if (status != STRATA_OK) return status;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "allocation/stack/layer.h"
+#include "platform/arguments.h"
 
 /* In the words of the record that link the blocks of a cache. */
 typedef struct ending {
@@ -40,6 +41,10 @@ static void unbook(strata_domain_t *domain, const strata_adopted_t *memory) {
 
 strata_status_t strata_record_adopt(strata_layer_t *self, const strata_request_t *request, const strata_adopted_t *memory,
                                     strata_record_t **record) {
+    STRATA_REFUSE_NULL(self);
+    STRATA_REFUSE_NULL(request);
+    STRATA_REFUSE_NULL(memory);
+    STRATA_REFUSE_NULL(record);
     const ending_t ending = {memory->deleter, memory->context};
     if (memory->size < request->size || (memory->address & (request->alignment - 1)) != 0)
         return strata_fail(STRATA_E_INVALID, 0, "%s: what is adopted is too small, or begins elsewhere than was asked",
@@ -61,6 +66,9 @@ strata_status_t strata_record_adopt(strata_layer_t *self, const strata_request_t
 }
 
 void strata_layer_free_adopted(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
+    STRATA_REFUSE_NULL_AS(self, "self", );
+    STRATA_REFUSE_NULL_AS(record, "record", );
+    STRATA_REFUSE_NULL_AS(call, "call", );
     strata_opened_t opened = strata_call_unlock(call);
     give_back(self, record, strata_record_withdraw(self, record));
     strata_call_lock(call, opened);
@@ -69,4 +77,7 @@ void strata_layer_free_adopted(strata_layer_t *self, strata_record_t *record, st
 
 static void give_back_left(const strata_record_t *record, void *self) { give_back(self, record, record->size); }
 
-void strata_layer_destroy_adopted(strata_layer_t *self) { strata_layer_each_left(self, give_back_left, self); }
+void strata_layer_destroy_adopted(strata_layer_t *self) {
+    STRATA_REFUSE_NULL_AS(self, "self", );
+    strata_layer_each_left(self, give_back_left, self);
+}

@@ -5,6 +5,7 @@
 #include "allocation/graphs/graphs.h"
 #include "allocation/reclaim/ladder.h"
 #include "allocation/stack/layer.h"
+#include "platform/arguments.h"
 #include "platform/ranges/ranges.h"
 
 strata_opened_t strata_call_unlock(strata_call_t *call) {
@@ -146,16 +147,22 @@ strata_status_t strata_chunk_allocate_from(strata_layer_t *layer, strata_stack_t
 
 strata_status_t strata_chunk_allocate(strata_layer_t *self, uint64_t size, const strata_request_t *request,
                                       strata_record_t **chunk) {
+    STRATA_REFUSE_NULL(self);
+    STRATA_REFUSE_NULL(request);
+    STRATA_REFUSE_NULL(chunk);
     return strata_chunk_allocate_from(self->below[0], self->stack, size, request, chunk);
 }
 
 void strata_chunk_free(strata_record_t *chunk) {
+    STRATA_REFUSE_NULL_AS(chunk, "chunk", );
     strata_call_t call = {.stack = strata_stack_of(chunk->stack)};
     set_state(&call, chunk, STRATA_RECORD_DEFERRED);
     strata_below_free(chunk, &call);
 }
 
 strata_record_t *strata_record_new(strata_layer_t *self, const strata_request_t *request, uint64_t ptr, uint64_t size) {
+    STRATA_REFUSE_NULL_AS(self, "self", NULL);
+    STRATA_REFUSE_NULL_AS(request, "request", NULL);
     strata_slab_t *slab = &self->stack->slab;
     uint32_t slot = strata_slab_take(slab);
     if (slot == 0) {
@@ -177,6 +184,8 @@ strata_record_t *strata_record_new(strata_layer_t *self, const strata_request_t 
 }
 
 void strata_record_delete(strata_layer_t *self, strata_record_t *record) {
+    STRATA_REFUSE_NULL_AS(self, "self", );
+    STRATA_REFUSE_NULL_AS(record, "record", );
     strata_slab_give(&self->stack->slab, strata_slab_slot(&self->stack->slab, record));
 }
 
@@ -189,6 +198,7 @@ uint64_t strata_record_withdraw(strata_layer_t *self, strata_record_t *record) {
 }
 
 void strata_layer_wants_allocate(strata_layer_t *self, bool wants) {
+    STRATA_REFUSE_NULL_AS(self, "self", );
     if (self->stack->keeps) strata_stack_settle(self->stack);
     uint16_t *bits = &self->stack->attention_allocate;
     *bits = (uint16_t)(wants ? *bits | self->attention : *bits & ~self->attention);

@@ -4,6 +4,7 @@
 #include "allocation/reclaim/waiting.h"
 #include "allocation/stack/layer.h"
 #include "allocation/uses/host_wait.h"
+#include "platform/arguments.h"
 
 static strata_status_t stale(strata_ref_t ref, const char *why) {
     return strata_fail(STRATA_E_STALE, 0, "ref %#llx (stack %u, slot %u): %s", (unsigned long long)ref,
@@ -106,12 +107,18 @@ static strata_status_t erase(strata_layer_t *layer, strata_record_t *record, str
 
 strata_status_t strata_below_record_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
                                            strata_call_t *call) {
+    STRATA_REFUSE_NULL(self);
+    STRATA_REFUSE_NULL(record);
+    STRATA_REFUSE_NULL(call);
     strata_layer_t *layer = borrow_layer_below(self, &record);
     return layer ? layer->type->record_stream(layer, record, stream, call) : nobody_knows();
 }
 
 strata_status_t strata_below_erase_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
                                           strata_call_t *call) {
+    STRATA_REFUSE_NULL(self);
+    STRATA_REFUSE_NULL(record);
+    STRATA_REFUSE_NULL(call);
     strata_layer_t *layer = borrow_layer_below(self, &record);
     /* What no layer handles the core takes back, if it noted it. */
     return layer ? erase(layer, record, stream, call) : STRATA_OK;

@@ -4,8 +4,10 @@
 #include "allocation/reclaim/refusal.h"
 #include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
+#include "platform/arguments.h"
 
 bool strata_below_gives(const strata_layer_t *self, uint32_t traits) {
+    STRATA_REFUSE_NULL_AS(self, "self", false);
     for (uint32_t i = 0; i < self->below_count; i++) {
         const strata_layer_t *below = self->below[i];
         uint32_t missing = traits & ~below->type->gives;
@@ -15,9 +17,13 @@ bool strata_below_gives(const strata_layer_t *self, uint32_t traits) {
     return self->below_count > 0;
 }
 
-strata_statistics_t *strata_layer_stack_figures(strata_layer_t *self) { return &self->stack->figures; }
+strata_statistics_t *strata_layer_stack_figures(strata_layer_t *self) {
+    STRATA_REFUSE_NULL_AS(self, "self", NULL);
+    return &self->stack->figures;
+}
 
 strata_record_t *strata_block_new(strata_layer_t *self, uint32_t chunk, uint64_t ptr, uint64_t size) {
+    STRATA_REFUSE_NULL_AS(self, "self", NULL);
     uint32_t slot = strata_pieces_begin(&self->stack->slab, chunk, ptr, size);
     if (slot) return strata_slab_record(&self->stack->slab, slot);
     (void)strata_fail(STRATA_E_LIMIT, 0, "a stack holds %u blocks, its most", self->stack->slab.capacity);
@@ -25,10 +31,14 @@ strata_record_t *strata_block_new(strata_layer_t *self, uint32_t chunk, uint64_t
 }
 
 strata_status_t strata_layer_refuse_captured(const strata_layer_t *self, strata_stream_t stream) {
+    STRATA_REFUSE_NULL(self);
     return strata_domain_refuse_captured(self->domain, stream);
 }
 
-strata_place_t strata_layer_place(const strata_layer_t *self) { return self->domain->place; }
+strata_place_t strata_layer_place(const strata_layer_t *self) {
+    STRATA_REFUSE_NULL_AS(self, "self", 0);
+    return self->domain->place;
+}
 
 /* ---- memory of a source ---- */
 
@@ -65,6 +75,8 @@ static strata_status_t give_unbooked(strata_layer_t *self, strata_address_t got,
 }
 
 strata_status_t strata_layer_get_memory(strata_layer_t *self, size_t size, size_t alignment, uint64_t *address) {
+    STRATA_REFUSE_NULL(self);
+    STRATA_REFUSE_NULL(address);
     strata_domain_t *domain = self->domain;
     strata_address_t got = 0;
     strata_status_t status = strata_domain_claim(domain, size);
@@ -82,6 +94,7 @@ strata_status_t strata_layer_get_memory(strata_layer_t *self, size_t size, size_
 }
 
 strata_status_t strata_layer_give_memory(strata_layer_t *self, uint64_t address, size_t size) {
+    STRATA_REFUSE_NULL(self);
     strata_domain_uncover(self->domain, address, size);
     strata_status_t status = give_back(self, address);
     if (status == STRATA_OK) strata_domain_unbook(self->domain, size);
@@ -97,6 +110,8 @@ static bool made_by(const strata_record_t *record, const strata_layer_t *layer) 
 }
 
 void strata_layer_each_left(strata_layer_t *self, strata_walk_fn each, void *context) {
+    STRATA_REFUSE_NULL_AS(self, "self", );
+    STRATA_REFUSE_NULL_AS(each, "record", );
     strata_slab_t *slab = &self->stack->slab;
     for (uint32_t slot = 1; slot < slab->used; slot++) {
         const strata_record_t *record = strata_slab_record(slab, slot);
@@ -108,22 +123,34 @@ void strata_layer_each_left(strata_layer_t *self, strata_walk_fn each, void *con
 /* ---- nothing to do ---- */
 
 strata_status_t strata_layer_create_nothing(strata_layer_t *self) {
+    STRATA_REFUSE_NULL(self);
     (void)self;
     return STRATA_OK;
 }
 
-void strata_layer_destroy_nothing(strata_layer_t *self) { (void)self; }
+void strata_layer_destroy_nothing(strata_layer_t *self) {
+    STRATA_REFUSE_NULL_AS(self, "self", );
+    (void)self;
+}
 
 void strata_layer_free_below(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
+    STRATA_REFUSE_NULL_AS(self, "self", );
+    STRATA_REFUSE_NULL_AS(record, "record", );
+    STRATA_REFUSE_NULL_AS(call, "call", );
     (void)self;
     strata_below_free(record, call);
 }
 
 /* ---- streams ---- */
 
-strata_stream_t strata_stack_stream(const strata_stack_t *stack) { return stack->stream; }
+strata_stream_t strata_stack_stream(const strata_stack_t *stack) {
+    STRATA_REFUSE_NULL_AS(stack, "stack", NULL);
+    return stack->stream;
+}
 
 bool strata_layer_owner(const strata_layer_t *self, strata_stream_t *stream) {
+    STRATA_REFUSE_NULL_AS(stream, "stream", false);
+    STRATA_REFUSE_NULL_AS(self, "self", false);
     const strata_stack_t *stack = self->stack;
     uint64_t thread = stack->stream == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
     if (stack->is_shared || stack->ownerless || stack->orphan || stack->thread != thread) return false;
@@ -131,19 +158,26 @@ bool strata_layer_owner(const strata_layer_t *self, strata_stream_t *stream) {
     return true;
 }
 
-bool strata_layer_wait_for(strata_layer_t *self, strata_stream_t stream) { return strata_domain_wait_for(self->domain, stream); }
+bool strata_layer_wait_for(strata_layer_t *self, strata_stream_t stream) {
+    STRATA_REFUSE_NULL_AS(self, "self", false);
+    return strata_domain_wait_for(self->domain, stream);
+}
 
 /* ---- contents and events ---- */
 
 void *strata_layer_host_view(strata_layer_t *self, uint64_t address, size_t size) {
+    STRATA_REFUSE_NULL_AS(self, "self", NULL);
     return strata_device_host_view(self->domain->device, address, size);
 }
 
 strata_status_t strata_layer_fill(strata_layer_t *self, uint64_t address, uint8_t byte, size_t size, strata_stream_t stream) {
+    STRATA_REFUSE_NULL(self);
     return strata_domain_fill(self->domain, address, byte, size, stream);
 }
 
 strata_status_t strata_layer_take_event(strata_layer_t *self, strata_event_t *event) {
+    STRATA_REFUSE_NULL(self);
+    STRATA_REFUSE_NULL(event);
     strata_events_t *events = &self->domain->events;
     strata_handle_t taken;
     while ((taken = strata_events_take(events)) == NULL) {
@@ -154,16 +188,26 @@ strata_status_t strata_layer_take_event(strata_layer_t *self, strata_event_t *ev
     return STRATA_OK;
 }
 
-void strata_layer_give_event(strata_layer_t *self, strata_event_t event) { strata_events_give(&self->domain->events, event); }
+void strata_layer_give_event(strata_layer_t *self, strata_event_t event) {
+    STRATA_REFUSE_NULL_AS(self, "self", );
+    STRATA_REFUSE_NULL_AS(event, "event", );
+    strata_events_give(&self->domain->events, event);
+}
 
 strata_status_t strata_layer_record_event(strata_layer_t *self, strata_event_t event, strata_stream_t stream) {
+    STRATA_REFUSE_NULL(self);
+    STRATA_REFUSE_NULL(event);
     return strata_domain_record_event(self->domain, event, stream);
 }
 
 strata_status_t strata_layer_query_event(strata_layer_t *self, strata_event_t event) {
+    STRATA_REFUSE_NULL(self);
+    STRATA_REFUSE_NULL(event);
     return strata_device_event_query(self->domain->device, event);
 }
 
 strata_status_t strata_layer_await_event(strata_layer_t *self, strata_stream_t stream, strata_event_t event) {
+    STRATA_REFUSE_NULL(self);
+    STRATA_REFUSE_NULL(event);
     return strata_device_stream_wait(self->domain->device, stream, event);
 }

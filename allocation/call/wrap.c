@@ -1,5 +1,6 @@
 /* Records that decorators make: what goes up has another address or size than what came from below. */
 #include "allocation/stack/layer.h"
+#include "platform/arguments.h"
 
 strata_layer_t *strata_record_maker(const strata_stack_t *server, const strata_record_t *record) {
     uint64_t route = record->route;
@@ -61,6 +62,7 @@ bool strata_record_is_borrowed(const strata_record_t *record) {
 }
 
 bool strata_record_borrowed_below(const strata_record_t *record) {
+    STRATA_REFUSE_NULL_AS(record, "record", false);
     strata_record_t *inner = strata_record_held(record);
     while (inner && !strata_record_is_borrowed(inner)) inner = strata_record_inner(inner);
     return inner != NULL;

@@ -3,6 +3,7 @@
 #include "allocation/chunks/chunked.h"
 
 #include "allocation/reclaim/patience.h"
+#include "platform/arguments.h"
 #include "platform/arithmetic.h"
 
 enum { CHUNKS = 1 << 20 };
@@ -57,6 +58,8 @@ static strata_record_t *serve(chunked_t *self, strata_record_t *block, uint64_t 
 }
 
 strata_record_t *strata_chunked_hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
+    STRATA_REFUSE_NULL_AS(base, "self", NULL);
+    STRATA_REFUSE_NULL_AS(stack, "stack", NULL);
     chunked_t *self = (chunked_t *)base;
     uint64_t rounded = (size + self->unit - 1) & ~(self->unit - 1);
     strata_record_t *block = self->policy->find(base, rounded);
@@ -68,6 +71,9 @@ strata_record_t *strata_chunked_hit(strata_layer_t *base, size_t size, const str
 
 strata_record_t *strata_chunked_take_at(strata_layer_t *base, const strata_block_t *at, size_t requested,
                                         const strata_stack_t *stack) {
+    STRATA_REFUSE_NULL_AS(stack, "stack", NULL);
+    STRATA_REFUSE_NULL_AS(base, "self", NULL);
+    STRATA_REFUSE_NULL_AS(at, "at", NULL);
     chunked_t *self = (chunked_t *)base;
     const strata_extent_t place = strata_extent_of(at);
     uint32_t slot = strata_chunks_take_at(&self->chunks, &place);
@@ -117,6 +123,8 @@ static void put_back(chunked_t *self, strata_record_t *block) {
 }
 
 bool strata_chunked_quick_free(strata_layer_t *base, strata_record_t *block) {
+    STRATA_REFUSE_NULL_AS(base, "self", false);
+    STRATA_REFUSE_NULL_AS(block, "block", false);
     chunked_t *self = (chunked_t *)base;
     self->used_bytes -= block->size;
     put_back(self, block);
@@ -124,6 +132,9 @@ bool strata_chunked_quick_free(strata_layer_t *base, strata_record_t *block) {
 }
 
 void strata_chunked_free(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
+    STRATA_REFUSE_NULL_AS(base, "self", );
+    STRATA_REFUSE_NULL_AS(block, "block", );
+    STRATA_REFUSE_NULL_AS(call, "call", );
     (void)call;
     (void)strata_chunked_quick_free(base, block);
 }
@@ -154,6 +165,9 @@ static strata_status_t grow(chunked_t *self, uint64_t size, uint64_t rounded, co
 }
 
 strata_status_t strata_chunked_allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
+    STRATA_REFUSE_NULL_AS(base, "self", STRATA_E_INVALID);
+    STRATA_REFUSE_NULL(request);
+    STRATA_REFUSE_NULL(record);
     chunked_t *self = (chunked_t *)base;
     uint64_t rounded;
     strata_patience_t patience = {0};
@@ -178,21 +192,37 @@ strata_status_t strata_chunked_allocate(strata_layer_t *base, const strata_reque
 
 /* ---- chunks ---- */
 
-uint64_t strata_chunked_release(strata_layer_t *base, strata_call_t *call) { return strata_chunks_release(base, call); }
+uint64_t strata_chunked_release(strata_layer_t *base, strata_call_t *call) {
+    STRATA_REFUSE_NULL_AS(call, "call", 0);
+    STRATA_REFUSE_NULL_AS(base, "self", 0);
+    return strata_chunks_release(base, call);
+}
 
 uint64_t strata_chunked_trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
+    STRATA_REFUSE_NULL_AS(base, "self", 0);
+    STRATA_REFUSE_NULL_AS(call, "call", 0);
     return strata_chunks_trim(base, keep, call);
 }
 
-void strata_chunked_walk(strata_layer_t *base, strata_walk_fn block, void *context) { strata_chunks_walk(base, block, context); }
+void strata_chunked_walk(strata_layer_t *base, strata_walk_fn block, void *context) {
+    STRATA_REFUSE_NULL_AS(block, "block", );
+    STRATA_REFUSE_NULL_AS(base, "self", );
+    strata_chunks_walk(base, block, context);
+}
 
-const strata_record_t *strata_chunked_find(strata_layer_t *base, uint64_t address) { return strata_chunks_find(base, address); }
+const strata_record_t *strata_chunked_find(strata_layer_t *base, uint64_t address) {
+    STRATA_REFUSE_NULL_AS(base, "self", NULL);
+    return strata_chunks_find(base, address);
+}
 
 const strata_record_t *strata_chunked_chunk_of(strata_layer_t *base, const strata_record_t *block) {
+    STRATA_REFUSE_NULL_AS(base, "self", NULL);
+    STRATA_REFUSE_NULL_AS(block, "block", NULL);
     return strata_chunks_chunk_of(base, block);
 }
 
 uint64_t strata_chunked_idle_bytes(strata_layer_t *base) {
+    STRATA_REFUSE_NULL_AS(base, "self", 0);
     const chunked_t *self = (const chunked_t *)base;
     return self->chunks.bytes - self->used_bytes;
 }
@@ -224,6 +254,8 @@ static const strata_chunk_policy_t chunk_policy = {
     .leave = leave, .take_out = take_out_slot, .put_in = put_in_slot, .cut = cut_freely};
 
 strata_status_t strata_chunked_create(strata_layer_t *base, const strata_chunked_policy_t *policy) {
+    STRATA_REFUSE_NULL_AS(base, "self", STRATA_E_INVALID);
+    STRATA_REFUSE_NULL(policy);
     chunked_t *self = (chunked_t *)base;
     bool whole = policy->struct_size >= sizeof *policy && policy->insert && policy->remove && policy->find;
     if (!whole || !strata_is_power_of_two(policy->unit) ||
@@ -240,9 +272,13 @@ strata_status_t strata_chunked_create(strata_layer_t *base, const strata_chunked
     return STRATA_OK;
 }
 
-void strata_chunked_destroy(strata_layer_t *base) { strata_chunks_destroy(base); }
+void strata_chunked_destroy(strata_layer_t *base) {
+    STRATA_REFUSE_NULL_AS(base, "self", );
+    strata_chunks_destroy(base);
+}
 
 strata_status_t strata_chunked_validate(strata_layer_t *base) {
+    STRATA_REFUSE_NULL_AS(base, "self", STRATA_E_INVALID);
     const chunked_t *self = (const chunked_t *)base;
     strata_pieces_tally_t pieces = {0};
     strata_status_t status = strata_chunks_validate(&self->chunks, &pieces);

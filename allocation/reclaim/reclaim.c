@@ -1,6 +1,7 @@
 /* For which stack a ladder is climbed, and what the thread knows of it afterwards. */
 #include "allocation/reclaim/ladder.h"
 #include "allocation/stack/layer.h"
+#include "platform/arguments.h"
 #include "platform/ranges/ranges.h"
 
 /* ---- what was given: the thread's last request ---- */
@@ -21,6 +22,7 @@ void strata_ladder_note(strata_climbed_t climbed) {
 }
 
 void strata_layer_has_reclaimed(const strata_layer_t *self) {
+    STRATA_REFUSE_NULL_AS(self, "self", );
     last.own = self;
     last.own_gave = atomic_load(&self->domain->given_bytes) - last.given_before;
 }

@@ -118,6 +118,6 @@ static void name_by_handle(strata_stream_t stream, const void *none, char *name,
 }
 
 strata_status_t strata_chunks_text(strata_t facade, strata_place_t place, char *out, size_t capacity, size_t *needed) {
-    STRATA_REFUSE_NULL_ARRAY(out, capacity);
+    STRATA_REFUSE_NULL_ARRAY_AS(out, "text", capacity);
     return strata_chunks_text_named(facade, place, name_by_handle, NULL, out, capacity, needed);
 }

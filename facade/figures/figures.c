@@ -81,18 +81,9 @@ void strata_facade_pool_figures(strata_domain_t *domain, uint64_t pool, strata_s
     finish(figures);
 }
 
-/* An older caller's struct is shorter: it gets the figures that it knows. */
-strata_status_t strata_facade_tell_figures(const strata_statistics_t *sum, strata_statistics_t *out) {
-    size_t size = out->struct_size;
-    if (size < sizeof(size_t) || size > STRATA_LARGEST_STRUCT)
-        return strata_fail(STRATA_E_INVALID, 0, "struct_size is %zu, not that of strata_statistics_t", size);
-    memcpy(out, sum, size < sizeof *sum ? size : sizeof *sum);
-    out->struct_size = size;
-    return STRATA_OK;
-}
-
 strata_status_t strata_statistics(strata_t handle, strata_place_t place, strata_stream_t stream, strata_statistics_t *out) {
-    STRATA_REFUSE_NULL(out);
+    STRATA_REFUSE_NULL_AS(out, "statistics", STRATA_E_INVALID);
+    STRATA_REFUSE_RESULT_AS(out, "statistics");
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     strata_domain_t *domain;
@@ -102,11 +93,13 @@ strata_status_t strata_statistics(strata_t handle, strata_place_t place, strata_
     strata_stack_t *stack = strata_domain_find(domain, 0, key, key == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0);
     strata_statistics_t sum = {0};
     if (stack) strata_facade_stack_figures(stack, &sum);
-    return strata_facade_tell_figures(&sum, out);
+    strata_fill_result(out, &sum, sizeof sum);
+    return STRATA_OK;
 }
 
 strata_status_t strata_statistics_all(strata_t handle, strata_place_t place, strata_statistics_t *out) {
-    STRATA_REFUSE_NULL(out);
+    STRATA_REFUSE_NULL_AS(out, "statistics", STRATA_E_INVALID);
+    STRATA_REFUSE_RESULT_AS(out, "statistics");
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     strata_domain_t *domain;
@@ -114,11 +107,13 @@ strata_status_t strata_statistics_all(strata_t handle, strata_place_t place, str
     if (status != STRATA_OK) return status;
     strata_statistics_t sum;
     strata_facade_place_figures(domain, &sum);
-    return strata_facade_tell_figures(&sum, out);
+    strata_fill_result(out, &sum, sizeof sum);
+    return STRATA_OK;
 }
 
 strata_status_t strata_statistics_pool(strata_t handle, strata_place_t place, uint64_t said, strata_statistics_t *out) {
-    STRATA_REFUSE_NULL(out);
+    STRATA_REFUSE_NULL_AS(out, "statistics", STRATA_E_INVALID);
+    STRATA_REFUSE_RESULT_AS(out, "statistics");
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     strata_domain_t *domain;
@@ -128,7 +123,8 @@ strata_status_t strata_statistics_pool(strata_t handle, strata_place_t place, ui
     if (status != STRATA_OK) return status;
     strata_statistics_t sum;
     strata_facade_pool_figures(domain, pool, &sum);
-    return strata_facade_tell_figures(&sum, out);
+    strata_fill_result(out, &sum, sizeof sum);
+    return STRATA_OK;
 }
 
 strata_status_t strata_reset_peaks(strata_t handle, strata_place_t place) {
@@ -217,20 +213,19 @@ strata_status_t strata_set_limit(strata_t handle, strata_place_t place, uint64_t
 }
 
 strata_status_t strata_mem_info(strata_t handle, strata_place_t place, strata_mem_info_t *out) {
-    STRATA_REFUSE_NULL(out);
+    STRATA_REFUSE_NULL_AS(out, "info", STRATA_E_INVALID);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
-    STRATA_REFUSE_SIZE(out, offsetof(strata_mem_info_t, limit));
+    STRATA_REFUSE_RESULT_AS(out, "info");
     strata_domain_t *domain;
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status != STRATA_OK) return status;
-    strata_mem_info_t info = {.struct_size = out->struct_size};
+    strata_mem_info_t info;
     status = strata_device_mem_info(domain->device, &info.free, &info.total);
     if (status != STRATA_OK) return status;
     info.cached = idle_in(domain);
     info.limit = atomic_load(&domain->quota.limit);
-    /* An older caller's struct is shorter. */
-    memcpy(out, &info, strata_min(out->struct_size, sizeof info));
+    strata_fill_result(out, &info, sizeof info);
     return STRATA_OK;
 }
 

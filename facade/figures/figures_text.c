@@ -120,7 +120,7 @@ static void say_domain(strata_text_t *text, strata_domain_t *domain, const char 
 }
 
 strata_status_t strata_statistics_json(strata_t handle, char *out, size_t capacity, size_t *needed) {
-    STRATA_REFUSE_NULL_ARRAY(out, capacity);
+    STRATA_REFUSE_NULL_ARRAY_AS(out, "text", capacity);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     strata_text_t text = {.text = out, .capacity = capacity};
@@ -246,7 +246,7 @@ static void say_layer_metrics(strata_text_t *text, strata_facade_t *facade, cons
 }
 
 strata_status_t strata_statistics_prometheus(strata_t handle, char *out, size_t capacity, size_t *needed) {
-    STRATA_REFUSE_NULL_ARRAY(out, capacity);
+    STRATA_REFUSE_NULL_ARRAY_AS(out, "text", capacity);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     place_figures_t all[STRATA_PLACE_KINDS * STRATA_FACADE_DEVICES];

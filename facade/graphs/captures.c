@@ -41,6 +41,7 @@ strata_status_t strata_stream_wait(strata_t handle, strata_place_t place, strata
 }
 
 strata_status_t strata_graph_launch(strata_t handle, strata_place_t place, strata_graph_t graph, strata_stream_t stream) {
+    STRATA_REFUSE_NULL(graph);
     strata_domain_t *domain;
     strata_status_t status = strata_told_domain(handle, place, stream, &domain);
     if (status == STRATA_OK) status = strata_domain_refuse_launch(domain);
@@ -48,6 +49,7 @@ strata_status_t strata_graph_launch(strata_t handle, strata_place_t place, strat
 }
 
 strata_status_t strata_graph_destroy(strata_t handle, strata_place_t place, strata_graph_t graph) {
+    STRATA_REFUSE_NULL(graph);
     strata_domain_t *domain;
     strata_status_t status = strata_told_domain(handle, place, NULL, &domain);
     if (status == STRATA_OK) status = strata_device_graph_destroy(domain->device, graph);

@@ -146,20 +146,21 @@ static strata_status_t describe(strata_graph_pool_t *pool, void *context) {
     strata_statistics_t figures = {.struct_size = sizeof figures};
     strata_graph_pool_tell(pool, &state);
     strata_facade_pool_figures(pool->group->domain, pool->group->pool, &figures);
-    info->pool = pool->group->pool;
-    info->begins = state.holds;
-    info->graphs = state.graphs;
-    info->begun = state.open;
-    info->outside_blocks = state.outside_blocks;
-    info->live_allocations = figures.live_allocations;
-    info->allocated_bytes = figures.allocated_bytes;
-    info->reserved_bytes = figures.reserved_bytes;
+    const strata_graph_pool_info_t now = {.pool = pool->group->pool,
+                                          .begins = state.holds,
+                                          .graphs = state.graphs,
+                                          .begun = state.open,
+                                          .outside_blocks = state.outside_blocks,
+                                          .live_allocations = figures.live_allocations,
+                                          .allocated_bytes = figures.allocated_bytes,
+                                          .reserved_bytes = figures.reserved_bytes};
+    strata_fill_result(info, &now, sizeof now);
     return STRATA_OK;
 }
 
 strata_status_t strata_graph_pool_describe(strata_t facade, strata_place_t place, uint64_t pool, strata_graph_pool_info_t *info) {
     STRATA_REFUSE_NULL(info);
-    STRATA_REFUSE_SIZE(info, sizeof *info);
+    STRATA_REFUSE_RESULT(info);
     return strata_facade_with_graph_pool(facade, place, pool, describe, info);
 }
 

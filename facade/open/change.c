@@ -130,9 +130,8 @@ strata_status_t strata_change_strategy(strata_t handle, const strata_open_option
     if (!facade) return strata_last_error()->status;
     if (strata_log_is_telling()) return strata_fail(STRATA_E_BUSY, 0, "what the log is told of may be under way: change after it");
     if (!options) options = &nothing;
-    STRATA_REFUSE_SIZE(options, sizeof *options);
-    strata_status_t status = strata_inside_refuse(handle, "strata_change_strategy");
-    if (status == STRATA_OK) status = strata_facade_check_flags(options->flags);
+    strata_status_t status = strata_facade_check_options(options, __func__);
+    if (status == STRATA_OK) status = strata_inside_refuse(handle, "strata_change_strategy");
     if (status == STRATA_OK) status = check_is_idle(facade);
     if (status != STRATA_OK) return status;
     uint32_t flags = facade->flags;

@@ -4,8 +4,8 @@
 
 #include "facade/facade.h"
 
-/* E_INVALID: flags that this version does not know. */
-strata_status_t strata_facade_check_flags(uint32_t flags);
+/* The options of an open, for `function`. E_INVALID: what this version does not know, or a NULL where none may be. */
+strata_status_t strata_facade_check_options(const strata_open_options_t *options, const char *function);
 /* The strategy that options name. */
 strata_status_t strata_facade_load(const strata_open_options_t *options, strata_strategy_t **strategy);
 /* Builds the default stream's stack for every place of the open devices. A place that the device cannot serve is left until

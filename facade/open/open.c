@@ -496,10 +496,27 @@ strata_status_t strata_facade_load(const strata_open_options_t *options, strata_
     return strata_config_load(&request, strategy);
 }
 
-strata_status_t strata_facade_check_flags(uint32_t flags) {
-    uint32_t unknown = flags & ~(uint32_t)(STRATA_OPEN_IGNORE_ENVIRONMENT | STRATA_OPEN_CHECK_STREAM_IDS | STRATA_OPEN_ALLOW_CODE |
-                                           STRATA_OPEN_CHECK_CAPTURES);
-    if (!unknown) return STRATA_OK;
+/* More settings than anybody has: a program that gives so many has not set `set_count`. */
+enum { SETTINGS_MOST = 1 << 16 };
+
+static strata_status_t check_settings(const strata_open_options_t *options, const char *function) {
+    size_t count = options->set_count;
+    if (count > SETTINGS_MOST)
+        return strata_fail(STRATA_E_INVALID, 0, "%s: `set_count` is %zu, the most is %d", function, count, SETTINGS_MOST);
+    if (count > 0 && !options->set)
+        return strata_fail(STRATA_E_INVALID, 0, "%s: `set` is NULL and `set_count` is %zu", function, count);
+    for (size_t i = 0; i < count; i++)
+        if (!options->set[i])
+            return strata_fail(STRATA_E_INVALID, 0, "%s: `set[%zu]` is NULL and `set_count` is %zu", function, i, count);
+    return STRATA_OK;
+}
+
+strata_status_t strata_facade_check_options(const strata_open_options_t *options, const char *function) {
+    strata_status_t status = strata_check_options(options, sizeof *options, sizeof *options, function, "options");
+    if (status != STRATA_OK) return status;
+    uint32_t unknown = options->flags & ~(uint32_t)(STRATA_OPEN_IGNORE_ENVIRONMENT | STRATA_OPEN_CHECK_STREAM_IDS |
+                                                    STRATA_OPEN_ALLOW_CODE | STRATA_OPEN_CHECK_CAPTURES);
+    if (!unknown) return check_settings(options, function);
     return strata_fail(STRATA_E_INVALID, 0,
                        "flags: %#x is none of STRATA_OPEN_IGNORE_ENVIRONMENT, STRATA_OPEN_CHECK_STREAM_IDS, "
                        "STRATA_OPEN_ALLOW_CODE, STRATA_OPEN_CHECK_CAPTURES",
@@ -507,12 +524,11 @@ strata_status_t strata_facade_check_flags(uint32_t flags) {
 }
 
 strata_status_t strata_open(const strata_open_options_t *options, strata_t *handle) {
-    STRATA_REFUSE_NULL(handle);
+    STRATA_REFUSE_NULL_AS(handle, "facade", STRATA_E_INVALID);
     static const strata_open_options_t nothing = {.struct_size = sizeof nothing};
     if (!options) options = &nothing;
-    STRATA_REFUSE_SIZE(options, sizeof *options);
     strata_facade_t *facade;
-    strata_status_t status = strata_facade_check_flags(options->flags);
+    strata_status_t status = strata_facade_check_options(options, __func__);
     if (status == STRATA_OK) status = begin_facade(options->flags, &facade);
     if (status != STRATA_OK) return status;
     facade->owns_strategy = facade->owns_devices = true;

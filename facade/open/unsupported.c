@@ -1,5 +1,6 @@
 /* Functions that strata.h declares and this version does not serve yet: each says so and changes nothing. */
 #include "facade/facade.h"
+#include "platform/arguments.h"
 
 static strata_status_t later(strata_t handle, const char *what) {
     if (!strata_facade_of(handle)) return strata_last_error()->status;
@@ -7,15 +8,13 @@ static strata_status_t later(strata_t handle, const char *what) {
 }
 
 #define LATER(name, ...) strata_status_t name(strata_t facade, __VA_ARGS__)
-#define UNUSED(x)        (void)(x)
 
 LATER(strata_shadow_start, const strata_open_options_t *strategy) {
-    UNUSED(strategy);
+    STRATA_REFUSE_NULL(strategy);
     return later(facade, "the shadow comparison");
 }
 
 LATER(strata_shadow_stop, char *report, size_t capacity) {
-    UNUSED(report);
-    UNUSED(capacity);
+    STRATA_REFUSE_NULL_ARRAY(report, capacity);
     return later(facade, "the shadow comparison");
 }

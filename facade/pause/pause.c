@@ -59,13 +59,6 @@ static strata_status_t choose(const strata_pause_parts_t *parts, bool away, uint
     return status;
 }
 
-static void tell(const strata_paused_t *done, strata_paused_t *report) {
-    if (!report) return;
-    size_t size = report->struct_size;
-    *report = *done;
-    report->struct_size = size;
-}
-
 /* Of the pools that are meant. */
 static strata_statistics_t figures_of(const strata_pause_parts_t *parts) {
     strata_statistics_t figures = {0};
@@ -158,14 +151,14 @@ static strata_status_t pause_parts(const strata_pause_parts_t *parts, const stra
 static strata_status_t begin(strata_t handle, const char *what, strata_paused_t *report, strata_facade_t **facade) {
     *facade = strata_facade_of(handle);
     if (!*facade) return strata_last_error()->status;
-    if (report) STRATA_REFUSE_SIZE(report, sizeof *report);
-    return strata_inside_refuse(handle, what);
+    strata_status_t status = report ? strata_check_result(report, what, "report") : STRATA_OK;
+    return status == STRATA_OK ? strata_inside_refuse(handle, what) : status;
 }
 
 strata_status_t strata_pause(strata_t handle, strata_place_t place, const strata_pause_options_t *options,
                              strata_paused_t *report) {
     STRATA_REFUSE_NULL(options);
-    STRATA_REFUSE_SIZE(options, sizeof *options);
+    STRATA_REFUSE_OPTIONS(options, sizeof *options);
     strata_facade_t *facade;
     strata_pause_parts_t parts;
     strata_paused_t done = {0};
@@ -179,7 +172,7 @@ strata_status_t strata_pause(strata_t handle, strata_place_t place, const strata
     strata_pause_parts_end(&parts);
     strata_pauses_end(facade);
     strata_log_flush();
-    if (status == STRATA_OK) tell(&done, report);
+    if (status == STRATA_OK && report) strata_fill_result(report, &done, sizeof done);
     return status;
 }
 
@@ -265,7 +258,7 @@ strata_status_t strata_resume(strata_t handle, strata_place_t place, uint64_t po
     strata_pause_parts_end(&parts);
     strata_pauses_end(facade);
     strata_log_flush();
-    if (status == STRATA_OK) tell(&done, report);
+    if (status == STRATA_OK && report) strata_fill_result(report, &done, sizeof done);
     return status;
 }
 

@@ -55,7 +55,7 @@ strata_status_t strata_cache_below(strata_t handle, strata_place_t place, strata
     STRATA_REFUSE_NULL(cache);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
-    STRATA_REFUSE_SIZE(cache, sizeof *cache);
+    STRATA_REFUSE_RESULT(cache);
     strata_stack_t *stack;
     uint64_t pool;
     strata_status_t status = strata_facade_pool(facade, place, 0, &pool);
@@ -66,6 +66,8 @@ strata_status_t strata_cache_below(strata_t handle, strata_place_t place, strata
     if (!layer)
         return strata_fail(STRATA_E_INVALID, 0, "%zu: the stack has %zu cache%s", index, index - left,
                            index - left == 1 ? "" : "s");
-    describe(layer, cache);
+    strata_cache_t found = {.id = layer->serial};
+    describe(layer, &found);
+    strata_fill_result(cache, &found, sizeof found);
     return STRATA_OK;
 }

@@ -26,21 +26,22 @@ strata_status_t strata_neighbours(strata_t handle, strata_ref_t ref, strata_neig
     STRATA_REFUSE_NULL(neighbours);
     strata_call_t call;
     strata_record_t *record;
-    STRATA_REFUSE_SIZE(neighbours, sizeof *neighbours);
+    STRATA_REFUSE_RESULT(neighbours);
     strata_status_t status = strata_facade_find(handle, ref, &call, &record);
     if (status != STRATA_OK) return status;
-    neighbours->block = (strata_block_t){.ptr = (void *)(uintptr_t)record->ptr, .size = (size_t)record->size, .ref = ref};
+    strata_neighbours_t found = {.block = {.ptr = (void *)(uintptr_t)record->ptr, .size = (size_t)record->size, .ref = ref}};
     const strata_record_t *piece = piece_of(record);
     strata_stack_t *home = strata_stack_of(piece->home);
     bool held = strata_call_holds(&call, home);
     if (!held) strata_stack_take(home);
     /* The sentinel 0 is never free. */
     bool in_chunk = piece->chunk != 0;
-    neighbours->free_before = in_chunk ? free_bytes(home, piece->prev, false) : 0;
-    neighbours->free_after = in_chunk ? free_bytes(home, piece->next, true) : 0;
-    neighbours->run = neighbours->free_before + piece->size + neighbours->free_after;
+    found.free_before = in_chunk ? free_bytes(home, piece->prev, false) : 0;
+    found.free_after = in_chunk ? free_bytes(home, piece->next, true) : 0;
+    found.run = found.free_before + piece->size + found.free_after;
     if (!held) strata_unlock(&home->lock);
     (void)strata_call_unlock(&call);
+    strata_fill_result(neighbours, &found, sizeof found);
     return STRATA_OK;
 }
 

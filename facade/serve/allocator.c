@@ -133,7 +133,7 @@ strata_status_t strata_allocator_allocate_with(strata_allocator_t allocator, con
                                                strata_block_t *block) {
     STRATA_REFUSE_NULL(options);
     STRATA_REFUSE_NULL(block);
-    STRATA_REFUSE_SIZE(options, offsetof(strata_allocate_options_t, freed_before));
+    STRATA_REFUSE_OPTIONS(options, offsetof(strata_allocate_options_t, freed_before));
     return allocate_by(allocator.stack, allocator.stream, options, block);
 }
 
@@ -184,23 +184,26 @@ strata_status_t strata_allocator_release(strata_allocator_t allocator, uint64_t 
 
 strata_status_t strata_allocator_statistics(strata_allocator_t allocator, strata_statistics_t *statistics) {
     STRATA_REFUSE_NULL(statistics);
+    STRATA_REFUSE_RESULT(statistics);
     strata_stack_t *stack = enter(allocator.stack);
     if (!stack) return strata_last_error()->status;
     strata_statistics_t figures;
     strata_facade_stack_figures(stack, &figures);
     strata_stack_leave(stack);
-    return strata_facade_tell_figures(&figures, statistics);
+    strata_fill_result(statistics, &figures, sizeof figures);
+    return STRATA_OK;
 }
 
 strata_status_t strata_allocator_describe(strata_allocator_t allocator, strata_allocator_info_t *info) {
     STRATA_REFUSE_NULL(info);
-    STRATA_REFUSE_SIZE(info, sizeof *info);
+    STRATA_REFUSE_RESULT(info);
     strata_stack_t *stack = enter(allocator.stack);
     if (!stack) return strata_last_error()->status;
-    info->facade = stack->facade;
-    info->place = stack->domain->place;
-    info->stream = stack->ownerless ? allocator.stream : name_of_stream(stack);
-    info->pool = stack->group->pool ? stack->group->pool : STRATA_POOL_ORDINARY;
+    const strata_allocator_info_t named = {.facade = stack->facade,
+                                           .place = stack->domain->place,
+                                           .stream = stack->ownerless ? allocator.stream : name_of_stream(stack),
+                                           .pool = stack->group->pool ? stack->group->pool : STRATA_POOL_ORDINARY};
     strata_stack_leave(stack);
+    strata_fill_result(info, &named, sizeof named);
     return STRATA_OK;
 }

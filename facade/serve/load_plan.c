@@ -20,7 +20,7 @@ strata_status_t strata_plan_load(strata_t handle, strata_place_t place, strata_s
     static const strata_plan_load_options_t nothing = {.struct_size = sizeof nothing};
     STRATA_REFUSE_NULL(path);
     if (!options) options = &nothing;
-    STRATA_REFUSE_SIZE(options, sizeof *options);
+    STRATA_REFUSE_OPTIONS(options, sizeof *options);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     strata_domain_t *domain;

@@ -205,7 +205,7 @@ strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, stra
                                      const strata_allocate_options_t *options, strata_block_t *block) {
     STRATA_REFUSE_NULL(options);
     STRATA_REFUSE_NULL(block);
-    STRATA_REFUSE_SIZE(options, offsetof(strata_allocate_options_t, freed_before));
+    STRATA_REFUSE_OPTIONS(options, offsetof(strata_allocate_options_t, freed_before));
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     strata_status_t status = serve_with(facade, place, stream, options, block);

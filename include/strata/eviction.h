@@ -20,9 +20,9 @@ typedef struct strata_neighbours {
  * the block. */
 STRATA_API strata_status_t strata_neighbours(strata_t facade, strata_ref_t ref, strata_neighbours_t *neighbours);
 /* The cheapest set of live blocks of a place, in the thread's current pool, whose free makes a run of `size` bytes in one chunk:
- * the fewest bytes, then the fewest blocks. *count receives their number (0: such a run is free already), `victims` the first
- * `capacity` of them in address order. Looks at every block. A block around which a decorator put something (guard, aligned) is
- * considered alone. E_NO_MEMORY: no chunk has that much that could be freed; `victims` may have been written. */
+ * the fewest bytes, then the fewest blocks. *count receives their number (0: such a run is free already), `victims` (may be NULL if
+ * `capacity` is 0) the first `capacity` of them in address order. Looks at every block. A block around which a decorator put
+ * something (guard, aligned) is considered alone. E_NO_MEMORY: no chunk has that much that could be freed; `victims` may have been written. */
 STRATA_API strata_status_t strata_best_victims(strata_t facade, strata_place_t place, size_t size, strata_ref_t *victims,
                                                size_t capacity, size_t *count);
 

@@ -69,7 +69,8 @@ typedef struct strata_graph_pool_info {
 /* E_INVALID: no such pool, or it has ended. */
 STRATA_API strata_status_t strata_graph_pool_describe(strata_t facade, strata_place_t place, uint64_t pool,
                                                       strata_graph_pool_info_t *info);
-/* The numbers of a place's pools that have not ended, the oldest first: the first `capacity` of *count. */
+/* The numbers of a place's pools that have not ended, the oldest first: the first `capacity` of *count, in `pools` (may be NULL if
+ * `capacity` is 0). */
 STRATA_API strata_status_t strata_graph_pools(strata_t facade, strata_place_t place, uint64_t *pools, size_t capacity,
                                               size_t *count);
 
@@ -100,7 +101,7 @@ STRATA_API strata_status_t strata_graph_pool_checkpoint(strata_t facade, strata_
  * E_HOST_MEMORY; E_UNSUPPORTED as above. */
 STRATA_API strata_status_t strata_graph_pool_restore(strata_t facade, strata_place_t place, strata_checkpoint_t checkpoint,
                                                      strata_restored_fn changed, void *context);
-/* Ends the checkpoint, also after the facade was closed. NULL: nothing happens. */
+/* Ends `checkpoint` (may be NULL: nothing happens), also after the facade was closed. */
 STRATA_API void strata_graph_checkpoint_drop(strata_checkpoint_t checkpoint);
 
 /* ---- captures for programs that use no runtime besides Strata, mostly with simulated devices ---- */

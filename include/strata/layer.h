@@ -36,7 +36,7 @@
  * and asks the stack again, as the strategy says; a layer has nothing to do with that. `free` cannot fail.
  *
  * UNITS. Sizes are bytes, times are nanoseconds, addresses are uint64_t.
- *
+ * NULL. No pointer may be NULL, except where a comment says so. What every request passes through does not look (not checked).
  * VERSIONS. Structs grow at their end alone, and begin with their size where you fill them. Requests that you change are copies
  * with struct_size = sizeof(strata_request_t); records and calls are made by the core.
  */
@@ -367,7 +367,7 @@ STRATA_API void strata_layer_destroy_nothing(strata_layer_t *self);
 STRATA_API void strata_layer_free_below(strata_layer_t *self, strata_record_t *record, strata_call_t *call);
 
 /* ---- calling the layers below ------------------------------------------------------------------------------------------- */
-/* Of a router: asks one of self->below[]. The lock may be opened meanwhile. *record is set on success alone. */
+/* Of a router: asks one of self->below[]. The lock may be opened meanwhile. *record is set on success alone (not checked). */
 STRATA_API strata_status_t strata_layer_allocate(strata_layer_t *layer, const strata_request_t *request, strata_record_t **record);
 /* Of a decorator: asks the layer below, likewise. */
 static inline strata_status_t strata_below_allocate(strata_layer_t *self, const strata_request_t *request,
@@ -375,7 +375,7 @@ static inline strata_status_t strata_below_allocate(strata_layer_t *self, const 
     return strata_layer_allocate(self->below[0], request, record);
 }
 /* Gives a record that came from below back to where it came from: in free, and in an allocate that fails after the layer below
- * has served. The record is gone then. The lock may be opened meanwhile. */
+ * has served. The record is gone then. The lock may be opened meanwhile (not checked). */
 STRATA_API void strata_below_free(strata_record_t *record, strata_call_t *call);
 /* For a record_stream or erase_stream that only looks on: passes the call on to the next layer below that knows borrows.
  * E_UNSUPPORTED: there is none. */
@@ -402,7 +402,7 @@ typedef struct strata_opened {
     strata_stack_t *held[2];
 } strata_opened_t;
 
-/* Open all locks of the call, and take the same ones again. */
+/* Open all locks of the call, and take the same ones again (not checked). */
 STRATA_API strata_opened_t strata_call_unlock(strata_call_t *call);
 STRATA_API void strata_call_lock(strata_call_t *call, strata_opened_t opened);
 
@@ -417,13 +417,13 @@ STRATA_API void strata_layer_each_left(strata_layer_t *self, strata_walk_fn reco
 /* ---- decorators that change the address or the size; under the lock of the layer's stack ---- */
 /* The record that goes up in place of `inner`, which came from strata_below_allocate() for this request: `size` bytes at `ptr`,
  * inside those of `inner`. Of the new record `next`, `prev` and `pool` are the layer's own. Borrows of it reach the layers that
- * took part in `inner`. NULL: as strata_record_new(); `inner` is as it was, and the layer frees it and fails. */
+ * took part in `inner`. NULL: as strata_record_new(); `inner` is as it was, and the layer frees it and fails (not checked). */
 STRATA_API strata_record_t *strata_record_wrap(strata_layer_t *self, const strata_request_t *request, strata_record_t *inner,
                                                uint64_t ptr, uint64_t size);
-/* What a record made by strata_record_wrap() holds. Only the layer that made it may ask. */
+/* What a record made by strata_record_wrap() holds. Only the layer that made it may ask (not checked). */
 STRATA_API strata_record_t *strata_record_held(const strata_record_t *record);
 /* Ends such a record and returns what it held, which goes to strata_below_free(): in the layer's free, or later if the layer
- * keeps it for a while. A layer that wraps only some requests knows its own records in free by record->route == 0. */
+ * keeps it for a while. A layer that wraps only some requests knows its own records in free by record->route == 0 (not checked). */
 STRATA_API strata_record_t *strata_record_unwrap(strata_layer_t *self, strata_record_t *record);
 /* Whether other streams have borrowed what such a record holds: they may use the bytes until a layer below has waited. */
 STRATA_API bool strata_record_borrowed_below(const strata_record_t *record);
@@ -505,7 +505,7 @@ static inline void strata_block_hand_out(strata_record_t *block, uint64_t reques
     block->borrows = 0;
     block->state = STRATA_RECORD_LIVE;
 }
-/* What a chunk adds to `reserved_bytes`: its bytes; 0 if a cache further down cut it from a chunk of its own. */
+/* What a chunk adds to `reserved_bytes`: its bytes; 0 if a cache further down cut it from a chunk of its own (not checked). */
 STRATA_API uint64_t strata_record_reserved(const strata_record_t *record);
 /* The figures of the layer's stack. A cache keeps cache_hits, growths, chunks, reserved_bytes and peak_reserved_bytes, by
  * adding to them; the core keeps the others. */

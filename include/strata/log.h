@@ -27,7 +27,7 @@ typedef enum strata_log_level {
 /* One message without a newline at its end; a report has several lines. `text` is valid during the call. */
 typedef void (*strata_log_fn)(strata_log_level_t level, const char *text, void *context);
 
-/* From now on messages up to `level`, of all facades of the process, go to `log`. NULL: to standard error; at the start messages go
+/* From now on messages up to `level`, of all facades of the process, go to `log` (may be NULL: to standard error). At the start messages go
  * there, up to STRATA_LOG_WARNING. `context` is passed on and stays the program's. Messages made after the return no longer call
  * the previous function. E_INVALID: no such level.
  *

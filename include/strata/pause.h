@@ -55,7 +55,7 @@ typedef struct strata_paused {
 
 /* Gives the memory of pools to the device. First the pools are closed to requests, the host waits for all work of the device (of all
  * devices of the facade, if the place has peers), and idle memory goes back. What is left is kept as the options say, unmapped, and
- * released. A pool that is paused in part already is paused further. `report` may be NULL.
+ * released. A pool that is paused in part already is paused further. `report` (may be NULL) receives the figures.
  *
  * What captured graphs may use is paused with its contents: the pool of a graph as a whole, and blocks from outside that a pool of
  * graphs owns (strata/graph.h). The graphs may be launched again after the resume.
@@ -67,9 +67,9 @@ typedef struct strata_paused {
 STRATA_API strata_status_t strata_pause(strata_t facade, strata_place_t place, const strata_pause_options_t *options,
                                         strata_paused_t *report);
 
-/* Brings memory back where it was, for the device and all of its peers, with the contents that were kept. With a tag: each handle in
- * which a live block has it. Idle memory of paused pools does not come back. A pool serves again once nothing of it is paused. Nothing
- * paused is no error. `report` may be NULL.
+/* Brings memory back where it was, for the device and all of its peers, with the contents that were kept. With `tag` (may be NULL) each
+ * handle in which a live block has it. Idle memory of paused pools does not come back. A pool serves again once nothing of it is paused.
+ * Nothing paused is no error. `report` (may be NULL) receives the figures.
  *
  * After an error everything is paused as before, and a later call can bring it back. E_NO_MEMORY: others have the device's memory, also
  * after the caches of the place were emptied; or the limit of the place. E_IO: the file could not be read. E_INVALID, E_BUSY,

@@ -79,18 +79,20 @@ typedef struct strata_plan_result {
     bool proved; /* no plan is better: the peak is the lower bound, or a search was complete */
 } strata_plan_result_t;
 
-/* Decides the offsets of `count` buffers: offsets[i] is that of buffers[i]. `options` and `result` may be NULL. */
+/* Decides the offsets of `count` buffers: offsets[i] is that of buffers[i]. `buffers` (may be NULL if `count` is 0) and `offsets` (may
+ * be NULL if `count` is 0) are arrays; `options` (may be NULL) has its defaults then, and `result` (may be NULL) is not filled. */
 STRATA_API strata_status_t strata_plan_make(const strata_plan_options_t *options, const strata_plan_buffer_t *buffers, size_t count,
                                             uint64_t *offsets, strata_plan_result_t *result);
 
 /* Whether these offsets are a plan: aligned, fixed ones where they must be, no byte shared that must not be. E_CORRUPT: they are
- * not; the text names the buffers. `peak` (may be NULL) is set in any case but those of a wrong buffer. Shares no code with the
- * planners. */
+ * not; the text names the buffers. `buffers` (may be NULL if `count` is 0), `offsets` (may be NULL if `count` is 0). *peak (may be NULL)
+ * is set in any case but those of a wrong buffer. Shares no code with the planners. */
 STRATA_API strata_status_t strata_plan_check(const strata_plan_buffer_t *buffers, size_t count, const uint64_t *offsets,
                                              uint64_t *peak);
 
-/* The most bytes that must be there at one moment: no plan has a lower peak. Sizes are rounded up to the least alignment of what lives
- * then, but for the topmost buffer; those of each larger alignment are counted by themselves as well. */
+/* Sets *bound to the most bytes that must be there at one moment: no plan has a lower peak. Sizes are rounded up to the least alignment
+ * that lives then, except for the topmost buffer; buffers of each larger alignment are counted by themselves as well. `buffers` (may be
+ * NULL if `count` is 0). */
 STRATA_API strata_status_t strata_plan_lower_bound(const strata_plan_buffer_t *buffers, size_t count, uint64_t *bound);
 
 /* ---- what a plan does to a program ---- */
@@ -116,7 +118,8 @@ typedef struct strata_plan_line {
 } strata_plan_line_t;
 
 /* The lines of `reuse`, at most 2 * count of them, in program order: at one moment those that end come first, then those that
- * begin, each in the order of the array. `lines` has room for them; *line_count receives their number. */
+ * begin, each in the order of the array. `lines` (may be NULL if `count` is 0) has room for them; *line_count receives their number.
+ * `options` (may be NULL), `buffers` (may be NULL if `count` is 0). */
 STRATA_API strata_status_t strata_plan_reuse_lines(const strata_plan_options_t *options, const strata_plan_buffer_t *buffers,
                                                    size_t count, strata_plan_line_t *lines, size_t *line_count);
 
@@ -128,8 +131,9 @@ typedef struct strata_plan_dependencies {
     uint64_t implicit, implicit_bytes; /* those of different branches */
 } strata_plan_dependencies_t;
 
-/* Counts them for a plan, forks not being obeyed: offsets may share bytes between branches. `found` (may be NULL) is called for
- * each implicit dependency, in the order of the later buffer's lower. */
+/* Counts them for a plan, forks not being obeyed: offsets may share bytes between branches. `buffers` (may be NULL if `count` is 0),
+ * `offsets` (may be NULL if `count` is 0). `found` (may be NULL) is called for each implicit dependency, in the order of the later
+ * buffer's lower. */
 STRATA_API strata_status_t strata_plan_depend(const strata_plan_buffer_t *buffers, size_t count, const uint64_t *offsets,
                                               void (*found)(void *context, size_t earlier, size_t later, uint64_t bytes),
                                               void *context, strata_plan_dependencies_t *dependencies);

@@ -20,7 +20,7 @@ typedef struct strata_plan_load_options {
 } strata_plan_load_options_t;
 
 /* The requests of a stream follow a plan that was made ahead, by `strata plan -o` or a compiler: CSV or JSON (docs/planning.md). The
- * stream's stack has the layer `planned` (preset "planned"). Room for the plan comes together in this call; from the next request on, the
+ * stream's stack has the layer `planned` (preset "planned"). `options` (may be NULL): all of them are 0. Room for the plan comes together in this call; from the next request on, the
  * one that the plan has there (the same order, and as many bytes, rounded up to 256) is served at its offset in the room, without a
  * device call, step after step. A request whose tag is the name of a buffer of the plan is that buffer, wherever in the step it comes.
  * Where the program asks for something else it leaves the plan, and is served as without one: a plan is advice, and nothing overlaps

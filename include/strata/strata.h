@@ -14,6 +14,8 @@
  * Errors      Every function that can fail returns a strata_status_t; strata_last_error() has the reason in words. On failure
  *             outputs are left untouched, unless the function says otherwise. A NULL pointer where none is allowed, a struct_size
  *             of no version and an unknown flag are E_INVALID; the text names the argument, and nothing happens.
+ * NULL        A comment says where NULL is allowed: "`name` (may be NULL)". It is allowed besides for every stream, as the legacy
+ *             default stream, and for every `context`, which is passed on as it is.
  * Threads     Every function may be called from any thread at any time, also from callbacks, unless it says otherwise
  *             (strata_close(), strata_change_strategy()).
  * Ownership   A block belongs to the caller until one strata_free*(). Strings and structs passed in are copied before the return.
@@ -21,8 +23,9 @@
  *             of the place's device; (void *)2 is the calling thread's own default stream. Memory freed on its owner stream may be
  *             served to that stream at once. Nobody else gets it before the work submitted until then is done.
  * Versions    Structs that begin with struct_size are given sizeof(the struct) by whoever creates them, so older callers keep
- *             working with newer libraries. The other structs (blocks, what a callback receives, the last error) keep their layout
- *             within an ABI version.
+ *             working with newer libraries. Options of a newer caller are E_UNSUPPORTED, unless all that this library does not know
+ *             is 0. A result is filled up to its struct_size, at least sizeof(size_t); what a newer caller has beyond it becomes 0.
+ *             The other structs (blocks, what a callback receives, the last error) keep their layout within an ABI version.
  * Fork, exit  After fork() all calls of the child return STRATA_E_FORKED. At process exit no device call is made once the driver
  *             says that it is shutting down.
  *
@@ -127,8 +130,8 @@ typedef struct strata_open_options {
     uint32_t flags; /* STRATA_OPEN_* */
 } strata_open_options_t;
 
-/* Opens a facade. Builds the stack of the default stream for every place of the named devices. `gpu` without a number opens device
- * 0 now and the others at their first use.
+/* Opens a facade. `options` (may be NULL): none is given. Builds the stack of the default stream for every place of the named
+ * devices. `gpu` without a number opens device 0 now and the others at their first use.
  *
  * Errors: E_STRATEGY with file:line:column; E_NO_DEVICE with the driver's code (the library never falls back to the simulator);
  * E_HOST_MEMORY; E_LIMIT (256 facades or 4,095 stacks per process, 16 devices per facade); E_INVALID (an unknown flag). */
@@ -163,10 +166,10 @@ typedef void (*strata_leak_fn)(const strata_leak_t *leak, void *context);
  * such mode. */
 STRATA_API strata_status_t strata_close(strata_t facade, strata_close_mode_t mode, strata_leak_fn report, void *context);
 
-/* Replaces the strategy of a facade in which nothing is live. `options` are as for strata_open(), flags included. Waits for the
- * device first. Kept are the handle, the devices and their streams, callbacks, names, limits, default streams and counts of frees;
- * they already hold while the new layers preallocate. Caches go back to the device, figures begin at 0, and old refs become
- * E_STALE. As with strata_close(), no other thread may be inside a call of this facade.
+/* Replaces the strategy of a facade in which nothing is live. `options` (may be NULL) are as for strata_open(), flags
+ * included. Waits for the device first. Kept are the handle, the devices and their streams, callbacks, names, limits, default
+ * streams and counts of frees; they already hold while the new layers preallocate. Caches go back to the device, figures begin at
+ * 0, and old refs become E_STALE. As with strata_close(), no other thread may be inside a call of this facade.
  *
  * E_BUSY, and nothing happens: something is live (the text has the number), or the call comes from a callback. E_UNSUPPORTED:
  * options->devices names other devices. Every error of strata_open() is possible, and E_NO_MEMORY if a limit refuses a
@@ -221,9 +224,9 @@ STRATA_API strata_status_t strata_allocate_with(strata_t facade, strata_place_t 
 STRATA_API strata_status_t strata_free(strata_t facade, strata_ref_t ref);
 /* The same. The last use was on `stream`, which need not be the owner. */
 STRATA_API strata_status_t strata_free_on(strata_t facade, strata_ref_t ref, strata_stream_t stream);
-/* The same by address. A double free is E_UNKNOWN_POINTER until the address is served again. NULL is ignored. The first such free
- * in a facade creates a table of addresses; it takes 1/32 of the reserved bytes in address space (1/8 in the host place). If the
- * process may not map that much, each block is searched in all stacks. */
+/* The same by address. `ptr` (may be NULL: nothing happens). A double free is E_UNKNOWN_POINTER until the address is served
+ * again. The first such free in a facade creates a table of addresses; it takes 1/32 of the reserved bytes in address space (1/8
+ * in the host place). If the process may not map that much, each block is searched in all stacks. */
 STRATA_API strata_status_t strata_free_pointer(strata_t facade, void *ptr);
 
 /* Shared ownership: adds an owner. Each owner frees once, by any strata_free*(). The last of them gives the block back; uses that
@@ -245,13 +248,15 @@ STRATA_API strata_status_t strata_release_ref(strata_t facade, strata_ref_t ref)
 STRATA_API strata_status_t strata_next_count(strata_t facade, strata_place_t place, uint64_t *count);
 STRATA_API strata_status_t strata_set_safe_frontier(strata_t facade, strata_place_t place, uint64_t count);
 
-/* The live block that begins at `ptr`. E_UNKNOWN_POINTER. */
+/* The live block that begins at `ptr` (may be NULL, where none begins). E_UNKNOWN_POINTER. */
 STRATA_API strata_status_t strata_block_of(strata_t facade, const void *ptr, strata_block_t *block);
-/* The live block that contains an address. Finds the chunk, then walks its blocks. E_UNKNOWN_POINTER. */
+/* The live block that contains the address `interior` (may be NULL, which none contains). Finds the chunk, then walks its blocks.
+ * E_UNKNOWN_POINTER. */
 STRATA_API strata_status_t strata_base_pointer(strata_t facade, const void *interior, strata_block_t *block);
 
 /* The layers that took part in an allocation, the outermost first, then those of the chunk it lies in: "retry > stream_safe >
- * auto_growth | system". Writes at most `capacity` bytes, the terminating zero included. */
+ * auto_growth | system". Writes at most `capacity` bytes, the terminating zero included, to `text` (may be NULL if `capacity` is
+ * 0). */
 STRATA_API strata_status_t strata_allocation_route(strata_t facade, strata_ref_t ref, char *text, size_t capacity);
 
 /* ---- streams -------------------------------------------------------------------------------------------------------- */
@@ -297,7 +302,8 @@ STRATA_API strata_status_t strata_stream_create(strata_t facade, strata_place_t 
 STRATA_API strata_status_t strata_stream_destroy(strata_t facade, strata_place_t place, strata_stream_t stream);
 /* The host waits for all work submitted to `stream`. */
 STRATA_API strata_status_t strata_stream_synchronize(strata_t facade, strata_place_t place, strata_stream_t stream);
-/* Keeps `stream` busy for `duration_ns`, as if a kernel used the blocks. Only on simulated devices; elsewhere E_UNSUPPORTED. */
+/* Keeps `stream` busy for `duration_ns`, as if a kernel used the blocks `refs` (may be NULL if `count` is 0). Only on simulated
+ * devices; elsewhere E_UNSUPPORTED. */
 STRATA_API strata_status_t strata_stream_work(strata_t facade, strata_place_t place, strata_stream_t stream, uint64_t duration_ns,
                                               const strata_ref_t *refs, size_t count);
 
@@ -402,16 +408,17 @@ STRATA_API strata_status_t strata_layer_figures(strata_t facade, strata_place_t 
  * "auto_growth", "number": 3, "figures": {"idle_bytes": 0}}, ...]}, ...], "layers": [...], "pools": [{"pool": "weights",
  * "requested_bytes": 0, ..., "layers": [...]}, ...]}, ...]}. `thread` is the number of the thread whose own default stream it is. A
  * named stream has "name"; its stack in a pool has "pool". "layers" of a place are those that its streams share, of a pool those
- * that the pool's streams share. Writes at most `capacity` bytes, the terminating zero included; *needed (may be NULL) receives the
- * whole length. */
+ * that the pool's streams share. Writes at most `capacity` bytes, the terminating zero included, to `text` (may be NULL if
+ * `capacity` is 0); *needed (may be NULL) receives the whole length. */
 STRATA_API strata_status_t strata_statistics_json(strata_t facade, char *text, size_t capacity, size_t *needed);
-/* The same totals in the text format that Prometheus reads: strata_requested_bytes{place="gpu:0"} 0, ... Figures that only grow are
- * counters and end in _total. Each pool that was used has strata_pool_requested_bytes{place="gpu:0",pool="weights"} 0, ... Figures
- * of layers are sums over the streams: strata_layer_limit_used_bytes{place="gpu:0",layer="limit",number="4"} 0, ... (a sum of peaks
- * is not a peak). Those of pools and of streams by name also have the label pool or streams. */
+/* The same totals in the text format that Prometheus reads: strata_requested_bytes{place="gpu:0"} 0, ... Figures that only grow
+ * are counters and end in _total. Each pool that was used has strata_pool_requested_bytes{place="gpu:0",pool="weights"} 0, ...
+ * Figures of layers are sums over the streams: strata_layer_limit_used_bytes{place="gpu:0",layer="limit",number="4"} 0, ... (a
+ * sum of peaks is not a peak). Those of pools and of streams by name also have the label pool or streams. `text` (may be NULL if
+ * `capacity` is 0) and *needed (may be NULL) are as above. */
 STRATA_API strata_status_t strata_statistics_prometheus(strata_t facade, char *text, size_t capacity, size_t *needed);
 /* The stacks of the facade as text, as `strata explain` prints them. Writes at most `capacity` bytes, the terminating zero
- * included; *needed (may be NULL) receives the whole length. */
+ * included, to `text` (may be NULL if `capacity` is 0); *needed (may be NULL) receives the whole length. */
 STRATA_API strata_status_t strata_explain(strata_t facade, char *text, size_t capacity, size_t *needed);
 /* A block of a place. */
 typedef struct strata_snapshot_row {
@@ -431,8 +438,9 @@ STRATA_API strata_status_t strata_snapshot(strata_t facade, strata_place_t place
  *       0x7f0000000000 12MiB free
  *       0x7f0000c00000 4MiB live, asked 4194000
  *       ...
- * In address order and of one moment, as strata_snapshot(). Writes at most `capacity` bytes, the terminating zero included; *needed
- * (may be NULL) receives the whole length. E_HOST_MEMORY: `text` may have been written. */
+ * In address order and of one moment, as strata_snapshot(). Writes at most `capacity` bytes, the terminating zero included, to
+ * `text` (may be NULL if `capacity` is 0); *needed (may be NULL) receives the whole length. E_HOST_MEMORY: `text` may have been
+ * written. */
 STRATA_API strata_status_t strata_chunks_text(strata_t facade, strata_place_t place, char *text, size_t capacity, size_t *needed);
 /* The cache that serves a stream of a place, in the thread's current pool, below the decorators. In a stack without a cache it is
  * the source. */
@@ -555,15 +563,16 @@ STRATA_API strata_status_t strata_pool_of(strata_t facade, strata_ref_t ref, uin
 /* A step of the program ends (an iteration of training, a batch). Every layer is told. Allocations with a tag or an operator are
  * noted with the number of steps before them. */
 STRATA_API strata_status_t strata_step(strata_t facade);
-/* Until the next call, requests of the calling thread belong to this operator; NULL ends that. The leak report and the
- * out-of-memory report show it. Such requests are served in the slower way; others cost nothing more. Names are kept as tags are.
- * E_LIMIT: the thread is inside operators of four facades. E_HOST_MEMORY. */
+/* Until the next call, requests of the calling thread belong to the operator `operator_name` (may be NULL, which ends that). The
+ * leak report and the out-of-memory report show it. Such requests are served in the slower way; others cost nothing more. Names
+ * are kept as tags are. E_LIMIT: the thread is inside operators of four facades. E_HOST_MEMORY. */
 STRATA_API strata_status_t strata_annotate(strata_t facade, const char *operator_name);
 
 /* ---- shadow: not yet, E_UNSUPPORTED ---------------------------------------------------------------------------------------- */
 
 /* Replays every call through a second strategy on a simulated device in the background. */
 STRATA_API strata_status_t strata_shadow_start(strata_t facade, const strata_open_options_t *strategy);
+/* Ends it and writes what came of it to `report` (may be NULL if `capacity` is 0). */
 STRATA_API strata_status_t strata_shadow_stop(strata_t facade, char *report, size_t capacity);
 
 /* ---- lists ----------------------------------------------------------------------------------------------------------- */

@@ -128,7 +128,7 @@ typedef struct strata_torture_program {
     bool may_refuse; /* layers may refuse requests although there is memory */
 } strata_torture_program_t;
 
-/* Runs a program in a simulated world of its own and puts into `report` what went wrong: hazards, lost contents, calls that
+/* Runs a program in a simulated world of its own and puts into `report` (may be NULL if `size` is 0) what went wrong: hazards, lost contents, calls that
  * failed, memory that did not go back. STRATA_OK and an empty report: nothing. E_CORRUPT: something did. E_INVALID names the
  * operation that names what there is not; other errors are those of opening the strategy. The report is cut to `size` bytes
  * with its closing zero. A program that hangs or crashes does so here. Any thread; runs beside one another are independent. */

@@ -14,7 +14,6 @@ enum { ROWS_MOST = STRATA_OWN_FIGURES - 1, STATE_MOST = 1 << 20, OPTIONS_MOST = 
 #define OLDEST_SIZE (offsetof(strata_layer_type_t, free) + sizeof((strata_layer_type_t *)0)->free)
 
 static strata_status_t copy_type(const strata_layer_type_t *type, strata_layer_type_t *full) {
-    if (!type) return strata_fail(STRATA_E_INVALID, 0, "no layer is given");
     if (type->struct_size < OLDEST_SIZE || type->struct_size > STATE_MOST)
         return strata_fail(STRATA_E_INVALID, 0, "the layer's struct_size is %zu; write sizeof(strata_layer_type_t)",
                            type->struct_size);

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "platform/arguments.h"
 #include "platform/host/host_memory.h"
 #include "strategy/plan/vet.h"
 
@@ -79,4 +80,7 @@ strata_status_t strata_layers_register(const strata_layer_type_t *const *types, 
     return status;
 }
 
-strata_status_t strata_register_layer(const strata_layer_type_t *type) { return strata_layers_register(&type, 1, false); }
+strata_status_t strata_register_layer(const strata_layer_type_t *type) {
+    STRATA_REFUSE_NULL(type);
+    return strata_layers_register(&type, 1, false);
+}

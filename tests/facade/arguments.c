@@ -42,10 +42,10 @@ TEST_RIG(facade_arguments, no_room_for_an_answer_is_refused, 0, named) {
     REFUSED_BY(strata_statistics(rig->s, rig->gpu, NULL, NULL), "strata_statistics");
     REFUSED_BY(strata_statistics_all(rig->s, rig->gpu, NULL), "strata_statistics_all");
     REFUSED_BY(strata_statistics_pool(rig->s, rig->gpu, STRATA_POOL_ORDINARY, NULL), "strata_statistics_pool");
-    REFUSED_BY(strata_statistics_json(rig->s, NULL, 10, NULL), "`out` is NULL");
-    REFUSED_BY(strata_statistics_prometheus(rig->s, NULL, 10, NULL), "`out` is NULL");
+    REFUSED_BY(strata_statistics_json(rig->s, NULL, 10, NULL), "`text` is NULL");
+    REFUSED_BY(strata_statistics_prometheus(rig->s, NULL, 10, NULL), "`text` is NULL");
     REFUSED_BY(strata_explain(rig->s, NULL, 10, NULL), "`text` is NULL");
-    REFUSED_BY(strata_chunks_text(rig->s, rig->gpu, NULL, 10, NULL), "`out` is NULL");
+    REFUSED_BY(strata_chunks_text(rig->s, rig->gpu, NULL, 10, NULL), "`text` is NULL");
     REFUSED_BY(strata_cache_below(rig->s, rig->gpu, NULL, 0, NULL), "strata_cache_below");
     REFUSED_BY(strata_pool(rig->s, "weights", NULL), "`pool` is NULL");
     REFUSED_BY(strata_pool_current(rig->s, rig->gpu, NULL), "`pool` is NULL");

@@ -116,8 +116,8 @@ static strata_status_t told_of(strata_status_t status, strata_shared_t *shared) 
     X(strata_capture_begin(s, place, stream))                                                                                      \
     X(strata_stream_wait(s, place, stream, NULL))                                                                                  \
     X(strata_capture_end(s, place, stream, &r.base))                                                                               \
-    X(strata_graph_launch(s, place, r.base, stream))                                                                               \
-    X(strata_graph_destroy(s, place, r.base))                                                                                      \
+    X(strata_graph_launch(s, place, &r, stream))                                                                                   \
+    X(strata_graph_destroy(s, place, &r))                                                                                          \
     X(strata_pool(s, "pool", &r.bytes))                                                                                            \
     X(strata_pool_begin(s, place, STRATA_POOL_ORDINARY))                                                                           \
     X(strata_pool_current(s, place, &r.bytes))                                                                                     \
@@ -139,7 +139,7 @@ static strata_status_t told_of(strata_status_t status, strata_shared_t *shared) 
     X(strata_annotate(s, NULL))                                                                                                    \
     X(strata_neighbours(s, ref, &r.neighbours))                                                                                    \
     X(strata_best_victims(s, place, 8, r.refs, 4, &r.size))                                                                        \
-    X(strata_shadow_start(s, NULL))                                                                                                \
+    X(strata_shadow_start(s, &(strata_open_options_t){.struct_size = sizeof(strata_open_options_t)}))                              \
     X(strata_shadow_stop(s, r.text, sizeof r.text))                                                                                \
     X(strata_change_strategy(s, NULL))                                                                                             \
     X(strata_free_on(s, ref, stream))                                                                                              \

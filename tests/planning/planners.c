@@ -121,7 +121,7 @@ TEST(plan_options, those_of_other_versions_are_understood) {
     } newer = {.known = {.struct_size = sizeof newer}};
     EXPECT_OK(strata_plan_make(&newer.known, &b, 1, &o, NULL));
     newer.more = 1;
-    EXPECT_SAYS(STRATA_E_INVALID, strata_plan_make(&newer.known, &b, 1, &o, NULL), "newer than this library");
+    EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_plan_make(&newer.known, &b, 1, &o, NULL), "newer than this library");
     strata_plan_options_t older = {.struct_size = offsetof(strata_plan_options_t, time_ns), .time_ns = 1, .planner = "greedy"};
     EXPECT_OK(strata_plan_make(&older, &b, 1, &o, NULL));
     strata_plan_result_t result = {.struct_size = offsetof(strata_plan_result_t, lower_bound), .lower_bound = 77};
