@@ -116,6 +116,27 @@ TEST_RIG(facade_arguments, what_may_be_left_out_may_be_null, 0, named) {
     EXPECT_EQ(rig_figures(rig).live_allocations, 1);
 }
 
+TEST_RIG(facade_arguments, settings_that_are_not_there_are_refused, 0, named) {
+    strata_t opened = 0;
+    const char *const one[] = {"retry.timeout=1ms", NULL};
+    const struct {
+        const char *const *set;
+        size_t count;
+        const char *word;
+    } rows[] = {{NULL, 1, "`set` is NULL"},
+                {one + 1, 1, "`set[0]` is NULL"},
+                {one, 2, "`set[1]` is NULL"},
+                {one, (size_t)1 << 60, "`set_count`"},
+                {NULL, SIZE_MAX, "`set_count`"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        strata_open_options_t options = {
+            .struct_size = sizeof options, .preset = "strata", .devices = "sim", .set = rows[i].set, .set_count = rows[i].count};
+        REFUSED_BY(strata_open(&options, &opened), rows[i].word);
+        REFUSED_BY(strata_change_strategy(rig->s, &options), rows[i].word);
+    }
+    EXPECT_EQ(opened, 0);
+}
+
 /* A size of no version: never set, one byte short of the first, or beyond any. */
 TEST_RIG(facade_arguments, a_struct_of_no_size_is_refused, 0, named) {
     strata_t opened = 0;
