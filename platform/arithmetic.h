@@ -21,6 +21,13 @@ static inline bool strata_round_up(uint64_t value, uint64_t unit, uint64_t *resu
 
 static inline uint64_t strata_round_down(uint64_t value, uint64_t unit) { return value & ~(unit - 1); }
 
+/* `fraction` of the bytes, rounded down; UINT64_MAX if that is more than fits. fraction >= 0. */
+static inline uint64_t strata_share(uint64_t bytes, double fraction) {
+    double share = (double)bytes * fraction;
+    if (fraction == 1) return bytes;
+    return share < 18446744073709551616.0 ? (uint64_t)share : UINT64_MAX;
+}
+
 static inline uint64_t strata_min(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 static inline uint64_t strata_max(uint64_t a, uint64_t b) { return a > b ? a : b; }

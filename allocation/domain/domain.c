@@ -184,6 +184,15 @@ strata_status_t strata_domain_claim(strata_domain_t *domain, uint64_t bytes) {
                        (unsigned long long)atomic_load(&domain->quota.limit));
 }
 
+strata_status_t strata_domain_memory(strata_domain_t *domain, uint64_t *available, uint64_t *total) {
+    const uint64_t most = UINT64_C(1) << 40, usual = UINT64_C(80) << 30;
+    strata_status_t status = strata_device_mem_info(domain->device, available, total);
+    if (status != STRATA_OK || *total <= most) return status;
+    *total = usual;
+    *available = strata_min(*available, usual);
+    return STRATA_OK;
+}
+
 void strata_domain_unclaim(strata_domain_t *domain, uint64_t bytes) {
     strata_quota_unclaim(&domain->quota, bytes);
     strata_quota_tell(&domain->quota, &domain->lock);

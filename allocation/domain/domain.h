@@ -155,6 +155,10 @@ void strata_domain_remove_stack(strata_domain_t *domain, strata_stack_t *stack);
 /* The same, under the domain's lock. */
 void strata_domain_unlist(strata_domain_t *domain, strata_stack_t *stack);
 
+/* The device's memory, by which layers size their first chunks and ranges of addresses: what is available, and all of it. A simulated
+ * device may have no bound, or more than any GPU has. It is then sized like one of 80 GiB, and layers get such chunks and ranges again
+ * and again. No lock is held. */
+strata_status_t strata_domain_memory(strata_domain_t *domain, uint64_t *available, uint64_t *total);
 /* Live chunks got from the device. */
 static inline uint64_t strata_domain_reserved(strata_domain_t *domain) { return atomic_load(&domain->quota.served); }
 

@@ -129,7 +129,7 @@ static strata_status_t create(auto_growth_vmm_t *self, const vmm_room_t *room, u
 /* Bytes that may be created before handles are moved instead. */
 static uint64_t allowance(const auto_growth_vmm_t *self) {
     const auto_growth_vmm_options_t *o = strata_growth_vmm_options(self);
-    uint64_t share = (uint64_t)((double)self->peak_used * o->slack);
+    uint64_t share = strata_share(self->peak_used, o->slack);
     uint64_t slack = strata_max(share, strata_min(o->slack_least, self->peak_used / SLACK_OF_LITTLE));
     uint64_t most = self->peak_used + slack, held = self->growth.chunks.held;
     return held < most ? strata_round_down(most - held, self->granularity) : 0;

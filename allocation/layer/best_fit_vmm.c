@@ -440,7 +440,7 @@ static strata_status_t create(strata_layer_t *base) {
     if (status != STRATA_OK) return status;
     uint64_t granularity = strata_vmm_granularity(self->vmm);
     self->handle = strata_round_down(options_of(self)->handle + granularity - 1, granularity);
-    status = strata_device_mem_info(base->domain->device, &available, &total);
+    status = strata_domain_memory(base->domain, &available, &total);
     if (status != STRATA_OK) return status;
     self->addresses = handles_for(self, total) * ADDRESSES;
     status = strata_chunks_init(base, &policy, sizeof(strata_run_part_t), PARTS);

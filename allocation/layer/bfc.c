@@ -438,21 +438,14 @@ static void step(strata_layer_t *base, strata_call_t *call) {
 
 /* ---- life ---- */
 
-/* Only managed memory can be more than the device has, so a fraction may be above 1. */
-static uint64_t share(double fraction, uint64_t bytes) {
-    double wanted = (double)bytes * fraction;
-    if (fraction == 1) return bytes;
-    return wanted < (double)MOST_BYTES ? (uint64_t)wanted : MOST_BYTES;
-}
-
 static strata_status_t read_limits(bfc_t *self) {
     const bfc_options_t *o = bfc_options_of(self);
     uint64_t available, total;
     strata_status_t status = strata_device_mem_info(self->base.domain->device, &available, &total);
     if (status != STRATA_OK) return status;
-    self->limit = strata_min(strata_min(o->memory_limit, share(o->memory_fraction, total)), MOST_BYTES);
+    self->limit = strata_min(strata_min(o->memory_limit, strata_share(total, o->memory_fraction)), MOST_BYTES);
     begin_doubling(self);
-    self->split_cap = o->fragmentation_fraction > 0 ? share(o->fragmentation_fraction, self->limit) : DEFAULT_SPLIT_CAP;
+    self->split_cap = o->fragmentation_fraction > 0 ? strata_share(self->limit, o->fragmentation_fraction) : DEFAULT_SPLIT_CAP;
     self->split_cap = strata_min(self->split_cap, UINT32_MAX - STRATA_BFC_UNIT);
     return STRATA_OK;
 }

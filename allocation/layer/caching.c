@@ -17,6 +17,7 @@
 #include "allocation/options/option.h"
 #include "allocation/reclaim/callbacks.h"
 #include "allocation/reclaim/refusal.h"
+#include "platform/arithmetic.h"
 
 #define HOT       inline __attribute__((always_inline))
 #define ROW(name) STRATA_CACHING_AT(name)
@@ -454,9 +455,8 @@ static strata_status_t read_limits(caching_t *self) {
     uint64_t available, total;
     strata_status_t status = strata_device_mem_info(self->base.domain->device, &available, &total);
     if (status != STRATA_OK) return status;
-    self->allowed = (uint64_t)((double)total * o->memory_fraction);
-    if (o->garbage_collection_threshold > 0)
-        self->collect_above = (uint64_t)((double)self->allowed * o->garbage_collection_threshold);
+    self->allowed = strata_share(total, o->memory_fraction);
+    if (o->garbage_collection_threshold > 0) self->collect_above = strata_share(self->allowed, o->garbage_collection_threshold);
     return STRATA_OK;
 }
 

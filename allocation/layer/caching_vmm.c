@@ -83,7 +83,7 @@ static strata_status_t read_sizes(caching_t *self) {
     uint64_t granularity = strata_vmm_granularity(self->vmm), available, total;
     for (uint32_t kind = 0; kind < STRATA_CACHING_KINDS; kind++)
         self->handle[kind] = strata_round_down(sizes[kind] + granularity - 1, granularity);
-    strata_status_t status = strata_device_mem_info(self->base.domain->device, &available, &total);
+    strata_status_t status = strata_domain_memory(self->base.domain, &available, &total);
     self->range_bytes = total + total / 8;
     return status;
 }

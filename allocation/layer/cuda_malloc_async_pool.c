@@ -1,6 +1,7 @@
 /* The pool of cuda_malloc_async: the device's default one, with the layer's settings while it is there, or one of its own. No lock
  * is held here. */
 #include "allocation/layer/cuda_malloc_async_state.h"
+#include "platform/arithmetic.h"
 
 static strata_status_t configure(async_layer_t *self, strata_handle_t pool) {
     const async_options_t *o = async_options_of(self);
@@ -69,7 +70,7 @@ strata_status_t strata_async_start(async_layer_t *self) {
     bool mine = status == STRATA_OK && !self->started;
     if (mine) {
         self->pool = pool;
-        self->limit = (uint64_t)((double)total * async_options_of(self)->throttle);
+        self->limit = strata_share(total, async_options_of(self)->throttle);
         self->started = true;
     }
     async_unlock(self);

@@ -83,7 +83,7 @@ static strata_status_t create(strata_layer_t *base) {
         uint64_t available, total;
         strata_status_t status = strata_device_mem_info(base->domain->device, &available, &total);
         if (status != STRATA_OK) return status;
-        limit = strata_min(limit, (uint64_t)((double)total * o->fraction));
+        limit = strata_min(limit, strata_share(total, o->fraction));
     }
     strata_quota_init(&self->quota, limit);
     return STRATA_OK;

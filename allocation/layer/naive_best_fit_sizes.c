@@ -15,11 +15,9 @@ enum { USABLE_PERCENT = 95, LEAST_USABLE = 256 };
 
 static bool is_host_memory(const naive_t *self) { return strata_place_is_ownerless(strata_place_kind(self->base.domain->place)); }
 
-static uint64_t share(uint64_t bytes, double fraction) { return (uint64_t)((double)bytes * fraction); }
-
 static strata_status_t usable_of(const naive_t *self, uint64_t *usable) {
     uint64_t available, total;
-    strata_status_t status = strata_device_mem_info(self->base.domain->device, &available, &total);
+    strata_status_t status = strata_domain_memory(self->base.domain, &available, &total);
     if (status != STRATA_OK) return status;
     available = strata_min(available, strata_domain_headroom(self->base.domain));
     *usable = available / 100 * USABLE_PERCENT + available % 100 * USABLE_PERCENT / 100;
@@ -29,7 +27,7 @@ static strata_status_t usable_of(const naive_t *self, uint64_t *usable) {
 
 /* What an option says of a chunk, or the share. E_NO_MEMORY: more than may be used. */
 static strata_status_t chunk_of_device(const naive_t *self, uint64_t usable, uint64_t said, const char *option, uint64_t *size) {
-    *size = said ? said : share(usable, naive_options_of(self)->fraction);
+    *size = said ? said : strata_share(usable, naive_options_of(self)->fraction);
     if (*size <= usable) return STRATA_OK;
     char asked[64], most[64];
     strata_refusal_note(&(strata_refusal_t){.by = STRATA_REFUSED_BY_DEVICE, .asked = *size});
@@ -41,7 +39,7 @@ static strata_status_t chunk_of_device(const naive_t *self, uint64_t usable, uin
 
 static uint64_t host_share(const naive_t *self) {
     const naive_options_t *o = naive_options_of(self);
-    return share(o->memory ? o->memory : strata_host_memory_size(), o->fraction);
+    return strata_share(o->memory ? o->memory : strata_host_memory_size(), o->fraction);
 }
 
 /* No lock is held. */

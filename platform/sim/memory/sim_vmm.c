@@ -20,9 +20,9 @@ static strata_status_t reserve(sim_device_t *device, uint64_t size, uint64_t ali
     uint64_t granule = device->world->profile.granule_bytes, sum;
     if (size == 0 || !whole(device, size)) return wrong("reserve takes whole granules", 0, size);
     if (alignment && !strata_is_power_of_two(alignment)) return wrong("alignment is no power of two", alignment, size);
-    sim_charge(device, &device->world->profile.reserve, size);
-    if (!strata_add(device->reserved_addresses, size, &sum) || sum > device->world->profile.address_bytes)
-        return sim_out_of_memory(device, "cuMemAddressReserve", size);
+    bool fits = strata_add(device->reserved_addresses, size, &sum) && sum <= device->world->profile.address_bytes;
+    sim_charge(device, &device->world->profile.reserve, fits ? size : 0);
+    if (!fits) return sim_out_of_memory(device, "cuMemAddressReserve", size);
     strata_address_t begin = sim_address(device, size, strata_max(alignment, granule));
     if (!begin) return sim_out_of_memory(device, "cuMemAddressReserve", size);
     uint8_t *host;
@@ -85,7 +85,7 @@ void sim_physical_settle(strata_sim_t *world, sim_physical_t *physical) {
 static strata_status_t create(sim_device_t *device, uint64_t size, bool shareable, strata_physical_t *handle) {
     strata_sim_t *world = device->world;
     if (size == 0 || !whole(device, size)) return wrong("create takes whole granules", 0, size);
-    sim_charge(device, &world->profile.create, size);
+    sim_charge(device, &world->profile.create, size <= device->capacity ? size : 0);
     if (!sim_take(device, size)) return sim_out_of_memory(device, "cuMemCreate", size);
     sim_physical_t *physical = calloc(1, sizeof *physical);
     if (!physical || !sim_contents_file(world, size, &physical->file_offset) ||
