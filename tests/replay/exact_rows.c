@@ -1,0 +1,136 @@
+/* Figures after each row of small programs, to the byte. */
+#include "replay/run/run.h"
+
+#include "tests/harness/owned.h"
+#include "tests/harness/test.h"
+#include "tests/replay/helpers.h"
+
+enum { ROWS_MOST = 32 };
+
+/* After a row: what is live and what it got, what is held, and what was held at most within it. */
+typedef struct row_bytes {
+    uint64_t requested, allocated, reserved, deferred, top;
+} row_bytes_t;
+
+typedef struct seen {
+    size_t count, refused, refused_row;
+    uint32_t refused_line;
+    strata_series_sample_t samples[ROWS_MOST];
+} seen_t;
+
+static void see_row(void *context, const strata_series_sample_t *sample) {
+    seen_t *seen = context;
+    ASSERT_LT(seen->count, ROWS_MOST);
+    seen->samples[seen->count++] = *sample;
+}
+
+static void see_refused(void *context, size_t row, uint64_t time_ns, const strata_trace_event_t *event, const char *text) {
+    seen_t *seen = context;
+    (void)time_ns;
+    (void)text;
+    seen->refused++;
+    seen->refused_row = row;
+    seen->refused_line = event->line;
+}
+
+static strata_run_result_t run_followed(const char *text, const char *preset, uint64_t capacity, seen_t *seen) {
+    strata_run_result_t result = {.first_failure = ""};
+    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(text);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(preset, NULL);
+    strata_run_follow_t follow = {.row = see_row, .refused = see_refused, .context = seen};
+    strata_run_options_t options = {
+        .target = {.profile = strata_sim_profile("h100"), .capacity = capacity}, .timeline = {.lag_ns = LAG}, .follow = &follow};
+    *seen = (seen_t){.count = 0};
+    if (!trace || !strategy) return result;
+    if (strata_run(trace, strategy, &options, &result) != STRATA_OK) FAIL_TEST("%s", strata_last_error()->text);
+    return result;
+}
+
+static void expect_rows(const seen_t *seen, const row_bytes_t *rows, size_t count) {
+    EXPECT_EQ(seen->count, count);
+    for (size_t i = 0; i < count && i < seen->count; i++) {
+        const strata_series_sample_t *s = &seen->samples[i];
+        EXPECT_EQ(s->row, i + 1);
+        bool same = s->low[STRATA_SERIES_requested] == rows[i].requested && s->low[STRATA_SERIES_allocated] == rows[i].allocated &&
+                    s->low[STRATA_SERIES_reserved] == rows[i].reserved && s->low[STRATA_SERIES_deferred] == rows[i].deferred &&
+                    s->high[STRATA_SERIES_reserved] == rows[i].top;
+        if (!same)
+            FAIL_TEST("row %zu: requested %llu, allocated %llu, reserved %llu, deferred %llu, at most %llu", i + 1,
+                      (unsigned long long)s->low[STRATA_SERIES_requested], (unsigned long long)s->low[STRATA_SERIES_allocated],
+                      (unsigned long long)s->low[STRATA_SERIES_reserved], (unsigned long long)s->low[STRATA_SERIES_deferred],
+                      (unsigned long long)s->high[STRATA_SERIES_reserved]);
+    }
+}
+
+#define EXPECT_ROWS(seen, ...)                                                                                                     \
+    do {                                                                                                                           \
+        const row_bytes_t rows_[] = {__VA_ARGS__};                                                                                 \
+        expect_rows(&(seen), rows_, sizeof rows_ / sizeof *rows_);                                                                 \
+    } while (0)
+
+/* The driver's pool has a block back at its free; one that is borrowed waits until its borrower is done, or is served again. */
+TEST(exact_rows, the_drivers_pool) {
+    seen_t seen;
+    strata_run_result_t r = run_followed(WORK_COLUMNS
+                                         "alloc,1,1000,0,0,,\nfree,1,,0,10,,\nalloc,2,2000000,0,20,,\nborrow,2,,1,30,,\n"
+                                         "work,2,,1,40,5000,\nfree,2,,0,50,,\nstep,,,0,60,,\nsync,,,1,70,,\nalloc,3,500,0,80,,\n",
+                                         "cuda_malloc_async", 0, &seen);
+    EXPECT_ROWS(seen, {1000, 1000, 1000, 0, 1000}, {0, 0, 0, 0, 0}, {2000000, 2000000, 2000000, 0, 2000000},
+                {2000000, 2000000, 2000000, 0, 2000000}, {2000000, 2000000, 2000000, 0, 2000000}, {0, 0, 2000000, 2000000, 2000000},
+                {0, 0, 2000000, 2000000, 2000000}, {0, 0, 2000000, 0, 2000000}, {500, 500, 500, 0, 500});
+    EXPECT_EQ(r.figures.peak_reserved_bytes, 2000000);
+    EXPECT_EQ(r.figures.deferred_peak_bytes, 2000000);
+    EXPECT_EQ(r.figures.deferred_frees, 1);
+    EXPECT_EQ(r.figures.live_at_end, 1);
+    EXPECT_EQ(r.peak_row, 3);
+}
+
+/* Two devices hold their most at different rows: what both hold is never the sum of that. */
+TEST(exact_rows, two_devices) {
+    seen_t seen;
+    strata_run_result_t r = run_followed("op,id,size,stream,time_us,device\nalloc,1,4194304,0,0,0\nfree,1,,0,1,0\n"
+                                         "alloc,2,4194304,0,2,1\nalloc,3,2097152,0,3,0\nfree,2,,0,4,1\nalloc,4,1048576,0,5,1\n",
+                                         "system", 0, &seen);
+    EXPECT_ROWS(seen, {4 * MIB, 4 * MIB, 4 * MIB, 0, 4 * MIB}, {0, 0, 0, 0, 0}, {4 * MIB, 4 * MIB, 4 * MIB, 0, 4 * MIB},
+                {6 * MIB, 6 * MIB, 6 * MIB, 0, 6 * MIB}, {2 * MIB, 2 * MIB, 2 * MIB, 0, 2 * MIB},
+                {3 * MIB, 3 * MIB, 3 * MIB, 0, 3 * MIB});
+    EXPECT_EQ(r.peak_row, 4);
+    EXPECT_EQ(r.figures.peak_reserved_bytes, 6 * MIB);
+}
+
+/* Each kernel takes its own time; rows of one kernel do not, whatever stands between them. */
+TEST(exact_rows, kernels_take_their_time_once) {
+    seen_t seen;
+    strata_run_result_t one = run_followed(WORK_COLUMNS "alloc,1,256,0,0,,\nwork,1,,0,5,4000,\nstep,,,0,5,,\nwork,1,,0,5,4000,\n",
+                                           "system", 0, &seen);
+    strata_run_result_t two = run_followed(WORK_COLUMNS "alloc,1,256,0,0,,\nwork,1,,0,5,4000,\nstep,,,0,5,,\nwork,1,,0,6,4000,\n",
+                                           "system", 0, &seen);
+    EXPECT_NEAR(two.figures.end_ms - one.figures.end_ms, 4, 0.01);
+}
+
+/* A block of no bytes can be worked on, and an unborrow that no layer knows is no failure. */
+TEST(exact_rows, rows_without_bytes) {
+    seen_t seen;
+    strata_run_result_t r = run_followed(WORK_COLUMNS "alloc,1,0,0,0,,\nwork,1,,0,5,100,\nborrow,1,,1,6,,\nunborrow,1,,1,7,,\n"
+                                                      "alloc,2,256,0,8,,\nborrow,2,,1,9,,\nunborrow,2,,1,10,,\nfree,1,,0,11,,\n",
+                                         "system", 0, &seen);
+    EXPECT_EQ(r.figures.failed_operations, 0);
+    EXPECT_STREQ(r.first_failure, "");
+    EXPECT_EQ(r.figures.operations, 7);
+    EXPECT_EQ(r.figures.live_at_end, 1);
+}
+
+/* Of several failures the first is named; one for memory is told to the follower with its row. */
+TEST(exact_rows, failures_are_told_by_row) {
+    seen_t seen;
+    strata_run_result_t r = run_followed("op,id,size,stream,time_us,align\nalloc,1,3145728,0,0,\nalloc,2,100,0,1,4096\n"
+                                         "alloc,3,3145728,0,2,\nalloc,4,100,0,3,8192\n",
+                                         "system", 4 * MIB, &seen);
+    EXPECT_EQ(r.figures.operations, 4);
+    EXPECT_EQ(r.figures.failed_operations, 3);
+    EXPECT_EQ(r.figures.oom_count, 1);
+    EXPECT_EQ(seen.refused, 1);
+    EXPECT_EQ(seen.refused_row, 3);
+    EXPECT_EQ(seen.refused_line, 4);
+    EXPECT_CONTAINS(r.first_failure, "trace.csv:3: alloc failed");
+}
