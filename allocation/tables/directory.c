@@ -22,10 +22,14 @@ static _Atomic uint32_t *leaf_link(const strata_directory_t *directory, uint64_t
     return &inner_of(directory, granule / STRATA_DIRECTORY_GRANULES)->leaf[granule % STRATA_DIRECTORY_GRANULES];
 }
 
-/* How many granules of the page that has a granule's link are covered. The lock is held. */
-static uint16_t *page_count(const strata_directory_t *directory, uint64_t granule) {
-    return &inner_of(directory, granule / STRATA_DIRECTORY_GRANULES)
-                ->covered[granule % STRATA_DIRECTORY_GRANULES / STRATA_DIRECTORY_PAGE];
+/* A granule is covered now, or no longer (`by` -1): its page counts it, and returns whether it counts none. The lock is held. */
+static bool count_on_page(const strata_directory_t *directory, uint64_t granule, int by) {
+    strata_directory_inner_t *inner = inner_of(directory, granule / STRATA_DIRECTORY_GRANULES);
+    uint16_t *covered = &inner->covered[granule % STRATA_DIRECTORY_GRANULES / STRATA_DIRECTORY_PAGE];
+    if (*covered == 0) inner->pages++;
+    *covered = (uint16_t)(*covered + by);
+    if (*covered == 0) inner->pages--;
+    return *covered == 0;
 }
 
 strata_status_t strata_directory_new(uint32_t unit_shift, strata_directory_t **out) {
@@ -79,23 +83,45 @@ static bool granules_of(uint64_t address, uint64_t size, granules_t *granules) {
     return true;
 }
 
-/* The first thread to set the pointer wins; a surplus inner node goes back. Kept if covering fails later. */
-static strata_status_t make_inner(strata_directory_t *directory, uint64_t index) {
-    if (inner_of(directory, index)) return STRATA_OK;
+/* One more inner node, which waits for its addresses. No lock is held. */
+static strata_status_t make_inner(strata_directory_t *directory) {
     size_t reserved;
     strata_directory_inner_t *inner = strata_host_reserve(sizeof *inner, sizeof *inner, &reserved);
     if (!inner) return STRATA_E_HOST_MEMORY;
-    inner->index = index;
     strata_lock(&directory->lock);
-    bool first = !inner_of(directory, index);
-    if (first) {
-        inner->next = directory->first_inner;
-        directory->first_inner = inner;
-        atomic_store_explicit(&directory->inners[index], inner, memory_order_release);
-    }
+    inner->next = directory->first_inner;
+    directory->first_inner = inner;
+    inner->idle = true;
+    inner->next_idle = directory->first_idle;
+    directory->first_idle = inner;
     strata_unlock(&directory->lock);
-    if (!first) strata_host_unreserve(inner, reserved);
     return STRATA_OK;
+}
+
+/* Gives each place of a range its inner node, as far as some are idle. False: one more is needed. The lock is held. */
+static bool place_inners(strata_directory_t *directory, granules_t granules) {
+    for (uint64_t i = granules.first / STRATA_DIRECTORY_GRANULES; i <= (granules.end - 1) / STRATA_DIRECTORY_GRANULES; i++) {
+        strata_directory_inner_t *inner = directory->first_idle;
+        if (inner_of(directory, i)) continue;
+        if (!inner) return false;
+        directory->first_idle = inner->next_idle;
+        inner->idle = false;
+        inner->index = i;
+        atomic_store_explicit(&directory->inners[i], inner, memory_order_release);
+    }
+    return true;
+}
+
+/* Those of a range that cover nothing leave their places. The lock is held. */
+static void leave_inners(strata_directory_t *directory, granules_t granules) {
+    for (uint64_t i = granules.first / STRATA_DIRECTORY_GRANULES; i <= (granules.end - 1) / STRATA_DIRECTORY_GRANULES; i++) {
+        strata_directory_inner_t *inner = inner_of(directory, i);
+        if (!inner || inner->pages > 0) continue;
+        atomic_store_explicit(&directory->inners[i], NULL, memory_order_release);
+        inner->idle = true;
+        inner->next_idle = directory->first_idle;
+        directory->first_idle = inner;
+    }
 }
 
 /* Leaves that have entries. */
@@ -144,7 +170,7 @@ static void cover_all(strata_directory_t *directory, granules_t granules) {
         uint32_t leaf = atomic_load_explicit(link, memory_order_relaxed);
         if (leaf == 0) {
             leaf = take_leaf(directory, granule);
-            ++*page_count(directory, granule);
+            (void)count_on_page(directory, granule, 1);
             atomic_store_explicit(link, leaf, memory_order_release);
             atomic_store_explicit(near_of(directory, granule), granule << STRATA_DIRECTORY_LEAF_BITS | leaf, memory_order_release);
         }
@@ -185,19 +211,19 @@ strata_status_t strata_directory_cover(strata_directory_t *directory, uint64_t a
     if (!granules_of(address, size, &granules) || granules.end - granules.first > directory->capacity)
         return strata_fail(STRATA_E_LIMIT, 0, "%llu bytes at 0x%llx are no range that free by pointer can cover",
                            (unsigned long long)size, (unsigned long long)address);
-    for (uint64_t i = granules.first / STRATA_DIRECTORY_GRANULES; i <= (granules.end - 1) / STRATA_DIRECTORY_GRANULES; i++) {
-        strata_status_t status = make_inner(directory, i);
-        if (status != STRATA_OK) return status;
-    }
     for (;;) {
         strata_lock(&directory->lock);
-        uint32_t wanted = leaves_wanted(directory, granules);
+        bool placed = place_inners(directory, granules);
+        uint32_t wanted = placed ? leaves_wanted(directory, granules) : 0;
         bool fits = wanted && wanted <= room_now(directory);
         if (fits) cover_all(directory, granules);
+        else leave_inners(directory, granules);
         bool with_entries = directory->has_entries;
         strata_unlock(&directory->lock);
         if (fits) return STRATA_OK;
-        strata_status_t status = wanted ? make_room(directory, wanted, with_entries) : refuse(directory);
+        strata_status_t status = !placed  ? make_inner(directory)
+                                 : wanted ? make_room(directory, wanted, with_entries)
+                                          : refuse(directory);
         if (status != STRATA_OK) return status;
     }
 }
@@ -218,7 +244,7 @@ static uint32_t uncover_granule(strata_directory_t *directory, uint64_t granule)
     if (leaf == 0 || --directory->leaves[leaf].covers != 0) return 0;
     atomic_store_explicit(link, 0, memory_order_release);
     /* Whether the system takes the page or not, all of its links are 0. */
-    if (--*page_count(directory, granule) == 0)
+    if (count_on_page(directory, granule, -1))
         (void)strata_host_discard(leaf_link(directory, granule / STRATA_DIRECTORY_PAGE * STRATA_DIRECTORY_PAGE),
                                   STRATA_DIRECTORY_PAGE * sizeof *link);
     uint64_t near = atomic_load_explicit(near_of(directory, granule), memory_order_relaxed);
@@ -249,6 +275,7 @@ void strata_directory_uncover(strata_directory_t *directory, uint64_t address, u
         }
     }
     empty_leaves(directory, first, end);
+    leave_inners(directory, granules);
     strata_unlock(&directory->lock);
 }
 
@@ -315,9 +342,17 @@ static strata_status_t validate_page(const strata_directory_t *directory, const 
 /* Leaves that the tree leads to. */
 static strata_status_t validate_links(const strata_directory_t *directory, uint32_t *links) {
     strata_status_t status = STRATA_OK;
-    for (const strata_directory_inner_t *inner = directory->first_inner; inner; inner = inner->next)
-        for (uint32_t page = 0; page < STRATA_DIRECTORY_PAGES && status == STRATA_OK; page++)
+    for (const strata_directory_inner_t *inner = directory->first_inner; inner && status == STRATA_OK; inner = inner->next) {
+        uint32_t pages = 0;
+        for (uint32_t page = 0; page < STRATA_DIRECTORY_PAGES && status == STRATA_OK; page++) {
             status = validate_page(directory, inner, page, links);
+            pages += inner->covered[page] > 0;
+        }
+        if (status != STRATA_OK) break;
+        if (pages != inner->pages || inner->idle != (pages == 0) || (pages > 0 && inner_of(directory, inner->index) != inner))
+            status = strata_fail(STRATA_E_CORRUPT, 0, "inner node %llu of the directory has links on %u pages, and counts %u%s",
+                                 (unsigned long long)inner->index, pages, inner->pages, inner->idle ? ", idle" : "");
+    }
     return status;
 }
 

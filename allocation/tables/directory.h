@@ -29,13 +29,18 @@ enum {
     STRATA_DIRECTORY_LEAF_BITS = 24
 };
 
-/* An inner node, in reserved memory. Readers may be in it at any time, so it stays until the directory ends. A page of links on which
- * no granule is covered any more goes back to the system: addresses that were used once cost no memory. */
+/* An inner node, in reserved memory. Readers may be in it at any time, so it stays until the directory ends: one that covers nothing any
+ * more waits for other addresses, and a reader who is still there gets a hint for one of them. A page of links on which no granule is
+ * covered goes back to the system. So addresses that were used once cost nothing. */
 typedef struct strata_directory_inner {
     _Atomic uint32_t leaf[STRATA_DIRECTORY_GRANULES]; /* of each granule; 0: not covered */
     uint16_t covered[STRATA_DIRECTORY_PAGES]; /* granules of each page that are covered; guarded by the lock */
+    /* Guarded by the lock. */
+    uint32_t pages; /* of which something is covered */
+    bool idle; /* it covers nothing and is in no place */
     uint64_t index; /* its place in `inners` */
-    struct strata_directory_inner *next; /* of all inner nodes; guarded by the lock */
+    struct strata_directory_inner *next; /* of all inner nodes */
+    struct strata_directory_inner *next_idle;
 } strata_directory_inner_t;
 
 /* Guarded by the lock. */
@@ -48,8 +53,8 @@ typedef struct strata_directory_leaf {
 } strata_directory_leaf_t;
 
 typedef struct strata_directory {
-    _Atomic(strata_directory_inner_t *) *inners; /* NULL if nothing was ever covered; never changed once set */
-    strata_directory_inner_t *first_inner; /* guarded by the lock */
+    _Atomic(strata_directory_inner_t *) *inners; /* NULL where nothing is covered; changed under the lock */
+    strata_directory_inner_t *first_inner, *first_idle; /* guarded by the lock */
     _Atomic uint64_t *entries; /* of leaf n from n << entry_bits on: home << 32 | slot; 0: never written */
     uint32_t unit_shift;
     uint32_t entry_bits;

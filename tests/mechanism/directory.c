@@ -268,6 +268,32 @@ TEST(directory, addresses_of_the_past_cost_no_memory) {
     strata_directory_delete(directory);
 }
 
+/* Ranges over the edges of inner nodes: as many nodes as are in use at a time are enough for all addresses. */
+TEST(directory, nodes_of_the_past_serve_other_addresses) {
+    strata_directory_t *directory;
+    ASSERT_OK(strata_directory_new(8, &directory));
+    ASSERT_OK(strata_directory_begin(directory));
+    uint64_t before = strata_host_allocations();
+    for (uint64_t node = 1; node < 300; node++) {
+        uint64_t edge = node << STRATA_DIRECTORY_INNER_SHIFT;
+        ASSERT_OK(strata_directory_cover(directory, edge - 2 * MIB, 4 * MIB));
+        strata_directory_write(directory, edge, 1, (uint32_t)node);
+        EXPECT_TRUE(reads(directory, edge, 1, (uint32_t)node));
+        EXPECT_TRUE(reads_nothing(directory, edge - 2 * MIB));
+        if (node % 50 == 0) EXPECT_OK(strata_directory_validate(directory));
+        strata_directory_uncover(directory, edge - 2 * MIB, 4 * MIB);
+        EXPECT_TRUE(reads_nothing(directory, edge));
+    }
+    EXPECT_EQ(strata_host_allocations() - before, 2);
+    uint32_t nodes = 0;
+    for (const strata_directory_inner_t *inner = directory->first_inner; inner; inner = inner->next) nodes += inner->idle;
+    EXPECT_EQ(nodes, 2);
+    EXPECT_OK(strata_directory_validate(directory));
+    EXPECT_CAUGHT(strata_directory_validate(directory), directory->first_inner->idle, false);
+    EXPECT_CAUGHT(strata_directory_validate(directory), directory->first_inner->pages, 1);
+    strata_directory_delete(directory);
+}
+
 /* Against an array of counts and entries, over a few granules on both sides of an inner node's edge. */
 TEST(directory, random_program) {
     enum { GRANULES = 24, STEPS = 6000, CHUNKS = 40, PLACES = GRANULES * 16 };
