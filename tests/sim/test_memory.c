@@ -31,7 +31,7 @@ TEST(sim_memory, small_requests_share_a_granule_until_the_last_is_freed) {
     EXPECT_EQ(figures_of(f.device).used_bytes, 0);
 }
 
-TEST(sim_memory, addresses_rise_lie_apart_and_are_never_reused) {
+TEST(sim_memory, addresses_rise_and_lie_apart) {
     fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.capacity = 64 * MIB});
     strata_address_t end = 0;
     for (uint64_t i = 0; i < 200; i++) {
@@ -98,35 +98,50 @@ TEST(sim_memory, terabytes_cost_nothing) {
     EXPECT_EQ(figures_of(f.device).used_bytes, 0);
 }
 
-/* In ever finer steps to the end of the device's addresses: two granules are left. */
+/* Whatever comes next finds no room behind the last address. */
 static void use_up_addresses(strata_device_t *device) {
-    for (uint64_t alignment = UINT64_C(1) << 52; alignment > 4 * MIB; alignment /= 2) {
-        strata_address_t range;
-        if (strata_device_reserve(device, 2 * MIB, alignment, &range) != STRATA_OK) continue;
-        EXPECT_OK(strata_device_unreserve(device, range, 2 * MIB));
-    }
+    const uint64_t end = (UINT64_C(1) << 48) + (UINT64_C(1) << 52), gap = 2 * MIB;
+    strata_address_t last = get(device, 2 * MIB);
+    put(device, last);
+    put(device, get(device, end - (last + 2 * MIB + gap) - gap));
 }
 
-static void expect_no_address(strata_device_t *device, uint64_t size) {
-    strata_address_t none = 77;
-    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_device_malloc(device, STRATA_MEMORY_DEVICE, size, &none), "address space");
-    EXPECT_EQ(none, 77);
-}
-
-TEST(sim_memory, runs_out_of_addresses_which_are_never_given_twice) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.capacity = STRATA_SIM_UNLIMITED, .contents = true});
-    strata_address_t pieces[2] = {get(f.device, 1 * MIB - 1)};
+/* At the end of the addresses they begin anew, and what is live keeps its own. */
+TEST(sim_memory, addresses_begin_anew_past_what_is_live) {
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.capacity = STRATA_SIM_UNLIMITED});
+    strata_address_t gone = get(f.device, 3 * MIB), piece = get(f.device, MIB - 1), range = 0, pooled = 0;
+    strata_address_t kept = get(f.device, 5 * MIB), first = gone;
+    ASSERT_OK(strata_device_reserve(f.device, 8 * MIB, 0, &range));
+    ASSERT_OK(strata_device_malloc_async(f.device, NULL, MIB, NULL, &pooled));
+    ASSERT_OK(strata_device_synchronise(f.device));
+    put(f.device, gone);
     use_up_addresses(f.device);
-    pieces[1] = get(f.device, 512 * 1024);
-    expect_no_address(f.device, 512 * 1024 + 1);
-    expect_no_address(f.device, 3 * MIB);
-    EXPECT_EQ(figures_of(f.device).used_bytes, 2 * MIB);
-    strata_address_t beside = get(f.device, 512 * 1024);
-    put(f.device, beside);
-    put(f.device, pieces[0]);
-    put(f.device, pieces[1]);
-    expect_no_address(f.device, 1);
-    EXPECT_EQ(figures_of(f.device).used_bytes, 0);
+    EXPECT_EQ(get(f.device, 2 * MIB), first);
+    /* Nothing fits between what is live, up to the chunk of the pool. */
+    strata_address_t next = get(f.device, 5 * MIB);
+    EXPECT_GT(next, pooled);
+    EXPECT_EQ((next - first) % (2 * MIB), 0);
+    EXPECT_TRUE(piece < kept);
+    put(f.device, kept);
+    EXPECT_GT(get(f.device, 5 * MIB), next); /* not used again soon */
+    EXPECT_OK(strata_device_unreserve(f.device, range, 8 * MIB));
+}
+
+/* Half of all addresses at a time, for ever, beside a block in each half. */
+TEST(sim_memory, large_ranges_come_and_go_for_ever) {
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
+    strata_address_t low = get(f.device, 3 * MIB), range, second, none = 77;
+    const uint64_t size = UINT64_C(1) << 46; /* of 2^52, and as much as may be reserved at a time */
+    for (int round = 0; round < 200; round++) {
+        ASSERT_OK(strata_device_reserve(f.device, size, 0, &range));
+        EXPECT_TRUE(range > low + 3 * MIB);
+        second = get(f.device, 4 * MIB);
+        EXPECT_TRUE(second + 4 * MIB < range || second > range + size);
+        EXPECT_OK(strata_device_unreserve(f.device, range, size));
+        put(f.device, second);
+    }
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_reserve(f.device, UINT64_C(1) << 51, 0, &none));
+    EXPECT_EQ(none, 77);
 }
 
 TEST(sim_memory, managed_memory_may_exceed_the_capacity_and_is_counted) {

@@ -68,19 +68,26 @@ TEST(sim_memory_rules, a_free_costs_by_what_was_asked) {
 /* Neither memory nor a pool's chunk is counted where its addresses could not be had. */
 TEST(sim_memory_rules, without_addresses_nothing_is_taken) {
     fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.capacity = STRATA_SIM_UNLIMITED});
-    strata_address_t none = 77, range;
-    for (uint64_t alignment = UINT64_C(1) << 52; alignment > 2 * MIB; alignment /= 2)
-        if (strata_device_reserve(f.device, 2 * MIB, alignment, &range) == STRATA_OK)
-            EXPECT_OK(strata_device_unreserve(f.device, range, 2 * MIB));
+    strata_address_t none = 77, held_address;
+    for (uint64_t size = UINT64_C(1) << 51; size >= 64 * MIB; size /= 2)
+        while (strata_device_malloc(f.device, STRATA_MEMORY_DEVICE, size, &held_address) == STRATA_OK) {}
+    uint64_t used = figures_of(f.device).used_bytes;
+    EXPECT_GT(used, UINT64_C(15) << 48);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc_async(f.device, NULL, 64 * MIB, NULL, &none));
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc(f.device, STRATA_MEMORY_DEVICE, 64 * MIB, &none));
+    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_device_malloc(f.device, STRATA_MEMORY_DEVICE, 64 * MIB, &none), "address space");
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc(f.device, STRATA_MEMORY_MANAGED, 64 * MIB, &none));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_reserve(f.device, 64 * MIB, 0, &none));
-    EXPECT_EQ(figures_of(f.device).used_bytes, 0);
+    EXPECT_EQ(figures_of(f.device).used_bytes, used);
     EXPECT_EQ(none, 77);
     strata_sim_held_t held;
     strata_sim_held(f.device, &held);
     EXPECT_EQ(held.address_bytes, 0);
+    /* What is given back can be had again, and nothing else. */
+    strata_address_t again = 0;
+    put(f.device, held_address);
+    ASSERT_OK(strata_device_malloc(f.device, STRATA_MEMORY_DEVICE, 64 * MIB, &again));
+    EXPECT_EQ(again, held_address);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_reserve(f.device, 64 * MIB, 0, &none));
 }
 
 /* ---- mapped memory under work ---- */

@@ -1,6 +1,7 @@
-/* cudaMalloc and managed memory: physical granules, addresses that rise and are never reused. */
+/* cudaMalloc and managed memory: physical granules, addresses that rise. */
 #include <stdlib.h>
 
+#include "platform/sim/memory/sim_pool.h"
 #include "platform/sim/world/checker_hooks.h"
 
 uint64_t sim_used(const sim_device_t *device) {
@@ -26,11 +27,47 @@ bool sim_granules(const sim_device_t *device, uint64_t size, uint64_t *bytes) {
     return strata_round_up(size, device->world->profile.granule_bytes, bytes);
 }
 
+/* The addresses that something live has which owns the region: itself, its window, or its chunk. */
+static void whole_of(const sim_region_t *region, uint64_t *begin, uint64_t *size) {
+    *begin = region->node.key;
+    *size = region->span;
+    if (region->kind == SIM_REGION_PIECE) {
+        *begin = region->granule->address;
+        *size = 2 * region->device->world->profile.granule_bytes;
+    }
+}
+
+/* The end of something of the device that has addresses in [begin, end); 0: nothing has. */
+static uint64_t taken_until(sim_device_t *device, uint64_t begin, uint64_t end) {
+    sim_tree_t *regions = &device->world->regions;
+    sim_node_t *near[2] = {sim_tree_floor(regions, begin), sim_tree_ceiling(regions, begin, 0)};
+    for (int i = 0; i < 2; i++) {
+        uint64_t from, size;
+        if (!near[i] || ((sim_region_t *)near[i])->kind == SIM_REGION_BLOCK) continue;
+        whole_of((sim_region_t *)near[i], &from, &size);
+        if (from < end && from + size > begin) return from + size;
+    }
+    return sim_pools_taken_until(device, begin, end);
+}
+
+/* Addresses rise. Only when a device has used all of them, 4 PiB, they begin anew, past what is live: so one that was freed is not used
+ * again soon, and whoever uses it after its free is found. */
 strata_address_t sim_address(sim_device_t *device, uint64_t span, uint64_t alignment) {
-    uint64_t begin, end, limit = SIM_BASE + (device->base.ordinal + 1) * SIM_DEVICE_SPAN;
-    if (!strata_round_up(device->next_address, alignment, &begin) || !strata_add(begin, span, &end) ||
-        !strata_add(end, device->world->profile.granule_bytes, &end) || end > limit)
-        return 0;
+    uint64_t first = SIM_BASE + device->base.ordinal * SIM_DEVICE_SPAN, limit = first + SIM_DEVICE_SPAN;
+    uint64_t granule = device->world->profile.granule_bytes, begin = device->next_address, end, taken;
+    for (bool again = false;;) {
+        bool fits = strata_round_up(begin, alignment, &begin) && strata_add(begin, span, &end) && strata_add(end, granule, &end) &&
+                    end <= limit;
+        if (!fits && again) return 0;
+        if (!fits) {
+            again = device->addresses_reused = true;
+            begin = first;
+            continue;
+        }
+        taken = device->addresses_reused ? taken_until(device, begin, end) : 0;
+        if (!taken) break;
+        begin = taken + granule;
+    }
     device->next_address = end;
     return begin;
 }

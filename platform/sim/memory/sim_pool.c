@@ -90,6 +90,15 @@ static bool chunk_new(sim_pool_t *pool, uint64_t size) {
     return true;
 }
 
+uint64_t sim_pools_taken_until(const sim_device_t *device, uint64_t begin, uint64_t end) {
+    for (const sim_pool_t *pool = device->pools; pool; pool = pool->next)
+        for (const sim_chunk_t *chunk = pool->chunks; chunk; chunk = chunk->next) {
+            uint64_t from = chunk->first->region.node.key;
+            if (from < end && from + chunk->size > begin) return from + chunk->size;
+        }
+    return 0;
+}
+
 /* `chunk` is idle in one block. */
 static void chunk_drop(sim_pool_t *pool, sim_chunk_t **link) {
     sim_chunk_t *chunk = *link;
