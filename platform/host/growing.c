@@ -56,6 +56,7 @@ static bool map_at(unsigned char *at, size_t bytes) {
     }
     /* A huge page would cost 2 MiB at the first touch. A kernel without huge pages refuses, which is as good. */
     (void)madvise(got, bytes, MADV_NOHUGEPAGE);
+    strata_host_count_mapped((int64_t)bytes);
     return true;
 }
 
@@ -137,6 +138,7 @@ void strata_growing_release(strata_growing_t *range) {
     }
     pthread_mutex_lock(&lock);
     munmap(window->memory, window->usable);
+    strata_host_count_mapped(-(int64_t)window->usable);
     window->live = false;
     window->next_free = free_windows[class_of(window->size)];
     free_windows[class_of(window->size)] = window;

@@ -1,5 +1,6 @@
 #include "platform/host/host_memory.h"
 
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #define HUGE_PAGE ((size_t)2 << 20)
 
 static _Atomic uint64_t allocations;
+static _Atomic uint64_t live_allocations, live_bytes, live_mapped;
 /* The number of the allocation that fails; 0: none. Read before every allocation, written only by tests. */
 static _Atomic uint64_t fail_at;
 static atomic_int fail_onward;
@@ -48,6 +50,20 @@ strata_status_t strata_host_out_of_memory(uint64_t bytes) {
                        strata_host_bound(bound, sizeof bound));
 }
 
+strata_host_live_t strata_host_live(void) {
+    return (strata_host_live_t){
+        .allocations = atomic_load(&live_allocations), .bytes = atomic_load(&live_bytes), .mapped = atomic_load(&live_mapped)};
+}
+
+void strata_host_count_mapped(int64_t bytes) { atomic_fetch_add_explicit(&live_mapped, (uint64_t)bytes, memory_order_relaxed); }
+
+/* Counts what came (1) or goes (-1). */
+static void count_live(void *memory, int sign) {
+    if (!memory) return;
+    atomic_fetch_add_explicit(&live_allocations, (uint64_t)(int64_t)sign, memory_order_relaxed);
+    atomic_fetch_add_explicit(&live_bytes, (uint64_t)(sign * (int64_t)malloc_usable_size(memory)), memory_order_relaxed);
+}
+
 static void *out_of_host_memory(uint64_t bytes) {
     (void)strata_host_out_of_memory(bytes);
     return NULL;
@@ -55,13 +71,17 @@ static void *out_of_host_memory(uint64_t bytes) {
 
 void *strata_host_new(size_t count, size_t size) {
     void *memory = strata_host_refuses() ? NULL : calloc(count, size);
+    count_live(memory, 1);
     return memory ? memory : out_of_host_memory((uint64_t)count * size);
 }
 
 void *strata_host_resize(void *memory, size_t count, size_t size) {
     uint64_t bytes;
     if (!strata_multiply(count, size, &bytes)) return out_of_host_memory(UINT64_MAX);
-    void *grown = strata_host_refuses() ? NULL : realloc(memory, bytes);
+    if (strata_host_refuses()) return out_of_host_memory(bytes);
+    count_live(memory, -1);
+    void *grown = realloc(memory, bytes);
+    count_live(grown ? grown : memory, 1);
     return grown ? grown : out_of_host_memory(bytes);
 }
 
@@ -72,7 +92,10 @@ char *strata_host_strdup(const char *text) {
     return copy;
 }
 
-void strata_host_delete(void *memory) { free(memory); }
+void strata_host_delete(void *memory) {
+    count_live(memory, -1);
+    free(memory);
+}
 
 void *strata_host_reserve(size_t size, size_t least, size_t *got) {
     if (strata_host_refuses()) return out_of_host_memory(size);
@@ -82,6 +105,7 @@ void *strata_host_reserve(size_t size, size_t least, size_t *got) {
             /* A huge page would cost 2 MiB at the first touch. A kernel without huge pages refuses, which is as good. */
             (void)madvise(memory, size, MADV_NOHUGEPAGE);
             *got = size;
+            strata_host_count_mapped((int64_t)size);
             return memory;
         }
     }
@@ -89,7 +113,9 @@ void *strata_host_reserve(size_t size, size_t least, size_t *got) {
 }
 
 void strata_host_unreserve(void *memory, size_t size) {
-    if (memory) munmap(memory, size);
+    if (!memory) return;
+    munmap(memory, size);
+    strata_host_count_mapped(-(int64_t)size);
 }
 
 bool strata_host_want_huge_pages(void *memory, size_t size) { return madvise(memory, size, MADV_HUGEPAGE) == 0; }

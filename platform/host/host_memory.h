@@ -45,6 +45,14 @@ uint32_t strata_host_threads(void);
 
 /* For tests: allocations (new, resize, strdup, reserve) made by the process so far. */
 uint64_t strata_host_allocations(void);
+/* For tests: what the process has not given back. */
+typedef struct strata_host_live {
+    uint64_t allocations, bytes; /* as large as the system made them */
+    uint64_t mapped; /* bytes of ranges, touched or not */
+} strata_host_live_t;
+strata_host_live_t strata_host_live(void);
+/* Counts memory that platform/host/growing.c maps itself, or (negative) gives back. */
+void strata_host_count_mapped(int64_t bytes);
 /* For tests: the k-th allocation from now on (1 = the next) fails, and with `onward` all after it. 0 switches this off. */
 void strata_host_fail_at(uint64_t k, int onward);
 
