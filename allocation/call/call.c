@@ -161,8 +161,6 @@ void strata_chunk_free(strata_record_t *chunk) {
 }
 
 strata_record_t *strata_record_new(strata_layer_t *self, const strata_request_t *request, uint64_t ptr, uint64_t size) {
-    STRATA_REFUSE_NULL_AS(self, "self", NULL);
-    STRATA_REFUSE_NULL_AS(request, "request", NULL);
     strata_slab_t *slab = &self->stack->slab;
     uint32_t slot = strata_slab_take(slab);
     if (slot == 0) {
@@ -184,8 +182,6 @@ strata_record_t *strata_record_new(strata_layer_t *self, const strata_request_t 
 }
 
 void strata_record_delete(strata_layer_t *self, strata_record_t *record) {
-    STRATA_REFUSE_NULL_AS(self, "self", );
-    STRATA_REFUSE_NULL_AS(record, "record", );
     strata_slab_give(&self->stack->slab, strata_slab_slot(&self->stack->slab, record));
 }
 

@@ -134,9 +134,6 @@ void strata_layer_destroy_nothing(strata_layer_t *self) {
 }
 
 void strata_layer_free_below(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
-    STRATA_REFUSE_NULL_AS(self, "self", );
-    STRATA_REFUSE_NULL_AS(record, "record", );
-    STRATA_REFUSE_NULL_AS(call, "call", );
     (void)self;
     strata_below_free(record, call);
 }

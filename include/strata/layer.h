@@ -364,6 +364,7 @@ static inline uint32_t strata_record_slot(const strata_layer_t *self, const stra
 /* ---- operations that do nothing; and the free of a layer that has only to pass it on: strata_below_free() ---------------- */
 STRATA_API strata_status_t strata_layer_create_nothing(strata_layer_t *self);
 STRATA_API void strata_layer_destroy_nothing(strata_layer_t *self);
+/* (not checked) */
 STRATA_API void strata_layer_free_below(strata_layer_t *self, strata_record_t *record, strata_call_t *call);
 
 /* ---- calling the layers below ------------------------------------------------------------------------------------------- */
@@ -408,7 +409,7 @@ STRATA_API void strata_call_lock(strata_call_t *call, strata_opened_t opened);
 
 /* ---- records of sources; under the lock of the layer's stack ---- */
 /* A live record for a request, of memory that the source has got. NULL: the stack has as many records as it may have; E_LIMIT
- * is set, and allocate returns it. */
+ * is set, and allocate returns it. And its end; both (not checked). */
 STRATA_API strata_record_t *strata_record_new(strata_layer_t *self, const strata_request_t *request, uint64_t ptr, uint64_t size);
 STRATA_API void strata_record_delete(strata_layer_t *self, strata_record_t *record);
 /* For the destroy of a source: shows every record that somebody still has. Give its memory back, and delete no record. */
@@ -483,7 +484,6 @@ STRATA_API uint64_t strata_chunked_idle_bytes(strata_layer_t *self);
 STRATA_API strata_record_t *strata_chunked_take_at(strata_layer_t *self, const strata_block_t *at, size_t requested,
                                                    const strata_stack_t *stack);
 STRATA_API strata_status_t strata_chunked_validate(strata_layer_t *self);
-
 /* All of them, in the initializer of a type whose state begins with strata_chunked_t. */
 #define STRATA_CHUNKED_OPERATIONS                                                                                                  \
     .role = STRATA_CACHE, .scope = STRATA_SCOPE_STREAM,                                                                            \
