@@ -90,7 +90,8 @@ class Facade(Caches, Graphs, Sharing):
         return self
 
     def __exit__(self, failed: object, *_: object) -> None:
-        self.close("force" if failed else "wait")
+        if not self.closed:
+            self.close("force" if failed else "wait")
 
     def __repr__(self) -> str:
         return f"<strata.Facade 0x{self.handle:x} {'closed' if self.closed else 'open'}>"

@@ -4,7 +4,9 @@ The first tests show the behavior of each group. The last runs them all over a l
 """
 
 import contextlib
+import ctypes
 import importlib
+import inspect
 import os
 import pkgutil
 import socket
@@ -324,12 +326,109 @@ def show_planning():
         assert strata.planning.reuse_lines(nothing) == [] and strata.planning.dependencies(nothing, []) == (0, 0, 0, 0, [])
 
 
+def show_what_a_request_says():
+    with opened() as s:
+        causes = []
+        s.on_out_of_memory(lambda place, size, cause, report: causes.append(cause))
+        with pytest.raises(strata.OutOfMemoryError):
+            s.allocate(MIB, grow=False)
+        side = s.stream()
+        s.allocate(30 * MIB, stream=side).free()
+        s.set_limit(s.statistics().reserved_bytes)
+        with pytest.raises(strata.OutOfMemoryError):
+            s.allocate(30 * MIB, retry=False)
+        assert causes == ["no_growth", "no_retry"]
+        s.allocate(30 * MIB).free()
+        side.destroy()
+        block = s.allocate(4096, place="host")
+        ctypes.memset(block.ptr, 255, 4096)
+        block.free()
+        with s.allocate(4096, place="host", zero=True) as again:
+            assert again.ptr == block.ptr and ctypes.string_at(again.ptr, 4096) == bytes(4096)
+    with opened(text="strategy: a\nstack: [aligned, stream_safe, auto_growth, system]\n", devices="sim") as s:
+        blocks = [s.allocate(300, alignment=1 << 16) for _ in range(3)]
+        blocks += [s.allocator().allocate(300, alignment=1 << 16)]
+        assert [block.ptr % (1 << 16) for block in blocks] == [0] * 4
+        s.close("force")
+
+
+def show_broken_captures():
+    with opened() as s:
+        one, two = s.stream(), s.stream()
+        with pytest.raises(strata.StrataError) as broken, s.capture(one):
+            two.wait(one)  # which joins, and is never waited for
+        assert broken.value.status == "E_CAPTURE"
+        with pytest.raises(KeyError), s.capture(one):
+            two.wait(one)
+            raise KeyError("the program's own error says more")
+        with pytest.raises(KeyError), s.begin_graph_pool(one) as pool, s.capture(one) as graph:
+            s.allocate(MIB, stream=one).free()
+            raise KeyError
+        assert graph.handle and pool.describe().graphs == 0  # it was destroyed
+        pool.remove()
+        with pytest.raises(strata.StrataError), s.capture(None):
+            pass
+
+
+def show_plans_of_branches(tmp_path):
+    path = tmp_path / "plan.csv"
+    path.write_text("id,lower,upper,size,branch,offset\na,0,3,4096,0,0\nb,1,2,8192,7,4096\nc,2,3,256,0,65536\n")
+    with opened("planned") as s:
+        other = s.stream()
+        with pytest.raises(strata.StrategyError, match="another branch"):
+            s.load_plan(path)
+        s.load_plan(path, branch=0)
+        s.load_plan(str(path), stream=other, branch=7)
+        with pytest.raises(strata.StrategyError, match="on this branch"):
+            s.load_plan(path, branch=5)
+        plans = [(figure.stream, figure.value) for figure in s.layer_figures() if figure.name == "plans"]
+        assert sorted(plans) == [(0, 1), (other.handle, 1)]
+
+
+def show_pauses_of_tags(tmp_path):
+    with opened() as s:
+        blocks = [s.allocate(16 * MIB, tag=tag) for tag in ("a", "b")]
+        paused = s.pause(pool=strata.POOL_ORDINARY, contents="file", directory=tmp_path, staging=8 * MIB)
+        assert s.statistics("pinned").peak_allocated_bytes == 8 * MIB
+        resumed = s.resume(pool=strata.POOL_ORDINARY, tag="b")
+        assert resumed.bytes == paused.bytes // 2 and resumed.rest_bytes == paused.bytes - resumed.bytes
+        s.resume(pool=strata.POOL_ORDINARY)
+        for block in blocks:
+            block.free()
+
+
+def show_planners():
+    make, taken = strata.planning.make, [(0, 2, 128), (2, 4, 64), (3, 5, 1)]
+    assert [make(taken, planner="reuse", mended=mended).peak for mended in (False, True)] == [128, 129]
+    assert len(strata.planning.reuse_lines(taken)) == 6
+    effects = [[line.effect for line in strata.planning.reuse_lines(taken, mended=mended)].count("reuse") for mended in (False, True)]
+    assert effects == [0, 1]
+    ordinary = Buffer(2, 4, 64)
+    for first, second, passed_on in (
+        (Buffer(0, 2, 64), ordinary, 1),
+        (Buffer(0, 2, 64, output=True), ordinary, 0),
+        (Buffer(0, 2, 64, removed=True), ordinary, 0),
+        (Buffer(0, 2, 64), ordinary._replace(kind=1), 0),
+        (Buffer(0, 2, 64), ordinary._replace(alignment=256), 0),
+        (Buffer(0, 2, 64, fork=1, branch=1), ordinary._replace(fork=1, branch=2), 0),
+        (Buffer(0, 2, 64, fork=1, branch=1), ordinary._replace(fork=1, branch=1), 1),
+    ):
+        assert [line.effect for line in strata.planning.reuse_lines([first, second])].count("reuse") == passed_on, (first, second)
+    tree = [Buffer(0, 2, 64, output=True), Buffer(1, 3, 128), Buffer(2, 4, 64)]
+    assert [make(tree, planner="tree", pools=pools).pools for pools in ("intermediates", "combined")] == [2, 1]
+    assert [offset % 4096 for offset in make([(0, 1, 64, 4096), (0, 1, 64, 4096)]).offsets] == [0, 0]
+
+
 SHOWN = {name[5:]: function for name, function in list(globals().items()) if name.startswith("show_")}
 
 
+def show(group, folder):
+    SHOWN[group](*([folder] if "tmp_path" in inspect.signature(SHOWN[group]).parameters else []))
+
+
 @pytest.mark.parametrize("group", SHOWN)
-def test_shown(group):
-    SHOWN[group]()
+def test_shown(group, tmp_path):
+    show(group, tmp_path)
 
 
 class Counting:
@@ -343,15 +442,15 @@ class Counting:
         return getattr(self._library, name)
 
 
-def test_no_bound_function_is_left_out(monkeypatch):
+def test_no_bound_function_is_left_out(monkeypatch, tmp_path):
     counting = Counting(_library.library())
     others = {"__main__", "_library", "torch", "cupy", "rmm", "numba"}
     modules = [strata, *(importlib.import_module(f"strata.{m.name}") for m in pkgutil.iter_modules(strata.__path__) if m.name not in others)]
     for module in modules:
         if hasattr(module, "library"):
             monkeypatch.setattr(module, "library", lambda: counting)
-    for show in SHOWN.values():
-        show()
+    for group in SHOWN:
+        show(group, tmp_path)
     # The first is called once, when the library is loaded; the second by the other process.
     elsewhere = {"strata_abi_version", "strata_import_end"}
     assert {"strata_" + name for name in _abi.PROTOTYPES} - counting.asked == elsewhere

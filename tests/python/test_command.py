@@ -1,6 +1,7 @@
 """The command of the wheel, lists, and what the package says where nothing can be loaded."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -78,13 +79,24 @@ __attribute__((constructor)) static void loaded(void) {
 """
 
 
+def compile_library(path, source):
+    command = ["cc", "-shared", "-fPIC", "-xc", "-", "-o", path]
+    if not shutil.which("cc") or subprocess.run(command, input=source, text=True, stderr=subprocess.DEVNULL).returncode:
+        pytest.skip("there is no C compiler")
+
+
+@pytest.fixture(scope="module")
+def evil(tmp_path_factory):
+    path = tmp_path_factory.mktemp("evil") / "evil.so"
+    compile_library(path, EVIL)
+    return path
+
+
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, evil):
     """A folder with a trace, and a strategy that would load code."""
     monkeypatch.chdir(tmp_path)
-    Path("evil.c").write_text(EVIL)
-    if subprocess.run(["cc", "-shared", "-fPIC", "evil.c", "-o", "evil.so"], stderr=subprocess.DEVNULL).returncode:
-        pytest.skip("there is no C compiler")
+    shutil.copy(evil, "evil.so")
     Path("evil.yaml").write_text("version: 1\nstrategy: evil\nload: [./evil.so]\nextends: strata\n")
     Path("run.csv").write_text("op,id,size,stream,time_us\nalloc,1,64,0,0\nfree,1,0,0,1\n")
     yield tmp_path
@@ -158,9 +170,7 @@ def test_another_library_is_told_by_name(tmp_path):
         ("older", functions % number, "it is libstrata 7.8.9 without strata_status_name(), which this package needs"),
     ):
         path = tmp_path / f"lib{name}.so"
-        made = subprocess.run(["cc", "-shared", "-fPIC", "-xc", "-", "-o", path], input=source, text=True, stderr=subprocess.DEVNULL)
-        if made.returncode:
-            pytest.skip("there is no C compiler")
+        compile_library(path, source)
         done = python("-c", "import strata; strata.version()", STRATA_LIBRARY=str(path))
         assert done.returncode == 1 and f"{path}: {text}" in done.stderr, done.stderr
     text = tmp_path / "text.so"
