@@ -26,7 +26,7 @@ INTEGERS += [(1.0, TypeError), ("1", TypeError), (b"1", TypeError), ([], TypeErr
 TEXTS = [*NAMES, (b"text", TypeError), (Path("text"), TypeError)]
 PATHS = NAMES
 FLAGS = [("no", TypeError), ("", TypeError), (None, TypeError), (1.0, TypeError), (2, TypeError), ([], TypeError)]
-DURATIONS = [(-1, ValueError), (-0.5, ValueError), (float("nan"), ValueError), (float("inf"), OverflowError), (2**64, OverflowError)]
+DURATIONS = [(-1, ValueError), (-0.5, ValueError), (float("nan"), ValueError), (float("inf"), OverflowError), (2**65, OverflowError)]
 DURATIONS += [("1", TypeError), (True, TypeError), (None, TypeError), (1j, TypeError)]
 LISTS = [("text", TypeError), (b"text", TypeError), (5, TypeError), (None, TypeError), (Path("text"), TypeError), ([5], TypeError), ({"a": "b"}, TypeError)]
 OBJECTS = [(5, TypeError), (None, TypeError), ("text", TypeError), (0, TypeError)]
@@ -203,6 +203,14 @@ def test_the_largest_values_reach_the_library(s):
         s.block_of(2**64 - 1)
     s.set_limit(2**64 - 1)
     s.trim(2**64 - 1)
+
+
+def test_durations_end_where_their_field_ends():
+    assert _arguments.nanoseconds(18446744073709551, "t") == 18446744073709551000
+    assert _arguments.nanoseconds(18446744073, "t", "seconds") == 18446744073000000000
+    for value, unit in ((18446744073709552, "microseconds"), (18446744074, "seconds"), (2**64 / 1000, "microseconds")):
+        with pytest.raises(OverflowError):
+            _arguments.nanoseconds(value, "t", unit)
 
 
 def test_zero_and_nothing(s):

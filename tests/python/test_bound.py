@@ -70,6 +70,14 @@ def show_counted_frees():
         assert s.next_count() > first
         s.set_safe_frontier(first)
         s.allocate(MIB, freed_before=first).free()
+        blocks = [s.allocate(MIB) for _ in range(16)]
+        blocks[0].free()
+        count = s.next_count()
+        blocks[1].free()
+        with pytest.raises(strata.OutOfMemoryError):
+            s.allocate(2 * MIB, freed_before=count)
+        s.allocate(2 * MIB, freed_before=0).free()
+        s.close("force")
 
 
 def show_allocators():
@@ -82,7 +90,12 @@ def show_allocators():
         assert allocator.statistics().live_allocations == 1
         allocator.free(block)
         assert allocator.release() == 2 * MIB
-        assert allocator.functions() == allocator.functions() and all(allocator.functions())
+        functions = allocator.functions()
+        assert functions == allocator.functions()
+        address = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)(functions.allocate)(MIB)
+        assert s.block_of(address).pool() == weights
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(functions.free)(address)
+        assert allocator.statistics().live_allocations == 0
 
 
 # ---- streams and pools
@@ -247,10 +260,10 @@ def show_sharing():
                 [sys.executable, "-c", IMPORTER, str(theirs.fileno())], pass_fds=[theirs.fileno()], stdout=subprocess.PIPE, text=True
             )
             with block.export() as shared:
-                shared.send(mine)
                 count = shared.count
                 with strata.Shared.fetch(bytes(shared), os.getpid()) as again:
                     assert (again.size, again.count, again.offset) == (shared.size, count, shared.offset)
+                shared.send(mine)  # its descriptors are still its own
             assert count >= 1 and shared.count == 0
             told = child.communicate(timeout=30)[0].splitlines()
         assert told == [f"{block.size} True {count} 0", "E_IO"]
@@ -261,6 +274,11 @@ def show_sharing():
                 assert (received.size, received.count) == (block.size, count)
                 with opened() as second, pytest.raises(strata.StrataError):
                     second.import_shared(received)  # the memory of another simulated world
+        before = len(os.listdir("/proc/self/fd"))
+        left = [block.export() for _ in range(3)]
+        assert len(os.listdir("/proc/self/fd")) == before + 3 * count
+        del left
+        assert len(os.listdir("/proc/self/fd")) == before
         with block.register() as registration:
             assert registration.ptr == block.ptr and registration.base <= block.ptr and registration.place == strata.gpu(0)
         block.free()

@@ -130,6 +130,8 @@ def test_settings_that_the_strategy_comes_from_are_used(run, tmp_path):
     for strategy in ("import:pytorch", "import:pytorch@2.9", "mine.yaml"):
         assert run("--devices", "sim:h100", "--strategy", strategy, "script.py", **value)[1].stderr == ""
     assert run("--devices", "sim:h100", "script.py", STRATA_STRATEGY="import:pytorch", **value)[1].stderr == ""
+    unused = {"PYTORCH_CUDA_ALLOC_CONF": "pinned_use_background_threads:True"}  # which the import tells itself
+    assert "has no effect" not in run("--devices", "sim:h100", "--strategy", "import:pytorch@2.9", "script.py", **unused)[1].stderr
 
 
 def test_several_settings_are_one_warning(run):
@@ -194,6 +196,19 @@ def test_a_folder_of_another_user_is_not_used(cache, capfd):
         os.chown(folder, os.geteuid(), -1)
         assert cache not in path.parents and path.read_text() == "two"
         assert f"{folder} belongs to the user 12345" in capfd.readouterr().err
+
+
+def test_a_link_of_another_user_is_not_followed(cache, tmp_path, capfd):
+    (tmp_path / "own").mkdir(mode=0o700)
+    cache.parent.mkdir()
+    cache.symlink_to(tmp_path / "own")
+    assert _cache.cached("door", "libx.so", write("one")).parent == cache  # the user's own link
+    try:
+        os.lchown(cache, 12345, -1)
+    except PermissionError:
+        pytest.skip("only root can give a link to another user")
+    assert _cache.cached("door", "libx.so", write("two")).read_text() == "two"
+    assert f"{cache} belongs to the user 12345" in capfd.readouterr().err
 
 
 def test_a_process_of_another_user_does_not_use_the_folder(cache, monkeypatch, capfd):
