@@ -289,6 +289,12 @@ static int tell_ends(const session_t *session, size_t runs) {
     return status;
 }
 
+static void tell_unmatched(const session_t *session) {
+    for (size_t i = 0; i < session->arguments.trace_count; i++)
+        for (size_t k = 0; k < session->contenders.count; k++)
+            strata_unmatched_tell(session->contenders.all[k].label, session->contenders.all[k].strategy, session->traces[i]);
+}
+
 static void tell_work_left_out(const session_t *session, size_t runs) {
     for (size_t i = 0; i < runs; i++) {
         if (!session->results[i].work_left_out) continue;
@@ -351,6 +357,7 @@ static int report(session_t *session) {
     if (table) tell_table(session);
     if (json && strata_tell_written(write_json(session)) != STRATA_EXIT_DONE) return STRATA_EXIT_FAILED;
     tell_work_left_out(session, runs);
+    tell_unmatched(session);
     if (session->arguments.draw && draw(session) != STRATA_OK) return strata_tell_failure();
     if (table) draw_curves(session);
     if (table) tell_verdicts(session);

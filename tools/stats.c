@@ -4,6 +4,7 @@
 #include "platform/host/host_memory.h"
 #include "replay/stats/stats.h"
 #include "tools/options/contenders.h"
+#include "tools/screen/notes.h"
 #include "tools/screen/terminal.h"
 
 typedef struct session {
@@ -84,6 +85,8 @@ static int end(session_t *session, int exit_status) {
         fprintf(stderr, "strata: at the close: %s\n", session->result.ended.lost);
         if (exit_status == STRATA_EXIT_DONE) exit_status = STRATA_EXIT_FAILED;
     }
+    if (session->trace && session->contenders.count > 0)
+        strata_unmatched_tell(session->contenders.all[0].label, session->contenders.all[0].strategy, session->trace);
     if (session->result.work_left_out)
         fprintf(stderr, "strata: %s runs no work of a trace: kernels are left out\n", session->result.device);
     strata_trace_delete(session->trace);

@@ -63,11 +63,13 @@ static void drop(strata_trace_feed_t *feed) {
     strata_host_delete(feed);
 }
 
-/* Signals stay with the threads that are there already. */
+/* Signals stay with the threads that are there already. Names of streams may stand in any row and decide which stacks a run has, so a trace
+ * that can have some is read whole before its first row is used. */
 static void start(strata_trace_feed_t *feed) {
     sigset_t before;
+    bool names = strata_trace_reader_columns(feed->reader) & 1u << STRATA_COLUMN_stream_name;
     strata_begun_block(&before);
-    feed->started = pthread_create(&feed->thread, NULL, read_all, feed) == 0;
+    feed->started = !names && pthread_create(&feed->thread, NULL, read_all, feed) == 0;
     strata_begun_unblock(&before);
     if (!feed->started) read_all(feed);
 }

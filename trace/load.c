@@ -7,6 +7,7 @@
 #include "platform/host/host_memory.h"
 #include "platform/text/printable.h"
 #include "trace/ids.h"
+#include "trace/text/lines.h"
 #include "trace/trace.h"
 
 /* What is known about an id while the file is read. */
@@ -171,6 +172,18 @@ static strata_status_t end_pool(loader_t *loader, const strata_trace_record_t *r
                      (unsigned long long)record->pool, (unsigned long long)record->stream);
     for (begun->count--; at <= begun->count; at++) begun->pools[at - 1] = begun->pools[at];
     return STRATA_OK;
+}
+
+/* A stream has one name, which may stand in several of its rows. */
+static strata_status_t name_stream(loader_t *loader, const strata_trace_record_t *record, uint16_t stream) {
+    char **name = &loader->trace->streams[stream].name;
+    if (!record->stream_name || !*record->stream_name) return STRATA_OK;
+    if (*name && strcmp(*name, record->stream_name) != 0)
+        return wrong(loader, record->line, STRATA_COLUMN_stream_name,
+                     "stream %llu is \"%.60s\" here and \"%.60s\" above; give each stream one name",
+                     (unsigned long long)record->stream, strata_shown(record->stream_name).text, strata_shown(*name).text);
+    if (!*name) *name = strata_host_strdup(record->stream_name);
+    return *name ? STRATA_OK : STRATA_E_HOST_MEMORY;
 }
 
 /* The pool of an alloc: its own, or the innermost that its stream has begun. */
@@ -347,6 +360,7 @@ static strata_status_t set_streams(loader_t *loader, const strata_trace_record_t
     bool again = loader->trace->stream_count > 0 && key_of_stream(record->stream, record->device) == loader->last_key;
     if (again) event->stream = loader->last_stream;
     else status = intern_stream(loader, record, STRATA_COLUMN_stream, &event->stream);
+    if (status == STRATA_OK) status = name_stream(loader, record, event->stream);
     if (status == STRATA_OK && record->op == STRATA_TRACE_wait)
         status = intern_stream(loader, record, STRATA_COLUMN_other, &event->other);
     return status;
@@ -480,6 +494,7 @@ void strata_trace_delete(strata_trace_t *trace) {
     for (uint32_t i = 0; i < trace->stack_count; i++) strata_host_delete(trace->stacks[i]);
     strata_host_delete(trace->stacks);
     strata_host_delete(trace->pools);
+    for (uint32_t i = 0; i < trace->stream_count; i++) strata_host_delete(trace->streams[i].name);
     strata_host_delete(trace->streams);
     strata_host_delete(trace->events);
     for (uint32_t i = 0; i < trace->older_count; i++) strata_host_delete(trace->older[i]);

@@ -10,12 +10,13 @@
 #include "platform/status.h"
 #include "trace/ids.h"
 #include "trace/recorder_stacks.h"
+#include "trace/stream_names.h"
 
 enum { PATH_BYTES = 4096, LEAST_EVENTS = 64 };
 #define COLUMNS                                                                                                                    \
     (1u << STRATA_COLUMN_device | 1u << STRATA_COLUMN_place | 1u << STRATA_COLUMN_thread | 1u << STRATA_COLUMN_align |             \
      1u << STRATA_COLUMN_tag | 1u << STRATA_COLUMN_pool | 1u << STRATA_COLUMN_dur_us | 1u << STRATA_COLUMN_other |                 \
-     1u << STRATA_COLUMN_stack)
+     1u << STRATA_COLUMN_stack | 1u << STRATA_COLUMN_stream_name)
 
 /* What the file knows of a block's name: the lifetime that it has now. */
 typedef struct lifetime {
@@ -52,6 +53,8 @@ struct strata_recorder_file {
     uint64_t last_id;
     kernel_t *kernels; /* by stream */
     size_t kernel_room;
+    bool *seen; /* by stream: a row has it, and its name if it has one */
+    size_t seen_room;
     strata_recorder_stacks_t stacks;
 };
 
@@ -103,6 +106,14 @@ static strata_status_t note_use(strata_recorder_file_t *file, const strata_recor
     return STRATA_OK;
 }
 
+/* The name of a row's stream, in the first row that has it; NULL: none. The default stream has none. */
+static const char *name_of(strata_recorder_file_t *file, uint32_t stream, uint64_t handle, char name[STRATA_TRACE_TAG_BYTES]) {
+    if (stream == 0 || !reach((void **)&file->seen, &file->seen_room, stream, sizeof *file->seen) || file->seen[stream])
+        return NULL;
+    file->seen[stream] = true;
+    return strata_stream_names_find(handle, name) ? name : NULL;
+}
+
 /* Time never falls in a file; what two stacks did at once may come to a later one's time. */
 static uint64_t time_of(strata_recorder_file_t *file, uint64_t time_ns) {
     uint64_t us = time_ns > file->begin_ns ? (time_ns - file->begin_ns) / 1000 : 0;
@@ -143,7 +154,9 @@ static strata_status_t write_work(strata_recorder_file_t *file, strata_recorder_
     if (event->block && !life) return STRATA_E_HOST_MEMORY;
     if (life && life->id == 0) return STRATA_OK;
     begin_kernel(file, &file->kernels[stream], event);
+    char name[STRATA_TRACE_TAG_BYTES];
     strata_trace_record_t row = {.op = STRATA_TRACE_work,
+                                 .stream_name = name_of(file, stream, event->stream, name),
                                  .place = strata_place_kind(ring->place),
                                  .id = life ? life->id : 0,
                                  .has_id = life != NULL,
@@ -162,7 +175,10 @@ static strata_status_t write_mark(strata_recorder_file_t *file, strata_recorder_
     uint32_t stream = all ? 0 : number_of(&file->streams, event->stream);
     uint32_t other = waits ? number_of(&file->streams, event->block) : 0;
     if (stream == STRATA_IDS_NONE || other == STRATA_IDS_NONE) return STRATA_E_HOST_MEMORY;
+    char name[STRATA_TRACE_TAG_BYTES];
+    bool none = all || event->op == STRATA_TRACE_release;
     strata_trace_record_t row = {.op = (strata_trace_op_t)event->op,
+                                 .stream_name = none ? NULL : name_of(file, stream, event->stream, name),
                                  .place = strata_place_kind(ring->place),
                                  .stream = stream,
                                  .all_streams = all,
@@ -186,11 +202,14 @@ static strata_status_t write_block(strata_recorder_file_t *file, strata_recorder
     if (status == STRATA_OK && event->frames)
         status = strata_recorder_stack(&file->stacks, (const uint64_t *)(event + 1), event->frames, &stack);
     if (status != STRATA_OK || !right) return status;
+    char name[STRATA_TRACE_TAG_BYTES];
+    bool owners = event->op == STRATA_TRACE_free && life->owner != stream; /* the row is of another stream than the event */
     strata_trace_record_t row = {.op = (strata_trace_op_t)event->op,
                                  .place = strata_place_kind(ring->place),
                                  .id = life->id,
                                  .size = event->size,
                                  .stream = event->op == STRATA_TRACE_free ? life->owner : stream,
+                                 .stream_name = owners ? NULL : name_of(file, stream, event->stream, name),
                                  .time_us = time_of(file, event->time_ns),
                                  .device = strata_place_device(ring->place),
                                  .thread = event->thread,
@@ -315,6 +334,7 @@ static strata_status_t end_file(strata_recorder_file_t *file) {
     strata_ids_clear(&file->uses);
     strata_host_delete(file->lifetimes);
     strata_host_delete(file->kernels);
+    strata_host_delete(file->seen);
     strata_recorder_stacks_clear(&file->stacks);
     strata_host_delete(file->used);
     strata_host_delete(file->rings);

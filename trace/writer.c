@@ -62,6 +62,7 @@ static strata_status_t check_columns(const strata_trace_writer_t *writer, const 
     if (status == STRATA_OK) status = needs(writer, record->thread != 0, STRATA_COLUMN_thread);
     if (status == STRATA_OK) status = needs(writer, record->tag && *record->tag, STRATA_COLUMN_tag);
     if (status == STRATA_OK) status = needs(writer, record->stack && *record->stack, STRATA_COLUMN_stack);
+    if (status == STRATA_OK) status = needs(writer, record->stream_name && *record->stream_name, STRATA_COLUMN_stream_name);
     return status;
 }
 
@@ -77,6 +78,8 @@ static strata_status_t check_values(const strata_trace_writer_t *writer, const s
     bool wants_id = record->op == STRATA_TRACE_alloc || record->op == STRATA_TRACE_free || record->op == STRATA_TRACE_borrow ||
                     record->op == STRATA_TRACE_unborrow;
     bool wants_pool = record->op == STRATA_TRACE_pool_begin || record->op == STRATA_TRACE_pool_end;
+    bool no_stream = record->op == STRATA_TRACE_step || record->op == STRATA_TRACE_release || record->all_streams;
+    bool named = record->stream_name && *record->stream_name;
     bool good = record->op < STRATA_TRACE_OPS && record->place < STRATA_PLACE_KINDS && (!wants_id || record->has_id) &&
                 (!wants_pool || record->has_pool) && (!record->all_streams || record->op == STRATA_TRACE_sync) &&
                 record->id < UINT64_MAX && record->pool < UINT64_MAX && record->size <= STRATA_TRACE_SIZE_MAX &&
@@ -84,6 +87,7 @@ static strata_status_t check_values(const strata_trace_writer_t *writer, const s
                 record->time_us <= STRATA_TRACE_TIME_MAX && record->dur_us <= STRATA_TRACE_TIME_MAX &&
                 record->device < STRATA_TRACE_DEVICES && record->align <= STRATA_TRACE_SIZE_MAX &&
                 (record->align == 0 || strata_is_power_of_two(record->align)) && tag_is_good(record->tag) &&
+                tag_is_good(record->stream_name) && !(named && no_stream) &&
                 (!record->stack || strata_stack_is_good(record->stack));
     if (!good) return strata_fail(STRATA_E_INVALID, 0, "the record is none that a trace can hold");
     if (record->time_us < writer->last_time) return strata_fail(STRATA_E_INVALID, 0, "time_us falls");
@@ -162,6 +166,7 @@ static void put_column(row_t *row, const strata_trace_record_t *record, strata_t
     case STRATA_COLUMN_tag: put_tag(row, record->tag ? record->tag : ""); break;
     case STRATA_COLUMN_dur_us: put_if(row, record->op == STRATA_TRACE_work, record->dur_us); break;
     case STRATA_COLUMN_other: put_if(row, record->op == STRATA_TRACE_wait, record->other); break;
+    case STRATA_COLUMN_stream_name: put_tag(row, record->stream_name ? record->stream_name : ""); break;
     case STRATA_COLUMN_stack: /* below: the writer counts them */
     case STRATA_TRACE_COLUMNS: break;
     }

@@ -23,6 +23,7 @@
 #include "platform/arguments.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
+#include "trace/stream_names.h"
 
 strata_facade_t *_Atomic strata_facades[STRATA_FACADES];
 /* Guards the table's slots; no other lock is taken under it. */
@@ -342,6 +343,7 @@ static void end_facade(strata_facade_t *facade) {
         if (facade->directories[i]) strata_directory_delete(facade->directories[i]);
     strata_host_delete(facade->plans);
     strata_host_delete(facade->named_streams);
+    strata_stream_names_forget(facade);
     strata_stream_ids_end(facade);
     if (facade->owns_strategy) strata_strategy_delete(facade->strategy);
     pthread_mutex_lock(&table);

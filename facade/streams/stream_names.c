@@ -6,6 +6,7 @@
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
 #include "platform/text/pointer.h"
+#include "trace/stream_names.h"
 
 enum { NAMES_MOST = 4096, ROOM_FIRST = 16 };
 
@@ -77,5 +78,6 @@ strata_status_t strata_stream_name(strata_t handle, strata_place_t place, strata
     strata_facade_begin_building(facade);
     status = give_name(facade, domain, key, &named);
     strata_facade_end_building(facade);
+    if (status == STRATA_OK) strata_stream_names_set(facade, (uintptr_t)key, named.name);
     return status;
 }

@@ -21,12 +21,27 @@ static strata_status_t tell_stream(const strata_timeline_t *timeline, const stra
                                    strata_t facade, tell_fn tell) {
     const strata_timeline_stream_t *at = &timeline->streams[stream];
     const strata_device_t *device = machine->devices[at->device];
-    name_t name = name_of(timeline->trace->streams[stream].number);
+    name_t number = name_of(timeline->trace->streams[stream].number);
+    const char *name = timeline->trace->streams[stream].name ? timeline->trace->streams[stream].name : number.text;
     if (!at->handle) return STRATA_OK; /* the legacy default stream */
-    strata_status_t status = tell(facade, strata_gpu(device->ordinal), at->handle, name.text);
+    strata_status_t status = tell(facade, strata_gpu(device->ordinal), at->handle, name);
     if (status == STRATA_OK && device->capabilities.managed)
-        status = tell(facade, strata_managed(device->ordinal), at->handle, name.text);
+        status = tell(facade, strata_managed(device->ordinal), at->handle, name);
     return status;
+}
+
+const char *strata_names_unmatched(const strata_strategy_t *strategy, const strata_trace_t *trace, uint32_t *at) {
+    const strata_model_names_t *keys = &strategy->named[STRATA_NAMED_STREAM];
+    while (*at < keys->count) {
+        const strata_model_named_t *key = &keys->list[(*at)++];
+        bool matched = false;
+        for (uint32_t i = 0; i < trace->stream_count && !matched; i++) {
+            name_t number = name_of(trace->streams[i].number);
+            matched = strata_strategy_pattern(strategy, trace->streams[i].name ? trace->streams[i].name : number.text) == key;
+        }
+        if (!matched) return key->name;
+    }
+    return NULL;
 }
 
 strata_status_t strata_names_of_streams(const strata_strategy_t *strategy, const strata_timeline_t *timeline,

@@ -5,9 +5,11 @@
 #include "replay/timeline/timeline.h"
 #include "strategy/model.h"
 
-/* Gives the facade each stream's number as its name, for a strategy's `streams:`. */
+/* Gives the facade the name of each stream, for a strategy's `streams:`: the trace's, or else its number. */
 strata_status_t strata_names_of_streams(const strata_strategy_t *strategy, const strata_timeline_t *timeline,
                                         const strata_machine_t *machine, strata_t facade);
+/* The first pattern of a strategy's `streams:` from *at on that decides for no stream of the trace; *at moves past it. NULL: none. */
+const char *strata_names_unmatched(const strata_strategy_t *strategy, const strata_trace_t *trace, uint32_t *at);
 /* Stream 0 of each device becomes the facade's NULL, unless it is the legacy one. Before the facade is ready. */
 strata_status_t strata_names_default_streams(const strata_timeline_t *timeline, const strata_machine_t *machine, strata_t facade);
 /* For each pool of the trace, by its index, the facade's pool that has its number as a name; 0: the strategy has none. NULL: no

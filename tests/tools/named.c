@@ -62,3 +62,26 @@ TEST(command_named, check_tells_where_they_are_wrong) {
     EXPECT_CONTAINS(ran.errors, "wrong.yaml:4:13: there is no layer \"bufered\"; write buffered\n");
     EXPECT_CONTAINS(ran.errors, "wrong.yaml:5:8: \"system\" without a cache above it gives memory back");
 }
+
+/* A key that decides for no stream is reported, whether the trace has names or numbers alone; `strata convert` keeps the names. */
+TEST(command_named, keys_of_streams_that_match_nothing_are_reported) {
+    write_text("copies.yaml", "strategy: copies\nstack: [stream_safe, auto_growth, system]\n"
+                              "streams: {\"copy*\": [stream_safe, system], \"nccl*\": [stream_safe, system]}\n");
+    write_text("names.csv", "op,id,size,stream,time_us,stream_name\nalloc,1,8,0,0,\nalloc,2,8,5,0,copy0\nfree,2,,5,1,\n");
+    write_text("numbers.csv", "op,id,size,stream,time_us\nalloc,1,8,0,0\nalloc,2,8,5,0\nfree,2,,5,1\n");
+    static const char *const commands[] = {"compare --device sim:h100 --repeat 1 --strategy copies.yaml --strategy system",
+                                           "replay --device sim:h100 --repeat 1 --strategy copies.yaml",
+                                           "stats --at end --device sim:h100 --strategy copies.yaml"};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        ran_t ran = run_well("%s names.csv", commands[i]);
+        EXPECT_STREQ(ran.errors, "strata: copies: streams: \"nccl*\" is the stack of no stream of names.csv\n");
+        ran = run_well("%s numbers.csv", commands[i]);
+        EXPECT_STREQ(ran.errors,
+                     "strata: copies: streams: \"copy*\" is the stack of no stream of numbers.csv, which has no names of streams "
+                     "(column stream_name): streams are called by their numbers\n"
+                     "strata: copies: streams: \"nccl*\" is the stack of no stream of numbers.csv, which has no names of streams "
+                     "(column stream_name): streams are called by their numbers\n");
+    }
+    EXPECT_CONTAINS(run_well("convert names.csv -").out, "stream_name\n");
+    EXPECT_CONTAINS(run_well("convert names.csv -").out, ",copy0\n");
+}

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "platform/text/printable.h"
+#include "replay/timeline/names.h"
 
 void strata_notes_tell(const char *path, const char *format, const strata_trace_notes_t *notes) {
     const struct {
@@ -17,6 +18,16 @@ void strata_notes_tell(const char *path, const char *format, const strata_trace_
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].count) fprintf(stderr, "strata: %s (%s): %" PRIu64 " %s\n", path, format, all[i].count, all[i].meaning);
+}
+
+void strata_unmatched_tell(const char *label, const strata_strategy_t *strategy, const strata_trace_t *trace) {
+    const char *key;
+    uint32_t at = 0;
+    bool named = false;
+    for (uint32_t i = 0; i < trace->stream_count && !named; i++) named = trace->streams[i].name != NULL;
+    while ((key = strata_names_unmatched(strategy, trace, &at)))
+        fprintf(stderr, "strata: %s: streams: \"%s\" is the stack of no stream of %s%s\n", label, key, trace->path,
+                named ? "" : ", which has no names of streams (column stream_name): streams are called by their numbers");
 }
 
 void strata_reading_begin(const char *path) {

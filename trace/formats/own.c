@@ -225,6 +225,16 @@ static strata_status_t read_stack(own_t *reader, strata_trace_record_t *record) 
     return status == STRATA_OK && why ? WRONG(reader, STRATA_COLUMN_stack, "%s", why) : status;
 }
 
+static strata_status_t read_stream_name(const own_t *reader, strata_trace_record_t *record) {
+    record->stream_name = reader->value[STRATA_COLUMN_stream_name];
+    bool none = record->op == STRATA_TRACE_step || record->op == STRATA_TRACE_release || record->all_streams;
+    if (none && *record->stream_name)
+        return WRONG(reader, STRATA_COLUMN_stream_name, "a name of a stream in a row without one; leave it empty");
+    if (strlen(record->stream_name) < STRATA_TRACE_TAG_BYTES) return STRATA_OK;
+    return WRONG(reader, STRATA_COLUMN_stream_name, "the name is longer than %d bytes; write a shorter one",
+                 STRATA_TRACE_TAG_BYTES - 1);
+}
+
 static strata_status_t read_stream(const own_t *reader, strata_trace_record_t *record) {
     record->all_streams = record->op == STRATA_TRACE_sync && strcmp(reader->value[STRATA_COLUMN_stream], "all") == 0;
     if (record->all_streams) return STRATA_OK;
@@ -269,6 +279,7 @@ static strata_status_t read_row(own_t *reader, strata_trace_record_t *record) {
     strata_status_t status = read_op(reader, &record->op);
     if (status == STRATA_OK) status = read_time(reader, record);
     if (status == STRATA_OK) status = read_stream(reader, record);
+    if (status == STRATA_OK) status = read_stream_name(reader, record);
     if (status == STRATA_OK) status = read_id(reader, record);
     if (status == STRATA_OK) status = read_own(reader, record);
     if (status == STRATA_OK) status = read_place(reader, &record->place);

@@ -34,7 +34,7 @@ void strata_quick_begin(strata_quick_t *quick, const uint8_t *column_of, uint32_
     for (int i = 0; i < STRATA_TRACE_COLUMNS; i++) quick->value[i] = EMPTY;
     for (uint32_t i = 0; i < field_count; i++) {
         uint8_t column = column_of[i];
-        bool text = column == STRATA_COLUMN_tag || column == STRATA_TRACE_COLUMNS;
+        bool text = column == STRATA_COLUMN_tag || column == STRATA_COLUMN_stream_name || column == STRATA_TRACE_COLUMNS;
         bool word = text || column == STRATA_COLUMN_op || column == STRATA_COLUMN_place;
         quick->numbers |= (uint64_t)!word << i;
         quick->column_of[i] = column;
@@ -124,8 +124,12 @@ static const char *take_text(const char *at, char *text) {
     return at + length;
 }
 
+/* A name goes the long way: a stream has it in one row as a rule. */
+static const char *take_nothing(const char *at) { return *at == ',' || *at == '\n' || *at == '\r' ? at : NULL; }
+
 static const char *take_word(strata_quick_t *quick, uint8_t column, const char *at) {
     switch (column) {
+    case STRATA_COLUMN_stream_name: return take_nothing(at);
     case STRATA_COLUMN_op: return take_op(quick, at);
     case STRATA_COLUMN_place: return take_place(quick, at);
     case STRATA_COLUMN_tag: return take_text(at, quick->tag);
@@ -200,6 +204,7 @@ static void give(const strata_quick_t *quick, strata_trace_record_t *record) {
     record->all_streams = false;
     record->line = 0;
     record->tag = quick->tag;
+    record->stream_name = NULL;
     if (!quick->optional) return;
     record->align = or_zero(quick, STRATA_COLUMN_align);
     record->device = (uint32_t)or_zero(quick, STRATA_COLUMN_device);

@@ -1,0 +1,132 @@
+/* Names of streams: column `stream_name`, which a stream has in one row at least, and in none where nobody named it. */
+#include <stdio.h>
+
+#include "tests/harness/files.h"
+#include "tests/harness/owned.h"
+#include "trace/feed.h"
+
+#define HEADER "op,id,size,stream,time_us,device,other,stream_name\n"
+
+static strata_trace_t *load(const char *text) {
+    strata_trace_t *trace = NULL;
+    EXPECT_OK(strata_trace_load(write_text("names.csv", text), &trace));
+    return trace;
+}
+
+static const char *name_in(const strata_trace_t *trace, uint32_t stream) {
+    return trace->streams[stream].name ? trace->streams[stream].name : "(none)";
+}
+
+TEST(trace_stream_names, stand_in_any_row_of_their_stream) {
+    strata_trace_t *trace CLOSED_BY(trace_gone) = load(HEADER "alloc,1,8,0,0,0,,\nalloc,2,8,5,0,0,,copy0\nalloc,3,8,5,0,1,,nccl:a b\n"
+                                                              "wait,,,0,1,0,7,\nfree,2,,5,1,0,,copy0\nborrow,1,,7,2,0,,\"a,\"\"b\"\"\"\n"
+                                                              "step,,,,3,,,\nsync,,,all,3,0,,\n");
+    ASSERT_TRUE(trace);
+    ASSERT_EQ(trace->stream_count, 4);
+    EXPECT_STREQ(name_in(trace, 0), "(none)");
+    EXPECT_STREQ(name_in(trace, 1), "copy0");
+    EXPECT_STREQ(name_in(trace, 2), "nccl:a b"); /* the same number on another device */
+    EXPECT_STREQ(name_in(trace, 3), "a,\"b\"");
+}
+
+TEST(trace_stream_names, a_trace_without_the_column_has_none) {
+    strata_trace_t *trace CLOSED_BY(trace_gone) = load("op,id,size,stream,time_us\nalloc,1,8,3,0\n");
+    ASSERT_TRUE(trace);
+    EXPECT_STREQ(name_in(trace, 0), "(none)");
+}
+
+/* Rows of plain numbers are read the quick way; names among them, the last row's too, are found. */
+TEST(trace_stream_names, are_found_among_many_rows) {
+    static char text[40000];
+    size_t length = (size_t)snprintf(text, sizeof text, HEADER);
+    for (int i = 1; i < 900; i++)
+        length += (size_t)snprintf(text + length, sizeof text - length, "alloc,%d,8,%d,0,0,,%s\n", i, i % 3,
+                                   i == 400 ? "one" : i == 899 ? "two" : "");
+    strata_trace_t *trace CLOSED_BY(trace_gone) = load(text);
+    ASSERT_TRUE(trace);
+    ASSERT_EQ(trace->count, 899);
+    EXPECT_EQ(trace->streams[2].number, 0);
+    EXPECT_STREQ(name_in(trace, 0), "one"); /* 400 is 1 modulo 3 */
+    EXPECT_STREQ(name_in(trace, 1), "two");
+    EXPECT_STREQ(name_in(trace, 2), "(none)");
+}
+
+TEST(trace_stream_names, wrong_ones_are_refused_at_their_place) {
+    static const struct {
+        const char *rows, *what;
+        unsigned line, column;
+    } wrong[] = {
+        {"alloc,1,8,5,0,0,,copy0\nfree,1,,5,1,0,,copy1\n", "stream 5 is \"copy1\" here and \"copy0\" above; give each stream one name", 3,
+         16},
+        {"step,,,,0,,,copy0\n", "a name of a stream in a row without one; leave it empty", 2, 13},
+        {"sync,,,all,0,,,copy0\n", "a name of a stream in a row without one", 2, 16},
+        {"release,,,,0,,,copy0\n", "a name of a stream in a row without one", 2, 16},
+    };
+    char text[400];
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        strata_trace_t *trace = NULL;
+        snprintf(text, sizeof text, HEADER "%s", wrong[i].rows);
+        EXPECT_STATUS(STRATA_E_FORMAT, strata_trace_load(write_text("names.csv", text), &trace));
+        EXPECT_CONTAINS(strata_last_error()->text, wrong[i].what);
+        EXPECT_EQ(strata_last_error()->line, wrong[i].line);
+        EXPECT_EQ(strata_last_error()->column, wrong[i].column);
+    }
+}
+
+/* 255 bytes are a name, 256 are not. */
+TEST(trace_stream_names, the_longest) {
+    char text[600], name[300];
+    for (int bytes = 255; bytes <= 256; bytes++) {
+        strata_trace_t *trace = NULL;
+        memset(name, 'n', sizeof name);
+        name[bytes] = '\0';
+        snprintf(text, sizeof text, HEADER "alloc,1,8,5,0,0,,%s\n", name);
+        strata_status_t status = strata_trace_load(write_text("names.csv", text), &trace);
+        EXPECT_EQ(status, bytes == 255 ? STRATA_OK : STRATA_E_FORMAT);
+        if (trace) EXPECT_STREQ(name_in(trace, 0), name);
+        else EXPECT_CONTAINS(strata_last_error()->text, "the name is longer than 255 bytes; write a shorter one");
+        strata_trace_delete(trace);
+    }
+}
+
+/* What the writer writes is read again; what the reader would refuse is not written. */
+TEST(trace_stream_names, are_written_and_read_again) {
+    const char *path = temporary("written.csv");
+    char kept[300];
+    snprintf(kept, sizeof kept, "%s", path);
+    strata_trace_writer_t *writer;
+    ASSERT_OK(strata_trace_writer_open(kept, 1u << STRATA_COLUMN_stream_name, &writer));
+    strata_trace_record_t row = {.op = STRATA_TRACE_alloc, .id = 1, .has_id = true, .size = 8, .stream = 4, .stream_name = "a,\"b"};
+    EXPECT_OK(strata_trace_write(writer, &row));
+    row = (strata_trace_record_t){.op = STRATA_TRACE_step, .stream_name = "x"};
+    EXPECT_STATUS(STRATA_E_INVALID, strata_trace_write(writer, &row));
+    row = (strata_trace_record_t){.op = STRATA_TRACE_free, .id = 1, .has_id = true, .stream = 4, .stream_name = "a\nb"};
+    EXPECT_STATUS(STRATA_E_INVALID, strata_trace_write(writer, &row));
+    row.stream_name = "";
+    EXPECT_OK(strata_trace_write(writer, &row));
+    ASSERT_OK(strata_trace_writer_finish(writer));
+    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
+    ASSERT_OK(strata_trace_load(kept, &trace));
+    EXPECT_STREQ(name_in(trace, 0), "a,\"b");
+    ASSERT_OK(strata_trace_writer_open(kept, 0, &writer));
+    row = (strata_trace_record_t){.op = STRATA_TRACE_alloc, .id = 1, .has_id = true, .stream_name = "x"};
+    EXPECT_STATUS(STRATA_E_INVALID, strata_trace_write(writer, &row));
+    EXPECT_CONTAINS(strata_last_error()->text, "uses column stream_name");
+    strata_trace_writer_abandon(writer);
+}
+
+/* A run may not begin before the last name is known: the first view of the rows has all of them. */
+TEST(trace_stream_names, a_feed_shows_the_whole_trace_at_once) {
+    static char text[400000];
+    size_t length = (size_t)snprintf(text, sizeof text, HEADER "alloc,1,8,5,0,0,,\n");
+    for (int i = 2; i < 9000; i++) length += (size_t)snprintf(text + length, sizeof text - length, "alloc,%d,8,5,0,0,,\n", i);
+    snprintf(text + length, sizeof text - length, "free,1,,5,1,0,,copy0\n");
+    strata_trace_feed_t *feed;
+    strata_trace_t view = {.count = 0}, *trace CLOSED_BY(trace_gone) = NULL;
+    bool end = false;
+    ASSERT_OK(strata_trace_feed_begin(write_text("fed.csv", text), &feed));
+    EXPECT_OK(strata_trace_feed_wait(feed, &view, &end));
+    EXPECT_EQ(view.count, 9000);
+    EXPECT_STREQ(name_in(&view, 0), "copy0");
+    EXPECT_OK(strata_trace_feed_finish(feed, &trace));
+}

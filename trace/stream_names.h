@@ -1,0 +1,20 @@
+/* The names that programs have given to their streams, by the handles of the streams: a table of the process, from which a recorder's file
+ * takes the name of each stream once. Any thread. */
+#ifndef STRATA_TRACE_STREAM_NAMES_H
+#define STRATA_TRACE_STREAM_NAMES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "trace/trace.h"
+
+enum { STRATA_STREAM_NAMES = 4096 }; /* more are not kept */
+
+/* `owner` has called the stream so; a later name replaces an earlier one. Without host memory the name is lost to traces. */
+void strata_stream_names_set(const void *owner, uint64_t stream, const char *name);
+/* What an owner has named has no names any more. */
+void strata_stream_names_forget(const void *owner);
+/* The name that was given last. False: none. */
+bool strata_stream_names_find(uint64_t stream, char name[STRATA_TRACE_TAG_BYTES]);
+
+#endif
