@@ -135,6 +135,8 @@ typedef struct strata_refused {
     uint32_t flags;
     const char *reason; /* why it was refused; and the driver's number, 0: no driver call failed */
     int64_t device_code;
+    const char *tag, *operator_name; /* who asked; "": nobody said so */
+    uint64_t step;
 } strata_refused_t;
 /* The thread's last error says who refused. Calls the observers. Returns E_NO_MEMORY with the report. */
 strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, strata_stack_t *stack, const strata_serve_t *serve);

@@ -117,9 +117,18 @@ strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, strata_stac
                                       .size = serve->size,
                                       .flags = serve->flags,
                                       .reason = reason,
-                                      .device_code = strata_last_error()->device_code};
-    strata_out_of_memory_t event = {
-        .struct_size = sizeof event, .place = domain->place, .stream = serve->stream, .size = serve->size, .text = report};
+                                      .device_code = strata_last_error()->device_code,
+                                      .tag = serve->tag ? serve->tag : "",
+                                      .operator_name = serve->operator_name ? serve->operator_name : "",
+                                      .step = atomic_load(&facade->step)};
+    strata_out_of_memory_t event = {.struct_size = sizeof event,
+                                    .place = domain->place,
+                                    .stream = serve->stream,
+                                    .size = serve->size,
+                                    .text = report,
+                                    .tag = refused.tag,
+                                    .operator_name = refused.operator_name,
+                                    .step = refused.step};
     atomic_fetch_add(&stack->group->out_of_memory, 1);
     if (strata_device_mem_info(domain->device, &event.device_free, &event.device_total) != STRATA_OK)
         event.device_free = event.device_total = 0;

@@ -35,6 +35,10 @@ void strata_report_say_where(const strata_refused_t *refused, strata_text_t *tex
     strata_text_say(text, "out of memory in %s:%u on stream %s", strata_place_name(strata_place_kind(place)),
                     (unsigned)strata_place_device(place), strata_pointer_text(refused->stream).text);
     say_whose(text, refused->stack);
+    bool both = *refused->tag && *refused->operator_name;
+    if (!*refused->tag && !*refused->operator_name) return;
+    strata_text_say(text, " for %.127s%s%.127s", refused->tag, both ? " of " : "", refused->operator_name);
+    if (refused->step) strata_text_say(text, " in step %llu", (unsigned long long)refused->step);
 }
 
 static void say_cause(report_t *r) {

@@ -189,6 +189,9 @@ class OutOfMemory(c.Structure):
         ("device_total", c.c_uint64),
         ("text", c.c_char_p),
         ("cause", c.c_int),
+        ("tag", c.c_char_p),
+        ("operator_name", c.c_char_p),
+        ("step", c.c_uint64),
     ]
 
 

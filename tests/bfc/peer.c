@@ -267,7 +267,7 @@ TEST(tensorflow_bfc, oom_logs_allocation_annotations) {
     EXPECT_OK(strata_free(rig.s, b.ref));
 }
 
-/* Strata's figures are not cleared. */
+/* Strata's counts are not cleared; its peaks begin anew. */
 TEST(tensorflow_bfc, get_and_clear_memory_stats) {
     RIG_BY(rig, bfc_open(&rig, ONE_GIB, 0));
     strata_block_t a = rig_allocate(&rig, NULL, 1024), b = rig_allocate(&rig, NULL, 2048);
@@ -276,6 +276,8 @@ TEST(tensorflow_bfc, get_and_clear_memory_stats) {
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_EQ(rig_figures(&rig).allocated_bytes, 1024);
     EXPECT_EQ(rig_figures(&rig).peak_allocated_bytes, 3072);
+    EXPECT_OK(strata_reset_peaks(rig.s, rig.gpu));
+    EXPECT_EQ(rig_figures(&rig).peak_allocated_bytes, 1024);
     EXPECT_OK(strata_free(rig.s, a.ref));
 }
 

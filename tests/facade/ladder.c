@@ -241,7 +241,7 @@ static void *be_strange(void *context) {
     return NULL;
 }
 
-TEST_RIG(facade_ladder, the_first_call_of_a_thread_may_be_the_free_that_is_waited_for, CAPACITY, "strata", "paddle", "system") {
+TEST_RIG(facade_ladder, the_first_call_of_a_thread_may_be_the_free_that_is_waited_for, CAPACITY, "strata", "paddle") {
     enum { TURNS = 3 };
     for (int turn = 0; turn < TURNS; turn++) {
         stranger_t stranger = {.rig = rig, .ref = rig_allocate(rig, NULL, 40 * MIB).ref};

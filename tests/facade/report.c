@@ -345,3 +345,46 @@ TEST_RIG(facade_report, is_short_without_the_devices_figures_if_it_refuses_them,
     strata_sim_clear_faults(rig->devices[0]);
     EXPECT_CONTAINS(strata_last_error()->text, "out of memory in gpu:0 on stream NULL: 100MiB asked; ");
 }
+
+/* ---- who asked ---- */
+
+typedef struct asked {
+    char tag[64], operator_name[64];
+    uint64_t step;
+} asked_t;
+
+static void note_who_asked(const strata_out_of_memory_t *event, void *context) {
+    asked_t *asked = context;
+    snprintf(asked->tag, sizeof asked->tag, "%s", event->tag);
+    snprintf(asked->operator_name, sizeof asked->operator_name, "%s", event->operator_name);
+    asked->step = event->step;
+}
+
+/* In the text, whole or of one line, in the log, which has the text, and in the struct. */
+TEST_BY(facade_report, names_who_asked_for_what_was_refused, rig_open(rig, "strata", NULL, 0, 64 * MIB, 1)) {
+    static const struct {
+        const char *tag, *operator_name, *text;
+        uint32_t flags;
+        bool steps;
+    } rows[] = {{NULL, NULL, "on stream NULL: ", 0, false},
+                {"weights", NULL, "on stream NULL for weights: ", 0, false},
+                {NULL, "conv1", "on stream NULL for conv1 in step 1: ", 0, true},
+                {"weights", "conv2", "on stream NULL for weights of conv2 in step 2: ", STRATA_NO_REPORT, true},
+                {NULL, NULL, "on stream NULL: ", STRATA_NO_REPORT, false}};
+    asked_t asked;
+    uint64_t step = 0;
+    EXPECT_OK(strata_add_out_of_memory_observer(rig->s, note_who_asked, &asked, NULL));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        strata_allocate_options_t options = {
+            .struct_size = sizeof options, .size = 128 * MIB, .tag = rows[i].tag, .flags = rows[i].flags | STRATA_NO_RETRY};
+        strata_block_t block;
+        if (rows[i].steps) EXPECT_OK(strata_step(rig->s));
+        step += rows[i].steps;
+        EXPECT_OK(strata_annotate(rig->s, rows[i].operator_name));
+        EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_allocate_with(rig->s, rig->gpu, NULL, &options, &block), rows[i].text);
+        EXPECT_STREQ(asked.tag, rows[i].tag ? rows[i].tag : "");
+        EXPECT_STREQ(asked.operator_name, rows[i].operator_name ? rows[i].operator_name : "");
+        EXPECT_EQ(asked.step, step);
+    }
+    EXPECT_OK(strata_annotate(rig->s, NULL));
+}
