@@ -1,8 +1,8 @@
 /* Names that a program gives to its streams stand in the file, once for each stream, and a replay finds the stacks of these names. */
+#include "trace/stream_names.h"
 #include "replay/run/run.h"
 #include "replay/timeline/names.h"
 #include "tests/recorder/recording.h"
-#include "trace/stream_names.h"
 
 #define STACK "trace: {path: \"%s\", events: %u, when_full: %s}\n  - stream_safe\n  - auto_growth\n  - system\n"
 
@@ -19,7 +19,8 @@ static strata_trace_t *record(const char *file) {
     strata_stream_t copy = rig_stream(&r.rig), other = rig_stream(&r.rig), late = rig_stream(&r.rig);
     EXPECT_OK(strata_stream_name(r.rig.s, r.rig.gpu, copy, "copy0"));
     EXPECT_OK(strata_stream_name(r.rig.s, r.rig.gpu, late, "a,\"b\""));
-    strata_block_t a = rig_allocate(&r.rig, NULL, MIB), b = rig_allocate(&r.rig, copy, 2 * MIB), c = rig_allocate(&r.rig, other, 3 * MIB);
+    strata_block_t a = rig_allocate(&r.rig, NULL, MIB), b = rig_allocate(&r.rig, copy, 2 * MIB),
+                   c = rig_allocate(&r.rig, other, 3 * MIB);
     strata_block_t d = rig_allocate(&r.rig, copy, 2 * MIB);
     EXPECT_OK(strata_record_stream(r.rig.s, a.ref, late));
     RIG_FREE(&r.rig, a, b, c, d);
@@ -58,7 +59,8 @@ TEST(recorder_stream_names, a_replay_serves_a_named_stream_by_its_stack) {
                 {"{\"0\": [stream_safe, system]}", NULL, 3}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char text[300];
-        snprintf(text, sizeof text, "stack: [stream_safe, auto_growth: {chunk_size: 4MiB}, system]\nstreams: %s\n", rows[i].streams);
+        snprintf(text, sizeof text, "stack: [stream_safe, auto_growth: {chunk_size: 4MiB}, system]\nstreams: %s\n",
+                 rows[i].streams);
         strata_strategy_t *strategy = rig_strategy(text, NULL, 0);
         strata_run_result_t result;
         strata_run_options_t options = {.target = {.profile = strata_sim_profile("h100")}};

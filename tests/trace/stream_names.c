@@ -18,9 +18,10 @@ static const char *name_in(const strata_trace_t *trace, uint32_t stream) {
 }
 
 TEST(trace_stream_names, stand_in_any_row_of_their_stream) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = load(HEADER "alloc,1,8,0,0,0,,\nalloc,2,8,5,0,0,,copy0\nalloc,3,8,5,0,1,,nccl:a b\n"
-                                                              "wait,,,0,1,0,7,\nfree,2,,5,1,0,,copy0\nborrow,1,,7,2,0,,\"a,\"\"b\"\"\"\n"
-                                                              "step,,,,3,,,\nsync,,,all,3,0,,\n");
+    strata_trace_t *trace CLOSED_BY(trace_gone) = load(HEADER
+                                                       "alloc,1,8,0,0,0,,\nalloc,2,8,5,0,0,,copy0\nalloc,3,8,5,0,1,,nccl:a b\n"
+                                                       "wait,,,0,1,0,7,\nfree,2,,5,1,0,,copy0\nborrow,1,,7,2,0,,\"a,\"\"b\"\"\"\n"
+                                                       "step,,,,3,,,\nsync,,,all,3,0,,\n");
     ASSERT_TRUE(trace);
     ASSERT_EQ(trace->stream_count, 4);
     EXPECT_STREQ(name_in(trace, 0), "(none)");
@@ -41,7 +42,9 @@ TEST(trace_stream_names, are_found_among_many_rows) {
     size_t length = (size_t)snprintf(text, sizeof text, HEADER);
     for (int i = 1; i < 900; i++)
         length += (size_t)snprintf(text + length, sizeof text - length, "alloc,%d,8,%d,0,0,,%s\n", i, i % 3,
-                                   i == 400 ? "one" : i == 899 ? "two" : "");
+                                   i == 400   ? "one"
+                                   : i == 899 ? "two"
+                                              : "");
     strata_trace_t *trace CLOSED_BY(trace_gone) = load(text);
     ASSERT_TRUE(trace);
     ASSERT_EQ(trace->count, 899);
@@ -56,8 +59,8 @@ TEST(trace_stream_names, wrong_ones_are_refused_at_their_place) {
         const char *rows, *what;
         unsigned line, column;
     } wrong[] = {
-        {"alloc,1,8,5,0,0,,copy0\nfree,1,,5,1,0,,copy1\n", "stream 5 is \"copy1\" here and \"copy0\" above; give each stream one name", 3,
-         16},
+        {"alloc,1,8,5,0,0,,copy0\nfree,1,,5,1,0,,copy1\n",
+         "stream 5 is \"copy1\" here and \"copy0\" above; give each stream one name", 3, 16},
         {"step,,,,0,,,copy0\n", "a name of a stream in a row without one; leave it empty", 2, 13},
         {"sync,,,all,0,,,copy0\n", "a name of a stream in a row without one", 2, 16},
         {"release,,,,0,,,copy0\n", "a name of a stream in a row without one", 2, 16},
