@@ -51,7 +51,7 @@ TEST(exact_victims, a_run_is_all_that_is_free_beside_a_block) {
     strata_block_t blocks[MOST];
     for (int i = MOST; i-- > 0;) blocks[i] = rig_allocate(&rig, NULL, 2 * MIB);
     expect_one_after_the_other(blocks, MOST);
-    static const int freed[] = {1, 0, 4, 3, 6};
+    static const int freed[] = {4, 3, 6, 1, 0};
     for (int i = 0; i < 5; i++) EXPECT_OK(strata_free(rig.s, blocks[freed[i]].ref));
     static const struct {
         int block;

@@ -83,6 +83,39 @@ TEST(timeline, another_stream_in_use_keeps_the_gpu_busy) {
     EXPECT_EQ(gpu(&world, 2), 0);
 }
 
+/* Of streams that were waited for equally long ago the first is the one, and none of another device. */
+TEST(timeline, the_first_stream_of_equals_keeps_its_own_device_busy) {
+    OPENED(world_t, world, end,
+           begin(&world,
+                 "op,id,size,stream,time_us,device\nalloc,1,8,7,0,1\nalloc,2,8,0,0,0\nalloc,3,8,1,0,0\nalloc,4,8,2,0,0\n"
+                 "alloc,5,8,3,0,0\n",
+                 LAG, false));
+    strata_timeline_hold(&world.timeline, 0);
+    strata_timeline_hold(&world.timeline, 4);
+    strata_timeline_hold(&world.timeline, 1);
+    strata_timeline_hold(&world.timeline, 2);
+    strata_timeline_drop(&world.timeline, 4);
+    strata_timeline_move(&world.timeline, 1000);
+    strata_timeline_use(&world.timeline, 3);
+    EXPECT_EQ(gpu(&world, 0), 0);
+    EXPECT_EQ(gpu(&world, 1), 2000000);
+    EXPECT_EQ(gpu(&world, 2), 0);
+    EXPECT_EQ(gpu(&world, 3), 0);
+}
+
+/* What several calls of the program cost is taken from the time until the next row. */
+TEST(timeline, own_calls_are_paid_together) {
+    OPENED(world_t, world, end, begin(&world, WORK_COLUMNS "alloc,1,8,0,0,,\nwork,1,,0,0,1,\n", LAG, false));
+    for (int i = 0; i < 3; i++) EXPECT_OK(strata_timeline_sync(&world.timeline, 0));
+    EXPECT_GT(host(&world), 0);
+    EXPECT_EQ(world.timeline.credit, host(&world));
+    EXPECT_EQ(world.timeline.own.call_ns, host(&world));
+    EXPECT_EQ(world.timeline.own.calls[STRATA_CALL_stream_synchronise], 3);
+    strata_timeline_move(&world.timeline, 1000);
+    EXPECT_EQ(host(&world), 1000000);
+    EXPECT_EQ(world.timeline.credit, 0);
+}
+
 TEST(timeline, no_lag_means_no_work_left) {
     OPENED(world_t, world, end, begin(&world, COLUMNS "alloc,1,8,0,0\n", 0, false));
     strata_timeline_hold(&world.timeline, 0);
