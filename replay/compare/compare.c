@@ -58,6 +58,7 @@ static strata_status_t serves(const strata_comparison_t *comparison, const strat
     return status == STRATA_E_NO_MEMORY ? STRATA_OK : status;
 }
 
+enum { FIRST_STEPS = 8 /* from what is live to the second try */ };
 #define FAR_ENOUGH_BYTES ((uint64_t)1 << 40) /* the search tries at least so much */
 
 /* The largest capacity that is worth a try. A strategy that fails with 16 times what the program has live fails for another reason. */
@@ -66,37 +67,45 @@ static uint64_t largest_try(const strata_trace_t *trace, const strata_figures_t 
     return strata_max(figures->capacity_bytes, strata_max(FAR_ENOUGH_BYTES, 16 * live));
 }
 
-/* The answer was replayed and served everything; with 2 MiB less, where the search looked, something failed. The search begins with
- * what was used, or where that was too little with the capacity, and then doubles. A strategy whose limit is a share of the device
- * needs more capacity than it uses. */
+/* The answer was replayed and served everything; with 2 MiB less, where the search looked, something failed. The first try is what was
+ * used. If it is too little, the capacity doubles: a strategy whose limit is a share of the device needs more than it uses.
+ * If the given capacity was too little, the first try is what the program has live at once. The answer is then seldom far from it:
+ * the next tries go up, or down, in steps that double. */
 static strata_status_t search_smallest(const strata_comparison_t *comparison, const strata_trace_t *trace,
                                        const strata_contender_t *contender, strata_run_result_t *result) {
     const strata_figures_t *figures = &result->figures;
     uint64_t high, low = 0, most = largest_try(trace, figures); /* `low` is too little, in whole steps, `high` is enough */
-    bool enough = false;
+    uint64_t below = STEP_BYTES, above = FIRST_STEPS * STEP_BYTES;
+    bool enough = false, near = false, live = !strata_figures_serve(figures);
     if (figures->failed_operations > figures->oom_count) return STRATA_OK; /* more capacity does not help */
-    if (strata_figures_serve(figures)) {
+    if (!live) {
         high = strata_max(figures->peak_device_used_bytes, STEP_BYTES);
         high = (high + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES;
     } else {
         low = figures->capacity_bytes / STEP_BYTES * STEP_BYTES;
         if (low >= most / 2) return STRATA_OK;
-        high = strata_max(2 * low, STEP_BYTES);
+        high = strata_max(low + STEP_BYTES, (trace->peak_requested + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES);
+        near = true; /* the answer is probably just below `high` */
     }
     strata_status_t status = serves(comparison, trace, *contender, high, &enough);
     while (status == STRATA_OK && !enough && high < most) {
         low = high;
-        high = high > most / 2 ? most : 2 * high;
+        near = false;
+        high = strata_min(most, high > UINT64_MAX / 4 ? most : live ? high + above : 2 * high);
+        above *= 2;
         status = serves(comparison, trace, *contender, high, &enough);
     }
     if (status != STRATA_OK || !enough) return status;
     while (high - low > STEP_BYTES && status == STRATA_OK) {
-        uint64_t middle = low + strata_max((high - low) / STEP_BYTES / 2, 1) * STEP_BYTES;
+        uint64_t half = strata_max((high - low) / STEP_BYTES / 2, 1) * STEP_BYTES;
+        uint64_t middle = near ? high - strata_min(below, half) : low + half;
         status = serves(comparison, trace, *contender, middle, &enough);
         if (enough) {
             high = middle;
+            below *= 2;
         } else {
             low = middle;
+            near = false;
         }
     }
     if (status == STRATA_OK) result->needed_bytes = high;
