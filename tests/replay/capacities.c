@@ -67,17 +67,3 @@ TEST_EACH(capacities, a_share_of_all, share_t, shares) {
         EXPECT_LT(f.end_ms, 200);
     }
 }
-
-/* More than the whole device has is refused at once. */
-TEST(capacities, a_request_that_no_device_serves_costs_no_time) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS "alloc,1,281474976710656,0,0\nfree,1,,0,10\n");
-    ASSERT_TRUE(trace);
-    for (const strata_preset_text_t *preset = strata_preset_texts; preset->name; preset++) {
-        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(preset->name, NULL);
-        ASSERT_TRUE(strategy);
-        strata_figures_t f = replay_trace(trace, strategy, 0, LAG).figures;
-        EXPECT_EQ(f.oom_count, 1);
-        EXPECT_EQ(f.peak_requested_bytes, 0);
-        if (f.end_ms > 2000) FAIL_TEST("%s ends at %.3f ms", preset->name, f.end_ms);
-    }
-}

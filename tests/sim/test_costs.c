@@ -281,3 +281,21 @@ TEST(sim_costs, a_busy_stream_is_so_after_what_it_has) {
     EXPECT_EQ(strata_sim_device_end(f.device), end + 5);
     EXPECT_STATUS(STRATA_E_UNKNOWN_STREAM, strata_sim_stream_busy_until(f.device, (strata_handle_t)((uintptr_t)b + 16 * 9), 5));
 }
+
+/* More addresses than there are left are refused at once, whatever the size: only the fixed part is charged. */
+TEST(sim_costs, a_refused_reservation_costs_no_time_for_its_size) {
+    strata_sim_profile_t profile = priced();
+    profile.address_bytes = 64 * MIB;
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.profile = &profile});
+    strata_address_t address;
+    static const uint64_t sizes[] = {66 * MIB, UINT64_C(1) << 62};
+    for (int i = 0; i < 2; i++) {
+        uint64_t before = strata_sim_now(f.world);
+        EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_reserve(f.device, sizes[i], 0, &address));
+        EXPECT_EQ(strata_sim_now(f.world) - before, cost_of(&profile.reserve, 0));
+    }
+    uint64_t before = strata_sim_now(f.world);
+    EXPECT_OK(strata_device_reserve(f.device, 64 * MIB, 0, &address));
+    EXPECT_EQ(strata_sim_now(f.world) - before, cost_of(&profile.reserve, 64));
+    EXPECT_OK(strata_device_unreserve(f.device, address, 64 * MIB));
+}

@@ -181,7 +181,7 @@ static strata_status_t malloc_span(sim_device_t *device, sim_region_kind_t kind,
 
 static strata_status_t malloc_device(sim_device_t *device, uint64_t size, strata_address_t *address) {
     uint64_t span;
-    sim_charge(device, &device->world->profile.malloc, size <= device->capacity ? size : 0);
+    sim_charge(device, &device->world->profile.malloc, size);
     if (size < device->world->profile.pack_below_bytes) return malloc_piece(device, size, address);
     if (!sim_granules(device, size, &span) || !sim_take(device, span)) return sim_out_of_memory(device, "cudaMalloc", size);
     strata_status_t status = malloc_span(device, SIM_REGION_MALLOC, size, span, address);

@@ -85,7 +85,7 @@ void sim_physical_settle(strata_sim_t *world, sim_physical_t *physical) {
 static strata_status_t create(sim_device_t *device, uint64_t size, bool shareable, strata_physical_t *handle) {
     strata_sim_t *world = device->world;
     if (size == 0 || !whole(device, size)) return wrong("create takes whole granules", 0, size);
-    sim_charge(device, &world->profile.create, size <= device->capacity ? size : 0);
+    sim_charge(device, &world->profile.create, size);
     if (!sim_take(device, size)) return sim_out_of_memory(device, "cuMemCreate", size);
     sim_physical_t *physical = calloc(1, sizeof *physical);
     if (!physical || !sim_contents_file(world, size, &physical->file_offset) ||
