@@ -141,7 +141,8 @@ TEST(graph_section, wrong_paths_say_what_to_write) {
     expect_unset(written, "graph.manged.buffered.reuse_below=1",
                  "--set: there is no place \"manged\"; write graph.managed.buffered.reuse_below");
     expect_unset(written, "graph.graph.buffered.reuse_below=1",
-                 "--set: there is no place \"graph\"; write graph.stack.buffered.reuse_below");
+                 "--set: there is no place \"graph\"; write graph.PLACE.buffered.reuse_below, where PLACE is one of gpu, managed, "
+                 "pinned, host, stack");
     expect_unset(written, "grpah.auto_growth.chunk_size=1MiB",
                  "--set: there is no place \"grpah\"; write graph.auto_growth.chunk_size");
     expect_unset(

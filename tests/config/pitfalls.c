@@ -120,6 +120,6 @@ TEST(pitfalls, a_version_that_there_never_was_is_refused) {
 
 TEST(pitfalls, several_simulated_devices_are_in_every_hint) {
     expect_refused("devices: cpu\nstack: [system]\n", 1, 10, "\"cpu\" names no device", "sim:h100x2");
-    expect_refused("devices: sim:b200\nstack: [system]\n", 1, 10, "there is no profile \"b200\"", "as in sim:h100x2");
+    expect_refused("devices: sim:c300\nstack: [system]\n", 1, 10, "there is no profile \"c300\"", "as in sim:h100x2");
     expect_refused("devices: gpux2\nstack: [system]\n", 1, 10, "names no device", "sim:h100x2");
 }

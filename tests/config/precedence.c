@@ -107,8 +107,8 @@ TEST(precedence, devices_can_be_said_by_the_caller) {
     strategy = load_text("stack: [system]\n");
     EXPECT_STREQ(strategy->devices, "gpu");
     strata_strategy_delete(strategy);
-    EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.devices = "sim:b200"}, &strategy),
-                "--device: there is no profile \"b200\"");
+    EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.devices = "sim:c300"}, &strategy),
+                "--device: there is no profile \"c300\"");
 }
 
 TEST(precedence, a_strategy_extends_another) {

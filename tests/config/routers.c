@@ -266,7 +266,7 @@ TEST(own_stacks, are_refused_at_their_place) {
     expect_refused("devices: {use: tpu}\n", 1, 16, "names no device", "gpu");
     expect_refused("devices: {use: }\n", 1, 11, "wants one value", "write use: gpu");
     expect_refused("devices: {gpu:1: {stack: [retry]}}\n", 1, 27, "\"retry\" has nothing below it", "- system");
-    expect_refused("devices: sim:h100x99\n", 1, 10, "no profile \"h100x99\"", "write h100");
+    expect_refused("devices: sim:h100x99\n", 1, 10, "there is no profile \"h100x99\"", "write one of h100");
     char yaml[1024];
     size_t length = (size_t)sprintf(yaml, "devices:\n");
     for (int i = 0; i < 16; i++) length += (size_t)sprintf(yaml + length, "  gpu:%d: {stack: [system]}\n", i);

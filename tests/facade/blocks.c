@@ -211,8 +211,11 @@ TEST(facade_blocks, neighbours_say_what_is_free_beside_a_block) {
     EXPECT_EQ(n.free_before, 0);
     EXPECT_EQ(n.free_after, 4 * MIB);
     EXPECT_STATUS(STRATA_E_STALE, strata_neighbours(rig.s, blocks[2].ref, &n));
-    strata_neighbours_t old = {.struct_size = 8};
+    strata_neighbours_t old = {.struct_size = 7, .run = 5};
     EXPECT_STATUS(STRATA_E_INVALID, strata_neighbours(rig.s, blocks[1].ref, &old));
+    old.struct_size = sizeof old.struct_size;
+    EXPECT_OK(strata_neighbours(rig.s, blocks[1].ref, &old));
+    EXPECT_EQ(old.run, 5);
     free_all(&rig, blocks, "xx..x.xxxx");
     rig_close(&rig);
     rig_open(&rig, "system", NULL, 0, 0, 1);

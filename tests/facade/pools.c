@@ -123,7 +123,7 @@ TEST(facade_pools, wrong_use_is_told) {
     strata_statistics_t figures = {.struct_size = sizeof figures};
     EXPECT_SAYS(STRATA_E_INVALID, strata_pool(rig.s, "wieghts", &pool), "strategy pooled has no pool \"wieghts\"; write weights");
     EXPECT_SAYS(STRATA_E_INVALID, strata_pool(rig.s, "zzzzzzzzzzzz", &pool),
-                "strategy pooled has no pool \"zzzzzzzzzzzz\"; write weights");
+                "strategy pooled has no pool \"zzzzzzzzzzzz\"; write one of weights, scratch, same");
     EXPECT_STATUS(STRATA_E_INVALID, strata_pool(rig.s, NULL, &pool));
     EXPECT_SAYS(STRATA_E_INVALID, strata_pool(plain.s, "weights", &pool),
                 "strategy strata names no pools; write pools: {weights: {stack: [...]}}");
