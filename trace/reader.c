@@ -20,7 +20,7 @@ static strata_status_t recognise(const char *path, strata_input_t *input, const 
     memcpy(text, head, count);
     text[count] = '\0';
     const char *stranger = strata_trace_stranger(text, count);
-    if (stranger) return strata_fail(STRATA_E_FORMAT, 0, "%s: %s", path, stranger);
+    if (stranger) return strata_fail_at(STRATA_E_FORMAT, 1, 1, "%s:1:1: %s", path, stranger);
     size_t mark = strncmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
     *format = strata_trace_format_of(text + mark, count - mark);
     return STRATA_OK;

@@ -506,9 +506,8 @@ typedef struct strata_out_of_memory {
     uint64_t device_total;
     const char *text; /* the whole report; valid during the call */
     strata_cause_t cause;
-    const char
-        *tag; /* of the request, as strata_allocate_options_t.tag named it; "": none. Valid during the call, as operator_name */
-    const char *operator_name; /* what strata_annotate() had said on the thread; "": nothing */
+    const char *tag; /* the tag of the request, or "" if it has none; valid during the call */
+    const char *operator_name; /* the thread's last strata_annotate(), or "" if there is none; valid during the call */
     uint64_t step; /* calls of strata_step() so far */
 } strata_out_of_memory_t;
 /* Called for every request that fails for memory at last. No lock is held, and it may call any function. Requests that it makes

@@ -91,6 +91,9 @@ static void print_errors(void) {
     FIELD(strata_out_of_memory_t, device_total)
     FIELD(strata_out_of_memory_t, text)
     FIELD(strata_out_of_memory_t, cause)
+    FIELD(strata_out_of_memory_t, tag)
+    FIELD(strata_out_of_memory_t, operator_name)
+    FIELD(strata_out_of_memory_t, step)
     SIZE(strata_out_of_memory_t)
 }
 

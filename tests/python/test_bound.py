@@ -257,7 +257,11 @@ def show_sharing():
         mine, theirs = socket.socketpair()
         with mine, theirs:
             child = subprocess.Popen(
-                [sys.executable, "-c", IMPORTER, str(theirs.fileno())], pass_fds=[theirs.fileno()], stdout=subprocess.PIPE, text=True
+                [sys.executable, "-c", IMPORTER, str(theirs.fileno())],
+                env={**os.environ, "PYTHONPATH": f"{os.environ['STRATA_SOURCE']}/python"},
+                pass_fds=[theirs.fileno()],
+                stdout=subprocess.PIPE,
+                text=True,
             )
             with block.export() as shared:
                 count = shared.count

@@ -101,7 +101,7 @@ static const char *protocol_buffer(const char *text, size_t count) {
     if (contains(text, count, "_bfc", 4)) return "TensorFlow's dump of an allocator's memory, which is one moment; " OF_TENSORFLOW;
     if (contains(text, count, "/host:", 6) || contains(text, count, "/device:", 8))
         return "a profile of TensorFlow or JAX (xplane.pb), which has no allocations that could be read; " OF_TENSORFLOW;
-    return "a message of protocol buffers, as TensorFlow, JAX (device_memory_profile) and pprof write; no reader knows it. " OF_JAX;
+    return "a message of protocol buffers, as TensorFlow, JAX (device_memory_profile) and pprof write, which cannot be read; " OF_JAX;
 }
 
 const char *strata_trace_stranger(const char *head, size_t count) {
