@@ -1,5 +1,5 @@
 /* Checks of the way that a request takes: it reaches the bottom of the stack unchanged, and the block that is served is memory of the
- * right device, of nobody else, and not in use by earlier work. */
+ * right device, of no other stack, and not in use by earlier work. */
 #include "conform/requests.h"
 
 #include "conform/rig/source.h"

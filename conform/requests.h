@@ -1,4 +1,4 @@
-/* What must be true of the way that each request takes. */
+/* Checks of the way that each request takes through a stack. */
 #ifndef STRATA_CONFORM_REQUESTS_H
 #define STRATA_CONFORM_REQUESTS_H
 

@@ -109,7 +109,7 @@ uint64_t strata_facade_look_for_idleness(strata_t facade);
 strata_status_t strata_facade_record_stream(strata_t facade, strata_ref_t ref, strata_stream_t stream, bool *waits);
 /* Between the two steps, for a replay: `deferral` of the domain of a place, which must outlive the facade. */
 void strata_facade_watch_deferred(strata_t facade, strata_place_t place, strata_deferral_t *deferral);
-/* Whether memory that the facade got from a device lies at an address, in use or cached. Looks through all stacks. */
+/* Returns true if memory that the facade got from a device lies at an address, in use or cached. Looks through all stacks. */
 bool strata_facade_holds(strata_facade_t *facade, const void *address);
 /* Bytes of live chunks got from the device, without a look at the stacks; 0 if the place is not served. */
 uint64_t strata_facade_reserved(strata_t facade, strata_place_t place);
@@ -135,7 +135,7 @@ typedef struct strata_refused {
     uint32_t flags;
     const char *reason; /* why it was refused; and the driver's number, 0: no driver call failed */
     int64_t device_code;
-    const char *tag, *operator_name; /* who asked; "": nobody said so */
+    const char *tag, *operator_name; /* of the request; "" if it has none */
     uint64_t step;
 } strata_refused_t;
 /* The thread's last error says who refused. Calls the observers. Returns E_NO_MEMORY with the report. */

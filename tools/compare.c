@@ -169,7 +169,7 @@ static strata_status_t run_trace(session_t *session, strata_comparison_t *compar
     return strata_compare(comparison, session->traces[index], session->results + first);
 }
 
-/* What the runs of a trace have left before one of them failed. */
+/* Deletes the results that the runs of a trace left before one of them failed. */
 static strata_status_t forget_trace(session_t *session, size_t index) {
     size_t contenders = session->contenders.count;
     strata_status_t status = STRATA_OK;
@@ -322,7 +322,7 @@ static void tell_table(const session_t *session) {
     strata_figures_table(stdout, findings->runs, findings->contenders * findings->traces, &view);
 }
 
-/* Of one strategy there is nothing to say but the table. The line to run next is not wrapped: it can be pasted. */
+/* One strategy has no verdict beside its table. The line to run next is not wrapped: it can be pasted. */
 static void tell_verdicts(const session_t *session) {
     const strata_findings_t *findings = &session->findings;
     size_t width = strata_terminal_width(VERDICT_WIDTH);

@@ -14,8 +14,8 @@ strata_status_t strata_take_map(const strata_arguments_t *arguments, const strat
  * draws the contents to standard output. Only contenders that stand for themselves are drawn (stands_for[i] is i). */
 strata_status_t strata_draw_contenders(const strata_arguments_t *arguments, const strata_contenders_t *contenders,
                                        const strata_trace_t *trace, const strata_run_result_t *results, const size_t *stands_for);
-/* What each of these contenders held over the rows of the trace; series[i] is that of contender i, finished. Nothing is drawn if no
- * contender held device memory. */
+/* Draws the memory that each of these contenders held over the rows of the trace; series[i] is that of contender i, finished.
+ * Nothing is drawn if no contender held device memory. */
 void strata_draw_curves(const strata_contenders_t *contenders, const strata_trace_t *trace, const strata_run_result_t *results,
                         const size_t *stands_for, const strata_series_t *series);
 

@@ -1,4 +1,4 @@
-/* What a comparison found: verdicts, what to run next, and where the figures come from. */
+/* The end of a comparison: verdicts, the command to run next, and the provenance of the figures. */
 #ifndef STRATA_TOOLS_FINDINGS_H
 #define STRATA_TOOLS_FINDINGS_H
 

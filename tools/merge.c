@@ -17,7 +17,7 @@ typedef struct run {
     const char *file;
 } run_t;
 
-/* What else a comparison has, each a list: the lists of all files become one. */
+/* The other lists of a comparison. The lists of all files become one. */
 static const char *const lists[] = {"provenance", "errors", "verdicts"};
 enum { LISTS = sizeof lists / sizeof *lists };
 

@@ -140,7 +140,7 @@ static void set_forks(strata_plan_table_t *t, const uint32_t *forks) {
     for (size_t i = 0; i < t->count; i++) t->buffers[i].fork = forks ? forks[i] : 0;
 }
 
-/* Of forks only what a plan must obey counts: the bound of streams together is that without them. */
+/* Forks count only as far as a plan must obey them: the bound of streams together is that without them. */
 static strata_status_t bound_of(session_t *s, uint64_t *bound) {
     strata_plan_table_t *t = &s->input.table;
     bool share = s->input.streams && !s->a.apart;

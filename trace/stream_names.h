@@ -10,9 +10,9 @@
 
 enum { STRATA_STREAM_NAMES = 4096 }; /* more are not kept */
 
-/* `owner` has called the stream so; a later name replaces an earlier one. Without host memory the name is lost to traces. */
+/* Notes the name that `owner` gave to a stream; a later name replaces an earlier one. Without host memory the name is lost to traces. */
 void strata_stream_names_set(const void *owner, uint64_t stream, const char *name);
-/* What an owner has named has no names any more. */
+/* Forgets all names that an owner has given. */
 void strata_stream_names_forget(const void *owner);
 /* The name that was given last. False: none. */
 bool strata_stream_names_find(uint64_t stream, char name[STRATA_TRACE_TAG_BYTES]);

@@ -12,7 +12,7 @@ typedef void (*strata_block_fn)(strata_stack_t *stack, strata_layer_t *layer, co
 void strata_stack_each_block(strata_stack_t *stack, strata_block_fn block, void *context);
 /* The live block that contains an address; NULL: none of this stack. The stack's lock is held. */
 const strata_record_t *strata_stack_block_at(strata_stack_t *stack, uint64_t address);
-/* Whether the stack has memory at an address, in use or not. The stack's lock is held. */
+/* Returns true if the stack has memory at an address, in use or not. The stack's lock is held. */
 bool strata_stack_holds(strata_stack_t *stack, uint64_t address);
 
 /* Locks every stack of a domain, so that all are seen at one moment: in stack order, the shared stacks last. The list of stacks

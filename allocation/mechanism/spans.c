@@ -40,7 +40,7 @@ static void end(strata_spans_t *spans, uint32_t node) {
     strata_nodes_give(&spans->nodes, node);
 }
 
-/* What is left below the cut keeps the node; what is left above becomes a span of its own. Returns the bytes that are cut. */
+/* The part below the cut keeps the node; the part above becomes a span of its own. Returns the bytes that are cut. */
 static uint64_t cut_one(strata_spans_t *spans, uint32_t node, uint64_t from, uint64_t to) {
     span_t *span = at(spans, node);
     uint32_t owner = span->owner;

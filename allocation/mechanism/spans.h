@@ -19,9 +19,9 @@ typedef void (*strata_spans_cut_fn)(void *context, uint32_t owner, uint64_t byte
 /* E_HOST_MEMORY. */
 strata_status_t strata_spans_init(strata_spans_t *spans, uint32_t capacity);
 void strata_spans_destroy(strata_spans_t *spans);
-/* [from, to) belongs to `owner`; none of it may belong to anybody, and from < to. False if the table is full. */
+/* [from, to) belongs to `owner`; the range must have no owner yet, and from < to. False if the table is full. */
 bool strata_spans_add(strata_spans_t *spans, uint32_t owner, uint64_t from, uint64_t to);
-/* Nothing in [from, to) belongs to anybody afterwards. If the table is full, a span that would become two loses its upper part too, and
+/* Removes the owner of every byte in [from, to). If the table is full, a span that would become two loses its upper part too, and
  * those bytes count as cut. */
 void strata_spans_cut(strata_spans_t *spans, uint64_t from, uint64_t to, strata_spans_cut_fn cut, void *context);
 /* Ends every span of the owner. */

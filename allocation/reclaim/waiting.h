@@ -31,7 +31,7 @@ void strata_waiting_unmark(strata_waiting_t *waiting);
 /* Lets time pass until the earliest pending free may be done (`ready_at`; UINT64_MAX: nobody knows), or a free has moved the epoch:
  * true. */
 bool strata_waiting_pass(strata_waiting_t *waiting, uint64_t ready_at, uint64_t epoch);
-/* Whether a thread that has never called may free within this wait. Never where one thread has the device. */
+/* Returns true if a thread that has never called may free within this wait. It never does where one thread has the device. */
 bool strata_waiting_has_strangers(const strata_waiting_t *waiting);
 /* Sleeps until a free moves the epoch: true. False at the deadline, and as soon as nobody is left who could free: every other
  * registered thread sleeps here too, and there are no strangers. */

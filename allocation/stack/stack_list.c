@@ -180,7 +180,7 @@ static void end_all_met(strata_domain_t *domain, strata_stack_t *stack) {
     strata_unlock(&domain->met_lock);
 }
 
-/* The driver's default streams are never forgotten, so nobody asks where they were. */
+/* The driver's default streams are never forgotten, so their place in a list is not needed. */
 void strata_domain_meet(strata_stack_t *stack, strata_stream_t stream) {
     strata_domain_t *domain = stack->domain;
     bool forgettable = stream != NULL && stream != STRATA_STREAM_LEGACY && stream != STRATA_STREAM_PER_THREAD;

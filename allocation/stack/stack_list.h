@@ -22,7 +22,7 @@ strata_stack_t *strata_stack_list_next(strata_domain_t *domain, const strata_sta
 strata_stack_t *strata_stack_list_next_of_group(strata_domain_t *domain, const strata_group_t *group,
                                                 const strata_stack_t *previous);
 strata_stack_t *strata_stack_list_next_orphan(strata_domain_t *domain, const strata_stack_t *previous);
-/* Of the stacks that a stream has, in any pool; orphans are not among them. In no order. */
+/* Visits the stacks of a stream in every pool, in no order. Orphans are left out. */
 strata_stack_t *strata_stack_list_next_of_stream(strata_domain_t *domain, strata_stream_t stream, const strata_stack_t *previous);
 /* Stacks by their numbers. */
 typedef struct strata_stack_set {

@@ -243,7 +243,7 @@ static uint32_t uncover_granule(strata_directory_t *directory, uint64_t granule)
     uint32_t leaf = atomic_load_explicit(link, memory_order_relaxed);
     if (leaf == 0 || --directory->leaves[leaf].covers != 0) return 0;
     atomic_store_explicit(link, 0, memory_order_release);
-    /* Whether the system takes the page or not, all of its links are 0. */
+    /* All links of the page are 0, even if the system does not take it back. */
     if (count_on_page(directory, granule, -1))
         (void)strata_host_discard(leaf_link(directory, granule / STRATA_DIRECTORY_PAGE * STRATA_DIRECTORY_PAGE),
                                   STRATA_DIRECTORY_PAGE * sizeof *link);

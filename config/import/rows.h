@@ -64,7 +64,7 @@ typedef struct import_setting {
     const char *passed_over; /* why it is ignored; NULL: it counts */
     const char *warning; /* what to know although it counts: "KEY=VALUE" and this; NULL: nothing */
     const char *target; /* the first path that it set */
-    bool implied; /* nobody wrote it: it is the framework's default beside what was written */
+    bool implied; /* not written: it is the framework's default beside what was written */
 } import_setting_t;
 
 /* The values that a framework accepts for a key. */
@@ -90,8 +90,8 @@ typedef struct import_peer {
     const import_row_t *rows; /* closed by a NULL key */
     const import_range_t *ranges; /* closed by a NULL key; NULL: none. Others are refused by the options themselves */
     const char *refuses; /* "PyTorch refuses others": follows what is accepted */
-    /* What one key means beside another: may change actions, ignore settings, add implied ones and refuse the whole with E_STRATEGY.
-     * NULL: nothing. */
+    /* Settles what one key means beside another: it may change actions, ignore settings, add implied ones and refuse the whole
+     * with E_STRATEGY. NULL: nothing. */
     strata_status_t (*settle)(strata_import_t *import);
 } import_peer_t;
 
@@ -123,14 +123,14 @@ bool strata_import_version(const char *text, uint64_t *version);
 bool strata_import_known(const import_peer_t *peer, const char *text, uint64_t *version);
 /* "1.9 to 1.13, 2.0 to 2.13". */
 void strata_import_known_text(const import_peer_t *peer, char *text, size_t capacity);
-/* Whether a key that came with a version is there: always, if no version was requested. */
+/* Returns true if a key that came with a version is there; always, if no version was requested. */
 bool strata_import_has(const strata_import_t *import, const char *since);
 /* value.c: the value as an option reads it, and the case that it is. */
 strata_status_t strata_import_value(const strata_import_t *import, import_setting_t *setting);
 /* Room for one setting more; the texts are kept. */
 strata_status_t strata_import_add(strata_import_t *import, const import_row_t *row, const char *value, size_t length,
                                   const strata_origin_t *origin);
-/* A default of the framework that follows from `because`, as a setting that nobody wrote. */
+/* Adds a default of the framework that follows from `because`, as an implied setting. */
 strata_status_t strata_import_imply(strata_import_t *import, const char *key, const char *value, const import_setting_t *because);
 /* The counting setting of a key, NULL: there is none. */
 import_setting_t *strata_import_find(const strata_import_t *import, const char *key);

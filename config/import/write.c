@@ -28,7 +28,7 @@ static void tell_passed_over(const strata_import_t *import, const import_setting
                 decided->row->inner ? ':' : '=', decided->value, import->preset);
 }
 
-/* A default that has no effect here needs no line: nobody wrote it. */
+/* An implied default that has no effect here needs no line. */
 static void tell_setting(const strata_import_t *import, const import_setting_t *setting, const char *before, FILE *out) {
     bool none = setting->act.verb == IMPORT_NONE;
     if (setting->implied || (!none && !setting->passed_over && !setting->warning)) return;

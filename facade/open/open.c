@@ -498,7 +498,7 @@ strata_status_t strata_facade_load(const strata_open_options_t *options, strata_
     return strata_config_load(&request, strategy);
 }
 
-/* More settings than anybody has: a program that gives so many has not set `set_count`. */
+/* A program that gives more settings than this has not initialized `set_count`. */
 enum { SETTINGS_MOST = 1 << 16 };
 
 static strata_status_t check_settings(const strata_open_options_t *options, const char *function) {

@@ -368,7 +368,7 @@ STRATA_API void strata_layer_destroy_nothing(strata_layer_t *self);
 STRATA_API void strata_layer_free_below(strata_layer_t *self, strata_record_t *record, strata_call_t *call);
 
 /* ---- calling the layers below ------------------------------------------------------------------------------------------- */
-/* Of a router: asks one of self->below[]. The lock may be opened meanwhile. *record is set on success alone (not checked). */
+/* A router asks one of self->below[]. The lock may be opened during the call. *record is set on success alone (not checked). */
 STRATA_API strata_status_t strata_layer_allocate(strata_layer_t *layer, const strata_request_t *request, strata_record_t **record);
 /* Of a decorator: asks the layer below, likewise. */
 static inline strata_status_t strata_below_allocate(strata_layer_t *self, const strata_request_t *request,
@@ -376,7 +376,7 @@ static inline strata_status_t strata_below_allocate(strata_layer_t *self, const 
     return strata_layer_allocate(self->below[0], request, record);
 }
 /* Gives a record that came from below back to where it came from: in free, and in an allocate that fails after the layer below
- * has served. The record is gone then. The lock may be opened meanwhile (not checked). */
+ * has served. The record is gone then. The lock may be opened during the call (not checked). */
 STRATA_API void strata_below_free(strata_record_t *record, strata_call_t *call);
 /* For a record_stream or erase_stream that only looks on: passes the call on to the next layer below that knows borrows.
  * E_UNSUPPORTED: there is none. */
@@ -421,7 +421,7 @@ STRATA_API void strata_layer_each_left(strata_layer_t *self, strata_walk_fn reco
  * took part in `inner`. NULL: as strata_record_new(); `inner` is as it was, and the layer frees it and fails (not checked). */
 STRATA_API strata_record_t *strata_record_wrap(strata_layer_t *self, const strata_request_t *request, strata_record_t *inner,
                                                uint64_t ptr, uint64_t size);
-/* What a record made by strata_record_wrap() holds. Only the layer that made it may ask (not checked). */
+/* Returns the record inside one that strata_record_wrap() made. Only the layer that made it may ask (not checked). */
 STRATA_API strata_record_t *strata_record_held(const strata_record_t *record);
 /* Ends such a record and returns what it held, which goes to strata_below_free(): in the layer's free, or later if the layer
  * keeps it for a while. A layer that wraps only some requests knows its own records in free by record->route == 0 (not checked). */
@@ -505,7 +505,8 @@ static inline void strata_block_hand_out(strata_record_t *block, uint64_t reques
     block->borrows = 0;
     block->state = STRATA_RECORD_LIVE;
 }
-/* What a chunk adds to `reserved_bytes`: its bytes; 0 if a cache further down cut it from a chunk of its own (not checked). */
+/* Returns the bytes that a chunk adds to `reserved_bytes`: its size, or 0 if a cache further down cut it from a chunk of its own
+ * (not checked). */
 STRATA_API uint64_t strata_record_reserved(const strata_record_t *record);
 /* The figures of the layer's stack. A cache keeps cache_hits, growths, chunks, reserved_bytes and peak_reserved_bytes, by
  * adding to them; the core keeps the others. */

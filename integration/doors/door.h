@@ -23,7 +23,7 @@ strata_t strata_door_facade(const strata_door_t *door);
 strata_status_t strata_door_allocate(strata_door_t *door, strata_place_t place, size_t size, void **address);
 strata_status_t strata_door_allocate_on(strata_door_t *door, strata_place_t place, strata_stream_t stream, size_t size,
                                         void **address);
-/* What a function of CUDA frees: memory of devices, managed memory included, or pinned memory of the host. */
+/* The kind of memory that a function of CUDA frees: memory of devices, managed memory included, or pinned memory of the host. */
 typedef enum strata_door_memory { STRATA_DOOR_DEVICE, STRATA_DOOR_HOST } strata_door_memory_t;
 
 /* Frees what either kind of request was served. E_UNKNOWN_POINTER: the address is not in memory that the door holds. E_INVALID: it is, but

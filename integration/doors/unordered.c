@@ -192,7 +192,7 @@ bool strata_unordered_is_pending(strata_unordered_t *self, strata_ref_t ref) {
     return pending;
 }
 
-/* Twice the room, filled with what is there. False: there is no memory. Another thread may have made room meanwhile. */
+/* Twice the room, filled with what is there. False: there is no memory. Another thread may have made room in between. */
 static bool make_room(strata_unordered_t *self, size_t room) {
     pending_t *list = strata_host_new(room, sizeof *list);
     strata_refs_t noted = {strata_host_new(2 * room, sizeof(strata_ref_t)), 2 * room};

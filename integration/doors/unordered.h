@@ -24,7 +24,7 @@ strata_status_t strata_unordered_free(strata_unordered_t *unordered, const strat
 /* Waits for the device and frees what was given up before; *freed (may be NULL) receives the bytes. E_CAPTURE: the device cannot be
  * waited for while a stream is captured; nothing is freed. */
 strata_status_t strata_unordered_settle(strata_unordered_t *unordered, uint64_t *freed);
-/* Whether a block was given up and is not settled. */
+/* Returns true if a block was given up and is not settled. */
 bool strata_unordered_is_pending(strata_unordered_t *unordered, strata_ref_t ref);
 /* Bytes given up and not settled. */
 uint64_t strata_unordered_pending(strata_unordered_t *unordered);

@@ -10,8 +10,9 @@
 /* Memory without a stream, of the device or, with STRATA_PLACE_PINNED, of the host for work of `device`. */
 bool strata_serve(strata_row_t row, strata_place_kind_t kind, int device, size_t size, void **address);
 bool strata_serve_on(strata_row_t row, int device, void *stream, size_t size, void **address);
-/* If the free is wrong (a second one, one of the other kind of memory, inside a block), the real function must not see the address: it may
- * be that of memory which Strata keeps. Then *address becomes one that is nobody's, so that the program gets CUDA's own error for that. */
+/* If the free is wrong (a second one, one of the other kind of memory, inside a block), the real function must not see the
+ * address: it may be that of memory which Strata keeps. Then *address becomes one that no allocation has, so that the program
+ * gets CUDA's own error for that. */
 bool strata_serve_free(strata_row_t row, strata_door_memory_t memory, void **address);
 bool strata_serve_free_on(strata_row_t row, strata_door_memory_t memory, void **address, void *stream);
 /* What is idle in the memory of the device counts as free. */

@@ -1,5 +1,5 @@
-/* The functions of libstrata_torch.so: PyTorch's view of a facade, for both doors. Includes nothing of PyTorch, and needs no compiler on the
- * user's machine. Errors are std::runtime_error. Any thread may call. */
+/* The functions of libstrata_torch.so: PyTorch's view of a facade, for both doors. Includes nothing of PyTorch, and needs no
+ * compiler on the user's machine. Errors are std::runtime_error. Any thread may call. */
 #ifndef STRATA_INTEGRATION_TORCH_DOOR_H
 #define STRATA_INTEGRATION_TORCH_DOOR_H
 
@@ -52,8 +52,9 @@ inline std::string reason(strata_status_t status) {
 inline void check(strata_status_t status) {
     if (status != STRATA_OK) throw std::runtime_error(reason(status));
 }
-/* Whether a free that failed has nothing left to free: in a forked child, whose copies of tensors end with it; once the driver shuts down;
- * and once the facade is closed, which the first such call says on standard error. Callers are destructors, which must not throw. */
+/* Returns true if a free that failed has nothing left to free: in a forked child, whose copies of tensors end with it; once the
+ * driver shuts down; and once the facade is closed, which the first such call says on standard error. Callers are destructors,
+ * which must not throw. */
 __attribute__((visibility("default"))) bool is_over(strata_status_t status);
 inline void check_unless_over(strata_status_t status) {
     if (status != STRATA_OK && !is_over(status)) check(status);
@@ -118,7 +119,8 @@ STRATA_DOOR void strata_torch_release_pool(int device, strata_door::PoolId id);
 STRATA_DOOR void strata_torch_keep_pool(int device, strata_door::PoolId id);
 /* How often it was begun or kept, and not released. */
 STRATA_DOOR int strata_torch_pool_uses(int device, strata_door::PoolId id);
-/* Whether a pool that is kept lends its free memory to requests outside of pools that would fail (use_on_oom of torch.cuda.MemPool). */
+/* Sets whether a pool that is kept lends its free memory to requests outside of pools that would fail (use_on_oom of
+ * torch.cuda.MemPool). */
 STRATA_DOOR void strata_torch_lend_pool(int device, strata_door::PoolId id, bool lends);
 /* From now on each block of a pool has the size that a segment of PyTorch's would have (no_split of torch.cuda.MemPool): 2 MiB up to 1 MiB,
  * 20 MiB below 10 MiB, else a multiple of 2 MiB. So a free block serves again as it is, and small blocks do not cut it up. */

@@ -149,7 +149,7 @@ static size_t segment_size(size_t size) {
     return size > SIZE_MAX - 2 * mib ? size : (size + 2 * mib - 1) / (2 * mib) * (2 * mib);
 }
 
-/* Whether requests of the stream go to such a pool now. */
+/* Returns true if requests of the stream go to such a pool now. */
 static bool is_unsplit(int device, CUstream_st *stream) {
     Guard guard(lock);
     for (auto &[name, pool] : pools)
@@ -174,7 +174,8 @@ static strata_status_t ask(int device, CUstream_st *stream, size_t size, uint32_
     return strata_allocate_with(facade, place_of(device), stream, &options, block);
 }
 
-/* The requests of this thread go to the pool for one moment, as PyTorch's own do. What is free there serves, or nothing: it does not grow. */
+/* The requests of this thread go to the pool for one moment, as PyTorch's own do. What is free there serves, or nothing: it does
+ * not grow. */
 static bool borrow(int device, PoolId id, CUstream_st *stream, size_t size, strata_block_t *block) {
     try {
         auto self = std::this_thread::get_id();

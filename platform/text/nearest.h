@@ -8,7 +8,7 @@
  * is near if at most a third of the misspelt word's letters are wrong, or if it begins with the misspelt word, which has three letters
  * at least and half of its own. `word(i, context)` gives the i-th. */
 const char *strata_nearest_word(const char *misspelt, size_t count, const char *(*word)(size_t, const void *), const void *context);
-/* What to write instead, for a message: the nearest word, or "one of a, b, c" if none is near; one word alone stands for itself. */
+/* Writes the correction for a message: the nearest word, or "one of a, b, c" if none is near; one word alone stands for itself. */
 void strata_nearest_or_all(const char *misspelt, size_t count, const char *(*word)(size_t, const void *), const void *context,
                            char *text, size_t capacity);
 

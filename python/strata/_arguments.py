@@ -123,7 +123,7 @@ def choice(value: str, name: str, among: Sequence[str]) -> int:
 
 
 def function(value: _Called, name: str) -> _Called:
-    """A function of the program's, which is called later, where an exception could reach nobody."""
+    """Wraps a callback of the program, which runs later, where an exception has no caller to reach."""
     if not callable(value):
         raise TypeError(f"{name} must be a function, not {value!r} ({type(value).__name__})")
     return value

@@ -1,7 +1,7 @@
 """Files that are made once and used by later processes: compiled doors, in the user's cache.
 
-A shared library runs in whoever loads it. So the cache is used only if it belongs to the user and nobody else may write there; otherwise
-the file is made anew in a private folder of this process.
+A shared library runs in the process that loads it. So the cache is used only if it belongs to the user and no other user may write there; otherwise
+the file is built again in a private folder of this process.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ def _made_once(folder: Path, name: str, make: Callable[[str], None]) -> Path:
         if unsafe is None:
             return path
         if os.path.lexists(path):
-            print(f"strata: {path} is made anew: {unsafe}", file=sys.stderr)
+            print(f"strata: {path} is built again: {unsafe}", file=sys.stderr)
         with tempfile.TemporaryDirectory(dir=folder) as temporary:
             part = os.path.join(temporary, name)
             make(part)
             os.chmod(part, 0o700)
-            os.replace(part, path)  # whoever looks sees no file or a whole one
+            os.replace(part, path)  # another process sees no file or a whole one
     return path
 
 

@@ -29,7 +29,7 @@ def bypassed(library: str) -> bool:
 
 
 def idle_facade() -> Facade:
-    """What a door that steps aside answers in place of its facade, so that the program runs unchanged: it serves nobody and touches no GPU."""
+    """The object that a bypassed door returns in place of its facade. It serves no request and touches no GPU."""
     return open("strata", devices="sim", ignore_environment=True)
 
 

@@ -107,7 +107,7 @@ class Caches(_handle.Handle):
         directory: Optional[PathLike] = None,
         staging: SupportsIndex = 0,
     ) -> Paused:
-        """Gives the memory of pools to the device until resume(). Nobody may use it meanwhile; blocks keep their addresses.
+        """Gives the memory of pools to the device until resume(). The memory must not be used until then; blocks keep their addresses.
 
         Args:
             pool: the number of a pool, POOL_ORDINARY, POOL_EVERY, or 0 for the thread's current pool.

@@ -29,7 +29,7 @@ class Buffer(NamedTuple):
         kind: the planner `reuse` passes memory on between buffers of one kind only.
         fork, branch: buffers of one fork other than 0, and of different branches of it, never share a byte.
         output: it leaves the program.
-        removed: nobody needs it: it takes no memory.
+        removed: it is not needed and takes no memory.
         held: it lived before the first moment.
     """
 

@@ -8,7 +8,7 @@
  * strata stands for the others, else the first. E_HOST_MEMORY. */
 strata_status_t strata_contenders_same(const strata_contender_t *contenders, size_t count, const strata_trace_t *trace,
                                        size_t *stands_for);
-/* Whether ties prefer this strategy: it is the default. */
+/* Returns true if ties prefer this strategy, which is the default. */
 bool strata_strategy_is_preferred(const char *name);
 
 #endif

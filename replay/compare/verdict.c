@@ -12,7 +12,7 @@
 
 /* ---- the order --------------------------------------------------------------------------------------------------------- */
 
-/* What the rule needs of a contender. */
+/* The figures of a contender that the rule reads. */
 typedef struct candidate {
     size_t index;
     const strata_figures_t *figures;
@@ -224,7 +224,7 @@ static void say_same(words_t *words, const field_t *field) {
     }
 }
 
-/* What somebody who runs the recorded program can do today to get the strategy. */
+/* Says how the recorded program can be run under the strategy today. */
 static void say_setting(words_t *words, const field_t *field) {
     static const struct {
         const char *strategy, *setting;

@@ -1,4 +1,4 @@
-/* What a comparison found on one trace: the strategies in their order, and the finding in words.
+/* The verdict of a comparison on one trace: the strategies in their order, and the finding in words.
  *
  * A strategy is better than another if it serves everything and the other does not; of two that do, if its program ends within 1 % of
  * the earliest end and the other's does not; then if the device holds less at its peak. Ties prefer the preset strata, then the one

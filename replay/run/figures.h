@@ -100,7 +100,7 @@ typedef struct strata_figures {
 #undef STRATA_FIGURE_FIELD
 } strata_figures_t;
 
-/* Whether every operation succeeded: the run did the whole program. */
+/* Returns true if every operation succeeded, so that the run did the whole program. */
 static inline bool strata_figures_serve(const strata_figures_t *figures) { return figures->failed_operations == 0; }
 
 /* [{...}, ...]: an array of runs in JSON. */

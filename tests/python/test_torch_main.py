@@ -171,7 +171,7 @@ def test_a_file_that_others_may_write_is_made_anew(cache, capfd):
         path = _cache.cached("door", "libx.so", write("one"))
         spoil(path)
         assert _cache.cached("door", "libx.so", write("two")).read_text() == "two"
-        assert not path.is_symlink() and "is made anew" in capfd.readouterr().err
+        assert not path.is_symlink() and "is built again" in capfd.readouterr().err
         path.unlink()
 
 

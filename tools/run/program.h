@@ -11,7 +11,7 @@ typedef enum strata_program_kind {
     STRATA_PROGRAM_OWN_RUNTIME /* has code for GPUs and needs no libcudart: its CUDA runtime is linked statically */
 } strata_program_kind_t;
 
-/* Whether the loader ignores LD_PRELOAD for a program, because it changes user, group or capabilities when it starts. */
+/* Returns true if the loader ignores LD_PRELOAD for a program, because it changes user, group or capabilities when it starts. */
 typedef enum strata_program_preload {
     STRATA_PRELOAD_HEEDED,
     STRATA_PRELOAD_HEEDED_NOW, /* it would change user or group, but the caller is that user or group already */

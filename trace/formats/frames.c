@@ -37,7 +37,7 @@ static bool reserve(void **array, size_t *room, size_t count, size_t size) {
 
 /* ---- frames ---- */
 
-/* Whether a path has these parts next to each other; it may be written with slashes or backslashes. */
+/* Returns true if a path has these parts next to each other; it may be written with slashes or backslashes. */
 static bool has_part(const value_t *path, const char *part) {
     size_t length = strlen(part);
     for (size_t i = 0; i + length <= path->length; i++) {

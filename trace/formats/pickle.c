@@ -278,7 +278,7 @@ static void imported_name(const strata_pickle_t *p, unsigned char opcode, char *
     strata_make_printable(name, false);
 }
 
-/* What to do about objects that snapshots hold after a script of the user's has changed them. */
+/* The remedy for objects that a script of the user's has put into a snapshot. */
 static const char *remedy(const char *imported) {
     static const struct {
         const char *begins, *remedy;

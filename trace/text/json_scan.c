@@ -34,7 +34,7 @@ bool strata_json_is(strata_json_slice_t slice, const char *text) {
 
 static bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
-/* Whether something stands here that may follow a string. */
+/* Returns true if the text here may follow a string. */
 static bool follows_string(const char *at) {
     at = strata_json_spaces(at);
     return *at == ',' || *at == ':' || *at == '}' || *at == ']';

@@ -43,7 +43,7 @@ void strata_lines_close(strata_lines_t *lines);
 /* The next line without its end. It has no zero byte and no carriage return; the first has no UTF-8 byte order mark (EF BB BF).
  * *end after the last. */
 strata_status_t strata_lines_next(strata_lines_t *lines, bool *end);
-/* Whether a failure is due to the file's end: it is about the last line, which has no newline, and not the first. */
+/* Returns true if a failure is due to the file's end: it is about the last line, which has no newline, and not the first. */
 bool strata_lines_cut_off(const strata_lines_t *lines, strata_status_t status);
 /* Splits the line into fields[]; a field may be in "double quotes". */
 strata_status_t strata_lines_split(strata_lines_t *lines, uint32_t *count);

@@ -50,8 +50,8 @@ static uint64_t taken_until(sim_device_t *device, uint64_t begin, uint64_t end) 
     return sim_pools_taken_until(device, begin, end);
 }
 
-/* Addresses rise. Only when a device has used all of them, 4 PiB, they begin anew, past what is live: so one that was freed is not used
- * again soon, and whoever uses it after its free is found. */
+/* Addresses rise. Only when a device has used all of them, 4 PiB, they start over, past what is live: so one that was freed is not used
+ * again soon, and a use after its free is found. */
 strata_address_t sim_address(sim_device_t *device, uint64_t span, uint64_t alignment) {
     uint64_t first = SIM_BASE + device->base.ordinal * SIM_DEVICE_SPAN, limit = first + SIM_DEVICE_SPAN;
     uint64_t granule = device->world->profile.granule_bytes, begin = device->next_address, end, taken;

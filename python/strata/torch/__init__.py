@@ -37,7 +37,7 @@ def install(
         StrategyError, DeviceError: as strata.open().
         ValueError: the devices are simulated, or there is no such door.
 
-    With STRATA_BYPASS in the environment PyTorch keeps its own allocator, and the facade that is answered serves nobody.
+    With STRATA_BYPASS in the environment PyTorch keeps its own allocator, and the facade that is returned serves no request.
     """
     import torch
 
