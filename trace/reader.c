@@ -4,11 +4,30 @@
 #include "platform/host/host_memory.h"
 #include "trace/formats/format.h"
 #include "trace/formats/strangers.h"
+#include "trace/text/json_scan.h"
 
 struct strata_trace_reader {
     const strata_trace_format_t *format;
     void *state;
 };
+
+/* Returns true if a text begins as a trace of Strata's own: with its comment, or with a header that has the column `op`. */
+static bool begins_own_trace(const char *text) {
+    if (strncmp(text, "# strata-trace", 14) == 0) return true;
+    size_t length;
+    for (;; text += length + 1) {
+        length = strcspn(text, ",\r\n");
+        if (length == 2 && memcmp(text, "op", 2) == 0) return true;
+        if (text[length] != ',') return false;
+    }
+}
+
+/* The mark of a file that no reader can use may stand in the rows of one that is readable. So only files without a header of their own are
+ * searched for it: JSON, and all that is no other reader's. */
+static const char *stranger_in(const strata_trace_format_t *format, const char *text, const char *unmarked, size_t count) {
+    bool searched = format == &strata_trace_own ? !begins_own_trace(unmarked) : *strata_json_begin(text) == '{';
+    return searched ? strata_trace_stranger(text, count) : NULL;
+}
 
 /* The format of an input, of which nothing is read by that. */
 static strata_status_t recognise(const char *path, strata_input_t *input, const strata_trace_format_t **format) {
@@ -19,10 +38,10 @@ static strata_status_t recognise(const char *path, strata_input_t *input, const 
     if (status != STRATA_OK) return strata_fail_at(status, 1, 1, "%s:1:1: %s", path, strata_last_error()->text);
     memcpy(text, head, count);
     text[count] = '\0';
-    const char *stranger = strata_trace_stranger(text, count);
-    if (stranger) return strata_fail_at(STRATA_E_FORMAT, 1, 1, "%s:1:1: %s", path, stranger);
     size_t mark = strncmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
     *format = strata_trace_format_of(text + mark, count - mark);
+    const char *stranger = stranger_in(*format, text, text + mark, count);
+    if (stranger) return strata_fail_at(STRATA_E_FORMAT, 1, 1, "%s:1:1: %s", path, stranger);
     return STRATA_OK;
 }
 

@@ -505,8 +505,7 @@ static inline void strata_block_hand_out(strata_record_t *block, uint64_t reques
     block->borrows = 0;
     block->state = STRATA_RECORD_LIVE;
 }
-/* Returns the bytes that a chunk adds to `reserved_bytes`: its size, or 0 if a cache further down cut it from a chunk of its own
- * (not checked). */
+/* Returns what a chunk adds to `reserved_bytes`: its bytes, or 0 if a cache below cut it from a chunk of its own (not checked). */
 STRATA_API uint64_t strata_record_reserved(const strata_record_t *record);
 /* The figures of the layer's stack. A cache keeps cache_hits, growths, chunks, reserved_bytes and peak_reserved_bytes, by
  * adding to them; the core keeps the others. */

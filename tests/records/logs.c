@@ -359,3 +359,18 @@ TEST(strangers, are_refused_by_their_names) {
     expect_refused(text("{\"schemaVersion\":1,\"nodes\":1}"), "no list \"traceEvents\"");
     expect_refused(write_file("stranger", "\x0a\x00", 2), "a zero byte stands in the line");
 }
+
+TEST(strangers, are_not_sought_in_the_rows_of_a_trace) {
+    static const char *const tags[] = {"bfc_allocator.cc:497", "BFCAllocator dump for x", "InUse at 1 of size 2",
+                                       "Total Chunks: 1 Bin (2)"};
+    static const char *const heads[] = {"op,id,size,stream,time_us,tag\n", "# strata-trace 1\nop,id,size,stream,time_us,tag\r\n",
+                                        "\xef\xbb\xbfid,op,size,stream,time_us,tag\n"};
+    for (size_t i = 0; i < sizeof tags / sizeof *tags; i++)
+        for (size_t k = 0; k < sizeof heads / sizeof *heads; k++) {
+            char file[256];
+            snprintf(file, sizeof file, "%s%s,5,0,0,%s\n", heads[k], k == 2 ? "1,alloc" : "alloc,1", tags[i]);
+            char row[128];
+            snprintf(row, sizeof row, "alloc 1 5 @0 t0 '%s'\n", tags[i]);
+            EXPECT_STREQ(rows_of(text(file)), row);
+        }
+}
