@@ -35,6 +35,8 @@ static void pass_on_use(void *context, uint32_t use, uint64_t bytes) {
 }
 
 void strata_async_wait_for(async_layer_t *self, uint32_t use, uint64_t address, uint64_t bytes) {
+    /* The lock was open during the driver's free. Another thread may have been served this memory and have freed it since then. */
+    strata_spans_cut(&self->pending, address, address + bytes, pass_on_use, self);
     (void)strata_spans_add(&self->pending, use, address, address + bytes);
     self->waiting++;
     atomic_fetch_add(&self->base.domain->pool_frees, 1);
