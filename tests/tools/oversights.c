@@ -90,3 +90,38 @@ TEST(oversights, no_argument_at_all) {
     expect_wrong_use("compare --strategy strata", "no trace; write a .csv or .csv.gz file");
     expect_wrong_use("torture strata", "\"strata\" is no option; write --strategy strata");
 }
+
+TEST(oversights, a_value_that_was_left_out_before_the_next_option) {
+    write_text("t.csv", "op,id,size,stream,time_us\nalloc,1,100,0,0\n");
+    expect_wrong_use("compare --json --device sim --repeat 1 t.csv",
+                     "--json has no value, --device follows; write --json FILE|-, or --json=--device if that is the value");
+    expect_wrong_use("stats --strategy --at=end t.csv", "--strategy has no value, --at=end follows");
+    run_well("compare --json=--device --device sim --repeat 1 t.csv"); /* a file may have that name */
+    run_well("compare --json - --device sim --repeat 1 t.csv");
+}
+
+/* PyTorch up to 2.9 splits blocks of expandable segments whatever their size, and since 2.10 it does not. A program that keeps 2 MiB of
+ * each round then grows by its two large blocks in most rounds. */
+TEST(oversights, two_settings_that_fight_cost_memory_since_2_10) {
+    enum { ROUNDS = 40 };
+    FILE *trace = fopen(temporary("rounds.csv"), "w");
+    ASSERT_TRUE(trace);
+    fprintf(trace, "op,id,size,stream,time_us\nalloc,1,67108864,0,0\nalloc,2,2097152,0,1\n");
+    for (int i = 1; i <= ROUNDS; i++)
+        fprintf(trace,
+                "alloc,%d,144703488,0,%d\nalloc,%d,106954752,0,%d\nalloc,%d,2097152,0,%d\nfree,%d,,0,%d\nfree,%d,,0,%d\n"
+                "free,%d,,0,%d\n",
+                3 * i, i * 10, 3 * i + 1, i * 10, 3 * i + 2, i * 10, 3 * i, i * 10 + 5, 3 * i + 1, i * 10 + 5,
+                i == 1 ? 2 : 3 * i - 1, i * 10 + 5);
+    ASSERT_EQ(fclose(trace), 0);
+    static const char *const versions[] = {"2.8", "2.9", "2.10", "2.11"};
+    for (int i = 0; i < 4; i++) {
+        ran_t ran = run_well("import --as-of %s pytorch expandable_segments:True,max_split_size_mb:128", versions[i]);
+        EXPECT_CONTAINS(ran.errors,
+                        i < 2 ? "max_split_size_mb:128 is ignored" : "max_split_size_mb:128 fights expandable_segments:True");
+        write_text("fighting.yaml", ran.out);
+        ran = run_well("stats --device sim:h100 --strategy fighting.yaml --at end rounds.csv");
+        EXPECT_CONTAINS(ran.out, i < 2 ? "  peak_reserved_bytes                      320.0 MiB"
+                                       : "  peak_reserved_bytes                       9.53 GiB");
+    }
+}

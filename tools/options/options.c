@@ -91,7 +91,13 @@ static int take_at(reading_t *reading, int *at) {
     if (!option) return unknown_option(self, reading->argv[*at]);
     if (!option->value && value) return strata_wrong_usage(self, "%s takes no value", option->name);
     if (!wants_value(option)) return take(reading, option, value);
-    if (!value && *at + 1 < reading->argc) value = reading->argv[++*at];
+    if (!value && *at + 1 < reading->argc) {
+        const char *next = reading->argv[*at + 1], *of_next;
+        if (find_option(self, next, &of_next)) /* The value was left out, or "--json --device" would write a file "--device". */
+            return strata_wrong_usage(self, "%s has no value, %s follows; write %s %s, or %s=%s if that is the value", option->name,
+                                      next, option->name, option->value, option->name, next);
+        value = reading->argv[++*at];
+    }
     return value ? take(reading, option, value)
                  : strata_wrong_usage(self, "%s wants a value: %s %s", option->name, option->name, option->value);
 }
