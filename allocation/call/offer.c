@@ -124,14 +124,10 @@ void strata_layer_each_left(strata_layer_t *self, strata_walk_fn each, void *con
 
 strata_status_t strata_layer_create_nothing(strata_layer_t *self) {
     STRATA_REFUSE_NULL(self);
-    (void)self;
     return STRATA_OK;
 }
 
-void strata_layer_destroy_nothing(strata_layer_t *self) {
-    STRATA_REFUSE_NULL_AS(self, "self", );
-    (void)self;
-}
+void strata_layer_destroy_nothing(strata_layer_t *self) { STRATA_REFUSE_NULL_AS(self, "self", ); }
 
 void strata_layer_free_below(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
     (void)self;
