@@ -9,6 +9,7 @@
 #include "strategy/plan/legal.h"
 
 enum { TRIES = 4000, DEEPEST = 2, BRANCHES_MOST = 3, CHAIN = 6, OPTION_BYTES = 4096, WORD = 64 };
+#define SHORT_TIMEOUT "5ms" /* the longest time that is drawn */
 
 /* A chain of layers; the last is a source, or a router with chains below it. */
 typedef struct chain {
@@ -209,7 +210,8 @@ static void note_option(drawing_t *d, const strata_layer_type_t *type, const str
                           strcmp(text, strata_place_memory(STRATA_PLACE_GPU)) != 0;
 }
 
-/* Whether there are some. Each second one is drawn; what the layer does not take with the others stays as it was. */
+/* Returns true if the layer has options. Half of the rows are drawn; a value that the layer refuses beside the others keeps its
+ * default. A timeout is always set, because the default makes a thread wait for 10 s. */
 static bool print_options(drawing_t *d, const chain_t *chain, const strata_layer_type_t *type, const char *begin) {
     static _Thread_local alignas(max_align_t) unsigned char options[OPTION_BYTES];
     bool some = false;
@@ -217,9 +219,12 @@ static bool print_options(drawing_t *d, const chain_t *chain, const strata_layer
     strata_option_defaults(type, options);
     for (const strata_option_row_t *row = type->options; row && row->name; row++) {
         char text[WORD];
-        if (row->kind == STRATA_OPTION_TEXT || strata_option_branch(row) || draw(d, 2)) continue;
+        if (row->kind == STRATA_OPTION_TEXT || strata_option_branch(row)) continue;
+        bool drawn = draw(d, 2) == 0, waits = strcmp(row->name, "timeout") == 0;
+        if (!drawn && !waits) continue;
         if (d->late && strstr(row->name, "preallocate")) continue;
-        draw_value(d, type, row, text);
+        if (drawn) draw_value(d, type, row, text);
+        else snprintf(text, WORD, "%s", SHORT_TIMEOUT);
         EXPECT_OK(strata_option_set(row, options, text));
         if (!fits(d, chain, type, row, options, text)) {
             EXPECT_OK(strata_option_set(row, options, row->default_text));
