@@ -46,65 +46,79 @@ static strata_status_t run_once(const strata_comparison_t *comparison, const str
 
 /* ---- the least capacity ------------------------------------------------------------------------------------------------ */
 
-/* If the open already fails for memory, the capacity is too little. */
-static strata_status_t serves(const strata_comparison_t *comparison, const strata_trace_t *trace, strata_contender_t contender,
-                              uint64_t capacity, bool *enough) {
+static uint64_t whole_steps(uint64_t bytes) { return (bytes + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES; }
+
+/* Replays under one capacity. *used is the peak that the device held, in whole steps, or 0 if the capacity is too small. It is also too
+ * small if the open fails for lack of memory. */
+static strata_status_t try_capacity(const strata_comparison_t *comparison, const strata_trace_t *trace,
+                                    strata_contender_t contender, uint64_t capacity, uint64_t *used) {
     strata_run_result_t *result = strata_host_new(1, sizeof *result);
     if (!result) return STRATA_E_HOST_MEMORY;
     contender.target.capacity = capacity;
     strata_status_t status = run_once(comparison, trace, &contender, "smallest", false, NULL, result);
-    *enough = status == STRATA_OK && strata_figures_serve(&result->figures);
+    bool serves = status == STRATA_OK && strata_figures_serve(&result->figures);
+    *used = serves ? whole_steps(strata_max(result->figures.peak_device_used_bytes, 1)) : 0;
     strata_host_delete(result);
     return status == STRATA_E_NO_MEMORY ? STRATA_OK : status;
 }
 
-enum { FIRST_STEPS = 8 /* from what is live to the second try */ };
-#define FAR_ENOUGH_BYTES ((uint64_t)1 << 40) /* the search tries at least so much */
+enum { FIRST_STEPS = 8 /* from the first try to the second */ };
+#define FAR_ENOUGH_BYTES ((uint64_t)1 << 40) /* the search tries at least this capacity */
 
-/* The largest capacity that is worth a try. A strategy that fails with 16 times what the program has live fails for another reason. */
+/* The largest capacity that is worth a try. A strategy that fails with 16 times the live bytes fails for another reason. */
 static uint64_t largest_try(const strata_trace_t *trace, const strata_figures_t *figures) {
     uint64_t live = strata_min(trace->peak_requested, UINT64_MAX / 32);
     return strata_max(figures->capacity_bytes, strata_max(FAR_ENOUGH_BYTES, 16 * live));
 }
 
-/* The answer was replayed and served everything; with 2 MiB less, where the search looked, something failed. The first try is what was
- * used. If it is too little, the capacity doubles: a strategy whose limit is a share of the device needs more than it uses.
- * If the given capacity was too little, the first try is what the program has live at once. The answer is then seldom far from it:
- * the next tries go up, or down, in steps that double. */
+static uint64_t overhead_of(const strata_figures_t *figures) {
+    uint64_t used = strata_min(figures->peak_device_used_bytes, FAR_ENOUGH_BYTES);
+    return used - strata_min(used, figures->peak_requested_bytes);
+}
+
+/* Finds a capacity that serves everything while 2 MiB less does not. Both were replayed.
+ *
+ * If the given capacity was enough, the first try is the peak that was used. Later tries double, because a strategy whose limit is a share
+ * of the device needs more than it uses. Then the search is binary.
+ *
+ * If the given capacity was too small, the first try is the peak of the live bytes plus the overhead of the failed run, and tries go up in
+ * steps that double. The peak that a successful replay used is tried next, because it is mostly the answer. From there tries go down in
+ * steps that double. */
 static strata_status_t search_smallest(const strata_comparison_t *comparison, const strata_trace_t *trace,
                                        const strata_contender_t *contender, strata_run_result_t *result) {
     const strata_figures_t *figures = &result->figures;
-    uint64_t high, low = 0, most = largest_try(trace, figures); /* `low` is too little, in whole steps, `high` is enough */
-    uint64_t below = STEP_BYTES, above = FIRST_STEPS * STEP_BYTES;
-    bool enough = false, near = false, live = !strata_figures_serve(figures);
+    uint64_t high, low = 0, most = largest_try(trace, figures); /* `low` is too small, `high` is enough */
+    uint64_t below = STEP_BYTES, above = FIRST_STEPS * STEP_BYTES, used = 0;
+    bool near = false, live = !strata_figures_serve(figures); /* near: the answer is probably just below `high` */
     if (figures->failed_operations > figures->oom_count) return STRATA_OK; /* more capacity does not help */
     if (!live) {
-        high = strata_max(figures->peak_device_used_bytes, STEP_BYTES);
-        high = (high + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES;
+        high = whole_steps(strata_max(figures->peak_device_used_bytes, 1));
     } else {
         low = figures->capacity_bytes / STEP_BYTES * STEP_BYTES;
         if (low >= most / 2) return STRATA_OK;
-        high = strata_max(low + STEP_BYTES, (trace->peak_requested + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES);
-        near = true; /* the answer is probably just below `high` */
+        high = strata_max(low + STEP_BYTES, whole_steps(trace->peak_requested + overhead_of(figures)));
+        near = true;
     }
-    strata_status_t status = serves(comparison, trace, *contender, high, &enough);
-    while (status == STRATA_OK && !enough && high < most) {
+    strata_status_t status = try_capacity(comparison, trace, *contender, high, &used);
+    while (status == STRATA_OK && used == 0 && high < most) {
         low = high;
         near = false;
         high = strata_min(most, high > UINT64_MAX / 4 ? most : live ? high + above : 2 * high);
         above *= 2;
-        status = serves(comparison, trace, *contender, high, &enough);
+        status = try_capacity(comparison, trace, *contender, high, &used);
     }
-    if (status != STRATA_OK || !enough) return status;
+    if (status != STRATA_OK || used == 0) return status;
     while (high - low > STEP_BYTES && status == STRATA_OK) {
         uint64_t half = strata_max((high - low) / STEP_BYTES / 2, 1) * STEP_BYTES;
-        uint64_t middle = near ? high - strata_min(below, half) : low + half;
-        status = serves(comparison, trace, *contender, middle, &enough);
-        if (enough) {
-            high = middle;
-            below *= 2;
+        bool fits = live && low < used && used < high;
+        uint64_t tried = fits ? used : near ? high - strata_min(below, half) : low + half;
+        status = try_capacity(comparison, trace, *contender, tried, &used);
+        if (used > 0) {
+            if (!fits) below *= 2;
+            high = tried;
+            near |= fits;
         } else {
-            low = middle;
+            low = tried;
             near = false;
         }
     }
@@ -157,7 +171,7 @@ static strata_status_t feed_job(void *context, size_t i) {
     return status;
 }
 
-/* Fewest operations failed; everything is searched if --smallest was asked for. */
+/* Returns true if this contender has the fewest failed operations, or if --smallest asks for a search of all. */
 static bool is_searched(const all_runs_t *all, size_t contender) {
     uint64_t fewest = UINT64_MAX;
     if (all->comparison->smallest) return true;
