@@ -12,7 +12,7 @@ typedef struct named {
     char *name;
 } named_t;
 
-/* Taken last: no other lock is taken under it. */
+/* A leaf lock: no other lock is taken while it is held. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static named_t *table;
 static size_t count, room;
