@@ -1,7 +1,10 @@
-/* A source that serves what the host's allocator made: foreign pointers, each with a deleter. */
+/* A source of foreign pointers from the host's allocator, each with a deleter. In a place of a GPU it is faulty, because it serves memory of
+ * the host. */
 #include <stdlib.h>
 
 #include "tests/modules/pass.h"
+
+#define MOST_BYTES ((size_t)1 << 40) /* sanitizers abort the process at larger requests */
 
 STRATA_API extern unsigned adopted_live;
 unsigned adopted_live; /* bytes are of one thread's test */
@@ -15,7 +18,8 @@ static void give_to_host(uint64_t address, size_t size, void *context) {
 
 static strata_status_t adopting_allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     size_t size = (request->size + request->alignment - 1) / request->alignment * request->alignment;
-    void *memory = request->flags & STRATA_NO_GROW ? NULL : aligned_alloc(request->alignment, size);
+    bool refused = request->flags & STRATA_NO_GROW || size < request->size || size > MOST_BYTES;
+    void *memory = refused ? NULL : aligned_alloc(request->alignment, size);
     if (!memory) return strata_fail(STRATA_E_NO_MEMORY, 0, "adopting: the host has none");
     strata_adopted_t adopted = {(uint64_t)(uintptr_t)memory, size, give_to_host, &adopted_live};
     strata_status_t status = strata_record_adopt(self, request, &adopted, record);

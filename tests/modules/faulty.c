@@ -32,17 +32,6 @@ static strata_status_t partial_allocate(strata_layer_t *self, const strata_reque
 
 PASS_TYPE(forgetful, .free = forgetful_free);
 PASS_TYPE(crashing, .free = crashing_free);
-static const strata_layer_type_t partial_type = {.struct_size = sizeof(strata_layer_type_t),
-                                                 .name = "partial",
-                                                 .doc = "for tests",
-                                                 .role = STRATA_DECORATOR,
-                                                 .scope = STRATA_SCOPE_STREAM,
-                                                 .passes = ~0u,
-                                                 .guarded = true,
-                                                 .state_size = sizeof(strata_layer_t),
-                                                 .create = pass_create,
-                                                 .destroy = pass_destroy,
-                                                 .allocate = partial_allocate,
-                                                 .free = pass_free};
+PASS_TYPE_ALLOCATING(partial, partial_allocate, .free = pass_free);
 
 STRATA_LAYERS(&forgetful_type, &crashing_type, &partial_type);

@@ -107,7 +107,7 @@ static strata_status_t validate(strata_layer_t *base) {
     return self->broken ? strata_fail(STRATA_E_CORRUPT, 0, "fenced: somebody wrote a fence") : STRATA_OK;
 }
 
-/* Addresses are moved by a fence. */
+/* Block addresses are shifted by one fence. */
 static uint64_t alignment(const void *options, strata_place_kind_t place, uint64_t below, uint64_t *wanted) {
     (void)options, (void)place, (void)below, (void)wanted;
     return FENCE;

@@ -1,52 +1,25 @@
-/* Layers that ask below for something else than they were asked for: the bottom of the stack must see it. */
+/* Layers that change a request before they pass it down, which a check must find. */
 #include "tests/modules/pass.h"
 
-static strata_status_t ask_on_default_stream(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
-    strata_request_t changed = *request;
-    changed.stream = NULL;
-    return strata_below_allocate(self, &changed, record);
-}
+/* A layer that passes each request down after `change`. */
+#define CHANGES(layer, change)                                                                                                     \
+    static strata_status_t layer##_allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {     \
+        strata_request_t changed = *request;                                                                                       \
+        change;                                                                                                                    \
+        return strata_below_allocate(self, &changed, record);                                                                      \
+    }                                                                                                                              \
+    PASS_TYPE_ALLOCATING(layer, layer##_allocate, .free = pass_free)
 
-/* The stream of the request before, whoever made it. */
-static strata_status_t ask_on_last_stream(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
-    static strata_stream_t last;
-    strata_request_t changed = *request;
-    changed.stream = last;
-    last = request->stream;
-    return strata_below_allocate(self, &changed, record);
-}
+static strata_stream_t last; /* of the previous request, from any caller */
 
-static strata_status_t ask_without_alignment(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
-    strata_request_t changed = *request;
-    changed.alignment = 1;
-    return strata_below_allocate(self, &changed, record);
-}
-
-/* No request asks for less than the place's alignment, so only a larger one shows it. */
-static strata_status_t ask_at_place_alignment(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
-    strata_request_t changed = *request;
-    changed.alignment = 256;
-    return strata_below_allocate(self, &changed, record);
-}
-
-static strata_status_t ask_without_flags(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
-    strata_request_t changed = *request;
-    changed.flags = 0;
-    return strata_below_allocate(self, &changed, record);
-}
-
-static strata_status_t ask_without_tag(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
-    strata_request_t changed = *request;
-    changed.tag = NULL;
-    return strata_below_allocate(self, &changed, record);
-}
-
-PASS_TYPE_ALLOCATING(on_default_stream, ask_on_default_stream, .free = pass_free);
-PASS_TYPE_ALLOCATING(on_last_stream, ask_on_last_stream, .free = pass_free);
-PASS_TYPE_ALLOCATING(without_alignment, ask_without_alignment, .free = pass_free);
-PASS_TYPE_ALLOCATING(at_place_alignment, ask_at_place_alignment, .free = pass_free);
-PASS_TYPE_ALLOCATING(without_flags, ask_without_flags, .free = pass_free);
-PASS_TYPE_ALLOCATING(without_tag, ask_without_tag, .free = pass_free);
+CHANGES(on_default_stream, changed.stream = NULL);
+CHANGES(on_last_stream, changed.stream = last; last = request->stream);
+CHANGES(without_alignment, changed.alignment = 1);
+/* Only requests above the place's alignment expose this fault, because no request has a smaller one. */
+CHANGES(at_place_alignment, changed.alignment = 256);
+CHANGES(without_flags, changed.flags = 0);
+CHANGES(without_tag, changed.tag = NULL);
+CHANGES(halves, changed.size = request->size > 1 ? request->size / 2 : 1);
 
 STRATA_LAYERS(&on_default_stream_type, &on_last_stream_type, &without_alignment_type, &at_place_alignment_type, &without_flags_type,
-              &without_tag_type);
+              &without_tag_type, &halves_type);

@@ -1,39 +1,7 @@
-/* Layers that serve memory of another device or of no device, and layers that write where they must not. */
-#include <stdlib.h>
-
+/* Layers that serve memory of another device, and layers that write to memory of the program. */
 #include "tests/modules/pass.h"
 
-/* A source of host memory for a place of a GPU. */
-static void free_host(uint64_t address, size_t size, void *context) {
-    (void)size, (void)context;
-    free((void *)(uintptr_t)address);
-}
-
-static strata_status_t allocate_host(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
-    size_t size = (request->size + 255) & ~(size_t)255;
-    if (request->flags & STRATA_NO_GROW || size > (size_t)1 << 40) return strata_fail(STRATA_E_NO_MEMORY, 0, "nothing is kept");
-    void *address = aligned_alloc(request->alignment < 256 ? 256 : request->alignment, size);
-    if (!address) return strata_fail(STRATA_E_NO_MEMORY, 0, "no host memory");
-    strata_status_t status = strata_record_adopt(
-        self, request, &(strata_adopted_t){.address = (uintptr_t)address, .size = size, .deleter = free_host}, record);
-    if (status != STRATA_OK) free(address);
-    return status;
-}
-
-static const strata_layer_type_t host_source_type = {.struct_size = sizeof(strata_layer_type_t),
-                                                     .name = "host_source",
-                                                     .doc = "for tests",
-                                                     .role = STRATA_SOURCE,
-                                                     .scope = STRATA_SCOPE_DEVICE,
-                                                     .gives = STRATA_TRAIT_EXACT_SIZE,
-                                                     .guarded = true,
-                                                     .state_size = sizeof(strata_layer_t),
-                                                     .create = pass_create,
-                                                     .destroy = strata_layer_destroy_adopted,
-                                                     .allocate = allocate_host,
-                                                     .free = strata_layer_free_adopted};
-
-/* The first instance of the process serves all: those of other devices get its memory. */
+/* The first instance of the process serves all requests, so other devices get its memory. */
 static strata_layer_t *first;
 
 static strata_status_t create_first(strata_layer_t *self) {
@@ -62,7 +30,7 @@ static const strata_layer_type_t first_device_type = {.struct_size = sizeof(stra
                                                       .allocate = allocate_from_first,
                                                       .free = pass_free};
 
-/* Marks the end of each block one byte too late. */
+/* Writes one byte after the end of each block. */
 static strata_status_t mark_end(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     strata_status_t status = strata_below_allocate(self, request, record);
     if (status != STRATA_OK) return status;
@@ -72,7 +40,7 @@ static strata_status_t mark_end(strata_layer_t *self, const strata_request_t *re
     return STRATA_OK;
 }
 
-/* Keeps the addresses of blocks that were freed, and writes there some requests later. */
+/* Remembers the addresses of freed blocks and writes there some requests later. */
 static uint64_t freed_at[16];
 static unsigned freed_count;
 
@@ -92,7 +60,7 @@ static void note_freed(strata_layer_t *self, strata_record_t *record, strata_cal
     strata_below_free(record, call);
 }
 
-/* The second half of each block is served as a block that has the bytes of a whole one. */
+/* Serves the second half of each block with the size of the whole block. */
 static strata_status_t serve_second_half(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     strata_record_t *inner;
     strata_status_t status = strata_below_allocate(self, request, &inner);
@@ -111,4 +79,4 @@ PASS_TYPE_ALLOCATING(marks_past_the_end, mark_end, .free = pass_free);
 PASS_TYPE_ALLOCATING(writes_freed, write_freed, .free = note_freed);
 PASS_TYPE_ALLOCATING(beyond_the_end, serve_second_half, .free = free_wrapped);
 
-STRATA_LAYERS(&host_source_type, &first_device_type, &marks_past_the_end_type, &writes_freed_type, &beyond_the_end_type);
+STRATA_LAYERS(&first_device_type, &marks_past_the_end_type, &writes_freed_type, &beyond_the_end_type);
