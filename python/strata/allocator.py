@@ -1,9 +1,9 @@
-"""Allocators: one value for a facade, a place, a stream and a pool, for a component that is handed its memory."""
+"""Allocators: one object for a facade, a place, a stream and a pool, for components that get their allocator from the caller."""
 
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, NamedTuple, Optional, SupportsIndex
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, SupportsIndex
 
 from . import _abi, _arguments, _handle
 from ._library import library
@@ -28,7 +28,7 @@ def allocate_options(
     tag: Optional[str] = None,
     freed_before: SupportsIndex = 0,
 ) -> _abi.AllocateOptions:
-    """The struct of a request."""
+    """The options struct of a request."""
     flags = _abi.ZERO if _arguments.flag(zero, "zero") else 0
     flags |= 0 if _arguments.flag(grow, "grow") else _abi.NO_GROW
     flags |= 0 if _arguments.flag(retry, "retry") else _abi.NO_RETRY
@@ -45,7 +45,7 @@ def allocate_options(
 
 
 class AllocatorInfo(NamedTuple):
-    """What an allocator names. `pool` is POOL_ORDINARY outside pools."""
+    """The parts of an allocator. `pool` is POOL_ORDINARY outside pools."""
 
     place: Place
     stream: int
@@ -53,7 +53,7 @@ class AllocatorInfo(NamedTuple):
 
 
 class Functions(NamedTuple):
-    """The addresses of two C functions, void *allocate(size_t) and void free(void *), for libraries that take such."""
+    """The addresses of two C functions, void *allocate(size_t) and void free(void *), for libraries that need them."""
 
     allocate: int
     free: int
@@ -81,38 +81,36 @@ class Allocator(_handle.ProcessObject):
         freed_before: SupportsIndex = 0,
     ) -> Block:
         """Serves `size` bytes; the arguments are those of Facade.allocate()."""
-        told = allocate_options(
+        options = allocate_options(
             size, alignment=alignment, zero=zero, grow=grow, retry=retry, report=report, tag=tag, freed_before=freed_before
         )
         block = _abi.Block()
-        check(library().strata_allocator_allocate_with(self.struct, ctypes.byref(told), ctypes.byref(block)))
+        check(library().strata_allocator_allocate_with(self.struct, ctypes.byref(options), ctypes.byref(block)))
         return Block(self.facade, block)
 
     def free(self, block: Block) -> None:
-        """Gives back any block of the facade; fastest for one that this allocator served."""
+        """Frees any block of the facade; fastest for blocks of this allocator."""
         check(library().strata_allocator_free(self.struct, _arguments.ref(block, "block")))
 
+    def _filled(self, function: str, result: Any) -> Any:
+        check(getattr(library(), "strata_allocator_" + function)(self.struct, ctypes.byref(result)))
+        return result
+
     def release(self) -> int:
-        """Gives the idle chunks of its own stack back to the device. Returns the bytes."""
-        released = ctypes.c_uint64()
-        check(library().strata_allocator_release(self.struct, ctypes.byref(released)))
-        return released.value
+        """Returns the idle chunks of its own stack to the device. Returns the number of bytes."""
+        return int(self._filled("release", ctypes.c_uint64()).value)
 
     def statistics(self) -> Statistics:
         """The figures of its stack."""
-        told = _abi.Statistics(ctypes.sizeof(_abi.Statistics))
-        check(library().strata_allocator_statistics(self.struct, ctypes.byref(told)))
-        return Statistics.of(told)
+        return Statistics.of(self._filled("statistics", _abi.Statistics(ctypes.sizeof(_abi.Statistics))))
 
     def describe(self) -> AllocatorInfo:
         """The place, the stream and the pool."""
-        told = _abi.AllocatorInfo(ctypes.sizeof(_abi.AllocatorInfo))
-        check(library().strata_allocator_describe(self.struct, ctypes.byref(told)))
-        return AllocatorInfo(Place.of_code(told.place), told.stream or 0, told.pool)
+        info = self._filled("describe", _abi.AllocatorInfo(ctypes.sizeof(_abi.AllocatorInfo)))
+        return AllocatorInfo(Place.of_code(info.place), info.stream or 0, info.pool)
 
     def functions(self) -> Functions:
-        """Two C functions, which may be called as long as the process lives. A request that fails returns NULL, and the reason goes to
-        the log. Keep the facade open, and a reference to it, as long as they are in use."""
-        told = _abi.Functions()
-        check(library().strata_allocator_functions(self.struct, ctypes.byref(told)))
-        return Functions(told.allocate or 0, told.free or 0)
+        """Two C functions, which may be called until the process ends. A request that fails returns NULL, and the log has the reason.
+        Keep the facade open, and keep a reference to it, while they are in use."""
+        functions = self._filled("functions", _abi.Functions())
+        return Functions(functions.allocate or 0, functions.free or 0)

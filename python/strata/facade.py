@@ -29,10 +29,10 @@ StrategyLike = Union[str, "os.PathLike[str]", None]
 
 
 class Facade(Caches, Graphs, Sharing):
-    """What strata.open() gives. Every method may be called from any thread, except close() and change_strategy().
+    """The object that strata.open() returns. Any thread may call every method, except close() and change_strategy().
 
-    A facade belongs to its process: it cannot be pickled or copied, and in a forked child every call is an error. One that is collected
-    while it is open warns (ResourceWarning) and closes itself by force. Blocks, streams and allocators keep their facade alive.
+    A facade belongs to its process: it cannot be pickled or copied, and in a forked child every call is an error. An open facade that
+    is collected warns (ResourceWarning) and closes itself by force. Blocks, streams and allocators keep their facade alive.
     """
 
     def __init__(self, handle: int) -> None:
@@ -59,14 +59,14 @@ class Facade(Caches, Graphs, Sharing):
             error.leaks = leaks
             raise
         except StrataError as error:
-            # A file of a layer could not be written; the facade is closed all the same.
+            # A file of a layer could not be written, but the facade is closed.
             self._open = self._open and error.status not in ("E_IO", "E_HOST_MEMORY", "E_STALE")
             raise
         self._open = False
         return leaks
 
     def __del__(self) -> None:
-        # At the end of the process and in a forked child the library gives nothing back, so there is nothing to do or to warn of.
+        # At the end of the process and in a forked child the library releases nothing, so no warning is needed.
         if not getattr(self, "_open", False) or sys.is_finalizing() or _handle.forked(self._process):
             return
         name = repr(self)
@@ -74,7 +74,7 @@ class Facade(Caches, Graphs, Sharing):
             leaks = self.close("force")
             live = f", with {len(leaks)} live blocks" if leaks else ""
         except BusyError as error:
-            # A graph still uses its memory, or this is a callback, where nothing can be closed.
+            # A graph still uses its memory, or this runs within a callback, where no facade can be closed.
             _unclosed.append(self)
             live = f", which cannot be closed yet: {error}"
         except StrataError:
@@ -83,7 +83,7 @@ class Facade(Caches, Graphs, Sharing):
 
     @property
     def closed(self) -> bool:
-        """Whether close() has ended it."""
+        """True after close()."""
         return not self._open
 
     def __enter__(self) -> "Facade":
@@ -108,18 +108,10 @@ class Facade(Caches, Graphs, Sharing):
         allow_code: bool = False,
         check_captures: bool = False,
     ) -> None:
-        """Replaces the strategy while nothing is live; takes what strata.open() takes."""
-        told = open_options(
-            strategy,
-            text=text,
-            set=set,
-            devices=devices,
-            ignore_environment=ignore_environment,
-            check_stream_ids=check_stream_ids,
-            allow_code=allow_code,
-            check_captures=check_captures,
-        )
-        check_files(library().strata_change_strategy(self.handle, ctypes.byref(told.struct)), *told.files)
+        """Replaces the strategy while nothing is live; the arguments are those of strata.open()."""
+        flags = (ignore_environment, check_stream_ids, allow_code, check_captures)
+        options = open_options(strategy, text, set, devices, flags)
+        check_files(library().strata_change_strategy(self.handle, ctypes.byref(options.struct)), *options.files)
 
     # ---- requests
 
@@ -148,8 +140,8 @@ class Facade(Caches, Graphs, Sharing):
             retry: False: fails at the first lack of memory.
             report: False: an OutOfMemoryError has one line.
             pool: a number of pool(); 0: the thread's current one.
-            tag: who asks, for reports.
-            freed_before: for frees that carry counts: memory freed up to this count may be served (next_count()).
+            tag: a label for reports.
+            freed_before: for frees with counts: memory that was freed up to this count may be served (next_count()).
 
         Raises:
             OutOfMemoryError: its text says why, and what helps.
@@ -171,7 +163,7 @@ class Facade(Caches, Graphs, Sharing):
         return Block(self, block)
 
     def allocator(self, place: PlaceLike = gpu(0), stream: Any = None, pool: SupportsIndex = 0) -> Allocator:
-        """One value for a place, a stream and a pool, for a component that is handed its memory. `pool`: as for allocate()."""
+        """One object for a place, a stream and a pool, for components that get their allocator. `pool`: as for allocate()."""
         told, code, number = _abi.Allocator(), Place.of(place).code, _arguments.integer(pool, "pool")
         check(library().strata_allocator_get(self.handle, code, stream_handle(stream), number, ctypes.byref(told)))
         return Allocator(self, told)
@@ -194,7 +186,7 @@ class Facade(Caches, Graphs, Sharing):
         check(library().strata_free_pointer(self.handle, _arguments.integer(address, "address")))
 
     def next_count(self, place: PlaceLike = gpu(0)) -> int:
-        """For layers whose frees carry counts (`timestamps`): the next count. Earlier frees have smaller ones, later frees larger ones."""
+        """For layers whose frees have counts (`timestamps`): the next count. Earlier frees have smaller counts, later frees larger ones."""
         count = ctypes.c_uint64()
         check(library().strata_next_count(self.handle, Place.of(place).code, ctypes.byref(count)))
         return count.value
@@ -225,14 +217,14 @@ class Facade(Caches, Graphs, Sharing):
         check(library().strata_stream_name(self.handle, Place.of(place).code, stream_handle(stream), named))
 
     def same_stream(self, a: Any, b: Any, place: PlaceLike = gpu(0)) -> bool:
-        """Whether both streams are served by one stack."""
+        """True if one stack serves both streams."""
         same = ctypes.c_bool()
         handles = stream_handle(a), stream_handle(b)
         check(library().strata_same_stream(self.handle, Place.of(place).code, *handles, ctypes.byref(same)))
         return same.value
 
     def set_default_stream(self, stream: Any, place: PlaceLike = gpu(0)) -> None:
-        """From now on the default stream (None) of the place is `stream`. It can be set once, and must live as long as the facade."""
+        """Makes `stream` the default stream (None) of the place. It can be set once, and must live as long as the facade."""
         check(library().strata_set_default_stream(self.handle, Place.of(place).code, stream_handle(stream)))
 
     def forget_stream(self, stream: Any, place: PlaceLike = gpu(0)) -> None:
@@ -268,7 +260,7 @@ class Facade(Caches, Graphs, Sharing):
         return _InPool(self, _arguments.integer(pool, "pool"), Place.of(place))
 
     def current_pool(self, place: PlaceLike = gpu(0)) -> int:
-        """The pool to which the thread's requests in a place go now; POOL_ORDINARY: none."""
+        """The thread's current pool in a place; POOL_ORDINARY: none."""
         number = ctypes.c_uint64()
         check(library().strata_pool_current(self.handle, Place.of(place).code, ctypes.byref(number)))
         return number.value
@@ -375,7 +367,7 @@ class Facade(Caches, Graphs, Sharing):
         _arguments.function(callback, "callback")
 
         def called(place: int, size: int, _: Any) -> int:
-            return _arguments.integer(callback(Place.of_code(place), size) or 0, "what the callback returns")
+            return _arguments.integer(callback(Place.of_code(place), size) or 0, "the result of the callback")
 
         return self._added("free_memory_callback", _abi.free_memory_fn(called))
 
@@ -413,7 +405,7 @@ class Facade(Caches, Graphs, Sharing):
         check(library().strata_annotate(self.handle, _arguments.text_or_none(operator, "operator")))
 
 
-# Collected where they could not be closed. open() closes them.
+# Facades that were collected where they could not be closed. open() closes them.
 _unclosed: List[Facade] = []
 
 
@@ -441,29 +433,30 @@ class _InPool:
         check(library().strata_pool_end(self.facade.handle, self.place.code))
 
 
+#: The flags of strata.open(), in the order of its parameters.
+_OPEN_FLAGS = (
+    ("ignore_environment", _abi.OPEN_IGNORE_ENVIRONMENT),
+    ("check_stream_ids", _abi.OPEN_CHECK_STREAM_IDS),
+    ("allow_code", _abi.OPEN_ALLOW_CODE),
+    ("check_captures", _abi.OPEN_CHECK_CAPTURES),
+)
+
+
 class open_options:
-    """The struct that strata_open() takes, which holds the texts that it points to, and the files that it names."""
+    """The options struct of strata_open(), the texts to which it points, and the files that it names."""
 
     def __init__(
         self,
-        strategy: StrategyLike = None,
-        *,
-        text: Optional[str] = None,
-        set: Sequence[str] = (),
-        devices: Optional[str] = None,
-        ignore_environment: bool = False,
-        check_stream_ids: bool = False,
-        allow_code: bool = False,
-        check_captures: bool = False,
+        strategy: StrategyLike,
+        text: Optional[str],
+        set: Sequence[str],
+        devices: Optional[str],
+        flags: Sequence[bool],
     ) -> None:
         if strategy is not None and text is not None:
             raise TypeError("give the name of a strategy or its text, not both")
         named = None if strategy is None else _arguments.path(strategy, "strategy")
         is_file = named is not None and (isinstance(strategy, os.PathLike) or Path(os.fsdecode(named)).suffix in (".yaml", ".yml"))
-        flags = _abi.OPEN_IGNORE_ENVIRONMENT if _arguments.flag(ignore_environment, "ignore_environment") else 0
-        flags |= _abi.OPEN_CHECK_STREAM_IDS if _arguments.flag(check_stream_ids, "check_stream_ids") else 0
-        flags |= _abi.OPEN_ALLOW_CODE if _arguments.flag(allow_code, "allow_code") else 0
-        flags |= _abi.OPEN_CHECK_CAPTURES if _arguments.flag(check_captures, "check_captures") else 0
         settings = _arguments.texts(set, "set")
         profile = (devices or "").partition(":")[2] if devices is None or isinstance(devices, str) else ""
         self.files = (named if is_file else None, profile if profile.endswith((".yaml", ".yml")) else None)
@@ -475,7 +468,7 @@ class open_options:
             set=(ctypes.c_char_p * len(settings))(*settings),
             set_count=len(settings),
             devices=_arguments.text_or_none(devices, "devices"),
-            flags=flags,
+            flags=sum(bit for (name, bit), given in zip(_OPEN_FLAGS, flags) if _arguments.flag(given, name)),
         )
 
 
@@ -505,19 +498,11 @@ def open(
         MissingFileError: there is no such file; it is a StrategyError and a FileNotFoundError.
         DeviceError: there is no such device.
     """
-    told = open_options(
-        strategy,
-        text=text,
-        set=set,
-        devices=devices,
-        ignore_environment=ignore_environment,
-        check_stream_ids=check_stream_ids,
-        allow_code=allow_code,
-        check_captures=check_captures,
-    )
+    flags = (ignore_environment, check_stream_ids, allow_code, check_captures)
+    options = open_options(strategy, text, set, devices, flags)
     _close_the_unclosed()
     handle = ctypes.c_uint64()
-    check_files(library().strata_open(ctypes.byref(told.struct), ctypes.byref(handle)), *told.files)
+    check_files(library().strata_open(ctypes.byref(options.struct), ctypes.byref(handle)), *options.files)
     return Facade(handle.value)
 
 
