@@ -43,10 +43,10 @@ size_t strata_config_check(const char *file, bool allow_code, FILE *errors);
 strata_status_t strata_config_explain(const strata_strategy_t *strategy, FILE *out);
 /* The same without the options that have their layers' defaults. */
 strata_status_t strata_config_explain_short(const strata_strategy_t *strategy, FILE *out);
-/* The whole strategy as a file with every option, without comments or origins: two strategies with equal stacks differ in it only by
- * name and devices. Loading the text gives the same stacks; layers of shared objects must be loaded first. E_IO. */
+/* Writes the whole strategy as a file with every option, without comments or origins. For two strategies with equal stacks the texts
+ * differ only in name and devices. Loading the text gives the same stacks; layers of shared objects must be loaded first. E_IO. */
 strata_status_t strata_config_text(const strata_strategy_t *strategy, FILE *out);
-/* One stack of that text, in one line. */
+/* Writes one stack in the form of that text, on one line. */
 void strata_config_stack_text(const strata_model_stack_t *stack, FILE *out);
 /* How they differ: layers, and values with their origins; or "no difference". */
 strata_status_t strata_config_diff(const strata_strategy_t *a, const strata_strategy_t *b, const char *name_of_a,

@@ -24,9 +24,9 @@ typedef struct check {
       "Requests of up to 9 MiB: each block has at least the bytes that were asked for and begins at a multiple of 256. "           \
       "They are freed by ref and by pointer.")                                                                                     \
     X(larger_alignments_are_served_or_refused,                                                                                     \
-      "Alignments up to 4 MiB are served as far as the layers of the stack say that they serve them, and are E_UNSUPPORTED "       \
-      "beyond that. A layer that moves addresses or serves more than 256 says so by its `alignment`; a decorator without it "      \
-      "passes on what it was asked for.")                                                                                          \
+      "Alignments up to 4 MiB are served if the layers of the stack declare that they serve them, and are E_UNSUPPORTED "          \
+      "beyond that. A layer that moves addresses or serves more than 256 declares its `alignment`; a decorator without one "       \
+      "passes the request's alignment on.")                                                                                        \
     X(random_program,                                                                                                              \
       "2,000 random operations on two streams: allocate, free, free on another stream, borrow, kernels, release. Blocks "          \
       "do not overlap, nothing is refused (there is memory for all of it), `validate` finds nothing, and the figures "             \
@@ -91,14 +91,13 @@ typedef struct check {
       "On a device of 64 MiB four threads hold blocks and free them; then 50 MiB are served in one piece: free "                   \
       "neighbours merge, or idle chunks go back.")                                                                                 \
     X(the_bottom_sees_the_request,                                                                                                 \
-      "What reaches the bottom of the stack has the stream, the tag and STRATA_NO_RETRY of the program's request, and at "         \
-      "least its size and alignment.")                                                                                             \
+      "A request that reaches the bottom of the stack has the stream, the tag and STRATA_NO_RETRY of the program's request, "      \
+      "and at least its size and alignment.")                                                                                      \
     X(bytes_of_a_block_are_its_own,                                                                                                \
       "On the second of two devices each block is memory of that device from its first byte to its last. Its bytes stay as "       \
       "the program wrote them until its free: no other block shares them, and no layer writes there.")                             \
     X(other_streams_begin_after_its_work,                                                                                          \
-      "Freed memory is served to another stream only where that stream's work begins after the work of the stream that "           \
-      "had it.")                                                                                                                   \
+      "Freed memory is served to another stream only if that stream's work begins after the work of the previous owner.")          \
     X(the_bottom_refuses_every_call,                                                                                               \
       "As the_bottom_is_out_of_memory_at_every_call, with a fault of the device (E_DEVICE) in place of the missing "               \
       "memory.")

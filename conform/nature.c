@@ -106,11 +106,11 @@ void checks_print(FILE *out) {
         "`strata conform ./libmine.so` runs these checks on each layer of a shared object, in the stacks where it may stand and "
         "in a few random legal ones (`--seed` draws others), on a simulated device, with the defaults of its options. "
         "`strata conform --explain CHECK` prints one of the paragraphs below, `--explain all` this page. `--only CHECK` runs one "
-        "check; in a pattern such as `\"the_bottom_*\"` the star stands for any letters.");
+        "check; in a pattern such as `\"the_bottom_*\"` the star matches any characters.");
     fputc('\n', out);
-    print_wrapped(out,
-                  "Each check runs in a process of its own. One that crashes, or does not end within `--limit` (5 s), has failed. "
-                  "After three checks that did not end, the other checks of that layer are left out.");
+    print_wrapped(
+        out, "Each check runs in its own process. A check fails if it crashes or does not end within `--limit` (5 s). After three "
+             "checks of a layer that did not end, its other checks are skipped.");
     fputc('\n', out);
     print_wrapped(out,
                   "`skip` is no failure: a stack that the builder refuses, a check that asks for an operation that the layer does "

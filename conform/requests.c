@@ -1,5 +1,5 @@
-/* Checks of the way that a request takes: it reaches the bottom of the stack unchanged, and the block that is served is memory of the
- * right device, of no other stack, and not in use by earlier work. */
+/* Checks the path of a request: it reaches the bottom of the stack unchanged. The served block is memory of the right device, belongs to no
+ * other stack, and is not in use by earlier work. */
 #include "conform/requests.h"
 
 #include "conform/rig/source.h"
@@ -8,7 +8,7 @@
 
 enum { BLOCKS = 32, ROUNDS = 4 };
 
-/* Requests that outgrow each other, so that a cache has to ask below for each. */
+/* Each request is larger than the ones before, so that a cache must request memory from the layer below each time. */
 void the_bottom_sees_the_request(const subject_t *subject) {
     static const size_t sizes[] = {700, 3 * MIB, 24 * MIB, 65 * MIB};
     rig_t rig;
@@ -34,17 +34,17 @@ void the_bottom_sees_the_request(const subject_t *subject) {
 /* ---- bytes ---- */
 
 typedef struct filled {
-    strata_block_t block; /* ref 0: none */
+    strata_block_t block; /* ref 0: not served */
     uint8_t byte;
 } filled_t;
 
-/* A device refuses to write where it has no memory. */
+/* The device refuses to write to addresses that are not its memory. */
 static void fill(rig_t *rig, strata_device_t *device, strata_stream_t stream, size_t size, uint8_t byte, filled_t *filled) {
     *filled = (filled_t){.block = rig_allocate(rig, stream, size), .byte = byte};
     if (filled->block.ref == 0) return;
     strata_status_t status = strata_device_fill(device, (uintptr_t)filled->block.ptr, byte, filled->block.size, stream);
     if (status != STRATA_OK)
-        FAIL_TEST("a block of %zu bytes at %p is no memory of its device: %s", filled->block.size, filled->block.ptr,
+        FAIL_TEST("a block of %zu bytes at %p is not memory of its device: %s", filled->block.size, filled->block.ptr,
                   strata_last_error()->text);
 }
 
@@ -55,10 +55,11 @@ static void expect_kept(strata_device_t *device, const filled_t *filled) {
     size_t at = 0;
     while (at < filled->block.size && bytes[at] == filled->byte) at++;
     if (at < filled->block.size)
-        FAIL_TEST("byte %zu of a live block of %zu bytes became %u: somebody else wrote there", at, filled->block.size, bytes[at]);
+        FAIL_TEST("byte %zu of a live block of %zu bytes changed to %u, though the program did not write there", at,
+                  filled->block.size, bytes[at]);
 }
 
-/* On the second of two devices, whose memory holds bytes. It is small: a layer may fill a chunk that is most of it. */
+/* Runs on the second of two simulated devices with real contents. It is small, because a layer may fill a chunk of nearly that size. */
 void bytes_of_a_block_are_its_own(const subject_t *subject) {
     static filled_t blocks[BLOCKS];
     rig_t rig;
@@ -84,7 +85,7 @@ void bytes_of_a_block_are_its_own(const subject_t *subject) {
 
 /* ---- order ---- */
 
-/* Nobody has borrowed the blocks, so only their own stream's work has to be over. */
+/* The blocks have no borrowers, so only the work of their own stream must be over. */
 void other_streams_begin_after_its_work(const subject_t *subject) {
     static const size_t sizes[] = {900, 60000, 3 * MIB};
     rig_t rig;

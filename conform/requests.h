@@ -1,4 +1,4 @@
-/* Checks of the way that each request takes through a stack. */
+/* Checks the path of each request through a stack. */
 #ifndef STRATA_CONFORM_REQUESTS_H
 #define STRATA_CONFORM_REQUESTS_H
 

@@ -26,15 +26,15 @@ typedef void (*subject_refused_fn)(void *context, const char *name);
  * `refused` may be NULL. */
 size_t subjects_of_layer(subject_t *list, size_t *count, const strata_layer_type_t *type, subject_refused_fn refused,
                          void *context);
-/* A decorator above all others, as an author's own is used: borrows and large alignments pass it. Presets and random stacks have those of
- * the registry there. Returns 0 for other layers, or 1. */
+/* Adds a stack with the decorator on top, where an author's own layer mostly stands, so that borrows and large alignments pass through it.
+ * Returns 1, or 0 for layers that are not decorators. */
 size_t subject_on_top(subject_t *list, size_t *count, const strata_layer_type_t *type, subject_refused_fn refused, void *context);
 void subject_of_preset(subject_t *list, size_t *count, const char *preset);
 /* A few strategies with routers. */
 void subjects_of_routers(subject_t *list, size_t *count);
 /* A facade over one simulated device of `capacity` bytes. */
 void subject_open(const subject_t *subject, uint64_t capacity, rig_t *rig);
-/* The same over the devices that `options` asks for. */
+/* The same over the devices that `options` describes. */
 void subject_open_with(const subject_t *subject, const strata_sim_options_t *options, rig_t *rig);
 /* The k-th time that memory is asked from the bottom fails; with `onward` all after it too. k 0: no more. */
 void subject_fail(const subject_t *subject, rig_t *rig, uint64_t k, bool onward, strata_status_t status);

@@ -1,9 +1,9 @@
-/* The lower bound: the most bytes that live at one moment.
+/* The lower bound: the most bytes that are live at one moment.
  *
- * Offsets are multiples of alignments, so what lies on top of a buffer leaves a gap there. Of the buffers at a moment those of at least
- * one alignment are taken, with their sizes rounded up to it; the topmost of them may end before its rounded end. Buffers of smaller
- * alignments may lie in the gaps, so each alignment is tried, and the largest sum is the bound. A fork needs the sum of what its branches
- * need, since any moment of one may meet any of another.
+ * Offsets are multiples of alignments, so rounding leaves gaps between buffers. For each alignment, the bound counts the live buffers with
+ * at least that alignment, rounded up to it; only the topmost may end before its rounded end. Buffers with smaller alignments may lie in
+ * the gaps, so they are left out. The largest sum over all alignments is the bound. A fork needs the sum of its branches, since any moment
+ * of one branch may coincide with any moment of another.
  */
 #include <string.h>
 
@@ -14,9 +14,9 @@
 
 typedef struct bounding {
     const strata_problem_t *problem;
-    uint64_t alignment; /* items of a smaller one are left out, and sizes are rounded up to it */
-    uint64_t *bytes, *slack; /* of moments: live, rounded; the most that rounding added to one of these */
-    uint32_t *next; /* of moments: the next one whose slack is not known, or itself */
+    uint64_t alignment; /* skips items with a smaller alignment; sizes are rounded up to it */
+    uint64_t *bytes, *slack; /* by moment: rounded live bytes; the largest rounding of one live item */
+    uint32_t *next; /* by moment: the next one whose slack is unknown, or itself */
     strata_keyed_t *keyed;
     uint64_t bound;
 } bounding_t;
@@ -38,7 +38,7 @@ static void add_live(const bounding_t *b) {
         const strata_item_t *item = &p->items[i];
         if (item->alignment < b->alignment) continue;
         b->bytes[item->lower] += rounded_size(b, item);
-        b->bytes[item->upper] -= rounded_size(b, item); /* wraps below zero until it is summed up */
+        b->bytes[item->upper] -= rounded_size(b, item); /* may wrap below zero; the prefix sum below undoes that */
     }
     for (uint32_t t = 1; t < p->moments; t++) b->bytes[t] += b->bytes[t - 1];
 }
@@ -51,7 +51,7 @@ static uint32_t next_unknown(const bounding_t *b, uint32_t moment) {
     return moment;
 }
 
-/* The items with the most slack first: the first to reach a moment has the most of it. */
+/* Visits items by descending slack, so the first item at a moment has the largest slack there. */
 static void find_slack(const bounding_t *b) {
     const strata_problem_t *p = b->problem;
     uint32_t count = 0;
@@ -64,7 +64,7 @@ static void find_slack(const bounding_t *b) {
     strata_sort_keyed(b->keyed, b->keyed + count, count);
     for (uint32_t i = 0; i < count; i++) {
         const strata_item_t *item = &p->items[b->keyed[i].value];
-        /* The last moment of all has no items, so there is always a next one. */
+        /* The last moment has no items, so a next one always exists. */
         for (uint32_t t = next_unknown(b, item->lower); t < item->upper; t = next_unknown(b, t)) {
             b->slack[t] = slack_of(b, item);
             b->next[t] = t + 1;

@@ -19,7 +19,7 @@ typedef struct strata_fit {
     uint32_t leaves; /* a power of two */
     uint32_t *begun; /* by time: the items that begin before it */
     strata_span_t *spans;
-    uint64_t pairs; /* work so far: an item placed, and each that it met */
+    uint64_t pairs; /* work so far: items placed, plus overlaps examined */
 } strata_fit_t;
 
 typedef enum strata_gap { STRATA_GAP_LOWEST, STRATA_GAP_SMALLEST } strata_gap_t;

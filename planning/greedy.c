@@ -11,7 +11,7 @@
 
 /* Pairs that an order may cost: some seconds. Beyond it only what needs no pairs is done. */
 #define PAIRS_MOST UINT64_C(200000000)
-/* Pairs between two looks at the clock: less than a millisecond. */
+/* Pairs between two checks of the clock: less than a millisecond of work. */
 enum { LOOK_EVERY = 1 << 16 };
 
 static strata_status_t try_online(const strata_problem_t *p, strata_found_t *found, uint64_t *offsets) {

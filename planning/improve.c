@@ -5,9 +5,13 @@
 #include "platform/clock.h"
 #include "platform/host/host_memory.h"
 
-/* Those taken out at a time; those that one is chosen beside; rounds without a better plan after which the best one is taken up again;
- * the part of the least excess that a plan may have more; items loaded between two looks at the clock. */
-enum { OUT_MOST = 32, MET_MOST = 4096, PATIENCE = 2000, TOLERANCE = 20, LOOK_EVERY = 1 << 14 };
+enum {
+    OUT_MOST = 32, /* items removed per round */
+    MET_MOST = 4096, /* overlapping items considered for removal */
+    PATIENCE = 2000, /* rounds without a better plan before the search returns to the best one */
+    TOLERANCE = 20, /* a plan may exceed the smallest excess by 1/20 of it */
+    LOOK_EVERY = 1 << 14 /* items loaded between two checks of the clock */
+};
 
 typedef struct improving {
     const strata_problem_t *problem;
@@ -19,7 +23,7 @@ typedef struct improving {
     uint64_t before[OUT_MOST]; /* their offsets */
     uint32_t out_count;
     uint64_t random;
-    uint64_t until; /* of strata_real_now() */
+    uint64_t until; /* deadline, by strata_real_now() */
     uint64_t sum, record; /* of what all items exceed the bound by: now, and at the least */
 } improving_t;
 
@@ -90,8 +94,8 @@ static void choose(improving_t *m) {
 
 static bool time_is_up(const improving_t *m) { return strata_real_now() >= m->until; }
 
-/* In the order of their sizes, more or less; sometimes the one that was too high comes first. Returns false if time was up before all were
- * placed: among many that live at once one alone takes milliseconds. */
+/* Reinserts the removed items roughly by size; sometimes the item that was too high comes first. Checks the clock for each item, because one
+ * may take milliseconds if many are live at once. Returns false if time ran out before all were placed. */
 static bool put_back(improving_t *m) {
     uint32_t order[OUT_MOST], first = draw(m, 2);
     for (uint32_t i = 0; i < m->out_count; i++) {
@@ -126,7 +130,7 @@ static bool round_of(improving_t *m, uint64_t bound) {
     return false;
 }
 
-/* Returns false if time was up before everything stood. */
+/* Returns false if time ran out before all items were placed. */
 static bool load(improving_t *m, const strata_found_t *found) {
     strata_fit_clear(&m->fit);
     for (uint32_t i = 0; i < m->problem->item_count; i++) {

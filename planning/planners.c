@@ -31,7 +31,7 @@ const char *strata_planner_what(size_t index) { return index < PLANNERS ? planne
 
 /* ---- those that need only a few lines ---- */
 
-/* The end of a share of the time that begins now, and never beyond the whole. */
+/* Returns the deadline of a share of the time that starts now; never later than the overall deadline. */
 static uint64_t until_share(const strata_planning_t *planning, uint64_t part) {
     return strata_min(strata_real_now() + planning->budget / part, planning->problem->deadline);
 }

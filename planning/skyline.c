@@ -283,7 +283,7 @@ static strata_verdict_t decide_lowest(strata_skyline_t *s, uint32_t from, uint32
     valley_t v = lowest_valley(s, from, to);
     uint32_t begun = s->move_count;
     for (uint32_t i = 0; i < s->problem->item_count; i++) {
-        /* With many fixed items one look at all others takes long. */
+        /* With many fixed items, one scan of all others takes long. */
         if (i % s->look_every == s->look_every - 1 && s->fixed_count > 0 && strata_problem_time_is_up(s->problem))
             return STRATA_VERDICT_STOPPED;
         if (!can_stand(s, &v, s->order[i])) continue;

@@ -31,8 +31,8 @@ typedef struct strata_skyline {
     uint64_t *inner; /* of sections: for sums over a valley */
     uint32_t *left, *crossing; /* of sections: items not placed; those of them that go on into the next section */
     uint32_t *order, *rank; /* items in the order in which they are tried, and their places in it */
-    uint32_t *kind; /* of items: those that are alike have the same number; UINT32_MAX: it is fixed, and like no other */
-    uint32_t *last_of; /* of kinds: scratch */
+    uint32_t *kind; /* by item: interchangeable items share a number; UINT32_MAX: fixed, hence unique */
+    uint32_t *last_of; /* by kind: scratch */
     uint32_t *twin; /* of items: the one before that is alike, or UINT32_MAX */
     uint32_t *fixed; /* the items that are fixed */
     uint32_t fixed_count;
@@ -43,7 +43,7 @@ typedef struct strata_skyline {
         uint64_t wasted;
     } * moves;
     uint32_t move_count, move_capacity;
-    uint64_t target, steps, step_limit, look_every; /* steps between two looks at the clock */
+    uint64_t target, steps, step_limit, look_every; /* look_every: steps between two checks of the clock */
     uint32_t depth;
     bool absolute; /* something is fixed, or aligned in a way of its own: heights matter, not just differences */
     bool lowest; /* the lowest valley is decided first, by anything that fits into it: better where there is much room */

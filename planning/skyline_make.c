@@ -4,10 +4,10 @@
 #include "planning/skyline.h"
 #include "platform/host/host_memory.h"
 
-/* Steps that cost a millisecond or so: the work of a step grows with the number of items. */
+/* Returns the number of steps that take about a millisecond. The work per step grows with the number of items. */
 enum { ITEMS_BETWEEN_LOOKS = 1 << 16 };
 
-/* The parts of what makes items alike, the least important first. */
+/* The sort keys that make items interchangeable, least significant first. */
 static uint64_t part_of_kind(const strata_skyline_t *s, uint32_t item, int part) {
     const strata_item_t *it = &s->problem->items[item];
     switch (part) {
@@ -45,7 +45,7 @@ static void number_kinds(strata_skyline_t *s, strata_keyed_t *keyed) {
     }
 }
 
-/* The sections' lists have the order in which items are tried. */
+/* The lists of the sections define the order in which items are tried. */
 static void find_twins(strata_skyline_t *s) {
     const strata_sections_t *x = &s->sections;
     for (uint32_t i = 0; i < s->problem->item_count; i++) s->last_of[i] = UINT32_MAX;

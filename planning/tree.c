@@ -55,7 +55,7 @@ static void put_output(planting_t *g, uint32_t item) {
     add_pool(g, item, false);
 }
 
-/* When time is up the rest goes behind everything else, as a plan has to come. */
+/* If time runs out, the remaining buffers are appended at the end, because every call must return a plan. */
 static void put_other(planting_t *g, uint32_t item) {
     if (g->pool_count > 0 && strata_problem_time_is_up(g->problem)) {
         pool_t *last = &g->pools[g->pool_count - 1];

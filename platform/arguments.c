@@ -4,7 +4,7 @@
 
 #include "platform/arithmetic.h"
 
-/* Every such struct begins so. */
+/* The first field of every such struct. */
 static size_t size_of(const void *sized) {
     size_t size;
     memcpy(&size, sized, sizeof size);

@@ -1,4 +1,4 @@
-/* The checks of pointers and struct sizes that every public function makes before anything else. */
+/* Checks of pointers and struct sizes, which every public function makes first. */
 #ifndef STRATA_PLATFORM_ARGUMENTS_H
 #define STRATA_PLATFORM_ARGUMENTS_H
 
@@ -6,8 +6,8 @@
 
 #include "platform/status.h"
 
-/* Ends the function with `answer` and the error E_INVALID, which has the argument's name, before anything has happened. `name` is that
- * of the header. Without an `answer` the function returns nothing. */
+/* Returns from the function with the error E_INVALID if the argument is NULL. `name` is the parameter's name in the header. The remaining
+ * argument is the value to return; leave it empty in a function that returns void. */
 #define STRATA_REFUSE_NULL_AS(argument, name, ...)                                                                                 \
     do {                                                                                                                           \
         if (__builtin_expect(!(argument), 0)) {                                                                                    \
@@ -16,7 +16,7 @@
         }                                                                                                                          \
     } while (0)
 #define STRATA_REFUSE_NULL(argument) STRATA_REFUSE_NULL_AS(argument, #argument, STRATA_E_INVALID)
-/* The same for an array of so many: if there are none it may be NULL. */
+/* The same for an array of `count` items, which may be NULL if `count` is 0. */
 #define STRATA_REFUSE_NULL_ARRAY_AS(argument, name, count)                                                                         \
     do {                                                                                                                           \
         if (!(argument) && (count) > 0)                                                                                            \
@@ -24,11 +24,11 @@
     } while (0)
 #define STRATA_REFUSE_NULL_ARRAY(argument, count) STRATA_REFUSE_NULL_ARRAY_AS(argument, #argument, count)
 
-/* A struct beyond this size is none of any version. */
+/* No version of any struct is larger. */
 enum { STRATA_LARGEST_STRUCT = 4096 };
 
-/* Options that a program gives begin with their size. Shorter than `least`, the first version's, or too large: E_INVALID. A longer
- * struct comes from a newer header: E_UNSUPPORTED, unless everything beyond what this library knows is 0. */
+/* Checks an options struct, which begins with its size. E_INVALID: smaller than `least`, the first version's size, or too large. A larger
+ * struct comes from a newer header: E_UNSUPPORTED unless all bytes that this library does not know are 0. */
 strata_status_t strata_check_options(const void *options, size_t least, size_t known, const char *function, const char *name);
 #define STRATA_REFUSE_OPTIONS(argument, least)                                                                                     \
     do {                                                                                                                           \
@@ -36,7 +36,7 @@ strata_status_t strata_check_options(const void *options, size_t least, size_t k
         if (checked_ != STRATA_OK) return checked_;                                                                                \
     } while (0)
 
-/* A struct that a program receives begins with its size, which the program sets. E_INVALID: no size that such a struct may have. */
+/* Checks the size that the program set at the begin of a result struct. E_INVALID: not a size of such a struct. */
 strata_status_t strata_check_result(const void *result, const char *function, const char *name);
 #define STRATA_REFUSE_RESULT_AS(argument, name)                                                                                    \
     do {                                                                                                                           \
@@ -44,7 +44,7 @@ strata_status_t strata_check_result(const void *result, const char *function, co
         if (checked_ != STRATA_OK) return checked_;                                                                                \
     } while (0)
 #define STRATA_REFUSE_RESULT(argument) STRATA_REFUSE_RESULT_AS(argument, #argument)
-/* Fills it: a shorter one only up to its size, the rest of a longer one with zeros. Its struct_size stays. */
+/* Fills a result struct up to its struct_size. Bytes of a larger struct that this library does not know become 0. struct_size stays. */
 void strata_fill_result(void *result, const void *full, size_t size);
 
 #endif

@@ -121,7 +121,7 @@ typedef struct strata_device_capabilities {
     bool contents; /* device memory holds bytes (a simulated device may hold none): host_view() shows them, or copy() brings them */
     bool simulated;
     bool modelled_pools; /* the growth of pools is a model, not NVIDIA's */
-    bool modelled_costs; /* what calls cost is derived from another card's costs */
+    bool modelled_costs; /* call costs are derived from another card */
     uint64_t host_nodes; /* bit n: PINNED and HOST memory can be had from node n of the host (NUMA); 0: no choice */
     uint32_t near_node; /* the one nearest to the device; if nobody knows, one that host_nodes lacks */
 } strata_device_capabilities_t;

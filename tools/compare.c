@@ -16,7 +16,7 @@
 #include "tools/screen/shell.h"
 #include "tools/screen/terminal.h"
 
-enum { VERDICT_WIDTH = 110 /* letters in a line, where nothing says how wide it is */ };
+enum { VERDICT_WIDTH = 110 /* characters per line if the width is unknown */ };
 
 typedef struct session {
     strata_arguments_t arguments;
@@ -29,9 +29,9 @@ typedef struct session {
     strata_output_t *json; /* open from before the first replay; NULL: none, or written */
     strata_page_file_t page;
     bool only_page; /* the page instead of a table */
-    char *command; /* as a line of a shell */
+    char *command; /* as a shell command line */
     strata_findings_t findings;
-    strata_trace_error_t *errors; /* traces that were left out; as many as there are traces */
+    strata_trace_error_t *errors; /* traces that were left out; capacity for all traces */
 } session_t;
 
 /* ---- progress, on a terminal ------------------------------------------------------------------------------------------- */
@@ -105,7 +105,7 @@ static strata_status_t end_feed(session_t *session) {
     return status;
 }
 
-/* Reports a trace that is wrong, and goes on without it. */
+/* Reports an invalid trace and continues without it. */
 static void leave_out(session_t *session, size_t index) {
     strata_arguments_t *arguments = &session->arguments;
     strata_trace_error_t *error = &session->errors[session->findings.error_count++];
@@ -161,7 +161,7 @@ static const char *trace_name(const session_t *session, size_t index) {
     return session->traces[index]->path + folders;
 }
 
-/* The runs of a trace are followed from its first row on. */
+/* Starts the curves of the runs of a trace at its first row. */
 static strata_status_t run_trace(session_t *session, strata_comparison_t *comparison, size_t index) {
     size_t contenders = session->contenders.count, first = index * contenders;
     if (session->page.out) comparison->follow = strata_page_follow(&session->page.page, index, session->traces[index]);
@@ -169,7 +169,7 @@ static strata_status_t run_trace(session_t *session, strata_comparison_t *compar
     return strata_compare(comparison, session->traces[index], session->results + first);
 }
 
-/* Deletes the results that the runs of a trace left before one of them failed. */
+/* Deletes the partial results of a trace of which one run failed. */
 static strata_status_t forget_trace(session_t *session, size_t index) {
     size_t contenders = session->contenders.count;
     strata_status_t status = STRATA_OK;
@@ -203,7 +203,7 @@ static strata_status_t run_fed(session_t *session, const strata_comparison_t *co
     return status;
 }
 
-/* Everything that is said about the figures. */
+/* Prints the table, the curves and the verdicts. */
 static strata_status_t find(session_t *session) {
     strata_findings_t *findings = &session->findings;
     findings->runs = session->figures;
@@ -225,7 +225,7 @@ static strata_status_t run_all(session_t *session) {
     session->figures = strata_host_new(runs + 1, sizeof *session->figures);
     if (!session->results || !session->figures) return STRATA_E_HOST_MEMORY;
     strata_status_t status = session->feed ? run_fed(session, &comparison) : run_loaded(session, &comparison);
-    runs = contenders * session->arguments.trace_count; /* some may have been left out */
+    runs = contenders * session->arguments.trace_count; /* some traces may have been left out */
     for (size_t i = 0; i < runs && status == STRATA_OK; i++) {
         session->results[i].figures.trace = trace_name(session, i / contenders);
         session->figures[i] = session->results[i].figures;
@@ -322,7 +322,7 @@ static void tell_table(const session_t *session) {
     strata_figures_table(stdout, findings->runs, findings->contenders * findings->traces, &view);
 }
 
-/* One strategy has no verdict beside its table. The line to run next is not wrapped: it can be pasted. */
+/* A single strategy gets no verdict below its table. The command to run next is not wrapped, so that it can be pasted. */
 static void tell_verdicts(const session_t *session) {
     const strata_findings_t *findings = &session->findings;
     size_t width = strata_terminal_width(VERDICT_WIDTH);
@@ -380,7 +380,7 @@ static int tell_unopened(session_t *session, strata_status_t status) {
 /* A comparison may take hours: a JSON file that cannot be written is reported before it begins. */
 static int compare(session_t *session) {
     strata_status_t status = open_json(session);
-    bool nothing = session->arguments.trace_count == 0 && session->findings.error_count > 0; /* the errors stand in the JSON */
+    bool nothing = session->arguments.trace_count == 0 && session->findings.error_count > 0; /* the JSON has the errors */
     if (status == STRATA_OK && !nothing)
         status = strata_page_file_open(&session->page, &session->arguments, session->contenders.count);
     if (status != STRATA_OK) return tell_unopened(session, status);
@@ -417,7 +417,8 @@ static strata_status_t load(session_t *session) {
 
 static int run_compare(const strata_command_t *self, int argc, char **argv) {
     static session_t session; /* too large for a stack */
-    strata_status_t status = strata_shell_line(self->name, argc, argv, &session.command); /* before arguments change places */
+    strata_status_t status = strata_shell_line(self->name, argc, argv,
+                                               &session.command); /* before parsing reorders the arguments */
     int exit_status = status == STRATA_OK ? strata_arguments_read(self, argc, argv, &session.arguments) : strata_tell_failure();
     if (exit_status != STRATA_EXIT_DONE) {
         strata_host_delete(session.command);
@@ -431,17 +432,16 @@ static int run_compare(const strata_command_t *self, int argc, char **argv) {
 }
 
 static const char more[] =
-    "Replays each trace under each strategy and prints a table, as wide as COLUMNS or the terminal says. What others have recorded "
-    "is read too: a memory snapshot of PyTorch, a trace of torch.profiler, a log of RMM or Umpire (strata help convert).\n"
+    "Replays each trace under each strategy and prints a table, as wide as COLUMNS or the terminal. Records of other "
+    "tools are read, too: a memory snapshot of PyTorch, a trace of torch.profiler, a log of RMM or Umpire (strata help convert).\n"
     "\n"
-    "Below the table stands the verdict. The best strategy serves every request; its program ends within 1 % of the earliest; and of "
-    "these it is the one under which the device holds least at its peak. Ties prefer strata. If none serves every request, the "
-    "verdict names the nearest one and the capacity that it needs. Strategies with equal stacks for what the trace uses share a "
-    "column. The last line is a command that shows where the memory of the best one went.\n"
+    "The verdict follows the table. The best strategy serves every request, its program ends within 1 % of the earliest, and among "
+    "these it has the lowest peak of device memory. Ties prefer strata. If no strategy serves every request, the verdict names the "
+    "nearest one and the capacity that it needs. Strategies with equal stacks for the trace share a column. The last line is a "
+    "command that shows the memory of the best strategy.\n"
     "\n"
-    "Exit status: 0 done (out-of-memory stands in the table), 1 an operation failed otherwise, a hazard was found, or --keep-going "
-    "left a trace out, 2 wrong usage, strategy or trace, or a strategy has too little when it is opened (preallocate): then nothing "
-    "is compared.";
+    "Exit status: 0 done (out-of-memory is in the table), 1 another operation failed, a hazard was found, or --keep-going left a trace "
+    "out, 2 wrong usage, strategy or trace, or a strategy cannot be opened for lack of memory (preallocate), and nothing is compared.";
 
 const strata_command_t strata_command_compare = {.name = "compare",
                                                  .run = run_compare,

@@ -23,7 +23,7 @@ enum { TOLD_MOST = 20, RANDOM_STACKS = 4, LOOK_MILLISECONDS = 100, HANGS_MOST = 
 #define LIMIT_MOST    UINT64_C(86400000000000)
 
 typedef struct arguments {
-    uint64_t seed, limit_ns; /* limit_ns: how long one check may take */
+    uint64_t seed, limit_ns; /* limit_ns: time limit of one check */
     const char *only; /* a pattern; NULL: every check */
     const char *explain;
 } arguments_t;
@@ -50,7 +50,7 @@ bool strata_test_has_failed(void) { return failures > 0; }
 typedef struct told {
     bool done; /* set at the check's end: what it runs may call exit() */
     bool skipped;
-    bool hung; /* set by the command, which ended the process at the limit */
+    bool hung; /* the command ended the process at the limit */
     int how; /* of waitpid() */
     size_t length;
     char reason[1024]; /* why it was skipped */
@@ -91,8 +91,8 @@ static bool hear(int pipe_end, told_t *told) {
     return got > 0 || (got < 0 && errno == EINTR);
 }
 
-/* The check's own end counts, not the pipe's: processes that a layer leaves running hold the pipe open. The limit is kept here, since a
- * layer may block signals in the process of the check. */
+/* Waits for the process of the check, not for the end of the pipe, because processes that a layer left running keep the pipe open. The limit
+ * is enforced here, because a layer may block signals in the process of the check. */
 static void attend(pid_t child, int pipe_end, uint64_t limit_ns, told_t *told) {
     struct pollfd end = {.fd = pipe_end, .events = POLLIN};
     uint64_t begin = strata_real_now();
@@ -102,7 +102,7 @@ static void attend(pid_t child, int pipe_end, uint64_t limit_ns, told_t *told) {
             told->hung = true;
             (void)kill(child, SIGKILL);
         }
-        /* The pipe closes right before the process ends, as a rule. */
+        /* The pipe mostly closes just before the process ends. */
         if (poll(&end, 1, end.fd < 0 ? 1 : LOOK_MILLISECONDS) > 0 && !hear(pipe_end, told)) end.fd = -1;
     }
     while (end.fd >= 0 && poll(&end, 1, 0) > 0 && hear(pipe_end, told)) {}
@@ -128,7 +128,7 @@ static strata_status_t run_check(const check_t *check, const subject_t *subject,
 typedef struct count {
     const arguments_t *arguments;
     unsigned checks, failed, skipped;
-    unsigned hung; /* of the layer that is checked now */
+    unsigned hung; /* checks of the current layer that hung */
 } count_t;
 
 static void skip(count_t *count, const char *subject, const char *check, const char *reason) {
@@ -215,7 +215,7 @@ static strata_status_t check_layer(const strata_layer_type_t *type, count_t *cou
         else skip(count, type->name, "", "no legal random stack with it was found");
     }
     if (has_hung(count))
-        printf("stop %s: %d checks did not end within %g s each, so its other checks are left out\n", type->name, HANGS_MOST,
+        printf("stop %s: %d checks did not end within %g s each, so its remaining checks are skipped\n", type->name, HANGS_MOST,
                (double)count->arguments->limit_ns / 1e9);
     if (count->checks > before || status != STRATA_OK) return status;
     printf("FAIL %s: nothing of it could be checked\n", type->name);
@@ -231,7 +231,7 @@ static const char *check_word(size_t index, const void *unused) {
     return checks[index].name;
 }
 
-/* Names the nearest check and all of them. */
+/* The message has the nearest check and the list of all checks. */
 static int refuse_check(const strata_command_t *self, const char *option, const char *name) {
     char all[1800] = "";
     size_t count = 0, length = 0;
@@ -262,9 +262,9 @@ static int take_limit(const strata_taking_t *taking, const char *value) {
 static const strata_option_t options[] = {
     {"--seed", "N", STRATA_ONCE, strata_take_number, offsetof(arguments_t, seed), 1, UINT32_MAX,
      "other random stacks and requests (1)"},
-    {"--only", "CHECK", STRATA_ONCE, take_only, 0, 0, 0, "runs this check alone; * stands for any letters, as in \"the_bottom_*\""},
+    {"--only", "CHECK", STRATA_ONCE, take_only, 0, 0, 0, "runs only this check; * matches any characters, as in \"the_bottom_*\""},
     {"--limit", "TIME", STRATA_ONCE, take_limit, 0, 0, 0,
-     "how long one check may take; a layer of which three take longer is left at that (5s)"},
+     "time limit of one check (5s); a layer that exceeds it three times is not checked further"},
     {"--explain", "CHECK", STRATA_ONCE, strata_take_text, offsetof(arguments_t, explain), 0, 0,
      "prints what a check does and asks, and checks nothing; all: of every one, as docs/conform.md"},
     STRATA_OPTIONS_END,

@@ -11,11 +11,11 @@
 strata_status_t strata_take_map(const strata_arguments_t *arguments, const strata_contender_t *contender,
                                 const strata_trace_t *trace, size_t row, strata_map_t *map);
 /* Replays the trace under each contender once more, up to the row where most was reserved (of results[i] for contender i), and
- * draws the contents to standard output. Only contenders that stand for themselves are drawn (stands_for[i] is i). */
+ * draws the contents to standard output. Only contenders that represent themselves are drawn (stands_for[i] is i). */
 strata_status_t strata_draw_contenders(const strata_arguments_t *arguments, const strata_contenders_t *contenders,
                                        const strata_trace_t *trace, const strata_run_result_t *results, const size_t *stands_for);
-/* Draws the memory that each of these contenders held over the rows of the trace; series[i] is that of contender i, finished.
- * Nothing is drawn if no contender held device memory. */
+/* Draws the memory of each of these contenders over the rows of the trace; series[i] is the finished series of contender i. Draws nothing
+ * if no contender held device memory. */
 void strata_draw_curves(const strata_contenders_t *contenders, const strata_trace_t *trace, const strata_run_result_t *results,
                         const size_t *stands_for, const strata_series_t *series);
 

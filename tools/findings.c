@@ -11,15 +11,15 @@
 #include "replay/compare/same.h"
 #include "tools/screen/shell.h"
 
-/* ---- what to run next -------------------------------------------------------------------------------------------------- */
+/* ---- the command to run next -------------------------------------------------------------------------------------------------- */
 
 static void put_option(FILE *out, const char *name, const char *value) {
     strata_shell_word(out, name);
     if (value) strata_shell_word(out, value);
 }
 
-/* Everything that the replay depended on. Values of STRATA_SET are among the contender's own, and the variable may have paths that
- * only other strategies have. */
+/* Writes all options that the replay depends on. Values from STRATA_SET are among the contender's own, so the command ignores the variable,
+ * which may also have paths of other strategies. */
 static void put_stats(FILE *out, const strata_arguments_t *arguments, const strata_contenders_t *contenders, size_t contender,
                       bool reserved) {
     const strata_figure_options_t *set = &contenders->all[contender].options;
@@ -43,7 +43,7 @@ static void put_stats(FILE *out, const strata_arguments_t *arguments, const stra
     if (arguments->allow_code) put_option(out, "--allow-code", NULL);
     put_option(out, "--strategy", contenders->given[contender]);
     for (size_t i = 0; i < set->count; i++) put_option(out, "--set", set->set[i]);
-    if (!reserved) put_option(out, "--at", "end"); /* stats finds no peak where nothing was reserved */
+    if (!reserved) put_option(out, "--at", "end"); /* without reserved memory, stats finds no peak */
 }
 
 static strata_status_t next_line(const strata_arguments_t *arguments, const strata_contenders_t *contenders, const char *trace,
@@ -88,7 +88,7 @@ strata_status_t strata_findings_make(const strata_arguments_t *arguments, const 
     return status;
 }
 
-/* ---- where the figures come from --------------------------------------------------------------------------------------- */
+/* ---- provenance --------------------------------------------------------------------------------------- */
 
 static strata_status_t describe_strategy(const strata_contender_t *contender, const char *given,
                                          strata_provenance_strategy_t *strategy) {
@@ -96,7 +96,7 @@ static strata_status_t describe_strategy(const strata_contender_t *contender, co
     *strategy = (strata_provenance_strategy_t){.label = contender->label, .given = given};
     strata_status_t status = strata_host_text_begin(&text);
     if (status != STRATA_OK) return status;
-    (void)strata_config_text(contender->strategy, text.out); /* what is lost is found at the end */
+    (void)strata_config_text(contender->strategy, text.out); /* the end of the text reports a failed write */
     status = strata_host_text_end(&text, &strategy->text);
     if (status != STRATA_OK) return status;
     strata_sha256_t hash;
@@ -106,7 +106,7 @@ static strata_status_t describe_strategy(const strata_contender_t *contender, co
     return STRATA_OK;
 }
 
-/* A pipe, or a file that can no longer be read, has no hash. */
+/* A pipe, or a file that is no longer readable, has no hash. */
 static void describe_trace(const strata_arguments_t *arguments, size_t index, const char *name, strata_provenance_trace_t *trace) {
     char bytes[1 << 16];
     int file;

@@ -5,12 +5,12 @@
 #include "replay/compare/findings.h"
 #include "tools/options/contenders.h"
 
-/* After the comparison. `results` and `findings->runs` are trace by trace. Fills in the rest; strata_findings_end() ends it.
+/* Fills in the findings after the comparison. `results` and `findings->runs` are ordered by trace. Release with strata_findings_end().
  * E_HOST_MEMORY. */
 strata_status_t strata_findings_make(const strata_arguments_t *arguments, const strata_contenders_t *contenders,
                                      strata_trace_t *const *traces, const strata_run_result_t *results,
                                      strata_findings_t *findings);
-/* Adds where the strategies and traces come from; every regular file is read once more. E_HOST_MEMORY. */
+/* Adds the provenance of strategies and traces, for which it reads every regular file again. E_HOST_MEMORY. */
 strata_status_t strata_findings_trace_back(const strata_arguments_t *arguments, const strata_contenders_t *contenders,
                                            const char *command, strata_findings_t *findings);
 void strata_findings_end(strata_findings_t *findings);

@@ -17,13 +17,13 @@ typedef struct run {
     const char *file;
 } run_t;
 
-/* The other lists of a comparison. The lists of all files become one. */
+/* The other lists of a comparison. The lists of all files are concatenated. */
 static const char *const lists[] = {"provenance", "errors", "verdicts"};
 enum { LISTS = sizeof lists / sizeof *lists };
 
 typedef struct merge {
     char **texts; /* one per file */
-    strata_json_slice_t (*others)[LISTS]; /* likewise: what stands between the brackets */
+    strata_json_slice_t (*others)[LISTS]; /* by file: the text between the brackets of each list */
     int files;
     run_t *runs;
     size_t count, capacity;
@@ -173,7 +173,7 @@ static strata_status_t check_unique(const merge_t *merge) {
     return status;
 }
 
-/* A list that no file has is left out. */
+/* Lists that no file has are left out. */
 static void write_list(const merge_t *merge, size_t list, strata_output_t *out) {
     bool any = false;
     for (int i = 0; i < merge->files; i++) {
@@ -243,5 +243,5 @@ const strata_command_t strata_command_merge = {
     .help = "makes one comparison of the JSON files of several shards",
     .options = options,
     .example = "--json all.json shard0.json shard1.json",
-    .more = "A trace may stand once under each label. Where the figures come from, the traces that were left out "
-            "and the verdicts of all files are kept."};
+    .more = "A trace may occur once for each label. The provenance, the traces that were left out and the "
+            "verdicts of all files are kept."};

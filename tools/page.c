@@ -25,7 +25,7 @@ strata_status_t strata_page_file_write(strata_page_file_t *file, const strata_ar
                                        const strata_contenders_t *contenders, const strata_run_result_t *results,
                                        const strata_findings_t *findings) {
     if (!file->out) return STRATA_OK;
-    if (file->page.count == 0) return STRATA_OK; /* every trace was left out */
+    if (file->page.count == 0) return STRATA_OK; /* all traces were left out */
     strata_status_t status = take_maps(file, arguments, contenders, results);
     if (status == STRATA_OK) status = strata_page_write(file->out, &file->page, findings);
     if (status != STRATA_OK) return status;

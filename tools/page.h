@@ -13,7 +13,8 @@ typedef struct strata_page_file {
 /* Before the first replay, since a comparison may take hours. Without --report nothing happens. E_INVALID: something else stands under
  * that name, or the page would show too much. */
 strata_status_t strata_page_file_open(strata_page_file_t *file, const strata_arguments_t *arguments, size_t contenders);
-/* Replays every run once more up to its peak, and writes the page; none if every trace was left out. `results` is trace by trace, as the findings are. */
+/* Replays every run again up to its peak and writes the page. Writes none if all traces were left out. `results` is ordered by trace, as in
+ * the findings. */
 strata_status_t strata_page_file_write(strata_page_file_t *file, const strata_arguments_t *arguments,
                                        const strata_contenders_t *contenders, const strata_run_result_t *results,
                                        const strata_findings_t *findings);

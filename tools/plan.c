@@ -15,7 +15,7 @@
 #include "tools/screen/terminal.h"
 
 #define TIME_MOST UINT64_C(86400000000000)
-enum { CHECK_NS = 2000 /* that the validator takes for a buffer, about */ };
+enum { CHECK_NS = 2000 /* approximate time of the validator per buffer */ };
 
 typedef struct arguments {
     const char *planner, *json, *out, *svg;
@@ -135,12 +135,12 @@ static void print_figures(const session_t *s) {
                s->passes.implicit, s->passes.implicit_bytes);
 }
 
-/* Without forks, or with them, from `forks`. */
+/* Without forks, or with the forks from `forks`. */
 static void set_forks(strata_plan_table_t *t, const uint32_t *forks) {
     for (size_t i = 0; i < t->count; i++) t->buffers[i].fork = forks ? forks[i] : 0;
 }
 
-/* Forks count only as far as a plan must obey them: the bound of streams together is that without them. */
+/* Forks count only if a plan must obey them. The bound for all streams together ignores them. */
 static strata_status_t bound_of(session_t *s, uint64_t *bound) {
     strata_plan_table_t *t = &s->input.table;
     bool share = s->input.streams && !s->a.apart;
@@ -297,7 +297,7 @@ static int run_plan(const strata_command_t *self, int argc, char **argv) {
                                .pools = a->pools,
                                .mended = a->mended};
     if (strata_plan_input_read(argv[0], &a->reading, &session.input) != STRATA_OK) return strata_tell_failure();
-    /* Reading has taken some of the time, and checking the plan will. A plan is made even if nothing is left. */
+    /* Reading took a part of the time, and checking will take another. A plan is made even if no time is left. */
     uint64_t spent = strata_real_now() - begin + session.input.table.count * CHECK_NS;
     if (!a->compare) o.time_ns = a->time_ns > spent ? a->time_ns - spent : 1;
     if (!a->compare) status = tell(&session, &o);

@@ -17,7 +17,7 @@ typedef struct arguments {
     const char *strategy;
     const char *set[SETTINGS];
     size_t set_count;
-    const char *report; /* NULL; "1" for standard error; or a file */
+    const char *report; /* NULL, "1" for standard error, or a file */
     bool table;
 } arguments_t;
 
@@ -107,7 +107,7 @@ static bool add_setting(const char *setting) {
     return length >= 0 && (size_t)length < sizeof whole && setenv("STRATA_SET", whole, 1) == 0;
 }
 
-/* Each process finds the file from wherever it is then. */
+/* Makes the path absolute, because processes may change their folder. */
 static bool set_report(const char *file) {
     char whole[PATH_MAX], folder[PATH_MAX];
     if (strcmp(file, "1") == 0 || *file == '/') return setenv("STRATA_RUN_REPORT", file, 1) == 0;
@@ -115,7 +115,7 @@ static bool set_report(const char *file) {
     return length > 0 && (size_t)length < sizeof whole && setenv("STRATA_RUN_REPORT", whole, 1) == 0;
 }
 
-/* Processes append to a file that they share, so it begins empty. Where each has its own, the folder must take files. */
+/* Processes append to a shared file, so it starts empty. For a file per process, checks that the folder is writable. */
 static int check_report(const strata_command_t *self, const char *file) {
     char folder[PATH_MAX];
     if (strcmp(file, "1") == 0) return STRATA_EXIT_DONE;

@@ -63,8 +63,8 @@ static void drop(strata_trace_feed_t *feed) {
     strata_host_delete(feed);
 }
 
-/* Signals stay with the threads that are there already. Names of streams may stand in any row and decide which stacks a run has, so a trace
- * that can have some is read whole before its first row is used. */
+/* The new thread blocks all signals. Stream names may be in any row and select the stacks of a run, so a trace with a column for them is
+ * read completely before its first row is used. */
 static void start(strata_trace_feed_t *feed) {
     sigset_t before;
     bool names = strata_trace_reader_columns(feed->reader) & 1u << STRATA_COLUMN_stream_name;

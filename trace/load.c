@@ -174,7 +174,7 @@ static strata_status_t end_pool(loader_t *loader, const strata_trace_record_t *r
     return STRATA_OK;
 }
 
-/* A stream has one name, which may stand in several of its rows. */
+/* A stream has one name, which several of its rows may repeat. */
 static strata_status_t name_stream(loader_t *loader, const strata_trace_record_t *record, uint16_t stream) {
     char **name = &loader->trace->streams[stream].name;
     if (!record->stream_name || !*record->stream_name) return STRATA_OK;

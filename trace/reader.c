@@ -11,7 +11,7 @@ struct strata_trace_reader {
     void *state;
 };
 
-/* Returns true if a text begins as a trace of Strata's own: with its comment, or with a header that has the column `op`. */
+/* Returns true if a text begins like a trace of Strata: with its comment, or with a header that has the column `op`. */
 static bool begins_own_trace(const char *text) {
     if (strncmp(text, "# strata-trace", 14) == 0) return true;
     size_t length;
@@ -22,8 +22,8 @@ static bool begins_own_trace(const char *text) {
     }
 }
 
-/* The mark of a file that no reader can use may stand in the rows of one that is readable. So only files without a header of their own are
- * searched for it: JSON, and all that is no other reader's. */
+/* The rows of a readable file may contain the marker of an unreadable kind. So the search covers only files without a recognized header: JSON,
+ * and files that no reader accepts. */
 static const char *stranger_in(const strata_trace_format_t *format, const char *text, const char *unmarked, size_t count) {
     bool searched = format == &strata_trace_own ? !begins_own_trace(unmarked) : *strata_json_begin(text) == '{';
     return searched ? strata_trace_stranger(text, count) : NULL;

@@ -53,7 +53,7 @@ struct strata_recorder_file {
     uint64_t last_id;
     kernel_t *kernels; /* by stream */
     size_t kernel_room;
-    bool *seen; /* by stream: a row has it, and its name if it has one */
+    bool *seen; /* by stream: true once a row has the stream, with its name if it has one */
     size_t seen_room;
     strata_recorder_stacks_t stacks;
 };
@@ -106,7 +106,7 @@ static strata_status_t note_use(strata_recorder_file_t *file, const strata_recor
     return STRATA_OK;
 }
 
-/* The name of a row's stream, in the first row that has it; NULL: none. The default stream has none. */
+/* Returns the name of a row's stream for the stream's first row, else NULL. The default stream has no name. */
 static const char *name_of(strata_recorder_file_t *file, uint32_t stream, uint64_t handle, char name[STRATA_TRACE_TAG_BYTES]) {
     if (stream == 0 || !reach((void **)&file->seen, &file->seen_room, stream, sizeof *file->seen) || file->seen[stream])
         return NULL;
@@ -203,7 +203,7 @@ static strata_status_t write_block(strata_recorder_file_t *file, strata_recorder
         status = strata_recorder_stack(&file->stacks, (const uint64_t *)(event + 1), event->frames, &stack);
     if (status != STRATA_OK || !right) return status;
     char name[STRATA_TRACE_TAG_BYTES];
-    bool owners = event->op == STRATA_TRACE_free && life->owner != stream; /* the row is of another stream than the event */
+    bool owners = event->op == STRATA_TRACE_free && life->owner != stream; /* the row has another stream than the event */
     strata_trace_record_t row = {.op = (strata_trace_op_t)event->op,
                                  .place = strata_place_kind(ring->place),
                                  .id = life->id,

@@ -95,7 +95,7 @@ typedef struct strata_trace_record {
     bool all_streams; /* sync: the whole device */
     uint32_t line; /* of the file, 1-based; of a foreign one: of what strata convert makes of it */
     const char *tag; /* no LF, no CR. When read: never NULL, valid until the next row is read. When written: NULL is "" */
-    const char *stream_name; /* what the program called the stream of the row; letters as in a tag. NULL or "": the row does not say.
+    const char *stream_name; /* the program's name for the stream of the row; characters as in a tag. NULL or "": not in this row.
                                 When read: valid until the next row is read */
     const char *stack; /* "inner;outer", no quotes, no control characters. When read: never NULL, valid until the close, each stack of
                           a file at one address. When written: NULL is "", and one address is one stack */
@@ -179,7 +179,7 @@ typedef struct strata_trace_event {
 
 typedef struct strata_trace_stream {
     uint64_t number; /* as the file says */
-    char *name; /* what the program called it; NULL: no row says */
+    char *name; /* the program's name for it; NULL: not in the trace */
     uint32_t device;
 } strata_trace_stream_t;
 

@@ -39,7 +39,7 @@ static void look(const strata_record_t *record, void *context) {
     if (search->address - record->ptr < record->size) search->found = record;
 }
 
-/* The record around an address, whatever its state: a block, or another cache's chunk that shows no block there. */
+/* Returns the record that contains an address, in any state: a block, or a chunk of another cache in which no block is visible. */
 static const strata_record_t *record_at(strata_stack_t *stack, uint64_t address) {
     search_t search = {.address = address};
     bool has_cache = false, routed = false;

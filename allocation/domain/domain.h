@@ -24,8 +24,8 @@ typedef struct strata_lost {
     strata_error_t error;
 } strata_lost_t;
 
-/* Called for every block that is freed and still in use by other streams: until when, by the device's clock. `cut` is called when some of
- * those bytes are in use again before that. Under a stack's lock, on devices that know when an event passes. For replays. */
+/* For replays, on devices that know when an event passes. Called under a stack's lock for every block that is freed while other streams
+ * still use it, with the time on the device's clock at which that use ends. `cut` is called if some of those bytes are reused earlier. */
 typedef struct strata_deferral strata_deferral_t;
 struct strata_deferral {
     void (*add)(strata_deferral_t *self, uint64_t now, uint64_t ready_at, uint64_t bytes);
@@ -69,7 +69,8 @@ struct strata_domain {
     strata_captures_t own_captures;
     strata_captures_t *captures; /* those of all places of the facade; before it has said so its own */
     _Atomic uint32_t graph_pools; /* of captured graphs, that have not ended */
-    _Atomic uint32_t pool_frees; /* to the driver's pools that wait for running work, in all instances of cuda_malloc_async */
+    _Atomic uint32_t
+        pool_frees; /* frees to the driver's pools that wait for running work, over all instances of cuda_malloc_async */
     strata_driver_memory_t *_Atomic driver_memory; /* that graphs allocate: allocation/graphs/driver_memory.h; NULL: none so far */
 
     strata_quota_t quota; /* what sources got from the device and may get; used only around device calls. With the domain's lock */
@@ -91,17 +92,18 @@ struct strata_domain {
     strata_lost_t *lost; /* outlives the domain; may be NULL. Constant once created */
 
     strata_lock_t lock; /* guards what follows */
-    strata_stack_t *first_stack, *last_stack; /* of all groups in order of making, shared stacks included: stack/stack_list.h */
-    strata_stack_t **chains; /* as many as there may be stacks: found by whom they serve */
-    strata_stack_t **streams; /* after them, as many: found by their stream alone */
+    strata_stack_t *first_stack,
+        *last_stack; /* every stack of every group in creation order, shared stacks included: stack/stack_list.h */
+    strata_stack_t **chains; /* hash chains by served stream and pool, one for each possible stack */
+    strata_stack_t **streams; /* hash chains by stream alone; same count, stored after `chains` */
     uint32_t stack_count, stack_capacity;
     uint64_t stacks_made;
     uint64_t exits_seen; /* of threads, up to which nothing that an exited one left is still there */
     uint64_t looked; /* stacks that look-ups and walks have examined */
     uint32_t orphans; /* stacks whose stream was forgotten and that still hold something */
     strata_stack_t *first_orphan, *last_orphan; /* in order of making */
-    strata_stack_t *next_swept; /* of the orphans: where the next partial sweep begins; NULL: at the first */
-    strata_lock_t met_lock; /* rank EVENTS: taken under the lock above, or under that of a stack. Guards what follows */
+    strata_stack_t *next_swept; /* the orphan at which the next partial sweep begins; NULL: the first one */
+    strata_lock_t met_lock; /* rank EVENTS: taken under the lock above or a stack's lock; guards the fields below */
     strata_met_t *met[STRATA_MET_CHAINS]; /* by the hash of the stream */
     strata_stack_t *first_met_many;
 
@@ -141,7 +143,7 @@ strata_stack_t *strata_domain_next_of_group(strata_domain_t *domain, const strat
 /* The same for the orphans only: as long as there are some a request looks at them, and at no other stack. */
 strata_stack_t *strata_domain_next_orphan(strata_domain_t *domain, strata_stack_t *previous);
 bool strata_domain_has_orphans(strata_domain_t *domain);
-/* `stream` uses a block of a stack that may be another stream's. Under the stack's lock. */
+/* Notes that `stream` uses a block of a stack that may belong to another stream. The stack's lock is held. */
 void strata_domain_meet(strata_stack_t *stack, strata_stream_t stream);
 /* Whether a stack is the one that NULL has meant from the beginning, built before anybody asks: the legacy stream's, unless the
  * program had said otherwise by then. */
@@ -155,9 +157,9 @@ void strata_domain_remove_stack(strata_domain_t *domain, strata_stack_t *stack);
 /* The same, under the domain's lock. */
 void strata_domain_unlist(strata_domain_t *domain, strata_stack_t *stack);
 
-/* The device's memory, by which layers size their first chunks and ranges of addresses: what is available, and all of it. A simulated
- * device may have no bound, or more than any GPU has. It is then sized like one of 80 GiB, and layers get such chunks and ranges again
- * and again. No lock is held. */
+/* Returns the available and the total memory of the device. Layers size their first chunks and address ranges by these. A simulated
+ * device without a bound, or with more memory than any GPU has, counts as one of 80 GiB, so that no layer reserves an absurd size.
+ * Layers then get more chunks and ranges as they need them. No lock is held. */
 strata_status_t strata_domain_memory(strata_domain_t *domain, uint64_t *available, uint64_t *total);
 /* Live chunks got from the device. */
 static inline uint64_t strata_domain_reserved(strata_domain_t *domain) { return atomic_load(&domain->quota.served); }

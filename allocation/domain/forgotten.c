@@ -18,7 +18,7 @@ static bool unlist_empty(strata_domain_t *domain, strata_stack_t *stack) {
 
 typedef strata_stack_t *(*step_fn)(strata_domain_t *domain, const strata_stack_t *previous);
 
-/* Moves a walk to the next stack (`step` NULL: to none), and ends the one that it leaves, if that has served its last. */
+/* Moves a walk to the next stack (`step` NULL: to none). Ends the stack that it leaves if that stack has no more blocks. */
 static strata_stack_t *end_and_go_on(strata_domain_t *domain, strata_stack_t *stack, step_fn step) {
     strata_lock(&domain->lock);
     strata_stack_t *next = step ? step(domain, stack) : NULL;
@@ -37,10 +37,10 @@ void strata_domain_sweep_orphans(strata_domain_t *domain) {
                                                : strata_domain_next_orphan(domain, stack);
 }
 
-/* How many orphans a partial sweep looks at: more than one stream leaves, so that few wait for the next whole one. */
+/* Orphans per partial sweep. One stream leaves fewer, so few orphans wait for the next full sweep. */
 enum { PARTIAL_SWEEP = 8 };
 
-/* Goes on where the last partial sweep has ended. A forgotten stream costs as much whether few or thousands still hold something. */
+/* Continues where the last partial sweep ended. So the cost to forget a stream does not grow with the number of orphans. */
 static void sweep_some(strata_domain_t *domain) {
     strata_lock(&domain->lock);
     strata_stack_t *stack = domain->next_swept ? domain->next_swept : domain->first_orphan;
@@ -89,7 +89,7 @@ static void mark_gone(strata_stack_t *stack) {
     note_gone(stack, event, event || strata_domain_wait_for(domain, stack->stream));
 }
 
-/* The next stack of a stream, of any pool, kept from ending until the walk goes on. */
+/* Returns the next stack of a stream, in any pool. It cannot end until the walk moves on. */
 static strata_stack_t *visit(strata_domain_t *domain, strata_stream_t stream, strata_stack_t *previous) {
     strata_lock(&domain->lock);
     strata_stack_t *stack = strata_stack_list_next_of_stream(domain, stream, previous);

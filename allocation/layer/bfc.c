@@ -25,8 +25,8 @@ static const strata_option_row_t options[] = {
     {"memory_limit", STRATA_OPTION_SIZE, ROW(memory_limit), "unlimited", STRATA_BFC_UNIT, 0, NULL,
      "the most that may be reserved; beyond it a request is out of memory without a device call"},
     {"memory_fraction", STRATA_OPTION_FRACTION, ROW(memory_fraction), "1", 0, 100000000, NULL,
-     "share of the device's memory that may be reserved, if that is less (XLA_CLIENT_MEM_FRACTION); above 1 the layer below must "
-     "have managed memory, since a device refuses what it lacks"},
+     "share of the device's memory that may be reserved, if that is less (XLA_CLIENT_MEM_FRACTION); a value above 1 "
+     "needs managed memory below"},
     {"allow_growth", STRATA_OPTION_BOOL, ROW(allow_growth), "true", 0, 0, NULL,
      "begin with a region of initial_region and double; false: the first region is everything that the limit allows"},
     {"initial_region", STRATA_OPTION_SIZE, ROW(initial_region), "2MiB", STRATA_BFC_UNIT, 1ull << 40, NULL,

@@ -4,9 +4,9 @@
  * the free stream, made at the first such free: it waits for the owner and every borrower as they are at the free. Until it gets
  * there the block's bytes are pending: a request that would bring what is live and what is pending above `throttle` of the
  * device's memory first makes its stream wait for the free stream, whose memory the pool may then serve to it. A block's bytes
- * count once, live or pending (the system that this follows counts a freed borrowed block in both). The pool may serve pending
- * memory in stream order before its free is done. From then on those bytes are live and no longer pending; only the throttle still
- * counts them.
+ * count once, live or pending (PyTorch's backend counts a freed borrowed block in both). The pool may serve pending memory
+ * in stream order before its free completes. From then on those bytes are live and no longer pending; only the throttle still counts
+ * them.
  *
  * Every stream that owns or borrows is a `user`. When it is to be destroyed the free stream waits for its work, and its blocks are
  * freed there.
@@ -94,7 +94,7 @@ static strata_status_t refuse_legacy(const async_layer_t *self, strata_stream_t 
 
 /* ---- allocate ---- */
 
-/* Memory that is in use again counts twice: no other stream can have it, and the pool grows for them. */
+/* Reused memory counts twice here: no other stream can get it, so the pool grows for the other streams. */
 static bool is_above_limit(const async_layer_t *self) {
     const strata_uses_t *uses = &self->uses;
     return uses->first != 0 && self->live_bytes + uses->pending_bytes + uses->reduced_bytes > self->limit;
@@ -140,7 +140,7 @@ static strata_status_t give_unserved(async_layer_t *self, const strata_request_t
     return strata_fail_again(&reason);
 }
 
-/* No lock is held. What was pending there must no longer count when the block begins to. */
+/* No lock is held. Pending bytes at these addresses must stop counting before the block starts to count. */
 static strata_status_t ask_pool(async_layer_t *self, const strata_request_t *request, strata_address_t *address) {
     strata_status_t status = strata_device_malloc_async(async_device_of(self), self->pool, request->size, request->stream, address);
     if (status == STRATA_E_NO_MEMORY)

@@ -35,7 +35,7 @@ static void pass_on_use(void *context, uint32_t use, uint64_t bytes) {
 }
 
 void strata_async_wait_for(async_layer_t *self, uint32_t use, uint64_t address, uint64_t bytes) {
-    /* The lock was open during the driver's free. Another thread may have been served this memory and have freed it since then. */
+    /* The lock was open during the driver's free, so another thread may have got this memory and freed it already. */
     strata_spans_cut(&self->pending, address, address + bytes, pass_on_use, self);
     (void)strata_spans_add(&self->pending, use, address, address + bytes);
     self->waiting++;
@@ -49,7 +49,7 @@ void strata_async_wait_no_more(async_layer_t *self, uint32_t use, uint64_t bytes
     atomic_fetch_sub(&self->base.domain->pool_frees, 1);
 }
 
-/* Returns the frees that wait in this instance. */
+/* Returns the number of frees that wait in this instance. */
 static uint32_t pass_on(async_layer_t *self, uint64_t address, uint64_t bytes) {
     async_lock(self);
     uint32_t waiting = self->waiting;

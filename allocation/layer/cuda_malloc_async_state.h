@@ -24,7 +24,7 @@ typedef struct async_layer {
     strata_layer_t base;
     strata_uses_t uses; /* in `user` of a record who owns it */
     strata_free_stream_t frees;
-    strata_spans_t pending; /* where the bytes that wait for the free stream lie, by their use */
+    strata_spans_t pending; /* the addresses of bytes that wait for the free stream; each span belongs to a use */
     uint32_t waiting; /* frees that wait for the free stream */
     bool started;
     bool serves_graphs; /* its group is that of a pool of graphs */
@@ -61,10 +61,10 @@ static inline bool strata_async_has_gone(strata_status_t status) { return status
 
 /* ---- freed blocks that wait for the free stream ---- */
 
-/* A block's bytes wait as a use, from its free on and until it is done. */
+/* Adds a block's bytes as pending from its free until that free completes. */
 void strata_async_wait_for(async_layer_t *self, uint32_t use, uint64_t address, uint64_t bytes);
 void strata_async_wait_no_more(async_layer_t *self, uint32_t use, uint64_t bytes);
-/* The pool has served [address, address + bytes): what waits there, in any instance of the place, is in use again. No lock is held. */
+/* The pool served [address, address + bytes). Bytes that are pending there, in any instance of the place, become live. No lock is held. */
 void strata_async_pass_on(async_layer_t *self, uint64_t address, uint64_t bytes);
 
 /* ---- freed blocks that are kept for now ---- */

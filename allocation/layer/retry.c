@@ -4,7 +4,7 @@
 
 static const strata_option_row_t options[] = {
     {"timeout", STRATA_OPTION_TIME, offsetof(strata_reclaim_t, timeout), "10s", 0, 0, NULL,
-     "how long a request may wait for memory, as long as some can still come; 0: never (with `steps: all` the ladder runs once)"},
+     "how long a request may wait while memory can still become free; 0: never (with `steps: all` the ladder runs once)"},
     {"wait_first", STRATA_OPTION_BOOL, offsetof(strata_reclaim_t, wait_first), "false", 0, 0, NULL,
      "wait for pending frees that could serve the request before idle chunks are released"},
     {"patience", STRATA_OPTION_BOOL, offsetof(strata_reclaim_t, patience), "false", 0, 0, NULL,

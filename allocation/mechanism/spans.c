@@ -3,11 +3,11 @@
 #include "platform/arithmetic.h"
 
 typedef struct span {
-    uint32_t unused; /* the free list's */
+    uint32_t unused; /* head of the free list */
     uint32_t owner;
     uint64_t to;
     strata_index_link_t by_owner;
-    strata_order_link_t by_address; /* its key's first word is where the span begins */
+    strata_order_link_t by_address; /* the first word of the key is the begin of the span */
 } span_t;
 
 static span_t *at(const strata_spans_t *spans, uint32_t node) { return strata_node(&spans->nodes, node); }
@@ -40,7 +40,7 @@ static void end(strata_spans_t *spans, uint32_t node) {
     strata_nodes_give(&spans->nodes, node);
 }
 
-/* The part below the cut keeps the node; the part above becomes a span of its own. Returns the bytes that are cut. */
+/* The part below the cut keeps the node, and the part above gets a new one. Returns the number of bytes that are cut. */
 static uint64_t cut_one(strata_spans_t *spans, uint32_t node, uint64_t from, uint64_t to) {
     span_t *span = at(spans, node);
     uint32_t owner = span->owner;

@@ -5,7 +5,7 @@
 enum {
     BACKOFF_LEAST_NS = 20 * 1000, /* between polls of a device that cannot say when an event passes */
     BACKOFF_MOST_NS = 1000 * 1000,
-    STRANGERS_NS = 50 * 1000 * 1000 /* how long a request waits for them alone: they may never call */
+    STRANGERS_NS = 50 * 1000 * 1000 /* limit of a wait that only unregistered threads could end: they may never call */
 };
 
 static uint64_t after(uint64_t now, uint64_t ns) { return ns > UINT64_MAX - now ? UINT64_MAX : now + ns; }

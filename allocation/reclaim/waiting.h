@@ -8,7 +8,7 @@
 typedef struct strata_waiting {
     strata_domain_t *domain;
     uint64_t deadline, real_deadline;
-    uint64_t stranger_deadline; /* real time; until then a thread that has never called may come and free */
+    uint64_t stranger_deadline; /* real time; until then the wait allows for a free by a thread that has never called */
     uint64_t backoff; /* ns of real time until the next poll */
     uint64_t nap; /* ns that the last sleep lasted; 0: it ended with the event, because the device knew when */
     bool marked; /* this thread is among the domain's waiters, and every stack reports its frees */
@@ -31,7 +31,7 @@ void strata_waiting_unmark(strata_waiting_t *waiting);
 /* Lets time pass until the earliest pending free may be done (`ready_at`; UINT64_MAX: nobody knows), or a free has moved the epoch:
  * true. */
 bool strata_waiting_pass(strata_waiting_t *waiting, uint64_t ready_at, uint64_t epoch);
-/* Returns true if a thread that has never called may free within this wait. It never does where one thread has the device. */
+/* Returns true if this wait still allows for a free by a thread that has never called. Always false if only one thread uses the device. */
 bool strata_waiting_has_strangers(const strata_waiting_t *waiting);
 /* Sleeps until a free moves the epoch: true. False at the deadline, and as soon as nobody is left who could free: every other
  * registered thread sleeps here too, and there are no strangers. */

@@ -46,12 +46,12 @@ typedef struct strata_went {
     uint8_t layer; /* the cache through which they come back, by its number */
 } strata_went_t;
 
-/* A stream that has used blocks of a stack which is not its own. */
+/* A stream that used blocks of another stream's stack. */
 enum { STRATA_MET = 4, STRATA_MET_CHAINS = 512 };
 typedef struct strata_met {
-    strata_stream_t stream; /* NULL: the entry is free */
+    strata_stream_t stream; /* NULL: this entry is free */
     strata_stack_t *stack;
-    struct strata_met *next, **link; /* in its chain, and what leads here */
+    struct strata_met *next, **link; /* the chain, and the pointer that points to this entry */
 } strata_met_t;
 
 /* What a stack has of the program's live blocks: what was asked for, and what serves it. */
@@ -103,11 +103,11 @@ struct strata_stack {
     uint64_t thread; /* if it is the per-thread default stream, its thread; else 0 */
     uint64_t of_thread; /* the only thread that it serves; 0: any. A threaded plan has no others except its shared stack */
     strata_stack_t *thread_shared; /* the instances of thread scope that it shares; NULL: none */
-    uint64_t at; /* how many stacks the domain had made before; guarded by the domain's lock, as the links after it */
-    strata_stack_t *next_of_all, *prev_of_all; /* in order of making */
+    uint64_t at; /* creation number within the domain; this and the links below are guarded by the domain's lock */
+    strata_stack_t *next_of_all, *prev_of_all; /* in creation order */
     strata_stack_t *next_of_chain;
-    strata_stack_t *next_of_stream, **of_stream; /* stacks of one stream, of any pool; and the pointer that leads here */
-    strata_stack_t *next_orphan, *prev_orphan; /* likewise */
+    strata_stack_t *next_of_stream, **of_stream; /* stacks of one stream in any pool, and the pointer that points to this stack */
+    strata_stack_t *next_orphan, *prev_orphan; /* the domain's list of orphans */
     uint32_t carried; /* stacks that use this one of a thread; guarded by the domain's lock */
     uint32_t visitors; /* walks of the domain's list that are here now; guarded by the domain's lock */
     _Atomic bool orphan; /* its stream was forgotten; changed under the domain's lock */
@@ -132,11 +132,11 @@ struct strata_stack {
     strata_uses_t *_Atomic host_uses;
     strata_condition_t host_waited; /* a call that used a stream's handle with the lock open is over */
     strata_stack_t *next_of_group, *prev_of_group; /* in order of making; guarded by the domain's lock */
-    /* The streams beside its own that have used its blocks, and were not forgotten since; guarded by the domain's `met_lock`. A stack
-     * that has met more, or that is shared, is in a list of its domain. */
+    /* The other streams that used blocks of this stack and are not forgotten; guarded by the domain's `met_lock`. A stack with more such
+     * streams than fit, or a shared stack, is in a list of its domain instead. */
     strata_met_t met[STRATA_MET];
-    _Atomic(strata_stream_t) last_met; /* one of them, read without the lock too; NULL: none */
-    _Atomic bool met_many; /* likewise */
+    _Atomic(strata_stream_t) last_met; /* one of these streams; also read without the lock; NULL: none */
+    _Atomic bool met_many; /* more streams than fit in `met`; also read without the lock */
     strata_stack_t *next_met_many, *prev_met_many;
 };
 

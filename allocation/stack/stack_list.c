@@ -62,7 +62,7 @@ static strata_stack_t **before(strata_domain_t *domain, strata_stack_t *orphan) 
 }
 
 void strata_stack_list_orphan(strata_domain_t *domain, strata_stack_t *stack) {
-    /* From both ends, so that streams which end in the order of their making, or against it, are no search. */
+    /* Searches from both ends: streams mostly end in creation order or in reverse, and then the first step finds the stack. */
     strata_stack_t *older = domain->last_orphan, *younger = domain->first_orphan;
     while (older && older->at > stack->at && younger->at < stack->at) {
         older = older->prev_orphan;
@@ -133,13 +133,13 @@ static void leave_all(strata_domain_t *domain, const strata_stack_t *stack) {
     domain->stack_count--;
 }
 
-/* ---- stacks whose blocks several streams use ---- */
+/* ---- stacks whose blocks are used by several streams ---- */
 
 static strata_met_t **chain_of_met(strata_domain_t *domain, strata_stream_t stream) {
     return &domain->met[(uint64_t)(uintptr_t)stream * 0x9e3779b97f4a7c15u >> 32 & (STRATA_MET_CHAINS - 1)];
 }
 
-/* The entry of a stream in a stack; NULL of one that is free. */
+/* Returns the entry of a stream in a stack; for stream NULL, a free entry. */
 static strata_met_t *entry_of(strata_stack_t *stack, strata_stream_t stream) {
     for (int i = 0; i < STRATA_MET; i++)
         if (stack->met[i].stream == stream) return &stack->met[i];
@@ -180,7 +180,7 @@ static void end_all_met(strata_domain_t *domain, strata_stack_t *stack) {
     strata_unlock(&domain->met_lock);
 }
 
-/* The driver's default streams are never forgotten, so their place in a list is not needed. */
+/* The driver's default streams are never forgotten, so they need no entry. */
 void strata_domain_meet(strata_stack_t *stack, strata_stream_t stream) {
     strata_domain_t *domain = stack->domain;
     bool forgettable = stream != NULL && stream != STRATA_STREAM_LEGACY && stream != STRATA_STREAM_PER_THREAD;
@@ -230,7 +230,7 @@ void strata_stack_list_leave_met(strata_domain_t *domain, strata_stream_t stream
     strata_unlock(&domain->lock);
 }
 
-/* ---- stacks that come and go ---- */
+/* ---- creating and ending stacks ---- */
 
 void strata_stack_list_add(strata_domain_t *domain, strata_stack_t *stack) {
     join_all(domain, stack);

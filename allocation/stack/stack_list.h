@@ -22,9 +22,9 @@ strata_stack_t *strata_stack_list_next(strata_domain_t *domain, const strata_sta
 strata_stack_t *strata_stack_list_next_of_group(strata_domain_t *domain, const strata_group_t *group,
                                                 const strata_stack_t *previous);
 strata_stack_t *strata_stack_list_next_orphan(strata_domain_t *domain, const strata_stack_t *previous);
-/* Visits the stacks of a stream in every pool, in no order. Orphans are left out. */
+/* Visits the stacks of a stream in every pool, in no particular order. Orphans are skipped. */
 strata_stack_t *strata_stack_list_next_of_stream(strata_domain_t *domain, strata_stream_t stream, const strata_stack_t *previous);
-/* Stacks by their numbers. */
+/* Looks up stacks by number. */
 typedef struct strata_stack_set {
     uint64_t bits[STRATA_STACKS / 64];
 } strata_stack_set_t;
@@ -37,8 +37,8 @@ static inline strata_stack_t *strata_stack_set_next(const strata_stack_set_t *se
 }
 #define STRATA_STACK_SET_EACH(set, stack)                                                                                          \
     for (strata_stack_t *stack = strata_stack_set_next(set, 0); stack; stack = strata_stack_set_next(set, stack->number + 1u))
-/* The stacks beside them whose blocks the stream may have used, the shared ones among them: each is visited until the second function,
- * which forgets that the stream has used them. */
+/* Visits the other stacks whose blocks the stream may have used, shared stacks included. The second function removes the stream from
+ * these stacks, so that later visits skip them. */
 void strata_stack_list_visit_met(strata_domain_t *domain, strata_stream_t stream, strata_stack_set_t *set);
 void strata_stack_list_leave_met(strata_domain_t *domain, strata_stream_t stream, const strata_stack_set_t *set);
 

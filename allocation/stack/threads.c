@@ -10,7 +10,7 @@ _Thread_local uint64_t strata_threads_plain __attribute__((tls_model("initial-ex
 static _Atomic bool forked;
 
 static _Atomic uint32_t registered;
-static _Atomic uint32_t apart; /* threads of the library itself */
+static _Atomic uint32_t apart; /* threads that the library itself started */
 static _Atomic uint64_t last_number;
 static _Atomic uint64_t exits;
 static pthread_key_t exit_key;

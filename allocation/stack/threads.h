@@ -10,7 +10,7 @@ extern _Thread_local uint64_t strata_threads_own __attribute__((tls_model("initi
 /* The same, but 0 while the thread is inside an operator of any facade: its calls by handle are no hits then. */
 extern _Thread_local uint64_t strata_threads_plain __attribute__((tls_model("initial-exec")));
 void strata_threads_set_plain(bool plain);
-/* Returns true if the process has threads that have never called the library. The first call of one may be a free. */
+/* Returns true if the process has threads that have never called the library. Their first call may be a free. */
 bool strata_threads_has_strangers(void);
 /* The calling thread serves the library itself: it has a number, and is not counted among those that may free. */
 void strata_threads_stand_apart(void);

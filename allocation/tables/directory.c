@@ -22,7 +22,7 @@ static _Atomic uint32_t *leaf_link(const strata_directory_t *directory, uint64_t
     return &inner_of(directory, granule / STRATA_DIRECTORY_GRANULES)->leaf[granule % STRATA_DIRECTORY_GRANULES];
 }
 
-/* A granule is covered now, or no longer (`by` -1): its page counts it, and returns whether it counts none. The lock is held. */
+/* Counts a granule as covered (`by` 1) or uncovered (-1) in its page. Returns true if the page now counts none. The lock is held. */
 static bool count_on_page(const strata_directory_t *directory, uint64_t granule, int by) {
     strata_directory_inner_t *inner = inner_of(directory, granule / STRATA_DIRECTORY_GRANULES);
     uint16_t *covered = &inner->covered[granule % STRATA_DIRECTORY_GRANULES / STRATA_DIRECTORY_PAGE];
@@ -83,7 +83,7 @@ static bool granules_of(uint64_t address, uint64_t size, granules_t *granules) {
     return true;
 }
 
-/* One more inner node, which waits for its addresses. No lock is held. */
+/* Creates an idle inner node, which gets its addresses later. No lock is held. */
 static strata_status_t make_inner(strata_directory_t *directory) {
     size_t reserved;
     strata_directory_inner_t *inner = strata_host_reserve(sizeof *inner, sizeof *inner, &reserved);
@@ -98,7 +98,7 @@ static strata_status_t make_inner(strata_directory_t *directory) {
     return STRATA_OK;
 }
 
-/* Gives each place of a range its inner node, as far as some are idle. False: one more is needed. The lock is held. */
+/* Assigns idle inner nodes to every place of a range. Returns false if one more node is needed. The lock is held. */
 static bool place_inners(strata_directory_t *directory, granules_t granules) {
     for (uint64_t i = granules.first / STRATA_DIRECTORY_GRANULES; i <= (granules.end - 1) / STRATA_DIRECTORY_GRANULES; i++) {
         strata_directory_inner_t *inner = directory->first_idle;
@@ -112,7 +112,7 @@ static bool place_inners(strata_directory_t *directory, granules_t granules) {
     return true;
 }
 
-/* Those of a range that cover nothing leave their places. The lock is held. */
+/* Unassigns the inner nodes of a range that cover nothing. The lock is held. */
 static void leave_inners(strata_directory_t *directory, granules_t granules) {
     for (uint64_t i = granules.first / STRATA_DIRECTORY_GRANULES; i <= (granules.end - 1) / STRATA_DIRECTORY_GRANULES; i++) {
         strata_directory_inner_t *inner = inner_of(directory, i);
@@ -243,7 +243,7 @@ static uint32_t uncover_granule(strata_directory_t *directory, uint64_t granule)
     uint32_t leaf = atomic_load_explicit(link, memory_order_relaxed);
     if (leaf == 0 || --directory->leaves[leaf].covers != 0) return 0;
     atomic_store_explicit(link, 0, memory_order_release);
-    /* All links of the page are 0, even if the system does not take it back. */
+    /* All links of the page are 0, so it does not matter if the system keeps the page. */
     if (count_on_page(directory, granule, -1))
         (void)strata_host_discard(leaf_link(directory, granule / STRATA_DIRECTORY_PAGE * STRATA_DIRECTORY_PAGE),
                                   STRATA_DIRECTORY_PAGE * sizeof *link);
@@ -322,7 +322,7 @@ static strata_status_t validate_link(const strata_directory_t *directory, uint64
                        (unsigned long long)granule, leaf);
 }
 
-/* The links of one page; `links` counts them. */
+/* Validates the links of one page and adds their count to `links`. */
 static strata_status_t validate_page(const strata_directory_t *directory, const strata_directory_inner_t *inner, uint32_t page,
                                      uint32_t *links) {
     uint32_t found = 0;

@@ -29,17 +29,17 @@ enum {
     STRATA_DIRECTORY_LEAF_BITS = 24
 };
 
-/* An inner node, in reserved memory. Readers may be in it at any time, so it stays until the directory ends: one that covers nothing any
- * more waits for other addresses, and a reader who is still there gets a hint for one of them. A page of links on which no granule is
- * covered goes back to the system. So addresses that were used once cost nothing. */
+/* An inner node, in reserved memory. Readers take no lock, so a node is never unmapped before the directory ends. A node that covers
+ * nothing becomes idle and is reused for other addresses; a late reader then gets a hint for one of those. Pages of links without covered
+ * granules are returned to the system, so addresses of the past cost no memory. */
 typedef struct strata_directory_inner {
-    _Atomic uint32_t leaf[STRATA_DIRECTORY_GRANULES]; /* of each granule; 0: not covered */
-    uint16_t covered[STRATA_DIRECTORY_PAGES]; /* granules of each page that are covered; guarded by the lock */
+    _Atomic uint32_t leaf[STRATA_DIRECTORY_GRANULES]; /* by granule; 0: not covered */
+    uint16_t covered[STRATA_DIRECTORY_PAGES]; /* covered granules per page; guarded by the lock */
     /* Guarded by the lock. */
-    uint32_t pages; /* of which something is covered */
-    bool idle; /* it covers nothing and is in no place */
+    uint32_t pages; /* pages with covered granules */
+    bool idle; /* covers nothing and has no place */
     uint64_t index; /* its place in `inners` */
-    struct strata_directory_inner *next; /* of all inner nodes */
+    struct strata_directory_inner *next; /* list of all inner nodes */
     struct strata_directory_inner *next_idle;
 } strata_directory_inner_t;
 
@@ -53,7 +53,7 @@ typedef struct strata_directory_leaf {
 } strata_directory_leaf_t;
 
 typedef struct strata_directory {
-    _Atomic(strata_directory_inner_t *) *inners; /* NULL where nothing is covered; changed under the lock */
+    _Atomic(strata_directory_inner_t *) *inners; /* by place; NULL where nothing is covered; changed under the lock */
     strata_directory_inner_t *first_inner, *first_idle; /* guarded by the lock */
     _Atomic uint64_t *entries; /* of leaf n from n << entry_bits on: home << 32 | slot; 0: never written */
     uint32_t unit_shift;

@@ -18,7 +18,8 @@ bool strata_free_stream_make(strata_free_stream_t *self, strata_call_t *call);
 /* No lock is held: makes it wait for all work given to `stream` so far. False: it cannot, or `stream` is being captured and would
  * draw it in. */
 bool strata_free_stream_wait_for(strata_free_stream_t *self, strata_stream_t stream);
-/* Bytes were freed on it, and wait from now on as the returned use. 0: the host has waited for it instead, with the locks open. */
+/* Notes bytes that were freed on this stream. Returns the use that completes with that work, or 0 if the host waited for it with the locks
+ * open. */
 uint32_t strata_free_stream_note(strata_free_stream_t *self, uint64_t bytes, strata_call_t *call);
 /* The host waits for everything pending, with the locks open. */
 void strata_free_stream_synchronise(strata_free_stream_t *self, strata_call_t *call);

@@ -31,8 +31,8 @@ typedef struct strata_use {
     uint32_t user;
     strata_handle_t event; /* NULL: none is taken, or the user's own stands for it */
     union {
-        uint64_t capture; /* in which alone it was noted; 0: outside of one, in several, or nobody has looked */
-        uint64_t reduced; /* of bytes of no record: those that are in use again */
+        uint64_t capture; /* the only capture in which it was noted; 0: no capture, several captures, or not determined yet */
+        uint64_t reduced; /* uses without a record: bytes that were reused before the free completed */
     };
     uint32_t next_of_user; /* WAITING: the use after it in the order of the stream */
     uint32_t head; /* of a freed block: its first use */
@@ -69,7 +69,7 @@ typedef struct strata_uses {
     uint32_t joining, last_joining; /* those of them that may be joined before the end */
     uint32_t on_host; /* uses that the host waits for with the locks open: they are in no queue meanwhile */
     uint64_t pending_bytes; /* of the blocks that wait */
-    uint64_t reduced_bytes; /* in use again while their free waits; not among the pending ones */
+    uint64_t reduced_bytes; /* reused while their free is pending; not part of the pending bytes */
 } strata_uses_t;
 
 /* Whether a poll may find a block that is done, by the blocks that wait. */
@@ -108,10 +108,10 @@ typedef enum strata_freed { STRATA_FREED_DONE, STRATA_FREED_WAITS, STRATA_FREED_
 strata_freed_t strata_uses_free(strata_uses_t *uses, strata_record_t *record, strata_call_t *call);
 /* The host waits for a user, or for all work where the user cannot be named. False: neither can be. */
 bool strata_uses_wait_for_user(strata_uses_t *uses, uint32_t user, strata_call_t *call);
-/* Bytes of no record wait for all work that a user's stream was given so far. Returns their use, which strata_uses_poll() lists when they
- * are done; 0 if the work cannot be marked. */
+/* Adds bytes without a record that wait for all work submitted to a stream so far. Returns their use, which strata_uses_poll() lists once
+ * that work is done, or 0 if the work cannot be marked. */
 uint32_t strata_uses_append(strata_uses_t *uses, uint32_t user, uint64_t bytes, strata_call_t *call);
-/* A part of such bytes is in use again before its free is done, so it is no longer pending. */
+/* Removes a part of such bytes from the pending ones, because it was reused before its free completed. */
 void strata_uses_reduce(strata_uses_t *uses, uint32_t head, uint64_t bytes);
 /* Asks for uses that have passed: the blocks that are done by that, as a list which is the caller's: nobody else finds them. */
 uint32_t strata_uses_poll(strata_uses_t *uses);

@@ -13,7 +13,7 @@
 #define NEVER(why)                                                                                                                 \
     { NULL, IMPORT_NONE, why }
 #define MANAGED "system.memory=managed"
-#define TENSORS "it says when the program frees its tensors, and changes nothing in the allocator"
+#define TENSORS "it controls when the program frees its tensors, and does not affect the allocator"
 
 /* clang-format off */
 static const import_row_t rows[] = {

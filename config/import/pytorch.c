@@ -10,7 +10,7 @@
 #define ADDRESSES      "a segment that grows has addresses for nine eighths of the device, and others are one piece"
 #define EITHER(option) "caching." option " caching_vmm." option
 #define ASYNC          "cuda_malloc_async retry.timeout=0 cuda_malloc_async.throttle=1"
-#define LOCK           "no lock is ever held over a device call that may block"
+#define LOCK           "no lock is ever held during a device call that may block"
 #define REGISTERED     PINNED "; the driver allocates it, nothing is registered"
 
 /* First versions come from the release notes, from the pages on CUDA of each release, and from the headers that it installs. Where
@@ -18,7 +18,7 @@
  * 87290, 108367, 178154). The first version of max_split_size_mb is from memory. */
 /* clang-format off */
 static const import_row_t rows[] = {
-    {"PYTORCH_CUDA_ALLOC_CONF", NULL, NULL, IMPORT_CONF, false, {{0}}, "if it is set, the other two are not read, as in PyTorch"},
+    {"PYTORCH_CUDA_ALLOC_CONF", NULL, NULL, IMPORT_CONF, false, {{0}}, "if it is set, the other two are ignored, as in PyTorch"},
     {"PYTORCH_HIP_ALLOC_CONF", NULL, NULL, IMPORT_CONF, false, {{0}}, "the name on ROCm; read before PYTORCH_ALLOC_CONF"},
     {"PYTORCH_ALLOC_CONF", "2.10", NULL, IMPORT_CONF, false, {{0}},
      "the new name; 2.9 recommends it, and its CUDA allocator does not read it"},
@@ -84,7 +84,7 @@ static const import_row_t rows[] = {
 };
 /* clang-format on */
 
-/* What PyTorch's parser checks with an error of its own. */
+/* The ranges that PyTorch's own parser enforces. */
 static const import_range_t ranges[] = {
     {"max_split_size_mb", 20, INFINITY, false, false, "a number of at least 20"},
     {"max_non_split_rounding_mb", 20, INFINITY, false, false, "a number of at least 20"},
@@ -96,7 +96,7 @@ static const import_range_t ranges[] = {
     {0},
 };
 
-/* PyTorch reads a string from left to right: a larger segment raises the least of what follows it. */
+/* PyTorch parses from left to right: a larger segment size raises the minimum of the keys after it. */
 static strata_status_t check_segment(strata_import_t *import, const char *key) {
     const import_setting_t *segment = strata_import_find(import, "large_segment_size_mb"), *size = strata_import_find(import, key);
     if (!segment || !size || segment > size || strtod(size->value, NULL) >= strtod(segment->value, NULL)) return STRATA_OK;
@@ -120,8 +120,8 @@ static strata_status_t check_divisions(strata_import_t *import) {
                               divisions->value);
 }
 
-/* Garbage is collected only with a fraction that says how much is too much, and only in segments of one piece. A block is rounded only
- * if some blocks are not split. The driver's pool has no segments at all. */
+/* PyTorch collects garbage only if a memory fraction sets the limit, and never in expandable segments. It rounds a block only if a maximum
+ * split size is set. The driver's pool has no segments at all. */
 static void settle_pairs(strata_import_t *import) {
     import_setting_t *threshold = strata_import_find(import, "garbage_collection_threshold");
     import_setting_t *rounding = strata_import_find(import, "max_non_split_rounding_mb");

@@ -8,7 +8,7 @@
 /* How a value is written. */
 typedef enum import_kind {
     IMPORT_CONF, /* keys and values of its own: key:value,key:value */
-    IMPORT_BOOL, /* as gflags read it: true, t, yes, y, 1 and their opposites, in any case */
+    IMPORT_BOOL, /* the spellings of gflags: true, t, yes, y, 1 and their opposites, in any case */
     IMPORT_BOOL_PYTORCH, /* True or False */
     IMPORT_BOOL_DIGIT, /* 1 or 0; any word counts as 1 before PyTorch 2.7 */
     IMPORT_BOOL_EXACT, /* true or false */
@@ -20,7 +20,7 @@ typedef enum import_kind {
     IMPORT_GIB,
     IMPORT_MS,
     IMPORT_FRACTION, /* .75, 0.75, 1 */
-    IMPORT_REAL, /* as a fraction, with a sign */
+    IMPORT_REAL, /* a fraction with an optional sign */
     IMPORT_WORD, /* one of the cases' words */
     IMPORT_WORD_ANY_CASE,
     IMPORT_TEXT
@@ -62,16 +62,16 @@ typedef struct import_setting {
     strata_origin_t origin; /* of the key */
     import_case_t act;
     const char *passed_over; /* why it is ignored; NULL: it counts */
-    const char *warning; /* what to know although it counts: "KEY=VALUE" and this; NULL: nothing */
+    const char *warning; /* printed after "KEY=VALUE" although the setting takes effect; NULL: none */
     const char *target; /* the first path that it set */
-    bool implied; /* not written: it is the framework's default beside what was written */
+    bool implied; /* not in the input: a default of the framework that another setting implies */
 } import_setting_t;
 
 /* The values that a framework accepts for a key. */
 typedef struct import_range {
     const char *key;
     double least, most;
-    bool open; /* neither bound belongs to the range */
+    bool open; /* both bounds are excluded */
     bool power_of_two;
     const char *accepted; /* for a message: "a number above 0 and below 1" */
 } import_range_t;
@@ -88,10 +88,10 @@ typedef struct import_peer {
     const char *later, *says; /* from this version on the preset is not the peer's default, and why not; NULL: it is */
     const char *example; /* a string, for the page */
     const import_row_t *rows; /* closed by a NULL key */
-    const import_range_t *ranges; /* closed by a NULL key; NULL: none. Others are refused by the options themselves */
-    const char *refuses; /* "PyTorch refuses others": follows what is accepted */
-    /* Settles what one key means beside another: it may change actions, ignore settings, add implied ones and refuse the whole
-     * with E_STRATEGY. NULL: nothing. */
+    const import_range_t *ranges; /* terminated by a NULL key; NULL: none, the options check their own bounds */
+    const char *refuses; /* "PyTorch refuses others": printed after the accepted range */
+    /* Resolves keys that depend on each other: it may change actions, ignore settings, add implied ones, or fail with E_STRATEGY.
+     * May be NULL. */
     strata_status_t (*settle)(strata_import_t *import);
 } import_peer_t;
 
@@ -109,7 +109,7 @@ struct strata_import {
     strata_arena_t *memory;
     import_setting_t *settings; /* STRATA_IMPORT_SETTINGS of them, in the order of the string */
     size_t count;
-    const import_setting_t *decided; /* the setting that means the preset; NULL: the peer's own preset */
+    const import_setting_t *decided; /* the setting that selects the preset; NULL: the peer's default preset */
     bool touched[STRATA_PLACE_KINDS];
 };
 
@@ -123,20 +123,20 @@ bool strata_import_version(const char *text, uint64_t *version);
 bool strata_import_known(const import_peer_t *peer, const char *text, uint64_t *version);
 /* "1.9 to 1.13, 2.0 to 2.13". */
 void strata_import_known_text(const import_peer_t *peer, char *text, size_t capacity);
-/* Returns true if a key that came with a version is there; always, if no version was requested. */
+/* Returns true if the requested version has a key that came with `since`, or if no version was requested. */
 bool strata_import_has(const strata_import_t *import, const char *since);
 /* value.c: the value as an option reads it, and the case that it is. */
 strata_status_t strata_import_value(const strata_import_t *import, import_setting_t *setting);
 /* Room for one setting more; the texts are kept. */
 strata_status_t strata_import_add(strata_import_t *import, const import_row_t *row, const char *value, size_t length,
                                   const strata_origin_t *origin);
-/* Adds a default of the framework that follows from `because`, as an implied setting. */
+/* Adds a default of the framework, implied by `because`. */
 strata_status_t strata_import_imply(strata_import_t *import, const char *key, const char *value, const import_setting_t *because);
 /* The counting setting of a key, NULL: there is none. */
 import_setting_t *strata_import_find(const strata_import_t *import, const char *key);
-/* "key:value" or "KEY=value" as written, kept by the import. NULL: no memory. */
+/* Returns "key:value" or "KEY=value" as written; the import owns it. NULL: out of host memory. */
 const char *strata_import_written(strata_import_t *import, const import_setting_t *setting);
-/* A text that the import keeps; NULL: no memory. */
+/* Formats a text that the import owns. NULL: out of host memory. */
 const char *strata_import_text(strata_import_t *import, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

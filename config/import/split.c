@@ -13,7 +13,7 @@ typedef struct cursor {
     const char *at;
     const char *file; /* "<pytorch>", or the variable's name */
     uint32_t line, column;
-    bool blank_assigns; /* after ENV and setenv: NAME value */
+    bool blank_assigns; /* ENV and setenv: a blank separates name and value */
 } cursor_t;
 
 static void step(cursor_t *cursor, size_t count) {
@@ -51,7 +51,7 @@ static const char *key_word(size_t index, const void *context) {
     return row ? row->key : "";
 }
 
-/* The known key that is near to an unknown one; NULL: none. */
+/* Returns the known key nearest to an unknown one; NULL: none is near. */
 static const char *nearest_key(const level_t *level, const char *key) {
     size_t count = 0;
     while (row_at(level, count)) count++;
@@ -66,9 +66,9 @@ static strata_status_t fail_key(const cursor_t *cursor, const level_t *level, co
     if (!level->inner && row->key)
         return strata_fail_origin(&origin, "%s is a key of a string, and its value comes after a colon; write %s:VALUE", key, key);
     if (!nearest)
-        return strata_fail_origin(&origin, "%s knows no \"%.60s\" about memory; docs/import.md lists what there is",
+        return strata_fail_origin(&origin, "%s has no memory setting \"%.60s\"; docs/import.md lists them",
                                   cursor->import->peer->name, key);
-    return strata_fail_origin(&origin, "%s knows no \"%.60s\" about memory; write %s (docs/import.md lists what there is)",
+    return strata_fail_origin(&origin, "%s has no memory setting \"%.60s\"; write %s (docs/import.md lists what there is)",
                               cursor->import->peer->name, key, nearest);
 }
 
@@ -170,8 +170,7 @@ static strata_status_t split_inner(cursor_t *cursor) {
     for (skip_spaces(cursor); *cursor->at && status == STRATA_OK; skip_spaces(cursor)) {
         strata_origin_t origin = here(cursor);
         if (*cursor->at != ',') status = split_one_inner(cursor, &level);
-        else if (!lenient)
-            return strata_fail_origin(&origin, "a key is missing before the comma: PyTorch refuses that; leave it out");
+        else if (!lenient) return strata_fail_origin(&origin, "no key before the comma, which PyTorch refuses; remove the comma");
         if (status == STRATA_OK && *cursor->at == ',') step(cursor, 1);
     }
     return status;
@@ -180,16 +179,16 @@ static strata_status_t split_inner(cursor_t *cursor) {
 /* ---- NAME=value NAME=value, as in scripts and images ---- */
 
 static const char blanks[] = " \t\r\n";
-static const char ends[] = " \t\r\n;&"; /* of a word that is not in quotes */
+static const char ends[] = " \t\r\n;&"; /* end an unquoted word */
 
-/* Words before a name, and whether the value may follow the name after a blank. */
+/* The words that may precede a name, and whether a blank may separate name and value. */
 static const struct {
     const char *word;
     bool blank_assigns;
 } commands[] = {{"export", false}, {"ENV", true}, {"env", false},  {"set", false},
                 {"setenv", true},  {"-e", false}, {"--env", false}};
 
-/* Blanks, separators of commands, ends of lines that go on, and comments. */
+/* Skips blanks, command separators, continued line ends and comments. */
 static void skip_between(cursor_t *cursor) {
     for (;;) {
         const char *before = cursor->at;
@@ -204,7 +203,7 @@ static void skip_between(cursor_t *cursor) {
     }
 }
 
-/* The rest of a command that is no assignment: up to the end of its last line, ';' or "&&". */
+/* Skips a command that is not an assignment, up to the end of its last line, ';' or "&&". */
 static void skip_command(cursor_t *cursor) {
     while (*cursor->at && !strchr("\n;&", *cursor->at)) {
         bool goes_on = *cursor->at == '\\' && cursor->at[1];
@@ -224,11 +223,11 @@ static bool skip_word_before(cursor_t *cursor) {
     return false;
 }
 
-/* One word of a command: its name, and its value if it assigns one. */
+/* One word of a command: a name, and a value if it is an assignment. */
 typedef struct word {
     const char *name, *value, *after;
     size_t key, length;
-    char around; /* the quote that stands before the name; 0: none */
+    char around; /* the quote before the name; 0: none */
     bool assigns;
 } word_t;
 
@@ -263,7 +262,7 @@ static const import_row_t *row_named(const level_t *level, const char *name, siz
     return row;
 }
 
-/* A variable that is not of memory is kept, so that a line says that it is ignored. */
+/* Keeps a variable that is not a memory setting, so that the output lists it as ignored. */
 static strata_status_t add_other(strata_import_t *import, const word_t *word, const strata_origin_t *origin) {
     if (import->count == STRATA_IMPORT_SETTINGS)
         return strata_fail_origin(origin, "more than %d settings; write fewer", STRATA_IMPORT_SETTINGS);
@@ -274,19 +273,19 @@ static strata_status_t add_other(strata_import_t *import, const word_t *word, co
     import_setting_t other = {.row = row, .origin = *origin, .act = {NULL, IMPORT_NOTHING, NULL}};
     *row = (import_row_t){.key = strata_import_text(import, "%.*s", (int)word->key, word->name), .kind = IMPORT_TEXT};
     other.value = strata_import_text(import, "%.*s", (int)shown, word->value);
-    other.passed_over = strata_import_text(import, "it is no known memory setting of %s", import->peer->name);
+    other.passed_over = strata_import_text(import, "it is not a known memory setting of %s", import->peer->name);
     if (!row->key || !other.value || !other.passed_over) return STRATA_E_HOST_MEMORY;
     import->settings[import->count++] = other;
     return STRATA_OK;
 }
 
-/* A variable with keys inside that this version does not have is not read, as in the peer; every other one is refused. */
+/* A variable with inner keys that this version lacks is not read, as in the framework. Any other such variable is refused. */
 static strata_status_t add_word(cursor_t *cursor, const import_row_t *row, const word_t *word) {
     strata_import_t *import = cursor->import;
     strata_origin_t origin = here(cursor);
     bool conf = row->kind == IMPORT_CONF, unread = conf && beside_version(import, row) != 0;
     strata_status_t status = unread ? STRATA_OK : check_version(cursor, row);
-    /* A value with keys of its own begins where it stands. */
+    /* A value with inner keys has its own position in the input. */
     if (conf) step(cursor, (size_t)(word->value - cursor->at));
     strata_origin_t inside = here(cursor);
     if (status == STRATA_OK) status = strata_import_add(import, row, word->value, word->length, conf ? &inside : &origin);
@@ -294,7 +293,7 @@ static strata_status_t add_word(cursor_t *cursor, const import_row_t *row, const
     return status;
 }
 
-/* `unknown`: the first word that means nothing here, for a text in which every word does; its `at` is NULL before that. */
+/* `unknown` receives the first unknown word, for the error if no word is known. Its `at` is NULL until then. */
 static strata_status_t split_word(cursor_t *cursor, const level_t *level, cursor_t *unknown) {
     word_t word;
     char key[STRATA_IMPORT_VALUE];

@@ -1,4 +1,4 @@
-/* TensorFlow's and XLA's variables. JAX reads those of XLA, with defaults of its own. */
+/* The variables of TensorFlow and XLA. JAX reads those of XLA, with its own defaults. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static const import_row_t rows[] = {
       {"bfc", IMPORT_NOTHING, NULL},
       {"platform", IMPORT_PRESET, "system"},
       {"cuda_async", IMPORT_PRESET, ASYNC},
-      {"vmm", IMPORT_NONE, "XLA's allocator over virtual memory is not rebuilt"}}, NULL},
+      {"vmm", IMPORT_NONE, "Strata does not reproduce XLA's allocator over virtual memory"}}, NULL},
     {"TF_GPU_ALLOCATOR", NULL, NULL, IMPORT_WORD, false,
      {{"cuda_malloc", IMPORT_PRESET, "system"},
       {"cuda_malloc_async", IMPORT_PRESET, ASYNC},
@@ -22,15 +22,15 @@ static const import_row_t rows[] = {
      "the peers neither wait for memory nor throttle over the driver's pool"},
     {"XLA_PYTHON_CLIENT_PREALLOCATE", NULL, NULL, IMPORT_BOOL_JAX, false,
      {{"true", IMPORT_FIX, "bfc.allow_growth=false"}, {"false", IMPORT_FIX, "bfc.allow_growth=true"}},
-     "the first region is all that the limit allows, got at the first request; `true` beside any variable of XLA, as in JAX"},
+     "the first request allocates a region of the whole limit; `true` if any variable of XLA is set, as in JAX"},
     {"TF_FORCE_GPU_ALLOW_GROWTH", NULL, NULL, IMPORT_BOOL_EXACT, false, {{NULL, IMPORT_SET, "bfc.allow_growth"}}, NULL},
     {"TF_ENABLE_GPU_GARBAGE_COLLECTION", NULL, NULL, IMPORT_BOOL_TENSORFLOW, false, {{NULL, IMPORT_SET, "bfc.garbage_collection"}}, NULL},
     {"XLA_PYTHON_CLIENT_MEM_FRACTION", NULL, NULL, IMPORT_FRACTION, false, {{NULL, IMPORT_SET, "bfc.memory_fraction"}},
-     "XLA_CLIENT_MEM_FRACTION is its new name, and both together are refused, as by JAX"},
+     "XLA_CLIENT_MEM_FRACTION is the new name; both together are refused, as in JAX"},
     {"XLA_CLIENT_MEM_FRACTION", NULL, NULL, IMPORT_FRACTION, false, {{NULL, IMPORT_SET, "bfc.memory_fraction"}},
-     "0.75 beside any variable of XLA, as in JAX"},
+     "0.75 if any variable of XLA is set, as in JAX"},
     {"XLA_PYTHON_CLIENT_COLLECTIVE_MEM_SIZE_MB", NULL, NULL, IMPORT_MIB, false,
-     {{"0", IMPORT_NOTHING, NULL}, {NULL, IMPORT_NONE, "the memory of collectives is the communication library's"}}, NULL},
+     {{"0", IMPORT_NOTHING, NULL}, {NULL, IMPORT_NONE, "the communication library manages the memory of collectives"}}, NULL},
     {"TF_BFC_MEMORY_DUMP", NULL, NULL, IMPORT_TEXT, false, {{NULL, IMPORT_SET, "bfc.memory_dump"}}, NULL},
     {"TF_DETERMINISTIC_ALLOCATOR", NULL, NULL, IMPORT_BOOL_TENSORFLOW, false,
      {{"true", IMPORT_FIX, "cuda_malloc_async.reuse_opportunistic=false cuda_malloc_async.reuse_internal=false"},
@@ -60,13 +60,13 @@ static void settle_pinned(const strata_import_t *import) {
     snprintf(before->meant, sizeof before->meant, "%s", limit->meant);
 }
 
-/* The fraction that counts; NULL: none was written. */
+/* Returns the effective fraction; NULL: none was given. */
 static import_setting_t *fraction_of(const strata_import_t *import) {
     import_setting_t *fraction = strata_import_find(import, "XLA_CLIENT_MEM_FRACTION");
     return fraction ? fraction : strata_import_find(import, "XLA_PYTHON_CLIENT_MEM_FRACTION");
 }
 
-/* JAX's own defaults, wherever a variable of XLA shows that the program is one of JAX. */
+/* Adds the defaults of JAX if a variable of XLA shows that the program uses JAX. */
 static strata_status_t settle_defaults(strata_import_t *import) {
     const import_setting_t *jax = NULL;
     strata_status_t status = STRATA_OK;
@@ -80,7 +80,7 @@ static strata_status_t settle_defaults(strata_import_t *import) {
     return status;
 }
 
-/* Over unified memory XLA's limit is at least the whole device. Its platform allocator asks for device memory all the same. */
+/* With unified memory, XLA's limit is at least the whole device. Its platform allocator still requests device memory. */
 static strata_status_t settle_unified(strata_import_t *import) {
     import_setting_t *unified = strata_import_find(import, "TF_FORCE_UNIFIED_MEMORY"), *fraction = fraction_of(import);
     const import_setting_t *allocator = strata_import_find(import, "XLA_PYTHON_CLIENT_ALLOCATOR");

@@ -12,11 +12,11 @@ static strata_status_t fail_value(const import_setting_t *setting, const char *w
     return strata_fail_origin(&setting->origin, "\"%.60s\" is no value of %s; write %s", setting->value, setting->row->key, wants);
 }
 
-/* The spellings of a truth value that one framework accepts. */
+/* The spellings of true and false that one framework accepts. */
 typedef struct spelling {
     const char *const *yes, *const *no;
     bool any_case;
-    const char *wants; /* for a message */
+    const char *wants; /* what the error message suggests */
 } spelling_t;
 
 static const char *const words_yes[] = {"true", "1", "t", "yes", "y", NULL}, *const words_no[] = {"false", "0", "f",

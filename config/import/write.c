@@ -15,7 +15,7 @@ static void tell_key(const import_setting_t *setting, const char *before, FILE *
     if (setting->row->kind != IMPORT_CONF) fprintf(out, "%c%.60s", setting->row->inner ? ':' : '=', setting->value);
 }
 
-/* An empty reason means that the strategy has no such option; a key is the setting that counts instead. */
+/* An empty reason means that the strategy has no such option. A key names the setting that takes effect instead. */
 static void tell_passed_over(const strata_import_t *import, const import_setting_t *setting, FILE *out) {
     const char *why = setting->passed_over;
     const import_setting_t *decided = import->decided;
@@ -28,7 +28,7 @@ static void tell_passed_over(const strata_import_t *import, const import_setting
                 decided->row->inner ? ':' : '=', decided->value, import->preset);
 }
 
-/* An implied default that has no effect here needs no line. */
+/* An implied default without effect is not listed. */
 static void tell_setting(const strata_import_t *import, const import_setting_t *setting, const char *before, FILE *out) {
     bool none = setting->act.verb == IMPORT_NONE;
     if (setting->implied || (!none && !setting->passed_over && !setting->warning)) return;
@@ -80,8 +80,8 @@ static void write_text(const char *text, FILE *out) {
     fputc('"', out);
 }
 
-/* The setting that gave a value; NULL: the preset did. Several settings can have one place: a variable with keys of its own and its
- * first key, and a default beside the variable that implies it. So the setting is the one whose act names the option. */
+/* Returns the setting that set an option, or NULL if the preset did. Several settings can share one position: a variable and its first
+ * inner key, or a variable and the default that it implies. So the match is by the option that the setting changes. */
 static const import_setting_t *setting_of(const strata_import_t *import, const strata_origin_t *origin, const char *option) {
     char path[64];
     snprintf(path, sizeof path, ".%s", option);

@@ -1,4 +1,5 @@
-/* A strategy as a complete file: every option of every layer, whatever it was built from. Loading the file gives the same stacks. */
+/* Writes a strategy as a complete file with every option of every layer, independent of how it was built. Loading the file gives the same
+ * stacks. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +9,7 @@
 #include "config/words.h"
 #include "platform/place.h"
 
-/* A double-quoted scalar. Files cannot hold other control characters than tabs and line ends. */
+/* Writes a double-quoted scalar. Strategy files contain no control characters except tabs and line ends. */
 static void put_quoted(const char *text, FILE *out) {
     fputc('"', out);
     for (; *text; text++) {
@@ -77,7 +78,7 @@ static void put_stack(const strata_model_stack_t *stack, FILE *out) {
     fputc(']', out);
 }
 
-/* The stack of the gpu, and those of other places, as members of a mapping in one line. */
+/* Writes the gpu stack and the stacks of other places as members of a mapping, on one line. */
 static void put_members(const strata_model_stack_t *stacks, const char *comma, FILE *out) {
     if (stacks[STRATA_PLACE_GPU].count > 0) {
         fprintf(out, "%sstack: ", comma);

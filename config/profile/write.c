@@ -26,7 +26,7 @@ void strata_profile_write(strata_output_t *out, const strata_sim_profile_t *prof
 static const char introduction[] =
     "# Device profiles as files\n\n"
     "<!-- Made by `strata calibrate --markdown`; a test compares. The tables are in platform/sim/sim.h. -->\n\n"
-    "A profile says what a simulated device has and what its calls cost. [profiles.md](profiles.md) has the built-in ones,\n"
+    "A profile defines the memory of a simulated device and the costs of its calls. [profiles.md](profiles.md) has the built-in ones,\n"
     "`h100` and others, with their sources. A profile in a file is used wherever a device is named:\n\n"
     "    strata calibrate -o my-gpu.yaml                      # measures the GPU that is there\n"
     "    strata compare --device sim:my-gpu.yaml mine.csv\n"

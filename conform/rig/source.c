@@ -17,7 +17,7 @@ uint64_t test_source_calls(void) { return calls; }
 
 uint64_t test_source_live(void) { return live; }
 
-/* ---- what a request must be ---- */
+/* ---- the expected request ---- */
 
 static strata_request_t wanted;
 static bool watched;
@@ -33,8 +33,8 @@ const char *test_source_difference(void) { return difference; }
 
 static void differ(const char *what, uint64_t is, uint64_t should) {
     if (difference[0]) return;
-    snprintf(difference, sizeof difference, "the request that reached the bottom has %s %#llx, and the program's had %#llx", what,
-             (unsigned long long)is, (unsigned long long)should);
+    snprintf(difference, sizeof difference, "the request that reached the bottom has %s %#llx; the program's request had %#llx",
+             what, (unsigned long long)is, (unsigned long long)should);
 }
 
 static void watch(const strata_request_t *is) {

@@ -8,10 +8,10 @@
 extern const strata_layer_type_t test_source_type;
 /* The k-th allocate from now on (1 = the next) answers `status`; with `onward` all after it. 0 switches off. */
 void test_source_fail(uint64_t k, bool onward, strata_status_t status);
-/* Each request from now on must have at least this size, alignment and STRATA_NO_RETRY, and this stream and tag; NULL: whatever it
- * likes. */
+/* Expects later requests to have at least this size and alignment, this stream and tag, and STRATA_NO_RETRY if this one has it. NULL: no
+ * expectation. */
 void test_source_watch(const strata_request_t *wanted);
-/* The first difference since then; "": none. */
+/* Returns the first difference since then; "": none. */
 const char *test_source_difference(void);
 uint64_t test_source_calls(void);
 uint64_t test_source_live(void);

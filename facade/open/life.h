@@ -4,7 +4,7 @@
 
 #include "facade/facade.h"
 
-/* The options of an open, for `function`. E_INVALID: what this version does not know, or a NULL where none may be. */
+/* Checks the options of an open; `function` is named in errors. E_INVALID: an unknown flag or value, or a NULL that is not allowed. */
 strata_status_t strata_facade_check_options(const strata_open_options_t *options, const char *function);
 /* The strategy that options name. */
 strata_status_t strata_facade_load(const strata_open_options_t *options, strata_strategy_t **strategy);

@@ -498,13 +498,13 @@ strata_status_t strata_facade_load(const strata_open_options_t *options, strata_
     return strata_config_load(&request, strategy);
 }
 
-/* A program that gives more settings than this has not initialized `set_count`. */
+/* A larger count means that the program did not initialize `set_count`. */
 enum { SETTINGS_MOST = 1 << 16 };
 
 static strata_status_t check_settings(const strata_open_options_t *options, const char *function) {
     size_t count = options->set_count;
     if (count > SETTINGS_MOST)
-        return strata_fail(STRATA_E_INVALID, 0, "%s: `set_count` is %zu, the most is %d", function, count, SETTINGS_MOST);
+        return strata_fail(STRATA_E_INVALID, 0, "%s: `set_count` is %zu; the maximum is %d", function, count, SETTINGS_MOST);
     if (count > 0 && !options->set)
         return strata_fail(STRATA_E_INVALID, 0, "%s: `set` is NULL and `set_count` is %zu", function, count);
     for (size_t i = 0; i < count; i++)

@@ -1,4 +1,4 @@
-/* For programs that choose themselves what to free when memory is short: a block's neighbours, and the cheapest blocks whose free makes
+/* For programs that choose what to evict when memory is short: the free neighbors of a block, and the cheapest blocks whose free makes
  * room. strata/strata.h includes this header. */
 #ifndef STRATA_EVICTION_H
 #define STRATA_EVICTION_H
@@ -13,7 +13,7 @@ typedef struct strata_neighbours {
     size_t struct_size;
     uint64_t free_before; /* free bytes directly before the block */
     uint64_t free_after; /* and directly after it */
-    uint64_t run; /* the free piece that there would be if the block were free too, in bytes */
+    uint64_t run; /* bytes of the free run that would result if the block were freed */
     strata_block_t block; /* the block itself */
 } strata_neighbours_t;
 /* A live block and the free memory on both sides of it in its chunk. O(1). The run includes what a decorator put around

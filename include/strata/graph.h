@@ -101,7 +101,7 @@ STRATA_API strata_status_t strata_graph_pool_checkpoint(strata_t facade, strata_
  * E_HOST_MEMORY; E_UNSUPPORTED as above. */
 STRATA_API strata_status_t strata_graph_pool_restore(strata_t facade, strata_place_t place, strata_checkpoint_t checkpoint,
                                                      strata_restored_fn changed, void *context);
-/* Ends `checkpoint` (may be NULL: nothing happens), also after the facade was closed. */
+/* Ends `checkpoint` (may be NULL: nothing happens). Allowed after the facade was closed, too. */
 STRATA_API void strata_graph_checkpoint_drop(strata_checkpoint_t checkpoint);
 
 /* ---- captures for programs that use no runtime besides Strata, mostly with simulated devices ---- */

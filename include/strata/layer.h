@@ -36,7 +36,7 @@
  * and asks the stack again, as the strategy says; a layer has nothing to do with that. `free` cannot fail.
  *
  * UNITS. Sizes are bytes, times are nanoseconds, addresses are uint64_t.
- * NULL. No pointer may be NULL, except where a comment says so. What every request passes through does not look (not checked).
+ * NULL. No pointer may be NULL unless a comment allows it. Functions of the hot path do not check their pointers (not checked).
  * VERSIONS. Structs grow at their end alone, and begin with their size where you fill them. Requests that you change are copies
  * with struct_size = sizeof(strata_request_t); records and calls are made by the core.
  */

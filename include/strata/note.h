@@ -23,8 +23,8 @@
 extern "C" {
 #endif
 
-/* A kernel of `duration_ns` was launched on `stream` and uses `count` live blocks of any place, `refs` (may be NULL if `count` is 0). Whoever tells
- * of some tells of all: a replay takes no other work of the GPU. */
+/* A kernel of `duration_ns` was launched on `stream` and uses `count` live blocks of any place, `refs` (may be NULL if `count` is 0). A
+ * program that notes one kernel must note them all, because a replay then assumes no other work of the GPU. */
 STRATA_API strata_status_t strata_note_work(strata_t facade, strata_place_t place, strata_stream_t stream, uint64_t duration_ns,
                                             const strata_ref_t *refs, size_t count);
 /* Later work of `stream` comes after all that `other` has been given so far. */

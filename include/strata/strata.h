@@ -575,7 +575,7 @@ STRATA_API strata_status_t strata_annotate(strata_t facade, const char *operator
 
 /* Replays every call through a second strategy on a simulated device in the background. */
 STRATA_API strata_status_t strata_shadow_start(strata_t facade, const strata_open_options_t *strategy);
-/* Ends it and writes what came of it to `report` (may be NULL if `capacity` is 0). */
+/* Ends it and writes the results to `report` (may be NULL if `capacity` is 0). */
 STRATA_API strata_status_t strata_shadow_stop(strata_t facade, char *report, size_t capacity);
 
 /* ---- lists ----------------------------------------------------------------------------------------------------------- */

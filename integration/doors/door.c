@@ -121,7 +121,7 @@ strata_status_t strata_door_allocate_on(strata_door_t *door, strata_place_t plac
     return status;
 }
 
-/* The live block of that kind of memory that begins at the address, and its place. */
+/* Finds the live block of that kind of memory that begins at the address, and its place. */
 static strata_status_t find_block(strata_door_t *door, strata_door_memory_t memory, void *address, strata_block_t *block,
                                   strata_place_t *place) {
     strata_facade_t *facade = strata_facade_of(door->facade);

@@ -9,7 +9,7 @@
 
 typedef struct strata_door strata_door_t;
 
-/* Whether STRATA_BYPASS says that doors step aside, so that the native allocator serves: set, and not empty, 0, false, no or off. */
+/* Returns true if STRATA_BYPASS turns the doors off, so that the native allocator serves: set, and not empty, 0, false, no or off. */
 bool strata_door_is_bypassed(void);
 
 /* Opens a facade for a door. A simulated device is refused (E_UNSUPPORTED) unless `simulated` says that it is meant: its addresses are
@@ -26,8 +26,8 @@ strata_status_t strata_door_allocate_on(strata_door_t *door, strata_place_t plac
 /* The kind of memory that a function of CUDA frees: memory of devices, managed memory included, or pinned memory of the host. */
 typedef enum strata_door_memory { STRATA_DOOR_DEVICE, STRATA_DOOR_HOST } strata_door_memory_t;
 
-/* Frees what either kind of request was served. E_UNKNOWN_POINTER: the address is not in memory that the door holds. E_INVALID: it is, but
- * no live block of this kind of memory begins there: it was freed before, or lies inside a block. After an error nothing has changed. */
+/* Frees a block of the given kind. E_UNKNOWN_POINTER: the address is not in memory that the door holds. E_INVALID: it is, but no live block
+ * of this kind begins there: it was freed before, or the address is inside a block. On error nothing changes. */
 strata_status_t strata_door_free(strata_door_t *door, strata_door_memory_t memory, void *address);
 strata_status_t strata_door_free_on(strata_door_t *door, strata_door_memory_t memory, void *address, strata_stream_t stream);
 /* Before a stream is destroyed. */

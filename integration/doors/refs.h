@@ -1,4 +1,4 @@
-/* A set of refs: open addressing in memory that the caller gives and guards. A lookup costs a few steps while at most half is used. */
+/* A set of refs with open addressing, in memory that the caller provides and guards. Keep it at most half full. */
 #ifndef STRATA_INTEGRATION_REFS_H
 #define STRATA_INTEGRATION_REFS_H
 
@@ -10,7 +10,7 @@ typedef struct strata_refs {
 } strata_refs_t;
 
 bool strata_refs_contain(const strata_refs_t *refs, strata_ref_t ref);
-/* The ref is not in the set, and there is an empty slot. */
+/* Requires that the ref is not in the set and that a slot is empty. */
 void strata_refs_add(strata_refs_t *refs, strata_ref_t ref);
 /* A ref that is not in the set is ignored. */
 void strata_refs_remove(strata_refs_t *refs, strata_ref_t ref);

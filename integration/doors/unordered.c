@@ -23,7 +23,7 @@ struct strata_unordered {
     pthread_cond_t settled; /* `settling` has become false */
     pending_t *list; /* in the order of the frees */
     size_t count, room;
-    strata_refs_t noted; /* the refs of the list, with twice its room */
+    strata_refs_t noted; /* the refs of the list; twice the capacity of the list */
     uint64_t bytes;
     bool settling; /* a thread waits for the device, or frees what it waited for */
 };
@@ -139,7 +139,7 @@ strata_status_t strata_unordered_settle(strata_unordered_t *self, uint64_t *free
     uint64_t bytes = 0, given_up = 0;
     for (size_t i = 0; i < count; i++) {
         pending_t entry = entry_at(self, i);
-        /* It fails only for a block that was freed through the facade itself after it was noted here. */
+        /* It fails only if the block was freed directly through the facade after it was noted here. */
         if (strata_free(self->facade, entry.ref) == STRATA_OK) bytes += entry.size;
         given_up += entry.size;
     }
@@ -192,7 +192,7 @@ bool strata_unordered_is_pending(strata_unordered_t *self, strata_ref_t ref) {
     return pending;
 }
 
-/* Twice the room, filled with what is there. False: there is no memory. Another thread may have made room in between. */
+/* Doubles the capacity and copies the entries. Returns false if memory is exhausted. Another thread may have grown it in between. */
 static bool make_room(strata_unordered_t *self, size_t room) {
     pending_t *list = strata_host_new(room, sizeof *list);
     strata_refs_t noted = {strata_host_new(2 * room, sizeof(strata_ref_t)), 2 * room};
@@ -217,7 +217,7 @@ static bool make_room(strata_unordered_t *self, size_t room) {
     return made;
 }
 
-/* E_INVALID: it is there already. E_HOST_MEMORY: there is no room, and none to be had. */
+/* E_INVALID: already noted. E_HOST_MEMORY: the list is full and cannot grow. */
 static strata_status_t append(strata_unordered_t *self, pending_t entry) {
     for (;;) {
         pthread_mutex_lock(&self->mutex);

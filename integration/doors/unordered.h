@@ -19,12 +19,12 @@ void strata_unordered_delete(strata_unordered_t *unordered);
 /* Memory that any stream may use from the return on. Errors: those of strata_allocate(). */
 strata_status_t strata_unordered_allocate(strata_unordered_t *unordered, size_t size, strata_block_t *block);
 /* Gives up a live block of the place, whoever was served it. It stays allocated until it is settled. If it cannot be noted the device is
- * waited for now. E_INVALID: it was given up before. E_STALE; what the device answers to the wait. */
+ * waited for now. E_INVALID: it was freed here before. E_STALE; errors of the wait. */
 strata_status_t strata_unordered_free(strata_unordered_t *unordered, const strata_block_t *block);
 /* Waits for the device and frees what was given up before; *freed (may be NULL) receives the bytes. E_CAPTURE: the device cannot be
  * waited for while a stream is captured; nothing is freed. */
 strata_status_t strata_unordered_settle(strata_unordered_t *unordered, uint64_t *freed);
-/* Returns true if a block was given up and is not settled. */
+/* Returns true if a block was freed here and its free is still pending. */
 bool strata_unordered_is_pending(strata_unordered_t *unordered, strata_ref_t ref);
 /* Bytes given up and not settled. */
 uint64_t strata_unordered_pending(strata_unordered_t *unordered);

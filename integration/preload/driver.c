@@ -43,7 +43,7 @@ REQUESTS(cuMemHostAlloc, (void **address, size_t size, unsigned int flags), (add
 /* ---- frees ---- */
 
 #define POINTER(address) ((void *)(uintptr_t)(address))
-/* `served` may put another address into `freed`, which is what `passed` passes on. */
+/* `served` may replace `freed`, the address that `passed` passes on. */
 #define FREES(name, arguments, passed, served)                                                                                     \
     int name arguments {                                                                                                           \
         int code;                                                                                                                  \

@@ -29,9 +29,9 @@ void strata_process_leave_real(void) { not_looked_at--; }
 
 /* ---- opening ---- */
 
-/* Said when the first call comes, since the library is loaded into every program that a script starts too. */
+/* Printed at the first call, because the library is also loaded into every program that a script starts. */
 static void step_aside(void) {
-    fprintf(stderr, "strata: STRATA_BYPASS is set: nothing is served, CUDA's own allocator serves this process\n");
+    fprintf(stderr, "strata: STRATA_BYPASS is set: CUDA's own allocator serves this process, not Strata\n");
     atomic_store(&over, true);
 }
 
@@ -97,7 +97,7 @@ bool strata_process_close_for_reset(int device) {
     return alone;
 }
 
-/* A child of fork() has no use of CUDA from before; it begins with counts of its own. */
+/* CUDA does not survive a fork, so the child starts with its own counts. */
 static void in_child(void) {
     pthread_mutex_init(&mutex, NULL); /* another thread of the parent may have held it */
     atomic_store(&door, NULL);

@@ -27,7 +27,7 @@ int strata_real_driver_device(void);
 /* Waits for all work of that device; the real function's code. */
 int strata_real_synchronise_runtime(void);
 int strata_real_synchronise_driver(void);
-/* Clears the calling thread's last error of the runtime, after a function of that name; the driver's functions leave none. */
+/* Clears the thread's last runtime error after a function of that name. Functions of the driver set none. */
 void strata_real_clear_error(const char *name);
 /* The context of a stream; NULL: it cannot be told. */
 void *strata_real_context_of(void *stream);

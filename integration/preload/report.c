@@ -60,7 +60,7 @@ static void print(const strata_run_report_t *report, FILE *out) {
     if (report->door) print_places(report->door, out);
 }
 
-/* ---- where it goes ---- */
+/* ---- the destination ---- */
 
 static bool write_all(int file, const char *text, size_t size) {
     while (size > 0) {
@@ -73,7 +73,7 @@ static bool write_all(int file, const char *text, size_t size) {
     return true;
 }
 
-/* True if the name says %p, and so is of this process alone. */
+/* Returns true if the name contains %p, so that the file belongs to this process alone. */
 static bool expand(const char *pattern, char path[PATH_MAX]) {
     size_t length = 0;
     bool own = false;

@@ -24,7 +24,7 @@ bool strata_serve_on(strata_row_t row, int device, void *stream, size_t size, vo
 }
 
 static bool freed(strata_row_t row, strata_status_t status, void **address) {
-    static char nobodys; /* memory of the host that CUDA never gave to anyone */
+    static char nobodys; /* host memory that CUDA never allocated */
     if (status != STRATA_OK && status != STRATA_E_UNKNOWN_POINTER) *address = &nobodys;
     strata_process_count(row, status == STRATA_OK);
     return status == STRATA_OK;

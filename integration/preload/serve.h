@@ -10,9 +10,8 @@
 /* Memory without a stream, of the device or, with STRATA_PLACE_PINNED, of the host for work of `device`. */
 bool strata_serve(strata_row_t row, strata_place_kind_t kind, int device, size_t size, void **address);
 bool strata_serve_on(strata_row_t row, int device, void *stream, size_t size, void **address);
-/* If the free is wrong (a second one, one of the other kind of memory, inside a block), the real function must not see the
- * address: it may be that of memory which Strata keeps. Then *address becomes one that no allocation has, so that the program
- * gets CUDA's own error for that. */
+/* For an invalid free (a double free, the other kind of memory, an address inside a block). The real function must not see the address,
+ * because Strata may hold memory there. *address is replaced by one that no allocation has, so the program gets CUDA's own error. */
 bool strata_serve_free(strata_row_t row, strata_door_memory_t memory, void **address);
 bool strata_serve_free_on(strata_row_t row, strata_door_memory_t memory, void **address, void *stream);
 /* What is idle in the memory of the device counts as free. */
@@ -50,8 +49,8 @@ enum { STRATA_SERVE_TRIES = 4 };
 /* A capture that was broken, or has work that was not joined, ends all the same. */
 static inline bool strata_ended_capture(int code) { return code == 0 || code == 901 || code == 904; }
 
-/* The real function, called with what `passed` lists in parentheses, again after idle memory has gone back. The error of a try that
- * is made again successfully is not the program's: it is cleared. */
+/* Calls the real function with the arguments in `passed`, and once more after idle memory was returned. If the second try succeeds, the
+ * error of the first is cleared, because the program must not see it. */
 #define STRATA_PASS_ON(code, name, passed, of_host, device)                                                                        \
     do {                                                                                                                           \
         int tries_ = 1;                                                                                                            \

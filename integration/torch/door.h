@@ -1,5 +1,5 @@
-/* The functions of libstrata_torch.so: PyTorch's view of a facade, for both doors. Includes nothing of PyTorch, and needs no
- * compiler on the user's machine. Errors are std::runtime_error. Any thread may call. */
+/* The functions of libstrata_torch.so: PyTorch's view of a facade, for both doors. It includes no header of PyTorch, so it needs
+ * no compiler on the user's machine. Errors are std::runtime_error. Any thread may call. */
 #ifndef STRATA_INTEGRATION_TORCH_DOOR_H
 #define STRATA_INTEGRATION_TORCH_DOOR_H
 
@@ -40,8 +40,8 @@ struct Chunk {
 using RowFn = std::function<void(const strata_snapshot_row_t &row, PoolId name)>;
 using ChangeFn = std::function<void(Change change, const Chunk &chunk)>;
 
-/* Why the last call of this thread failed. Out of memory begins with "CUDA out of memory.", which programs search for in PyTorch's own
- * message; the report's "out of memory in gpu:0 ..." then continues as "In gpu:0 ...". */
+/* Returns why the last call of this thread failed. For out of memory it begins with "CUDA out of memory.", because programs search
+ * PyTorch's message for these words. The report's "out of memory in gpu:0 ..." then continues as "In gpu:0 ...". */
 inline std::string reason(strata_status_t status) {
     std::string text = strata_last_error()->text;
     if (status != STRATA_E_NO_MEMORY) return "Strata: " + text;
@@ -52,9 +52,8 @@ inline std::string reason(strata_status_t status) {
 inline void check(strata_status_t status) {
     if (status != STRATA_OK) throw std::runtime_error(reason(status));
 }
-/* Returns true if a free that failed has nothing left to free: in a forked child, whose copies of tensors end with it; once the
- * driver shuts down; and once the facade is closed, which the first such call says on standard error. Callers are destructors,
- * which must not throw. */
+/* Returns true if a failed free has nothing left to free: in a forked child, after the driver shut down, or after the facade was closed. The
+ * first free after a close prints a line on standard error. Callers are destructors, which must not throw. */
 __attribute__((visibility("default"))) bool is_over(strata_status_t status);
 inline void check_unless_over(strata_status_t status) {
     if (status != STRATA_OK && !is_over(status)) check(status);
@@ -119,13 +118,13 @@ STRATA_DOOR void strata_torch_release_pool(int device, strata_door::PoolId id);
 STRATA_DOOR void strata_torch_keep_pool(int device, strata_door::PoolId id);
 /* How often it was begun or kept, and not released. */
 STRATA_DOOR int strata_torch_pool_uses(int device, strata_door::PoolId id);
-/* Sets whether a pool that is kept lends its free memory to requests outside of pools that would fail (use_on_oom of
- * torch.cuda.MemPool). */
+/* Sets whether requests outside pools may use free memory of a kept pool instead of failing (use_on_oom of torch.cuda.MemPool). */
 STRATA_DOOR void strata_torch_lend_pool(int device, strata_door::PoolId id, bool lends);
-/* From now on each block of a pool has the size that a segment of PyTorch's would have (no_split of torch.cuda.MemPool): 2 MiB up to 1 MiB,
- * 20 MiB below 10 MiB, else a multiple of 2 MiB. So a free block serves again as it is, and small blocks do not cut it up. */
+/* Rounds later blocks of a pool up to the size of a PyTorch segment (no_split of torch.cuda.MemPool): 2 MiB up to 1 MiB, 20 MiB below
+ * 10 MiB, else a multiple of 2 MiB. So a free block is reused whole, and small blocks do not fragment it. */
 STRATA_DOOR void strata_torch_unsplit_pool(int device, strata_door::PoolId id);
-/* strata_allocate(), and then the pools that lend: a block of theirs that is free for `stream`. The block stays of its pool. */
+/* Calls strata_allocate(); if that fails, takes a block that is free for `stream` from a pool with use_on_oom. The block still belongs to
+ * its pool. */
 STRATA_DOOR strata_status_t strata_torch_request(int device, CUstream_st *stream, size_t size, strata_block_t *block);
 /* Strata's number of a pool; 0: there is none of that name. And its name by its number; {0, 0}: the program keeps none. */
 STRATA_DOOR uint64_t strata_torch_pool_number(int device, strata_door::PoolId id);

@@ -57,7 +57,7 @@ strata_host_live_t strata_host_live(void) {
 
 void strata_host_count_mapped(int64_t bytes) { atomic_fetch_add_explicit(&live_mapped, (uint64_t)bytes, memory_order_relaxed); }
 
-/* Counts what came (1) or goes (-1). */
+/* Adds to the counts (1) or subtracts (-1). */
 static void count_live(void *memory, int sign) {
     if (!memory) return;
     atomic_fetch_add_explicit(&live_allocations, (uint64_t)(int64_t)sign, memory_order_relaxed);
@@ -133,7 +133,7 @@ uint64_t strata_host_memory_size(void) {
     return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
 }
 
-/* The folder has a link for itself, one from above, and one for each thread. */
+/* The link count of /proc/self/task is 2 plus the number of threads. */
 uint32_t strata_host_threads(void) {
     struct stat tasks;
 #ifdef __SANITIZE_THREAD__

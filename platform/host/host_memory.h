@@ -40,18 +40,18 @@ void strata_host_will_fill(void *memory, size_t size);
 
 /* All memory of the machine, in bytes. */
 uint64_t strata_host_memory_size(void);
-/* The threads that the process has now; 0: the system does not say. Takes no lock and no memory. */
+/* Returns the number of threads of the process, or 0 if the system does not report it. Takes no lock and no memory. */
 uint32_t strata_host_threads(void);
 
 /* For tests: allocations (new, resize, strdup, reserve) made by the process so far. */
 uint64_t strata_host_allocations(void);
-/* For tests: what the process has not given back. */
+/* For tests: memory that the process has not freed. */
 typedef struct strata_host_live {
-    uint64_t allocations, bytes; /* as large as the system made them */
+    uint64_t allocations, bytes; /* bytes as allocated by the system */
     uint64_t mapped; /* bytes of ranges, touched or not */
 } strata_host_live_t;
 strata_host_live_t strata_host_live(void);
-/* Counts memory that platform/host/growing.c maps itself, or (negative) gives back. */
+/* Counts memory that platform/host/growing.c maps itself, or unmaps (negative). */
 void strata_host_count_mapped(int64_t bytes);
 /* For tests: the k-th allocation from now on (1 = the next) fails, and with `onward` all after it. 0 switches this off. */
 void strata_host_fail_at(uint64_t k, int onward);

@@ -4,7 +4,7 @@
 
 #include "platform/host/host_memory.h"
 
-/* Returns 0 for a failure, which the FILE remembers. */
+/* Returns 0 on failure; the FILE then keeps its error flag. */
 static ssize_t add(void *cookie, const char *bytes, size_t count) {
     strata_host_text_t *text = cookie;
     size_t needed = text->length + count + 1;

@@ -1,4 +1,4 @@
-/* Text of any length in the library's own memory, written through a FILE. For one thread. */
+/* Text of any length in the library's own memory, written through a FILE. Not thread-safe. */
 #ifndef STRATA_PLATFORM_HOST_TEXT_H
 #define STRATA_PLATFORM_HOST_TEXT_H
 
@@ -7,15 +7,15 @@
 #include "platform/status.h"
 
 typedef struct strata_host_text {
-    FILE *out; /* to write to, between begin and end */
+    FILE *out; /* write here between begin and end */
     char *bytes;
     size_t length, capacity;
 } strata_host_text_t;
 
-/* E_HOST_MEMORY. */
+/* Fails with E_HOST_MEMORY. */
 strata_status_t strata_host_text_begin(strata_host_text_t *text);
-/* Ends the writing. *whole is the text with its terminating zero, to be deleted by strata_host_delete(). E_HOST_MEMORY: a part of it
- * found no room; nothing is left. */
+/* Ends the text. *whole is the text with its terminating zero; release it with strata_host_delete(). E_HOST_MEMORY: a write failed, and
+ * everything is released. */
 strata_status_t strata_host_text_end(strata_host_text_t *text, char **whole);
 
 #endif

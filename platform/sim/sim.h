@@ -65,7 +65,7 @@ typedef struct strata_sim_cost {
 
 typedef struct strata_sim_profile {
     char name[32]; /* "h100" */
-    bool modelled; /* the costs are derived from another card's; this one was not measured */
+    bool modelled; /* the costs are not measured but derived from another card */
 #define STRATA_SIM_NUMBER_FIELD(kind, type, name, least, most, meaning) type name;
     STRATA_SIM_NUMBER_MAP(STRATA_SIM_NUMBER_FIELD)
 #undef STRATA_SIM_NUMBER_FIELD
@@ -119,9 +119,9 @@ void strata_sim_advance_to(strata_sim_t *world, uint64_t until);
 void strata_sim_advance_by(strata_sim_t *world, uint64_t way);
 /* Work that the host submitted to `stream` ends at `end` (virtual ns) at the earliest, as if the GPU ran behind the host. */
 strata_status_t strata_sim_stream_busy_until(strata_device_t *device, strata_handle_t stream, uint64_t end);
-/* The same for whoever does it before each step of a program: the stream is looked for once and is valid until it is destroyed
- * (NULL: there is none, E_UNKNOWN_STREAM), and what is promised takes no lock. It is submitted before anybody looks at what the
- * streams have to do. Only in a world that one thread uses. */
+/* The same for a caller that does it before each step of a program, in a world that one thread uses. The lookup is done once, and the result
+ * is valid until the stream is destroyed (NULL: E_UNKNOWN_STREAM). A promise takes no lock; the work is submitted before the world reads
+ * the state of any stream. */
 typedef struct sim_stream strata_sim_stream_t;
 strata_sim_stream_t *strata_sim_stream_find(strata_device_t *device, strata_handle_t stream);
 void strata_sim_stream_promise(strata_sim_stream_t *stream, uint64_t end);

@@ -41,7 +41,7 @@ const char *strata_nearest_word(const char *misspelt, size_t count, const char *
     for (size_t i = 0; i < count; i++) {
         const char *candidate = word(i, context);
         size_t far = distance(misspelt, candidate);
-        /* The first half of a word is near to it. */
+        /* The first half of a word counts as near. */
         bool begins = length >= 3 && 2 * length >= strlen(candidate) && strncmp(candidate, misspelt, length) == 0;
         if (begins) far = least(far, 1);
         if (far >= best || far >= strlen(candidate)) continue;

@@ -4,11 +4,11 @@
 
 #include <stddef.h>
 
-/* The nearest of `count` words to a misspelt one, by the fewest letters changed, added, left out or swapped; NULL if none is near. A word
- * is near if at most a third of the misspelt word's letters are wrong, or if it begins with the misspelt word, which has three letters
- * at least and half of its own. `word(i, context)` gives the i-th. */
+/* Returns the word that is nearest to a misspelled one by edit distance with swaps, or NULL if none is near. A word is near if at most a
+ * third of the misspelled word's letters are wrong. It is also near if the misspelled word is its beginning: at least three letters and half
+ * of the word. `word(i, context)` returns word i. */
 const char *strata_nearest_word(const char *misspelt, size_t count, const char *(*word)(size_t, const void *), const void *context);
-/* Writes the correction for a message: the nearest word, or "one of a, b, c" if none is near; one word alone stands for itself. */
+/* Writes a suggestion for a message: the nearest word, or "one of a, b, c" if none is near. A list of one word gives that word. */
 void strata_nearest_or_all(const char *misspelt, size_t count, const char *(*word)(size_t, const void *), const void *context,
                            char *text, size_t capacity);
 

@@ -1,4 +1,4 @@
-/* Pointers and stream handles in messages. printf's %p is not used for them: what it writes for NULL depends on the C library. */
+/* Pointers and stream handles in messages. %p is not used, because its output for NULL depends on the C library. */
 #ifndef STRATA_PLATFORM_POINTER_H
 #define STRATA_PLATFORM_POINTER_H
 

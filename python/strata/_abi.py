@@ -534,7 +534,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
 }
 
 
-#: Functions of the headers, besides those of layer.h, that a program in Python has no use for, with the reason.
+#: Functions of the headers that Python programs do not need, with the reason. Those of layer.h are not listed.
 UNBOUND: Dict[str, str] = {
     "allocate": "strata_allocate_with() does the same and more",
     "allocator_allocate": "strata_allocator_allocate_with() does the same and more",

@@ -1,9 +1,9 @@
 """Converters from Python's values to those of the C interface, one for each kind of argument.
 
-ctypes cuts an integer to the width of its field, and a list made from a text has its letters. So each value goes through one of these
-functions, and every function of the package refuses the same wrong values with the same exceptions:
+ctypes silently truncates integers to the width of a field, and list() splits a text into letters. So each value goes through one of these
+functions, and all functions of the package refuse the same wrong values with the same exceptions:
 
-    TypeError       the value is of another type: a bool, a float or a text where an integer is needed, a text where a list is needed
+    TypeError       the value is of another type: a bool, a float or a text where an integer is needed, a text instead of a list
     ValueError      the type is right, but no such value exists: a negative size, a text with a zero byte
     OverflowError   an integer does not fit into its field
 """
@@ -23,7 +23,7 @@ _Called = TypeVar("_Called", bound=Callable[..., Any])
 
 
 def _index(value: SupportsIndex, name: str) -> int:
-    # A bool has an index, but True is hardly ever meant as one byte.
+    # A bool has __index__, but True is rarely meant as one byte.
     if not isinstance(value, bool) and type(value).__name__ != "bool_":
         try:
             return operator.index(value)
@@ -33,7 +33,7 @@ def _index(value: SupportsIndex, name: str) -> int:
 
 
 def integer(value: SupportsIndex, name: str, bits: int = 64) -> int:
-    """An unsigned integer of so many bits, from an int or another type that has __index__, as NumPy's integers have."""
+    """An unsigned integer with a number of bits, from an int or another type with __index__, such as NumPy's integers."""
     number = _index(value, name)
     if number < 0:
         raise ValueError(f"{name} is {number}; it cannot be negative")
@@ -73,7 +73,7 @@ def nanoseconds(value: Real, name: str, unit: str = "microseconds") -> int:
 
 
 def text(value: str, name: str) -> bytes:
-    """A text of the C interface, which ends at the first zero byte."""
+    """A text for the C interface, where it ends at the first zero byte."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a text, not {value!r} ({type(value).__name__})")
     if "\0" in value:
@@ -97,7 +97,7 @@ def path(value: PathLike, name: str) -> bytes:
 
 
 def items(value: Iterable[Any], name: str) -> List[Any]:
-    """The items of a list. A text or a path is refused, although it can be walked letter by letter."""
+    """The items of a list. A text or a path is refused, although Python could iterate over its letters."""
     if isinstance(value, (str, os.PathLike)):
         raise TypeError(f"{name} must be a list; write {name}=[{value!r}]")
     if isinstance(value, (bytes, bytearray, Mapping)):
@@ -114,7 +114,7 @@ def texts(value: Sequence[str], name: str) -> List[bytes]:
 
 
 def choice(value: str, name: str, among: Sequence[str]) -> int:
-    """The position of a word among those that there are."""
+    """The index of a word in a list of allowed words."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a text, not {value!r} ({type(value).__name__})")
     if value not in among:
@@ -123,14 +123,14 @@ def choice(value: str, name: str, among: Sequence[str]) -> int:
 
 
 def function(value: _Called, name: str) -> _Called:
-    """Wraps a callback of the program, which runs later, where an exception has no caller to reach."""
+    """Wraps a callback, because an exception in a later call from C has no caller that could catch it."""
     if not callable(value):
         raise TypeError(f"{name} must be a function, not {value!r} ({type(value).__name__})")
     return value
 
 
 def ref(block: Any, name: str) -> int:
-    """The name that a Block has in the library. A number is refused: it may be an address."""
+    """The ref of a Block in the library. A number is refused, because it may be an address."""
     found = getattr(block, "ref", None)
     if not isinstance(found, int):
         raise TypeError(f"{name} must be a Block, not {block!r} ({type(block).__name__})")

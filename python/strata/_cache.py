@@ -1,7 +1,7 @@
 """Files that are made once and used by later processes: compiled doors, in the user's cache.
 
-A shared library runs in the process that loads it. So the cache is used only if it belongs to the user and no other user may write there; otherwise
-the file is built again in a private folder of this process.
+A shared library executes in the process that loads it. So the cache is used only if it belongs to the user and no other user may write to it.
+Otherwise the file is built again in a private folder of this process.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 def cached(folder: str, name: str, make: Callable[[str], None]) -> Path:
     """The path of a file in a folder of the cache. make(path) writes it if it is not there yet.
 
-    Processes that ask at the same time wait for one of them to make it. If the cache cannot be used, the file is made in a temporary
-    folder, which goes with this process, and standard error has the reason.
+    If several processes need it at the same time, one makes it and the others wait. If the cache cannot be used, the file is made in a
+    temporary folder that is removed with this process, and standard error has the reason.
     """
     try:
         place = _private_folder(_base()) / folder
@@ -39,7 +39,7 @@ def cached(folder: str, name: str, make: Callable[[str], None]) -> Path:
 
 
 class _Unsafe(Exception):
-    """Somebody else could have put a file there."""
+    """Another user could have put a file there."""
 
 
 def _base() -> Path:
@@ -51,7 +51,7 @@ def _base() -> Path:
 
 
 def _private_folder(folder: Path) -> Path:
-    """Makes a folder that is the user's own. One that others may write to is closed to them."""
+    """Makes a folder that belongs to the user. Write permission of others is removed."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for found in (os.lstat(folder), os.stat(folder)):
         if found.st_uid != os.geteuid():
@@ -75,12 +75,12 @@ def _made_once(folder: Path, name: str, make: Callable[[str], None]) -> Path:
             part = os.path.join(temporary, name)
             make(part)
             os.chmod(part, 0o700)
-            os.replace(part, path)  # another process sees no file or a whole one
+            os.replace(part, path)  # other processes see no file or a complete one
     return path
 
 
 def _why_unsafe(path: Path) -> Optional[str]:
-    """Why a file must not be used; None: it may."""
+    """The reason why a file must not be used; None if it may."""
     try:
         found = os.lstat(path)
     except FileNotFoundError:
@@ -96,8 +96,8 @@ def _why_unsafe(path: Path) -> Optional[str]:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Holds a lock that goes with the process. Some network file systems have none; the file is then made by several, and each replaces
-    it by an equal one."""
+    """Holds a lock that ends with the process. Some network file systems have no locks. Several processes then make the file, and each
+    replaces it by an equal one."""
     number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         with contextlib.suppress(OSError):

@@ -11,7 +11,7 @@ from .facade import Facade, StrategyLike, open
 #: Lets a door serve a simulated device, whose addresses real kernels must never see. For tests.
 ALLOW_SIMULATED = "STRATA_DOORS_ALLOW_SIMULATED"
 
-#: Makes every door step aside, to see whether a fault is Strata's; the C doors read it too (docs/preload.md).
+#: Turns off every door, to find out if Strata causes a fault; the C doors use it, too (docs/preload.md).
 BYPASS = "STRATA_BYPASS"
 _FALSY = ("", "0", "false", "no", "off")
 
@@ -19,7 +19,7 @@ _said: Set[str] = set()
 
 
 def bypassed(library: str) -> bool:
-    """Whether STRATA_BYPASS says that the door into `library` steps aside. Says so on standard error, once for each door."""
+    """True if STRATA_BYPASS turns off the door into `library`. Reports it on standard error once for each door."""
     if os.environ.get(BYPASS, "").lower() in _FALSY:
         return False
     if library not in _said:
@@ -41,7 +41,7 @@ def door_facade(strategy: StrategyLike = None, *, devices: str = "gpu", **option
 
 
 def of_or_open(facade: Optional[Facade], strategy: StrategyLike, *, bypass: bool = False, **options: Any) -> Facade:
-    """The program's own facade, or a new one; an idle one if the door steps aside."""
+    """The program's own facade, or a new one; an idle one if the door is turned off."""
     if facade is None and bypass:
         return idle_facade()
     if facade is None:

@@ -1,4 +1,4 @@
-"""What all objects that stand for something in the library share."""
+"""Base classes of all objects that represent an object of the library."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .errors import check
 
 
 class ProcessObject:
-    """An object that means nothing in another process, nor twice in this one: it refuses to be pickled and copied."""
+    """An object that is valid only in its process and must be unique there, so it cannot be pickled or copied."""
 
     __slots__ = ()
 
@@ -23,12 +23,12 @@ class ProcessObject:
 
 
 class Handle(ProcessObject):
-    """A facade's number in the library, and what every group of its functions needs."""
+    """The handle of a facade, and helpers for every group of its functions."""
 
     handle: int
 
     def _text(self, function: str, *arguments: Any) -> str:
-        """A text of the library. Its length is known only after the call, which is repeated until the text fits."""
+        """A text from the library. Its length is known only after a call, so the call is repeated until the text fits."""
         call = getattr(library(), "strata_" + function)
         needed = ctypes.c_size_t(4096)
         while True:
@@ -39,5 +39,5 @@ class Handle(ProcessObject):
 
 
 def forked(process: int) -> bool:
-    """Whether this is a forked copy of the process that opened something."""
+    """True if this is a forked copy of the process that opened it."""
     return os.getpid() != process

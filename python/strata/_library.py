@@ -25,8 +25,8 @@ def library_paths() -> Iterator[str]:
 
 @functools.lru_cache(maxsize=None)
 def library() -> ctypes.CDLL:
-    """The library with its functions declared. ImportError: none of the places has a libstrata that this package can use; the text says
-    what each of them has."""
+    """The library with its functions declared. ImportError: no place has a compatible libstrata; the text lists the reason for each
+    place."""
     tried = []
     for path in library_paths():
         try:
@@ -43,7 +43,7 @@ def library() -> ctypes.CDLL:
 
 
 def _why_unusable(loaded: ctypes.CDLL) -> Optional[str]:
-    """Why this package cannot use a library; None: it can."""
+    """The reason why this package cannot use a library; None if it can."""
     if not hasattr(loaded, "strata_abi_version") or not hasattr(loaded, "strata_version"):
         return "it is another library: it has no function strata_abi_version()"
     loaded.strata_abi_version.restype, loaded.strata_version.restype = ctypes.c_uint32, ctypes.c_char_p

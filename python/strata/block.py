@@ -1,4 +1,4 @@
-"""Blocks: what a facade has served, and what was still live at its end."""
+"""Blocks of a facade, and the blocks that were still live when it was closed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def leak_of(leak: _abi.Leak) -> Leak:
 
 
 class Neighbours(NamedTuple):
-    """The free bytes directly before and after a block, and the free run that there would be if the block were free too."""
+    """The free bytes directly before and after a block, and the free run that would result if the block were freed."""
 
     free_before: int
     free_after: int
@@ -48,12 +48,12 @@ class Neighbours(NamedTuple):
 class Block(_handle.ProcessObject):
     """A served request. Freed once: by free(), free_on(), or at the end of a `with`.
 
-    Nothing is freed when the object is collected: the device may still use the memory, and only the program knows.
+    Collecting the object frees nothing, because only the program knows if the device still uses the memory.
 
     Attributes:
         ptr: the address; 0 for a request of 0 bytes.
         size: bytes granted, at least what was asked for.
-        ref: its name in the library.
+        ref: its ref in the library.
     """
 
     __slots__ = ("facade", "ptr", "size", "ref")
@@ -65,30 +65,30 @@ class Block(_handle.ProcessObject):
         self.ref: int = block.ref
 
     def free(self) -> None:
-        """Gives the block back; the memory is reused only after the work of its owner and of every borrower. StaleError: it was
-        freed already."""
+        """Frees the block. The memory is reused only after the work of its owner and of every borrower. StaleError: it was already
+        freed."""
         check(library().strata_free(self.facade.handle, self.ref))
 
     def free_on(self, stream: Any) -> None:
-        """The same; the last use was on `stream`."""
+        """Like free(), but the last use was on `stream`."""
         check(library().strata_free_on(self.facade.handle, self.ref, stream_handle(stream)))
 
     def retain(self) -> None:
-        """One more owner, who frees once too."""
+        """Adds an owner, which must also free the block once."""
         check(library().strata_retain(self.facade.handle, self.ref))
 
     def record_stream(self, stream: Any) -> None:
-        """`stream`, which is not the owner, uses the block: reused only after all that is submitted to it before the free."""
+        """Notes that `stream`, which is not the owner, uses the block. It is reused only after all work submitted to `stream` before the free."""
         check(library().strata_record_stream(self.facade.handle, self.ref, stream_handle(stream)))
 
     borrow = record_stream
 
     def erase_stream(self, stream: Any) -> None:
-        """Takes a borrow back: the work on `stream` is over, or ordered before the owner's next."""
+        """Ends a borrow: the work on `stream` is over, or ordered before the owner's next work."""
         check(library().strata_erase_stream(self.facade.handle, self.ref, stream_handle(stream)))
 
     def route(self) -> str:
-        """The layers that took part: "retry > stream_safe > auto_growth | system"."""
+        """The layers that served the block: "retry > stream_safe > auto_growth | system"."""
         text = ctypes.create_string_buffer(1024)
         check(library().strata_allocation_route(self.facade.handle, self.ref, text, len(text)))
         return text.value.decode()
@@ -100,7 +100,7 @@ class Block(_handle.ProcessObject):
         return Place.of_code(code.value)
 
     def stream(self) -> int:
-        """The handle of the owner stream. StrataError (E_UNSUPPORTED): it has none that this thread could name."""
+        """The handle of the owner stream. StrataError (E_UNSUPPORTED): no handle of it is valid in this thread."""
         handle = ctypes.c_void_p()
         check(library().strata_stream_of(self.facade.handle, self.ref, ctypes.byref(handle)))
         return handle.value or 0
@@ -122,7 +122,7 @@ class Block(_handle.ProcessObject):
         return _neighbours(self.facade, self.ref)[0]
 
     def export(self) -> Shared:
-        """The block as another process can import it. StrataError (E_UNSUPPORTED): it is not memory of the layer `vmm`."""
+        """A value that another process can import. StrataError (E_UNSUPPORTED): it is not memory of the layer `vmm`."""
         shared = Shared()
         check(library().strata_export(self.facade.handle, self.ref, ctypes.byref(shared.struct)))
         return shared
@@ -150,5 +150,5 @@ def _neighbours(facade: "Facade", ref: int) -> "tuple[Neighbours, Block]":
 
 
 def block_of_ref(facade: "Facade", ref: int) -> Block:
-    """The live block of a name in the library."""
+    """The live block with a ref of the library."""
     return _neighbours(facade, ref)[1]

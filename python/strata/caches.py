@@ -1,4 +1,4 @@
-"""Memory kept in the caches, eviction, and memory that goes back to the device for a while."""
+"""Cached memory, eviction, and memory that is released to the device temporarily."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ POOL_EVERY = _abi.POOL_EVERY
 
 
 class Cache(NamedTuple):
-    """A cache that serves a stream. `id` is equal for two streams exactly if one instance serves both."""
+    """A cache that serves a stream. Two streams have the same `id` if and only if one instance serves both."""
 
     id: int
     name: str
@@ -31,8 +31,8 @@ class Cache(NamedTuple):
 
 
 class Paused(NamedTuple):
-    """What a pause or a resume has done: bytes that went or came, those of them whose contents were kept, bytes that stayed, handles,
-    and the nanoseconds that copying took."""
+    """The result of a pause or a resume: bytes that were released or restored, bytes with kept contents, bytes that stayed, handles, and
+    nanoseconds of copying."""
 
     bytes: int
     kept_bytes: int
@@ -42,7 +42,7 @@ class Paused(NamedTuple):
 
 
 class LayerFigure(NamedTuple):
-    """A figure that a layer counts itself. `stream` is 0 for a layer that the streams of the place share."""
+    """A figure of a layer. `stream` is 0 for a layer that all streams of the place share."""
 
     layer: str
     type: str
@@ -62,20 +62,20 @@ class Caches(_handle.Handle):
     """The functions of a facade for its caches."""
 
     def release_pool(self, pool: SupportsIndex = 0, place: PlaceLike = gpu(0)) -> int:
-        """Gives every idle chunk of a pool back to the device, even with `keep: true`. 0 is the thread's current pool, POOL_ORDINARY
-        what lies outside pools. Returns the bytes."""
+        """Releases every idle chunk of a pool to the device, even with `keep: true`. 0 is the thread's current pool, POOL_ORDINARY the
+        memory outside pools. Returns the number of bytes."""
         released, number = ctypes.c_uint64(), _arguments.integer(pool, "pool")
         check(library().strata_release_pool(self.handle, Place.of(place).code, number, ctypes.byref(released)))
         return released.value
 
     def cache_below(self, stream: Any = None, place: PlaceLike = gpu(0), index: SupportsIndex = 0) -> Cache:
-        """The cache that serves a stream in the thread's current pool; with routers there are several, counted by `index`."""
+        """The cache that serves a stream in the thread's current pool; with routers there are several, selected by `index`."""
         told, number = _abi.Cache(ctypes.sizeof(_abi.Cache)), _arguments.integer(index, "index")
         check(library().strata_cache_below(self.handle, Place.of(place).code, stream_handle(stream), number, ctypes.byref(told)))
         return Cache(told.id, told.name.decode(), told.layer.decode(), told.used_bytes, told.idle_bytes)
 
     def layer_figures(self, place: PlaceLike = gpu(0)) -> List[LayerFigure]:
-        """The figures of every layer of a place, stream by stream."""
+        """The figures of every layer of a place, by stream."""
         figures: List[LayerFigure] = []
 
         def add(figure: Any, _: Any) -> None:
@@ -87,8 +87,8 @@ class Caches(_handle.Handle):
         return figures
 
     def best_victims(self, size: SupportsIndex, place: PlaceLike = gpu(0)) -> List[Block]:
-        """The cheapest live blocks of a place whose free makes a free run of `size` bytes in one chunk; none if there is one already.
-        OutOfMemoryError: no chunk has that much that could be freed."""
+        """The cheapest live blocks of a place whose free makes a free run of `size` bytes in one chunk; empty if such a run exists.
+        OutOfMemoryError: no chunk is large enough."""
         wanted, code, count = _arguments.integer(size, "size"), Place.of(place).code, ctypes.c_size_t(0)
         while True:
             room = count.value
@@ -107,11 +107,11 @@ class Caches(_handle.Handle):
         directory: Optional[PathLike] = None,
         staging: SupportsIndex = 0,
     ) -> Paused:
-        """Gives the memory of pools to the device until resume(). The memory must not be used until then; blocks keep their addresses.
+        """Releases the memory of pools to the device until resume(). It must not be used until then; blocks keep their addresses.
 
         Args:
             pool: the number of a pool, POOL_ORDINARY, POOL_EVERY, or 0 for the thread's current pool.
-            contents: what becomes of the bytes: "drop", "pinned" (kept in pinned memory) or "file" (kept in a file in `directory`).
+            contents: the treatment of the bytes: "drop", "pinned" (kept in pinned memory) or "file" (kept in a file in `directory`).
             tag: only handles whose live blocks all have this tag.
             staging: bytes of pinned memory through which a file is written; 0: 64 MiB.
         """
@@ -126,7 +126,7 @@ class Caches(_handle.Handle):
         return _paused(paused)
 
     def resume(self, place: PlaceLike = gpu(0), *, pool: SupportsIndex = 0, tag: Optional[str] = None) -> Paused:
-        """Brings paused memory back where it was, with the contents that were kept."""
+        """Restores paused memory at the same addresses, with the kept contents."""
         number, named = _arguments.integer(pool, "pool"), _arguments.text_or_none(tag, "tag")
         paused = _abi.Paused(ctypes.sizeof(_abi.Paused))
         check(library().strata_resume(self.handle, Place.of(place).code, number, named, ctypes.byref(paused)))

@@ -26,7 +26,7 @@ def command_path() -> str:
 def run(*arguments: str) -> str:
     """Runs the command and returns what it prints.
 
-    StrategyError: it was used wrongly, or a file is wrong. StrataError: it failed. The text is what the command says.
+    StrategyError: wrong usage or an invalid file. StrataError: the command failed. The text is the message of the command.
     """
     try:
         done = subprocess.run([command_path(), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -39,8 +39,8 @@ def run(*arguments: str) -> str:
 
 
 def run_on_files(options: Sequence[str], names: Sequence[str], files: Sequence[str]) -> str:
-    """run() with names after the options, none of which is taken for an option. `files` are those of the names that are read as files:
-    if one of them cannot be opened the error is an OSError too."""
+    """run() with names after the options, which are never parsed as options. `files` are the names that are read as files: if one of them
+    cannot be opened, the error is also an OSError."""
     try:
         return run(*options, "--", *names)
     except MissingFileError:
@@ -109,7 +109,7 @@ def _names(value: Sequence[PathLike], name: str) -> List[str]:
 
 
 def _files(strategies: Sequence[str]) -> List[str]:
-    """Those of the strategies that are files, not presets."""
+    """The strategies that are files, not presets."""
     return [name for name in strategies if Path(name).suffix in (".yaml", ".yml")]
 
 

@@ -1,6 +1,6 @@
-"""One exception for each status that a call may answer.
+"""One exception for each error status.
 
-Every exception can be pickled and copied with all its attributes, so an error reaches the parent of a pool of processes.
+Every exception can be pickled and copied with all its attributes, so errors of worker processes keep all attributes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class StrataError(Exception):
 
     @property
     def summary(self) -> str:
-        """What the status means in general: "out of memory in this place"."""
+        """The general meaning of the status: "out of memory in this place"."""
         number = next((number for number, name in _abi.STATUSES.items() if name == self.status), -1)
         return str(library().strata_status_text(number).decode())
 
@@ -80,7 +80,7 @@ class BusyError(StrataError):
     """E_BUSY, E_NOT_READY: something is still in use.
 
     Attributes:
-        leaks: the blocks that were live, if a facade could not be closed for them.
+        leaks: the live blocks, if they prevented the close of a facade.
     """
 
     leaks: "List[Leak]" = []
@@ -104,7 +104,7 @@ _CLASSES: Dict[str, Type[StrataError]] = {
     "E_INVALID": InvalidError,
 }
 
-#: An OSError keeps these beside its dictionary.
+#: An OSError keeps these outside its dictionary.
 _OF_THE_SYSTEM = ("errno", "strerror", "filename", "filename2")
 
 
@@ -116,7 +116,7 @@ def _attributes(error: StrataError) -> Dict[str, Any]:
 
 
 def _importable(kind: Type[StrataError]) -> Type[StrataError]:
-    """The class itself, or its first base that another process can import: a door makes classes of its own within functions."""
+    """The class itself, or its first importable base class, because doors create classes within functions."""
     for base in kind.__mro__:
         found: Any = sys.modules.get(base.__module__)
         for name in base.__qualname__.split("."):
@@ -147,7 +147,7 @@ def check(status: int) -> None:
 
 
 def check_files(status: int, *paths: Union[str, bytes, None]) -> None:
-    """check() for a call that reads files, or writes into a folder: if one of them cannot be opened the error is an OSError too."""
+    """check() for a call that uses files or folders: if one of them cannot be opened, the error is also an OSError."""
     try:
         check(status)
     except StrataError as error:
@@ -156,7 +156,7 @@ def check_files(status: int, *paths: Union[str, bytes, None]) -> None:
 
 
 def file_error(error: StrataError, *paths: Union[str, bytes, None]) -> Optional[FileError]:
-    """The error of the first of the files that cannot be opened, with the reason of `error`. None: all of them can be."""
+    """The error for the first file that cannot be opened, with the reason of `error`. None: all files can be opened."""
     for path in paths:
         if path is None:
             continue

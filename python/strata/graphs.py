@@ -1,4 +1,4 @@
-"""Captured graphs: pools of memory for them, states of a pool, and captures for programs that use no runtime besides Strata.
+"""Captured graphs: their memory pools, saved states of a pool, and captures for programs without another runtime.
 
     stream = s.stream()
     with s.begin_graph_pool(stream) as pool:    # requests of the stream go to the pool
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class GraphPoolInfo(NamedTuple):
-    """What strata_graph_pool_describe() says of a pool."""
+    """The result of strata_graph_pool_describe()."""
 
     pool: int
     begins: int
@@ -44,14 +44,14 @@ class GraphPoolInfo(NamedTuple):
 
 
 class Restored(NamedTuple):
-    """What Checkpoint.restore() has changed: blocks that it has freed, and blocks that are live again under new names."""
+    """The changes of Checkpoint.restore(): blocks that it freed, and blocks that are live again with new refs."""
 
     freed: List[Block]
     live: List[Block]
 
 
 class GraphPool(_handle.ProcessObject):
-    """A pool of memory for captured graphs. `with` ends it at the end of the block; remove() says that the program needs it no longer."""
+    """A pool of memory for captured graphs. A `with` statement calls end(); remove() releases the program's claim."""
 
     __slots__ = ("facade", "place", "number")
 
@@ -61,21 +61,21 @@ class GraphPool(_handle.ProcessObject):
         self.number = number
 
     def end(self) -> None:
-        """Requests go where they went before."""
+        """Routes requests as before the begin."""
         check(library().strata_graph_pool_end(self.facade.handle, self.place.code, self.number))
 
     def remove(self) -> None:
-        """Takes one begin back. The pool ends once no graph keeps it and its last block was freed."""
+        """Undoes one begin. The pool ends once no graph keeps it and its last block was freed."""
         check(library().strata_graph_pool_remove(self.facade.handle, self.place.code, self.number))
 
     def describe(self) -> GraphPoolInfo:
-        """Who keeps the pool, and what it holds."""
+        """The holders of the pool and its memory."""
         told = _abi.GraphPoolInfo(ctypes.sizeof(_abi.GraphPoolInfo))
         check(library().strata_graph_pool_describe(self.facade.handle, self.place.code, self.number, ctypes.byref(told)))
         return GraphPoolInfo(*(getattr(told, name) for name in GraphPoolInfo._fields))
 
     def checkpoint(self) -> "Checkpoint":
-        """What is live in the pool now, to be restored later."""
+        """Saves the live blocks of the pool, to be restored later."""
         handle = ctypes.c_void_p()
         check(library().strata_graph_pool_checkpoint(self.facade.handle, self.place.code, self.number, ctypes.byref(handle)))
         return Checkpoint(self, handle.value or 0)
@@ -91,7 +91,7 @@ class GraphPool(_handle.ProcessObject):
 
 
 class Checkpoint(_handle.ProcessObject):
-    """What was live in a pool of graphs. It keeps neither blocks nor the pool. It is dropped when it is collected."""
+    """The saved live blocks of a graph pool. It keeps neither blocks nor the pool alive, and ends when it is collected."""
 
     __slots__ = ("pool", "handle", "_process")
 
@@ -101,7 +101,7 @@ class Checkpoint(_handle.ProcessObject):
         self._process = os.getpid()
 
     def restore(self) -> Restored:
-        """Frees what is live now and was not then, and makes live again what was live then and is not now."""
+        """Frees the blocks that were not live then, and makes the blocks live again that were live then."""
         facade = self.pool.facade
         restored = Restored([], [])
 
@@ -133,7 +133,7 @@ class Graph(_handle.ProcessObject):
         self.handle = handle
 
     def launch(self, stream: Any) -> None:
-        """Does the work of the graph once, in the order of `stream`."""
+        """Launches the graph once, in stream order."""
         check(library().strata_graph_launch(self.facade.handle, self.place.code, self.handle or None, stream_handle(stream)))
 
     def destroy(self) -> None:
@@ -142,7 +142,7 @@ class Graph(_handle.ProcessObject):
 
 
 class Capture(_handle.ProcessObject):
-    """What Facade.capture() gives, for a `with`: its graph can be launched after the end of the block."""
+    """The context manager of Facade.capture(). Its graph can be launched after the end of the `with` statement."""
 
     def __init__(self, graph: Graph, stream: int) -> None:
         self.graph = graph
@@ -160,7 +160,7 @@ class Capture(_handle.ProcessObject):
         except StrataError:
             if not failed:
                 raise
-            return  # the program's own exception says more
+            return  # the program's own exception is more useful
         graph.handle = handle.value or 0
         if failed:
             graph.destroy()
@@ -179,11 +179,11 @@ class Graphs(_handle.Handle):
         pool: SupportsIndex = 0,
         filter: Optional[Callable[[int], bool]] = None,
     ) -> GraphPool:
-        """From now on requests of a stream in a place are served from a pool of graphs, until GraphPool.end() or the end of a `with`.
+        """Serves requests of a stream in a place from a graph pool, until GraphPool.end() or the end of a `with` statement.
 
         Args:
             pool: the number of a pool that exists already; 0: a new one.
-            filter: instead of `stream`: chooses the streams by their handles. It is called by any thread, and must not call the facade.
+            filter: instead of `stream`: selects streams by their handles. Any thread may call it, and it must not call the facade.
         """
         where, number = Place.of(place), ctypes.c_uint64(_arguments.integer(pool, "pool"))
         if filter is None:
@@ -198,7 +198,7 @@ class Graphs(_handle.Handle):
 
             function = _abi.graph_filter_fn(called)
             check(library().strata_graph_pool_begin_filtered(self.handle, where.code, function, None, ctypes.byref(number)))
-            # It may be called until a moment after the end.
+            # It may still be called shortly after the end.
             self._callbacks.append(function)
         return GraphPool(self, where, number.value)  # type: ignore[arg-type]
 

@@ -32,8 +32,8 @@ _LEGACY = 0
 
 
 def options(facade: Facade, device: int = 0, **others: Any) -> Dict[str, str]:
-    """Options of CUDAExecutionProvider over an open facade, which must stay open as long as a session uses them. With STRATA_BYPASS, those that
-    leave the provider its own arena.
+    """Options of CUDAExecutionProvider over an open facade, which must stay open as long as a session uses them. With STRATA_BYPASS, options
+    that keep the provider's own arena.
 
     Work on a stream that does not wait for the default stream by itself, as PyTorch's and other non-blocking ones do not, must be ordered
     against it.
@@ -66,5 +66,5 @@ def provider(facade: Facade, device: int = 0, **others: Any) -> Tuple[str, Dict[
     return "CUDAExecutionProvider", options(facade, device, **others)
 
 
-# Sessions have the addresses of functions alone, so nothing else keeps their facades from being collected.
+# Sessions have only the addresses of functions, so this list keeps their facades alive.
 _kept: List[Facade] = []

@@ -25,8 +25,8 @@ class Buffer(NamedTuple):
     Attributes:
         size: bytes; 0 takes no memory.
         alignment: of its offset, a power of two.
-        offset: where it must lie; None: anywhere.
-        kind: the planner `reuse` passes memory on between buffers of one kind only.
+        offset: a fixed offset; None: any.
+        kind: the planner `reuse` passes memory only between buffers of one kind.
         fork, branch: buffers of one fork other than 0, and of different branches of it, never share a byte.
         output: it leaves the program.
         removed: it is not needed and takes no memory.
@@ -47,7 +47,7 @@ class Buffer(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Offsets, one for each buffer. `proved`: no plan has a lower peak. `pools` is the number that the planner `tree` has made."""
+    """Offsets, one for each buffer. `proved`: no plan has a lower peak. `pools`: number of pools of the planner `tree`."""
 
     offsets: List[int]
     peak: int
@@ -58,7 +58,7 @@ class Plan(NamedTuple):
 
 
 class Line(NamedTuple):
-    """What `reuse` does at a time: "allocate", "reuse" (the buffer takes over the memory of `other`), "free" or "null"."""
+    """An action of `reuse`: "allocate", "reuse" (the buffer takes over the memory of `other`), "free" or "null"."""
 
     time: int
     effect: str
@@ -86,13 +86,13 @@ def make(
     pools: str = "intermediates",
     mended: bool = False,
 ) -> Plan:
-    """Decides where each buffer lies.
+    """Chooses the offset of each buffer.
 
     Args:
         buffers: Buffer, or tuples of its fields in their order.
         planner: "auto" (also None), "greedy", "exact", "reuse" or "tree".
-        seconds: how long it may go on improving; 0: one second.
-        capacity: a plan of this peak is good enough; 0: none. Not a limit.
+        seconds: the time limit; 0: one second.
+        capacity: stops at a plan with this peak; 0: none. It is not a limit.
         pools: of `tree`: "intermediates", "none", "outputs" or "combined".
         mended: `reuse` and `tree` without the known gaps of their peers.
     """
@@ -113,7 +113,7 @@ def check(buffers: Iterable[Sequence[Any]], offsets: Iterable[SupportsIndex]) ->
 
 
 def lower_bound(buffers: Iterable[Sequence[Any]]) -> int:
-    """Bytes that must be there at one moment: no plan has a lower peak."""
+    """The lower bound of the peak of every plan."""
     struct, count = _array(buffers)
     bound = ctypes.c_uint64()
     check_status(library().strata_plan_lower_bound(struct, count, ctypes.byref(bound)))
@@ -121,7 +121,7 @@ def lower_bound(buffers: Iterable[Sequence[Any]]) -> int:
 
 
 def reuse_lines(buffers: Iterable[Sequence[Any]], *, mended: bool = False) -> List[Line]:
-    """What the planner `reuse` does to a program, in program order."""
+    """The actions of the planner `reuse`, in program order."""
     struct, count = _array(buffers)
     options = _options("reuse", 0, 0, "intermediates", mended)
     lines, told = (_abi.PlanLine * max(2 * count, 1))(), ctypes.c_size_t()
@@ -130,7 +130,7 @@ def reuse_lines(buffers: Iterable[Sequence[Any]], *, mended: bool = False) -> Li
 
 
 def dependencies(buffers: Iterable[Sequence[Any]], offsets: Iterable[SupportsIndex]) -> Dependencies:
-    """Memory that a plan passes from a buffer to the next ones at the same addresses, and the waits that this makes between branches."""
+    """Memory that a plan passes from a buffer to later ones at the same addresses, and the waits between branches that this causes."""
     struct, count = _array(buffers)
     found: List[Tuple[int, int, int]] = []
 

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 class Shared(_handle.ProcessObject):
-    """A block as another process can be told of it. It has file descriptors, which close(), the end of a `with` or the collection closes.
+    """A block that can be sent to another process. It owns file descriptors, until close(), the end of a `with` statement, or collection.
 
     Attributes:
         size: bytes of the block.
         offset: of the block in its first segment.
-        device: of the memory, as its process counts them.
+        device: of the memory, as numbered in its process.
         count: of its segments, one descriptor each.
     """
 
@@ -53,7 +53,7 @@ class Shared(_handle.ProcessObject):
         return int(self.struct.count)
 
     def send(self, socket: Any) -> None:
-        """Sends it over a connected Unix socket, descriptors included."""
+        """Sends it and its descriptors over a connected Unix socket."""
         check(library().strata_share_send(_arguments.descriptor(socket, "socket"), ctypes.byref(self.struct)))
 
     @staticmethod
@@ -69,7 +69,7 @@ class Shared(_handle.ProcessObject):
 
     @staticmethod
     def fetch(message: bytes, process: SupportsIndex) -> "Shared":
-        """From bytes(shared) of another process, whose descriptors are taken through the system. `process` is its number."""
+        """Creates it from bytes(shared) of another process and duplicates that process's descriptors. `process` is the process ID."""
         if not isinstance(message, (bytes, bytearray, memoryview)):
             raise TypeError(f"message must be bytes, not {type(message).__name__}")
         number, data = _arguments.integer(process, "process"), bytes(message)
@@ -77,7 +77,7 @@ class Shared(_handle.ProcessObject):
             raise ValueError(f"message has {len(data)} bytes; that of a block has {ctypes.sizeof(_abi.Shared)}")
         shared, told = Shared(), _abi.Shared.from_buffer_copy(data)
         check(library().strata_share_fetch(number, ctypes.byref(told)))
-        shared.struct = told  # only now are the descriptors those of this process
+        shared.struct = told  # from here on the descriptors belong to this process
         return shared
 
     def close(self) -> None:
@@ -112,7 +112,7 @@ class Imported(_handle.ProcessObject):
         self.id: int = struct.id
 
     def end(self) -> None:
-        """The program uses the block no more."""
+        """Ends the use of the block."""
         check(library().strata_import_end(self.facade.handle, self.id))
 
     def __enter__(self) -> "Imported":
@@ -145,7 +145,7 @@ class Registration(_handle.ProcessObject):
         self.place = Place.of_code(struct.place)
 
     def unregister(self) -> None:
-        """Ends it; the block may have been freed."""
+        """Ends the registration; the block may already be freed."""
         check(library().strata_unregister(self.facade.handle, ctypes.byref(self.struct)))
 
     def __enter__(self) -> "Registration":
@@ -159,7 +159,7 @@ class Sharing(_handle.Handle):
     """The functions of a facade for other GPUs and other processes."""
 
     def enable_peer(self, device: SupportsIndex, peer: SupportsIndex) -> None:
-        """From now on the GPU `peer` may use memory of the GPU `device`."""
+        """Lets the GPU `peer` use memory of the GPU `device`."""
         numbers = _arguments.integer(device, "device", 32), _arguments.integer(peer, "peer", 32)
         check(library().strata_enable_peer(self.handle, *numbers))
 

@@ -51,16 +51,16 @@ class Stream(_handle.ProcessObject):
         return 0, self.handle
 
     def synchronize(self) -> None:
-        """The host waits for all work of the stream."""
+        """Waits on the host for all work of the stream."""
         check(library().strata_stream_synchronize(self.facade.handle, self.place.code, self.handle))
 
     def wait(self, other: Any) -> None:
-        """Later work of this stream begins after all work that `other` has been given so far. If one of the two is being
-        captured, both are from then on."""
+        """Orders later work of this stream after all work submitted to `other` so far. If one of the two is being captured, both are
+        from then on."""
         check(library().strata_stream_wait(self.facade.handle, self.place.code, self.handle, stream_handle(other)))
 
     def work(self, microseconds: Real, *blocks: "Block") -> None:
-        """Keeps the stream busy, as a kernel that uses the blocks would. On simulated devices alone."""
+        """Keeps the stream busy, as a kernel that uses the blocks would. Only on simulated devices."""
         duration, refs = _arguments.nanoseconds(microseconds, "microseconds"), block_refs(blocks)
         check(library().strata_stream_work(self.facade.handle, self.place.code, self.handle, duration, refs, len(refs)))
 
@@ -71,5 +71,5 @@ class Stream(_handle.ProcessObject):
 
 
 def block_refs(blocks: "tuple[Block, ...]") -> Any:
-    """An array of the blocks' names in the library."""
+    """An array of the blocks' refs in the library."""
     return (ctypes.c_uint64 * len(blocks))(*(_arguments.ref(block, f"blocks[{i}]") for i, block in enumerate(blocks)))

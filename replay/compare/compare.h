@@ -19,8 +19,8 @@ typedef struct strata_comparison {
     uint32_t threads; /* runs at once, at most as many as there are contenders, on simulated devices alone; 0: one after another */
     bool check; /* the happens-before checker watches the first repeat; only on simulated devices */
     const strata_run_follow_t *follow; /* of each contender's first repeat; NULL: nobody follows */
-    bool smallest; /* also search for the least capacity of each; only on simulated devices */
-    bool nearest; /* if no contender serves everything: search for the least capacity of those that fail least */
+    bool smallest; /* also search for the minimum capacity of each; only on simulated devices */
+    bool nearest; /* if no contender serves everything: search for the minimum capacity of those with the fewest failures */
     void (*progress)(void *context, const char *what, const char *label, uint64_t done, uint64_t all);
     void *progress_context; /* progress may be NULL */
 } strata_comparison_t;

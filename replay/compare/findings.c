@@ -50,7 +50,7 @@ static void put_errors(strata_output_t *out, const strata_findings_t *findings) 
     if (findings->error_count > 0) strata_output_print(out, "],\n");
 }
 
-/* The labels of a candidate and of those that it stands for. */
+/* Writes the labels of a candidate and of the contenders that it represents. */
 static void put_labels(strata_output_t *out, const strata_findings_t *findings, size_t trace, size_t candidate) {
     const strata_figures_t *runs = findings->runs + trace * findings->contenders;
     const size_t *stands_for = findings->stands_for + trace * findings->contenders;

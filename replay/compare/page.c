@@ -25,22 +25,22 @@ void strata_figures_page(FILE *out) {
         "# What a comparison tells\n\n"
         "Made from the table in replay/run/figures.h; a test holds this page current (`strata fields` prints it).\n"
         "`strata compare --json` writes one object. `runs` has an object for each trace and contender, with the fields below. "
-        "A field that cannot be had is null.\nHow a replay runs stands in docs/trace-format.md.\n\n"
+        "Unknown values are null.\ndocs/trace-format.md explains how a replay runs.\n\n"
         "| member | meaning |\n|---|---|\n"
         "| schema | 1 |\n"
-        "| provenance | where the figures come from, an object for each command: `version`; `command`, as a line for a shell; "
+        "| provenance | the origin of the figures, an object for each command: `version`; `command`, as a shell command line; "
         "`device`, `capacity_bytes` and `seed` (of --host-jitter) as given, else null; `strategies`, each with its label as `contender`, the "
-        "name or path that was `given`, the `text` of the whole strategy as built, --set included, and its `sha256`; `traces`, "
-        "each with its name, its `path` and the `sha256` of the file as it is stored, null for a pipe. The text is a strategy "
-        "file: a replay under it gives the same figures |\n"
-        "| errors | with --keep-going: `trace` and `error` of each trace that was left out; without such a trace the member is "
-        "left out |\n"
-        "| verdicts | what was found, an object for each trace: `serves`, whether the best contender served every request; `order`, "
-        "the contenders, the best first, those with equal stacks for what the trace uses in one list; `needed_bytes`, the least "
-        "capacity with which the best one serves every request if none does, else null; `text`, the verdict in words; `next`, the "
-        "command that shows where the memory of the best one went, null if there is none |\n"
+        "`given` name or path, the `text` of the whole strategy as built, including --set, and its `sha256`; `traces`, "
+        "each with its name, its `path` and the `sha256` of the stored file, null for a pipe. The text is a strategy file, and a replay "
+        "with it gives the same figures |\n"
+        "| errors | with --keep-going: `trace` and `error` of each trace that was left out; missing if there "
+        "is none |\n"
+        "| verdicts | the result, an object for each trace: `serves`, true if the best contender served every request; `order`, the "
+        "contenders, best first, where those with equal stacks for the trace share a list; `needed_bytes`, the minimum capacity "
+        "with which the best one serves every request if none does, else null; `text`, the verdict in words; `next`, the "
+        "command that shows the memory of the best one, null if there is none |\n"
         "| runs | the figures |\n\n"
-        "`strata merge` puts the lists of several files together.\n\n"
+        "`strata merge` concatenates the lists of several files.\n\n"
         "| field | JSON | unit | meaning |\n|---|---|---|---|\n");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         fprintf(out, "| %s | %s | %s | %s |\n", rows[i].name, rows[i].kind, rows[i].unit, rows[i].meaning);
@@ -53,8 +53,8 @@ void strata_figures_page(FILE *out) {
     }
     fprintf(
         out,
-        ".\n`host_ns_per_op` is {min, median, max}. `options` has the value of each path that was set by hand.\n"
-        "Peaks and sums are of memory of devices (places gpu and managed); pinned and host blocks are only in the figures named "
-        "so.\n"
-        "Operations, those that failed, `oom_count` and `ladders` are counted in every place.\n");
+        ".\n`host_ns_per_op` is {min, median, max}. `options` has the value of each path that --set changed.\n"
+        "Peaks and sums cover device memory (places gpu and managed). Only the figures with pinned or host in their names cover "
+        "pinned and host memory.\n"
+        "`operations`, `failed_operations`, `oom_count` and `ladders` count every place.\n");
 }

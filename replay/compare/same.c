@@ -9,7 +9,7 @@
 
 bool strata_strategy_is_preferred(const char *name) { return name && strcmp(name, "strata") == 0; }
 
-/* The stack of a place, and on a device without virtual memory the other one that serves it. */
+/* Writes the stack of a place and, for devices without virtual memory, the alternative stack. */
 static void put_place(const strata_strategy_t *strategy, strata_place_kind_t place, uint32_t device, FILE *out) {
     strata_config_stack_text(strata_strategy_stack(strategy, place, device), out);
     const strata_model_names_t *plain = &strategy->named[STRATA_NAMED_PLAIN];
@@ -25,10 +25,10 @@ static void put_named(const strata_model_named_t *named, const char *key, FILE *
     }
 }
 
-/* Everything of a strategy that a replay of the trace can depend on. Patterns of streams all count, in their order. */
+/* Writes every part of a strategy that can affect a replay of the trace. All stream patterns count, in their order. */
 static void put_used(const strata_strategy_t *strategy, const strata_trace_t *trace, FILE *out) {
     uint32_t devices = trace->devices ? trace->devices : 1;
-    uint32_t places = trace->places ? trace->places : 1u << STRATA_PLACE_GPU; /* what a strategy gets when it is opened */
+    uint32_t places = trace->places ? trace->places : 1u << STRATA_PLACE_GPU; /* memory that the strategy preallocates */
     for (int i = 0; i < STRATA_PLACE_KINDS; i++) {
         strata_place_kind_t place = (strata_place_kind_t)i;
         bool of_device = place == STRATA_PLACE_GPU || place == STRATA_PLACE_MANAGED;
@@ -59,7 +59,7 @@ static bool same_target(const strata_target_t *a, const strata_target_t *b) {
     return profile && a->ordinal == b->ordinal && a->capacity == b->capacity && a->host_jitter == b->host_jitter;
 }
 
-/* The lowest index of an equal contender; then that of the preferred one, if it is among them. */
+/* First the lowest index of an equal contender, then the preferred contender if it is equal, too. */
 static void find_same(const strata_contender_t *contenders, size_t count, char **texts, size_t *stands_for) {
     for (size_t i = 0; i < count; i++) {
         size_t k = 0;

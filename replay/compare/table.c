@@ -67,7 +67,7 @@ typedef struct table {
     size_t width; /* of a column */
     bool cut; /* cut what is wider */
     const strata_cell_t *labels; /* of these runs, as wide as a column */
-    bool searched; /* the least capacity is shown, whether it was found or not */
+    bool searched; /* show the minimum capacity, found or not */
 } table_t;
 
 /* `wide`: some cell of the row is wider than the column. */
@@ -153,11 +153,11 @@ static void one_table(const table_t *table) {
     for (size_t i = 0; i < table->count; i++) modelled = modelled || table->runs[i].modelled;
     if (modelled)
         fprintf(table->out,
-                "  modelled: figures of that column rest on a model of the driver's pools, which nobody documents, or of a\n"
-                "  card that nobody measured (docs/profiles.md).\n");
+                "  modelled: figures of that column rest on a model of the driver's pools, which are undocumented, or of a\n"
+                "  card without measurements (docs/profiles.md).\n");
 }
 
-/* Below the tables of a trace: strategies without a column of their own, since another column has their figures. */
+/* Prints below the tables which strategies have no column because another column has the same figures. */
 static void put_same(FILE *out, const strata_figures_t *runs, size_t count, const size_t *stands_for, size_t width) {
     enum { INDENT = 2, ONE_LINE = 10000 };
     for (size_t i = 0; i < count; i++) {
@@ -171,8 +171,8 @@ static void put_same(FILE *out, const strata_figures_t *runs, size_t count, cons
         if (length == 0) continue;
         fprintf(out, "%*s", INDENT, "");
         char whole[sizeof text + 2 * STRATA_CELL_BYTES];
-        snprintf(whole, sizeof whole, "%s stands for %s: their stacks are equal for what this trace uses.",
-                 show_TEXT(runs[i].label).text, text);
+        snprintf(whole, sizeof whole, "%s stands for %s: their stacks are equal for this trace.", show_TEXT(runs[i].label).text,
+                 text);
         strata_print_wrapped(out, whole, INDENT, width ? width : ONE_LINE);
     }
 }
@@ -200,7 +200,7 @@ static void tables(FILE *out, const strata_figures_t *runs, size_t count, const 
     }
 }
 
-/* The runs that have a column of their own: those that stand for themselves. */
+/* Lists the runs with a column: those that represent themselves. */
 static size_t distinct(const strata_figures_t *runs, size_t count, const size_t *stands_for, strata_figures_t *shown) {
     size_t kept = 0;
     for (size_t i = 0; i < count && kept < MOST; i++)

@@ -12,11 +12,11 @@
 
 /* ---- the order --------------------------------------------------------------------------------------------------------- */
 
-/* The figures of a contender that the rule reads. */
+/* The figures of a contender that the rule uses. */
 typedef struct candidate {
     size_t index;
     const strata_figures_t *figures;
-    bool serves, in_time; /* in_time: it ends within 1 % of the earliest that serve */
+    bool serves, in_time; /* in_time: it ends within 1 % of the earliest contender that serves everything */
     uint64_t end_ns, peak;
     uint64_t failures, needed;
     bool preferred;
@@ -24,11 +24,11 @@ typedef struct candidate {
 
 typedef struct field {
     const strata_verdict_subject_t *subject;
-    candidate_t list[STRATA_VERDICT_RUNS]; /* sorted, the best first */
+    candidate_t list[STRATA_VERDICT_RUNS]; /* sorted, best first */
     size_t count, serving, in_time;
     bool device; /* the trace asks for device memory */
-    bool used; /* peaks are what the device holds; else reserved bytes */
-    bool begun; /* a sentence stands before the finding */
+    bool used; /* true: the peak is device memory in use; false: reserved bytes */
+    bool begun; /* a sentence precedes the finding */
 } field_t;
 
 static uint64_t known(uint64_t bytes) { return bytes == STRATA_FIGURE_NULL ? 0 : bytes; }
@@ -45,7 +45,7 @@ static uint64_t asked_of(const field_t *field, const strata_figures_t *figures) 
 
 static int by_number(uint64_t a, uint64_t b) { return (a > b) - (a < b); }
 
-/* The rule. Negative: `a` is better. */
+/* The rule: negative if `a` is better. */
 static int by_rank(const void *one, const void *other) {
     const candidate_t *a = one, *b = other;
     if (a->serves != b->serves) return a->serves ? -1 : 1;
@@ -122,7 +122,7 @@ static void say_against(words_t *words, uint64_t value, uint64_t other, const ch
 
 static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
 
-/* The other one that figures are held against: what was given first, if it serves too and is not the best itself; else the second. */
+/* Returns the candidate to compare the best with: the one given first if it also serves everything and is not the best, else the second. */
 static const candidate_t *rival_of(const field_t *field) {
     const candidate_t *first = NULL;
     for (size_t i = 0; i < field->serving; i++)
@@ -160,7 +160,7 @@ static void say_best(words_t *words, const field_t *field) {
     }
 }
 
-/* A strategy that is too slow to be the best, but holds less than any that is not. */
+/* Names a strategy that is too slow to be the best but uses less memory than all that are in time. */
 static void say_slower(words_t *words, const field_t *field) {
     const candidate_t *best = &field->list[0], *less = field->in_time < field->serving ? &field->list[field->in_time] : NULL;
     if (!less || less->peak >= best->peak) return;
@@ -168,7 +168,7 @@ static void say_slower(words_t *words, const field_t *field) {
         percent(less->end_ns - best->end_ns, best->end_ns));
 }
 
-/* What --smallest found. */
+/* Prints the result of --smallest. */
 static void say_smallest(words_t *words, const field_t *field) {
     const candidate_t *least = NULL;
     for (size_t i = 0; i < field->count; i++) {
@@ -177,7 +177,7 @@ static void say_smallest(words_t *words, const field_t *field) {
         if (!least || each->figures->smallest_device_bytes < least->figures->smallest_device_bytes) least = each;
     }
     if (!least) return;
-    say(words, "The least capacity that serves every request is %s, with %s",
+    say(words, "The minimum capacity that serves every request is %s, with %s",
         strata_cell_bytes(least->figures->smallest_device_bytes).text, label_of(least));
     uint64_t own = field->list[0].figures->smallest_device_bytes;
     if (least != &field->list[0] && own != STRATA_FIGURE_NULL)
@@ -202,12 +202,12 @@ static void say_nearest(words_t *words, const field_t *field) {
         say(words, " and needs a capacity of %s; it had %s. ", strata_cell_bytes(best->needed).text,
             strata_cell_bytes(figures->capacity_bytes).text);
     else if (figures->failed_operations > figures->oom_count)
-        say(words, ", %s of them for want of memory. ", figures->oom_count ? "not all" : "none");
+        say(words, ", %s of them for lack of memory. ", figures->oom_count ? "not all" : "none");
     else say(words, ". ");
     say_failures(words, field, 1);
 }
 
-/* Which strategies have been put together: "a, b and c have the same stacks as d". */
+/* Lists strategies with equal stacks: "a, b and c have the same stacks as d". */
 static void say_same(words_t *words, const field_t *field) {
     const strata_verdict_subject_t *subject = field->subject;
     for (size_t k = 0; k < field->count && subject->stands_for; k++) {
@@ -219,12 +219,11 @@ static void say_same(words_t *words, const field_t *field) {
             said++;
         }
         if (others)
-            say(words, " %s the same stacks as %s for what this trace uses. ", others > 1 ? "have" : "has",
-                label_of(&field->list[k]));
+            say(words, " %s the same stacks as %s for this trace. ", others > 1 ? "have" : "has", label_of(&field->list[k]));
     }
 }
 
-/* Says how the recorded program can be run under the strategy today. */
+/* Names the PyTorch setting that gives the program this strategy. */
 static void say_setting(words_t *words, const field_t *field) {
     static const struct {
         const char *strategy, *setting;
@@ -237,7 +236,7 @@ static void say_setting(words_t *words, const field_t *field) {
     if (best->figures->modelled) say(words, "The figures of %s rest on a model, not on measurements. ", label_of(best));
 }
 
-/* Traces without device memory. False: there is nothing to compare. */
+/* Handles traces without device memory. Returns false if there is nothing to compare. */
 static bool say_what_is_asked(words_t *words, const field_t *field) {
     const strata_trace_t *trace = field->subject->trace;
     const strata_figures_t *figures = field->list[0].figures;
@@ -270,7 +269,7 @@ static void say_all(words_t *words, const field_t *field) {
     say_smallest(words, field);
     say_same(words, field);
     uint64_t recorded = field->subject->trace->notes.reserved_peak;
-    if (recorded) say(words, "When it was recorded, the allocator held %s at most. ", strata_cell_bytes(recorded).text);
+    if (recorded) say(words, "During the recording, the allocator reserved at most %s. ", strata_cell_bytes(recorded).text);
     if (best->serves) say_setting(words, field);
 }
 

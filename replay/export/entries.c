@@ -109,8 +109,8 @@ static void tell_segment(strata_entries_t *entries, strata_entry_action_t action
                                    .time_us = time_us});
 }
 
-/* Records either growth or shrinkage from the segments before to those now. A segment that begins where another began has changed at
- * its end. */
+/* Records either the growth or the shrinkage between the earlier and the present segments. If two segments share their begin, one of them
+ * changed at its end. */
 static void tell_side(strata_entries_t *entries, bool growth, uint64_t time_us) {
     size_t i = 0, k = 0;
     while (i < entries->before_count || k < entries->segment_count) {
@@ -128,7 +128,7 @@ static void tell_side(strata_entries_t *entries, bool growth, uint64_t time_us) 
     }
 }
 
-/* Shrinkage comes first: a reader that adds up event by event must not see more than was held at any moment. */
+/* Shrinkage comes first, so a reader that sums event by event never sees more memory than was reserved. */
 static void tell_changes(strata_entries_t *entries, uint64_t time_us) {
     tell_side(entries, false, time_us);
     tell_side(entries, true, time_us);

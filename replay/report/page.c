@@ -21,7 +21,7 @@ static ssize_t put_escaped(void *out, const char *text, size_t count) {
     return (ssize_t)count;
 }
 
-/* The verdicts and the printed table, for readers without scripts. */
+/* Writes the verdicts and the printed table, for browsers without scripts. */
 static strata_status_t put_table(strata_output_t *out, const strata_findings_t *findings) {
     FILE *table = fopencookie(out, "w", (cookie_io_functions_t){.write = put_escaped});
     if (!table) return strata_fail(STRATA_E_HOST_MEMORY, 0, "no host memory left for the table of the page");

@@ -36,9 +36,9 @@ typedef struct strata_page_run {
 typedef struct strata_page {
     strata_page_run_t *runs;
     strata_run_follow_t *follows;
-    size_t count, contenders; /* runs that are shown */
-    size_t room; /* runs that there is room for */
-    size_t columns, around; /* of each run's series */
+    size_t count, contenders; /* shown runs */
+    size_t room; /* capacity in runs */
+    size_t columns, around; /* sizes of each run's series */
 } strata_page_t;
 
 /* Room for `traces` times `contenders` runs. E_INVALID: more than STRATA_PAGE_RUNS. E_HOST_MEMORY. */
@@ -46,9 +46,9 @@ strata_status_t strata_page_begin(strata_page_t *page, size_t traces, size_t con
 void strata_page_end(strata_page_t *page);
 /* Before a trace is compared: its contenders' runs are followed by what this returns (one for each). */
 const strata_run_follow_t *strata_page_follow(strata_page_t *page, size_t index, const strata_trace_t *trace);
-/* After a comparison that failed: its trace is left out, and the next one takes its number. E_HOST_MEMORY. */
+/* Drops the trace of a failed comparison; the next trace reuses its number. E_HOST_MEMORY. */
 strata_status_t strata_page_leave_out(strata_page_t *page, size_t index);
-/* After the comparisons. E_HOST_MEMORY; what the output cannot take it remembers. */
+/* Call after all comparisons. E_HOST_MEMORY; errors of the output stay in the output. */
 strata_status_t strata_page_write(strata_output_t *out, strata_page_t *page, const strata_findings_t *findings);
 
 #endif

@@ -20,7 +20,7 @@
     X(US, gpu_lag_us, "us", "how far the GPU runs behind the host at most; null if the trace has work")                            \
     X(COUNT, host_jitter, "", "seed of the moments at which the modelled host is held up; null if it never is")                    \
     X(FLAG, modelled, "",                                                                                                          \
-      "whether figures rest on a model: of the driver's pools, which nobody documents, or of a card that nobody measured")         \
+      "true if figures rest on a model: of the driver's pools, which are undocumented, or of a card without measurements")         \
     X(COUNT, operations, "count",                                                                                                  \
       "rows carried out that ask something of the allocator: alloc, free, borrow, unborrow, "                                      \
       "step, release; rows of an id whose alloc failed are skipped")                                                               \
@@ -37,12 +37,10 @@
     X(BYTES, peak_reserved_bytes, "bytes", "highest sum of the chunks got from the device")                                        \
     X(BYTES, mean_reserved_bytes, "bytes", "that sum on average over the time of the trace's rows; null on a real device")         \
     X(BYTES, peak_device_used_bytes, "bytes", "highest use of physical memory, whole granules; null on a real device")             \
-    X(BYTES, pinned_requested_bytes, "bytes",                                                                                      \
-      "highest sum of what live allocations of pinned memory asked for; null if the trace has none")                               \
-    X(BYTES, pinned_reserved_bytes, "bytes", "highest sum of the chunks of pinned memory; null if the trace has none")             \
-    X(BYTES, host_requested_bytes, "bytes",                                                                                        \
-      "highest sum of what live allocations of host memory asked for; null if the trace has none")                                 \
-    X(BYTES, host_reserved_bytes, "bytes", "highest sum of the chunks of host memory; null if the trace has none")                 \
+    X(BYTES, pinned_requested_bytes, "bytes", "peak of the requested bytes of live pinned blocks; null if the trace has none")     \
+    X(BYTES, pinned_reserved_bytes, "bytes", "peak of the reserved pinned memory; null if the trace has none")                     \
+    X(BYTES, host_requested_bytes, "bytes", "peak of the requested bytes of live host blocks; null if the trace has none")         \
+    X(BYTES, host_reserved_bytes, "bytes", "peak of the reserved host memory; null if the trace has none")                         \
     X(PART, fragmentation, "", "1 - allocated / reserved, when reserved was highest for the first time")                           \
     X(CALLS, device_calls, "count", "calls the strategy made of the device; the program's own waits are not counted")              \
     X(MS, end_ms, "ms", "when the program ends, all work done: what a strategy costs its user")                                    \
@@ -60,7 +58,7 @@
       "without another. On a simulated device a sample is timed of more than 65,536 rows")                                         \
     X(COUNT, hazards, "count", "with --check: faults of stream safety that the happens-before checker found; else null")           \
     X(BYTES, smallest_device_bytes, "bytes",                                                                                       \
-      "with --smallest: least capacity (to 2 MiB) with no failed operation; null without it, and if more capacity cures no failure")
+      "with --smallest: minimum capacity (to 2 MiB) with no failed operation; null without it, or if more capacity does not help")
 
 #define STRATA_FIGURE_NULL UINT64_MAX /* for COUNT, BYTES, US; NaN for MS, PART; an empty SPREAD has count 0 */
 enum { STRATA_FIGURE_REPEATS = 1000 };
@@ -100,19 +98,19 @@ typedef struct strata_figures {
 #undef STRATA_FIGURE_FIELD
 } strata_figures_t;
 
-/* Returns true if every operation succeeded, so that the run did the whole program. */
+/* Returns true if every operation succeeded. */
 static inline bool strata_figures_serve(const strata_figures_t *figures) { return figures->failed_operations == 0; }
 
-/* [{...}, ...]: an array of runs in JSON. */
+/* Writes an array of runs as JSON: [{...}, ...]. */
 strata_status_t strata_figures_json(strata_output_t *out, const strata_figures_t *runs, size_t count);
 typedef struct strata_table_view {
     size_t columns; /* runs of each trace, at most 64 */
-    size_t width; /* letters; longer text is cut, and too many columns become several tables; 0: as wide as it needs */
-    bool searched; /* shows the row of the least capacity even if none was found */
-    const size_t *stands_for; /* for each run the one, by its number among those of its trace, whose column has its figures too; NULL:
-                                 every run has a column */
+    size_t width; /* in characters; longer text is cut, and too many columns become several tables; 0: unlimited */
+    bool searched; /* show the row of the minimum capacity even if none was found */
+    const size_t *stands_for; /* for each run, the index within its trace of the run whose column also has its figures; NULL: every
+                                 run has a column */
 } strata_table_view_t;
-/* For people: a table for every `columns` runs, which belong to one trace; one column per run. */
+/* Prints a table for every `columns` runs, which belong to one trace, with one column per run. */
 void strata_figures_table(FILE *out, const strata_figures_t *runs, size_t count, const strata_table_view_t *view);
 /* The page of the fields, docs/fields.md. */
 void strata_figures_page(FILE *out);

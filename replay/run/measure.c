@@ -65,7 +65,7 @@ void strata_measure_end(strata_measure_t *measure) {
 
 typedef struct totals {
     uint64_t device_places;
-    uint64_t host_reserved[STRATA_PLACE_KINDS]; /* peaks of pinned and host memory, by place */
+    uint64_t host_reserved[STRATA_PLACE_KINDS]; /* peaks of reserved pinned and host memory, by place */
     uint64_t peak_reserved, deferred_peak, deferred_frees, ladders;
 } totals_t;
 

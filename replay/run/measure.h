@@ -26,7 +26,7 @@ typedef struct strata_measure {
     strata_t facade;
     strata_figures_t *figures;
     uint64_t requested, allocated; /* live now, in device memory only */
-    uint64_t host_requested[STRATA_PLACE_KINDS]; /* live now, by place; only of pinned and host memory */
+    uint64_t host_requested[STRATA_PLACE_KINDS]; /* live requested bytes by place; pinned and host memory only */
     uint64_t host_requested_peak[STRATA_PLACE_KINDS];
     uint64_t reserved_now; /* after the last call that may have changed it */
     uint64_t reserved; /* highest sum seen after a call */
@@ -111,7 +111,7 @@ static inline void strata_measure_dead(strata_measure_t *measure, uint64_t reque
     measure->requested -= requested;
     measure->allocated -= allocated;
 }
-/* A live allocation of pinned or host memory. */
+/* Counts a live block of pinned or host memory. */
 static inline void strata_measure_host_live(strata_measure_t *measure, strata_place_kind_t place, uint64_t requested) {
     uint64_t live = measure->host_requested[place] += requested;
     measure->host_requested_peak[place] = strata_max(measure->host_requested_peak[place], live);

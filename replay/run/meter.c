@@ -62,8 +62,8 @@ static void add(strata_deferral_t *base, uint64_t now, uint64_t ready_at, uint64
     if (meter->bytes > meter->peak) meter->peak = meter->bytes;
 }
 
-/* The entry of bytes that are ready then, at or below a place in the heap; the heap's count if there is none. What is ready later is below
- * no entry that is. */
+/* Finds an entry that is ready at that time in the subtree of a heap position. Returns the heap's count if there is none. The subtree of an
+ * entry that is ready later cannot contain one. */
 static uint32_t find(const strata_meter_t *meter, uint32_t at, uint64_t ready_at, uint64_t bytes) {
     if (at >= meter->count || meter->heap[at].ready_at > ready_at) return meter->count;
     if (meter->heap[at].ready_at == ready_at && meter->heap[at].bytes >= bytes) return at;
@@ -71,7 +71,7 @@ static uint32_t find(const strata_meter_t *meter, uint32_t at, uint64_t ready_at
     return found < meter->count ? found : find(meter, 2 * at + 2, ready_at, bytes);
 }
 
-/* A full heap may have forgotten the entry. */
+/* The entry may be missing, because a full heap drops entries. */
 static void cut(strata_deferral_t *base, uint64_t now, uint64_t ready_at, uint64_t bytes) {
     strata_meter_t *meter = (strata_meter_t *)base;
     pass(meter, now);

@@ -62,8 +62,8 @@ typedef struct strata_run_options {
 typedef struct strata_run_result {
     strata_figures_t figures; /* all except trace, label, options, host_ns_per_op, smallest_device_bytes */
     double host_ns_per_op;
-    uint64_t needed_bytes; /* filled in by strata_compare(): the least capacity that serves everything; STRATA_FIGURE_NULL: not
-                              searched, or not found */
+    uint64_t needed_bytes; /* set by strata_compare(): the minimum capacity that serves everything; STRATA_FIGURE_NULL: not
+                              searched or not found */
     size_t peak_row; /* the number of rows carried out when reserved device memory was highest, for the first time; 0: nothing was
                         reserved */
     bool work_left_out; /* the trace has work, which the device cannot carry out */

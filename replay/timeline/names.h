@@ -5,10 +5,10 @@
 #include "replay/timeline/timeline.h"
 #include "strategy/model.h"
 
-/* Gives the facade the name of each stream, for a strategy's `streams:`: the trace's, or else its number. */
+/* Names each stream in the facade, for a strategy's `streams:`. The name is the trace's, or the stream's number. */
 strata_status_t strata_names_of_streams(const strata_strategy_t *strategy, const strata_timeline_t *timeline,
                                         const strata_machine_t *machine, strata_t facade);
-/* The first pattern of a strategy's `streams:` from *at on that decides for no stream of the trace; *at moves past it. NULL: none. */
+/* Returns the next pattern of a strategy's `streams:`, from *at on, that matches no stream of the trace, and moves *at past it. NULL: none. */
 const char *strata_names_unmatched(const strata_strategy_t *strategy, const strata_trace_t *trace, uint32_t *at);
 /* Stream 0 of each device becomes the facade's NULL, unless it is the legacy one. Before the facade is ready. */
 strata_status_t strata_names_default_streams(const strata_timeline_t *timeline, const strata_machine_t *machine, strata_t facade);

@@ -1,4 +1,4 @@
-/* Memory that is freed behind running work, and that the pool serves anew before that work is done: its bytes count once. */
+/* Tests memory that is freed while work on it runs, and that the pool reuses before that work completes: its bytes count once. */
 #include "allocation/layer/cuda_malloc_async_state.h"
 #include "tests/async/async.h"
 #include "tests/facade/deferral.h"
@@ -23,8 +23,8 @@ static uint64_t pending_bytes(rig_t *rig) {
     return bytes;
 }
 
-/* The pool cannot grow, so it lets the other stream wait for the free of the first block, and serves parts of that. */
-TEST(async_pending, memory_served_anew_counts_once) {
+/* The pool cannot grow, so it makes the other stream wait for the free of the first block and reuses parts of it. */
+TEST(async_pending, reused_memory_counts_once) {
     RIG_BY(rig, async_open(&rig, NULL, 0, 50 * MIB, false));
     strata_stream_t owner = rig_stream(&rig), other = rig_stream(&rig);
     strata_block_t first = rig_leave_waiting(&rig, owner, rig_stream(&rig), 48 * MIB, LONG);
@@ -46,8 +46,8 @@ TEST(async_pending, memory_served_anew_counts_once) {
     EXPECT_EQ(rig_release(&rig), 48 * MIB);
 }
 
-/* What was served anew may be freed behind work again, before the first free is done. */
-TEST(async_pending, memory_that_waits_a_second_time_counts_once) {
+/* Reused memory may be freed behind work again before the first free completes. */
+TEST(async_pending, memory_that_is_pending_twice_counts_once) {
     RIG_BY(rig, async_open(&rig, NULL, 0, 64 * MIB, false));
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     deferral_t deferral = {.base = {.add = deferral_add, .cut = deferral_cut}};
@@ -65,8 +65,8 @@ TEST(async_pending, memory_that_waits_a_second_time_counts_once) {
     expect_bytes(&rig, 0, 0);
 }
 
-/* A pool of the strategy has an instance of its own over the same pool of the driver. */
-TEST(async_pending, memory_served_anew_to_another_instance_counts_once) {
+/* A pool of the strategy has its own instance over the same driver pool. */
+TEST(async_pending, memory_reused_by_another_instance_counts_once) {
     static const char text[] = "stack: [cuda_malloc_async]\npools: {apart: {stack: [cuda_malloc_async]}}\n";
     RIG(rig, text, 64 * MIB);
     uint64_t apart;
@@ -80,8 +80,8 @@ TEST(async_pending, memory_served_anew_to_another_instance_counts_once) {
     EXPECT_OK(strata_free(rig.s, served.ref));
 }
 
-/* Closing counts back what is left, and no more: nothing stays reserved. */
-TEST(async_pending, the_end_takes_back_what_is_left) {
+/* Closing subtracts exactly the remaining pending bytes, so nothing stays reserved. */
+TEST(async_pending, closing_subtracts_what_is_left) {
     OPENED(rig_t, rig, rig_end, async_open(&rig, NULL, 0, 64 * MIB, false));
     strata_stream_t owner = rig_stream(&rig);
     (void)rig_leave_waiting(&rig, owner, rig_stream(&rig), 48 * MIB, LONG);

@@ -267,7 +267,7 @@ TEST(tensorflow_bfc, oom_logs_allocation_annotations) {
     EXPECT_OK(strata_free(rig.s, b.ref));
 }
 
-/* Strata's counts are not cleared; its peaks begin anew. */
+/* Strata never clears its counts; only its peaks are reset. */
 TEST(tensorflow_bfc, get_and_clear_memory_stats) {
     RIG_BY(rig, bfc_open(&rig, ONE_GIB, 0));
     strata_block_t a = rig_allocate(&rig, NULL, 1024), b = rig_allocate(&rig, NULL, 2048);

@@ -442,10 +442,11 @@ static const struct {
     const char *peer, *text, *as_of, *what;
 } wrong_strings[] = {
     {"pytorch", "max_split_sizemb:128", NULL,
-     "<pytorch>:1:1: pytorch knows no \"max_split_sizemb\" about memory; write max_split_size_mb"},
-    {"pytorch", "backend:native,\n expandable_segment:True", NULL, "<pytorch>:2:2: pytorch knows no \"expandable_segment\""},
+     "<pytorch>:1:1: pytorch has no memory setting \"max_split_sizemb\"; write max_split_size_mb"},
+    {"pytorch", "backend:native,\n expandable_segment:True", NULL,
+     "<pytorch>:2:2: pytorch has no memory setting \"expandable_segment\""},
     {"pytorch", "PYTORCH_CUDA_ALLOC_CNF=x:1", NULL,
-     "<pytorch>:1:1: pytorch knows no \"PYTORCH_CUDA_ALLOC_CNF\" about memory; write PYTORCH_CUDA_ALLOC_CONF"},
+     "<pytorch>:1:1: pytorch has no memory setting \"PYTORCH_CUDA_ALLOC_CNF\"; write PYTORCH_CUDA_ALLOC_CONF"},
     {"pytorch", "PYTORCH_CUDA_ALLOC_CONF=backend:nativ", NULL, "<pytorch>:1:25: \"nativ\" is no value of backend; write native"},
     {"pytorch", "max_split_size_mb", NULL, "<pytorch>:1:18: max_split_size_mb has no value; write max_split_size_mb:VALUE"},
     {"pytorch", "max_split_size_mb:12x", NULL, "<pytorch>:1:1: \"12x\" is no value of max_split_size_mb; write a whole number"},
@@ -542,7 +543,7 @@ TEST(imports, the_environment_is_read_when_asked_for) {
     setenv("PYTORCH_CUDA_ALLOC_CONF", "max_split_size:96", 1);
     strata_strategy_t *wrong = NULL;
     EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.preset = "import:pytorch"}, &wrong),
-                "PYTORCH_CUDA_ALLOC_CONF:1:1: pytorch knows no \"max_split_size\" about memory");
+                "PYTORCH_CUDA_ALLOC_CONF:1:1: pytorch has no memory setting \"max_split_size\"");
     unsetenv("PYTORCH_CUDA_ALLOC_CONF");
     EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.preset = "import:torch"}, &wrong),
                 "there is no allocator \"torch\"");

@@ -1,4 +1,4 @@
-/* Settings as launch scripts and images have them: what each line means, which pairs fight, and which spellings are refused. */
+/* Settings as launch scripts and images contain them: the meaning of each line, pairs in conflict, and refused spellings. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "config/import/import.h"
 #include "tests/config/refused.h"
 
-/* One imported string: its file, and the lines about what it does not follow. */
+/* One imported string: the resulting file, and the lines about settings without effect. */
 typedef struct imported {
     char *told, *file;
     strata_status_t status;
@@ -36,15 +36,15 @@ static void delete_imported(imported_t *made) {
     free(made->file);
 }
 
-/* The keys of a file begin here; the comments above them repeat the string. */
+/* The keys of the file start here, after comments that repeat the string. */
 static const char *strategy_in(const char *file) {
     const char *at = strstr(file, "version: 1\n");
     return at ? at : "(no strategy)";
 }
 
-/* ---- what is accepted ---- */
+/* ---- accepted ---- */
 
-/* `has`: parts of the strategy, one after another, each closed by '|'. `told`: the whole of the lines, or what begins with '~' and is a part. */
+/* `has`: parts of the strategy in order, each terminated by '|'. `told`: all of the printed lines, or after '~' a part of them. */
 typedef struct line {
     const char *name, *peer, *as_of, *text, *has, *told;
 } line_t;
@@ -72,7 +72,7 @@ static const line_t lines[] = {
      "<pytorch>:1:26: max_split_size_mb:128 is ignored: expandable_segments:True splits every block up to 2.9\n"
      "<pytorch>:1:48: max_non_split_rounding_mb:64 is ignored: expandable_segments:True splits every block up to 2.9\n"},
 
-    /* Variables as shells, images and job scripts write them. */
+    /* Variables in the syntax of shells, images and job scripts. */
     {"export", "pytorch", NULL, "export PYTORCH_HIP_ALLOC_CONF='expandable_segments:True,max_split_size_mb:128'",
      "extends: pytorch-expandable\n|max_split_size: 128MiB |", "~fights expandable_segments:True"},
     {"exports", "tensorflow", NULL,
@@ -101,10 +101,10 @@ static const line_t lines[] = {
      "memory_fraction: 0.1 |allow_growth: true |", ""},
     {"others_are_noted", "tensorflow", NULL, "CUDA_VISIBLE_DEVICES=0, XLA_CLIENT_MEM_FRACTION=0.5 TF_CPP_MIN_LOG_LEVEL=2",
      "memory_fraction: 0.5 |",
-     "<tensorflow>:1:1: CUDA_VISIBLE_DEVICES=0, is ignored: it is no known memory setting of tensorflow\n"
-     "<tensorflow>:1:53: TF_CPP_MIN_LOG_LEVEL=2 is ignored: it is no known memory setting of tensorflow\n"},
+     "<tensorflow>:1:1: CUDA_VISIBLE_DEVICES=0, is ignored: it is not a known memory setting of tensorflow\n"
+     "<tensorflow>:1:53: TF_CPP_MIN_LOG_LEVEL=2 is ignored: it is not a known memory setting of tensorflow\n"},
 
-    /* PyTorch's three variables: CUDA, then HIP, then the new name, which counts from 2.10 on. */
+    /* PyTorch's three variables: CUDA first, then HIP, then the new name, which takes effect from 2.10 on. */
     {"all_three", "pytorch", NULL,
      "PYTORCH_ALLOC_CONF=max_split_size_mb:64 PYTORCH_HIP_ALLOC_CONF=max_split_size_mb:48 PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:32",
      "max_split_size: 32MiB |",
@@ -124,7 +124,7 @@ static const line_t lines[] = {
     {"no_cache_since", "pytorch", "2.7", "PYTORCH_NO_CUDA_MEMORY_CACHING=0", "extends: pytorch\n|", ""},
     {"no_cache_on_hip", "pytorch", NULL, "PYTORCH_NO_HIP_MEMORY_CACHING=1", "extends: system\n|", ""},
 
-    /* JAX's defaults: three quarters of the device, at once. */
+    /* The defaults of JAX: three quarters of the device, preallocated. */
     {"jax_default", "tensorflow", NULL, "XLA_PYTHON_CLIENT_PREALLOCATE=false", "memory_fraction: 0.75 |allow_growth: true |", ""},
     {"jax_default_at_once", "tensorflow", NULL, "XLA_PYTHON_CLIENT_ALLOCATOR=BFC", "memory_fraction: 0.75 |allow_growth: false |",
      ""},
@@ -152,7 +152,7 @@ static const line_t lines[] = {
     {"platform_alone", "tensorflow", NULL, "XLA_PYTHON_CLIENT_ALLOCATOR=platform", "extends: system\n|", ""},
     {"cuda_async_alone", "tensorflow", NULL, "XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async", "extends: cuda_malloc_async\n|", ""},
 
-    /* Paddle's deletion of tensors is not the allocator's. */
+    /* Paddle's settings for the deletion of tensors do not affect the allocator. */
     {"eager_deletion", "paddle", NULL,
      "export FLAGS_fast_eager_deletion_mode=1\nexport FLAGS_eager_delete_tensor_gb=0.0\nexport FLAGS_memory_fraction_of_eager_deletion=1\n"
      "export FLAGS_free_idle_chunk=True\n",
@@ -160,9 +160,9 @@ static const line_t lines[] = {
     {"eager_deletion_off", "paddle", NULL, "FLAGS_eager_delete_tensor_gb=-1.0;FLAGS_fast_eager_deletion_mode=False",
      "extends: paddle\n|", ""},
     {"other_flags", "paddle", NULL, "FLAGS_sync_nccl_allreduce=1 FLAGS_free_idle_chunk=0", "free_idle_chunk: false |",
-     "~FLAGS_sync_nccl_allreduce=1 is ignored: it is no known memory setting of paddle"},
+     "~FLAGS_sync_nccl_allreduce=1 is ignored: it is not a known memory setting of paddle"},
 
-    /* Pairs of which one has no effect. */
+    /* Pairs in which one setting has no effect. */
     {"collection_without_segments", "pytorch", NULL,
      "backend:cudaMallocAsync,garbage_collection_threshold:0.6,per_process_memory_fraction:0.9", "extends: cuda_malloc_async\n|",
      "~garbage_collection_threshold:0.6 is ignored: backend:cudaMallocAsync means the preset cuda_malloc_async, which has no such option\n"},
@@ -180,7 +180,7 @@ static const line_t lines[] = {
      "~XLA_CLIENT_MEM_FRACTION=.5 is ignored: XLA_PYTHON_CLIENT_ALLOCATOR=platform means the preset system, which has no such option"},
 };
 
-/* Whether `part` is in `text`; a blank at its end stands for the end of a value. */
+/* Returns true if `text` contains `part`; a blank at the end of `part` matches the end of a value. */
 static bool has_part(const char *text, const char *part) {
     size_t length = strlen(part);
     bool value = length > 0 && part[length - 1] == ' ';
@@ -208,7 +208,7 @@ TEST_EACH(imports_scripts, a_line_means, line_t, lines) {
     else EXPECT_STREQ(made.told, row->told);
 }
 
-/* ---- what the framework refuses ---- */
+/* ---- refused by the framework ---- */
 
 typedef struct refused {
     const char *name, *peer, *as_of, *text, *what;
@@ -239,14 +239,13 @@ static const refused_t refused[] = {
     {"divisions_3", "pytorch", NULL, "roundup_power2_divisions:3", "write a power of two, or a list"},
     {"divisions_as_list", "pytorch", "1.13", "roundup_power2_divisions:[256:1]",
      "pytorch reads a list of roundup_power2_divisions from 2.0 on, not as of 1.13"},
-    {"first_comma", "pytorch", NULL, ",max_split_size_mb:64",
-     "<pytorch>:1:1: a key is missing before the comma: PyTorch refuses that"},
-    {"two_commas", "pytorch", "2.0", "backend:native,,max_split_size_mb:64", "<pytorch>:1:16: a key is missing before the comma"},
-    {"two_last_commas", "pytorch", NULL, "backend:native,,", "<pytorch>:1:16: a key is missing before the comma"},
+    {"first_comma", "pytorch", NULL, ",max_split_size_mb:64", "<pytorch>:1:1: no key before the comma, which PyTorch refuses"},
+    {"two_commas", "pytorch", "2.0", "backend:native,,max_split_size_mb:64", "<pytorch>:1:16: no key before the comma"},
+    {"two_last_commas", "pytorch", NULL, "backend:native,,", "<pytorch>:1:16: no key before the comma"},
     {"semicolon", "pytorch", NULL, "PYTORCH_CUDA_ALLOC_CONF='backend:native;max_split_size_mb:64'", "\"native;max_split_size_mb"},
     {"no_cache_word", "pytorch", "2.7", "PYTORCH_NO_CUDA_MEMORY_CACHING=true",
      "\"true\" is no value of PYTORCH_NO_CUDA_MEMORY_CACHING; write 1 or 0: PyTorch ignores every other spelling since 2.7"},
-    {"half_a_name", "pytorch", NULL, "CUDA_ALLOC_CONF=backend:native", "pytorch knows no \"CUDA_ALLOC_CONF\" about memory"},
+    {"half_a_name", "pytorch", NULL, "CUDA_ALLOC_CONF=backend:native", "pytorch has no memory setting \"CUDA_ALLOC_CONF\""},
     {"new_key", "pytorch", "2.0", "PYTORCH_HIP_ALLOC_CONF=expandable_segments:False",
      "pytorch has expandable_segments from 2.1 on"},
     {"growth_1", "tensorflow", NULL, "TF_FORCE_GPU_ALLOW_GROWTH=1",
@@ -264,8 +263,8 @@ static const refused_t refused[] = {
     {"fraction_of_101", "tensorflow", NULL, "TF_FORCE_UNIFIED_MEMORY=1 XLA_CLIENT_MEM_FRACTION=100.1", "\"100.1\" is too large"},
     {"no_value", "paddle", NULL, "ENV FLAGS_free_idle_chunk\n",
      "FLAGS_free_idle_chunk has no value; write FLAGS_free_idle_chunk=VALUE"},
-    {"nothing_known", "paddle", NULL, "python train.py", "paddle knows no \"python\" about memory"},
-    {"only_others", "tensorflow", NULL, "CUDA_VISIBLE_DEVICES=0", "tensorflow knows no \"CUDA_VISIBLE_DEVICES\" about memory"},
+    {"nothing_known", "paddle", NULL, "python train.py", "paddle has no memory setting \"python\""},
+    {"only_others", "tensorflow", NULL, "CUDA_VISIBLE_DEVICES=0", "tensorflow has no memory setting \"CUDA_VISIBLE_DEVICES\""},
     {"after_a_quote", "tensorflow", NULL, "XLA_CLIENT_MEM_FRACTION=\"0\".5",
      "a blank should follow the value of XLA_CLIENT_MEM_FRACTION"},
     {"open_quote", "tensorflow", NULL, "-e \"XLA_CLIENT_MEM_FRACTION=0.5", "has no closing \""},
@@ -277,7 +276,7 @@ TEST_EACH(imports_scripts, it_is_refused, refused_t, refused) {
     if (made.status == STRATA_E_STRATEGY) EXPECT_CONTAINS(strata_last_error()->text, row->what);
 }
 
-/* Exactly at a bound, or one key beside another in the order in which PyTorch reads them, nothing is refused. */
+/* Values exactly at a bound, and pairs of keys in the order in which PyTorch accepts them, are not refused. */
 static const line_t allowed[] = {
     {"split_of_20", "pytorch", NULL, "max_split_size_mb:20", "max_split_size: 20MiB |", ""},
     {"segment_of_11", "pytorch", NULL, "large_segment_size_mb:11", "large_segment: 11MiB |", ""},

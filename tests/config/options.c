@@ -129,7 +129,7 @@ static const char *one_word(size_t index, const void *alone) {
     return alone;
 }
 
-/* A third of the letters may be wrong, and one more may not; so it is for the half of a word that is left out. */
+/* Exact limits: a third of the letters may be wrong, and half of the word may be missing; one letter more is too much. */
 TEST(options, words_are_near_up_to_a_bound) {
     static const struct {
         const char *misspelt, *word;

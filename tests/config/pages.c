@@ -37,7 +37,7 @@ static void expect_current(const char *path, strata_status_t (*write_page)(FILE 
     if (strcmp(page, now) != 0) FAIL_TEST("%s is not what the command writes", path);
 }
 
-/* `strata grammar` writes the first page, `strata import --markdown` the second. */
+/* `strata grammar` generates the first page, `strata import --markdown` the second. */
 TEST(pages, the_strategy_page_is_current) { expect_current(STRATA_SOURCE_DIR "/docs/strategy.md", strata_config_grammar); }
 TEST(pages, the_import_page_is_current) { expect_current(STRATA_SOURCE_DIR "/docs/import.md", strata_import_page); }
 

@@ -116,7 +116,7 @@ TEST(profile, what_a_file_does_not_say_is_as_in_what_it_extends) {
     EXPECT_STREQ(profile.name, "mine-2.0_b");
 }
 
-/* Another memory size measures nothing. */
+/* A changed memory size does not make the costs measured. */
 TEST(profile, what_extends_a_modelled_card_is_modelled) {
     strata_sim_profile_t profile;
     ASSERT_OK(read_text("extends: l4\ntotal_bytes: 23034MiB\n", &profile));

@@ -1,4 +1,4 @@
-/* A strategy written as a complete file is the same strategy when it is read again. */
+/* A strategy that is written as a complete file and read again is the same strategy. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -63,7 +63,7 @@ TEST_EACH(written, is_the_same_when_read_again, sample_t, samples) {
     expect_same_again(strategy);
 }
 
-/* A value that was set by hand is in the text. */
+/* The text includes values from --set. */
 TEST(written, has_what_was_set) {
     static const char *const set[] = {"stream_safe.poll=block", "pinned.auto_growth.chunk_size=16MiB"};
     strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(

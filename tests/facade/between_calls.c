@@ -177,8 +177,8 @@ static void forget_twice(refused_t refused, bool told) {
     strata_domain_t *domain = rig_domain(&rig);
     rig_work(&rig, stream, LONG, 0);
     if (refused == THE_FIRST) refuse_all(rig.devices[0]);
-    /* It goes through the stacks of the stream, visits and leaves those that the stream has met, finds its stack again, and makes an
-     * orphan of it. */
+    /* Device calls happen while it walks the stacks of the stream and the stacks whose blocks the stream used, looks up its own stack again,
+     * and orphans it. */
     if (told) before_lock_begin(&before, &domain->lock, 2 + 2 + 1 + 1, forget_too, &other);
     else before_lock_begin(&before, &domain->events.lock, 1, forget_too, &other);
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));

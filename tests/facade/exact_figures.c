@@ -1,15 +1,15 @@
-/* The figures of a place after each step of a small program: equalities, on every kind of stack. */
+/* Tests the exact figures of a place after each step of a small program, on every kind of stack. */
 #include "tests/facade/fixture.h"
 
 #define CAPACITY (64 * MIB)
-#define CONTEXT  (500 * MIB) /* of the profile: a part of `total` that nobody may use */
+#define CONTEXT  (500 * MIB) /* in the profile: the part of `total` that no program can allocate */
 
 typedef struct stack_row {
     const char *name, *text;
-    uint64_t chunk; /* what the first request of 4 MiB gets from the device */
-    bool caches; /* a freed block stays */
-    bool pooled; /* with the driver */
-    bool climbs; /* the core's ladder runs: the layer has no steps of its own for it */
+    uint64_t chunk; /* bytes from the device for the first request of 4 MiB */
+    bool caches; /* keeps freed blocks */
+    bool pooled; /* uses the driver's pool */
+    bool climbs; /* the ladder of the core runs, because the layer has no own steps */
 } stack_row_t;
 
 static const stack_row_t stacks[] = {
@@ -35,7 +35,7 @@ static uint64_t used(rig_t *rig) {
     return figures.used_bytes;
 }
 
-/* What is live, reserved and kept, and what the device says, all at once. */
+/* Checks live, reserved and cached bytes together with the device's own figures. */
 static void expect_place(rig_t *rig, uint64_t live, uint64_t reserved, uint64_t cached) {
     strata_statistics_t f = rig_figures(rig);
     strata_mem_info_t info = mem_info(rig);
@@ -50,7 +50,7 @@ static void expect_place(rig_t *rig, uint64_t live, uint64_t reserved, uint64_t 
     EXPECT_EQ(info.limit, STRATA_UNLIMITED);
 }
 
-TEST_EACH(exact_figures, of_a_small_program, stack_row_t, stacks) {
+TEST_EACH(exact_figures, after_each_step, stack_row_t, stacks) {
     RIG(rig, row->text, CAPACITY);
     expect_place(&rig, 0, 0, 0);
     strata_block_t a = rig_allocate(&rig, NULL, 4 * MIB);
@@ -69,7 +69,7 @@ TEST_EACH(exact_figures, of_a_small_program, stack_row_t, stacks) {
     EXPECT_EQ(f.peak_requested_bytes, 4 * MIB);
     EXPECT_EQ(f.peak_allocated_bytes, 4 * MIB);
     EXPECT_EQ(f.peak_reserved_bytes, row->chunk);
-    /* A request that fails leaves everything as it was, but for the counts of it and what its ladder gave back. */
+    /* A failed request changes only its counts and the memory that its ladder released. */
     uint64_t before = used(&rig);
     EXPECT_EQ(rig_try(&rig, NULL, 2 * CAPACITY), STRATA_E_NO_MEMORY);
     expect_place(&rig, 4 * MIB, row->chunk, row->chunk - 4 * MIB);
@@ -91,8 +91,8 @@ TEST_EACH(exact_figures, of_a_small_program, stack_row_t, stacks) {
     EXPECT_EQ(rig_figures(&rig).frees, 2);
 }
 
-/* Three chunks of 8 MiB lie idle: a trim gives back as few as leave no more than is kept. */
-TEST(exact_figures, of_trims) {
+/* Three chunks of 8 MiB are idle. A trim releases as few as possible to get down to the limit. */
+TEST(exact_figures, a_trim_releases_as_little_as_possible) {
     static const struct {
         uint64_t keep, given;
     } rows[] = {{24 * MIB, 0}, {24 * MIB - 1, 8 * MIB}, {16 * MIB, 8 * MIB}, {16 * MIB - 1, 16 * MIB}, {1, 24 * MIB},
@@ -110,8 +110,8 @@ TEST(exact_figures, of_trims) {
     }
 }
 
-/* A limit is reported as it is set, and exactly that much can be reserved. */
-TEST(exact_figures, of_a_limit) {
+/* A limit is reported as it was set, and exactly that much can be reserved. */
+TEST(exact_figures, a_limit_is_exact) {
     RIG(rig, "stack: [system]\n", CAPACITY);
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 10 * MIB));
     EXPECT_EQ(mem_info(&rig).limit, 10 * MIB);
@@ -128,8 +128,8 @@ TEST(exact_figures, of_a_limit) {
     EXPECT_OK(strata_free(rig.s, a.ref));
 }
 
-/* Requests that fail in two pools and outside, and what their ladders count: each group its own, and the place the sum. */
-TEST(exact_figures, of_pools_are_added_up) {
+/* Failing requests in two pools and outside: each group counts its own ladders, and the place has the sum. */
+TEST(exact_figures, the_place_has_the_sum_of_its_pools) {
     RIG(rig, "stack: [system]\npools: {one: {stack: [system]}, two: {stack: [system]}}\n", CAPACITY);
     static const char *const names[] = {"one", "two"};
     strata_statistics_t f = {.struct_size = sizeof f};

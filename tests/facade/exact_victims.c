@@ -1,18 +1,18 @@
-/* Which blocks are the cheapest victims, and how large a run is, where two answers are nearly as good. */
+/* Tests the cheapest victims and the size of a run where two answers are nearly equal. */
 #include "tests/facade/fixture.h"
 
 enum { MOST = 8 };
 
 typedef struct victims_row {
     const char *name;
-    uint64_t sizes[MOST]; /* MiB of live blocks, one after the other in one chunk; 0 ends them */
-    uint64_t freed; /* a bit each: freed before the question */
-    size_t asked; /* MiB */
-    uint64_t victims; /* a bit each */
+    uint64_t sizes[MOST]; /* MiB of consecutive live blocks in one chunk; 0 terminates the list */
+    uint64_t freed; /* bit mask: blocks freed before the call */
+    size_t asked; /* requested MiB */
+    uint64_t victims; /* bit mask */
 } victims_row_t;
 
 static const victims_row_t rows[] = {
-    {"one_of_two_ways", {2, 2, 4, 8}, 0, 4, 1 << 2}, /* as cheap as the first two, and fewer */
+    {"one_of_two_ways", {2, 2, 4, 8}, 0, 4, 1 << 2}, /* as many bytes as the first two, but fewer blocks */
     {"the_first_of_equals", {4, 4, 8}, 0, 4, 1 << 0},
     {"exactly_enough", {1, 4, 5, 6}, 0, 4, 1 << 1},
     {"no_block_more", {2, 2, 4, 8}, 0, 6, (1 << 1) | (1 << 2)},
@@ -31,7 +31,7 @@ TEST_EACH(exact_victims, are_the_cheapest, victims_row_t, rows) {
     strata_ref_t victims[MOST];
     size_t count = 0, found = 99;
     while (count < MOST && row->sizes[count]) count++;
-    /* The cache cuts from the end of the chunk. */
+    /* The cache splits from the end of the chunk. */
     for (size_t i = count; i-- > 0;) blocks[i] = rig_allocate(&rig, NULL, row->sizes[i] * MIB);
     expect_one_after_the_other(blocks, count);
     for (size_t i = 0; i < count; i++)
@@ -45,7 +45,7 @@ TEST_EACH(exact_victims, are_the_cheapest, victims_row_t, rows) {
     EXPECT_EQ(known, found);
 }
 
-/* Free neighbours that the cache has not joined yet are one piece. */
+/* Free neighbors that the cache has not coalesced yet count as one run. */
 TEST(exact_victims, a_run_is_all_that_is_free_beside_a_block) {
     RIG(rig, "stack: [auto_growth: {chunk_size: 16MiB}, system]\n", 16 * MIB);
     strata_block_t blocks[MOST];
@@ -67,8 +67,8 @@ TEST(exact_victims, a_run_is_all_that_is_free_beside_a_block) {
     }
 }
 
-/* Peaks of streams that have ended, in the figures of their pool, begin anew with all others. */
-TEST(exact_victims, peaks_of_what_has_ended_begin_anew) {
+/* The peaks of ended streams, which are in the figures of their pool, are reset with all others. */
+TEST(exact_victims, peaks_of_ended_streams_are_reset) {
     RIG(rig, "stack: [system]\n", 16 * MIB);
     strata_statistics_t f = {.struct_size = sizeof f};
     strata_stream_t stream = rig_stream(&rig);

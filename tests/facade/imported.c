@@ -40,11 +40,11 @@ TEST(facade_imported, variables_count_when_they_are_asked_for) {
     setenv("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:48,expandable:True", 1);
     EXPECT_STATUS(STRATA_E_STRATEGY, open_as("import:pytorch", 0, &s));
     EXPECT_EQ(strata_last_error()->column, 22);
-    EXPECT_CONTAINS(strata_last_error()->text, "PYTORCH_CUDA_ALLOC_CONF:1:22: pytorch knows no \"expandable\"");
+    EXPECT_CONTAINS(strata_last_error()->text, "PYTORCH_CUDA_ALLOC_CONF:1:22: pytorch has no memory setting \"expandable\"");
     unsetenv("PYTORCH_CUDA_ALLOC_CONF");
 }
 
-/* What the variables of AlphaFold mean: four devices' worth of managed memory, at once, and not a byte more. */
+/* The variables of AlphaFold: preallocates managed memory of four times the device, and not a byte more. */
 TEST(facade_imported, unified_memory_may_be_more_than_the_device) {
     strata_t s = 0;
     strata_block_t most, more;

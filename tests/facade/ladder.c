@@ -229,7 +229,7 @@ TEST_BY(facade_ladder, callbacks_are_asked_once_however_long_a_request_waits,
 
 typedef struct stranger {
     rig_t *rig;
-    strata_ref_t ref; /* 0: it frees nothing */
+    strata_ref_t ref; /* 0: frees nothing */
     _Atomic bool ends;
 } stranger_t;
 
@@ -255,7 +255,7 @@ TEST_RIG(facade_ladder, the_first_call_of_a_thread_may_be_the_free_that_is_waite
     EXPECT_EQ(rig_figures(rig).out_of_memory, 0);
 }
 
-/* Its timeout is an hour, and the other thread never calls. */
+/* The timeout is an hour, and the other thread never calls the library. */
 TEST_BY(facade_ladder, a_wait_for_a_thread_that_never_called_is_bounded,
         rig_open(rig, "strata", (const char *const[]){"retry.timeout=3600s"}, 1, CAPACITY, 1)) {
     stranger_t stranger = {.rig = rig};

@@ -52,7 +52,7 @@ TEST(many_streams, a_figure_looks_at_each_stack_once) {
     EXPECT_LE(looked(&many) - before, 8 * (STREAMS + 3)); /* a poll, and one walk for each kind of stack */
 }
 
-/* The looks of `count` streams that are forgotten in the order of their making, against it, or all over the place. */
+/* Counts the lookups while `count` streams are forgotten in creation order, in reverse, or in random order. */
 static uint64_t looks_to_forget(int count, int order, const char *strategy) {
     OPENED(rig_t, rig, rig_close, rig_open(&rig, strategy, NULL, 0, 0, 1));
     static strata_stream_t streams[4 * STREAMS];

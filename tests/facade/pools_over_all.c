@@ -295,7 +295,7 @@ TEST_RIG(facade_pools, samples_of_several_pools_stand_under_one_heading, 0, POOL
 
 TEST(facade_pools, each_host_allocation_of_a_first_use_fails) {
     uint64_t k = 1;
-    /* The name of a stream is lost to traces without host memory, and the call succeeds; so a served request does not end the loop. */
+    /* Without host memory the call succeeds and only traces lose the stream's name. So a served request does not end the loop. */
     for (uint64_t made = 0; made + 1 >= k && k < 1000 && !strata_test_has_failed(); k += 1) {
         RIG(rig, POOLED, 0);
         uint64_t weights = pool_of(&rig, "weights");

@@ -346,7 +346,7 @@ TEST_RIG(facade_report, is_short_without_the_devices_figures_if_it_refuses_them,
     EXPECT_CONTAINS(strata_last_error()->text, "out of memory in gpu:0 on stream NULL: 100MiB asked; ");
 }
 
-/* ---- who asked ---- */
+/* ---- the request's tag and operator ---- */
 
 typedef struct asked {
     char tag[64], operator_name[64];
@@ -360,7 +360,7 @@ static void note_who_asked(const strata_out_of_memory_t *event, void *context) {
     asked->step = event->step;
 }
 
-/* In the text, whole or of one line, in the log, which has the text, and in the struct. */
+/* They are in the full and the one-line text, in the log and in the struct. */
 TEST_BY(facade_report, names_who_asked_for_what_was_refused, rig_open(rig, "strata", NULL, 0, 64 * MIB, 1)) {
     static const struct {
         const char *tag, *operator_name, *text;

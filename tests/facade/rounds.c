@@ -1,4 +1,4 @@
-/* Programs that open, allocate and end things over and over: nothing of the library grows with the rounds. */
+/* Programs that create, use and end objects repeatedly: no memory of the library grows with the rounds. */
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -7,8 +7,8 @@
 #include "platform/host/host_memory.h"
 #include "tests/facade/fixture.h"
 
-/* What may differ though nothing grows: the system makes an allocation a little larger or smaller, a table has grown once more, and the
- * directory needs one node more where a chunk is at the edge of two (a node is for 512 GiB of addresses, and is reused). */
+/* Allowed differences: allocation sizes vary a little, a table may grow once more, and the directory needs one more node if a chunk crosses
+ * the edge of two nodes (a node covers 512 GiB of addresses and is reused). */
 enum { FIRST = 40, ROUNDS = 1000, FEWER = 250, SIZE = 1 << 20, UNEVEN = 4096, ONE_TABLE = 256 << 10 };
 
 typedef struct loop {
@@ -17,7 +17,7 @@ typedef struct loop {
     strata_stream_t stream;
 } loop_t;
 
-/* After a few rounds the host memory of the library stays as it is. */
+/* After a few rounds the host memory of the library must stay constant. */
 static void expect_no_growth(const char *strategy, uint64_t rounds, void (*round)(loop_t *loop)) {
     OPENED(rig_t, rig, rig_close, rig_open(&rig, strategy, NULL, 0, 0, 1));
     loop_t loop = {.rig = &rig, .stream = rig_stream(&rig)};
@@ -105,7 +105,7 @@ static void open_and_close(loop_t *loop) {
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_open(&options, &other));
 }
 
-/* The second of two: the rig's own facade stays. */
+/* Opens a second facade; the test fixture's own stays open. */
 TEST(facade_rounds, a_facade_that_was_closed_leaves_nothing) { expect_no_growth("strata", FEWER, open_and_close); }
 
 static void release(loop_t *loop) {
@@ -115,7 +115,7 @@ static void release(loop_t *loop) {
 
 TEST(facade_rounds, memory_that_went_back_leaves_nothing) { expect_no_growth_of_any(release); }
 
-/* A close that is refused, because something is live, leaves the facade as it was. */
+/* A close that is refused because blocks are live does not change the facade. */
 static void refused_close(loop_t *loop) {
     strata_block_t block = rig_allocate(loop->rig, loop->stream, SIZE);
     EXPECT_STATUS(STRATA_E_BUSY, strata_close(loop->rig->s, STRATA_CLOSE_BUSY, NULL, NULL));
@@ -124,7 +124,7 @@ static void refused_close(loop_t *loop) {
 
 TEST(facade_rounds, a_refused_close_leaves_nothing) { expect_no_growth("strata", ROUNDS, refused_close); }
 
-/* Opening and closing a facade touches few pages, because its tables grow with their contents. */
+/* Opening and closing a facade touches few pages, because its tables start small. */
 TEST(facade_rounds, an_open_and_a_close_touch_few_pages) {
     enum { OPENS = 50, PAGES = 200 };
     if (*STRATA_SANITIZERS) TEST_SKIP("a sanitizer touches pages of its own for every byte that the library touches");

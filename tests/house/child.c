@@ -11,7 +11,7 @@
 enum { ROOM = 4096, SECONDS = 60 };
 
 const char *child_run(child_fn check, void *context) {
-    static char *wrong; /* shared with every child */
+    static char *wrong; /* memory shared with all child processes */
     int status;
     if (!wrong) wrong = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (wrong == MAP_FAILED) return "no memory can be shared";

@@ -7,7 +7,7 @@
 
 #include "tests/house/house.h"
 
-/* Pointers behind a name. The name of every function type ends in _fn. */
+/* Pointer types without a star: handles and function types, whose names end in _fn. */
 static const char *const pointer_types[] = {"strata_stream_t", "strata_graph_t", "strata_checkpoint_t", "strata_event_t"};
 
 static bool is_pointer(const char *type) {
@@ -16,7 +16,7 @@ static bool is_pointer(const char *type) {
     return strcmp(type, "(*)") == 0 || ends_with(type, "*") || ends_with(type, "_fn");
 }
 
-/* Copies words with single blanks between them, and without those of a comment. */
+/* Copies words, separated by single blanks, without comments. */
 static void copy_words(char *to, size_t capacity, const char *from, size_t length) {
     size_t at = 0;
     for (size_t i = 0; i < length && at + 2 < capacity; i++) {
@@ -49,7 +49,7 @@ static bool read_parameter(const char *text, parameter_t *parameter) {
     return true;
 }
 
-/* What stands between the outer brackets, one parameter after another. */
+/* Reads the parameters between the outer parentheses. */
 static bool read_parameters(const char *text, function_t *function) {
     char one[256];
     while (*text && *text != ')') {
@@ -67,7 +67,7 @@ static bool read_parameters(const char *text, function_t *function) {
     return true;
 }
 
-/* What the comment says of a parameter. */
+/* Reads what the comment states about a parameter. */
 static void read_comment(const char *comment, parameter_t *parameter) {
     char words[2][64];
     snprintf(words[0], sizeof words[0], "`%s` (may be NULL", parameter->name);
@@ -81,7 +81,7 @@ static void read_comment(const char *comment, parameter_t *parameter) {
     }
 }
 
-/* `text` begins after the mark. */
+/* `text` starts after the marker. */
 static bool read_function(const char *text, const char *comment, function_t *function) {
     char whole[1024];
     *function = (function_t){.count = 0};
@@ -98,7 +98,7 @@ static bool read_function(const char *text, const char *comment, function_t *fun
     return true;
 }
 
-/* The fields of "typedef struct name {", a line each, if the first one is the size. Functions are no data. */
+/* Reads the fields of "typedef struct name {", one per line, if the first one is the size. Function pointers are skipped. */
 static void read_struct(const char *text, declarations_t *declarations) {
     sized_t *it = &declarations->structs[declarations->struct_count];
     char line[512];
@@ -119,7 +119,7 @@ static void read_struct(const char *text, declarations_t *declarations) {
     }
 }
 
-/* The next comment, declaration or other line. A comment belongs to all declarations up to the next one. */
+/* Reads the next comment, declaration or other line. A comment applies to all declarations up to the next comment. */
 void declarations_read(declarations_t *declarations, const char *header) {
     static const char mark[] = "STRATA_API ";
     char comment[8192] = "";
@@ -128,7 +128,7 @@ void declarations_read(declarations_t *declarations, const char *header) {
         if (starts_with(at, "/*")) {
             end = strstr(at, "*/");
             if (!end) break;
-            /* The lines of a comment begin with " * ". */
+            /* Comment lines start with " * ". */
             size_t length = 0;
             for (const char *from = at + 2; from < end && length + 1 < sizeof comment; from++) {
                 if (starts_with(from, "\n * ")) from += 3;

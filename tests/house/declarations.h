@@ -1,7 +1,7 @@
-/* The functions that the public headers declare, with their parameters, and what the comment above each says of NULL.
+/* Reads the functions of the public headers, with their parameters and the NULL rules in the comments above them.
  *
- * A header says where NULL is allowed, in the comment of the function: "`name` (may be NULL)" or "*name (may be NULL)", and of an array
- * "`name` (may be NULL if `count` is 0)". A function of the hot path whose comment says "(not checked)" does not look at its pointers. */
+ * The comment of a function allows NULL with "`name` (may be NULL)" or "*name (may be NULL)", and for an array with
+ * "`name` (may be NULL if `count` is 0)". Hot-path functions that do not check their pointers have "(not checked)" in the comment. */
 #ifndef STRATA_TESTS_HOUSE_DECLARATIONS_H
 #define STRATA_TESTS_HOUSE_DECLARATIONS_H
 
@@ -13,9 +13,9 @@ enum { PARAMETERS = 10, FUNCTIONS = 400 };
 typedef struct parameter {
     char type[64]; /* "const strata_ref_t *"; "(*)" for a pointer to a function */
     char name[32];
-    bool is_pointer; /* by its type: a pointer, a function, or a handle that is one */
+    bool is_pointer; /* a pointer, a function pointer, or a handle that is a pointer */
     bool may_be_null;
-    char unless[32]; /* it may be NULL only if the parameter of this name is 0; "": in any case */
+    char unless[32]; /* may be NULL only if the parameter of this name is 0; "": always */
 } parameter_t;
 
 typedef struct function {
@@ -29,7 +29,7 @@ typedef struct function {
 /* A struct that begins with struct_size. */
 typedef struct sized {
     char name[48]; /* "strata_open_options_t" */
-    char pointers[8][32]; /* its fields that are pointers to data */
+    char pointers[8][32]; /* fields that are data pointers */
     size_t count;
 } sized_t;
 
@@ -38,12 +38,12 @@ typedef struct declarations {
     size_t count;
     sized_t structs[64];
     size_t struct_count;
-    const char *fault; /* NULL, or what could not be read */
+    const char *fault; /* NULL, or the text that could not be parsed */
 } declarations_t;
 
-/* Adds those of one header. */
+/* Adds the declarations of one header. */
 void declarations_read(declarations_t *declarations, const char *header);
-/* Adds those of every header of include/strata. */
+/* Adds the declarations of all headers in include/strata. */
 void declarations_read_all(declarations_t *declarations);
 
 #endif

@@ -1,6 +1,6 @@
-/* Every pointer parameter of every public function, NULL once, with valid values for the others: where the header does not allow it,
- * the function answers E_INVALID, names the parameter, and changes nothing. Each call is made in a process of its own. The same for
- * the fields of structs, and for sizes of structs that cannot be. */
+/* Passes NULL once for every pointer parameter of every public function, with valid values for the others. If the header does not allow it,
+ * the function must return E_INVALID, name the parameter, and change nothing. Each call runs in its own process. Struct fields and invalid
+ * struct sizes are tested in the same way. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,22 +18,22 @@ static void read_declarations(void) {
     if (declared.fault) FAIL_TEST("cannot be read: %.200s", declared.fault);
 }
 
-/* One call, and what its child makes of it. */
+/* One call, and how its child process changes it. */
 typedef struct try {
     const function_t *function;
-    size_t at; /* the parameter that it is about */
-    const char *zero; /* a parameter that is 0 besides; "": none */
-    size_t size; /* of a struct: what it says of itself */
-    size_t known; /* and what it is */
-    size_t field; /* of a struct: where NULL is put; SIZE_MAX: nowhere */
+    size_t at; /* the tested parameter */
+    const char *zero; /* another parameter that is set to 0; "": none */
+    size_t size; /* the struct_size that is passed */
+    size_t known; /* the real size of the struct */
+    size_t field; /* offset of the struct field that is set to NULL; SIZE_MAX: none */
     const char *name;
     bool required;
     uint64_t words[2 * PARAMETERS];
-    size_t word; /* of the parameter */
+    size_t word; /* position of the parameter's first word */
 }
 try_t;
 
-/* The words of all parameters. False: one has no value. */
+/* Fills in the words of all parameters. Returns false if one has no value. */
 static bool fill_words(try_t *try, char *wrong, size_t capacity) {
     size_t at = 0;
     for (size_t i = 0; i < try->function->count; i++) {
@@ -52,7 +52,7 @@ static bool fill_words(try_t *try, char *wrong, size_t capacity) {
 
 static strata_status_t call(const try_t *try) { return (strata_status_t)(uint32_t)values_call(try->function, try->words); }
 
-/* E_INVALID, the text begins with the function and has `named`, and nothing has changed. */
+/* Checks for E_INVALID, a text that starts with the function and contains `named`, and no other change. */
 static void expect_refused(const try_t *try, strata_status_t wanted, const char *named, char *wrong, size_t capacity) {
     strata_status_t status = call(try);
     const char *text = strata_last_error()->text;
@@ -62,7 +62,7 @@ static void expect_refused(const try_t *try, strata_status_t wanted, const char 
     else if (values_are_unchanged(wrong, capacity)) wrong[0] = '\0';
 }
 
-/* The call may fail for another reason, on a machine without a GPU for one. */
+/* The call may fail for another reason, for example without a GPU. */
 static void expect_allowed(const try_t *try, char *wrong, size_t capacity) {
     strata_status_t status = call(try);
     if (status == STRATA_E_INVALID) snprintf(wrong, capacity, "is allowed and refused: %.300s", strata_last_error()->text);
@@ -72,7 +72,7 @@ static void expect_allowed(const try_t *try, char *wrong, size_t capacity) {
 
 static bool is_stream(const parameter_t *parameter) { return strcmp(parameter->type, "strata_stream_t") == 0; }
 
-/* A stream may be NULL everywhere, which is the legacy stream; some functions refuse that one. */
+/* A stream may always be NULL, the legacy stream, although some functions refuse that stream. */
 static void try_null(void *context, char *wrong, size_t capacity) {
     try_t *try = context;
     const parameter_t *parameter = &try->function->parameters[try->at];
@@ -87,7 +87,7 @@ static void try_null(void *context, char *wrong, size_t capacity) {
     else expect_refused(try, STRATA_E_INVALID, named, wrong, capacity);
 }
 
-/* Functions for layers want an instance that works before they come to a value which may be NULL. */
+/* Layer functions need a working instance before they reach an optional value. */
 static bool is_for_layers(const function_t *function) {
     for (size_t i = 0; i < function->count; i++)
         if (strstr(function->parameters[i].type, "strata_layer_t") || strstr(function->parameters[i].type, "strata_stack_t"))
@@ -108,7 +108,7 @@ static void run(try_t try, child_fn check, report_t *report) {
                    wrong);
 }
 
-TEST(house, every_pointer_of_every_public_function_may_come_as_null) {
+TEST(house, every_public_function_handles_null_pointers) {
     static report_t report;
     size_t calls = 0;
     read_declarations();
@@ -127,7 +127,7 @@ TEST(house, every_pointer_of_every_public_function_may_come_as_null) {
     if (report.count) FAIL_TEST("%zu of %zu:\n%s", report.count, calls, report.text);
 }
 
-/* Only what every request passes through has no time for a look at its pointers. */
+/* Only functions of the hot path may skip the check of their pointers. */
 TEST(house, few_public_functions_do_not_check_their_pointers) {
     size_t count = 0;
     read_declarations();
@@ -139,7 +139,7 @@ TEST(house, few_public_functions_do_not_check_their_pointers) {
 
 enum { ROOM = 8192, BEYOND = 64, MARK = 0xa5 };
 
-/* A copy of the struct with marks after it, in place of the parameter. NULL: the parameter has no value. */
+/* Passes a copy of the struct, with a marker pattern after it. NULL: the parameter has no value. */
 static unsigned char *copy_struct(try_t *try, char *wrong, size_t capacity) {
     static unsigned char copy[ROOM];
     if (!fill_words(try, wrong, capacity)) return NULL;
@@ -171,7 +171,7 @@ static bool all_are(const unsigned char *bytes, size_t from, size_t to, unsigned
     return true;
 }
 
-/* Filled up to its size, and nothing beyond it is touched; what this library does not know becomes 0. */
+/* A result is filled up to its size, bytes that this library does not know become 0, and nothing beyond it changes. */
 static void try_result(void *context, char *wrong, size_t capacity) {
     try_t *try = context;
     unsigned char *copy = copy_struct(try, wrong, capacity);
@@ -182,8 +182,8 @@ static void try_result(void *context, char *wrong, size_t capacity) {
     memcpy(&said, copy, sizeof said);
     if (status != STRATA_OK) snprintf(wrong, capacity, "answers %s: %.300s", strata_status_name(status), strata_last_error()->text);
     else if (said != try->size) snprintf(wrong, capacity, "its struct_size has become %zu", said);
-    else if (!all_are(copy, try->size, ROOM, MARK)) snprintf(wrong, capacity, "something beyond its size was written");
-    else if (!all_are(copy, filled, try->size, 0)) snprintf(wrong, capacity, "what is not known has not become 0");
+    else if (!all_are(copy, try->size, ROOM, MARK)) snprintf(wrong, capacity, "bytes beyond its size were written");
+    else if (!all_are(copy, filled, try->size, 0)) snprintf(wrong, capacity, "bytes that the library does not know are not 0");
     else if (filled > sizeof(size_t) && all_are(copy, filled - 4, filled, MARK)) snprintf(wrong, capacity, "it was not filled");
 }
 
@@ -198,7 +198,7 @@ static void try_field(void *context, char *wrong, size_t capacity) {
     else expect_allowed(try, wrong, capacity);
 }
 
-/* The struct that a parameter points to, if it begins with its size; NULL: it is none. Layers have their own rules. */
+/* Returns the struct that a parameter points to, or NULL if it does not begin with its size. Layers have their own rules. */
 static const sized_t *struct_of(const parameter_t *parameter) {
     const char *type = parameter->type + (starts_with(parameter->type, "const ") ? strlen("const ") : 0);
     for (size_t i = 0; i < declared.struct_count; i++) {
@@ -239,7 +239,7 @@ TEST(house, every_struct_of_every_public_function_has_its_size_checked) {
     read_declarations();
     for (size_t i = 0; i < declared.count; i++) {
         const function_t *function = &declared.functions[i];
-        bool later = starts_with(function->name, "strata_shadow_"); /* does not look at what it does not serve */
+        bool later = starts_with(function->name, "strata_shadow_"); /* not implemented, so it does not check its arguments */
         for (size_t k = 0; k < function->count && !later && !is_for_layers(function); k++) {
             const sized_t *it = struct_of(&function->parameters[k]);
             if (!it || strcmp(it->name, "strata_layer_type_t") == 0) continue;

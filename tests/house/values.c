@@ -53,13 +53,13 @@ static strata_allocator_info_t allocator_info = {.struct_size = sizeof allocator
 static strata_graph_pool_info_t pool_info = {.struct_size = sizeof pool_info};
 static strata_paused_t paused = {.struct_size = sizeof paused};
 
-/* For the functions that layers call: nobody looks into them before all pointers are known to be there. */
+/* For functions that layers call. They are not dereferenced before all pointers are checked. */
 static uint64_t layer[512], record[512], request[512], stack[512], running[512], anything[512];
 
 static bool filter(strata_stream_t of, void *context) { return of == context; }
 static void nothing(void) {}
 
-/* AT: the address of a variable; OF: what is in it; IS: a number. `only`: what the names of the functions begin with; NULL: of any. */
+/* AT: the address of a variable; OF: its contents; IS: a number. `only`: prefix of the function names; NULL: all functions. */
 enum { AT, OF, IS };
 #define TO(variable)   .how = AT, .address = &(variable)
 #define WITH(variable) .how = OF, .address = &(variable)
@@ -160,7 +160,7 @@ static const struct row {
     {"const strata_layer_type_t *", NULL, NULL, TO(anything)},
 };
 
-/* A place is 4 bytes and a struct of two words two arguments. */
+/* A place has 4 bytes; a struct of two words is two arguments. */
 size_t values_of(const function_t *function, const parameter_t *parameter, uint64_t *words) {
     bool two = strcmp(parameter->type, "strata_allocator_t") == 0;
     if (two) memcpy(words, &allocator, sizeof allocator);
@@ -181,8 +181,8 @@ size_t values_of(const function_t *function, const parameter_t *parameter, uint6
     return 0;
 }
 
-/* Every argument is a word; a struct of two words is two of them. On the machines that Strata is for, integers and pointers are passed
- * alike, and a function does not look at words that it does not take. */
+/* Every argument is one word, and a struct of two words is two. On the supported machines integers and pointers are passed alike, and a
+ * function ignores additional words. */
 typedef uint64_t (*any_fn)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 
 uint64_t values_call(const function_t *function, const uint64_t *w) {

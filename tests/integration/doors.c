@@ -142,7 +142,7 @@ static strata_status_t free_by(strata_door_t *door, bool on_stream, void *addres
                      : strata_door_free(door, STRATA_DOOR_DEVICE, address);
 }
 
-/* Each way to free a block, then each way again. What was freed on a stream is idle once that stream's work is known to be done. */
+/* Frees a block in each way, then tries each way again. A block freed on a stream becomes idle once that stream's work is known to be done. */
 TEST(doors, a_second_free_is_refused_and_counts_nothing) {
     for (int first = 0; first < 2; first++)
         for (int second = 0; second < 2; second++) {
@@ -155,12 +155,12 @@ TEST(doors, a_second_free_is_refused_and_counts_nothing) {
             EXPECT_EQ(calls(door, "live"), 1);
             EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, free_by(door, second, address));
             EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, kept));
-            EXPECT_TRUE(take(door, 8 * MIB) == kept); /* served again, it may be freed again */
+            EXPECT_TRUE(take(door, 8 * MIB) == kept); /* once it is served again, it may be freed again */
             EXPECT_OK(free_by(door, second, kept));
         }
 }
 
-/* A pending block that somebody frees through the facade itself is idle then, once. */
+/* A pending block that is freed directly through the facade becomes idle, and counts once. */
 TEST(doors, a_block_freed_past_the_door_counts_once) {
     DOOR(door, chunky, NULL);
     void *past = take(door, 8 * MIB), *other = take(door, 8 * MIB);
@@ -175,7 +175,7 @@ TEST(doors, a_block_freed_past_the_door_counts_once) {
     EXPECT_EQ(strata_door_idle(door, strata_gpu(0)), 0);
 }
 
-/* Small numbers of rooms make most refs collide. The set against an array of what is in it. */
+/* Compares the set with a plain array. Small tables make most refs collide. */
 TEST(doors, the_set_of_refs_is_exact) {
     enum { ROOM = 16, REFS = 64, SETS = 200, STEPS_OF_EACH = 100 };
     unsigned seed = 5;
@@ -195,7 +195,7 @@ TEST(doors, the_set_of_refs_is_exact) {
     EXPECT_TRUE(!strata_refs_contain(&(strata_refs_t){NULL, 0}, 1));
 }
 
-/* Many pending blocks: the notes grow and are removed from the front, and each block is still known as freed. */
+/* With many pending blocks the list grows and loses entries at its front, and each block still counts as freed. */
 TEST(doors, each_of_many_pending_blocks_is_known_as_freed) {
     DOOR(door, NULL, "strata");
     enum { BLOCKS = 1500 };

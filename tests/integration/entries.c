@@ -1,5 +1,5 @@
-/* Each function that the preloaded library stands before, called by itself: stand_in/entries.c calls it, and prints what came of it. The
- * counts of the report show that the call came through this entry and no other. */
+/* Calls each function that the preloaded library intercepts, alone: stand_in/entries.c makes the call and prints the results. The counts in the
+ * report prove that the call used this entry and no other. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ typedef struct entry_case {
     const char *name;
     int served, passed_on; /* the report's row of the function */
     const char *place; /* the report's row of a place, or NULL */
-    const char *output; /* of the program */
+    const char *output; /* of the stand-in program */
 } entry_case_t;
 
 #define FREED_BUT_NOT_TWICE(last_error, nothing)                                                                                   \
@@ -97,7 +97,7 @@ static const entry_case_t cases[] = {
      "everywhere 0\nreal 0\nfreed 0\nhandled 0\nreal 1\nfreed 0\nreal_frees 1\nasked 0\nby_entry 0\nfreed 0\nreal_frees 1\n"},
 };
 
-/* Ends of captures are called by the cases of the begins, each with its own. */
+/* The cases of the functions that begin a capture also call the ones that end it. */
 static const char *const by_others[] = {"cudaStreamEndCapture", "cudaStreamEndCapture_ptsz", "cuStreamEndCapture",
                                         "cuStreamEndCapture_ptsz"};
 

@@ -8,7 +8,7 @@
 
 static const char *preloaded(const char *environment, const char *what) { return run_preloaded(STRATA_PROGRAM, environment, what); }
 
-/* Of `strata run` with these arguments, whose exit status must be `expected`. */
+/* Returns the output of `strata run` with these arguments; the exit status must be `expected`. */
 static const char *ran(const char *arguments, int expected) {
     static char output[OUTPUT_ROOM];
     char command[4096];
@@ -122,7 +122,7 @@ TEST(preload, a_wrong_strategy_serves_nothing_and_says_so) {
 TEST(preload, steps_aside_if_it_is_told_to) {
     PRELOADED_OR_SKIP();
     const char *output = preloaded("STRATA_BYPASS=1 STRATA_STRATEGY=strata STRATA_RUN_REPORT=1", "serve");
-    EXPECT_CONTAINS(output, "strata: STRATA_BYPASS is set: nothing is served, CUDA's own allocator serves this process\n");
+    EXPECT_CONTAINS(output, "strata: STRATA_BYPASS is set: CUDA's own allocator serves this process, not Strata\n");
     EXPECT_TRUE(!strstr(strstr(output, "STRATA_BYPASS") + 1, "STRATA_BYPASS"));
     EXPECT_CONTAINS(output, "real_mallocs 4\n");
     EXPECT_CONTAINS(output, "cudaMalloc                            0          4\n");
@@ -136,7 +136,7 @@ TEST(preload, steps_aside_if_it_is_told_to) {
     }
 }
 
-/* Each function of both libraries is CUDA's then, whatever it does under Strata. */
+/* With STRATA_BYPASS every function of both libraries goes to CUDA. */
 TEST(preload, steps_aside_in_each_library) {
     PRELOADED_OR_SKIP();
     static const char *const names[] = {"cudaMalloc",      "cuMemAlloc_v2",        "cudaMallocHost",   "cuMemHostAlloc",
@@ -150,7 +150,7 @@ TEST(preload, steps_aside_in_each_library) {
 
 /* ---- reports ---- */
 
-/* What a file holds; "": there is none. */
+/* Returns the contents of a file, or "" if it does not exist. */
 static const char *contents(const char *format, const char *folder, int number) {
     static char text[OUTPUT_ROOM];
     char path[256];
@@ -183,7 +183,7 @@ TEST(run_command, each_process_writes_its_own_report) {
     snprintf(arguments, sizeof arguments, "ls '%s' | wc -l; rm -r '%s'", folder, folder);
     static char count[OUTPUT_ROOM];
     EXPECT_EQ(run(arguments, count), 0);
-    EXPECT_STREQ(count, "3\n"); /* and no part of one */
+    EXPECT_STREQ(count, "3\n"); /* no partial files */
 }
 
 TEST(run_command, processes_share_one_report) {
@@ -253,7 +253,7 @@ TEST(run_command, a_runtime_linked_statically_is_told_before) {
     EXPECT_TRUE(!strstr(ran("-- '" STRATA_PROGRAM "' serve", 0), "statically"));
 }
 
-/* The loader ignores LD_PRELOAD for a program that becomes another user or group. */
+/* The loader ignores LD_PRELOAD for a program that changes its user or group. */
 TEST(run_command, a_program_that_changes_its_user_is_named_before) {
     PRELOADED_OR_SKIP();
     char folder[] = "/tmp/strata_setuid_XXXXXX", arguments[512];

@@ -230,7 +230,7 @@ TEST(directory, every_host_allocation_of_a_range_may_fail) {
     strata_directory_delete(directory);
 }
 
-/* The pages of an inner node that the process has in memory. */
+/* Counts the resident pages of an inner node. */
 static size_t pages_in_memory(strata_directory_inner_t *inner) {
     enum { PAGE = STRATA_DIRECTORY_PAGE * sizeof *inner->leaf };
     unsigned char there[STRATA_DIRECTORY_PAGES];
@@ -240,13 +240,13 @@ static size_t pages_in_memory(strata_directory_inner_t *inner) {
     return count;
 }
 
-/* Ranges at ever new addresses, as a device hands them out: what was covered once costs nothing. */
-TEST(directory, addresses_of_the_past_cost_no_memory) {
+/* Covers ranges at ever new addresses, as a device returns them: earlier ranges cost no memory. */
+TEST(directory, past_addresses_cost_no_memory) {
     strata_directory_t *directory;
     const uint64_t page = 2 * MIB * STRATA_DIRECTORY_PAGE;
     ASSERT_OK(strata_directory_new(8, &directory));
     ASSERT_OK(strata_directory_begin(directory));
-    ASSERT_OK(strata_directory_cover(directory, 0, MIB)); /* lives throughout */
+    ASSERT_OK(strata_directory_cover(directory, 0, MIB)); /* stays covered */
     strata_directory_inner_t *inner = atomic_load(&directory->inners[0]);
     if (pages_in_memory(inner) != 1) {
         strata_directory_delete(directory);
@@ -260,7 +260,7 @@ TEST(directory, addresses_of_the_past_cost_no_memory) {
         strata_directory_uncover(directory, at, 4 * MIB);
         EXPECT_EQ(pages_in_memory(inner), 1);
         EXPECT_TRUE(reads_nothing(directory, at));
-        ASSERT_OK(strata_directory_cover(directory, at, 4 * MIB)); /* and serves again */
+        ASSERT_OK(strata_directory_cover(directory, at, 4 * MIB)); /* the page is used again */
         EXPECT_TRUE(reads_nothing(directory, at));
         strata_directory_uncover(directory, at, 4 * MIB);
     }
@@ -268,8 +268,8 @@ TEST(directory, addresses_of_the_past_cost_no_memory) {
     strata_directory_delete(directory);
 }
 
-/* Ranges over the edges of inner nodes: as many nodes as are in use at a time are enough for all addresses. */
-TEST(directory, nodes_of_the_past_serve_other_addresses) {
+/* Ranges across the edges of inner nodes: the nodes needed at one time suffice for all addresses. */
+TEST(directory, idle_nodes_are_reused) {
     strata_directory_t *directory;
     ASSERT_OK(strata_directory_new(8, &directory));
     ASSERT_OK(strata_directory_begin(directory));
@@ -355,13 +355,13 @@ TEST(directory, validate_finds_planted_faults) {
     EXPECT_CAUGHT(strata_directory_validate(directory), leaves[end].next, head);
     EXPECT_CAUGHT(strata_directory_validate(directory), directory->used, 9);
     EXPECT_CAUGHT(strata_directory_validate(directory), directory->used, 0);
-    EXPECT_CAUGHT(strata_directory_validate(directory), inner->leaf[0], 0); /* a lost leaf */
+    EXPECT_CAUGHT(strata_directory_validate(directory), inner->leaf[0], 0); /* a missing leaf */
     EXPECT_CONTAINS(strata_last_error()->text, "page 0 of inner node 0 of the directory counts 7 links, it has 6");
     EXPECT_CAUGHT(strata_directory_validate(directory), inner->covered[0], 8);
     EXPECT_CAUGHT(strata_directory_validate(directory), inner->covered[1], 1);
-    EXPECT_CAUGHT(strata_directory_validate(directory), inner->leaf[0], 2); /* another one's leaf */
-    EXPECT_CAUGHT(strata_directory_validate(directory), inner->leaf[100], 7); /* a second way to a leaf */
-    EXPECT_CAUGHT(strata_directory_validate(directory), inner->leaf[100], 1u << 30); /* a way to none */
+    EXPECT_CAUGHT(strata_directory_validate(directory), inner->leaf[0], 2); /* the leaf of another granule */
+    EXPECT_CAUGHT(strata_directory_validate(directory), inner->leaf[100], 7); /* a second link to a leaf */
+    EXPECT_CAUGHT(strata_directory_validate(directory), inner->leaf[100], 1u << 30); /* a link to no leaf */
     uint64_t granule = leaves[1].granule;
     EXPECT_CAUGHT(strata_directory_validate(directory), directory->near[granule % STRATA_DIRECTORY_NEAR],
                   granule << STRATA_DIRECTORY_LEAF_BITS | 2); /* the short way leads elsewhere */

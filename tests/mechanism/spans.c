@@ -10,7 +10,7 @@ static uint64_t next(uint64_t *random) {
     return *random >> 33;
 }
 
-/* The plain model: the owner of each unit (0: none), and what was cut from each owner. */
+/* The model: the owner of each unit (0: none), and the units cut from each owner. */
 typedef struct model {
     uint32_t owners[UNITS];
     uint64_t cut[OWNERS], seen[OWNERS];
@@ -62,7 +62,7 @@ TEST(spans, agree_with_a_plain_array) {
     strata_spans_destroy(&spans);
 }
 
-/* Spans that only touch the cut stay whole. */
+/* Spans that only touch the cut are not changed. */
 TEST(spans, a_cut_ends_before_its_bound) {
     strata_spans_t spans;
     model_t model = {.owners = {0}};
@@ -82,7 +82,7 @@ TEST(spans, a_cut_ends_before_its_bound) {
     strata_spans_destroy(&spans);
 }
 
-/* A span that cannot become two loses its upper part as well. */
+/* A span that cannot be split loses its upper part, too. */
 TEST(spans, a_full_table_loses_the_upper_part) {
     strata_spans_t spans;
     model_t model = {.owners = {0}};

@@ -142,7 +142,7 @@ TEST(served, an_outside_router_tells_which_way) {
                 "<text>:5:12: a route of \"by_pages\" has no \"mots\"; write most");
 }
 
-/* The outermost layer drops the alignment of a request, so the second block of a chunk is not aligned. */
+/* The outermost layer drops the alignment of a request, so the second block of a chunk is misaligned. */
 TEST(served, an_address_that_a_layer_moved_is_not_handed_out_as_aligned) {
     static const char text[] = "load: [" STRATA_BINARY_DIR "/modules/misasked.so]\n"
                                "stack: [at_place_alignment, aligned: {from: 1GiB}, auto_growth, system]\n";

@@ -1,4 +1,4 @@
-/* The figures of a place and of its pools while memory sleeps: what is paused is neither reserved nor kept idle. */
+/* Tests the figures of a place and its pools during a pause: paused memory is neither reserved nor cached. */
 #include "tests/pause/pause.h"
 
 static strata_statistics_t of_pool(rig_t *rig, uint64_t pool) {
@@ -13,7 +13,7 @@ static strata_mem_info_t info_of(rig_t *rig) {
     return info;
 }
 
-TEST(pause_figures, are_exact_before_meanwhile_and_after) {
+TEST(pause_figures, are_exact_before_during_and_after_a_pause) {
     PAUSED_RIG(rig, "stack: [auto_growth: {chunk_size: 8MiB}, vmm]\n");
     uint64_t pool = STRATA_POOL_ORDINARY, free_before = info_of(&rig).free;
     strata_block_t a = rig_allocate(&rig, NULL, 6 * MIB), b = rig_allocate(&rig, NULL, 8 * MIB);

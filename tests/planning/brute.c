@@ -1,5 +1,5 @@
-/* Every planner against the true least peak of small ragged problems: it is never below, a bound is never above it, and "proved" is never
- * said of more. */
+/* Compares every planner with the true minimum peak of small irregular problems: no peak is below it, no bound is above it, and "proved" is
+ * claimed only for the minimum. */
 #include <string.h>
 
 #include "platform/status.h"
@@ -7,14 +7,14 @@
 
 enum { MOST = 8, DRAWN = 6 };
 
-/* The shapes of problems. What is drawn from few values gives equal sizes, equal gaps and equal moments. */
+/* The shapes of problems. Few distinct values give equal sizes, equal gaps and equal moments. */
 typedef struct brute_row {
     const char *name;
     uint64_t times, sizes,
-        grain; /* sizes are 1 to `sizes` times the grain; times 0: made of a problem whose least peak is above its
-                                     bound, which few drawn ones have */
-    uint64_t alignments[4]; /* one of these; 0: as if 1 */
-    unsigned odd, forks, fixed, nothing; /* in a hundred: a size that is no multiple of the grain, and so on; nothing: 0 bytes */
+        grain; /* sizes are 1 to `sizes` times the grain; times 0: derived from a problem whose minimum peak is above its
+                                     bound, which is rare among random ones */
+    uint64_t alignments[4]; /* one of these; 0 means 1 */
+    unsigned odd, forks, fixed, nothing; /* percentages: odd: sizes that are not multiples of the grain; nothing: 0 bytes */
 } brute_row_t;
 static const brute_row_t rows[] = {
     {"plain", 6, 9, 1, {1, 1, 1, 1}, 0, 0, 0, 5},
@@ -38,8 +38,8 @@ static bool chance(plans_random_t *random, unsigned in_a_hundred) { return plans
 
 static uint64_t alignment_of(const strata_plan_buffer_t *b) { return b->alignment ? b->alignment : 1; }
 
-/* 5 grains live at the worst moment, and no plan has fewer than 6. The buffers in any order, forwards or backwards in time, some of them
- * a little larger or smaller. */
+/* At most 5 grains are live at one moment, but every plan needs 6. The buffers are in random order, forward or reversed in time, and some
+ * sizes vary a little. */
 static size_t draw_gapped(plans_random_t *random, const brute_row_t *row, strata_plan_buffer_t *b) {
     static const uint8_t whole[MOST][3] = {{6, 8, 3}, {0, 3, 2}, {2, 5, 1}, {0, 1, 3}, {4, 6, 1}, {5, 7, 2}, {1, 6, 2}, {3, 4, 1}};
     uint64_t scale = row->grain * (1 + plans_draw(random, 3)), turn = plans_draw(random, MOST);
@@ -72,7 +72,7 @@ static size_t draw_problem(plans_random_t *random, const brute_row_t *row, strat
             b[i].branch = (uint32_t)plans_draw(random, 3);
         }
         if (!chance(random, row->fixed)) continue;
-        /* One above the other, so that they are a plan by themselves; sometimes with a gap. */
+        /* Fixed buffers are stacked, sometimes with a gap, so that they form a valid plan. */
         b[i].flags = STRATA_PLAN_FIXED;
         b[i].offset = (end + plans_draw(random, 2) * 64 + alignment_of(&b[i]) - 1) / alignment_of(&b[i]) * alignment_of(&b[i]);
         end = b[i].offset + b[i].size;
@@ -86,7 +86,7 @@ static bool meet(const strata_plan_buffer_t *a, const strata_plan_buffer_t *b) {
     return (a->lower < b->upper && b->lower < a->upper) || (a->fork && a->fork == b->fork && a->branch != b->branch);
 }
 
-/* The least end of a set of buffers of which each meets each other, all of at least one alignment: every offset is a multiple. */
+/* Returns the minimum end of a set of pairwise overlapping buffers with at least one alignment, so every offset is a multiple of it. */
 static uint64_t need_of(const strata_plan_buffer_t *b, size_t count, unsigned set, uint64_t alignment) {
     uint64_t sum = 0, slack = 0;
     for (size_t i = 0; i < count; i++) {
@@ -101,7 +101,7 @@ static uint64_t need_of(const strata_plan_buffer_t *b, size_t count, unsigned se
     return sum - slack;
 }
 
-/* By every set at every alignment. With forks the planners' bound may be less: they add up whole branches. */
+/* Tries every set at every alignment. With forks the planners' bound may be lower, because it sums whole branches. */
 static uint64_t defined_bound(const strata_plan_buffer_t *b, size_t count) {
     uint64_t bound = 0;
     for (uint64_t alignment = 1; alignment <= 256; alignment *= 2)
@@ -134,13 +134,13 @@ static void expect_true(const brute_row_t *row, const char *planner, const strat
         strata_plan_result_t result = plans_make_with(&options, b, count, o);
         bool right = result.peak >= least && result.lower_bound <= least && (!result.proved || result.peak == least);
         if (!right)
-            FAIL_TEST("%s: peak %llu, bound %llu%s, and the least is %llu", planner, (unsigned long long)result.peak,
+            FAIL_TEST("%s: peak %llu, bound %llu%s, and the minimum is %llu", planner, (unsigned long long)result.peak,
                       (unsigned long long)result.lower_bound, result.proved ? ", proved" : "", (unsigned long long)least);
         if (ends_by_itself(planner, row)) EXPECT_TRUE(result.proved);
     }
 }
 
-TEST_EACH(plan_brute, no_planner_says_what_is_not_so, brute_row_t, rows) {
+TEST_EACH(plan_brute, planners_make_no_false_claims, brute_row_t, rows) {
     const int rounds = *STRATA_SANITIZERS ? 20 : row->times ? 300 : 120;
     plans_random_t random = {(uint64_t)(row - rows) + 101};
     strata_plan_buffer_t b[MOST];

@@ -50,7 +50,7 @@ TEST(plan_greedy, pairs_are_not_looked_at_where_there_are_too_many) {
     free(b);
 }
 
-/* Four live at once; the second and the last go away again, and the last one's size is exactly that of the gap. */
+/* Four buffers are live at once; the second and the last end, and the last buffer fits the gap exactly. */
 TEST(plan_fit, a_gap_of_the_same_size_is_taken) {
     strata_plan_buffer_t b[] = {{.upper = 2, .size = 64},
                                 {.upper = 1, .size = 32},

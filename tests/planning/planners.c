@@ -77,7 +77,7 @@ TEST_EACH(plan_every, planner_is_fast_on_many_equal_buffers, planner_row_t, plan
     EXPECT_LT(strata_real_now() - begin, UINT64_C(20000000000));
 }
 
-/* Many that live at once: an order costs seconds then, and so does a pool of a tree. Processor time, since others' work does not count. */
+/* Many buffers are live at once, so one order, or one pool of a tree, would take seconds. Measures processor time, to ignore other work. */
 TEST_EACH(plan_every, planner_keeps_its_time, planner_row_t, planners) {
     enum { COUNT = 20000, OF_A_TREE = 4096 };
     static strata_plan_buffer_t b[COUNT];

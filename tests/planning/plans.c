@@ -33,8 +33,8 @@ strata_plan_result_t plans_make_with(const strata_plan_options_t *options, const
 
 /* ---- brute force ---- */
 
-/* A least plan can be pushed down, and pushed down it is what the order of its offsets
- * gives when each buffer is put at the lowest place above those before it that it meets, or, if it is fixed, at its own. */
+/* Some optimal plan is compact. A compact plan results from the order of its offsets: each buffer goes to the lowest place above the earlier
+ * buffers that it overlaps, or, if it is fixed, to its own offset. */
 typedef struct brute {
     const strata_plan_buffer_t *b;
     size_t count;

@@ -19,7 +19,7 @@ uint64_t plans_processor_ns(void);
 strata_plan_result_t plans_make(const char *planner, const strata_plan_buffer_t *buffers, size_t count, uint64_t *offsets);
 strata_plan_result_t plans_make_with(const strata_plan_options_t *options, const strata_plan_buffer_t *buffers, size_t count,
                                      uint64_t *offsets);
-/* The least peak of PLANS_BRUTE buffers at most, by trying every order. */
+/* Returns the minimum peak of at most PLANS_BRUTE buffers, by trying every order. */
 uint64_t plans_least_peak(const strata_plan_buffer_t *buffers, size_t count);
 #define PLANS_COUNT(buffers) (sizeof(buffers) / sizeof *(buffers))
 

@@ -372,7 +372,7 @@ TEST(host_text, holds_what_is_written) {
     strata_host_delete(whole);
 }
 
-/* Whichever allocation fails, the text is there or nothing is. */
+/* Whichever allocation fails, either the whole text exists or nothing does. */
 TEST(host_text, survives_every_failed_allocation) {
     bool succeeded = false;
     for (uint64_t k = 1; !succeeded && k < 20; k++) {

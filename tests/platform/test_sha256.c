@@ -28,7 +28,7 @@ TEST_EACH(sha256, of_a_published_example, example_t, examples) {
     EXPECT_STREQ(digest, row->digest);
 }
 
-/* Every length about the ends of a block, in one piece and byte by byte. */
+/* Tests every length near the end of a block, in one piece and byte by byte. */
 TEST(sha256, does_not_depend_on_the_pieces) {
     char text[200];
     memset(text, 'x', sizeof text);

@@ -1,9 +1,9 @@
-"""Runs what a page of the documentation shows of Python, in the order of the page.
+"""Runs the Python examples of a documentation page, in the order of the page.
 
-    python pages.py PAGE [COMMAND]...      in an empty folder; COMMAND: a word after `$ strata` whose lines are run too
+    python pages.py PAGE [COMMAND]...      in an empty folder; COMMAND: a subcommand of `$ strata` whose lines also run
 
 Files between fences are written, programs are run by this Python, and lines `python -m strata.torch` are run with --if-possible, so that no GPU
-is needed. A stand-in for PyTorch does nothing. Whatever fails ends it with an error. Only the page's parts up to one that shows C are run.
+is needed. The stand-in for PyTorch does nothing. The first failure ends the run. Parts after the first C example are not run.
 """
 
 import os

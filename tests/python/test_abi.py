@@ -46,7 +46,7 @@ TYPES = {
     "bool *": c.POINTER(c.c_bool),
     "void": None,
 }
-#: The one function that an argument declares without a type of its own.
+#: The one function pointer that a parameter declares without a named type.
 FOUND = r"void \(\*found\)\([^)]*\)"
 
 

@@ -1,6 +1,6 @@
-"""Every public function and method refuses wrong values of each of its parameters, by the kind of value that its annotation names.
+"""Every public function and method refuses wrong values for each of its parameters. The annotation selects the wrong values.
 
-The functions are found by inspection, so a new one is tested as soon as it is public. A parameter whose annotation has no kind here fails.
+The functions are found by inspection, so new public functions are tested at once. A parameter with an unknown annotation fails.
 """
 
 import inspect
@@ -64,9 +64,9 @@ VALID = {"size": MIB, "address": 4096, "keep": 0, "limit": MIB, "number": 1, "na
 VALID.update({"device": 0, "peer": 1, "count": 1, "microseconds": 1, "stream": None, "other": None, "a": None, "b": None, "place": "gpu:0"})
 VALID.update({"strategy": "strata", "strategies": ["strata"], "traces": ["nowhere.csv"], "buffers": BUFFERS, "offsets": [0, 4096]})
 VALID.update({"operator": "op", "message": b"", "process": 1, "socket": 0, "log": None, "level": "info"})
-#: Parameters whose annotation does not say enough.
+#: Parameters whose annotation is not specific enough.
 BY_NAME = {"stream": "stream", "other": "stream", "a": "stream", "b": "stream", "socket": "socket"}
-#: A sign is allowed.
+#: Negative numbers are allowed.
 SIGNED = {("Facade.stream", "priority")}
 
 
@@ -78,7 +78,7 @@ def kind_of(where, parameter):
 
 
 def public():
-    """(name, function, its class or None) of everything that users call."""
+    """(name, function, class or None) of the whole public interface."""
     for name in strata.__all__:
         found = getattr(strata, name)
         if inspect.isfunction(found):

@@ -267,7 +267,7 @@ def show_sharing():
                 count = shared.count
                 with strata.Shared.fetch(bytes(shared), os.getpid()) as again:
                     assert (again.size, again.count, again.offset) == (shared.size, count, shared.offset)
-                shared.send(mine)  # its descriptors are still its own
+                shared.send(mine)  # it still owns its descriptors
             assert count >= 1 and shared.count == 0
             told = child.communicate(timeout=30)[0].splitlines()
         assert told == [f"{block.size} True {count} 0", "E_IO"]
@@ -378,7 +378,7 @@ def show_broken_captures():
     with opened() as s:
         one, two = s.stream(), s.stream()
         with pytest.raises(strata.StrataError) as broken, s.capture(one):
-            two.wait(one)  # which joins, and is never waited for
+            two.wait(one)  # joins the capture, and nothing waits for it
         assert broken.value.status == "E_CAPTURE"
         with pytest.raises(KeyError), s.capture(one):
             two.wait(one)

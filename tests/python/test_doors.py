@@ -256,14 +256,14 @@ def test_a_door_refuses_a_simulated_device(name, monkeypatch):
 
 
 def torch_like():
-    """As much of PyTorch as is looked at before a door is installed."""
+    """The parts of PyTorch that are used before a door is installed."""
     module = types.ModuleType("torch")
     module.cuda = types.SimpleNamespace(is_initialized=lambda: pytest.fail("a door was installed"))
     return module
 
 
 def untouched(name, module):
-    """The library's own allocator serves: nothing was set, and what a door gives is the library's."""
+    """Checks that the library's own allocator serves: no allocator was set, and the door returned the library's."""
     cuda = getattr(module, "cuda", None)
     return {
         "cupy": lambda: cuda.set is None and strata.cupy.allocator(None) == "CuPy's own",
@@ -275,7 +275,7 @@ def untouched(name, module):
 
 @pytest.fixture
 def library(request, monkeypatch):
-    """The stand-in of a library in the place of the real one."""
+    """A stand-in replaces the real library."""
     import strata.torch
 
     module = {"cupy": cupy_like, "rmm": rmm_like, "numba": numba_like, "torch": torch_like}[request.param]()
@@ -290,7 +290,7 @@ def library(request, monkeypatch):
 
 @pytest.mark.parametrize("library", ["cupy", "rmm", "numba", "torch"], indirect=True)
 def test_a_door_steps_aside(library, monkeypatch, capfd):
-    """The program runs unchanged: it gets a facade that serves nobody, whatever strategy and devices it names."""
+    """The program runs unchanged with a facade that serves no requests, for any strategy and devices."""
     name, module = library
     monkeypatch.setenv("STRATA_BYPASS", "1")
     monkeypatch.setenv("STRATA_STRATEGY", "no such strategy")
@@ -419,7 +419,7 @@ def test_onnxruntime_s_facade_is_kept_as_long_as_it_is_open():
 
 @pytest.mark.parametrize("name", ["cupy", "rmm", "numba"])
 def test_a_door_keeps_its_facade(name, monkeypatch):
-    """The other library has the door's functions alone."""
+    """The other library keeps only the functions of the door."""
     module = {"cupy": cupy_like, "rmm": rmm_like, "numba": numba_like}[name]()
     monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setenv("STRATA_DOORS_ALLOW_SIMULATED", "1")

@@ -1,4 +1,4 @@
-"""Exceptions leave the process: they are pickled and copied whole, and a missing file is a FileNotFoundError too."""
+"""Exceptions can be pickled and copied with all attributes, and a missing file is also a FileNotFoundError."""
 
 import concurrent.futures
 import copy
@@ -20,7 +20,7 @@ KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and is
 
 
 class Outside(strata.StrataError):
-    """A program's own subclass, whose arguments are others."""
+    """A program's own subclass with different arguments."""
 
     def __init__(self, reason):
         super().__init__("E_IO", f"outside: {reason}", 7)

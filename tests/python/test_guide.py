@@ -1,4 +1,4 @@
-"""What docs/guide.md shows of Python runs, with a stand-in for PyTorch and without a GPU (pages.py). tests/tools/guide.c runs the page's
+"""Runs the Python examples of docs/guide.md with a stand-in for PyTorch and without a GPU (pages.py). tests/tools/guide.c runs the page's
 other commands."""
 
 import os
@@ -29,7 +29,7 @@ def test_each_other_option_that_it_names_is_one():
 
 
 def test_the_programs_run(tmp_path, monkeypatch):
-    """Those of the page, with the two commands that make their files and the two that train."""
+    """The programs of the page, with the two commands that make their files and the two that train."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", f"{os.environ['STRATA_SOURCE']}/python")
     assert pages.run(Path(os.environ["STRATA_SOURCE"]) / "docs" / "guide.md", ["import", "export"]) == 6

@@ -1,4 +1,4 @@
-"""A facade belongs to its process: it is closed when it is collected, and is neither pickled nor copied."""
+"""A facade belongs to its process: collecting it closes it, and it cannot be pickled or copied."""
 
 import copy
 import gc

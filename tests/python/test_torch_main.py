@@ -1,4 +1,4 @@
-"""python -m strata.torch, its cache of compiled doors, and PyTorch's own settings. No PyTorch is needed: a stand-in has what is called."""
+"""python -m strata.torch, its cache of compiled doors, and PyTorch's own settings. A stand-in replaces PyTorch."""
 
 import json
 import os
@@ -77,7 +77,7 @@ def test_without_a_script_there_is_nothing_to_run(capsys):
             parser().parse_args(line)
         assert "SCRIPT is missing" in capsys.readouterr().err
     with pytest.raises(SystemExit):
-        parser().parse_args(["--repor", "script.py"])  # no abbreviation, which a later option would make ambiguous
+        parser().parse_args(["--repor", "script.py"])  # abbreviations are refused, because later options could make them ambiguous
 
 
 def test_the_script_sees_its_arguments(run):
@@ -130,7 +130,7 @@ def test_settings_that_the_strategy_comes_from_are_used(run, tmp_path):
     for strategy in ("import:pytorch", "import:pytorch@2.9", "mine.yaml"):
         assert run("--devices", "sim:h100", "--strategy", strategy, "script.py", **value)[1].stderr == ""
     assert run("--devices", "sim:h100", "script.py", STRATA_STRATEGY="import:pytorch", **value)[1].stderr == ""
-    unused = {"PYTORCH_CUDA_ALLOC_CONF": "pinned_use_background_threads:True"}  # which the import tells itself
+    unused = {"PYTORCH_CUDA_ALLOC_CONF": "pinned_use_background_threads:True"}  # the import reports it itself
     assert "has no effect" not in run("--devices", "sim:h100", "--strategy", "import:pytorch@2.9", "script.py", **unused)[1].stderr
 
 
@@ -212,7 +212,7 @@ def test_a_link_of_another_user_is_not_followed(cache, tmp_path, capfd):
 
 
 def test_a_process_of_another_user_does_not_use_the_folder(cache, monkeypatch, capfd):
-    """As under sudo, which keeps HOME."""
+    """The situation under sudo, which keeps HOME."""
     _cache.cached("door", "libx.so", write("one"))
     user = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: user + 1)

@@ -220,11 +220,11 @@ def test_many_pools_one_after_the_other(s, calls):
 
 
 class MemPools:
-    """What the whole door asks for torch.cuda.MemPool, over the functions that both doors share."""
+    """The calls of the whole door for torch.cuda.MemPool, through the functions that both doors share."""
 
     def __init__(self, library):
         self.library = library
-        pool = [c.c_int, c.c_ulonglong, c.c_ulonglong]  # a pair of two numbers is passed as they are
+        pool = [c.c_int, c.c_ulonglong, c.c_ulonglong]  # a pair is passed like its two numbers
         for name in ("keep", "release", "unsplit", "lend"):
             getattr(library, f"strata_torch_{name}_pool").argtypes = pool + [c.c_bool] * (name == "lend")
         library.strata_torch_request.argtypes = [c.c_int, c.c_void_p, c.c_size_t, c.c_void_p]
@@ -243,7 +243,7 @@ def mem_pools(door):
 
 
 def within(calls, number, stream, call):
-    """The call, whose requests on the stream go to the pool."""
+    """Makes the call while requests of the stream go to the pool."""
     asked = c.c_int()
     calls("begin_pool", 0, c.c_ulonglong(number), c.c_ulonglong(0), c.c_void_p(stream), c.byref(asked))
     try:
@@ -269,7 +269,7 @@ def test_a_pool_lends_its_free_memory_at_last(s, calls, mem_pools, lends):
     if lent:
         calls.free(lent.ptr)
     mem_pools("release", 5)
-    calls.free(mem_pools.request(60 * gib, other).ptr)  # a pool that is gone keeps nothing
+    calls.free(mem_pools.request(60 * gib, other).ptr)  # an ended pool keeps no memory
 
 
 def test_a_request_of_another_pool_borrows_nothing(s, calls, mem_pools):

@@ -1,4 +1,4 @@
-"""The hints as a user's type checker sees them: mypy --strict accepts right programs and finds wrong ones. Skipped without mypy."""
+"""Checks the type hints with mypy --strict: it accepts correct programs and finds wrong ones. Skipped without mypy."""
 
 import os
 import re

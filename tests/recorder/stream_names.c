@@ -1,4 +1,4 @@
-/* Names that a program gives to its streams stand in the file, once for each stream, and a replay finds the stacks of these names. */
+/* The file has each stream name once, and a replay selects the stacks by these names. */
 #include "trace/stream_names.h"
 #include "replay/run/run.h"
 #include "replay/timeline/names.h"
@@ -12,7 +12,7 @@ static const strata_trace_stream_t *named(const strata_trace_t *trace, const cha
     return NULL;
 }
 
-/* The default stream, two that are named, and one that is not. */
+/* Uses the default stream, two named streams, and one without a name. */
 static strata_trace_t *record(const char *file) {
     recording_t r;
     recording_open(&r, file, STACK, 1024, "write");
@@ -27,7 +27,7 @@ static strata_trace_t *record(const char *file) {
     return recording_end(&r);
 }
 
-TEST(recorder_stream_names, stand_once_in_the_file) {
+TEST(recorder_stream_names, each_is_once_in_the_file) {
     strata_trace_t *trace CLOSED_BY(trace_gone) = record("named.csv");
     ASSERT_TRUE(trace);
     ASSERT_EQ(trace->stream_count, 4);
@@ -46,7 +46,7 @@ TEST(recorder_stream_names, stand_once_in_the_file) {
     EXPECT_FALSE(strata_stream_names_find(1, name));
 }
 
-/* The stream "copy0" has a stack without a cache: each of its two blocks is a call of the device, and the rest shares chunks. */
+/* The stream "copy0" has a stack without a cache, so each of its two blocks costs a device call. The other blocks share chunks. */
 TEST(recorder_stream_names, a_replay_serves_a_named_stream_by_its_stack) {
     strata_trace_t *trace CLOSED_BY(trace_gone) = record("served.csv");
     ASSERT_TRUE(trace);
@@ -75,8 +75,8 @@ TEST(recorder_stream_names, a_replay_serves_a_named_stream_by_its_stack) {
     }
 }
 
-/* A later name replaces an earlier one of the same owner, the latest owner's counts, and each takes its own away. */
-TEST(recorder_stream_names, of_several_owners) {
+/* A later name replaces an earlier one of the same owner. The latest owner's name wins, and each owner removes only its own. */
+TEST(recorder_stream_names, owners_are_independent) {
     char name[STRATA_TRACE_TAG_BYTES];
     int one = 1, two = 2;
     strata_stream_names_set(&one, 77, "first");

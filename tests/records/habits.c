@@ -1,4 +1,4 @@
-/* Snapshots as other systems, other options of PyTorch and scripts write them. */
+/* Snapshots from other systems, from other options of PyTorch, and from scripts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +51,7 @@ TEST(habits, the_innermost_frame_that_the_user_wrote_is_the_tag) {
     }
 }
 
-/* PyTorch writes a list for each event. */
+/* PyTorch writes a separate list for each event. */
 TEST(habits, equal_stacks_are_one) {
     const char *path = made_file(&(made_t){
         .events = EVENTS({ALLOC(0x1000, 1, 0, 1, NULL), .frames = FRAMES({"a.py", 1, "f"}, {"b.py", 2, "g"})},
@@ -71,7 +71,7 @@ TEST(habits, equal_stacks_are_one) {
     EXPECT_EQ(trace->notes.stacks_lost, 0);
 }
 
-/* 40 native frames of 98 characters take 4 KiB; the user's two stand behind them, and one of PyTorch's Python. */
+/* 40 native frames of 98 characters take 4 KiB. Two user frames and one Python frame of PyTorch come after them. */
 TEST(habits, a_stack_that_is_too_long_keeps_pythons_frames) {
     made_frame_t frames[44] = {{.line = 0}}, others[44];
     char name[101], longest[101], wanted[2048] = "";
@@ -89,7 +89,7 @@ TEST(habits, a_stack_that_is_too_long_keeps_pythons_frames) {
     ASSERT_OK(strata_trace_load(made_file(&(made_t){.events = EVENTS({ALLOC(0x1000, 1, 0, 1, NULL), .frames = frames},
                                                                      {ALLOC(0x2000, 1, 0, 2, NULL), .frames = others})}),
                                 &trace));
-    /* Python's three take 151 with their marks, so 19 of 99 fit. */
+    /* The three Python frames take 151 bytes with separators, so 19 native frames of 99 bytes fit. */
     for (int i = 0; i < 19; i++) sprintf(wanted + strlen(wanted), "lib.so:%d %s;", 1000 + i, name);
     strcat(wanted, "linear.py:5 linear;train.py:31 forward;train.py:9 ");
     strcat(wanted, longest);
@@ -99,7 +99,7 @@ TEST(habits, a_stack_that_is_too_long_keeps_pythons_frames) {
     EXPECT_STREQ(trace->tags[trace->events[0].tag], "train.py:31 forward");
 }
 
-/* A trace has room for 65,535 stacks and, with "", as many tags. */
+/* A trace can hold 65,535 stacks and, including "", as many tags. */
 TEST(habits, rows_without_room_for_their_stacks_are_counted) {
     enum { ROWS = 65538 };
     made_more_t *events = calloc(ROWS + 1, sizeof *events);
@@ -121,7 +121,7 @@ TEST(habits, rows_without_room_for_their_stacks_are_counted) {
     EXPECT_EQ(trace->events[65535].stack, 0);
 }
 
-TEST(habits, what_the_user_says_of_a_request_is_its_tag) {
+TEST(habits, user_metadata_is_the_tag) {
     char longest[300];
     memset(longest, 'm', 256);
     longest[256] = '\0';
@@ -142,7 +142,7 @@ TEST(habits, what_the_user_says_of_a_request_is_its_tag) {
 
 /* ---- numbers ---- */
 
-/* Python writes them as they are, PyTorch as negative numbers. */
+/* Python writes them as unsigned numbers, PyTorch as negative ones. */
 TEST(habits, addresses_and_streams_may_have_all_64_bits) {
     const char *rows = "alloc 0 4194304 @0 t0\nalloc 1 8388608 @0 t1\nfree 0 @0 t2\nalloc 2 2097152 @0 t3\n";
     EXPECT_STREQ(rows_of(SEED("high_addresses.pickle")), rows);
@@ -160,7 +160,7 @@ TEST(habits, addresses_and_streams_may_have_all_64_bits) {
 }
 
 /* make_scripted.py */
-TEST(habits, a_script_may_have_made_floats_and_tuples_of_it) {
+TEST(habits, scripts_may_convert_to_floats_and_tuples) {
     EXPECT_STREQ(rows_of(SEED("scripted.pickle")),
                  "alloc 0 300 @1152921504606846975 t0\nalloc 1 40 @1152921504606846974 t1\nfree 0 @1152921504606846975 t2\n"
                  "alloc 2 50 @1152921504606846975 t4 'go'\nalloc 3 60 @0 t5\n");
@@ -201,17 +201,17 @@ TEST(habits, sixteen_devices_are_read_and_seventeen_refused) {
                    "device 0 is one too many: a trace holds 16 devices");
 }
 
-/* ---- what is not recorded ---- */
+/* ---- missing events ---- */
 
-TEST(habits, nothing_is_claimed_of_what_the_allocator_held_without_its_events) {
+TEST(habits, reserved_bytes_are_unknown_without_segment_events) {
     EXPECT_STREQ(rows_of(SEED("no_segment_events.pickle")), "alloc 0 536870912 @0 t0\nfree 0 @0 t1\nalloc 1 2097152 @0 t2\n");
     EXPECT_EQ(rows_notes()->reserved_peak, 0);
     EXPECT_EQ(rows_notes()->no_segments, 1);
     EXPECT_EQ(rows_notes()->no_history, 0);
 }
 
-/* skip_actions may leave out some of them: less was held then than what lived, which cannot be. */
-TEST(habits, nothing_is_claimed_if_less_was_held_than_lived) {
+/* skip_actions may omit some of them. The reserved bytes would then be smaller than the live bytes, which is impossible. */
+TEST(habits, reserved_bytes_below_live_bytes_are_not_reported) {
     for (int less = 0; less < 2; less++) {
         const char *path = made_file(
             &(made_t){.segments = SEGMENTS({0, 0x1000, 4096, 0, {{4096, 0, "inactive"}}}),
@@ -251,7 +251,7 @@ TEST(habits, the_end_of_an_outermost_scope_is_a_step) {
     EXPECT_EQ(rows_notes()->other_actions, 1);
 }
 
-/* Two threads' scopes overlap; the file has them thread by thread. */
+/* The scopes of two threads overlap, and the file lists them by thread. */
 TEST(habits, overlapping_scopes_are_one_step) {
     const char *path = made_file(&(made_t){.events = EVENTS({ALLOC(0x1000, 1, 0, 10, NULL)}),
                                            .annotations = SCOPES({"a", "START", 11}, {"a", "END", 14}, {"a", "START", 20},
@@ -259,7 +259,7 @@ TEST(habits, overlapping_scopes_are_one_step) {
     EXPECT_STREQ(rows_of(path), "alloc 0 1 @0 t0\nstep @0 t6 'b'\nstep @0 t10 'a'\n");
 }
 
-TEST(habits, scopes_have_no_place_among_events_without_times) {
+TEST(habits, scopes_are_left_out_if_events_have_no_times) {
     const char *path = made_file(
         &(made_t){.events = EVENTS({ALLOC(0x1000, 1, 0, 0, NULL)}), .annotations = SCOPES({"a", "START", 11}, {"a", "END", 14})});
     EXPECT_STREQ(rows_of(path), "alloc 0 1 @0 t0\n");

@@ -1,4 +1,4 @@
-/* Profiles and logs as their writers really leave them: names that are no JSON, files that end early, blocks that move, older formats. */
+/* Profiles and logs as their writers produce them: names that are not valid JSON, truncated files, moved blocks, older formats. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static const char *text(const char *bytes) { return write_text("log", bytes); }
 #define BEGIN                   "{\"schemaVersion\":1,\"traceEvents\":["
 #define ONE                     "alloc 0 5 @0 t0\n"
 
-/* The profiler escapes nothing. */
+/* The profiler does not escape names. */
 TEST(written_profiles, names_may_have_line_breaks_and_backslashes) {
     static const char *const names[] = {"_lib = Library(\n(1): <module>",
                                         "tab\there\r\n",
@@ -61,7 +61,7 @@ TEST(written_profiles, a_request_that_failed_has_no_address) {
 }
 
 /* An address from 2^63 on is negative. */
-TEST(written_profiles, numbers_are_as_any_writer_has_them) {
+TEST(written_profiles, numbers_of_every_writer_are_read) {
     static const char *const pairs[][2] = {{"-4096", "-4096"},
                                            {"-4096", "18446744073709547520"},
                                            {"-4096", "\"0xfffffffffffff000\""},
@@ -144,7 +144,7 @@ TEST(written_logs_of_rmm, a_log_that_ends_within_a_line_is_read_up_to_there) {
     for (size_t length = 1; length < sizeof last; length++) {
         char file[256];
         snprintf(file, sizeof file, RMM FIRST "%.*s", (int)length, last);
-        bool whole = length >= sizeof last - 3; /* a stream may be 0, 0x0 or cut within */
+        bool whole = length >= sizeof last - 3; /* the stream may be 0, or 0x0 cut after any character */
         const char *rows = rows_of(text(file));
         if (length == sizeof last - 1) EXPECT_STREQ(rows, "alloc 0 10 @0 t0\nfree 0 @0 t1\n");
         if (!whole) EXPECT_STREQ(rows, "alloc 0 10 @0 t0\n");
@@ -233,8 +233,8 @@ TEST(written_logs_of_umpire, a_block_that_is_reallocated_moves) {
     expect_refused(text(LINE("reallocate", "", REF("0x1") ",\"current_ptr\":\"0xa0\"", "1")), ":1:1: the line has no size");
 }
 
-/* Of 65 that have begun the first is forgotten. */
-TEST(written_logs_of_umpire, those_under_way_are_bounded) {
+/* With 65 in progress, the first is dropped. */
+TEST(written_logs_of_umpire, reallocations_in_progress_are_bounded) {
     char file[24000] = "";
     for (int i = 0; i < 65; i++) sprintf(file + strlen(file), MOVES("0x%x", "(nil)", "1000", "%d"), 1 + i, 0x100 + i);
     for (int i = 0; i < 3; i++) sprintf(file + strlen(file), MOVED("0x%x", "0xa%d", "2000"), 0x100 + 32 * i, i);
@@ -242,7 +242,7 @@ TEST(written_logs_of_umpire, those_under_way_are_bounded) {
     EXPECT_EQ(rows_notes()->other_actions, 1);
 }
 
-TEST(written_logs_of_umpire, a_name_or_reference_that_is_used_again_counts_as_it_was_last) {
+TEST(written_logs_of_umpire, a_reused_name_or_reference_has_its_latest_meaning) {
     char name[80], file[4096];
     memset(name, 'n', 70);
     name[70] = '\0';
@@ -272,7 +272,7 @@ TEST(written_logs_of_umpire, a_name_or_reference_that_is_used_again_counts_as_it
 #define AT(ref)     "\"allocator_ref\": \"" ref "\""
 #define RESULT(ptr) ", \"result\": { \"memory_ptr\": \"" ptr "\" }"
 
-TEST(written_logs_of_umpire, those_before_2022_are_read) {
+TEST(written_logs_of_umpire, logs_before_2022_are_read) {
     EXPECT_STREQ(rows_of(SEED("umpire/old.stats")), "alloc 0 1024 @0 t0\nfree 0 @0 t100\n");
     EXPECT_STREQ(
         rows_of(text(
@@ -310,7 +310,7 @@ TEST(written_logs_of_umpire, lines_that_are_no_objects_are_comments) {
 
 #define NSYS "start,deviceId,address,bytes,memKind,memoryOperationType\n"
 
-/* SQLite's integers have a sign. */
+/* SQLite's integers are signed. */
 TEST(written_tables, addresses_may_be_negative_and_the_last_row_cut) {
     EXPECT_STREQ(rows_of(text(NSYS "1000,16,-4096,64,2,0\n2000,16,18446744073709547520,64,2,1\n3000,0,77,64,2,")),
                  "alloc 0 64 @0 t0 gpu:15\nfree 0 @0 t1 gpu:15\n");
@@ -319,7 +319,7 @@ TEST(written_tables, addresses_may_be_negative_and_the_last_row_cut) {
     expect_refused(text("start,address,memKind,memoryOperationType\n1"), ":1:1: the column bytes is missing");
 }
 
-/* ---- what no reader can make a trace of ---- */
+/* ---- files that no reader can convert ---- */
 
 TEST(strangers, are_refused_by_their_names) {
     static const struct {
@@ -360,7 +360,7 @@ TEST(strangers, are_refused_by_their_names) {
     expect_refused(write_file("stranger", "\x0a\x00", 2), "a zero byte stands in the line");
 }
 
-TEST(strangers, are_not_sought_in_the_rows_of_a_trace) {
+TEST(strangers, are_not_searched_in_the_rows_of_a_trace) {
     static const char *const tags[] = {"bfc_allocator.cc:497", "BFCAllocator dump for x", "InUse at 1 of size 2",
                                        "Total Chunks: 1 Bin (2)"};
     static const char *const heads[] = {"op,id,size,stream,time_us,tag\n", "# strata-trace 1\nop,id,size,stream,time_us,tag\r\n",

@@ -11,31 +11,31 @@ typedef struct made_event {
     const char *file; /* of its only frame; NULL: no frames */
 } made_event_t;
 
-/* A frame of a call stack; a line of 0 ends a list of them. */
+/* A frame of a call stack; line 0 terminates a list. */
 typedef struct made_frame {
     const char *file;
     uint64_t line;
     const char *name;
 } made_frame_t;
 
-/* An event with what else PyTorch says of it. */
+/* An event with its optional fields. */
 typedef struct made_more {
     made_event_t event;
-    const char *metadata; /* user_metadata; NULL: it has none */
-    uint32_t device; /* in whose trace it stands */
-    const made_frame_t *frames; /* instead of the event's file */
+    const char *metadata; /* user_metadata; NULL: none */
+    uint32_t device; /* the device whose trace contains it */
+    const made_frame_t *frames; /* replace the event's file */
 } made_more_t;
 
-/* The begin or end of a scope of record_function(). */
+/* The start or end of a scope of record_function(). */
 typedef struct made_annotation {
-    const char *name, *stage; /* NULL: the end of the list */
+    const char *name, *stage; /* NULL terminates the list */
     uint64_t time_us;
 } made_annotation_t;
 
 /* A block of a segment. */
 typedef struct made_block {
     uint64_t size, requested;
-    const char *state; /* NULL: the end of the list */
+    const char *state; /* NULL terminates the list */
 } made_block_t;
 
 typedef struct made_segment {
@@ -43,12 +43,12 @@ typedef struct made_segment {
     made_block_t blocks[6];
 } made_segment_t;
 
-/* A whole snapshot. Its lists end as below; NULL is one that the file does not have. */
+/* A whole snapshot. Its lists are terminated as below; a NULL list is missing in the file. */
 typedef struct made {
     const made_segment_t *segments;
     const made_more_t *events;
     const made_annotation_t *annotations;
-    uint32_t devices; /* how many are listed; 0: one */
+    uint32_t devices; /* number of listed devices; 0: one */
 } made_t;
 
 const char *made_file(const made_t *made);

@@ -1,5 +1,5 @@
-"""Makes a snapshot as a script writes it that has gone over PyTorch's own: floats for integers, tuples for lists, None for what is
-missing, keys left out, numbers of streams below 0, addresses above 2^63.
+"""Makes a snapshot that a script converted: floats for integers, tuples for lists, None for missing values, missing keys, negative stream
+numbers, addresses above 2^63.
 
     python3 make_scripted.py > ../fuzz/seeds/pytorch/scripted.pickle
 """

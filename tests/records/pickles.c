@@ -63,7 +63,7 @@ TEST(pickles, every_instruction_but_those_of_plain_data_is_refused_by_name) {
     expect_refused(PICKLE("\x80\x04N\xffN."), "byte 3: no pickle has the instruction 0xff");
 }
 
-/* A script of the user's has put NumPy's numbers, or an OrderedDict, where PyTorch has plain ones. */
+/* A user's script replaced plain values by NumPy's numbers or an OrderedDict. */
 TEST(pickles, the_class_of_an_object_is_named_with_what_to_do) {
     static const struct {
         const char *bytes;

@@ -1,4 +1,4 @@
-/* The lists of who borrows what, entry by entry. */
+/* Tests the lists of borrows entry by entry. */
 #include "replay/run/borrows.h"
 
 #include "tests/harness/test.h"
@@ -42,7 +42,7 @@ TEST(borrows, are_kept_by_lifetime) {
     strata_borrows_end(&borrows);
 }
 
-/* Entries that were given back are used again, however many borrows a trace has. */
+/* Released entries are reused, for any number of borrows in a trace. */
 TEST(borrows, entries_are_used_again) {
     strata_borrows_t borrows;
     bool added;
@@ -55,11 +55,11 @@ TEST(borrows, entries_are_used_again) {
         EXPECT_TRUE(strata_borrows_take(&borrows, i % 2, &stream));
         EXPECT_EQ(stream, i + 1);
     }
-    EXPECT_EQ(borrows.count, 3); /* the one that no list has, and two */
+    EXPECT_EQ(borrows.count, 3); /* the unused first entry and two more */
     strata_borrows_end(&borrows);
 }
 
-/* What is added later has empty lists, and the earlier ones stay. */
+/* New lifetimes get empty lists, and existing lists stay. */
 TEST(borrows, grow_with_the_lifetimes) {
     strata_borrows_t borrows;
     bool added;

@@ -1,5 +1,5 @@
-/* What is true of the figures of every strategy on every trace: live <= allocated <= reserved <= capacity, in device memory, after each row
- * and at the end. Each pair is run with the whole device, and all but the longest traces with one on which they run out of memory. */
+/* Checks for every strategy and every trace that live <= allocated <= reserved <= capacity in device memory, after each row and at the end.
+ * Each pair runs with the whole device. All except the longest traces also run with too little memory. */
 #include <math.h>
 #include <stdio.h>
 
@@ -12,8 +12,8 @@
 #include "tests/replay/helpers.h"
 
 enum {
-    LOOK_ROWS = 512, /* every layer is looked at after so many rows, and after each one that changes chunks of few */
-    MANY_ROWS = 50000 /* longer traces are run once, with the whole device */
+    LOOK_ROWS = 512, /* rows between checks of every layer; small stacks are also checked after each change of a chunk */
+    MANY_ROWS = 50000 /* longer traces run only with the whole device */
 };
 
 static const char *const traces[] = {"alexnet-training.csv.gz",           "ddp-2rank-v100.csv.gz",
@@ -24,9 +24,9 @@ static const char *const traces[] = {"alexnet-training.csv.gz",           "ddp-2
 enum { TRACES = sizeof traces / sizeof *traces };
 
 typedef struct bounded {
-    uint64_t capacity; /* of all devices together */
+    uint64_t capacity; /* of all devices */
     uint64_t of_device;
-    uint64_t row; /* under way */
+    uint64_t row; /* the current row */
 } bounded_t;
 
 static void expect_order(const bounded_t *bounded, const char *where, uint64_t requested, uint64_t allocated, uint64_t reserved,
@@ -69,7 +69,7 @@ static void ignore_refused(void *context, size_t row, uint64_t time_ns, const st
 static void expect_figure(const strata_layer_figure_t *figure, void *context) {
     const bounded_t *bounded = context;
     char name[128];
-    /* Limits, sizes that will be asked for, and sums over time are no memory that is held. */
+    /* Limits, sizes of future requests, and sums over time are not held memory. */
     static const char *const others[] = {"limit_bytes", "next_region", "collected_bytes"};
     bool memory = strcmp(figure->unit, "bytes") == 0;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) memory = memory && strcmp(figure->name, others[i]) != 0;
@@ -132,7 +132,7 @@ static void expect_bounds(const void *context) {
     if (strata_test_has_failed()) return;
     EXPECT_EQ(whole.figures.failed_operations, 0);
     if (trace->count > MANY_ROWS) return;
-    /* Paddle's events do not cover work after the borrow, as in some of the traces: where memory is short, it is unmapped under that work. */
+    /* Some traces have work after the borrow, which paddle's events do not cover. If memory is short, it is unmapped under that work. */
     static const char *const covered[] = {"stream_safe.event=free", NULL};
     bool uncovered = strncmp(pair->preset, "paddle", 6) == 0;
     strata_strategy_t *safe CLOSED_BY(strategy_gone) = strategy_of(pair->preset, uncovered ? covered : NULL);
@@ -141,9 +141,9 @@ static void expect_bounds(const void *context) {
     EXPECT_GT(refused.figures.oom_count, 0);
 }
 
-/* ---- memory that the driver's pool serves before its free is done ------------------------------------------------------- */
+/* ---- memory that the driver's pool reuses before its free completes ------------------------------------------------------- */
 
-/* Two streams that work one after the other on blocks freed at once, the host far ahead of both. */
+/* Two streams work in turn on blocks that are freed at once, with the host far ahead of both. */
 static strata_trace_t *far_ahead(uint64_t size, int blocks) {
     char *text CLOSED_BY(text_gone) = malloc(256 * (size_t)blocks + 64), *at = text;
     at += sprintf(at, WORK_COLUMNS);
@@ -155,8 +155,8 @@ static strata_trace_t *far_ahead(uint64_t size, int blocks) {
     return trace_of(text);
 }
 
-/* At most 80 % of the device is in use or pending, so the pool never grows beyond that and one block; then it serves pending memory. */
-TEST(bounds, memory_served_anew_counts_once) {
+/* At most 80 % of the device may be live or pending. So the pool grows at most one block beyond that, and then reuses pending memory. */
+TEST(bounds, reused_memory_counts_once) {
     static const uint64_t sizes[] = {GIB, 3 * GIB, 700 * MIB + 1000};
     for (int i = 0; i < 3; i++) {
         strata_trace_t *trace CLOSED_BY(trace_gone) = far_ahead(sizes[i], 200);

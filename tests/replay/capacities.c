@@ -1,4 +1,4 @@
-/* One block of 1 MiB on devices of every size, with none and with a bound that no GPU has: each strategy serves it as on the usual one. */
+/* Every strategy serves a block of 1 MiB on devices of all sizes, unlimited ones included, exactly as on the usual device. */
 #include "strategy/presets.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
@@ -23,8 +23,8 @@ static const capacity_t capacities[] = {{"1GiB", GIB},
                                         {"16EiB_less_2", UINT64_MAX - 1},
                                         {"unlimited", STRATA_SIM_UNLIMITED}};
 
-/* The time on the usual device, to a hundredth: chunks and ranges are sized alike. Where they are a share of the memory it is longer by
- * what that is more. */
+/* The time equals that on the usual device within 1 %, because chunks and ranges have the same sizes. A strategy whose sizes are a share of the
+ * memory takes longer in proportion. */
 TEST_EACH(capacities, every_preset_serves_one_block, capacity_t, capacities) {
     strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(ONE_BLOCK);
     ASSERT_TRUE(trace);
@@ -44,7 +44,7 @@ TEST_EACH(capacities, every_preset_serves_one_block, capacity_t, capacities) {
     }
 }
 
-/* All of an unlimited device, as a share, is unlimited. */
+/* The full share of an unlimited device is unlimited. */
 typedef struct share {
     const char *name, *text;
 } share_t;

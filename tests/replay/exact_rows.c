@@ -1,4 +1,4 @@
-/* Figures after each row of small programs, to the byte. */
+/* Tests the figures after each row of small programs to the byte. */
 #include "replay/run/run.h"
 
 #include "tests/harness/owned.h"
@@ -7,7 +7,7 @@
 
 enum { ROWS_MOST = 32 };
 
-/* After a row: what is live and what it got, what is held, and what was held at most within it. */
+/* The expected figures after a row: live requested and allocated bytes, reserved bytes, and their peak within the row. */
 typedef struct row_bytes {
     uint64_t requested, allocated, reserved, deferred, top;
 } row_bytes_t;
@@ -68,7 +68,7 @@ static void expect_rows(const seen_t *seen, const row_bytes_t *rows, size_t coun
         expect_rows(&(seen), rows_, sizeof rows_ / sizeof *rows_);                                                                 \
     } while (0)
 
-/* The driver's pool has a block back at its free; one that is borrowed waits until its borrower is done, or is served again. */
+/* The driver's pool gets a block back at its free. A borrowed block is pending until its borrower is done or the block is reused. */
 TEST(exact_rows, the_drivers_pool) {
     seen_t seen;
     strata_run_result_t r = run_followed(WORK_COLUMNS
@@ -85,7 +85,7 @@ TEST(exact_rows, the_drivers_pool) {
     EXPECT_EQ(r.peak_row, 3);
 }
 
-/* Two devices hold their most at different rows: what both hold is never the sum of that. */
+/* Two devices have their peaks at different rows, so the common peak is less than the sum. */
 TEST(exact_rows, two_devices) {
     seen_t seen;
     strata_run_result_t r = run_followed("op,id,size,stream,time_us,device\nalloc,1,4194304,0,0,0\nfree,1,,0,1,0\n"
@@ -98,7 +98,7 @@ TEST(exact_rows, two_devices) {
     EXPECT_EQ(r.figures.peak_reserved_bytes, 6 * MIB);
 }
 
-/* Each kernel takes its own time; rows of one kernel do not, whatever stands between them. */
+/* Each kernel takes its own time. Several rows of one kernel take it once, even with other rows between them. */
 TEST(exact_rows, kernels_take_their_time_once) {
     seen_t seen;
     strata_run_result_t one = run_followed(WORK_COLUMNS "alloc,1,256,0,0,,\nwork,1,,0,5,4000,\nstep,,,0,5,,\nwork,1,,0,5,4000,\n",
@@ -108,7 +108,7 @@ TEST(exact_rows, kernels_take_their_time_once) {
     EXPECT_NEAR(two.figures.end_ms - one.figures.end_ms, 4, 0.01);
 }
 
-/* A block of no bytes can be worked on, and an unborrow that no layer knows is no failure. */
+/* A block of 0 bytes can be used by work, and an unborrow without a matching borrow is not a failure. */
 TEST(exact_rows, rows_without_bytes) {
     seen_t seen;
     strata_run_result_t r = run_followed(WORK_COLUMNS "alloc,1,0,0,0,,\nwork,1,,0,5,100,\nborrow,1,,1,6,,\nunborrow,1,,1,7,,\n"
@@ -120,8 +120,8 @@ TEST(exact_rows, rows_without_bytes) {
     EXPECT_EQ(r.figures.live_at_end, 1);
 }
 
-/* Of several failures the first is named; one for memory is told to the follower with its row. */
-TEST(exact_rows, failures_are_told_by_row) {
+/* The figures name the first of several failures. The follower gets each out-of-memory failure with its row. */
+TEST(exact_rows, failures_are_reported_with_their_row) {
     seen_t seen;
     strata_run_result_t r = run_followed("op,id,size,stream,time_us,align\nalloc,1,3145728,0,0,\nalloc,2,100,0,1,4096\n"
                                          "alloc,3,3145728,0,2,\nalloc,4,100,0,3,8192\n",

@@ -22,13 +22,13 @@ TEST(meter, a_full_one_forgets_what_passes_first) {
     strata_meter_destroy(&meter);
 }
 
-/* What is in use again before it is ready is deferred no more, whoever else is ready at that moment. */
+/* Bytes that are reused before they are ready are no longer deferred, even if other bytes are ready at the same time. */
 TEST(meter, a_cut_takes_a_part_out) {
     strata_meter_t meter;
     ASSERT_OK(strata_meter_init(&meter));
     for (uint64_t i = 0; i < 40; i++) meter.base.add(&meter.base, 0, 100 - i % 20, 10 + i);
     uint64_t all = meter.bytes;
-    meter.base.cut(&meter.base, 0, 85, 25); /* of the two that are ready then, 25 and 45, either has so much */
+    meter.base.cut(&meter.base, 0, 85, 25); /* two entries are ready at 85, with 25 and 45 bytes; both are large enough */
     meter.base.cut(&meter.base, 0, 85, 44);
     meter.base.cut(&meter.base, 0, 85, 1);
     EXPECT_EQ(strata_meter_bytes(&meter, 0), all - 70);

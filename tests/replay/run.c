@@ -267,13 +267,13 @@ TEST(run, the_least_capacity_is_found_and_replayed) {
     ASSERT_OK(strata_compare(&comparison, trace, &result));
     EXPECT_EQ(result.figures.oom_count, 2);
     EXPECT_EQ(result.figures.smallest_device_bytes, 12 * MIB);
-    contender.target.capacity = 12 * MIB - 1; /* one byte too little: the search goes above the capacity */
+    contender.target.capacity = 12 * MIB - 1; /* one byte too small: the search continues above the capacity */
     ASSERT_OK(strata_compare(&comparison, trace, &result));
     EXPECT_EQ(result.figures.oom_count, 1);
     EXPECT_EQ(result.figures.smallest_device_bytes, 12 * MIB);
 }
 
-/* More capacity cures no failure of another kind, and none of a layer with a limit of its own. */
+/* More capacity does not help against other failures, or against a layer with its own limit. */
 TEST(run, no_least_capacity_is_made_up) {
     static const char *const cases[][2] = {
         {"op,id,size,stream,time_us,align\nalloc,1,100,0,0,4096\n", "paddle"},
@@ -290,7 +290,7 @@ TEST(run, no_least_capacity_is_made_up) {
     }
 }
 
-/* Without --smallest only those that fail least are searched, and only if none serves everything. */
+/* Without --smallest the search covers only contenders with the fewest failures, and only if none serves everything. */
 TEST(run, the_nearest_are_searched_if_none_serves) {
     strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS "alloc,1,9437184,0,0\nalloc,2,5242880,0,1\nfree,2,0,0,2\n");
     strata_strategy_t *large CLOSED_BY(strategy_gone) = strategy_of("stack: [auto_growth: {chunk_size: 32MiB}, system]\n", NULL);

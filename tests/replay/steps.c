@@ -49,7 +49,7 @@ TEST(steps, only_steps_that_ask_for_the_same_are_compared) {
     EXPECT_EQ(changes_of(TWO("1", "2") TWO("3", "4") TWO("5", "6") "alloc,7,1024,0,0\nfree,7,,0,0\n" STEP, CACHE), 0);
 }
 
-/* The third step asks for the same size, but on another stream, in another place or in another pool than the second one. */
+/* The third step requests the same size as the second, but on another stream, in another place or in another pool. */
 TEST(steps, the_same_is_of_one_stream_place_and_pool) {
     static const char columns[] = "op,id,size,stream,time_us,place,pool\n";
 #define ONE(id, stream, place, pool)                                                                                               \

@@ -83,7 +83,7 @@ TEST(timeline, another_stream_in_use_keeps_the_gpu_busy) {
     EXPECT_EQ(gpu(&world, 2), 0);
 }
 
-/* Of streams that were waited for equally long ago the first is the one, and none of another device. */
+/* Among streams with equally old waits the first of the same device is chosen. */
 TEST(timeline, the_first_stream_of_equals_keeps_its_own_device_busy) {
     OPENED(world_t, world, end,
            begin(&world,
@@ -103,7 +103,7 @@ TEST(timeline, the_first_stream_of_equals_keeps_its_own_device_busy) {
     EXPECT_EQ(gpu(&world, 3), 0);
 }
 
-/* What several calls of the program cost is taken from the time until the next row. */
+/* The cost of several calls is subtracted from the time until the next row. */
 TEST(timeline, own_calls_are_paid_together) {
     OPENED(world_t, world, end, begin(&world, WORK_COLUMNS "alloc,1,8,0,0,,\nwork,1,,0,0,1,\n", LAG, false));
     for (int i = 0; i < 3; i++) EXPECT_OK(strata_timeline_sync(&world.timeline, 0));

@@ -1,4 +1,4 @@
-/* The rule that orders strategies, its boundaries, and its words. */
+/* Tests the rule that orders strategies, its limits, and its sentences. */
 #include "replay/compare/verdict.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ enum { MOST = 4 };
 
 typedef struct given {
     const char *label;
-    const char *strategy; /* NULL: as the label */
+    const char *strategy; /* NULL: same as the label */
     double end_ms;
     uint64_t used;
     uint64_t failed, needed;
@@ -29,7 +29,7 @@ static strata_run_result_t result_of(const given_t *given) {
                                 .oom_count = given->failed,
                                 .capacity_bytes = 10 * GIB,
                                 .peak_requested_bytes = MIB,
-                                .peak_reserved_bytes = 7, /* the rule must not look at it */
+                                .peak_reserved_bytes = 7, /* the rule must ignore it */
                                 .peak_device_used_bytes = given->used,
                                 .pinned_requested_bytes = STRATA_FIGURE_NULL,
                                 .pinned_reserved_bytes = STRATA_FIGURE_NULL,
@@ -129,7 +129,7 @@ TEST_EACH(ranking, of, ranking_t, rankings) {
     EXPECT_EQ(verdict.serves, row->given[verdict.order[0]].failed == 0);
 }
 
-/* ---- what is put together ---- */
+/* ---- strategies with equal stacks ---- */
 
 TEST(ranking, one_candidate_stands_for_its_equals) {
     static const given_t given[] = {{"b", .end_ms = 1, .used = 9}, {"a", .end_ms = 1, .used = 5}, {"c", .end_ms = 1, .used = 5}};
@@ -139,7 +139,7 @@ TEST(ranking, one_candidate_stands_for_its_equals) {
     EXPECT_EQ(verdict.order[0], 2);
     EXPECT_EQ(verdict.order[1], 0);
     EXPECT_CONTAINS(verdict.text, "c used the least memory");
-    EXPECT_CONTAINS(verdict.text, "a has the same stacks as c for what this trace uses.");
+    EXPECT_CONTAINS(verdict.text, "a has the same stacks as c for this trace.");
 }
 
 static void expect_same(const char *trace, const char *const *strategies, const char *const *set, size_t count,
@@ -179,7 +179,7 @@ TEST(same, values_set_by_hand_count_where_they_act) {
     expect_same(PLACE_COLUMNS "alloc,1,100,0,0,pinned\n", twice, pinned, 3, (size_t[]){0, 1, 0});
 }
 
-/* A pool of the strategy matters only to a trace with that pool. */
+/* A pool of the strategy matters only for a trace with that pool. */
 TEST(same, pools_count_where_the_trace_has_them) {
     static const char *const strategies[] = {"stack: [stream_safe, auto_growth, system]\n",
                                              "stack: [stream_safe, auto_growth, system]\npools: {7: {stack: [system]}}\n"};
@@ -203,7 +203,7 @@ TEST(same, devices_and_capacities_count) {
     EXPECT_EQ(stands_for[3], 0);
 }
 
-/* ---- traces that ask for no device memory ---- */
+/* ---- traces without device memory ---- */
 
 typedef struct quiet {
     const char *name, *rows, *text;
@@ -221,7 +221,7 @@ static const quiet_t quiets[] = {
      "only pinned memory (at most 1000 B) and host memory (at most 24 B). "},
 };
 
-TEST_EACH(ranking, says_that_nothing_is_asked_of_a_device, quiet_t, quiets) {
+TEST_EACH(ranking, reports_traces_without_device_memory, quiet_t, quiets) {
     strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(row->rows);
     strata_strategy_t *near CLOSED_BY(strategy_gone) = strategy_of("pinned_near", NULL);
     strata_strategy_t *usual CLOSED_BY(strategy_gone) = strategy_of("strata", NULL);
@@ -239,8 +239,8 @@ TEST_EACH(ranking, says_that_nothing_is_asked_of_a_device, quiet_t, quiets) {
     EXPECT_EQ(results[1].figures.host_requested_bytes == STRATA_FIGURE_NULL, (trace->places & 1u << STRATA_PLACE_HOST) == 0);
 }
 
-/* On a real device nobody knows what it holds: reserved bytes decide. */
-TEST(ranking, reserved_bytes_stand_for_what_is_not_known) {
+/* On a real device the used memory is unknown, so reserved bytes decide. */
+TEST(ranking, reserved_bytes_replace_unknown_used_bytes) {
     strata_run_result_t results[2];
     static const given_t given[] = {{"a", .end_ms = 5, .used = 1}, {"b", .end_ms = 5, .used = 2}};
     for (size_t i = 0; i < 2; i++) results[i] = result_of(&given[i]);

@@ -282,7 +282,7 @@ TEST(sim_costs, a_busy_stream_is_so_after_what_it_has) {
     EXPECT_STATUS(STRATA_E_UNKNOWN_STREAM, strata_sim_stream_busy_until(f.device, (strata_handle_t)((uintptr_t)b + 16 * 9), 5));
 }
 
-/* More addresses than there are left are refused at once, whatever the size: only the fixed part is charged. */
+/* A reservation beyond the free addresses is refused at once, so only the fixed part of its cost is charged. */
 TEST(sim_costs, a_refused_reservation_costs_no_time_for_its_size) {
     strata_sim_profile_t profile = priced();
     profile.address_bytes = 64 * MIB;

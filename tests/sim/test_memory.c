@@ -31,7 +31,7 @@ TEST(sim_memory, small_requests_share_a_granule_until_the_last_is_freed) {
     EXPECT_EQ(figures_of(f.device).used_bytes, 0);
 }
 
-TEST(sim_memory, addresses_rise_and_lie_apart) {
+TEST(sim_memory, addresses_ascend_with_gaps) {
     fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.capacity = 64 * MIB});
     strata_address_t end = 0;
     for (uint64_t i = 0; i < 200; i++) {
@@ -98,7 +98,7 @@ TEST(sim_memory, terabytes_cost_nothing) {
     EXPECT_EQ(figures_of(f.device).used_bytes, 0);
 }
 
-/* Whatever comes next finds no room behind the last address. */
+/* Uses up the addresses, so that the next range does not fit after the last one. */
 static void use_up_addresses(strata_device_t *device) {
     const uint64_t end = (UINT64_C(1) << 48) + (UINT64_C(1) << 52), gap = 2 * MIB;
     strata_address_t last = get(device, 2 * MIB);
@@ -106,8 +106,8 @@ static void use_up_addresses(strata_device_t *device) {
     put(device, get(device, end - (last + 2 * MIB + gap) - gap));
 }
 
-/* At the end of the addresses they begin anew, and what is live keeps its own. */
-TEST(sim_memory, addresses_begin_anew_past_what_is_live) {
+/* Addresses restart after the last one, and live ranges keep theirs. */
+TEST(sim_memory, addresses_restart_past_live_ranges) {
     fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.capacity = STRATA_SIM_UNLIMITED});
     strata_address_t gone = get(f.device, 3 * MIB), piece = get(f.device, MIB - 1), range = 0, pooled = 0;
     strata_address_t kept = get(f.device, 5 * MIB), first = gone;
@@ -117,21 +117,21 @@ TEST(sim_memory, addresses_begin_anew_past_what_is_live) {
     put(f.device, gone);
     use_up_addresses(f.device);
     EXPECT_EQ(get(f.device, 2 * MIB), first);
-    /* Nothing fits between what is live, up to the chunk of the pool. */
+    /* Nothing fits between the live ranges, up to the chunk of the pool. */
     strata_address_t next = get(f.device, 5 * MIB);
     EXPECT_GT(next, pooled);
     EXPECT_EQ((next - first) % (2 * MIB), 0);
     EXPECT_TRUE(piece < kept);
     put(f.device, kept);
-    EXPECT_GT(get(f.device, 5 * MIB), next); /* not used again soon */
+    EXPECT_GT(get(f.device, 5 * MIB), next); /* not reused soon */
     EXPECT_OK(strata_device_unreserve(f.device, range, 8 * MIB));
 }
 
-/* Half of all addresses at a time, for ever, beside a block in each half. */
-TEST(sim_memory, large_ranges_come_and_go_for_ever) {
+/* Reserves and frees large ranges many times, with a live block in each half of the addresses. */
+TEST(sim_memory, large_ranges_can_be_reserved_repeatedly) {
     fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_address_t low = get(f.device, 3 * MIB), range, second, none = 77;
-    const uint64_t size = UINT64_C(1) << 46; /* of 2^52, and as much as may be reserved at a time */
+    const uint64_t size = UINT64_C(1) << 46; /* of 2^52; the largest range per reservation */
     for (int round = 0; round < 200; round++) {
         ASSERT_OK(strata_device_reserve(f.device, size, 0, &range));
         EXPECT_TRUE(range > low + 3 * MIB);

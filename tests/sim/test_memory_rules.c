@@ -82,7 +82,7 @@ TEST(sim_memory_rules, without_addresses_nothing_is_taken) {
     strata_sim_held_t held;
     strata_sim_held(f.device, &held);
     EXPECT_EQ(held.address_bytes, 0);
-    /* What is given back can be had again, and nothing else. */
+    /* Freed memory is available again, and no more than that. */
     strata_address_t again = 0;
     put(f.device, held_address);
     ASSERT_OK(strata_device_malloc(f.device, STRATA_MEMORY_DEVICE, 64 * MIB, &again));

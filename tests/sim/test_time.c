@@ -53,7 +53,7 @@ TEST(sim_time, virtual_memory_costs_what_the_profiles_say) {
     virtual_memory_costs("rtx4090", 8600, 6000, 23200, 21600);
 }
 
-/* The memory is of the data sheet, and the costs of a card that nobody measured are marked. */
+/* Memory sizes are from the data sheets, and cards without measurements are marked as modelled. */
 TEST(sim_time, cards_have_the_memory_of_their_data_sheets) {
     static const struct {
         const char *name;

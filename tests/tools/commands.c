@@ -64,7 +64,7 @@ TEST(command, imports_strings) {
     ran = run_well("PYTORCH_ALLOC_CONF=max_split_size_mb:128,pinned_free_catch_all:True -- explain import:pytorch@2.12");
     EXPECT_CONTAINS(ran.out, "128MiB       PYTORCH_ALLOC_CONF:1:1\n");
     EXPECT_CONTAINS(ran.errors, "strata: PYTORCH_ALLOC_CONF:1:23: pinned_free_catch_all:True has no equivalent: ");
-    expect_wrong_use("import pytorch max_split_sizemb:1", "<pytorch>:1:1: pytorch knows no \"max_split_sizemb\"");
+    expect_wrong_use("import pytorch max_split_sizemb:1", "<pytorch>:1:1: pytorch has no memory setting \"max_split_sizemb\"");
     expect_wrong_use("import", "whose string?");
     expect_wrong_use("import pytorch a b", "put it in quotes");
     expect_wrong_use("import pytorch --as-of", "--as-of wants a value: --as-of VERSION");

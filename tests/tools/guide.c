@@ -1,6 +1,6 @@
 /* What docs/guide.md shows is what its commands print, part by part (tests/tools/shown.h).
  *
- * Not run: the two commands `python -m strata.torch ...`, which need PyTorch and a GPU, and the Python programs. tests/python/test_guide.py
+ * Not run here: the two commands `python -m strata.torch ...`, which need PyTorch and a GPU, and the Python programs. tests/python/test_guide.py
  * runs them with a stand-in for PyTorch.
  */
 #include <stdio.h>

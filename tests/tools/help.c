@@ -43,7 +43,7 @@ TEST(help, every_command_has_it_in_three_ways) {
     }
 }
 
-/* The help of --device and docs/profiles.md have every card, and a run on a card that nobody measured is marked. */
+/* The help of --device and docs/profiles.md list every card, and runs on a card without measurements are marked. */
 TEST(help, every_card_is_listed_and_can_be_simulated) {
     char help[TEXT], name[64];
     snprintf(help, sizeof help, "%s", run_well("COLUMNS=4000 -- help compare").out);

@@ -63,7 +63,7 @@ TEST(command_named, check_tells_where_they_are_wrong) {
     EXPECT_CONTAINS(ran.errors, "wrong.yaml:5:8: \"system\" without a cache above it gives memory back");
 }
 
-/* A key that decides for no stream is reported, whether the trace has names or numbers alone; `strata convert` keeps the names. */
+/* A key that matches no stream is reported, for traces with stream names and without. `strata convert` keeps the names. */
 TEST(command_named, keys_of_streams_that_match_nothing_are_reported) {
     write_text("copies.yaml", "strategy: copies\nstack: [stream_safe, auto_growth, system]\n"
                               "streams: {\"copy*\": [stream_safe, system], \"nccl*\": [stream_safe, system]}\n");
@@ -74,13 +74,12 @@ TEST(command_named, keys_of_streams_that_match_nothing_are_reported) {
                                            "stats --at end --device sim:h100 --strategy copies.yaml"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         ran_t ran = run_well("%s names.csv", commands[i]);
-        EXPECT_STREQ(ran.errors, "strata: copies: streams: \"nccl*\" is the stack of no stream of names.csv\n");
+        EXPECT_STREQ(ran.errors, "strata: copies: streams: \"nccl*\" matches no stream of names.csv\n");
         ran = run_well("%s numbers.csv", commands[i]);
-        EXPECT_STREQ(ran.errors,
-                     "strata: copies: streams: \"copy*\" is the stack of no stream of numbers.csv, which has no names of streams "
-                     "(column stream_name): streams are called by their numbers\n"
-                     "strata: copies: streams: \"nccl*\" is the stack of no stream of numbers.csv, which has no names of streams "
-                     "(column stream_name): streams are called by their numbers\n");
+        EXPECT_STREQ(ran.errors, "strata: copies: streams: \"copy*\" matches no stream of numbers.csv, which has no stream names "
+                                 "(column stream_name); write the numbers of streams\n"
+                                 "strata: copies: streams: \"nccl*\" matches no stream of numbers.csv, which has no stream names "
+                                 "(column stream_name); write the numbers of streams\n");
     }
     EXPECT_CONTAINS(run_well("convert names.csv -").out, "stream_name\n");
     EXPECT_CONTAINS(run_well("convert names.csv -").out, ",copy0\n");

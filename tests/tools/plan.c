@@ -33,7 +33,7 @@ TEST(plan_command, solves_an_instance_and_says_so) {
     EXPECT_CONTAINS(ran.out, "does not fit");
 }
 
-/* No plan is looked for, whatever the time. */
+/* No planner runs, for any time limit. */
 TEST(plan_command, answers_at_once_below_the_bound) {
     write_text("bound.csv", "lower,upper,size,alignment\n0,2,100,64\n1,3,100,64\n0,3,28,1\n");
     ran_t ran = run_command("plan bound.csv --time 86400s --capacity 227 -o never.csv");
@@ -46,14 +46,14 @@ TEST(plan_command, answers_at_once_below_the_bound) {
     EXPECT_EQ(ran.exit_status, 1);
     EXPECT_CONTAINS(ran.out, "\"buffers\":3,\"peak_bytes\":null,\"lower_bound_bytes\":228,\"proved\":false");
     EXPECT_CONTAINS(run_well("plan bound.csv --capacity 228").out, "  peak         228 bytes (0.00 MiB)\n");
-    /* Streams that share need less than streams apart. */
+    /* Streams that share memory need less than separate streams. */
     write_text("two.csv", "op,id,size,stream,time_us\nalloc,1,4096,1,0\nfree,1,0,1,1\nalloc,2,4096,2,2\nfree,2,0,2,3\n");
     run_well("plan two.csv --capacity 4096");
     EXPECT_CONTAINS(run_command("plan two.csv --time 86400s --streams apart --capacity 8191").out, "lower bound  8192 bytes");
 }
 
-/* Branches that share nothing: there is no proof, so the time is used. */
-TEST(plan_command, shows_on_a_terminal_that_it_is_at_work) {
+/* Branches share no memory, so no proof exists and the planners use all of their time. */
+TEST(plan_command, shows_progress_on_a_terminal) {
     char rows[8192] = "lower,upper,size,fork,branch\n", line[1024];
     for (int i = 0; i < 60; i++)
         snprintf(rows + strlen(rows), 60, "%d,%d,%d,1,%d\n", i * 7 % 50, i * 7 % 50 + 3 + i % 11, 1000 + i * 37 % 900, i % 3);

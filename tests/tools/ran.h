@@ -18,8 +18,8 @@ ran_t run_command(const char *arguments, ...) __attribute__((__format__(__printf
 ran_t run_command_well(const char *file, int line, const char *arguments, ...) __attribute__((__format__(__printf__, 3, 4)));
 /* Runs a line of a shell in that folder, where traces/ is the project's and `strata` is in PATH. */
 ran_t run_line(const char *line);
-/* Runs a line of the shell with a terminal as its standard output, and answers what it wrote there; NULL where the machine has no
- * terminals to give (/dev/pts is not mounted). Until the next run. */
+/* Runs a shell command with a terminal as its standard output, and returns the output; valid until the next run. Returns NULL if the machine
+ * has no terminals (/dev/pts is not mounted). */
 const char *run_on_terminal(const char *line);
 /* The command refuses these arguments as wrong use (exit status 2): `part` is in what it says, and nothing is printed. */
 void expect_wrong_use(const char *arguments, const char *part);

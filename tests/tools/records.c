@@ -61,7 +61,7 @@ TEST(first_minute, a_record_alone_is_compared) {
     const char *last = strstr(ran.out, "\nprotocol4.pickle.gz: ");
     ASSERT_NE(last, NULL);
     EXPECT_CONTAINS(last, ": with pytorch the program ends first, ");
-    EXPECT_CONTAINS(last, "When it was recorded, the allocator held ");
+    EXPECT_CONTAINS(last, "During the recording, the allocator reserved at most ");
     EXPECT_CONTAINS(last, "\nstrata stats --device sim:h100 --strategy ");
     EXPECT_EQ(strcmp(last + strlen(last) - 10, "pickle.gz\n"), 0);
 }
@@ -130,7 +130,7 @@ TEST(exported, a_snapshot_reads_as_the_trace_that_it_came_from) {
     }
 }
 
-/* Adds up the segments' events one by one, and returns the most bytes that were held. */
+/* Sums the segment events one by one and returns the peak. */
 static uint64_t held_event_by_event(const char *path) {
     size_t count = 0;
     char *bytes = read_bytes(path, &count);
@@ -152,8 +152,8 @@ static uint64_t held_event_by_event(const char *path) {
     return most;
 }
 
-/* 60 MiB of 100 are given back for one block of 70 in the same moment: nobody ever held 130. */
-TEST(exported, what_shrinks_stands_before_what_grows) {
+/* At one moment 60 of 100 MiB are released and a block of 70 MiB is added, so 130 MiB were never reserved. */
+TEST(exported, shrinking_segments_come_first) {
     static const char *const strategies[] = {"pytorch", "system", "paddle", "strata"};
     write_text("swap.csv", "op,id,size,stream,time_us\nalloc,1,20971520,0,0\nalloc,2,41943040,0,0\nfree,1,0,0,5\nfree,2,0,0,5\n"
                            "sync,,0,0,9\nalloc,3,73400320,0,10\nfree,3,0,0,20\nsync,,0,0,30\nalloc,4,20971520,0,40\n"
@@ -168,8 +168,8 @@ TEST(exported, what_shrinks_stands_before_what_grows) {
     }
 }
 
-/* A tag that is no frame is the user's own word for the request. */
-TEST(exported, a_tag_that_is_no_frame_comes_back) {
+/* A tag that is not a frame is the user's own label. */
+TEST(exported, user_metadata_survives_an_export) {
     write_text("tags.csv", "op,id,size,stream,time_us,tag,stack\nalloc,1,512,0,0,my cache,1:a.py:1 f;b.py:2 g\n"
                            "alloc,2,512,0,1,a.py:1 f,1\nalloc,3,512,0,2,only,\nalloc,4,512,0,3,,1\n");
     static const char *const tags[] = {"my cache", "a.py:1 f", "only", "a.py:1 f"};

@@ -87,7 +87,7 @@ TEST(shards, runs_are_merged_as_they_are) {
     EXPECT_STREQ(ran.out, JSON(RUN("t", "x") ", " RUN("t", "y") ", " RUN("u", "x")));
 }
 
-/* Lists of the same name become one; a file without them, or with an empty one, adds nothing. */
+/* Lists with the same name are concatenated. A file without such a list, or with an empty one, adds nothing. */
 TEST(shards, other_lists_are_joined) {
     write_text("a.json", "{\"schema\": 1, \"provenance\": [{\"a\": [1, 2]}], \"errors\": [ ], \"runs\": [" RUN("t", "x") "]}");
     write_text("b.json", "{\"schema\": 1, \"runs\": [" RUN("u", "x") "], \"verdicts\": [\n3 ], \"provenance\": [\n{\"b\": 1},4]}");

@@ -6,7 +6,7 @@
 #include "tests/harness/test.h"
 #include "tests/tools/ran.h"
 
-/* No line is wider, except the command at the end, which can be pasted; returns how many others hold `part`. */
+/* Checks that no line is wider, except the final command, which can be pasted. Returns the number of other lines with `part`. */
 static size_t count_lines(const char *text, size_t width, const char *part) {
     size_t count = 0;
     for (const char *at = text; *at; at += strcspn(at, "\n") + 1) {

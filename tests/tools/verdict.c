@@ -1,4 +1,4 @@
-/* The verdict of a comparison as a user meets it: its words, the command that it ends with, and what the JSON says of its origin. */
+/* Tests the printed verdict of a comparison: its sentences, its final command, and the provenance in the JSON. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 #define BATCH   "--device sim:h100 --repeat 1 "
 #define COLUMNS "op,id,size,stream,time_us\n"
-/* After a second what a device call costs is no longer one percent. */
+/* After one second a device call costs less than 1 % of the time. */
 #define LATER "step,,,0,1000000\n"
 #define ONE   COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,1\n" LATER
 #define ROOMY "strategy: roomy\nstack: [stream_safe, auto_growth: {chunk_size: 64MiB}, system]\n"
@@ -24,7 +24,7 @@ static char *json_text(const char *name) {
     return text;
 }
 
-/* The text with one blank for every stretch of white space: columns are as wide as the host's times. */
+/* Collapses white space to single blanks, because the column widths depend on the host's times. */
 static const char *flat(const char *text) {
     static char flattened[65536];
     char *to = flattened;
@@ -38,7 +38,7 @@ static const char *flat(const char *text) {
 
 /* ---- words ---- */
 
-/* One block of 300 GB on a device of 80. */
+/* One block of 300 GB on a device with 80 GB. */
 TEST(verdict, none_serves_the_trace) {
     write_text("all_failed.csv", COLUMNS "alloc,1,300000000000,0,0\n");
     ran_t ran = run_well("compare " BATCH "all_failed.csv");
@@ -49,18 +49,18 @@ TEST(verdict, none_serves_the_trace) {
     EXPECT_LACKS(ran.out, "over the rows");
 }
 
-/* The least capacity of one that fails is above the given one, and the row stays where none is found. */
+/* The minimum capacity of a failing strategy is above the given one. The row is also there if none is found. */
 TEST(verdict, smallest_is_part_of_it) {
     write_text("two.csv", COLUMNS "alloc,1,9437184,0,0\nfree,1,0,0,1\nalloc,2,5242880,0,2\nalloc,3,5242880,0,3\n" LATER);
     write_text("roomy.yaml", ROOMY);
     ran_t ran = run_well("compare " BATCH "--smallest --capacity 8MiB --strategy system --strategy roomy.yaml two.csv");
     EXPECT_CONTAINS(flat(ran.out), " smallest_device_bytes 12.00 MiB 64.00 MiB ");
-    EXPECT_CONTAINS(flat(ran.out), "The least capacity that serves every request is 12.00 MiB, with system.");
+    EXPECT_CONTAINS(flat(ran.out), "The minimum capacity that serves every request is 12.00 MiB, with system.");
     write_text("align.csv", "op,id,size,stream,time_us,align\nalloc,1,100,0,0,4096\n");
     ran = run_command("compare " BATCH "--smallest --strategy paddle --strategy pytorch align.csv");
     EXPECT_EQ(ran.exit_status, 1);
     EXPECT_CONTAINS(flat(ran.out), " smallest_device_bytes - - ");
-    EXPECT_CONTAINS(flat(ran.out), "fails 1 of 1 operations, none of them for want of memory.");
+    EXPECT_CONTAINS(flat(ran.out), "fails 1 of 1 operations, none of them for lack of memory.");
 }
 
 TEST(verdict, pinned_figures_are_shown) {
@@ -69,7 +69,7 @@ TEST(verdict, pinned_figures_are_shown) {
     ran_t ran = run_well("compare " BATCH "pinned_only.csv");
     EXPECT_CONTAINS(flat(ran.out), " pinned_requested_bytes 100 B pinned_reserved_bytes 8.00 MiB ");
     EXPECT_LACKS(ran.out, "host_requested");
-    EXPECT_CONTAINS(ran.out, "  strata stands for pytorch, pytorch-expandable: their stacks are equal for what this trace uses.\n");
+    EXPECT_CONTAINS(ran.out, "  strata stands for pytorch, pytorch-expandable: their stacks are equal for this trace.\n");
     EXPECT_CONTAINS(ran.out, "\npinned_only.csv: the trace requests no device memory, only pinned memory (at most 100 B). strata ");
     EXPECT_CONTAINS(ran.out, "\nstrata stats --device sim:h100 --strategy strata --at end pinned_only.csv\n");
     EXPECT_LACKS(ran.out, "over the rows");
@@ -86,7 +86,7 @@ TEST(verdict, empty_traces_say_so) {
     EXPECT_LACKS(ran.out, "strata stats");
 }
 
-/* A trace whose frees are late: what the device holds decides, not what a pool reserves. */
+/* In a trace with late frees, the device's used memory decides, not the reserved bytes of a pool. */
 TEST(verdict, the_device_decides) {
     char text[32768] = "op,id,size,stream,time_us,dur_us,other\n";
     int time = 0;
@@ -102,13 +102,13 @@ TEST(verdict, the_device_decides) {
     EXPECT_CONTAINS(flat(ran.out), "peak 2.00 GiB, ");
 }
 
-/* ---- what shares a column ---- */
+/* ---- shared columns ---- */
 
 TEST(verdict, equal_strategies_share_a_column) {
     write_text("one.csv", ONE);
     ran_t ran = run_well("compare " BATCH "--strategy strata --strategy strata --strategy system one.csv");
-    EXPECT_CONTAINS(ran.out, "  strata stands for strata#2: their stacks are equal for what this trace uses.\n");
-    EXPECT_CONTAINS(ran.out, "strata#2 has the same stacks as strata for what this trace uses.");
+    EXPECT_CONTAINS(ran.out, "  strata stands for strata#2: their stacks are equal for this trace.\n");
+    EXPECT_CONTAINS(ran.out, "strata#2 has the same stacks as strata for this trace.");
     ran = run_well("compare " BATCH "--strategy strata --strategy strata --set stream_safe.poll=block one.csv");
     EXPECT_LACKS(ran.out, "stands for");
     ran = run_well("compare " BATCH "--json same.json --strategy strata --strategy host_huge one.csv");
@@ -138,9 +138,9 @@ TEST(verdict, all_presets_are_compared) {
     expect_wrong_use("stats --device sim --strategy all one.csv", "one strategy, please");
 }
 
-/* ---- the command that a verdict ends with ---- */
+/* ---- the final command ---- */
 
-/* The last line, which must run and must show the trace under the strategy. */
+/* Runs the last line, which must show the trace under the strategy. */
 static void expect_next_line(const char *out, const char *line, const char *shown) {
     size_t length = out ? strlen(out) : 0;
     ASSERT_GT(length, 1);
@@ -157,9 +157,9 @@ static void expect_next_line(const char *out, const char *line, const char *show
 
 typedef struct next {
     const char *name;
-    const char *file; /* the strategy's */
+    const char *file; /* the strategy file */
     const char *trace;
-    const char *arguments; /* of the comparison; it is run by a shell */
+    const char *arguments; /* arguments of the comparison, which a shell runs */
     const char *line;
     const char *shown;
 } next_t;
@@ -189,7 +189,7 @@ static const next_t nexts[] = {
      "strata stats --device sim:h100 --strategy mine.yaml \"$(printf %b '\\0033\\013331m.csv')\"", "something-else on sim:h100"},
 };
 
-/* The file's own name differs from the strategy's, which is no name that could be looked up. The trace leaves memory idle in pytorch. */
+/* The name of the file differs from the name of the strategy, which cannot be looked up. With pytorch the trace leaves memory idle. */
 TEST_EACH(next_line, runs, next_t, nexts) {
     write_text(row->file, "version: 1\nstrategy: something-else\nextends: strata\nstack:\n"
                           "  - retry: {timeout: 100ms, wait_first: true}\n  - stream_safe: {poll: seldom}\n"
@@ -199,7 +199,7 @@ TEST_EACH(next_line, runs, next_t, nexts) {
     expect_next_line(ran.out, row->line, row->shown);
 }
 
-/* The variable may set what only another strategy has; the line has its values. */
+/* The variable may set options that only another strategy has. The command has the values instead. */
 TEST(next_line, runs_without_the_environment) {
     write_text("one.csv", ONE);
     ran_t ran = run_well("STRATA_SET=caching.max_split_size=1GiB,stream_safe.poll=block -- compare " BATCH
@@ -209,7 +209,7 @@ TEST(next_line, runs_without_the_environment) {
                      "strata on sim:h100");
 }
 
-/* What is read once cannot be read again. */
+/* A pipe cannot be read again. */
 TEST(next_line, is_left_out_for_a_pipe) {
     write_text("one.csv", ONE);
     write_text("pipe.sh",
@@ -222,7 +222,7 @@ TEST(next_line, is_left_out_for_a_pipe) {
     EXPECT_CONTAINS(json, "\"next\": null}");
 }
 
-/* ---- where the figures come from ---- */
+/* ---- provenance ---- */
 
 static void expect_hash(const char *json, const char *bytes, const char *before) {
     char digest[STRATA_SHA256_TEXT], member[512];
@@ -234,7 +234,7 @@ static void expect_hash(const char *json, const char *bytes, const char *before)
     EXPECT_CONTAINS(json, member);
 }
 
-/* The text of the first strategy in the JSON, as a file. */
+/* Writes the text of the first strategy in the JSON to a file. */
 static char *strategy_text(const char *json) {
     const char *at = strstr(json, "\"text\": \"version: 1");
     if (!at) return NULL;
@@ -271,7 +271,7 @@ TEST(provenance, stands_in_the_json) {
     run_well("compare " BATCH "--capacity 24GiB --host-jitter 7 --json again.json --strategy again.yaml --label strata one.csv");
     char *again CLOSED_BY(text_gone) = json_text("again.json");
     expect_hash(again, text, "{\"contender\": \"strata\", \"given\": \"again.yaml\", ");
-    ran_t ran = run_well("merge from.json"); /* whoever merges keeps it */
+    ran_t ran = run_well("merge from.json"); /* a merge keeps it */
     EXPECT_CONTAINS(ran.out, "\"provenance\": [{\"version\": \"");
     EXPECT_CONTAINS(ran.out, "\"verdicts\": [{\"trace\": \"one.csv\"");
 }
@@ -314,7 +314,7 @@ TEST(keep_going, goes_on_with_a_page_and_curves) {
     EXPECT_CONTAINS(ran.out, "all-kept.html: 2 strategies on 1 trace\n");
 }
 
-/* A strategy that has too little when it is opened fails on every trace. */
+/* A strategy that cannot be opened for lack of memory fails on every trace. */
 TEST(keep_going, lists_what_cannot_be_replayed) {
     write_text("good.csv", ONE);
     write_text("large.yaml", "strategy: large\nstack: [auto_growth: {preallocate: 1GiB}, system]\n");

@@ -1,4 +1,4 @@
-/* Names that are used again, and the last of what a trace may have. */
+/* Tests reused names and the limits of a trace. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@ static strata_status_t load(const char *text, strata_trace_t **trace) {
     return strata_trace_load(write_text("reused.csv", text), trace);
 }
 
-/* A stream borrows a block again after it has given it back, and each end is that of one borrow. */
+/* A stream can borrow a block again after it ended a borrow, and each end closes one borrow. */
 TEST(trace_reused, a_borrow_begins_and_ends_as_often_as_it_is_written) {
 #define AGAIN "borrow,1,,1,1\nunborrow,1,,1,1\n"
     strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
@@ -21,7 +21,7 @@ TEST(trace_reused, a_borrow_begins_and_ends_as_often_as_it_is_written) {
     strata_trace_t *twice CLOSED_BY(trace_gone) = NULL;
     EXPECT_SAYS(STRATA_E_FORMAT, load(HEADER "alloc,1,8,0,0\n" AGAIN AGAIN "unborrow,1,,1,3\n", &twice), "reused.csv:7:");
     EXPECT_CONTAINS(strata_last_error()->text, "which does not borrow it");
-    /* Borrows of another id, and by another stream, are others. */
+    /* Borrows of another id or by another stream are independent. */
     strata_trace_t *other CLOSED_BY(trace_gone) = NULL;
     EXPECT_SAYS(STRATA_E_FORMAT, load(HEADER "alloc,1,8,0,0\nalloc,2,8,0,0\nborrow,1,,1,1\nunborrow,2,,1,2\n", &other),
                 "reused.csv:5:");
@@ -29,7 +29,7 @@ TEST(trace_reused, a_borrow_begins_and_ends_as_often_as_it_is_written) {
 #undef AGAIN
 }
 
-/* As many pools as a trace may have, and one more. */
+/* The maximum number of pools, and one more. */
 TEST(trace_reused, the_last_pool) {
     for (size_t more = 0; more < 2; more++) {
         size_t pools = STRATA_TRACE_POOLS + more;
@@ -49,7 +49,7 @@ TEST(trace_reused, the_last_pool) {
     }
 }
 
-/* Stacks are kept up to the most; what comes after them has none, and nothing fails. */
+/* Stacks are kept up to the maximum. Later rows have no stack, and nothing fails. */
 TEST(trace_reused, the_last_stack) {
     strata_stacks_t stacks = {.count = 0};
     const char *added = NULL;

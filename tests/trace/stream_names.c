@@ -1,4 +1,4 @@
-/* Names of streams: column `stream_name`, which a stream has in one row at least, and in none where nobody named it. */
+/* Tests the column `stream_name`: a named stream has its name in at least one row. */
 #include <stdio.h>
 
 #include "tests/harness/files.h"
@@ -36,7 +36,7 @@ TEST(trace_stream_names, a_trace_without_the_column_has_none) {
     EXPECT_STREQ(name_in(trace, 0), "(none)");
 }
 
-/* Rows of plain numbers are read the quick way; names among them, the last row's too, are found. */
+/* Rows of plain numbers take the fast path. Names between them are found, also in the last row. */
 TEST(trace_stream_names, are_found_among_many_rows) {
     static char text[40000];
     size_t length = (size_t)snprintf(text, sizeof text, HEADER);
@@ -76,8 +76,8 @@ TEST(trace_stream_names, wrong_ones_are_refused_at_their_place) {
     }
 }
 
-/* 255 bytes are a name, 256 are not. */
-TEST(trace_stream_names, the_longest) {
+/* 255 bytes are accepted, 256 are not. */
+TEST(trace_stream_names, have_a_maximum_length) {
     char text[600], name[300];
     for (int bytes = 255; bytes <= 256; bytes++) {
         strata_trace_t *trace = NULL;
@@ -92,7 +92,7 @@ TEST(trace_stream_names, the_longest) {
     }
 }
 
-/* What the writer writes is read again; what the reader would refuse is not written. */
+/* The reader accepts all written names, and the writer refuses names that the reader would refuse. */
 TEST(trace_stream_names, are_written_and_read_again) {
     const char *path = temporary("written.csv");
     char kept[300];
@@ -118,7 +118,7 @@ TEST(trace_stream_names, are_written_and_read_again) {
     strata_trace_writer_abandon(writer);
 }
 
-/* A run may not begin before the last name is known: the first view of the rows has all of them. */
+/* A run must not start before the last name is known, so the first view already has all rows. */
 TEST(trace_stream_names, a_feed_shows_the_whole_trace_at_once) {
     static char text[400000];
     size_t length = (size_t)snprintf(text, sizeof text, HEADER "alloc,1,8,5,0,0,,\n");

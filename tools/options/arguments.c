@@ -25,7 +25,7 @@ static int add_strategy(const strata_taking_t *taking, strata_argument_strategy_
     return STRATA_EXIT_DONE;
 }
 
-/* The default comes first, then the other presets in the order of their names. */
+/* The default comes first, then the other presets by name. */
 static int add_presets(const strata_taking_t *taking) {
     int status = add_strategy(taking, (strata_argument_strategy_t){.name = "strata", .if_possible = true});
     for (size_t i = 0; strata_preset_name(i) && status == STRATA_EXIT_DONE; i++)
@@ -167,12 +167,13 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
 #define TAKEN(name, value, often, take, meaning)                                                                                   \
     { name, value, often, take, 0, 0, 0, meaning }
 #define STRATEGY(often) TAKEN("--strategy", "NAME|FILE", often, take_strategy, "a preset (strata presets) or a YAML file")
-#define DEVICE                                                                                                                                                                                                            \
-    {                                                                                                                                                                                                                     \
-        "--device", "DEVICE", STRATA_ONCE, strata_take_text, offsetof(strata_arguments_t, device), 0, 0,                                                                                                                  \
-            "sim:h100, sim:a100, sim:l4, sim:a10, sim:rtx4090, sim:h200, sim:b200, sim:h100x2 (two), sim:my-gpu.yaml (docs/profile-file.md), gpu:0 ...; else what the strategy says, and where it says gpu and there is " \
-            "none, "                                                                                                                                                                                                      \
-            "sim:h100. A replay opens as many as its trace has"                                                                                                                                                           \
+#define DEVICE                                                                                                                     \
+    {                                                                                                                              \
+        "--device", "DEVICE", STRATA_ONCE, strata_take_text, offsetof(strata_arguments_t, device), 0, 0,                           \
+            "sim:h100, sim:a100, sim:l4, sim:a10, sim:rtx4090, sim:h200, sim:b200, sim:h100x2 (two), sim:my-gpu.yaml "             \
+            "(docs/profile-file.md), gpu:0 ...; else what the strategy says, and where it says gpu and there is "                  \
+            "none, "                                                                                                               \
+            "sim:h100. A replay opens as many as its trace has"                                                                    \
     }
 #define COMMON                                                                                                                     \
     TAKEN("--capacity", "SIZE", STRATA_ONCE, take_capacity,                                                                        \
@@ -196,7 +197,7 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
     }
 #define KEEP_GOING                                                                                                                 \
     FLAG("--keep-going", keep_going,                                                                                               \
-         "goes on past a trace that is wrong: it is reported, left out and listed in the JSON, and the exit status is 1")
+         "continues after an invalid trace, which is reported, left out and listed in the JSON; the exit status is 1")
 #define JOBS                                                                                                                       \
     {                                                                                                                              \
         "--jobs", "N", STRATA_ONCE, strata_take_number, offsetof(strata_arguments_t, jobs), 1, STRATA_JOBS_MOST,                   \
@@ -210,39 +211,38 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
               "names the strategy before it in the table; else the preset's name or the file's"),                                  \
         DEVICE, COMMON
 
-#define COMPARE_ROWS                                                                                                                \
-    STRATEGY_ROWS, REPEAT("3"),                                                                                                     \
-        FLAG(                                                                                                                       \
-            "--smallest", smallest,                                                                                                 \
-            "also finds the least capacity with which every request is served, above the given one too (simulated devices alone)"), \
-        FLAG("--check", check,                                                                                                      \
-             "the happens-before checker watches each first run (simulated devices alone), which gives no host's time: its "        \
-             "hazards "                                                                                                             \
-             "stand in the table, the first three of each run with their histories on standard error"),                             \
-        KEEP_GOING,                                                                                                                 \
-        TAKEN("--shard", "I/N|auto", STRATA_ONCE, take_shard,                                                                       \
-              "takes every N-th trace alone, from number I on (0 is the first); auto: by the launcher's rank and size "             \
-              "(OMPI_COMM_WORLD_*, PMI_*, SLURM_*). See strata merge"),                                                             \
-        {"--json",                                                                                                                  \
-         "FILE|-",                                                                                                                  \
-         STRATA_ONCE,                                                                                                               \
-         strata_take_text,                                                                                                          \
-         offsetof(strata_arguments_t, json),                                                                                        \
-         0,                                                                                                                         \
-         0,                                                                                                                         \
-         "writes the figures as JSON (strata fields); with - no table is printed"},                                                 \
-        {"--report",                                                                                                                \
-         "FILE",                                                                                                                    \
-         STRATA_ONCE,                                                                                                               \
-         strata_take_text,                                                                                                          \
-         offsetof(strata_arguments_t, report),                                                                                      \
-         0,                                                                                                                         \
-         0,                                                                                                                         \
-         "writes a page of HTML with the curves of all strategies (docs/report.md)"},                                               \
-        TAKEN(                                                                                                                      \
-            "--draw", "[=all|fragmented|largest]", STRATA_MANY, take_draw,                                                          \
-            "draws what lies where when most is reserved, the strategies side by side: all chunks small, the fragmented one (of "   \
-            "those in use the one with most free bytes) or the largest; alone the first two. As wide as COLUMNS says, else the "    \
+#define COMPARE_ROWS                                                                                                               \
+    STRATEGY_ROWS, REPEAT("3"),                                                                                                    \
+        FLAG("--smallest", smallest,                                                                                               \
+             "also finds the minimum capacity that serves every request, even above the given one (simulated devices only)"),      \
+        FLAG("--check", check,                                                                                                     \
+             "the happens-before checker watches each first run (simulated devices alone), which gives no host's time: its "       \
+             "hazards "                                                                                                            \
+             "stand in the table, the first three of each run with their histories on standard error"),                            \
+        KEEP_GOING,                                                                                                                \
+        TAKEN("--shard", "I/N|auto", STRATA_ONCE, take_shard,                                                                      \
+              "takes every N-th trace alone, from number I on (0 is the first); auto: by the launcher's rank and size "            \
+              "(OMPI_COMM_WORLD_*, PMI_*, SLURM_*). See strata merge"),                                                            \
+        {"--json",                                                                                                                 \
+         "FILE|-",                                                                                                                 \
+         STRATA_ONCE,                                                                                                              \
+         strata_take_text,                                                                                                         \
+         offsetof(strata_arguments_t, json),                                                                                       \
+         0,                                                                                                                        \
+         0,                                                                                                                        \
+         "writes the figures as JSON (strata fields); with - no table is printed"},                                                \
+        {"--report",                                                                                                               \
+         "FILE",                                                                                                                   \
+         STRATA_ONCE,                                                                                                              \
+         strata_take_text,                                                                                                         \
+         offsetof(strata_arguments_t, report),                                                                                     \
+         0,                                                                                                                        \
+         0,                                                                                                                        \
+         "writes a page of HTML with the curves of all strategies (docs/report.md)"},                                              \
+        TAKEN(                                                                                                                     \
+            "--draw", "[=all|fragmented|largest]", STRATA_MANY, take_draw,                                                         \
+            "draws what lies where when most is reserved, the strategies side by side: all chunks small, the fragmented one (of "  \
+            "those in use the one with most free bytes) or the largest; alone the first two. As wide as COLUMNS says, else the "   \
             "terminal, else 80")
 
 #define CURVE_ROW                                                                                                                  \

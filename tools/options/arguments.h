@@ -9,12 +9,12 @@
 #include "tools/options/options.h"
 
 enum { STRATA_ARGUMENT_STRATEGIES = 32, STRATA_ARGUMENT_SETS = 64, STRATA_ARGUMENT_LABEL = 64, STRATA_JOBS_MOST = 32 };
-#define STRATA_ARGUMENT_LAG_NS UINT64_C(5000000) /* without --gpu-lag */
+#define STRATA_ARGUMENT_LAG_NS UINT64_C(5000000) /* the default of --gpu-lag */
 
 typedef struct strata_argument_strategy {
     const char *name;
     const char *label; /* NULL: from the name */
-    bool if_possible; /* a preset of `--strategy all`: left out where the device cannot run it */
+    bool if_possible; /* from `--strategy all`: left out if the device cannot run it */
     const char *set[STRATA_ARGUMENT_SETS];
     size_t set_count;
 } strata_argument_strategy_t;
@@ -30,7 +30,7 @@ typedef struct strata_arguments {
     uint64_t host_jitter; /* 0: none */
     uint64_t repeat, jobs;
     bool smallest;
-    bool keep_going; /* past traces that are wrong */
+    bool keep_going; /* continue after invalid traces */
     bool check;
     bool legacy_default;
     bool allow_code;
@@ -57,7 +57,7 @@ int strata_arguments_read(const strata_command_t *self, int argc, char **argv, s
 
 /* The path of a trace of this shard. */
 const char *strata_arguments_trace(const strata_arguments_t *arguments, size_t index);
-/* Leaves a trace of this shard out; those after it move down. */
+/* Removes a trace of this shard; later ones move down. */
 void strata_arguments_drop_trace(strata_arguments_t *arguments, size_t index);
 /* Its name: that of its file, with as many folders before it as distinguish it from all others given, those of other shards too. */
 const char *strata_arguments_trace_name(const strata_arguments_t *arguments, size_t index);

@@ -184,9 +184,9 @@ static strata_status_t make_contenders(memory_t *memory, const strata_arguments_
     return STRATA_OK;
 }
 
-/* ---- what the device can run ------------------------------------------------------------------------------------------- */
+/* ---- presets that the device can run ------------------------------------------------------------------------------------------- */
 
-/* One small block on one device. E_NO_MEMORY: what is got at the open is more than there is. */
+/* Serves one small block on one device. E_NO_MEMORY: the strategy preallocates more than the device has. */
 static strata_status_t try_to_run(const strata_contender_t *contender) {
     char path[] = "", *tags[] = {path}, *stacks[] = {path};
     strata_trace_stream_t stream = {.number = 0};

@@ -12,8 +12,8 @@ typedef struct strata_contenders {
     void *memory;
 } strata_contenders_t;
 
-/* Says on standard error if a GPU is asked for and simulated, and which presets of `--strategy all` the device cannot run: these are
- * left out. On failure nothing is left. */
+/* Reports on standard error if a GPU is requested but simulated, and which presets of `--strategy all` are left out because the device cannot
+ * run them. On failure everything is released. */
 strata_status_t strata_contenders_load(const strata_arguments_t *arguments, strata_contenders_t *contenders);
 void strata_contenders_delete(strata_contenders_t *contenders);
 

@@ -10,7 +10,7 @@
 
 enum { EVERY_MS = 100 };
 
-/* The planners know of no output, so a thread of its own writes the line. It ends when the pipe is closed. */
+/* Planners produce no output, so a separate thread writes the line. It ends when the pipe is closed. */
 static struct {
     pthread_t thread;
     int ends[2];

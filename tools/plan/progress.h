@@ -1,4 +1,4 @@
-/* While a plan is looked for, a line on the terminal that standard error is. */
+/* A progress line while a plan is searched, if standard error is a terminal. */
 #ifndef STRATA_TOOLS_PLAN_PROGRESS_H
 #define STRATA_TOOLS_PLAN_PROGRESS_H
 
@@ -6,8 +6,8 @@
 
 #include "platform/status.h"
 
-/* Shows the time that has passed since now, of `time_ns`, until strata_plan_progress_end(). Shows nothing if standard error is no
- * terminal, or if there is no thread to be had for it. One at a time. */
+/* Shows the time elapsed since this call, out of `time_ns`, until strata_plan_progress_end(). Shows nothing if standard error is not a
+ * terminal or no thread can be created. Only one may be active. */
 void strata_plan_progress_begin(const char *what, uint64_t time_ns);
 void strata_plan_progress_end(void);
 

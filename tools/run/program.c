@@ -103,7 +103,7 @@ strata_program_kind_t strata_program_kind(const char *path) {
     return kind;
 }
 
-/* ---- what the loader does ---- */
+/* ---- the dynamic loader ---- */
 
 strata_program_preload_t strata_program_preload_of(const char *path) {
     struct stat file;

@@ -11,10 +11,10 @@ typedef enum strata_program_kind {
     STRATA_PROGRAM_OWN_RUNTIME /* has code for GPUs and needs no libcudart: its CUDA runtime is linked statically */
 } strata_program_kind_t;
 
-/* Returns true if the loader ignores LD_PRELOAD for a program, because it changes user, group or capabilities when it starts. */
+/* Tells if the loader ignores LD_PRELOAD for a program because the program changes user, group or capabilities when it starts. */
 typedef enum strata_program_preload {
     STRATA_PRELOAD_HEEDED,
-    STRATA_PRELOAD_HEEDED_NOW, /* it would change user or group, but the caller is that user or group already */
+    STRATA_PRELOAD_HEEDED_NOW, /* set-user or set-group, but the caller already has that user or group */
     STRATA_PRELOAD_IGNORED
 } strata_program_preload_t;
 strata_program_preload_t strata_program_preload_of(const char *path);

@@ -26,8 +26,8 @@ void strata_unmatched_tell(const char *label, const strata_strategy_t *strategy,
     bool named = false;
     for (uint32_t i = 0; i < trace->stream_count && !named; i++) named = trace->streams[i].name != NULL;
     while ((key = strata_names_unmatched(strategy, trace, &at)))
-        fprintf(stderr, "strata: %s: streams: \"%s\" is the stack of no stream of %s%s\n", label, key, trace->path,
-                named ? "" : ", which has no names of streams (column stream_name): streams are called by their numbers");
+        fprintf(stderr, "strata: %s: streams: \"%s\" matches no stream of %s%s\n", label, key, trace->path,
+                named ? "" : ", which has no stream names (column stream_name); write the numbers of streams");
 }
 
 void strata_reading_begin(const char *path) {

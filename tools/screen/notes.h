@@ -8,7 +8,7 @@
 /* A line for each note that counts something, and one for what the recorded allocator held; on standard error. */
 void strata_notes_tell(const char *path, const char *format, const strata_trace_notes_t *notes);
 
-/* A line on standard error for each key of the strategy's `streams:` that decides for no stream of the trace. */
+/* Prints a line on standard error for each key of the strategy's `streams:` that matches no stream of the trace. */
 void strata_unmatched_tell(const char *label, const strata_strategy_t *strategy, const strata_trace_t *trace);
 
 /* On a terminal: says that a file is being read, which may take seconds, until it is read. */

@@ -22,7 +22,7 @@ static void put_quoted(FILE *out, const char *word) {
     fputc('\'', out);
 }
 
-/* Every POSIX shell knows printf(1) and %b; few know $'...'. */
+/* Every POSIX shell has printf(1) with %b; few have $'...'. */
 static void put_numbers(FILE *out, const char *word) {
     fputs("\"$(printf %b '", out);
     for (; *word; word++) {

@@ -6,21 +6,21 @@
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 
-enum { TEXT_BYTES = 256, FRAMES_MOST = 512 /* of a stack; those further out are not looked at */ };
+enum { TEXT_BYTES = 256, FRAMES_MOST = 512 /* per stack; outer frames are ignored */ };
 
 typedef strata_pickle_value_t value_t;
 
-/* In the order in which they are dropped when a stack is too long. */
+/* In the order in which they are dropped if a stack is too long. */
 typedef enum rank { RANK_NATIVE, RANK_PYTHON, RANK_USER, RANKS } rank_t;
 
 typedef struct strata_frame {
-    value_t file, name; /* texts, or absent */
+    value_t file, name; /* texts or absent */
     int64_t line;
     rank_t rank;
 } frame_t;
 
 typedef struct strata_frames_sequence {
-    uint32_t *frames; /* their numbers */
+    uint32_t *frames; /* frame numbers */
     uint32_t count;
     strata_frames_named_t named;
 } sequence_t;
@@ -37,7 +37,7 @@ static bool reserve(void **array, size_t *room, size_t count, size_t size) {
 
 /* ---- frames ---- */
 
-/* Returns true if a path has these parts next to each other; it may be written with slashes or backslashes. */
+/* Returns true if a path contains these parts in sequence, separated by slashes or backslashes. */
 static bool has_part(const value_t *path, const char *part) {
     size_t length = strlen(part);
     for (size_t i = 0; i + length <= path->length; i++) {
@@ -52,7 +52,7 @@ static bool begins(const value_t *text, const char *with) {
     return text->length >= strlen(with) && memcmp(text->text, with, strlen(with)) == 0;
 }
 
-/* A user wrote what is typed in and every script but PyTorch's own, those that it generates, other packages, and Python's library. */
+/* User code is interactive input and every script except those of PyTorch, generated code, other packages and Python's library. */
 static rank_t rank_of(const value_t *file) {
     static const char *const typed[] = {"<stdin>", "<string>", "<console>", "<ipython"}, *const made[] = {"<frozen",
                                                                                                           "<eval_with_key>"};
@@ -90,7 +90,7 @@ static uint64_t hash_text(const strata_ids_t *ids, const value_t *text) {
     return text->kind == STRATA_PICKLE_TEXT ? strata_sip_hash(&ids->secret, text->text, text->length) : 0;
 }
 
-/* The number of a frame by its contents. Those that have one key by chance take the next keys in turn. */
+/* Returns the number of a frame by its contents. On a hash collision, the next keys are tried in turn. */
 static strata_status_t frame_number(strata_frames_t *self, const frame_t *frame, uint32_t *number) {
     if (self->contents.count == 0) (void)strata_ids_word(&self->contents, "");
     uint64_t parts[] = {hash_text(&self->contents, &frame->file), hash_text(&self->contents, &frame->name), (uint64_t)frame->line};
@@ -104,7 +104,7 @@ static strata_status_t frame_number(strata_frames_t *self, const frame_t *frame,
     return strata_ids_add(&self->contents, key);
 }
 
-/* The same of an item of a list, which may be no dict at all. */
+/* The same for an item of a list, which may not be a dict. */
 static strata_status_t item_number(strata_frames_t *self, const value_t *item, uint32_t *number) {
     static const frame_t none = {.rank = RANK_NATIVE};
     if (item->kind != STRATA_PICKLE_DICT) return frame_number(self, &none, number);
@@ -123,7 +123,7 @@ static strata_status_t item_number(strata_frames_t *self, const value_t *item, u
     return strata_ids_add(&self->objects, place);
 }
 
-/* ---- the texts of a stack ---- */
+/* ---- texts of stacks ---- */
 
 static size_t base_name(const value_t *file) {
     size_t base = file->length;
@@ -131,7 +131,7 @@ static size_t base_name(const value_t *file) {
     return base;
 }
 
-/* "train.py:31 forward", or "forward" without a file; "" without both. Letters that no stack can hold become spaces. */
+/* Writes "train.py:31 forward"; "forward" without a file; "" without both. Characters that a stack cannot hold become spaces. */
 static size_t put_frame(const frame_t *frame, char *text) {
     size_t base = frame->file.length ? base_name(&frame->file) : 0, length = frame->file.length - base;
     int written = 0;
@@ -147,7 +147,7 @@ static size_t put_frame(const frame_t *frame, char *text) {
     return strlen(text);
 }
 
-/* The innermost frame of the user's own, else of Python's, else of all that have a file. */
+/* Returns the innermost frame of user code, else of Python code, else any frame with a file. */
 static void put_tag(const strata_frames_t *self, const sequence_t *sequence, char *text) {
     const frame_t *best = NULL;
     for (uint32_t i = 0; i < sequence->count; i++) {
@@ -159,7 +159,7 @@ static void put_tag(const strata_frames_t *self, const sequence_t *sequence, cha
     if (best) (void)put_frame(best, text);
 }
 
-/* The frames that fit. If not all do, the user's own are kept first, then Python's; of equal ones those further in. */
+/* Selects the frames that fit. User frames take precedence, then Python frames; among equals, inner frames. */
 static void put_stack(const strata_frames_t *self, const sequence_t *sequence, char *text) {
     bool kept[FRAMES_MOST] = {false};
     char one[TEXT_BYTES];
@@ -182,7 +182,7 @@ static void put_stack(const strata_frames_t *self, const sequence_t *sequence, c
     }
 }
 
-/* The number of a stack in the trace. Different lists have one text if only frames that were dropped differ. */
+/* Returns the number of a stack in the trace. Lists that differ only in dropped frames share one text. */
 static strata_status_t stack_number(strata_frames_t *self, const char *text, strata_frames_named_t *named) {
     const char *added;
     uint64_t key = strata_ids_word(&self->texts, text);

@@ -54,7 +54,7 @@ static strata_status_t stream_of(strata_gathered_t *gathered, uint64_t stream, u
     return status;
 }
 
-/* The event with the numbers that its device and stream have in the trace. */
+/* Returns the event with the trace's numbers of its device and stream. */
 static strata_status_t admit(strata_gathered_t *gathered, const strata_gathered_event_t *event, strata_gathered_event_t *own) {
     uint32_t device = 0;
     *own = *event;
@@ -226,7 +226,7 @@ static strata_status_t alloc(strata_gathered_t *gathered, const strata_gathered_
     if (status != STRATA_OK) return status;
     row.id = gathered->ids++;
     *life = (strata_gathered_life_t){.stream = event->stream, .size = event->size, .id = row.id, .known = true};
-    gathered->live_bytes += event->size; /* what overflows is more than a trace holds, and refused there */
+    gathered->live_bytes += event->size; /* an overflow exceeds what a trace can hold, which is refused there */
     gathered->live_peak = strata_max(gathered->live_peak, gathered->live_bytes);
     return add_op(gathered, &row, STRATA_TRACE_alloc, event->stream);
 }

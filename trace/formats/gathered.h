@@ -33,7 +33,7 @@ typedef struct strata_gathered_rows {
 /* What is known about an address. */
 typedef struct strata_gathered_life {
     uint64_t stream;
-    uint64_t size; /* 0 if it is older than the record */
+    uint64_t size; /* 0 if the block is older than the record */
     uint32_t id; /* STRATA_TRACE_NONE: nothing lives there */
     bool known; /* something has lived there */
     bool waits; /* freed, and its last use was not over when the record said so */
@@ -48,11 +48,11 @@ typedef struct strata_gathered_device {
 typedef struct strata_gathered {
     const char *path; /* for messages; the caller's */
     strata_gathered_rows_t older, rows;
-    strata_gathered_device_t devices[STRATA_TRACE_DEVICES]; /* by the trace's number */
-    uint64_t ordinals[STRATA_TRACE_DEVICES]; /* the file's numbers */
+    strata_gathered_device_t devices[STRATA_TRACE_DEVICES]; /* by number in the trace */
+    uint64_t ordinals[STRATA_TRACE_DEVICES]; /* numbers in the file */
     uint32_t known_devices; /* bit k: devices[k] is in use */
-    strata_ids_t far_streams; /* numbers that a trace cannot hold */
-    uint64_t live_bytes, live_peak; /* of blocks that began within the record */
+    strata_ids_t far_streams; /* stream numbers that a trace cannot hold */
+    uint64_t live_bytes, live_peak; /* of blocks allocated within the record */
     strata_ids_t tag_ids;
     char **tags;
     uint32_t tag_count, tag_capacity;
@@ -71,15 +71,15 @@ typedef struct strata_gathered_event {
     uint64_t time_us; /* of any clock. One that falls is taken for the highest so far */
     uint64_t address;
     uint64_t size;
-    uint64_t stream; /* any 64 bits. A number that a trace cannot hold gets one from its upper end */
-    uint64_t device; /* any number; strata_gathered_device() says which one the row has */
+    uint64_t stream; /* any 64 bits; numbers that a trace cannot hold are replaced by ones from its upper end */
+    uint64_t device; /* any number; strata_gathered_device() returns the number in the trace */
     uint32_t thread;
     strata_place_kind_t place; /* of a free it does not count */
     const char *tag; /* NULL: none. One that is too long is cut; letters that a trace cannot hold become spaces */
     uint32_t stack; /* as a row's */
 } strata_gathered_event_t;
 
-/* The trace's number of a device: its own, or the highest free one if its own is above 15 or in use. E_FORMAT: it is the 17th. */
+/* Returns the device's number in the trace: its own, or the highest free one if its own is above 15 or taken. E_FORMAT: it is the 17th device. */
 strata_status_t strata_gathered_device(strata_gathered_t *gathered, uint64_t ordinal, uint32_t *device);
 
 /* All fail with E_HOST_MEMORY, or E_FORMAT naming the path, if a number is too large for a trace. */
@@ -92,11 +92,11 @@ strata_status_t strata_gathered_passed(strata_gathered_t *gathered, const strata
 strata_status_t strata_gathered_failed(strata_gathered_t *gathered, const strata_gathered_event_t *event);
 /* At the end of the record this block is in use. If nothing is known to live there, it has done so from the beginning. */
 strata_status_t strata_gathered_lives(strata_gathered_t *gathered, const strata_gathered_event_t *event);
-/* The block at `from` (0: none) is now the event's: it moved, or has another size. `since` is gathered->ids when that began. If an
- * allocation at the new address, or a free of the old one, was already recorded since then, it is not repeated. */
+/* Adds a reallocation: the block at `from` (0: none) moves to the event's address or gets its size. `since` is the value of gathered->ids when
+ * it began. An allocation of the new address or a free of the old one that was recorded since then is not repeated. */
 strata_status_t strata_gathered_moved(strata_gathered_t *gathered, const strata_gathered_event_t *event, uint64_t from,
                                       uint32_t since);
-/* A row that is about no block: `step` or `release`. A step keeps its tag. */
+/* Adds a row without a block: `step` or `release`. A step keeps its tag. */
 strata_status_t strata_gathered_mark(strata_gathered_t *gathered, strata_trace_op_t op, const strata_gathered_event_t *event);
 
 /* The functions of a format that gathers. The state is a strata_gathered_t; `gather` fills it from the input, which it must not

@@ -68,7 +68,7 @@ static strata_status_t read_header(table_t *table) {
     return STRATA_OK;
 }
 
-/* A field that is not there, or NULL in the table, is 0. SQLite's integers have a sign, so 64 bits may come out negative. */
+/* A missing or NULL field is 0. SQLite's integers are signed, so 64-bit values may be negative. */
 static strata_status_t number_of(const table_t *table, column_t column, uint64_t *number) {
     *number = 0;
     if (table->field_of[column] == ABSENT) return STRATA_OK;

@@ -32,16 +32,16 @@ bool strata_parse_address(const char *text, uint64_t *number) {
     return true;
 }
 
-/* Where the digits of a number lie, and its exponent. */
+/* The digits and the exponent of a number. */
 typedef struct decimal {
-    strata_json_slice_t digits; /* with the point among them */
-    size_t whole; /* digits before the point */
-    size_t count; /* digits in all */
+    strata_json_slice_t digits; /* including the decimal point */
+    size_t whole; /* digits before the decimal point */
+    size_t count; /* all digits */
     int exponent;
     bool negative;
 } decimal_t;
 
-enum { MOST_EXPONENT = 400 }; /* more than any double has */
+enum { MOST_EXPONENT = 400 }; /* larger than that of any double */
 
 static bool read_decimal(strata_json_slice_t value, decimal_t *decimal) {
     size_t at = 0;
@@ -69,7 +69,7 @@ static bool read_decimal(strata_json_slice_t value, decimal_t *decimal) {
     return true;
 }
 
-/* A number times 10^power, its fraction cut off. */
+/* Multiplies by 10^power and truncates. */
 static bool scaled(strata_json_slice_t value, int power, uint64_t *number, bool *negative) {
     decimal_t decimal;
     uint64_t found = 0;

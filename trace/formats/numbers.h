@@ -12,11 +12,11 @@ bool strata_parse_whole(const char *text, uint64_t *number);
 /* Hexadecimal digits, with or without 0x; "(nil)" is 0. */
 bool strata_parse_address(const char *text, uint64_t *number);
 
-/* Numbers of JSON. A fraction is cut off. If `negative` is NULL, a number below 0 is refused; else *number is its magnitude. */
+/* Reads a JSON number and truncates its fraction. If `negative` is NULL, numbers below 0 are refused; otherwise *number is the magnitude. */
 bool strata_json_whole(strata_json_slice_t value, uint64_t *number, bool *negative);
 /* A number and three digits of its fraction, times 1000. */
 bool strata_json_thousandths(strata_json_slice_t value, uint64_t *number);
-/* A number in decimal, or an address in a string: "0x...". A writer with signed addresses writes those from 2^63 on as negative. */
+/* Reads a decimal number, or an address in a string: "0x...". Writers with signed addresses write those from 2^63 on as negative numbers. */
 bool strata_json_address(strata_json_slice_t value, uint64_t *number);
 
 #endif

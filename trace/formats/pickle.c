@@ -261,8 +261,8 @@ static strata_status_t frame(strata_pickle_t *p) {
     return status;
 }
 
-/* The class or function that an instruction imports, as "module.name": two lines after GLOBAL and INST, two texts before STACK_GLOBAL.
- * "" if it names none. */
+/* Returns the class or function that an instruction imports, as "module.name": two lines after GLOBAL and INST, two texts before
+ * STACK_GLOBAL. Returns "" if there is none. */
 static void imported_name(const strata_pickle_t *p, unsigned char opcode, char *name, size_t room) {
     const char *bytes = (const char *)p->bytes + p->at;
     const char *end = memchr(bytes, '\n', p->count - p->at);
@@ -278,7 +278,7 @@ static void imported_name(const strata_pickle_t *p, unsigned char opcode, char *
     strata_make_printable(name, false);
 }
 
-/* The remedy for objects that a script of the user's has put into a snapshot. */
+/* Suggests how to convert objects that a user's script put into a snapshot. */
 static const char *remedy(const char *imported) {
     static const struct {
         const char *begins, *remedy;

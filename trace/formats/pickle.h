@@ -18,8 +18,8 @@ typedef enum strata_pickle_kind {
     STRATA_PICKLE_NONE,
     STRATA_PICKLE_BOOL, /* integer: 0 or 1 */
     STRATA_PICKLE_INTEGER,
-    STRATA_PICKLE_UNSIGNED, /* an integer from 2^63 to 2^64 - 1; its bits are in `integer` */
-    STRATA_PICKLE_LARGE, /* an integer outside of 64 bits */
+    STRATA_PICKLE_UNSIGNED, /* an integer from 2^63 to 2^64 - 1; `integer` has its bits */
+    STRATA_PICKLE_LARGE, /* an integer that does not fit into 64 bits */
     STRATA_PICKLE_REAL,
     STRATA_PICKLE_TEXT, /* bytes of UTF-8 as they stand in the file */
     STRATA_PICKLE_BYTES,

@@ -17,7 +17,7 @@ typedef struct strata_pickle_block {
     const char *tag, *stack;
 } strata_pickle_block_t;
 
-/* Returns true if a tag is a frame: "train.py:31 forward". */
+/* Returns true if a tag has the form of a frame: "train.py:31 forward". */
 bool strata_pickle_is_frame(const char *tag);
 /* A list of dicts of filename, line and name. A tag is the innermost frame, if the stack does not begin with it; those of the stack
  * follow. "" has none. */

@@ -1,8 +1,8 @@
 /* Traces of torch.profiler with profile_memory=True: Chrome's JSON, in which each allocation and free is an instant event named
  * "[memory]" with the arguments Bytes (below 0: a free), Addr (below 0: from 2^63 on), Device Id, Device Type (0 the CPU, 1 CUDA) and
- * Total Reserved. "[OutOfMemory]" is a request that failed; it has no Addr.
+ * Total Reserved. "[OutOfMemory]" is a failed request; it has no Addr.
  *
- * The profiler escapes nothing in names, so the scan is loose. A program that ends early leaves a file without its end.
+ * The profiler does not escape names, so the scan is lenient. A program that ends early leaves a truncated file.
  *
  * The bytes are those of the block, which PyTorch's allocator has rounded up. Streams are not recorded. The events stand thread by
  * thread, so they are put in order of time. */
@@ -125,7 +125,7 @@ static const char *read_event(profile_t *profile, strata_json_slice_t value) {
     return event.kind == KIND_OTHER ? NULL : read_memory(&event);
 }
 
-/* A member of the root, or an event of its list, which has no name. */
+/* Visits a member of the root object, or an element of its list of events, which has no name. */
 static const char *read_root(void *context, strata_json_slice_t name, strata_json_slice_t value) {
     profile_t *profile = context;
     if (!name.at) return read_event(profile, value);

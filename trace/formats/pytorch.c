@@ -58,15 +58,15 @@ typedef struct snapshot {
     strata_gathered_t *gathered;
     device_t devices[STRATA_TRACE_DEVICES];
     uint32_t device_count;
-    bool completes; /* some free_completed is recorded: only then its absence says something */
+    bool completes; /* the record has free_completed events, so a missing one is meaningful */
     bool untimed;
     bool has_segment_events;
     uint64_t visited; /* a small pickle may show one object in many places */
-    uint64_t reserved, reserved_high; /* of segments: since the beginning, which was `0` */
+    uint64_t reserved, reserved_high; /* of segments, relative to the beginning */
     strata_frames_t frames;
-    annotation_t *annotations; /* by time */
+    annotation_t *annotations; /* sorted by time */
     size_t annotation_count, annotation_next;
-    unsigned depth; /* of annotations that have begun and not ended */
+    unsigned depth; /* number of open annotations */
 } snapshot_t;
 
 static strata_status_t wrong(const snapshot_t *s, const char *where, size_t index, const char *what) {
@@ -79,7 +79,7 @@ static strata_status_t visit(snapshot_t *s) {
                        VISITS_MOST);
 }
 
-/* A script may have made floats of the numbers. */
+/* A script may have converted the numbers to floats. */
 static bool number(const value_t *value, uint64_t *into) {
     if (value->kind == STRATA_PICKLE_REAL && value->real >= 0 && value->real < 9e18) *into = (uint64_t)value->real;
     else if (value->kind == STRATA_PICKLE_INTEGER && value->integer >= 0) *into = (uint64_t)value->integer;
@@ -87,7 +87,7 @@ static bool number(const value_t *value, uint64_t *into) {
     return true;
 }
 
-/* An address or a stream is 64 bits; PyTorch writes those from 2^63 on as negative numbers. */
+/* Addresses and streams have 64 bits; PyTorch writes values from 2^63 on as negative numbers. */
 static bool bits(const value_t *value, uint64_t *into) {
     if (value->kind != STRATA_PICKLE_INTEGER && value->kind != STRATA_PICKLE_UNSIGNED) return number(value, into);
     *into = (uint64_t)value->integer;
@@ -96,7 +96,7 @@ static bool bits(const value_t *value, uint64_t *into) {
 
 static bool is_list(const value_t *value) { return value->kind == STRATA_PICKLE_LIST || value->kind == STRATA_PICKLE_TUPLE; }
 
-/* Gives the event the tag and the call stack of a list of frames. */
+/* Sets the event's tag and call stack from a list of frames. */
 static strata_status_t set_frames(snapshot_t *s, const value_t *frames, strata_gathered_event_t *event) {
     const strata_frames_named_t *named;
     strata_status_t status = strata_frames_name(&s->frames, frames, &named);
@@ -107,7 +107,7 @@ static strata_status_t set_frames(snapshot_t *s, const value_t *frames, strata_g
     return STRATA_OK;
 }
 
-/* A text with a zero after it, cut to what a tag can be; "" if it is none. */
+/* Returns the text, zero-terminated and cut to the length of a tag; "" if the value is not a text. */
 static const char *text_of(const value_t *value, char text[STRATA_TRACE_TAG_BYTES]) {
     size_t length = value->kind == STRATA_PICKLE_TEXT ? strata_min(value->length, STRATA_TRACE_TAG_BYTES - 1) : 0;
     if (length) memcpy(text, value->text, length);
@@ -186,7 +186,7 @@ static void reserve(snapshot_t *s, const entry_t *entry) {
     if ((int64_t)(s->reserved - s->reserved_high) > 0) s->reserved_high = s->reserved;
 }
 
-/* The user's own word for what a thread does (torch.cuda.memory._set_memory_metadata) says more than the line that asked. */
+/* The user's own label (torch.cuda.memory._set_memory_metadata) is more specific than the requesting line. */
 static strata_status_t carry_out(snapshot_t *s, device_t *device, uint64_t time_us) {
     const entry_t entry = device->head;
     char metadata[STRATA_TRACE_TAG_BYTES];
@@ -214,7 +214,7 @@ static strata_status_t carry_out(snapshot_t *s, device_t *device, uint64_t time_
     return STRATA_OK;
 }
 
-/* ---- external annotations: the scopes of record_function() ------------------------------------------------------------ */
+/* ---- external annotations: scopes of record_function() ------------------------------------------------------------ */
 
 static int by_time(const void *a, const void *b) {
     const annotation_t *one = a, *other = b;
@@ -222,7 +222,7 @@ static int by_time(const void *a, const void *b) {
     return one->order < other->order ? -1 : 1;
 }
 
-/* Those without a time have no place among the events. */
+/* Annotations without a time cannot be ordered among the events. */
 static strata_status_t read_annotations(snapshot_t *s, const value_t *list) {
     size_t count = strata_pickle_count(list);
     if (count == 0) return STRATA_OK;
@@ -242,7 +242,7 @@ static strata_status_t read_annotations(snapshot_t *s, const value_t *list) {
     return STRATA_OK;
 }
 
-/* The end of an outermost annotation is a step. Those that ended before the first event are left out. */
+/* The end of an outermost annotation is a step. Annotations that ended before the first event are skipped. */
 static strata_status_t carry_out_annotations(snapshot_t *s, uint64_t before_us) {
     char name[STRATA_TRACE_TAG_BYTES];
     strata_status_t status = STRATA_OK;
@@ -262,7 +262,7 @@ static strata_status_t carry_out_annotations(snapshot_t *s, uint64_t before_us) 
 
 /* ---- the record: the devices' events by time --------------------------------------------------------------------------- */
 
-/* *used: an event of the device is more than that of the snapshot itself, which every device has. */
+/* *used: the device has events besides the snapshot event, which every device has. */
 static strata_status_t look_ahead(snapshot_t *s, const value_t *events, bool *used) {
     for (size_t i = 0; i < events->items->count; i++) {
         entry_t entry;
@@ -276,7 +276,7 @@ static strata_status_t look_ahead(snapshot_t *s, const value_t *events, bool *us
     return STRATA_OK;
 }
 
-/* A machine's devices are all listed, whether the process used them or not. */
+/* A snapshot lists all devices of the machine, even those that the process did not use. */
 static strata_status_t begin_devices(snapshot_t *s, const value_t *traces) {
     size_t count = strata_pickle_count(traces);
     strata_status_t status = STRATA_OK;
@@ -296,7 +296,7 @@ static strata_status_t begin_devices(snapshot_t *s, const value_t *traces) {
     return status;
 }
 
-/* The device whose next event is the earliest; NULL: there is none. */
+/* Returns the device with the earliest next event; NULL: no events are left. */
 static device_t *earliest(snapshot_t *s) {
     device_t *best = NULL;
     for (uint32_t i = 0; i < s->device_count; i++) {
@@ -371,8 +371,8 @@ static strata_status_t read_segment(snapshot_t *s, size_t index, const value_t *
     return status;
 }
 
-/* The held bytes at the end tell those at the beginning, and so the highest. Without segment events, or if some were left out
- * (skip_actions) so that less was held than live, nothing is claimed. */
+/* The reserved bytes at the end give those at the beginning, and so the peak. The reader makes no claim without segment events, or if missing
+ * ones (skip_actions) would make the reserved bytes smaller than the live bytes. */
 static strata_status_t read_segments(snapshot_t *s, const value_t *segments) {
     uint64_t held = 0;
     size_t count = strata_pickle_count(segments);

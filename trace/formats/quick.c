@@ -124,7 +124,7 @@ static const char *take_text(const char *at, char *text) {
     return at + length;
 }
 
-/* A name goes the long way: a stream has it in one row as a rule. */
+/* A row with a name takes the slow path: most streams have their name in one row only. */
 static const char *take_nothing(const char *at) { return *at == ',' || *at == '\n' || *at == '\r' ? at : NULL; }
 
 static const char *take_word(strata_quick_t *quick, uint8_t column, const char *at) {

@@ -84,7 +84,7 @@ static strata_status_t read_row(log_t *log) {
     return WRONG(log, ACTION, "the action is \"%s\"; RMM writes allocate, allocate failure or free", strata_shown(action).text);
 }
 
-/* Which field each column is in. Columns of other names are left out. */
+/* The field index of each column. Unknown columns are ignored. */
 static strata_status_t read_header(log_t *log) {
     memset(log->field_of, COLUMNS, sizeof log->field_of);
     for (int column = 0; column < COLUMNS; column++) {
@@ -98,7 +98,7 @@ static strata_status_t read_header(log_t *log) {
     return STRATA_OK;
 }
 
-/* Logs that were put one after another have a header each. No row has this word alone in a field. */
+/* Concatenated logs repeat the header. No data row has a field with only this word. */
 static bool is_header(const log_t *log, uint32_t count) {
     for (uint32_t i = 0; i < count; i++)
         if (strcmp(log->lines.fields[i], names[ACTION]) == 0) return true;
@@ -140,7 +140,7 @@ static strata_status_t open_log(const char *path, strata_input_t *input, void **
     return strata_gathered_open(path, input, gather, state);
 }
 
-/* The first line names all columns, in any order. */
+/* The first line has the names of all columns, in any order. */
 static bool recognises(const char *head, size_t count) {
     size_t length = strcspn(head, "\r\n");
     (void)count;

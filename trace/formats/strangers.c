@@ -10,14 +10,14 @@
     "run the program under strata run with a strategy that has the layer trace, and TF_GPU_ALLOCATOR=cuda_malloc_async"
 #define OF_JAX "run the program under strata run with a strategy that has the layer trace, and XLA_PYTHON_CLIENT_ALLOCATOR=platform"
 
-/* How a file is known. */
+/* How a file is recognized. */
 typedef enum where { AT_BEGIN, WITHIN_JSON, ANYWHERE } where_t;
 
 typedef struct stranger {
     where_t where;
-    const char *mark; /* of AT_BEGIN and ANYWHERE: these bytes */
+    const char *mark; /* for AT_BEGIN and ANYWHERE: the bytes to find */
     size_t length;
-    const char *also; /* NULL, or a text that is in the head too */
+    const char *also; /* NULL, or a text that the head must also contain */
     const char *meaning;
 } stranger_t;
 
@@ -69,9 +69,9 @@ static bool matches(const stranger_t *stranger, const char *head, size_t count) 
     return marked && (!stranger->also || contains(head, count, stranger->also, strlen(stranger->also)));
 }
 
-/* ---- messages of protocol buffers, which have no mark of their own ---------------------------------------------------- */
+/* ---- protocol buffers, which have no magic bytes ---------------------------------------------------- */
 
-/* Where the field after the tag byte ends if it is a length and its bytes, at most the head's end; 0: it is none. */
+/* Returns the end of a length-delimited field after its tag byte, at most the end of the head; 0: not such a field. */
 static size_t field_end(const unsigned char *head, size_t count, size_t at) {
     size_t length = 0;
     for (unsigned shift = 0; at < count && shift < 35; shift += 7) {
@@ -82,15 +82,15 @@ static size_t field_end(const unsigned char *head, size_t count, size_t at) {
     return 0;
 }
 
-/* Texts have no control characters but these. */
+/* The control characters that text files contain. */
 static bool is_binary(const unsigned char *head, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (head[i] < ' ' && !memchr("\t\n\f\r", head[i], 4)) return true;
     return false;
 }
 
-/* Chakra's files are messages with their lengths before them; the first has a version. A profile of XLA is a list of planes; pprof
- * begins with the types of its samples, and TensorFlow's dump of an allocator's memory with its name. */
+/* Chakra files are length-prefixed messages, of which the first has a version. A profile of XLA is a list of planes. A pprof file begins with
+ * its sample types, and TensorFlow's memory dump of an allocator with the allocator's name. */
 static const char *protocol_buffer(const char *text, size_t count) {
     const unsigned char *head = (const unsigned char *)text;
     if (count < 8 || !is_binary(head, count)) return NULL;

@@ -1,10 +1,10 @@
-/* Files that other tools write and that no reader can make a trace of. Each is refused by its name. */
+/* Files of other tools that no reader can convert to a trace. The error names the kind of file. */
 #ifndef STRATA_TRACE_STRANGERS_H
 #define STRATA_TRACE_STRANGERS_H
 
 #include <stddef.h>
 
-/* Names a file by its first bytes (a zero follows them), with what to record instead; NULL: it is none of these. */
+/* Identifies a file by its first bytes (zero-terminated). Returns its kind and what to record instead, or NULL if it is not one of these. */
 const char *strata_trace_stranger(const char *head, size_t count);
 
 #endif

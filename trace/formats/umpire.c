@@ -1,9 +1,9 @@
 /* Umpire's replay log (UMPIRE_REPLAY): a JSON object a line, with `category`, `name`, `numeric_args`, `string_args`, `tags` and
- * `timestamp` in nanoseconds; until 2022 with `event`, `payload` and `result` instead. Other lines are comments. Where the memory lies
- * is known by the allocator's name: HOST, DEVICE, DEVICE::1, UM, PINNED, or that of an allocator which is made over one of these.
+ * `timestamp` in nanoseconds; until 2022 with `event`, `payload` and `result` instead. Other lines are comments. The name of
+ * the allocator tells the place: HOST, DEVICE, DEVICE::1, UM, PINNED, or an allocator made over one of these.
  *
- * An old allocation stands there twice, and counts where it has a result. A reallocation stands there twice, too; the allocation and
- * the free between the two are written only if Umpire made them itself, and not if the C library moved the block. */
+ * Old logs have two lines per allocation; the line with a result counts. A reallocation also has two lines. Umpire writes an
+ * allocation and a free between them only if it moved the block itself, and not if the C library did. */
 #include <string.h>
 
 #include "platform/host/host_memory.h"
@@ -20,10 +20,10 @@ typedef struct allocator {
     strata_place_kind_t place;
 } allocator_t;
 
-/* A reallocation that has begun. */
+/* A reallocation that is in progress. */
 typedef struct begun {
     uint64_t ref, from, size;
-    uint32_t since; /* the ids that were given before it */
+    uint32_t since; /* number of ids assigned before it */
 } begun_t;
 
 typedef struct log {
@@ -31,7 +31,7 @@ typedef struct log {
     strata_lines_t lines;
     allocator_t *allocators; /* of one ref or name the last counts */
     size_t count;
-    begun_t begun[BEGUN]; /* if there are more, the oldest is forgotten */
+    begun_t begun[BEGUN]; /* if the array is full, the oldest is dropped */
     size_t begun_count;
 } log_t;
 
@@ -69,7 +69,7 @@ static const char *read_tag(void *context, strata_json_slice_t name, strata_json
     return NULL;
 }
 
-/* The first argument of an old makeAllocator is the allocator below it. */
+/* In old logs, the first argument of makeAllocator is the allocator below it. */
 static const char *read_argument(void *context, strata_json_slice_t name, strata_json_slice_t value) {
     said_t *said = context;
     (void)name;
@@ -175,7 +175,7 @@ static bool is_one_of(strata_json_slice_t name, const char *a, const char *b) {
     return strata_json_is(name, a) || strata_json_is(name, b);
 }
 
-/* The one that has begun last with this allocator, and at this address if the line names it. */
+/* Returns the latest reallocation in progress with this allocator, and at this address if the line has one. */
 static bool take_begun(log_t *log, const said_t *said, begun_t *begun) {
     size_t at = log->begun_count;
     for (; at > 0; at--) {
@@ -189,7 +189,7 @@ static bool take_begun(log_t *log, const said_t *said, begun_t *begun) {
     return true;
 }
 
-/* A line without the new address begins one. */
+/* A line without the new address begins a reallocation. */
 static strata_status_t reallocate(log_t *log, const said_t *said, strata_gathered_event_t *event) {
     begun_t begun = {.ref = said->ref, .from = said->from, .size = said->size, .since = log->gathered->ids};
     if (!said->has_pointer) {
@@ -276,7 +276,7 @@ static strata_status_t open_log(const char *path, strata_input_t *input, void **
     return strata_gathered_open(path, input, gather, state);
 }
 
-/* The first line that is no comment is an object with a category, or (until 2022) with the kind "replay". */
+/* The first line that is not a comment is an object with a category or, until 2022, with the kind "replay". */
 static bool recognises(const char *head, size_t count) {
     const char *at = strata_json_spaces(head);
     (void)count;

@@ -34,14 +34,14 @@ bool strata_json_is(strata_json_slice_t slice, const char *text) {
 
 static bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
-/* Returns true if the text here may follow a string. */
+/* Returns true if the text here can follow a string. */
 static bool follows_string(const char *at) {
     at = strata_json_spaces(at);
     return *at == ',' || *at == ':' || *at == '}' || *at == ']';
 }
 
-/* Profilers escape nothing, so a name may end with a backslash: "C:\dir\". Its quote looks escaped, and the next quote, which begins the
- * next string, looks like the end; but no comma, colon or bracket follows that one. */
+/* Profilers do not escape names, so a name may end with a backslash: "C:\dir\". Its closing quote then looks escaped, and the opening quote of
+ * the next string looks like the end. But no comma, colon or bracket follows that quote. */
 static const char *loose_string_end(strata_json_scan_t *scan, const char *begin) {
     const char *escaped = NULL, *at = begin + 1;
     for (; *at && *at != '"'; at++) {
@@ -68,7 +68,7 @@ static const char *string_end(strata_json_scan_t *scan, const char *at) {
     return at + 1;
 }
 
-/* Where a number lacks a digit: its beginning, unless the text ends there. */
+/* Returns the error position of a number without digits: its beginning, unless the text ends there. */
 static const char *number_end(strata_json_scan_t *scan, const char *at) {
     const char *begin = at;
     at += *at == '-';
@@ -86,7 +86,7 @@ static const char *number_end(strata_json_scan_t *scan, const char *at) {
     return at;
 }
 
-/* A number that is none, as C++ and Python print it; NULL: something else. */
+/* Skips nan or inf as C++ and Python print them; NULL: something else. */
 static const char *odd_number_end(const char *at) {
     static const char *const words[] = {"nan", "NaN", "Infinity", "inf"};
     at += *at == '-';

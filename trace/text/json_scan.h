@@ -10,8 +10,8 @@ typedef struct strata_json_scan {
     const char *begin; /* the text, which ends with a zero byte */
     const char *at; /* where it is wrong */
     const char *wrong; /* why */
-    bool loose; /* accepts what profilers write that is no JSON: raw control characters and backslashes in strings, trailing commas, nan, inf */
-    const char *within; /* NULL, or the name of an array in the root object whose elements are visited too, each as it is read */
+    bool loose; /* lenient: accepts raw control characters and backslashes in strings, trailing commas, nan and inf, as profilers write them */
+    const char *within; /* NULL, or the name of an array in the root object whose elements are visited, too, as each is read */
 } strata_json_scan_t;
 
 typedef struct strata_json_slice {
@@ -19,13 +19,13 @@ typedef struct strata_json_slice {
     size_t length;
 } strata_json_slice_t;
 
-/* Called for each member: `name` without its quotes (its `at` is NULL in an array). Returns what is wrong with it, or NULL. */
+/* Called for each member with its unquoted name (`at` is NULL in an array). Returns an error text, or NULL. */
 typedef const char *(*strata_json_member_fn)(void *context, strata_json_slice_t name, strata_json_slice_t value);
 
-/* Checks the value after the spaces at `at`. If it is an object or array, calls `member` (may be NULL) for its own members. If the text
- * ends within the value, scan->at is the end of the text, and `member` was called for every member before it. */
+/* Checks the value after spaces at `at`. For an object or array, calls `member` (may be NULL) for its direct members. If the text ends within
+ * the value, scan->at is the end of the text, and `member` was called for every complete member. */
 const char *strata_json_value(strata_json_scan_t *scan, const char *at, strata_json_member_fn member, void *context);
-/* The place after a byte order mark, if there is one, and spaces. */
+/* Skips a byte order mark, if present, and spaces. */
 const char *strata_json_begin(const char *text);
 /* The place after the spaces. */
 const char *strata_json_spaces(const char *at);

@@ -25,7 +25,7 @@ typedef struct strata_lines {
     const char *bytes; /* what is left of the input's last piece */
     size_t count;
     uint32_t line; /* number of the line in `text` */
-    bool unended; /* it is the file's last, and no newline ends it */
+    bool unended; /* the last line of the file, without a newline */
     char text[STRATA_TRACE_LINE_BYTES]; /* without its end; split in place */
     char *fields[STRATA_TRACE_FIELDS];
     strata_shown_t names[STRATA_TRACE_FIELDS]; /* of the columns, for errors; "": not known yet */
@@ -43,7 +43,7 @@ void strata_lines_close(strata_lines_t *lines);
 /* The next line without its end. It has no zero byte and no carriage return; the first has no UTF-8 byte order mark (EF BB BF).
  * *end after the last. */
 strata_status_t strata_lines_next(strata_lines_t *lines, bool *end);
-/* Returns true if a failure is due to the file's end: it is about the last line, which has no newline, and not the first. */
+/* Returns true if a failure is due to a truncated file: it is in the last line, which lacks a newline and is not also the first. */
 bool strata_lines_cut_off(const strata_lines_t *lines, strata_status_t status);
 /* Splits the line into fields[]; a field may be in "double quotes". */
 strata_status_t strata_lines_split(strata_lines_t *lines, uint32_t *count);

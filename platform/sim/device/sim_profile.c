@@ -9,7 +9,7 @@
 #define COST(fixed_us, mib_us)                                                                                                     \
     { (fixed_us) * US, (mib_us)*US }
 
-/* The differences between the profiles; everything else is as on the H100. */
+/* The profiles, as differences from the H100. */
 #define PROFILE(label, gib, create_us, map_us, access_us, unmap_us, derived)                                                       \
     {                                                                                                                              \
         .name = label, .modelled = derived, .total_bytes = (gib)*GIB, .context_bytes = 500 * MIB, .foreign_bytes = 0,              \
@@ -33,8 +33,8 @@
 static const strata_sim_profile_t profiles[] = {
     PROFILE_OF("h100", 80, HOPPER, false),
     PROFILE_OF("a100", 80, AMPERE, false),
-    /* Nobody measured these. A call is the driver's work on the host, so an Ampere card costs what the A100 does, and a later one
-     * what the H100 does. */
+    /* The costs below are not measured. A call is mostly host work of the driver, so Ampere cards use the costs of the A100 and later
+     * cards those of the H100. */
     PROFILE_OF("l4", 24, HOPPER, true),
     PROFILE_OF("a10", 24, AMPERE, true),
     PROFILE_OF("rtx4090", 24, HOPPER, true),

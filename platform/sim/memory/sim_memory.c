@@ -1,4 +1,4 @@
-/* cudaMalloc and managed memory: physical granules, addresses that rise. */
+/* cudaMalloc and managed memory: physical granules and ascending addresses. */
 #include <stdlib.h>
 
 #include "platform/sim/memory/sim_pool.h"
@@ -27,7 +27,7 @@ bool sim_granules(const sim_device_t *device, uint64_t size, uint64_t *bytes) {
     return strata_round_up(size, device->world->profile.granule_bytes, bytes);
 }
 
-/* The addresses that something live has which owns the region: itself, its window, or its chunk. */
+/* Returns the address range of the live owner of a region: the region itself, its window, or its chunk. */
 static void whole_of(const sim_region_t *region, uint64_t *begin, uint64_t *size) {
     *begin = region->node.key;
     *size = region->span;
@@ -37,7 +37,7 @@ static void whole_of(const sim_region_t *region, uint64_t *begin, uint64_t *size
     }
 }
 
-/* The end of something of the device that has addresses in [begin, end); 0: nothing has. */
+/* Returns the end of a live range of the device that overlaps [begin, end), or 0 if there is none. */
 static uint64_t taken_until(sim_device_t *device, uint64_t begin, uint64_t end) {
     sim_tree_t *regions = &device->world->regions;
     sim_node_t *near[2] = {sim_tree_floor(regions, begin), sim_tree_ceiling(regions, begin, 0)};
@@ -50,8 +50,8 @@ static uint64_t taken_until(sim_device_t *device, uint64_t begin, uint64_t end) 
     return sim_pools_taken_until(device, begin, end);
 }
 
-/* Addresses rise. Only when a device has used all of them, 4 PiB, they start over, past what is live: so one that was freed is not used
- * again soon, and a use after its free is found. */
+/* Addresses ascend. They restart, past live ranges, only after a device used all of its 4 PiB. So a freed address is not reused soon, and a
+ * use after free is detected. */
 strata_address_t sim_address(sim_device_t *device, uint64_t span, uint64_t alignment) {
     uint64_t first = SIM_BASE + device->base.ordinal * SIM_DEVICE_SPAN, limit = first + SIM_DEVICE_SPAN;
     uint64_t granule = device->world->profile.granule_bytes, begin = device->next_address, end, taken;

@@ -66,7 +66,7 @@ void sim_pool_shrink(sim_pool_t *pool, uint64_t keep);
 /* Blocks whose frees are done belong to nobody any more. */
 void sim_pool_observe(sim_pool_t *pool);
 
-/* The end of a chunk of the device's pools that has addresses in [begin, end); 0: none has. */
+/* Returns the end of a chunk of the device's pools that overlaps [begin, end), or 0 if there is none. */
 uint64_t sim_pools_taken_until(const sim_device_t *device, uint64_t begin, uint64_t end);
 
 /* Memory of graphs (sim_graph.c). The first two are nodes of the stream's capture; no stream: after a wait for the device. */

@@ -202,7 +202,7 @@ struct sim_device {
     uint64_t used, peak_used; /* physical bytes; `used` without managed memory */
     uint64_t managed, peak_oversubscribed;
     uint64_t next_address;
-    bool addresses_reused; /* all were given out once */
+    bool addresses_reused; /* every address was used once */
     sim_granule_t *open; /* the granule that small requests fill */
     uint64_t granules; /* of small requests, live */
     uint64_t reserved_addresses, mappings;
@@ -291,7 +291,7 @@ uint64_t sim_after_sleep(strata_sim_t *world, uint64_t from, uint64_t until);
 
 /* ---- addresses and physical memory (sim_memory.c, sim_host.c, sim_contents.c) ---- */
 
-/* Address space of `span` bytes with a gap after it; 0: there is none. */
+/* Reserves `span` bytes of address space with a gap after it. Returns 0 if none is left. */
 strata_address_t sim_address(sim_device_t *device, uint64_t span, uint64_t alignment);
 bool sim_take(sim_device_t *device, uint64_t bytes);
 void sim_give(sim_device_t *device, uint64_t bytes);

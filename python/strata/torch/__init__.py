@@ -65,7 +65,7 @@ def install(
     return opened
 
 
-#: Where PyTorch finds the settings of its own allocator.
+#: The variables with the settings of PyTorch's own allocator.
 SETTINGS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
 
 
@@ -74,7 +74,7 @@ def _warn_of_settings(opened: Facade, strategy: StrategyLike) -> None:
     named = os.environ.get("STRATA_STRATEGY") if strategy is None else strategy
     if isinstance(named, str) and named.startswith("import:pytorch"):
         return
-    explained = opened.explain()  # names the variable of each value that comes from one
+    explained = opened.explain()  # contains the variable of each value that was read from one
     for name in SETTINGS:
         value = os.environ.get(name)
         if value and f" {name}:" not in explained:

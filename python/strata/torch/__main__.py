@@ -1,6 +1,6 @@
 """python -m strata.torch [--strategy NAME|FILE] [--set PATH=VALUE]... [--check] [--report] [--whole] [--if-possible] [--module] SCRIPT [ARGUMENT]...
 
-Runs a program with Strata as PyTorch's allocator. What follows SCRIPT reaches the program as it is, `--` included."""
+Runs a program with Strata as PyTorch's allocator. The program gets everything after SCRIPT unchanged, including `--`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from . import install
 
 
 class _Program(argparse.Action):
-    """The rest of the line: the script and its arguments. argparse itself would drop the script's own `--`."""
+    """The rest of the line: the script and its arguments. argparse itself would drop the `--` of the script."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, _: Optional[str] = None) -> None:
         program = values[1:] if values[:1] == ["--"] else values
@@ -77,12 +77,12 @@ def checked(facade: Facade) -> int:
 
 
 def installed(told: argparse.Namespace) -> Optional[Facade]:
-    """The facade behind PyTorch. None: this machine has none, and the program is to run all the same."""
+    """The facade for PyTorch. None: this machine cannot have one, and the program should run without it."""
     checks = {"check_stream_ids": told.check, "check_captures": told.check}
     try:
         return install(told.strategy, door="whole" if told.whole else "pluggable", devices=told.devices, set=told.set, **checks)
     except (DeviceError, RuntimeError) as error:
-        # A wrong strategy is an error on any machine, a missing device or compiler is not.
+        # An invalid strategy is an error on any machine; a missing device or compiler is not.
         if not told.if_possible:
             raise
         reason = str(error).splitlines()[0]

@@ -31,13 +31,13 @@ function decodeRun(run) {
 /* What the page shows now. */
 const state = { trace: 0, hidden: new Set(), curves: new Set(["reserved", "requested"]), axis: "time_us", view: null, a: 0, b: 1 };
 
-/* What the comparison found on the trace that is shown. The order and the words are the command's own. */
+/* The verdict on the shown trace, with the order and the text of the command. */
 function shownVerdict() {
   return data.figures.verdicts[state.trace];
 }
 
-/* The runs of the trace that is shown, one for each strategy. Of strategies that cannot differ on the trace only one is shown. `index` is a
- * run's place in this list, `contender` its place in the comparison. */
+/* The runs of the shown trace, one per strategy. Strategies that cannot differ on the trace share one run. `index` is the position in this
+ * list, `contender` the position in the comparison. */
 function shownRuns() {
   const runs = [], shown = new Set(shownVerdict().order.map((labels) => labels[0]));
   for (let i = 0; i < data.contenders; i++) {

@@ -4,7 +4,7 @@ function served(run) {
   return run.figures.failed_operations === 0;
 }
 
-/* The best first, as the verdict has them. */
+/* Best first, in the order of the verdict. */
 function ranked(runs) {
   return shownVerdict().order.map((labels) => runs.find((run) => run.label === labels[0]));
 }
@@ -16,7 +16,7 @@ function costSentence(a, b) {
     + `${milliseconds(a.figures.end_ms)} and ${milliseconds(b.figures.end_ms)} (${end}). `;
 }
 
-/* The verdict: its first sentence, and the rest. */
+/* Splits the verdict into its first sentence and the rest. */
 function verdictWords(trace) {
   const text = shownVerdict().text, from = text.startsWith(`${trace.name}: `) ? trace.name.length + 2 : 0;
   const end = text.indexOf(". ", from), first = end < 0 ? text.slice(from) : text.slice(from, end + 1);
@@ -60,14 +60,14 @@ function renderHeadline() {
     element("p", { class: "note" }, `${trace.name}: ${count(trace.rows)} rows, ${count(trace.allocs)} allocations, at most `
       + `${bytes(runs[0].figures.peak_requested_bytes)} asked for at once. On ${runs[0].figures.device}, of which a strategy may use `
       + `${bytes(runs[0].figures.capacity_bytes)}.`
-      + (runs.some((run) => run.figures.modelled) ? " Some figures rest on a model of the driver's pools, or of a card that nobody measured." : "")),
+      + (runs.some((run) => run.figures.modelled) ? " Some figures rest on a model of the driver's pools, or of a card without measurements." : "")),
     next && element("p", { class: "note" }, "Where its memory went: ", element("code", null, next)));
   document.title = `${trace.name} – Strata report`;
 }
 
 /* ---- the figures ---- */
 
-/* A measure that no run has is left out. */
+/* Measures without a value in any run are left out. */
 const measures = [
   { name: "peak_device_used_bytes", title: "device holds, peak", best: true },
   { name: "peak_reserved_bytes", title: "reserved, peak", bar: true, best: true },

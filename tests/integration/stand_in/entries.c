@@ -1,5 +1,5 @@
-/* Calls one function of the table by itself, and its counterpart where it has one, and prints what came of it. The argument is the
- * function's name. It knows nothing of Strata; what it prints is checked in tests/integration/entries.c. */
+/* Calls one function of the table, and its counterpart if there is one, and prints the results. The argument is the function's name. This
+ * program does not use Strata; tests/integration/entries.c checks its output. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,7 +15,7 @@ static void *const legacy = (void *)1, *const per_thread = (void *)2;
 
 typedef unsigned long long address_t;
 
-/* The driver's functions take addresses as numbers: these take pointers, as the runtime's do. */
+/* Wrappers that take pointers like the runtime, because the driver's functions take addresses as numbers. */
 static int driver_alloc(void **p, size_t size) { return cuMemAlloc_v2((address_t *)p, size); }
 static int driver_free(void *p) { return cuMemFree_v2((uintptr_t)p); }
 static int driver_alloc_async(void **p, size_t size, void *stream) { return cuMemAllocAsync((address_t *)p, size, stream); }
@@ -27,7 +27,7 @@ static int driver_free_async_own(void *p, void *stream) { return cuMemFreeAsync_
 static int driver_managed(void **p, size_t size, unsigned int flags) { return cuMemAllocManaged((address_t *)p, size, flags); }
 static int driver_ipc(void *handle, void *p) { return cuIpcGetMemHandle(handle, (uintptr_t)p); }
 
-/* A current context, made without a call that the preloaded library stands before. */
+/* Creates a current context without a call that the preloaded library intercepts. */
 static void begin(int device) {
     void *context = NULL;
     cuInit(0);
@@ -38,7 +38,7 @@ static void begin(int device) {
 
 /* ---- memory without a stream ---- */
 
-/* Served; freed; freed once more, which is CUDA's error of an address that is nobody's. */
+/* Allocates and frees, then frees again, for which CUDA reports an unknown address. */
 static void request(const char *name, int code, void *address, int (*release)(void *), const char *free_name) {
     SAY("code", code);
     SAY("real", stand_in_entered(name));
@@ -57,7 +57,7 @@ static void plain(const char *name, int (*get)(void **, size_t), int (*release)(
     request(name, code, address, release, free_name);
 }
 
-/* With flags that Strata serves, then with some that are CUDA's own affair. */
+/* First with flags that Strata serves, then with flags that are passed to CUDA. */
 static void flagged(const char *name, int (*get)(void **, size_t, unsigned int), unsigned int served, unsigned int others,
                     int (*release)(void *), const char *free_name) {
     void *address = NULL, *foreign = NULL;
@@ -93,7 +93,7 @@ static void frees(const char *name, int (*release)(void *), bool host) {
 typedef int (*get_on_fn)(void **, size_t, void *);
 typedef int (*free_on_fn)(void *, void *);
 
-/* NULL means `own` here. What is freed there is served there at once, work or no work; the other default stream gets none of it. */
+/* NULL means `own` here. Memory freed there is reused there at once, whatever work runs; the other default stream cannot get it. */
 static void get_on(const char *name, get_on_fn get, void *own) {
     void *address = NULL, *again = NULL;
     SAY("code", get(&address, MiB, NULL));
@@ -106,7 +106,7 @@ static void get_on(const char *name, get_on_fn get, void *own) {
     SAY("last", cudaFreeAsync(again, own));
 }
 
-/* A block of `own`, whose last use was there; then a block of `own` whose last use was on another stream that works. */
+/* First a block of `own` that was last used there, then one that was last used on another busy stream. */
 static void free_on(const char *name, free_on_fn release, void *own) {
     void *other = own == legacy ? per_thread : legacy, *a = NULL, *b = NULL;
     cudaMallocAsync(&a, MiB, own);
@@ -147,7 +147,7 @@ static void info(const char *name, int (*ask)(size_t *, size_t *)) {
     cudaFreeHost(host);
     SAY("live_100", free_by(ask) / MiB);
     begin(1);
-    cudaMallocFromPoolAsync(&block, 100 * MiB, NULL, NULL); /* CUDA's own: on this device Strata keeps nothing */
+    cudaMallocFromPoolAsync(&block, 100 * MiB, NULL, NULL); /* served by CUDA, because Strata caches nothing on this device */
     SAY("of_the_second_device", free_by(ask) / MiB);
     SAY("real", stand_in_entered(name));
     stand_in_fail_next(name, 999);
@@ -158,7 +158,7 @@ static void info(const char *name, int (*ask)(size_t *, size_t *)) {
 
 /* ---- streams, captures ---- */
 
-/* Its memory goes to whoever asks next: nobody waits for a stream that is gone. */
+/* Its memory is reusable at once, because a destroyed stream is not waited for. */
 static void destroy(const char *name, int (*end)(void *)) {
     void *stream, *a = NULL, *b = NULL, *next;
     cudaStreamCreate(&stream);
@@ -187,8 +187,8 @@ WITHOUT_GRAPH(plainly_own, cudaStreamBeginCapture_ptsz)
 WITHOUT_GRAPH(driver_plainly, cuStreamBeginCapture_v2)
 WITHOUT_GRAPH(driver_plainly_own, cuStreamBeginCapture_v2_ptsz)
 
-/* While a stream is captured, what is freed is not waited for, so other memory is served. Each call asks for more than any before, so
- * nothing that is idle serves it. */
+/* During a capture the library does not wait for freed memory, so requests get other memory. Each request is larger than all before, so no idle
+ * block fits. */
 static bool is_served_again(void) {
     static size_t size = 12;
     void *block = NULL, *next = NULL;
@@ -207,12 +207,12 @@ static void capture(const char *name, begin_fn start, const char *end_name, int 
     SAY("refused", start(stream, NULL, 1));
     SAY("waited_for", is_served_again());
     for (int round = 0; round < 4; round++) {
-        static const int codes[] = {0, 901, 904, 1}; /* the last one ends no capture */
+        static const int codes[] = {0, 901, 904, 1}; /* the last one does not end the capture */
         SAY("begun", start(stream, (void *)7, 2));
         SAY("waited_for", is_served_again());
         if (codes[round]) stand_in_fail_next(end_name, codes[round]);
         SAY("ended", end(stream, &graph));
-        cuStreamDestroy_v2(stream); /* with its capture, where the end has failed */
+        cuStreamDestroy_v2(stream); /* together with its capture if the end failed */
         cudaStreamCreate(&stream);
         SAY("waited_for", is_served_again());
     }
@@ -260,7 +260,7 @@ static void ipc(const char *name, int (*share)(void *, void *)) {
     SAY("of_the_address", stand_in_value(name, 1) == (uintptr_t)foreign && stand_in_value(name, 0) == (uintptr_t)handle);
 }
 
-/* ---- passed on, with room made ---- */
+/* ---- passed on after idle memory is released ---- */
 
 static void *got;
 static size_t pitch;
@@ -291,7 +291,7 @@ static int retried_cuMemCreate(void) {
     return cuMemCreate((address_t *)&got, 600 * MiB, &properties, 0);
 }
 
-/* 1 GiB in all, of which 700 MiB are idle. The first call fails behind the scenes, and leaves no error. */
+/* 700 MiB of 1 GiB are idle. The first internal try fails, and leaves no error. */
 static void retried(const char *name, int (*does)(void)) {
     void *large = NULL;
     cudaMalloc(&large, 700 * MiB);
@@ -308,14 +308,14 @@ static void retried(const char *name, int (*does)(void)) {
     }
     cudaMalloc(&large, 300 * MiB);
     cudaFree(large);
-    SAY("too_much", does()); /* also once these have gone back */
+    SAY("too_much", does()); /* fails even after the idle memory is released */
     SAY("used", stand_in_used(0) / MiB);
     SAY("last_error", cudaGetLastError());
 }
 
-/* ---- looked up by hand ---- */
+/* ---- dlsym and driver tables ---- */
 
-/* A name that is looked up everywhere is Strata's; from the library's handle, or the driver's table, CUDA's own. */
+/* A global lookup finds Strata's function; a lookup by the library's handle or the driver's table finds CUDA's own. */
 static void looked_up(void) {
     void *runtime = dlopen("libcudart.so.13", RTLD_NOW | RTLD_NOLOAD), *address = NULL, *entry = NULL;
     int (*everywhere)(void **, size_t) = (int (*)(void **, size_t))(uintptr_t)dlsym(RTLD_DEFAULT, "cudaMalloc");
@@ -331,7 +331,7 @@ static void looked_up(void) {
     SAY("asked", cuGetProcAddress_v2("cuMemAlloc", &entry, 3020, 0, &found));
     SAY("by_entry", ((int (*)(void **, size_t))(uintptr_t)entry)(&address, MiB));
     SAY("freed", cuMemFree_v2((uintptr_t)address));
-    SAY("real_frees", stand_in_entered("cuMemFree_v2") - 1); /* one was the runtime's */
+    SAY("real_frees", stand_in_entered("cuMemFree_v2") - 1); /* one call came from the runtime */
 }
 
 int main(int argc, char **argv) {

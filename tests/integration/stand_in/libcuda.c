@@ -9,7 +9,7 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-enum { STAND_IN_VALUES = 7 }; /* as in stand_in.h, whose prototypes of CUDA's functions are other ones */
+enum { STAND_IN_VALUES = 7 }; /* as in stand_in.h, which cannot be included because its prototypes differ */
 extern int stand_in_lost;
 EXPORTED int stand_in_see(const char *name, const unsigned long long values[STAND_IN_VALUES]);
 EXPORTED unsigned long long stand_in_entered(const char *name), stand_in_value(const char *name, int i);
@@ -24,13 +24,13 @@ __attribute__((constructor)) static void begin(void) {
     if (getenv("STAND_IN_NO_VIRTUAL")) fake_options.no_virtual = true;
 }
 
-/* ---- what the program calls, by exported name ---- */
+/* ---- calls of the program, by exported name ---- */
 
 enum { SEEN = 64, NAME_ROOM = 48, ATTACH_HOST = 2 };
 typedef struct seen {
     char name[NAME_ROOM];
     unsigned long long entered, values[STAND_IN_VALUES];
-    int fail_code; /* of the next call; 0: it does what it says */
+    int fail_code; /* result of the next call; 0: it works normally */
 } seen_t;
 static seen_t all_seen[SEEN];
 static pthread_mutex_t seeing = PTHREAD_MUTEX_INITIALIZER;
@@ -77,7 +77,7 @@ void stand_in_fail_next(const char *name, int code) { seen_of(name)->fail_code =
     CUresult name arguments { return fake_##entry passed; }
 EXPORT_MAP(EXPORT)
 
-/* Those that the preloaded library stands before: each call is seen, with its arguments. */
+/* Functions that the preloaded library intercepts. Each call is recorded with its arguments. */
 #define SEEN_EXPORT(name, arguments, does, ...)                                                                                    \
     EXPORTED CUresult name arguments;                                                                                              \
     CUresult name arguments {                                                                                                      \
@@ -131,7 +131,7 @@ SEEN_EXPORT(cuStreamBeginCaptureToGraph_ptsz,
 SEEN_EXPORT(cuStreamEndCapture, (CUstream stream, CUgraph *graph), fake_StreamEndCapture(stream, graph), WORD(stream), WORD(graph))
 SEEN_EXPORT(cuStreamEndCapture_ptsz, (CUstream stream, CUgraph *graph), fake_StreamEndCapture(own(stream), graph), WORD(stream),
             WORD(graph))
-/* Pictures of any form are plain memory; where a description is given, its first word is the bytes. */
+/* Arrays of any shape are plain memory. The first word of a descriptor is the size in bytes. */
 SEEN_EXPORT(cuMemAllocPitch_v2, (CUdeviceptr * address, size_t *pitch, size_t width, size_t height, unsigned int element),
             (*pitch = width, fake_MemAlloc(address, width *height)), WORD(address), WORD(pitch), width, height, element)
 SEEN_EXPORT(cuArrayCreate_v2, (CUdeviceptr * array, const size_t *bytes), fake_MemAlloc(array, *bytes), WORD(array), WORD(bytes))

@@ -36,7 +36,7 @@ static void begin(void) {
     current = context;
 }
 
-/* The last error is that of the last call that failed; a successful one leaves it. */
+/* The last error is that of the last failed call; successful calls keep it. */
 static int done(int code) {
     if (code) last_error = code;
     return code;
@@ -72,7 +72,7 @@ int cudaStreamCreate(void **stream) {
     return done(DRIVER("cuStreamCreateWithPriority", int (*)(void **, unsigned int, int))(stream, 0, 0));
 }
 
-/* ---- what the preloaded library stands before: each call is seen, with its arguments ---- */
+/* ---- functions that the preloaded library intercepts: each call is recorded with its arguments ---- */
 
 #define WORD(value) (unsigned long long)(uintptr_t)(value)
 #define RUNTIME(name, arguments, does, ...)                                                                                        \
@@ -82,7 +82,7 @@ int cudaStreamCreate(void **stream) {
             #name, (const unsigned long long[STAND_IN_VALUES]){__VA_ARGS__});                                                      \
         return done(code ? code : does);                                                                                           \
     }
-/* The driver's function of that name; the calls that are seen there are those of programs that use the driver, so the plain names. */
+/* Calls the driver's function by its plain name. Its recorded calls must be only those of programs that use the driver. */
 #define GET(address, size)            DRIVER("cuMemAlloc_v2", int (*)(void **, size_t))(address, size)
 #define GET_ON(address, size, stream) DRIVER("cuMemAllocAsync", int (*)(void **, size_t, void *))(address, size, stream)
 #define BEGIN(stream, mode)           DRIVER("cuStreamBeginCapture_v2", int (*)(void *, int))(stream, mode)
@@ -122,7 +122,7 @@ RUNTIME(cudaStreamBeginCaptureToGraph_ptsz,
         WORD(stream), WORD(graph), WORD(nodes), WORD(edges), count, (unsigned)mode)
 RUNTIME(cudaStreamEndCapture, (void *stream, void **graph), END(stream, graph), WORD(stream), WORD(graph))
 RUNTIME(cudaStreamEndCapture_ptsz, (void *stream, void **graph), END(own(stream), graph), WORD(stream), WORD(graph))
-/* Pictures of any form are plain memory. */
+/* Arrays of any shape are plain memory. */
 RUNTIME(cudaMallocPitch, (void **address, size_t *pitch, size_t width, size_t height),
         (*pitch = (width + 511) / 512 * 512, GET(address, *pitch *height)), WORD(address), WORD(pitch), width, height)
 RUNTIME(cudaMalloc3D, (stand_in_pitched_t * pitched, stand_in_extent_t extent),

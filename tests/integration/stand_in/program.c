@@ -179,7 +179,7 @@ static void by_hand(void) {
     SAY("init", init(0));
 }
 
-/* A child of fork(), whose calls CUDA refuses, and one that runs the program anew. */
+/* A child of fork(), in which CUDA refuses calls, and one that executes the program again. */
 static void children(char *self) {
     get(MiB);
     fflush(stdout);

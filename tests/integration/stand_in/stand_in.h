@@ -11,8 +11,8 @@ unsigned long long stand_in_pending(int device);
 unsigned long long stand_in_used(int device);
 unsigned long long stand_in_calls(const char *name);
 extern int stand_in_lost;
-/* Both libraries: calls of an exported function that came to it, and the arguments of the last one; the next call answers `code` and does
- * nothing. Of functions that the preloaded library stands before. */
+/* In both libraries, for functions that the preloaded library intercepts: the number of calls, the arguments of the last one, and a request
+ * that the next call only returns `code`. */
 enum { STAND_IN_VALUES = 7 };
 int stand_in_see(const char *name, const unsigned long long values[STAND_IN_VALUES]);
 unsigned long long stand_in_entered(const char *name);

@@ -1,4 +1,4 @@
-"""A PyTorch program under the door of the first argument, whose facade is closed while tensors are live. It must reach its end."""
+"""A PyTorch program under the door of the first argument, whose facade is closed while tensors are live. It must run to its end."""
 
 import gc
 import sys

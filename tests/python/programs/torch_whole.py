@@ -158,11 +158,11 @@ gc.collect()
 torch.cuda.empty_cache()
 results["pool gone"] = len({row.pool for row in facade.snapshot() if row.pool})
 
-# ---- use_on_oom: 79.5 GiB in all, of which the pool keeps 50
+# ---- use_on_oom: the pool holds 50 of 79.5 GiB
 
 
 def last_resort(**options):
-    """What a request outside gets that the device has no room for: the pool's block again, or an error; then within the pool."""
+    """The result of a request outside the pool that exceeds the device: the pool's block, or an error; then a request within the pool."""
     torch.cuda.empty_cache()
     ooms = torch.cuda.memory_stats()["num_ooms"]
     one = torch.cuda.MemPool(**options)
@@ -179,13 +179,13 @@ def last_resort(**options):
     told += [torch.cuda.memory_stats()["num_ooms"] - ooms, one.use_count(), outcome(lambda: tensor(60 << 10))[:16]]
     del one
     gc.collect()
-    told.append(outcome(lambda: tensor(60 << 10)))  # a pool that is gone keeps nothing
+    told.append(outcome(lambda: tensor(60 << 10)))  # an ended pool keeps no memory
     return told
 
 
 results["last resort"] = [last_resort(use_on_oom=True), last_resort()]
 
-# ---- no_split: blocks of the sizes that PyTorch's segments have, where the version has the option
+# ---- no_split: blocks with the sizes of PyTorch's segments, if the version has the option
 
 if "no_split" in torch.cuda.MemPool.__init__.__code__.co_varnames:
     whole_blocks = torch.cuda.MemPool(no_split=True)
