@@ -116,4 +116,4 @@ const strata_command_t strata_command_stats = {
         "layers NAME) explains the figures of layers, strata.h all others.\n"
         "\n"
         "Exit status: 0 done (out-of-memory is told), 1 an operation failed otherwise, 2 wrong usage, strategy or trace, or "
-        "the strategy has too little when it is opened."};
+        "the strategy cannot be opened for lack of memory."};

@@ -272,8 +272,8 @@ TEST(command, a_strategy_that_cannot_open_ends_the_comparison) {
     write_text("s.yaml", "strategy: large\nstack: [auto_growth: {preallocate: 1GiB}, system]\n");
     expect_wrong_use("compare " BATCH " --capacity 512MiB --strategy system --strategy s.yaml t.csv",
                      "auto_growth.preallocate: 1GiB: ");
-    EXPECT_CONTAINS(run_command("COLUMNS=999 -- help compare").out, "has too little when it is opened");
-    EXPECT_CONTAINS(run_command("COLUMNS=999 -- help stats").out, "has too little when it is opened");
+    EXPECT_CONTAINS(run_command("COLUMNS=999 -- help compare").out, "cannot be opened for lack of memory");
+    EXPECT_CONTAINS(run_command("COLUMNS=999 -- help stats").out, "cannot be opened for lack of memory");
 }
 
 TEST(command, another_failure_is_an_error) {
