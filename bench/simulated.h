@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "config/config.h"
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 #include "platform/sim/sim.h"
 
 static inline void must(strata_status_t status) {

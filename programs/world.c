@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 #include "platform/host/host_memory.h"
 #include "platform/text/pointer.h"
 

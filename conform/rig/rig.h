@@ -4,7 +4,7 @@
 
 #include "config/config.h"
 #include "conform/rig/expect.h"
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 #include "platform/sim/sim.h"
 
 #define MIB (1ull << 20)

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "facade/figures/text.h"
+#include "facade/registry/text.h"
 
 /* The unit of the largest, as an index of B, KiB, MiB, GiB. It is the next smaller one if another size is less than a tenth of it,
  * or if two different sizes would read alike. */

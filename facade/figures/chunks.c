@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "facade/figures/text.h"
+#include "facade/registry/text.h"
 #include "platform/arguments.h"
 #include "platform/host/host_memory.h"
 

@@ -8,7 +8,7 @@
 #include "allocation/stack/hearing.h"
 #include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 #include "platform/arguments.h"
 #include "platform/arithmetic.h"
 

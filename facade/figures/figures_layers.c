@@ -1,7 +1,7 @@
 /* The figures that the layers of a place count themselves. */
 #include "allocation/report/figures.h"
 #include "allocation/stack/layer.h"
-#include "facade/serve/inside.h"
+#include "facade/registry/inside.h"
 #include "platform/arguments.h"
 
 static void tell_layer(strata_stack_t *stack, strata_layer_t *layer, strata_layer_figure_fn figure, void *context) {

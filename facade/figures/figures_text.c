@@ -4,8 +4,8 @@
 
 #include "allocation/report/figures.h"
 #include "allocation/stack/layer.h"
-#include "facade/facade.h"
-#include "facade/figures/text.h"
+#include "facade/registry/facade.h"
+#include "facade/registry/text.h"
 #include "platform/arguments.h"
 #include "platform/place.h"
 #include "strategy/model.h"

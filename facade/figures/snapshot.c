@@ -1,6 +1,6 @@
 /* Every block of a place at one moment: copied with the locks of all its stacks held, reported with none. */
 #include "allocation/call/rows.h"
-#include "facade/serve/inside.h"
+#include "facade/registry/inside.h"
 #include "platform/arguments.h"
 
 strata_status_t strata_snapshot(strata_t handle, strata_place_t place, strata_snapshot_fn row, void *context) {

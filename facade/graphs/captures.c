@@ -1,7 +1,7 @@
 /* Captures for programs without a runtime: the device's own calls, with its handles. */
 #include "allocation/domain/paused.h"
 #include "allocation/graphs/graphs.h"
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 #include "facade/streams/told.h"
 #include "platform/arguments.h"
 

@@ -2,7 +2,7 @@
 #ifndef STRATA_FACADE_GRAPHS_H
 #define STRATA_FACADE_GRAPHS_H
 
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 
 /* While pools of graphs are begun in a place: *pool becomes the one that a request goes to, if it goes to one; `said` is the pool
  * that the request names. E_CAPTURE: it may not be served where it would go. */

@@ -3,7 +3,7 @@
 #include "allocation/report/log.h"
 #include "allocation/stack/threads.h"
 #include "facade/graphs/graphs.h"
-#include "facade/open/plans.h"
+#include "facade/registry/plans.h"
 #include "platform/arguments.h"
 #include "platform/place.h"
 

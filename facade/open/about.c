@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "config/config.h"
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 #include "platform/arguments.h"
 
 #define TEXT_(x) #x

@@ -7,8 +7,8 @@
 #include "allocation/reclaim/idle.h"
 #include "allocation/report/log.h"
 #include "allocation/stack/threads.h"
-#include "facade/open/plans.h"
 #include "facade/open/worker.h"
+#include "facade/registry/plans.h"
 #include "platform/arithmetic.h"
 
 strata_clock_t *strata_facade_clock(const strata_facade_t *facade) {

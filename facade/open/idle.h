@@ -2,7 +2,7 @@
 #ifndef STRATA_FACADE_IDLE_H
 #define STRATA_FACADE_IDLE_H
 
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 
 /* Starts the thread that looks, if a stack of the strategy says `idle:` and time is real: with a virtual clock whoever lets time pass
  * looks. The facade is built. E_HOST_MEMORY: the host starts no thread. */

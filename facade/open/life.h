@@ -2,7 +2,7 @@
 #ifndef STRATA_FACADE_LIFE_H
 #define STRATA_FACADE_LIFE_H
 
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 
 /* Checks the options of an open; `function` is named in errors. E_INVALID: an unknown flag or value, or a NULL that is not allowed. */
 strata_status_t strata_facade_check_options(const strata_open_options_t *options, const char *function);

@@ -5,8 +5,8 @@
 #include "allocation/stack/planning.h"
 #include "allocation/stack/threads.h"
 #include "facade/open/idle.h"
-#include "facade/open/plans.h"
 #include "facade/open/worker.h"
+#include "facade/registry/plans.h"
 
 bool strata_planner_wake(void *context) {
     strata_facade_t *facade = context;

@@ -2,7 +2,7 @@
 #ifndef STRATA_FACADE_PLANNER_H
 #define STRATA_FACADE_PLANNER_H
 
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 
 /* Starts the thread that makes plans, if the strategy has a layer that wants some and time is real: under a virtual clock, and where the
  * host starts no thread, whoever ends a step makes them. The facade is built. */

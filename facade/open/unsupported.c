@@ -1,5 +1,5 @@
 /* Functions that strata.h declares and this version does not serve yet: each says so and changes nothing. */
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 #include "platform/arguments.h"
 
 static strata_status_t later(strata_t handle, const char *what) {

@@ -3,8 +3,8 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "facade/registry/lookup.h"
 #include "facade/serve/long_way.h"
-#include "facade/serve/lookup.h"
 
 void strata_worker_stop(strata_facade_t *facade, strata_worker_t *worker) {
     strata_lock(&facade->lock);

@@ -3,7 +3,7 @@
 #ifndef STRATA_FACADE_WORKER_H
 #define STRATA_FACADE_WORKER_H
 
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 
 /* Starts the thread; `body` gets the facade, and returns once worker->stops. The program's signals are not for it. Returns the system's
  * error number, 0: it runs. */

@@ -4,7 +4,7 @@
 #include "allocation/domain/paused.h"
 #include "allocation/report/log.h"
 #include "allocation/stack/layer.h"
-#include "facade/serve/inside.h"
+#include "facade/registry/inside.h"
 #include "platform/arguments.h"
 
 /* ---- one thread at a time ---- */

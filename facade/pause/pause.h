@@ -10,7 +10,7 @@
 #define STRATA_FACADE_PAUSE_H
 
 #include "allocation/stack/handles.h"
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 
 /* ---- which memory ---- */
 

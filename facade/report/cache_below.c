@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "allocation/stack/layer.h"
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 #include "platform/arguments.h"
 
 /* The layers below `layer`, depth first, except decorators and routers; *left of them are to be skipped. */

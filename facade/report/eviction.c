@@ -1,6 +1,6 @@
 /* For programs that give memory up on purpose: what would become free with a block, and which blocks cost least. */
 #include "allocation/call/blocks.h"
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 #include "facade/report/victims.h"
 #include "platform/arguments.h"
 #include "platform/arithmetic.h"

@@ -5,8 +5,8 @@
 
 #include "allocation/reclaim/ladder.h"
 #include "allocation/reclaim/refusal.h"
-#include "facade/facade.h"
-#include "facade/figures/text.h"
+#include "facade/registry/facade.h"
+#include "facade/registry/text.h"
 #include "facade/report/survey.h"
 
 enum { STRATA_FACT_LETTERS = 256, STRATA_FACT_REASON = 400 };

@@ -1,6 +1,6 @@
 /* The end of an out-of-memory: the observers are called. Also the callbacks that are asked to free memory. */
+#include "facade/registry/inside.h"
 #include "facade/report/report.h"
-#include "facade/serve/inside.h"
 #include "platform/arguments.h"
 
 #include <stdio.h>

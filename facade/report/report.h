@@ -2,8 +2,8 @@
 #ifndef STRATA_FACADE_REPORT_H
 #define STRATA_FACADE_REPORT_H
 
-#include "facade/facade.h"
-#include "facade/figures/text.h"
+#include "facade/registry/facade.h"
+#include "facade/registry/text.h"
 
 enum { STRATA_REPORT_BYTES = 4000 };
 

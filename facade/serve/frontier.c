@@ -1,6 +1,6 @@
 /* Frees that carry a count: the program's counter of a place, and the count up to which the GPU has done its work. */
 #include "allocation/reclaim/waiting.h"
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 #include "platform/arguments.h"
 
 static strata_status_t domain_of(strata_t handle, strata_place_t place, strata_domain_t **domain) {

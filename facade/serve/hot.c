@@ -1,8 +1,8 @@
 /* The calls that programs make millions of times: allocate, free, free by pointer. Everything that is not a hit goes the long
  * way (facade/serve/request.c, long_way.c). */
 #include "allocation/stack/direct.h"
+#include "facade/registry/lookup.h"
 #include "facade/serve/long_way.h"
-#include "facade/serve/lookup.h"
 
 /* Apart, so that the direct way saves no registers for it. Nothing has looked up a stack since the handle was found. */
 static __attribute__((noinline)) strata_status_t allocate_missed(strata_stack_handle_t handle, strata_stream_t stream, size_t size,

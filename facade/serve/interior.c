@@ -1,8 +1,8 @@
 /* Where a block lies: from an address inside it, its place, the piece of the device's memory. */
 #include "allocation/call/blocks.h"
 #include "allocation/stack/layer.h"
-#include "facade/facade.h"
-#include "facade/serve/diagnose.h"
+#include "facade/registry/diagnose.h"
+#include "facade/registry/facade.h"
 #include "platform/arguments.h"
 
 /* The block of a stack that contains the address, under its lock. */

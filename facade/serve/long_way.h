@@ -3,7 +3,7 @@
 #define STRATA_FACADE_LONG_WAY_H
 
 #include "allocation/stack/direct.h"
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 
 extern strata_facade_t *_Atomic strata_facades[STRATA_FACADES];
 

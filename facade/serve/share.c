@@ -1,7 +1,7 @@
 /* Shared ownership of a block. */
 #include "allocation/call/record_notes.h"
 #include "allocation/stack/layer.h"
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 
 strata_status_t strata_retain(strata_t handle, strata_ref_t ref) {
     strata_call_t call;

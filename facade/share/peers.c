@@ -1,6 +1,6 @@
 /* Access of one GPU to another's memory. */
 #include "allocation/stack/layer.h"
-#include "facade/open/devices.h"
+#include "facade/registry/devices.h"
 #include "facade/share/share.h"
 
 static strata_status_t open_device(strata_facade_t *facade, uint32_t number, strata_device_t **device) {

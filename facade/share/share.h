@@ -3,7 +3,7 @@
 #define STRATA_FACADE_SHARE_H
 
 #include "allocation/stack/handles.h"
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 
 /* The sources of a domain, those of all of its groups: begin with the domain alone. NULL after the last. */
 typedef struct strata_share_walk {

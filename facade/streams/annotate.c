@@ -3,7 +3,7 @@
 #include "allocation/report/log.h"
 #include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
-#include "facade/serve/lookup.h"
+#include "facade/registry/lookup.h"
 
 typedef struct annotation {
     strata_t facade;

@@ -2,7 +2,7 @@
 #ifndef STRATA_FACADE_ANNOTATE_H
 #define STRATA_FACADE_ANNOTATE_H
 
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 
 enum { STRATA_ANNOTATED_FACADES = 4 }; /* by one thread at a time */
 

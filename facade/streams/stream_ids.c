@@ -1,6 +1,6 @@
 #include "facade/streams/stream_ids.h"
 
-#include "facade/serve/diagnose.h"
+#include "facade/registry/diagnose.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
 

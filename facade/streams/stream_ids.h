@@ -3,7 +3,7 @@
 #ifndef STRATA_FACADE_STREAM_IDS_H
 #define STRATA_FACADE_STREAM_IDS_H
 
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 
 /* What a call does with the stream that it names. */
 typedef enum strata_stream_said {

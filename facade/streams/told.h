@@ -2,7 +2,7 @@
 #ifndef STRATA_FACADE_TOLD_H
 #define STRATA_FACADE_TOLD_H
 
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 
 /* For a call that names a stream: the place is opened, and the stream's id checked. */
 strata_status_t strata_told_domain(strata_t handle, strata_place_t place, strata_stream_t stream, strata_domain_t **domain);

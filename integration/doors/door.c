@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 #include "integration/doors/unordered.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 #include "integration/doors/refs.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"

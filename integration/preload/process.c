@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 #include "integration/preload/real.h"
 #include "integration/preload/report.h"
 #include "platform/cuda/cuda.h"

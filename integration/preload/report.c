@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "allocation/options/option.h"
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 #include "integration/preload/real.h"
 #include "integration/preload/table.h"
 #include "platform/place.h"

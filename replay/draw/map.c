@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
 

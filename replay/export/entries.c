@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "facade/facade.h"
 #include "facade/figures/chunks.h"
+#include "facade/registry/facade.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
 

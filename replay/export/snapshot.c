@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "facade/facade.h"
 #include "facade/figures/chunks.h"
+#include "facade/registry/facade.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
 #include "trace/formats/pickle_snapshot.h"

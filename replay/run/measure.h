@@ -2,7 +2,7 @@
 #ifndef STRATA_REPLAY_MEASURE_H
 #define STRATA_REPLAY_MEASURE_H
 
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 #include "platform/arithmetic.h"
 #include "replay/run/meter.h"
 #include "replay/run/run.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
 #include "replay/compare/json.h"

@@ -5,8 +5,8 @@
 
 #include "allocation/report/figures.h"
 #include "allocation/stack/layer.h"
-#include "facade/facade.h"
 #include "facade/figures/chunks.h"
+#include "facade/registry/facade.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"

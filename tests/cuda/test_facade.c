@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 #include "tests/cuda/fake_driver.h"
 #include "tests/facade/ends.h"
 #include "tests/harness/test.h"

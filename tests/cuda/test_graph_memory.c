@@ -1,5 +1,5 @@
 /* Memory that the driver has for a captured graph, through a facade: the calls that it takes, in which order. */
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 #include "strata/graph.h"
 #include "tests/cuda/fake_driver.h"
 #include "tests/harness/test.h"

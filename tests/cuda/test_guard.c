@@ -1,7 +1,7 @@
 /* The layer guard over a GPU, whose memory the host does not see: it looks at copies. */
 #include <string.h>
 
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 #include "tests/cuda/fake_driver.h"
 #include "tests/harness/test.h"
 

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 #include "platform/clock.h"
 #include "tests/cuda/fake_driver.h"
 #include "tests/harness/test.h"

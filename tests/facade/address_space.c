@@ -1,7 +1,7 @@
 /* A process that may map little: a facade begins small, and is told when it may not grow. */
 #include <stdio.h>
 
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 #include "platform/host/host_memory.h"
 #include "tests/facade/fixture.h"
 #include "tests/harness/address_space.h"

@@ -1,7 +1,7 @@
 /* Where the tables of a stack end: the request is told, nothing it took is kept, and what there is goes on. */
 #include <stdio.h>
 
-#include "facade/streams/names.h"
+#include "facade/registry/names.h"
 #include "platform/host/growing.h"
 #include "platform/host/host_memory.h"
 #include "strategy/model.h"

@@ -1,5 +1,5 @@
 /* Which plan the private pools of captured graphs are built from. */
-#include "facade/open/plans.h"
+#include "facade/registry/plans.h"
 
 #include "tests/facade/fixture.h"
 

@@ -2,7 +2,7 @@
 #include <pthread.h>
 
 #include "allocation/stack/threads.h"
-#include "facade/serve/lookup.h"
+#include "facade/registry/lookup.h"
 #include "tests/facade/fixture.h"
 
 enum { STREAMS = 40, SIZE = 3 * MIB };

@@ -2,7 +2,7 @@
  * and nothing has changed. */
 #include <stdio.h>
 
-#include "facade/serve/lookup.h"
+#include "facade/registry/lookup.h"
 #include "tests/facade/ends.h"
 #include "tests/facade/fixture.h"
 #include "tests/harness/owned.h"

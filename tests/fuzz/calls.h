@@ -2,7 +2,7 @@
 #ifndef STRATA_TESTS_FUZZ_CALLS_H
 #define STRATA_TESTS_FUZZ_CALLS_H
 
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { CALLS_DEVICES = 2, CALLS_STREAMS = 3, CALLS_BLOCKS = 48, CALLS_DEAD = 8, CALLS_MOST = 1000 };

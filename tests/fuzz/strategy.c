@@ -3,7 +3,7 @@
 
 #include "allocation/options/option.h"
 #include "config/config.h"
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 #include "platform/host/host_memory.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/harness/owned.h"

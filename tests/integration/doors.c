@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 #include "integration/doors/door.h"
 #include "integration/doors/refs.h"
 #include "integration/doors/unordered.h"

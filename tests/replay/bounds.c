@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 #include "platform/arithmetic.h"
 #include "platform/place.h"
 #include "strategy/presets.h"

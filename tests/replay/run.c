@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 #include "platform/host/host_memory.h"
 #include "replay/timeline/names.h"
 #include "tests/harness/owned.h"

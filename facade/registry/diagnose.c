@@ -1,8 +1,8 @@
-#include "facade/serve/diagnose.h"
+#include "facade/registry/diagnose.h"
 
 #include "allocation/call/blocks.h"
 #include "allocation/call/ref_info.h"
-#include "facade/figures/text.h"
+#include "facade/registry/text.h"
 #include "platform/place.h"
 #include "platform/text/pointer.h"
 

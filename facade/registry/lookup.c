@@ -1,9 +1,9 @@
-#include "facade/serve/lookup.h"
+#include "facade/registry/lookup.h"
 
 #include <pthread.h>
 
 #include "allocation/stack/threads.h"
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 
 _Thread_local strata_lookup_t strata_lookups[STRATA_LOOKUP_WAYS] __attribute__((tls_model("initial-exec")));
 _Thread_local strata_pointer_lookup_t strata_pointer_lookup __attribute__((tls_model("initial-exec")));

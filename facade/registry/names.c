@@ -1,4 +1,4 @@
-#include "facade/streams/names.h"
+#include "facade/registry/names.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #ifndef STRATA_FACADE_DIAGNOSE_H
 #define STRATA_FACADE_DIAGNOSE_H
 
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 
 /* No lock is held by any of them. After strata_record_find() has failed: adds what is known of the ref to its error. */
 strata_status_t strata_diagnose_ref(strata_t facade, strata_ref_t ref);

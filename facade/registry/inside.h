@@ -2,7 +2,7 @@
 #ifndef STRATA_FACADE_INSIDE_H
 #define STRATA_FACADE_INSIDE_H
 
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 
 typedef struct strata_inside {
     strata_t facade;

@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "allocation/domain/domain.h"
-#include "facade/streams/names.h"
+#include "facade/registry/names.h"
 #include "platform/sim/sim.h"
 #include "strategy/model.h"
 
@@ -43,7 +43,7 @@ typedef struct strata_facade {
     bool owns_devices;
     bool every_device; /* `devices: gpu`: all except the first are opened at their first use */
     strata_sim_t *world; /* of simulated devices that the facade itself opened */
-    strata_plan_t *plans; /* facade/open/plans.c */
+    strata_plan_t *plans; /* facade/registry/plans.c */
     strata_directory_t *directories[2]; /* [0] blocks of 256 bytes, [1] of 64 (the host place) */
     strata_directory_t *_Atomic noted; /* directories[0] once somebody frees by pointer */
 

@@ -1,4 +1,4 @@
-#include "facade/open/plans.h"
+#include "facade/registry/plans.h"
 
 #include "allocation/graphs/graphs.h"
 #include "allocation/stack/layer.h"

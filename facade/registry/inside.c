@@ -1,4 +1,4 @@
-#include "facade/serve/inside.h"
+#include "facade/registry/inside.h"
 
 static _Thread_local strata_inside_t *innermost;
 

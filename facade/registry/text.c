@@ -1,4 +1,4 @@
-#include "facade/figures/text.h"
+#include "facade/registry/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "facade/open/devices.h"
+#include "facade/registry/devices.h"
 
 #include "platform/cuda/cuda.h"
 

@@ -1,8 +1,8 @@
 /* Named pools: their numbers, and which one the requests of a thread go to. */
 #include "allocation/options/option.h"
 #include "allocation/report/log.h"
-#include "facade/open/plans.h"
-#include "facade/serve/lookup.h"
+#include "facade/registry/lookup.h"
+#include "facade/registry/plans.h"
 #include "platform/arguments.h"
 #include "platform/text/nearest.h"
 

@@ -2,7 +2,7 @@
 #ifndef STRATA_FACADE_DEVICES_H
 #define STRATA_FACADE_DEVICES_H
 
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 
 /* Opens what the strategy names. E_NO_DEVICE: there is no fallback to the simulator here. */
 strata_status_t strata_devices_open(strata_facade_t *facade);

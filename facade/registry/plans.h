@@ -2,7 +2,7 @@
 #ifndef STRATA_FACADE_PLANS_H
 #define STRATA_FACADE_PLANS_H
 
-#include "facade/facade.h"
+#include "facade/registry/facade.h"
 
 /* Of every stack that the strategy writes: by place, of each device with stacks of its own, of each pool, of each pattern, of graphs. */
 strata_status_t strata_plans_make(strata_facade_t *facade);
