@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "config/config.h"
+#include "facade/open/life.h"
 #include "facade/registry/facade.h"
 #include "platform/clock.h"
 #include "platform/sim/sim.h"

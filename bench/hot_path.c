@@ -20,6 +20,7 @@
 #include "bench/held.h"
 #include "bench/turnover.h"
 #include "config/config.h"
+#include "facade/open/life.h"
 #include "facade/registry/facade.h"
 #include "platform/clock.h"
 #include "platform/host/host_memory.h"

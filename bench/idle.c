@@ -9,6 +9,9 @@
 #include <string.h>
 
 #include "bench/simulated.h"
+#include "facade/figures/figures.h"
+#include "facade/open/idle.h"
+#include "facade/open/life.h"
 
 #define MIB    (UINT64_C(1) << 20)
 #define SECOND UINT64_C(1000000000)

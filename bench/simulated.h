@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "config/config.h"
+#include "facade/open/life.h"
 #include "facade/registry/facade.h"
 #include "platform/sim/sim.h"
 

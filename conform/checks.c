@@ -3,6 +3,7 @@
 #include "conform/queries.h"
 #include "conform/requests.h"
 #include "conform/rows.h"
+#include "facade/figures/figures.h"
 
 #define LONG (1000ull * 1000)
 

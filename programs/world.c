@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "facade/open/life.h"
 #include "facade/registry/facade.h"
 #include "platform/host/host_memory.h"
 #include "platform/text/pointer.h"

@@ -4,6 +4,7 @@
 
 #include "config/config.h"
 #include "conform/rig/expect.h"
+#include "facade/open/life.h"
 #include "facade/registry/facade.h"
 #include "platform/sim/sim.h"
 

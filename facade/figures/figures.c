@@ -8,6 +8,7 @@
 #include "allocation/stack/hearing.h"
 #include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
+#include "facade/figures/figures.h"
 #include "facade/registry/facade.h"
 #include "platform/arguments.h"
 #include "platform/arithmetic.h"
@@ -155,61 +156,6 @@ static uint64_t idle_in(strata_domain_t *domain) {
     STRATA_DOMAIN_EACH(domain, stack)
         if (!strata_group_is_paused(stack->group)) idle += strata_stack_idle_bytes(stack);
     return idle;
-}
-
-/* What a cache gave to a cache below it, or to a driver's pool, goes back once: when the device gets it. */
-static uint64_t give_back(strata_domain_t *domain, uint64_t keep) {
-    strata_pending_t pending;
-    (void)strata_domain_poll(domain, &pending);
-    uint64_t before = atomic_load(&domain->given_bytes);
-    if (keep) strata_domain_trim(domain, keep);
-    else (void)strata_domain_release(domain, NULL);
-    return atomic_load(&domain->given_bytes) - before;
-}
-
-static strata_status_t release_or_trim(strata_t handle, strata_place_t place, uint64_t keep, uint64_t *released) {
-    strata_facade_t *facade = strata_facade_of(handle);
-    if (!facade) return strata_last_error()->status;
-    strata_domain_t *domain;
-    strata_status_t status = strata_facade_domain(facade, place, &domain);
-    if (status != STRATA_OK) return status;
-    strata_facade_sweep_pauses(facade);
-    uint64_t bytes = give_back(domain, keep);
-    if (released) *released = bytes;
-    return STRATA_OK;
-}
-
-static void tell_release(strata_t handle, strata_place_t place) {
-    strata_facade_t *facade = strata_facade_of(handle);
-    strata_told_t told = {.struct_size = sizeof told, .kind = STRATA_TOLD_RELEASE};
-    strata_domain_t *domain;
-    if (facade && strata_facade_domain(facade, place, &domain) == STRATA_OK) strata_domain_tell(domain, &told);
-}
-
-strata_status_t strata_release(strata_t handle, strata_place_t place, uint64_t *released) {
-    strata_status_t status = release_or_trim(handle, place, 0, released);
-    if (status == STRATA_OK) tell_release(handle, place);
-    strata_log_flush();
-    return status;
-}
-
-strata_status_t strata_trim(strata_t handle, strata_place_t place, uint64_t keep, uint64_t *released) {
-    strata_status_t status = release_or_trim(handle, place, keep, released);
-    strata_log_flush();
-    return status;
-}
-
-/* Idle memory goes back as far as the new limit requires; what is live stays. */
-strata_status_t strata_set_limit(strata_t handle, strata_place_t place, uint64_t limit) {
-    strata_facade_t *facade = strata_facade_of(handle);
-    if (!facade) return strata_last_error()->status;
-    strata_domain_t *domain;
-    strata_status_t status = strata_facade_domain(facade, place, &domain);
-    if (status != STRATA_OK) return status;
-    strata_domain_set_limit(domain, limit);
-    strata_above_begin(domain);
-    strata_log_flush();
-    return STRATA_OK;
 }
 
 strata_status_t strata_mem_info(strata_t handle, strata_place_t place, strata_mem_info_t *out) {

@@ -4,6 +4,7 @@
 
 #include "allocation/report/figures.h"
 #include "allocation/stack/layer.h"
+#include "facade/figures/figures.h"
 #include "facade/registry/facade.h"
 #include "facade/registry/text.h"
 #include "platform/arguments.h"

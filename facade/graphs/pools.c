@@ -2,6 +2,7 @@
 #include "allocation/graphs/graphs.h"
 #include "allocation/report/log.h"
 #include "allocation/stack/threads.h"
+#include "facade/figures/figures.h"
 #include "facade/graphs/graphs.h"
 #include "facade/registry/plans.h"
 #include "platform/arguments.h"

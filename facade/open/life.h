@@ -18,4 +18,13 @@ uint64_t strata_facade_report_leaks(strata_facade_t *facade, strata_leak_fn repo
 uint64_t strata_facade_still_pending(strata_facade_t *facade, bool wait);
 void strata_facade_end_domains(strata_facade_t *facade);
 
+/* A facade over devices that the caller opens, and closes after it: for replay and tests. The strategy must outlive it. */
+strata_status_t strata_facade_open_on(const strata_strategy_t *strategy, strata_device_t *const *devices, uint32_t count,
+                                      uint32_t flags, strata_t *facade);
+/* The same in two steps, so that places can be told their default streams and stream names before their first stacks are built. The
+ * caller closes the facade whatever the second step answers. */
+strata_status_t strata_facade_begin_on(const strata_strategy_t *strategy, strata_device_t *const *devices, uint32_t count,
+                                       uint32_t flags, strata_t *facade);
+strata_status_t strata_facade_ready(strata_t facade);
+
 #endif

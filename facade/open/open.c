@@ -1,5 +1,4 @@
-/* The life of facades: handles, devices, domains, stacks. */
-#include <pthread.h>
+/* Opening and closing facades. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,248 +16,14 @@
 #include "facade/registry/inside.h"
 #include "facade/registry/lookup.h"
 #include "facade/registry/plans.h"
-#include "facade/serve/long_way.h"
+#include "facade/registry/registry.h"
+#include "facade/report/report.h"
 #include "facade/share/share.h"
 #include "facade/streams/stream_ids.h"
 #include "platform/arguments.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
 #include "trace/stream_names.h"
-
-strata_facade_t *_Atomic strata_facades[STRATA_FACADES];
-/* Guards the table's slots; no other lock is taken under it. */
-static pthread_mutex_t table = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t generations[STRATA_FACADES];
-static _Atomic bool ever_opened;
-
-bool strata_facade_ever_opened(void) { return atomic_load(&ever_opened); }
-
-static uint64_t generation_of(uint64_t slot) {
-    pthread_mutex_lock(&table);
-    uint64_t generation = generations[slot];
-    pthread_mutex_unlock(&table);
-    return generation;
-}
-
-strata_facade_t *strata_facade_of(strata_t handle) {
-    if (strata_lookup_forked()) {
-        strata_fail(STRATA_E_FORKED, 0, "the process was forked after the facade was opened: a child cannot use its devices");
-        return NULL;
-    }
-    strata_facade_t *facade = atomic_load_explicit(&strata_facades[handle % STRATA_FACADES], memory_order_acquire);
-    if (handle != 0 && facade && facade->handle == handle) return facade;
-    bool closed = handle != 0 && facade && handle / STRATA_FACADES <= generation_of(handle % STRATA_FACADES);
-    strata_fail(STRATA_E_STALE, 0, "facade %#llx is not open: %s", (unsigned long long)handle,
-                closed        ? "it was closed"
-                : handle == 0 ? "0 names none"
-                              : "there never was such a one");
-    return NULL;
-}
-
-/* Under the table's lock: a facade that closes takes it before its names end. */
-bool strata_facade_name(strata_t handle, uint32_t number, char *text, size_t capacity) {
-    pthread_mutex_lock(&table);
-    strata_facade_t *facade = atomic_load(&strata_facades[handle % STRATA_FACADES]);
-    bool known = number != 0 && handle != 0 && facade && facade->handle == handle && facade->names.text;
-    if (known) snprintf(text, capacity, "%s", strata_names_text(&facade->names, number));
-    pthread_mutex_unlock(&table);
-    return known;
-}
-
-bool strata_facade_is_open(strata_t handle) {
-    const strata_facade_t *facade = atomic_load_explicit(&strata_facades[handle % STRATA_FACADES], memory_order_acquire);
-    return handle != 0 && facade && facade->handle == handle;
-}
-
-/* A struct with a handle of its own. Structs are never freed, so a stale handle always finds one to be compared with. */
-static strata_status_t take_slot(strata_facade_t **out) {
-    strata_facade_t *fresh = strata_host_new(1, sizeof *fresh);
-    if (!fresh) return STRATA_E_HOST_MEMORY;
-    strata_status_t status = STRATA_E_LIMIT;
-    pthread_mutex_lock(&table);
-    for (uint64_t i = 0; i < STRATA_FACADES && status != STRATA_OK; i++) {
-        strata_facade_t *facade = atomic_load(&strata_facades[i]);
-        if (facade && facade->handle != 0) continue;
-        if (!facade) {
-            facade = fresh;
-            fresh = NULL;
-        }
-        /* Threads with old handles may be comparing: the handle is written by itself, and last. */
-        memset((unsigned char *)facade + sizeof facade->handle, 0, sizeof *facade - sizeof facade->handle);
-        facade->handle = ++generations[i] * STRATA_FACADES + i;
-        atomic_store_explicit(&strata_facades[i], facade, memory_order_release);
-        *out = facade;
-        status = STRATA_OK;
-    }
-    pthread_mutex_unlock(&table);
-    strata_host_delete(fresh);
-    return status == STRATA_OK ? status : strata_fail(status, 0, "the process has %d facades, its most", STRATA_FACADES);
-}
-
-static void give_slot(strata_facade_t *facade) {
-    pthread_mutex_lock(&table);
-    facade->handle = 0;
-    pthread_mutex_unlock(&table);
-    strata_lookup_forget_all();
-}
-
-/* ---- building: one thread at a time, no lock held ---- */
-
-void strata_facade_begin_building(strata_facade_t *facade) {
-    strata_lock(&facade->lock);
-    while (facade->building) strata_condition_wait(&facade->built, &facade->lock, UINT64_MAX);
-    facade->building = true;
-    strata_unlock(&facade->lock);
-    strata_log_hold();
-}
-
-void strata_facade_end_building(strata_facade_t *facade) {
-    strata_log_let_go();
-    strata_lock(&facade->lock);
-    facade->building = false;
-    strata_condition_broadcast(&facade->built);
-    strata_unlock(&facade->lock);
-}
-
-/* The device that serves a place: its own; for host memory the first that is open. */
-static strata_status_t device_of(strata_facade_t *facade, strata_place_t place, strata_device_t **device) {
-    uint32_t number = strata_place_device(place);
-    if (strata_place_is_ownerless(strata_place_kind(place))) {
-        for (number = 0; number < STRATA_FACADE_DEVICES && !facade->devices[number]; number++) {}
-    }
-    if (number < STRATA_FACADE_DEVICES && !facade->devices[number] && facade->every_device) {
-        strata_status_t status = strata_devices_open_one(facade, number);
-        if (status != STRATA_OK) return status;
-    }
-    if (number >= STRATA_FACADE_DEVICES || !facade->devices[number])
-        return strata_fail(STRATA_E_INVALID, 0, "the strategy's devices (%s) have no number %u", facade->strategy->devices,
-                           (unsigned)strata_place_device(place));
-    *device = facade->devices[number];
-    return STRATA_OK;
-}
-
-void strata_facade_watch_deferred(strata_t handle, strata_place_t place, strata_deferral_t *deferral) {
-    strata_facade_of(handle)->said[strata_place_kind(place)][strata_place_device(place)].deferral = deferral;
-}
-
-static strata_status_t build_domain(strata_facade_t *facade, strata_place_t place, strata_domain_t **out) {
-    strata_device_t *device = NULL;
-    strata_status_t status = device_of(facade, place, &device);
-    if (status != STRATA_OK) return status;
-    strata_place_kind_t kind = strata_place_kind(place);
-    if (kind == STRATA_PLACE_MANAGED && !device->capabilities.managed)
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s has no managed memory", device->name);
-    strata_domain_t *domain;
-    status = strata_domain_create(device, place, facade->handle, strata_plans_of(facade, place),
-                                  facade->directories[kind == STRATA_PLACE_HOST], &facade->said[kind][strata_place_device(place)],
-                                  &domain);
-    if (status != STRATA_OK) return status;
-    domain->captures = &facade->captures;
-    domain->free_memory = strata_facade_ask_callbacks;
-    domain->free_memory_context = facade;
-    domain->want_plans = strata_planner_wake;
-    domain->lost = &facade->lost;
-    domain->devices = facade->devices;
-    domain->device_count = STRATA_FACADE_DEVICES;
-    domain->pointers_noted = atomic_load(&facade->noted) != NULL;
-    atomic_store(&facade->domains[kind][strata_place_device(place)], domain);
-    *out = domain;
-    return STRATA_OK;
-}
-
-strata_status_t strata_facade_domain(strata_facade_t *facade, strata_place_t place, strata_domain_t **out) {
-    uint32_t kind = strata_place_kind(place), number = strata_place_device(place);
-    if (kind >= STRATA_PLACE_KINDS || number >= STRATA_FACADE_DEVICES || (strata_place_is_ownerless(kind) && number != 0))
-        return strata_fail(STRATA_E_INVALID, 0, "no such place: kind %u, device %u", kind, number);
-    *out = atomic_load(&facade->domains[kind][number]);
-    if (*out) return STRATA_OK;
-    strata_facade_begin_building(facade);
-    *out = atomic_load(&facade->domains[kind][number]);
-    strata_status_t status = *out ? STRATA_OK : build_domain(facade, place, out);
-    strata_facade_end_building(facade);
-    return status;
-}
-
-strata_stream_t strata_facade_stream_key(const strata_domain_t *domain, strata_stream_t stream) {
-    if (strata_place_is_ownerless(strata_place_kind(domain->place)) || stream == STRATA_STREAM_LEGACY) return NULL;
-    return stream ? stream : atomic_load(&domain->default_stream);
-}
-
-static strata_status_t build_stack(strata_facade_t *facade, strata_domain_t *domain, uint64_t pool, strata_stream_t stream,
-                                   uint64_t thread, strata_stack_t **stack) {
-    const strata_named_stream_t *named = strata_facade_named_stream(facade, domain->place, stream);
-    strata_stack_for_t whose = {.stream = stream, .name = named ? named->name : NULL, .thread = thread};
-    strata_group_t *group;
-    strata_status_t status = strata_plans_group(facade, domain, pool, whose.name, &group);
-    if (status != STRATA_OK) return status;
-    /* Threads come and go; what they leave is collected when the next one comes. */
-    if (thread || group->plan->threaded) strata_domain_forget_dead_threads(domain);
-    return strata_stack_create(group, &whose, stack);
-}
-
-strata_status_t strata_facade_stack_handle(strata_facade_t *facade, strata_place_t place, uint64_t pool, strata_stream_t stream,
-                                           strata_stack_handle_t *handle) {
-    strata_domain_t *domain;
-    strata_status_t status = strata_facade_domain(facade, place, &domain);
-    if (status != STRATA_OK) return status;
-    strata_stream_t key = strata_facade_stream_key(domain, stream);
-    uint64_t thread = key == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
-    *handle = strata_domain_find_handle(domain, pool, key, thread);
-    if (*handle) return STRATA_OK;
-    strata_stack_t *built;
-    strata_facade_begin_building(facade);
-    *handle = strata_domain_find_handle(domain, pool, key, thread);
-    if (!*handle) status = build_stack(facade, domain, pool, key, thread, &built);
-    if (!*handle && status == STRATA_OK) *handle = strata_stack_handle_of(built);
-    strata_facade_end_building(facade);
-    return status;
-}
-
-strata_status_t strata_facade_pool_stack(strata_facade_t *facade, strata_place_t place, uint64_t pool, strata_stream_t stream,
-                                         strata_stack_t **stack) {
-    strata_stack_handle_t handle;
-    strata_status_t status = strata_facade_stack_handle(facade, place, pool, stream, &handle);
-    if (status == STRATA_OK) *stack = strata_stack_of(strata_stack_handle_number(handle));
-    return status;
-}
-
-strata_status_t strata_facade_stack(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, strata_stack_t **stack) {
-    return strata_facade_pool_stack(facade, place, 0, stream, stack);
-}
-
-strata_domain_t *strata_facade_next_domain(strata_facade_t *facade, uint32_t *index) {
-    while (*index < STRATA_PLACE_KINDS * STRATA_FACADE_DEVICES) {
-        uint32_t at = (*index)++;
-        strata_domain_t *domain = atomic_load(&facade->domains[at / STRATA_FACADE_DEVICES][at % STRATA_FACADE_DEVICES]);
-        if (domain) return domain;
-    }
-    return NULL;
-}
-
-/* The shared stack last: what other stacks have put into its slab and not noted is there when they all note. */
-static void note_stacks(strata_domain_t *domain) {
-    for (int shared = 0; shared < 2; shared++)
-        STRATA_DOMAIN_EACH(domain, stack)
-            if (stack->is_shared == (shared != 0)) strata_stack_note_pointers(stack, domain->directory);
-}
-
-/* One at a time with building: a domain that is published after this walk notes from its beginning. */
-strata_status_t strata_facade_note_pointers(strata_facade_t *facade) {
-    strata_facade_begin_building(facade);
-    strata_status_t status = strata_directory_begin(facade->directories[0]);
-    if (status == STRATA_OK) status = strata_directory_begin(facade->directories[1]);
-    uint32_t index = 0;
-    strata_domain_t *domain;
-    while (status == STRATA_OK && (domain = strata_facade_next_domain(facade, &index)) != NULL) {
-        strata_lock(&domain->lock);
-        domain->pointers_noted = true;
-        strata_unlock(&domain->lock);
-        note_stacks(domain);
-    }
-    if (status == STRATA_OK) atomic_store_explicit(&facade->noted, facade->directories[0], memory_order_release);
-    strata_facade_end_building(facade);
-    return status;
-}
 
 /* ---- close ---- */
 
@@ -346,15 +111,12 @@ static void end_facade(strata_facade_t *facade) {
     strata_stream_names_forget(facade);
     strata_stream_ids_end(facade);
     if (facade->owns_strategy) strata_strategy_delete(facade->strategy);
-    pthread_mutex_lock(&table);
-    strata_names_destroy(&facade->names);
-    pthread_mutex_unlock(&table);
     strata_condition_destroy(&facade->built);
     strata_condition_destroy(&facade->idle.wakes);
     strata_condition_destroy(&facade->planner.wakes);
     strata_captures_destroy(&facade->captures);
     strata_lock_destroy(&facade->lock);
-    give_slot(facade);
+    strata_registry_remove(facade);
 }
 
 strata_status_t strata_close(strata_t handle, strata_close_mode_t mode, strata_leak_fn report, void *context) {
@@ -419,10 +181,11 @@ static void say_nothing(strata_facade_t *facade) {
 
 static strata_status_t begin_facade(uint32_t flags, strata_facade_t **facade) {
     if (strata_lookup_forked()) return strata_fail(STRATA_E_FORKED, 0, "a child of fork() cannot open a facade");
-    strata_status_t status = take_slot(facade);
+    strata_status_t status = strata_registry_add(facade);
     if (status != STRATA_OK) return status;
-    atomic_store(&ever_opened, true);
     (*facade)->flags = flags;
+    (*facade)->free_memory = strata_facade_ask_callbacks;
+    (*facade)->want_plans = strata_planner_wake;
     say_nothing(*facade);
     atomic_store(&(*facade)->lost.state, 0);
     strata_lock_init(&(*facade)->lock, STRATA_RANK_FACADE, NULL);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "facade/registry/lookup.h"
-#include "facade/serve/long_way.h"
+#include "facade/registry/registry.h"
 
 void strata_worker_stop(strata_facade_t *facade, strata_worker_t *worker) {
     strata_lock(&facade->lock);

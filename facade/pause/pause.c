@@ -4,6 +4,7 @@
 #include "allocation/domain/paused.h"
 #include "allocation/report/log.h"
 #include "allocation/stack/layer.h"
+#include "facade/figures/figures.h"
 #include "facade/registry/inside.h"
 #include "platform/arguments.h"
 

@@ -124,5 +124,8 @@ bool strata_pauses_begin(strata_facade_t *facade, bool wait);
 void strata_pauses_end(strata_facade_t *facade);
 /* Everything that is kept goes: nothing will be resumed. */
 void strata_pauses_forget(strata_facade_t *facade);
+/* What was freed while it was paused goes, with what was kept of it; pools serve again of which nothing is paused. Nothing happens while
+ * another thread pauses or resumes (facade/pause/). */
+void strata_facade_sweep_pauses(strata_facade_t *facade);
 
 #endif

@@ -72,6 +72,8 @@ typedef struct strata_facade {
     strata_worker_t idle; /* facade/open/idle.c */
     strata_worker_t planner; /* facade/open/planner.c */
     bool plans_wanted; /* of the planner; guarded by the lock */
+    strata_domain_free_memory_fn free_memory; /* For every domain, with the facade as context. Set before the first is built. */
+    strata_domain_want_plans_fn want_plans;
     _Atomic uint64_t step; /* number of strata_step() calls that have ended */
 } strata_facade_t;
 
@@ -94,64 +96,19 @@ strata_status_t strata_facade_pool_stack(strata_facade_t *facade, strata_place_t
 /* The stream by which a stack is found: NULL becomes the place's default stream, the legacy stream becomes NULL; pinned and host
  * places have one stack for all streams. */
 strata_stream_t strata_facade_stream_key(const strata_domain_t *domain, strata_stream_t stream);
-/* A facade over devices that the caller opens, and closes after it: for replay and tests. The strategy must outlive it. */
-strata_status_t strata_facade_open_on(const strata_strategy_t *strategy, strata_device_t *const *devices, uint32_t count,
-                                      uint32_t flags, strata_t *facade);
-/* The same in two steps, so that places can be told their default streams and stream names before their first stacks are built. The
- * caller closes the facade whatever the second step answers. */
-strata_status_t strata_facade_begin_on(const strata_strategy_t *strategy, strata_device_t *const *devices, uint32_t count,
-                                       uint32_t flags, strata_t *facade);
-strata_status_t strata_facade_ready(strata_t facade);
-/* Gives back what has been idle for long enough now. Returns when there is something to do again if nothing is asked until then, by
- * the devices' clock (STRATA_NEVER: nothing). For replays: with a virtual clock nobody else looks. */
-uint64_t strata_facade_look_for_idleness(strata_t facade);
-/* strata_record_stream(); also tells whether any layer handled the borrow. */
-strata_status_t strata_facade_record_stream(strata_t facade, strata_ref_t ref, strata_stream_t stream, bool *waits);
 /* Between the two steps, for a replay: `deferral` of the domain of a place, which must outlive the facade. */
 void strata_facade_watch_deferred(strata_t facade, strata_place_t place, strata_deferral_t *deferral);
-/* Returns true if memory that the facade got from a device lies at an address, in use or cached. Looks through all stacks. */
-bool strata_facade_holds(strata_facade_t *facade, const void *address);
-/* Bytes of live chunks got from the device, without a look at the stacks; 0 if the place is not served. */
-uint64_t strata_facade_reserved(strata_t facade, strata_place_t place);
-/* The most of them so far. */
-uint64_t strata_facade_peak_reserved(strata_t facade, strata_place_t place);
-
-/* The figures of one stack, of all stacks of a place, and of those of a pool (0: outside pools), those of ended stacks included. */
-void strata_facade_stack_figures(strata_stack_t *stack, strata_statistics_t *figures);
-void strata_facade_place_figures(strata_domain_t *domain, strata_statistics_t *figures);
-void strata_facade_pool_figures(strata_domain_t *domain, uint64_t pool, strata_statistics_t *figures);
-
 /* Every open domain in turn: begin with index 0; NULL after the last. */
 strata_domain_t *strata_facade_next_domain(strata_facade_t *facade, uint32_t *index);
 
 /* The record of a ref, with the lock of the stack that served it held; the caller begins the call. */
 strata_status_t strata_facade_find(strata_t facade, strata_ref_t ref, strata_call_t *call, strata_record_t **record);
 
-/* A request that failed for memory at last. */
-typedef struct strata_refused {
-    strata_stack_t *stack; /* that it reached */
-    strata_stream_t stream;
-    size_t size;
-    uint32_t flags;
-    const char *reason; /* why it was refused; and the driver's number, 0: no driver call failed */
-    int64_t device_code;
-    const char *tag, *operator_name; /* of the request; "" if it has none */
-    uint64_t step;
-} strata_refused_t;
-/* The thread's last error says who refused. Calls the observers. Returns E_NO_MEMORY with the report. */
-strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, strata_stack_t *stack, const strata_serve_t *serve);
-/* The step of the ladder that calls the program; `context` is the facade. */
-uint64_t strata_facade_ask_callbacks(void *context, strata_place_t place, size_t size);
-
 /* Whether the process has opened any facade so far. */
 bool strata_facade_ever_opened(void);
 /* The first free by pointer: from now on every stack notes what it hands out; what is live is noted now. E_HOST_MEMORY: there is no
  * room for notes, and nothing has changed. */
 strata_status_t strata_facade_note_pointers(strata_facade_t *facade);
-
-/* What was freed while it was paused goes, with what was kept of it; pools serve again of which nothing is paused. Nothing happens while
- * another thread pauses or resumes (facade/pause/). */
-void strata_facade_sweep_pauses(strata_facade_t *facade);
 
 /* ---- pools and names of streams ---- */
 

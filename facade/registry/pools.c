@@ -119,31 +119,6 @@ strata_status_t strata_pool_current(strata_t handle, strata_place_t place, uint6
     return STRATA_OK;
 }
 
-/* The groups outside pools are several: those of streams by name too. */
-static void release_groups(strata_domain_t *domain, uint64_t pool) {
-    strata_pending_t pending;
-    (void)strata_domain_poll(domain, &pending);
-    strata_group_t *group = NULL;
-    while ((group = strata_domain_next_group(domain, group)) != NULL)
-        if (group->pool == pool) (void)strata_domain_release_group(domain, group);
-}
-
-strata_status_t strata_release_pool(strata_t handle, strata_place_t place, uint64_t pool, uint64_t *released) {
-    strata_facade_t *facade = strata_facade_of(handle);
-    if (!facade) return strata_last_error()->status;
-    strata_domain_t *domain;
-    uint64_t meant;
-    strata_status_t status = strata_facade_domain(facade, place, &domain);
-    if (status == STRATA_OK) status = strata_facade_pool(facade, place, pool, &meant);
-    if (status != STRATA_OK) return status;
-    uint64_t before = atomic_load(&domain->given_bytes);
-    release_groups(domain, meant);
-    strata_facade_sweep_pauses(facade);
-    if (released) *released = atomic_load(&domain->given_bytes) - before;
-    strata_log_flush();
-    return STRATA_OK;
-}
-
 strata_status_t strata_pool_of(strata_t handle, strata_ref_t ref, uint64_t *pool) {
     STRATA_REFUSE_NULL(pool);
     strata_call_t call;

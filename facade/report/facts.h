@@ -7,6 +7,7 @@
 #include "allocation/reclaim/refusal.h"
 #include "facade/registry/facade.h"
 #include "facade/registry/text.h"
+#include "facade/report/report.h"
 #include "facade/report/survey.h"
 
 enum { STRATA_FACT_LETTERS = 256, STRATA_FACT_REASON = 400 };

@@ -7,6 +7,7 @@
 #include "allocation/report/figures.h"
 #include "allocation/stack/layer.h"
 #include "facade/figures/amounts.h"
+#include "facade/figures/figures.h"
 #include "facade/report/causes.h"
 #include "platform/place.h"
 #include "platform/text/pointer.h"

@@ -4,6 +4,7 @@
 #include "allocation/graphs/graphs.h"
 #include "allocation/report/log.h"
 #include "allocation/stack/layer.h"
+#include "facade/figures/figures.h"
 #include "facade/graphs/graphs.h"
 #include "facade/registry/lookup.h"
 #include "facade/serve/long_way.h"

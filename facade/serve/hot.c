@@ -2,6 +2,7 @@
  * way (facade/serve/request.c, long_way.c). */
 #include "allocation/stack/direct.h"
 #include "facade/registry/lookup.h"
+#include "facade/registry/registry.h"
 #include "facade/serve/long_way.h"
 
 /* Apart, so that the direct way saves no registers for it. Nothing has looked up a stack since the handle was found. */

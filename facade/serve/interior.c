@@ -3,6 +3,7 @@
 #include "allocation/stack/layer.h"
 #include "facade/registry/diagnose.h"
 #include "facade/registry/facade.h"
+#include "facade/serve/long_way.h"
 #include "platform/arguments.h"
 
 /* The block of a stack that contains the address, under its lock. */

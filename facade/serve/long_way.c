@@ -26,15 +26,6 @@ static void fill_block(const strata_record_t *record, strata_block_t *block) {
 
 /* ---- back ---- */
 
-strata_status_t strata_facade_find(strata_t handle, strata_ref_t ref, strata_call_t *call, strata_record_t **record) {
-    /* First: in a child of fork() a lock of the threads' list may be held for ever. */
-    if (!strata_facade_of(handle)) return strata_last_error()->status;
-    strata_growing_serve();
-    (void)strata_threads_self();
-    strata_status_t status = strata_record_find(handle, ref, call, record);
-    return status == STRATA_OK ? status : strata_diagnose_ref(handle, ref);
-}
-
 /* ---- blocks that graphs use ---- */
 
 /* The pool into which a stream is being captured, if that is not the block's own. The driver is asked with the locks open. E_STALE:

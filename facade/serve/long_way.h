@@ -5,8 +5,6 @@
 #include "allocation/stack/direct.h"
 #include "facade/registry/facade.h"
 
-extern strata_facade_t *_Atomic strata_facades[STRATA_FACADES];
-
 strata_status_t strata_allocate_long_way(strata_t facade, strata_place_t place, strata_stream_t stream, size_t size,
                                          strata_block_t *block);
 /* The same, with the stack that the call has missed in. *found: it is still that stack; else nothing has happened. */
@@ -20,5 +18,9 @@ strata_status_t strata_request_serve(strata_facade_t *facade, strata_stack_t *st
 strata_status_t strata_free_long_way(strata_t facade, strata_ref_t ref);
 strata_status_t strata_free_pointer_long_way(strata_t facade, void *ptr);
 strata_status_t strata_free_null(strata_t facade);
+/* strata_record_stream(); also tells whether any layer handled the borrow. */
+strata_status_t strata_facade_record_stream(strata_t facade, strata_ref_t ref, strata_stream_t stream, bool *waits);
+/* Returns true if memory that the facade got from a device lies at an address, in use or cached. Looks through all stacks. */
+bool strata_facade_holds(strata_facade_t *facade, const void *address);
 
 #endif

@@ -10,6 +10,7 @@
 #include "allocation/stack/threads.h"
 #include "facade/graphs/graphs.h"
 #include "facade/registry/lookup.h"
+#include "facade/report/report.h"
 #include "facade/serve/long_way.h"
 #include "facade/streams/annotate.h"
 #include "facade/streams/stream_ids.h"

@@ -10,22 +10,6 @@
 
 enum { NAMES_MOST = 4096, ROOM_FIRST = 16 };
 
-const strata_named_stream_t *strata_facade_named_stream(const strata_facade_t *facade, strata_place_t place,
-                                                        strata_stream_t stream) {
-    for (uint32_t i = 0; i < facade->named_stream_count; i++) {
-        const strata_named_stream_t *named = &facade->named_streams[i];
-        if (named->place == place && named->stream == stream) return named;
-    }
-    return NULL;
-}
-
-void strata_facade_forget_name(strata_facade_t *facade, strata_place_t place, strata_stream_t stream) {
-    strata_facade_begin_building(facade);
-    strata_named_stream_t *named = (strata_named_stream_t *)(uintptr_t)strata_facade_named_stream(facade, place, stream);
-    if (named) *named = facade->named_streams[--facade->named_stream_count];
-    strata_facade_end_building(facade);
-}
-
 /* While building. */
 static strata_status_t make_room(strata_facade_t *facade) {
     if (facade->named_stream_count < facade->named_stream_room) return STRATA_OK;

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "facade/registry/facade.h"
+#include "facade/serve/long_way.h"
 #include "integration/doors/unordered.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"

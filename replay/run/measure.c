@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "facade/figures/figures.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 

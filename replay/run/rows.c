@@ -1,6 +1,7 @@
 /* What each kind of row does. */
 #include <stdio.h>
 
+#include "facade/serve/long_way.h"
 #include "platform/host/host_memory.h"
 #include "replay/run/state.h"
 

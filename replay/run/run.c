@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "facade/open/idle.h"
+#include "facade/open/life.h"
 #include "platform/host/host_memory.h"
 #include "replay/run/state.h"
 #include "replay/timeline/names.h"

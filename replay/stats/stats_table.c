@@ -6,6 +6,7 @@
 #include "allocation/report/figures.h"
 #include "allocation/stack/layer.h"
 #include "facade/figures/chunks.h"
+#include "facade/figures/figures.h"
 #include "facade/registry/facade.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"

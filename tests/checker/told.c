@@ -1,5 +1,7 @@
 #include "tests/checker/told.h"
 
+#include "facade/serve/long_way.h"
+
 void told_open(told_t *told, const char *preset_or_text) {
     *told = (told_t){0};
     rig_open(&told->rig, preset_or_text, NULL, 0, 0, 1);

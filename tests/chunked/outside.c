@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "allocation/chunks/chunked.h"
+#include "facade/open/life.h"
 #include "tests/chunked/chunked.h"
 
 extern const strata_layer_type_t *const strata_layers[]; /* the example's */

@@ -1,6 +1,7 @@
 /* The device fails at every k-th call of a run, once and from then on: nothing is lost, and the run goes on when it is well. */
 #include <stdio.h>
 
+#include "facade/open/life.h"
 #include "tests/facade/program.h"
 #include "tests/harness/owned.h"
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "facade/open/life.h"
 #include "platform/host/host_memory.h"
 #include "tests/facade/program.h"
 #include "tests/harness/owned.h"

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include "allocation/layer/auto_growth_state.h"
+#include "facade/open/life.h"
 #include "facade/serve/long_way.h"
 #include "platform/host/host_memory.h"
 #include "tests/facade/between.h"

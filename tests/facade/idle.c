@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "allocation/reclaim/idle.h"
+#include "facade/open/idle.h"
 #include "tests/facade/fixture.h"
 
 #define SECOND UINT64_C(1000000000)

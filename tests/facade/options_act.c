@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "allocation/options/option.h"
+#include "facade/open/idle.h"
 #include "platform/device.h"
 #include "tests/facade/fixture.h"
 #include "tests/harness/files.h"

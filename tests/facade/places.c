@@ -1,4 +1,5 @@
 /* Managed, pinned and host memory. The tests of the peer's managed memory are written anew from their descriptions. */
+#include "facade/open/life.h"
 #include "tests/facade/fixture.h"
 #include "tests/harness/owned.h"
 

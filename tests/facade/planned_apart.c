@@ -2,6 +2,7 @@
 #include <stdatomic.h>
 
 #include "allocation/stack/planning.h"
+#include "facade/open/life.h"
 #include "facade/open/planner.h"
 #include "tests/facade/ends.h"
 #include "tests/facade/planned.h"

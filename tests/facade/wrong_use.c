@@ -2,6 +2,7 @@
  * and nothing has changed. */
 #include <stdio.h>
 
+#include "facade/open/life.h"
 #include "facade/registry/lookup.h"
 #include "tests/facade/ends.h"
 #include "tests/facade/fixture.h"

@@ -1,4 +1,5 @@
 /* Each device call of a close fails: the facade is closed all the same, and what the device takes back goes back. */
+#include "facade/open/life.h"
 #include "tests/failures/trial.h"
 #include "tests/harness/test.h"
 

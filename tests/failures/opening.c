@@ -1,5 +1,6 @@
 /* Each device call and each host allocation of an open fails, once and from then on: nothing is open then, the reason is told,
  * nothing is left behind, and the next open on the same devices serves. */
+#include "facade/open/life.h"
 #include "tests/failures/trial.h"
 #include "tests/harness/test.h"
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "config/config.h"
+#include "facade/open/life.h"
 #include "platform/host/host_memory.h"
 
 static const char *const strategies[] = {

@@ -3,6 +3,7 @@
 
 #include "allocation/options/option.h"
 #include "config/config.h"
+#include "facade/open/life.h"
 #include "facade/registry/facade.h"
 #include "platform/host/host_memory.h"
 #include "tests/fuzz/fuzz.h"

@@ -5,6 +5,7 @@
 
 #include "config/config.h"
 #include "conform/rig/rig.h"
+#include "facade/open/life.h"
 #include "facade/registry/facade.h"
 #include "platform/clock.h"
 #include "tests/gpu/gpu.h"

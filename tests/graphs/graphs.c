@@ -1,5 +1,7 @@
 #include "tests/graphs/graphs.h"
 
+#include "facade/open/life.h"
+
 void captured_open(captured_t *c, const char *preset_or_text) { captured_open_in(c, preset_or_text, 0); }
 
 void captured_open_in(captured_t *c, const char *preset_or_text, uint64_t capacity) {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "facade/figures/figures.h"
 #include "facade/registry/facade.h"
 #include "integration/doors/door.h"
 #include "integration/doors/refs.h"
