@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/tree/tree.h"
+#include "config/tree.h"
 #include "platform/host/host_memory.h"
 
 enum { READ_AT_ONCE = 65536 };

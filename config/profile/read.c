@@ -7,7 +7,7 @@
 #include "config/hint.h"
 #include "config/profile/fields.h"
 #include "config/profile/profile.h"
-#include "config/tree/tree.h"
+#include "config/tree.h"
 #include "platform/host/host_memory.h"
 #include "platform/text/printable.h"
 #include "strategy/model.h"

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "config/tree/tree.h"
+#include "config/tree.h"
 #include "platform/host/file.h"
 #include "strategy/model.h"
 

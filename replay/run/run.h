@@ -7,7 +7,7 @@
 #include "replay/series/series.h"
 #include "replay/timeline/timeline.h"
 #include "strategy/model.h"
-#include "trace/feed.h"
+#include "trace/read/feed.h"
 
 /* Called now and then with the number of rows done. */
 typedef void (*strata_run_progress_fn)(void *context, uint64_t rows);

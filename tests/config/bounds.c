@@ -4,7 +4,7 @@
 
 #include "allocation/options/option.h"
 #include "config/import/import.h"
-#include "config/tree/tree.h"
+#include "config/tree.h"
 #include "tests/config/refused.h"
 #include "tests/harness/owned.h"
 

@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "config/tree/tree.h"
+#include "config/tree.h"
 #include "tests/config/refused.h"
 #include "tests/harness/owned.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "config/import/import.h"
-#include "config/tree/tree.h"
+#include "config/tree.h"
 #include "tests/config/refused.h"
 
 TEST(pitfalls, a_byte_order_mark_is_no_text) {

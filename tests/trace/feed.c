@@ -1,5 +1,5 @@
 /* A trace that others use while it is read. */
-#include "trace/feed.h"
+#include "trace/read/feed.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 
 #include "tests/harness/files.h"
 #include "tests/harness/owned.h"
-#include "trace/feed.h"
+#include "trace/read/feed.h"
 
 #define HEADER "op,id,size,stream,time_us,device,other,stream_name\n"
 

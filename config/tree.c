@@ -1,4 +1,4 @@
-#include "config/tree/tree.h"
+#include "config/tree.h"
 
 #include <stdio.h>
 #include <string.h>

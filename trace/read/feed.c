@@ -1,4 +1,4 @@
-#include "trace/feed.h"
+#include "trace/read/feed.h"
 
 #include <pthread.h>
 #include <sys/stat.h>
