@@ -1,6 +1,6 @@
 #include "conform/rig/rig.h"
 
-#include "conform/subject.h"
+#include "conform/rig/subject.h"
 #include "facade/open/life.h"
 
 strata_strategy_t *rig_strategy(const char *preset_or_text, const char *const *set, size_t set_count) {

@@ -1,4 +1,4 @@
-#include "conform/subject.h"
+#include "conform/rig/subject.h"
 
 #include <stdio.h>
 
