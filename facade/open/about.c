@@ -16,16 +16,6 @@ const char *strata_version(void) {
 
 uint32_t strata_abi_version(void) { return STRATA_ABI_VERSION; }
 
-const char *strata_cause_name(strata_cause_t cause) {
-    switch (cause) {
-#define CAUSE_NAME(name, number, text, meaning)                                                                                    \
-    case STRATA_CAUSE_##name: return text;
-        STRATA_CAUSE_MAP(CAUSE_NAME)
-#undef CAUSE_NAME
-    }
-    return "unknown";
-}
-
 const char *strata_strategy_name(size_t index) { return strata_preset_name(index); }
 
 const char *strata_layer_name(size_t index) {

@@ -261,3 +261,13 @@ void strata_advice_say(const strata_facts_t *f, strata_cause_t cause, strata_tex
         strata_facts_say(f, text, advice[i].sentence);
     }
 }
+
+const char *strata_cause_name(strata_cause_t cause) {
+    switch (cause) {
+#define CAUSE_NAME(name, number, text, meaning)                                                                                    \
+    case STRATA_CAUSE_##name: return text;
+        STRATA_CAUSE_MAP(CAUSE_NAME)
+#undef CAUSE_NAME
+    }
+    return "unknown";
+}
