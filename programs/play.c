@@ -168,28 +168,51 @@ static void run_threads(stage_t *stage) {
     strata_checker_observe(stage->world.checker, KEY_END);
 }
 
-void torture_play(const torture_program_t *program, const strata_strategy_t *strategy, bool may_refuse, strata_torture_mode_t mode,
-                  torture_verdict_t *verdict) {
-    stage_t stage = {.program = program, .mode = mode};
+static void open_world(stage_t *stage, const strata_strategy_t *strategy, bool may_refuse, bool host_in_order) {
+    const torture_program_t *program = stage->program;
     torture_setting_t setting = {.devices = program->devices,
                                  .capacity = program->capacity,
                                  .may_refuse = may_refuse,
                                  .blocks = program->blocks,
-                                 .check_stream_ids = program->check_stream_ids};
-    bool threads = mode != STRATA_TORTURE_INTERLEAVED;
+                                 .check_stream_ids = program->check_stream_ids,
+                                 .host_in_order = host_in_order};
+    torture_world_open(&stage->world, strategy, &setting);
+}
+
+void torture_play_watched(const torture_program_t *program, const strata_strategy_t *strategy, bool may_refuse,
+                          torture_after_fn after, void *context, torture_verdict_t *verdict) {
+    stage_t stage = {.program = program, .mode = STRATA_TORTURE_INTERLEAVED};
+    open_world(&stage, strategy, may_refuse, after != NULL);
+    for (uint32_t i = 0; i < program->count; i++) {
+        act(&stage.world, program, i);
+        if (after) after(context, &stage.world, i);
+    }
+    if (after) after(context, &stage.world, program->count);
+    torture_world_end(&stage.world);
+    *verdict = stage.world.verdict;
+}
+
+static void play_threads(const torture_program_t *program, const strata_strategy_t *strategy, bool may_refuse,
+                         strata_torture_mode_t mode, torture_verdict_t *verdict) {
+    stage_t stage = {.program = program, .mode = mode};
     uint32_t meetings = atomic_load(&strata_magazines_meetings);
     /* Two threads and four keep what they free from the beginning. */
-    if (threads && program->threads % 2 == 0) atomic_store(&strata_magazines_meetings, 0);
-    torture_world_open(&stage.world, strategy, &setting);
+    if (program->threads % 2 == 0) atomic_store(&strata_magazines_meetings, 0);
+    open_world(&stage, strategy, may_refuse, false);
     pthread_mutex_init(&stage.lock, NULL);
     pthread_cond_init(&stage.moved, NULL);
-    if (threads && stage.world.checker) run_threads(&stage);
-    for (uint32_t i = 0; i < program->count && !threads; i++) act(&stage.world, program, i);
+    if (stage.world.checker) run_threads(&stage);
     torture_world_end(&stage.world);
     atomic_store(&strata_magazines_meetings, meetings);
     pthread_cond_destroy(&stage.moved);
     pthread_mutex_destroy(&stage.lock);
     *verdict = stage.world.verdict;
+}
+
+void torture_play(const torture_program_t *program, const strata_strategy_t *strategy, bool may_refuse, strata_torture_mode_t mode,
+                  torture_verdict_t *verdict) {
+    if (mode == STRATA_TORTURE_INTERLEAVED) torture_play_watched(program, strategy, may_refuse, NULL, NULL, verdict);
+    else play_threads(program, strategy, may_refuse, mode, verdict);
 }
 
 const char *torture_mode_text(strata_torture_mode_t mode) {

@@ -149,7 +149,8 @@ void torture_world_open(torture_world_t *w, const strata_strategy_t *strategy, c
         torture_wrong(w, TORTURE_FAULT_HOST, 0, "the host has no memory for %u blocks", w->block_count);
         return;
     }
-    strata_sim_options_t options = {.devices = w->device_count, .capacity = setting->capacity, .contents = true};
+    strata_sim_options_t options = {
+        .devices = w->device_count, .capacity = setting->capacity, .contents = true, .host_in_order = setting->host_in_order};
     /* A layer that fills may stand below one that takes nearly all there is: that is host memory here. */
     if (setting->may_refuse && !setting->capacity) options.capacity = ENOUGH;
     strata_status_t status = strata_sim_new(&options, &w->sim);

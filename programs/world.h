@@ -52,6 +52,7 @@ typedef struct torture_setting {
     uint32_t blocks; /* their numbers are below; 0 means 64 */
     uint64_t capacity; /* of each; 0: as the profile says */
     bool check_stream_ids;
+    bool host_in_order; /* as strata_sim_options_t */
     bool may_refuse; /* a layer may be told to refuse requests, or take all there is; a profile's capacity is 512 MiB then */
 } torture_setting_t;
 

@@ -33,7 +33,11 @@ static void ignore_row(void *context, const strata_series_sample_t *sample) {
 
 static strata_status_t run(session_t *session, size_t rows, strata_stats_t *stats) {
     const strata_contender_t *contender = &session->contenders.all[0];
-    strata_run_follow_t follow = {.row = ignore_row, .refused = strata_stats_refused, .context = stats};
+    bool steps = stats && stats->steps;
+    strata_run_follow_t follow = {.row = steps ? strata_stats_sample : ignore_row,
+                                  .refused = strata_stats_refused,
+                                  .moment = steps ? strata_stats_step : NULL,
+                                  .context = stats};
     strata_run_options_t options = {
         .target = contender->target,
         .timeline = {.lag_ns = session->arguments.lag_ns, .legacy_default = session->arguments.legacy_default},
@@ -62,6 +66,7 @@ static strata_status_t find_row(session_t *session, size_t *row) {
 static int tell(session_t *session, size_t row) {
     const strata_arguments_t *arguments = &session->arguments;
     strata_stats_t stats = {.blocks = arguments->blocks,
+                            .steps = arguments->steps,
                             .width = strata_terminal_width(0),
                             .form = arguments->json         ? STRATA_STATS_JSON
                                     : arguments->prometheus ? STRATA_STATS_PROMETHEUS

@@ -8,11 +8,14 @@
 #include "strategy/registry/code.h"
 #include "tools/options/options.h"
 #include "torture/campaign.h"
+#include "torture/steps.h"
 
 enum { FILES = 32, OBJECTS = 16, TOLD = 3, STACKS = 200, DRAWN_EACH = 3, OWN_STACKS = 24, SELDOM = 250, OWN_SELDOM = 20 };
 
 typedef struct arguments {
     uint64_t programs, seed, first, length, stacks, jobs;
+    uint64_t thin; /* 0: not */
+    uint64_t steps; /* 0: none are printed */
     bool allow_code, progress;
     const char *files[FILES], *objects[OBJECTS];
     size_t file_count, object_count;
@@ -55,6 +58,10 @@ static const strata_option_t options[] = {
     NUMBER("--stacks", "N", stacks, 0, 10000, "random legal stacks, three for each program in turn (200)"),
     {"--progress", NULL, STRATA_ONCE, strata_take_flag, offsetof(arguments_t, progress), 0, 0,
      "tells on standard error how far it is; without it where that is a terminal"},
+    NUMBER("--thin", "K", thin, 1, 1000, "each program under every K-th strategy, in turn, instead of all"),
+    NUMBER("--steps", "N", steps, 1, 1000000,
+           "prints every step of the runs by one thread instead: the blocks with their addresses, and after every N-th step the "
+           "figures that changed. One process runs them all (scripts/oracle)"),
     NUMBER("--jobs", "N", jobs, 1, TORTURE_JOBS, "processes at a time (as many as processors)"),
     STRATA_OPTIONS_END,
 };
@@ -188,6 +195,18 @@ static int run(torture_campaign_t *c, bool progress) {
     return sum.failed ? STRATA_EXIT_FAILED : STRATA_EXIT_DONE;
 }
 
+/* The sum stays out: it has a time, and two builds are compared by what is printed. */
+static int write_steps(const torture_campaign_t *c, uint64_t every) {
+    strata_output_t *out;
+    uint64_t failed = 0;
+    strata_status_t status = strata_output_open("-", &out);
+    if (status == STRATA_OK) status = torture_write_steps(c, every, out, &failed);
+    if (status == STRATA_OK) status = strata_output_finish(out);
+    else strata_output_abandon(out);
+    if (status != STRATA_OK) return strata_tell_failure();
+    return failed ? STRATA_EXIT_FAILED : STRATA_EXIT_DONE;
+}
+
 /* The options, besides the seed, that give the same programs and strategies. */
 static const char *again(const arguments_t *a) {
     static char text[8192];
@@ -199,6 +218,8 @@ static const char *again(const arguments_t *a) {
     if (a->allow_code && length < sizeof text) length += (size_t)snprintf(text + length, sizeof text - length, " --allow-code");
     if (a->stacks != STACKS && length < sizeof text)
         length += (size_t)snprintf(text + length, sizeof text - length, " --stacks %" PRIu64, a->stacks);
+    if (a->thin && length < sizeof text)
+        length += (size_t)snprintf(text + length, sizeof text - length, " --thin %" PRIu64, a->thin);
     if (a->length && length < sizeof text) (void)snprintf(text + length, sizeof text - length, " --length %" PRIu64, a->length);
     return text;
 }
@@ -220,8 +241,9 @@ static int run_torture(const strata_command_t *self, int argc, char **argv) {
                                        .seldom = a.file_count || a.object_count ? OWN_SELDOM : SELDOM,
                                        .again = again(&a),
                                        .drawn_each = DRAWN_EACH,
+                                       .thin = (uint32_t)a.thin,
                                        .jobs = (uint32_t)a.jobs};
-        result = run(&campaign, a.progress);
+        result = a.steps ? write_steps(&campaign, a.steps) : run(&campaign, a.progress);
     } else {
         result = strata_tell_failure();
     }

@@ -35,8 +35,15 @@ static const torture_program_t *lawful_in(each_t *each, torture_dialect_t dialec
     return lawful;
 }
 
+/* By its position among those of the program. Neighboring programs leave out different ones. */
+static bool is_left_out(const each_t *each, uint32_t position) {
+    uint32_t thin = each->campaign->thin;
+    return thin && (each->number + position) % thin;
+}
+
 /* Both orders of threads are tried in turn: one with the program's even strategies, the other with its odd ones. */
-static bool tell_modes(each_t *each, uint32_t strategy) {
+static bool tell_modes(each_t *each, uint32_t strategy, uint32_t position) {
+    if (is_left_out(each, position)) return true;
     const torture_program_t *lawful = lawful_in(each, each->campaign->strategies->all[strategy].dialect);
     torture_run_t run = {.number = each->number, .strategy = strategy, .mode = STRATA_TORTURE_INTERLEAVED};
     if (!each->tell(each->context, &run, lawful)) return false;
@@ -56,9 +63,9 @@ void torture_each_run(const torture_campaign_t *campaign, uint64_t number, tortu
     memset(each.made, 0, sizeof each.made);
     if (!torture_campaign_draw(campaign, number, &each.drawn)) fail();
     for (uint32_t i = 0; i < others; i++)
-        if (!tell_modes(&each, i)) return;
+        if (!tell_modes(&each, i, i)) return;
     for (uint32_t i = 0; i < drawn; i++)
-        if (!tell_modes(&each, others + (uint32_t)((number * campaign->drawn_each + i) % list->drawn))) return;
+        if (!tell_modes(&each, others + (uint32_t)((number * campaign->drawn_each + i) % list->drawn), others + i)) return;
 }
 
 void torture_sum_add(torture_sum_t *sum, const torture_run_t *run, const torture_program_t *lawful,

@@ -43,6 +43,7 @@ typedef struct torture_campaign {
     uint32_t seldom; /* 0: of none */
     const char *again; /* what a command that runs one program again must say besides; NULL: nothing */
     uint32_t drawn_each; /* of the drawn strategies so many a program, in turn */
+    uint32_t thin; /* a program is run under every so many-th strategy, in turn; 0: under all of them */
     uint32_t jobs; /* processes */
     torture_progress_fn progress; /* of torture_run_apart(), every TORTURE_LOOK_MS; NULL: nobody looks */
     void *progress_context;

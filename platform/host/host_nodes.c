@@ -25,6 +25,15 @@ void *strata_host_map(size_t size, size_t alignment) {
     return all + before;
 }
 
+/* A kernel that does not know the flag takes the address as a hint. */
+void *strata_host_map_at(uintptr_t address, size_t size) {
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+    void *memory = mmap((void *)address, size, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (memory == MAP_FAILED || (uintptr_t)memory == address) return memory == MAP_FAILED ? NULL : memory;
+    munmap(memory, size);
+    return NULL;
+}
+
 void strata_host_unmap(void *memory, size_t size) { munmap(memory, size); }
 
 /* Preferred, not bound: a bound process is killed when the node has no page left. */

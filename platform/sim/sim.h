@@ -93,6 +93,8 @@ typedef struct strata_sim_options {
     uint64_t capacity; /* bytes a program may use on each device, context and foreign bytes already taken
                                             off; 0: as the profile says; STRATA_SIM_UNLIMITED */
     bool contents; /* device memory is backed by host memory */
+    bool host_in_order; /* each pinned or host allocation lies above the one before, from the same address in every process: a run can
+                           be compared with another one. One world of a process at a time; addresses are not used again */
     uint64_t host_jitter; /* seed of the moments at which the host is held up (docs/profiles.md, "A host that stumbles"); it polls
                              then instead of knowing when events pass. 0: it is never held up */
 } strata_sim_options_t;

@@ -280,6 +280,8 @@ const strata_option_t strata_stats_options[] = {
     FLAG("--blocks", blocks, "every chunk and block too"),
     TAKEN("--json", NULL, STRATA_ONCE, take_json_flag,
           "as JSON: the fields of strata_statistics_json(), the blocks, the trace's streams"),
+    {"--steps", "N", STRATA_ONCE, strata_take_number, offsetof(strata_arguments_t, steps), 1, UINT32_MAX,
+     "a line for each row before all else: where its block lies, the bytes held, and after every N-th row the figures that changed"},
     FLAG("--prometheus", prometheus, "in the text format that Prometheus reads"),
     DEVICE,
     COMMON,

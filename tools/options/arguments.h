@@ -41,6 +41,7 @@ typedef struct strata_arguments {
     bool at_end; /* the last row; else that of the highest reserved bytes */
     bool prometheus;
     bool blocks;
+    uint64_t steps; /* stats: 0: no lines of rows */
     unsigned draw; /* STRATA_DRAW_*; 0: nothing */
     bool curve;
     char **given; /* the traces of all shards, within argv */

@@ -65,6 +65,7 @@ strata_status_t strata_sim_new(const strata_sim_options_t *options, strata_sim_t
     world->capacity = options->capacity ? options->capacity
                                         : profile->total_bytes - profile->context_bytes - profile->foreign_bytes;
     world->contents = options->contents;
+    world->host_next = options->host_in_order ? SIM_HOST_BEGIN : 0;
     world->host_jitter = options->host_jitter;
     world->devices = options->devices ? options->devices : 1;
     world->file = -1;

@@ -8,9 +8,18 @@
 #define MAP_FROM      (UINT64_C(1) << 20)
 #define ALIGNMENT_MAX (UINT64_C(1) << 30)
 
-static void *host_new(uint64_t size, uint64_t alignment, uint64_t *span) {
+static void *host_in_order(strata_sim_t *world, uint64_t alignment, uint64_t span) {
+    uint64_t address;
+    if (!strata_round_up(world->host_next, strata_max(alignment, 4096), &address)) return NULL;
+    void *memory = strata_host_map_at(address, span);
+    if (memory) world->host_next = address + span;
+    return memory;
+}
+
+static void *host_new(strata_sim_t *world, uint64_t size, uint64_t alignment, uint64_t *span) {
     void *memory = NULL;
     *span = 0;
+    if (world->host_next) return strata_round_up(size, 4096, span) ? host_in_order(world, alignment, *span) : NULL;
     if (size < MAP_FROM) return posix_memalign(&memory, alignment, size) == 0 ? memory : NULL;
     if (!strata_round_up(size, 4096, span)) return NULL;
     return strata_host_map(*span, strata_max(alignment, 4096));
@@ -26,7 +35,7 @@ static strata_status_t host_alloc(sim_device_t *device, strata_memory_t memory, 
     uint64_t span;
     bool pinned = memory == STRATA_MEMORY_PINNED;
     if (pinned) sim_charge(device, &device->world->profile.host_alloc, size);
-    void *host = host_new(size, alignment, &span);
+    void *host = host_new(device->world, size, alignment, &span);
     if (!host)
         return strata_fail(STRATA_E_NO_MEMORY, SIM_CU_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY: the host has no %llu bytes to give",
                            (unsigned long long)size);

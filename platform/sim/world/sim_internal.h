@@ -25,6 +25,8 @@
 /* Simulated addresses are above every host address, so a value below SIM_BASE is the host's own memory. */
 #define SIM_BASE        (UINT64_C(1) << 48)
 #define SIM_DEVICE_SPAN (UINT64_C(1) << 52)
+/* Of strata_sim_options_t.host_in_order: far from what a kernel places, however large. */
+#define SIM_HOST_BEGIN UINT64_C(0x300000000000)
 
 /* The driver's numbers (CUresult). */
 enum {
@@ -234,6 +236,7 @@ struct strata_sim {
     uint64_t capacity;
     uint64_t host_jitter; /* seed of the host's hold-ups; 0: none */
     bool contents;
+    uint64_t host_next; /* where the next pinned or host allocation may lie; 0: where the host puts it */
     bool dropped;
     uint32_t devices, open;
     sim_device_t *device[SIM_DEVICES_MAX]; /* NULL: not open */
