@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "facade/figures/figures.h"
 #include "platform/place.h"
 
 static void write_place(strata_statistics_t *last, strata_domain_t *domain, strata_output_t *out) {
