@@ -160,13 +160,23 @@ static bool may_stand_below(const drawing_t *d, const chain_t *chain, uint32_t f
     return true;
 }
 
-/* Refused where no pool is served, or where no chunks below may be used as one: both hold for every stack drawn here; or below most
- * caches of handles. */
-static bool cannot_act(const strata_option_row_t *row, const char *text) {
-    static const char *const names[] = {"pool_no_split", "pools_on_oom", "coalesce_regions", "registrable"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(row->name, names[i]) == 0 && strcmp(text, "true") == 0) return true;
+/* Whether the chunks that come up to a layer of the chain are of one source and may be used as one. */
+static bool lies_on_contiguous(const chain_t *chain, uint32_t at) {
+    while (++at < chain->count) {
+        if (chain->layers[at]->gives & STRATA_TRAIT_CONTIGUOUS) return true;
+        if (chain->layers[at]->role != STRATA_DECORATOR || !(chain->layers[at]->passes & STRATA_TRAIT_CONTIGUOUS)) return false;
+    }
     return false;
+}
+
+/* Refused where no pool is served, as in every stack drawn here; below most caches of handles; or where no chunks below may be used
+ * as one. */
+static bool cannot_act(const drawing_t *d, const chain_t *chain, const strata_option_row_t *row, const char *text) {
+    static const char *const names[] = {"pool_no_split", "pools_on_oom", "registrable"};
+    bool wanted = strcmp(text, "true") == 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(row->name, names[i]) == 0 && wanted) return true;
+    return strcmp(row->name, "coalesce_regions") == 0 && wanted && !lies_on_contiguous(chain, d->at);
 }
 
 /* A machine may lack the node of the host that a number names. */
@@ -177,7 +187,7 @@ static bool names_a_node(const strata_layer_type_t *type, const strata_option_ro
 static bool fits(const drawing_t *d, const chain_t *chain, const strata_layer_type_t *type, const strata_option_row_t *row,
                  const void *options, const char *text) {
     const char *option = NULL;
-    if (cannot_act(row, text) || names_a_node(type, row, text)) return false;
+    if (cannot_act(d, chain, row, text) || names_a_node(type, row, text)) return false;
     if (strcmp(row->name, "streams") == 0 && !may_stand_below(d, chain, d->at + 1, type, strata_scope_of(type, options)))
         return false;
     if (type->role == STRATA_SOURCE && strcmp(row->name, "memory") == 0)

@@ -268,8 +268,9 @@ strata_status_t strata_chunked_create(strata_layer_t *base, const strata_chunked
     if (status != STRATA_OK) return status;
     self->policy = policy;
     self->unit = self->chunks.unit = policy->unit;
-    self->chunks.joins = policy->joins_chunks && strata_below_gives(base, STRATA_TRAIT_CONTIGUOUS);
-    return STRATA_OK;
+    status = policy->joins_chunks ? strata_chunks_join(&self->chunks) : STRATA_OK;
+    if (status != STRATA_OK) strata_chunks_destroy(base);
+    return status;
 }
 
 void strata_chunked_destroy(strata_layer_t *base) {

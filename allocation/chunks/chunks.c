@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "allocation/stack/handles.h"
 #include "platform/arithmetic.h"
 
 static strata_slab_t *slab_of(const strata_layer_t *base) { return &base->stack->slab; }
@@ -31,6 +32,18 @@ strata_status_t strata_chunks_init(strata_layer_t *base, const strata_chunk_poli
     strata_order_init(&self->by_address, &self->nodes, offsetof(strata_chunk_t, by_address));
     strata_condition_init(&self->grown);
     return STRATA_OK;
+}
+
+/* Branches of a router have sources of their own, whose chunks may not be used as one. */
+strata_status_t strata_chunks_join(strata_chunks_t *self) {
+    const strata_layer_t *above = &self->base;
+    strata_layer_t *layer = above->below[0];
+    while (layer->type->role == STRATA_DECORATOR && layer->below_count == 1) layer = layer->below[0];
+    if (layer->below_count > 1 || !strata_below_gives(above, STRATA_TRAIT_CONTIGUOUS)) return STRATA_OK;
+    const strata_handles_t *handles = STRATA_LAYER_HAS(layer->type, handles) ? layer->type->handles : NULL;
+    strata_status_t status = handles ? handles->lay_together(layer) : STRATA_OK;
+    self->joins = status == STRATA_OK;
+    return status == STRATA_E_UNSUPPORTED ? STRATA_OK : status;
 }
 
 static void free_parts(const strata_chunks_t *self, uint32_t number) {

@@ -94,6 +94,9 @@ strata_status_t strata_chunks_init(strata_layer_t *base, const strata_chunk_poli
 bool strata_chunks_come_in_order(const strata_layer_t *below);
 /* For its destroy: every chunk goes back, whatever is still live in it. No lock is held. */
 void strata_chunks_destroy(strata_layer_t *base);
+/* For its create: chunks that touch become one from now on, if all of them come from one source whose chunks may be used so
+ * (STRATA_TRAIT_CONTIGUOUS); vmm then lays its handles side by side. Else nothing changes. E_HOST_MEMORY. */
+strata_status_t strata_chunks_join(strata_chunks_t *self);
 
 static inline strata_chunk_t *strata_chunk_at(const strata_chunks_t *self, uint32_t number) {
     return strata_node(&self->nodes, number);

@@ -40,8 +40,8 @@ static const strata_option_row_t options[] = {
      "out of memory, regions without a live block go back, all of them, before one more try "
      "(TF_ENABLE_GPU_GARBAGE_COLLECTION)"},
     {"coalesce_regions", STRATA_OPTION_BOOL, ROW(coalesce_regions), "false", 0, 0, NULL,
-     "if the layer below is contiguous (as the peer's SubAllocator::SupportsCoalescing), a region that begins where another "
-     "ends becomes part of it, so that blocks merge across; the whole goes back together"},
+     "over `vmm`, or another source whose chunks may be used as one (as the peer's SubAllocator::SupportsCoalescing): a region "
+     "that begins where another ends becomes part of it, so that blocks merge across; the whole goes back together"},
     {"timestamps", STRATA_OPTION_BOOL, ROW(timestamps), "false", 0, 0, NULL,
      "a freed block carries the program's count and merges once strata_set_safe_frontier() has passed it"},
     {"smaller_growth", STRATA_OPTION_BOOL, ROW(smaller_growth), "false", 0, 0, NULL,
@@ -450,12 +450,6 @@ static strata_status_t read_limits(bfc_t *self) {
     return STRATA_OK;
 }
 
-/* Whether a layer's chunks that touch may be used as one. Two branches' may not. */
-static bool is_contiguous(const strata_layer_t *layer) {
-    if (layer->type->gives & STRATA_TRAIT_CONTIGUOUS) return true;
-    return layer->below_count == 1 && (layer->type->passes & STRATA_TRAIT_CONTIGUOUS) && is_contiguous(layer->below[0]);
-}
-
 /* Every region goes back, whatever is still live in it. */
 static void destroy(strata_layer_t *base) {
     bfc_t *self = (bfc_t *)base;
@@ -472,10 +466,10 @@ static strata_status_t create(strata_layer_t *base) {
     strata_status_t status = strata_chunks_init(base, &strata_bfc_policy, sizeof(bfc_region_t), STRATA_BFC_REGIONS);
     if (status != STRATA_OK) return status;
     self->chunks.sorted = true;
-    self->chunks.joins = bfc_options_of(self)->coalesce_regions && is_contiguous(base->below[0]);
     /* Blocks of such a place have no stream: their free waits for every use. */
     if (base->stack->ownerless) self->last.waited = UINT64_MAX;
-    status = read_limits(self);
+    status = bfc_options_of(self)->coalesce_regions ? strata_chunks_join(&self->chunks) : STRATA_OK;
+    if (status == STRATA_OK) status = read_limits(self);
     if (status == STRATA_OK) status = strata_last_users_init(&self->last, base->domain);
     if (status == STRATA_OK) status = strata_nodes_init(&self->stamps, sizeof(bfc_stamp_t), stamps);
     if (status == STRATA_OK) status = strata_bfc_debug_init(self);

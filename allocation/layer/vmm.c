@@ -1,6 +1,7 @@
 /* vmm: physical handles, mapped where the request says (cuMemCreate, cuMemMap, cuMemSetAccess). The source under auto_growth_vmm.
  *
- * Each record is one handle at one place. A request that names no place gets a range of addresses of its own, which goes with it.
+ * Each record is one handle at one place. A request that names no place gets a range of addresses of its own, which goes with it,
+ * or under a cache that uses chunks that touch as one a part of a range for all (vmm_places.c).
  * Giving back is unmapping and releasing, neither of which waits for running work. So the free waits for the device itself, as the
  * driver's own free does, unless the cache above has seen that all users are done.
  *
@@ -89,6 +90,10 @@ static bool end_piece(vmm_layer_t *self, vmm_piece_t *piece) {
     if (piece->mapped) piece->mapped = !has_gone(strata_device_unmap(device, piece->address, piece->size));
     if (!piece->mapped && piece->physical) (void)strata_vmm_release_physical(self, piece);
     if (!piece->mapped && piece->own_range) piece->own_range = !unreserve(self, piece->address, piece->size);
+    if (!piece->mapped && piece->placed) {
+        strata_vmm_give_place(self, piece->address);
+        piece->placed = false;
+    }
     return !piece->mapped && !piece->physical && !piece->own_range;
 }
 
@@ -101,14 +106,19 @@ strata_status_t strata_vmm_create_physical(vmm_layer_t *self, vmm_piece_t *piece
     return status;
 }
 
+static strata_status_t find_place(vmm_layer_t *self, vmm_piece_t *piece) {
+    strata_status_t status = self->together ? strata_vmm_take_place(self, piece->size, &piece->address)
+                                            : strata_vmm_reserve(&self->base, piece->size, &piece->address);
+    piece->placed = status == STRATA_OK && self->together;
+    piece->own_range = status == STRATA_OK && !self->together;
+    return status;
+}
+
 /* Whatever fails, the piece says what there is to end. */
 static strata_status_t make_piece(vmm_layer_t *self, uint64_t size, uint64_t at, vmm_piece_t *piece) {
     *piece = (vmm_piece_t){.address = at, .size = size};
     strata_status_t status = strata_vmm_create_physical(self, piece);
-    if (status == STRATA_OK && at == 0) {
-        status = strata_vmm_reserve(&self->base, size, &piece->address);
-        piece->own_range = status == STRATA_OK;
-    }
+    if (status == STRATA_OK && at == 0) status = find_place(self, piece);
     if (status == STRATA_OK) status = map(self, piece->address, piece, &piece->peers, &piece->mapped);
     if (status == STRATA_E_NO_MEMORY) strata_refusal_note(&(strata_refusal_t){.by = STRATA_REFUSED_BY_DEVICE, .asked = size});
     return status;
@@ -365,10 +375,16 @@ static bool offer_all(vmm_layer_t *self) {
 }
 
 /* What is left, and what its last holder left. Nobody has it after this, and a range goes only once nothing is mapped there: so all
- * is offered twice. */
+ * is offered again, and once more for the range of handles that lie side by side. */
 static void destroy(strata_layer_t *base) {
     vmm_layer_t *self = (vmm_layer_t *)base;
-    if (!offer_all(self)) (void)offer_all(self);
+    bool all = offer_all(self);
+    if (self->room_size > 0) {
+        strata_vmm_unreserve(base, self->room, self->room_size);
+        all = offer_all(self);
+    }
+    if (!all) (void)offer_all(self);
+    strata_nodes_destroy(&self->parts);
     strata_nodes_destroy(&self->pieces);
     strata_condition_destroy(&self->settled);
 }
@@ -391,7 +407,7 @@ const strata_layer_type_t strata_vmm_type = {
     .doc = "physical handles mapped at addresses of the cache's choice (cuMemCreate, cuMemMap)",
     .role = STRATA_SOURCE,
     .scope = STRATA_SCOPE_DEVICE,
-    .gives = STRATA_TRAIT_HANDLE_SOURCE,
+    .gives = STRATA_TRAIT_HANDLE_SOURCE | STRATA_TRAIT_CONTIGUOUS,
     .state_size = sizeof(vmm_layer_t),
     .options_size = sizeof(vmm_options_t),
     .options = options,

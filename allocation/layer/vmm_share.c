@@ -167,8 +167,11 @@ static strata_status_t let_go(strata_layer_t *base, strata_hold_t hold, uint64_t
     return STRATA_OK;
 }
 
-const strata_handles_t strata_vmm_handles = {
-    .add_peers = add_peers, .hold = hold_range, .let_go = let_go, .pausing = &strata_vmm_pausing};
+const strata_handles_t strata_vmm_handles = {.add_peers = add_peers,
+                                             .hold = hold_range,
+                                             .let_go = let_go,
+                                             .lay_together = strata_vmm_lay_together,
+                                             .pausing = &strata_vmm_pausing};
 
 /* ---- what the cache above asks ---- */
 

@@ -2,6 +2,7 @@
  *
  *     vmm.c         the source: handles come, move and go
  *     vmm_alias.c   further addresses of a handle that stays where it is
+ *     vmm_places.c  handles side by side in one range of addresses
  *     vmm_share.c   access of peer GPUs; handles that somebody outside relies on; what the cache above asks
  *     vmm_pause.c   memory that goes to the device for a while
  */
@@ -24,6 +25,7 @@ typedef struct vmm_piece {
     uint32_t slot; /* of its record, if that waits for the piece's end; 0: none */
     uint32_t of; /* this is an alias of that piece's handle, and has none of its own; 0: it is none */
     bool mapped, own_range, counts; /* counts: its bytes are reserved */
+    bool placed; /* it has a part of the layer's range, beside other handles (vmm_places.c) */
     bool done; /* no work uses it */
     bool listed; /* in the order by address: it is served, or registered */
     bool wanted, stays; /* marks of a pause. Under the lock */
@@ -42,6 +44,10 @@ typedef struct vmm_layer {
     strata_layer_t base;
     strata_nodes_t pieces; /* guarded by the lock; a piece belongs to whoever has its record */
     strata_order_t order; /* of those that are listed, by address. Under the lock */
+    bool together; /* handles lie side by side unless a request names a place. Written before the first request */
+    uint64_t room, room_size; /* the range for them; 0 until the first. Under the lock */
+    strata_nodes_t parts; /* of that range, which handles have. Under the lock */
+    strata_order_t parts_order; /* of these, by address */
     uint64_t granularity;
     strata_condition_t settled; /* nothing is chosen any more */
     uint32_t left; /* the first piece that the device did not take back; each release offers it again. Under the lock */
@@ -67,6 +73,14 @@ static inline vmm_piece_t *strata_vmm_handle_of(const vmm_layer_t *self, vmm_pie
 static inline void strata_vmm_forget_alias(vmm_layer_t *self, const vmm_piece_t *piece) {
     if (piece->of) atomic_fetch_sub(&strata_vmm_piece(self, piece->of)->aliases, 1);
 }
+
+/* ---- handles side by side; no lock is held ---- */
+
+strata_status_t strata_vmm_lay_together(strata_layer_t *base);
+/* A gap of the range, from now on taken. E_NO_MEMORY: none is large enough. */
+strata_status_t strata_vmm_take_place(vmm_layer_t *self, uint64_t size, uint64_t *address);
+/* Nothing is mapped there any more. */
+void strata_vmm_give_place(vmm_layer_t *self, uint64_t address);
 
 /* ---- access; no lock is held ---- */
 

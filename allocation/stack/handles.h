@@ -54,6 +54,9 @@ typedef struct strata_handles {
                             uint32_t capacity, uint32_t *count);
     /* Ends one such hold. E_UNKNOWN_POINTER: there is none. */
     strata_status_t (*let_go)(strata_layer_t *self, strata_hold_t hold, uint64_t address, uint64_t size);
+    /* From now on handles lie side by side where a request names no place. Before the first request. E_UNSUPPORTED: each
+     * block has to lie in one handle. E_HOST_MEMORY. */
+    strata_status_t (*lay_together)(strata_layer_t *self);
     const strata_pausing_t *pausing;
 } strata_handles_t;
 /* No lock is held in any of them. */

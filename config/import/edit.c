@@ -102,12 +102,16 @@ static bool next_word(const char **list, char *word) {
     return true;
 }
 
-static strata_status_t set_first(edit_t *edit, const char *list) {
+static strata_status_t set_each(edit_t *edit, const char *list) {
     char path[PATH];
-    bool had = false;
+    bool any = false;
     strata_status_t status = STRATA_OK;
-    while (!had && status == STRATA_OK && next_word(&list, path)) status = set_path(edit, path, edit->setting->meant, &had);
-    if (status == STRATA_OK && !had) edit->setting->passed_over = "";
+    while (status == STRATA_OK && next_word(&list, path)) {
+        bool had = false;
+        status = set_path(edit, path, edit->setting->meant, &had);
+        any = any || had;
+    }
+    if (status == STRATA_OK && !any) edit->setting->passed_over = "";
     return status;
 }
 
@@ -118,18 +122,35 @@ static strata_status_t fix_all(edit_t *edit, const char *list) {
         char *value = strchr(path, '=');
         bool had = false;
         *value++ = '\0';
+        if (!strchr(path, '.')) continue; /* a place, which strata_read_import() has kept */
         status = set_path(edit, path, value, &had);
         if (status == STRATA_OK && !had) edit->setting->passed_over = "";
     }
     return status;
 }
 
+/* The strategy may lack the place's layer, as the preset `system` does: then the setting has no effect. */
+static strata_status_t exchange(edit_t *edit, const char *list) {
+    char path[PATH], other[PATH];
+    if (!next_word(&list, path) || !next_word(&list, other)) return STRATA_OK; /* no row is so */
+    strata_model_stack_t *stack = &edit->strategy->stacks[place_in(path)];
+    size_t at = find_layer(stack, strchr(path, '.') + 1);
+    if (at == stack->count) {
+        edit->setting->passed_over = "";
+        return STRATA_OK;
+    }
+    strata_status_t status = strata_model_layer_init(edit->strategy->memory, &stack->layers[at], strata_layer_find(other),
+                                                     &edit->origin);
+    return status == STRATA_OK ? fix_all(edit, list) : status;
+}
+
 static strata_status_t apply(edit_t *edit) {
     const import_case_t *act = &edit->setting->act;
     switch (act->verb) {
-    case IMPORT_SET: return set_first(edit, act->what);
+    case IMPORT_SET: return set_each(edit, act->what);
     case IMPORT_FIX: return fix_all(edit, act->what);
     case IMPORT_PRESET: return fix_all(edit, act->what + strcspn(act->what, " "));
+    case IMPORT_EXCHANGE: return exchange(edit, act->what);
     case IMPORT_DROP: drop_layer(&edit->strategy->stacks[STRATA_PLACE_GPU], act->what); return STRATA_OK;
     case IMPORT_NOTHING:
     case IMPORT_NONE:

@@ -6,6 +6,7 @@
 
 #include "config/hint.h"
 #include "config/import/rows.h"
+#include "platform/place.h"
 
 static const import_peer_t *const peers[] = {&strata_import_pytorch, &strata_import_paddle, &strata_import_tensorflow};
 
@@ -152,12 +153,26 @@ void strata_import_delete(strata_import_t *import) {
 
 /* ---- the strategy ---- */
 
+/* A preset of one peer can serve another, whose pinned and host memory is not what the preset's `places` are made for. */
+static void keep_places(strata_import_t *import, strata_strategy_t *strategy, const strata_model_stack_t *before) {
+    for (strata_place_kind_t place = STRATA_PLACE_MANAGED; import->decided && place < STRATA_PLACE_KINDS; place++) {
+        char word[32];
+        snprintf(word, sizeof word, "%s=strata", strata_place_name(place));
+        if (!strstr(import->decided->act.what, word)) continue;
+        strategy->stacks[place] = before[place];
+        import->touched[place] = true;
+    }
+}
+
 strata_status_t strata_read_import(strata_reader_t *reader, strata_import_t *import) {
     char name[STRATA_NAME_LETTERS];
     /* Keys may concern places that the peer's preset leaves as in the preset strata. */
     strata_status_t status = strata_read_preset(reader, "strata");
+    strata_model_stack_t before[STRATA_PLACE_KINDS];
+    memcpy(before, reader->strategy->stacks, sizeof before);
     if (status == STRATA_OK) status = strata_read_preset(reader, import->preset);
     if (status) return status;
+    keep_places(import, reader->strategy, before);
     snprintf(name, sizeof name, "imported-%s", import->peer->name);
     char *kept = strata_arena_text(reader->strategy->memory, name, strlen(name));
     if (!kept) return STRATA_E_HOST_MEMORY;

@@ -3,9 +3,13 @@
 
 #include "config/import/rows.h"
 
-#define VMM           "the first virtual-memory allocator is not rebuilt; FLAGS_use_vmm_auto_growth_best_fit_allocator_v2 is the second"
-#define BUDDY(option) "naive_best_fit." option " thread_local." option
-#define REPORTS       "strata_snapshot(), `strata stats --blocks` and the out-of-memory report show it"
+#define VMM            "the first virtual-memory allocator is not rebuilt; FLAGS_use_vmm_auto_growth_best_fit_allocator_v2 is the second"
+#define BUDDY(option)  "naive_best_fit." option " thread_local." option
+#define GROWTH(option) "auto_growth." option " pinned.auto_growth." option
+#define PINNED_GROWTH                                                                                                              \
+    "pinned.naive_best_fit auto_growth pinned.auto_growth.alignment=64KiB pinned.auto_growth.chunk_size=0 "                        \
+    "pinned.auto_growth.order=address pinned.auto_growth.reclaim=own"
+#define REPORTS "strata_snapshot(), `strata stats --blocks` and the out-of-memory report show it"
 #define OFF                                                                                                                        \
     { "false", IMPORT_NOTHING, NULL }
 #define ZERO                                                                                                                       \
@@ -29,19 +33,22 @@ static const import_row_t rows[] = {
     {"FLAGS_use_stream_safe_cuda_allocator", NULL, NULL, IMPORT_BOOL, false,
      {{"true", IMPORT_NOTHING, NULL}, {"false", IMPORT_DROP, "stream_safe"}},
      "a block that another stream used is then freed after a wait on the host; Paddle does not wait"},
-    {"FLAGS_auto_growth_chunk_size_in_mb", NULL, NULL, IMPORT_MIB, false, {{NULL, IMPORT_SET, "auto_growth.chunk_size"}},
+    {"FLAGS_use_auto_growth_pinned_allocator", NULL, NULL, IMPORT_BOOL, false,
+     {OFF, {"true", IMPORT_EXCHANGE, PINNED_GROWTH}},
+     "the flags of auto_growth in the next rows count for it too, except for those of pre-allocation"},
+    {"FLAGS_auto_growth_chunk_size_in_mb", NULL, NULL, IMPORT_MIB, false, {{NULL, IMPORT_SET, GROWTH("chunk_size")}},
      "ignored if FLAGS_small_pool_size_in_mb divides the pool, as in Paddle"},
-    {"FLAGS_free_idle_chunk", NULL, NULL, IMPORT_BOOL, false, {{NULL, IMPORT_SET, "auto_growth.free_idle_chunk"}}, NULL},
-    {"FLAGS_free_when_no_cache_hit", NULL, NULL, IMPORT_BOOL, false, {{NULL, IMPORT_SET, "auto_growth.free_when_no_cache_hit"}},
+    {"FLAGS_free_idle_chunk", NULL, NULL, IMPORT_BOOL, false, {{NULL, IMPORT_SET, GROWTH("free_idle_chunk")}}, NULL},
+    {"FLAGS_free_when_no_cache_hit", NULL, NULL, IMPORT_BOOL, false, {{NULL, IMPORT_SET, GROWTH("free_when_no_cache_hit")}},
      NULL},
     {"FLAGS_small_pool_size_in_mb", "2025-08", NULL, IMPORT_MIB, false,
-     {ZERO, {NULL, IMPORT_SET, "auto_growth.small_pool_size"}},
+     {ZERO, {NULL, IMPORT_SET, GROWTH("small_pool_size")}},
      NULL},
     {"FLAGS_small_pool_auto_growth_chunk_size_in_mb", "2025-08", NULL, IMPORT_MIB, false,
-     {{NULL, IMPORT_SET, "auto_growth.small_chunk_size"}},
+     {{NULL, IMPORT_SET, GROWTH("small_chunk_size")}},
      "counts only with FLAGS_small_pool_size_in_mb above 0, as the next three do"},
     {"FLAGS_large_pool_auto_growth_chunk_size_in_mb", "2025-08", NULL, IMPORT_MIB, false,
-     {{NULL, IMPORT_SET, "auto_growth.chunk_size"}}, NULL},
+     {{NULL, IMPORT_SET, GROWTH("chunk_size")}}, NULL},
     {"FLAGS_small_pool_pre_alloc_in_mb", "2025-08", NULL, IMPORT_MIB, false,
      {{NULL, IMPORT_SET, "auto_growth.small_preallocate"}},
      NULL},
@@ -64,8 +71,6 @@ static const import_row_t rows[] = {
      {{NULL, IMPORT_SET, "host.naive_best_fit.initial"}}, NULL},
     {"FLAGS_fraction_of_cuda_pinned_memory_to_use", NULL, NULL, IMPORT_FRACTION, false,
      {{NULL, IMPORT_SET, "pinned.naive_best_fit.fraction"}}, NULL},
-    {"FLAGS_use_auto_growth_pinned_allocator", NULL, NULL, IMPORT_BOOL, false,
-     {OFF, {"true", IMPORT_FIX, "pinned.auto_growth.alignment=64KiB pinned.auto_growth.chunk_size=0"}}, NULL},
     {"FLAGS_cuda_malloc_async_pool_memory_throttle_ratio", NULL, NULL, IMPORT_FRACTION, false,
      {{NULL, IMPORT_SET, "cuda_malloc_async.throttle"}}, NULL},
     {"FLAGS_cuda_memory_async_pool_release_threshold", NULL, NULL, IMPORT_BYTES, false,
@@ -148,6 +153,9 @@ static strata_status_t settle(strata_import_t *import) {
     if (init && init->act.verb == IMPORT_FIX && !is_buddy(import))
         init->passed_over = "only the buddy allocators fill their memory";
     settle_waits(import);
+    const import_setting_t *grows = strata_import_find(import, "FLAGS_use_auto_growth_pinned_allocator");
+    if (grows && grows->act.verb == IMPORT_EXCHANGE)
+        pass_over(import, "FLAGS_fraction_of_cuda_pinned_memory_to_use", grows->row->key);
     const import_setting_t *small = strata_import_find(import, "FLAGS_small_pool_size_in_mb");
     if (small && small->act.verb == IMPORT_SET) {
         pass_over(import, "FLAGS_auto_growth_chunk_size_in_mb", "FLAGS_small_pool_size_in_mb divides the pool");

@@ -27,7 +27,8 @@ static const char introduction[] =
     "preset can be named (`preset` of strata_open(), `STRATA_STRATEGY`, `extends:`, the command). The variables below are\n"
     "then read from the environment, and what has no equivalent is listed on standard error. `import:pytorch@2.9` reads\n"
     "them as of a version. Other variables are not looked at there.\n\n"
-    "What the settings do not say is as in the preset. With a version only the keys count that this version has; without\n"
+    "A variable sets each of the options beside it that the strategy has. What the settings do not say is as in the preset.\n"
+    "With a version only the keys count that this version has; without\n"
     "one, all do. A version in the tables is the first, or the last, that is known to have the key; `-`: not known.\n";
 
 static const char *written(const import_row_t *row) {
@@ -64,12 +65,22 @@ static void write_list(const char *list, const char *between, FILE *out) {
     }
 }
 
+/* "PLACE.LAYER OTHER path=value ...". */
+static void write_exchange(const char *what, FILE *out) {
+    size_t layer = strcspn(what, " ");
+    const char *other = what + layer + 1;
+    size_t length = strcspn(other, " ");
+    fprintf(out, "`%.*s` instead of `%.*s`, with ", (int)length, other, (int)layer, what);
+    write_list(other + length, ", ", out);
+}
+
 static void write_case(const import_case_t *one, FILE *out) {
     size_t name = one->what ? strcspn(one->what, " ") : 0;
     switch (one->verb) {
     case IMPORT_END: break;
-    case IMPORT_SET: write_list(one->what, " or ", out); break;
+    case IMPORT_SET: write_list(one->what, ", ", out); break;
     case IMPORT_FIX: write_list(one->what, ", ", out); break;
+    case IMPORT_EXCHANGE: write_exchange(one->what, out); break;
     case IMPORT_DROP: fprintf(out, "no layer `%s`", one->what); break;
     case IMPORT_NOTHING: fprintf(out, "nothing to do%s%s", one->what ? ": " : "", one->what ? one->what : ""); break;
     case IMPORT_NONE: fprintf(out, "**no equivalent**: %s", one->what); break;

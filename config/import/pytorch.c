@@ -9,7 +9,7 @@
 
 #define ADDRESSES      "a segment that grows has addresses for nine eighths of the device, and others are one piece"
 #define EITHER(option) "caching." option " caching_vmm." option
-#define ASYNC          "cuda_malloc_async retry.timeout=0 cuda_malloc_async.throttle=1"
+#define ASYNC          "cuda_malloc_async pinned=strata host=strata retry.timeout=0 cuda_malloc_async.throttle=1"
 #define LOCK           "no lock is ever held during a device call that may block"
 #define REGISTERED     PINNED "; the driver allocates it, nothing is registered"
 

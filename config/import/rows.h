@@ -28,9 +28,12 @@ typedef enum import_kind {
 
 typedef enum import_verb {
     IMPORT_END, /* ends the cases of a row */
-    IMPORT_SET, /* `what`: paths; the first one that the strategy has gets the value */
+    IMPORT_SET, /* `what`: paths; each one that the strategy has gets the value */
     IMPORT_FIX, /* `what`: "path=value path=value": all of them */
-    IMPORT_PRESET, /* `what`: the preset that it means, then as IMPORT_FIX; the last such row of the table decides */
+    /* `what`: the preset that it means, then as IMPORT_FIX, or PLACE=strata: the place is as in the preset strata. The last such row
+     * of the table decides. */
+    IMPORT_PRESET,
+    IMPORT_EXCHANGE, /* `what`: "PLACE.LAYER OTHER", then as IMPORT_FIX: the place's stack has the layer OTHER instead of LAYER */
     IMPORT_DROP, /* `what`: a layer to remove from the gpu's stack */
     IMPORT_NOTHING, /* nothing to do; `what` says why, or NULL: that is so already */
     IMPORT_NONE /* there is no equivalent; `what` says why */

@@ -4,7 +4,7 @@
 
 #include "config/import/rows.h"
 
-#define ASYNC   "cuda_malloc_async retry.timeout=0 cuda_malloc_async.throttle=1"
+#define ASYNC   "cuda_malloc_async pinned=strata host=strata retry.timeout=0 cuda_malloc_async.throttle=1"
 #define MANAGED "system.memory=managed"
 
 /* clang-format off */

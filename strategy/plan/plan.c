@@ -271,18 +271,42 @@ static strata_status_t check_options(const strata_model_layer_t *layer, strata_p
                               option ? "." : "", option ? option : "", strata_last_error()->text);
 }
 
+/* Whether what lies below is one source: chunks of two branches are never used as one. */
+static bool has_one_source(const building_t *built, uint32_t n) {
+    for (uint32_t m = n + 1; m <= built->last[n]; m++)
+        if (built->layers[m]->type->role == STRATA_ROUTER) return false;
+    return true;
+}
+
+/* The layer below that wants each block within one handle; NULL: none does. */
+static const strata_model_layer_t *registrable_below(const building_t *built, uint32_t n) {
+    for (uint32_t m = n + 1; m <= built->last[n]; m++) {
+        const strata_model_layer_t *layer = built->layers[m];
+        const strata_option_row_t *row = strata_option_find(layer->type, "registrable");
+        if (row && row->kind == STRATA_OPTION_BOOL && *((const bool *)layer->options + row->offset)) return layer;
+    }
+    return NULL;
+}
+
 /* An option with "coalesce" in its name acts on chunks that may be used as one. */
 static strata_status_t check_coalescing(const building_t *built, uint32_t n) {
     const strata_model_layer_t *layer = built->layers[n];
     const strata_option_row_t *row = strata_option_find(layer->type, "coalesce_regions");
-    if (!row || row->kind != STRATA_OPTION_BOOL || given_below(built, n) & STRATA_TRAIT_CONTIGUOUS) return STRATA_OK;
-    if (!*((const bool *)layer->options + row->offset)) return STRATA_OK;
+    if (!row || row->kind != STRATA_OPTION_BOOL || !*((const bool *)layer->options + row->offset)) return STRATA_OK;
+    bool acts = has_one_source(built, n) && given_below(built, n) & STRATA_TRAIT_CONTIGUOUS;
+    const strata_model_layer_t *whole = acts ? registrable_below(built, n) : NULL;
+    if (acts && !whole) return STRATA_OK;
     const strata_origin_t *said = &layer->option_origins[row - layer->type->options];
-    return strata_fail_origin(
-        said->source == STRATA_FROM_DEFAULT ? &layer->origin : said,
-        "%s.coalesce_regions: it does nothing over layers whose chunks may not be used as one (contiguous); put "
-        "a layer below that gives that, or write coalesce_regions: false",
-        layer->name);
+    if (said->source == STRATA_FROM_DEFAULT) said = &layer->origin;
+    if (whole)
+        return strata_fail_origin(said,
+                                  "%s.coalesce_regions: blocks would lie across handles, and %s.registrable wants each in one; "
+                                  "write coalesce_regions: false or registrable: false",
+                                  layer->name, whole->name);
+    return strata_fail_origin(said,
+                              "%s.coalesce_regions: it does nothing over layers whose chunks may not be used as one "
+                              "(contiguous); end the stack with - vmm and no router, or write coalesce_regions: false",
+                              layer->name);
 }
 
 /* ---- alignment ---- */

@@ -280,7 +280,7 @@ static const strata_layer_type_t below[] = {
     PASSING("hiding", STRATA_TRAIT_EXACT_SIZE),
 };
 
-/* Whether two chunks of 1 MiB serve 2 MiB. */
+/* Whether two chunks of 2 MiB serve 4 MiB. */
 static bool joins(const char *layers) {
     char text[200];
     be_whole();
@@ -291,11 +291,11 @@ static bool joins(const char *layers) {
     }
     snprintf(text, sizeof text, "stack: [listed, %s]\n", layers + (*layers == '+'));
     RIG(rig, text, 0);
-    strata_block_t a = rig_allocate(&rig, NULL, MIB), b = rig_allocate(&rig, NULL, MIB);
+    strata_block_t a = rig_allocate(&rig, NULL, 2 * MIB), b = rig_allocate(&rig, NULL, 2 * MIB);
     RIG_FREE(&rig, a, b);
     EXPECT_OK(strata_validate(rig.s));
     uint64_t growths = rig_figures(&rig).growths;
-    strata_block_t both = rig_allocate(&rig, NULL, 2 * MIB);
+    strata_block_t both = rig_allocate(&rig, NULL, 4 * MIB);
     bool joined = rig_figures(&rig).growths == growths;
     EXPECT_OK(strata_free(rig.s, both.ref));
     return joined;
@@ -308,6 +308,11 @@ TEST(chunked_outside, joins_chunks_where_both_sides_say_so) {
     EXPECT_TRUE(joins("+passing, touching"));
     EXPECT_FALSE(joins("+hiding, touching"));
     EXPECT_FALSE(joins("+passing, apart"));
+    EXPECT_TRUE(joins("+vmm"));
+    EXPECT_FALSE(joins("vmm"));
+    EXPECT_TRUE(joins("+passing, vmm"));
+    EXPECT_FALSE(joins("+vmm: {registrable: true}"));
+    EXPECT_FALSE(joins("+fallback: {stacks: [[touching], [touching]]}"));
 }
 
 /* ---- what it refuses ---- */

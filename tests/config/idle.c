@@ -34,6 +34,29 @@ TEST(idle_options, one_that_cannot_act_is_refused_where_it_is_said) {
     }
 }
 
+/* Regions become one over one source of handles that may lie side by side, whatever decorators stand between. */
+TEST(idle_options, regions_become_one_over_one_source_of_handles) {
+    static const struct {
+        const char *below, *wrong;
+    } cases[] = {{"vmm", NULL},
+                 {"limit, vmm", NULL},
+                 {"system", "over layers whose chunks may not be used as one (contiguous); end the stack with - vmm and no router"},
+                 {"caching, vmm", "over layers whose chunks may not be used as one"},
+                 {"fallback: {stacks: [[vmm], [vmm]]}", "over layers whose chunks may not be used as one"},
+                 {"vmm: {registrable: true}", "vmm.registrable wants each in one; write coalesce_regions: false or registrable"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[256];
+        strata_strategy_t *strategy = NULL;
+        strata_config_request_t request = {.text = text};
+        snprintf(text, sizeof text, "stack: [bfc: {coalesce_regions: true}, %s]\n", cases[i].below);
+        strata_status_t status = strata_config_load(&request, &strategy);
+        EXPECT_EQ(status, cases[i].wrong ? STRATA_E_STRATEGY : STRATA_OK);
+        if (cases[i].wrong) EXPECT_CONTAINS(strata_last_error()->text, "<text>:1:33: bfc.coalesce_regions: ");
+        if (cases[i].wrong) EXPECT_CONTAINS(strata_last_error()->text, cases[i].wrong);
+        strata_strategy_delete(strategy);
+    }
+}
+
 TEST(idle_options, those_of_pools_stand_where_a_pool_is_served) {
     static const char *const good[] = {"stack: [caching: {pool_no_split: true}, system]\npools: {p: }\n",
                                        "stack: [caching, system]\npools: {p: [caching: {pools_on_oom: true}, system]}\n"};

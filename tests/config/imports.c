@@ -386,6 +386,7 @@ static void expect_option(const import_row_t *row, const char *path, size_t leng
     char word[128], *at = word;
     snprintf(word, sizeof word, "%.*s", (int)length, path);
     word[strcspn(word, "=")] = '\0';
+    if (strata_place_find(word) != STRATA_PLACE_KINDS) return;
     char *dot = strrchr(word, '.');
     ASSERT_NE(dot, NULL);
     *dot = '\0';

@@ -32,7 +32,7 @@ TEST(paths, of_another_place_stay_there) {
     static const strata_origin_t origin = {.source = STRATA_FROM_COMMAND, .file = "--set"};
     strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(&(strata_config_request_t){.preset = "paddle"});
     strata_strategy_t *other CLOSED_BY(strategy_gone) = load_request(&(strata_config_request_t){.preset = "paddle"});
-    EXPECT_OK(strata_strategy_set(strategy, "host.retry.timeout", "7s", &origin));
+    EXPECT_OK(strata_strategy_set(strategy, "managed.retry.timeout", "7s", &origin));
     EXPECT_STREQ(value_of(strategy, "retry", "timeout"), "10s");
     EXPECT_OK(strata_strategy_set(strategy, "retry.timeout", "8s", &origin));
     EXPECT_STREQ(value_of(strategy, "retry", "timeout"), "8s");

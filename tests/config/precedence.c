@@ -119,7 +119,8 @@ TEST(precedence, a_strategy_extends_another) {
     EXPECT_STREQ(value_of(strategy, "stream_safe", "event"), "use");
     EXPECT_EQ(strategy->stacks[STRATA_PLACE_HOST].count, 1);
     EXPECT_EQ(strategy->stacks[STRATA_PLACE_HOST].origin.source, STRATA_FROM_FILE);
-    EXPECT_EQ(strategy->stacks[STRATA_PLACE_PINNED].count, 4);
+    EXPECT_EQ(strategy->stacks[STRATA_PLACE_PINNED].count, 2); /* of paddle */
+    EXPECT_EQ(strategy->stacks[STRATA_PLACE_MANAGED].count, 4); /* of strata, as paddle has none */
     strata_strategy_delete(strategy);
 
     file_of("base.yaml", "description: the base\nextends: paddle\nstack:\n  - auto_growth: {chunk_size: 3MiB}\n  - system\n");

@@ -72,6 +72,10 @@ static void add_bfc(subject_t *list, size_t *count) {
          .preset = "stack:\n  - retry: {timeout: 1ms}\n  - bfc: {reclaim: ladder, initial_region: 64KiB}\n  - system\n"},
         {.name = "bfc_waiting", .preset = "stack:\n  - retry: {timeout: 1ms, steps: wait}\n  - bfc\n  - system\n"},
         {.name = "bfc_over_async", .preset = "stack:\n  - bfc\n  - cuda_malloc_async\n"},
+        {.name = "bfc_coalescing", .preset = "stack:\n  - bfc: {coalesce_regions: true, max_region: 2MiB}\n  - vmm\n"},
+        {.name = "bfc_coalescing_under_retry",
+         .preset = "stack:\n  - retry: {timeout: 1ms}\n  - bfc: {coalesce_regions: true, timestamps: true, reclaim: ladder}\n"
+                   "  - limit\n  - vmm\n"},
         {.name = "bfc_over_caching", .preset = "stack:\n  - bfc\n  - caching\n  - system\n"},
     };
     for (size_t i = 0; i < sizeof bfc / sizeof *bfc; i++, ++*count)

@@ -118,6 +118,10 @@ static const char routed[] = "strategy: routed\nstack:\n  - retry: {timeout: 2ms
                              "        - {stack: [fallback: {stacks: [[auto_growth: {chunk_size: 16MiB}, system],\n"
                              "                                       [buffered, system: {memory: pinned}]]}]}\n";
 
+/* Regions side by side that become one. */
+static const char coalescing[] = "strategy: coalescing\nstack:\n  - retry: {timeout: 2ms}\n  - bfc: {coalesce_regions: true, "
+                                 "max_region: 2MiB}\n  - vmm\n";
+
 /* A pool beside the ordinary stacks. */
 static const char pooled[] = "strategy: pooled\nstack:\n  - retry: {timeout: 2ms}\n  - stream_safe\n  - auto_growth: {chunk_size: "
                              "2MiB}\n  - system\npools:\n  " FAILING_POOL ": {stack: [stream_safe, auto_growth: {chunk_size: 1MiB, "
@@ -137,6 +141,7 @@ void failing_subjects_make(failing_subjects_t *subjects) {
     }
     for (size_t i = 0; strata_layer_at(i); i++) add_layer(subjects, strata_layer_at(i));
     EXPECT_TRUE(add(subjects, "divided", NULL, divided, NULL));
+    EXPECT_TRUE(add(subjects, "coalescing", NULL, coalescing, NULL));
     EXPECT_TRUE(add(subjects, "pooled", NULL, pooled, NULL));
     EXPECT_TRUE(add(subjects, "routed", NULL, routed, NULL));
 }

@@ -30,6 +30,7 @@ static const kind_t kinds[] = {
     {"caching_vmm", "stack: [caching_vmm, vmm]"},
     {"caching", "stack: [caching, vmm]"},
     {"bfc", "stack: [bfc, vmm]"},
+    {"bfc_coalescing", "stack: [bfc: {coalesce_regions: true}, vmm]"},
     {"limit", "stack: [stream_safe, auto_growth, limit: {bytes: 1GiB}, vmm]"},
     {"binning", "stack: [binning: {routes: [{up_to: 1MiB, stack: [auto_growth, vmm]}, {stack: [auto_growth_vmm, vmm]}]}]"},
     {"strata", "strata"},

@@ -1,0 +1,90 @@
+/* Handles side by side, for a cache above that uses chunks that touch as one (strata_chunks_join()).
+ *
+ *     base  |==A==|==B==|......|=C=|....................|  base + size
+ *
+ * One range of addresses is reserved at the first request. A handle takes the lowest gap (dots) that holds it, so it begins where
+ * another one ends unless the first gap serves it. Its part becomes a gap again once nothing is mapped there: what the device
+ * refuses to unmap keeps its addresses. */
+#include "allocation/layer/vmm_state.h"
+
+enum { PARTS = 1 << 20, DEVICES = 4 /* that the range has room for, since gaps between handles may serve no request */ };
+
+typedef struct part {
+    uint64_t unused; /* a node that nobody has begins with the number of the next */
+    uint64_t address, size;
+    strata_order_link_t link;
+} part_t;
+
+static part_t *part_at(const vmm_layer_t *self, uint32_t number) { return strata_node(&self->parts, number); }
+
+strata_status_t strata_vmm_lay_together(strata_layer_t *base) {
+    vmm_layer_t *self = (vmm_layer_t *)base;
+    if (((const vmm_options_t *)base->options)->registrable)
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "vmm.registrable wants each block in one handle");
+    if (self->together) return STRATA_OK;
+    strata_status_t status = strata_nodes_init(&self->parts, sizeof(part_t), PARTS);
+    if (status != STRATA_OK) return status;
+    strata_order_init(&self->parts_order, &self->parts, offsetof(part_t, link));
+    self->together = true;
+    return STRATA_OK;
+}
+
+/* No lock is held. Of two threads that come at once one reserves in vain. */
+static strata_status_t reserve_room(vmm_layer_t *self) {
+    uint64_t available, total, address;
+    strata_status_t status = strata_domain_memory(self->base.domain, &available, &total);
+    if (status != STRATA_OK) return status;
+    uint64_t size = total / self->granularity * self->granularity * DEVICES;
+    status = strata_vmm_reserve(&self->base, size, &address);
+    if (status != STRATA_OK) return status;
+    strata_vmm_lock(self);
+    bool first = self->room_size == 0;
+    if (first) {
+        self->room = address;
+        self->room_size = size;
+    }
+    strata_vmm_unlock(self);
+    if (!first) strata_vmm_unreserve(&self->base, address, size);
+    return STRATA_OK;
+}
+
+/* The lowest gap; 0: none is large enough. The lock is held. */
+static uint64_t lowest_gap(vmm_layer_t *self, uint64_t size) {
+    uint64_t address = self->room;
+    for (uint32_t number = strata_order_from(&self->parts_order, &(strata_order_key_t){0}); number;
+         number = strata_order_next(&self->parts_order, number)) {
+        const part_t *part = part_at(self, number);
+        if (part->address - address >= size) return address;
+        address = part->address + part->size;
+    }
+    return self->room + self->room_size - address >= size ? address : 0;
+}
+
+strata_status_t strata_vmm_take_place(vmm_layer_t *self, uint64_t size, uint64_t *address) {
+    strata_vmm_lock(self);
+    bool reserved = self->room_size > 0;
+    strata_vmm_unlock(self);
+    strata_status_t status = reserved ? STRATA_OK : reserve_room(self);
+    if (status != STRATA_OK) return status;
+    strata_vmm_lock(self);
+    *address = lowest_gap(self, size);
+    uint32_t number = *address ? strata_nodes_take(&self->parts) : 0;
+    if (number) {
+        *part_at(self, number) = (part_t){.address = *address, .size = size};
+        strata_order_add(&self->parts_order, number, &(strata_order_key_t){*address, 0, 0});
+    }
+    strata_vmm_unlock(self);
+    if (number) return STRATA_OK;
+    if (*address) return strata_fail(STRATA_E_LIMIT, 0, "vmm holds %u handles side by side, its most", self->parts.capacity - 1);
+    return strata_fail(STRATA_E_NO_MEMORY, 0,
+                       "vmm: the %llu bytes of addresses for handles side by side have no gap of %llu bytes; release idle memory",
+                       (unsigned long long)self->room_size, (unsigned long long)size);
+}
+
+void strata_vmm_give_place(vmm_layer_t *self, uint64_t address) {
+    strata_vmm_lock(self);
+    uint32_t number = strata_order_find(&self->parts_order, &(strata_order_key_t){address, 0, 0});
+    strata_order_remove(&self->parts_order, number);
+    strata_nodes_give(&self->parts, number);
+    strata_vmm_unlock(self);
+}
