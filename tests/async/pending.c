@@ -1,6 +1,7 @@
 /* Tests memory that is freed while work on it runs, and that the pool reuses before that work completes: its bytes count once. */
 #include "allocation/layer/cuda_malloc_async_state.h"
 #include "tests/async/async.h"
+#include "tests/facade/between.h"
 #include "tests/facade/deferral.h"
 
 enum { LONG = 5 * 1000 * 1000 };
@@ -89,4 +90,48 @@ TEST(async_pending, closing_subtracts_what_is_left) {
     EXPECT_OK(strata_free(rig.s, second.ref));
     EXPECT_OK(strata_close(rig.s, STRATA_CLOSE_WAIT, NULL, NULL));
     EXPECT_EQ(async_used(&rig), 0);
+}
+
+/* What another thread does once the pool has a block back whose free is not noted yet: it is served a part of that, and leaves it
+ * waiting behind work of its own. */
+typedef struct quicker {
+    rig_t *rig;
+    strata_stream_t owner, borrower;
+    size_t size;
+    strata_block_t served;
+} quicker_t;
+
+static void serve_and_leave(void *context) {
+    quicker_t *quicker = context;
+    quicker->served = rig_leave_waiting(quicker->rig, quicker->owner, quicker->borrower, quicker->size, LONG);
+}
+
+typedef struct late {
+    const char *name;
+    size_t size;
+} late_t;
+
+static const late_t lates[] = {{"after_a_part", 40 * MIB}, {"after_the_whole", 48 * MIB}};
+
+/* The free that is noted late takes over the bytes of the one before it: each byte waits once. */
+TEST_EACH(async_pending, a_free_that_is_noted_late_counts_each_byte_once, late_t, lates) {
+    between_t between;
+    RIG_BY(rig, async_open(&rig, NULL, 0, 64 * MIB, false));
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    strata_block_t block = rig_allocate(&rig, owner, 48 * MIB);
+    rig_borrow(&rig, block.ref, borrower, LONG);
+    quicker_t quicker = {.rig = &rig, .owner = rig_stream(&rig), .borrower = rig_stream(&rig), .size = row->size};
+    between_begin(&between, &rig, STRATA_CALL_free_async, serve_and_leave, &quicker);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_TRUE(between_end(&between));
+    EXPECT_EQ(quicker.served.ptr, block.ptr);
+    expect_bytes(&rig, 0, 48 * MIB);
+    EXPECT_EQ(pending_bytes(&rig), 48 * MIB);
+    /* What is served there next takes its bytes from the one span that there is. */
+    strata_block_t third = rig_allocate(&rig, owner, 30 * MIB);
+    expect_bytes(&rig, 30 * MIB, 18 * MIB);
+    EXPECT_OK(strata_device_synchronise(rig.devices[0]));
+    EXPECT_EQ(rig_release(&rig), 0); /* the pool has one piece of 48 MiB */
+    expect_bytes(&rig, 30 * MIB, 0);
+    RIG_FREE(&rig, third);
 }
