@@ -91,9 +91,7 @@ TEST(growth_views, the_newest_of_equal_ones_serves) {
 /* Of two gaps as large as the handle the first one is taken, and of two gaps the one that is least too large. */
 TEST(growth_views, the_first_of_equal_gaps_is_filled) {
     static const size_t mib[] = {4, 2, 4, 2, 2, 2, 6, 2};
-    static const struct {
-        size_t mib, filled;
-    } rows[] = {{4, 0}, {4, 2}, {2, 4}, {6, 6}};
+    static const struct { size_t mib, filled; } rows[] = {{4, 0}, {4, 2}, {2, 4}, {6, 6}};
     RIG(rig, EXACT, 0);
     strata_block_t blocks[COUNT(mib)];
     for (size_t i = 0; i < COUNT(mib); i++) blocks[i] = rig_allocate(&rig, NULL, mib[i] * MIB);
