@@ -37,9 +37,8 @@ typedef struct room {
 } room_t;
 
 static const room_t rooms[] = {
-    {"two_that_are_enough", 2, 4, 2, false},      {"more_than_are_wanted", 4, 6, 3, false},
-    {"fewer_than_are_wanted", 2, 10, 2, true},    {"all_but_one", 150, 298, 149, false},
-    {"one_too_few", 150, 302, 150, true},         {"more_than_a_batch", 257, 514, 0, true},
+    {"two_that_are_enough", 2, 4, 2, false},    {"more_than_are_wanted", 4, 6, 3, false}, {"fewer_than_are_wanted", 2, 10, 2, true},
+    {"all_but_one", 150, 298, 149, false},      {"one_too_few", 150, 302, 150, true},     {"more_than_a_batch", 257, 514, 0, true},
     {"fewer_than_are_idle", 340, 600, 0, true},
 };
 
