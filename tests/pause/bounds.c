@@ -84,9 +84,9 @@ TEST(pause_bounds, a_tag_that_begins_as_another_is_another) {
 
 /* What a pause that fails has kept goes again, all of it; what an earlier one has kept stays. */
 TEST(pause_bounds, a_failure_drops_what_it_kept_and_no_more) {
-    static const char text[] =
-        EXACT "\npools: {first: {stack: [auto_growth_vmm: {slack: 0, slack_least: 0}, vmm]}}\nplaces: {pinned: [limit: {bytes: 7MiB}, "
-              "system]}\n";
+    static const char text[] = EXACT
+        "\npools: {first: {stack: [auto_growth_vmm: {slack: 0, slack_least: 0}, vmm]}}\nplaces: {pinned: [limit: {bytes: 7MiB}, "
+        "system]}\n";
     PAUSED_RIG(rig, text);
     uint64_t first = pause_pool(&rig, "first");
     strata_block_t early[2], late[3];
