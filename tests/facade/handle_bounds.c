@@ -11,9 +11,7 @@ static uint64_t reserved(rig_t *rig) { return rig_figures(rig).reserved_bytes; }
 /* Of equal gaps the lowest is filled, of others the smallest that is large enough. */
 TEST_STACK(handle_bounds, the_lowest_of_equal_gaps_is_filled, 0, BEST_FIT) {
     static const size_t handles[] = {3, 1, 2, 1, 2, 1, 4, 1};
-    static const struct {
-        size_t handles, filled;
-    } rows[] = {{2, 2}, {2, 4}, {1, 0}, {4, 6}, {2, 0}};
+    static const struct { size_t handles, filled; } rows[] = {{2, 2}, {2, 4}, {1, 0}, {4, 6}, {2, 0}};
     strata_block_t blocks[COUNT(handles)];
     for (size_t i = 0; i < COUNT(handles); i++) blocks[i] = rig_allocate(rig, NULL, handles[i] * 2 * MIB);
     for (size_t i = 0; i < COUNT(handles); i += 2) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
@@ -29,9 +27,10 @@ TEST_STACK(handle_bounds, the_lowest_of_equal_gaps_is_filled, 0, BEST_FIT) {
 /* Handles that came before the one that the device refuses go again, the first one and the last one too. */
 TEST_STACK(handle_bounds, growth_that_fails_in_the_middle_leaves_nothing, 0, BEST_FIT, "caching_vmm, vmm") {
     for (uint64_t refused = 1; refused <= 4; refused++) {
-        uint64_t before = reserved(rig), size = before ? before : 80 * MIB;
+        const strata_allocate_options_t options = {.struct_size = sizeof options, .size = 80 * MIB, .flags = STRATA_NO_RETRY};
+        strata_block_t none;
         EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_create, refused, true, STRATA_E_NO_MEMORY));
-        EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, NULL, size));
+        EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig->s, rig->gpu, NULL, &options, &none));
         strata_sim_clear_faults(rig->devices[0]);
         EXPECT_EQ(reserved(rig), 0);
         EXPECT_OK(strata_validate(rig->s));

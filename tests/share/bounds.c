@@ -119,8 +119,10 @@ TEST(share_bounds, a_view_that_is_registered_stays_until_it_is_not) {
     EXPECT_OK(strata_free(rig.s, large.ref));
     uint64_t before = rig_figures(&rig).reserved_bytes;
     EXPECT_EQ(rig_release(&rig), before - rig_figures(&rig).reserved_bytes);
-    EXPECT_EQ(*bytes_at(&rig, 0, kept.ptr), 9);
-    EXPECT_EQ(*bytes_at(&rig, 0, (char *)kept.ptr + kept.size - 1), 9);
+    const uint8_t *first = bytes_at(&rig, 0, kept.ptr), *last = bytes_at(&rig, 0, (char *)kept.ptr + kept.size - 1);
+    ASSERT_TRUE(first && last);
+    EXPECT_EQ(*first, 9);
+    EXPECT_EQ(*last, 9);
     EXPECT_OK(strata_unregister(rig.s, &kept));
     EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_unregister(rig.s, &kept));
     EXPECT_GT(rig_release(&rig), 0);
