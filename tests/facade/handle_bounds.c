@@ -37,6 +37,18 @@ TEST_STACK(handle_bounds, growth_that_fails_in_the_middle_leaves_nothing, 0, BES
     }
 }
 
+/* Addresses for a request that the device then refused have nothing, and go with the next release; those of the second bank too. */
+TEST_STACK(handle_bounds, addresses_without_handles_go_back, 0, "caching_vmm, vmm", EXACT) {
+    strata_sim_held_t held;
+    strata_stream_t streams[2] = {rig_stream(rig), rig_stream(rig)};
+    EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_create, 1, true, STRATA_E_NO_MEMORY));
+    for (size_t i = 0; i < COUNT(streams); i++) EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, streams[i], 30 * MIB));
+    strata_sim_clear_faults(rig->devices[0]);
+    (void)rig_release(rig);
+    strata_sim_held(rig->devices[0], &held);
+    EXPECT_EQ(held.address_bytes, 0);
+}
+
 /* Large handles go first. If they are enough, no small one goes. */
 TEST_STACK(handle_bounds, a_trim_takes_small_handles_for_the_rest_alone, 0, "caching_vmm, vmm") {
     strata_block_t large[2] = {rig_allocate(rig, NULL, 20 * MIB), rig_allocate(rig, NULL, 20 * MIB)}, small[6];

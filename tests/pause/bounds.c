@@ -133,3 +133,31 @@ TEST(pause_bounds, the_second_of_two_that_cannot_wake_takes_the_first_back) {
         for (size_t i = 0; i < 4; i++) EXPECT_TRUE(pause_holds(&rig, &blocks[i], (uint32_t)i + 1));
     }
 }
+
+/* A peer may use the memory without a word to anybody: where there are peers, their work is waited for too. */
+TEST(pause_bounds, work_of_a_peer_is_waited_for) {
+    enum { LONG = 50 * 1000 * 1000 };
+    PAUSED_RIG(rig, EXACT);
+    strata_block_t block = rig_allocate(&rig, NULL, 2 * MIB);
+    ASSERT_OK(strata_enable_peer(rig.s, 0, 1));
+    const strata_access_t access = {(uintptr_t)block.ptr, block.size, true};
+    uint64_t began = strata_sim_now(rig.world);
+    EXPECT_OK(strata_device_work(rig.devices[1], NULL, LONG, &access, 1));
+    (void)pause_do(&rig, STRATA_POOL_ORDINARY, STRATA_PAUSE_PINNED);
+    EXPECT_GE(strata_sim_now(rig.world), began + LONG);
+    (void)resume_do(&rig, STRATA_POOL_ORDINARY);
+}
+
+/* The device is full of what another pool keeps idle: that makes room, once. */
+TEST(pause_bounds, idle_memory_of_others_makes_room_for_a_resume) {
+    PAUSED_RIG(rig, EXACT "\npools: {other: {stack: [auto_growth_vmm: {slack: 0, slack_least: 0}, vmm]}}\n");
+    uint64_t other = pause_pool(&rig, "other");
+    strata_block_t block = pause_allocate_in(&rig, other, NULL, GIB, NULL);
+    (void)pause_do(&rig, other, STRATA_PAUSE_DROP);
+    uint64_t left = 0, total = 0;
+    ASSERT_OK(strata_device_mem_info(rig.devices[0], &left, &total));
+    RIG_FREE(&rig, rig_allocate(&rig, NULL, left - left % (2 * MIB)));
+    EXPECT_EQ(resume_do(&rig, other).bytes, GIB);
+    EXPECT_EQ(rig_figures(&rig).paused_bytes, 0);
+    RIG_FREE(&rig, block);
+}
