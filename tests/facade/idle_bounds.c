@@ -63,3 +63,37 @@ TEST_RIG(idle_bounds, memory_comes_back_in_steps_that_double, 0, VMM) {
     while (reserved(rig) == before) (void)rig_allocate(rig, NULL, 32 * MIB);
     EXPECT_LE(reserved(rig), before + 128 * MIB); /* all is back: growth is as ever */
 }
+
+/* All that lies idle goes. */
+static void fall_idle(rig_t *rig) {
+    for (uint64_t next = strata_facade_look_for_idleness(rig->s); next != UINT64_MAX;) next = look_at(rig, next);
+    EXPECT_EQ(reserved(rig), 0);
+}
+
+#define EXACT "stack: [auto_growth_vmm: {slack: 0, slack_least: 0}, vmm]\nidle: {after: 1s, keep: 0%, keep_least: 0}\n"
+
+/* A request that grows by as much as a step is that step; one that grows by less has the step beside it. */
+TEST_RIG(idle_bounds, a_request_as_large_as_a_step_is_one, 0, EXACT) {
+    for (int less = 0; less < 2; less++) {
+        RIG_FREE(rig, rig_allocate(rig, NULL, 4 * GIB));
+        fall_idle(rig);
+        strata_block_t block = rig_allocate(rig, NULL, 512 * MIB - (less ? 2 * MIB : 0));
+        if (less) EXPECT_GE(reserved(rig), 1022 * MIB);
+        else EXPECT_EQ(reserved(rig), 512 * MIB);
+        RIG_FREE(rig, block);
+        EXPECT_GT(rig_release(rig), 0);
+    }
+}
+
+/* What cannot come back leaves the thread's last error as it was. */
+TEST_RIG(idle_bounds, what_cannot_come_back_is_nobodys_error, 0, EXACT) {
+    uint64_t pool;
+    RIG_FREE(rig, rig_allocate(rig, NULL, 4 * GIB));
+    fall_idle(rig);
+    EXPECT_STATUS(STRATA_E_INVALID, strata_pool(rig->s, "none", &pool));
+    EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_create, 2, true, STRATA_E_DEVICE));
+    (void)rig_allocate(rig, NULL, 2 * MIB);
+    EXPECT_GT(rig_calls(rig, STRATA_CALL_create), 1);
+    EXPECT_EQ(strata_last_error()->status, STRATA_E_INVALID);
+    strata_sim_clear_faults(rig->devices[0]);
+}
