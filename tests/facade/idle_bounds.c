@@ -1,5 +1,6 @@
 /* `idle:` at its bounds: the moments at which it marks and gives, and by how much memory comes back. */
 #include "allocation/reclaim/idle.h"
+#include "facade/open/idle.h"
 #include "tests/facade/fixture.h"
 
 #define SECOND UINT64_C(1000000000)
