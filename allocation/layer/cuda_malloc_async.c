@@ -249,15 +249,15 @@ static void finish_free(async_layer_t *self, strata_record_t *record, bool gone)
  * from live to pending in one step, so no other thread's request misses them. */
 static void free_after_users(async_layer_t *self, strata_record_t *record, strata_call_t *call) {
     bool has_free_stream = strata_free_stream_make(&self->frees, call);
-    uint64_t bytes = record->size, address = record->ptr;
-    bool gone = cover_all(self, record, has_free_stream, call);
-    gone = gone && strata_async_give_back(self, record, has_free_stream, self->frees.stream, call);
+    uint64_t bytes = record->size;
+    bool covered = cover_all(self, record, has_free_stream, call);
+    async_leaving_t leaving = {0};
+    if (covered) leaving = strata_async_begin_leaving(self, record);
+    bool gone = covered && strata_async_give_back(self, record, has_free_stream, self->frees.stream, call);
     finish_free(self, record, gone);
-    uint32_t use = gone && has_free_stream ? strata_free_stream_note(&self->frees, bytes, call) : 0;
+    if (covered) strata_async_end_leaving(self, &leaving, gone, has_free_stream, call);
     self->live_bytes -= bytes;
     self->borrowed_frees++;
-    if (use) strata_async_wait_for(self, use, address, bytes);
-    else if (gone) strata_domain_discount(self->base.domain, bytes);
 }
 
 static void free_in_order(async_layer_t *self, strata_record_t *record, strata_call_t *call) {

@@ -28,25 +28,46 @@ bool strata_async_give_back(async_layer_t *self, strata_record_t *record, bool i
 
 /* ---- freed blocks that wait for the free stream ---- */
 
-static void pass_on_use(void *context, uint32_t use, uint64_t bytes) {
+/* The bytes of a free that is under way are not counted as a use yet. */
+static void pass_on_use(void *context, uint32_t owner, uint64_t bytes) {
     async_layer_t *self = context;
-    strata_uses_reduce(&self->uses, use, bytes);
+    if (owner < STRATA_USES) strata_uses_reduce(&self->uses, owner, bytes);
     strata_domain_discount(self->base.domain, bytes);
 }
 
-void strata_async_wait_for(async_layer_t *self, uint32_t use, uint64_t address, uint64_t bytes) {
-    /* The lock was open during the driver's free, so another thread may have got this memory and freed it already. */
-    strata_spans_cut(&self->pending, address, address + bytes, pass_on_use, self);
-    (void)strata_spans_add(&self->pending, use, address, address + bytes);
+async_leaving_t strata_async_begin_leaving(async_layer_t *self, const strata_record_t *record) {
+    async_leaving_t leaving = {.owner = STRATA_USES + (self->leavings++ & INT32_MAX), .bytes = record->size};
+    leaving.has_span = strata_spans_add(&self->pending, leaving.owner, record->ptr, record->ptr + record->size);
     self->waiting++;
     atomic_fetch_add(&self->base.domain->pool_frees, 1);
+    return leaving;
+}
+
+static void wait_no_more(async_layer_t *self) {
+    self->waiting--;
+    atomic_fetch_sub(&self->base.domain->pool_frees, 1);
+}
+
+void strata_async_end_leaving(async_layer_t *self, const async_leaving_t *leaving, bool gone, bool has_free_stream,
+                              strata_call_t *call) {
+    uint64_t left = leaving->has_span ? strata_spans_bytes(&self->pending, leaving->owner) : leaving->bytes;
+    uint32_t use = gone && has_free_stream ? strata_free_stream_note(&self->frees, left, call) : 0;
+    /* The lock was open, and still more of it may be in use again. */
+    uint64_t waits = leaving->has_span ? strata_spans_bytes(&self->pending, leaving->owner) : left;
+    if (use) {
+        strata_spans_hand_over(&self->pending, leaving->owner, use);
+        if (waits < left) strata_uses_reduce(&self->uses, use, left - waits);
+        return;
+    }
+    strata_spans_end(&self->pending, leaving->owner);
+    if (gone) strata_domain_discount(self->base.domain, waits);
+    wait_no_more(self);
 }
 
 void strata_async_wait_no_more(async_layer_t *self, uint32_t use, uint64_t bytes) {
     strata_spans_end(&self->pending, use);
     strata_domain_discount(self->base.domain, bytes);
-    self->waiting--;
-    atomic_fetch_sub(&self->base.domain->pool_frees, 1);
+    wait_no_more(self);
 }
 
 /* Returns the number of frees that wait in this instance. */

@@ -25,7 +25,8 @@ typedef struct async_layer {
     strata_uses_t uses; /* in `user` of a record who owns it */
     strata_free_stream_t frees;
     strata_spans_t pending; /* the addresses of bytes that wait for the free stream; each span belongs to a use */
-    uint32_t waiting; /* frees that wait for the free stream */
+    uint32_t waiting; /* frees that wait for the free stream, or are under way */
+    uint32_t leavings; /* frees of borrowed blocks that were begun */
     bool started;
     bool serves_graphs; /* its group is that of a pool of graphs */
     strata_handle_t pool;
@@ -61,8 +62,17 @@ static inline bool strata_async_has_gone(strata_status_t status) { return status
 
 /* ---- freed blocks that wait for the free stream ---- */
 
-/* Adds a block's bytes as pending from its free until that free completes. */
-void strata_async_wait_for(async_layer_t *self, uint32_t use, uint64_t address, uint64_t bytes);
+/* A free that is under way. Its bytes are pending before the driver has the block, since the driver may give it to another thread at once. */
+typedef struct async_leaving {
+    uint32_t owner; /* of its span, until there is a use */
+    bool has_span; /* false: the table is full, and memory that is served anew counts twice */
+    uint64_t bytes;
+} async_leaving_t;
+
+async_leaving_t strata_async_begin_leaving(async_layer_t *self, const strata_record_t *record);
+/* The bytes that no other thread got are pending as a use until the free stream reaches it, or no longer. The locks may be opened. */
+void strata_async_end_leaving(async_layer_t *self, const async_leaving_t *leaving, bool gone, bool has_free_stream,
+                              strata_call_t *call);
 void strata_async_wait_no_more(async_layer_t *self, uint32_t use, uint64_t bytes);
 /* The pool served [address, address + bytes). Bytes that are pending there, in any instance of the place, become live. No lock is held. */
 void strata_async_pass_on(async_layer_t *self, uint64_t address, uint64_t bytes);

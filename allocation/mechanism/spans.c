@@ -64,6 +64,27 @@ void strata_spans_cut(strata_spans_t *spans, uint64_t from, uint64_t to, strata_
     }
 }
 
+uint64_t strata_spans_bytes(strata_spans_t *spans, uint32_t owner) {
+    uint64_t bytes = 0;
+    uint32_t node = strata_index_first(&spans->by_owner, strata_index_hash(owner, 0));
+    for (; node; node = strata_index_next(&spans->by_owner, node))
+        if (at(spans, node)->owner == owner) bytes += at(spans, node)->to - from_of(at(spans, node));
+    return bytes;
+}
+
+void strata_spans_hand_over(strata_spans_t *spans, uint32_t owner, uint32_t to) {
+    uint32_t node = strata_index_first(&spans->by_owner, strata_index_hash(owner, 0));
+    while (node) {
+        uint32_t next = strata_index_next(&spans->by_owner, node);
+        if (at(spans, node)->owner == owner) {
+            strata_index_remove(&spans->by_owner, node);
+            at(spans, node)->owner = to;
+            strata_index_add(&spans->by_owner, node, strata_index_hash(to, 0));
+        }
+        node = next;
+    }
+}
+
 void strata_spans_end(strata_spans_t *spans, uint32_t owner) {
     uint32_t node = strata_index_first(&spans->by_owner, strata_index_hash(owner, 0));
     while (node) {

@@ -23,6 +23,10 @@ bool strata_spans_add(strata_spans_t *spans, uint32_t owner, uint64_t from, uint
 /* Removes the owner of every byte in [from, to). If the table is full, a span that would be split in two also loses its upper part,
  * and those bytes count as cut. */
 void strata_spans_cut(strata_spans_t *spans, uint64_t from, uint64_t to, strata_spans_cut_fn cut, void *context);
+/* Returns the bytes of the owner's spans. */
+uint64_t strata_spans_bytes(strata_spans_t *spans, uint32_t owner);
+/* Gives all spans of an owner to another one. */
+void strata_spans_hand_over(strata_spans_t *spans, uint32_t owner, uint32_t to);
 /* Removes every span of the owner. */
 void strata_spans_end(strata_spans_t *spans, uint32_t owner);
 static inline uint32_t strata_spans_count(const strata_spans_t *spans) { return spans->by_address.count; }

@@ -1,6 +1,7 @@
 /* Tests memory that is freed while work on it runs, and that the pool reuses before that work completes: its bytes count once. */
 #include "allocation/layer/cuda_malloc_async_state.h"
 #include "tests/async/async.h"
+#include "tests/facade/between.h"
 #include "tests/facade/deferral.h"
 
 enum { LONG = 5 * 1000 * 1000 };
@@ -89,4 +90,61 @@ TEST(async_pending, closing_subtracts_what_is_left) {
     EXPECT_OK(strata_free(rig.s, second.ref));
     EXPECT_OK(strata_close(rig.s, STRATA_CLOSE_WAIT, NULL, NULL));
     EXPECT_EQ(async_used(&rig), 0);
+}
+
+/* What another thread does once the pool has a block back whose free is not noted yet: it is served a part of that, and leaves it
+ * waiting behind work of its own. */
+typedef struct quicker {
+    rig_t *rig;
+    strata_stream_t owner, borrower;
+    size_t size;
+    uint64_t pool;
+    strata_block_t served;
+} quicker_t;
+
+static void serve_and_leave(void *context) {
+    quicker_t *quicker = context;
+    rig_t *rig = quicker->rig;
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = quicker->size, .pool = quicker->pool};
+    quicker->served = rig_allocate_with(rig, quicker->owner, &options);
+    rig_borrow(rig, quicker->served.ref, quicker->borrower, LONG);
+    EXPECT_OK(strata_free(rig->s, quicker->served.ref));
+}
+
+typedef struct late {
+    const char *name;
+    size_t size;
+    bool apart; /* from another instance over the same pool of the driver */
+} late_t;
+
+static const late_t lates[] = {{"after_a_part", 40 * MIB, false},
+                               {"after_the_whole", 48 * MIB, false},
+                               {"after_a_part_of_another_instance", 40 * MIB, true},
+                               {"after_the_whole_of_another_instance", 48 * MIB, true}};
+
+/* Each byte waits once, whichever of the two frees is noted first. */
+TEST_EACH(async_pending, a_free_that_is_noted_late_counts_each_byte_once, late_t, lates) {
+    static const char text[] = "stack: [cuda_malloc_async]\npools: {apart: {stack: [cuda_malloc_async]}}\n";
+    between_t between;
+    RIG(rig, text, 64 * MIB);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    strata_block_t block = rig_allocate(&rig, owner, 48 * MIB);
+    rig_borrow(&rig, block.ref, borrower, LONG);
+    quicker_t quicker = {.rig = &rig, .owner = rig_stream(&rig), .borrower = rig_stream(&rig), .size = row->size};
+    if (row->apart) ASSERT_OK(strata_pool(rig.s, "apart", &quicker.pool));
+    between_begin(&between, &rig, STRATA_CALL_free_async, serve_and_leave, &quicker);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_TRUE(between_end(&between));
+    EXPECT_EQ(quicker.served.ptr, block.ptr);
+    expect_bytes(&rig, 0, 48 * MIB);
+    EXPECT_EQ(pending_bytes(&rig), 48 * MIB);
+    /* What is served there next takes its bytes from the one span that there is. */
+    strata_block_t third = rig_allocate(&rig, owner, 30 * MIB);
+    EXPECT_EQ(third.ptr, block.ptr);
+    expect_bytes(&rig, 30 * MIB, 18 * MIB);
+    EXPECT_OK(strata_device_synchronise(rig.devices[0]));
+    EXPECT_EQ(rig_release(&rig), 0); /* the pool has one piece of 48 MiB */
+    expect_bytes(&rig, 30 * MIB, 0);
+    RIG_FREE(&rig, third);
+    expect_bytes(&rig, 0, 0);
 }

@@ -205,3 +205,44 @@ TEST_RIG(facade_patience, with_less_work_ahead_it_waits_seldom, 0,
     RIG_FREE(rig, kept, last);
     rig_pass(rig, 1000 * ms);
 }
+
+/* What a stack has earned, in quiet times too, is never more than one timeout, and less than 10 ms are not worth a wait. */
+typedef struct budget {
+    const char *name;
+    uint64_t earned, quiet; /* ns */
+    uint64_t waits; /* ns; 0: it grows at once */
+} budget_t;
+
+static const budget_t budgets[] = {
+    {"nothing", 0, 0, 0},
+    {"almost_enough", 10 * 1000 * 1000 - 1, 0, 0},
+    {"just_enough", 10 * 1000 * 1000, 0, 10 * 1000 * 1000},
+    {"more", 15 * 1000 * 1000, 0, 15 * 1000 * 1000},
+    {"a_timeout", 20 * 1000 * 1000, 0, 20 * 1000 * 1000},
+    {"a_quiet_second", 0, 1000 * 1000 * 1000, 20 * 1000 * 1000},
+    {"a_quiet_hour", 0, UINT64_C(3600) * 1000 * 1000 * 1000, 20 * 1000 * 1000},
+    {"a_timeout_and_a_quiet_hour", 20 * 1000 * 1000, UINT64_C(3600) * 1000 * 1000 * 1000, 20 * 1000 * 1000},
+};
+
+TEST_EACH(facade_patience, a_budget_is_at_most_one_timeout, budget_t, budgets) {
+    RIG(rig, "stack: [retry: {patience: true, timeout: 20ms}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]", 0);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, owner, 5 * MIB).ref));
+    strata_stack_t *stack = rig_stack(&rig, owner);
+    stack->earned_ns = row->earned;
+    stack->earned_at = row->quiet ? strata_sim_now(rig.world) : 0; /* 0: no time counts before the request */
+    rig_pass(&rig, row->quiet);
+    (void)rig_leave_waiting(&rig, owner, borrower, 5 * MIB, 1000 * ms);
+    uint64_t began = strata_sim_now(rig.world);
+    strata_block_t first = rig_allocate(&rig, owner, 5 * MIB);
+    uint64_t waited = strata_sim_now(rig.world) - began;
+    EXPECT_GE(waited, row->waits);
+    EXPECT_LT(waited, row->waits + 2 * ms);
+    /* The wait has used it up. */
+    if (row->waits) EXPECT_LT(stack->earned_ns, ms);
+    began = strata_sim_now(rig.world);
+    strata_block_t second = rig_allocate(&rig, owner, 5 * MIB);
+    if (row->waits) EXPECT_LT(strata_sim_now(rig.world), began + 2 * ms);
+    RIG_FREE(&rig, first, second);
+    rig_pass(&rig, 1000 * ms);
+}

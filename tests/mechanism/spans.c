@@ -33,6 +33,19 @@ static void cut(strata_spans_t *spans, model_t *model, uint64_t from, uint64_t t
     for (int i = 0; i < OWNERS; i++) EXPECT_EQ(model->seen[i], model->cut[i]);
 }
 
+static uint64_t bytes_in(const model_t *model, uint32_t owner) {
+    uint64_t bytes = 0;
+    for (int u = 0; u < UNITS; u++) bytes += model->owners[u] == owner;
+    return bytes;
+}
+
+static void hand_over(strata_spans_t *spans, model_t *model, uint32_t owner, uint32_t to) {
+    for (int u = 0; u < UNITS; u++)
+        if (model->owners[u] == owner) model->owners[u] = to;
+    strata_spans_hand_over(spans, owner, to);
+    EXPECT_EQ(strata_spans_bytes(spans, owner), bytes_in(model, owner));
+}
+
 static void end(strata_spans_t *spans, model_t *model, uint32_t owner) {
     for (int u = 0; u < UNITS; u++)
         if (model->owners[u] == owner) model->owners[u] = 0;
@@ -50,11 +63,14 @@ TEST(spans, agree_with_a_plain_array) {
         if (to > UNITS) to = UNITS;
         if (i % 5 == 4) {
             end(&spans, &model, owner);
+        } else if (i % 7 == 0) {
+            hand_over(&spans, &model, owner, (uint32_t)(1 + next(&random) % (OWNERS - 1)));
         } else {
             cut(&spans, &model, from, to);
             if (i % 5 == 0) EXPECT_TRUE(strata_spans_add(&spans, owner, from, to));
             for (uint64_t u = from; i % 5 == 0 && u < to; u++) model.owners[u] = owner;
         }
+        EXPECT_EQ(strata_spans_bytes(&spans, owner), bytes_in(&model, owner));
         EXPECT_OK(strata_spans_validate(&spans));
     }
     cut(&spans, &model, 0, UNITS);

@@ -47,6 +47,7 @@ static void wait_until_entered(void) {
 
 typedef struct doing {
     rig_t *rig;
+    strata_allocator_t allocator;
     strata_block_t block;
     strata_status_t status;
     _Atomic bool done;
@@ -87,6 +88,42 @@ static void meet(void *(*first)(void *), doing_t *one, void *(*second)(void *), 
     gate.device->operations = gate.real;
     EXPECT_OK(one->status);
     EXPECT_OK(two->status);
+}
+
+static void *free_and_release(void *context) {
+    doing_t *doing = context;
+    doing->status = strata_free(doing->rig->s, doing->block.ref);
+    if (doing->status == STRATA_OK) doing->status = strata_allocator_release(doing->allocator, NULL);
+    atomic_store(&doing->done, true);
+    return NULL;
+}
+
+/* No mapping of a view ends while what lies there is being copied. */
+TEST(pause_between, a_view_that_is_released_while_it_is_copied_waits) {
+    PAUSED_RIG(rig, "stack: [auto_growth_vmm: {slack: 0, slack_least: 0}, vmm]");
+    doing_t pause = {.rig = &rig}, end = {.rig = &rig};
+    pthread_t threads[2];
+    strata_block_t low = rig_allocate(&rig, NULL, 2 * MIB), middle = rig_allocate(&rig, NULL, 120 * MIB),
+                   high = rig_allocate(&rig, NULL, 2 * MIB);
+    RIG_FREE(&rig, low, high);
+    end.block = rig_allocate(&rig, NULL, 4 * MIB);
+    ASSERT_OK(strata_allocator_get(rig.s, rig.gpu, NULL, 0, &end.allocator));
+    close_gate(&rig, STRATA_CALL_copy);
+    ASSERT_EQ(pthread_create(&threads[0], NULL, pause_it, &pause), 0);
+    wait_until_entered();
+    uint64_t unmaps = rig_calls(&rig, STRATA_CALL_unmap);
+    ASSERT_EQ(pthread_create(&threads[1], NULL, free_and_release, &end), 0);
+    usleep(30000);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_unmap), unmaps);
+    EXPECT_FALSE(atomic_load(&end.done));
+    atomic_store(&gate.open, true);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    gate.device->operations = gate.real;
+    EXPECT_OK(pause.status);
+    EXPECT_OK(end.status);
+    (void)resume_do(&rig, STRATA_POOL_ORDINARY);
+    EXPECT_OK(strata_validate(rig.s));
+    RIG_FREE(&rig, middle);
 }
 
 /* What a request gets that has begun before the pause is zeroed before its memory goes. */

@@ -1,21 +1,6 @@
 /* Export and import within a process, on two devices of one world: what is told, what is shared, what stays where it is. */
 #include "tests/share/share.h"
 
-static strata_shared_t export_block(rig_t *rig, const strata_block_t *block) {
-    strata_shared_t shared = {0};
-    EXPECT_OK(strata_export(rig->s, block->ref, &shared));
-    return shared;
-}
-
-/* Into the other device of the facade. */
-static strata_imported_t import_block(rig_t *rig, const strata_block_t *block) {
-    strata_shared_t shared = export_block(rig, block);
-    strata_imported_t imported = {0};
-    EXPECT_OK(strata_import(rig->s, strata_gpu(1), &shared, &imported));
-    strata_shared_close(&shared);
-    return imported;
-}
-
 static void fill(rig_t *rig, const strata_block_t *block, uint8_t byte) {
     EXPECT_OK(strata_device_fill(rig->devices[0], (uintptr_t)block->ptr, byte, block->size, NULL));
 }
@@ -55,12 +40,6 @@ TEST(share, base_handle_and_offset) {
     strata_shared_close(&a);
     strata_shared_close(&b);
     EXPECT_EQ(a.count, 0);
-}
-
-static uint64_t reserved_addresses(rig_t *rig, uint32_t device) {
-    strata_sim_held_t held;
-    strata_sim_held(rig->devices[device], &held);
-    return held.address_bytes;
 }
 
 /* 10,000 blocks of 20 handles: each handle is imported once, and the addresses are those of the handles. */

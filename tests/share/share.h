@@ -25,6 +25,28 @@ static inline bool can_use(rig_t *rig, uint32_t device, const void *ptr, uint64_
     return strata_device_fill(rig->devices[device], (uintptr_t)ptr, *bytes_at(rig, device, ptr), size, NULL) == STRATA_OK;
 }
 
+static inline strata_shared_t export_block(rig_t *rig, const strata_block_t *block) {
+    strata_shared_t shared = {0};
+    EXPECT_OK(strata_export(rig->s, block->ref, &shared));
+    return shared;
+}
+
+/* Into the other device of the facade. */
+static inline strata_imported_t import_block(rig_t *rig, const strata_block_t *block) {
+    strata_shared_t shared = export_block(rig, block);
+    strata_imported_t imported = {0};
+    EXPECT_OK(strata_import(rig->s, strata_gpu(1), &shared, &imported));
+    strata_shared_close(&shared);
+    return imported;
+}
+
+/* Addresses that are reserved on a device. */
+static inline uint64_t reserved_addresses(rig_t *rig, uint32_t device) {
+    strata_sim_held_t held;
+    strata_sim_held(rig->devices[device], &held);
+    return held.address_bytes;
+}
+
 /* Blocks that leave holes, and then one that no hole holds. */
 strata_block_t make_join(rig_t *rig);
 /* How many handles vmm has moved. */
