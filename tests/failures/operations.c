@@ -210,6 +210,16 @@ static void offer_and_import(operated_t *o) {
     EXPECT_OK(import(o));
 }
 
+static void have_peer_and_import(operated_t *o) {
+    offer_and_import(o);
+    EXPECT_OK(enable_peer(o));
+}
+
+static void have_peer_of_a_pool(operated_t *o) {
+    hold_two(o);
+    EXPECT_OK(enable_peer(o));
+}
+
 /* ---- graphs ---- */
 
 static strata_status_t begin_pool(operated_t *o) { return strata_graph_pool_begin(o->rig.s, o->rig.gpu, o->stream, &o->pool); }
@@ -327,6 +337,10 @@ const operation_t operations[] = {
     {"enable_peer", CACHED, hold_a_view, enable_peer, .undo = give_all, .is_for_good = true, .differs = tables},
     {"enable_peer_with_imports", CACHED, offer_and_import, enable_peer, .undo = end_import, .is_for_good = true, .differs = tables},
     {"enable_peer_again", CACHED, have_peer, enable_peer, .undo = give_all, .is_for_good = true, .differs = tables},
+    {"enable_peer_again_with_imports", CACHED, have_peer_and_import, enable_peer, .undo = end_import, .is_for_good = true,
+     .differs = tables},
+    {"enable_peer_of_a_pool_again", "cuda_malloc_async", have_peer_of_a_pool, enable_peer, .undo = give_all, .is_for_good = true,
+     .differs = tables},
     {"enable_peer_of_a_pool", "cuda_malloc_async", hold_two, enable_peer, .undo = give_all, .is_for_good = true, .differs = tables},
     {"first_use_of_a_place", "strata", NULL, use_pinned, .undo = give_pinned, .is_for_good = true, .differs = tables},
     {"change_strategy", "strata-malloc", leave_idle, change_strategy, .undo = NULL, .is_for_good = true, .ends_layers = true,
