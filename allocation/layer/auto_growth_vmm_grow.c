@@ -73,7 +73,8 @@ static strata_status_t create_one(auto_growth_vmm_t *self, vmm_kind_t pool, uint
     strata_call_lock(request->call, opened);
     chunks->held -= size;
     if (status != STRATA_OK) {
-        if (at && strata_vmm_keeps(self->vmm, at)) (void)strata_growth_vmm_block(self, at, size);
+        uint32_t shadow = at && strata_vmm_keeps(self->vmm, at) ? strata_growth_vmm_block(self, at, size) : 0;
+        if (shadow) strata_growth_vmm_unblock(self, shadow);
         return status;
     }
     self->creations++;

@@ -23,7 +23,20 @@ static void forget(auto_growth_vmm_t *self, uint32_t number) {
 }
 
 void strata_growth_vmm_unblock(auto_growth_vmm_t *self, uint32_t number) {
-    if (!strata_vmm_keeps(self->vmm, strata_growth_vmm_shadow(self, number)->at)) forget(self, number);
+    vmm_shadow_t *shadow = strata_growth_vmm_shadow(self, number);
+    shadow->is_kept = strata_vmm_keeps(self->vmm, shadow->at);
+    if (shadow->is_kept) self->kept_shadows++;
+    else forget(self, number);
+}
+
+/* Each release of vmm offers the device again what it did not take back. */
+static void unblock_kept(auto_growth_vmm_t *self) {
+    for (uint32_t number = self->kept_shadows ? self->shadows.first[0] : 0, next; number; number = next) {
+        next = strata_order_next(&self->shadows, number);
+        if (!strata_growth_vmm_shadow(self, number)->is_kept) continue;
+        self->kept_shadows--;
+        strata_growth_vmm_unblock(self, number);
+    }
 }
 
 void strata_growth_vmm_cast(auto_growth_vmm_t *self, uint32_t number) {
@@ -144,6 +157,7 @@ static uint32_t take_awaited(auto_growth_vmm_t *self, strata_call_t *call) {
 }
 
 void strata_growth_vmm_drop_shadows(auto_growth_vmm_t *self, bool wait, strata_call_t *call) {
+    unblock_kept(self);
     if (self->first_shadow == 0) return;
     uint32_t passed = wait ? 0 : count_passed(self);
     if (!wait && passed == 0) return;

@@ -52,6 +52,7 @@ typedef struct vmm_shadow {
     uint64_t at, size;
     uint32_t alias; /* of vmm's, the mapping; 0: a handle has moved away from it, or vmm ends it by itself */
     bool is_left; /* a handle has moved away */
+    bool is_kept; /* vmm could not end what is mapped there: the addresses are free once it can */
     uint32_t part; /* whose mapping it is, as long as a view has it */
     uint32_t own; /* the slot of the block of the part that the view has taken; 0: none */
     strata_handle_t event; /* after the work that may use it and those before it in that order; NULL: a later one's stands for it */
@@ -105,6 +106,7 @@ typedef struct auto_growth_vmm {
     bool ranges_changed; /* since those that were empty ended one was made, or a shadow went: whatever leaves its addresses leaves one */
     strata_nodes_t shadow_nodes;
     strata_order_t shadows;
+    uint32_t kept_shadows; /* how many vmm keeps mapped */
     uint32_t first_shadow, last_shadow; /* in order of making, those that are to end and are not being ended */
     strata_nodes_t view_nodes;
     strata_order_t views_by_address;
@@ -202,7 +204,7 @@ strata_status_t strata_growth_vmm_init_shadows(auto_growth_vmm_t *self);
 void strata_growth_vmm_end_shadows(auto_growth_vmm_t *self);
 /* Addresses are nobody's from now on; its number, 0: there are no more of them. */
 uint32_t strata_growth_vmm_block(auto_growth_vmm_t *self, uint64_t at, uint64_t size);
-/* They are free again, unless vmm keeps something mapped there. */
+/* They are free again, or once vmm no longer keeps something mapped there. */
 void strata_growth_vmm_unblock(auto_growth_vmm_t *self, uint32_t shadow);
 /* The mapping is to end. */
 void strata_growth_vmm_cast(auto_growth_vmm_t *self, uint32_t shadow);

@@ -124,71 +124,6 @@ static strata_status_t make_piece(vmm_layer_t *self, uint64_t size, uint64_t at,
     return status;
 }
 
-/* ---- allocate ---- */
-
-/* A record of the piece, which is in the order from now on; NULL: E_LIMIT. The lock is held. */
-static strata_record_t *make_record(vmm_layer_t *self, const strata_request_t *request, const vmm_piece_t *piece) {
-    uint32_t number = strata_nodes_take(&self->pieces);
-    strata_record_t *record = number ? strata_record_new(&self->base, request, piece->address, piece->size) : NULL;
-    if (record) {
-        *strata_vmm_piece(self, number) = *piece;
-        strata_vmm_piece(self, number)->counts = true;
-        strata_vmm_list(self, number);
-        record->user = number;
-        record->pool = STRATA_VMM_USERS_MAY_RUN;
-    } else if (number) {
-        strata_nodes_give(&self->pieces, number);
-    } else {
-        strata_fail(STRATA_E_LIMIT, 0, "vmm holds %u handles, its most", self->pieces.capacity - 1);
-    }
-    return record;
-}
-
-/* The reason of the failure stays. */
-static strata_status_t undo(vmm_layer_t *self, vmm_piece_t *piece, bool booked) {
-    strata_error_t reason = *strata_last_error();
-    strata_domain_t *domain = self->base.domain;
-    if (booked) strata_domain_uncover(domain, piece->address, piece->size);
-    if (end_piece(self, piece)) {
-        if (booked) strata_domain_unbook(domain, piece->size);
-        else strata_domain_unclaim(domain, piece->size);
-    } else {
-        if (!booked) strata_domain_count(domain, piece->size);
-        piece->counts = piece->done = true;
-        keep_left(self, piece);
-    }
-    return strata_fail_again(&reason);
-}
-
-static strata_status_t get(vmm_layer_t *self, const strata_request_t *request, uint64_t size, strata_record_t **record) {
-    strata_domain_t *domain = self->base.domain;
-    vmm_piece_t piece;
-    bool names_place = request->struct_size >= offsetof(strata_request_t, at) + sizeof request->at;
-    strata_status_t status = strata_domain_claim(domain, size);
-    if (status != STRATA_OK) return status;
-    status = make_piece(self, size, names_place ? request->at : 0, &piece);
-    if (status == STRATA_OK) status = strata_domain_book(domain, piece.address, size);
-    if (status != STRATA_OK) return undo(self, &piece, false);
-    status = strata_vmm_lock_complete(self, piece.address, size, &piece.peers);
-    if (status != STRATA_OK) return undo(self, &piece, true);
-    *record = make_record(self, request, &piece);
-    strata_vmm_unlock(self);
-    return *record ? STRATA_OK : undo(self, &piece, true);
-}
-
-static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
-    vmm_layer_t *self = (vmm_layer_t *)base;
-    uint64_t size;
-    if (request->flags & STRATA_NO_GROW)
-        return strata_fail(STRATA_E_NO_MEMORY, 0, "vmm keeps nothing, and the request forbids asking the device");
-    if (!strata_round_up(request->size, self->granularity, &size) || size - request->size > UINT32_MAX)
-        return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
-    strata_opened_t opened = strata_call_unlock(request->call);
-    strata_status_t status = get(self, request, size, record);
-    strata_call_lock(request->call, opened);
-    return status;
-}
-
 /* ---- free ---- */
 
 /* Nobody finds the piece any more, unless it is registered: then it stays. One that is paused has no memory to wait for. No lock is
@@ -274,20 +209,101 @@ static uint64_t settle_left(vmm_layer_t *self, uint32_t chain) {
     return given;
 }
 
-static uint64_t release(strata_layer_t *base, strata_call_t *call) {
-    vmm_layer_t *self = (vmm_layer_t *)base;
+/* What the device did not take back is offered again; the bytes of what went. No lock is held. */
+static uint64_t offer_left(vmm_layer_t *self) {
     strata_vmm_lock(self);
     uint32_t chain = self->left;
     self->left = 0;
     strata_vmm_unlock(self);
-    if (chain == 0) return 0;
-    strata_opened_t opened = strata_call_unlock(call);
     for (uint32_t number = chain; number; number = strata_vmm_piece(self, number)->next) (void)give_back(self, number);
     strata_vmm_lock(self);
     uint64_t given = settle_left(self, chain);
     strata_vmm_unlock(self);
+    return given;
+}
+
+/* A mapping that the device refused to end would be in the way of another one. */
+static void clear(vmm_layer_t *self, uint64_t at) {
+    if (strata_vmm_keeps(&self->base, at)) (void)offer_left(self);
+}
+
+static uint64_t release(strata_layer_t *base, strata_call_t *call) {
+    vmm_layer_t *self = (vmm_layer_t *)base;
+    strata_vmm_lock(self);
+    bool has_left = self->left != 0;
+    strata_vmm_unlock(self);
+    if (!has_left) return 0;
+    strata_opened_t opened = strata_call_unlock(call);
+    uint64_t given = offer_left(self);
     strata_call_lock(call, opened);
     return given;
+}
+
+/* ---- allocate ---- */
+
+/* A record of the piece, which is in the order from now on; NULL: E_LIMIT. The lock is held. */
+static strata_record_t *make_record(vmm_layer_t *self, const strata_request_t *request, const vmm_piece_t *piece) {
+    uint32_t number = strata_nodes_take(&self->pieces);
+    strata_record_t *record = number ? strata_record_new(&self->base, request, piece->address, piece->size) : NULL;
+    if (record) {
+        *strata_vmm_piece(self, number) = *piece;
+        strata_vmm_piece(self, number)->counts = true;
+        strata_vmm_list(self, number);
+        record->user = number;
+        record->pool = STRATA_VMM_USERS_MAY_RUN;
+    } else if (number) {
+        strata_nodes_give(&self->pieces, number);
+    } else {
+        strata_fail(STRATA_E_LIMIT, 0, "vmm holds %u handles, its most", self->pieces.capacity - 1);
+    }
+    return record;
+}
+
+/* The reason of the failure stays. */
+static strata_status_t undo(vmm_layer_t *self, vmm_piece_t *piece, bool booked) {
+    strata_error_t reason = *strata_last_error();
+    strata_domain_t *domain = self->base.domain;
+    if (booked) strata_domain_uncover(domain, piece->address, piece->size);
+    if (end_piece(self, piece)) {
+        if (booked) strata_domain_unbook(domain, piece->size);
+        else strata_domain_unclaim(domain, piece->size);
+    } else {
+        if (!booked) strata_domain_count(domain, piece->size);
+        piece->counts = piece->done = true;
+        keep_left(self, piece);
+    }
+    return strata_fail_again(&reason);
+}
+
+static strata_status_t get(vmm_layer_t *self, const strata_request_t *request, uint64_t size, strata_record_t **record) {
+    strata_domain_t *domain = self->base.domain;
+    vmm_piece_t piece;
+    bool names_place = request->struct_size >= offsetof(strata_request_t, at) + sizeof request->at;
+    uint64_t at = names_place ? request->at : 0;
+    if (at) clear(self, at);
+    strata_status_t status = strata_domain_claim(domain, size);
+    if (status != STRATA_OK) return status;
+    status = make_piece(self, size, at, &piece);
+    if (status == STRATA_OK) status = strata_domain_book(domain, piece.address, size);
+    if (status != STRATA_OK) return undo(self, &piece, false);
+    status = strata_vmm_lock_complete(self, piece.address, size, &piece.peers);
+    if (status != STRATA_OK) return undo(self, &piece, true);
+    *record = make_record(self, request, &piece);
+    strata_vmm_unlock(self);
+    return *record ? STRATA_OK : undo(self, &piece, true);
+}
+
+static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
+    vmm_layer_t *self = (vmm_layer_t *)base;
+    uint64_t size;
+    if (request->flags & STRATA_NO_GROW)
+        return strata_fail(STRATA_E_NO_MEMORY, 0, "vmm keeps nothing, and the request forbids asking the device");
+    if (!strata_round_up(request->size, self->granularity, &size) || size - request->size > UINT32_MAX)
+        return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
+    strata_opened_t opened = strata_call_unlock(request->call);
+    strata_status_t status = get(self, request, size, record);
+    strata_call_lock(request->call, opened);
+    return status;
 }
 
 /* ---- for the cache above ---- */
@@ -311,6 +327,7 @@ strata_status_t strata_vmm_move(strata_layer_t *base, strata_record_t *chunk, ui
     vmm_layer_t *self = (vmm_layer_t *)base;
     strata_domain_t *domain = base->domain;
     vmm_piece_t *piece = strata_vmm_piece(self, chunk->user);
+    clear(self, to);
     strata_status_t status = domain->directory ? strata_directory_cover(domain->directory, to, piece->size) : STRATA_OK;
     if (status != STRATA_OK) return status;
     if (!strata_vmm_may_move(base, chunk))

@@ -17,8 +17,8 @@ typedef struct graph {
 static graph_t graph;
 
 /* These fold one idea, who serves a request, into seven folders. The list may only become shorter. */
-static const char *const core[] = {"allocation/call",    "allocation/domain", "allocation/graphs", "allocation/reclaim",
-                                   "allocation/report",  "allocation/stack",  "allocation/uses"};
+static const char *const core[] = {"allocation/call",   "allocation/domain", "allocation/graphs", "allocation/reclaim",
+                                   "allocation/report", "allocation/stack",  "allocation/uses"};
 
 static bool in_core(const char *folder) {
     for (size_t i = 0; i < sizeof core / sizeof *core; i++)

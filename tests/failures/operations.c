@@ -1,0 +1,352 @@
+#include "tests/failures/operations.h"
+
+#include <string.h>
+
+#include "tests/harness/files.h"
+
+#define CACHED  "stack: [stream_safe, auto_growth_vmm, vmm]\n"
+#define CHUNKS  "stack: [stream_safe, auto_growth: {chunk_size: 8MiB}, vmm]\n"
+#define POOLS   CACHED "pools: {weights: {stack: [stream_safe, auto_growth: {chunk_size: 4MiB}, vmm]}}\n"
+#define MOVING  "stack: [planned, auto_growth_vmm, vmm]\n"
+#define PLANNED "stack: [planned, auto_growth: {chunk_size: 2MiB}, system]\n"
+
+/* ---- blocks ---- */
+
+static strata_status_t allocate(operated_t *o, uint32_t i, size_t size, uint32_t flags) {
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = size, .flags = flags};
+    strata_block_t block = {.ref = 0};
+    strata_status_t status = strata_allocate_with(o->rig.s, o->rig.gpu, o->stream, &options, &block);
+    if (status == STRATA_OK) o->blocks[i] = block;
+    return status;
+}
+
+static void give(operated_t *o, uint32_t i) {
+    if (o->blocks[i].ref) EXPECT_OK(strata_free(o->rig.s, o->blocks[i].ref));
+    o->blocks[i].ref = 0;
+}
+
+static void give_all(operated_t *o) {
+    for (uint32_t i = 0; i < OPERATION_BLOCKS; i++) give(o, i);
+}
+
+/* Ranges of addresses, which a refused growth leaves to the next one, are there already. */
+static void hold_some(operated_t *o) {
+    EXPECT_OK(allocate(o, 8, 4 * MIB, 0));
+    EXPECT_OK(allocate(o, 9, 100, 0));
+}
+
+static strata_status_t ask_little(operated_t *o) { return allocate(o, 0, 300 * 1024, 0); }
+static strata_status_t ask_much(operated_t *o) { return allocate(o, 0, 40 * MIB, 0); }
+static strata_status_t ask_zeros(operated_t *o) { return allocate(o, 0, 3 * MIB, STRATA_ZERO); }
+
+/* Every second of many blocks is free, and a view of three of these holes is in use. The next request is served by a view of other
+ * holes, or by growth beside them. */
+static void leave_holes(operated_t *o) {
+    for (uint32_t i = 8; i < OPERATION_BLOCKS; i++) EXPECT_OK(allocate(o, i, 4 * MIB, 0));
+    for (uint32_t i = 8; i < OPERATION_BLOCKS; i += 2) give(o, i);
+    EXPECT_OK(allocate(o, 1, 10 * MIB, 0));
+}
+
+static strata_status_t ask_over_holes(operated_t *o) { return allocate(o, 0, 10 * MIB, 0); }
+static strata_status_t ask_beyond_holes(operated_t *o) { return allocate(o, 0, 45 * MIB, 0); }
+
+/* ---- going back ---- */
+
+static void leave_idle(operated_t *o) {
+    for (uint32_t i = 0; i < 3; i++) EXPECT_OK(allocate(o, i, 8 * MIB, 0));
+    for (uint32_t i = 0; i < 3; i++) give(o, i);
+}
+
+static void leave_a_view_idle(operated_t *o) {
+    leave_holes(o);
+    EXPECT_OK(ask_over_holes(o));
+    give(o, 0);
+}
+
+static strata_status_t release(operated_t *o) { return strata_release(o->rig.s, o->rig.gpu, NULL); }
+static strata_status_t trim(operated_t *o) { return strata_trim(o->rig.s, o->rig.gpu, 8 * MIB, NULL); }
+static strata_status_t set_limit(operated_t *o) { return strata_set_limit(o->rig.s, o->rig.gpu, 4 * MIB); }
+static void lift_limit(operated_t *o) {
+    EXPECT_OK(strata_set_limit(o->rig.s, o->rig.gpu, STRATA_UNLIMITED));
+    give_all(o);
+}
+
+static void hold_two(operated_t *o) {
+    EXPECT_OK(allocate(o, 0, 8 * MIB, 0));
+    EXPECT_OK(allocate(o, 1, 3 * MIB, 0));
+}
+
+static void use_elsewhere(operated_t *o) {
+    hold_two(o);
+    rig_borrow(&o->rig, o->blocks[0].ref, o->other, 1000);
+}
+
+static strata_status_t free_one(operated_t *o) {
+    give(o, 0);
+    return STRATA_OK;
+}
+
+static void wait_and_give(operated_t *o) {
+    EXPECT_OK(strata_stream_synchronize(o->rig.s, o->rig.gpu, o->other));
+    give_all(o);
+}
+
+/* ---- pauses ---- */
+
+static strata_status_t pause_with(operated_t *o, uint32_t contents) {
+    strata_pause_options_t options = {
+        .struct_size = sizeof options, .pool = STRATA_POOL_EVERY, .contents = contents, .directory = "/tmp", .staging = 4 * MIB};
+    return strata_pause(o->rig.s, o->rig.gpu, &options, NULL);
+}
+
+static strata_status_t drop_contents(operated_t *o) { return pause_with(o, STRATA_PAUSE_DROP); }
+static strata_status_t keep_pinned(operated_t *o) { return pause_with(o, STRATA_PAUSE_PINNED); }
+static strata_status_t keep_in_a_file(operated_t *o) { return pause_with(o, STRATA_PAUSE_FILE); }
+static strata_status_t resume(operated_t *o) { return strata_resume(o->rig.s, o->rig.gpu, STRATA_POOL_EVERY, NULL, NULL); }
+
+static void resume_and_give(operated_t *o) {
+    EXPECT_OK(resume(o));
+    give_all(o);
+}
+
+static void hold_a_view(operated_t *o) {
+    for (uint32_t i = 8; i < 16; i++) EXPECT_OK(allocate(o, i, 4 * MIB, 0));
+    for (uint32_t i = 8; i < 16; i += 2) give(o, i);
+    EXPECT_OK(ask_over_holes(o));
+    for (uint32_t i = 9; i < 16; i += 4) give(o, i);
+}
+
+static void sleep_dropped(operated_t *o) {
+    hold_a_view(o);
+    EXPECT_OK(drop_contents(o));
+}
+
+static void sleep_pinned(operated_t *o) {
+    hold_two(o);
+    EXPECT_OK(keep_pinned(o));
+}
+
+static void sleep_in_a_file(operated_t *o) {
+    hold_two(o);
+    EXPECT_OK(keep_in_a_file(o));
+}
+
+static void hold_in_pools(operated_t *o) {
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = 3 * MIB};
+    EXPECT_OK(strata_pool(o->rig.s, "weights", &options.pool));
+    hold_two(o);
+    EXPECT_OK(strata_allocate_with(o->rig.s, o->rig.gpu, o->stream, &options, &o->blocks[2]));
+}
+
+static void sleep_in_pools(operated_t *o) {
+    hold_in_pools(o);
+    EXPECT_OK(keep_pinned(o));
+}
+
+/* ---- sharing ---- */
+
+static strata_status_t export_one(operated_t *o) { return strata_export(o->rig.s, o->blocks[0].ref, &o->shared); }
+
+static void end_export(operated_t *o) {
+    strata_shared_close(&o->shared);
+    give_all(o);
+}
+
+static void offer(operated_t *o) {
+    EXPECT_OK(allocate(o, 0, 10 * MIB, 0));
+    EXPECT_OK(export_one(o));
+}
+
+static strata_status_t import(operated_t *o) { return strata_import(o->rig.s, o->rig.gpu, &o->shared, &o->imported); }
+
+static void end_import(operated_t *o) {
+    if (o->imported.id) EXPECT_OK(strata_import_end(o->rig.s, o->imported.id));
+    o->imported.id = 0;
+    end_export(o);
+}
+
+static void offer_a_view(operated_t *o) {
+    hold_a_view(o);
+    EXPECT_OK(export_one(o));
+}
+
+static void have_imported(operated_t *o) {
+    offer_a_view(o);
+    EXPECT_OK(import(o));
+}
+
+static strata_status_t end_one_import(operated_t *o) {
+    uint64_t id = o->imported.id;
+    o->imported.id = 0;
+    return strata_import_end(o->rig.s, id);
+}
+
+/* What the device refused to end is offered with the next end. */
+static void end_another_import(operated_t *o) {
+    if (!o->imported.id) EXPECT_OK(import(o));
+    end_import(o);
+}
+
+static strata_status_t register_one(operated_t *o) { return strata_register(o->rig.s, o->blocks[0].ref, &o->registration); }
+
+static void unregister(operated_t *o) {
+    if (o->registration.size) EXPECT_OK(strata_unregister(o->rig.s, &o->registration));
+    o->registration.size = 0;
+    give_all(o);
+}
+
+static strata_status_t enable_peer(operated_t *o) { return strata_enable_peer(o->rig.s, 0, 1); }
+
+/* The place has the peer already, and new handles. */
+static void have_peer(operated_t *o) {
+    hold_two(o);
+    EXPECT_OK(enable_peer(o));
+    EXPECT_OK(allocate(o, 8, 8 * MIB, 0));
+}
+
+static void offer_and_import(operated_t *o) {
+    hold_two(o);
+    EXPECT_OK(export_one(o));
+    EXPECT_OK(import(o));
+}
+
+static void have_peer_and_import(operated_t *o) {
+    offer_and_import(o);
+    EXPECT_OK(enable_peer(o));
+}
+
+static void have_peer_of_a_pool(operated_t *o) {
+    hold_two(o);
+    EXPECT_OK(enable_peer(o));
+}
+
+/* ---- graphs ---- */
+
+static strata_status_t begin_pool(operated_t *o) { return strata_graph_pool_begin(o->rig.s, o->rig.gpu, o->stream, &o->pool); }
+
+static void end_pool(operated_t *o) {
+    if (o->pool) EXPECT_OK(strata_graph_pool_end(o->rig.s, o->rig.gpu, o->pool));
+    if (o->pool) EXPECT_OK(strata_graph_pool_remove(o->rig.s, o->rig.gpu, o->pool));
+    o->pool = 0;
+    give_all(o);
+}
+
+/* The pool is begun again. */
+static void have_pool(operated_t *o) {
+    EXPECT_OK(begin_pool(o));
+    EXPECT_OK(strata_graph_pool_end(o->rig.s, o->rig.gpu, o->pool));
+}
+
+static void remove_pool(operated_t *o) {
+    (void)strata_graph_pool_end(o->rig.s, o->rig.gpu, o->pool); /* it was begun again, or not */
+    while (strata_graph_pool_remove(o->rig.s, o->rig.gpu, o->pool) == STRATA_OK) {}
+    o->pool = 0;
+    give_all(o);
+}
+
+static void begin_capture(operated_t *o) {
+    EXPECT_OK(allocate(o, 1, 2 * MIB, 0));
+    EXPECT_OK(begin_pool(o));
+    EXPECT_OK(strata_capture_begin(o->rig.s, o->rig.gpu, o->stream));
+}
+
+static strata_status_t ask_inside(operated_t *o) { return allocate(o, 0, 3 * MIB, 0); }
+
+static void end_capture(operated_t *o) {
+    if (o->graph == NULL) EXPECT_OK(strata_capture_end(o->rig.s, o->rig.gpu, o->stream, &o->graph));
+    EXPECT_OK(strata_graph_destroy(o->rig.s, o->rig.gpu, o->graph));
+    o->graph = NULL;
+    end_pool(o);
+}
+
+/* ---- what is for good ---- */
+
+static strata_status_t use_pinned(operated_t *o) {
+    strata_block_t block = {.ref = 0};
+    strata_status_t status = strata_allocate(o->rig.s, strata_pinned(), NULL, 5000, &block);
+    if (status == STRATA_OK) o->blocks[0] = block;
+    return status;
+}
+
+static void give_pinned(operated_t *o) {
+    give(o, 0);
+    EXPECT_OK(strata_release(o->rig.s, strata_pinned(), NULL));
+}
+
+static strata_status_t change_strategy(operated_t *o) {
+    strata_open_options_t options = {.struct_size = sizeof options, .preset = "strata", .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    return strata_change_strategy(o->rig.s, &options);
+}
+
+/* Handles that are idle here and there, which come together for the plan's room. */
+static void leave_gaps(operated_t *o) {
+    for (uint32_t i = 8; i < 16; i++) EXPECT_OK(allocate(o, i, 4 * MIB, 0));
+    for (uint32_t i = 8; i < 16; i += 2) give(o, i);
+}
+
+static strata_status_t load_plan(operated_t *o) {
+    static const char plan[] = "id,lower,upper,size,alignment,offset\na,0,2,5242780,256,0\nb,1,3,3145728,256,5242880\n";
+    return strata_plan_load(o->rig.s, o->rig.gpu, o->stream, write_text("exact.csv", plan), NULL);
+}
+
+/* ---- the table ---- */
+
+/* A request that was served and could not be filled counts, and so does its free. */
+static const char *const fills[] = {"gpu allocations", "gpu frees", "gpu cache_hits", NULL};
+/* Pinned memory took the bytes until the refusal. */
+static const char *const copies[] = {"pinned allocations", "pinned frees", "pinned cache_hits", NULL};
+static const char *const tables[] = {"host allocations", "host mapped", "ranges", "bytes of reserved addresses", NULL};
+
+/* Chunks that moved together stay together. */
+static const char *const moves[] = {
+    "host allocations", "host mapped", "moved",       "ranges",       "reserved addresses", "size", "offset",
+    "requested",        "state",       "with blocks", "holds events", "holds mappings",     NULL};
+
+const operation_t operations[] = {
+    {"little", NULL, hold_some, ask_little, .undo = give_all},
+    {"much", NULL, hold_some, ask_much, .undo = give_all},
+    {"zeros", NULL, hold_some, ask_zeros, .undo = give_all, .differs = fills},
+    {"over_holes", NULL, leave_holes, ask_over_holes, .undo = give_all},
+    {"beyond_holes", NULL, leave_holes, ask_beyond_holes, .undo = give_all},
+    {"release", NULL, leave_idle, release, .undo = give_all},
+    {"release_of_views", NULL, leave_a_view_idle, release, .undo = give_all},
+    {"trim", NULL, leave_idle, trim, .undo = give_all},
+    {"limit", NULL, leave_idle, set_limit, .undo = lift_limit},
+    {"free_elsewhere", NULL, use_elsewhere, free_one, .undo = wait_and_give},
+    {"pause_dropped", CACHED, hold_two, drop_contents, .undo = resume_and_give},
+    {"pause_pinned", CACHED, hold_two, keep_pinned, .undo = resume_and_give, .differs = copies},
+    {"pause_pinned_in_chunks", CHUNKS, hold_two, keep_pinned, .undo = resume_and_give, .differs = copies},
+    {"pause_in_a_file", CACHED, hold_two, keep_in_a_file, .undo = resume_and_give, .differs = copies},
+    {"pause_of_a_view", CACHED, hold_a_view, drop_contents, .undo = resume_and_give},
+    {"resume_of_a_view", CACHED, sleep_dropped, resume, .undo = resume_and_give},
+    {"resume_pinned", CACHED, sleep_pinned, resume, .undo = resume_and_give, .differs = copies},
+    {"resume_of_a_file", CACHED, sleep_in_a_file, resume, .undo = resume_and_give, .differs = copies},
+    {"pause_of_pools", POOLS, hold_in_pools, keep_pinned, .undo = resume_and_give, .differs = copies},
+    {"resume_of_pools", POOLS, sleep_in_pools, resume, .undo = resume_and_give, .differs = copies},
+    {"export", CACHED, hold_two, export_one, .undo = end_export},
+    {"export_in_chunks", CHUNKS, hold_two, export_one, .undo = end_export},
+    {"import", CACHED, offer, import, .undo = end_import},
+    {"export_of_a_view", CACHED, hold_a_view, export_one, .undo = end_export},
+    {"import_of_a_view", CACHED, offer_a_view, import, .undo = end_import},
+    {"end_of_an_import", CACHED, have_imported, end_one_import, .undo = end_another_import},
+    {"register_a_view", CACHED, hold_a_view, register_one, .undo = unregister},
+    {"register", CACHED, hold_two, register_one, .undo = unregister},
+    {"begin_pool", NULL, NULL, begin_pool, .undo = end_pool, .wants_pools = true},
+    {"begin_pool_again", NULL, have_pool, begin_pool, .undo = remove_pool, .wants_pools = true},
+    {"inside_a_capture", NULL, begin_capture, ask_inside, .undo = end_capture, .wants_pools = true, .differs = tables},
+    {"enable_peer", CACHED, hold_a_view, enable_peer, .undo = give_all, .is_for_good = true, .differs = tables},
+    {"enable_peer_with_imports", CACHED, offer_and_import, enable_peer, .undo = end_import, .is_for_good = true, .differs = tables},
+    {"enable_peer_again", CACHED, have_peer, enable_peer, .undo = give_all, .is_for_good = true, .differs = tables},
+    {"enable_peer_again_with_imports", CACHED, have_peer_and_import, enable_peer, .undo = end_import, .is_for_good = true,
+     .differs = tables},
+    {"enable_peer_of_a_pool_again", "cuda_malloc_async", have_peer_of_a_pool, enable_peer, .undo = give_all, .is_for_good = true,
+     .differs = tables},
+    {"enable_peer_of_a_pool", "cuda_malloc_async", hold_two, enable_peer, .undo = give_all, .is_for_good = true, .differs = tables},
+    {"first_use_of_a_place", "strata", NULL, use_pinned, .undo = give_pinned, .is_for_good = true, .differs = tables},
+    {"change_strategy", "strata-malloc", leave_idle, change_strategy, .undo = NULL, .is_for_good = true, .ends_layers = true,
+     .differs = tables},
+    {"load_plan", PLANNED, NULL, load_plan, .undo = give_all, .is_for_good = true, .says = STRATA_E_NO_MEMORY, .differs = tables},
+    {"load_plan_by_moves", MOVING, leave_gaps, load_plan, .undo = give_all, .is_for_good = true, .says = STRATA_E_NO_MEMORY,
+     .differs = moves},
+};
+const size_t operation_count = COUNT(operations);
