@@ -122,7 +122,8 @@ static void log_request(log_layer_t *self, const strata_request_t *request, cons
     begin(self, &line, record ? "alloc" : "refused", request->stream);
     SAY(&line, " asked=%zu", request->size);
     if (record)
-        SAY(&line, " ptr=%#llx got=%llu how=%s", (unsigned long long)record->ptr, (unsigned long long)record->size, how(self, before));
+        SAY(&line, " ptr=%#llx got=%llu how=%s", (unsigned long long)record->ptr, (unsigned long long)record->size,
+            how(self, before));
     else SAY(&line, " why=%s", strata_status_name(strata_last_error()->status));
     say_name(&line, "tag", request->tag);
     say_name(&line, "operator", request->operator_name);
@@ -175,7 +176,8 @@ static void destroy(strata_layer_t *base) {
 const strata_layer_type_t strata_log_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "log",
-    .doc = "writes a line of text for each request and each free, with time, thread, stream, sizes, address, tag and how it was served",
+    .doc =
+        "writes a line of text for each request and each free, with time, thread, stream, sizes, address, tag and how it was served",
     .role = STRATA_DECORATOR,
     .scope = STRATA_SCOPE_STREAM,
     .passes = ~0u,

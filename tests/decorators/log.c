@@ -1,7 +1,7 @@
 /* log: a line for each request and each free, and what becomes of them if the file takes none. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -171,6 +171,19 @@ TEST(log, a_full_disk_breaks_no_request) {
     EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(&rig, NULL, 4 * GIB)); /* the write's failure is not the reason */
     EXPECT_STATUS(STRATA_E_IO, strata_close(rig.s, STRATA_CLOSE_WAIT, NULL, NULL));
     EXPECT_TRUE(strstr(strata_last_error()->text, "log: /dev/full cannot be written: No space left") != NULL);
+    rig_end(&rig);
+}
+
+/* The reason of a refusal is not what the log says of itself. */
+TEST(log, a_full_disk_leaves_the_reason_of_a_refusal) {
+    rig_t rig;
+    strata_block_t block;
+    const strata_allocate_options_t asked = {.struct_size = sizeof asked, .size = 4 * MIB, .flags = STRATA_NO_REPORT};
+    decorated_open(&rig, "[{log: {path: /dev/full}}, {limit: {bytes: 1MiB}}, system]", NULL, &(strata_sim_options_t){0});
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig.s, rig.gpu, NULL, &asked, &block));
+    EXPECT_TRUE(strstr(strata_last_error()->text, "limit") != NULL);
+    EXPECT_TRUE(strstr(strata_last_error()->text, "/dev/full") == NULL);
+    EXPECT_STATUS(STRATA_E_IO, strata_close(rig.s, STRATA_CLOSE_WAIT, NULL, NULL));
     rig_end(&rig);
 }
 

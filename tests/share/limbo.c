@@ -368,6 +368,16 @@ TEST(limbo, an_export_that_fails_half_way_leaves_the_figures) {
     EXPECT_EQ(open_descriptors(), descriptors);
 }
 
+static void add_exports(const strata_layer_figure_t *figure, void *context) {
+    if (strcmp(figure->name, "exports") == 0) *(uint64_t *)context += figure->value;
+}
+
+static uint64_t exports_of(rig_t *rig) {
+    uint64_t exports = 0;
+    EXPECT_OK(strata_layer_figures(rig->s, rig->gpu, add_exports, &exports));
+    return exports;
+}
+
 /* So many descriptors may be opened from now on. */
 static void allow(rlim_t more, struct rlimit *before) {
     struct rlimit limit;
@@ -388,6 +398,7 @@ TEST(limbo, an_export_without_descriptors_leaves_the_figures) {
         strata_status_t status = STRATA_E_DEVICE;
         if (known) ASSERT_OK(strata_export(rig.s, block.ref, &kept));
         int descriptors = descriptors_of_exports(&rig);
+        uint64_t exports = exports_of(&rig);
         rlim_t most = 0;
         for (; most < 10 && status != STRATA_OK; most++) {
             struct rlimit before;
@@ -397,6 +408,7 @@ TEST(limbo, an_export_without_descriptors_leaves_the_figures) {
             if (status == STRATA_OK) break;
             EXPECT_EQ(status, STRATA_E_DEVICE);
             EXPECT_EQ(open_descriptors(), descriptors);
+            EXPECT_EQ(exports_of(&rig), exports);
             expect_sent(&rig, known ? 1 : 0, known ? block.size : 0, 0);
         }
         EXPECT_OK(status);
