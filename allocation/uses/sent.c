@@ -44,7 +44,7 @@ static bool has_hung_up(int reader) {
 
 static sent_node_t *find(const strata_sent_t *self, strata_sent_mark_t mark) {
     sent_node_t *node = mark.number && mark.number < self->nodes.used ? strata_node(&self->nodes, mark.number) : NULL;
-    return node && node->ref == mark.ref && !node->record ? node : NULL;
+    return node && node->ref == mark.ref ? node : NULL;
 }
 
 static void drop(strata_sent_t *self, uint32_t number) {
@@ -145,7 +145,6 @@ bool strata_sent_keep(const strata_call_t *call, strata_sent_mark_t mark, strata
     strata_lock(&self->lock);
     sent_node_t *node = find(self, mark);
     bool done = !node || has_hung_up(node->reader);
-    if (node && done) drop(self, mark.number);
     if (!done) {
         node->record = record;
         node->known = known;

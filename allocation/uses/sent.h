@@ -42,7 +42,8 @@ void strata_sent_destroy(strata_domain_t *domain);
 strata_status_t strata_sent_lease(strata_domain_t *domain, strata_ref_t ref, int *lease);
 /* The call holds the lock of the stack that served the block, in these two. */
 strata_sent_mark_t strata_sent_mark(const strata_call_t *call, const strata_record_t *record);
-/* A block with that mark was freed. True: other processes use it, so it is in limbo now. `known`: for strata_record_return(). */
+/* A block with that mark was freed. True: other processes use it, so it is in limbo now. `known`: for strata_record_return(). False: the
+ * entry goes with the next look. */
 bool strata_sent_keep(const strata_call_t *call, strata_sent_mark_t mark, strata_record_t *record, bool known);
 /* Entries that have hung up go, and what was in limbo goes back; returns its bytes. No lock is held. */
 uint64_t strata_sent_look(strata_domain_t *domain);

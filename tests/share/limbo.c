@@ -252,6 +252,24 @@ TEST(limbo, the_report_names_what_other_processes_hold) {
     EXPECT_OK(strata_free(rig.s, b.ref));
 }
 
+/* What is in limbo does not count among the memory that streams will leave: between two such blocks they leave no run. */
+TEST(limbo, the_report_expects_no_run_across_it) {
+    OPENED(rig_t, rig, rig_finish,
+           open_one(&rig, "stack: [stream_safe, auto_growth: {chunk_size: 90MiB}, vmm: {registrable: true}]\n", 100 * MIB));
+    strata_stream_t stream = rig_stream(&rig);
+    strata_block_t blocks[3], none;
+    strata_shared_t shared = {0};
+    ASSERT_OK(strata_add_out_of_memory_observer(rig.s, observe, NULL, NULL));
+    for (int i = 0; i < 3; i++) blocks[i] = rig_allocate(&rig, NULL, 30 * MIB);
+    for (int i = 0; i < 3; i += 2) rig_borrow(&rig, blocks[i].ref, stream, 1000ull * 1000 * 1000);
+    ASSERT_OK(strata_export(rig.s, blocks[1].ref, &shared));
+    for (int i = 0; i < 3; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, try_size(&rig, 60 * MIB, &none));
+    EXPECT_EQ(cause, STRATA_CAUSE_FRAGMENTATION);
+    EXPECT_TRUE(strstr(report, "the largest run has 30MiB") != NULL);
+    strata_shared_close(&shared);
+}
+
 /* ---- other ways to a free ---- */
 
 /* What was borrowed goes on waiting for the borrower after the other process has done. */
@@ -346,6 +364,28 @@ TEST(limbo, the_last_import_of_a_block_waits_for_the_device) {
     EXPECT_GE(strata_sim_now(rig.world), began + 1000 * 1000 * 1000);
     expect_sent(&rig, 1, blocks[1].size, 0);
     EXPECT_OK(strata_import_end(rig.s, there[1].id));
+    expect_sent(&rig, 0, 0, 0);
+}
+
+/* A block that two devices use: each is done before its own import has ended. */
+TEST(limbo, the_last_import_on_each_device_waits_for_it) {
+    OPENED(rig_t, rig, rig_finish, open_two(&rig, ONE_HANDLE));
+    strata_block_t blocks[2] = {rig_allocate(&rig, NULL, MIB), rig_allocate(&rig, NULL, MIB)};
+    strata_shared_t shared[2] = {0};
+    strata_imported_t first, second, other;
+    for (int i = 0; i < 2; i++) ASSERT_OK(strata_export(rig.s, blocks[i].ref, &shared[i]));
+    ASSERT_OK(strata_import(rig.s, strata_gpu(1), &shared[0], &first));
+    ASSERT_OK(strata_import(rig.s, strata_gpu(1), &shared[1], &second)); /* the view stays for it */
+    ASSERT_OK(strata_import(rig.s, strata_gpu(0), &shared[0], &other));
+    for (int i = 0; i < 2; i++) strata_shared_close(&shared[i]);
+    const strata_access_t access = {(uintptr_t)first.ptr, first.size, true};
+    uint64_t began = strata_sim_now(rig.world);
+    ASSERT_OK(strata_device_work(rig.devices[1], NULL, 1000 * 1000 * 1000, &access, 1));
+    EXPECT_OK(strata_import_end(rig.s, first.id));
+    EXPECT_GE(strata_sim_now(rig.world), began + 1000 * 1000 * 1000);
+    expect_sent(&rig, 2, blocks[0].size + blocks[1].size, 0);
+    EXPECT_OK(strata_import_end(rig.s, other.id));
+    EXPECT_OK(strata_import_end(rig.s, second.id));
     expect_sent(&rig, 0, 0, 0);
 }
 
