@@ -332,7 +332,7 @@ static void every_option_of(const char *name) {
 /* clang-format off */
 #define LAYERS(X)                                                                                                              \
     X(retry) X(stream_safe) X(auto_growth) X(buffered) X(caching) X(caching_vmm) X(best_fit_vmm) X(auto_growth_vmm) X(bfc) X(naive_best_fit) X(thread_local) X(aligned) X(fault) \
-    X(fill) X(guard) X(idle) X(limit) X(scrub) X(system) X(vmm) X(cuda_malloc_async) X(trace) X(planned)
+    X(fill) X(guard) X(idle) X(limit) X(scrub) X(system) X(vmm) X(cuda_malloc_async) X(trace) X(log) X(planned)
 /* clang-format on */
 
 #define TEST_OF(layer)                                                                                                             \
