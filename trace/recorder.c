@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "platform/arithmetic.h"
+#include "platform/host/file.h"
 #include "platform/host/host_memory.h"
 #include "platform/status.h"
 #include "trace/ids.h"
@@ -312,17 +313,6 @@ strata_status_t strata_recorder_write(strata_recorder_ring_t *ring, uint64_t now
 
 /* ---- files; under the mutex ---- */
 
-static void expand(const char *pattern, char *path, size_t capacity) {
-    size_t length = 0;
-    for (; *pattern && length + 24 < capacity; pattern++) {
-        bool process = pattern[0] == '%' && pattern[1] == 'p';
-        if (process) pattern++;
-        if (process) length += (size_t)snprintf(path + length, capacity - length, "%ld", (long)getpid());
-        else path[length++] = *pattern;
-    }
-    path[length] = '\0';
-}
-
 static strata_status_t end_file(strata_recorder_file_t *file) {
     /* A program that could not begin leaves the trace of the one before. */
     bool keep = file->writer && file->error.status == STRATA_OK && (file->has_rows || access(file->path, F_OK) != 0);
@@ -397,7 +387,7 @@ static strata_status_t join_file(strata_recorder_ring_t *ring, const char *path,
 
 strata_status_t strata_recorder_copy(strata_recorder_ring_t *ring, const char *pattern, uint64_t now_ns, char *path,
                                      size_t capacity, bool *first) {
-    expand(pattern, path, capacity);
+    strata_file_expand(pattern, path, capacity);
     pthread_mutex_lock(&mutex);
     *first = !ring->file->copied;
     ring->file->copied = true;
@@ -434,7 +424,7 @@ strata_status_t strata_recorder_join(strata_recorder_ring_t *ring, const char *p
     ring->events = strata_host_reserve(capacity * one, LEAST_EVENTS * one, &ring->reserved);
     if (!ring->events) return STRATA_E_HOST_MEMORY;
     ring->capacity = strata_min(capacity, ring->reserved / one);
-    expand(path, expanded, sizeof expanded);
+    strata_file_expand(path, expanded, sizeof expanded);
     pthread_mutex_lock(&mutex);
     strata_status_t status = join_file(ring, expanded, now_ns);
     pthread_mutex_unlock(&mutex);

@@ -4,6 +4,7 @@
 #include "allocation/reclaim/waiting.h"
 #include "allocation/stack/layer.h"
 #include "allocation/uses/host_wait.h"
+#include "allocation/uses/sent.h"
 #include "platform/arguments.h"
 
 static strata_status_t stale(strata_ref_t ref, const char *why) {
@@ -208,27 +209,51 @@ static void go_back(strata_call_t *call, strata_record_t *record, bool known) {
     if (known) strata_below_free(record, call);
 }
 
+/* The rest of a free whose ref has ended. What other processes use stays, as a deferred block that is in no layer's list. */
+static void finish(strata_call_t *call, strata_record_t *record, strata_sent_mark_t mark, bool known) {
+    strata_domain_t *domain = call->stack->domain;
+    if (strata_sent_keep(call, mark, record, known)) {
+        record->attention |= STRATA_ATTENTION_NOTES; /* says that it is in limbo */
+        call->stack->limbo++;
+        (void)strata_call_unlock(call);
+    } else {
+        go_back(call, record, known);
+    }
+    leave(call->stack);
+    if (mark.number) (void)strata_sent_look(domain);
+}
+
+void strata_record_return(strata_record_t *record, bool known) {
+    strata_call_t call = {.stack = strata_stack_of(record->stack)};
+    lock_in_order(&call, call.stack);
+    record->attention &= (uint16_t)~STRATA_ATTENTION_NOTES;
+    call.stack->limbo--;
+    call.stack->inside++;
+    go_back(&call, record, known);
+    leave(call.stack);
+}
+
 void strata_record_free(strata_call_t *call, strata_record_t *record) {
     bool known = !strata_record_has_unknown_use(call, record);
+    strata_sent_mark_t mark = strata_sent_mark(call, record);
     if (strata_record_give_up(call, record)) {
         (void)strata_call_unlock(call);
         return;
     }
     enter(call, record);
-    go_back(call, record, known);
-    leave(call->stack);
+    finish(call, record, mark, known);
 }
 
 /* Of several owners this one leaves a note: the last of them knows no more about the use. */
 void strata_record_quarantine(strata_call_t *call, strata_record_t *record) {
     if (strata_record_is_shared(call, record)) strata_record_note_unknown_use(call, record);
+    strata_sent_mark_t mark = strata_sent_mark(call, record);
     if (strata_record_give_up(call, record)) {
         (void)strata_call_unlock(call);
         return;
     }
     enter(call, record);
-    go_back(call, record, false);
-    leave(call->stack);
+    finish(call, record, mark, false);
 }
 
 /* A last use on `stream` is a borrow; if it cannot be noted the host waits. False: neither was possible. The call's lock is held,
@@ -250,9 +275,9 @@ void strata_record_free_on(strata_call_t *call, strata_record_t *record, strata_
         return;
     }
     bool known = !strata_record_has_unknown_use(call, record);
+    strata_sent_mark_t mark = strata_sent_mark(call, record);
     (void)strata_record_give_up(call, record);
     enter(call, record);
     known = note_last_use(call, record, stream) && known;
-    go_back(call, record, known);
-    leave(call->stack);
+    finish(call, record, mark, known);
 }

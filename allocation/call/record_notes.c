@@ -132,10 +132,15 @@ static strata_status_t ensure_entry(strata_call_t *call, const strata_record_t *
     return strata_fail(STRATA_E_STALE, 0, "the block was freed while it was retained");
 }
 
-strata_status_t strata_record_retain(strata_call_t *call, strata_record_t *record) {
+strata_status_t strata_record_ready_notes(strata_call_t *call, strata_record_t *record) {
     strata_stack_t *home = strata_call_stay(call, record);
     strata_status_t status = ensure_entry(call, record);
     strata_call_stayed(call, home);
+    return status;
+}
+
+strata_status_t strata_record_retain(strata_call_t *call, strata_record_t *record) {
+    strata_status_t status = strata_record_ready_notes(call, record);
     if (status != STRATA_OK) return status;
     strata_stack_t *entered = enter_home(call, record);
     strata_record_notes_t *notes = claim(record);
@@ -166,6 +171,20 @@ bool strata_record_has_unknown_use(const strata_call_t *call, const strata_recor
     bool unknown = strata_record_notes_of(record)->unknown != 0;
     leave_home(entered);
     return unknown;
+}
+
+uint32_t strata_record_sent_number(const strata_call_t *call, const strata_record_t *record) {
+    if (!(record->attention & STRATA_ATTENTION_NOTES)) return 0;
+    strata_stack_t *entered = enter_home(call, record);
+    uint32_t number = strata_record_notes_of(record)->sent;
+    leave_home(entered);
+    return number;
+}
+
+void strata_record_mark_sent(const strata_call_t *call, strata_record_t *record, uint32_t number) {
+    strata_stack_t *entered = enter_home(call, record);
+    claim(record)->sent = number & INT32_MAX;
+    leave_home(entered);
 }
 
 uint32_t strata_record_graph_mark(const strata_call_t *call, const strata_record_t *record) {

@@ -17,8 +17,10 @@ typedef struct strata_note {
 struct strata_record_notes {
     strata_note_t note;
     uint32_t owners; /* beyond the first */
-    uint32_t unknown; /* an earlier owner's last use could be neither noted nor waited for: after the last owner nobody may have the
+    uint32_t
+        unknown : 1; /* an earlier owner's last use could be neither noted nor waited for: after the last owner nobody may have the
                          block */
+    uint32_t sent : 31; /* its entry in allocation/uses/sent.h, if that is still its own; 0: none */
     uint32_t generation; /* of the record when the entry was made */
     uint32_t graph_mark; /* of the pool of graphs that became an owner last; 0: none did */
 };

@@ -27,6 +27,7 @@ strata_status_t strata_domain_create(strata_device_t *device, strata_place_t pla
     domain->directory = directory;
     strata_lock_init(&domain->lock, STRATA_RANK_DOMAIN, device->lock_observer);
     strata_lock_init(&domain->met_lock, STRATA_RANK_EVENTS, device->lock_observer);
+    strata_sent_init(domain);
     strata_condition_init(&domain->freed);
     strata_captures_init(&domain->own_captures);
     domain->captures = &domain->own_captures;
@@ -76,6 +77,7 @@ void strata_domain_destroy(strata_domain_t *domain) {
     }
     (void)strata_domain_offer_quarantined(domain);
     strata_driver_memory_end(domain);
+    strata_sent_destroy(domain);
     strata_quarantine_destroy(&domain->quarantine);
     strata_events_destroy(&domain->events);
     strata_condition_destroy(&domain->freed);
@@ -247,6 +249,7 @@ void strata_domain_set_limit(strata_domain_t *domain, uint64_t bytes) {
 uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending) {
     *pending = (strata_pending_t){.ready_at = UINT64_MAX};
     strata_graphs_sweep(domain);
+    pending->freed_bytes = strata_sent_look(domain);
     STRATA_DOMAIN_EACH(domain, stack) strata_stack_poll(stack, pending);
     return pending->freed_bytes;
 }

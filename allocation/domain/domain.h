@@ -10,6 +10,7 @@
 #include "allocation/domain/quota.h"
 #include "allocation/stack/plan.h"
 #include "allocation/stack/stack.h"
+#include "allocation/uses/sent.h"
 #include "platform/device.h"
 
 /* Called by the ladder with no lock held: frees the caller's own memory and returns the bytes. */
@@ -65,6 +66,7 @@ struct strata_domain {
     strata_events_t events;
     strata_deferral_t *deferral; /* NULL: nobody asks */
     strata_quarantine_t quarantine;
+    strata_sent_t sent; /* to other processes */
 
     strata_captures_t own_captures;
     strata_captures_t *captures; /* those of all places of the facade; before it has said so its own */

@@ -58,7 +58,7 @@ static bool keeps_or_defers(const strata_group_t *group, const strata_layer_t *b
 
 /* Whether a layer's own steps have left nothing that a ladder could find: no other layer of the domain keeps or defers anything. */
 static bool is_all_reclaimed(strata_domain_t *domain, const strata_layer_t *own) {
-    if (!own) return false;
+    if (!own || strata_sent_has_limbo(&domain->sent)) return false;
     for (strata_group_t *group = NULL; (group = strata_domain_next_group(domain, group)) != NULL;)
         if (keeps_or_defers(group, own)) return false;
     return true;

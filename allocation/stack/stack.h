@@ -124,6 +124,7 @@ struct strata_stack {
     strata_went_t went; /* guarded by the lock */
     strata_handle_t quiet; /* the event after which its stream was idle when that was asked last; NULL: none. Guarded by the lock */
     uint32_t inside; /* calls under way in its layers, so it must not end. Guarded by the lock */
+    uint32_t limbo; /* blocks of its that were freed and that other processes use, likewise */
     strata_record_notes_t *record_notes; /* by slot; NULL until something is noted or shared. Guarded by the lock */
     uint32_t record_notes_count; /* slots that have an entry. Guarded by the lock */
     strata_growing_t record_notes_range;
@@ -230,6 +231,14 @@ void strata_record_free_on(strata_call_t *call, strata_record_t *record, strata_
 /* A borrow, with that call, whose locks stay held. E_UNSUPPORTED as docs/contracts.md §4 says. */
 strata_status_t strata_record_borrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream);
 strata_status_t strata_record_unborrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream);
+
+/* A block that was kept since its free, by strata_sent_keep(): goes on with that free. `known` as said then. No lock is held. */
+void strata_record_return(strata_record_t *record, bool known);
+/* The entry of a record in allocation/uses/sent.h; 0: none. The call's lock is held. To mark, the record has notes: made by
+ * strata_record_ready_notes(), during which the lock may be open. E_LIMIT, E_HOST_MEMORY, E_STALE. */
+uint32_t strata_record_sent_number(const strata_call_t *call, const strata_record_t *record);
+strata_status_t strata_record_ready_notes(strata_call_t *call, strata_record_t *record);
+void strata_record_mark_sent(const strata_call_t *call, strata_record_t *record, uint32_t number);
 
 /* The stack's lock, for all but the direct ways: afterwards no block of it is in a magazine. */
 void strata_stack_settle(strata_stack_t *stack);

@@ -50,6 +50,7 @@ void strata_facade_stack_figures(strata_stack_t *stack, strata_statistics_t *fig
     *figures = (strata_statistics_t){0};
     add_stack(stack, figures);
     add_direct(stack, figures);
+    strata_sent_count_stack(stack, figures);
     finish(figures);
 }
 
@@ -65,6 +66,7 @@ void strata_facade_place_figures(strata_domain_t *domain, strata_statistics_t *f
     strata_peaks_tell(&domain->peaks, figures->peak_reserved_bytes, peaks);
     figures->peak_requested_bytes = peaks[STRATA_REQUESTED];
     figures->peak_allocated_bytes = peaks[STRATA_ALLOCATED];
+    strata_sent_count(domain, figures);
     finish(figures);
 }
 
@@ -78,6 +80,7 @@ void strata_facade_pool_figures(strata_domain_t *domain, uint64_t pool, strata_s
         add_stack(stack, figures);
         add_direct(stack, figures);
     }
+    strata_sent_count_pool(domain, pool, figures);
     figures->reserved_bytes -= strata_min(figures->paused_bytes, figures->reserved_bytes);
     finish(figures);
 }

@@ -55,6 +55,7 @@ static bool is_held(const strata_facts_t *f) { return would_do(f, f->there); }
 static bool is_counted(const strata_facts_t *f) { return is_held(f) && comes_free(f); }
 static bool is_counted_in_pieces(const strata_facts_t *f) { return is_held(f) && !comes_free(f); }
 static bool waits(const strata_facts_t *f) { return would_do(f, f->deferred) && will_serve(f); }
+static bool is_in_limbo(const strata_facts_t *f) { return would_do(f, f->limbo); }
 static bool waits_in_pieces(const strata_facts_t *f) { return would_do(f, f->deferred) && !will_serve(f); }
 
 /* All idle memory together would suffice, and most of it is there. */
@@ -105,6 +106,8 @@ static const cause_row_t causes[] = {
      "run has "
      "{later_run}"},
     {STRATA_CAUSE_WAITING, waits, NOTHING_THERE, "{asked} asked; {deferred} are freed and still in use on other streams"},
+    {STRATA_CAUSE_LIMBO, is_in_limbo, NOTHING_THERE,
+     "{asked} asked; {limbo} in {limbo_blocks} blocks are freed and still in use by other processes"},
     {STRATA_CAUSE_LAYER, is_refused_by_layer, NOTHING_THERE, "{asked} asked; a layer refused: {reason}"},
     {STRATA_CAUSE_HOST, is_refused_by_host, NOTHING_THERE,
      "{asked} asked, for which {growth} are needed; the host has no more to give"},
@@ -204,6 +207,8 @@ static const advice_row_t advice[] = {
     {STRATA_CAUSE_WAITING, gave_up_early, "a longer {timeout} (now {timeout_now}), or wait for those streams before asking"},
     {STRATA_CAUSE_WAITING, never_waited, "`out_of_memory:` with a timeout, beside the stack, waits for them"},
     {STRATA_CAUSE_WAITING, always, "once those streams have done their work the same request can be served"},
+    {STRATA_CAUSE_LIMBO, always,
+     "end the imports of those blocks where they are used (strata_import_end()), or end those processes"},
     {STRATA_CAUSE_PLACE_LIMIT, freeing_does, "a limit of {enough} or more by strata_set_limit(), or free as much"},
     {STRATA_CAUSE_PLACE_LIMIT, freeing_does_not, "a limit of {enough} or more by strata_set_limit()"},
     {STRATA_CAUSE_PLACE_LIMIT, is_never_allowed, "ask for {allowed} at most: however much is freed, this limit serves no more"},

@@ -262,6 +262,8 @@ void strata_facts_gather(strata_facade_t *facade, const strata_refused_t *refuse
     strata_survey_make(f->domain, &whom, &f->survey);
     f->allocated = f->survey.allocated;
     f->deferred = f->survey.deferred;
+    f->limbo = f->survey.limbo;
+    f->limbo_blocks = f->survey.limbo_blocks;
     f->later_run = f->survey.later_run;
     f->whole = f->pooled;
     for (uint32_t why = 0; why < STRATA_IDLE_WHYS; why++) {

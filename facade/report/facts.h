@@ -28,11 +28,11 @@ enum { STRATA_FACT_LETTERS = 256, STRATA_FACT_REASON = 400 };
     X(allowed)               /* the most that one request may get: from the device, and from what bounds it */        \
     X(pooled) /* idle in the driver's pools that layers here serve from */\
     X(reserved) X(outside) X(others) /* here; by nobody here; of that, beyond a driver's context */                   \
-    X(allocated) X(deferred) X(later_run) /* the largest run once all waits are over */                               \
+    X(allocated) X(deferred) X(limbo) X(later_run) /* the largest run once all waits are over */                               \
     X(idle)                               /* in caches here, whatever keeps it from the request */                    \
     X(there) X(there_largest) X(there_whole) X(there_held) /* the part of it that the cause is about */               \
     X(owner_bytes) X(victims_bytes)
-#define STRATA_FACT_COUNTS(X) X(there_chunks) X(owner_blocks) X(first_step) X(last_step) X(victims)
+#define STRATA_FACT_COUNTS(X) X(limbo_blocks) X(there_chunks) X(owner_blocks) X(first_step) X(last_step) X(victims)
 #define STRATA_FACT_TEXTS(X)                                                                                          \
     X(bound) X(bound_now) X(smaller_growth) X(chunk_size) X(chunk_size_now) X(timeout) X(timeout_now) X(wait_first)   \
     X(max_split_size) X(owner) X(victims_of)

@@ -170,6 +170,11 @@ static void say_waits(report_t *r) {
     if (more) STRATA_SAY_AMOUNTS(&r->text, ", for others %", more);
 }
 
+static void say_limbo(report_t *r) {
+    static const char line[] = "\n  freed and in use by other processes: {limbo} in {limbo_blocks} blocks";
+    if (r->facts.limbo) strata_facts_say(&r->facts, &r->text, line);
+}
+
 static void say_owner(report_t *r, const strata_owner_t *owner) {
     const char *tag = strata_names_text(&r->facade->names, owner->note.tag);
     const char *operator_name = strata_names_text(&r->facade->names, owner->note.operator_name);
@@ -280,6 +285,7 @@ void strata_report_write(strata_facade_t *facade, const strata_refused_t *refuse
     say_pools(&report);
     say_layers(&report);
     say_waits(&report);
+    say_limbo(&report);
     say_owners(&report);
     say_ladder(&report);
     say_by_layers(&report);

@@ -57,10 +57,15 @@ static void count_in_run(look_t *look, const strata_record_t *block, strata_idle
     look->survey->later_run = strata_max(look->survey->later_run, chunk->run);
 }
 
+/* Other processes use it: nobody knows until when. */
+static bool is_in_limbo(const strata_record_t *block) {
+    return block->state == STRATA_RECORD_DEFERRED && (block->attention & STRATA_ATTENTION_NOTES);
+}
+
 static void count_in_use(look_t *look, strata_stack_t *stack, strata_layer_t *layer, const strata_record_t *block) {
     chunk_t *chunk = &look->chunk;
     chunk->used += block->size;
-    if (block->state != STRATA_RECORD_DEFERRED) {
+    if (block->state != STRATA_RECORD_DEFERRED || is_in_limbo(block)) {
         chunk->run = 0;
         return;
     }
@@ -124,6 +129,10 @@ static void count_block(strata_stack_t *stack, strata_layer_t *layer, const stra
     look_t *look = context;
     strata_survey_t *survey = look->survey;
     if (layer) count_in_chunk(look, stack, layer, block);
+    if (is_in_limbo(block)) {
+        survey->limbo += block->size;
+        survey->limbo_blocks++;
+    }
     if (block->state != STRATA_RECORD_LIVE) return;
     const strata_record_notes_t *notes = strata_record_notes_of(block);
     const strata_note_t *note = notes ? &notes->note : &nothing;

@@ -43,6 +43,7 @@ typedef struct strata_idle {
 typedef struct strata_survey {
     uint64_t allocated, deferred, idle;
     uint64_t largest_free;
+    uint64_t limbo, limbo_blocks; /* freed, and other processes use it */
     uint64_t deferred_here; /* those deferred bytes whose blocks can be seen where they lie */
     uint64_t later_run,
         later_whole; /* once all waits are over: the largest run that serves the request, and bytes of chunks that become whole */

@@ -27,6 +27,7 @@ void strata_shared_close(strata_shared_t *shared) {
     if (!shared) return;
     for (uint32_t i = 0; i < shared->count && i < STRATA_SHARE_SEGMENTS; i++)
         if (shared->descriptors[i] >= 0) close(shared->descriptors[i]);
+    if (shared->count > 0 && shared->lease >= 0) close(shared->lease);
     memset(shared, 0, sizeof *shared);
 }
 
@@ -40,12 +41,14 @@ static strata_status_t export_all(const strata_share_block_t *block, strata_shar
     return status;
 }
 
-static strata_status_t export_block(const strata_share_block_t *block, strata_shared_t *shared) {
-    strata_shared_t made = {.offset = block->address - block->held[0].address,
+static strata_status_t export_block(const strata_share_block_t *block, strata_ref_t ref, strata_shared_t *shared) {
+    strata_shared_t made = {.lease = -1,
+                            .offset = block->address - block->held[0].address,
                             .size = block->size,
                             .device = strata_place_device(block->domain->place)};
     strata_status_t status = owner_of(made.owner);
     if (status == STRATA_OK) status = export_all(block, &made);
+    if (status == STRATA_OK) status = strata_sent_lease(block->domain, ref, &made.lease);
     if (status == STRATA_OK) {
         *shared = made;
         return STRATA_OK;
@@ -61,7 +64,7 @@ strata_status_t strata_export(strata_t handle, strata_ref_t ref, strata_shared_t
     strata_share_block_t block;
     strata_status_t status = strata_share_hold(handle, ref, STRATA_HOLD_EXPORTED, "strata_export", STRATA_SHARE_SEGMENTS, &block);
     if (status != STRATA_OK) return status;
-    if (block.domain->device->capabilities.share) return export_block(&block, shared);
+    if (block.domain->device->capabilities.share) return export_block(&block, ref, shared);
     (void)strata_share_handles(block.source)->let_go(block.source, STRATA_HOLD_EXPORTED, block.address, block.size);
     return strata_fail(STRATA_E_UNSUPPORTED, 0, "strata_export: %s gives no memory to other processes", block.domain->device->name);
 }

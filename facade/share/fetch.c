@@ -11,13 +11,15 @@
 /* On failure none of those that were taken stays open. */
 static bool take_all(int process, const strata_shared_t *told, strata_shared_t *taken) {
     taken->count = 0;
+    taken->lease = -1;
     while (taken->count < told->count) {
         int mine = (int)syscall(SYS_pidfd_getfd, process, told->descriptors[taken->count], 0);
         if (mine < 0) break;
         taken->descriptors[taken->count++] = mine;
     }
+    if (taken->count == told->count) taken->lease = (int)syscall(SYS_pidfd_getfd, process, told->lease, 0);
     int why = errno;
-    if (taken->count == told->count) return true;
+    if (taken->lease >= 0) return true;
     strata_shared_close(taken);
     errno = why;
     return false;

@@ -37,12 +37,14 @@ typedef struct import {
     uint64_t unused; /* a node that nobody has begins with the number of the next */
     uint64_t id; /* 0: ended */
     view_t *view;
+    strata_lease_t *lease;
 } import_t;
 
 struct strata_imports {
     strata_nodes_t nodes;
     segment_t *segments;
     view_t *views;
+    strata_lease_t *leases;
     uint64_t count; /* of imports that there ever were */
     _Atomic uint64_t live;
 };
@@ -193,13 +195,13 @@ static strata_status_t make_view(strata_imports_t *self, const strata_domain_t *
 
 /* ---- imports ---- */
 
-static strata_status_t add_import(strata_imports_t *self, view_t *view, uint64_t *id) {
+static strata_status_t add_import(strata_imports_t *self, view_t *view, strata_lease_t *lease, uint64_t *id) {
     uint32_t number = strata_nodes_take(&self->nodes);
     if (number == 0)
         return strata_fail(STRATA_E_LIMIT, 0, "strata_import: %llu imports are live, the most",
                            (unsigned long long)atomic_load(&self->live));
     import_t *import = strata_node(&self->nodes, number);
-    *import = (import_t){.id = ++self->count << NUMBER_BITS | number, .view = view};
+    *import = (import_t){.id = ++self->count << NUMBER_BITS | number, .view = view, .lease = lease};
     view->imports++;
     view->users++;
     atomic_fetch_add(&self->live, 1);
@@ -208,7 +210,7 @@ static strata_status_t add_import(strata_imports_t *self, view_t *view, uint64_t
 }
 
 static strata_status_t import_row(strata_imports_t *self, const strata_domain_t *domain, const strata_shared_t *shared,
-                                  segment_t **row, strata_imported_t *imported) {
+                                  segment_t **row, strata_lease_t *lease, strata_imported_t *imported) {
     uint64_t at = 0, id = 0;
     view_t *view = find_view(self, row, shared->count, &at);
     strata_status_t status = STRATA_OK;
@@ -216,7 +218,7 @@ static strata_status_t import_row(strata_imports_t *self, const strata_domain_t 
         at = 0;
         status = make_view(self, domain, row, shared->count, &view);
     }
-    if (status == STRATA_OK) status = add_import(self, view, &id);
+    if (status == STRATA_OK) status = add_import(self, view, lease, &id);
     if (status != STRATA_OK) return status;
     *imported = (strata_imported_t){(void *)(uintptr_t)(view->base + at + shared->offset), (size_t)shared->size, id};
     return STRATA_OK;
@@ -228,17 +230,20 @@ static strata_status_t import(strata_facade_t *facade, const strata_domain_t *do
     strata_imports_t *self;
     segment_t *row[STRATA_SHARE_SEGMENTS];
     uint32_t count = 0;
+    strata_lease_t *lease;
     strata_status_t status = table_of(facade, &self);
+    if (status == STRATA_OK) status = strata_lease_take(&self->leases, shared->lease, domain->device, &lease);
     if (status != STRATA_OK) return status;
     while (count < shared->count && status == STRATA_OK) {
         status = use_segment(self, domain->device, shared, count, &row[count]);
         count += status == STRATA_OK;
     }
-    if (status == STRATA_OK) status = import_row(self, domain, shared, row, imported);
+    if (status == STRATA_OK) status = import_row(self, domain, shared, row, lease, imported);
     for (uint32_t i = 0; i < count; i++) row[i]->views--;
     if (status == STRATA_OK) return STRATA_OK;
     const strata_error_t reason = *strata_last_error();
     sweep(self);
+    strata_lease_drop(&self->leases, lease);
     return strata_fail_again(&reason);
 }
 
@@ -286,18 +291,22 @@ static void end_import(strata_imports_t *self, import_t *import) {
     uint32_t number = number_of(import->id);
     import->view->imports--;
     import->id = 0;
+    strata_lease_t *lease = import->lease;
     strata_nodes_give(&self->nodes, number);
     atomic_fetch_sub(&self->live, 1);
     sweep(self);
+    strata_lease_drop(&self->leases, lease);
 }
 
-/* The last of a view goes once the device has been waited for, with nothing begun; `waited`: how many imports the view had had
+/* The last of a block or a view goes once the device has been waited for, with nothing begun; `waited`: how many imports both had had
  * before that. */
 static strata_status_t try_end(strata_facade_t *facade, uint64_t id, uint64_t *waited, strata_device_t **device) {
     import_t *found = find_import(facade, id);
     if (!found) return strata_fail(STRATA_E_STALE, 0, "strata_import_end: %#llx is no live import", (unsigned long long)id);
-    if (found->view->imports == 1 && *waited != found->view->users) {
-        *waited = found->view->users;
+    bool is_last = found->view->imports == 1 || found->lease->imports == 1;
+    uint64_t users = found->view->users + found->lease->users;
+    if (is_last && *waited != users) {
+        *waited = users;
         *device = found->view->device;
         return STRATA_E_NOT_READY;
     }
@@ -345,6 +354,7 @@ void strata_imports_end_all(strata_facade_t *facade) {
     if (!self) return;
     for (view_t *view = self->views; view; view = view->next) view->imports = 0;
     sweep(self);
+    strata_leases_end(&self->leases);
     if (self->views || self->segments) sweep(self);
     for (view_t *view = self->views, *next; view; view = next) {
         next = view->next;

@@ -30,6 +30,23 @@ strata_status_t strata_share_hold(strata_t handle, strata_ref_t ref, strata_hold
 /* E_FORMAT: what it says of its sizes cannot be. */
 strata_status_t strata_shared_check(const strata_shared_t *shared);
 
+/* ---- leases of imports; while building ---- */
+
+typedef struct strata_lease {
+    struct strata_lease *next;
+    uint64_t file_system, number; /* of the pipe, as the system says */
+    const strata_device_t *device; /* that uses the block: each is waited for */
+    uint64_t users; /* imports that there ever were */
+    uint32_t imports;
+    int descriptor;
+} strata_lease_t;
+
+/* The lease of a message, with one import more. E_FORMAT: it is no pipe; E_DEVICE: no descriptor is left; E_HOST_MEMORY. */
+strata_status_t strata_lease_take(strata_lease_t **list, int descriptor, const strata_device_t *device, strata_lease_t **lease);
+/* With the last import the copy is closed. */
+void strata_lease_drop(strata_lease_t **list, strata_lease_t *lease);
+void strata_leases_end(strata_lease_t **list);
+
 /* ---- imports; while building ---- */
 
 /* New peers of a place may use what was imported there. */

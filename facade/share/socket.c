@@ -1,4 +1,4 @@
-/* Shared memory over a Unix socket. A message is a head, then its segments; the descriptors come with the first byte. */
+/* Shared memory over a Unix socket. A message is a head, then its segments; the descriptors come with the first byte, the lease last. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -7,7 +7,7 @@
 #include "facade/share/share.h"
 #include "platform/arguments.h"
 
-#define MAGIC UINT64_C(0x3165726168736773) /* "sgshare1" */
+#define MAGIC UINT64_C(0x3265726168736773) /* "sgshare2" */
 
 typedef struct head {
     uint64_t magic, owner[2], offset, size;
@@ -19,10 +19,12 @@ typedef struct message {
     strata_segment_t segments[STRATA_SHARE_SEGMENTS];
 } message_t;
 
+enum { DESCRIPTORS = STRATA_SHARE_SEGMENTS + 1 }; /* of a message; the system sends 253 at once */
+
 /* Room for the descriptors of a message, and for those of one that has more than it may. */
 typedef union descriptors {
     struct cmsghdr header;
-    char room[CMSG_SPACE(sizeof(int) * (STRATA_SHARE_SEGMENTS + 3))];
+    char room[CMSG_SPACE(sizeof(int) * (DESCRIPTORS + 2))];
 } descriptors_t;
 
 static strata_status_t failed(const char *what) {
@@ -52,7 +54,7 @@ static strata_status_t send_rest(int socket, const unsigned char *bytes, size_t 
 }
 
 static strata_status_t send_message(int socket, const message_t *message, const int *numbers, uint32_t count) {
-    size_t size = sizeof message->head + count * sizeof *message->segments;
+    size_t size = sizeof message->head + message->head.count * sizeof *message->segments;
     struct iovec part = {.iov_base = (void *)(uintptr_t)message, .iov_len = size};
     descriptors_t control;
     memset(&control, 0, sizeof control);
@@ -83,30 +85,39 @@ strata_status_t strata_share_send(int socket, const strata_shared_t *shared) {
                             .device = shared->device,
                             .count = shared->count};
     memcpy(message.segments, shared->segments, shared->count * sizeof *shared->segments);
-    return send_message(socket, &message, shared->descriptors, shared->count);
+    int numbers[DESCRIPTORS];
+    memcpy(numbers, shared->descriptors, shared->count * sizeof *numbers);
+    numbers[shared->count] = shared->lease;
+    return send_message(socket, &message, numbers, shared->count + 1);
 }
 
 /* ---- receiving ---- */
 
-/* All descriptors that a part of a message brought: those that are wanted are kept, the others closed at once. */
-static void take_descriptors(struct msghdr *header, strata_shared_t *shared, uint32_t *too_many) {
+/* The descriptors that have come so far. */
+typedef struct brought {
+    int numbers[DESCRIPTORS];
+    uint32_t count, too_many;
+} brought_t;
+
+/* All that a part of a message brought: those that are wanted are kept, the others closed at once. */
+static void take_descriptors(struct msghdr *header, brought_t *brought) {
     for (struct cmsghdr *control = CMSG_FIRSTHDR(header); control; control = CMSG_NXTHDR(header, control)) {
         if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS) continue;
         size_t count = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
         for (size_t i = 0; i < count; i++) {
             int number;
             memcpy(&number, CMSG_DATA(control) + i * sizeof number, sizeof number);
-            if (shared->count < STRATA_SHARE_SEGMENTS) {
-                shared->descriptors[shared->count++] = number;
+            if (brought->count < DESCRIPTORS) {
+                brought->numbers[brought->count++] = number;
             } else {
                 close(number);
-                ++*too_many;
+                brought->too_many++;
             }
         }
     }
 }
 
-static strata_status_t receive_bytes(int socket, void *into, size_t size, strata_shared_t *shared, uint32_t *too_many) {
+static strata_status_t receive_bytes(int socket, void *into, size_t size, brought_t *brought) {
     for (size_t got = 0; got < size;) {
         struct iovec part = {.iov_base = (unsigned char *)into + got, .iov_len = size - got};
         descriptors_t control;
@@ -115,44 +126,45 @@ static strata_status_t receive_bytes(int socket, void *into, size_t size, strata
         ssize_t came = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
         if (came < 0 && errno == EINTR) continue;
         if (came <= 0) return failed("brings nothing");
-        take_descriptors(&header, shared, too_many);
-        if (header.msg_flags & MSG_CTRUNC) ++*too_many;
+        take_descriptors(&header, brought);
+        if (header.msg_flags & MSG_CTRUNC) brought->too_many++;
         got += (size_t)came;
     }
     return STRATA_OK;
 }
 
-/* While it comes, `count` is that of the descriptors. */
-static strata_status_t receive(int socket, strata_shared_t *shared) {
+static strata_status_t receive(int socket, strata_shared_t *shared, brought_t *brought) {
     head_t head;
-    uint32_t too_many = 0;
-    strata_status_t status = receive_bytes(socket, &head, sizeof head, shared, &too_many);
+    strata_status_t status = receive_bytes(socket, &head, sizeof head, brought);
     if (status != STRATA_OK) return status;
     if (head.magic != MAGIC || head.count == 0 || head.count > STRATA_SHARE_SEGMENTS)
         return strata_fail(STRATA_E_FORMAT, 0, "shared memory: what came is no message of strata_share_send()");
-    status = receive_bytes(socket, shared->segments, head.count * sizeof *shared->segments, shared, &too_many);
+    status = receive_bytes(socket, shared->segments, head.count * sizeof *shared->segments, brought);
     if (status != STRATA_OK) return status;
-    if (too_many > 0 || shared->count != head.count)
+    if (brought->too_many > 0 || brought->count != head.count + 1)
         return strata_fail(STRATA_E_FORMAT, 0, "shared memory: the message has %u segments, and other descriptors", head.count);
     memcpy(shared->owner, head.owner, sizeof head.owner);
+    memcpy(shared->descriptors, brought->numbers, head.count * sizeof *shared->descriptors);
+    shared->lease = brought->numbers[head.count];
     shared->offset = head.offset;
     shared->size = head.size;
     shared->device = head.device;
+    shared->count = head.count;
     return strata_shared_check(shared);
 }
 
 strata_status_t strata_share_receive(int socket, strata_shared_t *shared) {
     STRATA_REFUSE_NULL(shared);
     strata_shared_t got = {0};
+    brought_t brought = {.count = 0};
     struct ucred other = {0};
     socklen_t size = sizeof other;
     strata_status_t status = check_socket(socket);
     if (status != STRATA_OK) return status;
-    status = receive(socket, &got);
+    status = receive(socket, &got, &brought);
     if (status != STRATA_OK) {
-        const strata_error_t reason = *strata_last_error();
-        strata_shared_close(&got);
-        return strata_fail_again(&reason);
+        for (uint32_t i = 0; i < brought.count; i++) close(brought.numbers[i]);
+        return status;
     }
     if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0) got.sender = (uint64_t)other.pid;
     *shared = got;

@@ -13,8 +13,10 @@
  *
  * What can be shared   Memory of the layer `vmm`: physical handles. Of any other source that is E_UNSUPPORTED, and the text says what
  *                      to write in the strategy.
- * Ordering             Between processes the programs order their work themselves, and keep a block until every importer has
- *                      ended: memory that is freed here is served again, whoever still maps it elsewhere.
+ * Ordering             Between processes the programs order their work themselves.
+ * Freeing              A block that is freed here while other processes use it is in limbo: its memory serves nobody before they have
+ *                      ended their imports, or have died (strata_shared_t.lease). Limbo is looked at when memory is short, at the
+ *                      free of any block that was sent, at each export, and by strata_release().
  * What stays           A handle that was exported, or that is registered, is never moved. One that is registered does not go back
  *                      to the device either. */
 #ifndef STRATA_SHARE_H
@@ -57,9 +59,11 @@ typedef struct strata_shared {
     uint32_t count; /* of segments, one after the other */
     strata_segment_t segments[STRATA_SHARE_SEGMENTS];
     int descriptors[STRATA_SHARE_SEGMENTS]; /* of the segments */
+    int lease; /* a descriptor too: the owner keeps the memory as long as any process has a copy of it open, even after the free */
 } strata_shared_t;
 
-/* Fills `shared`, with descriptors of its own. The block may be exported as often as one likes.
+/* Fills `shared`, with descriptors of its own. The block may be exported as often as one likes. From now on it counts as sent
+ * (sent_blocks) as long as anybody has a message of it, or an import. This process keeps one descriptor for each such block.
  *
  * Errors: E_STALE; E_UNSUPPORTED (not in handles; the device shares none; 0 bytes); E_LIMIT (in more handles than
  * STRATA_SHARE_SEGMENTS); E_DEVICE, where no descriptor is left too. */
@@ -89,17 +93,19 @@ typedef struct strata_imported {
     uint64_t id; /* for strata_import_end() */
 } strata_imported_t;
 
-/* Maps the block in a gpu place. A segment is imported once, however many blocks lie in it, and stays until the last of them has
+/* Maps the block in a gpu place. A copy of its lease stays open until its last import here has ended. A segment is imported once, however many blocks lie in it, and stays until the last of them has
  * ended: the addresses in use are at most the sizes of the blocks and a segment more each. It does not count as reserved: it is the
  * other process's. The descriptors may be closed after the return. strata_close() answers E_BUSY while an import is live, unless it
  * is forced.
  *
- * Errors: E_FORMAT (what it says cannot be); E_DEVICE (a descriptor names no memory that this device can map); E_UNSUPPORTED (the
+ * Errors: E_FORMAT (what it says cannot be; the lease is none); E_DEVICE (a descriptor names no memory that this device can map; no
+ * descriptor is left); E_UNSUPPORTED (the
  * place is not of a GPU, or the device imports nothing); E_NO_MEMORY (no addresses are left); E_HOST_MEMORY; E_LIMIT (2^20 imports).
  */
 STRATA_API strata_status_t strata_import(strata_t facade, strata_place_t place, const strata_shared_t *shared,
                                          strata_imported_t *imported);
-/* The program uses it no more. With the last import of its segments the host waits for the device, and unmaps them. E_STALE: there
+/* The program uses it no more. With the last import of a block the host waits for the device, and then tells the owner; with the last
+ * one of its segments they are unmapped. E_STALE: there
  * is no such import. E_CAPTURE: a stream is being captured, so nothing can be waited for; nothing has happened. */
 STRATA_API strata_status_t strata_import_end(strata_t facade, uint64_t id);
 

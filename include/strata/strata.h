@@ -361,7 +361,10 @@ STRATA_API strata_status_t strata_set_limit(strata_t facade, strata_place_t plac
     X(host_waits, "count", counter, "frees that waited on the host because no layer handles borrows")                              \
     X(quarantined_bytes, "bytes", gauge, "blocks given up because the device failed while they were freed")                        \
     X(borrows_waited, "count", counter, "record_stream calls that no layer handled: the free of the block waits on the host")      \
-    X(paused_bytes, "bytes", gauge, "of live chunks, not in reserved_bytes: the device has them until strata_resume()")
+    X(paused_bytes, "bytes", gauge, "of live chunks, not in reserved_bytes: the device has them until strata_resume()")            \
+    X(sent_blocks, "count", gauge, "blocks that other processes were sent and use, or may still use")                              \
+    X(sent_bytes, "bytes", gauge, "of those blocks")                                                                               \
+    X(limbo_bytes, "bytes", gauge, "freed by the caller, kept because other processes used the block when that was last looked at")
 
 typedef struct strata_statistics {
     size_t struct_size;
@@ -488,7 +491,8 @@ STRATA_API strata_status_t strata_validate(strata_t facade);
     X(FULL, 21, "full", "live blocks hold it")                                                                                     \
     X(HOST, 22, "host", "the host has no more to give")                                                                            \
     X(LAYER, 23, "layer", "a layer refused for a reason of its own, which the report tells")                                       \
-    X(DEVICE, 24, "device", "the device refused although it says that it has enough")
+    X(DEVICE, 24, "device", "the device refused although it says that it has enough")                                              \
+    X(LIMBO, 25, "limbo", "enough is freed and still in use by other processes")
 typedef enum strata_cause {
 #define STRATA_CAUSE_ENUM(name, number, text, meaning) STRATA_CAUSE_##name = number,
     STRATA_CAUSE_MAP(STRATA_CAUSE_ENUM)

@@ -53,3 +53,40 @@ strata_status_t strata_file_scratch(const char *directory, int *file) {
     *file = opened;
     return STRATA_OK;
 }
+
+void strata_file_expand(const char *pattern, char *path, size_t capacity) {
+    size_t length = 0;
+    for (; *pattern && length + 24 < capacity; pattern++) {
+        bool process = pattern[0] == '%' && pattern[1] == 'p';
+        if (process) pattern++;
+        if (process) length += (size_t)snprintf(path + length, capacity - length, "%ld", (long)getpid());
+        else path[length++] = *pattern;
+    }
+    path[length] = '\0';
+}
+
+int strata_file_write_end(int descriptor) {
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+    return open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+}
+
+static bool is_open_to_append(const char *path, int *file) {
+    struct stat found = {0};
+    bool named = strcmp(path, "stderr") != 0;
+    *file = named ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW, 0666)
+                  : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (*file < 0 || !named || fstat(*file, &found) != 0) return *file >= 0;
+    if (S_ISREG(found.st_mode) || S_ISFIFO(found.st_mode) || S_ISCHR(found.st_mode)) return true;
+    close(*file);
+    errno = ENODEV;
+    return false;
+}
+
+strata_status_t strata_file_append(const char *pattern, int *file) {
+    char path[4096];
+    if (strlen(pattern) >= sizeof path / 2) return strata_fail(STRATA_E_INVALID, 0, "the path of the file is too long");
+    strata_file_expand(pattern, path, sizeof path);
+    if (is_open_to_append(path, file)) return STRATA_OK;
+    return strata_fail(STRATA_E_IO, 0, "%.1500s: nothing can be added to the file: %s", path, strerror(errno));
+}

@@ -1,6 +1,8 @@
-/* Opens the files that are read, and scratch files. Nothing here waits until another process opens the other end of a pipe. */
+/* Opens the files that are read or added to, and scratch files. Nothing here waits until another process opens the other end of a pipe. */
 #ifndef STRATA_PLATFORM_FILE_H
 #define STRATA_PLATFORM_FILE_H
+
+#include <stddef.h>
 
 #include "platform/status.h"
 
@@ -17,5 +19,12 @@ strata_status_t strata_file_is_regular(const char *path);
 /* A file without a name in a directory, to be written and read by its owner alone. It goes with its last descriptor. E_IO, and
  * E_INVALID for a directory's name that is too long. */
 strata_status_t strata_file_scratch(const char *directory, int *file);
+/* The path that a pattern means: %p in it stands for the process's number. It is cut to the room. */
+void strata_file_expand(const char *pattern, char *path, size_t capacity);
+/* Another writing end of the pipe whose reading end `descriptor` is, even if it has none. -1: errno says why. */
+int strata_file_write_end(int descriptor);
+/* A descriptor whose writes add to the file of a pattern, which is made if it is not there; "stderr": to standard error. A pipe that is
+ * full refuses a write, and a symbolic link is not followed. E_IO, as for what is neither a file, a pipe nor a character device; E_INVALID for a path that is too long. */
+strata_status_t strata_file_append(const char *pattern, int *file);
 
 #endif

@@ -1,5 +1,5 @@
 /* Ranges of time by name, for tools that record NVTX (Nsight Systems, Nsight Compute): where the host grew, waited, gave memory back or
- * ran out of it. They are in the domain "strata" and carry bytes. Without such a tool a range costs a call and a load.
+ * ran out of it, and each request and free where the layer nvtx stands. They are in the domain "strata" and carry bytes. Without such a tool a range costs a call and a load.
  *
  * Any thread; a range ends on the thread that began it, the innermost first. No lock of Strata may be held, since the tool may wait.
  */
@@ -11,6 +11,8 @@
 
 /* X(range, its name) */
 #define STRATA_RANGE_MAP(X)                                                                                                        \
+    X(allocate, "allocate") /* the layer nvtx: a request; its bytes */                                                             \
+    X(free, "free") /* the same: a free; the block's bytes */                                                                      \
     X(growth, "growth") /* a cache gets a chunk; its bytes */                                                                      \
     X(wait, "wait") /* the host waits for the device; 0 bytes */                                                                   \
     X(release, "release") /* what lies idle goes back */                                                                           \

@@ -85,6 +85,9 @@ STATISTICS: Tuple[Tuple[str, str, bool], ...] = (
     ("quarantined_bytes", "bytes", False),
     ("borrows_waited", "count", True),
     ("paused_bytes", "bytes", False),
+    ("sent_blocks", "count", False),
+    ("sent_bytes", "bytes", False),
+    ("limbo_bytes", "bytes", False),
 )
 
 facade_t = c.c_uint64
@@ -301,6 +304,7 @@ class Shared(c.Structure):
         ("count", c.c_uint32),
         ("segments", Segment * SHARE_SEGMENTS),
         ("descriptors", c.c_int * SHARE_SEGMENTS),
+        ("lease", c.c_int),
     ]
 
 

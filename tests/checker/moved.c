@@ -1,5 +1,7 @@
 /* Faults of physical memory that has further addresses (docs/contracts.md §6), each planted in what auto_growth_vmm and vmm do: the
  * checker or the device finds each, and nothing without it. */
+#include <unistd.h>
+
 #include "allocation/layer/vmm_state.h"
 #include "platform/sim/checker/checker.h"
 #include "tests/facade/fixture.h"
@@ -168,7 +170,8 @@ static void forget_exports(moved_t *m) {
     }
 }
 
-/* Its block is freed, and who imported it still writes there: by another address than whoever has the memory next. */
+/* Its block is freed, and who imported it still writes there: by another address than whoever has the memory next. The importer has
+ * another lease than the owner's, which would keep the block. */
 TEST(moved, though_it_was_exported_is_found) {
     for (int planted = 0; planted < 2; planted++) {
         moved_t m;
@@ -176,9 +179,14 @@ TEST(moved, though_it_was_exported_is_found) {
         holes_t holes = three(&m);
         strata_shared_t shared;
         strata_imported_t there = {0};
+        int foreign[2];
         EXPECT_OK(strata_export(m.rig.s, holes.low.ref, &shared));
+        ASSERT_EQ(pipe(foreign), 0);
+        close(shared.lease);
+        shared.lease = foreign[1];
         EXPECT_OK(strata_import(m.rig.s, strata_gpu(1), &shared, &there));
         strata_shared_close(&shared);
+        close(foreign[0]);
         if (planted) forget_exports(&m);
         EXPECT_OK(work(&m, 1, there.ptr, there.size, 1000));
         strata_block_t block = join(&m, &holes);

@@ -66,6 +66,7 @@ static const struct {
     {"cuda_malloc_async", STRATA_PLACE_GPU, "cuda_malloc_async", "stack: [cuda_malloc_async]"},
     {"cuda_malloc_async", STRATA_PLACE_GPU, "cuda_malloc_async", "stack: [cuda_malloc_async: {pool: own}]"},
     {"trace", STRATA_PLACE_GPU, "trace", "stack: [trace: {path: written_by_options.csv, events: 64}, auto_growth, system]"},
+    {"log", STRATA_PLACE_GPU, "log", "stack: [log, auto_growth, system]"},
 };
 
 enum { CONTEXTS = sizeof contexts / sizeof *contexts };
@@ -111,6 +112,7 @@ static const struct {
     {"trace", "on_oom", "recorder_oom.the_trace_so_far_and_the_blocks_are_left"},
     {"trace", "frames", "recorder_stacks.each_place_is_told_apart"},
     {"trace", "work", "recorder_told.kernels_may_be_left_out"},
+    {"log", "path", "log.each_request_and_each_free_is_a_line"},
 };
 
 /* ---- what can be seen ---- */
@@ -330,7 +332,7 @@ static void every_option_of(const char *name) {
 /* clang-format off */
 #define LAYERS(X)                                                                                                              \
     X(retry) X(stream_safe) X(auto_growth) X(buffered) X(caching) X(caching_vmm) X(best_fit_vmm) X(auto_growth_vmm) X(bfc) X(naive_best_fit) X(thread_local) X(aligned) X(fault) \
-    X(fill) X(guard) X(idle) X(limit) X(scrub) X(system) X(vmm) X(cuda_malloc_async) X(trace) X(planned)
+    X(fill) X(guard) X(idle) X(limit) X(scrub) X(system) X(vmm) X(cuda_malloc_async) X(trace) X(log) X(planned)
 /* clang-format on */
 
 #define TEST_OF(layer)                                                                                                             \

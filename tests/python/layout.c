@@ -171,6 +171,7 @@ static void print_sharing(void) {
     FIELD(strata_shared_t, count)
     FIELD(strata_shared_t, segments)
     FIELD(strata_shared_t, descriptors)
+    FIELD(strata_shared_t, lease)
     SIZE(strata_shared_t)
     FIELD(strata_imported_t, ptr)
     FIELD(strata_imported_t, size)

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "platform/lock.h"
+
 enum { RANGES = 4096 };
 
 static tool_range_t ranges[RANGES];
@@ -40,6 +42,7 @@ static nvtxDomainHandle_t NVTX_API create_domain(const char *name) {
 
 static int NVTX_API push(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *attributes) {
     (void)domain;
+    strata_lock_assert_none("a tool that may wait");
     if (count < RANGES) {
         tool_range_t *range = &ranges[count++];
         memset(range, 0, sizeof *range);
@@ -52,6 +55,7 @@ static int NVTX_API push(nvtxDomainHandle_t domain, const nvtxEventAttributes_t 
 
 static int NVTX_API pop(nvtxDomainHandle_t domain) {
     (void)domain;
+    strata_lock_assert_none("a tool that may wait");
     return (int)--depth;
 }
 

@@ -131,6 +131,13 @@ static void send_bytes(int socket, const unsigned char *bytes, size_t size, cons
     EXPECT_EQ(sendmsg(socket, &message, MSG_NOSIGNAL), (ssize_t)size);
 }
 
+/* The descriptors of the honest message. Returns their number. */
+static size_t honest(const hostile_t *h, int numbers[253]) {
+    memcpy(numbers, h->shared.descriptors, h->shared.count * sizeof *numbers);
+    numbers[h->shared.count] = h->shared.lease;
+    return h->shared.count + 1;
+}
+
 /* What strata_share_send() writes, without its descriptors. */
 static size_t written(hostile_t *h, unsigned char bytes[8192]) {
     EXPECT_OK(strata_share_send(h->ends[1], &h->shared));
@@ -143,12 +150,13 @@ TEST(hostile_share, every_cut_of_a_message_is_refused) {
     OPENED(hostile_t, h, close_hostile, open_hostile(&h));
     unsigned char bytes[8192];
     size_t size = written(&h, bytes);
-    int before = open_descriptors();
+    int before = open_descriptors(), numbers[253];
+    size_t count = honest(&h, numbers);
     for (size_t cut = 0; cut < size; cut++) {
         int ends[2];
         strata_shared_t got = {.count = 9};
         ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-        if (cut) send_bytes(ends[1], bytes, cut, h.shared.descriptors, h.shared.count);
+        if (cut) send_bytes(ends[1], bytes, cut, numbers, count);
         close(ends[1]);
         EXPECT_STATUS(STRATA_E_IO, strata_share_receive(ends[0], &got));
         EXPECT_EQ(got.count, 9);
@@ -161,23 +169,28 @@ TEST(hostile_share, every_cut_of_a_message_is_refused) {
 TEST(hostile_share, every_changed_byte_is_survived) {
     OPENED(hostile_t, h, close_hostile, open_hostile(&h));
     unsigned char bytes[8192];
-    size_t size = written(&h, bytes);
-    int before = open_descriptors();
+    size_t size = written(&h, bytes), imported = 0;
+    int before = open_descriptors(), numbers[253];
+    size_t count = honest(&h, numbers);
     for (size_t at = 0; at < size; at++) {
         int ends[2];
         strata_shared_t got = {0};
         ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
         bytes[at] ^= 0xff;
-        send_bytes(ends[1], bytes, size, h.shared.descriptors, h.shared.count);
+        send_bytes(ends[1], bytes, size, numbers, count);
         close(ends[1]);
         if (strata_share_receive(ends[0], &got) == STRATA_OK) {
             strata_imported_t there;
-            if (strata_import(h.rig.s, h.rig.gpu, &got, &there) == STRATA_OK) EXPECT_OK(strata_import_end(h.rig.s, there.id));
+            if (strata_import(h.rig.s, h.rig.gpu, &got, &there) == STRATA_OK) {
+                EXPECT_OK(strata_import_end(h.rig.s, there.id));
+                imported++;
+            }
             strata_shared_close(&got);
         }
         bytes[at] ^= 0xff;
         close(ends[0]);
     }
+    EXPECT_GT(imported, 0); /* a changed owner alone is no lie */
     EXPECT_EQ(open_descriptors(), before);
 }
 
@@ -187,13 +200,28 @@ TEST(hostile_share, other_numbers_of_descriptors_are_refused) {
     unsigned char bytes[8192];
     size_t size = written(&h, bytes);
     int before = open_descriptors(), numbers[253];
-    const size_t counts[] = {0, 1, h.shared.count - 1, h.shared.count + 1, 250, 251, 253};
+    const size_t counts[] = {0, 1, h.shared.count, h.shared.count + 2, 250, 251, 253};
     for (size_t i = 0; i < 253; i++) numbers[i] = h.shared.descriptors[0];
     for (size_t i = 0; i < COUNT(counts); i++) {
         strata_shared_t got = {.count = 9};
-        if (counts[i] == h.shared.count) continue;
+        ASSERT_TRUE(counts[i] != h.shared.count + 1);
         send_bytes(h.ends[1], bytes, size, numbers, counts[i]);
         EXPECT_STATUS(STRATA_E_FORMAT, strata_share_receive(h.ends[0], &got));
+        EXPECT_EQ(open_descriptors(), before);
+    }
+}
+
+/* A lease that is no pipe would keep nothing, or keep the receiver at its close. */
+TEST(hostile_share, a_lease_that_is_no_pipe_is_refused) {
+    OPENED(hostile_t, h, close_hostile, open_hostile(&h));
+    const int wrong[] = {h.ends[0], h.shared.descriptors[0], -1, 1 << 20};
+    strata_imported_t there = {.id = 5};
+    int before = open_descriptors();
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        strata_shared_t lie = h.shared;
+        lie.lease = wrong[i];
+        EXPECT_STATUS(STRATA_E_FORMAT, strata_import(h.rig.s, h.rig.gpu, &lie, &there));
+        EXPECT_EQ(there.id, 5);
         EXPECT_EQ(open_descriptors(), before);
     }
 }

@@ -3,6 +3,7 @@
  *     export   sends three blocks of one facade (7, 8, 9 in their bytes), waits for a byte, and answers with the first byte of each
  *     import   maps what comes until the end; answers each with the first byte of the block, after adding 100 to it
  *     hold     maps one block, answers, and waits for its end, whatever end that is
+ *     borrow   maps one block after the other: answers each, waits for a byte, ends the import, and answers
  *     tell     writes a strata_shared_t of one block (9 in its bytes) as plain bytes, keeps it, and waits for a byte
  */
 #include <stdarg.h>
@@ -74,6 +75,16 @@ static void hold_one(rig_t *rig, int socket) {
     EXPECT_OK(strata_import_end(rig->s, imported.id));
 }
 
+static void borrow_all(rig_t *rig, int socket) {
+    strata_imported_t imported;
+    uint8_t byte;
+    while (import_one(rig, socket, &imported)) {
+        (void)!read(socket, &byte, 1);
+        EXPECT_OK(strata_import_end(rig->s, imported.id));
+        (void)!write(socket, "", 1);
+    }
+}
+
 static void tell_one(rig_t *rig, int socket) {
     strata_block_t block = rig_allocate(rig, NULL, 5 * MIB);
     strata_shared_t shared;
@@ -95,6 +106,7 @@ int main(int argc, char **argv) {
     if (strcmp(argv[1], "export") == 0) export_blocks(&rig, socket);
     else if (strcmp(argv[1], "import") == 0) import_all(&rig, socket);
     else if (strcmp(argv[1], "tell") == 0) tell_one(&rig, socket);
+    else if (strcmp(argv[1], "borrow") == 0) borrow_all(&rig, socket);
     else hold_one(&rig, socket);
     rig_finish(&rig);
     return failed;
