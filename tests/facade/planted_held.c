@@ -1,4 +1,5 @@
 /* Memory that is in use: by work, by live blocks, by others. */
+#include "strata/share.h"
 #include "tests/facade/planted.h"
 
 #define MS (1000ull * 1000)
@@ -63,6 +64,19 @@ static void crumbs_beside_live_blocks(scene_t *scene) {
     scene_drop(scene, crumb);
 }
 
+/* A message that nobody has read keeps the block in use. */
+static strata_shared_t message;
+static void send_and_free(scene_t *scene) {
+    strata_block_t *block = scene_hold(scene, NULL, 40 * MIB);
+    message = (strata_shared_t){0};
+    EXPECT_OK(strata_export(scene->rig.s, block->ref, &message));
+    scene_drop(scene, block);
+}
+static void drop_the_message(scene_t *scene) {
+    (void)scene;
+    strata_shared_close(&message);
+}
+
 #define EXACT "auto_growth: {chunk_size: 0}, system"
 
 PLANTED(a_borrower_at_work_waited_for_too_short_a_time, STRATA_CAUSE_WAITING,
@@ -91,3 +105,6 @@ PLANTED(live_blocks_beside_idle_managed_memory, STRATA_CAUSE_FULL, "strata", 8 *
         NULL, "taken by others 0.48GiB", 0)
 PLANTED(live_blocks_beside_crumbs, STRATA_CAUSE_FULL, "strategy: crumbs\nstack: [auto_growth: {chunk_size: 2MiB}, system]\n",
         64 * MIB, 23 * MIB, crumbs_beside_live_blocks, scene_drop_all, NULL, "free something", 0)
+PLANTED(a_block_that_another_process_uses, STRATA_CAUSE_LIMBO,
+        "strategy: sent\nstack: [stream_safe, auto_growth, vmm: {registrable: true}]\n", 64 * MIB, 40 * MIB, send_and_free,
+        drop_the_message, NULL, "end the imports of those blocks", 0)
