@@ -12,8 +12,8 @@ enum { AT_ONCE = 64 }; /* entries of one poll */
 
 typedef struct sent_node {
     uint64_t unused_link;
-    strata_ref_t ref; /* of the block when it was sent; 0: the node is nobody's */
-    strata_record_t *record; /* of a block in limbo, which nobody else has; NULL: the program has the block */
+    strata_ref_t ref; /* of the block when it was sent; 0 if the node is free */
+    strata_record_t *record; /* of a block in limbo; NULL while the program has the block */
     strata_stack_t *stack; /* that served it */
     const strata_group_t *group; /* of that stack */
     uint64_t bytes;

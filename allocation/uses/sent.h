@@ -1,13 +1,12 @@
-/* Blocks that other processes were sent.
+/* Blocks that were sent to other processes.
  *
- * An entry is a pipe of which this process has the reading end. Every message of the block carries the writing end, and whoever imports the
- * block keeps a copy of it. So the kernel counts the users: the pipe hangs up once no process has a copy, be it that all have ended their
- * imports or that they have died.
+ * Each entry holds the reading end of a pipe. Every message of the block carries the writing end, and a process that imports the block
+ * keeps a copy. So the kernel counts the users: the pipe hangs up once every copy is closed, also when a process dies.
  *
- *     the program has the block      `record` NULL   the entry goes as soon as a look finds it hung up
- *     freed while others use it      `record` set    in limbo: nobody may have its memory before the pipe hangs up
+ *     the program has the block      `record` NULL   a look that finds the pipe hung up removes the entry
+ *     freed while others use it      `record` set    in limbo: its memory is not reused before the pipe hangs up
  *
- * A look asks all entries at once: when memory is short (strata_domain_poll()), at the free of a block that was sent, and at an export. */
+ * A look checks all entries: when memory is short (strata_domain_poll()), at the free of a block that was sent, and at an export. */
 #ifndef STRATA_ALLOCATION_USES_SENT_H
 #define STRATA_ALLOCATION_USES_SENT_H
 
@@ -34,18 +33,18 @@ typedef struct strata_sent_mark {
 } strata_sent_mark_t;
 
 void strata_sent_init(strata_domain_t *domain);
-/* The memory of what is in limbo is the stacks', which have ended. */
+/* Frees no memory of blocks in limbo: it belonged to the stacks, which have ended. */
 void strata_sent_destroy(strata_domain_t *domain);
 
-/* The live block is sent once more: *lease receives another writing end, which is the caller's. No lock is held. E_STALE; E_LIMIT,
- * E_HOST_MEMORY; E_DEVICE: no descriptor is left. On failure nothing has changed. */
+/* Sets *lease to one more writing end, which the caller owns. No lock is held. Fails with E_STALE, E_LIMIT, E_HOST_MEMORY, or E_DEVICE if
+ * no descriptor is left; nothing has changed then. */
 strata_status_t strata_sent_lease(strata_domain_t *domain, strata_ref_t ref, int *lease);
 /* The call holds the lock of the stack that served the block, in these two. */
 strata_sent_mark_t strata_sent_mark(const strata_call_t *call, const strata_record_t *record);
-/* A block with that mark was freed. True: other processes use it, so it is in limbo now. `known`: for strata_record_return(). False: the
- * entry goes with the next look. */
+/* Puts a freed block with that mark into limbo and returns true if other processes use it; otherwise the next look removes its entry.
+ * `known` is passed to strata_record_return(). */
 bool strata_sent_keep(const strata_call_t *call, strata_sent_mark_t mark, strata_record_t *record, bool known);
-/* Entries that have hung up go, and what was in limbo goes back; returns its bytes. No lock is held. */
+/* Removes entries whose pipe has hung up, returns their blocks from limbo, and returns the bytes of those. No lock is held. */
 uint64_t strata_sent_look(strata_domain_t *domain);
 static inline bool strata_sent_has_limbo(strata_sent_t *sent) { return atomic_load(&sent->limbo) > 0; }
 
