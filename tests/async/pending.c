@@ -148,3 +148,57 @@ TEST_EACH(async_pending, a_free_that_is_noted_late_counts_each_byte_once, late_t
     RIG_FREE(&rig, third);
     expect_bytes(&rig, 0, 0);
 }
+
+/* ---- while the note of a free makes its event ---- */
+
+enum { IDLE_EVENTS = 256 };
+
+typedef struct noting {
+    quicker_t quicker; /* first: serve() gets this struct */
+    between_t between;
+    strata_handle_t events[IDLE_EVENTS];
+    uint32_t event_count;
+} noting_t;
+
+static void serve(void *context) {
+    quicker_t *quicker = context;
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = quicker->size, .pool = quicker->pool};
+    quicker->served = rig_allocate_with(quicker->rig, quicker->owner, &options);
+}
+
+/* The pool has the block back, and its free is not noted yet. Without idle events the note makes one, with its lock open. */
+static void take_events(void *context) {
+    noting_t *noting = context;
+    strata_events_t *events = &rig_domain(noting->quicker.rig)->events;
+    strata_handle_t event;
+    while (noting->event_count < IDLE_EVENTS && (event = strata_events_take(events)) != NULL)
+        noting->events[noting->event_count++] = event;
+    noting->between.call = STRATA_CALL_event_create;
+    noting->between.act = serve;
+    noting->between.acted = false;
+}
+
+/* What is served in that moment no longer waits, so the note must not subtract it a second time when the wait is over. */
+TEST_EACH(async_pending, a_free_counts_what_is_left_once_its_event_is_made, late_t, lates) {
+    static const char text[] = "stack: [cuda_malloc_async]\npools: {apart: {stack: [cuda_malloc_async]}}\n";
+    noting_t noting;
+    RIG(rig, text, 64 * MIB);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    strata_block_t block = rig_allocate(&rig, owner, 48 * MIB);
+    rig_borrow(&rig, block.ref, borrower, LONG);
+    noting = (noting_t){.quicker = {.rig = &rig, .owner = rig_stream(&rig), .size = row->size}};
+    if (row->apart) ASSERT_OK(strata_pool(rig.s, "apart", &noting.quicker.pool));
+    between_begin(&noting.between, &rig, STRATA_CALL_free_async, take_events, &noting);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_TRUE(between_end(&noting.between));
+    for (uint32_t i = 0; i < noting.event_count; i++) strata_events_give(&rig_domain(&rig)->events, noting.events[i]);
+    EXPECT_EQ(noting.quicker.served.ptr, block.ptr);
+    expect_bytes(&rig, row->size, 48 * MIB - row->size);
+    EXPECT_EQ(pending_bytes(&rig), 48 * MIB - row->size);
+    EXPECT_OK(strata_device_synchronise(rig.devices[0]));
+    EXPECT_EQ(rig_release(&rig), 0);
+    expect_bytes(&rig, row->size, 0);
+    EXPECT_EQ(pending_bytes(&rig), 0);
+    RIG_FREE(&rig, noting.quicker.served);
+    expect_bytes(&rig, 0, 0);
+}

@@ -119,6 +119,86 @@ TEST_EACH(graph_reuse, a_borrow_of_an_earlier_capture_is_for_after_it, layers_t,
     CLOSE_WITH(&c, &other);
 }
 
+/* Two owners lend a block each to one borrower, and one of them joins it: only its own block serves again, whichever was freed first. */
+typedef struct lenders {
+    const char *name;
+    bool second_joins, second_frees_first;
+} lenders_t;
+
+static const lenders_t lenders[] = {{"the_first_of_two", false, false},
+                                    {"the_second_of_two", true, false},
+                                    {"the_first_that_frees_last", false, true},
+                                    {"the_second_that_frees_first", true, true}};
+
+TEST_EACH(graph_reuse, the_join_of_one_owner_is_not_that_of_another, lenders_t, lenders) {
+    for (size_t at = 0; at < sizeof layers / sizeof *layers; at++) {
+        captured_t c;
+        peer_open(&c, layers[at].strategy, 0, STRATA_CHECKER_ALL);
+        strata_stream_t borrower = rig_stream(&c.rig);
+        captured_begin(&c);
+        peer_join(&c, c.other, c.stream);
+        strata_stream_t owners[] = {c.stream, c.other};
+        strata_block_t lent[2], next[2];
+        for (int i = 0; i < 2; i++) {
+            lent[i] = peer_made(&c, owners[i], BYTES, 1);
+            peer_join(&c, borrower, owners[i]);
+            peer_read(&c, borrower, &lent[i]);
+            peer_borrow(&c, &lent[i], borrower);
+        }
+        for (int i = 0; i < 2; i++) peer_free(&c, &lent[i ^ row->second_frees_first]);
+        peer_join(&c, owners[row->second_joins], borrower);
+        /* The owner that has not joined asks first, then the one that has. */
+        for (int i = 1; i >= 0; i--) {
+            int owner = i ^ row->second_joins;
+            next[owner] = peer_made(&c, owners[owner], BYTES, 2);
+            EXPECT_EQ(next[owner].ptr == lent[owner].ptr, owner == row->second_joins);
+        }
+        EXPECT_OK(strata_validate(c.rig.s));
+        peer_join(&c, c.stream, borrower);
+        peer_join(&c, c.stream, c.other);
+        captured_end(&c);
+        captured_launch(&c);
+        for (int i = 0; i < 2; i++) peer_free(&c, &next[i]);
+        captured_destroy(&c);
+        peer_end_stream(&c, borrower);
+        captured_close(&c);
+    }
+}
+
+/* More borrowers than one poll keeps answers of, and the owner joins all but one. */
+TEST_EACH(graph_reuse, each_of_many_borrowers_is_joined_by_itself, layers_t, layers) {
+    enum { BORROWERS = 10 };
+    for (int missing = 0; missing < BORROWERS; missing += BORROWERS - 1) {
+        captured_t c;
+        strata_stream_t borrowers[BORROWERS];
+        strata_block_t lent[BORROWERS], next[BORROWERS];
+        peer_open(&c, row->strategy, 0, STRATA_CHECKER_ALL);
+        captured_begin(&c);
+        for (int i = 0; i < BORROWERS; i++) {
+            borrowers[i] = rig_stream(&c.rig);
+            lent[i] = peer_made(&c, c.stream, BYTES, 1);
+            lend(&c, &lent[i], borrowers[i]);
+        }
+        for (int i = 0; i < BORROWERS; i++) peer_free(&c, &lent[i]);
+        for (int i = 0; i < BORROWERS; i++)
+            if (i != missing) peer_join(&c, c.stream, borrowers[i]);
+        uint32_t again = 0;
+        for (int i = 0; i < BORROWERS; i++) {
+            next[i] = peer_made(&c, c.stream, BYTES, 2);
+            EXPECT_NE(next[i].ptr, lent[missing].ptr);
+            for (int k = 0; k < BORROWERS; k++) again += next[i].ptr == lent[k].ptr;
+        }
+        EXPECT_EQ(again, BORROWERS - 1);
+        peer_join(&c, c.stream, borrowers[missing]);
+        captured_end(&c);
+        captured_launch(&c);
+        for (int i = 0; i < BORROWERS; i++) peer_free(&c, &next[i]);
+        captured_destroy(&c);
+        for (int i = 0; i < BORROWERS; i++) peer_end_stream(&c, borrowers[i]);
+        captured_close(&c);
+    }
+}
+
 /* Nobody can ask any more what comes after it. */
 TEST_EACH(graph_reuse, a_block_of_a_forgotten_owner_is_for_after_the_capture, layers_t, layers) {
     captured_t c;
