@@ -9,8 +9,8 @@ typedef struct pair {
 } pair_t;
 
 static const pair_t pairs[] = {
-    {"longer_second", "conv", "conv1"}, {"shorter_second", "conv1", "conv"},   {"one_byte", "c", "cc"},
-    {"with_a_dot", "a.b", "a.bc"},      {"cut_before_the_dot", "a.b", "a"},    {"other_end", "conv1", "conv2"},
+    {"longer_second", "conv", "conv1"}, {"shorter_second", "conv1", "conv"},          {"one_byte", "c", "cc"},
+    {"with_a_dot", "a.b", "a.bc"},      {"cut_before_the_dot", "a.b", "a"},           {"other_end", "conv1", "conv2"},
     {"end_of_another", "conv", "nv"},   {"of_the_others", "(other names)", "(other"},
 };
 
@@ -48,15 +48,17 @@ TEST(facade_names, only_numbers_that_were_given_out_name_something) {
     strata_names_destroy(&names);
 }
 
+/* Longer names come first, so that many a name meets one that begins with it in the slots of the table. */
 TEST(facade_names, the_last_of_so_many_names_is_one_of_its_own) {
     strata_names_t names;
     char name[32];
+    uint32_t wrong = 0;
     strata_names_init(&names);
-    for (int i = 0; i < STRATA_NAMES; i++) {
+    for (int i = STRATA_NAMES; i-- > 0;) {
         snprintf(name, sizeof name, "n%d", i);
-        uint32_t number = number_of(&names, name);
-        if (i >= STRATA_NAMES - 2) EXPECT_STREQ(strata_names_text(&names, number), name);
+        wrong += strcmp(strata_names_text(&names, number_of(&names, name)), name) != 0;
     }
+    EXPECT_EQ(wrong, 0);
     EXPECT_STREQ(strata_names_text(&names, number_of(&names, "one more")), "(other names)");
     EXPECT_STREQ(strata_names_text(&names, number_of(&names, name)), name);
     EXPECT_EQ(names.count, STRATA_NAMES);
@@ -194,7 +196,12 @@ TEST(facade_names, the_last_of_four_facades_may_change_its_operator) {
     expect_operator(&rigs[ROOM - 1], "op10");
     /* Only the last slot holds an operator, and a hit is still noted. */
     for (int i = 0; i < ROOM - 1; i++) EXPECT_OK(strata_annotate(rigs[i].s, NULL));
-    for (int i = 0; i < 3; i++) expect_operator(&rigs[ROOM - 1], "op10");
+    strata_block_t warm[3], noted[3];
+    for (int i = 0; i < 3; i++) warm[i] = rig_allocate(&rigs[ROOM - 1], NULL, 1000);
+    for (int i = 0; i < 3; i++) EXPECT_OK(strata_free(rigs[ROOM - 1].s, warm[i].ref));
+    for (int i = 0; i < 3; i++) noted[i] = rig_allocate(&rigs[ROOM - 1], NULL, 1000);
+    expect_leaks(&rigs[ROOM - 1], "1000 |op10;1000 |op10;1000 |op10;");
+    for (int i = 0; i < 3; i++) EXPECT_OK(strata_free(rigs[ROOM - 1].s, noted[i].ref));
     EXPECT_OK(strata_annotate(rigs[ROOM - 1].s, NULL));
     expect_operator(&rigs[ROOM - 1], "");
     for (int i = 0; i < ROOM; i++) rig_close(&rigs[i]);
@@ -203,7 +210,8 @@ TEST(facade_names, the_last_of_four_facades_may_change_its_operator) {
 /* ---- numbers of pools ---- */
 
 #define POOLS_OF(weight, weights)                                                                                                  \
-    "stack: [auto_growth, system]\npools: {w: [system], " weight ": [buffered, system], " weights ": [limit: {bytes: 64MiB}, system]}\n"
+    "stack: [auto_growth, system]\npools: {w: [system], " weight ": [buffered, system], " weights                                  \
+    ": [limit: {bytes: 64MiB}, system]}\n"
 
 TEST_RIG(facade_names, pools_whose_names_begin_alike_are_apart, 0, POOLS_OF("weight", "weights")) {
     uint64_t w = pool_of(rig, "w"), weights = pool_of(rig, "weights"), weight = pool_of(rig, "weight");
@@ -232,4 +240,18 @@ TEST_RIG(facade_names, the_number_of_a_pool_outlives_a_strategy_without_it, 0, P
     expect_route(rig, get_from(rig, weight, NULL, 1000), "limit > system");
     EXPECT_EQ(pool_of(rig, "weights"), weights);
     EXPECT_EQ(pool_of(rig, "weight"), weight);
+}
+
+/* Both facades have a pool of that name, and the number holds the facade. */
+TEST(facade_names, the_number_of_a_pool_is_of_one_facade) {
+    RIG(rig, POOLED, 0);
+    RIG(other, POOLED, 0);
+    uint64_t mine = pool_of(&rig, "weights"), theirs = pool_of(&other, "weights");
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = 1000, .pool = theirs};
+    strata_block_t block;
+    EXPECT_NE(mine, theirs);
+    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate_with(rig.s, rig.gpu, NULL, &options, &block));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_pool_begin(rig.s, rig.gpu, theirs));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_pool_begin(other.s, other.gpu, mine));
+    expect_pool(&rig, get_from(&rig, mine, NULL, 1000).ref, mine);
 }

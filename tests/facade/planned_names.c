@@ -49,10 +49,14 @@ typedef struct asked {
 } asked_t;
 
 static const asked_t sizes[] = {
-    {"the_size_itself", 512, 512, 256, true},        {"one_byte_less", 512, 511, 256, true},
-    {"the_least_that_rounds_up", 512, 257, 256, true}, {"one_unit_less", 512, 256, 256, false},
-    {"one_byte_more", 512, 513, 256, false},         {"one_unit_more", 512, 768, 256, false},
-    {"a_larger_alignment", 512, 512, 512, false},    {"the_smallest", 256, 1, 256, true},
+    {"the_size_itself", 512, 512, 256, true},
+    {"one_byte_less", 512, 511, 256, true},
+    {"the_least_that_rounds_up", 512, 257, 256, true},
+    {"one_unit_less", 512, 256, 256, false},
+    {"one_byte_more", 512, 513, 256, false},
+    {"one_unit_more", 512, 768, 256, false},
+    {"a_larger_alignment", 512, 512, 512, false},
+    {"the_smallest", 256, 1, 256, true},
     {"nothing", 256, 0, 256, false},
 };
 
@@ -71,11 +75,15 @@ TEST_EACH(facade_planned_names, a_request_is_the_one_of_its_rounded_size, asked_
 
 enum { FEW = 8 };
 
-static void step_of(rig_t *rig, uint64_t shape, bool tells) {
+/* Returns whether the room was held to the end of the step. */
+static bool step_of(rig_t *rig, uint64_t shape) {
+    const planned_t *planned = (const planned_t *)rig_stack(rig, NULL)->cache;
     strata_block_t blocks[FEW];
     for (uint64_t i = 0; i < FEW; i++) blocks[i] = rig_allocate(rig, NULL, (size_t)(1 + (i * (shape + 1)) % 5) * MIB);
+    bool held = planned->holds;
     for (uint32_t i = 0; i < FEW; i++) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
-    if (tells) EXPECT_OK(strata_step(rig->s));
+    EXPECT_OK(strata_step(rig->s));
+    return held;
 }
 
 /* Three plans with as many requests each: what followed a plan the last time is expected after it, so no step leaves its plan. */
@@ -83,13 +91,15 @@ TEST_RIG(facade_planned_names, steps_that_take_turns_are_followed_in_turn, 0, "p
     enum { SHAPES = 3 };
     for (int round = 0; round < 4; round++)
         for (uint64_t shape = 0; shape < SHAPES; shape++)
-            for (int twice = 0; twice < 2; twice++) step_of(rig, shape, true);
+            for (int twice = 0; twice < 2; twice++) (void)step_of(rig, shape);
     EXPECT_EQ(planned_figure(rig, "plans"), SHAPES);
     for (int round = 0; round < 3; round++)
-        for (uint64_t shape = 0; shape < SHAPES; shape++) step_of(rig, shape, true);
-    uint64_t left = planned_figure(rig, "left"), steps = planned_figure(rig, "planned_steps"), hits = planned_figure(rig, "planned_hits");
+        for (uint64_t shape = 0; shape < SHAPES; shape++) (void)step_of(rig, shape);
+    uint64_t left = planned_figure(rig, "left"), steps = planned_figure(rig, "planned_steps"),
+             hits = planned_figure(rig, "planned_hits");
     for (int round = 0; round < 4; round++)
-        for (uint64_t shape = 0; shape < SHAPES; shape++) step_of(rig, shape, true);
+        for (uint64_t shape = 0; shape < SHAPES; shape++)
+            EXPECT_TRUE(step_of(rig, shape) || (round == 0 && shape == 0)); /* a figure ended the hold before */
     EXPECT_EQ(planned_figure(rig, "plans"), SHAPES);
     EXPECT_EQ(planned_figure(rig, "left"), left);
     EXPECT_EQ(planned_figure(rig, "planned_steps"), steps + 4 * SHAPES);

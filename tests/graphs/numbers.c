@@ -1,5 +1,7 @@
 /* Numbers, counts and captures of pools where one is easily taken for another: a group that serves its next pool, two pools at once,
  * two captures in one begin, a stream that is in another capture by now. */
+#include <pthread.h>
+
 #include "allocation/graphs/graphs.h"
 #include "facade/registry/plans.h"
 #include "tests/graphs/graphs.h"
@@ -367,4 +369,40 @@ TEST(graph_numbers, a_block_from_outside_has_each_of_two_pools_as_an_owner) {
         EXPECT_OK(strata_release(c.rig.s, strata_pinned(), NULL));
         captured_close(&c);
     }
+}
+
+/* ---- streams of one name ---- */
+
+typedef struct asking {
+    captured_t *c;
+    uint64_t pools[2]; /* where two requests in a row went */
+} asking_t;
+
+static void *ask_per_thread(void *context) {
+    asking_t *asking = context;
+    for (int i = 0; i < 2; i++) {
+        strata_block_t block = rig_allocate(&asking->c->rig, STRATA_STREAM_PER_THREAD, SIZE);
+        EXPECT_OK(strata_pool_of(asking->c->rig.s, block.ref, &asking->pools[i]));
+        give(asking->c, &block);
+    }
+    return NULL;
+}
+
+/* The per-thread stream has one name and is another stream in each thread: the pool is that of the thread that began it. */
+TEST(graph_numbers, a_per_thread_stream_is_that_of_its_thread) {
+    captured_t c;
+    asking_t mine = {.c = &c}, theirs = {.c = &c};
+    pthread_t thread;
+    captured_open(&c, "strata");
+    begin_on(&c, STRATA_STREAM_PER_THREAD, &c.pool);
+    (void)ask_per_thread(&mine);
+    ASSERT_EQ(pthread_create(&thread, NULL, ask_per_thread, &theirs), 0);
+    pthread_join(thread, NULL);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_EQ(mine.pools[i], c.pool);
+        EXPECT_EQ(theirs.pools[i], STRATA_POOL_ORDINARY);
+    }
+    end_of(&c, c.pool);
+    remove_of(&c, c.pool);
+    captured_close(&c);
 }
