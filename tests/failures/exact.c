@@ -55,6 +55,7 @@ static void undo(operated_t *o, const twin_t *twin) {
 static void close_operated(operated_t *o) {
     strata_stream_t streams[] = {o->stream, o->other};
     strata_shared_close(&o->shared);
+    strata_shared_close(&o->again);
     for (size_t i = 0; i < COUNT(streams); i++) EXPECT_OK(strata_stream_forget(o->rig.s, o->rig.gpu, streams[i]));
     rig_close(&o->rig);
 }
@@ -229,12 +230,17 @@ static strata_status_t run_with_refusals(operated_t *o, const refused_t *r) {
     return status;
 }
 
+/* In the place, or in pinned memory. */
+static bool has_quarantined(operated_t *o) {
+    return rig_figures(&o->rig).quarantined_bytes > 0 || rig_figures_in(&o->rig, strata_pinned()).quarantined_bytes > 0;
+}
+
 /* The undo was refused too, or the cache is smaller. */
 static bool has_changed(operated_t *o, const refused_t *r) {
     strata_sim_held_t held;
     strata_sim_held(o->rig.devices[0], &held);
     strata_statistics_t f = rig_figures(&o->rig);
-    if (f.quarantined_bytes > 0 || f.reserved_bytes < figures_of(&r->twin->before, "gpu reserved_bytes")) return true;
+    if (has_quarantined(o) || f.reserved_bytes < figures_of(&r->twin->before, "gpu reserved_bytes")) return true;
     if (r->refusing == ALONE) return false;
     return held.device_bytes > figures_of(&r->twin->before, "device 0 holds bytes of device memory, managed included") ||
            held.handles > figures_of(&r->twin->before, "device 0 holds handles of physical memory") ||
@@ -281,7 +287,7 @@ static void run_refused(refused_t *r) {
     if (status != STRATA_OK && !says) FAIL_TEST("answered %s: %s", strata_status_name(status), strata_last_error()->text);
     if (status != STRATA_OK) try_again(&o, r);
     undo(&o, r->twin);
-    if (rig_figures(&o.rig).quarantined_bytes == 0) expect_figures(&o, &r->twin->end, r, "at the end");
+    if (!has_quarantined(&o)) expect_figures(&o, &r->twin->end, r, "at the end");
     close_operated(&o);
     if (strata_test_has_failed())
         FAIL_TEST("so far %s on %s: %s %llu of %llu refused %s", operation->name, r->twin->name, cause_names[r->cause],
