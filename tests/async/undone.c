@@ -74,7 +74,8 @@ TEST(async_undone, the_end_of_a_pool_is_asked_for_twice) {
     static const struct {
         const char *pool;
         strata_device_call_t call;
-    } rows[] = {{"cuda_malloc_async.pool=own", STRATA_CALL_pool_destroy}, {"cuda_malloc_async.pool=default", STRATA_CALL_pool_trim}};
+    } rows[] = {{"cuda_malloc_async.pool=own", STRATA_CALL_pool_destroy},
+                {"cuda_malloc_async.pool=default", STRATA_CALL_pool_trim}};
     for (size_t i = 0; i < COUNT(rows); i++) {
         OPENED(rig_t, rig, rig_end, async_open(&rig, &rows[i].pool, 1, 0, false));
         EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 40 * MIB).ref));
@@ -94,4 +95,19 @@ TEST(async_undone, a_request_without_access_for_a_peer_is_refused) {
     EXPECT_EQ(block.ref, 7);
     block = rig_allocate(&rig, NULL, MIB);
     EXPECT_OK(strata_device_fill(rig.devices[1], (uintptr_t)block.ptr, 1, block.size, NULL));
+}
+
+static uint32_t covered_granules(rig_t *rig) { return rig_domain(rig)->directory->used - rig_domain(rig)->directory->free_count; }
+
+/* Its addresses are the layer's as long as the device has not got them back. */
+TEST(async_undone, a_refused_block_stays_covered) {
+    RIG_BY(rig, async_open(&rig, NULL, 0, 0, false));
+    EXPECT_OK(strata_free_pointer(rig.s, rig_allocate(&rig, NULL, 1000).ptr));
+    uint32_t before = covered_granules(&rig);
+    strata_block_t block = rig_allocate(&rig, NULL, 40 * MIB);
+    uint32_t covered = covered_granules(&rig);
+    EXPECT_GT(covered, before);
+    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_free_async, 1, false, STRATA_E_DEVICE));
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_EQ(covered_granules(&rig), covered);
 }

@@ -290,6 +290,7 @@ static void expect_answer(const refused_t *r, strata_status_t status) {
 static void run_refused(refused_t *r) {
     operated_t o;
     const operation_t *operation = r->twin->operation;
+    const strata_host_live_t live = strata_host_live();
     open_operated(&o, r->twin);
     warm_up(&o, r->twin);
     expect_figures(&o, &r->twin->before, r, "before the call");
@@ -303,6 +304,8 @@ static void run_refused(refused_t *r) {
     undo(&o, r->twin);
     if (!has_quarantined(&o)) expect_figures(&o, &r->twin->end, r, "at the end");
     close_operated(&o);
+    EXPECT_EQ(strata_host_live().allocations, live.allocations);
+    EXPECT_EQ(strata_host_live().mapped, live.mapped);
     if (strata_test_has_failed())
         FAIL_TEST("so far %s on %s: %s %llu of %llu refused %s", operation->name, r->twin->name, cause_names[r->cause],
                   (unsigned long long)r->k, (unsigned long long)count_of(r->twin, r->cause), refusing_names[r->refusing]);
