@@ -295,6 +295,9 @@ static void end_pool(operated_t *o) {
     give_all(o);
 }
 
+static void open_pool(operated_t *o) { EXPECT_OK(begin_pool(o)); }
+static strata_status_t close_pool(operated_t *o) { return strata_graph_pool_end(o->rig.s, o->rig.gpu, o->pool); }
+
 /* The pool is begun again. */
 static void have_pool(operated_t *o) {
     EXPECT_OK(begin_pool(o));
@@ -465,7 +468,9 @@ const operation_t operations[] = {
     {"register_a_view", CACHED, hold_a_view, register_one, .undo = unregister},
     {"register", CACHED, hold_two, register_one, .undo = unregister},
     {"begin_pool", NULL, NULL, begin_pool, .undo = end_pool, .wants_pools = true},
+    {"first_pool", "strata", NULL, begin_pool, .undo = end_pool, .is_for_good = true, .wants_pools = true, .differs = tables},
     {"begin_pool_again", NULL, have_pool, begin_pool, .undo = remove_pool, .wants_pools = true},
+    {"end_of_a_pool", NULL, open_pool, close_pool, .undo = remove_pool, .wants_pools = true},
     {"inside_a_capture", NULL, begin_capture, ask_inside, .undo = end_capture, .wants_pools = true, .differs = tables},
     {"checkpoint", "strata", fill_pool, take_checkpoint, .undo = drop_checkpoint, .wants_pools = true},
     {"restore", "strata", leave_the_checkpoint, restore_checkpoint, .undo = drop_checkpoint, .wants_pools = true},
@@ -473,6 +478,7 @@ const operation_t operations[] = {
     {"restore_of_chunks", "paddle", leave_the_checkpoint, restore_checkpoint, .undo = drop_checkpoint, .wants_pools = true},
     {"first_export", CACHED, hold_two, export_one, .undo = end_export, .is_for_good = true, .differs = tables},
     {"first_import", CACHED, offer_a_view, import, .undo = end_import, .is_for_good = true, .differs = tables},
+    {"first_of_a_pool", "cuda_malloc_async", NULL, ask_little, .undo = give_all, .is_for_good = true, .differs = tables},
     {"first_of_regions", REGIONS, NULL, ask_much, .undo = give_all, .is_for_good = true, .differs = tables},
     {"enable_peer", CACHED, hold_a_view, enable_peer, .undo = give_all, .is_for_good = true, .differs = tables},
     {"enable_peer_with_imports", CACHED, offer_and_import, enable_peer, .undo = end_import, .is_for_good = true, .differs = tables},
