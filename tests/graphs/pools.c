@@ -332,3 +332,16 @@ TEST(graph_pools, a_refused_tie_of_a_graph_is_tried_again) {
     captured_destroy(&c);
     captured_close(&c);
 }
+
+/* A pool whose stream may still be captured stays begun. */
+TEST(graph_pools, an_end_that_cannot_ask_the_device_is_refused) {
+    captured_t c;
+    captured_open(&c, "strata");
+    ASSERT_OK(strata_graph_pool_begin(c.rig.s, c.rig.gpu, c.stream, &c.pool));
+    ASSERT_OK(strata_sim_fail(c.rig.devices[0], STRATA_CALL_capture_status, 1, false, STRATA_E_DEVICE));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_graph_pool_end(c.rig.s, c.rig.gpu, c.pool));
+    EXPECT_TRUE(captured_pool(&c).begun);
+    EXPECT_OK(strata_graph_pool_end(c.rig.s, c.rig.gpu, c.pool));
+    EXPECT_OK(strata_graph_pool_remove(c.rig.s, c.rig.gpu, c.pool));
+    captured_close(&c);
+}
