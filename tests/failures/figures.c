@@ -87,6 +87,8 @@ void figures_take(figures_t *figures, rig_t *rig) {
     add(figures, atomic_load(&rig_domain(rig)->peers), "peers of the place");
     add(figures, atomic_load(&rig_domain(rig)->quota.used), "bytes of the limit that are claimed");
     add(figures, atomic_load(&rig_domain(rig)->graph_pools), "pools of graphs");
+    add(figures, atomic_load(&rig_domain(rig)->captures->pools), "pools of graphs of all places");
+    add(figures, atomic_load(&rig_domain(rig)->captures->open), "pools of graphs that are begun");
     add_place(figures, rig, rig->gpu, "gpu");
     add_place(figures, rig, strata_pinned(), "pinned");
     for (uint32_t i = 0; i < rig->count; i++) add_device(figures, rig, i);

@@ -11,10 +11,11 @@ typedef struct operated {
     rig_t rig;
     strata_stream_t stream, other;
     strata_block_t blocks[OPERATION_BLOCKS]; /* ref 0: none */
-    strata_shared_t shared;
-    strata_imported_t imported;
+    strata_shared_t shared, again; /* `again`: of a block that was sent before */
+    strata_imported_t imported, imported_before;
     strata_registration_t registration;
     strata_checkpoint_t checkpoint;
+    uint32_t restored; /* blocks that the last restore made live */
     strata_graph_t graph;
     uint64_t pool;
 } operated_t;

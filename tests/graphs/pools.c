@@ -303,3 +303,45 @@ TEST(graph_pools, its_blocks_are_split_where_those_of_a_named_pool_are_not) {
     captured_destroy(&c);
     captured_close(&c);
 }
+
+/* Nothing is captured on a device that is gone, so the pool ends. */
+TEST(graph_pools, a_pool_of_a_lost_device_ends) {
+    captured_t c;
+    captured_open(&c, "strata");
+    ASSERT_OK(strata_graph_pool_begin(c.rig.s, c.rig.gpu, c.stream, &c.pool));
+    ASSERT_OK(strata_sim_fail(c.rig.devices[0], STRATA_CALL_capture_status, 1, false, STRATA_E_DEVICE_LOST));
+    EXPECT_OK(strata_graph_pool_end(c.rig.s, c.rig.gpu, c.pool));
+    strata_sim_clear_faults(c.rig.devices[0]);
+    EXPECT_OK(strata_graph_pool_remove(c.rig.s, c.rig.gpu, c.pool));
+    captured_close(&c);
+}
+
+/* The device refuses to tell of the graph's end once; the next request asks for that again. */
+TEST(graph_pools, a_refused_tie_of_a_graph_is_tried_again) {
+    captured_t c;
+    captured_open(&c, "strata");
+    strata_block_t block = {.ref = 7};
+    captured_begin(&c);
+    ASSERT_OK(strata_sim_fail(c.rig.devices[0], STRATA_CALL_graph_on_destroy, 1, false, STRATA_E_DEVICE));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate(c.rig.s, c.rig.gpu, c.stream, MIB, &block));
+    EXPECT_EQ(captured_pool(&c).graphs, 0);
+    block = rig_allocate(&c.rig, c.stream, MIB);
+    EXPECT_EQ(captured_pool(&c).graphs, 1);
+    EXPECT_OK(strata_free(c.rig.s, block.ref));
+    captured_end(&c);
+    captured_destroy(&c);
+    captured_close(&c);
+}
+
+/* A pool whose stream may still be captured stays begun. */
+TEST(graph_pools, an_end_that_cannot_ask_the_device_is_refused) {
+    captured_t c;
+    captured_open(&c, "strata");
+    ASSERT_OK(strata_graph_pool_begin(c.rig.s, c.rig.gpu, c.stream, &c.pool));
+    ASSERT_OK(strata_sim_fail(c.rig.devices[0], STRATA_CALL_capture_status, 1, false, STRATA_E_DEVICE));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_graph_pool_end(c.rig.s, c.rig.gpu, c.pool));
+    EXPECT_TRUE(captured_pool(&c).begun);
+    EXPECT_OK(strata_graph_pool_end(c.rig.s, c.rig.gpu, c.pool));
+    EXPECT_OK(strata_graph_pool_remove(c.rig.s, c.rig.gpu, c.pool));
+    captured_close(&c);
+}

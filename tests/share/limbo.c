@@ -453,6 +453,7 @@ TEST(limbo, an_export_without_descriptors_leaves_the_figures) {
         }
         EXPECT_OK(status);
         EXPECT_GE(most, 3);
+        EXPECT_GE(shared.lease, 0);
         strata_shared_close(&shared);
         strata_shared_close(&kept);
     }
