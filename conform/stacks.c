@@ -160,7 +160,7 @@ static bool may_stand_below(const drawing_t *d, const chain_t *chain, uint32_t f
     return true;
 }
 
-/* Whether the chunks that come up to a layer of the chain are of one source and may be used as one. */
+/* Returns true if all chunks that a layer of the chain gets are from one source and may be joined. */
 static bool lies_on_contiguous(const chain_t *chain, uint32_t at) {
     while (++at < chain->count) {
         if (chain->layers[at]->gives & STRATA_TRAIT_CONTIGUOUS) return true;

@@ -65,7 +65,7 @@ static inline bool strata_async_has_gone(strata_status_t status) { return status
 /* A free that is under way. Its bytes are pending before the driver has the block, since the driver may give it to another thread at once. */
 typedef struct async_leaving {
     uint32_t owner; /* of its span, until there is a use */
-    bool has_span; /* false: the table is full, and memory that is served anew counts twice */
+    bool has_span; /* If false, the table was full, and bytes that are served again count twice. */
     uint64_t bytes;
 } async_leaving_t;
 

@@ -1,7 +1,7 @@
 /* log: a line of text for each request and each free that passes, at once, so that a program that dies leaves all of them.
  *
- * A line is one write(2) to a descriptor that appends: lines of several stacks, and of several processes, do not mix. The locks of the call
- * are open meanwhile. A line that cannot be written is counted and left out; the first one is what strata_close() reports. */
+ * Each line is one write(2) to a descriptor in append mode, so lines of several stacks or processes do not mix. The locks of the call are
+ * released during the write. A line that cannot be written is counted and dropped; strata_close() reports the first such error. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -209,7 +209,7 @@ static uint64_t settle_left(vmm_layer_t *self, uint32_t chain) {
     return given;
 }
 
-/* What the device did not take back is offered again; the bytes of what went. No lock is held. */
+/* Offers memory that the device refused to take back again. Returns the bytes that it took now. No lock is held. */
 static uint64_t offer_left(vmm_layer_t *self) {
     strata_vmm_lock(self);
     uint32_t chain = self->left;
@@ -254,7 +254,8 @@ static strata_record_t *make_record(vmm_layer_t *self, const strata_request_t *r
     } else if (number) {
         strata_nodes_give(&self->pieces, number);
     } else {
-        strata_fail(STRATA_E_LIMIT, 0, "vmm holds %u handles, its most", self->pieces.capacity - 1);
+        strata_fail(STRATA_E_LIMIT, 0, "vmm: %u handles are live, the maximum of one source; release idle memory",
+                    self->pieces.capacity - 1);
     }
     return record;
 }

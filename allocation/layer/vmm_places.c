@@ -10,7 +10,7 @@
 enum { PARTS = 1 << 20, DEVICES = 4 /* that the range has room for, since gaps between handles may serve no request */ };
 
 typedef struct part {
-    uint64_t unused; /* a node that nobody has begins with the number of the next */
+    uint64_t unused; /* A free node begins with the number of the next free one. */
     uint64_t address, size;
     strata_order_link_t link;
 } part_t;
@@ -29,7 +29,7 @@ strata_status_t strata_vmm_lay_together(strata_layer_t *base) {
     return STRATA_OK;
 }
 
-/* No lock is held. Of two threads that come at once one reserves in vain. */
+/* No lock is held. If two threads reserve at the same time, the later one gives its range back. */
 static strata_status_t reserve_room(vmm_layer_t *self) {
     uint64_t available, total, address;
     strata_status_t status = strata_domain_memory(self->base.domain, &available, &total);
@@ -75,7 +75,9 @@ strata_status_t strata_vmm_take_place(vmm_layer_t *self, uint64_t size, uint64_t
     }
     strata_vmm_unlock(self);
     if (number) return STRATA_OK;
-    if (*address) return strata_fail(STRATA_E_LIMIT, 0, "vmm holds %u handles side by side, its most", self->parts.capacity - 1);
+    if (*address)
+        return strata_fail(STRATA_E_LIMIT, 0, "vmm: %u handles lie side by side, the maximum of one source; release idle memory",
+                           self->parts.capacity - 1);
     return strata_fail(STRATA_E_NO_MEMORY, 0,
                        "vmm: the %llu bytes of addresses for handles side by side have no gap of %llu bytes; release idle memory",
                        (unsigned long long)self->room_size, (unsigned long long)size);

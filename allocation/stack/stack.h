@@ -124,7 +124,7 @@ struct strata_stack {
     strata_went_t went; /* guarded by the lock */
     strata_handle_t quiet; /* the event after which its stream was idle when that was asked last; NULL: none. Guarded by the lock */
     uint32_t inside; /* calls under way in its layers, so it must not end. Guarded by the lock */
-    uint32_t limbo; /* blocks of its that were freed and that other processes use, likewise */
+    uint32_t limbo; /* freed blocks that other processes still use; guarded by the lock */
     strata_record_notes_t *record_notes; /* by slot; NULL until something is noted or shared. Guarded by the lock */
     uint32_t record_notes_count; /* slots that have an entry. Guarded by the lock */
     strata_growing_t record_notes_range;

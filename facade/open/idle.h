@@ -12,7 +12,7 @@ void strata_idle_stop(strata_facade_t *facade);
 /* Of its devices, which all have the same. */
 strata_clock_t *strata_facade_clock(const strata_facade_t *facade);
 /* Gives back what has been idle for long enough now. Returns when there is something to do again if nothing is asked until then, by
- * the devices' clock (STRATA_NEVER: nothing). For replays: with a virtual clock nobody else looks. */
+ * the devices' clock (STRATA_NEVER: nothing). For replays: with a virtual clock no thread looks. */
 uint64_t strata_facade_look_for_idleness(strata_t facade);
 
 #endif

@@ -34,7 +34,7 @@ typedef struct view {
 } view_t;
 
 typedef struct import {
-    uint64_t unused; /* a node that nobody has begins with the number of the next */
+    uint64_t unused; /* A free node begins with the number of the next free one. */
     uint64_t id; /* 0: ended */
     view_t *view;
     strata_lease_t *lease;
