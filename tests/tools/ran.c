@@ -115,9 +115,17 @@ const char *run_on_terminal(const char *line) {
         _exit(127);
     }
     close(slave);
-    for (ssize_t got; (got = read(master, text + length, sizeof text - 1 - length)) > 0;) length += (size_t)got;
+    /* Linux can report the end of a terminal while its last bytes are still under way. They are there once the child has ended. */
+    for (bool ended = false;;) {
+        ssize_t got = read(master, text + length, sizeof text - 1 - length);
+        if (got > 0) {
+            length += (size_t)got;
+        } else {
+            if (ended) break;
+            ended = waitpid(child, NULL, 0) == child;
+        }
+    }
     text[length] = '\0';
     close(master);
-    waitpid(child, NULL, 0);
     return text;
 }
