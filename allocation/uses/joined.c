@@ -79,6 +79,7 @@ static void pass_all(strata_uses_t *uses, uint32_t head) {
 /* ---- those that have not been joined yet, in the order in which they are looked at ---- */
 
 static void put_last(strata_uses_t *uses, uint32_t head) {
+    uses->stack->figures.deferred_bytes += strata_use_at(uses, head)->bytes;
     strata_use_at(uses, head)->later = 0;
     if (uses->last_joining) strata_use_at(uses, uses->last_joining)->later = head;
     else uses->joining = head;
@@ -87,6 +88,7 @@ static void put_last(strata_uses_t *uses, uint32_t head) {
 
 static uint32_t take_first(strata_uses_t *uses) {
     uint32_t head = uses->joining;
+    uses->stack->figures.deferred_bytes -= strata_use_at(uses, head)->bytes;
     uses->joining = strata_use_at(uses, head)->later;
     if (uses->joining == 0) uses->last_joining = 0;
     return head;

@@ -24,6 +24,12 @@ static void lend(captured_t *c, const strata_block_t *block, strata_stream_t oth
     peer_borrow(c, block, other);
 }
 
+static uint64_t deferred(captured_t *c) {
+    strata_statistics_t figures = {.struct_size = sizeof figures};
+    EXPECT_OK(strata_statistics_all(c->rig.s, c->rig.gpu, &figures));
+    return figures.deferred_bytes;
+}
+
 static void close_with(captured_t *c, const strata_block_t *const *blocks, size_t count) {
     captured_end(c);
     captured_launch(c);
@@ -117,6 +123,79 @@ TEST_EACH(graph_reuse, a_borrow_of_an_earlier_capture_is_for_after_it, layers_t,
     EXPECT_NE(other.ptr, lent.ptr);
     peer_destroy(&c, first);
     CLOSE_WITH(&c, &other);
+}
+
+/* The owner has joined the borrower in the second capture. That says nothing of the borrow, which is of the first. */
+TEST_EACH(graph_reuse, a_join_in_a_later_capture_is_not_that_of_the_borrow, layers_t, layers) {
+    captured_t c;
+    peer_open(&c, row->strategy, 0, STRATA_CHECKER_ALL & ~STRATA_CHECKER_RULE(1));
+    captured_begin(&c);
+    strata_block_t lent = peer_made(&c, c.stream, BYTES, 1);
+    lend(&c, &lent, c.other);
+    peer_join(&c, c.stream, c.other);
+    captured_end(&c);
+    strata_graph_t first = c.graph;
+    captured_begin(&c);
+    peer_join(&c, c.other, c.stream);
+    peer_join(&c, c.stream, c.other);
+    peer_free(&c, &lent);
+    EXPECT_EQ(deferred(&c), BYTES);
+    strata_block_t other = peer_made(&c, c.stream, BYTES, 2);
+    EXPECT_NE(other.ptr, lent.ptr);
+    peer_destroy(&c, first);
+    CLOSE_WITH(&c, &other);
+}
+
+/* The owner is forgotten before the block is freed: its handle may be another stream's by then, so no join of it counts. */
+TEST_EACH(graph_reuse, a_block_that_is_freed_after_its_owner_was_forgotten_waits, layers_t, layers) {
+    captured_t c;
+    peer_open(&c, row->strategy, 0, STRATA_CHECKER_ALL);
+    captured_begin(&c);
+    peer_join(&c, c.other, c.stream);
+    strata_block_t lent = peer_made(&c, c.other, BYTES, 1);
+    peer_join(&c, c.stream, c.other);
+    peer_read(&c, c.stream, &lent);
+    peer_borrow(&c, &lent, c.stream);
+    peer_join(&c, c.other, c.stream);
+    EXPECT_OK(strata_stream_forget(c.rig.s, c.rig.gpu, c.other));
+    uint64_t asked = rig_calls(&c.rig, STRATA_CALL_capture_follows);
+    peer_free(&c, &lent);
+    EXPECT_EQ(rig_calls(&c.rig, STRATA_CALL_capture_follows), asked);
+    EXPECT_EQ(deferred(&c), BYTES);
+    strata_block_t own = peer_made(&c, c.stream, BYTES, 2);
+    EXPECT_NE(own.ptr, lent.ptr);
+    EXPECT_OK(strata_validate(c.rig.s));
+    peer_join(&c, c.stream, c.other);
+    CLOSE_WITH(&c, &own);
+}
+
+/* One request finds all of them, so that what lies side by side is one piece again. */
+TEST_EACH(graph_reuse, the_first_request_after_the_join_takes_up_every_block, layers_t, layers) {
+    enum { BLOCKS = 3 };
+    captured_t c;
+    strata_block_t lent[BLOCKS];
+    peer_open(&c, row->strategy, 0, STRATA_CHECKER_ALL);
+    captured_begin(&c);
+    for (int i = 0; i < BLOCKS; i++) lent[i] = peer_made(&c, c.stream, BYTES, 1);
+    for (int i = 0; i < BLOCKS; i++) lend(&c, &lent[i], c.other);
+    for (int i = 0; i < BLOCKS; i++) peer_free(&c, &lent[i]);
+    EXPECT_EQ(deferred(&c), BLOCKS * BYTES);
+    peer_join(&c, c.stream, c.other);
+    strata_block_t again = peer_made(&c, c.stream, BYTES, 2);
+    EXPECT_EQ(deferred(&c), 0);
+    CLOSE_WITH(&c, &again);
+}
+
+/* Of a borrow outside captures the driver is asked nothing. */
+TEST_EACH(graph_reuse, a_borrow_outside_captures_costs_no_question, layers_t, layers) {
+    captured_t c;
+    peer_open(&c, row->strategy, 0, STRATA_CHECKER_ALL);
+    strata_block_t block = peer_made(&c, c.stream, BYTES, 1);
+    uint64_t asked = rig_calls(&c.rig, STRATA_CALL_capture_status);
+    for (int i = 0; i < 3; i++) lend(&c, &block, c.other);
+    EXPECT_EQ(rig_calls(&c.rig, STRATA_CALL_capture_status), asked);
+    peer_free(&c, &block);
+    captured_close(&c);
 }
 
 /* Two owners lend a block each to one borrower, and one of them joins it: only its own block serves again, whichever was freed first. */
