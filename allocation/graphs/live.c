@@ -121,7 +121,7 @@ static strata_status_t check_free(const change_t *change, const strata_graph_blo
     strata_record_t *record;
     if (strata_record_find(change->pool->group->domain->facade, block->block.ref, &call, &record) != STRATA_OK) return STRATA_OK;
     bool shared = strata_record_is_shared(&call, record) || strata_record_has_unknown_use(&call, record);
-    bool borrowed = strata_record_is_borrowed(record) || (record->attention & STRATA_ATTENTION_CORE);
+    bool borrowed = strata_record_is_borrowed(record);
     bool used_up = record->generation + 1 >= STRATA_GENERATION_LAST;
     (void)strata_call_unlock(&call);
     if (shared) return cannot_free(block, "has other owners");

@@ -1,4 +1,6 @@
 /* Checkpoints where a stack, a facade or an owner is easily taken for another. */
+#include "allocation/stack/layer.h"
+#include "platform/host/host_memory.h"
 #include "tests/graphs/graphs.h"
 
 static void give(captured_t *c, const strata_block_t *block) { EXPECT_OK(strata_free(c->rig.s, block->ref)); }
@@ -99,6 +101,124 @@ TEST(graph_states, a_block_whose_free_would_wait_on_the_host_is_not_freed) {
     EXPECT_SAYS(STRATA_E_BUSY, strata_graph_pool_restore(c.rig.s, c.rig.gpu, then, NULL, NULL), "is borrowed by other streams");
     give(&c, &block);
     EXPECT_OK(strata_graph_pool_restore(c.rig.s, c.rig.gpu, then, NULL, NULL));
+    strata_graph_checkpoint_drop(then);
+    EXPECT_OK(strata_graph_destroy(c.rig.s, c.rig.gpu, first));
+    captured_destroy(&c);
+    captured_close(&c);
+}
+
+/* The borrow that was taken back holds nothing up. */
+TEST(graph_states, a_block_whose_borrow_was_taken_back_is_freed) {
+    captured_t c;
+    strata_checkpoint_t then = NULL;
+    captured_open(&c, "stack: [auto_growth, system]");
+    captured_begin(&c);
+    captured_end(&c);
+    strata_graph_t first = c.graph;
+    ASSERT_OK(strata_graph_pool_checkpoint(c.rig.s, c.rig.gpu, c.pool, &then));
+    captured_begin(&c);
+    strata_block_t block = rig_allocate(&c.rig, c.stream, MIB);
+    captured_end(&c);
+    EXPECT_OK(strata_record_stream(c.rig.s, block.ref, c.other));
+    EXPECT_OK(strata_erase_stream(c.rig.s, block.ref, c.other));
+    EXPECT_OK(strata_graph_pool_restore(c.rig.s, c.rig.gpu, then, NULL, NULL));
+    EXPECT_STATUS(STRATA_E_STALE, strata_free(c.rig.s, block.ref));
+    strata_graph_checkpoint_drop(then);
+    EXPECT_OK(strata_graph_destroy(c.rig.s, c.rig.gpu, first));
+    captured_destroy(&c);
+    captured_close(&c);
+}
+
+/* One of two owners freed the block on a stream that nobody could note or wait for. The other one alone has it now. */
+TEST(graph_states, a_block_with_a_use_that_nobody_knows_is_not_freed) {
+    captured_t c;
+    strata_checkpoint_t then = NULL;
+    captured_open(&c, "stack: [auto_growth, system]");
+    captured_begin(&c);
+    captured_end(&c);
+    strata_graph_t first = c.graph;
+    ASSERT_OK(strata_graph_pool_checkpoint(c.rig.s, c.rig.gpu, c.pool, &then));
+    captured_begin(&c);
+    strata_block_t block = rig_allocate(&c.rig, c.stream, MIB);
+    captured_end(&c);
+    EXPECT_OK(strata_retain(c.rig.s, block.ref));
+    EXPECT_SAYS(STRATA_E_BUSY, strata_graph_pool_restore(c.rig.s, c.rig.gpu, then, NULL, NULL), "has other owners");
+    ASSERT_OK(strata_sim_fail(c.rig.devices[0], STRATA_DEVICE_CALLS, 1, true, STRATA_E_DEVICE));
+    strata_host_fail_at(1, 1);
+    EXPECT_OK(strata_free_on(c.rig.s, block.ref, c.other));
+    strata_host_fail_at(0, 0);
+    strata_sim_clear_faults(c.rig.devices[0]);
+    EXPECT_SAYS(STRATA_E_BUSY, strata_graph_pool_restore(c.rig.s, c.rig.gpu, then, NULL, NULL), "has other owners");
+    EXPECT_OK(strata_free(c.rig.s, block.ref));
+    EXPECT_EQ(rig_figures(&c.rig).quarantined_bytes, block.size);
+    strata_graph_checkpoint_drop(then);
+    EXPECT_OK(strata_graph_destroy(c.rig.s, c.rig.gpu, first));
+    captured_destroy(&c);
+    captured_close(&c);
+}
+
+/* ---- limits ---- */
+
+/* The free would use up the slot's generations, and the block's memory would not come back. One free before that it does. */
+TEST(graph_states, a_block_of_the_last_generation_is_not_freed) {
+    for (uint32_t left = 1; left <= 2; left++) {
+        captured_t c;
+        strata_checkpoint_t then = NULL;
+        captured_open(&c, "stack: [auto_growth, system]");
+        captured_begin(&c);
+        captured_end(&c);
+        strata_graph_t first = c.graph;
+        ASSERT_OK(strata_graph_pool_checkpoint(c.rig.s, c.rig.gpu, c.pool, &then));
+        captured_begin(&c);
+        strata_block_t block = rig_allocate(&c.rig, c.stream, MIB);
+        strata_stack_t *stack = strata_stack_of(strata_ref_home(block.ref));
+        strata_record_t *record = strata_slab_record(&stack->slab, strata_ref_slot(block.ref));
+        record->generation = STRATA_GENERATION_LAST - left;
+        captured_end(&c);
+        strata_status_t status = strata_graph_pool_restore(c.rig.s, c.rig.gpu, then, NULL, NULL);
+        EXPECT_STATUS(left == 1 ? STRATA_E_LIMIT : STRATA_OK, status);
+        EXPECT_EQ(captured_pool(&c).live_allocations, left == 1);
+        if (left == 1) EXPECT_OK(strata_free(c.rig.s, strata_ref_of(record)));
+        strata_graph_checkpoint_drop(then);
+        EXPECT_OK(strata_graph_destroy(c.rig.s, c.rig.gpu, first));
+        captured_destroy(&c);
+        captured_close(&c);
+    }
+}
+
+/* To cut a block out of the middle of a free one takes two slots: with one of them nothing is changed. */
+TEST(graph_states, a_block_that_is_set_back_needs_two_slots) {
+    captured_t c;
+    strata_checkpoint_t then = NULL;
+    captured_open(&c, "stack: [stream_safe, auto_growth: {chunk_size: 20MiB}, system]");
+    captured_begin(&c);
+    strata_block_t before = rig_allocate(&c.rig, c.stream, 8 * MIB), middle = rig_allocate(&c.rig, c.stream, 4 * MIB), found;
+    give(&c, &before);
+    captured_end(&c);
+    strata_graph_t first = c.graph;
+    ASSERT_OK(strata_graph_pool_checkpoint(c.rig.s, c.rig.gpu, c.pool, &then));
+    give(&c, &middle);
+    captured_begin(&c);
+    strata_block_t waits = rig_allocate(&c.rig, c.stream, MIB);
+    EXPECT_FALSE(rig_overlap(&waits, &middle));
+    captured_end(&c);
+    EXPECT_OK(strata_record_stream(c.rig.s, waits.ref, c.other));
+    rig_work(&c.rig, c.other, 1000 * 1000, waits.ref);
+    give(&c, &waits);
+    strata_slab_t *slab = &strata_stack_of(strata_ref_home(middle.ref))->slab;
+    uint32_t capacity = slab->capacity;
+    EXPECT_EQ(slab->unused, 1);
+    slab->capacity = slab->used;
+    EXPECT_STATUS(STRATA_E_LIMIT, strata_graph_pool_restore(c.rig.s, c.rig.gpu, then, NULL, NULL));
+    EXPECT_EQ(captured_pool(&c).live_allocations, 0);
+    EXPECT_OK(strata_validate(c.rig.s));
+    slab->capacity = slab->used + 1;
+    EXPECT_OK(strata_graph_pool_restore(c.rig.s, c.rig.gpu, then, NULL, NULL));
+    EXPECT_EQ(slab->unused, 0);
+    slab->capacity = capacity;
+    EXPECT_OK(strata_block_of(c.rig.s, middle.ptr, &found));
+    EXPECT_EQ(found.size, middle.size);
+    give(&c, &found);
     strata_graph_checkpoint_drop(then);
     EXPECT_OK(strata_graph_destroy(c.rig.s, c.rig.gpu, first));
     captured_destroy(&c);
