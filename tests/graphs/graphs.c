@@ -1,5 +1,6 @@
 #include "tests/graphs/graphs.h"
 
+#include "allocation/graphs/graphs.h"
 #include "facade/open/life.h"
 
 void captured_open(captured_t *c, const char *preset_or_text) { captured_open_in(c, preset_or_text, 0); }
@@ -53,7 +54,9 @@ void captured_close(captured_t *c) {
     EXPECT_OK(strata_release(c->rig.s, c->rig.gpu, NULL));
     /* Where a failure was injected a block may be quarantined, and its pool with it: they go back at the close. */
     if (rig_figures(&c->rig).quarantined_bytes == 0) {
+        const strata_domain_t *domain = rig_domain(&c->rig);
         EXPECT_EQ(pools, 0);
+        EXPECT_EQ(domain->graph_pools + domain->captures->pools + domain->captures->open, 0);
         EXPECT_EQ(rig_figures(&c->rig).reserved_bytes, 0);
     }
     if (c->checker) close_checked(c);

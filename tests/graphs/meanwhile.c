@@ -1,0 +1,70 @@
+/* What another thread does while a pool becomes an owner of a block: the lock of the block is open then. */
+#include "allocation/graphs/graphs.h"
+#include "tests/facade/between.h"
+#include "tests/graphs/graphs.h"
+
+enum { SIZE = 1 << 20, WINDOWS = 12 };
+
+typedef struct meanwhile {
+    captured_t c;
+    before_lock_t before;
+    strata_block_t freed, added; /* the one that the pool is about to own; another one that it owns before that fails */
+    uint32_t adds_after; /* so many more takings of the lock; 0: it is not added */
+    bool has_freed, has_added;
+} meanwhile_t;
+
+/* The legacy stream is in no capture, so the first is an ordinary free. */
+static void act(void *context) {
+    meanwhile_t *m = context;
+    if (m->has_freed) {
+        EXPECT_OK(strata_free_on(m->c.rig.s, m->added.ref, m->c.stream));
+        m->has_added = true;
+        return;
+    }
+    EXPECT_OK(strata_free(m->c.rig.s, m->freed.ref));
+    m->has_freed = true;
+    m->before.left = m->adds_after;
+}
+
+static uint64_t live(meanwhile_t *m) {
+    strata_statistics_t figures = {.struct_size = sizeof figures};
+    EXPECT_OK(strata_statistics_all(m->c.rig.s, strata_pinned(), &figures));
+    return figures.live_allocations;
+}
+
+/* In front of the n-th time that the pool's place is locked. Answers whether the free that meets it was told of it there. */
+static bool meet(uint32_t n, uint32_t adds_after) {
+    static meanwhile_t m;
+    strata_block_t first;
+    m = (meanwhile_t){.adds_after = adds_after};
+    captured_open(&m.c, "strata");
+    EXPECT_OK(strata_allocate(m.c.rig.s, strata_pinned(), NULL, SIZE, &first));
+    EXPECT_OK(strata_allocate(m.c.rig.s, strata_pinned(), NULL, SIZE, &m.freed));
+    EXPECT_OK(strata_allocate(m.c.rig.s, strata_pinned(), NULL, SIZE, &m.added));
+    captured_begin(&m.c);
+    EXPECT_OK(strata_free_on(m.c.rig.s, first.ref, m.c.stream));
+    before_lock_begin(&m.before, &rig_domain(&m.c.rig)->lock, n, act, &m);
+    strata_status_t status = strata_free_on(m.c.rig.s, m.freed.ref, m.c.stream);
+    bool told = status == STRATA_E_STALE && strstr(strata_last_error()->text, "freed while a graph became one of its owners");
+    (void)before_lock_end(&m.before);
+    EXPECT_STATUS(m.has_freed ? STRATA_E_STALE : STRATA_OK, status);
+    captured_end(&m.c);
+    EXPECT_EQ(captured_pool(&m.c).outside_blocks, 1 + !m.has_freed + m.has_added);
+    EXPECT_EQ(live(&m), 2 + !m.has_freed);
+    EXPECT_OK(strata_validate(m.c.rig.s));
+    captured_destroy(&m.c);
+    EXPECT_EQ(live(&m), !m.has_added);
+    if (!m.has_added) EXPECT_OK(strata_free(m.c.rig.s, m.added.ref));
+    EXPECT_OK(strata_release(m.c.rig.s, strata_pinned(), NULL));
+    captured_close(&m.c);
+    return told && (adds_after == 0 || m.has_added);
+}
+
+/* The pool owns what it owned before, and what became its own in between. */
+TEST(graph_meanwhile, a_block_that_is_freed_while_a_graph_becomes_its_owner_is_stale) {
+    for (uint32_t adds_after = 0; adds_after <= 2; adds_after++) {
+        uint32_t told = 0;
+        for (uint32_t n = 1; n <= WINDOWS && !strata_test_has_failed(); n++) told += meet(n, adds_after);
+        EXPECT_GE(told, 1);
+    }
+}
