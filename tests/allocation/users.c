@@ -96,6 +96,28 @@ TEST(users, an_exited_threads_entry_that_holds_nothing_ends) {
     strata_users_destroy(&users);
 }
 
+static void *find_own(void *node) {
+    *(uint32_t *)node = strata_users_find(&users, STRATA_STREAM_PER_THREAD);
+    return NULL;
+}
+
+/* The entry that was found last has the same name, and is another stream. */
+TEST(users, the_per_thread_stream_of_another_thread_is_another_entry) {
+    pthread_t thread;
+    uint32_t found = 12345;
+    ASSERT_OK(strata_users_init(&users, &events));
+    uint32_t own = strata_users_make(&users, STRATA_STREAM_PER_THREAD);
+    EXPECT_EQ(strata_users_find(&users, STRATA_STREAM_PER_THREAD), own);
+    ASSERT_EQ(pthread_create(&thread, NULL, find_own, &found), 0);
+    pthread_join(thread, NULL);
+    EXPECT_EQ(found, 0);
+    EXPECT_EQ(strata_users_find(&users, STRATA_STREAM_PER_THREAD), own);
+    EXPECT_NE(of_an_exited_thread(), own);
+    EXPECT_EQ(users.index.count, 2);
+    EXPECT_OK(strata_users_validate(&users));
+    strata_users_destroy(&users);
+}
+
 enum { MANY = 2000, LOOKS = 3 };
 
 static strata_stream_t handle_of(uint32_t i) { return (strata_stream_t)(uintptr_t)(0x7f0000000000u + 512ull * i); }

@@ -1,6 +1,7 @@
 /* Names and their numbers at the limits: one name is the beginning of another, the table is full to the last name or byte. */
 #include "facade/registry/names.h"
 
+#include "allocation/stack/threads.h"
 #include "facade/streams/annotate.h"
 #include "tests/facade/pooled.h"
 
@@ -205,6 +206,37 @@ TEST(facade_names, the_last_of_four_facades_may_change_its_operator) {
     EXPECT_OK(strata_annotate(rigs[ROOM - 1].s, NULL));
     expect_operator(&rigs[ROOM - 1], "");
     for (int i = 0; i < ROOM; i++) rig_close(&rigs[i]);
+}
+
+/* The hits of an allocator are noted while any slot holds the operator of an open facade, and serve directly once none does. */
+TEST(facade_names, the_hits_of_an_allocator_have_the_operator_of_any_slot) {
+    for (int slot = 0; slot < ROOM; slot++) {
+        rig_t rigs[ROOM];
+        char wanted[64];
+        strata_allocator_t allocator;
+        strata_block_t block;
+        for (int i = 0; i < ROOM; i++) rig_open(&rigs[i], "strata", NULL, 0, 0, 1);
+        ASSERT_OK(strata_allocator_get(rigs[slot].s, rigs[slot].gpu, NULL, 0, &allocator));
+        for (int i = 0; i < ROOM; i++) {
+            ASSERT_OK(strata_allocator_allocate(allocator, 1000, &block));
+            ASSERT_OK(strata_allocator_free(allocator, block.ref));
+            annotate(&rigs[i], i);
+        }
+        for (int i = 0; i < ROOM; i++)
+            if (i != slot) EXPECT_OK(strata_annotate(rigs[i].s, NULL));
+        ASSERT_OK(strata_allocator_allocate(allocator, 1000, &block));
+        snprintf(wanted, sizeof wanted, "1000 |op%d;", slot);
+        expect_leaks(&rigs[slot], wanted);
+        EXPECT_OK(strata_free(rigs[slot].s, block.ref));
+        EXPECT_EQ(strata_threads_plain, 0);
+        rig_close(&rigs[slot]);
+        /* The operator of a closed facade ends with it. */
+        int next = (slot + 1) % ROOM;
+        EXPECT_OK(strata_annotate(rigs[next].s, NULL));
+        EXPECT_NE(strata_threads_plain, 0);
+        for (int i = 0; i < ROOM; i++)
+            if (i != slot) rig_close(&rigs[i]);
+    }
 }
 
 /* ---- numbers of pools ---- */
