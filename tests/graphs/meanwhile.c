@@ -1,5 +1,6 @@
-/* What another thread does while a pool becomes an owner of a block: the lock of the block is open then. */
+/* What another thread does while a pool becomes an owner of a block, or is set back: the lock of the block is open then. */
 #include "allocation/graphs/graphs.h"
+#include "allocation/stack/layer.h"
 #include "tests/facade/between.h"
 #include "tests/graphs/graphs.h"
 
@@ -67,4 +68,63 @@ TEST(graph_meanwhile, a_block_that_is_freed_while_a_graph_becomes_its_owner_is_s
         for (uint32_t n = 1; n <= WINDOWS && !strata_test_has_failed(); n++) told += meet(n, adds_after);
         EXPECT_GE(told, 1);
     }
+}
+
+/* ---- a pool that is set back ---- */
+
+typedef struct lender {
+    captured_t c;
+    strata_block_t block;
+} lender_t;
+
+static void free_lent(void *context) {
+    lender_t *lender = context;
+    EXPECT_OK(strata_free(lender->c.rig.s, lender->block.ref));
+}
+
+/* In front of the n-th time that the stack is locked. Answers whether the restore was told that the memory waits. */
+static bool set_back_at(uint32_t n) {
+    static lender_t lender;
+    captured_t *c = &lender.c;
+    strata_checkpoint_t then = NULL;
+    strata_block_t found;
+    before_lock_t before;
+    lender = (lender_t){.block = {.ref = 0}};
+    captured_open(c, "stack: [stream_safe, auto_growth: {chunk_size: 20MiB}, system]");
+    captured_begin(c);
+    strata_block_t old = rig_allocate(&c->rig, c->stream, 4 * MIB);
+    captured_end(c);
+    strata_graph_t first = c->graph;
+    EXPECT_OK(strata_graph_pool_checkpoint(c->rig.s, c->rig.gpu, c->pool, &then));
+    EXPECT_OK(strata_free(c->rig.s, old.ref));
+    captured_begin(c);
+    lender.block = rig_allocate(&c->rig, c->stream, 8 * MIB);
+    EXPECT_TRUE(rig_overlap(&lender.block, &old));
+    captured_end(c);
+    EXPECT_OK(strata_record_stream(c->rig.s, lender.block.ref, c->other));
+    rig_work(&c->rig, c->other, 1000 * 1000, lender.block.ref);
+    before_lock_begin(&before, &strata_stack_of(strata_ref_home(old.ref))->lock, n, free_lent, &lender);
+    EXPECT_STATUS(STRATA_E_BUSY, strata_graph_pool_restore(c->rig.s, c->rig.gpu, then, NULL, NULL));
+    bool told = strstr(strata_last_error()->text, "waits for the work of other streams");
+    if (!before_lock_end(&before)) free_lent(&lender);
+    EXPECT_EQ(captured_pool(c).live_allocations, 0);
+    EXPECT_OK(strata_validate(c->rig.s));
+    EXPECT_OK(strata_stream_synchronize(c->rig.s, c->rig.gpu, c->other));
+    EXPECT_OK(strata_graph_pool_restore(c->rig.s, c->rig.gpu, then, NULL, NULL));
+    EXPECT_OK(strata_block_of(c->rig.s, old.ptr, &found));
+    EXPECT_EQ(found.size, old.size);
+    EXPECT_OK(strata_free(c->rig.s, found.ref));
+    strata_graph_checkpoint_drop(then);
+    EXPECT_OK(strata_graph_destroy(c->rig.s, c->rig.gpu, first));
+    captured_destroy(c);
+    captured_close(c);
+    return told;
+}
+
+/* The block was live when the restore listed it; its free waits when the restore comes to its memory. */
+TEST(graph_meanwhile, a_lent_block_that_is_freed_while_its_pool_is_set_back_is_waited_for) {
+    uint32_t told = 0;
+    for (uint32_t n = 1; n <= WINDOWS && !strata_test_has_failed(); n++) told += set_back_at(n);
+    EXPECT_GE(told, 1);
+    EXPECT_LT(told, WINDOWS);
 }

@@ -153,6 +153,27 @@ TEST(graph_windows, a_stack_that_comes_to_a_closed_pool_is_told_of_no_capture) {
     }
 }
 
+/* The program has taken its begin back: the pool is kept until its end. */
+TEST(graph_windows, a_pool_that_is_begun_is_kept_without_a_begin) {
+    captured_t c;
+    captured_open(&c, "strata");
+    begin_on(&c, c.stream, &c.pool);
+    EXPECT_OK(strata_graph_pool_remove(c.rig.s, c.rig.gpu, c.pool));
+    for (int i = 0; i < 2; i++) {
+        strata_block_t block = rig_allocate(&c.rig, c.stream, SIZE);
+        EXPECT_EQ(pool_of(&c, &block), c.pool);
+        give(&c, &block);
+        EXPECT_OK(strata_release(c.rig.s, c.rig.gpu, NULL));
+        EXPECT_GE(info_of(&c, c.pool).reserved_bytes, SIZE);
+        EXPECT_EQ(info_of(&c, c.pool).begins, 0);
+        EXPECT_TRUE(info_of(&c, c.pool).begun);
+    }
+    EXPECT_OK(strata_graph_pool_end(c.rig.s, c.rig.gpu, c.pool));
+    strata_graph_pool_info_t info = {.struct_size = sizeof info};
+    EXPECT_STATUS(STRATA_E_STALE, strata_graph_pool_describe(c.rig.s, c.rig.gpu, c.pool, &info));
+    captured_close(&c);
+}
+
 /* ---- a pool that another thread is about to end, or has just ended ---- */
 
 TEST(graph_windows, a_pool_that_a_thread_is_about_to_end_does_not_begin) {
@@ -165,6 +186,9 @@ TEST(graph_windows, a_pool_that_a_thread_is_about_to_end_does_not_begin) {
     inside(&c, c.pool)->ending = true;
     EXPECT_SAYS(STRATA_E_STALE, strata_graph_pool_begin(c.rig.s, c.rig.gpu, c.stream, &c.pool), "nothing kept it");
     EXPECT_EQ(info_of(&c, c.pool).begins, 0);
+    /* Nobody else ends it, nor says that the end is over. */
+    EXPECT_TRUE(inside(&c, c.pool)->ending);
+    EXPECT_FALSE(strata_graph_pool_hold(inside(&c, c.pool)));
     inside(&c, c.pool)->ending = false;
     begin_on(&c, c.stream, &c.pool);
     EXPECT_EQ(info_of(&c, c.pool).begins, 1);
@@ -208,6 +232,36 @@ TEST(graph_windows, graphs_that_are_gone_leave_no_host_memory) {
     }
     EXPECT_EQ(strata_host_live().allocations, live);
     captured_close(&c);
+}
+
+/* With a block from outside, by force; the graph is destroyed before the facade is closed, or after. */
+static void close_by_force(bool destroyed) {
+    captured_t c;
+    strata_block_t lent;
+    captured_open(&c, "strata");
+    EXPECT_OK(strata_allocate(c.rig.s, strata_pinned(), NULL, SIZE, &lent));
+    captured_begin(&c);
+    strata_block_t block = rig_allocate(&c.rig, c.stream, SIZE);
+    give(&c, &block);
+    EXPECT_OK(strata_free_on(c.rig.s, lent.ref, c.stream));
+    captured_end(&c);
+    EXPECT_EQ(captured_pool(&c).outside_blocks, 1);
+    strata_checker_end(c.checker);
+    if (destroyed) EXPECT_OK(strata_device_graph_destroy(c.rig.devices[0], c.graph));
+    EXPECT_OK(strata_close(c.rig.s, STRATA_CLOSE_FORCE, NULL, NULL));
+    if (!destroyed) EXPECT_OK(strata_device_graph_destroy(c.rig.devices[0], c.graph));
+    EXPECT_OK(strata_device_stream_destroy(c.rig.devices[0], c.stream));
+    EXPECT_OK(strata_device_stream_destroy(c.rig.devices[0], c.other));
+    rig_end(&c.rig);
+}
+
+TEST(graph_windows, a_facade_that_is_closed_by_force_leaves_no_host_memory) {
+    for (int destroyed = 0; destroyed < 2; destroyed++) {
+        close_by_force(destroyed);
+        uint64_t live = strata_host_live().allocations;
+        close_by_force(destroyed);
+        EXPECT_EQ(strata_host_live().allocations, live);
+    }
 }
 
 /* ---- filters beside names ---- */
