@@ -28,6 +28,32 @@ TEST(graph_driver_memory, who_is_served_last_has_the_address) {
     rig_close(&rig);
 }
 
+/* The entry serves another capture, at another address: what was known of the first one is forgotten. */
+TEST(graph_driver_memory, an_entry_that_serves_again_knows_nothing_of_its_first_address) {
+    rig_t rig;
+    rig_open(&rig, "cuda_malloc_async", NULL, 0, 0, 1);
+    strata_domain_t *domain = rig_domain(&rig);
+    uint32_t first = strata_driver_memory_new(domain, 7);
+    for (int gone = 0; gone < 2; gone++) {
+        strata_driver_memory_lies(domain, first, 4096);
+        if (gone) strata_driver_memory_served(domain, 4096);
+        EXPECT_EQ(strata_driver_memory_is_gone(domain, first), gone);
+        strata_driver_memory_delete(domain, first);
+        ASSERT_EQ(strata_driver_memory_new(domain, 8), first);
+        EXPECT_TRUE(strata_driver_memory_is_of(domain, first, 8));
+        EXPECT_FALSE(strata_driver_memory_is_gone(domain, first));
+        strata_driver_memory_lies(domain, first, 4096ull * 3);
+        strata_driver_memory_served(domain, 4096);
+        EXPECT_FALSE(strata_driver_memory_is_gone(domain, first));
+        strata_driver_memory_served(domain, 4096ull * 3);
+        EXPECT_TRUE(strata_driver_memory_is_gone(domain, first));
+        strata_driver_memory_delete(domain, first);
+        ASSERT_EQ(strata_driver_memory_new(domain, 7), first);
+    }
+    strata_driver_memory_delete(domain, first);
+    rig_close(&rig);
+}
+
 TEST(graph_driver_memory, many_of_one_capture_are_told_apart) {
     enum { MANY = 20000 };
     rig_t rig;

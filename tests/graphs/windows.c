@@ -188,7 +188,6 @@ TEST(graph_windows, a_pool_that_a_thread_is_about_to_end_does_not_begin) {
     EXPECT_EQ(info_of(&c, c.pool).begins, 0);
     /* Nobody else ends it, nor says that the end is over. */
     EXPECT_TRUE(inside(&c, c.pool)->ending);
-    EXPECT_FALSE(strata_graph_pool_hold(inside(&c, c.pool)));
     inside(&c, c.pool)->ending = false;
     begin_on(&c, c.stream, &c.pool);
     EXPECT_EQ(info_of(&c, c.pool).begins, 1);
@@ -397,7 +396,7 @@ static bool is_none(strata_stream_t stream, void *context) {
 /* Nobody knows who has the block: each open pool of its device owns it but its own pool, and no pool of another device. */
 TEST(graph_windows, a_block_of_a_forgotten_stream_is_owned_by_the_other_pools_of_its_device) {
     captured_t c;
-    uint64_t other = 0, far = 0;
+    uint64_t other = 0, far = 0, managed = 0;
     memset(&c, 0, sizeof c);
     rig_open(&c.rig, "strata", NULL, 0, 0, 2);
     ASSERT_OK(strata_checker_begin(c.rig.world, STRATA_CHECKER_LIFETIMES, &c.checker));
@@ -413,10 +412,15 @@ TEST(graph_windows, a_block_of_a_forgotten_stream_is_owned_by_the_other_pools_of
     begin_on(&c, c.stream, &c.pool);
     begin_on(&c, c.other, &other);
     ASSERT_OK(strata_graph_pool_begin_filtered(c.rig.s, strata_gpu(1), is_none, NULL, &far));
+    ASSERT_OK(strata_graph_pool_begin_filtered(c.rig.s, strata_managed(0), is_none, NULL, &managed));
     give(&c, &block);
     strata_graph_pool_info_t info = {.struct_size = sizeof info};
     EXPECT_OK(strata_graph_pool_describe(c.rig.s, strata_gpu(1), far, &info));
     EXPECT_EQ(info.outside_blocks, 0);
+    EXPECT_OK(strata_graph_pool_describe(c.rig.s, strata_managed(0), managed, &info));
+    EXPECT_EQ(info.outside_blocks, 1);
+    EXPECT_OK(strata_graph_pool_end(c.rig.s, strata_managed(0), managed));
+    EXPECT_OK(strata_graph_pool_remove(c.rig.s, strata_managed(0), managed));
     EXPECT_EQ(info_of(&c, c.pool).outside_blocks, 0);
     EXPECT_EQ(info_of(&c, other).outside_blocks, 1);
     EXPECT_EQ(info_of(&c, c.pool).live_allocations, 1);
