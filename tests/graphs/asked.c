@@ -1,6 +1,7 @@
 /* What the driver is asked about streams while pools are open, and what its answer makes of a request: the legacy stream, broken captures,
  * filters that choose anew. */
 #include "allocation/graphs/graphs.h"
+#include "allocation/stack/layer.h"
 #include "tests/graphs/graphs.h"
 
 enum { SIZE = 1 << 20 };
@@ -109,5 +110,86 @@ TEST(graph_asked, a_filter_is_asked_about_each_request_of_the_legacy_stream) {
     }
     captured_end(&c);
     captured_destroy(&c);
+    captured_close(&c);
+}
+
+/* ---- borrowers that are captured after the borrow ---- */
+
+typedef struct lent {
+    const char *name, *strategy;
+    bool second; /* of the two borrowers is captured */
+} lent_t;
+
+static const lent_t lents[] = {
+    {"stream_safe_first", "stack: [stream_safe, auto_growth: {chunk_size: 64MiB}, system]", false},
+    {"stream_safe_second", "stack: [stream_safe, auto_growth: {chunk_size: 64MiB}, system]", true},
+    {"caching_first", "stack: [caching, system]", false},
+    {"caching_second", "stack: [caching, system]", true},
+};
+
+/* An event of the captured one would never be seen to pass: the free waits for the end of the capture, whoever polls meanwhile. */
+TEST_EACH(graph_asked, a_block_waits_while_one_of_its_borrowers_is_captured, lent_t, lents) {
+    captured_t c;
+    captured_open(&c, row->strategy);
+    strata_stream_t owner = rig_stream(&c.rig);
+    if (row->second) {
+        strata_stream_t first = c.stream;
+        c.stream = c.other;
+        c.other = first;
+    }
+    strata_block_t block = rig_allocate(&c.rig, owner, SIZE), next;
+    EXPECT_OK(strata_record_stream(c.rig.s, block.ref, c.stream));
+    EXPECT_OK(strata_record_stream(c.rig.s, block.ref, c.other));
+    captured_begin(&c);
+    give(&c, &block);
+    for (int i = 0; i < 2; i++) {
+        next = rig_allocate(&c.rig, owner, SIZE);
+        EXPECT_NE(next.ptr, block.ptr);
+        EXPECT_EQ(rig_figures(&c.rig).deferred_bytes, SIZE);
+        EXPECT_EQ(rig_figures(&c.rig).quarantined_bytes, 0);
+        give(&c, &next);
+    }
+    captured_end(&c);
+    /* The first request marks the work of both borrowers, the second one sees that it is done. */
+    for (int i = 0; i < 2; i++) {
+        next = rig_allocate(&c.rig, owner, SIZE);
+        give(&c, &next);
+        EXPECT_OK(strata_device_synchronise(c.rig.devices[0]));
+    }
+    EXPECT_EQ(rig_figures(&c.rig).deferred_bytes, 0);
+    EXPECT_EQ(rig_figures(&c.rig).quarantined_bytes, 0);
+    EXPECT_OK(strata_stream_forget(c.rig.s, c.rig.gpu, owner));
+    EXPECT_OK(strata_stream_destroy(c.rig.s, c.rig.gpu, owner));
+    captured_destroy(&c);
+    captured_close(&c);
+}
+
+/* ---- hits of other places ---- */
+
+static uint16_t closed_by_graphs(const strata_block_t *block) {
+    return strata_stack_of(strata_ref_home(block->ref))->closed & STRATA_CLOSED_BY_GRAPHS;
+}
+
+/* While a pool is open each request is looked up, in every place; from the last end on none is. */
+TEST(graph_asked, the_hits_of_all_places_serve_directly_after_the_last_end) {
+    captured_t c;
+    strata_block_t own, managed;
+    uint64_t second = 0;
+    captured_open(&c, "strata");
+    own = rig_allocate(&c.rig, c.other, SIZE);
+    EXPECT_OK(strata_allocate(c.rig.s, strata_managed(0), c.other, SIZE, &managed));
+    ASSERT_OK(strata_graph_pool_begin(c.rig.s, c.rig.gpu, c.stream, &c.pool));
+    ASSERT_OK(strata_graph_pool_begin(c.rig.s, strata_managed(0), c.stream, &second));
+    for (int open = 2; open >= 0; open--) {
+        EXPECT_EQ(closed_by_graphs(&own) != 0, open > 0);
+        EXPECT_EQ(closed_by_graphs(&managed) != 0, open > 0);
+        if (open == 2) EXPECT_OK(strata_graph_pool_end(c.rig.s, strata_managed(0), second));
+        if (open == 1) EXPECT_OK(strata_graph_pool_end(c.rig.s, c.rig.gpu, c.pool));
+    }
+    EXPECT_OK(strata_graph_pool_remove(c.rig.s, strata_managed(0), second));
+    EXPECT_OK(strata_graph_pool_remove(c.rig.s, c.rig.gpu, c.pool));
+    give(&c, &own);
+    give(&c, &managed);
+    EXPECT_OK(strata_stream_forget(c.rig.s, strata_managed(0), c.other));
     captured_close(&c);
 }

@@ -1,4 +1,4 @@
-/* Who has an address that a graph had: the last who was served there. */
+/* Who has an address that a graph had: the last who was served there. What the layer counts of it. */
 #include "allocation/graphs/driver_memory.h"
 #include "tests/graphs/graphs.h"
 
@@ -67,4 +67,40 @@ TEST(graph_driver_memory, many_of_one_capture_are_told_apart) {
     for (uint32_t i = 1; i <= MANY; i++) EXPECT_EQ(strata_driver_memory_is_gone(domain, i), i % 2 == 0);
     for (uint32_t i = 1; i <= MANY; i++) strata_driver_memory_delete(domain, i);
     rig_close(&rig);
+}
+
+static void add_live(const strata_layer_figure_t *figure, void *context) {
+    if (strcmp(figure->name, "live_bytes") == 0) *(uint64_t *)context += figure->value;
+}
+
+static uint64_t live_bytes(captured_t *c) {
+    uint64_t live = 0;
+    EXPECT_OK(strata_layer_figures(c->rig.s, c->rig.gpu, add_live, &live));
+    return live;
+}
+
+/* Freed by a node, after the capture, or refused: a block is live from its request to its free. */
+TEST(graph_driver_memory, what_is_live_is_counted_from_the_request_to_the_free) {
+    captured_t c;
+    strata_block_t blocks[3], none;
+    captured_open(&c, "cuda_malloc_async");
+    captured_begin(&c);
+    for (uint64_t i = 0; i < 3; i++) {
+        blocks[i] = rig_allocate(&c.rig, c.stream, MIB << i);
+        EXPECT_EQ(live_bytes(&c), (MIB << (i + 1)) - MIB);
+    }
+    ASSERT_OK(strata_sim_fail(c.rig.devices[0], STRATA_CALL_malloc_async, 1, false, STRATA_E_DEVICE));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate(c.rig.s, c.rig.gpu, c.stream, 8 * MIB, &none));
+    EXPECT_EQ(live_bytes(&c), 7 * MIB);
+    EXPECT_OK(strata_free(c.rig.s, blocks[0].ref));
+    EXPECT_EQ(live_bytes(&c), 6 * MIB);
+    ASSERT_OK(strata_sim_fail(c.rig.devices[0], STRATA_CALL_free_async, 1, false, STRATA_E_DEVICE));
+    EXPECT_OK(strata_free(c.rig.s, blocks[1].ref));
+    EXPECT_EQ(live_bytes(&c), 4 * MIB);
+    captured_end(&c);
+    captured_launch(&c);
+    EXPECT_OK(strata_free(c.rig.s, blocks[2].ref));
+    EXPECT_EQ(live_bytes(&c), 0);
+    captured_destroy(&c);
+    captured_close(&c);
 }

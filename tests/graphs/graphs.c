@@ -58,6 +58,7 @@ void captured_close(captured_t *c) {
         EXPECT_EQ(pools, 0);
         EXPECT_EQ(domain->graph_pools + domain->captures->pools + domain->captures->open, 0);
         EXPECT_EQ(rig_figures(&c->rig).reserved_bytes, 0);
+        EXPECT_EQ(atomic_load(&domain->quota.used), 0);
     }
     if (c->checker) close_checked(c);
     else close_on_device(c);

@@ -1,5 +1,7 @@
 /* reuse_in_capture: a block that is lent and freed inside a capture serves it again once its owner has joined the borrowers, and not
  * before. The checker says of every launch whether two accesses have no order. */
+#include <pthread.h>
+
 #include "tests/graphs/peers.h"
 
 #define BYTES (1ull << 20)
@@ -85,6 +87,7 @@ TEST_EACH(graph_reuse, at_its_free_if_that_comes_after_the_join, layers_t, layer
     lend(&c, &lent, c.other);
     peer_join(&c, c.stream, c.other);
     peer_free(&c, &lent);
+    EXPECT_EQ(deferred(&c), 0);
     strata_block_t again = peer_made(&c, c.stream, BYTES, 2);
     EXPECT_EQ(again.ptr, lent.ptr);
     CLOSE_WITH(&c, &again);
@@ -297,6 +300,66 @@ TEST_EACH(graph_reuse, a_block_of_a_forgotten_owner_is_for_after_the_capture, la
     EXPECT_OK(strata_validate(c.rig.s));
     peer_join(&c, c.stream, c.other);
     CLOSE_WITH(&c, &own, &theirs);
+}
+
+/* ---- streams of one name ---- */
+
+typedef struct elsewhere {
+    captured_t *c;
+    const strata_block_t *lent;
+    strata_stream_t before, after; /* the thread's own stream comes after one, and another one after it */
+} elsewhere_t;
+
+static void *join_and_free(void *context) {
+    const elsewhere_t *elsewhere = context;
+    peer_join(elsewhere->c, STRATA_STREAM_PER_THREAD, elsewhere->before);
+    peer_join(elsewhere->c, elsewhere->after, STRATA_STREAM_PER_THREAD);
+    peer_free(elsewhere->c, elsewhere->lent);
+    return NULL;
+}
+
+static void free_elsewhere(elsewhere_t *elsewhere) {
+    pthread_t thread;
+    ASSERT_EQ(pthread_create(&thread, NULL, join_and_free, elsewhere), 0);
+    pthread_join(thread, NULL);
+}
+
+/* The thread that frees has a stream of the owner's name, which has joined the borrower. The owner has not. */
+TEST_EACH(graph_reuse, the_join_of_another_threads_stream_is_not_that_of_the_owner, layers_t, layers) {
+    captured_t c;
+    peer_open(&c, row->strategy, 0, STRATA_CHECKER_ALL);
+    captured_begin(&c);
+    peer_join(&c, STRATA_STREAM_PER_THREAD, c.stream);
+    strata_block_t lent = peer_made(&c, STRATA_STREAM_PER_THREAD, BYTES, 1);
+    peer_join(&c, c.other, STRATA_STREAM_PER_THREAD);
+    peer_read(&c, c.other, &lent);
+    peer_borrow(&c, &lent, c.other);
+    free_elsewhere(&(elsewhere_t){.c = &c, .lent = &lent, .before = c.other, .after = c.stream});
+    EXPECT_EQ(deferred(&c), BYTES);
+    strata_block_t before = peer_made(&c, STRATA_STREAM_PER_THREAD, BYTES, 2);
+    EXPECT_NE(before.ptr, lent.ptr);
+    peer_join(&c, STRATA_STREAM_PER_THREAD, c.other);
+    strata_block_t again = peer_made(&c, STRATA_STREAM_PER_THREAD, BYTES, 3);
+    EXPECT_EQ(again.ptr, lent.ptr);
+    peer_join(&c, c.stream, STRATA_STREAM_PER_THREAD);
+    CLOSE_WITH(&c, &before, &again);
+}
+
+/* Likewise the borrower's name: the owner has joined the stream of the thread that frees, and not the borrower. */
+TEST_EACH(graph_reuse, the_join_of_another_threads_stream_is_not_that_of_the_borrower, layers_t, layers) {
+    captured_t c;
+    peer_open(&c, row->strategy, 0, STRATA_CHECKER_ALL);
+    captured_begin(&c);
+    strata_block_t lent = peer_made(&c, c.stream, BYTES, 1);
+    lend(&c, &lent, STRATA_STREAM_PER_THREAD);
+    free_elsewhere(&(elsewhere_t){.c = &c, .lent = &lent, .before = c.stream, .after = c.stream});
+    EXPECT_EQ(deferred(&c), BYTES);
+    strata_block_t before = peer_made(&c, c.stream, BYTES, 2);
+    EXPECT_NE(before.ptr, lent.ptr);
+    peer_join(&c, c.stream, STRATA_STREAM_PER_THREAD);
+    strata_block_t again = peer_made(&c, c.stream, BYTES, 3);
+    EXPECT_EQ(again.ptr, lent.ptr);
+    CLOSE_WITH(&c, &before, &again);
 }
 
 /* ---- random programs ---- */
