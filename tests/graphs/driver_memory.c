@@ -1,5 +1,6 @@
 /* Who has an address that a graph had: the last who was served there. What the layer counts of it. */
 #include "allocation/graphs/driver_memory.h"
+#include "allocation/tables/index.h"
 #include "tests/graphs/graphs.h"
 
 TEST(graph_driver_memory, who_is_served_last_has_the_address) {
@@ -52,6 +53,36 @@ TEST(graph_driver_memory, an_entry_that_serves_again_knows_nothing_of_its_first_
     }
     strata_driver_memory_delete(domain, first);
     rig_close(&rig);
+}
+
+/* Two addresses of one hash: what ends one entry leaves the other alone, whichever is looked at first. */
+static void end_one_of_two(int ended, bool deleted) {
+    static const uint64_t addresses[] = {4096, 0xd20f7526c00};
+    rig_t rig;
+    uint32_t entries[2];
+    rig_open(&rig, "cuda_malloc_async", NULL, 0, 0, 1);
+    strata_domain_t *domain = rig_domain(&rig);
+    for (int i = 0; i < 2; i++) {
+        entries[i] = strata_driver_memory_new(domain, 7);
+        strata_driver_memory_lies(domain, entries[i], addresses[i]);
+    }
+    EXPECT_FALSE(strata_driver_memory_is_gone(domain, entries[0]));
+    if (deleted) strata_driver_memory_delete(domain, entries[ended]);
+    else strata_driver_memory_served(domain, addresses[ended]);
+    if (deleted) EXPECT_EQ(strata_driver_memory_new(domain, 8), entries[ended]);
+    else EXPECT_TRUE(strata_driver_memory_is_gone(domain, entries[ended]));
+    strata_driver_memory_lies(domain, entries[ended], 8192);
+    EXPECT_FALSE(strata_driver_memory_is_gone(domain, entries[!ended]));
+    strata_driver_memory_served(domain, addresses[!ended]);
+    EXPECT_TRUE(strata_driver_memory_is_gone(domain, entries[!ended]));
+    for (int i = 0; i < 2; i++) strata_driver_memory_delete(domain, entries[i]);
+    rig_close(&rig);
+}
+
+TEST(graph_driver_memory, addresses_of_one_hash_are_two) {
+    ASSERT_EQ(strata_index_hash(4096, 0), strata_index_hash(0xd20f7526c00, 0));
+    for (int ended = 0; ended < 2; ended++)
+        for (int deleted = 0; deleted < 2; deleted++) end_one_of_two(ended, deleted);
 }
 
 TEST(graph_driver_memory, many_of_one_capture_are_told_apart) {
