@@ -35,7 +35,7 @@ TEST_RIG(idle_bounds, marks_and_gives_at_their_moments, 0, VMM, CHUNKS) {
     EXPECT_EQ(strata_facade_look_for_idleness(rig->s), seen + 13 * PART);
 }
 
-/* Of several stacks the one that falls idle first says how often the facade looks, whichever is written first. */
+/* The stack that falls idle first sets how often the facade looks, whichever is written first. */
 TEST(idle_bounds, the_shortest_time_of_all_stacks_counts) {
     static const char *const texts[] = {
         "stack: [auto_growth, system]\nidle: {after: 1s}\nplaces: {pinned: {stack: [auto_growth, system], idle: {after: 3s}}}\n",

@@ -1,5 +1,5 @@
-/* What the driver is asked about streams while pools are open, and what its answer makes of a request: the legacy stream, broken captures,
- * filters that choose anew. */
+/* Questions to the driver while pools are open, and requests that depend on the answer: the legacy stream, broken captures, filters that
+ * choose anew, borrowers that are captured later. */
 #include "allocation/graphs/graphs.h"
 #include "allocation/stack/layer.h"
 #include "tests/graphs/graphs.h"

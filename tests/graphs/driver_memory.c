@@ -1,4 +1,4 @@
-/* Who has an address that a graph had: the last who was served there. What the layer counts of it. */
+/* An address that a graph had belongs to the last that was served there. The layer counts live bytes from the request to the free. */
 #include "allocation/graphs/driver_memory.h"
 #include "allocation/tables/index.h"
 #include "tests/graphs/graphs.h"

@@ -1,4 +1,4 @@
-/* What another thread does while a pool becomes an owner of a block, or is set back: the lock of the block is open then. */
+/* Another thread acts while a pool becomes an owner of a block, or is set back: the lock of the block is open then. */
 #include "allocation/graphs/graphs.h"
 #include "allocation/stack/layer.h"
 #include "tests/facade/between.h"

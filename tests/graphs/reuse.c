@@ -189,7 +189,7 @@ TEST_EACH(graph_reuse, the_first_request_after_the_join_takes_up_every_block, la
     CLOSE_WITH(&c, &again);
 }
 
-/* Of a borrow outside captures the driver is asked nothing. */
+/* The driver is asked nothing about a borrow outside captures. */
 TEST_EACH(graph_reuse, a_borrow_outside_captures_costs_no_question, layers_t, layers) {
     captured_t c;
     peer_open(&c, row->strategy, 0, STRATA_CHECKER_ALL);
@@ -345,7 +345,7 @@ TEST_EACH(graph_reuse, the_join_of_another_threads_stream_is_not_that_of_the_own
     CLOSE_WITH(&c, &before, &again);
 }
 
-/* Likewise the borrower's name: the owner has joined the stream of the thread that frees, and not the borrower. */
+/* The thread that frees has a stream of the borrower's name, which the owner has joined. The borrower it has not. */
 TEST_EACH(graph_reuse, the_join_of_another_threads_stream_is_not_that_of_the_borrower, layers_t, layers) {
     captured_t c;
     peer_open(&c, row->strategy, 0, STRATA_CHECKER_ALL);
