@@ -179,6 +179,8 @@ TEST(errors, order_is_told_at_the_upper_layer) {
 }
 
 TEST(errors, extends) {
+    expect_refused("extends: .yml\n", 1, 10, "\".yml\" is neither a preset nor a file", "a file's path");
+    expect_refused("extends: .yaml\n", 1, 10, "\".yaml\" is neither a preset nor a file", "a file's path");
     expect_refused("extends: stratta\n", 1, 10, "\"stratta\" is neither a preset nor a file", "write strata");
     expect_refused("extends: no/such.yaml\n", 1, 10, "no/such.yaml: the file cannot be read", "write a preset's name");
     expect_refused("extends: [strata]\n", 1, 1, "wants one value", "write extends: strata");

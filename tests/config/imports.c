@@ -149,6 +149,9 @@ TEST(imports, pytorch_of_before_has_the_preset_of_before) {
     EXPECT_CONTAINS(made.strategy->peer, "1.13");
     expect_round_trip(&made);
     end(&made);
+    made = make("pytorch", "", "2.0");
+    EXPECT_CONTAINS(made.file, "\nextends: pytorch\n");
+    end(&made);
     made = make("pytorch@2.9", "", NULL);
     EXPECT_CONTAINS(made.file, "\nextends: pytorch\n");
     EXPECT_CONTAINS(made.file, "--as-of 2.9`");
@@ -471,6 +474,8 @@ static const struct {
     {"pytorch", "roundup_bypass_threshold_mb:64", "1.12", "pytorch has roundup_bypass_threshold_mb from 1.13 on"},
     {"pytorch", "roundup_bypass_threshold_mb:64", "2.1", "pytorch had roundup_bypass_threshold_mb up to 1.13, not as of 2.1"},
     {"pytorch", "", "two", "\"two\" is no known version of pytorch; write one of 1.9 to 1.13, 2.0 to 2.13, as in 2.9"},
+    {"pytorch", "", "2.0000009", "\"2.0000009\" is no known version of pytorch"},
+    {"pyt", "", NULL, "there is no allocator \"pyt\""},
     {"pytoch", "", NULL, "there is no allocator \"pytoch\"; write pytorch"},
     {"paddle", "FLAGS_free_idle_chunk=perhaps", NULL,
      "<paddle>:1:1: \"perhaps\" is no value of FLAGS_free_idle_chunk; write true or false"},

@@ -35,7 +35,7 @@ TEST(precedence, each_source_lies_over_the_one_before) {
     EXPECT_STREQ(strategy->name, "precedence");
     strata_strategy_delete(strategy);
 
-    setenv("STRATA_SET", " auto_growth.chunk_size=5MiB , auto_growth.order=any,", 1);
+    setenv("STRATA_SET", ",, auto_growth.chunk_size=5MiB ,, auto_growth.order=any,", 1);
     request.environment = true;
     strategy = load_request(&request);
     expect_from(strategy, "5MiB", STRATA_FROM_ENVIRONMENT, "STRATA_SET", 0);
@@ -72,6 +72,11 @@ TEST(precedence, the_environment_names_a_preset_or_a_file) {
     strata_strategy_delete(strategy);
 
     strategy = load_request(&(strata_config_request_t){.environment = false});
+    EXPECT_STREQ(strategy->name, "strata");
+    strata_strategy_delete(strategy);
+
+    setenv("STRATA_STRATEGY", "", 1);
+    strategy = load_request(&(strata_config_request_t){.environment = true});
     EXPECT_STREQ(strategy->name, "strata");
     strata_strategy_delete(strategy);
 
