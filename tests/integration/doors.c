@@ -212,6 +212,19 @@ TEST(doors, each_of_many_pending_blocks_is_known_as_freed) {
     }
 }
 
+/* The 65536th block that waits is the one that settles them all. */
+TEST(doors, many_pending_blocks_are_settled) {
+    DOOR(door, NULL, "strata");
+    enum { MOST = 65536 };
+    void **blocks = malloc(MOST * sizeof *blocks);
+    for (int i = 0; i < MOST; i++) blocks[i] = take(door, 256);
+    for (int i = 0; i < MOST - 1; i++) EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, blocks[i]));
+    EXPECT_EQ(calls(door, "live"), MOST);
+    EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, blocks[MOST - 1]));
+    EXPECT_EQ(calls(door, "live"), 0);
+    free(blocks);
+}
+
 TEST(doors, memory_of_the_other_kind_is_not_freed) {
     DOOR(door, NULL, "strata");
     void *device = take(door, MIB), *pinned = NULL, *managed = NULL;
@@ -297,6 +310,15 @@ static void expect_put_off(bool told) {
     else strata_unordered_capture_ends();
     EXPECT_TRUE(take(door, 8 * MIB) == address);
     if (told) EXPECT_OK(strata_device_graph_destroy(device_of(door), graph));
+}
+
+/* The end of a capture whose beginning was not seen, as of another library's, puts nothing off. */
+TEST(doors, an_end_without_a_beginning_is_ignored) {
+    DOOR(door, chunky, NULL);
+    strata_unordered_capture_ends();
+    EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, take(door, 8 * MIB)));
+    EXPECT_EQ(strata_door_give_back(door, strata_gpu(0)), 8 * MIB);
+    EXPECT_EQ(calls(door, "live"), 0);
 }
 
 TEST(doors, a_capture_puts_settling_off) {
