@@ -210,6 +210,81 @@ TEST(platform_host, pipes_and_devices_are_for_the_user_to_name) {
     folder_close(&folder);
 }
 
+/* What is written follows what was there; neither a folder, a link nor a pipe without a reader is added to. */
+TEST(platform_host, what_is_added_follows_what_is_there) {
+    folder_t folder;
+    int file = -1, reader;
+    char link[96], pattern[96], numbered[96], bytes[16] = "";
+    folder_open(&folder);
+    for (int i = 0; i < 2; i++) {
+        ASSERT_OK(strata_file_append(folder.file, &file));
+        EXPECT_TRUE(fcntl(file, F_GETFD) & FD_CLOEXEC);
+        EXPECT_EQ(write(file, "+", 1), 1);
+        close(file);
+    }
+    ASSERT_OK(strata_file_open(folder.file, STRATA_FILE_NAMED_BY_USER, &file));
+    EXPECT_EQ(read(file, bytes, sizeof bytes), 7);
+    EXPECT_STREQ(bytes, "bytes++");
+    close(file);
+    EXPECT_SAYS(STRATA_E_IO, strata_file_append(folder.path, &file), "nothing can be added to the file");
+    EXPECT_STATUS(STRATA_E_IO, strata_file_append(folder.pipe, &file));
+    reader = open(folder.pipe, O_RDONLY | O_NONBLOCK);
+    ASSERT_OK(strata_file_append(folder.pipe, &file));
+    EXPECT_EQ(write(file, "+", 1), 1);
+    EXPECT_EQ(read(reader, bytes, sizeof bytes), 1);
+    close(file);
+    close(reader);
+    snprintf(link, sizeof link, "%s/link", folder.path);
+    ASSERT_EQ(symlink(folder.file, link), 0);
+    EXPECT_STATUS(STRATA_E_IO, strata_file_append(link, &file));
+    unlink(link);
+    snprintf(pattern, sizeof pattern, "%s/of-%%p.log", folder.path);
+    snprintf(numbered, sizeof numbered, "%s/of-%ld.log", folder.path, (long)getpid());
+    ASSERT_OK(strata_file_append(pattern, &file));
+    close(file);
+    EXPECT_EQ(unlink(numbered), 0);
+    ASSERT_OK(strata_file_append("/dev/null", &file));
+    close(file);
+    ASSERT_OK(strata_file_append("stderr", &file));
+    EXPECT_GT(file, STDERR_FILENO);
+    close(file);
+    folder_close(&folder);
+}
+
+TEST(platform_host, a_pattern_has_the_number_of_the_process) {
+    static const struct {
+        const char *pattern, *before, *after; /* `after` NULL: there is no number */
+    } rows[] = {{"%p", "", ""}, {"a%pb", "a", "b"}, {"%q", "%q", NULL}, {"a%", "a%", NULL}, {"p%%p", "p%", ""}, {"", "", NULL}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char path[64], wanted[64];
+        if (rows[i].after) snprintf(wanted, sizeof wanted, "%s%ld%s", rows[i].before, (long)getpid(), rows[i].after);
+        else snprintf(wanted, sizeof wanted, "%s", rows[i].before);
+        strata_file_expand(rows[i].pattern, path, sizeof path);
+        EXPECT_STREQ(path, wanted);
+    }
+    char path[32];
+    strata_file_expand("0123456789012345678901234567890123456789", path, sizeof path);
+    EXPECT_STREQ(path, "01234567"); /* the room of a number is kept */
+}
+
+/* It is in no folder while it is open. */
+TEST(platform_host, a_scratch_file_has_no_name) {
+    folder_t folder;
+    int file = -1;
+    char byte = 0;
+    folder_open(&folder);
+    folder_close(&folder);
+    ASSERT_EQ(mkdir(folder.path, 0700), 0);
+    ASSERT_OK(strata_file_scratch(folder.path, &file));
+    EXPECT_TRUE(fcntl(file, F_GETFD) & FD_CLOEXEC);
+    EXPECT_EQ(pwrite(file, "x", 1, 5), 1);
+    EXPECT_EQ(pread(file, &byte, 1, 5), 1);
+    EXPECT_EQ(byte, 'x');
+    EXPECT_EQ(rmdir(folder.path), 0);
+    close(file);
+    EXPECT_SAYS(STRATA_E_IO, strata_file_scratch(folder.path, &file), "no file can be made there");
+}
+
 /* ---- locks, conditions, time ---- */
 
 typedef struct heard {
