@@ -161,3 +161,21 @@ TEST(pause_bounds, idle_memory_of_others_makes_room_for_a_resume) {
     EXPECT_EQ(rig_figures(&rig).paused_bytes, 0);
     RIG_FREE(&rig, block);
 }
+
+/* Under a limit of exactly what is away: a resume that the device refuses leaves nothing claimed of it. */
+TEST(pause_bounds, a_refused_resume_claims_nothing) {
+    PAUSED_RIG(rig, "stack: [stream_safe, auto_growth: {chunk_size: 8MiB}, vmm]\n");
+    strata_block_t blocks[2] = {rig_allocate(&rig, NULL, 8 * MIB), rig_allocate(&rig, NULL, 8 * MIB)};
+    pause_do(&rig, STRATA_POOL_ORDINARY, STRATA_PAUSE_DROP);
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 16 * MIB));
+    for (uint64_t refused = 1; refused <= 2; refused++) {
+        ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_create, refused, true, STRATA_E_NO_MEMORY));
+        EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_resume(rig.s, rig.gpu, STRATA_POOL_ORDINARY, NULL, NULL));
+        strata_sim_clear_faults(rig.devices[0]);
+        EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+        EXPECT_EQ(rig_figures(&rig).paused_bytes, 16 * MIB);
+    }
+    EXPECT_EQ(resume_do(&rig, STRATA_POOL_ORDINARY).bytes, 16 * MIB);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 16 * MIB);
+    rig_free(&rig, blocks, 2);
+}
