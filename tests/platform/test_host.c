@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "platform/clock.h"
+#include "platform/host/call_stack.h"
 #include "platform/host/file.h"
 #include "platform/host/host_nodes.h"
 #include "platform/host/host_text.h"
@@ -283,6 +284,39 @@ TEST(platform_host, a_scratch_file_has_no_name) {
     EXPECT_EQ(rmdir(folder.path), 0);
     close(file);
     EXPECT_SAYS(STRATA_E_IO, strata_file_scratch(folder.path, &file), "no file can be made there");
+}
+
+/* ---- call stacks ---- */
+
+static uint32_t deep(uint32_t calls, uint64_t *frames, uint32_t most) {
+    uint32_t count = calls > 0 ? deep(calls - 1, frames, most) : strata_call_stack_take(frames, most);
+    frames[most] += 1; /* the call above is not the last thing that is done */
+    return count;
+}
+
+TEST(call_stack, has_no_more_frames_than_are_asked_for) {
+    static const uint32_t asked[] = {0, 1, 2, 5};
+    strata_call_stack_ready();
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        uint64_t frames[STRATA_CALL_STACK_MOST + 1] = {0};
+        EXPECT_EQ(deep(8, frames, asked[i]), asked[i]);
+        EXPECT_EQ(frames[asked[i]], 9); /* nothing was written behind them */
+    }
+}
+
+static bool is_named(uint64_t frame, const char *end) {
+    char name[STRATA_CALL_STACK_NAME];
+    strata_call_stack_name(frame, name);
+    const char *found = strstr(name, end);
+    return found && found[strlen(end)] == '\0';
+}
+
+/* What a call returns to may be the first byte of the next function. */
+TEST(call_stack, a_frame_is_named_by_the_call_before_it) {
+    uint64_t begin = (uintptr_t)&qsort;
+    EXPECT_TRUE(is_named(begin + 1, " qsort"));
+    EXPECT_FALSE(is_named(begin, " qsort"));
+    EXPECT_TRUE(is_named(0, "0x0"));
 }
 
 /* ---- locks, conditions, time ---- */
