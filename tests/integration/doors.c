@@ -251,6 +251,43 @@ TEST(doors, idle_memory_is_what_is_cached_and_what_is_freed) {
     EXPECT_EQ(strata_door_give_back(door, strata_gpu(0)), 0);
 }
 
+/* What is pending of the device is none of the host's to settle, nor the other way round. */
+TEST(doors, each_kind_of_memory_is_settled_by_itself) {
+    DOOR(door, chunky, NULL);
+    void *host = NULL;
+    EXPECT_OK(strata_door_allocate(door, strata_pinned(), MIB, &host));
+    EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, take(door, 8 * MIB)));
+    (void)strata_door_give_back(door, strata_pinned());
+    EXPECT_EQ(calls(door, "live"), 1);
+    EXPECT_OK(strata_door_free(door, STRATA_DOOR_HOST, host));
+    EXPECT_EQ(strata_door_give_back(door, strata_gpu(0)), 8 * MIB);
+    EXPECT_EQ(strata_door_idle(door, strata_pinned()) >= MIB, true);
+}
+
+/* Live memory of a device keeps the reset of another one away; memory of the host keeps none. */
+TEST(doors, host_memory_is_used_on_no_device) {
+    DOOR(door, chunky, NULL);
+    void *host = NULL;
+    EXPECT_OK(strata_door_allocate(door, strata_pinned(), MIB, &host));
+    for (uint32_t device = 0; device < 2; device++) EXPECT_FALSE(strata_door_used_elsewhere(door, device));
+    void *block = take(door, MIB);
+    for (uint32_t device = 0; device < 2; device++) EXPECT_EQ(strata_door_used_elsewhere(door, device), device == 1);
+    EXPECT_OK(strata_door_free(door, STRATA_DOOR_HOST, host));
+    EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, block));
+}
+
+/* The wait for its stream fails after the block was served: it goes back. */
+TEST(doors, a_block_that_is_not_ready_goes_back) {
+    DOOR(door, chunky, NULL);
+    void *address = NULL;
+    EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, take(door, 8 * MIB)));
+    (void)strata_door_give_back(door, strata_gpu(0));
+    ASSERT_OK(strata_sim_fail(device_of(door), STRATA_CALL_stream_synchronise, 1, false, STRATA_E_DEVICE));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_door_allocate(door, strata_gpu(0), 8 * MIB, &address));
+    EXPECT_EQ(address, NULL);
+    EXPECT_EQ(calls(door, "live"), 0);
+}
+
 TEST(doors, host_memory_waits_for_the_devices) {
     DOOR(door, NULL, "strata");
     void *pinned = NULL, *again = NULL;
