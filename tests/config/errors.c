@@ -35,6 +35,8 @@ TEST(errors, directives) {
 }
 
 TEST(errors, keys_of_a_strategy) {
+    expect_refused("version: 10\nstack: [system]\n", 1, 10, "this Strata reads strategies of version 1, not \"10\"",
+                   "write version: 1");
     expect_refused("version: 1\nstak: [system]\n", 2, 1, "no key \"stak\"", "write stack");
     expect_refused("zzzzzzzz: 1\n", 1, 1, "no key \"zzzzzzzz\"", "write one of version, strategy,");
     expect_refused("version: 2\n", 1, 10, "version 1, not \"2\"", "write version: 1");

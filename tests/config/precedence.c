@@ -144,6 +144,24 @@ TEST(precedence, a_strategy_extends_another) {
     EXPECT_STREQ(strata_last_error()->text, text);
 }
 
+/* What a text says beside its own stack stays, before it or after it; that of a text which it extends goes with the stack. */
+TEST(precedence, a_stack_without_virtual_memory_goes_with_its_own) {
+    static const struct {
+        const char *text;
+        size_t count;
+    } rows[] = {{"stack: [auto_growth_vmm, vmm]\nwithout_virtual_memory: {stack: [system]}\n", 1},
+                {"without_virtual_memory: {stack: [system]}\nstack: [auto_growth_vmm, vmm]\n", 1},
+                {"extends: plain_below.yaml\n", 1},
+                {"extends: plain_below.yaml\nstack: [system]\n", 0}};
+    (void)file_of("plain_below.yaml", rows[0].text);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(
+            &(strata_config_request_t){.file = file_of("plain_above.yaml", rows[i].text)});
+        ASSERT_NE(strategy, NULL);
+        EXPECT_EQ(strategy->named[STRATA_NAMED_PLAIN].count, rows[i].count);
+    }
+}
+
 TEST(precedence, files_extend_one_another_eight_deep) {
     char name[32], text[64];
     const char *path = file_of("deep0.yaml", "peer: the last\n");
