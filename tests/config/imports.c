@@ -149,9 +149,6 @@ TEST(imports, pytorch_of_before_has_the_preset_of_before) {
     EXPECT_CONTAINS(made.strategy->peer, "1.13");
     expect_round_trip(&made);
     end(&made);
-    made = make("pytorch", "", "2.0");
-    EXPECT_CONTAINS(made.file, "\nextends: pytorch\n");
-    end(&made);
     made = make("pytorch@2.9", "", NULL);
     EXPECT_CONTAINS(made.file, "\nextends: pytorch\n");
     EXPECT_CONTAINS(made.file, "--as-of 2.9`");
