@@ -228,6 +228,17 @@ TEST(named, their_number_is_bounded) {
     strata_strategy_t *strategy = load_text(yaml), *other = NULL;
     strata_strategy_delete(strategy);
     (void)file_of("many.yaml", yaml);
+    /* One of those again is no more, nor is one beside one fewer. */
+    many(yaml, "extends: many.yaml\n", 0, 1);
+    strategy = load_request(&(strata_config_request_t){.file = file_of("the_same.yaml", yaml)});
+    EXPECT_EQ(strategy->named[STRATA_NAMED_POOL].count, STRATA_MODEL_NAMED);
+    strata_strategy_delete(strategy);
+    many(yaml, "", 0, STRATA_MODEL_NAMED - 1);
+    (void)file_of("fewer.yaml", yaml);
+    many(yaml, "extends: fewer.yaml\n", 100, 1);
+    strategy = load_request(&(strata_config_request_t){.file = file_of("one_beside.yaml", yaml)});
+    EXPECT_EQ(strategy->named[STRATA_NAMED_POOL].count, STRATA_MODEL_NAMED);
+    strata_strategy_delete(strategy);
     many(yaml, "extends: many.yaml\n", 100, 1);
     EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.file = file_of("one_more.yaml", yaml)}, &other),
                 "one_more.yaml:2:1: more than 32 pools with those that this file extends; take some");
