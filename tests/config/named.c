@@ -231,12 +231,14 @@ TEST(named, their_number_is_bounded) {
     /* One of those again is no more, nor is one beside one fewer. */
     many(yaml, "extends: many.yaml\n", 0, 1);
     strategy = load_request(&(strata_config_request_t){.file = file_of("the_same.yaml", yaml)});
+    ASSERT_NE(strategy, NULL);
     EXPECT_EQ(strategy->named[STRATA_NAMED_POOL].count, STRATA_MODEL_NAMED);
     strata_strategy_delete(strategy);
     many(yaml, "", 0, STRATA_MODEL_NAMED - 1);
     (void)file_of("fewer.yaml", yaml);
     many(yaml, "extends: fewer.yaml\n", 100, 1);
     strategy = load_request(&(strata_config_request_t){.file = file_of("one_beside.yaml", yaml)});
+    ASSERT_NE(strategy, NULL);
     EXPECT_EQ(strategy->named[STRATA_NAMED_POOL].count, STRATA_MODEL_NAMED);
     strata_strategy_delete(strategy);
     many(yaml, "extends: many.yaml\n", 100, 1);

@@ -77,8 +77,8 @@ TEST(precedence, the_environment_names_a_preset_or_a_file) {
 
     setenv("STRATA_STRATEGY", "", 1);
     strategy = load_request(&(strata_config_request_t){.environment = true});
-    EXPECT_STREQ(strategy->name, "strata");
-    strata_strategy_delete(strategy);
+    EXPECT_STREQ(strategy ? strategy->name : "none", "strata");
+    if (strategy) strata_strategy_delete(strategy);
 
     setenv("STRATA_STRATEGY", "padle", 1);
     strategy = NULL;
