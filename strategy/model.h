@@ -53,7 +53,6 @@ struct strata_model_layer {
 /* Stacks of a single device; a place without layers is as for all devices. */
 typedef struct strata_model_device {
     uint32_t number;
-    strata_origin_t origin;
     strata_model_stack_t stacks[STRATA_PLACE_KINDS];
 } strata_model_device_t;
 

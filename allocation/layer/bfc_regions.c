@@ -46,7 +46,6 @@ void strata_bfc_put_back(bfc_t *self, strata_record_t *block) {
         if (slot == 0) {
             /* Out of use until its region goes, which it never does before the end. */
             block->state = STRATA_RECORD_DEFERRED;
-            self->lost_blocks++;
             return;
         }
         block = bfc_block(self, slot);

@@ -60,7 +60,7 @@ typedef struct bfc {
     uint32_t cursor; /* where a walk of the queue goes on, whoever leaves it */
     bool jumbled; /* the queue is not in the order of the counts */
     bool frontier_moved;
-    uint32_t captures, lost_blocks;
+    uint32_t captures;
     uint64_t ids, actions; /* allocations; allocations and frees */
     uint64_t largest_allocation, collections, collected_bytes, forced_merges, backpedals; /* figures */
     strata_growing_t notes; /* a bfc_note_t a slot, as far as it reaches; not there without memory_debug */

@@ -63,7 +63,6 @@ static strata_status_t read_device(strata_reader_t *reader, const strata_text_t 
         return strata_fail_origin(&key, "a device is a mapping; write %s: {stack: [...]}", node->key);
     strata_model_device_t *own = strata_strategy_own(reader->strategy, (uint32_t)number);
     if (!own) return STRATA_E_HOST_MEMORY;
-    own->origin = key;
     strata_status_t status = STRATA_OK;
     for (const strata_tree_t *child = node->first; child && status == STRATA_OK; child = child->next)
         status = strata_note_wrong(reader->wrongs, read_own_key(reader, text, own, child));

@@ -10,6 +10,25 @@ static void capture(bfc_t *self, bool begins) {
     (void)strata_call_unlock(&call);
 }
 
+/* The regions of one pool make the first one of the next no larger; those of the same pool do. */
+TEST(bfc_capture, each_pool_begins_with_small_regions) {
+    RIG_BY(rig, bfc_open(&rig, "allow_growth: true", 0));
+    bfc_t *self = bfc_of(&rig);
+    uint64_t first = self->next_region;
+    strata_block_t block = rig_allocate(&rig, NULL, 3 * MIB);
+    uint64_t later = self->next_region;
+    EXPECT_GT(later, first);
+    capture(self, true);
+    EXPECT_EQ(self->next_region, later);
+    capture(self, false);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    EXPECT_EQ(self->next_region, later);
+    capture(self, true);
+    EXPECT_EQ(self->next_region, first);
+    capture(self, false);
+}
+
 TEST(bfc_capture, nothing_is_given_back_until_the_last_one_ends) {
     uint64_t released = 7;
     RIG_BY(rig, bfc_open(&rig, "allow_growth: true", 0));

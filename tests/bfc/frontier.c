@@ -82,6 +82,24 @@ TEST(bfc_frontier, a_request_says_up_to_which_count_it_may_have_memory) {
     bfc_free_all(&rig, rest, 7);
 }
 
+/* The place of the last step serves a request that says exactly the count of its free, and none that says less. */
+TEST(bfc_frontier, a_step_repeats_what_was_freed_exactly_then) {
+    for (uint64_t less = 0; less <= 1; less++) {
+        RIG_BY(rig, bfc_open(&rig, FIXED ", stable_addresses: true", 0));
+        const bfc_t *self = bfc_of(&rig);
+        strata_block_t low = rig_allocate(&rig, NULL, MIB), guard = rig_allocate(&rig, NULL, 256);
+        EXPECT_OK(strata_step(rig.s));
+        strata_block_t high = rig_allocate(&rig, NULL, MIB);
+        EXPECT_OK(strata_free(rig.s, low.ref));
+        EXPECT_OK(strata_free(rig.s, high.ref));
+        uint64_t freed = bfc_freed_at(self, bfc_block(self, strata_ref_slot(high.ref)));
+        EXPECT_OK(strata_step(rig.s));
+        strata_block_t again = bfc_before(&rig, NULL, MIB, freed - less);
+        EXPECT_EQ(again.ptr, less ? low.ptr : high.ptr);
+        RIG_FREE(&rig, guard, again);
+    }
+}
+
 /* What is left of a block that was cut was freed when the block was. */
 TEST(bfc_frontier, the_rest_of_a_block_inherits_its_count) {
     strata_block_t b[2];

@@ -37,6 +37,7 @@ TEST(bfc_memory, asks_for_the_request_alone_where_it_may) {
                               "limit: {bytes: 700MiB}\n  - system", 0));
     strata_block_t b = rig_allocate(&rig, NULL, 700 * MIB);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 700 * MIB);
+    EXPECT_EQ(bfc_of(&rig)->backpedals, 4); /* three regions that are larger, and the request alone */
     EXPECT_OK(strata_free(rig.s, b.ref));
 }
 

@@ -35,6 +35,37 @@ TEST(caching_edges, a_block_of_exactly_max_split_size_goes_for_a_larger_one) {
     EXPECT_OK(strata_free(rig.s, block.ref));
 }
 
+/* One of 20 MiB is not cut and serves what is near its size; a block of that size serves nothing smaller. */
+TEST(caching_edges, at_exactly_max_split_size_nothing_is_split) {
+    static const struct {
+        size_t idle, wanted, size;
+        bool serves;
+    } rows[] = {{30, 20, 30, true}, {20, 20, 20, true}, {20, 18, 18, false}, {20, 5, 5, false}, {18, 16, 16, true}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        RIG_BY(rig, caching_open(&rig, "max_split_size: 20MiB", 0));
+        strata_block_t idle = rig_allocate(&rig, NULL, rows[i].idle * MIB);
+        EXPECT_OK(strata_free(rig.s, idle.ref));
+        strata_block_t block = rig_allocate(&rig, NULL, rows[i].wanted * MIB);
+        EXPECT_EQ(block.ptr == idle.ptr, rows[i].serves);
+        EXPECT_EQ(block.size, rows[i].size * MIB);
+        EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), rows[i].serves ? 1 : 2);
+        EXPECT_OK(strata_free(rig.s, block.ref));
+    }
+}
+
+/* The place of the last step is in a block that must stay whole by now. */
+TEST(caching_edges, a_step_repeats_no_part_of_what_stays_whole) {
+    RIG_BY(rig, caching_open(&rig, "max_split_size: 20MiB, stable_addresses: true", 0));
+    strata_block_t part = rig_allocate(&rig, NULL, 5 * MIB);
+    EXPECT_OK(strata_free(rig.s, part.ref));
+    EXPECT_EQ(caching_reserved(&rig), 20 * MIB);
+    EXPECT_OK(strata_step(rig.s));
+    strata_block_t again = rig_allocate(&rig, NULL, 5 * MIB);
+    EXPECT_NE(again.ptr, part.ptr);
+    EXPECT_EQ(caching_reserved(&rig), 40 * MIB);
+    EXPECT_OK(strata_free(rig.s, again.ref));
+}
+
 static void tell(strata_stream_t stream, bool gone, uint64_t bytes, void *context) {
     uint64_t *told = context;
     (void)stream;

@@ -1,6 +1,7 @@
 /* Segments that expand, by sequences worked by hand from PyTorch's rules: which address, how many handles, which device calls. */
 #include <stdio.h>
 
+#include "allocation/reclaim/refusal.h"
 #include "tests/caching/caching.h"
 
 static uint64_t reserved(rig_t *rig) { return rig_figures(rig).reserved_bytes; }
@@ -67,6 +68,36 @@ TEST(caching_expandable, the_end_of_a_segment_is_as_large_as_it_can_become) {
     EXPECT_EQ(offset(&first, &five), 15 * MIB);
     EXPECT_EQ(reserved(&rig), 20 * MIB);
     RIG_FREE(&rig, first, last, four, five);
+}
+
+/* Each handle once, those of a growth that failed in the middle too. */
+TEST(caching_expandable, handles_that_come_and_go_are_counted) {
+    RIG_BY(rig, open_expandable(&rig, "", 0));
+    const caching_t *self = caching_of(&rig);
+    strata_block_t large = rig_allocate(&rig, NULL, 60 * MIB), small = rig_allocate(&rig, NULL, MIB);
+    EXPECT_EQ(self->mapped, 4);
+    EXPECT_EQ(self->unmapped, 0);
+    EXPECT_OK(strata_free(rig.s, large.ref));
+    EXPECT_EQ(rig_release(&rig), 60 * MIB);
+    EXPECT_EQ(self->unmapped, 3);
+    const strata_allocate_options_t once = {.struct_size = sizeof once, .size = 60 * MIB, .flags = STRATA_NO_RETRY};
+    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_create, 3, false, STRATA_E_DEVICE));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate_with(rig.s, rig.gpu, NULL, &once, &large));
+    EXPECT_EQ(self->mapped, 6);
+    EXPECT_EQ(self->unmapped, 5);
+    EXPECT_EQ(reserved(&rig), 2 * MIB);
+    EXPECT_OK(strata_free(rig.s, small.ref));
+}
+
+/* A limit that has room for two of four handles refuses the two that are still lacking. */
+TEST(caching_expandable, a_limit_is_told_of_what_is_lacking) {
+    RIG_BY(rig, rig_open(&rig, "version: 1\nstack:\n  - caching_vmm\n  - limit: {bytes: 50MiB}\n  - vmm\n", NULL, 0, 0, 1));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(&rig, NULL, 80 * MIB));
+    EXPECT_EQ(strata_refusal_last().by, STRATA_REFUSED_BY_BOUND);
+    EXPECT_EQ(strata_refusal_last().asked, 40 * MIB);
+    EXPECT_EQ(strata_refusal_last().used, 40 * MIB);
+    EXPECT_EQ(strata_refusal_last().limit, 50 * MIB);
+    EXPECT_EQ(reserved(&rig), 0);
 }
 
 TEST(caching_expandable, each_stream_has_segments_of_its_own) {

@@ -93,6 +93,8 @@ TEST(config_bounds, sixty_four_letters_of_a_name) {
         expect_bound(letters > STRATA_NAME_LETTERS, "is no name for a pool");
         put(put(put(0, "stack: [system]\nstreams: {", 1), "s", letters), ": [system]}\n", 1);
         expect_bound(letters > STRATA_NAME_LETTERS, "is no name for a pattern of streams");
+        put(put(put(0, "stack: [system]\nstrategy: ", 1), "s", letters), "\n", 1);
+        expect_bound(letters > STRATA_NAME_LETTERS, "the strategy's name is longer than 64 bytes");
     }
 }
 

@@ -35,6 +35,8 @@ TEST(errors, directives) {
 }
 
 TEST(errors, keys_of_a_strategy) {
+    expect_refused("version: 10\nstack: [system]\n", 1, 10, "this Strata reads strategies of version 1, not \"10\"",
+                   "write version: 1");
     expect_refused("version: 1\nstak: [system]\n", 2, 1, "no key \"stak\"", "write stack");
     expect_refused("zzzzzzzz: 1\n", 1, 1, "no key \"zzzzzzzz\"", "write one of version, strategy,");
     expect_refused("version: 2\n", 1, 10, "version 1, not \"2\"", "write version: 1");
@@ -179,6 +181,8 @@ TEST(errors, order_is_told_at_the_upper_layer) {
 }
 
 TEST(errors, extends) {
+    expect_refused("extends: .yml\n", 1, 10, "\".yml\" is neither a preset nor a file", "a file's path");
+    expect_refused("extends: .yaml\n", 1, 10, "\".yaml\" is neither a preset nor a file", "a file's path");
     expect_refused("extends: stratta\n", 1, 10, "\"stratta\" is neither a preset nor a file", "write strata");
     expect_refused("extends: no/such.yaml\n", 1, 10, "no/such.yaml: the file cannot be read", "write a preset's name");
     expect_refused("extends: [strata]\n", 1, 1, "wants one value", "write extends: strata");

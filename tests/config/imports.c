@@ -471,6 +471,8 @@ static const struct {
     {"pytorch", "roundup_bypass_threshold_mb:64", "1.12", "pytorch has roundup_bypass_threshold_mb from 1.13 on"},
     {"pytorch", "roundup_bypass_threshold_mb:64", "2.1", "pytorch had roundup_bypass_threshold_mb up to 1.13, not as of 2.1"},
     {"pytorch", "", "two", "\"two\" is no known version of pytorch; write one of 1.9 to 1.13, 2.0 to 2.13, as in 2.9"},
+    {"pytorch", "", "2.0000009", "\"2.0000009\" is no known version of pytorch"},
+    {"pyt", "", NULL, "there is no allocator \"pyt\""},
     {"pytoch", "", NULL, "there is no allocator \"pytoch\"; write pytorch"},
     {"paddle", "FLAGS_free_idle_chunk=perhaps", NULL,
      "<paddle>:1:1: \"perhaps\" is no value of FLAGS_free_idle_chunk; write true or false"},

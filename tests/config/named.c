@@ -157,6 +157,38 @@ TEST(named, wrong_paths_name_the_nearest) {
     expect_unset("pool.weights.auto_growth.chunk_size=1MiB",
                  "--set: \"pool.weights.auto_growth.chunk_size\" is no path of an option; write LAYER.OPTION or "
                  "PLACE.LAYER.OPTION, as in auto_growth.chunk_size, or pools.NAME.LAYER.OPTION, or graph.LAYER.OPTION");
+    expect_unset("pools.weights.chunk_size=1MiB",
+                 "--set: there is no place \"pools\"; write PLACE.weights.chunk_size, where PLACE is "
+                 "one of gpu, managed, pinned, host, stack, graph");
+    expect_unset("pools.weights.keeper=true", "--set: there is no place \"pools\"; write PLACE.weights.keeper, where PLACE is "
+                                              "one of gpu, managed, pinned, host, stack, graph");
+    expect_unset("graph.keeper=true",
+                 "--set: the stack of the place gpu has no layer \"graph\"; its layers are retry, stream_safe, "
+                 "auto_growth, system");
+}
+
+/* A pool and a pattern whose names are the beginning of another one's, listed before it. */
+TEST(named, a_name_is_no_beginning_of_another) {
+    static const char text[] = "stack: [system]\npools: {w: [auto_growth, system], weights: [auto_growth, system]}\n"
+                               "streams: {c: [auto_growth, system], copy: [auto_growth, system]}\n";
+    static const struct {
+        const char *path, *name;
+        strata_named_kind_t kind;
+    } rows[] = {{"pools.w", "w", STRATA_NAMED_POOL},
+                {"pools.weights", "weights", STRATA_NAMED_POOL},
+                {"streams.c", "c", STRATA_NAMED_STREAM},
+                {"streams.copy", "copy", STRATA_NAMED_STREAM}};
+    for (size_t i = 0; i < 4; i++) {
+        char setting[80];
+        const char *set[] = {setting};
+        snprintf(setting, sizeof setting, "%s.auto_growth.chunk_size=3MiB", rows[i].path);
+        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(
+            &(strata_config_request_t){.text = text, .set = set, .set_count = 1});
+        ASSERT_NE(strategy, NULL);
+        for (size_t k = 0; k < 4; k++)
+            EXPECT_STREQ(value_at(strategy, rows[k].kind, rows[k].name, STRATA_PLACE_GPU, "auto_growth", "chunk_size"),
+                         k == i ? "3MiB" : "0");
+    }
 }
 
 TEST(named, wrong_text_is_refused_at_its_place) {
@@ -196,6 +228,19 @@ TEST(named, their_number_is_bounded) {
     strata_strategy_t *strategy = load_text(yaml), *other = NULL;
     strata_strategy_delete(strategy);
     (void)file_of("many.yaml", yaml);
+    /* One of those again is no more, nor is one beside one fewer. */
+    many(yaml, "extends: many.yaml\n", 0, 1);
+    strategy = load_request(&(strata_config_request_t){.file = file_of("the_same.yaml", yaml)});
+    ASSERT_NE(strategy, NULL);
+    EXPECT_EQ(strategy->named[STRATA_NAMED_POOL].count, STRATA_MODEL_NAMED);
+    strata_strategy_delete(strategy);
+    many(yaml, "", 0, STRATA_MODEL_NAMED - 1);
+    (void)file_of("fewer.yaml", yaml);
+    many(yaml, "extends: fewer.yaml\n", 100, 1);
+    strategy = load_request(&(strata_config_request_t){.file = file_of("one_beside.yaml", yaml)});
+    ASSERT_NE(strategy, NULL);
+    EXPECT_EQ(strategy->named[STRATA_NAMED_POOL].count, STRATA_MODEL_NAMED);
+    strata_strategy_delete(strategy);
     many(yaml, "extends: many.yaml\n", 100, 1);
     EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.file = file_of("one_more.yaml", yaml)}, &other),
                 "one_more.yaml:2:1: more than 32 pools with those that this file extends; take some");
@@ -274,11 +319,16 @@ TEST(named, a_pool_may_keep_its_chunks) {
     EXPECT_FALSE(keeps("pools: {p: {keep: true, stack: [auto_growth, system]}}", "pools.p.keep=false"));
 }
 
+/* Sixty-four letters. */
+#define LONGEST "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijkl"
+
 TEST(named, keep_is_an_option_of_a_pool_that_is_there) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text("pools: {p: [auto_growth, system]}");
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text("pools: {p: [auto_growth, system], " LONGEST ": [system]}");
     ASSERT_NE(strategy, NULL);
     EXPECT_TRUE(strata_strategy_has(strategy, "pools.p.keep"));
+    EXPECT_TRUE(strata_strategy_has(strategy, "pools." LONGEST ".keep"));
     EXPECT_FALSE(strata_strategy_has(strategy, "pools.q.keep"));
+    EXPECT_FALSE(strata_strategy_has(strategy, "pools.p.keeper"));
 }
 
 TEST(named, keep_is_told_and_compared) {

@@ -70,6 +70,37 @@ TEST(paths, of_a_wrong_form_are_refused) {
                  "--set: \"system\" is no setting; write PATH=VALUE, as in auto_growth.chunk_size=32MiB");
 }
 
+/* Names of which one is the beginning of another: layers, and layers beside a type. */
+TEST(paths, a_name_is_no_beginning_of_another) {
+    static const char *const names[] = {"a", "ab", "abc"};
+    for (size_t i = 0; i < 3; i++) {
+        char setting[64];
+        const char *set[] = {setting};
+        snprintf(setting, sizeof setting, "%s.chunk_size=6MiB", names[i]);
+        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(&(strata_config_request_t){
+            .text = "stack: [auto_growth: {name: a}, auto_growth: {name: ab}, auto_growth: {name: abc}, system]",
+            .set = set,
+            .set_count = 1});
+        ASSERT_NE(strategy, NULL);
+        for (size_t k = 0; k < 3; k++) EXPECT_STREQ(value_of(strategy, names[k], "chunk_size"), k == i ? "6MiB" : "0");
+    }
+    expect_unset("stack: [auto_growth: {name: a}, system]", "abcdefgh.chunk_size=1MiB",
+                 "--set: the stack of the place gpu has no layer \"abcdefgh\"; its layers are a, system");
+}
+
+/* A setting may have 511 letters; a longer one is no setting. */
+TEST(paths, a_setting_has_five_hundred_letters) {
+    char setting[513];
+    const char *set[] = {setting};
+    for (size_t letters = 511; letters <= 512; letters++) {
+        strata_strategy_t *strategy = NULL;
+        snprintf(setting, sizeof setting, "%0*d=1", (int)letters - 2, 0);
+        EXPECT_EQ(strlen(setting), letters);
+        EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.set = set, .set_count = 1}, &strategy),
+                    letters == 511 ? "is no path of an option" : "is no setting");
+    }
+}
+
 TEST(paths, can_be_asked_for) {
     strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(two_caches);
     EXPECT_TRUE(strata_strategy_has(strategy, "small.chunk_size"));

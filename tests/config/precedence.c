@@ -35,7 +35,7 @@ TEST(precedence, each_source_lies_over_the_one_before) {
     EXPECT_STREQ(strategy->name, "precedence");
     strata_strategy_delete(strategy);
 
-    setenv("STRATA_SET", " auto_growth.chunk_size=5MiB , auto_growth.order=any,", 1);
+    setenv("STRATA_SET", ",, auto_growth.chunk_size=5MiB ,, auto_growth.order=any,", 1);
     request.environment = true;
     strategy = load_request(&request);
     expect_from(strategy, "5MiB", STRATA_FROM_ENVIRONMENT, "STRATA_SET", 0);
@@ -74,6 +74,11 @@ TEST(precedence, the_environment_names_a_preset_or_a_file) {
     strategy = load_request(&(strata_config_request_t){.environment = false});
     EXPECT_STREQ(strategy->name, "strata");
     strata_strategy_delete(strategy);
+
+    setenv("STRATA_STRATEGY", "", 1);
+    strategy = load_request(&(strata_config_request_t){.environment = true});
+    EXPECT_STREQ(strategy ? strategy->name : "none", "strata");
+    if (strategy) strata_strategy_delete(strategy);
 
     setenv("STRATA_STRATEGY", "padle", 1);
     strategy = NULL;
@@ -137,6 +142,24 @@ TEST(precedence, a_strategy_extends_another) {
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.file = circle}, &strategy));
     snprintf(text, sizeof text, "%s:1:10: files extend one another more than 8 deep, or in a circle; write the stack out", circle);
     EXPECT_STREQ(strata_last_error()->text, text);
+}
+
+/* What a text says beside its own stack stays, before it or after it; that of a text which it extends goes with the stack. */
+TEST(precedence, a_stack_without_virtual_memory_goes_with_its_own) {
+    static const struct {
+        const char *text;
+        size_t count;
+    } rows[] = {{"stack: [auto_growth_vmm, vmm]\nwithout_virtual_memory: {stack: [system]}\n", 1},
+                {"without_virtual_memory: {stack: [system]}\nstack: [auto_growth_vmm, vmm]\n", 1},
+                {"extends: plain_below.yaml\n", 1},
+                {"extends: plain_below.yaml\nstack: [system]\n", 0}};
+    (void)file_of("plain_below.yaml", rows[0].text);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(
+            &(strata_config_request_t){.file = file_of("plain_above.yaml", rows[i].text)});
+        ASSERT_NE(strategy, NULL);
+        EXPECT_EQ(strategy->named[STRATA_NAMED_PLAIN].count, rows[i].count);
+    }
 }
 
 TEST(precedence, files_extend_one_another_eight_deep) {

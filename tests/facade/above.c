@@ -176,3 +176,20 @@ TEST_RIG(facade_above, limits_that_come_and_go_among_threads_leave_no_watch_afte
     EXPECT_FALSE(atomic_load(&rig_domain(rig)->above));
     for (int i = 0; i < THREADS; i++) EXPECT_EQ(rig_stack(rig, workers[i].stream)->attention_free & STRATA_ATTENTION_LIMIT, 0);
 }
+
+/* What a pool keeps for itself lies idle too, and is none of what goes: as much of the rest goes as the limit requires. */
+TEST_RIG(facade_above, a_pool_keeps_its_own_and_the_rest_goes_by_the_chunk, 0,
+         "stack: [auto_growth: {chunk_size: 8MiB}, system]\npools: {p: {keep: true}}\n") {
+    strata_allocate_options_t kept = {.struct_size = sizeof kept, .size = 8 * MIB};
+    strata_block_t blocks[5];
+    EXPECT_OK(strata_pool(rig->s, "p", &kept.pool));
+    for (int i = 0; i < 5; i++) blocks[i] = i < 2 ? rig_allocate_with(rig, NULL, &kept) : rig_allocate(rig, NULL, 8 * MIB);
+    rig_free(rig, blocks, 5);
+    for (uint64_t limit = 40 * MIB; limit >= 16 * MIB; limit -= 8 * MIB) {
+        EXPECT_OK(strata_set_limit(rig->s, rig->gpu, limit));
+        EXPECT_EQ(reserved_of(rig), limit);
+    }
+    EXPECT_OK(strata_set_limit(rig->s, rig->gpu, 8 * MIB));
+    EXPECT_EQ(reserved_of(rig), 16 * MIB); /* of the pool */
+    EXPECT_OK(strata_set_limit(rig->s, rig->gpu, STRATA_UNLIMITED));
+}

@@ -24,6 +24,15 @@ TEST_STACK(handle_bounds, the_lowest_of_equal_gaps_is_filled, 0, BEST_FIT) {
     EXPECT_OK(strata_validate(rig->s));
 }
 
+/* What is left of a handle serves, down to the last 256 bytes. */
+TEST_STACK(handle_bounds, the_last_unit_of_a_handle_serves, 0, BEST_FIT) {
+    strata_block_t most = rig_allocate(rig, NULL, 2 * MIB - 256), last = rig_allocate(rig, NULL, 256);
+    EXPECT_EQ(most.size, 2 * MIB - 256);
+    EXPECT_EQ((uintptr_t)last.ptr, (uintptr_t)most.ptr + 2 * MIB - 256);
+    EXPECT_EQ(reserved(rig), 2 * MIB);
+    RIG_FREE(rig, most, last);
+}
+
 /* Handles that came before the one that the device refuses go again, the first one and the last one too. */
 TEST_STACK(handle_bounds, growth_that_fails_in_the_middle_leaves_nothing, 0, BEST_FIT, "caching_vmm, vmm") {
     for (uint64_t refused = 1; refused <= 4; refused++) {

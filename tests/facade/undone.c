@@ -42,6 +42,51 @@ TEST_RIG(facade_undone, memory_that_nobody_holds_is_told_and_goes_back_with_a_re
     EXPECT_EQ(rig_figures(rig).quarantined_bytes, 0);
 }
 
+typedef struct nobodys {
+    const char *name;
+    strata_place_kind_t kind;
+    strata_device_call_t call; /* that gives memory of the place back */
+    strata_status_t then; /* of that call when the memory is offered once more */
+    uint64_t stays;
+} nobodys_t;
+
+static const nobodys_t nobodys[] = {
+    {"gpu", STRATA_PLACE_GPU, STRATA_CALL_free, STRATA_OK, 0},
+    {"managed", STRATA_PLACE_MANAGED, STRATA_CALL_free, STRATA_OK, 0},
+    {"pinned", STRATA_PLACE_PINNED, STRATA_CALL_host_free, STRATA_OK, 0},
+    {"host", STRATA_PLACE_HOST, STRATA_CALL_host_free, STRATA_OK, 0},
+    {"refused_again", STRATA_PLACE_GPU, STRATA_CALL_free, STRATA_E_DEVICE, 2 * MIB},
+    {"refused_again_host", STRATA_PLACE_HOST, STRATA_CALL_host_free, STRATA_E_DEVICE, 2 * MIB},
+};
+
+/* The same in each place. */
+TEST_EACH(facade_undone_places, memory_that_nobody_holds_goes_back, nobodys_t, nobodys) {
+    RIG(rig, "system", 0);
+    strata_place_t place = strata_place(row->kind, 0);
+    strata_domain_t *domain;
+    strata_block_t block;
+    strata_statistics_t figures = {.struct_size = sizeof figures};
+    uint64_t released = 1;
+    ASSERT_OK(strata_allocate(rig.s, place, NULL, MIB, &block));
+    ASSERT_OK(strata_facade_domain(strata_facade_of(rig.s), place, &domain));
+    strata_slab_t *slab = &strata_stack_home(domain->first_stack)->slab;
+    uint32_t capacity = slab->capacity;
+    slab->capacity = slab->used;
+    ASSERT_OK(strata_sim_fail(rig.devices[0], row->call, 1, false, STRATA_E_DEVICE));
+    EXPECT_STATUS(STRATA_E_LIMIT, strata_allocate(rig.s, place, NULL, 2 * MIB, &(strata_block_t){0}));
+    slab->capacity = capacity;
+    EXPECT_OK(strata_statistics_all(rig.s, place, &figures));
+    EXPECT_EQ(figures.quarantined_bytes, 2 * MIB);
+    EXPECT_EQ(figures.reserved_bytes, 3 * MIB);
+    if (row->then != STRATA_OK) ASSERT_OK(strata_sim_fail(rig.devices[0], row->call, 1, false, row->then));
+    EXPECT_OK(strata_release(rig.s, place, &released));
+    EXPECT_EQ(released, 2 * MIB - row->stays);
+    EXPECT_OK(strata_statistics_all(rig.s, place, &figures));
+    EXPECT_EQ(figures.quarantined_bytes, row->stays);
+    EXPECT_EQ(figures.reserved_bytes, MIB + row->stays);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+}
+
 static uint64_t used_of_device(rig_t *rig) {
     strata_sim_figures_t figures;
     strata_sim_figures(rig->devices[0], &figures);

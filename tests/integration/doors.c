@@ -212,6 +212,19 @@ TEST(doors, each_of_many_pending_blocks_is_known_as_freed) {
     }
 }
 
+/* The 65536th block that waits is the one that settles them all. */
+TEST(doors, many_pending_blocks_are_settled) {
+    DOOR(door, NULL, "strata");
+    enum { MOST = 65536 };
+    void **blocks = malloc(MOST * sizeof *blocks);
+    for (int i = 0; i < MOST; i++) blocks[i] = take(door, 256);
+    for (int i = 0; i < MOST - 1; i++) EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, blocks[i]));
+    EXPECT_EQ(calls(door, "live"), MOST);
+    EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, blocks[MOST - 1]));
+    EXPECT_EQ(calls(door, "live"), 0);
+    free(blocks);
+}
+
 TEST(doors, memory_of_the_other_kind_is_not_freed) {
     DOOR(door, NULL, "strata");
     void *device = take(door, MIB), *pinned = NULL, *managed = NULL;
@@ -236,6 +249,43 @@ TEST(doors, idle_memory_is_what_is_cached_and_what_is_freed) {
     EXPECT_EQ(strata_door_give_back(door, strata_gpu(0)), 16 * MIB);
     EXPECT_EQ(strata_door_idle(door, strata_gpu(0)), 0);
     EXPECT_EQ(strata_door_give_back(door, strata_gpu(0)), 0);
+}
+
+/* What is pending of the device is none of the host's to settle, nor the other way round. */
+TEST(doors, each_kind_of_memory_is_settled_by_itself) {
+    DOOR(door, chunky, NULL);
+    void *host = NULL;
+    EXPECT_OK(strata_door_allocate(door, strata_pinned(), MIB, &host));
+    EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, take(door, 8 * MIB)));
+    (void)strata_door_give_back(door, strata_pinned());
+    EXPECT_EQ(calls(door, "live"), 1);
+    EXPECT_OK(strata_door_free(door, STRATA_DOOR_HOST, host));
+    EXPECT_EQ(strata_door_give_back(door, strata_gpu(0)), 8 * MIB);
+    EXPECT_EQ(strata_door_idle(door, strata_pinned()) >= MIB, true);
+}
+
+/* Live memory of a device keeps the reset of another one away; memory of the host keeps none. */
+TEST(doors, host_memory_is_used_on_no_device) {
+    DOOR(door, chunky, NULL);
+    void *host = NULL;
+    EXPECT_OK(strata_door_allocate(door, strata_pinned(), MIB, &host));
+    for (uint32_t device = 0; device < 2; device++) EXPECT_FALSE(strata_door_used_elsewhere(door, device));
+    void *block = take(door, MIB);
+    for (uint32_t device = 0; device < 2; device++) EXPECT_EQ(strata_door_used_elsewhere(door, device), device == 1);
+    EXPECT_OK(strata_door_free(door, STRATA_DOOR_HOST, host));
+    EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, block));
+}
+
+/* The wait for its stream fails after the block was served: it goes back. */
+TEST(doors, a_block_that_is_not_ready_goes_back) {
+    DOOR(door, chunky, NULL);
+    void *address = NULL;
+    EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, take(door, 8 * MIB)));
+    (void)strata_door_give_back(door, strata_gpu(0));
+    ASSERT_OK(strata_sim_fail(device_of(door), STRATA_CALL_stream_synchronise, 1, false, STRATA_E_DEVICE));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_door_allocate(door, strata_gpu(0), 8 * MIB, &address));
+    EXPECT_EQ(address, NULL);
+    EXPECT_EQ(calls(door, "live"), 0);
 }
 
 TEST(doors, host_memory_waits_for_the_devices) {
@@ -297,6 +347,15 @@ static void expect_put_off(bool told) {
     else strata_unordered_capture_ends();
     EXPECT_TRUE(take(door, 8 * MIB) == address);
     if (told) EXPECT_OK(strata_device_graph_destroy(device_of(door), graph));
+}
+
+/* The end of a capture whose beginning was not seen, as of another library's, puts nothing off. */
+TEST(doors, an_end_without_a_beginning_is_ignored) {
+    DOOR(door, chunky, NULL);
+    strata_unordered_capture_ends();
+    EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, take(door, 8 * MIB)));
+    EXPECT_EQ(strata_door_give_back(door, strata_gpu(0)), 8 * MIB);
+    EXPECT_EQ(calls(door, "live"), 0);
 }
 
 TEST(doors, a_capture_puts_settling_off) {

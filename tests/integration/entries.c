@@ -17,10 +17,12 @@ typedef struct entry_case {
 
 #define FREED_BUT_NOT_TWICE(last_error, nothing)                                                                                   \
     "code 0\nreal 0\nfreed 0\nreal_frees 0\nagain 1\nlast_error " last_error "\npassed_on_as_it_is 0\nnothing " nothing "\n"
-#define FOREIGN(flags) "foreign 0\nreal 1\nflags " flags "\nforeign_freed 0\npassed_on_as_it_is 1\n"
-#define DEVICE_FREE    "got 0\naway 0\nother_kind 1\ninside 1\nmanaged 0\nreal 2\nmine 0\nof_another_device 0\nreal 2\nrest 0\n"
-#define HOST_FREE      "got 0\naway 0\nother_kind 1\ninside 1\nmanaged 1\nreal 3\nmine 0\nof_another_device 0\nreal 3\nrest 0\n"
-#define ON_STREAM      "code 0\nreal 0\nfreed 0\nagain 0\nsame 1\npending 1\nlast 0\n"
+#define NO_BYTES "room 0\ntries 2\nroom 1\ntries 1\n"
+#define FOREIGN(flags)                                                                                                             \
+    "foreign 0\nreal 1\nflags " flags "\nforeign_freed 0\npassed_on_as_it_is 1\nroom 0\ntries 2\nroom 2\ntries 1\n"
+#define DEVICE_FREE "got 0\naway 0\nother_kind 1\ninside 1\nmanaged 0\nreal 2\nmine 0\nof_another_device 0\nreal 2\nrest 0\n"
+#define HOST_FREE   "got 0\naway 0\nother_kind 1\ninside 1\nmanaged 1\nreal 3\nmine 0\nof_another_device 0\nreal 3\nrest 0\n"
+#define ON_STREAM   "code 0\nreal 0\nfreed 0\nagain 0\nsame 1\npending 1\nlast 0\nof_another_device 1\n"
 #define FREED_ON_STREAM(nothing)                                                                                                   \
     "freed 0\nreal 0\nsame 1\nfreed 0\nagain 1\nreal 1\npassed_on_as_it_is 0\nnothing " nothing "\npinned 1\nstill_live 0\n"
 #define INFO                                                                                                                       \
@@ -43,22 +45,22 @@ typedef struct entry_case {
     "\nargument " #f "\ntoo_much 2\nused 600\nlast_error " #last_error "\n"
 
 static const entry_case_t cases[] = {
-    {"cudaMalloc", 1, 0, "gpu:0: 1 requests", FREED_BUT_NOT_TWICE("1", "0")},
-    {"cuMemAlloc_v2", 1, 0, "gpu:0: 1 requests", FREED_BUT_NOT_TWICE("0", "1")},
-    {"cudaMallocHost", 1, 0, "pinned: 1 requests", FREED_BUT_NOT_TWICE("1", "0")},
-    {"cuMemAllocHost_v2", 1, 0, "pinned: 1 requests", FREED_BUT_NOT_TWICE("0", "1")},
-    {"cudaMallocManaged", 1, 1, "managed:0: 1 requests", FREED_BUT_NOT_TWICE("1", "0") FOREIGN("2")},
-    {"cuMemAllocManaged", 1, 1, "managed:0: 1 requests", FREED_BUT_NOT_TWICE("0", "1") FOREIGN("2")},
-    {"cudaHostAlloc", 1, 1, "pinned: 1 requests", FREED_BUT_NOT_TWICE("1", "0") FOREIGN("4")},
-    {"cuMemHostAlloc", 1, 1, "pinned: 1 requests", FREED_BUT_NOT_TWICE("0", "1") FOREIGN("4")},
+    {"cudaMalloc", 1, 2, "gpu:0: 1 requests", FREED_BUT_NOT_TWICE("1", "0") NO_BYTES},
+    {"cuMemAlloc_v2", 1, 2, "gpu:0: 1 requests", FREED_BUT_NOT_TWICE("0", "1") NO_BYTES},
+    {"cudaMallocHost", 1, 2, "pinned: 1 requests", FREED_BUT_NOT_TWICE("1", "0") NO_BYTES},
+    {"cuMemAllocHost_v2", 1, 2, "pinned: 1 requests", FREED_BUT_NOT_TWICE("0", "1") NO_BYTES},
+    {"cudaMallocManaged", 1, 3, "managed:0: 1 requests", FREED_BUT_NOT_TWICE("1", "0") FOREIGN("2")},
+    {"cuMemAllocManaged", 1, 3, "managed:0: 1 requests", FREED_BUT_NOT_TWICE("0", "1") FOREIGN("2")},
+    {"cudaHostAlloc", 1, 3, "pinned: 1 requests", FREED_BUT_NOT_TWICE("1", "0") FOREIGN("4")},
+    {"cuMemHostAlloc", 1, 3, "pinned: 1 requests", FREED_BUT_NOT_TWICE("0", "1") FOREIGN("4")},
     {"cudaFree", 3, 2, "managed:0: 1 requests", DEVICE_FREE},
     {"cuMemFree_v2", 3, 2, "managed:0: 1 requests", DEVICE_FREE},
     {"cudaFreeHost", 2, 3, "pinned: 2 requests", HOST_FREE},
     {"cuMemFreeHost", 2, 3, "pinned: 2 requests", HOST_FREE},
-    {"cudaMallocAsync", 2, 0, "gpu:0: 2 requests, 1 from the cache", ON_STREAM},
-    {"cudaMallocAsync_ptsz", 1, 0, "gpu:0: 2 requests, 1 from the cache", ON_STREAM},
-    {"cuMemAllocAsync", 1, 0, "gpu:0: 2 requests, 1 from the cache", ON_STREAM},
-    {"cuMemAllocAsync_ptsz", 1, 0, "gpu:0: 2 requests, 1 from the cache", ON_STREAM},
+    {"cudaMallocAsync", 2, 1, "gpu:0: 2 requests, 1 from the cache", ON_STREAM},
+    {"cudaMallocAsync_ptsz", 1, 1, "gpu:0: 2 requests, 1 from the cache", ON_STREAM},
+    {"cuMemAllocAsync", 1, 1, "gpu:0: 2 requests, 1 from the cache", ON_STREAM},
+    {"cuMemAllocAsync_ptsz", 1, 1, "gpu:0: 2 requests, 1 from the cache", ON_STREAM},
     {"cudaFreeAsync", 2, 3, "gpu:0: 2 requests, 1 from the cache", FREED_ON_STREAM("0")},
     {"cudaFreeAsync_ptsz", 2, 3, "gpu:0: 2 requests, 1 from the cache", FREED_ON_STREAM("0")},
     {"cuMemFreeAsync", 2, 3, "gpu:0: 2 requests, 1 from the cache", FREED_ON_STREAM("0")},

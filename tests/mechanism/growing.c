@@ -106,6 +106,35 @@ TEST(growing, a_refusal_leaves_all_as_it_was) {
     strata_growing_release(&range);
 }
 
+/* Neither beyond the most that was asked for, nor less than the least; what it mapped goes with it, wanted or not. */
+TEST(growing, keeps_to_its_bounds) {
+    static const struct {
+        size_t least, most, grown, usable;
+    } rows[] = {{4 * KIB, MIB, MIB + 1, MIB}, {64 * KIB, 4 * KIB, MIB, 64 * KIB}, {1, 1, 4 * KIB + 1, 4 * KIB}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        strata_growing_t range;
+        uint64_t mapped = strata_host_live().mapped;
+        ASSERT_OK(strata_growing_reserve(&range, rows[i].least, rows[i].most));
+        EXPECT_EQ(strata_growing_most(&range), rows[i].usable);
+        ASSERT_OK(strata_growing_grow(&range, rows[i].most));
+        EXPECT_OK(strata_growing_grow(&range, rows[i].grown));
+        EXPECT_EQ(strata_growing_usable(&range), rows[i].usable);
+        EXPECT_EQ(strata_host_live().mapped, mapped + rows[i].usable);
+        strata_growing_release(&range);
+        EXPECT_EQ(strata_host_live().mapped, mapped);
+    }
+}
+
+TEST(growing, one_that_ended_maps_nothing_more) {
+    strata_growing_t range;
+    uint64_t mapped = strata_host_live().mapped;
+    ASSERT_OK(strata_growing_reserve(&range, 4 * KIB, 64 * MIB));
+    strata_growing_want(&range, false);
+    strata_growing_release(&range);
+    EXPECT_OK(strata_growing_serve_wanted());
+    EXPECT_EQ(strata_host_live().mapped, mapped);
+}
+
 /* What a process that may map no more asks for in vain takes no window from what it asks for later. */
 TEST(growing, refusals_use_up_no_window) {
     const size_t most = (size_t)1 << 40;

@@ -84,6 +84,37 @@ TEST(naive_rules, what_is_larger_than_the_pool_serves_goes_to_the_device_and_bac
     give(&rig, huge);
 }
 
+/* A request that grows is no hit, in the pool as beside it. */
+TEST(naive_rules, hits_growths_and_waits_are_counted) {
+    RIG_BY(rig, naive_open(&rig, "naive_best_fit", "initial: 8MiB, reallocate: 4MiB", 0));
+    static const struct {
+        size_t size;
+        uint64_t hits, growths;
+    } rows[] = {{MIB, 0, 1}, {MIB, 1, 1}, {9 * MIB, 1, 2}, {8 * MIB - 64, 1, 3}, {5 * MIB, 2, 3}};
+    strata_block_t blocks[sizeof rows / sizeof *rows];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        blocks[i] = rig_allocate(&rig, NULL, rows[i].size);
+        EXPECT_EQ(rig_figures(&rig).cache_hits, rows[i].hits);
+        EXPECT_EQ(rig_figures(&rig).growths, rows[i].growths);
+    }
+    EXPECT_EQ(naive_of(&rig, NULL)->waits, 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) give(&rig, blocks[i]);
+}
+
+/* The place of the last step serves a request of its size again, though a lower one is free by then. */
+TEST(naive_rules, a_step_repeats_its_places) {
+    RIG_BY(rig, naive_open(&rig, "naive_best_fit", "initial: 8MiB, stable_addresses: true", 0));
+    strata_block_t low = rig_allocate(&rig, NULL, MIB);
+    EXPECT_OK(strata_step(rig.s));
+    strata_block_t high = rig_allocate(&rig, NULL, 2 * MIB);
+    give(&rig, low);
+    give(&rig, high);
+    EXPECT_OK(strata_step(rig.s));
+    strata_block_t again = rig_allocate(&rig, NULL, 2 * MIB);
+    EXPECT_EQ(again.ptr, high.ptr);
+    give(&rig, again);
+}
+
 TEST(naive_rules, a_block_loses_its_header) {
     rig_t rig;
     naive_open(&rig, "naive_best_fit", "initial: 8MiB", 0);

@@ -161,3 +161,61 @@ TEST(pause_bounds, idle_memory_of_others_makes_room_for_a_resume) {
     EXPECT_EQ(rig_figures(&rig).paused_bytes, 0);
     RIG_FREE(&rig, block);
 }
+
+/* Under a limit of exactly what is away: a resume that the device refuses leaves nothing claimed of it. */
+TEST(pause_bounds, a_refused_resume_claims_nothing) {
+    PAUSED_RIG(rig, "stack: [stream_safe, auto_growth: {chunk_size: 8MiB}, vmm]\n");
+    strata_block_t blocks[2] = {rig_allocate(&rig, NULL, 8 * MIB), rig_allocate(&rig, NULL, 8 * MIB)};
+    pause_do(&rig, STRATA_POOL_ORDINARY, STRATA_PAUSE_DROP);
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 16 * MIB));
+    for (uint64_t refused = 1; refused <= 2; refused++) {
+        ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_create, refused, true, STRATA_E_NO_MEMORY));
+        EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_resume(rig.s, rig.gpu, STRATA_POOL_ORDINARY, NULL, NULL));
+        strata_sim_clear_faults(rig.devices[0]);
+        EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+        EXPECT_EQ(rig_figures(&rig).paused_bytes, 16 * MIB);
+    }
+    EXPECT_EQ(resume_do(&rig, STRATA_POOL_ORDINARY).bytes, 16 * MIB);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 16 * MIB);
+    rig_free(&rig, blocks, 2);
+}
+
+/* Bytes that cannot be copied back leave all asleep: the memory is the device's again, and what was kept is still there. */
+TEST(pause_bounds, a_copy_that_fails_lets_nothing_wake) {
+    for (uint32_t contents = STRATA_PAUSE_PINNED; contents <= STRATA_PAUSE_FILE; contents++) {
+        PAUSED_RIG(rig, EXACT);
+        strata_block_t blocks[2] = {rig_allocate(&rig, NULL, 2 * MIB), rig_allocate(&rig, NULL, 2 * MIB)};
+        for (size_t i = 0; i < 2; i++) pause_write(&rig, &blocks[i], (uint32_t)i + 1);
+        (void)pause_do(&rig, STRATA_POOL_ORDINARY, contents);
+        uint64_t used = pause_used(&rig);
+        for (uint64_t copies = 1; copies <= 2; copies++) {
+            ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_copy, copies, false, STRATA_E_DEVICE));
+            EXPECT_STATUS(STRATA_E_DEVICE, strata_resume(rig.s, rig.gpu, STRATA_POOL_ORDINARY, NULL, NULL));
+            EXPECT_EQ(pause_used(&rig), used);
+            EXPECT_EQ(rig_figures(&rig).paused_bytes, 4 * MIB);
+            EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+        }
+        EXPECT_EQ(resume_do(&rig, STRATA_POOL_ORDINARY).kept_bytes, 4 * MIB);
+        for (size_t i = 0; i < 2; i++) EXPECT_TRUE(pause_holds(&rig, &blocks[i], (uint32_t)i + 1));
+    }
+}
+
+/* Of all pools only the one that has the tag sleeps. */
+TEST(pause_bounds, a_pool_without_the_tag_serves_on) {
+    PAUSED_RIG(rig, EXACT "\npools: {a: {stack: [auto_growth_vmm, vmm]}, b: {stack: [auto_growth_vmm, vmm]}}\n");
+    uint64_t pools[3] = {STRATA_POOL_ORDINARY, pause_pool(&rig, "a"), pause_pool(&rig, "b")};
+    for (size_t tagged = 0; tagged < 3; tagged++) {
+        strata_block_t blocks[3];
+        for (size_t i = 0; i < 3; i++) blocks[i] = pause_allocate_in(&rig, pools[i], NULL, 2 * MIB, i == tagged ? "kv" : "other");
+        EXPECT_OK(pause_try(&rig, STRATA_POOL_EVERY, "kv", STRATA_PAUSE_DROP, NULL));
+        for (size_t i = 0; i < 3; i++) {
+            const strata_allocate_options_t options = {.struct_size = sizeof options, .size = MIB, .pool = pools[i]};
+            strata_block_t more;
+            strata_status_t status = strata_allocate_with(rig.s, rig.gpu, NULL, &options, &more);
+            EXPECT_EQ(status, i == tagged ? STRATA_E_BUSY : STRATA_OK);
+            if (status == STRATA_OK) EXPECT_OK(strata_free(rig.s, more.ref));
+        }
+        EXPECT_OK(strata_resume(rig.s, rig.gpu, STRATA_POOL_EVERY, "kv", NULL));
+        rig_free(&rig, blocks, 3);
+    }
+}

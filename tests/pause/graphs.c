@@ -92,6 +92,25 @@ TEST(pause_graphs, contents_that_a_graph_uses_are_not_dropped) {
     EXPECT_OK(graph_launch(&g));
 }
 
+/* Of a block's two handles one is shared with a block that stays: the other one would go, and with it a part of what the graph uses. */
+TEST(pause_graphs, nor_a_part_of_a_block_from_outside) {
+    for (int first = 0; first < 2; first++) {
+        GRAPHED(g, "stack: [stream_safe, best_fit_vmm: {handle: 2MiB}, vmm]\n"
+                   "graph: {stack: [auto_growth: {chunk_size: 8MiB}, vmm]}\n");
+        if (first) (void)rig_allocate_tagged(&g.rig, g.stream, MIB, "stays");
+        strata_block_t used = rig_allocate_tagged(&g.rig, g.stream, 3 * MIB, "used");
+        if (!first) (void)rig_allocate_tagged(&g.rig, g.stream, MIB, "stays");
+        EXPECT_EQ(rig_figures(&g.rig).reserved_bytes, 4 * MIB);
+        graph_begin(&g);
+        EXPECT_OK(strata_device_fill(g.rig.devices[0], (uintptr_t)used.ptr, 3, used.size, g.stream));
+        EXPECT_OK(strata_free_on(g.rig.s, used.ref, g.stream));
+        graph_end(&g);
+        EXPECT_STATUS(STRATA_E_BUSY, pause_try(&g.rig, STRATA_POOL_ORDINARY, "used", STRATA_PAUSE_DROP, NULL));
+        EXPECT_EQ(rig_figures(&g.rig).paused_bytes, 0);
+        EXPECT_OK(graph_launch(&g));
+    }
+}
+
 /* A block from outside that the capture has freed is the graph's: it is not dropped, and its neighbours of another tag are. */
 TEST(pause_graphs, nor_those_of_a_block_from_outside) {
     GRAPHED(g,

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "platform/clock.h"
+#include "platform/host/call_stack.h"
 #include "platform/host/file.h"
 #include "platform/host/host_nodes.h"
 #include "platform/host/host_text.h"
@@ -208,6 +209,114 @@ TEST(platform_host, pipes_and_devices_are_for_the_user_to_name) {
     expect_refused(folder.pipe, STRATA_FILE_NAMED_BY_FILE, "no regular file");
     expect_refused("/dev/null", STRATA_FILE_NAMED_BY_FILE, "no regular file");
     folder_close(&folder);
+}
+
+/* What is written follows what was there; neither a folder, a link nor a pipe without a reader is added to. */
+TEST(platform_host, what_is_added_follows_what_is_there) {
+    folder_t folder;
+    int file = -1, reader;
+    char link[96], pattern[96], numbered[96], bytes[16] = "";
+    folder_open(&folder);
+    for (int i = 0; i < 2; i++) {
+        ASSERT_OK(strata_file_append(folder.file, &file));
+        EXPECT_TRUE(fcntl(file, F_GETFD) & FD_CLOEXEC);
+        EXPECT_EQ(write(file, "+", 1), 1);
+        close(file);
+    }
+    ASSERT_OK(strata_file_open(folder.file, STRATA_FILE_NAMED_BY_USER, &file));
+    EXPECT_EQ(read(file, bytes, sizeof bytes), 7);
+    EXPECT_STREQ(bytes, "bytes++");
+    close(file);
+    EXPECT_SAYS(STRATA_E_IO, strata_file_append(folder.path, &file), "nothing can be added to the file");
+    EXPECT_STATUS(STRATA_E_IO, strata_file_append(folder.pipe, &file));
+    reader = open(folder.pipe, O_RDONLY | O_NONBLOCK);
+    ASSERT_OK(strata_file_append(folder.pipe, &file));
+    EXPECT_EQ(write(file, "+", 1), 1);
+    EXPECT_EQ(read(reader, bytes, sizeof bytes), 1);
+    close(file);
+    close(reader);
+    snprintf(link, sizeof link, "%s/link", folder.path);
+    ASSERT_EQ(symlink(folder.file, link), 0);
+    EXPECT_STATUS(STRATA_E_IO, strata_file_append(link, &file));
+    unlink(link);
+    snprintf(pattern, sizeof pattern, "%s/of-%%p.log", folder.path);
+    snprintf(numbered, sizeof numbered, "%s/of-%ld.log", folder.path, (long)getpid());
+    ASSERT_OK(strata_file_append(pattern, &file));
+    close(file);
+    EXPECT_EQ(unlink(numbered), 0);
+    ASSERT_OK(strata_file_append("/dev/null", &file));
+    close(file);
+    ASSERT_OK(strata_file_append("stderr", &file));
+    EXPECT_GT(file, STDERR_FILENO);
+    close(file);
+    folder_close(&folder);
+}
+
+TEST(platform_host, a_pattern_has_the_number_of_the_process) {
+    static const struct {
+        const char *pattern, *before, *after; /* `after` NULL: there is no number */
+    } rows[] = {{"%p", "", ""}, {"a%pb", "a", "b"}, {"%q", "%q", NULL}, {"a%", "a%", NULL}, {"p%%p", "p%", ""}, {"", "", NULL}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char path[64], wanted[64];
+        if (rows[i].after) snprintf(wanted, sizeof wanted, "%s%ld%s", rows[i].before, (long)getpid(), rows[i].after);
+        else snprintf(wanted, sizeof wanted, "%s", rows[i].before);
+        strata_file_expand(rows[i].pattern, path, sizeof path);
+        EXPECT_STREQ(path, wanted);
+    }
+    char path[32];
+    strata_file_expand("0123456789012345678901234567890123456789", path, sizeof path);
+    EXPECT_STREQ(path, "01234567"); /* the room of a number is kept */
+}
+
+/* It is in no folder while it is open. */
+TEST(platform_host, a_scratch_file_has_no_name) {
+    folder_t folder;
+    int file = -1;
+    char byte = 0;
+    folder_open(&folder);
+    folder_close(&folder);
+    ASSERT_EQ(mkdir(folder.path, 0700), 0);
+    ASSERT_OK(strata_file_scratch(folder.path, &file));
+    EXPECT_TRUE(fcntl(file, F_GETFD) & FD_CLOEXEC);
+    EXPECT_EQ(pwrite(file, "x", 1, 5), 1);
+    EXPECT_EQ(pread(file, &byte, 1, 5), 1);
+    EXPECT_EQ(byte, 'x');
+    EXPECT_EQ(rmdir(folder.path), 0);
+    close(file);
+    EXPECT_SAYS(STRATA_E_IO, strata_file_scratch(folder.path, &file), "no file can be made there");
+}
+
+/* ---- call stacks ---- */
+
+static uint32_t deep(uint32_t calls, uint64_t *frames, uint32_t most) {
+    uint32_t count = calls > 0 ? deep(calls - 1, frames, most) : strata_call_stack_take(frames, most);
+    frames[most] += 1; /* the call above is not the last thing that is done */
+    return count;
+}
+
+TEST(call_stack, has_no_more_frames_than_are_asked_for) {
+    static const uint32_t asked[] = {0, 1, 2, 5};
+    strata_call_stack_ready();
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        uint64_t frames[STRATA_CALL_STACK_MOST + 1] = {0};
+        EXPECT_EQ(deep(8, frames, asked[i]), asked[i]);
+        EXPECT_EQ(frames[asked[i]], 9); /* nothing was written behind them */
+    }
+}
+
+static bool is_named(uint64_t frame, const char *end) {
+    char name[STRATA_CALL_STACK_NAME];
+    strata_call_stack_name(frame, name);
+    const char *found = strstr(name, end);
+    return found && found[strlen(end)] == '\0';
+}
+
+/* What a call returns to may be the first byte of the next function. */
+TEST(call_stack, a_frame_is_named_by_the_call_before_it) {
+    uint64_t begin = (uintptr_t)&qsort;
+    EXPECT_TRUE(is_named(begin + 1, " qsort"));
+    EXPECT_FALSE(is_named(begin, " qsort"));
+    EXPECT_TRUE(is_named(0, "0x0"));
 }
 
 /* ---- locks, conditions, time ---- */

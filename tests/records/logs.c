@@ -167,8 +167,26 @@ TEST(written_logs_of_rmm, columns_have_any_order_and_logs_follow_each_other) {
                                             "free,1,00:00:00.000003,10,0x1000,0x0,\"a, b\"\n")),
                  "alloc 0 10 @0 t0\nalloc 1 20 @0 t1\nfree 0 @0 t2\n");
     expect_refused(text(RMM FIRST "Action,Thread,Time,Size,Pointer,Flow\n"), ":3:1: the column Stream is missing");
+    expect_refused(text("MyThread,Time,Action,Pointer,Size,Stream\n"), "unknown column \"MyThread\"");
     expect_refused(text("Thread,Time,Action,Pointer,Size,Streams\n"), ":1:1: the column Stream is missing");
     expect_refused(text("Thread,Time,Action,Pointer,Size\n"), "unknown column \"Thread\"");
+}
+
+/* A clock that steps back stands still. More than half a day back, it has passed midnight. */
+TEST(written_logs_of_rmm, a_small_step_back_is_no_midnight) {
+    static const struct {
+        const char *first, *second;
+        unsigned long long passed;
+    } rows[] = {{"00:00:00.000005", "00:00:00.000003", 0},
+                {"12:00:00.000000", "00:00:00.000000", 0},
+                {"12:00:00.000001", "00:00:00.000000", 43199999999},
+                {"23:59:59.999999", "00:00:00.000000", 1}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char file[256], wanted[80];
+        snprintf(file, sizeof file, RMM "1,%s,allocate,0x1000,1,0x0\n1,%s,allocate,0x2000,2,0x0\n", rows[i].first, rows[i].second);
+        snprintf(wanted, sizeof wanted, "alloc 0 1 @0 t0\nalloc 1 2 @0 t%llu\n", rows[i].passed);
+        EXPECT_STREQ(rows_of(text(file)), wanted);
+    }
 }
 
 /* ---- Umpire ---- */
@@ -210,6 +228,14 @@ TEST(written_logs_of_umpire, a_block_that_is_reallocated_moves) {
          MOVES("0x1", "0xa0", "2000", "99") MOVES("0x2", "(nil)", "2000", "7") MOVED("0x1", "0xb0", "3000")
              MOVED("0x2", "0xc0", "4000"),
          "free 0 @0 t2 host\nalloc 1 99 @0 t2 host\nalloc 2 7 @0 t3 managed\n"},
+        {"where another block has taken its place",
+         MOVES("0x1", "0xa0", "2000", "99") ENDS("0x1", "0xa0", "2500") GETS("0x1", "0xa0", "2600", "5")
+             MOVED("0x1", "0xb0", "3000"),
+         "free 0 @0 t1 host\nalloc 1 5 @0 t1 host\nalloc 2 99 @0 t2 host\n"},
+        {"of two of one allocator, with the old address",
+         GETS("0x1", "0xa1", "1000", "6") MOVES("0x1", "0xa0", "2000", "99") MOVES("0x1", "0xa1", "2000", "7")
+             LINE("reallocate", "", REF("0x1") ",\"current_ptr\":\"0xa0\",\"new_ptr\":\"0xb0\"", "3000"),
+         "alloc 1 6 @0 t0 host\nfree 0 @0 t2 host\nalloc 2 99 @0 t2 host\n"},
         {"to no bytes", MOVES("0x1", "0xa0", "2000", "0") MOVED("0x1", "0xa0", "3000"),
          "free 0 @0 t2 host\nalloc 1 0 @0 t2 host\n"},
     };
@@ -231,6 +257,24 @@ TEST(written_logs_of_umpire, a_block_that_is_reallocated_moves) {
     EXPECT_EQ(rows_notes()->other_actions, 1);
     expect_refused(text(LINE("reallocate", "\"size\":4", REF("0x1"), "1")), ":1:1: the line has no address");
     expect_refused(text(LINE("reallocate", "", REF("0x1") ",\"current_ptr\":\"0xa0\"", "1")), ":1:1: the line has no size");
+}
+
+/* Only the whole name of a resource, or one with a number, says where memory lies. */
+TEST(written_logs_of_umpire, a_name_that_begins_as_a_resource_is_none) {
+    EXPECT_STREQ(rows_of(text(MAKES("0x1", "HOSTS") MAKES("0x2", "UM::") MAKES("0x3", "PINNED:1") MAKES("0x4", "HOST")
+                                  GETS("0x1", "0xa0", "1000", "1") GETS("0x2", "0xa1", "1000", "2") GETS("0x3", "0xa2", "1000", "3")
+                                      GETS("0x4", "0xa3", "1000", "4"))),
+                 "alloc 0 1 @0 t0\nalloc 1 2 @0 t0\nalloc 2 3 @0 t0\nalloc 3 4 @0 t0 host\n");
+}
+
+TEST(written_logs_of_umpire, allocators_are_bounded) {
+    enum { MOST = 4096 };
+    char *file = malloc((MOST + 1) * (sizeof MAKES("0x1234", "HOST"))), *end = file;
+    for (int i = 0; i < MOST; i++) end += sprintf(end, MAKES("0x%x", "HOST"), i + 1);
+    EXPECT_STREQ(rows_of(text(file)), "");
+    sprintf(end, MAKES("0x%x", "HOST"), MOST + 1);
+    expect_refused(text(file), ":4097:1: more than 4096 allocators; split the log");
+    free(file);
 }
 
 /* With 65 in progress, the first is dropped. */

@@ -138,10 +138,17 @@ TEST(tables_of_nsight_systems, events_are_rows) {
 TEST(tables_of_nsight_systems, what_is_no_allocators_is_counted) {
     const char *rows = rows_of(text(NSYS
                                     "1000,7,0,1,4096,0,64,2,0,,1,\n1000,8,0,1,4096,0,64,2,0,,1,\n1000,7,0,1,5000,0,64,0,0,,1,\n"
-                                    "1000,7,0,1,5000,0,64,5,0,,1,\n1000,7,0,1,5000,0,64,9,0,,1,\n1000,7,0,1,4096,0,64,2,2,,1,\n"));
+                                    "1000,7,0,1,5000,0,64,5,0,,1,\n1000,7,0,1,5000,0,64,9,0,,1,\n1000,7,0,1,4096,0,64,2,2,,1,\n"
+                                    "1000,7,0,1,5000,0,64,6,0,,1,\n1000,7,0,1,5000,0,64,7,0,,1,\n"));
     EXPECT_STREQ(rows, "alloc 0 64 @0 t0\n");
-    EXPECT_EQ(rows_notes()->other_memory, 4);
+    EXPECT_EQ(rows_notes()->other_memory, 6);
     EXPECT_EQ(rows_notes()->other_actions, 1);
+}
+
+/* By device, then by address; a name that a free has is not the block's. */
+TEST(tables_of_nsight_systems, what_is_older_stands_by_device_and_address) {
+    EXPECT_STREQ(rows_of(text(NSYS "1000,7,1,1,4096,0,1,2,1,here,1,\n2000,7,0,1,8192,0,2,2,1,,1,\n3000,7,0,1,4096,0,3,2,1,,1,\n")),
+                 "alloc 2 3 @0 t0\nalloc 1 2 @0 t0\nalloc 0 1 @0 t0 gpu:1\nfree 0 @0 t0 gpu:1\nfree 1 @0 t1\nfree 2 @0 t2\n");
 }
 
 TEST(tables_of_nsight_systems, wrong_ones_are_refused_at_their_place) {

@@ -30,6 +30,17 @@ TEST(snapshots, a_free_that_is_completed_later_was_borrowed) {
     EXPECT_STREQ(rows_of(path),
                  "alloc 0 300 @9 t0\nborrow 0 @3 t1\nfree 0 @9 t1\nalloc 1 300 @9 t2\nalloc 2 300 @9 t4\nfree 2 @9 t5\n");
     EXPECT_EQ(rows_notes()->borrowed, 1);
+    EXPECT_EQ(rows_notes()->never_live, 0);
+}
+
+TEST(snapshots, a_free_is_completed_once) {
+    const char *path = made_snapshot(NO_SEGMENTS,
+                                     EVENTS({"alloc", 0x1000, 300, 9, 1, NULL}, {"free_requested", 0x1000, 300, 9, 2, NULL},
+                                            {"alloc", 0x2000, 300, 9, 3, NULL}, {"free_completed", 0x1000, 300, 9, 4, NULL},
+                                            {"free_completed", 0x1000, 300, 9, 5, NULL}));
+    EXPECT_STREQ(rows_of(path), "alloc 0 300 @9 t0\nborrow 0 @3 t1\nfree 0 @9 t1\nalloc 1 300 @9 t2\n");
+    EXPECT_EQ(rows_notes()->borrowed, 1);
+    EXPECT_EQ(rows_notes()->never_live, 1);
 }
 
 /* At the end of the record it is still waiting. */

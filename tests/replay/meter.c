@@ -53,3 +53,22 @@ TEST(meter, what_is_ready_now_does_not_count) {
     EXPECT_EQ(meter.peak, 110);
     strata_meter_destroy(&meter);
 }
+
+/* Moment by moment, whatever the order in which bytes were deferred. */
+TEST(meter, counts_what_is_ready_later) {
+    enum { ENTRIES = 200, MOMENTS = 64 };
+    strata_meter_t meter;
+    uint64_t ready_at[ENTRIES], random = 7;
+    ASSERT_OK(strata_meter_init(&meter));
+    for (uint64_t i = 0; i < ENTRIES; i++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        ready_at[i] = 1 + (random >> 33) % (MOMENTS - 1);
+        meter.base.add(&meter.base, 0, ready_at[i], i);
+    }
+    for (uint64_t now = 0; now < MOMENTS; now++) {
+        uint64_t deferred = 0;
+        for (uint64_t i = 0; i < ENTRIES; i++) deferred += ready_at[i] > now ? i : 0;
+        EXPECT_EQ(strata_meter_bytes(&meter, now), deferred);
+    }
+    strata_meter_destroy(&meter);
+}

@@ -129,6 +129,63 @@ TEST_EACH(ranking, of, ranking_t, rankings) {
     EXPECT_EQ(verdict.serves, row->given[verdict.order[0]].failed == 0);
 }
 
+/* ---- whole texts ---- */
+
+typedef struct whole {
+    const char *name;
+    given_t given[2];
+    uint64_t smallest[2]; /* 0: it was not looked for */
+    uint64_t others; /* failures of the best for other reasons than memory; all of them: none was for memory */
+    const char *text;
+} whole_t;
+
+#define NEEDS "The program itself needs 1.00 MiB."
+#define FIRST "t.csv: with a the program ends first, after 100.0 ms, 50.0 % before b; peak 1.00 GiB, the same as b. " NEEDS
+#define EQUAL "t.csv: a used no more memory than any other at equal run time: peak 1.00 GiB, the same as b. " NEEDS
+#define SECOND                                                                                                                     \
+    "t.csv: cuda_malloc_async used the least memory at equal run time: peak 1.00 MiB, 99.9 % below a. " NEEDS                      \
+    " In PyTorch: PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync."
+
+static const whole_t wholes[] = {
+    {"as_much_and_later_is_not_less", {{"a", .end_ms = 100, .used = GIB}, {"b", .end_ms = 200, .used = GIB}}, .text = FIRST},
+    {"the_first_of_equal_capacities",
+     {{"a", .end_ms = 100, .used = GIB}, {"b", .end_ms = 100, .used = GIB}},
+     {GIB, GIB},
+     .text = EQUAL " The minimum capacity that serves every request is 1.00 GiB, with a."},
+    {"a_smaller_capacity_of_the_second",
+     {{"a", .end_ms = 100, .used = GIB}, {"b", .end_ms = 100, .used = GIB}},
+     {GIB, GIB - MIB},
+     .text = EQUAL " The minimum capacity that serves every request is 1023.0 MiB, with b; a needs 1.00 GiB."},
+    {"the_setting_that_the_program_had_is_not_told",
+     {{"cuda_malloc_async", .end_ms = 100, .used = MIB}},
+     .text = "t.csv: cuda_malloc_async serves every request: peak 1.00 MiB. " NEEDS},
+    {"the_setting_of_another_is",
+     {{"a", .end_ms = 100, .used = GIB}, {"cuda_malloc_async", .end_ms = 100, .used = MIB}},
+     .text = SECOND},
+    {"failures_for_memory_alone", {{"a", .failed = 2}}, .text = "t.csv: a fails 2 of 100 operations."},
+    {"failures_for_other_reasons_too",
+     {{"a", .failed = 2}},
+     .others = 1,
+     .text = "t.csv: a fails 2 of 100 operations, not all of them for lack of memory."},
+    {"failures_for_other_reasons_alone",
+     {{"a", .failed = 2}},
+     .others = 2,
+     .text = "t.csv: a fails 2 of 100 operations, none of them for lack of memory."},
+};
+
+TEST_EACH(ranking, says_no_more_than, whole_t, wholes) {
+    strata_run_result_t results[2];
+    strata_verdict_t verdict;
+    size_t count = 0;
+    for (; count < 2 && row->given[count].label; count++) {
+        results[count] = result_of(&row->given[count]);
+        results[count].figures.oom_count -= row->others;
+        if (row->smallest[count]) results[count].figures.smallest_device_bytes = row->smallest[count];
+    }
+    strata_verdict_make(&(strata_verdict_subject_t){.trace = &device_trace, .results = results, .count = count}, &verdict);
+    EXPECT_STREQ(verdict.text, row->text);
+}
+
 /* ---- strategies with equal stacks ---- */
 
 TEST(ranking, one_candidate_stands_for_its_equals) {

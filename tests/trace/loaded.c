@@ -28,6 +28,27 @@ TEST(trace, the_pool_of_an_alloc) {
     }
 }
 
+/* Numbers of streams that have their low bits in common, one after the other. */
+TEST(trace, streams_are_told_apart_by_all_of_their_numbers) {
+    static const char text[] = "op,id,size,stream,time_us\nalloc,1,8,1,0\nalloc,2,8,257,0\nalloc,3,8,65537,0\n"
+                               "alloc,4,8,4294967297,0\nalloc,5,8,1,0\n";
+    static const uint32_t streams[] = {0, 1, 2, 3, 0};
+    strata_trace_t *t CLOSED_BY(trace_gone) = NULL;
+    ASSERT_OK(strata_trace_load(write_text("streams.csv", text), &t));
+    ASSERT_EQ(t->count, 5);
+    for (size_t i = 0; i < 5; i++) EXPECT_EQ(t->events[i].stream, streams[i]);
+}
+
+/* Pinned and host memory is of no device: a row of any other one may free it. */
+TEST(trace, memory_of_the_host_is_freed_from_any_device) {
+    static const char text[] = "op,id,size,stream,time_us,device,place\nalloc,1,8,0,0,0,pinned\nalloc,2,8,0,0,1,host\n"
+                               "borrow,1,,3,1,1,\nfree,1,,0,1,1,\nfree,2,,0,1,0,\n";
+    strata_trace_t *t CLOSED_BY(trace_gone) = NULL;
+    ASSERT_OK(strata_trace_load(write_text("hosts.csv", text), &t));
+    EXPECT_EQ(t->events[3].place, STRATA_PLACE_PINNED);
+    EXPECT_EQ(t->events[4].place, STRATA_PLACE_HOST);
+}
+
 static const char every_column[] = "# strata-trace 1\r\n"
                                    "x_note,time_us,stream,size,id,op,other,dur_us,pool,tag,align,place,device\r\n"
                                    "a,3,7,100,900,alloc,,,,\"one, \"\"two\"\"\",512,,\r\n"

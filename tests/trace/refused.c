@@ -139,6 +139,9 @@ TEST(trace, refuses_wrong_lifetimes) {
     expect_text_refused(HEADER "borrow,1,0,2,0\n", 2, 8, "borrow of id 1, which no row above allocates");
     expect_text_refused(HEADER "alloc,1,8,0,0\nfree,1,0,0,1\nborrow,1,0,2,1\n", 4, 8, "borrow of id 1, which was freed on line 3");
     expect_text_refused(HEADER "alloc,1,8,0,0\nfree,1,0,0,1\nunborrow,1,0,2,1\n", 4, 10, "unborrow of id 1, which was freed");
+    /* An id and a stream whose numbers add up to those of a borrow. */
+    expect_text_refused(HEADER "alloc,1,8,0,0\nalloc,2,8,5,0\nborrow,1,,5,1\nunborrow,2,,0,1\n", 5, 13,
+                        "unborrow of id 2 by stream 0, which does not borrow it");
     expect_text_refused(HEADER "alloc,1,8,0,0\nunborrow,1,0,2,1\n", 3, 14,
                         "unborrow of id 1 by stream 2, which does not borrow it");
     expect_text_refused(HEADER "alloc,1,8,0,0\nunborrow,1,0,0,1\n", 3, 14,

@@ -133,3 +133,14 @@ TEST(trace_stream_names, a_feed_shows_the_whole_trace_at_once) {
     EXPECT_STREQ(name_in(&view, 0), "copy0");
     EXPECT_OK(strata_trace_feed_finish(feed, &trace));
 }
+
+/* A second name is refused, also one that begins as the first. */
+TEST(trace_stream_names, are_whole_names) {
+    static const char *const pairs[][2] = {{"copy", "copy0"}, {"copy0", "copy"}};
+    for (size_t i = 0; i < 2; i++) {
+        char text[200];
+        strata_trace_t *trace = NULL;
+        snprintf(text, sizeof text, HEADER "alloc,1,8,5,0,0,,%s\nalloc,2,8,5,0,0,,%s\n", pairs[i][0], pairs[i][1]);
+        EXPECT_SAYS(STRATA_E_FORMAT, strata_trace_load(write_text("names.csv", text), &trace), "give each stream one name");
+    }
+}

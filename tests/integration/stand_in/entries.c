@@ -51,10 +51,20 @@ static void request(const char *name, int code, void *address, int (*release)(vo
     SAY("nothing", release(NULL));
 }
 
+/* A request that goes to CUDA is made once more if idle memory of its kind has gone back, and only then. */
+#define SAY_ROOM(name, requested)                                                                                                  \
+    for (int idle = 1; idle >= 0; idle--) {                                                                                        \
+        unsigned long long before = stand_in_entered(name);                                                                        \
+        stand_in_fail_next(name, 2);                                                                                               \
+        printf("room %d\n", (requested));                                                                                          \
+        printf("tries %llu\n", stand_in_entered(name) - before);                                                                   \
+    }
+
 static void plain(const char *name, int (*get)(void **, size_t), int (*release)(void *), const char *free_name) {
     void *address = NULL;
     int code = get(&address, MiB);
     request(name, code, address, release, free_name);
+    SAY_ROOM(name, get(&address, 0) == 2) /* nothing is no request of Strata's */
 }
 
 /* First with flags that Strata serves, then with flags that are passed to CUDA. */
@@ -68,6 +78,7 @@ static void flagged(const char *name, int (*get)(void **, size_t, unsigned int),
     SAY("flags", stand_in_value(name, 2));
     SAY("foreign_freed", release(foreign));
     SAY("passed_on_as_it_is", stand_in_value(free_name, 0) == (uintptr_t)foreign);
+    SAY_ROOM(name, get(&foreign, 2 * MiB, others))
 }
 
 /* Memory of the other kind, memory inside a block, memory of another device. */
@@ -104,6 +115,12 @@ static void get_on(const char *name, get_on_fn get, void *own) {
     SAY("same", again == address);
     SAY("pending", stand_in_pending(0) > 0);
     SAY("last", cudaFreeAsync(again, own));
+    void *stream = NULL;
+    begin(1);
+    cudaStreamCreate(&stream);
+    begin(0);
+    (void)get(&again, MiB, stream); /* a stream of another device is none of this one's */
+    SAY("of_another_device", stand_in_entered(name));
 }
 
 /* First a block of `own` that was last used there, then one that was last used on another busy stream. */
