@@ -26,7 +26,7 @@ enum {
     STRATA_PLAN_FIXED = 1, /* its offset is given: `offset` of the buffer */
     STRATA_PLAN_OUTPUT = 2, /* it leaves the program: `reuse` and `tree` treat it as their peer treats outputs */
     STRATA_PLAN_REMOVED = 4, /* nobody needs it: it takes no memory, and its offset is 0 */
-    STRATA_PLAN_HELD = 8 /* it lived before the first moment: nobody asks for it then (strata/plan_load.h) */
+    STRATA_PLAN_HELD = 8 /* it lived before the first moment: no request of the program asks for it */
 };
 
 /* Two buffers must not share a byte if their lifetimes have a moment in common. They must not either, whatever their lifetimes, if

@@ -594,6 +594,5 @@ STRATA_API const char *strata_layer_name(size_t index);
 #include "strata/eviction.h"
 #include "strata/graph.h"
 #include "strata/pause.h"
-#include "strata/plan_load.h"
 #include "strata/share.h"
 #endif

@@ -148,15 +148,6 @@ class AllocateOptions(c.Structure):
     ]
 
 
-class PlanLoadOptions(c.Structure):
-    _fields_ = [
-        ("struct_size", c.c_size_t),
-        ("pool", c.c_uint64),
-        ("one_branch", c.c_bool),
-        ("branch", c.c_uint32),
-    ]
-
-
 class MemInfo(c.Structure):
     _fields_ = [
         ("struct_size", c.c_size_t),
@@ -380,7 +371,6 @@ STRUCTS: Dict[str, Type[c.Structure]] = {
     "strata_open_options_t": OpenOptions,
     "strata_leak_t": Leak,
     "strata_allocate_options_t": AllocateOptions,
-    "strata_plan_load_options_t": PlanLoadOptions,
     "strata_mem_info_t": MemInfo,
     "strata_statistics_t": Statistics,
     "strata_snapshot_row_t": SnapshotRow,
@@ -488,7 +478,6 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "pool_begin": (_status, [facade_t, place_t, c.c_uint64]),
     "pool_end": (_status, [facade_t, place_t]),
     "step": (_status, [facade_t]),
-    "plan_load": (_status, [facade_t, place_t, stream_t, c.c_char_p, c.POINTER(PlanLoadOptions)]),
     "annotate": (_status, [facade_t, c.c_char_p]),
     "next_count": (_status, [facade_t, place_t, c.POINTER(c.c_uint64)]),
     "set_safe_frontier": (_status, [facade_t, place_t, c.c_uint64]),

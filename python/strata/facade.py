@@ -385,21 +385,6 @@ class Facade(Caches, Graphs, Sharing):
         """A step of the program ends: reports count them."""
         check(library().strata_step(self.handle))
 
-    def load_plan(
-        self,
-        path: PathLike,
-        place: PlaceLike = gpu(0),
-        stream: Any = None,
-        branch: Optional[SupportsIndex] = None,
-        pool: SupportsIndex = 0,
-    ) -> None:
-        """The requests of a stream follow a plan that was made ahead (`strata plan -o`): of one with several branches, `branch`."""
-        options = _abi.PlanLoadOptions(ctypes.sizeof(_abi.PlanLoadOptions), _arguments.integer(pool, "pool"))
-        options.one_branch = branch is not None
-        options.branch = 0 if branch is None else _arguments.integer(branch, "branch", 32)
-        file, code = _arguments.path(path, "path"), Place.of(place).code
-        check_files(library().strata_plan_load(self.handle, code, stream_handle(stream), file, ctypes.byref(options)), file)
-
     def annotate(self, operator: Optional[str]) -> None:
         """The thread's requests belong to this operator until the next call; None ends that."""
         check(library().strata_annotate(self.handle, _arguments.text_or_none(operator, "operator")))

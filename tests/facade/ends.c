@@ -134,7 +134,6 @@ static strata_status_t told_of(strata_status_t status, strata_shared_t *shared) 
     X(strata_pause(s, place, &(strata_pause_options_t){.struct_size = sizeof(strata_pause_options_t)}, NULL))                      \
     X(strata_resume(s, place, 0, NULL, NULL))                                                                                      \
     X(strata_step(s))                                                                                                              \
-    X(strata_plan_load(s, place, stream, "/dev/null", NULL))                                                                       \
     X(strata_annotate(s, "op"))                                                                                                    \
     X(strata_annotate(s, NULL))                                                                                                    \
     X(strata_neighbours(s, ref, &r.neighbours))                                                                                    \

@@ -2,14 +2,10 @@
 
 #include <string.h>
 
-#include "tests/harness/files.h"
-
 #define CACHED  "stack: [stream_safe, auto_growth_vmm, vmm]\n"
 #define CHUNKS  "stack: [stream_safe, auto_growth: {chunk_size: 8MiB}, vmm]\n"
 #define POOLS   CACHED "pools: {weights: {stack: [stream_safe, auto_growth: {chunk_size: 4MiB}, vmm]}}\n"
-#define MOVING  "stack: [planned, auto_growth_vmm, vmm]\n"
 #define REGIONS "stack: [bfc: {coalesce_regions: true, max_region: 8MiB}, vmm]\n"
-#define PLANNED "stack: [planned, auto_growth: {chunk_size: 2MiB}, system]\n"
 
 /* ---- blocks ---- */
 
@@ -403,17 +399,6 @@ static strata_status_t change_strategy(operated_t *o) {
     return strata_change_strategy(o->rig.s, &options);
 }
 
-/* Handles that are idle here and there, which come together for the plan's room. */
-static void leave_gaps(operated_t *o) {
-    for (uint32_t i = 8; i < 16; i++) EXPECT_OK(allocate(o, i, 4 * MIB, 0));
-    for (uint32_t i = 8; i < 16; i += 2) give(o, i);
-}
-
-static strata_status_t load_plan(operated_t *o) {
-    static const char plan[] = "id,lower,upper,size,alignment,offset\na,0,2,5242780,256,0\nb,1,3,3145728,256,5242880\n";
-    return strata_plan_load(o->rig.s, o->rig.gpu, o->stream, write_text("exact.csv", plan), NULL);
-}
-
 /* ---- the table ---- */
 
 /* A request that was served and could not be filled counts, and so does its free. */
@@ -421,11 +406,6 @@ static const char *const fills[] = {"gpu allocations", "gpu frees", "gpu cache_h
 /* Pinned memory took the bytes until the refusal. */
 static const char *const copies[] = {"pinned allocations", "pinned frees", "pinned cache_hits", NULL};
 static const char *const tables[] = {"host allocations", "host mapped", "ranges", "bytes of reserved addresses", NULL};
-
-/* Chunks that moved together stay together. */
-static const char *const moves[] = {
-    "host allocations", "host mapped", "moved",       "ranges",       "reserved addresses", "size", "offset",
-    "requested",        "state",       "with blocks", "holds events", "holds mappings",     NULL};
 
 const operation_t operations[] = {
     {"little", NULL, hold_some, ask_little, .undo = give_all},
@@ -491,8 +471,5 @@ const operation_t operations[] = {
     {"first_use_of_a_place", "strata", NULL, use_pinned, .undo = give_all_pinned, .is_for_good = true, .differs = tables},
     {"change_strategy", "strata-malloc", leave_idle, change_strategy, .undo = NULL, .is_for_good = true, .ends_layers = true,
      .differs = tables},
-    {"load_plan", PLANNED, NULL, load_plan, .undo = give_all, .is_for_good = true, .says = STRATA_E_NO_MEMORY, .differs = tables},
-    {"load_plan_by_moves", MOVING, leave_gaps, load_plan, .undo = give_all, .is_for_good = true, .says = STRATA_E_NO_MEMORY,
-     .differs = moves},
 };
 const size_t operation_count = COUNT(operations);

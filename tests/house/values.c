@@ -38,7 +38,6 @@ static strata_open_options_t open_options = {.struct_size = sizeof open_options,
 static strata_allocate_options_t allocate_options = {.struct_size = sizeof allocate_options, .size = 100};
 static strata_pause_options_t pause_options = {.struct_size = sizeof pause_options};
 static strata_plan_options_t plan_options = {.struct_size = sizeof plan_options, .planner = "greedy"};
-static strata_plan_load_options_t load_options = {.struct_size = sizeof load_options};
 static strata_torture_program_t program = {.struct_size = sizeof program,
                                            .strategy = "stack: [stream_safe, auto_growth, system]\n"};
 static strata_plan_buffer_t buffers[1] = {{.upper = 9, .size = 100}};
@@ -132,7 +131,6 @@ static const struct row {
     {"const strata_allocate_options_t *", NULL, NULL, TO(allocate_options)},
     {"const strata_pause_options_t *", NULL, NULL, TO(pause_options)},
     {"const strata_plan_options_t *", NULL, NULL, TO(plan_options)},
-    {"const strata_plan_load_options_t *", NULL, NULL, TO(load_options)},
     {"const strata_torture_program_t *", NULL, NULL, TO(program)},
     {"const strata_plan_buffer_t *", NULL, NULL, TO(buffers)},
     {"strata_plan_result_t *", NULL, NULL, TO(plan_result)},
@@ -199,7 +197,7 @@ size_t values_size(const char *name) {
         const char *name;
         size_t size;
     } sizes[] = {SIZE(strata_open_options_t), SIZE(strata_allocate_options_t),  SIZE(strata_pause_options_t),
-                 SIZE(strata_plan_options_t), SIZE(strata_plan_load_options_t), SIZE(strata_torture_program_t),
+                 SIZE(strata_plan_options_t), SIZE(strata_torture_program_t),
                  SIZE(strata_statistics_t),   SIZE(strata_mem_info_t),          SIZE(strata_cache_t),
                  SIZE(strata_neighbours_t),   SIZE(strata_allocator_info_t),    SIZE(strata_graph_pool_info_t),
                  SIZE(strata_paused_t),       SIZE(strata_plan_result_t),       SIZE(strata_plan_dependencies_t)};

@@ -310,8 +310,6 @@ def show_callbacks():
         s.annotate(None)
         for number in numbers:
             s.remove_callback(number)
-        with pytest.raises(FileNotFoundError):
-            s.load_plan("/nowhere/plan.json")
         with pytest.raises(strata.StrataError) as unknown:
             s.block_of(0x1000)
         assert unknown.value.summary == "no live allocation begins at this address"
@@ -390,21 +388,6 @@ def show_broken_captures():
         pool.remove()
         with pytest.raises(strata.StrataError), s.capture(None):
             pass
-
-
-def show_plans_of_branches(tmp_path):
-    path = tmp_path / "plan.csv"
-    path.write_text("id,lower,upper,size,branch,offset\na,0,3,4096,0,0\nb,1,2,8192,7,4096\nc,2,3,256,0,65536\n")
-    with opened("planned") as s:
-        other = s.stream()
-        with pytest.raises(strata.StrategyError, match="another branch"):
-            s.load_plan(path)
-        s.load_plan(path, branch=0)
-        s.load_plan(str(path), stream=other, branch=7)
-        with pytest.raises(strata.StrategyError, match="on this branch"):
-            s.load_plan(path, branch=5)
-        plans = [(figure.stream, figure.value) for figure in s.layer_figures() if figure.name == "plans"]
-        assert sorted(plans) == [(0, 1), (other.handle, 1)]
 
 
 def show_pauses_of_tags(tmp_path):
