@@ -19,13 +19,12 @@
 #include "platform/clock.h"
 #include "platform/sim/sim.h"
 
-enum { RUNS = 9, RUN_PAIRS = 400000, WARM_PAIRS = 1000, STEP_PAIRS = 250 };
+enum { RUNS = 9, RUN_PAIRS = 400000, WARM_PAIRS = 1000 };
 
 /* Above: between stream_safe and the cache; below: between the cache and the source. */
 static const struct row {
     const char *name, *above, *below, *meaning;
     const char *preset; /* NULL: made of the two above */
-    bool in_steps; /* the program tells steps of STEP_PAIRS pairs */
     bool by_object; /* through a strata_allocator_t, not by facade, place and stream */
 } rows[] = {
     {.name = "malloc",
@@ -42,11 +41,6 @@ static const struct row {
      .meaning = "all of these, and a fault that never comes"},
     {.name = "scrub", .above = "scrub, ", .meaning = "takes part in every pair: whose is it"},
     {.name = "aligned", .above = "aligned: {alignment: 4096}, ", .meaning = "takes part in every pair: a record of its own"},
-    {.name = "learning", .preset = "planned", .meaning = "the preset planned, while no plan is followed"},
-    {.name = "planned",
-     .preset = "planned",
-     .in_steps = true,
-     .meaning = "likewise, every request of which is served at its planned address"},
     {.name = "pytorch", .preset = "pytorch", .meaning = "that preset: one cache that all streams share"},
     {.name = "tensorflow", .preset = "tensorflow", .meaning = "that preset: likewise"},
 };
@@ -98,15 +92,6 @@ static void pairs_by_object(strata_t facade, uint64_t count) {
     }
 }
 
-static void pairs_in_steps(strata_t facade, uint64_t count) {
-    for (uint64_t i = 0; i < count; i++) {
-        strata_block_t block;
-        must(strata_allocate(facade, strata_gpu(0), NULL, 1 << 20, &block));
-        must(strata_free(facade, block.ref));
-        if (i % STEP_PAIRS == STEP_PAIRS - 1) must(strata_step(facade));
-    }
-}
-
 static void pairs_by_name(strata_t facade, uint64_t count) {
     for (uint64_t i = 0; i < count; i++) {
         strata_block_t block;
@@ -116,7 +101,7 @@ static void pairs_by_name(strata_t facade, uint64_t count) {
 }
 
 static void pairs(const struct row *row, strata_t facade, uint64_t count) {
-    (row->by_object ? pairs_by_object : row->in_steps ? pairs_in_steps : pairs_by_name)(facade, count);
+    (row->by_object ? pairs_by_object : pairs_by_name)(facade, count);
 }
 
 static int by_value(const void *a, const void *b) {

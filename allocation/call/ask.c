@@ -1,7 +1,6 @@
 /* What the domain and the facade ask of a stack: each of its own layers in turn, the top first. */
 #include "allocation/stack/hearing.h"
 #include "allocation/stack/layer.h"
-#include "allocation/stack/planning.h"
 #include "allocation/uses/host_wait.h"
 #include "platform/arithmetic.h"
 
@@ -122,29 +121,6 @@ void strata_domain_tell(strata_domain_t *domain, strata_told_t *told) {
             strata_call_t call = {.stack = stack};
             if (!told->heard) tell_layers(stack, told, &call);
         }
-    }
-}
-
-strata_status_t strata_stack_load_plan(strata_stack_t *stack, const strata_ahead_t *ahead) {
-    STRATA_EACH_OWN_LAYER(stack, layer) {
-        if (!STRATA_LAYER_HAS(layer->type, planning)) continue;
-        strata_call_t call = {.stack = stack};
-        bool entered = strata_call_enter(&call, layer);
-        strata_status_t status = layer->type->planning->load(layer, ahead, &call);
-        strata_call_leave(&call, layer, entered);
-        return status;
-    }
-    return strata_fail(STRATA_E_UNSUPPORTED, 0,
-                       "no layer of the stack follows plans; write planned right above its cache, or take the preset planned");
-}
-
-void strata_stack_make_plans(strata_stack_t *stack) {
-    STRATA_EACH_OWN_LAYER(stack, layer) {
-        if (!STRATA_LAYER_HAS(layer->type, planning)) continue;
-        strata_call_t call = {.stack = stack};
-        bool entered = strata_call_enter(&call, layer);
-        layer->type->planning->make(layer, &call);
-        strata_call_leave(&call, layer, entered);
     }
 }
 

@@ -27,11 +27,6 @@ static inline void strata_chunks_keep_apart(strata_chunks_t *self, bool keep) {
     self->apart_until = keep ? STRATA_GENERATION_LAST : 0;
 }
 
-/* Whether a block that is freed may, if no other one does. */
-static inline bool strata_chunks_may_stand_apart(const strata_chunks_t *self, const strata_record_t *block) {
-    return block->generation < self->apart_until;
-}
-
 /* The block of a slot does from now on. */
 static inline void strata_chunks_set_apart(strata_chunks_t *self, strata_record_t *block, uint32_t slot) {
     block->slack = 0;

@@ -12,8 +12,8 @@ static bool is_of_chunk(const strata_chunks_t *self, uint32_t number, uint32_t s
     const strata_record_t *block = strata_slab_record(slab_of(self), slot);
     const strata_chunk_t *chunk = strata_chunk_at(self, number);
     bool used = slot != 0 && self->sole && block->state != STRATA_RECORD_UNUSED;
-    return used && block->pool != STRATA_CHUNKS_DIVIDED && block->chunk == (self->one_number ? self->one_number : number) &&
-           block->ptr - chunk->base < chunk->size;
+    uint32_t own = self->one_number ? self->one_number : number;
+    return used && block->chunk == own && block->ptr - chunk->base < chunk->size;
 }
 
 /* The nearest block of the chunk that is known: where the place was once, what was carved or put in last, or the first one. */
@@ -28,7 +28,8 @@ static uint32_t begin_near(const strata_chunks_t *self, uint32_t number, const s
     return best;
 }
 
-uint32_t strata_chunks_block_at(strata_chunks_t *self, const strata_extent_t *place) {
+/* The slot of the block in which a place begins; 0: none, it is no memory of the cache. */
+static uint32_t block_at(strata_chunks_t *self, const strata_extent_t *place) {
     const strata_order_key_t key = {place->ptr, UINT64_MAX, 0};
     uint32_t number = strata_order_before(&self->by_address, &key);
     const strata_chunk_t *chunk = strata_chunk_at(self, number);
@@ -41,7 +42,7 @@ uint32_t strata_chunks_block_at(strata_chunks_t *self, const strata_extent_t *pl
 }
 
 uint32_t strata_chunks_free_at(strata_chunks_t *self, const strata_extent_t *place) {
-    uint32_t slot = strata_chunks_block_at(self, place);
+    uint32_t slot = block_at(self, place);
     const strata_record_t *block = strata_slab_record(slab_of(self), slot);
     bool whole = slot != 0 && place->size <= block->size - (place->ptr - block->ptr);
     return whole && strata_slab_is_idle(slab_of(self), slot) ? slot : 0;

@@ -10,7 +10,6 @@
  *     give_back.c  how chunks go: those that may, in order, to the layer below
  *     at.c         memory at a given address
  *     apart.h      the block that was freed last
- *     divided.c    a block that the layer right above divides itself, until somebody needs to know what is free in it
  *     runs.c       chunks that come and go part by part, wherever there is room: of physical handles
  *     check.c      what holds of all chunks
  *
@@ -80,8 +79,6 @@ typedef struct strata_chunks {
     uint32_t apart; /* slot of the block that was freed last and is not merged (apart.h); 0: none */
     uint32_t apart_until; /* a slot of this generation or a later one does not stand apart; 0: none does */
     bool sole; /* no other cache of the strategy has its blocks in this slab */
-    bool divisible; /* take_at serves any size wherever that is free, and quick_free takes all of it back */
-    strata_layer_t *divider; /* the layer right above, if it divides a block of this cache itself (divided.c); NULL: it does not */
 } strata_chunks_t;
 
 /* ---- life (chunks.c) ---- */
@@ -183,8 +180,6 @@ bool strata_chunks_goes(const strata_chunks_t *self, const strata_chunk_t *chunk
 
 /* ---- memory at a given address (at.c) ---- */
 
-/* The slot of the block in which a place begins; 0: none, it is no memory of the cache. As long as the walk below. */
-uint32_t strata_chunks_block_at(strata_chunks_t *self, const strata_extent_t *place);
 /* The slot of the free block that has all of a place; 0: something there is in use, or is no memory of the cache. As long as a walk
  * of the chunk's blocks from the nearest one known: the first one, what was carved or put in last, or that of place->slot. */
 uint32_t strata_chunks_free_at(strata_chunks_t *self, const strata_extent_t *place);
@@ -199,22 +194,6 @@ static inline uint32_t strata_chunks_take_at(strata_chunks_t *self, const strata
     uint32_t slot = strata_chunks_free_at(self, place);
     return slot ? strata_chunks_carve(self, slot, place) : 0;
 }
-
-/* ---- what the layer right above divides (divided.c) ----
- *
- * It has a block of the cache, and serves pieces of that from records that are in no chain. Before the cache needs to know all that is
- * free it has this undone: pieces that live become blocks, in the records that they have. */
-
-enum { STRATA_CHUNKS_DIVIDED = 0xff }; /* `pool` of such a record; `next` is 0, `prev` and `noted` are for the layer above */
-
-/* The layer above gives the block back, if it divides one: whether it did. */
-bool strata_chunks_undivide(strata_chunks_t *self);
-/* The block of a slot, in use, is that of another slot from now on: in its place in the chunk, with its address, size and pool. */
-void strata_chunks_replace(strata_chunks_t *self, uint32_t slot, uint32_t by);
-
-/* Bytes of chunks, or of parts that come and go alone, in which lies what is in use of blocks that begin outside `beside`, but for what
- * of them lies inside it. Looks at every block. */
-uint64_t strata_chunks_pinned(const strata_chunks_t *self, const strata_extent_t *beside);
 
 /* What the option `stable_addresses` of a cache does: strata_repeats_t. */
 #define STRATA_STABLE_ADDRESSES                                                                                                    \

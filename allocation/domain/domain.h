@@ -16,9 +16,6 @@
 /* Called by the ladder with no lock held: frees the caller's own memory and returns the bytes. */
 typedef uint64_t (*strata_domain_free_memory_fn)(void *context, strata_place_t place, size_t size);
 
-/* Called with no lock held: a layer wants a plan (allocation/stack/planning.h). False: nobody will make it. */
-typedef bool (*strata_domain_want_plans_fn)(void *context);
-
 /* The first failure that could not be reported to anybody, such as one in a layer's end: for the facade's close. */
 typedef struct strata_lost {
     _Atomic int state; /* 0: nothing; 1: being written; 2: there */
@@ -90,7 +87,6 @@ struct strata_domain {
 
     strata_domain_free_memory_fn free_memory; /* the facade's callbacks; NULL: none. Constant once created */
     void *free_memory_context;
-    strata_domain_want_plans_fn want_plans; /* NULL: plans are made in place. Constant once created, with the same context */
     strata_lost_t *lost; /* outlives the domain; may be NULL. Constant once created */
 
     strata_lock_t lock; /* guards what follows */

@@ -76,8 +76,6 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
         if (!strata_chunks_begin_growth(&self->chunks, &self->chunks.growing, request->call)) continue;
         strata_status_t status = strata_auto_growth_grow(self, size, pool, request);
         strata_chunks_end_growth(&self->chunks, &self->chunks.growing);
-        /* Another thread may have begun to divide what is free meanwhile. */
-        if (status != STRATA_OK && strata_chunks_undivide(&self->chunks)) continue;
         if (status != STRATA_OK) return status;
         grown = true;
     }
@@ -102,27 +100,27 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_call
 /* ---- what needs all free memory in one piece ---- */
 
 static uint64_t release(strata_layer_t *base, strata_call_t *call) {
-    strata_auto_growth_settle((auto_growth_t *)base);
+    strata_auto_growth_join_apart((auto_growth_t *)base);
     return strata_chunks_release(base, call);
 }
 
 static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
-    strata_auto_growth_settle((auto_growth_t *)base);
+    strata_auto_growth_join_apart((auto_growth_t *)base);
     return strata_chunks_trim(base, keep, call);
 }
 
 static strata_status_t validate(strata_layer_t *base) {
-    strata_auto_growth_settle((auto_growth_t *)base);
+    strata_auto_growth_join_apart((auto_growth_t *)base);
     return strata_auto_growth_validate(base);
 }
 
 void strata_auto_growth_walk(strata_layer_t *base, strata_walk_fn visit, void *context) {
-    strata_auto_growth_settle((auto_growth_t *)base);
+    strata_auto_growth_join_apart((auto_growth_t *)base);
     strata_chunks_walk(base, visit, context);
 }
 
 static const strata_record_t *find(strata_layer_t *base, uint64_t address) {
-    strata_auto_growth_settle((auto_growth_t *)base);
+    strata_auto_growth_join_apart((auto_growth_t *)base);
     return strata_chunks_find(base, address);
 }
 
@@ -167,7 +165,6 @@ static uint64_t rounded_up(const auto_growth_t *self, uint64_t size) {
 static void set_rules(auto_growth_t *self) {
     self->warming_up = self->steps < strata_auto_growth_options(self)->warm_up_steps;
     self->road = strata_auto_growth_road(self);
-    self->chunks.divisible = self->road != STRATA_AUTO_GROWTH_AS_SAID && !self->gives_idle_back;
     strata_chunks_keep_apart(&self->chunks, self->road == STRATA_AUTO_GROWTH_PLAIN && !self->gives_idle_back);
 }
 
@@ -187,9 +184,7 @@ void strata_auto_growth_begin_low(auto_growth_t *self, uint64_t alignment, uint6
     self->chunks.unit = alignment;
     self->first_up_to = first_up_to;
     self->cuts_low = true;
-    self->chunks.divisible = true;
     strata_chunks_keep_apart(&self->chunks, true);
-    self->knows_near = self->chunks.sole;
     self->road = STRATA_AUTO_GROWTH_AS_SAID;
     for (uint32_t pool = 0; pool < STRATA_AUTO_GROWTH_POOLS; pool++)
         strata_bins_init(&self->pools[pool].bins, (uint32_t)__builtin_ctzll(alignment));
@@ -229,7 +224,7 @@ static void step(strata_layer_t *base, strata_call_t *call) {
 }
 
 uint64_t strata_auto_growth_idle_bytes(strata_layer_t *base) {
-    strata_auto_growth_settle((auto_growth_t *)base);
+    strata_auto_growth_join_apart((auto_growth_t *)base);
     return strata_auto_growth_idle((auto_growth_t *)base);
 }
 

@@ -39,7 +39,10 @@ static bool may_have(const auto_growth_t *self, uint32_t pool, uint64_t rounded)
     return pool == own || (own == 0 && self->spills) || self->cuts_low;
 }
 
-strata_record_t *strata_auto_growth_take_from(auto_growth_t *self, uint32_t slot, const strata_extent_t *place, uint64_t size) {
+strata_record_t *strata_auto_growth_take_at(auto_growth_t *self, const strata_extent_t *place, uint64_t rounded, uint64_t size) {
+    strata_auto_growth_join_apart(self);
+    uint32_t slot = place->size == rounded ? strata_chunks_free_at(&self->chunks, place) : 0;
+    if (slot == 0 || !may_have(self, pool_of(self, slot), rounded)) return NULL;
     uint32_t pool = pool_of(self, slot), own = strata_chunks_carve(&self->chunks, slot, place);
     if (own == 0) return NULL;
     strata_record_t *block = strata_slab_record(slab_of(self), own);
@@ -50,11 +53,12 @@ strata_record_t *strata_auto_growth_take_from(auto_growth_t *self, uint32_t slot
     return block;
 }
 
-strata_record_t *strata_auto_growth_take_at(auto_growth_t *self, const strata_extent_t *place, uint64_t rounded, uint64_t size) {
-    strata_auto_growth_join_apart(self);
-    uint32_t slot = place->size == rounded ? strata_chunks_free_at(&self->chunks, place) : 0;
-    if (slot == 0 || !may_have(self, pool_of(self, slot), rounded)) return NULL;
-    return strata_auto_growth_take_from(self, slot, place, size);
+strata_record_t *strata_auto_growth_serve_at(strata_layer_t *base, const strata_block_t *at, size_t requested,
+                                             const strata_stack_t *stack) {
+    const strata_extent_t place = strata_extent_of(at);
+    strata_record_t *block = strata_auto_growth_take_at((auto_growth_t *)base, &place, place.size, requested);
+    if (block) block->stack = stack->number;
+    return block;
 }
 
 /* In the warm-up a free block serves its own size alone, wherever it lies. */

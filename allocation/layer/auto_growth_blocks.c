@@ -149,17 +149,10 @@ strata_record_t *strata_auto_growth_serve_from_pool(auto_growth_t *self, uint64_
     return slot ? serve_from(self, slot, rounded, size, self->by_address, pool, self->cuts_low) : NULL;
 }
 
-static strata_record_t *serve_whole(auto_growth_t *self, uint64_t rounded, uint64_t size, bool exact) {
+strata_record_t *strata_auto_growth_serve(auto_growth_t *self, uint64_t rounded, uint64_t size, bool exact) {
     strata_auto_growth_join_apart(self);
     return self->by_address ? serve_as(self, rounded, size, true, true, true, exact)
                             : serve_as(self, rounded, size, false, true, true, exact);
-}
-
-/* What is divided is left alone as long as something else will do. */
-strata_record_t *strata_auto_growth_serve(auto_growth_t *self, uint64_t rounded, uint64_t size, bool exact) {
-    strata_record_t *served = serve_whole(self, rounded, size, exact);
-    bool again = !served && strata_chunks_undivide(&self->chunks);
-    return again ? serve_whole(self, rounded, size, exact) : served;
 }
 
 /* ---- free ---- */
@@ -246,11 +239,6 @@ void strata_auto_growth_put_in(auto_growth_t *self, uint32_t slot) {
     strata_record_t *block = strata_slab_record(slab_of(self), slot);
     self->used_bytes += block->size;
     self->chunks.known = strata_auto_growth_put_back(self, block);
-}
-
-void strata_auto_growth_settle(auto_growth_t *self) {
-    (void)strata_chunks_undivide(&self->chunks);
-    strata_auto_growth_join_apart(self);
 }
 
 void strata_auto_growth_join_apart(auto_growth_t *self) {
@@ -352,42 +340,3 @@ static HOT strata_record_t *search_low(strata_layer_t *base, size_t size, const 
 
 STRATA_DIRECT_WAY(strata_auto_growth_direct, quick_hit, quick_free_plain, search, free_apart);
 STRATA_DIRECT_WAY(strata_auto_growth_direct_low, quick_hit, quick_free_low, search_low, free_apart_low);
-
-/* ---- at a place ---- */
-
-/* Whatever became of a slot that somebody knew: what is idle and has the place is the block. */
-static HOT bool has_place(const strata_slab_t *slab, uint32_t slot, uint64_t ptr, uint64_t size) {
-    const strata_record_t *block = strata_slab_record(slab, slot);
-    uint64_t low = ptr - block->ptr;
-    return strata_slab_is_idle(slab, slot) && low < block->size && size <= block->size - low;
-}
-
-/* The free block that has the place, if it is the one after that of the slot that is known, or that one; 0: neither is. */
-static HOT uint32_t free_near(const strata_slab_t *slab, uint32_t known, uint64_t ptr, uint64_t size) {
-    uint32_t next = strata_slab_record(slab, known)->next;
-    if (has_place(slab, next, ptr, size)) return next;
-    return has_place(slab, known, ptr, size) ? known : 0;
-}
-
-static COLD strata_record_t *serve_inside(auto_growth_t *self, uint32_t slot, const strata_block_t *at, size_t requested) {
-    const strata_extent_t place = strata_extent_of(at);
-    return slot ? strata_auto_growth_take_from(self, slot, &place, requested)
-                : strata_auto_growth_take_at(self, &place, place.size, requested);
-}
-
-strata_record_t *strata_auto_growth_serve_at(strata_layer_t *base, const strata_block_t *at, size_t requested,
-                                             const strata_stack_t *stack) {
-    auto_growth_t *self = (auto_growth_t *)base;
-    const strata_slab_t *slab = slab_of(self);
-    uint64_t ptr = (uintptr_t)at->ptr, size = at->size;
-    uint32_t known = strata_ref_slot(at->ref), slot = 0;
-    if (self->chunks.apart) join_last(self, self->cuts_low);
-    if (self->knows_near && known < slab->used) slot = free_near(slab, known, ptr, size);
-    strata_record_t *block = strata_slab_record(slab, slot);
-    if (__builtin_expect(slot == 0 || block->ptr != ptr, 0)) block = serve_inside(self, slot, at, requested);
-    else
-        block = block->pool ? serve_from(self, slot, size, requested, false, 1, true)
-                            : serve_from(self, slot, size, requested, false, 0, true);
-    if (block) block->stack = stack->number;
-    return block;
-}

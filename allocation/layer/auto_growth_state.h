@@ -61,7 +61,6 @@ typedef struct auto_growth {
     bool by_address;
     bool gives_idle_back; /* free_idle_chunk */
     bool cuts_low; /* of a free block the low end serves: that of auto_growth_vmm, whose chunks grow at their high end */
-    bool knows_near; /* and all free blocks of the slab are its own, whichever slot it is told */
     bool warming_up; /* until steps == warm_up_steps: a free block serves its own size alone, misses grow exactly */
     bool spills; /* what pool 0 cannot serve, pool 1 may */
     uint64_t first_up_to; /* rounded requests up to this are pool 0's; UINT64_MAX: there is no other */
@@ -126,14 +125,10 @@ extern const strata_direct_t strata_auto_growth_direct;
 /* A block that counts as used is free, and merges with its free neighbours. The slot of the free block that contains it; 0: its slot is
  * used up, and it stays out of use. */
 uint32_t strata_auto_growth_put_back(auto_growth_t *self, strata_record_t *block);
-/* The block that was freed last merges with its neighbours. */
+/* The block that was freed last merges with its neighbours, so that all that is free is in an index. */
 void strata_auto_growth_join_apart(auto_growth_t *self);
-/* So it does, and nothing is divided any more: all that is free is in an index. */
-void strata_auto_growth_settle(auto_growth_t *self);
 /* A rounded request is served at a place; NULL: it cannot be. */
 strata_record_t *strata_auto_growth_take_at(auto_growth_t *self, const strata_extent_t *place, uint64_t rounded, uint64_t size);
-/* From the free block of `slot`, which has the place. NULL: the slab is full. */
-strata_record_t *strata_auto_growth_take_from(auto_growth_t *self, uint32_t slot, const strata_extent_t *place, uint64_t size);
 /* Where the last step served it; NULL: nothing is known, or something else is there. */
 strata_record_t *strata_auto_growth_again(auto_growth_t *self, uint64_t rounded, const strata_request_t *request);
 extern const strata_chunk_policy_t strata_auto_growth_policy;

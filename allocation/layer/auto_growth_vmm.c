@@ -50,8 +50,6 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
         uint64_t place = 0;
         strata_status_t status = strata_growth_vmm_grow(self, rounded, request, &place, record);
         strata_chunks_end_growth(chunks, &chunks->growing);
-        /* Another thread may have begun to divide what is free meanwhile. */
-        if (status != STRATA_OK && strata_chunks_undivide(chunks)) continue;
         if (status != STRATA_OK) return status;
         if (*record) {
             grown = false;
@@ -167,7 +165,7 @@ static const strata_record_t *chunk_of(strata_layer_t *base, const strata_record
 }
 
 static const strata_record_t *find(strata_layer_t *base, uint64_t address) {
-    strata_auto_growth_settle((auto_growth_t *)base);
+    strata_auto_growth_join_apart((auto_growth_t *)base);
     const strata_record_t *block = strata_growth_vmm_viewed_at((auto_growth_vmm_t *)base, address);
     return block ? block : strata_chunks_find(base, address);
 }
@@ -222,7 +220,7 @@ static strata_status_t validate(strata_layer_t *base) {
     auto_growth_vmm_t *self = (auto_growth_vmm_t *)base;
     tally_t free[STRATA_AUTO_GROWTH_POOLS] = {0};
     strata_pieces_tally_t pieces = {0};
-    strata_auto_growth_settle(&self->growth);
+    strata_auto_growth_join_apart(&self->growth);
     strata_status_t status = strata_chunks_validate(&self->growth.chunks, &pieces);
     if (status == STRATA_OK) status = strata_runs_validate(&self->runs);
     if (status == STRATA_OK) status = sum_pools(self, free);

@@ -13,7 +13,7 @@ typedef bool (*block_fn)(auto_growth_vmm_t *self, uint32_t slot, void *context);
 /* The free blocks that are as large as the smallest handle. */
 static void each_block(auto_growth_vmm_t *self, vmm_kind_t pool, block_fn block, void *context) {
     strata_bins_t *bins = strata_growth_vmm_bins(self, pool);
-    strata_auto_growth_settle(&self->growth);
+    strata_auto_growth_join_apart(&self->growth);
     strata_bins_settle(bins, slab(self));
     uint32_t bin = strata_bins_next(bins, strata_bins_of(bins, self->granularity));
     for (; bin < STRATA_BINS; bin = strata_bins_next(bins, bin + 1))

@@ -281,7 +281,6 @@ static void end_layers(strata_stack_t *stack) {
 /* The route of a hit: idle decorators, then a cache that has hits; anything else is walked. A cache that several stacks share has
  * its own lock, which then guards what a hit touches of this stack, so no layer above may rely on the stack's lock. */
 static void flatten(strata_stack_t *stack) {
-    uint64_t route = 0;
     strata_layer_t *layer = stack->top;
     strata_layer_t *above[STRATA_ROUTE_LAYERS];
     uint32_t depth = 0;
@@ -292,8 +291,7 @@ static void flatten(strata_stack_t *stack) {
         layer = layer->below[0];
     }
     if (!layer->type->hit || (layer->stack != stack && guarded)) return;
-    /* A decorator that has hits makes them of those of the cache right below it, which is in the route too. */
-    route = layer->type->role == STRATA_DECORATOR ? (uint64_t)layer->below[0]->number << 8 | layer->number : layer->number;
+    uint64_t route = layer->number;
     while (depth > 0) route = route << 8 | above[--depth]->number;
     stack->route = route;
     stack->cache = layer;

@@ -5,7 +5,6 @@
 #include "facade/graphs/graphs.h"
 #include "facade/open/idle.h"
 #include "facade/open/life.h"
-#include "facade/open/planner.h"
 #include "facade/pause/pause.h"
 #include "facade/registry/inside.h"
 #include "facade/registry/plans.h"
@@ -116,11 +115,9 @@ static strata_status_t load_and_change(strata_facade_t *facade, const strata_ope
 /* The domains end under whoever looks for idleness. What the old strategy said of it holds again if nothing has changed. */
 static strata_status_t change_while_nobody_looks(strata_facade_t *facade, const strata_open_options_t *options) {
     strata_idle_stop(facade);
-    strata_planner_stop(facade);
     strata_status_t status = load_and_change(facade, options);
     const strata_error_t reason = *strata_last_error();
     strata_status_t started = strata_idle_start(facade);
-    strata_planner_start(facade);
     return status == STRATA_OK ? started : strata_fail_again(&reason);
 }
 

@@ -10,7 +10,6 @@
 #include "facade/graphs/graphs.h"
 #include "facade/open/idle.h"
 #include "facade/open/life.h"
-#include "facade/open/planner.h"
 #include "facade/pause/pause.h"
 #include "facade/registry/devices.h"
 #include "facade/registry/inside.h"
@@ -101,7 +100,6 @@ void strata_facade_end_domains(strata_facade_t *facade) {
 
 static void end_facade(strata_facade_t *facade) {
     strata_idle_stop(facade);
-    strata_planner_stop(facade);
     strata_facade_end_domains(facade);
     if (facade->owns_devices) strata_devices_close(facade);
     for (int i = 0; i < 2; i++)
@@ -113,7 +111,6 @@ static void end_facade(strata_facade_t *facade) {
     if (facade->owns_strategy) strata_strategy_delete(facade->strategy);
     strata_condition_destroy(&facade->built);
     strata_condition_destroy(&facade->idle.wakes);
-    strata_condition_destroy(&facade->planner.wakes);
     strata_captures_destroy(&facade->captures);
     strata_lock_destroy(&facade->lock);
     strata_registry_remove(facade);
@@ -142,7 +139,6 @@ strata_status_t strata_close(strata_t handle, strata_close_mode_t mode, strata_l
                            (unsigned long long)imports);
     strata_lost_t *lost = &facade->lost;
     strata_idle_stop(facade);
-    strata_planner_stop(facade);
     strata_imports_end_all(facade);
     strata_pauses_forget(facade);
     strata_facade_end_domains(facade);
@@ -185,13 +181,11 @@ static strata_status_t begin_facade(uint32_t flags, strata_facade_t **facade) {
     if (status != STRATA_OK) return status;
     (*facade)->flags = flags;
     (*facade)->free_memory = strata_facade_ask_callbacks;
-    (*facade)->want_plans = strata_planner_wake;
     say_nothing(*facade);
     atomic_store(&(*facade)->lost.state, 0);
     strata_lock_init(&(*facade)->lock, STRATA_RANK_FACADE, NULL);
     strata_condition_init(&(*facade)->built);
     strata_condition_init(&(*facade)->idle.wakes);
-    strata_condition_init(&(*facade)->planner.wakes);
     strata_captures_init(&(*facade)->captures);
     (*facade)->captures.places = &(*facade)->domains[0][0];
     (*facade)->captures.place_count = STRATA_PLACE_KINDS * STRATA_FACADE_DEVICES;
@@ -202,7 +196,6 @@ static strata_status_t begin_facade(uint32_t flags, strata_facade_t **facade) {
 static strata_status_t get_ready(strata_facade_t *facade) {
     strata_status_t status = strata_facade_build_default_stacks(facade);
     if (status == STRATA_OK) status = strata_idle_start(facade);
-    if (status == STRATA_OK) strata_planner_start(facade);
     return status;
 }
 

@@ -21,9 +21,7 @@ static void stop_all(void) {
     if (strata_lookup_forked()) return;
     for (uint32_t i = 0; i < STRATA_FACADES; i++) {
         strata_facade_t *facade = atomic_load(&strata_facades[i]);
-        if (!facade || facade->handle == 0) continue;
-        strata_worker_stop(facade, &facade->idle);
-        strata_worker_stop(facade, &facade->planner);
+        if (facade && facade->handle != 0) strata_worker_stop(facade, &facade->idle);
     }
 }
 

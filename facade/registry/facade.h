@@ -70,10 +70,7 @@ typedef struct strata_facade {
     bool reports_unread; /* nobody reads the report of an out-of-memory: a line stands for it. Set before the first request */
     uint64_t idle_after; /* the shortest `after` of its stacks, ns; STRATA_NEVER: none says `idle:`. facade/open/idle.c */
     strata_worker_t idle; /* facade/open/idle.c */
-    strata_worker_t planner; /* facade/open/planner.c */
-    bool plans_wanted; /* of the planner; guarded by the lock */
     strata_domain_free_memory_fn free_memory; /* For every domain, with the facade as context. Set before the first is built. */
-    strata_domain_want_plans_fn want_plans;
     _Atomic uint64_t step; /* number of strata_step() calls that have ended */
 } strata_facade_t;
 

@@ -62,7 +62,6 @@ static strata_status_t build_domain(strata_facade_t *facade, strata_place_t plac
     domain->captures = &facade->captures;
     domain->free_memory = facade->free_memory;
     domain->free_memory_context = facade;
-    domain->want_plans = facade->want_plans;
     domain->lost = &facade->lost;
     domain->devices = facade->devices;
     domain->device_count = STRATA_FACADE_DEVICES;

@@ -44,14 +44,6 @@ uint64_t strata_plans_idle_after(const strata_facade_t *facade) {
     return after;
 }
 
-bool strata_plans_follow(const strata_facade_t *facade) {
-    size_t end = named_at(facade->strategy, STRATA_NAMED_KINDS, 0);
-    for (size_t i = 0; i < end; i++)
-        for (uint32_t n = 1; n <= facade->plans[i].count; n++)
-            if (STRATA_LAYER_HAS(facade->plans[i].nodes[n].type, planning)) return true;
-    return false;
-}
-
 const strata_plan_t *strata_plans_of(const strata_facade_t *facade, strata_place_t place) {
     const strata_strategy_t *strategy = facade->strategy;
     strata_place_kind_t kind = strata_place_kind(place);

@@ -8,8 +8,6 @@
 strata_status_t strata_plans_make(strata_facade_t *facade);
 /* The shortest `after` of all plans that say `idle:`, in ns; STRATA_NEVER: none does. */
 uint64_t strata_plans_idle_after(const strata_facade_t *facade);
-/* Whether any plan has a layer that follows planned addresses. */
-bool strata_plans_follow(const strata_facade_t *facade);
 /* From which the ordinary stacks of a place are built. */
 const strata_plan_t *strata_plans_of(const strata_facade_t *facade, strata_place_t place);
 /* From which the private pools of captured graphs in a place are built: `graph:` of the strategy, else the place's own plan. Whether

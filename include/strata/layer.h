@@ -119,7 +119,6 @@ struct strata_record {
     union {
         uint32_t bin_prev; /* FREE: links of the cache's index, this and bin_next */
         uint32_t held_slot; /* made by strata_record_wrap(): the slot of what it holds; the core's */
-        uint32_t noted; /* held, of a cache that serves at places: for the decorator right above */
     };
     union {
         uint32_t bin_next;
@@ -271,9 +270,9 @@ typedef struct strata_layer_type {
     void (*free)(strata_layer_t *self, strata_record_t *record, strata_call_t *call);
 
     /* Optional. The core asks each layer of a stack that has the operation; NULL: this one has nothing to do. */
-    /* Of a cache, or of a decorator by the hit of the cache right below it: serves a request of `stack`, at the place's alignment,
-     * from what is there; no device call, no lock is opened. NULL: allocate is called. The core writes the record's route and
-     * stack. An instance that several stacks share asks strata_stack_stream() whose request it is. */
+    /* Of a cache: serves a request of `stack`, at the place's alignment, from what is there; no device call, no lock is opened.
+     * NULL: allocate is called. The core writes the record's route and stack. An instance that several stacks share asks
+     * strata_stack_stream() whose request it is. */
     strata_record_t *(*hit)(strata_layer_t *self, size_t size, const strata_stack_t *stack);
     /* Of a cache: takes back a record in which no other layer took part, as free does. False, and nothing has changed: the lock
      * would have to be opened, and free is called. */
@@ -333,11 +332,10 @@ typedef struct strata_layer_type {
     const struct strata_direct *direct; /* for layers of the tree; NULL elsewhere: the way of hit and quick_free (stack/direct.h) */
     /* Of a source: the driver's pool that it serves from; what lies idle there is nobody else's. NULL: none. No lock is held. */
     void *(*driver_pool)(strata_layer_t *self);
-    /* Of a cache: as hit, but at this ptr and size. `ref` names what may be the block below it. NULL: something is there. */
+    /* Of a cache: as hit, but at this ptr and size; `ref` means nothing. NULL: something is there. */
     strata_record_t *(*take_at)(strata_layer_t *self, const strata_block_t *at, size_t requested, const strata_stack_t *stack);
     bool (*magazines)(const strata_layer_t *self); /* for caches of the tree: the core may keep blocks (stack/magazines.h) */
     const struct strata_handles *handles; /* for sources of the tree that serve physical handles; NULL elsewhere */
-    const struct strata_planning *planning; /* for layers of the tree that follow plans; NULL elsewhere */
     const struct strata_hearing *hearing; /* for layers of the tree that are told what else the program does; NULL elsewhere */
 } strata_layer_type_t;
 

@@ -28,23 +28,6 @@ TEST(checked_stacks, every_preset_is_safe) {
     }
 }
 
-/* The same program again and again, which the layer learns: with borrows that end at any time, so that blocks are freed late. */
-TEST(checked_stacks, planned_is_safe) {
-    static const char *const stacks[] = {"planned",
-                                         "strategy: p\nstack: [stream_safe, planned: {least: 0}, auto_growth, system]\n"};
-    for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
-        for (uint64_t seed = 1; seed <= 3; seed++) {
-            told_t told;
-            told_open(&told, stacks[i]);
-            for (int step = 0; step < 8; step++) {
-                told_program(&told, seed + (uint64_t)step / 4, 500, false);
-                EXPECT_OK(strata_step(told.rig.s));
-            }
-            if (told_close(&told, true) > 0) FAIL_TEST("%s", stacks[i]);
-        }
-    }
-}
-
 /* One cache for all streams: over memory that a free waits for, and over memory in a stream's order. */
 TEST(checked_stacks, bfc_is_safe) {
     static const char counted[] = "strategy: c\nstack: [bfc: {timestamps: true, memory_debug: true, memory_limit: 64MiB}, system]\n"

@@ -38,7 +38,7 @@ TEST_RIG(facade_hot, a_borrowed_pair_takes_no_host_memory_once_its_events_are_ma
 /* A thread may have read the way of a cache just before the number of its stack got another life, in the same facade and over another
  * cache. Then it must not go that way. */
 TEST(facade_hot, a_way_serves_no_stack_of_another_cache) {
-    static const char *const presets[] = {"planned", "strata-malloc", "pytorch"};
+    static const char *const presets[] = {"strata-malloc", "pytorch"};
     for (size_t i = 0; i < COUNT(presets); i++) {
         RIG(rig, presets[i], 0);
         strata_block_t block = rig_allocate(&rig, NULL, 65536), again;
@@ -55,7 +55,7 @@ TEST(facade_hot, a_way_serves_no_stack_of_another_cache) {
 }
 
 /* The block that stood apart when blocks began to be noted is noted when it is served, also if more is asked for than ever. */
-TEST_RIG(facade_hot, a_hit_that_raises_a_peak_is_found_by_pointer, 0, "strata", "strata-malloc", "planned") {
+TEST_RIG(facade_hot, a_hit_that_raises_a_peak_is_found_by_pointer, 0, "strata", "strata-malloc") {
     strata_stream_t stream = rig_stream(rig), other = rig_stream(rig);
     strata_block_t first = rig_allocate(rig, stream, 65536 - 100);
     EXPECT_OK(strata_free(rig->s, first.ref));

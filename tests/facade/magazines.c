@@ -272,14 +272,13 @@ TEST_RIG(magazines, a_change_of_strategy_waits_for_what_is_lent_alone, 0, KEEPIN
     RIG_FREE(rig, rig_allocate(rig, NULL, SIZE));
 }
 
-/* The peers' fit by address knows of no threads, nor does a cache that several stacks share, or one that plans. */
+/* The peers' fit by address knows of no threads, nor does a cache that several stacks share. */
 TEST(magazines, other_caches_have_none) {
     static const char *const presets[] = {"stack: [stream_safe, auto_growth: {order: address}, system]\n",
                                           "stack: [stream_safe, auto_growth: {order: any, free_idle_chunk: true}, system]\n",
                                           "paddle",
                                           "pytorch",
                                           "tensorflow",
-                                          "planned",
                                           "cuda_malloc_async"};
     for (size_t i = 0; i < COUNT(presets); i++) {
         RIG(rig, presets[i], 0);

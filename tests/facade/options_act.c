@@ -25,7 +25,6 @@ static const struct {
     {"retry", STRATA_PLACE_GPU, "retry",
      "stack: [retry: {patience: true, depth: 1, slack: 0}, stream_safe, auto_growth: {chunk_size: 2MiB}, system]"},
     {"stream_safe", STRATA_PLACE_GPU, "stream_safe", "stack: [stream_safe, auto_growth, system]"},
-    {"planned", STRATA_PLACE_GPU, "planned", "stack: [planned, auto_growth, system]"},
     {"auto_growth", STRATA_PLACE_GPU, "auto_growth", "stack: [retry: {timeout: 0}, stream_safe, auto_growth, system]"},
     {"auto_growth", STRATA_PLACE_GPU, "auto_growth", "stack: [auto_growth: {chunk_size: 4MiB}, aligned: {from: 1GiB}, system]"},
     {"auto_growth", STRATA_PLACE_GPU, "auto_growth",
@@ -103,9 +102,6 @@ static const struct {
     {"bfc", "stable_addresses", "stable.a_better_place_moves_nothing/bfc"},
     {"naive_best_fit", "stable_addresses", "stable.a_better_place_moves_nothing/naive_best_fit"},
     {"thread_local", "stable_addresses", "stable.a_better_place_moves_nothing/thread_local"},
-    {"planned", "plans", "facade_planned.the_plan_that_was_not_used_for_longest_goes"},
-    {"planned", "least", "facade_planned.small_steps_and_small_loops_are_not_planned"},
-    {"planned", "learns", "facade_planned.without_learning_nothing_is_planned"},
     {"trace", "path", "recorder.every_event_stands_in_the_file"},
     {"trace", "events", "recorder.a_full_ring_is_full"},
     {"trace", "when_full", "recorder.a_full_ring_leaves_out_whole_lifetimes"},
@@ -332,7 +328,7 @@ static void every_option_of(const char *name) {
 /* clang-format off */
 #define LAYERS(X)                                                                                                              \
     X(retry) X(stream_safe) X(auto_growth) X(buffered) X(caching) X(caching_vmm) X(best_fit_vmm) X(auto_growth_vmm) X(bfc) X(naive_best_fit) X(thread_local) X(aligned) X(fault) \
-    X(fill) X(guard) X(idle) X(limit) X(scrub) X(system) X(vmm) X(cuda_malloc_async) X(trace) X(log) X(planned)
+    X(fill) X(guard) X(idle) X(limit) X(scrub) X(system) X(vmm) X(cuda_malloc_async) X(trace) X(log)
 /* clang-format on */
 
 #define TEST_OF(layer)                                                                                                             \

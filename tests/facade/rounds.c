@@ -32,7 +32,7 @@ static void expect_no_growth(const char *strategy, uint64_t rounds, void (*round
     if (strata_test_has_failed()) FAIL_TEST("%s", strategy);
 }
 
-static const char *const strategies[] = {"strata", "pytorch", "thread_local", "cuda_malloc_async", "planned"};
+static const char *const strategies[] = {"strata", "pytorch", "thread_local", "cuda_malloc_async"};
 enum { STRATEGIES = sizeof strategies / sizeof *strategies };
 
 static void expect_no_growth_of_any(void (*round)(loop_t *loop)) {

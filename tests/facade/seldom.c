@@ -12,7 +12,7 @@ static void lend_and_free(rig_t *rig, const strata_block_t *block, strata_stream
 
 static uint64_t queries(rig_t *rig) { return rig_calls(rig, STRATA_CALL_event_query); }
 
-TEST_RIG(seldom, a_borrowed_pair_takes_one_record_and_a_tenth_of_a_query, 0, "strata", "strata-malloc", "planned",
+TEST_RIG(seldom, a_borrowed_pair_takes_one_record_and_a_tenth_of_a_query, 0, "strata", "strata-malloc",
          "strategy: s\nstack: [" SELDOM "]\n") {
     strata_stream_t borrower = rig_stream(rig);
     for (int i = 0; i < PAIRS; i++) {

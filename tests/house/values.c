@@ -196,11 +196,13 @@ size_t values_size(const char *name) {
     static const struct {
         const char *name;
         size_t size;
-    } sizes[] = {SIZE(strata_open_options_t), SIZE(strata_allocate_options_t),  SIZE(strata_pause_options_t),
-                 SIZE(strata_plan_options_t), SIZE(strata_torture_program_t),
-                 SIZE(strata_statistics_t),   SIZE(strata_mem_info_t),          SIZE(strata_cache_t),
-                 SIZE(strata_neighbours_t),   SIZE(strata_allocator_info_t),    SIZE(strata_graph_pool_info_t),
-                 SIZE(strata_paused_t),       SIZE(strata_plan_result_t),       SIZE(strata_plan_dependencies_t)};
+    } sizes[] = {SIZE(strata_open_options_t),    SIZE(strata_allocate_options_t),
+                 SIZE(strata_pause_options_t),   SIZE(strata_plan_options_t),
+                 SIZE(strata_torture_program_t), SIZE(strata_statistics_t),
+                 SIZE(strata_mem_info_t),        SIZE(strata_cache_t),
+                 SIZE(strata_neighbours_t),      SIZE(strata_allocator_info_t),
+                 SIZE(strata_graph_pool_info_t), SIZE(strata_paused_t),
+                 SIZE(strata_plan_result_t),     SIZE(strata_plan_dependencies_t)};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (strcmp(sizes[i].name, name) == 0) return sizes[i].size;
     return 0;

@@ -221,7 +221,7 @@ static void expect_same(const char *trace, const char *const *strategies, const 
 #define PLACE_COLUMNS "op,id,size,stream,time_us,place\n"
 
 TEST(same, presets_are_compared_by_what_the_trace_uses) {
-    static const char *const presets[] = {"pinned_near", "strata", "host_huge", "planned"};
+    static const char *const presets[] = {"pinned_near", "strata", "host_huge", "strata-malloc"};
     expect_same(COLUMNS "alloc,1,100,0,0\n", presets, NULL, 4, (size_t[]){1, 1, 1, 3});
     expect_same(PLACE_COLUMNS "alloc,1,100,0,0,pinned\n", presets, NULL, 4, (size_t[]){0, 1, 1, 1});
     expect_same(PLACE_COLUMNS "alloc,1,100,0,0,gpu\nalloc,2,100,0,0,host\n", presets, NULL, 4, (size_t[]){1, 1, 2, 3});
