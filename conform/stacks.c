@@ -70,14 +70,6 @@ static bool of_handles(const chain_t *chain) {
     return false;
 }
 
-/* A layer to stand below those of the chain: what needs such a neighbour gets one. */
-static const strata_layer_type_t *draw_below(drawing_t *d, const chain_t *chain) {
-    const strata_layer_type_t *type = draw_layer(d, false, false);
-    bool needs = chain->count > 0 && chain->layers[chain->count - 1]->needs & STRATA_TRAIT_PLACES;
-    while (needs && !(type->gives & STRATA_TRAIT_PLACES)) type = draw_layer(d, false, false);
-    return type;
-}
-
 /* `above`: layers over the chain; a decorator stack holds STRATA_ROUTE_LAYERS. */
 static uint32_t draw_chain(drawing_t *d, uint32_t depth, uint32_t above, bool any_memory) {
     uint32_t number = d->chain_count++;
@@ -87,7 +79,7 @@ static uint32_t draw_chain(drawing_t *d, uint32_t depth, uint32_t above, bool an
     uint32_t room = STRATA_ROUTE_LAYERS - above - 1;
     uint32_t count = (uint32_t)draw(d, (room < CHAIN ? room : CHAIN) + 1), at = (uint32_t)draw(d, count ? count : 1);
     if (placed && count == 0) count = 1;
-    for (uint32_t i = 0; i < count; i++) add(d, chain, placed && i == at ? d->with : draw_below(d, chain));
+    for (uint32_t i = 0; i < count; i++) add(d, chain, placed && i == at ? d->with : draw_layer(d, false, false));
     bool routes = depth < DEEPEST && above + count + 2 < STRATA_ROUTE_LAYERS && draw(d, 4) == 0;
     const strata_layer_type_t *end = ends ? d->with : of_handles(chain) ? strata_layer_find("vmm") : draw_layer(d, true, routes);
     add(d, chain, end);

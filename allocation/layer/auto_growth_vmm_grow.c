@@ -155,19 +155,19 @@ static bool is_doubtful(auto_growth_vmm_t *self, uint64_t missing, strata_call_t
     return status == STRATA_OK && available < missing;
 }
 
-/* What is missing in the room beside the `done` bytes that are there already is created, and more if the device has it. */
-static strata_status_t fill(auto_growth_vmm_t *self, const growth_t *growth, uint64_t done, const strata_request_t *request) {
+/* What is missing in the room is created, and more if the device has it. */
+static strata_status_t fill(auto_growth_vmm_t *self, const growth_t *growth, const strata_request_t *request) {
     const vmm_room_t *room = &growth->room;
-    uint64_t missing = growth->missing, most = growth->most;
-    uint64_t more = request->flags & (STRATA_SMALL_GROWTH | STRATA_DIVISIBLE) ? 0 : spare(self, room);
-    uint64_t lacking = missing - done, moved = done, two = more > 0 ? next_two(self, growth) : 0;
+    uint64_t missing = growth->missing, most = growth->most, done = 0;
+    uint64_t more = request->flags & STRATA_SMALL_GROWTH ? 0 : spare(self, room);
+    uint64_t two = more > 0 ? next_two(self, growth) : 0;
     if (two > more) more = most = two;
-    if (is_doubtful(self, lacking, request->call)) return create(self, room, lacking, lacking, request, &done);
-    strata_status_t status = create(self, room, strata_max(lacking, more), most, request, &done);
+    if (is_doubtful(self, missing, request->call)) return create(self, room, missing, missing, request, &done);
+    strata_status_t status = create(self, room, strata_max(missing, more), most, request, &done);
     if (status == STRATA_OK && two > 0 && two == more) self->row_count++;
-    if (status == STRATA_E_NO_MEMORY && more > lacking)
+    if (status == STRATA_E_NO_MEMORY && more > missing)
         status = done < missing ? create(self, room, missing - done, most, request, &done) : STRATA_OK;
-    if (status == STRATA_E_NO_MEMORY) strata_refusal_of_piece(lacking, done - moved);
+    if (status == STRATA_E_NO_MEMORY) strata_refusal_of_piece(missing, done);
     return status;
 }
 
@@ -201,27 +201,12 @@ static strata_status_t join_idle(auto_growth_vmm_t *self, growth_t *growth, cons
     return status == STRATA_OK && !*served ? look(self, growth, request->call) : status;
 }
 
-/* For a block that is to be divided handles are moved; views of them end first. */
-static strata_status_t end_views_and_look(auto_growth_vmm_t *self, growth_t *growth, strata_call_t *call) {
-    strata_growth_vmm_drop_views(self, call);
-    strata_growth_vmm_drop_shadows(self, true, call);
-    return look(self, growth, call);
-}
-
-static strata_status_t move_and_fill(auto_growth_vmm_t *self, const growth_t *growth, const strata_request_t *request) {
-    uint64_t moved;
-    strata_status_t status = strata_growth_vmm_move(self, &growth->room, growth->missing, request->call, &moved);
-    return status == STRATA_OK && moved < growth->missing ? fill(self, growth, moved, request) : status;
-}
-
 static strata_status_t bring_together(auto_growth_vmm_t *self, uint64_t rounded, const strata_request_t *request, uint64_t *place,
                                       strata_record_t **served) {
     growth_t growth = {
         .rounded = rounded, .pool = strata_auto_growth_pool_for(&self->growth, rounded), .most = handle_at_most(self)};
-    bool divisible = request->flags & STRATA_DIVISIBLE;
     strata_status_t status = look(self, &growth, request->call);
-    if (status == STRATA_OK && divisible && self->views > 0) status = end_views_and_look(self, &growth, request->call);
-    if (status == STRATA_OK && !divisible && growth.pool == STRATA_VMM_LARGE && growth.missing > allowance(self)) {
+    if (status == STRATA_OK && growth.pool == STRATA_VMM_LARGE && growth.missing > allowance(self)) {
         if (note_asked(self, rounded)) growth.most = handle_for_unseen(self);
         status = join_idle(self, &growth, request, served);
     }
@@ -229,7 +214,7 @@ static strata_status_t bring_together(auto_growth_vmm_t *self, uint64_t rounded,
     strata_growth_vmm_drop_shadows(self, false, request->call);
     const vmm_room_t *room = &growth.room;
     *place = room->below ? 0 : room->beside ? strata_slab_record(slab(self), room->beside)->ptr : room->at;
-    return divisible ? move_and_fill(self, &growth, request) : fill(self, &growth, 0, request);
+    return fill(self, &growth, request);
 }
 
 /* The device has no more. What lies idle will do although more might be created; and so will the other pool, which is apart only so that
@@ -239,8 +224,7 @@ static strata_status_t serve_otherwise(auto_growth_vmm_t *self, vmm_kind_t pool,
     const strata_error_t reason = *strata_last_error();
     vmm_kind_t other = pool == STRATA_VMM_SMALL ? STRATA_VMM_LARGE : STRATA_VMM_SMALL;
     uint64_t lacking;
-    if (pool == STRATA_VMM_LARGE && !(request->flags & STRATA_DIVISIBLE))
-        (void)strata_growth_vmm_view(self, rounded, request, served, &lacking);
+    if (pool == STRATA_VMM_LARGE) (void)strata_growth_vmm_view(self, rounded, request, served, &lacking);
     if (!*served) *served = strata_auto_growth_serve_from_pool(&self->growth, rounded, request->size, other);
     return *served ? STRATA_OK : strata_fail_again(&reason);
 }

@@ -91,8 +91,6 @@ static uint32_t count_passed(auto_growth_vmm_t *self) {
 
 static void end_mapping(auto_growth_vmm_t *self, const vmm_shadow_t *shadow) {
     if (shadow->alias) (void)strata_vmm_end_alias(self->vmm, shadow->alias);
-    else if (shadow->is_left && !strata_vmm_unmap(self->vmm, shadow->at, shadow->size))
-        strata_vmm_leave(self->vmm, shadow->at, shadow->size);
 }
 
 /* With the lock open: they are in no list meanwhile, and their addresses are still taken. Where the device refuses they stay so. */

@@ -4,7 +4,6 @@
  *     auto_growth_vmm_grow.c     a miss: what serves it, and which handles are created
  *     auto_growth_vmm_survey.c   what lies idle in which handle, and which of it makes a block together
  *     auto_growth_vmm_views.c    views: further mappings of handles, in which idle pieces of them are one block
- *     auto_growth_vmm_moves.c    handles that come to other addresses, for a block that is to be divided
  *     auto_growth_vmm_room.c     ranges of addresses, and where in them there is room
  *     auto_growth_vmm_shadows.c  addresses that are nobody's as long as something is mapped there
  */
@@ -50,8 +49,7 @@ typedef struct vmm_shadow {
     uint32_t next; /* of those that a view has; of those that are to end, in order of making */
     strata_order_link_t link; /* by address */
     uint64_t at, size;
-    uint32_t alias; /* of vmm's, the mapping; 0: a handle has moved away from it, or vmm ends it by itself */
-    bool is_left; /* a handle has moved away */
+    uint32_t alias; /* of vmm's, the mapping; 0: vmm ends it by itself */
     bool is_kept; /* vmm could not end what is mapped there: the addresses are free once it can */
     uint32_t part; /* whose mapping it is, as long as a view has it */
     uint32_t own; /* the slot of the block of the part that the view has taken; 0: none */
@@ -189,13 +187,6 @@ strata_status_t strata_growth_vmm_validate_views(auto_growth_vmm_t *self);
 static inline vmm_view_t *strata_growth_vmm_view_at(const auto_growth_vmm_t *self, uint32_t view) {
     return strata_node(&self->view_nodes, view);
 }
-
-/* ---- moves ---- */
-
-/* Idle handles come to the room, at most `missing` bytes, with the locks open. *moved: bytes that lie there now, from its `at` on, or
- * below its end. */
-strata_status_t strata_growth_vmm_move(auto_growth_vmm_t *self, const vmm_room_t *room, uint64_t missing, strata_call_t *call,
-                                       uint64_t *moved);
 
 /* ---- shadows ---- */
 

@@ -72,8 +72,7 @@ typedef struct strata_call {
 
 /* A flag of a request beside those of the program (STRATA_NO_RETRY, STRATA_NO_GROW, STRATA_ZERO). */
 enum {
-    STRATA_SMALL_GROWTH = 1u << 16, /* memory is short: a cache that must grow asks for the request alone, not for a whole chunk */
-    STRATA_DIVISIBLE = 1u << 17 /* pieces of the block will be asked for at their addresses after its free: no view will do */
+    STRATA_SMALL_GROWTH = 1u << 16 /* memory is short: a cache that must grow asks for the request alone, not for a whole chunk */
 };
 
 /* What is asked for. Read only: to ask for something else, pass on a changed copy. */
@@ -199,8 +198,7 @@ typedef enum strata_scope { STRATA_SCOPE_NONE, STRATA_SCOPE_STREAM, STRATA_SCOPE
     X(SINGLE_STREAM, 8, "ignores streams: every stream gets an instance of its own, unless its option streams says ignored")       \
     X(ANY_MEMORY, 9, "the stacks below may serve another kind of memory than the place's")                                         \
     X(CONTIGUOUS, 10, "chunks whose addresses touch may be used as one")                                                           \
-    X(TELLS_OWNERS, 11, "does what it does for the owner of a request: no cache may stand above, where owners change unseen")      \
-    X(PLACES, 12, "serves at given addresses (take_at), and hits: of the layer right below alone")
+    X(TELLS_OWNERS, 11, "does what it does for the owner of a request: no cache may stand above, where owners change unseen")
 
 enum {
 #define STRATA_TRAIT_ENUM(name, bit, meaning) STRATA_TRAIT_##name = 1u << (bit),

@@ -18,9 +18,7 @@ strata_scope_t strata_scope_of(const strata_layer_type_t *type, const void *opti
     return strcmp(word, "ignored") == 0 ? type->scope : STRATA_SCOPE_STREAM;
 }
 
-uint32_t strata_traits_above(const strata_layer_type_t *type, uint32_t below) {
-    return type->gives | (type->passes & below & ~(uint32_t)STRATA_TRAIT_PLACES);
-}
+uint32_t strata_traits_above(const strata_layer_type_t *type, uint32_t below) { return type->gives | (type->passes & below); }
 
 static bool is_shared(strata_scope_t scope) { return scope == STRATA_SCOPE_DEVICE; }
 
