@@ -70,6 +70,20 @@ TEST_RIG(freed_last, is_a_part_of_what_lies_around_it, 0, ANY) {
     RIG_FREE(rig, less, rest);
 }
 
+/* A request that may not grow is not served by the quick way, which merges by itself. */
+TEST_RIG(freed_last, is_a_part_for_whoever_takes_the_long_way, 0,
+         "strategy: any\nstack: [stream_safe, auto_growth: {chunk_size: 1MiB, order: any}, system]\n") {
+    strata_block_t a = rig_allocate(rig, NULL, SIZE), b = rig_allocate(rig, NULL, SIZE), rest;
+    uint64_t left = rig_figures(rig).reserved_bytes - 2 * SIZE;
+    rest = rig_allocate(rig, NULL, left);
+    RIG_FREE(rig, a, b);
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = 2 * SIZE, .flags = STRATA_NO_GROW};
+    strata_block_t both;
+    ASSERT_OK(strata_allocate_with(rig->s, rig->gpu, NULL, &options, &both));
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, left + 2 * SIZE);
+    RIG_FREE(rig, both, rest);
+}
+
 TEST_RIG(freed_last, is_idle_and_goes_back, 0, ANY) {
     strata_block_t block = rig_allocate(rig, NULL, SIZE);
     EXPECT_OK(strata_free(rig->s, block.ref));
