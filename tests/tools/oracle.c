@@ -79,7 +79,7 @@ TEST(oracle, equal_commands_do_not_differ) {
     EXPECT_EQ(ran.exit_status, 0);
     EXPECT_CONTAINS(ran.out, "1 replays of traces ");
     EXPECT_CONTAINS(ran.out, " 386 steps: 0 different, 0 as wanted");
-    ran = run_oracle(command_path(), "--only 'program 4 under strata'");
+    ran = run_oracle(command_path(), "--only 'program 1 under strata'");
     EXPECT_EQ(ran.exit_status, 0);
     EXPECT_CONTAINS(ran.out, " and 1 runs of 1 programs ");
 }
@@ -97,11 +97,11 @@ TEST(oracle, names_the_step_of_a_trace) {
 
 TEST(oracle, names_the_step_of_a_program) {
     if (!has_python()) TEST_SKIP("there is no python3");
-    const char *changed = changed_command("/^program 4 under strata$/,/^verdict/s/^end time [0-9]*/& gpu:0.growths 77/");
+    const char *changed = changed_command("/^program 1 under strata$/,/^verdict/s/^end time [0-9]*/& gpu:0.growths 77/");
     ASSERT_TRUE(changed);
-    ran_t ran = run_oracle(changed, "--only 'program 4 under strata'");
+    ran_t ran = run_oracle(changed, "--only 'program 1 under strata'");
     EXPECT_EQ(ran.exit_status, 1);
-    EXPECT_CONTAINS(ran.out, "DIFFERENT program 4 under strata, after the last step\n");
+    EXPECT_CONTAINS(ran.out, "DIFFERENT program 1 under strata, after the last step\n");
     EXPECT_CONTAINS(ran.out, "gpu:0.growths 77");
 }
 
