@@ -68,5 +68,6 @@ strata_status_t strata_chunks_validate(const strata_chunks_t *self, strata_piece
         f->reserved_bytes < tally.reserved_bytes || self->by_address.count != self->count)
         return corrupt(self, "the sum of chunks is wrong", 0);
     status = strata_order_validate(&self->by_address);
-    return status == STRATA_OK ? strata_nodes_validate(&self->nodes) : status;
+    if (status == STRATA_OK) status = strata_nodes_validate(&self->nodes);
+    return status == STRATA_OK ? strata_repeats_validate(&self->repeats) : status;
 }

@@ -2,7 +2,7 @@
  * merges with the free blocks next to it. */
 #include "allocation/chunks/chunked.h"
 
-#include "allocation/reclaim/patience.h"
+#include "allocation/cache/serve.h"
 #include "platform/arguments.h"
 #include "platform/arithmetic.h"
 
@@ -57,14 +57,18 @@ static strata_record_t *serve(chunked_t *self, strata_record_t *block, uint64_t 
     return block;
 }
 
+static strata_record_t *find(chunked_t *self, uint64_t rounded, uint64_t size) {
+    strata_record_t *block = self->policy->find(&self->base, rounded);
+    return block ? serve(self, block, rounded, size) : NULL;
+}
+
 strata_record_t *strata_chunked_hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     STRATA_REFUSE_NULL_AS(base, "self", NULL);
     STRATA_REFUSE_NULL_AS(stack, "stack", NULL);
     chunked_t *self = (chunked_t *)base;
-    uint64_t rounded = (size + self->unit - 1) & ~(self->unit - 1);
-    strata_record_t *block = self->policy->find(base, rounded);
+    uint64_t unit = self->chunks.unit;
+    strata_record_t *block = find(self, (size + unit - 1) & ~(unit - 1), size);
     (void)stack;
-    if (block) block = serve(self, block, rounded, size);
     if (block) base->stack->figures.cache_hits++;
     return block;
 }
@@ -141,53 +145,44 @@ void strata_chunked_free(strata_layer_t *base, strata_record_t *block, strata_ca
 
 /* ---- growth ---- */
 
-/* What a miss asks from below; 0: the request allows no such growth. */
-static uint64_t growth_size(chunked_t *self, uint64_t rounded, uint32_t flags) {
-    if (flags & STRATA_NO_GROW) return 0;
-    uint64_t full = self->policy->growth ? self->policy->growth(&self->base, rounded) : rounded;
-    full = strata_max(rounded, full);
-    if (!(flags & STRATA_SMALL_GROWTH)) return full;
-    return rounded < full ? rounded : 0;
+static uint64_t growth_size(const strata_layer_t *base, const strata_lookup_t *lookup) {
+    const chunked_t *self = (const chunked_t *)base;
+    uint64_t full = self->policy->growth ? self->policy->growth((strata_layer_t *)base, lookup->rounded) : lookup->rounded;
+    full = strata_max(lookup->rounded, full);
+    if (!(lookup->request->flags & STRATA_SMALL_GROWTH)) return full;
+    return lookup->rounded < full ? lookup->rounded : 0;
 }
 
-/* What came serves the request, whatever the index finds. */
-static strata_status_t grow(chunked_t *self, uint64_t size, uint64_t rounded, const strata_request_t *request,
-                            strata_record_t **record) {
+/* The new chunk serves the request, whatever the author's index would find. */
+static strata_status_t grow(strata_layer_t *base, strata_lookup_t *lookup, uint64_t size, strata_record_t **record) {
+    chunked_t *self = (chunked_t *)base;
     uint32_t number;
-    strata_status_t status = strata_chunks_grow(&self->chunks, size, self->unit, request, &number);
+    strata_status_t status = strata_chunks_grow(&self->chunks, size, self->chunks.unit, lookup->request, &number);
     if (status != STRATA_OK) return status;
     const strata_chunk_t *chunk = strata_chunk_at(&self->chunks, number);
     strata_record_t *fresh = strata_slab_record(slab_of(self), chunk->last);
     uint32_t before = fresh->prev, slot = strata_slab_is_idle(slab_of(self), before) ? before : chunk->last;
     put_back(self, fresh);
-    *record = serve(self, strata_slab_record(slab_of(self), slot), rounded, request->size);
+    *record = serve(self, strata_slab_record(slab_of(self), slot), lookup->rounded, lookup->size);
     return *record ? STRATA_OK : strata_fail(STRATA_E_LIMIT, 0, "a stack holds %u blocks, its most", slab_of(self)->capacity);
 }
+
+static strata_status_t search(strata_layer_t *base, strata_lookup_t *lookup, strata_record_t **record) {
+    *record = find((chunked_t *)base, lookup->rounded, lookup->size);
+    return *record ? STRATA_OK : STRATA_E_NO_MEMORY;
+}
+
+static const strata_cache_policy_t cache_policy = {
+    .search = search, .growth_size = growth_size, .wait = strata_cache_wait_for_pending, .grow = grow};
 
 strata_status_t strata_chunked_allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     STRATA_REFUSE_NULL_AS(base, "self", STRATA_E_INVALID);
     STRATA_REFUSE_NULL(request);
     STRATA_REFUSE_NULL(record);
-    chunked_t *self = (chunked_t *)base;
-    uint64_t rounded;
-    strata_patience_t patience = {0};
-    if (request->alignment > self->unit)
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s serves alignments up to %llu", base->type->name,
-                           (unsigned long long)self->unit);
-    if (!strata_round_up(request->size, self->unit, &rounded)) return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
-    while ((*record = strata_chunked_hit(base, request->size, request->call->stack)) == NULL) {
-        uint64_t size = growth_size(self, rounded, request->flags);
-        if (size == 0)
-            return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
-                               (unsigned long long)rounded);
-        if (!self->chunks.growing && strata_patience_waited(&patience, base, request, &(strata_growth_asked_t){.bytes = size}))
-            continue;
-        if (!strata_chunks_begin_growth(&self->chunks, &self->chunks.growing, request->call)) continue;
-        strata_status_t status = grow(self, size, rounded, request, record);
-        strata_chunks_end_growth(&self->chunks, &self->chunks.growing);
-        return status;
-    }
-    return STRATA_OK;
+    strata_chunks_t *chunks = (strata_chunks_t *)base;
+    strata_lookup_t lookup = {.request = request, .size = request->size};
+    strata_status_t status = strata_cache_round(chunks, request, 0, &lookup.rounded);
+    return status == STRATA_OK ? strata_cache_serve(chunks, &cache_policy, &chunks->growing, &lookup, record) : status;
 }
 
 /* ---- chunks ---- */
@@ -267,7 +262,7 @@ strata_status_t strata_chunked_create(strata_layer_t *base, const strata_chunked
     strata_status_t status = strata_chunks_init(base, &chunk_policy, sizeof(strata_chunk_t), CHUNKS);
     if (status != STRATA_OK) return status;
     self->policy = policy;
-    self->unit = self->chunks.unit = policy->unit;
+    self->chunks.unit = policy->unit;
     status = policy->joins_chunks ? strata_chunks_join(&self->chunks) : STRATA_OK;
     if (status != STRATA_OK) strata_chunks_destroy(base);
     return status;

@@ -11,7 +11,6 @@ typedef struct chunked {
         strata_chunks_t chunks;
     };
     const strata_chunked_policy_t *policy;
-    uint64_t unit; /* blocks begin at multiples of it */
     uint64_t used_bytes; /* bytes of the chunks that are not in the index */
 } chunked_t;
 

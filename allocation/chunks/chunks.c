@@ -54,6 +54,7 @@ void strata_chunks_destroy(strata_layer_t *base) {
     strata_chunks_t *self = (strata_chunks_t *)base;
     STRATA_EACH_CHUNK(self, number) free_parts(self, number);
     strata_condition_destroy(&self->grown);
+    strata_repeats_destroy(&self->repeats);
     strata_nodes_destroy(&self->nodes);
 }
 

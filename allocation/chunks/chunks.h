@@ -79,6 +79,7 @@ typedef struct strata_chunks {
     uint32_t apart; /* slot of the block that was freed last and is not merged (apart.h); 0: none */
     uint32_t apart_until; /* a slot of this generation or a later one does not stand apart; 0: none does */
     bool sole; /* no other cache of the strategy has its blocks in this slab */
+    strata_repeats_t repeats; /* `stable_addresses`; off for a cache that lacks the option */
 } strata_chunks_t;
 
 /* ---- life (chunks.c) ---- */

@@ -9,7 +9,7 @@
  */
 #include "allocation/layer/auto_growth_state.h"
 
-#include "allocation/reclaim/patience.h"
+#include "allocation/cache/serve.h"
 #include "allocation/stack/direct.h"
 #include "platform/arithmetic.h"
 
@@ -52,37 +52,31 @@ static const strata_option_row_t options[] = {
     {0},
 };
 
+static strata_record_t *serve_at(strata_layer_t *base, const strata_extent_t *place, strata_lookup_t *lookup) {
+    auto_growth_t *self = (auto_growth_t *)base;
+    /* During the warm-up a free block serves only its own size, wherever it is. */
+    return self->warming_up ? NULL : strata_auto_growth_take_at(self, place, lookup->rounded, lookup->size);
+}
+
+static strata_status_t search(strata_layer_t *base, strata_lookup_t *lookup, strata_record_t **record) {
+    auto_growth_t *self = (auto_growth_t *)base;
+    /* The layer below may grant more than was requested. A chunk that came for this request serves it, warm-up or not. */
+    bool exact = self->warming_up && !lookup->grown;
+    *record = strata_auto_growth_serve(self, lookup->rounded, lookup->size, exact);
+    return *record ? STRATA_OK : STRATA_E_NO_MEMORY;
+}
+
+static const strata_cache_policy_t policy = {.search = search,
+                                             .serve_at = serve_at,
+                                             .growth_size = strata_auto_growth_size,
+                                             .wait = strata_cache_wait_for_pending,
+                                             .grow = strata_auto_growth_grow};
+
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     auto_growth_t *self = (auto_growth_t *)base;
-    uint64_t rounded;
-    bool grown = false;
-    strata_patience_t patience = {0};
-    if (request->alignment > self->chunks.unit)
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "auto_growth serves alignments up to %llu",
-                           (unsigned long long)self->chunks.unit);
-    if (!strata_add(request->size, strata_auto_growth_options(self)->padding, &rounded) ||
-        !strata_round_up(rounded, self->chunks.unit, &rounded))
-        return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
-    uint32_t pool = strata_auto_growth_pool_for(self, rounded);
-    *record = strata_auto_growth_again(self, rounded, request);
-    /* Below may have granted more than was asked: a chunk that came for this request serves it, warm-up or not. */
-    while (!*record && (*record = strata_auto_growth_serve(self, rounded, request->size, self->warming_up && !grown)) == NULL) {
-        uint64_t size = strata_auto_growth_size(self, rounded, pool, request->flags);
-        if (size == 0)
-            return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
-                               (unsigned long long)rounded);
-        if (!self->chunks.growing && strata_patience_waited(&patience, base, request, &(strata_growth_asked_t){.bytes = size}))
-            continue;
-        if (!strata_chunks_begin_growth(&self->chunks, &self->chunks.growing, request->call)) continue;
-        strata_status_t status = strata_auto_growth_grow(self, size, pool, request);
-        strata_chunks_end_growth(&self->chunks, &self->chunks.growing);
-        if (status != STRATA_OK) return status;
-        grown = true;
-    }
-    (*record)->stack = request->call->stack->number;
-    if (grown) base->stack->figures.cache_hits--;
-    strata_repeats_note(&self->repeats, slab_of(self), 0, rounded, *record);
-    return STRATA_OK;
+    strata_lookup_t lookup = {.request = request, .size = request->size};
+    strata_status_t status = strata_cache_round(&self->chunks, request, strata_auto_growth_options(self)->padding, &lookup.rounded);
+    return status == STRATA_OK ? strata_cache_serve(&self->chunks, &policy, &self->chunks.growing, &lookup, record) : status;
 }
 
 /* ---- free ---- */
@@ -190,11 +184,6 @@ void strata_auto_growth_begin_low(auto_growth_t *self, uint64_t alignment, uint6
         strata_bins_init(&self->pools[pool].bins, (uint32_t)__builtin_ctzll(alignment));
 }
 
-static void destroy(strata_layer_t *base) {
-    strata_chunks_destroy(base);
-    strata_repeats_destroy(&((auto_growth_t *)base)->repeats);
-}
-
 static strata_status_t create(strata_layer_t *base) {
     auto_growth_t *self = (auto_growth_t *)base;
     const auto_growth_options_t *o = base->options;
@@ -206,17 +195,17 @@ static strata_status_t create(strata_layer_t *base) {
     self->by_address = o->order == STRATA_AUTO_GROWTH_BY_ADDRESS || o->stable_addresses;
     self->gives_idle_back = o->free_idle_chunk;
     set_pools(self, o);
-    if (o->stable_addresses) status = strata_repeats_init(&self->repeats);
+    if (o->stable_addresses) status = strata_repeats_init(&self->chunks.repeats);
     set_rules(self);
     if (status == STRATA_OK) status = strata_auto_growth_preallocate(self);
-    if (status != STRATA_OK) destroy(base);
+    if (status != STRATA_OK) strata_chunks_destroy(base);
     return status;
 }
 
 /* The warm-up ends with one of the program's steps. */
 static void step(strata_layer_t *base, strata_call_t *call) {
     auto_growth_t *self = (auto_growth_t *)base;
-    strata_repeats_step(&self->repeats);
+    strata_repeats_step(&self->chunks.repeats);
     if (!self->warming_up) return;
     self->steps++;
     set_rules(self);
@@ -246,7 +235,7 @@ const strata_layer_type_t strata_auto_growth_type = {
     .options_size = sizeof(auto_growth_options_t),
     .options = options,
     .create = create,
-    .destroy = destroy,
+    .destroy = strata_chunks_destroy,
     .allocate = allocate,
     .free = free_block,
     .hit = strata_auto_growth_hit,

@@ -49,7 +49,6 @@ strata_record_t *strata_auto_growth_take_at(auto_growth_t *self, const strata_ex
     strata_block_hand_out(block, size);
     block->pool = (uint8_t)pool;
     self->used_bytes += place->size;
-    self->base.stack->figures.cache_hits++;
     return block;
 }
 
@@ -57,13 +56,8 @@ strata_record_t *strata_auto_growth_serve_at(strata_layer_t *base, const strata_
                                              const strata_stack_t *stack) {
     const strata_extent_t place = strata_extent_of(at);
     strata_record_t *block = strata_auto_growth_take_at((auto_growth_t *)base, &place, place.size, requested);
-    if (block) block->stack = stack->number;
+    if (!block) return NULL;
+    block->stack = stack->number;
+    base->stack->figures.cache_hits++;
     return block;
-}
-
-/* In the warm-up a free block serves its own size alone, wherever it lies. */
-strata_record_t *strata_auto_growth_again(auto_growth_t *self, uint64_t rounded, const strata_request_t *request) {
-    strata_extent_t place;
-    if (!strata_repeats_recall(&self->repeats, 0, rounded, &place) || self->warming_up) return NULL;
-    return strata_auto_growth_take_at(self, &place, rounded, request->size);
 }

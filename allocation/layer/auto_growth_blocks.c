@@ -81,8 +81,13 @@ static HOT strata_record_t *serve_from(auto_growth_t *self, uint32_t slot, uint6
         if (__builtin_expect(!block, 0)) return NULL;
     }
     self->used_bytes += rounded;
-    self->base.stack->figures.cache_hits++;
     hand_out(block, rounded - size, pool);
+    return block;
+}
+
+/* The serve loop counts its own hits, because a block that memory was fetched for is none. */
+static HOT strata_record_t *counted(auto_growth_t *self, strata_record_t *block) {
+    if (__builtin_expect(block != NULL, 1)) self->base.stack->figures.cache_hits++;
     return block;
 }
 
@@ -108,14 +113,14 @@ static HOT strata_record_t *serve_as(auto_growth_t *self, uint64_t rounded, uint
 }
 
 static COLD strata_record_t *hit_by_address(auto_growth_t *self, size_t size) {
-    return serve_as(self, rounded_size(self, size), size, true, false, false, false);
+    return counted(self, serve_as(self, rounded_size(self, size), size, true, false, false, false));
 }
 
 static COLD strata_record_t *hit_as_said(auto_growth_t *self, size_t size) {
     uint64_t rounded = rounded_size(self, size + strata_auto_growth_options(self)->padding);
-    if (self->warming_up || strata_repeats_are_on(&self->repeats)) return NULL;
-    return self->by_address ? serve_as(self, rounded, size, true, true, false, false)
-                            : serve_as(self, rounded, size, false, true, false, false);
+    if (self->warming_up || strata_repeats_are_on(&self->chunks.repeats)) return NULL;
+    return counted(self, self->by_address ? serve_as(self, rounded, size, true, true, false, false)
+                                          : serve_as(self, rounded, size, false, true, false, false));
 }
 
 static COLD strata_record_t *hit_otherwise(auto_growth_t *self, size_t size) {
@@ -128,12 +133,12 @@ static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stac
     if (__builtin_expect(self->road != STRATA_AUTO_GROWTH_PLAIN, 0)) return hit_otherwise(self, size);
     uint64_t rounded = rounded_size(self, size);
     uint32_t slot = find_in(self, rounded, false, false, 0);
-    return __builtin_expect(slot != 0, 1) ? serve_from(self, slot, rounded, size, false, 0, false) : NULL;
+    return __builtin_expect(slot != 0, 1) ? counted(self, serve_from(self, slot, rounded, size, false, 0, false)) : NULL;
 }
 
 static HOT strata_record_t *hit_low_in(auto_growth_t *self, uint64_t rounded, size_t size, uint32_t pool) {
     uint32_t slot = find_in(self, rounded, false, false, pool);
-    return __builtin_expect(slot != 0, 1) ? serve_from(self, slot, rounded, size, false, pool, true) : NULL;
+    return __builtin_expect(slot != 0, 1) ? counted(self, serve_from(self, slot, rounded, size, false, pool, true)) : NULL;
 }
 
 /* Written out for each pool, so that the compiler knows where its index is. */

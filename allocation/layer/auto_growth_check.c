@@ -32,7 +32,7 @@ static strata_status_t validate_rules(const auto_growth_t *self) {
     bool warming_up = self->steps < o->warm_up_steps;
     if (divided != strata_auto_growth_is_divided(self) || self->spills != o->split_pools)
         return corrupt("the chunks are not divided as the options say", 0);
-    if (strata_repeats_are_on(&self->repeats) != o->stable_addresses)
+    if (strata_repeats_are_on(&self->chunks.repeats) != o->stable_addresses)
         return corrupt("addresses are not kept as the options say", 0);
     if (self->warming_up != warming_up) return corrupt("the warm-up is not where the steps are", 0);
     if (self->road != strata_auto_growth_road(self)) return corrupt("a hit takes the wrong road", 0);
@@ -52,7 +52,6 @@ strata_status_t strata_auto_growth_validate(strata_layer_t *base) {
     tally_t free[STRATA_AUTO_GROWTH_POOLS] = {0};
     strata_status_t status = validate_rules(self);
     if (status == STRATA_OK) status = strata_chunks_validate(&self->chunks, &pieces);
-    if (status == STRATA_OK) status = strata_repeats_validate(&self->repeats);
     if (status == STRATA_OK) status = sum_pools(self, free);
     for (uint32_t pool = 0; pool < strata_auto_growth_pools(self) && status == STRATA_OK; pool++)
         status = validate_pool(self, pool, &free[pool]);

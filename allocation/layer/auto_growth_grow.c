@@ -15,17 +15,21 @@ static strata_status_t grow(auto_growth_t *self, uint64_t size, uint32_t pool, c
     return STRATA_OK;
 }
 
-/* What a miss asks from below, or 0 when the request allows no growth of that kind. */
-uint64_t strata_auto_growth_size(const auto_growth_t *self, uint64_t rounded, uint32_t pool, uint32_t flags) {
-    if (flags & STRATA_NO_GROW) return 0;
-    uint64_t full = self->warming_up ? rounded : strata_max(rounded, self->pools[pool].growth);
-    if (!(flags & STRATA_SMALL_GROWTH)) return full;
-    /* The small size is worth a call only where it is smaller than what was refused before. */
+uint64_t strata_auto_growth_size(const strata_layer_t *base, const strata_lookup_t *lookup) {
+    const auto_growth_t *self = (const auto_growth_t *)base;
+    uint64_t rounded = lookup->rounded, least = self->pools[strata_auto_growth_pool_for(self, rounded)].growth;
+    uint64_t full = self->warming_up ? rounded : strata_max(rounded, least);
+    if (!(lookup->request->flags & STRATA_SMALL_GROWTH)) return full;
+    /* The small size is worth a call only if it is smaller than what was refused before. */
     return strata_auto_growth_options(self)->smaller_growth && rounded < full ? rounded : 0;
 }
 
-strata_status_t strata_auto_growth_grow(auto_growth_t *self, uint64_t size, uint32_t pool, const strata_request_t *request) {
+strata_status_t strata_auto_growth_grow(strata_layer_t *base, strata_lookup_t *lookup, uint64_t size, strata_record_t **record) {
+    auto_growth_t *self = (auto_growth_t *)base;
     const auto_growth_options_t *o = strata_auto_growth_options(self);
+    const strata_request_t *request = lookup->request;
+    uint32_t pool = strata_auto_growth_pool_for(self, lookup->rounded);
+    (void)record;
     if (o->free_when_no_cache_hit) (void)strata_chunks_release(&self->base, request->call);
     strata_status_t status = grow(self, size, pool, request);
     if (status != STRATA_E_NO_MEMORY || o->free_when_no_cache_hit) return status;

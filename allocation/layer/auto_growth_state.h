@@ -9,6 +9,7 @@
 #ifndef STRATA_ALLOCATION_LAYER_AUTO_GROWTH_STATE_H
 #define STRATA_ALLOCATION_LAYER_AUTO_GROWTH_STATE_H
 
+#include "allocation/cache/serve.h"
 #include "allocation/chunks/apart.h"
 #include "allocation/mechanism/bins.h"
 #include "allocation/mechanism/tree.h"
@@ -65,7 +66,6 @@ typedef struct auto_growth {
     bool spills; /* what pool 0 cannot serve, pool 1 may */
     uint64_t first_up_to; /* rounded requests up to this are pool 0's; UINT64_MAX: there is no other */
     uint64_t steps;
-    strata_repeats_t repeats; /* off without stable_addresses */
     auto_growth_pool_t pools[STRATA_AUTO_GROWTH_POOLS];
 } auto_growth_t;
 
@@ -84,7 +84,7 @@ static inline uint32_t strata_auto_growth_pools(const auto_growth_t *self) {
 
 static inline uint8_t strata_auto_growth_road(const auto_growth_t *self) {
     bool padded = strata_auto_growth_options(self)->padding > 0;
-    if (self->warming_up || padded || strata_repeats_are_on(&self->repeats) || strata_auto_growth_is_divided(self))
+    if (self->warming_up || padded || strata_repeats_are_on(&self->chunks.repeats) || strata_auto_growth_is_divided(self))
         return STRATA_AUTO_GROWTH_AS_SAID;
     return self->by_address ? STRATA_AUTO_GROWTH_PLAIN_BY_ADDRESS : STRATA_AUTO_GROWTH_PLAIN;
 }
@@ -110,12 +110,10 @@ static inline void strata_auto_growth_remove(auto_growth_t *self, uint32_t slot,
 
 /* ---- all under the stack's lock ---- */
 
-/* What a miss asks from below; 0: the request allows no growth of that kind. */
-uint64_t strata_auto_growth_size(const auto_growth_t *self, uint64_t rounded, uint32_t pool, uint32_t flags);
-/* A chunk of `size` bytes comes into a pool; the locks are open meanwhile. With `reclaim: own` idle chunks go back first, or where
- * there is no memory. */
-strata_status_t strata_auto_growth_grow(auto_growth_t *self, uint64_t size, uint32_t pool, const strata_request_t *request);
-/* The chunks that the options want before the first request. No lock is held. */
+/* `growth_size` and `grow` of the policy. With `reclaim: own`, grow gives idle chunks back first, or after a refusal. */
+uint64_t strata_auto_growth_size(const strata_layer_t *base, const strata_lookup_t *lookup);
+strata_status_t strata_auto_growth_grow(strata_layer_t *base, strata_lookup_t *lookup, uint64_t size, strata_record_t **record);
+/* The chunks that the options ask for before the first request. No lock is held. */
 strata_status_t strata_auto_growth_preallocate(auto_growth_t *self);
 
 /* The direct way of a hit and of its free. The block that was freed last stands apart. */
@@ -129,8 +127,6 @@ uint32_t strata_auto_growth_put_back(auto_growth_t *self, strata_record_t *block
 void strata_auto_growth_join_apart(auto_growth_t *self);
 /* A rounded request is served at a place; NULL: it cannot be. */
 strata_record_t *strata_auto_growth_take_at(auto_growth_t *self, const strata_extent_t *place, uint64_t rounded, uint64_t size);
-/* Where the last step served it; NULL: nothing is known, or something else is there. */
-strata_record_t *strata_auto_growth_again(auto_growth_t *self, uint64_t rounded, const strata_request_t *request);
 extern const strata_chunk_policy_t strata_auto_growth_policy;
 
 /* ---- what auto_growth_vmm shares: everything but how a miss is served ---- */

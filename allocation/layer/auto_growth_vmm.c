@@ -5,7 +5,6 @@
  * that stream, whatever the address. Handles go to other streams through the source, after a wait for the stream that had them. */
 #include "allocation/layer/auto_growth_vmm_state.h"
 
-#include "allocation/reclaim/patience.h"
 #include "platform/arithmetic.h"
 
 enum { ALIGNMENT = 256, SMALL = 8 /* of the least handle, and small blocks have their own */ };
@@ -31,37 +30,25 @@ static const strata_stat_row_t stats[] = {
 
 /* ---- allocate ---- */
 
+static strata_status_t search(strata_layer_t *base, strata_lookup_t *lookup, strata_record_t **record) {
+    *record = strata_auto_growth_serve((auto_growth_t *)base, lookup->rounded, lookup->size, false);
+    return *record ? STRATA_OK : STRATA_E_NO_MEMORY;
+}
+
+/* Idle pieces can become one block, so a wait is only for the bytes that they lack. */
+static bool wait_for_pending(strata_layer_t *base, strata_lookup_t *lookup, uint64_t growth_size, strata_patience_t *patience) {
+    const auto_growth_t *self = (const auto_growth_t *)base;
+    const strata_growth_asked_t asked = {growth_size, strata_min(growth_size, strata_auto_growth_idle(self))};
+    return !self->chunks.growing && strata_patience_waited(patience, base, lookup->request, &asked);
+}
+
+static const strata_cache_policy_t policy = {.search = search, .wait = wait_for_pending, .grow = strata_growth_vmm_grow};
+
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
-    auto_growth_vmm_t *self = (auto_growth_vmm_t *)base;
-    strata_chunks_t *chunks = &self->growth.chunks;
-    strata_patience_t patience = {0};
-    uint64_t rounded;
-    bool grown = false;
-    if (request->alignment > chunks->unit)
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "auto_growth_vmm serves alignments up to %u", ALIGNMENT);
-    if (!strata_round_up(request->size, chunks->unit, &rounded)) return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
-    while ((*record = strata_auto_growth_serve(&self->growth, rounded, request->size, false)) == NULL) {
-        if (request->flags & STRATA_NO_GROW)
-            return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
-                               (unsigned long long)rounded);
-        const strata_growth_asked_t asked = {rounded, strata_min(rounded, strata_auto_growth_idle(&self->growth))};
-        if (!chunks->growing && strata_patience_waited(&patience, base, request, &asked)) continue;
-        if (!strata_chunks_begin_growth(chunks, &chunks->growing, request->call)) continue;
-        uint64_t place = 0;
-        strata_status_t status = strata_growth_vmm_grow(self, rounded, request, &place, record);
-        strata_chunks_end_growth(chunks, &chunks->growing);
-        if (status != STRATA_OK) return status;
-        if (*record) {
-            grown = false;
-            break;
-        }
-        grown = true;
-        const strata_extent_t extent = {.ptr = place, .size = rounded};
-        if (place && (*record = strata_auto_growth_take_at(&self->growth, &extent, rounded, request->size)) != NULL) break;
-    }
-    (*record)->stack = request->call->stack->number;
-    if (grown) base->stack->figures.cache_hits--;
-    return STRATA_OK;
+    strata_chunks_t *chunks = (strata_chunks_t *)base;
+    strata_lookup_t lookup = {.request = request, .size = request->size};
+    strata_status_t status = strata_cache_round(chunks, request, 0, &lookup.rounded);
+    return status == STRATA_OK ? strata_cache_serve(chunks, &policy, &chunks->growing, &lookup, record) : status;
 }
 
 static bool is_viewed(const strata_record_t *block) { return block->chunk == STRATA_VMM_VIEW_NUMBER; }

@@ -219,30 +219,37 @@ static strata_status_t bring_together(auto_growth_vmm_t *self, uint64_t rounded,
 
 /* The device has no more. What lies idle will do although more might be created; and so will the other pool, which is apart only so that
  * little blocks do not keep large handles. */
-static strata_status_t serve_otherwise(auto_growth_vmm_t *self, vmm_kind_t pool, uint64_t rounded, const strata_request_t *request,
+static strata_status_t serve_otherwise(auto_growth_vmm_t *self, vmm_kind_t pool, strata_lookup_t *lookup,
                                        strata_record_t **served) {
+    const strata_request_t *request = lookup->request;
     const strata_error_t reason = *strata_last_error();
     vmm_kind_t other = pool == STRATA_VMM_SMALL ? STRATA_VMM_LARGE : STRATA_VMM_SMALL;
     uint64_t lacking;
-    if (pool == STRATA_VMM_LARGE) (void)strata_growth_vmm_view(self, rounded, request, served, &lacking);
-    if (!*served) *served = strata_auto_growth_serve_from_pool(&self->growth, rounded, request->size, other);
-    return *served ? STRATA_OK : strata_fail_again(&reason);
+    if (pool == STRATA_VMM_LARGE) (void)strata_growth_vmm_view(self, lookup->rounded, request, served, &lacking);
+    if (*served) return STRATA_OK;
+    *served = strata_auto_growth_serve_from_pool(&self->growth, lookup->rounded, lookup->size, other);
+    if (!*served) return strata_fail_again(&reason);
+    lookup->grown = false;
+    return STRATA_OK;
 }
 
 /* One thread grows at a time, so nobody else changes what was in use at most. What was refused was not in use. */
-strata_status_t strata_growth_vmm_grow(auto_growth_vmm_t *self, uint64_t rounded, const strata_request_t *request, uint64_t *place,
-                                       strata_record_t **served) {
-    *place = 0;
-    *served = NULL;
+strata_status_t strata_growth_vmm_grow(strata_layer_t *base, strata_lookup_t *lookup, uint64_t rounded, strata_record_t **served) {
+    auto_growth_vmm_t *self = (auto_growth_vmm_t *)base;
+    const strata_request_t *request = lookup->request;
+    uint64_t place = 0;
     vmm_kind_t pool = strata_auto_growth_pool_for(&self->growth, rounded);
     if (strata_bins_find_any(strata_growth_vmm_bins(self, pool), slab(self), rounded) != 0)
         return make_room_for_slots(self, request->call);
     const uint64_t before = self->peak_used;
     note_row(self, rounded);
     self->peak_used = strata_max(before, self->growth.used_bytes + rounded);
-    strata_status_t status = bring_together(self, rounded, request, place, served);
-    if (status == STRATA_E_NO_MEMORY) status = serve_otherwise(self, pool, rounded, request, served);
+    strata_status_t status = bring_together(self, rounded, request, &place, served);
+    if (status == STRATA_E_NO_MEMORY) status = serve_otherwise(self, pool, lookup, served);
     if (status != STRATA_OK) self->peak_used = before;
     else self->row_count++;
+    const strata_extent_t extent = {.ptr = place, .size = rounded};
+    if (status == STRATA_OK && !*served && place)
+        *served = strata_auto_growth_take_at(&self->growth, &extent, rounded, lookup->size);
     return status;
 }

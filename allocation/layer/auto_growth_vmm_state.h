@@ -148,10 +148,9 @@ void strata_growth_vmm_end_ranges(auto_growth_vmm_t *self, strata_call_t *call);
 
 /* ---- a miss ---- */
 
-/* Memory for a block of `rounded` bytes. *served: it is that block. Else handles were created, the locks open meanwhile, and it is
- * best served at *place, so that what is left of the memory touches the room that is left; 0: at the high end of it. */
-strata_status_t strata_growth_vmm_grow(auto_growth_vmm_t *self, uint64_t rounded, const strata_request_t *request, uint64_t *place,
-                                       strata_record_t **served);
+/* `grow` of the policy. It makes a block of idle pieces, or creates handles. In the second case it serves the low end of the new room if
+ * it can, so that the rest of the room stays in one piece. */
+strata_status_t strata_growth_vmm_grow(strata_layer_t *base, strata_lookup_t *lookup, uint64_t rounded, strata_record_t **served);
 
 /* ---- survey ---- */
 

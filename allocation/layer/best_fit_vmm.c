@@ -8,6 +8,7 @@
  *
  * An instance has the blocks of one stream. The peer sets access once for each range, and unmaps before it maps; here each handle gets
  * access on its own, and is mapped at its new place before the old one ends, so that no failure loses it. */
+#include "allocation/cache/serve.h"
 #include "allocation/chunks/runs.h"
 #include "allocation/layer/vmm.h"
 #include "allocation/mechanism/tree.h"
@@ -89,7 +90,6 @@ static strata_record_t *hand_out(best_fit_vmm_t *self, uint32_t slot, uint64_t r
     }
     strata_block_hand_out(block, size);
     self->used_bytes += block->size;
-    self->base.stack->figures.cache_hits++;
     return block;
 }
 
@@ -306,7 +306,10 @@ static uint64_t handles_for(const best_fit_vmm_t *self, uint64_t size) {
     return (size + self->handle - 1) / self->handle * self->handle;
 }
 
-static strata_status_t grow(best_fit_vmm_t *self, uint64_t size, const strata_request_t *request) {
+static strata_status_t grow(strata_layer_t *base, strata_lookup_t *lookup, uint64_t size, strata_record_t **record) {
+    best_fit_vmm_t *self = (best_fit_vmm_t *)base;
+    const strata_request_t *request = lookup->request;
+    (void)record;
     bool remaps = options_of(self)->remap_on_oom;
     if (size > self->addresses) return strata_fail(STRATA_E_NO_MEMORY, 0, "the range has no %llu bytes", (unsigned long long)size);
     strata_status_t status = ensure_range(self, request->call);
@@ -322,26 +325,18 @@ static strata_status_t grow(best_fit_vmm_t *self, uint64_t size, const strata_re
     return status;
 }
 
+static strata_status_t search(strata_layer_t *base, strata_lookup_t *lookup, strata_record_t **record) {
+    *record = serve((best_fit_vmm_t *)base, lookup->rounded, lookup->size);
+    return *record ? STRATA_OK : STRATA_E_NO_MEMORY;
+}
+
+static const strata_cache_policy_t cache_policy = {.search = search, .grow = grow};
+
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
-    best_fit_vmm_t *self = (best_fit_vmm_t *)base;
-    uint64_t rounded;
-    bool grown = false;
-    if (request->alignment > ALIGNMENT)
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "best_fit_vmm serves alignments up to %d", ALIGNMENT);
-    if (!strata_round_up(request->size, ALIGNMENT, &rounded)) return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
-    while ((*record = serve(self, rounded, request->size)) == NULL) {
-        if (request->flags & STRATA_NO_GROW)
-            return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
-                               (unsigned long long)rounded);
-        if (!strata_chunks_begin_growth(&self->chunks, &self->chunks.growing, request->call)) continue;
-        strata_status_t status = grow(self, rounded, request);
-        strata_chunks_end_growth(&self->chunks, &self->chunks.growing);
-        if (status != STRATA_OK) return status;
-        grown = true;
-    }
-    (*record)->stack = request->call->stack->number;
-    if (grown) base->stack->figures.cache_hits--;
-    return STRATA_OK;
+    strata_chunks_t *chunks = (strata_chunks_t *)base;
+    strata_lookup_t lookup = {.request = request, .size = request->size};
+    strata_status_t status = strata_cache_round(chunks, request, 0, &lookup.rounded);
+    return status == STRATA_OK ? strata_cache_serve(chunks, &cache_policy, &chunks->growing, &lookup, record) : status;
 }
 
 static void free_block(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
@@ -444,8 +439,10 @@ static strata_status_t create(strata_layer_t *base) {
     if (status != STRATA_OK) return status;
     self->addresses = handles_for(self, total) * ADDRESSES;
     status = strata_chunks_init(base, &policy, sizeof(strata_run_part_t), PARTS);
-    if (status == STRATA_OK) strata_runs_init(&self->runs, &self->chunks);
-    return status;
+    if (status != STRATA_OK) return status;
+    self->chunks.unit = ALIGNMENT;
+    strata_runs_init(&self->runs, &self->chunks);
+    return STRATA_OK;
 }
 
 static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {

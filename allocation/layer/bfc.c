@@ -78,40 +78,37 @@ static const strata_stat_row_t stats[] = {
     {0},
 };
 
-/* One request on its way through the layer. */
-typedef struct want {
-    const strata_request_t *request; /* NULL: a hit, which waits for nothing */
-    uint64_t size, rounded, alignment, freed_before;
-    uint32_t user;
-    uint16_t server; /* the stack that asks */
-    strata_status_t waited; /* of the last search: the status of the host's wait for users */
-    bool asked; /* below: what it finds is no hit */
-} want_t;
+typedef struct lookup {
+    strata_lookup_t base;
+    uint64_t alignment, freed_before;
+    uint16_t server; /* the number of the requesting stack */
+    strata_status_t waited; /* the result of the host's wait for users in the last search */
+} lookup_t;
 
 /* ---- search ---- */
 
 /* Bytes before the first address of a block that is aligned as wanted. */
-static uint64_t padding(const strata_record_t *block, const want_t *want) { return -block->ptr & (want->alignment - 1); }
+static uint64_t padding(const strata_record_t *block, const lookup_t *lookup) { return -block->ptr & (lookup->alignment - 1); }
 
 /* Whether the host must wait first: a request that says what it may have knows that work to be over. */
-static bool is_in_use(const bfc_t *self, const strata_record_t *block, const want_t *want) {
-    bool vouched = want->freed_before > 0 && bfc_stamp_of(block) != 0;
-    return !vouched && strata_last_users_other_uses(&self->last, block, want->user);
+static bool is_in_use(const bfc_t *self, const strata_record_t *block, const lookup_t *lookup) {
+    bool vouched = lookup->freed_before > 0 && bfc_stamp_of(block) != 0;
+    return !vouched && strata_last_users_other_uses(&self->last, block, lookup->base.user);
 }
 
-static bool suits(const bfc_t *self, const strata_record_t *block, const want_t *want) {
-    uint64_t before = want->freed_before;
-    bool may_wait = self->captures == 0 && want->waited == STRATA_OK;
+static bool suits(const bfc_t *self, const strata_record_t *block, const lookup_t *lookup) {
+    uint64_t before = lookup->freed_before;
+    bool may_wait = self->captures == 0 && lookup->waited == STRATA_OK;
     if (before > 0 && before < bfc_freed_at(self, block)) return false;
-    if (!may_wait && is_in_use(self, block, want)) return false;
-    return block->size - want->rounded >= padding(block, want);
+    if (!may_wait && is_in_use(self, block, lookup)) return false;
+    return block->size - lookup->base.rounded >= padding(block, lookup);
 }
 
 /* The smallest free block that suits; 0: none. */
-static uint32_t fitting(const bfc_t *self, const want_t *want) {
+static uint32_t fitting(const bfc_t *self, const lookup_t *lookup) {
     const strata_slab_t *slab = bfc_slab(self);
-    uint32_t slot = strata_tree_fit(&self->idle, slab, want->rounded);
-    while (slot && !suits(self, bfc_block(self, slot), want))
+    uint32_t slot = strata_tree_fit(&self->idle, slab, lookup->base.rounded);
+    while (slot && !suits(self, bfc_block(self, slot), lookup))
         slot = strata_tree_after(&self->idle, slab, bfc_block(self, slot)->size, bfc_block(self, slot)->ptr);
     return slot;
 }
@@ -136,10 +133,11 @@ static bool is_divisible(const bfc_t *self, const strata_record_t *block, uint64
 }
 
 /* The part of a free block in no bin that is handed out, the rest in its bins; 0: no slot is left, nothing has changed. */
-static uint32_t carve(bfc_t *self, uint32_t slot, const want_t *want) {
-    uint64_t prefix = padding(bfc_block(self, slot), want);
+static uint32_t carve(bfc_t *self, uint32_t slot, const lookup_t *lookup) {
+    uint64_t prefix = padding(bfc_block(self, slot), lookup);
     uint32_t own = prefix ? cut(self, slot, prefix) : slot;
-    uint32_t rest = own && is_divisible(self, bfc_block(self, own), want->rounded) ? cut(self, own, want->rounded) : own;
+    uint32_t rest = own && is_divisible(self, bfc_block(self, own), lookup->base.rounded) ? cut(self, own, lookup->base.rounded)
+                                                                                          : own;
     if (rest == 0) {
         if (own && prefix) {
             strata_bfc_unstamp(self, bfc_block(self, own));
@@ -153,12 +151,12 @@ static uint32_t carve(bfc_t *self, uint32_t slot, const want_t *want) {
     return own;
 }
 
-static HOT void hand_out(bfc_t *self, strata_record_t *block, const want_t *want) {
+static HOT void hand_out(bfc_t *self, strata_record_t *block, const lookup_t *lookup) {
     strata_bfc_unstamp(self, block);
-    block->user = want->user;
-    strata_last_users_hold(&self->last, want->user);
-    strata_block_hand_out(block, want->size);
-    block->stack = want->server;
+    block->user = lookup->base.user;
+    strata_last_users_hold(&self->last, lookup->base.user);
+    strata_block_hand_out(block, lookup->base.size);
+    block->stack = lookup->server;
     self->used_bytes += block->size;
     if (self->used_bytes > self->peak_used) self->peak_used = self->used_bytes;
     bfc_region_at(self, block->chunk)->live++;
@@ -168,43 +166,49 @@ static HOT void hand_out(bfc_t *self, strata_record_t *block, const want_t *want
 }
 
 /* NULL: no slot is left to cut the block. */
-static strata_record_t *take(bfc_t *self, uint32_t slot, const want_t *want) {
+static strata_record_t *take(bfc_t *self, uint32_t slot, const lookup_t *lookup) {
     strata_bfc_unindex(self, slot);
-    uint32_t own = carve(self, slot, want);
+    uint32_t own = carve(self, slot, lookup);
     if (own == 0) {
         strata_bfc_index(self, slot);
         return NULL;
     }
-    hand_out(self, bfc_block(self, own), want);
-    self->base.stack->figures.cache_hits += !want->asked;
+    hand_out(self, bfc_block(self, own), lookup);
     return bfc_block(self, own);
 }
 
-/* NULL: no block fits, or no slot is left to cut one. Once a wait has failed those in use are passed over. */
-static strata_record_t *search(bfc_t *self, want_t *want) {
-    want->waited = STRATA_OK;
-    uint32_t slot = fitting(self, want);
-    while (slot && is_in_use(self, bfc_block(self, slot), want)) {
-        if (!strata_last_users_wait(&self->last, self->base.domain, want->request->call))
-            want->waited = strata_last_error()->status;
-        slot = fitting(self, want);
+/* Returns NULL if no block fits, or no slot is left to cut one. Once a wait has failed, blocks in use are passed over. */
+static strata_record_t *find(bfc_t *self, lookup_t *lookup) {
+    lookup->waited = STRATA_OK;
+    uint32_t slot = fitting(self, lookup);
+    while (slot && is_in_use(self, bfc_block(self, slot), lookup)) {
+        if (!strata_last_users_wait(&self->last, self->base.domain, lookup->base.request->call))
+            lookup->waited = strata_last_error()->status;
+        slot = fitting(self, lookup);
     }
-    return slot ? take(self, slot, want) : NULL;
+    return slot ? take(self, slot, lookup) : NULL;
+}
+
+static strata_status_t search(strata_layer_t *base, strata_lookup_t *lookup, strata_record_t **record) {
+    *record = find((bfc_t *)base, (lookup_t *)lookup);
+    return *record ? STRATA_OK : STRATA_E_NO_MEMORY;
 }
 
 /* ---- at a given address ---- */
 
 /* Without a wait. */
-static strata_record_t *take_at(bfc_t *self, const strata_extent_t *place, const want_t *want) {
+static strata_record_t *serve_at(strata_layer_t *base, const strata_extent_t *place, strata_lookup_t *base_lookup) {
+    bfc_t *self = (bfc_t *)base;
+    const lookup_t *lookup = (const lookup_t *)base_lookup;
     uint32_t slot = strata_chunks_free_at(&self->chunks, place);
     const strata_record_t *block = bfc_block(self, slot);
-    bool fits = place->size >= want->rounded && place->size - want->size <= UINT32_MAX && (place->ptr & (want->alignment - 1)) == 0;
-    bool before = want->freed_before == 0 || want->freed_before >= bfc_freed_at(self, block);
-    if (slot == 0 || !fits || !before || is_in_use(self, block, want)) return NULL;
+    bool fits = place->size >= lookup->base.rounded && place->size - lookup->base.size <= UINT32_MAX &&
+                (place->ptr & (lookup->alignment - 1)) == 0;
+    bool before = lookup->freed_before == 0 || lookup->freed_before >= bfc_freed_at(self, block);
+    if (slot == 0 || !fits || !before || is_in_use(self, block, lookup)) return NULL;
     uint32_t own = strata_chunks_carve(&self->chunks, slot, place);
     if (own == 0) return NULL;
-    hand_out(self, bfc_block(self, own), want);
-    self->base.stack->figures.cache_hits++;
+    hand_out(self, bfc_block(self, own), lookup);
     return bfc_block(self, own);
 }
 
@@ -216,16 +220,9 @@ static strata_record_t *take_back(strata_layer_t *base, const strata_block_t *at
     uint32_t slot = strata_chunks_take_at(&self->chunks, &place);
     if (slot == 0) return NULL;
     uint32_t user = stack->orphan ? 0 : strata_last_users_of(&self->last, stack->stream);
-    hand_out(self, bfc_block(self, slot), &(want_t){.size = requested, .user = user, .server = stack->number});
+    hand_out(self, bfc_block(self, slot), &(lookup_t){.base = {.size = requested, .user = user}, .server = stack->number});
     base->stack->figures.cache_hits++;
     return bfc_block(self, slot);
-}
-
-/* Where the last step served it; NULL: nothing is known, or something else is there. */
-static strata_record_t *take_again(bfc_t *self, const want_t *want) {
-    strata_extent_t place;
-    bool known = strata_repeats_recall(&self->repeats, want->user, want->rounded, &place);
-    return known ? take_at(self, &place, want) : NULL;
 }
 
 /* ---- hit ---- */
@@ -233,11 +230,13 @@ static strata_record_t *take_again(bfc_t *self, const want_t *want) {
 /* What allocate() would find first, with nothing to merge before it and none to wait for. */
 static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     bfc_t *self = (bfc_t *)base;
-    want_t want = {.size = size, .alignment = 1, .user = strata_bfc_known_user(self, stack), .server = stack->number};
-    if (want.user == 0 || self->frontier_moved) return NULL;
-    want.rounded = (size + STRATA_BFC_UNIT - 1) & ~(uint64_t)(STRATA_BFC_UNIT - 1);
-    uint32_t slot = fitting(self, &want);
-    return slot && !is_in_use(self, bfc_block(self, slot), &want) ? take(self, slot, &want) : NULL;
+    lookup_t lookup = {.base = {.size = size, .user = strata_bfc_known_user(self, stack)}, .alignment = 1, .server = stack->number};
+    if (lookup.base.user == 0 || self->frontier_moved) return NULL;
+    lookup.base.rounded = (size + STRATA_BFC_UNIT - 1) & ~(uint64_t)(STRATA_BFC_UNIT - 1);
+    uint32_t slot = fitting(self, &lookup);
+    strata_record_t *block = slot && !is_in_use(self, bfc_block(self, slot), &lookup) ? take(self, slot, &lookup) : NULL;
+    if (block) base->stack->figures.cache_hits++;
+    return block;
 }
 
 /* ---- growth ---- */
@@ -263,22 +262,22 @@ static strata_status_t ask_for_less_and_less(bfc_t *self, uint64_t size, uint64_
 }
 
 /* What a region must have so that the request fits wherever it begins. */
-static uint64_t needed(const want_t *want) {
-    uint64_t alignment = want->alignment;
-    return want->rounded + (alignment > STRATA_BFC_UNIT ? alignment - STRATA_BFC_UNIT : 0);
+static uint64_t needed(const lookup_t *lookup) {
+    uint64_t alignment = lookup->alignment;
+    return lookup->base.rounded + (alignment > STRATA_BFC_UNIT ? alignment - STRATA_BFC_UNIT : 0);
 }
 
 /* A region that comes is one free block more. E_NO_MEMORY: none does. */
-static strata_status_t extend(bfc_t *self, const want_t *want, uint32_t *region) {
-    uint64_t least = needed(want), reserved = self->chunks.bytes;
+static strata_status_t extend(bfc_t *self, const lookup_t *lookup, uint32_t *region) {
+    uint64_t least = needed(lookup), reserved = self->chunks.bytes;
     uint64_t available = (self->limit - strata_min(self->limit, reserved)) & ~(uint64_t)(STRATA_BFC_UNIT - 1);
     if (least > available) return strata_refuse_by_bound(&self->base, strata_bfc_bound(self), least, reserved, self->limit);
     /* Beside a capture regions are asked for because nobody waits, not because the program grew. */
-    bool grew = want->waited != STRATA_E_CAPTURE, doubled = least > self->next_region;
+    bool grew = lookup->waited != STRATA_E_CAPTURE, doubled = least > self->next_region;
     while (grew && least > self->next_region) self->next_region *= 2;
     uint64_t size = grew ? strata_min(self->next_region, strata_max(bfc_options_of(self)->max_region, least)) : least;
     /* A region is anybody's, and leaves room in front of a block: what the request says of either is not said below. */
-    strata_request_t asked = *want->request;
+    strata_request_t asked = *lookup->base.request;
     asked.alignment = STRATA_BFC_UNIT;
     asked.freed_before = 0;
     strata_status_t status = ask_for_less_and_less(self, strata_min(size, available), least, &asked, region);
@@ -295,9 +294,9 @@ static void merge_if_free(bfc_t *self, uint32_t slot) {
 
 /* Beside a capture nobody waits for who used the free block before a region: what is asked for is cut from it before the two are one.
  * NULL: no slot is left. */
-static strata_record_t *take_apart(bfc_t *self, uint32_t slot, const want_t *want) {
+static strata_record_t *take_apart(bfc_t *self, uint32_t slot, const lookup_t *lookup) {
     strata_bfc_index(self, slot);
-    strata_record_t *record = take(self, slot, want);
+    strata_record_t *record = take(self, slot, lookup);
     if (!record) {
         strata_bfc_unindex(self, slot);
         return NULL;
@@ -309,87 +308,73 @@ static strata_record_t *take_apart(bfc_t *self, uint32_t slot, const want_t *wan
 
 /* A region of its own may have been taken by others while the host waited for users: then another is asked for. Not so where that
  * wait failed: a region that became one with a block in use is no more to be had than the block, nor is the next. */
-static strata_status_t extend_and_search(bfc_t *self, want_t *want, strata_record_t **record) {
+static strata_status_t extend_and_search(bfc_t *self, lookup_t *lookup, strata_record_t **record) {
     for (;;) {
         uint32_t region;
-        strata_status_t status = extend(self, want, &region);
+        strata_status_t status = extend(self, lookup, &region);
         if (status != STRATA_OK) return status;
-        uint32_t slot = strata_bfc_mark_region(self, region, want->user);
-        if (want->waited == STRATA_E_CAPTURE && (*record = take_apart(self, slot, want)) != NULL) return STRATA_OK;
+        uint32_t slot = strata_bfc_mark_region(self, region, lookup->base.user);
+        if (lookup->waited == STRATA_E_CAPTURE && (*record = take_apart(self, slot, lookup)) != NULL) return STRATA_OK;
         strata_bfc_index(self, strata_bfc_coalesce(self, slot, false));
         uint32_t slots = bfc_slab(self)->unused + bfc_slab(self)->capacity - bfc_slab(self)->used;
-        if ((*record = search(self, want)) != NULL) return STRATA_OK;
-        if (want->waited != STRATA_OK) return want->waited;
+        if ((*record = find(self, lookup)) != NULL) return STRATA_OK;
+        if (lookup->waited != STRATA_OK) return lookup->waited;
         if (slots < 2) return strata_fail(STRATA_E_LIMIT, 0, "a device holds %u blocks, its most", bfc_slab(self)->capacity);
     }
 }
 
 /* ---- out of memory: the peer's steps ---- */
 
-static bool may_collect(const bfc_t *self, const want_t *want) {
+static bool may_collect(const bfc_t *self, const lookup_t *lookup) {
     uint64_t releasable = strata_bfc_releasable(self), free_bytes = self->limit - strata_min(self->limit, self->chunks.bytes);
     return bfc_options_of(self)->garbage_collection && self->captures == 0 && releasable > 0 &&
-           want->rounded <= free_bytes + releasable;
+           lookup->base.rounded <= free_bytes + releasable;
 }
 
-static strata_status_t collect_and_extend(bfc_t *self, want_t *want, strata_record_t **record) {
-    if (!may_collect(self, want)) return STRATA_E_NO_MEMORY;
+static strata_status_t collect_and_extend(bfc_t *self, lookup_t *lookup, strata_record_t **record) {
+    if (!may_collect(self, lookup)) return STRATA_E_NO_MEMORY;
     self->collections++;
-    self->collected_bytes += strata_chunks_release(&self->base, want->request->call);
-    return extend_and_search(self, want, record);
+    self->collected_bytes += strata_chunks_release(&self->base, lookup->base.request->call);
+    return extend_and_search(self, lookup, record);
 }
 
-static strata_status_t grow_by_the_rules(bfc_t *self, want_t *want, strata_record_t **record) {
+static strata_status_t grow(strata_layer_t *base, strata_lookup_t *base_lookup, uint64_t rounded, strata_record_t **record) {
+    bfc_t *self = (bfc_t *)base;
+    lookup_t *lookup = (lookup_t *)base_lookup;
     const bfc_options_t *o = bfc_options_of(self);
-    strata_status_t status = extend_and_search(self, want, record);
+    strata_status_t status = extend_and_search(self, lookup, record);
     if (status != STRATA_E_NO_MEMORY) return status;
-    if (want->freed_before == 0 && self->stamp_count > 0 && strata_bfc_merge_by_force(self, want->rounded) &&
-        (*record = search(self, want)) != NULL)
+    if (lookup->freed_before == 0 && self->stamp_count > 0 && strata_bfc_merge_by_force(self, rounded) &&
+        (*record = find(self, lookup)) != NULL)
         return STRATA_OK;
     if (o->reclaim == STRATA_BFC_RECLAIM_LADDER) return status;
-    status = collect_and_extend(self, want, record);
+    status = collect_and_extend(self, lookup, record);
     /* Nobody else climbs after these. */
     if (status == STRATA_E_NO_MEMORY) strata_layer_has_reclaimed(&self->base);
     return status;
 }
 
-static strata_status_t serve(bfc_t *self, want_t *want, strata_record_t **record) {
-    if (self->frontier_moved) strata_bfc_merge_safe(self);
-    if ((*record = take_again(self, want)) != NULL) return STRATA_OK;
-    do {
-        if ((*record = search(self, want)) != NULL) return STRATA_OK;
-        if (want->request->flags & STRATA_NO_GROW)
-            return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
-                               (unsigned long long)want->rounded);
-    } while (!strata_chunks_begin_growth(&self->chunks, &self->chunks.growing, want->request->call));
-    want->asked = true;
-    strata_status_t status = grow_by_the_rules(self, want, record);
-    strata_chunks_end_growth(&self->chunks, &self->chunks.growing);
-    return status;
-}
+static const strata_cache_policy_t policy = {.search = search, .serve_at = serve_at, .grow = grow};
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     bfc_t *self = (bfc_t *)base;
     if (request->size > MOST_BYTES || request->alignment > MOST_BYTES)
         return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
-    want_t want = {.request = request,
-                   .size = request->size,
-                   .rounded = (request->size + STRATA_BFC_UNIT - 1) & ~(uint64_t)(STRATA_BFC_UNIT - 1),
-                   .alignment = request->alignment,
-                   .freed_before = request->freed_before,
-                   .user = strata_last_users_of(&self->last, request->stream),
-                   .server = request->call->stack->number};
+    lookup_t lookup = {.base = {.request = request,
+                                .size = request->size,
+                                .rounded = (request->size + STRATA_BFC_UNIT - 1) & ~(uint64_t)(STRATA_BFC_UNIT - 1),
+                                .user = strata_last_users_of(&self->last, request->stream)},
+                       .alignment = request->alignment,
+                       .freed_before = request->freed_before,
+                       .server = request->call->stack->number};
     /* Without the hint no hit serves: each request asks for the place of the last step. */
-    if (!strata_repeats_are_on(&self->repeats)) self->hints[want.server] = want.user;
-    strata_record_t *block = NULL;
+    if (!strata_repeats_are_on(&self->chunks.repeats)) self->hints[lookup.server] = lookup.base.user;
     /* Until it holds a block the entry must not end. */
-    strata_last_users_hold(&self->last, want.user);
-    strata_status_t status = serve(self, &want, &block);
-    strata_last_users_let_go(&self->last, want.user);
-    if (status != STRATA_OK) return status;
-    strata_repeats_note(&self->repeats, bfc_slab(self), want.user, want.rounded, block);
-    *record = block;
-    return STRATA_OK;
+    strata_last_users_hold(&self->last, lookup.base.user);
+    if (self->frontier_moved) strata_bfc_merge_safe(self);
+    strata_status_t status = strata_cache_serve(&self->chunks, &policy, &self->chunks.growing, &lookup.base, record);
+    strata_last_users_let_go(&self->last, lookup.base.user);
+    return status;
 }
 
 static void free_block(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
@@ -433,7 +418,7 @@ static void capture_end(strata_layer_t *base, uint64_t pool, strata_call_t *call
 
 static void step(strata_layer_t *base, strata_call_t *call) {
     (void)call;
-    strata_repeats_step(&((bfc_t *)base)->repeats);
+    strata_repeats_step(&((bfc_t *)base)->chunks.repeats);
 }
 
 /* ---- life ---- */
@@ -457,7 +442,6 @@ static void destroy(strata_layer_t *base) {
     strata_bfc_debug_destroy(self);
     strata_last_users_destroy(&self->last);
     strata_nodes_destroy(&self->stamps);
-    strata_repeats_destroy(&self->repeats);
 }
 
 static strata_status_t create(strata_layer_t *base) {
@@ -473,7 +457,7 @@ static strata_status_t create(strata_layer_t *base) {
     if (status == STRATA_OK) status = strata_last_users_init(&self->last, base->domain);
     if (status == STRATA_OK) status = strata_nodes_init(&self->stamps, sizeof(bfc_stamp_t), stamps);
     if (status == STRATA_OK) status = strata_bfc_debug_init(self);
-    if (status == STRATA_OK && bfc_options_of(self)->stable_addresses) status = strata_repeats_init(&self->repeats);
+    if (status == STRATA_OK && bfc_options_of(self)->stable_addresses) status = strata_repeats_init(&self->chunks.repeats);
     if (status != STRATA_OK) destroy(base);
     return status;
 }

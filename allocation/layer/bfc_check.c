@@ -47,7 +47,6 @@ strata_status_t strata_bfc_validate(strata_layer_t *base) {
     bfc_t *self = (bfc_t *)base;
     strata_pieces_tally_t pieces = {.apart = true};
     strata_status_t status = strata_chunks_validate(&self->chunks, &pieces);
-    if (status == STRATA_OK) status = strata_repeats_validate(&self->repeats);
     if (status == STRATA_OK) status = validate_regions(self, &pieces);
     if (status == STRATA_OK) status = strata_tree_validate(&self->idle, bfc_slab(self));
     if (status == STRATA_OK) status = strata_bfc_validate_stamps(self);

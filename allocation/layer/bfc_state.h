@@ -5,7 +5,7 @@
 #ifndef STRATA_ALLOCATION_LAYER_BFC_STATE_H
 #define STRATA_ALLOCATION_LAYER_BFC_STATE_H
 
-#include "allocation/chunks/chunks.h"
+#include "allocation/cache/serve.h"
 #include "allocation/mechanism/marks.h"
 #include "allocation/mechanism/tree.h"
 #include "allocation/uses/last_users.h"
@@ -54,7 +54,6 @@ typedef struct bfc {
     strata_tree_t idle;
     strata_last_users_t last; /* in `user` of a live block; 0: nobody knows */
     strata_nodes_t stamps;
-    strata_repeats_t repeats; /* by user; off without stable_addresses */
     uint32_t first_stamp, last_stamp, stamp_count;
     uint64_t frontier; /* count from which on work may be under way */
     uint32_t cursor; /* where a walk of the queue goes on, whoever leaves it */

@@ -68,14 +68,13 @@ const strata_stat_row_t strata_caching_stats[] = {
     {0},
 };
 
-/* One request on its way through the layer. */
-typedef struct want {
-    const strata_request_t *request; /* NULL: a hit, which waits for nothing */
-    uint64_t size, rounded;
+typedef struct lookup {
+    strata_lookup_t base; /* its user is the bank */
     strata_stream_t stream;
-    uint32_t kind, bank;
-    uint16_t server; /* the stack that asks */
-} want_t;
+    uint32_t kind;
+    uint16_t server; /* the number of the requesting stack */
+    bool buried, asked; /* exited threads were waited for; the program's callbacks were called */
+} lookup_t;
 
 /* ---- serving from a free block ---- */
 
@@ -84,12 +83,12 @@ static bool is_of_named_pool(const caching_t *self) {
     return group->pool != 0 && !group->graph;
 }
 
-static HOT bool is_divisible(const caching_t *self, const strata_record_t *block, const want_t *want) {
+static HOT bool is_divisible(const caching_t *self, const strata_record_t *block, const lookup_t *lookup) {
     const caching_options_t *o = caching_options_of(self);
-    uint64_t rest = block->size - want->rounded;
+    uint64_t rest = block->size - lookup->base.rounded;
     if (o->pool_no_split && is_of_named_pool(self)) return false;
     if (self->vmm || caching_kind_of(self, block) == STRATA_CACHING_SMALL) return rest >= STRATA_CACHING_UNIT;
-    return want->rounded < o->max_split_size && rest > STRATA_CACHING_SMALL_LIMIT;
+    return lookup->base.rounded < o->max_split_size && rest > STRATA_CACHING_SMALL_LIMIT;
 }
 
 /* What comes after the request goes into the block's tree. False: the slab is full. */
@@ -105,112 +104,109 @@ static HOT bool cut(caching_t *self, strata_tree_t *idle, uint32_t slot, uint64_
     return true;
 }
 
-static HOT void hand_out_whole(caching_t *self, strata_record_t *block, const want_t *want) {
+static HOT void hand_out_whole(caching_t *self, strata_record_t *block, const lookup_t *lookup) {
     block->own_uses = 0;
-    if (caching_ignores_streams(self)) strata_caching_begin_use(self, block, want->stream);
-    strata_block_hand_out(block, want->size);
-    block->stack = want->server;
+    if (caching_ignores_streams(self)) strata_caching_begin_use(self, block, lookup->stream);
+    strata_block_hand_out(block, lookup->base.size);
+    block->stack = lookup->server;
     self->used_bytes += block->size;
 }
 
 /* Hands out a free block that is out of its tree. NULL: it cannot be, and is as it was. */
-static HOT strata_record_t *hand_out(caching_t *self, strata_tree_t *idle, uint32_t slot, const want_t *want) {
+static HOT strata_record_t *hand_out(caching_t *self, strata_tree_t *idle, uint32_t slot, const lookup_t *lookup) {
     strata_record_t *block = caching_block(self, slot);
-    if (is_divisible(self, block, want) && !cut(self, idle, slot, want->rounded)) return NULL;
-    if (block->size - want->size > UINT32_MAX) return NULL;
-    hand_out_whole(self, block, want);
+    if (is_divisible(self, block, lookup) && !cut(self, idle, slot, lookup->base.rounded)) return NULL;
+    if (block->size - lookup->base.size > UINT32_MAX) return NULL;
+    hand_out_whole(self, block, lookup);
     return block;
 }
 
 /* ---- search ---- */
 
 /* The smallest block of a tree that fits; 0: none, or one that is too large by the rules. */
-static HOT uint32_t fitting(const caching_t *self, const strata_tree_t *idle, const want_t *want) {
+static HOT uint32_t fitting(const caching_t *self, const strata_tree_t *idle, const lookup_t *lookup) {
     const caching_options_t *o = caching_options_of(self);
-    uint32_t slot = strata_tree_fit(idle, caching_slab(self), want->rounded);
+    uint32_t slot = strata_tree_fit(idle, caching_slab(self), lookup->base.rounded);
     if (slot == 0) return 0;
     if (__builtin_expect(self->vmm != NULL, 0)) slot = strata_caching_least_room(self, idle, slot);
     uint64_t size = caching_block(self, slot)->size;
-    if (want->rounded < o->max_split_size) return size < o->max_split_size ? slot : 0;
-    return size - want->rounded < o->max_non_split_rounding ? slot : 0;
+    if (lookup->base.rounded < o->max_split_size) return size < o->max_split_size ? slot : 0;
+    return size - lookup->base.rounded < o->max_non_split_rounding ? slot : 0;
 }
 
-static HOT strata_record_t *take_from(caching_t *self, strata_tree_t *idle, uint32_t slot, const want_t *want) {
+static HOT strata_record_t *take_from(caching_t *self, strata_tree_t *idle, uint32_t slot, const lookup_t *lookup) {
     strata_tree_take(idle, caching_slab(self), slot);
-    strata_record_t *block = hand_out(self, idle, slot, want);
-    if (block) self->base.stack->figures.cache_hits++;
-    else strata_tree_add(idle, caching_slab(self), slot);
+    strata_record_t *block = hand_out(self, idle, slot, lookup);
+    if (!block) strata_tree_add(idle, caching_slab(self), slot);
     return block;
 }
 
-static strata_record_t *take(caching_t *self, uint32_t slot, const want_t *want) {
-    return take_from(self, caching_tree_of(self, caching_block(self, slot)), slot, want);
+static strata_record_t *take(caching_t *self, uint32_t slot, const lookup_t *lookup) {
+    return take_from(self, caching_tree_of(self, caching_block(self, slot)), slot, lookup);
 }
 
 /* From a bank that is not the request's own: its stream borrows. */
-static strata_record_t *take_foreign(caching_t *self, uint32_t slot, const want_t *want) {
-    uint32_t user = strata_caching_stream(self, want->stream);
-    strata_record_t *block = user ? take(self, slot, want) : NULL;
+static strata_record_t *take_foreign(caching_t *self, uint32_t slot, const lookup_t *lookup) {
+    uint32_t user = strata_caching_stream(self, lookup->stream);
+    strata_record_t *block = user ? take(self, slot, lookup) : NULL;
     if (!block || strata_uses_note(&self->uses, &block->own_uses, user, true) == STRATA_OK) return block;
     strata_caching_put_back(self, block);
     return NULL;
 }
 
 /* What destroyed streams left. */
-static strata_record_t *search_gone(caching_t *self, const want_t *want) {
+static strata_record_t *search_gone(caching_t *self, const lookup_t *lookup) {
     for (uint32_t node = self->first_gone; node; node = caching_bank_at(self, node)->next_gone) {
         const caching_bank_t *bank = caching_bank_at(self, node);
-        uint32_t slot = fitting(self, &bank->idle[want->kind], want);
+        uint32_t slot = fitting(self, &bank->idle[lookup->kind], lookup);
         if (!slot || !strata_caching_bank_is_anybodys(self, bank)) continue;
-        strata_record_t *block = take_foreign(self, slot, want);
+        strata_record_t *block = take_foreign(self, slot, lookup);
         if (block) return block;
     }
     return NULL;
 }
 
 /* Whether a search makes what lies idle older. */
-static bool ages(const want_t *want) { return want->kind == STRATA_CACHING_LARGE; }
+static bool ages(const lookup_t *lookup) { return lookup->kind == STRATA_CACHING_LARGE; }
 
-static strata_record_t *search(caching_t *self, const want_t *want) {
-    const caching_bank_t *bank = caching_bank_at(self, want->bank);
-    self->searches += ages(want);
-    uint32_t slot = fitting(self, &bank->idle[want->kind], want);
-    while (slot && strata_caching_is_in_use(self, caching_block(self, slot), want->stream)) {
-        if (!strata_last_users_wait(&self->last, self->base.domain, want->request->call)) return NULL;
-        slot = fitting(self, &bank->idle[want->kind], want);
+static strata_record_t *find(caching_t *self, const lookup_t *lookup) {
+    const caching_bank_t *bank = caching_bank_at(self, lookup->base.user);
+    self->searches += ages(lookup);
+    uint32_t slot = fitting(self, &bank->idle[lookup->kind], lookup);
+    while (slot && strata_caching_is_in_use(self, caching_block(self, slot), lookup->stream)) {
+        if (!strata_last_users_wait(&self->last, self->base.domain, lookup->base.request->call)) return NULL;
+        slot = fitting(self, &bank->idle[lookup->kind], lookup);
     }
-    return slot ? take(self, slot, want) : search_gone(self, want);
+    return slot ? take(self, slot, lookup) : search_gone(self, lookup);
+}
+
+static strata_status_t search(strata_layer_t *base, strata_lookup_t *lookup, strata_record_t **record) {
+    *record = find((caching_t *)base, (const lookup_t *)lookup);
+    return *record ? STRATA_OK : STRATA_E_NO_MEMORY;
 }
 
 /* ---- at a given address ---- */
 
 /* Whether the request may have a part of a free block, which is `size` bytes long: neither another bank's, nor one that must stay
  * whole, nor after a wait. */
-static bool may_have(caching_t *self, const strata_record_t *block, uint64_t size, const want_t *want) {
+static bool may_have(caching_t *self, const strata_record_t *block, uint64_t size, const lookup_t *lookup) {
     const caching_options_t *o = caching_options_of(self);
-    bool own = caching_bank_of(self, block) == want->bank && caching_kind_of(self, block) == want->kind;
+    bool own = caching_bank_of(self, block) == lookup->base.user && caching_kind_of(self, block) == lookup->kind;
     bool whole = block->size >= o->max_split_size || (o->pool_no_split && is_of_named_pool(self));
-    return own && size >= want->rounded && size - want->size <= UINT32_MAX && (size == block->size || !whole) &&
-           !strata_caching_is_in_use(self, block, want->stream);
+    return own && size >= lookup->base.rounded && size - lookup->base.size <= UINT32_MAX && (size == block->size || !whole) &&
+           !strata_caching_is_in_use(self, block, lookup->stream);
 }
 
-static strata_record_t *take_at(caching_t *self, const strata_extent_t *place, const want_t *want) {
+static strata_record_t *serve_at(strata_layer_t *base, const strata_extent_t *place, strata_lookup_t *base_lookup) {
+    caching_t *self = (caching_t *)base;
+    const lookup_t *lookup = (const lookup_t *)base_lookup;
     uint32_t slot = strata_chunks_free_at(&self->chunks, place);
-    if (slot == 0 || !may_have(self, caching_block(self, slot), place->size, want)) return NULL;
+    if (slot == 0 || !may_have(self, caching_block(self, slot), place->size, lookup)) return NULL;
     uint32_t own = strata_chunks_carve(&self->chunks, slot, place);
     if (own == 0) return NULL;
-    hand_out_whole(self, caching_block(self, own), want);
-    self->base.stack->figures.cache_hits++;
+    hand_out_whole(self, caching_block(self, own), lookup);
+    self->searches += ages(lookup);
     return caching_block(self, own);
-}
-
-/* Where the last step served it; NULL: nothing is known, or something else is there. */
-static strata_record_t *take_again(caching_t *self, const want_t *want) {
-    strata_extent_t place;
-    if (!strata_repeats_recall(&self->repeats, want->bank, want->rounded, &place)) return NULL;
-    strata_record_t *block = take_at(self, &place, want);
-    if (block) self->searches += ages(want);
-    return block;
 }
 
 /* In the bank that the block was of. Nobody knows any more whose the stream of an orphan is. */
@@ -235,16 +231,18 @@ strata_record_t *strata_caching_take_back(strata_layer_t *base, const strata_blo
 /* What allocate() would find first: in the bank of the stack's stream, with no use to be polled and none to be waited for. */
 strata_record_t *strata_caching_hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     caching_t *self = (caching_t *)base;
-    want_t want = {.size = size, .stream = stack->stream, .bank = strata_caching_known_bank(self, stack), .server = stack->number};
-    if (want.bank == 0 || self->uses.first_awaited || self->uses.joining || self->uses.kept) return NULL;
-    want.rounded = strata_caching_round(self, size);
-    want.kind = strata_caching_kind(want.rounded);
-    strata_tree_t *idle = caching_tree(self, want.bank, want.kind);
-    uint32_t slot = fitting(self, idle, &want);
-    if (slot == 0 || strata_caching_is_in_use(self, caching_block(self, slot), want.stream)) return NULL;
-    self->searches += ages(&want);
-    strata_record_t *block = take_from(self, idle, slot, &want);
-    if (!block) self->searches -= ages(&want);
+    lookup_t lookup = {
+        .base = {.size = size, .user = strata_caching_known_bank(self, stack)}, .stream = stack->stream, .server = stack->number};
+    if (lookup.base.user == 0 || self->uses.first_awaited || self->uses.joining || self->uses.kept) return NULL;
+    lookup.base.rounded = strata_caching_round(self, size);
+    lookup.kind = strata_caching_kind(lookup.base.rounded);
+    strata_tree_t *idle = caching_tree(self, lookup.base.user, lookup.kind);
+    uint32_t slot = fitting(self, idle, &lookup);
+    if (slot == 0 || strata_caching_is_in_use(self, caching_block(self, slot), lookup.stream)) return NULL;
+    self->searches += ages(&lookup);
+    strata_record_t *block = take_from(self, idle, slot, &lookup);
+    if (block) base->stack->figures.cache_hits++;
+    else self->searches -= ages(&lookup);
     return block;
 }
 
@@ -259,81 +257,89 @@ static void mark_fresh(caching_t *self, strata_record_t *block, strata_stream_t 
 
 /* What has come is the request's, whoever else waits for memory: a free block that is in no tree. NULL: no slot is left to cut it
  * (E_LIMIT). */
-static strata_record_t *hand_out_fresh(caching_t *self, uint32_t slot, const want_t *want) {
+static strata_record_t *hand_out_fresh(caching_t *self, uint32_t slot, const lookup_t *lookup) {
     strata_tree_t *idle = caching_tree_of(self, caching_block(self, slot));
-    strata_record_t *block = hand_out(self, idle, slot, want);
+    strata_record_t *block = hand_out(self, idle, slot, lookup);
     if (block) return block;
     strata_tree_add(idle, caching_slab(self), slot);
     strata_fail(STRATA_E_LIMIT, 0, "a device holds %u blocks, its most", caching_slab(self)->capacity);
     return NULL;
 }
 
-static strata_record_t *take_in(caching_t *self, uint32_t number, const want_t *want) {
+static strata_record_t *take_in(caching_t *self, uint32_t number, const lookup_t *lookup) {
     caching_segment_t *segment = caching_segment_at(self, number);
     uint32_t slot = segment->chunk.first;
-    segment->bank = want->bank;
-    segment->kind = want->kind;
-    caching_bank_at(self, want->bank)->segments++;
-    caching_block(self, slot)->pool = caching_code(want->bank, want->kind);
-    mark_fresh(self, caching_block(self, slot), want->stream);
-    self->oversize_segments += want->rounded >= caching_options_of(self)->max_split_size;
-    return hand_out_fresh(self, slot, want);
+    segment->bank = lookup->base.user;
+    segment->kind = lookup->kind;
+    caching_bank_at(self, lookup->base.user)->segments++;
+    caching_block(self, slot)->pool = caching_code(lookup->base.user, lookup->kind);
+    mark_fresh(self, caching_block(self, slot), lookup->stream);
+    self->oversize_segments += lookup->base.rounded >= caching_options_of(self)->max_split_size;
+    return hand_out_fresh(self, slot, lookup);
 }
 
-static strata_status_t expand(caching_t *self, const want_t *want, strata_record_t **record) {
+static strata_status_t expand(caching_t *self, const lookup_t *lookup, strata_record_t **record) {
     uint32_t slot;
-    strata_status_t status = strata_caching_expand(self, want->bank, want->kind, want->rounded, want->request, &slot);
+    strata_status_t status = strata_caching_expand(self, lookup->base.user, lookup->kind, lookup->base.rounded,
+                                                   lookup->base.request, &slot);
     if (status != STRATA_OK) return status;
-    *record = hand_out_fresh(self, slot, want);
+    *record = hand_out_fresh(self, slot, lookup);
     return *record ? STRATA_OK : STRATA_E_LIMIT;
 }
 
-static strata_status_t grow(caching_t *self, const want_t *want, uint64_t size, strata_record_t **record) {
+static strata_status_t add_segment(caching_t *self, const lookup_t *lookup, uint64_t size, strata_record_t **record) {
     uint64_t held = self->chunks.held;
     uint32_t number;
     if (held > self->allowed || size > self->allowed - held)
         return strata_refuse_by_bound(&self->base, "memory_fraction", size, held, self->allowed);
-    if (self->vmm) return expand(self, want, record);
-    strata_status_t status = strata_chunks_grow(&self->chunks, size, STRATA_CACHING_ALIGNMENT, want->request, &number);
+    if (self->vmm) return expand(self, lookup, record);
+    strata_status_t status = strata_chunks_grow(&self->chunks, size, STRATA_CACHING_ALIGNMENT, lookup->base.request, &number);
     if (status != STRATA_OK) return status;
-    *record = take_in(self, number, want);
+    *record = take_in(self, number, lookup);
     return *record ? STRATA_OK : STRATA_E_LIMIT;
 }
 
 /* ---- out of memory: the peer's steps ---- */
 
 /* Every event is waited for, every idle segment goes back, and a segment is asked for once more. */
-static strata_status_t give_all_and_grow(caching_t *self, const want_t *want, uint64_t size, strata_record_t **record) {
-    strata_call_t *call = want->request->call;
+static strata_status_t give_all_and_grow(caching_t *self, lookup_t *lookup, uint64_t size, strata_record_t **record) {
+    strata_call_t *call = lookup->base.request->call;
     strata_caching_wait_for_uses(self, call);
-    if (caching_options_of(self)->search_after_events && (*record = search(self, want)) != NULL) return STRATA_OK;
-    if (self->vmm) (void)strata_caching_unmap_idle(self, want->bank, want->kind, UINT64_MAX, call);
+    if (caching_options_of(self)->search_after_events && (*record = find(self, lookup)) != NULL) {
+        lookup->base.grown = false;
+        return STRATA_OK;
+    }
+    if (self->vmm) (void)strata_caching_unmap_idle(self, lookup->base.user, lookup->kind, UINT64_MAX, call);
     else (void)strata_caching_release_all(self, call);
     self->retries++;
-    return grow(self, want, size, record);
+    return add_segment(self, lookup, size, record);
 }
 
-static strata_status_t grow_at_need(caching_t *self, const want_t *want, uint64_t size, strata_record_t **record) {
+static strata_status_t grow_at_need(caching_t *self, lookup_t *lookup, uint64_t size, strata_record_t **record) {
     const caching_options_t *o = caching_options_of(self);
-    strata_call_t *call = want->request->call;
+    strata_call_t *call = lookup->base.request->call;
     strata_status_t status = STRATA_E_NO_MEMORY;
-    if (o->max_split_size != UINT64_MAX && strata_caching_release_oversize(self, want->bank, want->kind, want->rounded, call))
-        status = grow(self, want, size, record);
-    if (status == STRATA_E_NO_MEMORY && self->uses.captures == 0) status = give_all_and_grow(self, want, size, record);
-    if (status == STRATA_E_NO_MEMORY && o->smaller_growth && want->rounded < size) status = grow(self, want, want->rounded, record);
+    if (o->max_split_size != UINT64_MAX &&
+        strata_caching_release_oversize(self, lookup->base.user, lookup->kind, lookup->base.rounded, call))
+        status = add_segment(self, lookup, size, record);
+    if (status == STRATA_E_NO_MEMORY && self->uses.captures == 0) status = give_all_and_grow(self, lookup, size, record);
+    if (status == STRATA_E_NO_MEMORY && o->smaller_growth && lookup->base.rounded < size)
+        status = add_segment(self, lookup, lookup->base.rounded, record);
     if (status == STRATA_E_NO_MEMORY) strata_layer_has_reclaimed(&self->base);
     return status;
 }
 
-static strata_status_t grow_by_the_rules(caching_t *self, const want_t *want, strata_record_t **record) {
+static strata_status_t grow(strata_layer_t *base, strata_lookup_t *base_lookup, uint64_t rounded, strata_record_t **record) {
+    caching_t *self = (caching_t *)base;
+    lookup_t *lookup = (lookup_t *)base_lookup;
     const caching_options_t *o = caching_options_of(self);
-    uint64_t size = strata_caching_segment_size(o, want->rounded);
-    bool small = (want->request->flags & STRATA_SMALL_GROWTH) != 0;
-    if (small && o->smaller_growth && o->reclaim == STRATA_CACHING_RECLAIM_LADDER) size = want->rounded;
-    if (o->reclaim == STRATA_CACHING_RECLAIM_LADDER) return grow(self, want, size, record);
-    strata_caching_collect(self, want->request->call);
-    strata_status_t status = grow(self, want, size, record);
-    return status == STRATA_E_NO_MEMORY ? grow_at_need(self, want, size, record) : status;
+    uint64_t size = strata_caching_segment_size(o, rounded);
+    bool small = (base_lookup->request->flags & STRATA_SMALL_GROWTH) != 0;
+    if (small && o->smaller_growth && o->reclaim == STRATA_CACHING_RECLAIM_LADDER) size = rounded;
+    if (o->reclaim == STRATA_CACHING_RECLAIM_LADDER) return add_segment(self, lookup, size, record);
+    strata_caching_collect(self, base_lookup->request->call);
+    strata_status_t status = add_segment(self, lookup, size, record);
+    return status == STRATA_E_NO_MEMORY ? grow_at_need(self, lookup, size, record) : status;
 }
 
 /* The program's callbacks may free memory of this very layer, and other threads may grow: the locks are open. Whether there is more
@@ -350,21 +356,20 @@ static bool ask_callbacks(caching_t *self, const strata_request_t *request) {
     return freed > 0 || self->base.stack->figures.growths != growths;
 }
 
-static strata_status_t serve(caching_t *self, const want_t *want, strata_record_t **record) {
-    const strata_request_t *request = want->request;
-    if ((*record = take_again(self, want)) != NULL || (*record = search(self, want)) != NULL) return STRATA_OK;
-    if (request->flags & STRATA_NO_GROW)
-        return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
-                           (unsigned long long)want->rounded);
-    if (strata_caching_bury_threads(self, request->call) && (*record = search(self, want)) != NULL) return STRATA_OK;
-    if (ask_callbacks(self, request) && (*record = search(self, want)) != NULL) return STRATA_OK;
-    bool *growing = &caching_bank_at(self, want->bank)->growing[want->kind];
-    while (!strata_chunks_begin_growth(&self->chunks, growing, request->call))
-        if ((*record = search(self, want)) != NULL) return STRATA_OK;
-    strata_status_t status = grow_by_the_rules(self, want, record);
-    strata_chunks_end_growth(&self->chunks, growing);
-    return status;
+/* Each of the two is done once for a request, and only if it makes another search worthwhile. */
+static bool wait(strata_layer_t *base, strata_lookup_t *base_lookup, uint64_t growth_size, strata_patience_t *patience) {
+    caching_t *self = (caching_t *)base;
+    lookup_t *lookup = (lookup_t *)base_lookup;
+    bool first = !lookup->buried;
+    (void)growth_size, (void)patience;
+    lookup->buried = true;
+    if (first && strata_caching_bury_threads(self, base_lookup->request->call)) return true;
+    first = !lookup->asked;
+    lookup->asked = true;
+    return first && ask_callbacks(self, base_lookup->request);
 }
+
+static const strata_cache_policy_t policy = {.search = search, .serve_at = serve_at, .wait = wait, .grow = grow};
 
 strata_status_t strata_caching_allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     caching_t *self = (caching_t *)base;
@@ -372,23 +377,18 @@ strata_status_t strata_caching_allocate(strata_layer_t *base, const strata_reque
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "caching serves alignments up to %d", STRATA_CACHING_ALIGNMENT);
     if (request->size > UINT64_MAX / 4) return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
     (void)strata_caching_poll_uses(self, request->call);
-    want_t want = {.request = request,
-                   .size = request->size,
-                   .rounded = strata_caching_round(self, request->size),
-                   .stream = request->stream,
-                   .server = request->call->stack->number};
-    want.kind = strata_caching_kind(want.rounded);
-    want.bank = strata_caching_bank(self, request);
-    if (want.bank == 0) return STRATA_E_LIMIT;
-    strata_record_t *block = NULL;
-    caching_bank_at(self, want.bank)->busy++;
-    strata_status_t status = serve(self, &want, &block);
-    caching_bank_at(self, want.bank)->busy--;
-    strata_caching_bank_settle(self, want.bank);
-    if (status != STRATA_OK) return status;
-    strata_repeats_note(&self->repeats, caching_slab(self), want.bank, want.rounded, block);
-    *record = block;
-    return STRATA_OK;
+    lookup_t lookup = {.base = {.request = request, .size = request->size, .rounded = strata_caching_round(self, request->size)},
+                       .stream = request->stream,
+                       .server = request->call->stack->number};
+    lookup.kind = strata_caching_kind(lookup.base.rounded);
+    lookup.base.user = strata_caching_bank(self, request);
+    if (lookup.base.user == 0) return STRATA_E_LIMIT;
+    caching_bank_at(self, lookup.base.user)->busy++;
+    bool *growing = &caching_bank_at(self, lookup.base.user)->growing[lookup.kind];
+    strata_status_t status = strata_cache_serve(&self->chunks, &policy, growing, &lookup.base, record);
+    caching_bank_at(self, lookup.base.user)->busy--;
+    strata_caching_bank_settle(self, lookup.base.user);
+    return status;
 }
 
 /* ---- free ---- */
@@ -420,7 +420,7 @@ static uint64_t release(strata_layer_t *base, strata_call_t *call) {
 
 static void step(strata_layer_t *base, strata_call_t *call) {
     (void)call;
-    strata_repeats_step(&((caching_t *)base)->repeats);
+    strata_repeats_step(&((caching_t *)base)->chunks.repeats);
 }
 
 /* ---- life ---- */
@@ -467,7 +467,6 @@ void strata_caching_destroy(strata_layer_t *base) {
     strata_uses_destroy(&self->uses);
     strata_last_users_destroy(&self->last);
     strata_nodes_destroy(&self->banks);
-    strata_repeats_destroy(&self->repeats);
 }
 
 strata_status_t strata_caching_create(strata_layer_t *base) {
@@ -484,7 +483,7 @@ strata_status_t strata_caching_create(strata_layer_t *base) {
     self->uses.reuse = caching_options_of(self)->reuse_in_capture;
     if (status == STRATA_OK) status = strata_nodes_init(&self->banks, sizeof(caching_bank_t), 1 << 16);
     if (status == STRATA_OK) strata_order_init(&self->bank_order, &self->banks, offsetof(caching_bank_t, link));
-    if (status == STRATA_OK && caching_options_of(self)->stable_addresses) status = strata_repeats_init(&self->repeats);
+    if (status == STRATA_OK && caching_options_of(self)->stable_addresses) status = strata_repeats_init(&self->chunks.repeats);
     if (status != STRATA_OK) strata_caching_destroy(base);
     return status;
 }

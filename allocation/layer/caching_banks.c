@@ -62,7 +62,7 @@ uint32_t strata_caching_bank(caching_t *self, const strata_request_t *request) {
     uint32_t node = find(self, streams, request->stream);
     if (node == 0) node = make(self, streams, request);
     /* Without the hint no hit serves: each request asks for the place of the last step. */
-    if (!strata_repeats_are_on(&self->repeats)) *hint = node;
+    if (!strata_repeats_are_on(&self->chunks.repeats)) *hint = node;
     return node;
 }
 

@@ -71,7 +71,6 @@ strata_status_t strata_caching_validate(strata_layer_t *base) {
     caching_t *self = (caching_t *)base;
     strata_pieces_tally_t pieces = {0};
     strata_status_t status = strata_chunks_validate(&self->chunks, &pieces);
-    if (status == STRATA_OK) status = strata_repeats_validate(&self->repeats);
     if (status == STRATA_OK && self->vmm) status = strata_caching_validate_ranges(self);
     STRATA_EACH_CHUNK(&self->chunks, node)
         if (status == STRATA_OK) status = validate_segment(self, node);

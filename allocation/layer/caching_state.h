@@ -6,6 +6,7 @@
 #ifndef STRATA_ALLOCATION_LAYER_CACHING_STATE_H
 #define STRATA_ALLOCATION_LAYER_CACHING_STATE_H
 
+#include "allocation/cache/serve.h"
 #include "allocation/chunks/runs.h"
 #include "allocation/mechanism/marks.h"
 #include "allocation/mechanism/tree.h"
@@ -76,7 +77,6 @@ typedef struct caching {
     strata_uses_t uses; /* of the blocks: the list of a live one begins in its own_uses, the banks of a stream in its user's list */
     strata_last_users_t last; /* `streams: ignored`, instead; in `user` of a live block */
     strata_nodes_t banks;
-    strata_repeats_t repeats; /* by bank; off without stable_addresses */
     strata_order_t bank_order; /* by the streams' handles: the peer's order of streams; then by node */
     uint32_t first_gone; /* bank of a stream that was destroyed */
     bool gave_up; /* what exited threads have left is nobody's until it has been waited for */

@@ -69,62 +69,46 @@ strata_record_t *strata_naive_hit(strata_layer_t *base, size_t size, const strat
     return block;
 }
 
-/* One request on its way through the layer. */
-typedef struct want {
-    const strata_request_t *request;
-    uint64_t rounded;
-    uint32_t user;
-    bool grown; /* what it finds is no hit */
-} want_t;
-
 /* Beside a capture what others have used serves them alone. 0: there is nothing else. */
-static uint32_t without_wait(const naive_t *self, const want_t *want) {
+static uint32_t without_wait(const naive_t *self, const strata_lookup_t *lookup) {
     const strata_slab_t *slab = naive_slab(self);
-    uint32_t slot = strata_buddy_find(&self->buddy, slab, want->rounded);
-    while (slot && strata_last_users_other_uses(&self->last, naive_block(self, slot), want->user))
+    uint32_t slot = strata_buddy_find(&self->buddy, slab, lookup->rounded);
+    while (slot && strata_last_users_other_uses(&self->last, naive_block(self, slot), lookup->user))
         slot = strata_tree_after(&self->buddy.idle, slab, naive_block(self, slot)->size, naive_block(self, slot)->ptr);
     return slot;
 }
 
-/* From what is free. E_NO_MEMORY, without a text: nothing fits. */
-static strata_status_t search(naive_t *self, const want_t *want, strata_record_t **record) {
+static strata_status_t search(strata_layer_t *base, strata_lookup_t *lookup, strata_record_t **record) {
+    naive_t *self = (naive_t *)base;
     uint32_t slot;
-    while ((slot = strata_buddy_find(&self->buddy, naive_slab(self), want->rounded)) != 0) {
-        if (strata_last_users_other_uses(&self->last, naive_block(self, slot), want->user)) {
+    while ((slot = strata_buddy_find(&self->buddy, naive_slab(self), lookup->rounded)) != 0) {
+        if (strata_last_users_other_uses(&self->last, naive_block(self, slot), lookup->user)) {
             self->waits++;
-            if (strata_last_users_wait(&self->last, self->base.domain, want->request->call)) continue;
+            if (strata_last_users_wait(&self->last, self->base.domain, lookup->request->call)) continue;
             if (strata_last_error()->status != STRATA_E_CAPTURE) return strata_last_error()->status;
-            slot = without_wait(self, want);
+            slot = without_wait(self, lookup);
             if (slot == 0) return STRATA_E_NO_MEMORY;
         }
-        if (!strata_buddy_take(&self->buddy, naive_slab(self), slot, want->rounded))
+        if (!strata_buddy_take(&self->buddy, naive_slab(self), slot, lookup->rounded))
             return strata_fail(STRATA_E_LIMIT, 0, "%s holds %u blocks, its most", self->base.type->name,
                                naive_slab(self)->capacity);
         *record = naive_block(self, slot);
-        hand_out(self, *record, want->request->call->stack->number, want->request->size, want->user);
-        self->base.stack->figures.cache_hits += !want->grown;
+        hand_out(self, *record, lookup->request->call->stack->number, lookup->request->size, lookup->user);
         return STRATA_OK;
     }
     return STRATA_E_NO_MEMORY;
 }
 
-/* At a place, without a wait; NULL: it cannot be. */
-static strata_record_t *take_at(naive_t *self, const strata_extent_t *place, const want_t *want) {
+/* Without a wait. */
+static strata_record_t *serve_at(strata_layer_t *base, const strata_extent_t *place, strata_lookup_t *lookup) {
+    naive_t *self = (naive_t *)base;
     uint32_t slot = strata_chunks_free_at(&self->chunks, place);
-    bool fits = slot != 0 && place->size >= want->rounded && place->size - want->request->size <= UINT32_MAX;
-    if (!fits || strata_last_users_other_uses(&self->last, naive_block(self, slot), want->user)) return NULL;
+    bool fits = slot != 0 && place->size >= lookup->rounded && place->size - lookup->request->size <= UINT32_MAX;
+    if (!fits || strata_last_users_other_uses(&self->last, naive_block(self, slot), lookup->user)) return NULL;
     uint32_t own = strata_chunks_carve(&self->chunks, slot, place);
     if (own == 0) return NULL;
-    hand_out(self, naive_block(self, own), want->request->call->stack->number, want->request->size, want->user);
-    self->base.stack->figures.cache_hits++;
+    hand_out(self, naive_block(self, own), lookup->request->call->stack->number, lookup->request->size, lookup->user);
     return naive_block(self, own);
-}
-
-/* Where the last step served it; NULL: nothing is known, or something else is there. */
-static strata_record_t *take_again(naive_t *self, const want_t *want) {
-    strata_extent_t place;
-    bool known = strata_repeats_recall(&self->repeats, want->user, want->rounded, &place);
-    return known ? take_at(self, &place, want) : NULL;
 }
 
 /* Nobody knows any more whose the stream of an orphan is. */
@@ -141,18 +125,18 @@ strata_record_t *strata_naive_take_at(strata_layer_t *base, const strata_block_t
 }
 
 /* A free chunk that only its requester may use at first carries the requester's mark. */
-static void take_in(naive_t *self, const want_t *want, uint32_t slot) {
-    if (self->chunks.ordered && want->user) strata_mark(naive_block(self, slot), ++self->last.frees, want->user);
+static void take_in(naive_t *self, const strata_lookup_t *lookup, uint32_t slot) {
+    if (self->chunks.ordered && lookup->user) strata_mark(naive_block(self, slot), ++self->last.frees, lookup->user);
 }
 
 /* Asks below, with the locks open; *slot is that of the chunk's one block. */
-static strata_status_t ask(naive_t *self, const want_t *want, uint64_t size, uint32_t *slot) {
+static strata_status_t ask(naive_t *self, const strata_lookup_t *lookup, uint64_t size, uint32_t *slot) {
     uint32_t number;
     uint64_t alignment = strata_place_alignment(strata_place_kind(self->base.domain->place));
-    strata_status_t status = strata_chunks_grow(&self->chunks, size, alignment, want->request, &number);
+    strata_status_t status = strata_chunks_grow(&self->chunks, size, alignment, lookup->request, &number);
     if (status != STRATA_OK) return status;
     *slot = strata_chunk_at(&self->chunks, number)->first;
-    if (want->rounded <= self->max_block) {
+    if (lookup->rounded <= self->max_block) {
         strata_buddy_add(&self->buddy, naive_slab(self), *slot);
         return STRATA_OK;
     }
@@ -163,84 +147,75 @@ static strata_status_t ask(naive_t *self, const want_t *want, uint64_t size, uin
 }
 
 /* Larger than the pool serves: no thread waits for another's. */
-static strata_status_t serve_huge(naive_t *self, const want_t *want, strata_record_t **record) {
+static strata_status_t serve_huge(naive_t *self, const strata_lookup_t *lookup, strata_record_t **record) {
     uint32_t slot;
-    if (want->request->flags & (STRATA_NO_GROW | STRATA_SMALL_GROWTH))
+    if (lookup->request->flags & (STRATA_NO_GROW | STRATA_SMALL_GROWTH))
         return strata_fail(STRATA_E_NO_MEMORY, 0, "%s keeps no blocks above %llu bytes, and the request forbids asking below",
                            self->base.type->name, (unsigned long long)self->max_block);
     uint64_t size;
-    strata_status_t status = strata_naive_growth(self, want->rounded, want->request->call, &size);
-    if (status == STRATA_OK) status = ask(self, want, size, &slot);
+    strata_status_t status = strata_naive_growth(self, lookup->rounded, lookup->request->call, &size);
+    if (status == STRATA_OK) status = ask(self, lookup, size, &slot);
     if (status != STRATA_OK) return status;
     *record = naive_block(self, slot);
-    hand_out(self, *record, want->request->call->stack->number, want->request->size, want->user);
+    hand_out(self, *record, lookup->request->call->stack->number, lookup->request->size, lookup->user);
     return STRATA_OK;
 }
 
 /* Where somebody else has taken meanwhile what a share was made of, a share of what is left is asked for. */
-static strata_status_t ask_for_chunk(naive_t *self, const want_t *want, uint32_t *slot) {
+static strata_status_t ask_for_chunk(naive_t *self, const strata_lookup_t *lookup, uint32_t *slot) {
     uint64_t size, refused = UINT64_MAX;
     for (;;) {
-        strata_status_t status = strata_naive_growth(self, want->rounded, want->request->call, &size);
+        strata_status_t status = strata_naive_growth(self, lookup->rounded, lookup->request->call, &size);
         if (status != STRATA_OK) return status;
         if (size >= refused) return STRATA_E_NO_MEMORY;
-        status = ask(self, want, size, slot);
+        status = ask(self, lookup, size, slot);
         if (status != STRATA_E_NO_MEMORY) return status;
         refused = size;
     }
 }
 
-static strata_status_t grow(naive_t *self, const want_t *want) {
+static strata_status_t grow(strata_layer_t *base, strata_lookup_t *lookup, uint64_t rounded, strata_record_t **record) {
+    naive_t *self = (naive_t *)base;
     uint32_t slot;
-    bool small = (want->request->flags & STRATA_SMALL_GROWTH) != 0;
+    bool small = (lookup->request->flags & STRATA_SMALL_GROWTH) != 0;
+    (void)record;
     if (small && !naive_options_of(self)->smaller_growth)
         return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no smaller growth is allowed",
-                           (unsigned long long)want->rounded);
-    strata_status_t status = small ? ask(self, want, want->rounded, &slot) : ask_for_chunk(self, want, &slot);
-    if (status == STRATA_OK) take_in(self, want, slot);
+                           (unsigned long long)rounded);
+    strata_status_t status = small ? ask(self, lookup, rounded, &slot) : ask_for_chunk(self, lookup, &slot);
+    if (status == STRATA_OK) take_in(self, lookup, slot);
     return status;
 }
 
-static strata_status_t serve(naive_t *self, want_t *want, strata_record_t **record) {
-    strata_status_t status;
-    strata_call_t *call = want->request->call;
-    if ((*record = take_again(self, want)) != NULL) return STRATA_OK;
-    while ((status = search(self, want, record)) == STRATA_E_NO_MEMORY) {
-        if (want->request->flags & STRATA_NO_GROW)
-            return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
-                               (unsigned long long)want->rounded);
-        if (!strata_chunks_begin_growth(&self->chunks, &self->chunks.growing, call)) continue;
-        status = grow(self, want);
-        strata_chunks_end_growth(&self->chunks, &self->chunks.growing);
-        if (status != STRATA_OK) return status;
-        want->grown = true;
-    }
-    return status;
-}
+static const strata_cache_policy_t cache_policy = {.search = search, .serve_at = serve_at, .grow = grow};
 
 strata_status_t strata_naive_allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     naive_t *self = (naive_t *)base;
-    want_t want = {.request = request};
+    strata_lookup_t lookup = {.request = request, .size = request->size};
     uint64_t unit = self->buddy.unit;
     if (request->alignment > unit)
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s serves alignments up to %llu", base->type->name, (unsigned long long)unit);
-    if (!strata_buddy_round(&self->buddy, request->size, &want.rounded))
+    if (!strata_buddy_round(&self->buddy, request->size, &lookup.rounded))
         return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
     strata_status_t status = strata_naive_size(self, request->call);
     if (status != STRATA_OK) return status;
-    want.user = self->one_user ? 0 : strata_last_users_of(&self->last, request->stream);
-    if (want.user == 0 && !self->one_user) return STRATA_E_LIMIT;
+    lookup.user = self->one_user ? 0 : strata_last_users_of(&self->last, request->stream);
+    if (lookup.user == 0 && !self->one_user) return STRATA_E_LIMIT;
     /* Until it holds a block the entry must not end. */
-    strata_last_users_hold(&self->last, want.user);
+    strata_last_users_hold(&self->last, lookup.user);
     strata_record_t *block = NULL;
-    bool huge = want.rounded > self->max_block;
+    bool huge = lookup.rounded > self->max_block;
     /* What a graph keeps of them is the pool's. */
-    if (huge && strata_chunks_are_pinned(&self->chunks)) status = search(self, &want, &block);
-    else status = huge ? STRATA_E_NO_MEMORY : serve(self, &want, &block);
-    if (huge && status == STRATA_E_NO_MEMORY) status = serve_huge(self, &want, &block);
-    strata_last_users_let_go(&self->last, want.user);
+    if (huge && strata_chunks_are_pinned(&self->chunks)) {
+        status = search(base, &lookup, &block);
+        base->stack->figures.cache_hits += status == STRATA_OK;
+    } else {
+        status = huge ? STRATA_E_NO_MEMORY
+                      : strata_cache_serve(&self->chunks, &cache_policy, &self->chunks.growing, &lookup, &block);
+    }
+    if (huge && status == STRATA_E_NO_MEMORY) status = serve_huge(self, &lookup, &block);
+    strata_last_users_let_go(&self->last, lookup.user);
     if (status != STRATA_OK) return status;
-    if (!huge) strata_repeats_note(&self->repeats, naive_slab(self), want.user, want.rounded, block);
     *record = block;
     return STRATA_OK;
 }
@@ -356,13 +331,12 @@ strata_status_t strata_naive_check(const void *filled, strata_place_kind_t place
 
 void strata_naive_step(strata_layer_t *base, strata_call_t *call) {
     (void)call;
-    strata_repeats_step(&((naive_t *)base)->repeats);
+    strata_repeats_step(&((naive_t *)base)->chunks.repeats);
 }
 
 void strata_naive_destroy(strata_layer_t *base) {
     strata_chunks_destroy(base);
     strata_last_users_destroy(&((naive_t *)base)->last);
-    strata_repeats_destroy(&((naive_t *)base)->repeats);
 }
 
 strata_status_t strata_naive_create(strata_layer_t *base) {
@@ -374,7 +348,7 @@ strata_status_t strata_naive_create(strata_layer_t *base) {
     strata_status_t status = strata_chunks_init(base, &policy, sizeof(strata_chunk_t), STRATA_NAIVE_CHUNKS);
     if (self->one_user) self->last.waited = UINT64_MAX;
     if (status != STRATA_OK) return status;
-    if (o->stable_addresses) status = strata_repeats_init(&self->repeats);
+    if (o->stable_addresses) status = strata_repeats_init(&self->chunks.repeats);
     if (status == STRATA_OK && !self->one_user) status = strata_last_users_init(&self->last, base->domain);
     if (status != STRATA_OK) strata_naive_destroy(base);
     return status;

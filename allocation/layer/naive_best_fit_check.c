@@ -26,7 +26,6 @@ strata_status_t strata_naive_validate(strata_layer_t *base) {
     naive_t *self = (naive_t *)base;
     strata_pieces_tally_t pieces = {0};
     strata_status_t status = strata_chunks_validate(&self->chunks, &pieces);
-    if (status == STRATA_OK) status = strata_repeats_validate(&self->repeats);
     if (status == STRATA_OK) status = validate_blocks(self);
     if (status == STRATA_OK) status = strata_buddy_validate(base->type->name, &self->buddy, naive_slab(self), &pieces);
     return status == STRATA_OK && !self->one_user ? strata_last_users_validate(&self->last) : status;

@@ -67,7 +67,7 @@ strata_status_t strata_naive_size(naive_t *self, strata_call_t *call) {
     if (status != STRATA_OK || self->sized) return status;
     self->max_block = largest;
     self->sized = true;
-    self->hits = !strata_repeats_are_on(&self->repeats);
+    self->hits = !strata_repeats_are_on(&self->chunks.repeats);
     return STRATA_OK;
 }
 

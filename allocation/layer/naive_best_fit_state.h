@@ -7,7 +7,7 @@
 #ifndef STRATA_ALLOCATION_LAYER_NAIVE_BEST_FIT_STATE_H
 #define STRATA_ALLOCATION_LAYER_NAIVE_BEST_FIT_STATE_H
 
-#include "allocation/chunks/chunks.h"
+#include "allocation/cache/serve.h"
 #include "allocation/mechanism/buddy.h"
 #include "allocation/uses/last_users.h"
 
@@ -35,7 +35,6 @@ typedef struct naive {
     bool hits; /* so it is, and no request asks for the place of the last step */
     bool one_user; /* one stream's own, or memory without owner streams: no marks are kept */
     strata_last_users_t last; /* if it has several; in `bin_prev` of a live block its user */
-    strata_repeats_t repeats; /* by user; off without stable_addresses */
     uint64_t huge_bytes;
     uint64_t used_bytes, waits, huge_blocks; /* figures */
 } naive_t;
