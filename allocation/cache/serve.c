@@ -29,9 +29,10 @@ strata_status_t strata_cache_serve(strata_chunks_t *cache, const strata_cache_po
     strata_layer_t *self = &cache->base;
     strata_patience_t patience = {0};
     strata_status_t status = STRATA_OK;
-    strata_extent_t place;
     strata_record_t *block = NULL;
-    if (strata_repeats_recall(&cache->repeats, lookup->user, lookup->rounded, &place))
+    strata_extent_t place;
+    bool repeats = strata_repeats_are_on(&cache->repeats);
+    if (repeats && strata_repeats_recall(&cache->repeats, lookup->user, lookup->rounded, &place))
         block = policy->serve_at(self, &place, lookup);
     while (!block && (status = policy->search(self, lookup, &block)) == STRATA_E_NO_MEMORY) {
         uint64_t size = growth_size(cache, policy, lookup);
@@ -48,7 +49,7 @@ strata_status_t strata_cache_serve(strata_chunks_t *cache, const strata_cache_po
     if (status != STRATA_OK) return status;
     self->stack->figures.cache_hits += !lookup->grown;
     block->stack = lookup->request->call->stack->number;
-    strata_repeats_note(&cache->repeats, &self->stack->slab, lookup->user, lookup->rounded, block);
+    if (repeats) strata_repeats_note(&cache->repeats, &self->stack->slab, lookup->user, lookup->rounded, block);
     *record = block;
     return STRATA_OK;
 }

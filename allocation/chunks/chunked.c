@@ -102,25 +102,23 @@ static strata_record_t *with_generations(chunked_t *self, strata_record_t *block
     return NULL;
 }
 
-static void join(chunked_t *self, uint32_t low) {
-    strata_pieces_join(slab_of(self), low);
-    strata_chunks_note_last(&self->chunks, low);
+static void remove_free(void *owner, uint32_t slot) {
+    chunked_t *self = owner;
+    take_out(self, strata_slab_record(slab_of(self), slot));
 }
 
-/* A block that is in no index goes into it, with the free ones next to it. */
+static void pass_last(void *owner, uint32_t low, uint32_t high) {
+    chunked_t *self = owner;
+    strata_chunks_pass_last(&self->chunks, low, high);
+}
+
+static const strata_coalesce_t coalesce = {.remove = remove_free, .join = pass_last};
+
+/* Puts a block that is in no index into it, merged with its free neighbors. */
 static void put_back(chunked_t *self, strata_record_t *block) {
     strata_slab_t *slab = slab_of(self);
-    uint32_t low = block->prev, high = block->next;
-    if (strata_slab_is_idle(slab, high)) {
-        take_out(self, strata_slab_record(slab, high));
-        join(self, strata_slab_slot(slab, block));
-    }
-    if (strata_slab_is_idle(slab, low)) {
-        block = strata_slab_record(slab, low);
-        take_out(self, block);
-        join(self, low);
-    }
-    block = with_generations(self, block);
+    uint32_t slot = strata_pieces_coalesce(slab, strata_slab_slot(slab, block), self, &coalesce);
+    block = with_generations(self, strata_slab_record(slab, slot));
     if (!block) return;
     block->state = STRATA_RECORD_FREE;
     insert(self, block);

@@ -131,6 +131,12 @@ static inline void strata_chunks_note_last(strata_chunks_t *self, uint32_t slot)
     if (block->next == 0) strata_chunk_at(self, block->chunk)->last = slot;
 }
 
+/* If chunks are joined: the block of `low` is about to absorb that of `high`, which may be the last of its chunk. */
+static inline void strata_chunks_pass_last(strata_chunks_t *self, uint32_t low, uint32_t high) {
+    const strata_record_t *block = strata_slab_record(&self->base.stack->slab, high);
+    if (block->next == 0) strata_chunk_at(self, block->chunk)->last = low;
+}
+
 /* ---- operations of the cache's type ---- */
 
 /* Every block, chunk by chunk in the order of the list, in address order within a chunk. */

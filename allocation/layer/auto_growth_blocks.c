@@ -183,33 +183,33 @@ static HOT uint32_t stand_alone(auto_growth_t *self, strata_record_t *block, uin
     return slot;
 }
 
-/* Puts a block back and merges it with its free neighbours. Returns the slot of the free block that contains it now; 0 if a used-up
- * slot loses it. The sentinel in slot 0 is never free, so missing neighbours need no check. */
+typedef struct putting {
+    auto_growth_t *self;
+    bool by_address;
+    uint32_t pool;
+} putting_t;
+
+static HOT void remove_free(void *owner, uint32_t slot) {
+    const putting_t *putting = owner;
+    strata_auto_growth_remove(putting->self, slot, putting->by_address, putting->pool);
+}
+
+static HOT void resize_free(void *owner, uint32_t slot, uint64_t size) {
+    const putting_t *putting = owner;
+    index_resize(putting->self, slot, size, putting->by_address, putting->pool);
+}
+
+static const strata_coalesce_t coalesce = {.remove = remove_free, .resize = resize_free};
+
+/* Puts a block back and merges it with its free neighbors. Returns the slot of the free block that contains it now, or 0 if a used-up
+ * slot loses it. */
 static HOT uint32_t put_back(auto_growth_t *self, strata_record_t *block, bool by_address, uint32_t pool) {
     strata_slab_t *slab = slab_of(self);
-    uint32_t slot = strata_slab_slot(slab, block), low = block->prev, high = block->next;
-    strata_record_t *prev = strata_slab_record(slab, low);
-    uint64_t size = block->size;
-    bool joins = strata_slab_is_idle(slab, low);
-    if (joins) __builtin_prefetch(prev, 1); /* both neighbours may be cache misses: they are loaded together */
-    self->used_bytes -= size;
-    if (strata_slab_is_idle(slab, high)) {
-        uint32_t gone = high;
-        const strata_record_t *next = strata_slab_record(slab, high);
-        size += next->size;
-        high = next->next;
-        strata_auto_growth_remove(self, gone, by_address, pool);
-        block->size = size;
-        block->next = high;
-        strata_slab_record(slab, high)->prev = slot;
-        strata_slab_give(slab, gone);
-    }
-    if (!joins) return stand_alone(self, block, slot, by_address, pool);
-    prev->next = high;
-    strata_slab_record(slab, high)->prev = low;
-    index_resize(self, low, prev->size + size, by_address, pool);
-    strata_slab_give(slab, slot);
-    return low;
+    uint32_t own = strata_slab_slot(slab, block);
+    putting_t putting = {self, by_address, pool};
+    self->used_bytes -= block->size;
+    uint32_t slot = strata_pieces_coalesce(slab, own, &putting, &coalesce);
+    return slot == own ? stand_alone(self, block, own, by_address, pool) : slot;
 }
 
 static COLD uint32_t put_back_by_address(auto_growth_t *self, strata_record_t *block) { return put_back(self, block, true, 0); }

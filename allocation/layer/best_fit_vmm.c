@@ -56,27 +56,27 @@ static strata_record_t *block_at(const best_fit_vmm_t *self, uint32_t slot) { re
 
 /* ---- blocks ---- */
 
-/* A block that is in no tree and counts as used merges with its free neighbours, and is free. */
+static inline void remove_free(void *owner, uint32_t slot) {
+    best_fit_vmm_t *self = owner;
+    strata_tree_take(&self->idle, slab_of(self), slot);
+}
+
+static const strata_coalesce_t coalesce = {.remove = remove_free};
+
+/* Puts back a block that is in no tree and counts as used. */
 static void put_back(best_fit_vmm_t *self, uint32_t slot) {
     strata_record_t *block = block_at(self, slot);
-    uint32_t low = block->prev;
     uint64_t size = block->size;
-    if (strata_slab_is_idle(slab_of(self), block->next)) {
-        strata_tree_take(&self->idle, slab_of(self), block->next);
-        strata_pieces_join(slab_of(self), slot);
-    }
-    if (strata_slab_is_idle(slab_of(self), low)) {
-        strata_tree_take(&self->idle, slab_of(self), low);
-        strata_pieces_join(slab_of(self), low);
-        slot = low;
-    } else if (block->generation >= STRATA_GENERATION_LAST && (slot = strata_chunks_move_block(&self->chunks, slot)) == 0) {
+    uint32_t free = strata_pieces_coalesce(slab_of(self), slot, self, &coalesce);
+    if (free == slot && block->generation >= STRATA_GENERATION_LAST &&
+        (free = strata_chunks_move_block(&self->chunks, slot)) == 0) {
         block->state = STRATA_RECORD_DEFERRED;
         self->used_bytes += block->size - size;
         return;
     }
     self->used_bytes -= size;
-    block_at(self, slot)->state = STRATA_RECORD_FREE;
-    strata_tree_add(&self->idle, slab_of(self), slot);
+    block_at(self, free)->state = STRATA_RECORD_FREE;
+    strata_tree_add(&self->idle, slab_of(self), free);
 }
 
 static strata_record_t *hand_out(best_fit_vmm_t *self, uint32_t slot, uint64_t rounded, size_t size) {

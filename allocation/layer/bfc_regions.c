@@ -1,42 +1,41 @@
 /* The regions of bfc: how blocks merge in them, and which of them may go back. */
 #include "allocation/layer/bfc_state.h"
 
+#define HOT inline __attribute__((always_inline))
+
 /* ---- blocks ---- */
 
-/* `low` takes the block after it; both are in no bin. */
-static void join(bfc_t *self, uint32_t low) {
-    strata_record_t *block = bfc_block(self, low), *high = bfc_block(self, block->next);
-    strata_mark_merge(block, high, self->last.waited);
-    strata_bfc_merge_stamps(self, block, high);
-    strata_pieces_join(bfc_slab(self), low);
-    strata_chunks_note_last(&self->chunks, low);
-}
-
-/* A count vouches for a whole block, and nothing else does: what bears none and still has users stays apart from it. */
+/* A block with a count of the program and one without join only if the host need not wait for the users of either. */
 static bool is_vouched_for(const bfc_t *self, const strata_record_t *block) {
     return bfc_stamp_of(block) != 0 || !strata_last_users_uses(&self->last, block);
 }
 
-static bool may_join(const bfc_t *self, const strata_record_t *block, uint32_t neighbour, bool all) {
-    if (!bfc_is_free(self, neighbour)) return false;
-    const strata_record_t *other = bfc_block(self, neighbour);
-    if (bfc_stamp_of(block) == 0 && bfc_stamp_of(other) == 0) return true;
-    return all && is_vouched_for(self, block) && is_vouched_for(self, other);
+static HOT bool may_join(void *owner, uint32_t low, uint32_t high) {
+    const bfc_t *self = owner;
+    return bfc_stamp_of(bfc_block(self, low)) == 0 && bfc_stamp_of(bfc_block(self, high)) == 0;
 }
 
+static HOT bool may_join_counted(void *owner, uint32_t low, uint32_t high) {
+    const bfc_t *self = owner;
+    return may_join(owner, low, high) ||
+           (is_vouched_for(self, bfc_block(self, low)) && is_vouched_for(self, bfc_block(self, high)));
+}
+
+static HOT void remove_free(void *owner, uint32_t slot) { strata_bfc_unindex(owner, slot); }
+
+static HOT void merge_notes(void *owner, uint32_t low, uint32_t high) {
+    bfc_t *self = owner;
+    strata_mark_merge(bfc_block(self, low), bfc_block(self, high), self->last.waited);
+    strata_bfc_merge_stamps(self, bfc_block(self, low), bfc_block(self, high));
+    strata_chunks_pass_last(&self->chunks, low, high);
+}
+
+static const strata_coalesce_t coalesce = {.remove = remove_free, .may_join = may_join, .join = merge_notes};
+static const strata_coalesce_t coalesce_counted = {.remove = remove_free, .may_join = may_join_counted, .join = merge_notes};
+
 uint32_t strata_bfc_coalesce(bfc_t *self, uint32_t slot, bool all) {
-    const strata_record_t *block = bfc_block(self, slot);
-    if (may_join(self, block, block->next, all)) {
-        strata_bfc_unindex(self, block->next);
-        join(self, slot);
-    }
-    if (may_join(self, block, block->prev, all)) {
-        uint32_t low = block->prev;
-        strata_bfc_unindex(self, low);
-        join(self, low);
-        return low;
-    }
-    return slot;
+    return all ? strata_pieces_coalesce(bfc_slab(self), slot, self, &coalesce_counted)
+               : strata_pieces_coalesce(bfc_slab(self), slot, self, &coalesce);
 }
 
 void strata_bfc_put_back(bfc_t *self, strata_record_t *block) {

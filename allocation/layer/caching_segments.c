@@ -5,40 +5,45 @@
 
 #include "platform/arithmetic.h"
 
+#define HOT inline __attribute__((always_inline))
+
 /* ---- blocks ---- */
 
-/* A free block absorbs its neighbour, which leaves the tree. Without streams the mark says who used the block last, and when. */
-static void take_in(caching_t *self, strata_tree_t *idle, strata_record_t *block, uint32_t neighbour) {
-    strata_tree_take(idle, caching_slab(self), neighbour);
-    if (caching_ignores_streams(self)) strata_mark_merge(block, caching_block(self, neighbour), self->last.waited);
+typedef struct putting {
+    caching_t *self;
+    strata_tree_t *idle;
+} putting_t;
+
+static HOT void remove_free(void *owner, uint32_t slot) {
+    putting_t *putting = owner;
+    strata_tree_take(putting->idle, caching_slab(putting->self), slot);
 }
+
+/* Without streams the mark names the last user of the block, and when it used it. */
+static HOT void merge_marks(void *owner, uint32_t low, uint32_t high) {
+    caching_t *self = ((putting_t *)owner)->self;
+    if (caching_ignores_streams(self)) strata_mark_merge(caching_block(self, low), caching_block(self, high), self->last.waited);
+}
+
+static const strata_coalesce_t coalesce = {.remove = remove_free, .join = merge_marks};
 
 void strata_caching_put_back(caching_t *self, strata_record_t *block) {
     strata_slab_t *slab = caching_slab(self);
-    uint32_t slot = strata_slab_slot(slab, block), low = block->prev;
+    uint32_t own = strata_slab_slot(slab, block);
     uint64_t size = block->size;
-    bool no_streams = caching_ignores_streams(self);
-    strata_tree_t *idle = caching_tree_of(self, block);
-    if (no_streams) strata_last_users_mark(&self->last, block, block->user);
-    if (strata_slab_is_idle(slab, block->next)) {
-        take_in(self, idle, block, block->next);
-        strata_pieces_join(slab, slot);
-    }
-    if (strata_slab_is_idle(slab, low)) {
-        take_in(self, idle, block, low);
-        if (no_streams) strata_mark(caching_block(self, low), strata_mark_count(block), strata_mark_stream(block));
-        strata_pieces_join(slab, low);
-        slot = low;
-    } else if (block->generation >= STRATA_GENERATION_LAST && (slot = strata_chunks_move_block(&self->chunks, slot)) == 0) {
+    putting_t putting = {self, caching_tree_of(self, block)};
+    if (caching_ignores_streams(self)) strata_last_users_mark(&self->last, block, block->user);
+    uint32_t slot = strata_pieces_coalesce(slab, own, &putting, &coalesce);
+    if (slot == own && block->generation >= STRATA_GENERATION_LAST && (slot = strata_chunks_move_block(&self->chunks, own)) == 0) {
         block->state = STRATA_RECORD_DEFERRED;
-        self->used_bytes += block->size - size; /* with the neighbour that it absorbed */
+        self->used_bytes += block->size - size; /* with the neighbor that it absorbed */
         return;
     }
-    /* With streams it says since when the block is idle. */
-    if (!no_streams) strata_mark(caching_block(self, slot), self->searches, 0);
+    /* With streams the mark is the age at which the block became idle. */
+    if (!caching_ignores_streams(self)) strata_mark(caching_block(self, slot), self->searches, 0);
     self->used_bytes -= size;
     caching_block(self, slot)->state = STRATA_RECORD_FREE;
-    strata_tree_add(idle, slab, slot);
+    strata_tree_add(putting.idle, slab, slot);
 }
 
 /* ---- segments that may go ---- */

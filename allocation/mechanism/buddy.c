@@ -29,29 +29,33 @@ bool strata_buddy_take(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot
     return true;
 }
 
+typedef struct giving {
+    strata_buddy_t *buddy;
+    strata_slab_t *slab;
+    uint64_t waited;
+} giving_t;
+
+static void remove_free(void *owner, uint32_t slot) {
+    giving_t *giving = owner;
+    strata_tree_remove(&giving->buddy->idle, giving->slab, slot);
+}
+
+static void merge_marks(void *owner, uint32_t low, uint32_t high) {
+    giving_t *giving = owner;
+    strata_mark_merge(strata_slab_record(giving->slab, low), strata_slab_record(giving->slab, high), giving->waited);
+}
+
+static const strata_coalesce_t coalesce = {.remove = remove_free, .join = merge_marks};
+
 uint32_t strata_buddy_give(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot, uint64_t waited) {
     strata_record_t *block = strata_slab_record(slab, slot);
-    uint32_t low = block->prev;
-    if (strata_slab_is_idle(slab, block->next)) {
-        strata_tree_remove(&buddy->idle, slab, block->next);
-        strata_mark_merge(block, strata_slab_record(slab, block->next), waited);
-        strata_pieces_join(slab, slot);
+    uint32_t own = slot;
+    slot = strata_pieces_coalesce(slab, slot, &(giving_t){buddy, slab, waited}, &coalesce);
+    if (slot == own && block->generation >= STRATA_GENERATION_LAST && (slot = strata_pieces_move(slab, slot)) == 0) {
+        block->state = STRATA_RECORD_DEFERRED;
+        return 0;
     }
-    if (strata_slab_is_idle(slab, low)) {
-        strata_tree_remove(&buddy->idle, slab, low);
-        strata_mark_merge(strata_slab_record(slab, low), block, waited);
-        strata_pieces_join(slab, low);
-        slot = low;
-    } else if (block->generation >= STRATA_GENERATION_LAST) {
-        uint32_t fresh = strata_pieces_move(slab, slot);
-        if (fresh == 0) {
-            block->state = STRATA_RECORD_DEFERRED;
-            return 0;
-        }
-        slot = fresh;
-    }
-    block = strata_slab_record(slab, slot);
-    block->state = STRATA_RECORD_FREE;
+    strata_slab_record(slab, slot)->state = STRATA_RECORD_FREE;
     strata_tree_insert(&buddy->idle, slab, slot);
     return slot;
 }

@@ -40,6 +40,47 @@ static inline void strata_pieces_join(strata_slab_t *slab, uint32_t low) {
     strata_slab_record(slab, high->next)->prev = low;
     strata_slab_give(slab, gone);
 }
+
+/* What the owner of blocks does when free neighbors become one. A caller passes a static const struct, so that the compiler inlines all
+ * of it. `low` is the slot of the block with the lower addresses, which absorbs the other one. */
+typedef struct strata_coalesce {
+    void (*remove)(void *owner, uint32_t slot); /* removes a free block from its index */
+    /* Changes the size of a free block in its index. NULL: `remove` is called instead, and the result is in no index. */
+    void (*resize)(void *owner, uint32_t slot, uint64_t size);
+    bool (*may_join)(void *owner, uint32_t low, uint32_t high); /* NULL: free neighbors always join */
+    void (*join)(void *owner, uint32_t low, uint32_t high); /* merges what the owner keeps of both blocks; may be NULL */
+} strata_coalesce_t;
+
+/* Merges a block that is in no index with its free neighbors. Returns the slot of the result. That is in no index, unless it is another
+ * slot and there is a `resize`. The sentinel in slot 0 is never free, so missing neighbors need no check. */
+static inline __attribute__((always_inline)) uint32_t strata_pieces_coalesce(strata_slab_t *slab, uint32_t slot, void *owner,
+                                                                             const strata_coalesce_t *with) {
+    strata_record_t *block = strata_slab_record(slab, slot);
+    uint32_t low = block->prev, high = block->next;
+    strata_record_t *prev = strata_slab_record(slab, low);
+    /* Both neighbors may be cache misses, so they are loaded together. */
+    if (with->resize && strata_slab_is_idle(slab, low)) __builtin_prefetch(prev, 1);
+    if (strata_slab_is_idle(slab, high) && (!with->may_join || with->may_join(owner, slot, high))) {
+        with->remove(owner, high);
+        if (with->join) with->join(owner, slot, high);
+        strata_pieces_join(slab, slot);
+    }
+    if (!strata_slab_is_idle(slab, low) || (with->may_join && !with->may_join(owner, low, slot))) return slot;
+    if (!with->resize) {
+        with->remove(owner, low);
+        if (with->join) with->join(owner, low, slot);
+        strata_pieces_join(slab, low);
+        return low;
+    }
+    if (with->join) with->join(owner, low, slot);
+    high = block->next;
+    with->resize(owner, low, prev->size + block->size);
+    prev->next = high;
+    strata_slab_record(slab, high)->prev = low;
+    strata_slab_give(slab, slot);
+    return low;
+}
+
 /* A block whose slot's generations are used up moves to another slot, which is returned; 0: the slab is full, and nothing has
  * changed. */
 uint32_t strata_pieces_move(strata_slab_t *slab, uint32_t slot);
