@@ -1,7 +1,7 @@
 /* The mechanism that strata/layer.h offers to caches outside the tree, under the example's index and under one that is a plain list. */
 #include <stdio.h>
 
-#include "allocation/chunks/chunked.h"
+#include "allocation/cache/chunked.h"
 #include "facade/open/life.h"
 #include "tests/chunked/chunked.h"
 

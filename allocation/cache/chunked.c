@@ -1,6 +1,6 @@
 /* A request takes the high end of the block that the author's index finds; the rest, however small, keeps its place. A freed block
  * merges with the free blocks next to it. */
-#include "allocation/chunks/chunked.h"
+#include "allocation/cache/chunked.h"
 
 #include "allocation/cache/serve.h"
 #include "platform/arguments.h"
