@@ -157,6 +157,12 @@ uint64_t strata_chunks_trim(strata_layer_t *base, uint64_t keep, strata_call_t *
 bool strata_chunks_begin_growth(strata_chunks_t *self, bool *growing, strata_call_t *call);
 void strata_chunks_end_growth(strata_chunks_t *self, bool *growing);
 
+/* Asks below for `size` bytes, with the locks open. `at` is the address for a source that maps handles where it is told, or 0. */
+strata_status_t strata_chunks_ask(strata_chunks_t *self, uint64_t at, uint64_t size, uint64_t alignment,
+                                  const strata_request_t *request, strata_record_t **below);
+/* Returns E_LIMIT: the cache has no number for another chunk, or its stack no slot for another block. */
+strata_status_t strata_chunks_refuse_more(const strata_chunks_t *self);
+
 /* Asks below for a chunk of `size` bytes at a multiple of `alignment`, or of the request's if that is larger, with the locks open.
  * *number is that of the chunk, or of the one that it was joined to; its last block is the new one: free, and in no index yet.
  * E_UNSUPPORTED: it came at no multiple of `alignment`, and was given back. E_LIMIT: the limit of chunks or blocks is reached; it

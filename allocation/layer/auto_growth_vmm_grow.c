@@ -63,15 +63,8 @@ static uint64_t next_two(const auto_growth_vmm_t *self, const growth_t *growth) 
 static strata_status_t create_one(auto_growth_vmm_t *self, vmm_kind_t pool, uint64_t at, uint64_t size,
                                   const strata_request_t *request) {
     strata_chunks_t *chunks = &self->growth.chunks;
-    strata_request_t wanted = *request;
     strata_record_t *below;
-    wanted.at = at;
-    wanted.alignment = strata_max(request->alignment, chunks->unit);
-    chunks->held += size;
-    strata_opened_t opened = strata_call_unlock(request->call);
-    strata_status_t status = strata_chunk_allocate(&self->growth.base, size, &wanted, &below);
-    strata_call_lock(request->call, opened);
-    chunks->held -= size;
+    strata_status_t status = strata_chunks_ask(chunks, at, size, chunks->unit, request, &below);
     if (status != STRATA_OK) {
         uint32_t shadow = at && strata_vmm_keeps(self->vmm, at) ? strata_growth_vmm_block(self, at, size) : 0;
         if (shadow) strata_growth_vmm_unblock(self, shadow);
@@ -79,11 +72,10 @@ static strata_status_t create_one(auto_growth_vmm_t *self, vmm_kind_t pool, uint
     }
     self->creations++;
     if (strata_growth_vmm_put(self, below, pool)) return STRATA_OK;
-    opened = strata_call_unlock(request->call);
+    strata_opened_t opened = strata_call_unlock(request->call);
     strata_chunk_free(below);
     strata_call_lock(request->call, opened);
-    return strata_fail(STRATA_E_LIMIT, 0, "auto_growth_vmm holds %u handles or %u blocks, its most", chunks->nodes.capacity,
-                       slab(self)->capacity);
+    return strata_chunks_refuse_more(chunks);
 }
 
 static uint64_t handle_at_most(const auto_growth_vmm_t *self) {

@@ -190,19 +190,11 @@ static void free_below(best_fit_vmm_t *self, strata_record_t *below, bool unused
 }
 
 static strata_status_t map_one(best_fit_vmm_t *self, uint64_t at, const strata_request_t *request) {
-    strata_request_t wanted = *request;
     strata_record_t *below;
-    wanted.at = at;
-    wanted.alignment = ALIGNMENT;
-    self->chunks.held += self->handle;
-    strata_opened_t opened = strata_call_unlock(request->call);
-    strata_status_t status = strata_chunk_allocate(&self->base, self->handle, &wanted, &below);
-    strata_call_lock(request->call, opened);
-    self->chunks.held -= self->handle;
+    strata_status_t status = strata_chunks_ask(&self->chunks, at, self->handle, ALIGNMENT, request, &below);
     if (status != STRATA_OK || put_part(self, below)) return status;
     free_below(self, below, true, request->call);
-    return strata_fail(STRATA_E_LIMIT, 0, "best_fit_vmm holds %u handles or %u blocks, its most", self->chunks.nodes.capacity,
-                       slab_of(self)->capacity);
+    return strata_chunks_refuse_more(&self->chunks);
 }
 
 /* All, or none; with `keeps` as many as the device gives. */

@@ -188,29 +188,16 @@ static void free_fresh(caching_t *self, strata_record_t *below, strata_call_t *c
     strata_call_lock(call, opened);
 }
 
-static strata_status_t ask_below(caching_t *self, const miss_t *miss, uint64_t at, strata_record_t **below) {
-    uint64_t size = self->handle[miss->kind];
-    strata_request_t wanted = *miss->request;
-    wanted.at = at;
-    wanted.alignment = STRATA_CACHING_ALIGNMENT;
-    self->chunks.held += size;
-    strata_opened_t opened = strata_call_unlock(miss->request->call);
-    strata_status_t status = strata_chunk_allocate(&self->base, size, &wanted, below);
-    strata_call_lock(miss->request->call, opened);
-    self->chunks.held -= size;
-    return status;
-}
-
 /* One handle, after what is held. */
 static strata_status_t map_one(caching_t *self, miss_t *miss, uint64_t at) {
     strata_record_t *below;
-    strata_status_t status = ask_below(self, miss, at, &below);
+    strata_status_t status = strata_chunks_ask(&self->chunks, at, self->handle[miss->kind], STRATA_CACHING_ALIGNMENT, miss->request,
+                                               &below);
     if (status != STRATA_OK) return status;
     uint32_t slot = strata_runs_publish(&self->runs, below);
     if (slot == 0) {
         free_fresh(self, below, miss->request->call);
-        return strata_fail(STRATA_E_LIMIT, 0, "caching_vmm holds %u handles or %u blocks, its most", self->chunks.nodes.capacity,
-                           caching_slab(self)->capacity);
+        return strata_chunks_refuse_more(&self->chunks);
     }
     caching_segment_t *part = caching_segment_at(self, strata_runs_find_part(&self->runs, at));
     part->bank = miss->bank;
