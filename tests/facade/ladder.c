@@ -230,6 +230,7 @@ TEST_BY(facade_ladder, callbacks_are_asked_once_however_long_a_request_waits,
 typedef struct stranger {
     rig_t *rig;
     strata_ref_t ref; /* 0: frees nothing */
+    uint64_t freed_at; /* real time */
     _Atomic bool ends;
 } stranger_t;
 
@@ -237,22 +238,29 @@ static void *be_strange(void *context) {
     stranger_t *stranger = context;
     usleep(5000);
     if (stranger->ref) EXPECT_OK(strata_free(stranger->rig->s, stranger->ref));
+    stranger->freed_at = strata_real_now();
     while (!stranger->ends) usleep(1000);
     return NULL;
 }
 
+/* On a busy machine the thread may free after the 50 ms that the request waits for it. Such turns do not count. */
 TEST_RIG(facade_ladder, the_first_call_of_a_thread_may_be_the_free_that_is_waited_for, CAPACITY, "strata", "paddle") {
-    enum { TURNS = 3 };
-    for (int turn = 0; turn < TURNS; turn++) {
+    enum { SERVED = 3, TURNS = 300 };
+    int served = 0;
+    for (int turn = 0; turn < TURNS && served < SERVED; turn++) {
         stranger_t stranger = {.rig = rig, .ref = rig_allocate(rig, NULL, 40 * MIB).ref};
         pthread_t thread;
+        uint64_t began = strata_real_now();
         ASSERT_EQ(pthread_create(&thread, NULL, be_strange, &stranger), 0);
-        strata_block_t next = rig_allocate(rig, NULL, 40 * MIB);
+        strata_block_t next = {0};
+        strata_status_t status = strata_allocate(rig->s, rig->gpu, NULL, 40 * MIB, &next);
         stranger.ends = true;
         EXPECT_EQ(pthread_join(thread, NULL), 0);
-        EXPECT_OK(strata_free(rig->s, next.ref));
+        if (status == STRATA_OK) EXPECT_OK(strata_free(rig->s, next.ref));
+        else EXPECT_GT(stranger.freed_at - began, SECOND / 20);
+        served += status == STRATA_OK;
     }
-    EXPECT_EQ(rig_figures(rig).out_of_memory, 0);
+    EXPECT_EQ(served, SERVED);
 }
 
 /* The timeout is an hour, and the other thread never calls the library. */
