@@ -3,6 +3,7 @@
 
 #include "allocation/options/option.h"
 #include "platform/arithmetic.h"
+#include "platform/host/growing.h"
 
 /* A chunk of a pool comes; the locks are open meanwhile. */
 static strata_status_t grow(auto_growth_t *self, uint64_t size, uint32_t pool, const strata_request_t *request) {
@@ -49,9 +50,13 @@ static strata_status_t preallocate(auto_growth_t *self, uint64_t bytes, uint32_t
                                 .alignment = self->chunks.unit,
                                 .stream = self->base.stack->stream,
                                 .call = &call};
-    bool entered = strata_call_enter(&call, &self->base);
-    strata_status_t status = grow(self, bytes, pool, &request);
-    strata_call_leave(&call, &self->base, entered);
+    strata_status_t status;
+    do {
+        bool entered = strata_call_enter(&call, &self->base);
+        status = grow(self, bytes, pool, &request);
+        strata_call_leave(&call, &self->base, entered);
+        /* A chunk of many handles can need more nodes than the tables below begin with. */
+    } while (status != STRATA_OK && strata_growing_try_again(&status));
     if (status == STRATA_OK) return status;
     char size[64];
     strata_print_size(bytes, size, sizeof size);

@@ -45,7 +45,15 @@ TEST(facade_edges, a_growth_that_cannot_be_smaller_is_not_asked_for_again) {
     EXPECT_EQ(calls[0], calls[1]);
 }
 
-/* Of chunks of one size the oldest goes: the younger ones' memory is served again. */
+/* best_fit_vmm begins with room for less than a hundred handles. */
+TEST_STACK(facade_edges, a_preallocated_chunk_may_have_hundreds_of_handles, 0,
+           "auto_growth: {preallocate: 1GiB}, best_fit_vmm: {handle: 2MiB}, vmm") {
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 1024 * MIB);
+    (void)rig_allocate(rig, NULL, 1024 * MIB);
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 1024 * MIB);
+}
+
+/* The younger chunks of one size serve again. */
 TEST_STACK(facade_edges, of_equal_idle_chunks_the_oldest_goes, 0, "auto_growth: {chunk_size: 20MiB}, system") {
     strata_block_t blocks[3];
     for (int n = 0; n < 3; n++) blocks[n] = rig_allocate(rig, NULL, 20 * MIB);
