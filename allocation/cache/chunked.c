@@ -162,7 +162,7 @@ static strata_status_t grow(strata_layer_t *base, strata_lookup_t *lookup, uint6
     uint32_t before = fresh->prev, slot = strata_slab_is_idle(slab_of(self), before) ? before : chunk->last;
     put_back(self, fresh);
     *record = serve(self, strata_slab_record(slab_of(self), slot), lookup->rounded, lookup->size);
-    return *record ? STRATA_OK : strata_fail(STRATA_E_LIMIT, 0, "a stack holds %u blocks, its most", slab_of(self)->capacity);
+    return *record ? STRATA_OK : strata_fail(STRATA_E_LIMIT, 0, "a stack holds %u blocks, the maximum", slab_of(self)->capacity);
 }
 
 static strata_status_t search(strata_layer_t *base, strata_lookup_t *lookup, strata_record_t **record) {

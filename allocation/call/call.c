@@ -164,7 +164,7 @@ strata_record_t *strata_record_new(strata_layer_t *self, const strata_request_t 
     strata_slab_t *slab = &self->stack->slab;
     uint32_t slot = strata_slab_take(slab);
     if (slot == 0) {
-        strata_fail(STRATA_E_LIMIT, 0, "a stack holds %u blocks, its most", slab->capacity);
+        strata_fail(STRATA_E_LIMIT, 0, "a stack holds %u blocks, the maximum", slab->capacity);
         return NULL;
     }
     strata_record_t *record = strata_slab_record(slab, slot);

@@ -145,7 +145,7 @@ strata_status_t strata_record_retain(strata_call_t *call, strata_record_t *recor
     strata_stack_t *entered = enter_home(call, record);
     strata_record_notes_t *notes = claim(record);
     if (!notes) status = strata_fail(STRATA_E_LIMIT, 0, "the host has no room to share the block");
-    else if (notes->owners == UINT32_MAX) status = strata_fail(STRATA_E_LIMIT, 0, "a block has %u owners, its most", UINT32_MAX);
+    else if (notes->owners == UINT32_MAX) status = strata_fail(STRATA_E_LIMIT, 0, "a block has %u owners, the maximum", UINT32_MAX);
     else notes->owners++;
     leave_home(entered);
     return status;

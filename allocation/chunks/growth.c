@@ -35,7 +35,7 @@ static void give_again(strata_record_t *below, strata_call_t *call) {
 }
 
 strata_status_t strata_chunks_refuse_more(const strata_chunks_t *self) {
-    return strata_fail(STRATA_E_LIMIT, 0, "too many chunks or blocks: %s can hold %u chunks, and %u blocks in each stack",
+    return strata_fail(STRATA_E_LIMIT, 0, "%s has %u chunks or %u blocks, the maximum; free some, or use more streams or pools",
                        self->base.type->name, self->nodes.capacity, self->base.stack->slab.capacity);
 }
 

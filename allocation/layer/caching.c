@@ -262,7 +262,7 @@ static strata_record_t *hand_out_fresh(caching_t *self, uint32_t slot, const loo
     strata_record_t *block = hand_out(self, idle, slot, lookup);
     if (block) return block;
     strata_tree_add(idle, caching_slab(self), slot);
-    strata_fail(STRATA_E_LIMIT, 0, "a device holds %u blocks, its most", caching_slab(self)->capacity);
+    strata_fail(STRATA_E_LIMIT, 0, "a device holds %u blocks, the maximum", caching_slab(self)->capacity);
     return NULL;
 }
 

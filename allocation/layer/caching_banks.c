@@ -36,7 +36,7 @@ static uint32_t find(caching_t *self, bool streams, strata_stream_t handle) {
 static uint32_t make(caching_t *self, bool streams, const strata_request_t *request) {
     uint32_t node = strata_nodes_take(&self->banks);
     uint32_t stream = streams && node ? strata_caching_stream(self, request->stream) : 0;
-    if (node == 0) strata_fail(STRATA_E_LIMIT, 0, "caching serves %u streams, its most", self->banks.capacity);
+    if (node == 0) strata_fail(STRATA_E_LIMIT, 0, "caching serves %u streams, the maximum", self->banks.capacity);
     if (node == 0 || (streams && stream == 0)) {
         if (node) strata_nodes_give(&self->banks, node);
         return 0;

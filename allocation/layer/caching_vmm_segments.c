@@ -132,7 +132,7 @@ static strata_status_t make_range(caching_t *self, uint32_t bank, uint32_t kind,
     opened = strata_call_unlock(call);
     strata_vmm_unreserve(self->vmm, base, size + self->handle[kind]);
     strata_call_lock(call, opened);
-    return strata_fail(STRATA_E_LIMIT, 0, "caching_vmm has %u ranges, its most", self->ranges.capacity - 1);
+    return strata_fail(STRATA_E_LIMIT, 0, "caching_vmm has %u ranges, the maximum", self->ranges.capacity - 1);
 }
 
 /* Nothing is mapped there. The lock is opened. */

@@ -260,7 +260,7 @@ static const char *who_asks(const strata_request_t *request) {
 static strata_status_t take_in(guard_layer_t *self, const strata_request_t *request, strata_record_t *inner, uint64_t front,
                                bool bare, strata_record_t **record) {
     uint32_t node = strata_nodes_take(&self->blocks);
-    if (node == 0) return strata_fail(STRATA_E_LIMIT, 0, "guard: %d blocks in one stack, its most", BLOCKS);
+    if (node == 0) return strata_fail(STRATA_E_LIMIT, 0, "guard: %d blocks in one stack, the maximum", BLOCKS);
     strata_record_t *outer = strata_record_wrap(&self->base, request, inner, inner->ptr + front, request->size);
     if (!outer) {
         strata_nodes_give(&self->blocks, node);

@@ -90,7 +90,7 @@ static strata_status_t search(strata_layer_t *base, strata_lookup_t *lookup, str
             if (slot == 0) return STRATA_E_NO_MEMORY;
         }
         if (!strata_buddy_take(&self->buddy, naive_slab(self), slot, lookup->rounded))
-            return strata_fail(STRATA_E_LIMIT, 0, "%s holds %u blocks, its most", self->base.type->name,
+            return strata_fail(STRATA_E_LIMIT, 0, "%s holds %u blocks, the maximum", self->base.type->name,
                                naive_slab(self)->capacity);
         *record = naive_block(self, slot);
         hand_out(self, *record, lookup->request->call->stack->number, lookup->request->size, lookup->user);

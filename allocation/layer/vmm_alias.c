@@ -15,7 +15,7 @@ static uint32_t new_piece(vmm_layer_t *self, const vmm_piece_t *piece) {
     uint32_t number = strata_nodes_take(&self->pieces);
     if (number) *strata_vmm_piece(self, number) = *piece;
     strata_vmm_unlock(self);
-    if (number == 0) strata_fail(STRATA_E_LIMIT, 0, "vmm holds %u handles and aliases, its most", self->pieces.capacity - 1);
+    if (number == 0) strata_fail(STRATA_E_LIMIT, 0, "vmm holds %u handles and aliases, the maximum", self->pieces.capacity - 1);
     return number;
 }
 

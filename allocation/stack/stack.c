@@ -129,7 +129,7 @@ static void set_up(strata_stack_t *stack, strata_group_t *group, strata_lock_ran
 
 strata_status_t strata_stack_begin(strata_group_t *group, strata_lock_rank_t rank, strata_stack_t **out) {
     uint16_t number = take_number(rank);
-    if (number == 0) return strata_fail(STRATA_E_LIMIT, 0, "the process has %d stacks, its most", STRATA_STACKS - 1);
+    if (number == 0) return strata_fail(STRATA_E_LIMIT, 0, "the process has %d stacks, the maximum", STRATA_STACKS - 1);
     strata_stack_t *stack = stack_struct(number);
     if (!stack) goto fail;
     stack->layers = strata_host_new(group->plan->count + 1, sizeof(strata_layer_t *));

@@ -51,7 +51,7 @@ void strata_slab_destroy(strata_slab_t *slab) {
 }
 
 strata_status_t strata_slab_reserve(const strata_slab_t *slab, uint64_t slots) {
-    if (slots > slab->capacity) return strata_fail(STRATA_E_LIMIT, 0, "a stack holds %u blocks, its most", slab->capacity);
+    if (slots > slab->capacity) return strata_fail(STRATA_E_LIMIT, 0, "a stack holds %u blocks, the maximum", slab->capacity);
     strata_status_t status = strata_growing_grow(&slab->record_range, slots * sizeof(strata_record_t));
     return status == STRATA_OK ? strata_growing_grow(&slab->idle_range, bits_of(slots)) : status;
 }

@@ -68,7 +68,7 @@ uint32_t strata_users_make(strata_users_t *users, strata_stream_t stream) {
     if (node) return node;
     node = strata_nodes_take(&users->nodes);
     if (node == 0) {
-        strata_fail(STRATA_E_LIMIT, 0, "%d streams use the blocks of one layer at a time, its most", STRATA_USERS - 1);
+        strata_fail(STRATA_E_LIMIT, 0, "%d streams use the blocks of one layer at a time, the maximum", STRATA_USERS - 1);
         return 0;
     }
     strata_user_t *user = strata_user_at(users, node);

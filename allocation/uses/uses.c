@@ -52,7 +52,7 @@ static bool leads_to(const strata_uses_t *uses, const uint32_t *link, uint32_t u
 static uint32_t take_node(strata_uses_t *uses, uint32_t user) {
     uint32_t node = strata_nodes_take(&uses->nodes);
     if (node == 0) {
-        strata_fail(STRATA_E_LIMIT, 0, "%d borrows in one stack, its most", STRATA_USES - 1);
+        strata_fail(STRATA_E_LIMIT, 0, "%d borrows in one stack, the maximum", STRATA_USES - 1);
         return 0;
     }
     *strata_use_at(uses, node) = (strata_use_t){.user = user};

@@ -13,7 +13,7 @@
 static strata_status_t fresh_number(strata_facade_t *facade, uint64_t *pool) {
     uint32_t number = atomic_fetch_add(&facade->graph_pools, 1);
     if (number >= STRATA_POOL_GRAPH_BIT)
-        return strata_fail(STRATA_E_LIMIT, 0, "a facade makes %d pools of graphs, its most", STRATA_POOL_GRAPH_BIT);
+        return strata_fail(STRATA_E_LIMIT, 0, "a facade makes %d pools of graphs, the maximum", STRATA_POOL_GRAPH_BIT);
     *pool = strata_plans_pool(facade, STRATA_POOL_GRAPH_BIT | number);
     return STRATA_OK;
 }

@@ -76,7 +76,7 @@ strata_status_t strata_registry_add(strata_facade_t **out) {
     pthread_mutex_unlock(&table);
     strata_host_delete(fresh);
     if (status == STRATA_OK) atomic_store(&ever_opened, true);
-    return status == STRATA_OK ? status : strata_fail(status, 0, "the process has %d facades, its most", STRATA_FACADES);
+    return status == STRATA_OK ? status : strata_fail(status, 0, "the process has %d facades, the maximum", STRATA_FACADES);
 }
 
 void strata_registry_remove(strata_facade_t *facade) {

@@ -81,7 +81,7 @@ TEST(chunks, a_chunk_that_finds_no_slot_leaves_nothing) {
     uint64_t held = bench_held(&bench);
     slab->capacity = slab->used;
     EXPECT_EQ(slab->unused, 0);
-    EXPECT_SAYS(STRATA_E_LIMIT, bench_try(&bench, 4 * MIB, &none), "auto_growth holds");
+    EXPECT_SAYS(STRATA_E_LIMIT, bench_try(&bench, 4 * MIB, &none), "auto_growth has");
     EXPECT_EQ(chunks->nodes.used, 1 + chunks->nodes.unused + chunks->count);
     EXPECT_EQ(chunks->held, MIB);
     EXPECT_EQ(bench_held(&bench), held);

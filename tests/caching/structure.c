@@ -100,7 +100,7 @@ TEST(caching_structure, a_full_table_of_banks_is_told_and_costs_nothing) {
         strata_nodes_t *banks = &caching_of(&rig)->banks;
         uint32_t capacity = banks->capacity;
         banks->capacity = banks->used;
-        EXPECT_SAYS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 512, &block), "streams, its most");
+        EXPECT_SAYS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 512, &block), "streams, the maximum");
         EXPECT_EQ(caching_reserved(&rig), 0);
         banks->capacity = capacity;
         EXPECT_OK(strata_validate(rig.s));
@@ -118,7 +118,7 @@ TEST(caching_structure, a_full_table_of_borrows_is_told_and_costs_nothing) {
     uint32_t capacity = uses->capacity;
     EXPECT_OK(strata_record_stream(rig.s, a.ref, first));
     uses->capacity = uses->used;
-    EXPECT_SAYS(STRATA_E_LIMIT, strata_record_stream(rig.s, a.ref, second), "borrows in one stack, its most");
+    EXPECT_SAYS(STRATA_E_LIMIT, strata_record_stream(rig.s, a.ref, second), "borrows in one stack, the maximum");
     uses->capacity = capacity;
     EXPECT_OK(strata_validate(rig.s));
     rig_work(&rig, first, MILLISECOND, a.ref);

@@ -15,7 +15,7 @@ TEST_EACH(chunked, a_full_slab_is_told_and_costs_nothing, cache_t, caches) {
         strata_status_t status = strata_allocate(rig.s, rig.gpu, NULL, 12 * MIB + 512, &b);
         if (status == STRATA_OK) break;
         EXPECT_EQ(status, STRATA_E_LIMIT);
-        EXPECT_CONTAINS(strata_last_error()->text, "its most");
+        EXPECT_CONTAINS(strata_last_error()->text, "the maximum");
         EXPECT_OK(strata_validate(rig.s));
         (void)strata_release(rig.s, rig.gpu, NULL);
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, held);
@@ -42,7 +42,7 @@ TEST(chunked, a_full_slab_still_serves_whole_blocks) {
         RIG_BY(rig, cache_open(&orders[i], &rig));
         strata_block_t first = rig_allocate(&rig, NULL, 512);
         slots_t slots = slots_leave(&cache_of(&orders[i], &rig)->base.stack->slab, 0);
-        EXPECT_SAYS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 512, &none), "its most");
+        EXPECT_SAYS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 512, &none), "the maximum");
         EXPECT_EQ(none.ref, 7);
         strata_block_t rest = rig_allocate(&rig, NULL, MIB - 512);
         slots_give(&slots);

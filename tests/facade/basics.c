@@ -114,7 +114,7 @@ TEST(facade, the_most_facades_of_a_process_are_told) {
         }
         ASSERT_OK(status);
     }
-    EXPECT_SAYS(STRATA_E_LIMIT, open_preset("system", &more), "the process has 256 facades, its most");
+    EXPECT_SAYS(STRATA_E_LIMIT, open_preset("system", &more), "the process has 256 facades, the maximum");
     EXPECT_EQ(more, 5);
     for (int i = 0; i < STRATA_FACADES; i++) EXPECT_OK(strata_close(all[i], STRATA_CLOSE_WAIT, NULL, NULL));
     EXPECT_OK(open_preset("system", &more));

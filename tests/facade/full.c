@@ -35,7 +35,7 @@ static bool ends(rig_t *rig, strata_stream_t stream, uint32_t stack, uint32_t ex
         }
         ended = true;
         EXPECT_EQ(status, STRATA_E_LIMIT);
-        EXPECT_CONTAINS(strata_last_error()->text, "most");
+        EXPECT_CONTAINS(strata_last_error()->text, "maximum");
         EXPECT_EQ(block.ref, 7);
         EXPECT_LE(rig_figures(rig).reserved_bytes, reserved);
         EXPECT_OK(strata_validate(rig->s));
@@ -172,7 +172,7 @@ TEST_RIG(facade_full, more_borrowers_than_a_stack_notes_are_refused_and_waited_f
     for (; status == STRATA_OK && noted < 1u << 17; noted++)
         status = strata_record_stream(rig->s, block.ref, (strata_stream_t)(handle - noted));
     EXPECT_EQ(status, STRATA_E_LIMIT);
-    EXPECT_CONTAINS(strata_last_error()->text, "streams use the blocks of one layer at a time, its most");
+    EXPECT_CONTAINS(strata_last_error()->text, "streams use the blocks of one layer at a time, the maximum");
     /* The last use of another block is not noted either: its free waits for it. */
     rig_work(rig, stream, 1000 * 1000, other.ref);
     uint64_t end = strata_sim_stream_end(rig->devices[0], stream);
@@ -186,7 +186,7 @@ TEST_RIG(facade_full, more_borrowers_than_a_stack_notes_are_refused_and_waited_f
 TEST_RIG(facade_full, nothing_is_asked_for_where_no_record_is_left, 0, "strata") {
     strata_stack_t *stack = rig_stack(rig, NULL);
     uint32_t capacity = shorten(&stack->slab, 0);
-    EXPECT_SAYS(STRATA_E_LIMIT, rig_try(rig, NULL, 0), "its most");
+    EXPECT_SAYS(STRATA_E_LIMIT, rig_try(rig, NULL, 0), "the maximum");
     EXPECT_EQ(rig_figures(rig).live_allocations, 0);
     stack->slab.capacity = capacity;
     (void)rig_allocate(rig, NULL, 0);

@@ -169,10 +169,10 @@ TEST(facade_hot, the_most_stacks_of_a_process_are_told) {
         EXPECT_TRUE(host_is_out_of_addresses());
         EXPECT_GT(made, 1000);
     } else {
-        EXPECT_SAYS(STRATA_E_LIMIT, status, "the process has 4095 stacks, its most");
+        EXPECT_SAYS(STRATA_E_LIMIT, status, "the process has 4095 stacks, the maximum");
         strata_t other = 0;
         status = strata_facade_open_on(rig.strategy, rig.devices, 1, 0, &other); /* asks for one that streams share */
-        EXPECT_SAYS(STRATA_E_LIMIT, status, "the process has 4095 stacks, its most");
+        EXPECT_SAYS(STRATA_E_LIMIT, status, "the process has 4095 stacks, the maximum");
         EXPECT_EQ(other, 0);
         EXPECT_GT(stacks_open(), STRATA_STACKS - 100); /* other tests of the process use numbers up */
     }

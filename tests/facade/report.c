@@ -234,7 +234,7 @@ TEST_RIG(facade_report, is_made_of_no_other_failure, 64 * MIB, "strata-malloc") 
     strata_slab_t *slab = &rig_stack(rig, NULL)->slab;
     uint32_t capacity = slab->capacity;
     slab->capacity = slab->used;
-    EXPECT_SAYS(STRATA_E_LIMIT, rig_try(rig, NULL, 40 * MIB), "most");
+    EXPECT_SAYS(STRATA_E_LIMIT, rig_try(rig, NULL, 40 * MIB), "maximum");
     slab->capacity = capacity;
     EXPECT_STREQ(heard, "");
     EXPECT_EQ(rig_figures(rig).out_of_memory, 0);

@@ -116,7 +116,7 @@ static strata_status_t grow(slots_t *self, const strata_request_t *request, stra
         opened = strata_call_unlock(request->call);
         strata_chunk_free(below);
         strata_call_lock(request->call, opened);
-        return strata_fail(STRATA_E_LIMIT, 0, "slots holds %d chunks, its most", CHUNKS - 1);
+        return strata_fail(STRATA_E_LIMIT, 0, "slots holds %d chunks, the maximum", CHUNKS - 1);
     }
     self->chunks[number] = (slots_chunk_t){.below = below, .kind = (uint8_t)kind};
     count(self, below, true);
