@@ -42,6 +42,21 @@ TEST(gpu_script, writes_a_report_of_what_the_command_says) {
     EXPECT_CONTAINS(report, "| 2 |");
 }
 
+TEST(gpu_script, compares_layouts_with_the_simulator) {
+    if (system("command -v python3 >/dev/null 2>&1") != 0) TEST_SKIP("there is no python3");
+    char out[256], path[300];
+    size_t count;
+    snprintf(out, sizeof out, "%s", temporary("gpu-layouts"));
+    ASSERT_EQ(run_script("--device sim:h100 --part layouts", out), 0);
+    snprintf(path, sizeof path, "%s/report.md", out);
+    char *report CLOSED_BY(text_gone) = read_bytes(path, &count);
+    ASSERT_TRUE(report);
+    report[count - 1] = '\0';
+    EXPECT_CONTAINS(report, "| handles side by side under bfc | ");
+    EXPECT_CONTAINS(report, "| pinned memory as Paddle has it | ");
+    EXPECT_LACKS(report, "None");
+}
+
 TEST(gpu_script, tells_of_a_part_that_fails) {
     if (system("command -v python3 >/dev/null 2>&1") != 0) TEST_SKIP("there is no python3");
     char out[256], path[300];
