@@ -164,6 +164,48 @@ TEST_EACH(graph_asked, a_block_waits_while_one_of_its_borrowers_is_captured, len
     captured_close(&c);
 }
 
+typedef struct marked {
+    const char *name, *strategy;
+    bool recycled; /* the borrower has ended, and the stream that is captured has its handle */
+} marked_t;
+
+static const marked_t marks[] = {
+    {"event_at_use", "stack: [stream_safe: {event: use}, auto_growth: {chunk_size: 64MiB}, system]", false},
+    {"recycled_stream_safe", "stack: [stream_safe, auto_growth: {chunk_size: 64MiB}, system]", true},
+    {"recycled_caching", "stack: [caching, system]", true},
+};
+
+/* The end of the borrow was marked before the capture, so the free waits for that mark alone. */
+TEST_EACH(graph_asked, a_block_whose_borrow_was_marked_before_the_capture_serves_inside_it, marked_t, marks) {
+    captured_t c;
+    captured_open(&c, row->strategy);
+    strata_stream_t owner = rig_stream(&c.rig), borrower = c.stream;
+    strata_block_t block = rig_allocate(&c.rig, owner, SIZE), next;
+    rig_work(&c.rig, borrower, 1000 * 1000, block.ref);
+    EXPECT_OK(strata_record_stream(c.rig.s, block.ref, borrower));
+    if (row->recycled) {
+        EXPECT_OK(strata_stream_forget(c.rig.s, c.rig.gpu, borrower));
+        EXPECT_OK(strata_stream_destroy(c.rig.s, c.rig.gpu, borrower));
+        c.stream = rig_stream(&c.rig);
+        ASSERT_EQ(c.stream, borrower);
+    }
+    captured_begin(&c);
+    give(&c, &block);
+    for (int passed = 0; passed < 2; passed++) {
+        EXPECT_EQ(rig_figures(&c.rig).deferred_bytes, SIZE);
+        if (passed) rig_pass(&c.rig, 2 * 1000 * 1000);
+        next = rig_allocate(&c.rig, owner, SIZE);
+        EXPECT_EQ(next.ptr == block.ptr, passed);
+        give(&c, &next);
+    }
+    EXPECT_EQ(rig_figures(&c.rig).deferred_bytes + rig_figures(&c.rig).quarantined_bytes, 0);
+    captured_end(&c);
+    EXPECT_OK(strata_stream_forget(c.rig.s, c.rig.gpu, owner));
+    EXPECT_OK(strata_stream_destroy(c.rig.s, c.rig.gpu, owner));
+    captured_destroy(&c);
+    captured_close(&c);
+}
+
 /* ---- hits of other places ---- */
 
 static uint16_t closed_by_graphs(const strata_block_t *block) {

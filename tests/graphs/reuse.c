@@ -108,6 +108,25 @@ TEST_EACH(graph_reuse, a_borrow_outside_the_capture_is_for_after_it, layers_t, l
     CLOSE_WITH(&c, &other);
 }
 
+/* The borrower has no part in the capture, and is idle. Requests inside look for blocks that are done, and take no event of it. */
+TEST_EACH(graph_reuse, a_borrow_of_a_stream_that_never_joins_is_for_after_the_capture, layers_t, layers) {
+    captured_t c;
+    strata_block_t others[2];
+    peer_open(&c, row->strategy, 0, STRATA_CHECKER_ALL & ~STRATA_CHECKER_RULE(1));
+    captured_begin(&c);
+    strata_block_t lent = peer_made(&c, c.stream, BYTES, 1);
+    peer_borrow(&c, &lent, c.other);
+    peer_free(&c, &lent);
+    uint64_t recorded = rig_calls(&c.rig, STRATA_CALL_event_record);
+    for (int i = 0; i < 2; i++) {
+        others[i] = peer_made(&c, c.stream, BYTES, 2);
+        EXPECT_NE(others[i].ptr, lent.ptr);
+        EXPECT_EQ(deferred(&c), BYTES);
+    }
+    EXPECT_EQ(rig_calls(&c.rig, STRATA_CALL_event_record), recorded);
+    CLOSE_WITH(&c, &others[0], &others[1]);
+}
+
 /* A block of one capture, lent there, and freed inside the next: work outside may have come of that borrow in between. */
 TEST_EACH(graph_reuse, a_borrow_of_an_earlier_capture_is_for_after_it, layers_t, layers) {
     captured_t c;
@@ -279,6 +298,34 @@ TEST_EACH(graph_reuse, each_of_many_borrowers_is_joined_by_itself, layers_t, lay
         for (int i = 0; i < BORROWERS; i++) peer_end_stream(&c, borrowers[i]);
         captured_close(&c);
     }
+}
+
+/* Nine borrowers have two blocks each, and the owner has joined none. A request keeps eight answers, so it asks twice about the ninth
+ * borrower alone. */
+TEST_EACH(graph_reuse, a_request_asks_once_about_each_of_eight_borrowers, layers_t, layers) {
+    enum { BORROWERS = 9 };
+    captured_t c;
+    strata_stream_t borrowers[BORROWERS];
+    strata_block_t lent[2 * BORROWERS];
+    peer_open(&c, row->strategy, 0, STRATA_CHECKER_ALL);
+    captured_begin(&c);
+    for (int i = 0; i < BORROWERS; i++) borrowers[i] = rig_stream(&c.rig);
+    for (int i = 0; i < 2 * BORROWERS; i++) {
+        lent[i] = peer_made(&c, c.stream, BYTES, 1);
+        lend(&c, &lent[i], borrowers[i % BORROWERS]);
+    }
+    for (int i = 0; i < 2 * BORROWERS; i++) peer_free(&c, &lent[i]);
+    uint64_t asked = rig_calls(&c.rig, STRATA_CALL_capture_follows);
+    strata_block_t own = peer_made(&c, c.stream, BYTES, 2);
+    EXPECT_EQ(rig_calls(&c.rig, STRATA_CALL_capture_follows) - asked, 8 + 2);
+    EXPECT_EQ(deferred(&c), 2 * BORROWERS * BYTES);
+    for (int i = 0; i < BORROWERS; i++) peer_join(&c, c.stream, borrowers[i]);
+    captured_end(&c);
+    captured_launch(&c);
+    peer_free(&c, &own);
+    captured_destroy(&c);
+    for (int i = 0; i < BORROWERS; i++) peer_end_stream(&c, borrowers[i]);
+    captured_close(&c);
 }
 
 /* Nobody can ask any more what comes after it. */
