@@ -64,6 +64,7 @@ strata_graph_pool_t *strata_graph_pool_find(strata_domain_t *domain, uint64_t nu
 /* One more hold, and requests go to it. The caller settles all places after it, and after a close. E_BUSY: it is open already. E_LIMIT.
  * E_STALE: it has ended meanwhile. */
 strata_status_t strata_graph_pool_open(strata_graph_pool_t *pool, uint64_t number, const strata_graph_window_t *window);
+/* The caller sweeps after it (strata_graphs_sweep()), with no lock held. */
 void strata_graph_pool_close(strata_graph_pool_t *pool);
 /* One hold less. False: the program has none. */
 bool strata_graph_pool_let_go(strata_graph_pool_t *pool);

@@ -185,11 +185,9 @@ static void unlist_open(strata_graph_pool_t *pool) {
 }
 
 void strata_graph_pool_close(strata_graph_pool_t *pool) {
-    strata_domain_t *domain = pool->group->domain;
     unlist_open(pool);
     tell_layers(pool, false);
     strata_graph_pool_settle(pool);
-    strata_graphs_sweep(domain);
 }
 
 bool strata_graph_pool_let_go(strata_graph_pool_t *pool) {

@@ -187,7 +187,6 @@ strata_status_t strata_graph_pools(strata_t handle, strata_place_t place, uint64
 static uint32_t graphs_in(strata_domain_t *domain) {
     uint32_t graphs = 0;
     strata_group_t *group = NULL;
-    strata_graphs_sweep(domain);
     while ((group = strata_domain_next_group(domain, group)) != NULL) {
         strata_graph_pool_state_t state = {0};
         if (group->graph) strata_graph_pool_tell(group->graph, &state);

@@ -182,6 +182,28 @@ TEST(graph_numbers, pools_that_are_begun_count_where_no_graph_does) {
     captured_close(&c);
 }
 
+/* Nobody has looked at the facade since the program's runtime destroyed the first graph. The refusal counts the second alone. */
+TEST(graph_numbers, a_refused_close_ends_the_pools_whose_graphs_are_gone) {
+    captured_t c;
+    captured_open(&c, "strata");
+    const strata_domain_t *domain = rig_domain(&c.rig);
+    strata_graph_t graphs[2];
+    for (int i = 0; i < 2; i++) {
+        c.pool = 0;
+        captured_begin(&c);
+        allocate_and_give(&c, c.stream);
+        captured_end(&c);
+        graphs[i] = c.graph;
+    }
+    EXPECT_EQ(atomic_load(&domain->graph_pools), 2);
+    EXPECT_OK(strata_device_graph_destroy(c.rig.devices[0], graphs[0]));
+    EXPECT_EQ(atomic_load(&domain->graph_pools), 2);
+    EXPECT_SAYS(STRATA_E_BUSY, strata_close(c.rig.s, STRATA_CLOSE_BUSY, NULL, NULL), "1 captured graphs");
+    EXPECT_EQ(atomic_load(&domain->graph_pools), 1);
+    captured_destroy(&c);
+    captured_close(&c);
+}
+
 /* ---- captures ---- */
 
 /* The second capture is served from what the first one freed, so it could go on without a question to the device. */
