@@ -3,7 +3,7 @@
 #ifndef STRATA_ALLOCATION_CHUNKS_CHUNKED_H
 #define STRATA_ALLOCATION_CHUNKS_CHUNKED_H
 
-#include "allocation/chunks/chunks.h"
+#include "allocation/cache/chunks.h"
 
 typedef struct chunked {
     union {

@@ -17,7 +17,7 @@
 #ifndef STRATA_ALLOCATION_CACHE_SERVE_H
 #define STRATA_ALLOCATION_CACHE_SERVE_H
 
-#include "allocation/chunks/chunks.h"
+#include "allocation/cache/chunks.h"
 #include "allocation/reclaim/patience.h"
 
 /* One request in a cache. A cache that needs more begins a struct of its own with this. */

@@ -40,7 +40,7 @@ static inline strata_record_t *split(auto_growth_t *self, uint32_t low, uint64_t
     return piece;
 }
 
-/* Cuts off the low end instead, where the first block of a chunk may be another one at any time (allocation/chunks/runs.h). */
+/* Cuts off the low end instead, where the first block of a chunk may be another one at any time (allocation/cache/runs.h). */
 static inline strata_record_t *split_low(auto_growth_t *self, uint32_t high, uint64_t size, uint32_t pool) {
     strata_slab_t *slab = slab_of(self);
     strata_record_t *rest = strata_slab_record(slab, high);
@@ -238,7 +238,7 @@ static COLD bool merge_low(strata_layer_t *base, strata_record_t *block) {
     return true;
 }
 
-/* ---- the block that was freed last (allocation/chunks/apart.h) ---- */
+/* ---- the block that was freed last (allocation/cache/apart.h) ---- */
 
 void strata_auto_growth_put_in(auto_growth_t *self, uint32_t slot) {
     strata_record_t *block = strata_slab_record(slab_of(self), slot);

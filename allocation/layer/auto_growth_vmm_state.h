@@ -10,7 +10,7 @@
 #ifndef STRATA_ALLOCATION_LAYER_AUTO_GROWTH_VMM_STATE_H
 #define STRATA_ALLOCATION_LAYER_AUTO_GROWTH_VMM_STATE_H
 
-#include "allocation/chunks/runs.h"
+#include "allocation/cache/runs.h"
 #include "allocation/layer/auto_growth_state.h"
 #include "allocation/layer/vmm.h"
 

@@ -8,8 +8,8 @@
  *
  * An instance has the blocks of one stream. The peer sets access once for each range, and unmaps before it maps; here each handle gets
  * access on its own, and is mapped at its new place before the old one ends, so that no failure loses it. */
+#include "allocation/cache/runs.h"
 #include "allocation/cache/serve.h"
-#include "allocation/chunks/runs.h"
 #include "allocation/layer/vmm.h"
 #include "allocation/mechanism/tree.h"
 #include "allocation/reclaim/refusal.h"

@@ -1,7 +1,8 @@
 /* The regions of bfc: how blocks merge in them, and which of them may go back. */
 #include "allocation/layer/bfc_state.h"
 
-#define HOT inline __attribute__((always_inline))
+#define HOT  inline __attribute__((always_inline))
+#define COLD __attribute__((noinline))
 
 /* ---- blocks ---- */
 
@@ -33,9 +34,12 @@ static HOT void merge_notes(void *owner, uint32_t low, uint32_t high) {
 static const strata_coalesce_t coalesce = {.remove = remove_free, .may_join = may_join, .join = merge_notes};
 static const strata_coalesce_t coalesce_counted = {.remove = remove_free, .may_join = may_join_counted, .join = merge_notes};
 
+static COLD uint32_t coalesce_all(bfc_t *self, uint32_t slot) {
+    return strata_pieces_coalesce(bfc_slab(self), slot, self, &coalesce_counted);
+}
+
 uint32_t strata_bfc_coalesce(bfc_t *self, uint32_t slot, bool all) {
-    return all ? strata_pieces_coalesce(bfc_slab(self), slot, self, &coalesce_counted)
-               : strata_pieces_coalesce(bfc_slab(self), slot, self, &coalesce);
+    return all ? coalesce_all(self, slot) : strata_pieces_coalesce(bfc_slab(self), slot, self, &coalesce);
 }
 
 void strata_bfc_put_back(bfc_t *self, strata_record_t *block) {

@@ -3,7 +3,7 @@
  * The rules are those of Paddle's BufferedAllocator: the smallest kept block that fits serves, if it is smaller than twice the
  * request. When the layer below is out of memory, kept blocks go back, the largest first, until as much as was asked is free; then
  * it is asked once more. Every block is a chunk of its own, so a thread that misses gains nothing from another's growth. */
-#include "allocation/chunks/chunks.h"
+#include "allocation/cache/chunks.h"
 #include "allocation/mechanism/tree.h"
 
 enum { CHUNKS = 1 << 22 };

@@ -6,8 +6,8 @@
 #ifndef STRATA_ALLOCATION_LAYER_CACHING_STATE_H
 #define STRATA_ALLOCATION_LAYER_CACHING_STATE_H
 
+#include "allocation/cache/runs.h"
 #include "allocation/cache/serve.h"
-#include "allocation/chunks/runs.h"
 #include "allocation/mechanism/marks.h"
 #include "allocation/mechanism/tree.h"
 #include "allocation/uses/last_users.h"

@@ -1,7 +1,7 @@
 /* Expandable segments: ranges of addresses in which physical handles are mapped where memory is needed.
  *
  * A bank has ranges of its own for small and for large blocks, as a rule one of each; a range has handles of one size. What is mapped
- * without a gap is a run (allocation/chunks/runs.h), and a gap is whole handles wide. A request that finds no free block takes the
+ * without a gap is a run (allocation/cache/runs.h), and a gap is whole handles wide. A request that finds no free block takes the
  * lowest place that is wide enough, gaps and free blocks counted together, and maps the gaps in it. Only whole handles that are free
  * are unmapped.
  *

@@ -82,7 +82,7 @@ static bool is_cheaper(const window_t *window, const window_t *best) {
     return window->live < best->live;
 }
 
-/* Before the first block of a chunk there is none, or, where chunks come in parts (allocation/chunks/runs.h), a record of no bytes. */
+/* Before the first block of a chunk there is none, or, where chunks come in parts (allocation/cache/runs.h), a record of no bytes. */
 static bool begins_chunk(const strata_stack_t *stack, const strata_record_t *block) {
     return block->prev == 0 || strata_slab_record(&stack->slab, block->prev)->size == 0;
 }

@@ -1,5 +1,5 @@
 /* What every cache does with the chunks that it cuts: finding, giving back, and what comes from below. */
-#include "allocation/chunks/chunks.h"
+#include "allocation/cache/chunks.h"
 
 #include "tests/allocation/bench.h"
 

@@ -1,8 +1,8 @@
-/* What holds of every cache that cuts chunks into blocks (allocation/chunks), as one suite over all of them. */
+/* What holds of every cache that cuts chunks into blocks (allocation/cache), as one suite over all of them. */
 #ifndef STRATA_TESTS_CHUNKED_CHUNKED_H
 #define STRATA_TESTS_CHUNKED_CHUNKED_H
 
-#include "allocation/chunks/chunks.h"
+#include "allocation/cache/chunks.h"
 #include "tests/facade/fixture.h"
 #include "tests/harness/planted.h"
 

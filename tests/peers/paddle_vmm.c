@@ -1,7 +1,7 @@
 /* Tests of Paddle's second virtual-memory best fit, written anew from their descriptions. H is one handle, 2 MiB. */
 #include <stdio.h>
 
-#include "allocation/chunks/chunks.h"
+#include "allocation/cache/chunks.h"
 #include "tests/facade/between.h"
 
 #define H (2 * MIB)

@@ -1,5 +1,5 @@
 /* Runs: how parts come, join and go. */
-#include "allocation/chunks/runs.h"
+#include "allocation/cache/runs.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Memory at a given address: the free block that has it, and the part of it that is wanted. */
-#include "allocation/chunks/chunks.h"
+#include "allocation/cache/chunks.h"
 
 static strata_slab_t *slab_of(const strata_chunks_t *self) { return &self->base.stack->slab; }
 

@@ -1,5 +1,5 @@
 /* How chunks go back to the layer below: those that may, in order. */
-#include "allocation/chunks/chunks.h"
+#include "allocation/cache/chunks.h"
 
 uint64_t strata_chunks_give_back(strata_chunks_t *self, const strata_leaving_t *leaving, strata_call_t *call) {
     if (leaving->first == 0) return 0;

@@ -1,5 +1,5 @@
 /* The list of chunks: who is in it, and where an address belongs. */
-#include "allocation/chunks/chunks.h"
+#include "allocation/cache/chunks.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* How a chunk comes: one thread asks the layer below for it, the others that miss wait. */
-#include "allocation/chunks/chunks.h"
+#include "allocation/cache/chunks.h"
 #include "platform/arithmetic.h"
 
 bool strata_chunks_begin_growth(strata_chunks_t *self, bool *growing, strata_call_t *call) {

@@ -11,7 +11,7 @@
 #ifndef STRATA_ALLOCATION_CHUNKS_RUNS_H
 #define STRATA_ALLOCATION_CHUNKS_RUNS_H
 
-#include "allocation/chunks/chunks.h"
+#include "allocation/cache/chunks.h"
 
 enum { STRATA_RUNS_NUMBER = 1 }; /* of all blocks */
 

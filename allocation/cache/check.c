@@ -1,5 +1,5 @@
 /* What must hold of all chunks of a cache. */
-#include "allocation/chunks/chunks.h"
+#include "allocation/cache/chunks.h"
 #include "platform/arithmetic.h"
 
 typedef struct tally {

@@ -4,7 +4,7 @@
 #ifndef STRATA_ALLOCATION_CHUNKS_APART_H
 #define STRATA_ALLOCATION_CHUNKS_APART_H
 
-#include "allocation/chunks/chunks.h"
+#include "allocation/cache/chunks.h"
 
 /* `stack`: that of the cache, wherever it is named here: who calls has it already.
  * The block; the record of no block: there is none. */
