@@ -85,26 +85,37 @@ TEST(graph_states, a_block_that_is_set_back_has_the_size_that_was_asked_for) {
     captured_close(&c);
 }
 
+/* Captures nothing, takes a checkpoint of that, and captures again with a block of 1 MiB. Returns the block. */
+static strata_block_t block_after_checkpoint(captured_t *c, strata_checkpoint_t *then, strata_graph_t *first) {
+    captured_begin(c);
+    captured_end(c);
+    *first = c->graph;
+    EXPECT_OK(strata_graph_pool_checkpoint(c->rig.s, c->rig.gpu, c->pool, then));
+    captured_begin(c);
+    strata_block_t block = rig_allocate(&c->rig, c->stream, MIB);
+    captured_end(c);
+    return block;
+}
+
+static void drop_and_close(captured_t *c, strata_checkpoint_t then, strata_graph_t first) {
+    strata_graph_checkpoint_drop(then);
+    EXPECT_OK(strata_graph_destroy(c->rig.s, c->rig.gpu, first));
+    captured_destroy(c);
+    captured_close(c);
+}
+
 /* Without a layer for borrows the core waits for the borrower on the host, which no restore does. */
 TEST(graph_states, a_block_whose_free_would_wait_on_the_host_is_not_freed) {
     captured_t c;
     strata_checkpoint_t then = NULL;
     captured_open(&c, "stack: [auto_growth, system]");
-    captured_begin(&c);
-    captured_end(&c);
-    strata_graph_t first = c.graph;
-    ASSERT_OK(strata_graph_pool_checkpoint(c.rig.s, c.rig.gpu, c.pool, &then));
-    captured_begin(&c);
-    strata_block_t block = rig_allocate(&c.rig, c.stream, MIB);
-    captured_end(&c);
+    strata_graph_t first;
+    strata_block_t block = block_after_checkpoint(&c, &then, &first);
     EXPECT_OK(strata_record_stream(c.rig.s, block.ref, c.other));
     EXPECT_SAYS(STRATA_E_BUSY, strata_graph_pool_restore(c.rig.s, c.rig.gpu, then, NULL, NULL), "is borrowed by other streams");
     give(&c, &block);
     EXPECT_OK(strata_graph_pool_restore(c.rig.s, c.rig.gpu, then, NULL, NULL));
-    strata_graph_checkpoint_drop(then);
-    EXPECT_OK(strata_graph_destroy(c.rig.s, c.rig.gpu, first));
-    captured_destroy(&c);
-    captured_close(&c);
+    drop_and_close(&c, then, first);
 }
 
 /* The borrow that was taken back holds nothing up. */
@@ -112,21 +123,13 @@ TEST(graph_states, a_block_whose_borrow_was_taken_back_is_freed) {
     captured_t c;
     strata_checkpoint_t then = NULL;
     captured_open(&c, "stack: [auto_growth, system]");
-    captured_begin(&c);
-    captured_end(&c);
-    strata_graph_t first = c.graph;
-    ASSERT_OK(strata_graph_pool_checkpoint(c.rig.s, c.rig.gpu, c.pool, &then));
-    captured_begin(&c);
-    strata_block_t block = rig_allocate(&c.rig, c.stream, MIB);
-    captured_end(&c);
+    strata_graph_t first;
+    strata_block_t block = block_after_checkpoint(&c, &then, &first);
     EXPECT_OK(strata_record_stream(c.rig.s, block.ref, c.other));
     EXPECT_OK(strata_erase_stream(c.rig.s, block.ref, c.other));
     EXPECT_OK(strata_graph_pool_restore(c.rig.s, c.rig.gpu, then, NULL, NULL));
     EXPECT_STATUS(STRATA_E_STALE, strata_free(c.rig.s, block.ref));
-    strata_graph_checkpoint_drop(then);
-    EXPECT_OK(strata_graph_destroy(c.rig.s, c.rig.gpu, first));
-    captured_destroy(&c);
-    captured_close(&c);
+    drop_and_close(&c, then, first);
 }
 
 /* One of two owners freed the block on a stream that nobody could note or wait for. The other one alone has it now. */
@@ -134,13 +137,8 @@ TEST(graph_states, a_block_with_a_use_that_nobody_knows_is_not_freed) {
     captured_t c;
     strata_checkpoint_t then = NULL;
     captured_open(&c, "stack: [auto_growth, system]");
-    captured_begin(&c);
-    captured_end(&c);
-    strata_graph_t first = c.graph;
-    ASSERT_OK(strata_graph_pool_checkpoint(c.rig.s, c.rig.gpu, c.pool, &then));
-    captured_begin(&c);
-    strata_block_t block = rig_allocate(&c.rig, c.stream, MIB);
-    captured_end(&c);
+    strata_graph_t first;
+    strata_block_t block = block_after_checkpoint(&c, &then, &first);
     EXPECT_OK(strata_retain(c.rig.s, block.ref));
     EXPECT_SAYS(STRATA_E_BUSY, strata_graph_pool_restore(c.rig.s, c.rig.gpu, then, NULL, NULL), "has other owners");
     ASSERT_OK(strata_sim_fail(c.rig.devices[0], STRATA_DEVICE_CALLS, 1, true, STRATA_E_DEVICE));
@@ -151,10 +149,7 @@ TEST(graph_states, a_block_with_a_use_that_nobody_knows_is_not_freed) {
     EXPECT_SAYS(STRATA_E_BUSY, strata_graph_pool_restore(c.rig.s, c.rig.gpu, then, NULL, NULL), "has other owners");
     EXPECT_OK(strata_free(c.rig.s, block.ref));
     EXPECT_EQ(rig_figures(&c.rig).quarantined_bytes, block.size);
-    strata_graph_checkpoint_drop(then);
-    EXPECT_OK(strata_graph_destroy(c.rig.s, c.rig.gpu, first));
-    captured_destroy(&c);
-    captured_close(&c);
+    drop_and_close(&c, then, first);
 }
 
 /* ---- limits ---- */
@@ -219,8 +214,5 @@ TEST(graph_states, a_block_that_is_set_back_needs_two_slots) {
     EXPECT_OK(strata_block_of(c.rig.s, middle.ptr, &found));
     EXPECT_EQ(found.size, middle.size);
     give(&c, &found);
-    strata_graph_checkpoint_drop(then);
-    EXPECT_OK(strata_graph_destroy(c.rig.s, c.rig.gpu, first));
-    captured_destroy(&c);
-    captured_close(&c);
+    drop_and_close(&c, then, first);
 }

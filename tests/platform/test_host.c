@@ -311,11 +311,11 @@ static bool is_named(uint64_t frame, const char *end) {
     return found && found[strlen(end)] == '\0';
 }
 
-/* What a call returns to may be the first byte of the next function. */
+/* A call at the end of a function returns to the first byte of the next one. No sanitizer replaces div(). */
 TEST(call_stack, a_frame_is_named_by_the_call_before_it) {
-    uint64_t begin = (uintptr_t)&qsort;
-    EXPECT_TRUE(is_named(begin + 1, " qsort"));
-    EXPECT_FALSE(is_named(begin, " qsort"));
+    uint64_t begin = (uintptr_t)&div;
+    EXPECT_TRUE(is_named(begin + 1, " div"));
+    EXPECT_FALSE(is_named(begin, " div"));
     EXPECT_TRUE(is_named(0, "0x0"));
 }
 

@@ -21,16 +21,22 @@ static int run_script(const char *arguments, const char *out) {
     return status >= 0 && (status & 0x7f) == 0 ? status >> 8 : -1;
 }
 
-TEST(gpu_script, writes_a_report_of_what_the_command_says) {
-    if (system("command -v python3 >/dev/null 2>&1") != 0) TEST_SKIP("there is no python3");
+/* Returns the report, which the caller frees; NULL if the script ended otherwise. */
+static char *report_of(const char *arguments, const char *folder, int status) {
     char out[256], path[300];
     size_t count;
-    snprintf(out, sizeof out, "%s", temporary("gpu-report"));
-    ASSERT_EQ(run_script("--device sim:h100 --part stumbles --runs 2", out), 0);
+    snprintf(out, sizeof out, "%s", temporary(folder));
+    EXPECT_EQ(run_script(arguments, out), status);
     snprintf(path, sizeof path, "%s/report.md", out);
-    char *report CLOSED_BY(text_gone) = read_bytes(path, &count);
+    char *report = read_bytes(path, &count);
+    if (report) report[count - 1] = '\0';
+    return report;
+}
+
+TEST(gpu_script, writes_a_report_of_what_the_command_says) {
+    if (system("command -v python3 >/dev/null 2>&1") != 0) TEST_SKIP("there is no python3");
+    char *report CLOSED_BY(text_gone) = report_of("--device sim:h100 --part stumbles --runs 2", "gpu-report", 0);
     ASSERT_TRUE(report);
-    report[count - 1] = '\0';
     ran_t run = run_well("compare --device sim:h100 --repeat 1 --strategy strata --json - '%s'",
                          project_trace_path("streams-sharded-training.csv.gz"));
     char row[64];
@@ -44,14 +50,8 @@ TEST(gpu_script, writes_a_report_of_what_the_command_says) {
 
 TEST(gpu_script, compares_layouts_with_the_simulator) {
     if (system("command -v python3 >/dev/null 2>&1") != 0) TEST_SKIP("there is no python3");
-    char out[256], path[300];
-    size_t count;
-    snprintf(out, sizeof out, "%s", temporary("gpu-layouts"));
-    ASSERT_EQ(run_script("--device sim:h100 --part layouts", out), 0);
-    snprintf(path, sizeof path, "%s/report.md", out);
-    char *report CLOSED_BY(text_gone) = read_bytes(path, &count);
+    char *report CLOSED_BY(text_gone) = report_of("--device sim:h100 --part layouts", "gpu-layouts", 0);
     ASSERT_TRUE(report);
-    report[count - 1] = '\0';
     EXPECT_CONTAINS(report, "| handles side by side under bfc | ");
     EXPECT_CONTAINS(report, "| pinned memory as Paddle has it | ");
     EXPECT_LACKS(report, "None");
@@ -59,14 +59,8 @@ TEST(gpu_script, compares_layouts_with_the_simulator) {
 
 TEST(gpu_script, tells_of_a_part_that_fails) {
     if (system("command -v python3 >/dev/null 2>&1") != 0) TEST_SKIP("there is no python3");
-    char out[256], path[300];
-    size_t count;
-    snprintf(out, sizeof out, "%s", temporary("gpu-failed"));
-    EXPECT_EQ(run_script("--device sim:nowhere --part stumbles --runs 1", out), 1);
-    snprintf(path, sizeof path, "%s/report.md", out);
-    char *report CLOSED_BY(text_gone) = read_bytes(path, &count);
+    char *report CLOSED_BY(text_gone) = report_of("--device sim:nowhere --part stumbles --runs 1", "gpu-failed", 1);
     ASSERT_TRUE(report);
-    report[count - 1] = '\0';
     EXPECT_CONTAINS(report, "## Failed");
 }
 
