@@ -157,7 +157,7 @@ uint64_t strata_chunks_trim(strata_layer_t *base, uint64_t keep, strata_call_t *
 bool strata_chunks_begin_growth(strata_chunks_t *self, bool *growing, strata_call_t *call);
 void strata_chunks_end_growth(strata_chunks_t *self, bool *growing);
 
-/* Asks below for `size` bytes, with the locks open. `at` is the address for a source that maps handles where it is told, or 0. */
+/* Asks below for `size` bytes, with the locks open. `at` is the address at which a source of handles maps them, or 0. */
 strata_status_t strata_chunks_ask(strata_chunks_t *self, uint64_t at, uint64_t size, uint64_t alignment,
                                   const strata_request_t *request, strata_record_t **below);
 /* Returns E_LIMIT: the cache has no number for another chunk, or its stack no slot for another block. */

@@ -147,7 +147,7 @@ static bool is_doubtful(auto_growth_vmm_t *self, uint64_t missing, strata_call_t
     return status == STRATA_OK && available < missing;
 }
 
-/* What is missing in the room is created, and more if the device has it. */
+/* Creates the handles that the room lacks, and more if the device has memory for them. */
 static strata_status_t fill(auto_growth_vmm_t *self, const growth_t *growth, const strata_request_t *request) {
     const vmm_room_t *room = &growth->room;
     uint64_t missing = growth->missing, most = growth->most, done = 0;

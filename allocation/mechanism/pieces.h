@@ -41,7 +41,7 @@ static inline void strata_pieces_join(strata_slab_t *slab, uint32_t low) {
     strata_slab_give(slab, gone);
 }
 
-/* What the owner of blocks does when free neighbors become one. A caller passes a static const struct, so that the compiler inlines all
+/* The hooks of an owner of blocks for merging free neighbors. A caller passes a static const struct, so that the compiler inlines all
  * of it. `low` is the slot of the block with the lower addresses, which absorbs the other one. */
 typedef struct strata_coalesce {
     void (*remove)(void *owner, uint32_t slot); /* removes a free block from its index */

@@ -1,4 +1,4 @@
-/* What holds of every cache that cuts chunks into blocks (allocation/cache), as one suite over all of them. */
+/* One suite over all caches that cut chunks into blocks (allocation/cache). */
 #ifndef STRATA_TESTS_CHUNKED_CHUNKED_H
 #define STRATA_TESTS_CHUNKED_CHUNKED_H
 

@@ -144,7 +144,7 @@ TEST(precedence, a_strategy_extends_another) {
     EXPECT_STREQ(strata_last_error()->text, text);
 }
 
-/* What a text says beside its own stack stays, before it or after it; that of a text which it extends goes with the stack. */
+/* Options beside a text's own stack stay, before or after it. Options beside the stack that a text extends go with that stack. */
 TEST(precedence, a_stack_without_virtual_memory_goes_with_its_own) {
     static const struct {
         const char *text;

@@ -177,7 +177,7 @@ TEST_RIG(facade_above, limits_that_come_and_go_among_threads_leave_no_watch_afte
     for (int i = 0; i < THREADS; i++) EXPECT_EQ(rig_stack(rig, workers[i].stream)->attention_free & STRATA_ATTENTION_LIMIT, 0);
 }
 
-/* What a pool keeps for itself lies idle too, and is none of what goes: as much of the rest goes as the limit requires. */
+/* A pool keeps its idle bytes, so the limit is met with idle bytes of the others. */
 TEST_RIG(facade_above, a_pool_keeps_its_own_and_the_rest_goes_by_the_chunk, 0,
          "stack: [auto_growth: {chunk_size: 8MiB}, system]\npools: {p: {keep: true}}\n") {
     strata_allocate_options_t kept = {.struct_size = sizeof kept, .size = 8 * MIB};

@@ -24,7 +24,7 @@ TEST_STACK(handle_bounds, the_lowest_of_equal_gaps_is_filled, 0, BEST_FIT) {
     EXPECT_OK(strata_validate(rig->s));
 }
 
-/* What is left of a handle serves, down to the last 256 bytes. */
+/* The rest of a handle serves requests, down to its last 256 bytes. */
 TEST_STACK(handle_bounds, the_last_unit_of_a_handle_serves, 0, BEST_FIT) {
     strata_block_t most = rig_allocate(rig, NULL, 2 * MIB - 256), last = rig_allocate(rig, NULL, 256);
     EXPECT_EQ(most.size, 2 * MIB - 256);

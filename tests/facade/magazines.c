@@ -272,7 +272,7 @@ TEST_RIG(magazines, a_change_of_strategy_waits_for_what_is_lent_alone, 0, KEEPIN
     RIG_FREE(rig, rig_allocate(rig, NULL, SIZE));
 }
 
-/* The peers' fit by address knows of no threads, nor does a cache that several stacks share. */
+/* The peers' best fit by address has no magazines, and neither has a cache that several stacks share. */
 TEST(magazines, other_caches_have_none) {
     static const char *const presets[] = {"stack: [stream_safe, auto_growth: {order: address}, system]\n",
                                           "stack: [stream_safe, auto_growth: {order: any, free_idle_chunk: true}, system]\n",

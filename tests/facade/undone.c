@@ -42,15 +42,15 @@ TEST_RIG(facade_undone, memory_that_nobody_holds_is_told_and_goes_back_with_a_re
     EXPECT_EQ(rig_figures(rig).quarantined_bytes, 0);
 }
 
-typedef struct nobodys {
+typedef struct unheld {
     const char *name;
     strata_place_kind_t kind;
     strata_device_call_t call; /* that gives memory of the place back */
     strata_status_t then; /* of that call when the memory is offered once more */
     uint64_t stays;
-} nobodys_t;
+} unheld_t;
 
-static const nobodys_t nobodys[] = {
+static const unheld_t unheld[] = {
     {"gpu", STRATA_PLACE_GPU, STRATA_CALL_free, STRATA_OK, 0},
     {"managed", STRATA_PLACE_MANAGED, STRATA_CALL_free, STRATA_OK, 0},
     {"pinned", STRATA_PLACE_PINNED, STRATA_CALL_host_free, STRATA_OK, 0},
@@ -60,7 +60,7 @@ static const nobodys_t nobodys[] = {
 };
 
 /* The same in each place. */
-TEST_EACH(facade_undone_places, memory_that_nobody_holds_goes_back, nobodys_t, nobodys) {
+TEST_EACH(facade_undone_places, memory_without_an_owner_goes_back, unheld_t, unheld) {
     RIG(rig, "system", 0);
     strata_place_t place = strata_place(row->kind, 0);
     strata_domain_t *domain;

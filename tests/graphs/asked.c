@@ -127,7 +127,7 @@ static const lent_t lents[] = {
     {"caching_second", "stack: [caching, system]", true},
 };
 
-/* An event of the captured one would never be seen to pass: the free waits for the end of the capture, whoever polls meanwhile. */
+/* An event of the captured stream would never pass. So the free waits for the end of the capture, whichever thread polls. */
 TEST_EACH(graph_asked, a_block_waits_while_one_of_its_borrowers_is_captured, lent_t, lents) {
     captured_t c;
     captured_open(&c, row->strategy);

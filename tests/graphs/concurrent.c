@@ -6,17 +6,17 @@
 
 enum { SIZE = 1 << 20, WINDOWS = 12 };
 
-typedef struct meanwhile {
+typedef struct window {
     captured_t c;
     before_lock_t before;
     strata_block_t freed, added; /* the one that the pool is about to own; another one that it owns before that fails */
-    uint32_t adds_after; /* so many more takings of the lock; 0: it is not added */
+    uint32_t adds_after; /* the number of further acquisitions of the lock; 0: it is not added */
     bool has_freed, has_added;
-} meanwhile_t;
+} window_t;
 
 /* The legacy stream is in no capture, so the first is an ordinary free. */
 static void act(void *context) {
-    meanwhile_t *m = context;
+    window_t *m = context;
     if (m->has_freed) {
         EXPECT_OK(strata_free_on(m->c.rig.s, m->added.ref, m->c.stream));
         m->has_added = true;
@@ -27,17 +27,17 @@ static void act(void *context) {
     m->before.left = m->adds_after;
 }
 
-static uint64_t live(meanwhile_t *m) {
+static uint64_t live(window_t *m) {
     strata_statistics_t figures = {.struct_size = sizeof figures};
     EXPECT_OK(strata_statistics_all(m->c.rig.s, strata_pinned(), &figures));
     return figures.live_allocations;
 }
 
-/* In front of the n-th time that the pool's place is locked. Answers whether the free that meets it was told of it there. */
+/* Runs before the n-th acquisition of the lock of the pool's place. Returns whether the free was refused for that reason. */
 static bool meet(uint32_t n, uint32_t adds_after) {
-    static meanwhile_t m;
+    static window_t m;
     strata_block_t first;
-    m = (meanwhile_t){.adds_after = adds_after};
+    m = (window_t){.adds_after = adds_after};
     captured_open(&m.c, "strata");
     EXPECT_OK(strata_allocate(m.c.rig.s, strata_pinned(), NULL, SIZE, &first));
     EXPECT_OK(strata_allocate(m.c.rig.s, strata_pinned(), NULL, SIZE, &m.freed));
@@ -46,7 +46,7 @@ static bool meet(uint32_t n, uint32_t adds_after) {
     EXPECT_OK(strata_free_on(m.c.rig.s, first.ref, m.c.stream));
     before_lock_begin(&m.before, &rig_domain(&m.c.rig)->lock, n, act, &m);
     strata_status_t status = strata_free_on(m.c.rig.s, m.freed.ref, m.c.stream);
-    bool told = status == STRATA_E_STALE && strstr(strata_last_error()->text, "freed while a graph became one of its owners");
+    bool refused = status == STRATA_E_STALE && strstr(strata_last_error()->text, "freed while a graph became one of its owners");
     (void)before_lock_end(&m.before);
     EXPECT_STATUS(m.has_freed ? STRATA_E_STALE : STRATA_OK, status);
     captured_end(&m.c);
@@ -58,15 +58,15 @@ static bool meet(uint32_t n, uint32_t adds_after) {
     if (!m.has_added) EXPECT_OK(strata_free(m.c.rig.s, m.added.ref));
     EXPECT_OK(strata_release(m.c.rig.s, strata_pinned(), NULL));
     captured_close(&m.c);
-    return told && (adds_after == 0 || m.has_added);
+    return refused && (adds_after == 0 || m.has_added);
 }
 
 /* The pool owns what it owned before, and what became its own in between. */
-TEST(graph_meanwhile, a_block_that_is_freed_while_a_graph_becomes_its_owner_is_stale) {
+TEST(graph_concurrent, a_block_that_is_freed_while_a_graph_becomes_its_owner_is_stale) {
     for (uint32_t adds_after = 0; adds_after <= 2; adds_after++) {
-        uint32_t told = 0;
-        for (uint32_t n = 1; n <= WINDOWS && !strata_test_has_failed(); n++) told += meet(n, adds_after);
-        EXPECT_GE(told, 1);
+        uint32_t refused = 0;
+        for (uint32_t n = 1; n <= WINDOWS && !strata_test_has_failed(); n++) refused += meet(n, adds_after);
+        EXPECT_GE(refused, 1);
     }
 }
 
@@ -82,7 +82,7 @@ static void free_lent(void *context) {
     EXPECT_OK(strata_free(lender->c.rig.s, lender->block.ref));
 }
 
-/* In front of the n-th time that the stack is locked. Answers whether the restore was told that the memory waits. */
+/* Runs before the n-th acquisition of the stack's lock. Returns whether the restore was refused because the memory waits. */
 static bool set_back_at(uint32_t n) {
     static lender_t lender;
     captured_t *c = &lender.c;
@@ -105,7 +105,7 @@ static bool set_back_at(uint32_t n) {
     rig_work(&c->rig, c->other, 1000 * 1000, lender.block.ref);
     before_lock_begin(&before, &strata_stack_of(strata_ref_home(old.ref))->lock, n, free_lent, &lender);
     EXPECT_STATUS(STRATA_E_BUSY, strata_graph_pool_restore(c->rig.s, c->rig.gpu, then, NULL, NULL));
-    bool told = strstr(strata_last_error()->text, "waits for the work of other streams");
+    bool refused = strstr(strata_last_error()->text, "waits for the work of other streams");
     if (!before_lock_end(&before)) free_lent(&lender);
     EXPECT_EQ(captured_pool(c).live_allocations, 0);
     EXPECT_OK(strata_validate(c->rig.s));
@@ -118,13 +118,13 @@ static bool set_back_at(uint32_t n) {
     EXPECT_OK(strata_graph_destroy(c->rig.s, c->rig.gpu, first));
     captured_destroy(c);
     captured_close(c);
-    return told;
+    return refused;
 }
 
 /* The block was live when the restore listed it; its free waits when the restore comes to its memory. */
-TEST(graph_meanwhile, a_lent_block_that_is_freed_while_its_pool_is_set_back_is_waited_for) {
-    uint32_t told = 0;
-    for (uint32_t n = 1; n <= WINDOWS && !strata_test_has_failed(); n++) told += set_back_at(n);
-    EXPECT_GE(told, 1);
-    EXPECT_LT(told, WINDOWS);
+TEST(graph_concurrent, a_lent_block_that_is_freed_while_its_pool_is_set_back_is_waited_for) {
+    uint32_t refused = 0;
+    for (uint32_t n = 1; n <= WINDOWS && !strata_test_has_failed(); n++) refused += set_back_at(n);
+    EXPECT_GE(refused, 1);
+    EXPECT_LT(refused, WINDOWS);
 }

@@ -42,7 +42,7 @@ static void join(captured_t *c, strata_stream_t stream, strata_stream_t other) {
 
 /* ---- requests that fail after the driver has served them ---- */
 
-/* The wait for the served memory fails, then its way back. The program is told of the first failure. */
+/* The wait for the served memory fails, and then its free. The reported reason is that of the first failure. */
 TEST(graph_driver_figures, a_request_that_fails_twice_tells_of_the_first_failure) {
     for (int refused = 0; refused < 2; refused++) {
         captured_t c;

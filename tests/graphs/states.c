@@ -132,8 +132,8 @@ TEST(graph_states, a_block_whose_borrow_was_taken_back_is_freed) {
     drop_and_close(&c, then, first);
 }
 
-/* One of two owners freed the block on a stream that nobody could note or wait for. The other one alone has it now. */
-TEST(graph_states, a_block_with_a_use_that_nobody_knows_is_not_freed) {
+/* One of two owners freed the block on a stream whose work could be neither noted nor waited for. */
+TEST(graph_states, a_block_with_an_unknown_use_is_not_freed) {
     captured_t c;
     strata_checkpoint_t then = NULL;
     captured_open(&c, "stack: [auto_growth, system]");

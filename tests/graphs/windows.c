@@ -132,8 +132,8 @@ TEST(graph_windows, a_closed_pool_is_tied_to_no_capture) {
 
 static uint64_t deferred(captured_t *c) { return rig_figures(&c->rig).deferred_bytes; }
 
-/* A stack that is listed as the pool closes is told of no capture, which nothing would end. */
-TEST(graph_windows, a_stack_that_comes_to_a_closed_pool_is_told_of_no_capture) {
+/* A stack that is listed as the pool closes must not begin a capture, because nothing would end it. */
+TEST(graph_windows, a_stack_that_joins_a_closed_pool_begins_no_capture) {
     static const char *const strategies[] = {"stack: [stream_safe, auto_growth, system]", "stack: [caching, system]"};
     for (int i = 0; i < 2; i++) {
         captured_t c;
@@ -343,7 +343,7 @@ TEST(graph_windows, the_per_thread_stream_of_another_thread_leaves_with_the_capt
 /* ---- memory without an owner ---- */
 
 /* No graph can use what has no owner stream without a note, so a request that grows the cache is served. */
-TEST(graph_windows, pinned_memory_grows_beside_a_capture_that_nobody_announced) {
+TEST(graph_windows, pinned_memory_grows_beside_an_unannounced_capture) {
     captured_t c;
     strata_block_t blocks[2];
     captured_open(&c, "strata");
@@ -393,7 +393,7 @@ static bool is_none(strata_stream_t stream, void *context) {
     return false;
 }
 
-/* Nobody knows who has the block: each open pool of its device owns it but its own pool, and no pool of another device. */
+/* The owner of the block is unknown: each open pool of its device owns it but its own pool, and no pool of another device. */
 TEST(graph_windows, a_block_of_a_forgotten_stream_is_owned_by_the_other_pools_of_its_device) {
     captured_t c;
     uint64_t other = 0, far = 0, managed = 0;

@@ -251,7 +251,7 @@ TEST(doors, idle_memory_is_what_is_cached_and_what_is_freed) {
     EXPECT_EQ(strata_door_give_back(door, strata_gpu(0)), 0);
 }
 
-/* What is pending of the device is none of the host's to settle, nor the other way round. */
+/* Pending frees of the device are not settled by those of the host, nor the other way round. */
 TEST(doors, each_kind_of_memory_is_settled_by_itself) {
     DOOR(door, chunky, NULL);
     void *host = NULL;

@@ -106,7 +106,7 @@ TEST(growing, a_refusal_leaves_all_as_it_was) {
     strata_growing_release(&range);
 }
 
-/* Neither beyond the most that was asked for, nor less than the least; what it mapped goes with it, wanted or not. */
+/* A range never grows beyond its limit or below its least size. All of its pages are unmapped with it. */
 TEST(growing, keeps_to_its_bounds) {
     static const struct {
         size_t least, most, grown, usable;

@@ -200,7 +200,7 @@ TEST(pause_bounds, a_copy_that_fails_lets_nothing_wake) {
     }
 }
 
-/* Of all pools only the one that has the tag sleeps. */
+/* Only the pool that has the tag sleeps. */
 TEST(pause_bounds, a_pool_without_the_tag_serves_on) {
     PAUSED_RIG(rig, EXACT "\npools: {a: {stack: [auto_growth_vmm, vmm]}, b: {stack: [auto_growth_vmm, vmm]}}\n");
     uint64_t pools[3] = {STRATA_POOL_ORDINARY, pause_pool(&rig, "a"), pause_pool(&rig, "b")};

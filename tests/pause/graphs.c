@@ -92,7 +92,7 @@ TEST(pause_graphs, contents_that_a_graph_uses_are_not_dropped) {
     EXPECT_OK(graph_launch(&g));
 }
 
-/* Of a block's two handles one is shared with a block that stays: the other one would go, and with it a part of what the graph uses. */
+/* One of the block's two handles is shared with a block that stays. Without the other one the graph would lose a part of its memory. */
 TEST(pause_graphs, nor_a_part_of_a_block_from_outside) {
     for (int first = 0; first < 2; first++) {
         GRAPHED(g, "stack: [stream_safe, best_fit_vmm: {handle: 2MiB}, vmm]\n"

@@ -211,7 +211,7 @@ TEST(platform_host, pipes_and_devices_are_for_the_user_to_name) {
     folder_close(&folder);
 }
 
-/* What is written follows what was there; neither a folder, a link nor a pipe without a reader is added to. */
+/* Bytes are appended to a file. A folder, a link, or a pipe without a reader is refused. */
 TEST(platform_host, what_is_added_follows_what_is_there) {
     folder_t folder;
     int file = -1, reader;
