@@ -1,4 +1,4 @@
-"""Which tests reach which lines: every test of the coverage build is run once, and gcov is asked what it reached."""
+"""Which tests reach which lines: every suite of the coverage build is run once, or each test of a slow one, and gcov lists its lines."""
 import concurrent.futures
 import functools
 import json
@@ -16,7 +16,7 @@ PROGRAMS = ["platform", "sim", "trace", "cuda", "mechanism", "allocation", "asyn
 # Those whose tests do not: the rules of the house, the installed package, the C++ headers and the real GPU reach no line that others do
 # not, one test of test_failures runs a program thousands of times, and the modules are loaded by others.
 LEFT_OUT = ["house", "install", "gpu", "cpp", "failures", "modules", "python"]
-# Of these a whole suite counts as one test: each holds a suite for every layer, of many small tests.
+# Suites of these are never measured test by test: there is one for every layer, of many small tests.
 BY_SUITE = {"conformance"}
 # These run the command too.
 BY_COMMAND = {"tools", "security"}
@@ -28,7 +28,8 @@ WATCHED = ("platform/", "trace/", "allocation/", "planning/", "strategy/", "conf
 # Where the compiler leaves its notes of those: the folders' own objects, and the sources that a test program borrows.
 NOTES = re.compile(r"/(?:strata_(?:%s)\.dir|test_\w+\.dir/__)(?:/|$)" % "|".join(folder.split("/")[0] for folder in WATCHED))
 LONGEST = 120
-KEEP_EVERY = 50  # tests
+QUICK = 1.0  # seconds of a suite that is measured as a whole
+KEEP_EVERY = 50  # units
 
 
 def unnamed_programs(root):
@@ -49,18 +50,17 @@ def name_in_tree(path, root):
     return ""
 
 
-def tests_of(program, path):
-    """The filters by which the tests of a program are run."""
+def suites_of(path):
+    """{the filter of a suite: the filters of its tests} of a program."""
     listed = subprocess.run([path, "--gtest_list_tests"], capture_output=True, text=True, check=True).stdout
-    suite, filters = "", []
+    suite, suites = "", {}
     for line in listed.splitlines():
         if line[:1] not in (" ", "") and line.rstrip().endswith("."):
             suite = line.strip()
-            if program in BY_SUITE:
-                filters.append(suite + "*")
-        elif line.startswith("  ") and program not in BY_SUITE:
-            filters.append(suite + line.split("#")[0].strip())
-    return filters
+            suites[suite + "*"] = []
+        elif line.startswith("  ") and suite:
+            suites[suite + "*"].append(suite + line.split("#")[0].strip())
+    return suites
 
 
 class Worker:
@@ -106,26 +106,34 @@ def measure(root, build, work, workers, known, keep):
     for program in PROGRAMS:
         path = os.path.join(build, "tests", program, "test_" + program)
         if os.path.exists(path):
-            jobs += [(program, path, chosen) for chosen in tests_of(program, path)]
-    found = {program + " " + chosen: known[program + " " + chosen] for program, _, chosen in jobs
-             if program + " " + chosen in known}
-    jobs = [job for job in jobs if job[0] + " " + job[2] not in found]
-    if not jobs:
-        return found
+            jobs += [(program, path, suite, tests) for suite, tests in suites_of(path).items()]
+    found = {}
     free = [Worker(build, os.path.join(work, "counts%d" % number)) for number in range(workers)]
 
-    def one(job):
-        program, path, chosen = job
+    def reached(program, path, chosen):
+        name = program + " " + chosen
+        if name in known:
+            return known[name]
         worker = free.pop()
         try:
-            found[program + " " + chosen] = worker.run(path, chosen, root)
-            if len(found) % KEEP_EVERY == 0:
-                keep(dict(found))
+            return worker.run(path, chosen, root)
         finally:
             free.append(worker)
 
+    def one(job):
+        program, path, suite, tests = job
+        whole = reached(program, path, suite)
+        # A mutant runs all tests of a unit, so a slow suite is measured test by test. So is one of which a test fails anyway.
+        apart = program not in BY_SUITE and len(tests) > 1 and (whole["seconds"] > QUICK or not whole["passed"])
+        units = {chosen: reached(program, path, chosen) for chosen in tests} if apart else {suite: whole}
+        before = len(found)
+        found.update({program + " " + chosen: unit for chosen, unit in units.items()})
+        if before // KEEP_EVERY != len(found) // KEEP_EVERY:
+            keep(dict(found))
+
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         list(pool.map(one, jobs))
+    keep(dict(found))
     for name, test in sorted(found.items()):
         if not test["passed"]:
             print("left out, it fails without any mutant, or takes longer than %d s: %s" % (LONGEST, name))
