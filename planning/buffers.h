@@ -4,6 +4,10 @@
 
 #include "strata/plan.h"
 
+/* No planner places a buffer at this offset or above it: a fixed offset is at most 2^60, and all sizes and alignments together are at
+ * most 2^61. So a file with a plan must allow offsets up to here, or a plan could be written and not read again. */
+#define STRATA_PLAN_OFFSET_LIMIT (UINT64_C(1) << 62)
+
 /* E_INVALID, E_LIMIT. After it no sum of sizes, alignments and a fixed offset overflows. */
 strata_status_t strata_buffers_check(const strata_plan_buffer_t *buffers, size_t count);
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "planning/buffers.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 #include "trace/text/input.h"
@@ -106,7 +107,7 @@ static const char *row_member(void *context, strata_json_slice_t name, strata_js
     if (strata_json_is(name, "held")) b->flags |= strata_json_is(value, "true") ? STRATA_PLAN_HELD : 0;
     static const char *const needed[] = {"lower", "upper", "size", "offset"};
     uint64_t *const into[] = {&b->lower, &b->upper, &b->size, &b->offset};
-    static const uint64_t most[] = {UINT64_MAX, UINT64_MAX, (uint64_t)1 << 48, (uint64_t)1 << 60};
+    static const uint64_t most[] = {UINT64_MAX, UINT64_MAX, (uint64_t)1 << 48, STRATA_PLAN_OFFSET_LIMIT};
     for (unsigned i = 0; i < 4; i++) {
         if (!strata_json_is(name, needed[i])) continue;
         row->has |= 1u << i;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "planning/buffers.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 #include "trace/text/lines.h"
@@ -184,7 +185,7 @@ static strata_status_t read_field(const reading_t *r, uint32_t field, strata_pla
     }
     if (column != STRATA_PLAN_COLUMN_offset) return status;
     b->flags |= STRATA_PLAN_FIXED;
-    return number(r, field, (uint64_t)1 << 60, &b->offset);
+    return number(r, field, STRATA_PLAN_OFFSET_LIMIT, &b->offset);
 }
 
 static strata_status_t read_row(reading_t *r, strata_plan_table_t *t) {

@@ -58,6 +58,19 @@ TEST(plan_files, what_is_written_reads_the_same) {
     EXPECT_OK(strata_plan_check(again.buffers, 2, (const uint64_t[]){8, 200}, NULL));
 }
 
+/* Buffers that are placed above a fixed one at 2^60 end beyond it. */
+TEST(plan_files, the_highest_offsets_of_a_plan_read_the_same) {
+    strata_plan_table_t t CLOSED_BY(plans_gone) = read_text("lower,upper,size,offset\n0,2,8,1152921504606846976\n1,3,1,\n");
+    const uint64_t offsets[] = {UINT64_C(1) << 60, UINT64_C(1) << 62};
+    char path[512];
+    snprintf(path, sizeof path, "%s", temporary("far.csv"));
+    EXPECT_OK(strata_plan_table_write(&t, offsets, path));
+    strata_plan_table_t again CLOSED_BY(plans_gone) = {0};
+    EXPECT_OK(strata_plan_table_read(path, &again));
+    ASSERT_EQ(again.count, 2);
+    EXPECT_EQ(again.buffers[1].offset, offsets[1]);
+}
+
 typedef struct wrong {
     const char *name, *text, *what;
 } wrong_t;
@@ -69,6 +82,7 @@ static const wrong_t wrong[] = {
     {"unknown", "id,lower,upper,size,colour\n", ":1:21: unknown column \"colour\"; a header has"},
     {"twice", "lower,upper,size,begin\n", "column \"begin\" stands twice"},
     {"fields", "lower,upper,size\n1,2\n", ":2:1: 2 fields, where the header has 3"},
+    {"far", "lower,upper,size,offset\n0,2,8,4611686018427387905\n", "offset is \"4611686018427387905\""},
     {"letters", "lower,upper,size\n1,2,12k\n", ":2:5: size is \"12k\"; write a whole number from 0 to 281474976710656"},
     {"negative", "lower,upper,size\n-1,2,3\n", ":2:1: lower is \"-1\""},
     {"overflow", "lower,upper,size\n1,99999999999999999999999,3\n", "upper is \"99999999999999999999999\""},
