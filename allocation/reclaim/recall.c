@@ -33,20 +33,25 @@ void strata_idle_end(strata_stack_t *stack) {
     stack->quiet = NULL;
 }
 
-/* A piece that lay there already is no hit: no request was served. */
-static bool has_grown(strata_layer_t *layer, uint64_t growths) {
+typedef struct counts {
+    uint64_t growths, hits;
+} counts_t;
+
+static counts_t counts_of(strata_layer_t *layer) {
     strata_stack_take(layer->stack);
-    bool grown = layer->stack->figures.growths != growths;
-    if (!grown) layer->stack->figures.cache_hits--;
+    counts_t counts = {layer->stack->figures.growths, layer->stack->figures.cache_hits};
     strata_unlock(&layer->stack->lock);
-    return grown;
+    return counts;
 }
 
-static uint64_t growths_of(strata_layer_t *layer) {
+/* A piece that the cache had already is no hit, because no request was served. A cache that put the piece together counted none. */
+static bool has_grown(strata_layer_t *layer, const counts_t *before) {
     strata_stack_take(layer->stack);
-    uint64_t growths = layer->stack->figures.growths;
+    strata_statistics_t *figures = &layer->stack->figures;
+    bool grown = figures->growths != before->growths;
+    if (!grown && figures->cache_hits > before->hits) figures->cache_hits--;
     strata_unlock(&layer->stack->lock);
-    return growths;
+    return grown;
 }
 
 static strata_record_t *bring(strata_layer_t *layer, strata_stack_t *by, strata_stream_t stream, uint64_t size) {
@@ -57,9 +62,9 @@ static strata_record_t *bring(strata_layer_t *layer, strata_stack_t *by, strata_
                                 .stream = stream,
                                 .pool = by->group->pool,
                                 .flags = STRATA_NO_RETRY};
-    uint64_t growths = growths_of(layer);
+    counts_t before = counts_of(layer);
     if (strata_chunk_allocate_from(layer, by, size, &request, &record) != STRATA_OK) return NULL;
-    if (has_grown(layer, growths)) return record;
+    if (has_grown(layer, &before)) return record;
     strata_chunk_free(record);
     return NULL;
 }
