@@ -290,7 +290,8 @@ static void flatten(strata_stack_t *stack) {
         above[depth++] = layer;
         layer = layer->below[0];
     }
-    if (!layer->type->hit || (layer->stack != stack && guarded)) return;
+    /* Only a cache hands out records that its own free takes back. */
+    if (layer->type->role != STRATA_CACHE || !layer->type->hit || (layer->stack != stack && guarded)) return;
     uint64_t route = layer->number;
     while (depth > 0) route = route << 8 | above[--depth]->number;
     stack->route = route;
