@@ -1,8 +1,8 @@
 /* The block that was freed last. Programs give a block back and ask for as much again. So it stays apart: in no index, and not merged with
  * its neighbours, until the next request or free of its cache. Is that a request of its size, it is served as it is. Whatever needs to
  * know all that is free joins it first. While it is apart its bytes count as used. Under the lock of the cache's stack. */
-#ifndef STRATA_ALLOCATION_CHUNKS_APART_H
-#define STRATA_ALLOCATION_CHUNKS_APART_H
+#ifndef STRATA_ALLOCATION_CACHE_APART_H
+#define STRATA_ALLOCATION_CACHE_APART_H
 
 #include "allocation/cache/chunks.h"
 

@@ -1,7 +1,7 @@
 /* The cache that strata/layer.h offers to authors (strata_chunked_*): chunks cut into blocks, free neighbours merged, and the
  * author's index of free blocks. */
-#ifndef STRATA_ALLOCATION_CHUNKS_CHUNKED_H
-#define STRATA_ALLOCATION_CHUNKS_CHUNKED_H
+#ifndef STRATA_ALLOCATION_CACHE_CHUNKED_H
+#define STRATA_ALLOCATION_CACHE_CHUNKED_H
 
 #include "allocation/cache/chunks.h"
 

@@ -16,8 +16,8 @@
  * Guarded by the lock of the layer's stack. What takes a call opens the locks of that call while the layer below is asked: a cache
  * holds no half-made state across it and reads its own again. Nothing here takes longer than in proportion to the chunks, times
  * their logarithm where they are sorted. */
-#ifndef STRATA_ALLOCATION_CHUNKS_CHUNKS_H
-#define STRATA_ALLOCATION_CHUNKS_CHUNKS_H
+#ifndef STRATA_ALLOCATION_CACHE_CHUNKS_H
+#define STRATA_ALLOCATION_CACHE_CHUNKS_H
 
 #include "allocation/mechanism/pieces.h"
 #include "allocation/mechanism/repeats.h"

@@ -8,8 +8,8 @@
  *
  * The first part of a run is its chunk in the list (strata_chunk_t), the others follow in its chain of parts. All parts stand in one
  * order by address. Guarded by the lock of the cache's stack. */
-#ifndef STRATA_ALLOCATION_CHUNKS_RUNS_H
-#define STRATA_ALLOCATION_CHUNKS_RUNS_H
+#ifndef STRATA_ALLOCATION_CACHE_RUNS_H
+#define STRATA_ALLOCATION_CACHE_RUNS_H
 
 #include "allocation/cache/chunks.h"
 

@@ -1,4 +1,4 @@
-/* The serve loop of every cache. */
+/* The loop that serves a request after a miss, for every cache that cuts or joins blocks. */
 #include "allocation/cache/serve.h"
 
 #include "platform/arithmetic.h"

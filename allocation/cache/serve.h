@@ -12,8 +12,9 @@
  *            | no                             it has
  *     grow ------------------------------------------------>+  (or done, if the growth served the request itself)
  *
- * Every cache has this loop. A policy says how to search, how much to ask for, and how memory comes. All functions run under the lock
- * of the cache's stack. wait, search and grow may open it, so a policy reads its state again after each of them. */
+ * Every cache that cuts or joins blocks runs this loop. A policy says how to search, how much to ask for, and how memory comes. All
+ * functions run under the lock of the cache's stack. The hooks wait, search and grow may open it, so a policy reads its state again
+ * after each of them. */
 #ifndef STRATA_ALLOCATION_CACHE_SERVE_H
 #define STRATA_ALLOCATION_CACHE_SERVE_H
 
@@ -26,11 +27,12 @@ typedef struct strata_lookup {
     uint64_t size; /* requested bytes */
     uint64_t rounded; /* bytes of the block */
     uint32_t user; /* the stream or bank that the block is for, by the cache's own number; 0 if the cache has only one */
-    bool grown; /* memory came from below for this request, so it counts as no hit */
+    bool grown; /* a growth was tried for this request, so it counts as no hit */
 } strata_lookup_t;
 
 typedef struct strata_cache_policy {
-    /* Serves the request from a free block. Counts nothing as a hit. Returns E_NO_MEMORY, without a text, if no block fits. */
+    /* Serves the request from a free block. Counts nothing as a hit. Returns E_NO_MEMORY, without a text, if no block fits. Any other
+     * error ends the request. */
     strata_status_t (*search)(strata_layer_t *self, strata_lookup_t *lookup, strata_record_t **record);
     /* Serves the request at a place, or returns NULL. May be NULL if the cache has no `stable_addresses`. */
     strata_record_t *(*serve_at)(strata_layer_t *self, const strata_extent_t *place, strata_lookup_t *lookup);
@@ -38,8 +40,8 @@ typedef struct strata_cache_policy {
     uint64_t (*growth_size)(const strata_layer_t *self, const strata_lookup_t *lookup);
     /* Returns true if a block may have become free, so that another search is worth it. May be NULL. */
     bool (*wait)(strata_layer_t *self, strata_lookup_t *lookup, uint64_t growth_size, strata_patience_t *patience);
-    /* Gets memory from below while other threads wait. Sets *record if it served the request itself. It clears lookup->grown if the
-     * memory for that was in the cache already. */
+    /* Gets memory from below while other threads wait. Sets *record if it served the request itself. It clears lookup->grown if that
+     * counts as a hit. */
     strata_status_t (*grow)(strata_layer_t *self, strata_lookup_t *lookup, uint64_t growth_size, strata_record_t **record);
 } strata_cache_policy_t;
 
@@ -53,7 +55,7 @@ strata_status_t strata_cache_serve(strata_chunks_t *cache, const strata_cache_po
 strata_status_t strata_cache_round(const strata_chunks_t *cache, const strata_request_t *request, uint64_t padding,
                                    uint64_t *rounded);
 
-/* The `wait` of a cache that is patient: waits until pending frees of its stack are done, while no thread grows the cache. */
+/* The `wait` of a patient cache: waits until pending frees of its stack are done. Does nothing while a thread grows the cache. */
 bool strata_cache_wait_for_pending(strata_layer_t *self, strata_lookup_t *lookup, uint64_t growth_size,
                                    strata_patience_t *patience);
 

@@ -110,7 +110,7 @@ static inline void strata_auto_growth_remove(auto_growth_t *self, uint32_t slot,
 
 /* ---- all under the stack's lock ---- */
 
-/* `growth_size` and `grow` of the policy. With `reclaim: own`, grow gives idle chunks back first, or after a refusal. */
+/* These are `growth_size` and `grow` of the policy. With `reclaim: own`, grow gives idle chunks back first, or after a refusal. */
 uint64_t strata_auto_growth_size(const strata_layer_t *base, const strata_lookup_t *lookup);
 strata_status_t strata_auto_growth_grow(strata_layer_t *base, strata_lookup_t *lookup, uint64_t size, strata_record_t **record);
 /* The chunks that the options ask for before the first request. No lock is held. */

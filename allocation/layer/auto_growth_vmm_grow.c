@@ -119,7 +119,7 @@ static strata_status_t create(auto_growth_vmm_t *self, const vmm_room_t *room, u
     return status;
 }
 
-/* Bytes that may be created before handles are moved instead. */
+/* Returns the bytes that may be created before idle pieces are joined in views instead. */
 static uint64_t allowance(const auto_growth_vmm_t *self) {
     const auto_growth_vmm_options_t *o = strata_growth_vmm_options(self);
     uint64_t share = strata_share(self->peak_used, o->slack);

@@ -103,7 +103,7 @@ static bool is_empty(auto_growth_vmm_t *self, const vmm_range_t *range) {
 }
 
 void strata_growth_vmm_end_ranges(auto_growth_vmm_t *self, strata_call_t *call) {
-    if (!self->ranges_changed || self->growth.chunks.growing) return; /* what is being moved is nowhere */
+    if (!self->ranges_changed || self->growth.chunks.growing) return; /* a handle that is being created is in no range yet */
     self->ranges_changed = false;
     vmm_range_t empty[STRATA_VMM_RANGES];
     uint32_t count = 0, left = 0;

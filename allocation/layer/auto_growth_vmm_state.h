@@ -148,8 +148,8 @@ void strata_growth_vmm_end_ranges(auto_growth_vmm_t *self, strata_call_t *call);
 
 /* ---- a miss ---- */
 
-/* `grow` of the policy. It makes a block of idle pieces, or creates handles. In the second case it serves the low end of the new room if
- * it can, so that the rest of the room stays in one piece. */
+/* The policy's `grow`. It makes a block of idle pieces, or creates handles. Then it serves the low end of the new room, so that the rest
+ * of the room stays in one piece. */
 strata_status_t strata_growth_vmm_grow(strata_layer_t *base, strata_lookup_t *lookup, uint64_t rounded, strata_record_t **served);
 
 /* ---- survey ---- */

@@ -6,7 +6,6 @@
 
 /* ---- blocks ---- */
 
-/* A block with a count of the program and one without join only if the host need not wait for the users of either. */
 static bool is_vouched_for(const bfc_t *self, const strata_record_t *block) {
     return bfc_stamp_of(block) != 0 || !strata_last_users_uses(&self->last, block);
 }
@@ -16,6 +15,7 @@ static HOT bool may_join(void *owner, uint32_t low, uint32_t high) {
     return bfc_stamp_of(bfc_block(self, low)) == 0 && bfc_stamp_of(bfc_block(self, high)) == 0;
 }
 
+/* A block without a count of the program joins one that has a count only if the host need not wait for its users. */
 static HOT bool may_join_counted(void *owner, uint32_t low, uint32_t high) {
     const bfc_t *self = owner;
     return may_join(owner, low, high) ||

@@ -356,7 +356,8 @@ static bool ask_callbacks(caching_t *self, const strata_request_t *request) {
     return freed > 0 || self->base.stack->figures.growths != growths;
 }
 
-/* Each of the two is done once for a request, and only if it makes another search worthwhile. */
+/* Waits for the memory of exited threads, then calls the program's callbacks, each once for a request. Returns whether it may have
+ * freed a block. */
 static bool wait(strata_layer_t *base, strata_lookup_t *base_lookup, uint64_t growth_size, strata_patience_t *patience) {
     caching_t *self = (caching_t *)base;
     lookup_t *lookup = (lookup_t *)base_lookup;

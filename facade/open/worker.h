@@ -1,5 +1,6 @@
-/* Threads of a facade's own: at most two, which sleep until there is something to do. They have stopped before the facade's domains end, and
- * before the driver does at the end of the process. A child of fork() has none of them, and no call there waits for one. */
+/* A thread of a facade's own, which sleeps until there is work for it. It has stopped before the facade's domains end, and
+ * before the driver does at the end of the process. A child of fork() does not have it, and no call
+ * there waits for it. */
 #ifndef STRATA_FACADE_WORKER_H
 #define STRATA_FACADE_WORKER_H
 

@@ -268,7 +268,7 @@ typedef struct strata_layer_type {
     void (*free)(strata_layer_t *self, strata_record_t *record, strata_call_t *call);
 
     /* Optional. The core asks each layer of a stack that has the operation; NULL: this one has nothing to do. */
-    /* Of a cache: serves a request of `stack`, at the place's alignment, from what is there; no device call, no lock is opened.
+    /* A cache serves a request of `stack`, at the place's alignment, from what is there; no device call, no lock is opened.
      * NULL: allocate is called. The core writes the record's route and stack. An instance that several stacks share asks
      * strata_stack_stream() whose request it is. */
     strata_record_t *(*hit)(strata_layer_t *self, size_t size, const strata_stack_t *stack);
@@ -330,7 +330,7 @@ typedef struct strata_layer_type {
     const struct strata_direct *direct; /* for layers of the tree; NULL elsewhere: the way of hit and quick_free (stack/direct.h) */
     /* Of a source: the driver's pool that it serves from; what lies idle there is nobody else's. NULL: none. No lock is held. */
     void *(*driver_pool)(strata_layer_t *self);
-    /* Of a cache: as hit, but at this ptr and size; `ref` means nothing. NULL: something is there. */
+    /* A cache serves as in hit, but at this ptr and size; `ref` means nothing. NULL: something is there. */
     strata_record_t *(*take_at)(strata_layer_t *self, const strata_block_t *at, size_t requested, const strata_stack_t *stack);
     bool (*magazines)(const strata_layer_t *self); /* for caches of the tree: the core may keep blocks (stack/magazines.h) */
     const struct strata_handles *handles; /* for sources of the tree that serve physical handles; NULL elsewhere */
