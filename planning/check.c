@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "planning/buffers.h"
-#include "planning/check.h"
 #include "platform/arguments.h"
 #include "platform/host/host_memory.h"
+#include "strata/plan.h"
 
 enum { NOBODY = -1 };
 
@@ -32,7 +32,6 @@ typedef struct checking {
     cover_t *part; /* covers some of them */
     fork_cover_t *forks; /* by fork */
     size_t fork_count;
-    size_t *pair; /* of those that share bytes; NULL: nobody asks */
 } checking_t;
 
 /* ---- order ---- */
@@ -96,10 +95,6 @@ static void cover_times(const checking_t *c, size_t from, size_t to, cover_t by)
 /* ---- rules ---- */
 
 static strata_status_t shared(const checking_t *c, cover_t below, size_t index) {
-    if (c->pair) {
-        c->pair[0] = (size_t)below.owner;
-        c->pair[1] = index;
-    }
     return strata_fail(STRATA_E_CORRUPT, 0, "buffers %zu and %zu share bytes: one ends at %llu, the other begins at %llu",
                        (size_t)below.owner, index, (unsigned long long)below.end, (unsigned long long)c->offsets[index]);
 }
@@ -192,8 +187,9 @@ out:
     return status;
 }
 
-strata_status_t strata_plan_check_pair(const strata_plan_buffer_t *buffers, size_t count, const uint64_t *offsets, uint64_t *peak,
-                                       size_t pair[2]) {
+strata_status_t strata_plan_check(const strata_plan_buffer_t *buffers, size_t count, const uint64_t *offsets, uint64_t *peak) {
+    STRATA_REFUSE_NULL_ARRAY(buffers, count);
+    STRATA_REFUSE_NULL_ARRAY(offsets, count);
     strata_status_t status = strata_buffers_check(buffers, count);
     if (status != STRATA_OK) return status;
     uint64_t highest = 0;
@@ -204,11 +200,5 @@ strata_status_t strata_plan_check_pair(const strata_plan_buffer_t *buffers, size
     }
     if (peak) *peak = highest;
     if (count == 0) return STRATA_OK;
-    return check_overlaps(&(checking_t){.buffers = buffers, .offsets = offsets, .count = count, .pair = pair});
-}
-
-strata_status_t strata_plan_check(const strata_plan_buffer_t *buffers, size_t count, const uint64_t *offsets, uint64_t *peak) {
-    STRATA_REFUSE_NULL_ARRAY(buffers, count);
-    STRATA_REFUSE_NULL_ARRAY(offsets, count);
-    return strata_plan_check_pair(buffers, count, offsets, peak, NULL);
+    return check_overlaps(&(checking_t){.buffers = buffers, .offsets = offsets, .count = count});
 }

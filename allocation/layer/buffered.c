@@ -126,8 +126,11 @@ static strata_status_t grow(buffered_t *self, const strata_request_t *request, s
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     buffered_t *self = (buffered_t *)base;
-    *record = take(base, request->size, request->alignment);
-    if (*record) return STRATA_OK;
+    strata_record_t *kept = take(base, request->size, request->alignment);
+    if (kept) {
+        *record = kept;
+        return STRATA_OK;
+    }
     if (request->flags & STRATA_NO_GROW)
         return strata_fail(STRATA_E_NO_MEMORY, 0, "no kept block is near %zu bytes, and no growth is allowed", request->size);
     strata_status_t status = grow(self, request, record);

@@ -54,13 +54,6 @@ uint32_t strata_nodes_take(strata_nodes_t *nodes) {
     return node;
 }
 
-uint32_t strata_nodes_take_fresh(strata_nodes_t *nodes, uint32_t most) {
-    if (touch(nodes) == 0) return 0;
-    uint32_t more = (uint32_t)strata_min(most - 1, strata_min(nodes->room, nodes->capacity) - nodes->used);
-    nodes->used += more;
-    return 1 + more;
-}
-
 void strata_nodes_give(strata_nodes_t *nodes, uint32_t node) {
     memcpy(strata_node(nodes, node), &nodes->free_head, sizeof nodes->free_head);
     nodes->free_head = node;

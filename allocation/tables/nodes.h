@@ -24,8 +24,6 @@ strata_status_t strata_nodes_init(strata_nodes_t *nodes, size_t node_size, uint3
 void strata_nodes_destroy(strata_nodes_t *nodes);
 /* 0 when all are taken, for ever or until the range has grown. Contents are undefined. */
 uint32_t strata_nodes_take(strata_nodes_t *nodes);
-/* Takes up to `most` nodes that were never taken, the next by number, and says how many. For who gives none back. */
-uint32_t strata_nodes_take_fresh(strata_nodes_t *nodes, uint32_t most);
 void strata_nodes_give(strata_nodes_t *nodes, uint32_t node);
 static inline void *strata_node(const strata_nodes_t *nodes, uint32_t node) {
     return nodes->memory + (size_t)node * nodes->node_size;

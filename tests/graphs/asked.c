@@ -1,5 +1,5 @@
-/* Questions to the driver while pools are open, and requests that depend on the answer: the legacy stream, broken captures, filters that
- * choose anew, borrowers that are captured later. */
+/* Queries of the driver while pools are open, and requests that depend on the result: the legacy stream, broken captures, filters whose
+ * choice changes, and borrowers that are captured later. */
 #include "allocation/graphs/graphs.h"
 #include "allocation/stack/layer.h"
 #include "tests/graphs/graphs.h"

@@ -20,21 +20,6 @@ TEST(nodes, are_reused_last_in_first_out) {
     strata_nodes_destroy(&nodes);
 }
 
-/* Many at once, as many as there are. */
-TEST(nodes, fresh_ones_come_in_a_row) {
-    strata_nodes_t nodes;
-    ASSERT_OK(strata_nodes_init(&nodes, 16, 20));
-    uint32_t first = strata_nodes_take(&nodes), capacity = nodes.capacity;
-    strata_nodes_give(&nodes, first);
-    EXPECT_EQ(strata_nodes_take_fresh(&nodes, 8), 8);
-    EXPECT_EQ(nodes.used, first + 9);
-    EXPECT_EQ(strata_nodes_take_fresh(&nodes, 100), capacity - first - 9);
-    EXPECT_EQ(strata_nodes_take_fresh(&nodes, 1), 0);
-    EXPECT_EQ(strata_nodes_take(&nodes), first);
-    EXPECT_OK(strata_nodes_validate(&nodes));
-    strata_nodes_destroy(&nodes);
-}
-
 TEST(nodes, a_table_that_ended_has_no_memory) {
     strata_nodes_t nodes;
     unsigned char state;
