@@ -31,6 +31,10 @@ typedef struct strata_origin {
     uint32_t line, column;
 } strata_origin_t;
 
+/* The layers that may also be written beside a stack, and stand at most once in it. */
+extern const strata_layer_type_t strata_retry_type;
+extern const strata_layer_type_t strata_idle_type;
+
 typedef struct strata_model_layer strata_model_layer_t;
 
 /* A stack, outermost layer first. */

@@ -26,8 +26,8 @@ static void give_back(strata_layer_t *self, const strata_record_t *record, uint6
 }
 
 /* No lock is held. */
-static strata_status_t book(strata_domain_t *domain, const strata_adopted_t *memory) {
-    strata_status_t status = strata_domain_claim(domain, memory->size);
+static strata_status_t book(strata_domain_t *domain, const strata_request_t *request, const strata_adopted_t *memory) {
+    strata_status_t status = strata_domain_claim(domain, request, memory->size);
     if (status != STRATA_OK) return status;
     status = strata_domain_book(domain, memory->address, memory->size);
     if (status != STRATA_OK) strata_domain_unclaim(domain, memory->size);
@@ -50,7 +50,7 @@ strata_status_t strata_record_adopt(strata_layer_t *self, const strata_request_t
         return strata_fail(STRATA_E_INVALID, 0, "%s: what is adopted is too small, or begins elsewhere than was asked",
                            self->type->name);
     strata_opened_t opened = strata_call_unlock(request->call);
-    strata_status_t status = book(self->domain, memory);
+    strata_status_t status = book(self->domain, request, memory);
     strata_call_lock(request->call, opened);
     strata_record_t *adopted = status == STRATA_OK ? strata_record_new(self, request, memory->address, memory->size) : NULL;
     if (adopted) {

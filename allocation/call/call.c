@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "allocation/graphs/graphs.h"
-#include "allocation/reclaim/ladder.h"
 #include "allocation/stack/layer.h"
 #include "platform/arguments.h"
 #include "platform/ranges/ranges.h"
@@ -84,7 +83,7 @@ strata_status_t strata_layer_allocate(strata_layer_t *layer, const strata_reques
     strata_status_t status = layer->type->allocate(layer, request, record);
     if (status == STRATA_OK) strata_record_push(*record, layer);
     strata_call_leave(request->call, layer, entered);
-    return status == STRATA_E_NO_MEMORY ? strata_reclaim_for(layer, request, record) : status;
+    return status;
 }
 
 /* If a cache made the record, the cache below reads its states under this lock. */

@@ -1,7 +1,7 @@
 /* What a layer outside the tree may ask of the device: strata/layer.h. */
 #include "allocation/domain/quarantine.h"
 #include "allocation/mechanism/pieces.h"
-#include "allocation/reclaim/refusal.h"
+#include "allocation/reclaim/outcome.h"
 #include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
 #include "platform/arguments.h"
@@ -74,17 +74,19 @@ static strata_status_t give_unbooked(strata_layer_t *self, strata_address_t got,
     return strata_fail_again(&reason);
 }
 
-strata_status_t strata_layer_get_memory(strata_layer_t *self, size_t size, size_t alignment, uint64_t *address) {
+strata_status_t strata_layer_get_memory(strata_layer_t *self, const strata_request_t *request, size_t size, size_t alignment,
+                                        uint64_t *address) {
     STRATA_REFUSE_NULL(self);
+    STRATA_REFUSE_NULL(request);
     STRATA_REFUSE_NULL(address);
     strata_domain_t *domain = self->domain;
     strata_address_t got = 0;
-    strata_status_t status = strata_domain_claim(domain, size);
+    strata_status_t status = strata_domain_claim(domain, request, size);
     if (status != STRATA_OK) return status;
     status = get(self, size, alignment, &got);
     if (status != STRATA_OK) {
         strata_domain_unclaim(domain, size);
-        if (status == STRATA_E_NO_MEMORY) strata_refusal_note(&(strata_refusal_t){.by = STRATA_REFUSED_BY_DEVICE, .asked = size});
+        if (status == STRATA_E_NO_MEMORY) strata_refused_by_device(request, size);
         return status;
     }
     status = strata_domain_book(domain, got, size);

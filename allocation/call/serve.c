@@ -3,24 +3,25 @@
 #include "allocation/graphs/graphs.h"
 #include "allocation/reclaim/idle.h"
 #include "allocation/reclaim/ladder.h"
-#include "allocation/reclaim/refusal.h"
 #include "allocation/reclaim/waiting.h"
 #include "allocation/stack/layer.h"
 #include "platform/host/host_memory.h"
 
 typedef struct serving {
     strata_stack_t *stack;
-    strata_request_t request;
+    const strata_request_t *request;
     strata_record_t *record;
     bool booked; /* as it was left */
 } serving_t;
 
 static strata_status_t down(serving_t *serving, uint32_t extra_flags) {
-    strata_call_t call = {.stack = serving->stack, .stream = serving->request.stream};
-    strata_request_t request = serving->request;
+    strata_layer_t *top = serving->stack->top;
+    strata_call_t call = {.stack = serving->stack, .stream = serving->request->stream};
+    strata_request_t request = *serving->request;
     request.call = &call;
     request.flags |= extra_flags;
-    return strata_layer_allocate(serving->stack->top, &request, &serving->record);
+    strata_status_t status = strata_layer_allocate(top, &request, &serving->record);
+    return status == STRATA_E_NO_MEMORY ? strata_reclaim_once(top, &request, &serving->record) : status;
 }
 
 /* The stream of the request uses a block of `server` that it does not own. If nothing can note that, the block goes back as if it
@@ -59,7 +60,7 @@ static bool serve_from_orphan(serving_t *serving, strata_stack_t *orphan) {
     strata_stack_poll(orphan, &pending);
     serving_t theirs = {.stack = orphan, .request = serving->request};
     if (down(&theirs, STRATA_NO_GROW) != STRATA_OK) return false;
-    if (borrow_served(orphan, theirs.record, serving->request.stream) != STRATA_OK) return false;
+    if (borrow_served(orphan, theirs.record, serving->request->stream) != STRATA_OK) return false;
     book(theirs.record);
     serving->record = theirs.record;
     serving->booked = true;
@@ -95,12 +96,12 @@ static bool serve_from_pools(serving_t *serving) {
     strata_stack_t *own = serving->stack;
     const strata_error_t reason = *strata_last_error();
     uint32_t refuse_early = STRATA_NO_GROW | STRATA_NO_RETRY;
-    if (own->group->pool != 0 || own->ownerless || serving->request.flags & refuse_early) return false;
+    if (own->group->pool != 0 || own->ownerless || serving->request->flags & refuse_early) return false;
     STRATA_DOMAIN_EACH(own->domain, stack) {
         bool same = !stack->is_shared && !stack->orphan && stack->stream == own->stream && stack->thread == own->thread &&
                     stack->of_thread == own->of_thread;
         bool lends = stack->group->lends && !stack->group->graph && !strata_group_is_paused(stack->group) &&
-                     stack->group->plan->alignment >= serving->request.alignment;
+                     stack->group->plan->alignment >= serving->request->alignment;
         if (!lends || !same || !serve_from_pool(serving, stack)) continue;
         strata_domain_leave_stack(own->domain, stack);
         return true;
@@ -149,36 +150,30 @@ static void recall(strata_stack_t *stack, strata_stream_t stream, uint64_t reser
         if (other == stack || stands_on(stack, other)) strata_idle_recall(other, stack, stream, now - reserved);
 }
 
-strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *serve, strata_record_t **record) {
-    serving_t serving = {.stack = stack,
-                         .request = {.struct_size = sizeof(strata_request_t),
-                                     .size = serve->size,
-                                     .alignment = serve->alignment,
-                                     .stream = serve->stream,
-                                     .pool = serve->pool,
-                                     .tag = serve->tag,
-                                     .operator_name = serve->operator_name,
-                                     .flags = serve->flags,
-                                     .freed_before = serve->freed_before}};
+strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_request_t *request, strata_record_t **record) {
+    strata_outcome_t outcome, *shared = request->outcome ? request->outcome : &outcome;
+    *shared = (strata_outcome_t){.given_before = atomic_load(&stack->domain->given_bytes)};
+    strata_request_t begun = *request;
+    begun.struct_size = sizeof begun;
+    begun.outcome = shared;
+    serving_t serving = {.stack = stack, .request = &begun};
     uint64_t reserved = strata_domain_reserved(stack->domain);
-    strata_ladder_begin(atomic_load(&stack->domain->given_bytes));
-    strata_refusal_begin();
     strata_status_t status = strata_group_refuse_paused(stack->group);
     if (status != STRATA_OK) return status;
     /* Where every request asks a source, it asks the driver first. */
-    status = stack->hit ? STRATA_OK : strata_graphs_refuse_unannounced(stack, serve->stream);
+    status = stack->hit ? STRATA_OK : strata_graphs_refuse_unannounced(stack, request->stream);
     if (status == STRATA_OK) status = one_way(&serving);
     /* What the ladder waited for may be in a forgotten stream's stack. */
     if (status == STRATA_E_NO_MEMORY && strata_domain_has_orphans(stack->domain) && serve_left_behind(&serving)) status = STRATA_OK;
     if (status == STRATA_E_NO_MEMORY && serve_from_pools(&serving)) status = STRATA_OK;
     /* In places without an owner the stream that is given is the first borrower. */
-    if (status == STRATA_OK && stack->ownerless && serve->stream) status = borrow_served(stack, serving.record, serve->stream);
+    if (status == STRATA_OK && stack->ownerless && request->stream) status = borrow_served(stack, serving.record, request->stream);
     if (status != STRATA_OK) {
-        if (!(serve->flags & STRATA_NO_GROW)) strata_stack_undo_growth(stack, reserved);
+        if (!(request->flags & STRATA_NO_GROW)) strata_stack_undo_growth(stack, reserved);
         return status;
     }
     if (!serving.booked) book(serving.record);
-    if (atomic_load(&stack->group->recalls) > 0) recall(stack, serve->stream, reserved);
+    if (atomic_load(&stack->group->recalls) > 0) recall(stack, request->stream, reserved);
     *record = serving.record;
     return STRATA_OK;
 }

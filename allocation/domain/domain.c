@@ -4,7 +4,7 @@
 
 #include "allocation/graphs/driver_memory.h"
 #include "allocation/graphs/graphs.h"
-#include "allocation/reclaim/refusal.h"
+#include "allocation/reclaim/outcome.h"
 #include "allocation/reclaim/waiting.h"
 #include "allocation/report/log.h"
 #include "allocation/stack/layer.h"
@@ -175,12 +175,9 @@ void strata_domain_remove_stack(strata_domain_t *domain, strata_stack_t *stack) 
 
 /* ---- figures of the device ---- */
 
-strata_status_t strata_domain_claim(strata_domain_t *domain, uint64_t bytes) {
+strata_status_t strata_domain_claim(strata_domain_t *domain, const strata_request_t *request, uint64_t bytes) {
     if (strata_quota_claim_in_time(&domain->quota, bytes, &domain->lock, NULL)) return STRATA_OK;
-    strata_refusal_note(&(strata_refusal_t){.by = STRATA_REFUSED_BY_PLACE,
-                                            .asked = bytes,
-                                            .used = strata_domain_reserved(domain),
-                                            .limit = atomic_load(&domain->quota.limit)});
+    strata_refused_by_place(request, bytes, strata_domain_reserved(domain), atomic_load(&domain->quota.limit));
     return strata_fail(STRATA_E_NO_MEMORY, 0, "strata_set_limit: %llu bytes asked, %llu of %llu are reserved",
                        (unsigned long long)bytes, (unsigned long long)strata_domain_reserved(domain),
                        (unsigned long long)atomic_load(&domain->quota.limit));

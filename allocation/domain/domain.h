@@ -171,7 +171,7 @@ static inline uint64_t strata_domain_headroom(strata_domain_t *domain) {
 /* A source claims what it is about to ask the device for: E_NO_MEMORY above the place's limit, and then no device call. Then it
  * books what it got, which free by pointer knows from now on (E_LIMIT, E_HOST_MEMORY: it is still only claimed), or takes the claim
  * back. No lock is held. */
-strata_status_t strata_domain_claim(strata_domain_t *domain, uint64_t bytes);
+strata_status_t strata_domain_claim(strata_domain_t *domain, const strata_request_t *request, uint64_t bytes);
 strata_status_t strata_domain_book(strata_domain_t *domain, uint64_t address, uint64_t bytes);
 void strata_domain_unclaim(strata_domain_t *domain, uint64_t bytes);
 /* What was claimed and got counts as reserved: the part of booking that cannot fail. */

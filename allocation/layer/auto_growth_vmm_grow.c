@@ -3,7 +3,7 @@
  * Creating is preferred as long as the cache holds little more than what was needed at most (`slack`): what is created serves for
  * good. Handles grow with the cache, because the device charges each call by the handle. */
 #include "allocation/layer/auto_growth_vmm_state.h"
-#include "allocation/reclaim/refusal.h"
+#include "allocation/reclaim/outcome.h"
 
 #include "platform/arithmetic.h"
 
@@ -159,7 +159,7 @@ static strata_status_t fill(auto_growth_vmm_t *self, const growth_t *growth, con
     if (status == STRATA_OK && two > 0 && two == more) self->row_count++;
     if (status == STRATA_E_NO_MEMORY && more > missing)
         status = done < missing ? create(self, room, missing - done, most, request, &done) : STRATA_OK;
-    if (status == STRATA_E_NO_MEMORY) strata_refusal_of_piece(missing, done);
+    if (status == STRATA_E_NO_MEMORY) strata_refused_piece(request, missing, done);
     return status;
 }
 

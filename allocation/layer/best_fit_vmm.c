@@ -12,7 +12,7 @@
 #include "allocation/cache/serve.h"
 #include "allocation/layer/vmm.h"
 #include "allocation/mechanism/tree.h"
-#include "allocation/reclaim/refusal.h"
+#include "allocation/reclaim/outcome.h"
 #include "platform/arithmetic.h"
 
 enum { ALIGNMENT = 256, PARTS = 1 << 20, LEAVING = 1024, ADDRESSES = 4 /* devices of them */ };
@@ -202,7 +202,7 @@ static strata_status_t map_some(best_fit_vmm_t *self, uint64_t at, uint64_t byte
     uint64_t end = at + bytes, next = at, frees = self->frees;
     strata_status_t status = STRATA_OK;
     for (; next < end && status == STRATA_OK; next += self->handle) status = map_one(self, next, request);
-    if (status == STRATA_E_NO_MEMORY) strata_refusal_of_piece(bytes, next - at - self->handle);
+    if (status == STRATA_E_NO_MEMORY) strata_refused_piece(request, bytes, next - at - self->handle);
     if (status == STRATA_OK || (keeps && status == STRATA_E_NO_MEMORY)) return status;
     strata_error_t reason = *strata_last_error();
     for (uint64_t mapped = at; mapped + self->handle < next; mapped += self->handle) {

@@ -11,7 +11,7 @@
  * bfc_stamps.c, bfc_debug.c, bfc_check.c. What the peer lacks is an option, off by default. */
 #include "allocation/layer/bfc_state.h"
 #include "allocation/options/option.h"
-#include "allocation/reclaim/refusal.h"
+#include "allocation/reclaim/outcome.h"
 #include "platform/arithmetic.h"
 #include "platform/place.h"
 
@@ -271,7 +271,8 @@ static uint64_t needed(const lookup_t *lookup) {
 static strata_status_t extend(bfc_t *self, const lookup_t *lookup, uint32_t *region) {
     uint64_t least = needed(lookup), reserved = self->chunks.bytes;
     uint64_t available = (self->limit - strata_min(self->limit, reserved)) & ~(uint64_t)(STRATA_BFC_UNIT - 1);
-    if (least > available) return strata_refuse_by_bound(&self->base, strata_bfc_bound(self), least, reserved, self->limit);
+    if (least > available)
+        return strata_refuse_by_bound(&self->base, lookup->base.request, strata_bfc_bound(self), least, reserved, self->limit);
     /* Beside a capture regions are asked for because nobody waits, not because the program grew. */
     bool grew = lookup->waited != STRATA_E_CAPTURE, doubled = least > self->next_region;
     while (grew && least > self->next_region) self->next_region *= 2;
@@ -350,7 +351,7 @@ static strata_status_t grow(strata_layer_t *base, strata_lookup_t *base_lookup, 
     if (o->reclaim == STRATA_BFC_RECLAIM_LADDER) return status;
     status = collect_and_extend(self, lookup, record);
     /* Nobody else climbs after these. */
-    if (status == STRATA_E_NO_MEMORY) strata_layer_has_reclaimed(&self->base);
+    if (status == STRATA_E_NO_MEMORY) strata_layer_has_reclaimed(&self->base, lookup->base.request);
     return status;
 }
 

@@ -16,7 +16,7 @@
 
 #include "allocation/options/option.h"
 #include "allocation/reclaim/callbacks.h"
-#include "allocation/reclaim/refusal.h"
+#include "allocation/reclaim/outcome.h"
 #include "platform/arithmetic.h"
 
 #define HOT       inline __attribute__((always_inline))
@@ -291,7 +291,7 @@ static strata_status_t add_segment(caching_t *self, const lookup_t *lookup, uint
     uint64_t held = self->chunks.held;
     uint32_t number;
     if (held > self->allowed || size > self->allowed - held)
-        return strata_refuse_by_bound(&self->base, "memory_fraction", size, held, self->allowed);
+        return strata_refuse_by_bound(&self->base, lookup->base.request, "memory_fraction", size, held, self->allowed);
     if (self->vmm) return expand(self, lookup, record);
     strata_status_t status = strata_chunks_grow(&self->chunks, size, STRATA_CACHING_ALIGNMENT, lookup->base.request, &number);
     if (status != STRATA_OK) return status;
@@ -325,7 +325,7 @@ static strata_status_t grow_at_need(caching_t *self, lookup_t *lookup, uint64_t 
     if (status == STRATA_E_NO_MEMORY && self->uses.captures == 0) status = give_all_and_grow(self, lookup, size, record);
     if (status == STRATA_E_NO_MEMORY && o->smaller_growth && lookup->base.rounded < size)
         status = add_segment(self, lookup, lookup->base.rounded, record);
-    if (status == STRATA_E_NO_MEMORY) strata_layer_has_reclaimed(&self->base);
+    if (status == STRATA_E_NO_MEMORY) strata_layer_has_reclaimed(&self->base, lookup->base.request);
     return status;
 }
 

@@ -10,7 +10,7 @@
  * still unmapping look like a gap: whoever wants to map waits for it. */
 #include "allocation/layer/caching_state.h"
 #include "allocation/layer/vmm.h"
-#include "allocation/reclaim/refusal.h"
+#include "allocation/reclaim/outcome.h"
 #include "platform/arithmetic.h"
 
 enum { LEAVING = 1024 }; /* handles that are unmapped at a time */
@@ -251,7 +251,7 @@ static strata_status_t map_gap(caching_t *self, miss_t *miss, uint64_t at, uint6
     for (uint64_t i = 0; i < count; i++) {
         strata_status_t status = map_one(self, miss, at + i * size);
         if (status == STRATA_OK) continue;
-        if (status == STRATA_E_NO_MEMORY) strata_refusal_of_piece(miss->mapped + miss->lacks, miss->mapped + i * size);
+        if (status == STRATA_E_NO_MEMORY) strata_refused_piece(miss->request, miss->mapped + miss->lacks, miss->mapped + i * size);
         strata_error_t reason = *strata_last_error();
         unmap_last(self, miss, i);
         return strata_fail_again(&reason);
@@ -296,7 +296,7 @@ strata_status_t strata_caching_expand(caching_t *self, uint32_t bank, uint32_t k
     miss_t miss = {.request = request, .bank = bank, .kind = kind};
     strata_status_t status = STRATA_E_NOT_READY;
     if (size > self->range_bytes) {
-        strata_refusal_note(&(strata_refusal_t){.by = STRATA_REFUSED_BY_DEVICE, .asked = size});
+        strata_refused_by_device(request, size);
         return strata_fail(STRATA_E_NO_MEMORY, 0, "no device has %llu bytes", (unsigned long long)size);
     }
     while (status == STRATA_E_NOT_READY) {

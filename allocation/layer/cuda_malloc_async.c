@@ -17,7 +17,7 @@
  */
 #include "allocation/graphs/graphs.h"
 #include "allocation/layer/cuda_malloc_async_state.h"
-#include "allocation/reclaim/refusal.h"
+#include "allocation/reclaim/outcome.h"
 
 static const strata_option_row_t options[] = {
     {"pool", STRATA_OPTION_CHOICE, offsetof(async_options_t, pool), "default", 0, 0, "default|own",
@@ -143,8 +143,7 @@ static strata_status_t give_unserved(async_layer_t *self, const strata_request_t
 /* No lock is held. Pending bytes at these addresses must stop counting before the block starts to count. */
 static strata_status_t ask_pool(async_layer_t *self, const strata_request_t *request, strata_address_t *address) {
     strata_status_t status = strata_device_malloc_async(async_device_of(self), self->pool, request->size, request->stream, address);
-    if (status == STRATA_E_NO_MEMORY)
-        strata_refusal_note(&(strata_refusal_t){.by = STRATA_REFUSED_BY_DEVICE, .asked = request->size});
+    if (status == STRATA_E_NO_MEMORY) strata_refused_by_device(request, request->size);
     if (status != STRATA_OK) {
         strata_domain_unclaim(self->base.domain, request->size);
         return status;
@@ -179,7 +178,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     strata_opened_t opened = strata_call_unlock(request->call);
     strata_status_t status = refuse_legacy(self, request->stream);
     if (status == STRATA_OK) status = strata_async_start(self);
-    if (status == STRATA_OK) status = strata_domain_claim(base->domain, request->size);
+    if (status == STRATA_OK) status = strata_domain_claim(base->domain, request, request->size);
     strata_call_lock(request->call, opened);
     if (status != STRATA_OK) return status;
     if (self->serves_graphs) return strata_async_allocate_for_graphs(self, request, record);

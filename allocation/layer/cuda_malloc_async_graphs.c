@@ -20,7 +20,7 @@
 #include "allocation/graphs/driver_memory.h"
 #include "allocation/graphs/graphs.h"
 #include "allocation/layer/cuda_malloc_async_state.h"
-#include "allocation/reclaim/refusal.h"
+#include "allocation/reclaim/outcome.h"
 #include "allocation/stack/threads.h"
 
 /* `prev` of a record is the entry of what a graph allocates; 0: of anything else. */
@@ -49,12 +49,12 @@ typedef struct got {
 } got_t;
 
 /* A node of the graph; or the layer's own stream has it, and the host has seen that. */
-static strata_status_t ask_driver(async_layer_t *self, uint64_t size, got_t *got) {
+static strata_status_t ask_driver(async_layer_t *self, const strata_request_t *request, got_t *got) {
     strata_device_t *device = async_device_of(self);
     if (got->capture && (got->entry = strata_driver_memory_new(domain_of(self), got->capture)) == 0)
         return strata_last_error()->status;
-    strata_status_t status = strata_device_malloc_async(device, self->pool, size, got->stream, &got->address);
-    if (status == STRATA_E_NO_MEMORY) strata_refusal_note(&(strata_refusal_t){.by = STRATA_REFUSED_BY_DEVICE, .asked = size});
+    strata_status_t status = strata_device_malloc_async(device, self->pool, request->size, got->stream, &got->address);
+    if (status == STRATA_E_NO_MEMORY) strata_refused_by_device(request, request->size);
     if (status != STRATA_OK) got->address = 0;
     return status == STRATA_OK && !got->capture ? strata_device_stream_synchronise(device, got->stream) : status;
 }
@@ -71,8 +71,9 @@ static bool give_unserved(async_layer_t *self, uint64_t size, const got_t *got) 
 }
 
 /* No lock is held. */
-static strata_status_t get(async_layer_t *self, uint64_t size, got_t *got, bool *gone) {
-    strata_status_t status = ask_driver(self, size, got);
+static strata_status_t get(async_layer_t *self, const strata_request_t *request, got_t *got, bool *gone) {
+    uint64_t size = request->size;
+    strata_status_t status = ask_driver(self, request, got);
     if (status == STRATA_OK) strata_async_pass_on(self, got->address, size);
     if (status == STRATA_OK) status = strata_domain_book(domain_of(self), got->address, size);
     if (got->entry && got->address) strata_driver_memory_lies(domain_of(self), got->entry, got->address);
@@ -117,7 +118,7 @@ static strata_status_t get_for(async_layer_t *self, const strata_request_t *requ
     bool gone;
     hide(self, record);
     strata_opened_t opened = strata_call_unlock(request->call);
-    strata_status_t status = get(self, request->size, got, &gone);
+    strata_status_t status = get(self, request, got, &gone);
     strata_call_lock(request->call, opened);
     show(record, got, request->size);
     if (status == STRATA_OK) {

@@ -1,7 +1,7 @@
 /* limit: no more than so many bytes are asked from the layer below, on one device. allocation/domain/quota.h does the counting:
  * never a byte above, and a large request that fails below never makes a small one fail. */
 #include "allocation/domain/quota.h"
-#include "allocation/reclaim/refusal.h"
+#include "allocation/reclaim/outcome.h"
 #include "allocation/stack/layer.h"
 #include "platform/arithmetic.h"
 
@@ -56,8 +56,8 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
         atomic_fetch_add(&self->refused, 1);
         const limit_options_t *o = base->options;
         uint64_t limit = atomic_load(&self->quota.limit);
-        return strata_refuse_by_bound(base, limit == o->bytes ? "bytes" : "fraction", request->size, atomic_load(&self->quota.used),
-                                      limit);
+        return strata_refuse_by_bound(base, request, limit == o->bytes ? "bytes" : "fraction", request->size,
+                                      atomic_load(&self->quota.used), limit);
     }
     strata_status_t status = strata_below_allocate(base, request, record);
     if (status == STRATA_OK) strata_quota_serve(&self->quota, request->size);

@@ -153,7 +153,7 @@ static strata_status_t serve_huge(naive_t *self, const strata_lookup_t *lookup, 
         return strata_fail(STRATA_E_NO_MEMORY, 0, "%s keeps no blocks above %llu bytes, and the request forbids asking below",
                            self->base.type->name, (unsigned long long)self->max_block);
     uint64_t size;
-    strata_status_t status = strata_naive_growth(self, lookup->rounded, lookup->request->call, &size);
+    strata_status_t status = strata_naive_growth(self, lookup->rounded, lookup->request, &size);
     if (status == STRATA_OK) status = ask(self, lookup, size, &slot);
     if (status != STRATA_OK) return status;
     *record = naive_block(self, slot);
@@ -165,7 +165,7 @@ static strata_status_t serve_huge(naive_t *self, const strata_lookup_t *lookup, 
 static strata_status_t ask_for_chunk(naive_t *self, const strata_lookup_t *lookup, uint32_t *slot) {
     uint64_t size, refused = UINT64_MAX;
     for (;;) {
-        strata_status_t status = strata_naive_growth(self, lookup->rounded, lookup->request->call, &size);
+        strata_status_t status = strata_naive_growth(self, lookup->rounded, lookup->request, &size);
         if (status != STRATA_OK) return status;
         if (size >= refused) return STRATA_E_NO_MEMORY;
         status = ask(self, lookup, size, slot);
@@ -197,7 +197,7 @@ strata_status_t strata_naive_allocate(strata_layer_t *base, const strata_request
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s serves alignments up to %llu", base->type->name, (unsigned long long)unit);
     if (!strata_buddy_round(&self->buddy, request->size, &lookup.rounded))
         return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
-    strata_status_t status = strata_naive_size(self, request->call);
+    strata_status_t status = strata_naive_size(self, request);
     if (status != STRATA_OK) return status;
     lookup.user = self->one_user ? 0 : strata_last_users_of(&self->last, request->stream);
     if (lookup.user == 0 && !self->one_user) return STRATA_E_LIMIT;

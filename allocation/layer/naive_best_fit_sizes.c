@@ -6,7 +6,7 @@
  * many parts, `initial` bytes at most. */
 #include "allocation/layer/naive_best_fit_state.h"
 #include "allocation/options/option.h"
-#include "allocation/reclaim/refusal.h"
+#include "allocation/reclaim/outcome.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
@@ -26,11 +26,12 @@ static strata_status_t usable_of(const naive_t *self, uint64_t *usable) {
 }
 
 /* What an option says of a chunk, or the share. E_NO_MEMORY: more than may be used. */
-static strata_status_t chunk_of_device(const naive_t *self, uint64_t usable, uint64_t said, const char *option, uint64_t *size) {
+static strata_status_t chunk_of_device(const naive_t *self, const strata_request_t *request, uint64_t usable, uint64_t said,
+                                       const char *option, uint64_t *size) {
     *size = said ? said : strata_share(usable, naive_options_of(self)->fraction);
     if (*size <= usable) return STRATA_OK;
     char asked[64], most[64];
-    strata_refusal_note(&(strata_refusal_t){.by = STRATA_REFUSED_BY_DEVICE, .asked = *size});
+    strata_refused_by_device(request, *size);
     strata_print_size(said, asked, sizeof asked);
     strata_print_size(usable, most, sizeof most);
     return strata_fail(STRATA_E_NO_MEMORY, 0, "%s.%s: %s are more than the %s that may be used", self->base.type->name, option,
@@ -43,7 +44,7 @@ static uint64_t host_share(const naive_t *self) {
 }
 
 /* No lock is held. */
-static strata_status_t largest_block(const naive_t *self, uint64_t *largest) {
+static strata_status_t largest_block(const naive_t *self, const strata_request_t *request, uint64_t *largest) {
     const naive_options_t *o = naive_options_of(self);
     if (is_host_memory(self)) {
         *largest = host_share(self) / o->parts;
@@ -52,18 +53,18 @@ static strata_status_t largest_block(const naive_t *self, uint64_t *largest) {
     }
     uint64_t usable, first = 0, later = 0;
     strata_status_t status = usable_of(self, &usable);
-    if (status == STRATA_OK) status = chunk_of_device(self, usable, o->initial, "initial", &first);
-    if (status == STRATA_OK) status = chunk_of_device(self, usable, o->reallocate, "reallocate", &later);
+    if (status == STRATA_OK) status = chunk_of_device(self, request, usable, o->initial, "initial", &first);
+    if (status == STRATA_OK) status = chunk_of_device(self, request, usable, o->reallocate, "reallocate", &later);
     *largest = strata_max(first, later);
     return status;
 }
 
-strata_status_t strata_naive_size(naive_t *self, strata_call_t *call) {
+strata_status_t strata_naive_size(naive_t *self, const strata_request_t *request) {
     if (self->sized) return STRATA_OK;
     uint64_t largest;
-    strata_opened_t opened = strata_call_unlock(call);
-    strata_status_t status = largest_block(self, &largest);
-    strata_call_lock(call, opened);
+    strata_opened_t opened = strata_call_unlock(request->call);
+    strata_status_t status = largest_block(self, request, &largest);
+    strata_call_lock(request->call, opened);
     if (status != STRATA_OK || self->sized) return status;
     self->max_block = largest;
     self->sized = true;
@@ -72,36 +73,36 @@ strata_status_t strata_naive_size(naive_t *self, strata_call_t *call) {
 }
 
 /* No lock is held. */
-static strata_status_t refill_of_device(const naive_t *self, bool first, uint64_t *size) {
+static strata_status_t refill_of_device(const naive_t *self, const strata_request_t *request, bool first, uint64_t *size) {
     const naive_options_t *o = naive_options_of(self);
     uint64_t usable;
     *size = o->reallocate;
     if (!first && o->reallocate) return STRATA_OK;
     strata_status_t status = usable_of(self, &usable);
     if (status != STRATA_OK) return status;
-    return chunk_of_device(self, usable, first ? o->initial : 0, "initial", size);
+    return chunk_of_device(self, request, usable, first ? o->initial : 0, "initial", size);
 }
 
 /* Pinned memory is everybody's: the pool and its huge blocks keep to their share. */
-static strata_status_t check_share(const naive_t *self, uint64_t size) {
+static strata_status_t check_share(const naive_t *self, const strata_request_t *request, uint64_t size) {
     if (strata_place_kind(self->base.domain->place) != STRATA_PLACE_PINNED) return STRATA_OK;
     uint64_t most = host_share(self), held = self->chunks.held;
     if (size <= most && held <= most - size) return STRATA_OK;
-    return strata_refuse_by_bound(&self->base, "fraction", size, held, most);
+    return strata_refuse_by_bound(&self->base, request, "fraction", size, held, most);
 }
 
-strata_status_t strata_naive_growth(naive_t *self, uint64_t rounded, strata_call_t *call, uint64_t *size) {
+strata_status_t strata_naive_growth(naive_t *self, uint64_t rounded, const strata_request_t *request, uint64_t *size) {
     bool first = naive_pool_bytes(self) == 0;
     strata_status_t status = STRATA_OK;
     *size = rounded;
-    if (rounded > self->max_block) return check_share(self, rounded);
+    if (rounded > self->max_block) return check_share(self, request, rounded);
     if (is_host_memory(self)) {
         *size = self->max_block;
     } else {
-        strata_opened_t opened = strata_call_unlock(call);
-        status = refill_of_device(self, first, size);
-        strata_call_lock(call, opened);
+        strata_opened_t opened = strata_call_unlock(request->call);
+        status = refill_of_device(self, request, first, size);
+        strata_call_lock(request->call, opened);
         *size = strata_max(*size, rounded);
     }
-    return status == STRATA_OK ? check_share(self, *size) : status;
+    return status == STRATA_OK ? check_share(self, request, *size) : status;
 }

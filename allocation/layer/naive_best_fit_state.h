@@ -80,9 +80,9 @@ strata_record_t *strata_naive_take_at(strata_layer_t *base, const strata_block_t
 /* ---- sizes; the locks are opened ---- */
 
 /* Tells max_block, once. */
-strata_status_t strata_naive_size(naive_t *self, strata_call_t *call);
+strata_status_t strata_naive_size(naive_t *self, const strata_request_t *request);
 /* What the pool asks from below for a request that no free block serves. E_NO_MEMORY: more than its share. */
-strata_status_t strata_naive_growth(naive_t *self, uint64_t rounded, strata_call_t *call, uint64_t *size);
+strata_status_t strata_naive_growth(naive_t *self, uint64_t rounded, const strata_request_t *request, uint64_t *size);
 
 strata_status_t strata_naive_validate(strata_layer_t *base);
 

@@ -1,6 +1,8 @@
-/* retry: how the stack in whose list it stands is climbed for when it is out of memory (docs/contracts.md §3). */
+/* retry: recovers from out of memory. When the layers below refuse a request for memory, it polls, waits, releases idle chunks, asks the
+ * program, and asks them again after each step that gave something (docs/contracts.md §3). */
 #include "allocation/options/option.h"
-#include "allocation/stack/plan.h"
+#include "allocation/reclaim/ladder.h"
+#include "allocation/stack/layer.h"
 
 static const strata_option_row_t options[] = {
     {"timeout", STRATA_OPTION_TIME, offsetof(strata_reclaim_t, timeout), "10s", 0, 0, NULL,
@@ -31,17 +33,21 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
     return strata_option_check_wants(options, wants, filled, option);
 }
 
-/* It says how its stack is climbed for, which the core does (allocation/reclaim/ladder.h): there is nothing for it to do. */
 static strata_status_t allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
-    return strata_below_allocate(self, request, record);
+    strata_outcome_t *outcome = strata_outcome_of(request);
+    const strata_reclaim_t *around = outcome ? outcome->reclaim : NULL;
+    if (outcome) outcome->reclaim = self->options;
+    strata_status_t status = strata_below_allocate(self, request, record);
+    if (status == STRATA_E_NO_MEMORY) status = strata_reclaim_for(self->below[0], self->options, request, record);
+    if (outcome) outcome->reclaim = around;
+    return status;
 }
 
 const strata_layer_type_t strata_retry_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "retry",
-    .doc = "says what its stack does when it is out of memory, as `out_of_memory:` beside the stack does: polls, waits, releases, "
-           "asks the "
-           "program, waits for frees",
+    .doc = "asks the layers below again when they are out of memory, after it has polled, waited, released idle chunks, asked the "
+           "program and waited for frees; `out_of_memory:` beside a stack is the same layer",
     .role = STRATA_DECORATOR,
     .scope = STRATA_SCOPE_NONE,
     .gives = STRATA_TRAIT_WAITS,

@@ -1,5 +1,5 @@
 /* system: asks the device for every request and gives every block back. The source under caches. */
-#include "allocation/reclaim/refusal.h"
+#include "allocation/reclaim/outcome.h"
 #include "allocation/stack/layer.h"
 #include "platform/host/host_memory.h"
 
@@ -101,12 +101,13 @@ static strata_status_t create(strata_layer_t *base) {
 /* ---- the cap ---- */
 
 /* Claimed before the device is asked, so no thread ever sees more than the cap. */
-static strata_status_t claim(system_layer_t *self, uint64_t size) {
+static strata_status_t claim(system_layer_t *self, const strata_request_t *request) {
+    uint64_t size = request->size;
     uint64_t cap = options_of(self)->cap, held = atomic_load(&self->held_bytes);
     do {
         if (size <= cap && held <= cap - size) continue;
         atomic_fetch_add(&self->refused_by_cap, 1);
-        return strata_refuse_by_bound(&self->base, "cap", size, held, cap);
+        return strata_refuse_by_bound(&self->base, request, "cap", size, held, cap);
     } while (!atomic_compare_exchange_weak(&self->held_bytes, &held, held + size));
     return STRATA_OK;
 }
@@ -161,12 +162,11 @@ static strata_status_t host_get(system_layer_t *self, const strata_request_t *re
 }
 
 static strata_status_t device_get(system_layer_t *self, const strata_request_t *request, strata_address_t *address) {
-    strata_status_t status = claim(self, request->size);
+    strata_status_t status = claim(self, request);
     if (status != STRATA_OK) return status;
     status = on_host(self->memory) ? host_get(self, request, address)
                                    : strata_device_malloc(self->base.domain->device, self->memory, request->size, address);
-    if (status == STRATA_E_NO_MEMORY)
-        strata_refusal_note(&(strata_refusal_t){.by = STRATA_REFUSED_BY_DEVICE, .asked = request->size});
+    if (status == STRATA_E_NO_MEMORY) strata_refused_by_device(request, request->size);
     if (status != STRATA_OK) unclaim(self, request->size);
     else if (self->memory == STRATA_MEMORY_MANAGED) prepare_managed(self, request, *address);
     return status;
@@ -235,7 +235,7 @@ static strata_status_t take_in(system_layer_t *self, const strata_request_t *req
 static strata_status_t get(system_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     strata_domain_t *domain = self->base.domain;
     strata_address_t address;
-    strata_status_t status = strata_domain_claim(domain, request->size);
+    strata_status_t status = strata_domain_claim(domain, request, request->size);
     if (status != STRATA_OK) return status;
     status = device_get(self, request, &address);
     if (status == STRATA_OK) return take_in(self, request, address, record);

@@ -9,7 +9,7 @@
  * the same way undoes half a creation. */
 #include "allocation/layer/vmm_state.h"
 
-#include "allocation/reclaim/refusal.h"
+#include "allocation/reclaim/outcome.h"
 #include "platform/arithmetic.h"
 
 enum { PIECES = 1 << 20 };
@@ -115,12 +115,13 @@ static strata_status_t find_place(vmm_layer_t *self, vmm_piece_t *piece) {
 }
 
 /* Whatever fails, the piece says what there is to end. */
-static strata_status_t make_piece(vmm_layer_t *self, uint64_t size, uint64_t at, vmm_piece_t *piece) {
+static strata_status_t make_piece(vmm_layer_t *self, const strata_request_t *request, uint64_t size, uint64_t at,
+                                  vmm_piece_t *piece) {
     *piece = (vmm_piece_t){.address = at, .size = size};
     strata_status_t status = strata_vmm_create_physical(self, piece);
     if (status == STRATA_OK && at == 0) status = find_place(self, piece);
     if (status == STRATA_OK) status = map(self, piece->address, piece, &piece->peers, &piece->mapped);
-    if (status == STRATA_E_NO_MEMORY) strata_refusal_note(&(strata_refusal_t){.by = STRATA_REFUSED_BY_DEVICE, .asked = size});
+    if (status == STRATA_E_NO_MEMORY) strata_refused_by_device(request, size);
     return status;
 }
 
@@ -282,9 +283,9 @@ static strata_status_t get(vmm_layer_t *self, const strata_request_t *request, u
     bool names_place = request->struct_size >= offsetof(strata_request_t, at) + sizeof request->at;
     uint64_t at = names_place ? request->at : 0;
     if (at) clear(self, at);
-    strata_status_t status = strata_domain_claim(domain, size);
+    strata_status_t status = strata_domain_claim(domain, request, size);
     if (status != STRATA_OK) return status;
-    status = make_piece(self, size, at, &piece);
+    status = make_piece(self, request, size, at, &piece);
     if (status == STRATA_OK) status = strata_domain_book(domain, piece.address, size);
     if (status != STRATA_OK) return undo(self, &piece, false);
     status = strata_vmm_lock_complete(self, piece.address, size, &piece.peers);

@@ -5,7 +5,7 @@
  * addresses and its place in the order. Its aliases go and come with it. Whatever the device refuses, the piece says what there is of
  * it, and the next step goes on from there. */
 #include "allocation/layer/vmm_state.h"
-#include "allocation/reclaim/refusal.h"
+#include "allocation/reclaim/outcome.h"
 
 static vmm_layer_t *self_of(strata_layer_t *base) { return (vmm_layer_t *)base; }
 
@@ -193,7 +193,7 @@ static uint64_t take(strata_layer_t *base) {
 
 static strata_status_t make_physical(vmm_layer_t *self, vmm_piece_t *piece) {
     strata_domain_t *domain = self->base.domain;
-    strata_status_t status = strata_domain_claim(domain, piece->size);
+    strata_status_t status = strata_domain_claim(domain, NULL, piece->size);
     if (status != STRATA_OK) return status;
     uint64_t number = piece->number; /* what was kept is known by it */
     status = strata_vmm_create_physical(self, piece);

@@ -1,5 +1,6 @@
 #include "allocation/reclaim/patience.h"
 
+#include "allocation/reclaim/outcome.h"
 #include "allocation/stack/layer.h"
 #include "platform/arithmetic.h"
 
@@ -95,7 +96,7 @@ static void spend(strata_stack_t *stack, strata_clock_t *clock, uint64_t began) 
 static bool wait_open(strata_patience_t *patience, const strata_layer_t *cache, const strata_request_t *request,
                       const strata_growth_asked_t *growth, uint64_t timeout) {
     strata_stack_t *stack = cache->stack;
-    const strata_reclaim_t *says = stack->group->plan->nodes[cache->number].reclaim;
+    const strata_reclaim_t *says = request->outcome->reclaim;
     uint64_t least = request->size > growth->idle ? request->size - growth->idle : 1;
     strata_opened_t opened = strata_call_unlock(request->call);
     bool again = is_more_than_needed(stack, says, growth->bytes - growth->idle) &&
@@ -108,7 +109,8 @@ bool strata_patience_waited(strata_patience_t *patience, const strata_layer_t *c
                             const strata_growth_asked_t *growth) {
     strata_call_t *call = request->call;
     strata_stack_t *stack = cache->stack;
-    const strata_reclaim_t *says = stack->group->plan->nodes[cache->number].reclaim;
+    const strata_outcome_t *outcome = strata_outcome_of(request);
+    const strata_reclaim_t *says = outcome ? outcome->reclaim : NULL;
     strata_clock_t *clock = stack->domain->device->clock;
     uint64_t ahead, on_the_way = stack->figures.deferred_bytes, now = clock->now(clock);
     /* Others wait for a chunk that a cache above has asked for. */

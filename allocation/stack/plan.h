@@ -10,18 +10,6 @@ enum {
     STRATA_ROUTE_LAYERS = 8 /* layers in one route: from the top, or from below a cache, to the next boundary */
 };
 
-typedef enum strata_reclaim_steps { STRATA_RECLAIM_ALL, STRATA_RECLAIM_WAIT } strata_reclaim_steps_t;
-
-/* What `out_of_memory:` of a stack says, or `retry` in its list of layers: the options of that layer. */
-typedef struct strata_reclaim {
-    uint64_t timeout; /* ns of the device's clock; 0: no waiting at all */
-    uint32_t steps; /* strata_reclaim_steps_t; WAIT: polls and waits for frees; nothing is asked for or given back */
-    bool wait_first; /* wait for pending frees that could serve before anything is released */
-    bool patience; /* docs/patience.md */
-    uint64_t depth, deepest;
-    double slack;
-} strata_reclaim_t;
-
 /* What `idle:` of a stack says, or the layer `idle` in its list: the options of that layer. */
 typedef struct strata_idleness {
     uint64_t after; /* ns of the device's clock: when it has had no request for so long, what it keeps idle has gone back */
@@ -29,9 +17,6 @@ typedef struct strata_idleness {
     uint64_t keep_least; /* and at least so many bytes */
 } strata_idleness_t;
 
-/* The layers that say so; they do nothing else. */
-extern const strata_layer_type_t strata_retry_type;
-extern const strata_layer_type_t strata_idle_type;
 /* Its memory may become a captured graph's own: the driver keeps what a graph uses. */
 extern const strata_layer_type_t strata_cuda_malloc_async_type;
 
@@ -42,8 +27,6 @@ typedef struct strata_plan_node {
     strata_scope_t scope; /* how widely the instances are shared: the type's scope, or per stream where the options say so */
     uint32_t below_count;
     uint8_t below[STRATA_PLAN_BRANCHES]; /* numbers of nodes */
-    const strata_reclaim_t *reclaim; /* of its stack, or of the nearest stack around it that has one; NULL: none */
-    bool climbs; /* a stack that says so begins here, or the whole: what it refuses is climbed for (allocation/reclaim/ladder.h) */
 } strata_plan_node_t;
 
 /* Node numbers are the layer numbers of routes: 1 is the top, 0 none. A node's number is smaller than those below it. */
@@ -56,9 +39,6 @@ typedef struct strata_plan {
     strata_plan_node_t nodes[STRATA_PLAN_NODES + 1];
 } strata_plan_t;
 
-/* Finds `idle`, and `reclaim` and `climbs` of every node, once everything else is filled: a router's branches are stacks of their
- * own. */
-void strata_plan_settle(strata_plan_t *plan);
 /* Whether stacks of the plan can be the private pools of captured graphs: every way from the top to a source passes a cache, or ends
  * in cuda_malloc_async. Another source would give memory back to the device while a graph may still use it. E_UNSUPPORTED: the text
  * names the source and what to write. */

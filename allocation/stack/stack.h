@@ -201,18 +201,9 @@ void strata_stack_leave(strata_stack_t *stack);
 
 /* ---- serving ---- */
 
-typedef struct strata_serve {
-    size_t size; /* bytes, not 0 */
-    size_t alignment;
-    strata_stream_t stream;
-    uint32_t flags;
-    uint64_t pool;
-    const char *tag, *operator_name; /* NULL: none */
-    uint64_t freed_before;
-} strata_serve_t;
-
-/* The whole way down the stack, the ladder included. The record is booked and noted. */
-strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *serve, strata_record_t **record);
+/* Serves a request: the way down the stack, recovery included. The record is booked and noted. The caller fills what it asks for; `call`
+ * is the core's. With `outcome`, that is set whatever happens. */
+strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_request_t *request, strata_record_t **record);
 /* A request failed after a growth (docs/contracts.md §7): if more is reserved now than `reserved` before it, idle chunks go back,
  * of the stack and then of what it shares. The reason of the failure stays. */
 void strata_stack_undo_growth(strata_stack_t *stack, uint64_t reserved);

@@ -191,6 +191,19 @@ static strata_status_t read_mapping(strata_reader_t *reader, const strata_text_t
     return status ? status : strata_read_beside(reader, text, map, stack);
 }
 
+/* `retry` recovers what stands below it, wherever it is written: it goes above the layers of its list that hold no lock. Above a layer
+ * that holds one it cannot go silently, and the plan refuses that order. */
+static void raise_retry(strata_model_stack_t *stack) {
+    size_t at = stack->count - 1;
+    const strata_model_layer_t retry = stack->layers[at];
+    for (; at > 0; at--) {
+        const strata_layer_type_t *above = stack->layers[at - 1].type;
+        if (above->role != STRATA_DECORATOR || above->guarded || above == retry.type) break;
+        stack->layers[at] = stack->layers[at - 1];
+    }
+    stack->layers[at] = retry;
+}
+
 strata_status_t strata_read_list(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *list,
                                  strata_model_stack_t *stack) {
     if (list->kind == STRATA_TREE_MAP && strata_tree_get(list, "stack")) return read_mapping(reader, text, list, stack);
@@ -211,6 +224,7 @@ strata_status_t strata_read_list(strata_reader_t *reader, const strata_text_t *t
         status = strata_note_wrong(reader->wrongs, read_layer(reader, text, item, &layer));
         if (status) return status;
         if (layer.type) stack->layers[stack->count++] = layer;
+        if (layer.type == &strata_retry_type) raise_retry(stack);
         reader->lost += layer.type == NULL;
     }
     return STRATA_OK;

@@ -57,7 +57,7 @@ static strata_status_t source_allocate(strata_layer_t *self, const strata_reques
     if (fail_at != 0 && (call == fail_at || (fail_onward && call > fail_at)))
         return strata_fail(fail_status, 0, "the test's source fails its call %llu", (unsigned long long)call);
     strata_opened_t opened = strata_call_unlock(request->call);
-    strata_status_t status = strata_layer_get_memory(self, request->size, request->alignment, &address);
+    strata_status_t status = strata_layer_get_memory(self, request, request->size, request->alignment, &address);
     strata_call_lock(request->call, opened);
     if (status != STRATA_OK) return status;
     *record = strata_record_new(self, request, address, request->size);

@@ -23,7 +23,7 @@ static bool will_serve(const strata_facts_t *f) {
 
 static bool is_gpu(const strata_facts_t *f) { return strata_place_kind(f->domain->place) == STRATA_PLACE_GPU; }
 static bool forbids(const strata_facts_t *f, uint32_t flag) { return (f->refused->flags & flag) != 0; }
-static bool refused_by(const strata_facts_t *f, strata_refused_by_t by) { return f->refusal.by == by; }
+static bool refused_by(const strata_facts_t *f, strata_refused_by_t by) { return f->outcome->refusal.by == by; }
 
 static bool is_too_large(const strata_facts_t *f) { return is_gpu(f) && f->total > 0 && !f->spills && f->asked > f->most; }
 static bool is_kept_whole(const strata_facts_t *f) {
@@ -71,7 +71,9 @@ static bool is_leak(const strata_facts_t *f) {
     bool named = note->tag != 0 || note->operator_name != 0;
     return named && f->owner_bytes >= f->allocated / 2 && f->owner_blocks >= 3 && f->last_step >= f->first_step + 2;
 }
-static bool has_timed_out(const strata_facts_t *f) { return f->climbed.slept && f->climbed.timed_out && f->deferred == 0; }
+static bool has_timed_out(const strata_facts_t *f) {
+    return f->outcome->climbed.slept && f->outcome->climbed.timed_out && f->deferred == 0;
+}
 static bool always(const strata_facts_t *f) {
     (void)f;
     return true;
@@ -181,7 +183,7 @@ static bool device_lacks_growth(const strata_facts_t *f) { return !device_has_gr
 static bool grows_smaller(const strata_facts_t *f) { return f->smaller_growth_is_off; }
 static bool has_large_chunks(const strata_facts_t *f) { return f->chunk_size_bytes > f->asked; }
 static bool has_victims(const strata_facts_t *f) { return f->victims > 0; }
-static bool gave_up_early(const strata_facts_t *f) { return f->climbed.timed_out && f->has_retry; }
+static bool gave_up_early(const strata_facts_t *f) { return f->outcome->climbed.timed_out && f->has_retry; }
 static bool gave_up_on_enough(const strata_facts_t *f) { return gave_up_early(f) && comes_free(f); }
 static bool never_waited(const strata_facts_t *f) { return !f->has_retry && !forbids(f, STRATA_NO_RETRY); }
 static bool is_bounded_below_device(const strata_facts_t *f) { return is_bounded(f) && device_has_growth(f); }

@@ -90,7 +90,7 @@ static void read_options(strata_facts_t *f) {
 
 static void read_bound(strata_facts_t *f) {
     const strata_plan_t *plan = f->refused->stack->group->plan;
-    const strata_refusal_t *refusal = &f->refusal;
+    const strata_refusal_t *refusal = &f->outcome->refusal;
     f->growth = refusal->by == STRATA_REFUSED_BY_OTHERS ? f->asked : refusal->asked;
     f->room = f->free;
     f->allowed = f->total && !f->spills ? f->most : UINT64_MAX;
@@ -253,8 +253,7 @@ void strata_facts_gather(strata_facade_t *facade, const strata_refused_t *refuse
     f->refused = refused;
     f->event = event;
     f->asked = refused->size;
-    f->climbed = strata_ladder_last();
-    f->refusal = strata_refusal_last();
+    f->outcome = refused->outcome;
     snprintf(f->reason, sizeof f->reason, "%s", refused->reason);
     read_device(f);
     read_options(f);

@@ -3,8 +3,7 @@
 #ifndef STRATA_FACADE_FACTS_H
 #define STRATA_FACADE_FACTS_H
 
-#include "allocation/reclaim/ladder.h"
-#include "allocation/reclaim/refusal.h"
+#include "allocation/reclaim/outcome.h"
 #include "facade/registry/facade.h"
 #include "facade/registry/text.h"
 #include "facade/report/report.h"
@@ -52,8 +51,7 @@ typedef struct strata_facts {
     strata_domain_t *domain;
     const strata_refused_t *refused;
     const strata_out_of_memory_t *event;
-    strata_refusal_t refusal;
-    strata_climbed_t climbed;
+    const strata_outcome_t *outcome; /* of the request */
     strata_survey_t survey;
     uint64_t whole; /* idle in whole chunks, for which a reclaim is enough */
     uint64_t chunk_size_bytes; /* of the option; 0: none */

@@ -108,23 +108,24 @@ static void tell_layers(strata_domain_t *domain) {
     strata_domain_tell(domain, &told);
 }
 
-strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, strata_stack_t *stack, const strata_serve_t *serve) {
+strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, strata_stack_t *stack, const strata_request_t *request) {
     strata_domain_t *domain = stack->domain;
     char report[STRATA_REPORT_BYTES], reason[STRATA_FACT_REASON];
     snprintf(reason, sizeof reason, "%.*s", STRATA_FACT_REASON - 1, strata_last_error()->text);
     const strata_refused_t refused = {.stack = stack,
-                                      .stream = serve->stream,
-                                      .size = serve->size,
-                                      .flags = serve->flags,
+                                      .stream = request->stream,
+                                      .size = request->size,
+                                      .flags = request->flags,
                                       .reason = reason,
                                       .device_code = strata_last_error()->device_code,
-                                      .tag = serve->tag ? serve->tag : "",
-                                      .operator_name = serve->operator_name ? serve->operator_name : "",
-                                      .step = atomic_load(&facade->step)};
+                                      .tag = request->tag ? request->tag : "",
+                                      .operator_name = request->operator_name ? request->operator_name : "",
+                                      .step = atomic_load(&facade->step),
+                                      .outcome = request->outcome};
     strata_out_of_memory_t event = {.struct_size = sizeof event,
                                     .place = domain->place,
-                                    .stream = serve->stream,
-                                    .size = serve->size,
+                                    .stream = request->stream,
+                                    .size = request->size,
                                     .text = report,
                                     .tag = refused.tag,
                                     .operator_name = refused.operator_name,
@@ -132,7 +133,7 @@ strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, strata_stac
     atomic_fetch_add(&stack->group->out_of_memory, 1);
     if (strata_device_mem_info(domain->device, &event.device_free, &event.device_total) != STRATA_OK)
         event.device_free = event.device_total = 0;
-    bool is_short = facade->strategy->short_report || (serve->flags & STRATA_NO_REPORT);
+    bool is_short = facade->strategy->short_report || (request->flags & STRATA_NO_REPORT);
     if (is_short || facade->reports_unread) write_short(&refused, &event, report, sizeof report);
     else strata_report_write(facade, &refused, &event, report, sizeof report);
     if (!is_short) tell_layers(domain);

@@ -211,10 +211,10 @@ static void say_owners(report_t *r) {
 /* ---- what was tried ---- */
 
 static void say_own_steps(report_t *r) {
-    const strata_climbed_t *c = &r->facts.climbed;
-    if (!c->own) return;
-    strata_text_say(&r->text, "\n  tried: %s's own steps", r->refused->stack->group->plan->nodes[c->own->number].name);
-    STRATA_SAY_AMOUNTS(&r->text, "; the device got % back meanwhile", c->own_gave);
+    const strata_outcome_t *o = r->facts.outcome;
+    if (!o->own) return;
+    strata_text_say(&r->text, "\n  tried: %s's own steps", r->refused->stack->group->plan->nodes[o->own->number].name);
+    STRATA_SAY_AMOUNTS(&r->text, "; the device got % back meanwhile", o->own_gave);
 }
 
 /* Times have three digits: more say nothing about a wait. */
@@ -225,11 +225,12 @@ static uint64_t in_three_digits(uint64_t time) {
 }
 
 static void say_ladder(report_t *r) {
-    const strata_climbed_t *c = &r->facts.climbed;
+    const strata_climbed_t *c = &r->facts.outcome->climbed;
     say_own_steps(r);
     if (!c->climbed) {
         bool forbidden = r->refused->flags & (STRATA_NO_RETRY | STRATA_NO_GROW);
-        if (!c->own) strata_text_say(&r->text, "\n  nothing was tried%s", forbidden ? ": the request forbids it" : "");
+        if (!r->facts.outcome->own)
+            strata_text_say(&r->text, "\n  nothing was tried%s", forbidden ? ": the request forbids it" : "");
         return;
     }
     char took[64];

@@ -17,9 +17,10 @@ typedef struct strata_refused {
     int64_t device_code;
     const char *tag, *operator_name; /* of the request; "" if it has none */
     uint64_t step;
+    const strata_outcome_t *outcome;
 } strata_refused_t;
 /* The thread's last error says who refused. Calls the observers. Returns E_NO_MEMORY with the report. */
-strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, strata_stack_t *stack, const strata_serve_t *serve);
+strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, strata_stack_t *stack, const strata_request_t *request);
 /* The step of the ladder that calls the program; `context` is the facade. */
 uint64_t strata_facade_ask_callbacks(void *context, strata_place_t place, size_t size);
 

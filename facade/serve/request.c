@@ -5,6 +5,7 @@
 #include "allocation/graphs/graphs.h"
 #include "allocation/options/option.h"
 #include "allocation/reclaim/above.h"
+#include "allocation/reclaim/outcome.h"
 #include "allocation/report/log.h"
 #include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
@@ -118,25 +119,26 @@ static void take_back(strata_t handle, strata_stack_t *stack, strata_ref_t ref, 
 
 /* ---- serving ---- */
 
-static strata_serve_t asked_of(const strata_stack_t *stack, strata_stream_t stream, const strata_allocate_options_t *options,
-                               size_t alignment) {
-    strata_serve_t serve = {.size = options->size,
-                            .alignment = alignment,
-                            .stream = stack->ownerless ? stream : stack->stream,
-                            .flags = options->flags,
-                            .pool = stack->group->pool,
-                            .tag = options->tag};
-    if (options->struct_size >= sizeof *options) serve.freed_before = options->freed_before;
-    return serve;
+static strata_request_t request_of(const strata_stack_t *stack, strata_stream_t stream, const strata_allocate_options_t *options,
+                                   size_t alignment) {
+    strata_request_t request = {.struct_size = sizeof request,
+                                .size = options->size,
+                                .alignment = alignment,
+                                .stream = stack->ownerless ? stream : stack->stream,
+                                .flags = options->flags,
+                                .pool = stack->group->pool,
+                                .tag = options->tag};
+    if (options->struct_size >= sizeof *options) request.freed_before = options->freed_before;
+    return request;
 }
 
 /* Serving may fail above the stack: then what it served goes back. */
-static strata_status_t hand_out(strata_facade_t *facade, strata_stack_t *stack, const strata_serve_t *serve,
+static strata_status_t hand_out(strata_facade_t *facade, strata_stack_t *stack, const strata_request_t *request,
                                 strata_record_t *record, strata_block_t *block) {
     strata_block_t served = {.ptr = (void *)(uintptr_t)record->ptr, .size = (size_t)record->size, .ref = strata_ref_of(record)};
-    note_who_asks(facade, serve->tag, record);
-    strata_status_t status = check_served(record, serve->alignment);
-    if (status == STRATA_OK && serve->flags & STRATA_ZERO) status = zero(stack, serve->stream, &served);
+    note_who_asks(facade, request->tag, record);
+    strata_status_t status = check_served(record, request->alignment);
+    if (status == STRATA_OK && request->flags & STRATA_ZERO) status = zero(stack, request->stream, &served);
     if (status == STRATA_OK) *block = served;
     return status;
 }
@@ -170,15 +172,17 @@ static strata_status_t serve_on(strata_facade_t *facade, strata_stack_t *stack, 
     if (status != STRATA_OK) return status;
     strata_above_look(stack->domain);
     uint64_t reserved = strata_domain_reserved(stack->domain);
-    strata_serve_t serve = asked_of(stack, stream, options, alignment);
+    strata_outcome_t outcome;
+    strata_request_t request = request_of(stack, stream, options, alignment);
+    request.outcome = &outcome;
     uint32_t operator_name = strata_annotation(facade);
-    if (operator_name) serve.operator_name = strata_names_text(&facade->names, operator_name);
+    if (operator_name) request.operator_name = strata_names_text(&facade->names, operator_name);
     strata_record_t *record;
-    do status = options->size ? strata_stack_serve(stack, &serve, &record) : strata_stack_serve_nothing(stack, &record);
+    do status = options->size ? strata_stack_serve(stack, &request, &record) : strata_stack_serve_nothing(stack, &record);
     while (status != STRATA_OK && strata_growing_try_again(&status));
-    if (status == STRATA_E_NO_MEMORY) return strata_facade_out_of_memory(facade, stack, &serve);
+    if (status == STRATA_E_NO_MEMORY) return strata_facade_out_of_memory(facade, stack, &request);
     if (status != STRATA_OK) return status;
-    status = hand_out(facade, stack, &serve, record, block);
+    status = hand_out(facade, stack, &request, record, block);
     if (status == STRATA_OK && graph && options->size) status = own(graph, strata_ref_of(record));
     if (status != STRATA_OK) take_back(facade->handle, stack, strata_ref_of(record), reserved);
     return status;

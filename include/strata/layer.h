@@ -53,6 +53,7 @@ typedef struct strata_layer strata_layer_t; /* an instance of a layer */
 typedef struct strata_stack strata_stack_t; /* the instances that serve one (place, stream), or those that several stacks share */
 typedef struct strata_domain strata_domain_t; /* all stacks over one physical memory */
 typedef struct strata_record strata_record_t; /* one block, live or free */
+typedef struct strata_outcome strata_outcome_t; /* what became of a request: the core's */
 
 /* ---- requests: what a call is for -------------------------------------------------------------------------------------- */
 typedef enum strata_purpose {
@@ -88,6 +89,7 @@ typedef struct strata_request {
     uint32_t flags; /* STRATA_NO_GROW: serve from what is there; STRATA_NO_RETRY: do not wait */
     uint64_t at; /* of a cache above a source of handles: the address where it wants the memory; 0: anywhere */
     const char *operator_name; /* strata_annotate(); NULL: nothing was said. It lives as long as the facade */
+    strata_outcome_t *outcome; /* shared by all copies of the request; the core's */
 } strata_request_t;
 
 /* ---- records ----------------------------------------------------------------------------------------------------------- */
@@ -390,8 +392,8 @@ STRATA_API void strata_chunk_free(strata_record_t *chunk);
 /* Whether whatever stands below gives all of these traits (STRATA_TRAIT_*), itself or by passing them on. */
 STRATA_API bool strata_below_gives(const strata_layer_t *self, uint32_t traits);
 
-/* A cache has looked for memory itself, in vain. If no other layer keeps any, the core looks again only where the strategy says so. */
-STRATA_API void strata_layer_has_reclaimed(const strata_layer_t *self);
+/* A cache has looked for memory for the request itself, in vain. If no other layer keeps any, only a `retry` looks again. */
+STRATA_API void strata_layer_has_reclaimed(const strata_layer_t *self, const strata_request_t *request);
 
 /* ---- locks ---- */
 /* The locks that strata_call_unlock() has opened. */
@@ -514,9 +516,11 @@ STRATA_API strata_statistics_t *strata_layer_stack_figures(strata_layer_t *self)
 /* Quick. */
 STRATA_API strata_place_t strata_layer_place(const strata_layer_t *self);
 /* Of a source: memory of the place's kind, aligned at least as the place, from the device and back. It counts as reserved, and
- * E_NO_MEMORY is returned where the place's limit would be exceeded. If the device refuses to take memory back, it still counts
+ * E_NO_MEMORY is returned where the place's limit would be exceeded. The request that it is for notes a refusal,
+ * for the report; a source that asks on its own account passes an empty one. If the device refuses to take memory back, it still counts
  * and is still the layer's; it must not be served again. */
-STRATA_API strata_status_t strata_layer_get_memory(strata_layer_t *self, size_t size, size_t alignment, uint64_t *address);
+STRATA_API strata_status_t strata_layer_get_memory(strata_layer_t *self, const strata_request_t *request, size_t size,
+                                                   size_t alignment, uint64_t *address);
 STRATA_API strata_status_t strata_layer_give_memory(strata_layer_t *self, uint64_t address, size_t size);
 
 /* ---- sources of memory that others made ---- */

@@ -382,11 +382,11 @@ static void fill_plan(const building_t *built, strata_plan_t *plan) {
                                               .options = layer->options,
                                               .name = layer->name,
                                               .scope = strata_scope_of(layer->type, layer->options)};
+        if (layer->type == &strata_idle_type) plan->idle = layer->options;
         plan->threaded = plan->threaded || layer->type->scope == STRATA_SCOPE_THREAD;
         strata_plan_node_t *above = built->above[n] ? &plan->nodes[built->above[n]] : NULL;
         if (above) above->below[above->below_count++] = (uint8_t)n;
     }
-    strata_plan_settle(plan);
 }
 
 /* Branches are bounded where they are read; a model that was made by hand is checked again. */

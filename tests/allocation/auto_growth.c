@@ -82,7 +82,7 @@ TEST(auto_growth, out_of_memory_is_asked_for_again_once_and_no_smaller) {
         bench_free(&bench, bench_allocate(&bench, 2 * MIB));
         uint64_t calls = test_source_calls();
         test_source_fail(1, true, STRATA_E_NO_MEMORY);
-        strata_serve_t serve = {.size = 4 * MIB, .alignment = 256, .flags = STRATA_NO_RETRY};
+        strata_request_t serve = {.size = 4 * MIB, .alignment = 256, .flags = STRATA_NO_RETRY};
         EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_stack_serve(bench.stack, &serve, &record));
         EXPECT_EQ(test_source_calls() - calls, on ? 1 : 2);
         EXPECT_EQ(reserved(&bench), MIB);
@@ -103,7 +103,7 @@ TEST(auto_growth, under_the_ladder_it_asks_once_and_keeps_what_it_has) {
     bench_free(&bench, bench_allocate(&bench, MIB));
     uint64_t calls = test_source_calls();
     test_source_fail(1, true, STRATA_E_NO_MEMORY);
-    strata_serve_t serve = {.size = 2 * MIB, .alignment = 256, .flags = STRATA_NO_RETRY};
+    strata_request_t serve = {.size = 2 * MIB, .alignment = 256, .flags = STRATA_NO_RETRY};
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_stack_serve(bench.stack, &serve, &record));
     EXPECT_EQ(test_source_calls() - calls, 1);
     EXPECT_EQ(reserved(&bench), MIB);
@@ -115,7 +115,7 @@ TEST(auto_growth, larger_alignments_than_its_own_are_refused) {
     strata_record_t *a = bench_allocate(&bench, 1), *record = NULL;
     EXPECT_EQ(a->size, 512);
     EXPECT_EQ(a->slack, 511);
-    strata_serve_t serve = {.size = 512, .alignment = 1024};
+    strata_request_t serve = {.size = 512, .alignment = 1024};
     EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_stack_serve(bench.stack, &serve, &record));
     bench_free(&bench, a);
 }

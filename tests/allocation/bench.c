@@ -50,7 +50,6 @@ void bench_open(bench_t *bench, uint64_t capacity) {
     static const strata_domain_said_t nothing = {.limit = UINT64_MAX};
     ASSERT_OK(strata_sim_new(&options, &bench->world));
     ASSERT_OK(strata_sim_open(bench->world, 0, &bench->device));
-    strata_plan_settle(&bench->plan);
     ASSERT_OK(strata_domain_create(bench->device, strata_gpu(0), BENCH_FACADE, &bench->plan, NULL, &nothing, &bench->domain));
     ASSERT_OK(strata_stack_create(&bench->domain->ordinary, &(strata_stack_for_t){.stream = NULL}, &bench->stack));
 }
@@ -71,7 +70,7 @@ void bench_close(bench_t *bench) {
 }
 
 strata_status_t bench_try(bench_t *bench, size_t size, strata_record_t **record) {
-    strata_serve_t serve = {.size = size, .alignment = 256};
+    strata_request_t serve = {.size = size, .alignment = 256};
     strata_growing_serve(); /* as every call of the facade begins */
     return strata_stack_serve(bench->stack, &serve, record);
 }

@@ -101,7 +101,7 @@ TEST(buffered, of_exactly_the_size_alone) {
 }
 
 static strata_status_t serve(bench_t *bench, size_t size, size_t alignment, uint32_t flags, strata_record_t **record) {
-    strata_serve_t serve = {.size = size, .alignment = alignment, .flags = flags};
+    strata_request_t serve = {.size = size, .alignment = alignment, .flags = flags};
     return strata_stack_serve(bench->stack, &serve, record);
 }
 

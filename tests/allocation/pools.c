@@ -177,7 +177,7 @@ TEST(auto_growth_pools, a_smaller_growth_is_no_large_chunk) {
     strata_record_t *small = NULL, *large = NULL;
     OPENED(bench_t, bench, bench_close,
            bench_open_cache(&bench, 0, (const char *const[]){"chunk_size=4MiB", "split_pools=true", "smaller_growth=true", NULL}));
-    strata_serve_t serve = {.size = MIB, .alignment = 256, .flags = STRATA_SMALL_GROWTH};
+    strata_request_t serve = {.size = MIB, .alignment = 256, .flags = STRATA_SMALL_GROWTH};
     ASSERT_OK(strata_stack_serve(bench.stack, &serve, &small));
     EXPECT_EQ(reserved(&bench), MIB);
     large = bench_allocate(&bench, 5 * MIB);

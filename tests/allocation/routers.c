@@ -119,7 +119,7 @@ TEST(fallback, where_growing_is_forbidden_only_the_first_is_asked) {
     test_source_fail(0, false, STRATA_OK);
     EXPECT_EQ(way_of(second), 4);
     bench_free(&bench, second);
-    strata_serve_t serve = {.size = 4096, .alignment = 256, .flags = STRATA_NO_GROW};
+    strata_request_t serve = {.size = 4096, .alignment = 256, .flags = STRATA_NO_GROW};
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_stack_serve(bench.stack, &serve, &record));
     /* The first is asked for new memory before the second's kept block is taken. */
     record = bench_allocate(&bench, 4096);

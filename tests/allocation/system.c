@@ -47,7 +47,7 @@ TEST(allocation_system, all_that_a_domain_holds_for_nobody_is_offered_again) {
     strata_domain_t *domain = bench.domain;
     for (int i = 0; i < PIECES; i++) {
         strata_address_t address = 0;
-        ASSERT_OK(strata_domain_claim(domain, MIB));
+        ASSERT_OK(strata_domain_claim(domain, NULL, MIB));
         ASSERT_OK(strata_device_malloc(bench.device, STRATA_MEMORY_DEVICE, MIB, &address));
         strata_domain_count(domain, MIB);
         strata_domain_quarantine(domain, STRATA_MEMORY_DEVICE, address, MIB, false);
@@ -104,7 +104,7 @@ TEST(allocation_system, events_that_could_not_be_made_count_for_none) {
 /* A source from outside the tree, as little as it can be. */
 static strata_status_t plain_allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     uint64_t address = 0;
-    strata_status_t status = strata_layer_get_memory(self, request->size, request->alignment, &address);
+    strata_status_t status = strata_layer_get_memory(self, request, request->size, request->alignment, &address);
     if (status != STRATA_OK) return status;
     strata_lock(&self->stack->lock);
     *record = strata_record_new(self, request, address, request->size);

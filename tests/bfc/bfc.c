@@ -13,7 +13,8 @@ typedef struct adjacent {
 } adjacent_t;
 
 static strata_status_t create(strata_layer_t *base) {
-    return strata_layer_get_memory(base, ROOM, 256, &((adjacent_t *)base)->address);
+    const strata_request_t none = {.size = 0};
+    return strata_layer_get_memory(base, &none, ROOM, 256, &((adjacent_t *)base)->address);
 }
 
 static void destroy(strata_layer_t *base) { EXPECT_OK(strata_layer_give_memory(base, ((adjacent_t *)base)->address, ROOM)); }
@@ -74,7 +75,7 @@ bfc_t *bfc_of_group(const strata_group_t *group) {
 
 strata_block_t bfc_serve(rig_t *rig, strata_stream_t stream, size_t size, size_t alignment) {
     strata_stack_t *stack = rig_stack(rig, stream);
-    strata_serve_t serve = {.size = size, .alignment = alignment, .stream = stack->stream};
+    strata_request_t serve = {.size = size, .alignment = alignment, .stream = stack->stream};
     strata_record_t *record = NULL;
     if (strata_stack_serve(stack, &serve, &record) != STRATA_OK) return (strata_block_t){.ref = 0};
     return (strata_block_t){(void *)(uintptr_t)record->ptr, record->size, strata_ref_of(record)};

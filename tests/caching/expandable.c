@@ -1,7 +1,7 @@
 /* Segments that expand, by sequences worked by hand from PyTorch's rules: which address, how many handles, which device calls. */
 #include <stdio.h>
 
-#include "allocation/reclaim/refusal.h"
+#include "allocation/reclaim/outcome.h"
 #include "tests/caching/caching.h"
 
 static uint64_t reserved(rig_t *rig) { return rig_figures(rig).reserved_bytes; }
@@ -92,11 +92,14 @@ TEST(caching_expandable, handles_that_come_and_go_are_counted) {
 /* A limit that has room for two of four handles refuses the two that are still lacking. */
 TEST(caching_expandable, a_limit_is_told_of_what_is_lacking) {
     RIG_BY(rig, rig_open(&rig, "version: 1\nstack:\n  - caching_vmm\n  - limit: {bytes: 50MiB}\n  - vmm\n", NULL, 0, 0, 1));
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(&rig, NULL, 80 * MIB));
-    EXPECT_EQ(strata_refusal_last().by, STRATA_REFUSED_BY_BOUND);
-    EXPECT_EQ(strata_refusal_last().asked, 40 * MIB);
-    EXPECT_EQ(strata_refusal_last().used, 40 * MIB);
-    EXPECT_EQ(strata_refusal_last().limit, 50 * MIB);
+    strata_outcome_t outcome;
+    strata_record_t *none;
+    const strata_request_t request = {.size = 80 * MIB, .alignment = 256, .outcome = &outcome};
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_stack_serve(rig_stack(&rig, NULL), &request, &none));
+    EXPECT_EQ(outcome.refusal.by, STRATA_REFUSED_BY_BOUND);
+    EXPECT_EQ(outcome.refusal.asked, 40 * MIB);
+    EXPECT_EQ(outcome.refusal.used, 40 * MIB);
+    EXPECT_EQ(outcome.refusal.limit, 50 * MIB);
     EXPECT_EQ(reserved(&rig), 0);
 }
 

@@ -100,7 +100,7 @@ TEST_EACH(chunked, a_block_leaves_a_slot_that_is_used_up, cache_t, caches) {
 TEST_EACH(chunked, larger_alignments_are_served_or_refused, cache_t, caches) {
     strata_record_t *record = NULL;
     RIG_BY(rig, cache_open(row, &rig));
-    strata_serve_t serve = {.size = 100, .alignment = 1 * MIB};
+    strata_request_t serve = {.size = 100, .alignment = 1 * MIB};
     strata_status_t status = strata_stack_serve(rig_stack(&rig, NULL), &serve, &record);
     if (row->aligns) {
         EXPECT_OK(status);

@@ -184,7 +184,7 @@ TEST(chunked_outside, grows_as_the_request_allows) {
     be_whole();
     RIG(rig, LISTED, 3 * MIB);
     strata_record_t *record;
-    strata_serve_t serve = {.size = 1000, .alignment = 256, .flags = STRATA_NO_GROW};
+    strata_request_t serve = {.size = 1000, .alignment = 256, .flags = STRATA_NO_GROW};
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_stack_serve(rig_stack(&rig, NULL), &serve, &record));
     EXPECT_CONTAINS(strata_last_error()->text, "no free block of 1024 bytes, and no growth is allowed");
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 0);
@@ -242,7 +242,8 @@ typedef struct adjacent {
 } adjacent_t;
 
 static strata_status_t get(strata_layer_t *base) {
-    return strata_layer_get_memory(base, ROOM, 256, &((adjacent_t *)base)->address);
+    const strata_request_t none = {.size = 0};
+    return strata_layer_get_memory(base, &none, ROOM, 256, &((adjacent_t *)base)->address);
 }
 
 static void give(strata_layer_t *base) { EXPECT_OK(strata_layer_give_memory(base, ((adjacent_t *)base)->address, ROOM)); }

@@ -1,6 +1,7 @@
 /* `out_of_memory:` beside a stack, and `retry` in its list: two ways to say the same. */
 #include <stdio.h>
 
+#include "allocation/reclaim/outcome.h"
 #include "tests/config/refused.h"
 #include "tests/harness/owned.h"
 
@@ -13,29 +14,40 @@ static const strata_plan_t *plan_of(const strata_model_stack_t *stack, strata_pl
     return &plan;
 }
 
-/* What the first layer of a stack is climbed for by. */
+static const strata_reclaim_t *retry_at(const strata_plan_t *built, uint32_t node) {
+    return built->nodes[node].type == &strata_retry_type ? built->nodes[node].options : NULL;
+}
+
+/* The `retry` of a stack is its first layer. */
 static void expect_said(const strata_plan_t *built, uint32_t node) {
-    const strata_reclaim_t *says = built->nodes[node].reclaim;
-    EXPECT_TRUE(built->nodes[node].climbs);
+    const strata_reclaim_t *says = retry_at(built, node);
     ASSERT_TRUE(says != NULL);
     EXPECT_EQ(says->timeout, 7 * 1000 * 1000);
     EXPECT_TRUE(says->wait_first && says->patience);
+}
+
+static void expect_said_at_alone(const strata_plan_t *built, uint32_t node) {
+    expect_said(built, node);
+    for (uint32_t n = 1; n <= built->count; n++) EXPECT_TRUE(n == node || !retry_at(built, n));
 }
 
 TEST(reclaim, is_said_beside_a_stack_or_in_its_list) {
     static const char *const texts[] = {"stack: [stream_safe, auto_growth, system]\nout_of_memory: " SAYS "\n",
                                         "out_of_memory: " SAYS "\nstack: [stream_safe, auto_growth, system]\n",
                                         "stack: [retry: " SAYS ", stream_safe, auto_growth, system]\n",
-                                        "stack: [limit, retry: " SAYS ", system]\n"};
+                                        "stack: [limit, fill, retry: " SAYS ", system]\n"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(texts[i]);
-        const strata_plan_t *built = plan_of(&strategy->stacks[STRATA_PLACE_GPU], STRATA_PLACE_GPU);
-        expect_said(built, 1);
-        for (uint32_t n = 2; n <= built->count; n++) {
-            EXPECT_TRUE(built->nodes[n].reclaim == built->nodes[1].reclaim);
-            EXPECT_FALSE(built->nodes[n].climbs);
-        }
+        expect_said_at_alone(plan_of(&strategy->stacks[STRATA_PLACE_GPU], STRATA_PLACE_GPU), 1);
     }
+}
+
+TEST(reclaim, leaves_the_other_layers_of_a_list_in_their_order) {
+    static const char *const names[] = {"retry", "limit", "fault", "fill", "system"};
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text("stack: [limit, fault, fill, retry, system]\n");
+    const strata_plan_t *built = plan_of(&strategy->stacks[STRATA_PLACE_GPU], STRATA_PLACE_GPU);
+    ASSERT_EQ(built->count, sizeof names / sizeof *names);
+    for (size_t i = 0; i < built->count; i++) EXPECT_STREQ(built->nodes[i + 1].name, names[i]);
 }
 
 TEST(reclaim, is_said_wherever_a_stack_stands) {
@@ -53,30 +65,19 @@ TEST(reclaim, is_said_wherever_a_stack_stands) {
     expect_said(plan_of(&strategy->own[0].stacks[STRATA_PLACE_MANAGED], STRATA_PLACE_MANAGED), 1);
     for (int kind = 0; kind < STRATA_NAMED_KINDS; kind++)
         expect_said(plan_of(&strategy->named[kind].list[0].stacks[STRATA_PLACE_GPU], STRATA_PLACE_GPU), 1);
-    const strata_plan_t *silent = plan_of(&strategy->stacks[STRATA_PLACE_GPU], STRATA_PLACE_GPU);
-    EXPECT_TRUE(silent->nodes[1].climbs);
-    EXPECT_TRUE(silent->nodes[1].reclaim == NULL);
+    EXPECT_TRUE(retry_at(plan_of(&strategy->stacks[STRATA_PLACE_GPU], STRATA_PLACE_GPU), 1) == NULL);
 }
 
-/* A branch that says nothing has the patience of the stack around it, and no ladder of its own. */
+/* It does not leave its branch. */
 TEST(reclaim, of_a_branch_is_the_branchs) {
     static const char *const texts[] = {"stack: [binning: {routes: [{up_to: 1MiB, stack: [system], out_of_memory: " SAYS
                                         "}, {stack: [system]}]}]\n",
-                                        "stack: [fallback: {stacks: [{stack: [system], out_of_memory: " SAYS "}, [system]]}]\n"};
-    for (size_t i = 0; i < 2; i++) {
+                                        "stack: [fallback: {stacks: [{stack: [system], out_of_memory: " SAYS "}, [system]]}]\n",
+                                        "stack: [fallback: {stacks: [[limit, retry: " SAYS ", system], [system]]}]\n"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(texts[i]);
-        const strata_plan_t *built = plan_of(&strategy->stacks[STRATA_PLACE_GPU], STRATA_PLACE_GPU);
-        expect_said(built, 2);
-        EXPECT_TRUE(built->nodes[1].reclaim == NULL);
-        EXPECT_TRUE(built->nodes[4].reclaim == NULL);
-        EXPECT_FALSE(built->nodes[4].climbs);
+        expect_said_at_alone(plan_of(&strategy->stacks[STRATA_PLACE_GPU], STRATA_PLACE_GPU), 2);
     }
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(
-        "stack: [fallback: {stacks: [[system], [system]]}]\nout_of_memory: " SAYS "\n");
-    const strata_plan_t *built = plan_of(&strategy->stacks[STRATA_PLACE_GPU], STRATA_PLACE_GPU);
-    expect_said(built, 1);
-    EXPECT_TRUE(built->nodes[4].reclaim == built->nodes[1].reclaim);
-    EXPECT_FALSE(built->nodes[4].climbs);
 }
 
 TEST(reclaim, replaces_what_an_extended_text_says) {
@@ -84,7 +85,7 @@ TEST(reclaim, replaces_what_an_extended_text_says) {
     expect_said(plan_of(&strategy->stacks[STRATA_PLACE_GPU], STRATA_PLACE_GPU), 1);
     EXPECT_EQ(plan.count, 4);
     strata_strategy_t *whole CLOSED_BY(strategy_gone) = load_text("extends: paddle\nstack: [system]\n");
-    EXPECT_TRUE(plan_of(&whole->stacks[STRATA_PLACE_GPU], STRATA_PLACE_GPU)->nodes[1].reclaim == NULL);
+    EXPECT_TRUE(retry_at(plan_of(&whole->stacks[STRATA_PLACE_GPU], STRATA_PLACE_GPU), 1) == NULL);
 }
 
 TEST(reclaim, is_refused_where_it_stands) {
@@ -114,7 +115,7 @@ TEST(reclaim, has_a_path) {
     EXPECT_STREQ(value_of(strategy, "retry", "timeout"), "7ms");
     EXPECT_OK(strata_strategy_set(strategy, "pinned.out_of_memory.timeout", "8ms", &origin));
     EXPECT_OK(strata_strategy_set(strategy, "pinned.retry.wait_first", "true", &origin));
-    EXPECT_EQ(plan_of(&strategy->stacks[STRATA_PLACE_PINNED], STRATA_PLACE_PINNED)->nodes[1].reclaim->timeout, 8 * 1000 * 1000);
+    EXPECT_EQ(retry_at(plan_of(&strategy->stacks[STRATA_PLACE_PINNED], STRATA_PLACE_PINNED), 1)->timeout, 8 * 1000 * 1000);
     EXPECT_FALSE(strata_strategy_has(strategy, "host.out_of_memory.timeout"));
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_strategy_set(strategy, "host.out_of_memory.timeout", "7ms", &origin));
     EXPECT_CONTAINS(strata_last_error()->text, "host.out_of_memory: its stack does not say what it does then");

@@ -121,6 +121,20 @@ TEST(explain, tells_every_value_and_where_it_came_from) {
     EXPECT_CONTAINS(text, "preset strata:");
 }
 
+/* The stack of one place names a `retry`, by either name; those of the others do not. */
+TEST(explain, shows_the_retry_that_is_added) {
+    static const char *const texts[] = {"stack: [retry, system]\n", "stack: [system]\nout_of_memory: {timeout: 1s}\n",
+                                        "stack: [system]\n"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(texts[i]);
+        FILE *out = tmpfile();
+        EXPECT_OK(strata_config_explain_short(strategy, out));
+        const char *added = strstr(read_all(out),
+                                   "stack (gpu), outermost first\n  retry: {timeout: 0}: added, because the stack has none");
+        EXPECT_EQ(added != NULL, i == 2);
+    }
+}
+
 TEST(explain, a_full_disk_is_an_error) {
     FILE *out = fopen("/dev/full", "w");
     if (!out) TEST_SKIP("no /dev/full on this machine");

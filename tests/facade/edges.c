@@ -142,7 +142,7 @@ static uint64_t zeroed(rig_t *rig) { return rig_calls(rig, STRATA_CALL_fill); }
 /* A request of a private pool, as a capture's is; what it got is free again after it. Whether it was zeroed. */
 static bool is_zeroed_for(rig_t *rig, uint64_t pool) {
     strata_stack_t *stack = rig_stack(rig, NULL);
-    strata_serve_t serve = {.size = MIB, .alignment = 256, .stream = stack->stream, .pool = pool};
+    strata_request_t serve = {.size = MIB, .alignment = 256, .stream = stack->stream, .pool = pool};
     strata_record_t *record = NULL;
     uint64_t before = zeroed(rig);
     EXPECT_OK(strata_stack_serve(stack, &serve, &record));

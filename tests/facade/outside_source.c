@@ -16,7 +16,7 @@ static void destroy(strata_layer_t *self) { strata_layer_each_left(self, give_le
 static strata_status_t allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     uint64_t address = 0;
     strata_opened_t opened = strata_call_unlock(request->call);
-    strata_status_t status = strata_layer_get_memory(self, request->size, request->alignment, &address);
+    strata_status_t status = strata_layer_get_memory(self, request, request->size, request->alignment, &address);
     strata_call_lock(request->call, opened);
     if (status != STRATA_OK) return status;
     *record = strata_record_new(self, request, address, request->size);

@@ -159,6 +159,18 @@ TEST_RIG(facade_routed, the_ladder_is_climbed_whichever_branch_waits, 32 * MIB,
     EXPECT_EQ(rig_figures(rig).ladders, 1);
 }
 
+/* A `retry` that may neither give back nor wait still decides: the core does not act in its place. */
+TEST_RIG(facade_routed, a_retry_that_may_do_nothing_is_final, 32 * MIB,
+         "stack: [retry: {steps: wait, timeout: 0}, auto_growth: {chunk_size: 24MiB}, system]\n",
+         "stack: [binning: {routes: [{up_to: 32MiB, stack: [retry: {steps: wait, timeout: 0}, auto_growth: {chunk_size: 24MiB}, "
+         "system]}, {stack: [system]}]}]\n") {
+    strata_stream_t one = rig_stream(rig), two = rig_stream(rig);
+    strata_block_t a = rig_allocate(rig, one, 24 * MIB);
+    EXPECT_OK(strata_free(rig->s, a.ref));
+    EXPECT_EQ(rig_try(rig, two, 24 * MIB), STRATA_E_NO_MEMORY);
+    EXPECT_EQ(rig_figures(rig).ladders, 0);
+}
+
 /* A cache that gave its own has not spoken for another of its type: what lies idle on the other route goes back too. */
 TEST_RIG(facade_routed, what_a_cache_of_the_same_type_keeps_on_the_other_route_goes_back, 64 * MIB,
          "stack: [binning: {routes: [{up_to: 1MiB, stack: [caching, system]}, {stack: [caching, system]}]}]\n",

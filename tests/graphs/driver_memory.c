@@ -17,7 +17,7 @@ TEST(graph_driver_memory, who_is_served_last_has_the_address) {
     strata_driver_memory_lies(domain, second, 4096);
     EXPECT_TRUE(strata_driver_memory_is_gone(domain, first));
     EXPECT_FALSE(strata_driver_memory_is_gone(domain, second));
-    EXPECT_OK(strata_domain_claim(domain, 512));
+    EXPECT_OK(strata_domain_claim(domain, NULL, 512));
     EXPECT_OK(strata_domain_book(domain, 4096, 512));
     EXPECT_TRUE(strata_driver_memory_is_gone(domain, second));
     strata_domain_uncover(domain, 4096, 512);

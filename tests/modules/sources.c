@@ -31,7 +31,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     uint64_t address = 0;
     if (request->flags & STRATA_NO_GROW) return strata_fail(STRATA_E_NO_MEMORY, 0, "filled_source keeps nothing");
     strata_opened_t opened = strata_call_unlock(request->call);
-    strata_status_t status = strata_layer_get_memory(base, request->size, request->alignment, &address);
+    strata_status_t status = strata_layer_get_memory(base, request, request->size, request->alignment, &address);
     if (status == STRATA_OK && strata_place_kind(strata_layer_place(base)) == STRATA_PLACE_GPU)
         status = fill(base, request, address);
     strata_call_lock(request->call, opened);

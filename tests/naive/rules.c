@@ -174,7 +174,8 @@ TEST(naive_rules, more_than_may_be_used_is_told) {
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 0);
     naive_t *self = naive_of(&rig, NULL);
     strata_call_t call = {.stack = self->base.stack};
-    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_naive_size(self, &call), "naive_best_fit.reallocate: 20GiB are more than the");
+    const strata_request_t request = {.call = &call};
+    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_naive_size(self, &request), "naive_best_fit.reallocate: 20GiB are more than the");
 }
 
 TEST(naive_rules, a_smaller_growth_serves_where_a_chunk_cannot_be_had) {

@@ -76,7 +76,8 @@ typedef struct adjacent {
 } adjacent_t;
 
 static strata_status_t create(strata_layer_t *base) {
-    return strata_layer_get_memory(base, ROOM, 256, &((adjacent_t *)base)->address);
+    const strata_request_t none = {.size = 0};
+    return strata_layer_get_memory(base, &none, ROOM, 256, &((adjacent_t *)base)->address);
 }
 
 static void destroy(strata_layer_t *base) { EXPECT_OK(strata_layer_give_memory(base, ((adjacent_t *)base)->address, ROOM)); }

@@ -1,0 +1,40 @@
+#include "allocation/reclaim/outcome.h"
+
+#include "platform/arguments.h"
+
+static void note(const strata_request_t *request, strata_refusal_t refusal) {
+    strata_outcome_t *outcome = strata_outcome_of(request);
+    if (outcome) outcome->refusal = refusal;
+}
+
+void strata_refused_by_device(const strata_request_t *request, uint64_t asked) {
+    note(request, (strata_refusal_t){.by = STRATA_REFUSED_BY_DEVICE, .asked = asked});
+}
+
+void strata_refused_by_place(const strata_request_t *request, uint64_t asked, uint64_t used, uint64_t limit) {
+    note(request, (strata_refusal_t){.by = STRATA_REFUSED_BY_PLACE, .asked = asked, .used = used, .limit = limit});
+}
+
+strata_status_t strata_refuse_by_bound(const strata_layer_t *layer, const strata_request_t *request, const char *option,
+                                       uint64_t asked, uint64_t used, uint64_t limit) {
+    note(request,
+         (strata_refusal_t){
+             .by = STRATA_REFUSED_BY_BOUND, .asked = asked, .used = used, .limit = limit, .layer = layer->number, .option = option});
+    return strata_fail(STRATA_E_NO_MEMORY, 0, "%s.%s: %llu bytes beside %llu are above the %llu allowed", layer->type->name, option,
+                       (unsigned long long)asked, (unsigned long long)used, (unsigned long long)limit);
+}
+
+void strata_refused_piece(const strata_request_t *request, uint64_t whole, uint64_t got) {
+    strata_outcome_t *outcome = strata_outcome_of(request);
+    if (!outcome || outcome->refusal.by == STRATA_REFUSED_BY_OTHERS) return;
+    outcome->refusal.asked = outcome->refusal.by == STRATA_REFUSED_BY_DEVICE ? whole : whole - got;
+}
+
+void strata_layer_has_reclaimed(const strata_layer_t *self, const strata_request_t *request) {
+    STRATA_REFUSE_NULL_AS(self, "self", );
+    STRATA_REFUSE_NULL_AS(request, "request", );
+    strata_outcome_t *outcome = strata_outcome_of(request);
+    if (!outcome) return;
+    outcome->own = self;
+    outcome->own_gave = atomic_load(&self->domain->given_bytes) - outcome->given_before;
+}
