@@ -17,9 +17,10 @@ void strata_refused_by_place(const strata_request_t *request, uint64_t asked, ui
 
 strata_status_t strata_refuse_by_bound(const strata_layer_t *layer, const strata_request_t *request, const char *option,
                                        uint64_t asked, uint64_t used, uint64_t limit) {
-    note(request,
-         (strata_refusal_t){
-             .by = STRATA_REFUSED_BY_BOUND, .asked = asked, .used = used, .limit = limit, .layer = layer->number, .option = option});
+    note(
+        request,
+        (strata_refusal_t){
+            .by = STRATA_REFUSED_BY_BOUND, .asked = asked, .used = used, .limit = limit, .layer = layer->number, .option = option});
     return strata_fail(STRATA_E_NO_MEMORY, 0, "%s.%s: %llu bytes beside %llu are above the %llu allowed", layer->type->name, option,
                        (unsigned long long)asked, (unsigned long long)used, (unsigned long long)limit);
 }

@@ -79,6 +79,17 @@ TEST_RIG(facade_patience, a_growth_that_waits_is_no_reason_to_fall_back, 0,
     expect_route(rig, b, "retry > fallback > stream_safe > auto_growth | system");
 }
 
+/* The patience of a `retry` ends with its branch, and that of the one around it goes on. */
+TEST_RIG(facade_patience, a_refused_branch_leaves_the_patience_around_it, 0,
+         "stack: [retry: {patience: true, depth: 1}, fallback: {stacks: [[retry: {timeout: 0}, limit: {bytes: 1MiB}, "
+         "system: {memory: managed}], [stream_safe, auto_growth, system]]}]\n") {
+    strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
+    strata_block_t a = rig_leave_waiting(rig, owner, borrower, 5 * MIB, 1000 * 1000), b = rig_allocate(rig, owner, 5 * MIB);
+    EXPECT_EQ(b.ptr, a.ptr);
+    EXPECT_EQ(rig_figures(rig).growths, 1);
+    expect_route(rig, b, "retry > fallback > stream_safe > auto_growth | system");
+}
+
 /* Without time to wait it is one more look before the cache grows, whatever steps the ladder has. A query takes a microsecond. */
 TEST(facade_patience, with_no_timeout_it_looks_once_more) {
     static const char *const steps[] = {"all", "wait"};
