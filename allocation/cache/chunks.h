@@ -19,9 +19,9 @@
 #ifndef STRATA_ALLOCATION_CACHE_CHUNKS_H
 #define STRATA_ALLOCATION_CACHE_CHUNKS_H
 
+#include "allocation/domain/layer.h"
 #include "allocation/mechanism/pieces.h"
 #include "allocation/mechanism/repeats.h"
-#include "allocation/stack/layer.h"
 #include "allocation/tables/order.h"
 
 /* A chunk, by number. What a cache keeps of one follows in a struct that begins with this; it is zero at first. */

@@ -1,7 +1,7 @@
 /* Memory that others made, as records of a source: strata/layer.h. */
 #include <string.h>
 
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "platform/arguments.h"
 
 /* In the words of the record that link the blocks of a cache. */

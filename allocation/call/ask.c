@@ -1,6 +1,6 @@
 /* What the domain and the facade ask of a stack: each of its own layers in turn, the top first. */
+#include "allocation/domain/layer.h"
 #include "allocation/stack/hearing.h"
-#include "allocation/stack/layer.h"
 #include "allocation/uses/host_wait.h"
 #include "platform/arithmetic.h"
 

@@ -2,7 +2,7 @@
 #ifndef STRATA_ALLOCATION_BLOCKS_H
 #define STRATA_ALLOCATION_BLOCKS_H
 
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 
 /* A block of a cache comes in the order of its chunk, with links to its neighbours, and may be another cache's chunk
  * (STRATA_RECORD_CHUNK). `layer` is NULL for a block of a source, which is its own chunk. */

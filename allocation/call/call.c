@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allocation/domain/layer.h"
 #include "allocation/graphs/graphs.h"
-#include "allocation/stack/layer.h"
 #include "platform/arguments.h"
 #include "platform/ranges/ranges.h"
 

@@ -1,10 +1,10 @@
 /* The way back: finding a record by its ref, borrows, and the walk of the route in reverse order. */
-#include "allocation/call/record_notes.h"
+#include "allocation/domain/layer.h"
+#include "allocation/domain/sent.h"
 #include "allocation/reclaim/above.h"
 #include "allocation/reclaim/waiting.h"
-#include "allocation/stack/layer.h"
 #include "allocation/uses/host_wait.h"
-#include "allocation/uses/sent.h"
+#include "allocation/uses/record_notes.h"
 #include "platform/arguments.h"
 
 static strata_status_t stale(strata_ref_t ref, const char *why) {

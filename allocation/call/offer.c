@@ -1,8 +1,8 @@
 /* What a layer outside the tree may ask of the device: strata/layer.h. */
+#include "allocation/domain/layer.h"
 #include "allocation/domain/quarantine.h"
 #include "allocation/mechanism/pieces.h"
-#include "allocation/reclaim/outcome.h"
-#include "allocation/stack/layer.h"
+#include "allocation/report/outcome.h"
 #include "allocation/stack/threads.h"
 #include "platform/arguments.h"
 

@@ -2,7 +2,7 @@
 #ifndef STRATA_ALLOCATION_REF_INFO_H
 #define STRATA_ALLOCATION_REF_INFO_H
 
-#include "allocation/call/record_notes.h"
+#include "allocation/uses/record_notes.h"
 
 typedef struct strata_ref_info {
     bool stack_is_open; /* else nothing below is known */

@@ -1,10 +1,10 @@
 /* The way down for a request, and the booking of what came up. */
+#include "allocation/domain/layer.h"
 #include "allocation/domain/paused.h"
 #include "allocation/graphs/graphs.h"
 #include "allocation/reclaim/idle.h"
 #include "allocation/reclaim/ladder.h"
 #include "allocation/reclaim/waiting.h"
-#include "allocation/stack/layer.h"
 #include "platform/host/host_memory.h"
 
 typedef struct serving {

@@ -1,5 +1,5 @@
 /* Records that decorators make: what goes up has another address or size than what came from below. */
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "platform/arguments.h"
 
 strata_layer_t *strata_record_maker(const strata_stack_t *server, const strata_record_t *record) {

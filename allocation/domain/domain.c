@@ -2,13 +2,13 @@
 
 #include "allocation/domain/paused.h"
 
-#include "allocation/graphs/driver_memory.h"
+#include "allocation/domain/driver_memory.h"
+#include "allocation/domain/layer.h"
+#include "allocation/domain/stack_list.h"
 #include "allocation/graphs/graphs.h"
-#include "allocation/reclaim/outcome.h"
 #include "allocation/reclaim/waiting.h"
 #include "allocation/report/log.h"
-#include "allocation/stack/layer.h"
-#include "allocation/stack/stack_list.h"
+#include "allocation/report/outcome.h"
 #include "allocation/stack/threads.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"

@@ -8,9 +8,9 @@
 #include "allocation/domain/peaks.h"
 #include "allocation/domain/quarantine.h"
 #include "allocation/domain/quota.h"
+#include "allocation/domain/sent.h"
 #include "allocation/stack/plan.h"
 #include "allocation/stack/stack.h"
-#include "allocation/uses/sent.h"
 #include "platform/device.h"
 
 /* Called by the ladder with no lock held: frees the caller's own memory and returns the bytes. */
@@ -70,7 +70,7 @@ struct strata_domain {
     _Atomic uint32_t graph_pools; /* of captured graphs, that have not ended */
     _Atomic uint32_t
         pool_frees; /* frees to the driver's pools that wait for running work, over all instances of cuda_malloc_async */
-    strata_driver_memory_t *_Atomic driver_memory; /* that graphs allocate: allocation/graphs/driver_memory.h; NULL: none so far */
+    strata_driver_memory_t *_Atomic driver_memory; /* that graphs allocate: allocation/domain/driver_memory.h; NULL: none so far */
 
     strata_quota_t quota; /* what sources got from the device and may get; used only around device calls. With the domain's lock */
     _Atomic bool above; /* reserved bytes are above the place's limit, and are watched: allocation/reclaim/above.h */

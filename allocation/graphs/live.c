@@ -5,10 +5,10 @@
  * by other threads, which only makes more room. So what was found possible stays so, and no step is ever taken back. */
 #include <stdlib.h>
 
-#include "allocation/call/record_notes.h"
+#include "allocation/domain/layer.h"
 #include "allocation/graphs/graphs.h"
 #include "allocation/stack/direct.h"
-#include "allocation/stack/layer.h"
+#include "allocation/uses/record_notes.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 #include "platform/text/pointer.h"

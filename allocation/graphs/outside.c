@@ -1,8 +1,8 @@
 /* Blocks from outside a pool that its graphs use: the pool is one more of their owners, until nothing keeps it. So the program's
  * free gives nothing away that a launch would still use. */
-#include "allocation/call/record_notes.h"
+#include "allocation/domain/layer.h"
 #include "allocation/graphs/graphs.h"
-#include "allocation/stack/layer.h"
+#include "allocation/uses/record_notes.h"
 #include "platform/host/host_memory.h"
 
 /* No lock is held; room for one more. */

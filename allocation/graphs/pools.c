@@ -1,8 +1,8 @@
 /* The life of graph pools: made, opened, closed, kept, ended. */
+#include "allocation/domain/layer.h"
 #include "allocation/domain/paused.h"
+#include "allocation/domain/stack_list.h"
 #include "allocation/graphs/graphs.h"
-#include "allocation/stack/layer.h"
-#include "allocation/stack/stack_list.h"
 #include "platform/host/host_memory.h"
 
 #define POOL_NAME "graph"

@@ -3,7 +3,7 @@
  * It asks for so much more from below that a multiple lies in the memory that comes up, whatever its address, and hands out the
  * piece that begins there: a record of its own, which holds the one below. Requests that the place's own alignment serves pass
  * through. */
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "platform/arithmetic.h"
 
 typedef struct aligned_options {

@@ -12,7 +12,7 @@
 #include "allocation/cache/serve.h"
 #include "allocation/layer/vmm.h"
 #include "allocation/mechanism/tree.h"
-#include "allocation/reclaim/outcome.h"
+#include "allocation/report/outcome.h"
 #include "platform/arithmetic.h"
 
 enum { ALIGNMENT = 256, PARTS = 1 << 20, LEAVING = 1024, ADDRESSES = 4 /* devices of them */ };

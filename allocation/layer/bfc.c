@@ -11,7 +11,7 @@
  * bfc_stamps.c, bfc_debug.c, bfc_check.c. What the peer lacks is an option, off by default. */
 #include "allocation/layer/bfc_state.h"
 #include "allocation/options/option.h"
-#include "allocation/reclaim/outcome.h"
+#include "allocation/report/outcome.h"
 #include "platform/arithmetic.h"
 #include "platform/place.h"
 

@@ -1,5 +1,5 @@
 /* binning: small requests to one stack, larger ones to others. The way is recorded: a free goes back as its request came. */
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "allocation/stack/plan.h"
 
 enum { LIMITS = STRATA_PLAN_BRANCHES - 1 };

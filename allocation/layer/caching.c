@@ -16,7 +16,7 @@
 
 #include "allocation/options/option.h"
 #include "allocation/reclaim/callbacks.h"
-#include "allocation/reclaim/outcome.h"
+#include "allocation/report/outcome.h"
 #include "platform/arithmetic.h"
 
 #define HOT       inline __attribute__((always_inline))

@@ -10,7 +10,7 @@
  * still unmapping look like a gap: whoever wants to map waits for it. */
 #include "allocation/layer/caching_state.h"
 #include "allocation/layer/vmm.h"
-#include "allocation/reclaim/outcome.h"
+#include "allocation/report/outcome.h"
 #include "platform/arithmetic.h"
 
 enum { LEAVING = 1024 }; /* handles that are unmapped at a time */

@@ -17,7 +17,7 @@
  */
 #include "allocation/graphs/graphs.h"
 #include "allocation/layer/cuda_malloc_async_state.h"
-#include "allocation/reclaim/outcome.h"
+#include "allocation/report/outcome.h"
 
 static const strata_option_row_t options[] = {
     {"pool", STRATA_OPTION_CHOICE, offsetof(async_options_t, pool), "default", 0, 0, "default|own",

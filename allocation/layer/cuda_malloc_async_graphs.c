@@ -17,10 +17,10 @@
  * A node may be added to the stream alone that begins the capture: a stream that has joined it must be joined again, and the program
  * may have done so already. What other streams ask for, what is asked for between begin and the capture, and chunks of a cache, which
  * several graphs use, are got outside the capture, on the layer's own stream, and the host waits for that. */
-#include "allocation/graphs/driver_memory.h"
+#include "allocation/domain/driver_memory.h"
 #include "allocation/graphs/graphs.h"
 #include "allocation/layer/cuda_malloc_async_state.h"
-#include "allocation/reclaim/outcome.h"
+#include "allocation/report/outcome.h"
 #include "allocation/stack/threads.h"
 
 /* `prev` of a record is the entry of what a graph allocates; 0: of anything else. */

@@ -3,9 +3,9 @@
 #ifndef STRATA_ALLOCATION_LAYER_CUDA_MALLOC_ASYNC_STATE_H
 #define STRATA_ALLOCATION_LAYER_CUDA_MALLOC_ASYNC_STATE_H
 
+#include "allocation/domain/layer.h"
 #include "allocation/layer/default_pool.h"
 #include "allocation/mechanism/spans.h"
-#include "allocation/stack/layer.h"
 #include "allocation/uses/free_stream.h"
 
 enum { STRATA_ASYNC_POOL_DEFAULT, STRATA_ASYNC_POOL_OWN };

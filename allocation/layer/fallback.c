@@ -4,7 +4,7 @@
  * first is asked: a block that a later one has cached must not be used before the first was asked for new memory. */
 #include <stdatomic.h>
 
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 
 typedef struct fallback {
     strata_layer_t base;

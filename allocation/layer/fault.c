@@ -2,8 +2,8 @@
  *
  * Requests are numbered from 1, over all streams of the device. Which of them are drawn depends only on the number and the seed, so
  * a run that makes the same requests fails at the same ones. */
+#include "allocation/domain/layer.h"
 #include "allocation/options/option.h"
-#include "allocation/stack/layer.h"
 
 enum { SAY_NO_MEMORY, SAY_DEVICE };
 

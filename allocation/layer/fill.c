@@ -2,8 +2,8 @@
  * they never wrote are found, or made repeatable. Or nothing is set, and the host waits for the device after each request. */
 #include <string.h>
 
+#include "allocation/domain/layer.h"
 #include "allocation/options/option.h"
-#include "allocation/stack/layer.h"
 #include "platform/place.h"
 
 typedef struct fill_options {

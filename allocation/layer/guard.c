@@ -12,10 +12,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allocation/domain/layer.h"
 #include "allocation/layer/guard_account.h"
 #include "allocation/layer/guard_bytes.h"
 #include "allocation/report/log.h"
-#include "allocation/stack/layer.h"
 #include "platform/arithmetic.h"
 #include "platform/text/printable.h"
 

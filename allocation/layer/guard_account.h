@@ -2,7 +2,7 @@
 #ifndef STRATA_ALLOCATION_LAYER_GUARD_ACCOUNT_H
 #define STRATA_ALLOCATION_LAYER_GUARD_ACCOUNT_H
 
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 
 typedef struct guard_account guard_account_t;
 

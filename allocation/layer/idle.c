@@ -1,7 +1,7 @@
 /* idle: what `idle:` beside a stack says. */
 #include <stddef.h>
 
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 
 static const strata_option_row_t options[] = {
     {"after", STRATA_OPTION_TIME, offsetof(strata_idleness_t, after), "1s", 10000000, 86400000000000, NULL,

@@ -1,8 +1,8 @@
 /* limit: no more than so many bytes are asked from the layer below, on one device. allocation/domain/quota.h does the counting:
  * never a byte above, and a large request that fails below never makes a small one fail. */
+#include "allocation/domain/layer.h"
 #include "allocation/domain/quota.h"
-#include "allocation/reclaim/outcome.h"
-#include "allocation/stack/layer.h"
+#include "allocation/report/outcome.h"
 #include "platform/arithmetic.h"
 
 typedef struct limit_options {

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "allocation/domain/layer.h"
 #include "allocation/options/option.h"
-#include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
 #include "platform/host/file.h"
 #include "platform/place.h"

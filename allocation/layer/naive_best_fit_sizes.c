@@ -6,7 +6,7 @@
  * many parts, `initial` bytes at most. */
 #include "allocation/layer/naive_best_fit_state.h"
 #include "allocation/options/option.h"
-#include "allocation/reclaim/outcome.h"
+#include "allocation/report/outcome.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"

@@ -1,6 +1,6 @@
 /* nvtx: a range for each request and each free that passes, for tools that record NVTX (platform/ranges/ranges.h). What happens below
  * lies inside: a chunk that is got, a wait, a release. Standing in the stack it takes hits and frees the long way. */
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "platform/ranges/ranges.h"
 
 /* The tool may wait, so the locks of the call are open around it. */

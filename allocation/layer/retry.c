@@ -1,8 +1,8 @@
 /* retry: recovers from out of memory. When the layers below refuse a request for memory, it polls, waits, releases idle chunks, asks the
  * program, and asks them again after each step that gave something (docs/contracts.md §3). */
+#include "allocation/domain/layer.h"
 #include "allocation/options/option.h"
 #include "allocation/reclaim/ladder.h"
-#include "allocation/stack/layer.h"
 
 static const strata_option_row_t options[] = {
     {"timeout", STRATA_OPTION_TIME, offsetof(strata_reclaim_t, timeout), "10s", 0, 0, NULL,

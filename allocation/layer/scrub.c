@@ -7,8 +7,8 @@
  */
 #include <string.h>
 
+#include "allocation/domain/layer.h"
 #include "allocation/mechanism/ranges.h"
-#include "allocation/stack/layer.h"
 
 enum { RANGES = 1 << 20 };
 

@@ -3,7 +3,7 @@
  * Above a cache that serves hits, with nothing in between that has work on a hit, it costs nothing. What passes there is what the
  * stack itself books, so its figures are the stack's (which also count requests of 0 bytes, which reach no layer). Anywhere else it
  * counts what passes, in a few atomic words: it takes no lock, and may stand above a layer that waits, as the peer's does. */
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 
 typedef struct stat_layer {
     strata_layer_t base;

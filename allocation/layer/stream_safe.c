@@ -7,7 +7,7 @@
  * free, for many by one query. In places without an owner stream every user is a borrower, the one named at allocate the first.
  * Inside a capture frees are kept to its end, or with `reuse_in_capture` until the owner has joined the borrowers.
  */
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "allocation/stack/threads.h"
 #include "allocation/uses/uses.h"
 

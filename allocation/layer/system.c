@@ -1,6 +1,6 @@
 /* system: asks the device for every request and gives every block back. The source under caches. */
-#include "allocation/reclaim/outcome.h"
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
+#include "allocation/report/outcome.h"
 #include "platform/host/host_memory.h"
 
 enum { MEMORY_OF_PLACE = 0 };

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "allocation/domain/group.h"
+#include "allocation/domain/layer.h"
 #include "allocation/layer/trace_oom.h"
 #include "allocation/options/option.h"
 #include "allocation/stack/hearing.h"
-#include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
 #include "platform/host/call_stack.h"
 #include "trace/recorder.h"

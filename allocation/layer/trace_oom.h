@@ -2,7 +2,7 @@
 #ifndef STRATA_LAYER_TRACE_OOM_H
 #define STRATA_LAYER_TRACE_OOM_H
 
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "trace/recorder.h"
 
 /* The trace to the path that `pattern` says, the snapshot beside it, with .pickle for .csv or .csv.gz. Of a file's recording the first

@@ -9,7 +9,7 @@
  * the same way undoes half a creation. */
 #include "allocation/layer/vmm_state.h"
 
-#include "allocation/reclaim/outcome.h"
+#include "allocation/report/outcome.h"
 #include "platform/arithmetic.h"
 
 enum { PIECES = 1 << 20 };

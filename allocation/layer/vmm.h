@@ -5,7 +5,7 @@
 #ifndef STRATA_ALLOCATION_LAYER_VMM_H
 #define STRATA_ALLOCATION_LAYER_VMM_H
 
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 
 extern const strata_layer_type_t strata_vmm_type;
 

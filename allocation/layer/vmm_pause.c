@@ -5,7 +5,7 @@
  * addresses and its place in the order. Its aliases go and come with it. Whatever the device refuses, the piece says what there is of
  * it, and the next step goes on from there. */
 #include "allocation/layer/vmm_state.h"
-#include "allocation/reclaim/outcome.h"
+#include "allocation/report/outcome.h"
 
 static vmm_layer_t *self_of(strata_layer_t *base) { return (vmm_layer_t *)base; }
 

@@ -1,6 +1,6 @@
 #include "allocation/reclaim/idle.h"
 
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "platform/arithmetic.h"
 #include "platform/place.h"
 

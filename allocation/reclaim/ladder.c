@@ -1,10 +1,10 @@
 /* The steps of the ladder, and the waiting at its end (docs/contracts.md §3). */
 #include "allocation/reclaim/ladder.h"
 
+#include "allocation/domain/layer.h"
 #include "allocation/reclaim/callbacks.h"
 #include "allocation/reclaim/waiting.h"
 #include "allocation/report/log.h"
-#include "allocation/stack/layer.h"
 
 typedef struct climb {
     const strata_ladder_t *ladder;

@@ -2,7 +2,7 @@
 #ifndef STRATA_ALLOCATION_LADDER_H
 #define STRATA_ALLOCATION_LADDER_H
 
-#include "allocation/reclaim/outcome.h"
+#include "allocation/report/outcome.h"
 
 /* A `retry` asks `first`, the layer below it, again: `first` has refused the request for memory. Runs the steps that the options allow,
  * with a try after each that gave something, until a try succeeds or fails otherwise, or nothing is left: then E_NO_MEMORY. Does nothing

@@ -1,7 +1,7 @@
 #include "allocation/reclaim/patience.h"
 
-#include "allocation/reclaim/outcome.h"
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
+#include "allocation/report/outcome.h"
 #include "platform/arithmetic.h"
 
 #define LATE_AGAIN_NS UINT64_C(1000000000)

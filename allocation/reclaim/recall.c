@@ -1,6 +1,6 @@
 /* What idleness took comes back with the first requests that grow: in few calls of the device, so that few requests pay for them. */
+#include "allocation/domain/layer.h"
 #include "allocation/reclaim/idle.h"
-#include "allocation/stack/layer.h"
 #include "platform/arithmetic.h"
 
 /* The first step is one part in FIRST of what went, and each later one as much as all before it; a request that has grown by that much

@@ -1,6 +1,6 @@
 /* Which requests are recovered after a refusal, and by which tries. */
+#include "allocation/domain/layer.h"
 #include "allocation/reclaim/ladder.h"
-#include "allocation/stack/layer.h"
 #include "platform/ranges/ranges.h"
 
 typedef struct attempt {

@@ -1,7 +1,7 @@
 /* The direct way of any cache: its hit and its quick free are called by pointers. */
 #include "allocation/stack/direct.h"
 
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 
 /* ---- requests ---- */
 

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "allocation/domain/layer.h"
 #include "allocation/stack/direct.h"
-#include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
 #include "platform/arithmetic.h"
 

@@ -18,7 +18,7 @@
 enum {
     STRATA_STACKS = 4096, /* numbers; 0 names none */
     STRATA_ATTENTION_CORE = 1u << 15, /* of a record: the core itself has something to do at its free */
-    STRATA_ATTENTION_NOTES = 1u << 14, /* of a record: it has an entry in the side table (allocation/call/record_notes.h) */
+    STRATA_ATTENTION_NOTES = 1u << 14, /* of a record: it has an entry in the side table (allocation/uses/record_notes.h) */
     STRATA_ATTENTION_WAITER = 1u << 15, /* of a stack's frees: somebody waits for memory */
     STRATA_ATTENTION_LIMIT = 1u << 14, /* of a stack's frees: its place is above its limit (allocation/reclaim/above.h), or its block
                                           may be one that a graph uses (allocation/graphs/graphs.h) */
@@ -225,7 +225,7 @@ strata_status_t strata_record_unborrow(strata_call_t *call, strata_record_t *rec
 
 /* A block that was kept since its free, by strata_sent_keep(): goes on with that free. `known` as said then. No lock is held. */
 void strata_record_return(strata_record_t *record, bool known);
-/* The entry of a record in allocation/uses/sent.h; 0: none. The call's lock is held. To mark, the record has notes: made by
+/* The entry of a record in allocation/domain/sent.h; 0: none. The call's lock is held. To mark, the record has notes: made by
  * strata_record_ready_notes(), during which the lock may be open. E_LIMIT, E_HOST_MEMORY, E_STALE. */
 uint32_t strata_record_sent_number(const strata_call_t *call, const strata_record_t *record);
 strata_status_t strata_record_ready_notes(strata_call_t *call, strata_record_t *record);

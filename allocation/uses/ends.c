@@ -1,6 +1,6 @@
 /* Streams that end while blocks are used on them. */
 #include "allocation/domain/domain.h"
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "allocation/uses/uses.h"
 
 static strata_user_t *user_at(const strata_uses_t *uses, uint32_t user) { return strata_user_at(&uses->users, user); }

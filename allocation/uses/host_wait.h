@@ -3,7 +3,7 @@
 #ifndef STRATA_ALLOCATION_USES_HOST_WAIT_H
 #define STRATA_ALLOCATION_USES_HOST_WAIT_H
 
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 
 /* The free of the record will wait for `stream`. E_LIMIT, E_HOST_MEMORY; E_STALE: the record was freed while the lock was open. */
 strata_status_t strata_host_wait_note(strata_call_t *call, strata_record_t *record, strata_stream_t stream);

@@ -4,7 +4,7 @@
  * No event of a capture can be asked. But the device knows the edges of the graph, and so whether the owner has joined a borrower: all
  * that this was captured to do so far, the use of the block with it, then comes first at every launch. That says nothing of what a
  * borrower was given before it was captured. So a use counts only if it was noted inside the capture, and never outside it. */
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "allocation/stack/threads.h"
 #include "allocation/uses/waiting.h"
 #include "platform/place.h"

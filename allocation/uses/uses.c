@@ -1,7 +1,7 @@
 #include "allocation/uses/waiting.h"
 
+#include "allocation/domain/layer.h"
 #include "allocation/graphs/graphs.h"
-#include "allocation/stack/layer.h"
 
 strata_status_t strata_uses_init(strata_uses_t *uses, strata_stack_t *stack, strata_uses_mode_t mode) {
     *uses = (strata_uses_t){.stack = stack, .mode = mode};

@@ -1,7 +1,7 @@
 /* Freed blocks that wait: the queues of their users, and what has passed. */
 #include "allocation/uses/waiting.h"
 
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "platform/arithmetic.h"
 
 /* ---- events and waits, with the locks open ---- */

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allocation/call/figures.h"
 #include "allocation/options/option.h"
-#include "allocation/report/figures.h"
 #include "config/config.h"
 #include "config/hint.h"
 #include "config/pages/example.h"

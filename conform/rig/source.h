@@ -2,7 +2,7 @@
 #ifndef STRATA_CONFORM_SOURCE_H
 #define STRATA_CONFORM_SOURCE_H
 
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 
 /* A source over the device that can fail its n-th call. */
 extern const strata_layer_type_t test_source_type;

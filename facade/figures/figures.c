@@ -1,12 +1,12 @@
 /* Figures of places, and of what the caches keep. */
 #include <string.h>
 
+#include "allocation/call/figures.h"
+#include "allocation/domain/layer.h"
 #include "allocation/domain/paused.h"
 #include "allocation/reclaim/above.h"
-#include "allocation/report/figures.h"
 #include "allocation/report/log.h"
 #include "allocation/stack/hearing.h"
-#include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
 #include "facade/figures/figures.h"
 #include "facade/registry/facade.h"

@@ -1,6 +1,6 @@
 /* The figures that the layers of a place count themselves. */
-#include "allocation/report/figures.h"
-#include "allocation/stack/layer.h"
+#include "allocation/call/figures.h"
+#include "allocation/domain/layer.h"
 #include "facade/registry/inside.h"
 #include "platform/arguments.h"
 

@@ -2,8 +2,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "allocation/report/figures.h"
-#include "allocation/stack/layer.h"
+#include "allocation/call/figures.h"
+#include "allocation/domain/layer.h"
 #include "facade/figures/figures.h"
 #include "facade/registry/facade.h"
 #include "facade/registry/text.h"

@@ -2,10 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocation/call/record_notes.h"
 #include "allocation/graphs/graphs.h"
 #include "allocation/report/log.h"
 #include "allocation/stack/threads.h"
+#include "allocation/uses/record_notes.h"
 #include "config/config.h"
 #include "facade/graphs/graphs.h"
 #include "facade/open/idle.h"

@@ -1,10 +1,10 @@
 /* Which memory a pause or a resume is about: sources of handles, and handles by the tags of what lives in them. */
 #include <string.h>
 
-#include "allocation/call/record_notes.h"
+#include "allocation/domain/layer.h"
 #include "allocation/domain/paused.h"
 #include "allocation/graphs/graphs.h"
-#include "allocation/stack/layer.h"
+#include "allocation/uses/record_notes.h"
 #include "facade/pause/pause.h"
 #include "facade/share/share.h"
 #include "platform/host/host_memory.h"

@@ -1,9 +1,9 @@
 /* Pause and resume, step by step. Everything that can fail comes before the first handle goes, or is undone before the return. */
 #include "facade/pause/pause.h"
 
+#include "allocation/domain/layer.h"
 #include "allocation/domain/paused.h"
 #include "allocation/report/log.h"
-#include "allocation/stack/layer.h"
 #include "facade/figures/figures.h"
 #include "facade/registry/inside.h"
 #include "platform/arguments.h"

@@ -1,7 +1,7 @@
 #include "facade/registry/plans.h"
 
+#include "allocation/domain/layer.h"
 #include "allocation/graphs/graphs.h"
-#include "allocation/stack/layer.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "facade/registry/facade.h"
 #include "platform/arguments.h"
 

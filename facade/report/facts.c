@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "allocation/call/ref_info.h"
+#include "allocation/domain/layer.h"
 #include "allocation/options/option.h"
-#include "allocation/stack/layer.h"
 #include "facade/figures/amounts.h"
 #include "facade/report/victims.h"
 #include "platform/arithmetic.h"

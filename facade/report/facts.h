@@ -3,7 +3,7 @@
 #ifndef STRATA_FACADE_FACTS_H
 #define STRATA_FACADE_FACTS_H
 
-#include "allocation/reclaim/outcome.h"
+#include "allocation/report/outcome.h"
 #include "facade/registry/facade.h"
 #include "facade/registry/text.h"
 #include "facade/report/report.h"

@@ -2,10 +2,10 @@
 
 #include <string.h>
 
-#include "allocation/call/record_notes.h"
+#include "allocation/call/figures.h"
+#include "allocation/domain/layer.h"
 #include "allocation/options/option.h"
-#include "allocation/report/figures.h"
-#include "allocation/stack/layer.h"
+#include "allocation/uses/record_notes.h"
 #include "facade/figures/amounts.h"
 #include "facade/figures/figures.h"
 #include "facade/report/causes.h"

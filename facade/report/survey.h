@@ -2,7 +2,7 @@
 #ifndef STRATA_FACADE_SURVEY_H
 #define STRATA_FACADE_SURVEY_H
 
-#include "allocation/call/record_notes.h"
+#include "allocation/uses/record_notes.h"
 
 enum { STRATA_SURVEY_OWNERS = 128, STRATA_SURVEY_WAITS = 16 };
 

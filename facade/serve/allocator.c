@@ -1,9 +1,9 @@
 /* Allocator objects: a value that names a stack, and the calls through it. */
 #include <string.h>
 
+#include "allocation/domain/layer.h"
 #include "allocation/graphs/graphs.h"
 #include "allocation/report/log.h"
-#include "allocation/stack/layer.h"
 #include "facade/figures/figures.h"
 #include "facade/graphs/graphs.h"
 #include "facade/registry/lookup.h"

@@ -1,6 +1,6 @@
 /* Where a block lies: from an address inside it, its place, the piece of the device's memory. */
 #include "allocation/call/blocks.h"
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "facade/registry/diagnose.h"
 #include "facade/registry/facade.h"
 #include "facade/serve/long_way.h"

@@ -4,11 +4,11 @@
 
 #include "allocation/call/blocks.h"
 #include "allocation/call/ref_info.h"
+#include "allocation/domain/layer.h"
 #include "allocation/graphs/graphs.h"
 #include "allocation/options/option.h"
 #include "allocation/reclaim/above.h"
 #include "allocation/report/log.h"
-#include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
 #include "facade/registry/diagnose.h"
 #include "facade/registry/lookup.h"

@@ -1,14 +1,14 @@
 /* A request that is not a hit: checked, served by its stack, reported if it fails. */
 #include <string.h>
 
-#include "allocation/call/record_notes.h"
+#include "allocation/domain/layer.h"
 #include "allocation/graphs/graphs.h"
 #include "allocation/options/option.h"
 #include "allocation/reclaim/above.h"
-#include "allocation/reclaim/outcome.h"
 #include "allocation/report/log.h"
-#include "allocation/stack/layer.h"
+#include "allocation/report/outcome.h"
 #include "allocation/stack/threads.h"
+#include "allocation/uses/record_notes.h"
 #include "facade/graphs/graphs.h"
 #include "facade/registry/lookup.h"
 #include "facade/report/report.h"

@@ -1,6 +1,6 @@
 /* Shared ownership of a block. */
-#include "allocation/call/record_notes.h"
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
+#include "allocation/uses/record_notes.h"
 #include "facade/registry/facade.h"
 
 strata_status_t strata_retain(strata_t handle, strata_ref_t ref) {

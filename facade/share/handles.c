@@ -1,7 +1,7 @@
 /* From a block to the source of handles that it lies in. */
 #include "facade/share/share.h"
 
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 
 strata_layer_t *strata_share_next_source(strata_share_walk_t *walk) {
     for (;;) {

@@ -1,5 +1,5 @@
 /* Access of one GPU to another's memory. */
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "facade/registry/devices.h"
 #include "facade/share/share.h"
 

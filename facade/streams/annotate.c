@@ -1,7 +1,7 @@
 #include "facade/streams/annotate.h"
 
+#include "allocation/domain/layer.h"
 #include "allocation/report/log.h"
-#include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
 #include "facade/registry/lookup.h"
 

@@ -1,6 +1,6 @@
 /* Streams: forgetting them, and the streams of the facade's own device. */
+#include "allocation/domain/layer.h"
 #include "allocation/report/log.h"
-#include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
 #include "facade/streams/stream_ids.h"
 #include "facade/streams/told.h"

@@ -1,7 +1,7 @@
 #include "facade/streams/told.h"
 
+#include "allocation/domain/layer.h"
 #include "allocation/stack/hearing.h"
-#include "allocation/stack/layer.h"
 #include "facade/streams/stream_ids.h"
 #include "platform/arguments.h"
 #include "strata/note.h"

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocation/report/figures.h"
-#include "allocation/stack/layer.h"
+#include "allocation/call/figures.h"
+#include "allocation/domain/layer.h"
 #include "facade/figures/chunks.h"
 #include "facade/figures/figures.h"
 #include "facade/registry/facade.h"

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allocation/domain/layer.h"
 #include "allocation/options/option.h"
-#include "allocation/stack/layer.h"
 #include "platform/place.h"
 #include "strategy/plan/legal.h"
 

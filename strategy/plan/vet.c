@@ -3,8 +3,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "allocation/call/figures.h"
 #include "allocation/options/option.h"
-#include "allocation/report/figures.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
 

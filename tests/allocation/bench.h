@@ -3,7 +3,7 @@
 #define STRATA_TESTS_ALLOCATION_BENCH_H
 
 #include "allocation/domain/domain.h"
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "platform/sim/sim.h"
 #include "strategy/model.h"
 #include "tests/allocation/test_layers.h"

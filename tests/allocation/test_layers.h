@@ -2,7 +2,7 @@
 #ifndef STRATA_TESTS_ALLOCATION_TEST_LAYERS_H
 #define STRATA_TESTS_ALLOCATION_TEST_LAYERS_H
 
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "conform/rig/source.h"
 
 /* A decorator that notes in the log what passes it. */

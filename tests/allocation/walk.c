@@ -1,5 +1,5 @@
 /* The decorator stack: pushed on the way up, popped and freed in exactly the reverse order, whatever way a request took. */
-#include "allocation/report/figures.h"
+#include "allocation/call/figures.h"
 #include "tests/allocation/bench.h"
 
 /* counter 1 > router 2 > { counter 3 > source 5 | counter 4 > counter 6 > source 7 }. */

@@ -1,6 +1,6 @@
 /* What the driver's pool serves through cuda_malloc_async. The tests of the peer's async allocator are written anew from their
  * descriptions; each names the peer's. */
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "facade/open/life.h"
 #include "tests/async/async.h"
 #include "tests/harness/owned.h"

@@ -1,7 +1,7 @@
 /* Segments that expand, by sequences worked by hand from PyTorch's rules: which address, how many handles, which device calls. */
 #include <stdio.h>
 
-#include "allocation/reclaim/outcome.h"
+#include "allocation/report/outcome.h"
 #include "tests/caching/caching.h"
 
 static uint64_t reserved(rig_t *rig) { return rig_figures(rig).reserved_bytes; }

@@ -2,7 +2,7 @@
 #ifndef STRATA_TESTS_CHECKER_MUTANT_SAFE_H
 #define STRATA_TESTS_CHECKER_MUTANT_SAFE_H
 
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 
 /* X(name, what it does) */
 #define MUTATION_MAP(X)                                                                                                            \

@@ -1,7 +1,7 @@
 /* `out_of_memory:` beside a stack, and `retry` in its list: two ways to say the same. */
 #include <stdio.h>
 
-#include "allocation/reclaim/outcome.h"
+#include "allocation/report/outcome.h"
 #include "tests/config/refused.h"
 #include "tests/harness/owned.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "tests/facade/fixture.h"
 #include "tests/harness/owned.h"
 

@@ -1,7 +1,7 @@
 /* Freed blocks that wait for several borrowers: when they are over, which goes first, and what the figures say meanwhile. */
 #include <stdio.h>
 
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "tests/facade/deferral.h"
 #include "tests/facade/fixture.h"
 

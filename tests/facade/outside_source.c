@@ -1,7 +1,7 @@
 /* A source from outside, by what the public header offers to one: memory of its place, and what it is left with at its end. */
 #include <stdio.h>
 
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "tests/facade/fixture.h"
 
 static uint32_t left_over; /* records that the source still had when it was destroyed */

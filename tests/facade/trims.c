@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "tests/facade/fixture.h"
 
 /* Blocks of three sizes, freed again: what a layer above keeps of them, and what one below has beside. */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "platform/host/host_memory.h"
 #include "tests/facade/between.h"
 #include "tests/harness/owned.h"

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "allocation/domain/layer.h"
 #include "allocation/options/option.h"
-#include "allocation/stack/layer.h"
 #include "tests/facade/fixture.h"
 
 #define MILLISECOND (1000ull * 1000)

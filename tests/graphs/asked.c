@@ -1,7 +1,7 @@
 /* Queries of the driver while pools are open, and requests that depend on the result: the legacy stream, broken captures, filters whose
  * choice changes, and borrowers that are captured later. */
+#include "allocation/domain/layer.h"
 #include "allocation/graphs/graphs.h"
-#include "allocation/stack/layer.h"
 #include "tests/graphs/graphs.h"
 
 enum { SIZE = 1 << 20 };

@@ -1,6 +1,6 @@
 /* Another thread acts while a pool becomes an owner of a block, or is set back: the lock of the block is open then. */
+#include "allocation/domain/layer.h"
 #include "allocation/graphs/graphs.h"
-#include "allocation/stack/layer.h"
 #include "tests/facade/between.h"
 #include "tests/graphs/graphs.h"
 

@@ -1,5 +1,5 @@
 /* An address that a graph had belongs to the last that was served there. The layer counts live bytes from the request to the free. */
-#include "allocation/graphs/driver_memory.h"
+#include "allocation/domain/driver_memory.h"
 #include "allocation/tables/index.h"
 #include "tests/graphs/graphs.h"
 

@@ -1,5 +1,5 @@
 /* Checkpoints where a stack, a facade or an owner is easily taken for another. */
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "platform/host/host_memory.h"
 #include "tests/graphs/graphs.h"
 

@@ -2,8 +2,8 @@
  * on plants them where it is made: in the device's calls, or in its own group of stacks. */
 #include <stdio.h>
 
+#include "allocation/domain/layer.h"
 #include "allocation/graphs/graphs.h"
-#include "allocation/stack/layer.h"
 #include "tests/harness/test.h"
 #include "torture/campaign.h"
 

@@ -1,7 +1,7 @@
 /* What a checked run finds after its last row: layers that keep what is not theirs, memory that no device got back. */
 #include <stdio.h>
 
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "allocation/stack/stack.h"
 #include "config/config.h"
 #include "tests/harness/owned.h"

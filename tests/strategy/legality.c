@@ -1,7 +1,7 @@
 /* Which layer may stand above which, told at the upper of the two that clash. */
 #include <string.h>
 
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "tests/harness/owned.h"
 #include "tests/strategy/fakes.h"
 

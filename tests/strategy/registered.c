@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "allocation/report/figures.h"
+#include "allocation/call/figures.h"
 #include "tests/strategy/fakes.h"
 
 static strata_status_t create(strata_layer_t *self) {

@@ -1,7 +1,7 @@
 /* Layers that keep what a device gave them: the end of a program asks for every kind of thing. */
 #include <stdio.h>
 
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "tests/harness/test.h"
 #include "tests/torture/opened.h"
 

@@ -1,7 +1,7 @@
 /* A layer that keeps what it knows of its blocks in the blocks: it is found by the marks that programs leave. */
 #include <string.h>
 
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "tests/harness/test.h"
 #include "tests/torture/opened.h"
 

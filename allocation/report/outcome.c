@@ -1,4 +1,4 @@
-#include "allocation/reclaim/outcome.h"
+#include "allocation/report/outcome.h"
 
 #include "platform/arguments.h"
 

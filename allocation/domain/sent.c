@@ -1,11 +1,11 @@
-#include "allocation/uses/sent.h"
+#include "allocation/domain/sent.h"
 
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include "allocation/domain/domain.h"
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "platform/host/file.h"
 
 enum { AT_ONCE = 64 }; /* entries of one poll */

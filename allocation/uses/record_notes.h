@@ -18,7 +18,7 @@ struct strata_record_notes {
     strata_note_t note;
     uint32_t owners; /* beyond the first */
     uint32_t unknown : 1; /* If set, some owner's last use has an unknown end, and the memory must never be reused. */
-    uint32_t sent : 31; /* The number of its entry in allocation/uses/sent.h, which may have ended; 0 if it was never sent. */
+    uint32_t sent : 31; /* The number of its entry in allocation/domain/sent.h, which may have ended; 0 if it was never sent. */
     uint32_t generation; /* of the record when the entry was made */
     uint32_t graph_mark; /* of the pool of graphs that became an owner last; 0: none did */
 };

@@ -1,4 +1,4 @@
-#include "allocation/graphs/driver_memory.h"
+#include "allocation/domain/driver_memory.h"
 
 #include "allocation/tables/index.h"
 #include "platform/host/host_memory.h"

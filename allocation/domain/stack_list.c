@@ -1,4 +1,4 @@
-#include "allocation/stack/stack_list.h"
+#include "allocation/domain/stack_list.h"
 
 #include "platform/host/host_memory.h"
 

@@ -1,6 +1,6 @@
-#include "allocation/call/record_notes.h"
+#include "allocation/uses/record_notes.h"
 
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 #include "platform/arithmetic.h"
 
 enum { LEAST_ENTRIES = 1024 };

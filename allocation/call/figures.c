@@ -1,8 +1,8 @@
-#include "allocation/report/figures.h"
+#include "allocation/call/figures.h"
 
 #include <string.h>
 
-#include "allocation/stack/layer.h"
+#include "allocation/domain/layer.h"
 
 static bool has_row(const strata_own_figure_t *rows, uint32_t count, const char *name) {
     bool found = false;

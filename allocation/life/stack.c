@@ -4,9 +4,9 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "allocation/domain/layer.h"
 #include "allocation/reclaim/idle.h"
 #include "allocation/stack/direct.h"
-#include "allocation/stack/layer.h"
 #include "allocation/stack/magazines.h"
 #include "allocation/stack/threads.h"
 #include "allocation/uses/host_wait.h"

@@ -1,6 +1,6 @@
 /* Stacks whose stream or thread is gone: how they become orphans, and how they end. */
-#include "allocation/stack/layer.h"
-#include "allocation/stack/stack_list.h"
+#include "allocation/domain/layer.h"
+#include "allocation/domain/stack_list.h"
 #include "allocation/stack/threads.h"
 
 /* Whether the only thread that a stack serves has exited. */
