@@ -1,7 +1,6 @@
 /* The way back: finding a record by its ref, borrows, and the walk of the route in reverse order. */
 #include "allocation/domain/layer.h"
 #include "allocation/domain/sent.h"
-#include "allocation/reclaim/above.h"
 #include "allocation/reclaim/waiting.h"
 #include "allocation/uses/host_wait.h"
 #include "allocation/uses/record_notes.h"
@@ -191,7 +190,6 @@ static void leave(strata_stack_t *server) {
     server->inside--;
     strata_stack_unlock(server);
     if (waited_for) strata_domain_wake(domain);
-    strata_above_look(domain);
 }
 
 /* The lock is held, and is released. Unless all users are known to be done or noted, the block is quarantined: never reused, given

@@ -1,8 +1,8 @@
 /* The devices of a domain's facade; each may have streams that use the domain's memory. More may be opened at any moment, each
  * once; none closes before the domain ends. Work on a device that is opened after this look cannot be the past work that is waited
  * for. */
+#include "allocation/domain/captures.h"
 #include "allocation/domain/domain.h"
-#include "allocation/graphs/graphs.h"
 #include "platform/place.h"
 
 /* Device i of the devices, unless it is the domain's own or there is none. */
@@ -38,11 +38,11 @@ static bool knows_captures(const strata_domain_t *domain) {
     return knows;
 }
 
-bool strata_domain_may_capture(const strata_domain_t *domain) { return strata_graphs_any_open() || knows_captures(domain); }
+bool strata_domain_may_capture(const strata_domain_t *domain) { return strata_captures_any_open() || knows_captures(domain); }
 
 /* False: it would break a capture. */
 static bool begin_wait(const strata_domain_t *domain) {
-    if (!knows_captures(domain) && strata_graphs_begin_uncaptured()) return true;
+    if (!knows_captures(domain) && strata_captures_begin_uncaptured()) return true;
     (void)strata_fail(STRATA_E_CAPTURE, 0, "a stream may be being captured: nobody waits for its device");
     return false;
 }
@@ -50,7 +50,7 @@ static bool begin_wait(const strata_domain_t *domain) {
 bool strata_domain_wait_for_own(strata_domain_t *domain) {
     if (!begin_wait(domain)) return false;
     bool done = strata_device_synchronise(domain->device) == STRATA_OK;
-    strata_graphs_end_uncaptured();
+    strata_captures_end_uncaptured();
     return done;
 }
 
@@ -60,7 +60,7 @@ bool strata_domain_wait_for_all(strata_domain_t *domain) {
     bool done = strata_device_synchronise(domain->device) == STRATA_OK;
     for (uint32_t i = 0; i < domain->device_count; i++)
         if ((device = other(domain, i)) != NULL) done = strata_device_synchronise(device) == STRATA_OK && done;
-    strata_graphs_end_uncaptured();
+    strata_captures_end_uncaptured();
     return done;
 }
 

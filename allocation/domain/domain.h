@@ -185,8 +185,6 @@ void strata_domain_recover(strata_domain_t *domain, uint64_t address, uint64_t b
 void strata_domain_unbook(strata_domain_t *domain, uint64_t bytes);
 /* The same for memory that went to a driver's pool, which keeps it. May be called under a stack's lock. */
 void strata_domain_discount(strata_domain_t *domain, uint64_t bytes);
-/* Sets another limit; those who wait for memory try again. No lock is held. */
-void strata_domain_set_limit(strata_domain_t *domain, uint64_t bytes);
 
 /* Polls every stack; returns the bytes. */
 uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending);

@@ -5,9 +5,6 @@
 #include "allocation/domain/domain.h"
 #include "allocation/stack/stack.h"
 
-/* Whether a layer has an operation that older ones lack. */
-#define STRATA_LAYER_HAS(type, operation)                                                                                          \
-    ((type)->struct_size >= offsetof(strata_layer_type_t, operation) + sizeof(type)->operation && (type)->operation)
 /* The instances that are a stack's own, the top first; those of device scope are the shared stack's. */
 #define STRATA_EACH_OWN_LAYER(stack, layer)                                                                                        \
     for (uint32_t n_ = 1; n_ <= (stack)->group->plan->count; n_++)                                                                 \

@@ -18,6 +18,7 @@
 #ifndef STRATA_ALLOCATION_GRAPHS_GRAPHS_H
 #define STRATA_ALLOCATION_GRAPHS_GRAPHS_H
 
+#include "allocation/domain/captures.h"
 #include "allocation/domain/domain.h"
 #include "strata/graph.h"
 
@@ -49,9 +50,6 @@ struct strata_graph_pool {
     uint32_t outside_count, outside_room;
     strata_graph_pool_t *next_open; /* guarded by the lock of the captures, as the window is */
 };
-
-void strata_captures_init(strata_captures_t *captures);
-void strata_captures_destroy(strata_captures_t *captures);
 
 /* ---- life; no lock is held. One thread at a time makes, opens, closes and ends pools of a facade (it builds) ---- */
 
@@ -97,13 +95,6 @@ void strata_graphs_settle(strata_domain_t *domain);
 /* The same of the pool's own stacks, which ask that pool alone: after it was closed or made ready. From a close to the next
  * capture that is known none of its hits serves directly. */
 void strata_graph_pool_settle(strata_graph_pool_t *pool);
-/* Whether any pool of the process is open: then a device that has a captured stream is not waited for as a whole. */
-bool strata_graphs_any_open(void);
-/* Calls follow that would break a capture of the streams that they name, or of any: a wait for a whole device, a free in the order of a
- * stream. False: a pool is open, and they must not be made. None is opened before the end. A quick pair of steps, also under a stack's
- * lock. */
-bool strata_graphs_begin_uncaptured(void);
-void strata_graphs_end_uncaptured(void);
 /* While any pool is open: the one that requests of a stream (and thread) in this place go to; NULL: none, and they go where they would.
  * E_CAPTURE: the stream is being captured, and no pool of the place was begun for it. No lock is held. */
 strata_status_t strata_graphs_route(strata_domain_t *domain, strata_stream_t stream, uint64_t thread, strata_graph_pool_t **pool);

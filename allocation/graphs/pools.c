@@ -7,45 +7,6 @@
 
 #define POOL_NAME "graph"
 
-static _Atomic uint32_t open_anywhere; /* in all facades */
-
-void strata_captures_init(strata_captures_t *captures) { strata_lock_init(&captures->lock, STRATA_RANK_EVENTS, NULL); }
-
-void strata_captures_destroy(strata_captures_t *captures) { strata_lock_destroy(&captures->lock); }
-
-bool strata_graphs_any_open(void) { return atomic_load(&open_anywhere) > 0; }
-
-/* ---- calls that would break a capture which begins meanwhile ---- */
-
-/* Guards nothing but the sleep of who waits until `uncaptured` is 0. */
-static strata_lock_t gate = {.rank = STRATA_RANK_DEVICE};
-static strata_condition_t none_left;
-static _Atomic uint32_t uncaptured; /* such calls under way */
-
-/* Counted before it looks, as a pool is counted before its opener looks here: one of the two sees the other. Where a pool is open already
- * nothing is counted, so that threads which ask again and again keep no opener waiting. */
-bool strata_graphs_begin_uncaptured(void) {
-    if (strata_graphs_any_open()) return false;
-    atomic_fetch_add(&uncaptured, 1);
-    if (!strata_graphs_any_open()) return true;
-    strata_graphs_end_uncaptured();
-    return false;
-}
-
-void strata_graphs_end_uncaptured(void) {
-    if (atomic_fetch_sub(&uncaptured, 1) > 1 || !strata_graphs_any_open()) return;
-    strata_lock(&gate);
-    strata_condition_broadcast(&none_left);
-    strata_unlock(&gate);
-}
-
-/* A pool counts as open already, so there are no new ones. */
-static void let_uncaptured_end(void) {
-    strata_lock(&gate);
-    while (atomic_load(&uncaptured) > 0) strata_condition_wait(&none_left, &gate, UINT64_MAX);
-    strata_unlock(&gate);
-}
-
 /* ---- finding ---- */
 
 strata_graph_pool_t *strata_graph_pool_find(strata_domain_t *domain, uint64_t number) {
@@ -128,7 +89,7 @@ static void list_window(strata_graph_pool_t *pool, const strata_graph_window_t *
     captures->first = pool;
     atomic_fetch_add(&captures->open, 1);
     strata_unlock(&captures->lock);
-    atomic_fetch_add(&open_anywhere, 1);
+    strata_captures_count_open(true);
 }
 
 /* False: the pool is about to end, or has ended. */
@@ -162,7 +123,7 @@ strata_status_t strata_graph_pool_open(strata_graph_pool_t *pool, uint64_t numbe
         return strata_fail(STRATA_E_LIMIT, 0, "%d pools of graphs have begun and not ended, the most", STRATA_OPEN_GRAPHS);
     if (!list_open(pool, number, window))
         return strata_fail(STRATA_E_STALE, 0, "pool %#llx has ended: nothing kept it", (unsigned long long)number);
-    let_uncaptured_end();
+    strata_captures_await_uncaptured();
     strata_graph_pool_poll(pool); /* what has passed serves this capture; inside it nothing is polled */
     tell_layers(pool, true);
     return STRATA_OK;
@@ -181,7 +142,7 @@ static void unlist_open(strata_graph_pool_t *pool) {
     pool->open = false;
     atomic_store(&pool->ready, false);
     strata_unlock(&domain->lock);
-    atomic_fetch_sub(&open_anywhere, 1);
+    strata_captures_count_open(false);
 }
 
 void strata_graph_pool_close(strata_graph_pool_t *pool) {

@@ -79,7 +79,7 @@ static void wait_for_pending(async_layer_t *self, strata_call_t *call) {
  * that uses it beside a capture of its own has broken that itself. */
 static bool is_captured(const async_layer_t *self, strata_stream_t stream) {
     bool legacy = stream == NULL || stream == STRATA_STREAM_LEGACY;
-    if (legacy && !strata_graphs_any_open()) return false;
+    if (legacy && !strata_captures_any_open()) return false;
     return strata_domain_refuse_captured(self->base.domain, stream) == STRATA_E_CAPTURE;
 }
 
@@ -294,9 +294,9 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     async_layer_t *self = (async_layer_t *)base;
     if (self->serves_graphs) {
         strata_async_free_for_graphs(self, record, call);
-    } else if (strata_graphs_begin_uncaptured()) {
+    } else if (strata_captures_begin_uncaptured()) {
         free_uncaptured(self, record, call);
-        strata_graphs_end_uncaptured();
+        strata_captures_end_uncaptured();
     } else {
         self->live_bytes -= record->size;
         strata_async_keep(self, record);
@@ -318,9 +318,9 @@ static void free_kept(async_layer_t *self, strata_call_t *call) {
 
 /* Frees that a capture has put off. */
 static void retry_kept(async_layer_t *self, strata_call_t *call) {
-    if (self->kept == 0 || self->serves_graphs || !strata_graphs_begin_uncaptured()) return;
+    if (self->kept == 0 || self->serves_graphs || !strata_captures_begin_uncaptured()) return;
     free_kept(self, call);
-    strata_graphs_end_uncaptured();
+    strata_captures_end_uncaptured();
 }
 
 /* ---- streams that end, captures ---- */
@@ -377,9 +377,9 @@ static uint64_t shrink(async_layer_t *self, uint64_t keep, uint64_t live) {
 
 /* Not while a stream may be captured. */
 static uint64_t shrink_uncaptured(async_layer_t *self, uint64_t keep, uint64_t live) {
-    if (strata_domain_may_capture(self->base.domain) || !strata_graphs_begin_uncaptured()) return 0;
+    if (strata_domain_may_capture(self->base.domain) || !strata_captures_begin_uncaptured()) return 0;
     uint64_t given = shrink(self, keep, live);
-    strata_graphs_end_uncaptured();
+    strata_captures_end_uncaptured();
     return given;
 }
 

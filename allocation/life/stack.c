@@ -1,5 +1,4 @@
 /* The life of stacks: numbers, instances, the shared stack. */
-#include "allocation/stack/stack.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -13,7 +12,6 @@
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
 
-strata_stack_t *_Atomic strata_stacks[STRATA_STACKS];
 /* Guards numbers. Taken with no other lock held; its rank is FACADE because stacks are begun while a facade is built. */
 static pthread_mutex_t numbers = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t first_generation[STRATA_STACKS];
@@ -220,45 +218,15 @@ static strata_status_t instantiate(strata_stack_t *stack, uint8_t number, width_
 
 static strata_stack_handle_t fresh_handle(const strata_stack_t *stack) { return (uint64_t)stack->number << 52 | fresh_life(); }
 
-void strata_stack_lock(strata_stack_t *stack) {
-    strata_stack_take(stack);
-    strata_stack_t *home = atomic_load(&stack->home);
-    if (home != stack) strata_stack_take(home);
-}
-
-void strata_stack_unlock(strata_stack_t *stack) {
-    strata_stack_t *home = atomic_load(&stack->home);
-    if (home != stack) strata_unlock(&home->lock);
-    strata_unlock(&stack->lock);
-}
-
 static void set_handle(strata_stack_t *stack, strata_stack_handle_t handle) {
     strata_stack_lock(stack);
     stack->handle = handle;
     strata_stack_unlock(stack);
 }
 
-strata_stack_handle_t strata_stack_handle_of(strata_stack_t *stack) { return atomic_load(&stack->handle); }
-
 void strata_stack_rename(strata_stack_t *stack) { set_handle(stack, fresh_handle(stack)); }
 
 void strata_stack_unname(strata_stack_t *stack) { set_handle(stack, 0); }
-
-strata_stack_t *strata_stack_enter(strata_stack_handle_t handle) {
-    strata_stack_t *stack = strata_stack_of(strata_stack_handle_number(handle));
-    if (!stack || handle == 0) return NULL;
-    strata_stack_lock(stack);
-    bool named = stack->handle == handle;
-    stack->inside += named;
-    strata_stack_unlock(stack);
-    return named ? stack : NULL;
-}
-
-void strata_stack_leave(strata_stack_t *stack) {
-    strata_stack_take(stack);
-    stack->inside--;
-    strata_unlock(&stack->lock);
-}
 
 /* Look-ups from any thread and facade skip a stack before its layers are complete and once they end. */
 static void set_open(strata_stack_t *stack, bool open) {

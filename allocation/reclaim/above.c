@@ -1,5 +1,6 @@
 #include "allocation/reclaim/above.h"
 
+#include "allocation/reclaim/waiting.h"
 #include "platform/arithmetic.h"
 
 static bool is_above(strata_domain_t *domain) { return strata_domain_reserved(domain) > atomic_load(&domain->quota.limit); }
@@ -48,7 +49,9 @@ void strata_above_give_back(strata_domain_t *domain) {
 }
 
 /* What is freed before the bits are set goes unnoticed: it is looked at after them. */
-void strata_above_begin(strata_domain_t *domain) {
+void strata_above_set_limit(strata_domain_t *domain, uint64_t bytes) {
+    strata_quota_set(&domain->quota, bytes, &domain->lock);
+    strata_domain_wake(domain);
     if (is_above(domain)) give_back(domain);
     settle(domain);
     strata_above_look(domain);

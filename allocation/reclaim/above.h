@@ -3,16 +3,21 @@
 #ifndef STRATA_ALLOCATION_ABOVE_H
 #define STRATA_ALLOCATION_ABOVE_H
 
-#include "allocation/domain/domain.h"
+#include "allocation/graphs/graphs.h"
 
-/* After a change of the limit: idle chunks go back as far as it requires; what stays above it is watched from now on. No lock is
- * held. */
-void strata_above_begin(strata_domain_t *domain);
+/* Sets another limit, and wakes requests that wait for memory. Idle chunks go back as far as the limit requires; what stays above it is
+ * watched from now on. No lock is held. */
+void strata_above_set_limit(strata_domain_t *domain, uint64_t bytes);
 /* The rare path of the function below. */
 void strata_above_give_back(strata_domain_t *domain);
 /* Something was freed, or is asked for. No lock is held. */
 static inline void strata_above_look(strata_domain_t *domain) {
     if (__builtin_expect(atomic_load_explicit(&domain->above, memory_order_relaxed), 0)) strata_above_give_back(domain);
+}
+/* Ends the pools of graphs that are gone, which frees their blocks. No lock is held. */
+static inline void strata_above_sweep(strata_domain_t *domain) {
+    strata_graphs_sweep(domain);
+    strata_above_look(domain);
 }
 
 #endif

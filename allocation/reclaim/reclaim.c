@@ -1,6 +1,7 @@
 /* Which requests are recovered after a refusal, and by which tries. */
 #include "allocation/domain/layer.h"
 #include "allocation/reclaim/ladder.h"
+#include "platform/arguments.h"
 #include "platform/ranges/ranges.h"
 
 typedef struct attempt {
@@ -71,4 +72,13 @@ strata_status_t strata_reclaim_once(strata_layer_t *top, const strata_request_t 
     const strata_outcome_t *outcome = request->outcome;
     if (is_forbidden(request) || outcome->decided || is_all_reclaimed(top->domain, outcome->own)) return STRATA_E_NO_MEMORY;
     return climb(top, &once, request, record);
+}
+
+void strata_layer_has_reclaimed(const strata_layer_t *self, const strata_request_t *request) {
+    STRATA_REFUSE_NULL_AS(self, "self", );
+    STRATA_REFUSE_NULL_AS(request, "request", );
+    strata_outcome_t *outcome = strata_outcome_of(request);
+    if (!outcome) return;
+    outcome->own = self;
+    outcome->own_gave = atomic_load(&self->domain->given_bytes) - outcome->given_before;
 }

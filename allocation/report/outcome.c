@@ -1,6 +1,6 @@
 #include "allocation/report/outcome.h"
 
-#include "platform/arguments.h"
+#include "platform/status.h"
 
 static void note(const strata_request_t *request, strata_refusal_t refusal) {
     strata_outcome_t *outcome = strata_outcome_of(request);
@@ -29,13 +29,4 @@ void strata_refused_piece(const strata_request_t *request, uint64_t whole, uint6
     strata_outcome_t *outcome = strata_outcome_of(request);
     if (!outcome || outcome->refusal.by == STRATA_REFUSED_BY_OTHERS) return;
     outcome->refusal.asked = outcome->refusal.by == STRATA_REFUSED_BY_DEVICE ? whole : whole - got;
-}
-
-void strata_layer_has_reclaimed(const strata_layer_t *self, const strata_request_t *request) {
-    STRATA_REFUSE_NULL_AS(self, "self", );
-    STRATA_REFUSE_NULL_AS(request, "request", );
-    strata_outcome_t *outcome = strata_outcome_of(request);
-    if (!outcome) return;
-    outcome->own = self;
-    outcome->own_gave = atomic_load(&self->domain->given_bytes) - outcome->given_before;
 }

@@ -4,10 +4,10 @@
  * facade reads it for the report of a request that fails for memory at last. Only the thread of the request uses it, so it needs no lock.
  * Requests that the core makes for itself have none, and a layer outside the tree may pass a request that was built for an older header.
  * All functions accept such requests, and note nothing. */
-#ifndef STRATA_ALLOCATION_OUTCOME_H
-#define STRATA_ALLOCATION_OUTCOME_H
+#ifndef STRATA_ALLOCATION_REPORT_OUTCOME_H
+#define STRATA_ALLOCATION_REPORT_OUTCOME_H
 
-#include "allocation/domain/domain.h"
+#include "strata/layer.h"
 
 typedef enum strata_reclaim_steps { STRATA_RECLAIM_ALL, STRATA_RECLAIM_WAIT } strata_reclaim_steps_t;
 

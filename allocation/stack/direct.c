@@ -1,8 +1,6 @@
 /* The direct way of any cache: its hit and its quick free are called by pointers. */
 #include "allocation/stack/direct.h"
 
-#include "allocation/domain/layer.h"
-
 /* ---- requests ---- */
 
 static strata_status_t allocate(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,

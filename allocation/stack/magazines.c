@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "allocation/domain/layer.h"
 #include "allocation/stack/direct.h"
 #include "allocation/stack/threads.h"
 #include "platform/arithmetic.h"

@@ -28,6 +28,10 @@ enum {
     STRATA_ATTENTION_ALL = 0xffffu
 };
 
+/* Whether a layer has an operation that older ones lack. */
+#define STRATA_LAYER_HAS(type, operation)                                                                                          \
+    ((type)->struct_size >= offsetof(strata_layer_type_t, operation) + sizeof(type)->operation && (type)->operation)
+
 /* Why no hit of a stack may serve. */
 enum { STRATA_CLOSED_NO_HIT = 1, STRATA_CLOSED_ABOVE_LIMIT = 2, STRATA_CLOSED_BY_GRAPHS = 4, STRATA_CLOSED_PAUSED = 8 };
 

@@ -1,7 +1,7 @@
 #include "allocation/uses/last_users.h"
 
+#include "allocation/domain/captures.h"
 #include "allocation/domain/domain.h"
-#include "allocation/graphs/graphs.h"
 
 strata_status_t strata_last_users_init(strata_last_users_t *last, strata_domain_t *domain) {
     return strata_users_init(&last->users, &domain->events);

@@ -1,7 +1,7 @@
 #include "allocation/uses/waiting.h"
 
+#include "allocation/domain/captures.h"
 #include "allocation/domain/layer.h"
-#include "allocation/graphs/graphs.h"
 
 strata_status_t strata_uses_init(strata_uses_t *uses, strata_stack_t *stack, strata_uses_mode_t mode) {
     *uses = (strata_uses_t){.stack = stack, .mode = mode};
@@ -214,7 +214,7 @@ void strata_uses_keep(strata_uses_t *uses, uint32_t head) {
 static strata_freed_t free_now(strata_uses_t *uses, uint32_t head, strata_call_t *call) {
     if (uses->captures > 0) return strata_uses_free_inside(uses, head);
     /* What a capture uses that nobody announced is quarantined by such an event. */
-    if (!strata_graphs_any_open() || !has_captured_user(uses, head)) return begin_all(uses, head, call);
+    if (!strata_captures_any_open() || !has_captured_user(uses, head)) return begin_all(uses, head, call);
     strata_uses_keep(uses, head);
     return STRATA_FREED_WAITS;
 }

@@ -1,6 +1,7 @@
 /* Captures for programs without a runtime: the device's own calls, with its handles. */
 #include "allocation/domain/paused.h"
 #include "allocation/graphs/graphs.h"
+#include "allocation/reclaim/above.h"
 #include "facade/registry/facade.h"
 #include "facade/streams/told.h"
 #include "platform/arguments.h"
@@ -53,6 +54,6 @@ strata_status_t strata_graph_destroy(strata_t handle, strata_place_t place, stra
     strata_domain_t *domain;
     strata_status_t status = strata_told_domain(handle, place, NULL, &domain);
     if (status == STRATA_OK) status = strata_device_graph_destroy(domain->device, graph);
-    if (status == STRATA_OK) strata_graphs_sweep(domain);
+    if (status == STRATA_OK) strata_above_sweep(domain);
     return status;
 }

@@ -1,5 +1,6 @@
 /* Graph pools as the program knows them: by number. */
 #include "allocation/graphs/graphs.h"
+#include "allocation/reclaim/above.h"
 #include "allocation/report/log.h"
 #include "allocation/stack/threads.h"
 #include "facade/figures/figures.h"
@@ -80,7 +81,7 @@ static strata_status_t begin(strata_t handle, strata_place_t place, const strata
     settle_places(facade);
     strata_facade_end_building(facade);
     if (status == STRATA_OK) *pool = number;
-    else strata_graphs_sweep(domain);
+    else strata_above_sweep(domain);
     strata_log_flush();
     return status;
 }
@@ -111,7 +112,7 @@ strata_status_t strata_facade_with_graph_pool(strata_t handle, strata_place_t pl
     strata_graph_pool_t *pool = strata_plans_is_graph_pool(facade, number) ? strata_graph_pool_find(domain, number) : NULL;
     status = pool ? step(pool, context) : no_such(facade, number);
     strata_facade_end_building(facade);
-    strata_graphs_sweep(domain);
+    strata_above_sweep(domain);
     strata_log_flush();
     return status;
 }
@@ -173,7 +174,7 @@ strata_status_t strata_graph_pools(strata_t handle, strata_place_t place, uint64
     strata_domain_t *domain;
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status != STRATA_OK) return status;
-    strata_graphs_sweep(domain);
+    strata_above_sweep(domain);
     *count = 0;
     strata_group_t *group = NULL;
     while ((group = strata_domain_next_group(domain, group)) != NULL) {

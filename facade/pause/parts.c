@@ -4,6 +4,7 @@
 #include "allocation/domain/layer.h"
 #include "allocation/domain/paused.h"
 #include "allocation/graphs/graphs.h"
+#include "allocation/reclaim/above.h"
 #include "allocation/uses/record_notes.h"
 #include "facade/pause/pause.h"
 #include "facade/share/share.h"
@@ -97,7 +98,7 @@ strata_status_t strata_pause_parts_find(strata_pause_parts_t *parts, strata_faca
 void strata_pause_parts_end(strata_pause_parts_t *parts) {
     for (uint32_t i = 0; i < parts->count; i++)
         if (parts->all[i].held) (void)strata_graph_pool_let_go(parts->all[i].held);
-    if (parts->count > 0) strata_graphs_sweep(parts->domain);
+    if (parts->count > 0) strata_above_sweep(parts->domain);
     strata_host_delete(parts->all);
 }
 

@@ -49,6 +49,7 @@ static strata_status_t captured_into(strata_call_t *call, const strata_record_t 
  * that cannot be noted, nobody ever has the block again. */
 static strata_status_t finish_free(strata_call_t *call, strata_record_t *record, strata_stream_t stream, bool on_stream) {
     strata_graph_pool_t *pool;
+    strata_domain_t *domain = call->stack->domain;
     strata_status_t status = captured_into(call, record, stream, &pool);
     bool unknown = call->stack->orphan && !on_stream && strata_graphs_open(call->stack->domain);
     if (status == STRATA_OK && unknown) status = strata_graph_pools_own(call, record);
@@ -60,6 +61,7 @@ static strata_status_t finish_free(strata_call_t *call, strata_record_t *record,
     if (status != STRATA_OK) strata_record_quarantine(call, record);
     else if (on_stream) strata_record_free_on(call, record, stream);
     else strata_record_free(call, record);
+    strata_above_look(domain);
     strata_log_flush();
     return STRATA_OK;
 }

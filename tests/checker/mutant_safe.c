@@ -86,7 +86,7 @@ static bool bent_wait_for(strata_domain_t *domain, strata_stream_t stream) {
     return chosen == MUTATION_NO_WAIT || strata_domain_wait_for(domain, stream);
 }
 
-static bool bent_any_open(void) { return chosen != MUTATION_EVENT_IN_CAPTURE && strata_graphs_any_open(); }
+static bool bent_any_open(void) { return chosen != MUTATION_EVENT_IN_CAPTURE && strata_captures_any_open(); }
 
 /* ---- the copy ---- */
 
@@ -94,7 +94,7 @@ static bool bent_any_open(void) { return chosen != MUTATION_EVENT_IN_CAPTURE && 
 #define strata_domain_record_event(domain, event, on) bent_record(domain, event, on, uses->stack->stream)
 #define strata_device_event_query(device, event)      bent_query(device, event)
 #define strata_domain_wait_for(domain, stream)        bent_wait_for(domain, stream)
-#define strata_graphs_any_open()                      bent_any_open()
+#define strata_captures_any_open()                    bent_any_open()
 #include "allocation/layer/stream_safe.c"
 #include "allocation/uses/check.c"
 #include "allocation/uses/ends.c"
@@ -103,7 +103,7 @@ static bool bent_any_open(void) { return chosen != MUTATION_EVENT_IN_CAPTURE && 
 #undef strata_domain_record_event
 #undef strata_device_event_query
 #undef strata_domain_wait_for
-#undef strata_graphs_any_open
+#undef strata_captures_any_open
 
 /* ---- its operations, bent ---- */
 

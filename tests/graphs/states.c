@@ -216,3 +216,24 @@ TEST(graph_states, a_block_that_is_set_back_needs_two_slots) {
     give(&c, &found);
     drop_and_close(&c, then, first);
 }
+
+/* A limit below what a graph keeps is met as soon as the graph is gone, without another call. The graph keeps a block of its pool, or one
+ * that was allocated outside and is freed inside. */
+TEST(graph_states, what_a_graph_kept_goes_back_to_a_lowered_limit) {
+    for (int outside = 0; outside < 2; outside++) {
+        captured_t c;
+        strata_block_t block;
+        captured_open(&c, "stack: [auto_growth: {chunk_size: 8MiB}, system]");
+        if (outside) block = rig_allocate(&c.rig, c.stream, 4 * MIB);
+        captured_begin(&c);
+        if (!outside) block = rig_allocate(&c.rig, c.stream, 4 * MIB);
+        captured_work(&c, c.stream, &block);
+        EXPECT_OK(strata_free(c.rig.s, block.ref));
+        captured_end(&c);
+        EXPECT_OK(strata_set_limit(c.rig.s, c.rig.gpu, MIB));
+        EXPECT_EQ(rig_figures(&c.rig).reserved_bytes, 8 * MIB);
+        captured_destroy(&c);
+        EXPECT_EQ(rig_figures(&c.rig).reserved_bytes, 0);
+        captured_close(&c);
+    }
+}

@@ -130,19 +130,19 @@ TEST(graph_threads, a_pool_begins_after_the_waits_for_a_device_and_no_wait_begin
     beginner_t b = {.begun = false};
     pthread_t thread;
     captured_open(&b.c, "strata");
-    ASSERT_TRUE(strata_graphs_begin_uncaptured());
+    ASSERT_TRUE(strata_captures_begin_uncaptured());
     ASSERT_EQ(pthread_create(&thread, NULL, begin, &b), 0);
-    while (!strata_graphs_any_open()) sched_yield();
-    EXPECT_FALSE(strata_graphs_begin_uncaptured());
+    while (!strata_captures_any_open()) sched_yield();
+    EXPECT_FALSE(strata_captures_begin_uncaptured());
     EXPECT_FALSE(atomic_load(&b.begun));
-    strata_graphs_end_uncaptured();
+    strata_captures_end_uncaptured();
     pthread_join(thread, NULL);
     EXPECT_TRUE(atomic_load(&b.begun));
-    EXPECT_FALSE(strata_graphs_begin_uncaptured());
+    EXPECT_FALSE(strata_captures_begin_uncaptured());
     EXPECT_OK(strata_graph_pool_end(b.c.rig.s, b.c.rig.gpu, b.c.pool));
     EXPECT_OK(strata_graph_pool_remove(b.c.rig.s, b.c.rig.gpu, b.c.pool));
-    EXPECT_TRUE(strata_graphs_begin_uncaptured());
-    strata_graphs_end_uncaptured();
+    EXPECT_TRUE(strata_captures_begin_uncaptured());
+    strata_captures_end_uncaptured();
     captured_close(&b.c);
 }
 

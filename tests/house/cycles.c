@@ -16,16 +16,6 @@ typedef struct graph {
 
 static graph_t graph;
 
-/* These fold one idea, who serves a request, into seven folders. The list may only become shorter. */
-static const char *const core[] = {"allocation/call",   "allocation/domain", "allocation/graphs", "allocation/reclaim",
-                                   "allocation/report", "allocation/stack",  "allocation/uses"};
-
-static bool in_core(const char *folder) {
-    for (size_t i = 0; i < sizeof core / sizeof *core; i++)
-        if (strcmp(core[i], folder) == 0) return true;
-    return false;
-}
-
 static int folder_of(const char *path) {
     const char *slash = strrchr(path, '/');
     int length = slash ? (int)(slash - path) : 0;
@@ -65,12 +55,11 @@ static void close_graph(void) {
 }
 
 /* Reports each include that lies on a cycle. */
-static void report_cycles(bool with_core, report_t *report) {
+static void report_cycles(report_t *report) {
     close_graph();
     for (int from = 0; from < graph.count; from++)
         for (int to = 0; to < graph.count; to++) {
             if (!graph.includes[from][to] || !graph.reaches[to][from]) continue;
-            if (!with_core && in_core(graph.names[from]) && in_core(graph.names[to])) continue;
             report_add(report, "%s", graph.example[from][to]);
         }
 }
@@ -84,31 +73,20 @@ static void collect(report_t *report) {
 TEST(house, folders_include_no_cycle) {
     static report_t report;
     collect(&report);
-    report_cycles(false, &report);
+    report_cycles(&report);
     if (report.count) FAIL_TEST("%s", report.text);
-}
-
-TEST(house, each_folder_of_the_core_is_on_its_cycle) {
-    static report_t report;
-    collect(&report);
-    report_cycles(true, &report);
-    for (size_t i = 0; i < sizeof core / sizeof *core; i++) {
-        char begins[NAME + 2];
-        snprintf(begins, sizeof begins, "\n%s/", core[i]);
-        if (!strstr(report.text, begins) && !starts_with(report.text, begins + 1)) FAIL_TEST("%s is on no cycle now", core[i]);
-    }
 }
 
 TEST(house, cycle_rule_can_fail) {
     static report_t report;
     collect(&report);
     rule_collect("facade/registry/planted.c", "#include <stdio.h>\n#include \"facade/open/life.h\"\n", &report);
-    report_cycles(false, &report);
+    report_cycles(&report);
     EXPECT_GT(report.count, 1); /* the planted include, and those that close the cycle */
     EXPECT_TRUE(strstr(report.text, "facade/registry/planted.c includes facade/open/life.h") != NULL);
     EXPECT_TRUE(strstr(report.text, "facade/open/") != NULL);
     collect(&report);
     rule_collect("facade/open/planted.c", "#include \"facade/registry/facade.h\"\n", &report);
-    report_cycles(false, &report);
+    report_cycles(&report);
     EXPECT_EQ(report.count, 0);
 }
