@@ -1,6 +1,5 @@
 /* What the domain and the facade ask of a stack: each of its own layers in turn, the top first. */
 #include "allocation/domain/layer.h"
-#include "allocation/stack/hearing.h"
 #include "allocation/uses/host_wait.h"
 #include "platform/arithmetic.h"
 
@@ -70,80 +69,61 @@ void strata_stack_poll(strata_stack_t *stack, strata_pending_t *pending) {
     }
 }
 
-void strata_stack_stream_gone(strata_stack_t *stack, strata_stream_t stream) {
-    strata_host_wait_stream_gone(stack, stream);
+void strata_stack_notify_by(strata_stack_t *stack, strata_notice_t *notice, strata_call_t *call) {
     STRATA_EACH_OWN_LAYER(stack, layer) {
-        if (!layer->type->stream_gone) continue;
-        strata_call_t call = {.stack = stack};
-        bool entered = strata_call_enter(&call, layer);
-        layer->type->stream_gone(layer, stream, &call);
-        strata_call_leave(&call, layer, entered);
-    }
-}
-
-void strata_stack_step(strata_stack_t *stack) {
-    STRATA_EACH_OWN_LAYER(stack, layer) {
-        if (!layer->type->step) continue;
-        strata_call_t call = {.stack = stack};
-        bool entered = strata_call_enter(&call, layer);
-        layer->type->step(layer, &call);
-        strata_call_leave(&call, layer, entered);
-    }
-}
-
-/* Also with the stack's lock held, by `call`. */
-static void tell_layers(strata_stack_t *stack, strata_told_t *told, strata_call_t *call) {
-    STRATA_EACH_OWN_LAYER(stack, layer) {
-        if (!STRATA_LAYER_HAS(layer->type, hearing)) continue;
+        if (!strata_layer_takes(layer->type, notice->kind)) continue;
         bool entered = strata_call_enter(call, layer);
-        layer->type->hearing->told(layer, told, call);
+        layer->type->notify(layer, notice, call);
         strata_call_leave(call, layer, entered);
     }
 }
 
-void strata_record_tell(strata_record_t *record, strata_told_t *told, strata_call_t *call) {
-    told->record = record;
-    tell_layers(strata_stack_of(record->stack), told, call);
+void strata_stack_notify(strata_stack_t *stack, strata_notice_t *notice) {
+    strata_call_t call = {.stack = stack};
+    strata_stack_notify_by(stack, notice, &call);
 }
 
-static bool any_hears(const strata_plan_t *plan) {
-    bool hears = false;
-    for (uint32_t i = 1; i <= plan->count && !hears; i++) hears = STRATA_LAYER_HAS(plan->nodes[i].type, hearing);
-    return hears;
+void strata_stack_stream_gone(strata_stack_t *stack, strata_stream_t stream) {
+    strata_notice_t notice = {.struct_size = sizeof notice, .kind = STRATA_NOTICE_STREAM_GONE, .stream = stream};
+    strata_host_wait_stream_gone(stack, stream);
+    strata_stack_notify(stack, &notice);
 }
 
-/* Where no layer hears nothing is looked at but the plans. */
-void strata_domain_tell(strata_domain_t *domain, strata_told_t *told) {
+void strata_record_notify(strata_record_t *record, strata_notice_t *notice, strata_call_t *call) {
+    notice->record = record;
+    strata_stack_notify_by(strata_stack_of(record->stack), notice, call);
+}
+
+static bool any_takes(const strata_plan_t *plan, strata_notice_kind_t kind) {
+    bool takes = false;
+    for (uint32_t i = 1; i <= plan->count && !takes; i++) takes = strata_layer_takes(plan->nodes[i].type, kind);
+    return takes;
+}
+
+/* Where no layer takes it nothing is looked at but the plans. */
+void strata_domain_notify(strata_domain_t *domain, strata_notice_t *notice) {
     strata_group_t *group = NULL;
-    while (!told->heard && (group = strata_domain_next_group(domain, group)) != NULL) {
-        if (!any_hears(group->plan)) continue;
-        STRATA_DOMAIN_EACH_OF(domain, group, stack) {
-            strata_call_t call = {.stack = stack};
-            if (!told->heard) tell_layers(stack, told, &call);
-        }
+    while (!notice->taken && (group = strata_domain_next_group(domain, group)) != NULL) {
+        if (!any_takes(group->plan, notice->kind)) continue;
+        STRATA_DOMAIN_EACH_OF(domain, group, stack)
+            if (!notice->taken) strata_stack_notify(stack, notice);
     }
 }
 
 void strata_stack_tell_capture(strata_stack_t *stack, uint64_t pool, bool begins) {
+    strata_notice_t notice = {
+        .struct_size = sizeof notice, .kind = begins ? STRATA_NOTICE_CAPTURE_BEGIN : STRATA_NOTICE_CAPTURE_END, .pool = pool};
     strata_host_wait_capture(stack, begins);
-    STRATA_EACH_OWN_LAYER(stack, layer) {
-        void (*tell)(strata_layer_t *, uint64_t, strata_call_t *) = begins ? layer->type->capture_begin : layer->type->capture_end;
-        if (!tell) continue;
-        strata_call_t call = {.stack = stack};
-        bool entered = strata_call_enter(&call, layer);
-        tell(layer, pool, &call);
-        strata_call_leave(&call, layer, entered);
-    }
+    strata_stack_notify(stack, &notice);
 }
 
 bool strata_stack_set_frontier(strata_stack_t *stack, uint64_t count) {
-    bool any = false;
+    strata_notice_t notice = {.struct_size = sizeof notice, .kind = STRATA_NOTICE_FRONTIER, .count = count};
     strata_stack_take(stack);
     if (stack->open)
-        STRATA_EACH_OWN_LAYER(stack, layer)
-            if (STRATA_LAYER_HAS(layer->type, set_frontier)) any = layer->type->set_frontier(layer, count) || any;
+        STRATA_EACH_OWN_LAYER(stack, layer) strata_layer_notify(layer, &notice, NULL);
     strata_unlock(&stack->lock);
-    return any;
+    return notice.taken;
 }
 
 bool strata_stack_has_passed(strata_stack_t *stack) {

@@ -28,7 +28,7 @@ uint32_t strata_own_figures(strata_layer_t *layer, strata_own_figure_t rows[STRA
     const strata_layer_type_t *type = layer->type;
     uint32_t count = strata_own_figure_rows(type, rows), at = 0;
     strata_stack_take(layer->stack);
-    if (STRATA_LAYER_HAS(type, figures)) type->figures(layer);
+    strata_layer_notify(layer, &(strata_notice_t){.struct_size = sizeof(strata_notice_t), .kind = STRATA_NOTICE_FIGURES}, NULL);
     for (const strata_stat_row_t *row = type->stats; row && row->name && at < count; row++, at++)
         rows[at].value = word_of(layer, row->offset);
     if (at < count) rows[at].value = type->idle_bytes(layer);
@@ -60,8 +60,8 @@ static void reset_stack(strata_stack_t *stack) {
     strata_peaks_begin_stack(&stack->domain->peaks, stack);
     f->peak_reserved_bytes = f->reserved_bytes;
     stack->peak_direct_bytes = stack->direct_bytes;
-    STRATA_EACH_OWN_LAYER(stack, layer)
-        if (STRATA_LAYER_HAS(layer->type, reset_peaks)) layer->type->reset_peaks(layer);
+    strata_notice_t notice = {.struct_size = sizeof notice, .kind = STRATA_NOTICE_PEAKS};
+    STRATA_EACH_OWN_LAYER(stack, layer) strata_layer_notify(layer, &notice, NULL);
     strata_stack_unlock(stack);
 }
 

@@ -186,6 +186,10 @@ void strata_domain_unbook(strata_domain_t *domain, uint64_t bytes);
 /* The same for memory that went to a driver's pool, which keeps it. May be called under a stack's lock. */
 void strata_domain_discount(strata_domain_t *domain, uint64_t bytes);
 
+/* Notifies the layers of the stacks, one stack after the other, until one has taken the notice. No lock is held. */
+void strata_domain_notify(strata_domain_t *domain, strata_notice_t *notice);
+/* Notifies the layers of the stack that served a live block, whose lock the call may hold. */
+void strata_record_notify(strata_record_t *record, strata_notice_t *notice, strata_call_t *call);
 /* Polls every stack; returns the bytes. */
 uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending);
 /* Gives back idle chunks of every stack; of groups that keep theirs only those of `own` (NULL: none). Offers quarantined memory

@@ -5,6 +5,11 @@
 #include "allocation/domain/domain.h"
 #include "allocation/stack/stack.h"
 
+/* Notifies a layer if its type takes notices of this kind. Under its lock, unless the kind says otherwise. `call` may be NULL for FRONTIER,
+ * PEAKS, FIGURES and REPORT. */
+static inline void strata_layer_notify(strata_layer_t *layer, strata_notice_t *notice, strata_call_t *call) {
+    if (strata_layer_takes(layer->type, notice->kind)) layer->type->notify(layer, notice, call);
+}
 /* The instances that are a stack's own, the top first; those of device scope are the shared stack's. */
 #define STRATA_EACH_OWN_LAYER(stack, layer)                                                                                        \
     for (uint32_t n_ = 1; n_ <= (stack)->group->plan->count; n_++)                                                                 \

@@ -203,7 +203,9 @@ static strata_status_t create(strata_layer_t *base) {
 }
 
 /* The warm-up ends with one of the program's steps. */
-static void step(strata_layer_t *base, strata_call_t *call) {
+/* A step has ended. */
+static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
+    (void)notice;
     auto_growth_t *self = (auto_growth_t *)base;
     strata_repeats_step(&self->chunks.repeats);
     if (!self->warming_up) return;
@@ -215,12 +217,6 @@ static void step(strata_layer_t *base, strata_call_t *call) {
 uint64_t strata_auto_growth_idle_bytes(strata_layer_t *base) {
     strata_auto_growth_join_apart((auto_growth_t *)base);
     return strata_auto_growth_idle((auto_growth_t *)base);
-}
-
-/* The peers' best fit by address knows of no threads. */
-static bool magazines(const strata_layer_t *base) {
-    const auto_growth_t *self = (const auto_growth_t *)base;
-    return self->road == STRATA_AUTO_GROWTH_PLAIN && !self->gives_idle_back;
 }
 
 const strata_layer_type_t strata_auto_growth_type = {
@@ -241,9 +237,9 @@ const strata_layer_type_t strata_auto_growth_type = {
     .hit = strata_auto_growth_hit,
     .quick_free = strata_auto_growth_quick_free,
     .direct = &strata_auto_growth_direct,
-    .magazines = magazines,
     .release = release,
-    .step = step,
+    .notices = 1u << STRATA_NOTICE_STEP,
+    .notify = notify,
     .trim = trim,
     .find = find,
     .walk = strata_auto_growth_walk,

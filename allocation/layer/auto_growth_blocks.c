@@ -343,5 +343,16 @@ static HOT strata_record_t *search_low(strata_layer_t *base, size_t size, const 
     return search_as(base, size, stack, true);
 }
 
-STRATA_DIRECT_WAY(strata_auto_growth_direct, quick_hit, quick_free_plain, search, free_apart);
-STRATA_DIRECT_WAY(strata_auto_growth_direct_low, quick_hit, quick_free_low, search_low, free_apart_low);
+/* The peers' best fit by address has nothing for threads. */
+static bool may_magazines(const strata_layer_t *base) {
+    const auto_growth_t *self = (const auto_growth_t *)base;
+    return self->road == STRATA_AUTO_GROWTH_PLAIN && !self->gives_idle_back;
+}
+
+static bool may_magazines_low(const strata_layer_t *base) {
+    (void)base;
+    return true;
+}
+
+STRATA_DIRECT_WAY(strata_auto_growth_direct, quick_hit, quick_free_plain, search, free_apart, may_magazines);
+STRATA_DIRECT_WAY(strata_auto_growth_direct_low, quick_hit, quick_free_low, search_low, free_apart_low, may_magazines_low);

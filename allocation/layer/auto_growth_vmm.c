@@ -251,11 +251,6 @@ static strata_status_t check(const void *options_given, strata_place_kind_t plac
     return strata_fail(STRATA_E_STRATEGY, 0, "auto_growth_vmm serves gpu places alone; write auto_growth here");
 }
 
-static bool magazines(const strata_layer_t *base) {
-    (void)base;
-    return true;
-}
-
 const strata_layer_type_t strata_auto_growth_vmm_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "auto_growth_vmm",
@@ -276,7 +271,6 @@ const strata_layer_type_t strata_auto_growth_vmm_type = {
     .hit = strata_auto_growth_hit_low,
     .quick_free = strata_auto_growth_quick_free_low,
     .direct = &strata_auto_growth_direct_low,
-    .magazines = magazines,
     .release = release,
     .trim = trim,
     .find = find,

@@ -391,10 +391,6 @@ static bool quick_free(strata_layer_t *base, strata_record_t *block) {
 
 /* ---- streams that end, captures ---- */
 
-static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call) {
-    strata_last_users_stream_gone(&((bfc_t *)base)->last, base->domain, stream, call);
-}
-
 /* The first region doubles from here on. */
 static void begin_doubling(bfc_t *self) {
     const bfc_options_t *o = bfc_options_of(self);
@@ -402,24 +398,22 @@ static void begin_doubling(bfc_t *self) {
     self->next_region = strata_max((first + STRATA_BFC_UNIT - 1) & ~(uint64_t)(STRATA_BFC_UNIT - 1), STRATA_BFC_UNIT);
 }
 
-/* An instance serves one pool after another: each begins with small regions. */
-static void capture_begin(strata_layer_t *base, uint64_t pool, strata_call_t *call) {
+static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
     bfc_t *self = (bfc_t *)base;
-    (void)pool;
-    (void)call;
-    if (self->chunks.count == 0) begin_doubling(self);
-    self->captures++;
-}
-
-static void capture_end(strata_layer_t *base, uint64_t pool, strata_call_t *call) {
-    (void)pool;
-    (void)call;
-    ((bfc_t *)base)->captures--;
-}
-
-static void step(strata_layer_t *base, strata_call_t *call) {
-    (void)call;
-    strata_repeats_step(&((bfc_t *)base)->chunks.repeats);
+    switch (notice->kind) {
+    case STRATA_NOTICE_STREAM_GONE: strata_last_users_stream_gone(&self->last, base->domain, notice->stream, call); break;
+    case STRATA_NOTICE_CAPTURE_BEGIN:
+        /* An instance serves one pool after another: each begins with small regions. */
+        if (self->chunks.count == 0) begin_doubling(self);
+        self->captures++;
+        break;
+    case STRATA_NOTICE_CAPTURE_END: self->captures--; break;
+    case STRATA_NOTICE_STEP: strata_repeats_step(&self->chunks.repeats); break;
+    case STRATA_NOTICE_FRONTIER: notice->taken |= strata_bfc_set_frontier(self, notice->count); break;
+    case STRATA_NOTICE_REPORT: strata_bfc_tell(self, notice->telling); break;
+    case STRATA_NOTICE_PEAKS: self->peak_used = self->used_bytes; break;
+    default: break;
+    }
 }
 
 /* ---- life ---- */
@@ -471,11 +465,6 @@ static uint64_t alignment(const void *filled, strata_place_kind_t place, uint64_
     return MOST_BYTES;
 }
 
-static void reset_peaks(strata_layer_t *base) {
-    bfc_t *self = (bfc_t *)base;
-    self->peak_used = self->used_bytes;
-}
-
 const strata_layer_type_t strata_bfc_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "bfc",
@@ -496,20 +485,17 @@ const strata_layer_type_t strata_bfc_type = {
     .quick_free = quick_free,
     .check = check,
     .release = strata_chunks_release,
-    .stream_gone = stream_gone,
-    .step = step,
-    .capture_begin = capture_begin,
-    .capture_end = capture_end,
+    .notices = 1u << STRATA_NOTICE_STREAM_GONE | 1u << STRATA_NOTICE_STEP | 1u << STRATA_NOTICE_CAPTURE_BEGIN |
+               1u << STRATA_NOTICE_CAPTURE_END | 1u << STRATA_NOTICE_FRONTIER | 1u << STRATA_NOTICE_REPORT |
+               1u << STRATA_NOTICE_PEAKS,
+    .notify = notify,
     .trim = strata_chunks_trim,
     .find = strata_chunks_find,
     .walk = strata_chunks_walk,
     .chunk_of = strata_chunks_chunk_of,
     .idle_bytes = idle_bytes,
     .validate = strata_bfc_validate,
-    .set_frontier = strata_bfc_set_frontier,
-    .tell = strata_bfc_tell,
     .alignment = alignment,
-    .reset_peaks = reset_peaks,
     .reach = strata_bfc_reach,
     .take_at = take_back,
 };

@@ -54,8 +54,7 @@ void strata_bfc_merge_at(bfc_t *self, const strata_extent_t *place) {
     }
 }
 
-bool strata_bfc_set_frontier(strata_layer_t *base, uint64_t count) {
-    bfc_t *self = (bfc_t *)base;
+bool strata_bfc_set_frontier(bfc_t *self, uint64_t count) {
     if (!bfc_options_of(self)->timestamps) return false;
     if (count <= self->frontier) return true;
     self->frontier = count;

@@ -134,7 +134,7 @@ void strata_bfc_merge_safe(bfc_t *self);
 bool strata_bfc_merge_by_force(bfc_t *self, uint64_t size);
 /* The free blocks of a place become one, whatever their counts: their marks still say who used them last. */
 void strata_bfc_merge_at(bfc_t *self, const strata_extent_t *place);
-bool strata_bfc_set_frontier(strata_layer_t *base, uint64_t count);
+bool strata_bfc_set_frontier(bfc_t *self, uint64_t count);
 uint32_t strata_bfc_reach(strata_layer_t *base, const strata_record_t *block, uint64_t size, strata_stream_t *stream);
 strata_status_t strata_bfc_validate_stamps(const bfc_t *self);
 
@@ -149,7 +149,7 @@ static inline bfc_note_t *bfc_note_of(const bfc_t *self, uint32_t slot) {
     bool there = self->history && slot < strata_growing_usable(&self->notes) / sizeof(bfc_note_t);
     return there ? (bfc_note_t *)self->notes.memory + slot : NULL;
 }
-void strata_bfc_tell(strata_layer_t *base, const strata_telling_t *telling);
+void strata_bfc_tell(bfc_t *self, const strata_telling_t *telling);
 
 /* ---- check (bfc_check.c) ---- */
 

@@ -137,12 +137,11 @@ static void say_seen(const strata_telling_t *telling, const seen_t *seen) {
     say_actions(telling, seen);
 }
 
-void strata_bfc_tell(strata_layer_t *base, const strata_telling_t *telling) {
-    bfc_t *self = (bfc_t *)base;
+void strata_bfc_tell(bfc_t *self, const strata_telling_t *telling) {
     seen_t seen = {.regions = 0};
-    strata_stack_take(base->stack);
+    strata_stack_take(self->base.stack);
     see(self, telling, &seen);
-    strata_unlock(&base->stack->lock);
+    strata_unlock(&self->base.stack->lock);
     say_seen(telling, &seen);
     if (strcmp(bfc_options_of(self)->memory_dump, "none") != 0) strata_bfc_dump(self, telling);
 }

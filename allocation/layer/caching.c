@@ -419,11 +419,6 @@ static uint64_t release(strata_layer_t *base, strata_call_t *call) {
     return strata_caching_release_all(self, call);
 }
 
-static void step(strata_layer_t *base, strata_call_t *call) {
-    (void)call;
-    strata_repeats_step(&((caching_t *)base)->chunks.repeats);
-}
-
 /* ---- life ---- */
 
 static const strata_option_want_t wants[] = {{"max_non_split_rounding", "max_split_size", "!unlimited"},
@@ -514,16 +509,14 @@ const strata_layer_type_t strata_caching_type = {
     .record_stream = strata_caching_record_stream,
     .erase_stream = strata_caching_erase_stream,
     .is_borrowed = strata_caching_is_borrowed,
-    .stream_gone = strata_caching_stream_gone,
-    .step = step,
-    .capture_begin = strata_caching_capture_begin,
-    .capture_end = strata_caching_capture_end,
+    .notices = 1u << STRATA_NOTICE_STREAM_GONE | 1u << STRATA_NOTICE_STEP | 1u << STRATA_NOTICE_CAPTURE_BEGIN |
+               1u << STRATA_NOTICE_CAPTURE_END | 1u << STRATA_NOTICE_FIGURES,
+    .notify = strata_caching_notify,
     .trim = strata_chunks_trim,
     .find = strata_chunks_find,
     .walk = strata_chunks_walk,
     .chunk_of = strata_chunks_chunk_of,
     .idle_bytes = strata_caching_idle_bytes,
-    .figures = strata_caching_figures,
     .waits = strata_caching_waits,
     .validate = strata_caching_validate,
     .check = check,

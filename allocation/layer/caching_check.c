@@ -84,8 +84,7 @@ strata_status_t strata_caching_validate(strata_layer_t *base) {
 /* ---- figures ---- */
 
 /* PyTorch's small_pool and large_pool: counted when they are asked for, segment by segment. */
-void strata_caching_figures(strata_layer_t *base) {
-    caching_t *self = (caching_t *)base;
+void strata_caching_figures(caching_t *self) {
     uint64_t idle[STRATA_CACHING_KINDS] = {0}, whole[STRATA_CACHING_KINDS] = {0};
     for (int kind = 0; kind < STRATA_CACHING_KINDS; kind++) {
         self->of_kind[kind] = 0;
@@ -95,7 +94,7 @@ void strata_caching_figures(strata_layer_t *base) {
     STRATA_EACH_CHUNK(&self->chunks, node) {
         const caching_segment_t *segment = caching_segment_at(self, node);
         self->of_kind[segment->kind] += segment->chunk.size;
-        if (strata_chunk_is_idle(base, &segment->chunk)) whole[segment->kind] += segment->chunk.size;
+        if (strata_chunk_is_idle(&self->chunks.base, &segment->chunk)) whole[segment->kind] += segment->chunk.size;
     }
     for (int kind = 0; kind < STRATA_CACHING_KINDS; kind++) {
         self->active[kind] = self->of_kind[kind] - idle[kind];

@@ -165,11 +165,9 @@ strata_status_t strata_caching_record_stream(strata_layer_t *base, strata_record
 bool strata_caching_is_borrowed(const strata_layer_t *base, const strata_record_t *block);
 strata_status_t strata_caching_erase_stream(strata_layer_t *base, strata_record_t *block, strata_stream_t stream,
                                             strata_call_t *call);
-void strata_caching_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call);
+void strata_caching_notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call);
 void strata_caching_poll(strata_layer_t *base, strata_call_t *call, strata_pending_t *pending);
 void strata_caching_waits(strata_layer_t *base, strata_wait_fn wait, void *context);
-void strata_caching_capture_begin(strata_layer_t *base, uint64_t pool, strata_call_t *call);
-void strata_caching_capture_end(strata_layer_t *base, uint64_t pool, strata_call_t *call);
 
 /* ---- without streams: who used a block last (caching_streams.c) ---- */
 
@@ -318,6 +316,6 @@ uint64_t strata_caching_idle_bytes(strata_layer_t *base);
     }
 
 strata_status_t strata_caching_validate(strata_layer_t *base);
-void strata_caching_figures(strata_layer_t *base);
+void strata_caching_figures(caching_t *self);
 
 #endif

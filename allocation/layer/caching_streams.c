@@ -76,8 +76,7 @@ void strata_caching_waits(strata_layer_t *base, strata_wait_fn wait, void *conte
 
 /* ---- streams that end, captures ---- */
 
-void strata_caching_stream_gone(strata_layer_t *base, strata_stream_t handle, strata_call_t *call) {
-    caching_t *self = (caching_t *)base;
+static void stream_gone(caching_t *self, strata_stream_t handle, strata_call_t *call) {
     if (caching_ignores_streams(self)) {
         strata_last_users_stream_gone(&self->last, self->base.domain, handle, call);
         return;
@@ -108,14 +107,14 @@ bool strata_caching_bury_threads(caching_t *self, strata_call_t *call) {
     return done;
 }
 
-void strata_caching_capture_begin(strata_layer_t *base, uint64_t pool, strata_call_t *call) {
-    (void)pool;
-    (void)call;
-    strata_uses_capture_begin(&((caching_t *)base)->uses);
-}
-
-void strata_caching_capture_end(strata_layer_t *base, uint64_t pool, strata_call_t *call) {
+void strata_caching_notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
     caching_t *self = (caching_t *)base;
-    (void)pool;
-    (void)put_done_back(self, strata_uses_capture_end(&self->uses, call));
+    switch (notice->kind) {
+    case STRATA_NOTICE_STREAM_GONE: stream_gone(self, notice->stream, call); break;
+    case STRATA_NOTICE_CAPTURE_BEGIN: strata_uses_capture_begin(&self->uses); break;
+    case STRATA_NOTICE_CAPTURE_END: (void)put_done_back(self, strata_uses_capture_end(&self->uses, call)); break;
+    case STRATA_NOTICE_STEP: strata_repeats_step(&self->chunks.repeats); break;
+    case STRATA_NOTICE_FIGURES: strata_caching_figures(self); break;
+    default: break;
+    }
 }

@@ -326,8 +326,7 @@ static void retry_kept(async_layer_t *self, strata_call_t *call) {
 /* ---- streams that end, captures ---- */
 
 /* Its handle is valid until the free stream waits for the stream's work. */
-static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call) {
-    async_layer_t *self = (async_layer_t *)base;
+static void stream_gone(async_layer_t *self, strata_stream_t stream, strata_call_t *call) {
     uint32_t node = strata_users_find(&self->uses.users, stream);
     if (node == 0) return;
     /* Held here too: the last block may go while the locks are open, and would end it. */
@@ -338,13 +337,17 @@ static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_cal
 }
 
 /* The driver's pool is set up before the capture, if it is announced before. */
-static void capture_begin(strata_layer_t *base, uint64_t pool, strata_call_t *call) {
-    async_layer_t *self = (async_layer_t *)base;
-    (void)pool;
+static void capture_begin(async_layer_t *self, strata_call_t *call) {
     self->serves_graphs = true;
     strata_opened_t opened = strata_call_unlock(call);
     (void)strata_async_start(self);
     strata_call_lock(call, opened);
+}
+
+static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
+    async_layer_t *self = (async_layer_t *)base;
+    if (notice->kind == STRATA_NOTICE_STREAM_GONE) stream_gone(self, notice->stream, call);
+    else capture_begin(self, call);
 }
 
 /* ---- release ---- */
@@ -499,8 +502,8 @@ const strata_layer_type_t strata_cuda_malloc_async_type = {
     .poll = poll,
     .record_stream = record_stream,
     .erase_stream = erase_stream,
-    .stream_gone = stream_gone,
-    .capture_begin = capture_begin,
+    .notices = 1u << STRATA_NOTICE_STREAM_GONE | 1u << STRATA_NOTICE_CAPTURE_BEGIN,
+    .notify = notify,
     .trim = trim,
     .driver_pool = driver_pool,
     .validate = validate,

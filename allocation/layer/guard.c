@@ -330,9 +330,9 @@ static uint64_t release(strata_layer_t *base, strata_call_t *call) {
     return released;
 }
 
-static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call) {
+static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
     guard_layer_t *self = (guard_layer_t *)base;
-    if (stream != base->stack->stream) return;
+    if (notice->stream != base->stack->stream) return;
     (void)release(base, call);
     self->owner_gone = true;
     while (self->using_owner > 0) strata_call_wait(call, base->stack, &self->left, UINT64_MAX);
@@ -430,7 +430,8 @@ const strata_layer_type_t strata_guard_type = {
     .free = free_record,
     .release = release,
     .poll = poll,
-    .stream_gone = stream_gone,
+    .notices = 1u << STRATA_NOTICE_STREAM_GONE,
+    .notify = notify,
     .idle_bytes = idle_bytes,
     .validate = validate,
 };

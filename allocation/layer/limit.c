@@ -99,7 +99,11 @@ static strata_status_t validate(strata_layer_t *base) {
     return STRATA_OK;
 }
 
-static void reset_peaks(strata_layer_t *base) { strata_quota_reset_peak(&((limit_layer_t *)base)->quota); }
+/* Peaks begin again. */
+static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
+    (void)notice, (void)call;
+    strata_quota_reset_peak(&((limit_layer_t *)base)->quota);
+}
 
 const strata_layer_type_t strata_limit_type = {
     .struct_size = sizeof(strata_layer_type_t),
@@ -117,5 +121,6 @@ const strata_layer_type_t strata_limit_type = {
     .allocate = allocate,
     .free = free_record,
     .validate = validate,
-    .reset_peaks = reset_peaks,
+    .notices = 1u << STRATA_NOTICE_PEAKS,
+    .notify = notify,
 };

@@ -301,11 +301,6 @@ static const strata_chunk_policy_t policy = {
     .leave = leave, .is_in_use = is_in_use, .wait = wait_for_users, .take_out = take_out, .put_in = put_in, .cut = cut};
 
 /* What it used is from now on nobody's but after a wait. */
-void strata_naive_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call) {
-    naive_t *self = (naive_t *)base;
-    if (!self->one_user) strata_last_users_stream_gone(&self->last, self->base.domain, stream, call);
-}
-
 /* ---- life ---- */
 
 strata_status_t strata_naive_check(const void *filled, strata_place_kind_t place, const char **option) {
@@ -329,11 +324,6 @@ strata_status_t strata_naive_check(const void *filled, strata_place_kind_t place
     return STRATA_OK;
 }
 
-void strata_naive_step(strata_layer_t *base, strata_call_t *call) {
-    (void)call;
-    strata_repeats_step(&((naive_t *)base)->chunks.repeats);
-}
-
 void strata_naive_destroy(strata_layer_t *base) {
     strata_chunks_destroy(base);
     strata_last_users_destroy(&((naive_t *)base)->last);
@@ -354,9 +344,16 @@ strata_status_t strata_naive_create(strata_layer_t *base) {
     return status;
 }
 
-void strata_naive_figures(strata_layer_t *base) {
+void strata_naive_notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
     naive_t *self = (naive_t *)base;
-    self->used_bytes = naive_pool_bytes(self) - naive_idle(self);
+    switch (notice->kind) {
+    case STRATA_NOTICE_STREAM_GONE:
+        if (!self->one_user) strata_last_users_stream_gone(&self->last, base->domain, notice->stream, call);
+        break;
+    case STRATA_NOTICE_STEP: strata_repeats_step(&self->chunks.repeats); break;
+    case STRATA_NOTICE_FIGURES: self->used_bytes = naive_pool_bytes(self) - naive_idle(self); break;
+    default: break;
+    }
 }
 
 uint64_t strata_naive_idle_bytes(strata_layer_t *base) { return naive_idle((naive_t *)base); }

@@ -59,10 +59,8 @@ strata_status_t strata_naive_allocate(strata_layer_t *base, const strata_request
 void strata_naive_free(strata_layer_t *base, strata_record_t *block, strata_call_t *call);
 strata_record_t *strata_naive_hit(strata_layer_t *base, size_t size, const strata_stack_t *stack);
 bool strata_naive_quick_free(strata_layer_t *base, strata_record_t *block);
-void strata_naive_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call);
-void strata_naive_figures(strata_layer_t *base);
+void strata_naive_notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call);
 uint64_t strata_naive_idle_bytes(strata_layer_t *base);
-void strata_naive_step(strata_layer_t *base, strata_call_t *call);
 strata_record_t *strata_naive_take_at(strata_layer_t *base, const strata_block_t *at, size_t requested,
                                       const strata_stack_t *stack);
 
@@ -72,10 +70,11 @@ strata_record_t *strata_naive_take_at(strata_layer_t *base, const strata_block_t
     .guarded = true, .state_size = sizeof(naive_t), .options_size = sizeof(naive_options_t), .options = strata_naive_options,      \
     .stats = strata_naive_stats, .create = strata_naive_create, .destroy = strata_naive_destroy,                                   \
     .allocate = strata_naive_allocate, .free = strata_naive_free, .hit = strata_naive_hit, .quick_free = strata_naive_quick_free,  \
-    .release = strata_chunks_release, .stream_gone = strata_naive_stream_gone, .trim = strata_chunks_trim,                         \
-    .walk = strata_chunks_walk, .find = strata_chunks_find, .chunk_of = strata_chunks_chunk_of,                                    \
-    .idle_bytes = strata_naive_idle_bytes, .validate = strata_naive_validate, .check = strata_naive_check,                         \
-    .figures = strata_naive_figures, .step = strata_naive_step, .take_at = strata_naive_take_at
+    .release = strata_chunks_release, .notify = strata_naive_notify, .trim = strata_chunks_trim, .walk = strata_chunks_walk,       \
+    .find = strata_chunks_find, .chunk_of = strata_chunks_chunk_of, .idle_bytes = strata_naive_idle_bytes,                         \
+    .validate = strata_naive_validate, .check = strata_naive_check,                                                                \
+    .notices = 1u << STRATA_NOTICE_STREAM_GONE | 1u << STRATA_NOTICE_STEP | 1u << STRATA_NOTICE_FIGURES,                           \
+    .take_at = strata_naive_take_at
 
 /* ---- sizes; the locks are opened ---- */
 

@@ -59,10 +59,11 @@ static void figures(strata_layer_t *base) {
 }
 
 /* If hits skip it, the stack's own peak is used, which is reset first. */
-static void reset_peaks(strata_layer_t *base) {
+static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
     stat_layer_t *self = (stat_layer_t *)base;
+    (void)call;
     figures(base);
-    atomic_store(&self->peak, atomic_load(&self->current));
+    if (notice->kind == STRATA_NOTICE_PEAKS) atomic_store(&self->peak, atomic_load(&self->current));
 }
 
 static strata_status_t validate(strata_layer_t *base) {
@@ -95,6 +96,6 @@ const strata_layer_type_t strata_stat_type = {
     .allocate = allocate,
     .free = free_record,
     .validate = validate,
-    .figures = figures,
-    .reset_peaks = reset_peaks,
+    .notices = 1u << STRATA_NOTICE_FIGURES | 1u << STRATA_NOTICE_PEAKS,
+    .notify = notify,
 };

@@ -87,10 +87,6 @@ static strata_status_t erase_stream(strata_layer_t *base, strata_record_t *recor
     return STRATA_OK;
 }
 
-static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call) {
-    strata_uses_stream_gone(&((stream_safe_t *)base)->uses, stream, call);
-}
-
 /* ---- free ---- */
 
 static void go_down(stream_safe_t *self, strata_record_t *record, strata_call_t *call) {
@@ -169,17 +165,17 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
 
 /* ---- captures: frees of borrowed blocks are kept until their end ---- */
 
-static void capture_begin(strata_layer_t *base, uint64_t pool, strata_call_t *call) {
-    (void)pool;
-    (void)call;
-    strata_uses_capture_begin(&((stream_safe_t *)base)->uses);
-}
-
-static void capture_end(strata_layer_t *base, uint64_t pool, strata_call_t *call) {
+static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
     stream_safe_t *self = (stream_safe_t *)base;
-    (void)pool;
-    (void)finish(self, strata_uses_capture_end(&self->uses, call), call);
-    tell(self);
+    switch (notice->kind) {
+    case STRATA_NOTICE_STREAM_GONE: strata_uses_stream_gone(&self->uses, notice->stream, call); break;
+    case STRATA_NOTICE_CAPTURE_BEGIN: strata_uses_capture_begin(&self->uses); break;
+    case STRATA_NOTICE_CAPTURE_END:
+        (void)finish(self, strata_uses_capture_end(&self->uses, call), call);
+        tell(self);
+        break;
+    default: break;
+    }
 }
 
 /* ---- life ---- */
@@ -236,9 +232,8 @@ const strata_layer_type_t strata_stream_safe_type = {
     .waits = waits,
     .record_stream = record_stream,
     .erase_stream = erase_stream,
-    .stream_gone = stream_gone,
-    .capture_begin = capture_begin,
-    .capture_end = capture_end,
+    .notices = 1u << STRATA_NOTICE_STREAM_GONE | 1u << STRATA_NOTICE_CAPTURE_BEGIN | 1u << STRATA_NOTICE_CAPTURE_END,
+    .notify = notify,
     .validate = validate,
     .check = check,
 };

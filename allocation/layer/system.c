@@ -291,7 +291,9 @@ static void destroy(strata_layer_t *base) {
     }
 }
 
-static void reset_peaks(strata_layer_t *base) {
+/* Peaks begin again. */
+static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
+    (void)notice, (void)call;
     system_layer_t *self = (system_layer_t *)base;
     uint64_t held = atomic_load(&self->held_bytes), total = atomic_load(&self->total);
     atomic_store(&self->oversubscribed, total != 0 && held > total ? held - total : 0);
@@ -354,5 +356,6 @@ const strata_layer_type_t strata_system_type = {
     .destroy = destroy,
     .allocate = allocate,
     .free = free_record,
-    .reset_peaks = reset_peaks,
+    .notices = 1u << STRATA_NOTICE_PEAKS,
+    .notify = notify,
 };

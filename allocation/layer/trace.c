@@ -9,7 +9,6 @@
 #include "allocation/domain/layer.h"
 #include "allocation/layer/trace_oom.h"
 #include "allocation/options/option.h"
-#include "allocation/stack/hearing.h"
 #include "allocation/stack/threads.h"
 #include "platform/host/call_stack.h"
 #include "trace/recorder.h"
@@ -229,12 +228,6 @@ static bool put_mark(trace_layer_t *self, const strata_recorder_event_t *event) 
     return true;
 }
 
-static void step(strata_layer_t *base, strata_call_t *call) {
-    trace_layer_t *self = (trace_layer_t *)base;
-    (void)call;
-    if (self->recording) (void)put_mark(self, &(strata_recorder_event_t){.time_ns = now(self), .op = STRATA_TRACE_step});
-}
-
 /* The locks of the call are open meanwhile. */
 static void leave_what_is_there(trace_layer_t *self, strata_call_t *call) {
     strata_opened_t opened = strata_call_unlock(call);
@@ -243,31 +236,33 @@ static void leave_what_is_there(trace_layer_t *self, strata_call_t *call) {
     self->failures += !left;
 }
 
-static void told(strata_layer_t *base, strata_told_t *told, strata_call_t *call) {
+static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
     trace_layer_t *self = (trace_layer_t *)base;
-    bool waits = told->kind == STRATA_TOLD_WAIT, works = told->kind == STRATA_TOLD_WORK;
-    strata_recorder_event_t event = {.time_ns = now(self), .stream = key_of(told->stream), .thread = (uint32_t)strata_threads_own};
+    bool waits = notice->kind == STRATA_NOTICE_WAIT, works = notice->kind == STRATA_NOTICE_WORK;
+    strata_recorder_event_t event = {
+        .time_ns = now(self), .stream = key_of(notice->stream), .thread = (uint32_t)strata_threads_own};
     if (!self->recording || (works && !options_of(self)->work)) return;
-    switch (told->kind) {
-    case STRATA_TOLD_OUT_OF_MEMORY:
+    switch (notice->kind) {
+    case STRATA_NOTICE_OUT_OF_MEMORY:
         if (strcmp(options_of(self)->on_oom, "none") == 0) return;
-        told->heard = true;
+        notice->taken = true;
         leave_what_is_there(self, call);
         return;
-    case STRATA_TOLD_WORK: event.op = STRATA_TRACE_work; break;
-    case STRATA_TOLD_WAIT: event.op = STRATA_TRACE_wait; break;
-    case STRATA_TOLD_SYNC: event.op = STRATA_TRACE_sync; break;
-    case STRATA_TOLD_RELEASE: event.op = STRATA_TRACE_release; break;
+    case STRATA_NOTICE_STEP:
+        (void)put_mark(self, &(strata_recorder_event_t){.time_ns = event.time_ns, .op = STRATA_TRACE_step});
+        return;
+    case STRATA_NOTICE_WORK: event.op = STRATA_TRACE_work; break;
+    case STRATA_NOTICE_WAIT: event.op = STRATA_TRACE_wait; break;
+    case STRATA_NOTICE_SYNC: event.op = STRATA_TRACE_sync; break;
+    case STRATA_NOTICE_RELEASE: event.op = STRATA_TRACE_release; break;
     default: return;
     }
-    if (works && told->record && !is_noted(self, told->record)) return;
-    event.block = waits ? key_of(told->other) : told->record ? name_of(told->record) : told->all;
-    event.size = told->duration_ns;
-    event.pool = told->kernel;
-    told->heard |= put_mark(self, &event);
+    if (works && notice->record && !is_noted(self, notice->record)) return;
+    event.block = waits ? key_of(notice->other) : notice->record ? name_of(notice->record) : notice->all;
+    event.size = notice->duration_ns;
+    event.pool = notice->kernel;
+    notice->taken |= put_mark(self, &event);
 }
-
-static const strata_hearing_t hearing = {.told = told};
 
 /* ---- life ---- */
 
@@ -328,8 +323,9 @@ const strata_layer_type_t strata_trace_type = {
     .free = free_record,
     .check = check,
     .release = release,
-    .step = step,
-    .hearing = &hearing,
+    .notices = 1u << STRATA_NOTICE_STEP | 1u << STRATA_NOTICE_WORK | 1u << STRATA_NOTICE_WAIT | 1u << STRATA_NOTICE_SYNC |
+               1u << STRATA_NOTICE_RELEASE | 1u << STRATA_NOTICE_OUT_OF_MEMORY,
+    .notify = notify,
     .record_stream = record_stream,
     .erase_stream = erase_stream,
     .validate = validate,

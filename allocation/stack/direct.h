@@ -27,6 +27,8 @@ struct strata_direct {
     strata_status_t (*free)(strata_stack_handle_t handle, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed);
     /* Of a facade, which `missed` gets. `home`: the stack of the ref's number. */
     strata_status_t (*free_of)(strata_t facade, strata_ref_t ref, strata_stack_t *home, strata_free_fn missed);
+    /* Whether the core may keep blocks of this cache for threads (allocation/stack/magazines.h); NULL: never. */
+    bool (*magazines)(const strata_layer_t *cache);
 };
 /* Of any cache. */
 extern const strata_direct_t strata_direct_any;
@@ -225,7 +227,7 @@ static inline STRATA_FORCED strata_status_t strata_direct_free_of(strata_t facad
 
 /* `STRATA_DIRECT_WAY(name, ...)` defines the `const strata_direct_t name` of a cache whose functions these are: the compiler lays them
  * into the way. The quick ones call nothing; `hit` and `take_back` do what they do not, right after them. */
-#define STRATA_DIRECT_WAY(name, quick_hit, quick_free, hit, take_back)                                                             \
+#define STRATA_DIRECT_WAY(name, quick_hit, quick_free, hit, take_back, may_magazines)                                              \
     static __attribute__((noinline))                                                                                               \
     strata_status_t name##_held(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,          \
                                 strata_block_t *block, strata_allocate_fn missed) {                                                \
@@ -246,6 +248,7 @@ static inline STRATA_FORCED strata_status_t strata_direct_free_of(strata_t facad
     static strata_status_t name##_free_of(strata_t facade, strata_ref_t ref, strata_stack_t *home, strata_free_fn missed) {        \
         return strata_direct_free_of(facade, ref, home, missed, &name, quick_free, name##_rest);                                   \
     }                                                                                                                              \
-    const strata_direct_t name = {.allocate = name##_allocate, .free = name##_free, .free_of = name##_free_of}
+    const strata_direct_t name = {                                                                                                 \
+        .allocate = name##_allocate, .free = name##_free, .free_of = name##_free_of, .magazines = may_magazines}
 
 #endif

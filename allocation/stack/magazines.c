@@ -285,12 +285,12 @@ static void listen(strata_magazines_t *all, strata_lock_observer_t *observer) {
 
 void strata_magazines_begin(strata_stack_t *stack) {
     const strata_layer_t *cache = stack->cache;
-    bool alone = cache && cache->stack == stack && stack->quick_free && !stack->ownerless;
-    if (!alone || !STRATA_LAYER_HAS(cache->type, magazines) || !cache->type->magazines(cache)) return;
+    const strata_direct_t *own = strata_direct_own(stack);
+    if (!stack->quick_free || stack->ownerless || !own->magazines || !own->magazines(cache)) return;
     listen(stack->ready_magazines, stack->lock.observer);
     stack->attention_free |= STRATA_ATTENTION_MAGAZINES;
     atomic_store_explicit(&stack->magazines, stack->ready_magazines, memory_order_release);
-    go(stack, strata_direct_own(stack), &way);
+    go(stack, own, &way);
 }
 
 void strata_magazines_met(strata_stack_t *stack) {

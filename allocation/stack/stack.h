@@ -32,6 +32,10 @@ enum {
 #define STRATA_LAYER_HAS(type, operation)                                                                                          \
     ((type)->struct_size >= offsetof(strata_layer_type_t, operation) + sizeof(type)->operation && (type)->operation)
 
+static inline bool strata_layer_takes(const strata_layer_type_t *type, strata_notice_kind_t kind) {
+    return STRATA_LAYER_HAS(type, notify) && type->notices >> kind & 1;
+}
+
 /* Why no hit of a stack may serve. */
 enum { STRATA_CLOSED_NO_HIT = 1, STRATA_CLOSED_ABOVE_LIMIT = 2, STRATA_CLOSED_BY_GRAPHS = 4, STRATA_CLOSED_PAUSED = 8 };
 
@@ -311,10 +315,11 @@ uint64_t strata_stack_release(strata_stack_t *stack);
 /* Gives back until at most `keep` idle bytes stay, as far as whole chunks are idle; returns the bytes. */
 uint64_t strata_stack_trim(strata_stack_t *stack, uint64_t keep);
 void strata_stack_poll(strata_stack_t *stack, strata_pending_t *pending);
+/* Notifies each layer of the stack. Also with the lock of a stack held, by `call`. */
+void strata_stack_notify_by(strata_stack_t *stack, strata_notice_t *notice, strata_call_t *call);
+void strata_stack_notify(strata_stack_t *stack, strata_notice_t *notice);
 /* A stream will be destroyed: layers take the events that they need from it while they can. */
 void strata_stack_stream_gone(strata_stack_t *stack, strata_stream_t stream);
-/* A step of the program has ended. */
-void strata_stack_step(strata_stack_t *stack);
 /* False: no layer of it has frees that carry counts. */
 bool strata_stack_set_frontier(strata_stack_t *stack, uint64_t count);
 /* A capture into a pool of graphs of the place begins or ends. */

@@ -119,9 +119,7 @@ static void explain_layers(const strata_model_stack_t *stack, strata_place_kind_
 static void explain_stack(const strata_model_stack_t *stack, strata_place_kind_t place, bool only_said, FILE *out) {
     margin_t margin = {"  ", only_said};
     if (!strata_model_reclaim(stack))
-        fprintf(out,
-                "%sretry: {timeout: 0}: added, because the stack has none: it is asked once more, without waiting  [default]\n",
-                margin.text);
+        fprintf(out, "%sretry: {timeout: 0}: added, because the stack has none  [default]\n", margin.text);
     explain_layers(stack, place, &margin, out);
 }
 

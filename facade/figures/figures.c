@@ -6,7 +6,6 @@
 #include "allocation/domain/paused.h"
 #include "allocation/reclaim/above.h"
 #include "allocation/report/log.h"
-#include "allocation/stack/hearing.h"
 #include "allocation/stack/threads.h"
 #include "facade/figures/figures.h"
 #include "facade/registry/facade.h"

@@ -1,7 +1,6 @@
 /* Idle memory that a program has given back: all of it, down to a bound, or of one pool. */
 #include "allocation/reclaim/above.h"
 #include "allocation/report/log.h"
-#include "allocation/stack/hearing.h"
 #include "facade/pause/pause.h"
 
 /* What a cache gave to a cache below it, or to a driver's pool, goes back once: when the device gets it. */
@@ -28,9 +27,9 @@ static strata_status_t release_or_trim(strata_t handle, strata_place_t place, ui
 
 static void tell_release(strata_t handle, strata_place_t place) {
     strata_facade_t *facade = strata_facade_of(handle);
-    strata_told_t told = {.struct_size = sizeof told, .kind = STRATA_TOLD_RELEASE};
+    strata_notice_t notice = {.struct_size = sizeof notice, .kind = STRATA_NOTICE_RELEASE};
     strata_domain_t *domain;
-    if (facade && strata_facade_domain(facade, place, &domain) == STRATA_OK) strata_domain_tell(domain, &told);
+    if (facade && strata_facade_domain(facade, place, &domain) == STRATA_OK) strata_domain_notify(domain, &notice);
 }
 
 strata_status_t strata_release(strata_t handle, strata_place_t place, uint64_t *released) {

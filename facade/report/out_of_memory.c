@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "allocation/report/log.h"
-#include "allocation/stack/hearing.h"
 #include "facade/figures/amounts.h"
 #include "facade/report/facts.h"
 
@@ -104,8 +103,8 @@ static void write_short(const strata_refused_t *refused, const strata_out_of_mem
 
 /* Before anybody who may end the program. */
 static void tell_layers(strata_domain_t *domain) {
-    strata_told_t told = {.struct_size = sizeof told, .kind = STRATA_TOLD_OUT_OF_MEMORY};
-    strata_domain_tell(domain, &told);
+    strata_notice_t notice = {.struct_size = sizeof notice, .kind = STRATA_NOTICE_OUT_OF_MEMORY};
+    strata_domain_notify(domain, &notice);
 }
 
 strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, strata_stack_t *stack, const strata_request_t *request) {

@@ -260,14 +260,15 @@ static void say_by_layers(report_t *r) {
     const strata_group_t *group = r->refused->stack->group;
     for (uint32_t n = 1; n <= group->plan->count; n++) {
         strata_layer_t *layer = group->shared[n];
-        if (!layer || !STRATA_LAYER_HAS(layer->type, tell)) continue;
+        if (!layer || !strata_layer_takes(layer->type, STRATA_NOTICE_REPORT)) continue;
         strata_telling_t telling = {.struct_size = sizeof telling,
                                     .size = r->event->size,
                                     .layer = group->plan->nodes[n].name,
                                     .say = say_told,
                                     .noted = noted,
                                     .context = r};
-        layer->type->tell(layer, &telling);
+        strata_notice_t notice = {.struct_size = sizeof notice, .kind = STRATA_NOTICE_REPORT, .telling = &telling};
+        strata_layer_notify(layer, &notice, NULL);
     }
 }
 

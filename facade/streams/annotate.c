@@ -59,10 +59,11 @@ strata_status_t strata_step(strata_t handle) {
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     atomic_fetch_add(&facade->step, 1);
+    strata_notice_t notice = {.struct_size = sizeof notice, .kind = STRATA_NOTICE_STEP};
     uint32_t index = 0;
     strata_domain_t *domain;
     while ((domain = strata_facade_next_domain(facade, &index)) != NULL)
-        STRATA_DOMAIN_EACH(domain, stack) strata_stack_step(stack);
+        STRATA_DOMAIN_EACH(domain, stack) strata_stack_notify(stack, &notice);
     strata_log_flush();
     return STRATA_OK;
 }

@@ -1,7 +1,6 @@
 #include "facade/streams/told.h"
 
 #include "allocation/domain/layer.h"
-#include "allocation/stack/hearing.h"
 #include "facade/streams/stream_ids.h"
 #include "platform/arguments.h"
 #include "strata/note.h"
@@ -20,33 +19,34 @@ strata_stream_t strata_told_stream(const strata_domain_t *domain, strata_stream_
 void strata_told_work(strata_t handle, strata_domain_t *domain, strata_stream_t stream, uint64_t duration_ns,
                       const strata_ref_t *refs, size_t count) {
     static _Atomic uint64_t kernels;
-    strata_told_t told = {.struct_size = sizeof told,
-                          .kind = STRATA_TOLD_WORK,
-                          .stream = strata_told_stream(domain, stream),
-                          .duration_ns = duration_ns,
-                          .kernel = atomic_fetch_add_explicit(&kernels, 1, memory_order_relaxed) + 1};
+    strata_notice_t notice = {.struct_size = sizeof notice,
+                              .kind = STRATA_NOTICE_WORK,
+                              .stream = strata_told_stream(domain, stream),
+                              .duration_ns = duration_ns,
+                              .kernel = atomic_fetch_add_explicit(&kernels, 1, memory_order_relaxed) + 1};
     for (size_t i = 0; i < count; i++) {
         strata_call_t call;
         strata_record_t *record;
         if (strata_facade_find(handle, refs[i], &call, &record) != STRATA_OK) continue;
-        strata_record_tell(record, &told, &call);
+        strata_record_notify(record, &notice, &call);
         (void)strata_call_unlock(&call);
     }
-    told.record = NULL;
-    if (!told.heard) strata_domain_tell(domain, &told);
+    notice.record = NULL;
+    if (!notice.taken) strata_domain_notify(domain, &notice);
 }
 
 void strata_told_wait(strata_domain_t *domain, strata_stream_t stream, strata_stream_t other) {
-    strata_told_t told = {.struct_size = sizeof told,
-                          .kind = STRATA_TOLD_WAIT,
-                          .stream = strata_told_stream(domain, stream),
-                          .other = strata_told_stream(domain, other)};
-    strata_domain_tell(domain, &told);
+    strata_notice_t notice = {.struct_size = sizeof notice,
+                              .kind = STRATA_NOTICE_WAIT,
+                              .stream = strata_told_stream(domain, stream),
+                              .other = strata_told_stream(domain, other)};
+    strata_domain_notify(domain, &notice);
 }
 
 void strata_told_sync(strata_domain_t *domain, strata_stream_t stream) {
-    strata_told_t told = {.struct_size = sizeof told, .kind = STRATA_TOLD_SYNC, .stream = strata_told_stream(domain, stream)};
-    strata_domain_tell(domain, &told);
+    strata_notice_t notice = {
+        .struct_size = sizeof notice, .kind = STRATA_NOTICE_SYNC, .stream = strata_told_stream(domain, stream)};
+    strata_domain_notify(domain, &notice);
 }
 
 /* ---- notes of what was done elsewhere ---- */
@@ -91,7 +91,7 @@ strata_status_t strata_note_device_sync(strata_t handle, strata_place_t place) {
     strata_domain_t *domain;
     strata_status_t status = strata_told_domain(handle, place, NULL, &domain);
     if (status != STRATA_OK) return status;
-    strata_told_t told = {.struct_size = sizeof told, .kind = STRATA_TOLD_SYNC, .all = true};
-    strata_domain_tell(domain, &told);
+    strata_notice_t notice = {.struct_size = sizeof notice, .kind = STRATA_NOTICE_SYNC, .all = true};
+    strata_domain_notify(domain, &notice);
     return STRATA_OK;
 }

@@ -43,6 +43,7 @@
 #ifndef STRATA_LAYER_H
 #define STRATA_LAYER_H
 
+#include "strata/notice.h"
 #include "strata/strata.h"
 
 #ifdef __cplusplus
@@ -218,17 +219,6 @@ typedef struct strata_pending {
 /* A free of `bytes` bytes waits for a stream; `gone`: the stream has been destroyed. */
 typedef void (*strata_wait_fn)(strata_stream_t stream, bool gone, uint64_t bytes, void *context);
 typedef void (*strata_walk_fn)(const strata_record_t *record, void *context);
-/* A request has failed for want of memory, and a person will read why. */
-typedef struct strata_telling {
-    size_t struct_size;
-    size_t size; /* bytes asked */
-    const char *layer; /* as the strategy names it */
-    void (*say)(const struct strata_telling *telling, const char *text); /* adds to the report, as far as there is room */
-    /* What strata_annotate() had said when a live block was asked for ("": nothing), in which step. Under its stack's lock. */
-    const char *(*noted)(const struct strata_telling *telling, const strata_record_t *record, uint64_t *step);
-    void *context;
-} strata_telling_t;
-
 /* What keeps a free block from a request, for reports. X(name, bit, meaning) */
 #define STRATA_REACH_MAP(X)                                                                                                        \
     X(STREAM, 0, "one stream alone is served from it")                                                                             \
@@ -285,14 +275,9 @@ typedef struct strata_layer_type {
      * called. If there is none, the free waits on the host for that stream. */
     strata_status_t (*record_stream)(strata_layer_t *self, strata_record_t *record, strata_stream_t stream, strata_call_t *call);
     strata_status_t (*erase_stream)(strata_layer_t *self, strata_record_t *record, strata_stream_t stream, strata_call_t *call);
-    /* The stream of the stack is about to be destroyed: record what events you need of it now. */
-    void (*stream_gone)(strata_layer_t *self, strata_stream_t stream, strata_call_t *call);
-    /* Of an instance that a pool of graphs has: requests of captures go to it from begin to end (docs/graphs.md). Give nothing back
-     * meanwhile, and take no event for what captured streams borrowed. */
-    void (*capture_begin)(strata_layer_t *self, uint64_t pool, strata_call_t *call);
-    void (*capture_end)(strata_layer_t *self, uint64_t pool, strata_call_t *call);
-    /* The program has ended a step (strata_step()). */
-    void (*step)(strata_layer_t *self, strata_call_t *call);
+    /* Called for the kinds of notices that `notices` names, and no others. */
+    uint32_t notices; /* 1u << STRATA_NOTICE_* */
+    void (*notify)(strata_layer_t *self, strata_notice_t *notice, strata_call_t *call);
     /* As release, until at most `keep` idle bytes are left. */
     uint64_t (*trim)(strata_layer_t *self, uint64_t keep, strata_call_t *call);
     /* Of a cache: shows every block, live or free, chunk by chunk, in the order of addresses within a chunk. */
@@ -307,25 +292,16 @@ typedef struct strata_layer_type {
      * what to write instead; set *option to the name of the option that is to blame. There is no instance yet, and no lock is
      * held. */
     strata_status_t (*check)(const void *options, strata_place_kind_t place, const char **option);
-    /* Brings the figures of `stats` up to date before they are read. */
-    void (*figures)(strata_layer_t *self);
     /* Of a cache: the block, live or free, in which an address lies; NULL: none. Without it, walk is used. */
     const strata_record_t *(*find)(strata_layer_t *self, uint64_t address);
     /* Names each stream for which a free still waits, free by free. */
     void (*waits)(strata_layer_t *self, strata_wait_fn wait, void *context);
-    /* Of a cache whose frees carry a count (strata_next_count()): all work from before smaller counts is over. Ignore a
-     * frontier below the last one. Returns false if the frees of this instance carry none. */
-    bool (*set_frontier)(strata_layer_t *self, uint64_t count);
-    /* Adds to the report of a request that failed what this layer alone knows. No lock is held. */
-    void (*tell)(strata_layer_t *self, const strata_telling_t *telling);
     /* The largest alignment that the layer serves with these options, if the layers below serve `below`; UINT64_MAX: any.
      * *wanted is what it needs of them itself, at first the place's: the builder refuses a stack that serves less. NULL:
      * decorators and routers serve `below`, sources and caches up to 256. There is no instance, and no lock is held. */
     uint64_t (*alignment)(const void *options, strata_place_kind_t place, uint64_t below, uint64_t *wanted);
     /* Of a layer that knows borrows and does not keep them in record->borrows: whether a live record has one. */
     bool (*is_borrowed)(const strata_layer_t *self, const strata_record_t *record);
-    /* Peaks among the figures begin anew at what is now. */
-    void (*reset_peaks)(strata_layer_t *self);
     /* Of a cache: what keeps a free block from requests of `size` bytes, STRATA_REACH_*; with STREAM, *stream is whose it is.
      * NULL: nothing does, apart from whose stack it is. */
     uint32_t (*reach)(strata_layer_t *self, const strata_record_t *block, uint64_t size, strata_stream_t *stream);
@@ -334,9 +310,7 @@ typedef struct strata_layer_type {
     void *(*driver_pool)(strata_layer_t *self);
     /* A cache serves as in hit, but at this ptr and size; `ref` means nothing. NULL: something is there. */
     strata_record_t *(*take_at)(strata_layer_t *self, const strata_block_t *at, size_t requested, const strata_stack_t *stack);
-    bool (*magazines)(const strata_layer_t *self); /* for caches of the tree: the core may keep blocks (stack/magazines.h) */
     const struct strata_handles *handles; /* for sources of the tree that serve physical handles; NULL elsewhere */
-    const struct strata_hearing *hearing; /* for layers of the tree that are told what else the program does; NULL elsewhere */
 } strata_layer_type_t;
 
 /* The head of every instance. The builder fills it; it does not change. */

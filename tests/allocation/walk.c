@@ -205,15 +205,16 @@ TEST(allocation_walk, a_trim_asks_only_those_that_tell_what_is_idle) {
     EXPECT_EQ(test_source_live(), 0);
 }
 
-static void never(strata_layer_t *self) {
-    (void)self;
+static void never(strata_layer_t *self, strata_notice_t *notice, strata_call_t *call) {
+    (void)self, (void)notice, (void)call;
     FAIL_TEST("what comes after an older struct is not its own");
 }
 
 TEST(allocation_walk, a_layer_of_an_older_header_has_no_peaks) {
     strata_layer_type_t older = test_counter_type;
-    older.struct_size = offsetof(strata_layer_type_t, reset_peaks);
-    older.reset_peaks = never;
+    older.struct_size = offsetof(strata_layer_type_t, notify);
+    older.notices = 1u << STRATA_NOTICE_PEAKS;
+    older.notify = never;
     OPENED(bench_t, bench, bench_close, bench_begin(&bench));
     bench_straight(&bench, (const strata_layer_type_t *[]){&older, &test_source_type, NULL}, NULL);
     bench_open(&bench, 0);

@@ -22,7 +22,7 @@ TEST(auto_growth_warm_up, paddle_v2_first_allocation_misses) {
             bench_t, bench, bench_close,
             bench_open_cache(
                 &bench, 0, (const char *const[]){"alignment=512", "chunk_size=64MiB", "warm_up_steps=1", orders[form / 2], NULL}));
-        if (after) strata_stack_step(bench.stack);
+        if (after) strata_stack_notify(bench.stack, &(strata_notice_t){.kind = STRATA_NOTICE_STEP});
         strata_record_t *record = bench_allocate(&bench, 1000);
         EXPECT_EQ(record->size, 1024);
         expect_figures(&bench, 1, 0);
@@ -47,12 +47,12 @@ TEST(auto_growth_warm_up, a_free_block_serves_its_own_size_alone) {
     bench_free(&bench, less);
     bench_free(&bench, same);
     /* The first of two steps changes nothing. */
-    strata_stack_step(bench.stack);
+    strata_stack_notify(bench.stack, &(strata_notice_t){.kind = STRATA_NOTICE_STEP});
     bench_free(&bench, bench_allocate(&bench, 4000));
     EXPECT_EQ(reserved(&bench), 8192 + 4096);
     /* The second ends it: idle chunks go back, what is live stays where it is. */
     same = bench_allocate(&bench, 8192);
-    strata_stack_step(bench.stack);
+    strata_stack_notify(bench.stack, &(strata_notice_t){.kind = STRATA_NOTICE_STEP});
     EXPECT_EQ(reserved(&bench), 8192);
     less = bench_allocate(&bench, 4096);
     EXPECT_EQ(reserved(&bench), 8192 + MIB);
@@ -60,7 +60,7 @@ TEST(auto_growth_warm_up, a_free_block_serves_its_own_size_alone) {
     strata_record_t *cut = bench_allocate(&bench, 512);
     EXPECT_EQ(cut->chunk, same->chunk);
     /* Later steps are nothing to it. */
-    strata_stack_step(bench.stack);
+    strata_stack_notify(bench.stack, &(strata_notice_t){.kind = STRATA_NOTICE_STEP});
     EXPECT_EQ(reserved(&bench), 8192 + MIB);
     EXPECT_OK(strata_stack_validate(bench.stack));
     bench_free(&bench, less);
@@ -83,7 +83,7 @@ TEST(auto_growth_warm_up, a_step_waits_for_nobody) {
     ASSERT_OK(strata_record_find(BENCH_FACADE, strata_ref_of(record), &call, &found));
     EXPECT_OK(strata_record_borrow(&call, record, stream));
     strata_record_free(&call, record);
-    strata_stack_step(bench.stack);
+    strata_stack_notify(bench.stack, &(strata_notice_t){.kind = STRATA_NOTICE_STEP});
     EXPECT_EQ(reserved(&bench), 4096);
     ASSERT_OK(strata_device_synchronise(bench.device));
     record = bench_allocate(&bench, 256);

@@ -5,8 +5,9 @@ static void capture(bfc_t *self, bool begins) {
     strata_call_t call = {.stack = self->base.stack};
     strata_lock(&self->base.stack->lock);
     call.held[1] = self->base.stack;
-    if (begins) self->base.type->capture_begin(&self->base, 7, &call);
-    else self->base.type->capture_end(&self->base, 7, &call);
+    strata_notice_t notice = {
+        .struct_size = sizeof notice, .kind = begins ? STRATA_NOTICE_CAPTURE_BEGIN : STRATA_NOTICE_CAPTURE_END, .pool = 7};
+    strata_layer_notify(&self->base, &notice, &call);
     (void)strata_call_unlock(&call);
 }
 

@@ -301,7 +301,7 @@ TEST(bfc_memory, what_a_checkpoint_brings_back_is_counted_and_noted) {
     ASSERT_OK(strata_graph_pool_checkpoint(rig.s, rig.gpu, pool, &checkpoint));
     bfc_t *self = bfc_of_group(strata_stack_of(strata_ref_home(block.ref))->group);
     EXPECT_OK(strata_free(rig.s, block.ref));
-    self->base.type->reset_peaks(&self->base);
+    strata_layer_notify(&self->base, &(strata_notice_t){.kind = STRATA_NOTICE_PEAKS}, NULL);
     EXPECT_EQ(self->peak_used, 0);
     ASSERT_OK(strata_graph_pool_restore(rig.s, rig.gpu, checkpoint, note_made, &made));
     EXPECT_EQ(made.ptr, block.ptr);

@@ -126,19 +126,12 @@ static strata_status_t bent_erase_stream(strata_layer_t *base, strata_record_t *
     return erase_stream(base, record, stream, call);
 }
 
-static void bent_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call) {
+static void bent_notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
     strata_users_t *users = &((stream_safe_t *)base)->uses.users;
-    uint32_t user = strata_users_find(users, stream);
-    if (chosen == MUTATION_GONE_FORGOTTEN && user) strata_users_leave(users, user, STRATA_USER_GONE);
-    stream_gone(base, stream, call);
-}
-
-static void bent_capture_begin(strata_layer_t *base, uint64_t pool, strata_call_t *call) {
-    if (chosen != MUTATION_EVENT_IN_CAPTURE) capture_begin(base, pool, call);
-}
-
-static void bent_capture_end(strata_layer_t *base, uint64_t pool, strata_call_t *call) {
-    if (chosen != MUTATION_EVENT_IN_CAPTURE) capture_end(base, pool, call);
+    bool gone = notice->kind == STRATA_NOTICE_STREAM_GONE;
+    uint32_t user = gone ? strata_users_find(users, notice->stream) : 0;
+    if (gone && chosen == MUTATION_GONE_FORGOTTEN && user) strata_users_leave(users, user, STRATA_USER_GONE);
+    if (gone || chosen != MUTATION_EVENT_IN_CAPTURE) notify(base, notice, call);
 }
 
 static void bent_free(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
@@ -158,10 +151,8 @@ static void register_once(void) {
     type.name = "mutant_safe";
     type.record_stream = bent_record_stream;
     type.erase_stream = bent_erase_stream;
-    type.stream_gone = bent_stream_gone;
     type.free = bent_free;
-    type.capture_begin = bent_capture_begin;
-    type.capture_end = bent_capture_end;
+    type.notify = bent_notify;
     EXPECT_OK(strata_register_layer(&type));
 }
 

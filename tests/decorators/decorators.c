@@ -1,4 +1,5 @@
 #include "tests/decorators/decorators.h"
+#include "allocation/domain/layer.h"
 
 #include <stdio.h>
 
@@ -28,7 +29,7 @@ uint64_t decorated_figure(strata_stack_t *stack, const char *name, const char *r
     uint64_t value = UINT64_MAX;
     if (!layer) return value;
     strata_lock(&layer->stack->lock);
-    if (layer->type->figures) layer->type->figures(layer);
+    strata_layer_notify(layer, &(strata_notice_t){.struct_size = sizeof(strata_notice_t), .kind = STRATA_NOTICE_FIGURES}, NULL);
     const strata_stat_row_t *row = layer->type->stats;
     while (row && row->name && strcmp(row->name, row_name) != 0) row++;
     if (row && row->name) memcpy(&value, (const char *)layer + row->offset, sizeof value);

@@ -1,4 +1,5 @@
 #include "tests/facade/planted.h"
+#include "allocation/domain/layer.h"
 
 #include <stdio.h>
 
@@ -50,8 +51,9 @@ void scene_capture(scene_t *scene, bool begins) {
     strata_call_t call = {.stack = layer->stack};
     strata_lock(&layer->stack->lock);
     call.held[0] = layer->stack;
-    if (begins) layer->type->capture_begin(layer, 7, &call);
-    else layer->type->capture_end(layer, 7, &call);
+    strata_notice_t notice = {
+        .struct_size = sizeof notice, .kind = begins ? STRATA_NOTICE_CAPTURE_BEGIN : STRATA_NOTICE_CAPTURE_END, .pool = 7};
+    strata_layer_notify(layer, &notice, &call);
     (void)strata_call_unlock(&call);
 }
 

@@ -92,8 +92,8 @@ static uint64_t release(strata_layer_t *base, strata_call_t *call) {
     return bytes;
 }
 
-static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call) {
-    (void)stream;
+static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
+    (void)notice;
     let_go((fenced_t *)base, call);
 }
 
@@ -128,7 +128,8 @@ static const strata_layer_type_t fenced_type = {
     .allocate = allocate,
     .free = free_record,
     .release = release,
-    .stream_gone = stream_gone,
+    .notices = 1u << STRATA_NOTICE_STREAM_GONE,
+    .notify = notify,
     .idle_bytes = idle_bytes,
     .validate = validate,
     .alignment = alignment,

@@ -26,7 +26,7 @@ uint64_t naive_usable(rig_t *rig) {
 
 uint64_t naive_pool_used(rig_t *rig) {
     naive_t *self = naive_of(rig, NULL);
-    strata_naive_figures(&self->base);
+    strata_layer_notify(&self->base, &(strata_notice_t){.kind = STRATA_NOTICE_FIGURES}, NULL);
     return self->used_bytes;
 }
 

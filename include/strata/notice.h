@@ -1,0 +1,67 @@
+/* What layers are notified of beside requests and frees: the operation `notify` of strata/layer.h. */
+#ifndef STRATA_NOTICE_H
+#define STRATA_NOTICE_H
+
+#include "strata/strata.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct strata_record strata_record_t; /* one block, live or free: strata/layer.h */
+
+/* A request has failed for want of memory, and a person will read why. */
+typedef struct strata_telling {
+    size_t struct_size;
+    size_t size; /* bytes asked */
+    const char *layer; /* as the strategy names it */
+    void (*say)(const struct strata_telling *telling, const char *text); /* adds to the report, as far as there is room */
+    /* What strata_annotate() had said when a live block was asked for ("": nothing), in which step. Under its stack's lock. */
+    const char *(*noted)(const struct strata_telling *telling, const strata_record_t *record, uint64_t *step);
+    void *context;
+} strata_telling_t;
+
+/* What a layer may be notified of beside requests and frees. X(name, meaning): the fields that the meaning names are set. */
+#define STRATA_NOTICE_MAP(X)                                                                                                       \
+    X(STREAM_GONE, "`stream` is about to be destroyed: record the events that you need of it now")                                 \
+    X(CAPTURE_BEGIN, "requests of captures come to this instance, which `pool` has (docs/graphs.md): give nothing back, and take " \
+                     "no event for what captured streams borrowed")                                                                \
+    X(CAPTURE_END, "they have ended")                                                                                              \
+    X(STEP, "the program has ended a step (strata_step())")                                                                        \
+    X(FRONTIER, "all work from before counts below `count` is over (strata_next_count()); set `taken` if frees here carry counts") \
+    X(PEAKS, "peaks among the figures begin again at their present values")                                                        \
+    X(FIGURES, "the figures of `stats` are about to be read: bring them up to date")                                               \
+    X(REPORT, "a request has failed for memory: add to its report by `telling`; no lock is held")                                  \
+    X(WORK, "a kernel on `stream` uses `record`, a live block of the stack; NULL: it uses no block that was named")                \
+    X(WAIT, "later work of `stream` comes after that of `other`")                                                                  \
+    X(SYNC, "the host has waited for `stream`, or for the whole device (`all`)")                                                   \
+    X(RELEASE, "strata_release(): the caches of the place are emptied")                                                            \
+    X(OUT_OF_MEMORY, "a request has failed for memory at last, and its report is complete")
+
+typedef enum strata_notice_kind {
+#define STRATA_NOTICE_ENUM(name, meaning) STRATA_NOTICE_##name,
+    STRATA_NOTICE_MAP(STRATA_NOTICE_ENUM)
+#undef STRATA_NOTICE_ENUM
+} strata_notice_kind_t;
+
+/* WORK goes to the stack of each block that the kernel uses. WORK without a block, WAIT, SYNC, RELEASE and OUT_OF_MEMORY go to the
+ * layers of one stack after the other until one has `taken` it. All others go to each layer. */
+typedef struct strata_notice {
+    size_t struct_size;
+    strata_notice_kind_t kind;
+    strata_stream_t stream, other; /* as the device knows them */
+    uint64_t pool;
+    uint64_t count;
+    const strata_telling_t *telling;
+    const strata_record_t *record;
+    uint64_t kernel; /* WORK: the same number for all blocks of a kernel */
+    uint64_t duration_ns; /* WORK */
+    bool all;
+    bool taken; /* set by a layer */
+} strata_notice_t;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
