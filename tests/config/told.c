@@ -7,18 +7,10 @@
 #include "tests/harness/owned.h"
 #include "tests/paths.h"
 
-static char *read_all(FILE *file) {
-    static char text[65536];
-    rewind(file);
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
-    return text;
-}
-
 static const char *checked(const char *name, const char *yaml, size_t *count) {
     FILE *out = tmpfile();
     *count = strata_config_check(file_of(name, yaml), false, out);
-    return read_all(out);
+    return read_back(out);
 }
 
 TEST(check, tells_every_error_in_a_line) {
@@ -73,7 +65,7 @@ TEST(check, a_file_that_is_no_yaml_is_one_error) {
     EXPECT_EQ(count, 1);
     FILE *out = tmpfile();
     EXPECT_EQ(strata_config_check("no/such.yaml", false, out), 1);
-    EXPECT_CONTAINS(read_all(out), "no/such.yaml: the file cannot be read: ");
+    EXPECT_CONTAINS(read_back(out), "no/such.yaml: the file cannot be read: ");
 }
 
 TEST(check, a_flood_of_errors_ends) {
@@ -101,7 +93,7 @@ TEST(explain, tells_every_value_and_where_it_came_from) {
     unsetenv("STRATA_SET");
     FILE *out = tmpfile();
     EXPECT_OK(strata_config_explain(strategy, out));
-    const char *text = read_all(out);
+    const char *text = read_back(out);
     snprintf(wanted, sizeof wanted,
              "strategy explained: to be told  [%s:1:1]\ndevices: sim:h100  [%s:2:10]\n\nstack (gpu), outermost first\n", path,
              path);
@@ -129,7 +121,7 @@ TEST(explain, shows_the_retry_that_is_added) {
         strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(texts[i]);
         FILE *out = tmpfile();
         EXPECT_OK(strata_config_explain_short(strategy, out));
-        const char *added = strstr(read_all(out),
+        const char *added = strstr(read_back(out),
                                    "stack (gpu), outermost first\n  retry: {timeout: 0}: added, because the stack has none");
         EXPECT_EQ(added != NULL, i == 2);
     }
@@ -149,7 +141,7 @@ TEST(explain, a_full_disk_is_an_error) {
 TEST(layers, as_text_have_every_option) {
     FILE *out = tmpfile();
     EXPECT_OK(strata_config_layers(out, false));
-    const char *text = read_all(out);
+    const char *text = read_back(out);
     const strata_layer_type_t *type;
     for (size_t i = 0; (type = strata_layer_at(i)); i++) {
         EXPECT_EQ(strata_layer_find(type->name), type);
@@ -167,10 +159,10 @@ TEST(layers, as_text_have_every_option) {
 TEST(layers, the_page_is_current) {
     FILE *out = tmpfile();
     EXPECT_OK(strata_config_layers(out, true));
-    char *now CLOSED_BY(text_gone) = strdup(read_all(out));
+    char *now CLOSED_BY(text_gone) = strdup(read_back(out));
     FILE *page = fopen(STRATA_SOURCE_DIR "/docs/layers.md", "rb");
     ASSERT_NE(page, NULL);
-    const char *text = read_all(page);
+    const char *text = read_back(page);
     if (strcmp(text, now) != 0) FAIL_TEST("docs/layers.md is not what `strata layers --markdown` writes");
 }
 
@@ -189,7 +181,7 @@ TEST(explain, says_who_shares_what_a_thread_has) {
         strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(yaml);
         FILE *out = tmpfile();
         EXPECT_OK(strata_config_explain(strategy, out));
-        const char *text = read_all(out);
+        const char *text = read_back(out);
         EXPECT_CONTAINS(text, rows[i].gpu);
         const char *pinned = strstr(text, "\npinned, outermost first");
         EXPECT_CONTAINS(pinned, rows[i].pinned);
