@@ -204,17 +204,3 @@ TEST(graph_section, diff_tells_what_they_differ_in) {
                                "graph: [auto_growth, system]\nplaces: {managed: [buffered, system]}\n"),
                  "no difference\n");
 }
-
-TEST(graph_section, check_tells_every_error) {
-    FILE *out = tmpfile();
-    size_t count = strata_config_check(file_of("graph_wrong.yaml", "graph:\n"
-                                                                   "  keep: true\n"
-                                                                   "  stack: [auto_grwoth, system]\n"
-                                                                   "  places: {managed: [system], hots: [system]}\n"),
-                                       false, out);
-    const char *text = read_back(out);
-    EXPECT_EQ(count, 4);
-    static const char *const places[] = {
-        "graph_wrong.yaml:2:3: ", "graph_wrong.yaml:3:11: ", "graph_wrong.yaml:4:31: ", "graph_wrong.yaml:4:21: "};
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) EXPECT_CONTAINS(text, places[i]);
-}

@@ -243,22 +243,6 @@ TEST(named, diff_tells_what_they_differ_in) {
                  "streams: tried in another order from \"a*\" on\n");
 }
 
-TEST(named, check_tells_every_error) {
-    FILE *out = tmpfile();
-    size_t count = strata_config_check(file_of("named_wrong.yaml", "pools:\n"
-                                                                   "  weights: [auto_grwoth, system]\n"
-                                                                   "  cache: {stack: [auto_growth], places: {hots: [system]}}\n"
-                                                                   "streams:\n"
-                                                                   "  \"c?\": [system]\n"
-                                                                   "  \"d*\": [retry: {timeout: 1}, system]\n"),
-                                       false, out);
-    const char *text = read_back(out);
-    EXPECT_EQ(count, 5);
-    static const char *const places[] = {"named_wrong.yaml:2:13: ", "named_wrong.yaml:3:42: ", "named_wrong.yaml:5:3: ",
-                                         "named_wrong.yaml:6:27: ", "named_wrong.yaml:3:19: "};
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) EXPECT_CONTAINS(text, places[i]);
-}
-
 /* ---- keep ---- */
 
 static bool keeps(const char *text, const char *setting) {

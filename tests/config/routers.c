@@ -133,23 +133,6 @@ TEST(routers, are_bounded) {
                 "nested more than 64 deep");
 }
 
-TEST(routers, a_check_tells_what_is_wrong_in_every_branch) {
-    const char *path = file_of("routed.yaml", "stack:\n"
-                                              "  - binning:\n"
-                                              "      routes:\n"
-                                              "        - {up_to: 1MX, stack: [auto_growth: {chunk_syze: 1MiB}, system]}\n"
-                                              "        - {stack: [sistem]}\n"
-                                              "places:\n"
-                                              "  pinned: [fallback]\n");
-    FILE *out = tmpfile();
-    EXPECT_EQ(strata_config_check(path, false, out), 4);
-    const char *text = read_back(out);
-    EXPECT_CONTAINS(text, "routed.yaml:4:19: ");
-    EXPECT_CONTAINS(text, "routed.yaml:4:46: ");
-    EXPECT_CONTAINS(text, "routed.yaml:5:20: ");
-    EXPECT_CONTAINS(text, "routed.yaml:7:12: ");
-}
-
 /* ---- devices ---- */
 
 static const char two_devices[] = "devices:\n"

@@ -13,34 +13,64 @@ static const char *checked(const char *name, const char *yaml, size_t *count) {
     return read_back(out);
 }
 
-TEST(check, tells_every_error_in_a_line) {
-    size_t count;
-    const char *text = checked("wrong.yaml",
-                               "version: 3\n"
-                               "stak: 1\n"
-                               "devices: gpuu\n"
-                               "stack:\n"
-                               "  - retry: {timeout: 100, wait_frist: true}\n"
-                               "  - stream_save\n"
-                               "  - auto_growth: {chunk_size: 20MB, order: adress}\n"
-                               "  - system\n"
-                               "places:\n"
-                               "  pinned: [auto_growth, retry, system]\n"
-                               "  host: [retry]\n"
-                               "  hosd: [system]\n",
-                               &count);
-    static const char *const places[] = {"wrong.yaml:1:10: ", "wrong.yaml:2:1: ",   "wrong.yaml:3:10: ", "wrong.yaml:5:22: ",
-                                         "wrong.yaml:5:27: ", "wrong.yaml:6:5: ",   "wrong.yaml:7:31: ", "wrong.yaml:7:44: ",
-                                         "wrong.yaml:12:3: ", "wrong.yaml:10:12: ", "wrong.yaml:11:10: "};
-    EXPECT_EQ(count, sizeof places / sizeof *places);
-    size_t lines = 0;
+typedef struct faulty {
+    const char *name, *yaml;
+    const char *places[12]; /* of its errors, in their order */
+} faulty_t;
+
+static const faulty_t faulty[] = {
+    {"a_strategy",
+     "version: 3\n"
+     "stak: 1\n"
+     "devices: gpuu\n"
+     "stack:\n"
+     "  - retry: {timeout: 100, wait_frist: true}\n"
+     "  - stream_save\n"
+     "  - auto_growth: {chunk_size: 20MB, order: adress}\n"
+     "  - system\n"
+     "places:\n"
+     "  pinned: [auto_growth, retry, system]\n"
+     "  host: [retry]\n"
+     "  hosd: [system]\n",
+     {"1:10", "2:1", "3:10", "5:22", "5:27", "6:5", "7:31", "7:44", "12:3", "10:12", "11:10"}},
+    {"pools_and_streams",
+     "pools:\n"
+     "  weights: [auto_grwoth, system]\n"
+     "  cache: {stack: [auto_growth], places: {hots: [system]}}\n"
+     "streams:\n"
+     "  \"c?\": [system]\n"
+     "  \"d*\": [retry: {timeout: 1}, system]\n",
+     {"2:13", "3:42", "5:3", "6:27", "3:19"}},
+    {"a_stack_of_graphs",
+     "graph:\n"
+     "  keep: true\n"
+     "  stack: [auto_grwoth, system]\n"
+     "  places: {managed: [system], hots: [system]}\n",
+     {"2:3", "3:11", "4:31", "4:21"}},
+    {"routers",
+     "stack:\n"
+     "  - binning:\n"
+     "      routes:\n"
+     "        - {up_to: 1MX, stack: [auto_growth: {chunk_syze: 1MiB}, system]}\n"
+     "        - {stack: [sistem]}\n"
+     "places:\n"
+     "  pinned: [fallback]\n",
+     {"4:19", "4:46", "5:20", "7:12"}},
+};
+
+TEST_EACH(check, tells_every_error_in_a_line, faulty_t, faulty) {
+    size_t count, lines = 0, wanted = 0;
+    const char *text = checked("wrong.yaml", row->yaml, &count);
     for (const char *at = text; *at; at++) lines += *at == '\n';
     EXPECT_EQ(lines, count);
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        const char *found = strstr(text, places[i]);
-        if (!found) FAIL_TEST("no line of %s in\n%s", places[i], text);
+    for (; row->places[wanted]; wanted++) {
+        char place[64];
+        snprintf(place, sizeof place, "wrong.yaml:%s: ", row->places[wanted]);
+        const char *found = strstr(text, place);
+        if (!found) FAIL_TEST("no line of %s in\n%s", place, text);
         text = found ? found : text;
     }
+    EXPECT_EQ(count, wanted);
 }
 
 TEST(check, says_nothing_of_a_right_file) {
