@@ -24,33 +24,23 @@ TEST(bfc, cuts_by_the_two_rules) {
     }
 }
 
-/* Regions of 2, 4, 8 MiB; one that had to be doubled for its request is not doubled again. */
-TEST(bfc, regions_double) {
+/* Regions of 2, 4, 8 MiB, up to a bound; one that had to be doubled for its request is not doubled again, and a larger request has a
+ * larger one. */
+TEST(bfc, regions_double_up_to_a_bound) {
     static const struct {
-        size_t request;
-        uint64_t reserved;
-    } cases[] = {{2, 2}, {2, 6}, {8, 14}, {8, 30}, {40, 94}, {64, 158}};
-    strata_block_t blocks[6];
-    RIG_BY(rig, bfc_open(&rig, "", 0));
-    for (int i = 0; i < 6; i++) {
-        blocks[i] = rig_allocate(&rig, NULL, cases[i].request * MIB);
-        EXPECT_EQ(rig_figures(&rig).reserved_bytes, cases[i].reserved * MIB);
+        const char *options;
+        uint64_t request[6], reserved[6]; /* in MiB */
+    } cases[] = {{"", {2, 2, 8, 8, 40, 64}, {2, 6, 14, 30, 94, 158}},
+                 {"max_region: 4MiB", {2, 2, 3, 3, 40, 3}, {2, 6, 10, 14, 54, 58}}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        strata_block_t blocks[6];
+        RIG_BY(rig, bfc_open(&rig, cases[k].options, 0));
+        for (int i = 0; i < 6; i++) {
+            blocks[i] = rig_allocate(&rig, NULL, cases[k].request[i] * MIB);
+            EXPECT_EQ(rig_figures(&rig).reserved_bytes, cases[k].reserved[i] * MIB);
+        }
+        bfc_free_all(&rig, blocks, 6);
     }
-    bfc_free_all(&rig, blocks, 6);
-}
-
-TEST(bfc, regions_stay_below_a_bound_but_for_larger_requests) {
-    static const struct {
-        size_t request;
-        uint64_t reserved;
-    } cases[] = {{2, 2}, {2, 6}, {3, 10}, {3, 14}, {40, 54}, {3, 58}};
-    strata_block_t blocks[6];
-    RIG_BY(rig, bfc_open(&rig, "max_region: 4MiB", 0));
-    for (int i = 0; i < 6; i++) {
-        blocks[i] = rig_allocate(&rig, NULL, cases[i].request * MIB);
-        EXPECT_EQ(rig_figures(&rig).reserved_bytes, cases[i].reserved * MIB);
-    }
-    bfc_free_all(&rig, blocks, 6);
 }
 
 TEST(bfc, the_limit_is_the_least_of_three) {

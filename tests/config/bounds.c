@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "allocation/options/option.h"
-#include "config/import/import.h"
 #include "config/tree.h"
 #include "tests/config/refused.h"
 #include "tests/harness/owned.h"
@@ -239,15 +238,6 @@ TEST(config_bounds, a_file_extends_one_that_is_named_from_the_root) {
 
 /* ---- where ---- */
 
-TEST(config_bounds, errors_stand_where_the_value_stands) {
-    expect_refused("{strategy: \"\xc3\xa9\xe2\x82\xac\", stack: [system, nosuch]}\n", 1, 34, "nosuch", "write ");
-    expect_refused("stack: &s\n  - &l nosuch\n", 2, 5, "nosuch", "write ");
-    expect_refused("description: &d >\n  two\n\n  lines\nstack: [nosuch]\n", 5, 9, "nosuch", "write ");
-    expect_refused("stack: &s [system]\nplaces:\n  host: *s\n", 3, 9, "aliases", "write the value out");
-    expect_refused("stack: [system]\r\nplaces: {pinned: [nosuch]}\r\n", 2, 19, "nosuch", "write ");
-    expect_refused("\xef\xbb\xbfstack: [nosuch]\n", 1, 9, "nosuch", "write ");
-}
-
 TEST(config_bounds, errors_of_an_extended_file_stand_in_that_file) {
     char path[300], begin[400];
     strata_strategy_t *strategy = NULL;
@@ -259,40 +249,4 @@ TEST(config_bounds, errors_of_an_extended_file_stand_in_that_file) {
     EXPECT_CONTAINS(strata_last_error()->text, begin);
     EXPECT_EQ(strata_last_error()->line, 3);
     EXPECT_EQ(strata_last_error()->column, 31);
-}
-
-/* ---- other allocators' strings ---- */
-
-static bool has_layer(const strata_strategy_t *strategy, const char *name) {
-    const strata_model_stack_t *stack = &strategy->stacks[STRATA_PLACE_GPU];
-    bool found = false;
-    for (size_t i = 0; i < stack->count; i++) found = found || strcmp(stack->layers[i].type->name, name) == 0;
-    return found;
-}
-
-/* Signs and zeros in front mean nothing, nine digits after the point do, and an error after the end of a line is in the next. */
-TEST(config_bounds, numbers_of_other_allocators_mean_what_they_are) {
-    static const struct {
-        const char *peer, *text, *layer, *option, *value, *without;
-    } rows[] = {{"pytorch", "PYTORCH_ALLOC_CONF=per_process_memory_fraction:0.1234567891", "caching", "memory_fraction",
-                 "0.123456789", "fill"},
-                {"paddle", "FLAGS_alloc_fill_value=-0", "fill", "byte", "0", "limit"},
-                {"paddle", "FLAGS_alloc_fill_value=-01", "retry", "timeout", "10s", "fill"},
-                {"paddle", "FLAGS_gpu_allocator_retry_time=00", "auto_growth", "chunk_size", "0", "retry"}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        strata_import_t *import = NULL;
-        ASSERT_OK(strata_import_new(
-            &(strata_import_request_t){.peer = rows[i].peer, .text = rows[i].text, .as_of = i ? NULL : "2.12"}, &import));
-        strata_strategy_t *strategy = load_request(&(strata_config_request_t){.import = import});
-        ASSERT_NE(strategy, NULL);
-        EXPECT_STREQ(value_of(strategy, rows[i].layer, rows[i].option), rows[i].value);
-        EXPECT_FALSE(has_layer(strategy, rows[i].without));
-        strata_strategy_delete(strategy);
-        strata_import_delete(import);
-    }
-    strata_import_t *import = NULL;
-    EXPECT_SAYS(STRATA_E_STRATEGY,
-                strata_import_new(&(strata_import_request_t){.peer = "paddle", .text = "FLAGS_free_idle_chunk=true\nFLAGS_\x01=1"},
-                                  &import),
-                "<paddle>:2:7: a byte that is no printable ASCII letter");
 }

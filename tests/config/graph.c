@@ -17,17 +17,6 @@ static const strata_model_stack_t *stack_of(const strata_strategy_t *strategy, s
     return graph ? &graph->stacks[place] : &nothing;
 }
 
-static const char *value_in(const strata_model_stack_t *stack, const char *layer, const char *option) {
-    static char text[128];
-    for (size_t i = 0; i < stack->count; i++) {
-        const strata_option_row_t *row = strata_option_find(stack->layers[i].type, option);
-        if (strcmp(stack->layers[i].name, layer) != 0 || !row) continue;
-        strata_option_print(row, stack->layers[i].options, text, sizeof text);
-        return text;
-    }
-    return "none";
-}
-
 TEST(graph_section, has_stacks_of_its_own) {
     strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(written);
     ASSERT_NE(strategy, NULL);
@@ -111,13 +100,6 @@ TEST(graph_section, values_have_paths) {
     EXPECT_FALSE(strata_strategy_has(strategy, "graph.keep"));
 }
 
-static void expect_unset(const char *text, const char *setting, const char *told) {
-    strata_strategy_t *strategy = NULL;
-    strata_config_request_t request = {.text = text, .set = &setting, .set_count = 1};
-    EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&request, &strategy));
-    EXPECT_STREQ(strata_last_error()->text, told);
-}
-
 TEST(graph_section, wrong_paths_say_what_to_write) {
     expect_unset(
         "stack: [auto_growth, system]", "graph.auto_growth.chunk_size=1MiB",
@@ -161,37 +143,6 @@ TEST(graph_section, wrong_paths_say_what_to_write) {
 
 /* ---- what is refused ---- */
 
-TEST(graph_section, wrong_text_is_refused_at_its_place) {
-    static const char *const nothing[] = {"graph:\n", "graph: {}\n", "graph: system\n", "graph: 3\n"};
-    for (size_t i = 0; i < sizeof nothing / sizeof *nothing; i++)
-        expect_refused(nothing[i], 1, 1, "\"graph\" is a mapping with a stack", "write graph: {stack: [...]}");
-    expect_refused("graph: {stak: [system]}\n", 1, 9, "\"graph\" has no key \"stak\"", "write stack");
-    expect_refused("graph: {keep: true, stack: [auto_growth, system]}\n", 1, 9, "keeps its chunks as long as the graph lives",
-                   "take keep out");
-    expect_refused("graph: {stack: [sistem]}\n", 1, 17, "no layer \"sistem\"", "write system");
-    expect_refused("graph: {stack: []}\n", 1, 16, "a stack has at least one layer", "write [system]");
-    expect_refused("graph: [auto_growth]\n", 1, 9, "\"auto_growth\" has nothing below it", "end the stack with a source");
-    expect_refused("graph: [buffered, fallback: {stacks: [{stack: [system], out_of_memory: {}}]}]\n", 1, 9,
-                   "stands above \"out_of_memory\", which may wait", "put \"out_of_memory\" above");
-    expect_refused("graph: {places: {manged: [system]}}\n", 1, 18, "no place \"manged\"", "write managed");
-    expect_refused("graph: {places: {pinned: [buffered, system]}}\n", 1, 18,
-                   "pinned memory has no owner stream, and so no pools of", "write managed, or take it out");
-    expect_refused("graph: {places: {host: [buffered, system]}}\n", 1, 18, "host memory has no owner stream, and so no pools of",
-                   "write managed, or take it out");
-    expect_refused("graph: {places: {gpu: [system]}}\n", 1, 18, "stands beside \"places\"", "write stack:");
-    expect_refused("graph: {places: [system]}\n", 1, 9, "\"places\" is a mapping", "write places: {managed:");
-    expect_refused("graph: {places: {managed: [buffered, system: {memory: host}]}}\n", 1, 55, "cannot serve the place managed",
-                   "write memory: managed");
-    expect_refused("graph: {out_of_memory: {}}\n", 1, 9, "none stands beside it", "write stack: too");
-    expect_refused("graph: {stack: [auto_growth, system], out_of_memory: {timout: 1s}}\n", 1, 55, "has no option \"timout\"",
-                   "write timeout");
-    expect_refused("stack: [auto_growth: {name: graph}, system]\n", 1, 29, "no name for a layer", "write up to 64 letters");
-    expect_refused("grpah: [auto_growth, system]\n", 1, 1, "a strategy has no key \"grpah\"", "write graph");
-    expect_refused("graph: [auto_growth, system]\ngraph: [auto_growth, system]\n", 2, 1, "\"graph\" stands here twice",
-                   "take one out");
-    expect_refused("graph: [caching: {pools_on_oom: true}, system]\n", 1, 33, "in a stack that serves no named pool", "pools:");
-}
-
 TEST(graph_section, a_stack_has_its_most_layers_there_too) {
     char yaml[2048];
     for (int layers = STRATA_STACK_LAYERS; layers <= STRATA_STACK_LAYERS + 1; layers++) {
@@ -206,36 +157,6 @@ TEST(graph_section, a_stack_has_its_most_layers_there_too) {
 
 /* ---- memory that a graph may still use ---- */
 
-#define BARE "without a cache above it gives memory back to the device while a captured graph may still use it"
-
-TEST(graph_section, a_way_to_a_source_without_a_cache_is_refused) {
-    expect_refused("graph: [system]\n", 1, 8, "\"system\" " BARE, "write graph: {stack: [auto_growth, system]}");
-    expect_refused("graph:\n  stack: [stream_safe, limit: {bytes: 1GiB}, system: {name: below}]\n", 2, 10, "\"below\" " BARE,
-                   "write graph: {stack: [auto_growth, system]}");
-    expect_refused("graph: [binning: {routes: [{up_to: 1MiB, stack: [auto_growth, system]}, {stack: [system]}]}]\n", 1, 8,
-                   "\"system\" " BARE, "write graph:");
-    expect_refused("graph: [fallback: {stacks: [[cuda_malloc_async], [system: {memory: managed}]]}]\n", 1, 8, "\"system\" " BARE,
-                   "write graph:");
-    expect_refused("graph: {stack: [auto_growth, system], places: {managed: [system]}}\n", 1, 57, "\"system\" " BARE,
-                   "write graph: {places: {managed: [auto_growth, system]}}");
-}
-
-TEST(graph_section, a_cache_or_the_drivers_pool_serves_graphs) {
-    static const char *const good[] = {
-        "graph: [auto_growth, system]\n",
-        "graph: [cuda_malloc_async]\n",
-        "graph: [stream_safe, cuda_malloc_async: {pool: own}]\n",
-        "graph: [auto_growth, limit: {bytes: 1GiB}, system]\n",
-        "graph: [auto_growth, fallback: {stacks: [[system], [system: {memory: managed}]]}]\n",
-        "graph: [binning: {routes: [{up_to: 1MiB, stack: [auto_growth, system]}, {stack: [cuda_malloc_async]}]}]\n",
-        "graph: {places: {managed: [auto_growth, system]}}\n"};
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        strata_strategy_t *strategy = load_text(good[i]);
-        if (strategy) strata_strategy_delete(strategy);
-        else FAIL_TEST("%s", good[i]);
-    }
-}
-
 /* A place's own stack is not refused before a graph wants it. */
 TEST(graph_section, a_places_own_plan_can_be_asked) {
     strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(
@@ -245,7 +166,7 @@ TEST(graph_section, a_places_own_plan_can_be_asked) {
     strata_plan_t plan;
     EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan));
     EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_plan_serves_graphs(&plan));
-    EXPECT_STREQ(strata_last_error()->text, "\"system\" " BARE "; write graph: {stack: [auto_growth, system]}");
+    EXPECT_STREQ(strata_last_error()->text, "\"system\" " WITHOUT_A_CACHE "; write graph: {stack: [auto_growth, system]}");
     EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_MANAGED, &plan));
     EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_plan_serves_graphs(&plan), "write graph: {places: {managed: [auto_growth, system]}}");
     EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_HOST, &plan));
@@ -282,18 +203,4 @@ TEST(graph_section, diff_tells_what_they_differ_in) {
                                "places: {managed: [buffered, system]}\n",
                                "graph: [auto_growth, system]\nplaces: {managed: [buffered, system]}\n"),
                  "no difference\n");
-}
-
-TEST(graph_section, check_tells_every_error) {
-    FILE *out = tmpfile();
-    size_t count = strata_config_check(file_of("graph_wrong.yaml", "graph:\n"
-                                                                   "  keep: true\n"
-                                                                   "  stack: [auto_grwoth, system]\n"
-                                                                   "  places: {managed: [system], hots: [system]}\n"),
-                                       false, out);
-    const char *text = read_back(out);
-    EXPECT_EQ(count, 4);
-    static const char *const places[] = {
-        "graph_wrong.yaml:2:3: ", "graph_wrong.yaml:3:11: ", "graph_wrong.yaml:4:31: ", "graph_wrong.yaml:4:21: "};
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) EXPECT_CONTAINS(text, places[i]);
 }

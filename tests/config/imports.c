@@ -1,338 +1,196 @@
 /* Strings of other allocators: the tables, what they make, what is refused, and that nothing is dropped in silence. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "allocation/options/option.h"
 #include "config/import/rows.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
-#include "tests/config/refused.h"
+#include "tests/config/imported.h"
 
-static char *text_of(FILE *file) {
-    static char texts[4][65536];
-    static size_t turn;
-    char *text = texts[turn++ % 4];
-    rewind(file);
-    text[fread(text, 1, sizeof texts[0] - 1, file)] = '\0';
-    fclose(file);
-    return text;
+/* ---- what they make ---- */
+
+/* `values`: PLACE.LAYER.OPTION=VALUE, each terminated by '|'; without a place it is the gpu. `layers`: of the gpu, or NULL. `told`: all
+ * printed lines, or after '~' parts of them, and `file`: parts of the file; each part is terminated by '|'. */
+typedef struct meaning {
+    const char *name, *peer, *as_of, *text, *layers, *values, *told, *file;
+} meaning_t;
+
+static const meaning_t meanings[] = {
+    {"pytorch", "pytorch", NULL,
+     "max_split_size_mb:128, roundup_power2_divisions:[256:1, 512:2,>:4],per_process_memory_fraction:.75,"
+     "garbage_collection_threshold:0.80,large_segment_size_mb:32,max_non_split_rounding_mb:64,pinned_reserve_segment_size_mb:16",
+     "caching system",
+     "caching.max_split_size=128MiB|caching.roundup_power2_divisions=[256:1,512:2,>:4]|caching.memory_fraction=0.75|"
+     "caching.garbage_collection_threshold=0.8|caching.large_segment=32MiB|caching.max_non_split_rounding=64MiB|"
+     "pinned.auto_growth.preallocate=16MiB|",
+     "", ""},
+    {"pytorch_whole_variables", "pytorch", NULL,
+     "export PYTORCH_ALLOC_CONF=max_split_size_mb:64\nPYTORCH_CUDA_ALLOC_CONF='max_split_size_mb:32'", NULL,
+     "caching.max_split_size=32MiB|", "<pytorch>:1:27: PYTORCH_ALLOC_CONF is ignored: PYTORCH_CUDA_ALLOC_CONF decides\n", ""},
+    {"pytorch_without_caching", "pytorch", NULL, "PYTORCH_NO_CUDA_MEMORY_CACHING=1", "system", "", "~", ""},
+    /* Of two variables with keys the same one is read in either order. */
+    {"new_variable_first", "pytorch", NULL, "PYTORCH_ALLOC_CONF=max_split_size_mb:64\nPYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:32",
+     NULL, "caching.max_split_size=32MiB|", "<pytorch>:1:20: PYTORCH_ALLOC_CONF is ignored: PYTORCH_CUDA_ALLOC_CONF decides\n", ""},
+    {"new_variable_last", "pytorch", NULL, "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:32\nPYTORCH_ALLOC_CONF=max_split_size_mb:64",
+     NULL, "caching.max_split_size=32MiB|", "<pytorch>:2:20: PYTORCH_ALLOC_CONF is ignored: PYTORCH_CUDA_ALLOC_CONF decides\n", ""},
+    /* The variable and the first key inside it begin at one place: the option is the key's, whose value is of one line. */
+    {"a_variable_of_several_lines", "pytorch", NULL,
+     "PYTORCH_CUDA_ALLOC_CONF='max_split_size_mb:32,\nmax_non_split_rounding_mb:30'", NULL, "", "~",
+     "      max_split_size: 32MiB  # max_split_size_mb:32\n|"
+     "      max_non_split_rounding: 30MiB  # max_non_split_rounding_mb:30\n|"},
+    {"pytorch_of_before_has_the_preset_of_before", "pytorch", "1.13", "max_split_size_mb:128", NULL, "", "~",
+     "\nextends: pytorch-1.13\n|"},
+    {"pytorch_at_a_version", "pytorch@2.9", NULL, "", NULL, "", "~", "\nextends: pytorch\n|--as-of 2.9`|"},
+    /* A key that was there until 1.13 was there in each of its patches. */
+    {"the_last_version_of_a_key", "pytorch", "1.13", "roundup_bypass_threshold_mb:256", NULL, "",
+     "~roundup_bypass_threshold_mb:256 has no equivalent|", ""},
+    {"its_patch_0", "pytorch", "1.13.0", "roundup_bypass_threshold_mb:256", NULL, "",
+     "~roundup_bypass_threshold_mb:256 has no equivalent|", ""},
+    {"its_patch_1", "pytorch", "1.13.1", "roundup_bypass_threshold_mb:256", NULL, "",
+     "~roundup_bypass_threshold_mb:256 has no equivalent|", ""},
+    /* A fraction of the whole is none. */
+    {"nothing_is_collected_under_the_whole_memory", "pytorch", NULL,
+     "per_process_memory_fraction:1.0,garbage_collection_threshold:0.8", NULL, "",
+     "~garbage_collection_threshold:0.8 is ignored: nothing is collected|", ""},
+    {"without_equivalent", "pytorch", NULL,
+     "pinned_free_catch_all:True,release_lock_on_cudamalloc:True,garbage_collection_threshold:0.6,max_split_size_mb:40,"
+     "max_split_size_mb:50",
+     NULL, "caching.max_split_size=50MiB|",
+     "~<pytorch>:1:1: pinned_free_catch_all:True has no equivalent: a pointer that|"
+     "<pytorch>:1:60: garbage_collection_threshold:0.6 is ignored: nothing is collected|"
+     "<pytorch>:1:93: max_split_size_mb:40 is ignored: it is given again later|",
+     "\n# <pytorch>:1:1: pinned_free_catch_all:True has no equivalent: a pointer that|"
+     "\n# <pytorch>:1:28: release_lock_on_cudamalloc:True needs nothing: that is so already|"},
+    {"the_drivers_pool", "pytorch", NULL, "backend:cudaMallocAsync,max_split_size_mb:40", "retry cuda_malloc_async",
+     "cuda_malloc_async.throttle=1|",
+     "<pytorch>:1:25: max_split_size_mb:40 is ignored: backend:cudaMallocAsync means the preset cuda_malloc_async, which has no such "
+     "option\n",
+     ""},
+    /* The settings of blocks go with the segments that grow. */
+    {"expandable_segments", "pytorch", NULL, "max_split_size_mb:40,expandable_segments:True,garbage_collection_threshold:0.6",
+     "caching_vmm vmm", "caching_vmm.max_split_size=40MiB|",
+     "~garbage_collection_threshold:0.6 is ignored: expandable_segments:True has no segments that are collected|", ""},
+    {"expandable_segments_of_the_driver", "pytorch", NULL, "expandable_segments:True,backend:cudaMallocAsync", NULL, "",
+     "~expandable_segments:True is ignored: backend:cudaMallocAsync has no segments|", ""},
+    /* Nine digits after the point count. */
+    {"nine_digits", "pytorch", "2.12", "PYTORCH_ALLOC_CONF=per_process_memory_fraction:0.1234567891", "caching system",
+     "caching.memory_fraction=0.123456789|", "~", ""},
+
+    {"paddle", "paddle", NULL,
+     "FLAGS_allocator_strategy=auto_growth FLAGS_auto_growth_chunk_size_in_mb=32 FLAGS_free_idle_chunk=1 "
+     "FLAGS_gpu_allocator_retry_time=2000 FLAGS_gpu_memory_limit_mb=8000 FLAGS_alloc_fill_value=0 FLAGS_sync_after_alloc=true "
+     "FLAGS_use_auto_growth_pinned_allocator=true",
+     "retry fill stream_safe auto_growth limit system",
+     "auto_growth.chunk_size=32MiB|auto_growth.free_idle_chunk=true|retry.timeout=2s|limit.bytes=8000MiB|fill.byte=0|"
+     "fill.synchronise=true|pinned.auto_growth.alignment=64KiB|",
+     "", ""},
+    {"paddle_without_layers", "paddle", NULL, "FLAGS_gpu_allocator_retry_time=-5 FLAGS_use_stream_safe_cuda_allocator=false",
+     "auto_growth system", "", "~", ""},
+    {"paddle_without_a_cache", "paddle", NULL,
+     "FLAGS_use_system_allocator=true FLAGS_allocator_strategy=auto_growth FLAGS_gpu_memory_limit_mb=100", "limit system", "",
+     "<paddle>:1:33: FLAGS_allocator_strategy=auto_growth is ignored: FLAGS_use_system_allocator decides\n", ""},
+    {"paddle_fills_as_the_strategy_does", "paddle", NULL,
+     "FLAGS_init_allocated_mem=true FLAGS_sync_after_alloc=true FLAGS_use_cuda_managed_memory=true",
+     "retry fill stream_safe auto_growth system", "fill.write=false|system.memory=managed|",
+     "~FLAGS_init_allocated_mem=true is ignored: only the buddy allocators fill their memory\n|", ""},
+    {"paddle_divided_pools", "paddle", "2025-08",
+     "FLAGS_small_pool_size_in_mb=1 FLAGS_small_pool_auto_growth_chunk_size_in_mb=2 FLAGS_small_pool_pre_alloc_in_mb=4 "
+     "FLAGS_large_pool_auto_growth_chunk_size_in_mb=16 FLAGS_large_pool_pre_alloc_in_mb=20 "
+     "FLAGS_auto_growth_chunk_size_in_mb=10",
+     NULL,
+     "auto_growth.small_pool_size=1MiB|auto_growth.small_chunk_size=2MiB|auto_growth.small_preallocate=4MiB|"
+     "auto_growth.chunk_size=16MiB|auto_growth.preallocate=20MiB|",
+     "~FLAGS_auto_growth_chunk_size_in_mb=10 is ignored: FLAGS_small_pool_size_in_mb divides|", ""},
+    {"paddle_undivided_pools", "paddle", "2026-08", "FLAGS_large_pool_pre_alloc_in_mb=20 FLAGS_auto_growth_chunk_size_in_mb=10",
+     NULL, "auto_growth.chunk_size=10MiB|auto_growth.preallocate=0|",
+     "~FLAGS_large_pool_pre_alloc_in_mb=20 is ignored|paddle as of 2026-08 has no equivalent: its default is|", ""},
+    {"paddle_buddy", "paddle", NULL,
+     "FLAGS_allocator_strategy=naive_best_fit FLAGS_fraction_of_gpu_memory_to_use=.5 FLAGS_initial_gpu_memory_in_mb=512 "
+     "FLAGS_reallocate_gpu_memory_in_mb=64 FLAGS_initial_cpu_memory_in_mb=100 FLAGS_fraction_of_cuda_pinned_memory_to_use=.25 "
+     "FLAGS_init_allocated_mem=true",
+     NULL,
+     "naive_best_fit.fraction=0.5|naive_best_fit.initial=512MiB|naive_best_fit.reallocate=64MiB|"
+     "host.naive_best_fit.initial=100MiB|pinned.naive_best_fit.fraction=0.25|fill.byte=239|",
+     "", ""},
+    {"paddle_thread_local", "paddle", NULL, "FLAGS_fraction_of_gpu_memory_to_use=.5 FLAGS_allocator_strategy=thread_local", NULL,
+     "thread_local.fraction=0.5|", "~", ""},
+    /* Signs and zeros in front mean nothing. */
+    {"paddle_fills_with_minus_0", "paddle", NULL, "FLAGS_alloc_fill_value=-0", "retry fill stream_safe auto_growth system",
+     "fill.byte=0|", "~", ""},
+    {"paddle_fills_with_minus_1", "paddle", NULL, "FLAGS_alloc_fill_value=-01", "retry stream_safe auto_growth system",
+     "retry.timeout=10s|", "~", ""},
+    {"paddle_retries_for_00", "paddle", NULL, "FLAGS_gpu_allocator_retry_time=00", "stream_safe auto_growth system",
+     "auto_growth.chunk_size=0|", "~", ""},
+
+    {"tensorflow", "tensorflow", NULL,
+     "TF_FORCE_GPU_ALLOW_GROWTH=false XLA_PYTHON_CLIENT_MEM_FRACTION=.75 TF_ENABLE_GPU_GARBAGE_COLLECTION=0 "
+     "TF_GPU_ALLOCATOR=memory_guard TF_BFC_MEMORY_DUMP=\"a\\b c\" XLA_PJRT_GPU_HOST_MEMORY_PREALLOCATE=true "
+     "XLA_PJRT_GPU_HOST_MEMORY_LIMIT_GB=8 XLA_PYTHON_CLIENT_PREALLOCATE=true",
+     "retry guard bfc system",
+     "bfc.allow_growth=false|bfc.memory_fraction=0.75|bfc.garbage_collection=false|bfc.memory_dump=a\\b c|pinned.system.cap=8GiB|"
+     "pinned.auto_growth.preallocate=8GiB|",
+     "~XLA_PYTHON_CLIENT_PREALLOCATE=true is ignored: TF_FORCE_GPU_ALLOW_GROWTH decides\n|", ""},
+    {"blanks_at_the_ends_of_a_text", "tensorflow", NULL, "TF_BFC_MEMORY_DUMP=\"  /tmp/a b \"", NULL, "bfc.memory_dump=/tmp/a b|",
+     "~", ""},
+    {"tensorflow_without_its_cache", "tensorflow", NULL,
+     "TF_GPU_ALLOCATOR=cuda_malloc_async TF_DETERMINISTIC_ALLOCATOR=1 TF_FORCE_GPU_ALLOW_GROWTH=true", "retry cuda_malloc_async",
+     "cuda_malloc_async.reuse_opportunistic=false|cuda_malloc_async.reuse_internal=false|",
+     "~TF_FORCE_GPU_ALLOW_GROWTH=true is ignored: TF_GPU_ALLOCATOR=cuda_malloc_async means the preset|", ""},
+};
+
+/* Copies the next part, which is terminated by '|'. Returns false after the last one. */
+static bool next_part(const char **parts, char *part, size_t size) {
+    size_t length = strcspn(*parts, "|");
+    if (**parts == '\0') return false;
+    snprintf(part, size, "%.*s", (int)length, *parts);
+    *parts += length + ((*parts)[length] == '|');
+    return true;
 }
 
-/* What a string makes; to be ended by end(). */
-typedef struct made {
-    strata_import_t *import;
-    strata_strategy_t *strategy;
-    const char *told, *file;
-} made_t;
+static void expect_parts(const char *text, const char *parts) {
+    char part[256];
+    while (next_part(&parts, part, sizeof part)) EXPECT_CONTAINS(text, part);
+}
 
-static made_t make(const char *peer, const char *text, const char *as_of) {
-    made_t made = {.import = NULL};
-    FILE *told = tmpfile(), *file = tmpfile();
-    EXPECT_OK(strata_import_new(&(strata_import_request_t){.peer = peer, .text = text, .as_of = as_of}, &made.import));
-    if (made.import) EXPECT_OK(strata_config_load(&(strata_config_request_t){.import = made.import}, &made.strategy));
-    if (made.strategy) {
-        strata_import_tell(made.import, "", told);
-        EXPECT_OK(strata_import_write(made.import, made.strategy, file));
-    } else {
-        FAIL_TEST("%s \"%s\": %s", peer, text, strata_last_error()->text);
+static void expect_values(const strata_strategy_t *strategy, const char *values) {
+    char path[256];
+    while (next_part(&values, path, sizeof path)) {
+        char *value = strchr(path, '='), *layer = path, *option = path;
+        *value++ = '\0';
+        option = strrchr(path, '.');
+        *option++ = '\0';
+        strata_place_kind_t place = STRATA_PLACE_GPU;
+        char *dot = strchr(path, '.');
+        if (dot) {
+            *dot = '\0';
+            place = strata_place_find(path);
+            layer = dot + 1;
+        }
+        const char *found = value_in(&strategy->stacks[place], layer, option);
+        if (strcmp(found, value) != 0) FAIL_TEST("%s.%s is %s, not %s", layer, option, found, value);
     }
-    made.told = text_of(told);
-    made.file = text_of(file);
-    return made;
 }
 
-static void end(made_t *made) {
-    strata_strategy_delete(made->strategy);
-    strata_import_delete(made->import);
-}
-
-static void expect_no(const char *peer, const char *text, const char *as_of, const char *what) {
-    strata_import_t *import = NULL;
-    strata_strategy_t *strategy = NULL;
-    strata_status_t status = strata_import_new(&(strata_import_request_t){.peer = peer, .text = text, .as_of = as_of}, &import);
-    if (status == STRATA_OK) status = strata_config_load(&(strata_config_request_t){.import = import}, &strategy);
-    EXPECT_EQ(status, STRATA_E_STRATEGY);
-    EXPECT_CONTAINS(strata_last_error()->text, what);
-    strata_strategy_delete(strategy);
-    strata_import_delete(import);
-}
-
-/* The file that is printed is the strategy that was made. */
-static void expect_round_trip(const made_t *made) {
-    FILE *errors = tmpfile(), *difference = tmpfile();
-    char name[64];
-    snprintf(name, sizeof name, "imported.%ld.yaml", (long)getpid());
-    const char *path = file_of(name, made->file);
-    strata_strategy_t *again = NULL;
-    EXPECT_EQ(strata_config_check(path, false, errors), 0);
-    EXPECT_STREQ(text_of(errors), "");
-    EXPECT_OK(strata_config_load(&(strata_config_request_t){.file = path}, &again));
-    if (again) EXPECT_OK(strata_config_diff(made->strategy, again, "a", "b", difference));
-    EXPECT_CONTAINS(text_of(difference), "no difference");
-    strata_strategy_delete(again);
-    (void)remove(path);
-}
-
-static const char *value_in(const made_t *made, strata_place_kind_t place, const char *layer, const char *option) {
-    static char value[STRATA_OPTION_TEXT_BYTES];
-    const strata_model_stack_t *stack = &made->strategy->stacks[place];
-    for (size_t i = 0; i < stack->count; i++) {
-        const strata_option_row_t *row = strata_option_find(stack->layers[i].type, option);
-        if (strcmp(stack->layers[i].type->name, layer) != 0 || !row) continue;
-        strata_option_print(row, stack->layers[i].options, value, sizeof value);
-        return value;
-    }
-    return "(none)";
-}
-
-/* "retry stream_safe auto_growth system". */
-static const char *layers_of(const made_t *made) {
-    static char names[256];
-    const strata_model_stack_t *stack = &made->strategy->stacks[STRATA_PLACE_GPU];
-    names[0] = '\0';
-    for (size_t i = 0; i < stack->count; i++) {
-        if (i > 0) strcat(names, " ");
-        strcat(names, stack->layers[i].type->name);
-    }
-    return names;
-}
-
-/* ---- PyTorch ---- */
-
-TEST(imports, pytorch) {
-    made_t made CLOSED_BY(end) = make("pytorch",
-                                      "max_split_size_mb:128, roundup_power2_divisions:[256:1, 512:2,>:4],"
-                                      "per_process_memory_fraction:.75,garbage_collection_threshold:0.80,large_segment_size_mb:32,"
-                                      "max_non_split_rounding_mb:64,pinned_reserve_segment_size_mb:16",
-                                      NULL);
-    EXPECT_STREQ(layers_of(&made), "caching system");
-    EXPECT_STREQ(value_of(made.strategy, "caching", "max_split_size"), "128MiB");
-    EXPECT_STREQ(value_of(made.strategy, "caching", "roundup_power2_divisions"), "[256:1,512:2,>:4]");
-    EXPECT_STREQ(value_of(made.strategy, "caching", "memory_fraction"), "0.75");
-    EXPECT_STREQ(value_of(made.strategy, "caching", "garbage_collection_threshold"), "0.8");
-    EXPECT_STREQ(value_of(made.strategy, "caching", "large_segment"), "32MiB");
-    EXPECT_STREQ(value_of(made.strategy, "caching", "max_non_split_rounding"), "64MiB");
-    EXPECT_STREQ(value_in(&made, STRATA_PLACE_PINNED, "auto_growth", "preallocate"), "16MiB");
-    EXPECT_STREQ(made.told, "");
-    EXPECT_EQ(origin_of(made.strategy, "caching", "max_split_size")->column, 1);
-    EXPECT_EQ(origin_of(made.strategy, "caching", "roundup_power2_divisions")->column, 24);
+TEST_EACH(imports, a_string_means, meaning_t, meanings) {
+    imported_t made CLOSED_BY(delete_imported) = import_right(row->peer, row->text, row->as_of);
+    ASSERT_NE(made.strategy, NULL);
+    if (row->layers) EXPECT_STREQ(layers_in(made.strategy, STRATA_PLACE_GPU), row->layers);
+    expect_values(made.strategy, row->values);
+    if (row->told[0] == '~') expect_parts(made.told, row->told + 1);
+    else EXPECT_STREQ(made.told, row->told);
+    expect_parts(made.file, row->file);
     expect_round_trip(&made);
 }
 
-TEST(imports, pytorch_whole_variables) {
-    made_t made = make("pytorch", "export PYTORCH_ALLOC_CONF=max_split_size_mb:64\nPYTORCH_CUDA_ALLOC_CONF='max_split_size_mb:32'",
-                       NULL);
-    EXPECT_STREQ(value_of(made.strategy, "caching", "max_split_size"), "32MiB");
-    EXPECT_STREQ(made.told, "<pytorch>:1:27: PYTORCH_ALLOC_CONF is ignored: PYTORCH_CUDA_ALLOC_CONF decides\n");
-    EXPECT_EQ(origin_of(made.strategy, "caching", "max_split_size")->line, 2);
-    end(&made);
-    made = make("pytorch", "PYTORCH_NO_CUDA_MEMORY_CACHING=1", NULL);
-    EXPECT_STREQ(layers_of(&made), "system");
-    expect_round_trip(&made);
-    end(&made);
-}
-
-/* The variable and the first key inside it begin at one place: the option is the key's, whose value is of one line. */
-TEST(imports, a_variable_of_several_lines_is_written_by_its_keys) {
-    made_t made CLOSED_BY(end) = make("pytorch", "PYTORCH_CUDA_ALLOC_CONF='max_split_size_mb:32,\nmax_non_split_rounding_mb:30'",
-                                      NULL);
-    EXPECT_CONTAINS(made.file, "      max_split_size: 32MiB  # max_split_size_mb:32\n");
-    EXPECT_CONTAINS(made.file, "      max_non_split_rounding: 30MiB  # max_non_split_rounding_mb:30\n");
-    expect_round_trip(&made);
-}
-
-TEST(imports, pytorch_of_before_has_the_preset_of_before) {
-    made_t made = make("pytorch", "max_split_size_mb:128", "1.13");
-    EXPECT_CONTAINS(made.file, "\nextends: pytorch-1.13\n");
-    EXPECT_CONTAINS(made.strategy->peer, "1.13");
-    expect_round_trip(&made);
-    end(&made);
-    made = make("pytorch@2.9", "", NULL);
-    EXPECT_CONTAINS(made.file, "\nextends: pytorch\n");
-    EXPECT_CONTAINS(made.file, "--as-of 2.9`");
-    end(&made);
-}
-
-/* A key that was there until 1.13 was there in each of its patches. */
-TEST(imports, the_last_version_of_a_key_has_patches) {
-    static const char *const versions[] = {"1.13", "1.13.0", "1.13.1"};
-    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
-        made_t made CLOSED_BY(end) = make("pytorch", "roundup_bypass_threshold_mb:256", versions[i]);
-        EXPECT_CONTAINS(made.told, "roundup_bypass_threshold_mb:256 has no equivalent");
-    }
-    expect_no("pytorch", "roundup_bypass_threshold_mb:256", "2.0.1", "up to 1.13, not as of 2.0.1");
-    expect_no("pytorch", "roundup_bypass_threshold_mb:256", "2", "up to 1.13, not as of 2");
-}
-
-/* A fraction of the whole is none. */
-TEST(imports, nothing_is_collected_under_the_whole_memory) {
-    made_t made CLOSED_BY(end) = make("pytorch", "per_process_memory_fraction:1.0,garbage_collection_threshold:0.8", NULL);
-    EXPECT_CONTAINS(made.told, "garbage_collection_threshold:0.8 is ignored: nothing is collected");
-}
-
-TEST(imports, what_has_no_equivalent_is_told) {
-    made_t made = make("pytorch",
-                       "pinned_free_catch_all:True,release_lock_on_cudamalloc:True,garbage_collection_threshold:0.6,"
-                       "max_split_size_mb:40,max_split_size_mb:50",
-                       NULL);
-    EXPECT_CONTAINS(made.told, "<pytorch>:1:1: pinned_free_catch_all:True has no equivalent: a pointer that");
-    EXPECT_CONTAINS(made.told, "<pytorch>:1:60: garbage_collection_threshold:0.6 is ignored: nothing is collected");
-    EXPECT_CONTAINS(made.told, "<pytorch>:1:93: max_split_size_mb:40 is ignored: it is given again later");
-    EXPECT_CONTAINS(made.file, "\n# <pytorch>:1:1: pinned_free_catch_all:True has no equivalent: a pointer that");
-    EXPECT_CONTAINS(made.file, "\n# <pytorch>:1:28: release_lock_on_cudamalloc:True needs nothing: that is so already");
-    EXPECT_STREQ(value_of(made.strategy, "caching", "max_split_size"), "50MiB");
-    expect_round_trip(&made);
-    end(&made);
-    made = make("pytorch", "backend:cudaMallocAsync,max_split_size_mb:40", NULL);
-    EXPECT_STREQ(layers_of(&made), "retry cuda_malloc_async");
-    EXPECT_STREQ(value_of(made.strategy, "cuda_malloc_async", "throttle"), "1");
-    EXPECT_STREQ(made.told, "<pytorch>:1:25: max_split_size_mb:40 is ignored: backend:cudaMallocAsync means the preset "
-                            "cuda_malloc_async, which has no such option\n");
-    end(&made);
-}
-
-/* The settings of blocks go with the segments that grow. */
-TEST(imports, expandable_segments_are_a_preset) {
-    made_t made = make("pytorch", "max_split_size_mb:40,expandable_segments:True,garbage_collection_threshold:0.6", NULL);
-    EXPECT_STREQ(layers_of(&made), "caching_vmm vmm");
-    EXPECT_STREQ(value_of(made.strategy, "caching_vmm", "max_split_size"), "40MiB");
-    EXPECT_CONTAINS(made.told,
-                    "garbage_collection_threshold:0.6 is ignored: expandable_segments:True has no segments that are collected");
-    expect_round_trip(&made);
-    end(&made);
-    made = make("pytorch", "expandable_segments:True,backend:cudaMallocAsync", NULL);
-    EXPECT_CONTAINS(made.told, "expandable_segments:True is ignored: backend:cudaMallocAsync has no segments");
-    end(&made);
-}
-
-/* ---- Paddle ---- */
-
-TEST(imports, paddle) {
-    made_t made CLOSED_BY(end) = make(
-        "paddle",
-        "FLAGS_allocator_strategy=auto_growth FLAGS_auto_growth_chunk_size_in_mb=32 FLAGS_free_idle_chunk=1 "
-        "FLAGS_gpu_allocator_retry_time=2000 FLAGS_gpu_memory_limit_mb=8000 FLAGS_alloc_fill_value=0 "
-        "FLAGS_sync_after_alloc=true FLAGS_use_auto_growth_pinned_allocator=true",
-        NULL);
-    EXPECT_STREQ(layers_of(&made), "retry fill stream_safe auto_growth limit system");
-    EXPECT_STREQ(value_of(made.strategy, "auto_growth", "chunk_size"), "32MiB");
-    EXPECT_STREQ(value_of(made.strategy, "auto_growth", "free_idle_chunk"), "true");
-    EXPECT_STREQ(value_of(made.strategy, "retry", "timeout"), "2s");
-    EXPECT_STREQ(value_of(made.strategy, "limit", "bytes"), "8000MiB");
-    EXPECT_STREQ(value_of(made.strategy, "fill", "byte"), "0");
-    EXPECT_STREQ(value_of(made.strategy, "fill", "synchronise"), "true");
-    EXPECT_STREQ(value_in(&made, STRATA_PLACE_PINNED, "auto_growth", "alignment"), "64KiB");
-    EXPECT_STREQ(made.told, "");
-    expect_round_trip(&made);
-}
-
-TEST(imports, paddle_without_layers) {
-    made_t made = make("paddle", "FLAGS_gpu_allocator_retry_time=-5 FLAGS_use_stream_safe_cuda_allocator=false", NULL);
-    EXPECT_STREQ(layers_of(&made), "auto_growth system");
-    expect_round_trip(&made);
-    end(&made);
-    made = make("paddle", "FLAGS_use_system_allocator=true FLAGS_allocator_strategy=auto_growth FLAGS_gpu_memory_limit_mb=100",
-                NULL);
-    EXPECT_STREQ(layers_of(&made), "limit system");
-    EXPECT_STREQ(made.told, "<paddle>:1:33: FLAGS_allocator_strategy=auto_growth is ignored: FLAGS_use_system_allocator decides\n");
-    end(&made);
-}
-
-TEST(imports, paddle_fills_as_the_strategy_does) {
-    made_t made CLOSED_BY(end) = make(
-        "paddle", "FLAGS_init_allocated_mem=true FLAGS_sync_after_alloc=true FLAGS_use_cuda_managed_memory=true", NULL);
-    EXPECT_STREQ(layers_of(&made), "retry fill stream_safe auto_growth system");
-    EXPECT_CONTAINS(made.told, "FLAGS_init_allocated_mem=true is ignored: only the buddy allocators fill their memory\n");
-    EXPECT_STREQ(value_of(made.strategy, "fill", "write"), "false");
-    EXPECT_STREQ(value_of(made.strategy, "system", "memory"), "managed");
-}
-
-TEST(imports, paddle_divided_pools) {
-    made_t made = make(
-        "paddle",
-        "FLAGS_small_pool_size_in_mb=1 FLAGS_small_pool_auto_growth_chunk_size_in_mb=2 FLAGS_small_pool_pre_alloc_in_mb=4 "
-        "FLAGS_large_pool_auto_growth_chunk_size_in_mb=16 FLAGS_large_pool_pre_alloc_in_mb=20 "
-        "FLAGS_auto_growth_chunk_size_in_mb=10",
-        "2025-08");
-    EXPECT_STREQ(value_of(made.strategy, "auto_growth", "small_pool_size"), "1MiB");
-    EXPECT_STREQ(value_of(made.strategy, "auto_growth", "small_chunk_size"), "2MiB");
-    EXPECT_STREQ(value_of(made.strategy, "auto_growth", "small_preallocate"), "4MiB");
-    EXPECT_STREQ(value_of(made.strategy, "auto_growth", "chunk_size"), "16MiB");
-    EXPECT_STREQ(value_of(made.strategy, "auto_growth", "preallocate"), "20MiB");
-    EXPECT_CONTAINS(made.told, "FLAGS_auto_growth_chunk_size_in_mb=10 is ignored: FLAGS_small_pool_size_in_mb divides");
-    expect_round_trip(&made);
-    end(&made);
-    made = make("paddle", "FLAGS_large_pool_pre_alloc_in_mb=20 FLAGS_auto_growth_chunk_size_in_mb=10", "2026-08");
-    EXPECT_STREQ(value_of(made.strategy, "auto_growth", "chunk_size"), "10MiB");
-    EXPECT_STREQ(value_of(made.strategy, "auto_growth", "preallocate"), "0");
-    EXPECT_CONTAINS(made.told, "FLAGS_large_pool_pre_alloc_in_mb=20 is ignored");
-    EXPECT_CONTAINS(made.told, "paddle as of 2026-08 has no equivalent: its default is");
-    end(&made);
-}
-
-TEST(imports, paddle_buddy) {
-    if (!strata_preset_text("naive_best_fit")) TEST_SKIP("no preset naive_best_fit");
-    made_t made = make(
-        "paddle",
-        "FLAGS_allocator_strategy=naive_best_fit FLAGS_fraction_of_gpu_memory_to_use=.5 FLAGS_initial_gpu_memory_in_mb=512 "
-        "FLAGS_reallocate_gpu_memory_in_mb=64 FLAGS_initial_cpu_memory_in_mb=100 "
-        "FLAGS_fraction_of_cuda_pinned_memory_to_use=.25 FLAGS_init_allocated_mem=true",
-        NULL);
-    EXPECT_STREQ(value_of(made.strategy, "naive_best_fit", "fraction"), "0.5");
-    EXPECT_STREQ(value_of(made.strategy, "naive_best_fit", "initial"), "512MiB");
-    EXPECT_STREQ(value_of(made.strategy, "naive_best_fit", "reallocate"), "64MiB");
-    EXPECT_STREQ(value_in(&made, STRATA_PLACE_HOST, "naive_best_fit", "initial"), "100MiB");
-    EXPECT_STREQ(value_in(&made, STRATA_PLACE_PINNED, "naive_best_fit", "fraction"), "0.25");
-    EXPECT_STREQ(value_of(made.strategy, "fill", "byte"), "239");
-    EXPECT_STREQ(made.told, "");
-    expect_round_trip(&made);
-    end(&made);
-    made = make("paddle", "FLAGS_fraction_of_gpu_memory_to_use=.5 FLAGS_allocator_strategy=thread_local", NULL);
-    EXPECT_STREQ(value_of(made.strategy, "thread_local", "fraction"), "0.5");
-    expect_round_trip(&made);
-    end(&made);
-}
-
-/* ---- TensorFlow ---- */
-
-TEST(imports, tensorflow) {
-    if (!strata_preset_text("tensorflow")) TEST_SKIP("no preset tensorflow");
-    made_t made CLOSED_BY(end) = make(
-        "tensorflow",
-        "TF_FORCE_GPU_ALLOW_GROWTH=false XLA_PYTHON_CLIENT_MEM_FRACTION=.75 TF_ENABLE_GPU_GARBAGE_COLLECTION=0 "
-        "TF_GPU_ALLOCATOR=memory_guard TF_BFC_MEMORY_DUMP=\"a\\b c\" XLA_PJRT_GPU_HOST_MEMORY_PREALLOCATE=true "
-        "XLA_PJRT_GPU_HOST_MEMORY_LIMIT_GB=8 XLA_PYTHON_CLIENT_PREALLOCATE=true",
-        NULL);
-    EXPECT_STREQ(value_of(made.strategy, "bfc", "allow_growth"), "false");
-    EXPECT_STREQ(value_of(made.strategy, "bfc", "memory_fraction"), "0.75");
-    EXPECT_STREQ(value_of(made.strategy, "bfc", "garbage_collection"), "false");
-    EXPECT_STREQ(value_of(made.strategy, "bfc", "memory_dump"), "a\\b c");
-    EXPECT_STREQ(value_in(&made, STRATA_PLACE_PINNED, "system", "cap"), "8GiB");
-    EXPECT_STREQ(value_in(&made, STRATA_PLACE_PINNED, "auto_growth", "preallocate"), "8GiB");
-    EXPECT_STREQ(layers_of(&made), "retry guard bfc system");
-    EXPECT_CONTAINS(made.told, "XLA_PYTHON_CLIENT_PREALLOCATE=true is ignored: TF_FORCE_GPU_ALLOW_GROWTH decides\n");
-    expect_round_trip(&made);
-}
-
-TEST(imports, blanks_at_the_ends_of_a_text_are_left_off) {
-    if (!strata_preset_text("tensorflow")) TEST_SKIP("no preset tensorflow");
-    made_t made = make("tensorflow", "TF_BFC_MEMORY_DUMP=\"  /tmp/a b \"", NULL);
-    EXPECT_STREQ(value_of(made.strategy, "bfc", "memory_dump"), "/tmp/a b");
-    expect_round_trip(&made);
-    end(&made);
-    expect_no("tensorflow", "TF_BFC_MEMORY_DUMP=\" \"", NULL, "<tensorflow>:1:1: bfc.memory_dump: \"\" is no text; write 1 to");
-}
-
-TEST(imports, tensorflow_without_its_cache) {
-    made_t made CLOSED_BY(end) = make(
-        "tensorflow", "TF_GPU_ALLOCATOR=cuda_malloc_async TF_DETERMINISTIC_ALLOCATOR=1 TF_FORCE_GPU_ALLOW_GROWTH=true", NULL);
-    EXPECT_STREQ(layers_of(&made), "retry cuda_malloc_async");
-    EXPECT_STREQ(value_of(made.strategy, "cuda_malloc_async", "reuse_opportunistic"), "false");
-    EXPECT_STREQ(value_of(made.strategy, "cuda_malloc_async", "reuse_internal"), "false");
-    EXPECT_CONTAINS(made.told, "TF_FORCE_GPU_ALLOW_GROWTH=true is ignored: TF_GPU_ALLOCATOR=cuda_malloc_async means the preset");
-    expect_round_trip(&made);
+TEST(imports, values_begin_where_their_keys_do) {
+    imported_t plain CLOSED_BY(delete_imported) = import_right("pytorch", meanings[0].text, NULL);
+    EXPECT_EQ(origin_of(plain.strategy, "caching", "max_split_size")->column, 1);
+    EXPECT_EQ(origin_of(plain.strategy, "caching", "roundup_power2_divisions")->column, 24);
+    imported_t whole CLOSED_BY(delete_imported) = import_right("pytorch", meanings[1].text, NULL);
+    EXPECT_EQ(origin_of(whole.strategy, "caching", "max_split_size")->line, 2);
+    imported_t old CLOSED_BY(delete_imported) = import_right("pytorch", "max_split_size_mb:128", "1.13");
+    EXPECT_CONTAINS(old.strategy->peer, "1.13");
 }
 
 /* ---- every row ---- */
@@ -350,7 +208,7 @@ static const char *sample(const import_row_t *row, const import_case_t *one) {
 static void check_case(const import_peer_t *peer, const import_row_t *row, const import_case_t *one) {
     char text[256];
     snprintf(text, sizeof text, "%s%c%s", row->key, row->inner ? ':' : '=', sample(row, one));
-    made_t made CLOSED_BY(end) = make(peer->name, text, NULL);
+    imported_t made CLOSED_BY(delete_imported) = import_right(peer->name, text, NULL);
     if (!made.strategy) return;
     const import_setting_t *setting = &made.import->settings[0];
     bool told = strstr(made.told, row->key) != NULL;
@@ -489,27 +347,38 @@ static const struct {
      "<pytorch>:1:1: a tab or the end of a line is in the value of expandable_segments_reserve"},
     {"tensorflow", "TF_FORCE_GPU_ALLOWGROWTH=true", NULL, "write TF_FORCE_GPU_ALLOW_GROWTH"},
     {"tensorflow", "TF_BFC_MEMORY_DUMP=", NULL, "\"\" is no value of TF_BFC_MEMORY_DUMP"},
+    {"tensorflow", "TF_BFC_MEMORY_DUMP=\" \"", NULL, "<tensorflow>:1:1: bfc.memory_dump: \"\" is no text; write 1 to"},
+    {"pytorch", "roundup_bypass_threshold_mb:256", "2.0.1", "up to 1.13, not as of 2.0.1"},
+    {"pytorch", "roundup_bypass_threshold_mb:256", "2", "up to 1.13, not as of 2"},
+    {"paddle", "FLAGS_free_idle_chunk=true\nFLAGS_\x01=1", NULL, "<paddle>:2:7: a byte that is no printable ASCII letter"},
+    {"paddle", "FLAGS_use_auto_growth_pinned_allocator=perhaps", NULL,
+     "<paddle>:1:1: \"perhaps\" is no value of FLAGS_use_auto_growth_pinned_allocator; write true or false"},
+    {"paddle", "FLAGS_use_auto_growth_pinned_allocator=", NULL, "\"\" is no value of FLAGS_use_auto_growth_pinned_allocator"},
+    {"paddle", "FLAGS_use_auto_growth_pined_allocator=true", NULL, "write FLAGS_use_auto_growth_pinned_allocator"},
+    {"paddle", "FLAGS_fraction_of_cuda_pinned_memory_to_use=1.5", NULL, "naive_best_fit.fraction: \"1.5\" is too large"},
+    {"paddle", "FLAGS_fraction_of_cuda_pinned_memory_to_use=half", NULL,
+     "\"half\" is no value of FLAGS_fraction_of_cuda_pinned_memory_to_use; write a decimal number"},
 };
 
 TEST(imports, wrong_strings_are_refused_where_they_are_wrong) {
     for (size_t i = 0; i < sizeof wrong_strings / sizeof *wrong_strings; i++)
-        expect_no(wrong_strings[i].peer, wrong_strings[i].text, wrong_strings[i].as_of, wrong_strings[i].what);
+        expect_not_imported(wrong_strings[i].peer, wrong_strings[i].text, wrong_strings[i].as_of, wrong_strings[i].what);
 }
 
 TEST(imports, strings_are_bounded) {
     static char text[STRATA_IMPORT_BYTES + 2];
     memset(text, ',', sizeof text - 1);
-    expect_no("pytorch", text, NULL, "more than 16384 bytes");
+    expect_not_imported("pytorch", text, NULL, "more than 16384 bytes");
     text[0] = '\0';
     for (int i = 0; i < STRATA_IMPORT_SETTINGS + 1; i++) strcat(text, "backend:native,");
-    expect_no("pytorch", text, NULL, "more than 256 settings");
+    expect_not_imported("pytorch", text, NULL, "more than 256 settings");
     size_t length = (size_t)sprintf(text, "roundup_power2_divisions:");
     memset(text + length, '4', STRATA_IMPORT_VALUE);
     text[length + STRATA_IMPORT_VALUE] = '\0';
-    expect_no("pytorch", text, NULL, "the value of roundup_power2_divisions is longer than 255 bytes");
+    expect_not_imported("pytorch", text, NULL, "the value of roundup_power2_divisions is longer than 255 bytes");
     memset(text, 'k', STRATA_IMPORT_VALUE);
     text[STRATA_IMPORT_VALUE] = '\0';
-    expect_no("pytorch", text, NULL, "this key is longer than 255 bytes");
+    expect_not_imported("pytorch", text, NULL, "this key is longer than 255 bytes");
 }
 
 /* ---- the environment ---- */
@@ -580,7 +449,7 @@ TEST(imports, every_allocation_fails_in_turn) {
 TEST(imports, the_page_has_every_key) {
     FILE *now = tmpfile();
     EXPECT_OK(strata_import_page(now));
-    const char *page = text_of(now);
+    const char *page = read_back(now);
     for (size_t p = 0; strata_import_peer_at(p); p++)
         for (const import_row_t *row = strata_import_peer_at(p)->rows; row->key; row++) {
             char wanted[128];
@@ -593,7 +462,7 @@ TEST(imports, the_pages_examples_count_whole) {
     for (size_t p = 0; strata_import_peer_at(p); p++) {
         const import_peer_t *peer = strata_import_peer_at(p);
         if (!strata_preset_text(peer->preset)) continue;
-        made_t made CLOSED_BY(end) = make(peer->name, peer->example, NULL);
+        imported_t made CLOSED_BY(delete_imported) = import_right(peer->name, peer->example, NULL);
         EXPECT_STREQ(made.told, "");
         expect_round_trip(&made);
     }

@@ -19,16 +19,8 @@ static const char both[] = "stack: [retry, stream_safe, auto_growth, system]\n"
 
 static const char *value_at(const strata_strategy_t *strategy, strata_named_kind_t kind, const char *name,
                             strata_place_kind_t place, const char *layer, const char *option) {
-    static char text[128];
     const strata_model_named_t *named = strata_strategy_named(strategy, kind, name);
-    const strata_model_stack_t *stack = named ? &named->stacks[place] : NULL;
-    for (size_t i = 0; stack && i < stack->count; i++) {
-        const strata_option_row_t *row = strata_option_find(stack->layers[i].type, option);
-        if (strcmp(stack->layers[i].name, layer) != 0 || !row) continue;
-        strata_option_print(row, stack->layers[i].options, text, sizeof text);
-        return text;
-    }
-    return "none";
+    return value_in(named ? &named->stacks[place] : NULL, layer, option);
 }
 
 static void expect_pattern(const strata_strategy_t *strategy, const char *stream, const char *pattern) {
@@ -117,13 +109,6 @@ TEST(named, values_have_paths) {
     EXPECT_FALSE(strata_strategy_has(strategy, "pools.same.auto_growth.chunk_size"));
 }
 
-static void expect_unset(const char *setting, const char *text) {
-    strata_strategy_t *strategy = NULL;
-    strata_config_request_t request = {.text = both, .set = &setting, .set_count = 1};
-    EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&request, &strategy));
-    EXPECT_STREQ(strata_last_error()->text, text);
-}
-
 TEST(named, a_path_to_what_the_strategy_has_none_of_says_how_to_write_it) {
     static const char *const paths[] = {"pools.weights.auto_growth.chunk_size=1MiB", "streams.copy*.auto_growth.chunk_size=1MiB"};
     static const char *const told[] = {"--set: the strategy has no pools; write pools: {weights: {stack: [...]}} in its file",
@@ -137,32 +122,33 @@ TEST(named, a_path_to_what_the_strategy_has_none_of_says_how_to_write_it) {
 }
 
 TEST(named, wrong_paths_name_the_nearest) {
-    expect_unset("pools.wieghts.auto_growth.chunk_size=1MiB",
+    expect_unset(both, "pools.wieghts.auto_growth.chunk_size=1MiB",
                  "--set: the strategy has no \"wieghts\" among its pools; write pools.weights.auto_growth.chunk_size");
-    expect_unset("streams.copie*.auto_growth.chunk_size=1MiB",
+    expect_unset(both, "streams.copie*.auto_growth.chunk_size=1MiB",
                  "--set: the strategy has no \"copie*\" among its streams; write streams.copy*.auto_growth.chunk_size");
-    expect_unset("pools.weights.retry.timeout=1s",
+    expect_unset(both, "pools.weights.retry.timeout=1s",
                  "--set: the stack of the place gpu in pools.weights has no layer \"retry\"; its layers are auto_growth, system");
-    expect_unset("pools.weights.auto_grwoth.chunk_size=1MiB",
+    expect_unset(both, "pools.weights.auto_grwoth.chunk_size=1MiB",
                  "--set: the stack of the place gpu in pools.weights has no layer \"auto_grwoth\"; write "
                  "pools.weights.auto_growth.chunk_size");
-    expect_unset("pools.weights.auto_growth.chunk=1MiB",
+    expect_unset(both, "pools.weights.auto_growth.chunk=1MiB",
                  "--set: \"auto_growth\" has no option \"chunk\"; write pools.weights.auto_growth.chunk_size");
-    expect_unset("pools.same.auto_growth.chunk_size=1MiB",
+    expect_unset(both, "pools.same.auto_growth.chunk_size=1MiB",
                  "--set: pools.same has no stack of its own for the place gpu; write stack.auto_growth.chunk_size");
-    expect_unset("pools.weights.pined.buffered.reuse_below=1",
+    expect_unset(both, "pools.weights.pined.buffered.reuse_below=1",
                  "--set: there is no place \"pined\"; write pools.weights.pinned.buffered.reuse_below");
-    expect_unset("pools.weights.auto_growth.chunk_size=20MB",
+    expect_unset(both, "pools.weights.auto_growth.chunk_size=20MB",
                  "--set: pools.weights.auto_growth.chunk_size: \"20MB\": there is no unit \"MB\"; write 20MiB");
-    expect_unset("pool.weights.auto_growth.chunk_size=1MiB",
+    expect_unset(both, "pool.weights.auto_growth.chunk_size=1MiB",
                  "--set: \"pool.weights.auto_growth.chunk_size\" is no path of an option; write LAYER.OPTION or "
                  "PLACE.LAYER.OPTION, as in auto_growth.chunk_size, or pools.NAME.LAYER.OPTION, or graph.LAYER.OPTION");
-    expect_unset("pools.weights.chunk_size=1MiB",
+    expect_unset(both, "pools.weights.chunk_size=1MiB",
                  "--set: there is no place \"pools\"; write PLACE.weights.chunk_size, where PLACE is "
                  "one of gpu, managed, pinned, host, stack, graph");
-    expect_unset("pools.weights.keeper=true", "--set: there is no place \"pools\"; write PLACE.weights.keeper, where PLACE is "
-                                              "one of gpu, managed, pinned, host, stack, graph");
-    expect_unset("graph.keeper=true",
+    expect_unset(both, "pools.weights.keeper=true",
+                 "--set: there is no place \"pools\"; write PLACE.weights.keeper, where PLACE is "
+                 "one of gpu, managed, pinned, host, stack, graph");
+    expect_unset(both, "graph.keeper=true",
                  "--set: the stack of the place gpu has no layer \"graph\"; its layers are retry, stream_safe, "
                  "auto_growth, system");
 }
@@ -189,30 +175,6 @@ TEST(named, a_name_is_no_beginning_of_another) {
             EXPECT_STREQ(value_at(strategy, rows[k].kind, rows[k].name, STRATA_PLACE_GPU, "auto_growth", "chunk_size"),
                          k == i ? "3MiB" : "0");
     }
-}
-
-TEST(named, wrong_text_is_refused_at_its_place) {
-    expect_refused("pools: 3\n", 1, 1, "\"pools\" is a mapping of names to stacks", "write pools: {weights: {stack: [...]}}");
-    expect_refused("version: 1\nstreams: [system]\n", 2, 1, "\"streams\" is a mapping",
-                   "write streams: {\"copy*\": {stack: [...]}}");
-    expect_refused("pools:\n  3d: [system]\n", 2, 3, "\"3d\" is no name for a pool", "a letter first");
-    expect_refused("pools:\n  -3: [system]\n", 2, 3, "\"-3\" is no name for a pool", "or digits alone");
-    strata_strategy_delete(load_text("pools:\n  3: [system]\n"));
-    expect_refused("pools:\n  \"a.b\": [system]\n", 2, 3, "\"a.b\" is no name for a pool", "write up to 64 letters");
-    expect_refused("streams:\n  \"co.y*\": [system]\n", 2, 3, "\"co.y*\" is no name for a pattern", "and * for any letters");
-    expect_refused("pools:\n  a: 1\n", 2, 3, "a pool is a mapping with a stack", "write pools: {weights:");
-    expect_refused("streams:\n  a:\n", 2, 3, "a pattern of streams is a mapping with a stack", "write streams:");
-    expect_refused("pools:\n  a: {stak: [system]}\n", 2, 7, "a pool has no key \"stak\"", "write stack");
-    expect_refused("pools:\n  a: {stack: [sistem]}\n", 2, 15, "no layer \"sistem\"", "write system");
-    expect_refused("pools:\n  a: [auto_growth]\n", 2, 7, "\"auto_growth\" has nothing below it", "end the stack with a source");
-    expect_refused("pools:\n  a: {places: {hosd: [system]}}\n", 2, 16, "no place \"hosd\"", "write host");
-    expect_refused("pools:\n  a: {places: {gpu: [system]}}\n", 2, 16, "stands beside \"places\"", "write stack:");
-    expect_refused("pools:\n  a: {places: [system]}\n", 2, 7, "\"places\" is a mapping", "write places: {managed:");
-    expect_refused("pools:\n  a: {places: {host: [system: {memory: pinned}]}}\n", 2, 40, "cannot serve the place host",
-                   "write memory: host");
-    expect_refused("streams:\n  a: {places: {pinned: [system]}}\n", 2, 16, "pinned memory has no owner stream", "write managed");
-    expect_refused("pools:\n  a: [system]\n  a: [system]\n", 3, 3, "\"a\" stands here twice", "take one out");
-    expect_refused("stack: [auto_growth: {name: pools}, system]\n", 1, 29, "no name for a layer", "write up to 64 letters");
 }
 
 static void many(char *yaml, const char *before, int from, int count) {
@@ -281,22 +243,6 @@ TEST(named, diff_tells_what_they_differ_in) {
                  "streams: tried in another order from \"a*\" on\n");
 }
 
-TEST(named, check_tells_every_error) {
-    FILE *out = tmpfile();
-    size_t count = strata_config_check(file_of("named_wrong.yaml", "pools:\n"
-                                                                   "  weights: [auto_grwoth, system]\n"
-                                                                   "  cache: {stack: [auto_growth], places: {hots: [system]}}\n"
-                                                                   "streams:\n"
-                                                                   "  \"c?\": [system]\n"
-                                                                   "  \"d*\": [retry: {timeout: 1}, system]\n"),
-                                       false, out);
-    const char *text = read_back(out);
-    EXPECT_EQ(count, 5);
-    static const char *const places[] = {"named_wrong.yaml:2:13: ", "named_wrong.yaml:3:42: ", "named_wrong.yaml:5:3: ",
-                                         "named_wrong.yaml:6:27: ", "named_wrong.yaml:3:19: "};
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) EXPECT_CONTAINS(text, places[i]);
-}
-
 /* ---- keep ---- */
 
 static bool keeps(const char *text, const char *setting) {
@@ -347,15 +293,4 @@ TEST(named, keep_is_told_and_compared) {
     EXPECT_CONTAINS(told, "  keep                       true         <text>:1:19\n");
     free(told);
     for (int i = 0; i < 2; i++) strata_strategy_delete(two[i]);
-}
-
-TEST(named, a_keep_that_would_do_nothing_is_refused) {
-    expect_refused("pools:\n  p: {keep: maybe, stack: [buffered, system]}\n", 2, 13, "neither true nor false", "write keep: true");
-    expect_refused("pools:\n  p: {keep: [], stack: [buffered, system]}\n", 2, 13, "true or false", "write keep: true");
-    expect_refused("pools:\n  p: {keep: true, stack: [retry, system]}\n", 2, 13, "no layer of the pool keeps chunks",
-                   "auto_growth");
-    expect_refused("pools:\n  p: {keep: true, stack: [cuda_malloc_async]}\n", 2, 13, "no layer of the pool keeps chunks",
-                   "pool: own");
-    expect_refused("streams:\n  s: {keep: true, stack: [buffered, system]}\n", 2, 7, "has no key \"keep\"",
-                   "write one of stack, places");
 }

@@ -7,14 +7,6 @@ static const char two_caches[] = "stack:\n"
                                  "  - auto_growth: {name: large}\n"
                                  "  - system\n";
 
-static void expect_unset(const char *yaml, const char *setting, const char *text) {
-    strata_strategy_t *strategy = NULL;
-    const char *set[] = {setting};
-    EXPECT_STATUS(STRATA_E_STRATEGY,
-                  strata_config_load(&(strata_config_request_t){.text = yaml, .set = set, .set_count = 1}, &strategy));
-    EXPECT_STREQ(strata_last_error()->text, text);
-}
-
 TEST(paths, name_a_layer_by_type_or_name) {
     static const strata_origin_t origin = {.source = STRATA_FROM_COMMAND, .file = "--set"};
     strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(two_caches);

@@ -12,12 +12,6 @@ TEST(pitfalls, a_byte_order_mark_is_no_text) {
     EXPECT_STREQ(strategy->name, "marked");
     EXPECT_EQ(strategy->stacks[STRATA_PLACE_GPU].layers[0].origin.line, 3);
     strata_strategy_delete(strategy);
-    strata_strategy_delete(load_text("\xef\xbb\xbf%YAML 1.1\n---\nstack: [system]\n"));
-    /* Columns count from after it. */
-    expect_refused("\xef\xbb\xbfstak: [system]\n", 1, 1, "no key \"stak\"", "write stack");
-    expect_refused("\xef\xbb\xbf# \xc3\xa9\nstack: [system]\n%TAG !a! !\n", 3, 1, "", "");
-    expect_refused("\xef\xbb\xbfstack: [\x01]\n", 1, 9, "control characters are not allowed", "write plain text in UTF-8");
-    expect_refused("\xef\xbb\xbf", 1, 1, "there is nothing in it", "write a strategy");
 }
 
 TEST(pitfalls, text_of_another_encoding_is_called_so) {
@@ -31,57 +25,7 @@ TEST(pitfalls, text_of_another_encoding_is_called_so) {
     strata_arena_delete(arena);
 }
 
-TEST(pitfalls, a_colon_that_is_missing_is_told) {
-    expect_refused("stack:\n  - auto_growth {chunk_size: 2MiB}\n  - system\n", 2, 5,
-                   "there is no layer \"auto_growth {chunk_size\"", "write a colon after the name, as in - auto_growth: {...}");
-    expect_refused("stack: [retry timeout, system]\n", 1, 9, "there is no layer \"retry timeout\"", "write a colon after the name");
-    expect_refused("stack: [nothing here, system]\n", 1, 9, "there is no layer \"nothing here\"", "write one of retry,");
-}
-
-TEST(pitfalls, a_tab_is_called_a_tab) {
-    static const struct {
-        const char *text;
-        unsigned line, column;
-    } tabs[] = {
-        {"version: 1\nstack:\n\t- system\n", 3, 1},
-        {"stack:\n  - auto_growth:\n\t\tchunk_size: 2MiB\n  - system\n", 3, 1},
-        {"stack:\n  -\tsystem\n", 2, 4},
-        {"stack: [system]\nstrategy: x\n\tplaces: {}\n", 3, 1},
-        {"stack: [system]\n  \tplaces: {}\n", 2, 3},
-        {"\tstack: [system]\n", 1, 1},
-    };
-    for (size_t i = 0; i < sizeof tabs / sizeof *tabs; i++)
-        expect_refused(tabs[i].text, tabs[i].line, tabs[i].column, "a tab", "write blanks");
-    /* What is wrong between brackets is not the tab in front of it. */
-    expect_refused("stack: [system,\n\t}\n", 2, 2, "did not find expected node content", "brackets");
-    /* Behind a value, in a comment and between brackets it does no harm. */
-    strata_strategy_delete(load_text("stack: [system]\t# a\tcomment\n"));
-    strata_strategy_delete(load_text("stack: [auto_growth: {\n\tchunk_size: 2MiB},\n\tsystem]\n"));
-}
-
-TEST(pitfalls, a_value_is_of_one_line) {
-    static const char *const values[] = {"\"1\\nMiB\"",      "\"1\n\n        MiB\"", "\"1\n        MiB\"",
-                                         "'1\n        MiB'", "1\n        MiB",       "\"1\\tMiB\""};
-    char text[256];
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-        snprintf(text, sizeof text, "stack:\n  - auto_growth:\n      chunk_size: %s\n  - system\n", values[i]);
-        expect_refused(text, 3, 19, "the value goes over the end of a line, or has a tab in it", "write it in one line");
-    }
-    expect_refused("stack: [system]\ndevices: \"sim:\\nh100\"\n", 2, 10, "the value goes over", "write it in one line");
-    expect_refused(
-        "stack:\n  - binning:\n      routes:\n        - {up_to: \"1\\nMiB\", stack: [system]}\n        - {stack: [system]}\n", 4,
-        19, "the value goes over", "write it in one line");
-    strata_strategy_delete(
-        load_text("description: |\n  of two\n  lines\nstack:\n  - auto_growth:\n      chunk_size: >\n        2MiB\n  - system\n"));
-}
-
 TEST(pitfalls, a_route_of_nothing_is_refused) {
-    expect_refused(
-        "stack:\n  - binning:\n      routes:\n        - {up_to: 0, stack: [system]}\n        - {up_to: 1MiB, stack: [system]}\n"
-        "        - {stack: [system]}\n",
-        4, 19, "up_to: 0: nothing would come here", "write a size above 0, as in up_to: 64KiB");
-    expect_refused("stack:\n  - binning: {routes: [{up_to: 0B, stack: [system]}, {stack: [system]}]}\n", 2, 32, "up_to: 0",
-                   "64KiB");
     strata_strategy_t *strategy = NULL;
     const char *set = "binning.up_to_1=0";
     strata_config_request_t request = {
@@ -116,10 +60,4 @@ TEST(pitfalls, a_version_that_there_never_was_is_refused) {
     strata_strategy_t *strategy = NULL;
     EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.preset = "import:pytorch@9.9"}, &strategy),
                 "\"9.9\" is no known version of pytorch");
-}
-
-TEST(pitfalls, several_simulated_devices_are_in_every_hint) {
-    expect_refused("devices: cpu\nstack: [system]\n", 1, 10, "\"cpu\" names no device", "sim:h100x2");
-    expect_refused("devices: sim:c300\nstack: [system]\n", 1, 10, "there is no profile \"c300\"", "as in sim:h100x2");
-    expect_refused("devices: gpux2\nstack: [system]\n", 1, 10, "names no device", "sim:h100x2");
 }

@@ -32,6 +32,24 @@ strata_strategy_t *load_request(const strata_config_request_t *request) {
 
 strata_strategy_t *load_text(const char *yaml) { return load_request(&(strata_config_request_t){.text = yaml}); }
 
+void expect_unset(const char *yaml, const char *setting, const char *text) {
+    strata_strategy_t *strategy = NULL;
+    strata_config_request_t request = {.text = yaml, .set = &setting, .set_count = 1};
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&request, &strategy));
+    if (strcmp(strata_last_error()->text, text) != 0) FAIL_TEST("%s: %s\nnot %s", setting, strata_last_error()->text, text);
+}
+
+const char *value_in(const strata_model_stack_t *stack, const char *layer, const char *option) {
+    static char text[STRATA_OPTION_TEXT_BYTES];
+    for (size_t i = 0; stack && i < stack->count; i++) {
+        const strata_option_row_t *row = strata_option_find(stack->layers[i].type, option);
+        if (strcmp(stack->layers[i].name, layer) != 0 || !row) continue;
+        strata_option_print(row, stack->layers[i].options, text, sizeof text);
+        return text;
+    }
+    return "none";
+}
+
 static const strata_model_layer_t *layer_of(const strata_strategy_t *strategy, const char *name) {
     const strata_model_stack_t *stack = &strategy->stacks[STRATA_PLACE_GPU];
     for (size_t i = 0; i < stack->count; i++)

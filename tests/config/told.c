@@ -7,48 +7,70 @@
 #include "tests/harness/owned.h"
 #include "tests/paths.h"
 
-static char *read_all(FILE *file) {
-    static char text[65536];
-    rewind(file);
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
-    return text;
-}
-
 static const char *checked(const char *name, const char *yaml, size_t *count) {
     FILE *out = tmpfile();
     *count = strata_config_check(file_of(name, yaml), false, out);
-    return read_all(out);
+    return read_back(out);
 }
 
-TEST(check, tells_every_error_in_a_line) {
-    size_t count;
-    const char *text = checked("wrong.yaml",
-                               "version: 3\n"
-                               "stak: 1\n"
-                               "devices: gpuu\n"
-                               "stack:\n"
-                               "  - retry: {timeout: 100, wait_frist: true}\n"
-                               "  - stream_save\n"
-                               "  - auto_growth: {chunk_size: 20MB, order: adress}\n"
-                               "  - system\n"
-                               "places:\n"
-                               "  pinned: [auto_growth, retry, system]\n"
-                               "  host: [retry]\n"
-                               "  hosd: [system]\n",
-                               &count);
-    static const char *const places[] = {"wrong.yaml:1:10: ", "wrong.yaml:2:1: ",   "wrong.yaml:3:10: ", "wrong.yaml:5:22: ",
-                                         "wrong.yaml:5:27: ", "wrong.yaml:6:5: ",   "wrong.yaml:7:31: ", "wrong.yaml:7:44: ",
-                                         "wrong.yaml:12:3: ", "wrong.yaml:10:12: ", "wrong.yaml:11:10: "};
-    EXPECT_EQ(count, sizeof places / sizeof *places);
-    size_t lines = 0;
+typedef struct faulty {
+    const char *name, *yaml;
+    const char *places[12]; /* of its errors, in their order */
+} faulty_t;
+
+static const faulty_t faulty[] = {
+    {"a_strategy",
+     "version: 3\n"
+     "stak: 1\n"
+     "devices: gpuu\n"
+     "stack:\n"
+     "  - retry: {timeout: 100, wait_frist: true}\n"
+     "  - stream_save\n"
+     "  - auto_growth: {chunk_size: 20MB, order: adress}\n"
+     "  - system\n"
+     "places:\n"
+     "  pinned: [auto_growth, retry, system]\n"
+     "  host: [retry]\n"
+     "  hosd: [system]\n",
+     {"1:10", "2:1", "3:10", "5:22", "5:27", "6:5", "7:31", "7:44", "12:3", "10:12", "11:10"}},
+    {"pools_and_streams",
+     "pools:\n"
+     "  weights: [auto_grwoth, system]\n"
+     "  cache: {stack: [auto_growth], places: {hots: [system]}}\n"
+     "streams:\n"
+     "  \"c?\": [system]\n"
+     "  \"d*\": [retry: {timeout: 1}, system]\n",
+     {"2:13", "3:42", "5:3", "6:27", "3:19"}},
+    {"a_stack_of_graphs",
+     "graph:\n"
+     "  keep: true\n"
+     "  stack: [auto_grwoth, system]\n"
+     "  places: {managed: [system], hots: [system]}\n",
+     {"2:3", "3:11", "4:31", "4:21"}},
+    {"routers",
+     "stack:\n"
+     "  - binning:\n"
+     "      routes:\n"
+     "        - {up_to: 1MX, stack: [auto_growth: {chunk_syze: 1MiB}, system]}\n"
+     "        - {stack: [sistem]}\n"
+     "places:\n"
+     "  pinned: [fallback]\n",
+     {"4:19", "4:46", "5:20", "7:12"}},
+};
+
+TEST_EACH(check, tells_every_error_in_a_line, faulty_t, faulty) {
+    size_t count, lines = 0, wanted = 0;
+    const char *text = checked("wrong.yaml", row->yaml, &count);
     for (const char *at = text; *at; at++) lines += *at == '\n';
     EXPECT_EQ(lines, count);
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        const char *found = strstr(text, places[i]);
-        if (!found) FAIL_TEST("no line of %s in\n%s", places[i], text);
+    for (; row->places[wanted]; wanted++) {
+        char place[64];
+        snprintf(place, sizeof place, "wrong.yaml:%s: ", row->places[wanted]);
+        const char *found = strstr(text, place);
+        if (!found) FAIL_TEST("no line of %s in\n%s", place, text);
         text = found ? found : text;
     }
+    EXPECT_EQ(count, wanted);
 }
 
 TEST(check, says_nothing_of_a_right_file) {
@@ -73,7 +95,7 @@ TEST(check, a_file_that_is_no_yaml_is_one_error) {
     EXPECT_EQ(count, 1);
     FILE *out = tmpfile();
     EXPECT_EQ(strata_config_check("no/such.yaml", false, out), 1);
-    EXPECT_CONTAINS(read_all(out), "no/such.yaml: the file cannot be read: ");
+    EXPECT_CONTAINS(read_back(out), "no/such.yaml: the file cannot be read: ");
 }
 
 TEST(check, a_flood_of_errors_ends) {
@@ -101,7 +123,7 @@ TEST(explain, tells_every_value_and_where_it_came_from) {
     unsetenv("STRATA_SET");
     FILE *out = tmpfile();
     EXPECT_OK(strata_config_explain(strategy, out));
-    const char *text = read_all(out);
+    const char *text = read_back(out);
     snprintf(wanted, sizeof wanted,
              "strategy explained: to be told  [%s:1:1]\ndevices: sim:h100  [%s:2:10]\n\nstack (gpu), outermost first\n", path,
              path);
@@ -129,7 +151,7 @@ TEST(explain, shows_the_retry_that_is_added) {
         strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(texts[i]);
         FILE *out = tmpfile();
         EXPECT_OK(strata_config_explain_short(strategy, out));
-        const char *added = strstr(read_all(out),
+        const char *added = strstr(read_back(out),
                                    "stack (gpu), outermost first\n  retry: {timeout: 0}: added, because the stack has none");
         EXPECT_EQ(added != NULL, i == 2);
     }
@@ -149,7 +171,7 @@ TEST(explain, a_full_disk_is_an_error) {
 TEST(layers, as_text_have_every_option) {
     FILE *out = tmpfile();
     EXPECT_OK(strata_config_layers(out, false));
-    const char *text = read_all(out);
+    const char *text = read_back(out);
     const strata_layer_type_t *type;
     for (size_t i = 0; (type = strata_layer_at(i)); i++) {
         EXPECT_EQ(strata_layer_find(type->name), type);
@@ -167,10 +189,10 @@ TEST(layers, as_text_have_every_option) {
 TEST(layers, the_page_is_current) {
     FILE *out = tmpfile();
     EXPECT_OK(strata_config_layers(out, true));
-    char *now CLOSED_BY(text_gone) = strdup(read_all(out));
+    char *now CLOSED_BY(text_gone) = strdup(read_back(out));
     FILE *page = fopen(STRATA_SOURCE_DIR "/docs/layers.md", "rb");
     ASSERT_NE(page, NULL);
-    const char *text = read_all(page);
+    const char *text = read_back(page);
     if (strcmp(text, now) != 0) FAIL_TEST("docs/layers.md is not what `strata layers --markdown` writes");
 }
 
@@ -189,7 +211,7 @@ TEST(explain, says_who_shares_what_a_thread_has) {
         strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(yaml);
         FILE *out = tmpfile();
         EXPECT_OK(strata_config_explain(strategy, out));
-        const char *text = read_all(out);
+        const char *text = read_back(out);
         EXPECT_CONTAINS(text, rows[i].gpu);
         const char *pinned = strstr(text, "\npinned, outermost first");
         EXPECT_CONTAINS(pinned, rows[i].pinned);

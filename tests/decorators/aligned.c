@@ -117,8 +117,7 @@ TEST(aligned, paddle_ag_free_when_no_cache_hit) {
 /* ---- the record of its own ---- */
 
 TEST(aligned, borrows_reach_the_layer_below_that_knows_them) {
-    RIG_BY(rig, decorated_open(&rig, "[{aligned: {alignment: 64KiB}}, stream_safe, auto_growth, system]", NULL,
-                               &(strata_sim_options_t){0}));
+    DECORATED(rig, "[{aligned: {alignment: 64KiB}}, stream_safe, auto_growth, system]", 0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 50000);
     char text[128];
@@ -161,9 +160,7 @@ TEST(aligned, a_full_slab_leaves_nothing_after) {
 
 /* One in another: what each holds is of the one below. */
 TEST(aligned, one_over_another) {
-    RIG_BY(rig,
-           decorated_open(&rig, "[{aligned: {alignment: 2MiB}}, {limit: {bytes: 64MiB}}, {aligned: {alignment: 4KiB}}, system]",
-                          NULL, &(strata_sim_options_t){0}));
+    DECORATED(rig, "[{aligned: {alignment: 2MiB}}, {limit: {bytes: 64MiB}}, {aligned: {alignment: 4KiB}}, system]", 0);
     strata_block_t a = rig_allocate(&rig, NULL, 100), b = rig_allocate(&rig, NULL, 3 * MIB);
     char text[128];
     EXPECT_EQ((uintptr_t)a.ptr % (2 * MIB) + (uintptr_t)b.ptr % (2 * MIB), 0);
@@ -187,10 +184,8 @@ TEST(aligned, a_number_that_is_no_alignment_is_refused) {
 
 /* What it holds is of a chunk that is counted already: nothing is counted twice. */
 TEST(aligned, between_two_caches_it_reserves_nothing_more) {
-    RIG_BY(rig,
-           decorated_open(
-               &rig, "[{auto_growth: {chunk_size: 1MiB}}, {aligned: {alignment: 4KiB}}, {auto_growth: {chunk_size: 8MiB}}, system]",
-               NULL, &(strata_sim_options_t){0}));
+    DECORATED(rig, "[{auto_growth: {chunk_size: 1MiB}}, {aligned: {alignment: 4KiB}}, {auto_growth: {chunk_size: 8MiB}}, system]",
+              0);
     strata_block_t a = rig_allocate(&rig, NULL, 1000), b = rig_allocate(&rig, NULL, 2 * MIB);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 8 * MIB);
     EXPECT_EQ(rig_stack(&rig, NULL)->figures.reserved_bytes, 8 * MIB);
@@ -207,7 +202,7 @@ TEST(aligned, under_a_cache_that_cuts_at_larger_multiples) {
                                          "[{auto_growth: {alignment: 1KiB}}, buffered, {aligned: {from: 1GiB}}, system]"};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
         strata_block_t blocks[8];
-        RIG_BY(rig, decorated_open(&rig, stacks[i], NULL, &(strata_sim_options_t){0}));
+        DECORATED(rig, stacks[i], 0);
         for (int b = 0; b < 8; b++) {
             blocks[b] = rig_allocate(&rig, NULL, 1000 + 1300 * (size_t)b);
             EXPECT_EQ((uintptr_t)blocks[b].ptr % 1024, 0);
@@ -218,8 +213,7 @@ TEST(aligned, under_a_cache_that_cuts_at_larger_multiples) {
 
 /* What is kept below is more than 4 GiB larger than the request: the piece ends where a record can tell. */
 TEST(aligned, tells_what_was_asked_for_of_a_piece_far_larger) {
-    RIG_BY(rig, decorated_open(&rig, "[{aligned: {alignment: 1GiB}}, {buffered: {reuse_below: 4}}, system]", NULL,
-                               &(strata_sim_options_t){0}));
+    DECORATED(rig, "[{aligned: {alignment: 1GiB}}, {buffered: {reuse_below: 4}}, system]", 0);
     EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 9 * (GIB / 2)).ref));
     strata_block_t small = rig_allocate(&rig, NULL, GIB + 256);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, rig_figures(&rig).peak_reserved_bytes); /* it is the one that was kept */

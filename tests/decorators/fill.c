@@ -28,9 +28,7 @@ TEST(fill, paddle_alloc_fill_value) {
 /* Paddle's sync_after_alloc. */
 TEST(fill, paddle_sync_after_alloc) {
     for (int synchronise = 0; synchronise < 2; synchronise++) {
-        RIG_BY(rig, decorated_open(
-                        &rig, synchronise ? "[{fill: {synchronise: true}}, auto_growth, system]" : "[fill, auto_growth, system]",
-                        NULL, &(strata_sim_options_t){0}));
+        DECORATED(rig, synchronise ? "[{fill: {synchronise: true}}, auto_growth, system]" : "[fill, auto_growth, system]", 0);
         strata_stream_t other = rig_stream(&rig);
         rig_work(&rig, other, 50 * 1000 * 1000, 0);
         uint64_t done = strata_sim_stream_end(rig.devices[0], other);
@@ -42,7 +40,7 @@ TEST(fill, paddle_sync_after_alloc) {
 }
 
 TEST(fill, is_on_the_stream_of_the_request) {
-    RIG_BY(rig, decorated_open(&rig, "[fill, auto_growth, system]", NULL, &(strata_sim_options_t){0}));
+    DECORATED(rig, "[fill, auto_growth, system]", 0);
     strata_stream_t stream = rig_stream(&rig), other = rig_stream(&rig);
     strata_block_t b = rig_allocate(&rig, stream, 1000);
     EXPECT_GT(strata_sim_stream_end(rig.devices[0], stream), strata_sim_stream_end(rig.devices[0], other));
@@ -64,7 +62,7 @@ TEST(fill, host_memory_without_a_device_call) {
 
 TEST(fill, a_failing_fill_gives_the_block_back) {
     strata_block_t b = {.ref = 3};
-    RIG_BY(rig, decorated_open(&rig, "[{fill: {synchronise: true}}, system]", NULL, &(strata_sim_options_t){0}));
+    DECORATED(rig, "[{fill: {synchronise: true}}, system]", 0);
     static const strata_device_call_t calls[] = {STRATA_CALL_fill, STRATA_CALL_synchronise};
     for (int i = 0; i < 2; i++) {
         EXPECT_OK(strata_sim_fail(rig.devices[0], calls[i], 1, false, STRATA_E_DEVICE));
@@ -81,7 +79,7 @@ TEST(fill, a_failing_fill_gives_the_block_back) {
 static void draw(const char *layer, char *text) {
     char stack[128];
     snprintf(stack, sizeof stack, "[%s, system]", layer);
-    RIG_BY(rig, decorated_open(&rig, stack, NULL, &(strata_sim_options_t){0}));
+    DECORATED(rig, stack, 0);
     strata_allocate_options_t options = {.struct_size = sizeof options, .flags = STRATA_NO_RETRY};
     uint64_t failed = 0;
     for (size_t i = 0; i < 200; i++) {
@@ -134,8 +132,7 @@ TEST(fault, at_random_by_the_seed_alone) {
 
 /* What a caller sees of one refusal: nothing, for the ladder tries again. */
 TEST(fault, one_refusal_is_the_ladders) {
-    RIG_BY(rig,
-           decorated_open(&rig, "[retry, stream_safe, auto_growth, {fault: {at: 2}}, system]", NULL, &(strata_sim_options_t){0}));
+    DECORATED(rig, "[retry, stream_safe, auto_growth, {fault: {at: 2}}, system]", 0);
     strata_block_t a = rig_allocate(&rig, NULL, MIB), b = rig_allocate(&rig, NULL, MIB);
     EXPECT_EQ(decorated_figure(rig_stack(&rig, NULL), "fault", "failed"), 1);
     RIG_FREE(&rig, a, b);

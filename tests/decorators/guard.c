@@ -252,8 +252,7 @@ TEST(guard, a_double_free_by_pointer_is_found_for_longer) {
 }
 
 TEST(guard, gives_all_back_when_memory_is_short) {
-    RIG_BY(rig, decorated_open(&rig, "[retry, guard, {auto_growth: {reclaim: ladder}}, system]", NULL,
-                               &(strata_sim_options_t){.capacity = 64 * MIB}));
+    DECORATED(rig, "[retry, guard, {auto_growth: {reclaim: ladder}}, system]", 64 * MIB);
     for (int i = 0; i < 5; i++) {
         strata_block_t b = rig_allocate(&rig, NULL, 40 * MIB);
         EXPECT_OK(strata_free(rig.s, b.ref));

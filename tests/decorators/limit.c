@@ -11,7 +11,7 @@ enum { THREADS = 64, STREAMS = 32, ROUNDS = 40 };
 
 TEST(limit, serves_to_the_byte_and_refunds) {
     strata_block_t none = {.ref = 3};
-    RIG_BY(rig, decorated_open(&rig, "[{limit: {bytes: 10MiB}}, system]", NULL, &(strata_sim_options_t){0}));
+    DECORATED(rig, "[{limit: {bytes: 10MiB}}, system]", 0);
     strata_stack_t *stack = rig_stack(&rig, NULL);
     /* RMM's limiting resource: 4 + 4, free one, 6 fits to the byte; 4 + 4 + 3 fails and counts nothing; limit + 1 fails. */
     strata_block_t a = rig_allocate(&rig, NULL, 4 * MIB), b = rig_allocate(&rig, NULL, 4 * MIB);
@@ -35,7 +35,7 @@ TEST(limit, serves_to_the_byte_and_refunds) {
 /* RMM: an inner limit of 2 under an outer one of 5: 4 fails, and the outer has its bytes back. */
 TEST(limit, what_fails_below_is_refunded) {
     strata_block_t none;
-    RIG_BY(rig, decorated_open(&rig, "[{limit: {bytes: 5MiB}}, {limit: {bytes: 2MiB}}, system]", NULL, &(strata_sim_options_t){0}));
+    DECORATED(rig, "[{limit: {bytes: 5MiB}}, {limit: {bytes: 2MiB}}, system]", 0);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 4 * MIB, &none));
     EXPECT_EQ(decorated_figure(rig_stack(&rig, NULL), "limit", "used_bytes"), 0);
     strata_block_t b = rig_allocate(&rig, NULL, 2 * MIB);
@@ -45,8 +45,7 @@ TEST(limit, what_fails_below_is_refunded) {
 /* Paddle's PY::memory_limit: a limit of 10 MiB; 5 works, 20 fails. As there, the limit is on what the caches ask. */
 TEST(limit, paddle_py_memory_limit) {
     strata_block_t none;
-    RIG_BY(rig, decorated_open(&rig, "[retry, stream_safe, {auto_growth: {chunk_size: 10MiB}}, {limit: {bytes: 10MiB}}, system]",
-                               NULL, &(strata_sim_options_t){0}));
+    DECORATED(rig, "[retry, stream_safe, {auto_growth: {chunk_size: 10MiB}}, {limit: {bytes: 10MiB}}, system]", 0);
     strata_block_t five = rig_allocate(&rig, NULL, 5 * MIB);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 20 * MIB, &none));
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 10 * MIB);
@@ -54,8 +53,7 @@ TEST(limit, paddle_py_memory_limit) {
 }
 
 TEST(limit, hitting_it_climbs_the_ladder_without_a_device_call) {
-    RIG_BY(rig, decorated_open(&rig, "[retry, stream_safe, {auto_growth: {reclaim: ladder}}, {limit: {bytes: 64MiB}}, system]",
-                               NULL, &(strata_sim_options_t){0}));
+    DECORATED(rig, "[retry, stream_safe, {auto_growth: {reclaim: ladder}}, {limit: {bytes: 64MiB}}, system]", 0);
     strata_stream_t a = rig_stream(&rig), b = rig_stream(&rig);
     strata_block_t block = rig_allocate(&rig, a, 40 * MIB);
     EXPECT_OK(strata_free(rig.s, block.ref));
@@ -131,7 +129,7 @@ TEST(limit, one_ladder_makes_room_in_it_and_waits_for_what_is_below) {
     for (int n = 0; n < 4; n++) {
         strata_block_t block = {.ref = 0};
         int i = n % 2;
-        RIG_BY(rig, decorated_open(&rig, stacks[n], NULL, &(strata_sim_options_t){.capacity = 64 * MIB}));
+        DECORATED(rig, stacks[n], 64 * MIB);
         deferring_t d = {.hoard.rig = &rig, .borrower = rig_stream(&rig)};
         EXPECT_OK(strata_add_free_memory_callback(rig.s, give_up_and_defer, &d, NULL));
         d.deferred = rig_allocate(&rig, NULL, 24 * MIB);
@@ -157,11 +155,11 @@ static uint64_t give_up_and_defer_later(strata_place_t place, size_t size, void 
  * made room in its limit. */
 TEST(limit, each_way_is_climbed_for_once) {
     strata_block_t none = {.ref = 0};
-    RIG_BY(rig, decorated_open(&rig,
-                               "[{binning: {routes: [{up_to: 24MiB, stack: [stream_safe, system]}, {stack: [{fallback: {stacks: ["
-                               "[{fault: {at: 1}}, {retry: {timeout: 5ms}}, system], "
-                               "[{limit: {bytes: 48MiB}}, {retry: {timeout: 5ms}}, system]]}}]}]}}]",
-                               NULL, &(strata_sim_options_t){.capacity = 64 * MIB}));
+    DECORATED(rig,
+              "[{binning: {routes: [{up_to: 24MiB, stack: [stream_safe, system]}, {stack: [{fallback: {stacks: ["
+              "[{fault: {at: 1}}, {retry: {timeout: 5ms}}, system], "
+              "[{limit: {bytes: 48MiB}}, {retry: {timeout: 5ms}}, system]]}}]}]}}]",
+              64 * MIB);
     deferring_t d = {.hoard.rig = &rig, .borrower = rig_stream(&rig)};
     d.deferred = rig_allocate(&rig, NULL, 24 * MIB);
     d.hoard.block = rig_allocate(&rig, NULL, 25 * MIB);
@@ -207,18 +205,17 @@ TEST(limit, hitting_it_climbs_beside_a_way_that_was_climbed_for) {
 /* Two ways that wait each in its turn are not waited for again by the core. */
 TEST(limit, ways_that_all_climb_are_climbed_for_once_each) {
     strata_block_t none;
-    RIG_BY(rig, decorated_open(&rig,
-                               "[{fallback: {stacks: [[{retry: {timeout: 0}}, {limit: {bytes: 4KiB}}, system], "
-                               "[{retry: {timeout: 0}}, {limit: {bytes: 4KiB}}, {system: {memory: managed}}]]}}]",
-                               NULL, &(strata_sim_options_t){0}));
+    DECORATED(rig,
+              "[{fallback: {stacks: [[{retry: {timeout: 0}}, {limit: {bytes: 4KiB}}, system], "
+              "[{retry: {timeout: 0}}, {limit: {bytes: 4KiB}}, {system: {memory: managed}}]]}}]",
+              0);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, MIB, &none));
     EXPECT_EQ(rig_figures(&rig).ladders, 2);
 }
 
 TEST(limit, a_part_of_the_device) {
     strata_block_t none;
-    RIG_BY(rig, decorated_open(&rig, "[{limit: {bytes: 1GiB, fraction: 0.25}}, system]", NULL,
-                               &(strata_sim_options_t){.capacity = GIB}));
+    DECORATED(rig, "[{limit: {bytes: 1GiB, fraction: 0.25}}, system]", GIB);
     uint64_t limit = decorated_figure(rig_stack(&rig, NULL), "limit", "limit_bytes");
     strata_mem_info_t info = {.struct_size = sizeof info};
     EXPECT_OK(strata_mem_info(rig.s, rig.gpu, &info));
@@ -230,8 +227,7 @@ TEST(limit, a_part_of_the_device) {
 
 /* The smaller of both holds, whichever it is. */
 TEST(limit, bytes_below_a_part_of_the_device_hold) {
-    RIG_BY(rig, decorated_open(&rig, "[{limit: {bytes: 100MiB, fraction: 0.25}}, system]", NULL,
-                               &(strata_sim_options_t){.capacity = GIB}));
+    DECORATED(rig, "[{limit: {bytes: 100MiB, fraction: 0.25}}, system]", GIB);
     EXPECT_EQ(decorated_figure(rig_stack(&rig, NULL), "limit", "limit_bytes"), 100 * MIB);
 }
 
@@ -285,7 +281,7 @@ static void run(worker_t *workers, uint32_t count) {
 static void sixty_four_threads(const char *stack) {
     static worker_t workers[THREADS];
     uint32_t served = 0, refused = 0;
-    RIG_BY(rig, decorated_open(&rig, stack, NULL, &(strata_sim_options_t){0}));
+    DECORATED(rig, stack, 0);
     for (uint32_t i = 0; i < THREADS; i++) {
         strata_stream_t stream = i < STREAMS ? rig_stream(&rig) : workers[i % STREAMS].stream;
         workers[i] = (worker_t){.rig = &rig, .stream = stream, .random = i, .rounds = ROUNDS};
@@ -313,7 +309,7 @@ TEST(limit, sixty_four_threads_at_the_limit_never_exceed_it) {
 /* The large ones fit the limit alone, and the device refuses them; or they never fit. Small ones always fit meanwhile. */
 static void small_beside_large(uint64_t large, uint64_t capacity) {
     static worker_t workers[8];
-    RIG_BY(rig, decorated_open(&rig, "[{limit: {bytes: 64MiB}}, system]", NULL, &(strata_sim_options_t){.capacity = capacity}));
+    DECORATED(rig, "[{limit: {bytes: 64MiB}}, system]", capacity);
     for (uint32_t i = 0; i < 8; i++)
         workers[i] = (worker_t){.rig = &rig, .stream = rig_stream(&rig), .rounds = 300, .size = i < 6 ? large : MIB};
     run(workers, 8);
@@ -403,7 +399,7 @@ TEST(limit, a_small_request_waits_for_what_is_under_way_and_is_served) {
 }
 
 TEST(limit, validate_finds_refunds_of_what_was_never_reserved) {
-    RIG_BY(rig, decorated_open(&rig, "[{limit: {bytes: 10MiB}}, system]", NULL, &(strata_sim_options_t){0}));
+    DECORATED(rig, "[{limit: {bytes: 10MiB}}, system]", 0);
     strata_block_t a = rig_allocate(&rig, NULL, MIB);
     decorated_expect_corrupt(&rig, "limit", "used_bytes", UINT64_MAX, "limit: more was refunded than reserved");
     EXPECT_OK(strata_free(rig.s, a.ref));

@@ -151,7 +151,7 @@ TEST(log, lines_of_threads_do_not_mix) {
 }
 
 TEST(log, without_a_path_hits_skip_it) {
-    RIG_BY(rig, decorated_open(&rig, "[log, auto_growth, system]", NULL, &(strata_sim_options_t){0}));
+    DECORATED(rig, "[log, auto_growth, system]", 0);
     (void)rig_allocate(&rig, NULL, 1000);
     (void)rig_allocate(&rig, NULL, 1000);
     EXPECT_EQ(rig_stack(&rig, NULL)->attention_allocate, 0);
@@ -206,7 +206,7 @@ TEST(log, each_process_may_have_a_file_of_its_own) {
     char path[64];
     snprintf(path, sizeof path, "log-of-%ld", (long)getpid());
     {
-        RIG_BY(rig, decorated_open(&rig, "[{log: {path: log-of-%p}}, auto_growth, system]", NULL, &(strata_sim_options_t){0}));
+        DECORATED(rig, "[{log: {path: log-of-%p}}, auto_growth, system]", 0);
         (void)rig_allocate(&rig, NULL, 1000);
         EXPECT_EQ(access(path, F_OK), 0);
     }

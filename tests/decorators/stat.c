@@ -51,7 +51,7 @@ static void *add(void *context) {
  * stack, and whoever wants a window takes the difference. */
 static void three_threads_and_a_series(const char *layers, uint64_t counted) {
     static const int series[] = {5, 3, -2, 4, -7, 1, 6, -10, 2};
-    RIG_BY(rig, decorated_open(&rig, layers, NULL, &(strata_sim_options_t){0}));
+    DECORATED(rig, layers, 0);
     strata_stack_t *stack = rig_stack(&rig, NULL);
     adder_t adders[3];
     void *failed = NULL;
@@ -92,7 +92,7 @@ TEST(stat, paddle_stats_test_three_threads_and_a_signed_series) {
 }
 
 TEST(stat, costs_a_hit_nothing_and_counts_it_all_the_same) {
-    RIG_BY(rig, decorated_open(&rig, "[stat, retry, stream_safe, auto_growth, system]", NULL, &(strata_sim_options_t){0}));
+    DECORATED(rig, "[stat, retry, stream_safe, auto_growth, system]", 0);
     strata_stack_t *stack = rig_stack(&rig, NULL);
     EXPECT_NE(stack->hit, NULL);
     for (int i = 0; i < 100; i++) {

@@ -76,7 +76,7 @@ TEST(peers_composable, row_14_large_pools_and_pools_of_pools) {
     static const uint64_t reserved[] = {900 * MIB, 500 * MIB, 500 * MIB};
     for (int i = 0; i < 3; i++) {
         strata_block_t a, b;
-        RIG_BY(rig, decorated_open(&rig, stacks[i], NULL, &(strata_sim_options_t){.capacity = 1000 * MIB}));
+        DECORATED(rig, stacks[i], 1000 * MIB);
         EXPECT_OK(try(&rig, 250 * MIB, &a));
         EXPECT_OK(try(&rig, 250 * MIB, &b));
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 1);
@@ -212,8 +212,7 @@ TEST(peers_composable, row_24_pieces_become_one) {
 TEST(peers_composable, row_27_bins_and_the_dump) {
     strata_block_t small, nothing, none;
     char text[128];
-    RIG_BY(rig, decorated_open(&rig, "[{binning: {routes: [{up_to: 1024, stack: [auto_growth, system]}, {stack: [system]}]}}]",
-                               NULL, &(strata_sim_options_t){.capacity = 64 * MIB}));
+    DECORATED(rig, "[{binning: {routes: [{up_to: 1024, stack: [auto_growth, system]}, {stack: [system]}]}}]", 64 * MIB);
     EXPECT_OK(try(&rig, 512, &small));
     EXPECT_OK(strata_allocation_route(rig.s, small.ref, text, sizeof text));
     EXPECT_CONTAINS(text, "auto_growth");

@@ -58,7 +58,7 @@ TEST(peers_paddle, best_fit_allocator_test) {
         char stack[128];
         free_blocks_t blocks = {0};
         snprintf(stack, sizeof stack, "[{auto_growth: {chunk_size: 4GiB, order: %s}}, system]", orders[i]);
-        RIG_BY(rig, decorated_open(&rig, stack, NULL, &(strata_sim_options_t){0}));
+        DECORATED(rig, stack, 0);
         strata_block_t first = rig_allocate(&rig, NULL, 80 * UNIT);
         EXPECT_OK(strata_snapshot(rig.s, rig.gpu, count_free, &blocks));
         EXPECT_EQ(offset_of(&blocks, first), 0);
@@ -110,8 +110,7 @@ static void *contend(void *context) {
 TEST(peers_paddle, retry_allocator) {
     contender_t contenders[4];
     pthread_barrier_t start;
-    RIG_BY(rig, decorated_open(&rig, "[{retry: {timeout: 10s}}, {auto_growth: {chunk_size: 1MiB}}, {limit: {bytes: 1MiB}}, system]",
-                               NULL, &(strata_sim_options_t){0}));
+    DECORATED(rig, "[{retry: {timeout: 10s}}, {auto_growth: {chunk_size: 1MiB}}, {limit: {bytes: 1MiB}}, system]", 0);
     ASSERT_EQ(pthread_barrier_init(&start, NULL, 4), 0);
     for (int i = 0; i < 4; i++) {
         contenders[i] = (contender_t){.start = &start, .rig = &rig};

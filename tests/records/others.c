@@ -67,17 +67,7 @@ TEST(profiles, a_real_one_is_read) {
     EXPECT_EQ(trace->notes.freed_unseen, 0);
 }
 
-TEST(profiles, wrong_ones_are_refused) {
-    expect_refused(text("{\"schema\":1,\"runs\":[]}"), "no list \"traceEvents\"");
-    expect_refused(text(PROFILE("")), "no events of a GPU's memory; record it with torch.profiler.profile(profile_memory=True)");
-    expect_refused(text(PROFILE(MEMORY("1", "5", ""))), "an event of memory has no Addr");
-    expect_refused(text(PROFILE(MEMORY("true", "5", ON_GPU("1", "0")))), "an event of memory has no ts");
-    expect_refused(text(PROFILE(MEMORY("1", "true", ON_GPU("1", "0")))), "an event of memory has no Bytes");
-    expect_refused(text("{\"traceEvents\":[\n{\"name\":\"x\"},\n{]}"), ":3:1: a string is wanted here");
-    expect_refused(text("{\"traceEvents\":[{\"name\":\"x"), ":1:1: the string does not end");
-    expect_refused(write_file("record", "{}\0", 3), "a zero byte stands in it");
-    expect_refused(text("[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]"), "too deep");
-}
+TEST(profiles, a_zero_byte_is_refused) { expect_refused(write_file("record", "{}\0", 3), "a zero byte stands in it"); }
 
 /* ---- RMM ---- */
 
@@ -106,18 +96,6 @@ TEST(logs_of_rmm, a_real_one_is_read) {
     EXPECT_EQ(trace->notes.older, 0);
     EXPECT_EQ(trace->notes.never_live, 0);
     EXPECT_EQ(trace->notes.freed_unseen, 0);
-}
-
-TEST(logs_of_rmm, wrong_rows_are_refused_at_their_place) {
-    expect_refused(text(RMM "x,00:00:00.000001,allocate,0x1,1,0x0\n"), ":2:1: the thread is \"x\"");
-    expect_refused(text(RMM "1,00:00:00.00001,allocate,0x1,1,0x0\n"), ":2:3: the time is \"00:00:00.00001\"");
-    expect_refused(text(RMM "1,24:00:00.000001,allocate,0x1,1,0x0\n"), ":2:3: the time is ");
-    expect_refused(text(RMM "1,00:00:00.000001,take,0x1,1,0x0\n"), ":2:19: the action is \"take\"");
-    expect_refused(text(RMM "1,00:00:00.000001,allocate,0xg,1,0x0\n"), ":2:28: the pointer is \"0xg\"");
-    expect_refused(text(RMM "1,00:00:00.000001,allocate,0x1,-1,0x0\n"), ":2:32: the size is \"-1\"");
-    expect_refused(text(RMM "1,00:00:00.000001,allocate,0x1,1,one\n"), ":2:34: the stream is \"one\"");
-    expect_refused(text(RMM "1,00:00:00.000001,allocate,0x1,1\n"), ":2:1: 5 fields");
-    expect_refused(text(RMM "1,00:00:00.000001,allocate,0x1,999999999999999,0x0\n"), "size 999999999999999 is more than");
 }
 
 /* ---- Nsight Systems ---- */
@@ -151,14 +129,6 @@ TEST(tables_of_nsight_systems, what_is_older_stands_by_device_and_address) {
                  "alloc 2 3 @0 t0\nalloc 1 2 @0 t0\nalloc 0 1 @0 t0 gpu:1\nfree 0 @0 t0 gpu:1\nfree 1 @0 t1\nfree 2 @0 t2\n");
 }
 
-TEST(tables_of_nsight_systems, wrong_ones_are_refused_at_their_place) {
-    expect_refused(text("start,address,memKind,memoryOperationType\n1,2,2,0\n"), ":1:1: the column bytes is missing");
-    expect_refused(text(NSYS "x,7,0,1,4096,0,64,2,0,,1,\n"), ":2:1: start is \"x\"");
-    expect_refused(text(NSYS "1,7,-1,1,4096,0,64,2,0,,1,\n"), ":2:5: deviceId is \"-1\"");
-    expect_refused(text(NSYS "1,7,0,1,,0,64,2,0,,1,\n"), ":2:9: address is \"\"");
-    expect_refused(text(NSYS "1,7,0,1,4096,0,64,2,0\n"), ":2:1: 9 fields");
-}
-
 /* ---- Umpire ---- */
 
 #define LINE(name, numeric, string, tags, ns)                                                                                      \
@@ -182,26 +152,12 @@ TEST(logs_of_umpire, memory_lies_where_the_lowest_allocator_says) {
                        "release @0 t4 gpu:1\n");
 }
 
-TEST(logs_of_umpire, wrong_lines_are_refused_at_their_place) {
-    expect_refused(text(MAKES("0x1", "HOST") "{\"category\": 1\n"), ":2:15: a comma or the end is wanted here");
-    expect_refused(text(MAKES("0x1", "HOST") "{} {}\n"), ":2:4: text follows the object");
-    expect_refused(text(LINE("allocate", "\"size\":10", REF("0x1"), "", "1")), ":1:1: the line has no pointer");
-    expect_refused(text(LINE("allocate", "\"size\":-10", REF("0x1") ",\"pointer\":\"0x1\"", "", "1")),
-                   ":1:1: the line has no size");
-    expect_refused(text(LINE("allocate", "\"size\":10", REF("0x1") ",\"pointer\":\"0x1\"", "", "\"now\"")),
-                   ":1:1: the line has no timestamp");
-}
-
 /* ---- MiniMalloc ---- */
 
 TEST(buffers, lives_are_allocs_and_frees) {
     EXPECT_STREQ(rows_of(text("id,lower,upper,size\nb1,0,3,10\nb2,3,9,20\nb3,1,3,30\n")),
                  "alloc 0 10 @0 t0 'b1'\nalloc 1 30 @0 t1 'b3'\nfree 0 @0 t3\nfree 1 @0 t3\nalloc 2 20 @0 t3 'b2'\nfree 2 @0 t9\n");
     EXPECT_STREQ(rows_of(text("start,end,size,offset\n4,4,10,0\n")), "alloc 0 10 @0 t0\nfree 0 @0 t1\n");
-    expect_refused(text("lower,upper,size\n3,3,1\n"), ":2:3: the buffer ends before it begins");
-    expect_refused(text("lower,upper,size\n3,x,1\n"), ":2:3: \"x\" is no number");
-    expect_refused(text("lower,begin,upper,size\n"), ":1:7: a second column says the same");
-    expect_refused(text("lower,upper,size\n1,2\n"), ":2:1: 2 fields");
 }
 
 TEST(buffers, the_instances_of_the_project_are_read) {
@@ -211,6 +167,53 @@ TEST(buffers, the_instances_of_the_project_are_read) {
     EXPECT_EQ(trace->count, 2 * (size_t)trace->lifetimes);
     EXPECT_GT(trace->lifetimes, 100);
     strata_trace_delete(trace);
+}
+
+/* ---- what is refused ---- */
+
+static const struct {
+    const char *text, *part;
+} wrong[] = {
+    /* torch.profiler. */
+    {"{\"schema\":1,\"runs\":[]}", "no list \"traceEvents\""},
+    {PROFILE(""), "no events of a GPU's memory; record it with torch.profiler.profile(profile_memory=True)"},
+    {PROFILE(MEMORY("1", "5", "")), "an event of memory has no Addr"},
+    {PROFILE(MEMORY("true", "5", ON_GPU("1", "0"))), "an event of memory has no ts"},
+    {PROFILE(MEMORY("1", "true", ON_GPU("1", "0"))), "an event of memory has no Bytes"},
+    {"{\"traceEvents\":[\n{\"name\":\"x\"},\n{]}", ":3:1: a string is wanted here"},
+    {"{\"traceEvents\":[{\"name\":\"x", ":1:1: the string does not end"},
+    {"[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]", "too deep"},
+    /* RMM. */
+    {RMM "x,00:00:00.000001,allocate,0x1,1,0x0\n", ":2:1: the thread is \"x\""},
+    {RMM "1,00:00:00.00001,allocate,0x1,1,0x0\n", ":2:3: the time is \"00:00:00.00001\""},
+    {RMM "1,24:00:00.000001,allocate,0x1,1,0x0\n", ":2:3: the time is "},
+    {RMM "1,00:00:00.000001,take,0x1,1,0x0\n", ":2:19: the action is \"take\""},
+    {RMM "1,00:00:00.000001,allocate,0xg,1,0x0\n", ":2:28: the pointer is \"0xg\""},
+    {RMM "1,00:00:00.000001,allocate,0x1,-1,0x0\n", ":2:32: the size is \"-1\""},
+    {RMM "1,00:00:00.000001,allocate,0x1,1,one\n", ":2:34: the stream is \"one\""},
+    {RMM "1,00:00:00.000001,allocate,0x1,1\n", ":2:1: 5 fields"},
+    {RMM "1,00:00:00.000001,allocate,0x1,999999999999999,0x0\n", "size 999999999999999 is more than"},
+    /* Nsight Systems. */
+    {"start,address,memKind,memoryOperationType\n1,2,2,0\n", ":1:1: the column bytes is missing"},
+    {NSYS "x,7,0,1,4096,0,64,2,0,,1,\n", ":2:1: start is \"x\""},
+    {NSYS "1,7,-1,1,4096,0,64,2,0,,1,\n", ":2:5: deviceId is \"-1\""},
+    {NSYS "1,7,0,1,,0,64,2,0,,1,\n", ":2:9: address is \"\""},
+    {NSYS "1,7,0,1,4096,0,64,2,0\n", ":2:1: 9 fields"},
+    /* Umpire. */
+    {MAKES("0x1", "HOST") "{\"category\": 1\n", ":2:15: a comma or the end is wanted here"},
+    {MAKES("0x1", "HOST") "{} {}\n", ":2:4: text follows the object"},
+    {LINE("allocate", "\"size\":10", REF("0x1"), "", "1"), ":1:1: the line has no pointer"},
+    {LINE("allocate", "\"size\":-10", REF("0x1") ",\"pointer\":\"0x1\"", "", "1"), ":1:1: the line has no size"},
+    {LINE("allocate", "\"size\":10", REF("0x1") ",\"pointer\":\"0x1\"", "", "\"now\""), ":1:1: the line has no timestamp"},
+    /* MiniMalloc. */
+    {"lower,upper,size\n3,3,1\n", ":2:3: the buffer ends before it begins"},
+    {"lower,upper,size\n3,x,1\n", ":2:3: \"x\" is no number"},
+    {"lower,begin,upper,size\n", ":1:7: a second column says the same"},
+    {"lower,upper,size\n1,2\n", ":2:1: 2 fields"},
+};
+
+TEST(records, wrong_ones_are_refused_at_their_place) {
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) expect_refused(text(wrong[i].text), wrong[i].part);
 }
 
 /* ---- what is what ---- */

@@ -148,13 +148,24 @@ TEST(conform, leaves_a_layer_that_hangs_after_three_checks) {
     EXPECT_EQ(lines_with(ran.out, "FAIL hanging"), 3);
 }
 
-TEST(conform, skips_what_a_layer_does_not_serve_by_its_nature) {
-    ran_t ran = run_well(PATIENT MODULES "/small_only.so");
-    EXPECT_CONTAINS(ran.out, "ok   small_only: thousands_of_blocks_come_and_go\n");
-    EXPECT_CONTAINS(ran.out, "skip small_only: a_hundred_are_live_at_once: a stack that nobody has used serves no ");
-    EXPECT_CONTAINS(ran.out, " bytes either: ");
-    EXPECT_CONTAINS(ran.out, " 0 failed, ");
-}
+static const session_t sessions[] = {
+    {"skips_what_a_layer_does_not_serve_by_its_nature",
+     .runs = {{PATIENT MODULES "/small_only.so",
+               0,
+               {"ok   small_only: thousands_of_blocks_come_and_go\n",
+                "skip small_only: a_hundred_are_live_at_once: a stack that nobody has used serves no ",
+                " bytes either: ", " 0 failed, "}}}},
+    /* A check that did not come to its end has not passed, whatever the process says. */
+    {"tells_of_a_layer_that_ends_its_program_with_success",
+     .runs = {{PATIENT MODULES "/quitting.so", 1, {"FAIL quitting: random_program\n    the process ended itself with status 0\n"}}}},
+    {"refuses_what_is_no_object_with_layers", .wrong = {{"conform", ""},
+                                                        {"conform no_such.so", "no_such.so"},
+                                                        {"conform " MODULES "/nothing.so", "no table strata_layers"},
+                                                        {"conform " MODULES "/taken.so", "a layer \"retry\" already"},
+                                                        {"conform --all " MODULES "/my_layer.so", ""}}},
+};
+
+TEST_EACH(conform, prints, session_t, sessions) { expect_session(row); }
 
 TEST(conform, draws_other_stacks_by_another_seed) {
     ran_t ran = run_well(PATIENT "--seed 9 " MODULES "/my_layer.so");
@@ -176,35 +187,12 @@ TEST(conform, explains_each_check) {
     EXPECT_STREQ(run_command("conform --explain all").out, page);
 }
 
-/* A check that did not come to its end has not passed, whatever the process says. */
-TEST(conform, tells_of_a_layer_that_ends_its_program_with_success) {
-    ran_t ran = run_command(PATIENT MODULES "/quitting.so");
-    EXPECT_EQ(ran.exit_status, 1);
-    EXPECT_CONTAINS(ran.out, "FAIL quitting: random_program\n    the process ended itself with status 0\n");
-}
-
 TEST(conform, does_not_wait_for_a_process_that_a_layer_leaves_after) {
     uint64_t start = strata_real_now();
     ran_t ran = run_command(PATIENT MODULES "/lingering.so");
     EXPECT_GT(400 * UINT64_C(1000000000), strata_real_now() - start); /* it would linger for longer */
     EXPECT_EQ(ran.exit_status, 0);
     EXPECT_CONTAINS(ran.out, "ok   lingering: random_program\n");
-}
-
-TEST(conform, refuses_what_is_no_object_with_layers) {
-    ran_t ran = run_command("conform");
-    EXPECT_EQ(ran.exit_status, 2);
-    ran = run_command("conform no_such.so");
-    EXPECT_EQ(ran.exit_status, 2);
-    EXPECT_CONTAINS(ran.errors, "no_such.so");
-    ran = run_command("conform " MODULES "/nothing.so");
-    EXPECT_EQ(ran.exit_status, 2);
-    EXPECT_CONTAINS(ran.errors, "no table strata_layers");
-    ran = run_command("conform " MODULES "/taken.so");
-    EXPECT_EQ(ran.exit_status, 2);
-    EXPECT_CONTAINS(ran.errors, "a layer \"retry\" already");
-    ran = run_command("conform --all " MODULES "/my_layer.so");
-    EXPECT_EQ(ran.exit_status, 2);
 }
 
 TEST(conform, other_commands_show_loaded_layers) {

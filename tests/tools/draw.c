@@ -130,26 +130,25 @@ TEST(draw, is_as_wide_as_columns_says) {
     EXPECT_CONTAINS(drawing(&ran), "strata                                            paddle\n");
 }
 
-TEST(draw, of_one_strategy_and_of_one_that_reserves_nothing) {
-    write_files();
-    write_text("host.csv", "op,id,size,stream,time_us,place\nalloc,1,1000,0,0,pinned\n");
-    ran_t ran = run_well("COLUMNS=80 -- replay --device sim --repeat 1 --strategy small.yaml --draw=all draw.csv");
-    EXPECT_CONTAINS(ran.out, "\nall chunks, a sign is 32.00 KiB\n|....");
-    ran = run_well("replay --device sim --repeat 1 --strategy small.yaml --draw host.csv");
-    EXPECT_CONTAINS(ran.out, "host.csv, where most is reserved\n\nsmall\nreserves nothing of a device\n\n[ a live");
-}
+static const session_t sessions[] = {
+    {"of_one_strategy_and_of_one_that_reserves_nothing",
+     .files = {{"host.csv", "op,id,size,stream,time_us,place\nalloc,1,1000,0,0,pinned\n"}},
+     .runs = {{"COLUMNS=80 -- replay --device sim --repeat 1 --strategy small.yaml --draw=all draw.csv",
+               0,
+               {"\nall chunks, a sign is 32.00 KiB\n|...."}},
+              {"replay --device sim --repeat 1 --strategy small.yaml --draw host.csv",
+               0,
+               {"host.csv, where most is reserved\n\nsmall\nreserves nothing of a device\n\n[ a live"}}},
+     .prepare = write_files},
+    {"refuses_wrong_usage",
+     .wrong = {{COMPARE "--draw=small draw.csv",
+                "--draw=small: write all, fragmented or largest, or --draw alone; see strata help compare"},
+               {COMPARE "--draw --json - draw.csv", "--json - writes where --draw does; write --json FILE"},
+               {"stats --strategy small.yaml --draw draw.csv", "unknown option --draw"}},
+     .prepare = write_files},
+};
 
-TEST(draw, refuses_wrong_usage) {
-    write_files();
-    ran_t ran = run_command(COMPARE "--draw=small draw.csv");
-    EXPECT_EQ(ran.exit_status, 2);
-    EXPECT_CONTAINS(ran.errors, "--draw=small: write all, fragmented or largest, or --draw alone; see strata help compare");
-    ran = run_command(COMPARE "--draw --json - draw.csv");
-    EXPECT_EQ(ran.exit_status, 2);
-    EXPECT_CONTAINS(ran.errors, "--json - writes where --draw does; write --json FILE");
-    ran = run_command("stats --strategy small.yaml --draw draw.csv");
-    EXPECT_CONTAINS(ran.errors, "unknown option --draw");
-}
+TEST_EACH(draw, prints, session_t, sessions) { expect_session(row); }
 
 /* ---- a terminal ---- */
 

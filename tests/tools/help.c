@@ -64,15 +64,56 @@ TEST(help, every_card_is_listed_and_can_be_simulated) {
     }
 }
 
-/* Of "a --name VALUE  what it does" the usage has the name and the value, too. */
-TEST(help, usage_and_options_agree) {
-    ran_t ran = run_command("torture -h");
-    EXPECT_CONTAINS(ran.out, "[--programs N]");
-    EXPECT_CONTAINS(ran.out, "\n  --programs N ");
-    EXPECT_CONTAINS(ran.out, "[--strategy NAME|FILE]...");
-    ran = run_command("stats -h");
-    EXPECT_CONTAINS(ran.out, " --strategy NAME|FILE [--set PATH=VALUE]...");
-}
+static const session_t sessions[] = {
+    /* The usage has the name and the value of each option too. */
+    {"usage_and_options_agree", .runs = {{"torture -h", 0, {"[--programs N]", "\n  --programs N ", "[--strategy NAME|FILE]..."}},
+                                         {"stats -h", 0, {" --strategy NAME|FILE [--set PATH=VALUE]..."}}}},
+    {"a_value_that_looks_like_it_is_a_value",
+     .wrong = {{"compare --strategy paddle --label -h missing.csv", "missing.csv: the file cannot be read"},
+               {"A=b -- check -- -h", "-h: the file cannot be read"}}},
+    {"an_unknown_option_is_told_the_nearest_in_every_command",
+     .wrong = {{"torture --program 2", "strata torture: unknown option --program; did you mean --programs; see strata help torture"},
+               {"merge --jsn x", "unknown option --jsn; did you mean --json"},
+               {"import pytorch --asof 2", "unknown option --asof; did you mean --as-of"},
+               {"layers --lod x.so", "unknown option --lod; did you mean --load"},
+               {"check --allow-cod x.yaml", "unknown option --allow-cod; did you mean --allow-code"},
+               {"explain --shrot", "unknown option --shrot; did you mean --short"},
+               {"conform --x", "unknown option --x; see strata help conform"},
+               {"diff --x a b", "unknown option --x"},
+               {"presets --x", "unknown option --x"},
+               {"grammar --x", "unknown option --x"},
+               {"help comprae", "there is no command \"comprae\"; did you mean strata compare"}}},
+    {"what_can_be_said_once_is_not_said_twice",
+     .wrong = {{"compare --strategy system --json a --json b x.csv", "--json is given twice; write it once"},
+               {"compare --strategy system --device sim --device sim:a100 x.csv", "--device is given twice"},
+               {"compare --strategy system --capacity 1GiB --capacity=2GiB x.csv", "--capacity is given twice"},
+               {"compare --strategy system --gpu-lag 1ms --gpu-lag 2ms x.csv", "--gpu-lag is given twice"},
+               {"compare --strategy system --repeat 1 --repeat 2 x.csv", "--repeat is given twice"},
+               {"compare --strategy system --shard 0/2 --shard 1/2 x.csv", "--shard is given twice"},
+               {"stats --strategy system --at 1 --at end x.csv", "--at is given twice"},
+               {"replay --strategy system --strategy strata x.csv", "--strategy is given twice"},
+               {"merge --json a --json b x.json", "--json is given twice"},
+               {"import pytorch --as-of 2.9 --as-of 2.10", "--as-of is given twice"},
+               {"torture --seed 1 --seed 2", "--seed is given twice"}}},
+    {"a_value_may_stand_after_a_sign_everywhere",
+     .runs = {{"import pytorch max_split_size_mb:128 --as-of=2.9", 0}, {"torture --programs=1 --stacks=1 --strategy=system", 0}},
+     .wrong = {{"torture --seed=", "--seed : write a number from 0 to 4294967295"},
+               {"torture --seed=99999999999999999999", "--seed 99999999999999999999: write a number from"},
+               {"torture --seed=1x", "--seed 1x: write a number from"},
+               {"layers --markdown=1", "--markdown takes no value"},
+               {"check -", "-: the file cannot be read"}}}, /* a dash alone is no option */
+    {"the_short_explanation_has_what_differs_from_the_defaults",
+     .files = {{"said.yaml", "stack:\n  - stream_safe\n  - auto_growth: {chunk_size: 2MiB, order: address}\n  - system\n"}},
+     .runs = {{"explain said.yaml --short --set stream_safe.event=use",
+               0,
+               {"\n  auto_growth: cache of scope stream, one instance for each stream  [said.yaml:3:5]\n"
+                "    chunk_size               2MiB         said.yaml:3:31\n  system:",
+                "    event                    use          --set\n"},
+               .lacks = {"default\n"}},
+              {"explain said.yaml", 0, {"alignment                256          default\n"}}}},
+};
+
+TEST_EACH(help, prints, session_t, sessions) { expect_session(row); }
 
 TEST(help, is_as_wide_as_the_terminal) {
     static const int widths[] = {60, 80, 120};
@@ -82,16 +123,6 @@ TEST(help, is_as_wide_as_the_terminal) {
         ASSERT_NE(example, NULL);
         for (const char *at = ran.out; at < example; at += strcspn(at, "\n") + 1) EXPECT_LE((int)strcspn(at, "\n"), widths[i]);
     }
-}
-
-TEST(help, a_value_that_looks_like_it_is_a_value) {
-    ran_t ran = run_command("compare --strategy paddle --label -h missing.csv");
-    EXPECT_EQ(ran.exit_status, 2);
-    EXPECT_CONTAINS(ran.errors, "missing.csv: the file cannot be read");
-    ran = run_command("A=b -- check -- -h");
-    EXPECT_EQ(ran.exit_status, 2);
-    EXPECT_CONTAINS(ran.errors, "-h: the file cannot be read");
-    EXPECT_STREQ(ran.out, "");
 }
 
 TEST(help, of_the_whole_command) {
@@ -134,45 +165,6 @@ TEST(help, examples_work) {
 }
 
 /* ---- wrong words ---- */
-
-TEST(help, an_unknown_option_is_told_the_nearest_in_every_command) {
-    expect_wrong_use("torture --program 2",
-                     "strata torture: unknown option --program; did you mean --programs; see strata help torture");
-    expect_wrong_use("merge --jsn x", "unknown option --jsn; did you mean --json");
-    expect_wrong_use("import pytorch --asof 2", "unknown option --asof; did you mean --as-of");
-    expect_wrong_use("layers --lod x.so", "unknown option --lod; did you mean --load");
-    expect_wrong_use("check --allow-cod x.yaml", "unknown option --allow-cod; did you mean --allow-code");
-    expect_wrong_use("explain --shrot", "unknown option --shrot; did you mean --short");
-    expect_wrong_use("conform --x", "unknown option --x; see strata help conform");
-    expect_wrong_use("diff --x a b", "unknown option --x");
-    expect_wrong_use("presets --x", "unknown option --x");
-    expect_wrong_use("grammar --x", "unknown option --x");
-    expect_wrong_use("help comprae", "there is no command \"comprae\"; did you mean strata compare");
-}
-
-TEST(help, what_can_be_said_once_is_not_said_twice) {
-    expect_wrong_use("compare --strategy system --json a --json b x.csv", "--json is given twice; write it once");
-    expect_wrong_use("compare --strategy system --device sim --device sim:a100 x.csv", "--device is given twice");
-    expect_wrong_use("compare --strategy system --capacity 1GiB --capacity=2GiB x.csv", "--capacity is given twice");
-    expect_wrong_use("compare --strategy system --gpu-lag 1ms --gpu-lag 2ms x.csv", "--gpu-lag is given twice");
-    expect_wrong_use("compare --strategy system --repeat 1 --repeat 2 x.csv", "--repeat is given twice");
-    expect_wrong_use("compare --strategy system --shard 0/2 --shard 1/2 x.csv", "--shard is given twice");
-    expect_wrong_use("stats --strategy system --at 1 --at end x.csv", "--at is given twice");
-    expect_wrong_use("replay --strategy system --strategy strata x.csv", "--strategy is given twice");
-    expect_wrong_use("merge --json a --json b x.json", "--json is given twice");
-    expect_wrong_use("import pytorch --as-of 2.9 --as-of 2.10", "--as-of is given twice");
-    expect_wrong_use("torture --seed 1 --seed 2", "--seed is given twice");
-}
-
-TEST(help, a_value_may_stand_after_a_sign_everywhere) {
-    EXPECT_EQ(run_command("import pytorch max_split_size_mb:128 --as-of=2.9").exit_status, 0);
-    EXPECT_EQ(run_command("torture --programs=1 --stacks=1 --strategy=system").exit_status, 0);
-    expect_wrong_use("torture --seed=", "--seed : write a number from 0 to 4294967295");
-    expect_wrong_use("torture --seed=99999999999999999999", "--seed 99999999999999999999: write a number from");
-    expect_wrong_use("torture --seed=1x", "--seed 1x: write a number from");
-    expect_wrong_use("layers --markdown=1", "--markdown takes no value");
-    expect_wrong_use("check -", "-: the file cannot be read"); /* a dash alone is no option */
-}
 
 /* ---- one layer, all presets ---- */
 
@@ -221,14 +213,4 @@ TEST(help, presets_are_described) {
     EXPECT_CONTAINS(ran.out, "\npytorch             PyTorch's caching allocator, 2.9 (reproduces pytorch 2.9)\n");
     EXPECT_CONTAINS(run_command("presets paddle").out, "\nstrategy: paddle\n");
     expect_wrong_use("presets padle", "there is no preset \"padle\"; write paddle");
-}
-
-TEST(help, the_short_explanation_has_what_differs_from_the_defaults) {
-    write_text("said.yaml", "stack:\n  - stream_safe\n  - auto_growth: {chunk_size: 2MiB, order: address}\n  - system\n");
-    ran_t ran = run_well("explain said.yaml --short --set stream_safe.event=use");
-    EXPECT_CONTAINS(ran.out, "\n  auto_growth: cache of scope stream, one instance for each stream  [said.yaml:3:5]\n"
-                             "    chunk_size               2MiB         said.yaml:3:31\n  system:");
-    EXPECT_CONTAINS(ran.out, "    event                    use          --set\n");
-    EXPECT_LACKS(ran.out, "default\n");
-    EXPECT_CONTAINS(run_command("explain said.yaml").out, "alignment                256          default\n");
 }

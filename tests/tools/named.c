@@ -19,49 +19,44 @@ static void write_strategies(void) {
                "pools:\n  weights: [auto_grwoth, system]\nstreams:\n  \"copy*\": [bufered, system]\ngraph: [system]\n");
 }
 
-TEST(command_named, explain_shows_stacks_and_who_said_what) {
-    write_strategies();
-    ran_t ran = run_well("explain more.yaml --set pools.weights.auto_growth.chunk_size=32MiB");
-    EXPECT_CONTAINS(ran.out,
-                    "\npools.weights, a pool: stacks of its own; the layers are the place's in managed, host  [more.yaml:4:3]\n");
-    EXPECT_CONTAINS(ran.out,
-                    "\npools.weights.gpu, outermost first\n  auto_growth: cache of scope stream, one instance for each stream  "
-                    "[pooled.yaml:3:13]\n    chunk_size               32MiB        --set\n");
-    EXPECT_CONTAINS(ran.out, "\npools.weights.pinned, outermost first; one stack serves all streams\n  buffered: ");
-    EXPECT_CONTAINS(ran.out,
-                    "\npools.cache, a pool: stacks of its own; the layers are the place's in gpu, managed, pinned, host  ");
-    EXPECT_CONTAINS(ran.out, "\nstreams.copy*, streams of such a name: stacks of their own; ");
-    ran = run_command("STRATA_SET='streams.copy*.buffered.reuse_below=1' -- explain more.yaml");
-    EXPECT_CONTAINS(ran.out, "    reuse_below              1            STRATA_SET\n");
-    ran = run_command("STRATA_SET='graph.auto_growth.chunk_size=4MiB' -- explain more.yaml");
-    EXPECT_CONTAINS(ran.out, "\ngraph.gpu, outermost first\n  auto_growth: cache of scope stream, one instance for each stream  "
-                             "[pooled.yaml:6:17]\n    chunk_size               4MiB         STRATA_SET\n");
-    ran = run_command("explain more.yaml --set pools.wieghts.auto_growth.chunk_size=1");
-    EXPECT_EQ(ran.exit_status, 2);
-    EXPECT_CONTAINS(ran.errors, "write pools.weights.auto_growth.chunk_size");
-}
+static const session_t sessions[] = {
+    {"explain_shows_stacks_and_who_said_what",
+     .runs = {{"explain more.yaml --set pools.weights.auto_growth.chunk_size=32MiB",
+               0,
+               {"\npools.weights, a pool: stacks of its own; the layers are the place's in managed, host  [more.yaml:4:3]\n",
+                "\npools.weights.gpu, outermost first\n  auto_growth: cache of scope stream, one instance for each stream  "
+                "[pooled.yaml:3:13]\n    chunk_size               32MiB        --set\n",
+                "\npools.weights.pinned, outermost first; one stack serves all streams\n  buffered: ",
+                "\npools.cache, a pool: stacks of its own; the layers are the place's in gpu, managed, pinned, host  ",
+                "\nstreams.copy*, streams of such a name: stacks of their own; "}},
+              {"STRATA_SET='streams.copy*.buffered.reuse_below=1' -- explain more.yaml",
+               0,
+               {"    reuse_below              1            STRATA_SET\n"}},
+              {"STRATA_SET='graph.auto_growth.chunk_size=4MiB' -- explain more.yaml",
+               0,
+               {"\ngraph.gpu, outermost first\n  auto_growth: cache of scope stream, one instance for each stream  "
+                "[pooled.yaml:6:17]\n    chunk_size               4MiB         STRATA_SET\n"}},
+              {"explain more.yaml --set pools.wieghts.auto_growth.chunk_size=1", 2,
+               .errors = {"write pools.weights.auto_growth.chunk_size"}}},
+     .prepare = write_strategies},
+    {"diff_tells_pools_and_streams_apart",
+     .runs = {{"diff pooled.yaml pooled.yaml", 0, {"=no difference\n"}},
+              {"diff pooled.yaml more.yaml",
+               0,
+               {"pools.weights.pinned.buffered: only in ", "pools.cache: only in "},
+               .lacks = {"streams"}},
+              {"diff pooled.yaml strata-malloc", 0, {"streams.copy*: only in ", "graph: only in "}}},
+     .prepare = write_strategies},
+    {"check_tells_where_they_are_wrong",
+     .runs = {{"check pooled.yaml more.yaml", 0},
+              {"check wrong.yaml", 2,
+               .errors = {"wrong.yaml:2:13: there is no layer \"auto_grwoth\"; write auto_growth\n",
+                          "wrong.yaml:4:13: there is no layer \"bufered\"; write buffered\n",
+                          "wrong.yaml:5:8: \"system\" without a cache above it gives memory back"}}},
+     .prepare = write_strategies},
+};
 
-TEST(command_named, diff_tells_pools_and_streams_apart) {
-    write_strategies();
-    EXPECT_STREQ(run_command("diff pooled.yaml pooled.yaml").out, "no difference\n");
-    ran_t ran = run_well("diff pooled.yaml more.yaml");
-    EXPECT_CONTAINS(ran.out, "pools.weights.pinned.buffered: only in ");
-    EXPECT_CONTAINS(ran.out, "pools.cache: only in ");
-    EXPECT_LACKS(ran.out, "streams");
-    ran = run_command("diff pooled.yaml strata-malloc");
-    EXPECT_CONTAINS(ran.out, "streams.copy*: only in ");
-    EXPECT_CONTAINS(ran.out, "graph: only in ");
-}
-
-TEST(command_named, check_tells_where_they_are_wrong) {
-    write_strategies();
-    ran_t ran = run_well("check pooled.yaml more.yaml");
-    ran = run_command("check wrong.yaml");
-    EXPECT_EQ(ran.exit_status, 2);
-    EXPECT_CONTAINS(ran.errors, "wrong.yaml:2:13: there is no layer \"auto_grwoth\"; write auto_growth\n");
-    EXPECT_CONTAINS(ran.errors, "wrong.yaml:4:13: there is no layer \"bufered\"; write buffered\n");
-    EXPECT_CONTAINS(ran.errors, "wrong.yaml:5:8: \"system\" without a cache above it gives memory back");
-}
+TEST_EACH(command_named, prints, session_t, sessions) { expect_session(row); }
 
 /* A key that matches no stream is reported, for traces with stream names and without. `strata convert` keeps the names. */
 TEST(command_named, keys_of_streams_that_match_nothing_are_reported) {

@@ -20,33 +20,28 @@ static void write_files(void) {
                               "alloc,3,1000,0,30\n");
 }
 
-TEST(oracle, stats_prints_every_row) {
-    write_files();
-    ran_t ran = run_well(STATS "1 stepped.csv");
-    EXPECT_CONTAINS(ran.out, "1 alloc block 0 at 0x1000000400000, 4194304 bytes time ");
-    EXPECT_CONTAINS(ran.out, " requested 4194304 allocated 4194304 reserved 8388608 deferred 0 gpu:0.requested_bytes 4194304 ");
-    EXPECT_CONTAINS(ran.out, "\n2 alloc block 1 is not there failed 1, for memory 1 time ");
-    EXPECT_CONTAINS(ran.out, "\n3 free block 0 at 0x1000000400000, 4194304 bytes, freed failed 1, ");
-    EXPECT_CONTAINS(ran.out, "gpu:0.cache_hits 1 ");
-    EXPECT_CONTAINS(ran.out, "\n{\"schema\": 1, ");
-}
+static const session_t sessions[] = {
+    {"stats_prints_every_row",
+     .runs = {{STATS "1 stepped.csv",
+               0,
+               {"1 alloc block 0 at 0x1000000400000, 4194304 bytes time ",
+                " requested 4194304 allocated 4194304 reserved 8388608 deferred 0 gpu:0.requested_bytes 4194304 ",
+                "\n2 alloc block 1 is not there failed 1, for memory 1 time ",
+                "\n3 free block 0 at 0x1000000400000, 4194304 bytes, freed failed 1, ", "gpu:0.cache_hits 1 ",
+                "\n{\"schema\": 1, "}}},
+     .prepare = write_files},
+    /* Rows 3 and 4 hold what changed since row 2. */
+    {"stats_prints_figures_of_every_nth_row",
+     .runs = {{STATS "2 stepped.csv", 0, {" reserved 8388608 deferred 0\n2 alloc", " reserved 8388608 deferred 0\n4 alloc"}}},
+     .prepare = write_files},
+    {"torture_prints_every_step_of_a_third",
+     .runs = {{"torture --programs 2 --seed 3 --strategy paddle --strategy strata --strategy system --thin 3 --steps 1",
+               0,
+               {"program 0 under paddle\n0 ", "program 1 under system\n0 ", "\nend time ", "\nverdict nothing is wrong, "},
+               .lacks = {"under strata\n"}}}},
+};
 
-/* Rows 3 and 4 hold what changed since row 2. */
-TEST(oracle, stats_prints_figures_of_every_nth_row) {
-    write_files();
-    ran_t ran = run_well(STATS "2 stepped.csv");
-    EXPECT_CONTAINS(ran.out, " reserved 8388608 deferred 0\n2 alloc");
-    EXPECT_CONTAINS(ran.out, " reserved 8388608 deferred 0\n4 alloc");
-}
-
-TEST(oracle, torture_prints_every_step_of_a_third) {
-    ran_t ran = run_well("torture --programs 2 --seed 3 --strategy paddle --strategy strata --strategy system --thin 3 --steps 1");
-    EXPECT_CONTAINS(ran.out, "program 0 under paddle\n0 ");
-    EXPECT_CONTAINS(ran.out, "program 1 under system\n0 ");
-    EXPECT_LACKS(ran.out, "under strata\n");
-    EXPECT_CONTAINS(ran.out, "\nend time ");
-    EXPECT_CONTAINS(ran.out, "\nverdict nothing is wrong, ");
-}
+TEST_EACH(oracle, prints, session_t, sessions) { expect_session(row); }
 
 /* A command that prints as `strata` does, but for what an expression of sed changes; NULL: there is no file. */
 static const char *changed_command(const char *expression) {

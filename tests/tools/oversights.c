@@ -6,19 +6,44 @@
 #include "tests/paths.h"
 #include "tests/tools/ran.h"
 
-TEST(oversights, a_strategy_in_the_place_of_a_trace) {
-    write_text("mine.yaml", "stack: [system]\n");
-    expect_wrong_use("compare --device sim --strategy strata mine.yaml",
-                     "strata compare: mine.yaml is a strategy and no trace; write --strategy mine.yaml; see strata help compare");
-    expect_wrong_use("stats --device sim --strategy strata paddle", "paddle is a strategy and no trace; write --strategy paddle");
-    write_text("paddle", "op,id,size,stream,time_us\nalloc,1,100,0,0\n"); /* a trace of a preset's name */
-    EXPECT_EQ(run_command("replay --device sim --strategy strata paddle").exit_status, 0);
-}
+static const session_t sessions[] = {
+    {"a_strategy_in_the_place_of_a_trace", .files = {{"mine.yaml", "stack: [system]\n"}},
+     .wrong = {{"compare --device sim --strategy strata mine.yaml",
+                "strata compare: mine.yaml is a strategy and no trace; write --strategy mine.yaml; see strata help compare"},
+               {"stats --device sim --strategy strata paddle", "paddle is a strategy and no trace; write --strategy paddle"}}},
+    {"a_trace_of_a_presets_name", .files = {{"paddle", "op,id,size,stream,time_us\nalloc,1,100,0,0\n"}},
+     .runs = {{"replay --device sim --strategy strata paddle", 0}}},
+    {"a_preset_in_the_place_of_a_file",
+     .wrong = {{"check strata", "strata is a preset and no file; strata explain strata shows it"},
+               {"check nobody", "nobody: the file cannot be read"}}},
+    {"a_key_outside_of_its_string",
+     .wrong =
+         {{"import pytorch max_split_size_mb=128",
+           "<pytorch>:1:1: max_split_size_mb is a key of a string, and its value comes after a colon; write max_split_size_mb:VALUE"}}},
+    {"a_device_that_is_not_there", .files = {{"t.csv", "op,id,size,stream,time_us\nalloc,1,100,0,0\n"}},
+     .runs = {{"compare --device gpu:15 --strategy strata t.csv", 2,
+               .errors = {"strata: --device gpu:15: ", "; write --device sim:h100 to simulate one\n"}}}},
+    {"a_file_that_is_no_comparison", .files = {{"t.csv", "op,id,size,stream,time_us\n"}, {"empty.json", ""}},
+     .wrong = {{"merge t.csv", "t.csv:1: "},
+               {"merge t.csv", "; write what strata compare --json writes\n"},
+               {"merge empty.json", "empty.json:1: no JSON text; write what strata compare --json writes\n"}}},
+    {"no_argument_at_all", .wrong = {{"check", "which file? write a strategy file"},
+                                     {"merge", "which files? write those of strata compare --json"},
+                                     {"conform", "which shared object? write one, as in ./libmine.so"},
+                                     {"diff", "two strategies, please, as in strata mine.yaml"},
+                                     {"import", "whose string? pytorch, paddle or tensorflow"},
+                                     {"replay", "no --strategy; write --strategy NAME|FILE"},
+                                     {"compare --strategy strata", "no trace; write a .csv or .csv.gz file"},
+                                     {"torture strata", "\"strata\" is no option; write --strategy strata"}}},
+    {"a_value_that_was_left_out_before_the_next_option", .files = {{"t.csv", "op,id,size,stream,time_us\nalloc,1,100,0,0\n"}},
+     .runs = {{"compare --json=--device --device sim --repeat 1 t.csv", 0}, /* a file may have that name */
+              {"compare --json - --device sim --repeat 1 t.csv", 0}},
+     .wrong = {{"compare --json --device sim --repeat 1 t.csv",
+                "--json has no value, --device follows; write --json FILE|-, or --json=--device if that is the value"},
+               {"stats --strategy --at=end t.csv", "--strategy has no value, --at=end follows"}}},
+};
 
-TEST(oversights, a_preset_in_the_place_of_a_file) {
-    expect_wrong_use("check strata", "strata is a preset and no file; strata explain strata shows it");
-    expect_wrong_use("check nobody", "nobody: the file cannot be read");
-}
+TEST_EACH(oversights, prints, session_t, sessions) { expect_session(row); }
 
 /* Whatever reads a strategy takes the word that its refusal of code tells. */
 TEST(oversights, code_is_allowed_wherever_a_strategy_is_read) {
@@ -56,48 +81,6 @@ TEST(oversights, an_empty_argument) {
         expect_wrong_use(arguments, "an argument is empty; write a name, or leave it out");
     }
     EXPECT_EQ(run_command("import pytorch ''").exit_status, 0); /* as the variable may be */
-}
-
-TEST(oversights, a_key_outside_of_its_string) {
-    expect_wrong_use(
-        "import pytorch max_split_size_mb=128",
-        "<pytorch>:1:1: max_split_size_mb is a key of a string, and its value comes after a colon; write max_split_size_mb:VALUE");
-}
-
-TEST(oversights, a_device_that_is_not_there) {
-    write_text("t.csv", "op,id,size,stream,time_us\nalloc,1,100,0,0\n");
-    ran_t ran = run_command("compare --device gpu:15 --strategy strata t.csv");
-    EXPECT_EQ(ran.exit_status, 2);
-    EXPECT_CONTAINS(ran.errors, "strata: --device gpu:15: ");
-    EXPECT_CONTAINS(ran.errors, "; write --device sim:h100 to simulate one\n");
-}
-
-TEST(oversights, a_file_that_is_no_comparison) {
-    write_text("t.csv", "op,id,size,stream,time_us\n");
-    write_text("empty.json", "");
-    expect_wrong_use("merge t.csv", "t.csv:1: ");
-    expect_wrong_use("merge t.csv", "; write what strata compare --json writes\n");
-    expect_wrong_use("merge empty.json", "empty.json:1: no JSON text; write what strata compare --json writes\n");
-}
-
-TEST(oversights, no_argument_at_all) {
-    expect_wrong_use("check", "which file? write a strategy file");
-    expect_wrong_use("merge", "which files? write those of strata compare --json");
-    expect_wrong_use("conform", "which shared object? write one, as in ./libmine.so");
-    expect_wrong_use("diff", "two strategies, please, as in strata mine.yaml");
-    expect_wrong_use("import", "whose string? pytorch, paddle or tensorflow");
-    expect_wrong_use("replay", "no --strategy; write --strategy NAME|FILE");
-    expect_wrong_use("compare --strategy strata", "no trace; write a .csv or .csv.gz file");
-    expect_wrong_use("torture strata", "\"strata\" is no option; write --strategy strata");
-}
-
-TEST(oversights, a_value_that_was_left_out_before_the_next_option) {
-    write_text("t.csv", "op,id,size,stream,time_us\nalloc,1,100,0,0\n");
-    expect_wrong_use("compare --json --device sim --repeat 1 t.csv",
-                     "--json has no value, --device follows; write --json FILE|-, or --json=--device if that is the value");
-    expect_wrong_use("stats --strategy --at=end t.csv", "--strategy has no value, --at=end follows");
-    run_well("compare --json=--device --device sim --repeat 1 t.csv"); /* a file may have that name */
-    run_well("compare --json - --device sim --repeat 1 t.csv");
 }
 
 /* PyTorch up to 2.9 splits blocks of expandable segments whatever their size, and since 2.10 it does not. A program that keeps 2 MiB of

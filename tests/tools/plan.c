@@ -200,14 +200,36 @@ TEST(plan_command, knows_who_borrows) {
     EXPECT_CONTAINS(run_well("plan %s --time 1ms", file).out, "implicit     1 reuses of 4096 bytes");
 }
 
-TEST(plan_command, sets_a_plan_beside_the_planners) {
-    write_text("given.csv", "id,lower,upper,size,offset\na,0,2,64,64\nb,2,4,64,0\n");
-    ran_t ran = run_well("plan given.csv --compare --time 10ms");
-    EXPECT_CONTAINS(ran.out, "\ngreedy                 64   1.0000     yes      1");
-    EXPECT_CONTAINS(ran.out, "\ngiven                 128   2.0000      no      1");
-    EXPECT_CONTAINS(ran.out, "\ngiven             1          1          0               64\n");
-    EXPECT_CONTAINS(run_well("plan given.csv --planner exact").out, "peak         128 bytes");
-}
+static const session_t sessions[] = {
+    {"sets_a_plan_beside_the_planners", .files = {{"given.csv", "id,lower,upper,size,offset\na,0,2,64,64\nb,2,4,64,0\n"}},
+     .runs = {{"plan given.csv --compare --time 10ms",
+               0,
+               {"\ngreedy                 64   1.0000     yes      1", "\ngiven                 128   2.0000      no      1",
+                "\ngiven             1          1          0               64\n"}},
+              {"plan given.csv --planner exact", 0, {"peak         128 bytes"}}}},
+    {"refuses_what_it_cannot_use",
+     .files = {{"two.csv", "id,lower,upper,size\na,0,2,64\nb,2,4,64\n"},
+               {"clash.csv", "lower,upper,size,offset\n0,2,10,0\n1,3,10,5\n"},
+               {"bad.json", "{\"plan\":[{\"lower\":0}]}"},
+               {"none.json", "{\"planner\":\"auto\"}"}},
+     .wrong = {{"plan", "no file; write a trace, a CSV or a plan"},
+               {"plan two.csv two.csv", "one file at a time"},
+               {"plan two.csv --planner gredy", "there is no planner \"gredy\"; write greedy"},
+               {"plan two.csv --time 3", "--time"},
+               {"plan two.csv --capacity 0", "--capacity is 0"},
+               {"plan two.csv --step 0", "--step 0: write a number from 1, or all"},
+               {"plan two.csv --step 1", "two.csv is no trace; leave --step out"},
+               {"plan two.csv --pools some", "--pools some: write intermediates"},
+               {"plan two.csv --streams alone", "--streams alone: write together or apart"},
+               {"plan two.csv -o two.csv", "is the file that is read"},
+               {"plan two.csv --compare --draw", "--compare prints tables alone"},
+               {"plan clash.csv", "what is fixed is no plan: buffers 0 and 1 share bytes"},
+               {"plan bad.json", "bad.json:1: a buffer has \"lower\", \"upper\", \"size\" and \"offset\""},
+               {"plan none.json", "no plan; write what strata plan -o writes"},
+               {"plan nowhere.csv", "nowhere.csv: the file cannot be read"}}},
+};
+
+TEST_EACH(plan_command, prints, session_t, sessions) { expect_session(row); }
 
 TEST(plan_command, shows_plans_and_lines) {
     write_text("two.csv", "id,lower,upper,size\n<a>,0,2,64\nb,2,4,64\n");
@@ -219,26 +241,4 @@ TEST(plan_command, shows_plans_and_lines) {
     char *svg = read_bytes(temporary("two.svg"), &(size_t){0});
     EXPECT_CONTAINS(svg, "<title>&#60;a&#62;: 64 bytes at 0, from 0 to 2</title></rect>");
     free(svg);
-}
-
-TEST(plan_command, refuses_what_it_cannot_use) {
-    write_text("two.csv", "id,lower,upper,size\na,0,2,64\nb,2,4,64\n");
-    write_text("clash.csv", "lower,upper,size,offset\n0,2,10,0\n1,3,10,5\n");
-    write_text("bad.json", "{\"plan\":[{\"lower\":0}]}");
-    write_text("none.json", "{\"planner\":\"auto\"}");
-    expect_wrong_use("plan", "no file; write a trace, a CSV or a plan");
-    expect_wrong_use("plan two.csv two.csv", "one file at a time");
-    expect_wrong_use("plan two.csv --planner gredy", "there is no planner \"gredy\"; write greedy");
-    expect_wrong_use("plan two.csv --time 3", "--time");
-    expect_wrong_use("plan two.csv --capacity 0", "--capacity is 0");
-    expect_wrong_use("plan two.csv --step 0", "--step 0: write a number from 1, or all");
-    expect_wrong_use("plan two.csv --step 1", "two.csv is no trace; leave --step out");
-    expect_wrong_use("plan two.csv --pools some", "--pools some: write intermediates");
-    expect_wrong_use("plan two.csv --streams alone", "--streams alone: write together or apart");
-    expect_wrong_use("plan two.csv -o two.csv", "is the file that is read");
-    expect_wrong_use("plan two.csv --compare --draw", "--compare prints tables alone");
-    expect_wrong_use("plan clash.csv", "what is fixed is no plan: buffers 0 and 1 share bytes");
-    expect_wrong_use("plan bad.json", "bad.json:1: a buffer has \"lower\", \"upper\", \"size\" and \"offset\"");
-    expect_wrong_use("plan none.json", "no plan; write what strata plan -o writes");
-    expect_wrong_use("plan nowhere.csv", "nowhere.csv: the file cannot be read");
 }

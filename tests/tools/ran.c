@@ -33,6 +33,7 @@ static ran_t run_words(const char *variables, const char *words) {
     snprintf(command, sizeof command,
              "cd %s && env -u STRATA_SET -u STRATA_STRATEGY -u COLUMNS %s %s > out.txt 2> errors.txt < /dev/null", folder,
              variables, words);
+    setenv("TRACES", STRATA_SOURCE_DIR "/traces", 1);
     int status = system(command);
     free(last_out);
     free(last_errors);
@@ -86,9 +87,37 @@ ran_t run_command_well(const char *file, int line, const char *arguments, ...) {
 
 void expect_wrong_use(const char *arguments, const char *part) {
     ran_t ran = run_command("%s", arguments);
-    EXPECT_EQ(ran.exit_status, 2);
-    EXPECT_CONTAINS(ran.errors, part);
-    EXPECT_STREQ(ran.out, "");
+    if (ran.exit_status != 2 || !strstr(ran.errors, part) || ran.out[0])
+        FAIL_TEST("strata %s ended with %d: \"%s\" is not in \"%s\", or \"%s\" is printed", arguments, ran.exit_status, part,
+                  ran.errors, ran.out);
+}
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* `parts` ends with NULL, or after `count`. */
+static void expect_parts(const char *arguments, const char *text, const char *const *parts, size_t count) {
+    for (size_t i = 0; i < count && parts[i]; i++) {
+        bool whole = parts[i][0] == '=', none = parts[i][0] == '\0';
+        if (whole || none ? strcmp(text, parts[i] + whole) != 0 : !strstr(text, parts[i]))
+            FAIL_TEST("strata %s: \"%s\" is not what is in \"%s\"", arguments, parts[i], text);
+    }
+}
+
+void expect_session(const session_t *session) {
+    for (size_t i = 0; i < COUNT(session->files) && session->files[i][0]; i++)
+        write_text(session->files[i][0], session->files[i][1]);
+    if (session->prepare) session->prepare();
+    for (const run_t *run = session->runs; run < session->runs + COUNT(session->runs) && run->arguments; run++) {
+        ran_t ran = run_command("%s", run->arguments);
+        if (ran.exit_status != run->exit_status)
+            FAIL_TEST("strata %s ended with %d, not %d: %s", run->arguments, ran.exit_status, run->exit_status, ran.errors);
+        expect_parts(run->arguments, ran.out, run->out, COUNT(run->out));
+        expect_parts(run->arguments, ran.errors, run->errors, COUNT(run->errors));
+        for (size_t i = 0; i < COUNT(run->lacks) && run->lacks[i]; i++)
+            if (strstr(ran.out, run->lacks[i])) FAIL_TEST("strata %s: \"%s\" is in \"%s\"", run->arguments, run->lacks[i], ran.out);
+    }
+    for (size_t i = 0; i < COUNT(session->wrong) && session->wrong[i][0]; i++)
+        expect_wrong_use(session->wrong[i][0], session->wrong[i][1]);
 }
 
 const char *project_trace_path(const char *name) {

@@ -99,18 +99,83 @@ TEST(stats, tells_places_streams_and_layers_after_a_row) {
     EXPECT_STREQ(ran.out, wanted);
 }
 
-TEST(stats, finds_the_peak_and_the_end) {
-    write_files();
-    ran_t ran = run_well(STATS "two.csv");
-    EXPECT_CONTAINS(ran.out, "two.csv after row 6 of 10 (line 7): mine on sim:h100\n");
-    EXPECT_CONTAINS(ran.out, "  reserved_bytes                           32.00 MiB       24.00 MiB        8.00 MiB\n");
-    ran = run_command(STATS "--at=peak two.csv");
-    EXPECT_CONTAINS(ran.out, "after row 6 of 10");
-    ran = run_command(STATS "--at end two.csv");
-    EXPECT_CONTAINS(ran.out, "two.csv after row 10 of 10 (line 11)");
-    EXPECT_CONTAINS(ran.out, "  peak_reserved_bytes                      32.00 MiB");
-    EXPECT_CONTAINS(ran.out, "  requested_bytes                                0 B             0 B             0 B\n");
-}
+static const session_t sessions[] = {
+    {"finds_the_peak_and_the_end",
+     .runs = {{STATS "two.csv",
+               0,
+               {"two.csv after row 6 of 10 (line 7): mine on sim:h100\n",
+                "  reserved_bytes                           32.00 MiB       24.00 MiB        8.00 MiB\n"}},
+              {STATS "--at=peak two.csv", 0, {"after row 6 of 10"}},
+              {STATS "--at end two.csv",
+               0,
+               {"two.csv after row 10 of 10 (line 11)", "  peak_reserved_bytes                      32.00 MiB",
+                "  requested_bytes                                0 B             0 B             0 B\n"}}},
+     .prepare = write_files},
+    {"json_has_streams_blocks_and_the_facades_own",
+     .runs = {{STATS "--at 5 --json two.csv",
+               0,
+               {"{\"schema\": 1, \"trace\": \"two.csv\", \"row\": 5, \"rows\": 10, \"line\": 6, \"strategy\": \"mine\", "
+                "\"device\": \"sim:h100\",\n\"failed_operations\": 0, \"oom_count\": 0,\n\"streams\": [{\"number\": 7, "
+                "\"device\": 0, \"stream\": \"0x",
+                "\n\"statistics\": {\"places\": [\n  {\"place\": \"gpu:0\", \"total\": {\"requested_bytes\": 1048576, ",
+                "{\"layer\": \"limit\", \"type\": \"limit\", \"number\": 3, \"figures\": {\"limit_bytes\": 104857600, "
+                "\"used_bytes\": 16777216, "},
+               .lacks = {"\"blocks\""}},
+              {STATS "--at 5 --json --blocks two.csv",
+               0,
+               {"\"size\": 4194304, \"requested\": 0, \"state\": \"deferred\"},\n",
+                "\"size\": 4194304, \"requested\": 0, \"state\": \"free\"},\n",
+                "\"size\": 1048576, \"requested\": 1048576, \"state\": \"live\"},\n",
+                "{\"place\": \"pinned\", \"stream\": \"0x0\", \"chunk\": ",
+                "\"size\": 1000, \"requested\": 1000, \"state\": \"live\"}],\n\"statistics\": "}}},
+     .prepare = write_files},
+    {"blocks_chunk_by_chunk",
+     .runs = {{STATS "--at 5 --blocks two.csv",
+               0,
+               {"\n  chunks and blocks\n  chunk 0x", " 8MiB, stream 7: used 4MiB (1), free 4MiB (1)\n    0x", " 4MiB free\n    0x",
+                " 4MiB waiting for other streams\n  chunk 0x", " 8MiB, stream 9: used 1MiB (1), free 7MiB (1)\n    0x",
+                " 7MiB free\n    0x", " 1MiB live\n\npinned ", " 1000, default: used 1000 (1), free 0 (0)\n    0x",
+                " 1000 live\n"}}},
+     .prepare = write_files},
+    /* Rows that are one kernel are not cut in two, and failures so far are told. */
+    {"kernels_are_whole_and_failures_are_told",
+     .files = {{"kernel.csv",
+                "op,id,size,stream,time_us,dur_us\nalloc,1,1000,0,0,\nalloc,2,1000,0,0,\nwork,1,0,0,5,10\nwork,2,0,0,5,10\n"
+                "free,1,0,0,50,\nfree,2,0,0,50,\n"},
+               {"early.csv",
+                "op,id,size,stream,time_us,dur_us\nalloc,1,1000,0,0,\nwork,1,0,0,5,10\nwork,1,0,0,5,10\nwork,1,0,0,5,10\n"
+                "free,1,0,0,50,\n"},
+               {"large.csv", "op,id,size,stream,time_us\nalloc,1,1000,0,0\nalloc,2,200000000,0,1\n"},
+               {"align.csv", "op,id,size,stream,time_us,align\nalloc,1,100,0,0,4096\n"}},
+     .runs = {{STATS "--at 3 kernel.csv", 0, {"kernel.csv after row 4 of 6 (line 5)"}},
+              {STATS "--at 2 early.csv", 0, {"early.csv after row 4 of 5 (line 5)"}}, /* longer than all that is before it */
+              {STATS "--at end large.csv",
+               0,
+               {"\n1 request has failed for memory so far\nthe first at row 2 (line 3): out of memory in gpu:0 ",
+                "live blocks: ", "  out_of_memory                                    1               -\n"}},
+              {STATS "--at end align.csv", 1, .errors = {"strata: align.csv:2: alloc failed: "}}},
+     .prepare = write_files},
+    {"refuses_wrong_usage",
+     .files = {{"nothing.csv", "op,id,size,stream,time_us\n"}, {"step.csv", "op,id,size,stream,time_us\nstep,,0,,1\n"}},
+     .wrong = {{"stats two.csv", "no --strategy"},
+               {"stats --strategy paddle", "no trace"},
+               {"stats --strategy paddle two.csv two.csv", "one trace, please"},
+               {"stats --strategy paddle --strategy strata two.csv", "--strategy is given twice"},
+               {"stats --strategy paddle --at 0 two.csv", "--at 0: write the number of a row, the first is 1, or peak, or end"},
+               {"stats --strategy paddle --at top two.csv", "--at top: write the number"},
+               {"stats --strategy paddle --device sim --at 11 two.csv", "--at 11: two.csv has 10 rows; write 1 to 10, peak or end"},
+               {"stats --strategy paddle --json --prometheus two.csv", "--json or --prometheus, not both"},
+               {"stats --strategy paddle --blocks --prometheus two.csv", "Prometheus reads no blocks; write --json --blocks"},
+               {"stats --strategy paddle --json=x two.csv", "--json takes no value"},
+               {"stats --strategy paddle --repeat 3 two.csv", "unknown option --repeat"},
+               {"stats --strategy paddle --block two.csv", "unknown option --block; did you mean --blocks"},
+               {"stats --strategy paddle --device sim nothing.csv", "nothing.csv: the trace has no rows"},
+               {"stats --strategy paddle --device sim step.csv", "--at peak: step.csv reserves nothing of a device; write --at end"},
+               {"compare --strategy paddle --at 3 two.csv", "unknown option --at"}},
+     .prepare = write_files},
+};
+
+TEST_EACH(stats, prints, session_t, sessions) { expect_session(row); }
 
 /* What a comparison calls the peak is what is reserved at the row that is found. */
 TEST(stats, the_peak_is_the_comparisons) {
@@ -130,46 +195,12 @@ TEST(stats, the_peak_is_the_comparisons) {
     }
 }
 
-TEST(stats, json_has_streams_blocks_and_the_facades_own) {
-    write_files();
-    ran_t ran = run_well(STATS "--at 5 --json two.csv");
-    EXPECT_CONTAINS(ran.out,
-                    "{\"schema\": 1, \"trace\": \"two.csv\", \"row\": 5, \"rows\": 10, \"line\": 6, \"strategy\": \"mine\", "
-                    "\"device\": \"sim:h100\",\n\"failed_operations\": 0, \"oom_count\": 0,\n\"streams\": [{\"number\": 7, "
-                    "\"device\": 0, \"stream\": \"0x");
-    EXPECT_CONTAINS(ran.out,
-                    "\n\"statistics\": {\"places\": [\n  {\"place\": \"gpu:0\", \"total\": {\"requested_bytes\": 1048576, ");
-    EXPECT_CONTAINS(ran.out, "{\"layer\": \"limit\", \"type\": \"limit\", \"number\": 3, \"figures\": {\"limit_bytes\": 104857600, "
-                             "\"used_bytes\": 16777216, ");
-    EXPECT_LACKS(ran.out, "\"blocks\"");
-    ran = run_command(STATS "--at 5 --json --blocks two.csv");
-    EXPECT_CONTAINS(ran.out, "\"size\": 4194304, \"requested\": 0, \"state\": \"deferred\"},\n");
-    EXPECT_CONTAINS(ran.out, "\"size\": 4194304, \"requested\": 0, \"state\": \"free\"},\n");
-    EXPECT_CONTAINS(ran.out, "\"size\": 1048576, \"requested\": 1048576, \"state\": \"live\"},\n");
-    EXPECT_CONTAINS(ran.out, "{\"place\": \"pinned\", \"stream\": \"0x0\", \"chunk\": ");
-    EXPECT_CONTAINS(ran.out, "\"size\": 1000, \"requested\": 1000, \"state\": \"live\"}],\n\"statistics\": ");
-}
-
 TEST(stats, prometheus_text) {
     write_files();
     ran_t ran = run_well(STATS "--at 5 --prometheus two.csv");
     EXPECT_EQ(strncmp(ran.out, "# HELP strata_requested_bytes ", 30), 0);
     EXPECT_CONTAINS(ran.out, "\nstrata_requested_bytes{place=\"gpu:0\"} 1048576\n");
     EXPECT_CONTAINS(ran.out, "\nstrata_layer_limit_used_bytes{place=\"gpu:0\",layer=\"limit\",number=\"3\"} 16777216\n");
-}
-
-TEST(stats, blocks_chunk_by_chunk) {
-    write_files();
-    ran_t ran = run_well(STATS "--at 5 --blocks two.csv");
-    EXPECT_CONTAINS(ran.out, "\n  chunks and blocks\n  chunk 0x");
-    EXPECT_CONTAINS(ran.out, " 8MiB, stream 7: used 4MiB (1), free 4MiB (1)\n    0x");
-    EXPECT_CONTAINS(ran.out, " 4MiB free\n    0x");
-    EXPECT_CONTAINS(ran.out, " 4MiB waiting for other streams\n  chunk 0x");
-    EXPECT_CONTAINS(ran.out, " 8MiB, stream 9: used 1MiB (1), free 7MiB (1)\n    0x");
-    EXPECT_CONTAINS(ran.out, " 7MiB free\n    0x");
-    EXPECT_CONTAINS(ran.out, " 1MiB live\n\npinned ");
-    EXPECT_CONTAINS(ran.out, " 1000, default: used 1000 (1), free 0 (0)\n    0x");
-    EXPECT_CONTAINS(ran.out, " 1000 live\n");
 }
 
 /* More streams than stand beside one another, and two layers of one name. */
@@ -185,54 +216,4 @@ TEST(stats, many_streams_take_several_tables) {
                              "  requested_bytes                           9.00 KiB        1.75 KiB        2.00 KiB\n");
     EXPECT_CONTAINS(ran.out, "  stat#1 current_bytes                      9.00 KiB        1.75 KiB        2.00 KiB\n");
     EXPECT_CONTAINS(ran.out, "  stat#2 current_bytes                      9.00 KiB        1.75 KiB        2.00 KiB\n");
-}
-
-/* Rows that are one kernel are not cut in two, and failures so far are told. */
-TEST(stats, kernels_are_whole_and_failures_are_told) {
-    write_files();
-    write_text("kernel.csv",
-               "op,id,size,stream,time_us,dur_us\nalloc,1,1000,0,0,\nalloc,2,1000,0,0,\nwork,1,0,0,5,10\nwork,2,0,0,5,10\n"
-               "free,1,0,0,50,\nfree,2,0,0,50,\n");
-    ran_t ran = run_well(STATS "--at 3 kernel.csv");
-    EXPECT_CONTAINS(ran.out, "kernel.csv after row 4 of 6 (line 5)");
-    write_text("early.csv",
-               "op,id,size,stream,time_us,dur_us\nalloc,1,1000,0,0,\nwork,1,0,0,5,10\nwork,1,0,0,5,10\nwork,1,0,0,5,10\n"
-               "free,1,0,0,50,\n");
-    ran = run_command(STATS "--at 2 early.csv"); /* longer than all that is before it */
-    EXPECT_CONTAINS(ran.out, "early.csv after row 4 of 5 (line 5)");
-    write_text("large.csv", "op,id,size,stream,time_us\nalloc,1,1000,0,0\nalloc,2,200000000,0,1\n");
-    ran = run_well(STATS "--at end large.csv");
-    EXPECT_CONTAINS(ran.out, "\n1 request has failed for memory so far\nthe first at row 2 (line 3): out of memory in gpu:0 ");
-    EXPECT_CONTAINS(ran.out, "live blocks: ");
-    EXPECT_CONTAINS(ran.out, "  out_of_memory                                    1               -\n");
-    write_text("align.csv", "op,id,size,stream,time_us,align\nalloc,1,100,0,0,4096\n");
-    ran = run_command(STATS "--at end align.csv");
-    EXPECT_EQ(ran.exit_status, 1);
-    EXPECT_CONTAINS(ran.errors, "strata: align.csv:2: alloc failed: ");
-}
-
-TEST(stats, refuses_wrong_usage) {
-    write_files();
-    write_text("nothing.csv", "op,id,size,stream,time_us\n");
-    write_text("step.csv", "op,id,size,stream,time_us\nstep,,0,,1\n");
-    expect_wrong_use("stats two.csv", "no --strategy");
-    expect_wrong_use("stats --strategy paddle", "no trace");
-    expect_wrong_use("stats --strategy paddle two.csv two.csv", "one trace, please");
-    expect_wrong_use("stats --strategy paddle --strategy strata two.csv", "--strategy is given twice");
-    expect_wrong_use("stats --strategy paddle --at 0 two.csv",
-                     "--at 0: write the number of a row, the first is 1, or peak, or end");
-    expect_wrong_use("stats --strategy paddle --at top two.csv", "--at top: write the number");
-    expect_wrong_use("stats --strategy paddle --device sim --at 11 two.csv",
-                     "--at 11: two.csv has 10 rows; write 1 to 10, peak or end");
-    expect_wrong_use("stats --strategy paddle --json --prometheus two.csv", "--json or --prometheus, not both");
-    expect_wrong_use("stats --strategy paddle --blocks --prometheus two.csv", "Prometheus reads no blocks; write --json --blocks");
-    expect_wrong_use("stats --strategy paddle --json=x two.csv", "--json takes no value");
-    expect_wrong_use("stats --strategy paddle --repeat 3 two.csv", "unknown option --repeat");
-    expect_wrong_use("stats --strategy paddle --block two.csv", "unknown option --block; did you mean --blocks");
-    expect_wrong_use("stats --strategy paddle --device sim nothing.csv", "nothing.csv: the trace has no rows");
-    expect_wrong_use("stats --strategy paddle --device sim step.csv",
-                     "--at peak: step.csv reserves nothing of a device; write --at end");
-    ran_t ran = run_command("compare --strategy paddle --at 3 two.csv");
-    EXPECT_EQ(ran.exit_status, 2);
-    EXPECT_CONTAINS(ran.errors, "unknown option --at");
 }

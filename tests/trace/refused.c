@@ -8,57 +8,139 @@
 #include "tests/harness/test.h"
 #include "trace/trace.h"
 
-#define HEADER "op,id,size,stream,time_us\n"
-#define WIDE   "op,id,size,stream,time_us,device,place,pool,align,thread,tag,dur_us,other\n"
+#define HEADER          "op,id,size,stream,time_us\n"
+#define NAMED           "op,id,size,stream,time_us,device,other,stream_name\n"
+#define WIDE            "op,id,size,stream,time_us,device,place,pool,align,thread,tag,dur_us,other\n"
+#define CARRIAGE_RETURN "a carriage return stands in the line; end lines with LF or CRLF"
 
-/* Loads a text; the error must begin with "path:line:column: " and hold `part`. */
-static void expect_refused(const char *path, unsigned line, unsigned column, const char *part) {
-    strata_trace_t *trace = NULL;
+/* Loads a file. Its error must begin with "path:line:column: " and hold `part`. `text` is printed if it does not. */
+static void expect_refused(const char *path, unsigned line, unsigned column, const char *part, const char *text) {
+    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
     strata_status_t status = path ? strata_trace_load(path, &trace) : STRATA_OK;
-    if (status == STRATA_OK) {
-        FAIL_TEST("accepted; \"%s\" was wanted", part);
-        strata_trace_delete(trace);
-        return;
-    }
+    const strata_error_t *error = strata_last_error();
     char begin[300];
-    snprintf(begin, sizeof begin, "%s:%u:%u: ", path, line, column);
-    EXPECT_EQ(status, STRATA_E_FORMAT);
-    EXPECT_EQ(strata_last_error()->line, line);
-    EXPECT_EQ(strata_last_error()->column, column);
-    if (strncmp(strata_last_error()->text, begin, strlen(begin)) != 0)
-        FAIL_TEST("\"%s\" does not begin with \"%s\"", strata_last_error()->text, begin);
-    EXPECT_CONTAINS(strata_last_error()->text, part);
+    snprintf(begin, sizeof begin, "%s:%u:%u: ", path ? path : "", line, column);
+    if (status != STRATA_E_FORMAT) FAIL_TEST("%s; \"%s\" was wanted of\n%.400s", strata_status_name(status), part, text);
+    else if (strncmp(error->text, begin, strlen(begin)) || error->line != line || error->column != column ||
+             !strstr(error->text, part))
+        FAIL_TEST("wanted %s%s\ngot    %s\nfor\n%.400s", begin, part, error->text, text);
 }
 
 static void expect_text_refused(const char *text, unsigned line, unsigned column, const char *part) {
-    expect_refused(write_text("wrong.csv", text), line, column, part);
+    expect_refused(write_text("wrong.csv", text), line, column, part, text);
 }
 
-TEST(trace, refuses_wrong_headers) {
-    expect_text_refused("", 1, 1, "the header is missing; write op,id,size,stream,time_us");
-    expect_text_refused("# strata-trace 2\n" HEADER, 1, 16, "version \"2\" of the format is not known; write # strata-trace 1");
-    expect_text_refused("# made by hand\n" HEADER, 1, 1, "a comment; write # strata-trace 1");
-    expect_text_refused("# strata-trace 1\n", 2, 1, "the header is missing");
-    expect_text_refused("op,id,size,stream\n", 1, 1, "column \"time_us\" is missing");
-    expect_text_refused("op,id,size,stream,time_us,size\n", 1, 27, "column \"size\" stands twice; write it once");
-    expect_text_refused("op,id,size,stream,time_us,sise\n", 1, 27, "unknown column \"sise\"; write one of op, id, size");
-    expect_text_refused("# strata-trace 1\nop,id,size,stream,time_us,\n", 2, 27, "unknown column \"\"");
-}
+static const struct {
+    const char *text;
+    unsigned line, column;
+    const char *part;
+} wrong[] = {
+    /* Headers. */
+    {"", 1, 1, "the header is missing; write op,id,size,stream,time_us"},
+    {"# strata-trace 2\n" HEADER, 1, 16, "version \"2\" of the format is not known; write # strata-trace 1"},
+    {"# made by hand\n" HEADER, 1, 1, "a comment; write # strata-trace 1"},
+    {"# strata-trace 1\n", 2, 1, "the header is missing"},
+    {"op,id,size,stream\n", 1, 1, "column \"time_us\" is missing"},
+    {"op,id,size,stream,time_us,size\n", 1, 27, "column \"size\" stands twice; write it once"},
+    {"op,id,size,stream,time_us,sise\n", 1, 27, "unknown column \"sise\"; write one of op, id, size"},
+    {"# strata-trace 1\nop,id,size,stream,time_us,\n", 2, 27, "unknown column \"\""},
+    /* Columns are counted in characters, quotes and the text between them too. The UTF-8 mark is none. */
+    {"op,tag,id,size,stream,time_us\nalloc,\"a\"\"\xc3\xa9,\",x,8,0,0\n", 2, 15, "id is \"x\""},
+    {"op,tag,id,size,stream,time_us\nalloc,\xe2\x82\xac\xf0\x9f\x98\x80,1,8,0,y\n", 2, 16, "time_us is \"y\""},
+    {"\xef\xbb\xbf"
+     "op,id,size,stream,time_us,sise\n",
+     1, 27, "unknown column \"sise\""},
+    {"time_us,stream,x_note,size,id,op\n0,0,,8,1,alloc\n7,0,\"z\",,1,fre\n", 3, 12, "unknown op \"fre\""},
+    {"time_us,stream,x_note,size,id,op\n0,0,\"z\"z,8,1,alloc\n", 2, 8,
+     "text follows the closing quote of field 3 (x_note); write a comma"},
+    {"time_us,stream,x_note,size,id,op\n0,0,z,8,\"1,alloc\n", 2, 9, "field 5 (id) has no closing quote"},
+    {"op,id,size,stream,time_us,other\nwait,,,0,0,1\nwait,,,0,0,-1\n", 3, 12, "other is \"-1\""},
+    {"op,id,size,stream,time_us\nalloc,1,8,0,0\nfree,1,,0\n", 3, 9, "time_us is missing: 4 fields, but the header has 5"},
+    /* Marks and empty lines before the header. */
+    {"\xef\xbb\xbf", 2, 1, "the header is missing"},
+    {"\xef\xbb", 1, 1, "unknown column \"\?\?\""},
+    {"\xef\xbb\xbf\xef\xbb\xbf" HEADER, 1, 1, "unknown column \"\?\?\?op\""},
+    {"\n\xef\xbb\xbf" HEADER, 2, 1, "unknown column \"\?\?\?op\""},
+    {"\n\n\n", 4, 1, "the header is missing"},
+    {"\n# strata-trace 1\n# strata-trace 1\n" HEADER, 3, 1, "unknown column \"# strata-trace 1\""},
+    /* Fields. */
+    {HEADER "aloc,1,8,0,0\n", 2, 1, "unknown op \"aloc\"; write one of alloc, free, borrow, unborrow, work"},
+    {HEADER "alloc,1,8,0,0\nfree,1,0,0\n", 3, 10, "4 fields, but the header has 5"},
+    {HEADER "alloc,1,8,0,0,9\n", 2, 15, "6 fields, but the header has 5"},
+    {HEADER "alloc,x,8,0,0\n", 2, 7, "id is \"x\"; write a whole number from 0 to"},
+    {HEADER "alloc,,8,0,0\n", 2, 7, "id is \"\""},
+    {HEADER "alloc,1,,0,0\n", 2, 9, "size is \"\""},
+    {HEADER "alloc,1,-8,0,0\n", 2, 9, "size is \"-8\""},
+    {HEADER "alloc,1,8,,0\n", 2, 11, "stream is \"\""},
+    {HEADER "alloc,1,8,all,0\n", 2, 11, "stream is \"all\""},
+    {HEADER "alloc,1,8,0,\n", 2, 13, "time_us is \"\""},
+    {HEADER "alloc,1,8,0, 1\n", 2, 13, "time_us is \" 1\""},
+    {HEADER "alloc,1,281474976710657,0,0\n", 2, 9, "size is \"281474976710657\"; write a whole number from 0 to"},
+    {HEADER "alloc,1,18446744073709551616,0,0\n", 2, 9, "size is \"18446744073709551616\""},
+    {HEADER "alloc,1,8,0,1000000000000001\n", 2, 13, "time_us is"},
+    {HEADER "alloc,\"1,8,0,0\n", 2, 7, "field 2 (id) has no closing quote"},
+    {HEADER "alloc,\"1\"2,8,0,0\n", 2, 10, "text follows the closing quote of field 2 (id)"},
+    {HEADER "\n\nal\x01l"
+            "oc,1,8,0,0\n",
+     4, 1, "unknown op \"al?loc\""},
+    /* Optional fields. */
+    {WIDE "alloc,1,8,0,0,16,,,,,,,\n", 2, 15, "device is \"16\"; write a whole number from 0 to 15"},
+    {WIDE "alloc,1,8,0,0,,cpu,,,,,,\n", 2, 16, "unknown place \"cpu\"; write one of gpu, managed, pinned, host"},
+    {WIDE "alloc,1,8,0,0,,,,3,,,,\n", 2, 18, "align is 3; write a power of two"},
+    {WIDE "alloc,1,8,0,0,,,,,4294967296,,,\n", 2, 19, "thread is \"4294967296\""},
+    {WIDE "work,,0,0,0,,,,,,,,\n", 2, 19, "dur_us is \"\""},
+    {WIDE "wait,,0,0,0,,,,,,,,\n", 2, 20, "other is \"\""},
+    {WIDE "pool_begin,,0,0,0,,,,,,,,\n", 2, 21, "pool is \"\""},
+    {HEADER "work,,0,0,0\n", 2, 1, "dur_us is \"\""},
+    /* Lifetimes. */
+    {HEADER "free,1,0,0,0\n", 2, 6, "free of id 1, which no row above allocates; write its alloc first"},
+    {HEADER "alloc,1,8,0,0\nfree,1,0,0,1\nfree,1,0,0,2\n", 4, 6, "free of id 1, which was freed on line 3"},
+    {HEADER "alloc,1,8,0,0\nalloc,1,8,0,1\n", 3, 7, "id 1 is allocated a second time (first on line 2)"},
+    {HEADER "alloc,1,8,0,0\nfree,1,0,0,1\nalloc,1,8,0,2\n", 4, 7, "id 1 is allocated a second time"},
+    {HEADER "borrow,1,0,2,0\n", 2, 8, "borrow of id 1, which no row above allocates"},
+    {HEADER "alloc,1,8,0,0\nfree,1,0,0,1\nborrow,1,0,2,1\n", 4, 8, "borrow of id 1, which was freed on line 3"},
+    {HEADER "alloc,1,8,0,0\nfree,1,0,0,1\nunborrow,1,0,2,1\n", 4, 10, "unborrow of id 1, which was freed"},
+    /* An id and a stream whose numbers add up to those of a borrow. */
+    {HEADER "alloc,1,8,0,0\nalloc,2,8,5,0\nborrow,1,,5,1\nunborrow,2,,0,1\n", 5, 13,
+     "unborrow of id 2 by stream 0, which does not borrow it"},
+    {HEADER "alloc,1,8,0,0\nunborrow,1,0,2,1\n", 3, 14, "unborrow of id 1 by stream 2, which does not borrow it"},
+    {HEADER "alloc,1,8,0,0\nunborrow,1,0,0,1\n", 3, 14, "unborrow of id 1 by stream 0, which does not borrow it"},
+    {HEADER "alloc,1,8,0,0\nborrow,1,0,3,1\nunborrow,1,0,2,1\n", 4, 14, "write its borrow first"},
+    {HEADER "alloc,1,8,0,0\nalloc,2,8,0,0\nborrow,1,0,2,1\nunborrow,2,0,2,1\n", 5, 14, "unborrow of id 2"},
+    {HEADER "alloc,1,8,0,0\nborrow,1,0,2,1\nborrow,1,0,2,1\nunborrow,1,0,2,2\nborrow,1,0,3,2\nunborrow,1,0,2,2\n", 7, 14,
+     "unborrow of id 1 by stream 2"},
+    {WIDE "work,7,0,0,0,,,,,,,5,\n", 2, 6, "work of id 7, which no row above allocates"},
+    {WIDE "alloc,1,8,0,0,0,,,,,,,\nfree,1,0,0,0,1,,,,,,,\n", 3, 14, "free of id 1 on device 1, but it was allocated"},
+    {HEADER "alloc,1,8,0,5\nalloc,2,8,0,4\n", 3, 13, "time_us falls from 5 to 4; sort the rows by time"},
+    /* Pools that do not pair. */
+    {WIDE "pool_begin,,,0,0,,,7,,,,,\npool_end,,,0,0,,,8,,,,,\n", 3, 18,
+     "pool_end of pool 8, which stream 0 has not begun; write its pool_begin first"},
+    {WIDE "pool_begin,,,0,0,,,7,,,,,\npool_end,,,1,0,,,7,,,,,\n", 3, 18, "which stream 1 has not begun"},
+    {WIDE "pool_begin,,,0,0,,,7,,,,,\npool_end,,,0,0,,,7,,,,,\npool_end,,,0,0,,,7,,,,,\n", 4, 18, "has not begun"},
+    /* Sums that overflow. */
+    {WIDE "work,,0,0,0,,,,,,,1000000000000000,\nwork,,0,0,1,,,,,,,1,\n", 3, 19, "the dur_us of all kernels add up"},
+    /* Kernels of two durations. */
+    {WIDE "work,,0,0,7,,,,,,,5,\nwork,,0,1,7,,,,,,,6,\nwork,,0,0,7,,,,,,,6,\n", 4, 19,
+     "dur_us is 6, but 5 on line 2 of the same kernel"},
+    /* Carriage returns within a line. */
+    {"# strata-trace 1\r\r\n" HEADER, 1, 17, CARRIAGE_RETURN},
+    {"op,id,size,stream,time_us,x_\ra\n", 1, 29, CARRIAGE_RETURN},
+    {HEADER "\r\r\n", 2, 1, CARRIAGE_RETURN},
+    {"op,id,size,stream,time_us\ralloc,1,8,0,0\r", 1, 26, CARRIAGE_RETURN},
+    /* Names of streams. */
+    {NAMED "alloc,1,8,5,0,0,,copy0\nfree,1,,5,1,0,,copy1\n", 3, 16,
+     "stream 5 is \"copy1\" here and \"copy0\" above; give each stream one name"},
+    {NAMED "step,,,,0,,,copy0\n", 2, 13, "a name of a stream in a row without one; leave it empty"},
+    {NAMED "sync,,,all,0,,,copy0\n", 2, 16, "a name of a stream in a row without one"},
+    {NAMED "release,,,,0,,,copy0\n", 2, 16, "a name of a stream in a row without one"},
+    /* A second name is refused, also one that begins as the first. */
+    {NAMED "alloc,1,8,5,0,0,,copy\nalloc,2,8,5,0,0,,copy0\n", 3, 18, "give each stream one name"},
+    {NAMED "alloc,1,8,5,0,0,,copy0\nalloc,2,8,5,0,0,,copy\n", 3, 18, "give each stream one name"},
+};
 
-/* Columns are counted in characters, quotes and what stands between them too, and the mark of UTF-8 is none. */
-TEST(trace, names_the_column_of_what_is_wrong) {
-    expect_text_refused("op,tag,id,size,stream,time_us\nalloc,\"a\"\"\xc3\xa9,\",x,8,0,0\n", 2, 15, "id is \"x\"");
-    expect_text_refused("op,tag,id,size,stream,time_us\nalloc,\xe2\x82\xac\xf0\x9f\x98\x80,1,8,0,y\n", 2, 16, "time_us is \"y\"");
-    expect_text_refused("\xef\xbb\xbf"
-                        "op,id,size,stream,time_us,sise\n",
-                        1, 27, "unknown column \"sise\"");
-    expect_text_refused("time_us,stream,x_note,size,id,op\n0,0,,8,1,alloc\n7,0,\"z\",,1,fre\n", 3, 12, "unknown op \"fre\"");
-    expect_text_refused("time_us,stream,x_note,size,id,op\n0,0,\"z\"z,8,1,alloc\n", 2, 8,
-                        "text follows the closing quote of field 3 (x_note); write a comma");
-    expect_text_refused("time_us,stream,x_note,size,id,op\n0,0,z,8,\"1,alloc\n", 2, 9, "field 5 (id) has no closing quote");
-    expect_text_refused("op,id,size,stream,time_us,other\nwait,,,0,0,1\nwait,,,0,0,-1\n", 3, 12, "other is \"-1\"");
-    expect_text_refused("op,id,size,stream,time_us\nalloc,1,8,0,0\nfree,1,,0\n", 3, 9,
-                        "time_us is missing: 4 fields, but the header has 5");
+TEST(trace, refuses_wrong_text_at_its_place) {
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        expect_text_refused(wrong[i].text, wrong[i].line, wrong[i].column, wrong[i].part);
 }
 
 /* As some editors and spreadsheets write it. */
@@ -79,12 +161,6 @@ TEST(trace, accepts_a_mark_of_utf8_and_empty_lines_before_the_header) {
             if (trace) EXPECT_EQ(trace->lifetimes, 1);
         }
     }
-    expect_text_refused("\xef\xbb\xbf", 2, 1, "the header is missing");
-    expect_text_refused("\xef\xbb", 1, 1, "unknown column \"\?\?\"");
-    expect_text_refused("\xef\xbb\xbf\xef\xbb\xbf" HEADER, 1, 1, "unknown column \"\?\?\?op\"");
-    expect_text_refused("\n\xef\xbb\xbf" HEADER, 2, 1, "unknown column \"\?\?\?op\"");
-    expect_text_refused("\n\n\n", 4, 1, "the header is missing");
-    expect_text_refused("\n# strata-trace 1\n# strata-trace 1\n" HEADER, 3, 1, "unknown column \"# strata-trace 1\"");
 }
 
 TEST(trace, refuses_too_many_columns) {
@@ -93,77 +169,15 @@ TEST(trace, refuses_too_many_columns) {
     expect_text_refused(text, 1, 263, "more than 64 fields; write fewer columns");
 }
 
-TEST(trace, refuses_wrong_fields) {
-    expect_text_refused(HEADER "aloc,1,8,0,0\n", 2, 1, "unknown op \"aloc\"; write one of alloc, free, borrow, unborrow, work");
-    expect_text_refused(HEADER "alloc,1,8,0,0\nfree,1,0,0\n", 3, 10, "4 fields, but the header has 5");
-    expect_text_refused(HEADER "alloc,1,8,0,0,9\n", 2, 15, "6 fields, but the header has 5");
-    expect_text_refused(HEADER "alloc,x,8,0,0\n", 2, 7, "id is \"x\"; write a whole number from 0 to");
-    expect_text_refused(HEADER "alloc,,8,0,0\n", 2, 7, "id is \"\"");
-    expect_text_refused(HEADER "alloc,1,,0,0\n", 2, 9, "size is \"\"");
-    expect_text_refused(HEADER "alloc,1,-8,0,0\n", 2, 9, "size is \"-8\"");
-    expect_text_refused(HEADER "alloc,1,8,,0\n", 2, 11, "stream is \"\"");
-    expect_text_refused(HEADER "alloc,1,8,all,0\n", 2, 11, "stream is \"all\"");
-    expect_text_refused(HEADER "alloc,1,8,0,\n", 2, 13, "time_us is \"\"");
-    expect_text_refused(HEADER "alloc,1,8,0, 1\n", 2, 13, "time_us is \" 1\"");
-    expect_text_refused(HEADER "alloc,1,281474976710657,0,0\n", 2, 9,
-                        "size is \"281474976710657\"; write a whole number from 0 to");
-    expect_text_refused(HEADER "alloc,1,18446744073709551616,0,0\n", 2, 9, "size is \"18446744073709551616\"");
-    expect_text_refused(HEADER "alloc,1,8,0,1000000000000001\n", 2, 13, "time_us is");
-    expect_text_refused(HEADER "alloc,\"1,8,0,0\n", 2, 7, "field 2 (id) has no closing quote");
-    expect_text_refused(HEADER "alloc,\"1\"2,8,0,0\n", 2, 10, "text follows the closing quote of field 2 (id)");
-    expect_text_refused(HEADER "\n\nal\x01l"
-                               "oc,1,8,0,0\n",
-                        4, 1, "unknown op \"al?loc\"");
-}
-
 TEST(trace, refuses_wrong_optional_fields) {
-    expect_text_refused(WIDE "alloc,1,8,0,0,16,,,,,,,\n", 2, 15, "device is \"16\"; write a whole number from 0 to 15");
-    expect_text_refused(WIDE "alloc,1,8,0,0,,cpu,,,,,,\n", 2, 16, "unknown place \"cpu\"; write one of gpu, managed, pinned, host");
-    expect_text_refused(WIDE "alloc,1,8,0,0,,,,3,,,,\n", 2, 18, "align is 3; write a power of two");
-    expect_text_refused(WIDE "alloc,1,8,0,0,,,,,4294967296,,,\n", 2, 19, "thread is \"4294967296\"");
-    expect_text_refused(WIDE "work,,0,0,0,,,,,,,,\n", 2, 19, "dur_us is \"\"");
-    expect_text_refused(WIDE "wait,,0,0,0,,,,,,,,\n", 2, 20, "other is \"\"");
-    expect_text_refused(WIDE "pool_begin,,0,0,0,,,,,,,,\n", 2, 21, "pool is \"\"");
-    expect_text_refused(HEADER "work,,0,0,0\n", 2, 1, "dur_us is \"\"");
     char text[512] = WIDE "alloc,1,8,0,0,,,,,,";
     memset(text + strlen(text), 'a', STRATA_TRACE_TAG_BYTES);
     strcat(text, ",,\n");
     expect_text_refused(text, 2, 20, "the tag is longer than 255 bytes");
 }
 
-TEST(trace, refuses_wrong_lifetimes) {
-    expect_text_refused(HEADER "free,1,0,0,0\n", 2, 6, "free of id 1, which no row above allocates; write its alloc first");
-    expect_text_refused(HEADER "alloc,1,8,0,0\nfree,1,0,0,1\nfree,1,0,0,2\n", 4, 6, "free of id 1, which was freed on line 3");
-    expect_text_refused(HEADER "alloc,1,8,0,0\nalloc,1,8,0,1\n", 3, 7, "id 1 is allocated a second time (first on line 2)");
-    expect_text_refused(HEADER "alloc,1,8,0,0\nfree,1,0,0,1\nalloc,1,8,0,2\n", 4, 7, "id 1 is allocated a second time");
-    expect_text_refused(HEADER "borrow,1,0,2,0\n", 2, 8, "borrow of id 1, which no row above allocates");
-    expect_text_refused(HEADER "alloc,1,8,0,0\nfree,1,0,0,1\nborrow,1,0,2,1\n", 4, 8, "borrow of id 1, which was freed on line 3");
-    expect_text_refused(HEADER "alloc,1,8,0,0\nfree,1,0,0,1\nunborrow,1,0,2,1\n", 4, 10, "unborrow of id 1, which was freed");
-    /* An id and a stream whose numbers add up to those of a borrow. */
-    expect_text_refused(HEADER "alloc,1,8,0,0\nalloc,2,8,5,0\nborrow,1,,5,1\nunborrow,2,,0,1\n", 5, 13,
-                        "unborrow of id 2 by stream 0, which does not borrow it");
-    expect_text_refused(HEADER "alloc,1,8,0,0\nunborrow,1,0,2,1\n", 3, 14,
-                        "unborrow of id 1 by stream 2, which does not borrow it");
-    expect_text_refused(HEADER "alloc,1,8,0,0\nunborrow,1,0,0,1\n", 3, 14,
-                        "unborrow of id 1 by stream 0, which does not borrow it");
-    expect_text_refused(HEADER "alloc,1,8,0,0\nborrow,1,0,3,1\nunborrow,1,0,2,1\n", 4, 14, "write its borrow first");
-    expect_text_refused(HEADER "alloc,1,8,0,0\nalloc,2,8,0,0\nborrow,1,0,2,1\nunborrow,2,0,2,1\n", 5, 14, "unborrow of id 2");
-    expect_text_refused(HEADER
-                        "alloc,1,8,0,0\nborrow,1,0,2,1\nborrow,1,0,2,1\nunborrow,1,0,2,2\nborrow,1,0,3,2\nunborrow,1,0,2,2\n",
-                        7, 14, "unborrow of id 1 by stream 2");
-    expect_text_refused(WIDE "work,7,0,0,0,,,,,,,5,\n", 2, 6, "work of id 7, which no row above allocates");
-    expect_text_refused(WIDE "alloc,1,8,0,0,0,,,,,,,\nfree,1,0,0,0,1,,,,,,,\n", 3, 14,
-                        "free of id 1 on device 1, but it was allocated");
-    expect_text_refused(HEADER "alloc,1,8,0,5\nalloc,2,8,0,4\n", 3, 13, "time_us falls from 5 to 4; sort the rows by time");
-}
-
 TEST(trace, refuses_pools_that_do_not_pair) {
     char text[4096] = WIDE;
-    expect_text_refused(WIDE "pool_begin,,,0,0,,,7,,,,,\npool_end,,,0,0,,,8,,,,,\n", 3, 18,
-                        "pool_end of pool 8, which stream 0 has not begun; write its pool_begin first");
-    expect_text_refused(WIDE "pool_begin,,,0,0,,,7,,,,,\npool_end,,,1,0,,,7,,,,,\n", 3, 18, "which stream 1 has not begun");
-    expect_text_refused(WIDE "pool_begin,,,0,0,,,7,,,,,\npool_end,,,0,0,,,7,,,,,\npool_end,,,0,0,,,7,,,,,\n", 4, 18,
-                        "has not begun");
     for (int i = 0; i < 17; i++) strcat(text, "pool_begin,,,3,0,,,7,,,,,\n");
     expect_text_refused(text, 18, 20, "stream 3 has begun 16 pools and ended none of them, the most; write their pool_end first");
 }
@@ -176,41 +190,29 @@ TEST(trace, refuses_sums_that_overflow) {
     for (size_t i = 0; i < rows; i++) length += (size_t)sprintf(text + length, "alloc,%zu,281474976710656,0,0\n", i);
     expect_text_refused(text, 4098, 12, "the sizes of all live ids add up to more than 2^60 bytes");
     free(text);
-    expect_text_refused(WIDE "work,,0,0,0,,,,,,,1000000000000000,\nwork,,0,0,1,,,,,,,1,\n", 3, 19,
-                        "the dur_us of all kernels add up");
-}
-
-TEST(trace, refuses_kernels_of_two_durations) {
-    expect_text_refused(WIDE "work,,0,0,7,,,,,,,5,\nwork,,0,1,7,,,,,,,6,\nwork,,0,0,7,,,,,,,6,\n", 4, 19,
-                        "dur_us is 6, but 5 on line 2 of the same kernel");
 }
 
 TEST(trace, refuses_zero_bytes_and_long_lines) {
     static const char with_zero[] = HEADER "alloc,1,8\0,0,0\n";
-    expect_refused(write_file("zero.csv", with_zero, sizeof with_zero - 1), 2, 10, "a zero byte stands in the line");
+    expect_refused(write_file("zero.csv", with_zero, sizeof with_zero - 1), 2, 10, "a zero byte stands in the line", with_zero);
     size_t huge = 3 << 20;
     char *text CLOSED_BY(text_gone) = malloc(huge);
     ASSERT_TRUE(text);
     memset(text, 'a', huge);
     memcpy(text, HEADER, strlen(HEADER));
-    expect_refused(write_file("long.csv", text, huge), 2, 4096, "the line is longer than 4095 bytes");
+    expect_refused(write_file("long.csv", text, huge), 2, 4096, "the line is longer than 4095 bytes", text);
 }
 
 TEST(trace, refuses_carriage_returns_within_a_line) {
     static const char *const tags[] = {"a\rb", "a\r\r", "\"a\r\"", "\"a,\r\"\r"};
     static const unsigned columns[] = {16, 16, 17, 18};
-    static const char part[] = "a carriage return stands in the line; end lines with LF or CRLF";
     char text[256];
     for (size_t i = 0; i < sizeof tags / sizeof *tags; i++) {
         snprintf(text, sizeof text, "op,id,size,stream,time_us,tag\nalloc,1,8,0,0,%s\n", tags[i]);
-        expect_text_refused(text, 2, columns[i], part);
+        expect_text_refused(text, 2, columns[i], CARRIAGE_RETURN);
         snprintf(text, sizeof text, "op,id,size,stream,time_us,x_a,tag\nalloc,1,8,0,0,%s,\n", tags[i]);
-        expect_text_refused(text, 2, columns[i], part);
+        expect_text_refused(text, 2, columns[i], CARRIAGE_RETURN);
     }
-    expect_text_refused("# strata-trace 1\r\r\n" HEADER, 1, 17, part);
-    expect_text_refused("op,id,size,stream,time_us,x_\ra\n", 1, 29, part);
-    expect_text_refused(HEADER "\r\r\n", 2, 1, part);
-    expect_text_refused("op,id,size,stream,time_us\ralloc,1,8,0,0\r", 1, 26, part);
 }
 
 TEST(trace, refuses_too_many_streams) {
@@ -250,7 +252,7 @@ TEST(trace, refuses_damaged_gzip) {
     }
     EXPECT_GE(refused + 10, count - 2);
     whole[count - 1] ^= 1;
-    expect_refused(write_file("sum.csv.gz", whole, count), 102, 1, "the gzip data is damaged");
+    expect_refused(write_file("sum.csv.gz", whole, count), 102, 1, "the gzip data is damaged", "sum.csv.gz");
 }
 
 TEST(trace, says_what_cannot_be_read) {

@@ -54,28 +54,6 @@ TEST(trace_stream_names, are_found_among_many_rows) {
     EXPECT_STREQ(name_in(trace, 2), "(none)");
 }
 
-TEST(trace_stream_names, wrong_ones_are_refused_at_their_place) {
-    static const struct {
-        const char *rows, *what;
-        unsigned line, column;
-    } wrong[] = {
-        {"alloc,1,8,5,0,0,,copy0\nfree,1,,5,1,0,,copy1\n",
-         "stream 5 is \"copy1\" here and \"copy0\" above; give each stream one name", 3, 16},
-        {"step,,,,0,,,copy0\n", "a name of a stream in a row without one; leave it empty", 2, 13},
-        {"sync,,,all,0,,,copy0\n", "a name of a stream in a row without one", 2, 16},
-        {"release,,,,0,,,copy0\n", "a name of a stream in a row without one", 2, 16},
-    };
-    char text[400];
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        strata_trace_t *trace = NULL;
-        snprintf(text, sizeof text, HEADER "%s", wrong[i].rows);
-        EXPECT_STATUS(STRATA_E_FORMAT, strata_trace_load(write_text("names.csv", text), &trace));
-        EXPECT_CONTAINS(strata_last_error()->text, wrong[i].what);
-        EXPECT_EQ(strata_last_error()->line, wrong[i].line);
-        EXPECT_EQ(strata_last_error()->column, wrong[i].column);
-    }
-}
-
 /* 255 bytes are accepted, 256 are not. */
 TEST(trace_stream_names, have_a_maximum_length) {
     char text[600], name[300];
@@ -132,15 +110,4 @@ TEST(trace_stream_names, a_feed_shows_the_whole_trace_at_once) {
     EXPECT_EQ(view.count, 9000);
     EXPECT_STREQ(name_in(&view, 0), "copy0");
     EXPECT_OK(strata_trace_feed_finish(feed, &trace));
-}
-
-/* A second name is refused, also one that begins as the first. */
-TEST(trace_stream_names, are_whole_names) {
-    static const char *const pairs[][2] = {{"copy", "copy0"}, {"copy0", "copy"}};
-    for (size_t i = 0; i < 2; i++) {
-        char text[200];
-        strata_trace_t *trace = NULL;
-        snprintf(text, sizeof text, HEADER "alloc,1,8,5,0,0,,%s\nalloc,2,8,5,0,0,,%s\n", pairs[i][0], pairs[i][1]);
-        EXPECT_SAYS(STRATA_E_FORMAT, strata_trace_load(write_text("names.csv", text), &trace), "give each stream one name");
-    }
 }
