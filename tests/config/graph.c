@@ -187,7 +187,9 @@ TEST(graph_section, explain_tells_it) {
                           "[<text>:2:1]\n\ngraph.gpu, outermost first\n  out_of_memory: what the stack does then  [<text>:4:3]\n");
     EXPECT_CONTAINS(text, "    chunk_size               8MiB         <text>:3:50\n");
     EXPECT_CONTAINS(text, "    alignment                256          --set\n");
-    EXPECT_CONTAINS(text, "\ngraph.managed, outermost first\n  buffered: ");
+    EXPECT_CONTAINS(
+        text,
+        "\ngraph.managed, outermost first\n  retry: {timeout: 0}: added, because the stack has none  [default]\n  buffered: ");
     EXPECT_LACKS(text, "keep  ");
 }
 

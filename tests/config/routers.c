@@ -155,9 +155,13 @@ TEST(own_stacks, are_of_one_device) {
     FILE *out = tmpfile();
     EXPECT_OK(strata_config_explain(strategy, out));
     const char *text = read_back(out);
-    EXPECT_CONTAINS(text, "\ngpu:1, a stack of its own, outermost first\n  auto_growth: cache");
+    EXPECT_CONTAINS(
+        text,
+        "\ngpu:1, a stack of its own, outermost first\n  retry: {timeout: 0}: added, because the stack has none  [default]\n  auto_growth: cache");
     EXPECT_CONTAINS(text, "6MiB         --set");
-    EXPECT_CONTAINS(text, "\nmanaged:1, a stack of its own, outermost first\n  system: source");
+    EXPECT_CONTAINS(
+        text,
+        "\nmanaged:1, a stack of its own, outermost first\n  retry: {timeout: 0}: added, because the stack has none  [default]\n  system: source");
 }
 
 TEST(own_stacks, are_kept_and_replaced_by_what_extends) {
