@@ -99,6 +99,13 @@ strata_status_t strata_chunks_join(strata_chunks_t *self);
 static inline strata_chunk_t *strata_chunk_at(const strata_chunks_t *self, uint32_t number) {
     return strata_node(&self->nodes, number);
 }
+/* The number of the chunk in which an address lies; 0: none. */
+static inline uint32_t strata_chunks_number_at(strata_chunks_t *self, uint64_t address) {
+    const strata_order_key_t key = {address, UINT64_MAX, 0};
+    uint32_t number = strata_order_before(&self->by_address, &key);
+    const strata_chunk_t *chunk = strata_chunk_at(self, number);
+    return number && address - chunk->base < chunk->size ? number : 0;
+}
 
 /* Memory from below becomes a chunk of one free block, or a part of the chunk that it is joined to, whose last block it is; it is
  * in no index yet. Returns the chunk's number; 0: the limit of chunks or blocks is reached, and nothing has changed. */
@@ -142,7 +149,7 @@ static inline void strata_chunks_pass_last(strata_chunks_t *self, uint32_t low, 
 /* Every block, chunk by chunk in the order of the list, in address order within a chunk. */
 void strata_chunks_walk(strata_layer_t *base, strata_walk_fn block, void *context);
 const strata_record_t *strata_chunks_find(strata_layer_t *base, uint64_t address);
-/* Of several joined chunks the first stands for all. */
+/* Of several joined chunks, and of the parts of a run, the first stands for all. */
 const strata_record_t *strata_chunks_chunk_of(strata_layer_t *base, const strata_record_t *block);
 /* Gives back what may go, in the order of the list; returns the bytes. */
 uint64_t strata_chunks_release(strata_layer_t *base, strata_call_t *call);

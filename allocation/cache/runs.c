@@ -11,8 +11,6 @@ static strata_chunk_t *chunk_at(const strata_runs_t *self, uint32_t number) { re
 
 static strata_record_t *block_at(const strata_runs_t *self, uint32_t slot) { return strata_slab_record(slab_of(self), slot); }
 
-static uint64_t end_of(const strata_runs_t *self, uint32_t run) { return chunk_at(self, run)->base + chunk_at(self, run)->size; }
-
 void strata_runs_init(strata_runs_t *self, strata_chunks_t *chunks) {
     self->chunks = chunks;
     chunks->sorted = true;
@@ -21,12 +19,6 @@ void strata_runs_init(strata_runs_t *self, strata_chunks_t *chunks) {
 }
 
 /* ---- finding ---- */
-
-uint32_t strata_runs_find(strata_runs_t *self, uint64_t address) {
-    const strata_order_key_t key = {address, UINT64_MAX, 0};
-    uint32_t run = strata_order_before(&self->chunks->by_address, &key);
-    return run && address < end_of(self, run) ? run : 0;
-}
 
 uint32_t strata_runs_find_part(strata_runs_t *self, uint64_t address) {
     const strata_order_key_t key = {address, UINT64_MAX, 0};

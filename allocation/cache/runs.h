@@ -33,7 +33,9 @@ static inline strata_run_part_t *strata_run_part_at(const strata_runs_t *self, u
     return strata_node(&self->chunks->nodes, part);
 }
 /* The run, or the part, in which an address lies; 0: none. */
-uint32_t strata_runs_find(strata_runs_t *self, uint64_t address);
+static inline uint32_t strata_runs_find(strata_runs_t *self, uint64_t address) {
+    return strata_chunks_number_at(self->chunks, address);
+}
 uint32_t strata_runs_find_part(strata_runs_t *self, uint64_t address);
 /* The first part that begins at an address or above it; 0: none. */
 uint32_t strata_runs_part_from(strata_runs_t *self, uint64_t address);

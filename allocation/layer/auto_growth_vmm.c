@@ -144,11 +144,11 @@ static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
 
 /* ---- looking ---- */
 
-/* Of a run, and of a view, the first part stands for all. */
+/* The first part of a view stands for all. */
 static const strata_record_t *chunk_of(strata_layer_t *base, const strata_record_t *block) {
     auto_growth_vmm_t *self = (auto_growth_vmm_t *)base;
     if (is_viewed(block)) return strata_chunk_at(&self->growth.chunks, strata_growth_vmm_viewed_part(self, block))->below;
-    return strata_chunk_at(&self->growth.chunks, strata_runs_find(&self->runs, block->ptr))->below;
+    return strata_chunks_chunk_of(base, block);
 }
 
 static const strata_record_t *find(strata_layer_t *base, uint64_t address) {

@@ -377,12 +377,6 @@ static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
     return idle > keep ? give_back((best_fit_vmm_t *)base, idle - keep, call) : 0;
 }
 
-/* Of a run its first handle stands for all. */
-static const strata_record_t *chunk_of(strata_layer_t *base, const strata_record_t *block) {
-    best_fit_vmm_t *self = (best_fit_vmm_t *)base;
-    return strata_chunk_at(&self->chunks, strata_runs_find(&self->runs, block->ptr))->below;
-}
-
 /* ---- at a given address ---- */
 
 static void take_out(strata_layer_t *base, uint32_t slot) {
@@ -464,7 +458,7 @@ const strata_layer_type_t strata_best_fit_vmm_type = {
     .trim = trim,
     .find = strata_chunks_find,
     .walk = strata_chunks_walk,
-    .chunk_of = chunk_of,
+    .chunk_of = strata_chunks_chunk_of,
     .idle_bytes = idle_bytes,
     .validate = validate,
     .check = check,

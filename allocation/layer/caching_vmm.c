@@ -58,12 +58,6 @@ static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
     return idle > keep ? strata_caching_unmap_idle(self, 0, 0, idle - keep, call) : 0;
 }
 
-/* Of a run its first handle stands for all. */
-static const strata_record_t *chunk_of(strata_layer_t *base, const strata_record_t *block) {
-    caching_t *self = (caching_t *)base;
-    return strata_chunk_at(&self->chunks, strata_runs_find(&self->runs, block->ptr))->below;
-}
-
 /* ---- life ---- */
 
 static void destroy(strata_layer_t *base) {
@@ -132,7 +126,7 @@ const strata_layer_type_t strata_caching_vmm_type = {
     .trim = trim,
     .find = strata_chunks_find,
     .walk = strata_chunks_walk,
-    .chunk_of = chunk_of,
+    .chunk_of = strata_chunks_chunk_of,
     .idle_bytes = strata_caching_idle_bytes,
     .waits = strata_caching_waits,
     .validate = strata_caching_validate,
