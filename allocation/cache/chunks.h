@@ -163,12 +163,15 @@ uint64_t strata_chunks_trim(strata_layer_t *base, uint64_t keep, strata_call_t *
  * open, and what the caller needs may be there now. */
 bool strata_chunks_begin_growth(strata_chunks_t *self, bool *growing, strata_call_t *call);
 void strata_chunks_end_growth(strata_chunks_t *self, bool *growing);
+/* Sleeps until another thread's growth ends, or what else it broadcasts on `grown`. May wake without a reason. */
+void strata_chunks_wait_for_others(strata_chunks_t *self, strata_call_t *call);
 
 /* Asks below for `size` bytes, with the locks open. `at` is the address at which a source of handles maps them, or 0. */
 strata_status_t strata_chunks_ask(strata_chunks_t *self, uint64_t at, uint64_t size, uint64_t alignment,
                                   const strata_request_t *request, strata_record_t **below);
-/* Returns E_LIMIT: the cache has no number for another chunk, or its stack no slot for another block. */
-strata_status_t strata_chunks_refuse_more(const strata_chunks_t *self);
+/* Returns E_LIMIT: the cache has no number for another chunk, or its stack no slot for another block. The memory goes back, with the
+ * locks open. */
+strata_status_t strata_chunks_refuse_more(strata_chunks_t *self, strata_record_t *below, strata_call_t *call);
 
 /* Asks below for a chunk of `size` bytes at a multiple of `alignment`, or of the request's if that is larger, with the locks open.
  * *number is that of the chunk, or of the one that it was joined to; its last block is the new one: free, and in no index yet.

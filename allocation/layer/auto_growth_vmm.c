@@ -101,11 +101,7 @@ static void free_leaving(auto_growth_vmm_t *self, leaving_t *leaving, strata_han
     strata_device_t *device = self->growth.base.domain->device;
     strata_opened_t opened = strata_call_unlock(call);
     bool done = event && strata_device_event_synchronise(device, event) == STRATA_OK;
-    for (uint32_t i = 0; i < leaving->count; i++) {
-        if (done) strata_vmm_note_done(self->vmm, leaving->below[i]);
-        strata_chunk_free(leaving->below[i]);
-        leaving->below[i] = NULL;
-    }
+    strata_vmm_give_back(self->vmm, leaving->below, leaving->count, done);
     strata_call_lock(call, opened);
     for (uint32_t i = 0; i < leaving->count; i++) strata_growth_vmm_unblock(self, leaving->shadows[i]);
     if (event) strata_events_give(&self->growth.base.domain->events, event);

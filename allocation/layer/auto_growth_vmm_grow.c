@@ -71,11 +71,7 @@ static strata_status_t create_one(auto_growth_vmm_t *self, vmm_kind_t pool, uint
         return status;
     }
     self->creations++;
-    if (strata_growth_vmm_put(self, below, pool)) return STRATA_OK;
-    strata_opened_t opened = strata_call_unlock(request->call);
-    strata_chunk_free(below);
-    strata_call_lock(request->call, opened);
-    return strata_chunks_refuse_more(chunks);
+    return strata_growth_vmm_put(self, below, pool) ? STRATA_OK : strata_chunks_refuse_more(chunks, below, request->call);
 }
 
 static uint64_t handle_at_most(const auto_growth_vmm_t *self) {

@@ -53,7 +53,7 @@ strata_record_t *strata_growth_vmm_take(auto_growth_vmm_t *self, uint32_t part, 
     uint32_t own = strata_chunks_take_at(&self->growth.chunks, &place);
     if (own == 0) return NULL;
     bool small = strata_slab_record(slab(self), own)->pool == STRATA_VMM_SMALL;
-    if (strata_runs_take(&self->runs, part, own)) {
+    if (strata_runs_take(&self->runs, part, own, 0)) {
         self->small_bytes -= small ? below->size : 0;
         return below;
     }

@@ -183,8 +183,7 @@ static void let_go(caching_t *self, miss_t *miss) {
 /* What came from below goes there again: nobody has used it. */
 static void free_fresh(caching_t *self, strata_record_t *below, strata_call_t *call) {
     strata_opened_t opened = strata_call_unlock(call);
-    strata_vmm_note_done(self->vmm, below);
-    strata_chunk_free(below);
+    strata_vmm_give_back(self->vmm, &below, 1, true);
     strata_call_lock(call, opened);
 }
 
@@ -195,10 +194,7 @@ static strata_status_t map_one(caching_t *self, miss_t *miss, uint64_t at) {
                                                &below);
     if (status != STRATA_OK) return status;
     uint32_t slot = strata_runs_publish(&self->runs, below);
-    if (slot == 0) {
-        free_fresh(self, below, miss->request->call);
-        return strata_chunks_refuse_more(&self->chunks);
-    }
+    if (slot == 0) return strata_chunks_refuse_more(&self->chunks, below, miss->request->call);
     caching_segment_t *part = caching_segment_at(self, strata_runs_find_part(&self->runs, at));
     part->bank = miss->bank;
     part->kind = miss->kind;
@@ -216,7 +212,7 @@ static strata_record_t *take_part(caching_t *self, uint32_t range, uint32_t numb
     const caching_segment_t *part = caching_segment_at(self, number);
     strata_record_t *below = part->chunk.below;
     uint32_t bank = part->bank;
-    if (!strata_runs_take(&self->runs, number, slot)) return NULL;
+    if (!strata_runs_take(&self->runs, number, slot, 0)) return NULL;
     caching_bank_at(self, bank)->segments--;
     caching_range_at(self, range)->parts--;
     self->unmapped++;
@@ -364,10 +360,7 @@ static void free_handles(caching_t *self, const leaving_t *leaving, strata_call_
     bank->unmapping[leaving->kind]++;
     bool done = strata_uses_wait_for_user(&self->uses, bank->stream, call);
     strata_opened_t opened = strata_call_unlock(call);
-    for (uint32_t i = 0; i < leaving->count; i++) {
-        if (done) strata_vmm_note_done(self->vmm, leaving->below[i]);
-        strata_chunk_free(leaving->below[i]);
-    }
+    strata_vmm_give_back(self->vmm, leaving->below, leaving->count, done);
     strata_call_lock(call, opened);
     bank = caching_bank_at(self, leaving->bank);
     if (--bank->unmapping[leaving->kind] == 0 && self->chunks.waiting) strata_condition_broadcast(&self->chunks.grown);
