@@ -262,11 +262,6 @@ static strata_status_t ensure_range(best_fit_vmm_t *self, strata_call_t *call) {
     return status;
 }
 
-/* In bytes. A handle need not be a power of two. */
-static uint64_t handles_for(const best_fit_vmm_t *self, uint64_t size) {
-    return (size + self->handle - 1) / self->handle * self->handle;
-}
-
 static strata_status_t grow(strata_layer_t *base, strata_lookup_t *lookup, uint64_t size, strata_record_t **record) {
     best_fit_vmm_t *self = (best_fit_vmm_t *)base;
     const strata_request_t *request = lookup->request;
@@ -276,10 +271,10 @@ static strata_status_t grow(strata_layer_t *base, strata_lookup_t *lookup, uint6
     strata_status_t status = ensure_range(self, request->call);
     if (status != STRATA_OK) return status;
     strata_runs_wait_for_gaps(&self->runs, &self->unmapping, request->call);
-    uint64_t bytes = handles_for(self, size);
+    uint64_t bytes = strata_round_up_any(size, self->handle);
     uint64_t gap = gap_for(self, bytes), at = gap ? gap : tail_of(self);
     uint32_t last = gap ? 0 : last_free(self);
-    if (last) bytes = handles_for(self, size - block_at(self, last)->size);
+    if (last) bytes = strata_round_up_any(size - block_at(self, last)->size, self->handle);
     if (at + bytes > self->begin + self->addresses) return strata_fail(STRATA_E_NO_MEMORY, 0, "the range has no room at its end");
     status = map_some(self, at, bytes, remaps, request);
     if (status == STRATA_E_NO_MEMORY && remaps && remap(self, size, request->call)) return STRATA_OK;
@@ -388,11 +383,10 @@ static strata_status_t create(strata_layer_t *base) {
     uint64_t available, total;
     strata_status_t status = strata_vmm_find(base, &self->vmm);
     if (status != STRATA_OK) return status;
-    uint64_t granularity = strata_vmm_granularity(self->vmm);
-    self->handle = strata_round_down(options_of(self)->handle + granularity - 1, granularity);
+    self->handle = strata_round_up_any(options_of(self)->handle, strata_vmm_granularity(self->vmm));
     status = strata_domain_memory(base->domain, &available, &total);
     if (status != STRATA_OK) return status;
-    self->addresses = handles_for(self, total) * ADDRESSES;
+    self->addresses = strata_round_up_any(total, self->handle) * ADDRESSES;
     status = strata_chunks_init(base, &policy, sizeof(strata_run_part_t), PARTS);
     if (status != STRATA_OK) return status;
     self->chunks.unit = ALIGNMENT;

@@ -75,8 +75,7 @@ static strata_status_t read_sizes(caching_t *self) {
     const uint64_t sizes[] = {
         [STRATA_CACHING_SMALL] = 2ull << 20, [STRATA_CACHING_LARGE] = caching_options_of(self)->large_segment};
     uint64_t granularity = strata_vmm_granularity(self->vmm), available, total;
-    for (uint32_t kind = 0; kind < STRATA_CACHING_KINDS; kind++)
-        self->handle[kind] = strata_round_down(sizes[kind] + granularity - 1, granularity);
+    for (uint32_t kind = 0; kind < STRATA_CACHING_KINDS; kind++) self->handle[kind] = strata_round_up_any(sizes[kind], granularity);
     strata_status_t status = strata_domain_memory(self->base.domain, &available, &total);
     self->range_bytes = total + total / 8;
     return status;

@@ -110,7 +110,7 @@ static void link_range(caching_t *self, uint32_t number) {
 
 /* The lock is opened. */
 static strata_status_t make_range(caching_t *self, uint32_t bank, uint32_t kind, strata_call_t *call) {
-    uint64_t size = (self->range_bytes + self->handle[kind] - 1) / self->handle[kind] * self->handle[kind], base = 0;
+    uint64_t size = strata_round_up_any(self->range_bytes, self->handle[kind]), base = 0;
     strata_opened_t opened = strata_call_unlock(call);
     strata_status_t status = strata_vmm_reserve(self->vmm, size + self->handle[kind], &base);
     strata_call_lock(call, opened);
@@ -217,12 +217,6 @@ static void unmap_last(caching_t *self, miss_t *miss, uint64_t count) {
     }
 }
 
-/* A handle need not be a power of two. */
-static uint64_t whole_handles_for(const caching_t *self, const miss_t *miss, uint64_t bytes) {
-    uint64_t size = self->handle[miss->kind];
-    return (bytes + size - 1) / size * size;
-}
-
 /* Maps the gap after what is held, or a part of it, from an address on; what is free after that is held too. All or nothing. */
 static strata_status_t map_gap(caching_t *self, miss_t *miss, uint64_t at, uint64_t bytes) {
     uint64_t size = self->handle[miss->kind], count = (bytes + size - 1) / size;
@@ -255,7 +249,7 @@ static strata_status_t gather(caching_t *self, miss_t *miss, uint64_t place, uin
     while (status == STRATA_OK) {
         uint64_t have = miss->held ? caching_block(self, miss->held)->size : 0, at = place + have;
         if (have >= size) return STRATA_OK;
-        miss->lacks = whole_handles_for(self, miss, size - have);
+        miss->lacks = strata_round_up_any(size - have, self->handle[miss->kind]);
         const caching_range_t *range = caching_range_at(self, miss->range);
         if (at >= end_of_range(range) || strata_runs_find(&self->runs, at)) status = STRATA_E_NOT_READY;
         else status = map_gap(self, miss, at, strata_min(size - have, end_of_gap(self, range, at) - at));
