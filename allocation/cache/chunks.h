@@ -99,7 +99,7 @@ strata_status_t strata_chunks_join(strata_chunks_t *self);
 static inline strata_chunk_t *strata_chunk_at(const strata_chunks_t *self, uint32_t number) {
     return strata_node(&self->nodes, number);
 }
-/* The number of the chunk in which an address lies; 0: none. */
+/* Returns the number of the chunk in which an address lies, or 0 if there is none. */
 static inline uint32_t strata_chunks_number_at(strata_chunks_t *self, uint64_t address) {
     const strata_order_key_t key = {address, UINT64_MAX, 0};
     uint32_t number = strata_order_before(&self->by_address, &key);
@@ -163,7 +163,7 @@ uint64_t strata_chunks_trim(strata_layer_t *base, uint64_t keep, strata_call_t *
  * open, and what the caller needs may be there now. */
 bool strata_chunks_begin_growth(strata_chunks_t *self, bool *growing, strata_call_t *call);
 void strata_chunks_end_growth(strata_chunks_t *self, bool *growing);
-/* Sleeps until another thread's growth ends, or what else it broadcasts on `grown`. May wake without a reason. */
+/* Sleeps until another thread's growth ends, or until something else is broadcast on `grown`. May wake without a reason. */
 void strata_chunks_wait_for_others(strata_chunks_t *self, strata_call_t *call);
 
 /* Asks below for `size` bytes, with the locks open. `at` is the address at which a source of handles maps them, or 0. */

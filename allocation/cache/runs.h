@@ -56,20 +56,20 @@ static inline uint32_t strata_runs_last_block(const strata_runs_t *self, uint32_
 /* Memory from below becomes a part, with a block of its own: free, in no index, and merged with nobody. Its slot; 0: the limit of
  * parts or blocks is reached, and nothing has changed. */
 uint32_t strata_runs_publish(strata_runs_t *self, strata_record_t *below);
-/* A part leaves, with the block that is just as large and is in no index; 0: the part is idle, and the block is carved out of the free
- * one, which is `near` or not far from it. Returns what the part was made from. NULL: it is not idle, or no slot is left, and nothing
- * has changed. */
+/* Takes a part out. `block` is its block, which is just as large and in no index. With 0 the part is idle, and its block is carved out
+ * of the free one, which is `near` or not far from it. Returns the memory that the part was made of. NULL: the part is not idle, or no
+ * slot is left, and nothing has changed. */
 strata_record_t *strata_runs_take(strata_runs_t *self, uint32_t part, uint32_t block, uint32_t near);
 
 /* ---- handles (handles.c) ---- */
 
-/* Addresses between runs. */
+/* Unmapped addresses before, between or after runs. */
 typedef struct strata_gap {
     uint64_t begin, end;
-    uint32_t run, next; /* the run that ends where it begins, and the one that begins where it ends; 0: none */
+    uint32_t run, next; /* the run that ends where the gap begins, and the one that begins where it ends; 0: none */
 } strata_gap_t;
-/* The next gap of a range that ends at `limit`, in order of addresses. At first gap->end is where the range begins, and the rest is 0.
- * False: there is none. */
+/* Finds the next gap of a range that ends at `limit`, in order of addresses. At first gap->end is where the range begins, and the rest
+ * is 0. Returns false if there is none. */
 bool strata_runs_next_gap(strata_runs_t *self, uint64_t limit, strata_gap_t *gap);
 /* Maps a handle of `size` bytes at an address, with the locks open. *slot is that of its block: free, in no index, and merged with
  * nobody. E_LIMIT: the limit of parts or blocks is reached; the handle was given back. Else the status of the layer below. */

@@ -123,7 +123,7 @@ static uint64_t gap_for(best_fit_vmm_t *self, uint64_t bytes) {
 
 /* ---- handles ---- */
 
-/* The block of a handle that has come. */
+/* Puts in the block of a handle that has just been mapped. */
 static void put_fresh(best_fit_vmm_t *self, uint32_t slot) {
     self->used_bytes += block_at(self, slot)->size;
     put_back(self, slot);
