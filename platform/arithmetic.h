@@ -19,6 +19,9 @@ static inline bool strata_round_up(uint64_t value, uint64_t unit, uint64_t *resu
     return true;
 }
 
+/* Rounds up to a multiple of any unit. The sum of both must not overflow. */
+static inline uint64_t strata_round_up_any(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
+
 static inline uint64_t strata_round_down(uint64_t value, uint64_t unit) { return value & ~(unit - 1); }
 
 /* `fraction` of the bytes, rounded down; UINT64_MAX if that is more than fits. fraction >= 0. */

@@ -187,15 +187,14 @@ void strata_chunks_walk(strata_layer_t *base, strata_walk_fn block, void *contex
 
 const strata_record_t *strata_chunks_find(strata_layer_t *base, uint64_t address) {
     strata_chunks_t *self = (strata_chunks_t *)base;
-    const strata_order_key_t key = {address, UINT64_MAX, 0};
-    uint32_t number = strata_order_before(&self->by_address, &key);
-    const strata_chunk_t *chunk = strata_chunk_at(self, number);
-    if (number == 0 || address - chunk->base >= chunk->size) return NULL;
-    const strata_record_t *block = strata_slab_record(slab_of(base), chunk->first);
+    uint32_t number = strata_chunks_number_at(self, address);
+    if (number == 0) return NULL;
+    const strata_record_t *block = strata_slab_record(slab_of(base), strata_chunk_at(self, number)->first);
     while (address - block->ptr >= block->size) block = strata_slab_record(slab_of(base), block->next);
     return block;
 }
 
 const strata_record_t *strata_chunks_chunk_of(strata_layer_t *base, const strata_record_t *block) {
-    return strata_chunk_at((const strata_chunks_t *)base, block->chunk)->below;
+    strata_chunks_t *self = (strata_chunks_t *)base;
+    return strata_chunk_at(self, self->one_number ? strata_chunks_number_at(self, block->ptr) : block->chunk)->below;
 }

@@ -99,6 +99,13 @@ strata_status_t strata_chunks_join(strata_chunks_t *self);
 static inline strata_chunk_t *strata_chunk_at(const strata_chunks_t *self, uint32_t number) {
     return strata_node(&self->nodes, number);
 }
+/* Returns the number of the chunk in which an address lies, or 0 if there is none. */
+static inline uint32_t strata_chunks_number_at(strata_chunks_t *self, uint64_t address) {
+    const strata_order_key_t key = {address, UINT64_MAX, 0};
+    uint32_t number = strata_order_before(&self->by_address, &key);
+    const strata_chunk_t *chunk = strata_chunk_at(self, number);
+    return number && address - chunk->base < chunk->size ? number : 0;
+}
 
 /* Memory from below becomes a chunk of one free block, or a part of the chunk that it is joined to, whose last block it is; it is
  * in no index yet. Returns the chunk's number; 0: the limit of chunks or blocks is reached, and nothing has changed. */
@@ -142,7 +149,7 @@ static inline void strata_chunks_pass_last(strata_chunks_t *self, uint32_t low, 
 /* Every block, chunk by chunk in the order of the list, in address order within a chunk. */
 void strata_chunks_walk(strata_layer_t *base, strata_walk_fn block, void *context);
 const strata_record_t *strata_chunks_find(strata_layer_t *base, uint64_t address);
-/* Of several joined chunks the first stands for all. */
+/* Of several joined chunks, and of the parts of a run, the first stands for all. */
 const strata_record_t *strata_chunks_chunk_of(strata_layer_t *base, const strata_record_t *block);
 /* Gives back what may go, in the order of the list; returns the bytes. */
 uint64_t strata_chunks_release(strata_layer_t *base, strata_call_t *call);
@@ -156,12 +163,15 @@ uint64_t strata_chunks_trim(strata_layer_t *base, uint64_t keep, strata_call_t *
  * open, and what the caller needs may be there now. */
 bool strata_chunks_begin_growth(strata_chunks_t *self, bool *growing, strata_call_t *call);
 void strata_chunks_end_growth(strata_chunks_t *self, bool *growing);
+/* Sleeps until another thread's growth ends, or until something else is broadcast on `grown`. May wake without a reason. */
+void strata_chunks_wait_for_others(strata_chunks_t *self, strata_call_t *call);
 
 /* Asks below for `size` bytes, with the locks open. `at` is the address at which a source of handles maps them, or 0. */
 strata_status_t strata_chunks_ask(strata_chunks_t *self, uint64_t at, uint64_t size, uint64_t alignment,
                                   const strata_request_t *request, strata_record_t **below);
-/* Returns E_LIMIT: the cache has no number for another chunk, or its stack no slot for another block. */
-strata_status_t strata_chunks_refuse_more(const strata_chunks_t *self);
+/* Returns E_LIMIT: the cache has no number for another chunk, or its stack no slot for another block. The memory goes back, with the
+ * locks open. */
+strata_status_t strata_chunks_refuse_more(strata_chunks_t *self, strata_record_t *below, strata_call_t *call);
 
 /* Asks below for a chunk of `size` bytes at a multiple of `alignment`, or of the request's if that is larger, with the locks open.
  * *number is that of the chunk, or of the one that it was joined to; its last block is the new one: free, and in no index yet.

@@ -2,11 +2,15 @@
 #include "allocation/cache/chunks.h"
 #include "platform/arithmetic.h"
 
-bool strata_chunks_begin_growth(strata_chunks_t *self, bool *growing, strata_call_t *call) {
-    if (!*growing) return *growing = true;
+void strata_chunks_wait_for_others(strata_chunks_t *self, strata_call_t *call) {
     self->waiting++;
     strata_call_wait(call, self->base.stack, &self->grown, UINT64_MAX);
     self->waiting--;
+}
+
+bool strata_chunks_begin_growth(strata_chunks_t *self, bool *growing, strata_call_t *call) {
+    if (!*growing) return *growing = true;
+    strata_chunks_wait_for_others(self, call);
     return false;
 }
 
@@ -34,7 +38,8 @@ static void give_again(strata_record_t *below, strata_call_t *call) {
     strata_call_lock(call, opened);
 }
 
-strata_status_t strata_chunks_refuse_more(const strata_chunks_t *self) {
+strata_status_t strata_chunks_refuse_more(strata_chunks_t *self, strata_record_t *below, strata_call_t *call) {
+    give_again(below, call);
     return strata_fail(STRATA_E_LIMIT, 0, "%s has %u chunks or %u blocks, the maximum; free some, or use more streams or pools",
                        self->base.type->name, self->nodes.capacity, self->base.stack->slab.capacity);
 }
@@ -50,7 +55,5 @@ strata_status_t strata_chunks_grow(strata_chunks_t *self, uint64_t size, uint64_
                            self->base.type->name, (unsigned long long)alignment);
     }
     *number = strata_chunks_publish(self, below);
-    if (*number) return STRATA_OK;
-    give_again(below, request->call);
-    return strata_chunks_refuse_more(self);
+    return *number ? STRATA_OK : strata_chunks_refuse_more(self, below, request->call);
 }

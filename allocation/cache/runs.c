@@ -11,8 +11,6 @@ static strata_chunk_t *chunk_at(const strata_runs_t *self, uint32_t number) { re
 
 static strata_record_t *block_at(const strata_runs_t *self, uint32_t slot) { return strata_slab_record(slab_of(self), slot); }
 
-static uint64_t end_of(const strata_runs_t *self, uint32_t run) { return chunk_at(self, run)->base + chunk_at(self, run)->size; }
-
 void strata_runs_init(strata_runs_t *self, strata_chunks_t *chunks) {
     self->chunks = chunks;
     chunks->sorted = true;
@@ -21,12 +19,6 @@ void strata_runs_init(strata_runs_t *self, strata_chunks_t *chunks) {
 }
 
 /* ---- finding ---- */
-
-uint32_t strata_runs_find(strata_runs_t *self, uint64_t address) {
-    const strata_order_key_t key = {address, UINT64_MAX, 0};
-    uint32_t run = strata_order_before(&self->chunks->by_address, &key);
-    return run && address < end_of(self, run) ? run : 0;
-}
 
 uint32_t strata_runs_find_part(strata_runs_t *self, uint64_t address) {
     const strata_order_key_t key = {address, UINT64_MAX, 0};
@@ -166,18 +158,26 @@ static void drop_first(strata_runs_t *self, uint32_t run, uint32_t block) {
     }
 }
 
-bool strata_runs_take(strata_runs_t *self, uint32_t part, uint32_t block) {
-    strata_run_part_t *gone = strata_run_part_at(self, part);
+strata_record_t *strata_runs_take(strata_runs_t *self, uint32_t part, uint32_t block, uint32_t near) {
+    const strata_run_part_t *gone = strata_run_part_at(self, part);
+    const strata_extent_t place = {.ptr = gone->at, .size = gone->size, .slot = near};
+    strata_record_t *below = gone->chunk.below;
     uint32_t run = strata_runs_find(self, gone->at), bounds[2] = {0};
+    uint32_t free = block ? 0 : strata_chunks_free_at(self->chunks, &place);
     bool cuts = run != part && gone->chunk.part;
-    if (cuts && !make_bounds(self, gone->at, gone->at + gone->size, bounds)) return false;
+    if (!block && !free) return NULL;
+    if (cuts && !make_bounds(self, gone->at, gone->at + gone->size, bounds)) return NULL;
+    if (free && (block = strata_chunks_carve(self->chunks, free, &place)) == 0) {
+        for (int i = 0; cuts && i < 2; i++) strata_slab_give(slab_of(self), bounds[i]);
+        return NULL;
+    }
     if (run == part) drop_first(self, run, block);
     else cut_off(self, run, part, block, bounds);
     strata_slab_give(slab_of(self), block);
     strata_order_remove(&self->parts, part);
-    strata_chunks_count_out(self->chunks, gone->chunk.below, gone->size);
+    strata_chunks_count_out(self->chunks, below, gone->size);
     strata_nodes_give(&self->chunks->nodes, part);
-    return true;
+    return below;
 }
 
 /* ---- check ---- */

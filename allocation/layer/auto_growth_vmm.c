@@ -101,11 +101,7 @@ static void free_leaving(auto_growth_vmm_t *self, leaving_t *leaving, strata_han
     strata_device_t *device = self->growth.base.domain->device;
     strata_opened_t opened = strata_call_unlock(call);
     bool done = event && strata_device_event_synchronise(device, event) == STRATA_OK;
-    for (uint32_t i = 0; i < leaving->count; i++) {
-        if (done) strata_vmm_note_done(self->vmm, leaving->below[i]);
-        strata_chunk_free(leaving->below[i]);
-        leaving->below[i] = NULL;
-    }
+    strata_vmm_give_back(self->vmm, leaving->below, leaving->count, done);
     strata_call_lock(call, opened);
     for (uint32_t i = 0; i < leaving->count; i++) strata_growth_vmm_unblock(self, leaving->shadows[i]);
     if (event) strata_events_give(&self->growth.base.domain->events, event);
@@ -144,11 +140,11 @@ static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
 
 /* ---- looking ---- */
 
-/* Of a run, and of a view, the first part stands for all. */
+/* The first part of a view stands for all. */
 static const strata_record_t *chunk_of(strata_layer_t *base, const strata_record_t *block) {
     auto_growth_vmm_t *self = (auto_growth_vmm_t *)base;
     if (is_viewed(block)) return strata_chunk_at(&self->growth.chunks, strata_growth_vmm_viewed_part(self, block))->below;
-    return strata_chunk_at(&self->growth.chunks, strata_runs_find(&self->runs, block->ptr))->below;
+    return strata_chunks_chunk_of(base, block);
 }
 
 static const strata_record_t *find(strata_layer_t *base, uint64_t address) {

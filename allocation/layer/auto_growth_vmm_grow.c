@@ -62,20 +62,18 @@ static uint64_t next_two(const auto_growth_vmm_t *self, const growth_t *growth) 
 /* A handle of `size` bytes comes at an address; the locks are open meanwhile. */
 static strata_status_t create_one(auto_growth_vmm_t *self, vmm_kind_t pool, uint64_t at, uint64_t size,
                                   const strata_request_t *request) {
-    strata_chunks_t *chunks = &self->growth.chunks;
-    strata_record_t *below;
-    strata_status_t status = strata_chunks_ask(chunks, at, size, chunks->unit, request, &below);
+    uint32_t slot;
+    strata_status_t status = strata_runs_map(&self->runs, at, size, request, &slot);
     if (status != STRATA_OK) {
         uint32_t shadow = at && strata_vmm_keeps(self->vmm, at) ? strata_growth_vmm_block(self, at, size) : 0;
         if (shadow) strata_growth_vmm_unblock(self, shadow);
         return status;
     }
     self->creations++;
-    if (strata_growth_vmm_put(self, below, pool)) return STRATA_OK;
-    strata_opened_t opened = strata_call_unlock(request->call);
-    strata_chunk_free(below);
-    strata_call_lock(request->call, opened);
-    return strata_chunks_refuse_more(chunks);
+    self->small_bytes += pool == STRATA_VMM_SMALL ? size : 0;
+    strata_slab_record(slab(self), slot)->pool = (uint8_t)pool;
+    strata_auto_growth_put_in(&self->growth, slot);
+    return status;
 }
 
 static uint64_t handle_at_most(const auto_growth_vmm_t *self) {

@@ -6,12 +6,6 @@
 #define FIRST_RANGE (1ull << 30)
 #define MOST        (1ull << 46) /* bytes of addresses that a request may need */
 
-/* A stretch of addresses that nobody has. `run`: the one that ends where it begins; `next`: the one that begins where it ends. */
-typedef struct gap {
-    uint64_t begin, end;
-    uint32_t run, next;
-} gap_t;
-
 static uint64_t free_bytes_of(const auto_growth_vmm_t *self, uint32_t slot) {
     const strata_slab_t *slab = strata_growth_vmm_slab(self);
     return slot && strata_slab_is_idle(slab, slot) ? strata_slab_record(slab, slot)->size : 0;
@@ -25,7 +19,7 @@ static void consider(const auto_growth_vmm_t *self, vmm_room_t *best, const vmm_
     *best = *room;
 }
 
-static void consider_gap(auto_growth_vmm_t *self, vmm_room_t *best, const gap_t *gap, uint64_t size) {
+static void consider_gap(auto_growth_vmm_t *self, vmm_room_t *best, const strata_gap_t *gap, uint64_t size) {
     vmm_room_t room = {.at = gap->begin, .width = gap->end - gap->begin, .kind = best->kind};
     if (room.width == 0) return;
     if (gap->run) room.beside = strata_runs_last_block(&self->runs, gap->run);
@@ -39,28 +33,20 @@ static void consider_gap(auto_growth_vmm_t *self, vmm_room_t *best, const gap_t 
     if (room.have > 0) consider(self, best, &room, size);
 }
 
-/* Parts and shadows of a range, in order of addresses. The last addresses stay free: so runs of two ranges never touch. */
+/* Considers the gaps of a range in order of addresses, without the addresses that shadows have. The last addresses stay free: so runs of two ranges never touch. */
 static void search_range(auto_growth_vmm_t *self, const vmm_range_t *range, uint64_t size, vmm_room_t *best) {
     uint64_t end = range->base + range->size - self->granularity;
-    uint32_t run = strata_runs_part_from(&self->runs, range->base), shadow = strata_growth_vmm_shadow_from(self, range->base);
-    gap_t gap = {.begin = range->base};
-    for (;;) {
-        uint64_t next_run = run ? strata_run_part_at(&self->runs, run)->at : UINT64_MAX;
-        uint64_t next_shadow = shadow ? strata_growth_vmm_shadow(self, shadow)->at : UINT64_MAX;
-        bool is_run = next_run < next_shadow;
-        gap.end = strata_min(end, strata_min(next_run, next_shadow));
-        gap.next = is_run && next_run < end ? run : 0;
-        consider_gap(self, best, &gap, size);
-        if (gap.end == end) return;
-        if (is_run) {
-            const strata_chunk_t *chunk = strata_chunk_at(self->runs.chunks, run);
-            gap = (gap_t){.begin = chunk->base + chunk->size, .run = run};
-            run = chunk->next;
-        } else {
+    uint32_t shadow = strata_growth_vmm_shadow_from(self, range->base);
+    for (strata_gap_t gap = {.end = range->base}; strata_runs_next_gap(&self->runs, end, &gap);) {
+        strata_gap_t left = gap;
+        for (; shadow; shadow = strata_order_next(&self->shadows, shadow)) {
             const vmm_shadow_t *s = strata_growth_vmm_shadow(self, shadow);
-            gap = (gap_t){.begin = s->at + s->size};
-            shadow = strata_order_next(&self->shadows, shadow);
+            if (s->at >= gap.end) break;
+            consider_gap(self, best, &(strata_gap_t){.begin = left.begin, .end = s->at, .run = left.run}, size);
+            left.begin = s->at + s->size;
+            left.run = 0;
         }
+        consider_gap(self, best, &left, size);
     }
 }
 

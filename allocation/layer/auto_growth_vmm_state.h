@@ -160,8 +160,6 @@ void strata_growth_vmm_each_idle(auto_growth_vmm_t *self, vmm_idle_fn idle, void
 /* An idle part, in the free block `slot` or near it, leaves the cache; what it was made from. NULL: no slot is left, and nothing
  * has changed. */
 strata_record_t *strata_growth_vmm_take(auto_growth_vmm_t *self, uint32_t part, uint32_t slot);
-/* It comes into a pool, where it is mapped now, and merges. False: no slot is left. */
-bool strata_growth_vmm_put(auto_growth_vmm_t *self, strata_record_t *below, vmm_kind_t pool);
 /* Looks at all that is idle in the large pool: into the parts, and into the candidates. */
 void strata_growth_vmm_survey(auto_growth_vmm_t *self);
 /* Chooses few candidates that are `size` bytes together, in the order in which they must be mapped. Returns what is missing. */

@@ -47,27 +47,11 @@ void strata_growth_vmm_each_idle(auto_growth_vmm_t *self, vmm_idle_fn fn, void *
 }
 
 strata_record_t *strata_growth_vmm_take(auto_growth_vmm_t *self, uint32_t part, uint32_t slot) {
-    const strata_run_part_t *p = strata_run_part_at(&self->runs, part);
-    const strata_extent_t place = {.ptr = p->at, .size = p->size, .slot = slot};
-    strata_record_t *below = p->chunk.below;
-    uint32_t own = strata_chunks_take_at(&self->growth.chunks, &place);
-    if (own == 0) return NULL;
-    bool small = strata_slab_record(slab(self), own)->pool == STRATA_VMM_SMALL;
-    if (strata_runs_take(&self->runs, part, own)) {
-        self->small_bytes -= small ? below->size : 0;
-        return below;
-    }
-    strata_auto_growth_put_in(&self->growth, own);
-    return NULL;
-}
-
-bool strata_growth_vmm_put(auto_growth_vmm_t *self, strata_record_t *below, vmm_kind_t pool) {
-    uint32_t slot = strata_runs_publish(&self->runs, below);
-    if (slot == 0) return false;
-    strata_slab_record(slab(self), slot)->pool = (uint8_t)pool;
-    self->small_bytes += pool == STRATA_VMM_SMALL ? below->size : 0;
-    strata_auto_growth_put_in(&self->growth, slot);
-    return true;
+    uint32_t run = strata_runs_find(&self->runs, strata_run_part_at(&self->runs, part)->at);
+    bool small = strata_slab_record(slab(self), strata_runs_last_block(&self->runs, run))->pool == STRATA_VMM_SMALL;
+    strata_record_t *below = strata_runs_take(&self->runs, part, 0, slot);
+    if (below && small) self->small_bytes -= below->size;
+    return below;
 }
 
 /* ---- pieces ---- */

@@ -100,13 +100,9 @@ static strata_record_t *serve(best_fit_vmm_t *self, uint64_t rounded, size_t siz
 
 /* ---- places ---- */
 
-static uint64_t end_of_run(const best_fit_vmm_t *self, uint32_t run) {
-    const strata_chunk_t *chunk = strata_chunk_at(&self->chunks, run);
-    return chunk->base + chunk->size;
-}
-
 static uint64_t tail_of(const best_fit_vmm_t *self) {
-    return self->chunks.last ? end_of_run(self, self->chunks.last) : self->begin;
+    const strata_chunk_t *last = strata_chunk_at(&self->chunks, self->chunks.last);
+    return self->chunks.last ? last->base + last->size : self->begin;
 }
 
 /* The free block that ends at the tail; 0: none. */
@@ -115,42 +111,29 @@ static uint32_t last_free(const best_fit_vmm_t *self) {
     return strata_slab_is_idle(slab_of(self), slot) ? slot : 0;
 }
 
-/* The smallest gap of at least so many bytes, the lowest among equals; 0: none. */
-static uint64_t gap_for(const best_fit_vmm_t *self, uint64_t bytes) {
-    uint64_t at = self->begin, best = 0, width = UINT64_MAX;
-    STRATA_EACH_CHUNK(&self->chunks, run) {
-        uint64_t gap = strata_chunk_at(&self->chunks, run)->base - at;
-        if (gap >= bytes && gap < width) {
-            best = at;
-            width = gap;
-        }
-        at = end_of_run(self, run);
+/* The smallest gap before the tail of at least so many bytes, the lowest among equals; 0: none. */
+static uint64_t gap_for(best_fit_vmm_t *self, uint64_t bytes) {
+    strata_gap_t gap = {.end = self->begin}, best = {.end = UINT64_MAX};
+    while (strata_runs_next_gap(&self->runs, self->begin + self->addresses, &gap) && gap.next) {
+        uint64_t width = gap.end - gap.begin;
+        if (width >= bytes && width < best.end - best.begin) best = gap;
     }
-    return best;
+    return best.begin;
 }
 
 /* ---- handles ---- */
 
-/* An idle handle leaves the cache; what it was made from. NULL: it is not idle, or no slot is left. */
-static strata_record_t *take_part(best_fit_vmm_t *self, uint32_t part) {
-    const strata_run_part_t *p = strata_run_part_at(&self->runs, part);
-    strata_record_t *below = p->chunk.below;
-    const strata_extent_t place = {.ptr = p->at, .size = p->size};
-    uint32_t own = strata_chunks_take_at(&self->chunks, &place);
-    if (own == 0) return NULL;
-    if (strata_runs_take(&self->runs, part, own)) return below;
-    self->used_bytes += block_at(self, own)->size;
-    put_back(self, own);
-    return NULL;
+/* Puts in the block of a handle that has just been mapped. */
+static void put_fresh(best_fit_vmm_t *self, uint32_t slot) {
+    self->used_bytes += block_at(self, slot)->size;
+    put_back(self, slot);
 }
 
 /* A handle comes, where it is mapped now. False: no slot is left. */
 static bool put_part(best_fit_vmm_t *self, strata_record_t *below) {
     uint32_t slot = strata_runs_publish(&self->runs, below);
-    if (slot == 0) return false;
-    self->used_bytes += block_at(self, slot)->size;
-    put_back(self, slot);
-    return true;
+    if (slot) put_fresh(self, slot);
+    return slot != 0;
 }
 
 /* What becomes of a handle that left the cache. */
@@ -167,16 +150,11 @@ static fate_t fate_of(best_fit_vmm_t *self) {
     return strata_domain_wait_for(self->base.domain, stream) ? FATE_DONE : FATE_STAYS;
 }
 
-static void give_below(best_fit_vmm_t *self, strata_record_t *below, fate_t fate) {
-    if (fate == FATE_DONE) strata_vmm_note_done(self->vmm, below);
-    strata_chunk_free(below);
-}
-
 /* The source would keep it mapped, and its addresses must not be taken for a gap. */
 static void put_again(best_fit_vmm_t *self, strata_record_t *below, strata_call_t *call) {
     if (put_part(self, below)) return;
     strata_opened_t opened = strata_call_unlock(call);
-    give_below(self, below, FATE_STAYS);
+    strata_chunk_free(below);
     strata_call_lock(call, opened);
 }
 
@@ -184,17 +162,16 @@ static void put_again(best_fit_vmm_t *self, strata_record_t *below, strata_call_
 static void free_below(best_fit_vmm_t *self, strata_record_t *below, bool unused, strata_call_t *call) {
     strata_opened_t opened = strata_call_unlock(call);
     fate_t fate = unused ? FATE_DONE : fate_of(self);
-    if (fate != FATE_STAYS) give_below(self, below, fate);
+    if (fate != FATE_STAYS) strata_vmm_give_back(self->vmm, &below, 1, fate == FATE_DONE);
     strata_call_lock(call, opened);
     if (fate == FATE_STAYS) put_again(self, below, call);
 }
 
 static strata_status_t map_one(best_fit_vmm_t *self, uint64_t at, const strata_request_t *request) {
-    strata_record_t *below;
-    strata_status_t status = strata_chunks_ask(&self->chunks, at, self->handle, ALIGNMENT, request, &below);
-    if (status != STRATA_OK || put_part(self, below)) return status;
-    free_below(self, below, true, request->call);
-    return strata_chunks_refuse_more(&self->chunks);
+    uint32_t slot;
+    strata_status_t status = strata_runs_map(&self->runs, at, self->handle, request, &slot);
+    if (status == STRATA_OK) put_fresh(self, slot);
+    return status;
 }
 
 /* All, or none; with `keeps` as many as the device gives. */
@@ -207,7 +184,7 @@ static strata_status_t map_some(best_fit_vmm_t *self, uint64_t at, uint64_t byte
     strata_error_t reason = *strata_last_error();
     for (uint64_t mapped = at; mapped + self->handle < next; mapped += self->handle) {
         uint32_t part = strata_runs_find_part(&self->runs, mapped);
-        strata_record_t *below = part ? take_part(self, part) : NULL;
+        strata_record_t *below = part ? strata_runs_take(&self->runs, part, 0, 0) : NULL;
         if (below) free_below(self, below, frees == self->frees, request->call);
     }
     return strata_fail_again(&reason);
@@ -244,7 +221,7 @@ static uint32_t next_idle(best_fit_vmm_t *self, uint64_t from, uint64_t below) {
 
 /* False: it stays where it was. */
 static bool move_one(best_fit_vmm_t *self, uint32_t part, strata_call_t *call) {
-    strata_record_t *below = take_part(self, part);
+    strata_record_t *below = strata_runs_take(&self->runs, part, 0, 0);
     if (!below) return false;
     uint64_t from = below->ptr, to = tail_of(self);
     self->unmapping++;
@@ -252,7 +229,7 @@ static bool move_one(best_fit_vmm_t *self, uint32_t part, strata_call_t *call) {
     bool moved = strata_vmm_move(self->vmm, below, to) == STRATA_OK;
     if (moved && !strata_vmm_unmap(self->vmm, from, self->handle)) strata_vmm_leave(self->vmm, from, self->handle);
     strata_call_lock(call, opened);
-    if (--self->unmapping == 0 && self->chunks.waiting) strata_condition_broadcast(&self->chunks.grown);
+    strata_runs_end_unmapping(&self->runs, &self->unmapping);
     self->remapped += moved;
     if (!put_part(self, below)) free_below(self, below, true, call);
     return moved;
@@ -285,19 +262,6 @@ static strata_status_t ensure_range(best_fit_vmm_t *self, strata_call_t *call) {
     return status;
 }
 
-static void wait_for_gaps(best_fit_vmm_t *self, strata_call_t *call) {
-    while (self->unmapping > 0) {
-        self->chunks.waiting++;
-        strata_call_wait(call, self->base.stack, &self->chunks.grown, UINT64_MAX);
-        self->chunks.waiting--;
-    }
-}
-
-/* In bytes. A handle need not be a power of two. */
-static uint64_t handles_for(const best_fit_vmm_t *self, uint64_t size) {
-    return (size + self->handle - 1) / self->handle * self->handle;
-}
-
 static strata_status_t grow(strata_layer_t *base, strata_lookup_t *lookup, uint64_t size, strata_record_t **record) {
     best_fit_vmm_t *self = (best_fit_vmm_t *)base;
     const strata_request_t *request = lookup->request;
@@ -306,11 +270,11 @@ static strata_status_t grow(strata_layer_t *base, strata_lookup_t *lookup, uint6
     if (size > self->addresses) return strata_fail(STRATA_E_NO_MEMORY, 0, "the range has no %llu bytes", (unsigned long long)size);
     strata_status_t status = ensure_range(self, request->call);
     if (status != STRATA_OK) return status;
-    wait_for_gaps(self, request->call);
-    uint64_t bytes = handles_for(self, size);
+    strata_runs_wait_for_gaps(&self->runs, &self->unmapping, request->call);
+    uint64_t bytes = strata_round_up_any(size, self->handle);
     uint64_t gap = gap_for(self, bytes), at = gap ? gap : tail_of(self);
     uint32_t last = gap ? 0 : last_free(self);
-    if (last) bytes = handles_for(self, size - block_at(self, last)->size);
+    if (last) bytes = strata_round_up_any(size - block_at(self, last)->size, self->handle);
     if (at + bytes > self->begin + self->addresses) return strata_fail(STRATA_E_NO_MEMORY, 0, "the range has no room at its end");
     status = map_some(self, at, bytes, remaps, request);
     if (status == STRATA_E_NO_MEMORY && remaps && remap(self, size, request->call)) return STRATA_OK;
@@ -346,7 +310,7 @@ static uint64_t unmap_idle(best_fit_vmm_t *self, uint64_t most, strata_call_t *c
     uint64_t bytes = 0, at = self->begin;
     for (uint32_t part; count < LEAVING && bytes < most && (part = next_idle(self, at, UINT64_MAX)) != 0;) {
         at = strata_run_part_at(&self->runs, part)->at + self->handle;
-        if ((below[count] = take_part(self, part)) == NULL) break;
+        if ((below[count] = strata_runs_take(&self->runs, part, 0, 0)) == NULL) break;
         bytes += self->handle;
         count++;
     }
@@ -354,10 +318,10 @@ static uint64_t unmap_idle(best_fit_vmm_t *self, uint64_t most, strata_call_t *c
     self->unmapping++;
     strata_opened_t opened = strata_call_unlock(call);
     fate_t fate = fate_of(self);
-    for (uint32_t i = 0; i < count && fate != FATE_STAYS; i++) give_below(self, below[i], fate);
+    if (fate != FATE_STAYS) strata_vmm_give_back(self->vmm, below, count, fate == FATE_DONE);
     strata_call_lock(call, opened);
     for (uint32_t i = 0; i < count && fate == FATE_STAYS; i++) put_again(self, below[i], call);
-    if (--self->unmapping == 0 && self->chunks.waiting) strata_condition_broadcast(&self->chunks.grown);
+    strata_runs_end_unmapping(&self->runs, &self->unmapping);
     return fate == FATE_STAYS ? 0 : bytes;
 }
 
@@ -375,12 +339,6 @@ static uint64_t idle_bytes(strata_layer_t *base) { return ((const best_fit_vmm_t
 static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
     uint64_t idle = idle_bytes(base);
     return idle > keep ? give_back((best_fit_vmm_t *)base, idle - keep, call) : 0;
-}
-
-/* Of a run its first handle stands for all. */
-static const strata_record_t *chunk_of(strata_layer_t *base, const strata_record_t *block) {
-    best_fit_vmm_t *self = (best_fit_vmm_t *)base;
-    return strata_chunk_at(&self->chunks, strata_runs_find(&self->runs, block->ptr))->below;
 }
 
 /* ---- at a given address ---- */
@@ -425,11 +383,10 @@ static strata_status_t create(strata_layer_t *base) {
     uint64_t available, total;
     strata_status_t status = strata_vmm_find(base, &self->vmm);
     if (status != STRATA_OK) return status;
-    uint64_t granularity = strata_vmm_granularity(self->vmm);
-    self->handle = strata_round_down(options_of(self)->handle + granularity - 1, granularity);
+    self->handle = strata_round_up_any(options_of(self)->handle, strata_vmm_granularity(self->vmm));
     status = strata_domain_memory(base->domain, &available, &total);
     if (status != STRATA_OK) return status;
-    self->addresses = handles_for(self, total) * ADDRESSES;
+    self->addresses = strata_round_up_any(total, self->handle) * ADDRESSES;
     status = strata_chunks_init(base, &policy, sizeof(strata_run_part_t), PARTS);
     if (status != STRATA_OK) return status;
     self->chunks.unit = ALIGNMENT;
@@ -464,7 +421,7 @@ const strata_layer_type_t strata_best_fit_vmm_type = {
     .trim = trim,
     .find = strata_chunks_find,
     .walk = strata_chunks_walk,
-    .chunk_of = chunk_of,
+    .chunk_of = strata_chunks_chunk_of,
     .idle_bytes = idle_bytes,
     .validate = validate,
     .check = check,

@@ -58,12 +58,6 @@ static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
     return idle > keep ? strata_caching_unmap_idle(self, 0, 0, idle - keep, call) : 0;
 }
 
-/* Of a run its first handle stands for all. */
-static const strata_record_t *chunk_of(strata_layer_t *base, const strata_record_t *block) {
-    caching_t *self = (caching_t *)base;
-    return strata_chunk_at(&self->chunks, strata_runs_find(&self->runs, block->ptr))->below;
-}
-
 /* ---- life ---- */
 
 static void destroy(strata_layer_t *base) {
@@ -81,8 +75,7 @@ static strata_status_t read_sizes(caching_t *self) {
     const uint64_t sizes[] = {
         [STRATA_CACHING_SMALL] = 2ull << 20, [STRATA_CACHING_LARGE] = caching_options_of(self)->large_segment};
     uint64_t granularity = strata_vmm_granularity(self->vmm), available, total;
-    for (uint32_t kind = 0; kind < STRATA_CACHING_KINDS; kind++)
-        self->handle[kind] = strata_round_down(sizes[kind] + granularity - 1, granularity);
+    for (uint32_t kind = 0; kind < STRATA_CACHING_KINDS; kind++) self->handle[kind] = strata_round_up_any(sizes[kind], granularity);
     strata_status_t status = strata_domain_memory(self->base.domain, &available, &total);
     self->range_bytes = total + total / 8;
     return status;
@@ -132,7 +125,7 @@ const strata_layer_type_t strata_caching_vmm_type = {
     .trim = trim,
     .find = strata_chunks_find,
     .walk = strata_chunks_walk,
-    .chunk_of = chunk_of,
+    .chunk_of = strata_chunks_chunk_of,
     .idle_bytes = strata_caching_idle_bytes,
     .waits = strata_caching_waits,
     .validate = strata_caching_validate,

@@ -28,11 +28,6 @@ static uint64_t end_of_gap(const caching_t *self, const caching_range_t *range, 
     return run ? strata_min(caching_segment_at(self, run)->chunk.base, end_of_range(range)) : end_of_range(range);
 }
 
-static uint64_t end_of_run(const caching_t *self, uint32_t run) {
-    const strata_chunk_t *chunk = &caching_segment_at(self, run)->chunk;
-    return chunk->base + chunk->size;
-}
-
 static uint32_t range_of(const caching_t *self, uint32_t bank, uint32_t kind, uint64_t address) {
     uint32_t number = caching_bank_at(self, bank)->ranges[kind];
     while (address - caching_range_at(self, number)->base >= caching_range_at(self, number)->size)
@@ -65,13 +60,10 @@ static uint64_t begin_of(const caching_t *self, uint32_t run_before, uint64_t ga
 
 /* The lowest place of a range for `size` bytes; 0: there is none. */
 static uint64_t place_in(const caching_t *self, const caching_range_t *range, uint64_t size) {
-    for (uint64_t at = range->base; at < end_of_range(range); at = end_of_gap(self, range, at)) {
-        uint32_t run = strata_runs_find(caching_runs(self), at);
-        uint64_t gap = run ? end_of_run(self, run) : at;
-        if (gap >= end_of_range(range)) return 0;
-        uint64_t begin = begin_of(self, run, gap);
+    strata_gap_t gap = {.end = range->base};
+    while (strata_runs_next_gap(caching_runs(self), end_of_range(range), &gap)) {
+        uint64_t begin = begin_of(self, gap.run, gap.begin);
         if (is_wide(self, range, begin, size)) return begin;
-        at = gap;
     }
     return 0;
 }
@@ -118,7 +110,7 @@ static void link_range(caching_t *self, uint32_t number) {
 
 /* The lock is opened. */
 static strata_status_t make_range(caching_t *self, uint32_t bank, uint32_t kind, strata_call_t *call) {
-    uint64_t size = (self->range_bytes + self->handle[kind] - 1) / self->handle[kind] * self->handle[kind], base = 0;
+    uint64_t size = strata_round_up_any(self->range_bytes, self->handle[kind]), base = 0;
     strata_opened_t opened = strata_call_unlock(call);
     strata_status_t status = strata_vmm_reserve(self->vmm, size + self->handle[kind], &base);
     strata_call_lock(call, opened);
@@ -180,25 +172,11 @@ static void let_go(caching_t *self, miss_t *miss) {
     miss->held = 0;
 }
 
-/* What came from below goes there again: nobody has used it. */
-static void free_fresh(caching_t *self, strata_record_t *below, strata_call_t *call) {
-    strata_opened_t opened = strata_call_unlock(call);
-    strata_vmm_note_done(self->vmm, below);
-    strata_chunk_free(below);
-    strata_call_lock(call, opened);
-}
-
 /* One handle, after what is held. */
 static strata_status_t map_one(caching_t *self, miss_t *miss, uint64_t at) {
-    strata_record_t *below;
-    strata_status_t status = strata_chunks_ask(&self->chunks, at, self->handle[miss->kind], STRATA_CACHING_ALIGNMENT, miss->request,
-                                               &below);
+    uint32_t slot;
+    strata_status_t status = strata_runs_map(&self->runs, at, self->handle[miss->kind], miss->request, &slot);
     if (status != STRATA_OK) return status;
-    uint32_t slot = strata_runs_publish(&self->runs, below);
-    if (slot == 0) {
-        free_fresh(self, below, miss->request->call);
-        return strata_chunks_refuse_more(&self->chunks);
-    }
     caching_segment_t *part = caching_segment_at(self, strata_runs_find_part(&self->runs, at));
     part->bank = miss->bank;
     part->kind = miss->kind;
@@ -211,38 +189,32 @@ static strata_status_t map_one(caching_t *self, miss_t *miss, uint64_t at) {
     return STRATA_OK;
 }
 
-/* A handle, with the block that is as large and in no tree, leaves the cache; what it was made from. NULL: no slot is left. */
-static strata_record_t *take_part(caching_t *self, uint32_t range, uint32_t number, uint32_t slot) {
-    const caching_segment_t *part = caching_segment_at(self, number);
-    strata_record_t *below = part->chunk.below;
-    uint32_t bank = part->bank;
-    if (!strata_runs_take(&self->runs, number, slot)) return NULL;
-    caching_bank_at(self, bank)->segments--;
+/* A handle leaves the cache as strata_runs_take() says. */
+static strata_record_t *take_part(caching_t *self, uint32_t range, uint64_t at, uint32_t block, uint32_t near) {
+    strata_record_t *below = strata_runs_take(&self->runs, strata_runs_find_part(&self->runs, at), block, near);
+    if (!below) return NULL;
+    caching_bank_at(self, caching_range_at(self, range)->bank)->segments--;
     caching_range_at(self, range)->parts--;
     self->unmapped++;
     return below;
 }
 
-/* The last `count` handles of what is held go again, as far as there are slots to cut them off. */
+/* The last `count` handles of what is held go again, as far as there are slots to cut them off: nobody has used them. */
 static void unmap_last(caching_t *self, miss_t *miss, uint64_t count) {
     for (uint64_t size = self->handle[miss->kind]; count > 0; count--) {
         const strata_record_t *held = caching_block(self, miss->held);
-        uint32_t own = miss->held, part = strata_runs_find_part(&self->runs, end_of(held) - size);
+        uint64_t at = end_of(held) - size;
         bool all = held->size == size;
-        if (!all) own = strata_pieces_cut(caching_slab(self), own, held->size - size);
-        strata_record_t *below = own ? take_part(self, miss->range, part, own) : NULL;
+        uint32_t own = all ? miss->held : strata_pieces_cut(caching_slab(self), miss->held, held->size - size);
+        strata_record_t *below = own ? take_part(self, miss->range, at, own, 0) : NULL;
         if (!below && own && !all) strata_pieces_join(caching_slab(self), miss->held);
         if (!below) return;
         self->used_bytes -= size;
         if (all) miss->held = 0;
-        free_fresh(self, below, miss->request->call);
+        strata_opened_t opened = strata_call_unlock(miss->request->call);
+        strata_vmm_give_back(self->vmm, &below, 1, true);
+        strata_call_lock(miss->request->call, opened);
     }
-}
-
-/* A handle need not be a power of two. */
-static uint64_t whole_handles_for(const caching_t *self, const miss_t *miss, uint64_t bytes) {
-    uint64_t size = self->handle[miss->kind];
-    return (bytes + size - 1) / size * size;
 }
 
 /* Maps the gap after what is held, or a part of it, from an address on; what is free after that is held too. All or nothing. */
@@ -263,11 +235,7 @@ static strata_status_t map_gap(caching_t *self, miss_t *miss, uint64_t at, uint6
 
 /* While others unmap what was the bank's. The lock is opened. */
 static void wait_for_gaps(caching_t *self, const miss_t *miss) {
-    while (caching_bank_at(self, miss->bank)->unmapping[miss->kind] > 0) {
-        self->chunks.waiting++;
-        strata_call_wait(miss->request->call, self->base.stack, &self->chunks.grown, UINT64_MAX);
-        self->chunks.waiting--;
-    }
+    strata_runs_wait_for_gaps(&self->runs, &caching_bank_at(self, miss->bank)->unmapping[miss->kind], miss->request->call);
 }
 
 /* From a place on. E_NOT_READY: another thread has taken a block that lies there. */
@@ -281,7 +249,7 @@ static strata_status_t gather(caching_t *self, miss_t *miss, uint64_t place, uin
     while (status == STRATA_OK) {
         uint64_t have = miss->held ? caching_block(self, miss->held)->size : 0, at = place + have;
         if (have >= size) return STRATA_OK;
-        miss->lacks = whole_handles_for(self, miss, size - have);
+        miss->lacks = strata_round_up_any(size - have, self->handle[miss->kind]);
         const caching_range_t *range = caching_range_at(self, miss->range);
         if (at >= end_of_range(range) || strata_runs_find(&self->runs, at)) status = STRATA_E_NOT_READY;
         else status = map_gap(self, miss, at, strata_min(size - have, end_of_gap(self, range, at) - at));
@@ -337,24 +305,10 @@ bool strata_caching_has_idle_handle(caching_t *self, const strata_record_t *bloc
 
 /* Takes them out of the cache. What cannot be cut for want of a slot stays. */
 static void take_handles(caching_t *self, uint32_t slot, const strata_extent_t *extent, leaving_t *leaving) {
-    uint64_t size = self->handle[leaving->kind];
-    const strata_extent_t place = {.ptr = extent->ptr, .size = extent->size, .slot = slot};
-    uint32_t own = extent->size ? strata_chunks_take_at(&self->chunks, &place) : 0;
-    for (uint32_t rest = 0; own; own = rest) {
-        bool last = caching_block(self, own)->size == size;
-        uint32_t part = strata_runs_find_part(&self->runs, caching_block(self, own)->ptr);
-        rest = last ? 0 : strata_pieces_cut(caching_slab(self), own, size);
-        if (rest) caching_block(self, rest)->pool = caching_block(self, own)->pool;
-        strata_record_t *below = last || rest ? take_part(self, leaving->range, part, own) : NULL;
-        if (below) {
-            leaving->below[leaving->count++] = below;
-            leaving->bytes += size;
-            continue;
-        }
-        if (rest) strata_pieces_join(caching_slab(self), own);
-        self->used_bytes += caching_block(self, own)->size;
-        strata_caching_put_back(self, caching_block(self, own));
-        return;
+    for (uint64_t size = self->handle[leaving->kind]; leaving->bytes < extent->size; leaving->bytes += size) {
+        strata_record_t *below = take_part(self, leaving->range, extent->ptr + leaving->bytes, 0, slot);
+        if (!below) return;
+        leaving->below[leaving->count++] = below;
     }
 }
 
@@ -364,13 +318,9 @@ static void free_handles(caching_t *self, const leaving_t *leaving, strata_call_
     bank->unmapping[leaving->kind]++;
     bool done = strata_uses_wait_for_user(&self->uses, bank->stream, call);
     strata_opened_t opened = strata_call_unlock(call);
-    for (uint32_t i = 0; i < leaving->count; i++) {
-        if (done) strata_vmm_note_done(self->vmm, leaving->below[i]);
-        strata_chunk_free(leaving->below[i]);
-    }
+    strata_vmm_give_back(self->vmm, leaving->below, leaving->count, done);
     strata_call_lock(call, opened);
-    bank = caching_bank_at(self, leaving->bank);
-    if (--bank->unmapping[leaving->kind] == 0 && self->chunks.waiting) strata_condition_broadcast(&self->chunks.grown);
+    strata_runs_end_unmapping(&self->runs, &caching_bank_at(self, leaving->bank)->unmapping[leaving->kind]);
 }
 
 /* What the caller grows. */

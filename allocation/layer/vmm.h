@@ -44,7 +44,7 @@ bool strata_vmm_end_alias(strata_layer_t *vmm, uint32_t alias);
 /* Whether vmm still has a mapping at an address, because the device refused to end it. */
 bool strata_vmm_keeps(strata_layer_t *vmm, uint64_t address);
 
-/* All work that may use the chunk is done: its free need not wait. */
-void strata_vmm_note_done(strata_layer_t *vmm, strata_record_t *chunk);
+/* Gives chunks back, in this order. `done` says that all work that may use them is done, so that no free need wait. */
+void strata_vmm_give_back(strata_layer_t *vmm, strata_record_t *const *chunks, uint32_t count, bool done);
 
 #endif

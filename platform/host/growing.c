@@ -33,10 +33,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static strata_window_t *free_windows[CLASSES];
 static uint64_t next_window;
 
-static size_t whole_pages(size_t bytes) {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    return (bytes + page - 1) / page * page;
-}
+static size_t whole_pages(size_t bytes) { return strata_round_up_any(bytes, (size_t)sysconf(_SC_PAGESIZE)); }
 
 static uint32_t class_of(size_t most) {
     uint32_t class = 0;
@@ -63,7 +60,7 @@ static bool map_at(unsigned char *at, size_t bytes) {
 /* Under the lock: addresses that no window has had yet; 0: none are left. */
 static uint64_t fresh_addresses(uint64_t size) {
     if (next_window == 0) next_window = FIRST_WINDOW + (((uintptr_t)&size >> 12) * 0x9e3779b97f4a7c15ull >> 52 << 30);
-    uint64_t at = (next_window + size - 1) / size * size;
+    uint64_t at = strata_round_up_any(next_window, size);
     if (at + size > END_OF_WINDOWS) return 0;
     next_window = at + size;
     return at;
