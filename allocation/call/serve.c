@@ -151,12 +151,16 @@ static void recall(strata_stack_t *stack, strata_stream_t stream, uint64_t reser
 }
 
 strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_request_t *request, strata_record_t **record) {
-    strata_outcome_t outcome, *shared = request->outcome ? request->outcome : &outcome;
-    *shared = (strata_outcome_t){.given_before = atomic_load(&stack->domain->given_bytes)};
-    strata_request_t begun = *request;
-    begun.struct_size = sizeof begun;
-    begun.outcome = shared;
-    serving_t serving = {.stack = stack, .request = &begun};
+    strata_outcome_t own;
+    strata_request_t whole;
+    if (!request->outcome) {
+        whole = *request;
+        whole.struct_size = sizeof whole;
+        whole.outcome = &own;
+        request = &whole;
+    }
+    strata_outcome_begin(request->outcome, atomic_load(&stack->domain->given_bytes));
+    serving_t serving = {.stack = stack, .request = request};
     uint64_t reserved = strata_domain_reserved(stack->domain);
     strata_status_t status = strata_group_refuse_paused(stack->group);
     if (status != STRATA_OK) return status;

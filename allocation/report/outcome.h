@@ -64,6 +64,17 @@ static inline strata_outcome_t *strata_outcome_of(const strata_request_t *reques
     return has ? request->outcome : NULL;
 }
 
+/* A request begins; the device has got `given` bytes back so far. Words that mean nothing yet are left as they are: this runs for each request
+ * that is no hit. */
+static inline void strata_outcome_begin(strata_outcome_t *outcome, uint64_t given) {
+    outcome->reclaim = NULL;
+    outcome->decided = false;
+    outcome->refusal.by = STRATA_REFUSED_BY_OTHERS;
+    outcome->climbed.climbed = outcome->climbed.slept = outcome->climbed.timed_out = false;
+    outcome->own = NULL;
+    outcome->given_before = given;
+}
+
 /* ---- refusals; each returns nothing, or E_NO_MEMORY with a text ---- */
 
 void strata_refused_by_device(const strata_request_t *request, uint64_t asked);

@@ -210,7 +210,7 @@ void strata_stack_leave(strata_stack_t *stack);
 /* ---- serving ---- */
 
 /* Serves a request: the way down the stack, recovery included. The record is booked and noted. The caller fills what it asks for; `call`
- * is the core's. With `outcome`, that is set whatever happens. */
+ * is the core's. A caller that gives an `outcome`, and the struct's size with it, finds there what became of the request. */
 strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_request_t *request, strata_record_t **record);
 /* A request failed after a growth (docs/contracts.md §7): if more is reserved now than `reserved` before it, idle chunks go back,
  * of the stack and then of what it shares. The reason of the failure stays. */

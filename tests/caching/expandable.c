@@ -94,7 +94,7 @@ TEST(caching_expandable, a_limit_is_told_of_what_is_lacking) {
     RIG_BY(rig, rig_open(&rig, "version: 1\nstack:\n  - caching_vmm\n  - limit: {bytes: 50MiB}\n  - vmm\n", NULL, 0, 0, 1));
     strata_outcome_t outcome;
     strata_record_t *none;
-    const strata_request_t request = {.size = 80 * MIB, .alignment = 256, .outcome = &outcome};
+    const strata_request_t request = {.struct_size = sizeof request, .size = 80 * MIB, .alignment = 256, .outcome = &outcome};
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_stack_serve(rig_stack(&rig, NULL), &request, &none));
     EXPECT_EQ(outcome.refusal.by, STRATA_REFUSED_BY_BOUND);
     EXPECT_EQ(outcome.refusal.asked, 40 * MIB);
