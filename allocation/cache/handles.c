@@ -1,4 +1,4 @@
-/* Handles: where there is room for one between the runs, and how it is mapped there. */
+/* Finds gaps between the runs, and maps handles there. */
 #include "allocation/cache/runs.h"
 #include "platform/arithmetic.h"
 

@@ -71,11 +71,11 @@ typedef struct strata_gap {
 /* Finds the next gap of a range that ends at `limit`, in order of addresses. At first gap->end is where the range begins, and the rest
  * is 0. Returns false if there is none. */
 bool strata_runs_next_gap(strata_runs_t *self, uint64_t limit, strata_gap_t *gap);
-/* Maps a handle of `size` bytes at an address, with the locks open. *slot is that of its block: free, in no index, and merged with
- * nobody. E_LIMIT: the limit of parts or blocks is reached; the handle was given back. Else the status of the layer below. */
+/* Maps a handle of `size` bytes at an address, with the locks open. *slot is that of its block: free, in no index, and not yet
+ * coalesced. E_LIMIT: the limit of parts or blocks is reached; the handle was given back. Else the status of the layer below. */
 strata_status_t strata_runs_map(strata_runs_t *self, uint64_t at, uint64_t size, const strata_request_t *request, uint32_t *slot);
-/* Addresses from which threads are unmapping handles, with the locks open, look like a gap. *unmapping counts these threads: whoever
- * wants to map waits until there are none. */
+/* Addresses from which threads are unmapping handles, with the locks open, look like a gap. *unmapping counts these threads. A
+ * thread that is about to map waits until it is 0. */
 void strata_runs_wait_for_gaps(strata_runs_t *self, const uint32_t *unmapping, strata_call_t *call);
 void strata_runs_end_unmapping(strata_runs_t *self, uint32_t *unmapping);
 

@@ -100,7 +100,7 @@ static bool any_takes(const strata_plan_t *plan, strata_notice_kind_t kind) {
     return takes;
 }
 
-/* Where no layer takes it nothing is looked at but the plans. */
+/* If no layer takes such notices, only the plans are examined. */
 void strata_domain_notify(strata_domain_t *domain, strata_notice_t *notice) {
     strata_group_t *group = NULL;
     while (!notice->taken && (group = strata_domain_next_group(domain, group)) != NULL) {

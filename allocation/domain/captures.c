@@ -1,4 +1,4 @@
-/* Whether anything is being captured, for calls that would break a capture. */
+/* Counts open pools of graphs, for calls that would break a capture. */
 #include "allocation/domain/captures.h"
 
 static _Atomic uint32_t open_anywhere; /* in all facades */

@@ -1,4 +1,4 @@
-/* What is asked of all stacks of a domain in turn: polls, releases, trims. */
+/* Polls, releases and trims of all stacks of a domain. */
 #include "allocation/domain/domain.h"
 #include "allocation/domain/layer.h"
 #include "allocation/domain/paused.h"

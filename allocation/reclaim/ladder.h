@@ -22,7 +22,7 @@ typedef struct strata_ladder {
     const strata_reclaim_t *says;
     strata_try_fn try_again;
     void *context;
-    strata_climbed_t *given; /* set at the end; NULL: nobody asks */
+    strata_climbed_t *given; /* set at the end; may be NULL */
 } strata_ladder_t;
 
 /* The steps themselves, with tries of the caller's. */

@@ -1,4 +1,4 @@
-/* What became of one request: who refused it, what recovery gave, and what its stack allows while it waits.
+/* The outcome of one request: who refused it, what recovery gave, and how long it may wait.
  *
  * strata_stack_serve() begins the outcome of a request, and every copy of the request points to it. Layers note in it why they refuse. The
  * facade reads it for the report of a request that fails for memory at last. Only the thread of the request uses it, so it needs no lock.
@@ -35,7 +35,7 @@ typedef struct strata_refusal {
     const char *option; /* likewise; constant */
 } strata_refusal_t;
 
-/* What each step of a recovery gave, in bytes. */
+/* The bytes that each step of a recovery gave. */
 typedef struct strata_climbed {
     bool climbed; /* false: no recovery ran */
     uint64_t polled; /* deferred frees that had passed */

@@ -27,7 +27,7 @@ struct strata_direct {
     strata_status_t (*free)(strata_stack_handle_t handle, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed);
     /* Of a facade, which `missed` gets. `home`: the stack of the ref's number. */
     strata_status_t (*free_of)(strata_t facade, strata_ref_t ref, strata_stack_t *home, strata_free_fn missed);
-    /* Whether the core may keep blocks of this cache for threads (allocation/stack/magazines.h); NULL: never. */
+    /* Returns true if the core may keep blocks of this cache for threads (allocation/stack/magazines.h); NULL: it never may. */
     bool (*magazines)(const strata_layer_t *cache);
 };
 /* Of any cache. */

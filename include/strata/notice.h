@@ -1,4 +1,4 @@
-/* What layers are notified of beside requests and frees: the operation `notify` of strata/layer.h. */
+/* Notices: events beside requests and frees, for the operation `notify` of strata/layer.h. */
 #ifndef STRATA_NOTICE_H
 #define STRATA_NOTICE_H
 
@@ -21,7 +21,7 @@ typedef struct strata_telling {
     void *context;
 } strata_telling_t;
 
-/* What a layer may be notified of beside requests and frees. X(name, meaning): the fields that the meaning names are set. */
+/* The kinds of notices. X(name, meaning): the fields that the meaning names are set. */
 #define STRATA_NOTICE_MAP(X)                                                                                                       \
     X(STREAM_GONE, "`stream` is about to be destroyed: record the events that you need of it now")                                 \
     X(CAPTURE_BEGIN, "requests of captures come to this instance, which `pool` has (docs/graphs.md): give nothing back, and take " \
