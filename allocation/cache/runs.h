@@ -74,6 +74,9 @@ bool strata_runs_next_gap(strata_runs_t *self, uint64_t limit, strata_gap_t *gap
 /* Maps a handle of `size` bytes at an address, with the locks open. *slot is that of its block: free, in no index, and not yet
  * coalesced. E_LIMIT: the limit of parts or blocks is reached; the handle was given back. Else the status of the layer below. */
 strata_status_t strata_runs_map(strata_runs_t *self, uint64_t at, uint64_t size, const strata_request_t *request, uint32_t *slot);
+/* Returns true if the source alone took part in serving a handle. Any other layer may have left work on it, as `fill` does: then a handle
+ * that no block has used must not be unmapped before that work is done either. */
+static inline bool strata_runs_is_untouched(const strata_record_t *below) { return below->route >> 8 == 0; }
 /* Addresses from which threads are unmapping handles, with the locks open, look like a gap. *unmapping counts these threads. A
  * thread that is about to map waits until it is 0. */
 void strata_runs_wait_for_gaps(strata_runs_t *self, const uint32_t *unmapping, strata_call_t *call);

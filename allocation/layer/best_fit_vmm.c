@@ -185,7 +185,7 @@ static strata_status_t map_some(best_fit_vmm_t *self, uint64_t at, uint64_t byte
     for (uint64_t mapped = at; mapped + self->handle < next; mapped += self->handle) {
         uint32_t part = strata_runs_find_part(&self->runs, mapped);
         strata_record_t *below = part ? strata_runs_take(&self->runs, part, 0, 0) : NULL;
-        if (below) free_below(self, below, frees == self->frees, request->call);
+        if (below) free_below(self, below, frees == self->frees && strata_runs_is_untouched(below), request->call);
     }
     return strata_fail_again(&reason);
 }

@@ -199,7 +199,7 @@ static strata_record_t *take_part(caching_t *self, uint32_t range, uint64_t at, 
     return below;
 }
 
-/* The last `count` handles of what is held go again, as far as there are slots to cut them off: nobody has used them. */
+/* The last `count` handles of what is held go again, as far as there are slots to cut them off. No block has used them. */
 static void unmap_last(caching_t *self, miss_t *miss, uint64_t count) {
     for (uint64_t size = self->handle[miss->kind]; count > 0; count--) {
         const strata_record_t *held = caching_block(self, miss->held);
@@ -212,7 +212,7 @@ static void unmap_last(caching_t *self, miss_t *miss, uint64_t count) {
         self->used_bytes -= size;
         if (all) miss->held = 0;
         strata_opened_t opened = strata_call_unlock(miss->request->call);
-        strata_vmm_give_back(self->vmm, &below, 1, true);
+        strata_vmm_give_back(self->vmm, &below, 1, strata_runs_is_untouched(below));
         strata_call_lock(miss->request->call, opened);
     }
 }
