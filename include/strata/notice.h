@@ -42,6 +42,7 @@ typedef enum strata_notice_kind {
 #define STRATA_NOTICE_ENUM(name, meaning) STRATA_NOTICE_##name,
     STRATA_NOTICE_MAP(STRATA_NOTICE_ENUM)
 #undef STRATA_NOTICE_ENUM
+        STRATA_NOTICE_KINDS
 } strata_notice_kind_t;
 
 /* WORK goes to the stack of each block that the kernel uses. WORK without a block, WAIT, SYNC, RELEASE and OUT_OF_MEMORY go to the

@@ -61,6 +61,10 @@ static strata_status_t check_shape(const strata_layer_type_t *type) {
         return strata_fail(STRATA_E_INVALID, 0,
                            "the layer \"%s\": state_size is %zu; a state begins with strata_layer_t, %zu bytes", type->name,
                            type->state_size, sizeof(strata_layer_t));
+    if (type->notices >> STRATA_NOTICE_KINDS || (type->notices && !type->notify))
+        return strata_fail(STRATA_E_INVALID, 0,
+                           "the layer \"%s\": notices is %#x; write bits of the %d kinds in strata/notice.h, and set notify",
+                           type->name, (unsigned)type->notices, STRATA_NOTICE_KINDS);
     if (type->options_size > OPTIONS_MOST)
         return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\": options_size is %zu", type->name, type->options_size);
     return STRATA_OK;

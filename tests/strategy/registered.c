@@ -115,6 +115,24 @@ TEST(registered, roles_scopes_and_sizes_are_known_ones) {
     expect_refused(&type, STRATA_E_INVALID, "state_size is 1048577");
 }
 
+static void take_notice(strata_layer_t *self, strata_notice_t *notice, strata_call_t *call) {
+    (void)self, (void)notice, (void)call;
+}
+
+TEST(registered, notices_are_of_known_kinds_and_reach_the_layer) {
+    strata_layer_type_t type = good("deaf");
+    type.notices = 1u << STRATA_NOTICE_STEP;
+    expect_refused(&type, STRATA_E_INVALID, "set notify");
+    type = good("early");
+    type.notices = 1u << STRATA_NOTICE_KINDS;
+    type.notify = take_notice;
+    expect_refused(&type, STRATA_E_INVALID, "bits of the");
+    type = good("ready");
+    type.notices = 1u << (STRATA_NOTICE_KINDS - 1);
+    type.notify = take_notice;
+    EXPECT_OK(strata_register_layer(&type));
+}
+
 TEST(registered, names_are_words_of_their_own) {
     static const char *const wrong[] = {"",       "1st", "a b",
                                         "a.b",    "a:b", "stack",
