@@ -150,14 +150,14 @@ TEST(conform, leaves_a_layer_that_hangs_after_three_checks) {
 
 static const session_t sessions[] = {
     {"skips_what_a_layer_does_not_serve_by_its_nature",
-     .runs = {{PATIENT MODULES "/small_only.so",
-               0,
-               {"ok   small_only: thousands_of_blocks_come_and_go\n",
-                "skip small_only: a_hundred_are_live_at_once: a stack that nobody has used serves no ",
-                " bytes either: ", " 0 failed, "}}}},
+     .runs = {{PATIENT MODULES "/small_only.so", 0,
+               .out = {"ok   small_only: thousands_of_blocks_come_and_go\n",
+                       "skip small_only: a_hundred_are_live_at_once: a stack that nobody has used serves no ",
+                       " bytes either: ", " 0 failed, "}}}},
     /* A check that did not come to its end has not passed, whatever the process says. */
     {"tells_of_a_layer_that_ends_its_program_with_success",
-     .runs = {{PATIENT MODULES "/quitting.so", 1, {"FAIL quitting: random_program\n    the process ended itself with status 0\n"}}}},
+     .runs = {{PATIENT MODULES "/quitting.so", 1,
+               .out = {"FAIL quitting: random_program\n    the process ended itself with status 0\n"}}}},
     {"refuses_what_is_no_object_with_layers", .wrong = {{"conform", ""},
                                                         {"conform no_such.so", "no_such.so"},
                                                         {"conform " MODULES "/nothing.so", "no table strata_layers"},

@@ -66,8 +66,9 @@ TEST(help, every_card_is_listed_and_can_be_simulated) {
 
 static const session_t sessions[] = {
     /* The usage has the name and the value of each option too. */
-    {"usage_and_options_agree", .runs = {{"torture -h", 0, {"[--programs N]", "\n  --programs N ", "[--strategy NAME|FILE]..."}},
-                                         {"stats -h", 0, {" --strategy NAME|FILE [--set PATH=VALUE]..."}}}},
+    {"usage_and_options_agree",
+     .runs = {{"torture -h", 0, .out = {"[--programs N]", "\n  --programs N ", "[--strategy NAME|FILE]..."}},
+              {"stats -h", 0, .out = {" --strategy NAME|FILE [--set PATH=VALUE]..."}}}},
     {"a_value_that_looks_like_it_is_a_value",
      .wrong = {{"compare --strategy paddle --label -h missing.csv", "missing.csv: the file cannot be read"},
                {"A=b -- check -- -h", "-h: the file cannot be read"}}},
@@ -96,7 +97,8 @@ static const session_t sessions[] = {
                {"import pytorch --as-of 2.9 --as-of 2.10", "--as-of is given twice"},
                {"torture --seed 1 --seed 2", "--seed is given twice"}}},
     {"a_value_may_stand_after_a_sign_everywhere",
-     .runs = {{"import pytorch max_split_size_mb:128 --as-of=2.9", 0}, {"torture --programs=1 --stacks=1 --strategy=system", 0}},
+     .runs = {{"import pytorch max_split_size_mb:128 --as-of=2.9", 0, .out = {NULL}},
+              {"torture --programs=1 --stacks=1 --strategy=system", 0, .out = {NULL}}},
      .wrong = {{"torture --seed=", "--seed : write a number from 0 to 4294967295"},
                {"torture --seed=99999999999999999999", "--seed 99999999999999999999: write a number from"},
                {"torture --seed=1x", "--seed 1x: write a number from"},
@@ -104,13 +106,12 @@ static const session_t sessions[] = {
                {"check -", "-: the file cannot be read"}}}, /* a dash alone is no option */
     {"the_short_explanation_has_what_differs_from_the_defaults",
      .files = {{"said.yaml", "stack:\n  - stream_safe\n  - auto_growth: {chunk_size: 2MiB, order: address}\n  - system\n"}},
-     .runs = {{"explain said.yaml --short --set stream_safe.event=use",
-               0,
-               {"\n  auto_growth: cache of scope stream, one instance for each stream  [said.yaml:3:5]\n"
-                "    chunk_size               2MiB         said.yaml:3:31\n  system:",
-                "    event                    use          --set\n"},
+     .runs = {{"explain said.yaml --short --set stream_safe.event=use", 0,
+               .out = {"\n  auto_growth: cache of scope stream, one instance for each stream  [said.yaml:3:5]\n"
+                       "    chunk_size               2MiB         said.yaml:3:31\n  system:",
+                       "    event                    use          --set\n"},
                .lacks = {"default\n"}},
-              {"explain said.yaml", 0, {"alignment                256          default\n"}}}},
+              {"explain said.yaml", 0, .out = {"alignment                256          default\n"}}}},
 };
 
 TEST_EACH(help, prints, session_t, sessions) { expect_session(row); }

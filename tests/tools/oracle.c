@@ -22,22 +22,20 @@ static void write_files(void) {
 
 static const session_t sessions[] = {
     {"stats_prints_every_row",
-     .runs = {{STATS "1 stepped.csv",
-               0,
-               {"1 alloc block 0 at 0x1000000400000, 4194304 bytes time ",
-                " requested 4194304 allocated 4194304 reserved 8388608 deferred 0 gpu:0.requested_bytes 4194304 ",
-                "\n2 alloc block 1 is not there failed 1, for memory 1 time ",
-                "\n3 free block 0 at 0x1000000400000, 4194304 bytes, freed failed 1, ", "gpu:0.cache_hits 1 ",
-                "\n{\"schema\": 1, "}}},
+     .runs = {{STATS "1 stepped.csv", 0,
+               .out = {"1 alloc block 0 at 0x1000000400000, 4194304 bytes time ",
+                       " requested 4194304 allocated 4194304 reserved 8388608 deferred 0 gpu:0.requested_bytes 4194304 ",
+                       "\n2 alloc block 1 is not there failed 1, for memory 1 time ",
+                       "\n3 free block 0 at 0x1000000400000, 4194304 bytes, freed failed 1, ", "gpu:0.cache_hits 1 ",
+                       "\n{\"schema\": 1, "}}},
      .prepare = write_files},
     /* Rows 3 and 4 hold what changed since row 2. */
     {"stats_prints_figures_of_every_nth_row",
-     .runs = {{STATS "2 stepped.csv", 0, {" reserved 8388608 deferred 0\n2 alloc", " reserved 8388608 deferred 0\n4 alloc"}}},
+     .runs = {{STATS "2 stepped.csv", 0, .out = {" reserved 8388608 deferred 0\n2 alloc", " reserved 8388608 deferred 0\n4 alloc"}}},
      .prepare = write_files},
     {"torture_prints_every_step_of_a_third",
-     .runs = {{"torture --programs 2 --seed 3 --strategy paddle --strategy strata --strategy system --thin 3 --steps 1",
-               0,
-               {"program 0 under paddle\n0 ", "program 1 under system\n0 ", "\nend time ", "\nverdict nothing is wrong, "},
+     .runs = {{"torture --programs 2 --seed 3 --strategy paddle --strategy strata --strategy system --thin 3 --steps 1", 0,
+               .out = {"program 0 under paddle\n0 ", "program 1 under system\n0 ", "\nend time ", "\nverdict nothing is wrong, "},
                .lacks = {"under strata\n"}}}},
 };
 

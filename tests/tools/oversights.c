@@ -12,7 +12,7 @@ static const session_t sessions[] = {
                 "strata compare: mine.yaml is a strategy and no trace; write --strategy mine.yaml; see strata help compare"},
                {"stats --device sim --strategy strata paddle", "paddle is a strategy and no trace; write --strategy paddle"}}},
     {"a_trace_of_a_presets_name", .files = {{"paddle", "op,id,size,stream,time_us\nalloc,1,100,0,0\n"}},
-     .runs = {{"replay --device sim --strategy strata paddle", 0}}},
+     .runs = {{"replay --device sim --strategy strata paddle", 0, .out = {NULL}}}},
     {"a_preset_in_the_place_of_a_file",
      .wrong = {{"check strata", "strata is a preset and no file; strata explain strata shows it"},
                {"check nobody", "nobody: the file cannot be read"}}},
@@ -36,8 +36,8 @@ static const session_t sessions[] = {
                                      {"compare --strategy strata", "no trace; write a .csv or .csv.gz file"},
                                      {"torture strata", "\"strata\" is no option; write --strategy strata"}}},
     {"a_value_that_was_left_out_before_the_next_option", .files = {{"t.csv", "op,id,size,stream,time_us\nalloc,1,100,0,0\n"}},
-     .runs = {{"compare --json=--device --device sim --repeat 1 t.csv", 0}, /* a file may have that name */
-              {"compare --json - --device sim --repeat 1 t.csv", 0}},
+     .runs = {{"compare --json=--device --device sim --repeat 1 t.csv", 0, .out = {NULL}}, /* a file may have that name */
+              {"compare --json - --device sim --repeat 1 t.csv", 0, .out = {NULL}}},
      .wrong = {{"compare --json --device sim --repeat 1 t.csv",
                 "--json has no value, --device follows; write --json FILE|-, or --json=--device if that is the value"},
                {"stats --strategy --at=end t.csv", "--strategy has no value, --at=end follows"}}},
