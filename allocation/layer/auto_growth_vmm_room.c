@@ -33,7 +33,8 @@ static void consider_gap(auto_growth_vmm_t *self, vmm_room_t *best, const strata
     if (room.have > 0) consider(self, best, &room, size);
 }
 
-/* Considers the gaps of a range in order of addresses, without the addresses that shadows have. The last addresses stay free: so runs of two ranges never touch. */
+/* Considers the gaps of a range in order of addresses, without the addresses that shadows have. The last addresses stay free, so that runs
+ * of two ranges never touch. */
 static void search_range(auto_growth_vmm_t *self, const vmm_range_t *range, uint64_t size, vmm_room_t *best) {
     uint64_t end = range->base + range->size - self->granularity;
     uint32_t shadow = strata_growth_vmm_shadow_from(self, range->base);
