@@ -149,7 +149,7 @@ static inline void strata_chunks_pass_last(strata_chunks_t *self, uint32_t low, 
 /* Every block, chunk by chunk in the order of the list, in address order within a chunk. */
 void strata_chunks_walk(strata_layer_t *base, strata_walk_fn block, void *context);
 const strata_record_t *strata_chunks_find(strata_layer_t *base, uint64_t address);
-/* Of several joined chunks, and of the parts of a run, the first stands for all. */
+/* The first of several joined chunks stands for all of them, as does the first part of a run. */
 const strata_record_t *strata_chunks_chunk_of(strata_layer_t *base, const strata_record_t *block);
 /* Gives back what may go, in the order of the list; returns the bytes. */
 uint64_t strata_chunks_release(strata_layer_t *base, strata_call_t *call);

@@ -14,7 +14,7 @@ void strata_captures_count_open(bool opened) {
 
 bool strata_captures_any_open(void) { return atomic_load(&open_anywhere) > 0; }
 
-/* ---- calls that would break a capture which begins meanwhile ---- */
+/* ---- calls that would break a capture that begins during them ---- */
 
 /* Guards nothing but the sleep of who waits until `uncaptured` is 0. */
 static strata_lock_t gate = {.rank = STRATA_RANK_DEVICE};

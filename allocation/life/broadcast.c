@@ -32,7 +32,7 @@ static bool is_of_level(const strata_stack_t *stack, int level, levels_t *met) {
     return own == level;
 }
 
-/* What others may take: everything except what a group keeps for itself, or for graphs, and what the device has already. */
+/* Others may take idle memory unless its group keeps it for itself or for graphs, or is paused. */
 static bool is_anybodys(const strata_stack_t *stack) {
     return !stack->group->keeps && !atomic_load(&stack->group->pinned) && !strata_group_is_paused(stack->group);
 }
@@ -76,7 +76,7 @@ uint64_t strata_domain_kept_bytes(strata_domain_t *domain, const strata_group_t 
     return kept;
 }
 
-/* Of one group, or (NULL) of all that may be taken. */
+/* Selects the stacks of one group, or with NULL all whose memory others may take. */
 static bool is_trimmed(const strata_stack_t *stack, const strata_group_t *only) {
     return only ? stack->group == only : is_anybodys(stack);
 }
@@ -109,8 +109,8 @@ static uint64_t trim_all(strata_domain_t *domain, const strata_group_t *only, ui
 }
 
 /* A block that a cache keeps may hold a chunk of the cache below it, whose rest is idle. Then the upper caches are asked to keep
- * less, until the bound is met, a walk finds nothing more, or everything was asked for: idle memory beyond that was freed by others
- * meanwhile. */
+ * less, until the bound is met, a walk finds nothing more, or everything was asked for. Other threads freed the
+ * idle memory beyond that during the walk. */
 static void trim(strata_domain_t *domain, const strata_group_t *only, uint64_t keep) {
     uint64_t now, asked, left = keep;
     (void)strata_domain_offer_quarantined(domain);

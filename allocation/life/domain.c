@@ -74,7 +74,7 @@ void strata_domain_destroy(strata_domain_t *domain) {
     strata_host_delete(domain);
 }
 
-/* A new stack starts with the waiter bit if somebody waits, and with the directory if somebody frees by pointer. */
+/* A new stack starts with the waiter bit if a thread waits, and with the directory if the program frees by pointer. */
 static void inherit(strata_domain_t *domain, strata_stack_t *stack) {
     strata_stack_take(strata_stack_home(stack));
     if (domain->waiters > 0) stack->attention_free = STRATA_ATTENTION_WAITER;

@@ -32,7 +32,7 @@ typedef struct strata_refusal {
     strata_refused_by_t by;
     uint64_t asked, used, limit; /* bytes; the latter two for a bound, of which `used` were taken */
     uint8_t layer; /* for a bound: its layer's number in the plan */
-    const char *option; /* likewise; constant */
+    const char *option; /* for a bound: its option, a constant string */
 } strata_refusal_t;
 
 /* The bytes that each step of a recovery gave. */

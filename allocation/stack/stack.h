@@ -28,7 +28,7 @@ enum {
     STRATA_ATTENTION_ALL = 0xffffu
 };
 
-/* Whether a layer has an operation that older ones lack. */
+/* True if the type has an operation that types built for an older header lack. */
 #define STRATA_LAYER_HAS(type, operation)                                                                                          \
     ((type)->struct_size >= offsetof(strata_layer_type_t, operation) + sizeof(type)->operation && (type)->operation)
 

@@ -1,4 +1,4 @@
-/* What the program has done on its streams, for layers that take such notices (strata_notice_t). */
+/* Passes on the work, waits and syncs of the program to layers that take such notices (strata_notice_t). */
 #ifndef STRATA_FACADE_TOLD_H
 #define STRATA_FACADE_TOLD_H
 

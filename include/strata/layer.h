@@ -366,7 +366,7 @@ STRATA_API void strata_chunk_free(strata_record_t *chunk);
 /* Whether whatever stands below gives all of these traits (STRATA_TRAIT_*), itself or by passing them on. */
 STRATA_API bool strata_below_gives(const strata_layer_t *self, uint32_t traits);
 
-/* A cache has looked for memory for the request itself, in vain. If no other layer keeps any, only a `retry` looks again. */
+/* A cache calls this if its own steps found no memory for the request. If no other layer keeps any, only a `retry` looks again. */
 STRATA_API void strata_layer_has_reclaimed(const strata_layer_t *self, const strata_request_t *request);
 
 /* ---- locks ---- */

@@ -16,7 +16,7 @@ typedef struct strata_telling {
     size_t size; /* bytes asked */
     const char *layer; /* as the strategy names it */
     void (*say)(const struct strata_telling *telling, const char *text); /* adds to the report, as far as there is room */
-    /* What strata_annotate() had said when a live block was asked for ("": nothing), in which step. Under its stack's lock. */
+    /* Returns the operator that strata_annotate() named when a live block was requested, or "", and its step. Under its stack's lock. */
     const char *(*noted)(const struct strata_telling *telling, const strata_record_t *record, uint64_t *step);
     void *context;
 } strata_telling_t;

@@ -224,7 +224,7 @@ static const struct {
     {"stack: [system]\nstrategy: x\n\tplaces: {}\n", 3, 1, "a tab", "write blanks"},
     {"stack: [system]\n  \tplaces: {}\n", 2, 3, "a tab", "write blanks"},
     {"\tstack: [system]\n", 1, 1, "a tab", "write blanks"},
-    /* What is wrong between brackets is not the tab in front of it. */
+    /* The error is the text between the brackets, and not the tab in front of it. */
     {"stack: [system,\n\t}\n", 2, 2, "did not find expected node content", "brackets"},
     /* A value is of one line. */
     {"stack:\n  - auto_growth:\n      chunk_size: \"1\\nMiB\"\n  - system\n", 3, 19, OVER_LINE, "write it in one line"},

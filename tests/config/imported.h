@@ -1,4 +1,4 @@
-/* What a string of another allocator makes, for the tests of imports. */
+/* Imports a string of another allocator and checks the strategy that it makes. */
 #ifndef STRATA_TESTS_CONFIG_IMPORTED_H
 #define STRATA_TESTS_CONFIG_IMPORTED_H
 

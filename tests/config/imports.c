@@ -29,7 +29,7 @@ static const meaning_t meanings[] = {
      "export PYTORCH_ALLOC_CONF=max_split_size_mb:64\nPYTORCH_CUDA_ALLOC_CONF='max_split_size_mb:32'", NULL,
      "caching.max_split_size=32MiB|", "<pytorch>:1:27: PYTORCH_ALLOC_CONF is ignored: PYTORCH_CUDA_ALLOC_CONF decides\n", ""},
     {"pytorch_without_caching", "pytorch", NULL, "PYTORCH_NO_CUDA_MEMORY_CACHING=1", "system", "", "~", ""},
-    /* Of two variables with keys the same one is read in either order. */
+    /* If two variables have keys, the same one is read whatever their order. */
     {"new_variable_first", "pytorch", NULL, "PYTORCH_ALLOC_CONF=max_split_size_mb:64\nPYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:32",
      NULL, "caching.max_split_size=32MiB|", "<pytorch>:1:20: PYTORCH_ALLOC_CONF is ignored: PYTORCH_CUDA_ALLOC_CONF decides\n", ""},
     {"new_variable_last", "pytorch", NULL, "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:32\nPYTORCH_ALLOC_CONF=max_split_size_mb:64",

@@ -8,7 +8,7 @@
 #include "platform/status.h"
 #include "tests/harness/test.h"
 
-/* Of a source's refusal, after its name. */
+/* The text of a source's refusal after its name. */
 #define WITHOUT_A_CACHE "without a cache above it gives memory back to the device while a captured graph may still use it"
 
 /* A YAML text must be refused at line:column, with `what` and after it what to write. */

@@ -96,7 +96,7 @@ static const snapshot_t snapshots[] = {
      EVENTS({"teleport", 0x1000, 1, 0, 1, NULL}, {"annotate", 0, 0, 0, 2, NULL}),
      "",
      {.other_actions = 1, .no_segments = 1}},
-    /* The record begins with 6 MiB that nobody has seen growing. */
+    /* The record begins with 6 MiB whose growth it does not contain. */
     {"what_the_allocator_held_at_most_is_told",
      SEGMENTS({0, 0x9000, 4 << 20, 0, {{4 << 20, 0, "inactive"}}}),
      EVENTS({"segment_alloc", 0x100000, 8 << 20, 0, 1, NULL}, {"segment_free", 0x200000, 6 << 20, 0, 2, NULL},
