@@ -1,7 +1,7 @@
 # cmake --install: headers, both libraries, the command, the CMake package, the pkg-config file, presets and pages.
 include(CMakePackageConfigHelpers)
 
-install(DIRECTORY include/strata DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+install(DIRECTORY include/strata doors/cpp/strata DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 install(TARGETS strata strata_static EXPORT strata
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS strata_command DESTINATION ${CMAKE_INSTALL_BINDIR})

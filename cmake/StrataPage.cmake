@@ -1,6 +1,6 @@
 # Compiles a page of HTML in: DIRECTORY/page.html with the styles (*.css) and scripts (*.js, in the order of their names) put in.
 #
-#     strata_page(sources DIRECTORY replay/report/page HEADER replay/report/parts.h)
+#     strata_page(sources DIRECTORY lab/replay/report/page HEADER lab/replay/report/parts.h)
 #
 # appends the generated file to `sources`: the strings strata_page_head, strata_page_middle and strata_page_tail, which are parted at @TABLE@
 # and @DATA@. @STYLE@, @SCRIPT@ and the hashes of both, which the page's own policy allows alone, are filled in.

@@ -32,14 +32,14 @@ else()
 endif()
 
 foreach(target strata strata_static)
-  target_include_directories(${target} INTERFACE
-    $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
+    $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/doors/cpp> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   add_library(strata::${target} ALIAS ${target})
 endforeach()
 
 # What `strata run` preloads into a program: the library and the functions of CUDA that it stands before. Their names have no versions,
 # so that they come before those of a runtime that has some.
-strata_objects(preload_objects integration)
+strata_objects(preload_objects doors/common doors/preload)
 add_library(strata_preload MODULE ${library_objects} ${preload_objects})
 set_target_properties(strata_preload PROPERTIES LINKER_LANGUAGE C LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/preload.map)
 target_link_libraries(strata_preload PRIVATE strata_dependencies)
@@ -50,11 +50,11 @@ if(NOT STRATA_SANITIZE)
   target_link_options(strata_preload PRIVATE -Wl,-z,defs)
 endif()
 
-set_source_files_properties(${CMAKE_SOURCE_DIR}/tools/run.c PROPERTIES COMPILE_DEFINITIONS
+set_source_files_properties(${CMAKE_SOURCE_DIR}/lab/tools/run.c PROPERTIES COMPILE_DEFINITIONS
                             "STRATA_INSTALL_LIBDIR=\"${CMAKE_INSTALL_LIBDIR}\"")
 
 # The command holds the library's objects itself, so that it runs from anywhere.
-strata_objects(command_objects replay conform torture tools)
+strata_objects(command_objects ${STRATA_LAB_FOLDERS})
 add_executable(strata_command ${library_objects} ${command_objects})
 # Layers that it loads find what strata/layer.h offers in the command itself.
 set_target_properties(strata_command PROPERTIES OUTPUT_NAME strata ENABLE_EXPORTS ON)

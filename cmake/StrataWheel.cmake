@@ -12,5 +12,5 @@ if(TARGET strata_torch)
   add_dependencies(wheel_parts strata_torch)
   install(TARGETS strata_torch LIBRARY DESTINATION lib COMPONENT wheel)
 endif()
-install(DIRECTORY integration/torch DESTINATION include/integration COMPONENT wheel
+install(DIRECTORY doors/torch DESTINATION include/doors COMPONENT wheel
         FILES_MATCHING REGEX "/(whole|pinned)\\.cc$" PATTERN "*.h" PATTERN "state.h" EXCLUDE)

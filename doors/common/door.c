@@ -1,13 +1,13 @@
-#include "integration/doors/door.h"
+#include "doors/common/door.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <strings.h>
 
+#include "doors/common/unordered.h"
 #include "facade/registry/facade.h"
 #include "facade/serve/long_way.h"
-#include "integration/doors/unordered.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
 

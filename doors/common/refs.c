@@ -1,4 +1,4 @@
-#include "integration/doors/refs.h"
+#include "doors/common/refs.h"
 
 /* Refs differ in their low bits (slots) and high bits (stacks). The high half of the product mixes both. */
 static size_t home_of(const strata_refs_t *refs, strata_ref_t ref) {

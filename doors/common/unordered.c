@@ -1,10 +1,10 @@
-#include "integration/doors/unordered.h"
+#include "doors/common/unordered.h"
 
 #include <pthread.h>
 #include <string.h>
 
+#include "doors/common/refs.h"
 #include "facade/registry/facade.h"
-#include "integration/doors/refs.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
 

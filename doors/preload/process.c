@@ -1,4 +1,4 @@
-#include "integration/preload/process.h"
+#include "doors/preload/process.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "doors/preload/real.h"
+#include "doors/preload/report.h"
 #include "facade/registry/facade.h"
-#include "integration/preload/real.h"
-#include "integration/preload/report.h"
 #include "platform/cuda/cuda.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* one thread opens or closes at a time */

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-#include "integration/doors/door.h"
-#include "integration/preload/table.h"
+#include "doors/common/door.h"
+#include "doors/preload/table.h"
 
 /* Begins a call that Strata may serve. NULL: the real function has to do it, because the call comes from inside Strata or from a real
  * function that it has called, there is no device or no strategy, or the process ends. With a door every begin has an end. */

@@ -1,4 +1,4 @@
-#include "integration/preload/real.h"
+#include "doors/preload/real.h"
 
 #include <dlfcn.h>
 #include <link.h>

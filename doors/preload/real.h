@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "integration/preload/table.h"
+#include "doors/preload/table.h"
 
 /* The function `name` of the CUDA runtime ("libcudart.so") or of the driver ("libcuda.so"): the next one in the order of loading, else
  * that of a library which the process has loaded out of the program's sight, as interpreters do. NULL: there is none. */

@@ -1,4 +1,4 @@
-#include "integration/preload/report.h"
+#include "doors/preload/report.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "allocation/options/option.h"
+#include "doors/preload/real.h"
+#include "doors/preload/table.h"
 #include "facade/registry/facade.h"
-#include "integration/preload/real.h"
-#include "integration/preload/table.h"
 #include "platform/place.h"
 
 static const char *const names[] = {

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "integration/doors/door.h"
+#include "doors/common/door.h"
 
 typedef struct strata_run_report {
     strata_door_t *door; /* NULL: never opened, or closed */

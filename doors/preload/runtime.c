@@ -1,5 +1,5 @@
 /* The CUDA runtime's functions of the table (table.h). */
-#include "integration/preload/serve.h"
+#include "doors/preload/serve.h"
 
 #define EXPORTED                                          __attribute__((visibility("default")))
 #define DECLARE(treatment, name, arguments, passed, text) EXPORTED int name arguments;

@@ -1,4 +1,4 @@
-#include "integration/preload/serve.h"
+#include "doors/preload/serve.h"
 
 bool strata_serve(strata_row_t row, strata_place_kind_t kind, int device, size_t size, void **address) {
     strata_door_t *door = size ? strata_process_begin() : NULL;

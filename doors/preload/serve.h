@@ -3,9 +3,9 @@
 #ifndef STRATA_INTEGRATION_SERVE_H
 #define STRATA_INTEGRATION_SERVE_H
 
-#include "integration/doors/unordered.h"
-#include "integration/preload/process.h"
-#include "integration/preload/real.h"
+#include "doors/common/unordered.h"
+#include "doors/preload/process.h"
+#include "doors/preload/real.h"
 
 /* Memory without a stream, of the device or, with STRATA_PLACE_PINNED, of the host for work of `device`. */
 bool strata_serve(strata_row_t row, strata_place_kind_t kind, int device, size_t size, void **address);

@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "integration/torch/door.h"
+#include "doors/torch/door.h"
 
 namespace strata_door {
 

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "integration/torch/door.h"
+#include "doors/torch/door.h"
 
 namespace strata_door {
 

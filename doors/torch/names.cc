@@ -6,7 +6,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "integration/torch/state.h"
+#include "doors/torch/state.h"
 
 using namespace strata_door;
 

@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "integration/torch/figures.h"
+#include "doors/torch/figures.h"
 
 using namespace strata_door;
 

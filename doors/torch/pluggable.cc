@@ -1,10 +1,10 @@
-/* The functions that PyTorch's CUDAPluggableAllocator calls, over a facade that Python has opened (python/strata/torch), and figures under
+/* The functions that PyTorch's CUDAPluggableAllocator calls, over a facade that Python has opened (doors/python/strata/torch), and figures under
  * PyTorch's terms. An error is a C++ exception, which PyTorch makes a RuntimeError of. Signatures:
  * torch/csrc/cuda/CUDAPluggableAllocator.h of PyTorch 2.11, the same since 2.6. */
 #include <algorithm>
 #include <cstdio>
 
-#include "integration/torch/state.h"
+#include "doors/torch/state.h"
 
 using namespace strata_door;
 

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "integration/torch/state.h"
+#include "doors/torch/state.h"
 
 using namespace strata_door;
 

@@ -3,7 +3,7 @@
 #include <mutex>
 #include <vector>
 
-#include "integration/torch/state.h"
+#include "doors/torch/state.h"
 
 using namespace strata_door;
 

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "integration/torch/figures.h"
+#include "doors/torch/figures.h"
 
 namespace strata_door {
 

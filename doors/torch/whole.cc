@@ -1,4 +1,4 @@
-/* The whole door: Strata as PyTorch's CUDAAllocator, compiled against the user's own PyTorch (python/strata/torch/_whole.py). The interface is
+/* The whole door: Strata as PyTorch's CUDAAllocator, compiled against the user's own PyTorch (doors/python/strata/torch/_whole.py). The interface is
  * c10/cuda/CUDACachingAllocator.h as of PyTorch 2.15; STRATA_TORCH (209, 210, 211, ...) says where older ones differ. */
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -9,7 +9,7 @@
 
 #include <cstdio>
 
-#include "integration/torch/history.h"
+#include "doors/torch/history.h"
 
 using namespace strata_door;
 using c10::DataPtr;

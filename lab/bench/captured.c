@@ -1,14 +1,14 @@
 /* What a capture costs requests: a program of N allocations of which the last 64 are live, outside any capture and inside one into a
  * graph pool. Both are warm: it is the second pass of each.
  *
- *     bench/captured [--strategy PRESET] [--count N]     the medians of 15 rounds of each by turns, ns a request; PRESET: strata, N: 10000
+ *     lab/bench/captured [--strategy PRESET] [--count N]     the medians of 15 rounds of each by turns, ns a request; PRESET: strata, N: 10000
  *
  * The device is simulated and unlimited. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/simulated.h"
+#include "lab/bench/simulated.h"
 #include "platform/clock.h"
 
 enum { ROUNDS = 15, LIVE = 64 };

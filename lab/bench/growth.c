@@ -1,8 +1,8 @@
 /* Whether what a facade does seldom stays in proportion to what there is: growth, release, out of memory, a snapshot, the opening of
  * stacks and the end, among few and among many chunks, streams and pools of graphs.
  *
- *     bench/growth                             the steps' names, and what each counts
- *     bench/growth STEP PRESET N [--json]      the step among N; the time of it, by each of the N
+ *     lab/bench/growth                             the steps' names, and what each counts
+ *     lab/bench/growth STEP PRESET N [--json]      the step among N; the time of it, by each of the N
  *
  * What is measured is done inside growth_measured(), so that callgrind can count it alone (--toggle-collect=growth_measured;
  * scripts/bench-peers). The device is simulated. Chunks are of 20 MiB. */

@@ -1,7 +1,7 @@
 /* What an allocate and free pair costs through the whole default stack: retry > stream_safe > auto_growth > system.
  *
- *     bench/hot_path                      a table
- *     bench/hot_path --json [--quick]     one JSON object: medians; null where a figure cannot be had on this machine
+ *     lab/bench/hot_path                      a table
+ *     lab/bench/hot_path --json [--quick]     one JSON object: medians; null where a figure cannot be had on this machine
  *
  * `--quick` makes a hundredth of the pairs: the times say little then. The device is simulated and unlimited: a hit makes no device
  * call. Workloads: a hot pair of 64 KiB; the same lent to another stream in between; N live blocks of 512 x 2^(17u) bytes, u
@@ -17,11 +17,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "bench/held.h"
-#include "bench/turnover.h"
 #include "config/config.h"
 #include "facade/open/life.h"
 #include "facade/registry/facade.h"
+#include "lab/bench/held.h"
+#include "lab/bench/turnover.h"
 #include "platform/clock.h"
 #include "platform/host/host_memory.h"
 #include "platform/sim/sim.h"

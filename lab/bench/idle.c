@@ -1,6 +1,6 @@
 /* What a server holds between its bursts under `idle:`, and what the next burst pays (docs/idle.md).
  *
- *     bench/idle [--strategy PRESET] [--json]             PRESET: strata. By the clock of a simulated H100: the same program without
+ *     lab/bench/idle [--strategy PRESET] [--json]             PRESET: strata. By the clock of a simulated H100: the same program without
  *                                                         and with `idle: {after: 1s, keep: 10%}`
  *
  * The program has 3 GiB of weights; every three seconds a burst of 3,000 requests comes, of 256 KiB to 24 MiB, of which 96 are live at once.
@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/simulated.h"
 #include "facade/figures/figures.h"
 #include "facade/open/idle.h"
 #include "facade/open/life.h"
+#include "lab/bench/simulated.h"
 
 #define MIB    (UINT64_C(1) << 20)
 #define SECOND UINT64_C(1000000000)

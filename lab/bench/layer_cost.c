@@ -1,11 +1,11 @@
 /* What a layer adds to an allocate and free pair of 64 KiB that hits, in the default stack.
  *
- *     bench/layer_cost              a table: medians of interleaved runs, and what each adds to the first
- *     bench/layer_cost --json       one JSON object: ns a pair, by the row's name
- *     bench/layer_cost --rows       the rows' names
- *     bench/layer_cost ROW PAIRS    that many pairs through one stack, and nothing else: whoever counts instructions takes the
+ *     lab/bench/layer_cost              a table: medians of interleaved runs, and what each adds to the first
+ *     lab/bench/layer_cost --json       one JSON object: ns a pair, by the row's name
+ *     lab/bench/layer_cost --rows       the rows' names
+ *     lab/bench/layer_cost ROW PAIRS    that many pairs through one stack, and nothing else: whoever counts instructions takes the
  *                                   difference of two counts (scripts/layer-cost)
- *     bench/layer_cost FILE PAIRS   likewise through the strategy of a file, which may load layers
+ *     lab/bench/layer_cost FILE PAIRS   likewise through the strategy of a file, which may load layers
  *
  * The device is simulated and unlimited: a hit makes no device call.
  */

@@ -1,12 +1,12 @@
 /* What a pair costs a cache among few and among many live blocks: of N live blocks of 512 x 2^(17u) bytes (an eighth of that among
  * 1,000,000), u uniform, a random one is freed and another is allocated.
  *
- *     bench/live_blocks [--strategy PRESET] [--json]          100, 100,000 and 1,000,000 live blocks; PRESET: pytorch. Beside each a
+ *     lab/bench/live_blocks [--strategy PRESET] [--json]          100, 100,000 and 1,000,000 live blocks; PRESET: pytorch. Beside each a
  *                                                             bare walk, in turns with it: a reference and a line of 64 bytes a
  *                                                             block, touched one after the other. Of both the median of nine long
  *                                                             runs, and the quickest quarter of many short ones (what it is where
  *                                                             others use the machine too)
- *     bench/live_blocks --strategy PRESET --live N --pairs P  P pairs among N, and no figures: for a run under callgrind. The
+ *     lab/bench/live_blocks --strategy PRESET --live N --pairs P  P pairs among N, and no figures: for a run under callgrind. The
  *                                                             difference of two P is free of what comes before
  *
  * The device is simulated and unlimited. */
@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/simulated.h"
-#include "bench/turnover.h"
+#include "lab/bench/simulated.h"
+#include "lab/bench/turnover.h"
 #include "platform/clock.h"
 
 enum { RUNS = 9, PAIRS = 200000, TURNS = 4000, TURN_PAIRS = 400, MANY = 1000000, MOST_LIVE = 1 << 22 };

@@ -1,6 +1,6 @@
 /* How many events a second a replay carries out, the reading of the trace included.
  *
- *     bench/replay [--rows N] [--json]             N: 1,000,000. Medians of five runs
+ *     lab/bench/replay [--rows N] [--json]             N: 1,000,000. Medians of five runs
  *
  * The program trains: layers of blocks of repeated sizes, two of them for a moment, freed in the opposite order; 4,000 live at most. It is
  * written as CSV, of one stream and of four, and with gzip; all are replayed under `strata` on a simulated H100. */
@@ -9,9 +9,9 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "bench/simulated.h"
+#include "lab/bench/simulated.h"
+#include "lab/replay/compare/compare.h"
 #include "platform/clock.h"
-#include "replay/compare/compare.h"
 
 enum { RUNS = 5, SIZES = 60, DEPTH = 4000, TURN = 8, CONTENDERS = 4, MANY_STREAMS = 4 };
 

@@ -1,6 +1,6 @@
 /* What a snapshot of very many blocks costs: 1,000,000 of 256 bytes in one place, every second of them freed.
  *
- *     bench/snapshot [--strategy PRESET] [--json]             PRESET: strata. The median of nine snapshots; the place's streams
+ *     lab/bench/snapshot [--strategy PRESET] [--json]             PRESET: strata. The median of nine snapshots; the place's streams
  *                                                             wait for most of it
  *
  * The device is simulated. docs/contracts.md §8 wants 200 ms at most. */
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/simulated.h"
+#include "lab/bench/simulated.h"
 #include "platform/clock.h"
 
 enum { RUNS = 9, BLOCKS = 1000 * 1000 };

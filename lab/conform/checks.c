@@ -1,9 +1,9 @@
 /* What every layer and every preset must do, whatever it does besides. */
-#include "conform/checks.h"
-#include "conform/queries.h"
-#include "conform/requests.h"
-#include "conform/rows.h"
+#include "lab/conform/checks.h"
 #include "facade/figures/figures.h"
+#include "lab/conform/queries.h"
+#include "lab/conform/requests.h"
+#include "lab/conform/rows.h"
 
 #define LONG (1000ull * 1000)
 

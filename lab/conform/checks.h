@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "conform/rig/subject.h"
+#include "lab/conform/rig/subject.h"
 
 typedef void (*check_fn)(const subject_t *subject);
 

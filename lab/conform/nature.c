@@ -1,9 +1,9 @@
 /* What a stack does not serve by its nature is no failure of a check: it is told, and the check is left out or ends there. */
 #include <stdio.h>
 
-#include "conform/checks.h"
-#include "conform/rig/source.h"
-#include "conform/stacks.h"
+#include "lab/conform/checks.h"
+#include "lab/conform/rig/source.h"
+#include "lab/conform/stacks.h"
 
 void (*conform_unfit)(const char *reason);
 uint64_t conform_seed;

@@ -1,4 +1,4 @@
-#include "conform/queries.h"
+#include "lab/conform/queries.h"
 
 enum { BLOCKS = 24 };
 

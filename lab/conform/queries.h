@@ -2,7 +2,7 @@
 #ifndef STRATA_CONFORM_QUERIES_H
 #define STRATA_CONFORM_QUERIES_H
 
-#include "conform/rig/subject.h"
+#include "lab/conform/rig/subject.h"
 
 void shared_blocks_live_until_the_last_free(const subject_t *subject);
 void a_snapshot_shows_what_is_live(const subject_t *subject);

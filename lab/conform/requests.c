@@ -1,8 +1,8 @@
 /* Checks the path of a request: it reaches the bottom of the stack unchanged. The served block is memory of the right device, belongs to no
  * other stack, and is not in use by earlier work. */
-#include "conform/requests.h"
+#include "lab/conform/requests.h"
 
-#include "conform/rig/source.h"
+#include "lab/conform/rig/source.h"
 
 #define LONG (1000ull * 1000)
 

@@ -2,7 +2,7 @@
 #ifndef STRATA_CONFORM_REQUESTS_H
 #define STRATA_CONFORM_REQUESTS_H
 
-#include "conform/rig/subject.h"
+#include "lab/conform/rig/subject.h"
 
 void the_bottom_sees_the_request(const subject_t *subject);
 void bytes_of_a_block_are_its_own(const subject_t *subject);

@@ -1,5 +1,5 @@
 /* Where a subject may refuse a request, being told to, a refusal must leave everything as it was; all else holds for it too. */
-#include "conform/rows.h"
+#include "lab/conform/rows.h"
 
 #include <pthread.h>
 #include <stdio.h>

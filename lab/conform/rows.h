@@ -2,7 +2,7 @@
 #ifndef STRATA_CONFORM_ROWS_H
 #define STRATA_CONFORM_ROWS_H
 
-#include "conform/rig/subject.h"
+#include "lab/conform/rig/subject.h"
 
 void sizes_from_4_bytes_to_1_petabyte(const subject_t *subject);
 void a_hundred_are_live_at_once(const subject_t *subject);

@@ -1,11 +1,11 @@
-#include "conform/stacks.h"
+#include "lab/conform/stacks.h"
 
 #include <stdalign.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "allocation/options/option.h"
-#include "conform/checks.h"
+#include "lab/conform/checks.h"
 #include "strategy/plan/legal.h"
 
 enum { TRIES = 4000, DEEPEST = 2, BRANCHES_MOST = 3, CHAIN = 6, OPTION_BYTES = 4096, WORD = 64 };

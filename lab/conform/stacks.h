@@ -2,7 +2,7 @@
 #ifndef STRATA_CONFORM_STACKS_H
 #define STRATA_CONFORM_STACKS_H
 
-#include "conform/rig/subject.h"
+#include "lab/conform/rig/subject.h"
 
 enum { STACK_LETTERS = 6000, STACK_LAYERS = 64 };
 

@@ -4,11 +4,11 @@
 
 #include "config/files.h"
 #include "config/profile/profile.h"
+#include "lab/replay/timeline/target.h"
+#include "lab/tools/calibrate/fit.h"
+#include "lab/tools/options/options.h"
+#include "lab/tools/screen/report_file.h"
 #include "platform/host/host_memory.h"
-#include "replay/timeline/target.h"
-#include "tools/calibrate/fit.h"
-#include "tools/options/options.h"
-#include "tools/screen/report_file.h"
 
 enum { REPEATS = 50 };
 /* How both kinds of files begin, by which an old one is known. */

@@ -5,16 +5,16 @@
 #include <unistd.h>
 
 #include "config/words.h"
+#include "lab/tools/curves.h"
+#include "lab/tools/draw.h"
+#include "lab/tools/findings.h"
+#include "lab/tools/options/defaults.h"
+#include "lab/tools/page.h"
+#include "lab/tools/screen/notes.h"
+#include "lab/tools/screen/report_file.h"
+#include "lab/tools/screen/shell.h"
+#include "lab/tools/screen/terminal.h"
 #include "platform/host/host_memory.h"
-#include "tools/curves.h"
-#include "tools/draw.h"
-#include "tools/findings.h"
-#include "tools/options/defaults.h"
-#include "tools/page.h"
-#include "tools/screen/notes.h"
-#include "tools/screen/report_file.h"
-#include "tools/screen/shell.h"
-#include "tools/screen/terminal.h"
 
 enum { VERDICT_WIDTH = 110 /* characters per line if the width is unknown */ };
 

@@ -9,14 +9,14 @@
 #include <unistd.h>
 
 #include "allocation/options/option.h"
-#include "conform/checks.h"
-#include "conform/stacks.h"
+#include "lab/conform/checks.h"
+#include "lab/conform/stacks.h"
+#include "lab/tools/options/options.h"
+#include "lab/torture/apart.h"
 #include "platform/clock.h"
 #include "platform/text/nearest.h"
 #include "strategy/model.h"
 #include "strategy/registry/code.h"
-#include "tools/options/options.h"
-#include "torture/apart.h"
 
 enum { TOLD_MOST = 20, RANDOM_STACKS = 4, LOOK_MILLISECONDS = 100, HANGS_MOST = 3 };
 #define LIMIT_DEFAULT UINT64_C(5000000000)

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/options/options.h"
-#include "tools/screen/notes.h"
-#include "tools/screen/report_file.h"
+#include "lab/tools/options/options.h"
+#include "lab/tools/screen/notes.h"
+#include "lab/tools/screen/report_file.h"
 
 typedef struct arguments {
     bool no_tags;

@@ -1,4 +1,4 @@
-#include "tools/curves.h"
+#include "lab/tools/curves.h"
 
 #include "platform/host/host_memory.h"
 

@@ -2,7 +2,7 @@
 #ifndef STRATA_TOOLS_CURVES_H
 #define STRATA_TOOLS_CURVES_H
 
-#include "replay/run/run.h"
+#include "lab/replay/run/run.h"
 
 typedef struct strata_curves strata_curves_t;
 

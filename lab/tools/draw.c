@@ -1,4 +1,4 @@
-#include "tools/draw.h"
+#include "lab/tools/draw.h"
 
 #include <langinfo.h>
 #include <locale.h>
@@ -7,10 +7,10 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "lab/replay/draw/draw.h"
+#include "lab/replay/draw/line.h"
+#include "lab/tools/screen/terminal.h"
 #include "platform/host/host_memory.h"
-#include "replay/draw/draw.h"
-#include "replay/draw/line.h"
-#include "tools/screen/terminal.h"
 
 /* ---- the terminal ---- */
 

@@ -2,9 +2,9 @@
 #ifndef STRATA_TOOLS_DRAW_H
 #define STRATA_TOOLS_DRAW_H
 
-#include "replay/draw/map.h"
-#include "replay/series/series.h"
-#include "tools/options/contenders.h"
+#include "lab/replay/draw/map.h"
+#include "lab/replay/series/series.h"
+#include "lab/tools/options/contenders.h"
 
 /* Replays the trace under a contender once more, up to a row, and keeps what its chunks hold there. Row 0: nothing was reserved, and the
  * map stays empty. */

@@ -2,13 +2,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lab/replay/export/counters.h"
+#include "lab/replay/export/snapshot.h"
+#include "lab/tools/options/contenders.h"
+#include "lab/tools/screen/notes.h"
+#include "lab/tools/screen/report_file.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
-#include "replay/export/counters.h"
-#include "replay/export/snapshot.h"
-#include "tools/options/contenders.h"
-#include "tools/screen/notes.h"
-#include "tools/screen/report_file.h"
 
 enum { SAMPLES = 4000 }; /* about as many as a picture can show */
 

@@ -1,15 +1,15 @@
-#include "tools/findings.h"
+#include "lab/tools/findings.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "allocation/options/option.h"
 #include "config/config.h"
+#include "lab/replay/compare/same.h"
+#include "lab/tools/screen/shell.h"
 #include "platform/host/file.h"
 #include "platform/host/host_memory.h"
 #include "platform/host/host_text.h"
-#include "replay/compare/same.h"
-#include "tools/screen/shell.h"
 
 /* ---- the command to run next -------------------------------------------------------------------------------------------------- */
 

@@ -2,8 +2,8 @@
 #ifndef STRATA_TOOLS_FINDINGS_H
 #define STRATA_TOOLS_FINDINGS_H
 
-#include "replay/compare/findings.h"
-#include "tools/options/contenders.h"
+#include "lab/replay/compare/findings.h"
+#include "lab/tools/options/contenders.h"
 
 /* Fills in the findings after the comparison. `results` and `findings->runs` are ordered by trace. Release with strata_findings_end().
  * E_HOST_MEMORY. */

@@ -3,11 +3,11 @@
 
 #include "allocation/options/option.h"
 #include "config/words.h"
+#include "lab/tools/options/options.h"
+#include "lab/tools/screen/terminal.h"
 #include "platform/text/nearest.h"
 #include "platform/text/printable.h"
 #include "strata/strata.h"
-#include "tools/options/options.h"
-#include "tools/screen/terminal.h"
 
 enum { WIDTH = 80, NARROWEST = 40, MEANING_AT = 28, ITEM = 128 };
 

@@ -3,7 +3,7 @@
 
 #include "config/config.h"
 #include "config/import/import.h"
-#include "tools/options/options.h"
+#include "lab/tools/options/options.h"
 
 static int print_strategy(const strata_import_request_t *request) {
     strata_import_t *import = NULL;

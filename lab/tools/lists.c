@@ -3,12 +3,12 @@
 #include <unistd.h>
 
 #include "config/config.h"
+#include "lab/replay/run/figures.h"
+#include "lab/tools/options/named.h"
+#include "lab/tools/options/options.h"
+#include "lab/tools/screen/terminal.h"
 #include "platform/text/printable.h"
-#include "replay/run/figures.h"
 #include "strategy/registry/code.h"
-#include "tools/options/named.h"
-#include "tools/options/options.h"
-#include "tools/screen/terminal.h"
 
 enum { WIDTH = 80, ONE_LINE = 10000, SETS = 64 };
 

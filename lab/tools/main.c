@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "config/words.h"
+#include "lab/tools/options/options.h"
+#include "lab/tools/screen/signals.h"
 #include "platform/text/printable.h"
 #include "strata/strata.h"
-#include "tools/options/options.h"
-#include "tools/screen/signals.h"
 
 int strata_wrong_usage(const strata_command_t *self, const char *format, ...) {
     char text[2048];

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lab/tools/options/options.h"
+#include "lab/tools/screen/report_file.h"
 #include "platform/host/host_memory.h"
-#include "tools/options/options.h"
-#include "tools/screen/report_file.h"
 #include "trace/text/input.h"
 #include "trace/text/json_scan.h"
 #include "trace/text/output.h"

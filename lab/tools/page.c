@@ -1,7 +1,7 @@
-#include "tools/page.h"
+#include "lab/tools/page.h"
 
-#include "tools/draw.h"
-#include "tools/screen/report_file.h"
+#include "lab/tools/draw.h"
+#include "lab/tools/screen/report_file.h"
 
 strata_status_t strata_page_file_open(strata_page_file_t *file, const strata_arguments_t *arguments, size_t contenders) {
     if (!arguments->report) return STRATA_OK;

@@ -2,8 +2,8 @@
 #ifndef STRATA_TOOLS_PAGE_H
 #define STRATA_TOOLS_PAGE_H
 
-#include "replay/report/report.h"
-#include "tools/options/contenders.h"
+#include "lab/replay/report/report.h"
+#include "lab/tools/options/contenders.h"
 
 typedef struct strata_page_file {
     strata_output_t *out; /* NULL: no page is asked for, or it is written */

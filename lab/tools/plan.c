@@ -3,16 +3,16 @@
 #include <string.h>
 
 #include "allocation/options/option.h"
+#include "lab/tools/options/options.h"
+#include "lab/tools/plan/contest.h"
+#include "lab/tools/plan/input.h"
+#include "lab/tools/plan/picture.h"
+#include "lab/tools/plan/plan_json.h"
+#include "lab/tools/plan/progress.h"
+#include "lab/tools/screen/terminal.h"
 #include "platform/arithmetic.h"
 #include "platform/clock.h"
 #include "platform/host/host_memory.h"
-#include "tools/options/options.h"
-#include "tools/plan/contest.h"
-#include "tools/plan/input.h"
-#include "tools/plan/picture.h"
-#include "tools/plan/plan_json.h"
-#include "tools/plan/progress.h"
-#include "tools/screen/terminal.h"
 
 #define TIME_MOST UINT64_C(86400000000000)
 enum { CHECK_NS = 2000 /* approximate time of the validator per buffer */ };

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "config/config.h"
-#include "integration/preload/table.h"
-#include "tools/options/options.h"
-#include "tools/run/program.h"
+#include "doors/preload/table.h"
+#include "lab/tools/options/options.h"
+#include "lab/tools/run/program.h"
 
 enum { SETTINGS = 64, SETTINGS_ROOM = 8192 };
 

@@ -1,11 +1,11 @@
 /* strata stats: what a strategy holds at a row of a trace. */
 #include <stdio.h>
 
+#include "lab/replay/stats/stats.h"
+#include "lab/tools/options/contenders.h"
+#include "lab/tools/screen/notes.h"
+#include "lab/tools/screen/terminal.h"
 #include "platform/host/host_memory.h"
-#include "replay/stats/stats.h"
-#include "tools/options/contenders.h"
-#include "tools/screen/notes.h"
-#include "tools/screen/terminal.h"
 
 typedef struct session {
     strata_arguments_t arguments;

@@ -5,10 +5,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lab/tools/options/options.h"
+#include "lab/torture/campaign.h"
+#include "lab/torture/steps.h"
 #include "strategy/registry/code.h"
-#include "tools/options/options.h"
-#include "torture/campaign.h"
-#include "torture/steps.h"
 
 enum { FILES = 32, OBJECTS = 16, TOLD = 3, STACKS = 200, DRAWN_EACH = 3, OWN_STACKS = 24, SELDOM = 250, OWN_SELDOM = 20 };
 

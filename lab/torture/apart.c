@@ -1,4 +1,4 @@
-#include "torture/apart.h"
+#include "lab/torture/apart.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "torture/campaign.h"
+#include "lab/torture/campaign.h"
 
 void *torture_shared_new(size_t size) {
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

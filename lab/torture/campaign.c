@@ -1,10 +1,10 @@
-#include "torture/campaign.h"
+#include "lab/torture/campaign.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "torture/draw.h"
+#include "lab/torture/draw.h"
 
 bool torture_campaign_draw(const torture_campaign_t *campaign, uint64_t number, torture_program_t *program) {
     bool is_long = campaign->seldom && (number + 1) % campaign->seldom == 0;

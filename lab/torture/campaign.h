@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
+#include "lab/torture/strategies.h"
 #include "programs/play.h"
-#include "torture/strategies.h"
 
 /* A run: a program by its number, a strategy of the list, a mode. */
 typedef struct torture_run {

@@ -1,5 +1,5 @@
 /* Programs by their seed. */
-#include "torture/draw.h"
+#include "lab/torture/draw.h"
 
 #include "platform/host/host_memory.h"
 

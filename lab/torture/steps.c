@@ -1,4 +1,4 @@
-#include "torture/steps.h"
+#include "lab/torture/steps.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef STRATA_TORTURE_STEPS_H
 #define STRATA_TORTURE_STEPS_H
 
-#include "torture/campaign.h"
+#include "lab/torture/campaign.h"
 #include "trace/text/output.h"
 
 /* Runs the programs of a campaign one after the other in this process, each by one thread. Writes a line for each run, one for each

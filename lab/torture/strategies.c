@@ -1,12 +1,12 @@
 #define _DEFAULT_SOURCE
-#include "torture/strategies.h"
+#include "lab/torture/strategies.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "conform/stacks.h"
+#include "lab/conform/stacks.h"
 #include "platform/host/file.h"
 #include "platform/host/host_memory.h"
 #include "programs/load.h"

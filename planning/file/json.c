@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "planning/buffers.h"
+#include "planning/problem/buffers.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 #include "trace/text/input.h"

@@ -1,6 +1,6 @@
-#include "planning/branches.h"
+#include "planning/placement/branches.h"
 
-#include "planning/online.h"
+#include "planning/placement/online.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 

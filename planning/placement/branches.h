@@ -3,7 +3,7 @@
 #ifndef STRATA_PLANNING_BRANCHES_H
 #define STRATA_PLANNING_BRANCHES_H
 
-#include "planning/problem.h"
+#include "planning/problem/problem.h"
 
 /* `offsets` by item. Nothing is fixed. O(n log n). E_HOST_MEMORY. */
 strata_status_t strata_branches_place(const strata_problem_t *problem, uint64_t *offsets);

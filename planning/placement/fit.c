@@ -1,4 +1,4 @@
-#include "planning/fit.h"
+#include "planning/placement/fit.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #ifndef STRATA_PLANNING_FIT_H
 #define STRATA_PLANNING_FIT_H
 
-#include "planning/problem.h"
+#include "planning/problem/problem.h"
 
 #define STRATA_NO_ITEM UINT32_MAX
 

@@ -1,4 +1,4 @@
-#include "planning/memo.h"
+#include "planning/placement/memo.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "planning/online.h"
+#include "planning/placement/online.h"
 
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"

@@ -3,7 +3,7 @@
 #ifndef STRATA_PLANNING_ONLINE_H
 #define STRATA_PLANNING_ONLINE_H
 
-#include "planning/problem.h"
+#include "planning/problem/problem.h"
 
 /* `offsets` by item. Backwards: as if time ran the other way. *peak is of rounded sizes. E_HOST_MEMORY. */
 strata_status_t strata_online_place(const strata_problem_t *problem, bool backwards, uint64_t *offsets, uint64_t *peak);

@@ -1,4 +1,4 @@
-#include "planning/order.h"
+#include "planning/placement/order.h"
 
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"

@@ -2,7 +2,7 @@
 #ifndef STRATA_PLANNING_ORDER_H
 #define STRATA_PLANNING_ORDER_H
 
-#include "planning/problem.h"
+#include "planning/problem/problem.h"
 
 /* X(name, what comes first) */
 #define STRATA_ORDER_MAP(X)                                                                                                        \

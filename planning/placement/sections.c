@@ -1,4 +1,4 @@
-#include "planning/sections.h"
+#include "planning/placement/sections.h"
 
 #include <string.h>
 

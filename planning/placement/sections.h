@@ -3,7 +3,7 @@
 #ifndef STRATA_PLANNING_SECTIONS_H
 #define STRATA_PLANNING_SECTIONS_H
 
-#include "planning/problem.h"
+#include "planning/problem/problem.h"
 
 typedef struct strata_sections {
     uint32_t count;

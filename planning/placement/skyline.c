@@ -1,4 +1,4 @@
-#include "planning/skyline.h"
+#include "planning/placement/skyline.h"
 
 #include <string.h>
 

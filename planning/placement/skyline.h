@@ -10,8 +10,8 @@
 #ifndef STRATA_PLANNING_SKYLINE_H
 #define STRATA_PLANNING_SKYLINE_H
 
-#include "planning/memo.h"
-#include "planning/sections.h"
+#include "planning/placement/memo.h"
+#include "planning/placement/sections.h"
 
 enum { STRATA_SKYLINE_DEPTH = 3000 }; /* placed and wasted one after another; a level takes some 500 bytes of the caller's stack */
 

@@ -1,7 +1,7 @@
 /* Making a search: what does not change while it goes on. */
 #include <string.h>
 
-#include "planning/skyline.h"
+#include "planning/placement/skyline.h"
 #include "platform/host/host_memory.h"
 
 /* Returns the number of steps that take about a millisecond. The work per step grows with the number of items. */

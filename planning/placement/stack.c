@@ -1,6 +1,6 @@
-#include "planning/stack.h"
+#include "planning/placement/stack.h"
 
-#include "planning/order.h"
+#include "planning/placement/order.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 

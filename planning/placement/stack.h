@@ -2,7 +2,7 @@
 #ifndef STRATA_PLANNING_STACK_H
 #define STRATA_PLANNING_STACK_H
 
-#include "planning/problem.h"
+#include "planning/problem/problem.h"
 
 /* `offsets` by item. O(n log n). E_HOST_MEMORY. */
 strata_status_t strata_stack_place(const strata_problem_t *problem, uint64_t *offsets);

@@ -1,7 +1,7 @@
-#include "planning/exact.h"
+#include "planning/planners/exact.h"
 
-#include "planning/order.h"
-#include "planning/skyline.h"
+#include "planning/placement/order.h"
+#include "planning/placement/skyline.h"
 #include "platform/arithmetic.h"
 #include "platform/clock.h"
 #include "platform/host/host_memory.h"

@@ -2,7 +2,7 @@
 #ifndef STRATA_PLANNING_EXACT_H
 #define STRATA_PLANNING_EXACT_H
 
-#include "planning/found.h"
+#include "planning/planners/found.h"
 
 /* Whether a search can make anything of the problem: it has no forks, and not too many items. */
 bool strata_exact_can(const strata_problem_t *problem);

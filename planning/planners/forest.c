@@ -1,4 +1,4 @@
-#include "planning/forest.h"
+#include "planning/planners/forest.h"
 
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"

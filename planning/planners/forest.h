@@ -12,7 +12,7 @@
 #ifndef STRATA_PLANNING_FOREST_H
 #define STRATA_PLANNING_FOREST_H
 
-#include "planning/problem.h"
+#include "planning/problem/problem.h"
 
 enum {
     STRATA_FOREST_ALIGNMENT = 64, /* of the right side of a split */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "planning/problem.h"
+#include "planning/problem/problem.h"
 
 typedef struct strata_found {
     uint64_t *offsets; /* by item */

@@ -2,7 +2,7 @@
 #ifndef STRATA_PLANNING_GREEDY_H
 #define STRATA_PLANNING_GREEDY_H
 
-#include "planning/found.h"
+#include "planning/planners/found.h"
 
 /* Every order once: what does not depend on time, but for problems so large that orders are left out when time is up. A plan is
  * there afterwards. E_HOST_MEMORY. */

@@ -1,6 +1,6 @@
-#include "planning/improve.h"
+#include "planning/planners/improve.h"
 
-#include "planning/fit.h"
+#include "planning/placement/fit.h"
 #include "platform/arithmetic.h"
 #include "platform/clock.h"
 #include "platform/host/host_memory.h"

@@ -3,7 +3,7 @@
 #ifndef STRATA_PLANNING_IMPROVE_H
 #define STRATA_PLANNING_IMPROVE_H
 
-#include "planning/found.h"
+#include "planning/planners/found.h"
 
 /* Until `until`, or until nothing better is possible. Draws the same numbers every time. E_HOST_MEMORY. */
 strata_status_t strata_improve(const strata_problem_t *problem, strata_found_t *found, uint64_t until);

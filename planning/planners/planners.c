@@ -1,11 +1,11 @@
-#include "planning/planners.h"
+#include "planning/planners/planners.h"
 
 #include <string.h>
 
-#include "planning/buffers.h"
-#include "planning/exact.h"
-#include "planning/greedy.h"
-#include "planning/improve.h"
+#include "planning/planners/exact.h"
+#include "planning/planners/greedy.h"
+#include "planning/planners/improve.h"
+#include "planning/problem/buffers.h"
 #include "platform/arguments.h"
 #include "platform/arithmetic.h"
 #include "platform/clock.h"

@@ -2,7 +2,7 @@
 #ifndef STRATA_PLANNING_PLANNERS_H
 #define STRATA_PLANNING_PLANNERS_H
 
-#include "planning/found.h"
+#include "planning/planners/found.h"
 
 typedef struct strata_planning {
     const strata_problem_t *problem;

@@ -2,8 +2,8 @@
  * rules are those of PyTorch Inductor's memory_plan_reuse (torch 2.9, codegen/wrapper.py), written anew: memory that waits is held
  * meanwhile, so it is passed on only to the very next moment, or where that does not make the peak higher. `mended`: if nothing
  * matches exactly, the smallest larger one does. */
-#include "planning/reuse.h"
-#include "planning/buffers.h"
+#include "planning/planners/reuse.h"
+#include "planning/problem/buffers.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 

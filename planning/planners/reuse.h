@@ -2,7 +2,7 @@
 #ifndef STRATA_PLANNING_REUSE_H
 #define STRATA_PLANNING_REUSE_H
 
-#include "planning/problem.h"
+#include "planning/problem/problem.h"
 
 #define STRATA_REUSE_ENDS ((uint32_t)1 << 31) /* in an event's value while events are sorted */
 

@@ -1,10 +1,10 @@
 /* What comes of `reuse`: its lines, and a plan. Memory that is passed on is one buffer to whoever serves it, from the first owner's
  * begin to the last one's end. */
-#include "planning/buffers.h"
-#include "planning/greedy.h"
-#include "planning/online.h"
-#include "planning/planners.h"
-#include "planning/reuse.h"
+#include "planning/placement/online.h"
+#include "planning/planners/greedy.h"
+#include "planning/planners/planners.h"
+#include "planning/planners/reuse.h"
+#include "planning/problem/buffers.h"
 #include "platform/arguments.h"
 #include "platform/arithmetic.h"
 #include "platform/clock.h"

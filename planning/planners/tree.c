@@ -1,8 +1,8 @@
 /* The planner `tree`: pools of items, each an allocation of its own (forest.h). Outputs first, the smallest first; then the
  * others, the largest and longest-lived first. Each goes into the first pool that has a place; the last pool may grow; else it has
  * a new pool. */
-#include "planning/forest.h"
-#include "planning/planners.h"
+#include "planning/planners/forest.h"
+#include "planning/planners/planners.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 

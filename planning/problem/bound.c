@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "planning/problem.h"
+#include "planning/problem/problem.h"
 #include "platform/arguments.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"

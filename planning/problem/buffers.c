@@ -1,4 +1,4 @@
-#include "planning/buffers.h"
+#include "planning/problem/buffers.h"
 
 #include "platform/arithmetic.h"
 

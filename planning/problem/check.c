@@ -2,7 +2,7 @@
  * knows how high each moment is covered so far. Planners use neither this tree nor this order. */
 #include <stdlib.h>
 
-#include "planning/buffers.h"
+#include "planning/problem/buffers.h"
 #include "platform/arguments.h"
 #include "platform/host/host_memory.h"
 #include "strata/plan.h"

@@ -2,9 +2,9 @@
  * last. */
 #include <stdlib.h>
 
-#include "planning/buffers.h"
-#include "planning/painted.h"
-#include "planning/sort.h"
+#include "planning/problem/buffers.h"
+#include "planning/problem/painted.h"
+#include "planning/problem/sort.h"
 #include "platform/arguments.h"
 #include "platform/host/host_memory.h"
 

@@ -1,4 +1,4 @@
-#include "planning/painted.h"
+#include "planning/problem/painted.h"
 
 #include <stdlib.h>
 

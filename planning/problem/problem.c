@@ -1,6 +1,6 @@
-#include "planning/problem.h"
+#include "planning/problem/problem.h"
 
-#include "planning/buffers.h"
+#include "planning/problem/buffers.h"
 #include "platform/arithmetic.h"
 #include "platform/clock.h"
 #include "platform/host/host_memory.h"

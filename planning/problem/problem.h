@@ -2,7 +2,7 @@
 #ifndef STRATA_PLANNING_PROBLEM_H
 #define STRATA_PLANNING_PROBLEM_H
 
-#include "planning/sort.h"
+#include "planning/problem/sort.h"
 #include "strata/plan.h"
 
 #define STRATA_ANYWHERE UINT64_MAX
@@ -54,7 +54,7 @@ static inline bool strata_items_meet(const strata_item_t *a, const strata_item_t
     return a->fork && a->fork == b->fork && a->branch != b->branch;
 }
 
-/* planning/bound.c: the lower bound of a problem whose items stand. E_HOST_MEMORY. */
+/* planning/problem/bound.c: the lower bound of a problem whose items stand. E_HOST_MEMORY. */
 strata_status_t strata_problem_bound(const strata_problem_t *problem, uint64_t *bound);
 
 #endif

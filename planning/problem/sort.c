@@ -1,4 +1,4 @@
-#include "planning/sort.h"
+#include "planning/problem/sort.h"
 
 #include <string.h>
 

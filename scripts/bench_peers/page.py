@@ -81,7 +81,7 @@ def growth_section(told):
     if told is None:
         return lines + ["Not counted: valgrind is not here."]
     rows = told["counted"]
-    lines += ["Instructions of a whole step (`bench/growth`, counted by callgrind) for each chunk, stream or pool, among many; in brackets how many "
+    lines += ["Instructions of a whole step (`lab/bench/growth`, counted by callgrind) for each chunk, stream or pool, among many; in brackets how many "
               "times as many for each that is among few. A step in proportion has 1 or less there, a quadratic one %s." %
               ", ".join("%d (%s)" % (many // few, NAMES[of]) for of, (few, many) in GROWTH_NUMBERS.items())]
     presets = list(collections.OrderedDict.fromkeys(row[4] for row in rows))
@@ -259,7 +259,7 @@ def origins(told):
 def heading(told):
     fake = told["driver"] == "fake"
     lines = ["# Strata beside other allocators", "",
-             "Made by `scripts/bench-peers` in one run; nothing here is written by hand. The programs are in bench/peers. No peer's code is in this "
+             "Made by `scripts/bench-peers` in one run; nothing here is written by hand. The programs are in lab/bench/peers. No peer's code is in this "
              "tree: the script gets what can be had.", "",
              "%s, %s; the tree was at %s when the run ended; `%s`. Times are medians of %d rounds in which all peers take turns, each of three runs in a process of "
              "its own. %sInstructions (in brackets) are counted by callgrind for one operation: they are exact, and the machine is not in them." %
@@ -267,7 +267,7 @@ def heading(told):
               "The machine had other work meanwhile (a load of %.1f before the first run): take the times as ratios. " % told["load"]
               if told["load"] > .7 else ""), ""]
     if fake:
-        lines.append("The driver is bench/peers/driver: it hands out addresses, in tens of nanoseconds a call, and what is lent is done at once. A real "
+        lines.append("The driver is lab/bench/peers/driver: it hands out addresses, in tens of nanoseconds a call, and what is lent is done at once. A real "
                      "one takes microseconds to milliseconds: a peer that asks it often is flattered here, and its calls are shown where they count.")
     else:
         lines.append("The driver is the machine's own.")

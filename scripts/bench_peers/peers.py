@@ -1,4 +1,4 @@
-"""Gets the peers of scripts/bench-peers, and builds the programs of bench/peers with them."""
+"""Gets the peers of scripts/bench-peers, and builds the programs of lab/bench/peers with them."""
 import glob
 import os
 import platform
@@ -9,7 +9,7 @@ import sys
 import zipfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BENCH = os.path.join(ROOT, "bench", "peers")
+BENCH = os.path.join(ROOT, "lab", "bench", "peers")
 TORCH, RMM, RAPIDS_LOGGER, RUNTIME = "torch==2.10.0", "librmm-cu12==25.12.0", "rapids-logger", "nvidia-cuda-runtime-cu12"
 COMMON = ["workload", "measured", "pairs", "threads", "trace"]
 BUILD = BIN = FAKE = None
@@ -196,7 +196,7 @@ def link(program, includes, libraries, *more):
     systems = [word for folder in includes for word in ("-isystem", folder)]
     paths = ["-Wl,-rpath," + os.path.dirname(library) for library in libraries]
     made = os.path.join(BIN, program + ".o")
-    what = "bench/peers/%s.cc does not build" % program
+    what = "lab/bench/peers/%s.cc does not build" % program
     attempt(what, [cxx(), "-std=c++17", "-O2", "-DNDEBUG", "-w", "-I", ROOT, *more, *systems, "-c", *source(program + ".cc"), "-o", made],
             timeout=600)
     runtime = fake_runtime([made] + libraries)

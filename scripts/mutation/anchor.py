@@ -1,6 +1,6 @@
 """Where a row of `table`, `explained` or ../coverage.explained belongs: a function by its name, wherever its file lies, and a place in it.
 
-A function whose name is another one's too is said with its file: `guard.c validate`, or `layer/guard.c validate`.
+A function whose name is another one's too is said with its file: `guard.c validate`, or `decorators/guard.c validate`.
 """
 import collections
 import os

@@ -12,7 +12,7 @@ import bounded
 # The programs whose tests may kill a mutant.
 PROGRAMS = ["platform", "sim", "trace", "cuda", "mechanism", "allocation", "async", "graphs", "strategy", "config", "outside", "decorators",
             "recorder", "records", "ranges", "planning", "replay", "facade", "chunked", "naive", "bfc", "caching", "checker", "peers", "torture", "mutated", "security",
-            "fuzz", "tools", "conformance", "share", "pause", "integration"]
+            "fuzz", "tools", "conformance", "share", "pause", "doors"]
 # Those whose tests do not: the rules of the house, the installed package, the C++ headers and the real GPU reach no line that others do
 # not, one test of test_failures runs a program thousands of times, and the modules are loaded by others.
 LEFT_OUT = ["house", "install", "gpu", "cpp", "failures", "modules", "python"]
@@ -20,13 +20,13 @@ LEFT_OUT = ["house", "install", "gpu", "cpp", "failures", "modules", "python"]
 BY_SUITE = {"conformance"}
 # These run the command too.
 BY_COMMAND = {"tools", "security"}
-# What is mutated: the library, and the replay, whose figures every decision rests on. conform/, programs/, torture/ and tools/ are left out:
+# What is mutated: the library, and the replay, whose figures every decision rests on. lab/conform/, programs/, lab/torture/ and lab/tools/ are left out:
 # they are instruments, which plant faults of their own in what they measure (tests/mutated, tests/checker), and what they print. So is
-# integration/preload/, which runs inside other programs.
-WATCHED = ("platform/", "trace/", "allocation/", "planning/", "strategy/", "config/", "facade/", "replay/",
-           "integration/doors/")
+# doors/preload/, which runs inside other programs.
+WATCHED = ("platform/", "trace/", "allocation/", "planning/", "strategy/", "config/", "facade/", "lab/trace/", "lab/replay/",
+           "doors/common/")
 # Where the compiler leaves its notes of those: the folders' own objects, and the sources that a test program borrows.
-NOTES = re.compile(r"/(?:strata_(?:%s)\.dir|test_\w+\.dir/__)(?:/|$)" % "|".join(folder.split("/")[0] for folder in WATCHED))
+NOTES = re.compile(r"/(?:strata_(?:%s)\.dir|test_\w+\.dir/__)(?:/|$)" % "|".join(folder.strip("/").replace("/", "_") for folder in WATCHED))
 LONGEST = 120
 QUICK = 1.0  # seconds of a suite that is measured as a whole
 KEEP_EVERY = 50  # units

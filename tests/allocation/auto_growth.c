@@ -1,5 +1,5 @@
 /* auto_growth: the peer's own tests, growth, and what validate finds; its order of blocks: tests/chunked/rules.c. */
-#include "allocation/layer/auto_growth_state.h"
+#include "allocation/cache/policies/auto_growth/auto_growth_state.h"
 #include "tests/allocation/planted.h"
 
 static uint64_t reserved(const bench_t *bench) { return strata_domain_reserved(bench->domain); }

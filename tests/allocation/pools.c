@@ -1,7 +1,7 @@
 /* auto_growth with its chunks divided: small and large pools, preallocation, a split by chunk_size. */
 #include <stdio.h>
 
-#include "allocation/layer/auto_growth_state.h"
+#include "allocation/cache/policies/auto_growth/auto_growth_state.h"
 #include "tests/allocation/planted.h"
 
 static uint64_t reserved(const bench_t *bench) { return strata_domain_reserved(bench->domain); }

@@ -3,7 +3,7 @@
 #define STRATA_TESTS_ALLOCATION_TEST_LAYERS_H
 
 #include "allocation/domain/layer.h"
-#include "conform/rig/source.h"
+#include "lab/conform/rig/source.h"
 
 /* A decorator that notes in the log what passes it. */
 extern const strata_layer_type_t test_counter_type;

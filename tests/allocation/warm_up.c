@@ -1,8 +1,8 @@
 /* auto_growth's warm-up: exact chunks until the program's first steps have ended. The peer has one flag a process, which the
  * program clears; here each stack counts the program's steps. */
-#include "allocation/layer/auto_growth_state.h"
+#include "allocation/cache/policies/auto_growth/auto_growth_state.h"
 #include "tests/allocation/planted.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 static uint64_t reserved(const bench_t *bench) { return strata_domain_reserved(bench->domain); }
 

@@ -3,7 +3,7 @@
 #define STRATA_TESTS_ASYNC_ASYNC_H
 
 #include "allocation/domain/domain.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 void async_open(rig_t *rig, const char *const *set, size_t count, uint64_t capacity, bool contents);
 /* Physical memory that the device has given, now and at its peak. */

@@ -1,8 +1,8 @@
 /* Tests memory that is freed while work on it runs, and that the pool reuses before that work completes: its bytes count once. */
-#include "allocation/layer/cuda_malloc_async_state.h"
+#include "allocation/layers/sources/cuda_malloc_async_state.h"
 #include "tests/async/async.h"
-#include "tests/facade/between.h"
-#include "tests/facade/deferral.h"
+#include "tests/facade/support/deferral.h"
+#include "tests/facade/support/interleaving.h"
 
 enum { LONG = 5 * 1000 * 1000 };
 

@@ -1,6 +1,6 @@
 /* The pool under other layers: a random program with contents, and a close by force with blocks, chunks and borrows left. */
 #include "tests/async/async.h"
-#include "tests/facade/program.h"
+#include "tests/facade/support/program.h"
 
 #define NO_REUSE                                                                                                                   \
     "version: 1\nstack:\n  - cuda_malloc_async: {reuse_follow_events: false, reuse_opportunistic: false, "                         \

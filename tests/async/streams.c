@@ -1,7 +1,7 @@
 /* Many streams and threads over one pool, and what keeps the bytes that wait to be freed in bounds. */
 #include <pthread.h>
 
-#include "allocation/layer/cuda_malloc_async_state.h"
+#include "allocation/layers/sources/cuda_malloc_async_state.h"
 #include "tests/async/async.h"
 
 enum { STREAMS = 64, THREADS = 8, BLOCK = 512 * 1024, LONG = 1000 * 1000 };

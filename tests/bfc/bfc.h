@@ -2,8 +2,8 @@
 #ifndef STRATA_TESTS_BFC_BFC_H
 #define STRATA_TESTS_BFC_BFC_H
 
-#include "allocation/layer/bfc_state.h"
-#include "tests/facade/fixture.h"
+#include "allocation/cache/policies/bfc/bfc_state.h"
+#include "tests/facade/support/fixture.h"
 
 #define KIB         ((size_t)1024)
 #define MILLISECOND (1000ull * 1000)

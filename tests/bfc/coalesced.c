@@ -1,5 +1,5 @@
 /* Regions over vmm: handles lie side by side, so that regions become one. */
-#include "allocation/layer/vmm_state.h"
+#include "allocation/layers/sources/vmm_state.h"
 #include "tests/bfc/bfc.h"
 
 #define DOUBLING "coalesce_regions: true"

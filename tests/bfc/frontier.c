@@ -2,7 +2,7 @@
 #include <pthread.h>
 
 #include "tests/bfc/bfc.h"
-#include "tests/facade/sleepers.h"
+#include "tests/facade/support/sleepers.h"
 
 static uint64_t count_of(rig_t *rig) {
     uint64_t count = 0;

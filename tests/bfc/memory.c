@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "allocation/layer/bfc_debug.h"
+#include "allocation/cache/policies/bfc/bfc_debug.h"
 #include "tests/bfc/bfc.h"
 #include "tests/harness/slots.h"
 

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "allocation/layer/bfc_debug.h"
-#include "conform/rig/source.h"
+#include "allocation/cache/policies/bfc/bfc_debug.h"
+#include "lab/conform/rig/source.h"
 #include "tests/bfc/bfc.h"
 
 #define ONE_GIB "memory_limit: 1GiB, allow_growth: false"

@@ -1,6 +1,6 @@
 /* bfc and threads that exit. */
 #include "tests/bfc/bfc.h"
-#include "tests/facade/turns.h"
+#include "tests/facade/support/many_threads.h"
 
 /* Each has an entry of the table of users, which does not grow with the threads that there ever were. */
 TEST(bfc_threads, that_exited_leave_no_entries_after) {

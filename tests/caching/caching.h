@@ -2,8 +2,8 @@
 #ifndef STRATA_TESTS_CACHING_CACHING_H
 #define STRATA_TESTS_CACHING_CACHING_H
 
-#include "allocation/layer/caching_state.h"
-#include "tests/facade/fixture.h"
+#include "allocation/cache/policies/caching/caching_state.h"
+#include "tests/facade/support/fixture.h"
 
 #define KIB         ((size_t)1024)
 #define MILLISECOND (1000ull * 1000)

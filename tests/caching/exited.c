@@ -2,8 +2,8 @@
 #include <pthread.h>
 
 #include "tests/caching/caching.h"
-#include "tests/facade/between.h"
-#include "tests/facade/turns.h"
+#include "tests/facade/support/interleaving.h"
+#include "tests/facade/support/many_threads.h"
 
 static void *use_own_stream(void *context) {
     rig_t *rig = context;

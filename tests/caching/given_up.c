@@ -1,6 +1,6 @@
 /* Blocks of caching that are given up while their free has the locks open. */
 #include "tests/caching/caching.h"
-#include "tests/facade/between.h"
+#include "tests/facade/support/interleaving.h"
 
 typedef struct poller {
     rig_t *rig;

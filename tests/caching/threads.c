@@ -2,7 +2,7 @@
 #include <pthread.h>
 
 #include "tests/caching/caching.h"
-#include "tests/facade/between.h"
+#include "tests/facade/support/interleaving.h"
 
 typedef struct forgetting {
     rig_t *rig;

@@ -2,9 +2,9 @@
  * checker or the device finds each, and nothing without it. */
 #include <unistd.h>
 
-#include "allocation/layer/vmm_state.h"
+#include "allocation/layers/sources/vmm_state.h"
 #include "platform/sim/checker/checker.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 #define EXACT "stack: [auto_growth_vmm: {slack: 0, slack_least: 0}, vmm]"
 enum { LONG = 50 * 1000 * 1000 };

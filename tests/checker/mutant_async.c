@@ -14,7 +14,7 @@ static bool bent_wait_for(strata_free_stream_t *frees, strata_stream_t stream) {
 
 #define strata_cuda_malloc_async_type              copied_async_type
 #define strata_free_stream_wait_for(frees, stream) bent_wait_for(frees, stream)
-#include "allocation/layer/cuda_malloc_async.c"
+#include "allocation/layers/sources/cuda_malloc_async.c"
 
 void mutant_async_choose(mutant_async_t mutation) {
     static strata_layer_type_t type;

@@ -95,7 +95,7 @@ static bool bent_any_open(void) { return chosen != MUTATION_EVENT_IN_CAPTURE && 
 #define strata_device_event_query(device, event)      bent_query(device, event)
 #define strata_domain_wait_for(domain, stream)        bent_wait_for(domain, stream)
 #define strata_captures_any_open()                    bent_any_open()
-#include "allocation/layer/stream_safe.c"
+#include "allocation/layers/decorators/stream_safe.c"
 #include "allocation/uses/check.c"
 #include "allocation/uses/ends.c"
 #include "allocation/uses/uses.c"

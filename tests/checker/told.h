@@ -2,7 +2,7 @@
 #ifndef STRATA_TESTS_CHECKER_TOLD_H
 #define STRATA_TESTS_CHECKER_TOLD_H
 
-#include "conform/rig/rig.h"
+#include "lab/conform/rig/rig.h"
 #include "platform/sim/checker/checker.h"
 #include "tests/harness/test.h"
 

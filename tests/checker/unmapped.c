@@ -1,5 +1,5 @@
 /* A growth of several handles fails, and those that came go back. A layer below the cache may have left work on them. */
-#include "conform/rig/rig.h"
+#include "lab/conform/rig/rig.h"
 #include "platform/sim/checker/checker.h"
 #include "tests/harness/test.h"
 

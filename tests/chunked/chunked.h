@@ -3,7 +3,7 @@
 #define STRATA_TESTS_CHUNKED_CHUNKED_H
 
 #include "allocation/cache/chunks.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 #include "tests/harness/planted.h"
 
 #define KIB ((size_t)1024)

@@ -1,5 +1,5 @@
 /* Pinned and host memory as Paddle has them: the presets' stacks, and what the flags change. */
-#include "tests/config/imported.h"
+#include "tests/config/imports/imported.h"
 
 static const char *pinned_value(const strata_strategy_t *strategy, const char *layer, const char *option) {
     return value_in(&strategy->stacks[STRATA_PLACE_PINNED], layer, option);

@@ -1,7 +1,7 @@
 /* The suite over the registry, one layer from outside it, and every preset: one case a subject and check. */
 #include <stdio.h>
 
-#include "conform/checks.h"
+#include "lab/conform/checks.h"
 #include "tests/allocation/test_layers.h"
 #include "tests/harness/test.h"
 

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "conform/checks.h"
-#include "conform/stacks.h"
+#include "lab/conform/checks.h"
+#include "lab/conform/stacks.h"
 #include "tests/harness/test.h"
 
 enum { CASES = 20, SEEDS = 10 };

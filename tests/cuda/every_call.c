@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include "tests/cuda/fake_driver.h"
+#include "tests/cuda/fake/fake_driver.h"
 #include "tests/harness/test.h"
 
 #define SENTINEL_HANDLE ((strata_handle_t)(uintptr_t)EVERY_SENTINEL)

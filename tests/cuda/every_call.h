@@ -2,7 +2,7 @@
 #ifndef STRATA_TESTS_CUDA_EVERY_CALL_H
 #define STRATA_TESTS_CUDA_EVERY_CALL_H
 
-#include "tests/cuda/fake_driver.h"
+#include "tests/cuda/fake/fake_driver.h"
 #include "tests/harness/test.h"
 
 #define EVERY_SENTINEL UINT64_C(0xABABABABABABABAB)

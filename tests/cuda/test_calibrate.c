@@ -1,6 +1,6 @@
 /* The measuring of `strata calibrate` on the CUDA device: every call is made as a driver wants it, and everything is given back. */
+#include "lab/tools/calibrate/fit.h"
 #include "tests/cuda/every_call.h"
-#include "tools/calibrate/fit.h"
 
 static strata_measure_t measure;
 static strata_fitted_t fitted;

@@ -3,7 +3,7 @@
 
 #include "platform/cuda/cuda_device.h"
 #include "tests/cuda/every_call.h"
-#include "tests/cuda/fake_driver.h"
+#include "tests/cuda/fake/fake_driver.h"
 #include "tests/harness/test.h"
 
 TEST(cuda, row1_free_beside_a_capture_leaves_it_alone) {

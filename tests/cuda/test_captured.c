@@ -1,6 +1,6 @@
 /* Facades beside a capture that the program began and told nobody of: what a free or a wait does must leave it alone. */
 #include "facade/registry/facade.h"
-#include "tests/cuda/fake_driver.h"
+#include "tests/cuda/fake/fake_driver.h"
 #include "tests/harness/test.h"
 
 enum { SIZE = 4 << 20 };

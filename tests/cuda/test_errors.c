@@ -1,7 +1,7 @@
 /* Codes and their answers; each call's way back. */
 #include "platform/cuda/cuda_device.h"
 #include "tests/cuda/every_call.h"
-#include "tests/cuda/fake_driver.h"
+#include "tests/cuda/fake/fake_driver.h"
 #include "tests/harness/test.h"
 
 TEST(cuda, codes_are_mapped) {

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "facade/registry/facade.h"
-#include "tests/cuda/fake_driver.h"
-#include "tests/facade/ends.h"
+#include "tests/cuda/fake/fake_driver.h"
+#include "tests/facade/support/ends.h"
 #include "tests/harness/test.h"
 
 static bool begin(const char *preset, ends_t *ends) {

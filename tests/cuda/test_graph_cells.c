@@ -1,6 +1,6 @@
 /* The cells of captured graphs over the CUDA device, with a driver that has CUDA's semantics. */
 #include "platform/cuda/cuda.h"
-#include "tests/cuda/fake_driver.h"
+#include "tests/cuda/fake/fake_driver.h"
 #include "tests/graphs/cells.h"
 
 static void over_the_driver(void (*cell)(const graph_road_t *, bool, strata_device_t *), const graph_road_t *road, bool borrowed) {

@@ -1,7 +1,7 @@
 /* Memory that the driver has for a captured graph, through a facade: the calls that it takes, in which order. */
 #include "facade/registry/facade.h"
 #include "strata/graph.h"
-#include "tests/cuda/fake_driver.h"
+#include "tests/cuda/fake/fake_driver.h"
 #include "tests/harness/test.h"
 
 enum { SIZE = 4 << 20 };

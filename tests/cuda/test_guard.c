@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "facade/registry/facade.h"
-#include "tests/cuda/fake_driver.h"
+#include "tests/cuda/fake/fake_driver.h"
 #include "tests/harness/test.h"
 
 enum { SIZE = 5000, LARGE = (5 << 20) + 256 };

@@ -11,7 +11,7 @@
 
 #include "facade/registry/facade.h"
 #include "platform/clock.h"
-#include "tests/cuda/fake_driver.h"
+#include "tests/cuda/fake/fake_driver.h"
 #include "tests/harness/test.h"
 
 #define MIB    (UINT64_C(1) << 20)
@@ -87,7 +87,7 @@ static void expect_threads(int count) {
     EXPECT_EQ(threads(), count);
 }
 
-/* In real time a test can only say what comes at last; when, the simulated clock shows (tests/facade/idle.c). */
+/* In real time a test can only say what comes at last; when, the simulated clock shows (tests/facade/caches/idle.c). */
 static bool goes_back(strata_t s) {
     for (int i = 0; i < 500 && reserved(s) > 0; i++) {
         fake_run(NULL);

@@ -1,7 +1,7 @@
 /* What a call that fails, or meets what it did not know of, leaves: the thread, marks and counts as they were. */
 #include "platform/cuda/cuda_device.h"
 #include "tests/cuda/every_call.h"
-#include "tests/cuda/fake_driver.h"
+#include "tests/cuda/fake/fake_driver.h"
 #include "tests/harness/test.h"
 
 /* ---- the thread, where the question whether a stream is captured fails ---- */

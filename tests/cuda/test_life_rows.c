@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "tests/cuda/every_call.h"
-#include "tests/cuda/fake_driver.h"
+#include "tests/cuda/fake/fake_driver.h"
 #include "tests/harness/test.h"
 
 TEST(cuda, row17_default_streams_and_recycled_handles) {

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "tests/cuda/every_call.h"
-#include "tests/cuda/fake_driver.h"
+#include "tests/cuda/fake/fake_driver.h"
 #include "tests/harness/test.h"
 
 #ifdef STRATA_CHECK_LOCKS

@@ -3,7 +3,7 @@
 
 #include "platform/host/host_memory.h"
 #include "tests/cuda/every_call.h"
-#include "tests/cuda/fake_driver.h"
+#include "tests/cuda/fake/fake_driver.h"
 #include "tests/harness/test.h"
 
 TEST(cuda, row1_free_waits_for_all_work) {

@@ -1,7 +1,7 @@
 /* Pinned and host memory of a named node: mapped, told to the kernel, pinned in place. */
 #include "platform/host/host_memory.h"
 #include "platform/host/host_nodes.h"
-#include "tests/cuda/fake_driver.h"
+#include "tests/cuda/fake/fake_driver.h"
 #include "tests/harness/test.h"
 
 static strata_device_t *open_device(void) {

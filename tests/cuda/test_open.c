@@ -2,7 +2,7 @@
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 #include "tests/cuda/every_call.h"
-#include "tests/cuda/fake_driver.h"
+#include "tests/cuda/fake/fake_driver.h"
 #include "tests/harness/test.h"
 
 TEST(cuda, open_tells_why_there_is_no_device) {

@@ -1,7 +1,7 @@
 /* What the driver is handed: sizes, flags, places and devices as they were given; and that no room of a table is kept for nothing. */
 #include "platform/cuda/cuda_device.h"
 #include "tests/cuda/every_call.h"
-#include "tests/cuda/fake_driver.h"
+#include "tests/cuda/fake/fake_driver.h"
 #include "tests/harness/test.h"
 
 static uint64_t claims_of(strata_device_t *base) {

@@ -2,7 +2,7 @@
 #include <pthread.h>
 
 #include "tests/cuda/every_call.h"
-#include "tests/cuda/fake_driver.h"
+#include "tests/cuda/fake/fake_driver.h"
 #include "tests/harness/test.h"
 
 enum { THREADS = 4, ROUNDS = 200 };

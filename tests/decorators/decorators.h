@@ -2,7 +2,7 @@
 #ifndef STRATA_TESTS_DECORATORS_H
 #define STRATA_TESTS_DECORATORS_H
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 /* A facade whose gpu place has the layers of `stack`, YAML in one line: "[{limit: {bytes: 1MiB}}, system]". The host's and the
  * pinned place's stacks are `host`, NULL: the bare source. */

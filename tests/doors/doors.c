@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "doors/common/door.h"
+#include "doors/common/refs.h"
+#include "doors/common/unordered.h"
 #include "facade/figures/figures.h"
 #include "facade/registry/facade.h"
-#include "integration/doors/door.h"
-#include "integration/doors/refs.h"
-#include "integration/doors/unordered.h"
 #include "platform/host/host_memory.h"
 #include "tests/harness/test.h"
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "integration/preload/table.h"
+#include "doors/preload/table.h"
+#include "tests/doors/run.h"
 #include "tests/harness/test.h"
-#include "tests/integration/run.h"
 
 typedef struct entry_case {
     const char *name;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/integration/run.h"
+#include "tests/doors/run.h"
 #include "tests/paths.h"
 
 static const char *preloaded(const char *environment, const char *what) { return run_preloaded(STRATA_PROGRAM, environment, what); }

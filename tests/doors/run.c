@@ -1,4 +1,4 @@
-#include "tests/integration/run.h"
+#include "tests/doors/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
  * twin's did. */
 #include <stdlib.h>
 
-#include "allocation/layer/vmm_state.h"
+#include "allocation/layers/sources/vmm_state.h"
 #include "platform/host/host_memory.h"
 #include "tests/failures/figures.h"
 #include "tests/failures/operations.h"

@@ -3,7 +3,7 @@
 #ifndef STRATA_TESTS_FAILURES_FIGURES_H
 #define STRATA_TESTS_FAILURES_FIGURES_H
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 typedef struct figure_row {
     char name[112]; /* "gpu:0 reserved_bytes", "gpu:0 auto_growth_vmm joins" */

@@ -2,7 +2,7 @@
 #ifndef STRATA_TESTS_FAILURES_OPERATIONS_H
 #define STRATA_TESTS_FAILURES_OPERATIONS_H
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 enum { OPERATION_BLOCKS = 32 };
 

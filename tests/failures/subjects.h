@@ -3,7 +3,7 @@
 #ifndef STRATA_TESTS_FAILURES_SUBJECTS_H
 #define STRATA_TESTS_FAILURES_SUBJECTS_H
 
-#include "conform/rig/rig.h"
+#include "lab/conform/rig/rig.h"
 
 enum { FAILING_SUBJECTS = 400, FAILING_LETTERS = 1000 };
 

@@ -2,7 +2,7 @@
  * by all. */
 #include "strategy/devices.h"
 #include "config/config.h"
-#include "replay/timeline/target.h"
+#include "lab/replay/timeline/target.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/harness/owned.h"
 

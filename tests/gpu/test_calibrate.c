@@ -1,6 +1,6 @@
 /* The measuring of `strata calibrate` on a real GPU. */
+#include "lab/tools/calibrate/fit.h"
 #include "tests/gpu/gpu.h"
-#include "tools/calibrate/fit.h"
 
 TEST(gpu, calibration_measures_every_price_and_keeps_nothing) {
     static strata_measure_t measure;

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "config/config.h"
-#include "conform/rig/rig.h"
 #include "facade/open/life.h"
 #include "facade/registry/facade.h"
+#include "lab/conform/rig/rig.h"
 #include "platform/clock.h"
 #include "tests/gpu/gpu.h"
 

@@ -1,7 +1,7 @@
 /* Another thread acts while a pool becomes an owner of a block, or is set back: the lock of the block is open then. */
 #include "allocation/domain/layer.h"
 #include "allocation/graphs/graphs.h"
-#include "tests/facade/between.h"
+#include "tests/facade/support/interleaving.h"
 #include "tests/graphs/graphs.h"
 
 enum { SIZE = 1 << 20, WINDOWS = 12 };

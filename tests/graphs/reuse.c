@@ -2,7 +2,7 @@
  * before. The checker says of every launch whether two accesses have no order. */
 #include <pthread.h>
 
-#include "tests/graphs/peers.h"
+#include "tests/graphs/peers/peers.h"
 
 #define BYTES (1ull << 20)
 

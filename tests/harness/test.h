@@ -4,7 +4,7 @@
 #ifndef STRATA_TESTS_TEST_H
 #define STRATA_TESTS_TEST_H
 
-#include "conform/rig/expect.h"
+#include "lab/conform/rig/expect.h"
 
 typedef void (*strata_test_fn)(void);
 void strata_test_register(const char *suite, const char *name, const char *file, int line, strata_test_fn run);

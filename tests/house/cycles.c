@@ -30,7 +30,7 @@ static int folder_of(const char *path) {
 static void rule_collect(const char *path, const char *text, report_t *report) {
     static const char opening[] = "#include \"";
     char line[512];
-    if (starts_with(path, "tests/") || starts_with(path, "bench/") || starts_with(path, "examples/")) return;
+    if (starts_with(path, "tests/") || starts_with(path, "lab/bench/") || starts_with(path, "examples/")) return;
     while (next_line(&text, line, sizeof line)) {
         if (!starts_with(line, opening)) continue;
         char *target = line + strlen(opening);

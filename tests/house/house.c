@@ -168,8 +168,9 @@ void expect_nothing(rule_fn rule, const char *path, const char *text) {
 }
 
 static bool is_library(const char *path) {
-    static const char *const ranks[] = {"platform/", "trace/",    "allocation/", "planning/", "strategy/", "config/", "facade/",
-                                        "replay/",   "programs/", "conform/",    "torture/",  "tools/",    NULL};
+    static const char *const ranks[] = {"platform/",    "trace/",       "allocation/", "planning/",  "strategy/",
+                                        "config/",      "facade/",      "programs/",   "lab/trace/", "lab/replay/",
+                                        "lab/conform/", "lab/torture/", "lab/tools/",  NULL};
     for (size_t i = 0; ranks[i]; i++)
         if (starts_with(path, ranks[i])) return true;
     return false;

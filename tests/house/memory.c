@@ -29,7 +29,7 @@ TEST(house, host_memory_comes_from_one_place) { expect_clean(c_files, check_memo
 
 TEST(house, host_memory_rule_can_fail) {
     expect_found(check_memory, "config/x.c", "    char *text = strdup(name);\n", "config/x.c: calls strdup()");
-    expect_found(check_memory, "allocation/layer/x.c", "if (!(p = calloc(1, 8))) return;\n", "calls calloc()");
+    expect_found(check_memory, "allocation/layers/x.c", "if (!(p = calloc(1, 8))) return;\n", "calls calloc()");
     expect_found(check_memory, "facade/x.c", "\tFILE *out = open_memstream(&text, &length);\n", "calls open_memstream()");
     expect_found(check_memory, "platform/simple.c", "return malloc(size);\n", "calls malloc()");
     expect_nothing(check_memory, "platform/sim/x.c", "return malloc(size);\n");

@@ -9,8 +9,8 @@ static const char *const may_open[] = {
     "trace/text/begun.c", /* what was being written when a signal ended the command */
     "strategy/registry/code.c", /* layers from outside */
     "platform/cuda/driver/cuda_driver.c", /* the driver */
-    "integration/preload/real.c", /* libraries that the process has loaded already */
-    "tools/run.c", /* the program to run */
+    "doors/preload/real.c", /* libraries that the process has loaded already */
+    "lab/tools/run.c", /* the program to run */
     NULL,
 };
 
@@ -24,7 +24,7 @@ TEST(house, files_are_opened_in_few_places) { expect_clean(c_files, check_opens)
 
 TEST(house, files_opened_rule_can_fail) {
     expect_found(check_opens, "config/x.c", "int f = open(path, 0);\n", "config/x.c: calls open()");
-    expect_found(check_opens, "tools/x.c", "if (!fopen(path, \"r\")) return;\n", "calls fopen()");
+    expect_found(check_opens, "lab/tools/x.c", "if (!fopen(path, \"r\")) return;\n", "calls fopen()");
     expect_found(check_opens, "facade/x.c", "\tsystem(\"rm\");\n", "calls system()");
     expect_nothing(check_opens, "platform/host/file.c", "int f = open(path, 0);\n");
     expect_nothing(check_opens, "tests/x.c", "int f = open(path, 0);\n");
@@ -33,7 +33,7 @@ TEST(house, files_opened_rule_can_fail) {
 
 /* ---- signals belong to the program ---- */
 
-static const char *const may_handle[] = {"tools/screen/signals.c", NULL};
+static const char *const may_handle[] = {"lab/tools/screen/signals.c", NULL};
 
 static void check_signals(const char *path, const char *text, report_t *report) {
     static const char *const calls[] = {"signal", "sigaction", "sigset", "sigwait", "signalfd", NULL};
@@ -43,8 +43,8 @@ static void check_signals(const char *path, const char *text, report_t *report) 
 TEST(house, signals_are_handled_by_the_command_alone) {
     expect_clean(c_files, check_signals);
     expect_found(check_signals, "facade/x.c", "(void)signal(SIGINT, end);\n", "facade/x.c: calls signal()");
-    expect_found(check_signals, "tools/x.c", "if (sigaction(SIGINT, &a, NULL)) return;\n", "calls sigaction()");
-    expect_nothing(check_signals, "tools/screen/signals.c", "sigaction(SIGINT, &a, NULL);\n");
+    expect_found(check_signals, "lab/tools/x.c", "if (sigaction(SIGINT, &a, NULL)) return;\n", "calls sigaction()");
+    expect_nothing(check_signals, "lab/tools/screen/signals.c", "sigaction(SIGINT, &a, NULL);\n");
 }
 
 /* ---- so does its end: but a thread of the library has to stop before the driver does ---- */

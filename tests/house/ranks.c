@@ -6,15 +6,15 @@
 #include "tests/harness/test.h"
 #include "tests/house/house.h"
 
-enum { PUBLIC = -1, ANYTHING = 7 };
+enum { PUBLIC = -1, ANYTHING = 8 };
 
 static int rank_of(const char *path) {
     static const struct {
         const char *folder;
         int rank;
-    } ranks[] = {{"include/", PUBLIC}, {"platform/", 0}, {"trace/", 0},  {"allocation/", 1}, {"planning/", 1},
-                 {"strategy/", 2},     {"config/", 3},   {"facade/", 4}, {"replay/", 5},     {"conform/", 5},
-                 {"programs/", 5},     {"torture/", 5},  {"tools/", 6},  {"integration/", 6}};
+    } ranks[] = {{"include/", PUBLIC}, {"doors/cpp/", PUBLIC}, {"platform/", 0}, {"trace/", 0},  {"allocation/", 1},
+                 {"planning/", 1},     {"strategy/", 2},       {"config/", 3},   {"facade/", 4}, {"programs/", 5},
+                 {"lab/tools/", 7},    {"lab/bench/", 8},      {"lab/", 6},      {"doors/", 6}};
     for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
         if (starts_with(path, ranks[i].folder)) return ranks[i].rank;
     return ANYTHING; /* tests, benchmarks, examples */
@@ -39,7 +39,8 @@ static void rule_includes(const char *path, const char *text, report_t *report) 
     bool quoted;
     for (int number = 1; next_line(&text, line, sizeof line); number++) {
         if (!included_name(line, name, sizeof name, &quoted)) continue;
-        snprintf(target, sizeof target, "%s%s", starts_with(name, "strata/") ? "include/" : "", name);
+        const char *folder = !starts_with(name, "strata/") ? "" : ends_with(name, ".hpp") ? "doors/cpp/" : "include/";
+        snprintf(target, sizeof target, "%s%s", folder, name);
         snprintf(template, sizeof template, "%s.in", target);
         if (!tree_has(target) && !tree_has(template)) {
             if (quoted) report_add(report, "%s:%d: \"%s\" is no file from the root", path, number, name);
@@ -77,6 +78,8 @@ TEST(house, includes_rule_can_fail) {
     expect_found(rule_includes, "platform/x.c", "#include \"strategy/presets.h\"\n", "platform/x.c:1: rank 0 includes");
     expect_found(rule_includes, "allocation/x.c", "int a;\n  #  include <strategy/presets.h>\n", ":2: rank 1 includes");
     expect_found(rule_includes, "include/strata/x.h", "#include \"platform/status.h\"\n", "rank -1 includes");
+    expect_found(rule_includes, "programs/x.c", "#include \"lab/trace/read/feed.h\"\n", "rank 5 includes");
+    expect_found(rule_includes, "facade/x.c", "#include \"doors/common/door.h\"\n", "rank 4 includes");
     expect_found(rule_includes, "strategy/x.c", "#include \"presets.h\"\n", "no file from the root");
     expect_found(rule_includes, "platform/sim/x.c", "#include \"../status.h\"\n", "no file from the root");
     expect_nothing(rule_includes, "config/x.c",
@@ -87,7 +90,7 @@ TEST(house, platforms_differ_in_platform_only) { expect_clean(c_files, rule_plat
 
 TEST(house, platform_rule_can_fail) {
     expect_found(rule_platform, "facade/x.c", "int a;\n#ifdef STRATA_HAVE_CUDA\n#endif\n", "facade/x.c:2");
-    expect_found(rule_platform, "tools/x.c", " # if defined(__linux__)\n#endif\n", "tools/x.c:1");
+    expect_found(rule_platform, "lab/tools/x.c", " # if defined(__linux__)\n#endif\n", "lab/tools/x.c:1");
     expect_nothing(rule_platform, "facade/cuda.h", "#ifndef STRATA_FACADE_CUDA_H\n#endif\n");
     expect_nothing(rule_platform, "platform/x.c", "#ifdef __linux__\n#endif\n");
     expect_nothing(rule_platform, "facade/x.c", "#ifdef STRATA_CHECK_LOCKS\n#endif\n/* CUDA if */\n");

@@ -1,4 +1,4 @@
-/* Files and functions stay short, every folder says what it is, and nothing is left behind in the files. */
+/* Files, functions and folders stay small, top-level folders have a README, and nothing is left behind in the files. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "tests/harness/test.h"
 #include "tests/house/house.h"
 
-enum { MOST_LINES = 600, MOST_FUNCTION_LINES = 60 };
+enum { MOST_LINES = 600, MOST_FUNCTION_LINES = 60, MOST_FILES = 25, FOLDERS = 200, NAME = 128 };
 
 static void rule_file_length(const char *path, const char *text, report_t *report) {
     size_t lines = 0;
@@ -43,13 +43,32 @@ static void rule_function_length(const char *path, const char *text, report_t *r
     }
 }
 
-/* The tests' own folders are described by tests/README.md, one line each. */
+/* The README of a top-level folder describes the folders in it. */
 static void rule_readme(const char *path, const char *text, report_t *report) {
     (void)text;
     char readme[600];
-    if (starts_with(path, "tests/") || strcmp(path, "include") == 0 || strcmp(path, ".ci") == 0) return;
+    if (strchr(path, '/') || strcmp(path, "include") == 0 || strcmp(path, ".ci") == 0) return;
     snprintf(readme, sizeof readme, "%s/README.md", path);
     if (!tree_has(readme)) report_add(report, "%s has no README.md", path);
+}
+
+static struct {
+    char name[NAME];
+    int files;
+} folders[FOLDERS];
+
+/* Reports the first file that is one too many in its folder. Nobody reads a list of fifty names to find the right one. */
+static void rule_folder_size(const char *path, const char *text, report_t *report) {
+    (void)text;
+    const char *slash = strrchr(path, '/');
+    int length = slash ? (int)(slash - path) : 0, at = 0;
+    while (at < FOLDERS && folders[at].files && (strncmp(folders[at].name, path, (size_t)length) || folders[at].name[length])) at++;
+    if (at == FOLDERS || length >= NAME) {
+        report_add(report, "%s: more than %d folders, or a name of more than %d bytes", path, FOLDERS, NAME);
+        return;
+    }
+    snprintf(folders[at].name, NAME, "%.*s", length, path);
+    if (++folders[at].files == MOST_FILES + 1) report_add(report, "%s: its folder has more than %d files", path, MOST_FILES);
 }
 
 /* Names of temporary files end in letters that look like a mark: a dash or a quote before them is no beginning of a word. */
@@ -136,8 +155,28 @@ TEST(house, folders_have_a_readme) {
 }
 
 TEST(house, readme_rule_can_fail) {
-    expect_found(rule_readme, "platform/nowhere", "", "platform/nowhere has no README.md");
+    expect_found(rule_readme, "nowhere", "", "nowhere has no README.md");
     expect_nothing(rule_readme, "traces", "");
+    expect_nothing(rule_readme, "traces/nowhere", "");
+}
+
+TEST(house, folders_are_small) {
+    static const char *const source_files[] = {".c", ".h", ".hpp", ".cc", ".cpp", ".py", ".js", ".yaml", ".sh", NULL};
+    memset(folders, 0, sizeof folders);
+    expect_clean(source_files, rule_folder_size);
+}
+
+TEST(house, folder_size_rule_can_fail) {
+    char path[64];
+    memset(folders, 0, sizeof folders);
+    for (int i = 0; i < MOST_FILES; i++) {
+        snprintf(path, sizeof path, "facade/planted/%d.c", i);
+        expect_nothing(rule_folder_size, path, "");
+        snprintf(path, sizeof path, "facade/planted/below/%d.c", i);
+        expect_nothing(rule_folder_size, path, "");
+    }
+    expect_found(rule_folder_size, "facade/planted/last.c", "", "facade/planted/last.c: its folder has more than 25 files");
+    memset(folders, 0, sizeof folders);
 }
 
 TEST(house, nothing_is_left_after) { expect_clean(text_files, rule_marks); }

@@ -4,8 +4,8 @@
 
 #include "allocation/domain/layer.h"
 #include "allocation/graphs/graphs.h"
+#include "lab/torture/campaign.h"
 #include "tests/harness/test.h"
-#include "torture/campaign.h"
 
 /* X(name, what is wrong) */
 #define FAULT_MAP(X)                                                                                                               \

@@ -1,9 +1,9 @@
 /* Planted faults: a copy of a layer with one thing wrong must be found by the programs, and a found program be made small. */
 
+#include "lab/torture/campaign.h"
+#include "lab/torture/report/shrink.h"
 #include "tests/checker/mutant_safe.h"
 #include "tests/harness/test.h"
-#include "torture/campaign.h"
-#include "torture/report/shrink.h"
 
 #define STACK(layer)                                                                                                               \
     "strategy: mutant\nstack:\n  - " layer "\n  - auto_growth: {chunk_size: 2MiB}\n  - system\n"                                   \

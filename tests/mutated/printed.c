@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lab/torture/report/print.h"
+#include "lab/torture/strategies.h"
 #include "strata/strata.h"
 #include "tests/checker/mutant_safe.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/mutated/pages.h"
 #include "tests/paths.h"
-#include "torture/report/print.h"
-#include "torture/strategies.h"
 
 #define STACK                                                                                                                      \
     "strategy: \"mutant\"\nstack: # a borrow \\ is noted\n  - mutant_safe\n  - auto_growth: {chunk_size: 2MiB}\n"                  \

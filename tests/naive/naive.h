@@ -2,8 +2,8 @@
 #ifndef STRATA_TESTS_NAIVE_NAIVE_H
 #define STRATA_TESTS_NAIVE_NAIVE_H
 
-#include "allocation/layer/naive_best_fit_state.h"
-#include "tests/facade/fixture.h"
+#include "allocation/cache/policies/naive/naive_best_fit_state.h"
+#include "tests/facade/support/fixture.h"
 
 #define KIB         ((size_t)1024)
 #define MILLISECOND (1000ull * 1000)

@@ -2,7 +2,7 @@
 #include <dlfcn.h>
 
 #include "strata/layer.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 #include "tests/harness/test.h"
 #include "tests/paths.h"
 

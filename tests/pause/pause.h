@@ -2,7 +2,7 @@
 #ifndef STRATA_TESTS_PAUSE_H
 #define STRATA_TESTS_PAUSE_H
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 /* Every cache that may stand over handles. */
 #define PAUSE_MOVING                                                                                                               \

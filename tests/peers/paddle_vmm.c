@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "allocation/cache/chunks.h"
-#include "tests/facade/between.h"
+#include "tests/facade/support/interleaving.h"
 
 #define H (2 * MIB)
 

@@ -2,7 +2,7 @@
  * default; and what it asks of the async allocator too (MA), which tests/async does not ask. */
 #include <pthread.h>
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 enum { STREAMS = 64, THREADS = 8, BLOCK = 512 * 1024, LONG = 1000 * 1000 };
 

@@ -2,11 +2,11 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "planning/fit.h"
-#include "planning/greedy.h"
-#include "planning/improve.h"
-#include "planning/online.h"
-#include "planning/order.h"
+#include "planning/placement/fit.h"
+#include "planning/placement/online.h"
+#include "planning/placement/order.h"
+#include "planning/planners/greedy.h"
+#include "planning/planners/improve.h"
 #include "platform/clock.h"
 #include "platform/status.h"
 #include "tests/planning/plans.h"

@@ -1,5 +1,5 @@
 /* Graphs worked out by hand from the rules of the peer (docs/planning.md draws them): where `tree` puts each buffer. */
-#include "planning/forest.h"
+#include "planning/planners/forest.h"
 #include "platform/status.h"
 #include "tests/planning/plans.h"
 

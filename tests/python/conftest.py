@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(os.environ["STRATA_SOURCE"]) / "python"))
+sys.path.insert(0, str(Path(os.environ["STRATA_SOURCE"]) / "doors" / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parent / "runtime"))
 
 import strata  # noqa: E402
 

@@ -1,4 +1,4 @@
-"""python/strata/_abi.py says what the headers say: sizes, offsets, prototypes, numbers, names."""
+"""doors/python/strata/_abi.py says what the headers say: sizes, offsets, prototypes, numbers, names."""
 
 import ctypes as c
 import os

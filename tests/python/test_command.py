@@ -17,7 +17,7 @@ TRACE = SOURCE / "traces" / "tinytorch-mnist.csv"
 
 def python(*arguments, **environment):
     """Another Python with the package; what it printed and answered."""
-    whole = {**os.environ, "PYTHONPATH": str(SOURCE / "python"), **environment}
+    whole = {**os.environ, "PYTHONPATH": str(SOURCE / "doors" / "python"), **environment}
     return subprocess.run([sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=whole)
 
 

@@ -95,7 +95,7 @@ def _leave_one_live():
 
 
 def job(name):
-    sys.path.insert(0, str(Path(os.environ["STRATA_SOURCE"]) / "python"))
+    sys.path.insert(0, str(Path(os.environ["STRATA_SOURCE"]) / "doors" / "python"))
     return JOBS[name][1]()
 
 

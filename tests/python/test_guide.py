@@ -1,4 +1,4 @@
-"""Runs the Python examples of docs/guide.md with a stand-in for PyTorch and without a GPU (pages.py). tests/tools/guide.c runs the page's
+"""Runs the Python examples of docs/guide.md with a stand-in for PyTorch and without a GPU (pages.py). tests/tools/pages/guide.c runs the page's
 other commands."""
 
 import os

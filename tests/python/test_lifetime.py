@@ -145,7 +145,7 @@ def test_figures_and_places_are_pickled():
 
 
 def python(program, *options):
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE / "python")}
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE / "doors" / "python")}
     done = subprocess.run([sys.executable, *options, "-c", program], capture_output=True, text=True, timeout=60, env=environment)
     return done.returncode, done.stdout, done.stderr
 

@@ -1,4 +1,4 @@
-"""The programs of README.md and python/README.md: the first is the same in both, and each runs."""
+"""The programs of README.md and doors/python/README.md: the first is the same in both, and each runs."""
 
 import os
 import re
@@ -17,7 +17,7 @@ def programs(path):
 
 def test_the_program_runs(capsys):
     program = programs(SOURCE / "README.md")[0]
-    assert program == programs(SOURCE / "python" / "README.md")[0]
+    assert program == programs(SOURCE / "doors" / "python" / "README.md")[0]
     assert len(program.splitlines()) <= 12
     exec(compile(program, "README.md", "exec"), {})
     printed = capsys.readouterr().out
@@ -25,14 +25,14 @@ def test_the_program_runs(capsys):
     assert "waiting for other streams" in printed
 
 
-@pytest.mark.parametrize("number", range(1, len(programs(SOURCE / "python" / "README.md"))))
+@pytest.mark.parametrize("number", range(1, len(programs(SOURCE / "doors" / "python" / "README.md"))))
 def test_each_further_program_runs(number):
-    exec(compile(programs(SOURCE / "python" / "README.md")[number], "python/README.md", "exec"), {})
+    exec(compile(programs(SOURCE / "doors" / "python" / "README.md")[number], "doors/python/README.md", "exec"), {})
 
 
 def test_every_method_is_in_its_group():
-    """The table of python/README.md has each public method of a facade and its objects, and nothing else."""
-    page = (SOURCE / "python" / "README.md").read_text()
+    """The table of doors/python/README.md has each public method of a facade and its objects, and nothing else."""
+    page = (SOURCE / "doors" / "python" / "README.md").read_text()
     table = page[page.index("| group | |") : page.index("A graph has its own pool")]
     named = {name.rpartition(".")[2] for name in re.findall(r"`([\w.]+)\(\)`", table)}
     kinds = [strata.Facade, strata.Block, strata.Stream, strata.Allocator]

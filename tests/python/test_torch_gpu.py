@@ -22,7 +22,7 @@ needs_gpu = pytest.mark.skipif(not PYTHONS, reason="no PyTorch with a GPU is her
 
 
 def train(python, mode, cache):
-    environment = {**os.environ, "PYTHONPATH": f"{SOURCE / 'python'}:{HERE / 'programs'}", "STRATA_DOORS_SOURCE": str(SOURCE)}
+    environment = {**os.environ, "PYTHONPATH": f"{SOURCE / 'doors' / 'python'}:{HERE / 'programs'}", "STRATA_DOORS_SOURCE": str(SOURCE)}
     environment["XDG_CACHE_HOME"] = os.environ.get("STRATA_TEST_CACHE", str(cache))
     program = str(HERE / "programs" / "torch_train.py")
     done = subprocess.run([python, program, mode], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)

@@ -243,7 +243,7 @@ def test_a_cache_that_cannot_be_written_is_replaced_by_a_private_folder(tmp_path
 
 def test_a_private_folder_goes_with_its_process(tmp_path):
     program = "import sys\nfrom strata import _cache\nprint(_cache.cached('d', 'libx.so', lambda path: open(path, 'w').close()))"
-    whole = {**os.environ, "PYTHONPATH": str(SOURCE / "python"), "XDG_CACHE_HOME": "/proc/nowhere", "TMPDIR": str(tmp_path)}
+    whole = {**os.environ, "PYTHONPATH": str(SOURCE / "doors" / "python"), "XDG_CACHE_HOME": "/proc/nowhere", "TMPDIR": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=whole, timeout=60)
     assert done.stdout.startswith(str(tmp_path)) and list(tmp_path.iterdir()) == []
 
@@ -274,7 +274,7 @@ print(open(_cache.cached("door", "libx.so", make)).read())
 
 
 def test_four_ranks_with_a_cold_cache_make_it_once(tmp_path):
-    whole = {**os.environ, "PYTHONPATH": str(SOURCE / "python"), "XDG_CACHE_HOME": str(tmp_path)}
+    whole = {**os.environ, "PYTHONPATH": str(SOURCE / "doors" / "python"), "XDG_CACHE_HOME": str(tmp_path)}
     command = [sys.executable, "-c", RANK, str(tmp_path / "log")]
     ranks = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=whole) for _ in range(4)]
     assert [rank.communicate(timeout=60) for rank in ranks] == [("first second\n", "")] * 4

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(not PYTHONS, reason="no PyTorch is installed her
 def run(request, tmp_path_factory):
     """run(program, arguments): what the program tells, under this PyTorch."""
     folder = tmp_path_factory.mktemp("runtime")
-    made = subprocess.run([request.param, str(HERE / "torch_runtime.py"), str(folder)], stdout=subprocess.PIPE, text=True)
+    made = subprocess.run([request.param, str(HERE / "runtime" / "torch_runtime.py"), str(folder)], stdout=subprocess.PIPE, text=True)
     if made.returncode == 77:
         pytest.skip(made.stdout)
     runtime = made.stdout.strip()
@@ -42,7 +42,7 @@ def run(request, tmp_path_factory):
         "STRATA_DOORS_ALLOW_SIMULATED": "1",
         "STRATA_DOORS_SOURCE": str(SOURCE),
         "XDG_CACHE_HOME": str(CACHE or folder),
-        "PYTHONPATH": f"{SOURCE / 'python'}:{HERE / 'programs'}",
+        "PYTHONPATH": f"{SOURCE / 'doors' / 'python'}:{HERE / 'programs'}",
     }
 
     @functools.lru_cache(maxsize=None)

@@ -55,7 +55,7 @@ def test_mypy_finds_what_is_wrong_and_nothing_else(tmp_path):
         pytest.skip("mypy is not installed")
     (tmp_path / "right.py").write_text(RIGHT)
     (tmp_path / "wrong.py").write_text(WRONG)
-    environment = {**os.environ, "MYPYPATH": str(Path(os.environ["STRATA_SOURCE"]) / "python"), "PYTHONPATH": ""}
+    environment = {**os.environ, "MYPYPATH": str(Path(os.environ["STRATA_SOURCE"]) / "doors" / "python"), "PYTHONPATH": ""}
     command = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--config-file=", "right.py", "wrong.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, timeout=250)
     found = re.findall(r"^(\S+):(\d+): error", done.stdout, re.M)

@@ -1,7 +1,7 @@
 /* What a tool that records NVTX sees of growth, waits, release and out-of-memory. */
 #include "platform/ranges/ranges.h"
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 #include "tests/ranges/tool.h"
 
 #define WITHOUT_NVTX "built without NVTX's headers"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 #include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "trace/trace.h"

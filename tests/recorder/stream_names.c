@@ -1,7 +1,7 @@
 /* The file has each stream name once, and a replay selects the stacks by these names. */
 #include "trace/stream_names.h"
-#include "replay/run/run.h"
-#include "replay/timeline/names.h"
+#include "lab/replay/run/run.h"
+#include "lab/replay/timeline/names.h"
 #include "tests/recorder/recording.h"
 
 #define STACK "trace: {path: \"%s\", events: %u, when_full: %s}\n  - stream_safe\n  - auto_growth\n  - system\n"

@@ -1,6 +1,6 @@
 /* What a program tells beside its requests: kernels, waits, and when its caches are emptied. What was recorded so, replayed and recorded
  * again is the same. */
-#include "replay/run/run.h"
+#include "lab/replay/run/run.h"
 #include "strata/note.h"
 #include "tests/recorder/recording.h"
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "platform/host/host_memory.h"
-#include "tests/facade/program.h"
+#include "tests/facade/support/program.h"
 #include "tests/recorder/recording.h"
 
 #define STACK                                                                                                                      \

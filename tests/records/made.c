@@ -4,7 +4,7 @@
 
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
-#include "trace/formats/pickle_writer.h"
+#include "trace/pickle/pickle_writer.h"
 
 static void put(strata_pickler_t *p, const char *name, uint64_t number) {
     strata_pickler_word(p, name);

@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lab/trace/formats/pickle.h"
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
 #include "tests/records/rows.h"
-#include "trace/formats/pickle.h"
 
 static const char *pickle(const char *bytes, size_t count) { return write_file("hostile.pickle", bytes, count); }
 #define PICKLE(text) pickle(text, sizeof text - 1)

@@ -1,5 +1,5 @@
 /* Tests the lists of borrows entry by entry. */
-#include "replay/run/borrows.h"
+#include "lab/replay/run/borrows.h"
 
 #include "tests/harness/test.h"
 

@@ -9,7 +9,7 @@
 #include "strategy/presets.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
-#include "tests/replay/helpers.h"
+#include "tests/replay/support/helpers.h"
 
 enum {
     LOOK_ROWS = 512, /* rows between checks of every layer; small stacks are also checked after each change of a chunk */

@@ -2,7 +2,7 @@
 #include "strategy/presets.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
-#include "tests/replay/helpers.h"
+#include "tests/replay/support/helpers.h"
 
 #define ONE_BLOCK COLUMNS "alloc,1,1048576,0,0\nfree,1,,0,10\n"
 

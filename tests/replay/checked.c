@@ -4,7 +4,7 @@
 #include "config/config.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
-#include "tests/replay/helpers.h"
+#include "tests/replay/support/helpers.h"
 
 static strata_run_result_t replay_checked(const strata_trace_t *trace, const strata_strategy_t *strategy, uint64_t capacity) {
     strata_run_result_t result = {.first_failure = ""};

@@ -6,7 +6,7 @@
 #include "config/config.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
-#include "tests/replay/helpers.h"
+#include "tests/replay/support/helpers.h"
 
 /* ---- a router with a fault ---- */
 

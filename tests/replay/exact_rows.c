@@ -1,9 +1,9 @@
 /* Tests the figures after each row of small programs to the byte. */
-#include "replay/run/run.h"
+#include "lab/replay/run/run.h"
 
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
-#include "tests/replay/helpers.h"
+#include "tests/replay/support/helpers.h"
 
 enum { ROWS_MOST = 32 };
 

@@ -13,7 +13,7 @@
 #include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
-#include "tests/replay/helpers.h"
+#include "tests/replay/support/helpers.h"
 
 enum { ROWS = 40000, FIRST = 20480, LIVE = 200, BYTES = 4 << 20, CONTENDERS = 6, REPEATS = 2 };
 

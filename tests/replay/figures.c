@@ -5,7 +5,7 @@
 #include "allocation/domain/layer.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
-#include "tests/replay/helpers.h"
+#include "tests/replay/support/helpers.h"
 
 #define PLACES "op,id,size,stream,time_us,place,device,dur_us\n"
 #define CHUNKS "stack: [stream_safe, auto_growth: {chunk_size: 2MiB}, system]\n"

@@ -5,7 +5,7 @@
 #include "config/config.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
-#include "tests/replay/helpers.h"
+#include "tests/replay/support/helpers.h"
 
 #define ROOM (80 * GIB)
 

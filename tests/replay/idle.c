@@ -1,7 +1,7 @@
 /* `idle:` in a replay: between two rows time passes, and what lies idle goes back meanwhile. */
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
-#include "tests/replay/helpers.h"
+#include "tests/replay/support/helpers.h"
 
 #define CHUNKS "stack: [stream_safe, auto_growth: {chunk_size: 2MiB}, system]\n"
 #define VMM    "stack: [stream_safe, auto_growth_vmm, vmm]\n"

@@ -1,9 +1,9 @@
 /* What is measured, counted by hand: no allocator, only a device and its clock. */
-#include "replay/run/measure.h"
+#include "lab/replay/run/measure.h"
 
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
-#include "tests/replay/helpers.h"
+#include "tests/replay/support/helpers.h"
 
 enum { CLOCK_NS = 20, OPERATIONS = 3, ASKED = 4, EACH_NS = 100 };
 

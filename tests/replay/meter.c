@@ -1,5 +1,5 @@
 /* The meter of what is deferred. */
-#include "replay/run/meter.h"
+#include "lab/replay/run/meter.h"
 
 #include "tests/harness/test.h"
 

@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "replay/compare/jobs.h"
+#include "lab/replay/compare/jobs.h"
 #include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
-#include "tests/replay/helpers.h"
+#include "tests/replay/support/helpers.h"
 
 enum { CONTENDERS = 5, REPEATS = 2, JOBS = 200 };
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tests/harness/test.h"
-#include "tests/replay/helpers.h"
+#include "tests/replay/support/helpers.h"
 
 static const struct {
     const char *trace;

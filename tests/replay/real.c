@@ -1,10 +1,10 @@
 /* A replay on a real device, with a fake of the CUDA driver in its place: time is real, and nothing is left behind. */
 #include <math.h>
 
-#include "tests/cuda/fake_driver.h"
+#include "tests/cuda/fake/fake_driver.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
-#include "tests/replay/helpers.h"
+#include "tests/replay/support/helpers.h"
 
 static strata_status_t run_on(const char *text, const char *preset, const strata_target_t *target, strata_run_result_t *result) {
     strata_trace_t *trace = trace_of(text);

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "tests/harness/test.h"
-#include "tests/replay/helpers.h"
+#include "tests/replay/support/helpers.h"
 
 static const char *const chunks_of_20[] = {"auto_growth.chunk_size=20MiB", NULL};
 

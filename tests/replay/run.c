@@ -1,15 +1,15 @@
 /* Small programs whose figures can be counted by hand. */
-#include "replay/run/run.h"
+#include "lab/replay/run/run.h"
 
 #include <math.h>
 #include <stdio.h>
 
 #include "facade/registry/facade.h"
+#include "lab/replay/timeline/names.h"
 #include "platform/host/host_memory.h"
-#include "replay/timeline/names.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
-#include "tests/replay/helpers.h"
+#include "tests/replay/support/helpers.h"
 
 static strata_run_result_t run_text(const char *text, const char *preset, uint64_t capacity) {
     strata_trace_t *trace = trace_of(text);

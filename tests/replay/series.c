@@ -1,5 +1,5 @@
 /* Curves in bounded memory, against all samples kept. */
-#include "replay/series/series.h"
+#include "lab/replay/series/series.h"
 
 #include <stdlib.h>
 

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "replay/run/figures.h"
+#include "lab/replay/run/figures.h"
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
-#include "tests/replay/helpers.h"
+#include "tests/replay/support/helpers.h"
 
 enum { REPEATS = 6 };
 

@@ -1,7 +1,7 @@
 /* pointer_changes: of programs that repeat themselves, the allocations whose address moves from step to step. */
-#include "replay/run/figures.h"
+#include "lab/replay/run/figures.h"
 #include "tests/harness/test.h"
-#include "tests/replay/helpers.h"
+#include "tests/replay/support/helpers.h"
 
 static uint64_t changes_with(const char *columns, const char *rows, const char *strategy_text) {
     char text[8192];

@@ -1,6 +1,6 @@
 /* Programs whose host stumbles: what patience costs them (docs/patience.md). */
 #include "tests/harness/test.h"
-#include "tests/replay/helpers.h"
+#include "tests/replay/support/helpers.h"
 
 #define SHARDED "streams-sharded-training.csv.gz"
 

@@ -1,6 +1,6 @@
 /* The preset of TensorFlow's allocator against what was measured of XLA's BFC (traces/README.md). */
 #include "tests/harness/test.h"
-#include "tests/replay/helpers.h"
+#include "tests/replay/support/helpers.h"
 
 TEST(tensorflow, reserves_what_bfc_was_measured_to_reserve) {
     static const struct {

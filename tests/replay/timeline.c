@@ -1,8 +1,8 @@
 /* The execution model by itself: no allocator, only the host's clock and what the GPU does. */
-#include "replay/timeline/timeline.h"
+#include "lab/replay/timeline/timeline.h"
 
 #include "tests/harness/test.h"
-#include "tests/replay/helpers.h"
+#include "tests/replay/support/helpers.h"
 
 typedef struct world {
     strata_trace_t *trace;

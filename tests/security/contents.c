@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "replay/timeline/target.h"
-#include "tests/facade/fixture.h"
+#include "lab/replay/timeline/target.h"
+#include "tests/facade/support/fixture.h"
 #include "tests/harness/files.h"
 
 enum { PATTERN = 8, PART = 4, GATHERED = 1 << 22, BLOCKS = 24, PLACES = 4 };

@@ -7,7 +7,7 @@
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
 #include "tests/paths.h"
-#include "tests/tools/ran.h"
+#include "tests/tools/support/ran.h"
 
 enum { SAID = 16384 };
 

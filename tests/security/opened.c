@@ -14,7 +14,7 @@
 #include "tests/harness/test.h"
 #include "tests/paths.h"
 #include "tests/security/noted.h"
-#include "tests/tools/ran.h"
+#include "tests/tools/support/ran.h"
 #include "trace/trace.h"
 
 enum { PATIENCE = 60 }; /* seconds; a test that waits for a pipe is ended by its alarm */

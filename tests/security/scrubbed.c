@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "conform/stacks.h"
+#include "lab/conform/stacks.h"
 #include "platform/place.h"
 #include "tests/checker/told.h"
 

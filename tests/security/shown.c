@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "platform/text/printable.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 #include "tests/harness/files.h"
-#include "tests/tools/ran.h"
+#include "tests/tools/support/ran.h"
 
 /* Sets the window's title, clears the screen, goes a line up; then the same in one byte of C1, in UTF-8 and not; turns the writing. */
 #define EVIL                                                                                                                       \

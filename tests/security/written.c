@@ -8,10 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 #include "tests/harness/files.h"
 #include "tests/security/kept.h"
-#include "tests/tools/ran.h"
+#include "tests/tools/support/ran.h"
 #include "trace/text/output.h"
 #include "trace/trace.h"
 

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 #define CACHED     "stack: [stream_safe, auto_growth_vmm, vmm]\n"
 #define ONE_HANDLE "stack: [stream_safe, auto_growth: {chunk_size: 20MiB}, vmm: {registrable: true}]\n"

@@ -5,13 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lab/tools/calibrate/fit.h"
 #include "platform/sim/sim.h"
 #include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/paths.h"
-#include "tests/tools/ran.h"
-#include "tools/calibrate/fit.h"
+#include "tests/tools/support/ran.h"
 
 /* ---- what is written ---- */
 

@@ -8,7 +8,7 @@
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
 #include "tests/paths.h"
-#include "tests/tools/ran.h"
+#include "tests/tools/support/ran.h"
 
 /* `strata ARGUMENTS`, with `after` after it in the shell, in the folder of the test; what the shell was told of its end. */
 static int run_shell(const char *arguments, const char *after) {

@@ -7,7 +7,7 @@
 #include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
-#include "tests/tools/ran.h"
+#include "tests/tools/support/ran.h"
 
 #define SMALL "$TRACES/alexnet-training.csv.gz"
 #define BATCH "--device sim --repeat 1"

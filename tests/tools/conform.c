@@ -6,7 +6,7 @@
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
 #include "tests/paths.h"
-#include "tests/tools/ran.h"
+#include "tests/tools/support/ran.h"
 
 #define MODULES STRATA_BINARY_DIR "/modules"
 /* A generous limit, because sanitizers and busy machines make checks slow. Only tests that plant a hang wait for it. */

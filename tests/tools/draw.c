@@ -4,7 +4,7 @@
 
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
-#include "tests/tools/ran.h"
+#include "tests/tools/support/ran.h"
 
 #define COMPARE "compare --device sim:h100 --repeat 1 --strategy small.yaml --strategy large.yaml "
 

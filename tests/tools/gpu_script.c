@@ -10,7 +10,7 @@
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/paths.h"
-#include "tests/tools/ran.h"
+#include "tests/tools/support/ran.h"
 
 static int run_script(const char *arguments, const char *out) {
     char *command CLOSED_BY(text_gone) = NULL;

@@ -7,7 +7,7 @@
 #include "platform/clock.h"
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
-#include "tests/tools/ran.h"
+#include "tests/tools/support/ran.h"
 
 enum { WRONG = 2, NINES = 9 };
 

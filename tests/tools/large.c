@@ -6,7 +6,7 @@
 #include "platform/clock.h"
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
-#include "tests/tools/ran.h"
+#include "tests/tools/support/ran.h"
 
 enum { EVENTS = 1100000, LIVE = 20000 };
 

@@ -1,7 +1,7 @@
 /* Named pools and streams by name, as the command shows them. */
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
-#include "tests/tools/ran.h"
+#include "tests/tools/support/ran.h"
 
 static void write_strategies(void) {
     write_text("pooled.yaml", "strategy: pooled\n"

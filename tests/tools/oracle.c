@@ -6,7 +6,7 @@
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
 #include "tests/paths.h"
-#include "tests/tools/ran.h"
+#include "tests/tools/support/ran.h"
 
 #define STATS  "stats --device sim:h100 --strategy stepped.yaml --at end --json --steps "
 #define ORACLE "'" STRATA_SOURCE_DIR "/scripts/oracle' --jobs 1 --against '%s' --command '%s' "

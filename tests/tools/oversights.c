@@ -4,7 +4,7 @@
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
 #include "tests/paths.h"
-#include "tests/tools/ran.h"
+#include "tests/tools/support/ran.h"
 
 static const session_t sessions[] = {
     {"a_strategy_in_the_place_of_a_trace", .files = {{"mine.yaml", "stack: [system]\n"}},

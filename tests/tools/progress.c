@@ -11,7 +11,7 @@
 
 #include "tests/harness/test.h"
 #include "tests/paths.h"
-#include "tests/tools/ran.h"
+#include "tests/tools/support/ran.h"
 
 #define FEW "torture --programs 4 --stacks 1 --jobs 2 --strategy strata"
 

@@ -4,11 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lab/trace/formats/pickle.h"
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
 #include "tests/paths.h"
-#include "tests/tools/ran.h"
-#include "trace/formats/pickle.h"
+#include "tests/tools/support/ran.h"
 #include "trace/text/json_scan.h"
 #include "trace/trace.h"
 

@@ -8,7 +8,7 @@
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/paths.h"
-#include "tests/tools/ran.h"
+#include "tests/tools/support/ran.h"
 
 #define SMALL  project_trace_path("alexnet-training.csv.gz")
 #define DEVICE "--device sim:h100"

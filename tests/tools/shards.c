@@ -6,7 +6,7 @@
 #include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
-#include "tests/tools/ran.h"
+#include "tests/tools/support/ran.h"
 
 #define RUN(trace, label)                                                                                                          \
     "{\"trace\": \"" trace "\", \"label\": \"" label "\", \"options\": {\"a\": [1.5e-3, null, \"\\u00e9\\\"\"]}}"

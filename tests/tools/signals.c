@@ -13,7 +13,7 @@
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
 #include "tests/paths.h"
-#include "tests/tools/ran.h"
+#include "tests/tools/support/ran.h"
 
 enum { WORDS = 32, PATIENCE_MS = 60000 };
 

@@ -4,7 +4,7 @@
 
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
-#include "tests/tools/ran.h"
+#include "tests/tools/support/ran.h"
 
 #define STATS "stats --device sim:h100 --capacity 256MiB --strategy mine.yaml "
 

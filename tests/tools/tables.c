@@ -4,7 +4,7 @@
 
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
-#include "tests/tools/ran.h"
+#include "tests/tools/support/ran.h"
 
 /* Checks that no line is wider, except the final command, which can be pasted. Returns the number of other lines with `part`. */
 static size_t count_lines(const char *text, size_t width, const char *part) {

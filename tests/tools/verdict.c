@@ -8,7 +8,7 @@
 #include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
-#include "tests/tools/ran.h"
+#include "tests/tools/support/ran.h"
 
 #define BATCH   "--device sim:h100 --repeat 1 "
 #define COLUMNS "op,id,size,stream,time_us\n"

@@ -1,6 +1,6 @@
 /* What programs that capture have found, and what was mended then: under every preset, and under stacks of their own. */
+#include "lab/torture/campaign.h"
 #include "tests/harness/test.h"
-#include "torture/campaign.h"
 
 enum { MOST_OPS = 24 };
 

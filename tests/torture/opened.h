@@ -2,8 +2,8 @@
 #ifndef STRATA_TESTS_TORTURE_OPENED_H
 #define STRATA_TESTS_TORTURE_OPENED_H
 
+#include "lab/torture/strategies.h"
 #include "programs/world.h"
-#include "torture/strategies.h"
 
 typedef struct opened {
     torture_strategies_t list;

@@ -2,11 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "conform/rig/rig.h"
+#include "lab/conform/rig/rig.h"
+#include "lab/torture/campaign.h"
+#include "lab/torture/draw.h"
 #include "platform/host/host_memory.h"
 #include "tests/harness/test.h"
-#include "torture/campaign.h"
-#include "torture/draw.h"
 
 enum { PROGRAMS = 500, PARTS = 10, STACKS = 100, DRAWN_EACH = 1 };
 

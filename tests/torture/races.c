@@ -3,7 +3,7 @@
 #include <semaphore.h>
 #include <unistd.h>
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 #include "tests/harness/test.h"
 
 enum { ROUNDS = 20, HELD_US = 2000 };

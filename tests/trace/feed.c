@@ -1,5 +1,5 @@
 /* A trace that others use while it is read. */
-#include "trace/read/feed.h"
+#include "lab/trace/read/feed.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* Tests the column `stream_name`: a named stream has its name in at least one row. */
 #include <stdio.h>
 
+#include "lab/trace/read/feed.h"
 #include "tests/harness/files.h"
 #include "tests/harness/owned.h"
-#include "trace/read/feed.h"
 
 #define HEADER "op,id,size,stream,time_us,device,other,stream_name\n"
 

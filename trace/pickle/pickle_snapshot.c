@@ -1,4 +1,4 @@
-#include "trace/formats/pickle_snapshot.h"
+#include "trace/pickle/pickle_snapshot.h"
 
 #include <stdlib.h>
 #include <string.h>

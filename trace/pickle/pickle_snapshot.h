@@ -2,7 +2,7 @@
 #ifndef STRATA_TRACE_PICKLE_SNAPSHOT_H
 #define STRATA_TRACE_PICKLE_SNAPSHOT_H
 
-#include "trace/formats/pickle_writer.h"
+#include "trace/pickle/pickle_writer.h"
 
 enum { STRATA_PICKLE_STATES = 3 };
 

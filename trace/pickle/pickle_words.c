@@ -1,4 +1,4 @@
-#include "trace/formats/pickle_words.h"
+#include "trace/pickle/pickle_words.h"
 
 static const strata_pickle_word_t words[] = {
     {'c', "GLOBAL", true},     {0x93, "STACK_GLOBAL", true}, {'R', "REDUCE", true},

@@ -1,4 +1,4 @@
-#include "trace/formats/pickle_writer.h"
+#include "trace/pickle/pickle_writer.h"
 
 #include <string.h>
 

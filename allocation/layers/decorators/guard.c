@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "allocation/domain/layer.h"
-#include "allocation/layer/guard_account.h"
-#include "allocation/layer/guard_bytes.h"
+#include "allocation/layers/decorators/guard_account.h"
+#include "allocation/layers/decorators/guard_bytes.h"
 #include "allocation/report/log.h"
 #include "platform/arithmetic.h"
 #include "platform/text/printable.h"

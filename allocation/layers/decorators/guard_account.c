@@ -1,4 +1,4 @@
-#include "allocation/layer/guard_account.h"
+#include "allocation/layers/decorators/guard_account.h"
 
 #include <inttypes.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-#include "allocation/layer/guard_bytes.h"
+#include "allocation/layers/decorators/guard_bytes.h"
 
 #include "platform/arithmetic.h"
 

@@ -7,7 +7,7 @@
 
 #include "allocation/domain/group.h"
 #include "allocation/domain/layer.h"
-#include "allocation/layer/trace_oom.h"
+#include "allocation/layers/decorators/trace_oom.h"
 #include "allocation/options/option.h"
 #include "allocation/stack/threads.h"
 #include "platform/host/call_stack.h"

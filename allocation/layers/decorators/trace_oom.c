@@ -1,11 +1,11 @@
-#include "allocation/layer/trace_oom.h"
+#include "allocation/layers/decorators/trace_oom.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "allocation/call/rows.h"
 #include "platform/place.h"
-#include "trace/formats/pickle_snapshot.h"
+#include "trace/pickle/pickle_snapshot.h"
 
 enum { PATH_BYTES = 4096 };
 

@@ -16,7 +16,7 @@
  * instances of their own (cuda_malloc_async_graphs.c).
  */
 #include "allocation/graphs/graphs.h"
-#include "allocation/layer/cuda_malloc_async_state.h"
+#include "allocation/layers/sources/cuda_malloc_async_state.h"
 #include "allocation/report/outcome.h"
 
 static const strata_option_row_t options[] = {

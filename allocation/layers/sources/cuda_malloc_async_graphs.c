@@ -19,7 +19,7 @@
  * several graphs use, are got outside the capture, on the layer's own stream, and the host waits for that. */
 #include "allocation/domain/driver_memory.h"
 #include "allocation/graphs/graphs.h"
-#include "allocation/layer/cuda_malloc_async_state.h"
+#include "allocation/layers/sources/cuda_malloc_async_state.h"
 #include "allocation/report/outcome.h"
 #include "allocation/stack/threads.h"
 

@@ -1,6 +1,6 @@
 /* The pool of cuda_malloc_async: the device's default one, with the layer's settings while it is there, or one of its own. No lock
  * is held here. */
-#include "allocation/layer/cuda_malloc_async_state.h"
+#include "allocation/layers/sources/cuda_malloc_async_state.h"
 #include "platform/arithmetic.h"
 
 static strata_status_t configure(async_layer_t *self, strata_handle_t pool) {

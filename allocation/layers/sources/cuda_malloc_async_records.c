@@ -1,5 +1,5 @@
 /* The records of cuda_malloc_async: made, given back, and kept while a capture or a graph holds them up. */
-#include "allocation/layer/cuda_malloc_async_state.h"
+#include "allocation/layers/sources/cuda_malloc_async_state.h"
 
 strata_record_t *strata_async_make_record(async_layer_t *self, const strata_request_t *request, strata_address_t address) {
     uint32_t user = strata_uses_user(&self->uses, request->stream);

@@ -4,7 +4,7 @@
 #define STRATA_ALLOCATION_LAYER_CUDA_MALLOC_ASYNC_STATE_H
 
 #include "allocation/domain/layer.h"
-#include "allocation/layer/default_pool.h"
+#include "allocation/layers/sources/default_pool.h"
 #include "allocation/mechanism/spans.h"
 #include "allocation/uses/free_stream.h"
 

@@ -1,4 +1,4 @@
-#include "allocation/layer/default_pool.h"
+#include "allocation/layers/sources/default_pool.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
  *
  * What a handle needs to be ended is in its piece. Ending goes step by step and can be tried again where the device refused, so
  * the same way undoes half a creation. */
-#include "allocation/layer/vmm_state.h"
+#include "allocation/layers/sources/vmm_state.h"
 
 #include "allocation/report/outcome.h"
 #include "platform/arithmetic.h"

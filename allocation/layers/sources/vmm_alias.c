@@ -1,5 +1,5 @@
 /* Aliases: further addresses at which a handle is mapped while it stays where it is. */
-#include "allocation/layer/vmm_state.h"
+#include "allocation/layers/sources/vmm_state.h"
 
 /* Those of peers too: what lacks them is given to the alias as to any piece, since it stands in the order (vmm_share.c). */
 static strata_status_t map(vmm_layer_t *self, vmm_piece_t *original, vmm_piece_t *alias) {

@@ -4,7 +4,7 @@
  * `peers` and the marks are looked at by others meanwhile, so they change under the lock. A piece that is away keeps its record, its
  * addresses and its place in the order. Its aliases go and come with it. Whatever the device refuses, the piece says what there is of
  * it, and the next step goes on from there. */
-#include "allocation/layer/vmm_state.h"
+#include "allocation/layers/sources/vmm_state.h"
 #include "allocation/report/outcome.h"
 
 static vmm_layer_t *self_of(strata_layer_t *base) { return (vmm_layer_t *)base; }

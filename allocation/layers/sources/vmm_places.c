@@ -5,7 +5,7 @@
  * One range of addresses is reserved at the first request. A handle takes the lowest gap (dots) that holds it, so it begins where
  * another one ends unless the first gap serves it. Its part becomes a gap again once nothing is mapped there: what the device
  * refuses to unmap keeps its addresses. */
-#include "allocation/layer/vmm_state.h"
+#include "allocation/layers/sources/vmm_state.h"
 
 enum { PARTS = 1 << 20, DEVICES = 4 /* that the range has room for, since gaps between handles may serve no request */ };
 

@@ -2,7 +2,7 @@
  *
  * A peer that comes while a handle is being mapped is not missed: the domain says first that it has come, and then all pieces in the
  * order are given access; a piece enters the order only once its mapping has the access that the domain says (lock_complete). */
-#include "allocation/layer/vmm_state.h"
+#include "allocation/layers/sources/vmm_state.h"
 
 enum { DEVICES = 32 };
 

@@ -9,7 +9,7 @@
 #ifndef STRATA_ALLOCATION_LAYER_VMM_STATE_H
 #define STRATA_ALLOCATION_LAYER_VMM_STATE_H
 
-#include "allocation/layer/vmm.h"
+#include "allocation/layers/sources/vmm.h"
 #include "allocation/stack/handles.h"
 #include "allocation/tables/order.h"
 

@@ -1,7 +1,7 @@
 /* Outside of valgrind this does nothing. */
 #include <valgrind/callgrind.h>
 
-#include "bench/peers/measured.h"
+#include "lab/bench/peers/measured.h"
 
 void workload_count_instructions(bool on) {
     if (on) CALLGRIND_START_INSTRUMENTATION;

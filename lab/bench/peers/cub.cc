@@ -5,7 +5,7 @@
 
 #include <cub/util_allocator.cuh>
 
-#include "bench/peers/peer.h"
+#include "lab/bench/peers/peer.h"
 
 static cub::CachingDeviceAllocator *allocator;
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/peers/peer.h"
+#include "lab/bench/peers/peer.h"
 
 bool peer_open(const char *setup) { return strcmp(setup, "malloc") == 0; }
 

@@ -1,4 +1,4 @@
-#include "bench/peers/measured.h"
+#include "lab/bench/peers/measured.h"
 
 #include <time.h>
 

@@ -1,10 +1,10 @@
 /* Workloads of one thread: a pair of one size, a pair among many live blocks, and a pair that is lent in between. */
 #include <stdlib.h>
 
-#include "bench/peers/measured.h"
-#include "bench/peers/peer.h"
-#include "bench/peers/workload.h"
-#include "bench/turnover.h"
+#include "lab/bench/peers/measured.h"
+#include "lab/bench/peers/peer.h"
+#include "lab/bench/peers/workload.h"
+#include "lab/bench/turnover.h"
 
 enum { WARM_PAIRS = 1000, LEAST_TURNS = 100000, MOST_TURNS = 400000 };
 

@@ -10,7 +10,7 @@
 #include <rmm/mr/cuda_memory_resource.hpp>
 #include <rmm/mr/pool_memory_resource.hpp>
 
-#include "bench/peers/peer.h"
+#include "lab/bench/peers/peer.h"
 
 namespace {
 using pool_t = rmm::mr::pool_memory_resource<rmm::mr::cuda_memory_resource>;

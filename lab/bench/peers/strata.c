@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/peers/peer.h"
+#include "lab/bench/peers/peer.h"
 #include "strata/allocator.h"
 #include "strata/strata.h"
 

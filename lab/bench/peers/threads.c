@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/peers/measured.h"
-#include "bench/peers/peer.h"
-#include "bench/peers/workload.h"
+#include "lab/bench/peers/measured.h"
+#include "lab/bench/peers/peer.h"
+#include "lab/bench/peers/workload.h"
 
 enum { BATCH = 1000, MOST_THREADS = 64, PAIR_SIZE = 64 << 10, WARM_PAIRS = 1000 };
 

@@ -6,7 +6,7 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAStream.h>
 
-#include "bench/peers/peer.h"
+#include "lab/bench/peers/peer.h"
 
 // Exported by libc10_cuda.so; no header has it.
 namespace c10::cuda::_internal {

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench/peers/measured.h"
-#include "bench/peers/peer.h"
-#include "bench/peers/workload.h"
+#include "lab/bench/peers/measured.h"
+#include "lab/bench/peers/peer.h"
+#include "lab/bench/peers/workload.h"
 
 typedef enum row_op { ROW_ALLOCATE, ROW_FREE, ROW_LEND } row_op_t;
 

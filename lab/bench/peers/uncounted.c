@@ -1,3 +1,3 @@
-#include "bench/peers/measured.h"
+#include "lab/bench/peers/measured.h"
 
 void workload_count_instructions(bool on) { (void)on; }

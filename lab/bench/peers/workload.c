@@ -5,15 +5,15 @@
  * prints one JSON object: ns an operation (the median of N runs, 5), device calls before the first run and in it, and the bytes that the device
  * gave and the program asked for, both at most; or why this peer does not do it. --count is of operations in a run. What is measured
  * is done inside workload_measured(), which switches callgrind on and off (--instr-atstart=no). */
-#include "bench/peers/workload.h"
+#include "lab/bench/peers/workload.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/peers/driver/counts.h"
-#include "bench/peers/peer.h"
+#include "lab/bench/peers/driver/counts.h"
+#include "lab/bench/peers/peer.h"
 
 enum { MOST_RUNS = 99 };
 

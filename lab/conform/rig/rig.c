@@ -1,7 +1,7 @@
-#include "conform/rig/rig.h"
+#include "lab/conform/rig/rig.h"
 
-#include "conform/rig/subject.h"
 #include "facade/open/life.h"
+#include "lab/conform/rig/subject.h"
 
 strata_strategy_t *rig_strategy(const char *preset_or_text, const char *const *set, size_t set_count) {
     bool is_text = strchr(preset_or_text, ':') != NULL;

@@ -3,9 +3,9 @@
 #define STRATA_CONFORM_RIG_H
 
 #include "config/config.h"
-#include "conform/rig/expect.h"
 #include "facade/open/life.h"
 #include "facade/registry/facade.h"
+#include "lab/conform/rig/expect.h"
 #include "platform/sim/sim.h"
 
 #define MIB (1ull << 20)

@@ -1,4 +1,4 @@
-#include "conform/rig/source.h"
+#include "lab/conform/rig/source.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
-#include "conform/rig/subject.h"
+#include "lab/conform/rig/subject.h"
 
 #include <stdio.h>
 
-#include "conform/rig/source.h"
+#include "lab/conform/rig/source.h"
 
 /* ---- strategies by hand ---- */
 

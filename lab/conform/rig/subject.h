@@ -2,7 +2,7 @@
 #ifndef STRATA_CONFORM_SUBJECT_H
 #define STRATA_CONFORM_SUBJECT_H
 
-#include "conform/rig/rig.h"
+#include "lab/conform/rig/rig.h"
 
 enum { SUBJECTS = 128, SUBJECT_LAYERS = 6 };
 
@@ -10,7 +10,7 @@ typedef struct subject {
     char name[64];
     const char *preset; /* or a strategy's text; or */
     const strata_layer_type_t *layers[SUBJECT_LAYERS]; /* outermost first, closed by NULL */
-    bool test_source; /* the bottom layer is conform/rig/source.h's */
+    bool test_source; /* the bottom layer is lab/conform/rig/source.h's */
     bool routed; /* the last layer is a router: over a cache and the test's source, and over that source alone */
     /* What cannot be seen of a strategy's text. */
     bool may_refuse; /* a layer is told to refuse requests, as out of memory or as a fault of the device */

@@ -1,4 +1,4 @@
-#include "replay/compare/cell.h"
+#include "lab/replay/compare/cell.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
-#include "replay/compare/compare.h"
+#include "lab/replay/compare/compare.h"
 
 #include <pthread.h>
 #include <string.h>
 
+#include "lab/replay/compare/jobs.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
-#include "replay/compare/jobs.h"
 
 #define STEP_BYTES ((uint64_t)2 << 20) /* the search for the least capacity ends here */
 

@@ -2,7 +2,7 @@
 #ifndef STRATA_REPLAY_COMPARE_H
 #define STRATA_REPLAY_COMPARE_H
 
-#include "replay/run/run.h"
+#include "lab/replay/run/run.h"
 
 typedef struct strata_contender {
     const char *label;

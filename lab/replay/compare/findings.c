@@ -1,8 +1,8 @@
-#include "replay/compare/findings.h"
+#include "lab/replay/compare/findings.h"
 
 #include <inttypes.h>
 
-#include "replay/compare/json.h"
+#include "lab/replay/compare/json.h"
 
 static void put_named(strata_output_t *out, const char *before, const char *name, const char *text) {
     strata_output_print(out, "%s\"%s\": ", before, name);

@@ -2,8 +2,8 @@
 #ifndef STRATA_REPLAY_FINDINGS_H
 #define STRATA_REPLAY_FINDINGS_H
 
+#include "lab/replay/compare/verdict.h"
 #include "platform/sha256.h"
-#include "replay/compare/verdict.h"
 
 typedef struct strata_provenance_strategy {
     const char *label;

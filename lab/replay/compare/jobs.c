@@ -1,4 +1,4 @@
-#include "replay/compare/jobs.h"
+#include "lab/replay/compare/jobs.h"
 
 #include <pthread.h>
 

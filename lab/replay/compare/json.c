@@ -1,9 +1,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "lab/replay/compare/json.h"
+#include "lab/replay/run/figures.h"
 #include "platform/text/printable.h"
-#include "replay/compare/json.h"
-#include "replay/run/figures.h"
 
 /* Control characters have at most three bytes. */
 static unsigned code_of(const unsigned char *byte, size_t length) {

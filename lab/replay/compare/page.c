@@ -1,4 +1,4 @@
-#include "replay/run/figures.h"
+#include "lab/replay/run/figures.h"
 
 /* What each kind of field is in JSON. */
 #define STRATA_KIND_TEXT    "string"
@@ -23,7 +23,7 @@ void strata_figures_page(FILE *out) {
     fprintf(
         out,
         "# What a comparison tells\n\n"
-        "Made from the table in replay/run/figures.h; a test holds this page current (`strata fields` prints it).\n"
+        "Made from the table in lab/replay/run/figures.h; a test holds this page current (`strata fields` prints it).\n"
         "`strata compare --json` writes one object. `runs` has an object for each trace and contender, with the fields below. "
         "Unknown values are null.\ndocs/trace-format.md explains how a replay runs.\n\n"
         "| member | meaning |\n|---|---|\n"

@@ -1,4 +1,4 @@
-#include "replay/compare/same.h"
+#include "lab/replay/compare/same.h"
 
 #include <stdio.h>
 #include <string.h>

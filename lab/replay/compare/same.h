@@ -2,7 +2,7 @@
 #ifndef STRATA_REPLAY_SAME_H
 #define STRATA_REPLAY_SAME_H
 
-#include "replay/compare/compare.h"
+#include "lab/replay/compare/compare.h"
 
 /* Maps each contender to its representative: itself, or another with equal stacks on an equal device. The preset strata represents its
  * equals, otherwise the first contender does. E_HOST_MEMORY. */

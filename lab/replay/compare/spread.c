@@ -1,6 +1,6 @@
 #include <stdlib.h>
 
-#include "replay/run/figures.h"
+#include "lab/replay/run/figures.h"
 
 static int by_value(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "config/words.h"
+#include "lab/replay/compare/cell.h"
+#include "lab/replay/run/figures.h"
 #include "platform/arithmetic.h"
-#include "replay/compare/cell.h"
-#include "replay/run/figures.h"
 
 enum { NAME_WIDTH = 24, NARROWEST = 16, MOST = 64 };
 

@@ -1,4 +1,4 @@
-#include "replay/compare/verdict.h"
+#include "lab/replay/compare/verdict.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lab/replay/compare/cell.h"
+#include "lab/replay/compare/same.h"
 #include "platform/arithmetic.h"
-#include "replay/compare/cell.h"
-#include "replay/compare/same.h"
 
 /* ---- the order --------------------------------------------------------------------------------------------------------- */
 

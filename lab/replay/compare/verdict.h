@@ -7,7 +7,7 @@
 #ifndef STRATA_REPLAY_VERDICT_H
 #define STRATA_REPLAY_VERDICT_H
 
-#include "replay/run/run.h"
+#include "lab/replay/run/run.h"
 
 enum { STRATA_VERDICT_RUNS = 64, STRATA_VERDICT_TEXT = 4096 };
 

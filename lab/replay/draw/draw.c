@@ -1,12 +1,12 @@
 /* A side is a list of lines with one byte per sign; the printing turns them into what the terminal shows. */
-#include "replay/draw/draw.h"
+#include "lab/replay/draw/draw.h"
 
 #include <stdarg.h>
 #include <string.h>
 
+#include "lab/replay/compare/cell.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
-#include "replay/compare/cell.h"
 
 enum {
     GAP = 3, /* between sides */

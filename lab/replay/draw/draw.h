@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "replay/draw/map.h"
+#include "lab/replay/draw/map.h"
 
 enum {
     STRATA_DRAW_ALL = 1, /* every chunk, small, all sides at one scale */

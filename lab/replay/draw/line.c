@@ -1,9 +1,9 @@
-#include "replay/draw/line.h"
+#include "lab/replay/draw/line.h"
 
 #include <string.h>
 
+#include "lab/replay/compare/cell.h"
 #include "platform/arithmetic.h"
-#include "replay/compare/cell.h"
 
 enum { LEVELS = 8, LABEL_MOST = 24, MARGIN = 4, LEAST = 16, MOST = 400 };
 

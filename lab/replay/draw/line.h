@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "replay/series/series.h"
+#include "lab/replay/series/series.h"
 
 typedef struct strata_line {
     FILE *out;

@@ -1,4 +1,4 @@
-#include "replay/draw/map.h"
+#include "lab/replay/draw/map.h"
 
 #include <stdlib.h>
 

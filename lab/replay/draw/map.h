@@ -3,8 +3,8 @@
 #define STRATA_REPLAY_MAP_H
 
 #include "facade/figures/chunks.h"
-#include "replay/run/run.h"
-#include "replay/stats/stats.h"
+#include "lab/replay/run/run.h"
+#include "lab/replay/stats/stats.h"
 
 /* A block, live, free or waiting, as in a row of a snapshot. */
 typedef struct strata_map_span {

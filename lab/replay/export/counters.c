@@ -1,12 +1,12 @@
-#include "replay/export/counters.h"
+#include "lab/replay/export/counters.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "facade/registry/facade.h"
+#include "lab/replay/compare/json.h"
 #include "platform/place.h"
-#include "replay/compare/json.h"
 
 enum { TRACKS = STRATA_COUNTERS_TRACKS, TRACK_BYTES = STRATA_COUNTERS_NAME };
 

@@ -2,7 +2,7 @@
 #ifndef STRATA_REPLAY_COUNTERS_H
 #define STRATA_REPLAY_COUNTERS_H
 
-#include "replay/run/run.h"
+#include "lab/replay/run/run.h"
 #include "trace/text/output.h"
 
 typedef enum strata_counters_form { STRATA_COUNTERS_CHROME, STRATA_COUNTERS_CSV } strata_counters_form_t;

@@ -1,4 +1,4 @@
-#include "replay/export/entries.h"
+#include "lab/replay/export/entries.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 #ifndef STRATA_REPLAY_ENTRIES_H
 #define STRATA_REPLAY_ENTRIES_H
 
-#include "replay/run/run.h"
+#include "lab/replay/run/run.h"
 
 /* X(the action) */
 #define STRATA_ENTRY_MAP(X)                                                                                                        \

@@ -1,4 +1,4 @@
-#include "replay/export/snapshot.h"
+#include "lab/replay/export/snapshot.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "facade/registry/facade.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
-#include "trace/formats/pickle_snapshot.h"
+#include "trace/pickle/pickle_snapshot.h"
 
 typedef struct frames {
     uint32_t remembered; /* what the pickle remembers, plus 1; 0: not written yet */

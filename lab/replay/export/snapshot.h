@@ -2,7 +2,7 @@
 #ifndef STRATA_REPLAY_SNAPSHOT_H
 #define STRATA_REPLAY_SNAPSHOT_H
 
-#include "replay/export/entries.h"
+#include "lab/replay/export/entries.h"
 #include "trace/text/output.h"
 
 typedef struct strata_snapshot_file {

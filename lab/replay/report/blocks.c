@@ -2,10 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lab/replay/compare/json.h"
+#include "lab/replay/report/parts.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
-#include "replay/compare/json.h"
-#include "replay/report/parts.h"
 
 enum { LEAST_SCALE = 512, MIXED = STRATA_CHUNK_STATES };
 /* Of all runs of a page together, of one at least, and of one at most. */

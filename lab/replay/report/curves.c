@@ -1,9 +1,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "lab/replay/report/parts.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
-#include "replay/report/parts.h"
 
 static uint64_t us(uint64_t ns) { return ns / 1000; }
 

@@ -1,9 +1,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "lab/replay/compare/json.h"
+#include "lab/replay/report/parts.h"
 #include "platform/arithmetic.h"
-#include "replay/compare/json.h"
-#include "replay/report/parts.h"
 
 static void put_named(strata_output_t *out, const char *name, const char *text) {
     strata_output_print(out, "\"%s\": ", name);

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "replay/report/parts.h"
+#include "lab/replay/report/parts.h"
 
 static void put_text(strata_output_t *out, const char *text) { strata_output_write(out, text, strlen(text)); }
 

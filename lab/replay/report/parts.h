@@ -2,7 +2,7 @@
 #ifndef STRATA_REPLAY_REPORT_PARTS_H
 #define STRATA_REPLAY_REPORT_PARTS_H
 
-#include "replay/report/report.h"
+#include "lab/replay/report/report.h"
 
 /* Whole numbers as differences: each is written as what it is more than the one before, the first as it is. */
 typedef struct strata_deltas {

@@ -1,10 +1,10 @@
-#include "replay/report/report.h"
+#include "lab/replay/report/report.h"
 
 #include <string.h>
 
+#include "lab/replay/report/parts.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
-#include "replay/report/parts.h"
 
 /* What a page holds of all runs together, so that it stays below 3 MB however many there are. */
 enum {

@@ -3,8 +3,8 @@
 #ifndef STRATA_REPLAY_REPORT_H
 #define STRATA_REPLAY_REPORT_H
 
-#include "replay/compare/findings.h"
-#include "replay/draw/map.h"
+#include "lab/replay/compare/findings.h"
+#include "lab/replay/draw/map.h"
 
 enum {
     STRATA_PAGE_RUNS = 256, /* most traces times contenders of a page */

@@ -1,9 +1,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "lab/replay/report/parts.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
-#include "replay/report/parts.h"
 
 enum { ALL_STREAMS = 1200, LEAST_STREAMS = 4, MOST_STREAMS = 64 }; /* of all traces, of one */
 

@@ -1,4 +1,4 @@
-#include "replay/run/borrows.h"
+#include "lab/replay/run/borrows.h"
 
 #include <string.h>
 

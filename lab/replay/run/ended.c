@@ -1,4 +1,4 @@
-#include "replay/run/ended.h"
+#include "lab/replay/run/ended.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 
 #include <strata/strata.h>
 
-#include "replay/timeline/target.h"
+#include "lab/replay/timeline/target.h"
 
 /* In words; "" if there is nothing to report. */
 typedef struct strata_run_ended {

@@ -1,4 +1,4 @@
-#include "replay/run/measure.h"
+#include "lab/replay/run/measure.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,9 +3,9 @@
 #define STRATA_REPLAY_MEASURE_H
 
 #include "facade/registry/facade.h"
+#include "lab/replay/run/meter.h"
+#include "lab/replay/run/run.h"
 #include "platform/arithmetic.h"
-#include "replay/run/meter.h"
-#include "replay/run/run.h"
 
 /* The state of a device at one moment. */
 typedef struct strata_measure_mark {

@@ -1,4 +1,4 @@
-#include "replay/run/meter.h"
+#include "lab/replay/run/meter.h"
 
 #include "platform/arithmetic.h"
 

@@ -2,8 +2,8 @@
 #include <stdio.h>
 
 #include "facade/serve/long_way.h"
+#include "lab/replay/run/state.h"
 #include "platform/host/host_memory.h"
-#include "replay/run/state.h"
 
 /* Only the facade's code is timed; of many rows a sample, since reading the clock takes as long as the call. */
 #define TIMED(run, status, call)                                                                                                   \

@@ -1,13 +1,13 @@
-#include "replay/run/run.h"
+#include "lab/replay/run/run.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "facade/open/idle.h"
 #include "facade/open/life.h"
+#include "lab/replay/run/state.h"
+#include "lab/replay/timeline/names.h"
 #include "platform/host/host_memory.h"
-#include "replay/run/state.h"
-#include "replay/timeline/names.h"
 
 enum { PROGRESS_ROWS = 8192, HAZARDS_TOLD = 3 };
 

@@ -2,12 +2,12 @@
 #ifndef STRATA_REPLAY_RUN_H
 #define STRATA_REPLAY_RUN_H
 
-#include "replay/run/ended.h"
-#include "replay/run/figures.h"
-#include "replay/series/series.h"
-#include "replay/timeline/timeline.h"
+#include "lab/replay/run/ended.h"
+#include "lab/replay/run/figures.h"
+#include "lab/replay/series/series.h"
+#include "lab/replay/timeline/timeline.h"
+#include "lab/trace/read/feed.h"
 #include "strategy/model.h"
-#include "trace/read/feed.h"
 
 /* Called now and then with the number of rows done. */
 typedef void (*strata_run_progress_fn)(void *context, uint64_t rows);

@@ -2,10 +2,10 @@
 #ifndef STRATA_REPLAY_RUN_STATE_H
 #define STRATA_REPLAY_RUN_STATE_H
 
-#include "replay/run/borrows.h"
-#include "replay/run/measure.h"
-#include "replay/run/steps.h"
-#include "replay/run/watch.h"
+#include "lab/replay/run/borrows.h"
+#include "lab/replay/run/measure.h"
+#include "lab/replay/run/steps.h"
+#include "lab/replay/run/watch.h"
 
 /* What the facade gave for an alloc. */
 typedef struct strata_served {

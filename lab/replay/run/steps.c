@@ -1,7 +1,7 @@
-#include "replay/run/steps.h"
+#include "lab/replay/run/steps.h"
 
+#include "lab/replay/run/figures.h"
 #include "platform/host/host_memory.h"
-#include "replay/run/figures.h"
 
 enum { SETTLED = 2 }; /* steps after which addresses should stay */
 

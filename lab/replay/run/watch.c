@@ -1,4 +1,4 @@
-#include "replay/run/watch.h"
+#include "lab/replay/run/watch.h"
 
 #include <stdio.h>
 

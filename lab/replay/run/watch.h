@@ -7,8 +7,8 @@
 #ifndef STRATA_REPLAY_WATCH_H
 #define STRATA_REPLAY_WATCH_H
 
+#include "lab/replay/timeline/timeline.h"
 #include "platform/sim/checker/checker.h"
-#include "replay/timeline/timeline.h"
 
 typedef struct strata_watch {
     strata_checker_t *checker; /* NULL: nobody watches */

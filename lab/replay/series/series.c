@@ -1,4 +1,4 @@
-#include "replay/series/series.h"
+#include "lab/replay/series/series.h"
 
 #include <string.h>
 

@@ -1,13 +1,13 @@
-#include "replay/stats/stats.h"
+#include "lab/replay/stats/stats.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "facade/registry/facade.h"
+#include "lab/replay/compare/json.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
-#include "replay/compare/json.h"
 
 typedef strata_status_t (*text_fn)(strata_t facade, char *text, size_t capacity, size_t *needed);
 

@@ -3,7 +3,7 @@
 #define STRATA_REPLAY_STATS_H
 
 #include "facade/figures/changes.h"
-#include "replay/run/run.h"
+#include "lab/replay/run/run.h"
 #include "trace/text/output.h"
 
 typedef enum strata_stats_form { STRATA_STATS_TABLE, STRATA_STATS_JSON, STRATA_STATS_PROMETHEUS } strata_stats_form_t;

@@ -1,7 +1,7 @@
 /* A line for each row of a run: where its block lies, and what is held. */
 #include <inttypes.h>
 
-#include "replay/stats/stats.h"
+#include "lab/replay/stats/stats.h"
 
 void strata_stats_sample(void *context, const strata_series_sample_t *sample) {
     strata_stats_t *stats = context;

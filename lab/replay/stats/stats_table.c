@@ -8,11 +8,11 @@
 #include "facade/figures/chunks.h"
 #include "facade/figures/figures.h"
 #include "facade/registry/facade.h"
+#include "lab/replay/compare/cell.h"
+#include "lab/replay/stats/stats.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
-#include "replay/compare/cell.h"
-#include "replay/stats/stats.h"
 
 enum { NAME_WIDTH = 34, STREAMS_ACROSS = 6, WIDTH = 14, NARROW = 12 };
 

@@ -1,4 +1,4 @@
-#include "replay/timeline/names.h"
+#include "lab/replay/timeline/names.h"
 
 #include <stdio.h>
 

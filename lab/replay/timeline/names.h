@@ -2,7 +2,7 @@
 #ifndef STRATA_REPLAY_NAMES_H
 #define STRATA_REPLAY_NAMES_H
 
-#include "replay/timeline/timeline.h"
+#include "lab/replay/timeline/timeline.h"
 #include "strategy/model.h"
 
 /* Names each stream in the facade, for a strategy's `streams:`. The name is the trace's, or the stream's number. */

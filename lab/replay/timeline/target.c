@@ -1,4 +1,4 @@
-#include "replay/timeline/target.h"
+#include "lab/replay/timeline/target.h"
 
 #include "platform/cuda/cuda.h"
 #include "platform/host/host_memory.h"

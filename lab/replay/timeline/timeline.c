@@ -1,4 +1,4 @@
-#include "replay/timeline/timeline.h"
+#include "lab/replay/timeline/timeline.h"
 
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"

@@ -9,8 +9,8 @@
 #ifndef STRATA_REPLAY_TIMELINE_H
 #define STRATA_REPLAY_TIMELINE_H
 
+#include "lab/replay/timeline/target.h"
 #include "platform/arithmetic.h"
-#include "replay/timeline/target.h"
 #include "trace/trace.h"
 
 typedef struct strata_timeline_options {

@@ -1,4 +1,4 @@
-#include "tools/calibrate/fit.h"
+#include "lab/tools/calibrate/fit.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 #ifndef STRATA_TOOLS_CALIBRATE_FIT_H
 #define STRATA_TOOLS_CALIBRATE_FIT_H
 
+#include "lab/tools/calibrate/measure.h"
 #include "platform/sim/sim.h"
-#include "tools/calibrate/measure.h"
 
 /* A median at a size. */
 typedef struct strata_fit_point {

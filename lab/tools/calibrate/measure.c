@@ -1,4 +1,4 @@
-#include "tools/calibrate/measure.h"
+#include "lab/tools/calibrate/measure.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

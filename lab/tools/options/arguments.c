@@ -1,4 +1,4 @@
-#include "tools/options/arguments.h"
+#include "lab/tools/options/arguments.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,8 +6,8 @@
 
 #include "allocation/options/option.h"
 #include "config/config.h"
+#include "lab/replay/draw/draw.h"
 #include "platform/arithmetic.h"
-#include "replay/draw/draw.h"
 #include "trace/trace.h"
 
 static strata_argument_strategy_t *latest(strata_arguments_t *arguments) {

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tools/options/options.h"
+#include "lab/tools/options/options.h"
 
 enum { STRATA_ARGUMENT_STRATEGIES = 32, STRATA_ARGUMENT_SETS = 64, STRATA_ARGUMENT_LABEL = 64, STRATA_JOBS_MOST = 32 };
 #define STRATA_ARGUMENT_LAG_NS UINT64_C(5000000) /* the default of --gpu-lag */

@@ -1,4 +1,4 @@
-/* The commands of `strata`: each is a row beside its function, and its name is in the table of tools/help.c. */
+/* The commands of `strata`: each is a row beside its function, and its name is in the table of lab/tools/help.c. */
 #ifndef STRATA_TOOLS_COMMAND_H
 #define STRATA_TOOLS_COMMAND_H
 

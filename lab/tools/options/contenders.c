@@ -1,14 +1,14 @@
-#include "tools/options/contenders.h"
+#include "lab/tools/options/contenders.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "config/profile/profile.h"
+#include "lab/tools/options/named.h"
 #include "platform/cuda/cuda.h"
 #include "platform/host/host_memory.h"
 #include "platform/text/printable.h"
-#include "tools/options/named.h"
 
 enum { SETS = 3 * STRATA_ARGUMENT_SETS, LABEL = STRATA_ARGUMENT_LABEL + 8 };
 

@@ -2,8 +2,8 @@
 #ifndef STRATA_TOOLS_CONTENDERS_H
 #define STRATA_TOOLS_CONTENDERS_H
 
-#include "replay/compare/compare.h"
-#include "tools/options/arguments.h"
+#include "lab/replay/compare/compare.h"
+#include "lab/tools/options/arguments.h"
 
 typedef struct strata_contenders {
     strata_contender_t *all;

@@ -1,4 +1,4 @@
-#include "tools/options/defaults.h"
+#include "lab/tools/options/defaults.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #ifndef STRATA_TOOLS_DEFAULTS_H
 #define STRATA_TOOLS_DEFAULTS_H
 
-#include "tools/options/arguments.h"
+#include "lab/tools/options/arguments.h"
 
 /* If no strategy is named: the presets that matter for a record of this format (strata_trace_t's), the one that is nearest to what
  * recorded it first. */

@@ -1,4 +1,4 @@
-#include "tools/options/named.h"
+#include "lab/tools/options/named.h"
 
 #include <stdio.h>
 #include <string.h>

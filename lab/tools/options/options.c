@@ -1,4 +1,4 @@
-#include "tools/options/options.h"
+#include "lab/tools/options/options.h"
 
 #include <inttypes.h>
 #include <sched.h>

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tools/options/command.h"
+#include "lab/tools/options/command.h"
 
 typedef enum strata_often {
     STRATA_ONCE, /* a second one is refused, except for a flag */

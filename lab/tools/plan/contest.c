@@ -1,4 +1,4 @@
-#include "tools/plan/contest.h"
+#include "lab/tools/plan/contest.h"
 
 #include <inttypes.h>
 #include <string.h>

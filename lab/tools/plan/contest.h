@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "tools/plan/input.h"
+#include "lab/tools/plan/input.h"
 
 /* Makes a plan with each planner, beside the one that the file is if it is one, and prints a table of them, how they differ from
  * the best one, and what they pass from one branch to another. E_HOST_MEMORY. */

@@ -1,9 +1,9 @@
-#include "tools/plan/input.h"
+#include "lab/tools/plan/input.h"
 
 #include <string.h>
 
+#include "lab/tools/plan/plan_json.h"
 #include "platform/host/host_memory.h"
-#include "tools/plan/plan_json.h"
 #include "trace/trace.h"
 
 static void forget_offsets(strata_plan_table_t *t) {

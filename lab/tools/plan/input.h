@@ -2,8 +2,8 @@
 #ifndef STRATA_TOOLS_PLAN_INPUT_H
 #define STRATA_TOOLS_PLAN_INPUT_H
 
+#include "lab/tools/plan/trace_order.h"
 #include "planning/file/table.h"
-#include "tools/plan/trace_order.h"
 
 enum { STRATA_PLAN_STEP_FOUND = 0 };
 #define STRATA_PLAN_STEP_ALL UINT64_MAX

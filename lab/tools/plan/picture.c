@@ -1,4 +1,4 @@
-#include "tools/plan/picture.h"
+#include "lab/tools/plan/picture.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,9 +1,9 @@
-#include "tools/plan/plan_json.h"
+#include "lab/tools/plan/plan_json.h"
 
 #include <string.h>
 #include <sys/stat.h>
 
-#include "replay/compare/json.h"
+#include "lab/replay/compare/json.h"
 #include "trace/text/output.h"
 
 static void write_buffer(strata_output_t *out, const strata_plan_table_t *t, size_t i, uint64_t offset) {

@@ -1,4 +1,4 @@
-#include "tools/plan/progress.h"
+#include "lab/tools/plan/progress.h"
 
 #include <poll.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-#include "tools/plan/steps.h"
+#include "lab/tools/plan/steps.h"
 
 /* Events that must be the same before a distance is looked at; places from which that is done; the shortest step; and how often all
  * events may be looked at from a place. */

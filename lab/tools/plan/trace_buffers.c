@@ -2,11 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lab/tools/plan/input.h"
+#include "lab/tools/plan/steps.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
-#include "tools/plan/input.h"
-#include "tools/plan/steps.h"
 #include "trace/trace.h"
 
 enum { ALIGNMENT = 256, MARKS = 1 << 20 };

@@ -1,4 +1,4 @@
-#include "tools/plan/trace_order.h"
+#include "lab/tools/plan/trace_order.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "tools/run/program.h"
+#include "lab/tools/run/program.h"
 
 #include <elf.h>
 #include <stdint.h>

@@ -1,11 +1,11 @@
-#include "tools/screen/notes.h"
+#include "lab/tools/screen/notes.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "lab/replay/timeline/names.h"
 #include "platform/text/printable.h"
-#include "replay/timeline/names.h"
 
 void strata_notes_tell(const char *path, const char *format, const strata_trace_notes_t *notes) {
     const struct {

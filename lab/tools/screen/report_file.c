@@ -1,4 +1,4 @@
-#include "tools/screen/report_file.h"
+#include "lab/tools/screen/report_file.h"
 
 #include <string.h>
 #include <sys/stat.h>

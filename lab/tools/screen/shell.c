@@ -1,4 +1,4 @@
-#include "tools/screen/shell.h"
+#include "lab/tools/screen/shell.h"
 
 #include <stdbool.h>
 #include <string.h>

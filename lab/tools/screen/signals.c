@@ -1,4 +1,4 @@
-#include "tools/screen/signals.h"
+#include "lab/tools/screen/signals.h"
 
 #include <signal.h>
 #include <stddef.h>

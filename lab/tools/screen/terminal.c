@@ -1,4 +1,4 @@
-#include "tools/screen/terminal.h"
+#include "lab/tools/screen/terminal.h"
 
 #include <stdlib.h>
 #include <sys/ioctl.h>

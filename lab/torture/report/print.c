@@ -1,4 +1,4 @@
-#include "torture/report/print.h"
+#include "lab/torture/report/print.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "torture/report/shrink.h"
+#include "lab/torture/report/shrink.h"
 
 #include <string.h>
 

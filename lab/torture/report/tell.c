@@ -3,11 +3,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "lab/torture/apart.h"
+#include "lab/torture/campaign.h"
+#include "lab/torture/report/print.h"
+#include "lab/torture/report/shrink.h"
 #include "platform/host/host_memory.h"
-#include "torture/apart.h"
-#include "torture/campaign.h"
-#include "torture/report/print.h"
-#include "torture/report/shrink.h"
 
 enum { ATTEMPTS = 3000, TRIES_AT_ONCE = 10, MOST_SECONDS = 90 };
 

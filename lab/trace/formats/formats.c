@@ -1,4 +1,4 @@
-#include "trace/formats/format.h"
+#include "lab/trace/formats/format.h"
 
 const strata_trace_format_t *strata_trace_format_of(const char *head, size_t count) {
     static const strata_trace_format_t *const formats[] = {&strata_trace_pytorch, &strata_trace_umpire, &strata_trace_profiler,

@@ -1,4 +1,4 @@
-#include "trace/formats/frames.h"
+#include "lab/trace/formats/frames.h"
 
 #include <stdio.h>
 #include <string.h>

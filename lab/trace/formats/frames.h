@@ -5,7 +5,7 @@
 #ifndef STRATA_TRACE_FRAMES_H
 #define STRATA_TRACE_FRAMES_H
 
-#include "trace/formats/pickle.h"
+#include "lab/trace/formats/pickle.h"
 #include "trace/ids.h"
 #include "trace/stacks.h"
 

@@ -1,4 +1,4 @@
-#include "trace/formats/gathered.h"
+#include "lab/trace/formats/gathered.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #ifndef STRATA_TRACE_GATHERED_H
 #define STRATA_TRACE_GATHERED_H
 
-#include "trace/formats/format.h"
+#include "lab/trace/formats/format.h"
 #include "trace/ids.h"
 #include "trace/stacks.h"
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lab/trace/formats/gathered.h"
+#include "lab/trace/formats/numbers.h"
 #include "platform/host/host_memory.h"
-#include "trace/formats/gathered.h"
-#include "trace/formats/numbers.h"
 #include "trace/text/lines.h"
 
 enum { LOWER, UPPER, SIZE, NAME, FIELDS, NOWHERE = STRATA_TRACE_FIELDS };

@@ -3,8 +3,8 @@
  * NVIDIA's schema reference. */
 #include <string.h>
 
-#include "trace/formats/gathered.h"
-#include "trace/formats/numbers.h"
+#include "lab/trace/formats/gathered.h"
+#include "lab/trace/formats/numbers.h"
 #include "trace/text/lines.h"
 
 /* X(column, whether it must be there) */

@@ -1,4 +1,4 @@
-#include "trace/formats/numbers.h"
+#include "lab/trace/formats/numbers.h"
 
 #include <string.h>
 

@@ -2,11 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lab/trace/formats/format.h"
+#include "lab/trace/formats/quick.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
-#include "trace/formats/format.h"
-#include "trace/formats/quick.h"
 #include "trace/stacks.h"
 
 typedef struct own {

@@ -1,4 +1,4 @@
-#include "trace/formats/pickle.h"
+#include "lab/trace/formats/pickle.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 #include "platform/text/printable.h"
-#include "trace/formats/pickle_words.h"
+#include "trace/pickle/pickle_words.h"
 
 typedef strata_pickle_value_t value_t;
 typedef strata_pickle_items_t items_t;

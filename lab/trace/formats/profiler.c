@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lab/trace/formats/gathered.h"
+#include "lab/trace/formats/numbers.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
-#include "trace/formats/gathered.h"
-#include "trace/formats/numbers.h"
 
 #define FILE_MOST ((size_t)4 << 30) /* bytes, unpacked */
 enum { CPU = 0 };

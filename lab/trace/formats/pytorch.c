@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lab/trace/formats/frames.h"
+#include "lab/trace/formats/gathered.h"
+#include "lab/trace/formats/pickle.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
-#include "trace/formats/frames.h"
-#include "trace/formats/gathered.h"
-#include "trace/formats/pickle.h"
 
 #define FILE_MOST ((size_t)2 << 30) /* bytes, unpacked */
 enum { VISITS_MOST = STRATA_TRACE_EVENTS };

@@ -1,4 +1,4 @@
-#include "trace/formats/quick.h"
+#include "lab/trace/formats/quick.h"
 
 #include <endian.h>
 #include <string.h>

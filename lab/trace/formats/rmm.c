@@ -2,9 +2,9 @@
  * `allocate` stands after the upstream's call and `free` before it, so an address's rows are in order under threads too. */
 #include <string.h>
 
+#include "lab/trace/formats/gathered.h"
+#include "lab/trace/formats/numbers.h"
 #include "platform/arithmetic.h"
-#include "trace/formats/gathered.h"
-#include "trace/formats/numbers.h"
 #include "trace/text/lines.h"
 
 #define DAY_US UINT64_C(86400000000)

@@ -1,4 +1,4 @@
-#include "trace/formats/strangers.h"
+#include "lab/trace/formats/strangers.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -6,9 +6,9 @@
  * allocation and a free between them only if it moved the block itself, and not if the C library did. */
 #include <string.h>
 
+#include "lab/trace/formats/gathered.h"
+#include "lab/trace/formats/numbers.h"
 #include "platform/host/host_memory.h"
-#include "trace/formats/gathered.h"
-#include "trace/formats/numbers.h"
 #include "trace/text/lines.h"
 
 enum { ALLOCATORS = 4096, NAME_BYTES = 256, BEGUN = 64 };

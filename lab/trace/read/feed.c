@@ -1,4 +1,4 @@
-#include "trace/read/feed.h"
+#include "lab/trace/read/feed.h"
 
 #include <pthread.h>
 #include <sys/stat.h>

@@ -1,9 +1,9 @@
 /* Reading row by row, whatever the file's format. */
 #include <string.h>
 
+#include "lab/trace/formats/format.h"
+#include "lab/trace/formats/strangers.h"
 #include "platform/host/host_memory.h"
-#include "trace/formats/format.h"
-#include "trace/formats/strangers.h"
 #include "trace/text/json_scan.h"
 
 struct strata_trace_reader {

@@ -1,4 +1,4 @@
-#include "tests/config/imported.h"
+#include "tests/config/imports/imported.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -6,7 +6,7 @@
 #include "config/import/rows.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
-#include "tests/config/imported.h"
+#include "tests/config/imports/imported.h"
 
 /* ---- what they make ---- */
 

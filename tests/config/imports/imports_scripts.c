@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/config/imported.h"
+#include "tests/config/imports/imported.h"
 
 /* The keys of the file start here, after comments that repeat the string. */
 static const char *strategy_in(const char *file) {

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/cuda/fake_internal.h"
+#include "tests/cuda/fake/fake_internal.h"
 
 fake_options_t fake_options;
 fake_world_t fake;

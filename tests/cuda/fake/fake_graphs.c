@@ -1,7 +1,7 @@
 /* The fake's captures and graphs, their user objects and their memory. */
 #include <string.h>
 
-#include "tests/cuda/fake_internal.h"
+#include "tests/cuda/fake/fake_internal.h"
 
 static void object_release(fake_object_t *object, unsigned int count) {
     object->references -= count;

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "tests/cuda/fake_driver.h"
+#include "tests/cuda/fake/fake_driver.h"
 
 #define FAKE_MANY      128
 #define FAKE_CALLS_MAX 65536

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/cuda/fake_internal.h"
+#include "tests/cuda/fake/fake_internal.h"
 
 uint64_t fake_used(int device) { return fake.used[device]; }
 

@@ -1,7 +1,7 @@
 /* The fake's streams, events, captures and graphs. */
 #include <string.h>
 
-#include "tests/cuda/fake_internal.h"
+#include "tests/cuda/fake/fake_internal.h"
 
 uint64_t fake_live_objects(void) {
     uint64_t live = 0;

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/cuda/fake_internal.h"
+#include "tests/cuda/fake/fake_internal.h"
 
 static fake_range_t *range_of(CUdeviceptr address, uint64_t size) {
     for (size_t i = 0; i < FAKE_MANY; i++) {

@@ -1,12 +1,12 @@
 /* Calls one function of the table, and its counterpart if there is one, and prints the results. The argument is the function's name. This
- * program does not use Strata; tests/integration/entries.c checks its output. */
+ * program does not use Strata; tests/doors/entries.c checks its output. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/integration/stand_in/stand_in.h"
+#include "tests/doors/stand_in/stand_in.h"
 
 static const size_t MiB = 1 << 20;
 static void *const legacy = (void *)1, *const per_thread = (void *)2;

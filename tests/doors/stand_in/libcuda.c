@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/cuda/fake_internal.h"
+#include "tests/cuda/fake/fake_internal.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 

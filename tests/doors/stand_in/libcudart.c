@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "tests/integration/stand_in/stand_in.h"
+#include "tests/doors/stand_in/stand_in.h"
 
 #pragma GCC visibility push(default)
 

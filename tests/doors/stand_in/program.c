@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/integration/stand_in/stand_in.h"
+#include "tests/doors/stand_in/stand_in.h"
 
 static const size_t MiB = 1 << 20;
 

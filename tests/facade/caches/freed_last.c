@@ -1,7 +1,7 @@
 /* The block that was freed last stands apart in its cache until the next request: one of its size gets it as it is, and to everybody else
  * it is free memory like any other. */
-#include "allocation/layer/auto_growth_state.h"
-#include "tests/facade/fixture.h"
+#include "allocation/cache/policies/auto_growth/auto_growth_state.h"
+#include "tests/facade/support/fixture.h"
 
 #define SIZE (64ull << 10)
 #define ANY                                                                                                                        \

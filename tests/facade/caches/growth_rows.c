@@ -1,5 +1,5 @@
 /* auto_growth_vmm: large blocks of one size in a row, as a program fetches the layers of its model. They come in few handles. */
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 enum { MOST = 16 };
 

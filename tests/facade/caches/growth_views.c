@@ -1,5 +1,5 @@
 /* Views of auto_growth_vmm at their bounds: how many mappings stay, which of equal ones serves, which gaps are taken. */
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 #define EXACT "stack: [auto_growth_vmm: {slack: 0, slack_least: 0}, vmm]"
 enum { HOLES = 96, MAPPED_MOST = 4096, MAPPED_THEN = 2048 };

@@ -1,6 +1,6 @@
 /* auto_growth_vmm: what a miss makes of idle pieces, which handles it creates, and what goes back; by sequences worked by hand. */
 #include "platform/sim/sim.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 #define EXACT "stack: [auto_growth_vmm: {slack: 0, slack_least: 0}, vmm]"
 

@@ -1,6 +1,6 @@
 /* Caches of physical handles at their bounds: equal gaps, growth that fails in the middle, sizes at which growth changes, and what other
  * threads do while a handle is made. */
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 #define EXACT    "auto_growth_vmm: {slack: 0, slack_least: 0}, vmm"
 #define BEST_FIT "best_fit_vmm: {handle: 2MiB}, vmm"

@@ -2,12 +2,12 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-#include "allocation/layer/auto_growth_state.h"
+#include "allocation/cache/policies/auto_growth/auto_growth_state.h"
 #include "facade/open/life.h"
 #include "facade/serve/long_way.h"
 #include "platform/host/host_memory.h"
-#include "tests/facade/between.h"
-#include "tests/facade/program.h"
+#include "tests/facade/support/interleaving.h"
+#include "tests/facade/support/program.h"
 
 TEST_RIG(facade_hot, a_warm_pair_takes_no_host_memory_and_asks_the_device_nothing, 0, "strata") {
     strata_block_t blocks[200];

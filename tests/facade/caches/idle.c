@@ -4,7 +4,7 @@
 
 #include "allocation/reclaim/idle.h"
 #include "facade/open/idle.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 #define SECOND UINT64_C(1000000000)
 #define IDLE   "\nidle: {after: 1s, keep: 10%}\n"

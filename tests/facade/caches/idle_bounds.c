@@ -1,7 +1,7 @@
 /* `idle:` at its bounds: the moments at which it marks and gives, and by how much memory comes back. */
 #include "allocation/reclaim/idle.h"
 #include "facade/open/idle.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 #define SECOND UINT64_C(1000000000)
 #define PART   (SECOND / STRATA_IDLE_PARTS)

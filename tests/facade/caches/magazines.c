@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 #define SIZE (64ull << 10)
 /* Whose caches allow it. */

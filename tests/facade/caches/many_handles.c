@@ -1,5 +1,5 @@
 /* Trims and releases of more handles than a cache takes at a time: 256 (auto_growth_vmm) or 1024 (best_fit_vmm, caching_vmm). */
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 enum { MOST = 2200 };
 

@@ -1,7 +1,7 @@
 /* An address is served again as soon as the device has it back: the record of before must not stand in front of the new one. */
 #include <pthread.h>
 
-#include "tests/facade/between.h"
+#include "tests/facade/support/interleaving.h"
 
 typedef struct next {
     rig_t *rig;

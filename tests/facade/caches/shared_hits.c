@@ -1,7 +1,7 @@
 /* A cache that all streams share has a direct way of its own: under its lock alone, past the stack's. */
 #include <pthread.h>
 
-#include "tests/facade/between.h"
+#include "tests/facade/support/interleaving.h"
 
 enum { SIZE = 64 << 10, ROUNDS = 1500 };
 

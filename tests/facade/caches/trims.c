@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "allocation/domain/layer.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 /* Blocks of three sizes, freed again: what a layer above keeps of them, and what one below has beside. */
 static void leave_idle(rig_t *rig, strata_stream_t stream) {

@@ -1,5 +1,5 @@
 /* Requests of larger alignments than the place's: who serves them, and what is said where nobody does. */
-#include "tests/facade/pooled.h"
+#include "tests/facade/pools/pooled.h"
 
 static strata_status_t ask(rig_t *rig, strata_place_t place, size_t size, size_t alignment, strata_block_t *block) {
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = size, .alignment = alignment};

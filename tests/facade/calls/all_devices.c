@@ -1,5 +1,5 @@
 /* Pinned memory, which all devices of a facade reach: the default streams have one name on each of them. */
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 enum { SIZE = 300 * 1024, LONG = 1000 * 1000 };
 

@@ -1,5 +1,5 @@
 /* Every place at once, two devices that differ in one process, and the presets that are made for one place. */
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 #define TWO_DEVICES                                                                                                                \
     "strategy: everywhere\nextends: managed_prefetch\ndevices:\n  use: sim:h100x2\n  gpu:1:\n"                                     \

@@ -2,11 +2,11 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "allocation/layer/auto_growth_state.h"
+#include "allocation/cache/policies/auto_growth/auto_growth_state.h"
 #include "allocation/stack/threads.h"
 #include "platform/host/host_memory.h"
-#include "tests/facade/ends.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/ends.h"
+#include "tests/facade/support/fixture.h"
 #include "tests/harness/owned.h"
 
 enum { SIZE = 64 << 10 };

@@ -1,5 +1,5 @@
 /* What cannot be meant is refused by name, and nothing happens. */
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 /* The fault's name is in the text, and nothing has changed. */
 #define REFUSED(call, word)                                                                                                        \

@@ -1,7 +1,7 @@
 /* Open, allocate, free, close: what every program does. */
 #include <pthread.h>
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 TEST_RIG(facade, serves_and_takes_back, 0, "strata-malloc") {
     strata_block_t a = rig_allocate(rig, NULL, 1000), b = rig_allocate(rig, NULL, 64 * 1024);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "allocation/domain/layer.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 #include "tests/harness/owned.h"
 
 /* ---- below a cache ---- */

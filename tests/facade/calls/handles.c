@@ -3,7 +3,7 @@
 
 #include "allocation/stack/threads.h"
 #include "facade/registry/lookup.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 enum { STREAMS = 40, SIZE = 3 * MIB };
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "tests/facade/between.h"
+#include "tests/facade/support/interleaving.h"
 
 enum { SIZE = 300 * 1024, LONG = 1000 * 1000 };
 

@@ -7,7 +7,7 @@
 #include "allocation/options/option.h"
 #include "facade/open/idle.h"
 #include "platform/device.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 #include "tests/harness/files.h"
 
 enum { CAPACITY = 96, BLOCKS = 24, VALUES = 8 };

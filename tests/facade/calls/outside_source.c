@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "allocation/domain/layer.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 static uint32_t left_over; /* records that the source still had when it was destroyed */
 

@@ -1,6 +1,6 @@
 /* Managed, pinned and host memory. The tests of the peer's managed memory are written anew from their descriptions. */
 #include "facade/open/life.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 #include "tests/harness/owned.h"
 
 enum { INTS = 1024 };

@@ -2,8 +2,8 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "tests/facade/ends.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/ends.h"
+#include "tests/facade/support/fixture.h"
 
 TEST(facade_refs, a_number_that_lives_again_knows_no_earlier_refs) {
     strata_ref_t old[20];

@@ -1,7 +1,7 @@
 /* Routers and stacks of one device, seen from outside. */
 #include <pthread.h>
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 static const char with_pinned[] = "stack:\n"
                                   "  - stream_safe\n"

@@ -2,7 +2,7 @@
 #include <pthread.h>
 
 #include "platform/host/host_memory.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 #define PRESETS "strata", "paddle", "system"
 enum { OWNERS = 1000, THREADS = 4 };

@@ -1,7 +1,7 @@
 /* What many stacks share has locks of its own, in one order: those of threads, then those of the device. */
 #include <pthread.h>
 
-#include "tests/facade/pooled.h"
+#include "tests/facade/pools/pooled.h"
 
 #define BESIDE_A_POOL                                                                                                              \
     "stack:\n  - thread_local: {streams: ignored, initial: 4MiB}\n  - system\n"                                                    \

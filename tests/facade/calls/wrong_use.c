@@ -4,8 +4,8 @@
 
 #include "facade/open/life.h"
 #include "facade/registry/lookup.h"
-#include "tests/facade/ends.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/ends.h"
+#include "tests/facade/support/fixture.h"
 #include "tests/harness/owned.h"
 
 enum { LONG = 1000 * 1000 };

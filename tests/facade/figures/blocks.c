@@ -4,7 +4,7 @@
 
 #include "platform/clock.h"
 #include "platform/host/host_memory.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 #define PRESETS "strata", "paddle", "system"
 static const char *const presets[] = {PRESETS};
@@ -159,7 +159,7 @@ TEST_RIG(facade_blocks, a_snapshot_without_host_memory_tells_nothing, 0, "strata
     }
 }
 
-/* How long it takes bench/snapshot measures. */
+/* How long it takes lab/bench/snapshot measures. */
 TEST_RIG(facade_blocks, a_million_blocks_are_shown, 0, "strata") {
     strata_ref_t *refs = calloc(MANY, sizeof *refs);
     ASSERT_TRUE(refs);

@@ -1,5 +1,5 @@
 /* strata_cache_below(): which cache serves whom, and what it holds. */
-#include "tests/facade/program.h"
+#include "tests/facade/support/program.h"
 
 static strata_cache_t cache_of(rig_t *rig, strata_place_t place, strata_stream_t stream, size_t index) {
     strata_cache_t cache = {.struct_size = sizeof cache};

@@ -1,5 +1,5 @@
 /* Tests cache_hits and growths after each request of small programs, in every cache of the registry. */
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 typedef enum action { ASK = 1, FREE, BORROW, STEP } action_t;
 

@@ -1,9 +1,9 @@
 /* Bounds at their edges, and figures in the rare case: what differs by one, by the second time, or by who is asked. */
 #include <stdio.h>
 
-#include "allocation/layer/caching_state.h"
-#include "allocation/layer/cuda_malloc_async_state.h"
-#include "tests/facade/fixture.h"
+#include "allocation/cache/policies/caching/caching_state.h"
+#include "allocation/layers/sources/cuda_malloc_async_state.h"
+#include "tests/facade/support/fixture.h"
 
 /* ---- fallback ---- */
 

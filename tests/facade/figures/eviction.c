@@ -1,8 +1,8 @@
 /* What lies beside a block, and whom to give up, over every cache: judged by what a snapshot shows. */
 #include <stdio.h>
 
-#include "tests/facade/pooled.h"
-#include "tests/facade/program.h"
+#include "tests/facade/pools/pooled.h"
+#include "tests/facade/support/program.h"
 
 enum { BLOCKS = 60, ROWS = 4096, VICTIMS = 64, ROUNDS = 6 };
 

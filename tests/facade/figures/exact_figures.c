@@ -1,5 +1,5 @@
 /* Tests the exact figures of a place after each step of a small program, on every kind of stack. */
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 #define CAPACITY (64 * MIB)
 #define CONTEXT  (500 * MIB) /* in the profile: the part of `total` that no program can allocate */

@@ -1,5 +1,5 @@
 /* Tests the cheapest victims and the size of a run where two answers are nearly equal. */
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 enum { MOST = 8 };
 

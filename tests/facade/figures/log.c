@@ -7,7 +7,7 @@
 
 #include "allocation/report/log.h"
 #include "platform/host/host_memory.h"
-#include "tests/facade/pooled.h"
+#include "tests/facade/pools/pooled.h"
 
 enum { MOST_HEARD = 64 };
 

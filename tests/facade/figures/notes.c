@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "platform/host/host_memory.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 #include "tests/harness/owned.h"
 
 typedef struct told {

@@ -1,5 +1,5 @@
 /* A snapshot is of one moment: a block that another thread moves between two stacks is never seen twice, nor missed. */
-#include "tests/facade/between.h"
+#include "tests/facade/support/interleaving.h"
 
 enum { SIZE = 300 * 1024 };
 

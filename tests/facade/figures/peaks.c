@@ -1,7 +1,7 @@
 /* strata_reset_peaks(): the peaks of a part of a program. */
 #include <string.h>
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 static strata_statistics_t of_stream(rig_t *rig, strata_stream_t stream) {
     strata_statistics_t f = {.struct_size = sizeof f};

@@ -1,7 +1,7 @@
 /* The peaks of a place: the most that lived at one moment over all its streams, not the sum of what each had at its own. */
 #include <pthread.h>
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 enum { STREAMS = 8, BLOCKS = 40, ROUNDS = 20000, PART = 128 };
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "facade/report/survey.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 #include "tests/harness/owned.h"
 
 #define MILLISECOND (1000ull * 1000)

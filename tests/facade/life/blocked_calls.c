@@ -2,8 +2,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "allocation/layer/cuda_malloc_async_state.h"
-#include "tests/facade/fixture.h"
+#include "allocation/layers/sources/cuda_malloc_async_state.h"
+#include "tests/facade/support/fixture.h"
 
 /* How often a call that may return too early is looked for; one that holds its promise never returns meanwhile. */
 enum { LOOKS = 200 };

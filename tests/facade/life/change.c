@@ -2,7 +2,7 @@
 #include <pthread.h>
 
 #include "platform/host/host_memory.h"
-#include "tests/facade/program.h"
+#include "tests/facade/support/program.h"
 
 static strata_status_t change_with(rig_t *rig, const char *preset, uint32_t flags) {
     strata_open_options_t options = {

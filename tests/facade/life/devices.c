@@ -1,5 +1,5 @@
 /* What `devices` may say, in the options of strata_open(): how many devices of which profile, and what is refused. */
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 #include "tests/harness/files.h"
 
 static strata_status_t open_devices(const char *devices, strata_t *s) {

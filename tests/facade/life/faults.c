@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "facade/open/life.h"
-#include "tests/facade/program.h"
+#include "tests/facade/support/program.h"
 #include "tests/harness/owned.h"
 
 enum { BROKEN_OPERATIONS = 40 };

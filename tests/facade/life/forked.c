@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/facade/ends.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/ends.h"
+#include "tests/facade/support/fixture.h"
 #include "tests/paths.h"
 
 static void fork_under(const char *preset, bool noted) {
@@ -93,7 +93,7 @@ TEST(facade_forked, every_function_of_a_facade_is_called) {
         strata_status_t status;
         for (size_t i = 0; !found && (call = ends_call(&(ends_t){.s = 0}, i, &status)) != NULL; i++)
             found = strncmp(call, name, strlen(name)) == 0;
-        if (!found) FAIL_TEST("%s) is not called by tests/facade/ends.c", name);
+        if (!found) FAIL_TEST("%s) is not called by tests/facade/support/ends.c", name);
     }
     fclose(header);
     EXPECT_GT(functions, 45);

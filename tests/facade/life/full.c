@@ -5,7 +5,7 @@
 #include "platform/host/growing.h"
 #include "platform/host/host_memory.h"
 #include "strategy/model.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 enum { EXTRA = 5, STACKS = 4 };
 

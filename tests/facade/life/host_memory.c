@@ -4,7 +4,7 @@
 
 #include "facade/open/life.h"
 #include "platform/host/host_memory.h"
-#include "tests/facade/program.h"
+#include "tests/facade/support/program.h"
 #include "tests/harness/owned.h"
 
 static const strata_sim_options_t DEVICE = {.devices = 2, .capacity = 96 * MIB, .contents = true};

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 static strata_status_t open_as(const char *preset, uint32_t flags, strata_t *s) {
     strata_open_options_t options = {.struct_size = sizeof options, .preset = preset, .devices = "sim", .flags = flags};

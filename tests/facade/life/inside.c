@@ -1,5 +1,5 @@
 /* What a callback may not do: end the facade that calls it. */
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 typedef struct ending {
     strata_t facade, other;

@@ -2,8 +2,8 @@
  * that is well, or that the device is lost; then the facade closes. */
 #include <stdlib.h>
 
-#include "tests/facade/ends.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/ends.h"
+#include "tests/facade/support/fixture.h"
 
 enum { EVERY_CALL = 1000 };
 

@@ -5,7 +5,7 @@
 
 #include "allocation/tables/directory.h"
 #include "platform/host/host_memory.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 /* Allowed differences: allocation sizes vary a little, a table may grow once more, and the directory needs one more node if a chunk crosses
  * the edge of two nodes (a node covers 512 GiB of addresses and is reused). */

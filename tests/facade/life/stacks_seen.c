@@ -1,6 +1,6 @@
 /* A stack is made and ended with no lock held: whoever looks for a foreign pointer meanwhile, from any facade, passes it by. */
 #include "allocation/domain/layer.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 /* What a layer from outside does as another thread would beside it: a look-up that no facade can answer. */
 static strata_t asked; /* 0: none looks */

@@ -5,7 +5,7 @@
 
 #include "allocation/domain/layer.h"
 #include "platform/host/host_memory.h"
-#include "tests/facade/between.h"
+#include "tests/facade/support/interleaving.h"
 #include "tests/harness/owned.h"
 
 enum { LONG = 1000 * 1000 };

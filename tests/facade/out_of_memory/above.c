@@ -1,7 +1,7 @@
 /* A limit below what is live: what is freed goes back until the place is under it, and nothing is served from what goes. */
 #include <stdio.h>
 
-#include "tests/facade/between.h"
+#include "tests/facade/support/interleaving.h"
 
 enum { BLOCKS = 8 };
 

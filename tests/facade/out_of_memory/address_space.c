@@ -3,7 +3,7 @@
 
 #include "facade/registry/facade.h"
 #include "platform/host/host_memory.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 #include "tests/harness/address_space.h"
 
 /* A small program: what it answers first that is not OK. */

@@ -1,6 +1,6 @@
 /* Sizes of one sentence: in one unit, readable, and never alike where they differ. */
 #include "facade/figures/amounts.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 static const char *said(const char *format, const uint64_t *bytes, size_t count) {
     static char line[200];

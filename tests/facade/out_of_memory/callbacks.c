@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 enum { PATIENCE = 60 }; /* seconds until a thread that waits for itself ends the program */
 

@@ -2,8 +2,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "allocation/layer/auto_growth_state.h"
-#include "tests/facade/between.h"
+#include "allocation/cache/policies/auto_growth/auto_growth_state.h"
+#include "tests/facade/support/interleaving.h"
 
 #define MILLISECOND (1000ull * 1000)
 

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "platform/arithmetic.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 #define CAPACITY (64 * MIB)
 #define SECOND   (1000ull * 1000 * 1000)

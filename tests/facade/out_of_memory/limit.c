@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 static uint64_t limit_of(rig_t *rig) {
     strata_mem_info_t info = {.struct_size = sizeof info};

@@ -1,5 +1,5 @@
 /* Managed memory under the place gpu: more than the device has. */
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 TEST_RIG(facade_managed_gpu, serves_more_than_the_device_has, 64 * MIB,
          "stack: [retry: {timeout: 0}, stream_safe, auto_growth, system: {memory: managed, prefetch: device}]") {

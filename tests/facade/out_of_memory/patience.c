@@ -1,7 +1,7 @@
 /* Patience: growth waits for what is freed already and only waits for the GPU. */
 #include <stdio.h>
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 static const uint64_t ms = 1000 * 1000;
 

@@ -1,4 +1,4 @@
-#include "tests/facade/planted.h"
+#include "tests/facade/out_of_memory/planted.h"
 #include "allocation/domain/layer.h"
 
 #include <stdio.h>

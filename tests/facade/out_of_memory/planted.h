@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 enum { PLANTED_BLOCKS = 80 };
 

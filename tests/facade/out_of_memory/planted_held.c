@@ -1,6 +1,6 @@
 /* Memory that is in use: by work, by live blocks, by others. */
 #include "strata/share.h"
-#include "tests/facade/planted.h"
+#include "tests/facade/out_of_memory/planted.h"
 
 #define MS (1000ull * 1000)
 

@@ -1,5 +1,5 @@
 /* Memory that is idle, and serves the request all the same not. */
-#include "tests/facade/planted.h"
+#include "tests/facade/out_of_memory/planted.h"
 
 /* ---- fragmentation: every other block of a full device freed ---- */
 

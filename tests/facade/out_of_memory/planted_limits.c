@@ -1,5 +1,5 @@
 /* Bounds, flags, and who says no. */
-#include "tests/facade/planted.h"
+#include "tests/facade/out_of_memory/planted.h"
 
 static void plant_nothing(scene_t *scene) { (void)scene; }
 

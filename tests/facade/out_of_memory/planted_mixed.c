@@ -1,5 +1,5 @@
 /* Two things that stand in the way at once: advice for the one alone would be false. */
-#include "tests/facade/planted.h"
+#include "tests/facade/out_of_memory/planted.h"
 
 #define MS (1000ull * 1000)
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/facade/sleepers.h"
+#include "tests/facade/support/sleepers.h"
 
 #define MILLISECOND (1000ull * 1000)
 enum { THREADS = 8, STREAMS = 8, ROUNDS = 3 };

@@ -6,7 +6,7 @@
 
 #include "allocation/domain/layer.h"
 #include "allocation/options/option.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 #define MILLISECOND (1000ull * 1000)
 

@@ -1,7 +1,7 @@
 /* Which plan the private pools of captured graphs are built from. */
 #include "facade/registry/plans.h"
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 static const char *top_of(strata_t s, strata_place_t place) {
     return strata_plans_of_graphs(strata_facade_of(s), place)->nodes[1].name;

@@ -3,7 +3,7 @@
 
 #include "allocation/stack/threads.h"
 #include "facade/streams/annotate.h"
-#include "tests/facade/pooled.h"
+#include "tests/facade/pools/pooled.h"
 
 typedef struct pair {
     const char *name, *first, *second;

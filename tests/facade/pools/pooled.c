@@ -1,4 +1,4 @@
-#include "tests/facade/pooled.h"
+#include "tests/facade/pools/pooled.h"
 
 uint64_t pool_of(rig_t *rig, const char *name) {
     uint64_t pool = 0;

@@ -2,7 +2,7 @@
 #ifndef STRATA_TESTS_FACADE_POOLED_H
 #define STRATA_TESTS_FACADE_POOLED_H
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 #define POOLED                                                                                                                     \
     "strategy: pooled\n"                                                                                                           \

@@ -2,7 +2,7 @@
 #include <pthread.h>
 
 #include "platform/host/host_memory.h"
-#include "tests/facade/pooled.h"
+#include "tests/facade/pools/pooled.h"
 
 enum { SIZE = 100 * 1000 };
 

@@ -1,5 +1,5 @@
 /* Pools that keep their chunks: nobody else's want of memory takes them. */
-#include "tests/facade/pooled.h"
+#include "tests/facade/pools/pooled.h"
 
 #define KEPT                                                                                                                       \
     "strategy: kept\n"                                                                                                             \

@@ -1,5 +1,5 @@
 /* PyTorch's options of pools, in named pools: blocks that are whole segments, and pools that lend. */
-#include "tests/facade/pooled.h"
+#include "tests/facade/pools/pooled.h"
 
 #define CAPACITY (64 * MIB)
 

@@ -3,8 +3,8 @@
 #include <stdio.h>
 
 #include "platform/host/host_memory.h"
-#include "tests/facade/pooled.h"
-#include "tests/facade/program.h"
+#include "tests/facade/pools/pooled.h"
+#include "tests/facade/support/program.h"
 #include "tests/harness/owned.h"
 
 enum { SIZE = 100 * 1000, LONG = 1000 * 1000 };

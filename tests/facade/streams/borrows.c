@@ -1,8 +1,8 @@
 /* Blocks used by other streams than their owner's: when may their memory be served again? */
 #include <pthread.h>
 
-#include "tests/facade/deferral.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/deferral.h"
+#include "tests/facade/support/fixture.h"
 
 enum { SIZE = 300 * 1024, LONG = 1000 * 1000 };
 

@@ -1,7 +1,7 @@
 /* The stream that NULL stands for. */
 #include <pthread.h>
 
-#include "tests/facade/between.h"
+#include "tests/facade/support/interleaving.h"
 
 TEST_RIG(facade_default_stream, null_stands_for_it, 0, "strata") {
     strata_stream_t stream = rig_stream(rig);

@@ -2,8 +2,8 @@
 #include <stdio.h>
 
 #include "allocation/domain/layer.h"
-#include "tests/facade/deferral.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/deferral.h"
+#include "tests/facade/support/fixture.h"
 
 #define MILLISECOND (1000ull * 1000)
 enum { SIZE = 3 * 1024 * 1024, BLOCKS = 4 };

@@ -1,5 +1,5 @@
 /* Streams that end: what they leave behind, and handles that the driver gives out again. */
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 #include "tests/harness/owned.h"
 
 enum { SIZE = 300 * 1024, LONG = 1000 * 1000 };

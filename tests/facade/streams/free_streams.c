@@ -1,5 +1,5 @@
 /* The stream on which cuda_malloc_async frees what others borrowed: made once, and drawn into no capture. */
-#include "tests/facade/between.h"
+#include "tests/facade/support/interleaving.h"
 
 enum { SIZE = 3 * 1024 * 1024 };
 

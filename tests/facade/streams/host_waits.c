@@ -1,5 +1,5 @@
 /* The core's own waits, of stacks of which no layer knows borrows, where the device refuses some of them. */
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 #define MILLISECOND (1000ull * 1000)
 enum { SIZE = 3 * 1024 * 1024 };

@@ -1,10 +1,10 @@
 /* A place with many streams: neither a request nor a figure may look at all stacks once for each. */
-#include "allocation/layer/bfc_state.h"
-#include "allocation/layer/caching_state.h"
-#include "allocation/layer/cuda_malloc_async_state.h"
-#include "allocation/layer/naive_best_fit_state.h"
+#include "allocation/cache/policies/bfc/bfc_state.h"
+#include "allocation/cache/policies/caching/caching_state.h"
+#include "allocation/cache/policies/naive/naive_best_fit_state.h"
+#include "allocation/layers/sources/cuda_malloc_async_state.h"
 #include "allocation/stack/threads.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 enum { STREAMS = 400, PER_STREAM = 12 };
 

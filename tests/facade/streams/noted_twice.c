@@ -2,7 +2,7 @@
  * layer does, wait for the work of those that are left, and for no other's. */
 #include <stdio.h>
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 #define MILLISECOND (1000ull * 1000)
 enum { SIZE = 3 * 1024 * 1024, STEP = 20 * 1000 };

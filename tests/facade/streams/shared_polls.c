@@ -1,5 +1,5 @@
 /* `poll: seldom`: frees of borrowed blocks share their queries, and nothing waits for long that somebody could use. */
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 enum { PAIRS = 320, LONG = 1000 * 1000 };
 

@@ -1,7 +1,7 @@
 /* What is left of a block that was cut is still its last user's: another stream gets it after that one's work. */
 #include <stdio.h>
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 #define MILLISECOND (1000ull * 1000)
 

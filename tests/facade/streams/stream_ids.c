@@ -1,6 +1,6 @@
 /* STRATA_OPEN_CHECK_STREAM_IDS: handles that the driver gave again to other streams, and that no place forgot in between. */
 #include "platform/host/host_memory.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 typedef struct scene {
     rig_t rig;

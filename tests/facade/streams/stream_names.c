@@ -1,7 +1,7 @@
 /* Streams with names: which stack serves them, and where the name shows. */
 #include <pthread.h>
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 #define NAMED                                                                                                                      \
     "strategy: named\n"                                                                                                            \

@@ -1,6 +1,6 @@
 /* Uses of blocks, whichever layer knows them: what a poll asks, what a stream that ends takes with it, and what is never over. */
-#include "tests/facade/between.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
+#include "tests/facade/support/interleaving.h"
 
 #define MILLISECOND (1000ull * 1000)
 enum { BLOCKS = 50, SIZE = 1024 * 1024 };

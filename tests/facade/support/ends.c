@@ -1,4 +1,4 @@
-#include "tests/facade/ends.h"
+#include "tests/facade/support/ends.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "conform/rig/rig.h"
+#include "lab/conform/rig/rig.h"
 #include "tests/harness/test.h"
 
 /* A rig of one simulated device of so many bytes (0: the profile's), which closes where its scope ends: what rig_allocate() gave

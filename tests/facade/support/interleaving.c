@@ -1,4 +1,4 @@
-#include "tests/facade/between.h"
+#include "tests/facade/support/interleaving.h"
 
 typedef struct deed {
     between_fn act;

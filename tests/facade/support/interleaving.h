@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 typedef void (*between_fn)(void *context);
 

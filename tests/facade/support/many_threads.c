@@ -1,4 +1,4 @@
-#include "tests/facade/turns.h"
+#include "tests/facade/support/many_threads.h"
 
 #include <pthread.h>
 

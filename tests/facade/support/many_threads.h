@@ -2,7 +2,7 @@
 #ifndef STRATA_TESTS_FACADE_TURNS_H
 #define STRATA_TESTS_FACADE_TURNS_H
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 typedef struct turns {
     rig_t *rig;

@@ -1,4 +1,4 @@
-#include "tests/facade/program.h"
+#include "tests/facade/support/program.h"
 
 static uint64_t next(program_t *program) {
     program->random ^= program->random << 13;

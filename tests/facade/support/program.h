@@ -3,7 +3,7 @@
 #ifndef STRATA_TESTS_FACADE_PROGRAM_H
 #define STRATA_TESTS_FACADE_PROGRAM_H
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 /* A strategy whose requests take four ways, one of them to another kind of memory. */
 #define PROGRAM_ROUTED                                                                                                             \

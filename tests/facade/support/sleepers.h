@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/support/fixture.h"
 
 static inline bool somebody_sleeps(rig_t *rig) {
     strata_domain_t *domain = rig_domain(rig);

@@ -1,4 +1,4 @@
-#include "tests/graphs/peers.h"
+#include "tests/graphs/peers/peers.h"
 
 void peer_open(captured_t *c, const char *preset_or_text, uint64_t capacity, uint32_t rules) {
     strata_sim_options_t options = {.devices = 1, .capacity = capacity ? capacity : GIB, .contents = true};

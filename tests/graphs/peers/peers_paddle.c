@@ -1,7 +1,7 @@
 /* Paddle's own tests of captured graphs, written anew from what they assert: the graph test of stream_safe_cuda_alloc_test (SS), those
  * of test_cuda_graph (CG), and the counted pools of cuda_graph_with_memory_pool (MP). A fill cannot add: where the peer's kernel adds
  * one at each replay, here each replay writes its value over zeros. */
-#include "tests/graphs/peers.h"
+#include "tests/graphs/peers/peers.h"
 
 /* Under the preset that follows the peer, and under the default. */
 #define EACH_PRESET(test)                                                                                                          \

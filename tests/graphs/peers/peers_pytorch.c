@@ -1,6 +1,6 @@
 /* PyTorch's own tests of captured graphs (test/test_cuda.py), written anew from what they assert: each has the peer's name. A graph's
  * pool is begun before its capture, as torch.cuda.graph() does; a CUDAGraph holds its pool until it is reset. */
-#include "tests/graphs/peers.h"
+#include "tests/graphs/peers/peers.h"
 
 #define FLOATS(n)    ((size_t)(n)*4)
 #define SMALL_BUFFER (2 * MIB) /* a segment of small blocks */

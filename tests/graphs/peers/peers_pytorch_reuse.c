@@ -1,6 +1,6 @@
 /* PyTorch's tests of blocks that several streams use, that are freed and asked for again in one capture (test/test_cuda.py), written
  * anew from what they assert; with the option that they are about, and without. */
-#include "tests/graphs/peers.h"
+#include "tests/graphs/peers/peers.h"
 
 #define FLOATS(n) ((size_t)(n)*4)
 

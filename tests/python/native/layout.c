@@ -1,5 +1,5 @@
 /* Prints how the structs that the Python package mirrors lie in memory: "struct field offset size", and "struct size" at the end of each.
- * python/strata/_abi.py says the same, which test_abi.py compares. */
+ * doors/python/strata/_abi.py says the same, which test_abi.py compares. */
 #include <stddef.h>
 #include <stdio.h>
 

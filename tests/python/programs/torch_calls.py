@@ -17,7 +17,7 @@ HERE = Path(__file__).resolve().parent
 facade = strata.torch.install("strata", door="whole", devices="sim:h100x2")
 streams_of(facade)
 library = Path(os.environ["XDG_CACHE_HOME"]) / "libwhole_calls.so"
-_whole.SOURCES = ("../../tests/python/whole_calls.cc",)
+_whole.SOURCES = ("../../tests/python/native/whole_calls.cc",)
 subprocess.run(_whole.command(torch, str(library)), check=True)
 calls = c.CDLL(str(library))
 calls.calls_cache_info.restype = calls.calls_base.restype = c.c_size_t

@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(os.environ["STRATA_SOURCE"]) / "python")]
+sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(os.environ["STRATA_SOURCE"]) / "doors" / "python")]
 
 from test_torch_pluggable import Calls  # noqa: E402
 

@@ -1,4 +1,4 @@
-/* A libcuda.so.1 for a real package that asks the driver for more than Strata does: the stand-in of tests/integration (in the folder
+/* A libcuda.so.1 for a real package that asks the driver for more than Strata does: the stand-in of tests/doors (in the folder
  * STRATA_STAND_INS) answers what it knows; copies are made here, where its memory holds bytes; and any other function answers 0. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -2,7 +2,7 @@
  * as FAKE_CUDART_DEVICES says), no kernel does anything, and what is captured is known. Addresses of devices come from the allocator under
  * test, never from here. Where they hold bytes (FAKE_CUDART_CONTENTS), copies are made. Streams come from whoever says so
  * (fake_cudart_streams), because a simulated device of Strata's knows its own streams alone.
- * RUNTIME_MAJOR is the runtime's major version: 12 or 13. tests/python/torch_runtime.py adds the other functions, which answer 0. */
+ * RUNTIME_MAJOR is the runtime's major version: 12 or 13. tests/python/runtime/torch_runtime.py adds the other functions, which answer 0. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).resolve().parent
+HERE = Path(__file__).resolve().parent.parent
 STAND_INS = os.environ["STRATA_STAND_INS"]
 CONTENTS = {"FAKE_CUDART_CONTENTS": "1", "STAND_IN_CONTENTS": "1"}  # memory of the device holds bytes
 DEVICES = ["sim:h100", "gpu"]
@@ -23,7 +23,7 @@ def pythons(variable, *modules):
 
 def make(python, script, folder):
     """What the script of this folder prints that makes the libraries."""
-    made = subprocess.run([python, str(HERE / script), str(folder)], stdout=subprocess.PIPE, text=True)
+    made = subprocess.run([python, str(HERE / "runtime" / script), str(folder)], stdout=subprocess.PIPE, text=True)
     if made.returncode == 77:
         pytest.skip(made.stdout)
     assert made.returncode == 0
@@ -37,7 +37,7 @@ def run(python, program, devices, *more, **environment):
         **inherited,
         **(CONTENTS if devices == "gpu" else {}),
         "STAND_IN_NO_VIRTUAL": "1",
-        "PYTHONPATH": f"{Path(os.environ['STRATA_SOURCE']) / 'python'}:{HERE / 'programs'}",
+        "PYTHONPATH": f"{Path(os.environ['STRATA_SOURCE']) / 'doors' / 'python'}:{HERE / 'programs'}",
         **environment,
     }
     command = [python, str(HERE / "programs" / program), devices, *more]

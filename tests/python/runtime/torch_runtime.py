@@ -12,7 +12,7 @@ from importlib import util
 from pathlib import Path
 from typing import Dict, Iterable, Optional, Set, Tuple
 
-HERE = Path(__file__).resolve().parent
+HERE = Path(__file__).resolve().parent.parent
 
 
 def package_folder(name: str) -> Optional[Path]:

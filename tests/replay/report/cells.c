@@ -1,7 +1,7 @@
 /* What is too wide for a column. */
 #include <string.h>
 
-#include "replay/compare/cell.h"
+#include "lab/replay/compare/cell.h"
 #include "tests/harness/test.h"
 
 TEST(cells, names_that_are_cut_stay_apart) {

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "lab/replay/draw/draw.h"
 #include "platform/host/host_memory.h"
-#include "replay/draw/draw.h"
 #include "tests/harness/test.h"
 
 enum { FREE, LIVE, WAITS };

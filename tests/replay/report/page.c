@@ -1,16 +1,16 @@
 /* The page of a comparison: what is in it, whatever names say, and that it stays small. */
-#include "replay/report/report.h"
+#include "lab/replay/report/report.h"
 
 #include <stdlib.h>
 
+#include "lab/replay/compare/compare.h"
+#include "lab/replay/report/parts.h"
 #include "platform/host/host_memory.h"
-#include "replay/compare/compare.h"
-#include "replay/report/parts.h"
 #include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
-#include "tests/replay/helpers.h"
-#include "tests/replay/json_read.h"
+#include "tests/replay/support/helpers.h"
+#include "tests/replay/support/json_read.h"
 
 enum { MOST = 4, SUMS = 1 << 14 };
 

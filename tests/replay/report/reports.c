@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "replay/compare/findings.h"
+#include "lab/replay/compare/findings.h"
 #include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/paths.h"
-#include "tests/replay/helpers.h"
+#include "tests/replay/support/helpers.h"
 
 /* ---- JSON, just far enough to tell whether a text is some ---- */
 

@@ -1,13 +1,13 @@
 /* Tests the rule that orders strategies, its limits, and its sentences. */
-#include "replay/compare/verdict.h"
+#include "lab/replay/compare/verdict.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "replay/compare/same.h"
+#include "lab/replay/compare/same.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
-#include "tests/replay/helpers.h"
+#include "tests/replay/support/helpers.h"
 
 enum { MOST = 4 };
 

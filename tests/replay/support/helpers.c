@@ -1,4 +1,4 @@
-#include "tests/replay/helpers.h"
+#include "tests/replay/support/helpers.h"
 #include "tests/paths.h"
 
 #include <stdio.h>

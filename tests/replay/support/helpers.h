@@ -2,7 +2,7 @@
 #ifndef STRATA_TESTS_REPLAY_HELPERS_H
 #define STRATA_TESTS_REPLAY_HELPERS_H
 
-#include "replay/compare/compare.h"
+#include "lab/replay/compare/compare.h"
 
 #define COLUMNS      "op,id,size,stream,time_us\n"
 #define WORK_COLUMNS "op,id,size,stream,time_us,dur_us,other\n"

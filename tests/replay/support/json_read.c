@@ -1,4 +1,4 @@
-#include "tests/replay/json_read.h"
+#include "tests/replay/support/json_read.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "conform/rig/rig.h"
+#include "lab/conform/rig/rig.h"
 
 enum { BLOCKS = 3 };
 

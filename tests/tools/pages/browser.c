@@ -6,7 +6,7 @@
 #include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
-#include "tests/tools/ran.h"
+#include "tests/tools/support/ran.h"
 
 static const char *browser(void) {
     static const char *const names[] = {"/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"};

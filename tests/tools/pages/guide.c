@@ -1,4 +1,4 @@
-/* What docs/guide.md shows is what its commands print, part by part (tests/tools/shown.h).
+/* What docs/guide.md shows is what its commands print, part by part (tests/tools/support/shown.h).
  *
  * Not run here: the two commands `python -m strata.torch ...`, which need PyTorch and a GPU, and the Python programs. tests/python/test_guide.py
  * runs them with a stand-in for PyTorch.
@@ -11,8 +11,8 @@
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/paths.h"
-#include "tests/tools/ran.h"
-#include "tests/tools/shown.h"
+#include "tests/tools/support/ran.h"
+#include "tests/tools/support/shown.h"
 
 #define PAGE "docs/guide.md"
 

@@ -8,7 +8,7 @@
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/paths.h"
-#include "tests/tools/ran.h"
+#include "tests/tools/support/ran.h"
 
 enum { COMMANDS = 32, NAME = 32, TEXT = 16384 };
 

@@ -1,4 +1,4 @@
-/* What README.md shows of the command is what the command prints (tests/tools/shown.h). */
+/* What README.md shows of the command is what the command prints (tests/tools/support/shown.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "tests/harness/files.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
-#include "tests/tools/shown.h"
+#include "tests/tools/support/shown.h"
 
 TEST(readme, what_is_compared) {
     EXPECT_EQ(missing_line("a  b\nc\n", "a b\nc\n"), NULL);

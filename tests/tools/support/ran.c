@@ -1,4 +1,4 @@
-#include "tests/tools/ran.h"
+#include "tests/tools/support/ran.h"
 #include "tests/paths.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "tests/tools/shown.h"
+#include "tests/tools/support/shown.h"
 #include "tests/paths.h"
 
 #include <ctype.h>
@@ -8,7 +8,7 @@
 
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
-#include "tests/tools/ran.h"
+#include "tests/tools/support/ran.h"
 
 enum { LINE = 512, SHOWN = 8192 };
 

@@ -7,7 +7,7 @@
  *
  * The remainder and the merged block keep the lower block's slot: so the first slot of a chunk never changes.
  */
-#include "allocation/layer/auto_growth_state.h"
+#include "allocation/cache/policies/auto_growth/auto_growth_state.h"
 
 #include "allocation/cache/serve.h"
 #include "allocation/stack/direct.h"

@@ -1,5 +1,5 @@
 /* Requests that auto_growth serves at a given address. */
-#include "allocation/layer/auto_growth_state.h"
+#include "allocation/cache/policies/auto_growth/auto_growth_state.h"
 
 static uint32_t pool_of(const auto_growth_t *self, uint32_t slot) {
     return strata_slab_record(&self->base.stack->slab, slot)->pool;

@@ -1,5 +1,5 @@
 /* How auto_growth serves blocks from what is free, and takes them back: by search, at a place, and the one that was freed last. */
-#include "allocation/layer/auto_growth_state.h"
+#include "allocation/cache/policies/auto_growth/auto_growth_state.h"
 
 #include "allocation/stack/direct.h"
 #include "platform/arithmetic.h"

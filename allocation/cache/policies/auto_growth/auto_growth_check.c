@@ -1,5 +1,5 @@
 /* The whole-structure check of auto_growth: the executable form of what its file says holds. */
-#include "allocation/layer/auto_growth_state.h"
+#include "allocation/cache/policies/auto_growth/auto_growth_state.h"
 
 static strata_status_t corrupt(const char *what, uint32_t slot) {
     return strata_fail(STRATA_E_CORRUPT, 0, "auto_growth: %s (slot %u)", what, slot);

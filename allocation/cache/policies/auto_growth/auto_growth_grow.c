@@ -1,5 +1,5 @@
 /* How auto_growth grows: which chunk is asked from below, of which size, and what is done when there is none. */
-#include "allocation/layer/auto_growth_state.h"
+#include "allocation/cache/policies/auto_growth/auto_growth_state.h"
 
 #include "allocation/options/option.h"
 #include "platform/arithmetic.h"

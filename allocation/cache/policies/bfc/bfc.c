@@ -9,7 +9,7 @@
  * One instance serves all streams of a device, as the peer: a block that another stream would get is handed out after a wait
  * of the host. With `timestamps` the program says by counts whose work is over. Parts: bfc_regions.c,
  * bfc_stamps.c, bfc_debug.c, bfc_check.c. What the peer lacks is an option, off by default. */
-#include "allocation/layer/bfc_state.h"
+#include "allocation/cache/policies/bfc/bfc_state.h"
 #include "allocation/options/option.h"
 #include "allocation/report/outcome.h"
 #include "platform/arithmetic.h"

@@ -1,5 +1,5 @@
 /* The whole-structure check of bfc: the executable form of what its files say holds. */
-#include "allocation/layer/bfc_state.h"
+#include "allocation/cache/policies/bfc/bfc_state.h"
 
 static strata_status_t corrupt(const char *what, uint32_t slot) {
     return strata_fail(STRATA_E_CORRUPT, 0, "bfc: %s (slot %u)", what, slot);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocation/layer/bfc_debug.h"
+#include "allocation/cache/policies/bfc/bfc_debug.h"
 #include "allocation/options/option.h"
 #include "platform/host/host_memory.h"
 

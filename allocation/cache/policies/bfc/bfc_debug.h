@@ -2,7 +2,7 @@
 #ifndef STRATA_ALLOCATION_LAYER_BFC_DEBUG_H
 #define STRATA_ALLOCATION_LAYER_BFC_DEBUG_H
 
-#include "allocation/layer/bfc_state.h"
+#include "allocation/cache/policies/bfc/bfc_state.h"
 
 enum { STRATA_BFC_DRAWN = 100 };
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocation/layer/bfc_debug.h"
+#include "allocation/cache/policies/bfc/bfc_debug.h"
 #include "platform/clock.h"
 #include "platform/host/host_memory.h"
 #include "trace/text/output.h"

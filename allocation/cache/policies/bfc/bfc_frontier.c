@@ -1,7 +1,7 @@
 /* Frees of bfc that carry a count. The program has a counter (strata_next_count); a freed block gets the next count, keeps to
  * itself, and stands in a queue. When the program says that all work from before a count is over (strata_set_safe_frontier),
  * the blocks freed before it become anybody's and merge. A request may say up to which count it may have memory. */
-#include "allocation/layer/bfc_state.h"
+#include "allocation/cache/policies/bfc/bfc_state.h"
 #include "platform/arithmetic.h"
 
 static uint32_t coalesce_again(bfc_t *self, uint32_t slot, bool all) {

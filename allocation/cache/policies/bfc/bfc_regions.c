@@ -1,5 +1,5 @@
 /* The regions of bfc: how blocks merge in them, and which of them may go back. */
-#include "allocation/layer/bfc_state.h"
+#include "allocation/cache/policies/bfc/bfc_state.h"
 
 #define HOT  inline __attribute__((always_inline))
 #define COLD __attribute__((noinline))

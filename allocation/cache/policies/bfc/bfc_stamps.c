@@ -1,5 +1,5 @@
 /* The counts of bfc's frees: a freed block gets the next count of the program's counter and stands in a queue (bfc_frontier.c). */
-#include "allocation/layer/bfc_state.h"
+#include "allocation/cache/policies/bfc/bfc_state.h"
 
 static void link_after(bfc_t *self, uint32_t node, uint32_t before) {
     bfc_stamp_t *stamp = bfc_stamp_at(self, node);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocation/layer/bfc_debug.h"
+#include "allocation/cache/policies/bfc/bfc_debug.h"
 #include "allocation/options/option.h"
 
 enum { SHOWN_SIZES = 6, SHOWN_BLOCKS = 4, SHOWN_ACTIONS = 8, LINE = 320 };

@@ -12,7 +12,7 @@
  * One instance serves all streams of a device. Its parts: caching_sizes.c, caching_banks.c, caching_streams.c,
  * caching_segments.c, caching_check.c. What the peer lacks is an option, off by default.
  */
-#include "allocation/layer/caching_state.h"
+#include "allocation/cache/policies/caching/caching_state.h"
 
 #include "allocation/options/option.h"
 #include "allocation/reclaim/callbacks.h"

@@ -1,5 +1,5 @@
 /* The banks of caching: free blocks by stream. */
-#include "allocation/layer/caching_state.h"
+#include "allocation/cache/policies/caching/caching_state.h"
 
 /* ---- banks ---- */
 

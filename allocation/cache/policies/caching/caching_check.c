@@ -1,5 +1,5 @@
 /* The whole-structure check of caching: the executable form of what its files say holds. */
-#include "allocation/layer/caching_state.h"
+#include "allocation/cache/policies/caching/caching_state.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* The segments of caching: how blocks go back into them, and which of them are given back when. */
-#include "allocation/layer/caching_state.h"
+#include "allocation/cache/policies/caching/caching_state.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* How caching rounds requests, and how large its segments are. */
-#include "allocation/layer/caching_state.h"
+#include "allocation/cache/policies/caching/caching_state.h"
 #include "platform/arithmetic.h"
 
 enum { FIRST_OCTAVE = 20, MIB = 1 << 20, SHOWN = 40 };

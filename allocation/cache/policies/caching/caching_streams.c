@@ -1,6 +1,6 @@
 /* The streams of caching: who owns a bank, who borrows, and what freed blocks wait for. A block goes back when its last use has
  * passed; uses are polled at every request, one query for each stream that any wait for. */
-#include "allocation/layer/caching_state.h"
+#include "allocation/cache/policies/caching/caching_state.h"
 
 /* ---- borrows: until its free a block's hang on a word of the cache's own, since `borrows` is that of a layer above ---- */
 

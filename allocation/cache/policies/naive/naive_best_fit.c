@@ -8,7 +8,7 @@
  *
  * Paddle's pool ignores streams; so does this one where it is told to, and then waits on the host before a stream gets what another
  * one used. */
-#include "allocation/layer/naive_best_fit_state.h"
+#include "allocation/cache/policies/naive/naive_best_fit_state.h"
 
 #include "allocation/stack/threads.h"
 #include "platform/arithmetic.h"

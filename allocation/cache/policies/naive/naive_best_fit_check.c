@@ -1,5 +1,5 @@
 /* The whole-structure check of naive_best_fit and thread_local: the executable form of what their files say holds. */
-#include "allocation/layer/naive_best_fit_state.h"
+#include "allocation/cache/policies/naive/naive_best_fit_state.h"
 
 static strata_status_t corrupt(const naive_t *self, const char *what, uint32_t slot) {
     return strata_fail(STRATA_E_CORRUPT, 0, "%s: %s (slot %u)", self->base.type->name, what, slot);

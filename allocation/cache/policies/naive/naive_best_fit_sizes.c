@@ -4,7 +4,7 @@
  * `initial` bytes or `fraction` of that, a later one `reallocate` bytes or `fraction` of what may be used then, each at least the
  * request. What is larger than the first chunks could have been is huge. Of host memory a chunk is `fraction` of all of it in so
  * many parts, `initial` bytes at most. */
-#include "allocation/layer/naive_best_fit_state.h"
+#include "allocation/cache/policies/naive/naive_best_fit_state.h"
 #include "allocation/options/option.h"
 #include "allocation/report/outcome.h"
 #include "platform/arithmetic.h"

@@ -3,7 +3,7 @@
  * A block that another thread frees goes home to the pool that it came from. A thread that exits leaves its pool behind until its
  * last block is freed, by whomever; then the chunks go back. What has no live block goes back when the next thread comes, or at a
  * release; Paddle gives it back at the thread's exit, where Strata makes no device call. */
-#include "allocation/layer/naive_best_fit_state.h"
+#include "allocation/cache/policies/naive/naive_best_fit_state.h"
 
 const strata_layer_type_t strata_thread_local_type = {
     .struct_size = sizeof(strata_layer_type_t),

@@ -3,7 +3,7 @@
  *
  * Hits and frees are those of auto_growth. An instance has a stream's ranges of addresses, so all that is free in it is ordered by
  * that stream, whatever the address. Handles go to other streams through the source, after a wait for the stream that had them. */
-#include "allocation/layer/auto_growth_vmm_state.h"
+#include "allocation/cache/policies/virtual/auto_growth_vmm_state.h"
 
 #include "platform/arithmetic.h"
 

@@ -2,7 +2,7 @@
  *
  * Creating is preferred as long as the cache holds little more than what was needed at most (`slack`): what is created serves for
  * good. Handles grow with the cache, because the device charges each call by the handle. */
-#include "allocation/layer/auto_growth_vmm_state.h"
+#include "allocation/cache/policies/virtual/auto_growth_vmm_state.h"
 #include "allocation/report/outcome.h"
 
 #include "platform/arithmetic.h"

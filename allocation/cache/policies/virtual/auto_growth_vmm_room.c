@@ -1,5 +1,5 @@
 /* Ranges of addresses, and where in them there is room: the addresses between parts and shadows. */
-#include "allocation/layer/auto_growth_vmm_state.h"
+#include "allocation/cache/policies/virtual/auto_growth_vmm_state.h"
 
 #include "platform/arithmetic.h"
 

@@ -1,6 +1,6 @@
 /* Shadows: addresses that are nobody's, because something is mapped there: a view (auto_growth_vmm_views.c), or a handle that is on
  * its way back. A mapping that is to end stays until an event after the work that may use it has passed. */
-#include "allocation/layer/auto_growth_vmm_state.h"
+#include "allocation/cache/policies/virtual/auto_growth_vmm_state.h"
 
 strata_status_t strata_growth_vmm_init_shadows(auto_growth_vmm_t *self) {
     strata_status_t status = strata_nodes_init(&self->shadow_nodes, sizeof(vmm_shadow_t), STRATA_VMM_SHADOWS);

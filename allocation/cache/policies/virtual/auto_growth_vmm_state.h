@@ -10,9 +10,9 @@
 #ifndef STRATA_ALLOCATION_LAYER_AUTO_GROWTH_VMM_STATE_H
 #define STRATA_ALLOCATION_LAYER_AUTO_GROWTH_VMM_STATE_H
 
+#include "allocation/cache/policies/auto_growth/auto_growth_state.h"
 #include "allocation/cache/runs.h"
-#include "allocation/layer/auto_growth_state.h"
-#include "allocation/layer/vmm.h"
+#include "allocation/layers/sources/vmm.h"
 
 enum {
     STRATA_VMM_PARTS = 1 << 20,

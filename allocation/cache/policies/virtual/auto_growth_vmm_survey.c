@@ -1,7 +1,7 @@
 /* What lies idle in which handle, and which pieces of it make a block together. */
 #include <stdlib.h>
 
-#include "allocation/layer/auto_growth_vmm_state.h"
+#include "allocation/cache/policies/virtual/auto_growth_vmm_state.h"
 #include "platform/arithmetic.h"
 
 static strata_slab_t *slab(const auto_growth_vmm_t *self) { return strata_growth_vmm_slab(self); }

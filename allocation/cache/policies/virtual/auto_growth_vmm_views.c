@@ -3,7 +3,7 @@
  *
  * A view stays mapped when its block is freed. A program that repeats itself finds it again, and then nothing is asked of the device.
  * It ends when handles are to go back, or when many others were used since. */
-#include "allocation/layer/auto_growth_vmm_state.h"
+#include "allocation/cache/policies/virtual/auto_growth_vmm_state.h"
 
 #include "platform/arithmetic.h"
 

@@ -10,7 +10,7 @@
  * access on its own, and is mapped at its new place before the old one ends, so that no failure loses it. */
 #include "allocation/cache/runs.h"
 #include "allocation/cache/serve.h"
-#include "allocation/layer/vmm.h"
+#include "allocation/layers/sources/vmm.h"
 #include "allocation/mechanism/tree.h"
 #include "allocation/report/outcome.h"
 #include "platform/arithmetic.h"

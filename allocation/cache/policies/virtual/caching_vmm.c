@@ -7,8 +7,8 @@
  *
  * The peer creates and maps all handles of a growth, and then sets access to them in one call; here each handle gets access before
  * the next is created. The device charges by the handle in either way. */
-#include "allocation/layer/caching_state.h"
-#include "allocation/layer/vmm.h"
+#include "allocation/cache/policies/caching/caching_state.h"
+#include "allocation/layers/sources/vmm.h"
 #include "allocation/options/option.h"
 #include "platform/arithmetic.h"
 

@@ -8,8 +8,8 @@
  * The lock is open while handles are mapped. What was put together so far is nobody's meanwhile: a block in no tree, in the state of
  * one that waits. Another thread may take the free block that comes next; then the search begins anew. Addresses that a thread is
  * still unmapping look like a gap: whoever wants to map waits for it. */
-#include "allocation/layer/caching_state.h"
-#include "allocation/layer/vmm.h"
+#include "allocation/cache/policies/caching/caching_state.h"
+#include "allocation/layers/sources/vmm.h"
 #include "allocation/report/outcome.h"
 #include "platform/arithmetic.h"
 

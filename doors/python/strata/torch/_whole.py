@@ -22,7 +22,7 @@ OLDEST, NEWEST = (2, 9), (2, 15)
 
 
 def source_root() -> Path:
-    """The folder with integration/torch and, beside it or below include/, strata/: STRATA_DOORS_SOURCE (a tree), or the wheel's."""
+    """The folder with doors/torch and, beside it or below include/, strata/: STRATA_DOORS_SOURCE (a tree), or the wheel's."""
     named = os.environ.get("STRATA_DOORS_SOURCE")
     return Path(named) if named else Path(__file__).resolve().parent.parent / "include"
 
@@ -67,7 +67,7 @@ def command(torch: Any, output: str) -> List[str]:
     made += [f"-DSTRATA_TORCH={torch_version(torch)}", f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}"]
     made += [f"-I{root}", f"-I{root / 'include'}"]
     made += [f"-isystem{path}" for path in cpp_extension.include_paths()] + [f"-isystem{cuda_headers(torch)}"]
-    made += [str(root / "integration" / "torch" / source) for source in SOURCES]
+    made += [str(root / "doors" / "torch" / source) for source in SOURCES]
     made += [f"-L{libraries}", "-lc10_cuda", "-lc10", "-ltorch_cpu", *map(str, mine)]
     made += [f"-Wl,-rpath,{folder}" for folder in (libraries, *(library.parent for library in mine))]
     return made + ["-o", output]
@@ -76,7 +76,7 @@ def command(torch: Any, output: str) -> List[str]:
 def cache_name(torch: Any) -> str:
     """One folder of the cache for each PyTorch, library and state of the sources."""
     told = hashlib.sha256()
-    for source in sorted((source_root() / "integration" / "torch").glob("*")):
+    for source in sorted((source_root() / "doors" / "torch").glob("*")):
         told.update(source.name.encode() + source.read_bytes() if source.is_file() else b"")
     told.update(f"{torch.__version__} {torch.__file__} {_library.library_path()} {door_path()}".encode())
     return f"torch-{torch.__version__}-{told.hexdigest()[:16]}"

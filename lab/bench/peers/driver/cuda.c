@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/peers/driver/memory.h"
+#include "lab/bench/peers/driver/memory.h"
 #include "platform/cuda/driver/cuda_api.h"
 
 #define EXPORTED __attribute__((visibility("default")))

@@ -1,4 +1,4 @@
-#include "bench/peers/driver/memory.h"
+#include "lab/bench/peers/driver/memory.h"
 
 #include <pthread.h>
 #include <stddef.h>

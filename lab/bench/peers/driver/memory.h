@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "bench/peers/driver/counts.h"
+#include "lab/bench/peers/driver/counts.h"
 
 #define DEVICE_GRANULE (UINT64_C(2) << 20)
 #define DEVICE_MEMORY  (UINT64_C(2) << 40) /* what the device says that it has; nothing fails before that */
