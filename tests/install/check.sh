@@ -11,14 +11,14 @@ export PKG_CONFIG_PATH=$prefix/$LIBDIR/pkgconfig
 # The library is found by rpath or by this, never because one is installed on the machine already.
 export LD_LIBRARY_PATH=
 
-# The programs: the examples, and each program in C or C++ that README.md shows.
+# The programs: the examples, and each program in C or C++ that README.md and docs/integrations.md show.
 programs() {
     mkdir -p programs
     cp "$SOURCE"/examples/*.c "$SOURCE"/examples/*.cpp programs/
-    if [ -f "$SOURCE/README.md" ]; then
-        awk '/^```(c|cpp)$/ { n++; kind = substr($0, 4); inside = 1; next } /^```/ { inside = 0 }
-             inside { print > ("programs/readme_" n "." kind) }' "$SOURCE/README.md"
-    fi
+    for page in README.md docs/integrations.md; do
+        awk -v page="$(basename "${page%.md}" | tr A-Z a-z)" '/^```(c|cpp)$/ { n++; kind = substr($0, 4); inside = 1; next } /^```/ { inside = 0 }
+             inside { print > ("programs/" page "_" n "." kind) }' "$SOURCE/$page"
+    done
     grep -l 'int main(' programs/*.c programs/*.cpp
 }
 
@@ -34,12 +34,12 @@ run() { # run PROGRAM: on the simulated device, from an empty environment of Str
     env -u STRATA_STRATEGY -u STRATA_SET "$@"
 }
 
-# What README.md shows under "$ ./out_of_memory" is what that example prints, but for the time that it took.
-shown_in_readme() { # shown_in_readme PROGRAM
+# Compares the report in examples/README.md with the program's own. The time that recovery took differs from run to run.
+report_is_shown() { # report_is_shown PROGRAM
     awk '$0 == "    $ ./out_of_memory" { inside = 1; next } inside && !/^    / { exit } inside { print substr($0, 5) }' \
-        "$SOURCE/README.md" | sed 's/it took .*/it took TIME/' >shown.txt
+        "$SOURCE/examples/README.md" | sed 's/it took .*/it took TIME/' >shown.txt
     run "$1" | tail -n +2 | sed 's/it took .*/it took TIME/' >printed.txt
-    [ -s shown.txt ] && diff shown.txt printed.txt || { echo "README.md shows another report of examples/out_of_memory.c"; exit 1; }
+    [ -s shown.txt ] && diff shown.txt printed.txt || { echo "examples/README.md shows another report of examples/out_of_memory.c"; exit 1; }
 }
 
 # The project's own first page, and of the pages and examples that the pages name each one. DOCDIR is the folder of this.
@@ -92,8 +92,8 @@ pkg_config)
         # shellcheck disable=SC2046
         build "$program" $(pkg-config --cflags --libs strata) -o "$name.shared"
         LD_LIBRARY_PATH=$prefix/$LIBDIR run "./$name.shared"
-        if [ "$name" = out_of_memory ] && [ -f "$SOURCE/README.md" ]; then
-            LD_LIBRARY_PATH=$prefix/$LIBDIR shown_in_readme "./$name.shared"
+        if [ "$name" = out_of_memory ]; then
+            LD_LIBRARY_PATH=$prefix/$LIBDIR report_is_shown "./$name.shared"
         fi
         # shellcheck disable=SC2046,SC2086
         build "$program" $(pkg-config --cflags strata) ${static/-lstrata/-l:libstrata.a} -o "$name.static"
