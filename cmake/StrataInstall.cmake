@@ -27,7 +27,8 @@ install(FILES ${CMAKE_BINARY_DIR}/strata.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/
 # The presets are compiled in; the files are there to be read and to start one's own from.
 install(DIRECTORY strategy/presets DESTINATION ${CMAKE_INSTALL_DATADIR}/strata FILES_MATCHING PATTERN "*.yaml")
 # As in the tree, so that what the pages name of each other is there, and their commands can be tried.
-install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "*.c" PATTERN "*.cpp")
+install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.c"
+        PATTERN "*.cpp")
 install(DIRECTORY traces DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "NOTICE"
         PATTERN "*.csv" PATTERN "*.csv.gz")
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)

@@ -1,5 +1,5 @@
 /* lab/bench/hot_path --json: what reads it finds every key, and the figures that do not depend on the machine are within what
- * docs/hot-path.md says. Its times are not looked at. Where the benchmarks are not built
+ * docs/architecture.md says. Its times are not looked at. Where the benchmarks are not built
  * there is nothing to run. */
 #ifdef STRATA_HOT_PATH
 #include <math.h>

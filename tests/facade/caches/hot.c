@@ -101,7 +101,7 @@ static void find_figure(const strata_layer_figure_t *figure, void *context) {
     if (strcmp(figure->layer, "fault") == 0 && strcmp(figure->name, "requests") == 0) *(uint64_t *)context = figure->value;
 }
 
-/* What docs/hot-path.md says costs nothing: hits go straight to the cache and come to no layer above or below it. */
+/* The layers that cost nothing by docs/architecture.md: hits go straight to the cache, past the layers above and below it. */
 TEST_RIG(facade_hot, layers_with_nothing_to_do_are_left_out_of_hits, 0,
          "version: 1\nstrategy: idle\ndevices: sim\nstack: [retry, stream_safe, stat, trace: {path: none}, auto_growth, "
          "fault, limit: {bytes: 1GiB}, system]\n") {
