@@ -113,7 +113,7 @@ static const char about_idle[] =
     "\n### Idle\n\n"
     "`idle:` beside a stack gives memory back to the device when the program is idle: when nothing was asked of the stack for a\n"
     "while and its work is done. Its options are those of [idle](layers.md#idle); it may also stand in the list of layers.\n"
-    "[idle.md](idle.md) says who acts, what the next burst pays, and what was measured.\n\n"
+    "[virtual-memory.md](virtual-memory.md) has the rules, the cost of the next burst, and measurements.\n\n"
     "```yaml\n"
     "extends: strata\n"
     "idle: {after: 1s, keep: 10%}   # a second after the last request at most 1.1 times the live bytes are held\n"

@@ -1,4 +1,4 @@
-/* Programs whose host stumbles: what patience costs them (docs/patience.md). */
+/* Programs whose host stumbles: what patience costs them (docs/recovery.md). */
 #include "tests/harness/test.h"
 #include "tests/replay/support/helpers.h"
 
