@@ -1,15 +1,19 @@
-/* How to write a layer. This header is all that a layer outside Strata's tree needs; those in the tree are written against it.
+/* How to write a layer. A layer outside Strata's tree needs no other header, and the layers in the tree use the same contract.
  *
- * WHAT A LAYER IS. An allocator of Strata is a stack of layers. Each layer is one of four kinds:
+ * WHAT A LAYER IS. An allocator of Strata is a stack of layers:
  *
- *     source      gets memory from a device: it stands at the bottom
- *     cache       gets chunks from the layer below and serves blocks of them
- *     decorator   changes how the one layer below it is used: it counts, bounds, fills, waits
+ *     decorator   changes how the one layer below it is used: it counts, limits, fills or waits
  *     router      has several stacks below it and chooses one for each request
+ *     cache       gets chunks from the layer below and serves blocks of them
+ *     source      gets memory from a device, at the bottom
  *
- * A request goes down the stack until somebody serves it. What comes back up is a record: address, size, and the route, which
- * names the layers that took part. A free takes the same route in reverse. A cache ends the way: the record that it returns is
- * a block of its own, and the chunk in which the block lies is another record, which the cache got from below and keeps.
+ *     request |     decorator     ^ record {ptr, size, route}          free takes the route in reverse
+ *             v       cache       |        chunk: a second record, which the cache keeps
+ *                     source
+ *
+ * A request goes down the stack until a layer serves it. A record is returned: address, size and route. The route names the
+ * layers that took part. A free takes the same route in reverse. A route ends at a cache: the record that a cache returns is a
+ * block of its own. The chunk of that block is another record, which the cache got from below and keeps.
  *
  * HOW TO BEGIN. A decorator is four functions and a struct (examples/my_layer.c). A cache is a policy for free blocks on top of
  * strata_chunked_*() (examples/segregated_fit.c). End the file with a STRATA_LAYERS() line, build a shared object, check it:
@@ -20,26 +24,25 @@
  *
  * A strategy names the object and the layer: `load: [./libmine.so]` and `stack: [stream_safe, mine, system]`.
  *
- * INSTANCES. The builder makes an instance of a layer for each stream, thread or device, by its scope. It is a struct of yours
- * that begins with strata_layer_t. It belongs to a stack, and its records lie in that stack's slab.
+ * INSTANCES. The builder makes an instance of a layer for each stream, thread or device, depending on its scope. An instance is a
+ * struct of yours that begins with strata_layer_t. It belongs to a stack, and its records are in that stack's slab.
  *
- * LOCKS. Each stack has one lock. If the type says `guarded`, every operation runs with it held, unless its comment says
- * otherwise, and the instance needs no lock of its own. Two rules follow:
+ * LOCKS. Each stack has one lock. If the type is `guarded`, every operation runs with that lock held unless its comment states
+ * otherwise. The instance needs no lock of its own. Two rules follow:
  *     - Never block under the lock. Device calls that are not marked quick, calls into the layer below a cache, and your own
  *       waits are made between strata_call_unlock() and strata_call_lock().
  *     - Every call into the layers below may open the lock. Leave nothing half done before such a call, and read your state
- *       anew after it.
- * A type that is not guarded locks for itself. It still must not block while a lock of the call is held.
+ *       again after it.
+ * A type that is not guarded does its own locking. It still must not block while a lock of the call is held.
  *
- * ERRORS. A function that fails returns the reason, made with strata_fail() (strata/status.h), and leaves everything as it was.
- * A request that cannot be served for want of memory is STRATA_E_NO_MEMORY, however large it is. The core then looks for memory
- * and asks the stack again, as the strategy says; a layer has nothing to do with that. `free` cannot fail.
+ * ERRORS. A function that fails returns the reason, made with strata_fail() (strata/status.h), and leaves everything as it was. A
+ * request that fails for lack of memory returns STRATA_E_NO_MEMORY, however large it is. The core then looks for memory and asks
+ * the stack again, as the strategy requires. A layer does nothing for that. `free` cannot fail.
  *
- * UNITS. Sizes are bytes, times are nanoseconds, addresses are uint64_t.
+ * UNITS. Sizes are in bytes, times in nanoseconds, and addresses are uint64_t.
  * NULL. No pointer may be NULL unless a comment allows it. Functions of the hot path do not check their pointers (not checked).
- * VERSIONS. Structs grow at their end alone, and begin with their size where you fill them. Requests that you change are copies
- * with struct_size = sizeof(strata_request_t); records and calls are made by the core.
- */
+ * VERSIONS. Structs grow at their end only, and begin with their size where you fill them. Requests that you change are copies
+ * with struct_size = sizeof(strata_request_t). The core makes records and calls. */
 #ifndef STRATA_LAYER_H
 #define STRATA_LAYER_H
 
@@ -51,45 +54,47 @@ extern "C" {
 #endif
 
 typedef struct strata_layer strata_layer_t; /* an instance of a layer */
-typedef struct strata_stack strata_stack_t; /* the instances that serve one (place, stream), or those that several stacks share */
+typedef struct strata_stack strata_stack_t; /* the instances that serve one (place, stream), or that several stacks share */
 typedef struct strata_domain strata_domain_t; /* all stacks over one physical memory */
 typedef struct strata_record strata_record_t; /* one block, live or free */
-typedef struct strata_outcome strata_outcome_t; /* what became of a request: the core's */
+typedef struct strata_outcome strata_outcome_t; /* the result of a request; the core's */
 
 /* ---- requests: what a call is for -------------------------------------------------------------------------------------- */
 typedef enum strata_purpose {
-    STRATA_FOR_PROGRAM, /* the program asked for it */
-    STRATA_FOR_CHUNK, /* a cache is growing, and other threads wait for it: call no callback, and do not wait for memory */
-    STRATA_FOR_FIRST_USE /* record_stream of who was given another stream's block: its event is taken at free, erase_stream ends nothing */
+    STRATA_FOR_PROGRAM, /* for the program itself */
+    STRATA_FOR_CHUNK, /* for a cache that grows while other threads wait for it: call no callback, and do not wait for memory */
+    /* record_stream for a stream that was given another stream's block. Its event is taken at the free, and erase_stream does not
+     * end the use. */
+    STRATA_FOR_FIRST_USE
 } strata_purpose_t;
 
-/* The call that is under way: which stack it serves, for whom, and which locks it holds. The core makes it, and it ends with the
- * call: pass it on, and keep no pointer to it. */
+/* The call under way: the stack that it serves, its requester, and the locks that it holds. The core makes it, and it ends with
+ * the call. Pass it on, and keep no pointer to it. */
 typedef struct strata_call {
-    strata_stack_t *stack; /* whose layer numbers are in the route of the record */
-    strata_stack_t *held[2]; /* the stacks whose locks are held now: [0] one of a stream or thread, [1] a shared one; NULL: none */
-    strata_stream_t stream; /* whose request it is: not the stack's own stream if the program has forgotten that one */
+    strata_stack_t *stack; /* the stack that numbers the layers in the record's route */
+    strata_stack_t *held[2]; /* stacks with locks held now: [0] of a stream or thread, [1] a shared one; NULL if none */
+    strata_stream_t stream; /* that of the request: not the stack's own stream if the program has forgotten that one */
     strata_purpose_t purpose;
 } strata_call_t;
 
 /* A flag of a request beside those of the program (STRATA_NO_RETRY, STRATA_NO_GROW, STRATA_ZERO). */
 enum {
-    STRATA_SMALL_GROWTH = 1u << 16 /* memory is short: a cache that must grow asks for the request alone, not for a whole chunk */
+    STRATA_SMALL_GROWTH = 1u << 16 /* memory is short: a cache that must grow requests only these bytes, not a whole chunk */
 };
 
-/* What is asked for. Read only: to ask for something else, pass on a changed copy. */
+/* The memory requested. It is read only: to request something else, pass on a changed copy. */
 typedef struct strata_request {
     size_t struct_size;
     size_t size; /* bytes, never 0 */
-    size_t alignment; /* a power of two. More than the place's only if this layer's `alignment` says that it serves it */
+    size_t alignment; /* a power of two. It exceeds the place's only if this layer's `alignment` allows it */
     strata_stream_t stream;
-    uint64_t pool; /* 0: no named pool */
-    uint64_t freed_before; /* serve only what was freed at this count or before (set_frontier); 0: anything */
-    const char *tag; /* NULL: none */
+    uint64_t pool; /* a named pool, or 0 */
+    uint64_t freed_before; /* serve only memory freed up to this count (strata_set_safe_frontier()); 0 allows all */
+    const char *tag; /* may be NULL */
     strata_call_t *call;
-    uint32_t flags; /* STRATA_NO_GROW: serve from what is there; STRATA_NO_RETRY: do not wait */
-    uint64_t at; /* of a cache above a source of handles: the address where it wants the memory; 0: anywhere */
-    const char *operator_name; /* strata_annotate(); NULL: nothing was said. It lives as long as the facade */
+    uint32_t flags; /* STRATA_NO_GROW: serve from free memory only; STRATA_NO_RETRY: do not wait */
+    uint64_t at; /* for a cache above a source of handles: the address at which it needs the memory; 0 allows any */
+    const char *operator_name; /* strata_annotate(), or NULL. It lives as long as the facade */
     strata_outcome_t *outcome; /* shared by all copies of the request; the core's */
 } strata_request_t;
 
@@ -98,15 +103,15 @@ typedef enum strata_record_state {
     STRATA_RECORD_UNUSED = 0, /* the slot is free */
     STRATA_RECORD_FREE = 1, /* a free block of a cache */
     STRATA_RECORD_LIVE = 2, /* the program has it */
-    STRATA_RECORD_DEFERRED = 3, /* on its way back: freed by the program, perhaps waiting for other streams */
+    STRATA_RECORD_DEFERRED = 3, /* being returned: freed by the program, perhaps waiting for other streams */
     STRATA_RECORD_CHUNK = 4 /* held by a layer above: a cache, or a decorator that made a record of its own */
 } strata_record_state_t;
 
-/* A slot whose record has this generation is used up. A cache that gets such a block back must not hand it out again. */
+/* The last generation of a slot. A cache that gets a block with it back must not hand the block out again. */
 enum { STRATA_GENERATION_LAST = (1u << 28) - 1 };
 
-/* One block, live or free: 64 bytes in the slab of its maker's stack, whose lock guards it. Slots are numbers into that slab. Whoever
- * holds it live may read ptr, size and slack without the lock. A layer writes only what the comments give it. */
+/* One block, live or free: 64 bytes in the slab of its maker's stack, guarded by that stack's lock. The holder of a live block
+ * may read ptr, size and slack without the lock. A layer writes only the fields that the comments give it. */
 struct strata_record {
     uint64_t ptr;
     uint64_t size; /* granted bytes */
@@ -114,30 +119,30 @@ struct strata_record {
         uint64_t route; /* held: numbers of the layers that took part, the top in the low byte: the core pushes and pops them */
         uint64_t free_word; /* FREE: the cache's own */
     };
-    uint32_t generation; /* grows at every free, so that old refs are known to be stale; the core's */
-    uint16_t stack; /* number of the stack whose layer numbers `route` uses */
-    uint16_t attention; /* bits of the `idle` layers whose free must be called for this record */
-    uint32_t prev, next; /* a block of a cache: slots of its neighbours in the chunk; 0: none */
+    uint32_t generation; /* grows at every free, so that old refs are recognized as stale; the core's */
+    uint16_t stack; /* number of the stack that numbers the layers in `route` */
+    uint16_t attention; /* bits of the `idle` layers that must be called at this record's free */
+    uint32_t prev, next; /* a block of a cache: slots of its neighbors in the chunk, or 0 */
     union {
         uint32_t bin_prev; /* FREE: links of the cache's index, this and bin_next */
-        uint32_t held_slot; /* made by strata_record_wrap(): the slot of what it holds; the core's */
+        uint32_t held_slot; /* made by strata_record_wrap(): the slot of the record inside; the core's */
     };
     union {
         uint32_t bin_next;
         uint32_t held_home; /* and the stack of that slot */
-        uint32_t user; /* of a cache or source that serves several streams: a number of its own for who has the block */
-        uint32_t own_uses; /* of a cache that notes borrows where a layer above does too: its list */
+        uint32_t user; /* for a cache or source that serves several streams: its own number for the stream that has the block */
+        uint32_t own_uses; /* for a cache that records borrows where a layer above also does: its list */
     };
-    uint32_t chunk; /* the cache's own number of the chunk; 0: this is no block of a cache */
+    uint32_t chunk; /* the cache's own number of the chunk, or 0 if this is not a block of a cache */
     union {
         uint32_t slack; /* held: granted bytes less requested bytes */
         uint32_t mark_high; /* FREE: the cache's own, this and mark_low */
     };
     uint8_t state; /* strata_record_state_t */
     uint8_t pool; /* the layer's own */
-    uint16_t home; /* number of the stack whose slab this is */
+    uint16_t home; /* number of the stack that has this slab */
     union {
-        uint32_t borrows; /* held: the list of the first layer that notes borrows, or else of the core; 0: none */
+        uint32_t borrows; /* held: the list of the first layer that records borrows, or else of the core; 0 if empty */
         uint32_t mark_low;
     };
 };
@@ -157,23 +162,22 @@ typedef enum strata_option_kind {
 
 enum { STRATA_OPTION_TEXT_BYTES = 256 /* with the closing zero */, STRATA_OPTION_CHOICES = 32 /* words of one option */ };
 
-/* One option. From these rows come the reading of strategy files and of settings, `strata layers`, and the bounds that are
- * checked.
+/* One option. These rows define the reading of strategy files and of settings, `strata layers`, and the bounds that are checked.
  *
- * A router whose branches have values of their own has options that end in the number of the branch: `most_1`, `most_2`, up to
- * `most_8`. A strategy writes `routes: [{most: 4, stack: [...]}, {most: 9, stack: [...]}, {stack: [...]}]`; the last branch
- * takes the rest and has no value. A router without such options is written `stacks: [[...], [...]]`. */
+ * A router that has a value for each branch has options that end in the number of the branch: `most_1`, `most_2`, up to `most_8`.
+ * A strategy writes `routes: [{most: 4, stack: [...]}, {most: 9, stack: [...]}, {stack: [...]}]`. The last branch takes the rest
+ * and has no value. A router without such options is written `stacks: [[...], [...]]`. */
 typedef struct strata_option_row {
     const char *name;
     strata_option_kind_t kind;
     uint32_t offset; /* in the options struct */
-    const char *default_text; /* as a strategy file would say it */
-    uint64_t min, max; /* of COUNT, SIZE, TIME; of FRACTION in millionths; max 0: no bound */
+    const char *default_text; /* as in a strategy file */
+    uint64_t min, max; /* for COUNT, SIZE, TIME; for FRACTION in millionths; max 0 is unbounded */
     const char *choices; /* CHOICE: "address|any" */
     const char *doc;
 } strata_option_row_t;
 
-/* One figure: a uint64_t at `offset` in the instance. It is read under the lock, after `figures`. */
+/* One metric: a uint64_t at `offset` in the instance. It is read under the lock, after the notice FIGURES. */
 typedef struct strata_stat_row {
     const char *name;
     const char *unit;
@@ -183,12 +187,12 @@ typedef struct strata_stat_row {
 
 /* ---- the type of a layer ----------------------------------------------------------------------------------------------- */
 typedef enum strata_role { STRATA_SOURCE, STRATA_CACHE, STRATA_DECORATOR, STRATA_ROUTER } strata_role_t;
-/* What has an instance of its own, within one facade: each stream, each thread, or each device. NONE: the layer keeps nothing,
- * so it does not matter. THREAD is for caches; every thread has stacks of its own above such a cache. */
+/* The unit that has an instance of its own, within one facade: each stream, each thread, or each device. NONE: the layer keeps no
+ * state, so it does not matter. THREAD is for caches. Every thread has stacks of its own above such a cache. */
 typedef enum strata_scope { STRATA_SCOPE_NONE, STRATA_SCOPE_STREAM, STRATA_SCOPE_THREAD, STRATA_SCOPE_DEVICE } strata_scope_t;
 
-/* What a layer needs of the layers below, and gives to those above. The builder refuses a stack in which a need is not met, and
- * names both layers. X(name, bit, meaning) */
+/* The requirements of a layer on the layers below, and its promises to those above. The builder refuses a stack that does not
+ * meet a requirement, and names both layers. X(name, bit, meaning) */
 #define STRATA_TRAIT_MAP(X)                                                                                                        \
     X(STREAM_ORDERED, 0, "memory freed may be served again to the same stream without a wait")                                     \
     X(CROSS_STREAM_SAFE, 1, "borrows are respected")                                                                               \
@@ -209,17 +213,17 @@ enum {
 #undef STRATA_TRAIT_ENUM
 };
 
-/* What poll() finds. */
+/* The result of poll(). */
 typedef struct strata_pending {
-    uint64_t freed_bytes; /* whose frees this poll has finished */
-    uint64_t pending_bytes; /* whose frees still wait for other streams */
-    uint64_t ready_at; /* when the earliest of them can be finished, on the device's clock; UINT64_MAX: unknown */
+    uint64_t freed_bytes; /* finished by this poll */
+    uint64_t pending_bytes; /* still waiting for other streams */
+    uint64_t ready_at; /* when the earliest of them can be finished, on the device's clock; UINT64_MAX if unknown */
 } strata_pending_t;
 
-/* A free of `bytes` bytes waits for a stream; `gone`: the stream has been destroyed. */
+/* A free of `bytes` bytes waits for a stream. `gone` is true if the stream has been destroyed. */
 typedef void (*strata_wait_fn)(strata_stream_t stream, bool gone, uint64_t bytes, void *context);
 typedef void (*strata_walk_fn)(const strata_record_t *record, void *context);
-/* What keeps a free block from a request, for reports. X(name, bit, meaning) */
+/* Reasons that keep a free block from a request, for reports. X(name, bit, meaning) */
 #define STRATA_REACH_MAP(X)                                                                                                        \
     X(STREAM, 0, "one stream alone is served from it")                                                                             \
     X(CAPTURED, 1, "it stays where it is while a stream is being captured")                                                        \
@@ -240,133 +244,135 @@ typedef struct strata_layer_type {
     strata_role_t role;
     strata_scope_t scope;
     uint32_t needs, gives; /* STRATA_TRAIT_* */
-    uint32_t passes; /* traits of the layers below that stay true above this one; ~0u: all */
+    uint32_t passes; /* traits of the layers below that remain true above this one; ~0u is all */
     bool guarded; /* operations run under the lock of the instance's stack */
-    bool idle; /* allocate may be skipped while strata_layer_wants_allocate() is off, and free for records whose attention bit
-                  (strata_layer_t.attention) is clear: skipped, each must amount to a call of the layer below */
-    size_t state_size; /* of an instance, which begins with strata_layer_t and is zero before create */
-    size_t options_size; /* of the struct that the options rows fill */
-    const strata_option_row_t *options; /* ended by a row without a name; NULL: none */
-    const strata_stat_row_t *stats; /* likewise */
+    /* The core may skip allocate while strata_layer_wants_allocate() is off. It may skip free for records in which the layer's
+     * attention bit (strata_layer_t.attention) is clear. A skipped operation must do nothing but call the layer below. */
+    bool idle;
+    size_t state_size; /* bytes of an instance, which begins with strata_layer_t and is zero before create */
+    size_t options_size; /* bytes of the struct that the options rows fill */
+    const strata_option_row_t *options; /* ended by a row without a name; may be NULL */
+    const strata_stat_row_t *stats; /* ended in the same way; may be NULL */
 
-    /* Mandatory. No lock is held in create and destroy. destroy gives everything back, whatever is still live; it is called
-     * only after a create that succeeded. */
+    /* Mandatory. No lock is held in create and destroy. destroy gives all memory back, including live memory. It is called only
+     * after a create that succeeded. */
     strata_status_t (*create)(strata_layer_t *self);
     void (*destroy)(strata_layer_t *self);
-    /* Serves a request and sets *record, or fails and leaves it alone. A decorator calls strata_below_allocate(), a router
+    /* Serves a request and sets *record, or fails and leaves it unchanged. A decorator calls strata_below_allocate(), a router
      * strata_layer_allocate(), a source strata_record_new(). */
     strata_status_t (*allocate)(strata_layer_t *self, const strata_request_t *request, strata_record_t **record);
-    /* Takes a record back; cannot fail. Decorators and routers call strata_below_free(). */
+    /* Takes a record back. It cannot fail. Decorators and routers call strata_below_free(). */
     void (*free)(strata_layer_t *self, strata_record_t *record, strata_call_t *call);
 
-    /* Optional. The core asks each layer of a stack that has the operation; NULL: this one has nothing to do. */
-    /* A cache serves a request of `stack`, at the place's alignment, from what is there; no device call, no lock is opened.
-     * NULL: allocate is called. The core writes the record's route and stack. An instance that several stacks share asks
-     * strata_stack_stream() whose request it is. */
+    /* Optional. The core calls each layer of a stack that has the operation, and skips a layer that has NULL. */
+    /* A cache serves a request of `stack` from its free memory, at the place's alignment. It makes no device call and opens no
+     * lock. If it returns NULL, allocate is called. The core writes the record's route and stack. An instance that several stacks
+     * share gets the stream from strata_stack_stream(). */
     strata_record_t *(*hit)(strata_layer_t *self, size_t size, const strata_stack_t *stack);
-    /* Of a cache: takes back a record in which no other layer took part, as free does. False, and nothing has changed: the lock
-     * would have to be opened, and free is called. */
+    /* A cache takes back a record in which no other layer took part, as free does. Returns false, and changes nothing, if the
+     * lock would have to be opened. Then free is called. */
     bool (*quick_free)(strata_layer_t *self, strata_record_t *record);
-    /* Gives back all memory that is idle; returns the bytes. The lock is opened for the calls below. */
+    /* Gives back all idle memory and returns the bytes. The lock is opened for the calls below. */
     uint64_t (*release)(strata_layer_t *self, strata_call_t *call);
-    /* Finishes the frees that wait for no stream any more; adds to *pending. */
+    /* Finishes the frees that no longer wait for a stream, and adds to *pending. */
     void (*poll)(strata_layer_t *self, strata_call_t *call, strata_pending_t *pending);
-    /* Another stream uses a live block, or no longer does. The topmost layer of the record's route that has record_stream is
-     * called. If there is none, the free waits on the host for that stream. */
+    /* Another stream begins, or ends, a use of a live block. The core calls the topmost layer of the record's route that has
+     * record_stream. If there is none, the free waits on the host for that stream. */
     strata_status_t (*record_stream)(strata_layer_t *self, strata_record_t *record, strata_stream_t stream, strata_call_t *call);
     strata_status_t (*erase_stream)(strata_layer_t *self, strata_record_t *record, strata_stream_t stream, strata_call_t *call);
-    /* Called for the kinds of notices that `notices` names, and no others. */
+    /* Called only for the kinds of notices in `notices`. */
     uint32_t notices; /* 1u << STRATA_NOTICE_* */
     void (*notify)(strata_layer_t *self, strata_notice_t *notice, strata_call_t *call);
-    /* As release, until at most `keep` idle bytes are left. */
+    /* Like release, until at most `keep` idle bytes are left. */
     uint64_t (*trim)(strata_layer_t *self, uint64_t keep, strata_call_t *call);
-    /* Of a cache: shows every block, live or free, chunk by chunk, in the order of addresses within a chunk. */
+    /* A cache visits every block, live or free, chunk by chunk, in the order of addresses within a chunk. */
     void (*walk)(strata_layer_t *self, strata_walk_fn block, void *context);
-    /* Of a cache: the chunk in which a block lies; NULL: none. */
+    /* A cache returns the chunk of a block, or NULL if it has none. */
     const strata_record_t *(*chunk_of)(strata_layer_t *self, const strata_record_t *block);
-    /* Bytes that the layer holds and nobody uses. */
+    /* Returns the bytes that the layer holds and that no block uses. */
     uint64_t (*idle_bytes)(strata_layer_t *self);
-    /* Checks everything that must hold of the instance: E_CORRUPT, with what is wrong. No call is under way in it. */
+    /* Checks every invariant of the instance. Returns E_CORRUPT with the fault in the text. No call is under way in it. */
     strata_status_t (*validate)(strata_layer_t *self);
-    /* What the option rows cannot check: whether the options fit one another and the place. E_STRATEGY, with what is wrong and
-     * what to write instead; set *option to the name of the option that is to blame. There is no instance yet, and no lock is
-     * held. */
+    /* Checks the options beyond the option rows: they must fit one another and the place. Returns E_STRATEGY with the fault and
+     * the remedy, and sets *option to the name of the option at fault. There is no instance yet, and no lock is held. */
     strata_status_t (*check)(const void *options, strata_place_kind_t place, const char **option);
-    /* Of a cache: the block, live or free, in which an address lies; NULL: none. Without it, walk is used. */
+    /* A cache returns the block, live or free, that contains an address, or NULL. Without this operation walk is used. */
     const strata_record_t *(*find)(strata_layer_t *self, uint64_t address);
-    /* Names each stream for which a free still waits, free by free. */
+    /* Calls `wait` for each free that still waits for a stream. */
     void (*waits)(strata_layer_t *self, strata_wait_fn wait, void *context);
-    /* The largest alignment that the layer serves with these options, if the layers below serve `below`; UINT64_MAX: any.
-     * *wanted is what it needs of them itself, at first the place's: the builder refuses a stack that serves less. NULL:
-     * decorators and routers serve `below`, sources and caches up to 256. There is no instance, and no lock is held. */
+    /* Returns the largest alignment that the layer serves with these options, if the layers below serve `below`. UINT64_MAX is
+     * any. `*wanted`, at first the place's, is the alignment that the layer needs below it. The builder refuses a stack that
+     * serves less. If NULL, decorators and routers serve `below`, and sources and caches up to 256. There is no instance, and no
+     * lock is held. */
     uint64_t (*alignment)(const void *options, strata_place_kind_t place, uint64_t below, uint64_t *wanted);
-    /* Of a layer that knows borrows and does not keep them in record->borrows: whether a live record has one. */
+    /* For a layer that records borrows, but not in record->borrows. Returns true if a live record has one. */
     bool (*is_borrowed)(const strata_layer_t *self, const strata_record_t *record);
-    /* Of a cache: what keeps a free block from requests of `size` bytes, STRATA_REACH_*; with STREAM, *stream is whose it is.
-     * NULL: nothing does, apart from whose stack it is. */
+    /* A cache returns STRATA_REACH_*, the reasons that keep a free block from requests of `size` bytes. With STREAM it sets
+     * *stream to the stream that owns it. If the operation is NULL, only the stack that owns the block matters. */
     uint32_t (*reach)(strata_layer_t *self, const strata_record_t *block, uint64_t size, strata_stream_t *stream);
-    const struct strata_direct *direct; /* for layers of the tree; NULL elsewhere: the way of hit and quick_free (stack/direct.h) */
-    /* Of a source: the driver's pool that it serves from; what lies idle there is nobody else's. NULL: none. No lock is held. */
+    const struct strata_direct *direct; /* in the tree, else NULL: fast path of hit and quick_free (allocation/stack/direct.h) */
+    /* A source returns the driver's pool that it serves from, or NULL. Idle memory there has no other user. No lock is held. */
     void *(*driver_pool)(strata_layer_t *self);
-    /* A cache serves as in hit, but at this ptr and size; `ref` means nothing. NULL: something is there. */
+    /* A cache serves as in hit, but at this ptr and size. `ref` has no meaning. Returns NULL if the memory is not free. */
     strata_record_t *(*take_at)(strata_layer_t *self, const strata_block_t *at, size_t requested, const strata_stack_t *stack);
-    const struct strata_handles *handles; /* for sources of the tree that serve physical handles; NULL elsewhere */
+    const struct strata_handles *handles; /* for sources in the tree that serve physical handles; NULL elsewhere */
 } strata_layer_type_t;
 
-/* The head of every instance. The builder fills it; it does not change. */
+/* The head of every instance. The builder fills it, and it does not change. */
 struct strata_layer {
     const strata_layer_type_t *type;
-    strata_stack_t *stack; /* whose lock guards the instance, and whose slab has its records */
+    strata_stack_t *stack; /* the stack that guards the instance by its lock and has its records in its slab */
     strata_domain_t *domain;
     const void *options; /* the struct that the options rows filled */
     strata_layer_t **below; /* `below_count` layers: none below a source, several below a router */
     uint32_t below_count;
-    uint16_t attention; /* of an `idle` layer: its bit in the attention of records; 0: it is always called */
-    uint8_t number; /* in routes */
-    uint64_t serial; /* no other instance of the process ever has it */
+    uint16_t attention; /* of an `idle` layer: its bit in the attention of records, or 0 if it is always called */
+    uint8_t number; /* its number in routes */
+    uint64_t serial; /* unique in the process, never reused */
     strata_record_t *records; /* those of the stack, by slot. They never move */
 };
 
-/* A record by its slot, and back. Slot 0 is no block: links use it for "none". It may be written to; reading it means nothing. */
+/* A record by its slot, and back. Links use slot 0 for "none". That slot may be written to, but its contents have no meaning. */
 static inline strata_record_t *strata_record_at(const strata_layer_t *self, uint32_t slot) { return &self->records[slot]; }
 static inline uint32_t strata_record_slot(const strata_layer_t *self, const strata_record_t *record) {
     return (uint32_t)(record - self->records);
 }
 
-/* ---- operations that do nothing; and the free of a layer that has only to pass it on: strata_below_free() ---------------- */
+/* ---- operations that do nothing, and a free that only passes the record on by strata_below_free() ------------------------ */
 STRATA_API strata_status_t strata_layer_create_nothing(strata_layer_t *self);
 STRATA_API void strata_layer_destroy_nothing(strata_layer_t *self);
 /* (not checked) */
 STRATA_API void strata_layer_free_below(strata_layer_t *self, strata_record_t *record, strata_call_t *call);
 
 /* ---- calling the layers below ------------------------------------------------------------------------------------------- */
-/* A router asks one of self->below[]. The lock may be opened during the call. *record is set on success alone (not checked). */
+/* A router calls one of self->below[]. The lock may be opened during the call. *record is set only on success (not checked). */
 STRATA_API strata_status_t strata_layer_allocate(strata_layer_t *layer, const strata_request_t *request, strata_record_t **record);
-/* Of a decorator: asks the layer below, likewise. */
+/* A decorator calls the layer below in the same way. */
 static inline strata_status_t strata_below_allocate(strata_layer_t *self, const strata_request_t *request,
                                                     strata_record_t **record) {
     return strata_layer_allocate(self->below[0], request, record);
 }
-/* Gives a record that came from below back to where it came from: in free, and in an allocate that fails after the layer below
- * has served. The record is gone then. The lock may be opened during the call (not checked). */
+/* Returns a record to the layer below that served it. Call it in free, and in an allocate that fails after the layer below has
+ * served. The record ends then. The lock may be opened during the call (not checked). */
 STRATA_API void strata_below_free(strata_record_t *record, strata_call_t *call);
-/* For a record_stream or erase_stream that only looks on: passes the call on to the next layer below that knows borrows.
- * E_UNSUPPORTED: there is none. */
+/* Pass a call on to the next layer below that handles borrows, for a record_stream or erase_stream that only observes. Return
+ * E_UNSUPPORTED if there is none. */
 STRATA_API strata_status_t strata_below_record_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
                                                       strata_call_t *call);
 STRATA_API strata_status_t strata_below_erase_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
                                                      strata_call_t *call);
 
-/* Of a cache: a chunk from the layer below, and its way back. `size` takes the place of the request's; everything else is as in
- * the request. No lock may be held: strata_call_unlock() first. The chunk is the cache's until it gives it back. */
+/* A cache gets a chunk from the layer below, and gives it back. `size` replaces the request's. Everything else is as in the
+ * request. No lock may be held, so call strata_call_unlock() first. The cache owns the chunk until it gives it back. */
 STRATA_API strata_status_t strata_chunk_allocate(strata_layer_t *self, uint64_t size, const strata_request_t *request,
                                                  strata_record_t **chunk);
 STRATA_API void strata_chunk_free(strata_record_t *chunk);
 
-/* Whether whatever stands below gives all of these traits (STRATA_TRAIT_*), itself or by passing them on. */
+/* Returns true if the layers below give all of these traits (STRATA_TRAIT_*), themselves or by passing them on. */
 STRATA_API bool strata_below_gives(const strata_layer_t *self, uint32_t traits);
 
-/* A cache calls this if its own steps found no memory for the request. If no other layer keeps any, only a `retry` looks again. */
+/* A cache calls this if its own steps found no memory for the request. If no other layer keeps any, only a `retry` searches
+ * again. */
 STRATA_API void strata_layer_has_reclaimed(const strata_layer_t *self, const strata_request_t *request);
 
 /* ---- locks ---- */
@@ -375,73 +381,77 @@ typedef struct strata_opened {
     strata_stack_t *held[2];
 } strata_opened_t;
 
-/* Open all locks of the call, and take the same ones again (not checked). */
+/* Open all locks of the call, and take the same locks again (not checked). */
 STRATA_API strata_opened_t strata_call_unlock(strata_call_t *call);
 STRATA_API void strata_call_lock(strata_call_t *call, strata_opened_t opened);
 
 /* ---- records of sources; under the lock of the layer's stack ---- */
-/* A live record for a request, of memory that the source has got. NULL: the stack has as many records as it may have; E_LIMIT
- * is set, and allocate returns it. And its end; both (not checked). */
+/* Make a live record for a request, of memory that the source has got, and end it. The first returns NULL and sets E_LIMIT, which
+ * allocate returns, if the stack has its maximum of records (not checked). */
 STRATA_API strata_record_t *strata_record_new(strata_layer_t *self, const strata_request_t *request, uint64_t ptr, uint64_t size);
 STRATA_API void strata_record_delete(strata_layer_t *self, strata_record_t *record);
-/* For the destroy of a source: shows every record that somebody still has. Give its memory back, and delete no record. */
+/* For the destroy of a source: visits every record still in use. Give its memory back, and delete no record. */
 STRATA_API void strata_layer_each_left(strata_layer_t *self, strata_walk_fn record, void *context);
 
 /* ---- decorators that change the address or the size; under the lock of the layer's stack ---- */
-/* The record that goes up in place of `inner`, which came from strata_below_allocate() for this request: `size` bytes at `ptr`,
- * inside those of `inner`. Of the new record `next`, `prev` and `pool` are the layer's own. Borrows of it reach the layers that
- * took part in `inner`. NULL: as strata_record_new(); `inner` is as it was, and the layer frees it and fails (not checked). */
+/* Returns the record that goes up in place of `inner`, which came from strata_below_allocate() for this request. It has `size`
+ * bytes at `ptr`, inside those of `inner`. The layer may use `next`, `prev` and `pool` of the new record. Borrows of it reach the
+ * layers that took part in `inner`. Returns NULL as strata_record_new() does. In that case `inner` is unchanged, and the layer
+ * frees it and fails (not checked). */
 STRATA_API strata_record_t *strata_record_wrap(strata_layer_t *self, const strata_request_t *request, strata_record_t *inner,
                                                uint64_t ptr, uint64_t size);
-/* Returns the record inside one that strata_record_wrap() made. Only the layer that made it may ask (not checked). */
+/* Returns the record inside one that strata_record_wrap() made. Only the layer that made it may call this (not checked). */
 STRATA_API strata_record_t *strata_record_held(const strata_record_t *record);
-/* Ends such a record and returns what it held, which goes to strata_below_free(): in the layer's free, or later if the layer
- * keeps it for a while. A layer that wraps only some requests knows its own records in free by record->route == 0 (not checked). */
+/* Ends such a record and returns the record inside. Pass that one to strata_below_free(), in the layer's free or later if the
+ * layer keeps it for a while. A layer that wraps only some requests recognizes its own records in free by record->route == 0 (not
+ * checked). */
 STRATA_API strata_record_t *strata_record_unwrap(strata_layer_t *self, strata_record_t *record);
-/* Whether other streams have borrowed what such a record holds: they may use the bytes until a layer below has waited. */
+/* Returns true if other streams have borrowed the record inside. They may use the bytes until a layer below has waited. */
 STRATA_API bool strata_record_borrowed_below(const strata_record_t *record);
 
 /* ---- `idle` layers; under the lock of the layer's stack ---- */
-/* Whether allocate is to be called from now on. Free is called for the records in whose `attention` the layer sets its bit. */
+/* Turns the calls of allocate on or off. Free is called for records in which the layer sets its bit of `attention`. */
 STRATA_API void strata_layer_wants_allocate(strata_layer_t *self, bool wants);
 
 /* ---- caches: chunks cut into blocks, for one stream; under the lock of the layer's stack ---- */
-/* A cache gets chunks from the layer below and serves blocks of them. What every such cache does is done here: chunks come (one
- * thread asks, others that miss wait for it), are cut into blocks, merged again and given back; the figures (cache_hits,
- * growths, chunks, reserved bytes) are kept; blocks are walked and found. The author keeps the index of the free blocks: where
- * they are put, and which one serves a request (examples/segregated_fit.c).
+/* A cache gets chunks from the layer below and serves blocks of them. The part that every such cache shares is here. On a miss
+ * one thread gets a chunk, and others that miss wait for it. Chunks are split into blocks, coalesced and given back. The metrics
+ * cache_hits, growths, chunks and reserved bytes are kept, and blocks are walked and found. The author keeps the index of the
+ * free blocks. It decides where they are put, and which one serves a request (examples/segregated_fit.c).
  *
- * A free block is a record in state FREE. `ptr` and `size` say where it lies, `prev` and `next` are the slots of its neighbours
- * in the chunk. Its index may use `bin_prev`, `bin_next`, `pool`, `mark_high` and `mark_low` as it likes, and nothing else. */
+ * A free block is a record in state FREE with its `ptr` and `size`. `prev` and `next` are the slots of its neighbors in the
+ * chunk. Its index may use `bin_prev`, `bin_next`, `pool`, `mark_high` and `mark_low` freely, and nothing else. */
 
 /* The author's index of free blocks. Every operation runs under the lock, changes nothing but the index, and opens no lock. */
 typedef struct strata_chunked_policy {
     size_t struct_size;
-    /* Addresses and sizes of blocks are multiples of it: a power of two, at least the place's alignment. For more than 256 the
-     * type's `alignment` must want as much of the layers below. */
+    /* Addresses and sizes of blocks are multiples of it. It is a power of two, at least the place's alignment. Above 256 the
+     * type's `alignment` must require as much of the layers below. */
     uint64_t unit;
-    bool joins_chunks; /* chunks that touch become one, where the layers below allow it (STRATA_TRAIT_CONTIGUOUS) */
-    /* A free block comes into the index, or leaves it. Its size does not change while it is there. */
+    bool joins_chunks; /* coalesces adjacent chunks where the layers below allow it (STRATA_TRAIT_CONTIGUOUS) */
+    /* Adds a free block to the index, or removes it. Its size does not change while it is there. */
     void (*insert)(strata_layer_t *self, strata_record_t *block);
     void (*remove)(strata_layer_t *self, strata_record_t *block);
-    /* A free block of at least `size` bytes, a multiple of the unit; it stays in the index. NULL: none; the cache grows. */
+    /* Returns a free block of at least `size` bytes, a multiple of the unit. It stays in the index. If it returns NULL, the cache
+     * grows. */
     strata_record_t *(*find)(strata_layer_t *self, uint64_t size);
-    /* Bytes to ask from below where nothing serves `size` bytes. NULL, or less than `size`: `size`. */
+    /* Returns the bytes to request from below if no block serves `size` bytes. If it is NULL or returns less, `size` bytes are
+     * requested. */
     uint64_t (*growth)(strata_layer_t *self, uint64_t size);
-    /* E_CORRUPT, with what is wrong, if the index is not of so many blocks and bytes. NULL: nothing is checked. */
+    /* Returns E_CORRUPT, with the fault, unless the index has this number of blocks and bytes. May be NULL. */
     strata_status_t (*validate)(strata_layer_t *self, uint32_t blocks, uint64_t bytes);
 } strata_chunked_policy_t;
 
-/* What the state of such a cache begins with. */
+/* The head of the state of such a cache. */
 typedef struct strata_chunked {
     strata_layer_t base;
     uint64_t own[64]; /* the mechanism's */
 } strata_chunked_t;
 
-/* For the type's create, before anything else: `policy` stays as it is until the layer ends. No lock is held. E_INVALID: an
- * operation is missing or the unit is none; E_HOST_MEMORY. */
+/* For the type's create, before anything else. `policy` must not change until the layer ends. No lock is held. Returns E_INVALID
+ * if an operation is missing or the unit is invalid, or E_HOST_MEMORY. */
 STRATA_API strata_status_t strata_chunked_create(strata_layer_t *self, const strata_chunked_policy_t *policy);
-/* The operations of the type. An author who wants more of one calls it from an operation of their own. */
+/* The operations of the type. To add to one, call it from an operation of your own. */
 STRATA_API void strata_chunked_destroy(strata_layer_t *self);
 STRATA_API strata_status_t strata_chunked_allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record);
 STRATA_API void strata_chunked_free(strata_layer_t *self, strata_record_t *block, strata_call_t *call);
@@ -456,7 +466,7 @@ STRATA_API uint64_t strata_chunked_idle_bytes(strata_layer_t *self);
 STRATA_API strata_record_t *strata_chunked_take_at(strata_layer_t *self, const strata_block_t *at, size_t requested,
                                                    const strata_stack_t *stack);
 STRATA_API strata_status_t strata_chunked_validate(strata_layer_t *self);
-/* All of them, in the initializer of a type whose state begins with strata_chunked_t. */
+/* Sets all of them, in the initializer of a type with a state that begins with strata_chunked_t. */
 #define STRATA_CHUNKED_OPERATIONS                                                                                                  \
     .role = STRATA_CACHE, .scope = STRATA_SCOPE_STREAM,                                                                            \
     .gives = STRATA_TRAIT_STREAM_ORDERED | STRATA_TRAIT_SUB_ALLOCATES | STRATA_TRAIT_SINGLE_STREAM, .guarded = true,               \
@@ -466,10 +476,10 @@ STRATA_API strata_status_t strata_chunked_validate(strata_layer_t *self);
     .idle_bytes = strata_chunked_idle_bytes, .validate = strata_chunked_validate, .take_at = strata_chunked_take_at
 
 /* ---- caches that keep their chunks themselves; under the lock of the layer's stack ---- */
-/* A free block of the chunk that the cache calls `chunk`, any number but 0; its links are 0. strata_record_delete() ends it.
- * NULL: the stack has as many records as it may have, and E_LIMIT is set. */
+/* Makes a free block of the chunk that the cache calls `chunk`, any number but 0. Its links are 0. strata_record_delete() ends
+ * it. Returns NULL and sets E_LIMIT if the stack has its maximum of records. */
 STRATA_API strata_record_t *strata_block_new(strata_layer_t *self, uint32_t chunk, uint64_t ptr, uint64_t size);
-/* The block is served to a request of `requested` bytes. */
+/* Serves the block to a request of `requested` bytes. */
 static inline void strata_block_hand_out(strata_record_t *block, uint64_t requested) {
     block->route = 0;
     block->attention = 0;
@@ -477,88 +487,90 @@ static inline void strata_block_hand_out(strata_record_t *block, uint64_t reques
     block->borrows = 0;
     block->state = STRATA_RECORD_LIVE;
 }
-/* Returns what a chunk adds to `reserved_bytes`: its bytes, or 0 if a cache below cut it from a chunk of its own (not checked). */
+/* Returns a chunk's part of `reserved_bytes`: its bytes, or 0 if a cache below split it from a chunk of its own (not checked). */
 STRATA_API uint64_t strata_record_reserved(const strata_record_t *record);
-/* The figures of the layer's stack. A cache keeps cache_hits, growths, chunks, reserved_bytes and peak_reserved_bytes, by
- * adding to them; the core keeps the others. */
+/* Returns the statistics of the layer's stack. A cache adds to cache_hits, growths, chunks, reserved_bytes and
+ * peak_reserved_bytes. The core keeps the others. */
 STRATA_API strata_statistics_t *strata_layer_stack_figures(strata_layer_t *self);
 
 /* ---- the device ----------------------------------------------------------------------------------------------------------
  *
- * Functions marked quick may be called under the locks. Before all others, strata_call_unlock(). */
+ * Functions marked quick may be called under the locks. Call strata_call_unlock() before all others. */
 
 /* Quick. */
 STRATA_API strata_place_t strata_layer_place(const strata_layer_t *self);
-/* Of a source: memory of the place's kind, aligned at least as the place, from the device and back. It counts as reserved, and
- * E_NO_MEMORY is returned where the place's limit would be exceeded. The request that it is for notes a refusal,
- * for the report; a source that asks on its own account passes an empty one. If the device refuses to take memory back, it still counts
- * and is still the layer's; it must not be served again. */
+/* A source gets memory of the place's kind from the device, aligned at least as the place, and gives it back. The memory counts
+ * as reserved. Returns E_NO_MEMORY if it would exceed the place's limit. The outcome of the request keeps a refusal for the
+ * report, so a source that allocates for itself passes an empty request. If the device refuses to take memory back, that memory
+ * still counts and remains the layer's. It must not be served again. */
 STRATA_API strata_status_t strata_layer_get_memory(strata_layer_t *self, const strata_request_t *request, size_t size,
                                                    size_t alignment, uint64_t *address);
 STRATA_API strata_status_t strata_layer_give_memory(strata_layer_t *self, uint64_t address, size_t size);
 
 /* ---- sources of memory that others made ---- */
-/* Called once with what was adopted: when its last holder has freed it and no stream uses it any more, or when the layer ends.
+/* Called once with the adopted memory, when its last holder has freed it and no stream uses it any more, or when the layer ends.
  * No lock is held. It may call any facade but this one. */
 typedef void (*strata_deleter_fn)(uint64_t address, size_t size, void *context);
 typedef struct strata_adopted {
     uint64_t address;
     size_t size;
-    strata_deleter_fn deleter; /* NULL: nobody wants it back */
+    strata_deleter_fn deleter; /* may be NULL: the memory is not given back */
     void *context;
 } strata_adopted_t;
 
-/* For the allocate of a guarded source: memory of the place's kind that did not come from the device, a foreign pointer,
- * becomes a live record. It counts as reserved, within the place's limit, and can be freed by pointer. The lock is opened
- * meanwhile. E_INVALID: it is smaller, or aligned to less, than the request wants; E_NO_MEMORY: the limit would be exceeded;
- * E_LIMIT, E_HOST_MEMORY. After an error the memory is the caller's as before. */
+/* Makes a live record of a foreign pointer, in the allocate of a guarded source. Its memory is of the place's kind but not from
+ * the device. It counts as reserved, within the place's limit, and can be freed by pointer. The lock is opened during the call.
+ * Returns E_INVALID if the memory is smaller, or less aligned, than the request requires. Returns E_NO_MEMORY if it would exceed
+ * the limit, E_LIMIT or E_HOST_MEMORY. After an error the memory is the caller's as before. */
 STRATA_API strata_status_t strata_record_adopt(strata_layer_t *self, const strata_request_t *request,
                                                const strata_adopted_t *memory, strata_record_t **record);
-/* The free and the destroy of such a source: the deleter gets the memory. free opens the lock meanwhile. */
+/* The free and the destroy of such a source pass the memory to the deleter. free opens the lock during the call. */
 STRATA_API void strata_layer_free_adopted(strata_layer_t *self, strata_record_t *record, strata_call_t *call);
 STRATA_API void strata_layer_destroy_adopted(strata_layer_t *self);
 
 /* ---- streams and contents ---- */
-/* E_CAPTURE: the stream is being captured, and what the layer did on it would be a part of the program's graph. Quick. */
+/* Returns E_CAPTURE if the stream is being captured: the layer's work on it would be a part of the program's graph. Quick. */
 STRATA_API strata_status_t strata_layer_refuse_captured(const strata_layer_t *self, strata_stream_t stream);
-/* Sets bytes, in the order of the stream. E_CAPTURE: the stream is being captured, and nothing was set. */
+/* Sets bytes, in the order of the stream. Returns E_CAPTURE, and sets nothing, if the stream is being captured. */
 STRATA_API strata_status_t strata_layer_fill(strata_layer_t *self, uint64_t address, uint8_t byte, size_t size,
                                              strata_stream_t stream);
 
-/* The stream whose requests a stack serves; NULL: the legacy stream, or any stream in pinned and host places. Quick. */
+/* Returns the stream that a stack serves. NULL is the legacy stream, or any stream in pinned and host places. Quick. */
 STRATA_API strata_stream_t strata_stack_stream(const strata_stack_t *stack);
-/* The stream that owns what the layer's stack serves, if this thread can name it. False in pinned and host places, for what a
- * forgotten stream left, and for another thread's own default stream. Quick. */
+/* Sets *stream to the owner of the memory that the layer's stack serves. Returns false in pinned and host places and for the
+ * memory of a forgotten stream. Also returns false for another thread's own default stream, because this thread cannot name it.
+ * Quick. */
 STRATA_API bool strata_layer_owner(const strata_layer_t *self, strata_stream_t *stream);
-/* The host waits until the work submitted to a stream is done, or where that fails until all work of the device is. False:
- * neither could be had, and the memory that the stream used must not be served again. */
+/* Waits on the host for the work submitted to a stream or, if that fails, for all work of the device. If both fail, it returns
+ * false, and the memory that the stream used must not be served again. */
 STRATA_API bool strata_layer_wait_for(strata_layer_t *self, strata_stream_t stream);
-/* The same bytes as the host sees them; NULL: it cannot see them (a GPU's memory, a simulated device without contents). Quick. */
+/* Returns the address of the same bytes for the host, or NULL if there is none (a GPU, a simulated device without contents).
+ * Quick. */
 STRATA_API void *strata_layer_host_view(strata_layer_t *self, uint64_t address, size_t size);
 
 typedef void *strata_event_t;
-/* Takes an event from the place's pool. It is the layer's until it gives it back. */
+/* Takes an event from the place's pool. The layer owns it until it gives it back. */
 STRATA_API strata_status_t strata_layer_take_event(strata_layer_t *self, strata_event_t *event);
-/* Quick, like the functions that follow. */
+/* Gives it back. Quick, like the functions that follow. */
 STRATA_API void strata_layer_give_event(strata_layer_t *self, strata_event_t event);
-/* The event stands for all work submitted to the stream so far. E_UNSUPPORTED: a default stream in a pinned or host place while
- * several devices are open, each of which has one of that name. */
+/* Makes the event cover all work submitted to the stream so far. Returns E_UNSUPPORTED for a default stream in a pinned or host
+ * place while several devices are open, since each has one of that name. */
 STRATA_API strata_status_t strata_layer_record_event(strata_layer_t *self, strata_event_t event, strata_stream_t stream);
-/* STRATA_OK: the work is done. E_NOT_READY: not yet. */
+/* Returns STRATA_OK if the work is done, and E_NOT_READY if not. */
 STRATA_API strata_status_t strata_layer_query_event(strata_layer_t *self, strata_event_t event);
-/* Work that the stream is given from now on waits for the event, on the device. */
+/* Makes later work of the stream wait for the event, on the device. */
 STRATA_API strata_status_t strata_layer_await_event(strata_layer_t *self, strata_stream_t stream, strata_event_t event);
 
 /* ---- how a layer becomes known ------------------------------------------------------------------------------------------- */
-/* Strategies that are read from now on may name the layer. Any thread. The type is copied; the strings, rows and functions that
- * it points to must stay until the process ends. If it fails, nothing is registered: E_INVALID, the name is taken or is none, a
- * mandatory operation is missing, or a row does not fit its struct; E_UNSUPPORTED, the struct is longer than this Strata's and
- * its tail is not zero; E_LIMIT, 128 layers are registered already. */
+/* Registers a layer, for strategies that are read from now on. Any thread. The type is copied. The strings, rows and functions
+ * that it points to must stay until the process ends. After an error nothing is registered. Returns E_INVALID if the name is
+ * taken or invalid, a mandatory operation is missing, or a row does not fit its struct. Returns E_UNSUPPORTED if the struct is
+ * longer than this Strata's and its tail is not zero. Returns E_LIMIT above 128 layers. */
 STRATA_API strata_status_t strata_register_layer(const strata_layer_type_t *type);
 
-/* The layers of a shared object, once in it: STRATA_LAYERS(&mine_type, &other_type); It is loaded where a strategy names it
- * (`load: [./libmine.so]`) and the reader allows code (STRATA_OPEN_ALLOW_CODE, strata --allow-code), and stays loaded until the
- * process ends. Link it with libstrata.so, or with nothing if the program that loads it has the library in itself. */
+/* Names the layers of a shared object, once in it: STRATA_LAYERS(&mine_type, &other_type); The object is loaded if a strategy
+ * names it (`load: [./libmine.so]`) and the reader allows code (STRATA_OPEN_ALLOW_CODE, strata --allow-code). It stays loaded
+ * until the process ends. Link it with libstrata.so, or with nothing if the program that loads it contains the library. */
 #if defined(__cplusplus)
 #define STRATA_LAYERS_TABLE extern "C" STRATA_API
 #else
