@@ -1,4 +1,4 @@
-/* What the library says while it works: to standard error, or to a function of the program. */
+/* Messages that the library logs while it works, to standard error or to a function of the program. */
 #ifndef STRATA_LOG_H
 #define STRATA_LOG_H
 
@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* X(NAME, number, name, what it reports). A level includes those of smaller numbers. */
+/* X(NAME, number, name, meaning). A level includes those of smaller numbers. */
 #define STRATA_LOG_MAP(X)                                                                                                          \
     X(NOTHING, 0, "nothing", "nothing")                                                                                            \
     X(ERROR, 1, "error", "what is wrong in the program: memory written beyond its block or after its free, leaks (guard)")         \
@@ -27,15 +27,14 @@ typedef enum strata_log_level {
 /* One message without a newline at its end; a report has several lines. `text` is valid during the call. */
 typedef void (*strata_log_fn)(strata_log_level_t level, const char *text, void *context);
 
-/* From now on messages up to `level`, of all facades of the process, go to `log` (may be NULL: to standard error). At the start messages go
- * there, up to STRATA_LOG_WARNING. `context` is passed on and stays the program's. Messages made after the return no longer call
- * the previous function. E_INVALID: no such level.
+/* Sends later messages up to `level`, of all facades of the process, to `log` (may be NULL, for standard error). At the start
+ * messages up to STRATA_LOG_WARNING go to standard error. `context` is passed on and stays the program's. Messages made after the
+ * return no longer call the previous function. Returns E_INVALID for an unknown level.
  *
- * `log` is called in the thread that makes the message, so several calls may run at a time, and with no lock held. Messages made
- * inside a request are delivered at its end, before it returns (8 of them; then the number of the others). `log` may call any
- * function, except that guard's messages during a close forbid functions of that facade. Messages that these calls make are
- * dropped, and strata_close() and strata_change_strategy() of any facade answer E_BUSY there. Messages above `level` cost nothing,
- * and a cache hit makes none. */
+ * `log` is called with no lock held, in the thread that makes the message, so several calls may run at a time. A request delivers
+ * its messages at its end, before it returns (8 of them, then the number of the others). `log` may call any function, but while
+ * guard reports during a close it must not call that facade. Messages that these calls make are dropped. strata_close() and
+ * strata_change_strategy() of any facade return E_BUSY there. Messages above `level` cost nothing, and a cache hit makes none. */
 STRATA_API strata_status_t strata_set_log(strata_log_fn log, void *context, strata_log_level_t level);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Notices: events beside requests and frees, for the operation `notify` of strata/layer.h. */
+/* Notices: events other than requests and frees, for the operation `notify` of strata/layer.h. */
 #ifndef STRATA_NOTICE_H
 #define STRATA_NOTICE_H
 
@@ -10,18 +10,19 @@ extern "C" {
 
 typedef struct strata_record strata_record_t; /* one block, live or free: strata/layer.h */
 
-/* A request has failed for want of memory, and a person will read why. */
+/* The out-of-memory report of a failed request, to which layers add lines for its reader. */
 typedef struct strata_telling {
     size_t struct_size;
-    size_t size; /* bytes asked */
+    size_t size; /* bytes requested */
     const char *layer; /* as the strategy names it */
-    void (*say)(const struct strata_telling *telling, const char *text); /* adds to the report, as far as there is room */
-    /* Returns the operator that strata_annotate() named when a live block was requested, or "", and its step. Under its stack's lock. */
+    void (*say)(const struct strata_telling *telling, const char *text); /* adds to the report while there is room */
+    /* Returns the operator that strata_annotate() named when a live block was requested, or "", and its step. Call it under the
+     * lock of the block's stack. */
     const char *(*noted)(const struct strata_telling *telling, const strata_record_t *record, uint64_t *step);
     void *context;
 } strata_telling_t;
 
-/* The kinds of notices. X(name, meaning): the fields that the meaning names are set. */
+/* The kinds of notices. X(name, meaning): the fields in the meaning are set. */
 #define STRATA_NOTICE_MAP(X)                                                                                                       \
     X(STREAM_GONE, "`stream` is about to be destroyed: record the events that you need of it now")                                 \
     X(CAPTURE_BEGIN, "requests of captures come to this instance, which `pool` has (docs/graphs.md): give nothing back, and take " \
@@ -45,12 +46,12 @@ typedef enum strata_notice_kind {
         STRATA_NOTICE_KINDS
 } strata_notice_kind_t;
 
-/* WORK goes to the stack of each block that the kernel uses. WORK without a block, WAIT, SYNC, RELEASE and OUT_OF_MEMORY go to the
- * layers of one stack after the other until one has `taken` it. All others go to each layer. */
+/* WORK goes to the stack of each block that the kernel uses. WORK without a block, WAIT, SYNC, RELEASE and OUT_OF_MEMORY go to
+ * the layers of one stack after the other until one sets `taken`. All others go to each layer. */
 typedef struct strata_notice {
     size_t struct_size;
     strata_notice_kind_t kind;
-    strata_stream_t stream, other; /* as the device knows them */
+    strata_stream_t stream, other; /* the device's handles */
     uint64_t pool;
     uint64_t count;
     const strata_telling_t *telling;
