@@ -1,5 +1,5 @@
-/* Peer GPUs, memory shared between processes, and memory registered with hardware. strata/strata.h includes this header;
- * docs/sharing.md has the whole picture.
+/* Peer GPUs, memory shared between processes, and memory registered with hardware. strata/strata.h includes this header, and
+ * docs/sharing.md describes the design.
  *
  *     the process that has the memory                        another one, over a connected Unix socket
  *
@@ -8,17 +8,17 @@
  *     strata_share_send(socket, &shared);                    strata_share_receive(socket, &shared);
  *     strata_shared_close(&shared);                          strata_import(t, strata_gpu(0), &shared, &there);
  *                                                            strata_shared_close(&shared);
- *                                                            ... use there.ptr, and say so when done ...
+ *                                                            ... use there.ptr, then notify the owner ...
  *     strata_free(s, b.ref);                                 strata_import_end(t, there.id);
  *
- * What can be shared   Memory of the layer `vmm`: physical handles. Of any other source that is E_UNSUPPORTED, and the text says what
- *                      to write in the strategy.
+ * Which memory         Memory of the layer `vmm`: physical handles. Any other source is E_UNSUPPORTED, and the text names the
+ *                      change to the strategy.
  * Ordering             Between processes the programs order their work themselves.
- * Freeing              A block that is freed here while other processes use it is in limbo: its memory serves nobody before they have
- *                      ended their imports, or have died (strata_shared_t.lease). Limbo is looked at when memory is short, at the
- *                      free of any block that was sent, at each export, and by strata_release().
- * What stays           A handle that was exported, or that is registered, is never moved. One that is registered does not go back
- *                      to the device either. */
+ * Freeing              A block that is freed here while other processes use it is in limbo: its memory is not reused until they
+ *                      have ended their imports, or have died (strata_shared_t.lease). Limbo is checked when memory is short, at
+ *                      the free of any block that was sent, at each export, and by strata_release().
+ * Fixed handles        A handle that was exported, or that is registered, is never moved. A registered one is not given back to
+ *                      the device either. */
 #ifndef STRATA_SHARE_H
 #define STRATA_SHARE_H
 
@@ -30,59 +30,62 @@ extern "C" {
 
 /* ---- peer GPUs ---- */
 
-/* From now on the GPU `peer` may use memory of the GPU `device`: what this facade has there, and what it gets later, under every
- * strategy. Memory that moves keeps it. It lasts until the facade is closed; with memory of `system` and of the default pool of
- * `cuda_malloc_async` as long as the driver lets it, for both are the process's.
+/* Lets the GPU `peer` use the memory of the GPU `device`: the facade's present memory there, and its later memory, under every
+ * strategy. Memory that moves keeps the access. It lasts until the facade is closed. For memory of `system` and of the default
+ * pool of `cuda_malloc_async`, which belong to the process, it lasts as long as the driver allows.
  *
- * Errors: E_INVALID (no such device of the facade, or twice the same); E_UNSUPPORTED (the GPUs do not reach one another); E_DEVICE,
- * E_NO_MEMORY: what exists may have been opened to the peer in part, and what comes is not. */
+ * Returns E_INVALID if the facade has no such device, or if both are equal. Returns E_UNSUPPORTED if the GPUs cannot reach one
+ * another. After E_DEVICE or E_NO_MEMORY some present memory may be open to the peer, and later memory is not. */
 STRATA_API strata_status_t strata_enable_peer(strata_t facade, uint32_t device, uint32_t peer);
 
 /* ---- giving memory to another process ---- */
 
-/* A block may lie in so many handles: as many descriptors go in one message. `registrable: true` of vmm puts it in one. */
+/* The maximum number of handles of a shared block, because one message carries at most that many descriptors. `registrable: true`
+ * of vmm puts a block in one handle. */
 #define STRATA_SHARE_SEGMENTS 250u
 
-/* A physical handle, which is the same segment in every block that lies in it. */
+/* A physical handle. It is the same segment in every block that has bytes in it. */
 typedef struct strata_segment {
-    uint64_t number; /* in the process that has it */
+    uint64_t number; /* the owner's number of it */
     uint64_t size; /* bytes */
 } strata_segment_t;
 
-/* A block as another process can be told of it. The descriptors are its holder's: strata_shared_close(). */
+/* The description of a block for another process. The holder owns the descriptors and must call strata_shared_close(). */
 typedef struct strata_shared {
     uint64_t owner[2]; /* of the process that has the memory: random */
-    uint64_t sender; /* the process that it was received from, as the system says; 0: it was not received */
+    uint64_t sender; /* the process that it was received from, as the system reports it, or 0 */
     uint64_t offset; /* of the block in its first segment */
     uint64_t size; /* of the block */
-    uint32_t device; /* of the memory, as its process counts them: for the program's information */
+    uint32_t device; /* of the memory, as its process counts them; only informative */
     uint32_t count; /* of segments, one after the other */
     strata_segment_t segments[STRATA_SHARE_SEGMENTS];
     int descriptors[STRATA_SHARE_SEGMENTS]; /* of the segments */
-    int lease; /* a descriptor too: the owner keeps the memory as long as any process has a copy of it open, even after the free */
+    int lease; /* also a descriptor: the owner keeps the memory while any process has a copy of it open, even after the free */
 } strata_shared_t;
 
-/* Fills `shared`, with descriptors of its own. The block may be exported as often as one likes. From now on it counts as sent
- * (sent_blocks) as long as anybody has a message of it, or an import. This process keeps one descriptor for each such block.
+/* Fills `shared`, with descriptors of its own. A block may be exported any number of times. It counts as sent (sent_blocks) while
+ * any process has a message or an import of it. This process keeps one descriptor for each such block.
  *
- * Errors: E_STALE; E_UNSUPPORTED (not in handles; the device shares none; 0 bytes); E_LIMIT (in more handles than
- * STRATA_SHARE_SEGMENTS); E_DEVICE, where no descriptor is left too. */
+ * Returns E_STALE. Returns E_UNSUPPORTED if the block is not in handles or has 0 bytes, or if the device shares none. Returns
+ * E_LIMIT for more handles than STRATA_SHARE_SEGMENTS, and E_DEVICE, which includes a lack of descriptors. */
 STRATA_API strata_status_t strata_export(strata_t facade, strata_ref_t ref, strata_shared_t *shared);
-/* Closes the descriptors; `shared` names no memory afterwards. */
+/* Closes the descriptors. `shared` names no memory afterwards. */
 STRATA_API void strata_shared_close(strata_shared_t *shared);
 
-/* Sends it over a connected socket (AF_UNIX, SOCK_STREAM), descriptors included, and receives one. They block as long as the socket
- * does; give it SO_RCVTIMEO and SO_SNDTIMEO where the other end is not trusted. What was received has descriptors to be closed. The
- * receiver believes nothing: after E_FORMAT (what came is no such message, or says what cannot be) no descriptor is left open, and
- * the socket should be closed. E_IO: the socket failed, or its end or its time has come. E_INVALID: it is no such socket. */
+/* Send a message over a connected socket (AF_UNIX, SOCK_STREAM), descriptors included, and receive one. They block as long as the
+ * socket does. Set SO_RCVTIMEO and SO_SNDTIMEO if the other end is not trusted. The received descriptors must be closed. The
+ * receiver trusts no data: E_FORMAT reports anything but a valid message. No descriptor is left open then, and the socket should
+ * be closed. Returns E_IO if the socket failed, ended or timed out, and E_INVALID for another kind of socket. */
 STRATA_API strata_status_t strata_share_send(int socket, const strata_shared_t *shared);
 STRATA_API strata_status_t strata_share_receive(int socket, strata_shared_t *shared);
 
-/* Without a socket of both: the bytes of `shared` came by any way (a queue, a file, a pickle) from a process of the same user that
- * exported it, and has not closed it yet. Takes its descriptors through the system (pidfd_getfd of Linux 5.6), each a new one here
- * that is to be closed; the other process must let this one look into it as a debugger may. `process` is its number.
+/* Fetches descriptors without a socket between both. `shared` may arrive by any means (a queue, a file, a pickle). Its sender is
+ * a process of the same user that exported it, and has not closed it yet. `process` is that process's id. Each descriptor is a
+ * new one here, which must be closed. The system provides it (pidfd_getfd of Linux 5.6) if the other process lets this one
+ * inspect it as a debugger may.
  *
- * Errors: E_FORMAT (what it says cannot be); E_IO (the process has ended or closed it, or lets nobody in): nothing is open then. */
+ * Returns E_FORMAT if the contents are invalid. Returns E_IO if the process has ended, has closed it, or does not allow access.
+ * Nothing is open then. */
 STRATA_API strata_status_t strata_share_fetch(uint64_t process, strata_shared_t *shared);
 
 /* ---- using memory of another process ---- */
@@ -93,20 +96,19 @@ typedef struct strata_imported {
     uint64_t id; /* for strata_import_end() */
 } strata_imported_t;
 
-/* Maps the block in a gpu place. A copy of its lease stays open until its last import here has ended. A segment is imported once, however many blocks lie in it, and stays until the last of them has
- * ended: the addresses in use are at most the sizes of the blocks and a segment more each. It does not count as reserved: it is the
- * other process's. The descriptors may be closed after the return. strata_close() answers E_BUSY while an import is live, unless it
- * is forced.
+/* Maps the block in a gpu place. A copy of its lease stays open until its last import here has ended. A segment is imported once,
+ * however many blocks have bytes in it, and stays until the last of them has ended. So the addresses in use are at most the sizes
+ * of the blocks and one more segment each. The memory does not count as reserved, because it is the other process's. The
+ * descriptors may be closed after the return. strata_close() returns E_BUSY while an import is live, unless it is forced.
  *
- * Errors: E_FORMAT (what it says cannot be; the lease is none); E_DEVICE (a descriptor names no memory that this device can map; no
- * descriptor is left); E_UNSUPPORTED (the
- * place is not of a GPU, or the device imports nothing); E_NO_MEMORY (no addresses are left); E_HOST_MEMORY; E_LIMIT (2^20 imports).
- */
+ * Returns E_FORMAT if the contents or the lease are invalid. Returns E_DEVICE if this device cannot map a descriptor, or if no
+ * descriptor is left. Returns E_UNSUPPORTED if the place is not of a GPU, or the device imports nothing. Returns E_NO_MEMORY if
+ * no addresses are left, E_HOST_MEMORY, and E_LIMIT above 2^20 imports. */
 STRATA_API strata_status_t strata_import(strata_t facade, strata_place_t place, const strata_shared_t *shared,
                                          strata_imported_t *imported);
-/* The program uses it no more. With the last import of a block the host waits for the device, and then tells the owner; with the last
- * one of its segments they are unmapped. E_STALE: there
- * is no such import. E_CAPTURE: a stream is being captured, so nothing can be waited for; nothing has happened. */
+/* Ends the program's use. At the last import of a block the host waits for the device, and then closes the lease, which notifies
+ * the owner. At the last one of its segments they are unmapped. Returns E_STALE if there is no such import. Returns E_CAPTURE,
+ * and nothing happens, if a stream is being captured, because nothing can be waited for then. */
 STRATA_API strata_status_t strata_import_end(strata_t facade, uint64_t id);
 
 /* ---- registering memory with hardware ---- */
@@ -114,16 +116,16 @@ STRATA_API strata_status_t strata_import_end(strata_t facade, uint64_t id);
 typedef struct strata_registration {
     void *ptr; /* of the block */
     size_t size;
-    void *base; /* of the first handle that it lies in */
-    size_t base_size; /* of all handles that it lies in, which follow one another */
-    uint32_t handles; /* how many. 1 is what NCCL and RDMA want; `registrable: true` of vmm makes sure of it */
+    void *base; /* of the first handle of the block */
+    size_t base_size; /* of all handles of the block, which follow one another */
+    uint32_t handles; /* their number. NCCL and RDMA need 1; `registrable: true` of vmm ensures it */
     uint32_t place;
 } strata_registration_t;
 
-/* Keeps the handles of a block where they are, with their memory, until they are unregistered: call it before ncclCommRegister(),
- * ibv_reg_mr() and the like. It counts. E_STALE; E_UNSUPPORTED (as strata_export()). */
+/* Keeps the handles of a block in place, with their memory, until they are unregistered. Call it before ncclCommRegister(),
+ * ibv_reg_mr() and the like. Registrations are counted. Returns E_STALE, and E_UNSUPPORTED as strata_export(). */
 STRATA_API strata_status_t strata_register(strata_t facade, strata_ref_t ref, strata_registration_t *registration);
-/* Ends it; the block may have been freed. E_UNKNOWN_POINTER: nothing is registered there. */
+/* Ends one registration. The block may have been freed. Returns E_UNKNOWN_POINTER if there is none at that address. */
 STRATA_API strata_status_t strata_unregister(strata_t facade, const strata_registration_t *registration);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* What every Strata call may answer: one line per status gives the enum, its name and its text. */
+/* The statuses that every Strata call may return. One line per status gives the enum, its name and its text. */
 #ifndef STRATA_STATUS_H
 #define STRATA_STATUS_H
 
@@ -46,7 +46,7 @@ typedef enum strata_status {
 #undef STRATA_STATUS_ENUM
 } strata_status_t;
 
-/* The reason of a failure, in words that a person can act on. */
+/* The reason of a failure, in words for a person to act on. */
 typedef struct strata_error {
     strata_status_t status;
     int64_t device_code; /* the driver's number (CUresult); 0 if no driver call failed */
@@ -55,12 +55,12 @@ typedef struct strata_error {
     char text[4096];
 } strata_error_t;
 
-/* "STRATA_E_NO_MEMORY"; never NULL. Any thread. */
+/* Returns "STRATA_E_NO_MEMORY" and the like, never NULL. Any thread. */
 STRATA_API const char *strata_status_name(strata_status_t status);
-/* "out of memory in this place"; never NULL. Any thread. */
+/* Returns "out of memory in this place" and the like, never NULL. Any thread. */
 STRATA_API const char *strata_status_text(strata_status_t status);
-/* The calling thread's last failure. Never NULL; valid until the thread's next call. After a call that succeeded it means nothing:
- * some step on the way may have failed. */
+/* Returns the calling thread's last failure, never NULL. It is valid until the thread's next call. After a call that succeeded it
+ * has no meaning, because some step on the way may have failed. */
 STRATA_API const strata_error_t *strata_last_error(void);
 /* For layers and callbacks: sets the calling thread's last error and returns `status`. `device_code` is the driver's number, or
  * 0. */

@@ -1,8 +1,8 @@
-/* Stream programs under the happens-before checker: `strata torture` prints a program that fails as C against this header, and
- * layer authors may write programs of their own.
+/* Stream programs under the happens-before checker. `strata torture` prints a program that fails as C against this header.
+ * Authors of layers may write their own programs.
  *
- * A program is a list of operations by several streams, host threads and devices. It runs on simulated devices whose memory has
- * contents. Operations name streams, places, threads and blocks by small numbers:
+ * A program is a list of operations by several streams, host threads and devices. It runs on simulated devices that have memory
+ * with contents. Operations name streams, places, threads and blocks by small numbers:
  *
  *     streams   four for each device: 0 the legacy default stream, 1 one that orders with it, 2 and 3 two that order with nothing;
  *               4 to 7 are those of the second device
@@ -12,9 +12,9 @@
  *     graphs    any number below STRATA_TORTURE_GRAPHS; each is captured once, on a stream that orders with nothing
  *     pools     of graphs; any number below STRATA_TORTURE_POOLS; a new one at its first begin
  *
- * Before it runs, a program is made lawful: operations that cannot be done are left out, the waits and borrows that the program
- * owes are put in, and what is left at the end is freed. So whatever is found is the allocator's fault. Where the strategy serves no
- * captured graphs, captures are left out too.
+ * Before it runs, a program is made well-formed. Impossible operations are left out, missing waits and borrows are added, and
+ * remaining blocks are freed at the end. So every fault found is the allocator's. If the strategy serves no captured graphs,
+ * captures are left out too.
  */
 #ifndef STRATA_TORTURE_H
 #define STRATA_TORTURE_H
@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-/* X(name, what the operation does) */
+/* X(name, meaning of the operation) */
 #define STRATA_TORTURE_KIND_MAP(X)                                                                                                 \
     X(ALLOCATE, "block 0 is served in `place` for `stream`")                                                                       \
     X(WORK, "a kernel of `us` on `stream` reads its blocks, and writes those in `writes`")                                         \
@@ -73,16 +73,16 @@ enum {
     STRATA_TORTURE_OPERATIONS = 1 << 20
 };
 
-/* How a FREE tells of last uses on other streams that no borrow covers yet. */
+/* How a FREE reports last uses on other streams that no borrow covers yet. */
 typedef enum strata_torture_cover {
     STRATA_TORTURE_COVER_BORROW, /* borrowed after the use */
-    STRATA_TORTURE_COVER_OWNER, /* the owner stream waits for it */
-    STRATA_TORTURE_COVER_HOST, /* the host has waited for it */
+    STRATA_TORTURE_COVER_OWNER, /* the owner stream waits for the use */
+    STRATA_TORTURE_COVER_HOST, /* the host has waited for the use */
     STRATA_TORTURE_COVER_FREE_ON, /* strata_free_on() */
     STRATA_TORTURE_COVERS
 } strata_torture_cover_t;
 
-/* X(name, text): how the threads of a program take turns. */
+/* X(name, text): the order in which the threads of a program make calls. */
 #define STRATA_TORTURE_MODE_MAP(X)                                                                                                 \
     X(INTERLEAVED, "one thread makes all calls, in the program's order")                                                           \
     X(TURNS, "each thread makes its own calls, in the program's order: the same at every run")                                     \
@@ -99,20 +99,20 @@ typedef struct strata_torture_op {
     uint8_t kind; /* strata_torture_kind_t */
     uint8_t thread;
     uint8_t place;
-    uint8_t stream; /* STRATA_TORTURE_NO_STREAM: none */
+    uint8_t stream; /* or STRATA_TORTURE_NO_STREAM */
     uint8_t other;
     uint8_t how; /* ERASE, RENEW, FREE: strata_torture_cover_t */
     bool by_pointer; /* FREE: strata_free_pointer() */
-    bool refused; /* FREE: the device records no event meanwhile; where the program has one thread */
+    bool refused; /* FREE: the device records no event during the call; only with one thread */
     uint8_t count; /* of the blocks named */
-    uint8_t writes; /* WORK: bit i: blocks[i] is written; HOST_ACCESS: bit 0 */
+    uint8_t writes; /* WORK: bit i means that blocks[i] is written; HOST_ACCESS: bit 0 */
     uint8_t graph, pool;
     uint32_t blocks[STRATA_TORTURE_NAMED];
     uint32_t flags; /* ALLOCATE: STRATA_ZERO, STRATA_NO_GROW, STRATA_NO_RETRY */
-    uint32_t alignment; /* ALLOCATE: bytes; 0: the place's */
+    uint32_t alignment; /* ALLOCATE: bytes, or 0 for the place's */
     uint32_t us;
     uint64_t size; /* bytes */
-    const char *tag; /* ALLOCATE: NULL: none */
+    const char *tag; /* ALLOCATE: may be NULL */
 } strata_torture_op_t;
 
 typedef struct strata_torture_program {
@@ -120,18 +120,19 @@ typedef struct strata_torture_program {
     const char *strategy; /* YAML. It may load shared objects with layers (`load:`), and so run their code */
     const strata_torture_op_t *ops;
     size_t count; /* at most STRATA_TORTURE_OPERATIONS */
-    uint64_t capacity; /* bytes of each device; 0: as its profile says */
+    uint64_t capacity; /* bytes of each device; 0 means the size in its profile */
     uint32_t devices; /* 1 or 2; 0 means 1 */
     uint32_t threads; /* 1 to 4; 0 means 1 */
     strata_torture_mode_t mode;
     bool check_stream_ids; /* STRATA_OPEN_CHECK_STREAM_IDS */
-    bool may_refuse; /* layers may refuse requests although there is memory */
+    bool may_refuse; /* layers may refuse requests even if there is memory */
 } strata_torture_program_t;
 
-/* Runs a program in a simulated world of its own and puts into `report` (may be NULL if `size` is 0) what went wrong: hazards, lost contents, calls that
- * failed, memory that did not go back. STRATA_OK and an empty report: nothing. E_CORRUPT: something did. E_INVALID names the
- * operation that names what there is not; other errors are those of opening the strategy. The report is cut to `size` bytes
- * with its closing zero. A program that hangs or crashes does so here. Any thread; runs beside one another are independent. */
+/* Runs a program in a simulation of its own, and writes its faults to `report` (may be NULL if `size` is 0). Faults are hazards,
+ * lost contents, calls that failed, and memory that did not go back. Returns STRATA_OK with an empty report, or E_CORRUPT with
+ * faults. E_INVALID names an operation with an invalid number. Other errors are those of opening the strategy. The report is cut
+ * to `size` bytes with its closing zero. A program that hangs or crashes does so here. Any thread. Concurrent runs are
+ * independent. */
 STRATA_API strata_status_t strata_torture_run(const strata_torture_program_t *program, char *report, size_t size);
 
 #ifdef __cplusplus
