@@ -1,4 +1,4 @@
-/* One strategy for every kind of memory and for two devices that differ: device, managed, pinned and host memory side by side.
+/* One strategy for every kind of memory and for two different devices: device, managed, pinned and host memory side by side.
  *
  *     cc all_places.c $(pkg-config --cflags --libs strata) && ./a.out
  */
@@ -25,7 +25,7 @@ static void check(strata_status_t status) {
 int main(void) {
     strata_t s;
     check(strata_open(&(strata_open_options_t){.struct_size = sizeof(strata_open_options_t), .text = strategy}, &s));
-    check(strata_set_limit(s, strata_gpu(0), 8ull << 30)); /* leave the rest of the first device to somebody else */
+    check(strata_set_limit(s, strata_gpu(0), 8ull << 30)); /* leave the rest of the first device to other programs */
 
     const char *names[] = {"gpu:0", "gpu:1", "managed:0", "managed:1", "pinned", "host"};
     strata_place_t places[] = {strata_gpu(0), strata_gpu(1), strata_managed(0), strata_managed(1), strata_pinned(), strata_host()};

@@ -1,5 +1,5 @@
-/* A component that holds an allocator and nothing else of Strata: a buffer that grows. Who builds it chooses the place, the stream and
- * the pool.
+/* A component that uses Strata only through an allocator: a buffer that grows. Its creator chooses the place, the stream and the
+ * pool.
  *
  *     cc allocator.c $(pkg-config --cflags --libs strata) && ./a.out          # on the simulated device
  *     ./a.out gpu:0                                                           # on a GPU
@@ -15,7 +15,7 @@ static void check(strata_status_t status) {
 }
 
 typedef struct buffer {
-    strata_allocator_t allocator; /* a value: copied, and given back by nobody */
+    strata_allocator_t allocator; /* a value: it is copied, and never given back */
     strata_block_t block;
 } buffer_t;
 
@@ -47,10 +47,10 @@ int main(int argc, char **argv) {
            (unsigned long long)figures.allocated_bytes, (unsigned long long)figures.reserved_bytes,
            (unsigned long long)figures.allocations);
     check(strata_allocator_free(on_host.allocator, on_host.block.ref));
-    check(strata_stream_forget(s, strata_gpu(0), stream)); /* from here on on_device.allocator serves nobody */
+    check(strata_stream_forget(s, strata_gpu(0), stream)); /* from here on on_device.allocator is stale */
     strata_status_t gone = strata_allocator_allocate(on_device.allocator, 1 << 20, &on_host.block);
     printf("afterwards: %s\n", strata_status_name(gone));
-    check(strata_allocator_free(on_device.allocator, on_device.block.ref)); /* what it served is freed through it all the same */
+    check(strata_allocator_free(on_device.allocator, on_device.block.ref)); /* a stale allocator frees its old blocks */
     check(strata_stream_forget(s, strata_pinned(), stream));
     check(strata_stream_destroy(s, strata_gpu(0), stream));
     check(strata_close(s, STRATA_CLOSE_BUSY, NULL, NULL));

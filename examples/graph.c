@@ -1,5 +1,5 @@
-/* A step is captured into a graph and launched many times. What it was given stays its own, even what it has freed: a request
- * between two launches never gets an address that the next launch overwrites. The graph's end gives its memory back.
+/* A step is captured into a graph and launched many times. The graph keeps its memory, even the blocks that it has freed. So a
+ * request between two launches never gets an address that the next launch overwrites. The end of the graph frees its memory.
  *
  *     cc graph.c $(pkg-config --cflags --libs strata) && ./a.out          # on the simulated device
  *     ./a.out gpu:0                                                       # on a GPU
@@ -37,7 +37,7 @@ int main(int argc, char **argv) {
     void *inside = step(s, stream);
     check(strata_capture_end(s, gpu, stream, &graph));
     check(strata_graph_pool_end(s, gpu, pool)); /* after cudaStreamEndCapture */
-    check(strata_graph_pool_remove(s, gpu, pool)); /* the graph keeps it now */
+    check(strata_graph_pool_remove(s, gpu, pool)); /* from here on the graph keeps it */
 
     for (int i = 0; i < 3; i++) {
         check(strata_graph_launch(s, gpu, graph, stream));

@@ -1,4 +1,4 @@
-/* A layer written outside Strata's tree: it counts what each stream holds and lets none hold more than `most`.
+/* A layer written outside Strata's tree: it counts the bytes of each stream and lets none hold more than `most`.
  *
  *     cc -shared -fPIC my_layer.c $(pkg-config --cflags strata) -o libmy_layer.so
  *     strata conform ./libmy_layer.so
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <strata/layer.h>
 
-/* What a strategy file may say of it. */
+/* The options in a strategy file. */
 typedef struct options {
     uint64_t most;
 } options_t;
@@ -19,10 +19,10 @@ static const strata_option_row_t option_rows[] = {
     {0},
 };
 
-/* One instance for each stream, zeroed before create(). `guarded` below: its stack's lock is held in every function. */
+/* One instance for each stream, zeroed before create(). It is `guarded` (below): its stack's lock is held in every function. */
 typedef struct quota {
     strata_layer_t base; /* always first */
-    uint64_t bytes; /* held now, and asked from below */
+    uint64_t bytes; /* held now, and requested from below */
     uint64_t refused;
 } quota_t;
 
@@ -32,7 +32,7 @@ static const strata_stat_row_t figure_rows[] = {
     {0},
 };
 
-/* While the layers below are at work the lock may be open: what is asked is counted before, so that others see it. */
+/* The lock may be open while the layers below work. So the request is counted before, where other threads see it. */
 static strata_status_t allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     quota_t *quota = (quota_t *)self;
     const options_t *options = self->options;
@@ -44,7 +44,7 @@ static strata_status_t allocate(strata_layer_t *self, const strata_request_t *re
     quota->bytes += request->size;
     strata_status_t status = strata_below_allocate(self, request, record);
     quota->bytes -= request->size;
-    if (status == STRATA_OK) quota->bytes += (*record)->size; /* what was granted may be more */
+    if (status == STRATA_OK) quota->bytes += (*record)->size; /* the size granted may be larger */
     return status;
 }
 
@@ -59,7 +59,7 @@ static const strata_layer_type_t my_quota_type = {
     .doc = "lets no stream hold more than so many bytes",
     .role = STRATA_DECORATOR,
     .scope = STRATA_SCOPE_STREAM,
-    .passes = ~0u, /* whatever the layer below gives stays true */
+    .passes = ~0u, /* the traits of the layer below remain true */
     .guarded = true,
     .state_size = sizeof(quota_t),
     .options_size = sizeof(options_t),

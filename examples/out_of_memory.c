@@ -1,4 +1,4 @@
-/* Two streams on a simulated GPU ask for more than it has: who holds what stands in the report. README.md shows what it prints.
+/* Two streams on a simulated GPU request more than it has. The report lists the holders of the memory. README.md shows its text.
  *
  *     cc out_of_memory.c $(pkg-config --cflags --libs strata) && ./a.out
  */

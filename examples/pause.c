@@ -1,4 +1,4 @@
-/* A server sleeps: its weights are kept, its cache is not, and the GPU's memory is free for somebody else meanwhile.
+/* A server sleeps: its weights are kept, its cache is dropped, and other programs can use the GPU's memory until it resumes.
  *
  *     cc pause.c $(pkg-config --cflags --libs strata) && ./a.out          # on the simulated device
  *     ./a.out gpu:0                                                       # on a GPU
@@ -47,7 +47,7 @@ int main(int argc, char **argv) {
     sleep_now(s, weights, STRATA_PAUSE_PINNED, "weights");
     sleep_now(s, cache, STRATA_PAUSE_DROP, "cache");
     /* ... another program has the memory ... */
-    check(strata_resume(s, strata_gpu(0), weights, NULL, NULL)); /* new weights could be written here, before the cache comes */
+    check(strata_resume(s, strata_gpu(0), weights, NULL, NULL)); /* new weights could be written here, before the cache resumes */
     check(strata_resume(s, strata_gpu(0), cache, NULL, NULL));
     printf("awake, at the same addresses\n");
     check(strata_free(s, w.ref));

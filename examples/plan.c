@@ -1,9 +1,9 @@
-/* A compiler knows when each buffer of a program begins and ends to be needed: where should they lie? No device is opened. */
+/* A compiler has the lifetime of each buffer of a program, and plans the addresses. No device is opened. */
 #include <stdio.h>
 #include <strata/plan.h>
 
 int main(void) {
-    /* A forward and a backward pass: activations live until their gradients are made; the weights' gradients leave the program. */
+    /* Forward and backward pass: activations live until their gradients are made. The weights' gradients leave the program. */
     static const char *const names[] = {"act0", "act1", "act2", "scratch", "grad2", "grad1", "dw2", "dw1"};
     static const strata_plan_buffer_t buffers[] = {
         {.lower = 0, .upper = 7, .size = 6 << 20, .alignment = 256},

@@ -1,5 +1,5 @@
-/* A server keeps its weights in a pool of their own, and a copy stream has a stack of its own: the holes that
- * short-lived buffers leave never lie between weights, and each can be looked at for itself.
+/* A server keeps its weights in a pool of their own, and a copy stream has a stack of its own. So the holes that short-lived
+ * buffers leave are never between weights, and the program can inspect each pool and stream separately.
  *
  *     cc pools.c $(pkg-config --cflags --libs strata) && ./a.out          # on the simulated device
  *     ./a.out gpu:0                                                       # on a GPU
@@ -18,7 +18,7 @@ static void check(strata_status_t status) {
     exit(1);
 }
 
-/* Knows nothing of pools. */
+/* Code that does not use pools. */
 static strata_block_t load(strata_t s, size_t size) {
     strata_block_t block;
     check(strata_allocate(s, strata_gpu(0), NULL, size, &block));
@@ -51,7 +51,7 @@ int main(int argc, char **argv) {
     printf("weights: %llu bytes of %llu reserved; copy0: %s\n", (unsigned long long)figures.allocated_bytes,
            (unsigned long long)figures.reserved_bytes, path);
     check(strata_free(s, staging.ref));
-    check(strata_free(s, layer.ref)); /* by its name, from anywhere */
+    check(strata_free(s, layer.ref)); /* by its ref, from anywhere */
     check(strata_stream_forget(s, gpu, upload));
     check(strata_stream_destroy(s, gpu, upload));
     check(strata_close(s, STRATA_CLOSE_BUSY, NULL, NULL));

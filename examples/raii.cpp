@@ -1,4 +1,4 @@
-/* C++: blocks, streams and the facade are owned by objects; what fails throws. Build it by hand:
+/* C++: objects own blocks, streams and the facade, and failed calls throw. Build it by hand:
  *
  *     c++ -std=c++17 raii.cpp $(pkg-config --cflags --libs strata)
  */
@@ -18,7 +18,7 @@ int main() {
         strata::block batch = memory.allocate(strata_gpu(0), copy, 2 * GiB);
         /* ... filled on `copy`, read on the default stream ... */
         batch.record_stream(nullptr);
-    } /* freed, then the stream is forgotten and destroyed */
+    } /* frees the block, then forgets and destroys the stream */
 
     std::vector<strata::block> weights;
     try {

@@ -1,6 +1,6 @@
-/* A cache written outside Strata's tree: segregated fit. Free blocks stand in lists by size, four lists for each power of two,
- * and a bit for each list says whether there are any. A request looks for a block in the list of its own size; where that has
- * none it takes the first block of the next list that has one, all of which fit.
+/* A cache written outside Strata's tree: segregated fit. Free blocks are in lists by size, four lists for each power of two. A
+ * bit for each list is set if it has blocks. A request searches the list of its own size for a block that fits. If there is none,
+ * it takes the first block of the next list that has one, since all blocks there fit.
  *
  *     cc -O2 -shared -fPIC segregated_fit.c $(pkg-config --cflags strata) -o libsegregated_fit.so
  *     strata conform ./libsegregated_fit.so
@@ -9,7 +9,7 @@
  * A strategy beside the object names it:   load: [./libsegregated_fit.so]
  *                                          stack: [retry, stream_safe, segregated_fit: {chunk_size: 20MiB}, system]
  *
- * Chunks, growth, cutting and merging are strata_chunked_*'s; here is where free blocks are kept.
+ * strata_chunked_*() handles chunks, growth, splitting and coalescing. This file is the index of free blocks.
  */
 #include <stddef.h>
 #include <strata/layer.h>
@@ -26,12 +26,12 @@ static const strata_option_row_t option_rows[] = {
     {0},
 };
 
-/* One instance for each stream, zeroed before create(); every function runs under its stack's lock. */
+/* One instance for each stream, zeroed before create(). Every function runs under its stack's lock. */
 typedef struct segregated_fit {
     strata_chunked_t cache; /* always first */
-    uint64_t filled[WORDS]; /* bit n: list n has blocks */
+    uint64_t filled[WORDS]; /* bit n is set if list n has blocks */
     uint32_t first[LISTS]; /* slots; blocks are linked by bin_next and bin_prev */
-    uint64_t bytes; /* of all lists */
+    uint64_t bytes; /* in all lists */
 } segregated_fit_t;
 
 static const strata_stat_row_t figure_rows[] = {
@@ -39,13 +39,13 @@ static const strata_stat_row_t figure_rows[] = {
     {0},
 };
 
-/* The highest bit of a size says the power of two, the two bits after it which of the four lists. */
+/* The highest bit of a size is its power of two. The two bits after it select one of the four lists. */
 static uint32_t list_of(uint64_t size) {
     uint32_t power = 63 - (uint32_t)__builtin_clzll(size);
     return (power - UNIT_BITS) * 4 + (uint32_t)(size >> (power - 2) & 3);
 }
 
-/* The next list from `list` on that has blocks; LISTS: none. */
+/* Returns the next list from `list` on that has blocks, or LISTS. */
 static uint32_t next_filled(const segregated_fit_t *self, uint32_t list) {
     if (list >= LISTS) return LISTS;
     uint64_t bits = self->filled[list / 64] >> list % 64 << list % 64;
@@ -60,7 +60,7 @@ static void insert(strata_layer_t *base, strata_record_t *block) {
     uint32_t list = list_of(block->size), slot = strata_record_slot(base, block);
     block->bin_prev = 0;
     block->bin_next = self->first[list];
-    strata_record_at(base, block->bin_next)->bin_prev = slot; /* of slot 0 it means nothing */
+    strata_record_at(base, block->bin_next)->bin_prev = slot; /* writing to slot 0 has no effect */
     self->first[list] = slot;
     self->filled[list / 64] |= 1ull << list % 64;
     self->bytes += block->size;

@@ -1,4 +1,4 @@
-/* A block is handed to another process over a socket, and used there.
+/* One process shares a block with another over a socket, and the other uses it.
  *
  *     cc two_processes.c $(pkg-config --cflags --libs strata) && ./a.out          # on the simulated device
  *     ./a.out gpu:0                                                               # on a GPU
@@ -16,7 +16,7 @@ static void check(strata_status_t status) {
     exit(1);
 }
 
-/* Each process opens the device for itself, after the fork: a child cannot use its parent's. */
+/* Each process opens the device itself, after the fork, because a child cannot use its parent's device. */
 static strata_t open_here(const char *devices) {
     strata_t s;
     check(strata_open(&(strata_open_options_t){.struct_size = sizeof(strata_open_options_t),
@@ -34,7 +34,7 @@ static void give(strata_t s, int socket) {
     check(strata_export(s, block.ref, &shared));
     check(strata_share_send(socket, &shared));
     strata_shared_close(&shared);
-    if (read(socket, &done, 1) != 1) exit(1); /* the other one uses it no more */
+    if (read(socket, &done, 1) != 1) exit(1); /* the other process has ended its use */
     check(strata_free(s, block.ref));
 }
 

@@ -28,11 +28,11 @@ int main(int argc, char **argv) {
     check(strata_allocate(s, gpu, producer, 64 << 20, &batch)); /* owner: producer */
     /* ... producer copies into batch.ptr, records an event; consumer waits for it and computes for 5 ms ... */
     strata_stream_work(s, gpu, consumer, 5000000, &batch.ref, 1);
-    check(strata_record_stream(s, batch.ref, consumer)); /* consumer uses it too */
+    check(strata_record_stream(s, batch.ref, consumer)); /* consumer also uses it */
     check(strata_free(s, batch.ref)); /* early: consumer is not done, and that is fine */
 
     strata_block_t next;
-    check(strata_allocate(s, gpu, producer, 64 << 20, &next)); /* not the same bytes: they are still in use */
+    check(strata_allocate(s, gpu, producer, 64 << 20, &next)); /* not the same bytes, because they are still in use */
     printf("batch at %p, next at %p: %s\n", batch.ptr, next.ptr, batch.ptr == next.ptr ? "reused too early!" : "apart");
 
     strata_statistics_t figures = {.struct_size = sizeof figures};

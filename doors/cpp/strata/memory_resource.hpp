@@ -1,10 +1,10 @@
-/* Places of a facade as memory resources of CCCL (libcu++): they satisfy cuda::mr::resource, with the accessibility that the place has.
+/* Places of a facade as memory resources of CCCL (libcu++). They satisfy cuda::mr::resource, with the accessibility of the place.
  *
  *     strata::device_memory_resource memory(facade, strata_gpu(0));
  *     auto buffer = cuda::make_buffer<float>(stream, memory, 1024, cuda::no_init);
  *
- * CCCL before 3.2 calls the same things async_resource and resource, and wants LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE; the
- * functions that it asks for are here too. A resource is a value and holds no facade open. */
+ * CCCL before 3.2 has async_resource and resource instead, and requires LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE. The
+ * functions that it calls are here too. A resource is a value and does not keep a facade open. */
 #ifndef STRATA_MEMORY_RESOURCE_HPP
 #define STRATA_MEMORY_RESOURCE_HPP
 
@@ -22,7 +22,7 @@ struct host_access {
     friend constexpr void get_property(const host_access &, cuda::mr::host_accessible) noexcept {}
 };
 
-/* `Access`: what can reach the memory. `Alignment`: what a place serves without being asked for more. */
+/* `Access` lists the processors that can reach the memory. `Alignment` is the default alignment of the place. */
 template <std::size_t Alignment, class... Access> class basic_memory_resource : public Access... {
   public:
     basic_memory_resource(strata_t facade, strata_place_t place) noexcept : resource_(facade, place) {}
@@ -39,7 +39,7 @@ template <std::size_t Alignment, class... Access> class basic_memory_resource : 
     }
     void deallocate_sync(void *address, std::size_t, std::size_t = Alignment) const noexcept { resource_.deallocate_sync(address); }
 
-    /* The names of CCCL before 3.2. */
+    /* These are the names of CCCL before 3.2. */
     void *allocate(std::size_t bytes, std::size_t alignment = Alignment) const { return allocate_sync(bytes, alignment); }
     void deallocate(void *address, std::size_t bytes, std::size_t alignment = Alignment) const noexcept {
         deallocate_sync(address, bytes, alignment);

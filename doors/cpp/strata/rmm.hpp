@@ -4,8 +4,8 @@
  *     rmm::mr::set_current_device_resource(memory);      // RMM 26.06 and newer: a resource by value
  *     rmm::mr::set_current_device_resource(&memory);     // before: an rmm::mr::device_memory_resource
  *
- * What fails throws what RMM's own resources throw: rmm::out_of_memory with the report of the facade, otherwise rmm::bad_alloc. The
- * facade must stay open as long as anything uses the resource. */
+ * A failed call throws as RMM's own resources do: rmm::out_of_memory with the report of the facade, otherwise rmm::bad_alloc. The
+ * facade must stay open while the resource is in use. */
 #ifndef STRATA_RMM_HPP
 #define STRATA_RMM_HPP
 
@@ -16,7 +16,7 @@
 
 namespace strata {
 
-/* `get` asks the facade; its failure as RMM reports one. */
+/* Calls `get`, and turns its errors into RMM's. */
 template <class Get> void *as_rmm_fails(Get get) {
     try {
         return get();

@@ -1,4 +1,4 @@
-/* Strata for C++17: what strata.h hands out, owned by objects that give it back. Header only; nothing here that strata.h lacks.
+/* Strata for C++17: the objects of strata.h with owners that give them back. Header only, with no functions beyond strata.h.
  *
  *     strata::facade memory({.preset = "strata"});                  // or: strata::options o; o.preset = "strata"; ...
  *     strata::stream copy = memory.create_stream(strata_gpu(0));
@@ -7,12 +7,12 @@
  *     batch.record_stream(nullptr);                                  // another stream uses it too
  *                                                                    // freed at the end of the scope
  *
- * Errors      A call that fails throws: strata::out_of_memory, which is a std::bad_alloc, for STRATA_E_NO_MEMORY and
- *             STRATA_E_HOST_MEMORY, otherwise strata::error, which is a std::runtime_error. Both carry the status and the whole text.
+ * Errors      A call that fails throws strata::out_of_memory, a std::bad_alloc, for STRATA_E_NO_MEMORY and STRATA_E_HOST_MEMORY.
+ *             Otherwise it throws strata::error, a std::runtime_error. Both carry the status and the whole text.
  * Ownership   Objects are moved, not copied. An empty one (moved from, released, detached) owns nothing. Destructors never throw.
- * Order       Blocks and streams hold the value of their facade, no pointer to it. One that outlives its facade gives nothing back:
- *             closing has done so.
- * Threads     As strata.h says of the functions; one object is not to be changed by two threads at once. */
+ * Order       Blocks and streams hold the value of their facade, not a pointer to it. One that outlives its facade gives nothing
+ *             back, because the close has done so.
+ * Threads     As in strata.h for the functions. Two threads must not change one object at the same time. */
 #ifndef STRATA_STRATA_HPP
 #define STRATA_STRATA_HPP
 
@@ -38,7 +38,7 @@ class error : public std::runtime_error {
     error(strata_status_t status, std::int64_t device_code, const std::string &text)
         : std::runtime_error(text), status_(status), device_code_(device_code) {}
     strata_status_t status() const noexcept { return status_; }
-    std::int64_t device_code() const noexcept { return device_code_; } /* the driver's number; 0: no driver call failed */
+    std::int64_t device_code() const noexcept { return device_code_; } /* the driver's number, or 0 if no driver call failed */
 
   private:
     strata_status_t status_;
@@ -53,7 +53,7 @@ class out_of_memory : public std::bad_alloc {
 
   private:
     strata_status_t status_;
-    std::runtime_error text_; /* a string whose copy cannot fail */
+    std::runtime_error text_; /* its copy cannot fail */
 };
 
 [[noreturn]] inline void raise(strata_status_t status) {
@@ -63,18 +63,18 @@ class out_of_memory : public std::bad_alloc {
     throw error(status, last->status == status ? last->device_code : 0, text);
 }
 
-/* For calls of strata.h: check(strata_step(memory.get())). */
+/* Throws unless a call of strata.h succeeds: check(strata_step(memory.get())). */
 inline void check(strata_status_t status) {
     if (status != STRATA_OK) raise(status);
 }
 
 /* ---- blocks ---- */
 
-/* A live allocation, freed when this ends. */
+/* A live allocation, which the destructor frees. */
 class block {
   public:
     block() noexcept = default;
-    /* Takes over what strata_allocate() served. */
+    /* Takes over a block from strata_allocate(). */
     block(strata_t facade, const strata_block_t &served) noexcept : facade_(facade), block_(served) {}
     block(block &&other) noexcept : facade_(other.facade_), block_(other.release()) {}
     block &operator=(block &&other) noexcept {
@@ -92,20 +92,20 @@ class block {
     explicit operator bool() const noexcept { return block_.ref != 0; }
     void *ptr() const noexcept { return block_.ptr; }
     template <class T> T *as() const noexcept { return static_cast<T *>(block_.ptr); }
-    std::size_t size() const noexcept { return block_.size; } /* granted: at least what was asked */
+    std::size_t size() const noexcept { return block_.size; } /* granted: at least the bytes requested */
     strata_ref_t ref() const noexcept { return block_.ref; }
     strata_t facade() const noexcept { return facade_; }
 
-    /* Free now, and be empty. */
+    /* These free the block now and leave the object empty. */
     void free() { check(strata_free(facade_, release().ref)); }
     void free_on(strata_stream_t stream) { check(strata_free_on(facade_, release().ref, stream)); }
-    /* The same without a throw: a block of a closed facade is gone already. */
+    /* Frees without throwing: a block of a closed facade is already gone. */
     void reset() noexcept {
         if (block_.ref) (void)strata_free(facade_, release().ref);
     }
-    /* Gives ownership up: whoever has the ref frees it. */
+    /* Gives ownership up. The caller must free the ref. */
     strata_block_t release() noexcept { return std::exchange(block_, strata_block_t{nullptr, 0, 0}); }
-    /* Another owner of the same memory. */
+    /* Makes another owner of the same memory. */
     block share() const {
         check(strata_retain(facade_, block_.ref));
         return block(facade_, block_);
@@ -119,7 +119,7 @@ class block {
     strata_block_t block_ = {nullptr, 0, 0};
 };
 
-/* Everything that can be said about a request; strata_allocate_options_t has the meanings. */
+/* A request with all its options. strata_allocate_options_t explains them. */
 struct request {
     std::size_t size = 0;
     std::size_t alignment = 0;
@@ -143,8 +143,8 @@ struct request {
 
 /* ---- streams ---- */
 
-/* A stream of the facade's own. It ends forgotten in every kind of place, and destroyed. A stream of another runtime needs no
- * object: pass its handle, and call facade::forget() before it is destroyed. */
+/* A stream that the facade created. Its end forgets it in every kind of place, and destroys it. A stream of another runtime needs
+ * no object: pass its handle, and call facade::forget() before it is destroyed. */
 class stream {
   public:
     stream() noexcept = default;
@@ -199,7 +199,7 @@ class allocator {
         check(strata_allocator_allocate(allocator_, size, &served));
         return block(facade_, served);
     }
-    /* The request names no pool: the allocator has one. */
+    /* The request must name no pool, because the allocator has one. */
     block allocate(const request &request) const {
         strata_block_t served;
         strata_allocate_options_t options = request.options();
@@ -226,9 +226,9 @@ class allocator {
 
 /* ---- the facade ---- */
 
-/* What strata_open_options_t says, with strings of its own. */
+/* strata_open_options_t, with strings of its own. */
 struct options {
-    std::string preset; /* at most one of preset, file and text; all empty: STRATA_STRATEGY, else "strata" */
+    std::string preset; /* at most one of preset, file and text; if all are empty, STRATA_STRATEGY, else "strata" */
     std::string file;
     std::string text;
     std::vector<std::string> set;
@@ -267,14 +267,14 @@ class facade {
 
     explicit operator bool() const noexcept { return facade_ != 0; }
     strata_t get() const noexcept { return facade_; }
-    /* Gives ownership up, for strata_close(). */
+    /* Gives ownership up. The caller must call strata_close(). */
     strata_t detach() noexcept { return std::exchange(facade_, 0); }
     /* Waits for the device and closes. Throws STRATA_E_BUSY, and stays open, while blocks are live. */
     void close(strata_close_mode_t mode = STRATA_CLOSE_WAIT) {
         check(strata_close(facade_, mode, nullptr, nullptr));
         facade_ = 0;
     }
-    /* Waits for the device and closes; blocks that are still live go back too. */
+    /* Waits for the device and closes. Blocks that are still live also go back. */
     void reset() noexcept {
         if (facade_) (void)strata_close(detach(), STRATA_CLOSE_FORCE, nullptr, nullptr);
     }
@@ -290,7 +290,7 @@ class facade {
         check(strata_allocate_with(facade_, place, stream, &wanted, &served));
         return block(facade_, served);
     }
-    /* An empty optional where there is no memory; everything else throws. For programs that then ask for less: with
+    /* Returns an empty optional on STRATA_E_NO_MEMORY, and throws on other errors. For programs that then request less. With
      * STRATA_NO_REPORT in the flags no report is made. */
     std::optional<block> try_allocate(strata_place_t place, strata_stream_t stream, const request &request) const {
         strata_block_t served;
@@ -304,7 +304,7 @@ class facade {
         return strata::allocator(facade_, place, stream, pool);
     }
     strata::stream create_stream(strata_place_t place, int priority = 0) const { return strata::stream(facade_, place, priority); }
-    /* Before a stream of another runtime is destroyed, for each place in which it was used. */
+    /* Must be called before a stream of another runtime is destroyed, for each place in which it was used. */
     void forget(strata_place_t place, strata_stream_t stream) const { check(strata_stream_forget(facade_, place, stream)); }
 
     std::uint64_t release(strata_place_t place) const {
@@ -339,7 +339,7 @@ class facade {
     }
 
   private:
-    /* Figures may grow between the question for the length and the text. */
+    /* Repeats, because the text may grow between the call for the length and the call for the text. */
     std::string text_of(strata_status_t (*write)(strata_t, char *, std::size_t, std::size_t *)) const {
         std::string text(4096, '\0');
         for (std::size_t needed = 0;; text.resize(needed + 1024)) {
@@ -353,7 +353,7 @@ class facade {
     strata_t facade_ = 0;
 };
 
-/* Until its end, requests of this thread in the place go to a pool (strata_pool_begin()). */
+/* Sends requests of this thread in the place to a pool until its destructor runs (strata_pool_begin()). */
 class pool_scope {
   public:
     pool_scope(const facade &facade, strata_place_t place, std::uint64_t pool) : facade_(facade.get()), place_(place) {
@@ -370,15 +370,15 @@ class pool_scope {
 
 /* ---- memory by address ---- */
 
-/* A place as other libraries know memory resources: addresses out, addresses back, the caller repeats nothing. A value: copies are
- * equal, and free each other's memory. It holds no facade open. strata/memory_resource.hpp and strata/rmm.hpp give it the forms that
- * CCCL and RMM ask for. */
+/* A place as a memory resource of other libraries: it returns addresses and takes addresses back, without further data. It is a
+ * value. Copies are equal, and free each other's memory. It does not keep a facade open. strata/memory_resource.hpp and
+ * strata/rmm.hpp adapt it to CCCL and RMM. */
 class resource {
   public:
     resource(strata_t facade, strata_place_t place) noexcept : facade_(facade), place_(place) {}
     resource(const facade &facade, strata_place_t place) noexcept : resource(facade.get(), place) {}
 
-    /* 0 bytes are NULL. */
+    /* Returns NULL for 0 bytes. */
     void *allocate(strata_stream_t stream, std::size_t bytes, std::size_t alignment) const {
         if (bytes == 0) return nullptr;
         strata_block_t served;
@@ -389,7 +389,7 @@ class resource {
         check(strata_allocate_with(facade_, place_, stream, &given, &served));
         return served.ptr;
     }
-    /* The last use was on `stream`. An address that is none is a fault of the program: it asserts. */
+    /* Frees after a last use on `stream`. An unknown address is a fault of the program, and asserts. */
     void deallocate(strata_stream_t stream, void *address) const noexcept {
         if (!address) return;
         strata_block_t served;
@@ -398,7 +398,7 @@ class resource {
         assert(status != STRATA_E_UNKNOWN_POINTER);
         (void)status;
     }
-    /* For any stream from the return on: memory that the default stream may still use is waited for. */
+    /* Returns memory that any stream may use at once. It waits for the default stream, which may still use that memory. */
     void *allocate_sync(std::size_t bytes, std::size_t alignment) const {
         void *address = allocate(nullptr, bytes, alignment);
         strata_status_t status = address ? strata_stream_synchronize(facade_, place_, nullptr) : STRATA_OK;
@@ -406,7 +406,7 @@ class resource {
         (void)strata_free_pointer(facade_, address);
         raise(status);
     }
-    /* All uses are over. */
+    /* All uses must be over. */
     void deallocate_sync(void *address) const noexcept { deallocate(nullptr, address); }
 
     strata_t facade() const noexcept { return facade_; }
