@@ -149,7 +149,7 @@ struct strata_record {
 
 static inline uint64_t strata_record_requested(const strata_record_t *record) { return record->size - record->slack; }
 
-/* ---- options and figures of a layer -------------------------------------------------------------------------------------- */
+/* ---- options and metrics of a layer -------------------------------------------------------------------------------------- */
 typedef enum strata_option_kind {
     STRATA_OPTION_BOOL, /* bool:     true, false */
     STRATA_OPTION_COUNT, /* uint64_t: 12 */
@@ -413,7 +413,7 @@ STRATA_API bool strata_record_borrowed_below(const strata_record_t *record);
 /* Turns the calls of allocate on or off. Free is called for records in which the layer sets its bit of `attention`. */
 STRATA_API void strata_layer_wants_allocate(strata_layer_t *self, bool wants);
 
-/* ---- caches: chunks cut into blocks, for one stream; under the lock of the layer's stack ---- */
+/* ---- caches: chunks split into blocks, for one stream; under the lock of the layer's stack ---- */
 /* A cache gets chunks from the layer below and serves blocks of them. The part that every such cache shares is here. On a miss
  * one thread gets a chunk, and others that miss wait for it. Chunks are split into blocks, coalesced and given back. The metrics
  * cache_hits, growths, chunks and reserved bytes are kept, and blocks are walked and found. The author keeps the index of the

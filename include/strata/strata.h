@@ -336,7 +336,7 @@ STRATA_API strata_status_t strata_mem_info(strata_t facade, strata_place_t place
  * frameworks have it, multiply `total` of strata_mem_info(). */
 STRATA_API strata_status_t strata_set_limit(strata_t facade, strata_place_t place, uint64_t limit);
 
-/* ---- figures -------------------------------------------------------------------------------------------------------- */
+/* ---- metrics -------------------------------------------------------------------------------------------------------- */
 
 /* X(field, unit, counter or gauge, meaning): a counter only grows. This table generates the struct, the text and the JSON. The
  * fields that every call touches come first: with struct_size they are one cache line. */

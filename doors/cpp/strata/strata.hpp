@@ -49,7 +49,7 @@ class out_of_memory : public std::bad_alloc {
   public:
     out_of_memory(strata_status_t status, const std::string &text) : status_(status), text_(text) {}
     strata_status_t status() const noexcept { return status_; } /* STRATA_E_NO_MEMORY or STRATA_E_HOST_MEMORY */
-    const char *what() const noexcept override { return text_.what(); } /* the report: cause, advice, figures */
+    const char *what() const noexcept override { return text_.what(); } /* the report: cause, advice, metrics */
 
   private:
     strata_status_t status_;
