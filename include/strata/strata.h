@@ -19,7 +19,7 @@
  * NULL        A comment marks where NULL is allowed: "`name` (may be NULL)". NULL is also allowed for every stream, as the legacy
  *             default stream, and for every `context`, which is passed on unchanged.
  * Threads     Every function may be called from any thread at any time, also from callbacks, unless its comment forbids it
- *             (strata_close(), strata_change_strategy()).
+ *             (strata_close(), strata_change_strategy(), strata_pause(), strata_resume()).
  * Ownership   The caller owns a block until one strata_free*(). Strings and structs passed in are copied before the return.
  * Streams     A stream is the driver's handle (cudaStream_t and CUstream are the same pointer). NULL is the legacy default stream
  *             of the place's device, and (void *)2 is the calling thread's own default stream. Memory freed on its owner stream may
@@ -139,8 +139,8 @@ typedef struct strata_open_options {
 STRATA_API strata_status_t strata_open(const strata_open_options_t *options, strata_t *facade);
 
 typedef enum strata_close_mode {
-    STRATA_CLOSE_BUSY = 0, /* returns E_BUSY, and nothing happens, if a block is live or waits for the device */
-    STRATA_CLOSE_WAIT = 1, /* waits for the device first, then returns E_BUSY if a block is still live */
+    STRATA_CLOSE_BUSY = 0, /* returns E_BUSY, and nothing happens, if a block, graph or import is live, or a free is deferred */
+    STRATA_CLOSE_WAIT = 1, /* waits for the device first, then returns E_BUSY if a block, graph or import is live */
     STRATA_CLOSE_FORCE = 2 /* waits, then gives everything back, including live blocks (their refs become stale) */
 } strata_close_mode_t;
 
@@ -172,9 +172,9 @@ STRATA_API strata_status_t strata_close(strata_t facade, strata_close_mode_t mod
  * frees stay, and already apply while the new layers preallocate. Caches go back to the device, metrics begin at 0, and old refs
  * become E_STALE. No other thread may be inside a call of this facade.
  *
- * Returns E_BUSY, and nothing happens, if a block is live (the text has the number) or inside a callback. Returns E_UNSUPPORTED if
- * options->devices names other devices. Every error of strata_open() is possible, and E_NO_MEMORY if a limit refuses a
- * preallocation. The old strategy then stays, with empty caches. */
+ * Returns E_BUSY, and nothing happens, if a block or captured graph is live (the text has the number), or inside a callback.
+ * Returns E_UNSUPPORTED if options->devices names other devices. Every error of strata_open() is possible, and E_NO_MEMORY if a
+ * limit refuses a preallocation. The old strategy then stays, with empty caches. */
 STRATA_API strata_status_t strata_change_strategy(strata_t facade, const strata_open_options_t *options);
 
 /* ---- allocate and free ---------------------------------------------------------------------------------------------- */
@@ -275,8 +275,8 @@ STRATA_API strata_status_t strata_erase_stream(strata_t facade, strata_ref_t ref
  * handle. Returns E_INVALID for a default stream, because it is never destroyed. */
 STRATA_API strata_status_t strata_stream_forget(strata_t facade, strata_place_t place, strata_stream_t stream);
 /* Returns the owner stream of a block. Returns E_UNSUPPORTED in pinned and host places, which have no owners, and for a block from
- * the memory of a forgotten stream. It does so too if the owner is another thread's own default stream, because its name, 0x2,
- * would mean the caller's. */
+ * the memory of a forgotten stream. Also returns it for another thread's own default stream, because its name, 0x2, would mean the
+ * caller's. */
 STRATA_API strata_status_t strata_stream_of(strata_t facade, strata_ref_t ref, strata_stream_t *stream);
 /* Sets *same if one stack serves both streams. */
 STRATA_API strata_status_t strata_same_stream(strata_t facade, strata_place_t place, strata_stream_t a, strata_stream_t b,
