@@ -1,4 +1,4 @@
-/* Memory at a given address: the free block that has it, and the part of it that is wanted. */
+/* Memory at a given address: finds the free block that contains it, and splits off the requested part. */
 #include "allocation/cache/chunks.h"
 
 static strata_slab_t *slab_of(const strata_chunks_t *self) { return &self->base.stack->slab; }
@@ -7,7 +7,8 @@ static strata_slab_t *slab_of(const strata_chunks_t *self) { return &self->base.
 
 static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
-/* In a slab of several caches the block may be another cache's, of whose chunk this one is a part. */
+/* Without `sole`, another cache may have blocks in the slab. This chunk may be part of that cache's chunk, so
+ * the number and the address of such a block could match by accident. */
 static bool is_of_chunk(const strata_chunks_t *self, uint32_t number, uint32_t slot) {
     const strata_record_t *block = strata_slab_record(slab_of(self), slot);
     const strata_chunk_t *chunk = strata_chunk_at(self, number);
@@ -16,7 +17,8 @@ static bool is_of_chunk(const strata_chunks_t *self, uint32_t number, uint32_t s
     return used && block->chunk == own && block->ptr - chunk->base < chunk->size;
 }
 
-/* The nearest block of the chunk that is known: where the place was once, what was carved or put in last, or the first one. */
+/* Returns the known block of the chunk nearest to the place. The candidates are place->slot, the block that was
+ * carved or inserted last, and the first block. */
 static uint32_t begin_near(const strata_chunks_t *self, uint32_t number, const strata_extent_t *place) {
     const uint32_t known[] = {place->slot, self->known};
     uint32_t best = strata_chunk_at(self, number)->first;
@@ -28,7 +30,7 @@ static uint32_t begin_near(const strata_chunks_t *self, uint32_t number, const s
     return best;
 }
 
-/* The slot of the block in which a place begins; 0: none, it is no memory of the cache. */
+/* Returns the slot of the block in which a place begins, or 0 if the cache does not own that memory. */
 static uint32_t block_at(strata_chunks_t *self, const strata_extent_t *place) {
     const strata_order_key_t key = {place->ptr, UINT64_MAX, 0};
     uint32_t number = strata_order_before(&self->by_address, &key);
@@ -50,7 +52,8 @@ uint32_t strata_chunks_free_at(strata_chunks_t *self, const strata_extent_t *pla
 
 /* ---- carving ---- */
 
-/* The block, in no index, becomes `size` bytes long; the slot of the rest, in none either. 0: there is none left. */
+/* Splits a block after `size` bytes; neither part is in the index. Returns the slot of the rest, or 0 if none
+ * is left. */
 static uint32_t cut(strata_chunks_t *self, uint32_t slot, uint64_t size) {
     uint32_t after = strata_pieces_cut(slab_of(self), slot, size);
     if (after == 0) return 0;

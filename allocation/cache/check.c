@@ -1,4 +1,4 @@
-/* What must hold of all chunks of a cache. */
+/* Validates all chunks of a cache. */
 #include "allocation/cache/chunks.h"
 #include "platform/arithmetic.h"
 
@@ -11,7 +11,7 @@ static strata_status_t corrupt(const strata_chunks_t *self, const char *what, ui
     return strata_fail(STRATA_E_CORRUPT, 0, "%s: %s (slot %u)", self->base.type->name, what, slot);
 }
 
-/* Joined parts follow one after the other and are the whole chunk. */
+/* Checks that joined parts are adjacent and fill the chunk. */
 static strata_status_t validate_parts(const strata_chunks_t *self, uint32_t number, tally_t *tally) {
     const strata_chunk_t *chunk = strata_chunk_at(self, number);
     uint64_t at = chunk->base;

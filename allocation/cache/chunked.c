@@ -1,5 +1,5 @@
-/* A request takes the high end of the block that the author's index finds; the rest, however small, keeps its place. A freed block
- * merges with the free blocks next to it. */
+/* A request takes the high end of the block that the author's index finds. The rest, however small, remains at
+ * the low end. A freed block coalesces with its free neighbors. */
 #include "allocation/cache/chunked.h"
 
 #include "allocation/cache/serve.h"
@@ -24,7 +24,8 @@ static void take_out(chunked_t *self, strata_record_t *block) {
 
 /* ---- hit ---- */
 
-/* The high end of a block that is in no index; the rest goes into the index. NULL: there is no slot, and nothing has changed. */
+/* Splits off the high end of a block that is in no index. The caller inserts the rest. Returns NULL, with
+ * nothing changed, if there is no slot. */
 static strata_record_t *cut(chunked_t *self, strata_record_t *rest, uint64_t size) {
     strata_slab_t *slab = slab_of(self);
     uint32_t slot = strata_slab_take(slab), next = rest->next;
@@ -38,12 +39,12 @@ static strata_record_t *cut(chunked_t *self, strata_record_t *rest, uint64_t siz
     block->prev = strata_slab_slot(slab, rest);
     block->next = next;
     block->chunk = rest->chunk;
-    strata_slab_record(slab, next)->prev = slot; /* never read of the sentinel */
+    strata_slab_record(slab, next)->prev = slot; /* the sentinel's `prev` is never read */
     if (next == 0) strata_chunks_note_last(&self->chunks, slot);
     return block;
 }
 
-/* `block` is free and fits. NULL: there is no slot. */
+/* Serves a request from a free block that fits. Returns NULL if there is no slot for the rest. */
 static strata_record_t *serve(chunked_t *self, strata_record_t *block, uint64_t rounded, uint64_t size) {
     strata_record_t *rest = block;
     take_out(self, rest);
@@ -92,7 +93,8 @@ strata_record_t *strata_chunked_take_at(strata_layer_t *base, const strata_block
 
 /* ---- free ---- */
 
-/* The slot's generations are used up. Without another slot the block stays unused until its chunk goes. NULL: so it is. */
+/* Moves the block to another slot if the generations of its own are exhausted. Returns NULL if no other slot is
+ * free. The block then stays unused until its chunk is freed. */
 static strata_record_t *with_generations(chunked_t *self, strata_record_t *block) {
     if (__builtin_expect(block->generation < STRATA_GENERATION_LAST, 1)) return block;
     uint32_t slot = strata_chunks_move_block(&self->chunks, strata_slab_slot(slab_of(self), block));
@@ -114,7 +116,7 @@ static void pass_last(void *owner, uint32_t low, uint32_t high) {
 
 static const strata_coalesce_t coalesce = {.remove = remove_free, .join = pass_last};
 
-/* Puts a block that is in no index into it, merged with its free neighbors. */
+/* Coalesces a block that is in no index with its free neighbors, and inserts the result. */
 static void put_back(chunked_t *self, strata_record_t *block) {
     strata_slab_t *slab = slab_of(self);
     uint32_t slot = strata_pieces_coalesce(slab, strata_slab_slot(slab, block), self, &coalesce);
@@ -151,7 +153,7 @@ static uint64_t growth_size(const strata_layer_t *base, const strata_lookup_t *l
     return lookup->rounded < full ? lookup->rounded : 0;
 }
 
-/* The new chunk serves the request, whatever the author's index would find. */
+/* The new chunk serves the request, even if the author's index would find another block. */
 static strata_status_t grow(strata_layer_t *base, strata_lookup_t *lookup, uint64_t size, strata_record_t **record) {
     chunked_t *self = (chunked_t *)base;
     uint32_t number;

@@ -1,5 +1,5 @@
-/* The cache that strata/layer.h offers to authors (strata_chunked_*): chunks cut into blocks, free neighbours merged, and the
- * author's index of free blocks. */
+/* The cache that strata/layer.h offers to authors (strata_chunked_*). It splits chunks into blocks, coalesces
+ * free neighbors, and uses the author's index of free blocks. */
 #ifndef STRATA_ALLOCATION_CACHE_CHUNKED_H
 #define STRATA_ALLOCATION_CACHE_CHUNKED_H
 
@@ -11,7 +11,7 @@ typedef struct chunked {
         strata_chunks_t chunks;
     };
     const strata_chunked_policy_t *policy;
-    uint64_t used_bytes; /* bytes of the chunks that are not in the index */
+    uint64_t used_bytes; /* bytes of all blocks that are not in the index */
 } chunked_t;
 
 _Static_assert(sizeof(chunked_t) <= sizeof(strata_chunked_t), "an author's state has room for it");

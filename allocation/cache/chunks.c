@@ -1,4 +1,4 @@
-/* The list of chunks: who is in it, and where an address belongs. */
+/* The list of chunks, and the chunk of an address. */
 #include "allocation/cache/chunks.h"
 
 #include <string.h>
@@ -34,7 +34,7 @@ strata_status_t strata_chunks_init(strata_layer_t *base, const strata_chunk_poli
     return STRATA_OK;
 }
 
-/* Branches of a router have sources of their own, whose chunks may not be used as one. */
+/* Nothing is joined below a router: its branches have separate sources, and their chunks must stay separate. */
 strata_status_t strata_chunks_join(strata_chunks_t *self) {
     const strata_layer_t *above = &self->base;
     strata_layer_t *layer = above->below[0];
@@ -63,7 +63,7 @@ bool strata_chunk_is_idle(const strata_layer_t *self, const strata_chunk_t *chun
     return strata_slab_is_idle(slab, chunk->first) && strata_slab_record(slab, chunk->first)->size == chunk->size;
 }
 
-/* ---- coming ---- */
+/* ---- adding ---- */
 
 void strata_chunks_list(strata_chunks_t *self, uint32_t number) {
     strata_chunk_t *chunk = strata_chunk_at(self, number);
@@ -78,7 +78,7 @@ void strata_chunks_list(strata_chunks_t *self, uint32_t number) {
     self->count++;
 }
 
-/* The chunk that ends at an address; 0: none. */
+/* Returns the chunk that ends at an address, or 0 if there is none. */
 static uint32_t chunk_before(strata_chunks_t *self, uint64_t address) {
     const strata_order_key_t key = {address, 0, 0};
     uint32_t number = self->joins ? strata_order_before(&self->by_address, &key) : 0;
@@ -132,7 +132,7 @@ uint32_t strata_chunks_move_block(strata_chunks_t *self, uint32_t slot) {
     return fresh;
 }
 
-/* ---- going ---- */
+/* ---- removing ---- */
 
 void strata_chunks_unlist(strata_chunks_t *self, uint32_t number) {
     const strata_chunk_t *chunk = strata_chunk_at(self, number);
@@ -176,7 +176,7 @@ void strata_chunks_detach(strata_chunks_t *self, uint32_t number, strata_leaving
     leaving->bytes += chunk->size;
 }
 
-/* ---- looking ---- */
+/* ---- walk and find ---- */
 
 void strata_chunks_walk(strata_layer_t *base, strata_walk_fn block, void *context) {
     const strata_chunks_t *self = (const strata_chunks_t *)base;

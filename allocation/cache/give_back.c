@@ -1,4 +1,4 @@
-/* How chunks go back to the layer below: those that may, in order. */
+/* Returns chunks to the layer below: all that may go, or the largest first. */
 #include "allocation/cache/chunks.h"
 
 uint64_t strata_chunks_give_back(strata_chunks_t *self, const strata_leaving_t *leaving, strata_call_t *call) {
@@ -42,7 +42,7 @@ void strata_chunks_wait_for_users(strata_chunks_t *self, strata_call_t *call) {
     }
 }
 
-/* ---- in order of the list, and the largest first ---- */
+/* ---- release and trim ---- */
 
 uint64_t strata_chunks_release(strata_layer_t *base, strata_call_t *call) {
     strata_chunks_t *self = (strata_chunks_t *)base;
@@ -55,7 +55,7 @@ uint64_t strata_chunks_release(strata_layer_t *base, strata_call_t *call) {
     return strata_chunks_give_back(self, &leaving, call);
 }
 
-/* Merges two chains, each the largest first. Among equals those of `a` come first. */
+/* Merges two chains that are sorted largest first. Among equals, those of `a` precede. */
 static uint32_t merge(const strata_chunks_t *self, uint32_t a, uint32_t b) {
     uint32_t first = 0, *end = &first;
     while (a && b) {
@@ -68,7 +68,7 @@ static uint32_t merge(const strata_chunks_t *self, uint32_t a, uint32_t b) {
     return first;
 }
 
-/* Takes the first `count` (not 0) off a chain: the largest first. */
+/* Removes the first `count` (at least 1) from a chain, and returns them as a chain sorted largest first. */
 static uint32_t sort(const strata_chunks_t *self, uint32_t *chain, uint32_t count) {
     if (count > 1) {
         uint32_t half = sort(self, chain, count / 2);
@@ -80,7 +80,7 @@ static uint32_t sort(const strata_chunks_t *self, uint32_t *chain, uint32_t coun
     return number;
 }
 
-/* A chain of all that may go, the largest first. */
+/* Returns a chain of all chunks that may go, sorted largest first. */
 static uint32_t largest_first(const strata_chunks_t *self) {
     uint32_t chain = 0, count = 0;
     for (uint32_t number = self->last; number; number = strata_chunk_at(self, number)->prev) {

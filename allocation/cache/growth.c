@@ -1,4 +1,4 @@
-/* How a chunk comes: one thread asks the layer below for it, the others that miss wait. */
+/* Growth: one thread requests a chunk from the layer below, and the other threads that miss wait for it. */
 #include "allocation/cache/chunks.h"
 #include "platform/arithmetic.h"
 

@@ -1,4 +1,4 @@
-/* Runs: how parts come, join and go. */
+/* Adds, joins and removes the parts of runs. */
 #include "allocation/cache/runs.h"
 
 #include <string.h>
@@ -31,21 +31,22 @@ uint32_t strata_runs_part_from(strata_runs_t *self, uint64_t address) {
     return strata_order_from(&self->parts, &key);
 }
 
-/* ---- coming ---- */
+/* ---- adding ---- */
 
 static void link_blocks(strata_runs_t *self, uint32_t low, uint32_t high) {
     if (low) block_at(self, low)->next = high;
     if (high) block_at(self, high)->prev = low;
 }
 
-/* A record of no bytes, at an end of a run; 0: no slot is left. No free block: whoever remembers its slot as that of one sees it. */
+/* Makes the zero-byte record at an end of a run. Returns 0 if no slot is left. Its state is DEFERRED, so a
+ * stale slot number is not taken for a free block. */
 static uint32_t make_bound(strata_runs_t *self, uint64_t address) {
     uint32_t slot = strata_pieces_begin(slab_of(self), STRATA_RUNS_NUMBER, address, 0);
     if (slot) block_at(self, slot)->state = STRATA_RECORD_DEFERRED;
     return slot;
 }
 
-/* Two of them. */
+/* Makes both bounds of a run, or neither. */
 static bool make_bounds(strata_runs_t *self, uint64_t low, uint64_t high, uint32_t bounds[2]) {
     bounds[0] = make_bound(self, low);
     bounds[1] = bounds[0] ? make_bound(self, high) : 0;
@@ -59,7 +60,7 @@ static void append_part(strata_runs_t *self, uint32_t run, uint32_t part, uint32
     chunk->last_part = last ? last : part;
 }
 
-/* The part, of one block, follows the run. */
+/* Appends a part of one block to the run. */
 static void extend(strata_runs_t *self, uint32_t run, uint32_t part, uint32_t slot, uint64_t size) {
     strata_chunk_t *chunk = chunk_at(self, run);
     link_blocks(self, strata_runs_last_block(self, run), slot);
@@ -69,7 +70,7 @@ static void extend(strata_runs_t *self, uint32_t run, uint32_t part, uint32_t sl
     chunk->size += size;
 }
 
-/* `high` begins where `low` ends, and is part of it from now on. */
+/* Joins run `high` to run `low`, which ends where `high` begins. */
 static void join(strata_runs_t *self, uint32_t low, uint32_t high) {
     strata_chunk_t *into = chunk_at(self, low), *from = chunk_at(self, high);
     uint32_t end = into->last, begin = from->first;
@@ -109,9 +110,9 @@ uint32_t strata_runs_publish(strata_runs_t *self, strata_record_t *below) {
     return slot;
 }
 
-/* ---- going ---- */
+/* ---- removing ---- */
 
-/* The parts from `rest` on become a run of their own, between these bounds; it was a part of `run`. */
+/* Makes a run of the parts of `run` from `rest` on, between the bounds `first` and `last`. */
 static void begin_run(strata_runs_t *self, uint32_t run, uint32_t rest, uint32_t first, uint32_t last) {
     const strata_chunk_t *old = chunk_at(self, run);
     strata_chunk_t *chunk = chunk_at(self, rest);
@@ -124,7 +125,8 @@ static void begin_run(strata_runs_t *self, uint32_t run, uint32_t rest, uint32_t
     chunk->last_part = last_part;
 }
 
-/* The run ends before the part; what follows that is a run of its own, if there is anything: then `bounds` stand between them. */
+/* Ends the run before the part. The parts after it, if any, become a run of their own. Then `bounds` are the
+ * records between the two runs. */
 static void cut_off(strata_runs_t *self, uint32_t run, uint32_t part, uint32_t block, const uint32_t bounds[2]) {
     strata_chunk_t *chunk = chunk_at(self, run);
     uint64_t at = strata_run_part_at(self, part)->at;
@@ -144,7 +146,7 @@ static void cut_off(strata_runs_t *self, uint32_t run, uint32_t part, uint32_t b
     chunk->size = at - chunk->base;
 }
 
-/* The run begins with its next part; it ends if there is none. */
+/* Removes the first part of a run. The run then begins with its next part, or ends if there is none. */
 static void drop_first(strata_runs_t *self, uint32_t run, uint32_t block) {
     const strata_chunk_t *chunk = chunk_at(self, run);
     strata_chunks_unlist(self->chunks, run);
@@ -186,7 +188,8 @@ static strata_status_t corrupt(const strata_runs_t *self, const char *what, uint
     return strata_fail(STRATA_E_CORRUPT, 0, "%s: %s (0x%llx)", self->chunks->base.type->name, what, (unsigned long long)address);
 }
 
-/* Every part of a run stands in the order of all, one after the other; runs do not touch. */
+/* Checks that the parts of the runs are exactly those in the order, and adjacent within a run. Runs must not
+ * touch. */
 strata_status_t strata_runs_validate(const strata_runs_t *self) {
     uint32_t next = self->parts.first[0], count = 0;
     uint64_t end = 0;

@@ -1,4 +1,4 @@
-/* The loop that serves a request after a miss, for every cache that cuts or joins blocks. */
+/* The loop that serves a request after a miss, for every cache that splits or coalesces blocks. */
 #include "allocation/cache/serve.h"
 
 #include "platform/arithmetic.h"

@@ -60,7 +60,7 @@ static strata_status_t count_block(const strata_bins_t *bins, const strata_slab_
     return STRATA_OK;
 }
 
-/* A circular list ends with the count of all. */
+/* The limit `most` also ends the walk of a list that is circular by mistake. */
 static strata_status_t count_bin(const strata_bins_t *bins, const strata_slab_t *slab, uint32_t bin, uint32_t most,
                                  bins_census_t *census) {
     uint32_t previous = STRATA_BINS_FIRST | bin;
@@ -88,7 +88,7 @@ static strata_status_t count_loose(const strata_bins_t *bins, const strata_slab_
     return STRATA_OK;
 }
 
-/* A marked bit for every bin that has something, and only for those. */
+/* Checks that exactly the bins with a block have their bit set. */
 static strata_status_t validate_bits(const strata_bins_t *bins) {
     for (uint32_t bin = 0; bin < STRATA_BINS; bin++) {
         bool marked = (bins->words[bin / 64] >> (bin % 64)) & 1;

@@ -1,12 +1,17 @@
-/* Good fit, fast: log-linear bins, 128 per octave, in units of 2^unit_shift bytes; exact for sizes below 256 units. The request's
- * own bin is asked for the better of its first two blocks, then the next bin that has any is used. That was measured to fragment
- * as little as best fit, and as a search of sixteen, which waited for more records. Last-in first-out within a bin. Uses bin_prev
- * and bin_next of free records; the links of the sentinel are written and never read, which saves a branch. Keeps the blocks' bits
- * of the slab. Guarded by the stack's lock.
+/* A fast index of free blocks by good fit. The bins are log-linear, 128 per octave, in units of 2^unit_shift
+ * bytes, and exact for sizes below 256 units. Each bin is a last-in first-out list.
  *
- * The block that came in last is loose: it is in the index, first of its bin, but not linked until another comes in. Programs take
- * that block again more often than any other (the rest of a chunk that is cut, then merged), and then no list is touched. A search
- * finds what it would find if the block were linked. */
+ * A search takes the better of the first two blocks of the request's own bin. If neither fits, it takes one of
+ * the next bin that has any. This was measured to fragment as little as best fit does. A scan of sixteen
+ * fragmented no less, and waited for more records.
+ *
+ * The index uses bin_prev and bin_next of free records, and sets and clears the slab's idle bit of each block.
+ * The links of the sentinel are written but never read, which saves a branch. Guarded by the stack's lock.
+ *
+ * The block that was inserted last is loose: it counts as the first of its bin, but is not linked until the
+ * next insert. Programs take that block again more often than any other, since it is the rest of a chunk that
+ * is split and coalesced. Then no list is touched. A search finds the block that it would find if the loose
+ * block were linked. */
 #ifndef STRATA_ALLOCATION_MECHANISM_BINS_H
 #define STRATA_ALLOCATION_MECHANISM_BINS_H
 
@@ -18,28 +23,30 @@ enum {
     STRATA_BINS = (STRATA_BINS_OCTAVES + 2) << STRATA_BINS_SUB_BITS,
     STRATA_BINS_EXACT = 2 << STRATA_BINS_SUB_BITS, /* bins of one size each */
     STRATA_BINS_WORDS = STRATA_BINS / 64,
-    STRATA_BINS_SCAN = 2, /* records that a search touches before it takes the first of the next bin */
-    STRATA_BINS_FIRST = 1 << STRATA_REF_SLOT_BITS /* bin_prev of a bin's first block: this and the bin; no slot has the bit */
+    STRATA_BINS_SCAN = 2, /* records that a search reads before it takes the first of the next bin */
+    /* bin_prev of a bin's first block is this flag plus the bin. No slot has this bit. */
+    STRATA_BINS_FIRST = 1 << STRATA_REF_SLOT_BITS
 };
 
 typedef struct strata_bins {
-    uint64_t summary; /* bit w: words[w] is not 0 */
-    uint32_t loose; /* the block that came in last, if it is still here; 0: none */
-    uint32_t loose_bin; /* its bin; STRATA_BINS: none */
-    uint64_t least; /* the sizes below it have octave 0: 2^(unit_shift + STRATA_BINS_SUB_BITS) */
-    uint32_t offset; /* what makes the bin of 0 bytes 0 */
+    uint64_t summary; /* bit w is set if words[w] is not 0 */
+    uint32_t loose; /* the block that was inserted last, or 0 if it was removed since */
+    uint32_t loose_bin; /* its bin, or STRATA_BINS if no block is loose */
+    uint64_t least; /* sizes below this have octave 0: 2^(unit_shift + STRATA_BINS_SUB_BITS) */
+    uint32_t offset; /* makes the bin of 0 bytes 0 */
     uint32_t unit_shift;
-    uint64_t words[STRATA_BINS_WORDS]; /* bit b of word w: heads[64 w + b] is not 0 */
+    uint64_t words[STRATA_BINS_WORDS]; /* bit b of words[w] is set if heads[64 w + b] is not 0 */
     uint32_t heads[STRATA_BINS];
 } strata_bins_t;
 
 void strata_bins_init(strata_bins_t *bins, uint32_t unit_shift);
-/* As strata_bins_find(), but finds any fitting block of the request's own bin: for the rare way, before memory is reported out. */
+/* Works as strata_bins_find(), but finds any fitting block of the request's own bin. This is the slow path,
+ * before the cache reports that it is out of memory. */
 uint32_t strata_bins_find_any(strata_bins_t *bins, strata_slab_t *slab, uint64_t size);
-/* The largest size in the bins, 0 if empty. Reads every block of the last bin that has any. */
+/* Returns the largest size in the bins, or 0 if they are empty. Reads every block of the last bin that has any. */
 uint64_t strata_bins_largest(const strata_bins_t *bins, const strata_slab_t *slab);
-/* Bitmaps against heads, links both ways, bins against sizes, states; count and sum of the blocks against what the caller
- * knows. E_CORRUPT. */
+/* Checks the bitmaps, the links in both directions, and each block's bin, size and state. The caller passes the
+ * count and the sum of the sizes that it expects. Fails with E_CORRUPT. */
 strata_status_t strata_bins_validate(const strata_bins_t *bins, const strata_slab_t *slab, uint32_t count, uint64_t bytes);
 
 static inline uint32_t strata_bins_of(const strata_bins_t *bins, uint64_t size) {
@@ -48,7 +55,7 @@ static inline uint32_t strata_bins_of(const strata_bins_t *bins, uint64_t size) 
     return bin < STRATA_BINS ? (uint32_t)bin : STRATA_BINS - 1;
 }
 
-/* The first bin from `bin` on that has a block; STRATA_BINS: none. */
+/* Returns the first bin from `bin` on that has a block, or STRATA_BINS if there is none. */
 static inline uint32_t strata_bins_next(const strata_bins_t *bins, uint32_t bin) {
     if (bin >= STRATA_BINS) return STRATA_BINS;
     uint32_t word = bin / 64;
@@ -90,7 +97,7 @@ static inline void strata_bins_unlink(strata_bins_t *bins, strata_slab_t *slab, 
     if (bits == 0) bins->summary &= ~(1ull << (bin / 64));
 }
 
-/* From now on no block is loose. */
+/* Links the loose block, if there is one. */
 static inline void strata_bins_settle(strata_bins_t *bins, strata_slab_t *slab) {
     if (bins->loose) strata_bins_link(bins, slab, bins->loose, bins->loose_bin);
     bins->loose = 0;
@@ -106,7 +113,7 @@ static inline void strata_bins_insert_at(strata_bins_t *bins, strata_slab_t *sla
     bins->loose_bin = bin;
 }
 
-/* The block's size is a multiple of the unit, its state FREE. */
+/* Inserts a block. Its size must be a multiple of the unit, and its state FREE. */
 static inline void strata_bins_insert(strata_bins_t *bins, strata_slab_t *slab, uint32_t slot) {
     strata_bins_insert_at(bins, slab, slot, strata_bins_of(bins, slab->records[slot].size));
 }
@@ -121,13 +128,14 @@ static inline void strata_bins_remove(strata_bins_t *bins, strata_slab_t *slab, 
     bins->loose_bin = STRATA_BINS;
 }
 
-/* Whether both sizes belong in one bin, where that is not the last one, which has no upper end. */
+/* Returns true if both sizes belong in one bin. It may return false for two sizes of the last bin, which has no
+ * upper end. */
 static inline bool strata_bins_share(const strata_bins_t *bins, uint64_t size, uint64_t other) {
     uint32_t shift = (63u ^ (uint32_t)__builtin_clzll(size | bins->least)) - STRATA_BINS_SUB_BITS;
     return size >> shift == other >> shift;
 }
 
-/* A block in the index becomes `size` bytes long: moved to its bin, or left where it is. */
+/* Sets the size of a block in the index, and moves it to another bin if the new size belongs there. */
 static inline void strata_bins_resize(strata_bins_t *bins, strata_slab_t *slab, uint32_t slot, uint64_t size) {
     strata_record_t *record = &slab->records[slot];
     uint64_t old_size = record->size;
@@ -142,7 +150,7 @@ static inline void strata_bins_resize(strata_bins_t *bins, strata_slab_t *slab, 
     }
 }
 
-/* The best of the first *scan blocks from `slot` on, the first among equals; 0: none fits. */
+/* Returns the best fit among the first *scan blocks from `slot` on, the first among equals, or 0 if none fits. */
 static inline uint32_t strata_bins_best(const strata_slab_t *slab, uint32_t slot, uint64_t size, uint32_t *scan) {
     uint32_t best = 0;
     uint64_t best_size = UINT64_MAX;
@@ -159,7 +167,8 @@ static inline uint32_t strata_bins_best(const strata_slab_t *slab, uint32_t slot
     return best;
 }
 
-/* A block of at least `size` bytes; 0: none was found. It stays in the index. `size` is a multiple of the unit. */
+/* Returns a block of at least `size` bytes, or 0 if none was found. The block stays in the index. `size` must
+ * be a multiple of the unit. */
 static inline uint32_t strata_bins_find(strata_bins_t *bins, strata_slab_t *slab, uint64_t size) {
     uint32_t bin = strata_bins_of(bins, size), scan = STRATA_BINS_SCAN;
     if (bin >= STRATA_BINS_EXACT) {

@@ -1,5 +1,6 @@
-/* A free block's mark: since when it is free, as a count of 48 bits, and a stream's node (0: several, or unknown). It lies in
- * the record's mark_high and mark_low. Guarded by the stack's lock. */
+/* The mark of a free block: a count of 48 bits that dates the free, and a stream. The stream is a node number,
+ * or 0 for several or unknown streams. The record's mark_high and mark_low hold the mark. Guarded by the
+ * stack's lock. */
 #ifndef STRATA_ALLOCATION_MECHANISM_MARKS_H
 #define STRATA_ALLOCATION_MECHANISM_MARKS_H
 
@@ -14,7 +15,8 @@ static inline uint64_t strata_mark_count(const strata_record_t *block) {
 }
 static inline uint32_t strata_mark_stream(const strata_record_t *block) { return block->mark_high >> 16; }
 
-/* The mark of a block that absorbs another. Marks up to `waited` are void: the host has waited for those uses. */
+/* Merges the mark of `other` into that of `into`, which absorbs it. Marks up to `waited` are void, because the
+ * host has waited for those uses. */
 static inline void strata_mark_merge(strata_record_t *into, const strata_record_t *other, uint64_t waited) {
     uint64_t own = strata_mark_count(into), its = strata_mark_count(other);
     if (its <= waited) return;

@@ -1,21 +1,26 @@
-/* The blocks of a chunk as a list in address order: `prev` and `next` of their records, 0 at the ends. They fill the chunk, and no
- * two free ones are adjacent, unless the layer wants that. A block that is cut keeps its slot and the low end; a block that absorbs
- * its neighbour keeps the lower slot. So the first slot of a chunk changes only by a move. The caller keeps the indexes. Guarded by
- * the stack's lock. */
+/* The blocks of a chunk, as a list in address order through `prev` and `next` of their records, 0 at the ends.
+ * The blocks fill the chunk. No two free blocks are adjacent, unless the layer keeps some from coalescing.
+ *
+ * A block that is split keeps its slot and the low end. A block that absorbs its neighbor keeps the lower slot.
+ * So the first slot of a chunk changes only by a move. The caller keeps the indexes. Guarded by the stack's
+ * lock. */
 #ifndef STRATA_ALLOCATION_MECHANISM_PIECES_H
 #define STRATA_ALLOCATION_MECHANISM_PIECES_H
 
 #include "allocation/tables/slab.h"
 
-/* The first block of a chunk, all of it, in state FREE; its slot, 0: the slab is full. */
+/* Makes the first block of a chunk, which covers all of it, in state FREE. Returns its slot, or 0 if the slab
+ * is full. */
 uint32_t strata_pieces_begin(strata_slab_t *slab, uint32_t chunk, uint64_t ptr, uint64_t size);
-/* The block becomes `size` bytes long; the rest becomes a block in state FREE, whose slot is returned. 0: the slab is full. */
+/* Splits a block after `size` bytes. The rest becomes a block in state FREE. Returns the slot of the rest, or 0
+ * if the slab is full. */
 static inline uint32_t strata_pieces_cut(strata_slab_t *slab, uint32_t slot, uint64_t size) {
     uint32_t after = strata_slab_take(slab);
     if (__builtin_expect(after == 0, 0)) return 0;
     strata_record_t *block = strata_slab_record(slab, slot), *rest = strata_slab_record(slab, after);
     uint32_t next = block->next;
-    /* What a slot's last record left is undefined: this is all that a free block is asked for, but its mark and the index's words. */
+    /* The fields of a reused slot are undefined. These are all that a free block needs, besides the words of
+     * the index. */
     rest->ptr = block->ptr + size;
     rest->size = block->size - size;
     rest->free_word = 0;
@@ -25,12 +30,12 @@ static inline uint32_t strata_pieces_cut(strata_slab_t *slab, uint32_t slot, uin
     rest->state = STRATA_RECORD_FREE;
     rest->pool = 0;
     rest->mark_high = rest->mark_low = 0;
-    strata_slab_record(slab, next)->prev = after; /* never read of the sentinel */
+    strata_slab_record(slab, next)->prev = after; /* the sentinel's `prev` is never read */
     block->next = after;
     block->size = size;
     return after;
 }
-/* `low` absorbs the block after it, whose slot is given back. */
+/* Makes `low` absorb the block after it, and returns that block's slot to the slab. */
 static inline void strata_pieces_join(strata_slab_t *slab, uint32_t low) {
     strata_record_t *block = strata_slab_record(slab, low);
     uint32_t gone = block->next;
@@ -41,18 +46,21 @@ static inline void strata_pieces_join(strata_slab_t *slab, uint32_t low) {
     strata_slab_give(slab, gone);
 }
 
-/* The hooks of an owner of blocks for merging free neighbors. A caller passes a static const struct, so that the compiler inlines all
- * of it. `low` is the slot of the block with the lower addresses, which absorbs the other one. */
+/* Hooks of an owner of blocks for coalescing free neighbors. The caller passes a static const struct, so that
+ * the compiler inlines all of it. `low` is the slot of the block with the lower addresses, which absorbs the
+ * other one. */
 typedef struct strata_coalesce {
     void (*remove)(void *owner, uint32_t slot); /* removes a free block from its index */
-    /* Changes the size of a free block in its index. NULL: `remove` is called instead, and the result is in no index. */
+    /* Changes the size of a free block in its index. If it is NULL, `remove` is called instead, and the result
+     * is in no index. */
     void (*resize)(void *owner, uint32_t slot, uint64_t size);
-    bool (*may_join)(void *owner, uint32_t low, uint32_t high); /* NULL: free neighbors always join */
+    bool (*may_join)(void *owner, uint32_t low, uint32_t high); /* if it is NULL, free neighbors always join */
     void (*join)(void *owner, uint32_t low, uint32_t high); /* merges what the owner keeps of both blocks; may be NULL */
 } strata_coalesce_t;
 
-/* Merges a block that is in no index with its free neighbors. Returns the slot of the result. That is in no index, unless it is another
- * slot and there is a `resize`. The sentinel in slot 0 is never free, so missing neighbors need no check. */
+/* Coalesces a block that is in no index with its free neighbors. Returns the slot of the result. The result is
+ * in no index, unless there is a `resize` and the result has another slot. The sentinel in slot 0 is never
+ * free, so missing neighbors need no check. */
 static inline __attribute__((always_inline)) uint32_t strata_pieces_coalesce(strata_slab_t *slab, uint32_t slot, void *owner,
                                                                              const strata_coalesce_t *with) {
     strata_record_t *block = strata_slab_record(slab, slot);
@@ -81,19 +89,19 @@ static inline __attribute__((always_inline)) uint32_t strata_pieces_coalesce(str
     return low;
 }
 
-/* A block whose slot's generations are used up moves to another slot, which is returned; 0: the slab is full, and nothing has
- * changed. */
+/* Moves a block to another slot, because the generations of its own are exhausted. Returns the new slot, or 0,
+ * with nothing changed, if the slab is full. */
 uint32_t strata_pieces_move(strata_slab_t *slab, uint32_t slot);
 
 typedef struct strata_pieces_tally {
     uint64_t free_bytes;
     uint32_t free_blocks;
-    bool apart; /* free blocks may be adjacent: the layer keeps some from merging */
-    uint32_t bounds[2]; /* the records of no bytes before the first block and after the last; 0: there are none */
+    bool apart; /* free blocks may be adjacent, because the layer keeps some from coalescing */
+    uint32_t bounds[2]; /* slots of the zero-byte records before the first block and after the last one, or 0 */
 } strata_pieces_tally_t;
 
-/* Links both ways, addresses, sizes, states, chunk numbers; free blocks are added to *tally. E_CORRUPT, beginning with
- * `layer`. */
+/* Checks the links in both directions, addresses, sizes, states and chunk numbers. Adds the free blocks to
+ * *tally. Fails with E_CORRUPT and a text that begins with `layer`. */
 strata_status_t strata_pieces_validate(const char *layer, const strata_slab_t *slab, uint32_t first, uint32_t chunk, uint64_t ptr,
                                        uint64_t size, strata_pieces_tally_t *tally);
 

@@ -11,7 +11,7 @@ void strata_ranges_destroy(strata_ranges_t *ranges) { strata_nodes_destroy(&rang
 
 /* ---- the treap ---- */
 
-/* A single range; 0: no node is left. */
+/* Returns a tree of one range, or 0 if no node is left. */
 static uint32_t make(strata_ranges_t *ranges, uint64_t from, uint64_t to, uint64_t word) {
     uint32_t node = strata_nodes_take(&ranges->nodes);
     if (node == 0) return 0;
@@ -21,7 +21,7 @@ static uint32_t make(strata_ranges_t *ranges, uint64_t from, uint64_t to, uint64
     return node;
 }
 
-/* Splits into those that begin before `key`, and the rest. */
+/* Splits a tree into the ranges that begin before `key` and the others. */
 static void split(strata_ranges_t *ranges, uint32_t node, uint64_t key, uint32_t *before, uint32_t *rest) {
     uint32_t *low = before, *high = rest;
     while (node) {
@@ -39,7 +39,7 @@ static void split(strata_ranges_t *ranges, uint32_t node, uint64_t key, uint32_t
     *low = *high = 0;
 }
 
-/* All of `low` is before all of `high`. */
+/* Joins two trees. All of `low` must be before all of `high`. */
 static uint32_t join(strata_ranges_t *ranges, uint32_t low, uint32_t high) {
     uint32_t root = 0, *link = &root;
     while (low && high) {
@@ -62,7 +62,7 @@ static uint32_t last_of(const strata_ranges_t *ranges, uint32_t node) {
     return node;
 }
 
-/* Gives back every node of a tree, without recursion: left children are turned up until there are none. */
+/* Frees every node of a tree, without recursion: it rotates left children up until there are none. */
 static void drop(strata_ranges_t *ranges, uint32_t node) {
     while (node) {
         uint32_t left = at(ranges, node)->left, right = at(ranges, node)->right;
@@ -78,7 +78,8 @@ static void drop(strata_ranges_t *ranges, uint32_t node) {
     }
 }
 
-/* The part of a tree beyond `end`, as a range of its own; at most the tree's last range reaches there. */
+/* Cuts off the part of a tree beyond `end`, and returns it as a range from `from` on. Only the tree's last
+ * range can reach there. */
 static uint32_t cut_tail(strata_ranges_t *ranges, uint32_t tree, uint64_t end, uint64_t from) {
     uint32_t last = last_of(ranges, tree);
     if (!last || at(ranges, last)->to <= end) return 0;
@@ -87,7 +88,7 @@ static uint32_t cut_tail(strata_ranges_t *ranges, uint32_t tree, uint64_t end, u
     return to > from ? make(ranges, from, to, word) : 0;
 }
 
-/* ---- what is known ---- */
+/* ---- words ---- */
 
 bool strata_ranges_have(const strata_ranges_t *ranges, uint64_t from, uint64_t to, uint64_t word) {
     while (from < to) {
@@ -103,7 +104,7 @@ bool strata_ranges_have(const strata_ranges_t *ranges, uint64_t from, uint64_t t
     return true;
 }
 
-/* Absorbs the neighbours that touch [*from, *to) and have the same word. */
+/* Absorbs the neighbors that touch [*from, *to) and have the same word. */
 static void take_neighbours(strata_ranges_t *ranges, uint32_t *low, uint32_t *high, uint64_t *from, uint64_t *to, uint64_t word) {
     uint32_t before = last_of(ranges, *low), one, rest;
     if (before && at(ranges, before)->to == *from && at(ranges, before)->word == word) {
@@ -126,7 +127,7 @@ void strata_ranges_set(strata_ranges_t *ranges, uint64_t from, uint64_t to, uint
     uint32_t low, middle, high;
     split(ranges, ranges->root, from, &low, &middle);
     split(ranges, middle, to, &middle, &high);
-    /* At most one of the two reaches beyond `to`. */
+    /* At most one of `low` and `middle` reaches beyond `to`. */
     uint32_t tail = cut_tail(ranges, low, from, to);
     if (!tail) tail = cut_tail(ranges, middle, to, to);
     drop(ranges, middle);
@@ -149,7 +150,7 @@ static strata_status_t corrupt(const char *what, uint32_t node) {
 strata_status_t strata_ranges_validate(const strata_ranges_t *ranges) {
     uint64_t end = 0;
     uint32_t count = 0;
-    /* In order, each found from the root: no stack is needed. */
+    /* Walks the ranges in order, and finds each one from the root, so no stack is needed. */
     for (;;) {
         uint32_t next = 0, steps = 0;
         for (uint32_t node = ranges->root; node;) {

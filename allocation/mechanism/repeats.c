@@ -7,19 +7,19 @@ enum { USERS = 1 << 16, PLACES = 1 << 20, KEPT_STEPS = 64 };
 typedef struct place {
     uint32_t unused;
     uint32_t next;
-    uint64_t asked; /* the size that was asked for */
+    uint64_t asked; /* requested bytes */
     uint64_t ptr, size;
     uint32_t slot;
 } place_t;
 
-/* Its lists change with its first request in a step. */
+/* The lists of a user are exchanged at its first request in a step. */
 typedef struct user {
     uint32_t unused;
     strata_index_link_t link;
-    uint64_t step; /* the last one in which it asked; 0: this node is no user */
+    uint64_t step; /* the step of its last request; 0 if this node is unused */
     uint32_t number;
-    uint32_t first; /* of its last step, what is still to come; 0: nothing, or it is not followed */
-    uint32_t now, last; /* what this step has had, and the end of that list */
+    uint32_t first; /* the places of its last step that are still ahead; 0 if there are none or the step differs from it */
+    uint32_t now, last; /* the places of this step, and the end of that list */
 } user_t;
 
 static user_t *user_at(const strata_repeats_t *self, uint32_t node) { return strata_node(&self->users, node); }
@@ -56,7 +56,7 @@ static uint32_t find(strata_repeats_t *self, uint32_t number) {
     return node;
 }
 
-/* 0: there is no room. */
+/* Returns 0 if there is no room. */
 static uint32_t make(strata_repeats_t *self, uint32_t number) {
     uint32_t node = strata_nodes_take(&self->users);
     if (node == 0) return 0;
@@ -68,7 +68,7 @@ static uint32_t make(strata_repeats_t *self, uint32_t number) {
     return node;
 }
 
-/* What a step has had is what the next one is to have. */
+/* At a user's first request in a step, the places of its last step become the ones to recall. */
 static void turn(strata_repeats_t *self, user_t *user) {
     if (user->step == self->step) return;
     give_list(self, &user->first);
@@ -86,7 +86,7 @@ static void forget(strata_repeats_t *self, uint32_t node) {
     strata_nodes_give(&self->users, node);
 }
 
-/* Those that have long asked for nothing are forgotten. */
+/* Also forgets the users that have requested nothing for KEPT_STEPS steps. */
 void strata_repeats_step(strata_repeats_t *self) {
     if (!strata_repeats_are_on(self) || ++self->step % KEPT_STEPS != 0) return;
     for (uint32_t node = 1; node < self->users.used; node++) {

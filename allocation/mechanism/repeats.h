@@ -1,18 +1,21 @@
-/* What a program that repeats itself was served in its last step. As long as a step asks for the same sizes in the same order as the
- * one before, each request learns where that one was served. Whoever serves it asks for that place first; if it is not free, any
- * other will do, and is learnt instead. So addresses stay as long as what was there is freed in time, in whatever order.
+/* Remembers where a program that repeats itself was served in its last step. As long as a step requests the
+ * same sizes in the same order as the step before, each request recalls the place of its predecessor. The cache
+ * tries that place first. If it is in use, the cache serves the request elsewhere and notes the new place. So
+ * addresses are stable if the earlier block is freed in time, in any order.
  *
- * Requests of different *users* (streams, banks of a cache: a number of the owner's) are apart, so threads that take turns do not
- * disturb each other. A step that asks for something else follows the last one no further; what it is served is learnt all the same.
+ * The owner numbers its *users* (streams, or banks of a cache). Each user has a sequence of its own, so that
+ * threads that take turns do not disturb each other. A step that requests another size stops following the last
+ * one, but its places are noted.
  *
- * All zero is one that is off. Guarded by the owner. A recall or a note takes one look-up of the user, and no host allocation. */
+ * A zeroed struct is off. Guarded by the owner. A recall or a note looks its user up once, and allocates no
+ * host memory. */
 #ifndef STRATA_ALLOCATION_MECHANISM_REPEATS_H
 #define STRATA_ALLOCATION_MECHANISM_REPEATS_H
 
 #include "allocation/tables/index.h"
 #include "allocation/tables/slab.h"
 
-/* A place: where a block is to be. `slot` is that of a block that may be near; 0: none is known. */
+/* The place for a block. `slot` is that of a block that may be near, or 0 if none is known. */
 typedef struct strata_extent {
     uint64_t ptr, size;
     uint32_t slot;
@@ -21,22 +24,22 @@ typedef struct strata_extent {
 typedef struct strata_repeats {
     strata_nodes_t users, places;
     strata_index_t index; /* of the users, by number */
-    uint64_t step; /* 1, 2, ... */
+    uint64_t step; /* the current step, from 1 on; 0 if this is off */
 } strata_repeats_t;
 
-/* E_HOST_MEMORY. No lock is held. */
+/* Fails with E_HOST_MEMORY. The caller holds no lock. */
 strata_status_t strata_repeats_init(strata_repeats_t *repeats);
 void strata_repeats_destroy(strata_repeats_t *repeats);
 static inline bool strata_repeats_are_on(const strata_repeats_t *repeats) { return repeats->step != 0; }
 
-/* Where the user's next request, of this size, should be served; false: nothing is known. */
+/* Finds the place for the user's next request of this size. Returns false if none is known. */
 bool strata_repeats_recall(strata_repeats_t *repeats, uint32_t user, uint64_t size, strata_extent_t *place);
-/* Where it was served. Without room for it, it is forgotten. */
+/* Notes where the request was served. It is forgotten if there is no room for it. */
 void strata_repeats_note(strata_repeats_t *repeats, const strata_slab_t *slab, uint32_t user, uint64_t size,
                          const strata_record_t *block);
-/* The program's step has ended. */
+/* Ends the program's step. */
 void strata_repeats_step(strata_repeats_t *repeats);
-/* Every place is in one list of one user. E_CORRUPT. */
+/* Checks that every place is in exactly one list of one user. Fails with E_CORRUPT. */
 strata_status_t strata_repeats_validate(const strata_repeats_t *repeats);
 
 #endif

@@ -7,7 +7,7 @@ typedef struct span {
     uint32_t owner;
     uint64_t to;
     strata_index_link_t by_owner;
-    strata_order_link_t by_address; /* the first word of the key is the begin of the span */
+    strata_order_link_t by_address; /* the first word of the key is the start of the span */
 } span_t;
 
 static span_t *at(const strata_spans_t *spans, uint32_t node) { return strata_node(&spans->nodes, node); }

@@ -1,5 +1,5 @@
-/* Disjoint address spans, each with an owner. Spans are cut by address and removed by owner. Each operation is O(log n) and allocates no
- * host memory. The user of the table guards it. */
+/* Disjoint address spans, each with an owner. Spans are cut by address and removed by owner. Each operation is
+ * O(log n) and allocates no host memory. The user of the table guards it. */
 #ifndef STRATA_ALLOCATION_MECHANISM_SPANS_H
 #define STRATA_ALLOCATION_MECHANISM_SPANS_H
 
@@ -20,8 +20,8 @@ strata_status_t strata_spans_init(strata_spans_t *spans, uint32_t capacity);
 void strata_spans_destroy(strata_spans_t *spans);
 /* Adds [from, to), which must have no owner yet; from < to. Returns false if the table is full. */
 bool strata_spans_add(strata_spans_t *spans, uint32_t owner, uint64_t from, uint64_t to);
-/* Removes the owner of every byte in [from, to). If the table is full, a span that would be split in two also loses its upper part,
- * and those bytes count as cut. */
+/* Removes the owner of every byte in [from, to). If the table is full, a span that would be split in two also
+ * loses its upper part. Those bytes count as cut. */
 void strata_spans_cut(strata_spans_t *spans, uint64_t from, uint64_t to, strata_spans_cut_fn cut, void *context);
 /* Returns the bytes of the owner's spans. */
 uint64_t strata_spans_bytes(strata_spans_t *spans, uint32_t owner);

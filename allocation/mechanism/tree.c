@@ -1,15 +1,15 @@
-/* Each class is a treap: a search tree by (size, ptr) and a heap by a hash of the slot. The hash gives no two slots one priority,
- * so the shape depends only on the blocks. Left is bin_prev, right is bin_next. */
+/* Each class is a treap: a search tree by (size, ptr) and a heap by a hash of the slot. No two slots have the
+ * same hash, so the shape depends only on the blocks. The left child is bin_prev, and the right one bin_next. */
 #include "allocation/mechanism/tree.h"
 
 #include "platform/status.h"
 
 _Static_assert(STRATA_TREE_WORDS <= 64, "one word says which words have bits");
 
-/* By chance no path of a treap is this long. */
+/* A treap is this deep only with negligible probability. */
 enum { MOST_DEPTH = 512 };
 
-/* A bijection on 32 bits (the finaliser of MurmurHash3). */
+/* A bijection on 32 bits: the finalizer of MurmurHash3. */
 static inline uint32_t priority(uint32_t slot) {
     slot ^= slot >> 16;
     slot *= 0x85ebca6bu;
@@ -22,7 +22,7 @@ static inline bool before(const strata_record_t *a, const strata_record_t *b) {
     return a->size != b->size ? a->size < b->size : a->ptr < b->ptr;
 }
 
-/* Hangs what is before `pivot` in the subtree under *left, the rest under *right. */
+/* Splits the subtree into the keys before `pivot`, under *left, and the others, under *right. */
 static void split(strata_slab_t *slab, uint32_t subtree, const strata_record_t *pivot, uint32_t *left, uint32_t *right) {
     while (subtree) {
         strata_record_t *record = &slab->records[subtree];
@@ -40,7 +40,7 @@ static void split(strata_slab_t *slab, uint32_t subtree, const strata_record_t *
     *right = 0;
 }
 
-/* The one block comes into its class, since it is the only one no more. */
+/* Moves the only block to its class, because another block is about to be inserted. */
 static void settle(strata_tree_t *tree, strata_slab_t *slab) {
     uint32_t slot = tree->only;
     strata_tree_take(tree, slab, slot);
@@ -69,7 +69,7 @@ void strata_tree_insert(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot)
     tree->bytes += record->size;
 }
 
-/* Every key under `left` is before every key under `right`. */
+/* Joins two trees. Every key under `left` must be before every key under `right`. */
 static void merge(strata_slab_t *slab, uint32_t left, uint32_t right, uint32_t *link) {
     while (left && right) {
         if (priority(left) > priority(right)) {
@@ -100,7 +100,7 @@ void strata_tree_remove(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot)
     uint32_t class = strata_tree_class(record->size);
     uint32_t *link = &tree->roots[class];
     while (*link != slot) {
-        if (*link == 0) return; /* not in the tree: left as it is, for validate to report */
+        if (*link == 0) return; /* The block is not in the tree. It is left as it is, for validate to report. */
         strata_record_t *above = &slab->records[*link];
         link = before(above, record) ? &above->bin_next : &above->bin_prev;
     }
@@ -111,7 +111,7 @@ void strata_tree_remove(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot)
     tree->bytes -= record->size;
 }
 
-/* The root of the first class above one that has blocks; 0: none. */
+/* Returns the root of the first class above `class` that has blocks, or 0 if there is none. */
 static uint32_t root_above(const strata_tree_t *tree, uint32_t class) {
     uint32_t word = class / 64;
     uint64_t bits = tree->words[word] & (UINT64_MAX << 1 << (class % 64));
@@ -124,7 +124,7 @@ static uint32_t root_above(const strata_tree_t *tree, uint32_t class) {
     return tree->roots[word * 64 + (uint32_t)__builtin_ctzll(bits)];
 }
 
-/* The root of the last class below one that has blocks; 0: none. */
+/* Returns the root of the last class below `class` that has blocks, or 0 if there is none. */
 static uint32_t root_below(const strata_tree_t *tree, uint32_t class) {
     uint32_t word = class / 64;
     uint64_t bits = tree->words[word] & ((1ull << (class % 64)) - 1);
@@ -197,7 +197,7 @@ uint64_t strata_tree_largest(const strata_tree_t *tree, const strata_slab_t *sla
     return last ? slab->records[last].size : 0;
 }
 
-/* The walk in order: the nodes whose left side is under way. */
+/* An in-order walk. While a node's left subtree is being visited, the node is on the path. */
 typedef struct tree_walk {
     uint32_t path[MOST_DEPTH];
     uint32_t depth, count;

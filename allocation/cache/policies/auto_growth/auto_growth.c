@@ -1,12 +1,12 @@
-/* auto_growth: best fit over chunks got from below, one chunk more whenever nothing fits.
+/* auto_growth: best fit over chunks from the layer below. A request that does not fit gets one more chunk.
  *
- * The rules are those of Paddle's auto_growth_best_fit (v1, 2025-01): a request takes the high end of the smallest free block
- * that fits, by (size, address); the remainder, however small, stays low; freed blocks merge with free neighbours of their
- * chunk; a chunk is max(request, chunk_size). What the peer lacks is an option, off by default; so are the pools and the
- * warm-up that it has since.
+ * The rules are those of Paddle's auto_growth_best_fit (v1, 2025-01). A request takes the high end of the
+ * smallest free block that fits, in (size, address) order. The rest, however small, stays at the low end. Freed
+ * blocks coalesce with free neighbors of their chunk. A chunk has max(request, chunk_size) bytes. Features that
+ * v1 lacks are options, off by default. So are pools and warm-up, which later versions have.
  *
- * The remainder and the merged block keep the lower block's slot: so the first slot of a chunk never changes.
- */
+ * The rest of a split and a coalesced block keep the lower block's slot. So the first slot of a chunk changes
+ * only if its generations are exhausted. */
 #include "allocation/cache/policies/auto_growth/auto_growth_state.h"
 
 #include "allocation/cache/serve.h"
@@ -60,7 +60,8 @@ static strata_record_t *serve_at(strata_layer_t *base, const strata_extent_t *pl
 
 static strata_status_t search(strata_layer_t *base, strata_lookup_t *lookup, strata_record_t **record) {
     auto_growth_t *self = (auto_growth_t *)base;
-    /* The layer below may grant more than was requested. A chunk that came for this request serves it, warm-up or not. */
+    /* The layer below may grant more than was requested. A chunk that was allocated for this request serves it,
+     * even during the warm-up. */
     bool exact = self->warming_up && !lookup->grown;
     *record = strata_auto_growth_serve(self, lookup->rounded, lookup->size, exact);
     return *record ? STRATA_OK : STRATA_E_NO_MEMORY;
@@ -91,7 +92,7 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_call
     (void)strata_chunks_give_back(&self->chunks, &leaving, call);
 }
 
-/* ---- what needs all free memory in one piece ---- */
+/* ---- operations that first coalesce the last-freed block ---- */
 
 static uint64_t release(strata_layer_t *base, strata_call_t *call) {
     strata_auto_growth_join_apart((auto_growth_t *)base);
@@ -145,7 +146,7 @@ static strata_status_t check(const void *options_given, strata_place_kind_t plac
                        (unsigned long long)o->alignment, least);
 }
 
-/* Blocks begin where their chunk does, or so many units after it. */
+/* Blocks are at multiples of the unit from the start of their chunk, so the chunk needs the same alignment. */
 static uint64_t alignment(const void *options_given, strata_place_kind_t place, uint64_t below, uint64_t *wanted) {
     (void)place, (void)below;
     return *wanted = ((const auto_growth_options_t *)options_given)->alignment;
@@ -155,14 +156,15 @@ static uint64_t rounded_up(const auto_growth_t *self, uint64_t size) {
     return strata_round_down(size + self->chunks.unit - 1, self->chunks.unit);
 }
 
-/* From the options and the steps that have ended. */
+/* Derives the rules from the options and the number of steps that have ended. */
 static void set_rules(auto_growth_t *self) {
     self->warming_up = self->steps < strata_auto_growth_options(self)->warm_up_steps;
     self->road = strata_auto_growth_road(self);
     strata_chunks_keep_apart(&self->chunks, self->road == STRATA_AUTO_GROWTH_PLAIN && !self->gives_idle_back);
 }
 
-/* A split by chunk_size: larger requests ask for chunks of their own size; smaller ones may have what is free of them. */
+/* With split_pools, requests above chunk_size get chunks of their own size. Smaller requests may use free
+ * blocks of these. */
 static void set_pools(auto_growth_t *self, const auto_growth_options_t *o) {
     uint64_t chunk_size = rounded_up(self, o->chunk_size);
     bool has_small = o->small_pool_size > 0;
@@ -191,7 +193,7 @@ static strata_status_t create(strata_layer_t *base) {
                                                 STRATA_AUTO_GROWTH_CHUNKS);
     if (status != STRATA_OK) return status;
     self->chunks.unit = o->alignment;
-    /* Where nothing is known yet, the same free memory gives the same address. */
+    /* With stable addresses, the same free memory gives the same address even if no place is known yet. */
     self->by_address = o->order == STRATA_AUTO_GROWTH_BY_ADDRESS || o->stable_addresses;
     self->gives_idle_back = o->free_idle_chunk;
     set_pools(self, o);
@@ -202,8 +204,7 @@ static strata_status_t create(strata_layer_t *base) {
     return status;
 }
 
-/* The warm-up ends with one of the program's steps. */
-/* A step has ended. */
+/* A step of the program has ended, and with it perhaps the warm-up. */
 static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
     (void)notice;
     auto_growth_t *self = (auto_growth_t *)base;

@@ -1,11 +1,11 @@
-/* Requests that auto_growth serves at a given address. */
+/* Serves requests at a given address. */
 #include "allocation/cache/policies/auto_growth/auto_growth_state.h"
 
 static uint32_t pool_of(const auto_growth_t *self, uint32_t slot) {
     return strata_slab_record(&self->base.stack->slab, slot)->pool;
 }
 
-/* ---- what the chunks do not know ---- */
+/* ---- the chunk policy ---- */
 
 /* An idle chunk is one block. */
 static void leave(strata_layer_t *base, const strata_chunk_t *chunk) {
@@ -33,7 +33,8 @@ const strata_chunk_policy_t strata_auto_growth_policy = {.leave = leave, .take_o
 
 /* ---- serving ---- */
 
-/* Whether requests of that size may have a block of the pool. Over handles who names the address knows better. */
+/* Returns true if requests of that size may use a block of the pool. With physical handles the caller chose the
+ * address, so any pool will do. */
 static bool may_have(const auto_growth_t *self, uint32_t pool, uint64_t rounded) {
     uint32_t own = strata_auto_growth_pool_for(self, rounded);
     return pool == own || (own == 0 && self->spills) || self->cuts_low;

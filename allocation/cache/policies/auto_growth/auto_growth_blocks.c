@@ -1,4 +1,4 @@
-/* How auto_growth serves blocks from what is free, and takes them back: by search, at a place, and the one that was freed last. */
+/* Serves free blocks by search, at a place or from the last-freed block, and coalesces freed blocks. */
 #include "allocation/cache/policies/auto_growth/auto_growth_state.h"
 
 #include "allocation/stack/direct.h"
@@ -7,7 +7,7 @@
 #define HOT  inline __attribute__((always_inline))
 #define COLD __attribute__((noinline))
 
-/* A free block in the index becomes `size` bytes long. */
+/* Sets the size of a free block in the index. */
 static inline void index_resize(auto_growth_t *self, uint32_t slot, uint64_t size, bool by_address, uint32_t pool) {
     if (by_address) {
         strata_tree_remove(&self->pools[pool].tree, slab_of(self), slot);
@@ -20,7 +20,7 @@ static inline void index_resize(auto_growth_t *self, uint32_t slot, uint64_t siz
 
 /* ---- hit ---- */
 
-/* Cuts the high end off the free block `low`: the piece's record, or NULL if the slab is full. */
+/* Splits the high end off the free block `low`. Returns its record, or NULL if the slab is full. */
 static inline strata_record_t *split(auto_growth_t *self, uint32_t low, uint64_t size, bool by_address, uint32_t pool) {
     strata_slab_t *slab = slab_of(self);
     strata_record_t *rest = strata_slab_record(slab, low);
@@ -40,7 +40,8 @@ static inline strata_record_t *split(auto_growth_t *self, uint32_t low, uint64_t
     return piece;
 }
 
-/* Cuts off the low end instead, where the first block of a chunk may be another one at any time (allocation/cache/runs.h). */
+/* Splits off the low end instead. Used where the first block of a chunk may change at any time
+ * (allocation/cache/runs.h). */
 static inline strata_record_t *split_low(auto_growth_t *self, uint32_t high, uint64_t size, uint32_t pool) {
     strata_slab_t *slab = slab_of(self);
     strata_record_t *rest = strata_slab_record(slab, high);
@@ -60,7 +61,7 @@ static inline strata_record_t *split_low(auto_growth_t *self, uint32_t high, uin
     return piece;
 }
 
-/* Fields of the record that a hit hands out: an empty route, nothing borrowed. */
+/* Sets the fields of a record that a hit hands out: an empty route and no borrows. */
 static inline void hand_out(strata_record_t *block, uint64_t slack, uint32_t pool) {
     block->route = 0;
     block->attention = 0;
@@ -70,7 +71,7 @@ static inline void hand_out(strata_record_t *block, uint64_t slack, uint32_t poo
     block->state = STRATA_RECORD_LIVE;
 }
 
-/* Serves `rounded` bytes from the free block `slot`; NULL if the slab is full. */
+/* Serves `rounded` bytes from the free block `slot`. Returns NULL if the slab is full. */
 static HOT strata_record_t *serve_from(auto_growth_t *self, uint32_t slot, uint64_t rounded, uint64_t size, bool by_address,
                                        uint32_t pool, bool low) {
     strata_record_t *block = strata_slab_record(slab_of(self), slot);
@@ -85,7 +86,7 @@ static HOT strata_record_t *serve_from(auto_growth_t *self, uint32_t slot, uint6
     return block;
 }
 
-/* The serve loop counts its own hits, because a block that memory was fetched for is none. */
+/* The serve loop counts its own hits, because a block from a new chunk is not a hit. */
 static HOT strata_record_t *counted(auto_growth_t *self, strata_record_t *block) {
     if (__builtin_expect(block != NULL, 1)) self->base.stack->figures.cache_hits++;
     return block;
@@ -95,14 +96,15 @@ static inline uint64_t rounded_size(const auto_growth_t *self, size_t size) {
     return (size + self->chunks.unit - 1) & ~(self->chunks.unit - 1);
 }
 
-/* A free block of a pool that fits; `whole`: the bin that a hit searches in part is searched as a whole. */
+/* Returns a free block of a pool that fits, or 0. A hit searches only a part of the request's bin; with
+ * `whole`, all of it is searched. */
 static inline uint32_t find_in(auto_growth_t *self, uint64_t rounded, bool by_address, bool whole, uint32_t pool) {
     auto_growth_pool_t *p = &self->pools[pool];
     if (by_address) return strata_tree_find(&p->tree, slab_of(self), rounded);
     return whole ? strata_bins_find_any(&p->bins, slab_of(self), rounded) : strata_bins_find(&p->bins, slab_of(self), rounded);
 }
 
-/* `divided`: there are two pools; `exact`: no block is cut. */
+/* `divided` is true if there are two pools. With `exact`, no block is split. */
 static HOT strata_record_t *serve_as(auto_growth_t *self, uint64_t rounded, uint64_t size, bool by_address, bool divided,
                                      bool whole, bool exact) {
     uint32_t pool = divided ? strata_auto_growth_pool_for(self, rounded) : 0;
@@ -141,7 +143,7 @@ static HOT strata_record_t *hit_low_in(auto_growth_t *self, uint64_t rounded, si
     return __builtin_expect(slot != 0, 1) ? counted(self, serve_from(self, slot, rounded, size, false, pool, true)) : NULL;
 }
 
-/* Written out for each pool, so that the compiler knows where its index is. */
+/* Written out for each pool, so that the address of the index is a compile-time offset. */
 static HOT strata_record_t *hit_low(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     auto_growth_t *self = (auto_growth_t *)base;
     (void)stack;
@@ -162,10 +164,11 @@ strata_record_t *strata_auto_growth_serve(auto_growth_t *self, uint64_t rounded,
 
 /* ---- free ---- */
 
-/* The slot's generations are used up. Without another slot the block stays unused until its chunk goes. */
+/* Moves a block to another slot, because the generations of its own are exhausted. */
 static COLD uint32_t move_to_new_slot(auto_growth_t *self, uint32_t slot) { return strata_chunks_move_block(&self->chunks, slot); }
 
-/* A block that did not merge with the one below it goes into the index; its slot, or 0 if a used-up slot loses it. */
+/* Inserts a block that was not coalesced with the one below it. Returns its slot, or 0 if the slot's
+ * generations are exhausted and no other slot is free. The block then stays unused until its chunk is freed. */
 static HOT uint32_t stand_alone(auto_growth_t *self, strata_record_t *block, uint32_t slot, bool by_address, uint32_t pool) {
     if (__builtin_expect(block->generation >= STRATA_GENERATION_LAST, 0)) {
         uint32_t fresh = move_to_new_slot(self, slot);
@@ -201,8 +204,8 @@ static HOT void resize_free(void *owner, uint32_t slot, uint64_t size) {
 
 static const strata_coalesce_t coalesce = {.remove = remove_free, .resize = resize_free};
 
-/* Puts a block back and merges it with its free neighbors. Returns the slot of the free block that contains it now, or 0 if a used-up
- * slot loses it. */
+/* Frees a block and coalesces it with its free neighbors. Returns the slot of the free block that contains it,
+ * or 0 as stand_alone() does. */
 static HOT uint32_t put_back(auto_growth_t *self, strata_record_t *block, bool by_address, uint32_t pool) {
     strata_slab_t *slab = slab_of(self);
     uint32_t own = strata_slab_slot(slab, block);
@@ -238,7 +241,7 @@ static COLD bool merge_low(strata_layer_t *base, strata_record_t *block) {
     return true;
 }
 
-/* ---- the block that was freed last (allocation/cache/apart.h) ---- */
+/* ---- the last-freed block (allocation/cache/apart.h) ---- */
 
 void strata_auto_growth_put_in(auto_growth_t *self, uint32_t slot) {
     strata_record_t *block = strata_slab_record(slab_of(self), slot);
@@ -253,7 +256,7 @@ void strata_auto_growth_join_apart(auto_growth_t *self) {
     (void)strata_auto_growth_put_back(self, strata_slab_record(slab_of(self), slot));
 }
 
-/* `low`: that of auto_growth_vmm, which has two pools and no other ways. */
+/* `low` is true for auto_growth_vmm, which always has two pools and the same mode. */
 static HOT void join_last(auto_growth_t *self, bool low) {
     strata_record_t *block = strata_chunks_apart(&self->chunks, self->base.stack);
     self->chunks.apart = 0;
@@ -261,14 +264,14 @@ static HOT void join_last(auto_growth_t *self, bool low) {
     else (void)put_back(self, block, false, 0);
 }
 
-/* What is apart is of another size. */
+/* Searches the index, because the last-freed block has another size. */
 static HOT strata_record_t *search_as(strata_layer_t *base, size_t size, const strata_stack_t *stack, bool low) {
     auto_growth_t *self = (auto_growth_t *)base;
     if (self->chunks.apart) join_last(self, low);
     return low ? hit_low(base, size, stack) : hit(base, size, stack);
 }
 
-/* A block of the same size will do, of whichever pool it is. */
+/* A last-freed block of the same size serves the request, from either pool. */
 static HOT strata_record_t *hit_apart_as(strata_layer_t *base, size_t size, const strata_stack_t *stack, bool low) {
     auto_growth_t *self = (auto_growth_t *)base;
     strata_record_t *block = strata_chunks_apart(&self->chunks, self->base.stack);
@@ -311,7 +314,8 @@ strata_record_t *strata_auto_growth_hit(strata_layer_t *base, size_t size, const
 
 bool strata_auto_growth_quick_free(strata_layer_t *base, strata_record_t *block) { return free_apart(base, block); }
 
-/* The two of them alone, if no more is to be done. */
+/* The shortest versions of both, which do nothing but use or set the last-freed block. Otherwise they return
+ * NULL or false. */
 static HOT strata_record_t *quick_hit(strata_layer_t *base, size_t size, strata_stack_t *stack) {
     auto_growth_t *self = (auto_growth_t *)base;
     strata_record_t *block = strata_chunks_apart(&self->chunks, stack);
@@ -343,7 +347,8 @@ static HOT strata_record_t *search_low(strata_layer_t *base, size_t size, const 
     return search_as(base, size, stack, true);
 }
 
-/* The peers' best fit by address has nothing for threads. */
+/* Only the plain mode permits magazines. Best fit by address follows the peers, which have no per-thread
+ * caches. */
 static bool may_magazines(const strata_layer_t *base) {
     const auto_growth_t *self = (const auto_growth_t *)base;
     return self->road == STRATA_AUTO_GROWTH_PLAIN && !self->gives_idle_back;

@@ -1,4 +1,4 @@
-/* The whole-structure check of auto_growth: the executable form of what its file says holds. */
+/* Validates the whole structure of auto_growth, by the rules that its files state. */
 #include "allocation/cache/policies/auto_growth/auto_growth_state.h"
 
 static strata_status_t corrupt(const char *what, uint32_t slot) {
@@ -10,7 +10,7 @@ typedef struct tally {
     uint32_t blocks;
 } tally_t;
 
-/* The blocks of a chunk are of one pool, whose index has the free ones. */
+/* Sums the free blocks of each pool. All blocks of a chunk must have the same pool. */
 static strata_status_t sum_pools(auto_growth_t *self, tally_t free[STRATA_AUTO_GROWTH_POOLS]) {
     STRATA_EACH_CHUNK(&self->chunks, number) {
         uint32_t first = strata_chunk_at(&self->chunks, number)->first, pool = strata_slab_record(slab_of(self), first)->pool;
@@ -25,7 +25,7 @@ static strata_status_t sum_pools(auto_growth_t *self, tally_t free[STRATA_AUTO_G
     return STRATA_OK;
 }
 
-/* What the hot path asks instead of the options, against the options. */
+/* Checks the fields that the fast path reads instead of the options. */
 static strata_status_t validate_rules(const auto_growth_t *self) {
     const auto_growth_options_t *o = strata_auto_growth_options(self);
     bool divided = o->small_pool_size > 0 || o->split_pools;

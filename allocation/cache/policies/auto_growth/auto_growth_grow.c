@@ -1,11 +1,11 @@
-/* How auto_growth grows: which chunk is asked from below, of which size, and what is done when there is none. */
+/* Growth of auto_growth: which chunk to request from below, its size, and the steps when memory is short. */
 #include "allocation/cache/policies/auto_growth/auto_growth_state.h"
 
 #include "allocation/options/option.h"
 #include "platform/arithmetic.h"
 #include "platform/host/growing.h"
 
-/* A chunk of a pool comes; the locks are open meanwhile. */
+/* Adds a chunk to a pool, with the locks open. */
 static strata_status_t grow(auto_growth_t *self, uint64_t size, uint32_t pool, const strata_request_t *request) {
     uint32_t number;
     strata_status_t status = strata_chunks_grow(&self->chunks, size, self->chunks.unit, request, &number);
@@ -55,7 +55,7 @@ static strata_status_t preallocate(auto_growth_t *self, uint64_t bytes, uint32_t
         bool entered = strata_call_enter(&call, &self->base);
         status = grow(self, bytes, pool, &request);
         strata_call_leave(&call, &self->base, entered);
-        /* A chunk of many handles can need more nodes than the tables below begin with. */
+        /* A chunk of many handles can need more nodes than the tables below initially have. */
     } while (status != STRATA_OK && strata_growing_try_again(&status));
     if (status == STRATA_OK) return status;
     char size[64];

@@ -1,21 +1,26 @@
 /* bfc: best fit with coalescing over regions that double (TensorFlow's BFCAllocator).
  *
- * The rules are those of XLA's, which TensorFlow uses: multiples of 256 bytes; the smallest free block that fits, the lowest
- * among equals; its rest stays free where the block has twice what was asked, or more than `fragmentation_fraction` allows
- * above it. A freed block merges with its free neighbours. When nothing fits a region is asked for, each twice as large as
- * the one before; where it is refused, smaller and smaller ones down to the request. When that fails too: blocks that were
- * held apart for their counts merge, then regions without a live block go back and a region is asked for once more.
+ * The rules are those of XLA's, which TensorFlow uses. Sizes are multiples of 256 bytes. A request takes the
+ * smallest free block that fits, the lowest among equals. The rest is split off if the block has twice the
+ * requested size, or exceeds it by more than `fragmentation_fraction` allows. A freed block coalesces with its
+ * free neighbors.
  *
- * One instance serves all streams of a device, as the peer: a block that another stream would get is handed out after a wait
- * of the host. With `timestamps` the program says by counts whose work is over. Parts: bfc_regions.c,
- * bfc_stamps.c, bfc_debug.c, bfc_check.c. What the peer lacks is an option, off by default. */
+ * If nothing fits, the cache requests a region, each twice as large as the one before. If that is refused, it
+ * requests smaller and smaller ones, down to the size of the request. If these fail too, blocks that were kept
+ * separate by their counts coalesce. Then regions without a live block go back, and a region is requested once
+ * more.
+ *
+ * One instance serves all streams of a device, as the peer does. A block that another stream used is handed out
+ * after a wait of the host. With `timestamps`, the program declares by counts which work is over. The other
+ * files are bfc_regions.c, bfc_stamps.c, bfc_debug.c and bfc_check.c. Features that the peer lacks are options,
+ * off by default. */
 #include "allocation/cache/policies/bfc/bfc_state.h"
 #include "allocation/options/option.h"
 #include "allocation/report/outcome.h"
 #include "platform/arithmetic.h"
 #include "platform/place.h"
 
-/* No sum of two sizes overflows. */
+/* The sum of two sizes never overflows. */
 #define MOST_BYTES        (1ull << 61)
 #define DEFAULT_SPLIT_CAP (128ull << 20)
 #define ROW(name)         offsetof(bfc_options_t, name)
@@ -87,10 +92,11 @@ typedef struct lookup {
 
 /* ---- search ---- */
 
-/* Bytes before the first address of a block that is aligned as wanted. */
+/* Returns the bytes of a block before its first address with the requested alignment. */
 static uint64_t padding(const strata_record_t *block, const lookup_t *lookup) { return -block->ptr & (lookup->alignment - 1); }
 
-/* Whether the host must wait first: a request that says what it may have knows that work to be over. */
+/* Returns true if the host must wait first. A request with freed_before vouches that the work on stamped blocks
+ * is over. */
 static bool is_in_use(const bfc_t *self, const strata_record_t *block, const lookup_t *lookup) {
     bool vouched = lookup->freed_before > 0 && bfc_stamp_of(block) != 0;
     return !vouched && strata_last_users_other_uses(&self->last, block, lookup->base.user);
@@ -104,7 +110,7 @@ static bool suits(const bfc_t *self, const strata_record_t *block, const lookup_
     return block->size - lookup->base.rounded >= padding(block, lookup);
 }
 
-/* The smallest free block that suits; 0: none. */
+/* Returns the smallest free block that suits, or 0. */
 static uint32_t fitting(const bfc_t *self, const lookup_t *lookup) {
     const strata_slab_t *slab = bfc_slab(self);
     uint32_t slot = strata_tree_fit(&self->idle, slab, lookup->base.rounded);
@@ -113,7 +119,8 @@ static uint32_t fitting(const bfc_t *self, const lookup_t *lookup) {
     return slot;
 }
 
-/* A free block in no bin is cut in two, which are in none; the slot of the high one, 0: no slot is left. */
+/* Splits a free block that is in no bin; neither part is in one. Returns the slot of the high part, or 0 if no
+ * slot is left. */
 static uint32_t cut(bfc_t *self, uint32_t slot, uint64_t size) {
     strata_record_t *block = bfc_block(self, slot);
     uint32_t after = strata_pieces_cut(bfc_slab(self), slot, size);
@@ -132,7 +139,8 @@ static bool is_divisible(const bfc_t *self, const strata_record_t *block, uint64
     return block->size >= 2 * rounded || block->size - rounded >= self->split_cap;
 }
 
-/* The part of a free block in no bin that is handed out, the rest in its bins; 0: no slot is left, nothing has changed. */
+/* Splits the part to hand out off a free block that is in no bin, and indexes the rests. Returns 0, with
+ * nothing changed, if no slot is left. */
 static uint32_t carve(bfc_t *self, uint32_t slot, const lookup_t *lookup) {
     uint64_t prefix = padding(bfc_block(self, slot), lookup);
     uint32_t own = prefix ? cut(self, slot, prefix) : slot;
@@ -165,7 +173,7 @@ static HOT void hand_out(bfc_t *self, strata_record_t *block, const lookup_t *lo
     if (self->history) strata_bfc_note(self, block, true);
 }
 
-/* NULL: no slot is left to cut the block. */
+/* Returns NULL if no slot is left to split the block. */
 static strata_record_t *take(bfc_t *self, uint32_t slot, const lookup_t *lookup) {
     strata_bfc_unindex(self, slot);
     uint32_t own = carve(self, slot, lookup);
@@ -177,7 +185,8 @@ static strata_record_t *take(bfc_t *self, uint32_t slot, const lookup_t *lookup)
     return bfc_block(self, own);
 }
 
-/* Returns NULL if no block fits, or no slot is left to cut one. Once a wait has failed, blocks in use are passed over. */
+/* Returns NULL if no block fits, or no slot is left to split one. Once a wait has failed, blocks in use are
+ * skipped. */
 static strata_record_t *find(bfc_t *self, lookup_t *lookup) {
     lookup->waited = STRATA_OK;
     uint32_t slot = fitting(self, lookup);
@@ -196,7 +205,7 @@ static strata_status_t search(strata_layer_t *base, strata_lookup_t *lookup, str
 
 /* ---- at a given address ---- */
 
-/* Without a wait. */
+/* Serves a request at a place, if that needs no wait. */
 static strata_record_t *serve_at(strata_layer_t *base, const strata_extent_t *place, strata_lookup_t *base_lookup) {
     bfc_t *self = (bfc_t *)base;
     const lookup_t *lookup = (const lookup_t *)base_lookup;
@@ -212,7 +221,7 @@ static strata_record_t *serve_at(strata_layer_t *base, const strata_extent_t *pl
     return bfc_block(self, own);
 }
 
-/* Nobody knows any more whose the stream of an orphan is. */
+/* An orphaned stack no longer records which stream owned it. */
 static strata_record_t *take_back(strata_layer_t *base, const strata_block_t *at, size_t requested, const strata_stack_t *stack) {
     bfc_t *self = (bfc_t *)base;
     const strata_extent_t place = strata_extent_of(at);
@@ -227,7 +236,8 @@ static strata_record_t *take_back(strata_layer_t *base, const strata_block_t *at
 
 /* ---- hit ---- */
 
-/* What allocate() would find first, with nothing to merge before it and none to wait for. */
+/* Serves the block that allocate() would find first. Does nothing if blocks must be coalesced first, or a user
+ * waited for. */
 static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     bfc_t *self = (bfc_t *)base;
     lookup_t lookup = {.base = {.size = size, .user = strata_bfc_known_user(self, stack)}, .alignment = 1, .server = stack->number};
@@ -241,14 +251,15 @@ static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stac
 
 /* ---- growth ---- */
 
-/* Nine tenths, as the peer reckons them: in single precision, upwards to a multiple of 256, and less in any case. */
+/* Returns nine tenths as the peer computes them: in single precision, rounded up to a multiple of 256, and
+ * always less than `size`. */
 static uint64_t backpedal(uint64_t size) {
     uint64_t less = (uint64_t)((float)size * 0.9f);
     less = (less + STRATA_BFC_UNIT - 1) & ~(uint64_t)(STRATA_BFC_UNIT - 1);
     return less < size ? less : size - STRATA_BFC_UNIT;
 }
 
-/* Asks for a region of `size` bytes, then for smaller ones down to `least`. The lock is opened. */
+/* Requests a region of `size` bytes, then smaller ones down to `least`. Opens the lock. */
 static strata_status_t ask_for_less_and_less(bfc_t *self, uint64_t size, uint64_t least, const strata_request_t *request,
                                              uint32_t *region) {
     strata_status_t status = strata_chunks_grow(&self->chunks, size, STRATA_BFC_UNIT, request, region);
@@ -261,23 +272,25 @@ static strata_status_t ask_for_less_and_less(bfc_t *self, uint64_t size, uint64_
     return strata_chunks_grow(&self->chunks, least, STRATA_BFC_UNIT, request, region);
 }
 
-/* What a region must have so that the request fits wherever it begins. */
+/* Returns the bytes that a region needs so that the request fits at any start address. */
 static uint64_t needed(const lookup_t *lookup) {
     uint64_t alignment = lookup->alignment;
     return lookup->base.rounded + (alignment > STRATA_BFC_UNIT ? alignment - STRATA_BFC_UNIT : 0);
 }
 
-/* A region that comes is one free block more. E_NO_MEMORY: none does. */
+/* Adds a region, which is one free block. Returns E_NO_MEMORY if the device or the limit permits none. */
 static strata_status_t extend(bfc_t *self, const lookup_t *lookup, uint32_t *region) {
     uint64_t least = needed(lookup), reserved = self->chunks.bytes;
     uint64_t available = (self->limit - strata_min(self->limit, reserved)) & ~(uint64_t)(STRATA_BFC_UNIT - 1);
     if (least > available)
         return strata_refuse_by_bound(&self->base, lookup->base.request, strata_bfc_bound(self), least, reserved, self->limit);
-    /* Beside a capture regions are asked for because nobody waits, not because the program grew. */
+    /* During a capture, a region is requested because the host must not wait, not because the program grew. So
+     * nothing doubles. */
     bool grew = lookup->waited != STRATA_E_CAPTURE, doubled = least > self->next_region;
     while (grew && least > self->next_region) self->next_region *= 2;
     uint64_t size = grew ? strata_min(self->next_region, strata_max(bfc_options_of(self)->max_region, least)) : least;
-    /* A region is anybody's, and leaves room in front of a block: what the request says of either is not said below. */
+    /* Any stream may use a region, and a region has room in front of a block. So neither the alignment nor the
+     * count is passed down. */
     strata_request_t asked = *lookup->base.request;
     asked.alignment = STRATA_BFC_UNIT;
     asked.freed_before = 0;
@@ -293,8 +306,8 @@ static void merge_if_free(bfc_t *self, uint32_t slot) {
     strata_bfc_index(self, strata_bfc_coalesce(self, slot, false));
 }
 
-/* Beside a capture nobody waits for who used the free block before a region: what is asked for is cut from it before the two are one.
- * NULL: no slot is left. */
+/* Cuts the request from a new region before the region is coalesced with the free block before it. During a
+ * capture, the host must not wait for the users of that block. Returns NULL if no slot is left. */
 static strata_record_t *take_apart(bfc_t *self, uint32_t slot, const lookup_t *lookup) {
     strata_bfc_index(self, slot);
     strata_record_t *record = take(self, slot, lookup);
@@ -307,8 +320,9 @@ static strata_record_t *take_apart(bfc_t *self, uint32_t slot, const lookup_t *l
     return record;
 }
 
-/* A region of its own may have been taken by others while the host waited for users: then another is asked for. Not so where that
- * wait failed: a region that became one with a block in use is no more to be had than the block, nor is the next. */
+/* Adds a region and searches again. While the host waits for users, other requests may take the region, and
+ * then another one is added. If the wait fails, none is added. A region that was coalesced with a block in use
+ * is no more available than that block, and neither would be the next region. */
 static strata_status_t extend_and_search(bfc_t *self, lookup_t *lookup, strata_record_t **record) {
     for (;;) {
         uint32_t region;
@@ -350,7 +364,7 @@ static strata_status_t grow(strata_layer_t *base, strata_lookup_t *base_lookup, 
         return STRATA_OK;
     if (o->reclaim == STRATA_BFC_RECLAIM_LADDER) return status;
     status = collect_and_extend(self, lookup, record);
-    /* Nobody else climbs after these. */
+    /* The core takes no further steps after the peer's. */
     if (status == STRATA_E_NO_MEMORY) strata_layer_has_reclaimed(&self->base, lookup->base.request);
     return status;
 }
@@ -368,9 +382,10 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
                        .alignment = request->alignment,
                        .freed_before = request->freed_before,
                        .server = request->call->stack->number};
-    /* Without the hint no hit serves: each request asks for the place of the last step. */
+    /* With stable addresses no hint is kept. So no hit serves, and each request tries the place of the last
+     * step. */
     if (!strata_repeats_are_on(&self->chunks.repeats)) self->hints[lookup.server] = lookup.base.user;
-    /* Until it holds a block the entry must not end. */
+    /* The user's entry must not end before it holds a block. */
     strata_last_users_hold(&self->last, lookup.base.user);
     if (self->frontier_moved) strata_bfc_merge_safe(self);
     strata_status_t status = strata_cache_serve(&self->chunks, &policy, &self->chunks.growing, &lookup.base, record);
@@ -389,9 +404,9 @@ static bool quick_free(strata_layer_t *base, strata_record_t *block) {
     return true;
 }
 
-/* ---- streams that end, captures ---- */
+/* ---- destroyed streams, captures ---- */
 
-/* The first region doubles from here on. */
+/* Sets the size of the first region, which later ones double. */
 static void begin_doubling(bfc_t *self) {
     const bfc_options_t *o = bfc_options_of(self);
     uint64_t first = o->allow_growth ? strata_min(self->limit, o->initial_region) : self->limit;
@@ -403,7 +418,7 @@ static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t 
     switch (notice->kind) {
     case STRATA_NOTICE_STREAM_GONE: strata_last_users_stream_gone(&self->last, base->domain, notice->stream, call); break;
     case STRATA_NOTICE_CAPTURE_BEGIN:
-        /* An instance serves one pool after another: each begins with small regions. */
+        /* One instance serves several pools in turn, and each starts with small regions. */
         if (self->chunks.count == 0) begin_doubling(self);
         self->captures++;
         break;
@@ -430,7 +445,7 @@ static strata_status_t read_limits(bfc_t *self) {
     return STRATA_OK;
 }
 
-/* Every region goes back, whatever is still live in it. */
+/* Gives every region back, even if blocks in it are live. */
 static void destroy(strata_layer_t *base) {
     bfc_t *self = (bfc_t *)base;
     strata_chunks_destroy(base);
@@ -445,7 +460,7 @@ static strata_status_t create(strata_layer_t *base) {
     strata_status_t status = strata_chunks_init(base, &strata_bfc_policy, sizeof(bfc_region_t), STRATA_BFC_REGIONS);
     if (status != STRATA_OK) return status;
     self->chunks.sorted = true;
-    /* Blocks of such a place have no stream: their free waits for every use. */
+    /* Blocks of such a place have no stream, and their free waits for every use. */
     if (base->stack->ownerless) self->last.waited = UINT64_MAX;
     status = bfc_options_of(self)->coalesce_regions ? strata_chunks_join(&self->chunks) : STRATA_OK;
     if (status == STRATA_OK) status = read_limits(self);
@@ -459,7 +474,7 @@ static strata_status_t create(strata_layer_t *base) {
 
 static uint64_t idle_bytes(strata_layer_t *base) { return bfc_idle((const bfc_t *)base); }
 
-/* It leaves room in front of a block for any. */
+/* Any alignment is possible, because a block may leave room in front of it. */
 static uint64_t alignment(const void *filled, strata_place_kind_t place, uint64_t below, uint64_t *wanted) {
     (void)filled, (void)place, (void)below, (void)wanted;
     return MOST_BYTES;

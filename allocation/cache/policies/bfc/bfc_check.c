@@ -1,17 +1,18 @@
-/* The whole-structure check of bfc: the executable form of what its files say holds. */
+/* Validates the whole structure of bfc, by the rules that its files state. */
 #include "allocation/cache/policies/bfc/bfc_state.h"
 
 static strata_status_t corrupt(const char *what, uint32_t slot) {
     return strata_fail(STRATA_E_CORRUPT, 0, "bfc: %s (slot %u)", what, slot);
 }
 
-/* A free block lies in the order of its bin: it can be found there. */
+/* Returns true if a free block can be found in the tree. */
 static bool is_indexed(const bfc_t *self, const strata_record_t *block) {
     uint32_t slot = strata_tree_after(&self->idle, bfc_slab(self), block->size, block->ptr - 1);
     return slot == strata_slab_slot(bfc_slab(self), block);
 }
 
-/* Of two free blocks side by side one was freed at a count that the frontier had not passed. */
+/* Returns true if two adjacent free blocks have no stamp. At least one needs a count that the frontier has not
+ * passed. */
 static bool should_have_merged(const bfc_t *self, const strata_record_t *block) {
     bool both = block->state == STRATA_RECORD_FREE && bfc_is_free(self, block->next);
     return both && bfc_stamp_of(block) == 0 && bfc_stamp_of(bfc_block(self, block->next)) == 0;

@@ -1,5 +1,5 @@
-/* What is known of bfc: numbers of allocations and actions, the bytes in use lately, and its blocks by bin, row and drawing, in the
- * peer's terms. */
+/* Debugging data of bfc in the peer's terms: numbers of allocations and actions, recent bytes in use, and
+ * blocks by bin, row and drawing. */
 #include <stdio.h>
 #include <string.h>
 
@@ -23,8 +23,8 @@ void strata_bfc_debug_destroy(bfc_t *self) {
     strata_growing_release(&self->notes);
 }
 
-/* The notes begin as long as the slab and want to grow when it does. Where the host has room for the slab alone, a block has
- * none. */
+/* The notes initially have the length of the slab, and grow when it does. If the host has room only for the
+ * slab, new blocks have no note. */
 void strata_bfc_note(bfc_t *self, const strata_record_t *block, bool allocated) {
     uint32_t slot = strata_slab_slot(bfc_slab(self), block);
     bfc_note_t *note = bfc_note_of(self, slot);
@@ -35,9 +35,9 @@ void strata_bfc_note(bfc_t *self, const strata_record_t *block, bool allocated) 
     self->history[self->actions % STRATA_BFC_HISTORY] = self->used_bytes;
 }
 
-/* ---- the drawing: each character a hundredth of the regions, one after the other ---- */
+/* ---- the drawing: each character is a hundredth of the regions, one after the other ---- */
 
-/* Bytes [from, to) of `total` as the characters that they touch. */
+/* Draws the bytes [from, to) of `total` as the characters that they touch. */
 static void draw(char *drawn, uint64_t from, uint64_t to, uint64_t total, char with) {
     if (from == to) return;
     double scale = (double)STRATA_BFC_DRAWN / (double)total;

@@ -1,4 +1,5 @@
-/* The memory map of bfc: every block, bin and figure, with the names of the peer's MemoryDump, as JSON beside its report. */
+/* The memory map of bfc: every block, bin and statistic as JSON, in a file beside its report. The names are
+ * those of the peer's MemoryDump. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,10 +10,10 @@
 
 enum { ROOM = 64, TRIES = 4 };
 
-/* Copied under the lock, written without it. */
+/* Copied under the lock, and written without it. */
 typedef struct map {
     bfc_row_t *rows;
-    uint64_t *history; /* NULL: none is kept */
+    uint64_t *history; /* NULL if none is kept */
     uint32_t count, capacity;
     uint64_t actions, used, peak, allocations, largest;
     double fragmentation;
@@ -39,7 +40,8 @@ static void copy(const bfc_t *self, const strata_telling_t *telling, map_t *map)
     map->fragmentation = strata_bfc_fragmentation(self);
 }
 
-/* Room is made with the lock open, and may be too little then. False: the host has none, or blocks come faster than room. */
+/* Reads the map. Room is allocated with the lock open, and may be too small by then. Returns false if the host
+ * has no memory, or if new blocks outpace the room. */
 static bool read_map(bfc_t *self, const strata_telling_t *telling, map_t *map) {
     if (self->history && !(map->history = strata_host_new(STRATA_BFC_HISTORY, sizeof *map->history))) return false;
     for (int i = 0; i < TRIES; i++) {
@@ -57,7 +59,7 @@ static bool read_map(bfc_t *self, const strata_telling_t *telling, map_t *map) {
     return false;
 }
 
-/* A name that the facade keeps, which is printable. */
+/* Writes a name that the facade keeps, which is printable. */
 static void write_text(strata_output_t *out, const char *text) {
     for (; *text; text++) {
         if (*text == '"' || *text == '\\') (void)strata_output_print(out, "\\%c", *text);
@@ -91,7 +93,7 @@ static void write_rows(strata_output_t *out, const map_t *map) {
     }
 }
 
-/* The oldest that is kept first. */
+/* Writes the oldest kept action first. */
 static void write_history(strata_output_t *out, const map_t *map) {
     uint64_t kept = map->actions < STRATA_BFC_HISTORY ? map->actions : STRATA_BFC_HISTORY;
     for (uint64_t i = 0; map->history && i < kept; i++) {

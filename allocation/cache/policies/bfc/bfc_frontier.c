@@ -1,6 +1,7 @@
-/* Frees of bfc that carry a count. The program has a counter (strata_next_count); a freed block gets the next count, keeps to
- * itself, and stands in a queue. When the program says that all work from before a count is over (strata_set_safe_frontier),
- * the blocks freed before it become anybody's and merge. A request may say up to which count it may have memory. */
+/* Frees of bfc with a count. The program has a counter (strata_next_count). A freed block gets the next count,
+ * stays separate, and enters a queue. The program calls strata_set_safe_frontier() when all work from before a
+ * count is over. Then the blocks freed before it coalesce, and any stream may use them. A request may name the
+ * count up to which it may use freed memory. */
 #include "allocation/cache/policies/bfc/bfc_state.h"
 #include "platform/arithmetic.h"
 
@@ -11,7 +12,7 @@ static uint32_t coalesce_again(bfc_t *self, uint32_t slot, bool all) {
     return slot;
 }
 
-/* The queue is in the order of the counts, but for what was merged by force. */
+/* The queue is in the order of the counts, unless a forced merge changed it. */
 void strata_bfc_merge_safe(bfc_t *self) {
     self->frontier_moved = false;
     for (uint32_t node = self->first_stamp, next; node; node = next) {
@@ -66,6 +67,7 @@ uint32_t strata_bfc_reach(strata_layer_t *base, const strata_record_t *block, ui
     const bfc_t *self = (const bfc_t *)base;
     (void)size, (void)stream;
     bool counted = block->state == STRATA_RECORD_FREE && bfc_freed_at(self, block) >= strata_max(self->frontier, 1);
-    bool is_whole_region = block->prev == 0 && block->next == 0; /* a part of one would not go back without a capture either */
+    /* without a capture, a part of a region would not go back either */
+    bool is_whole_region = block->prev == 0 && block->next == 0;
     return (counted ? STRATA_REACH_COUNTED : 0u) | (self->captures > 0 && is_whole_region ? STRATA_REACH_CAPTURED : 0u);
 }

@@ -1,4 +1,4 @@
-/* The regions of bfc: how blocks merge in them, and which of them may go back. */
+/* The regions of bfc: how blocks coalesce in them, and which of them may go back. */
 #include "allocation/cache/policies/bfc/bfc_state.h"
 
 #define HOT  inline __attribute__((always_inline))
@@ -15,7 +15,7 @@ static HOT bool may_join(void *owner, uint32_t low, uint32_t high) {
     return bfc_stamp_of(bfc_block(self, low)) == 0 && bfc_stamp_of(bfc_block(self, high)) == 0;
 }
 
-/* A block without a count of the program joins one that has a count only if the host need not wait for its users. */
+/* A block without a count may join one with a count only if the host need not wait for its users. */
 static HOT bool may_join_counted(void *owner, uint32_t low, uint32_t high) {
     const bfc_t *self = owner;
     return may_join(owner, low, high) ||
@@ -47,7 +47,7 @@ void strata_bfc_put_back(bfc_t *self, strata_record_t *block) {
     if (block->generation >= STRATA_GENERATION_LAST) {
         slot = strata_chunks_move_block(&self->chunks, slot);
         if (slot == 0) {
-            /* Out of use until its region goes, which it never does before the end. */
+            /* The block stays unused until its region goes back. Its live count keeps the region until the end. */
             block->state = STRATA_RECORD_DEFERRED;
             return;
         }
@@ -63,14 +63,14 @@ void strata_bfc_put_back(bfc_t *self, strata_record_t *block) {
     else strata_bfc_index(self, strata_bfc_coalesce(self, slot, false));
 }
 
-/* Memory that came in the order of a stream is another stream's after a wait alone. */
+/* Memory that was allocated in stream order may serve another stream only after a wait. */
 uint32_t strata_bfc_mark_region(bfc_t *self, uint32_t region, uint32_t user) {
     uint32_t slot = strata_chunk_at(&self->chunks, region)->last;
     strata_mark(bfc_block(self, slot), self->chunks.ordered ? ++self->last.frees : 0, user);
     return slot;
 }
 
-/* ---- regions go ---- */
+/* ---- giving regions back ---- */
 
 uint64_t strata_bfc_releasable(const bfc_t *self) {
     uint64_t bytes = 0;
@@ -79,7 +79,7 @@ uint64_t strata_bfc_releasable(const bfc_t *self) {
     return bytes;
 }
 
-/* Blocks that are held apart for their counts need not be one. */
+/* The free blocks may be several, because counts keep some of them separate. */
 static bool may_go(const strata_layer_t *base, const strata_chunk_t *chunk) {
     return ((const bfc_t *)base)->captures == 0 && ((const bfc_region_t *)chunk)->live == 0;
 }

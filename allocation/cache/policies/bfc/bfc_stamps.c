@@ -1,4 +1,5 @@
-/* The counts of bfc's frees: a freed block gets the next count of the program's counter and stands in a queue (bfc_frontier.c). */
+/* The counts of bfc's frees. A freed block gets the next count of the program's counter and enters a queue
+ * (bfc_frontier.c). */
 #include "allocation/cache/policies/bfc/bfc_state.h"
 
 static void link_after(bfc_t *self, uint32_t node, uint32_t before) {

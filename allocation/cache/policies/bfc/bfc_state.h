@@ -1,7 +1,7 @@
-/* What the parts of bfc share: regions, the free blocks in their bins, streams, frees that carry a count.
+/* The state of bfc: regions, the index of free blocks, streams, and frees with a count.
  *
- * A region is a chunk of the layer below, or several whose addresses follow one another. Everything is guarded by the lock of
- * the shared stack, unless it is said that it may be opened. */
+ * A region is a chunk of the layer below, or several with adjacent addresses. Everything is guarded by the lock
+ * of the shared stack. Comments mark the functions that may open it. */
 #ifndef STRATA_ALLOCATION_LAYER_BFC_STATE_H
 #define STRATA_ALLOCATION_LAYER_BFC_STATE_H
 
@@ -23,10 +23,11 @@ typedef struct bfc_options {
 
 typedef struct bfc_region {
     strata_chunk_t chunk;
-    uint32_t live; /* blocks that are not free */
+    uint32_t live; /* number of blocks that are not free */
 } bfc_region_t;
 
-/* A free block that was freed at a count of the program's; they stand in the order in which they were freed. */
+/* A free block that was freed at one of the program's counts. The stamps are in a queue, in the order of the
+ * frees. */
 typedef struct bfc_stamp {
     uint64_t count; /* never 0 */
     uint32_t slot;
@@ -34,10 +35,10 @@ typedef struct bfc_stamp {
     uint32_t unused;
 } bfc_stamp_t;
 
-/* What is kept of a block beside its record, by slot, where memory is to be debugged. */
+/* Notes on a block beside its record, by slot. Kept only with memory_debug. */
 typedef struct bfc_note {
-    uint64_t id; /* of the allocation: 1, 2, ... */
-    uint64_t action; /* number of the allocation or free that made the block what it is */
+    uint64_t id; /* number of the allocation: 1, 2, ... */
+    uint64_t action; /* number of the allocation or free that last changed the block */
 } bfc_note_t;
 
 enum { STRATA_BFC_HISTORY = 4096 };
@@ -45,25 +46,26 @@ enum { STRATA_BFC_HISTORY = 4096 };
 typedef struct bfc {
     union {
         strata_layer_t base;
-        strata_chunks_t chunks; /* bfc_region_t, in order of address */
+        strata_chunks_t chunks; /* its nodes are bfc_region_t, in address order */
     };
-    uint64_t limit; /* the most that may be reserved */
-    uint64_t split_cap; /* what a block may have above its request */
-    uint64_t next_region; /* bytes asked for next */
+    uint64_t limit; /* max bytes that may be reserved */
+    uint64_t split_cap; /* max bytes that a block may have beyond its request without a split */
+    uint64_t next_region; /* bytes of the next region */
     uint64_t used_bytes, peak_used;
     strata_tree_t idle;
-    strata_last_users_t last; /* in `user` of a live block; 0: nobody knows */
+    strata_last_users_t last; /* `user` of a live block is one of these, or 0 if it is unknown */
     strata_nodes_t stamps;
     uint32_t first_stamp, last_stamp, stamp_count;
-    uint64_t frontier; /* count from which on work may be under way */
-    uint32_t cursor; /* where a walk of the queue goes on, whoever leaves it */
+    uint64_t frontier; /* work from this count on may still run */
+    uint32_t cursor; /* next stamp of a walk of the queue, advanced if that stamp is removed */
     bool jumbled; /* the queue is not in the order of the counts */
     bool frontier_moved;
     uint32_t captures;
-    uint64_t ids, actions; /* allocations; allocations and frees */
-    uint64_t largest_allocation, collections, collected_bytes, forced_merges, backpedals; /* figures */
-    strata_growing_t notes; /* a bfc_note_t a slot, as far as it reaches; not there without memory_debug */
-    uint32_t hints[STRATA_STACKS]; /* by number of a stack the user that its last request was of; to be checked */
+    uint64_t ids, actions; /* number of allocations, and of allocations and frees */
+    uint64_t largest_allocation, collections, collected_bytes, forced_merges, backpedals; /* statistics */
+    strata_growing_t notes; /* a bfc_note_t for each slot, as far as it reaches; unused without memory_debug */
+    /* by stack number, the user of the stack's last request. It may be stale, so its users check it. */
+    uint32_t hints[STRATA_STACKS];
     uint64_t *history; /* bytes in use after an action, by its number; NULL without memory_debug */
 } bfc_t;
 
@@ -74,22 +76,22 @@ static inline bfc_region_t *bfc_region_at(const bfc_t *self, uint32_t node) { re
 static inline bfc_stamp_t *bfc_stamp_at(const bfc_t *self, uint32_t node) { return strata_node(&self->stamps, node); }
 static inline uint64_t bfc_idle(const bfc_t *self) { return self->chunks.bytes - self->used_bytes; }
 static inline bool bfc_is_free(const bfc_t *self, uint32_t slot) {
-    return strata_slab_is_idle(bfc_slab(self), slot); /* the sentinel never is */
+    return strata_slab_is_idle(bfc_slab(self), slot); /* always false for the sentinel */
 }
-/* The peer's bins, which reports name: bin b has 256 << b bytes up to twice that, the last one all larger blocks. Bin after bin in
- * order is the order of the tree. */
+/* Returns the peer's bin number for reports. Bin b has blocks of 256 << b bytes up to twice that, and the last
+ * one all larger blocks. The order of the tree visits the bins one after the other. */
 static inline uint32_t bfc_bin_of(uint64_t size) {
     uint32_t bin = 63u - (uint32_t)__builtin_clzll(size / STRATA_BFC_UNIT | 1);
     return bin < STRATA_BFC_BINS ? bin : STRATA_BFC_BINS - 1;
 }
-/* The stamp of a free block; 0: it has none. */
+/* Returns the stamp of a free block, or 0 if it has none. */
 static inline uint32_t bfc_stamp_of(const strata_record_t *block) { return (uint32_t)block->free_word; }
-/* The count at which a free block was freed; 0: it is anybody's. */
+/* Returns the count at which a free block was freed, or 0 if any stream may use it. */
 static inline uint64_t bfc_freed_at(const bfc_t *self, const strata_record_t *block) {
     return bfc_stamp_of(block) ? bfc_stamp_at(self, bfc_stamp_of(block))->count : 0;
 }
 
-/* The option that its limit is of. */
+/* Returns the name of the option that sets the limit. */
 static inline const char *strata_bfc_bound(const bfc_t *self) {
     return self->limit == bfc_options_of(self)->memory_limit ? "memory_limit" : "memory_fraction";
 }
@@ -98,19 +100,21 @@ static inline const char *strata_bfc_bound(const bfc_t *self) {
 
 extern const strata_chunk_policy_t strata_bfc_policy;
 
-/* The last block of a region, which came from below for a user and is in no bin yet: it is anybody's whom it may serve. */
+/* Marks the last block of a region, which is new and in no bin yet. If memory below is stream-ordered, its last
+ * user is `user`, and other streams need a wait. Returns its slot. */
 uint32_t strata_bfc_mark_region(bfc_t *self, uint32_t region, uint32_t user);
-/* A block comes back: it merges with its free neighbours and goes into its bin, or keeps to itself with the count of its
- * free. */
+/* Frees a block. It is coalesced with its free neighbors and indexed, or stays separate with a stamp. */
 void strata_bfc_put_back(bfc_t *self, strata_record_t *block);
-/* Free blocks side by side become one, of those that are anybody's, with `all` of any. The slot of what comes of it. */
+/* Coalesces a free block with its free neighbors that have no stamp, or with `all` also with stamped ones.
+ * Returns the slot of the result. */
 uint32_t strata_bfc_coalesce(bfc_t *self, uint32_t slot, bool all);
 static inline void strata_bfc_index(bfc_t *self, uint32_t slot) { strata_tree_add(&self->idle, bfc_slab(self), slot); }
 static inline void strata_bfc_unindex(bfc_t *self, uint32_t slot) { strata_tree_take(&self->idle, bfc_slab(self), slot); }
-/* The bytes of regions without a live block. */
+/* Returns the bytes of the regions without a live block. */
 uint64_t strata_bfc_releasable(const bfc_t *self);
 
-/* The user that a stack's own stream is, if the stack's last request was that one's; 0: nobody knows. */
+/* Returns the user of a stack's own stream if the stack's last request was from that stream, or 0 if that is
+ * unknown. */
 static inline uint32_t strata_bfc_known_user(const bfc_t *self, const strata_stack_t *stack) {
     uint32_t hint = self->hints[stack->number];
     const strata_user_t *user = strata_user_at(&self->last.users, hint);
@@ -118,33 +122,35 @@ static inline uint32_t strata_bfc_known_user(const bfc_t *self, const strata_sta
     return hint && own ? hint : 0;
 }
 
-/* ---- frees that carry a count (bfc_stamps.c, bfc_frontier.c) ---- */
+/* ---- frees with a count (bfc_stamps.c, bfc_frontier.c) ---- */
 
-/* A block that is being freed gets the next count; false: no stamp is left, it is for the host to wait. */
+/* Stamps a block that is being freed with the next count. Returns false if no stamp is left; then the host must
+ * wait. */
 bool strata_bfc_stamp(bfc_t *self, strata_record_t *block);
-/* What was cut off after a block inherits its stamp; false: none is left. */
+/* Gives the rest of a split the stamp of its block. Returns false if no stamp is left. */
 bool strata_bfc_stamp_rest(bfc_t *self, const strata_record_t *block, strata_record_t *rest);
-/* The block is nobody's any more, or somebody's. */
+/* Removes the block's stamp when it becomes usable by any stream, or is handed out. */
 void strata_bfc_unstamp(bfc_t *self, strata_record_t *block);
-/* `into` takes `other` in: the later count stays. */
+/* Merges the stamp of `other`, which is absorbed, into that of `into`. The later count stays. */
 void strata_bfc_merge_stamps(bfc_t *self, strata_record_t *into, strata_record_t *other);
-/* What the frontier has passed becomes anybody's. */
+/* Makes the blocks that the frontier has passed usable by any stream, and coalesces them. */
 void strata_bfc_merge_safe(bfc_t *self);
-/* Blocks merge whatever their counts, in the order of their frees, until one has `size` bytes; false: none came. */
+/* Coalesces blocks regardless of their counts, in the order of their frees, until one has `size` bytes. Returns
+ * false if none does. */
 bool strata_bfc_merge_by_force(bfc_t *self, uint64_t size);
-/* The free blocks of a place become one, whatever their counts: their marks still say who used them last. */
+/* Coalesces the free blocks of a place regardless of their counts. Their marks keep their last users. */
 void strata_bfc_merge_at(bfc_t *self, const strata_extent_t *place);
 bool strata_bfc_set_frontier(bfc_t *self, uint64_t count);
 uint32_t strata_bfc_reach(strata_layer_t *base, const strata_record_t *block, uint64_t size, strata_stream_t *stream);
 strata_status_t strata_bfc_validate_stamps(const bfc_t *self);
 
-/* ---- what a person wants to know (bfc_debug.c, bfc_tell.c) ---- */
+/* ---- debugging (bfc_debug.c, bfc_tell.c) ---- */
 
 strata_status_t strata_bfc_debug_init(bfc_t *self);
 void strata_bfc_debug_destroy(bfc_t *self);
-/* An allocation or a free is noted where memory is to be debugged. */
+/* Notes an allocation or a free. Called only with memory_debug. */
 void strata_bfc_note(bfc_t *self, const strata_record_t *block, bool allocated);
-/* NULL: there is none. */
+/* Returns NULL if the slot has no note. */
 static inline bfc_note_t *bfc_note_of(const bfc_t *self, uint32_t slot) {
     bool there = self->history && slot < strata_growing_usable(&self->notes) / sizeof(bfc_note_t);
     return there ? (bfc_note_t *)self->notes.memory + slot : NULL;

@@ -1,4 +1,5 @@
-/* What bfc says in the report of a request that failed: bins, regions, the largest blocks and a drawing, in the peer's terms. */
+/* Writes bfc's part of the report of a failed request: bins, regions, the largest blocks and a drawing, in the
+ * peer's terms. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +37,7 @@ typedef struct same_size {
     uint32_t count;
 } same_size_t;
 
-/* What is copied under the lock and told without it. */
+/* Copied under the lock, and reported without it. */
 typedef struct seen {
     char drawn[STRATA_BFC_DRAWN + 1];
     bfc_bin_t bins[STRATA_BFC_BINS];
@@ -57,7 +58,7 @@ static void keep_if_large(const bfc_t *self, const strata_telling_t *telling, ui
     strata_bfc_read_row(self, telling, slot, &seen->blocks[at]);
 }
 
-/* The largest sizes in use, one pass for each. */
+/* Finds the largest sizes in use, with one pass for each. */
 static void find_sizes(const bfc_t *self, seen_t *seen) {
     uint64_t above = UINT64_MAX;
     for (uint32_t i = 0; i < SHOWN_SIZES; i++) {

@@ -1,17 +1,21 @@
 /* caching: blocks cut from segments, free blocks by stream, size and address (PyTorch's CUDACachingAllocator).
  *
- * The rules are those of PyTorch: small blocks (up to 1 MiB) and large ones lie in segments of their own; a request takes the
- * low end of the smallest free block of its stream that fits; what is left stays free if the rules of splitting allow it; a
- * freed block merges with its free neighbours. A block that other streams borrowed waits for them first. When nothing fits:
- * free-memory callbacks, collection of garbage, a segment from below; and when that fails: blocks that are too large to be
- * split, then, after a wait for all events, every idle segment of every stream. Last the core serves from pools that lend
- * (`pools_on_oom`), since each pool is an instance of its own.
+ * The rules are those of PyTorch. Small blocks (up to 1 MiB) and large ones have separate segments. A request
+ * takes the low end of the smallest free block of its stream that fits. The rest stays free if the rules of
+ * splitting allow it. A freed block coalesces with its free neighbors, but first waits for the streams that
+ * borrowed it.
  *
- * Where segments expand (caching_vmm.c) a segment is a range of addresses, and what comes from below is mapped there, handle by handle.
+ * If nothing fits, the steps are: free-memory callbacks, garbage collection, a segment from below. If that
+ * fails, blocks that are too large to be split go back. Then, after a wait for all events, every idle segment
+ * of every stream goes back. Finally the core serves the request from pools that lend (`pools_on_oom`), since
+ * each pool is an instance of its own.
  *
- * One instance serves all streams of a device. Its parts: caching_sizes.c, caching_banks.c, caching_streams.c,
- * caching_segments.c, caching_check.c. What the peer lacks is an option, off by default.
- */
+ * If segments expand (caching_vmm.c), a segment is a range of addresses, and memory from below is mapped there,
+ * handle by handle.
+ *
+ * One instance serves all streams of a device. Its other files are caching_sizes.c, caching_banks.c,
+ * caching_streams.c, caching_segments.c and caching_check.c. Features that the peer lacks are options, off by
+ * default. */
 #include "allocation/cache/policies/caching/caching_state.h"
 
 #include "allocation/options/option.h"
@@ -91,7 +95,7 @@ static HOT bool is_divisible(const caching_t *self, const strata_record_t *block
     return lookup->base.rounded < o->max_split_size && rest > STRATA_CACHING_SMALL_LIMIT;
 }
 
-/* What comes after the request goes into the block's tree. False: the slab is full. */
+/* Splits the rest off a block and inserts it into the block's tree. Returns false if the slab is full. */
 static HOT bool cut(caching_t *self, strata_tree_t *idle, uint32_t slot, uint64_t size) {
     uint32_t after = strata_pieces_cut(caching_slab(self), slot, size);
     if (after == 0) return false;
@@ -112,7 +116,8 @@ static HOT void hand_out_whole(caching_t *self, strata_record_t *block, const lo
     self->used_bytes += block->size;
 }
 
-/* Hands out a free block that is out of its tree. NULL: it cannot be, and is as it was. */
+/* Hands out a free block that is out of its tree. Returns NULL, with the block unchanged, if that is not
+ * possible. */
 static HOT strata_record_t *hand_out(caching_t *self, strata_tree_t *idle, uint32_t slot, const lookup_t *lookup) {
     strata_record_t *block = caching_block(self, slot);
     if (is_divisible(self, block, lookup) && !cut(self, idle, slot, lookup->base.rounded)) return NULL;
@@ -123,7 +128,7 @@ static HOT strata_record_t *hand_out(caching_t *self, strata_tree_t *idle, uint3
 
 /* ---- search ---- */
 
-/* The smallest block of a tree that fits; 0: none, or one that is too large by the rules. */
+/* Returns the smallest block of a tree that fits, or 0 if there is none or the rules make it too large. */
 static HOT uint32_t fitting(const caching_t *self, const strata_tree_t *idle, const lookup_t *lookup) {
     const caching_options_t *o = caching_options_of(self);
     uint32_t slot = strata_tree_fit(idle, caching_slab(self), lookup->base.rounded);
@@ -145,7 +150,7 @@ static strata_record_t *take(caching_t *self, uint32_t slot, const lookup_t *loo
     return take_from(self, caching_tree_of(self, caching_block(self, slot)), slot, lookup);
 }
 
-/* From a bank that is not the request's own: its stream borrows. */
+/* Takes a block from another bank. The request's stream becomes a borrower. */
 static strata_record_t *take_foreign(caching_t *self, uint32_t slot, const lookup_t *lookup) {
     uint32_t user = strata_caching_stream(self, lookup->stream);
     strata_record_t *block = user ? take(self, slot, lookup) : NULL;
@@ -154,7 +159,7 @@ static strata_record_t *take_foreign(caching_t *self, uint32_t slot, const looku
     return NULL;
 }
 
-/* What destroyed streams left. */
+/* Searches the banks of destroyed streams. */
 static strata_record_t *search_gone(caching_t *self, const lookup_t *lookup) {
     for (uint32_t node = self->first_gone; node; node = caching_bank_at(self, node)->next_gone) {
         const caching_bank_t *bank = caching_bank_at(self, node);
@@ -166,7 +171,7 @@ static strata_record_t *search_gone(caching_t *self, const lookup_t *lookup) {
     return NULL;
 }
 
-/* Whether a search makes what lies idle older. */
+/* Returns true if a search for this kind increases the age of idle blocks. */
 static bool ages(const lookup_t *lookup) { return lookup->kind == STRATA_CACHING_LARGE; }
 
 static strata_record_t *find(caching_t *self, const lookup_t *lookup) {
@@ -187,8 +192,8 @@ static strata_status_t search(strata_layer_t *base, strata_lookup_t *lookup, str
 
 /* ---- at a given address ---- */
 
-/* Whether the request may have a part of a free block, which is `size` bytes long: neither another bank's, nor one that must stay
- * whole, nor after a wait. */
+/* Returns true if the request may have `size` bytes of a free block. The block must be of its own bank, and
+ * need no wait. If it must stay whole, only all of it serves. */
 static bool may_have(caching_t *self, const strata_record_t *block, uint64_t size, const lookup_t *lookup) {
     const caching_options_t *o = caching_options_of(self);
     bool own = caching_bank_of(self, block) == lookup->base.user && caching_kind_of(self, block) == lookup->kind;
@@ -209,7 +214,7 @@ static strata_record_t *serve_at(strata_layer_t *base, const strata_extent_t *pl
     return caching_block(self, own);
 }
 
-/* In the bank that the block was of. Nobody knows any more whose the stream of an orphan is. */
+/* The block returns to the bank that it belonged to. An orphaned stack no longer records which stream owned it. */
 strata_record_t *strata_caching_take_back(strata_layer_t *base, const strata_block_t *at, size_t requested,
                                           const strata_stack_t *stack) {
     caching_t *self = (caching_t *)base;
@@ -228,7 +233,8 @@ strata_record_t *strata_caching_take_back(strata_layer_t *base, const strata_blo
 
 /* ---- hit ---- */
 
-/* What allocate() would find first: in the bank of the stack's stream, with no use to be polled and none to be waited for. */
+/* Serves the block that allocate() would find first, in the bank of the stack's stream. Does nothing if uses
+ * must be polled or waited for. */
 strata_record_t *strata_caching_hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     caching_t *self = (caching_t *)base;
     lookup_t lookup = {
@@ -248,15 +254,16 @@ strata_record_t *strata_caching_hit(strata_layer_t *base, size_t size, const str
 
 /* ---- growth ---- */
 
-/* Where streams are ignored: what came from below is the asking stream's until the host has waited for it, since memory of a pool
- * is valid in that stream's order, and a layer may have filled it there. What the device itself gives is anybody's. */
+/* Matters if streams are ignored. Memory from a pool below is valid in the requesting stream's order, and a
+ * layer may have filled it there. So other streams get it only after a wait of the host. Memory from the device
+ * itself is usable by any stream. */
 static void mark_fresh(caching_t *self, strata_record_t *block, strata_stream_t stream) {
     if (self->chunks.ordered) strata_mark(block, ++self->last.frees, strata_last_users_of(&self->last, stream));
     else strata_mark(block, 0, 0);
 }
 
-/* What has come is the request's, whoever else waits for memory: a free block that is in no tree. NULL: no slot is left to cut it
- * (E_LIMIT). */
+/* Hands out memory from below to its own request, even if other threads wait for memory. It is a free block in
+ * no tree. Returns NULL with E_LIMIT if no slot is left to split it. */
 static strata_record_t *hand_out_fresh(caching_t *self, uint32_t slot, const lookup_t *lookup) {
     strata_tree_t *idle = caching_tree_of(self, caching_block(self, slot));
     strata_record_t *block = hand_out(self, idle, slot, lookup);
@@ -301,7 +308,7 @@ static strata_status_t add_segment(caching_t *self, const lookup_t *lookup, uint
 
 /* ---- out of memory: the peer's steps ---- */
 
-/* Every event is waited for, every idle segment goes back, and a segment is asked for once more. */
+/* Waits for every event, gives every idle segment back, and requests a segment once more. */
 static strata_status_t give_all_and_grow(caching_t *self, lookup_t *lookup, uint64_t size, strata_record_t **record) {
     strata_call_t *call = lookup->base.request->call;
     strata_caching_wait_for_uses(self, call);
@@ -342,12 +349,13 @@ static strata_status_t grow(strata_layer_t *base, strata_lookup_t *base_lookup, 
     return status == STRATA_E_NO_MEMORY ? grow_at_need(self, lookup, size, record) : status;
 }
 
-/* The program's callbacks may free memory of this very layer, and other threads may grow: the locks are open. Whether there is more
- * than before. */
+/* Calls the program's callbacks, with the locks open. They may free memory of this layer, and other threads may
+ * grow it. Returns true if there is more memory than before. */
 static bool ask_callbacks(caching_t *self, const strata_request_t *request) {
     strata_domain_t *domain = self->base.domain;
     if (!domain->free_memory || caching_options_of(self)->reclaim != STRATA_CACHING_RECLAIM_OWN) return false;
-    /* What a callback asks of a cache above that is growing waits for that, in this very thread: the core asks, if that fails. */
+    /* This call may be the growth of a cache above. If a callback allocated from that cache, it would wait for
+     * the growth in its own thread. The core calls the callbacks if the growth fails. */
     if (request->call->purpose == STRATA_FOR_CHUNK) return false;
     uint64_t growths = self->base.stack->figures.growths;
     strata_opened_t opened = strata_call_unlock(request->call);
@@ -356,8 +364,8 @@ static bool ask_callbacks(caching_t *self, const strata_request_t *request) {
     return freed > 0 || self->base.stack->figures.growths != growths;
 }
 
-/* Waits for the memory of exited threads, then calls the program's callbacks, each once for a request. Returns whether it may have
- * freed a block. */
+/* Waits for the memory of exited threads, then calls the program's callbacks, each once for a request. Returns
+ * true if that may have freed a block. */
 static bool wait(strata_layer_t *base, strata_lookup_t *base_lookup, uint64_t growth_size, strata_patience_t *patience) {
     caching_t *self = (caching_t *)base;
     lookup_t *lookup = (lookup_t *)base_lookup;
@@ -396,7 +404,7 @@ strata_status_t strata_caching_allocate(strata_layer_t *base, const strata_reque
 
 void strata_caching_free(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
     caching_t *self = (caching_t *)base;
-    /* Whatever stands above is done with the block. */
+    /* The layers above have released the block. */
     if (!caching_ignores_streams(self)) {
         block->borrows = block->own_uses;
         block->own_uses = 0;
@@ -405,7 +413,7 @@ void strata_caching_free(strata_layer_t *base, strata_record_t *block, strata_ca
     strata_caching_put_back(self, block);
 }
 
-/* A borrowed block waits for its events first. */
+/* Returns false for a borrowed block, which waits for its events first. */
 bool strata_caching_quick_free(strata_layer_t *base, strata_record_t *block) {
     caching_t *self = (caching_t *)base;
     if (!caching_ignores_streams(self) && block->own_uses) return false;
@@ -456,7 +464,7 @@ static strata_status_t read_limits(caching_t *self) {
     return STRATA_OK;
 }
 
-/* Every segment goes back, whatever is still live in it. */
+/* Gives every segment back, even if blocks in it are live. */
 void strata_caching_destroy(strata_layer_t *base) {
     caching_t *self = (caching_t *)base;
     strata_chunks_destroy(base);

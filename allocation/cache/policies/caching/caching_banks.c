@@ -7,20 +7,20 @@ static strata_stream_t handle_of(const caching_t *self, const caching_bank_t *ba
     return bank->stream ? caching_stream_at(self, bank->stream)->stream : NULL;
 }
 
-/* Whether the bank serves this stream of the calling thread. */
+/* Returns true if the bank serves this stream of the calling thread. */
 static bool serves(const caching_t *self, const caching_bank_t *bank, bool streams, strata_stream_t stream) {
     if (!streams) return bank->stream == 0;
     return !bank->gone && strata_user_is(caching_stream_at(self, bank->stream), stream);
 }
 
-/* In places without owners blocks belong to no stream: every user borrows. */
+/* In places without owner streams, blocks belong to no stream, and every user borrows. */
 static bool has_streams(const caching_t *self) {
     strata_place_kind_t kind = strata_place_kind(self->base.domain->place);
     bool owned = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
     return owned && caching_options_of(self)->streams == STRATA_CACHING_OWN_STREAMS;
 }
 
-/* A stream's handle stays in its entry as long as the bank holds that. */
+/* The bank holds its stream's entry, so the handle there stays valid for the key. */
 strata_order_key_t strata_caching_bank_key(const caching_t *self, uint32_t stream) {
     uintptr_t handle = stream ? (uintptr_t)caching_stream_at(self, stream)->stream : 0;
     return (strata_order_key_t){.first = handle, .second = stream};
@@ -61,7 +61,8 @@ uint32_t strata_caching_bank(caching_t *self, const strata_request_t *request) {
     if (*hint && serves(self, caching_bank_at(self, *hint), streams, request->stream)) return *hint;
     uint32_t node = find(self, streams, request->stream);
     if (node == 0) node = make(self, streams, request);
-    /* Without the hint no hit serves: each request asks for the place of the last step. */
+    /* With stable addresses no hint is kept. So no hit serves, and each request tries the place of the last
+     * step. */
     if (!strata_repeats_are_on(&self->chunks.repeats)) *hint = node;
     return node;
 }
@@ -129,13 +130,13 @@ uint32_t strata_caching_stream(caching_t *self, strata_stream_t handle) {
     return strata_users_make(&self->uses.users, handle);
 }
 
-/* ---- whom memory serves ---- */
+/* ---- streams that may use a block ---- */
 
 uint32_t strata_caching_reach(strata_layer_t *base, const strata_record_t *block, uint64_t size, strata_stream_t *stream) {
     const caching_t *self = (const caching_t *)base;
     const caching_bank_t *bank = caching_bank_at(self, caching_bank_of(self, block));
     uint64_t rounded = strata_caching_round(self, size), most = caching_options_of(self)->max_split_size;
-    /* A part of a segment would not go back without a capture either. */
+    /* Without a capture, a part of a segment would not go back either. */
     bool is_whole_segment = self->vmm ? strata_caching_has_idle_handle((caching_t *)base, block) : !block->prev && !block->next;
     bool held = self->uses.captures > 0 && is_whole_segment;
     bool other_size = caching_kind_of(self, block) != strata_caching_kind(rounded);

@@ -1,4 +1,4 @@
-/* The whole-structure check of caching: the executable form of what its files say holds. */
+/* Validates the whole structure of caching, by the rules that its files state. */
 #include "allocation/cache/policies/caching/caching_state.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@ static strata_status_t corrupt(const char *what, uint32_t slot) {
     return strata_fail(STRATA_E_CORRUPT, 0, "caching: %s (slot %u)", what, slot);
 }
 
-/* A free block lies in the order of its bank's tree: it can be found there. */
+/* Returns true if a free block can be found in its bank's tree. */
 static bool is_indexed(const caching_t *self, const caching_segment_t *segment, const strata_record_t *block) {
     const strata_tree_t *tree = &caching_bank_at(self, segment->bank)->idle[segment->kind];
     uint32_t slot = strata_tree_after(tree, caching_slab(self), block->size, block->ptr - 1);
@@ -81,9 +81,9 @@ strata_status_t strata_caching_validate(strata_layer_t *base) {
     return caching_ignores_streams(self) ? strata_last_users_validate(&self->last) : strata_uses_validate(&self->uses, "caching");
 }
 
-/* ---- figures ---- */
+/* ---- statistics ---- */
 
-/* PyTorch's small_pool and large_pool: counted when they are asked for, segment by segment. */
+/* Computes PyTorch's small_pool and large_pool statistics, segment by segment, when they are read. */
 void strata_caching_figures(caching_t *self) {
     uint64_t idle[STRATA_CACHING_KINDS] = {0}, whole[STRATA_CACHING_KINDS] = {0};
     for (int kind = 0; kind < STRATA_CACHING_KINDS; kind++) {
@@ -98,7 +98,7 @@ void strata_caching_figures(caching_t *self) {
     }
     for (int kind = 0; kind < STRATA_CACHING_KINDS; kind++) {
         self->active[kind] = self->of_kind[kind] - idle[kind];
-        /* The peer counts no block of a segment that expands as split. */
+        /* The peer counts no block of an expandable segment as split. */
         self->split[kind] = self->vmm ? 0 : idle[kind] - whole[kind];
     }
 }

@@ -1,4 +1,4 @@
-/* The segments of caching: how blocks go back into them, and which of them are given back when. */
+/* The segments of caching: how freed blocks are coalesced in them, and when they are given back. */
 #include "allocation/cache/policies/caching/caching_state.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ static HOT void remove_free(void *owner, uint32_t slot) {
     strata_tree_take(putting->idle, caching_slab(putting->self), slot);
 }
 
-/* Without streams the mark names the last user of the block, and when it used it. */
+/* Without streams, the mark is the last user of the block and the time of its free. */
 static HOT void merge_marks(void *owner, uint32_t low, uint32_t high) {
     caching_t *self = ((putting_t *)owner)->self;
     if (caching_ignores_streams(self)) strata_mark_merge(caching_block(self, low), caching_block(self, high), self->last.waited);
@@ -36,7 +36,7 @@ void strata_caching_put_back(caching_t *self, strata_record_t *block) {
     uint32_t slot = strata_pieces_coalesce(slab, own, &putting, &coalesce);
     if (slot == own && block->generation >= STRATA_GENERATION_LAST && (slot = strata_chunks_move_block(&self->chunks, own)) == 0) {
         block->state = STRATA_RECORD_DEFERRED;
-        self->used_bytes += block->size - size; /* with the neighbor that it absorbed */
+        self->used_bytes += block->size - size; /* includes the neighbor that it absorbed */
         return;
     }
     /* With streams the mark is the age at which the block became idle. */
@@ -46,7 +46,7 @@ void strata_caching_put_back(caching_t *self, strata_record_t *block) {
     strata_tree_add(putting.idle, slab, slot);
 }
 
-/* ---- segments that may go ---- */
+/* ---- giving segments back ---- */
 
 static void leave(strata_layer_t *base, const strata_chunk_t *chunk) {
     caching_t *self = (caching_t *)base;
@@ -66,7 +66,7 @@ static bool may_go(const strata_layer_t *base, const strata_chunk_t *chunk) {
     return self->uses.captures == 0 && strata_chunk_is_idle(base, chunk);
 }
 
-/* The lock may be open meanwhile. Whatever is still in use stays. */
+/* May open the lock. Chunks that are still in use stay. */
 static void wait_for_users(strata_layer_t *base, strata_call_t *call) {
     (void)strata_last_users_wait(&((caching_t *)base)->last, base->domain, call);
 }
@@ -96,7 +96,7 @@ const strata_chunk_policy_t strata_caching_policy = {.may_go = may_go,
                                                      .put_in = put_in,
                                                      .cut = cut};
 
-/* For a free block: whether its segment may go. */
+/* Returns true if the segment of a free block may go. */
 static bool is_to_spare(caching_t *self, const strata_record_t *block) {
     return !strata_chunks_are_pinned(&self->chunks) && !caching_is_split(block) &&
            !(self->chunks.ordered && strata_last_users_uses(&self->last, block));
@@ -129,7 +129,7 @@ uint32_t strata_caching_next_idle(caching_t *self, strata_caching_walk_t *walk,
     return 0;
 }
 
-/* The next block whose segment may go, 0: none. */
+/* Returns the next block that lets its segment go, or 0. */
 static uint32_t next_idle(caching_t *self, strata_caching_walk_t *walk) {
     return strata_caching_next_idle(self, walk, is_to_spare);
 }
@@ -150,8 +150,8 @@ uint64_t strata_caching_release_all(caching_t *self, strata_call_t *call) {
 
 /* ---- out of memory ---- */
 
-/* A single block that is enough goes alone; else those that may not be split go, the largest first, until they are enough
- * together. */
+/* If a single block is large enough, only that one goes. Otherwise the blocks that may not be split go, the
+ * largest first, until they are enough together. */
 bool strata_caching_release_oversize(caching_t *self, uint32_t bank, uint32_t kind, uint64_t rounded, strata_call_t *call) {
     strata_slab_t *slab = caching_slab(self);
     const strata_tree_t *tree = &caching_bank_at(self, bank)->idle[kind];

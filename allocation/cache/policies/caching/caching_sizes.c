@@ -1,4 +1,4 @@
-/* How caching rounds requests, and how large its segments are. */
+/* The sizes of caching: how requests are rounded, and how large segments are. */
 #include "allocation/cache/policies/caching/caching_state.h"
 #include "platform/arithmetic.h"
 
@@ -14,7 +14,7 @@ static strata_status_t wrong(const char *text) {
                        SHOWN, text);
 }
 
-/* A number of at most nine digits; false: there is none. */
+/* Reads a number of at most nine digits. Returns false if there is none. */
 static bool read_number(const char **at, uint32_t *number) {
     uint32_t digits = 0;
     for (*number = 0; **at >= '0' && **at <= '9'; ++*at, digits++) {
@@ -32,8 +32,8 @@ static void fill(uint32_t *divisions, uint32_t from, uint32_t to, uint32_t value
     for (uint32_t octave = from; octave < to; octave++) divisions[octave] = value;
 }
 
-/* "256:1" is for sizes from 256 MiB to below 512 MiB, the first also for all below; ">:8" for all after the last that is
- * named. */
+/* Reads an entry. "256:1" is for sizes from 256 MiB to below 512 MiB. The first entry is also for all smaller
+ * sizes, and ">:8" is for all sizes above the last entry. */
 static bool read_entry(const char **at, uint32_t *divisions, uint32_t *after) {
     uint32_t mib = 0, value;
     bool rest = **at == '>';
@@ -76,7 +76,7 @@ static uint32_t divisions_of(const caching_t *self, uint64_t size) {
     return self->divisions[strata_min(index, STRATA_CACHING_OCTAVES - 1)];
 }
 
-/* To the next of `divisions` equal steps between two powers of two. */
+/* Rounds up to one of `divisions` equal steps between two powers of two. */
 static uint64_t round_to_step(uint64_t size, uint32_t divisions) {
     uint64_t floor = 1ull << (63 - __builtin_clzll(size)), step = floor / divisions;
     return (size + step - 1) & ~(step - 1);
@@ -88,7 +88,7 @@ bool strata_caching_has_plain_sizes(const uint32_t divisions[STRATA_CACHING_OCTA
     return plain;
 }
 
-/* What a block has above the request is kept in 32 bits: a step of 4 GiB and more is not taken. */
+/* The slack of a block has 32 bits, so a step that adds 4 GiB or more is not used. */
 uint64_t strata_caching_round_to_division(const caching_t *self, uint64_t size) {
     uint64_t multiple = (size + STRATA_CACHING_UNIT - 1) & ~(uint64_t)(STRATA_CACHING_UNIT - 1);
     uint32_t divisions = divisions_of(self, size);

@@ -1,8 +1,13 @@
-/* What the parts of caching share: sizes, streams, banks of free blocks, segments.
+/* The state of caching and caching_vmm: streams, banks of free blocks, and segments.
  *
- * A segment is a chunk of the layer below. Its blocks are of one kind, small or large, and belong to one bank: the free blocks of
- * one stream. A pool of the facade is an instance of its own. Everything is guarded by the lock of the shared stack, unless it is
- * said that it may be opened. */
+ *     stream 1      stream 2                       one bank for each stream
+ *     bank          bank
+ *      | small       | small      | large          one tree of free blocks for each kind
+ *      |             |            |
+ *     |seg 2 MiB|   |seg 2 MiB|  |seg 20 MiB |      a segment is a chunk of the layer below
+ *
+ * The blocks of a segment are of one kind, small or large, and belong to one bank. A pool of the facade is an instance of
+ * its own. Everything is guarded by the lock of the shared stack. Comments mark the functions that may open it. */
 #ifndef STRATA_ALLOCATION_LAYER_CACHING_STATE_H
 #define STRATA_ALLOCATION_LAYER_CACHING_STATE_H
 
@@ -17,7 +22,7 @@ enum { STRATA_CACHING_SMALL, STRATA_CACHING_LARGE, STRATA_CACHING_KINDS };
 enum { STRATA_CACHING_OWN_STREAMS, STRATA_CACHING_NO_STREAMS };
 enum { STRATA_CACHING_RECLAIM_OWN, STRATA_CACHING_RECLAIM_LADDER };
 enum { STRATA_CACHING_UNIT = 512, STRATA_CACHING_ALIGNMENT = 256, STRATA_CACHING_OCTAVES = 16, STRATA_CACHING_SEGMENTS = 1 << 20 };
-enum { STRATA_CACHING_CODED_BANKS = 256 / STRATA_CACHING_KINDS }; /* number 0 is none */
+enum { STRATA_CACHING_CODED_BANKS = 256 / STRATA_CACHING_KINDS }; /* number 0 is unused */
 #define STRATA_CACHING_SMALL_LIMIT (1ull << 20)
 
 typedef struct caching_options {
@@ -33,14 +38,15 @@ typedef struct caching_options {
 
 typedef struct caching_bank {
     uint32_t unused;
-    uint32_t stream; /* node; 0: all streams */
-    uint32_t segments; /* and ranges of addresses */
-    uint32_t busy; /* calls under way that go by it: it must not end */
-    bool growing[STRATA_CACHING_KINDS]; /* a thread asks below with the lock open; others that miss wait for it */
-    bool gone; /* its stream was destroyed. It stays set after the bank's end, for hints that still lead here */
-    uint32_t unmapping[STRATA_CACHING_KINDS]; /* threads that unmap what was its memory, with the lock open */
-    uint32_t ranges[STRATA_CACHING_KINDS]; /* the first of its ranges of addresses; 0: none */
-    uint32_t next_of_stream; /* banks of the same stream */
+    uint32_t stream; /* node; 0 for the bank of all streams */
+    uint32_t segments; /* number of segments and of address ranges */
+    uint32_t busy; /* calls in progress that use the bank, which must not end */
+    /* a thread requests memory from below with the lock open, and other threads that miss wait for it */
+    bool growing[STRATA_CACHING_KINDS];
+    bool gone; /* its stream was destroyed. Remains set after the bank has ended, because a stale hint may still refer to it. */
+    uint32_t unmapping[STRATA_CACHING_KINDS]; /* threads that are unmapping its memory, with the lock open */
+    uint32_t ranges[STRATA_CACHING_KINDS]; /* the first of its address ranges, or 0 */
+    uint32_t next_of_stream; /* next bank of the same stream */
     uint32_t next_gone, prev_gone;
     strata_order_link_t link;
     strata_tree_t idle[STRATA_CACHING_KINDS];
@@ -49,49 +55,52 @@ typedef struct caching_bank {
 typedef struct caching_segment {
     union {
         strata_chunk_t chunk;
-        strata_run_part_t part; /* where segments expand: each physical handle is one */
+        strata_run_part_t part; /* used if segments expand; each physical handle is one */
     };
     uint32_t bank, kind;
 } caching_segment_t;
 
-/* The addresses of an expandable segment, of which handles are mapped where memory is needed. */
+/* The addresses of an expandable segment. Handles are mapped in it where memory is needed. */
 typedef struct caching_range {
     uint32_t unused;
-    uint32_t next; /* of the same bank and kind, by address; 0: none */
+    uint32_t next; /* next range of the same bank and kind, by address, or 0 */
     uint32_t bank, kind;
-    uint32_t parts; /* that are mapped */
+    uint32_t parts; /* number of mapped handles */
     uint64_t base, size; /* one handle more is reserved, so that no two ranges touch */
 } caching_range_t;
 
 typedef struct caching {
     union {
         strata_layer_t base;
-        strata_chunks_t chunks; /* caching_segment_t */
+        strata_chunks_t chunks; /* its nodes are caching_segment_t */
     };
     bool plain_sizes; /* no size is rounded to a division */
-    uint32_t divisions[STRATA_CACHING_OCTAVES]; /* from 1 MiB on; 0 and 1: multiples of 512 alone */
-    uint64_t allowed; /* bytes of the memory fraction; UINT64_MAX: any */
-    uint64_t collect_above; /* reserved bytes from which garbage is collected; UINT64_MAX: never */
+    /* subdivisions per power of two, starting at 1 MiB; 0 or 1 rounds to multiples of 512 bytes only */
+    uint32_t divisions[STRATA_CACHING_OCTAVES];
+    uint64_t allowed; /* bytes of the memory fraction; UINT64_MAX is no limit */
+    uint64_t collect_above; /* reserved bytes above which garbage is collected; UINT64_MAX is never */
     uint64_t used_bytes;
-    uint64_t searches; /* of the large blocks: what ages are counted in */
-    strata_uses_t uses; /* of the blocks: the list of a live one begins in its own_uses, the banks of a stream in its user's list */
-    strata_last_users_t last; /* `streams: ignored`, instead; in `user` of a live block */
+    uint64_t searches; /* number of searches for large blocks, the unit of ages */
+    strata_uses_t uses; /* own_uses of a live block heads its list of uses, and a user's list has the banks of its stream */
+    strata_last_users_t last; /* replaces `uses` with `streams: ignored`; `user` of a live block is one of these */
     strata_nodes_t banks;
-    strata_order_t bank_order; /* by the streams' handles: the peer's order of streams; then by node */
-    uint32_t first_gone; /* bank of a stream that was destroyed */
-    bool gave_up; /* what exited threads have left is nobody's until it has been waited for */
-    bool burying; /* a thread waits for that; the others do not */
-    uint64_t retries, waits_for_all, collected_bytes, oversize_segments; /* figures */
+    strata_order_t bank_order; /* by stream handle, which is the peer's order of streams, and then by node */
+    uint32_t first_gone; /* first bank of a destroyed stream */
+    bool gave_up; /* set while memory of exited threads has not been waited for, so that no stream may use it */
+    bool burying; /* a thread is waiting for that, and the others do not */
+    uint64_t retries, waits_for_all, collected_bytes, oversize_segments; /* statistics */
     uint64_t of_kind[STRATA_CACHING_KINDS], active[STRATA_CACHING_KINDS],
-        split[STRATA_CACHING_KINDS]; /* likewise, when they are read */
+        split[STRATA_CACHING_KINDS]; /* statistics, computed when they are read */
     strata_tree_t *trees[256]; /* by the code of a bank and a kind: caching_code() */
-    strata_layer_t *vmm; /* what maps handles; NULL: segments do not expand, and the next five are not used */
+    /* the layer that maps handles. If it is NULL, segments do not expand, and the next five fields are unused. */
+    strata_layer_t *vmm;
     strata_runs_t runs;
     strata_nodes_t ranges; /* caching_range_t */
-    uint64_t range_bytes; /* of addresses for a range: what can be mapped in one */
-    uint64_t handle[STRATA_CACHING_KINDS]; /* bytes of one */
-    uint64_t mapped, unmapped; /* figures: handles */
-    uint32_t hints[STRATA_STACKS]; /* by number of a stack the bank that it used last, if that is still there; to be checked */
+    uint64_t range_bytes; /* bytes of addresses in a range, which limit the memory that can be mapped in it */
+    uint64_t handle[STRATA_CACHING_KINDS]; /* bytes of a handle */
+    uint64_t mapped, unmapped; /* statistics: handles */
+    /* by stack number, the bank that the stack used last. It may have ended, so its users check it. */
+    uint32_t hints[STRATA_STACKS];
 } caching_t;
 
 static inline const caching_options_t *caching_options_of(const caching_t *self) { return self->base.options; }
@@ -111,14 +120,15 @@ static inline caching_segment_t *caching_segment_at(const caching_t *self, uint3
     return strata_node(&self->chunks.nodes, node);
 }
 
-/* The bank and the kind of a block, in its record: among many segments the segment's node is a cache miss more. 0: the number
- * does not fit, and the segment says. */
+/* Returns the code of a bank and a kind, which a block's record keeps. Among many segments, reading the
+ * segment's node would be one more cache miss. Returns 0 if the number does not fit, and then the segment is
+ * read. */
 static inline uint8_t caching_code(uint32_t bank, uint32_t kind) {
     return bank < STRATA_CACHING_CODED_BANKS ? (uint8_t)(bank * STRATA_CACHING_KINDS + kind) : 0;
 }
-/* To look something up; the order counts its looks. */
+/* Drops const for a lookup, which changes only the order's counter. */
 static inline strata_runs_t *caching_runs(const caching_t *self) { return (strata_runs_t *)&self->runs; }
-/* For a block that does not say. */
+/* Returns the segment of a block, if the block's record has no code. */
 static inline const caching_segment_t *caching_segment_of(const caching_t *self, const strata_record_t *block) {
     return caching_segment_at(self, self->vmm ? strata_runs_find_part(caching_runs(self), block->ptr) : block->chunk);
 }
@@ -134,30 +144,30 @@ static inline bool caching_is_split(const strata_record_t *block) { return block
 
 /* ---- sizes (caching_sizes.c) ---- */
 
-/* Reads `roundup_power2_divisions`; E_STRATEGY says what to write. */
+/* Reads `roundup_power2_divisions`. Fails with E_STRATEGY and a text that explains the format. */
 strata_status_t strata_caching_read_divisions(const char *text, uint32_t divisions[STRATA_CACHING_OCTAVES]);
-/* The size of the block that serves a request. */
+/* Returns the size of the block that serves a request. */
 uint64_t strata_caching_round_to_division(const caching_t *self, uint64_t size);
 static inline uint64_t strata_caching_round(const caching_t *self, uint64_t size) {
     uint64_t multiple = (size + STRATA_CACHING_UNIT - 1) & ~(uint64_t)(STRATA_CACHING_UNIT - 1);
     return __builtin_expect(self->plain_sizes, 1) ? multiple : strata_caching_round_to_division(self, size);
 }
-/* From the divisions. */
+/* Returns true if no division rounds a size. */
 bool strata_caching_has_plain_sizes(const uint32_t divisions[STRATA_CACHING_OCTAVES]);
 static inline uint32_t strata_caching_kind(uint64_t rounded) {
     return rounded <= STRATA_CACHING_SMALL_LIMIT ? STRATA_CACHING_SMALL : STRATA_CACHING_LARGE;
 }
-/* What is asked from below for a block of that size. */
+/* Returns the bytes to request from below for a block of that size. */
 uint64_t strata_caching_segment_size(const caching_options_t *o, uint64_t rounded);
 
 /* ---- streams and borrows (caching_streams.c) ---- */
 
-/* Puts back what streams have passed; the bytes. */
+/* Frees the blocks that no use holds any more. Returns their bytes. */
 uint64_t strata_caching_poll_uses(caching_t *self, strata_call_t *call);
-/* The host waits for every use; the lock is opened. */
+/* Makes the host wait for every use. Opens the lock. */
 void strata_caching_wait_for_uses(caching_t *self, strata_call_t *call);
-/* What the own default streams of exited threads have becomes anybody's: the host waits for the device, with the lock open.
- * Whether there was any. */
+/* Makes the memory of the default streams of exited threads usable by any stream. The host waits for the
+ * device, with the lock open. Returns true if there was such memory. */
 bool strata_caching_bury_threads(caching_t *self, strata_call_t *call);
 
 strata_status_t strata_caching_record_stream(strata_layer_t *base, strata_record_t *block, strata_stream_t stream,
@@ -169,14 +179,14 @@ void strata_caching_notify(strata_layer_t *base, strata_notice_t *notice, strata
 void strata_caching_poll(strata_layer_t *base, strata_call_t *call, strata_pending_t *pending);
 void strata_caching_waits(strata_layer_t *base, strata_wait_fn wait, void *context);
 
-/* ---- without streams: who used a block last (caching_streams.c) ---- */
+/* ---- without streams: the last user of a block (caching_streams.c) ---- */
 
 static inline bool caching_ignores_streams(const caching_t *self) {
     return caching_options_of(self)->streams == STRATA_CACHING_NO_STREAMS;
 }
-/* The stream uses a block from now on, until it is freed. */
+/* Records that the stream uses a block until it is freed. */
 void strata_caching_begin_use(caching_t *self, strata_record_t *block, strata_stream_t stream);
-/* Whether the host must wait before the stream gets the free block. */
+/* Returns true if the host must wait before the stream gets the free block. */
 static inline bool strata_caching_is_in_use(caching_t *self, const strata_record_t *block, strata_stream_t stream) {
     return caching_ignores_streams(self) && strata_last_users_uses(&self->last, block) &&
            strata_last_users_other_uses(&self->last, block, strata_last_users_of(&self->last, stream));
@@ -184,18 +194,20 @@ static inline bool strata_caching_is_in_use(caching_t *self, const strata_record
 
 /* ---- banks (caching_banks.c) ---- */
 
-/* The node of a stream; 0: E_LIMIT. */
+/* Returns the node of a stream, or 0 with E_LIMIT. */
 uint32_t strata_caching_stream(caching_t *self, strata_stream_t stream);
-/* From now on no use goes by the handle of a stream, given by its node; what its banks have is anybody's once its work is done. */
+/* Forgets the handle of a stream, given by its node. Any stream may use the memory of its banks once the
+ * stream's work is done. */
 void strata_caching_leave_banks(caching_t *self, uint32_t node, strata_user_state_t state);
-/* The own default streams of exited threads are given up: what they have is nobody's until strata_caching_bury_threads(), and those
- * that have nothing end. */
+/* Gives up the default streams of exited threads. Their memory is unusable until strata_caching_bury_threads(),
+ * and banks without memory end. */
 void strata_caching_give_up_threads(caching_t *self);
-/* Where a bank stands among all; `stream`: 0, or its node. */
+/* Returns the position of a bank in the order of banks. `stream` is its stream's node, or 0. */
 strata_order_key_t strata_caching_bank_key(const caching_t *self, uint32_t stream);
-/* The bank of a request, made if need be; 0: E_LIMIT. */
+/* Returns the bank of a request, which is made if necessary, or 0 with E_LIMIT. */
 uint32_t strata_caching_bank(caching_t *self, const strata_request_t *request);
-/* The bank of a stack's own stream, if the hint of the stack knows it; 0: ask strata_caching_bank(). One that has ended is empty. */
+/* Returns the bank of a stack's own stream if the stack's hint has it. If it returns 0, strata_caching_bank()
+ * finds the bank. A bank that has ended is empty. */
 static inline uint32_t strata_caching_known_bank(const caching_t *self, const strata_stack_t *stack) {
     uint32_t hint = self->hints[stack->number];
     const caching_bank_t *bank = caching_bank_at(self, hint);
@@ -206,7 +218,8 @@ static inline uint32_t strata_caching_known_bank(const caching_t *self, const st
     return own ? hint : 0;
 }
 void strata_caching_bank_settle(caching_t *self, uint32_t node);
-/* Whose stream is gone and done, or (`streams: ignored`) all: what such a bank has is anybody's. */
+/* Returns true if any stream may use the memory of a bank. Its stream must be gone and its work done, and no
+ * graph may use the memory. */
 bool strata_caching_bank_is_anybodys(caching_t *self, const caching_bank_t *bank);
 uint32_t strata_caching_reach(strata_layer_t *base, const strata_record_t *block, uint64_t size, strata_stream_t *stream);
 
@@ -214,9 +227,9 @@ uint32_t strata_caching_reach(strata_layer_t *base, const strata_record_t *block
 
 extern const strata_chunk_policy_t strata_caching_policy;
 
-/* A block comes back: it merges with its free neighbours and into the bank. */
+/* Frees a block, coalesces it with its free neighbors and inserts it into its bank. */
 void strata_caching_put_back(caching_t *self, strata_record_t *block);
-/* The free blocks of its bank that are of its kind. All blocks of a segment are in one tree. */
+/* Returns the tree of a bank's free blocks of a kind. All blocks of a segment are in one tree. */
 static inline strata_tree_t *caching_tree(const caching_t *self, uint32_t bank, uint32_t kind) {
     uint8_t code = caching_code(bank, kind);
     return code ? self->trees[code] : &caching_bank_at(self, bank)->idle[kind];
@@ -225,41 +238,44 @@ static inline strata_tree_t *caching_tree_of(const caching_t *self, const strata
     if (block->pool) return self->trees[block->pool];
     return caching_tree(self, caching_bank_of(self, block), caching_kind_of(self, block));
 }
-/* The position in a walk of the idle blocks of a kind, by stream, size and address: by value, because a bank may end with its last
- * segment. */
+/* The position in a walk of the idle blocks of a kind, by stream, size and address. It is kept by value,
+ * because a bank may end with its last segment. */
 typedef struct strata_caching_walk {
     strata_order_key_t bank;
     uint32_t kind;
     uint64_t size, ptr;
 } strata_caching_walk_t;
-/* The next block that is wanted, 0: none. */
+/* Returns the next block for which `wanted` returns true, or 0. */
 uint32_t strata_caching_next_idle(caching_t *self, strata_caching_walk_t *walk,
                                   bool (*wanted)(caching_t *self, const strata_record_t *block));
-/* These open the lock to give segments back; the bytes. All of them spare blocks that are split. */
+/* Gives back all idle segments, and returns their bytes. This function and the next two open the lock, and keep
+ * every segment with a split block. */
 uint64_t strata_caching_release_all(caching_t *self, strata_call_t *call);
-/* Blocks of a bank that are larger than may be split: one that is enough, or several. Whether it was enough. */
+/* Gives back blocks of a bank that are too large to be split: one that is large enough, or several. Returns
+ * true if they were enough. */
 bool strata_caching_release_oversize(caching_t *self, uint32_t bank, uint32_t kind, uint64_t rounded, strata_call_t *call);
-/* Large blocks of at least the mean age, until no more is reserved than the threshold allows. */
+/* Gives back large blocks of at least the mean age, until the reserved bytes are at most the threshold. */
 void strata_caching_collect(caching_t *self, strata_call_t *call);
 
 /* ---- segments that expand (caching_vmm_segments.c) ---- */
 
 static inline caching_range_t *caching_range_at(const caching_t *self, uint32_t range) { return strata_node(&self->ranges, range); }
-/* From the free block `slot` on, in the order of the tree, as long as the next has less room: a block has its own size and that of the
- * addresses after it that are not mapped. The peer's best fit. */
+/* Returns the free block with the least room, in the manner of the peer's best fit. It walks the tree from
+ * `slot` on as long as the next block has less room. The room of a block is its size and the unmapped addresses
+ * after it. */
 uint32_t strata_caching_least_room(const caching_t *self, const strata_tree_t *idle, uint32_t slot);
-/* Handles are mapped for a block of `size` bytes, at the lowest place that is wide enough; the caller grows the bank and kind. *slot:
- * a free block of at least that size, which is in no tree. The locks are opened. */
+/* Maps handles for a block of `size` bytes at the lowest place that is wide enough. The caller grows the bank
+ * and kind. *slot is set to a free block of at least that size, which is in no tree. Opens the locks. */
 strata_status_t strata_caching_expand(caching_t *self, uint32_t bank, uint32_t kind, uint64_t size, const strata_request_t *request,
                                       uint32_t *slot);
-/* Handles that are free as a whole are unmapped, of `most` bytes or a little more, after the host has waited for their streams; the
- * bytes. The locks are opened. `bank` and `kind`: what the caller grows; 0: nothing. */
+/* Unmaps handles that are free as a whole, up to `most` bytes rounded up, after the host has waited for their
+ * streams. Returns the bytes. `bank` and `kind` are those that the caller grows, or 0. Opens the locks. */
 uint64_t strata_caching_unmap_idle(caching_t *self, uint32_t bank, uint32_t kind, uint64_t most, strata_call_t *call);
-/* Whether a handle lies in the free block as a whole. */
+/* Returns true if the free block contains a whole handle. */
 bool strata_caching_has_idle_handle(caching_t *self, const strata_record_t *block);
 strata_status_t strata_caching_validate_ranges(const caching_t *self);
 
-/* ---- what the types share (caching.c) ---- */
+/* ---- shared by the types (caching.c) ---- */
 
 extern const strata_stat_row_t strata_caching_stats[];
 strata_status_t strata_caching_create(strata_layer_t *base);
@@ -272,7 +288,7 @@ strata_record_t *strata_caching_take_back(strata_layer_t *base, const strata_blo
                                           const strata_stack_t *stack);
 uint64_t strata_caching_idle_bytes(strata_layer_t *base);
 
-/* The rows that mean the same in each. */
+/* Option rows that have the same meaning in each type. */
 #define STRATA_CACHING_AT(name) offsetof(caching_options_t, name)
 #define STRATA_CACHING_DIVISIONS_ROW                                                                                               \
     {                                                                                                                              \

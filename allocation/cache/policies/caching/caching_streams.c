@@ -1,14 +1,15 @@
-/* The streams of caching: who owns a bank, who borrows, and what freed blocks wait for. A block goes back when its last use has
- * passed; uses are polled at every request, one query for each stream that any wait for. */
+/* The streams of caching: owners of banks, borrowers, and the uses that freed blocks wait for. A block is free
+ * for reuse when its last use is done. Uses are polled at every request, with one query for each stream that
+ * any block waits for. */
 #include "allocation/cache/policies/caching/caching_state.h"
 
-/* ---- borrows: until its free a block's hang on a word of the cache's own, since `borrows` is that of a layer above ---- */
+/* ---- borrows: a live block lists them in own_uses, because `borrows` belongs to a layer above ---- */
 
 bool strata_caching_is_borrowed(const strata_layer_t *base, const strata_record_t *block) {
     return !caching_ignores_streams((const caching_t *)base) && block->own_uses != 0;
 }
 
-/* The stream that a block needs no event of; 0: none. */
+/* Returns the stream that owns the block, which needs no event for it, or 0. */
 static uint32_t owner_of(const caching_t *self, const strata_record_t *block) {
     return caching_bank_at(self, caching_bank_of(self, block))->stream;
 }
@@ -29,7 +30,7 @@ strata_status_t strata_caching_record_stream(strata_layer_t *base, strata_record
 strata_status_t strata_caching_erase_stream(strata_layer_t *base, strata_record_t *block, strata_stream_t stream,
                                             strata_call_t *call) {
     caching_t *self = (caching_t *)base;
-    /* It keeps none. */
+    /* No borrows are recorded then. */
     if (caching_ignores_streams(self)) return STRATA_OK;
     bool entered = strata_call_enter(call, base);
     strata_uses_erase(&self->uses, &block->own_uses, stream);
@@ -44,7 +45,7 @@ void strata_caching_begin_use(caching_t *self, strata_record_t *block, strata_st
     strata_last_users_hold(&self->last, block->user);
 }
 
-/* ---- what has passed ---- */
+/* ---- completed uses ---- */
 
 static uint64_t put_done_back(caching_t *self, uint32_t done) {
     strata_record_t *block;
@@ -74,7 +75,7 @@ void strata_caching_waits(strata_layer_t *base, strata_wait_fn wait, void *conte
     strata_uses_each_wait(&((caching_t *)base)->uses, wait, context);
 }
 
-/* ---- streams that end, captures ---- */
+/* ---- destroyed streams, captures ---- */
 
 static void stream_gone(caching_t *self, strata_stream_t handle, strata_call_t *call) {
     if (caching_ignores_streams(self)) {
@@ -85,7 +86,7 @@ static void stream_gone(caching_t *self, strata_stream_t handle, strata_call_t *
     if (node == 0) return;
     caching_stream_at(self, node)->holds++;
     bool told = strata_uses_mark_end(&self->uses, node, call);
-    /* The lock was open: another thread that forgets it may have been here. */
+    /* The lock was open, so another thread may have forgotten the stream already. */
     if (caching_stream_at(self, node)->state == STRATA_USER_NAMED)
         strata_caching_leave_banks(self, node, told ? STRATA_USER_GONE : STRATA_USER_LOST);
     strata_uses_leave(&self->uses, node, told, call);
@@ -94,7 +95,7 @@ static void stream_gone(caching_t *self, strata_stream_t handle, strata_call_t *
 bool strata_caching_bury_threads(caching_t *self, strata_call_t *call) {
     if (self->burying || caching_ignores_streams(self)) return false;
     strata_caching_give_up_threads(self);
-    /* Those too for whom an earlier wait has failed. */
+    /* It is also set if an earlier wait has failed. */
     if (!self->gave_up) return false;
     self->burying = true;
     strata_opened_t opened = strata_call_unlock(call);

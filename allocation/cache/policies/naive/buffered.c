@@ -1,8 +1,10 @@
-/* buffered: freed blocks are kept and served again whole, neither cut nor merged: the smallest cache there is.
+/* buffered: keeps freed blocks and serves them again whole, neither split nor coalesced. It is the smallest
+ * cache.
  *
- * The rules are those of Paddle's BufferedAllocator: the smallest kept block that fits serves, if it is smaller than twice the
- * request. When the layer below is out of memory, kept blocks go back, the largest first, until as much as was asked is free; then
- * it is asked once more. Every block is a chunk of its own, so a thread that misses gains nothing from another's growth. */
+ * The rules are those of Paddle's BufferedAllocator. The smallest kept block that fits serves a request if it
+ * is smaller than twice the request. When the layer below is out of memory, kept blocks go back, the largest
+ * first, until they make up the requested bytes. Then the layer below is asked once more. Every block is a
+ * chunk of its own, so a thread that misses gains nothing from another's growth. */
 #include "allocation/cache/chunks.h"
 #include "allocation/mechanism/tree.h"
 
@@ -55,7 +57,7 @@ static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stac
 
 static bool quick_free(strata_layer_t *base, strata_record_t *block) {
     buffered_t *self = (buffered_t *)base;
-    /* A slot without generations left can be kept for nobody. */
+    /* A slot with exhausted generations cannot serve another block. */
     if (block->generation >= STRATA_GENERATION_LAST) return false;
     block->state = STRATA_RECORD_FREE;
     block->slack = 0;
@@ -63,7 +65,7 @@ static bool quick_free(strata_layer_t *base, strata_record_t *block) {
     return true;
 }
 
-/* One whose slot has no generations left is not kept. */
+/* A block is not in the index if its slot's generations are exhausted. */
 static void leave(strata_layer_t *base, const strata_chunk_t *chunk) {
     buffered_t *self = (buffered_t *)base;
     if (strata_slab_is_idle(slab_of(self), chunk->first)) strata_tree_remove(&self->kept, slab_of(self), chunk->first);
@@ -96,7 +98,7 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_call
     (void)strata_chunks_give_back(&self->chunks, &leaving, call);
 }
 
-/* Gives kept blocks back, the largest first, until `wanted` bytes are free; returns the bytes. */
+/* Gives kept blocks back, the largest first, until they have at least `wanted` bytes. Returns the bytes. */
 static uint64_t give_largest(buffered_t *self, uint64_t wanted, strata_call_t *call) {
     strata_leaving_t leaving = {0};
     while (leaving.bytes < wanted && self->kept.count > 0 && !strata_chunks_are_pinned(&self->chunks)) {
@@ -138,7 +140,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     return grow(self, request, record);
 }
 
-/* A kept block serves a request only if its alignment fits. */
+/* A kept block serves a request only if its alignment is sufficient. */
 static uint64_t alignment(const void *filled, strata_place_kind_t place, uint64_t below, uint64_t *wanted) {
     (void)filled, (void)place, (void)wanted;
     return below;

@@ -1,13 +1,17 @@
-/* naive_best_fit: best fit over chunks that are a share of the memory (PaddlePaddle's naive_best_fit, a buddy allocator).
+/* naive_best_fit: best fit over chunks that are a share of the memory (PaddlePaddle's naive_best_fit, a buddy
+ * allocator).
  *
- * The rules are Paddle's: allocation/mechanism/buddy.h has those of blocks, naive_best_fit_sizes.c those of chunks. What is larger
- * than the largest block of the pool is huge: asked from below for itself alone, given back with its free. Idle chunks stay until a
- * release. Three things differ. The header is after the caller's bytes, not before them: a block begins at a multiple of 256,
- * 64 bytes lower than there. Paddle's release leaves the entry of a chunk, and so gives back memory in use later; here
- * nothing is left. A refusal of pinned memory is out of memory, not a block without an address.
+ * The rules are Paddle's: those for blocks are in allocation/mechanism/buddy.h, and those for chunks in
+ * naive_best_fit_sizes.c. A request that is larger than the largest block of the pool is huge. It is allocated
+ * from below on its own, and given back when it is freed. Idle chunks stay until a release.
  *
- * Paddle's pool ignores streams; so does this one where it is told to, and then waits on the host before a stream gets what another
- * one used. */
+ * Three things differ from Paddle. The header follows the caller's bytes, so a block begins at a multiple of
+ * 256, 64 bytes lower than there. Paddle's release leaves a stale entry for the chunk, and may later give back
+ * memory in use; this one leaves none. When pinned memory is refused, the result is out of memory, not a block
+ * without an address.
+ *
+ * Paddle's pool ignores streams. With `streams: ignored`, this one does too, and waits on the host before a
+ * stream gets memory that another one used. */
 #include "allocation/cache/policies/naive/naive_best_fit_state.h"
 
 #include "allocation/stack/threads.h"
@@ -56,7 +60,7 @@ static void hand_out(naive_t *self, strata_record_t *block, uint16_t server, siz
     strata_last_users_hold(&self->last, user);
 }
 
-/* An instance that stacks share must know who uses its blocks: allocate() asks. */
+/* If stacks share the instance, it must record the user of each block, so only allocate() serves them. */
 strata_record_t *strata_naive_hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     naive_t *self = (naive_t *)base;
     uint64_t rounded;
@@ -69,7 +73,8 @@ strata_record_t *strata_naive_hit(strata_layer_t *base, size_t size, const strat
     return block;
 }
 
-/* Beside a capture what others have used serves them alone. 0: there is nothing else. */
+/* Returns the best fit that no other user may still use, or 0. During a capture the host cannot wait, so other
+ * blocks must not serve. */
 static uint32_t without_wait(const naive_t *self, const strata_lookup_t *lookup) {
     const strata_slab_t *slab = naive_slab(self);
     uint32_t slot = strata_buddy_find(&self->buddy, slab, lookup->rounded);
@@ -99,7 +104,7 @@ static strata_status_t search(strata_layer_t *base, strata_lookup_t *lookup, str
     return STRATA_E_NO_MEMORY;
 }
 
-/* Without a wait. */
+/* Serves a request at a place, if that needs no wait. */
 static strata_record_t *serve_at(strata_layer_t *base, const strata_extent_t *place, strata_lookup_t *lookup) {
     naive_t *self = (naive_t *)base;
     uint32_t slot = strata_chunks_free_at(&self->chunks, place);
@@ -111,7 +116,7 @@ static strata_record_t *serve_at(strata_layer_t *base, const strata_extent_t *pl
     return naive_block(self, own);
 }
 
-/* Nobody knows any more whose the stream of an orphan is. */
+/* An orphaned stack no longer records which stream owned it, so the block gets no user. */
 strata_record_t *strata_naive_take_at(strata_layer_t *base, const strata_block_t *at, size_t requested,
                                       const strata_stack_t *stack) {
     naive_t *self = (naive_t *)base;
@@ -124,12 +129,13 @@ strata_record_t *strata_naive_take_at(strata_layer_t *base, const strata_block_t
     return naive_block(self, slot);
 }
 
-/* A free chunk that only its requester may use at first carries the requester's mark. */
+/* If memory below is stream-ordered, only the requester may use a new chunk at first. So the chunk carries the
+ * requester's mark. */
 static void take_in(naive_t *self, const strata_lookup_t *lookup, uint32_t slot) {
     if (self->chunks.ordered && lookup->user) strata_mark(naive_block(self, slot), ++self->last.frees, lookup->user);
 }
 
-/* Asks below, with the locks open; *slot is that of the chunk's one block. */
+/* Requests a chunk from below, with the locks open. *slot is set to that of its only block. */
 static strata_status_t ask(naive_t *self, const strata_lookup_t *lookup, uint64_t size, uint32_t *slot) {
     uint32_t number;
     uint64_t alignment = strata_place_alignment(strata_place_kind(self->base.domain->place));
@@ -146,7 +152,7 @@ static strata_status_t ask(naive_t *self, const strata_lookup_t *lookup, uint64_
     return STRATA_OK;
 }
 
-/* Larger than the pool serves: no thread waits for another's. */
+/* Serves a huge request. No thread waits for another thread's growth here. */
 static strata_status_t serve_huge(naive_t *self, const strata_lookup_t *lookup, strata_record_t **record) {
     uint32_t slot;
     if (lookup->request->flags & (STRATA_NO_GROW | STRATA_SMALL_GROWTH))
@@ -161,7 +167,8 @@ static strata_status_t serve_huge(naive_t *self, const strata_lookup_t *lookup, 
     return STRATA_OK;
 }
 
-/* Where somebody else has taken meanwhile what a share was made of, a share of what is left is asked for. */
+/* Requests a chunk, and another one if that is refused. The second share is smaller if the available memory has
+ * shrunk in between. */
 static strata_status_t ask_for_chunk(naive_t *self, const strata_lookup_t *lookup, uint32_t *slot) {
     uint64_t size, refused = UINT64_MAX;
     for (;;) {
@@ -201,11 +208,11 @@ strata_status_t strata_naive_allocate(strata_layer_t *base, const strata_request
     if (status != STRATA_OK) return status;
     lookup.user = self->one_user ? 0 : strata_last_users_of(&self->last, request->stream);
     if (lookup.user == 0 && !self->one_user) return STRATA_E_LIMIT;
-    /* Until it holds a block the entry must not end. */
+    /* The user's entry must not end before it holds a block. */
     strata_last_users_hold(&self->last, lookup.user);
     strata_record_t *block = NULL;
     bool huge = lookup.rounded > self->max_block;
-    /* What a graph keeps of them is the pool's. */
+    /* While a graph may use free memory, freed huge blocks stay in the pool, so they are searched there. */
     if (huge && strata_chunks_are_pinned(&self->chunks)) {
         status = search(base, &lookup, &block);
         base->stack->figures.cache_hits += status == STRATA_OK;
@@ -222,14 +229,15 @@ strata_status_t strata_naive_allocate(strata_layer_t *base, const strata_request
 
 /* ---- free ---- */
 
-/* A pool's thread has exited: with its last block go its chunks. */
+/* Returns true if the pool's thread has exited and no block of the pool is live. Then the chunks go back. */
 static bool is_left(const naive_t *self) {
     uint64_t thread = self->base.stack->of_thread;
     return thread != 0 && naive_pool_bytes(self) == naive_idle(self) && thread != strata_threads_self() &&
            !strata_threads_is_alive(thread);
 }
 
-/* The block's user lets go; false: the block is lost to a used-up slot. */
+/* Frees a block and drops its user's reference. The block is lost if its slot's generations are exhausted and
+ * no other slot is free. */
 static void put_back(naive_t *self, strata_record_t *block) {
     uint32_t user = block->user;
     uint32_t node = block->chunk, slot = strata_slab_slot(naive_slab(self), block);
@@ -272,8 +280,8 @@ static void leave(strata_layer_t *base, const strata_chunk_t *chunk) {
     else strata_buddy_remove(&self->buddy, naive_slab(self), chunk->first);
 }
 
-/* Of idle chunks alone: a huge block goes back in the order of its one user, and whoever borrowed it was waited for before its
- * free. */
+/* Called only for idle chunks. A huge block is given back in the order of its only user, and its borrowers were
+ * waited for before its free. */
 static bool is_in_use(const strata_layer_t *base, const strata_chunk_t *chunk) {
     const naive_t *self = (const naive_t *)base;
     return strata_last_users_uses(&self->last, naive_block(self, chunk->first));
@@ -300,7 +308,6 @@ static bool cut(strata_layer_t *base, const strata_record_t *block, strata_recor
 static const strata_chunk_policy_t policy = {
     .leave = leave, .is_in_use = is_in_use, .wait = wait_for_users, .take_out = take_out, .put_in = put_in, .cut = cut};
 
-/* What it used is from now on nobody's but after a wait. */
 /* ---- life ---- */
 
 strata_status_t strata_naive_check(const void *filled, strata_place_kind_t place, const char **option) {
@@ -333,7 +340,8 @@ strata_status_t strata_naive_create(strata_layer_t *base) {
     naive_t *self = (naive_t *)base;
     const naive_options_t *o = naive_options_of(self);
     strata_buddy_init(&self->buddy, o->min_block, o->header);
-    /* What stacks share serves several streams: by its option, or below what all streams share, whatever its option says. */
+    /* A shared instance serves several streams. It is shared by its own option, or because it is below a layer
+     * that all streams share. */
     self->one_user = !base->stack->is_shared || base->stack->ownerless;
     strata_status_t status = strata_chunks_init(base, &policy, sizeof(strata_chunk_t), STRATA_NAIVE_CHUNKS);
     if (self->one_user) self->last.waited = UINT64_MAX;
@@ -348,6 +356,7 @@ void strata_naive_notify(strata_layer_t *base, strata_notice_t *notice, strata_c
     naive_t *self = (naive_t *)base;
     switch (notice->kind) {
     case STRATA_NOTICE_STREAM_GONE:
+        /* From now on, memory that the stream used is served only after a wait. */
         if (!self->one_user) strata_last_users_stream_gone(&self->last, base->domain, notice->stream, call);
         break;
     case STRATA_NOTICE_STEP: strata_repeats_step(&self->chunks.repeats); break;

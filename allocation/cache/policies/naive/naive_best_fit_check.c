@@ -1,11 +1,11 @@
-/* The whole-structure check of naive_best_fit and thread_local: the executable form of what their files say holds. */
+/* Validates the whole structure of naive_best_fit and thread_local, by the rules that their files state. */
 #include "allocation/cache/policies/naive/naive_best_fit_state.h"
 
 static strata_status_t corrupt(const naive_t *self, const char *what, uint32_t slot) {
     return strata_fail(STRATA_E_CORRUPT, 0, "%s: %s (slot %u)", self->base.type->name, what, slot);
 }
 
-/* A huge block is a chunk of its own, larger than the pool serves, and never free. */
+/* Checks that a huge block is a chunk of its own, larger than the pool's blocks, and never free. */
 static strata_status_t validate_blocks(const naive_t *self) {
     uint64_t huge_bytes = 0;
     STRATA_EACH_CHUNK(&self->chunks, number)

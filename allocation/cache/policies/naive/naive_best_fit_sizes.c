@@ -1,9 +1,12 @@
-/* How large the pool's chunks are.
+/* The sizes of the pool's chunks.
  *
- * On a device: what may be used is 95 % of what is available now and below the limit (strata_set_limit()); the first chunk is
- * `initial` bytes or `fraction` of that, a later one `reallocate` bytes or `fraction` of what may be used then, each at least the
- * request. What is larger than the first chunks could have been is huge. Of host memory a chunk is `fraction` of all of it in so
- * many parts, `initial` bytes at most. */
+ * On a device, the usable memory is 95 % of the memory that is available now and below the limit
+ * (strata_set_limit()). The first chunk has `initial` bytes or the share `fraction` of the usable memory. A
+ * later chunk has `reallocate` bytes or that share of the memory that is usable then. Each has at least the
+ * size of the request. A request is huge if it is larger than the first chunks could have been.
+ *
+ * In host memory, a chunk is the share `fraction` of all memory, divided by `parts`, and at most `initial`
+ * bytes. */
 #include "allocation/cache/policies/naive/naive_best_fit_state.h"
 #include "allocation/options/option.h"
 #include "allocation/report/outcome.h"
@@ -25,7 +28,8 @@ static strata_status_t usable_of(const naive_t *self, uint64_t *usable) {
     return STRATA_OK;
 }
 
-/* What an option says of a chunk, or the share. E_NO_MEMORY: more than may be used. */
+/* Returns in *size the option's value, or the share `fraction` if that is 0. Fails with E_NO_MEMORY if it
+ * exceeds the usable memory. */
 static strata_status_t chunk_of_device(const naive_t *self, const strata_request_t *request, uint64_t usable, uint64_t said,
                                        const char *option, uint64_t *size) {
     *size = said ? said : strata_share(usable, naive_options_of(self)->fraction);
@@ -43,7 +47,7 @@ static uint64_t host_share(const naive_t *self) {
     return strata_share(o->memory ? o->memory : strata_host_memory_size(), o->fraction);
 }
 
-/* No lock is held. */
+/* Computes the max size of a pool block. No lock is held. */
 static strata_status_t largest_block(const naive_t *self, const strata_request_t *request, uint64_t *largest) {
     const naive_options_t *o = naive_options_of(self);
     if (is_host_memory(self)) {
@@ -83,7 +87,8 @@ static strata_status_t refill_of_device(const naive_t *self, const strata_reques
     return chunk_of_device(self, request, usable, first ? o->initial : 0, "initial", size);
 }
 
-/* Pinned memory is everybody's: the pool and its huge blocks keep to their share. */
+/* All programs share the machine's pinned memory, so the pool and its huge blocks together stay within their
+ * share. */
 static strata_status_t check_share(const naive_t *self, const strata_request_t *request, uint64_t size) {
     if (strata_place_kind(self->base.domain->place) != STRATA_PLACE_PINNED) return STRATA_OK;
     uint64_t most = host_share(self), held = self->chunks.held;

@@ -1,9 +1,9 @@
-/* What naive_best_fit and thread_local share: Paddle's buddy, a pool of chunks whose sizes are shares of the memory. The one has a
- * pool for a device, the other one for each thread; with `streams: own` there is one for each stream of these.
+/* The state of naive_best_fit and thread_local: Paddle's buddy, a pool of chunks that are shares of the memory. The type
+ * naive_best_fit has a pool per device, and thread_local one per thread. With `streams: own` each stream of these has one.
  *
  *     naive_best_fit.c         options, allocate, free, the type; thread_local.c has the other type
- *     naive_best_fit_sizes.c   how large chunks are
- *     naive_best_fit_check.c   the check of the whole structure */
+ *     naive_best_fit_sizes.c   the sizes of chunks
+ *     naive_best_fit_check.c   validates the whole structure */
 #ifndef STRATA_ALLOCATION_LAYER_NAIVE_BEST_FIT_STATE_H
 #define STRATA_ALLOCATION_LAYER_NAIVE_BEST_FIT_STATE_H
 
@@ -20,8 +20,8 @@ typedef struct naive_options {
     bool smaller_growth, stable_addresses;
 } naive_options_t;
 
-/* In `pool` of a block's record. A huge block is a chunk of its own: it came for a request that is larger than the pool serves, and
- * goes with it. */
+/* Values of `pool` in a block's record. A huge block is a chunk of its own. It was allocated for a request that
+ * is larger than the pool's blocks, and is freed with it. */
 enum { STRATA_NAIVE_POOLED, STRATA_NAIVE_HUGE };
 
 typedef struct naive {
@@ -31,12 +31,12 @@ typedef struct naive {
     };
     strata_buddy_t buddy;
     uint64_t max_block; /* rounded requests above it are huge; set by the first request */
-    bool sized; /* max_block is told */
-    bool hits; /* so it is, and no request asks for the place of the last step */
-    bool one_user; /* one stream's own, or memory without owner streams: no marks are kept */
-    strata_last_users_t last; /* if it has several; in `bin_prev` of a live block its user */
+    bool sized; /* max_block is set */
+    bool hits; /* max_block is set, and there are no stable addresses, so the fast path may serve */
+    bool one_user; /* the instance serves one stream, or memory without owner streams, so it keeps no marks */
+    strata_last_users_t last; /* used if the instance serves several streams; `user` of a live block is one of these */
     uint64_t huge_bytes;
-    uint64_t used_bytes, waits, huge_blocks; /* figures */
+    uint64_t used_bytes, waits, huge_blocks; /* statistics */
 } naive_t;
 
 static inline const naive_options_t *naive_options_of(const naive_t *self) { return self->base.options; }
@@ -45,10 +45,10 @@ static inline strata_record_t *naive_block(const naive_t *self, uint32_t slot) {
     return strata_slab_record(naive_slab(self), slot);
 }
 static inline uint64_t naive_idle(const naive_t *self) { return self->buddy.idle.bytes; }
-/* Bytes of the chunks that are not huge blocks. */
+/* Returns the bytes of the chunks that are not huge blocks. */
 static inline uint64_t naive_pool_bytes(const naive_t *self) { return self->chunks.bytes - self->huge_bytes; }
 
-/* ---- both types' (naive_best_fit.c) ---- */
+/* ---- for both types (naive_best_fit.c) ---- */
 
 extern const strata_option_row_t strata_naive_options[];
 extern const strata_stat_row_t strata_naive_stats[];
@@ -64,7 +64,7 @@ uint64_t strata_naive_idle_bytes(strata_layer_t *base);
 strata_record_t *strata_naive_take_at(strata_layer_t *base, const strata_block_t *at, size_t requested,
                                       const strata_stack_t *stack);
 
-/* What the two types have in common: everything except name, doc and scope. */
+/* The fields of both types, except name, doc and scope. */
 #define STRATA_NAIVE_TYPE                                                                                                          \
     .role = STRATA_CACHE, .gives = STRATA_TRAIT_STREAM_ORDERED | STRATA_TRAIT_SUB_ALLOCATES | STRATA_TRAIT_SINGLE_STREAM,          \
     .guarded = true, .state_size = sizeof(naive_t), .options_size = sizeof(naive_options_t), .options = strata_naive_options,      \
@@ -76,11 +76,12 @@ strata_record_t *strata_naive_take_at(strata_layer_t *base, const strata_block_t
     .notices = 1u << STRATA_NOTICE_STREAM_GONE | 1u << STRATA_NOTICE_STEP | 1u << STRATA_NOTICE_FIGURES,                           \
     .take_at = strata_naive_take_at
 
-/* ---- sizes; the locks are opened ---- */
+/* ---- sizes; these functions open the locks ---- */
 
-/* Tells max_block, once. */
+/* Sets max_block, once. */
 strata_status_t strata_naive_size(naive_t *self, const strata_request_t *request);
-/* What the pool asks from below for a request that no free block serves. E_NO_MEMORY: more than its share. */
+/* Computes the bytes that the pool requests from below if no free block fits. Fails with E_NO_MEMORY if they
+ * exceed its share. */
 strata_status_t strata_naive_growth(naive_t *self, uint64_t rounded, const strata_request_t *request, uint64_t *size);
 
 strata_status_t strata_naive_validate(strata_layer_t *base);

@@ -1,8 +1,10 @@
-/* thread_local: every thread has a pool of its own (PaddlePaddle's thread_local allocator), each as naive_best_fit has it.
+/* thread_local: every thread has a pool of its own (PaddlePaddle's thread_local allocator), with the rules of
+ * naive_best_fit.
  *
- * A block that another thread frees goes home to the pool that it came from. A thread that exits leaves its pool behind until its
- * last block is freed, by whomever; then the chunks go back. What has no live block goes back when the next thread comes, or at a
- * release; Paddle gives it back at the thread's exit, where Strata makes no device call. */
+ * A block that another thread frees returns to the pool that it came from. When a thread exits, its pool
+ * remains until its last block is freed, by any thread, and then gives its chunks back. A pool without live
+ * blocks gives them back when the next thread begins, or at a release. Paddle does that at the thread's exit,
+ * where Strata makes no device call. */
 #include "allocation/cache/policies/naive/naive_best_fit_state.h"
 
 const strata_layer_type_t strata_thread_local_type = {

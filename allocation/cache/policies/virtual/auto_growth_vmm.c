@@ -1,13 +1,16 @@
-/* auto_growth_vmm: auto_growth over contiguous addresses. Where nothing fits, idle pieces of handles are mapped a second time as one
- * block (auto_growth_vmm_views.c), or handles are created beside what is free.
+/* The layer type of auto_growth_vmm. A request is served from a free block, as in auto_growth. If none fits,
+ * the cache maps free pieces of handles a second time next to each other, or it creates handles. See the
+ * picture in auto_growth_vmm_state.h.
  *
- * Hits and frees are those of auto_growth. An instance has a stream's ranges of addresses, so all that is free in it is ordered by
- * that stream, whatever the address. Handles go to other streams through the source, after a wait for the stream that had them. */
+ * Each instance has ranges of its own and belongs to one stream. Blocks freed on that stream are ordered by it,
+ * so they are reusable at once, at any address. A handle moves to another stream only through the vmm source,
+ * after a wait for this stream. */
 #include "allocation/cache/policies/virtual/auto_growth_vmm_state.h"
 
 #include "platform/arithmetic.h"
 
-enum { ALIGNMENT = 256, SMALL = 8 /* of the least handle, and small blocks have their own */ };
+/* small blocks, which have a pool of their own, have at most this part of the smallest handle */
+enum { ALIGNMENT = 256, SMALL = 8 };
 
 static const strata_option_row_t options[] = {
     {"slack", STRATA_OPTION_FRACTION, offsetof(auto_growth_vmm_options_t, slack), "0.027", 0, 1000000, NULL,
@@ -35,7 +38,7 @@ static strata_status_t search(strata_layer_t *base, strata_lookup_t *lookup, str
     return *record ? STRATA_OK : STRATA_E_NO_MEMORY;
 }
 
-/* Idle pieces can become one block, so a wait is only for the bytes that they lack. */
+/* Free pieces can become one block, so a wait is only for the bytes that they lack. */
 static bool wait_for_pending(strata_layer_t *base, strata_lookup_t *lookup, uint64_t growth_size, strata_patience_t *patience) {
     const auto_growth_t *self = (const auto_growth_t *)base;
     const strata_growth_asked_t asked = {growth_size, strata_min(growth_size, strata_auto_growth_idle(self))};
@@ -53,7 +56,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
 
 static bool is_viewed(const strata_record_t *block) { return block->chunk == STRATA_VMM_VIEW_NUMBER; }
 
-/* What a view serves comes here alone, by its attention. */
+/* The fast path does not free the blocks of views, because their attention bit is set. They are freed here. */
 static void free_block(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
     (void)call;
     if (is_viewed(block)) strata_growth_vmm_free_viewed((auto_growth_vmm_t *)base, block);
@@ -65,7 +68,7 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_call
 enum { LEAVING = 256 };
 
 typedef struct leaving {
-    uint64_t bytes, most; /* taken, and to be taken at most */
+    uint64_t bytes, most; /* bytes taken, and the max to take */
     uint32_t count;
     uint32_t parts[LEAVING], slots[LEAVING], shadows[LEAVING];
     strata_record_t *below[LEAVING];
@@ -96,7 +99,8 @@ static void take_leaving(auto_growth_vmm_t *self, leaving_t *leaving) {
     leaving->count = taken;
 }
 
-/* The work of the stream that may use them is done, or each free waits for the device. */
+/* Gives the parts back after a wait for the stream's work. If that is not possible, each unmapping waits for
+ * the device. */
 static void free_leaving(auto_growth_vmm_t *self, leaving_t *leaving, strata_handle_t event, strata_call_t *call) {
     strata_device_t *device = self->growth.base.domain->device;
     strata_opened_t opened = strata_call_unlock(call);
@@ -107,13 +111,13 @@ static void free_leaving(auto_growth_vmm_t *self, leaving_t *leaving, strata_han
     if (event) strata_events_give(&self->growth.base.domain->events, event);
 }
 
-/* Gives back idle handles of at least `bytes` bytes, as far as there are some; returns how many bytes went. */
+/* Gives back idle handles until at least `bytes` bytes are given back or none is left. Returns the bytes. */
 static uint64_t give_back(auto_growth_vmm_t *self, uint64_t bytes, strata_call_t *call) {
     uint64_t given = 0;
     if (strata_chunks_are_pinned(&self->growth.chunks)) return 0;
     strata_growth_vmm_drop_views(self, call);
     strata_growth_vmm_drop_shadows(self, true, call);
-    /* Most stacks have nothing when all are asked: not even the list is cleared for them. */
+    /* Most stacks have nothing idle when all stacks are asked. Then not even the list is cleared. */
     while (strata_auto_growth_idle_bytes(&self->growth.base) > 0) {
         (void)strata_growth_vmm_ensure_event(self, call);
         leaving_t leaving;
@@ -138,9 +142,9 @@ static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
     return idle > keep ? give_back((auto_growth_vmm_t *)base, idle - keep, call) : 0;
 }
 
-/* ---- looking ---- */
+/* ---- chunk_of, find, walk ---- */
 
-/* The first part of a view stands for all. */
+/* Returns the chunk of the view's first part for a block that a view serves. */
 static const strata_record_t *chunk_of(strata_layer_t *base, const strata_record_t *block) {
     auto_growth_vmm_t *self = (auto_growth_vmm_t *)base;
     if (is_viewed(block)) return strata_chunk_at(&self->growth.chunks, strata_growth_vmm_viewed_part(self, block))->below;
@@ -158,7 +162,7 @@ typedef struct walk {
     void *context;
 } walk_t;
 
-/* What a view has of a handle is shown by the block that it serves. */
+/* Skips the blocks of handles that a view uses, since the view's own block covers them. */
 static void pass_on(const strata_record_t *block, void *context) {
     const walk_t *walk = context;
     if (block->state != STRATA_RECORD_CHUNK || block->pool != STRATA_VMM_IN_A_VIEW) walk->block(block, walk->context);
@@ -181,7 +185,7 @@ typedef struct tally {
     uint32_t blocks;
 } tally_t;
 
-/* The blocks of a run are of one pool, but for those that a view has. */
+/* Sums the free blocks of each pool. All blocks of a run must have the same pool, except those that views use. */
 static strata_status_t sum_pools(auto_growth_vmm_t *self, tally_t free[STRATA_AUTO_GROWTH_POOLS]) {
     STRATA_EACH_CHUNK(&self->growth.chunks, run) {
         uint8_t pool = strata_slab_record(strata_growth_vmm_slab(self), strata_runs_last_block(&self->runs, run))->pool;

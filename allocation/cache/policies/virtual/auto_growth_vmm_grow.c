@@ -1,29 +1,31 @@
-/* A miss of auto_growth_vmm. Idle pieces of handles become one block in a view, or handles are created beside what is free.
+/* Decides what serves a miss of auto_growth_vmm: free pieces of handles, joined in a view, or new handles
+ * beside a free block.
  *
- * Creating is preferred as long as the cache holds little more than what was needed at most (`slack`): what is created serves for
- * good. Handles grow with the cache, because the device charges each call by the handle. */
+ * Creation is preferred while the cache holds little more than its peak use (`slack`), because a new handle
+ * serves many requests. Handles grow with the cache, because each call of the device takes time per handle. */
 #include "allocation/cache/policies/virtual/auto_growth_vmm_state.h"
 #include "allocation/report/outcome.h"
 
 #include "platform/arithmetic.h"
 
-/* Found by replaying the traces of docs/comparison.md under a few hundred choices each. Of the most that was in use: */
+/* Found by replaying the traces of docs/comparison.md under a few hundred choices each. The PARTS_ and
+ * _OF_LITTLE values divide the peak use. */
 enum {
-    PARTS_LARGEST = 64, /* a handle is made for no more than one part, */
-    PARTS_SPARE = 128, /* and creation asks for no less than another one, within the slack */
-    ASKS_FIRST = 8, /* a growth of so many handles asks the device whether it has them */
-    PARTS_SMALL = 4, /* of what little blocks have, and creation for them asks for no less */
-    USUAL = 1, /* a size that was created so often among the latest STRATA_VMM_REMEMBERED is not divided */
-    PAIRS_FROM = 8, /* after so many of one size in a row, growth is for two at once */
-    UNSEEN = 16, /* after so many sizes that had not been asked before */
-    PARTS_UNSEEN = 2048, /* a handle is made for no more than one part */
-    SPARE_OF_LITTLE = 16, /* the most that SPARE_LEAST may be, */
-    SLACK_OF_LITTLE = 28 /* and `slack_least` */
+    PARTS_LARGEST = 64, /* max size of a handle, but at least LARGEST_LEAST */
+    PARTS_SPARE = 128, /* min bytes to create, within the slack */
+    ASKS_FIRST = 8, /* a growth of at least this many handles first queries the device's available memory */
+    PARTS_SMALL = 4, /* min bytes to create for small blocks, as a part of the small pool's bytes */
+    USUAL = 1, /* a size is not divided if it was created this often among the latest STRATA_VMM_REMEMBERED */
+    PAIRS_FROM = 8, /* after this many blocks of one size in a row, each growth is for two */
+    UNSEEN = 16, /* after this many sizes that were not requested before, handles are small */
+    PARTS_UNSEEN = 2048, /* max size of such a small handle, but at least UNSEEN_LEAST */
+    SPARE_OF_LITTLE = 16, /* limits SPARE_LEAST */
+    SLACK_OF_LITTLE = 28 /* limits `slack_least` */
 };
-#define LARGEST_LEAST (512ull << 20) /* a handle may be made for so much, however little was needed so far */
-#define UNSEEN_LEAST  (4ull << 20) /* or so much */
+#define LARGEST_LEAST (512ull << 20) /* a handle may have this size even if the peak use is small */
+#define UNSEEN_LEAST  (4ull << 20) /* and this size if it is a small handle */
 #define SPARE_LEAST   (36ull << 20)
-#define PAIRS_LEAST   (128ull << 20) /* of smaller blocks others come between */
+#define PAIRS_LEAST   (128ull << 20) /* rows of smaller blocks are interrupted by other blocks */
 
 static strata_slab_t *slab(const auto_growth_vmm_t *self) { return strata_growth_vmm_slab(self); }
 
@@ -31,26 +33,27 @@ static uint64_t in_handles(const auto_growth_vmm_t *self, uint64_t bytes) {
     return strata_round_down(bytes + self->granularity - 1, self->granularity);
 }
 
-/* What a growth is for. */
+/* One growth. */
 typedef struct growth {
     uint64_t rounded;
     vmm_kind_t pool;
-    vmm_room_t room; /* where the least is missing */
-    uint64_t most; /* bytes of a handle */
-    uint64_t missing; /* there, in whole handles; 0: others have freed what serves it */
+    vmm_room_t room; /* where the fewest bytes are missing */
+    uint64_t most; /* max bytes of a handle */
+    uint64_t missing; /* bytes that the room lacks, in whole handles; 0 if other threads freed a block that fits */
 } growth_t;
 
 /* ---- one size in a row ---- */
 
-/* Before the most that was in use is brought up to date. */
+/* Must run before peak_used is updated. */
 static void note_row(auto_growth_vmm_t *self, uint64_t size) {
     if (size != self->row_size || self->growth.used_bytes < self->peak_used) self->row_count = 0;
     self->row_size = size;
 }
 
-/* Bytes for the next two of a row of large blocks, as one handle; 0: it is no such row. A program fetches the layers of its model one by
- * one, each as large as the last, and computes nothing before it has all of them: then each call of the device delays it. Layers are
- * even in number, mostly, and one that does not come is a ninth of the row at most. */
+/* Returns the bytes of the next two blocks in a row of large blocks, or 0 if there is no such row. The two are
+ * created as one handle. A program that loads the layers of its model allocates blocks of one size and computes
+ * nothing until it has them all. Then each device call delays it. The number of layers is mostly even. If it is
+ * odd, one block is unused, at most a ninth of the row. */
 static uint64_t next_two(const auto_growth_vmm_t *self, const growth_t *growth) {
     if (self->row_count < PAIRS_FROM || self->row_count % 2 != 0 || growth->rounded < PAIRS_LEAST) return 0;
     uint64_t bytes = in_handles(self, 2 * growth->rounded - growth->room.have);
@@ -59,7 +62,7 @@ static uint64_t next_two(const auto_growth_vmm_t *self, const growth_t *growth) 
 
 /* ---- creating ---- */
 
-/* A handle of `size` bytes comes at an address; the locks are open meanwhile. */
+/* Creates a handle of `size` bytes at an address, with the locks open. */
 static strata_status_t create_one(auto_growth_vmm_t *self, vmm_kind_t pool, uint64_t at, uint64_t size,
                                   const strata_request_t *request) {
     uint32_t slot;
@@ -80,8 +83,9 @@ static uint64_t handle_at_most(const auto_growth_vmm_t *self) {
     return in_handles(self, strata_max(self->peak_used / PARTS_LARGEST, LARGEST_LEAST));
 }
 
-/* Whether sizes do not come again. Such a program leaves a piece idle in the middle of each handle, where no view can have it: little of
- * a small one. A program that repeats its sizes would pay for small handles at each of its views. */
+/* Notes a size. Returns true if the program's sizes do not repeat. Such a program leaves free pieces in the
+ * middle of handles, where no view can use them. Small handles lose less that way. A program that repeats its
+ * sizes would pay for small handles in each view. */
 static bool note_asked(auto_growth_vmm_t *self, uint64_t size) {
     bool known = false;
     for (uint32_t i = 0; i < STRATA_VMM_ASKED && !known; i++) known = self->asked[i] == size;
@@ -94,7 +98,8 @@ static uint64_t handle_for_unseen(const auto_growth_vmm_t *self) {
     return in_handles(self, strata_max(self->peak_used / PARTS_UNSEEN, UNSEEN_LEAST));
 }
 
-/* What is created again and again in one size is freed and asked for in that size: one handle will do, however large. */
+/* Notes a creation. Returns true if its size is created again and again. Such blocks are also freed and
+ * requested in that size, so one handle of any size will do. */
 static bool is_usual(auto_growth_vmm_t *self, uint64_t bytes) {
     uint32_t times = 0;
     for (uint32_t i = 0; i < STRATA_VMM_REMEMBERED; i++) times += self->created[i] == bytes;
@@ -102,7 +107,8 @@ static bool is_usual(auto_growth_vmm_t *self, uint64_t bytes) {
     return times >= USUAL;
 }
 
-/* Handles of `bytes` bytes together, of about `most` each, come after the *done bytes that are in the room already. */
+/* Creates handles of `bytes` bytes together, of about `most` bytes each. They follow the *done bytes that are
+ * in the room already. */
 static strata_status_t create(auto_growth_vmm_t *self, const vmm_room_t *room, uint64_t bytes, uint64_t most,
                               const strata_request_t *request, uint64_t *done) {
     if (is_usual(self, bytes) && most >= handle_at_most(self)) most = bytes;
@@ -117,7 +123,7 @@ static strata_status_t create(auto_growth_vmm_t *self, const vmm_room_t *room, u
     return status;
 }
 
-/* Returns the bytes that may be created before idle pieces are joined in views instead. */
+/* Returns the bytes that may be created before free pieces are joined in views instead. */
 static uint64_t allowance(const auto_growth_vmm_t *self) {
     const auto_growth_vmm_options_t *o = strata_growth_vmm_options(self);
     uint64_t share = strata_share(self->peak_used, o->slack);
@@ -126,7 +132,8 @@ static uint64_t allowance(const auto_growth_vmm_t *self) {
     return held < most ? strata_round_down(most - held, self->granularity) : 0;
 }
 
-/* More than is missing, so that the next misses find some. Of little blocks there are many, and together they are little. */
+/* Returns the bytes to create for this miss and the next ones. Small blocks need no allowance: they are many
+ * but small in total. */
 static uint64_t spare(const auto_growth_vmm_t *self, const vmm_room_t *room) {
     uint64_t least = strata_max(self->peak_used / PARTS_SPARE, strata_min(SPARE_LEAST, self->peak_used / SPARE_OF_LITTLE));
     if (room->kind == STRATA_VMM_SMALL) least = self->small_bytes / PARTS_SMALL;
@@ -134,8 +141,9 @@ static uint64_t spare(const auto_growth_vmm_t *self, const vmm_room_t *room) {
     return strata_min(strata_round_down(least, self->granularity), room->width);
 }
 
-/* Whether the device says that it has not so much. A growth of many handles asks, for a sixth of what making one costs. Managed memory
- * goes to the host where it must, so the device may serve all the same: as one handle, or with one refusal. */
+/* Returns true if the device reports less available memory than is missing. Only a growth of many handles
+ * queries that, because a query costs a sixth of creating one. Managed memory can move to the host, so the
+ * device may still serve the request. So the caller tries one handle, which costs one refusal at most. */
 static bool is_doubtful(auto_growth_vmm_t *self, uint64_t missing, strata_call_t *call) {
     uint64_t available, total;
     if (missing < ASKS_FIRST * handle_at_most(self)) return false;
@@ -161,7 +169,8 @@ static strata_status_t fill(auto_growth_vmm_t *self, const growth_t *growth, con
     return status;
 }
 
-/* A free block is large enough: another thread freed it while the lock was open, or there was no slot for what is left of it. */
+/* Called when a free block is large enough. Either another thread freed it while the lock was open, or there
+ * was no slot for its rest. */
 static strata_status_t make_room_for_slots(auto_growth_vmm_t *self, strata_call_t *call) {
     uint64_t slots = strata_slab_slots_for(slab(self), 1);
     strata_opened_t opened = strata_call_unlock(call);
@@ -177,7 +186,8 @@ static strata_status_t look(auto_growth_vmm_t *self, growth_t *growth, strata_ca
     return status;
 }
 
-/* Of idle pieces, with as much more as they lack: if that is less than what is missing beside what is free. */
+/* Serves the request from free pieces. If they lack bytes, it first creates handles for these, unless extending
+ * a free block needs no more. */
 static strata_status_t join_idle(auto_growth_vmm_t *self, growth_t *growth, const strata_request_t *request,
                                  strata_record_t **served) {
     uint64_t lacking, done = 0;
@@ -207,8 +217,8 @@ static strata_status_t bring_together(auto_growth_vmm_t *self, uint64_t rounded,
     return fill(self, &growth, request);
 }
 
-/* The device has no more. What lies idle will do although more might be created; and so will the other pool, which is apart only so that
- * little blocks do not keep large handles. */
+/* Serves the request when the device has no more memory. Free pieces are used even if the allowance permits
+ * creation. So is the other pool, which is separate only so that small blocks do not keep large handles. */
 static strata_status_t serve_otherwise(auto_growth_vmm_t *self, vmm_kind_t pool, strata_lookup_t *lookup,
                                        strata_record_t **served) {
     const strata_request_t *request = lookup->request;
@@ -223,7 +233,8 @@ static strata_status_t serve_otherwise(auto_growth_vmm_t *self, vmm_kind_t pool,
     return STRATA_OK;
 }
 
-/* One thread grows at a time, so nobody else changes what was in use at most. What was refused was not in use. */
+/* Only one thread grows at a time, so no other thread changes peak_used. A refused request was not in use, so
+ * peak_used is restored. */
 strata_status_t strata_growth_vmm_grow(strata_layer_t *base, strata_lookup_t *lookup, uint64_t rounded, strata_record_t **served) {
     auto_growth_vmm_t *self = (auto_growth_vmm_t *)base;
     const strata_request_t *request = lookup->request;

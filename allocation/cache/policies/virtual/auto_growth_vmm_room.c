@@ -1,17 +1,17 @@
-/* Ranges of addresses, and where in them there is room: the addresses between parts and shadows. */
+/* Ranges, and the room in them: the addresses between parts and shadows. */
 #include "allocation/cache/policies/virtual/auto_growth_vmm_state.h"
 
 #include "platform/arithmetic.h"
 
 #define FIRST_RANGE (1ull << 30)
-#define MOST        (1ull << 46) /* bytes of addresses that a request may need */
+#define MOST        (1ull << 46) /* max bytes of addresses that a request may need */
 
 static uint64_t free_bytes_of(const auto_growth_vmm_t *self, uint32_t slot) {
     const strata_slab_t *slab = strata_growth_vmm_slab(self);
     return slot && strata_slab_is_idle(slab, slot) ? strata_slab_record(slab, slot)->size : 0;
 }
 
-/* Less is missing; of equals the one that is least too large. */
+/* Keeps the room where fewer bytes are missing. Among equals it keeps the narrower room. */
 static void consider(const auto_growth_vmm_t *self, vmm_room_t *best, const vmm_room_t *room, uint64_t size) {
     uint64_t missing = size - strata_min(size, room->have);
     if (!strata_round_up(missing, self->granularity, &missing) || room->width < missing) return;
@@ -33,8 +33,8 @@ static void consider_gap(auto_growth_vmm_t *self, vmm_room_t *best, const strata
     if (room.have > 0) consider(self, best, &room, size);
 }
 
-/* Considers the gaps of a range in order of addresses, without the addresses that shadows have. The last addresses stay free, so that runs
- * of two ranges never touch. */
+/* Considers the gaps of a range in order of addresses, without the addresses that shadows block. The last
+ * addresses stay free, so that runs of two ranges never touch. */
 static void search_range(auto_growth_vmm_t *self, const vmm_range_t *range, uint64_t size, vmm_room_t *best) {
     uint64_t end = range->base + range->size - self->granularity;
     uint32_t shadow = strata_growth_vmm_shadow_from(self, range->base);
@@ -51,7 +51,8 @@ static void search_range(auto_growth_vmm_t *self, const vmm_range_t *range, uint
     }
 }
 
-/* Each is as large as all before it together, so there are few; with the locks open. */
+/* Reserves a range with the locks open. It is twice as large as the largest one if the device permits, so there
+ * are few. */
 static strata_status_t add_range(auto_growth_vmm_t *self, uint64_t size, vmm_kind_t kind, strata_call_t *call) {
     vmm_range_t range = {.size = FIRST_RANGE, .kind = kind};
     uint64_t least;
@@ -81,7 +82,7 @@ strata_status_t strata_growth_vmm_find_room(auto_growth_vmm_t *self, uint64_t si
     return status;
 }
 
-/* ---- going ---- */
+/* ---- unreserving ---- */
 
 static bool is_empty(auto_growth_vmm_t *self, const vmm_range_t *range) {
     uint32_t part = strata_runs_part_from(&self->runs, range->base), shadow = strata_growth_vmm_shadow_from(self, range->base);

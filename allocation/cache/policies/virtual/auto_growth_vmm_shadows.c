@@ -1,5 +1,6 @@
-/* Shadows: addresses that are nobody's, because something is mapped there: a view (auto_growth_vmm_views.c), or a handle that is on
- * its way back. A mapping that is to end stays until an event after the work that may use it has passed. */
+/* Shadows: addresses that must not be used, because a view (auto_growth_vmm_views.c) or a handle that is being
+ * given back is mapped there. Before a mapping ends, an event after the work that may use it must have
+ * completed. */
 #include "allocation/cache/policies/virtual/auto_growth_vmm_state.h"
 
 strata_status_t strata_growth_vmm_init_shadows(auto_growth_vmm_t *self) {
@@ -29,7 +30,8 @@ void strata_growth_vmm_unblock(auto_growth_vmm_t *self, uint32_t number) {
     else forget(self, number);
 }
 
-/* Each release of vmm offers the device again what it did not take back. */
+/* Unblocks the addresses that vmm no longer keeps mapped. Each release of vmm retries the unmappings that the
+ * device refused. */
 static void unblock_kept(auto_growth_vmm_t *self) {
     for (uint32_t number = self->kept_shadows ? self->shadows.first[0] : 0, next; number; number = next) {
         next = strata_order_next(&self->shadows, number);
@@ -63,7 +65,7 @@ bool strata_growth_vmm_ensure_event(auto_growth_vmm_t *self, strata_call_t *call
     return there;
 }
 
-/* The stream's name is good as long as the lock is held. */
+/* The stream handle is valid only while the lock is held. */
 strata_handle_t strata_growth_vmm_mark_stream(auto_growth_vmm_t *self) {
     strata_layer_t *base = &self->growth.base;
     strata_stream_t stream;
@@ -74,9 +76,9 @@ strata_handle_t strata_growth_vmm_mark_stream(auto_growth_vmm_t *self) {
     return NULL;
 }
 
-/* ---- going ---- */
+/* ---- unmapping ---- */
 
-/* How many shadows, from the first on, have an event that has passed after them. */
+/* Returns how many shadows, from the first on, precede a completed event. */
 static uint32_t count_passed(auto_growth_vmm_t *self) {
     uint32_t passed = 0, seen = 0;
     for (uint32_t number = self->first_shadow; number; number = strata_growth_vmm_shadow(self, number)->next) {
@@ -93,7 +95,8 @@ static void end_mapping(auto_growth_vmm_t *self, const vmm_shadow_t *shadow) {
     if (shadow->alias) (void)strata_vmm_end_alias(self->vmm, shadow->alias);
 }
 
-/* With the lock open: they are in no list meanwhile, and their addresses are still taken. Where the device refuses they stay so. */
+/* Unmaps with the locks open. The shadows are in no list then, and their addresses stay blocked, also if the
+ * device refuses. */
 static void unmap_chain(auto_growth_vmm_t *self, uint32_t chain, strata_call_t *call) {
     strata_opened_t opened = strata_call_unlock(call);
     for (uint32_t number = chain; number; number = strata_growth_vmm_shadow(self, number)->next)
@@ -127,14 +130,14 @@ static uint32_t count_all(const auto_growth_vmm_t *self) {
     return count;
 }
 
-/* Where no event could be had for the stream, for the device. */
+/* Waits for the event, or for the device if there is no event. */
 static bool wait_for_work(auto_growth_vmm_t *self, strata_handle_t event) {
     strata_domain_t *domain = self->growth.base.domain;
     if (event && strata_device_event_synchronise(domain->device, event) == STRATA_OK) return true;
     return strata_domain_wait_for_own(domain) || strata_last_error()->status == STRATA_E_SHUTDOWN;
 }
 
-/* They are the first of the list again. */
+/* Puts shadows back at the front of the list. */
 static void put_back(auto_growth_vmm_t *self, uint32_t chain) {
     uint32_t last = chain;
     while (strata_growth_vmm_shadow(self, last)->next) last = strata_growth_vmm_shadow(self, last)->next;
@@ -143,7 +146,8 @@ static void put_back(auto_growth_vmm_t *self, uint32_t chain) {
     if (self->last_shadow == 0) self->last_shadow = last;
 }
 
-/* The event of the last shadow comes after all. Nobody gives it away while the lock is open: the shadows are taken first. */
+/* Takes all shadows, and waits for the last event, which follows the others. Taking them first keeps other
+ * threads from releasing that event while the locks are open. */
 static uint32_t take_awaited(auto_growth_vmm_t *self, strata_call_t *call) {
     uint32_t last = self->last_shadow, chain = take_first(self, count_all(self));
     strata_handle_t event = strata_growth_vmm_shadow(self, last)->event;
@@ -164,7 +168,7 @@ void strata_growth_vmm_drop_shadows(auto_growth_vmm_t *self, bool wait, strata_c
     forget_chain(self, chain);
 }
 
-/* Of views that are left nobody has marked the work. */
+/* No event follows the work of the remaining views, so the device must be waited for. */
 void strata_growth_vmm_end_shadows(auto_growth_vmm_t *self) {
     if (self->mapped > 0) (void)wait_for_work(self, NULL);
     for (uint32_t number = self->shadows.first[0]; number; number = strata_order_next(&self->shadows, number)) {

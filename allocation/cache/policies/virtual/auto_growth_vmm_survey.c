@@ -1,4 +1,4 @@
-/* What lies idle in which handle, and which pieces of it make a block together. */
+/* Finds the free pieces of handles, and chooses those that make a block together. */
 #include <stdlib.h>
 
 #include "allocation/cache/policies/virtual/auto_growth_vmm_state.h"
@@ -10,7 +10,7 @@ static strata_slab_t *slab(const auto_growth_vmm_t *self) { return strata_growth
 
 typedef bool (*block_fn)(auto_growth_vmm_t *self, uint32_t slot, void *context);
 
-/* The free blocks that are as large as the smallest handle. */
+/* Visits the free blocks that are at least as large as the smallest handle. */
 static void each_block(auto_growth_vmm_t *self, vmm_kind_t pool, block_fn block, void *context) {
     strata_bins_t *bins = strata_growth_vmm_bins(self, pool);
     strata_auto_growth_join_apart(&self->growth);
@@ -21,7 +21,7 @@ static void each_block(auto_growth_vmm_t *self, vmm_kind_t pool, block_fn block,
             if (!block(self, slot, context)) return;
 }
 
-/* ---- parts that are idle as a whole ---- */
+/* ---- idle parts ---- */
 
 typedef struct idle {
     vmm_idle_fn fn;
@@ -62,8 +62,8 @@ static bool add(auto_growth_vmm_t *self, uint32_t part, vmm_piece_kind_t kind, u
     return all->count < STRATA_VMM_CANDIDATES;
 }
 
-/* Pieces smaller than a handle can be are left alone: the device charges by the piece. So are handles that somebody outside relies
- * on. */
+/* Records the pieces in a free block. Pieces smaller than the smallest handle are skipped, because the device
+ * takes time for each piece. So are handles that must not move because code outside relies on them. */
 static bool note_block(auto_growth_vmm_t *self, uint32_t slot, void *context) {
     const strata_record_t *block = strata_slab_record(slab(self), slot);
     uint64_t begin = block->ptr, end = begin + block->size;
@@ -103,7 +103,8 @@ static int larger_first(const void *a, const void *b) {
     return x->size != y->size ? (x->size < y->size) - (x->size > y->size) : (x->part > y->part) - (x->part < y->part);
 }
 
-/* A block begins in one high end at most, and ends in one low end; and each part is in it once. */
+/* A block has at most one high end, which it begins with, and one low end, which it ends with. Each part is in
+ * it only once. */
 static bool may_join(const vmm_candidates_t *all, const vmm_candidate_t *item) {
     for (uint32_t i = 0; i < all->chosen; i++) {
         bool same_end = item->kind != STRATA_VMM_WHOLE && all->items[i].kind == item->kind;
@@ -112,7 +113,8 @@ static bool may_join(const vmm_candidates_t *all, const vmm_candidate_t *item) {
     return true;
 }
 
-/* The smallest that is enough, else the largest; the rest is in order. `count`: none. */
+/* Returns the smallest candidate that is enough, or else the largest. The candidates after `chosen` are sorted.
+ * Returns `count` if none may join. */
 static uint32_t next_item(const vmm_candidates_t *all, uint64_t missing) {
     uint32_t found = all->count;
     for (uint32_t i = all->chosen; i < all->count; i++) {
@@ -123,7 +125,7 @@ static uint32_t next_item(const vmm_candidates_t *all, uint64_t missing) {
     return found;
 }
 
-/* It comes after those that are chosen; the others stay in order. */
+/* Moves a candidate behind the chosen ones, and keeps the others in order. */
 static void take_item(vmm_candidates_t *all, uint32_t item) {
     vmm_candidate_t taken = all->items[item];
     for (uint32_t i = item; i > all->chosen; i--) all->items[i] = all->items[i - 1];

@@ -1,13 +1,14 @@
-/* Views: handles are mapped a second time, one after the other, so that what is idle in them is one block: the high end of one handle,
- * others as a whole, the low end of another. The handles stay where they are, and so does what is in use in them.
+/* Views: handles are mapped a second time, one after the other, so that their free pieces are one block. It
+ * consists of the high end of one handle, any number of whole ones, and the low end of another. The handles
+ * keep their first addresses, and so do the live blocks in them.
  *
- * A view stays mapped when its block is freed. A program that repeats itself finds it again, and then nothing is asked of the device.
- * It ends when handles are to go back, or when many others were used since. */
+ * A view stays mapped when its block is freed. A program that repeats itself reuses it without a device call.
+ * It ends when handles are given back, or when many other views were used since. */
 #include "allocation/cache/policies/virtual/auto_growth_vmm_state.h"
 
 #include "platform/arithmetic.h"
 
-enum { MAPPED = 4096, MAPPED_THEN = 2048 /* mappings of views at most, and how many stay if there are more */ };
+enum { MAPPED = 4096, MAPPED_THEN = 2048 /* max mappings of all views, and how many remain when there are more */ };
 
 static strata_slab_t *slab(const auto_growth_vmm_t *self) { return strata_growth_vmm_slab(self); }
 
@@ -36,9 +37,10 @@ static void unlist(auto_growth_vmm_t *self, uint32_t view) {
     *(v->newer ? &view_at(self, v->newer)->older : &self->newest) = v->older;
 }
 
-/* ---- going ---- */
+/* ---- ending ---- */
 
-/* One that serves a block may be mapped right now, with the locks open: what it has of its aliases is its maker's. */
+/* Returns true if a view may end. One that serves a block may be in use by the thread that is mapping it, with
+ * the locks open. */
 static bool may_end(const auto_growth_vmm_t *self, const vmm_view_t *view) {
     if (view->slot) return false;
     for (uint32_t shadow = view->first; shadow; shadow = shadow_at(self, shadow)->next)
@@ -51,7 +53,7 @@ static void forget_handle(auto_growth_vmm_t *self, uint32_t shadow) {
     self->mapped--;
 }
 
-/* Its addresses stay nobody's until they are unmapped. */
+/* Ends a view. Its addresses stay blocked until they are unmapped. */
 static void end_view(auto_growth_vmm_t *self, uint32_t view) {
     for (uint32_t shadow = view_at(self, view)->first, next; shadow; shadow = next) {
         next = shadow_at(self, shadow)->next;
@@ -64,7 +66,7 @@ static void end_view(auto_growth_vmm_t *self, uint32_t view) {
     self->views--;
 }
 
-/* Idle ones end, the oldest first, until no more than `keep` mappings are left. */
+/* Ends idle views, the oldest first, until at most `keep` mappings remain. */
 static void end_views(auto_growth_vmm_t *self, uint64_t keep, strata_call_t *call) {
     uint32_t ended = 0;
     if (self->mapped <= keep) return;
@@ -75,13 +77,13 @@ static void end_views(auto_growth_vmm_t *self, uint64_t keep, strata_call_t *cal
         end_view(self, view);
         ended++;
     }
-    /* After that, since until then work could be given to what a view serves. */
+    /* The event must follow the end of the views. Until then, the stream could still get work on their blocks. */
     if (ended > 0) strata_growth_vmm_cover(self, strata_growth_vmm_mark_stream(self));
 }
 
 void strata_growth_vmm_drop_views(auto_growth_vmm_t *self, strata_call_t *call) { end_views(self, 0, call); }
 
-/* ---- what a view has of its handles ---- */
+/* ---- blocks of the handles that a view uses ---- */
 
 static void give_pieces(auto_growth_vmm_t *self, const vmm_view_t *view) {
     for (uint32_t shadow = view->first; shadow; shadow = shadow_at(self, shadow)->next) {
@@ -95,7 +97,8 @@ static void give_pieces(auto_growth_vmm_t *self, const vmm_view_t *view) {
     }
 }
 
-/* After the survey that found it idle: a walk over all blocks in between would take long where there are many. */
+/* Takes a piece that the latest survey found free. The survey's slots are used, because a walk over all blocks
+ * in between would be slow. */
 static bool take_piece(auto_growth_vmm_t *self, vmm_shadow_t *shadow, uint64_t low, uint64_t high) {
     const vmm_part_t *part = strata_growth_vmm_part(self, shadow->part);
     const strata_extent_t place = {
@@ -109,7 +112,7 @@ static bool take_piece(auto_growth_vmm_t *self, vmm_shadow_t *shadow, uint64_t l
     return true;
 }
 
-/* `size` bytes from `begin` on, which are idle. False: no slot is left, and nothing has changed. */
+/* Takes `size` free bytes from `begin` on. Returns false, with nothing changed, if no slot is left. */
 static bool take_pieces(auto_growth_vmm_t *self, const vmm_view_t *view, uint64_t begin, uint64_t size) {
     uint64_t at = 0, end = begin + size;
     for (uint32_t shadow = view->first; shadow && at < end; shadow = shadow_at(self, shadow)->next) {
@@ -126,7 +129,8 @@ static bool take_pieces(auto_growth_vmm_t *self, const vmm_view_t *view, uint64_
 
 /* ---- serving ---- */
 
-/* The bit is nobody else's: it makes the free go the long way. 0: there is none, and no views. */
+/* Returns this layer's attention bit, which makes a free take the slow path. Returns 0 if the layer has none;
+ * then it has no views either. */
 static uint16_t attention_of(const strata_layer_t *base) {
     return base->number <= STRATA_ATTENTION_LAYERS ? (uint16_t)(1u << (base->number - 1)) : 0;
 }
@@ -148,7 +152,7 @@ static strata_record_t *serve(auto_growth_vmm_t *self, uint32_t view, uint64_t b
     return block;
 }
 
-/* The view that has a block's addresses. */
+/* Returns the view that contains a block's address. */
 static uint32_t view_of(auto_growth_vmm_t *self, uint64_t address) {
     const strata_order_key_t key = {address, UINT64_MAX, 0};
     return strata_order_before(&self->views_by_address, &key);
@@ -172,9 +176,9 @@ uint32_t strata_growth_vmm_viewed_part(auto_growth_vmm_t *self, const strata_rec
     return shadow_at(self, view_at(self, view_of(self, block->ptr))->first)->part;
 }
 
-/* ---- one that is there ---- */
+/* ---- an existing view ---- */
 
-/* Where `size` bytes of a view are idle; false: nowhere. */
+/* Finds `size` free bytes in a view. Returns false if there are none. */
 static bool find_idle(const auto_growth_vmm_t *self, const vmm_view_t *view, uint64_t size, uint64_t *begin) {
     uint64_t at = 0, idle = 0;
     for (uint32_t shadow = view->first; shadow; shadow = shadow_at(self, shadow)->next) {
@@ -190,7 +194,7 @@ static bool find_idle(const auto_growth_vmm_t *self, const vmm_view_t *view, uin
     return idle >= size;
 }
 
-/* The smallest of the idle views in which so much is idle, the newest of equals. */
+/* Returns the smallest of the idle views with `size` free bytes, the most recently used among equals, or 0. */
 static uint32_t find_view(const auto_growth_vmm_t *self, uint64_t size, uint64_t *begin) {
     uint32_t best = 0;
     for (uint32_t view = self->newest; view; view = view_at(self, view)->older) {
@@ -205,7 +209,7 @@ static uint32_t find_view(const auto_growth_vmm_t *self, uint64_t size, uint64_t
 
 /* ---- a new one ---- */
 
-/* The handle of a chosen piece. False: there is no more node. */
+/* Adds the handle of a chosen piece. Returns false if no node is left. */
 static bool add_handle(auto_growth_vmm_t *self, uint32_t part, uint64_t at, uint32_t *link) {
     uint32_t shadow = strata_growth_vmm_block(self, at, strata_run_part_at(&self->runs, part)->size);
     if (shadow == 0) return false;
@@ -216,8 +220,8 @@ static bool add_handle(auto_growth_vmm_t *self, uint32_t part, uint64_t at, uint
     return true;
 }
 
-/* At the addresses; nothing is mapped yet. 0: there are no more nodes; *whole: there were enough for the handles of all chosen
- * pieces. */
+/* Makes a view at an address, with nothing mapped yet. Returns 0 if no node is left. *whole is true if there
+ * were nodes for the handles of all chosen pieces. */
 static uint32_t new_view(auto_growth_vmm_t *self, uint64_t at, bool *whole) {
     uint32_t view = strata_nodes_take(&self->view_nodes), i = 0;
     if (view == 0) return 0;
@@ -235,7 +239,7 @@ static uint32_t new_view(auto_growth_vmm_t *self, uint64_t at, bool *whole) {
     return view;
 }
 
-/* No work has used it: what was mapped of it ends at once, with the locks open. */
+/* Undoes a view. No work has used it, so its mappings end immediately, with the locks open. */
 static void undo_view(auto_growth_vmm_t *self, uint32_t view, strata_call_t *call) {
     uint32_t first = view_at(self, view)->first;
     view_at(self, view)->slot = 0;
@@ -256,7 +260,7 @@ static void undo_view(auto_growth_vmm_t *self, uint32_t view, strata_call_t *cal
     }
 }
 
-/* The locks are open; what the view has taken is nobody else's meanwhile. */
+/* Maps a view, with the locks open. Other threads cannot use its pieces, because the view has taken them. */
 static strata_status_t map_view(auto_growth_vmm_t *self, uint32_t first) {
     strata_status_t status = STRATA_OK;
     for (uint32_t shadow = first; shadow && status == STRATA_OK; shadow = shadow_at(self, shadow)->next) {
@@ -274,13 +278,14 @@ static uint64_t bytes_of_chosen(const auto_growth_vmm_t *self) {
     return bytes;
 }
 
-/* Where in the first handle the block begins. */
+/* Returns the offset of the block in the first handle. */
 static uint64_t begin_of_chosen(const auto_growth_vmm_t *self) {
     const vmm_candidate_t *first = &self->candidates.items[0];
     return first->kind == STRATA_VMM_HIGH_END ? strata_run_part_at(&self->runs, first->part)->size - first->size : 0;
 }
 
-/* *served NULL with OK: there are no more nodes, or slots. */
+/* Builds a view of the chosen pieces and serves the request from it. Returns OK with *served NULL if no node or
+ * slot is left. */
 static strata_status_t build(auto_growth_vmm_t *self, uint64_t rounded, const strata_request_t *request, uint64_t at,
                              strata_record_t **served) {
     bool whole;
@@ -308,14 +313,14 @@ static bool may_view(const auto_growth_vmm_t *self) {
     return strata_growth_vmm_options(self)->views && attention_of(base) != 0 && !strata_chunks_are_pinned(&self->growth.chunks);
 }
 
-/* What is captured would be used by the graph at the view's address. */
+/* Returns false while the stream is being captured, because the graph would use the view's address later. */
 static bool may_build(const auto_growth_vmm_t *self) {
     strata_stream_t stream;
     const strata_layer_t *base = &self->growth.base;
     return strata_layer_owner(base, &stream) && strata_domain_refuse_captured(base->domain, stream) == STRATA_OK;
 }
 
-/* Chooses again, since the locks may have been open. */
+/* The locks may have been open while room was made, so this surveys and chooses again. */
 static strata_status_t build_new(auto_growth_vmm_t *self, uint64_t rounded, const strata_request_t *request,
                                  strata_record_t **served) {
     vmm_room_t room;

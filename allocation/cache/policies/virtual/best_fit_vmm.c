@@ -1,13 +1,15 @@
-/* best_fit_vmm: best fit over one range of addresses in which handles of one size are mapped and unmapped (Paddle's second
- * virtual-memory allocator).
+/* best_fit_vmm: best fit over one range of addresses, in which handles of one size are mapped and unmapped
+ * (Paddle's second virtual-memory allocator).
  *
- * A request takes the low end of the smallest mapped free block that fits, whatever is left of it. Else handles are mapped into the
- * smallest gap that is large enough for it alone; else at the end, where a free last block is the beginning of it. What is free as a
- * whole handle is unmapped on release, and leaves a gap. When the device has no more, free handles whose work is done are moved to
- * the end (`remap_on_oom`), so that together they are one block.
+ * A request takes the low end of the smallest mapped free block that fits. If none fits, handles are mapped
+ * into the smallest gap that is large enough for the whole request. If there is no such gap, they are mapped at
+ * the end, and a free last block is extended. A release unmaps the handles that are free as a whole, which
+ * leaves gaps. When the device has no more memory, `remap_on_oom` moves free handles to the end, where they
+ * form one block. All work on them must be done.
  *
- * An instance has the blocks of one stream. The peer sets access once for each range, and unmaps before it maps; here each handle gets
- * access on its own, and is mapped at its new place before the old one ends, so that no failure loses it. */
+ * An instance has the blocks of one stream. The peer sets access once for each range. Here each handle gets
+ * access on its own. The peer unmaps a handle before it maps it elsewhere. Here it is mapped at its new place
+ * first, so that no failure loses it. */
 #include "allocation/cache/runs.h"
 #include "allocation/cache/serve.h"
 #include "allocation/layers/sources/vmm.h"
@@ -15,7 +17,8 @@
 #include "allocation/report/outcome.h"
 #include "platform/arithmetic.h"
 
-enum { ALIGNMENT = 256, PARTS = 1 << 20, LEAVING = 1024, ADDRESSES = 4 /* devices of them */ };
+/* size of the range, in multiples of the device's memory */
+enum { ALIGNMENT = 256, PARTS = 1 << 20, LEAVING = 1024, ADDRESSES = 4 };
 
 typedef struct best_fit_vmm_options {
     uint64_t handle;
@@ -31,10 +34,10 @@ typedef struct best_fit_vmm {
     strata_layer_t *vmm;
     strata_tree_t idle;
     uint64_t used_bytes, handle;
-    uint64_t frees; /* by which one sees that a block was freed while the lock was open: its work may still run */
-    uint64_t addresses, begin; /* of the range; begin is 0 until it is needed */
-    uint32_t unmapping; /* threads that unmap what was the cache's, with the lock open: it looks like a gap */
-    uint64_t remapped; /* figure */
+    uint64_t frees; /* number of frees. If it changed while the lock was open, a block was freed, and its work may still run. */
+    uint64_t addresses, begin; /* size and start of the range; begin is 0 until it is reserved */
+    uint32_t unmapping; /* threads that are unmapping handles with the lock open; the addresses of these handles look like a gap */
+    uint64_t remapped; /* statistic */
 } best_fit_vmm_t;
 
 #define ROW(name) offsetof(best_fit_vmm_options_t, name)
@@ -63,7 +66,7 @@ static inline void remove_free(void *owner, uint32_t slot) {
 
 static const strata_coalesce_t coalesce = {.remove = remove_free};
 
-/* Puts back a block that is in no tree and counts as used. */
+/* Frees a block that is in no tree and counts as used. */
 static void put_back(best_fit_vmm_t *self, uint32_t slot) {
     strata_record_t *block = block_at(self, slot);
     uint64_t size = block->size;
@@ -105,13 +108,14 @@ static uint64_t tail_of(const best_fit_vmm_t *self) {
     return self->chunks.last ? last->base + last->size : self->begin;
 }
 
-/* The free block that ends at the tail; 0: none. */
+/* Returns the free block that ends at the tail, or 0. */
 static uint32_t last_free(const best_fit_vmm_t *self) {
     uint32_t slot = self->chunks.last ? strata_runs_last_block(&self->runs, self->chunks.last) : 0;
     return strata_slab_is_idle(slab_of(self), slot) ? slot : 0;
 }
 
-/* The smallest gap before the tail of at least so many bytes, the lowest among equals; 0: none. */
+/* Returns the smallest gap before the tail of at least `bytes` bytes, the lowest among equals, or 0 if there is
+ * none. */
 static uint64_t gap_for(best_fit_vmm_t *self, uint64_t bytes) {
     strata_gap_t gap = {.end = self->begin}, best = {.end = UINT64_MAX};
     while (strata_runs_next_gap(&self->runs, self->begin + self->addresses, &gap) && gap.next) {
@@ -123,34 +127,35 @@ static uint64_t gap_for(best_fit_vmm_t *self, uint64_t bytes) {
 
 /* ---- handles ---- */
 
-/* Puts in the block of a handle that has just been mapped. */
+/* Inserts the block of a handle that was just mapped. */
 static void put_fresh(best_fit_vmm_t *self, uint32_t slot) {
     self->used_bytes += block_at(self, slot)->size;
     put_back(self, slot);
 }
 
-/* A handle comes, where it is mapped now. False: no slot is left. */
+/* Adds a handle at the address where it is mapped. Returns false if no slot is left. */
 static bool put_part(best_fit_vmm_t *self, strata_record_t *below) {
     uint32_t slot = strata_runs_publish(&self->runs, below);
     if (slot) put_fresh(self, slot);
     return slot != 0;
 }
 
-/* What becomes of a handle that left the cache. */
+/* How a handle that left the cache can be freed. */
 typedef enum fate {
     FATE_DONE, /* no work uses it */
-    FATE_UNKNOWN, /* the stream is gone: the source knows what to do */
-    FATE_STAYS /* the stream cannot be waited for, since it is captured */
+    FATE_UNKNOWN, /* the stream is gone, and the source decides */
+    FATE_STAYS /* the stream is being captured and cannot be waited for */
 } fate_t;
 
-/* After a wait for the stream. No lock is held. */
+/* Waits for the stream. No lock is held. */
 static fate_t fate_of(best_fit_vmm_t *self) {
     strata_stream_t stream;
     if (!strata_layer_owner(&self->base, &stream)) return FATE_UNKNOWN;
     return strata_domain_wait_for(self->base.domain, stream) ? FATE_DONE : FATE_STAYS;
 }
 
-/* The source would keep it mapped, and its addresses must not be taken for a gap. */
+/* Puts a handle back into the cache. If it were freed, the source would keep it mapped, and its addresses must
+ * not look like a gap. */
 static void put_again(best_fit_vmm_t *self, strata_record_t *below, strata_call_t *call) {
     if (put_part(self, below)) return;
     strata_opened_t opened = strata_call_unlock(call);
@@ -158,7 +163,7 @@ static void put_again(best_fit_vmm_t *self, strata_record_t *below, strata_call_
     strata_call_lock(call, opened);
 }
 
-/* `unused`: no work may use the handle. */
+/* Frees a handle. `unused` is true if no work can use it. */
 static void free_below(best_fit_vmm_t *self, strata_record_t *below, bool unused, strata_call_t *call) {
     strata_opened_t opened = strata_call_unlock(call);
     fate_t fate = unused ? FATE_DONE : fate_of(self);
@@ -174,7 +179,8 @@ static strata_status_t map_one(best_fit_vmm_t *self, uint64_t at, const strata_r
     return status;
 }
 
-/* All, or none; with `keeps` as many as the device gives. */
+/* Maps handles of `bytes` bytes, all or nothing. With `keeps`, those that the device gave before it ran out of
+ * memory stay. */
 static strata_status_t map_some(best_fit_vmm_t *self, uint64_t at, uint64_t bytes, bool keeps, const strata_request_t *request) {
     uint64_t end = at + bytes, next = at, frees = self->frees;
     strata_status_t status = STRATA_OK;
@@ -190,9 +196,9 @@ static strata_status_t map_some(best_fit_vmm_t *self, uint64_t at, uint64_t byte
     return strata_fail_again(&reason);
 }
 
-/* ---- moving to the end ---- */
+/* ---- moving handles to the end ---- */
 
-/* Whether the host sees that all work of the stream is done, on what was freed until now. */
+/* Returns true if an event shows that all work of the stream on the blocks freed so far is done. */
 static bool is_done(best_fit_vmm_t *self, strata_call_t *call) {
     strata_domain_t *domain = self->base.domain;
     strata_stream_t stream;
@@ -208,7 +214,7 @@ static bool is_done(best_fit_vmm_t *self, strata_call_t *call) {
     return done;
 }
 
-/* The first idle handle below an address, from another on; 0: none. */
+/* Returns the first idle handle from `from` on that ends at or before `below`, or 0 if there is none. */
 static uint32_t next_idle(best_fit_vmm_t *self, uint64_t from, uint64_t below) {
     for (uint32_t part = strata_runs_part_from(&self->runs, from); part; part = strata_runs_next_part(&self->runs, part)) {
         const strata_run_part_t *p = strata_run_part_at(&self->runs, part);
@@ -219,7 +225,7 @@ static uint32_t next_idle(best_fit_vmm_t *self, uint64_t from, uint64_t below) {
     return 0;
 }
 
-/* False: it stays where it was. */
+/* Moves a handle to the tail. Returns false if it stays. */
 static bool move_one(best_fit_vmm_t *self, uint32_t part, strata_call_t *call) {
     strata_record_t *below = strata_runs_take(&self->runs, part, 0, 0);
     if (!below) return false;
@@ -235,7 +241,8 @@ static bool move_one(best_fit_vmm_t *self, uint32_t part, strata_call_t *call) {
     return moved;
 }
 
-/* Handles that are free below the tail come to the end, as many as a block of `size` bytes lacks there. Whether there is one now. */
+/* Moves free handles from below the tail to the tail, as many as a block of `size` bytes lacks there. Returns
+ * true if that block exists now. */
 static bool remap(best_fit_vmm_t *self, uint64_t size, strata_call_t *call) {
     if (strata_chunks_are_pinned(&self->chunks) || !is_done(self, call)) return false;
     uint64_t frees = self->frees;
@@ -303,7 +310,7 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_call
 
 /* ---- giving back ---- */
 
-/* Unmaps idle handles of at least `most` bytes, as far as there are some, after a wait for the stream; the bytes. */
+/* Waits for the stream, and unmaps idle handles of at least `most` bytes, or all of them. Returns the bytes. */
 static uint64_t unmap_idle(best_fit_vmm_t *self, uint64_t most, strata_call_t *call) {
     strata_record_t *below[LEAVING];
     uint32_t count = 0;

@@ -1,12 +1,13 @@
 /* caching_vmm: caching with segments that expand (PyTorch's expandable_segments).
  *
- * Blocks, streams, borrows and the steps at out of memory are those of caching. A segment is a range of addresses, as a rule one for
- * each stream and each kind of block, larger than the device; handles of 2 MiB, for large blocks of 20 MiB, are mapped where memory
- * is needed, and unmapped where they are free as a whole (caching_vmm_segments.c). So a block grows into the addresses after it, and
- * what does not fit leaves no hole that only the same size can use.
+ * Blocks, streams, borrows and the steps at out of memory are those of caching. A segment is a range of
+ * addresses that is larger than the device, usually one for each stream and kind of block. Handles of 2 MiB, or
+ * 20 MiB for large blocks, are mapped where memory is needed. They are unmapped when they are free as a whole
+ * (caching_vmm_segments.c). So a block can grow into the addresses after it. A request that does not fit leaves
+ * no hole that only its own size can use.
  *
- * The peer creates and maps all handles of a growth, and then sets access to them in one call; here each handle gets access before
- * the next is created. The device charges by the handle in either way. */
+ * The peer creates and maps all handles of a growth, and then sets access to them in one call. Here each handle
+ * gets access before the next is created. The device takes time per handle either way. */
 #include "allocation/cache/policies/caching/caching_state.h"
 #include "allocation/layers/sources/vmm.h"
 #include "allocation/options/option.h"
@@ -70,7 +71,7 @@ static void destroy(strata_layer_t *base) {
     strata_nodes_destroy(&self->ranges);
 }
 
-/* A segment has addresses for nine eighths of the device, as the peer's. */
+/* A segment has addresses for nine eighths of the device, as the peer's does. */
 static strata_status_t read_sizes(caching_t *self) {
     const uint64_t sizes[] = {
         [STRATA_CACHING_SMALL] = 2ull << 20, [STRATA_CACHING_LARGE] = caching_options_of(self)->large_segment};

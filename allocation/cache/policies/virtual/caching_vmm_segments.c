@@ -1,13 +1,14 @@
 /* Expandable segments: ranges of addresses in which physical handles are mapped where memory is needed.
  *
- * A bank has ranges of its own for small and for large blocks, as a rule one of each; a range has handles of one size. What is mapped
- * without a gap is a run (allocation/cache/runs.h), and a gap is whole handles wide. A request that finds no free block takes the
- * lowest place that is wide enough, gaps and free blocks counted together, and maps the gaps in it. Only whole handles that are free
- * are unmapped.
+ * A bank has its own ranges for small and for large blocks, usually one of each. A range has handles of one
+ * size. Handles that touch are a run (allocation/cache/runs.h), and a gap has the width of whole handles. A
+ * request that finds no free block takes the lowest place that is wide enough, counting gaps and free blocks
+ * together. The gaps in it are then mapped. Only handles that are free as a whole are unmapped.
  *
- * The lock is open while handles are mapped. What was put together so far is nobody's meanwhile: a block in no tree, in the state of
- * one that waits. Another thread may take the free block that comes next; then the search begins anew. Addresses that a thread is
- * still unmapping look like a gap: whoever wants to map waits for it. */
+ * The lock is open while handles are mapped. The memory gathered so far is a held block, which is in no tree
+ * and in state DEFERRED, so other threads cannot use it. Another thread may take the free block that follows,
+ * and then the search starts over. Addresses that a thread is still unmapping look like a gap, so a thread that
+ * is about to map waits for it. */
 #include "allocation/cache/policies/caching/caching_state.h"
 #include "allocation/layers/sources/vmm.h"
 #include "allocation/report/outcome.h"
@@ -21,7 +22,7 @@ static uint64_t end_of_range(const caching_range_t *range) { return range->base 
 
 /* ---- gaps ---- */
 
-/* Where what is mapped or not mapped at an address ends, at the latest with the range. */
+/* Returns the end of the gap that begins at an address: the next run, or the end of the range. */
 static uint64_t end_of_gap(const caching_t *self, const caching_range_t *range, uint64_t at) {
     const strata_order_key_t key = {at, 0, 0};
     uint32_t run = strata_order_from((strata_order_t *)&self->chunks.by_address, &key);
@@ -35,13 +36,15 @@ static uint32_t range_of(const caching_t *self, uint32_t bank, uint32_t kind, ui
     return number;
 }
 
-/* The slot of the block of the run that begins at an address, if it is the first or the last one; 0: neither. */
+/* Returns the slot of the block that begins at an address. Returns 0 if it is neither the first nor the last
+ * block of the run. */
 static uint32_t end_block(const caching_t *self, uint32_t run, uint64_t at) {
     uint32_t first = strata_runs_first_block(&self->runs, run), last = strata_runs_last_block(&self->runs, run);
     return caching_block(self, first)->ptr == at ? first : caching_block(self, last)->ptr == at ? last : 0;
 }
 
-/* Whether so many bytes from a gap, or from the free block before it, are gaps and free blocks. A block after a free one is not. */
+/* Returns true if `size` bytes from `begin` on are gaps and free blocks. `begin` is a gap, or the free block
+ * before it. A block that follows a free block is never free, since they would have been coalesced. */
 static bool is_wide(const caching_t *self, const caching_range_t *range, uint64_t begin, uint64_t size) {
     uint64_t at = begin;
     while (at - begin < size && at < end_of_range(range)) {
@@ -52,13 +55,13 @@ static bool is_wide(const caching_t *self, const caching_range_t *range, uint64_
     return at - begin >= size;
 }
 
-/* Where a place that ends in a gap begins: with the free block before it, if there is one. */
+/* Returns the start of a place with a gap: that of the free block before the gap, if there is one. */
 static uint64_t begin_of(const caching_t *self, uint32_t run_before, uint64_t gap) {
     uint32_t slot = run_before ? strata_runs_last_block(&self->runs, run_before) : 0;
     return strata_slab_is_idle(caching_slab(self), slot) ? caching_block(self, slot)->ptr : gap;
 }
 
-/* The lowest place of a range for `size` bytes; 0: there is none. */
+/* Returns the lowest place of a range for `size` bytes, or 0 if there is none. */
 static uint64_t place_in(const caching_t *self, const caching_range_t *range, uint64_t size) {
     strata_gap_t gap = {.end = range->base};
     while (strata_runs_next_gap(caching_runs(self), end_of_range(range), &gap)) {
@@ -77,7 +80,7 @@ static uint64_t find_place(const caching_t *self, uint32_t bank, uint32_t kind, 
 
 /* ---- best fit ---- */
 
-/* Only the last block of a run has a gap after it. */
+/* Returns the bytes of a block and of the gap after it. Only the last block of a run has a gap after it. */
 static uint64_t room_of(const caching_t *self, uint32_t slot) {
     const strata_record_t *block = caching_block(self, slot);
     if (caching_block(self, block->next)->size != 0) return block->size;
@@ -108,7 +111,7 @@ static void link_range(caching_t *self, uint32_t number) {
     caching_bank_at(self, range->bank)->segments++;
 }
 
-/* The lock is opened. */
+/* Reserves a range, with the lock open. */
 static strata_status_t make_range(caching_t *self, uint32_t bank, uint32_t kind, strata_call_t *call) {
     uint64_t size = strata_round_up_any(self->range_bytes, self->handle[kind]), base = 0;
     strata_opened_t opened = strata_call_unlock(call);
@@ -127,7 +130,7 @@ static strata_status_t make_range(caching_t *self, uint32_t bank, uint32_t kind,
     return strata_fail(STRATA_E_LIMIT, 0, "caching_vmm has %u ranges, the maximum", self->ranges.capacity - 1);
 }
 
-/* Nothing is mapped there. The lock is opened. */
+/* Ends a range in which nothing is mapped. Opens the lock. */
 static void end_range(caching_t *self, uint32_t number, strata_call_t *call) {
     const caching_range_t range = *caching_range_at(self, number);
     uint32_t *link = &caching_bank_at(self, range.bank)->ranges[range.kind];
@@ -143,16 +146,16 @@ static void end_range(caching_t *self, uint32_t number, strata_call_t *call) {
 
 /* ---- growth ---- */
 
-/* A miss: what it grows, and what it has put together so far. */
+/* One miss, and the memory gathered for it so far. */
 typedef struct miss {
     const strata_request_t *request;
     uint32_t bank, kind, range;
-    uint32_t held; /* the slot of that block; 0: nothing */
-    uint64_t mapped; /* bytes of handles that were mapped for it */
-    uint64_t lacks; /* bytes of handles for what is not held yet, without what may be free after the next gap */
+    uint32_t held; /* slot of the held block, or 0 */
+    uint64_t mapped; /* bytes of the handles that were mapped for it */
+    uint64_t lacks; /* bytes of handles for the part that is not held yet, counting no free block after the next gap */
 } miss_t;
 
-/* A free block that is in no tree becomes part of what is held, which ends where it begins. */
+/* Adds a free block that is in no tree to the held block, which ends where it begins. */
 static void hold(caching_t *self, miss_t *miss, uint32_t slot) {
     self->used_bytes += caching_block(self, slot)->size;
     if (miss->held) strata_pieces_join(caching_slab(self), miss->held);
@@ -160,7 +163,7 @@ static void hold(caching_t *self, miss_t *miss, uint32_t slot) {
     caching_block(self, miss->held)->state = STRATA_RECORD_DEFERRED;
 }
 
-/* The block after it, or the block `slot` where nothing is held, if that is free. */
+/* Adds the block `slot` if it is free. It begins where the held block ends, if there is one. */
 static void hold_free(caching_t *self, miss_t *miss, uint32_t slot) {
     if (!strata_slab_is_idle(caching_slab(self), slot)) return;
     strata_tree_take(caching_tree(self, miss->bank, miss->kind), caching_slab(self), slot);
@@ -172,7 +175,7 @@ static void let_go(caching_t *self, miss_t *miss) {
     miss->held = 0;
 }
 
-/* One handle, after what is held. */
+/* Maps one handle after the held block. */
 static strata_status_t map_one(caching_t *self, miss_t *miss, uint64_t at) {
     uint32_t slot;
     strata_status_t status = strata_runs_map(&self->runs, at, self->handle[miss->kind], miss->request, &slot);
@@ -189,7 +192,7 @@ static strata_status_t map_one(caching_t *self, miss_t *miss, uint64_t at) {
     return STRATA_OK;
 }
 
-/* A handle leaves the cache as strata_runs_take() says. */
+/* Removes a handle from the cache, as strata_runs_take() does. */
 static strata_record_t *take_part(caching_t *self, uint32_t range, uint64_t at, uint32_t block, uint32_t near) {
     strata_record_t *below = strata_runs_take(&self->runs, strata_runs_find_part(&self->runs, at), block, near);
     if (!below) return NULL;
@@ -199,7 +202,8 @@ static strata_record_t *take_part(caching_t *self, uint32_t range, uint64_t at, 
     return below;
 }
 
-/* The last `count` handles of what is held go again, as far as there are slots to cut them off. No block has used them. */
+/* Unmaps the last `count` handles of the held block, which no block has used. Stops if there is no slot to
+ * split one off. */
 static void unmap_last(caching_t *self, miss_t *miss, uint64_t count) {
     for (uint64_t size = self->handle[miss->kind]; count > 0; count--) {
         const strata_record_t *held = caching_block(self, miss->held);
@@ -217,7 +221,8 @@ static void unmap_last(caching_t *self, miss_t *miss, uint64_t count) {
     }
 }
 
-/* Maps the gap after what is held, or a part of it, from an address on; what is free after that is held too. All or nothing. */
+/* Maps `bytes` bytes of the gap after the held block, all or nothing. The free block after the gap, if any, is
+ * then held too. */
 static strata_status_t map_gap(caching_t *self, miss_t *miss, uint64_t at, uint64_t bytes) {
     uint64_t size = self->handle[miss->kind], count = (bytes + size - 1) / size;
     for (uint64_t i = 0; i < count; i++) {
@@ -233,12 +238,12 @@ static strata_status_t map_gap(caching_t *self, miss_t *miss, uint64_t at, uint6
     return STRATA_OK;
 }
 
-/* While others unmap what was the bank's. The lock is opened. */
+/* Waits while other threads unmap handles of the bank. Opens the lock. */
 static void wait_for_gaps(caching_t *self, const miss_t *miss) {
     strata_runs_wait_for_gaps(&self->runs, &caching_bank_at(self, miss->bank)->unmapping[miss->kind], miss->request->call);
 }
 
-/* From a place on. E_NOT_READY: another thread has taken a block that lies there. */
+/* Gathers `size` bytes from a place on. Returns E_NOT_READY if another thread has taken a block there. */
 static strata_status_t gather(caching_t *self, miss_t *miss, uint64_t place, uint64_t size) {
     strata_status_t status = STRATA_OK;
     uint32_t run = strata_runs_find(&self->runs, place);
@@ -288,7 +293,7 @@ typedef struct leaving {
     strata_record_t *below[LEAVING];
 } leaving_t;
 
-/* The whole handles in a free block, up to `most` bytes and one handle. */
+/* Returns the whole handles in a free block, up to `most` bytes rounded up to a handle. */
 static strata_extent_t whole_handles(const caching_t *self, const strata_record_t *block, uint64_t most) {
     uint64_t size = self->handle[caching_kind_of(self, block)];
     uint32_t part = strata_runs_part_from(caching_runs(self), block->ptr);
@@ -303,7 +308,7 @@ bool strata_caching_has_idle_handle(caching_t *self, const strata_record_t *bloc
     return whole_handles(self, block, UINT64_MAX).size > 0;
 }
 
-/* Takes them out of the cache. What cannot be cut for want of a slot stays. */
+/* Takes the handles out of the cache. A handle stays if no slot is left to split it off. */
 static void take_handles(caching_t *self, uint32_t slot, const strata_extent_t *extent, leaving_t *leaving) {
     for (uint64_t size = self->handle[leaving->kind]; leaving->bytes < extent->size; leaving->bytes += size) {
         strata_record_t *below = take_part(self, leaving->range, extent->ptr + leaving->bytes, 0, slot);
@@ -312,7 +317,7 @@ static void take_handles(caching_t *self, uint32_t slot, const strata_extent_t *
     }
 }
 
-/* The host waits for the stream first. The lock is opened. */
+/* Frees the handles after the host has waited for the stream. Opens the lock. */
 static void free_handles(caching_t *self, const leaving_t *leaving, strata_call_t *call) {
     caching_bank_t *bank = caching_bank_at(self, leaving->bank);
     bank->unmapping[leaving->kind]++;
@@ -323,19 +328,19 @@ static void free_handles(caching_t *self, const leaving_t *leaving, strata_call_
     strata_runs_end_unmapping(&self->runs, &caching_bank_at(self, leaving->bank)->unmapping[leaving->kind]);
 }
 
-/* What the caller grows. */
+/* The bank and kind that the caller grows. */
 typedef struct own {
     uint32_t bank, kind;
 } own_t;
 
-/* Whether nobody is about to map in a range where nothing is mapped. */
+/* Returns true if nothing is mapped in a range and no other thread is about to map there. */
 static bool may_end(const caching_t *self, const caching_range_t *range, const own_t *own) {
     const caching_bank_t *bank = caching_bank_at(self, range->bank);
     bool mine = own->bank == range->bank && own->kind == range->kind;
     return range->parts == 0 && bank->unmapping[range->kind] == 0 && (mine || !bank->growing[range->kind]);
 }
 
-/* Unmaps what can be of a free block; the bytes. The lock is opened. */
+/* Unmaps the whole handles in a free block. Returns the bytes. Opens the lock. */
 static uint64_t unmap_block(caching_t *self, uint32_t slot, uint64_t most, const own_t *own, strata_call_t *call) {
     const strata_record_t *block = caching_block(self, slot);
     leaving_t leaving = {.bank = caching_bank_of(self, block), .kind = caching_kind_of(self, block)};
@@ -345,7 +350,7 @@ static uint64_t unmap_block(caching_t *self, uint32_t slot, uint64_t most, const
     if (leaving.count == 0) return 0;
     caching_bank_at(self, leaving.bank)->busy++;
     free_handles(self, &leaving, call);
-    /* Another thread may have ended it, and the node may be another range's. */
+    /* Another thread may have ended the range, and its node may belong to another range now. */
     bool there = caching_range_at(self, leaving.range)->bank == leaving.bank;
     if (there && may_end(self, caching_range_at(self, leaving.range), own)) end_range(self, leaving.range, call);
     caching_bank_at(self, leaving.bank)->busy--;
@@ -361,7 +366,7 @@ static uint64_t unmap_kind(caching_t *self, uint32_t kind, uint64_t most, const 
     return given;
 }
 
-/* A range in which nothing is mapped, of a bank that nobody grows; 0: none. */
+/* Returns a range in which nothing is mapped, of a bank that no thread grows, or 0 if there is none. */
 static uint32_t unused_range(const caching_t *self) {
     const own_t nothing = {0};
     for (uint32_t number = 1; number < self->ranges.used; number++) {
@@ -400,7 +405,7 @@ static strata_status_t corrupt(const char *what, uint64_t address) {
     return strata_fail(STRATA_E_CORRUPT, 0, "caching_vmm: %s (0x%llx)", what, (unsigned long long)address);
 }
 
-/* The handles of a range, each of the range's bank and kind. */
+/* Checks that each handle of a range has the range's bank and kind. */
 static strata_status_t validate_range(const caching_t *self, const caching_range_t *range) {
     uint32_t count = 0;
     for (uint32_t n = strata_runs_part_from(caching_runs(self), range->base); n; n = strata_runs_next_part(&self->runs, n)) {
