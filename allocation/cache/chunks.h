@@ -48,23 +48,23 @@ typedef struct strata_chunk {
 
 /* The hooks of a cache for its chunks. They run under the lock. */
 typedef struct strata_chunk_policy {
-    /* Returns true if a chunk may go back: nothing in it is in use, and the cache does not keep it. If it is
-     * NULL, strata_chunk_is_idle() decides. */
+    /* Returns true if a chunk may go back: nothing in it is in use, and the cache does not keep it. If the hook
+     * is NULL, strata_chunk_is_idle() decides. */
     bool (*may_go)(const strata_layer_t *self, const strata_chunk_t *chunk);
     /* Removes the free blocks of a departing chunk from the cache's index. The caller then frees their slots. */
     void (*leave)(strata_layer_t *self, const strata_chunk_t *chunk);
     /* For a cache that serves several streams. Returns true if a stream may still use a free block of the
-     * chunk. NULL if that never happens. It is called only if the memory below is allocated and freed in stream
-     * order. */
+     * chunk. The hook may be NULL if that never happens. It is called only if the memory below is allocated and
+     * freed in stream order. */
     bool (*is_in_use)(const strata_layer_t *self, const strata_chunk_t *chunk);
     /* Makes the host wait for such uses, with the locks open. If the wait fails, chunks in use stay. */
     void (*wait)(strata_layer_t *self, strata_call_t *call);
-    /* For a cache that serves at a given address: removes a free block from the index, or inserts the rests of
-     * a split. */
+    /* For a cache that serves at a given address. `take_out` removes a free block from the index. `put_in`
+     * inserts a block or the remainder of a split. */
     void (*take_out)(strata_layer_t *self, uint32_t slot);
     void (*put_in)(strata_layer_t *self, uint32_t slot);
     /* Copies the cache's notes on a free block to `rest`, which was split off after `block`. Returns false if
-     * there is no room for them. NULL if the cache does not split blocks. */
+     * there is no room for them. It is NULL if the cache does not split blocks. */
     bool (*cut)(strata_layer_t *self, const strata_record_t *block, strata_record_t *rest);
     /* Drops the notes on such a rest, which the block before it is about to absorb. May be NULL. */
     void (*join)(strata_layer_t *self, strata_record_t *rest);
@@ -177,10 +177,9 @@ uint64_t strata_chunks_trim(strata_layer_t *base, uint64_t keep, strata_call_t *
 
 /* ---- growth (growth.c) ---- */
 
-/* Makes the caller the one thread that grows, and returns true, until strata_chunks_end_growth(). If *growing
- * is set, another thread grows. Then it waits for that one with the lock open, and returns false, so that the
- * caller searches again. `growing` is &chunks->growing, or a flag of the cache's own if parts of it grow
- * separately. */
+/* Returns true and makes the caller the one thread that grows, until strata_chunks_end_growth(). If another
+ * thread grows already, waits for it with the lock open and returns false, and the caller searches again.
+ * `growing` is &chunks->growing, or a flag of the cache's own if parts of it grow separately. */
 bool strata_chunks_begin_growth(strata_chunks_t *self, bool *growing, strata_call_t *call);
 void strata_chunks_end_growth(strata_chunks_t *self, bool *growing);
 /* Sleeps until another thread's growth ends, or until `grown` is broadcast for another reason. May also wake up
@@ -191,8 +190,8 @@ void strata_chunks_wait_for_others(strata_chunks_t *self, strata_call_t *call);
  * them, or 0. */
 strata_status_t strata_chunks_ask(strata_chunks_t *self, uint64_t at, uint64_t size, uint64_t alignment,
                                   const strata_request_t *request, strata_record_t **below);
-/* Gives the memory back, with the locks open, and returns E_LIMIT. For a cache without a number for another
- * chunk, or a stack without a slot for another block. */
+/* Gives the memory back, with the locks open, and returns E_LIMIT. Used if the cache has no number for another
+ * chunk, or its stack no slot for another block. */
 strata_status_t strata_chunks_refuse_more(strata_chunks_t *self, strata_record_t *below, strata_call_t *call);
 
 /* Requests a chunk of `size` bytes from below, with the locks open. *number is set to that of the chunk, or of
@@ -232,7 +231,7 @@ bool strata_chunks_goes(const strata_chunks_t *self, const strata_chunk_t *chunk
  * It walks the chunk's blocks from the nearest known one: the first, the one that was carved or inserted last,
  * or that of place->slot. */
 uint32_t strata_chunks_free_at(strata_chunks_t *self, const strata_extent_t *place);
-/* Splits the place off the free block. The result is in no index, and the rests on either side are in the
+/* Splits the place off the free block. The result is in no index, and the remainders on either side are in the
  * index. Returns its slot. Returns 0, with nothing changed, if no slot is left or the cache does not split
  * blocks. */
 uint32_t strata_chunks_carve(strata_chunks_t *self, uint32_t slot, const strata_extent_t *place);

@@ -3,7 +3,7 @@
  *
  * With many blocks a single tree would be some twenty records deep, each a cache miss and an unpredictable
  * branch. A class has few. The tree uses bin_prev and bin_next of free records as links, and sets and clears
- * the slab's idle bit of each block. A zeroed struct is an empty tree. Only records are touched. */
+ * the slab's idle bit of each block. A zeroed struct is an empty tree. The tree touches no memory but records. */
 #ifndef STRATA_ALLOCATION_MECHANISM_TREE_H
 #define STRATA_ALLOCATION_MECHANISM_TREE_H
 

@@ -139,7 +139,7 @@ static bool is_divisible(const bfc_t *self, const strata_record_t *block, uint64
     return block->size >= 2 * rounded || block->size - rounded >= self->split_cap;
 }
 
-/* Splits the part to hand out off a free block that is in no bin, and indexes the rests. Returns 0, with
+/* Splits the part to hand out off a free block that is in no bin, and indexes the remainders. Returns 0, with
  * nothing changed, if no slot is left. */
 static uint32_t carve(bfc_t *self, uint32_t slot, const lookup_t *lookup) {
     uint64_t prefix = padding(bfc_block(self, slot), lookup);

@@ -47,7 +47,8 @@ void strata_bfc_put_back(bfc_t *self, strata_record_t *block) {
     if (block->generation >= STRATA_GENERATION_LAST) {
         slot = strata_chunks_move_block(&self->chunks, slot);
         if (slot == 0) {
-            /* The block stays unused until its region goes back. Its live count keeps the region until the end. */
+            /* The block stays unused. It still counts as live, so its region stays until the cache is
+             * destroyed. */
             block->state = STRATA_RECORD_DEFERRED;
             return;
         }

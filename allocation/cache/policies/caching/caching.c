@@ -13,7 +13,7 @@
  * If segments expand (caching_vmm.c), a segment is a range of addresses, and memory from below is mapped there,
  * handle by handle.
  *
- * One instance serves all streams of a device. Its other files are caching_sizes.c, caching_banks.c,
+ * One instance serves all streams of a device. The other files are caching_sizes.c, caching_banks.c,
  * caching_streams.c, caching_segments.c and caching_check.c. Features that the peer lacks are options, off by
  * default. */
 #include "allocation/cache/policies/caching/caching_state.h"
@@ -128,7 +128,8 @@ static HOT strata_record_t *hand_out(caching_t *self, strata_tree_t *idle, uint3
 
 /* ---- search ---- */
 
-/* Returns the smallest block of a tree that fits, or 0 if there is none or the rules make it too large. */
+/* Returns the smallest block of a tree that fits, or 0 if there is none or it is too large by the rules of
+ * splitting. */
 static HOT uint32_t fitting(const caching_t *self, const strata_tree_t *idle, const lookup_t *lookup) {
     const caching_options_t *o = caching_options_of(self);
     uint32_t slot = strata_tree_fit(idle, caching_slab(self), lookup->base.rounded);
@@ -254,9 +255,9 @@ strata_record_t *strata_caching_hit(strata_layer_t *base, size_t size, const str
 
 /* ---- growth ---- */
 
-/* Matters if streams are ignored. Memory from a pool below is valid in the requesting stream's order, and a
- * layer may have filled it there. So other streams get it only after a wait of the host. Memory from the device
- * itself is usable by any stream. */
+/* Marks memory from below. With `streams: ignored`, memory of a pool below is valid in the requesting stream's
+ * order, and a layer may have filled it there. So other streams get it only after a wait of the host. Any
+ * stream may use memory of the device itself. */
 static void mark_fresh(caching_t *self, strata_record_t *block, strata_stream_t stream) {
     if (self->chunks.ordered) strata_mark(block, ++self->last.frees, strata_last_users_of(&self->last, stream));
     else strata_mark(block, 0, 0);

@@ -39,7 +39,7 @@ void strata_caching_put_back(caching_t *self, strata_record_t *block) {
         self->used_bytes += block->size - size; /* includes the neighbor that it absorbed */
         return;
     }
-    /* With streams the mark is the age at which the block became idle. */
+    /* With streams, the mark is the number of searches when the block became idle, so it dates its age. */
     if (!caching_ignores_streams(self)) strata_mark(caching_block(self, slot), self->searches, 0);
     self->used_bytes -= size;
     caching_block(self, slot)->state = STRATA_RECORD_FREE;

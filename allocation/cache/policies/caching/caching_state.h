@@ -1,10 +1,9 @@
 /* The state of caching and caching_vmm: streams, banks of free blocks, and segments.
  *
- *     stream 1      stream 2                       one bank for each stream
- *     bank          bank
- *      | small       | small      | large          one tree of free blocks for each kind
- *      |             |            |
- *     |seg 2 MiB|   |seg 2 MiB|  |seg 20 MiB |      a segment is a chunk of the layer below
+ *     stream 1                          stream 2                      one bank for each stream
+ *     bank                              bank
+ *      |- small: |2 MiB| |2 MiB|         |- small: |2 MiB|            one tree of free blocks for each kind
+ *      '- large: |20 MiB|                '- large: |20 MiB| |64 MiB|  each segment is a chunk of the layer below
  *
  * The blocks of a segment are of one kind, small or large, and belong to one bank. A pool of the facade is an instance of
  * its own. Everything is guarded by the lock of the shared stack. Comments mark the functions that may open it. */
@@ -40,7 +39,7 @@ typedef struct caching_bank {
     uint32_t unused;
     uint32_t stream; /* node; 0 for the bank of all streams */
     uint32_t segments; /* number of segments and of address ranges */
-    uint32_t busy; /* calls in progress that use the bank, which must not end */
+    uint32_t busy; /* calls in progress that use the bank. It must not end before they do. */
     /* a thread requests memory from below with the lock open, and other threads that miss wait for it */
     bool growing[STRATA_CACHING_KINDS];
     bool gone; /* its stream was destroyed. Remains set after the bank has ended, because a stale hint may still refer to it. */
@@ -92,7 +91,8 @@ typedef struct caching {
     uint64_t of_kind[STRATA_CACHING_KINDS], active[STRATA_CACHING_KINDS],
         split[STRATA_CACHING_KINDS]; /* statistics, computed when they are read */
     strata_tree_t *trees[256]; /* by the code of a bank and a kind: caching_code() */
-    /* the layer that maps handles. If it is NULL, segments do not expand, and the next five fields are unused. */
+    /* the layer that maps handles. If it is NULL, segments do not expand, and the fields up to `mapped` and
+     * `unmapped` are unused. */
     strata_layer_t *vmm;
     strata_runs_t runs;
     strata_nodes_t ranges; /* caching_range_t */

@@ -167,8 +167,8 @@ static strata_status_t serve_huge(naive_t *self, const strata_lookup_t *lookup, 
     return STRATA_OK;
 }
 
-/* Requests a chunk, and another one if that is refused. The second share is smaller if the available memory has
- * shrunk in between. */
+/* Requests a chunk. If that is refused and the available memory has shrunk in between, requests a smaller
+ * share. */
 static strata_status_t ask_for_chunk(naive_t *self, const strata_lookup_t *lookup, uint32_t *slot) {
     uint64_t size, refused = UINT64_MAX;
     for (;;) {

@@ -9,7 +9,7 @@
 
 #include "platform/arithmetic.h"
 
-/* small blocks, which have a pool of their own, have at most this part of the smallest handle */
+/* Requests up to 1/SMALL of the smallest handle are small, and have a pool of their own. */
 enum { ALIGNMENT = 256, SMALL = 8 };
 
 static const strata_option_row_t options[] = {

@@ -2,7 +2,8 @@
  * beside a free block.
  *
  * Creation is preferred while the cache holds little more than its peak use (`slack`), because a new handle
- * serves many requests. Handles grow with the cache, because each call of the device takes time per handle. */
+ * remains useful for all later requests. Handles grow with the cache, because each call of the device takes
+ * time per handle. */
 #include "allocation/cache/policies/virtual/auto_growth_vmm_state.h"
 #include "allocation/report/outcome.h"
 
@@ -218,7 +219,7 @@ static strata_status_t bring_together(auto_growth_vmm_t *self, uint64_t rounded,
 }
 
 /* Serves the request when the device has no more memory. Free pieces are used even if the allowance permits
- * creation. So is the other pool, which is separate only so that small blocks do not keep large handles. */
+ * creation. So is the other pool, which is separate only so that small blocks do not keep large handles in use. */
 static strata_status_t serve_otherwise(auto_growth_vmm_t *self, vmm_kind_t pool, strata_lookup_t *lookup,
                                        strata_record_t **served) {
     const strata_request_t *request = lookup->request;

@@ -1,14 +1,15 @@
-/* Views: handles are mapped a second time, one after the other, so that their free pieces are one block. It
- * consists of the high end of one handle, any number of whole ones, and the low end of another. The handles
- * keep their first addresses, and so do the live blocks in them.
+/* Views: handles are mapped a second time, one after the other, so that their free pieces are one block. The
+ * block consists of the high end of one handle, any number of whole ones, and the low end of another. The
+ * handles keep their first addresses, and so do the live blocks in them.
  *
  * A view stays mapped when its block is freed. A program that repeats itself reuses it without a device call.
- * It ends when handles are given back, or when many other views were used since. */
+ * The view ends when handles are given back, or when many other views were used since. */
 #include "allocation/cache/policies/virtual/auto_growth_vmm_state.h"
 
 #include "platform/arithmetic.h"
 
-enum { MAPPED = 4096, MAPPED_THEN = 2048 /* max mappings of all views, and how many remain when there are more */ };
+/* MAPPED is the max number of mappings of all views. If there are more, MAPPED_THEN remain. */
+enum { MAPPED = 4096, MAPPED_THEN = 2048 };
 
 static strata_slab_t *slab(const auto_growth_vmm_t *self) { return strata_growth_vmm_slab(self); }
 

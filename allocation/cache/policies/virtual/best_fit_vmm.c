@@ -17,7 +17,7 @@
 #include "allocation/report/outcome.h"
 #include "platform/arithmetic.h"
 
-/* size of the range, in multiples of the device's memory */
+/* The range is ADDRESSES times as large as the device's memory. */
 enum { ALIGNMENT = 256, PARTS = 1 << 20, LEAVING = 1024, ADDRESSES = 4 };
 
 typedef struct best_fit_vmm_options {
