@@ -1,8 +1,9 @@
-/* What is live in a pool, told and set back: what is live now and was not then is freed, what was live then and is not now is taken
- * again at its address.
+/* Lists and restores the live blocks of a pool. Restoring frees the blocks that are live now and were not
+ * then. It allocates the blocks that were live then and are not now, each at its old address.
  *
- * Everything that could fail is looked at first. Nobody is served from the pool meanwhile, since it is not open; blocks may be freed
- * by other threads, which only makes more room. So what was found possible stays so, and no step is ever taken back. */
+ * All steps that could fail are checked first. The pool is not open, so no request is served from it. Other
+ * threads may free blocks, which only makes more room. So a change that passed the checks remains possible,
+ * and no step has to be undone. */
 #include <stdlib.h>
 
 #include "allocation/domain/layer.h"
@@ -20,7 +21,7 @@ void strata_graph_blocks_delete(strata_graph_blocks_t *blocks) {
 
 static uint64_t address_of(const strata_graph_block_t *block) { return (uint64_t)(uintptr_t)block->block.ptr; }
 
-/* ---- what is live ---- */
+/* ---- list live blocks ---- */
 
 typedef struct collecting {
     strata_graph_blocks_t *blocks;
@@ -28,7 +29,7 @@ typedef struct collecting {
     bool supported;
 } collecting_t;
 
-/* Hits must skip the layers above the cache: what they would do for a request is not to be done again. */
+/* Hits must skip the layers above the cache, because their work for a request must not be repeated. */
 static bool can_set_back(const strata_stack_t *server) {
     const strata_layer_type_t *type = server->cache ? server->cache->type : NULL;
     return type && STRATA_LAYER_HAS(type, take_at) && STRATA_LAYER_HAS(type, find);
@@ -77,21 +78,21 @@ strata_status_t strata_graph_pool_live(strata_graph_pool_t *pool, strata_graph_b
                        "cannot be set back");
 }
 
-/* ---- what has to change ---- */
+/* ---- compute the changes ---- */
 
 typedef struct change {
     strata_graph_pool_t *pool;
     strata_graph_blocks_t now;
     strata_graph_block_t *frees, *makes; /* parts of one array */
     size_t free_count, make_count;
-    size_t entered; /* servers of the first so many makes are kept from ending */
+    size_t entered; /* the servers of the first `entered` makes are kept from ending */
 } change_t;
 
 static bool is_same(const strata_graph_block_t *a, const strata_graph_block_t *b) {
     return address_of(a) == address_of(b) && a->block.size == b->block.size;
 }
 
-/* Both are in the order of addresses. */
+/* Both lists are sorted by address. */
 static void compare(change_t *change, const strata_graph_blocks_t *then) {
     const strata_graph_block_t *now = change->now.all, *old = then->all;
     const strata_graph_block_t *now_end = now + change->now.count, *old_end = old + then->count;
@@ -108,14 +109,15 @@ static void compare(change_t *change, const strata_graph_blocks_t *then) {
     }
 }
 
-/* ---- whether it can be done ---- */
+/* ---- check the changes ---- */
 
 static strata_status_t cannot_free(const strata_graph_block_t *block, const char *why) {
     return strata_fail(STRATA_E_BUSY, 0, "the block of %zu bytes at %s, which was not live then, %s", block->block.size,
                        strata_pointer_text(block->block.ptr).text, why);
 }
 
-/* Its free takes the ref's one owner away, and waits for nobody. What another thread has freed meanwhile is no obstacle. */
+/* The free must remove the ref's only owner, and must not wait for a stream. A block that another thread
+ * has freed is no obstacle. */
 static strata_status_t check_free(const change_t *change, const strata_graph_block_t *block) {
     strata_call_t call;
     strata_record_t *record;
@@ -134,7 +136,7 @@ static bool is_to_be_freed(const change_t *change, const strata_record_t *record
     return change->free_count && bsearch(&key, change->frees, change->free_count, sizeof *change->frees, by_address) != NULL;
 }
 
-/* From `record` on, up to an address: everything is free, or will be. Under the lock of the cache. */
+/* Checks that all memory from `record` up to an address is free, or will be. The lock of the cache is held. */
 static strata_status_t check_run(const change_t *change, const strata_slab_t *slab, const strata_record_t *record, uint64_t end) {
     for (; record->ptr < end; record = strata_slab_record(slab, record->next)) {
         bool free_now = record->state == STRATA_RECORD_FREE;
@@ -150,14 +152,15 @@ static strata_status_t check_run(const change_t *change, const strata_slab_t *sl
     return strata_fail(STRATA_E_STALE, 0, "memory that was live then is no longer in one piece");
 }
 
-/* The block of the cache that has an address, looked for from one before it in its chunk, if any is known; NULL: none. */
+/* Returns the cache's block that contains an address, or NULL. `known`, if not NULL, is a block before it
+ * in its chunk, from which the search starts. */
 static const strata_record_t *block_at(strata_layer_t *cache, const strata_record_t *known, uint64_t address) {
     const strata_slab_t *slab = &cache->stack->slab;
     while (known && known->ptr + known->size <= address) known = known->next ? strata_slab_record(slab, known->next) : NULL;
     return known && known->ptr <= address ? known : cache->type->find(cache, address);
 }
 
-/* Under the locks of the server. *known: where the last one was found. */
+/* *known is the block where the last check ended. The locks of the server are held. */
 static strata_status_t check_place(const change_t *change, const strata_stack_t *server, const strata_graph_block_t *block,
                                    const strata_record_t **known) {
     strata_layer_t *cache = server->cache;
@@ -171,8 +174,8 @@ static bool is_served_by(const strata_stack_t *server, const strata_graph_block_
     return server->number == block->server && server->life == block->life;
 }
 
-/* The blocks from change->entered on that one stack served: it is kept from ending. Cutting a block out of a free one takes two more
- * slots at most. */
+/* Checks the blocks from change->entered on that one stack served, and keeps that stack from ending.
+ * Splitting a block out of a free one takes at most two more slots. */
 static strata_status_t check_makes(change_t *change) {
     strata_stack_t *server = strata_stack_of(change->makes[change->entered].server);
     const strata_record_t *known = NULL;
@@ -198,7 +201,7 @@ static strata_status_t check(change_t *change) {
     return status;
 }
 
-/* ---- doing it ---- */
+/* ---- carry the changes out ---- */
 
 static void free_one(const change_t *change, const strata_graph_block_t *block) {
     strata_call_t call;

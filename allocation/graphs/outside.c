@@ -1,11 +1,11 @@
-/* Blocks from outside a pool that its graphs use: the pool is one more of their owners, until nothing keeps it. So the program's
- * free gives nothing away that a launch would still use. */
+/* Blocks from outside a pool that its graphs use. The pool is one more of their owners, until nothing keeps
+ * it. So a free by the program does not release memory that a launch would still use. */
 #include "allocation/domain/layer.h"
 #include "allocation/graphs/graphs.h"
 #include "allocation/uses/record_notes.h"
 #include "platform/host/host_memory.h"
 
-/* No lock is held; room for one more. */
+/* Makes room for one more block. No lock is held. */
 static strata_status_t ensure_room(strata_graph_pool_t *pool) {
     strata_domain_t *domain = pool->group->domain;
     strata_lock(&domain->lock);
@@ -28,7 +28,7 @@ static strata_status_t ensure_room(strata_graph_pool_t *pool) {
     return STRATA_OK;
 }
 
-/* False: another thread took the room. */
+/* Returns false if another thread took the room. */
 static bool write(strata_graph_pool_t *pool, strata_ref_t ref) {
     strata_domain_t *domain = pool->group->domain;
     strata_lock(&domain->lock);
@@ -54,7 +54,8 @@ static strata_status_t note(strata_graph_pool_t *pool, strata_ref_t ref) {
     return status;
 }
 
-/* The list first: it is under the lock of the domain, which comes before that of a stack. */
+/* The list is written first: it is under the lock of the domain, which precedes the lock of a stack in the
+ * lock order. */
 strata_status_t strata_graph_pool_own(strata_graph_pool_t *pool, strata_call_t *call, strata_record_t *record) {
     uint32_t mark = (uint32_t)pool->group->pool, generation = record->generation;
     strata_ref_t ref = strata_ref_of(record);

@@ -1,4 +1,4 @@
-/* The life of graph pools: made, opened, closed, kept, ended. */
+/* Creates, opens, closes, keeps and ends graph pools. */
 #include "allocation/domain/layer.h"
 #include "allocation/domain/paused.h"
 #include "allocation/domain/stack_list.h"
@@ -7,7 +7,7 @@
 
 #define POOL_NAME "graph"
 
-/* ---- finding ---- */
+/* ---- look-up ---- */
 
 strata_graph_pool_t *strata_graph_pool_find(strata_domain_t *domain, uint64_t number) {
     strata_group_t *group = NULL;
@@ -16,7 +16,7 @@ strata_graph_pool_t *strata_graph_pool_find(strata_domain_t *domain, uint64_t nu
     return NULL;
 }
 
-/* Whoever ended it is done with it too. */
+/* Returns whether the pool has ended and the thread that ended it has finished. */
 static bool has_ended(strata_graph_pool_t *pool) {
     strata_domain_t *domain = pool->group->domain;
     strata_lock(&domain->lock);
@@ -25,7 +25,8 @@ static bool has_ended(strata_graph_pool_t *pool) {
     return ended;
 }
 
-/* A pool that has ended, whose layers are those of the plan: its group and what all its streams share serve again. */
+/* Returns a pool that has ended and has the layers of the plan. Its group, and the stack that all its
+ * streams share, are reused. */
 static strata_graph_pool_t *find_ended(strata_domain_t *domain, const strata_plan_t *plan) {
     strata_group_t *group = NULL;
     while ((group = strata_domain_next_group(domain, group)) != NULL)
@@ -33,7 +34,7 @@ static strata_graph_pool_t *find_ended(strata_domain_t *domain, const strata_pla
     return NULL;
 }
 
-/* Its maker holds it before anybody can see it. */
+/* The hold is set before the pool is visible to other threads. */
 strata_status_t strata_graph_pool_make(strata_domain_t *domain, uint64_t number, const strata_plan_t *plan,
                                        strata_graph_pool_t **out) {
     strata_graph_pool_t *pool = find_ended(domain, plan);
@@ -75,7 +76,8 @@ void strata_graphs_settle(strata_domain_t *domain) {
         if (!group->graph) settle_group(domain, group);
 }
 
-/* Blocks of others are owned by the pool if its graph uses them, so only its own layers meet streams that are being captured. */
+/* Only the pool's own layers meet streams that are being captured: the pool owns the outside blocks that
+ * its graph uses. */
 static void tell_layers(const strata_graph_pool_t *pool, bool begins) {
     STRATA_DOMAIN_EACH_OF(pool->group->domain, pool->group, stack) strata_stack_tell_capture(stack, pool->group->pool, begins);
 }
@@ -92,7 +94,7 @@ static void list_window(strata_graph_pool_t *pool, const strata_graph_window_t *
     strata_captures_count_open(true);
 }
 
-/* False: the pool is about to end, or has ended. */
+/* Returns false if the pool has ended or is about to end. */
 static bool list_open(strata_graph_pool_t *pool, uint64_t number, const strata_graph_window_t *window) {
     strata_domain_t *domain = pool->group->domain;
     strata_lock(&domain->lock);
@@ -108,7 +110,7 @@ static bool list_open(strata_graph_pool_t *pool, uint64_t number, const strata_g
     return there;
 }
 
-/* What was freed inside captures and borrowed there waits for its borrowers. */
+/* Blocks that were freed and borrowed inside captures wait for their borrowers. */
 void strata_graph_pool_poll(strata_graph_pool_t *pool) {
     strata_pending_t pending = {.ready_at = UINT64_MAX};
     STRATA_DOMAIN_EACH_OF(pool->group->domain, pool->group, stack) strata_stack_poll(stack, &pending);
@@ -124,7 +126,7 @@ strata_status_t strata_graph_pool_open(strata_graph_pool_t *pool, uint64_t numbe
     if (!list_open(pool, number, window))
         return strata_fail(STRATA_E_STALE, 0, "pool %#llx has ended: nothing kept it", (unsigned long long)number);
     strata_captures_await_uncaptured();
-    strata_graph_pool_poll(pool); /* what has passed serves this capture; inside it nothing is polled */
+    strata_graph_pool_poll(pool); /* completed frees serve this capture; nothing is polled inside it */
     tell_layers(pool, true);
     return STRATA_OK;
 }
@@ -170,7 +172,7 @@ void strata_graphs_inherit(strata_stack_t *stack) {
 
 /* ---- the end ---- */
 
-/* Under the domain's lock. */
+/* The domain's lock is held. */
 static bool somebody_keeps(const strata_graph_pool_t *pool) {
     return pool->open || pool->holds > 0 || strata_graph_count_of(pool->count) > 0;
 }
@@ -191,7 +193,7 @@ bool strata_graph_pool_hold(strata_graph_pool_t *pool) {
     return kept;
 }
 
-/* Under the domain's lock, once nothing keeps it: true for the one who has to do what follows. */
+/* Returns true for the one thread that must end the pool, once nothing keeps it. The domain's lock is held. */
 static bool unpin(strata_graph_pool_t *pool) {
     if (pool->group->pool == STRATA_GRAPH_POOL_ENDED || somebody_keeps(pool) || pool->ending) return false;
     pool->ending = true;
@@ -199,7 +201,8 @@ static bool unpin(strata_graph_pool_t *pool) {
     return true;
 }
 
-/* The next pool after a group's (NULL: of all) that nothing keeps, unpinned; NULL: there is none. */
+/* Unpins and returns the next pool that nothing keeps, after the group `previous` or, with NULL, from the
+ * start. NULL if there is none. */
 static strata_graph_pool_t *unpin_next(strata_domain_t *domain, const strata_group_t *previous) {
     strata_lock(&domain->lock);
     strata_group_t *group = previous ? previous->next : &domain->ordinary;
@@ -208,7 +211,7 @@ static strata_graph_pool_t *unpin_next(strata_domain_t *domain, const strata_gro
     return group ? group->graph : NULL;
 }
 
-/* What it counted stays among the figures of the place. */
+/* The counts of an ended pool stay in the metrics of the place. */
 static void hand_over_counts(strata_group_t *group) {
     strata_domain_t *domain = group->domain;
     strata_lock(&domain->lock);
@@ -221,7 +224,7 @@ static void hand_over_counts(strata_group_t *group) {
     atomic_fetch_add(&domain->ordinary.out_of_memory, atomic_exchange(&group->out_of_memory, 0));
 }
 
-/* Its group is free for another pool. */
+/* Makes the pool's group available for another pool. */
 static void retire(strata_graph_pool_t *pool) {
     strata_domain_t *domain = pool->group->domain;
     strata_group_set_paused(pool->group, false);
@@ -254,7 +257,7 @@ static void sweep_place(strata_domain_t *domain) {
     for (strata_graph_pool_t *pool; (pool = unpin_next(domain, last)) != NULL; last = pool->group) sweep(pool);
 }
 
-/* In every place: a pool of one owns blocks of others. */
+/* Sweeps every place, because a pool in one place may own blocks of others. */
 void strata_graphs_sweep(strata_domain_t *domain) {
     const strata_captures_t *captures = domain->captures;
     if (atomic_load(&captures->pools) == 0) return;

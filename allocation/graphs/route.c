@@ -1,9 +1,10 @@
-/* Whose a request is while pools of graphs are open. A stream whose pool was begun is known by its name. Of another one the driver
- * is asked: it may have joined a capture by waiting for an event of it. */
+/* Chooses the pool of a request while graph pools are open. The stream that a pool was begun for is known
+ * by name. For any other stream the driver is queried, because the stream may have joined a capture by
+ * waiting for an event of it. */
 #include "allocation/graphs/graphs.h"
 
-/* Its requests go to the pool from begin to end. Those of a stream that has joined go there while it is captured, and a filter chooses
- * each request. */
+/* Returns whether all requests of the stack's stream go to the pool, from begin to end. Requests of a
+ * stream that joined the capture only go there while it is captured, and a filter chooses each request. */
 static bool is_named(strata_graph_pool_t *pool, const strata_stack_t *stack) {
     strata_captures_t *captures = stack->domain->captures;
     strata_lock(&captures->lock);
@@ -17,7 +18,7 @@ bool strata_graphs_divert(const strata_stack_t *stack) {
     return pool ? !pool->ready || !is_named(pool, stack) : strata_graphs_open(stack->domain);
 }
 
-/* ---- the pools that are open, as of one moment ---- */
+/* ---- a snapshot of the open pools ---- */
 
 typedef struct open_pool {
     strata_graph_pool_t *pool;
@@ -25,7 +26,7 @@ typedef struct open_pool {
     uint64_t capture;
 } open_pool_t;
 
-/* `place`: only those of the domain's own. */
+/* If `place`, lists only pools of the domain itself. */
 static uint32_t list(const strata_domain_t *domain, bool place, open_pool_t open[STRATA_OPEN_GRAPHS]) {
     strata_captures_t *captures = domain->captures;
     uint32_t count = 0;
@@ -94,7 +95,8 @@ strata_status_t strata_graphs_refuse_unannounced(const strata_stack_t *stack, st
     return status == STRATA_OK && id != 0 ? fail_unannounced() : status;
 }
 
-/* The pool whose capture the stream has joined: that of a stream that is known by name. */
+/* Returns the pool of the capture that the stream has joined. For a pool without a seen capture, the driver
+ * is queried for its named stream. */
 static strata_graph_pool_t *joined(strata_domain_t *domain, open_pool_t *open, uint32_t count, uint64_t id) {
     for (uint32_t i = 0; i < count; i++) {
         uint64_t own = open[i].capture;

@@ -1,11 +1,12 @@
-/* Graphs that tell of their end. The device calls back when a graph and all its instances are gone, on a thread of its own, where no
- * call of the device may be made: there a count goes down, and whoever looks next does the rest. */
+/* Detects the end of graphs. The device calls back when a graph and all its instances are gone, on its own
+ * thread, where no device call may be made. So the callback only decrements a count, and the next sweep
+ * does the rest. */
 #include "allocation/graphs/graphs.h"
 #include "platform/host/host_memory.h"
 
-/* A facade may be closed before the last graph is gone, so the last of pool and graphs deletes it. */
+/* A facade may be closed before the last graph is gone, so the last user, pool or graph, deletes it. */
 struct strata_graph_count {
-    _Atomic uint32_t users; /* the pool, and each of the graphs */
+    _Atomic uint32_t users; /* the pool and each graph */
     _Atomic uint32_t graphs;
 };
 
@@ -41,7 +42,7 @@ static strata_status_t ensure_count(strata_graph_pool_t *pool) {
     return STRATA_OK;
 }
 
-/* Of several threads that see a capture first one ties its graph to the pool. */
+/* If several threads see a capture, exactly one ties its graph to the pool. */
 static bool claim(strata_graph_pool_t *pool, uint64_t id, strata_stream_t stream) {
     strata_domain_t *domain = pool->group->domain;
     strata_lock(&domain->lock);
@@ -58,7 +59,7 @@ static bool claim(strata_graph_pool_t *pool, uint64_t id, strata_stream_t stream
     return mine;
 }
 
-/* The device refused: the next request tries again. */
+/* Undoes a claim that the device refused. The next request tries again. */
 static void unclaim(strata_graph_pool_t *pool) {
     strata_captures_t *captures = pool->group->domain->captures;
     strata_lock(&captures->lock);
@@ -90,7 +91,8 @@ strata_status_t strata_graph_pool_watch(strata_graph_pool_t *pool, strata_stream
     return status;
 }
 
-/* A filter's streams are not known by name, but one of the capture is, and its id. */
+/* Returns a stream of the pool's capture, and its id. A filter's streams are not known by name, but one
+ * stream of the capture is. */
 static strata_stream_t stream_of(strata_graph_pool_t *pool, uint64_t *known) {
     strata_captures_t *captures = pool->group->domain->captures;
     strata_lock(&captures->lock);
@@ -110,7 +112,7 @@ strata_status_t strata_graph_pool_refuse_capturing(strata_graph_pool_t *pool) {
     /* A stream that is gone is not being captured. */
     if (status == STRATA_E_DEVICE_LOST || status == STRATA_E_UNKNOWN_STREAM) return STRATA_OK;
     if (status != STRATA_OK || (capture != STRATA_CAPTURE_ACTIVE && capture != STRATA_CAPTURE_INVALIDATED)) return status;
-    /* The stream may be in another one by now. */
+    /* The stream may now be in another capture. */
     if (known && id != known) return STRATA_OK;
     return strata_fail(STRATA_E_CAPTURE, 0, "the capture goes on: end it first (cudaStreamEndCapture), then the pool");
 }

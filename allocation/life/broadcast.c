@@ -1,4 +1,4 @@
-/* Polls, releases and trims of all stacks of a domain. */
+/* Polls, releases and trims all stacks of a domain. */
 #include "allocation/domain/domain.h"
 #include "allocation/domain/layer.h"
 #include "allocation/domain/paused.h"
@@ -14,13 +14,15 @@ uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending) 
     return pending->freed_bytes;
 }
 
-/* The shared stacks come last, after those of threads: only then does a shared cache or a driver's pool hold everything that the
- * others gave back to it. Quarantined memory goes first, because it may belong to such a pool. */
+/* The levels of a walk, in its order: stacks of streams, shared stacks of threads, shared stacks. Only
+ * after the others does a shared cache or a driver's pool hold the memory that they returned. Quarantined
+ * memory is returned first, because it may belong to such a pool. */
 enum { LEVELS = 3 };
 
 static int level_of(const strata_stack_t *stack) { return !stack->is_shared ? 0 : stack->of_thread ? 1 : 2; }
 
-/* The levels that a walk has met, a bit each; the first is walked in any case. Few domains have stacks of all, and some have thousands. */
+/* The levels that a walk has met, one bit each. The first is always walked. Few domains have stacks of all
+ * levels, and some have thousands of stacks. */
 typedef uint32_t levels_t;
 static const levels_t first_level = 1;
 
@@ -32,12 +34,13 @@ static bool is_of_level(const strata_stack_t *stack, int level, levels_t *met) {
     return own == level;
 }
 
-/* Others may take idle memory unless its group keeps it for itself or for graphs, or is paused. */
+/* Returns whether other groups may take the stack's idle memory. They may not if its group keeps it, pins
+ * it for graphs, or is paused. */
 static bool is_anybodys(const strata_stack_t *stack) {
     return !stack->group->keeps && !atomic_load(&stack->group->pinned) && !strata_group_is_paused(stack->group);
 }
 
-/* All except groups that keep theirs; `own` gives its own. */
+/* Releases the idle memory of all groups except those that keep theirs. Group `own` releases even then. */
 uint64_t strata_domain_release(strata_domain_t *domain, const strata_group_t *own) {
     strata_range_begin(STRATA_RANGE_release, 0);
     uint64_t released = strata_domain_offer_quarantined(domain);
@@ -76,7 +79,7 @@ uint64_t strata_domain_kept_bytes(strata_domain_t *domain, const strata_group_t 
     return kept;
 }
 
-/* Selects the stacks of one group, or with NULL all whose memory others may take. */
+/* Selects the stacks of one group, or with NULL all stacks that other groups may take memory from. */
 static bool is_trimmed(const strata_stack_t *stack, const strata_group_t *only) {
     return only ? stack->group == only : is_anybodys(stack);
 }
@@ -88,7 +91,7 @@ static uint64_t idle_of_all(strata_domain_t *domain, const strata_group_t *only)
     return idle;
 }
 
-/* A stack keeps what the others leave of `keep`. */
+/* Trims each stack to the part of `keep` that the idle memory of the others leaves. */
 static uint64_t trim_level(strata_domain_t *domain, const strata_group_t *only, int level, uint64_t keep, levels_t *met) {
     uint64_t idle = idle_of_all(domain, only), released = 0;
     STRATA_DOMAIN_EACH(domain, stack) {
@@ -108,9 +111,9 @@ static uint64_t trim_all(strata_domain_t *domain, const strata_group_t *only, ui
     return released;
 }
 
-/* A block that a cache keeps may hold a chunk of the cache below it, whose rest is idle. Then the upper caches are asked to keep
- * less, until the bound is met, a walk finds nothing more, or everything was asked for. Other threads freed the
- * idle memory beyond that during the walk. */
+/* A block that a cache keeps may hold a chunk of the cache below it, the rest of which is idle. Then the
+ * upper caches must keep less: the request is halved until the bound is met, a walk releases nothing, or
+ * the request was 0. Idle memory above the bound afterwards was freed by other threads during the walk. */
 static void trim(strata_domain_t *domain, const strata_group_t *only, uint64_t keep) {
     uint64_t now, asked, left = keep;
     (void)strata_domain_offer_quarantined(domain);

@@ -1,4 +1,4 @@
-/* The life of a domain: its ordinary group, the stacks that join it, its end. */
+/* Creates and destroys domains, with their ordinary group, and adds stacks to them. */
 #include "allocation/domain/domain.h"
 
 #include "allocation/domain/captures.h"
@@ -47,9 +47,9 @@ strata_status_t strata_domain_create(strata_device_t *device, strata_place_t pla
 
 void strata_domain_destroy(strata_domain_t *domain) {
     strata_graphs_end(domain);
-    /* Before the pools to which some of it goes back. */
+    /* Pools to which some of it returns are destroyed below. */
     (void)strata_domain_offer_quarantined(domain);
-    /* The youngest first: a shared stack was made before the stacks of its group that use it. */
+    /* The youngest first: a shared stack is older than the stacks of its group that use it. */
     while (domain->last_stack) {
         strata_stack_t *stack = domain->last_stack;
         strata_domain_remove_stack(domain, stack);

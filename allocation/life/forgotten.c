@@ -1,13 +1,14 @@
-/* Stacks whose stream or thread is gone: how they become orphans, and how they end. */
+/* Stacks after the end of their stream or thread: how they become orphans, and how they are destroyed. */
 #include "allocation/domain/layer.h"
 #include "allocation/domain/stack_list.h"
 #include "allocation/stack/threads.h"
 
-/* Whether the only thread that a stack serves has exited. */
+/* Returns whether the only thread that a stack serves has exited. */
 static bool is_left(const strata_stack_t *stack) { return stack->of_thread != 0 && !strata_threads_is_alive(stack->of_thread); }
 
-/* Under the domain's lock: takes the stack off the list if it holds nothing, no stack uses it, and no walk is there. Whoever still
- * has its handle may come until it is taken away; then the stack is not empty. */
+/* Takes the stack off the list if it is empty, no stack uses it, and no walk visits it. The domain's lock
+ * is held. A caller that still has the stack's handle may use it until the handle is revoked; the stack is
+ * then not empty. */
 static bool unlist_empty(strata_domain_t *domain, strata_stack_t *stack) {
     if (stack->visitors > 0 || stack->carried > 0) return false;
     strata_stack_unname(stack);
@@ -18,7 +19,8 @@ static bool unlist_empty(strata_domain_t *domain, strata_stack_t *stack) {
 
 typedef strata_stack_t *(*step_fn)(strata_domain_t *domain, const strata_stack_t *previous);
 
-/* Moves a walk to the next stack (`step` NULL: to none). Ends the stack that it leaves if that stack has no more blocks. */
+/* Moves a walk to the next stack, or to none if `step` is NULL. Destroys the previous stack if it has no
+ * more blocks. */
 static strata_stack_t *end_and_go_on(strata_domain_t *domain, strata_stack_t *stack, step_fn step) {
     strata_lock(&domain->lock);
     strata_stack_t *next = step ? step(domain, stack) : NULL;
@@ -40,7 +42,8 @@ void strata_domain_sweep_orphans(strata_domain_t *domain) {
 /* Orphans per partial sweep. One stream leaves fewer, so few orphans wait for the next full sweep. */
 enum { PARTIAL_SWEEP = 8 };
 
-/* Continues where the last partial sweep ended. So the cost to forget a stream does not grow with the number of orphans. */
+/* Continues where the last partial sweep ended, so the cost of forgetting a stream does not grow with the
+ * number of orphans. */
 static void sweep_some(strata_domain_t *domain) {
     strata_lock(&domain->lock);
     strata_stack_t *stack = domain->next_swept ? domain->next_swept : domain->first_orphan;
@@ -56,7 +59,8 @@ static void sweep_some(strata_domain_t *domain) {
     strata_unlock(&domain->lock);
 }
 
-/* What a thread's stacks share was made before them: it ends in a second walk. */
+/* The shared stack of a thread is older than the stacks above it, and is empty only after they have ended.
+ * So there are two walks. */
 static void sweep_threads(strata_domain_t *domain) {
     strata_domain_sweep_orphans(domain);
     for (int walk = 0; walk < 2; walk++) {
@@ -66,8 +70,8 @@ static void sweep_threads(strata_domain_t *domain) {
     }
 }
 
-/* Two threads that forget one stream at once both come here: either event comes after all earlier work, and one that tells is
- * enough. */
+/* Two threads that forget one stream at the same time may both call this. Either event follows all earlier
+ * work, and one observable completion is enough. */
 static void note_gone(strata_stack_t *stack, strata_handle_t event, bool told) {
     strata_stack_take(stack);
     strata_handle_t spare = event ? stack->gone : NULL;
@@ -77,7 +81,8 @@ static void note_gone(strata_stack_t *stack, strata_handle_t event, bool told) {
     if (spare) strata_events_give(&stack->domain->events, spare);
 }
 
-/* All work of the stream that may still use the stack's memory, as an event; if none can be had the host waits. */
+/* Records an event after all work of the stream that may still use the stack's memory. If no event is
+ * available, the host waits. */
 static void mark_gone(strata_stack_t *stack) {
     strata_domain_t *domain = stack->domain;
     strata_handle_t event = NULL;
@@ -89,7 +94,7 @@ static void mark_gone(strata_stack_t *stack) {
     note_gone(stack, event, event || strata_domain_wait_for(domain, stack->stream));
 }
 
-/* Returns the next stack of a stream, in any pool. It cannot end until the walk moves on. */
+/* Returns the next stack of a stream, in any pool. It cannot be destroyed until the walk moves on. */
 static strata_stack_t *visit(strata_domain_t *domain, strata_stream_t stream, strata_stack_t *previous) {
     strata_lock(&domain->lock);
     strata_stack_t *stack = strata_stack_list_next_of_stream(domain, stream, previous);
@@ -111,7 +116,8 @@ static void make_orphan(strata_domain_t *domain, strata_stack_t *stack) {
 void strata_domain_forget_stream(strata_domain_t *domain, strata_stream_t stream) {
     strata_stack_set_t met;
     for (strata_stack_t *own = NULL; (own = visit(domain, stream, own)) != NULL;) strata_stack_stream_gone(own, stream);
-    /* The shared stack last: what the layers of a stack fill and give back when their stream ends is work of the stream too. */
+    /* The shared stacks are last: layers of a stack fill memory and return it when their stream ends, which
+     * is also work of the stream. */
     strata_stack_list_visit_met(domain, stream, &met);
     for (int shared = 0; shared < 2; shared++) STRATA_STACK_SET_EACH(&met, stack)
     if (stack->is_shared == (shared != 0)) strata_stack_stream_gone(stack, stream);
@@ -137,8 +143,9 @@ void strata_domain_orphan_group(strata_domain_t *domain, const strata_group_t *g
     strata_domain_sweep_orphans(domain);
 }
 
-/* The stacks of exited threads' own default streams, chosen before the wait for their work: a thread that exits during that wait
- * may leave work that the wait did not see. Returns whether there are any. */
+/* Marks the stacks of exited threads' own default streams. This precedes the wait for their work, because a
+ * thread that exits during the wait may leave work that the wait does not cover. Returns whether there are
+ * any. */
 static bool choose_left(strata_domain_t *domain) {
     bool any = false;
     STRATA_DOMAIN_EACH(domain, stack) {
@@ -148,7 +155,7 @@ static bool choose_left(strata_domain_t *domain) {
     return any;
 }
 
-/* Whether there is a stack that an exited thread has left. */
+/* Returns whether an exited thread has left a stack. */
 static bool any_left(strata_domain_t *domain) {
     bool any = false;
     STRATA_DOMAIN_EACH(domain, stack) any = any || is_left(stack);

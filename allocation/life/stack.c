@@ -1,4 +1,4 @@
-/* The life of stacks: numbers, instances, the shared stack. */
+/* Creates and destroys stacks: their numbers, the instances of their layers, and shared stacks. */
 
 #include <pthread.h>
 #include <string.h>
@@ -12,15 +12,17 @@
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
 
-/* Guards numbers. Taken with no other lock held; its rank is FACADE because stacks are begun while a facade is built. */
+/* Guards the numbers. No other lock is held when it is taken. Its rank is FACADE because stacks are created
+ * while a facade is built. */
 static pthread_mutex_t numbers = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t first_generation[STRATA_STACKS];
 static bool taken[STRATA_STACKS];
 enum { NUMBERED_RANKS = STRATA_RANK_SHARED - STRATA_RANK_STACK + 1 };
-static uint16_t passed[NUMBERED_RANKS]; /* how many of a rank's first candidates are taken or used up */
+static uint16_t passed[NUMBERED_RANKS]; /* the number of a rank's first candidates that are taken or exhausted */
 
-/* The i-th number to be tried, of 1 to STRATA_STACKS - 1; and the i of a number. A number's lock lives as long as the process. Each
- * rank takes numbers from its own end, so a lock keeps its place in the order of locks from one life to the next. */
+/* Maps the i-th number to try to that number, both from 1 to STRATA_STACKS - 1, and a number back to its i.
+ * A number's lock lives as long as the process. Each rank takes numbers from its own end, so a lock keeps
+ * its place in the lock order from one life to the next. */
 static uint16_t candidate(strata_lock_rank_t rank, uint16_t i) {
     const uint16_t last = STRATA_STACKS - 1, threads = STRATA_STACKS / 8 * 7;
     if (rank == STRATA_RANK_STACK) return i;
@@ -28,7 +30,8 @@ static uint16_t candidate(strata_lock_rank_t rank, uint16_t i) {
     return (uint16_t)(i < threads ? threads - i : last + threads - i);
 }
 
-/* A number whose refs can still be distinguished from those of its earlier lives; 0: none. */
+/* Takes a number with refs that can still be distinguished from those of its earlier lives. Returns 0 if
+ * there is none. */
 static uint16_t take_number(strata_lock_rank_t rank) {
     uint16_t found = 0, *first = &passed[rank - STRATA_RANK_STACK];
     pthread_mutex_lock(&numbers);
@@ -84,7 +87,7 @@ static void begin_figures(strata_stack_t *stack) {
     stack->measured = false;
 }
 
-/* Everything except its layers and its slab. Under the lock of a stack of this number that has ended. */
+/* Sets all fields except the layers and the slab. Holds the lock of a number with no live stack. */
 static void set_up(strata_stack_t *stack, strata_group_t *group, strata_lock_rank_t rank) {
     strata_domain_t *domain = group->domain;
     stack->domain = domain;
@@ -122,7 +125,7 @@ static void set_up(strata_stack_t *stack, strata_group_t *group, strata_lock_ran
     begin_figures(stack);
     stack->lock.rank = rank;
     strata_lock_observe(&stack->lock, domain->device->lock_observer);
-    stack->lock.observed = 0; /* the observer's word from the last life means nothing to this one */
+    stack->lock.observed = 0; /* the observer's value from the last life is meaningless in this one */
 }
 
 strata_status_t strata_stack_begin(strata_group_t *group, strata_lock_rank_t rank, strata_stack_t **out) {
@@ -168,7 +171,7 @@ static strata_layer_t *instance_new(strata_stack_t *stack, uint8_t number) {
     layer->options = node->options;
     layer->below_count = node->below_count;
     layer->number = number;
-    /* The upper bits belong to the core; a layer that gets no bit is always walked. */
+    /* The upper bits belong to the core. A layer that gets no bit is always walked. */
     layer->attention = node->type->idle && number <= STRATA_ATTENTION_LAYERS ? (uint16_t)(1u << (number - 1)) : 0;
     return layer;
 }
@@ -178,7 +181,7 @@ static void instance_delete(strata_layer_t *layer) {
     strata_host_delete(layer);
 }
 
-/* How widely an instance is shared. Below a shared one everything is shared as widely. */
+/* How widely an instance is shared. All instances below a shared one are shared as widely. */
 typedef enum width { OF_STREAM, OF_THREAD, OF_DEVICE } width_t;
 
 static width_t width_of_scope(strata_scope_t scope) {
@@ -191,7 +194,8 @@ static width_t width_of_stack(const strata_stack_t *stack) {
     return stack->of_thread ? OF_THREAD : OF_DEVICE;
 }
 
-/* `inside`: the width of the layers above. Instances are made bottom up, so create() finds the layers below already working. */
+/* Creates the instances from layer `number` down. `inside` is the width of the layers above. The order is
+ * bottom up, so that create() finds the layers below working. */
 static strata_status_t instantiate(strata_stack_t *stack, uint8_t number, width_t inside) {
     strata_group_t *group = stack->group;
     const strata_plan_node_t *node = &group->plan->nodes[number];
@@ -228,7 +232,8 @@ void strata_stack_rename(strata_stack_t *stack) { set_handle(stack, fresh_handle
 
 void strata_stack_unname(strata_stack_t *stack) { set_handle(stack, 0); }
 
-/* Look-ups from any thread and facade skip a stack before its layers are complete and once they end. */
+/* Look-ups from any thread and facade skip a stack before its layers are complete and once they are being
+ * destroyed. */
 static void set_open(strata_stack_t *stack, bool open) {
     strata_stack_lock(stack);
     stack->open = open;
@@ -236,7 +241,7 @@ static void set_open(strata_stack_t *stack, bool open) {
     strata_stack_unlock(stack);
 }
 
-/* Destroys the stack's own instances, the top first. */
+/* Destroys the stack's own instances, from the top down. */
 static void end_layers(strata_stack_t *stack) {
     for (uint32_t n = 1; n <= stack->group->plan->count; n++) {
         strata_layer_t *layer = stack->layers[n];
@@ -246,8 +251,9 @@ static void end_layers(strata_stack_t *stack) {
     }
 }
 
-/* The route of a hit: idle decorators, then a cache that has hits; anything else is walked. A cache that several stacks share has
- * its own lock, which then guards what a hit touches of this stack, so no layer above may rely on the stack's lock. */
+/* Sets the route of a hit: idle decorators, then a cache that has hits. Any other tree is walked. A cache
+ * that several stacks share has its own lock. That lock then guards the fields of this stack that a hit
+ * uses, so no layer above may rely on the stack's lock. */
 static void flatten(strata_stack_t *stack) {
     strata_layer_t *layer = stack->top;
     strata_layer_t *above[STRATA_ROUTE_LAYERS];
@@ -258,7 +264,7 @@ static void flatten(strata_stack_t *stack) {
         above[depth++] = layer;
         layer = layer->below[0];
     }
-    /* Only a cache hands out records that its own free takes back. */
+    /* Only a cache hands out records that its own free accepts. */
     if (layer->type->role != STRATA_CACHE || !layer->type->hit || (layer->stack != stack && guarded)) return;
     uint64_t route = layer->number;
     while (depth > 0) route = route << 8 | above[--depth]->number;
@@ -271,7 +277,7 @@ static void flatten(strata_stack_t *stack) {
     atomic_store(&stack->direct, strata_direct_own(stack));
 }
 
-/* Makes the stack's own instances, and adds the stack to its domain. */
+/* Creates the stack's own instances and adds the stack to its domain. */
 static strata_status_t build(strata_stack_t *stack) {
     strata_status_t status = instantiate(stack, 1, OF_STREAM);
     if (status != STRATA_OK) return status;
@@ -292,7 +298,7 @@ static bool shares_in_thread(const strata_plan_t *plan) {
     return false;
 }
 
-/* The shared stack of the calling thread, made at its first use. */
+/* Returns the shared stack of the calling thread, and creates it at its first use. */
 static strata_status_t thread_shared(strata_group_t *group, strata_stack_t **out) {
     uint64_t thread = strata_threads_self();
     strata_stack_t *shared = strata_domain_thread_shared(group, thread);
@@ -367,7 +373,7 @@ void strata_stack_destroy(strata_stack_t *stack) {
     strata_uses_t *waits = stack->host_uses;
     stack->layers = NULL;
     stack->host_uses = NULL;
-    /* The device of this observer may end before the number lives again. */
+    /* The device of this observer may be deleted before the number is used again. */
     strata_magazines_end(stack);
     strata_lock_observe(&stack->lock, NULL);
     strata_unlock(&stack->lock);

@@ -11,7 +11,7 @@
 #include "platform/text/printable.h"
 
 enum { SHOWN = 40 };
-/* A fraction is kept to nine digits after the point. */
+/* A fraction has at most nine digits after the point. */
 #define BILLION 1000000000u
 
 const strata_option_row_t *strata_option_find(const strata_layer_type_t *type, const char *name) {
@@ -63,7 +63,7 @@ static strata_status_t parse_count(const char *text, uint64_t *value) {
     return STRATA_OK;
 }
 
-/* In billionths. Written out, because strtod() follows the program's locale. */
+/* Parses a fraction in billionths. It does not use strtod(), which follows the program's locale. */
 static strata_status_t parse_fraction(const char *text, uint64_t *billionths) {
     uint64_t value = 0, digit = BILLION;
     size_t whole = strspn(text, "0123456789");
@@ -91,7 +91,7 @@ static void print_fraction(double value, char *text, size_t capacity) {
     snprintf(text, capacity, "%" PRIu64 "%s%s", billionths / BILLION, length ? "." : "", digits);
 }
 
-/* The text of a value of the row's kind, bounds included. */
+/* Prints a value, or one of its bounds, in the form of the row's kind. */
 static void print_number(strata_option_kind_t kind, uint64_t value, char *text, size_t capacity) {
     switch (kind) {
     case STRATA_OPTION_SIZE: strata_print_size(value, text, capacity); break;
@@ -134,7 +134,7 @@ static strata_status_t set_fraction(const strata_option_row_t *row, void *at, co
     return STRATA_OK;
 }
 
-/* The choices of a row, one by one, as strata_nearest_word() needs them. */
+/* The choices of a row as separate words, for strata_nearest_word(). */
 typedef struct choices {
     char names[STRATA_OPTION_CHOICES][32];
 } choices_t;
@@ -169,8 +169,8 @@ static bool is_shown(const char *text) {
     return true;
 }
 
-/* Blanks at the ends of a path are hardly ever meant, and a file drops some whatever its quotes: all ways to set a value mean the
- * same. */
+/* Drops blanks at the ends of a text. In a path they are rarely intended, and a configuration file drops
+ * some despite quotes. All ways to set a value must give the same result. */
 static strata_status_t set_text(char *at, const char *text) {
     text += strspn(text, " ");
     size_t length = strlen(text);

@@ -15,10 +15,10 @@ typedef struct unit {
 typedef struct measure {
     const char *what; /* "size" */
     const char *whole; /* the name of the smallest unit: "bytes" */
-    const char *endless; /* the word for UINT64_MAX */
+    const char *endless; /* the text of UINT64_MAX */
     const char *example;
-    bool bare; /* a number without a unit counts the smallest */
-    const unit_t *units; /* the largest first, ends with NULL */
+    bool bare; /* a number without a unit is in the smallest unit */
+    const unit_t *units; /* in descending order; ends with a NULL name */
 } measure_t;
 
 static const unit_t size_units[] = {
@@ -27,7 +27,7 @@ static const unit_t time_units[] = {{"s", 1000000000u}, {"ms", 1000000u}, {"us",
 static const measure_t size_measure = {"size", "bytes", "unlimited", "512, 64KiB, 20MiB, 1.5GiB or unlimited", true, size_units};
 static const measure_t time_measure = {"time", "nanoseconds", "never", "0, 20us, 100ms, 2s or never", false, time_units};
 
-/* More could not be distinguished in 64 bits. */
+/* More fraction digits than these could not be distinguished in 64 bits. */
 enum { FRACTION_DIGITS = 18, SHOWN = 40 };
 
 static strata_status_t wrong(const measure_t *measure, const char *text, const char *why) {
@@ -35,7 +35,7 @@ static strata_status_t wrong(const measure_t *measure, const char *text, const c
                        measure->example);
 }
 
-/* Words that people write for an existing unit: another case, powers of ten, long names. */
+/* Maps words that users write for an existing unit: another case, powers of ten, long names. */
 static const char *meant_unit(const measure_t *measure, const char *text) {
     static const char *const meant[][2] = {
         {"b", "B"},      {"byte", "B"},    {"bytes", "B"}, {"k", "KiB"},   {"kb", "KiB"},       {"m", "MiB"},
@@ -67,10 +67,10 @@ static strata_status_t wrong_unit(const measure_t *measure, const char *text, si
                        number < SHOWN ? (int)number : SHOWN, text, meant);
 }
 
-/* The digits before and after the point; false if there are too many. */
+/* The digits before and after the point. `fits` is false if there are too many. */
 typedef struct decimal {
     uint64_t whole, fraction, scale; /* fraction / scale */
-    size_t length; /* of the text; 0: no number */
+    size_t length; /* of the text; 0 if it has no number */
     bool fits;
 } decimal_t;
 
@@ -83,7 +83,7 @@ static decimal_t decimal_of(const char *text) {
     if (at > text && at[0] == '.' && at[1] >= '0' && at[1] <= '9') {
         at++;
         for (size_t digits = 0; *at >= '0' && *at <= '9'; at++) {
-            if (*at == '0' && strspn(at, "0") == strspn(at, "0123456789")) continue; /* trailing zeros mean nothing */
+            if (*at == '0' && strspn(at, "0") == strspn(at, "0123456789")) continue; /* trailing zeros do not change the value */
             number.fits = number.fits && ++digits <= FRACTION_DIGITS;
             if (!number.fits) continue;
             number.fraction = number.fraction * 10 + (uint64_t)(*at - '0');
@@ -115,13 +115,13 @@ static strata_status_t parse(const measure_t *measure, const char *text, uint64_
         return wrong(measure, text, "it does not fit into 64 bits");
     char why[64];
     snprintf(why, sizeof why, "it is not a whole number of %s", measure->whole);
-    /* 13.7GiB is not a whole number of bytes, and people write it: the fraction of a byte is dropped. */
+    /* 13.7GiB is not a whole number of bytes, but users write it. So the fraction of a byte is dropped. */
     if (factor == 1 && part % number.scale != 0) return wrong(measure, text, why);
     *value = bytes;
     return STRATA_OK;
 }
 
-/* `value` in `unit`, exactly; false if it takes more than `capacity` letters. */
+/* Prints `value` exactly in `unit`. Returns false if that takes more than `capacity` characters. */
 static bool print_in(uint64_t value, const unit_t *unit, bool bare, char *text, size_t capacity) {
     char digits[FRACTION_DIGITS + 2] = "";
     uint64_t rest = value % unit->factor;

@@ -5,7 +5,7 @@
 
 static bool is_above(strata_domain_t *domain) { return strata_domain_reserved(domain) > atomic_load(&domain->quota.limit); }
 
-/* Every hit and every free of the place goes the long way while it is watched. */
+/* While the place is watched, all its hits and frees take the slow path. */
 static void mark(strata_domain_t *domain, bool set) {
     STRATA_DOMAIN_EACH(domain, stack) {
         strata_stack_lock(stack);
@@ -20,7 +20,7 @@ static uint64_t idle_in(strata_domain_t *domain) {
     return idle;
 }
 
-/* As much as the limit requires, no more. What other pools keep for themselves stays theirs. */
+/* Releases only as much as the limit requires. Memory that other pools keep for themselves is not touched. */
 static void give_back(strata_domain_t *domain) {
     strata_pending_t pending;
     (void)strata_domain_poll(domain, &pending);
@@ -32,8 +32,9 @@ static void give_back(strata_domain_t *domain) {
     else (void)strata_domain_release(domain, NULL);
 }
 
-/* The word first: a stack that is made meanwhile, and a waiter that clears its bits, look at it after taking their own lock.
- * Threads that come to different results at once act one after the other, until the word and the bits agree with the facts. */
+/* `above` is set before the bits. A stack that is created concurrently, and a waiter that clears its bits,
+ * read it after taking their own lock. Threads with different results repeat this one after the other,
+ * until `above` and the bits agree with the facts. */
 static void settle(strata_domain_t *domain) {
     for (bool again = false;; again = true) {
         bool above = is_above(domain);
@@ -48,7 +49,7 @@ void strata_above_give_back(strata_domain_t *domain) {
     if (!is_above(domain)) settle(domain);
 }
 
-/* What is freed before the bits are set goes unnoticed: it is looked at after them. */
+/* A free before the bits are set goes unnoticed, so the place is checked again after them. */
 void strata_above_set_limit(strata_domain_t *domain, uint64_t bytes) {
     strata_quota_set(&domain->quota, bytes, &domain->lock);
     strata_domain_wake(domain);

@@ -1,16 +1,16 @@
-/* A place whose limit was set below what is live: until enough has been freed, whole idle chunks go back as they become idle, and
- * nothing is served from them. */
+/* Handles a place with a limit below its live memory. Until enough has been freed, whole idle chunks are
+ * released as they become idle, and no request is served from them. */
 #ifndef STRATA_ALLOCATION_ABOVE_H
 #define STRATA_ALLOCATION_ABOVE_H
 
 #include "allocation/graphs/graphs.h"
 
-/* Sets another limit, and wakes requests that wait for memory. Idle chunks go back as far as the limit requires; what stays above it is
- * watched from now on. No lock is held. */
+/* Sets another limit, and wakes requests that wait for memory. Releases idle chunks as far as the limit
+ * requires, and watches the place while it remains above. No lock is held. */
 void strata_above_set_limit(strata_domain_t *domain, uint64_t bytes);
-/* The rare path of the function below. */
+/* The slow path of strata_above_look(). */
 void strata_above_give_back(strata_domain_t *domain);
-/* Something was freed, or is asked for. No lock is held. */
+/* Called after a free and before a request. No lock is held. */
 static inline void strata_above_look(strata_domain_t *domain) {
     if (__builtin_expect(atomic_load_explicit(&domain->above, memory_order_relaxed), 0)) strata_above_give_back(domain);
 }

@@ -4,15 +4,17 @@
 #include "platform/arithmetic.h"
 #include "platform/place.h"
 
-/* In parts of `after` since the last request was seen. A thread sees it up to a part late and ends what it gives back within another one. */
+/* Times since the last request was seen, in parts of `after`. A thread sees a request up to one part late,
+ * and completes the release within another part. */
 enum { MARK_AT = STRATA_IDLE_PARTS - 3, GIVE_AT = STRATA_IDLE_PARTS - 2 };
-/* What goes back goes in so many steps: a request that comes meanwhile ends it after the step. */
+/* Memory is released in STEPS steps, so that a request that arrives in between ends it after the current step. */
 enum { STEPS = 16 };
 #define STEP_LEAST (64ull << 20)
-/* What a cache holds beside what it serves: one part in so many, in chunks and in handles that can be moved. */
+/* The memory that a cache holds beside the blocks it serves: 1/HOLES of it in chunks, 1/HOLES_OF_HANDLES in
+ * handles, which can be moved. */
 enum { HOLES = 4, HOLES_OF_HANDLES = 16 };
 
-/* ---- who has asked ---- */
+/* ---- recent requests ---- */
 
 static uint64_t calls_of(strata_group_t *group) {
     strata_domain_t *domain = group->domain;
@@ -37,7 +39,7 @@ static uint64_t live_in(strata_group_t *group) {
     return live;
 }
 
-/* By how much the most that a stack served at once is above what is live there. */
+/* Returns the difference between a stack's peak of live bytes and its live bytes now. */
 static uint64_t swing_of(strata_stack_t *stack) {
     strata_stack_take(strata_stack_home(stack));
     uint64_t swing = stack->figures.peak_allocated_bytes - stack->figures.allocated_bytes;
@@ -45,7 +47,7 @@ static uint64_t swing_of(strata_stack_t *stack) {
     return swing;
 }
 
-/* Over several stacks at most the sum. */
+/* Returns the sum over all stacks, which is an upper bound of the group's own difference. */
 static uint64_t swing_in(strata_group_t *group) {
     uint64_t swing = 0;
     STRATA_DOMAIN_EACH_OF(group->domain, group, stack) swing += swing_of(stack);
@@ -58,9 +60,9 @@ static uint64_t idle_in(strata_group_t *group) {
     return idle;
 }
 
-/* ---- whose work is over ---- */
+/* ---- completion of the streams' work ---- */
 
-/* Whether the device waits for all of its work when a source of the plan gives memory back. */
+/* Returns whether the device waits for all of its work when a source of the plan releases memory. */
 static bool waits_for_device(const strata_plan_t *plan) {
     for (uint32_t n = 1; n <= plan->count; n++) {
         const strata_layer_type_t *type = plan->nodes[n].type;
@@ -81,7 +83,8 @@ static bool each_stack_of(strata_domain_t *domain, const strata_group_t *only, e
     return true;
 }
 
-/* Of all stacks whose work the free of the group's memory would wait for. False: `ask` said so of one. */
+/* Applies `ask` to all stacks with work that a release of the group's memory would wait for. Returns false
+ * once `ask` does. */
 static bool each_concerned(strata_group_t *group, each_stack_fn ask) {
     strata_captures_t *all = group->domain->captures;
     if (!waits_for_device(group->plan) || !all->places) return each_stack_of(group->domain, group, ask);
@@ -94,12 +97,13 @@ static bool each_concerned(strata_group_t *group, each_stack_fn ask) {
     return true;
 }
 
-/* Another thread's own default stream cannot be named here, and what a forgotten stream left has an event already. */
+/* Another thread's own default stream cannot be named here. The work of a forgotten stream already has an event. */
 static bool has_stream(const strata_stack_t *stack) {
     return stack->open && !stack->is_shared && !stack->ownerless && !stack->orphan && stack->thread == 0;
 }
 
-/* An event after all that the stack's stream was given. It is asked later: on a device that is idle it has passed by then. */
+/* Records an event after all work submitted to the stack's stream. The event is queried later; on an idle
+ * device it is complete by then. */
 static bool mark(strata_stack_t *stack) {
     strata_domain_t *domain = stack->domain;
     strata_status_t status = strata_events_ensure(&domain->events, 1);
@@ -120,10 +124,11 @@ static bool is_quiet(strata_stack_t *stack) {
     return quiet;
 }
 
-/* ---- what goes ---- */
+/* ---- release ---- */
 
-/* Of each stack the cache that keeps most idle, before anything goes: through it that much comes back. One that cuts nothing serves a
- * request only from a chunk of its size, and no chunk is guessed. */
+/* Notes before the release, for each stack, the cache with the most idle memory. That memory is later
+ * recalled through this cache. A cache that does not split blocks serves a request only from a chunk of its
+ * size, and chunk sizes are not guessed. */
 static void note_before(strata_group_t *group) {
     STRATA_DOMAIN_EACH_OF(group->domain, group, stack) {
         strata_stack_take(stack);
@@ -140,8 +145,9 @@ static void note_before(strata_group_t *group) {
     }
 }
 
-/* What was not asked for again since the last time counts half: a burst that is small now and then is no reason to forget the large. No
- * more is remembered than would serve the most that was ever live, with a share for holes. */
+/* Memory that was not requested again since the last release counts half: an occasional small burst must
+ * not displace the large one. The amount never exceeds the bytes that the peak of live memory would need,
+ * with a share for holes. */
 static void note_what_went(strata_stack_t *stack, uint64_t swing) {
     strata_stack_take(stack);
     strata_went_t *went = &stack->went;
@@ -179,7 +185,7 @@ static void give_back(strata_group_t *group) {
     if (idle <= keep) return;
     uint64_t step = strata_max((idle - keep) / STEPS + 1, STEP_LEAST);
     note_before(group);
-    /* Also before the first: what came while the marks were asked is younger than they are. */
+    /* Checked before the first step too: requests during the marks' queries are younger than the marks. */
     while (idle > keep && calls_of(group) == group->idle.calls) {
         idle -= strata_min(step, idle - keep);
         strata_domain_trim_group(group->domain, group, idle);
@@ -187,9 +193,9 @@ static void give_back(strata_group_t *group) {
     note_after(group);
 }
 
-/* ---- looking ---- */
+/* ---- looks ---- */
 
-/* Whether idleness may take anything of a group at all. */
+/* Returns whether idleness may release any memory of a group. */
 static bool is_concerned(const strata_group_t *group) {
     return group->plan->idle && !group->keeps && !strata_group_has_ended(group) && !atomic_load(&group->pinned);
 }

@@ -1,23 +1,25 @@
-/* Idle memory goes back when the program is idle: `idle:` beside a stack (docs/idle.md).
+/* Releases idle memory while the program is idle: `idle:` beside a stack (docs/idle.md).
  *
- * Somebody has to look, because an idle program makes no calls: a thread of the facade (facade/open/idle.c), or a replay, which knows when
- * time passes. A look asks each group whose plan says so whether anything was asked of its stacks since the last one; that costs requests
- * nothing. */
+ * An idle program makes no calls. So a thread of the facade (facade/open/idle.c) looks, or a replay, which
+ * advances the time itself. A look checks each group with such a plan for requests to its stacks since the
+ * last look, which costs requests nothing. */
 #ifndef STRATA_ALLOCATION_IDLE_H
 #define STRATA_ALLOCATION_IDLE_H
 
 #include "allocation/domain/domain.h"
 
-enum { STRATA_IDLE_PARTS = 16 }; /* of `after`: how often a thread has to look */
+enum { STRATA_IDLE_PARTS = 16 }; /* of `after`: the interval of a thread's looks */
 
-/* Looks at every group of a domain; what has been idle for long enough goes back. One thread at a time, no lock is held. Returns when the
- * next look has something to do if nothing is asked until then, by the device's clock; STRATA_NEVER: nothing. */
+/* Checks every group of a domain and releases memory that has been idle for long enough. One thread at a
+ * time; no lock is held. Returns when the next look is due if there are no requests until then, by the
+ * device's clock, or STRATA_NEVER if none is due. */
 uint64_t strata_idle_look(strata_domain_t *domain, uint64_t now);
 
-/* A request of `by` has grown by so many bytes. What idleness took from `stack`, which is the same or shared by it, comes back in a few steps, each as
- * large as all before it: with few and large calls of the device. No lock is held; the thread's last error stays. */
+/* Recalls memory that idleness released from `stack`, after a request of `by` has grown by `grown` bytes.
+ * `stack` is `by` or shared by it. The memory returns in a few steps, each as large as all before it, which
+ * means few and large device calls. No lock is held; the thread's last error stays. */
 void strata_idle_recall(strata_stack_t *stack, strata_stack_t *by, strata_stream_t stream, uint64_t grown);
-/* The stack ends. Under its lock. */
+/* The stack is being destroyed. Its lock is held. */
 void strata_idle_end(strata_stack_t *stack);
 
 #endif

@@ -1,4 +1,4 @@
-/* The steps of the ladder, and the waiting at its end (docs/contracts.md §3). */
+/* The steps of recovery, and the wait at their end (docs/contracts.md §3). */
 #include "allocation/reclaim/ladder.h"
 
 #include "allocation/domain/layer.h"
@@ -14,12 +14,12 @@ typedef struct climb {
     uint64_t epoch; /* of the domain, before the rungs of this pass */
     bool asked_callbacks;
     bool asked_small;
-    bool nothing_pends; /* the last poll of all stacks found nothing freed, and nothing that waits */
+    bool nothing_pends; /* the last poll of all stacks found no completed and no pending frees */
     bool changed; /* something may have become free since the last failing try */
     strata_climbed_t given;
 } climb_t;
 
-/* Returns whether the climb is over. */
+/* Returns whether recovery is over. */
 static bool try_again(climb_t *climb, uint32_t extra_flags) {
     climb->changed = false;
     climb->status = climb->ladder->try_again(climb->ladder->context, extra_flags);
@@ -42,9 +42,9 @@ static uint64_t poll(climb_t *climb, strata_pending_t *pending) {
     return bytes;
 }
 
-/* ---- rungs: each returns whether the climb is over ---- */
+/* ---- steps: each returns whether recovery is over ---- */
 
-/* Without waiting in between, all stacks are polled and released before the one try (as the peers do). */
+/* Unless wait_first is set, polls and releases all stacks before the one try, as the peers do. */
 static bool rung_poll(climb_t *climb) {
     strata_pending_t pending = {.ready_at = UINT64_MAX};
     strata_stack_poll(climb->ladder->stack, &pending);
@@ -56,10 +56,11 @@ static bool rung_poll(climb_t *climb) {
     return freed > 0 && try_again(climb, 0);
 }
 
-/* While frees are pending in the domain whose bytes could serve the request, wait for the earliest of them: that takes less of the
- * GPU's time than a device free, which waits for all work. Other stacks' frees count too, though they serve only through the next
- * rung's release. If only the own stack's counted, the stack that came first would keep all the memory, and the other streams' work
- * would be serialised (streams-sharded-training at 24 GiB: 854 ms against 698). */
+/* Waits for the earliest pending free while the domain's pending bytes could serve the request. That takes
+ * less GPU time than a device free, which waits for all work. Frees of other stacks count too, although
+ * they only serve through the next step's release. If only the stack's own counted, the stack that came
+ * first would keep all the memory. The work of the other streams would then be serialized
+ * (streams-sharded-training at 24 GiB: 854 ms against 698). */
 static bool rung_wait_first(climb_t *climb) {
     const strata_ladder_t *ladder = climb->ladder;
     if (!ladder->says->wait_first || climb->nothing_pends) return false;
@@ -86,13 +87,13 @@ static bool rung_callbacks(climb_t *climb) {
     return release(climb) > 0 && try_again(climb, 0);
 }
 
-/* Once: the device has refused it, and is asked again only by the tries that follow a change. */
+/* Runs once. The device has refused this growth, and only later tries after a change request it again. */
 static bool rung_small_growth(climb_t *climb) {
     if (climb->asked_small) return false;
     climb->asked_small = climb->given.asked_small = true;
     const strata_error_t reason = *strata_last_error();
     bool over = try_again(climb, STRATA_SMALL_GROWTH);
-    if (!over) (void)strata_fail_again(&reason); /* a cache may have refused to grow by less: that is not the reason */
+    if (!over) (void)strata_fail_again(&reason); /* a cache may have refused smaller growth, which is not the reason */
     return over;
 }
 
@@ -100,21 +101,22 @@ static bool rung_small_growth(climb_t *climb) {
 
 static bool waits_only(const climb_t *climb) { return climb->ladder->says->steps == STRATA_RECLAIM_WAIT; }
 
-/* What was freed before the bits were set woke nobody: everything is looked at once more, idle chunks of other stacks too. Returns
- * whether the climb is over. */
+/* Frees before the waiter bits were set woke no thread, so this tries again and releases other stacks' idle
+ * chunks too. Returns whether recovery is over. */
 static bool look_again(climb_t *climb) {
     if (try_again(climb, 0)) return true;
     return !waits_only(climb) && release(climb) > 0 && try_again(climb, 0);
 }
 
-/* One wait: first the bits, then a look at everything, then sleep, so no wake-up is lost. Returns whether the climb is over;
- * *again: something has changed, or will. */
+/* Waits once. The order is the bits, then a poll, then the sleep, so that no wake-up is lost. Returns
+ * whether recovery is over. *again is true if memory has changed or will. */
 static bool rung_wait(climb_t *climb, bool *again) {
     *again = false;
     if (climb->ladder->says->timeout == 0 || strata_waiting_is_over(&climb->waiting)) return false;
     bool first = !climb->waiting.marked;
     if (first) strata_waiting_mark(&climb->waiting);
-    /* The rungs of this pass may have missed a free made since they began: then the sleep ends at once. */
+    /* The steps of this pass may have missed a free since they began. With their epoch, the sleep then ends
+     * immediately. */
     uint64_t epoch = first ? strata_domain_epoch(climb->domain) : climb->epoch;
     if (first && look_again(climb)) return true;
     strata_pending_t pending;
@@ -129,7 +131,7 @@ static bool rung_wait(climb_t *climb, bool *again) {
     return false;
 }
 
-/* A ladder of waits only has nothing to do for a thread that is alone, with nothing pending. */
+/* Returns true if recovery only waits, the thread is alone and nothing is pending. Then it cannot succeed. */
 static bool nothing_can_come(const climb_t *climb) {
     strata_pending_t pending;
     if (!waits_only(climb) || strata_waiting_threads(climb->domain) > 1 || strata_waiting_has_strangers(&climb->waiting))
@@ -138,7 +140,7 @@ static bool nothing_can_come(const climb_t *climb) {
     return pending.freed_bytes + pending.pending_bytes == 0;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole recovery ---- */
 
 static void note_rungs(const climb_t *climb) {
     strata_domain_t *domain = climb->domain;

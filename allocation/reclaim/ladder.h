@@ -1,19 +1,30 @@
-/* Out of memory (docs/contracts.md §3): the recovery that a `retry` runs, or the core if none did. */
+/* Recovery from out-of-memory (docs/contracts.md §3). A `retry` layer runs it, or the core if no `retry`
+ * did.
+ *
+ *     request refused -> poll -> wait first -> release -> callbacks -> smaller growth -> wait, then again
+ *                        after each step that gave memory: try the request again
+ *
+ * Parts: reclaim.c decides which requests are recovered; ladder.c has the steps; waiting.* sleeps until a
+ * free; callbacks.* calls the program. Patience (patience.*) waits instead of growing. Idleness (idle.*,
+ * recall.c) releases memory while the program is idle and recalls it later. above.* releases memory after
+ * the limit was lowered. */
 #ifndef STRATA_ALLOCATION_LADDER_H
 #define STRATA_ALLOCATION_LADDER_H
 
 #include "allocation/report/outcome.h"
 
-/* A `retry` asks `first`, the layer below it, again: `first` has refused the request for memory. Runs the steps that the options allow,
- * with a try after each that gave something, until a try succeeds or fails otherwise, or nothing is left: then E_NO_MEMORY. Does nothing
- * if the request forbids it. No lock is held. */
+/* Recovers a request that `first`, the layer below a `retry`, has refused for lack of memory. Runs the
+ * steps that the options allow, and tries again after each step that gave memory. Ends when a try succeeds
+ * or fails otherwise. Returns E_NO_MEMORY if no step is left, or if the request forbids recovery. No lock
+ * is held. */
 strata_status_t strata_reclaim_for(strata_layer_t *first, const strata_reclaim_t *says, const strata_request_t *request,
                                    strata_record_t **record);
-/* The same for the top of a stack, once and without waiting, as `retry: {timeout: 0}` above it. Does nothing if a `retry` has decided on
- * the request, or if a cache's own steps have left nothing to find. The request has an outcome. */
+/* Like strata_reclaim_for() with `retry: {timeout: 0}` above the top of a stack: once, and without waiting.
+ * Returns E_NO_MEMORY if a `retry` has decided on the request, or if a cache's own steps have left nothing
+ * to find. The request has an outcome. */
 strata_status_t strata_reclaim_once(strata_layer_t *top, const strata_request_t *request, strata_record_t **record);
 
-/* One try: search, then growth. E_NO_MEMORY: go on climbing. */
+/* Tries once: a search, then growth. After E_NO_MEMORY recovery continues. */
 typedef strata_status_t (*strata_try_fn)(void *context, uint32_t extra_flags);
 
 typedef struct strata_ladder {
@@ -25,7 +36,7 @@ typedef struct strata_ladder {
     strata_climbed_t *given; /* set at the end; may be NULL */
 } strata_ladder_t;
 
-/* The steps themselves, with tries of the caller's. */
+/* Runs the steps with the caller's tries. */
 strata_status_t strata_ladder_climb(const strata_ladder_t *ladder);
 
 #endif

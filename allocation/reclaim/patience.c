@@ -6,7 +6,8 @@
 
 #define LATE_AGAIN_NS UINT64_C(1000000000)
 
-/* With less work ahead a wait may cost the GPU time: such waits together take at most one part in so many of the stack's time. */
+/* With less work ahead a wait may cost GPU time. All such waits take at most 1/SHALLOW_PARTS of the stack's
+ * time. */
 enum { SHALLOW_PARTS = 8, SHALLOW_LEAST_NS = 10 * 1000 * 1000 };
 
 static uint64_t requested_in(strata_domain_t *domain) {
@@ -19,24 +20,26 @@ static uint64_t requested_in(strata_domain_t *domain) {
     return requested;
 }
 
-/* The highest sum of requested bytes at any growth so far, this request included. */
+/* Returns the highest sum of requested bytes at any growth so far, this request included. */
 static uint64_t needed_with(strata_domain_t *domain, uint64_t size) {
     uint64_t needed = requested_in(domain) + size, peak = atomic_load(&domain->peak_needed);
     while (needed > peak && !atomic_compare_exchange_weak(&domain->peak_needed, &peak, needed)) {}
     return needed > peak ? needed : peak;
 }
 
-/* The call's locks are open. */
+/* The call's locks are released. */
 static bool is_more_than_needed(const strata_stack_t *stack, const strata_reclaim_t *says, uint64_t growth) {
     double allowed = (double)needed_with(stack->domain, growth) * (1.0 + says->slack);
     return (double)(strata_domain_reserved(stack->domain) + growth) > allowed;
 }
 
-/* How many blocks must be on the way. The lock of the cache's stack is held. */
+/* Returns how many times the growth must be pending before the stack may wait. The lock of the cache's
+ * stack is held. */
 static uint64_t depth_of(const strata_stack_t *stack, const strata_reclaim_t *says) { return says->depth + stack->deeper; }
 
-/* Whether a wait ended so late that the GPU may have run dry meanwhile: less than the request is still on the way, or the host slept
- * longer than half of what the rest takes, by the time between two waits. The same lock. */
+/* Returns whether a wait ended so late that the GPU may have run out of work. That is the case if less than
+ * the request is still pending. It is also the case if the last sleep exceeded half of the time that the
+ * remaining blocks take, by the time between two waits. The lock of the cache's stack is held. */
 static bool was_late(const strata_patience_t *patience, const strata_stack_t *stack, const strata_reclaim_t *says, size_t size) {
     uint64_t depth = depth_of(stack, says), last = stack->waited_at;
     if (patience->left_bytes < size) return true;
@@ -45,7 +48,8 @@ static bool was_late(const strata_patience_t *patience, const strata_stack_t *st
     return patience->waiting.nap / (depth - 1) > (patience->waited_at - last) / 2;
 }
 
-/* One late wait alone is let pass: it costs less than memory does for good. The same lock. */
+/* A single late wait is ignored: it costs less than memory that is held permanently. The lock of the
+ * cache's stack is held. */
 static void learn(const strata_patience_t *patience, strata_stack_t *stack, const strata_reclaim_t *says, size_t size) {
     if (patience->waited_at == 0) return;
     if (was_late(patience, stack, says, size)) {
@@ -56,14 +60,14 @@ static void learn(const strata_patience_t *patience, strata_stack_t *stack, cons
     stack->waited_at = patience->waited_at;
 }
 
-/* A wait has given something. */
+/* Records a wait that gave memory. */
 static void note(strata_patience_t *patience, uint64_t left_bytes) {
     strata_clock_t *clock = patience->waiting.domain->device->clock;
     patience->waited_at = clock->now(clock);
     patience->left_bytes = left_bytes;
 }
 
-/* Until something is freed, as long as `least` bytes are on the way. */
+/* Waits until a free completes, as long as at least `least` bytes are pending. Returns false on timeout. */
 static bool wait_for_pending(strata_patience_t *patience, strata_stack_t *stack, uint64_t timeout, uint64_t least) {
     strata_waiting_t *waiting = &patience->waiting;
     if (!waiting->domain) *waiting = strata_waiting_begin(stack->domain, timeout);
@@ -78,8 +82,9 @@ static bool wait_for_pending(strata_patience_t *patience, strata_stack_t *stack,
     }
 }
 
-/* How long the host may wait now with less work ahead: what the time since has earned, no more than one timeout. 0: it may not.
- * Where waits have come too late, there are no such waits. The same lock. */
+/* Returns how long the host may wait with less work ahead, or 0 if it must not. The budget grows by
+ * 1/SHALLOW_PARTS of elapsed time and never exceeds one timeout. Stacks with late waits do not wait like
+ * this. The lock of the cache's stack is held. */
 static uint64_t shallow_wait(strata_stack_t *stack, const strata_reclaim_t *says, uint64_t now) {
     uint64_t since = stack->earned_at > 0 && now > stack->earned_at ? now - stack->earned_at : 0;
     stack->earned_ns = strata_min(stack->earned_ns + since / SHALLOW_PARTS, says->timeout);
@@ -87,12 +92,12 @@ static uint64_t shallow_wait(strata_stack_t *stack, const strata_reclaim_t *says
     return stack->deeper > 0 || stack->earned_ns < SHALLOW_LEAST_NS ? 0 : stack->earned_ns;
 }
 
-/* The same lock. */
+/* Deducts a wait from the budget. The lock of the cache's stack is held. */
 static void spend(strata_stack_t *stack, strata_clock_t *clock, uint64_t began) {
     stack->earned_ns -= strata_min(stack->earned_ns, clock->now(clock) - began);
 }
 
-/* The lock of the cache's stack is held, and open meanwhile. */
+/* The lock of the cache's stack is held, and released during the wait. */
 static bool wait_open(strata_patience_t *patience, const strata_layer_t *cache, const strata_request_t *request,
                       const strata_growth_asked_t *growth, uint64_t timeout) {
     strata_stack_t *stack = cache->stack;
@@ -113,7 +118,7 @@ bool strata_patience_waited(strata_patience_t *patience, const strata_layer_t *c
     const strata_reclaim_t *says = outcome ? outcome->reclaim : NULL;
     strata_clock_t *clock = stack->domain->device->clock;
     uint64_t ahead, on_the_way = stack->figures.deferred_bytes, now = clock->now(clock);
-    /* Others wait for a chunk that a cache above has asked for. */
+    /* Other threads wait for a chunk that a cache above requested, so such a request does not wait. */
     bool may = says && says->patience && !(request->flags & STRATA_NO_RETRY) && call->purpose != STRATA_FOR_CHUNK;
     if (!may || __builtin_mul_overflow(depth_of(stack, says), growth->bytes, &ahead)) return false;
     bool deep = on_the_way >= ahead;

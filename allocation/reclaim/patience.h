@@ -1,27 +1,30 @@
-/* Patience: a cache without a fitting free block waits for memory that is freed already and only waits for the GPU, instead of
- * growing (docs/patience.md). It waits only if that costs the GPU nothing: its own stack has `depth` blocks of that size on the
- * way, so the stream has work ahead of it meanwhile, and growth would exceed what the program needed so far. */
+/* Patience: a cache without a fitting free block waits for freed memory that is pending on the GPU, instead
+ * of growing (docs/patience.md). It only waits if that costs the GPU nothing. Its own stack must have
+ * `depth` blocks of that size pending, so that the stream has work during the wait. Growth must also exceed
+ * what the program needed so far. */
 #ifndef STRATA_ALLOCATION_PATIENCE_H
 #define STRATA_ALLOCATION_PATIENCE_H
 
 #include "allocation/domain/domain.h"
 #include "allocation/reclaim/waiting.h"
 
-/* For one request, while it is in one cache; begins as zero. */
+/* The state of one request in one cache; initialized to zero. */
 typedef struct strata_patience {
-    strata_waiting_t waiting; /* its domain is NULL until it has begun */
-    uint64_t waited_at; /* when the last wait gave something; 0: it has not */
-    uint64_t left_bytes; /* on the way after that */
+    strata_waiting_t waiting; /* its domain is NULL before the first wait */
+    uint64_t waited_at; /* when the last wait gave memory, or 0 */
+    uint64_t left_bytes; /* bytes still pending after that */
 } strata_patience_t;
 
-/* What a cache is about to grow by for a request; `idle` of these bytes it has already, in pieces that it can put together. */
+/* The growth that a cache plans for a request. `idle` of these bytes it already has, in pieces that it can
+ * combine. */
 typedef struct strata_growth_asked {
     uint64_t bytes, idle;
 } strata_growth_asked_t;
 
-/* A cache of stream scope is about to grow. If its stack is patient, this waits while frees are pending that could serve, within
- * the timeout. True: something was freed, look again; false: grow. The lock of the cache's stack is held; it may be opened, and is
- * held again. */
+/* Called before a cache of stream scope grows. If its stack is patient, waits within the timeout while
+ * pending frees could serve the request. Returns true if memory was freed and the cache must search again,
+ * false if it must grow. The lock of the cache's stack is held; it may be released in between, and is held
+ * on return. */
 bool strata_patience_waited(strata_patience_t *patience, const strata_layer_t *cache, const strata_request_t *request,
                             const strata_growth_asked_t *growth);
 

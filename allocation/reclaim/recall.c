@@ -1,13 +1,15 @@
-/* What idleness took comes back with the first requests that grow: in few calls of the device, so that few requests pay for them. */
+/* Recalls memory that idleness released, with the first requests that grow. It uses few device calls, so
+ * that few requests pay for them. */
 #include "allocation/domain/layer.h"
 #include "allocation/reclaim/idle.h"
 #include "platform/arithmetic.h"
 
-/* The first step is one part in FIRST of what went, and each later one as much as all before it; a request that has grown by that much
- * itself was a step. So a burst that needs less than the last one brings back at most twice what it needs, or one part in FIRST. */
+/* The first step is 1/FIRST of the released memory, and each later one is as much as all before it. A
+ * request that has grown by that much itself counts as a step. So a burst that needs less than the last one
+ * recalls at most twice its need, or 1/FIRST. */
 enum { FIRST = 8 };
-/* A step comes in pieces, of which the cache cuts its blocks: one part in PIECES of the whole, so that what stays in use at the next
- * idleness holds little with it. */
+/* A step is allocated in pieces, from which the cache splits its blocks. A piece is 1/PIECES of the whole,
+ * so that a block that is still in use at the next idleness pins little memory. */
 enum { PIECES = 16 };
 #define PIECE_LEAST (32ull << 20)
 #define PIECE_UNIT  (2ull << 20)
@@ -44,7 +46,8 @@ static counts_t counts_of(strata_layer_t *layer) {
     return counts;
 }
 
-/* A piece that the cache had already is no hit, because no request was served. A cache that put the piece together counted none. */
+/* A piece that the cache already had is no hit, because no request was served. A cache that combined the
+ * piece counted none. */
 static bool has_grown(strata_layer_t *layer, const counts_t *before) {
     strata_stack_take(layer->stack);
     strata_statistics_t *figures = &layer->stack->figures;

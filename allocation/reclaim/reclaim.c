@@ -1,4 +1,4 @@
-/* Which requests are recovered after a refusal, and by which tries. */
+/* Decides which requests are recovered after a refusal, and how they are tried again. */
 #include "allocation/domain/layer.h"
 #include "allocation/reclaim/ladder.h"
 #include "platform/arguments.h"
@@ -10,7 +10,7 @@ typedef struct attempt {
     strata_record_t **record;
 } attempt_t;
 
-/* Nobody else climbs meanwhile, nor waits instead of growing. */
+/* The flags keep the layers below from recovering, and from waiting instead of growing. */
 static strata_status_t try_again(void *context, uint32_t extra_flags) {
     const attempt_t *attempt = context;
     strata_request_t request = *attempt->request;
@@ -48,7 +48,7 @@ strata_status_t strata_reclaim_for(strata_layer_t *first, const strata_reclaim_t
     return does_nothing ? STRATA_E_NO_MEMORY : climb(first, says, request, record);
 }
 
-/* A source of handles keeps nothing but what the device refused to take back. */
+/* A source of handles keeps only memory that the device refused to take back. */
 static bool keeps_or_defers(const strata_group_t *group, const strata_layer_t *but) {
     for (uint32_t n = 1; n <= group->plan->count; n++) {
         const strata_layer_type_t *type = group->plan->nodes[n].type;
@@ -59,7 +59,8 @@ static bool keeps_or_defers(const strata_group_t *group, const strata_layer_t *b
     return false;
 }
 
-/* Whether a layer's own steps have left nothing that a ladder could find: no other layer of the domain keeps or defers anything. */
+/* Returns whether a layer's own steps have left nothing for a recovery to find: no other layer of the
+ * domain keeps or defers memory. */
 static bool is_all_reclaimed(strata_domain_t *domain, const strata_layer_t *own) {
     if (!own || strata_sent_has_limbo(&domain->sent)) return false;
     for (strata_group_t *group = NULL; (group = strata_domain_next_group(domain, group)) != NULL;)

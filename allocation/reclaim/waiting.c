@@ -3,9 +3,9 @@
 #include "allocation/stack/threads.h"
 
 enum {
-    BACKOFF_LEAST_NS = 20 * 1000, /* between polls of a device that cannot say when an event passes */
+    BACKOFF_LEAST_NS = 20 * 1000, /* between polls of a device that cannot predict when an event completes */
     BACKOFF_MOST_NS = 1000 * 1000,
-    STRANGERS_NS = 50 * 1000 * 1000 /* limit of a wait that only unregistered threads could end: they may never call */
+    STRANGERS_NS = 50 * 1000 * 1000 /* limit of a wait that only unregistered threads could end, since they may never call */
 };
 
 static uint64_t after(uint64_t now, uint64_t ns) { return ns > UINT64_MAX - now ? UINT64_MAX : now + ns; }
@@ -29,8 +29,8 @@ bool strata_waiting_has_strangers(const strata_waiting_t *waiting) {
     return strata_threads_has_strangers();
 }
 
-/* Real time counts where another thread may free. A thread that is alone with a virtual clock waits by that clock: what comes of it
- * does not depend on the machine. */
+/* Real time counts if another thread may free. A thread that is alone with a virtual clock waits by that
+ * clock, so that the result does not depend on the machine. */
 bool strata_waiting_is_over(const strata_waiting_t *waiting) {
     strata_clock_t *clock = waiting->domain->device->clock;
     if (clock->now(clock) >= waiting->deadline) return true;
@@ -38,7 +38,7 @@ bool strata_waiting_is_over(const strata_waiting_t *waiting) {
     return !alone && strata_real_now() >= waiting->real_deadline;
 }
 
-/* ---- the epoch, and who moves it ---- */
+/* ---- the epoch of frees ---- */
 
 uint64_t strata_domain_epoch(strata_domain_t *domain) {
     strata_lock(&domain->lock);
@@ -56,7 +56,7 @@ void strata_domain_wake(strata_domain_t *domain) {
     strata_unlock(&domain->lock);
 }
 
-/* Sets the waiter bit in every stack, each under its lock, or clears it when the last waiter has gone. */
+/* Sets the waiter bit in every stack, each under its lock, or clears it after the last waiter. */
 static void mark(strata_domain_t *domain, bool set) {
     STRATA_DOMAIN_EACH(domain, stack) {
         strata_stack_lock(stack);
@@ -82,8 +82,8 @@ static bool has_waiters(strata_domain_t *domain) {
     return has;
 }
 
-/* The last waiter clears the bits. One that comes meanwhile may find them cleared after it: they are set once more for it, and it
- * tries again. It may also have gone before that, so in the end the count decides. */
+/* The last waiter clears the bits. A new waiter may find them cleared after it set them, so they are set
+ * again for it and it tries again. It may also have left before that, so the count decides in the end. */
 void strata_waiting_unmark(strata_waiting_t *waiting) {
     if (!waiting->marked) return;
     strata_domain_t *domain = waiting->domain;
@@ -100,9 +100,9 @@ void strata_waiting_unmark(strata_waiting_t *waiting) {
     }
 }
 
-/* ---- letting time pass ---- */
+/* ---- passing time ---- */
 
-/* Sleeps up to `ns` of real time; returns whether a free has moved the epoch. */
+/* Sleeps up to `ns` of real time. Returns whether a free has advanced the epoch. */
 static bool hear_a_free(strata_domain_t *domain, uint64_t epoch, uint64_t ns) {
     strata_lock(&domain->lock);
     if (domain->epoch == epoch) strata_condition_wait(&domain->freed, &domain->lock, ns);
@@ -111,14 +111,14 @@ static bool hear_a_free(strata_domain_t *domain, uint64_t epoch, uint64_t ns) {
     return moved;
 }
 
-/* A virtual clock jumps to the event. If other threads are at work, it first stands still for a moment of real time, because they
- * may free before. */
+/* A virtual clock jumps to the event. If other threads are at work, this first sleeps briefly in real time,
+ * because they may free before the event. */
 static bool pass(const strata_waiting_t *waiting, uint64_t ready_at, uint64_t epoch) {
     strata_clock_t *clock = waiting->domain->device->clock;
     bool listens = !clock->is_virtual || strata_waiting_threads(waiting->domain) > 1;
     bool heard = listens && hear_a_free(waiting->domain, epoch, waiting->backoff);
     if (heard || !clock->is_virtual) return heard;
-    /* A device that does not know when events pass is asked again later. */
+    /* A device that cannot predict when events complete is polled again later. */
     uint64_t now = clock->now(clock);
     bool knows = !clock->polls && ready_at != UINT64_MAX && ready_at > now;
     uint64_t until = knows ? ready_at : now + waiting->backoff;
@@ -126,8 +126,9 @@ static bool pass(const strata_waiting_t *waiting, uint64_t ready_at, uint64_t ep
     return false;
 }
 
-/* By an eighth: who sleeps on is late by at most an eighth of what it has waited, and the kernel's own delay. If it were twice as
- * long each time, a wait of a millisecond would end half a millisecond late (docs/patience.md). */
+/* Lengthens a sleep by an eighth. A wait then ends late by at most an eighth of its length, plus the
+ * kernel's own delay. If sleeps doubled, a wait of a millisecond would end half a millisecond late
+ * (docs/patience.md). */
 static uint64_t longer(uint64_t backoff) {
     backoff += backoff / 8;
     return backoff < BACKOFF_MOST_NS ? backoff : BACKOFF_MOST_NS;
@@ -158,7 +159,7 @@ bool strata_waiting_sleep(strata_waiting_t *waiting, uint64_t epoch) {
     moved = domain->epoch != epoch;
     domain->sleeping--;
     atomic_fetch_sub(&domain->held_up, 1);
-    /* Whoever sleeps on learns that one more has given up, and checks again whether it is alone. */
+    /* The other sleepers must check again whether they are alone. */
     if (alone) strata_condition_broadcast(&domain->freed);
     strata_unlock(&domain->lock);
     return moved;

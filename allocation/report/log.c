@@ -14,7 +14,7 @@ enum { NOTED = 8, LETTERS = 200 };
 
 _Atomic int strata_log_most = STRATA_LOG_WARNING;
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards the two below; nothing else is taken under it */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards the two below; no other lock is taken under it */
 static strata_log_fn function;
 static void *function_context;
 
@@ -24,9 +24,9 @@ typedef struct noted {
     uint32_t note;
 } noted_t;
 
-/* Small: a library that is loaded late has little room for thread storage. */
+/* The array is small because a library that is loaded late has little space for thread storage. */
 static _Thread_local noted_t notes[NOTED];
-static _Thread_local uint32_t note_count; /* beyond NOTED: of those for which there was no room */
+static _Thread_local uint32_t note_count; /* above NOTED it also counts the notes that did not fit */
 static _Thread_local bool telling;
 
 typedef struct held {
@@ -56,7 +56,7 @@ void strata_log_hold(void) { holds++; }
 
 void strata_log_let_go(void) { holds--; }
 
-/* For the end of the call. False: the host has no room. */
+/* Keeps a message until the end of the call. Returns false if the host has no memory. */
 static bool hold(strata_log_level_t level, const char *text, bool function_alone) {
     size_t size = strlen(text) + 1;
     held_t *held = strata_host_new(1, sizeof *held + size), **link = &first_held;
@@ -69,7 +69,7 @@ static bool hold(strata_log_level_t level, const char *text, bool function_alone
     return true;
 }
 
-/* Calls of the program's function may fail: the error of the reporting call stays. */
+/* The program's function may call functions that fail. The error of the reporting call is restored afterwards. */
 static void tell(strata_log_level_t level, const char *text, bool function_alone) {
     if (telling || !strata_log_wants(level)) return;
     pthread_mutex_lock(&mutex);

@@ -1,5 +1,5 @@
-/* Messages (include/strata/log.h). What happens under a lock, or while something is under way, is noted and reported at the end of
- * the call. */
+/* Messages (include/strata/log.h). Events under a lock, or in the middle of an operation, are noted and
+ * reported at the end of the call. */
 #ifndef STRATA_ALLOCATION_LOG_H
 #define STRATA_ALLOCATION_LOG_H
 
@@ -16,18 +16,20 @@ static inline bool strata_log_wants(strata_log_level_t level) {
     return __builtin_expect((int)level <= atomic_load_explicit(&strata_log_most, memory_order_relaxed), 0);
 }
 
-/* Reports at once. No lock is held. */
+/* Reports immediately. No lock is held. */
 void strata_log_tell(strata_log_level_t level, const char *text);
-/* The same for what the caller also gets as an error: only to a function, never to standard error. */
+/* Reports a message that the caller also gets as an error: only to the program's function, never to
+ * standard error. */
 void strata_log_tell_again(strata_log_level_t level, const char *text);
-/* Between the two nobody is called: messages of the thread are reported by the next flush after them. For places where a call of
- * the program's function would wait for the thread itself, or find a facade half made. */
+/* Between these two calls the program's function is not called. The next flush afterwards reports the
+ * thread's messages. For code in which that function would deadlock with its own thread, or find a facade
+ * half made. */
 void strata_log_hold(void);
 void strata_log_let_go(void);
-/* Whether the calling thread is in the program's function. */
+/* Returns whether the calling thread is in the program's function. */
 bool strata_log_is_telling(void);
 
-/* What is noted: `bytes` moved, with `now` afterwards. X(NAME, level, text with both sizes) */
+/* The kinds of notes: `bytes` moved, and `now` are reserved afterwards. X(NAME, level, text with both sizes) */
 #define STRATA_LOG_NOTES(X)                                                                                                        \
     X(GREW, STRATA_LOG_INFO, "got % from the device, % reserved")                                                                  \
     X(SHRANK, STRATA_LOG_INFO, "gave % back to the device, % reserved")                                                            \
@@ -44,7 +46,7 @@ typedef enum strata_log_note {
 
 /* Any lock may be held. */
 void strata_log_note(strata_log_note_t note, strata_place_t place, uint64_t bytes, uint64_t now);
-/* Reports what the thread has noted. No lock is held; nothing of the caller is under way. */
+/* Reports the thread's notes. No lock is held, and no operation of the caller is in progress. */
 void strata_log_flush(void);
 
 #endif

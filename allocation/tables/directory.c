@@ -17,12 +17,13 @@ static strata_directory_inner_t *inner_of(const strata_directory_t *directory, u
     return atomic_load_explicit(&directory->inners[index], memory_order_acquire);
 }
 
-/* The place of a granule in the tree; its inner node is there. */
+/* Returns the link of a granule in the tree. The inner node must exist. */
 static _Atomic uint32_t *leaf_link(const strata_directory_t *directory, uint64_t granule) {
     return &inner_of(directory, granule / STRATA_DIRECTORY_GRANULES)->leaf[granule % STRATA_DIRECTORY_GRANULES];
 }
 
-/* Counts a granule as covered (`by` 1) or uncovered (-1) in its page. Returns true if the page now counts none. The lock is held. */
+/* Counts a granule as covered (`by` 1) or uncovered (-1) in its page. Returns true if the page now counts
+ * 0. The lock is held. */
 static bool count_on_page(const strata_directory_t *directory, uint64_t granule, int by) {
     strata_directory_inner_t *inner = inner_of(directory, granule / STRATA_DIRECTORY_GRANULES);
     uint16_t *covered = &inner->covered[granule % STRATA_DIRECTORY_GRANULES / STRATA_DIRECTORY_PAGE];
@@ -74,7 +75,7 @@ void strata_directory_delete(strata_directory_t *directory) {
     strata_host_delete(directory);
 }
 
-/* false: the range is empty or leaves the 2^57 bytes of addresses. */
+/* Returns false if the range is empty or exceeds the 2^57 bytes of addresses. */
 static bool granules_of(uint64_t address, uint64_t size, granules_t *granules) {
     uint64_t end;
     if (size == 0 || !strata_add(address, size, &end) || end > 1ull << STRATA_DIRECTORY_ADDRESS_BITS) return false;
@@ -83,7 +84,7 @@ static bool granules_of(uint64_t address, uint64_t size, granules_t *granules) {
     return true;
 }
 
-/* Creates an idle inner node, which gets its addresses later. No lock is held. */
+/* Creates an idle inner node, to which place_inners() assigns addresses. No lock is held. */
 static strata_status_t make_inner(strata_directory_t *directory) {
     size_t reserved;
     strata_directory_inner_t *inner = strata_host_reserve(sizeof *inner, sizeof *inner, &reserved);
@@ -98,7 +99,8 @@ static strata_status_t make_inner(strata_directory_t *directory) {
     return STRATA_OK;
 }
 
-/* Assigns idle inner nodes to every place of a range. Returns false if one more node is needed. The lock is held. */
+/* Assigns idle inner nodes to all indexes of a range that have none. Returns false if one more node is
+ * needed. The lock is held. */
 static bool place_inners(strata_directory_t *directory, granules_t granules) {
     for (uint64_t i = granules.first / STRATA_DIRECTORY_GRANULES; i <= (granules.end - 1) / STRATA_DIRECTORY_GRANULES; i++) {
         strata_directory_inner_t *inner = directory->first_idle;
@@ -124,18 +126,19 @@ static void leave_inners(strata_directory_t *directory, granules_t granules) {
     }
 }
 
-/* Leaves that have entries. */
+/* The number of leaves that have entries. */
 static size_t entries_now(const strata_directory_t *directory) {
     return strata_growing_usable(&directory->entries_range) / (sizeof *directory->entries << directory->entry_bits);
 }
 
-/* Leaves that can be taken. The lock is held. */
+/* The number of leaves that can be in use. The lock is held. */
 static uint32_t room_now(const strata_directory_t *directory) {
     uint64_t leaves = strata_min(directory->capacity, strata_growing_usable(&directory->leaves_range) / sizeof *directory->leaves);
     return (uint32_t)(directory->has_entries ? strata_min(leaves, entries_now(directory)) : leaves);
 }
 
-/* How many leaves must exist so that every granule can be covered once more; 0: there can never be so many. The lock is held. */
+/* Returns how many leaves must exist so that every granule can be covered once more, or 0 if the directory
+ * can never have that many. The lock is held. */
 static uint32_t leaves_wanted(const strata_directory_t *directory, granules_t granules) {
     uint64_t fresh = 0;
     for (uint64_t granule = granules.first; granule < granules.end; granule++) {
@@ -147,7 +150,7 @@ static uint32_t leaves_wanted(const strata_directory_t *directory, granules_t gr
     return wanted <= directory->capacity ? (uint32_t)wanted : 0;
 }
 
-/* The lock is held; there is one. */
+/* Takes a free or new leaf, which must exist. The lock is held. */
 static uint32_t take_leaf(strata_directory_t *directory, uint64_t granule) {
     uint32_t leaf = directory->free_head;
     if (leaf) {
@@ -195,7 +198,7 @@ strata_status_t strata_directory_begin(strata_directory_t *directory) {
     }
 }
 
-/* Likewise. */
+/* Makes room for `leaves` leaves. No lock is held. */
 static strata_status_t make_room(strata_directory_t *directory, uint64_t leaves, bool with_entries) {
     strata_status_t status = with_entries ? make_entries(directory, leaves) : STRATA_OK;
     return status == STRATA_OK ? strata_growing_grow(&directory->leaves_range, leaves * sizeof *directory->leaves) : status;
@@ -228,7 +231,7 @@ strata_status_t strata_directory_cover(strata_directory_t *directory, uint64_t a
     }
 }
 
-/* Empties the leaves [first, end). Readers may still look into them. The lock is held. */
+/* Empties the leaves [first, end). Readers may still read them. The lock is held. */
 static void empty_leaves(strata_directory_t *directory, uint64_t first, uint64_t end) {
     _Atomic uint64_t *entries = directory->entries + (first << directory->entry_bits);
     uint64_t count = directory->has_entries ? (end - first) << directory->entry_bits : 0;
@@ -236,7 +239,7 @@ static void empty_leaves(strata_directory_t *directory, uint64_t first, uint64_t
     for (uint64_t i = 0; i < count; i++) atomic_store_explicit(&entries[i], 0, memory_order_relaxed);
 }
 
-/* Takes one cover off a granule; returns the leaf that became free, or 0. The lock is held. */
+/* Removes one cover of a granule. Returns the leaf that became free, or 0. The lock is held. */
 static uint32_t uncover_granule(strata_directory_t *directory, uint64_t granule) {
     if (!inner_of(directory, granule / STRATA_DIRECTORY_GRANULES)) return 0;
     _Atomic uint32_t *link = leaf_link(directory, granule);
@@ -255,7 +258,7 @@ static uint32_t uncover_granule(strata_directory_t *directory, uint64_t granule)
     return leaf;
 }
 
-/* Adjacent leaves are emptied in one call: usually one system call per chunk. */
+/* Empties adjacent leaves in one call, which is usually one system call per chunk. */
 void strata_directory_uncover(strata_directory_t *directory, uint64_t address, uint64_t size) {
     granules_t granules;
     if (!granules_of(address, size, &granules)) return;
@@ -279,7 +282,7 @@ void strata_directory_uncover(strata_directory_t *directory, uint64_t address, u
     strata_unlock(&directory->lock);
 }
 
-/* An emptied leaf holds nothing: what is read there would be an outdated hint. */
+/* A free leaf must have no entries: readers would take an old entry for a hint. */
 static strata_status_t validate_empty(const strata_directory_t *directory, uint32_t leaf) {
     if (!directory->has_entries) return STRATA_OK;
     for (uint64_t i = (uint64_t)leaf << directory->entry_bits; i < ((uint64_t)leaf + 1) << directory->entry_bits; i++) {
@@ -289,7 +292,7 @@ static strata_status_t validate_empty(const strata_directory_t *directory, uint3
     return STRATA_OK;
 }
 
-/* A hit without the tree agrees with the tree. */
+/* Checks that the near entries agree with the tree. */
 static strata_status_t validate_near(const strata_directory_t *directory) {
     for (uint32_t i = 0; i < STRATA_DIRECTORY_NEAR; i++) {
         uint64_t near = atomic_load_explicit(&directory->near[i], memory_order_relaxed);
@@ -300,7 +303,7 @@ static strata_status_t validate_near(const strata_directory_t *directory) {
     return STRATA_OK;
 }
 
-/* A list that ends has no leaf twice: the link of a leaf decides everything that follows. */
+/* A list that ends cannot contain a leaf twice, because each leaf has only one link. */
 static strata_status_t validate_free_list(const strata_directory_t *directory) {
     uint32_t leaf = directory->free_head;
     for (uint32_t steps = 0; steps < directory->free_count; steps++) {
@@ -339,7 +342,7 @@ static strata_status_t validate_page(const strata_directory_t *directory, const 
                        (unsigned long long)inner->index, inner->covered[page], found);
 }
 
-/* Leaves that the tree leads to. */
+/* Validates the links of all inner nodes and counts them in `links`. */
 static strata_status_t validate_links(const strata_directory_t *directory, uint32_t *links) {
     strata_status_t status = STRATA_OK;
     for (const strata_directory_inner_t *inner = directory->first_inner; inner && status == STRATA_OK; inner = inner->next) {

@@ -11,7 +11,7 @@ static void push(strata_index_t *index, uint32_t node) {
     chain->head = node;
 }
 
-/* One chain more: it gets its nodes from the one that had them so far. */
+/* Adds a chain, which gets its nodes from the chain that it is split from. */
 static void split(strata_index_t *index) {
     uint32_t fresh = index->chains++;
     if (fresh > index->mask) index->mask = 2 * index->mask + 1;

@@ -4,10 +4,10 @@
 
 #include "platform/arithmetic.h"
 
-/* What a range begins with. */
+/* The size that a range starts with. */
 enum { FIRST_BYTES = 16 << 10, LEAST_NODES = 64 };
 
-/* Each unused node begins with the number of the next. */
+/* Each unused node begins with the number of the next unused node. */
 static uint32_t next_of(const strata_nodes_t *nodes, uint32_t node) {
     uint32_t next;
     memcpy(&next, strata_node(nodes, node), sizeof next);
@@ -65,7 +65,7 @@ strata_status_t strata_nodes_validate(const strata_nodes_t *nodes) {
         nodes->capacity > strata_growing_most(&nodes->range) / nodes->node_size)
         return strata_fail(STRATA_E_CORRUPT, 0, "the nodes count %u used, %u of them unused, of %u with room for %u", nodes->used,
                            nodes->unused, nodes->room, room_now(nodes));
-    /* A list that ends has no node twice: the link of a node decides everything that follows. */
+    /* A list that ends cannot contain a node twice, because each node has only one link. */
     uint32_t node = nodes->free_head;
     for (uint32_t steps = 0; steps < nodes->unused; steps++) {
         if (node == 0 || node >= nodes->used)

@@ -7,7 +7,8 @@ static bool before(const strata_order_key_t *a, const strata_order_key_t *b) {
     return a->second != b->second ? a->second < b->second : a->third < b->third;
 }
 
-/* The number of levels of a node: a quarter of all numbers have two, of those a quarter three. */
+/* Returns the number of levels of a node. A quarter of all numbers have at least two levels, a quarter of
+ * those at least three. */
 static uint32_t levels_of(uint32_t node) {
     uint32_t spread = node * 0x9e3779b1u;
     spread ^= spread >> 15;
@@ -20,7 +21,8 @@ void strata_order_init(strata_order_t *order, const strata_nodes_t *nodes, size_
     *order = (strata_order_t){.nodes = nodes, .at = at};
 }
 
-/* In each level the link after which a key belongs. Returns the node of the lowest level; 0: the order's own link. */
+/* Finds in each level the link after which a key belongs. Returns the node of the lowest level, or 0 if the
+ * link is the order's own. */
 static uint32_t descend(strata_order_t *order, const strata_order_key_t *key, uint32_t *links[STRATA_ORDER_LEVELS]) {
     uint32_t *level = order->first, node = 0;
     for (uint32_t i = STRATA_ORDER_LEVELS; i-- > 0;) {
@@ -69,7 +71,7 @@ uint32_t strata_order_find(strata_order_t *order, const strata_order_key_t *key)
     return node && !before(key, &strata_order_link(order, node)->key) ? node : 0;
 }
 
-/* The lowest level; where it ends, the others must have ended too. */
+/* Walks the lowest level. Where it ends, all other levels must have ended too. */
 strata_status_t strata_order_validate(const strata_order_t *order) {
     uint32_t due[STRATA_ORDER_LEVELS], count = 0;
     const strata_order_key_t *last = NULL;

@@ -5,13 +5,13 @@
 
 _Static_assert(sizeof(strata_record_t) == 64, "one line a record");
 
-/* What a slab begins with. */
+/* The size that a slab starts with. */
 enum { FIRST_SLOTS = 4096 };
 
-/* Whole words of bits. */
+/* Rounded up to whole words of bits. */
 static size_t bits_of(uint64_t slots) { return (slots + 63) / 64 * sizeof(uint64_t); }
 
-/* Slots for which so many bytes of both ranges have room. */
+/* Returns the number of slots that fit in these sizes of both ranges, in bytes. */
 static uint32_t slots_in(size_t records, size_t idle) {
     return (uint32_t)strata_min(STRATA_SLAB_SLOTS, strata_min(records / sizeof(strata_record_t), 8 * (uint64_t)idle));
 }
@@ -40,7 +40,7 @@ strata_status_t strata_slab_init(strata_slab_t *slab, uint16_t home, uint32_t fi
                             .idle_range = idle};
     slab->capacity = (uint32_t)strata_min(slots, slots_in(strata_growing_most(&records), strata_growing_most(&idle)));
     slab->room = room_now(slab);
-    slab->records[0].state = STRATA_RECORD_LIVE; /* no neighbour to merge with */
+    slab->records[0].state = STRATA_RECORD_LIVE; /* so that it never merges with a neighbor */
     return STRATA_OK;
 }
 
@@ -56,7 +56,7 @@ strata_status_t strata_slab_reserve(const strata_slab_t *slab, uint64_t slots) {
     return status == STRATA_OK ? strata_growing_grow(&slab->idle_range, bits_of(slots)) : status;
 }
 
-/* More comes once no lock is held; what came meanwhile is there. */
+/* Requests growth, which happens once no lock is held, and adopts growth that has happened since the last call. */
 static void want_room(strata_slab_t *slab) {
     slab->room = room_now(slab);
     if (slab->used < slab->room / 2) return;
@@ -120,7 +120,7 @@ static strata_status_t count_record(const strata_slab_t *slab, uint32_t slot, sl
     return STRATA_OK;
 }
 
-/* A list that ends has no slot twice: the link of a slot decides everything that follows. */
+/* A list that ends cannot contain a slot twice, because each slot has only one link. */
 static strata_status_t validate_free_list(const strata_slab_t *slab) {
     uint32_t slot = slab->free_head;
     for (uint32_t steps = 0; steps < slab->unused; steps++) {
