@@ -1,4 +1,4 @@
-/* Counts open pools of graphs, for calls that would break a capture. */
+/* Counts open graph pools, for calls that would break a capture. */
 #include "allocation/domain/captures.h"
 
 static _Atomic uint32_t open_anywhere; /* in all facades */
@@ -14,15 +14,16 @@ void strata_captures_count_open(bool opened) {
 
 bool strata_captures_any_open(void) { return atomic_load(&open_anywhere) > 0; }
 
-/* ---- calls that would break a capture that begins during them ---- */
+/* ---- calls that would break a capture that begins concurrently ---- */
 
-/* Guards nothing but the sleep of who waits until `uncaptured` is 0. */
+/* Guards only the sleep of a thread that waits until `uncaptured` is 0. */
 static strata_lock_t gate = {.rank = STRATA_RANK_DEVICE};
 static strata_condition_t none_left;
-static _Atomic uint32_t uncaptured; /* such calls under way */
+static _Atomic uint32_t uncaptured; /* such calls in progress */
 
-/* Counted before it looks, as a pool is counted before its opener looks here: one of the two sees the other. Where a pool is open already
- * nothing is counted, so that threads which ask again and again keep no opener waiting. */
+/* The call is counted before it checks for open pools, and a pool is counted before its opener checks for
+ * calls. So at least one of the two sees the other. If a pool is already open nothing is counted, so that
+ * threads that retry do not delay an opener. */
 bool strata_captures_begin_uncaptured(void) {
     if (strata_captures_any_open()) return false;
     atomic_fetch_add(&uncaptured, 1);
@@ -38,7 +39,7 @@ void strata_captures_end_uncaptured(void) {
     strata_unlock(&gate);
 }
 
-/* The pool that opens counts already, so there are no new ones. */
+/* The opening pool is already counted, so no new calls begin. */
 void strata_captures_await_uncaptured(void) {
     strata_lock(&gate);
     while (atomic_load(&uncaptured) > 0) strata_condition_wait(&none_left, &gate, UINT64_MAX);

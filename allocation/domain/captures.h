@@ -1,4 +1,4 @@
-/* The pools of captured graphs that are open, in one facade and in the process. */
+/* Counts the graph pools that are open, in one facade and in the process. */
 #ifndef STRATA_ALLOCATION_CAPTURES_H
 #define STRATA_ALLOCATION_CAPTURES_H
 
@@ -6,15 +6,17 @@
 
 void strata_captures_init(strata_captures_t *captures);
 void strata_captures_destroy(strata_captures_t *captures);
-/* A pool of the process opens, or closes. */
+/* Counts a pool of the process that opens or closes. */
 void strata_captures_count_open(bool opened);
-/* Waits until the calls that strata_captures_begin_uncaptured() allowed are over. The pool that opens is counted already. */
+/* Waits until the calls that strata_captures_begin_uncaptured() allowed are over. The opening pool is
+ * already counted. */
 void strata_captures_await_uncaptured(void);
-/* Returns true if any pool of the process is open. A device with a captured stream must not be waited for as a whole then. */
+/* Returns true if any pool of the process is open. Then a thread must not wait for a whole device that may
+ * have a captured stream. */
 bool strata_captures_any_open(void);
-/* Calls follow that would break a capture of the streams that they name, or of any: a wait for a whole device, a free in the order of a
- * stream. False: a pool is open, and they must not be made. None is opened before the end. A quick pair of steps, also under a stack's
- * lock. */
+/* Begins calls that would break a capture of their streams or of any stream: a wait for a whole device, a
+ * stream-ordered free. Returns false if a pool is open, and they must not be made. No pool opens before the
+ * end. Both functions are quick, and may be called under a stack's lock. */
 bool strata_captures_begin_uncaptured(void);
 void strata_captures_end_uncaptured(void);
 

@@ -1,11 +1,11 @@
-/* The devices of a domain's facade; each may have streams that use the domain's memory. More may be opened at any moment, each
- * once; none closes before the domain ends. Work on a device that is opened after this look cannot be the past work that is waited
- * for. */
+/* The devices of a domain's facade. Each may have streams that use the domain's memory. Devices may be
+ * opened at any moment, each once; none closes before the domain ends. A device that is opened after a look
+ * has no earlier work to wait for. */
 #include "allocation/domain/captures.h"
 #include "allocation/domain/domain.h"
 #include "platform/place.h"
 
-/* Device i of the devices, unless it is the domain's own or there is none. */
+/* Returns device i, or NULL if it is the domain's own or not open. */
 static strata_device_t *other(const strata_domain_t *domain, uint32_t i) {
     strata_device_t *device = atomic_load(&domain->devices[i]);
     return device != domain->device ? device : NULL;
@@ -40,7 +40,7 @@ static bool knows_captures(const strata_domain_t *domain) {
 
 bool strata_domain_may_capture(const strata_domain_t *domain) { return strata_captures_any_open() || knows_captures(domain); }
 
-/* False: it would break a capture. */
+/* Returns false if the wait would break a capture. */
 static bool begin_wait(const strata_domain_t *domain) {
     if (!knows_captures(domain) && strata_captures_begin_uncaptured()) return true;
     (void)strata_fail(STRATA_E_CAPTURE, 0, "a stream may be being captured: nobody waits for its device");
@@ -64,14 +64,14 @@ bool strata_domain_wait_for_all(strata_domain_t *domain) {
     return done;
 }
 
-/* False: it is not a stream of this device, or the device has lost it. */
+/* Returns false if it is not a stream of this device, or the device has lost it. */
 static bool knows_capture(strata_device_t *device, strata_stream_t stream, strata_capture_status_t *capture, uint64_t *id,
                           strata_status_t *status) {
     if (strata_device_may_capture(device)) *status = strata_device_capture_status(device, stream, capture, id);
     return strata_device_may_capture(device) && *status == STRATA_OK;
 }
 
-/* Nothing is captured on a device that was not asked. */
+/* No stream is captured on a device that cannot capture. */
 strata_status_t strata_domain_capture_of(strata_domain_t *domain, strata_stream_t stream, strata_capture_status_t *capture,
                                          uint64_t *id) {
     strata_device_t *device;
@@ -87,7 +87,7 @@ strata_status_t strata_domain_capture_of(strata_domain_t *domain, strata_stream_
     return known || !all ? STRATA_OK : status;
 }
 
-/* A captured stream is not even asked: that alone would end the capture. */
+/* A captured stream is not even queried, because that would end the capture. */
 static strata_status_t wait_on(strata_device_t *device, strata_stream_t stream) {
     strata_capture_status_t capture = STRATA_CAPTURE_NONE;
     uint64_t id;
@@ -97,7 +97,7 @@ static strata_status_t wait_on(strata_device_t *device, strata_stream_t stream) 
     return strata_device_stream_synchronise(device, stream);
 }
 
-/* Nor is a wait made for the whole device of a captured stream. */
+/* Does not wait for the whole device of a captured stream either. */
 bool strata_domain_wait_for(strata_domain_t *domain, strata_stream_t stream) {
     strata_device_t *device;
     bool of_each = strata_domain_means_many(domain, stream);

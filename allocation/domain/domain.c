@@ -24,7 +24,7 @@ void strata_domain_lose(strata_domain_t *domain) {
 
 /* ---- the list of stacks ---- */
 
-/* Under the domain's lock: a walk leaves one stack for the next. */
+/* Moves a walk from one stack to the next. The domain's lock is held. */
 static strata_stack_t *go_on(strata_stack_t *previous, strata_stack_t *found) {
     if (previous) previous->visitors--;
     if (found) found->visitors++;
@@ -80,7 +80,7 @@ void strata_domain_remove_stack(strata_domain_t *domain, strata_stack_t *stack) 
     strata_unlock(&domain->lock);
 }
 
-/* ---- figures of the device ---- */
+/* ---- metrics of the device ---- */
 
 strata_status_t strata_domain_claim(strata_domain_t *domain, const strata_request_t *request, uint64_t bytes) {
     if (strata_quota_claim_in_time(&domain->quota, bytes, &domain->lock, NULL)) return STRATA_OK;
@@ -128,7 +128,7 @@ void strata_domain_uncover(strata_domain_t *domain, uint64_t address, uint64_t b
     if (domain->directory) strata_directory_uncover(domain->directory, address, bytes);
 }
 
-/* Addresses that were covered once still have their pages there. */
+/* This cannot fail: addresses that were covered before still have their pages. */
 void strata_domain_recover(strata_domain_t *domain, uint64_t address, uint64_t bytes) {
     if (domain->directory) (void)strata_directory_cover(domain->directory, address, bytes);
 }
@@ -161,7 +161,7 @@ bool strata_domain_serves(strata_domain_t *domain, strata_stream_t stream) {
     return found;
 }
 
-/* Under the domain's lock. */
+/* The domain's lock is held. */
 static strata_stack_t *find(strata_domain_t *domain, uint64_t pool, strata_stream_t stream, uint64_t thread) {
     strata_stack_key_t anybodys = {.pool = pool, .stream = stream, .thread = thread}, own = anybodys;
     own.of_thread = strata_threads_self();

@@ -1,5 +1,11 @@
-/* A domain: all stacks over one physical memory (one place). Out-of-memory concerns the whole domain: it owns the waiting, the
- * event pool and the count of reserved bytes. */
+/* A domain: all stacks over one physical memory (one place). Out-of-memory concerns the whole domain, so it
+ * owns the wait for memory, the event pool and the count of reserved bytes.
+ *
+ *     domain  ->  groups (group.h), each from one plan  ->  stacks (stack_list.h), one per stream
+ *
+ *  - quota.* bounds the bytes, peaks.* measures their peaks, quarantine.* holds memory that the device refused
+ *  - events.* is the event pool, sent.* has blocks sent to other processes, captures.* counts open graph pools
+ *  - devices.c waits for streams, paused.* pauses groups, layer.h has functions for layers */
 #ifndef STRATA_ALLOCATION_DOMAIN_H
 #define STRATA_ALLOCATION_DOMAIN_H
 
@@ -13,17 +19,19 @@
 #include "allocation/stack/stack.h"
 #include "platform/device.h"
 
-/* Called by the ladder with no lock held: frees the caller's own memory and returns the bytes. */
+/* Called during recovery with no lock held. Frees the program's own memory and returns the bytes. */
 typedef uint64_t (*strata_domain_free_memory_fn)(void *context, strata_place_t place, size_t size);
 
-/* The first failure that could not be reported to anybody, such as one in a layer's end: for the facade's close. */
+/* The first failure that could not be returned to a caller, such as one in a layer's destroy(). The
+ * facade's close reports it. */
 typedef struct strata_lost {
-    _Atomic int state; /* 0: nothing; 1: being written; 2: there */
+    _Atomic int state; /* 0 if empty, 1 while it is written, 2 if it is set */
     strata_error_t error;
 } strata_lost_t;
 
-/* For replays, on devices that know when an event passes. Called under a stack's lock for every block that is freed while other streams
- * still use it, with the time on the device's clock at which that use ends. `cut` is called if some of those bytes are reused earlier. */
+/* For replays, on devices that predict when an event completes. Called under a stack's lock for every block
+ * that is freed while other streams still use it. `ready_at` is the time on the device's clock when that
+ * use ends. `cut` is called if some of those bytes are reused earlier. */
 typedef struct strata_deferral strata_deferral_t;
 struct strata_deferral {
     void (*add)(strata_deferral_t *self, uint64_t now, uint64_t ready_at, uint64_t bytes);
@@ -32,21 +40,22 @@ struct strata_deferral {
 
 typedef struct strata_driver_memory strata_driver_memory_t;
 
-/* What the program has set for a place, and was given: every domain that the place has, one after the other, begins with it. */
+/* The settings and state of a place. Successive domains of a place each begin with them. */
 typedef struct strata_domain_said {
-    uint64_t limit; /* UINT64_MAX: none */
-    uint64_t count; /* the last that was given out */
-    strata_stream_t default_stream; /* NULL: the legacy stream */
-    strata_deferral_t *deferral; /* NULL: nobody asks */
-    uint32_t peers; /* other GPUs that may use the place's memory: a bit each */
+    uint64_t limit; /* UINT64_MAX if there is none */
+    uint64_t count; /* the last count that was issued */
+    strata_stream_t default_stream; /* NULL means the legacy stream */
+    strata_deferral_t *deferral; /* may be NULL */
+    uint32_t peers; /* other GPUs that may use the place's memory, one bit each */
 } strata_domain_said_t;
 
-/* The pools of graphs that are begun, in every place of a facade (allocation/graphs/graphs.h): a stream may be captured into one,
- * and ask in another place. */
+/* The graph pools that have begun, in every place of a facade (allocation/graphs/graphs.h). A stream may be
+ * captured into a pool of one place and request memory in another. */
 typedef struct strata_captures {
-    _Atomic uint32_t open; /* how many; with the lock */
-    _Atomic uint32_t pools; /* that have not ended, begun or not */
-    strata_domain_t *_Atomic *places; /* domains of the facade, NULL where none is; NULL: it has not said so yet */
+    _Atomic uint32_t open; /* the number of open pools; written with the lock */
+    _Atomic uint32_t pools; /* pools that have not ended, begun or not */
+    /* domains of the facade, NULL for each that does not exist; NULL before the facade has set it */
+    strata_domain_t *_Atomic *places;
     uint32_t place_count;
     strata_lock_t lock; /* a leaf */
     strata_graph_pool_t *first;
@@ -56,194 +65,210 @@ struct strata_domain {
     strata_device_t *device;
     strata_place_t place;
     strata_t facade;
-    /* All devices of the facade, by number, NULL where none is open yet: a borrower may be a stream of theirs. */
+    /* All devices of the facade, by number, each NULL until it is opened. A borrower may be a stream of any
+     * of them. */
     strata_device_t *_Atomic const *devices;
     uint32_t device_count;
-    strata_group_t ordinary; /* stacks outside pools, of streams without stacks of their own; the first of the groups */
+    strata_group_t ordinary; /* stacks outside pools, of streams without stacks of their own; the first group */
     strata_events_t events;
-    strata_deferral_t *deferral; /* NULL: nobody asks */
+    strata_deferral_t *deferral; /* may be NULL */
     strata_quarantine_t quarantine;
-    strata_sent_t sent; /* to other processes */
+    strata_sent_t sent; /* blocks sent to other processes */
 
     strata_captures_t own_captures;
-    strata_captures_t *captures; /* those of all places of the facade; before it has said so its own */
-    _Atomic uint32_t graph_pools; /* of captured graphs, that have not ended */
-    _Atomic uint32_t
-        pool_frees; /* frees to the driver's pools that wait for running work, over all instances of cuda_malloc_async */
-    strata_driver_memory_t *_Atomic driver_memory; /* that graphs allocate: allocation/domain/driver_memory.h; NULL: none so far */
+    strata_captures_t *captures; /* those of all places of the facade; until the facade has set them, its own */
+    _Atomic uint32_t graph_pools; /* graph pools that have not ended */
+    _Atomic uint32_t pool_frees; /* frees to the driver's pools that wait for running work, in all cuda_malloc_async */
+    strata_driver_memory_t *_Atomic driver_memory; /* memory that graphs allocate: allocation/domain/driver_memory.h; may be NULL */
 
-    strata_quota_t quota; /* what sources got from the device and may get; used only around device calls. With the domain's lock */
+    /* Bytes that sources got from the device, and their limit; used only around device calls. With the
+     * domain's lock. */
+    strata_quota_t quota;
     _Atomic bool above; /* reserved bytes are above the place's limit, and are watched: allocation/reclaim/above.h */
     _Atomic uint64_t peak_reserved_bytes;
-    strata_peaks_t peaks; /* of what lives in all stacks */
-    _Atomic uint64_t peak_needed; /* highest requested bytes seen at a growth that might have waited */
-    _Atomic uint64_t given_bytes; /* that the device got back so far; memory of a driver's pool counts when the pool is trimmed */
+    strata_peaks_t peaks; /* of the live bytes in all stacks */
+    _Atomic uint64_t peak_needed; /* highest sum of requested bytes at a growth that might have waited */
+    /* bytes returned to the device so far; memory of a driver's pool counts when the pool is trimmed */
+    _Atomic uint64_t given_bytes;
 
-    _Atomic uint64_t count; /* the last count that strata_next_count() or a free with a count has got */
-    _Atomic(strata_stream_t) default_stream; /* what NULL means; NULL: the legacy stream. Changed at most once */
+    _Atomic uint64_t count; /* the last count that strata_next_count() or a free with a count used */
+    _Atomic(strata_stream_t) default_stream; /* the meaning of NULL; NULL is the legacy stream. Changed at most once */
     _Atomic bool default_from_first; /* it was set before the legacy stream had a stack */
 
-    _Atomic uint32_t peers; /* other GPUs that may use memory of sources, what comes included: a bit each */
+    _Atomic uint32_t peers; /* other GPUs that may use memory of sources, future memory included, one bit each */
 
-    strata_domain_free_memory_fn free_memory; /* the facade's callbacks; NULL: none. Constant once created */
+    strata_domain_free_memory_fn free_memory; /* the facade's callbacks, or NULL. Constant once created */
     void *free_memory_context;
     strata_lost_t *lost; /* outlives the domain; may be NULL. Constant once created */
 
-    strata_lock_t lock; /* guards what follows */
-    strata_stack_t *first_stack,
-        *last_stack; /* every stack of every group in creation order, shared stacks included: stack/stack_list.h */
+    strata_lock_t lock; /* guards the fields below */
+    /* Every stack of every group in creation order, shared stacks included: domain/stack_list.h. */
+    strata_stack_t *first_stack, *last_stack;
     strata_stack_t **chains; /* hash chains by served stream and pool, one for each possible stack */
     strata_stack_t **streams; /* hash chains by stream alone; same count, stored after `chains` */
     uint32_t stack_count, stack_capacity;
     uint64_t stacks_made;
-    uint64_t exits_seen; /* of threads, up to which nothing that an exited one left is still there */
+    uint64_t exits_seen; /* count of thread exits after which all stacks of exited threads are gone */
     uint64_t looked; /* stacks that look-ups and walks have examined */
-    uint32_t orphans; /* stacks whose stream was forgotten and that still hold something */
-    strata_stack_t *first_orphan, *last_orphan; /* in order of making */
-    strata_stack_t *next_swept; /* the orphan at which the next partial sweep begins; NULL: the first one */
+    uint32_t orphans; /* stacks of forgotten streams that still hold memory */
+    strata_stack_t *first_orphan, *last_orphan; /* in creation order */
+    strata_stack_t *next_swept; /* the orphan at which the next partial sweep begins; NULL means the first one */
     strata_lock_t met_lock; /* rank EVENTS: taken under the lock above or a stack's lock; guards the fields below */
     strata_met_t *met[STRATA_MET_CHAINS]; /* by the hash of the stream */
     strata_stack_t *first_met_many;
 
-    /* Waiting for memory. The epoch moves at every free that finds the waiter bit. */
+    /* Waiting for memory. The epoch advances at every free that finds the waiter bit. */
     strata_condition_t freed;
     uint64_t epoch;
-    uint32_t waiters; /* threads between "sets the bit" and "clears it" */
-    uint32_t sleeping; /* those of them that wait although nothing is pending that they could wait for */
+    uint32_t waiters; /* threads between strata_waiting_mark() and strata_waiting_unmark() */
+    uint32_t sleeping; /* waiters that sleep although no free is pending */
     _Atomic uint32_t held_up; /* requests that wait for a free, for work, or in a callback; needs no lock */
     strata_directory_t *directory; /* covers all chunks, so that free by pointer can begin at any time; may be NULL */
-    bool pointers_noted; /* somebody frees by pointer: stacks note what they hand out */
+    bool pointers_noted; /* the program frees by pointer, so stacks note the blocks that they hand out */
 };
 
-/* Makes the ordinary group from `plan`, with its shared stack, whose layers may get memory already, as `said` allows. `plan`,
- * `device` and `directory` must outlive the domain. */
+/* Creates a domain with its ordinary group, from `plan`, and that group's shared stack. The layers may
+ * allocate memory immediately, within the limit in `said`. `plan`, `device` and `directory` must outlive
+ * the domain. */
 strata_status_t strata_domain_create(strata_device_t *device, strata_place_t place, strata_t facade, const strata_plan_t *plan,
                                      strata_directory_t *directory, const strata_domain_said_t *said, strata_domain_t **domain);
-/* What is set for its place now. */
+/* Returns the current settings of the domain's place. */
 strata_domain_said_t strata_domain_said(strata_domain_t *domain);
-/* Keeps the thread's last error, if none is kept yet. Any thread, under any lock. */
+/* Stores the thread's last error for the facade's close, unless one is already stored. Any thread, under
+ * any lock. */
 void strata_domain_lose(strata_domain_t *domain);
-/* Destroys the remaining stacks and the shared stack, and gives back every event. */
+/* Destroys the remaining stacks and the shared stack, and returns every event. */
 void strata_domain_destroy(strata_domain_t *domain);
 
-/* The stacks in order of making, while stacks come and go: the one after `previous` (NULL: the first); NULL after the last. The
- * returned stack cannot end until the walk goes on or leaves it. */
+/* Returns the stack after `previous`, or the first for NULL, in creation order. NULL after the last. Stacks
+ * may be created and destroyed during the walk. The returned stack cannot be destroyed until the walk moves
+ * on or leaves it. */
 strata_stack_t *strata_domain_next_stack(strata_domain_t *domain, strata_stack_t *previous);
 /* Ends a walk early. */
 void strata_domain_leave_stack(strata_domain_t *domain, strata_stack_t *stack);
 #define STRATA_DOMAIN_EACH(domain, stack)                                                                                          \
     for (strata_stack_t *stack = strata_domain_next_stack(domain, NULL); stack; stack = strata_domain_next_stack(domain, stack))
-/* The same for the stacks of one group. */
+/* Walks the stacks of one group like strata_domain_next_stack(). */
 strata_stack_t *strata_domain_next_of_group(strata_domain_t *domain, const strata_group_t *group, strata_stack_t *previous);
 #define STRATA_DOMAIN_EACH_OF(domain, group, stack)                                                                                \
     for (strata_stack_t *stack = strata_domain_next_of_group(domain, group, NULL); stack;                                          \
          stack = strata_domain_next_of_group(domain, group, stack))
-/* The same for the orphans only: as long as there are some a request looks at them, and at no other stack. */
+/* Walks the orphans only. While there are any, a request looks at them and at no other stack. */
 strata_stack_t *strata_domain_next_orphan(strata_domain_t *domain, strata_stack_t *previous);
 bool strata_domain_has_orphans(strata_domain_t *domain);
 /* Notes that `stream` uses a block of a stack that may belong to another stream. The stack's lock is held. */
 void strata_domain_meet(strata_stack_t *stack, strata_stream_t stream);
-/* Whether a stack is the one that NULL has meant from the beginning, built before anybody asks: the legacy stream's, unless the
- * program had said otherwise by then. */
+/* Returns whether a stream is served by the first stack, which is built before any request. That is the
+ * legacy stream's, unless the program had set another default stream before. */
 static inline bool strata_domain_is_first(strata_domain_t *domain, strata_stream_t stream) {
     return stream == NULL || (atomic_load(&domain->default_from_first) && stream == atomic_load(&domain->default_stream));
 }
-/* One thread at a time makes stacks (a facade builds so). */
+/* Adds a stack to its domain. One thread at a time creates stacks (a facade builds so). */
 strata_status_t strata_domain_add_stack(strata_domain_t *domain, strata_stack_t *stack);
-/* Only while no other thread walks there. */
+/* Removes a stack. Requires that no other thread walks there. */
 void strata_domain_remove_stack(strata_domain_t *domain, strata_stack_t *stack);
-/* The same, under the domain's lock. */
+/* Like strata_domain_remove_stack(), under the domain's lock. */
 void strata_domain_unlist(strata_domain_t *domain, strata_stack_t *stack);
 
-/* Returns the available and the total memory of the device. Layers size their first chunks and address ranges by these. A simulated
- * device without a bound, or with more memory than any GPU has, counts as one of 80 GiB, so that no layer reserves an absurd size.
- * Layers then get more chunks and ranges as they need them. No lock is held. */
+/* Returns the available and the total memory of the device. Layers size their first chunks and address
+ * ranges by these. A simulated device without a bound, or with more memory than any GPU has, counts as one
+ * of 80 GiB. Otherwise a layer would reserve an absurd size. Layers then get more chunks and ranges as they
+ * need them. No lock is held. */
 strata_status_t strata_domain_memory(strata_domain_t *domain, uint64_t *available, uint64_t *total);
-/* Live chunks got from the device. */
+/* The bytes of live chunks from the device. */
 static inline uint64_t strata_domain_reserved(strata_domain_t *domain) { return atomic_load(&domain->quota.served); }
 
-/* The bytes that the place's limit leaves; UINT64_MAX: there is none. */
+/* Returns the bytes left below the place's limit, or UINT64_MAX if there is no limit. */
 static inline uint64_t strata_domain_headroom(strata_domain_t *domain) {
     uint64_t limit = atomic_load(&domain->quota.limit), reserved = strata_domain_reserved(domain);
     return limit == UINT64_MAX ? limit : limit > reserved ? limit - reserved : 0;
 }
 
-/* A source claims what it is about to ask the device for: E_NO_MEMORY above the place's limit, and then no device call. Then it
- * books what it got, which free by pointer knows from now on (E_LIMIT, E_HOST_MEMORY: it is still only claimed), or takes the claim
- * back. No lock is held. */
+/* A source claims bytes before a device call. E_NO_MEMORY if they exceed the place's limit, and then it
+ * makes no call. Then it books the memory, which free by pointer finds from then on, or takes the claim
+ * back. If booking fails with E_LIMIT or E_HOST_MEMORY, the bytes are still only claimed. No lock is held. */
 strata_status_t strata_domain_claim(strata_domain_t *domain, const strata_request_t *request, uint64_t bytes);
 strata_status_t strata_domain_book(strata_domain_t *domain, uint64_t address, uint64_t bytes);
 void strata_domain_unclaim(strata_domain_t *domain, uint64_t bytes);
-/* What was claimed and got counts as reserved: the part of booking that cannot fail. */
+/* Counts claimed bytes as reserved: the part of booking that cannot fail. */
 void strata_domain_count(strata_domain_t *domain, uint64_t bytes);
-/* Raises the peak to what is reserved now. */
+/* Raises the peak to the bytes reserved now. */
 void strata_domain_note_peak(strata_domain_t *domain);
-/* Booked memory is about to go back: free by pointer forgets it before another thread may be given the same address. If the device
- * refuses, everything is as before; otherwise it stops counting once the device has it. */
+/* Booked memory is about to be returned to the device. Uncovering hides it from free by pointer before
+ * another thread may get the same address. If the device refuses, recovering restores the old state.
+ * Otherwise unbooking ends the count once the device has the memory. */
 void strata_domain_uncover(strata_domain_t *domain, uint64_t address, uint64_t bytes);
 void strata_domain_recover(strata_domain_t *domain, uint64_t address, uint64_t bytes);
 void strata_domain_unbook(strata_domain_t *domain, uint64_t bytes);
-/* The same for memory that went to a driver's pool, which keeps it. May be called under a stack's lock. */
+/* Ends the count of memory that went to a driver's pool, which keeps it. May be called under a stack's lock. */
 void strata_domain_discount(strata_domain_t *domain, uint64_t bytes);
 
-/* Notifies the layers of the stacks, one stack after the other, until one has taken the notice. No lock is held. */
+/* Notifies the layers of the stacks, one stack after the other, until one has handled the notice. No lock
+ * is held. */
 void strata_domain_notify(strata_domain_t *domain, strata_notice_t *notice);
-/* Notifies the layers of the stack that served a live block, whose lock the call may hold. */
+/* Notifies the layers of the stack that served a live block. The call may hold that stack's lock. */
 void strata_record_notify(strata_record_t *record, strata_notice_t *notice, strata_call_t *call);
-/* Polls every stack; returns the bytes. */
+/* Polls every stack. Returns the freed bytes. */
 uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending);
-/* Gives back idle chunks of every stack; of groups that keep theirs only those of `own` (NULL: none). Offers quarantined memory
- * again. Returns the bytes. */
+/* Releases idle chunks of every stack. In groups that keep their chunks it releases only those of `own`,
+ * which may be NULL. Offers quarantined memory to the device again. Returns the bytes. */
 uint64_t strata_domain_release(strata_domain_t *domain, const strata_group_t *own);
-/* The stacks of a group, whose users are all known to be done, end as those of forgotten streams do. */
+/* Ends the stacks of a group like those of forgotten streams. The work of all their users must be known to
+ * be complete. */
 void strata_domain_orphan_group(strata_domain_t *domain, const strata_group_t *group);
-/* Gives back idle chunks of one group's stacks, whether it keeps them or not; returns the bytes. */
+/* Releases idle chunks of one group's stacks, whether it keeps them or not. Returns the bytes. */
 uint64_t strata_domain_release_group(strata_domain_t *domain, const strata_group_t *group);
-/* The idle bytes of groups that keep their chunks, without `own` (NULL: none): no release of others takes them. */
+/* Returns the idle bytes of groups that keep their chunks, without `own`, which may be NULL. No release for
+ * other groups takes them. */
 uint64_t strata_domain_kept_bytes(strata_domain_t *domain, const strata_group_t *own);
-/* The stacks give back in order of making, those that others use last, until at most `keep` idle bytes stay in all of them.
- * Groups that keep their chunks are neither asked nor counted. */
+/* Trims the stacks in creation order, those that others use last, until at most `keep` idle bytes remain in
+ * all of them. Groups that keep their chunks are neither trimmed nor counted. */
 void strata_domain_trim(strata_domain_t *domain, uint64_t keep);
-/* The same for the stacks of one group alone. */
+/* Like strata_domain_trim(), for the stacks of one group only. */
 void strata_domain_trim_group(strata_domain_t *domain, const strata_group_t *group, uint64_t keep);
-/* The stack that serves a stream (and thread, for the per-thread default stream) of the calling thread in a pool (0: in none), or
- * NULL. */
+/* Returns the stack that serves a stream of the calling thread in a pool, or NULL. `pool` is 0 outside
+ * pools. `thread` is that of a per-thread default stream. */
 strata_stack_t *strata_domain_find(strata_domain_t *domain, uint64_t pool, strata_stream_t stream, uint64_t thread);
-/* Its handle; 0: there is none. */
+/* Returns the handle of that stack, or 0 if there is none. */
 strata_stack_handle_t strata_domain_find_handle(strata_domain_t *domain, uint64_t pool, strata_stream_t stream, uint64_t thread);
-/* Whether any stack serves a stream outside pools; if each thread has its own, that of any thread. */
+/* Returns whether any stack serves a stream outside pools. If each thread has its own stacks, those of any
+ * thread count. */
 bool strata_domain_serves(strata_domain_t *domain, strata_stream_t stream);
-/* The instances of thread scope that the stacks of a thread share in a group; NULL: none yet. */
+/* Returns the instances of thread scope that the stacks of a thread share in a group, or NULL. */
 strata_stack_t *strata_domain_thread_shared(strata_group_t *group, uint64_t thread);
-/* `stream` will be destroyed. The stacks that it has in this place, if it owns blocks there, become orphans: what they cache serves
- * other streams of their group once the work of the stream is done; their live blocks stay valid; they end when they hold nothing
- * more. */
+/* Called before `stream` is destroyed. Its stacks in this place, if it owns blocks there, become orphans.
+ * Their cached memory serves other streams of their group once the work of the stream is complete. Their
+ * live blocks remain valid, and an empty orphan is destroyed. */
 void strata_domain_forget_stream(strata_domain_t *domain, strata_stream_t stream);
-/* While building. Once a thread has exited, the stacks of its own default stream become orphans, after a wait for the device. Idle
- * memory of stacks that served only this thread goes back, and they end when they hold nothing more; nobody looks them up by
- * then. */
+/* Called while building. Once a thread has exited, the stacks of its own default stream become orphans,
+ * after a wait for the device. Idle memory of stacks that served only this thread is released, and they are
+ * destroyed once they are empty. By then no thread looks them up. */
 void strata_domain_forget_dead_threads(strata_domain_t *domain);
-/* Whether the name means a stream on each of several devices: that of a default stream, in memory that belongs to no device. */
+/* Returns whether `stream` names one stream on each of several devices: a default stream, in memory that
+ * belongs to no device. */
 bool strata_domain_means_many(const strata_domain_t *domain, strata_stream_t stream);
-/* Also under a stack's lock. E_UNSUPPORTED if the name means many: no event comes after the work of all of them, and the host must
- * wait. */
+/* Records an event after the work of a stream. May be called under a stack's lock. E_UNSUPPORTED if the
+ * name means several streams: no event follows the work of all of them, and the host must wait. */
 strata_status_t strata_domain_record_event(strata_domain_t *domain, strata_handle_t event, strata_stream_t stream);
-/* The host waits for a stream of any of the facade's devices, or for each that the name means; if that fails, for all of them.
- * False: even that failed, or the stream is being captured. */
+/* Makes the host wait for a stream of any of the facade's devices, or for each stream that the name means.
+ * If that fails, waits for all devices. Returns false if even that failed, or if the stream is being
+ * captured. */
 bool strata_domain_wait_for(strata_domain_t *domain, strata_stream_t stream);
-/* Whether it is worth asking which streams are being captured. */
+/* Returns whether a stream may be being captured, so that it must be queried. */
 bool strata_domain_may_capture(const strata_domain_t *domain);
-/* Whether a stream of any of the facade's devices is being captured, and for which graph. */
+/* Sets whether a stream of any of the facade's devices is being captured, and the id of that capture. */
 strata_status_t strata_domain_capture_of(strata_domain_t *domain, strata_stream_t stream, strata_capture_status_t *capture,
                                          uint64_t *id);
-/* For the place's own device, or for all of the facade. Also false while a stream may be being captured (E_CAPTURE). */
+/* Wait for the place's own device, or for all devices of the facade. Return false also while a stream may
+ * be being captured (E_CAPTURE). */
 bool strata_domain_wait_for_own(strata_domain_t *domain);
 bool strata_domain_wait_for_all(strata_domain_t *domain);
-/* E_CAPTURE: the stream is being captured, or any call on it would break another capture: nothing is done on it. A quick call. */
+/* Returns E_CAPTURE if the stream is being captured, or if any call on it would break another capture. Does
+ * nothing on the stream. A quick call. */
 strata_status_t strata_domain_refuse_captured(strata_domain_t *domain, strata_stream_t stream);
-/* Sets bytes in the order of the stream. E_CAPTURE: none was set. No lock is held. */
+/* Sets bytes in stream order. If it fails with E_CAPTURE, no byte was set. No lock is held. */
 strata_status_t strata_domain_fill(strata_domain_t *domain, uint64_t address, uint8_t byte, uint64_t size, strata_stream_t stream);
-/* Stacks of forgotten streams that hold nothing any more end. */
+/* Destroys the stacks of forgotten streams that are empty. */
 void strata_domain_sweep_orphans(strata_domain_t *domain);
 
 #endif

@@ -5,7 +5,7 @@
 
 enum { MOST = 1 << 20 };
 
-/* `address` 0: it is in no chain. */
+/* `address` is 0 while the entry is in no chain. */
 typedef struct entry {
     uint32_t unused;
     strata_index_link_t link;
@@ -44,7 +44,7 @@ static strata_driver_memory_t *create(void) {
     return memory;
 }
 
-/* Of two threads that make it at once one throws its own away. NULL: E_HOST_MEMORY. */
+/* If two threads create it concurrently, one deletes its own. Returns NULL on E_HOST_MEMORY. */
 static strata_driver_memory_t *ensure(strata_domain_t *domain) {
     strata_driver_memory_t *memory = atomic_load(&domain->driver_memory), *none = NULL;
     if (memory || !(memory = create())) return memory;
@@ -72,7 +72,7 @@ static uint32_t take(strata_driver_memory_t *memory, uint64_t capture) {
     return entry;
 }
 
-/* One capture may ask for more than there is room for now. */
+/* One capture may need more entries than there is room for now. */
 uint32_t strata_driver_memory_new(strata_domain_t *domain, uint64_t capture) {
     strata_driver_memory_t *memory = ensure(domain);
     if (!memory) return 0;
@@ -90,7 +90,7 @@ static void unlink_entry(strata_driver_memory_t *memory, uint32_t entry) {
     at(memory, entry)->address = 0;
 }
 
-/* Likewise. An address has one entry at most. */
+/* Ends the entry of an address, which has at most one. The lock is held. */
 static void end_earlier(strata_driver_memory_t *memory, uint64_t address) {
     uint32_t entry = strata_index_first(&memory->index, hash_of(address));
     while (entry && at(memory, entry)->address != address) entry = strata_index_next(&memory->index, entry);

@@ -14,7 +14,7 @@ strata_status_t strata_events_init(strata_events_t *events, strata_device_t *dev
     return STRATA_OK;
 }
 
-/* What the device refuses is offered once more, as memory is. */
+/* An event that the device refuses to destroy is offered once more, as memory is. */
 static void destroy(strata_device_t *device, strata_handle_t event) {
     if (strata_device_event_destroy(device, event) != STRATA_OK) (void)strata_device_event_destroy(device, event);
 }
@@ -42,8 +42,8 @@ void strata_events_give(strata_events_t *events, strata_handle_t event) {
 
 typedef enum claim { THERE, CLAIMED, FULL } claim_t;
 
-/* Whether `wanted` are there; else makes room in the pool for one more, counted as made. In one step: otherwise another thread may
- * take an event in between. */
+/* Checks that `wanted` events are available. If not, claims room in the pool for one more, counted as made.
+ * This is one step, because otherwise another thread may take an event in between. */
 static claim_t claim(strata_events_t *events, uint32_t wanted) {
     strata_lock(&events->lock);
     claim_t claimed = events->count >= wanted ? THERE : events->made < STRATA_EVENTS ? CLAIMED : FULL;

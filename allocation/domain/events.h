@@ -1,28 +1,28 @@
-/* The event pool of a domain. Taking an event and giving it back are quick and allowed under a stack's lock; making one is a device
- * call, done in advance with no lock held. Events live until the domain ends. */
+/* The event pool of a domain. Taking and returning an event is quick and allowed under a stack's lock.
+ * Creating one is a device call, made in advance with no lock held. Events live until the domain ends. */
 #ifndef STRATA_ALLOCATION_EVENTS_H
 #define STRATA_ALLOCATION_EVENTS_H
 
 #include "platform/device.h"
 
-enum { STRATA_EVENTS = 1 << 18 }; /* at once, in one domain */
+enum { STRATA_EVENTS = 1 << 18 }; /* the limit at one time, in one domain */
 
 typedef struct strata_events {
     strata_device_t *device;
-    strata_lock_t lock; /* guards what follows */
-    strata_handle_t *free; /* a stack of handles that nobody has */
-    uint32_t count; /* of those */
+    strata_lock_t lock; /* guards the fields below */
+    strata_handle_t *free; /* a stack of unused events */
+    uint32_t count; /* length of `free` */
     uint32_t made;
     size_t reserved;
 } strata_events_t;
 
 strata_status_t strata_events_init(strata_events_t *events, strata_device_t *device);
-/* All events have been given back. */
+/* Requires that all events have been returned. */
 void strata_events_destroy(strata_events_t *events);
-/* NULL: none is there; strata_events_ensure() makes some. */
+/* Returns NULL if none is available; strata_events_ensure() creates some. */
 strata_handle_t strata_events_take(strata_events_t *events);
 void strata_events_give(strata_events_t *events, strata_handle_t event);
-/* Makes events until `count` are there. No lock is held. */
+/* Creates events until `count` are available. No lock is held. */
 strata_status_t strata_events_ensure(strata_events_t *events, uint32_t count);
 
 #endif

@@ -7,7 +7,7 @@
 #include "allocation/options/option.h"
 #include "platform/host/host_memory.h"
 
-/* The upper bits of a number are the facade's. */
+/* The upper bits of a number belong to the facade. */
 const char *strata_group_name(const strata_group_t *group, char text[STRATA_GROUP_NAME]) {
     if (!group->graph) return group->name;
     snprintf(text, STRATA_GROUP_NAME, "%s %u", group->name, (unsigned)(group->pool & 0x7fffff));
@@ -28,7 +28,7 @@ strata_group_t *strata_domain_group(strata_domain_t *domain, uint64_t pool, cons
     return NULL;
 }
 
-/* After the last. */
+/* Appends a group to the list. */
 static void list(strata_domain_t *domain, strata_group_t *group) {
     strata_lock(&domain->lock);
     strata_group_t *last = &domain->ordinary;

@@ -12,7 +12,8 @@ strata_status_t strata_group_refuse_paused(const strata_group_t *group) {
                        *called ? "the pool " : "the memory outside pools", called);
 }
 
-/* The flag first: a call that has entered a stack looks at it then, and a stack that is listed meanwhile inherits it. */
+/* The flag is set before the bits. A call that has entered a stack checks the flag afterwards, and a stack
+ * that is listed concurrently inherits it. */
 void strata_group_set_paused(strata_group_t *group, bool paused) {
     atomic_store(&group->paused, paused);
     STRATA_DOMAIN_EACH_OF(group->domain, group, stack) {
@@ -35,7 +36,7 @@ strata_status_t strata_domain_refuse_launch(strata_domain_t *domain) {
     return status;
 }
 
-/* ---- calls that began before ---- */
+/* ---- calls that began before the pause ---- */
 
 static void drain(strata_stack_t *stack) {
     for (;;) {
@@ -47,7 +48,7 @@ static void drain(strata_stack_t *stack) {
     }
 }
 
-/* A group that lends serves requests that have entered a stack outside it. */
+/* A group that lends also serves requests that have entered a stack outside it. */
 void strata_group_drain(strata_group_t *group) {
     STRATA_DOMAIN_EACH(group->domain, stack)
         if (stack->group == group || group->lends) drain(stack);

@@ -15,7 +15,7 @@ static uint64_t *word_of(strata_stack_t *stack, int measure) {
     return measure == STRATA_REQUESTED ? &stack->figures.requested_bytes : &stack->figures.allocated_bytes;
 }
 
-/* Without what its threads have freed and keep (allocation/stack/magazines.h). */
+/* Excludes bytes that the stack's threads have freed and cached (allocation/stack/magazines.h). */
 static uint64_t now_of(strata_stack_t *stack, int measure) {
     uint64_t booked = strata_word_read(word_of(stack, measure));
     return booked - strata_min(strata_magazines_idle(stack, measure), booked);
@@ -25,7 +25,7 @@ static uint64_t *peak_of(strata_stack_t *stack, int measure) {
     return measure == STRATA_REQUESTED ? &stack->figures.peak_requested_bytes : &stack->figures.peak_allocated_bytes;
 }
 
-/* Its own peak is to be exact too. */
+/* The bound never exceeds the stack's own peak, so that this peak is exact too. */
 static void watch(strata_stack_t *stack, int measure) {
     uint64_t bound = strata_min(stack->may[measure], *peak_of(stack, measure));
     atomic_store_explicit(&stack->watched[measure], bound, memory_order_relaxed);
@@ -33,7 +33,8 @@ static void watch(strata_stack_t *stack, int measure) {
 
 /* ---- all stacks ---- */
 
-/* Whether all have to share anew: among very many nobody is bound, and the others are free already. */
+/* Returns whether all bounds must be shared out again. In a crowded domain no stack has a bound, and the
+ * others are already free. */
 static bool join(strata_peaks_t *peaks, strata_stack_t *stack) {
     bool were_free = peaks->crowded;
     stack->measured = true;
@@ -44,7 +45,8 @@ static bool join(strata_peaks_t *peaks, strata_stack_t *stack) {
     return !were_free;
 }
 
-/* Looks at all, and leaves in `may` what lives in each. What a stack had at its own peak was there, too. */
+/* Sums up all stacks and sets `may` to the live bytes of each. A stack's own peak is a lower bound for the
+ * domain's. */
 static uint64_t see(strata_peaks_t *peaks, int measure) {
     uint64_t sum = 0, most = peaks->most[measure];
     for (strata_stack_t *stack = peaks->first; stack; stack = stack->next_measured) {
@@ -56,7 +58,8 @@ static uint64_t see(strata_peaks_t *peaks, int measure) {
     return sum;
 }
 
-/* Half of what is left is for who asks, and the rest for the others. A stack that is alone is bound by nothing. */
+/* The asking stack gets half of the remaining margin, and the others share the rest. A single stack has no
+ * bound. */
 static void share_out(strata_peaks_t *peaks, const strata_stack_t *asks, int measure) {
     bool free = peaks->count == 1 || peaks->crowded;
     uint64_t sum = free ? 0 : see(peaks, measure), most = peaks->most[measure];
@@ -121,7 +124,7 @@ void strata_peaks_begin(strata_peaks_t *peaks) {
     strata_unlock(&peaks->lock);
 }
 
-/* One stack's own peak was there at one moment; where one alone was there it is all. */
+/* A single stack's peak is a lower bound for the domain's, and exact if there was only one stack. */
 void strata_peaks_tell(strata_peaks_t *peaks, uint64_t reserved, uint64_t told[STRATA_MEASURES]) {
     strata_lock(&peaks->lock);
     for (int measure = 0; measure < STRATA_MEASURES; measure++) {
@@ -132,7 +135,7 @@ void strata_peaks_tell(strata_peaks_t *peaks, uint64_t reserved, uint64_t told[S
             sum += *peak_of(stack, measure);
         }
         peaks->most[measure] = strata_max(peaks->most[measure], strata_max(now, highest));
-        /* What three threads do at once may look like more than was ever there. */
+        /* Concurrent requests of three threads may sum up to more than was ever live. */
         uint64_t seen = peaks->count > 1 ? strata_max(strata_min(peaks->most[measure], reserved), now) : peaks->most[measure];
         told[measure] = peaks->crowded ? strata_max(strata_min(sum, reserved), seen) : seen;
     }

@@ -30,14 +30,14 @@ static bool has_enlisted(strata_domain_t *domain, const quarantine_node_t *what)
     return at != 0;
 }
 
-/* One call may leave more than there is room for now. */
+/* One call may leave more blocks than there is room for now. */
 static void enlist(strata_domain_t *domain, const quarantine_node_t *what) {
     if (has_enlisted(domain, what)) return;
     strata_growing_serve();
     (void)has_enlisted(domain, what);
 }
 
-/* All of them, as a list of the caller's own: what is refused meanwhile does not make it longer. */
+/* Takes all entries as a private list, so that refused memory is not offered again in the same pass. */
 static uint32_t take_all(strata_domain_t *domain) {
     strata_lock(&domain->lock);
     uint32_t first = domain->quarantine.first;
@@ -46,7 +46,7 @@ static uint32_t take_all(strata_domain_t *domain) {
     return first;
 }
 
-/* Takes one off that list. */
+/* Takes one entry off that list. */
 static quarantine_node_t take(strata_domain_t *domain, uint32_t *list) {
     strata_nodes_t *nodes = &domain->quarantine.nodes;
     strata_lock(&domain->lock);

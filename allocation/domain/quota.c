@@ -16,14 +16,14 @@ static void raise_peak(strata_quota_t *quota, uint64_t used) {
     while (used > peak && !atomic_compare_exchange_weak(&quota->peak, &peak, used)) continue;
 }
 
-/* A claim that comes in between raises it again. */
+/* A concurrent claim raises it again. */
 void strata_quota_reset_peak(strata_quota_t *quota) {
     atomic_store(&quota->peak, 0);
     raise_peak(quota, atomic_load(&quota->used));
 }
 
-/* The bound may have been lowered between the check and the claim: then the claim is taken back. Either this thread sees the new
- * bound, or whoever set it sees the claim and waits for it. */
+/* The limit may have been lowered between the check and the claim; then the claim is taken back. Either
+ * this thread sees the new limit, or the thread that set it sees the claim and waits for it. */
 bool strata_quota_claim(strata_quota_t *quota, uint64_t bytes) {
     uint64_t limit = atomic_load(&quota->limit), used = atomic_load(&quota->used);
     for (;;) {
@@ -77,7 +77,7 @@ void strata_quota_tell(strata_quota_t *quota, strata_lock_t *lock) {
     strata_unlock(lock);
 }
 
-/* Above the bound nothing new is claimed, so what is under way ends by itself. */
+/* Above the limit no new bytes are claimed, so the claims in progress end by themselves. */
 void strata_quota_set(strata_quota_t *quota, uint64_t limit, strata_lock_t *lock) {
     atomic_store(&quota->limit, limit);
     strata_lock(lock);

@@ -14,7 +14,7 @@ typedef struct sent_node {
     uint64_t unused_link;
     strata_ref_t ref; /* of the block when it was sent; 0 if the node is free */
     strata_record_t *record; /* of a block in limbo; NULL while the program has the block */
-    strata_stack_t *stack; /* that served it */
+    strata_stack_t *stack; /* the stack that served it */
     const strata_group_t *group; /* of that stack */
     uint64_t bytes;
     int reader;
@@ -40,7 +40,7 @@ static bool has_hung_up(int reader) {
     return poll(&asked, 1, 0) == 1 && (asked.revents & POLLHUP);
 }
 
-/* ---- entries; under the lock ---- */
+/* ---- entries; the lock is held ---- */
 
 static sent_node_t *find(const strata_sent_t *self, strata_sent_mark_t mark) {
     sent_node_t *node = mark.number && mark.number < self->nodes.used ? strata_node(&self->nodes, mark.number) : NULL;
@@ -82,7 +82,7 @@ static strata_status_t make_nodes(strata_sent_t *self) {
     return STRATA_OK;
 }
 
-/* The entry takes over the reading end, and the caller has the writing end. */
+/* The entry takes over the read end of the pipe; the caller keeps the write end. */
 static uint32_t add(strata_sent_t *self, const strata_call_t *call, const strata_record_t *record, int reader) {
     uint32_t number = strata_nodes_take(&self->nodes);
     if (number == 0) return 0;
@@ -92,7 +92,7 @@ static uint32_t add(strata_sent_t *self, const strata_call_t *call, const strata
     return number;
 }
 
-/* An end of the pipe that is used becomes -1. The lock of the call is held. */
+/* An end of the pipe that is used is set to -1. The lock of the call is held. */
 static strata_status_t lend(strata_sent_t *self, const strata_call_t *call, strata_record_t *record, int ends[2], int *lease) {
     strata_sent_mark_t mark = strata_sent_mark(call, record);
     strata_lock(&self->lock);
@@ -154,7 +154,7 @@ bool strata_sent_keep(const strata_call_t *call, strata_sent_mark_t mark, strata
     return !done;
 }
 
-/* ---- looking ---- */
+/* ---- looks ---- */
 
 typedef struct batch {
     struct pollfd asked[AT_ONCE];
@@ -163,7 +163,7 @@ typedef struct batch {
     uint32_t count, gone_count;
 } batch_t;
 
-/* Asks the next entries from *from on; false: there is none. */
+/* Polls the next entries from *from on. Returns false if there is none. */
 static bool ask(const strata_sent_t *self, uint32_t *from, batch_t *batch) {
     batch->count = 0;
     for (; *from < self->nodes.used && batch->count < AT_ONCE; ++*from) {
@@ -172,7 +172,8 @@ static bool ask(const strata_sent_t *self, uint32_t *from, batch_t *batch) {
         batch->asked[batch->count] = (struct pollfd){.fd = node->reader};
         batch->numbers[batch->count++] = *from;
     }
-    if (batch->count && poll(batch->asked, batch->count, 0) < 0) batch->count = 0; /* nothing is known of them: a later look asks */
+    /* their state is unknown, so a later look polls them */
+    if (batch->count && poll(batch->asked, batch->count, 0) < 0) batch->count = 0;
     return *from < self->nodes.used || batch->count > 0;
 }
 
@@ -208,11 +209,11 @@ uint64_t strata_sent_look(strata_domain_t *domain) {
     return freed;
 }
 
-/* ---- figures ---- */
+/* ---- metrics ---- */
 
 typedef struct wanted {
-    const strata_stack_t *stack; /* NULL: any */
-    uint64_t pool; /* STRATA_POOL_EVERY: any */
+    const strata_stack_t *stack; /* NULL selects any */
+    uint64_t pool; /* STRATA_POOL_EVERY selects any */
 } wanted_t;
 
 static bool is_wanted(const wanted_t *wanted, const sent_node_t *node) {
@@ -220,7 +221,7 @@ static bool is_wanted(const wanted_t *wanted, const sent_node_t *node) {
     return wanted->pool == STRATA_POOL_EVERY || atomic_load(&node->group->pool) == wanted->pool;
 }
 
-/* Nothing changes. */
+/* Adds the counts, without any change to the entries. */
 static void count(strata_domain_t *domain, const wanted_t *wanted, strata_statistics_t *sum) {
     strata_sent_t *self = &domain->sent;
     uint32_t from = 1;

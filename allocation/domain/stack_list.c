@@ -2,7 +2,7 @@
 
 #include "platform/host/host_memory.h"
 
-enum { ROOM_FIRST = 16 }; /* a power of two, as every room is: the table has as many chains */
+enum { ROOM_FIRST = 16 }; /* a power of two, like every capacity, because it is also the number of chains */
 
 static strata_stack_key_t key_of(const strata_stack_t *stack) {
     return (strata_stack_key_t){.pool = stack->group->pool,
@@ -30,7 +30,7 @@ static strata_stack_t **head_of_stream(strata_domain_t *domain, strata_stream_t 
     return &domain->streams[(uint64_t)(uintptr_t)stream * 0x9e3779b97f4a7c15u >> 32 & (domain->stack_capacity - 1)];
 }
 
-/* At the end of its chain: the oldest is found first. */
+/* Appends to the chain, so that the oldest stack is found first. */
 static void chain(strata_domain_t *domain, strata_stack_t *stack) {
     strata_stack_key_t key = key_of(stack);
     strata_stack_t **at = chain_of(domain, &key), **head = head_of_stream(domain, stack->stream);
@@ -62,7 +62,8 @@ static strata_stack_t **before(strata_domain_t *domain, strata_stack_t *orphan) 
 }
 
 void strata_stack_list_orphan(strata_domain_t *domain, strata_stack_t *stack) {
-    /* Searches from both ends: streams mostly end in creation order or in reverse, and then the first step finds the stack. */
+    /* Searches from both ends. Streams mostly end in creation order or in reverse, and then the first step
+     * finds the stack. */
     strata_stack_t *older = domain->last_orphan, *younger = domain->first_orphan;
     while (older && older->at > stack->at && younger->at < stack->at) {
         older = older->prev_orphan;
@@ -133,13 +134,13 @@ static void leave_all(strata_domain_t *domain, const strata_stack_t *stack) {
     domain->stack_count--;
 }
 
-/* ---- stacks whose blocks are used by several streams ---- */
+/* ---- stacks with blocks that several streams use ---- */
 
 static strata_met_t **chain_of_met(strata_domain_t *domain, strata_stream_t stream) {
     return &domain->met[(uint64_t)(uintptr_t)stream * 0x9e3779b97f4a7c15u >> 32 & (STRATA_MET_CHAINS - 1)];
 }
 
-/* Returns the entry of a stream in a stack; for stream NULL, a free entry. */
+/* Returns the entry of a stream in a stack, or a free entry if `stream` is NULL. */
 static strata_met_t *entry_of(strata_stack_t *stack, strata_stream_t stream) {
     for (int i = 0; i < STRATA_MET; i++)
         if (stack->met[i].stream == stream) return &stack->met[i];

@@ -1,23 +1,25 @@
-/* The list of a domain's stacks, in order of making, and the table by which one is found by whom it serves. Everything here is
- * under the domain's lock, except strata_stack_list_room(); a walk takes it for each step (STRATA_DOMAIN_EACH).
+/* The list of a domain's stacks, in creation order, and the table that finds a stack by its stream and
+ * pool. All functions require the domain's lock, except strata_stack_list_room(). A walk takes it for each
+ * step (STRATA_DOMAIN_EACH).
  *
- * A place may have thousands of streams, so neither a look-up nor a step of a walk may look at all stacks. `looked` counts how many
- * they did look at; tests check it. */
+ * A place may have thousands of streams, so neither a look-up nor a step of a walk may look at all stacks.
+ * `looked` counts the stacks that they looked at; tests check it. */
 #ifndef STRATA_ALLOCATION_STACK_LIST_H
 #define STRATA_ALLOCATION_STACK_LIST_H
 
 #include "allocation/domain/domain.h"
 
-/* Room for one more stack, made with no lock held. Stacks may leave the list meanwhile, but none comes. E_HOST_MEMORY. */
+/* Makes room for one more stack, with no lock held. Stacks may leave the list concurrently, but none may be
+ * added. E_HOST_MEMORY. */
 strata_status_t strata_stack_list_room(strata_domain_t *domain);
 void strata_stack_list_add(strata_domain_t *domain, strata_stack_t *stack);
 void strata_stack_list_remove(strata_domain_t *domain, strata_stack_t *stack);
-/* The pool of a group has another number. Takes the lock itself. */
+/* Changes the pool number of a group. Takes the lock itself. */
 void strata_stack_list_renumber(strata_domain_t *domain, strata_group_t *group, uint64_t pool);
-/* Nobody is served from it by its stream any more; it stays in the list as an orphan. */
+/* Makes a stack an orphan: requests of its stream no longer find it, and it stays in the list. */
 void strata_stack_list_orphan(strata_domain_t *domain, strata_stack_t *stack);
 
-/* The one after `previous`, or the first; NULL: none. */
+/* Return the stack after `previous`, or the first for NULL. NULL if there is none. */
 strata_stack_t *strata_stack_list_next(strata_domain_t *domain, const strata_stack_t *previous);
 strata_stack_t *strata_stack_list_next_of_group(strata_domain_t *domain, const strata_group_t *group,
                                                 const strata_stack_t *previous);
@@ -37,21 +39,22 @@ static inline strata_stack_t *strata_stack_set_next(const strata_stack_set_t *se
 }
 #define STRATA_STACK_SET_EACH(set, stack)                                                                                          \
     for (strata_stack_t *stack = strata_stack_set_next(set, 0); stack; stack = strata_stack_set_next(set, stack->number + 1u))
-/* Visits the other stacks whose blocks the stream may have used, shared stacks included. The second function removes the stream from
- * these stacks, so that later visits skip them. */
+/* Visits the other stacks with blocks that the stream may have used, shared stacks included. The second
+ * function removes the stream from these stacks, so that later visits skip them. */
 void strata_stack_list_visit_met(strata_domain_t *domain, strata_stream_t stream, strata_stack_set_t *set);
 void strata_stack_list_leave_met(strata_domain_t *domain, strata_stream_t stream, const strata_stack_set_t *set);
 
-/* Whom a stack serves. */
+/* Identifies the requests that a stack serves. */
 typedef struct strata_stack_key {
     uint64_t pool;
     strata_stream_t stream; /* NULL for a shared stack */
-    uint64_t thread; /* of a per-thread default stream, else 0 */
-    uint64_t of_thread; /* the only thread that it serves; 0: any */
+    uint64_t thread; /* of a per-thread default stream, otherwise 0 */
+    uint64_t of_thread; /* the only thread that it serves, or 0 for any */
     bool is_shared;
 } strata_stack_key_t;
 
-/* The oldest that is not an orphan; NULL: none. `group`: only of this group; NULL: of any. */
+/* Returns the oldest stack with this key that is no orphan, or NULL. If `group` is not NULL, only stacks of
+ * this group count. */
 strata_stack_t *strata_stack_list_find(strata_domain_t *domain, const strata_stack_key_t *key, const strata_group_t *group);
 
 #endif

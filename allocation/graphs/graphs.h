@@ -43,10 +43,9 @@ struct strata_graph_pool {
     strata_group_t *group;
     uint32_t holds; /* by the program: pools begun and not removed */
     bool open;
-    _Atomic bool
-        /* Read without the lock. True while the pool is open, its capture has been seen, and the end of its
-         * graph is watched. Its hits then take the fast path. */
-        ready;
+    /* Read without the lock. True while the pool is open, its capture has been seen, and the end of its graph is
+     * watched. Its hits then take the fast path. */
+    _Atomic bool ready;
     bool ending; /* a thread releases the memory that nothing keeps any longer */
     uint64_t capture; /* the id of that capture; 0 if none was seen since the pool was opened */
     strata_stream_t captured; /* one stream of it */
@@ -57,8 +56,7 @@ struct strata_graph_pool {
     strata_graph_pool_t *next_open; /* guarded by the lock of the captures, like the window */
 };
 
-/* ---- life; no lock is held. One thread at a time makes, opens, closes and ends pools of a facade (it
- * builds) ---- */
+/* ---- life; no lock is held, and one thread at a time makes, opens, closes and ends pools ---- */
 
 /* Creates a pool with a number that was never used, and stacks from `plan`. The caller gets one hold.
  * E_LIMIT, E_HOST_MEMORY, errors of the layers. */

@@ -1,8 +1,8 @@
-/* aligned: addresses at multiples of more than the place's alignment.
+/* aligned: serves addresses at multiples of more than the place's alignment.
  *
- * It asks for so much more from below that a multiple lies in the memory that comes up, whatever its address, and hands out the
- * piece that begins there: a record of its own, which holds the one below. Requests that the place's own alignment serves pass
- * through. */
+ * It requests enough from below that the memory contains a suitable multiple, whatever its address. It
+ * hands out the piece that begins there, in a record of its own that holds the record below. Requests that
+ * the place's own alignment satisfies pass through. */
 #include "allocation/domain/layer.h"
 #include "platform/arithmetic.h"
 
@@ -22,7 +22,7 @@ static const strata_option_row_t options[] = {
     {0},
 };
 
-/* The alignment that every layer gives in the place. */
+/* Returns the alignment that every layer gives in the place. */
 static uint64_t given(const strata_layer_t *self) { return strata_place_alignment(strata_place_kind(self->domain->place)); }
 
 static uint64_t alignment_for(const strata_layer_t *self, const strata_request_t *request) {
@@ -30,7 +30,8 @@ static uint64_t alignment_for(const strata_layer_t *self, const strata_request_t
     return strata_max(request->size >= o->from ? o->alignment : 0, request->alignment);
 }
 
-/* What is asked from below; 0: the request itself. False: too large for 64 bits. */
+/* Sets *asked to the size to request from below, or to 0 if the request passes through. Returns false if it
+ * exceeds 64 bits. */
 static bool size_below(const strata_layer_t *self, uint64_t size, uint64_t alignment, uint64_t *asked) {
     const aligned_options_t *o = self->options;
     *asked = 0;
@@ -50,7 +51,7 @@ static strata_status_t allocate(strata_layer_t *self, const strata_request_t *re
     strata_status_t status = strata_below_allocate(self, &below, &inner);
     if (status != STRATA_OK) return status;
     uint64_t shift = (0 - inner->ptr) & (alignment - 1);
-    /* A record can hold at most 4 GiB more than was asked for. */
+    /* A record can hold at most 4 GiB more than its request. */
     uint64_t granted = strata_min(inner->size - shift, request->size + UINT32_MAX);
     strata_record_t *outer = strata_record_wrap(self, request, inner, inner->ptr + shift, granted);
     if (!outer) {
@@ -61,7 +62,7 @@ static strata_status_t allocate(strata_layer_t *self, const strata_request_t *re
     return STRATA_OK;
 }
 
-/* A record that passed through has lower layers in its own route. */
+/* A record that passed through has the lower layers in its own route. */
 static void free_record(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
     strata_below_free(record->route != 0 ? record : strata_record_unwrap(self, record), call);
 }
@@ -74,7 +75,7 @@ static strata_status_t check(const void *options_given, strata_place_kind_t plac
     return strata_fail(STRATA_E_STRATEGY, 0, "%llu is no power of two", (unsigned long long)o->alignment);
 }
 
-/* Whatever alignment a request asks for, and the layer's own. */
+/* Supports the alignment of any request, and the layer's own. */
 static uint64_t alignment(const void *options_given, strata_place_kind_t place, uint64_t below, uint64_t *wanted) {
     (void)options_given, (void)place, (void)below, (void)wanted;
     return UINT64_MAX;

@@ -1,7 +1,8 @@
-/* fault: refuses requests on order, before the layer below is asked, to see how a program and the layers above take a failure.
+/* fault: refuses chosen requests before they reach the layer below, to test how a program and the layers
+ * above handle a failure.
  *
- * Requests are numbered from 1, over all streams of the device. Which of them are drawn depends only on the number and the seed, so
- * a run that makes the same requests fails at the same ones. */
+ * Requests are numbered from 1, over all streams of the device. Random failures depend only on the number
+ * and the seed, so a run that makes the same requests fails at the same ones. */
 #include "allocation/domain/layer.h"
 #include "allocation/options/option.h"
 
@@ -54,7 +55,7 @@ static const strata_stat_row_t stats[] = {
     {0},
 };
 
-/* splitmix64's finish: a good 64-bit word of any number. */
+/* The finalizer of splitmix64: maps any number to a well-mixed 64-bit word. */
 static uint64_t scramble(uint64_t word) {
     word += 0x9e3779b97f4a7c15u;
     word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -62,7 +63,7 @@ static uint64_t scramble(uint64_t word) {
     return word ^ (word >> 31);
 }
 
-/* In [0, 1). */
+/* Returns a number in [0, 1). */
 static double draw(uint64_t seed, uint64_t number) {
     return (double)(scramble(scramble(seed) ^ number) >> 11) / (double)(1ull << 53);
 }

@@ -1,5 +1,6 @@
-/* fill: sets every byte served to one value, once per request, in the order of the request's stream. So programs that read what
- * they never wrote are found, or made repeatable. Or nothing is set, and the host waits for the device after each request. */
+/* fill: sets every served byte to one value, once per request, in the order of the request's stream. This
+ * exposes programs that read bytes they never wrote, or makes them repeatable. With `write: false` nothing
+ * is set, and the host only waits for the device. */
 #include <string.h>
 
 #include "allocation/domain/layer.h"
@@ -27,8 +28,8 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
     return strata_option_check_wants(options, wants, filled, option);
 }
 
-/* Memory without an owner stream is used by nobody while it is served: the host may write it at once, and every stream sees
- * that. */
+/* Memory without an owner stream has no user while it is served. So the host may write it immediately, and
+ * every stream sees the bytes. */
 static strata_status_t set_bytes(strata_layer_t *self, const strata_record_t *record, strata_stream_t stream) {
     strata_device_t *device = self->domain->device;
     uint8_t byte = (uint8_t)((const fill_options_t *)self->options)->byte;

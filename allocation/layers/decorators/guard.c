@@ -1,13 +1,17 @@
-/* guard: finds writes before a block, after it, and after its free, and reports what was never freed.
+/* guard: finds writes before a block, after it, and after its free, and reports leaks.
  *
- * A block lies between two red zones in what comes from below, and is a record of its own. At free the zones are looked at,
- * the block is poisoned on its owner's stream, and kept back for a while: a write to what was freed shows when it leaves the
- * quarantine, and an address is not served again at once. What the host does not see it looks at in a copy (guard_bytes.h). Where
- * there are no bytes, on a simulated device without contents, zones are neither written nor looked at, which `unseen` and the last
- * report say; poison and quarantine work all the same.
+ *   memory from below  | red zone |      block      | red zone |
+ *                        0xfd       the user's, or    0xfd
+ *                                   0xdb (poison) after its free
  *
- * A free cannot fail: what is found is counted, told on standard error, and answered by validate() as E_CORRUPT.
- */
+ * A block is a record of its own, between two red zones. A free checks the zones, poisons the block on its
+ * owner's stream, and puts it into a quarantine. A write after the free is found when the block leaves the
+ * quarantine, and until then the address is not reused. Bytes that the host cannot read are checked in a
+ * copy (guard_bytes.h). On a simulated device without contents, zones are neither written nor checked;
+ * `unseen` and the last report count these blocks. Poison and quarantine still work.
+ *
+ * A free cannot fail. A finding is counted, reported on standard error, and returned by validate() as
+ * E_CORRUPT. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,27 +50,27 @@ static const strata_option_row_t options[] = {
     {0},
 };
 
-/* A block that is live or kept. Its record's `next` names it. */
+/* A block that is live or kept. Its number is the `next` of its record. */
 typedef struct guarded {
     strata_record_t *record;
     uint64_t number; /* of the allocation, in its stack */
-    uint32_t next; /* kept: the one freed after it */
+    uint32_t next; /* if kept: the block freed after it */
     uint8_t state;
     bool poisoned;
     bool bare; /* its zones could not be written */
-    char tag[42]; /* who asked, by tag or else by operator, cut to what fits */
+    char tag[42]; /* the tag of the request, or its operator, truncated */
 } guarded_t;
 
 typedef struct guard_layer {
     strata_layer_t base;
     strata_nodes_t blocks;
     guard_account_t *account;
-    uint32_t first, last; /* kept, in order of freeing */
+    uint32_t first, last; /* kept blocks, in order of freeing */
     uint64_t kept, kept_bytes;
     uint64_t served, live;
     uint64_t zones_written, written_after_free, unseen;
-    char finding[320]; /* the first */
-    strata_condition_t left; /* calls with the lock open use the owner's handle: so many */
+    char finding[320]; /* the first finding */
+    strata_condition_t left; /* signals a decrease of using_owner: calls that use the owner's handle while the lock is released */
     uint32_t using_owner;
     bool owner_gone;
     _Atomic uint64_t staging; /* of guard_bytes_t */
@@ -90,13 +94,13 @@ static const guard_options_t *options_of(const guard_layer_t *self) { return sel
 
 static bool is_ownerless(const guard_layer_t *self) { return self->base.stack->ownerless; }
 
-/* Whether the owner's stream still has the name by which the stack knows it, in this thread. */
+/* Returns whether the stack's name for the owner's stream is still valid in this thread. */
 static bool has_owner(const guard_layer_t *self) {
     strata_stream_t stream;
     return !self->owner_gone && strata_layer_owner(&self->base, &stream);
 }
 
-/* Under the lock: the same, and it keeps that name until leave_owner(). */
+/* Like has_owner(), and keeps the name valid until leave_owner(). The lock is held. */
 static bool use_owner(guard_layer_t *self) {
     bool named = has_owner(self);
     self->using_owner += named;
@@ -117,14 +121,14 @@ static strata_status_t set_bytes(guard_layer_t *self, uint64_t address, uint8_t 
     return STRATA_OK;
 }
 
-/* strata_guard_first_other(); `named`: as use_owner() said. */
+/* Calls strata_guard_first_other(). `named` is the result of use_owner(). */
 static bool find_other(guard_layer_t *self, uint64_t address, uint8_t byte, uint64_t size, bool named, uint64_t *at) {
     const guard_bytes_t bytes = {
         .domain = self->base.domain, .stream = self->base.stack->stream, .named = named, .staging = &self->staging};
     return strata_guard_first_other(&bytes, address, byte, size, at);
 }
 
-/* Waits for the owner's work, as far as that is possible. Memory without an owner is unused at its free. */
+/* Waits for the owner's work, as far as possible. Memory without an owner is unused at its free. */
 static bool settle(guard_layer_t *self, bool named) {
     strata_domain_t *domain = self->base.domain;
     if (!options_of(self)->synchronise || is_ownerless(self)) return true;
@@ -133,8 +137,8 @@ static bool settle(guard_layer_t *self, bool named) {
 
 /* A finding about one block. */
 typedef struct finding {
-    const char *where; /* NULL: nothing */
-    uint64_t offset; /* of the first byte written, from the block's first */
+    const char *where; /* NULL if there is no finding */
+    uint64_t offset; /* of the first byte written, from the start of the block */
     bool before;
     bool unseen;
 } finding_t;
@@ -149,14 +153,14 @@ static finding_t look_at_zones(guard_layer_t *self, const strata_record_t *recor
     return (finding_t){0};
 }
 
-/* Where the host cannot look nothing is found: that was counted at the free. */
+/* If the host cannot read the block there is no finding; the free has counted it as unseen. */
 static finding_t look_at_poison(guard_layer_t *self, const strata_record_t *record, bool named) {
     uint64_t at;
     if (!settle(self, named) || !find_other(self, record->ptr, POISON, record->size, named, &at)) return (finding_t){0};
     return at < record->size ? (finding_t){.where = "in it after its free", .offset = at} : (finding_t){0};
 }
 
-/* ---- what was found; under the lock, opened for the report ---- */
+/* ---- findings; the lock is held, and released for the report ---- */
 
 static void tell(guard_layer_t *self, const guarded_t *block, finding_t found, strata_call_t *call) {
     char text[sizeof self->finding];
@@ -181,7 +185,7 @@ static void count(guard_layer_t *self, const guarded_t *block, finding_t found, 
 
 /* ---- free ---- */
 
-/* A block that is on no list goes down; returns what it held. */
+/* Frees a block that is on no list to the layer below. Returns the bytes that it held. */
 static uint64_t let_go(guard_layer_t *self, uint32_t node, strata_call_t *call) {
     guarded_t *block = block_at(self, node);
     if (block->poisoned) {
@@ -226,12 +230,12 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     uint32_t node = record->next;
     guarded_t *block = block_at(self, node);
     const strata_record_t *inner = strata_record_held(record);
-    /* Other streams may still use it: its bytes are theirs. */
+    /* Other streams may still use a borrowed block, so its bytes must not be poisoned. */
     bool borrowed = strata_record_borrowed_below(record), named = use_owner(self);
     strata_opened_t opened = strata_call_unlock(call);
     bool seen = settle(self, named) && !block->bare;
     finding_t found = seen ? look_at_zones(self, record, inner, named) : (finding_t){.unseen = true};
-    /* What a graph's pool has free is in the graph's hands at its next launch. */
+    /* A free block of a graph pool may be used by its graph at the next launch. */
     bool may_poison = o->poison && !borrowed && !base->stack->group->graph && (is_ownerless(self) || named);
     bool poisoned = may_poison && set_bytes(self, record->ptr, POISON, record->size, base->stack->stream) == STRATA_OK;
     strata_call_lock(call, opened);
@@ -239,7 +243,7 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     block->poisoned = poisoned;
     self->live--;
     count(self, block, found, &self->zones_written, call);
-    /* Nobody waits for a stream that is gone: its stack ends with its last block. */
+    /* There is no wait for a stream that is gone, because its stack is destroyed with its last block. */
     if (o->quarantine == 0 || self->owner_gone || base->stack->orphan) {
         (void)let_go(self, node, call);
         return;
@@ -250,7 +254,7 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
 
 /* ---- allocate ---- */
 
-/* The request may come from a layer that knows fewer fields. */
+/* The request may come from a layer that was built with fewer fields. */
 static const char *who_asks(const strata_request_t *request) {
     bool names = request->struct_size >= offsetof(strata_request_t, operator_name) + sizeof request->operator_name;
     const char *operator_name = names && request->operator_name ? request->operator_name : "";
@@ -276,7 +280,7 @@ static strata_status_t take_in(guard_layer_t *self, const strata_request_t *requ
     return STRATA_OK;
 }
 
-/* Only if somebody can look at them later. E_CAPTURE: the zones stay as they are, and are not examined. */
+/* Writes the zones only if they can be read later. After E_CAPTURE they are unchanged, and are not examined. */
 static strata_status_t write_zones(guard_layer_t *self, const strata_record_t *inner, uint64_t front, uint64_t size,
                                    strata_stream_t stream) {
     if (!strata_guard_sees(self->base.domain->device, inner->ptr, inner->size)) return STRATA_OK;
@@ -304,10 +308,10 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     return status;
 }
 
-/* ---- the quarantine is emptied ---- */
+/* ---- emptying the quarantine ---- */
 
-/* Whether what a kept block holds goes straight back to a source and was nobody's chunk: a cache counts itself what it gives
- * back. */
+/* Returns whether a kept block's memory returns directly to a source and was no cache's chunk. A cache
+ * counts the chunks that it returns itself. */
 static bool goes_to_source(const strata_record_t *record) {
     const strata_record_t *bottom = strata_record_held(record);
     for (const strata_record_t *inner = bottom; (inner = strata_record_inner(inner)) != NULL;) bottom = inner;
@@ -352,7 +356,7 @@ static strata_status_t create(strata_layer_t *base) {
     return status;
 }
 
-/* Live to the end, unless its owner freed it and the device failed after that. */
+/* Returns true for a block that is live at the end. A block that was freed before the device failed is no leak. */
 static bool is_leaked(const guarded_t *block) { return block->state == LIVE && block->record->state != STRATA_RECORD_DEFERRED; }
 
 static void add_leak(guard_layer_t *self, const guarded_t *block) {
@@ -363,8 +367,8 @@ static void add_leak(guard_layer_t *self, const guarded_t *block) {
                                                                  .tag = block->tag});
 }
 
-/* The memory of this block is not reported again by a guard further down, for which it is a block in use. The stack that served it
- * may have ended: the stack that has it is asked who made what. */
+/* Marks the block so that a guard further down, for which it is in use, does not report it again. The stack
+ * that served it may have ended, so the makers are read from its home. */
 static void pass_by_below(const guarded_t *block) {
     for (strata_record_t *inner = strata_record_held(block->record);; inner = strata_record_held(inner)) {
         const strata_layer_t *maker = strata_stack_of(inner->home)->layers[strata_record_maker_number(inner)];
@@ -373,8 +377,8 @@ static void pass_by_below(const guarded_t *block) {
     }
 }
 
-/* Layers end from the top. The device has been waited for. What is live was leaked; what is kept is examined once more. The memory
- * goes with the layers below. */
+/* Layers are destroyed from the top, after a wait for the device. Live blocks are leaks, and kept blocks
+ * are examined once more. The layers below free the memory. */
 static void destroy(strata_layer_t *base) {
     guard_layer_t *self = (guard_layer_t *)base;
     strata_call_t call = {.stack = base->stack};

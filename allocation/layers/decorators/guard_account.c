@@ -17,7 +17,7 @@ enum { GROUPS = 64, TOLD = 8, TAG = 42 };
 /* Leaks of one tag. */
 typedef struct group {
     uint64_t blocks, bytes;
-    uint64_t first, address; /* of its first allocation */
+    uint64_t first, address; /* of the tag's first allocation */
     char tag[TAG];
 } group_t;
 
@@ -26,16 +26,16 @@ struct guard_account {
     const strata_domain_t *domain;
     uint32_t guards;
     uint32_t group_count;
-    uint64_t blocks, bytes; /* of all leaks, those of tags that found no group included */
+    uint64_t blocks, bytes; /* of all leaks, including those of tags beyond GROUPS */
     uint64_t unseen;
     group_t groups[GROUPS];
 };
 
-/* Guards what follows, the accounts of all places that have guards now, and their contents. */
+/* Guards the accounts of all places that have guards, and their contents. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static guard_account_t *accounts;
 
-/* Under the mutex: of the domain's account, if it has one. */
+/* Adds a guard to the domain's account. Returns NULL if it has none. The mutex is held. */
 static guard_account_t *join(const strata_domain_t *domain) {
     guard_account_t *account = accounts;
     while (account && account->domain != domain) account = account->next;
@@ -58,7 +58,7 @@ guard_account_t *strata_guard_account_join(const strata_domain_t *domain) {
     return account ? account : fresh;
 }
 
-/* Under the mutex. */
+/* The mutex is held. */
 static void add_leak(guard_account_t *account, const guard_leak_t *leak) {
     account->blocks++;
     account->bytes += leak->bytes;
@@ -74,7 +74,7 @@ static void add_leak(guard_account_t *account, const guard_leak_t *leak) {
     group->bytes += leak->bytes;
 }
 
-/* Stacks of several streams may end at once. */
+/* Stacks of several streams may end concurrently. */
 void strata_guard_account_add_leak(guard_account_t *account, const guard_leak_t *leak) {
     pthread_mutex_lock(&mutex);
     add_leak(account, leak);

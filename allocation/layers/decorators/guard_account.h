@@ -1,4 +1,4 @@
-/* The report of the guards of one place when it ends: one account for all of them, reported once, by the guard that ends last. */
+/* The report of a place's guards when the place ends. They share one account, which the last guard reports. */
 #ifndef STRATA_ALLOCATION_LAYER_GUARD_ACCOUNT_H
 #define STRATA_ALLOCATION_LAYER_GUARD_ACCOUNT_H
 
@@ -6,18 +6,18 @@
 
 typedef struct guard_account guard_account_t;
 
-/* A block that nobody freed. */
+/* A block that was never freed. */
 typedef struct guard_leak {
     uint64_t bytes, address, number;
-    const char *tag; /* "": nobody said */
+    const char *tag; /* "" if the request had none */
 } guard_leak_t;
 
-/* Adds a guard of a place; NULL: no host memory. Any thread, no lock is held. */
+/* Adds a guard of a place. Returns NULL if there is no host memory. Any thread, no lock is held. */
 guard_account_t *strata_guard_account_join(const strata_domain_t *domain);
-/* Any thread; not two for the same account at a time, because a place ends in one thread. */
+/* May be called from any thread, but not concurrently for one account, because a place ends in one thread. */
 void strata_guard_account_add_leak(guard_account_t *account, const guard_leak_t *leak);
 void strata_guard_account_add_unseen(guard_account_t *account, uint64_t blocks);
-/* Removes a guard; the last one reports on standard error what was added, if anything was. */
+/* Removes a guard. The last one reports all additions on standard error, if there were any. */
 void strata_guard_account_leave(guard_account_t *account);
 
 #endif

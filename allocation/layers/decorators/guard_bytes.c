@@ -16,7 +16,7 @@ static uint64_t first_other(const uint8_t *bytes, uint8_t byte, uint64_t size) {
 
 /* ---- copies ---- */
 
-/* Of two that look at once, one gets memory of its own. 0: there is none. */
+/* If two checks run concurrently, one allocates staging memory of its own. Returns 0 if there is none. */
 static uint64_t take_staging(const guard_bytes_t *bytes) {
     strata_address_t staging = atomic_exchange(bytes->staging, 0);
     if (staging) return staging;
@@ -38,7 +38,7 @@ static bool copy_piece(const guard_bytes_t *bytes, uint64_t address, uint64_t si
     return bytes->named ? strata_domain_wait_for(bytes->domain, stream) : strata_domain_wait_for_all(bytes->domain);
 }
 
-/* A free that cannot look is no failure: the reason of an earlier one stays. */
+/* A free that cannot check is no failure, so the reason of an earlier one is kept. */
 static bool find_in_copies(const guard_bytes_t *bytes, uint64_t address, uint8_t byte, uint64_t size, uint64_t *at) {
     const strata_error_t reason = *strata_last_error();
     uint64_t staging = take_staging(bytes), piece, other = 0;

@@ -1,4 +1,4 @@
-/* idle: what `idle:` beside a stack says. */
+/* idle: the settings of `idle:` beside a stack. */
 #include <stddef.h>
 
 #include "allocation/domain/layer.h"
@@ -13,7 +13,7 @@ static const strata_option_row_t options[] = {
     {0},
 };
 
-/* It says what its stack gives back, which the core does (allocation/reclaim/idle.h): there is nothing for it to do. */
+/* The layer only holds options. The core releases the memory (allocation/reclaim/idle.h). */
 static strata_status_t allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     return strata_below_allocate(self, request, record);
 }

@@ -1,5 +1,6 @@
-/* limit: no more than so many bytes are asked from the layer below, on one device. allocation/domain/quota.h does the counting:
- * never a byte above, and a large request that fails below never makes a small one fail. */
+/* limit: bounds the bytes that are requested from the layer below, on one device. Counting is in
+ * allocation/domain/quota.h: the limit is never exceeded, and a large request that fails below never makes
+ * a small one fail. */
 #include "allocation/domain/layer.h"
 #include "allocation/domain/quota.h"
 #include "allocation/report/outcome.h"
@@ -32,8 +33,8 @@ static const strata_stat_row_t stats[] = {
     {0},
 };
 
-/* A claim that must wait does so with every lock of the call open, and not for long while a request waits in a callback: that
- * request's own claim may be one of those under way, in this very thread. */
+/* A claim that must wait does so with all locks of the call released, and only briefly while a request
+ * waits in a callback. That request's own claim may be one of those in progress, in this very thread. */
 static bool claim(limit_layer_t *self, uint64_t size, strata_call_t *call) {
     if (strata_quota_claim(&self->quota, size)) return true;
     if (!strata_quota_may_fit(&self->quota, size)) return false;
@@ -66,7 +67,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     return status;
 }
 
-/* Below first: what is refunded may be asked for at once. */
+/* Frees below first: refunded bytes may be requested immediately. */
 static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
     limit_layer_t *self = (limit_layer_t *)base;
     uint64_t asked = strata_record_requested(record);
@@ -93,13 +94,13 @@ static void destroy(strata_layer_t *base) { strata_quota_destroy(&((limit_layer_
 
 static strata_status_t validate(strata_layer_t *base) {
     limit_layer_t *self = (limit_layer_t *)base;
-    /* The two counters move one after the other: while threads are at work neither says anything about the other. */
+    /* The two counters change one after the other, so while threads run they cannot be compared. */
     if (atomic_load(&self->quota.used) > INT64_MAX || atomic_load(&self->quota.served) > INT64_MAX)
         return strata_fail(STRATA_E_CORRUPT, 0, "limit: more was refunded than reserved");
     return STRATA_OK;
 }
 
-/* Peaks begin again. */
+/* Resets the peaks. */
 static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
     (void)notice, (void)call;
     strata_quota_reset_peak(&((limit_layer_t *)base)->quota);

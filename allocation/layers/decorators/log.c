@@ -1,7 +1,9 @@
-/* log: a line of text for each request and each free that passes, at once, so that a program that dies leaves all of them.
+/* log: writes a line of text for each request and each free, immediately, so that a program that crashes
+ * leaves all of them.
  *
- * Each line is one write(2) to a descriptor in append mode, so lines of several stacks or processes do not mix. The locks of the call are
- * released during the write. A line that cannot be written is counted and dropped; strata_close() reports the first such error. */
+ * Each line is one write(2) to a descriptor in append mode, so lines of several stacks or processes do not
+ * mix. The locks of the call are released during the write. A line that cannot be written is counted and
+ * dropped; strata_close() reports the first such error. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -52,7 +54,7 @@ static void say(line_t *line, int added) {
     if (line->length > LINE - 1) line->length = LINE - 1;
 }
 
-/* A name is one word, whatever the program wrote into it. */
+/* A name is printed as one word, whatever the program wrote into it. */
 static void say_name(line_t *line, const char *key, const char *name) {
     char word[NAME];
     size_t length = 0;
@@ -73,7 +75,7 @@ static void begin(const log_layer_t *self, line_t *line, const char *event, stra
         (unsigned long long)strata_threads_self(), (unsigned long long)(uintptr_t)stream);
 }
 
-/* The reason goes to strata_close(), and the thread's last error stays. */
+/* strata_close() reports the reason. The thread's last error is kept. */
 static void lose(log_layer_t *self, int why) {
     const strata_error_t kept = *strata_last_error();
     if (self->lost++ > 0) return;
@@ -95,13 +97,13 @@ static void write_line(log_layer_t *self, line_t *line, strata_call_t *call) {
     else lose(self, why);
 }
 
-/* ---- how a request was served ---- */
+/* ---- hits and growth ---- */
 
 typedef struct seen {
     uint64_t hits, growths;
 } seen_t;
 
-/* By the figures of the stack, if its cache is its own. */
+/* Reads the metrics of the stack. Returns false if its cache is shared, so that they do not show hits. */
 static bool look(const log_layer_t *self, seen_t *seen) {
     strata_stack_t *stack = self->base.stack;
     *seen = (seen_t){stack->figures.cache_hits, stack->figures.growths};

@@ -1,9 +1,10 @@
-/* nvtx: a range for each request and each free that passes, for tools that record NVTX (platform/ranges/ranges.h). What happens below
- * lies inside: a chunk that is got, a wait, a release. Standing in the stack it takes hits and frees the long way. */
+/* nvtx: makes a range for each request and each free, for tools that record NVTX
+ * (platform/ranges/ranges.h). Work below is inside the range: a chunk allocation, a wait, a release. With
+ * this layer in the stack, hits and frees take the slow path. */
 #include "allocation/domain/layer.h"
 #include "platform/ranges/ranges.h"
 
-/* The tool may wait, so the locks of the call are open around it. */
+/* The tool may wait, so the locks of the call are released around it. */
 static void begin(strata_call_t *call, strata_range_t range, uint64_t bytes) {
     strata_opened_t opened = strata_call_unlock(call);
     strata_range_begin(range, bytes);

@@ -1,5 +1,6 @@
-/* retry: recovers from out of memory. When the layers below refuse a request for memory, it polls, waits, releases idle chunks, asks the
- * program, and asks them again after each step that gave something (docs/contracts.md §3). */
+/* retry: recovers from out of memory. If the layers below refuse a request for lack of memory, it polls,
+ * waits, releases idle chunks, and calls the program's callbacks. After each step that gave memory it tries
+ * the layers below again (docs/contracts.md §3). */
 #include "allocation/domain/layer.h"
 #include "allocation/options/option.h"
 #include "allocation/reclaim/ladder.h"

@@ -1,10 +1,11 @@
-/* scrub: memory that passes to another owner is zeroed on the new owner's stream. An owner is a pool and a tag.
+/* scrub: zeroes memory that passes to another owner, on the new owner's stream. An owner is a pool and a
+ * tag.
  *
- * Each stack knows, by address, who was served last what its cache holds. Bytes that it knows to be the asking owner's own go
- * out as they are; all others are zeroed: another owner's, and those of which nothing is known, as what came fresh from below
- * (the device may hand out what another stack gave back). Whenever the cache below has grown all knowledge ends, since an
- * address may have been elsewhere meanwhile. Without a cache of the stack's own directly below every request is zeroed.
- */
+ * Each stack records, by address, the last owner of the memory in its cache. Bytes recorded for the
+ * requesting owner are served unchanged. All others are zeroed: those of another owner, and those without a
+ * record. New memory from below has none, since the device may hand out memory that another stack returned.
+ * When the cache below has grown all records are dropped, since an address may have had another use in
+ * between. Without a cache of the stack's own directly below, every request is zeroed. */
 #include <string.h>
 
 #include "allocation/domain/layer.h"
@@ -25,8 +26,8 @@ static const strata_option_row_t options[] = {
 typedef struct scrub_layer {
     strata_layer_t base;
     strata_ranges_t owners;
-    uint64_t growths; /* of the stack's cache, when the ranges were begun */
-    bool knows; /* a cache of the stack's own is below */
+    uint64_t growths; /* of the stack's cache, when the records began */
+    bool knows; /* the stack's own cache is below */
     uint64_t zeroed, zeroed_bytes, kept_bytes;
 } scrub_layer_t;
 
@@ -37,7 +38,7 @@ static const strata_stat_row_t stats[] = {
     {0},
 };
 
-/* FNV-1a of the pool and the tag: the owner in one word. */
+/* The owner as one word: FNV-1a of the pool and the tag. */
 static uint64_t owner_of(const strata_request_t *request) {
     uint64_t hash = 0xcbf29ce484222325u;
     for (int byte = 0; byte < 8; byte++) hash = (hash ^ (request->pool >> (8 * byte) & 0xff)) * 0x100000001b3u;
@@ -53,7 +54,7 @@ static bool is_own(scrub_layer_t *self, const strata_record_t *record, uint64_t 
     return strata_ranges_have(&self->owners, record->ptr, record->ptr + record->size, owner);
 }
 
-/* No lock is held. Memory without an owner stream is used by nobody while it is served. */
+/* No lock is held. Memory without an owner stream has no user while it is served. */
 static strata_status_t zero(scrub_layer_t *self, const strata_record_t *record, strata_stream_t stream) {
     strata_device_t *device = self->base.domain->device;
     void *view = self->base.stack->ownerless ? strata_device_host_view(device, record->ptr, record->size) : NULL;
@@ -69,7 +70,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     strata_status_t status = strata_below_allocate(base, request, &served);
     if (status != STRATA_OK) return status;
     bool own = is_own(self, served, owner);
-    /* Noted before the lock is open, so that it ends with the knowledge that a growth ends meanwhile. */
+    /* Recorded before the lock is released, so that a concurrent growth drops this record with the others. */
     if (self->knows) strata_ranges_set(&self->owners, served->ptr, served->ptr + served->size, owner);
     if (!own) {
         strata_opened_t opened = strata_call_unlock(request->call);
@@ -77,7 +78,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
         strata_call_lock(request->call, opened);
     }
     if (status != STRATA_OK) {
-        /* Neither is known: whose bytes they are, nor that they are zero. */
+        /* Neither the owner of these bytes nor their contents are known. */
         strata_ranges_clear(&self->owners);
         strata_below_undo(served, request->call);
         return status;
@@ -94,7 +95,7 @@ static void free_record(strata_layer_t *self, strata_record_t *record, strata_ca
     strata_below_free(record, call);
 }
 
-/* Decorators in between pass addresses on; anything else may move memory between stacks. */
+/* Decorators in between keep addresses; any other layer may move memory between stacks. */
 static bool has_cache(const strata_layer_t *self) {
     const strata_layer_t *layer = self->below[0];
     while (layer->type->role == STRATA_DECORATOR) layer = layer->below[0];

@@ -1,8 +1,10 @@
-/* stat: what is live at its position in the stack: now, at most, how many, how often.
+/* stat: measures the live bytes and blocks at its position in the stack, their peak, and the number of
+ * allocations.
  *
- * Above a cache that serves hits, with nothing in between that has work on a hit, it costs nothing. What passes there is what the
- * stack itself books, so its figures are the stack's (which also count requests of 0 bytes, which reach no layer). Anywhere else it
- * counts what passes, in a few atomic words: it takes no lock, and may stand above a layer that waits, as the peer's does. */
+ * Above a cache that serves hits, with only layers in between that hits skip, it costs nothing. The stack
+ * itself counts the same requests, so the layer reports the stack's metrics (which also count requests of 0
+ * bytes, which reach no layer). Anywhere else it counts requests in a few atomic words. It takes no lock,
+ * and may be above a layer that waits, like the peer's. */
 #include "allocation/domain/layer.h"
 
 typedef struct stat_layer {
@@ -21,7 +23,7 @@ static const strata_stat_row_t stats[] = {
     {0},
 };
 
-/* Whether hits skip the layer: then the stack books everything that passes here. */
+/* Returns whether hits skip the layer. The stack then counts all requests that pass here. */
 static bool is_left_out(const strata_layer_t *self) {
     uint64_t route = self->stack->route;
     while (route && (route & 0xff) != self->number) route >>= 8;
@@ -58,7 +60,7 @@ static void figures(strata_layer_t *base) {
     self->served = f->allocations;
 }
 
-/* If hits skip it, the stack's own peak is used, which is reset first. */
+/* If hits skip the layer, the stack's own peak is used, which is reset first. */
 static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
     stat_layer_t *self = (stat_layer_t *)base;
     (void)call;

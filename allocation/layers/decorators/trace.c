@@ -1,8 +1,10 @@
-/* trace: writes what passes it as a trace, in the format that `strata compare` and `strata replay` read.
+/* trace: writes requests, frees and borrows as a trace, in the format that `strata compare` and `strata
+ * replay` read.
  *
- * An event is 72 bytes, and 8 for each frame of a call stack, in a ring of the stack: it needs no host memory and no lock besides the stack's own. A lifetime is noted
- * whole or not at all: its alloc is put into the ring only while the frees of all noted blocks still find room. Its blocks carry
- * the layer's attention bit, so a free that was not noted does not come here. */
+ * An event has 72 bytes, plus 8 for each frame of a call stack. Events are in a ring of the stack, so they
+ * need no host memory and no lock besides the stack's own. A lifetime is recorded completely or not at all:
+ * an alloc enters the ring only while the frees of all recorded blocks still have room. Recorded blocks
+ * carry the layer's attention bit, so frees of other blocks skip the layer. */
 #include <string.h>
 
 #include "allocation/domain/group.h"
@@ -60,8 +62,8 @@ typedef struct trace_layer {
     strata_layer_t base;
     strata_recorder_ring_t ring;
     bool recording;
-    uint64_t pool_name; /* the number that is the name of its pool, plus 1; 0: its pool has another name, or there is none */
-    uint64_t lives; /* noted blocks whose free is to come: room is kept for it */
+    uint64_t pool_name; /* 1 + the number that is its pool's name, or 0 if its pool has another name or there is no pool */
+    uint64_t lives; /* recorded blocks that are not freed; their frees have reserved room */
     uint64_t recorded, dropped, failures;
 } trace_layer_t;
 
@@ -74,8 +76,8 @@ static const strata_stat_row_t stats[] = {
 
 static const trace_options_t *options_of(const trace_layer_t *self) { return self->base.options; }
 
-/* What a thread does at one moment of a clock that stands still, on several stacks, keeps its order: each event is a nanosecond later. The
- * address of a clock that has ended may be another's. */
+/* Events of one thread on several stacks keep their order even if the clock does not advance: each event is
+ * a nanosecond later. The address of a destroyed clock may be reused by another. */
 static uint64_t now(const trace_layer_t *self) {
     static _Thread_local struct {
         const strata_clock_t *clock;
@@ -89,7 +91,7 @@ static uint64_t now(const trace_layer_t *self) {
     return time;
 }
 
-/* ---- events; under the lock ---- */
+/* ---- events; the lock is held ---- */
 
 static uint64_t key_of(strata_stream_t stream) {
     if (stream == STRATA_STREAM_LEGACY) return 0;
@@ -101,7 +103,7 @@ static uint64_t name_of(const strata_record_t *record) {
     return strata_ref_make(record->home, strata_slab_slot(&home->slab, record), 0);
 }
 
-/* Line ends would end the row. */
+/* Replaces line ends, which would end the row. */
 static void copy_tag(char *to, size_t capacity, const char *tag) {
     size_t length = 0;
     for (; tag && tag[length] && length + 1 < capacity; length++)
@@ -109,7 +111,8 @@ static void copy_tag(char *to, size_t capacity, const char *tag) {
     to[length] = '\0';
 }
 
-/* A pool is called by its number in a trace: that of its name if that is one, as a replay finds it again. */
+/* Returns the number of the pool in the trace. If the pool's name is a number it is that one, so that a
+ * replay finds the same pool. */
 static uint64_t pool_of(const trace_layer_t *self) {
     uint64_t pool = atomic_load_explicit(&self->base.stack->group->pool, memory_order_relaxed);
     if (pool == 0 || pool == STRATA_GRAPH_POOL_ENDED) return 0;
@@ -135,7 +138,7 @@ static void put(trace_layer_t *self, const strata_record_t *record, strata_trace
     self->recorded++;
 }
 
-/* The block's own row and its free's. */
+/* Requires room for the block's own row and for its free. */
 static void note_alloc(trace_layer_t *self, strata_record_t *record, const strata_request_t *request) {
     if (strata_recorder_room(&self->ring) < self->lives + 2) {
         self->dropped++;
@@ -157,7 +160,7 @@ static void note_use(trace_layer_t *self, const strata_record_t *record, strata_
     else put(self, record, op, stream, NULL);
 }
 
-/* The locks of the call are open while the file is written. */
+/* The locks of the call are released while the file is written. */
 static void write_out(trace_layer_t *self, strata_call_t *call) {
     strata_opened_t opened = strata_call_unlock(call);
     bool written = strata_recorder_write(&self->ring, now(self)) == STRATA_OK;
@@ -190,7 +193,7 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     strata_below_free(record, call);
 }
 
-/* What the program said is reported, whether a layer below handles it or the core does. */
+/* Records a call of the program, whether a layer below handles it or the core does. */
 static strata_status_t tell(strata_layer_t *base, strata_record_t *record, strata_trace_op_t op, strata_stream_t stream,
                             strata_call_t *call, strata_status_t status) {
     if (status != STRATA_OK && status != STRATA_E_UNSUPPORTED) return status;
@@ -217,7 +220,7 @@ static uint64_t release(strata_layer_t *base, strata_call_t *call) {
     return 0;
 }
 
-/* What is the program's, not a block's. */
+/* Records an event of the program, not of a block. */
 static bool put_mark(trace_layer_t *self, const strata_recorder_event_t *event) {
     if (strata_recorder_room(&self->ring) < self->lives + 1) {
         self->dropped++;
@@ -228,7 +231,7 @@ static bool put_mark(trace_layer_t *self, const strata_recorder_event_t *event) 
     return true;
 }
 
-/* The locks of the call are open meanwhile. */
+/* The locks of the call are released in between. */
 static void leave_what_is_there(trace_layer_t *self, strata_call_t *call) {
     strata_opened_t opened = strata_call_unlock(call);
     bool left = strata_trace_leave(&self->ring, self->base.domain, options_of(self)->on_oom, now(self)) == STRATA_OK;

@@ -9,7 +9,7 @@
 
 enum { PATH_BYTES = 4096 };
 
-/* A block as it was told: by its name, which is its ref without the life. */
+/* Finds a block's tag and call stack by its name in the trace, which is its ref without the generation. */
 static void put_block(strata_pickler_t *pickler, strata_recorder_ring_t *ring, const strata_snapshot_row_t *row) {
     char tag[STRATA_RECORDER_TAG] = "";
     const char *stack = "";
@@ -39,7 +39,7 @@ static void put_run(strata_pickler_t *pickler, strata_recorder_ring_t *ring, con
     strata_pickle_close_segment(pickler);
 }
 
-/* What happened stands in the trace. */
+/* The history of events is in the trace, so the snapshot has none. */
 static void put_no_events(strata_pickler_t *pickler, uint32_t devices) {
     strata_pickler_word(pickler, "device_traces");
     strata_pickler_open_list(pickler);

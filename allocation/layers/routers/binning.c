@@ -1,4 +1,5 @@
-/* binning: small requests to one stack, larger ones to others. The way is recorded: a free goes back as its request came. */
+/* binning: sends small requests to one stack and larger ones to others. The route is recorded, so a free
+ * follows the route of its request. */
 #include "allocation/domain/layer.h"
 #include "allocation/stack/plan.h"
 

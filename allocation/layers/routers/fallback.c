@@ -1,7 +1,9 @@
-/* fallback: if a stack is out of memory the next one is asked. Which one served is recorded, and the free goes there.
+/* fallback: if a stack is out of memory, tries the next one. The stack that served is recorded, and the
+ * free goes to it.
  *
- * The stacks may have other kinds of memory than the place's (device, then managed or pinned). If growth is forbidden only the
- * first is asked: a block that a later one has cached must not be used before the first was asked for new memory. */
+ * The stacks may have other kinds of memory than the place's (device, then managed or pinned). If growth is
+ * forbidden only the first is tried. A cached block of a later stack must not be used before the first
+ * stack was asked for new memory. */
 #include <stdatomic.h>
 
 #include "allocation/domain/layer.h"
@@ -23,7 +25,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     for (uint32_t i = 1; i < base->below_count; i++) {
         status = strata_layer_allocate(base->below[i], request, record);
         if (status == STRATA_OK) atomic_fetch_add_explicit(&self->fell_back, 1, memory_order_relaxed);
-        /* A kind of memory that this device does not have serves nobody; that is the same as having none left. */
+        /* A stack with a kind of memory that this device lacks counts as out of memory. */
         if (status != STRATA_E_NO_MEMORY && status != STRATA_E_UNSUPPORTED) return status;
     }
     return strata_fail(STRATA_E_NO_MEMORY, 0, "none of %u stacks has %zu bytes", base->below_count, request->size);

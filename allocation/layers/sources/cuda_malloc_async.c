@@ -1,20 +1,20 @@
 /* cuda_malloc_async: the driver's stream-ordered pool (cudaMallocAsync, cudaFreeAsync).
  *
- * A block is got and freed in the order of the stream that asked for it. A borrowed one is freed on a stream of the layer's own,
- * the free stream, made at the first such free: it waits for the owner and every borrower as they are at the free. Until it gets
- * there the block's bytes are pending: a request that would bring what is live and what is pending above `throttle` of the
- * device's memory first makes its stream wait for the free stream, whose memory the pool may then serve to it. A block's bytes
- * count once, live or pending (PyTorch's backend counts a freed borrowed block in both). The pool may serve pending memory
- * in stream order before its free completes. From then on those bytes are live and no longer pending; only the throttle still counts
- * them.
+ * A block is allocated and freed in the order of the stream that requested it. A borrowed block is freed on
+ * a stream of the layer's own, the free stream, which is created at the first such free. It waits for the
+ * owner and every borrower as of the free. Until it gets there the block's bytes are pending. A request
+ * that would raise live plus pending bytes above `throttle` of the device's memory first makes its stream
+ * wait for the free stream. The pool may then serve that memory to it. A block's bytes count once, live or
+ * pending (PyTorch's backend counts a freed borrowed block in both). The pool may serve pending memory in
+ * stream order before its free completes. From then on those bytes are live and no longer pending; only the
+ * throttle still counts them.
  *
- * Every stream that owns or borrows is a `user`. When it is to be destroyed the free stream waits for its work, and its blocks are
- * freed there.
+ * Every stream that owns or borrows is a `user`. Before it is destroyed the free stream waits for its work,
+ * and its blocks are freed there.
  *
- * Nothing is freed on a stream while it is being captured: the free would be a node of the program's graph, and of memory that no graph
- * allocated it breaks the capture. Such a block is kept, and freed once no capture is under way. Pools of captured graphs have
- * instances of their own (cuda_malloc_async_graphs.c).
- */
+ * Nothing is freed on a stream while it is being captured. The free would become a node of the program's
+ * graph, and a free of memory that no graph allocated breaks the capture. Such a block is kept, and freed
+ * once no capture is in progress. Graph pools have instances of their own (cuda_malloc_async_graphs.c). */
 #include "allocation/graphs/graphs.h"
 #include "allocation/layers/sources/cuda_malloc_async_state.h"
 #include "allocation/report/outcome.h"
@@ -75,15 +75,16 @@ static void wait_for_pending(async_layer_t *self, strata_call_t *call) {
 
 /* ---- streams that are captured ---- */
 
-/* Also the legacy stream beside a capture that its use would break: it is asked about while captures are announced, because a program
- * that uses it beside a capture of its own has broken that itself. */
+/* Also true for the legacy stream if its use would break another stream's capture. It is only queried while
+ * a graph pool is open: a program that uses it during an unannounced capture has broken that capture
+ * itself. */
 static bool is_captured(const async_layer_t *self, strata_stream_t stream) {
     bool legacy = stream == NULL || stream == STRATA_STREAM_LEGACY;
     if (legacy && !strata_captures_any_open()) return false;
     return strata_domain_refuse_captured(self->base.domain, stream) == STRATA_E_CAPTURE;
 }
 
-/* Of every other stream the core has asked. */
+/* The core has already checked every other stream. */
 static strata_status_t refuse_legacy(const async_layer_t *self, strata_stream_t stream) {
     bool legacy = stream == NULL || stream == STRATA_STREAM_LEGACY;
     if (!legacy || self->serves_graphs || !is_captured(self, stream)) return STRATA_OK;
@@ -100,8 +101,8 @@ static bool is_above_limit(const async_layer_t *self) {
     return uses->first != 0 && self->live_bytes + uses->pending_bytes + uses->reduced_bytes > self->limit;
 }
 
-/* The stream of a request waits for every pending free, unless it does already. False: it cannot, or is captured: a wait for
- * earlier work would break the capture. */
+/* Makes the stream of a request wait for every pending free, unless it already does. Returns false if it
+ * cannot, or if it is captured: a wait for earlier work would break the capture. */
 static bool wait_in_order(async_layer_t *self, strata_stream_t stream) {
     uint32_t node = strata_uses_user(&self->uses, stream);
     if (node == 0 || !async_options_of(self)->reuse_follow_events) return false;
@@ -114,8 +115,9 @@ static bool wait_in_order(async_layer_t *self, strata_stream_t stream) {
     return true;
 }
 
-/* The request counts as live from here on, so of two threads one sees the other's. What is pending counts until it is over, also
- * when a stream already waits for it: another stream cannot have it. */
+/* The request counts as live from here on, so at least one of two concurrent threads sees the other's.
+ * Pending bytes count until their free completes, even if a stream already waits for it, because no other
+ * stream can get them. */
 static void throttle(async_layer_t *self, const strata_request_t *request) {
     (void)collect(self);
     self->live_bytes += request->size;
@@ -124,7 +126,8 @@ static void throttle(async_layer_t *self, const strata_request_t *request) {
     if (on_host) wait_for_pending(self, request->call);
 }
 
-/* What could not be served goes back at once; what the device refuses even then is quarantined. The earlier reason stays. */
+/* Returns an unserved block immediately. If the device refuses it, the block is quarantined. The earlier
+ * reason stays. */
 static strata_status_t give_unserved(async_layer_t *self, const strata_request_t *request, strata_address_t address, bool booked) {
     strata_error_t reason = *strata_last_error();
     strata_domain_t *domain = self->base.domain;
@@ -209,7 +212,7 @@ static strata_status_t erase_stream(strata_layer_t *base, strata_record_t *recor
 
 /* ---- free: only we have the record while the lock is open ---- */
 
-/* The free stream waits for a user, or the host does; false: neither is possible. */
+/* Makes the free stream, or else the host, wait for a user. Returns false if neither is possible. */
 static bool cover(async_layer_t *self, uint32_t node, bool has_free_stream, strata_call_t *call) {
     const strata_user_t *user = strata_user_at(&self->uses.users, node);
     bool covered = has_free_stream && user->state == STRATA_USER_GONE;
@@ -231,8 +234,8 @@ static bool cover_all(async_layer_t *self, strata_record_t *record, bool has_fre
     return covered;
 }
 
-/* Either the device has it, or nobody ever will again: then it is counted, never reused, and offered again when the shared stack
- * ends. */
+/* If the device did not take the block, it is counted, never reused, and offered again when the shared
+ * stack is destroyed. */
 static void finish_free(async_layer_t *self, strata_record_t *record, bool gone) {
     strata_users_let_go(&self->uses.users, record->user);
     if (gone) {
@@ -244,8 +247,9 @@ static void finish_free(async_layer_t *self, strata_record_t *record, bool gone)
     record->route = self->base.number;
 }
 
-/* Without a free stream the host has waited for everybody, and the block is freed as the device frees any. Otherwise its bytes go
- * from live to pending in one step, so no other thread's request misses them. */
+/* Without a free stream the host has waited for all users, and the block is freed by an ordinary device
+ * free. Otherwise its bytes change from live to pending in one step, so that no other thread's request
+ * misses them. */
 static void free_after_users(async_layer_t *self, strata_record_t *record, strata_call_t *call) {
     bool has_free_stream = strata_free_stream_make(&self->frees, call);
     uint64_t bytes = record->size;
@@ -268,8 +272,8 @@ static void free_in_order(async_layer_t *self, strata_record_t *record, strata_c
     if (gone) strata_domain_discount(self->base.domain, bytes);
 }
 
-/* A capture that nobody announced: the free would be a node of its graph, which may be why the block was freed there. Nobody ever has
- * it again. */
+/* In an unannounced capture the free would become a node of its graph, and the program may have freed the
+ * block there for that reason. The block is then never reused. */
 static bool is_captured_unannounced(const async_layer_t *self, const strata_record_t *record) {
     const strata_user_t *owner = strata_user_at(&self->uses.users, record->user);
     return strata_user_is_nameable(owner) && is_captured(self, owner->stream);
@@ -281,15 +285,16 @@ static void drop_captured(async_layer_t *self, strata_record_t *record) {
     finish_free(self, record, false);
 }
 
-/* No pool is open, and none opens before the end. */
+/* No pool is open, and none opens before strata_captures_end_uncaptured(). */
 static void free_uncaptured(async_layer_t *self, strata_record_t *record, strata_call_t *call) {
     if (is_captured_unannounced(self, record)) drop_captured(self, record);
     else if (record->borrows == 0 && strata_uses_enter_handle(&self->uses, record->user)) free_in_order(self, record, call);
     else free_after_users(self, record, call);
 }
 
-/* Beside an announced capture the block is kept, whoever uses it: any stream may join the capture between a question and the call. The
- * pool of the graph owns what the graph uses, so this block is none of it. */
+/* During an announced capture the block is kept, whichever stream uses it, since any stream may join the
+ * capture between a query and the free. The graph's pool owns the blocks that the graph uses, so this block
+ * is not one of them. */
 static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
     async_layer_t *self = (async_layer_t *)base;
     if (self->serves_graphs) {
@@ -303,7 +308,8 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     }
 }
 
-/* Its owner may be in a capture that nobody announced, and that this block, freed before, is no part of. */
+/* The owner may be in an unannounced capture. This block was freed before it and is not part of it, so it
+ * is kept. */
 static void free_kept(async_layer_t *self, strata_call_t *call) {
     strata_record_t *record;
     for (uint32_t list = strata_async_take_kept(self); (record = strata_async_next_kept(self, &list)) != NULL;) {
@@ -316,27 +322,27 @@ static void free_kept(async_layer_t *self, strata_call_t *call) {
     }
 }
 
-/* Frees that a capture has put off. */
+/* Completes frees that a capture has deferred. */
 static void retry_kept(async_layer_t *self, strata_call_t *call) {
     if (self->kept == 0 || self->serves_graphs || !strata_captures_begin_uncaptured()) return;
     free_kept(self, call);
     strata_captures_end_uncaptured();
 }
 
-/* ---- streams that end, captures ---- */
+/* ---- end of streams, captures ---- */
 
-/* Its handle is valid until the free stream waits for the stream's work. */
+/* The stream's handle is valid until the free stream waits for its work. */
 static void stream_gone(async_layer_t *self, strata_stream_t stream, strata_call_t *call) {
     uint32_t node = strata_users_find(&self->uses.users, stream);
     if (node == 0) return;
-    /* Held here too: the last block may go while the locks are open, and would end it. */
+    /* Holds the user: its last block may be freed while the locks are released, which would delete it. */
     bool used = strata_user_at(&self->uses.users, node)->holds++ > 0;
-    /* Frees of a pool of graphs wait for all streams. */
+    /* Frees in a graph pool wait for all streams, so they need no wait here. */
     bool told = !used || self->serves_graphs || cover(self, node, strata_free_stream_make(&self->frees, call), call);
     strata_uses_leave(&self->uses, node, told, call);
 }
 
-/* The driver's pool is set up before the capture, if it is announced before. */
+/* If the capture is announced in advance, the driver's pool is set up before it. */
 static void capture_begin(async_layer_t *self, strata_call_t *call) {
     self->serves_graphs = true;
     strata_opened_t opened = strata_call_unlock(call);
@@ -354,7 +360,7 @@ static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t 
 
 static uint64_t sum(uint64_t a, uint64_t b) { return a < UINT64_MAX - b ? a + b : UINT64_MAX; }
 
-/* What is used of a pool, also by other libraries, stays in it whatever is kept: it counts in addition. */
+/* Bytes in use, also by other libraries, remain in the pool in any case, so `keep` is added to them. */
 static void shrink_pool(async_layer_t *self, uint64_t keep, uint64_t live) {
     uint64_t used = 0;
     if (keep && strata_device_pool_get(async_device_of(self), self->pool, STRATA_POOL_USED_CURRENT, &used) != STRATA_OK)
@@ -362,7 +368,8 @@ static void shrink_pool(async_layer_t *self, uint64_t keep, uint64_t live) {
     (void)strata_device_pool_trim(async_device_of(self), self->pool, keep ? sum(used, keep) : 0);
 }
 
-/* A pool gives back only what the host has seen freed, so the device is waited for, as by any device free. No lock is held. */
+/* A pool releases only memory that the host has seen freed. So this waits for the device, like any device
+ * free. No lock is held. */
 static uint64_t shrink(async_layer_t *self, uint64_t keep, uint64_t live) {
     uint64_t before = 0, after = 0;
     strata_device_t *device = async_device_of(self);
@@ -378,7 +385,7 @@ static uint64_t shrink(async_layer_t *self, uint64_t keep, uint64_t live) {
     return given;
 }
 
-/* Not while a stream may be captured. */
+/* Skips the release while a stream may be captured. */
 static uint64_t shrink_uncaptured(async_layer_t *self, uint64_t keep, uint64_t live) {
     if (strata_domain_may_capture(self->base.domain) || !strata_captures_begin_uncaptured()) return 0;
     uint64_t given = shrink(self, keep, live);
@@ -419,7 +426,7 @@ static strata_status_t create(strata_layer_t *base) {
     return status;
 }
 
-/* A free piece of a cache in the same slab may have the route of who had its slot before. */
+/* A free piece of a cache in the same slab may still have the route of the earlier record in its slot. */
 static bool is_ours(const async_layer_t *self, const strata_record_t *record) {
     uint64_t route = record->route;
     while (route >> 8) route >>= 8;
@@ -427,8 +434,8 @@ static bool is_ours(const async_layer_t *self, const strata_record_t *record) {
     return held && route == self->base.number;
 }
 
-/* What the device refused to take back, what is kept, and what its last holder left. Each is offered twice, as is the pool: after the
- * layer's end nobody has it. */
+/* Frees a block that the device refused to take, that was kept, or that its last holder left. Each is
+ * offered twice, like the pool, because it has no owner after the layer's end. */
 static void give_back_left(async_layer_t *self, const strata_record_t *record) {
     strata_device_t *device = async_device_of(self);
     if (record->pool == STRATA_ASYNC_BOOKED) strata_domain_uncover(self->base.domain, record->ptr, record->size);

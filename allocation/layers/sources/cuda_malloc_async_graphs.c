@@ -1,31 +1,32 @@
-/* cuda_malloc_async in a pool of captured graphs: the driver's graph memory.
+/* cuda_malloc_async in a graph pool: the driver's graph memory.
  *
- * What the captured stream asks for becomes a node of its graph. The address is the graph's from then on; at each launch memory is
- * there from that node on. Freed in the same capture it ends at another node. All else that is freed is kept until nothing keeps the
- * pool:
+ * An allocation on the captured stream becomes a node of its graph. The address belongs to the graph from
+ * then on, and at each launch the memory exists from that node on. A free in the same capture is another
+ * node. All other freed blocks are kept until nothing keeps the pool:
  *
- *     freed inside after a borrow    The free has to come after what the borrower has captured. A node in the owner's stream does so
- *                                    only if the program has joined the two before, which the driver does not tell; and to join
- *                                    them would add a node of ours to the program's graph. So each launch leaves the memory
- *                                    allocated for the next one, which frees it first.
- *     freed outside                  The next launch would allocate it again, and nobody would free it.
- *     no memory of the graph's own   A launch uses it all the same.
+ *     freed inside after a borrow    The free must follow the borrower's captured work. A node in the owner's stream
+ *                                    does so only if the program has joined the two before, which the driver does not
+ *                                    show. Joining them would add a node of ours to the program's graph. So each launch
+ *                                    leaves the memory allocated for the next one, which frees it first.
+ *     freed outside                  The next launch would allocate it again, and it would never be freed.
+ *     memory not of the graph        A launch uses it nevertheless.
  *
- * Then the host waits for the device, since a graph is launched in the order of any stream, and the driver is asked to take it. What no
- * launch has allocated it does not know.
+ * Then the host waits for the device, since a graph is launched in the order of any stream, and offers the
+ * memory to the driver. The driver does not recognize memory that no launch has allocated.
  *
- * A node may be added to the stream alone that begins the capture: a stream that has joined it must be joined again, and the program
- * may have done so already. What other streams ask for, what is asked for between begin and the capture, and chunks of a cache, which
- * several graphs use, are got outside the capture, on the layer's own stream, and the host waits for that. */
+ * A node may be added only to the stream that begins the capture. A stream that has joined it must be
+ * joined again, and the program may have done so already. All other memory is allocated outside the
+ * capture, on the layer's own stream, and the host waits for it. That includes requests of other streams,
+ * requests between begin and the capture, and chunks of a cache, which several graphs use. */
 #include "allocation/domain/driver_memory.h"
 #include "allocation/graphs/graphs.h"
 #include "allocation/layers/sources/cuda_malloc_async_state.h"
 #include "allocation/report/outcome.h"
 #include "allocation/stack/threads.h"
 
-/* `prev` of a record is the entry of what a graph allocates; 0: of anything else. */
+/* A record's `prev` is the entry of memory that a graph allocates, or 0 for other memory. */
 
-/* What the driver says of memory that is not there: CUDA_ERROR_INVALID_VALUE. */
+/* The driver's error for memory that does not exist: CUDA_ERROR_INVALID_VALUE. */
 enum { NO_SUCH_MEMORY = 1 };
 
 static strata_domain_t *domain_of(const async_layer_t *self) { return self->base.domain; }
@@ -42,13 +43,13 @@ static void drop_record(async_layer_t *self, strata_record_t *record) {
 /* ---- allocate ---- */
 
 typedef struct got {
-    uint64_t capture; /* whose graph allocates it; 0: none */
-    strata_stream_t stream; /* in whose order */
-    strata_address_t address; /* 0: nothing was got */
+    uint64_t capture; /* the capture with the graph that allocates it, or 0 */
+    strata_stream_t stream; /* the stream that orders it */
+    strata_address_t address; /* 0 if there is no memory */
     uint32_t entry;
 } got_t;
 
-/* A node of the graph; or the layer's own stream has it, and the host has seen that. */
+/* Adds a node to the graph, or allocates on the layer's own stream and waits for that on the host. */
 static strata_status_t ask_driver(async_layer_t *self, const strata_request_t *request, got_t *got) {
     strata_device_t *device = async_device_of(self);
     if (got->capture && (got->entry = strata_driver_memory_new(domain_of(self), got->capture)) == 0)
@@ -59,8 +60,8 @@ static strata_status_t ask_driver(async_layer_t *self, const strata_request_t *r
     return status == STRATA_OK && !got->capture ? strata_device_stream_synchronise(device, got->stream) : status;
 }
 
-/* What could not be served goes back in the order in which it came. False: the device refuses that too, and it counts as reserved. The
- * reason of the failure stays. */
+/* Returns unserved memory in its stream's order. Returns false if the device refuses that too; the memory
+ * then counts as reserved. The reason of the failure stays. */
 static bool give_unserved(async_layer_t *self, uint64_t size, const got_t *got) {
     const strata_error_t reason = *strata_last_error();
     bool gone = !got->address || strata_async_has_gone(strata_device_free_async(async_device_of(self), got->address, got->stream));
@@ -81,7 +82,7 @@ static strata_status_t get(async_layer_t *self, const strata_request_t *request,
     return status;
 }
 
-/* In whose order it is to be got, and whether by a node. */
+/* Chooses the stream that orders the allocation, and whether it is a node of the graph. */
 static strata_status_t choose(async_layer_t *self, const strata_request_t *request, got_t *got) {
     strata_stream_t stream = got->stream = request->stream;
     uint64_t thread = stream == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
@@ -97,7 +98,7 @@ static strata_status_t choose(async_layer_t *self, const strata_request_t *reque
     return STRATA_OK;
 }
 
-/* A record shows no block before it has one. */
+/* Hides a record that has no block yet. */
 static void hide(async_layer_t *self, strata_record_t *record) {
     record->state = STRATA_RECORD_DEFERRED;
     record->route = self->base.number;
@@ -112,8 +113,8 @@ static void show(strata_record_t *record, const got_t *got, uint64_t size) {
     record->state = STRATA_RECORD_LIVE;
 }
 
-/* The record comes first: what was got and can neither be served nor given back must be kept by one, because the graph allocates it at
- * each launch. */
+/* The record is made first. Memory that can neither be served nor returned must be kept by a record,
+ * because the graph allocates it at each launch. */
 static strata_status_t get_for(async_layer_t *self, const strata_request_t *request, got_t *got, strata_record_t *record) {
     bool gone;
     hide(self, record);
@@ -148,15 +149,15 @@ strata_status_t strata_async_allocate_for_graphs(async_layer_t *self, const stra
 
 /* ---- free ---- */
 
-/* Whether the stream that owns it is still in the capture that allocates it. No lock is held. */
+/* Returns whether the owning stream is still in the capture that allocates the block. No lock is held. */
 static bool is_in_its_capture(async_layer_t *self, uint32_t entry, strata_stream_t stream, uint64_t thread) {
     uint64_t capture;
-    strata_graph_pool_t *pool = pool_of(self); /* NULL: the place is closed */
+    strata_graph_pool_t *pool = pool_of(self); /* NULL if the place is closed */
     return pool && strata_graph_pool_begun_by(pool, stream, thread, &capture) == STRATA_OK && capture != 0 &&
            strata_driver_memory_is_of(domain_of(self), entry, capture);
 }
 
-/* By a node of the graph. False: none may be added, or the device refuses. */
+/* Frees by a node of the graph. Returns false if no node may be added, or if the device refuses. */
 static bool free_inside(async_layer_t *self, strata_record_t *record, strata_call_t *call) {
     uint32_t owner = record->user;
     if (record->borrows != 0 || record->prev == 0 || !strata_uses_enter_handle(&self->uses, owner)) return false;
@@ -201,7 +202,7 @@ static answer_t offer_uncovered(async_layer_t *self, const strata_record_t *reco
     return answer;
 }
 
-/* The bytes of graphs that the driver took. The lock is open meanwhile. */
+/* Returns the bytes of graph memory that the driver took. The lock is released in between. */
 static uint64_t give(async_layer_t *self, strata_record_t *record, strata_call_t *call) {
     strata_opened_t opened = strata_call_unlock(call);
     uint64_t size = strata_record_withdraw(&self->base, record);
@@ -219,7 +220,7 @@ static uint64_t give(async_layer_t *self, strata_record_t *record, strata_call_t
     return given ? size : 0;
 }
 
-/* Of the default pool everything is kept; what graphs had goes with its trim. */
+/* Keeps all memory of the default pool; the free graph memory is released with its trim. */
 void strata_async_trim_graphs(async_layer_t *self) { (void)strata_device_pool_trim(async_device_of(self), NULL, UINT64_MAX); }
 
 static bool wait_for_all(async_layer_t *self, strata_call_t *call) {
@@ -229,7 +230,7 @@ static bool wait_for_all(async_layer_t *self, strata_call_t *call) {
     return done;
 }
 
-/* What is freed during the wait is not of this list. */
+/* Blocks that are freed during the wait are not in this list. */
 uint64_t strata_async_give_kept(async_layer_t *self, strata_call_t *call) {
     uint64_t given = 0;
     strata_record_t *record;

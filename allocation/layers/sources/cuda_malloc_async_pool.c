@@ -1,5 +1,5 @@
-/* The pool of cuda_malloc_async: the device's default one, with the layer's settings while it is there, or one of its own. No lock
- * is held here. */
+/* The pool of cuda_malloc_async: the device's default pool, with the layer's settings while the layer
+ * exists, or one of its own. No lock is held here. */
 #include "allocation/layers/sources/cuda_malloc_async_state.h"
 #include "platform/arithmetic.h"
 
@@ -11,7 +11,7 @@ static strata_status_t configure(async_layer_t *self, strata_handle_t pool) {
     return strata_default_pool_join(&self->sharer, async_device_of(self), values);
 }
 
-/* The spare, which is put in its place. */
+/* Stores `pool` as the spare. Returns the previous spare. */
 static strata_handle_t exchange_spare(async_layer_t *self, strata_handle_t pool) {
     async_lock(self);
     strata_handle_t spare = self->spare;
@@ -28,7 +28,7 @@ static strata_status_t make_pool(async_layer_t *self, strata_handle_t *pool) {
     return strata_device_pool_create(async_device_of(self), o->max_size == UINT64_MAX ? 0 : o->max_size, false, pool);
 }
 
-/* What the device refuses to destroy is kept for the next try. */
+/* Keeps a pool that the device refuses to destroy for the next try. */
 static void drop_pool(async_layer_t *self, strata_handle_t pool) {
     if (async_options_of(self)->pool != STRATA_ASYNC_POOL_OWN ||
         strata_device_pool_destroy(async_device_of(self), pool) == STRATA_OK)
@@ -37,7 +37,7 @@ static void drop_pool(async_layer_t *self, strata_handle_t pool) {
     if (spare) (void)strata_device_pool_destroy(async_device_of(self), spare);
 }
 
-/* Peers of the domain that have no access to the pool yet; *given has those that have. */
+/* Gives access to peers of the domain that do not have it. *given is the mask of peers with access. */
 static strata_status_t give_access(async_layer_t *self, strata_handle_t pool, uint32_t *given) {
     uint32_t missing = atomic_load(&self->base.domain->peers) & ~*given;
     for (uint32_t peer = 0; missing >> peer; peer++) {
@@ -49,7 +49,7 @@ static strata_status_t give_access(async_layer_t *self, strata_handle_t pool, ui
     return STRATA_OK;
 }
 
-/* If two threads start at once, one throws away what it made. */
+/* If two threads start concurrently, one drops the pool that it made. */
 strata_status_t strata_async_start(async_layer_t *self) {
     async_lock(self);
     bool started = self->started;
@@ -75,7 +75,7 @@ strata_status_t strata_async_start(async_layer_t *self) {
     }
     async_unlock(self);
     if (!mine) drop_pool(self, pool);
-    /* A peer that came before the pool could be seen. */
+    /* A peer may have been added before the pool was visible. */
     return mine ? give_access(self, pool, &peers) : status;
 }
 
@@ -85,7 +85,8 @@ static void destroy_pool(strata_device_t *device, strata_handle_t pool) {
     if (strata_device_pool_destroy(device, pool) != STRATA_OK) (void)strata_device_pool_destroy(device, pool);
 }
 
-/* The default pool stays: the last who shares it leaves it as it was found, and empty of what this layer made it keep. */
+/* The default pool remains. The last sharer restores its original settings, and trims the memory that this
+ * layer made it keep. */
 static void end_started(async_layer_t *self) {
     strata_device_t *device = async_device_of(self);
     if (async_options_of(self)->pool == STRATA_ASYNC_POOL_OWN) {

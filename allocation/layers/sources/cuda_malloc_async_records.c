@@ -1,4 +1,5 @@
-/* The records of cuda_malloc_async: made, given back, and kept while a capture or a graph holds them up. */
+/* The records of cuda_malloc_async: creates them, frees their blocks, and keeps blocks that a capture or a
+ * graph still needs. */
 #include "allocation/layers/sources/cuda_malloc_async_state.h"
 
 strata_record_t *strata_async_make_record(async_layer_t *self, const strata_request_t *request, strata_address_t address) {
@@ -10,8 +11,8 @@ strata_record_t *strata_async_make_record(async_layer_t *self, const strata_requ
     return record;
 }
 
-/* The record shows no block on its way to the device, and its bytes are unbooked first: once the device has it back, another thread
- * may be given the same address. */
+/* The block is cleared from the record and uncovered before the device frees it. Once the device has it,
+ * another thread may get the same address. */
 bool strata_async_give_back(async_layer_t *self, strata_record_t *record, bool in_order, strata_stream_t stream,
                             strata_call_t *call) {
     strata_domain_t *domain = self->base.domain;
@@ -28,7 +29,7 @@ bool strata_async_give_back(async_layer_t *self, strata_record_t *record, bool i
 
 /* ---- freed blocks that wait for the free stream ---- */
 
-/* The bytes of a free that is under way are not counted as a use yet. */
+/* The bytes of a free in progress are not counted as a use yet. */
 static void pass_on_use(void *context, uint32_t owner, uint64_t bytes) {
     async_layer_t *self = context;
     if (owner < STRATA_USES) strata_uses_reduce(&self->uses, owner, bytes);
@@ -52,7 +53,7 @@ void strata_async_end_leaving(async_layer_t *self, const async_leaving_t *leavin
                               strata_call_t *call) {
     uint64_t left = leaving->has_span ? strata_spans_bytes(&self->pending, leaving->owner) : leaving->bytes;
     uint32_t use = gone && has_free_stream ? strata_free_stream_note(&self->frees, left, call) : 0;
-    /* The lock was open, and still more of it may be in use again. */
+    /* The lock was released, so more of the bytes may be in use again. */
     uint64_t waits = leaving->has_span ? strata_spans_bytes(&self->pending, leaving->owner) : left;
     if (use) {
         strata_spans_hand_over(&self->pending, leaving->owner, use);
@@ -79,7 +80,7 @@ static uint32_t pass_on(async_layer_t *self, uint64_t address, uint64_t bytes) {
     return waiting;
 }
 
-/* Instances of one place share the default pool, so frees may wait in another one. */
+/* Instances of one place share the default pool, so frees may be pending in another instance. */
 void strata_async_pass_on(async_layer_t *self, uint64_t address, uint64_t bytes) {
     strata_domain_t *domain = self->base.domain;
     if (pass_on(self, address, bytes) == atomic_load(&domain->pool_frees)) return;

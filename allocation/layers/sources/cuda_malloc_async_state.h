@@ -1,5 +1,9 @@
-/* What the parts of cuda_malloc_async share: its state, the pool that it serves from (cuda_malloc_async_pool.c), and what it does for
- * captured graphs (cuda_malloc_async_graphs.c). */
+/* The state that the files of cuda_malloc_async share.
+ *
+ *     cuda_malloc_async.c          the layer: allocate, free, borrows, release
+ *     cuda_malloc_async_pool.c     the pool that it serves from
+ *     cuda_malloc_async_records.c  records, pending frees, kept blocks
+ *     cuda_malloc_async_graphs.c   graph pools */
 #ifndef STRATA_ALLOCATION_LAYER_CUDA_MALLOC_ASYNC_STATE_H
 #define STRATA_ALLOCATION_LAYER_CUDA_MALLOC_ASYNC_STATE_H
 
@@ -9,7 +13,7 @@
 #include "allocation/uses/free_stream.h"
 
 enum { STRATA_ASYNC_POOL_DEFAULT, STRATA_ASYNC_POOL_OWN };
-/* `pool` of a record; UNBOOKED: nobody finds it by its address. */
+/* `pool` of a record; free by pointer does not find an UNBOOKED one. */
 enum { STRATA_ASYNC_BOOKED, STRATA_ASYNC_UNBOOKED };
 
 typedef struct async_options {
@@ -22,19 +26,19 @@ typedef struct async_options {
 
 typedef struct async_layer {
     strata_layer_t base;
-    strata_uses_t uses; /* in `user` of a record who owns it */
+    strata_uses_t uses; /* a record's `user` is its owner */
     strata_free_stream_t frees;
-    strata_spans_t pending; /* the addresses of bytes that wait for the free stream; each span belongs to a use */
-    uint32_t waiting; /* frees that wait for the free stream, or are under way */
-    uint32_t leavings; /* frees of borrowed blocks that were begun */
+    strata_spans_t pending; /* addresses of bytes that wait for the free stream; each span belongs to a use */
+    uint32_t waiting; /* frees that wait for the free stream, or are in progress */
+    uint32_t leavings; /* the number of borrowed frees that have begun */
     bool started;
-    bool serves_graphs; /* its group is that of a pool of graphs */
+    bool serves_graphs; /* its group is that of a graph pool */
     strata_handle_t pool;
-    strata_handle_t spare; /* a pool of its own that could neither be set up nor destroyed; NULL: none */
+    strata_handle_t spare; /* an own pool that could neither be set up nor destroyed, or NULL */
     strata_pool_sharer_t sharer; /* of the default pool */
     uint64_t limit; /* bytes above which requests are throttled */
     uint64_t live_bytes, borrowed_frees, throttled;
-    uint32_t kept; /* freed blocks that a graph or a capture keeps: the slot of the last; each has that of the one before in `next` */
+    uint32_t kept; /* last slot of the freed blocks that a graph or a capture keeps; linked by `next` */
     uint64_t kept_bytes;
 } async_layer_t;
 
@@ -46,55 +50,60 @@ static inline void async_lock(async_layer_t *self) { strata_stack_take(self->bas
 
 static inline void async_unlock(async_layer_t *self) { strata_unlock(&self->base.stack->lock); }
 
-/* The pool exists, made at the first request. Any thread, no lock held. */
+/* Ensures that the pool exists; it is created at the first request. Any thread, no lock held. */
 strata_status_t strata_async_start(async_layer_t *self);
-/* After the last block, whether it was started or not. */
+/* Destroys the pool after the last block, whether or not it was started. */
 void strata_async_end_pool(async_layer_t *self);
 
-/* ---- records; the lock is held, and open while the device is called ---- */
+/* ---- records; the lock is held, and released during device calls ---- */
 
-/* A record of what the pool gave and what is booked; NULL: E_LIMIT. */
+/* Makes a record of booked memory from the pool. Returns NULL on E_LIMIT. */
 strata_record_t *strata_async_make_record(async_layer_t *self, const strata_request_t *request, strata_address_t address);
-/* In the order of a stream, or once all users are done. False: the device refuses, and everything is as before. */
+/* Frees a block in stream order, or once all users are done. Returns false if the device refuses, and
+ * nothing has changed. */
 bool strata_async_give_back(async_layer_t *self, strata_record_t *record, bool in_order, strata_stream_t stream,
                             strata_call_t *call);
 static inline bool strata_async_has_gone(strata_status_t status) { return status == STRATA_OK || status == STRATA_E_SHUTDOWN; }
 
 /* ---- freed blocks that wait for the free stream ---- */
 
-/* A free that is under way. Its bytes are pending before the driver has the block, since the driver may give it to another thread at once. */
+/* A free in progress. Its bytes become pending before the driver gets the block, since the driver may serve
+ * it to another thread immediately. */
 typedef struct async_leaving {
-    uint32_t owner; /* of its span, until there is a use */
-    bool has_span; /* If false, the table was full, and bytes that are served again count twice. */
+    uint32_t owner; /* of its span, until the use exists */
+    bool has_span; /* false if the table was full; bytes that are served again then count twice */
     uint64_t bytes;
 } async_leaving_t;
 
 async_leaving_t strata_async_begin_leaving(async_layer_t *self, const strata_record_t *record);
-/* The bytes that no other thread got are pending as a use until the free stream reaches it, or no longer. The locks may be opened. */
+/* Bytes that no other thread got remain pending as a use until the free stream reaches it. If `gone` is
+ * false, nothing is pending. The locks may be released in between. */
 void strata_async_end_leaving(async_layer_t *self, const async_leaving_t *leaving, bool gone, bool has_free_stream,
                               strata_call_t *call);
 void strata_async_wait_no_more(async_layer_t *self, uint32_t use, uint64_t bytes);
-/* The pool served [address, address + bytes). Bytes that are pending there, in any instance of the place, become live. No lock is held. */
+/* The pool served [address, address + bytes). Bytes that are pending there, in any instance of the place,
+ * become live. No lock is held. */
 void strata_async_pass_on(async_layer_t *self, uint64_t address, uint64_t bytes);
 
 /* ---- freed blocks that are kept for now ---- */
 
-/* The record is nobody's but ours. It counts as deferred. */
+/* Keeps a freed block, which counts as deferred. The caller owns the record exclusively. */
 void strata_async_keep(async_layer_t *self, strata_record_t *record);
-/* Takes all of them, and then one after the other off that list; NULL after the last. */
+/* Take all kept blocks as a list, and then one after the other off that list. NULL after the last. */
 uint32_t strata_async_take_kept(async_layer_t *self);
 strata_record_t *strata_async_next_kept(async_layer_t *self, uint32_t *list);
 
-/* ---- in a pool of graphs ---- */
+/* ---- in a graph pool ---- */
 
 /* The request's bytes are claimed. */
 strata_status_t strata_async_allocate_for_graphs(async_layer_t *self, const strata_request_t *request, strata_record_t **record);
 void strata_async_free_for_graphs(async_layer_t *self, strata_record_t *record, strata_call_t *call);
-/* Nothing keeps the pool: what was kept for its graphs goes back. Returns the bytes that no pool of the driver keeps. */
+/* Returns kept blocks to the driver once nothing keeps the pool. Returns the bytes that no pool of the
+ * driver keeps. */
 uint64_t strata_async_give_kept(async_layer_t *self, strata_call_t *call);
-/* Nothing that is free of what graphs had stays with the driver. No lock is held. */
+/* Releases all free graph memory of the driver. No lock is held. */
 void strata_async_trim_graphs(async_layer_t *self);
-/* At the end of the layer: whether there may be memory behind a record that is left. */
+/* Returns, at the end of the layer, whether the memory of a remaining record may still exist. */
 bool strata_async_may_be_there(const async_layer_t *self, const strata_record_t *record);
 
 #endif

@@ -5,7 +5,8 @@
 const strata_pool_attribute_t strata_pool_settings[STRATA_POOL_SETTINGS] = {
     STRATA_POOL_REUSE_FOLLOW_EVENTS, STRATA_POOL_REUSE_OPPORTUNISTIC, STRATA_POOL_REUSE_INTERNAL, STRATA_POOL_RELEASE_THRESHOLD};
 
-/* The devices are called with no lock held, so whoever joins or leaves has the list for himself by a word. */
+/* The devices are called with no lock held. So `taken` gives the joining or leaving thread exclusive use of
+ * the list. */
 static strata_lock_t lock = {.rank = STRATA_RANK_FACADE};
 static strata_condition_t left;
 static bool taken;

@@ -1,4 +1,4 @@
-/* system: asks the device for every request and gives every block back. The source under caches. */
+/* system: a device call for every request and every free. The source under caches. */
 #include "allocation/domain/layer.h"
 #include "allocation/report/outcome.h"
 #include "platform/host/host_memory.h"
@@ -18,8 +18,8 @@ typedef struct system_layer {
     strata_layer_t base;
     strata_memory_t memory;
     uint32_t host_flags;
-    _Atomic uint64_t held_bytes; /* asked for or got, if there is a cap or a count of oversubscription */
-    _Atomic uint64_t total; /* of the device, once managed memory has been got */
+    _Atomic uint64_t held_bytes; /* requested or allocated bytes, if there is a cap or a count of oversubscription */
+    _Atomic uint64_t total; /* of the device, once managed memory has been allocated */
     _Atomic uint64_t oversubscribed, refused_by_cap, refused_hints;
 } system_layer_t;
 
@@ -77,7 +77,7 @@ static strata_status_t no_such_node(const strata_layer_t *self, uint32_t node) {
                        __builtin_ctzll(nodes), 63 - __builtin_clzll(nodes));
 }
 
-/* A named node must exist; the nearest is a wish. */
+/* A named node must exist; `near` is only a preference. */
 static strata_status_t find_node(system_layer_t *self) {
     const system_options_t *o = options_of(self);
     const strata_device_capabilities_t *can = &self->base.domain->device->capabilities;
@@ -100,7 +100,7 @@ static strata_status_t create(strata_layer_t *base) {
 
 /* ---- the cap ---- */
 
-/* Claimed before the device is asked, so no thread ever sees more than the cap. */
+/* Claims bytes before the device call, so that the cap is never exceeded. */
 static strata_status_t claim(system_layer_t *self, const strata_request_t *request) {
     uint64_t size = request->size;
     uint64_t cap = options_of(self)->cap, held = atomic_load(&self->held_bytes);
@@ -114,7 +114,7 @@ static strata_status_t claim(system_layer_t *self, const strata_request_t *reque
 
 static void unclaim(system_layer_t *self, uint64_t size) { atomic_fetch_sub(&self->held_bytes, size); }
 
-/* ---- hints: if the driver refuses one, that costs only time ---- */
+/* ---- hints: a refused hint costs only time ---- */
 
 static void note_hint(system_layer_t *self, bool taken) {
     if (!taken) atomic_fetch_add(&self->refused_hints, 1);
@@ -181,7 +181,8 @@ static strata_status_t device_give(system_layer_t *self, strata_address_t addres
     return status;
 }
 
-/* Another thread may be given the address as soon as the device has it back. False: the device refuses it. */
+/* Another thread may get the address as soon as the device has the block. Returns false if the device
+ * refuses it. */
 static bool give_back(system_layer_t *self, strata_address_t address, uint64_t size) {
     strata_domain_t *domain = self->base.domain;
     strata_domain_uncover(domain, address, size);
@@ -191,15 +192,16 @@ static bool give_back(system_layer_t *self, strata_address_t address, uint64_t s
     return gone;
 }
 
-/* The device refused to take it back: counted, never reused, offered again when the shared stack ends. */
+/* The device refused the block: it is counted, never reused, and offered again when the shared stack is
+ * destroyed. */
 static void quarantine(strata_layer_t *self, strata_record_t *record) {
     self->stack->figures.quarantined_bytes += record->size;
     record->state = STRATA_RECORD_DEFERRED;
     record->route = self->number;
 }
 
-/* What could not be served goes back at once; no lock is held. What the device refuses even then is quarantined. The earlier reason
- * stays. */
+/* Returns an unserved block immediately; no lock is held. If the device refuses it, the block is
+ * quarantined. The earlier reason stays. */
 static strata_status_t give_unserved(system_layer_t *self, strata_address_t address, uint64_t size, bool booked) {
     strata_error_t reason = *strata_last_error();
     strata_domain_t *domain = self->base.domain;
@@ -217,7 +219,7 @@ static strata_status_t give_unserved(system_layer_t *self, strata_address_t addr
     return strata_fail_again(&reason);
 }
 
-/* Books what the device gave and makes its record; no lock is held. */
+/* Books memory from the device and makes its record; no lock is held. */
 static strata_status_t take_in(system_layer_t *self, const strata_request_t *request, strata_address_t address,
                                strata_record_t **record) {
     strata_layer_t *base = &self->base;
@@ -252,8 +254,8 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     return status;
 }
 
-/* The device's own free waits for the work submitted before it; the free of host memory need not. Where blocks have an owner
- * stream, nobody else has waited for its work. */
+/* A device free waits for the work submitted before it, but a free of host memory may not. If blocks have
+ * an owner stream, no other layer has waited for its work. */
 static bool work_is_done(const strata_layer_t *base) {
     strata_place_kind_t kind = strata_place_kind(base->domain->place);
     bool owned = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
@@ -273,7 +275,7 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     strata_call_lock(call, opened);
 }
 
-/* Nobody has it any more: what the device refuses here is quarantined, and offered once more. */
+/* The record has no owner any longer, so memory that the device refuses is quarantined, and offered once more. */
 static void end_record(system_layer_t *self, const strata_record_t *record) {
     strata_domain_t *domain = self->base.domain;
     strata_domain_uncover(domain, record->ptr, record->size);
@@ -281,7 +283,7 @@ static void end_record(system_layer_t *self, const strata_record_t *record) {
     else strata_domain_quarantine(domain, self->memory, record->ptr, record->size, false);
 }
 
-/* What the device refused to take back, and what its last holder left. */
+/* Frees the blocks that the device refused, and those that their last holder left. */
 static void destroy(strata_layer_t *base) {
     strata_slab_t *slab = &base->stack->slab;
     for (uint32_t slot = 1; slot < slab->used; slot++) {
@@ -291,7 +293,7 @@ static void destroy(strata_layer_t *base) {
     }
 }
 
-/* Peaks begin again. */
+/* Resets the peaks. */
 static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
     (void)notice, (void)call;
     system_layer_t *self = (system_layer_t *)base;
@@ -299,7 +301,7 @@ static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t 
     atomic_store(&self->oversubscribed, total != 0 && held > total ? held - total : 0);
 }
 
-/* An option for another kind of memory than the place's would be ignored silently. */
+/* An option for another kind of memory than the place's would have no effect, so it is refused. */
 static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {
     const system_options_t *o = filled;
     strata_memory_t memory = memory_of(o, place);
@@ -332,7 +334,7 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
     return STRATA_OK;
 }
 
-/* The host can be asked for an alignment, the device cannot. */
+/* The host supports a requested alignment, the device does not. */
 static uint64_t alignment(const void *filled, strata_place_kind_t place, uint64_t below, uint64_t *wanted) {
     const system_options_t *o = filled;
     (void)wanted;

@@ -1,12 +1,14 @@
-/* vmm: physical handles, mapped where the request says (cuMemCreate, cuMemMap, cuMemSetAccess). The source under auto_growth_vmm.
+/* vmm: physical handles, mapped at the address of the request (cuMemCreate, cuMemMap, cuMemSetAccess). The
+ * source under auto_growth_vmm.
  *
- * Each record is one handle at one place. A request that names no place gets a range of addresses of its own, which goes with it,
- * or under a cache that uses chunks that touch as one a part of a range for all (vmm_places.c).
- * Giving back is unmapping and releasing, neither of which waits for running work. So the free waits for the device itself, as the
- * driver's own free does, unless the cache above has seen that all users are done.
+ * Each record is one handle at one address. A request without an address gets an address range of its own,
+ * which is released with it. Under a cache that uses adjacent chunks as one, it gets a part of a common
+ * range (vmm_places.c). A free unmaps and releases the handle, neither of which waits for running work. So
+ * the free waits for the device itself, as the driver's own free does, unless the cache above has marked
+ * all users as done.
  *
- * What a handle needs to be ended is in its piece. Ending goes step by step and can be tried again where the device refused, so
- * the same way undoes half a creation. */
+ * A piece records the parts of a handle that must be ended. Ending works step by step and can be tried
+ * again where the device refused, so the same code undoes a partial creation. */
 #include "allocation/layers/sources/vmm_state.h"
 
 #include "allocation/report/outcome.h"
@@ -30,7 +32,7 @@ static const strata_stat_row_t stats[] = {
     {0},
 };
 
-static _Atomic uint64_t numbers; /* of the handles of the process so far */
+static _Atomic uint64_t numbers; /* of the handles that the process has created */
 
 static bool has_gone(strata_status_t status) { return status == STRATA_OK || status == STRATA_E_SHUTDOWN; }
 
@@ -51,7 +53,8 @@ static bool unreserve(vmm_layer_t *self, uint64_t address, uint64_t size) {
 
 /* ---- pieces: no lock is held ---- */
 
-/* What the device does not take back is offered again. It is lost to the process where there is no node for it. */
+/* Keeps a piece that the device did not take back, to offer it again. If there is no node for it, it is
+ * lost to the process. */
 static void keep_left(vmm_layer_t *self, const vmm_piece_t *piece) {
     strata_vmm_lock(self);
     uint32_t number = strata_nodes_take(&self->pieces);
@@ -70,7 +73,7 @@ void strata_vmm_unreserve(strata_layer_t *base, uint64_t address, uint64_t size)
     keep_left(self, &(vmm_piece_t){.own_range = true, .done = true, .address = address, .size = size});
 }
 
-/* *mapped: whether there is a mapping to end, also after a failure. */
+/* Sets *mapped if there is a mapping to end, also after a failure. */
 static strata_status_t map(vmm_layer_t *self, uint64_t address, const vmm_piece_t *piece, uint32_t *peers, bool *mapped) {
     strata_status_t status = strata_device_map(strata_vmm_device(self), address, piece->size, piece->physical);
     *mapped = status == STRATA_OK;
@@ -84,7 +87,7 @@ bool strata_vmm_release_physical(vmm_layer_t *self, vmm_piece_t *piece) {
     return gone;
 }
 
-/* True: nothing is left of it. */
+/* Returns true if nothing is left of the piece. */
 static bool end_piece(vmm_layer_t *self, vmm_piece_t *piece) {
     strata_device_t *device = strata_vmm_device(self);
     if (piece->mapped) piece->mapped = !has_gone(strata_device_unmap(device, piece->address, piece->size));
@@ -114,7 +117,7 @@ static strata_status_t find_place(vmm_layer_t *self, vmm_piece_t *piece) {
     return status;
 }
 
-/* Whatever fails, the piece says what there is to end. */
+/* After a failure the piece records the parts that must be ended. */
 static strata_status_t make_piece(vmm_layer_t *self, const strata_request_t *request, uint64_t size, uint64_t at,
                                   vmm_piece_t *piece) {
     *piece = (vmm_piece_t){.address = at, .size = size};
@@ -127,8 +130,8 @@ static strata_status_t make_piece(vmm_layer_t *self, const strata_request_t *req
 
 /* ---- free ---- */
 
-/* Nobody finds the piece any more, unless it is registered: then it stays. One that is paused has no memory to wait for. No lock is
- * held. */
+/* Returns whether the piece may end. If so, look-ups no longer find it. A piece that is registered or has
+ * aliases stays. A paused piece has no memory to wait for. No lock is held. */
 static bool may_end(vmm_layer_t *self, uint32_t number) {
     vmm_piece_t *piece = strata_vmm_piece(self, number);
     strata_vmm_lock(self);
@@ -166,7 +169,7 @@ static void forget(vmm_layer_t *self, uint32_t number) {
     strata_nodes_give(&self->pieces, number);
 }
 
-/* What the device refuses to take back counts, is never served again, and is offered again. */
+/* A handle that the device refuses to take back counts, is never served again, and is offered again. */
 static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
     vmm_layer_t *self = (vmm_layer_t *)base;
     uint32_t number = record->user;
@@ -191,13 +194,14 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     strata_call_lock(call, opened);
 }
 
-/* The pieces of a chain that are still there become the list again; the bytes of those that went. The lock is held. */
+/* Puts the remaining pieces of a chain back into the list. Returns the bytes of those that ended. The lock
+ * is held. */
 static uint64_t settle_left(vmm_layer_t *self, uint32_t chain) {
     uint64_t given = 0;
     for (uint32_t number = chain, next; number; number = next) {
         vmm_piece_t *piece = strata_vmm_piece(self, number);
         next = piece->next;
-        /* What was paused has nothing of the device, and may have aliases. */
+        /* A piece that was paused has no memory of the device, and may have aliases. */
         if (!piece->listed && !piece->mapped && !piece->physical && !piece->own_range) {
             self->base.stack->figures.quarantined_bytes -= piece->counts ? piece->size : 0;
             given += piece->counts ? piece->size : 0;
@@ -223,7 +227,7 @@ static uint64_t offer_left(vmm_layer_t *self) {
     return given;
 }
 
-/* A mapping that the device refused to end would be in the way of another one. */
+/* A mapping that the device refused to end would prevent a new mapping at its address. */
 static void clear(vmm_layer_t *self, uint64_t at) {
     if (strata_vmm_keeps(&self->base, at)) (void)offer_left(self);
 }
@@ -242,7 +246,7 @@ static uint64_t release(strata_layer_t *base, strata_call_t *call) {
 
 /* ---- allocate ---- */
 
-/* A record of the piece, which is in the order from now on; NULL: E_LIMIT. The lock is held. */
+/* Makes a record of the piece and adds it to the order. Returns NULL on E_LIMIT. The lock is held. */
 static strata_record_t *make_record(vmm_layer_t *self, const strata_request_t *request, const vmm_piece_t *piece) {
     uint32_t number = strata_nodes_take(&self->pieces);
     strata_record_t *record = number ? strata_record_new(&self->base, request, piece->address, piece->size) : NULL;
@@ -308,9 +312,9 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     return status;
 }
 
-/* ---- for the cache above ---- */
+/* ---- functions for the cache above ---- */
 
-/* The lock is held after OK. */
+/* On success the lock is held. */
 static strata_status_t map_elsewhere(vmm_layer_t *self, vmm_piece_t *piece, uint64_t to) {
     uint32_t peers = 0;
     bool mapped;
@@ -393,8 +397,8 @@ static bool offer_all(vmm_layer_t *self) {
     return all;
 }
 
-/* What is left, and what its last holder left. Nobody has it after this, and a range goes only once nothing is mapped there: so all
- * is offered again, and once more for the range of handles that lie side by side. */
+/* Ends the remaining pieces, which have no owner afterwards. A range can only be released once nothing is
+ * mapped in it. So failed pieces are offered again, and once more for the common range of adjacent handles. */
 static void destroy(strata_layer_t *base) {
     vmm_layer_t *self = (vmm_layer_t *)base;
     bool all = offer_all(self);
@@ -408,7 +412,7 @@ static void destroy(strata_layer_t *base) {
     strata_condition_destroy(&self->settled);
 }
 
-/* Where device memory is had as handles, no other memory is. */
+/* Handles exist only for device memory. */
 static strata_status_t check(const void *given, strata_place_kind_t place, const char **option) {
     (void)given, (void)option;
     if (place == STRATA_PLACE_GPU) return STRATA_OK;

@@ -1,7 +1,8 @@
-/* Aliases: further addresses at which a handle is mapped while it stays where it is. */
+/* Aliases: secondary mappings of a handle that stays at its address. */
 #include "allocation/layers/sources/vmm_state.h"
 
-/* Those of peers too: what lacks them is given to the alias as to any piece, since it stands in the order (vmm_share.c). */
+/* Gives access to peers too. An alias is in the order, so peers that are added later get access to it like
+ * to any piece (vmm_share.c). */
 static strata_status_t map(vmm_layer_t *self, vmm_piece_t *original, vmm_piece_t *alias) {
     strata_status_t status = strata_device_map(strata_vmm_device(self), alias->address, alias->size, original->physical);
     if (status != STRATA_OK) return status;
@@ -9,7 +10,7 @@ static strata_status_t map(vmm_layer_t *self, vmm_piece_t *original, vmm_piece_t
     return strata_vmm_give_access(self, alias->address, alias->size, &alias->peers);
 }
 
-/* A node that is in no order; 0: E_LIMIT. */
+/* Returns a node that is in no order, or 0 on E_LIMIT. */
 static uint32_t new_piece(vmm_layer_t *self, const vmm_piece_t *piece) {
     strata_vmm_lock(self);
     uint32_t number = strata_nodes_take(&self->pieces);

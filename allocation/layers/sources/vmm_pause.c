@@ -1,9 +1,11 @@
-/* Handles whose memory goes to the device for a while, and comes back where it was.
+/* Pauses handles: their memory is released to the device for a time, and created again at the same
+ * addresses.
  *
- * What is chosen is the chooser's alone until it settles: it is neither moved nor held, and its free waits. Of a piece only `mapped`,
- * `peers` and the marks are looked at by others meanwhile, so they change under the lock. A piece that is away keeps its record, its
- * addresses and its place in the order. Its aliases go and come with it. Whatever the device refuses, the piece says what there is of
- * it, and the next step goes on from there. */
+ * Until it settles, a pause or resume owns its chosen pieces exclusively: they are neither moved nor held,
+ * and their frees wait. Other threads read only `mapped`, `peers` and the marks of such a piece, so these
+ * change under the lock. A paused piece keeps its record, its addresses and its place in the order, and its
+ * aliases are paused with it. If the device refuses a step, the piece records the parts that exist, and the
+ * next step continues from there. */
 #include "allocation/layers/sources/vmm_state.h"
 #include "allocation/report/outcome.h"
 
@@ -17,7 +19,7 @@ static uint32_t first_listed(vmm_layer_t *self) {
     return strata_order_from(&self->order, &lowest);
 }
 
-/* ---- choosing ---- */
+/* ---- choosing pieces ---- */
 
 static bool mark(strata_layer_t *base, uint64_t address, uint64_t size, bool wanted) {
     vmm_layer_t *self = self_of(base);
@@ -118,7 +120,7 @@ static uint32_t count_away(strata_layer_t *base) {
     return count;
 }
 
-/* The next chosen piece for a step that opens the lock; 0: none. */
+/* Returns the next chosen piece for a step that releases the lock, or 0 if there is none. */
 static uint32_t each_chosen(vmm_layer_t *self, uint64_t *from) {
     const strata_order_key_t key = {*from, 0, 0};
     strata_vmm_lock(self);
@@ -129,9 +131,10 @@ static uint32_t each_chosen(vmm_layer_t *self, uint64_t *from) {
     return number;
 }
 
-/* ---- going ---- */
+/* ---- pause ---- */
 
-/* Before the mapping ends: nobody gives access to it any more. False: the device keeps it. */
+/* `mapped` is cleared before the mapping ends, so that no thread gives access to it. Returns false if the
+ * device keeps the mapping. */
 static bool unmap(vmm_layer_t *self, vmm_piece_t *piece) {
     strata_vmm_lock(self);
     piece->mapped = false;
@@ -143,7 +146,8 @@ static bool unmap(vmm_layer_t *self, vmm_piece_t *piece) {
     return false;
 }
 
-/* The next alias of a handle that is chosen, at *from or above; 0: none. Nobody makes or ends one meanwhile. */
+/* Returns the next alias of a chosen handle, at *from or above, or 0 if there is none. No thread makes or
+ * ends aliases of a chosen handle. */
 static uint32_t next_alias(vmm_layer_t *self, uint32_t handle, uint64_t *from) {
     const strata_order_key_t key = {*from, 0, 0};
     strata_vmm_lock(self);
@@ -154,7 +158,7 @@ static uint32_t next_alias(vmm_layer_t *self, uint32_t handle, uint64_t *from) {
     return number;
 }
 
-/* False: the device keeps one, and so the handle's memory. */
+/* Returns false if the device keeps a mapping, and so the handle's memory. */
 static bool unmap_aliases(vmm_layer_t *self, uint32_t handle) {
     uint64_t from = 0;
     bool gone = true;
@@ -166,7 +170,7 @@ static bool unmap_aliases(vmm_layer_t *self, uint32_t handle) {
     return gone;
 }
 
-/* Its memory is the device's if that takes it; else it still counts. */
+/* Releases the memory to the device. If the device refuses, the memory still counts. */
 static uint64_t give(vmm_layer_t *self, vmm_piece_t *piece) {
     if (!strata_vmm_release_physical(self, piece)) return 0;
     piece->counts = false;
@@ -189,13 +193,13 @@ static uint64_t take(strata_layer_t *base) {
     return given;
 }
 
-/* ---- coming ---- */
+/* ---- resume ---- */
 
 static strata_status_t make_physical(vmm_layer_t *self, vmm_piece_t *piece) {
     strata_domain_t *domain = self->base.domain;
     strata_status_t status = strata_domain_claim(domain, NULL, piece->size);
     if (status != STRATA_OK) return status;
-    uint64_t number = piece->number; /* what was kept is known by it */
+    uint64_t number = piece->number; /* the saved contents are found by this number */
     status = strata_vmm_create_physical(self, piece);
     piece->number = number;
     if (status != STRATA_OK) {
@@ -220,7 +224,7 @@ static strata_status_t map(vmm_layer_t *self, vmm_piece_t *piece) {
     if (status != STRATA_OK) return status;
     strata_vmm_lock(self);
     piece->mapped = true;
-    piece->peers = ~0u; /* until access is given, nobody else gives it */
+    piece->peers = ~0u; /* no other thread gives access until it is given here */
     strata_vmm_unlock(self);
     status = strata_vmm_give_access(self, piece->address, piece->size, &peers);
     if (status == STRATA_OK) status = strata_vmm_lock_complete(self, piece->address, piece->size, &peers);

@@ -1,16 +1,17 @@
-/* Handles side by side, for a cache above that uses chunks that touch as one (strata_chunks_join()).
+/* Places handles next to each other, for a cache above that uses adjacent chunks as one
+ * (strata_chunks_join()).
  *
  *     base  |==A==|==B==|......|=C=|....................|  base + size
  *
- * One range of addresses is reserved at the first request. A handle takes the lowest gap (dots) that holds it, so it begins where
- * another one ends unless the first gap serves it. Its part becomes a gap again once nothing is mapped there: what the device
- * refuses to unmap keeps its addresses. */
+ * One range of addresses is reserved at the first request. A handle takes the lowest gap (dots) that fits
+ * it. So it begins where another one ends, unless it is at the start of the range. Its part becomes a gap
+ * again once nothing is mapped there: a handle that the device refuses to unmap keeps its addresses. */
 #include "allocation/layers/sources/vmm_state.h"
 
-enum { PARTS = 1 << 20, DEVICES = 4 /* that the range has room for, since gaps between handles may serve no request */ };
+enum { PARTS = 1 << 20, DEVICES = 4 /* that the range could hold, since gaps between handles may be too small for a request */ };
 
 typedef struct part {
-    uint64_t unused; /* A free node begins with the number of the next free one. */
+    uint64_t unused; /* a free node begins with the number of the next free one */
     uint64_t address, size;
     strata_order_link_t link;
 } part_t;
@@ -29,7 +30,7 @@ strata_status_t strata_vmm_lay_together(strata_layer_t *base) {
     return STRATA_OK;
 }
 
-/* No lock is held. If two threads reserve at the same time, the later one gives its range back. */
+/* No lock is held. If two threads reserve concurrently, the later one releases its range. */
 static strata_status_t reserve_room(vmm_layer_t *self) {
     uint64_t available, total, address;
     strata_status_t status = strata_domain_memory(self->base.domain, &available, &total);
@@ -48,7 +49,7 @@ static strata_status_t reserve_room(vmm_layer_t *self) {
     return STRATA_OK;
 }
 
-/* The lowest gap; 0: none is large enough. The lock is held. */
+/* Returns the lowest gap that fits, or 0 if none is large enough. The lock is held. */
 static uint64_t lowest_gap(vmm_layer_t *self, uint64_t size) {
     uint64_t address = self->room;
     for (uint32_t number = strata_order_from(&self->parts_order, &(strata_order_key_t){0}); number;

@@ -1,7 +1,8 @@
-/* Access of peer GPUs, and handles that somebody outside relies on.
+/* Access of peer GPUs, and handles that are held because they are exported or registered.
  *
- * A peer that comes while a handle is being mapped is not missed: the domain says first that it has come, and then all pieces in the
- * order are given access; a piece enters the order only once its mapping has the access that the domain says (lock_complete). */
+ * A peer that is added while a handle is being mapped is not missed. The domain first sets the peer, and
+ * then gives access to all pieces in the order. A piece enters the order only once its mapping has access
+ * for all peers of the domain (lock_complete). */
 #include "allocation/layers/sources/vmm_state.h"
 
 enum { DEVICES = 32 };
@@ -42,10 +43,10 @@ strata_status_t strata_vmm_lock_complete(vmm_layer_t *self, uint64_t address, ui
     }
 }
 
-/* What is paused has no mapping: who brings it back gives access to all. */
+/* A paused piece has no mapping. The resume gives access to all peers. */
 static bool lacks(const vmm_piece_t *piece, uint32_t mask) { return piece->mapped && (mask & ~piece->peers) != 0; }
 
-/* The next piece in the order from *address on that lacks a peer. False: there is none. */
+/* Finds the next piece in the order, from *address on, that lacks a peer. Returns false if there is none. */
 static bool next_lacking(vmm_layer_t *self, uint64_t *address, strata_held_t *found) {
     strata_vmm_lock(self);
     const strata_order_key_t key = {*address, 0, 0};
@@ -60,7 +61,8 @@ static bool next_lacking(vmm_layer_t *self, uint64_t *address, strata_held_t *fo
     return number != 0;
 }
 
-/* The piece of a handle if it is still where it was; 0: it has moved, gone, or is paused. The lock is held. */
+/* Returns the piece of a handle if it is still at its address, or 0 if it has moved, ended, or is paused.
+ * The lock is held. */
 static uint32_t still_there(vmm_layer_t *self, const strata_held_t *found) {
     const strata_order_key_t key = {found->address, 0, 0};
     uint32_t number = strata_order_from(&self->order, &key);
@@ -68,7 +70,8 @@ static uint32_t still_there(vmm_layer_t *self, const strata_held_t *found) {
     return number && piece->number == found->number && piece->mapped ? number : 0;
 }
 
-/* Whoever moved a piece meanwhile has seen the new peer: so a refusal counts only if the piece is where it was. */
+/* A thread that moved a piece in between has already seen the new peer. So a refusal counts only if the
+ * piece has not moved. */
 static strata_status_t add_peers(strata_layer_t *base) {
     vmm_layer_t *self = (vmm_layer_t *)base;
     strata_held_t found;
@@ -85,7 +88,7 @@ static strata_status_t add_peers(strata_layer_t *base) {
     return STRATA_OK;
 }
 
-/* ---- holding ---- */
+/* ---- holding handles ---- */
 
 uint32_t strata_vmm_find_range(vmm_layer_t *self, uint64_t address, uint64_t size, uint32_t *count) {
     const strata_order_key_t key = {address, UINT64_MAX, 0};
@@ -110,7 +113,7 @@ static _Atomic uint32_t *counter(vmm_piece_t *piece, strata_hold_t hold) {
     return hold == STRATA_HOLD_EXPORTED ? &piece->exported : &piece->registered;
 }
 
-/* What an alias is held for its handle is held for too. */
+/* A hold of an alias also holds its handle. */
 static void change(vmm_layer_t *self, vmm_piece_t *piece, strata_hold_t hold, uint32_t by) {
     atomic_fetch_add(counter(piece, hold), by);
     if (piece->of) atomic_fetch_add(counter(strata_vmm_handle_of(self, piece), hold), by);
@@ -173,7 +176,7 @@ const strata_handles_t strata_vmm_handles = {.add_peers = add_peers,
                                              .lay_together = strata_vmm_lay_together,
                                              .pausing = &strata_vmm_pausing};
 
-/* ---- what the cache above asks ---- */
+/* ---- functions for the cache above ---- */
 
 strata_status_t strata_vmm_find(const strata_layer_t *cache, strata_layer_t **vmm) {
     const char *name = cache->type->name;

@@ -1,11 +1,10 @@
-/* What the files of vmm share.
+/* The state that the files of vmm share.
  *
- *     vmm.c         the source: handles come, move and go
- *     vmm_alias.c   further addresses of a handle that stays where it is
- *     vmm_places.c  handles side by side in one range of addresses
- *     vmm_share.c   access of peer GPUs; handles that somebody outside relies on; what the cache above asks
- *     vmm_pause.c   memory that goes to the device for a while
- */
+ *     vmm.c         the source: creates, moves and frees handles
+ *     vmm_alias.c   secondary mappings of a handle that stays at its address
+ *     vmm_places.c  handles next to each other in one range of addresses
+ *     vmm_share.c   access of peer GPUs; exported and registered handles; queries of the cache above
+ *     vmm_pause.c   memory that is released to the device for a time */
 #ifndef STRATA_ALLOCATION_LAYER_VMM_STATE_H
 #define STRATA_ALLOCATION_LAYER_VMM_STATE_H
 
@@ -19,22 +18,22 @@ typedef struct vmm_options {
     bool registrable;
 } vmm_options_t;
 
-/* A handle, by the number in `user` of its record. */
+/* A handle or an alias. A record's `user` is its number. */
 typedef struct vmm_piece {
-    uint32_t next; /* of the pieces that are left; of a node that nobody has the next one */
-    uint32_t slot; /* of its record, if that waits for the piece's end; 0: none */
-    uint32_t of; /* this is an alias of that piece's handle, and has none of its own; 0: it is none */
+    uint32_t next; /* in the list of left pieces, or in the free list of nodes */
+    uint32_t slot; /* of its record, if the record waits for the piece's end; otherwise 0 */
+    uint32_t of; /* for an alias: the piece with its handle, since it has none; otherwise 0 */
     bool mapped, own_range, counts; /* counts: its bytes are reserved */
-    bool placed; /* it has a part of the layer's range, beside other handles (vmm_places.c) */
+    bool placed; /* it has a part of the layer's common range (vmm_places.c) */
     bool done; /* no work uses it */
-    bool listed; /* in the order by address: it is served, or registered */
+    bool listed; /* in the order by address, because it is served or registered */
     bool wanted, stays; /* marks of a pause. Under the lock */
-    _Atomic bool chosen; /* a pause or a resume is under way with it: nobody else ends it. Changed under the lock */
-    _Atomic bool away; /* paused: not mapped, and its memory is the device's. Changed under the lock */
-    uint32_t peers; /* that have access to the mapping, a bit each */
-    _Atomic uint32_t exported, registered; /* how often. Changed under the lock */
-    _Atomic uint32_t aliases; /* of its handle, mapped or paused: it is not released before them */
-    strata_physical_t physical; /* 0: none */
+    _Atomic bool chosen; /* a pause or resume is in progress with it, and no other thread may end it. Changed under the lock */
+    _Atomic bool away; /* paused: not mapped, and its memory belongs to the device. Changed under the lock */
+    uint32_t peers; /* peers with access to the mapping, one bit each */
+    _Atomic uint32_t exported, registered; /* counts of holds. Changed under the lock */
+    _Atomic uint32_t aliases; /* of its handle, mapped or paused; it is not released before they end */
+    strata_physical_t physical; /* 0 if there is none */
     uint64_t address, size;
     uint64_t number; /* of the handle, in the process */
     strata_order_link_t link; /* by address */
@@ -42,15 +41,15 @@ typedef struct vmm_piece {
 
 typedef struct vmm_layer {
     strata_layer_t base;
-    strata_nodes_t pieces; /* guarded by the lock; a piece belongs to whoever has its record */
-    strata_order_t order; /* of those that are listed, by address. Under the lock */
-    bool together; /* handles lie side by side unless a request names a place. Written before the first request */
-    uint64_t room, room_size; /* the range for them; 0 until the first. Under the lock */
-    strata_nodes_t parts; /* of that range, which handles have. Under the lock */
-    strata_order_t parts_order; /* of these, by address */
+    strata_nodes_t pieces; /* guarded by the lock; a piece belongs to the owner of its record */
+    strata_order_t order; /* the listed pieces, by address. Under the lock */
+    bool together; /* handles are next to each other unless a request has an address. Written before the first request */
+    uint64_t room, room_size; /* the common range; 0 before the first request. Under the lock */
+    strata_nodes_t parts; /* the parts of that range that handles use. Under the lock */
+    strata_order_t parts_order; /* these parts, by address */
     uint64_t granularity;
-    strata_condition_t settled; /* nothing is chosen any more */
-    uint32_t left; /* the first piece that the device did not take back; each release offers it again. Under the lock */
+    strata_condition_t settled; /* signals that no piece is chosen */
+    uint32_t left; /* the first piece that the device refused to take back; each release offers it again. Under the lock */
     _Atomic uint64_t handles, aliases, moved, ranges, exports, registrations;
 } vmm_layer_t;
 
@@ -64,41 +63,42 @@ static inline void strata_vmm_unlock(vmm_layer_t *self) { strata_unlock(&self->b
 void strata_vmm_list(vmm_layer_t *self, uint32_t number);
 void strata_vmm_unlist(vmm_layer_t *self, uint32_t number);
 
-/* The piece that has the handle: itself, but for an alias. */
+/* Returns the piece that has the handle: for an alias its original, otherwise the piece itself. */
 static inline vmm_piece_t *strata_vmm_handle_of(const vmm_layer_t *self, vmm_piece_t *piece) {
     return piece->of ? strata_vmm_piece(self, piece->of) : piece;
 }
 
-/* An alias is no more; nothing for other pieces. */
+/* Drops the count of an alias that has ended. Does nothing for other pieces. */
 static inline void strata_vmm_forget_alias(vmm_layer_t *self, const vmm_piece_t *piece) {
     if (piece->of) atomic_fetch_sub(&strata_vmm_piece(self, piece->of)->aliases, 1);
 }
 
-/* ---- handles side by side; no lock is held ---- */
+/* ---- handles next to each other; no lock is held ---- */
 
 strata_status_t strata_vmm_lay_together(strata_layer_t *base);
-/* A gap of the range, from now on taken. E_NO_MEMORY: none is large enough. */
+/* Takes a gap of the range. E_NO_MEMORY if none is large enough. */
 strata_status_t strata_vmm_take_place(vmm_layer_t *self, uint64_t size, uint64_t *address);
-/* Nothing is mapped there any more. */
+/* Returns a gap once nothing is mapped there. */
 void strata_vmm_give_place(vmm_layer_t *self, uint64_t address);
 
 /* ---- access; no lock is held ---- */
 
-/* The device and all of its peers may use a mapping; *peers receives who. */
+/* Gives the device and all of its peers access to a mapping. *peers receives their mask. */
 strata_status_t strata_vmm_give_access(vmm_layer_t *self, uint64_t address, uint64_t size, uint32_t *peers);
-/* The lock is held after OK, and then all peers of the domain have access to the mapping: whoever comes later finds the piece in
- * the order. */
+/* After OK the lock is held, and all peers of the domain have access to the mapping. Peers that are added
+ * later find the piece in the order. */
 strata_status_t strata_vmm_lock_complete(vmm_layer_t *self, uint64_t address, uint64_t size, uint32_t *peers);
 
-/* ---- what a pause does with pieces; no lock is held ---- */
+/* ---- pieces of a pause; no lock is held ---- */
 
 strata_status_t strata_vmm_create_physical(vmm_layer_t *self, vmm_piece_t *piece);
-/* True: it is gone. */
+/* Returns true if the handle was released. */
 bool strata_vmm_release_physical(vmm_layer_t *self, vmm_piece_t *piece);
-/* The first piece of a range that pieces fill without a gap, and how many they are; 0: it is not filled. The lock is held. */
+/* Returns the first piece of a range that pieces fill without a gap, and their count. Returns 0 if there is
+ * a gap. The lock is held. */
 uint32_t strata_vmm_find_range(vmm_layer_t *self, uint64_t address, uint64_t size, uint32_t *count);
 
-/* Of the type. */
+/* Function tables of the layer type. */
 extern const strata_handles_t strata_vmm_handles;
 extern const strata_pausing_t strata_vmm_pausing;
 
