@@ -71,7 +71,7 @@ static bool knows_capture(strata_device_t *device, strata_stream_t stream, strat
     return strata_device_may_capture(device) && *status == STRATA_OK;
 }
 
-/* No stream is captured on a device that cannot capture. */
+/* A device that was not queried has no captured stream. */
 strata_status_t strata_domain_capture_of(strata_domain_t *domain, strata_stream_t stream, strata_capture_status_t *capture,
                                          uint64_t *id) {
     strata_device_t *device;

@@ -108,7 +108,7 @@ struct strata_domain {
     strata_stack_t **streams; /* hash chains by stream alone; same count, stored after `chains` */
     uint32_t stack_count, stack_capacity;
     uint64_t stacks_made;
-    uint64_t exits_seen; /* count of thread exits after which all stacks of exited threads are gone */
+    uint64_t exits_seen; /* the number of thread exits when no exited thread had a stack left */
     uint64_t looked; /* stacks that look-ups and walks have examined */
     uint32_t orphans; /* stacks of forgotten streams that still hold memory */
     strata_stack_t *first_orphan, *last_orphan; /* in creation order */

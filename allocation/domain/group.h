@@ -39,7 +39,7 @@ struct strata_group {
     strata_stack_t *first_stack, *last_stack; /* of this group, orphans included; guarded by the domain's lock */
 };
 
-#define STRATA_GRAPH_POOL_ENDED UINT64_MAX /* the number of a group of graphs that waits for its next pool */
+#define STRATA_GRAPH_POOL_ENDED UINT64_MAX /* the number of a group for graph pools that waits for its next pool */
 static inline bool strata_group_has_ended(const strata_group_t *group) { return group->pool == STRATA_GRAPH_POOL_ENDED; }
 /* The name for reports. A graph pool's name contains the pool's number. */
 enum { STRATA_GROUP_NAME = 24 };

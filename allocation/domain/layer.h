@@ -38,8 +38,8 @@ void strata_call_stayed(strata_call_t *call, strata_stack_t *home);
  * released. May wake without a reason. */
 void strata_call_wait(strata_call_t *call, strata_stack_t *stack, strata_condition_t *condition, uint64_t timeout_ns);
 
-/* Allocates a record of a layer for the core itself, as a call of `stack`. It is no block of the program.
- * The core frees it with strata_chunk_free(). No lock is held. */
+/* Allocates a record of a layer for the core itself, as a call of `stack`. It is not a block of the
+ * program. The core frees it with strata_chunk_free(). No lock is held. */
 strata_status_t strata_chunk_allocate_from(strata_layer_t *layer, strata_stack_t *stack, uint64_t size,
                                            const strata_request_t *request, strata_record_t **chunk);
 

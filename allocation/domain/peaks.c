@@ -33,8 +33,8 @@ static void watch(strata_stack_t *stack, int measure) {
 
 /* ---- all stacks ---- */
 
-/* Returns whether all bounds must be shared out again. In a crowded domain no stack has a bound, and the
- * others are already free. */
+/* Returns whether all bounds must be shared out again. If there were already too many stacks, no stack has
+ * a bound, and only the new stack's is lifted. */
 static bool join(strata_peaks_t *peaks, strata_stack_t *stack) {
     bool were_free = peaks->crowded;
     stack->measured = true;

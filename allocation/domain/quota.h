@@ -1,8 +1,8 @@
 /* A limit on bytes that several threads request concurrently. It is never exceeded, not even for a moment.
  *
- * Bytes are claimed by compare-and-swap before the device call, and unclaimed if it fails. A claim that
- * would fit if other claims in progress failed waits until those are settled. So a large request that fails
- * never makes a small one fail. The limit may change at any time. */
+ * Bytes are claimed by compare-and-swap before they are requested, and unclaimed if the request fails. A
+ * claim that would fit if other claims in progress failed waits until those are settled. So a large request
+ * that fails never makes a small one fail. The limit may change at any time. */
 #ifndef STRATA_ALLOCATION_QUOTA_H
 #define STRATA_ALLOCATION_QUOTA_H
 
@@ -12,7 +12,7 @@
 typedef struct strata_quota {
     _Atomic uint64_t limit; /* UINT64_MAX if there is none */
     _Atomic uint64_t used; /* claimed bytes, served or in progress */
-    _Atomic uint64_t served; /* claimed bytes that the device has served: rises after `used` and falls before it */
+    _Atomic uint64_t served; /* claimed bytes that were served: rises after `used` and falls before it */
     _Atomic uint64_t peak; /* highest `used` */
     _Atomic uint32_t waiting; /* threads that sleep on `settled`, with the lock of their call */
     strata_condition_t settled;
@@ -34,11 +34,11 @@ bool strata_quota_claim_in_time(strata_quota_t *quota, uint64_t bytes, strata_lo
 /* Resets the peak to the bytes claimed now. Any lock may be held. */
 void strata_quota_reset_peak(strata_quota_t *quota);
 
-/* Settle a claim: the device served it, or did not. Afterwards, unless a lock is held, the caller calls
- * strata_quota_tell(). */
+/* Settle a claim: the bytes were served, or not. Afterwards, once no lock is held, the caller wakes waiters
+ * with strata_quota_tell(). */
 void strata_quota_serve(strata_quota_t *quota, uint64_t bytes);
 void strata_quota_unclaim(strata_quota_t *quota, uint64_t bytes);
-/* Served bytes were returned to the device. */
+/* Served bytes were freed. */
 void strata_quota_return(strata_quota_t *quota, uint64_t bytes);
 /* Returns whether strata_quota_tell() must wake a thread. */
 bool strata_quota_is_awaited(strata_quota_t *quota);

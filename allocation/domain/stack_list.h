@@ -53,8 +53,8 @@ typedef struct strata_stack_key {
     bool is_shared;
 } strata_stack_key_t;
 
-/* Returns the oldest stack with this key that is no orphan, or NULL. If `group` is not NULL, only stacks of
- * this group count. */
+/* Returns the oldest stack with this key that is not an orphan, or NULL. If `group` is not NULL, only
+ * stacks of this group count. */
 strata_stack_t *strata_stack_list_find(strata_domain_t *domain, const strata_stack_key_t *key, const strata_group_t *group);
 
 #endif

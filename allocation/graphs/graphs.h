@@ -56,7 +56,7 @@ struct strata_graph_pool {
     strata_graph_pool_t *next_open; /* guarded by the lock of the captures, like the window */
 };
 
-/* ---- life; no lock is held, and one thread at a time makes, opens, closes and ends pools ---- */
+/* ---- life; no lock is held. One thread at a time makes, opens, closes and ends pools of a facade (it builds) ---- */
 
 /* Creates a pool with a number that was never used, and stacks from `plan`. The caller gets one hold.
  * E_LIMIT, E_HOST_MEMORY, errors of the layers. */

@@ -117,7 +117,7 @@ static strata_status_t cannot_free(const strata_graph_block_t *block, const char
 }
 
 /* The free must remove the ref's only owner, and must not wait for a stream. A block that another thread
- * has freed is no obstacle. */
+ * has freed is not an obstacle. */
 static strata_status_t check_free(const change_t *change, const strata_graph_block_t *block) {
     strata_call_t call;
     strata_record_t *record;

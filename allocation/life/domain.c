@@ -47,7 +47,7 @@ strata_status_t strata_domain_create(strata_device_t *device, strata_place_t pla
 
 void strata_domain_destroy(strata_domain_t *domain) {
     strata_graphs_end(domain);
-    /* Pools to which some of it returns are destroyed below. */
+    /* Quarantined memory is returned before the driver pools that some of it belongs to are destroyed. */
     (void)strata_domain_offer_quarantined(domain);
     /* The youngest first: a shared stack is older than the stacks of its group that use it. */
     while (domain->last_stack) {

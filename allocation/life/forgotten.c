@@ -7,8 +7,8 @@
 static bool is_left(const strata_stack_t *stack) { return stack->of_thread != 0 && !strata_threads_is_alive(stack->of_thread); }
 
 /* Takes the stack off the list if it is empty, no stack uses it, and no walk visits it. The domain's lock
- * is held. A caller that still has the stack's handle may use it until the handle is revoked; the stack is
- * then not empty. */
+ * is held. The handle is revoked before the check, because a caller that still has it could use the stack
+ * until then. */
 static bool unlist_empty(strata_domain_t *domain, strata_stack_t *stack) {
     if (stack->visitors > 0 || stack->carried > 0) return false;
     strata_stack_unname(stack);
@@ -116,8 +116,8 @@ static void make_orphan(strata_domain_t *domain, strata_stack_t *stack) {
 void strata_domain_forget_stream(strata_domain_t *domain, strata_stream_t stream) {
     strata_stack_set_t met;
     for (strata_stack_t *own = NULL; (own = visit(domain, stream, own)) != NULL;) strata_stack_stream_gone(own, stream);
-    /* The shared stacks are last: layers of a stack fill memory and return it when their stream ends, which
-     * is also work of the stream. */
+    /* The shared stacks are last: layers of a stack may fill and return memory when their stream ends,
+     * which is also work of the stream. */
     strata_stack_list_visit_met(domain, stream, &met);
     for (int shared = 0; shared < 2; shared++) STRATA_STACK_SET_EACH(&met, stack)
     if (stack->is_shared == (shared != 0)) strata_stack_stream_gone(stack, stream);

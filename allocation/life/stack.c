@@ -87,7 +87,7 @@ static void begin_figures(strata_stack_t *stack) {
     stack->measured = false;
 }
 
-/* Sets all fields except the layers and the slab. Holds the lock of a number with no live stack. */
+/* Sets all fields except the layers and the slab. The lock is held, and the number has no live stack. */
 static void set_up(strata_stack_t *stack, strata_group_t *group, strata_lock_rank_t rank) {
     strata_domain_t *domain = group->domain;
     stack->domain = domain;

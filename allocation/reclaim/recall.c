@@ -46,7 +46,7 @@ static counts_t counts_of(strata_layer_t *layer) {
     return counts;
 }
 
-/* A piece that the cache already had is no hit, because no request was served. A cache that combined the
+/* A piece that the cache already had is not a hit, because no request was served. A cache that combined the
  * piece counted none. */
 static bool has_grown(strata_layer_t *layer, const counts_t *before) {
     strata_stack_take(layer->stack);

@@ -34,7 +34,7 @@ static strata_status_t climb(strata_layer_t *first, const strata_reclaim_t *says
     return status;
 }
 
-/* Other threads wait for the chunk that a cache has asked for, so such a request does not wait. */
+/* Other threads wait for the chunk that a cache requested, so such a request does not wait. */
 static bool is_forbidden(const strata_request_t *request) {
     return request->flags & (STRATA_NO_RETRY | STRATA_NO_GROW) || request->call->purpose == STRATA_FOR_CHUNK;
 }

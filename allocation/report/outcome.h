@@ -69,7 +69,7 @@ static inline strata_outcome_t *strata_outcome_of(const strata_request_t *reques
 }
 
 /* Begins the outcome of a request; `given` bytes have been returned to the device so far. Fields that have
- * no meaning yet are not written, because this runs for each request that is no hit. */
+ * no meaning yet are not written, because this runs for each request that is not a hit. */
 static inline void strata_outcome_begin(strata_outcome_t *outcome, uint64_t given) {
     outcome->reclaim = NULL;
     outcome->decided = false;

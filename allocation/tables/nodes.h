@@ -1,6 +1,6 @@
 /* Small nodes of fixed size, for the side tables of layers. Nodes have 32-bit numbers, of which 0 means
- * none. They are in a range that grows in place, and are reused last-in first-out. Taking a node is no host
- * allocation, so it is allowed under a lock. Guarded by the owner. */
+ * none. They are in a range that grows in place, and are reused last-in first-out. Taking a node allocates
+ * no host memory, so it is allowed under a lock. Guarded by the owner. */
 #ifndef STRATA_ALLOCATION_MECHANISM_NODES_H
 #define STRATA_ALLOCATION_MECHANISM_NODES_H
 

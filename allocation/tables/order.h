@@ -1,7 +1,7 @@
-/* Keeps nodes in the order of a key. The structure is a skip list: a step of a walk reads one link, and
- * adding, removing and finding take O(log n) looks. Each node contains a link, so an order needs no memory
- * of its own, and adding never fails. A node's number alone decides how many levels it has, so the shape
- * depends only on the nodes.
+/* Keeps nodes in the order of a key. The structure is a skip list: a step of a walk reads one link. Adding,
+ * removing and finding take few looks even among many nodes. Each node contains a link, so an order needs
+ * no memory of its own, and adding never fails. A node's number alone decides how many levels it has, so
+ * the shape depends only on the nodes.
  *
  * Guarded by the owner of the nodes. `looked` counts the nodes that were compared; tests check it. */
 #ifndef STRATA_ALLOCATION_MECHANISM_ORDER_H

@@ -1,6 +1,6 @@
 /* fill: sets every served byte to one value, once per request, in the order of the request's stream. This
  * exposes programs that read bytes they never wrote, or makes them repeatable. With `write: false` nothing
- * is set, and the host only waits for the device. */
+ * is set, and the host only waits for the device after each request. */
 #include <string.h>
 
 #include "allocation/domain/layer.h"

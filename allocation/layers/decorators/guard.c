@@ -310,8 +310,8 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
 
 /* ---- emptying the quarantine ---- */
 
-/* Returns whether a kept block's memory returns directly to a source and was no cache's chunk. A cache
- * counts the chunks that it returns itself. */
+/* Returns whether a kept block's memory returns directly to a source and was not a cache's chunk. A cache
+ * itself counts the chunks that it returns. */
 static bool goes_to_source(const strata_record_t *record) {
     const strata_record_t *bottom = strata_record_held(record);
     for (const strata_record_t *inner = bottom; (inner = strata_record_inner(inner)) != NULL;) bottom = inner;
@@ -356,7 +356,8 @@ static strata_status_t create(strata_layer_t *base) {
     return status;
 }
 
-/* Returns true for a block that is live at the end. A block that was freed before the device failed is no leak. */
+/* Returns true for a block that is live at the end. A block that was freed before the device failed is not
+ * a leak. */
 static bool is_leaked(const guarded_t *block) { return block->state == LIVE && block->record->state != STRATA_RECORD_DEFERRED; }
 
 static void add_leak(guard_layer_t *self, const guarded_t *block) {

@@ -38,7 +38,7 @@ static bool copy_piece(const guard_bytes_t *bytes, uint64_t address, uint64_t si
     return bytes->named ? strata_domain_wait_for(bytes->domain, stream) : strata_domain_wait_for_all(bytes->domain);
 }
 
-/* A free that cannot check is no failure, so the reason of an earlier one is kept. */
+/* A free that cannot check is not a failure, so the reason of an earlier one is kept. */
 static bool find_in_copies(const guard_bytes_t *bytes, uint64_t address, uint8_t byte, uint64_t size, uint64_t *at) {
     const strata_error_t reason = *strata_last_error();
     uint64_t staging = take_staging(bytes), piece, other = 0;

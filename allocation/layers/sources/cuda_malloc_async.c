@@ -210,7 +210,7 @@ static strata_status_t erase_stream(strata_layer_t *base, strata_record_t *recor
     return STRATA_OK;
 }
 
-/* ---- free: only we have the record while the lock is open ---- */
+/* ---- free: while the lock is released, only this free uses the record ---- */
 
 /* Makes the free stream, or else the host, wait for a user. Returns false if neither is possible. */
 static bool cover(async_layer_t *self, uint32_t node, bool has_free_stream, strata_call_t *call) {

@@ -76,8 +76,8 @@ typedef struct async_leaving {
 } async_leaving_t;
 
 async_leaving_t strata_async_begin_leaving(async_layer_t *self, const strata_record_t *record);
-/* Bytes that no other thread got remain pending as a use until the free stream reaches it. If `gone` is
- * false, nothing is pending. The locks may be released in between. */
+/* Bytes that no other thread got remain pending as a use until the free stream reaches it. Without such a
+ * use they are no longer pending. The locks may be released in between. */
 void strata_async_end_leaving(async_layer_t *self, const async_leaving_t *leaving, bool gone, bool has_free_stream,
                               strata_call_t *call);
 void strata_async_wait_no_more(async_layer_t *self, uint32_t use, uint64_t bytes);

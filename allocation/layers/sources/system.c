@@ -254,8 +254,8 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     return status;
 }
 
-/* A device free waits for the work submitted before it, but a free of host memory may not. If blocks have
- * an owner stream, no other layer has waited for its work. */
+/* A device free waits for the work submitted before it, but a free of host memory does not have to. If
+ * blocks have an owner stream, no other layer has waited for its work. */
 static bool work_is_done(const strata_layer_t *base) {
     strata_place_kind_t kind = strata_place_kind(base->domain->place);
     bool owned = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
