@@ -1,4 +1,4 @@
-/* Releases idle memory while the program is idle: `idle:` beside a stack (docs/idle.md).
+/* Releases idle memory while the program is idle: `idle:` beside a stack (docs/virtual-memory.md).
  *
  * An idle program makes no calls. So a thread of the facade (facade/open/idle.c) looks, or a replay, which
  * advances the time itself. A look checks each group with such a plan for requests to its stacks since the

@@ -128,7 +128,7 @@ static bool pass(const strata_waiting_t *waiting, uint64_t ready_at, uint64_t ep
 
 /* Lengthens a sleep by an eighth. A wait then ends late by at most an eighth of its length, plus the
  * kernel's own delay. If sleeps doubled, a wait of a millisecond would end half a millisecond late
- * (docs/patience.md). */
+ * (docs/recovery.md). */
 static uint64_t longer(uint64_t backoff) {
     backoff += backoff / 8;
     return backoff < BACKOFF_MOST_NS ? backoff : BACKOFF_MOST_NS;
