@@ -4,7 +4,7 @@
 
 #include "platform/arithmetic.h"
 
-/* The first field of every such struct. */
+/* Returns the size in the first field, which every such struct has. */
 static size_t size_of(const void *sized) {
     size_t size;
     memcpy(&size, sized, sizeof size);

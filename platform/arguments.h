@@ -1,4 +1,4 @@
-/* Checks of pointers and struct sizes, which every public function makes first. */
+/* Checks of pointers and struct sizes, with which every public function begins. */
 #ifndef STRATA_PLATFORM_ARGUMENTS_H
 #define STRATA_PLATFORM_ARGUMENTS_H
 
@@ -6,8 +6,9 @@
 
 #include "platform/status.h"
 
-/* Returns from the function with the error E_INVALID if the argument is NULL. `name` is the parameter's name in the header. The remaining
- * argument is the value to return; leave it empty in a function that returns void. */
+/* Returns from the function with the error E_INVALID if the argument is NULL. `name` is the parameter's
+ * name in the header. The remaining argument is the value to return; leave it empty in a function that
+ * returns void. */
 #define STRATA_REFUSE_NULL_AS(argument, name, ...)                                                                                 \
     do {                                                                                                                           \
         if (__builtin_expect(!(argument), 0)) {                                                                                    \
@@ -16,7 +17,7 @@
         }                                                                                                                          \
     } while (0)
 #define STRATA_REFUSE_NULL(argument) STRATA_REFUSE_NULL_AS(argument, #argument, STRATA_E_INVALID)
-/* The same for an array of `count` items, which may be NULL if `count` is 0. */
+/* Refuses a NULL array of `count` items in the same way. NULL is allowed if `count` is 0. */
 #define STRATA_REFUSE_NULL_ARRAY_AS(argument, name, count)                                                                         \
     do {                                                                                                                           \
         if (!(argument) && (count) > 0)                                                                                            \
@@ -27,8 +28,9 @@
 /* No version of any struct is larger. */
 enum { STRATA_LARGEST_STRUCT = 4096 };
 
-/* Checks an options struct, which begins with its size. E_INVALID: smaller than `least`, the first version's size, or too large. A larger
- * struct comes from a newer header: E_UNSUPPORTED unless all bytes that this library does not know are 0. */
+/* Checks an options struct, which begins with its size. Fails with E_INVALID if it is smaller than
+ * `least`, the first version's size, or too large. A struct larger than `known` comes from a newer
+ * header. It fails with E_UNSUPPORTED unless all bytes beyond `known` are 0. */
 strata_status_t strata_check_options(const void *options, size_t least, size_t known, const char *function, const char *name);
 #define STRATA_REFUSE_OPTIONS(argument, least)                                                                                     \
     do {                                                                                                                           \
@@ -36,7 +38,8 @@ strata_status_t strata_check_options(const void *options, size_t least, size_t k
         if (checked_ != STRATA_OK) return checked_;                                                                                \
     } while (0)
 
-/* Checks the size that the program set at the begin of a result struct. E_INVALID: not a size of such a struct. */
+/* Checks the size that the program set at the beginning of a result struct. Fails with E_INVALID if no
+ * such struct has that size. */
 strata_status_t strata_check_result(const void *result, const char *function, const char *name);
 #define STRATA_REFUSE_RESULT_AS(argument, name)                                                                                    \
     do {                                                                                                                           \
@@ -44,7 +47,8 @@ strata_status_t strata_check_result(const void *result, const char *function, co
         if (checked_ != STRATA_OK) return checked_;                                                                                \
     } while (0)
 #define STRATA_REFUSE_RESULT(argument) STRATA_REFUSE_RESULT_AS(argument, #argument)
-/* Fills a result struct up to its struct_size. Bytes of a larger struct that this library does not know become 0. struct_size stays. */
+/* Fills a result struct up to its struct_size, which is kept. Sets the bytes beyond `size` to 0 if the
+ * program's struct is larger. */
 void strata_fill_result(void *result, const void *full, size_t size);
 
 #endif

@@ -11,7 +11,7 @@ static inline bool strata_multiply(uint64_t a, uint64_t b, uint64_t *result) { r
 
 static inline bool strata_is_power_of_two(uint64_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
-/* `unit` is a power of two. */
+/* Rounds up to a multiple of `unit`, a power of two. */
 static inline bool strata_round_up(uint64_t value, uint64_t unit, uint64_t *result) {
     uint64_t sum;
     if (!strata_add(value, unit - 1, &sum)) return false;
@@ -24,7 +24,8 @@ static inline uint64_t strata_round_up_any(uint64_t value, uint64_t unit) { retu
 
 static inline uint64_t strata_round_down(uint64_t value, uint64_t unit) { return value & ~(unit - 1); }
 
-/* `fraction` of the bytes, rounded down; UINT64_MAX if that is more than fits. fraction >= 0. */
+/* Returns `fraction` of the bytes, rounded down, or UINT64_MAX if the result does not fit. Requires
+ * fraction >= 0. */
 static inline uint64_t strata_share(uint64_t bytes, double fraction) {
     double share = (double)bytes * fraction;
     if (fraction == 1) return bytes;

@@ -1,4 +1,4 @@
-/* The counted wrappers: what every device call has in common. */
+/* The counted wrappers around device calls: everything that all calls have in common. */
 #include "platform/device.h"
 
 #include <string.h>
@@ -30,8 +30,8 @@ void strata_device_init(strata_device_t *device, const strata_device_operations_
 /* A call under way. */
 typedef struct under_way {
     strata_device_call_t call;
-    uint64_t real; /* 0: nobody measures */
-    uint64_t clock, waiting; /* with a ledger */
+    uint64_t real; /* 0 if the call is not timed */
+    uint64_t clock, waiting; /* set if there is a ledger */
 } under_way_t;
 
 static under_way_t begin(strata_device_t *device, strata_device_call_t call) {
@@ -73,7 +73,7 @@ static void end(strata_device_t *device, const under_way_t *at) {
     end(device, &began_);                                                                                                          \
     return answer_
 
-/* The host waits; a tool may want to see it. */
+/* The host waits in this call, so a profiler gets a range for it. */
 #define WAIT(name, arguments)                                                                                                      \
     strata_range_begin(STRATA_RANGE_wait, 0);                                                                                      \
     under_way_t began_ = begin(device, STRATA_CALL_##name);                                                                        \

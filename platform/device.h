@@ -1,18 +1,26 @@
-/* The device contract: what provides raw memory, streams, events and address space. Two implementations: the simulator
- * (platform/sim) and CUDA's driver (platform/cuda).
+/* The device contract: everything that the library needs from a GPU.
  *
- * Rules for every call
- *   Threads   any thread, any number at once. The device synchronises itself; the caller holds no lock of Strata, except
- *             around the calls marked quick in the table below (debug builds abort otherwise).
- *   Failure   nothing has changed and outputs are untouched, unless the call says otherwise. E_NO_MEMORY means exhausted
- *             device memory and nothing else (CUDA's 2); a lost device answers E_DEVICE_LOST from then on; every other
- *             refusal is E_DEVICE. The reason with the driver's number is in strata_last_error().
- *   Context   a call affects no other device, and leaves the calling thread's current device and context as they were.
- *   Addresses are those of the device (of the host for PINNED and HOST), nonzero, and different on all devices of a process
- *             unless they come from different simulated worlds.
- *   Blocking  only `free`, `host_free`, `synchronise`, `event_synchronise`, `stream_synchronise`, `stream_destroy`, `close`
- *             may wait for work on the device.
- */
+ *   allocation, facade, lab
+ *       |   strata_device_malloc(device, ...)    device_calls.h: counts, times, checks locks
+ *       v
+ *   strata_device_operations_t                   one function per row of STRATA_DEVICE_CALL_MAP
+ *       |                     |
+ *   platform/sim          platform/cuda          the simulator; NVIDIA's driver API
+ *
+ * A device provides raw memory, virtual memory, memory pools, streams, events and graph capture. Code
+ * above asks for its capabilities, never which kind of device it is.
+ *
+ *
+ *  Threads   Any thread may call, and any number at once. The device synchronises itself. The caller holds no lock of Strata,
+ *            except around the calls marked quick in the table below (debug builds abort otherwise).
+ *  Failure   Nothing has changed and outputs are untouched, unless the call's comment differs. E_NO_MEMORY means exhausted
+ *            device memory and nothing else (CUDA's 2). A lost device returns E_DEVICE_LOST from then on. Every other
+ *            refusal is E_DEVICE. The reason with the driver's number is in strata_last_error().
+ *  Context   A call affects no other device, and leaves the calling thread's current device and context as they were.
+ *  Addresses Addresses are the device's (the host's for PINNED and HOST) and nonzero. They differ on all devices of a process
+ *            unless they come from different simulated worlds.
+ *  Blocking  Only `free`, `host_free`, `synchronise`, `event_synchronise`, `stream_synchronise`, `stream_destroy` and `close`
+ *            may wait for work on the device. */
 #ifndef STRATA_PLATFORM_DEVICE_H
 #define STRATA_PLATFORM_DEVICE_H
 
@@ -26,12 +34,12 @@
 #include "platform/status.h"
 
 typedef uint64_t strata_address_t; /* a device or host address; 0 is none */
-typedef void *strata_handle_t; /* the driver's handle of a stream, an event, a pool, a graph; NULL stream = legacy */
+typedef void *strata_handle_t; /* the driver's handle of a stream, event, pool or graph; a NULL stream is the legacy stream */
 typedef uint64_t strata_physical_t; /* a handle of physical memory; 0 is none */
 
-/* Stream handles with a meaning of their own, as in CUDA. */
+/* Stream handles with a special meaning, as in CUDA. */
 #define STRATA_STREAM_LEGACY     ((strata_handle_t)1) /* the same stream as NULL */
-#define STRATA_STREAM_PER_THREAD ((strata_handle_t)2) /* another stream in each thread */
+#define STRATA_STREAM_PER_THREAD ((strata_handle_t)2) /* a different stream in each thread */
 
 typedef enum strata_memory {
     STRATA_MEMORY_DEVICE = 0,
@@ -41,7 +49,8 @@ typedef enum strata_memory {
     STRATA_MEMORY_KINDS = 4
 } strata_memory_t;
 
-/* X(name, quick, shown): quick calls may be made under a lock; shown ones appear in `device_calls` of a comparison. */
+/* X(name, quick, shown). Quick calls may be made under a lock. Shown calls appear in `device_calls` of
+ * a comparison. */
 #define STRATA_DEVICE_CALL_MAP(X)                                                                                                  \
     X(malloc, 0, 1)                                                                                                                \
     X(free, 0, 1)                                                                                                                  \
@@ -100,41 +109,43 @@ typedef enum strata_device_call {
         STRATA_DEVICE_CALLS
 } strata_device_call_t;
 
-/* "malloc", ...; and whether it is shown. */
+/* Returns the name of the call, for example "malloc". */
 const char *strata_device_call_name(strata_device_call_t call);
 bool strata_device_call_shown(strata_device_call_t call);
 
-/* What a device can do. Code asks here, never which device it is. */
+/* The capabilities of a device. Code tests these and never the kind of device. */
 typedef struct strata_device_capabilities {
     uint64_t alignment; /* of device and managed memory, bytes */
     uint64_t granularity; /* of physical memory, bytes; 0 without virtual memory */
     bool managed; /* managed memory */
     bool concurrent_managed; /* the host may touch managed memory while the device works */
-    bool pools; /* malloc_async and friends */
-    bool virtual_memory; /* reserve to release */
+    bool pools; /* malloc_async and the other pool calls */
+    bool virtual_memory; /* all calls from reserve to release */
     bool capture; /* graphs */
-    bool captures_known; /* strata_device_t.captures counts them all: nobody needs to ask for one that there is not */
+    bool captures_known; /* strata_device_t.captures counts all captures, so there is nothing to ask for while it is 0 */
     bool peers; /* peer access to at least one device */
     bool share; /* export and import of physical memory and pools (POSIX file descriptors) */
     bool stream_ids; /* stream_id() */
-    bool work; /* work(): can keep a stream busy */
-    bool contents; /* device memory holds bytes (a simulated device may hold none): host_view() shows them, or copy() brings them */
+    bool work; /* work(), which can keep a stream busy */
+    bool contents; /* device memory holds bytes that host_view() shows or copy() brings; a simulated device may hold none */
     bool simulated;
-    bool modelled_pools; /* the growth of pools is a model, not NVIDIA's */
+    bool modelled_pools; /* the growth of pools follows a model, not NVIDIA's code */
     bool modelled_costs; /* call costs are derived from another card */
-    uint64_t host_nodes; /* bit n: PINNED and HOST memory can be had from node n of the host (NUMA); 0: no choice */
-    uint32_t near_node; /* the one nearest to the device; if nobody knows, one that host_nodes lacks */
+    uint64_t host_nodes; /* bit n is set if PINNED and HOST memory can come from node n of the host (NUMA); 0 means no choice */
+    uint32_t near_node; /* the node nearest to the device; if it is unknown, a node that host_nodes lacks */
 } strata_device_capabilities_t;
 
 typedef enum strata_stream_flags { STRATA_STREAM_BLOCKING = 0, STRATA_STREAM_NON_BLOCKING = 1 } strata_stream_flags_t;
-/* PINNED: X | Y; what the driver calls portable, mapped, write-combined. HOST ignores them. */
+/* Flags for PINNED memory, which may be combined. The driver calls them portable, mapped and
+ * write-combined. HOST ignores them. */
 typedef enum strata_host_flags {
     STRATA_HOST_PORTABLE = 1,
     STRATA_HOST_MAPPED = 2,
     STRATA_HOST_WRITE_COMBINED = 4
 } strata_host_flags_t;
-/* Also, for PINNED and HOST: memory of node n, 0 to 63, while it has free pages. E_UNSUPPORTED: a node that host_nodes lacks, or
- * together with WRITE_COMBINED. */
+/* A further flag for PINNED and HOST: takes memory from node n, 0 to 63, while that node has free
+ * pages. The call fails with E_UNSUPPORTED if host_nodes lacks the node or if WRITE_COMBINED is set
+ * too. */
 #define STRATA_HOST_ON_NODE(n) (((uint32_t)(n) + 1) << 8)
 static inline bool strata_host_flags_name_node(uint32_t flags) { return flags >> 8 != 0; }
 static inline uint32_t strata_host_flags_node(uint32_t flags) { return (flags >> 8) - 1; }
@@ -142,7 +153,7 @@ typedef enum strata_capture_status {
     STRATA_CAPTURE_NONE = 0,
     STRATA_CAPTURE_ACTIVE = 1,
     STRATA_CAPTURE_INVALIDATED = 2,
-    STRATA_CAPTURE_IMPLICIT = 3 /* the legacy stream while a blocking stream is captured: touch nothing */
+    STRATA_CAPTURE_IMPLICIT = 3 /* the legacy stream while a blocking stream is captured: make no call on it */
 } strata_capture_status_t;
 typedef enum strata_capture_mode {
     STRATA_CAPTURE_GLOBAL = 0,
@@ -168,7 +179,7 @@ typedef enum strata_advice { /* the driver's numbers */
                              STRATA_ADVISE_UNSET_ACCESSED_BY = 6
 } strata_advice_t;
 
-/* A range that work touches. `write` matters only to the happens-before checker. */
+/* A range of memory that work accesses. Only the happens-before checker uses `write`. */
 typedef struct strata_access {
     strata_address_t address;
     uint64_t size;
@@ -178,8 +189,9 @@ typedef struct strata_access {
 typedef struct strata_device strata_device_t;
 
 typedef struct strata_device_operations {
-    /* Memory. `malloc` serves DEVICE and MANAGED, `host_alloc` PINNED and HOST (alignment: a power of two, at least 64).
-     * A size of 0 is E_INVALID. `free` of device and managed memory waits for all work submitted to the device before it. */
+    /* Memory. `malloc` serves DEVICE and MANAGED, `host_alloc` PINNED and HOST. The alignment is a
+     * power of two, at least 64. A size of 0 is E_INVALID. `free` of device and managed memory waits
+     * for all work submitted to the device before it. */
     strata_status_t (*malloc)(strata_device_t *, strata_memory_t, uint64_t size, strata_address_t *address);
     strata_status_t (*free)(strata_device_t *, strata_memory_t, strata_address_t address);
     strata_status_t (*host_alloc)(strata_device_t *, strata_memory_t, uint64_t size, uint64_t alignment, uint32_t flags,
@@ -187,9 +199,11 @@ typedef struct strata_device_operations {
     strata_status_t (*host_free)(strata_device_t *, strata_memory_t, strata_address_t address);
     strata_status_t (*mem_info)(strata_device_t *, uint64_t *free, uint64_t *total);
 
-    /* Memory in stream order. `pool` NULL is the device's default pool. On a captured stream both are nodes of the graph, which has
-     * the memory at each launch. There `free_async` takes memory of graphs alone: any other is E_CAPTURE and breaks the capture.
-     * Elsewhere memory of a graph can be freed, by `free` too, once a launch has allocated it, unless the graph frees it itself. */
+    /* Memory in stream order. If `pool` is NULL, the device's default pool is used. On a captured
+     * stream both calls become nodes of the graph, and each launch allocates the memory. There
+     * `free_async` accepts only memory of graphs: any other is E_CAPTURE and breaks the capture.
+     * Elsewhere memory of a graph can be freed, by `free` too, once a launch has allocated it, unless
+     * the graph frees it itself. */
     strata_status_t (*malloc_async)(strata_device_t *, strata_handle_t pool, uint64_t size, strata_handle_t stream,
                                     strata_address_t *address);
     strata_status_t (*free_async)(strata_device_t *, strata_address_t address, strata_handle_t stream);
@@ -201,10 +215,11 @@ typedef struct strata_device_operations {
     strata_status_t (*pool_trim)(strata_device_t *, strata_handle_t pool, uint64_t keep);
     strata_status_t (*pool_set_access)(strata_device_t *, strata_handle_t pool, uint32_t peer);
 
-    /* Virtual memory, in multiples of the granularity. `map` gives no access; `set_access` covers [address, address + size)
-     * for the device itself and the peers given; `unmap` takes a whole mapped run of whole handles and waits for nothing:
-     * unmapping under running work is the caller's fault. A physical handle may be released while mapped; its memory goes
-     * with its last mapping. `unreserve` takes exactly what `reserve` gave. */
+    /* Virtual memory, in multiples of the granularity. `map` gives no access. `set_access` covers
+     * [address, address + size) for the device itself and the given peers. `unmap` takes a whole mapped
+     * run of whole handles. It waits for nothing, so the caller must not unmap memory that running work
+     * uses. A physical handle may be released while it is mapped. Its memory is then freed with its
+     * last mapping. `unreserve` takes exactly a range that `reserve` returned. */
     strata_status_t (*reserve)(strata_device_t *, uint64_t size, uint64_t alignment, strata_address_t *address);
     strata_status_t (*unreserve)(strata_device_t *, strata_address_t address, uint64_t size);
     strata_status_t (*create)(strata_device_t *, uint64_t size, bool shareable, strata_physical_t *handle);
@@ -214,9 +229,10 @@ typedef struct strata_device_operations {
     strata_status_t (*set_access)(strata_device_t *, strata_address_t address, uint64_t size, const uint32_t *peers,
                                   size_t peer_count);
 
-    /* Streams. `stream_id` is unique for the life of the process. E_UNKNOWN_STREAM, from any call that names a stream: the handle
-     * is that of a destroyed stream, if the driver can tell. `stream_query`: OK or E_NOT_READY. Of two priorities the lower number
-     * is served first; 0 is the default; numbers outside the device's range are clamped. */
+    /* Streams. `stream_id` returns an id that is unique for the life of the process. Any call that
+     * names a stream returns E_UNKNOWN_STREAM for the handle of a destroyed stream, if the driver can
+     * detect it. `stream_query` returns OK or E_NOT_READY. The lower of two priorities is served first.
+     * The default is 0, and numbers outside the device's range are clamped. */
     strata_status_t (*stream_create)(strata_device_t *, strata_stream_flags_t, int priority, strata_handle_t *stream);
     strata_status_t (*stream_destroy)(strata_device_t *, strata_handle_t stream);
     strata_status_t (*stream_query)(strata_device_t *, strata_handle_t stream);
@@ -225,10 +241,12 @@ typedef struct strata_device_operations {
     strata_status_t (*stream_id)(strata_device_t *, strata_handle_t stream, uint64_t *id);
     strata_status_t (*synchronise)(strata_device_t *);
 
-    /* Events, untimed. `event_query`: OK or E_NOT_READY; OK for an event that was never recorded; E_CAPTURE for one that was last
-     * recorded in a capture. `event_ready_at`: when the event will pass, if the device knows (a simulated one does); else
-     * STRATA_NEVER. `event_is_captured`: whether it was last recorded in a capture, as the device has noted it. These two cost
-     * nothing and are not counted as calls, but `timed` includes their time. */
+    /* Events, untimed. `event_query` returns OK or E_NOT_READY. It returns OK for an event that was
+     * never recorded, and E_CAPTURE for one that was last recorded in a capture. `event_ready_at`
+     * returns the time at which the event will pass, or STRATA_NEVER if the device cannot predict it (a
+     * simulated one can). `event_is_captured` returns true if the event was last recorded in a capture,
+     * according to the device's own notes. The last two cost nothing and are not counted as calls, but
+     * `timed` includes their time. */
     strata_status_t (*event_create)(strata_device_t *, strata_handle_t *event);
     strata_status_t (*event_destroy)(strata_device_t *, strata_handle_t event);
     strata_status_t (*event_record)(strata_device_t *, strata_handle_t event, strata_handle_t stream);
@@ -237,9 +255,11 @@ typedef struct strata_device_operations {
     uint64_t (*event_ready_at)(strata_device_t *, strata_handle_t event);
     bool (*event_is_captured)(strata_device_t *, strata_handle_t event);
 
-    /* Contents. `fill` sets bytes in stream order. `copy` moves bytes in stream order between memory of the device at `address` and
-     * PINNED memory at `host`, and returns before they are there; never on a captured stream. `host_view`: where the host sees the
-     * bytes of an address; NULL if it cannot (a simulated device with contents shows them, a GPU does not). Not counted. */
+    /* Contents. `fill` sets bytes in stream order. `copy` moves bytes in stream order between memory of
+     * the device at `address` and PINNED memory at `host`. It returns before they are moved, and must
+     * not be used on a captured stream. `host_view` returns the host's address of these bytes, or NULL
+     * if the host cannot see them (a GPU's, or a simulated device's without contents). It is not
+     * counted. */
     strata_status_t (*fill)(strata_device_t *, strata_address_t address, uint8_t byte, uint64_t size, strata_handle_t stream);
     strata_status_t (*copy)(strata_device_t *, strata_address_t address, void *host, uint64_t size, bool to_host,
                             strata_handle_t stream);
@@ -248,11 +268,16 @@ typedef struct strata_device_operations {
     strata_status_t (*prefetch)(strata_device_t *, strata_address_t address, uint64_t size, bool to_host, strata_handle_t stream);
     strata_status_t (*advise)(strata_device_t *, strata_address_t address, uint64_t size, strata_advice_t, bool host);
 
-    /* Capture. Calls made by Strata while a stream is captured run in relaxed mode. `capture_follows`: the id of the capture if both
-     * streams are in one, and all that `other` was captured to do so far comes before whatever `stream` will be; else 0, also where
-     * a device would have to search for long. `graph_on_destroy` ties a callback to the graph being captured on `stream`: it runs
-     * once the graph and all its instances are gone, on a thread of the driver's, and must make no device call. `graph_launch` first
-     * frees what the last launch of the graph left allocated. */
+    /* Capture. Calls that Strata makes while a stream is captured run in relaxed mode.
+     *
+     * `capture_follows` sets *id to the capture's id if one capture contains both streams and `stream`
+     * follows `other`: all work captured on `other` so far precedes all future work on `stream`.
+     * Otherwise it sets 0, also if the device would have to search for long.
+     *
+     * `graph_on_destroy` ties a callback to the graph being captured on `stream`. It runs on a thread
+     * of the driver once the graph and all its instances are destroyed, and must make no device call.
+     *
+     * `graph_launch` first frees the memory that the graph's last launch left allocated. */
     strata_status_t (*capture_begin)(strata_device_t *, strata_handle_t stream, strata_capture_mode_t mode);
     strata_status_t (*capture_end)(strata_device_t *, strata_handle_t stream, strata_handle_t *graph);
     strata_status_t (*capture_status)(strata_device_t *, strata_handle_t stream, strata_capture_status_t *status, uint64_t *id);
@@ -267,48 +292,52 @@ typedef struct strata_device_operations {
     strata_status_t (*export_memory)(strata_device_t *, strata_physical_t handle, int *descriptor);
     strata_status_t (*import_memory)(strata_device_t *, int descriptor, strata_physical_t *handle);
 
-    /* A kernel of `duration_ns` on `stream` that touches `accesses`. Returns when it is submitted. */
+    /* Runs a kernel of `duration_ns` on `stream` that touches `accesses`. Returns when it is submitted. */
     strata_status_t (*work)(strata_device_t *, strata_handle_t stream, uint64_t duration_ns, const strata_access_t *accesses,
                             size_t count);
 
-    /* Ends the use of the device. Everything got from it must have been given back. */
+    /* Ends the use of the device. The caller has given back everything that it got from the device. */
     void (*close)(strata_device_t *);
 } strata_device_operations_t;
 
-/* What each kind of call cost the host, by the device's clock: kept by the calls themselves while `timed`. For one thread. */
+/* The cost of each kind of call to the host, by the device's clock. The calls update it while `timed`
+ * is set. For one thread. */
 typedef struct strata_device_ledger {
     uint64_t made[STRATA_DEVICE_CALLS];
     uint64_t ns[STRATA_DEVICE_CALLS]; /* from the call to its return, waits included */
-    uint64_t waited_ns[STRATA_DEVICE_CALLS]; /* the part of it that the host waited for the device; 0 where the device does not say */
-    uint64_t own_ns; /* of all kinds, waits left out */
-    uint64_t waiting_ns; /* the device adds each wait of the host here, those between calls too */
+    /* the part of ns that the host waited for the device; 0 if the device does not report it */
+    uint64_t waited_ns[STRATA_DEVICE_CALLS];
+    uint64_t own_ns; /* of all kinds, without waits */
+    uint64_t waiting_ns; /* the device adds each wait of the host, also those between calls */
 } strata_device_ledger_t;
 
-/* Every device begins with this. An implementation fills it with strata_device_init() and all operations (no NULL; what it
- * cannot do answers E_UNSUPPORTED). */
+/* The common head of every device. An implementation fills it with strata_device_init() and sets all
+ * operations. None is NULL: an unsupported operation returns E_UNSUPPORTED. */
 struct strata_device {
     const strata_device_operations_t *operations;
     strata_device_capabilities_t capabilities;
     uint32_t ordinal;
     char name[64]; /* "sim:h100", "NVIDIA H200", ... */
     strata_clock_t *clock;
-    strata_lock_observer_t *lock_observer; /* for every lock that guards this device's stacks; NULL: none */
-    _Atomic uint32_t captures; /* under way, if capabilities.captures_known */
-    bool one_thread; /* one thread alone uses it, however many the process has: nobody else frees what a request waits for */
-    bool timed; /* measure host_ns and count timed_calls; off by default */
-    strata_device_ledger_t *ledger; /* written while `timed`; several devices of one thread may share it; NULL: none */
+    strata_lock_observer_t *lock_observer; /* for every lock that guards this device's stacks; NULL if there is none */
+    _Atomic uint32_t captures; /* captures under way, if capabilities.captures_known */
+    /* only one thread uses this device, however many the process has, so no other can free memory that
+     * a request waits for */
+    bool one_thread;
+    bool timed; /* measures host_ns and counts timed_calls; off by default */
+    strata_device_ledger_t *ledger; /* written while `timed`; several devices of one thread may share it; may be NULL */
     _Atomic uint64_t calls[STRATA_DEVICE_CALLS];
-    _Atomic uint64_t made; /* calls of all kinds: whoever looks at them after each step sees at once that there were none */
+    _Atomic uint64_t made; /* calls of all kinds; unchanged after a step, it shows at one glance that there were none */
     _Atomic uint64_t host_ns; /* real time spent inside the contract while `timed` */
-    _Atomic uint64_t timed_calls; /* how often host_ns grew; each time one more reading of the clock is outside it */
+    _Atomic uint64_t timed_calls; /* number of additions to host_ns; each leaves one more clock reading outside it */
 };
 
-/* Whether a stream may be in a capture: a quick look, before the device is asked. */
+/* Returns true if a stream may be in a capture. A quick test, made before the device is asked. */
 static inline bool strata_device_may_capture(strata_device_t *device) {
     return device->capabilities.capture && (!device->capabilities.captures_known || atomic_load(&device->captures) > 0);
 }
 
-/* Whether two open devices are one piece of hardware, opened twice. */
+/* Returns true if two open devices are one piece of hardware that was opened twice. */
 static inline bool strata_device_is_same(const strata_device_t *a, const strata_device_t *b) {
     return a->operations == b->operations && a->clock == b->clock && a->ordinal == b->ordinal;
 }
@@ -316,8 +345,9 @@ static inline bool strata_device_is_same(const strata_device_t *a, const strata_
 void strata_device_init(strata_device_t *device, const strata_device_operations_t *operations, uint32_t ordinal,
                         strata_clock_t *clock);
 
-/* The calls themselves: strata_device_malloc(device, ...) and so on, one per line of the table. They count, time, check locks, and
- * then call the implementation. Callers use these, never `operations`. */
+/* The calls themselves: strata_device_malloc(device, ...) and so on, one per row of the table. Each
+ * counts, times and checks locks, and then calls the implementation. Callers use these, never
+ * `operations`. */
 #include "platform/device_calls.h"
 
 #endif

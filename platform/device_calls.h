@@ -1,4 +1,4 @@
-/* The counted calls of the device contract; included by platform/device.h, which documents them. */
+/* The counted calls of the device contract. platform/device.h includes this file and documents the calls. */
 #ifndef STRATA_PLATFORM_DEVICE_CALLS_H
 #define STRATA_PLATFORM_DEVICE_CALLS_H
 

@@ -1,19 +1,23 @@
 /* Locks and conditions over futexes.
  *
- * Whoever finds a lock free takes it. Of those that do not, one looks for it, with pauses that grow, so that the holder's cache lines
- * stay where they are; all others sleep. A release wakes one only if nobody looks. So where many threads want one lock, two or three
- * are awake, each does many pieces of work in a row, and the kernel is asked seldom. (The designated waker is nsync's idea, by
- * M. Burrows.) Nobody sleeps for ever while two others pass a lock to and fro: after TURNS looks that succeeded one more is woken.
+ * A thread that finds a lock free takes it, even if others wait. One of the waiting threads looks for
+ * it with growing pauses, so that the holder's cache lines stay where they are. All others sleep. A
+ * release wakes a sleeper only if no thread looks. So under contention two or three threads are awake,
+ * each does many pieces of work in a row, and system calls are rare. (The designated waker is nsync's
+ * idea, by M. Burrows.) No thread sleeps forever while two others pass a lock to and fro: after TURNS
+ * looks that succeeded, one more is woken.
  *
- * Why no wake-up is lost. While LOOKING is set, a thread looks, which ends it, or it is UNCLAIMED: then every thread that is about to
- * sleep claims it first, and looks. A release with sleepers that finds it clear sets both, then changes `wakes`, then wakes one. A
- * thread that counts as a sleeper reads `wakes`, then the state, and sleeps only if the lock is held, nothing is unclaimed, and
- * `wakes` is as it was: so it slept before and is woken, or it sees what is unclaimed. Who ceases to look ends LOOKING first; the
- * release that comes after that wakes one.
+ * Why no wake-up is lost. While LOOKING is set, either a thread looks and will clear it, or UNCLAIMED
+ * is set too. In the second case every thread that is about to sleep first clears UNCLAIMED, which
+ * claims the look, and then looks. A release with sleepers that finds LOOKING clear sets both bits,
+ * then changes `wakes`, then wakes one thread. A thread that counts as a sleeper reads `wakes`, then
+ * the state. It sleeps only if the lock is held, UNCLAIMED is clear and `wakes` is unchanged. So it
+ * either slept before the wake-up and is woken, or it finds UNCLAIMED set. A thread that stops looking
+ * clears LOOKING first, so the next release wakes one.
  *
- * OBSERVED is set as long as the lock has an observer that is active. It keeps the quick ways of lock.h from succeeding, and means
- * nothing to those who wait. Whoever sees it and holds the lock finds the observer there until the release: only the holder may
- * take it away. */
+ * OBSERVED is set while the lock has an active observer. It makes the fast paths of lock.h fail, and
+ * waiting threads ignore it. A thread that holds the lock and sees the bit can use the observer until
+ * the release, because only the holder may remove it. */
 #include "platform/lock.h"
 
 #include <errno.h>
@@ -28,26 +32,27 @@
 
 enum {
     HELD = STRATA_LOCK_HELD,
-    OBSERVED = 2, /* an observer hears of it */
-    LOOKING = 4, /* a thread looks for it, */
-    UNCLAIMED = 8, /* or the next one that wakes, or would sleep, has to */
-    SLEEPER = 16, /* one of those that sleep, or are about to; all of them are above the other bits */
-    LOOKS = 20, /* before who looks sleeps, */
-    PAUSE_FIRST = 64, /* with so many pauses of the processor between the first two, */
-    PAUSE_MOST = 256, /* and so many at the end */
+    OBSERVED = 2, /* it has an active observer */
+    LOOKING = 4, /* a thread looks for it, or UNCLAIMED is set too */
+    UNCLAIMED = 8, /* the next thread that wakes, or is about to sleep, must look for it */
+    SLEEPER = 16, /* one thread that sleeps or is about to; the count of these is above all other bits */
+    LOOKS = 20, /* attempts of a looking thread before it sleeps */
+    PAUSE_FIRST = 64, /* pauses of the processor between its first two attempts */
+    PAUSE_MOST = 256, /* max pauses between two attempts */
     TURNS = 256
 };
 
 /* ---- the kernel ---- */
 
-/* Sleeps while *word is `value`, for `timeout` at most; NULL: until it is woken. It may come back without a reason. */
+/* Sleeps while *word is `value`, for at most `timeout`, or until it is woken if that is NULL. May
+ * return without a reason. */
 static void sleep_on(_Atomic uint32_t *word, uint32_t value, const struct timespec *timeout) {
     int before = errno;
     (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, timeout, NULL, 0);
     errno = before;
 }
 
-/* `most` of those who sleep on it. */
+/* Wakes at most `most` of the threads that sleep on the word. */
 static void wake(_Atomic uint32_t *word, int most) {
     int before = errno;
     (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, most, NULL, NULL, 0);
@@ -67,7 +72,7 @@ static void pause_for(uint32_t count) {
 /* ---- rare schedules ---- */
 
 #ifdef STRATA_CHECK_LOCKS
-static _Atomic uint64_t perturbed; /* the seed; 0: off */
+static _Atomic uint64_t perturbed; /* the seed; 0 if this is off */
 static _Atomic uint64_t perturbed_threads;
 static _Thread_local uint64_t my_seed, my_random;
 
@@ -92,7 +97,7 @@ void strata_lock_note_sleep(void) { give_way(); }
 
 /* ---- locks ---- */
 
-/* Takes a free lock; `off` goes from the state with it, as far as it is set, and `sleepers` of its sleepers. */
+/* Takes a free lock. Clears the bits `off` and subtracts `sleepers` from the sleeper count in the same step. */
 static bool take(strata_lock_t *lock, uint32_t off, uint32_t sleepers) {
     uint32_t state = atomic_load_explicit(&lock->state, memory_order_relaxed);
     while (!(state & HELD)) {
@@ -103,7 +108,7 @@ static bool take(strata_lock_t *lock, uint32_t off, uint32_t sleepers) {
     return false;
 }
 
-/* For the sleepers of a state in which nobody looks, if it still is so. */
+/* Wakes one sleeper of a lock for which no thread looks. Returns false if the state has changed from *state. */
 static bool wake_one(strata_lock_t *lock, uint32_t *state) {
     if (!atomic_compare_exchange_weak(&lock->state, state, *state | LOOKING | UNCLAIMED)) return false;
     atomic_fetch_add(&lock->wakes, 1);
@@ -111,7 +116,7 @@ static bool wake_one(strata_lock_t *lock, uint32_t *state) {
     return true;
 }
 
-/* By the holder, who has looked for it. */
+/* Called by the new holder, which looked for the lock. Wakes another thread after TURNS such turns. */
 static void let_another_look(strata_lock_t *lock) {
     uint32_t state = atomic_load_explicit(&lock->state, memory_order_relaxed);
     if (state < SLEEPER || ++lock->passed_by < TURNS) return;
@@ -119,7 +124,7 @@ static void let_another_look(strata_lock_t *lock) {
     if (!(state & LOOKING)) (void)wake_one(lock, &state);
 }
 
-/* By the thread for which LOOKING is set, and no more after this. */
+/* Called by the thread for which LOOKING is set. Clears it before returning. */
 static bool look(strata_lock_t *lock, uint32_t sleepers) {
     uint32_t pause = PAUSE_FIRST;
     bool taken = take(lock, LOOKING, sleepers);
@@ -160,7 +165,7 @@ static void wake_sleeper(strata_lock_t *lock, uint32_t left) {
         if (wake_one(lock, &state)) return;
 }
 
-/* Another thread has it or wants it: whether it is observed is no sign of that. */
+/* Returns true if another thread has the lock or waits for it. OBSERVED is no sign of that. */
 static bool is_others(uint32_t state) { return (state & ~(uint32_t)OBSERVED) != 0; }
 
 bool strata_lock_try_acquire(strata_lock_t *lock) {
@@ -178,14 +183,14 @@ bool strata_lock_acquire(strata_lock_t *lock) {
     return true;
 }
 
-/* After it is released the lock is touched only where others sleep, so whoever got it meanwhile and wants nothing more of it may end
- * it. */
+/* After the release the lock is touched only if other threads sleep. So a thread that took it since,
+ * and is the last user, may destroy it. */
 void strata_lock_release(strata_lock_t *lock) {
     uint32_t left = atomic_fetch_sub_explicit(&lock->state, HELD, memory_order_release) - HELD;
     if (left >= SLEEPER) wake_sleeper(lock, left);
 }
 
-/* Also if the observer became active only after the lock was taken: no harm is in hearing of it late. */
+/* The observer may also have become active after the lock was taken. A late acquired() does no harm. */
 bool strata_lock_slowly(strata_lock_t *lock, uint32_t seen) {
     bool met = is_others(seen);
     if (met) wait_for(lock);
@@ -194,15 +199,15 @@ bool strata_lock_slowly(strata_lock_t *lock, uint32_t seen) {
     return met;
 }
 
-/* What was seen of the observer still holds: nobody but the caller may take it away. */
+/* The observer seen in the state is still there, because only the caller may remove it. */
 void strata_unlock_slowly(strata_lock_t *lock, uint32_t seen) {
     if (seen & OBSERVED) lock->observer->releasing(lock->observer, lock);
     strata_lock_release(lock);
 }
 
-/* ---- who hears of them ---- */
+/* ---- observers ---- */
 
-/* With the observer's list held: until that is released the lock neither ends nor gets another observer. */
+/* Called with the observer's list locked: until its release the lock neither ends nor gets another observer. */
 static void begin_to_tell(strata_lock_t *lock) { (void)atomic_fetch_or_explicit(&lock->state, OBSERVED, memory_order_relaxed); }
 
 static void join(strata_lock_t *lock, strata_lock_observer_t *observer) {
@@ -246,12 +251,12 @@ void strata_lock_init(strata_lock_t *lock, strata_lock_rank_t rank, strata_lock_
 
 void strata_lock_destroy(strata_lock_t *lock) { strata_lock_observe(lock, NULL); }
 
-/* ---- their order ---- */
+/* ---- lock order ---- */
 
 #ifdef STRATA_CHECK_LOCKS
 enum { HELD_MOST = 5000 }; /* a snapshot holds every stack of a domain */
-/* The first few, and room for more while more are held: all of the library's thread storage is static, and must stay small so that
- * the library can be loaded late. */
+/* The first few locks, and an array allocated while more are held. All thread storage of the library is
+ * static, and must stay small so that the library can be loaded late (dlopen). */
 enum { HELD_FEW = 16 };
 static _Thread_local const strata_lock_t *few[HELD_FEW];
 static _Thread_local const strata_lock_t **rest;
@@ -270,8 +275,9 @@ void strata_lock_note_take(const strata_lock_t *lock) {
     for (int i = 0; i < held_count; i++) {
         const strata_lock_t *held = *held_at(i);
         if (held == lock) wrong("a lock is taken twice by one thread", lock);
-        /* A snapshot holds the stacks of a domain and then its shared stacks (those of threads first), each in the order of
-         * numbers, under the domain's lock, which comes first. These are the only lawful pairs of one rank. */
+        /* A snapshot takes the domain's lock first, then the domain's stacks, then its shared stacks
+         * (those of threads first), each in the order of numbers. These are the only legal pairs of one
+         * rank. */
         bool snapshot = (*held_at(0))->rank == STRATA_RANK_DOMAIN || lock->rank == STRATA_RANK_STACK;
         bool pair = held->rank == lock->rank && snapshot && lock->rank >= STRATA_RANK_STACK && lock->rank <= STRATA_RANK_SHARED;
         if (held->rank >= lock->rank && !pair) wrong("a lock is taken out of order", lock);

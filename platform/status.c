@@ -9,26 +9,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The thread's own, made at its first failure and given back at its exit. It is not thread storage: the library has words there
- * that are found without a call, so all of its thread storage is static, and 4 KiB more would keep it from being loaded late
- * (dlopen). Nor does it use strata_host_new(), whose own failures end up here. */
+/* The calling thread's error, allocated at its first failure and freed at its exit. It is a pointer
+ * because all thread storage of the library is static, so that its words are found without a call.
+ * Another 4 KiB there would keep the library from being loaded late (dlopen). It does not use
+ * strata_host_new(), because a failure of that function is recorded here. */
 static _Thread_local strata_error_t *mine;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
-static int key_refused; /* 0: there is a key */
+static int key_refused; /* 0 if there is a key */
 
-/* For the first thread that finds no memory for its own: who runs out of host memory is told so in words, unless the system has none to
- * note them by either (pthread_setspecific). */
+/* For the first thread that finds no host memory for its own error, so that it still gets the reason as
+ * text. It is not used if pthread_setspecific() has no memory either. */
 static strata_error_t spare;
 static atomic_bool spare_taken;
 
-/* For those after it: one error for each status. */
+/* For further threads without memory: one error for each status. */
 static const strata_error_t bare[] = {
 #define STRATA_STATUS_BARE(name, number, meaning) [number] = {.status = STRATA_##name, .text = meaning},
     STRATA_STATUS_MAP(STRATA_STATUS_BARE)
 #undef STRATA_STATUS_BARE
 };
-static _Thread_local strata_status_t without_words; /* when `mine` could not be made */
+static _Thread_local strata_status_t without_words; /* the status if `mine` could not be allocated */
 
 static void give_back(strata_error_t *error) {
     if (error == &spare) atomic_store(&spare_taken, false);
@@ -42,7 +43,8 @@ static void forget(void *error) {
 
 static void make_key(void) { key_refused = pthread_key_create(&key, forget); }
 
-/* Before anybody can fork: the child of a fork in the middle of this may wait for ever (under ThreadSanitizer it does). */
+/* Runs before any fork. A child forked in the middle of this call may wait forever (under
+ * ThreadSanitizer it does). */
 __attribute__((constructor)) static void make_key_early(void) { (void)pthread_once(&once, make_key); }
 
 static strata_error_t *error_of_thread(void) {

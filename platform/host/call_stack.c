@@ -10,7 +10,7 @@
 
 enum { OWN_MOST = 32 }; /* frames of the library itself above the program's */
 
-/* Where the library lies; nothing if it is part of the program. Written once. */
+/* The address range of the library; empty if it is part of the program. Written once. */
 static uintptr_t own_begin, own_end;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -47,7 +47,7 @@ uint32_t strata_call_stack_take(uint64_t *frames, uint32_t most) {
     return count;
 }
 
-/* An address that a call returns to may be the first of the next function: the call is before it. */
+/* A return address may be the first byte of the next function, because the call is before it. */
 void strata_call_stack_name(uint64_t frame, char name[STRATA_CALL_STACK_NAME]) {
     Dl_info info;
     bool known = frame && dladdr((const void *)(uintptr_t)(frame - 1), &info) != 0 && info.dli_fname;

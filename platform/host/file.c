@@ -26,7 +26,7 @@ strata_status_t strata_file_is_regular(const char *path) {
     return check_kind(path, &found, true);
 }
 
-/* A pipe without a writer is opened and is then at its end; one with a writer is read as its bytes come. */
+/* A pipe without a writer opens and is then at its end. A pipe with a writer is read as its bytes arrive. */
 strata_status_t strata_file_open(const char *path, strata_file_named_t named, int *file) {
     bool regular = named == STRATA_FILE_NAMED_BY_FILE;
     struct stat found;

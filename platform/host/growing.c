@@ -8,7 +8,8 @@
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 
-/* Where windows are: above what sanitizers use, below programs. A different start in each process. */
+/* The address range of all windows: above the addresses that sanitizers use, below programs. Each
+ * process starts elsewhere in it. */
 #define FIRST_WINDOW   0x110000000000ull
 #define END_OF_WINDOWS 0x540000000000ull
 
@@ -16,10 +17,10 @@ enum { CLASSES = 48, TRIES = 16, LEAST_STEP = 64 << 10, LARGEST_STEP = 64 << 20 
 
 struct strata_window {
     unsigned char *memory;
-    size_t size; /* of the window; a power of two if it is one of ours */
+    size_t size; /* of the window; a power of two, or 0 for a fallback range, which cannot grow */
     size_t most;
     _Atomic size_t usable; /* written under the lock */
-    _Atomic bool wanted; /* it is in the list of those that want to grow */
+    _Atomic bool wanted; /* it is in the list of windows that should grow */
     bool live; /* guarded by the lock */
     strata_window_t *next_wanted;
     strata_window_t *next_free;
@@ -28,7 +29,7 @@ struct strata_window {
 _Atomic(strata_window_t *) strata_growing_wanted;
 static _Thread_local bool was_short __attribute__((tls_model("initial-exec")));
 
-/* Guards windows. No other lock is taken under it, and its holder never waits for a lock of Strata. */
+/* Guards all windows. No other lock is taken under it, and its holder never waits for a lock of Strata. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static strata_window_t *free_windows[CLASSES];
 static uint64_t next_window;
@@ -41,8 +42,9 @@ static uint32_t class_of(size_t most) {
     return class;
 }
 
-/* Exactly there, or nowhere. The address is a hint, which the system follows if nothing is there: ThreadSanitizer turns a fixed
- * address outside its own map into 0. errno is ENOMEM if nothing can be had at all. */
+/* Maps memory at exactly this address or fails. The address is passed as a hint, which the kernel
+ * follows if nothing is mapped there: ThreadSanitizer turns a fixed address outside its own map into 0.
+ * errno is ENOMEM if no memory can be mapped at all. */
 static bool map_at(unsigned char *at, size_t bytes) {
     void *got = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (got == MAP_FAILED) return false;
@@ -51,13 +53,14 @@ static bool map_at(unsigned char *at, size_t bytes) {
         errno = EEXIST;
         return false;
     }
-    /* A huge page would cost 2 MiB at the first touch. A kernel without huge pages refuses, which is as good. */
+    /* A huge page would cost 2 MiB at the first touch. A kernel without huge pages refuses this, which
+     * is just as good. */
     (void)madvise(got, bytes, MADV_NOHUGEPAGE);
     strata_host_count_mapped((int64_t)bytes);
     return true;
 }
 
-/* Under the lock: addresses that no window has had yet; 0: none are left. */
+/* Returns addresses that no window has used yet, or 0 if none are left. Called under the lock. */
 static uint64_t fresh_addresses(uint64_t size) {
     if (next_window == 0) next_window = FIRST_WINDOW + (((uintptr_t)&size >> 12) * 0x9e3779b97f4a7c15ull >> 52 << 30);
     uint64_t at = strata_round_up_any(next_window, size);
@@ -66,8 +69,8 @@ static uint64_t fresh_addresses(uint64_t size) {
     return at;
 }
 
-/* A window of a class whose first bytes are mapped; a new one is put into `spare`. A process that may map no more uses no
- * addresses. Under the lock. */
+/* Returns a window of a class with its first bytes mapped; a new one is `spare`. If the process may map
+ * no more memory, no addresses are consumed. Called under the lock. */
 static strata_window_t *open_window(uint32_t class, size_t least, strata_window_t *spare) {
     strata_window_t *known = free_windows[class];
     if (known && map_at(known->memory, least)) {
@@ -87,7 +90,7 @@ static strata_window_t *open_window(uint32_t class, size_t least, strata_window_
     return NULL;
 }
 
-/* If no window can be had: as much as the system gives in one piece, which does not grow. */
+/* Fallback if there is no window: as much as the system gives in one piece, which cannot grow. */
 static bool settle(strata_window_t *window, size_t least, size_t most) {
     window->memory = strata_host_reserve(most, least, &window->most);
     atomic_store(&window->usable, window->most);
@@ -158,7 +161,7 @@ void strata_growing_want(const strata_growing_t *range, bool short_of_it) {
     while (!atomic_compare_exchange_weak(&strata_growing_wanted, &head, window));
 }
 
-/* Under the lock: more than is needed, if the system gives it, so that steps are few. */
+/* Makes more than `needed` usable, if the system gives it, so that steps are few. Called under the lock. */
 static bool extend(strata_window_t *window, size_t needed) {
     size_t usable = window->usable, step = strata_min(usable, LARGEST_STEP);
     if (needed <= usable) return true;
@@ -181,7 +184,8 @@ strata_status_t strata_growing_grow(const strata_growing_t *range, size_t bytes)
     return grown ? STRATA_OK : strata_host_out_of_memory(needed - strata_growing_usable(range));
 }
 
-/* The next that wants to grow; NULL: none any more. Under the lock, so nobody else takes from the list. */
+/* Returns the next window that should grow, or NULL if there are none left. Called under the lock, so
+ * that no other thread takes from the list. */
 static strata_window_t *take_wanted(void) {
     strata_window_t *window = atomic_load(&strata_growing_wanted);
     while (window && !atomic_compare_exchange_weak(&strata_growing_wanted, &window, window->next_wanted)) {}

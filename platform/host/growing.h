@@ -1,9 +1,11 @@
-/* Address space that starts small and grows in place. Its contents never move, are zero until written, and cost memory only where
- * they are touched. So a table that may become large costs a program under `ulimit -v` little while it is small.
+/* Address space that starts small and grows in place. Its contents never move, are zero until written,
+ * and cost memory only where they are touched. So a table that may become large costs a program under
+ * `ulimit -v` little while it is small.
  *
- * Growing is a host allocation, made with no lock of Strata held. Whoever begins to use the last half of a range under a lock marks
- * it as wanting more; the next call that holds no lock grows it. Each range has its own window of addresses, far from where the
- * system puts mappings by itself. */
+ * Growing is a host allocation, made with no lock of Strata held. A caller that begins to use the last
+ * half of a range under a lock marks the range as wanting more. The next call that holds no lock grows
+ * it. Each range has its own window of addresses, far from the addresses where the system puts mappings
+ * by itself. */
 #ifndef STRATA_PLATFORM_GROWING_H
 #define STRATA_PLATFORM_GROWING_H
 
@@ -15,25 +17,28 @@
 
 typedef struct strata_window strata_window_t;
 
-/* May be copied: the copies are one range. */
+/* May be copied. All copies are the same range. */
 typedef struct strata_growing {
     void *memory;
     strata_window_t *window;
 } strata_growing_t;
 
-/* `least` bytes now and `most` in the end, or fewer if the system gives no window. No lock is held. E_HOST_MEMORY. */
+/* Reserves a range with `least` bytes usable now and `most` in the end, or fewer if the system gives no
+ * window. The caller holds no lock. Fails with E_HOST_MEMORY. */
 strata_status_t strata_growing_reserve(strata_growing_t *range, size_t least, size_t most);
-/* Does nothing for one that was never reserved. */
+/* Does nothing for a range that was never reserved. */
 void strata_growing_release(strata_growing_t *range);
-/* Bytes that may be touched now, and in the end. Any lock may be held. */
+/* Return the bytes that may be touched now, and in the end. Any lock may be held. */
 size_t strata_growing_usable(const strata_growing_t *range);
 size_t strata_growing_most(const strata_growing_t *range);
-/* The range should grow soon. `short_of_it`: the caller fails now because it is too short. Any lock may be held. */
+/* Marks that the range should grow soon. `short_of_it` is set if the caller fails now because the range
+ * is too short. Any lock may be held. */
 void strata_growing_want(const strata_growing_t *range, bool short_of_it);
-/* Makes `bytes` usable, at most the final size. No lock is held. E_HOST_MEMORY: nothing has changed. */
+/* Makes `bytes` usable, at most the final size. The caller holds no lock. On E_HOST_MEMORY nothing has
+ * changed. */
 strata_status_t strata_growing_grow(const strata_growing_t *range, size_t bytes);
 
-/* Grows the ranges that want to grow. No lock is held. E_HOST_MEMORY: one could not. */
+/* Grows all marked ranges. The caller holds no lock. Fails with E_HOST_MEMORY if a range could not grow. */
 strata_status_t strata_growing_serve_wanted(void);
 extern _Atomic(strata_window_t *) strata_growing_wanted;
 static inline void strata_growing_serve(void) {
@@ -42,8 +47,9 @@ static inline void strata_growing_serve(void) {
         if (strata_growing_serve_wanted() != STRATA_OK) (void)strata_fail_again(&kept);
     }
 }
-/* OK if what the calling thread failed at with E_LIMIT is worth another try: a range was too short, and has grown. Else the status;
- * E_HOST_MEMORY if the range could not grow. No lock is held. */
+/* Decides whether a thread that failed with E_LIMIT should try again. Returns true and sets *status to
+ * OK if a range was too short and has now grown. Otherwise returns false; *status is E_HOST_MEMORY if a
+ * range could not grow. The caller holds no lock. */
 bool strata_growing_try_again(strata_status_t *status);
 
 #endif

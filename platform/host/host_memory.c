@@ -16,7 +16,8 @@
 
 static _Atomic uint64_t allocations;
 static _Atomic uint64_t live_allocations, live_bytes, live_mapped;
-/* The number of the allocation that fails; 0: none. Read before every allocation, written only by tests. */
+/* The number of the allocation that fails, or 0 for none. Read before every allocation, written only by
+ * tests. */
 static _Atomic uint64_t fail_at;
 static atomic_int fail_onward;
 
@@ -102,7 +103,8 @@ void *strata_host_reserve(size_t size, size_t least, size_t *got) {
     for (; size >= least && size > 0; size /= 2) {
         void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (memory != MAP_FAILED) {
-            /* A huge page would cost 2 MiB at the first touch. A kernel without huge pages refuses, which is as good. */
+            /* A huge page would cost 2 MiB at the first touch. A kernel without huge pages refuses
+             * this, which is just as good. */
             (void)madvise(memory, size, MADV_NOHUGEPAGE);
             *got = size;
             strata_host_count_mapped((int64_t)size);
@@ -120,7 +122,8 @@ void strata_host_unreserve(void *memory, size_t size) {
 
 bool strata_host_want_huge_pages(void *memory, size_t size) { return madvise(memory, size, MADV_HUGEPAGE) == 0; }
 
-/* From the first page that it is on: a mapping that is of one kind throughout can be resized without a copy. */
+/* Starts at the first page that contains it, because only a mapping of one kind throughout can be
+ * resized without a copy. */
 void strata_host_will_fill(void *memory, size_t size) {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)memory / page * page;
     if (size >= 2 * HUGE_PAGE) (void)strata_host_want_huge_pages((void *)first, (uintptr_t)memory + size - first);

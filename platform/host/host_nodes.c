@@ -25,7 +25,7 @@ void *strata_host_map(size_t size, size_t alignment) {
     return all + before;
 }
 
-/* A kernel that does not know the flag takes the address as a hint. */
+/* A kernel without the flag MAP_FIXED_NOREPLACE takes the address as a hint. */
 void *strata_host_map_at(uintptr_t address, size_t size) {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
     void *memory = mmap((void *)address, size, PROT_READ | PROT_WRITE, flags, -1, 0);
@@ -36,7 +36,7 @@ void *strata_host_map_at(uintptr_t address, size_t size) {
 
 void strata_host_unmap(void *memory, size_t size) { munmap(memory, size); }
 
-/* Preferred, not bound: a bound process is killed when the node has no page left. */
+/* The node is preferred, not bound: a bound process is killed when the node has no page left. */
 bool strata_host_take_from(void *memory, size_t size, uint32_t node) {
     if (node >= STRATA_HOST_NODES) return false;
     unsigned long mask[2] = {1ul << node, 0};

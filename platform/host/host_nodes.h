@@ -1,4 +1,4 @@
-/* Mapped host memory, and the nodes of the host (NUMA) that it comes from. */
+/* Mapped host memory, and the NUMA nodes of the host that provide it. */
 #ifndef STRATA_PLATFORM_HOST_NODES_H
 #define STRATA_PLATFORM_HOST_NODES_H
 
@@ -8,15 +8,18 @@
 
 enum { STRATA_HOST_NODES = 64 }; /* nodes that can be named */
 
-/* The nodes from which this process may have memory, bit n for node n; 0: the kernel has none, or does not say. */
+/* Returns the nodes from which this process may have memory, bit n for node n, or 0 if the kernel
+ * reports none. */
 uint64_t strata_host_nodes(void);
 
-/* Untouched memory of `size` in whole pages, aligned to a power of two from the page size up; NULL: the host has none. */
+/* Maps untouched memory of `size`, in whole pages, aligned to a power of two that is at least the page
+ * size. Returns NULL if the host has none. */
 void *strata_host_map(size_t size, size_t alignment);
-/* The same at a given page; NULL: something is mapped there. */
+/* Maps memory at the page `address`. Returns NULL if something is mapped there. */
 void *strata_host_map_at(uintptr_t address, size_t size);
 void strata_host_unmap(void *memory, size_t size);
-/* From now on the node serves pages of mapped memory at their first touch, while it has any. false: the kernel refused. */
+/* Makes the node serve pages of mapped memory at their first touch, while it has any. Returns false if
+ * the kernel refused. */
 bool strata_host_take_from(void *memory, size_t size, uint32_t node);
 
 #endif

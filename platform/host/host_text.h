@@ -12,10 +12,10 @@ typedef struct strata_host_text {
     size_t length, capacity;
 } strata_host_text_t;
 
-/* Fails with E_HOST_MEMORY. */
+/* Begins an empty text. Fails with E_HOST_MEMORY. */
 strata_status_t strata_host_text_begin(strata_host_text_t *text);
-/* Ends the text. *whole is the text with its terminating zero; release it with strata_host_delete(). E_HOST_MEMORY: a write failed, and
- * everything is released. */
+/* Ends the text. *whole is the text with its terminating zero; release it with strata_host_delete().
+ * Fails with E_HOST_MEMORY if a write failed, and everything is then released. */
 strata_status_t strata_host_text_end(strata_host_text_t *text, char **whole);
 
 #endif

@@ -1,4 +1,4 @@
-/* Where NVTX's headers were not found. */
+/* Empty ranges, for builds without NVTX's headers. */
 #include "platform/ranges/ranges.h"
 
 void strata_range_begin(strata_range_t range, uint64_t bytes) {

@@ -1,5 +1,5 @@
-/* NVTX 3 is headers alone: at its first call it loads the tool that NVTX_INJECTION64_PATH names, and without one every later call does
- * nothing. */
+/* Ranges over NVTX 3, which consists of headers only. Its first call loads the tool that
+ * NVTX_INJECTION64_PATH names. Without a tool every later call does nothing. */
 #include <nvtx3/nvToolsExt.h>
 #include <pthread.h>
 

@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Longer words are compared by their beginnings. */
+/* Longer words are compared by their first letters only. */
 enum { WORD_MOST = 48 };
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Case and the choice between '-' and '_' are no difference. */
+/* Folds the case of a letter, and '-' into '_', so that these differences do not count. */
 static char folded(char letter) { return letter == '-' ? '_' : (char)tolower((unsigned char)letter); }
 
 static size_t distance(const char *a, const char *b) {
@@ -41,7 +41,7 @@ const char *strata_nearest_word(const char *misspelt, size_t count, const char *
     for (size_t i = 0; i < count; i++) {
         const char *candidate = word(i, context);
         size_t far = distance(misspelt, candidate);
-        /* The first half of a word counts as near. */
+        /* A word counts as near if at least its first half was typed. */
         bool begins = length >= 3 && 2 * length >= strlen(candidate) && strncmp(candidate, misspelt, length) == 0;
         if (begins) far = least(far, 1);
         if (far >= best || far >= strlen(candidate)) continue;

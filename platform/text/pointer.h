@@ -9,7 +9,7 @@ typedef struct strata_pointer_text {
     char text[2 + 2 * sizeof(void *) + 1];
 } strata_pointer_text_t;
 
-/* "0x7f00", or "NULL". Use: printf("%s", strata_pointer_text(pointer).text). */
+/* Returns "0x7f00", or "NULL". Use: printf("%s", strata_pointer_text(pointer).text). */
 static inline strata_pointer_text_t strata_pointer_text(const void *pointer) {
     strata_pointer_text_t made = {"NULL"};
     if (pointer) snprintf(made.text, sizeof made.text, "0x%llx", (unsigned long long)(uintptr_t)pointer);

@@ -11,7 +11,7 @@ size_t strata_utf8_length(const char *text) {
     return overlong || outside ? 0 : length;
 }
 
-/* C0, delete, C1; U+2028 to U+202E, U+2066 to U+2069. */
+/* Returns true for characters that a terminal obeys: C0, delete, C1, U+2028 to U+202E and U+2066 to U+2069. */
 static bool is_obeyed(const unsigned char *byte, size_t length) {
     if (length == 1) return byte[0] < ' ' || byte[0] == 0x7f;
     if (length == 2) return byte[0] == 0xc2 && byte[1] < 0xa0;

@@ -1,16 +1,17 @@
-/* Text from anywhere, made safe to show on a terminal. */
+/* Makes text from any source safe to show on a terminal. */
 #ifndef STRATA_PLATFORM_PRINTABLE_H
 #define STRATA_PLATFORM_PRINTABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The length in bytes of the UTF-8 character at `text`; 0: there is none. */
+/* Returns the length in bytes of the UTF-8 character at `text`, or 0 if there is none. */
 size_t strata_utf8_length(const char *text);
-/* The same; also 0 for control characters, and for those that end lines or change the direction of writing. */
+/* Returns the length as above. It is also 0 for control characters, and for characters that end lines
+ * or change the direction of writing. */
 size_t strata_printable_length(const char *text);
-/* Replaces by '?' each byte that a terminal would obey instead of showing, and each that is not UTF-8. Line ends are kept only if
- * `lines` says that they are the text's own. */
+/* Replaces each byte that a terminal would obey instead of showing, and each that is not UTF-8, by '?'.
+ * Keeps line ends only if `lines` is true, which means that they are the text's own. */
 void strata_make_printable(char *text, bool lines);
 
 #endif
