@@ -1,26 +1,26 @@
 /* The device contract: everything that the library needs from a GPU.
  *
- *   allocation, facade, lab
- *       |   strata_device_malloc(device, ...)    device_calls.h: counts, times, checks locks
- *       v
- *   strata_device_operations_t                   one function per row of STRATA_DEVICE_CALL_MAP
- *       |                     |
- *   platform/sim          platform/cuda          the simulator; NVIDIA's driver API
+ *     allocation, facade, lab
+ *         |   strata_device_malloc(device, ...)    device_calls.h: counts, times, checks locks
+ *         v
+ *     strata_device_operations_t                   one function per row of STRATA_DEVICE_CALL_MAP
+ *         |                     |
+ *     platform/sim          platform/cuda          the simulator; NVIDIA's driver API
  *
  * A device provides raw memory, virtual memory, memory pools, streams, events and graph capture. Code
  * above asks for its capabilities, never which kind of device it is.
  *
- *
- *  Threads   Any thread may call, and any number at once. The device synchronises itself. The caller holds no lock of Strata,
- *            except around the calls marked quick in the table below (debug builds abort otherwise).
- *  Failure   Nothing has changed and outputs are untouched, unless the call's comment differs. E_NO_MEMORY means exhausted
- *            device memory and nothing else (CUDA's 2). A lost device returns E_DEVICE_LOST from then on. Every other
- *            refusal is E_DEVICE. The reason with the driver's number is in strata_last_error().
- *  Context   A call affects no other device, and leaves the calling thread's current device and context as they were.
- *  Addresses Addresses are the device's (the host's for PINNED and HOST) and nonzero. They differ on all devices of a process
- *            unless they come from different simulated worlds.
- *  Blocking  Only `free`, `host_free`, `synchronise`, `event_synchronise`, `stream_synchronise`, `stream_destroy` and `close`
- *            may wait for work on the device. */
+ * Rules for every call:
+ *   Threads   Any thread may call, and any number at once. The device synchronises itself. The caller holds no lock of Strata,
+ *             except around the calls marked quick in the table below (debug builds abort otherwise).
+ *   Failure   Nothing has changed and outputs are untouched, unless the call's comment differs. E_NO_MEMORY means exhausted
+ *             device memory and nothing else (CUDA's 2). A lost device returns E_DEVICE_LOST from then on. Every other
+ *             refusal is E_DEVICE. The reason with the driver's number is in strata_last_error().
+ *   Context   A call affects no other device, and leaves the calling thread's current device and context as they were.
+ *   Addresses Addresses are the device's (the host's for PINNED and HOST) and nonzero. They differ on all devices of a process
+ *             unless they come from different simulated worlds.
+ *   Blocking  Only `free`, `host_free`, `synchronise`, `event_synchronise`, `stream_synchronise`, `stream_destroy` and `close`
+ *             may wait for work on the device. */
 #ifndef STRATA_PLATFORM_DEVICE_H
 #define STRATA_PLATFORM_DEVICE_H
 
@@ -270,8 +270,8 @@ typedef struct strata_device_operations {
 
     /* Capture. Calls that Strata makes while a stream is captured run in relaxed mode.
      *
-     * `capture_follows` sets *id to the capture's id if one capture contains both streams and `stream`
-     * follows `other`: all work captured on `other` so far precedes all future work on `stream`.
+     * `capture_follows` tests whether one capture contains both streams and all work captured on
+     * `other` so far precedes all future work on `stream`. If so, it sets *id to the capture's id.
      * Otherwise it sets 0, also if the device would have to search for long.
      *
      * `graph_on_destroy` ties a callback to the graph being captured on `stream`. It runs on a thread
