@@ -1,19 +1,26 @@
-/* The simulated device: a model faithful enough to decide between strategies (docs/design.md, "The device contract").
+/* The simulated device: the device contract on a machine without a GPU, in virtual time.
  *
- * A world holds a clock and one or more devices that see each other. Its figures are a function of the calls made on it.
- */
+ *     host thread   --call--compute--call--.......wait.......--call-->    one clock per thread
+ *     stream 1                      [====work====][===work===]            one timeline per stream
+ *     stream 2            [==work==]
+ *
+ * A world has one clock per host thread, and one or more devices that can access each other's memory. A
+ * call advances the calling thread's clock by its price in the profile. Work extends the timeline of
+ * its stream, and a wait advances the clock to the end of that work. The model is faithful enough to
+ * decide between strategies (docs/design.md, "The device contract"). Its metrics depend only on the
+ * calls made on the world. */
 #ifndef STRATA_PLATFORM_SIM_SIM_H
 #define STRATA_PLATFORM_SIM_SIM_H
 
 #include "platform/device.h"
 
-/* What one call costs: `fixed_ns` + `per_mib_ns` for each MiB of its size. */
+/* The cost of one call: `fixed_ns` + `per_mib_ns` for each MiB of its size. */
 typedef struct strata_sim_cost {
     double fixed_ns;
     double per_mib_ns;
 } strata_sim_cost_t;
 
-/* X(name, meaning): the calls that a profile prices. */
+/* X(name, meaning): the calls that have a price in a profile. */
 #define STRATA_SIM_COST_MAP(X)                                                                                                     \
     X(malloc, "cudaMalloc")                                                                                                        \
     X(free, "cudaFree, without its wait for the device")                                                                           \
@@ -46,8 +53,8 @@ typedef struct strata_sim_cost {
     X(prefetch, "prefetch or advise managed memory")                                                                               \
     X(peer, "enable a peer, export or import")
 
-/* X(kind, type, name, least, most, meaning): what a device has. The kind is that of an option (strata/layer.h): most 0 is no bound, and
- * a FRACTION's bounds are in millionths. */
+/* X(kind, type, name, least, most, meaning): the properties of a device. The kind is that of an option
+ * (strata/layer.h). A most of 0 means no upper bound, and a FRACTION's bounds are in millionths. */
 #define STRATA_SIM_NUMBER_MAP(X)                                                                                                   \
     X(SIZE, uint64_t, total_bytes, 1, 0, "its memory, as mem_info says")                                                           \
     X(SIZE, uint64_t, context_bytes, 0, 0, "taken by the context")                                                                 \
@@ -65,7 +72,7 @@ typedef struct strata_sim_cost {
 
 typedef struct strata_sim_profile {
     char name[32]; /* "h100" */
-    bool modelled; /* the costs are not measured but derived from another card */
+    bool modelled; /* the costs are derived from another card, not measured */
 #define STRATA_SIM_NUMBER_FIELD(kind, type, name, least, most, meaning) type name;
     STRATA_SIM_NUMBER_MAP(STRATA_SIM_NUMBER_FIELD)
 #undef STRATA_SIM_NUMBER_FIELD
@@ -74,79 +81,90 @@ typedef struct strata_sim_profile {
 #undef STRATA_SIM_COST_FIELD
 } strata_sim_profile_t;
 
-/* The most that a part of a cost may be: a quarter of an hour. */
+/* The max for each part of a cost: a quarter of an hour. */
 #define STRATA_SIM_COST_MOST 9e11
 
-/* E_INVALID: what is wrong with its numbers. */
+/* Checks the numbers of a profile. Returns E_INVALID with the reason if one is out of range. */
 strata_status_t strata_sim_profile_check(const strata_sim_profile_t *profile);
 
-/* A built-in profile, "h100", "a100", "l4" and so on, with the values of docs/profiles.md; NULL for another name. */
+/* Returns a built-in profile, "h100", "a100", "l4" and so on, with the values of docs/profiles.md.
+ * Returns NULL for another name. */
 const strata_sim_profile_t *strata_sim_profile(const char *name);
-/* Names by index, NULL after the last. */
+/* Returns the name of a built-in profile, or NULL after the last index. */
 const char *strata_sim_profile_name(size_t index);
 
 #define STRATA_SIM_UNLIMITED UINT64_MAX
 
 typedef struct strata_sim_options {
-    const strata_sim_profile_t *profile; /* NULL: h100 */
+    const strata_sim_profile_t *profile; /* NULL means h100 */
     uint32_t devices; /* 0 means 1; at most 16 */
-    uint64_t capacity; /* bytes a program may use on each device, context and foreign bytes already taken
-                                            off; 0: as the profile says; STRATA_SIM_UNLIMITED */
+    /* bytes that a program may use on each device, without context and foreign bytes; 0 takes the
+     * profile's; or STRATA_SIM_UNLIMITED */
+    uint64_t capacity;
     bool contents; /* device memory is backed by host memory */
-    bool host_in_order; /* each pinned or host allocation lies above the one before, from the same address in every process: a run can
-                           be compared with another one. One world of a process at a time; addresses are not used again */
-    uint64_t host_jitter; /* seed of the moments at which the host is held up (docs/profiles.md, "A host that stumbles"); it polls
-                             then instead of knowing when events pass. 0: it is never held up */
+    /* each pinned or host allocation is above the one before, from the same address in every process,
+     * so that runs can be compared. Only one world of a process may set it at a time, and addresses are
+     * not used again */
+    bool host_in_order;
+    /* seed of the moments at which the host is held up (docs/profiles.md, "A host that stumbles"); 0
+     * means never. With a seed the host polls instead of waking when an event passes */
+    uint64_t host_jitter;
 } strata_sim_options_t;
 
 typedef struct strata_sim strata_sim_t;
 
-/* A world. The close of its last device frees it, once strata_sim_drop() was called too. */
+/* Creates a world. Closing its last device frees it, once strata_sim_drop() was called too. */
 strata_status_t strata_sim_new(const strata_sim_options_t *options, strata_sim_t **world);
 void strata_sim_drop(strata_sim_t *world);
 uint32_t strata_sim_devices(const strata_sim_t *world);
-/* Opens device `ordinal`; strata_device_close() ends it. Each device can be open only once at a time. */
+/* Opens device `ordinal`; strata_device_close() closes it. Each device can be open only once at a time. */
 strata_status_t strata_sim_open(strata_sim_t *world, uint32_t ordinal, strata_device_t **device);
 
 /* ---- for replay and tests ---- */
 
-/* The calling host thread's virtual time; advancing it is the host computing, which hold-ups make longer. */
+/* Returns the calling host thread's virtual time. Advancing it simulates host computation, which
+ * hold-ups make longer. */
 uint64_t strata_sim_now(strata_sim_t *world);
-/* Where that time stands, for whoever asks at every step; the world's, for the calling thread alone. */
+/* Returns a pointer to that time, for a caller that reads it at every step. The world owns it; for the
+ * calling thread only. */
 const _Atomic uint64_t *strata_sim_clock(strata_sim_t *world);
-/* The same, for the calling thread to move forward by itself; NULL: the host is held up now and then, which a step must allow for. */
+/* Returns a writable pointer to that time, which the calling thread may advance itself. Returns NULL if
+ * the world has hold-ups, which such a step would skip. */
 _Atomic uint64_t *strata_sim_steady_clock(strata_sim_t *world);
 void strata_sim_advance_to(strata_sim_t *world, uint64_t until);
-/* By `way`, which is small enough for the sum. */
+/* Advances by `way`, which must be small enough for the sum. */
 void strata_sim_advance_by(strata_sim_t *world, uint64_t way);
-/* Work that the host submitted to `stream` ends at `end` (virtual ns) at the earliest, as if the GPU ran behind the host. */
+/* Submits work to `stream` that ends at `end` (virtual ns) at the earliest, as if the GPU ran behind
+ * the host. */
 strata_status_t strata_sim_stream_busy_until(strata_device_t *device, strata_handle_t stream, uint64_t end);
-/* The same for a caller that does it before each step of a program, in a world that one thread uses. The lookup is done once, and the result
- * is valid until the stream is destroyed (NULL: E_UNKNOWN_STREAM). A promise takes no lock; the work is submitted before the world reads
+/* Submits the same work, for a caller that does so before each step of a program in a world that only
+ * one thread uses. The lookup is done once, and its result is valid until the stream is destroyed. It
+ * is NULL for E_UNKNOWN_STREAM. A promise takes no lock. Its work is submitted before the world reads
  * the state of any stream. */
 typedef struct sim_stream strata_sim_stream_t;
 strata_sim_stream_t *strata_sim_stream_find(strata_device_t *device, strata_handle_t stream);
 void strata_sim_stream_promise(strata_sim_stream_t *stream, uint64_t end);
-/* When all work submitted so far to a stream, to all streams of the device, is done. */
+/* Return the time at which all work submitted so far is done, to one stream or to all streams of the device. */
 uint64_t strata_sim_stream_end(strata_device_t *device, strata_handle_t stream);
 uint64_t strata_sim_device_end(strata_device_t *device);
-/* The priority with which a stream was created, clamped to the device's range. The timelines do not use it. */
+/* Returns the priority with which a stream was created, clamped to the device's range. The timelines do
+ * not use it. */
 int strata_sim_stream_priority(strata_device_t *device, strata_handle_t stream);
-/* Calls so far that made the host wait for all work of the device. Needs no lock. */
+/* Returns the number of calls that made the host wait for all work of the device. Needs no lock. */
 uint64_t strata_sim_device_waits(strata_device_t *device);
 
 typedef struct strata_sim_figures {
-    uint64_t device_call_ns; /* the calls' own time, waits excluded */
-    uint64_t pool_return_ns; /* the part of it that pools took at host waits to give chunks back */
-    uint64_t stall_ns; /* the host waited for the device */
+    uint64_t device_call_ns; /* the calls' own time, without waits */
+    uint64_t pool_return_ns; /* the part of it that pools used at host waits to give chunks back */
+    uint64_t stall_ns; /* time that the host waited for the device */
     uint64_t used_bytes; /* physical memory, whole granules, without context and foreign bytes */
     uint64_t peak_used_bytes;
-    uint64_t oversubscribed_bytes; /* managed memory beyond the capacity, at its peak */
+    uint64_t oversubscribed_bytes; /* peak of managed memory beyond the capacity */
 } strata_sim_figures_t;
 void strata_sim_figures(strata_device_t *device, strata_sim_figures_t *figures);
 
-/* X(member, what it is): what a device has given and not got back, except streams and what every process has: the default pool and
- * the device's own memory. */
+/* X(member, description): resources that a device gave out and did not get back. Streams are not
+ * counted, nor the default pool and the device's own memory, which every process has. */
 #define STRATA_SIM_HELD_MAP(X)                                                                                                     \
     X(device_bytes, "bytes of device memory, managed included")                                                                    \
     X(pinned_bytes, "bytes of pinned memory")                                                                                      \
@@ -164,20 +182,24 @@ typedef struct strata_sim_held {
 #undef STRATA_SIM_HELD_MEMBER
 } strata_sim_held_t;
 void strata_sim_held(strata_device_t *device, strata_sim_held_t *held);
-/* In words, those that are not 0 ("3 events, 1 pools"); "" if nothing is held. Cut to the capacity. */
+/* Writes the members that are not 0 ("3 events, 1 pools"), or "" if nothing is held. The text is
+ * truncated to `room`. */
 void strata_sim_held_text(const strata_sim_held_t *held, char *text, size_t room);
 
-/* Faults on order. The k-th call (1 = the next) of kind `call` does nothing and answers `status` (E_NO_MEMORY, E_DEVICE,
- * E_DEVICE_LOST) with the matching CUDA code; with `onward` every later one too. Kind STRATA_DEVICE_CALLS means any call.
- * E_DEVICE_LOST always lasts until the faults are cleared. At most 16 faults at once. */
+/* Injects a fault. The k-th call (1 is the next) of kind `call` does nothing and returns `status` with
+ * the matching CUDA code. The status is E_NO_MEMORY, E_DEVICE or E_DEVICE_LOST. With `onward` every
+ * later call fails too. Kind STRATA_DEVICE_CALLS means any call. E_DEVICE_LOST always lasts until the
+ * faults are cleared. At most 16 faults may be set at once. */
 strata_status_t strata_sim_fail(strata_device_t *device, strata_device_call_t call, uint64_t k, bool onward,
                                 strata_status_t status);
 void strata_sim_clear_faults(strata_device_t *device);
-/* Calls made so far that a fault of kind STRATA_DEVICE_CALLS would count (those that cost: not event_ready_at, host_view). */
+/* Returns the number of calls that a fault of kind STRATA_DEVICE_CALLS would count. Calls without a
+ * cost, such as event_ready_at and host_view, are not among them. */
 uint64_t strata_sim_calls(strata_device_t *device);
-/* The node of the host that a live block of PINNED or HOST memory was asked from; -1: none, or there is no such block. */
+/* Returns the host node from which a live block of PINNED or HOST memory was requested. Returns -1 if
+ * none was named or if there is no such block. */
 int strata_sim_host_node(strata_device_t *device, strata_address_t address);
-/* Checks every structure of the world; E_CORRUPT says what is wrong. */
+/* Checks every structure of the world. Returns E_CORRUPT with the reason if one is inconsistent. */
 strata_status_t strata_sim_validate(strata_sim_t *world);
 
 #endif

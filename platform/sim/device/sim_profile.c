@@ -1,4 +1,4 @@
-/* The built-in cost profiles. docs/profiles.md says where each value comes from and how far to trust it. */
+/* The built-in cost profiles. docs/profiles.md documents the source of each value and how reliable it is. */
 #include <string.h>
 
 #include "platform/sim/world/sim_internal.h"
@@ -33,8 +33,8 @@
 static const strata_sim_profile_t profiles[] = {
     PROFILE_OF("h100", 80, HOPPER, false),
     PROFILE_OF("a100", 80, AMPERE, false),
-    /* The costs below are not measured. A call is mostly host work of the driver, so Ampere cards use the costs of the A100 and later
-     * cards those of the H100. */
+    /* The costs below are not measured. A call is mostly host work of the driver, so Ampere cards use
+     * the costs of the A100, and later cards those of the H100. */
     PROFILE_OF("l4", 24, HOPPER, true),
     PROFILE_OF("a10", 24, AMPERE, true),
     PROFILE_OF("rtx4090", 24, HOPPER, true),

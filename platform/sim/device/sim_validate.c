@@ -1,4 +1,4 @@
-/* Checks what must hold between the structures of a world. */
+/* Checks the consistency of the structures of a world with each other. */
 #include "platform/sim/memory/sim_pool.h"
 
 static strata_status_t corrupt(const char *what) { return strata_fail(STRATA_E_CORRUPT, 0, "simulated device: %s", what); }
@@ -89,7 +89,8 @@ static strata_status_t check_pools(const sim_device_t *device, uint64_t *reserve
     return STRATA_OK;
 }
 
-/* Physical memory of handles. What only another device still maps is not seen, so the sum is a lower bound. */
+/* Returns the physical memory of handles. Memory that only another device still maps is not seen, so
+ * the sum is a lower bound. */
 static uint64_t handle_bytes(const sim_device_t *device) {
     uint64_t bytes = 0;
     const sim_slots_t *slots = &device->slots[SIM_PHYSICAL];

@@ -1,4 +1,4 @@
-/* A world and its devices: made, opened, closed; the frame of every call. */
+/* A world and its devices: creation, opening and closing, and the begin and end of every call. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

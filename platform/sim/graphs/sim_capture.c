@@ -1,4 +1,5 @@
-/* Capture of streams. Device calls count as made in relaxed mode (platform/device.h), so memory calls never break one. */
+/* Capture of streams. Device calls count as made in relaxed mode (platform/device.h), so memory calls
+ * never break a capture. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +28,7 @@ static void leave(sim_stream_t *stream) {
     stream->capture = NULL;
 }
 
-/* Ends a capture; its graph lives on with the caller. */
+/* Ends a capture. Its graph now belongs to the caller. */
 static void capture_drop(sim_capture_t *capture) {
     for (size_t i = 0; i < capture->count; i++)
         if (capture->streams[i]) leave(capture->streams[i]);
@@ -138,7 +139,7 @@ static sim_capture_t *capture_of(sim_device_t *device, uint64_t id) {
     return NULL;
 }
 
-/* Why a wait that involves a capture is refused; OK if it is not. */
+/* Refuses an illegal wait that involves a capture. Returns OK for a legal one. */
 static strata_status_t check_wait(sim_stream_t *stream, const sim_event_t *event, sim_capture_t *capture) {
     if (!event->capture_id) {
         stream->capture->invalid = true;
@@ -162,7 +163,7 @@ static strata_status_t check_wait(sim_stream_t *stream, const sim_event_t *event
 }
 
 strata_status_t sim_capture_wait(sim_stream_t *stream, const sim_event_t *event) {
-    if (!event->capture_id && !event->stream_id) return STRATA_OK; /* never recorded: nothing to wait for */
+    if (!event->capture_id && !event->stream_id) return STRATA_OK; /* never recorded, so there is nothing to wait for */
     sim_capture_t *capture = event->capture_id ? capture_of(event->device, event->capture_id) : NULL;
     strata_status_t status = check_wait(stream, event, capture);
     if (status == STRATA_OK && !stream->capture) status = join(capture, stream);
@@ -207,7 +208,7 @@ strata_status_t sim_op_capture_begin(strata_device_t *base, strata_handle_t stre
     return sim_end(device, begin(device, stream, mode));
 }
 
-/* Whether the stream that began the capture comes after all work of the others. */
+/* Returns true if the stream that began the capture is ordered after all work of the others. */
 static bool joined(const sim_capture_t *capture) {
     for (size_t i = 1; i < capture->count; i++)
         if (capture->seen[0][i] != capture->seen[i][i]) return false;

@@ -1,4 +1,4 @@
-/* Graphs: their launch, their memory, their end. */
+/* Graphs: their launch, their memory and their destruction. */
 #include "platform/sim/graphs/sim_graph.h"
 
 #include <pthread.h>
@@ -46,7 +46,7 @@ bool sim_graph_add_free(sim_graph_t *graph, strata_address_t address) {
     return true;
 }
 
-/* ---- memory of graphs: fixed addresses from capture until the graph is gone ---- */
+/* ---- memory of graphs: fixed addresses from the capture until the graph is destroyed ---- */
 
 strata_status_t sim_graph_malloc(sim_stream_t *stream, uint64_t size, strata_address_t *address) {
     sim_device_t *device = stream->device;
@@ -70,12 +70,13 @@ static strata_status_t invalid(const char *what) {
     return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE: %s", what);
 }
 
-/* Memory of a graph, or that outlived one. */
+/* Returns true for memory of a graph, also if its graph was destroyed. */
 static bool is_of_graphs(const sim_region_t *region) {
     return region->kind == SIM_REGION_BLOCK && ((const sim_block_t *)region)->chunk->pool == region->device->graph_pool;
 }
 
-/* What a graph allocates it may free, once, and then nobody else. What it leaves may be freed by another graph's launch. */
+/* A graph may free its own memory once; after that no other call may free it. Memory that it leaves
+ * allocated may be freed by another graph's launch. */
 strata_status_t sim_graph_free_node(sim_stream_t *stream, sim_region_t *region) {
     sim_graph_t *graph = stream->capture->graph;
     if (!is_of_graphs(region)) return sim_capture_refuse_free(stream, region->node.key);
@@ -120,7 +121,7 @@ static void blocks_end(sim_graph_t *graph) {
             sim_pool_give(block, NULL);
             continue;
         }
-        block->graph = 0; /* outlives the graph: freed like any other */
+        block->graph = 0; /* outlives the graph, and is then freed like any other block */
         block->graph_live = false;
     }
     if (graph->block_count) sim_pool_shrink(graph->device->graph_pool, 0);
@@ -128,14 +129,16 @@ static void blocks_end(sim_graph_t *graph) {
 
 /* ---- launch ---- */
 
-/* The live memory of graphs at an address that a graph had; NULL: none. Such addresses are nobody else's ever after. */
+/* Returns the live memory of graphs at an address that a graph had, or NULL. Such addresses are never
+ * used for anything else. */
 static sim_block_t *live_at(const sim_graph_t *graph, strata_address_t address) {
     sim_block_t *block = (sim_block_t *)sim_region_at(graph->device->world, address);
     bool live = block && block->region.node.key == address && (!block->graph || block->graph_live);
     return live ? block : NULL;
 }
 
-/* What the last launch left is freed first, as by the instances that the CUDA device makes. */
+/* Memory that the last launch left allocated is freed first, as by the instances that the CUDA device
+ * creates. */
 static strata_status_t blocks_launch(const sim_graph_t *graph) {
     for (size_t i = 0; i < graph->free_count; i++)
         if (!live_at(graph, graph->frees[i])) return invalid("this graph frees memory of another, which is not live");
@@ -143,7 +146,7 @@ static strata_status_t blocks_launch(const sim_graph_t *graph) {
     return STRATA_OK;
 }
 
-/* After all else that the launch does. */
+/* Called after everything else that a launch does. */
 static void frees_launch(const sim_graph_t *graph, sim_stream_t *stream) {
     for (size_t i = 0; i < graph->free_count; i++) {
         sim_block_t *block = live_at(graph, graph->frees[i]);
@@ -196,7 +199,7 @@ strata_status_t sim_op_graph_launch(strata_device_t *base, strata_handle_t graph
     return sim_end(device, launch(device, graph, stream));
 }
 
-/* ---- the end ---- */
+/* ---- destruction ---- */
 
 void sim_graph_drop(sim_graph_t *graph) {
     blocks_end(graph);

@@ -1,5 +1,6 @@
-/* Contents of device memory. Malloc memory is in private mappings. Physical handles are in one sparse file, so that one handle can
- * be mapped at several addresses, and neighbours in a reservation are neighbours for the host too. */
+/* Contents of device memory. Malloc memory is in private mappings. Physical handles are in one sparse
+ * file. So one handle can be mapped at several addresses, and neighbours in a reservation are
+ * neighbours for the host too. */
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -47,7 +48,8 @@ bool sim_contents_file(strata_sim_t *world, uint64_t size, uint64_t *offset) {
 
 void sim_contents_punch(strata_sim_t *world, uint64_t offset, uint64_t size) {
     if (world->file < 0) return;
-    /* A file system that cannot punch holes keeps the bytes until the world ends; nothing else depends on it. */
+    /* A file system that cannot punch holes keeps the bytes until the world ends. Nothing else depends
+     * on it. */
     (void)!fallocate(world->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)size);
 }
 
@@ -56,7 +58,7 @@ bool sim_contents_map(int file, uint8_t *host, uint64_t size, uint64_t offset) {
     return mmap(host, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, (off_t)offset) != MAP_FAILED;
 }
 
-/* Holes stay holes. */
+/* Skips holes, so that they remain holes. */
 bool sim_contents_copy(int from, uint64_t offset, uint64_t size, int to) {
     unsigned char bytes[1 << 14];
     off_t at = (off_t)offset, end = (off_t)(offset + size);
@@ -79,7 +81,8 @@ void sim_contents_kill(uint8_t *host, uint64_t size) {
     if (host) memset(host, KILLED, size);
 }
 
-/* Whether [address, address + size) of a reservation is mapped throughout; with `device`, also accessible to it. */
+/* Returns true if [address, address + size) of a reservation is mapped throughout. With `device`, that
+ * device must also have access to it. */
 static bool mapped(sim_region_t *region, uint64_t address, uint64_t size, const sim_device_t *device, uint64_t busy_until) {
     uint64_t end = address + size;
     sim_mapping_t *mapping = (sim_mapping_t *)sim_tree_floor(&region->mappings, address);
@@ -93,7 +96,7 @@ static bool mapped(sim_region_t *region, uint64_t address, uint64_t size, const 
     return true;
 }
 
-/* The region that contains a whole range. */
+/* Returns the region that contains the whole range, or NULL. */
 static sim_region_t *holder(strata_sim_t *world, strata_address_t address, uint64_t size) {
     sim_region_t *region = sim_region_at(world, address);
     return region && size <= region->size - (address - region->node.key) ? region : NULL;
@@ -124,7 +127,8 @@ void *sim_op_host_view(strata_device_t *base, strata_address_t address, uint64_t
     return view;
 }
 
-/* Takes effect when it is submitted: bytes are not kept per stream (docs/profiles.md, "What is not modelled"). */
+/* Takes effect when it is submitted, because bytes are not kept per stream (docs/profiles.md, "What is
+ * not modelled"). */
 static strata_status_t fill(sim_device_t *device, strata_address_t address, uint8_t byte, uint64_t size, strata_handle_t handle) {
     sim_stream_t *stream = sim_stream_for_work(device, handle);
     if (!stream) return strata_last_error()->status;
@@ -179,7 +183,7 @@ strata_status_t sim_op_copy(strata_device_t *base, strata_address_t address, voi
     return sim_end(device, copy(device, address, host, size, to_host, stream));
 }
 
-/* Managed memory never moves here: the call is checked and paid for. */
+/* Managed memory never moves here. The call is only checked and charged. */
 static strata_status_t managed_call(sim_device_t *device, strata_address_t address, uint64_t size) {
     sim_region_t *region = holder(device->world, address, size);
     if (!region || region->kind != SIM_REGION_MANAGED)

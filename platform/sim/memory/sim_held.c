@@ -1,4 +1,5 @@
-/* What a device has given and not got back, by kind: at the end of a program it shows what was lost. */
+/* Counts, by kind, the resources that a device gave out and did not get back. At the end of a program
+ * these are its leaks. */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -1,10 +1,11 @@
-/* Pinned and plain host memory: real memory, since programs touch it, with contents or without. */
+/* Pinned and plain host memory. It is real memory, since programs touch it, in worlds with contents or
+ * without. */
 #include <stdlib.h>
 
 #include "platform/host/host_nodes.h"
 #include "platform/sim/world/checker_hooks.h"
 
-/* From this size on memory is mapped: untouched, it costs nothing. */
+/* Memory of at least this size is mapped, so that it costs nothing until it is touched. */
 #define MAP_FROM      (UINT64_C(1) << 20)
 #define ALIGNMENT_MAX (UINT64_C(1) << 30)
 
@@ -52,7 +53,7 @@ static strata_status_t host_alloc(sim_device_t *device, strata_memory_t memory, 
     return STRATA_OK;
 }
 
-/* The model has two nodes; it does not care where the memory really is. */
+/* The model has two nodes, and ignores where the memory really is. */
 static strata_status_t check_node(const sim_device_t *device, uint32_t flags) {
     if (!strata_host_flags_name_node(flags)) return STRATA_OK;
     uint32_t node = strata_host_flags_node(flags);
@@ -90,7 +91,8 @@ static strata_status_t host_free(sim_device_t *device, strata_memory_t memory, s
     if (region->kind != wanted)
         return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE: 0x%llx is other memory",
                            (unsigned long long)address);
-    /* Only time: the contract of a device promises no wait here, so it is no order that an allocator may rely on. */
+    /* The wait costs time only. The device contract promises no wait here, so it is no order that an
+     * allocator may rely on. */
     if (memory == STRATA_MEMORY_PINNED) {
         (void)sim_free_wait(device);
         sim_charge(device, &device->world->profile.host_free, region->size);

@@ -50,8 +50,8 @@ static uint64_t taken_until(sim_device_t *device, uint64_t begin, uint64_t end) 
     return sim_pools_taken_until(device, begin, end);
 }
 
-/* Addresses ascend. They restart, past live ranges, only after a device used all of its 4 PiB. So a freed address is not reused soon, and a
- * use after free is detected. */
+/* Returns ascending addresses. They restart, past live ranges, only after a device used all of its 4
+ * PiB. So a freed address is not reused soon, and a use after free is detected. */
 strata_address_t sim_address(sim_device_t *device, uint64_t span, uint64_t alignment) {
     uint64_t first = SIM_BASE + device->base.ordinal * SIM_DEVICE_SPAN, limit = first + SIM_DEVICE_SPAN;
     uint64_t granule = device->world->profile.granule_bytes, begin = device->next_address, end, taken;
@@ -110,7 +110,7 @@ static void granule_drop(sim_device_t *device, sim_granule_t *granule) {
     free(granule);
 }
 
-/* A granule; the caller accounts for its physical bytes. */
+/* Creates a granule. The caller accounts for its physical bytes. */
 static strata_status_t granule_new(sim_device_t *device, uint64_t size, sim_granule_t **out) {
     uint64_t bytes = device->world->profile.granule_bytes;
     sim_granule_t *granule = calloc(1, sizeof *granule);
@@ -129,7 +129,7 @@ static strata_status_t granule_new(sim_device_t *device, uint64_t size, sim_gran
     return STRATA_OK;
 }
 
-/* The granule that has `need` bytes left: the open one, or a new one. */
+/* Returns a granule with `need` bytes left: the open one, or a new one. */
 static strata_status_t granule_for(sim_device_t *device, uint64_t need, uint64_t size, sim_granule_t **out) {
     uint64_t bytes = device->world->profile.granule_bytes;
     if (device->open && device->open->taken + need <= bytes) {
@@ -161,7 +161,7 @@ static strata_status_t malloc_piece(sim_device_t *device, uint64_t size, strata_
     return STRATA_OK;
 }
 
-/* Whole granules at an address of their own; the caller accounts for the physical bytes. */
+/* Allocates whole granules at an address of their own. The caller accounts for the physical bytes. */
 static strata_status_t malloc_span(sim_device_t *device, sim_region_kind_t kind, uint64_t size, uint64_t span,
                                    strata_address_t *address) {
     uint8_t *host = NULL;

@@ -21,7 +21,7 @@ static void unshelve(sim_pool_t *pool, sim_block_t *block) {
     pool->owned -= block->stream_id != 0;
 }
 
-/* Joins an idle block with the one after it, if both belong to the same stream or to nobody. Neither is shelved. */
+/* Merges an idle block with the next one. Both belong to the same stream or to none, and neither is shelved. */
 static void absorb(sim_block_t *block, sim_block_t *after) {
     block->size += after->size;
     block->operations = strata_max(block->operations, after->operations);
@@ -99,7 +99,7 @@ uint64_t sim_pools_taken_until(const sim_device_t *device, uint64_t begin, uint6
     return 0;
 }
 
-/* `chunk` is idle in one block. */
+/* Frees a chunk that is one idle block. */
 static void chunk_drop(sim_pool_t *pool, sim_chunk_t **link) {
     sim_chunk_t *chunk = *link;
     *link = chunk->next;
@@ -156,7 +156,8 @@ static sim_block_t *search(sim_pool_t *pool, uint64_t need, const sim_stream_t *
     return block;
 }
 
-/* The rest of an idle block becomes a block of its own. Without host memory for it the whole block is served. */
+/* Makes the rest of an idle block a separate block. If there is no host memory for it, the whole block
+ * is served. */
 static void split(sim_pool_t *pool, sim_block_t *block, uint64_t need) {
     if (block->size - need < SIM_ALIGNMENT) return;
     sim_block_t *rest = calloc(1, sizeof *rest);

@@ -23,7 +23,7 @@ void sim_pools_end(sim_device_t *device) {
     while (device->pools) sim_pool_drop(device->pools);
 }
 
-/* The pool of a handle, NULL naming the default one; NULL with the failure set. */
+/* Returns the pool of a handle, or NULL with the error set. A NULL handle means the default pool. */
 static sim_pool_t *find(sim_device_t *device, strata_handle_t handle) {
     if (!handle) return device->default_pool;
     return sim_handle_find(device, SIM_POOL, (uintptr_t)handle, STRATA_E_DEVICE);
@@ -96,7 +96,7 @@ strata_status_t sim_op_pool_create(strata_device_t *base, uint64_t max_size, boo
     return sim_end(device, STRATA_OK);
 }
 
-/* With live blocks the pool ends when the last of them does. */
+/* A pool with live blocks is freed with the last of them. */
 static strata_status_t pool_destroy(sim_device_t *device, strata_handle_t handle) {
     sim_pool_t *pool = find(device, handle);
     if (!pool) return STRATA_E_DEVICE;

@@ -1,9 +1,11 @@
 /* Peers and sharing between the devices of a world, and between processes.
  *
- * An exported descriptor is a memory file with the contents of the handle (if the world has contents) and a ticket after them, which
- * says what it is. It can be duplicated, closed and passed like a driver's. In its own process it names the handle. In another one
- * it is memory of a device there: the worlds of two processes are two views of one machine as far as such memory goes, and count their
- * capacity apart. What names no memory is refused, and so is memory of another world of the same process. */
+ * An exported descriptor is a memory file. It has the contents of the handle (if the world has
+ * contents) and then a ticket that identifies it. It can be duplicated, closed and passed like a
+ * driver's. In its own process it names the handle. In another one it is memory of a device there. As
+ * far as such memory is concerned, the worlds of two processes are two views of one machine, but each
+ * counts its own capacity. A descriptor that names no memory is refused, and so is memory of another
+ * world of the same process. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +19,8 @@
 #define TICKET_MAGIC UINT64_C(0x7374726174613032)
 #define SEALS        (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* Programs number their worlds alike, and a forked one has its parent's numbers: a world is identified by a random number and its
- * process. */
+/* Identifies a world by a random number and its process. A serial number would not do: programs number
+ * their worlds alike, and a forked one has its parent's numbers. */
 typedef struct ticket {
     uint64_t magic, secret, process, number, size;
 } ticket_t;
@@ -38,7 +40,7 @@ strata_status_t sim_op_can_access_peer(strata_device_t *base, uint32_t peer, boo
     return sim_end(device, status);
 }
 
-/* Enabling twice is no error here. */
+/* Enabling a peer twice is no error here. */
 strata_status_t sim_op_enable_peer(strata_device_t *base, uint32_t peer) {
     sim_device_t *device = sim_of(base);
     strata_status_t status = sim_begin(device, STRATA_CALL_enable_peer);
@@ -53,7 +55,7 @@ strata_status_t sim_op_enable_peer(strata_device_t *base, uint32_t peer) {
 
 /* ---- export ---- */
 
-/* Every mapping of a handle shows its own file from now on. */
+/* Maps the handle's own file at every mapping of it. */
 static bool map_again(strata_sim_t *world, const sim_physical_t *physical) {
     bool all = true;
     for (sim_node_t *node = sim_tree_ceiling(&world->regions, 0, 0); node; node = sim_tree_next(&world->regions, node)) {
@@ -76,7 +78,7 @@ static bool fill_file(strata_sim_t *world, const sim_physical_t *physical, int f
            fcntl(file, F_ADD_SEALS, SEALS) == 0;
 }
 
-/* The handle's contents move to a file of its own, which other processes may be given. */
+/* Moves the handle's contents to a separate file, which can be passed to other processes. */
 static bool make_file(strata_sim_t *world, sim_physical_t *physical) {
     if (physical->file >= 0) return true;
     if (!world->secret && getrandom(&world->secret, sizeof world->secret, 0) != (ssize_t)sizeof world->secret) return false;
@@ -114,7 +116,7 @@ strata_status_t sim_op_export_memory(strata_device_t *base, strata_physical_t ha
 
 /* ---- import ---- */
 
-/* The ticket of a descriptor whose file is as its exporter left it. */
+/* Reads the ticket of a descriptor. Returns false unless the file is as its exporter left it. */
 static bool read_ticket(int descriptor, ticket_t *ticket) {
     struct stat file;
     if (fstat(descriptor, &file) != 0 || !S_ISREG(file.st_mode) || file.st_size < (off_t)sizeof *ticket) return false;
@@ -125,14 +127,14 @@ static bool read_ticket(int descriptor, ticket_t *ticket) {
            ticket->size == (uint64_t)at;
 }
 
-/* Of the world; NULL: none. */
+/* Returns the memory of this world that a ticket names, or NULL. */
 static sim_physical_t *find_own(strata_sim_t *world, const ticket_t *ticket) {
     if (ticket->secret != world->secret) return NULL;
     sim_node_t *node = sim_tree_floor(&world->shared, ticket->number);
     return node && node->key == ticket->number ? (sim_physical_t *)node : NULL;
 }
 
-/* Memory that another process has. It belongs to no device here, so it takes no capacity. */
+/* Creates an entry for another process's memory. It belongs to no device here, so it takes no capacity. */
 static sim_physical_t *make_foreign(strata_sim_t *world, const ticket_t *ticket, int descriptor) {
     bool fits = ticket->size > 0 && (ticket->size & (world->profile.granule_bytes - 1)) == 0;
     sim_physical_t *physical = fits ? calloc(1, sizeof *physical) : NULL;
@@ -145,7 +147,7 @@ static sim_physical_t *make_foreign(strata_sim_t *world, const ticket_t *ticket,
     return NULL;
 }
 
-/* NULL: it names none. */
+/* Returns the memory that a descriptor names, or NULL. */
 static sim_physical_t *named(strata_sim_t *world, int descriptor) {
     ticket_t ticket;
     if (world->process != (uint64_t)getpid() || !read_ticket(descriptor, &ticket)) return NULL;

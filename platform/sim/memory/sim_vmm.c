@@ -1,7 +1,8 @@
 /* Virtual memory: reservations, physical handles, mappings, access.
  *
- * A mapping is a handle at one place of a reservation. Nothing here is ordered with streams: unmapping what running work
- * touches (as far as work() named it) kills the bytes, and the device answers "illegal address" from then on. */
+ * A mapping is a handle at one place of a reservation. Nothing here is ordered with streams. Unmapping
+ * memory that running work touches (as far as work() named it) destroys the bytes, and the device then
+ * returns "illegal address" from every call. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -130,7 +131,8 @@ strata_status_t sim_op_release(strata_device_t *base, strata_physical_t handle) 
 
 /* ---- mappings ---- */
 
-/* The reservation of this device that contains a whole range of whole granules; NULL with the failure set. */
+/* Returns this device's reservation that contains a whole range of whole granules, or NULL with the
+ * error set. */
 static sim_region_t *reservation_of(sim_device_t *device, strata_address_t address, uint64_t size) {
     sim_region_t *region = sim_region_at(device->world, address);
     if (region && region->device == device && region->kind == SIM_REGION_RESERVATION && size && whole(device, size) &&
@@ -181,7 +183,8 @@ strata_status_t sim_op_map(strata_device_t *base, strata_address_t address, uint
     return sim_end(device, map(device, address, size, handle));
 }
 
-/* The first of the mappings that fill [address, address + size) without gaps, cutting none; NULL with the failure set. */
+/* Returns the first of the mappings that fill [address, address + size) without gaps and end with it,
+ * or NULL with the error set. */
 static sim_mapping_t *run(sim_region_t *region, strata_address_t address, uint64_t size) {
     sim_mapping_t *first = (sim_mapping_t *)sim_tree_ceiling(&region->mappings, address, 0), *mapping = first;
     uint64_t at = address, end = address + size;
@@ -274,7 +277,7 @@ strata_status_t sim_op_set_access(strata_device_t *base, strata_address_t addres
     return sim_end(device, set_access(device, address, size, peers, count));
 }
 
-/* ---- the end of a device ---- */
+/* ---- closing a device ---- */
 
 static void reservations_end(sim_device_t *device) {
     sim_tree_t *regions = &device->world->regions;
@@ -287,7 +290,7 @@ static void reservations_end(sim_device_t *device) {
     }
 }
 
-/* Physical memory that other devices still hold or map outlives its device; it is not counted any more. */
+/* Physical memory that other devices still hold or map outlives its device. It is then counted nowhere. */
 static void disown(sim_device_t *device) {
     strata_sim_t *world = device->world;
     for (sim_node_t *node = sim_tree_ceiling(&world->shared, 0, 0); node; node = sim_tree_next(&world->shared, node))

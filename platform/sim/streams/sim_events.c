@@ -1,4 +1,5 @@
-/* Events: the time at which a stream's work before the record is done. Recording again does not change earlier waits. */
+/* Events. An event holds the time at which its stream's work before the record is done. Recording again
+ * does not change earlier waits. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +9,7 @@ static sim_event_t *own_event(sim_device_t *device, strata_handle_t handle) {
     return sim_handle_find(device, SIM_EVENT, (uintptr_t)handle, STRATA_E_DEVICE);
 }
 
-/* A stream may wait for an event of another device of its world. */
+/* Returns an event of any device of the world, since a stream may wait for another device's event. */
 static sim_event_t *any_event(sim_device_t *device, strata_handle_t handle) {
     sim_device_t *owner = sim_handle_owner(device->world, (uintptr_t)handle);
     return own_event(owner ? owner : device, handle);
@@ -72,7 +73,7 @@ strata_status_t sim_op_event_record(strata_device_t *base, strata_handle_t event
     return sim_end(device, record(device, event, stream));
 }
 
-/* The event of a query or a wait; NULL with the failure set. */
+/* Returns the event of a query or a wait, or NULL with the error set. */
 static sim_event_t *observed_event(sim_device_t *device, strata_handle_t handle, strata_status_t *status) {
     sim_event_t *event = own_event(device, handle);
     *status = event ? STRATA_OK : STRATA_E_DEVICE;
@@ -82,7 +83,7 @@ static sim_event_t *observed_event(sim_device_t *device, strata_handle_t handle,
     return NULL;
 }
 
-/* Not ready is an answer, not a failure: the thread's last error stays as it is. */
+/* E_NOT_READY is a result, not a failure, so the thread's last error is unchanged. */
 strata_status_t sim_op_event_query(strata_device_t *base, strata_handle_t handle) {
     sim_device_t *device = sim_of(base);
     strata_status_t status = sim_begin(device, STRATA_CALL_event_query);

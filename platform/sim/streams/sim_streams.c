@@ -1,4 +1,5 @@
-/* Streams: a timeline each. The legacy stream orders with every blocking one, in both directions. */
+/* Streams, each with its own timeline. The legacy stream is ordered with every blocking stream, in both
+ * directions. */
 #include <stdlib.h>
 
 #include "platform/sim/world/checker_hooks.h"
@@ -62,7 +63,8 @@ uint64_t sim_submit(sim_stream_t *stream, uint64_t duration) {
     return end;
 }
 
-/* The followed streams are kept latest first; the one followed longest ago is forgotten, which only costs reuse. */
+/* Keeps the followed streams in order, the latest first. The one followed longest ago is dropped, which
+ * only costs reuse. */
 void sim_stream_follow(sim_stream_t *stream, uint64_t stream_id, uint64_t operations) {
     sim_followed_t entry = {stream_id, operations};
     for (size_t i = 0; i < SIM_FOLLOWED; i++) {
@@ -96,7 +98,7 @@ strata_status_t sim_op_stream_create(strata_device_t *base, strata_stream_flags_
     return sim_end(device, STRATA_OK);
 }
 
-/* Waits for nothing: submitted work goes on, and the device knows when all of it ends. */
+/* Waits for nothing: submitted work continues, and the device's own end covers all of it. */
 static strata_status_t stream_destroy(sim_device_t *device, strata_handle_t handle) {
     sim_stream_t *stream = sim_stream(device, handle);
     if (!stream) return strata_last_error()->status;
@@ -117,10 +119,11 @@ strata_status_t sim_op_stream_destroy(strata_device_t *base, strata_handle_t han
     return sim_end(device, stream_destroy(device, handle));
 }
 
-/* What the host waits for: a blocking stream's own work; for the legacy stream that of all blocking ones too. */
+/* Returns the end of the work for which the host waits: the stream's own, and for the legacy stream
+ * that of all blocking streams too. */
 static uint64_t visible_end(const sim_stream_t *stream) { return stream->legacy ? sim_stream_order(stream) : stream->end; }
 
-/* The stream of a query or a wait; NULL with the failure set. */
+/* Returns the stream of a query or a wait, or NULL with the error set. */
 static sim_stream_t *observed_stream(sim_device_t *device, strata_handle_t handle, const char *what) {
     sim_stream_t *stream = sim_stream_for_work(device, handle);
     if (stream && stream->capture) {
@@ -214,7 +217,7 @@ strata_status_t sim_op_work(strata_device_t *base, strata_handle_t stream, uint6
     return sim_end(device, work(device, stream, duration, accesses, count));
 }
 
-/* The end of work that is submitted now and said to end at `end`. */
+/* Extends the stream as by work submitted now that ends at `end`. */
 static void keep_busy(sim_stream_t *stream, uint64_t end) {
     sim_stream_extend(stream, strata_max(strata_min(end, STRATA_NEVER - 1), sim_stream_order(stream)));
 }

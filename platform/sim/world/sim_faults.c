@@ -1,4 +1,4 @@
-/* Failing on order, and the device's own sticky failure. */
+/* Injected faults, and the device's own sticky failure. */
 #include "platform/host/host_memory.h"
 #include "platform/sim/world/sim_internal.h"
 

@@ -1,19 +1,21 @@
-/* A host that stumbles: hold-ups of the host, fixed by the world's seed (docs/profiles.md, "A host that stumbles").
+/* A host that stumbles: hold-ups of the host, fixed by the world's seed (docs/profiles.md, "A host that
+ * stumbles").
  *
- * Virtual time is cut into slots, each with at most one hold-up. Whether, where and how long is a hash of the seed, the thread and the
- * slot. So a hold-up belongs to a moment of time and not to what the host does then: strategies under one seed meet the same. */
+ * Virtual time is cut into slots, each with at most one hold-up. A hash of the seed, the thread and the
+ * slot decides if it occurs, when, and how long it takes. So a hold-up belongs to a moment of time,
+ * whatever the host does then. All strategies under one seed meet the same hold-ups. */
 #include "platform/sim/world/sim_internal.h"
 
 #define SLOT_NS     UINT64_C(1000000)
-#define BUSY_SLOTS  256 /* a neighbour is busy or not for so long */
-#define BUSY_ONE_IN 8 /* of those spans */
-#define WAKING_NS   80000 /* a sleep ends so much later than was asked for */
-/* What a longer step meets before is left out: it is idle time. */
+#define BUSY_SLOTS  256 /* slots of a span in which a neighbour is busy throughout, or not at all */
+#define BUSY_ONE_IN 8 /* one span in this many is busy */
+#define WAKING_NS   80000 /* a sleep ends this much later than requested */
+/* Max slots examined. A longer step ignores the hold-ups at its beginning, because it is idle time. */
 #define SLOTS_LOOKED_AT (UINT64_C(1) << 20)
 #define LONGEST_NS      UINT64_C(4000000)
 
 typedef struct row {
-    uint32_t often; /* slots of 10,000 */
+    uint32_t often; /* slots out of 10,000 that have such a hold-up */
     uint32_t least_ns, most_ns;
 } row_t;
 
@@ -28,7 +30,7 @@ static uint64_t hash(uint64_t value) {
 }
 
 typedef struct hold_up {
-    uint64_t at, ns; /* ns 0: none */
+    uint64_t at, ns; /* ns is 0 if there is none */
 } hold_up_t;
 
 static hold_up_t hold_up_of(uint64_t seed, uint64_t slot) {
@@ -43,15 +45,16 @@ static hold_up_t hold_up_of(uint64_t seed, uint64_t slot) {
     return (hold_up_t){0};
 }
 
-/* Where a thread that would be at `until` is, if each hold-up that begins in between lengthens its way (`works`), or goes on beside
- * it and may outlast it. */
+/* Returns the arrival of a thread that would be at `until` without hold-ups. Each hold-up that begins
+ * before then delays a thread that works (`works`) by its whole length. A thread that waits is delayed
+ * only by a hold-up that outlasts the wait. */
 static uint64_t pass(strata_sim_t *world, uint64_t from, uint64_t until, bool works) {
     uint64_t seed = hash(world->host_jitter) + sim_thread(world)->index, slot = from / SLOT_NS, last = until / SLOT_NS;
     if (last - slot > SLOTS_LOOKED_AT) slot = last - SLOTS_LOOKED_AT;
     for (; slot <= until / SLOT_NS; slot++) {
         hold_up_t hold_up = hold_up_of(seed, slot);
         if (hold_up.ns == 0 || hold_up.at < from || hold_up.at >= until) continue;
-        from = hold_up.at + hold_up.ns; /* nothing holds up who is held up */
+        from = hold_up.at + hold_up.ns; /* hold-ups do not overlap */
         until = works ? until + hold_up.ns : strata_max(until, from);
     }
     return until;

@@ -1,10 +1,11 @@
-/* Virtual time: one clock per host thread and world. Threads join at lock hand-over; a new one starts at the latest clock. */
+/* Virtual time: one clock per host thread and world. A lock hand-over advances the new holder's clock
+ * to the last holder's. A new thread starts at the latest clock. */
 #include <stdlib.h>
 
 #include "platform/sim/world/checker_hooks.h"
 
-/* A thread's latest look-ups: few worlds are in use at once. Serials are never reused, so an entry of a dead world never
- * matches. */
+/* A thread's latest look-ups, since few worlds are in use at once. Serials are never reused, so an
+ * entry of a dead world never matches. */
 #define CACHED 4
 static _Thread_local struct {
     uint64_t serial;
@@ -20,7 +21,8 @@ uint64_t sim_thread_number(void) {
 
 static uint64_t clock_of(const sim_thread_t *thread) { return atomic_load_explicit(&thread->now, memory_order_relaxed); }
 
-/* The latest clock of any thread: they are seldom asked for, and move at every step. */
+/* Returns the latest clock of any thread. It is computed on demand, since it is rarely needed and
+ * clocks move at every step. */
 static uint64_t latest(strata_sim_t *world) {
     uint64_t now = clock_of(&world->spare_thread);
     for (size_t i = 0; i < SIM_THREADS_HASH; i++)
@@ -39,7 +41,8 @@ static sim_thread_t *enrol(strata_sim_t *world, uint64_t number) {
     atomic_init(&fresh->now, latest(world));
     fresh->next = atomic_load(head);
     while (!atomic_compare_exchange_weak(head, &fresh->next, fresh)) {}
-    /* A lock that was last held by the only thread hands over nothing: this thread begins at the world's latest clock anyway. */
+    /* Earlier hand-overs need no observer: the lock was held by the only thread, and this one begins at
+     * the latest clock anyway. */
     if (fresh->index > 0) strata_lock_observer_activate(&world->observer.observer);
     return fresh;
 }
@@ -57,12 +60,12 @@ sim_thread_t *sim_thread(strata_sim_t *world) {
 
 static uint64_t now_of(strata_sim_t *world) { return clock_of(sim_thread(world)); }
 
-/* Sets the calling thread's clock, which it alone writes. */
+/* Sets the calling thread's clock. No other thread writes it. */
 static void set(strata_sim_t *world, uint64_t now) { atomic_store_explicit(&sim_thread(world)->now, now, memory_order_relaxed); }
 
 uint64_t sim_now(sim_device_t *device) { return now_of(device->world); }
 
-/* The host waits until `until`, and goes on at `awake`: what lies between is nobody's. */
+/* Makes the host wait until `until` and continue at `awake`. The time between the two is counted nowhere. */
 static void stall(sim_device_t *device, uint64_t now, uint64_t until, uint64_t awake) {
     set(device->world, awake);
     atomic_fetch_add_explicit(&device->stall_ns, until - now, memory_order_relaxed);
@@ -76,8 +79,10 @@ void sim_stall(sim_device_t *device, uint64_t until) {
 
 static uint64_t whole_ns(double ns) { return ns <= 0 ? 0 : ns >= 1e18 ? (uint64_t)1e18 : (uint64_t)(ns + 0.5); }
 
-/* A queue at the driver's lock has at most one turn of each other thread, those that end later than `now`: however far ahead another
- * thread's clock is, it costs this one no more than that turn. Its own is over: none is longer than its call. Returns the wait. */
+/* Takes a turn at the driver's lock and returns the wait for it. The queue has at most one turn of each
+ * other thread, and only turns that end later than `now`. So another thread, however far ahead its
+ * clock is, delays this one by at most that turn. The calling thread's own last turn is over, because
+ * no turn is longer than its call. */
 static uint64_t take_turn(sim_device_t *device, uint64_t now, uint64_t held) {
     uint64_t own = sim_thread_number(), wait = 0;
     sim_turn_t *mine = &device->turns[0];

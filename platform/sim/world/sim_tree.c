@@ -14,7 +14,7 @@ void sim_tree_insert(sim_tree_t *tree, sim_node_t *node) {
     node->priority = mix(node->key + mix(node->tie));
     sim_node_t **link = &tree->root;
     while (*link && (*link)->priority > node->priority) link = less(*link, node->key, node->tie) ? &(*link)->right : &(*link)->left;
-    /* The subtree here is split into what is less than the node and what is not. */
+    /* Splits the subtree here into the nodes that are less than the new one and the others. */
     sim_node_t *rest = *link, **low = &node->left, **high = &node->right;
     *link = node;
     while (rest) {

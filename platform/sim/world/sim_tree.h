@@ -1,5 +1,5 @@
-/* An ordered set of nodes that are part of their owners. It is a treap whose priorities are a hash of the keys, so its shape, and
- * with it every time, depends only on its contents. */
+/* An ordered set of nodes that are embedded in their owners. It is a treap with a hash of the key as
+ * priority. So its shape, and with it the time of every operation, depends only on its contents. */
 #ifndef STRATA_PLATFORM_SIM_TREE_H
 #define STRATA_PLATFORM_SIM_TREE_H
 
@@ -18,17 +18,17 @@ typedef struct sim_tree {
     uint64_t count;
 } sim_tree_t;
 
-/* No node of the same key and tie may be in the tree. */
+/* Adds a node. The tree must have no node with the same key and tie. */
 void sim_tree_insert(sim_tree_t *tree, sim_node_t *node);
-/* `node` is in the tree. */
+/* Removes `node`, which is in the tree. */
 void sim_tree_remove(sim_tree_t *tree, sim_node_t *node);
-/* The greatest node of a key of at most `key`, NULL if none. */
+/* Returns the last node with a key of at most `key`, or NULL. */
 sim_node_t *sim_tree_floor(const sim_tree_t *tree, uint64_t key);
-/* The least node of at least (key, tie), NULL if none. */
+/* Returns the first node of at least (key, tie), or NULL. */
 sim_node_t *sim_tree_ceiling(const sim_tree_t *tree, uint64_t key, uint64_t tie);
-/* The node after `node`; NULL if it is the last. */
+/* Returns the node after `node`, or NULL if it is the last. */
 sim_node_t *sim_tree_next(const sim_tree_t *tree, const sim_node_t *node);
-/* Order, priorities and count hold. */
+/* Returns true if the order, the priorities and the count are consistent. */
 bool sim_tree_valid(const sim_tree_t *tree);
 
 #endif
