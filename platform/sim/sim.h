@@ -98,16 +98,16 @@ const char *strata_sim_profile_name(size_t index);
 typedef struct strata_sim_options {
     const strata_sim_profile_t *profile; /* NULL means h100 */
     uint32_t devices; /* 0 means 1; at most 16 */
-    /* bytes that a program may use on each device, without context and foreign bytes; 0 takes the
-     * profile's; or STRATA_SIM_UNLIMITED */
+    /* Bytes that a program may use on each device, without context and foreign bytes; 0 takes the
+     * profile's value. It may be STRATA_SIM_UNLIMITED. */
     uint64_t capacity;
     bool contents; /* device memory is backed by host memory */
-    /* each pinned or host allocation is above the one before, from the same address in every process,
+    /* Each pinned or host allocation is above the one before, from the same address in every process,
      * so that runs can be compared. Only one world of a process may set it at a time, and addresses are
-     * not used again */
+     * not used again. */
     bool host_in_order;
-    /* seed of the moments at which the host is held up (docs/profiles.md, "A host that stumbles"); 0
-     * means never. With a seed the host polls instead of waking when an event passes */
+    /* Seed of the moments at which the host is held up (docs/profiles.md, "A host that stumbles"); 0
+     * means never. With a seed the host polls instead of waking when an event passes. */
     uint64_t host_jitter;
 } strata_sim_options_t;
 

@@ -1,4 +1,4 @@
-/* Begin and end of the checker, and its answers. */
+/* Begin and end of the checker, and its results. */
 #include "platform/sim/checker/checker.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ strata_status_t strata_checker_begin(strata_sim_t *world, uint32_t rules, strata
         check_actor_new(checker, -1, "nobody");
         world->was_checked = true;
         world->checker = checker;
-        /* From now on a lock carries what a thread knew, even if there is no second thread. */
+        /* From now on locks carry clocks between threads, even before there is a second thread. */
         strata_lock_observer_activate(&world->observer.observer);
     }
     strata_unlock(&world->lock);

@@ -1,13 +1,16 @@
-/* Physical memory that is mapped at several addresses, at once or one after the other. Lives are ranges of addresses; here the same bytes
- * find one another: whoever gets them at a new address comes after all who used them at an earlier one (rule 7), two live blocks never have
- * the same bytes, and two accesses by different addresses need an order as two by one do (rule 1). */
+/* Physical memory that is mapped at several addresses, at once or one after the other. Lives are ranges
+ * of addresses, so this file finds the lives of the same bytes:
+ * - A new owner at a new address comes after all uses at earlier addresses (rule 7).
+ * - Two live blocks never have the same bytes.
+ * - Two accesses by different addresses need an order as two by one address do (rule 1). */
 #include <stdlib.h>
 
 #include "platform/sim/checker/checker_internal.h"
 
-/* ---- whose uses a new mapping comes after ---- */
+/* ---- uses that precede a new mapping ---- */
 
-/* What an earlier owner left there. A live block's uses are its own: if the bytes are served to another one, that is told then. */
+/* Takes over the uses that an earlier owner left there. A live block's uses are its own. If its bytes
+ * are served to another block, that is reported then. */
 static void inherit(strata_checker_t *checker, check_life_t *to, check_life_t *from) {
     if (!from->alive) check_uses_join(checker, &to->before, &from->uses);
     if (!from->met) check_uses_join(checker, &to->before, &from->before);
@@ -17,7 +20,7 @@ static bool has_left_something(const check_life_t *life) {
     return (!life->alive && life->uses.count > 0) || (!life->met && life->before.count > 0);
 }
 
-/* Byte by byte: who used a part comes before who gets that part. */
+/* Works byte by byte: the uses of a part precede the new owner of that part only. */
 static void inherit_from(strata_checker_t *checker, const sim_mapping_t *to, const sim_mapping_t *from) {
     uint64_t end = from->node.key + from->size, shift = to->node.key - from->node.key;
     for (check_segment_t *at = check_segment_first(checker, from->node.key, from->size); at;
@@ -40,13 +43,13 @@ void check_on_map(sim_device_t *device, const sim_mapping_t *mapping) {
     bool comes_back = check_is_pausing(checker) && check_is_away(checker, mapping->node.key, mapping->size);
     check_on_memory(device, mapping->node.key, mapping->size, NULL);
     if (mapping->physical->mapped) checker->aliases = true;
-    if (comes_back) return; /* to the blocks that were there, and their order */
+    if (comes_back) return; /* the blocks there and their order are unchanged */
     check_segment_t *fresh = check_segment_first(checker, mapping->node.key, mapping->size);
     if (fresh && mapping->physical->past) check_uses_join(checker, &fresh->life->before, mapping->physical->past);
     for (const sim_mapping_t *other = mapping->physical->mapped; other; other = other->next) inherit_from(checker, mapping, other);
 }
 
-/* ---- what a mapping leaves that has gone ---- */
+/* ---- uses that an ended mapping leaves ---- */
 
 static void keep_uses(strata_checker_t *checker, sim_physical_t *physical, check_life_t *life) {
     if (life->uses.count + life->before.count == 0) return;

@@ -1,4 +1,5 @@
-/* Memory of a pause: unmapped, and still its owners'. Nobody may use it until it is mapped again. */
+/* Memory that a pause has unmapped. It still belongs to its owners, but must not be used until it is
+ * mapped again. */
 #include <stdlib.h>
 
 #include "platform/sim/checker/checker_internal.h"

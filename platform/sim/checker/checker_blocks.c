@@ -1,4 +1,4 @@
-/* What the program reports about its blocks: served, borrowed, freed. */
+/* The program's reports about its blocks: served, borrowed, freed. */
 #include <stdlib.h>
 
 #include "platform/sim/checker/checker_internal.h"
@@ -91,7 +91,7 @@ static check_life_t *life_of(strata_checker_t *checker, uint64_t name) {
     return at ? (check_life_t *)(uintptr_t)*at : NULL;
 }
 
-/* The actor of a stream that the program names; 0: it is no stream. */
+/* Returns the actor of a stream that the program names, or 0 if it is no stream. */
 static uint32_t actor_of(strata_checker_t *checker, const check_life_t *life, strata_handle_t handle) {
     sim_stream_t *stream = stream_of(life->device, handle);
     return stream ? check_stream(checker, stream) : 0;
@@ -152,8 +152,9 @@ static bool knows(strata_checker_t *checker, uint32_t actor, const check_use_t *
     return check_clock_get(check_clock_of(checker, actor), use->actor) >= use->epoch;
 }
 
-/* Whether the allocator is responsible for a use: it must order the next owner after everything submitted so far to the owner
- * stream, the stream of the free and the borrowers, and after what the freeing thread has seen. */
+/* Returns true if the allocator is responsible for a use. It must order the next owner after everything
+ * submitted so far to the owner stream, the stream of the free and the borrowers. It must also order it
+ * after everything that the freeing thread has seen. */
 static bool covered(strata_checker_t *checker, const freeing_t *freeing, const check_use_t *use) {
     check_life_t *life = freeing->life;
     if (knows(checker, freeing->host, use) || knows(checker, freeing->stream, use)) return true;
@@ -163,7 +164,7 @@ static bool covered(strata_checker_t *checker, const freeing_t *freeing, const c
     return false;
 }
 
-/* Anything else is the program's fault; it is reported once, here. */
+/* Any other use is the program's fault. It is reported once, here. */
 static void check_uncovered(strata_checker_t *checker, const freeing_t *freeing, uint64_t note) {
     check_uses_t *uses = &freeing->life->uses;
     for (uint32_t i = 0; i < uses->count;) {

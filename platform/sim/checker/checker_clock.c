@@ -1,4 +1,4 @@
-/* Vector clocks, and who has one. */
+/* Vector clocks, and the actors that have one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
-/* Graphs (rules 5, 9 and 10): what captured streams do happens at each launch, in the launch stream's order alone; inside the graph
- * the captured edges order it. Each captured stream is a branch with an actor of its own. A node holds on to the owner
- * of the memory that it was captured on, and to its lease. */
+/* Graphs (rules 5, 9 and 10). The work of captured streams takes place at each launch. It is ordered
+ * only by the launch stream, and inside the graph by the captured edges. Each captured stream is a
+ * branch with an actor of its own. A node keeps the owner of the memory on which it was captured, and
+ * its lease. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +13,9 @@ typedef struct node {
     uint32_t branch;
     uint64_t address, size;
     bool write;
-    uint64_t seen[SIM_CAPTURE_STREAMS]; /* of every branch, how many operations come before it; for itself, its own */
-    /* Whose it was at the capture, and of which lease; NULL: nobody knows. */
+    /* for each branch, how many of its operations precede this one; for its own branch, its number */
+    uint64_t seen[SIM_CAPTURE_STREAMS];
+    /* The owner and the lease at the capture; NULL if unknown. */
     check_life_t *life;
     check_lease_t *lease;
     uint64_t lives, note;
@@ -22,8 +24,8 @@ typedef struct node {
 struct sim_checked_graph {
     node_t *nodes;
     size_t count;
-    uint32_t branches[SIM_CAPTURE_STREAMS], streams[SIM_CAPTURE_STREAMS]; /* actors; 0: none */
-    uint64_t passed[SIM_CAPTURE_STREAMS]; /* operations of earlier launches */
+    uint32_t branches[SIM_CAPTURE_STREAMS], streams[SIM_CAPTURE_STREAMS]; /* actors; 0 if none */
+    uint64_t passed[SIM_CAPTURE_STREAMS]; /* operations of all earlier launches */
     uint64_t length[SIM_CAPTURE_STREAMS];
 };
 
@@ -78,7 +80,8 @@ static void add_part(strata_checker_t *checker, sim_stream_t *stream, const stra
                             stream->capture->graph->id);
 }
 
-/* How far [at, end) has one owner, or none: up to where a range that touches it begins or ends. */
+/* Returns the end of the part of [at, end) with one owner or none: the next begin or end of a range
+ * that touches it. */
 static uint64_t up_to(uint64_t at, uint64_t end, uint64_t begin, uint64_t size) {
     return strata_min(end, begin > at ? begin : begin + size);
 }
@@ -111,7 +114,7 @@ void check_on_graph_memory(const sim_graph_t *graph, strata_address_t address, u
 
 /* ---- launch ---- */
 
-/* Rule 9. What is at the address by now, if anything, is not what was captured. */
+/* Rule 9. If something is at the address now, it is not the memory that was captured. */
 static bool is_given_back(strata_checker_t *checker, const node_t *node, const check_touch_t *touch) {
     const check_lease_t *lease = node->lease;
     if (!lease || !lease->over || !node->life || !check_rule(checker, 9)) return false;

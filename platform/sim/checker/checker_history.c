@@ -1,4 +1,4 @@
-/* The remembered history: a ring of notes, read only when a fault is reported. */
+/* The recorded history: a ring of notes, read only when a fault is reported. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static bool grow(strata_checker_t *checker) {
     return true;
 }
 
-/* Notes are numbered from 1; number n is at (n - 1) modulo the length of the ring. */
+/* Notes are numbered from 1. Number n is at (n - 1) modulo the length of the ring. */
 uint64_t check_note(strata_checker_t *checker, check_note_kind_t kind, uint32_t actor, uint64_t life, uint64_t event) {
     if (checker->note_count == checker->note_room && checker->note_room < CHECK_NOTES_MOST && !grow(checker)) {
         checker->lost = true;

@@ -1,4 +1,4 @@
-/* What the device has lent: a launch must find the memory of its capture still lent (rule 9). */
+/* Memory that the device has lent. A launch must find the memory of its capture still lent (rule 9). */
 #include <stdlib.h>
 
 #include "platform/sim/checker/checker_internal.h"

@@ -1,4 +1,4 @@
-/* A table from keys to numbers: open addressing, closed up when a key goes. */
+/* A table from keys to numbers. It uses open addressing and closes the gap when a key is removed. */
 #include <stdlib.h>
 
 #include "platform/sim/checker/checker_internal.h"
@@ -44,7 +44,7 @@ void check_map_remove(check_map_t *map, uint64_t key) {
     map->count--;
     for (size_t at = (hole + 1) & (map->room - 1); map->pairs[at].key; at = (at + 1) & (map->room - 1)) {
         size_t home = place_of(map, map->pairs[at].key);
-        /* It may move into the hole unless its home is after the hole. */
+        /* An entry may move into the hole unless its home is after the hole. */
         if (((at - home) & (map->room - 1)) < ((at - hole) & (map->room - 1))) continue;
         map->pairs[hole] = map->pairs[at];
         hole = at;

@@ -1,4 +1,4 @@
-/* Who owns which memory, and who owned it: ranges of addresses, with the time of each owner. */
+/* Present and earlier owners of memory: ranges of addresses, with the time of each owner. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,7 +77,7 @@ void check_life_drop(check_life_t *life) {
     free(life);
 }
 
-/* ---- segments: what is where; a life that was cut has several ---- */
+/* ---- segments: the owner of each range; a life that was cut has several ---- */
 
 check_segment_t *check_segment_first(strata_checker_t *checker, uint64_t address, uint64_t size) {
     check_segment_t *segment = (check_segment_t *)sim_tree_floor(&checker->segments, address);
@@ -157,9 +157,9 @@ check_life_t *check_life_part(strata_checker_t *checker, check_life_t *life, uin
     return NULL;
 }
 
-/* ---- memory comes from the device and goes back ---- */
+/* ---- memory that the device lends and gets back ---- */
 
-/* Memory that only the device or its caller holds. */
+/* Creates the life of memory that only the device or its caller holds. */
 static check_life_t *raw_life(strata_checker_t *checker, strata_address_t address, uint64_t size, bool alive) {
     check_life_t *life = check_life_new(checker, address, size);
     if (!life) return NULL;
@@ -173,7 +173,8 @@ static check_life_t *raw_life(strata_checker_t *checker, strata_address_t addres
     return NULL;
 }
 
-/* What a pool serves again was freed in some stream's order: the pool has ordered the allocating stream after that. */
+/* Memory that a pool serves again was freed in the order of some stream. The pool has ordered the
+ * allocating stream after that free. */
 static void collect_frees(strata_checker_t *checker, check_life_t *life, void *context) {
     check_uses_join(checker, context, &life->uses);
 }
@@ -208,11 +209,11 @@ void check_on_memory(sim_device_t *device, strata_address_t address, uint64_t si
 }
 
 typedef struct leaving {
-    const check_clock_t *clock; /* NULL: the driver knows the order */
+    const check_clock_t *clock; /* NULL if the driver takes care of the order */
     uint32_t actor;
     int rule;
-    bool stays; /* its owners', although it is unmapped */
-    uint64_t note; /* the last */
+    bool stays; /* it still belongs to its owners, although it is unmapped */
+    uint64_t note; /* the last note */
 } leaving_t;
 
 static void leave(strata_checker_t *checker, check_life_t *life, void *context) {
@@ -235,7 +236,7 @@ static void leave(strata_checker_t *checker, check_life_t *life, void *context) 
                                          .old = old});
 }
 
-/* Freed in a stream's order it stays the pool's, which knows where in that order. */
+/* Memory freed in a stream's order stays in the pool, which records the point in that order. */
 static void stay_in_pool(strata_checker_t *checker, strata_address_t address, uint64_t size, uint32_t actor) {
     check_life_t *life = raw_life(checker, address, size, false);
     if (!life) return;
@@ -244,7 +245,7 @@ static void stay_in_pool(strata_checker_t *checker, strata_address_t address, ui
     check_uses_add(checker, &life->uses, &use);
 }
 
-/* The owners and the lease stay. */
+/* The owners and the lease remain. */
 static void pause(strata_checker_t *checker, uint64_t address, uint64_t size, leaving_t *leaving) {
     check_segment_t *segment = check_segment_first(checker, address, size);
     leaving->stays = true;
@@ -252,7 +253,8 @@ static void pause(strata_checker_t *checker, uint64_t address, uint64_t size, le
     check_away_begin(checker, address, size);
 }
 
-/* In a stream's order it goes after that stream's work (rule 6), else after what the calling thread has seen (rule 7). */
+/* With a stream, the memory must be ordered after that stream's work (rule 6). Otherwise it must be
+ * ordered after everything that the calling thread has seen (rule 7). */
 void check_on_memory_gone(sim_device_t *device, strata_address_t address, uint64_t size, sim_stream_t *stream) {
     strata_checker_t *checker = device->world->checker;
     if (!checker || size == 0) return;

@@ -1,9 +1,9 @@
-/* What is before what: streams, events, host threads (rules 1 to 4). */
+/* The happens-before order of streams, events and host threads (rules 1 to 4). */
 #include <stdlib.h>
 
 #include "platform/sim/checker/checker_internal.h"
 
-/* What an event carries: the clock of its stream at the record. */
+/* The checker's part of an event: the clock of its stream at the record. */
 struct sim_recorded {
     check_clock_t clock;
     uint32_t actor;
@@ -23,9 +23,10 @@ uint64_t check_tick(strata_checker_t *checker, uint32_t actor) {
     return count;
 }
 
-/* ---- what a stream's next operation comes after ---- */
+/* ---- the order before a stream's next operation ---- */
 
-/* Rule 4: the legacy stream's next operation comes after all blocking streams, gone ones too; so does whoever waited for it. */
+/* Rule 4: the legacy stream's next operation comes after all blocking streams, destroyed ones too. So
+ * does a host thread that waited for the legacy stream. */
 static void learn_blocking(strata_checker_t *checker, uint32_t actor, const sim_device_t *device) {
     for (uint32_t i = 1; i < checker->actor_count; i++) {
         const check_actor_t *at = check_actor(checker, i);
@@ -57,8 +58,9 @@ uint32_t check_arrive(strata_checker_t *checker, sim_stream_t *stream) {
     return actor;
 }
 
-/* A stream that is gone leaves what it knew to its device: only a wait for the whole device ends its work. The legacy stream comes
- * after it from its next operation on, not before, because it passes on what it knows to every blocking stream. */
+/* A destroyed stream leaves its clock to its device, since only a wait for the whole device covers its
+ * work. The legacy stream comes after it only from its next operation on, because it passes its clock
+ * on to every blocking stream. */
 void check_on_stream_gone(sim_stream_t *stream) {
     strata_checker_t *checker = stream->device->world->checker;
     if (!checker || !stream->actor) return;
@@ -98,7 +100,7 @@ void check_on_record(sim_stream_t *stream, sim_event_t *event) {
     check_note(checker, CHECK_NOTE_RECORDED, actor, 0, event->recorded->number);
 }
 
-/* Without rule 2 an event stands for everything that its stream has by now. */
+/* Returns the clock of an event. Without rule 2 that is everything its stream has by now. */
 static const check_clock_t *meaning(strata_checker_t *checker, const struct sim_recorded *recorded) {
     return check_rule(checker, 2) ? &recorded->clock : check_clock_of(checker, recorded->actor);
 }
@@ -111,7 +113,7 @@ void check_on_wait(sim_stream_t *stream, const sim_event_t *event) {
     check_note(checker, CHECK_NOTE_WAITED, actor, 0, event->recorded->number);
 }
 
-/* ---- what a host thread sees (rule 3) ---- */
+/* ---- operations that a host thread has seen complete (rule 3) ---- */
 
 void check_on_passed(const sim_event_t *event) {
     strata_checker_t *checker = event->device->world->checker;

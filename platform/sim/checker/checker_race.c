@@ -1,4 +1,5 @@
-/* Rule 1: declared accesses during the time of one owner. Two of them, one a write, that touch the same bytes need an order. */
+/* Rule 1: declared accesses during the time of one owner. Two that touch the same bytes need an order
+ * if one of them is a write. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,14 +7,15 @@
 
 static bool overlaps(const check_access_t *a, const check_access_t *b) { return a->begin < b->end && b->begin < a->end; }
 
-/* A later access replaces an earlier one that comes before it and that it covers, unless it only reads what was written. */
+/* A later access replaces an earlier one that precedes it and that it covers. A read does not replace a
+ * write. */
 static bool stands_for(const check_access_t *later, const check_access_t *earlier, const check_clock_t *clock) {
     return later->begin <= earlier->begin && later->end >= earlier->end && (later->write || !earlier->write) &&
            (later->use.actor == earlier->use.actor || later->write) &&
            check_clock_get(clock, earlier->use.actor) >= earlier->use.epoch;
 }
 
-/* The others stay in the order of their time. */
+/* The remaining accesses keep the order of their time. */
 static void forget(check_life_t *life, size_t index) {
     check_access_t *at = &life->accesses[index];
     memmove(at, at + 1, (--life->access_count - index) * sizeof *at);
@@ -34,7 +36,8 @@ typedef struct racing {
     const check_access_t *now;
 } racing_t;
 
-/* Accesses to the same bytes by another address. The dead there are earlier owners (rule 7). */
+/* Checks accesses to the same bytes by another address. Lives there that have ended are earlier owners
+ * (rule 7). */
 static void race_by_address(strata_checker_t *checker, check_life_t *other, uint64_t shift, void *context) {
     const racing_t *racing = context;
     const check_access_t *now = racing->now;

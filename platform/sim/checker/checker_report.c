@@ -1,4 +1,4 @@
-/* A fault in words: what happened, and the history of both sides. */
+/* The text of a fault: a description of it, and the history of both sides. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ static void say_note(text_t *text, const strata_checker_t *checker, uint64_t num
     say(text, "%s\n", mark);
 }
 
-/* The notes of one life: the first few and the last. */
+/* Writes the first and last few notes of one life. */
 static void say_life(text_t *text, const strata_checker_t *checker, uint64_t life, uint64_t marked, const char *mark) {
     uint64_t all = 0, seen = 0, oldest = check_note_oldest(checker);
     for (uint64_t n = oldest; n <= checker->note_count; n++) all += check_note_at(checker, n)->life == life;
@@ -71,7 +71,7 @@ static void say_life(text_t *text, const strata_checker_t *checker, uint64_t lif
     if (all == 0) say(text, "    too long ago to be remembered\n");
 }
 
-/* Between two accesses: what might have ordered them. */
+/* Returns true for a note between two accesses that might have ordered them. */
 static bool orders(const check_note_t *note, uint32_t old_actor, uint32_t new_actor, uint32_t host) {
     switch (note->kind) {
     case CHECK_NOTE_RECORDED:
@@ -98,7 +98,7 @@ static void say_launch(text_t *text, const check_touch_t *launch) {
         (unsigned long long)launch->address, (unsigned long long)launch->size);
 }
 
-/* A launch is at fault however it is ordered. */
+/* A launch over lost or newly served memory is at fault whatever its order. */
 static bool is_about_order(strata_hazard_t kind) { return kind != STRATA_HAZARD_GIVEN_BACK && kind != STRATA_HAZARD_SERVED_SINCE; }
 
 char *check_report_text(strata_checker_t *checker, const check_fault_t *fault, uint64_t number) {

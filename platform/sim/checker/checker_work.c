@@ -1,4 +1,4 @@
-/* Work and the memory that it touches (rules 6 to 8, and what the rules imply). */
+/* Work and the memory that it touches (rules 6 to 8, and their consequences). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 
 static const int RULE_OF_FREE = 8;
 
-/* The first use by an earlier owner that `clock` does not know, as far as the rules ask. */
+/* Returns the first use by an earlier owner that `clock` does not include, if an active rule covers it. */
 static const check_use_t *old_use(const strata_checker_t *checker, check_life_t *life, const check_clock_t *clock) {
     check_use_t *all = check_uses_all(&life->before);
     for (uint32_t i = 0; i < life->before.count; i++) {
@@ -51,8 +51,8 @@ static check_note_kind_t note_of(check_how_t how) {
     return notes[how];
 }
 
-/* Fills by allocators of memory that nobody owns (to scrub it, to find late writers) are work like any other, but no use after
- * free. They come after all earlier uses. */
+/* An allocator may fill memory that has no owner, to scrub it or to find late writers. Such a fill is
+ * work like any other, but no use after free. It must come after all earlier uses. */
 static bool is_allocators_own(const check_touch_t *touch, const check_life_t *life) {
     return touch->how == CHECK_FILL && !life->alive;
 }
@@ -61,7 +61,8 @@ static bool is_foreign(const check_touch_t *touch, const check_life_t *life) {
     return touch->expected && life->name != touch->expected;
 }
 
-/* A graph keeps what it allocates and what its pool serves: the ends of blocks there are those of names alone. */
+/* A graph keeps the memory that it allocates and the memory that its pool serves. There the end of a
+ * block ends only its name. */
 static bool is_kept(const check_captured_t *captured, const check_life_t *life) {
     return captured && (captured->own || (life->graph_pool && life->graph_pool == captured->pool));
 }
@@ -70,7 +71,7 @@ static bool is_of_nobody(const check_touch_t *touch, const check_life_t *life) {
     return (!life->alive && !is_kept(touch->captured, life)) || (life->raw && is_foreign(touch, life));
 }
 
-/* Rule 10. A life's number tells when it began. */
+/* Rule 10. The number of a life shows when it began. */
 static bool is_served_since(const strata_checker_t *checker, const check_touch_t *touch, const check_life_t *life) {
     const check_captured_t *captured = touch->captured;
     if (!captured || life->raw || is_kept(captured, life)) return false;
@@ -93,7 +94,7 @@ static uint64_t graph_of(const check_touch_t *touch) { return touch->captured ? 
 
 static const check_touch_t *launch_of(const check_touch_t *touch) { return touch->captured ? touch : NULL; }
 
-/* After the old owner's uses too, which are not in `before` yet. */
+/* The fill must also come after the old owner's uses, which are not in `before` yet. */
 static void fill_dead(strata_checker_t *checker, check_life_t *life, const check_touch_t *touch, const check_use_t *use) {
     check_uses_join(checker, &life->before, &life->uses);
     check_uses_end(&life->uses);
@@ -122,8 +123,8 @@ static void touch_life(strata_checker_t *checker, check_life_t *life, const chec
     }
 }
 
-/* A fill of memory that no program holds makes a life of its own of those bytes: what it must come after, and what must come after
- * it, concerns them alone. */
+/* A fill of memory that no program holds makes a separate life of those bytes. Only their order is
+ * affected, before and after the fill. */
 static check_life_t *life_for(strata_checker_t *checker, check_segment_t *segment, const check_touch_t *touch, uint64_t begin,
                               uint64_t end) {
     check_life_t *life = segment->life;
@@ -155,7 +156,7 @@ void check_touch(strata_checker_t *checker, const check_touch_t *touch) {
     }
 }
 
-/* ---- what submits it ---- */
+/* ---- work submitted by the program ---- */
 
 static uint64_t expected_at(const check_actor_t *host, size_t index) {
     return index < host->expected_count ? host->expected[index] : 0;

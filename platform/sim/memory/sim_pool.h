@@ -47,7 +47,7 @@ struct sim_pool {
     sim_pool_t *next;
     sim_chunk_t *chunks;
     sim_tree_t idle;
-    uint64_t owned; /* idle blocks that only some streams may use yet */
+    uint64_t owned; /* idle blocks that still belong to a stream */
     uint64_t handle; /* 0 if it is hidden, or destroyed and waiting for its last block */
     uint64_t max_size, threshold;
     uint64_t reserved, reserved_high, used, used_high, live;
