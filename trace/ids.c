@@ -5,23 +5,26 @@
 #include "platform/clock.h"
 #include "platform/host/host_memory.h"
 
-/* If the system has no random bytes yet: the time and the address, which a file cannot know. */
+/* If the system has no random bytes yet, the secret is the time and the address, which a file cannot
+ * predict. */
 static void draw_secret(strata_ids_t *ids) {
     if (ids->secret.low || ids->secret.high) return;
     if (getrandom(&ids->secret, sizeof ids->secret, GRND_NONBLOCK) == (ssize_t)sizeof ids->secret) return;
     ids->secret = (strata_sip_key_t){.low = strata_real_now(), .high = (uintptr_t)ids};
 }
 
-/* The finaliser of splitmix64, public domain: no two values become one, and ordinary numbers are scattered. */
+/* The finalizer of splitmix64, public domain. It maps no two values to one, and scatters ordinary numbers. */
 static uint64_t mix(uint64_t value) {
     value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);
     return value ^ (value >> 31);
 }
 
-/* The slot of `key`, or the empty slot for it. It is the high bits of a product with a secret odd number: any two keys meet in one
- * of n slots with a chance of at most 2 / n (Dietzfelbinger, Hagerup, Katajainen, Penttonen, "A reliable randomized algorithm for
- * the closest-pair problem", J. Algorithms 25, 1997). Each row looks a number up, so this is two steps, not SipHash. */
+/* Returns the slot of `key`, or the empty slot for it. The slot is the high bits of a product with a
+ * secret odd number. Any two keys collide in one of n slots with a chance of at most 2 / n
+ * (Dietzfelbinger, Hagerup, Katajainen, Penttonen, "A reliable randomized algorithm for the
+ * closest-pair problem", J. Algorithms 25, 1997). Each row looks a number up, so this takes two steps
+ * instead of SipHash. */
 static struct strata_ids_slot *slot_of(const strata_ids_t *ids, uint64_t key) {
     uint32_t mask = ids->capacity - 1;
     uint32_t at = (uint32_t)(mix(key ^ ids->secret.low) * (ids->secret.high | 1) >> __builtin_clzll(mask));
@@ -40,7 +43,7 @@ static void insert(strata_ids_t *ids, uint64_t key, uint32_t number) {
     *slot_of(ids, key) = (struct strata_ids_slot){.key = key, .number = number};
 }
 
-/* The least capacity for one key more, at most half of it in use. */
+/* Returns the smallest capacity for one more key with at most half of the slots in use. */
 static uint32_t enough_for(uint32_t count) {
     uint32_t capacity = 64;
     while (count >= capacity / 2) capacity *= 2;

@@ -19,9 +19,9 @@ enum { PATH_BYTES = 4096, LEAST_EVENTS = 64 };
      1u << STRATA_COLUMN_tag | 1u << STRATA_COLUMN_pool | 1u << STRATA_COLUMN_dur_us | 1u << STRATA_COLUMN_other |                 \
      1u << STRATA_COLUMN_stack | 1u << STRATA_COLUMN_stream_name)
 
-/* What the file knows of a block's name: the lifetime that it has now. */
+/* The file's entry for a block: the lifetime that it has now. */
 typedef struct lifetime {
-    uint64_t id; /* 0: none */
+    uint64_t id; /* 0 if there is none */
     const char *stack;
     uint32_t owner;
     char tag[STRATA_RECORDER_TAG];
@@ -29,7 +29,7 @@ typedef struct lifetime {
 
 /* The last kernel of a stream. */
 typedef struct kernel {
-    uint64_t number; /* 0: none yet */
+    uint64_t number; /* 0 if there is none yet */
     uint64_t time_us, dur_us;
 } kernel_t;
 
@@ -37,19 +37,19 @@ struct strata_recorder_file {
     strata_recorder_file_t *next;
     char *path;
     strata_trace_writer_t *writer;
-    strata_error_t error; /* the first failure; nothing is written after it */
+    strata_error_t error; /* the first failure; no row is written after it */
     bool has_rows;
     bool copied;
     strata_recorder_ring_t **rings;
     size_t ring_count, ring_room;
     uint64_t begin_ns, last_us;
-    uint64_t work_us; /* of all kernels */
-    uint64_t steps; /* rows written */
+    uint64_t work_us; /* sum of all kernels */
+    uint64_t steps; /* rows `step` written */
     strata_ids_t streams, blocks;
     lifetime_t *lifetimes; /* by the number of the block's name */
     size_t lifetime_room;
-    strata_ids_t uses; /* a block's name and a stream */
-    uint64_t *used; /* by the number of the use: the lifetime in which it is told and not ended; 0: none */
+    strata_ids_t uses; /* by a block's name and a stream */
+    uint64_t *used; /* by the number of the use: the lifetime in which the use is open; 0 if none */
     size_t used_room;
     uint64_t last_id;
     kernel_t *kernels; /* by stream */
@@ -59,20 +59,21 @@ struct strata_recorder_file {
     strata_recorder_stacks_t stacks;
 };
 
-/* Guards the files and the taking of events. Taken with no lock of Strata held; the rings' owners never take it to put. */
+/* Guards the files and the removal of events from rings. Taken with no lock of Strata held. The owners
+ * of rings never take it to add events. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static strata_recorder_file_t *files;
 
 /* ---- one event ---- */
 
-/* The number of a key, given at its first use; NONE: E_HOST_MEMORY. */
+/* Returns the number of a key, which is assigned at its first use. Returns NONE for E_HOST_MEMORY. */
 static uint32_t number_of(strata_ids_t *ids, uint64_t key) {
     uint32_t number = strata_ids_find(ids, key);
     if (number != STRATA_IDS_NONE) return number;
     return strata_ids_add(ids, key) == STRATA_OK ? ids->count - 1 : STRATA_IDS_NONE;
 }
 
-/* Room for element `number` of an array, zero where it is new. False: E_HOST_MEMORY. */
+/* Makes room for element `number` of an array, and zeroes new elements. Returns false for E_HOST_MEMORY. */
 static bool reach(void **array, size_t *room, uint32_t number, size_t size) {
     if (number == STRATA_IDS_NONE) return false;
     if (number < *room) return true;
@@ -96,7 +97,8 @@ static uint64_t *use_of(strata_recorder_file_t *file, uint64_t block, uint32_t s
     return reach((void **)&file->used, &file->used_room, number, sizeof *file->used) ? &file->used[number] : NULL;
 }
 
-/* What ends a use that the file does not tell, since the ring was full or there was none, is left out: *right is false. */
+/* Sets *right to false for the end of a use that the file does not have, because the ring was full or
+ * did not exist. Such a row is left out. */
 static strata_status_t note_use(strata_recorder_file_t *file, const strata_recorder_event_t *event, uint64_t id, uint32_t stream,
                                 bool *right) {
     if (event->op != STRATA_TRACE_borrow && event->op != STRATA_TRACE_unborrow) return STRATA_OK;
@@ -115,7 +117,8 @@ static const char *name_of(strata_recorder_file_t *file, uint32_t stream, uint64
     return strata_stream_names_find(handle, name) ? name : NULL;
 }
 
-/* Time never falls in a file; what two stacks did at once may come to a later one's time. */
+/* Time never decreases in a file. An event of one stack may therefore get the time of a later event of
+ * another. */
 static uint64_t time_of(strata_recorder_file_t *file, uint64_t time_ns) {
     uint64_t us = time_ns > file->begin_ns ? (time_ns - file->begin_ns) / 1000 : 0;
     if (us > file->last_us) file->last_us = strata_min(us, STRATA_TRACE_TIME_MAX);
@@ -132,8 +135,9 @@ static strata_status_t write_step(strata_recorder_file_t *file, strata_recorder_
     return strata_trace_write(file->writer, &row);
 }
 
-/* Rows of one stream and time are one kernel: the next one has another time. What is told of a kernel when the file's time has moved on
- * takes no time of its own. The sum of all stays one that a trace may have. */
+/* Rows of one stream and time are one kernel, so the next kernel gets another time. If the file's time
+ * has advanced, further rows of a kernel have no duration of their own. The sum of all durations stays
+ * within a trace's limit. */
 static void begin_kernel(strata_recorder_file_t *file, kernel_t *last, const strata_recorder_event_t *event) {
     uint64_t time_us = time_of(file, event->time_ns), dur_us = event->size / 1000 + (event->size % 1000 >= 500);
     bool same_time = last->number != 0 && time_us == last->time_us;
@@ -169,7 +173,7 @@ static strata_status_t write_work(strata_recorder_file_t *file, strata_recorder_
     return strata_trace_write(file->writer, &row);
 }
 
-/* What names no block. */
+/* Writes a row without a block. */
 static strata_status_t write_mark(strata_recorder_file_t *file, strata_recorder_ring_t *ring,
                                   const strata_recorder_event_t *event) {
     bool waits = event->op == STRATA_TRACE_wait, all = event->op == STRATA_TRACE_sync && event->block != 0;
@@ -240,7 +244,7 @@ static strata_status_t write_event(strata_recorder_file_t *file, strata_recorder
 
 /* ---- merging ---- */
 
-/* UINT64_MAX: the ring holds nothing from before the cut. */
+/* Returns the time of the ring's next event, or UINT64_MAX if it has none from before the cut. */
 static uint64_t next_time(const strata_recorder_ring_t *ring, uint64_t cut_ns) {
     uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
     if (tail == atomic_load_explicit(&ring->head, memory_order_acquire)) return UINT64_MAX;
@@ -267,14 +271,15 @@ static strata_status_t told_again(const strata_recorder_file_t *file) {
     return file->error.status == STRATA_OK ? STRATA_OK : strata_fail_again(&file->error);
 }
 
-/* False: a frame of the next event has no name yet. */
+/* Returns false if a frame of the next event has no name yet. */
 static bool is_named(strata_recorder_file_t *file, const strata_recorder_event_t *event) {
     if (event->frames == 0 || file->error.status != STRATA_OK) return true;
     return strata_recorder_names_known(&file->stacks, (const uint64_t *)(event + 1), event->frames);
 }
 
-/* What is put meanwhile is later than the cut and waits for the next time, so that no ring runs ahead of another. False: there is more,
- * once frames have been named. */
+/* Writes the events up to the cut. Events added during this call are later and remain for the next one,
+ * so that no ring runs ahead of another. Returns false if events remain because their frames must be
+ * named first. */
 static bool write_named(strata_recorder_file_t *file, uint64_t cut_ns) {
     for (size_t at = file->ring_count / 2; at-- > 0;) sift_down(file->rings, file->ring_count, at, cut_ns);
     while (next_time(file->rings[0], cut_ns) != UINT64_MAX) {
@@ -289,8 +294,8 @@ static bool write_named(strata_recorder_file_t *file, uint64_t cut_ns) {
     return true;
 }
 
-/* The mutex is open while the loader is asked for names: whoever holds the loader's lock, as in a constructor of a library, may be about
- * to wait for the mutex. */
+/* The mutex is released while the loader looks up names. A thread that holds the loader's lock, as in a
+ * constructor of a library, may be about to wait for the mutex. */
 static void write_until(strata_recorder_file_t *file, uint64_t cut_ns) {
     while (!write_named(file, cut_ns)) {
         strata_recorder_names_t names;
@@ -314,7 +319,7 @@ strata_status_t strata_recorder_write(strata_recorder_ring_t *ring, uint64_t now
 /* ---- files; under the mutex ---- */
 
 static strata_status_t end_file(strata_recorder_file_t *file) {
-    /* A program that could not begin leaves the trace of the one before. */
+    /* If a program could not begin, the trace of the one before is kept. */
     bool keep = file->writer && file->error.status == STRATA_OK && (file->has_rows || access(file->path, F_OK) != 0);
     strata_status_t status = told_again(file);
     if (keep) status = strata_trace_writer_finish(file->writer);

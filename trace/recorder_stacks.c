@@ -19,7 +19,7 @@ void strata_recorder_names_want(const strata_recorder_stacks_t *stacks, strata_r
     memcpy(names->frames, stacks->wanted, sizeof names->frames);
 }
 
-/* What parts frames and fields is no part of a name. */
+/* Replaces the characters in names that separate frames and fields. */
 void strata_recorder_names_find(strata_recorder_names_t *names) {
     for (uint32_t i = 0; i < names->count; i++) {
         strata_call_stack_name(names->frames[i], names->texts[i]);
@@ -28,7 +28,7 @@ void strata_recorder_names_find(strata_recorder_names_t *names) {
     }
 }
 
-/* Room for element `count` of an array. */
+/* Makes room for element `count` of an array. */
 static bool reserve(void **array, size_t *room, size_t count, size_t size) {
     if (count < *room) return true;
     void *larger = strata_host_resize(*array, *room * 2 + 64, size);
@@ -40,7 +40,7 @@ static bool reserve(void **array, size_t *room, size_t count, size_t size) {
 
 strata_status_t strata_recorder_names_add(strata_recorder_stacks_t *stacks, const strata_recorder_names_t *names) {
     for (uint32_t i = 0; i < names->count; i++) {
-        /* Twice in the stack, or another thread was first. */
+        /* The frame is twice in the stack, or another thread was first. */
         if (strata_ids_find(&stacks->addresses, names->frames[i]) != STRATA_IDS_NONE) continue;
         uint32_t number = stacks->addresses.count;
         if (!reserve((void **)&stacks->names, &stacks->name_room, number, sizeof *stacks->names)) return STRATA_E_HOST_MEMORY;
@@ -56,7 +56,7 @@ strata_status_t strata_recorder_names_add(strata_recorder_stacks_t *stacks, cons
 
 /* ---- stacks ---- */
 
-/* The frames that are whole within the room. */
+/* Joins the names of the frames that fit completely. */
 static void join(const strata_recorder_stacks_t *stacks, const uint64_t *frames, uint32_t count, char *text) {
     size_t length = 0;
     text[0] = '\0';
@@ -87,7 +87,8 @@ static strata_status_t add(strata_recorder_stacks_t *stacks, uint64_t key, const
     return status;
 }
 
-/* Stacks that have one key by chance take the next keys in turn. Above the most they are not looked for. */
+/* Stacks with the same key by chance take the next keys in turn. Above the max number of stacks no new
+ * ones are added. */
 strata_status_t strata_recorder_stack(strata_recorder_stacks_t *stacks, const uint64_t *frames, uint32_t count, const char **text) {
     *text = "";
     if (stacks->keys.count == 0) (void)strata_ids_word(&stacks->keys, "");

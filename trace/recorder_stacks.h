@@ -1,4 +1,5 @@
-/* The call stacks of a file that is being recorded: frames are addresses, a text is made of each stack once. */
+/* The call stacks of a file that is being recorded. Frames are addresses, and each stack is converted
+ * to text once. */
 #ifndef STRATA_TRACE_RECORDER_STACKS_H
 #define STRATA_TRACE_RECORDER_STACKS_H
 
@@ -10,35 +11,37 @@ enum { STRATA_RECORDER_NAMES = 32 };
 
 /* All zero is an empty table. */
 typedef struct strata_recorder_stacks {
-    strata_ids_t addresses; /* of frames */
+    strata_ids_t addresses; /* by frame address */
     char **names; /* by their numbers */
     size_t name_room;
-    uint64_t wanted[STRATA_RECORDER_NAMES]; /* addresses without a name that were asked for last */
+    uint64_t wanted[STRATA_RECORDER_NAMES]; /* addresses without a name from the latest query */
     uint32_t wanted_count;
-    strata_ids_t keys; /* of stacks */
+    strata_ids_t keys; /* by stack */
     struct strata_recorder_stack {
         uint64_t *frames;
         uint32_t count;
-        const char *text; /* "": there was no room for it */
+        const char *text; /* "" if there was no room for it */
     } * stacks; /* by their numbers */
     size_t stack_room;
     strata_stacks_t texts;
 } strata_recorder_stacks_t;
 
-/* Frames that are to be named with no lock held. */
+/* Frames to be named with no lock held. */
 typedef struct strata_recorder_names {
     uint64_t frames[STRATA_RECORDER_NAMES];
     char texts[STRATA_RECORDER_NAMES][STRATA_CALL_STACK_NAME];
     uint32_t count;
 } strata_recorder_names_t;
 
-/* Whether every frame has a name; those without are wanted from then on, as many as fit. */
+/* Returns true if every frame has a name. Otherwise records the frames without one, as many as fit, for
+ * strata_recorder_names_want(). */
 bool strata_recorder_names_known(strata_recorder_stacks_t *stacks, const uint64_t *frames, uint32_t count);
 void strata_recorder_names_want(const strata_recorder_stacks_t *stacks, strata_recorder_names_t *names);
 void strata_recorder_names_find(strata_recorder_names_t *names);
 strata_status_t strata_recorder_names_add(strata_recorder_stacks_t *stacks, const strata_recorder_names_t *names);
 
-/* The text of a stack whose frames all have names; "" if no more stacks fit. It stays where it is. E_HOST_MEMORY. */
+/* Sets *text to the text of a stack with named frames, or to "" if no more stacks fit. The text never
+ * moves. Fails with E_HOST_MEMORY. */
 strata_status_t strata_recorder_stack(strata_recorder_stacks_t *stacks, const uint64_t *frames, uint32_t count, const char **text);
 void strata_recorder_stacks_clear(strata_recorder_stacks_t *stacks);
 

@@ -1,5 +1,6 @@
-/* SipHash-1-3: without the key nobody can choose inputs with one hash. J.-P. Aumasson and D. J. Bernstein, "SipHash: a fast
- * short-input PRF", INDOCRYPT 2012; with one round per word and three at the end, as hash tables use it. */
+/* SipHash-1-3. Inputs with equal hashes cannot be chosen without the key. J.-P. Aumasson and D. J.
+ * Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT 2012; with one round per word and three at
+ * the end, as hash tables use it. */
 #ifndef STRATA_TRACE_SIP_HASH_H
 #define STRATA_TRACE_SIP_HASH_H
 

@@ -39,7 +39,7 @@ strata_status_t strata_stacks_add(strata_stacks_t *stacks, const char *text, con
     return STRATA_OK;
 }
 
-/* Up to the colon or the end; SIZE_MAX: it is no number. */
+/* Returns the number up to the colon or the end, or SIZE_MAX if it is not a number. */
 static size_t number_at(const char *field, const char **after) {
     size_t number = 0;
     const char *at = field;

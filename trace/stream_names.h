@@ -1,7 +1,9 @@
-/* The names that programs gave to their streams, by stream handle: one table for the whole process, for any thread.
+/* The names that programs gave to their streams, by stream handle: one table for the whole process, for
+ * any thread.
  *
- * A facade keeps its own table, by which it chooses stacks, and drops a name when the stream is forgotten. The recorder cannot use that
- * table. It writes events later, possibly after the stream is forgotten, into a file that all facades of the process share. */
+ * A facade keeps its own table, which selects stacks, and drops a name when the stream is forgotten.
+ * The recorder cannot use that table. It writes events later, possibly after the stream is forgotten,
+ * into a file that all facades of the process share. */
 #ifndef STRATA_TRACE_STREAM_NAMES_H
 #define STRATA_TRACE_STREAM_NAMES_H
 

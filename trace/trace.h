@@ -1,9 +1,9 @@
-/* Traces: what a program asked of its allocator, row by row. The format is docs/trace-format.md; files that others have recorded are
- * read as the same rows (docs/records.md).
+/* Traces: the requests of a program to its allocator, row by row. The format is docs/trace-format.md.
+ * Recordings of other tools are read as the same rows (docs/records.md).
  *
- * Every function that reads treats the file as hostile: lengths, counts and sums are bounded, and what is wrong is refused with
- * E_FORMAT and "file:line: what is wrong; what to write". Threads: one at a time on each reader, writer or trace.
- */
+ * Every reading function treats the file as hostile. Lengths, counts and sums are bounded. An error is
+ * E_FORMAT with the text "file:line: what is wrong; what to write". Each reader, writer or trace is for
+ * one thread at a time. */
 #ifndef STRATA_TRACE_TRACE_H
 #define STRATA_TRACE_TRACE_H
 
@@ -61,52 +61,58 @@ typedef enum strata_trace_column {
 
 enum {
     STRATA_TRACE_TAG_BYTES = 256, /* with the terminating zero */
-    STRATA_TRACE_TAGS = 65535, /* different ones in a trace */
+    STRATA_TRACE_TAGS = 65535, /* max different tags in a trace */
     STRATA_TRACE_STACK_BYTES = 2048, /* with the terminating zero */
-    STRATA_TRACE_STACKS = 65535, /* different ones in a trace */
-    STRATA_TRACE_STREAMS = 4000, /* different ones in a trace, all devices */
+    STRATA_TRACE_STACKS = 65535, /* max different stacks in a trace */
+    STRATA_TRACE_STREAMS = 4000, /* max different streams in a trace, of all devices */
     STRATA_TRACE_POOLS = 4000,
-    STRATA_TRACE_BEGUN = 16, /* pools that a stream has begun and not ended */
+    STRATA_TRACE_BEGUN = 16, /* max pools that a stream has begun and not ended */
     STRATA_TRACE_DEVICES = 16,
     STRATA_TRACE_EVENTS = 1 << 26
 };
-#define STRATA_TRACE_SIZE_MAX   ((uint64_t)1 << 48) /* of one request, as strata_allocate() */
+#define STRATA_TRACE_SIZE_MAX   ((uint64_t)1 << 48) /* of one request, as for strata_allocate() */
 #define STRATA_TRACE_LIVE_MAX   ((uint64_t)1 << 60) /* of all live requests */
 #define STRATA_TRACE_NUMBER_MAX (((uint64_t)1 << 60) - 1) /* of a stream's number */
-#define STRATA_TRACE_TIME_MAX   UINT64_C(1000000000000000) /* us: 31 years; of time_us, and of the sum of dur_us */
+#define STRATA_TRACE_TIME_MAX   UINT64_C(1000000000000000) /* us: 31 years; for time_us, and for the sum of dur_us */
 
 /* ---- one row -------------------------------------------------------------------------------------------------------- */
 
 typedef struct strata_trace_record {
     strata_trace_op_t op;
     strata_place_kind_t place;
-    uint64_t id; /* if has_id */
-    uint64_t size; /* alloc */
+    uint64_t id; /* valid if has_id */
+    uint64_t size; /* for alloc */
     uint64_t stream;
     uint64_t time_us;
-    uint64_t dur_us; /* work */
-    uint64_t other; /* wait */
-    uint64_t pool; /* if has_pool */
-    uint64_t align; /* bytes; 0: the place's */
+    uint64_t dur_us; /* for work */
+    uint64_t other; /* for wait */
+    uint64_t pool; /* valid if has_pool */
+    uint64_t align; /* bytes; 0 means the place's */
     uint32_t device;
     uint32_t thread;
-    bool has_id; /* alloc, free, borrow, unborrow always; work, where the kernel uses a block at all */
-    bool has_pool; /* pool_begin, pool_end always; alloc from a pool */
-    bool all_streams; /* sync: the whole device */
-    uint32_t line; /* of the file, 1-based; of a foreign one: of what strata convert makes of it */
-    const char *tag; /* no LF, no CR. When read: never NULL, valid until the next row is read. When written: NULL is "" */
-    const char *stream_name; /* the program's name for the stream of the row; characters as in a tag. NULL or "": not in this row.
-                                When read: valid until the next row is read */
-    const char *stack; /* "inner;outer", no quotes, no control characters. When read: never NULL, valid until the close, each stack of
-                          a file at one address. When written: NULL is "", and one address is one stack */
+    bool has_id; /* always for alloc, free, borrow, unborrow; for work if the kernel uses a block at all */
+    bool has_pool; /* always for pool_begin, pool_end; for alloc from a pool */
+    bool all_streams; /* for sync: the whole device */
+    uint32_t line; /* of the file, 1-based; for a foreign file: of the output of strata convert */
+    /* No LF, no CR. When read it is never NULL, and valid until the next row is read. When written,
+     * NULL means "". */
+    const char *tag;
+    /* The program's name for the stream of the row, with the characters of a tag. NULL or "" means that
+     * this row has none. When read it is valid until the next row is read. */
+    const char *stream_name;
+    /* "inner;outer", without quotes and control characters. When read it is never NULL and valid until
+     * the close, and each stack of a file has one address. When written, NULL means "", and one address
+     * is one stack. */
+    const char *stack;
 } strata_trace_record_t;
 
 const char *strata_trace_op_name(strata_trace_op_t op);
 const char *strata_trace_column_name(strata_trace_column_t column);
 
-/* ---- what a record of another's lacks ----------------------------------------------------------------------------------- */
+/* ---- what another tool's recording lacks ------------------------------------------------------------------------------- */
 
-/* X(name, what a count of them means to a person). Counts of what a reader has done to a record of another tool's format. */
+/* X(name, meaning of the count for a reader of the report). Counts of the changes that a reader made to
+ * a recording of another tool. */
 #define STRATA_TRACE_NOTE_MAP(X)                                                                                                   \
     X(older, "allocations are older than the record; they stand at its head")                                                      \
     X(borrowed, "blocks were freed while other streams used them; which ones is not recorded, so stream 3 stands for them")        \
@@ -128,30 +134,33 @@ typedef struct strata_trace_notes {
 #define STRATA_TRACE_NOTE_FIELD(name, meaning) uint64_t name;
     STRATA_TRACE_NOTE_MAP(STRATA_TRACE_NOTE_FIELD)
 #undef STRATA_TRACE_NOTE_FIELD
-    uint64_t reserved_peak; /* bytes that the recorded allocator itself held at most, if its record says so; 0: it does not */
+    uint64_t reserved_peak; /* max bytes that the recorded allocator itself held, if its recording has them; otherwise 0 */
 } strata_trace_notes_t;
 
-enum { STRATA_TRACE_BORROWER = 3 }; /* the stream that stands for borrowers that a record does not name */
+enum { STRATA_TRACE_BORROWER = 3 }; /* the stream that represents borrowers which a recording does not name */
 
 /* ---- reading row by row ------------------------------------------------------------------------------------------------ */
 
 typedef struct strata_trace_reader strata_trace_reader_t;
 
-/* Opens a file and reads its header. Its format, and gzip, are recognised by its first bytes, not by its name. E_IO, E_FORMAT,
- * E_LIMIT (too large for a reader that needs all of it), E_HOST_MEMORY. */
+/* Opens a file and reads its header. Its format, and gzip, are recognized by its first bytes, not by
+ * its name. Fails with E_IO, E_FORMAT, E_LIMIT (too large for a reader that needs all of it) or
+ * E_HOST_MEMORY. */
 strata_status_t strata_trace_reader_open(const char *path, strata_trace_reader_t **reader);
-/* The next row. After the last *end is true and the record is untouched. After a failure the reader can only be closed. */
+/* Reads the next row. After the last one *end is true and the record is untouched. After a failure the
+ * reader can only be closed. */
 strata_status_t strata_trace_read(strata_trace_reader_t *reader, strata_trace_record_t *record, bool *end);
-/* For errors: where the field of a column begins in the line that was read last, 1 and the characters before it. If the file has no
- * such column, the place of its `op`. */
+/* For errors: returns the place of a column's field in the line that was read last, which is 1 + the
+ * characters before it. If the file has no such column, returns the place of `op`. */
 uint32_t strata_trace_reader_column(const strata_trace_reader_t *reader, strata_trace_column_t column);
-/* The name of the format of a file, as below, without reading it. E_IO, E_FORMAT, E_HOST_MEMORY. */
+/* Sets *name to the format of a file, as below, without reading its rows. Fails with E_IO, E_FORMAT or
+ * E_HOST_MEMORY. */
 strata_status_t strata_trace_format_name(const char *path, const char **name);
-/* The name of the file's format; "trace" is Strata's own. */
+/* Returns the name of the file's format; "trace" is Strata's own. */
 const char *strata_trace_reader_format(const strata_trace_reader_t *reader);
-/* A bit (1u << STRATA_COLUMN_x) for each optional column that its rows may fill. */
+/* Returns a bit (1u << STRATA_COLUMN_x) for each optional column that its rows may fill. */
 uint32_t strata_trace_reader_columns(const strata_trace_reader_t *reader);
-/* Complete before the first row is read. */
+/* Returns the notes, which are complete before the first row is read. */
 strata_trace_notes_t strata_trace_reader_notes(const strata_trace_reader_t *reader);
 void strata_trace_reader_close(strata_trace_reader_t *reader);
 
@@ -164,22 +173,22 @@ void strata_trace_reader_close(strata_trace_reader_t *reader);
 /* 40 bytes. */
 typedef struct strata_trace_event {
     uint64_t time_us;
-    uint64_t value; /* alloc: the size; work: dur_us */
-    uint32_t id; /* 0 .. lifetimes - 1, in the order of the allocs; STRATA_TRACE_NONE */
+    uint64_t value; /* for alloc: the size; for work: dur_us */
+    uint32_t id; /* 0 .. lifetimes - 1, in the order of the allocs; or STRATA_TRACE_NONE */
     uint32_t line;
-    uint16_t stream; /* index of streams[]; NO_STREAM: step, release, sync of the whole device */
-    uint16_t other; /* wait: index of streams[]; if stream is NO_STREAM: the device */
-    uint16_t pool; /* index of pools[], also for an alloc whose stream has begun one; NO_POOL */
-    uint16_t tag; /* index of tags[]; 0 is "" */
+    uint16_t stream; /* index into streams[]; NO_STREAM for step, release, and sync of the whole device */
+    uint16_t other; /* for wait: index into streams[]; if stream is NO_STREAM: the device */
+    uint16_t pool; /* index into pools[], also for an alloc on a stream that has begun one; or NO_POOL */
+    uint16_t tag; /* index into tags[]; 0 is "" */
     uint8_t op; /* strata_trace_op_t */
     uint8_t place; /* strata_place_kind_t */
-    uint8_t align; /* log2; 0: the place's */
-    uint32_t stack; /* index of stacks[]; 0 is "" */
+    uint8_t align; /* log2; 0 means the place's */
+    uint32_t stack; /* index into stacks[]; 0 is "" */
 } strata_trace_event_t;
 
 typedef struct strata_trace_stream {
-    uint64_t number; /* as the file says */
-    char *name; /* the program's name for it; NULL: not in the trace */
+    uint64_t number; /* as in the file */
+    char *name; /* the program's name for it; NULL if the trace has none */
     uint32_t device;
 } strata_trace_stream_t;
 
@@ -189,7 +198,7 @@ typedef struct strata_trace {
     char *path;
     strata_trace_event_t *events;
     size_t count;
-    strata_trace_event_t *older[STRATA_TRACE_MOVES]; /* where events were before, if others may still look there */
+    strata_trace_event_t *older[STRATA_TRACE_MOVES]; /* earlier arrays of events, kept if other threads may still read there */
     uint32_t older_count;
     strata_trace_stream_t *streams;
     uint32_t stream_count;
@@ -199,30 +208,31 @@ typedef struct strata_trace {
     uint32_t tag_count;
     char **stacks;
     uint32_t stack_count;
-    uint32_t lifetimes; /* allocs */
+    uint32_t lifetimes; /* number of allocs */
     uint32_t devices; /* highest device + 1 */
-    uint32_t places; /* bit k: a row of place kind k allocates */
+    uint32_t places; /* bit k is set if a row of place kind k allocates */
     bool has_work;
     bool has_steps;
-    uint64_t peak_requested; /* of the sum of all places */
+    uint64_t peak_requested; /* peak of the sum of all places */
     const char *format; /* as strata_trace_reader_format() */
     strata_trace_notes_t notes;
 } strata_trace_t;
 
-/* Reads and checks a whole file. strata_trace_delete() ends it (NULL is ignored). */
+/* Reads and checks a whole file. strata_trace_delete() frees the trace (NULL is ignored). */
 strata_status_t strata_trace_load(const char *path, strata_trace_t **trace);
-/* The same of a reader that has read no row yet and stays the caller's. Each row, once it is checked, goes to `row` too (may be NULL);
- * what that returns ends the reading if it is not OK. */
+/* Reads from a reader that has read no row yet and still belongs to the caller. Each checked row is
+ * also passed to `row`, which may be NULL. Reading ends if that does not return OK. */
 typedef strata_status_t (*strata_trace_row_fn)(void *context, const strata_trace_record_t *record);
 strata_status_t strata_trace_load_from(strata_trace_reader_t *reader, const char *path, strata_trace_row_fn row, void *context,
                                        strata_trace_t **trace);
-/* For others who use the first rows while the rest is read. */
+/* For other threads that use the first rows while the rest is read. */
 typedef struct strata_trace_pieces {
-    void (*show)(void *context, const strata_trace_t *so_far); /* after each some thousand rows */
+    void (*show)(void *context, const strata_trace_t *so_far); /* called after every few thousand rows */
     void *context;
-    size_t expected; /* rows; what more there are is moved, and the old place stays until the delete */
+    size_t expected; /* rows; if there are more, the array is moved and the old one stays until the delete */
 } strata_trace_pieces_t;
-/* The same in pieces. *trace is set even if the file turns out to be wrong, since others may still use it; NULL: it has not begun. */
+/* Reads as above in pieces. *trace is set even if the file turns out to be wrong, since other threads
+ * may still use it. It is NULL if reading has not begun. */
 strata_status_t strata_trace_load_in_pieces(strata_trace_reader_t *reader, const char *path, const strata_trace_pieces_t *pieces,
                                             strata_trace_t **trace);
 void strata_trace_delete(strata_trace_t *trace);
@@ -231,17 +241,19 @@ void strata_trace_delete(strata_trace_t *trace);
 
 typedef struct strata_trace_writer strata_trace_writer_t;
 
-/* Begins a trace. `columns` has a bit (1u << STRATA_COLUMN_x) for each optional column that rows will fill. A path that ends in .gz
- * is compressed. Nothing is at `path` before strata_trace_writer_finish(). */
+/* Begins a trace. `columns` has a bit (1u << STRATA_COLUMN_x) for each optional column that rows will
+ * fill. A path that ends in .gz is compressed. No file is at `path` before
+ * strata_trace_writer_finish(). */
 strata_status_t strata_trace_writer_open(const char *path, uint32_t columns, strata_trace_writer_t **writer);
-/* E_INVALID for a record that the reader would refuse by itself (rows are not checked against each other), or that needs a column
- * that was not asked for. */
+/* Writes a row. Fails with E_INVALID for a record that the reader would refuse by itself, or that needs
+ * a column missing in `columns`. Rows are not checked against each other. */
 strata_status_t strata_trace_write(strata_trace_writer_t *writer, const strata_trace_record_t *record);
-/* What was written so far, as a trace of its own; the writer goes on. E_IO, E_UNSUPPORTED (a pipe), E_HOST_MEMORY. */
+/* Writes a copy of the rows so far as a separate trace; the writer continues. Fails with E_IO,
+ * E_UNSUPPORTED (a pipe) or E_HOST_MEMORY. */
 strata_status_t strata_trace_writer_copy(strata_trace_writer_t *writer, const char *path);
-/* Writes the rest, puts the file in its place and ends the writer, whatever the status. */
+/* Writes the rest, puts the file in its place and frees the writer, whatever the status. */
 strata_status_t strata_trace_writer_finish(strata_trace_writer_t *writer);
-/* Ends the writer; no file is left. */
+/* Frees the writer and leaves no file. */
 void strata_trace_writer_abandon(strata_trace_writer_t *writer);
 
 #endif

@@ -45,7 +45,7 @@ strata_status_t strata_trace_writer_open(const char *path, uint32_t columns, str
     return STRATA_OK;
 }
 
-/* A value that would be lost because its column is missing. */
+/* Fails if a value would be lost because its column is missing. */
 static strata_status_t needs(const strata_trace_writer_t *writer, bool used, strata_trace_column_t column) {
     if (!used || (writer->columns & 1u << column)) return STRATA_OK;
     return strata_fail(STRATA_E_INVALID, 0, "the record uses column %s, which this trace was opened without",
@@ -94,7 +94,7 @@ static strata_status_t check_values(const strata_trace_writer_t *writer, const s
     return STRATA_OK;
 }
 
-/* The row as text: the columns in their order. */
+/* The row as text, with the columns in their order. */
 typedef struct row {
     char text[STRATA_TRACE_LINE_BYTES];
     size_t length;
@@ -129,7 +129,7 @@ static void put_tag(row_t *row, const char *tag) {
     row->text[row->length++] = '"';
 }
 
-/* Its number, and where it first stands what it is. */
+/* Writes the number of a stack, with its text at its first use. */
 static void put_stack(row_t *row, uint32_t number, const char *text) {
     bool quoted = text && strchr(text, ',');
     if (quoted) row->text[row->length++] = '"';
@@ -167,7 +167,7 @@ static void put_column(row_t *row, const strata_trace_record_t *record, strata_t
     case STRATA_COLUMN_dur_us: put_if(row, record->op == STRATA_TRACE_work, record->dur_us); break;
     case STRATA_COLUMN_other: put_if(row, record->op == STRATA_TRACE_wait, record->other); break;
     case STRATA_COLUMN_stream_name: put_tag(row, record->stream_name ? record->stream_name : ""); break;
-    case STRATA_COLUMN_stack: /* below: the writer counts them */
+    case STRATA_COLUMN_stack: /* written by the caller, since the writer numbers the stacks */
     case STRATA_TRACE_COLUMNS: break;
     }
 }

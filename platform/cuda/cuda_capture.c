@@ -2,7 +2,7 @@
 #include "platform/cuda/cuda_device.h"
 #include "platform/host/host_memory.h"
 
-/* Graphs with a callback that live in this process. A capture that somebody else began may be among them. */
+/* Live graphs of this process that have a callback. A capture begun by other code may be among them. */
 static _Atomic uint64_t watched_graphs;
 
 bool strata_cuda_capture_known(strata_cuda_device_t *device) {
@@ -23,8 +23,9 @@ void strata_cuda_forget_capture(strata_cuda_device_t *device, strata_handle_t st
     strata_unlock(&device->lock);
 }
 
-/* It counts before it is there, because a wait of another thread in between would invalidate it. A handle that is already in the
- * table belongs to a stream that was destroyed without our knowledge; it was counted. */
+/* The capture is counted before it begins, because a wait by another thread in between would invalidate
+ * it. A handle that is already in the table belongs to a stream that was destroyed without our
+ * knowledge; it was counted. */
 strata_status_t strata_cuda_capture_begin(strata_device_t *self, strata_handle_t stream, strata_capture_mode_t mode) {
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_PLAIN, &scope);
@@ -45,7 +46,8 @@ strata_status_t strata_cuda_capture_begin(strata_device_t *self, strata_handle_t
     return strata_cuda_leave(&scope, status);
 }
 
-/* Even if ending fails the capture is over, unless the stream says otherwise (another thread's capture). */
+/* The capture is over even if ending it fails, unless the stream is still captured afterwards (another
+ * thread's capture). */
 strata_status_t strata_cuda_capture_end(strata_device_t *self, strata_handle_t stream, strata_handle_t *graph) {
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_PLAIN, &scope);
@@ -89,7 +91,7 @@ typedef struct watch {
     void *context;
 } watch_t;
 
-/* On a thread of the driver's, or on the one that drops the graph: no call of CUDA is allowed. */
+/* Runs on a thread of the driver, or on the one that drops the graph. No call of CUDA is allowed. */
 static void graph_is_gone(void *self) {
     watch_t watch = *(watch_t *)self;
     strata_host_delete(self);
@@ -130,13 +132,14 @@ strata_status_t strata_cuda_graph_on_destroy(strata_device_t *self, strata_handl
     }
     status = CUDA_CALL(device, GraphRetainUserObject, graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
     if (status != STRATA_OK) {
-        watch->callback = NULL; /* its graph lives on */
+        watch->callback = NULL; /* its graph still exists */
         device->driver->UserObjectRelease(object, 1);
     }
     return strata_cuda_leave(&scope, status);
 }
 
-/* With slow_lock held. Memory that a launch left allocated is freed by the next one, because its addresses are the same again. */
+/* Called with slow_lock held. A launch frees the memory that the last one left allocated, because its
+ * addresses are the same again. */
 static strata_status_t instance_of(strata_cuda_device_t *device, CUgraph graph, CUgraphExec *instance) {
     uint64_t *found = strata_cuda_table_find(&device->graphs, key_of(graph));
     if (found) {
@@ -172,7 +175,8 @@ strata_status_t strata_cuda_graph_launch(strata_device_t *self, strata_handle_t 
     return strata_cuda_leave(&scope, status);
 }
 
-/* No lock is held when graph and instance go: the callback of graph_on_destroy may run inside. */
+/* No lock is held while the graph and its instance are destroyed, since the callback of
+ * graph_on_destroy may run inside. */
 strata_status_t strata_cuda_graph_destroy(strata_device_t *self, strata_handle_t graph) {
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);

@@ -20,11 +20,11 @@ strata_status_t strata_cuda_copy(strata_device_t *self, strata_address_t address
     return strata_cuda_leave(&scope, status);
 }
 
-/* With the context current. Whatever the driver answers is no failure here. */
+/* Called with the context current. An error of the driver is no failure here. */
 static void *view(const strata_device_t *self, const strata_cuda_driver_t *driver, strata_address_t address) {
     unsigned int kind = 0, managed = 0;
     CUresult code = driver->PointerGetAttribute(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
-    if (code == CUDA_ERROR_INVALID_VALUE) return (void *)(uintptr_t)address; /* not the driver's: host memory */
+    if (code == CUDA_ERROR_INVALID_VALUE) return (void *)(uintptr_t)address; /* unknown to the driver, so it is host memory */
     if (code != CUDA_SUCCESS) return NULL;
     if (driver->PointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) != CUDA_SUCCESS) return NULL;
     bool seen = managed ? self->capabilities.concurrent_managed : kind == CU_MEMORYTYPE_HOST;
@@ -47,7 +47,7 @@ static CUmemLocation place(const strata_cuda_device_t *device, bool host) {
     return location;
 }
 
-/* Both forms of the call do the same; each driver has at least one. */
+/* Both forms of the call do the same. Each driver has at least one. */
 strata_status_t strata_cuda_prefetch(strata_device_t *self, strata_address_t address, uint64_t size, bool to_host,
                                      strata_handle_t stream) {
     strata_cuda_scope_t scope;

@@ -1,7 +1,8 @@
-/* Which of two captured streams comes after the other, by the edges of the graph that is being captured. */
+/* Decides if one captured stream follows another, by the edges of the graph that is being captured. */
 #include "platform/cuda/cuda_device.h"
 
-/* A join is a few nodes back as a rule. What is not found within so many counts as not joined, which is never wrong. */
+/* A join is usually a few nodes back. One that is not found within these limits counts as not joined,
+ * which is never wrong. */
 enum { TAIL = 16, SEARCHED = 64 };
 
 typedef struct nodes {
@@ -9,14 +10,15 @@ typedef struct nodes {
     size_t count;
 } nodes_t;
 
-/* The nodes after which the next one of a stream comes. */
+/* The nodes that precede the next node of a stream. */
 typedef struct tail {
-    uint64_t capture; /* 0: the stream is not being captured, or nobody can tell */
+    uint64_t capture; /* 0 if the stream is not being captured, or if that is unknown */
     CUgraphNode nodes[TAIL];
     size_t count;
 } tail_t;
 
-/* Edges that carry data are told to those alone who ask for it; the driver's list is good until the next call. */
+/* The driver reports edges that carry data only to a call that asks for them, and otherwise fails with
+ * LOSSY_QUERY. Its list is valid until the next call. */
 static strata_status_t find_tail(strata_cuda_device_t *device, CUstream stream, tail_t *tail) {
     CUstreamCaptureStatus found = CU_STREAM_CAPTURE_STATUS_NONE;
     uint64_t id = 0;
@@ -38,7 +40,7 @@ static bool has(const CUgraphNode *nodes, size_t count, CUgraphNode node) {
     return count > 0;
 }
 
-/* How many of `wanted` were added, of those that were not there. */
+/* Adds the nodes that are not in the list yet. Returns how many of them are in `wanted`. */
 static size_t add(nodes_t *nodes, const CUgraphNode *more, size_t count, const tail_t *wanted) {
     size_t found = 0;
     for (size_t i = 0; i < count && nodes->count < SEARCHED; i++) {
@@ -49,7 +51,7 @@ static size_t add(nodes_t *nodes, const CUgraphNode *more, size_t count, const t
     return found;
 }
 
-/* From the tail backwards, level by level. */
+/* Searches backwards from the tail, level by level. */
 static bool reaches(const strata_cuda_driver_t *driver, const tail_t *from, const tail_t *wanted) {
     nodes_t nodes = {.count = 0};
     size_t found = add(&nodes, from->nodes, from->count, wanted);

@@ -18,8 +18,9 @@ strata_status_t strata_cuda_malloc(strata_device_t *self, strata_memory_t memory
     return strata_cuda_leave(&scope, status);
 }
 
-/* NVIDIA's header says only that cuMemFree may wait for the device; the contract says that it does, so we wait ourselves. That
- * would invalidate a capture: if one may be on, the driver's own wait, which its guide describes, must be enough. */
+/* NVIDIA's header documents only that cuMemFree may wait for the device. The contract requires a wait,
+ * so we wait ourselves. Since that would invalidate a capture, the driver's own wait, which its guide
+ * describes, must be enough if one may be under way. */
 strata_status_t strata_cuda_free(strata_device_t *self, strata_memory_t memory, strata_address_t address) {
     if (address == 0 || (memory != STRATA_MEMORY_DEVICE && memory != STRATA_MEMORY_MANAGED))
         return strata_fail(STRATA_E_INVALID, 0, "free takes device or managed memory");
@@ -40,8 +41,8 @@ static strata_status_t host_alloc(uint64_t size, uint64_t alignment, strata_addr
     return STRATA_OK;
 }
 
-/* The driver promises no more alignment of pinned memory than malloc does, though it gives whole pages. If the alignment does not
- * fit, more is taken and the address moved up. */
+/* The driver promises no more alignment of pinned memory than malloc does, though it returns whole
+ * pages. If the alignment does not fit, more is allocated and the address is moved up. */
 static strata_status_t pin_shifted(strata_cuda_device_t *device, uint64_t size, uint64_t alignment, uint32_t flags,
                                    strata_address_t *address) {
     uint64_t larger;
@@ -118,7 +119,7 @@ static strata_status_t unpin(strata_cuda_device_t *device, strata_address_t addr
 strata_status_t strata_cuda_host_free(strata_device_t *self, strata_memory_t memory, strata_address_t address) {
     if (address == 0 || (memory != STRATA_MEMORY_PINNED && memory != STRATA_MEMORY_HOST))
         return strata_fail(STRATA_E_INVALID, 0, "host_free takes pinned or host memory");
-    if (memory == STRATA_MEMORY_HOST) { /* not known to the driver, so it does not end with it */
+    if (memory == STRATA_MEMORY_HOST) { /* unknown to the driver, so it outlives the driver's shutdown */
         strata_status_t given = STRATA_OK;
         if (strata_cuda_of(self)->generation != strata_cuda_generation()) return strata_cuda_usable(strata_cuda_of(self));
         if (!strata_cuda_node_free(strata_cuda_of(self), address, &given)) free((void *)(uintptr_t)address);

@@ -1,5 +1,5 @@
-/* Pinned and plain host memory of a named node. The driver's own pinning follows the thread's policy. So the memory is mapped here,
- * the kernel is told its node, and the driver pins it in place. */
+/* Pinned and plain host memory of a named node. The driver's own pinning follows the thread's policy.
+ * So the memory is mapped here, the kernel is given its node, and the driver pins it in place. */
 #include "platform/arithmetic.h"
 #include "platform/cuda/cuda_device.h"
 #include "platform/host/host_nodes.h"
@@ -36,7 +36,7 @@ strata_status_t strata_cuda_node_alloc(strata_cuda_device_t *device, strata_memo
     status = strata_cuda_table_claim(&device->on_node, &device->lock);
     if (status != STRATA_OK) return status;
     status = map(size, alignment, strata_host_flags_node(flags), &mapped);
-    /* The driver's two words for it are the same numbers. */
+    /* The driver's flags for registering have the same numbers as those for allocating. */
     if (status == STRATA_OK && pinned)
         status = CUDA_CALL(device, MemHostRegister, mapped, size, flags & (STRATA_HOST_PORTABLE | STRATA_HOST_MAPPED));
     if (status != STRATA_OK && mapped) strata_host_unmap(mapped, size);

@@ -32,7 +32,7 @@ strata_status_t strata_cuda_count(uint32_t *count) {
     return status == STRATA_OK ? count_of(driver, count) : status;
 }
 
-/* 0 if the driver does not know the attribute. */
+/* Returns the value of an attribute, or 0 if the driver lacks it. */
 static int attribute_of(const strata_cuda_device_t *device, CUdevice_attribute attribute) {
     int value = 0;
     return device->driver->DeviceGetAttribute(&value, attribute, device->handle) == CUDA_SUCCESS ? value : 0;
@@ -55,12 +55,13 @@ static uint32_t nearest_node(const strata_cuda_device_t *device) {
     return code == CUDA_SUCCESS && node >= 0 ? (uint32_t)node : STRATA_HOST_NODES;
 }
 
-/* With the context current: what both the device and the driver's entries allow. A query that fails counts as "no". */
+/* Sets the capabilities that both the device and the driver's entries support. A query that fails
+ * counts as "no". Called with the context current. */
 static void ask_capabilities(strata_cuda_device_t *device) {
     const strata_cuda_driver_t *driver = device->driver;
     strata_device_capabilities_t *can = &device->base.capabilities;
     can->contents = true;
-    can->alignment = 256; /* what NVIDIA promises; 512 is only observed */
+    can->alignment = 256; /* NVIDIA's promise; 512 is only observed */
     can->managed = strata_cuda_driver_has(driver, STRATA_CUDA_MANAGED) && attribute_of(device, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
     can->concurrent_managed = can->managed && attribute_of(device, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);
     can->pools = strata_cuda_driver_has(driver, STRATA_CUDA_POOLS) &&
@@ -142,7 +143,8 @@ fail:
     return status;
 }
 
-/* Gives the driver back what the device itself holds. Failures are not reported: nobody could do anything about them. */
+/* Gives the driver back the resources that the device itself holds. Failures are not reported, since
+ * there is no remedy. */
 static void give_back(strata_cuda_device_t *device) {
     strata_cuda_scope_t scope;
     if (strata_cuda_enter(&device->base, STRATA_CUDA_RELAXED, &scope) != STRATA_OK) return;

@@ -12,7 +12,7 @@ strata_status_t strata_cuda_malloc_async(strata_device_t *self, strata_handle_t 
     strata_status_t status = strata_cuda_enter_stream(self, STRATA_CUDA_RELAXED, stream, &scope);
     if (status != STRATA_OK) return status;
     CUdeviceptr got = 0;
-    /* From the named pool: cuMemAllocAsync uses whichever pool the program has made current. */
+    /* Uses the named pool, because cuMemAllocAsync uses whichever pool the program has made current. */
     status = STREAM_CALL(scope.device, stream, MemAllocFromPoolAsync, &got, size, pool_of(scope.device, pool), (CUstream)stream);
     if (status == STRATA_OK) *address = got;
     return strata_cuda_leave(&scope, status);
@@ -62,7 +62,7 @@ strata_status_t strata_cuda_pool_default(strata_device_t *self, strata_handle_t 
     return STRATA_OK;
 }
 
-/* Reuse policies are an int to the driver, all sizes 64 bits wide. */
+/* Reuse policies are an int to the driver. All sizes are 64 bits wide. */
 static bool is_policy(strata_pool_attribute_t attribute) { return attribute < STRATA_POOL_RELEASE_THRESHOLD; }
 
 strata_status_t strata_cuda_pool_set(strata_device_t *self, strata_handle_t pool, strata_pool_attribute_t attribute,
@@ -90,7 +90,7 @@ strata_status_t strata_cuda_pool_get(strata_device_t *self, strata_handle_t pool
     return strata_cuda_leave(&scope, status);
 }
 
-/* Memory of graphs is in a pool of its own that no attribute reaches: it is trimmed with the default pool. */
+/* Memory of graphs is in a separate pool that no attribute reaches, so it is trimmed with the default pool. */
 strata_status_t strata_cuda_pool_trim(strata_device_t *self, strata_handle_t pool, uint64_t keep) {
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);

@@ -1,4 +1,4 @@
-/* What surrounds every driver call. */
+/* The begin and end of every driver call: context, capture mode, and the check of the result. */
 #include "platform/cuda/cuda_device.h"
 
 strata_status_t strata_cuda_missing(const char *call) { return strata_fail(STRATA_E_UNSUPPORTED, 0, "the driver has no %s", call); }
@@ -11,7 +11,7 @@ strata_status_t strata_cuda_check(strata_cuda_device_t *device, const char *call
     return strata_cuda_fail(device->driver, status, call, code);
 }
 
-/* Asks the default stream, which exists as long as its context; this is allowed during any capture. */
+/* Asks the default stream, which exists as long as its context. This is allowed during any capture. */
 static bool context_lives(const strata_cuda_device_t *device) {
     CUstreamCaptureStatus status;
     CUresult code = device->driver->StreamIsCapturing(CU_STREAM_LEGACY, &status);
@@ -22,7 +22,7 @@ static bool can_be_destroyed(strata_handle_t stream) {
     return stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD;
 }
 
-/* For a destroyed stream's handle a driver may say that the context is destroyed. */
+/* For a destroyed stream's handle a driver may report a destroyed context. */
 strata_status_t strata_cuda_check_stream(strata_cuda_device_t *device, strata_handle_t stream, const char *call, CUresult code) {
     if (code == CUDA_ERROR_CONTEXT_IS_DESTROYED && can_be_destroyed(stream) && context_lives(device))
         return strata_cuda_fail(device->driver, STRATA_E_UNKNOWN_STREAM, call, code);
@@ -64,7 +64,8 @@ strata_status_t strata_cuda_enter(strata_device_t *self, strata_cuda_mode_t mode
 strata_status_t strata_cuda_leave(strata_cuda_scope_t *scope, strata_status_t status) {
     const strata_cuda_driver_t *driver = scope->device->driver;
     if (strata_cuda_is_shut_down()) return status;
-    /* Failures here are not reported: they would hide the call's own, and a sticky one comes back at the next call. */
+    /* Failures here are not reported. They would hide the call's own, and a sticky one is returned
+     * again by the next call. */
     if (scope->exchanged) driver->ThreadExchangeStreamCaptureMode(&scope->mode);
     CUcontext popped;
     if (scope->pushed) driver->CtxPopCurrent(&popped);

@@ -1,7 +1,7 @@
 /* Streams and events. */
 #include "platform/cuda/cuda_device.h"
 
-/* A call on a single stream: a handle that the driver does not know is an unknown stream. */
+/* Checks a call on a single stream, where a handle that the driver does not recognize is an unknown stream. */
 static strata_status_t check_stream(strata_status_t status) {
     if (status != STRATA_E_DEVICE || strata_last_error()->device_code != CUDA_ERROR_INVALID_HANDLE) return status;
     return strata_fail(STRATA_E_UNKNOWN_STREAM, CUDA_ERROR_INVALID_HANDLE, "%s", strata_last_error()->text);
@@ -39,7 +39,7 @@ strata_status_t strata_cuda_stream_destroy(strata_device_t *self, strata_handle_
     return strata_cuda_given_back(strata_cuda_leave(&scope, status));
 }
 
-/* "Not yet" is an answer, not a failure: it leaves no text, which would cost more than the query. */
+/* "Not yet" is a result, not a failure. It sets no error text, which would cost more than the query. */
 strata_status_t strata_cuda_stream_query(strata_device_t *self, strata_handle_t stream) {
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);
@@ -110,7 +110,8 @@ strata_status_t strata_cuda_event_create(strata_device_t *self, strata_handle_t 
     return strata_cuda_leave(&scope, status);
 }
 
-/* The event leaves the table before it is destroyed: right after that its handle may be another thread's new event. */
+/* The event leaves the table before it is destroyed, since its handle may right afterwards be another
+ * thread's new event. */
 strata_status_t strata_cuda_event_destroy(strata_device_t *self, strata_handle_t event) {
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);
@@ -134,7 +135,7 @@ strata_status_t strata_cuda_event_destroy(strata_device_t *self, strata_handle_t
     return strata_cuda_given_back(strata_cuda_leave(&scope, status));
 }
 
-/* Marks an event created here; returns the mark that it had. */
+/* Sets the mark of an event created here. Returns the mark that it had. */
 static bool mark_captured(strata_cuda_device_t *device, strata_handle_t event, bool captured) {
     strata_lock(&device->lock);
     uint64_t *mark = strata_cuda_table_find(&device->events, (uint64_t)(uintptr_t)event);
@@ -148,7 +149,8 @@ static bool mark_captured(strata_cuda_device_t *device, strata_handle_t event, b
     return was;
 }
 
-/* The mark is set before the record, and removed after a record outside captures: a query in between errs on the safe side. */
+/* The mark is set before the record, and removed after a record outside captures. So a query in between
+ * errs on the safe side. */
 strata_status_t strata_cuda_event_record(strata_device_t *self, strata_handle_t event, strata_handle_t stream) {
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_PLAIN, &scope);

@@ -19,8 +19,8 @@ strata_status_t strata_cuda_granularity(strata_cuda_device_t *device, uint64_t *
     return status;
 }
 
-/* The driver also says "out of memory" for exhausted address space and mappings (about 524,288 of them). Giving cached memory back
- * helps there too, but a person wants to know which it was. */
+/* The driver also returns "out of memory" for exhausted address space and mappings (about 524,288 of
+ * them). Releasing cached memory helps there too, but the message should name the exhausted resource. */
 static strata_status_t check_space(strata_cuda_device_t *device, const char *what, strata_status_t status) {
     if (status != STRATA_E_NO_MEMORY) return status;
     size_t left = 0, all = 0;

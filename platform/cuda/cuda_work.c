@@ -1,4 +1,5 @@
-/* A kernel that keeps a stream busy: for tests and measurements, never part of an allocator's work. */
+/* A kernel that keeps a stream busy. It serves tests and measurements, and is never part of an
+ * allocator's work. */
 #include "platform/cuda/cuda_device.h"
 
 /* Spins until the device's nanosecond clock has advanced by `duration`. */
@@ -19,7 +20,7 @@ static const char spin_text[] = ".version 7.0\n"
                                 "    ret;\n"
                                 "}\n";
 
-/* With slow_lock held. */
+/* Called with slow_lock held. */
 static strata_status_t load_spin(strata_cuda_device_t *device) {
     if (device->spin) return STRATA_OK;
     CUmodule module = NULL;
@@ -36,7 +37,7 @@ static strata_status_t load_spin(strata_cuda_device_t *device) {
     return STRATA_OK;
 }
 
-/* The accesses matter only to the simulator's checker: this kernel touches no memory. */
+/* This kernel touches no memory. Only the simulator's checker uses the accesses. */
 strata_status_t strata_cuda_work(strata_device_t *self, strata_handle_t stream, uint64_t duration_ns,
                                  const strata_access_t *accesses, size_t count) {
     (void)accesses;

@@ -7,7 +7,8 @@
 
 #define SMALL_SEGMENT ((uint64_t)2 << 20) /* PyTorch's small segments have this size */
 
-/* Where the file of "train.py:31 forward" or "libmine.so+0x12f0 forward" ends; 0: the text is the name of a function alone. */
+/* Returns the length of the file in "train.py:31 forward" or "libmine.so+0x12f0 forward". Returns 0 if
+ * the text is only the name of a function. */
 static size_t file_of(const char *text, const char **name, uint64_t *line) {
     const char *space = strchr(text, ' '), *colon = NULL;
     *line = 0;
@@ -44,7 +45,8 @@ static void put_frame(strata_pickler_t *pickler, char *text) {
     strata_pickler_close_dict(pickler);
 }
 
-/* The same after what `from` begins with, up to a mark or the end; what follows the mark. */
+/* Writes the first part of `from`, up to a mark or the end, as a frame. Returns the text after the
+ * mark, or NULL. */
 static const char *put_part(strata_pickler_t *pickler, const char *from, char mark) {
     char text[STRATA_TRACE_STACK_BYTES];
     const char *end = strchrnul(from, mark);

@@ -19,10 +19,10 @@ typedef struct strata_pickle_block {
 
 /* Returns true if a tag has the form of a frame: "train.py:31 forward". */
 bool strata_pickle_is_frame(const char *tag);
-/* A list of dicts of filename, line and name. A tag is the innermost frame, if the stack does not begin with it; those of the stack
- * follow. "" has none. */
+/* Writes a list of dicts of filename, line and name. The tag is the innermost frame, unless the stack
+ * begins with it. The frames of the stack follow. "" has no frames. */
 void strata_pickle_frames(strata_pickler_t *pickler, const char *tag, const char *stack);
-/* An item of the list of segments; blocks follow, in the order of their addresses. */
+/* Opens an item of the list of segments. Its blocks follow, in the order of their addresses. */
 void strata_pickle_open_segment(strata_pickler_t *pickler, const strata_pickle_segment_t *segment);
 void strata_pickle_block(strata_pickler_t *pickler, const strata_pickle_block_t *block);
 void strata_pickle_close_segment(strata_pickler_t *pickler);

@@ -1,4 +1,4 @@
-/* The instructions of a pickle that are refused, by name. */
+/* The names of pickle instructions that are refused. */
 #ifndef STRATA_TRACE_PICKLE_WORDS_H
 #define STRATA_TRACE_PICKLE_WORDS_H
 
@@ -7,11 +7,11 @@
 
 typedef struct strata_pickle_word {
     unsigned char opcode;
-    const char *name; /* as Python's pickletools calls it */
-    bool calls; /* it imports, calls, or makes an object of a class */
+    const char *name; /* as in Python's pickletools */
+    bool calls; /* it imports, calls, or creates an object of a class */
 } strata_pickle_word_t;
 
-/* NULL: no instruction has this number. */
+/* Returns NULL if no instruction has this number. */
 const strata_pickle_word_t *strata_pickle_word(unsigned char opcode);
 
 #endif

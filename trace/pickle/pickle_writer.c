@@ -10,7 +10,7 @@ static void put(strata_pickler_t *p, const void *bytes, size_t count) { (void)st
 
 static void put_opcode(strata_pickler_t *p, unsigned char opcode) { put(p, &opcode, 1); }
 
-/* An instruction and a little-endian number after it. */
+/* Writes an instruction followed by a little-endian number. */
 static void put_number(strata_pickler_t *p, unsigned char opcode, uint64_t number, unsigned width) {
     unsigned char bytes[9] = {opcode};
     for (unsigned i = 0; i < width; i++) bytes[1 + i] = (unsigned char)(number >> 8 * i);

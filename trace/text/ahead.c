@@ -21,8 +21,8 @@ struct strata_ahead {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    uint64_t made, read; /* pieces; the one before `read` is the reader's until it asks again */
-    bool reading; /* that one is there */
+    uint64_t made, read; /* pieces; the one before `read` is in use by the reader until its next call */
+    bool reading; /* that piece exists */
     bool stops;
     strata_error_t error; /* of the piece that failed */
     piece_t pieces[PIECES];
@@ -30,7 +30,7 @@ struct strata_ahead {
 
 static bool is_last(const piece_t *piece) { return piece->status != STRATA_OK || piece->count == 0; }
 
-/* A piece that nobody reads; NULL: the reader has ended. */
+/* Returns a piece that is not being read, or NULL if the reader has ended. */
 static piece_t *wait_for_room(strata_ahead_t *ahead) {
     pthread_mutex_lock(&ahead->lock);
     while (!ahead->stops && ahead->made - ahead->read >= (uint64_t)(PIECES - ahead->reading))
@@ -58,7 +58,8 @@ static void *make_all(void *context) {
     return NULL;
 }
 
-/* Signals stay with the threads that are there already. An ordinary stack would be much of a process with a limit. */
+/* The new thread blocks all signals, so that the existing threads handle them. An ordinary stack would
+ * be a large part of the memory of a process with a limit. */
 static bool start(strata_ahead_t *ahead) {
     sigset_t all, before;
     pthread_attr_t attributes;

@@ -1,4 +1,4 @@
-/* Pieces of a stream of bytes that a thread of its own makes while earlier ones are read. */
+/* Pieces of a stream of bytes that a separate thread makes while earlier ones are read. */
 #ifndef STRATA_TRACE_AHEAD_H
 #define STRATA_TRACE_AHEAD_H
 
@@ -6,20 +6,21 @@
 
 #include "platform/status.h"
 
-enum { STRATA_AHEAD_BYTES = 1 << 18 }; /* of a piece, at most */
+enum { STRATA_AHEAD_BYTES = 1 << 18 }; /* max bytes of a piece */
 
 typedef struct strata_ahead strata_ahead_t;
 
-/* Writes the next bytes; *count 0: there are no more. Called by the thread alone, with no lock held, and no more after the end or a
- * failure. */
+/* Writes the next bytes, or sets *count to 0 if there are no more. Only the thread calls it, with no
+ * lock held, and never after the end or a failure. */
 typedef strata_status_t (*strata_ahead_fn)(void *context, char *bytes, size_t *count);
 
-/* NULL: there is no thread or no memory for it; the caller makes the pieces itself then. No error is set. */
+/* Starts the thread. Returns NULL, without an error, if there is no thread or no memory for it. The
+ * caller then makes the pieces itself. */
 strata_ahead_t *strata_ahead_begin(strata_ahead_fn make, void *context);
-/* The next piece, valid until the next call; *count 0 at the end. A failure comes after the pieces before it. The end and a failure
- * are answered again. For one thread. */
+/* Returns the next piece, valid until the next call; *count is 0 at the end. A failure is returned
+ * after the pieces before it. The end and a failure are returned again by later calls. For one thread. */
 strata_status_t strata_ahead_next(strata_ahead_t *ahead, const char **bytes, size_t *count);
-/* Waits for the thread, which ends its piece. NULL: nothing. */
+/* Waits for the thread, which finishes its piece. NULL is ignored. */
 void strata_ahead_end(strata_ahead_t *ahead);
 
 #endif

@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <unistd.h>
 
-/* A handler may wait for it: its holder gets no signals, so no handler waits for the thread that it interrupts. */
+/* A signal handler may wait for this lock. Its holder blocks all signals, so no handler waits for the
+ * thread that it interrupts. */
 static atomic_flag held = ATOMIC_FLAG_INIT;
 static strata_begun_t *first;
 

@@ -1,5 +1,5 @@
-/* The names of files that are being written, so that a program that is ended by a signal can remove them. Strata itself handles no
- * signal. */
+/* The names of files that are being written, so that a program that a signal ends can remove them.
+ * Strata itself handles no signal. */
 #ifndef STRATA_TRACE_BEGUN_H
 #define STRATA_TRACE_BEGUN_H
 
@@ -7,20 +7,21 @@
 
 typedef struct strata_begun {
     struct strata_begun *next;
-    const char *name; /* NULL: not in the list */
-    long process; /* so that a child that was forked meanwhile removes nothing of its parent's */
+    const char *name; /* NULL if it is not in the list */
+    long process; /* so that a forked child removes no files of its parent */
 } strata_begun_t;
 
-/* No signal reaches this thread in between: either a file is made and in the list, or neither. */
+/* Blocks all signals of this thread. So a file is either created and in the list, or neither. */
 void strata_begun_block(sigset_t *before);
 void strata_begun_unblock(const sigset_t *before);
 
-/* `name` must stay where it is until the removal. Any thread. */
+/* Adds a name, which must stay valid until the removal. Any thread may call. */
 void strata_begun_add(strata_begun_t *begun, const char *name);
-/* Ignored if it is not in the list. */
+/* Removes a name. Ignored if it is not in the list. */
 void strata_begun_remove(strata_begun_t *begun);
 
-/* Unlinks the files of this process. Also from a signal handler, whatever it interrupts; the process ends after it. */
+/* Unlinks the files of this process. May be called from a signal handler, whatever it interrupts. The
+ * process must end after it. */
 void strata_begun_unlink_all(void);
 
 #endif

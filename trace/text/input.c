@@ -10,7 +10,8 @@
 #include "platform/host/host_memory.h"
 #include "trace/text/ahead.h"
 
-/* After so many unpacked bytes a thread unpacks the rest: by then zlib has all the memory it needs, and a small file needs no thread. */
+/* After this many unpacked bytes a thread unpacks the rest. By then zlib has all the memory it needs,
+ * and a small file needs no thread. */
 enum { BUFFER_BYTES = 65536, ALONE_BYTES = 1 << 20 };
 
 struct strata_input {
@@ -18,14 +19,14 @@ struct strata_input {
     bool gzip;
     bool started;
     bool file_end;
-    bool member_open; /* inside a gzip member: if the file ends now, it was cut off */
-    bool damaged; /* inflate has said so, and will again */
-    bool tried; /* to have the rest unpacked ahead */
-    strata_ahead_t *ahead; /* what follows is its thread's: the file and zlib */
-    size_t unpacked; /* bytes, until there is one */
+    bool member_open; /* inside a gzip member; if the file ends now, it was cut off */
+    bool damaged; /* inflate has failed, and will fail again */
+    bool tried; /* a thread was tried */
+    strata_ahead_t *ahead; /* if set, its thread owns the file and zlib */
+    size_t unpacked; /* bytes unpacked without a thread */
     z_stream inflate;
     size_t head_count; /* bytes of the head that are not read yet */
-    size_t over_count; /* and of the piece that the head ended in */
+    size_t over_count; /* unread bytes of the piece in which the head ended */
     const char *over;
     char head[STRATA_INPUT_HEAD];
     unsigned char in[BUFFER_BYTES];
@@ -66,7 +67,7 @@ void strata_input_close(strata_input_t *input) {
     strata_host_delete(input);
 }
 
-/* Fills `in` after what is still there; at the end of the file adds nothing. */
+/* Fills `in` after the bytes that are still in it. Adds nothing at the end of the file. */
 static strata_status_t fill(strata_input_t *input) {
     z_stream *z = &input->inflate;
     if (z->avail_in) memmove(input->in, z->next_in, z->avail_in);
@@ -79,7 +80,7 @@ static strata_status_t fill(strata_input_t *input) {
     return STRATA_OK;
 }
 
-/* gzip is recognised by two bytes; a file of one byte is plain. */
+/* gzip is recognized by two bytes. A file of one byte is plain. */
 static strata_status_t start(strata_input_t *input) {
     z_stream *z = &input->inflate;
     do {
@@ -106,7 +107,7 @@ static strata_status_t read_plain(strata_input_t *input, const char **bytes, siz
     return STRATA_OK;
 }
 
-/* One call of inflate; what it says about the data. */
+/* Makes one call of inflate, and returns the status that follows from its result. */
 static strata_status_t inflate_some(strata_input_t *input) {
     z_stream *z = &input->inflate;
     if (!input->member_open) {
@@ -125,7 +126,7 @@ static strata_status_t inflate_some(strata_input_t *input) {
     }
 }
 
-/* `room` bytes, fewer at the end; what came before damage is delivered first. */
+/* Unpacks `room` bytes, or fewer at the end. Bytes before damaged data are delivered first. */
 static strata_status_t unpack(strata_input_t *input, char *bytes, size_t room, size_t *count) {
     z_stream *z = &input->inflate;
     z->next_out = (Bytef *)bytes;
@@ -184,7 +185,7 @@ strata_status_t strata_input_read(strata_input_t *input, const char **bytes, siz
     return read_piece(input, bytes, count);
 }
 
-/* Damage after the first byte is found again by who reads on. */
+/* Damage after the first byte is found again by later reads. */
 strata_status_t strata_input_head(strata_input_t *input, const char **bytes, size_t *count) {
     while (input->head_count < STRATA_INPUT_HEAD) {
         size_t room = STRATA_INPUT_HEAD - input->head_count, got;

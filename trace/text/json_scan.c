@@ -40,8 +40,9 @@ static bool follows_string(const char *at) {
     return *at == ',' || *at == ':' || *at == '}' || *at == ']';
 }
 
-/* Profilers do not escape names, so a name may end with a backslash: "C:\dir\". Its closing quote then looks escaped, and the opening quote of
- * the next string looks like the end. But no comma, colon or bracket follows that quote. */
+/* Profilers do not escape names, so a name may end with a backslash: "C:\dir\". Its closing quote then
+ * looks escaped, and the opening quote of the next string looks like the end. But no comma, colon or
+ * bracket follows that quote. */
 static const char *loose_string_end(strata_json_scan_t *scan, const char *begin) {
     const char *escaped = NULL, *at = begin + 1;
     for (; *at && *at != '"'; at++) {
@@ -86,7 +87,7 @@ static const char *number_end(strata_json_scan_t *scan, const char *at) {
     return at;
 }
 
-/* Skips nan or inf as C++ and Python print them; NULL: something else. */
+/* Skips nan or inf as C++ and Python print them. Returns NULL if the text is something else. */
 static const char *odd_number_end(const char *at) {
     static const char *const words[] = {"nan", "NaN", "Infinity", "inf"};
     at += *at == '-';
@@ -113,7 +114,7 @@ static const char *member_end(strata_json_scan_t *scan, const char *at, bool nam
     return why ? wrong(scan, at, why) : end;
 }
 
-/* An object or array. */
+/* Skips an object or array. */
 static const char *group_end(strata_json_scan_t *scan, const char *at, unsigned depth, strata_json_member_fn member,
                              void *context) {
     bool named = *at == '{';

@@ -27,14 +27,14 @@ strata_status_t strata_lines_wrong(const strata_lines_t *lines, uint32_t column,
     return strata_fail_at(STRATA_E_FORMAT, lines->line, column, "%s:%u:%u: %s", lines->path, lines->line, column, text);
 }
 
-/* Characters of UTF-8, as an editor counts them. */
+/* Counts UTF-8 characters, as an editor does. */
 static uint32_t characters(const char *bytes, size_t count) {
     uint32_t found = 0;
     for (size_t i = 0; i < count; i++) found += ((unsigned char)bytes[i] & 0xc0) != 0x80;
     return found;
 }
 
-/* Of what is `length` bytes after the beginning of the line. */
+/* Returns the column that is `length` bytes after the beginning of the line. */
 static uint32_t column_at(const strata_lines_t *lines, size_t length) { return characters(lines->text, length) + 1; }
 
 strata_status_t strata_lines_over(strata_lines_t *lines, const char *path, strata_input_t *input) {
@@ -85,7 +85,7 @@ static strata_status_t append(strata_lines_t *lines, size_t *length, size_t coun
     return STRATA_OK;
 }
 
-/* Some editors put it at the beginning of every text. */
+/* Removes the byte order mark, which some editors put at the beginning of every text. */
 static size_t strip_mark(char *text, size_t length) {
     static const char mark[] = "\xef\xbb\xbf";
     size_t bytes = sizeof mark - 1;
@@ -130,7 +130,7 @@ bool strata_lines_cut_off(const strata_lines_t *lines, strata_status_t status) {
     return status == STRATA_E_FORMAT && lines->unended && lines->line > 1;
 }
 
-/* The quote that ends the field at `from`; NULL if it is missing. */
+/* Returns the quote that ends the field at `from`, or NULL if it is missing. */
 static const char *find_closing(const char *from) {
     for (const char *at = from + 1; *at; at++) {
         if (*at != '"') continue;

@@ -19,11 +19,11 @@ enum { BUFFER_BYTES = 65536, PRINT_BYTES = 8192, ENDING_BYTES = 48 };
 struct strata_output {
     int file;
     bool standard; /* standard output: no name, nothing to rename */
-    bool direct; /* a pipe or character device: written bytes are gone, and nothing is renamed over it */
+    bool direct; /* a pipe or character device: written bytes cannot be taken back, and no rename follows */
     bool gzip;
-    strata_status_t status; /* of the first failure */
+    strata_status_t status; /* the first failure */
     char *path;
-    char *beside; /* its name while it is written */
+    char *beside; /* the file's name while it is being written */
     strata_begun_t begun;
     size_t length;
     z_stream deflate;
@@ -60,7 +60,7 @@ static strata_status_t fail(const strata_output_t *output, const char *why) {
     return strata_fail(STRATA_E_IO, 0, "%s cannot be written: %s", output->path ? output->path : "standard output", why);
 }
 
-/* Whoever could not read the replaced file must not be able to read the new one. */
+/* A reader that could not read the replaced file must not be able to read the new one. */
 static bool keep_rights(int file, const struct stat *replaced) {
     struct stat own;
     mode_t mode = replaced->st_mode & 0777;
@@ -71,7 +71,8 @@ static bool keep_rights(int file, const struct stat *replaced) {
     return fchmod(file, mode) == 0;
 }
 
-/* If a standard file is closed, its number is the first free one: whatever is printed would go into this file. */
+/* If a standard file is closed, its number is the first free one. Everything printed would then be
+ * written to this file. */
 static int above_standard(int file) {
     if (file < 0 || file > STDERR_FILENO) return file;
     int moved = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), why = errno;
@@ -80,7 +81,7 @@ static int above_standard(int file) {
     return moved;
 }
 
-/* Of names that nobody uses. errno says why there is no file. */
+/* Creates a file with an unused name. On failure errno has the reason. */
 static void make_beside(strata_output_t *output, size_t length, mode_t mode) {
     enum { TRIES = 100 };
     sigset_t before;
@@ -99,8 +100,8 @@ static void make_beside(strata_output_t *output, size_t length, mode_t mode) {
     errno = why;
 }
 
-/* A name of its own beside the file: of several writers of one file the last to finish wins, with its whole file. `replaced` is the
- * existing file; NULL: none. */
+/* Opens a temporary name beside the file. If several writers write one file, the last to finish wins,
+ * with its whole file. `replaced` is the existing file, or NULL if there is none. */
 static strata_status_t open_beside(strata_output_t *output, const struct stat *replaced) {
     size_t length = strlen(output->path);
     output->beside = strata_host_new(length + ENDING_BYTES, 1);
@@ -111,7 +112,7 @@ static strata_status_t open_beside(strata_output_t *output, const struct stat *r
     return STRATA_OK;
 }
 
-/* A pipe that nobody reads is an error, not a wait. */
+/* A pipe without a reader is an error, not a wait. */
 static strata_status_t open_direct(strata_output_t *output) {
     output->direct = true;
     output->file = above_standard(open(output->path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
@@ -121,7 +122,8 @@ static strata_status_t open_direct(strata_output_t *output) {
     return STRATA_OK;
 }
 
-/* To rename over a link would lose it, and to follow it may lead to another's file: whoever uses a link must name its target. */
+/* A rename over a link would lose it, and following it may lead to another user's file. So a caller
+ * must name the target instead. */
 static strata_status_t open_path(strata_output_t *output) {
     struct stat named, meant;
     if (lstat(output->path, &named) != 0) return open_beside(output, NULL);
@@ -216,7 +218,7 @@ strata_status_t strata_output_print(strata_output_t *output, const char *format,
     return output->status == STRATA_OK ? strata_output_write(output, text, (size_t)written) : output->status;
 }
 
-/* Of a compressed file the member is ended, and another follows. */
+/* Ends the member of a compressed file. Another member follows. */
 static strata_status_t end_member(strata_output_t *output) {
     flush(output, true);
     if (output->status == STRATA_OK && output->gzip && deflateReset(&output->deflate) != Z_OK)
@@ -252,7 +254,7 @@ strata_status_t strata_output_copy(strata_output_t *output, const char *path) {
     return status;
 }
 
-/* Some file systems report only at the end, or when they are made to write, that they are full. */
+/* Some file systems report that they are full only at the end, or when they are forced to write. */
 static strata_status_t put_in_place(strata_output_t *output) {
     bool kept = output->direct || fsync(output->file) == 0 || errno == EINVAL;
     int why = errno;

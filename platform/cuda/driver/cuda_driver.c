@@ -28,14 +28,15 @@ static strata_lock_t load_lock = {.rank = STRATA_RANK_DEVICE};
 static strata_cuda_driver_t real_driver; /* guarded by load_lock until `loaded` */
 static bool loaded; /* guarded by load_lock */
 static const strata_cuda_driver_t *test_driver; /* guarded by load_lock */
-static _Atomic uint32_t initialised_in; /* 1 + the generation that called cuInit with success, or 0 */
+static _Atomic uint32_t initialised_in; /* 1 + the generation that called cuInit successfully, or 0 */
 static atomic_bool shut_down;
 
-/* How often this process was forked since the library was loaded. A handler counts, because asking the kernel at every call costs
- * more than most calls. (A child made by a bare clone is not noticed.) */
+/* Number of forks of this process since the library was loaded. A fork handler counts them, because
+ * asking the kernel at every call costs more than most calls. (A child made by a bare clone is not
+ * noticed.) */
 static _Atomic uint32_t generation;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
-static int fork_watched; /* 0: yes; else why not */
+static int fork_watched; /* 0 if forks are watched, otherwise the error */
 
 static void forked(void) { atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed); }
 
@@ -67,8 +68,8 @@ strata_status_t strata_cuda_driver_fill(strata_cuda_get_proc_t get_proc, strata_
         void *function = NULL;
         CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
         CUresult code = get_proc(entry->symbol, &function, entry->version, CU_GET_PROC_ADDRESS_LEGACY_STREAM, &found);
-        /* A driver older than the version asked for answers INVALID_VALUE, one without the entry NOT_FOUND, NOT_SUPPORTED or no
-         * address. */
+        /* A driver older than the requested version returns INVALID_VALUE. One without the entry
+         * returns NOT_FOUND, NOT_SUPPORTED or no address. */
         bool missing = code == CUDA_ERROR_INVALID_VALUE || code == CUDA_ERROR_NOT_FOUND || code == CUDA_ERROR_NOT_SUPPORTED ||
                        (code == CUDA_SUCCESS && (!function || found != CU_GET_PROC_ADDRESS_SUCCESS));
         if (missing) {
@@ -82,7 +83,7 @@ strata_status_t strata_cuda_driver_fill(strata_cuda_get_proc_t get_proc, strata_
     return STRATA_OK;
 }
 
-/* With load_lock held. A failure is not remembered: a driver may be installed, or found, later. */
+/* Called with load_lock held. A failure is not recorded, because a driver may be installed or found later. */
 static strata_status_t load(void) {
     if (loaded) return STRATA_OK;
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -103,7 +104,7 @@ static strata_status_t load(void) {
         dlclose(library);
         return status;
     }
-    loaded = true; /* and never unloaded: the driver keeps threads */
+    loaded = true; /* never unloaded, because the driver keeps threads */
     return STRATA_OK;
 }
 

@@ -1,10 +1,12 @@
-/* The driver's entry points, in one list: their names, the versions asked for, and what they take. From public documentation of the
- * driver API; where the Toolkit's headers are found, cuda_toolkit.c holds every row against them. Macros alone. */
+/* The driver's entry points in one list, with their names, requested versions and arguments. They are
+ * from public documentation of the driver API. If the Toolkit's headers are found, cuda_toolkit.c
+ * checks every row against them. This file has only macros. */
 #ifndef STRATA_PLATFORM_CUDA_ENTRIES_H
 #define STRATA_PLATFORM_CUDA_ENTRIES_H
 
-/* X(field, name without "cu", version, group, arguments). The version is the one asked of cuGetProcAddress. Every entry answers a
- * CUresult. The plain entries stand here, which a program built for per-thread default streams gets too. */
+/* X(field, name without "cu", version, group, arguments). The version is the one passed to
+ * cuGetProcAddress. Every entry returns a CUresult. The list has the plain entries, also for a program
+ * built for per-thread default streams. */
 #define STRATA_CUDA_BASE_ENTRY_MAP(X)                                                                                              \
     X(Init, Init, 2000, BASE, (unsigned int flags))                                                                                \
     X(DriverGetVersion, DriverGetVersion, 2020, BASE, (int *version))                                                              \
@@ -100,13 +102,13 @@
     X(MemPrefetchAsync, MemPrefetchAsync, 8000, PREFETCH, (CUdeviceptr address, size_t size, CUdevice to, CUstream stream))        \
     X(MemAdvise, MemAdvise, 8000, PREFETCH, (CUdeviceptr address, size_t size, CUmem_advise advice, CUdevice about))
 
-/* The same, of entries that the headers of 12.0 do not know. */
+/* Further entries, which the headers of 12.0 lack. */
 #define STRATA_CUDA_LATER_ENTRY_MAP(X)                                                                                             \
     X(MemPrefetchAsyncAt, MemPrefetchAsync, 12020, PREFETCH_AT,                                                                    \
       (CUdeviceptr address, size_t size, CUmemLocation to, unsigned int flags, CUstream stream))                                   \
     X(MemAdviseAt, MemAdvise, 12020, PREFETCH_AT, (CUdeviceptr address, size_t size, CUmem_advise advice, CUmemLocation about))
 
-/* The arguments of cuGetProcAddress_v2, which finds all the others. */
+/* The arguments of cuGetProcAddress_v2, which finds all the other entries. */
 #define STRATA_CUDA_GET_PROC                                                                                                       \
     (const char *symbol, void **function, int version, uint64_t flags, CUdriverProcAddressQueryResult *found)
 

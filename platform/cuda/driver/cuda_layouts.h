@@ -1,5 +1,6 @@
-/* The layouts of the driver API's types on 64-bit machines, as the numbers that both the types of cuda_types.h and those of the Toolkit
- * are held to: whoever has included either includes this. */
+/* The layouts of the driver API's types on 64-bit machines, as numbers. Both the types of cuda_types.h
+ * and those of the Toolkit are checked against them, so every file that includes either also includes
+ * this one. */
 #ifndef STRATA_PLATFORM_CUDA_LAYOUTS_H
 #define STRATA_PLATFORM_CUDA_LAYOUTS_H
 

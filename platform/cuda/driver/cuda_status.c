@@ -1,10 +1,10 @@
-/* The driver's codes and the status of each. */
+/* The driver's codes, and the status of each. */
 #include <stddef.h>
 
 #include "platform/cuda/driver/cuda_api.h"
 
-/* X(code, status, text). What is not listed is E_DEVICE.
- * E_DEVICE_LOST: the process must end ("sticky"), or may as well. */
+/* X(code, status, text). Unlisted codes are E_DEVICE. E_DEVICE_LOST means that the process must end
+ * ("sticky"), or may as well. */
 #define CODE_MAP(X)                                                                                                                \
     X(CUDA_ERROR_INVALID_VALUE, E_DEVICE, "invalid argument")                                                                      \
     X(CUDA_ERROR_OUT_OF_MEMORY, E_NO_MEMORY, "out of memory")                                                                      \
@@ -74,7 +74,7 @@ strata_status_t strata_cuda_status(CUresult code) {
 strata_status_t strata_cuda_fail(const strata_cuda_driver_t *driver, strata_status_t status, const char *call, CUresult code) {
     const code_row_t *row = row_of(code);
     const char *name = NULL, *text = NULL;
-    /* A driver that is shutting down is not asked for a text either. */
+    /* A driver that is shutting down is not even asked for a text. */
     if (driver && code != CUDA_ERROR_DEINITIALIZED && driver->GetErrorName && driver->GetErrorName(code, &name) != CUDA_SUCCESS)
         name = NULL;
     if (driver && code != CUDA_ERROR_DEINITIALIZED && driver->GetErrorString && driver->GetErrorString(code, &text) != CUDA_SUCCESS)

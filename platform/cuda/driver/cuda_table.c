@@ -8,14 +8,14 @@ static uint64_t home_of(const strata_cuda_table_t *table, uint64_t key) {
     return (key * UINT64_C(0x9E3779B97F4A7C15) >> 20) & (table->capacity - 1);
 }
 
-/* The slot of `key`, or the empty one where it belongs. */
+/* Returns the slot of `key`, or the empty slot where it belongs. */
 static strata_cuda_slot_t *slot_of(const strata_cuda_table_t *table, uint64_t key) {
     uint64_t i = home_of(table, key);
     while (table->slots[i].key && table->slots[i].key != key) i = (i + 1) & (table->capacity - 1);
     return &table->slots[i];
 }
 
-/* Moves all keys into `slots`; returns the old ones. */
+/* Moves all keys into `slots` and returns the old slots. */
 static strata_cuda_slot_t *rehash(strata_cuda_table_t *table, strata_cuda_slot_t *slots, uint64_t capacity) {
     strata_cuda_table_t larger = {slots, capacity, table->count, table->claimed};
     for (uint64_t i = 0; i < table->capacity; i++)
@@ -37,7 +37,7 @@ strata_status_t strata_cuda_table_claim(strata_cuda_table_t *table, strata_lock_
         strata_cuda_slot_t *slots = strata_host_new(wanted, sizeof *slots);
         if (!slots) return STRATA_E_HOST_MEMORY;
         strata_lock(lock);
-        /* Another thread may have been faster. */
+        /* Another thread may have grown the table first. */
         strata_cuda_slot_t *spare = table->capacity == capacity ? rehash(table, slots, wanted) : slots;
         strata_unlock(lock);
         strata_host_delete(spare);

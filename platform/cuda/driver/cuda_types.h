@@ -1,5 +1,6 @@
-/* The types of the driver API that are used here, so that a build needs no CUDA Toolkit: their names are the API's, their layouts those
- * of cuda_layouts.h. Never included beside the Toolkit's cuda.h. */
+/* The types of the driver API that are used here, so that a build needs no CUDA Toolkit. Their names
+ * are the API's and their layouts those of cuda_layouts.h. Never included together with the Toolkit's
+ * cuda.h. */
 #ifndef STRATA_PLATFORM_CUDA_TYPES_H
 #define STRATA_PLATFORM_CUDA_TYPES_H
 
@@ -57,7 +58,7 @@ typedef struct CUmemPoolProps {
     CUmemAllocationHandleType handleTypes;
     CUmemLocation location;
     void *win32SecurityAttributes; /* NULL */
-    size_t maxSize; /* since 12.2; zero before, where the bytes were kept for later */
+    size_t maxSize; /* since 12.2; before that these bytes were reserved and must be zero */
     unsigned char reserved[56]; /* 0 */
 } CUmemPoolProps;
 

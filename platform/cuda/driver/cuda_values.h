@@ -1,5 +1,6 @@
-/* The numbers of the driver API that are used here: names and values, macros alone. A name of an enum of the API is a row of that
- * enum's list; a name that the API defines by a macro is a row of STRATA_CUDA_FLAGS. X(name, value). */
+/* The numbers of the driver API that are used here, as macros with names and values: X(name, value). A
+ * name from an enum of the API is a row of that enum's list. A name that the API defines by a macro is
+ * a row of STRATA_CUDA_FLAGS. */
 #ifndef STRATA_PLATFORM_CUDA_VALUES_H
 #define STRATA_PLATFORM_CUDA_VALUES_H
 
@@ -64,7 +65,7 @@
     X(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, 110)                                                            \
     X(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 115)
 
-/* The node of the host nearest to the device: named since 12.2, answered before. */
+/* The host node nearest to the device. Drivers report it also before 12.2, which named it. */
 #define STRATA_CUDA_LATER_ATTRIBUTES(X) X(CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 134)
 
 #define STRATA_CUDA_POINTER_ATTRIBUTES(X)                                                                                          \
@@ -94,7 +95,7 @@
     X(CU_MEM_ADVISE_SET_ACCESSED_BY, 5)                                                                                            \
     X(CU_MEM_ADVISE_UNSET_ACCESSED_BY, 6)
 
-/* And so have the attributes of a pool. */
+/* The attributes of a pool have the API's numbers too. */
 #define STRATA_CUDA_POOL_ATTRIBUTES(X)                                                                                             \
     X(CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, 1)                                                                          \
     X(CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, 2)                                                                                \
@@ -138,7 +139,7 @@
     X(CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH, 1)                                                                          \
     X(CU_GET_PROC_ADDRESS_LEGACY_STREAM, 1)
 
-/* T(type, its values, those of them that the headers of 12.0 do not name). */
+/* T(type, its values, its values that the headers of 12.0 do not name). */
 #define STRATA_CUDA_NONE(X)
 #define STRATA_CUDA_ENUM_MAP(T)                                                                                                    \
     T(CUresult, STRATA_CUDA_RESULTS, STRATA_CUDA_LATER_RESULTS)                                                                    \
