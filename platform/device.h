@@ -11,7 +11,7 @@
  * above asks for its capabilities, never which kind of device it is.
  *
  * Rules for every call:
- *   Threads   Any thread may call, and any number at once. The device synchronises itself. The caller holds no lock of Strata,
+ *   Threads   Any thread may call, and any number at once. The device synchronizes itself. The caller holds no lock of Strata,
  *             except around the calls marked quick in the table below (debug builds abort otherwise).
  *   Failure   Nothing has changed and outputs are untouched, unless the call's comment differs. E_NO_MEMORY means exhausted
  *             device memory and nothing else (CUDA's 2). A lost device returns E_DEVICE_LOST from then on. Every other
@@ -121,7 +121,7 @@ typedef struct strata_device_capabilities {
     bool concurrent_managed; /* the host may touch managed memory while the device works */
     bool pools; /* malloc_async and the other pool calls */
     bool virtual_memory; /* all calls from reserve to release */
-    bool capture; /* graphs */
+    bool capture; /* stream capture and graphs */
     bool captures_known; /* strata_device_t.captures counts all captures, so there is nothing to ask for while it is 0 */
     bool peers; /* peer access to at least one device */
     bool share; /* export and import of physical memory and pools (POSIX file descriptors) */
@@ -327,7 +327,7 @@ struct strata_device {
     bool timed; /* measures host_ns and counts timed_calls; off by default */
     strata_device_ledger_t *ledger; /* written while `timed`; several devices of one thread may share it; may be NULL */
     _Atomic uint64_t calls[STRATA_DEVICE_CALLS];
-    _Atomic uint64_t made; /* calls of all kinds; unchanged after a step, it shows at one glance that there were none */
+    _Atomic uint64_t made; /* calls of all kinds; one read after a step shows if there were any */
     _Atomic uint64_t host_ns; /* real time spent inside the contract while `timed` */
     _Atomic uint64_t timed_calls; /* number of additions to host_ns; each leaves one more clock reading outside it */
 };

@@ -1,5 +1,5 @@
 /* Numbers and words of a file, each mapped to the next small number at its first use. They are hashed
- * with the table's own random key, so that no file can be made to attack it. Most files count upwards.
+ * with the table's own random key, so that no file can be made to attack it. Most files count upward.
  * As long as the numbers are consecutive from the first one on, no table is needed. */
 #ifndef STRATA_TRACE_IDS_H
 #define STRATA_TRACE_IDS_H

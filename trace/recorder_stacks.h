@@ -12,7 +12,7 @@ enum { STRATA_RECORDER_NAMES = 32 };
 /* All zero is an empty table. */
 typedef struct strata_recorder_stacks {
     strata_ids_t addresses; /* by frame address */
-    char **names; /* by their numbers */
+    char **names; /* by frame number */
     size_t name_room;
     uint64_t wanted[STRATA_RECORDER_NAMES]; /* addresses without a name from the latest query */
     uint32_t wanted_count;
@@ -21,7 +21,7 @@ typedef struct strata_recorder_stacks {
         uint64_t *frames;
         uint32_t count;
         const char *text; /* "" if there was no room for it */
-    } * stacks; /* by their numbers */
+    } * stacks; /* by stack number */
     size_t stack_room;
     strata_stacks_t texts;
 } strata_recorder_stacks_t;

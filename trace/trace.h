@@ -109,7 +109,7 @@ typedef struct strata_trace_record {
 const char *strata_trace_op_name(strata_trace_op_t op);
 const char *strata_trace_column_name(strata_trace_column_t column);
 
-/* ---- what another tool's recording lacks ------------------------------------------------------------------------------- */
+/* ---- gaps of another tool's recording ---------------------------------------------------------------------------------- */
 
 /* X(name, meaning of the count for a reader of the report). Counts of the changes that a reader made to
  * a recording of another tool. */

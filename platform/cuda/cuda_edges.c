@@ -51,7 +51,7 @@ static size_t add(nodes_t *nodes, const CUgraphNode *more, size_t count, const t
     return found;
 }
 
-/* Searches backwards from the tail, level by level. */
+/* Searches backward from the tail, level by level. */
 static bool reaches(const strata_cuda_driver_t *driver, const tail_t *from, const tail_t *wanted) {
     nodes_t nodes = {.count = 0};
     size_t found = add(&nodes, from->nodes, from->count, wanted);

@@ -79,7 +79,7 @@ void check_physical_end(sim_physical_t *physical) {
     physical->past = NULL;
 }
 
-/* ---- the same bytes elsewhere, now ---- */
+/* ---- other mappings of the same bytes ---- */
 
 static const sim_mapping_t *mapping_at(const strata_checker_t *checker, uint64_t address) {
     const sim_region_t *region = sim_region_at(checker->world, address);

@@ -84,7 +84,7 @@ void strata_checker_capture_pool(strata_checker_t *checker, uint64_t capture, ui
     strata_unlock(&checker->world->lock);
 }
 
-/* ---- between ---- */
+/* ---- borrowed and used ---- */
 
 static check_life_t *life_of(strata_checker_t *checker, uint64_t name) {
     const uint64_t *at = check_map_at(&checker->names, name, false);

@@ -29,8 +29,7 @@ typedef struct check_map {
 uint64_t *check_map_at(check_map_t *map, uint64_t key, bool make);
 void check_map_remove(check_map_t *map, uint64_t key);
 
-/* ---- vector clocks (checker_clock.c), with a count per actor: a stream, host thread or branch of a
- * graph ---- */
+/* ---- vector clocks (checker_clock.c): one count per stream, host thread and branch of a graph ---- */
 
 typedef struct check_clock {
     uint64_t *at;

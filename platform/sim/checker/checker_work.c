@@ -16,7 +16,7 @@ static const check_use_t *old_use(const strata_checker_t *checker, check_life_t 
     return NULL;
 }
 
-/* Rule 6. */
+/* Returns true if a use comes before its pool memory is valid (rule 6). */
 static bool is_too_early(const strata_checker_t *checker, check_life_t *life, const check_clock_t *clock) {
     if (!life->birth_actor || !check_rule(checker, 6)) return false;
     if (check_clock_get(clock, life->birth_actor) >= life->birth_epoch) return false;

@@ -1,5 +1,5 @@
 /* Captures and the graphs that result from them. docs/profiles.md lists the properties of a graph that
- * are modelled. */
+ * are modeled. */
 #ifndef STRATA_PLATFORM_SIM_GRAPH_H
 #define STRATA_PLATFORM_SIM_GRAPH_H
 
@@ -42,7 +42,7 @@ struct sim_capture {
     uint64_t thread;
     bool invalid;
     size_t count; /* streams that ever joined; the first began it */
-    sim_stream_t *streams[SIM_CAPTURE_STREAMS]; /* NULL if the stream was destroyed or the capture left it */
+    sim_stream_t *streams[SIM_CAPTURE_STREAMS]; /* NULL if the stream was destroyed */
     uint64_t time[SIM_CAPTURE_STREAMS]; /* total duration of the work that each stream has captured */
     /* For each stream: the number of operations of every other stream that precede its next one, by
      * event waits. */

@@ -1,6 +1,6 @@
 /* Contents of device memory. Malloc memory is in private mappings. Physical handles are in one sparse
- * file. So one handle can be mapped at several addresses, and neighbours in a reservation are
- * neighbours for the host too. */
+ * file. So one handle can be mapped at several addresses, and neighbors in a reservation are
+ * neighbors for the host too. */
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -2,15 +2,15 @@
  * growth and packing.
  *
  * A pool grows by chunks of at least pool_chunk_bytes of the profile, or by the rounded request alone
- * if such a chunk does not fit. A chunk costs as much as a cudaMalloc. Requests are cut from free
- * blocks by best fit, in units of 512 bytes. A free block records the stream of its free, that stream's
- * count of operations, and the time at which the stream reaches the free. A request may reuse it:
+ * if such a chunk does not fit. Growth costs the profile's pool_grow. Requests are cut from free blocks
+ * by best fit, in units of 512 bytes. A free block records the stream of its free, that stream's count
+ * of operations, and the time at which the stream reaches the free. A request may reuse it:
  *   - on the same stream, at once;
  *   - on any stream, once a host wait has shown that the free is done;
  *   - FOLLOW_EVENTS: on a stream that waited for an event recorded on the freeing stream after the free;
  *   - OPPORTUNISTIC: on any stream, once the free is done by the calling thread's clock;
  *   - INTERNAL: on any stream, which is made to wait for the free, if the pool cannot grow.
- * At a host wait, whole chunks with completed frees are released at cudaFree's price while more than
+ * A host wait releases whole chunks with completed frees, at the price of pool_shrink, while more than
  * the release threshold is reserved. Shareable pools keep everything, as the driver's do. */
 #ifndef STRATA_PLATFORM_SIM_POOL_H
 #define STRATA_PLATFORM_SIM_POOL_H
@@ -24,7 +24,7 @@ struct sim_block {
     sim_region_t region; /* first; among the world's regions while live */
     sim_node_t by_size; /* in pool->idle while free: key size, tie address */
     sim_chunk_t *chunk;
-    sim_block_t *before, *after; /* neighbours in the chunk */
+    sim_block_t *before, *after; /* neighbors in the chunk */
     uint64_t size;
     bool live;
     uint64_t stream_id; /* if free: the stream on which it was freed; 0 if any stream may use it */

@@ -270,7 +270,7 @@ extern const strata_device_operations_t sim_operations;
 /* ---- faults (sim_faults.c) ---- */
 
 strata_status_t sim_strike(sim_device_t *device, strata_device_call_t call);
-/* The device is lost: every later call fails with `code`. */
+/* Marks the device as lost. Every later call fails with `code`. */
 void sim_lose(sim_device_t *device, int64_t code);
 strata_status_t sim_out_of_memory(sim_device_t *device, const char *what, uint64_t size);
 strata_status_t sim_no_host_memory(void);

@@ -7,7 +7,7 @@
 #include "platform/sim/world/sim_internal.h"
 
 #define SLOT_NS     UINT64_C(1000000)
-#define BUSY_SLOTS  256 /* slots of a span in which a neighbour is busy throughout, or not at all */
+#define BUSY_SLOTS  256 /* slots of a span in which a neighbor is busy throughout, or not at all */
 #define BUSY_ONE_IN 8 /* one span in this many is busy */
 #define WAKING_NS   80000 /* a sleep ends this much later than requested */
 /* Max slots examined. A longer step ignores the hold-ups at its beginning, because it is idle time. */
