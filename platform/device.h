@@ -109,7 +109,7 @@ typedef enum strata_device_call {
         STRATA_DEVICE_CALLS
 } strata_device_call_t;
 
-/* Returns the name of the call, for example "malloc". */
+/* Return the call's name, for example "malloc", and true if it is shown. */
 const char *strata_device_call_name(strata_device_call_t call);
 bool strata_device_call_shown(strata_device_call_t call);
 

@@ -1,6 +1,6 @@
-/* The library's own host memory. Everything that Strata allocates for itself is allocated here, so that
- * tests can count the allocations and make each fail in turn (docs/contracts.md §2). Never called with
- * a lock held. */
+/* The library's own host memory. All of Strata's own allocations use these functions, so that tests can
+ * count the allocations and make each fail in turn (docs/contracts.md §2). Never called with a lock
+ * held. */
 #ifndef STRATA_PLATFORM_HOST_MEMORY_H
 #define STRATA_PLATFORM_HOST_MEMORY_H
 

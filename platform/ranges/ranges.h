@@ -13,7 +13,7 @@
 
 /* X(range, its name) */
 #define STRATA_RANGE_MAP(X)                                                                                                        \
-    X(allocate, "allocate") /* a request to the layer nvtx; its bytes */                                                           \
+    X(allocate, "allocate") /* a request through the layer nvtx; its bytes */                                                      \
     X(free, "free") /* a free in the layer nvtx; the block's bytes */                                                              \
     X(growth, "growth") /* a cache gets a chunk; the chunk's bytes */                                                              \
     X(wait, "wait") /* the host waits for the device; 0 bytes */                                                                   \

@@ -9,7 +9,7 @@
 typedef struct strata_json_scan {
     const char *begin; /* the text, which ends with a zero byte */
     const char *at; /* position of the error */
-    const char *wrong; /* reason of the error */
+    const char *wrong; /* reason for the error */
     /* Lenient, for text as profilers write it. Accepts raw control characters and backslashes in
      * strings, trailing commas, nan and inf. */
     bool loose;

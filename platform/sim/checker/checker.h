@@ -24,8 +24,8 @@
 /* The rules of docs/contracts.md §9, one bit each. An omitted rule counts in the most lenient sense. */
 #define STRATA_CHECKER_RULE(number) (1u << (number))
 #define STRATA_CHECKER_ALL          0x7feu
-/* Rule 6 is checked only for pool memory if the allocating thread has not seen its last free. Memory
- * without an earlier owner is valid at once, since there is no earlier use to conflict with. */
+/* Limits rule 6 to pool memory with a last free that the allocating thread has not seen. Memory without
+ * an earlier owner is valid at once, since there is no earlier use to conflict with. */
 #define STRATA_CHECKER_FRESH_IS_VALID 1u
 /* Checks only the lifetimes of blocks. For programs with unknown reads, writes and ordering of their
  * own data. */
