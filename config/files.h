@@ -1,4 +1,4 @@
-/* Files of texts: their paths and names, and reading one whole. */
+/* Helpers for files of text: paths, names, and reading a file whole. */
 #ifndef STRATA_CONFIG_FILES_H
 #define STRATA_CONFIG_FILES_H
 
@@ -7,14 +7,15 @@
 
 #include "platform/host/file.h"
 
-enum { STRATA_CONFIG_PATH = 4096 /* of a path, with its end */ };
+enum { STRATA_CONFIG_PATH = 4096 /* bytes of a path, the terminating zero included */ };
 
-/* The whole file, up to a piece more than a text may have (STRATA_TREE_BYTES). E_IO, E_HOST_MEMORY. The caller gives the text back by
- * strata_host_delete(), also after a failure. */
+/* Reads the whole file, up to one piece more than a text may have (STRATA_TREE_BYTES). Returns E_IO or
+ * E_HOST_MEMORY. The caller frees the text with strata_host_delete(), also after a failure. */
 strata_status_t strata_config_read_whole(const char *path, strata_file_named_t named, char **text, size_t *length);
-/* "training" of "some/where/training.yaml". */
+/* Reduces a path to its short name: "some/where/training.yaml" becomes "training". */
 void strata_config_short_name(const char *path, char *name, size_t capacity);
-/* `name` as seen from the folder of the file `beside` (NULL: none). False: longer than `capacity`. */
+/* Resolves `name` relative to the folder of the file `beside`, which may be NULL. Returns false if the
+ * path does not fit in `capacity`. */
 bool strata_call_beside(const char *name, const char *beside, char *path, size_t capacity);
 
 #endif

@@ -1,4 +1,4 @@
-/* What to write instead: the nearest right word, or all of them. */
+/* Builds the hint of an error message: the nearest correct word, or all of them. */
 #ifndef STRATA_CONFIG_HINT_H
 #define STRATA_CONFIG_HINT_H
 
@@ -12,7 +12,7 @@ typedef struct strata_hint {
 
 strata_hint_t strata_hint(const char *misspelt, size_t count, strata_word_fn word, const void *context);
 
-/* All words that are allowed. */
+/* Lists of allowed words, for strata_hint(). */
 const char *strata_layer_word(size_t index, const void *context); /* names of layers */
 size_t strata_layer_words(void);
 const char *strata_preset_word(size_t index, const void *context); /* names of presets */

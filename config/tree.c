@@ -9,7 +9,7 @@
 #include "platform/arithmetic.h"
 #include "platform/text/printable.h"
 
-/* An open collection, with the key whose value is expected. */
+/* An open collection, and the key that waits for its value. */
 typedef struct frame {
     strata_tree_t *node;
     strata_tree_t **tail;
@@ -27,7 +27,7 @@ typedef struct reading {
     strata_tree_t *root;
 } reading_t;
 
-/* The UTF-8 byte order mark: editors put it at the beginning, some in front of another. */
+/* The UTF-8 byte order mark. Editors put it at the beginning, and some put a second one before it. */
 static const char order_mark[] = "\xef\xbb\xbf";
 
 static uint32_t from_one(size_t number) { return number < UINT32_MAX ? (uint32_t)number + 1 : UINT32_MAX; }
@@ -53,7 +53,7 @@ static strata_status_t fail_byte(const reading_t *reading, size_t offset, const 
     return fail_at(reading, line, column, what);
 }
 
-/* Marks count characters. */
+/* Converts a mark, which counts characters, to a byte offset. */
 static size_t byte_of(const reading_t *reading, yaml_mark_t mark) {
     size_t at = 0;
     for (size_t left = mark.index; at < reading->length; at++)
@@ -61,8 +61,8 @@ static size_t byte_of(const reading_t *reading, yaml_mark_t mark) {
     return at;
 }
 
-/* The tab that libyaml stumbled over without naming it: at the mark, or, outside brackets, in the indentation of its line. The
- * length of the text if there is none. */
+/* Finds the tab that made libyaml fail, which its message does not name. It is at the mark, or, outside
+ * brackets, in the indentation of the mark's line. Returns the length of the text if there is none. */
 static size_t find_tab(const reading_t *reading, yaml_mark_t mark) {
     size_t at = byte_of(reading, mark), begin = at;
     if (at < reading->length && reading->text[at] == '\t') return at;
@@ -73,7 +73,7 @@ static size_t find_tab(const reading_t *reading, yaml_mark_t mark) {
     return begin < at && reading->text[begin] == '\t' ? begin : reading->length;
 }
 
-/* What libyaml found wrong. */
+/* Reports the error that libyaml found. */
 static strata_status_t fail_parser(const reading_t *reading) {
     const yaml_parser_t *parser = &reading->parser;
     char what[256];
@@ -151,7 +151,8 @@ static strata_status_t open_collection(reading_t *reading, yaml_mark_t mark, str
     return status;
 }
 
-/* Values are of one line, whatever the file looks like: messages quote them. False: a control character. */
+/* Joins a value to one line because messages quote it, whatever its layout in the file. Returns false if
+ * it has a control character. */
 static bool make_one_line(char *text, bool *broken) {
     size_t length = strlen(text);
     while (length > 0 && strchr(" \t\n", text[length - 1])) text[--length] = '\0';
@@ -172,7 +173,7 @@ static bool spans_lines(const yaml_event_t *event) {
     return !block && event->end_mark.line > event->start_mark.line;
 }
 
-/* What reads as no value at all. */
+/* Returns true if the scalar is read as no value at all. */
 static bool says_nothing(const yaml_event_t *event) {
     const char *text = (const char *)event->data.scalar.value;
     if (event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE) return false;
@@ -208,7 +209,7 @@ static bool stands_at(const reading_t *reading, size_t at, const char *word) {
     return reading->length - at >= length && memcmp(reading->text + at, word, length) == 0;
 }
 
-/* The number of bytes of YAML's line end at this place; 0 if there is none. */
+/* Returns the bytes of YAML's line end at this offset, or 0 if there is none. */
 static size_t line_break(const reading_t *reading, size_t at) {
     static const char *const breaks[] = {"\n", "\r", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9"};
     for (size_t i = 0; i < sizeof breaks / sizeof *breaks; i++)
@@ -222,15 +223,16 @@ static size_t next_line(const reading_t *reading, size_t at) {
     return at + length;
 }
 
-/* A blank line, a comment, or the mark that ends a document: none of them begins one. */
+/* Returns true for a blank line, a comment, and the mark that ends a document. None of them begins a document. */
 static bool begins_nothing(const reading_t *reading, size_t at) {
     if (stands_at(reading, at, "...")) return true;
     while (stands_at(reading, at, " ") || stands_at(reading, at, "\t")) at++;
     return at == reading->length || stands_at(reading, at, "#") || line_break(reading, at) > 0;
 }
 
-/* The directives before a document that may begin at `at` or after it. libyaml compares each with all earlier ones before it
- * reports any. It refuses a second %YAML itself. */
+/* Refuses directives before a document that may begin at or after this byte. Otherwise libyaml would take
+ * quadratic time: it compares each directive with all earlier ones before it reports any. It refuses a
+ * second %YAML itself. */
 static strata_status_t refuse_directives(const reading_t *reading, size_t at) {
     for (; at < reading->length; at = next_line(reading, at)) {
         if (stands_at(reading, at, "%YAML")) continue;

@@ -29,7 +29,7 @@ const char *strata_kind_word(strata_option_kind_t kind) {
     return words[kind];
 }
 
-/* The length of the next word, the blanks before it included: the beginning of a line is kept. */
+/* Returns the length of the next word and the blanks before it, so that the indentation of a line is kept. */
 static size_t word_length(const char *at) {
     size_t blanks = strspn(at, " ");
     return blanks + strcspn(at + blanks, " \n");

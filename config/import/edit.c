@@ -1,4 +1,4 @@
-/* What the rows of an import do to the model of a strategy. */
+/* Applies the rows of an import to a strategy model. */
 #include <string.h>
 
 #include "config/import/rows.h"
@@ -10,7 +10,7 @@ typedef struct edit {
     strata_import_t *import;
     strata_strategy_t *strategy;
     import_setting_t *setting;
-    strata_origin_t origin; /* of the setting, with the strategy's file */
+    strata_origin_t origin; /* the setting's origin, with a file name that the strategy owns */
 } edit_t;
 
 /* ---- layers of the gpu's stack ---- */
@@ -28,8 +28,8 @@ static void drop_layer(strata_model_stack_t *stack, const char *name) {
     stack->count--;
 }
 
-/* A limit counts what is asked from the device. Everything else sees what the program asks for, so it stands below the layer that
- * waits. */
+/* Returns the position for a new layer. A limit counts requests to the device, so it goes directly above
+ * the source. Every other layer sees the program's requests, so it goes below the layer that waits. */
 static size_t place_of(const strata_model_stack_t *stack, const char *name) {
     if (strcmp(name, "limit") == 0) return stack->count - 1;
     return find_layer(stack, "retry") == 0 ? 1 : 0;
@@ -63,7 +63,7 @@ static strata_place_kind_t place_in(const char *path) {
     return place == STRATA_PLACE_KINDS ? STRATA_PLACE_GPU : place;
 }
 
-/* An earlier setting of the same path no longer counts. */
+/* Marks earlier settings of the same path as overridden. */
 static void take_path(edit_t *edit, const char *path) {
     for (size_t i = 0; i < edit->import->count; i++) {
         import_setting_t *other = &edit->import->settings[i];
@@ -72,7 +72,7 @@ static void take_path(edit_t *edit, const char *path) {
     }
 }
 
-/* "layer.option" or "+layer.option"; *had: the strategy has it. */
+/* Sets "layer.option"; "+layer.option" adds a missing layer first. Sets *had to true if the strategy has the option. */
 static strata_status_t set_path(edit_t *edit, const char *path, const char *value, bool *had) {
     char layer[PATH];
     strata_status_t status = STRATA_OK;
@@ -91,7 +91,7 @@ static strata_status_t set_path(edit_t *edit, const char *path, const char *valu
     return strata_strategy_set(edit->strategy, path, value, &edit->origin);
 }
 
-/* The word at *list, which moves past it. False: there is none. */
+/* Copies the word at *list and moves *list past it. Returns false if there is none. */
 static bool next_word(const char **list, char *word) {
     *list += strspn(*list, " ");
     size_t length = strcspn(*list, " ");
@@ -129,10 +129,10 @@ static strata_status_t fix_all(edit_t *edit, const char *list) {
     return status;
 }
 
-/* The strategy may lack the place's layer, as the preset `system` does: then the setting has no effect. */
+/* If the strategy lacks the place's layer, as the preset `system` does, the setting has no effect. */
 static strata_status_t exchange(edit_t *edit, const char *list) {
     char path[PATH], other[PATH];
-    if (!next_word(&list, path) || !next_word(&list, other)) return STRATA_OK; /* no row is so */
+    if (!next_word(&list, path) || !next_word(&list, other)) return STRATA_OK; /* cannot happen: every row has both words */
     strata_model_stack_t *stack = &edit->strategy->stacks[place_in(path)];
     size_t at = find_layer(stack, strchr(path, '.') + 1);
     if (at == stack->count) {
@@ -165,7 +165,7 @@ static strata_status_t edit_one(strata_import_t *import, strata_strategy_t *stra
     return edit.origin.file ? apply(&edit) : STRATA_E_HOST_MEMORY;
 }
 
-/* In the order of the table, so the order of a string does not matter. */
+/* Applies settings in the order of the table, so their order in the string does not matter. */
 strata_status_t strata_import_edit(strata_import_t *import, strata_strategy_t *strategy) {
     strata_status_t status = STRATA_OK;
     for (const import_row_t *row = import->peer->rows; row->key && status == STRATA_OK; row++) {

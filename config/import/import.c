@@ -40,7 +40,7 @@ const char *strata_import_written(strata_import_t *import, const import_setting_
     return strata_import_text(import, "%s%c%.60s", setting->row->key, setting->row->inner ? ':' : '=', setting->value);
 }
 
-/* Text that is not used is shown, on a terminal and in a comment of the file: it must not end the line there. */
+/* Unused text is shown on a terminal and in a comment of the file, so it must not contain a line end. */
 static bool is_of_one_line(const char *value, size_t length) {
     for (size_t i = 0; i < length; i++)
         if (value[i] < ' ') return false;
@@ -80,7 +80,7 @@ static strata_status_t keep(strata_import_t *import, const char *text, const cha
     return text && !*kept ? STRATA_E_HOST_MEMORY : STRATA_OK;
 }
 
-/* "pytorch" and "pytorch@2.9". */
+/* Accepts "pytorch" and "pytorch@2.9". */
 static strata_status_t read_peer(strata_import_t *import, const strata_import_request_t *request) {
     size_t length = strcspn(request->peer, "@");
     const char *after = request->peer[length] ? request->peer + length + 1 : NULL;
@@ -100,7 +100,7 @@ static strata_status_t read_peer(strata_import_t *import, const strata_import_re
                        import->peer->name, known, import->peer->version);
 }
 
-/* The preset of the last row of the table that means one; rows before it are ignored. */
+/* Chooses the preset of the last matching row of the table; earlier rows that select a preset are ignored. */
 static strata_status_t choose_preset(strata_import_t *import) {
     const import_peer_t *peer = import->peer;
     import_setting_t *decided = NULL;
@@ -153,7 +153,8 @@ void strata_import_delete(strata_import_t *import) {
 
 /* ---- the strategy ---- */
 
-/* A preset of one peer can serve another, whose pinned and host memory is not what the preset's `places` are made for. */
+/* A preset of one peer can serve another peer. Its `places` then do not fit that peer's pinned and host
+ * memory, so those places stay as in the preset strata. */
 static void keep_places(strata_import_t *import, strata_strategy_t *strategy, const strata_model_stack_t *before) {
     for (strata_place_kind_t place = STRATA_PLACE_MANAGED; import->decided && place < STRATA_PLACE_KINDS; place++) {
         char word[32];

@@ -1,4 +1,4 @@
-/* Paddle's FLAGS_*, by the dates of its develop branch. */
+/* Table of Paddle's FLAGS_*, by the dates of its develop branch. */
 #include <string.h>
 
 #include "config/import/rows.h"
@@ -135,7 +135,7 @@ static bool is_buddy(const strata_import_t *import) {
     return strategy && strcmp(strategy->meant, "auto_growth") != 0;
 }
 
-/* Without a value to fill with, the layer that waits writes nothing. */
+/* Without a fill value, the layer that waits writes nothing. */
 static void settle_waits(const strata_import_t *import) {
     import_setting_t *waits = strata_import_find(import, "FLAGS_sync_after_alloc");
     const import_setting_t *init = strata_import_find(import, "FLAGS_init_allocated_mem");
@@ -144,7 +144,8 @@ static void settle_waits(const strata_import_t *import) {
     if (waits && waits->act.verb == IMPORT_FIX && !fills) waits->act.what = "+fill.synchronise=true fill.write=false";
 }
 
-/* Either the pool is divided, and each part has a chunk size and a first chunk of its own, or one chunk size is for all. */
+/* Two cases exclude each other. If the pool is divided, each part has its own chunk size and first chunk.
+ * Otherwise one chunk size applies to all. */
 static strata_status_t settle(strata_import_t *import) {
     static const char *const divided[] = {"FLAGS_small_pool_auto_growth_chunk_size_in_mb",
                                           "FLAGS_large_pool_auto_growth_chunk_size_in_mb", "FLAGS_small_pool_pre_alloc_in_mb",

@@ -1,4 +1,4 @@
-/* docs/import.md: the tables. */
+/* Writes docs/import.md from the tables. */
 #include <string.h>
 
 #include "config/import/rows.h"
@@ -54,7 +54,7 @@ static const char *written(const import_row_t *row) {
     return "";
 }
 
-/* Each word of a list in quotes, `between` them. */
+/* Writes each word of a list in quotes, with `between` as the separator. */
 static void write_list(const char *list, const char *between, FILE *out) {
     const char *first = "";
     while (*(list += strspn(list, " +"))) {
@@ -65,7 +65,7 @@ static void write_list(const char *list, const char *between, FILE *out) {
     }
 }
 
-/* "PLACE.LAYER OTHER path=value ...". */
+/* Writes a rule of the form "PLACE.LAYER OTHER path=value ...". */
 static void write_exchange(const char *what, FILE *out) {
     size_t layer = strcspn(what, " ");
     const char *other = what + layer + 1;

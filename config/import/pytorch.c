@@ -1,4 +1,4 @@
-/* PyTorch's PYTORCH_CUDA_ALLOC_CONF and the variables beside it. */
+/* Table of PyTorch's PYTORCH_CUDA_ALLOC_CONF and the variables beside it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +13,10 @@
 #define LOCK           "no lock is ever held during a device call that may block"
 #define REGISTERED     PINNED "; the driver allocates it, nothing is registered"
 
-/* First versions come from the release notes, from the pages on CUDA of each release, and from the headers that it installs. Where
- * these do not reach they follow from the dates of the changes that brought a key (pytorch/pytorch#74213, 74261, 82682, 85940,
- * 87290, 108367, 178154). The first version of max_split_size_mb is from memory. */
+/* First versions are from the release notes, from the CUDA pages of each release, and from the headers
+ * that it installs. The others follow from the dates of the changes that introduced a key
+ * (pytorch/pytorch#74213, 74261, 82682, 85940, 87290, 108367, 178154). The first version of
+ * max_split_size_mb is from memory. */
 /* clang-format off */
 static const import_row_t rows[] = {
     {"PYTORCH_CUDA_ALLOC_CONF", NULL, NULL, IMPORT_CONF, false, {{0}}, "if it is set, the other two are ignored, as in PyTorch"},
@@ -120,8 +121,8 @@ static strata_status_t check_divisions(strata_import_t *import) {
                               divisions->value);
 }
 
-/* PyTorch collects garbage only if a memory fraction sets the limit, and never in expandable segments. It rounds a block only if a maximum
- * split size is set. The driver's pool has no segments at all. */
+/* PyTorch collects garbage only if a memory fraction sets the limit, and never in expandable segments. It
+ * rounds a block only if a maximum split size is set. The driver's pool has no segments at all. */
 static void settle_pairs(strata_import_t *import) {
     import_setting_t *threshold = strata_import_find(import, "garbage_collection_threshold");
     import_setting_t *rounding = strata_import_find(import, "max_non_split_rounding_mb");

@@ -1,4 +1,4 @@
-/* A string, or the environment, as keys and values with their places. */
+/* Splits a string or the environment into keys and values with their positions. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,13 +7,13 @@
 #include "config/import/rows.h"
 #include "platform/text/nearest.h"
 
-/* What is read, and its place. */
+/* The position of the reader in its input. */
 typedef struct cursor {
     strata_import_t *import;
     const char *at;
     const char *file; /* "<pytorch>", or the variable's name */
     uint32_t line, column;
-    bool blank_assigns; /* ENV and setenv: a blank separates name and value */
+    bool blank_assigns; /* set for ENV and setenv, where a blank separates name and value */
 } cursor_t;
 
 static void step(cursor_t *cursor, size_t count) {
@@ -34,7 +34,7 @@ static void skip_spaces(cursor_t *cursor) { step(cursor, strspn(cursor->at, " \t
 
 /* ---- keys ---- */
 
-/* The rows among which a key is looked for: variables, or the keys inside one. */
+/* The rows in which a key is looked up: variables, or the keys inside one. */
 typedef struct level {
     const import_row_t *rows;
     bool inner;
@@ -51,7 +51,7 @@ static const char *key_word(size_t index, const void *context) {
     return row ? row->key : "";
 }
 
-/* Returns the known key nearest to an unknown one; NULL: none is near. */
+/* Returns the known key nearest to an unknown one, or NULL if none is near. */
 static const char *nearest_key(const level_t *level, const char *key) {
     size_t count = 0;
     while (row_at(level, count)) count++;
@@ -72,7 +72,7 @@ static strata_status_t fail_key(const cursor_t *cursor, const level_t *level, co
                               cursor->import->peer->name, key, nearest);
 }
 
-/* The greatest version that begins with the parts that are written: 1.13.1 is one of 1.13. */
+/* Returns the greatest version that begins with the given parts: 1.13.1 belongs to 1.13. */
 static uint64_t last_of(const char *text) {
     uint64_t version = 0, after = UINT64_C(1000000) * 1000000;
     (void)strata_import_version(text, &version);
@@ -86,7 +86,7 @@ bool strata_import_has(const strata_import_t *import, const char *since) {
     return !import->as_of || !strata_import_version(since, &first) || import->version >= first;
 }
 
-/* -1: the version is before the key; 1: after it. */
+/* Returns -1 if the version is too old for the key, 1 if it is newer than the last version with the key, else 0. */
 static int beside_version(const strata_import_t *import, const import_row_t *row) {
     if (!import->as_of) return 0;
     return row->since && !strata_import_has(import, row->since) ? -1 : row->until && import->version > last_of(row->until);
@@ -105,7 +105,7 @@ static strata_status_t check_version(const cursor_t *cursor, const import_row_t 
     return STRATA_OK;
 }
 
-/* The key of `length` bytes at the cursor. */
+/* Finds the row of the key of `length` bytes at the cursor. */
 static strata_status_t find_row(const cursor_t *cursor, const level_t *level, size_t length, const import_row_t **row) {
     char key[STRATA_IMPORT_VALUE];
     strata_origin_t origin = here(cursor);
@@ -150,7 +150,7 @@ static strata_status_t split_one_inner(cursor_t *cursor, const level_t *level) {
     }
     step(cursor, 1);
     skip_spaces(cursor);
-    /* A list in brackets has commas of its own. */
+    /* A list in brackets contains commas of its own. */
     const char *close = *cursor->at == '[' ? strchr(cursor->at, ']') : NULL;
     size_t length = close ? (size_t)(close + 1 - cursor->at) : strcspn(cursor->at, ", \t\r\n");
     status = strata_import_add(cursor->import, row, cursor->at, length, &origin);
@@ -162,7 +162,7 @@ static strata_status_t split_one_inner(cursor_t *cursor, const level_t *level) {
     return status;
 }
 
-/* One comma may follow the last setting, as in PyTorch; up to 1.13 it ignored every other one too. */
+/* One comma may follow the last setting, as in PyTorch. Versions up to 1.13 also ignored every other extra comma. */
 static strata_status_t split_inner(cursor_t *cursor) {
     level_t level = {cursor->import->peer->rows, true};
     bool lenient = cursor->import->as_of && !strata_import_has(cursor->import, "2.0");
@@ -179,9 +179,9 @@ static strata_status_t split_inner(cursor_t *cursor) {
 /* ---- NAME=value NAME=value, as in scripts and images ---- */
 
 static const char blanks[] = " \t\r\n";
-static const char ends[] = " \t\r\n;&"; /* end an unquoted word */
+static const char ends[] = " \t\r\n;&"; /* characters that end an unquoted word */
 
-/* The words that may precede a name, and whether a blank may separate name and value. */
+/* The words that may precede a name. `blank_assigns` is true if a blank may separate name and value after them. */
 static const struct {
     const char *word;
     bool blank_assigns;
@@ -227,7 +227,7 @@ static bool skip_word_before(cursor_t *cursor) {
 typedef struct word {
     const char *name, *value, *after;
     size_t key, length;
-    char around; /* the quote before the name; 0: none */
+    char around; /* the quote before the name, or 0 */
     bool assigns;
 } word_t;
 
@@ -279,7 +279,8 @@ static strata_status_t add_other(strata_import_t *import, const word_t *word, co
     return STRATA_OK;
 }
 
-/* A variable with inner keys that this version lacks is not read, as in the framework. Any other such variable is refused. */
+/* If this version lacks a variable with inner keys, the variable is kept but not read, as in the
+ * framework. Any other missing variable is an error. */
 static strata_status_t add_word(cursor_t *cursor, const import_row_t *row, const word_t *word) {
     strata_import_t *import = cursor->import;
     strata_origin_t origin = here(cursor);
@@ -293,7 +294,7 @@ static strata_status_t add_word(cursor_t *cursor, const import_row_t *row, const
     return status;
 }
 
-/* `unknown` receives the first unknown word, for the error if no word is known. Its `at` is NULL until then. */
+/* Sets *unknown to the first unknown word, for the error if no word is known. Its `at` is NULL until then. */
 static strata_status_t split_word(cursor_t *cursor, const level_t *level, cursor_t *unknown) {
     word_t word;
     char key[STRATA_IMPORT_VALUE];
@@ -344,9 +345,9 @@ static strata_status_t read_environment(strata_import_t *import) {
     return status;
 }
 
-/* ---- the whole ---- */
+/* ---- all input ---- */
 
-/* Of several variables with keys inside, only the first in the table is read. */
+/* If several variables have inner keys, only the first one in the table is read. */
 static strata_status_t split_values(strata_import_t *import) {
     import_setting_t *first = NULL;
     for (const import_row_t *row = import->peer->rows; row->key && !first; row++)
@@ -363,7 +364,7 @@ static strata_status_t split_values(strata_import_t *import) {
     return split_inner(&cursor);
 }
 
-/* "PYTORCH_CUDA_ALLOC_CONF=..." and not "max_split_size_mb:128". */
+/* Returns true for "PYTORCH_CUDA_ALLOC_CONF=..." and false for "max_split_size_mb:128". */
 static bool has_variables(const cursor_t *cursor) {
     const level_t inner = {cursor->import->peer->rows, true};
     cursor_t first = *cursor;
@@ -408,7 +409,7 @@ bool strata_import_version(const char *text, uint64_t *version) {
     return true;
 }
 
-/* Months have numbers up to 12, days up to 31. */
+/* Checks that months are 1 to 12 and days 1 to 31. */
 static bool is_date(const char *text) {
     unsigned most = 12;
     for (const char *at = strchr(text, '-'); at; at = strchr(at + 1, '-'), most = 31) {

@@ -1,4 +1,4 @@
-/* The variables of TensorFlow and XLA. JAX reads those of XLA, with its own defaults. */
+/* Table of the variables of TensorFlow and XLA. JAX reads those of XLA, with its own defaults. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,7 +51,7 @@ static const import_row_t rows[] = {
 };
 /* clang-format on */
 
-/* What is preallocated of pinned memory is also its limit. */
+/* The preallocated size of pinned memory is also its limit. */
 static void settle_pinned(const strata_import_t *import) {
     import_setting_t *before = strata_import_find(import, "XLA_PJRT_GPU_HOST_MEMORY_PREALLOCATE");
     const import_setting_t *limit = strata_import_find(import, "XLA_PJRT_GPU_HOST_MEMORY_LIMIT_GB");
@@ -60,7 +60,7 @@ static void settle_pinned(const strata_import_t *import) {
     snprintf(before->meant, sizeof before->meant, "%s", limit->meant);
 }
 
-/* Returns the effective fraction; NULL: none was given. */
+/* Returns the effective fraction, or NULL if none was given. */
 static import_setting_t *fraction_of(const strata_import_t *import) {
     import_setting_t *fraction = strata_import_find(import, "XLA_CLIENT_MEM_FRACTION");
     return fraction ? fraction : strata_import_find(import, "XLA_PYTHON_CLIENT_MEM_FRACTION");

@@ -1,4 +1,4 @@
-/* One value: from the peer's notation to ours, and to which case of its row it belongs. */
+/* Converts one value from the peer's notation to ours, and selects the case of its row. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +53,7 @@ static strata_status_t mean_bool(const strata_import_t *import, import_setting_t
     return STRATA_OK;
 }
 
-/* What follows a number for the option. */
+/* Returns the unit that the option needs after the number. */
 static const char *unit_of(import_kind_t kind) {
     switch (kind) {
     case IMPORT_MIB: return "MiB";
@@ -69,7 +69,7 @@ static bool has_case(const import_row_t *row, const char *word) {
     return false;
 }
 
-/* Without signs and leading zeros. Every negative number is "-1", for keys that give that a meaning. */
+/* Removes signs and leading zeros. Every negative number becomes "-1", for keys that give that a meaning. */
 static strata_status_t mean_number(import_setting_t *setting) {
     const char *digits = setting->value;
     bool negative = *digits == '-' && has_case(setting->row, "-1");
@@ -115,7 +115,7 @@ static strata_status_t mean_word(import_setting_t *setting) {
     return STRATA_OK;
 }
 
-/* Blanks inside a list mean nothing. */
+/* Blanks inside a list have no meaning. */
 static strata_status_t mean_text(import_setting_t *setting) {
     size_t length = 0;
     if (!*setting->value) return fail_value(setting, "one");

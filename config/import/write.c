@@ -1,4 +1,4 @@
-/* The result of an import: the lines about what has no equivalent, and the strategy as a file. */
+/* Writes the result of an import: the strategy as a file, and the lines about settings without an equivalent. */
 #include <string.h>
 
 #include "allocation/options/option.h"
@@ -15,7 +15,8 @@ static void tell_key(const import_setting_t *setting, const char *before, FILE *
     if (setting->row->kind != IMPORT_CONF) fprintf(out, "%c%.60s", setting->row->inner ? ':' : '=', setting->value);
 }
 
-/* An empty reason means that the strategy has no such option. A key names the setting that takes effect instead. */
+/* An empty reason means that the strategy has no such option. If the reason is a key, that setting takes
+ * effect instead. */
 static void tell_passed_over(const strata_import_t *import, const import_setting_t *setting, FILE *out) {
     const char *why = setting->passed_over;
     const import_setting_t *decided = import->decided;
@@ -80,8 +81,9 @@ static void write_text(const char *text, FILE *out) {
     fputc('"', out);
 }
 
-/* Returns the setting that set an option, or NULL if the preset did. Several settings can share one position: a variable and its first
- * inner key, or a variable and the default that it implies. So the match is by the option that the setting changes. */
+/* Returns the setting that set an option, or NULL if the preset did. Several settings can share one
+ * position: a variable and its first inner key, or a variable and the default that it implies. So the
+ * match is by the option that the setting changes. */
 static const import_setting_t *setting_of(const strata_import_t *import, const strata_origin_t *origin, const char *option) {
     char path[64];
     snprintf(path, sizeof path, ".%s", option);
@@ -115,7 +117,8 @@ static bool is_said(const strata_model_layer_t *layer, const strata_option_row_t
 
 static void write_stack(const strata_import_t *import, const strata_model_stack_t *stack, const char *margin, FILE *out);
 
-/* The row whose value sends a request to a branch, by the branch's number from 1 on; NULL: the last one, or no branch has a value. */
+/* Returns the row with the value that routes requests to the branch with this number, counted from 1.
+ * Returns NULL for the last branch, and if no branch has a value. */
 static const strata_option_row_t *row_of_branch(const strata_model_layer_t *layer, size_t number) {
     const strata_option_row_t *row = layer->type->options;
     while (row && row->name && strata_option_branch(row) != number) row++;

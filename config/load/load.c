@@ -1,4 +1,4 @@
-/* Loading and checking: values from several origins, one overriding the other. */
+/* Loads and checks strategies. Values have several origins, and later origins override earlier ones. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 enum { SETTING_LETTERS = 512 };
 
-/* ---- what overrides the text ---- */
+/* ---- overrides of the text ---- */
 
 static strata_status_t apply_setting(strata_strategy_t *strategy, const char *text, size_t length, const strata_origin_t *origin) {
     char setting[SETTING_LETTERS];
@@ -26,7 +26,7 @@ static strata_status_t apply_setting(strata_strategy_t *strategy, const char *te
     return strata_strategy_set(strategy, setting, value, origin);
 }
 
-/* "a.b=1,c.d=2". */
+/* Applies STRATA_SET, as in "a.b=1,c.d=2". */
 static strata_status_t apply_environment(strata_strategy_t *strategy) {
     static const strata_origin_t origin = {.source = STRATA_FROM_ENVIRONMENT, .file = "STRATA_SET"};
     const char *at = getenv("STRATA_SET");
@@ -54,7 +54,7 @@ static void take_what_stands_beside(strata_strategy_t *strategy, const strata_st
     if (strategy->named[STRATA_NAMED_GRAPH].count == 0) strategy->named[STRATA_NAMED_GRAPH] = filler->named[STRATA_NAMED_GRAPH];
 }
 
-/* Places that were not listed are as in the preset strata. */
+/* Fills places that were not listed with those of the preset strata. */
 static strata_status_t complete(strata_reader_t *reader) {
     strata_strategy_t filler = {.memory = reader->strategy->memory, .name = "", .description = "", .devices = "gpu"};
     strata_reader_t other = {.strategy = &filler, .scratch = reader->scratch, .wrongs = reader->wrongs};

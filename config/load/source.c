@@ -1,4 +1,4 @@
-/* Where texts come from: presets and files. */
+/* Finds the text of a strategy: a preset or a file. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,8 @@
 #include "platform/host/host_memory.h"
 #include "platform/text/printable.h"
 
-/* Reports each setting without an equivalent, one message a line. If the host has no memory for the text, there are no warnings. */
+/* Logs each setting without an equivalent as one warning. If the host has no memory for the text, there
+ * are no warnings. */
 static void warn_of(const strata_import_t *import) {
     char *text = NULL;
     size_t length = 0;
@@ -26,7 +27,7 @@ static void warn_of(const strata_import_t *import) {
     free(text);
 }
 
-/* What the environment's variables mean to another allocator, by the name "import:pytorch". */
+/* Reads the strategy that another allocator's environment variables describe, by the name "import:pytorch". */
 static strata_status_t read_environment(strata_reader_t *reader, const char *name) {
     strata_import_t *import = NULL;
     strata_import_request_t request = {.peer = name + strlen(STRATA_IMPORT_PREFIX)};

@@ -1,4 +1,4 @@
-/* How two strategies differ: the layers that only one of them has, and the values of those that both have. */
+/* Shows how two strategies differ: layers that only one of them has, and values of layers that both have. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,10 +9,10 @@
 
 enum { MOST = STRATA_PLAN_NODES };
 
-/* A layer with its place in the tree: "binning[1]" is the first branch of the router called binning. */
+/* A layer with its position in the tree: "binning[1]" is the first branch of the router called binning. */
 typedef struct spot {
     const strata_model_layer_t *layer;
-    char way[200]; /* of the routers above it; "" at the top */
+    char way[200]; /* the routers above it; "" at the top */
 } spot_t;
 
 typedef struct side {
@@ -40,7 +40,7 @@ static bool same(const spot_t *a, const spot_t *b) {
     return a->layer->type == b->layer->type && named && strcmp(a->way, b->way) == 0;
 }
 
-/* pairs[i][j]: how many layers of a from i on and of b from j on can be paired in order. */
+/* pairs[i][j] is the number of layers of a from i on and of b from j on that can be paired in order. */
 typedef struct pairing {
     unsigned char pairs[MOST + 1][MOST + 1];
 } pairing_t;
@@ -59,7 +59,7 @@ static void pair(const side_t *a, const side_t *b, pairing_t *pairing) {
 
 typedef struct report {
     const char *names[2];
-    char place[2 * STRATA_NAME_LETTERS]; /* "stack", "pinned", "gpu:1", "pools.weights.gpu" */
+    char place[2 * STRATA_NAME_LETTERS]; /* as in "stack", "pinned", "gpu:1", "pools.weights.gpu" */
     size_t differences;
     FILE *out;
 } report_t;
@@ -104,7 +104,7 @@ static void compare_stacks(report_t *report, const strata_model_stack_t *first, 
     }
 }
 
-/* Devices with stacks of their own in either, in the order of their numbers. */
+/* Compares devices that have their own stacks in either strategy, by device number. */
 static void compare_own(report_t *report, const strata_strategy_t *a, const strata_strategy_t *b) {
     for (uint32_t device = 0; device < STRATA_MODEL_DEVICES; device++)
         for (strata_place_kind_t kind = STRATA_PLACE_GPU; kind <= STRATA_PLACE_MANAGED; kind++) {
@@ -125,7 +125,7 @@ static void tell_named(report_t *report, int whose, const strata_model_named_t *
     report->differences++;
 }
 
-/* A place without a stack of the name's own has the place's layers. */
+/* A place that has no stack under this name uses the layers of the place. */
 static const strata_model_stack_t *effective(const strata_strategy_t *strategy, const strata_model_named_t *named,
                                              strata_place_kind_t place) {
     return named->stacks[place].count > 0 ? &named->stacks[place] : &strategy->stacks[place];
@@ -153,7 +153,7 @@ static void compare_named(report_t *report, const strata_strategy_t *const *both
     }
 }
 
-/* Are the patterns that both have tried in the same order? */
+/* Checks that patterns in both strategies are tried in the same order. */
 static void compare_order(report_t *report, const strata_strategy_t *const *both) {
     const strata_model_names_t *names[2] = {&both[0]->named[STRATA_NAMED_STREAM], &both[1]->named[STRATA_NAMED_STREAM]};
     size_t at[2] = {0, 0};

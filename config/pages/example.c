@@ -8,7 +8,7 @@
 
 enum { TEXT = 1024, OPTION = 256 };
 
-/* " {name: default}" of the first option that is not a free text. */
+/* Writes " {name: default}" for the first option that is not free text. */
 static void show_option(const strata_layer_type_t *type, char text[OPTION]) {
     *text = '\0';
     for (const strata_option_row_t *row = type->options; row && row->name; row++) {
@@ -18,7 +18,7 @@ static void show_option(const strata_layer_type_t *type, char text[OPTION]) {
     }
 }
 
-/* The option that a router's branches set, without its number: "up_to". */
+/* Writes the option that a router's branches set, without its number: "up_to". */
 static void show_branches(const strata_layer_type_t *type, char text[OPTION]) {
     const char *key = strata_branches_key(type);
     const char *number = type->options && type->options->name ? strrchr(type->options->name, '_') : NULL;
@@ -35,7 +35,7 @@ static bool loads(const char *text) {
     return loaded;
 }
 
-/* With its option, then without, in stacks that grow downwards. */
+/* Tries the layer with its option, then without, in ever larger stacks. */
 static bool find(const strata_layer_type_t *type, const char *options, char text[TEXT]) {
     static const char *const below[] = {"", "  - system\n", "  - vmm\n", "  - auto_growth\n  - system\n",
                                         "  - stream_safe\n  - auto_growth\n  - system\n"};

@@ -1,4 +1,4 @@
-/* A small stack in which a layer may stand. */
+/* Finds a small stack that may contain a given layer. */
 #ifndef STRATA_CONFIG_EXAMPLE_H
 #define STRATA_CONFIG_EXAMPLE_H
 
@@ -6,7 +6,7 @@
 
 #include "strategy/model.h"
 
-/* "example" and a piece of a strategy file: the first of a few stacks that loads; nothing if none does. */
+/* Writes "example" and part of a strategy file: the first of a few stacks that loads. Writes nothing if none does. */
 void strata_config_example(const strata_layer_type_t *type, FILE *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* What was built, as text: each stack, each value with its origin, what is shared. */
+/* Writes the built strategy as text: each stack, each value with its origin, and the shared instances. */
 #include <stdio.h>
 #include <string.h>
 
@@ -38,10 +38,10 @@ static const char *shared_text(const strata_model_layer_t *layer, strata_place_k
     return "";
 }
 
-/* How far a line of a branch is indented, with which lines before it; and what is printed. */
+/* The lines and indentation in front of a branch, and the set of values to print. */
 typedef struct margin {
     char text[256];
-    bool only_said; /* values set by a preset, a file, the environment and so on; no defaults */
+    bool only_said; /* print values set by a preset, a file, the environment and so on, but no defaults */
 } margin_t;
 
 static margin_t margin_in(const margin_t *margin, const char *more) {
@@ -58,7 +58,7 @@ static void explain_option(const strata_model_layer_t *layer, const strata_optio
     fprintf(out, "%-12s %s", value, where);
 }
 
-/* Wherever it was set. */
+/* Compares with the default value, no matter where the value was set. */
 static bool is_default(const strata_model_layer_t *layer, const strata_option_row_t *row) {
     char value[STRATA_OPTION_TEXT_BYTES], usual[STRATA_OPTION_TEXT_BYTES];
     void *options = strata_host_new(layer->type->options_size, 1);
@@ -101,7 +101,7 @@ static void explain_branch(const strata_model_layer_t *layer, size_t branch, FIL
     fprintf(out, "\n");
 }
 
-/* As a tree: what stands below a router is indented, each branch with a line of its own. */
+/* Writes a tree: the layers below a router are indented, each branch with its own line. */
 static void explain_layers(const strata_model_stack_t *stack, strata_place_kind_t place, const margin_t *margin, FILE *out) {
     for (size_t i = 0; i < stack->count; i++) {
         const strata_model_layer_t *layer = &stack->layers[i];
@@ -139,7 +139,7 @@ static void explain_place(const strata_strategy_t *strategy, strata_place_kind_t
     }
 }
 
-/* The stacks of a pool have instances of their own, whichever layers they have. */
+/* The stacks of a pool have their own instances, even if their layers are those of the place. */
 static void explain_head(const strata_model_named_t *named, strata_named_kind_t kind, FILE *out) {
     static const char *const what[STRATA_NAMED_KINDS] = {
         [STRATA_NAMED_POOL] = "a pool: stacks of its own",

@@ -1,4 +1,4 @@
-/* The layers, their options, and who may stand above whom: as text and as docs/layers.md. */
+/* Describes the layers, their options, and the allowed orders of layers, as text and as docs/layers.md. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static void values_text(const strata_option_row_t *row, char *text, size_t capac
         return;
     }
     if (row->kind == STRATA_OPTION_BOOL || row->kind == STRATA_OPTION_TEXT || (row->min == 0 && row->max == 0)) return;
-    /* Bounds of fractions are in millionths; those of the others are values. */
+    /* Bounds of fractions are in millionths; all other bounds are values. */
     double fraction = (double)bound / 1e6;
     const void *value = row->kind == STRATA_OPTION_FRACTION ? (const void *)&fraction : &bound;
     strata_option_row_t alone = *row;
@@ -196,7 +196,7 @@ static void layer_as_section(const strata_layer_type_t *type, FILE *out) {
     table_of_figures(type, out);
 }
 
-/* What a cell of the matrix says about `upper` directly above `lower`. */
+/* Writes the matrix cell for `upper` directly above `lower`. */
 static void pair_text(const strata_layer_type_t *upper, const strata_layer_type_t *lower, char *text, size_t capacity) {
     static const char *const why[] = {[STRATA_CLASH_BELOW_SOURCE] = "no: a source ends the stack",
                                       [STRATA_CLASH_WAITS] = "no: a wait under a lock",
@@ -212,7 +212,7 @@ static void pair_text(const strata_layer_type_t *upper, const strata_layer_type_
     } else if (clash != STRATA_CLASH_NEEDS) {
         snprintf(text, capacity, "%s", why[clash]);
     } else {
-        /* Another layer further down may give it, if the lower one passes it on. */
+        /* Another layer further down may give the trait if the lower one passes it on. */
         bool passed = (upper->needs & ~(given | lower->passes)) == 0 &&
                       strata_clash_of_pair(upper, scope, lower) == STRATA_CLASH_NONE;
         strata_traits_text(upper->needs & ~given, ", ", missing, sizeof missing);

@@ -1,4 +1,4 @@
-/* docs/strategy.md: the grammar of strategy files. */
+/* Writes docs/strategy.md, the grammar of strategy files. */
 #include "config/page.h"
 
 #include "config/config.h"
@@ -27,7 +27,7 @@ static const char introduction[] =
     "    - system\n"
     "```\n";
 
-/* What a reader of the grammar asks next, and a layer answers by its options. */
+/* Answers a question that the grammar raises but that a layer's options solve. */
 static const char about_two_kinds[] =
     "\n### Two kinds of chunks in one cache\n\n"
     "`auto_growth` can keep small requests in chunks of their own, so that one of them does not hold a large chunk back. It\n"

@@ -1,5 +1,5 @@
-/* Writes a strategy as a complete file with every option of every layer, independent of how it was built. Loading the file gives the same
- * stacks. */
+/* Writes a strategy as a complete file with every option of every layer, independent of how it was built.
+ * Loading the file gives the same stacks. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* What a call costs, as text: a time, a time for each GiB, or both. */
+/* Parses and prints the cost of a call: a time, a time for each GiB, or both. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static strata_status_t wrong(const char *text) {
                        "\"%.*s\" is no cost; write a time, a time for each GiB, or both, as in 37us + 74us/GiB", SHOWN, text);
 }
 
-/* Takes a suffix off; false: it has none. */
+/* Removes a suffix. Returns false if the text does not have it. */
 static bool cut(char *text, const char *suffix) {
     size_t length = strlen(text), count = strlen(suffix);
     if (length < count || strcmp(text + length - count, suffix) != 0) return false;
@@ -21,7 +21,7 @@ static bool cut(char *text, const char *suffix) {
     return true;
 }
 
-/* One of the two parts into the half of `cost` that it means; `given` has a bit for each half. */
+/* Reads one of the two parts into the half of `cost` that its unit selects. `given` has a bit for each half. */
 static strata_status_t take_part(const char *all, const char *text, size_t length, strata_sim_cost_t *cost, unsigned *given) {
     char part[PART];
     uint64_t ns;

@@ -1,4 +1,4 @@
-/* What names devices, where a profile may be a file. */
+/* Chooses devices from their name, where a profile may be a file. */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "config/profile/profile.h"
 #include "strategy/model.h"
 
-/* "sim:" and the path as seen from the working directory, and what followed it ("x2"). */
+/* Builds "sim:", the path relative to the working directory, and the rest of the name ("x2"). */
 static strata_status_t show(strata_arena_t *memory, const char *path, const char *rest, const char **shown) {
     char text[STRATA_CONFIG_PATH + 16];
     int length = snprintf(text, sizeof text, "sim:%s%.4s", path, rest);

@@ -3,7 +3,7 @@
 #include "allocation/options/option.h"
 #include "config/profile/profile.h"
 
-/* One row for each number, named by its place in the profile. */
+/* Defines one row for each number, named after its field in the profile. */
 #define ROW(kind_, type, field, least, most, meaning)                                                                              \
     static const strata_option_row_t row_##field = {.name = #field,                                                                \
                                                     .kind = STRATA_OPTION_##kind_,                                                 \

@@ -1,4 +1,4 @@
-/* The keys of a profile's file. */
+/* The keys of a profile file. */
 #ifndef STRATA_CONFIG_PROFILE_FIELDS_H
 #define STRATA_CONFIG_PROFILE_FIELDS_H
 
@@ -7,8 +7,8 @@
 
 typedef struct strata_profile_field {
     const char *name, *meaning;
-    const strata_option_row_t *number; /* what the device has; NULL: what a call costs */
-    size_t offset; /* in a profile */
+    const strata_option_row_t *number; /* a property of the device; NULL if the field is the cost of a call */
+    size_t offset; /* of the field in a profile */
 } strata_profile_field_t;
 
 enum {
@@ -18,10 +18,10 @@ enum {
 #undef STRATA_PROFILE_ONE
 };
 
-/* Numbers first, then costs, as a file is written. */
+/* Numbers first, then costs, which is the order of a written file. */
 extern const strata_profile_field_t strata_profile_fields[STRATA_PROFILE_FIELDS];
 
-/* The text of a field. */
+/* Prints the value of a field. */
 void strata_profile_print(const strata_profile_field_t *field, const strata_sim_profile_t *profile, char *text, size_t capacity);
 
 #endif

@@ -1,4 +1,4 @@
-/* A file as a profile. */
+/* Reads a profile from a file. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "platform/text/printable.h"
 #include "strategy/model.h"
 
-/* Keys that are no fields. */
+/* Keys that are not fields. */
 enum { KEY_PROFILE, KEY_EXTENDS, OWN_KEYS };
 static const char *const own_keys[OWN_KEYS] = {"profile", "extends"};
 
@@ -56,7 +56,7 @@ static strata_status_t read_name(const strata_origin_t *value, const char *text,
     return STRATA_OK;
 }
 
-/* Only a built-in one: a file stands for itself. */
+/* Accepts only built-in profiles, so that a file is complete without other files. */
 static strata_status_t read_extends(const char *file, const strata_tree_t *node, strata_sim_profile_t *profile) {
     strata_origin_t key = place_of(file, node->key_line, node->key_column), value = place_of(file, node->line, node->column);
     strata_status_t status = want_value(&key, node);
@@ -73,7 +73,7 @@ static strata_status_t read_extends(const char *file, const strata_tree_t *node,
     return STRATA_OK;
 }
 
-/* With the key before what is wrong, as options have it. */
+/* The error begins with the key, as for options. */
 static strata_status_t read_field(const strata_profile_field_t *field, const char *text, strata_sim_profile_t *profile) {
     if (field->number) return strata_option_set(field->number, profile, text);
     strata_status_t status = strata_cost_parse(text, (strata_sim_cost_t *)((char *)profile + field->offset));
@@ -83,7 +83,7 @@ static strata_status_t read_field(const strata_profile_field_t *field, const cha
 static strata_status_t read_key(const char *file, const strata_tree_t *node, strata_sim_profile_t *profile,
                                 bool given[STRATA_PROFILE_FIELDS]) {
     strata_origin_t key = place_of(file, node->key_line, node->key_column), value = place_of(file, node->line, node->column);
-    if (strcmp(node->key, own_keys[KEY_EXTENDS]) == 0) return STRATA_OK; /* before all others */
+    if (strcmp(node->key, own_keys[KEY_EXTENDS]) == 0) return STRATA_OK; /* read before all others */
     size_t field = 0;
     bool is_name = strcmp(node->key, own_keys[KEY_PROFILE]) == 0;
     while (!is_name && field < STRATA_PROFILE_FIELDS && strcmp(strata_profile_fields[field].name, node->key) != 0) field++;

@@ -1,4 +1,4 @@
-/* A profile as a file, and the page that describes such files. */
+/* Writes a profile as a file, and the page that describes such files. */
 #include <string.h>
 
 #include "allocation/options/option.h"
@@ -6,7 +6,7 @@
 #include "config/profile/profile.h"
 #include "config/words.h"
 
-enum { VALUE = 96, AT = 44 /* where comments begin */ };
+enum { VALUE = 96, AT = 44 /* column where comments begin */ };
 
 void strata_profile_write(strata_output_t *out, const strata_sim_profile_t *profile, strata_profile_note_fn note,
                           const void *context) {

@@ -35,7 +35,7 @@ static strata_status_t fail_devices(const char *devices, const strata_origin_t *
     return strata_fail_origin(origin, "\"%.40s\" names no device; %s, gpu:0, sim:h100, or sim:h100x2 for two", devices, hint.text);
 }
 
-/* Why it names none. */
+/* Explains why the text names no device. */
 static strata_status_t tell_devices(const char *devices, const strata_origin_t *origin) {
     const char *tail = strchr(devices, ':');
     size_t head = tail ? (size_t)(tail - devices) : 0;
@@ -140,8 +140,8 @@ static strata_status_t read_devices(strata_reader_t *reader, const strata_text_t
     return status ? status : strata_read_devices(reader->strategy, node->text, text->path, &origin);
 }
 
-/* What an extended text says beside its stack for devices without virtual memory goes with that stack; what a preset says beside its
- * own for captured graphs, likewise. */
+/* Removes stacks that an extended text set beside its own `stack`, because the new `stack` replaces both.
+ * This concerns the stack for devices without virtual memory, and a preset's stack for captured graphs. */
 static void leave_out_what_stood_beside(strata_reader_t *reader, const strata_text_t *text) {
     strata_model_names_t *plain = &reader->strategy->named[STRATA_NAMED_PLAIN],
                          *graph = &reader->strategy->named[STRATA_NAMED_GRAPH];
@@ -158,7 +158,7 @@ static strata_status_t read_stack(strata_reader_t *reader, const strata_text_t *
     return strata_read_stack(reader, text, STRATA_PLACE_GPU, NULL, node);
 }
 
-/* Places other than gpu, whose stack is `stack:`. */
+/* Places other than gpu; the gpu's stack has the key `stack:`. */
 static const char *place_word(size_t index, const void *context) {
     (void)context;
     return strata_place_name((strata_place_kind_t)(index + STRATA_PLACE_MANAGED));
@@ -184,13 +184,13 @@ static strata_status_t read_places(strata_reader_t *reader, const strata_text_t 
     return status;
 }
 
-/* What it extends, and the code that it needs, were read before all other keys; what stands beside its stack is read after them. */
+/* `extends` and `load` were read before all other keys. Keys beside a stack are read after them. */
 static strata_status_t read_nothing(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
     (void)reader, (void)text, (void)node;
     return STRATA_OK;
 }
 
-/* Also the rows of docs/strategy.md. */
+/* The keys, which are also the rows of docs/strategy.md. */
 static const struct {
     const char *key;
     read_fn read;

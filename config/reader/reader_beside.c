@@ -1,4 +1,5 @@
-/* What is said beside a stack, each a layer of its list: `out_of_memory:` is `retry` by its other name, `idle:` is `idle`. */
+/* Reads the keys beside a stack. Each is a layer of its list: `out_of_memory:` is `retry` under another
+ * name, and `idle:` is `idle`. */
 #include <string.h>
 
 #include "config/page.h"
@@ -10,7 +11,7 @@ typedef struct beside {
     const char *example;
 } beside_t;
 
-/* What may stand beside a stack. */
+/* The keys allowed beside a stack. */
 static const beside_t besides[] = {{STRATA_RECLAIM_KEY, &strata_retry_type, "{timeout: 100ms}"},
                                    {STRATA_IDLE_KEY, &strata_idle_type, "{after: 1s, keep: 10%}"}};
 enum { BESIDES = sizeof besides / sizeof *besides };
@@ -39,7 +40,7 @@ static strata_status_t check_where(const beside_t *beside, const strata_text_t *
     return strata_fail_origin(&key, "\"%s\" has no option \"name\"; take it out", beside->key);
 }
 
-/* What an extended text said of the same stack is replaced. */
+/* Replaces the layer that an extended text set for the same stack. */
 static strata_status_t place(strata_arena_t *arena, strata_model_stack_t *stack, const strata_model_layer_t *layer) {
     strata_model_layer_t *said = strata_model_layer_of(stack, layer->type);
     if (said) {

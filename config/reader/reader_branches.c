@@ -1,5 +1,5 @@
-/* The stacks below a router: `routes: [{up_to: 1MiB, stack: [...]}, {stack: [...]}]` if each has values of its own, else `stacks:
- * [[...], [...]]`. */
+/* Reads the stacks below a router. The form is `routes: [{up_to: 1MiB, stack: [...]}, {stack: [...]}]` if
+ * branches have values, else `stacks: [[...], [...]]`. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "config/page.h"
 #include "config/reader/reader.h"
 
-/* The name, in a route, of the type's first option of a branch; "" if it has none. */
+/* Returns the type's first branch option by its name in a route, or "" if it has none. */
 static void branch_option_name(const strata_layer_type_t *type, char *name, size_t capacity) {
     *name = '\0';
     for (const strata_option_row_t *row = type->options; row && row->name && !*name; row++) {
@@ -23,7 +23,7 @@ const char *strata_branches_key(const strata_layer_type_t *type) {
     return *name ? "routes" : "stacks";
 }
 
-/* "binning: {routes: [{up_to: 64KiB, stack: [...]}, {stack: [...]}]}". */
+/* Writes an example such as "binning: {routes: [{up_to: 64KiB, stack: [...]}, {stack: [...]}]}". */
 static void example(const strata_layer_type_t *type, char *text, size_t capacity) {
     char name[64];
     branch_option_name(type, name, sizeof name);

@@ -1,4 +1,4 @@
-/* `devices:` as a mapping, `{use: gpu, gpu:1: {stack: [...]}}`: stacks that one device alone has. */
+/* Reads `devices:` as a mapping, `{use: gpu, gpu:1: {stack: [...]}}`, which gives single devices their own stacks. */
 #include <string.h>
 
 #include "config/hint.h"
@@ -16,7 +16,7 @@ static const char *own_word(size_t index, const void *context) {
     return keys[index];
 }
 
-/* Besides gpu only managed memory belongs to a device. */
+/* Besides gpu memory, only managed memory belongs to a device. */
 static strata_status_t read_own_places(strata_reader_t *reader, const strata_text_t *text, strata_model_device_t *own,
                                        const strata_tree_t *node) {
     strata_origin_t key = key_of(text, node);
@@ -40,7 +40,7 @@ static strata_status_t read_own_key(strata_reader_t *reader, const strata_text_t
                                     const strata_tree_t *node) {
     if (strcmp(node->key, "stack") == 0) return strata_read_stack(reader, text, STRATA_PLACE_GPU, own, node);
     if (strcmp(node->key, "places") == 0) return read_own_places(reader, text, own, node);
-    if (strata_stands_beside(node->key)) return STRATA_OK; /* after the stack */
+    if (strata_stands_beside(node->key)) return STRATA_OK; /* read after the stack */
     strata_origin_t key = key_of(text, node);
     strata_hint_t hint = strata_hint(node->key, 4, own_word, NULL);
     return strata_fail_origin(&key, "a device has no key \"%.40s\"; %s", node->key, hint.text);

@@ -1,4 +1,4 @@
-/* `load:`: shared objects whose layers a strategy names. */
+/* Reads `load:`, the shared objects that contain layers of a strategy. */
 #include "config/files.h"
 #include "config/reader/reader.h"
 #include "strategy/registry/code.h"

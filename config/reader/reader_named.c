@@ -1,5 +1,5 @@
-/* `pools: {weights: {stack: [...], places: {pinned: [...]}}}`, `streams: {"copy*": [...]}` and `graph: {stack: [...]}`: stacks by
- * name. */
+/* Reads stacks by name: `pools: {weights: {stack: [...], places: {pinned: [...]}}}`, `streams: {"copy*":
+ * [...]}` and `graph: {stack: [...]}`. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,11 +8,11 @@
 #include "config/reader/reader.h"
 #include "platform/place.h"
 
-/* What messages say about a kind. */
+/* The words for each kind in messages. */
 static const struct {
     const char *one;
     const char *example; /* of the whole key */
-    const char *letters; /* that a name may contain */
+    const char *letters; /* allowed in a name */
 } words[STRATA_NAMED_KINDS] = {
     [STRATA_NAMED_POOL] = {"a pool", "pools: {weights: {stack: [...]}}",
                            "letters, digits, - and _, a letter first, or digits alone"},
@@ -26,7 +26,8 @@ static strata_origin_t key_of(const strata_text_t *text, const strata_tree_t *no
     return strata_origin_of(text, node->key_line, node->key_column);
 }
 
-/* The entries of one text come before those that it extends: of two patterns that match, the later text's is tried first. */
+/* The entries of one text precede those that it extends. If two patterns match a stream, the one in the
+ * later text is tried first. */
 typedef struct reading {
     strata_reader_t *reader;
     const strata_text_t *text;
@@ -34,7 +35,7 @@ typedef struct reading {
     strata_model_names_t read;
 } reading_t;
 
-/* ---- one of them ---- */
+/* ---- one entry ---- */
 
 static const char *key_word(size_t index, const void *context) {
     (void)context;
@@ -42,7 +43,7 @@ static const char *key_word(size_t index, const void *context) {
     return keys[index];
 }
 
-/* Only gpu and managed memory has owner streams, and gpu memory alone is virtual. */
+/* Only gpu and managed memory have owner streams, and only gpu memory is virtual. */
 static bool may_have(strata_named_kind_t kind, strata_place_kind_t place) {
     if (kind == STRATA_NAMED_PLAIN) return false;
     return place == STRATA_PLACE_MANAGED || (kind == STRATA_NAMED_POOL && place != STRATA_PLACE_GPU);
@@ -97,7 +98,7 @@ static strata_status_t read_keep(reading_t *reading, strata_model_named_t *named
 static strata_status_t read_key(reading_t *reading, strata_model_named_t *named, const strata_tree_t *node) {
     if (strcmp(node->key, "stack") == 0) return read_gpu(reading, named, node);
     if (strcmp(node->key, "places") == 0) return read_places(reading, named, node);
-    if (strata_stands_beside(node->key)) return STRATA_OK; /* after the stack */
+    if (strata_stands_beside(node->key)) return STRATA_OK; /* read after the stack */
     bool pool = reading->kind == STRATA_NAMED_POOL, keep = strcmp(node->key, "keep") == 0;
     if (pool && keep) return read_keep(reading, named, node);
     strata_origin_t key = key_of(reading->text, node);
@@ -109,7 +110,7 @@ static strata_status_t read_key(reading_t *reading, strata_model_named_t *named,
     return strata_fail_origin(&key, "%s has no key \"%.40s\"; %s", words[reading->kind].one, node->key, hint.text);
 }
 
-/* A bare list is the gpu's stack; a pool without anything has the places' own layers, in instances of its own. */
+/* A bare list is the gpu's stack. An empty pool has the layers of the places, in its own instances. */
 static strata_status_t read_body(reading_t *reading, strata_model_named_t *named, const strata_tree_t *node) {
     strata_origin_t key = key_of(reading->text, node);
     bool nothing = node->kind == STRATA_TREE_SCALAR_NODE && node->empty;
@@ -137,7 +138,7 @@ static strata_status_t give_name(const reading_t *reading, strata_model_named_t 
     return named->name && named->path ? STRATA_OK : STRATA_E_HOST_MEMORY;
 }
 
-/* Over what an extended text said about the same name. */
+/* Reads an entry over the one with the same name in an extended text. */
 static strata_status_t read_one(reading_t *reading, const strata_tree_t *node) {
     strata_reader_t *reader = reading->reader;
     strata_origin_t key = key_of(reading->text, node);
@@ -152,7 +153,7 @@ static strata_status_t read_one(reading_t *reading, const strata_tree_t *node) {
     return status ? status : read_body(reading, named, node);
 }
 
-/* ---- all of them ---- */
+/* ---- all entries ---- */
 
 static bool has(const strata_model_names_t *names, const char *name) {
     for (size_t i = 0; i < names->count; i++)
@@ -160,7 +161,7 @@ static bool has(const strata_model_names_t *names, const char *name) {
     return false;
 }
 
-/* Then follows what the text did not replace. */
+/* Appends the entries that the text did not replace. */
 static strata_status_t keep_others(reading_t *reading, const strata_tree_t *node) {
     strata_model_names_t *all = &reading->reader->strategy->named[reading->kind];
     for (size_t i = 0; i < all->count; i++) {

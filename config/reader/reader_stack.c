@@ -1,4 +1,4 @@
-/* A stack of a strategy file: its layers and their options. */
+/* Reads a stack of a strategy file: its layers and their options. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "config/reader/reader.h"
 #include "platform/place.h"
 
-/* A layer's name that something follows on its line: "auto_growth {chunk_size". */
+/* Finds a layer's name that is followed by more text on its line, as in "auto_growth {chunk_size". */
 static const strata_layer_type_t *layer_before_blank(const char *name) {
     char first[64];
     size_t length = strcspn(name, " {");
@@ -36,7 +36,7 @@ static bool is_name(const char *name) {
     return length > 0 && length <= STRATA_NAME_LETTERS && isalpha((unsigned char)name[0]);
 }
 
-/* What a path may begin with instead of a layer's name. */
+/* The words that a path may begin with instead of a layer's name. */
 static bool is_first_word(const char *name) {
     for (int kind = 0; kind < STRATA_NAMED_KINDS; kind++)
         if (strcmp(name, strata_named_key((strata_named_kind_t)kind)) == 0) return true;
@@ -108,7 +108,7 @@ strata_status_t strata_read_options(strata_reader_t *reader, const strata_text_t
 
 /* ---- layers ---- */
 
-/* A list item that contains more than its layer: mostly options that are not indented far enough. */
+/* Reports a list item that contains more than its layer. In most cases its options are not indented far enough. */
 static strata_status_t fail_second_key(const strata_text_t *text, const strata_tree_t *item) {
     const strata_tree_t *second = item->first->next;
     strata_origin_t origin = strata_origin_of(text, second->key_line, second->key_column);
@@ -143,7 +143,7 @@ static strata_status_t read_layer(strata_reader_t *reader, const strata_text_t *
     return status;
 }
 
-/* Two layers of one name could not be distinguished in a path. Layers without a name of their own may share their type's. */
+/* Two layers of one name could not be distinguished in a path. Unnamed layers may share their type's name. */
 static strata_status_t check_names(const strata_model_stack_t *stack) {
     const strata_model_layer_t *layers[STRATA_PLAN_NODES];
     size_t count = strata_model_layers(stack, layers, STRATA_PLAN_NODES);
@@ -177,7 +177,7 @@ static strata_status_t count_layer(strata_reader_t *reader, const strata_text_t 
                               STRATA_PLAN_NODES);
 }
 
-/* `{stack: [...], out_of_memory: {...}, idle: {...}}` where a list may stand. */
+/* Reads `{stack: [...], out_of_memory: {...}, idle: {...}}`, which is allowed in place of a list. */
 static strata_status_t read_mapping(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *map,
                                     strata_model_stack_t *stack) {
     const strata_tree_t *list = strata_tree_get(map, "stack");
@@ -191,8 +191,9 @@ static strata_status_t read_mapping(strata_reader_t *reader, const strata_text_t
     return status ? status : strata_read_beside(reader, text, map, stack);
 }
 
-/* `retry` recovers what stands below it, wherever it is written: it goes above the layers of its list that hold no lock. Above a layer
- * that holds one it cannot go silently, and the plan refuses that order. */
+/* Moves `retry` above the layers of its list that hold no lock, because it recovers everything below it
+ * wherever it is written. It must not move silently above a layer that holds a lock; the plan refuses
+ * that order. */
 static void raise_retry(strata_model_stack_t *stack) {
     size_t at = stack->count - 1;
     const strata_model_layer_t retry = stack->layers[at];
@@ -244,7 +245,7 @@ strata_status_t strata_read_stack_of(strata_reader_t *reader, const strata_text_
     bool whole = status == STRATA_OK;
     if (whole) status = check_names(stack);
     status = strata_note_wrong(reader->wrongs, status);
-    /* Options that are wrong keep their defaults. If a layer is missing, the order of the stack is not checked. */
+    /* Invalid options keep their defaults. If a layer is missing, the order of the stack is not checked. */
     *broken &= ~(1u << place);
     if (!whole || reader->lost > 0) *broken |= 1u << place;
     return status;
