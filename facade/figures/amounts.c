@@ -8,9 +8,9 @@
 enum { UNITS = 4, LETTERS = 48 };
 static const char *const units[UNITS] = {"B", "KiB", "MiB", "GiB"};
 
-/* ---- one ---- */
+/* ---- one size ---- */
 
-/* "81920" becomes "81,920". */
+/* Groups digits: "81920" becomes "81,920". */
 static void print_grouped(uint64_t number, char *text, size_t capacity) {
     char digits[24];
     int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)number);
@@ -22,7 +22,7 @@ static void print_grouped(uint64_t number, char *text, size_t capacity) {
     text[at] = '\0';
 }
 
-/* The largest unit of which there is at least one. */
+/* Returns the largest unit that is not larger than the size. */
 static unsigned unit_for(uint64_t bytes) {
     unsigned unit = 0;
     while (unit + 1 < UNITS && bytes >= 1ull << 10 * (unit + 1)) unit++;
@@ -33,7 +33,7 @@ void strata_amount_print(uint64_t bytes, unsigned unit, char *text, size_t capac
     char whole[32];
     if (bytes < (1ull << 10 * unit) / 100 + 1 && unit > 0) unit = unit_for(bytes);
     uint64_t one = 1ull << 10 * unit, rest = bytes & (one - 1);
-    unsigned hundredths = (unsigned)(rest * 100 / one); /* rounded down: never more than there is */
+    unsigned hundredths = (unsigned)(rest * 100 / one); /* rounded down, so the text never exceeds the real size */
     print_grouped(bytes / one, whole, sizeof whole);
     if (bytes == 0) snprintf(text, capacity, "0");
     else if (hundredths == 0) snprintf(text, capacity, "%s%s", whole, units[unit]);
@@ -41,7 +41,7 @@ void strata_amount_print(uint64_t bytes, unsigned unit, char *text, size_t capac
     else snprintf(text, capacity, "%s.%02u%s", whole, hundredths, units[unit]);
 }
 
-/* ---- several ---- */
+/* ---- several sizes ---- */
 
 static bool read_alike(uint64_t a, uint64_t b, unsigned unit) {
     char first[LETTERS], second[LETTERS];
@@ -63,7 +63,7 @@ unsigned strata_amounts_unit(const uint64_t *bytes, size_t count) {
     unsigned unit = unit_for(most), lowest = unit > 0 ? unit - 1 : 0;
     uint64_t tenth = (1ull << 10 * unit) / 10, crumb = (1ull << 10 * lowest) - 1;
     for (size_t i = 0; i < count; i++)
-        if (bytes[i] < tenth && bytes[i] > crumb) unit = lowest; /* what is less still gets a unit of its own */
+        if (bytes[i] < tenth && bytes[i] > crumb) unit = lowest; /* smaller sizes have their own unit */
     while (unit > lowest && any_read_alike(bytes, count, unit)) unit--;
     return unit;
 }

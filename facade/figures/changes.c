@@ -23,7 +23,7 @@ void strata_changes_write(strata_changes_t *changes, strata_facade_t *facade, st
     while ((domain = strata_facade_next_domain(facade, &index)) != NULL) write_place(&changes->last[place++], domain, out);
 }
 
-/* ---- everything ---- */
+/* ---- all metrics ---- */
 
 typedef struct writing {
     strata_output_t *out;

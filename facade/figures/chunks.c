@@ -1,4 +1,4 @@
-/* The chunks of a place, gathered from the rows of a snapshot, and as text. */
+/* Gathers the chunks of a place from the rows of a snapshot, and prints them. */
 #include "facade/figures/chunks.h"
 
 #include <inttypes.h>
@@ -11,21 +11,21 @@
 /* ---- chunk by chunk ---- */
 
 typedef struct gathering {
-    strata_snapshot_row_t *rows; /* of the chunk that is being gathered */
+    strata_snapshot_row_t *rows; /* of the current chunk */
     size_t count, room;
     strata_status_t status;
     strata_chunk_fn tell;
     void *context;
 } gathering_t;
 
-/* Free memory of a cache may belong to no stream: a chunk belongs to whoever uses something in it. */
+/* Free memory of a cache may belong to no stream, so a chunk belongs to the stream that uses a block in it. */
 static strata_stream_t stream_of(const gathering_t *gathering) {
     for (size_t i = 0; i < gathering->count; i++)
         if (gathering->rows[i].state != 0) return gathering->rows[i].stream;
     return gathering->rows[0].stream;
 }
 
-/* Reports the chunk whose rows have been gathered, and begins the next. */
+/* Reports the current chunk and begins the next one. */
 static void tell_chunk(gathering_t *gathering) {
     if (gathering->count == 0) return;
     strata_chunk_t chunk = {

@@ -1,4 +1,4 @@
-/* Figures of places, and of what the caches keep. */
+/* Metrics of places, and of the memory in caches. */
 #include <string.h>
 
 #include "allocation/call/figures.h"
@@ -22,7 +22,7 @@ static void add_stack(strata_stack_t *stack, strata_statistics_t *sum) {
     strata_stack_unlock(stack);
 }
 
-/* The counts of stacks that have ended, and of requests whatever stack they reached. */
+/* Adds the counters of ended stacks, and those of requests that are counted for the whole group. */
 static void add_group(strata_group_t *group, strata_statistics_t *sum) {
     strata_lock(&group->domain->lock);
     const strata_statistics_t *f = &group->ended;
@@ -34,7 +34,7 @@ static void add_group(strata_group_t *group, strata_statistics_t *sum) {
     sum->out_of_memory += atomic_load(&group->out_of_memory);
 }
 
-/* What no cache cut was asked from the device for itself. */
+/* Adds blocks that no cache splits; each of them was requested from the device by itself. */
 static void add_direct(strata_stack_t *stack, strata_statistics_t *sum) {
     strata_stack_take(stack);
     sum->reserved_bytes += stack->direct_bytes;
@@ -42,7 +42,7 @@ static void add_direct(strata_stack_t *stack, strata_statistics_t *sum) {
     strata_unlock(&stack->lock);
 }
 
-/* A figure is the sum over the stacks, except these. */
+/* Computes the metrics that are not sums over the stacks. */
 static void finish(strata_statistics_t *sum) { sum->live_allocations = sum->allocations - sum->frees; }
 
 void strata_facade_stack_figures(strata_stack_t *stack, strata_statistics_t *figures) {

@@ -1,4 +1,4 @@
-/* The figures that the layers of a place count themselves. */
+/* Metrics that the layers of a place count themselves. */
 #include "allocation/call/figures.h"
 #include "allocation/domain/layer.h"
 #include "facade/registry/inside.h"

@@ -1,4 +1,4 @@
-/* The figures as text that other programs read. */
+/* Metrics as text for other programs. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ static void say_fields(strata_text_t *text, const strata_statistics_t *figures) 
 #undef SAY_FIELD
 }
 
-/* A name from the program or the strategy, if there is one; it has no control characters. */
+/* Writes a name from the program or the strategy, if there is one. It has no control characters. */
 static void say_name(strata_text_t *text, const char *key, const char *name) {
     if (!*name) return;
     strata_text_say(text, "\"%s\": \"", key);
@@ -41,7 +41,7 @@ static void say_name(strata_text_t *text, const char *key, const char *name) {
     strata_text_say(text, "\", ");
 }
 
-/* Names are words of strategy files: nothing in them needs an escape. */
+/* Names are words of strategy files, so they need no escapes. */
 static void say_layer(strata_text_t *text, strata_layer_t *layer, const char **before) {
     const strata_plan_node_t *node = &layer->stack->group->plan->nodes[layer->number];
     strata_own_figure_t rows[STRATA_OWN_FIGURES];
@@ -75,7 +75,7 @@ static void say_stream(strata_text_t *text, strata_stack_t *stack, const char *b
     strata_text_say(text, "}");
 }
 
-/* The next pool of a place that was used; NULL after the last. */
+/* Returns the next used pool of a place, or NULL after the last. */
 static strata_group_t *next_pool(strata_domain_t *domain, strata_group_t *previous) {
     strata_group_t *group = previous;
     while ((group = strata_domain_next_group(domain, group)) != NULL && (group->pool == 0 || strata_group_has_ended(group))) {}
@@ -139,9 +139,9 @@ strata_status_t strata_statistics_json(strata_t handle, char *out, size_t capaci
 
 /* ---- Prometheus ---- */
 
-/* A row of the table of figures. */
+/* A row of the table of metrics. */
 typedef struct metric {
-    const char *name, *unit, *kind, *meaning; /* `kind`: "counter" or "gauge", as Prometheus has it */
+    const char *name, *unit, *kind, *meaning; /* `kind` is "counter" or "gauge", as in Prometheus */
     size_t offset;
 } metric_t;
 
@@ -179,7 +179,7 @@ static void say_metric(strata_text_t *text, const metric_t *metric, const place_
     }
 }
 
-/* A place's total is not the sum of its pools, so pools have metrics of their own. */
+/* A place's total is not the sum of its pools, so pools have their own metrics. */
 static void say_pool_metric(strata_text_t *text, const metric_t *metric, strata_facade_t *facade) {
     uint32_t index = 0;
     bool begun = false;
@@ -197,7 +197,7 @@ static void say_pool_metric(strata_text_t *text, const metric_t *metric, strata_
         }
 }
 
-/* Help texts come from the authors of layers. */
+/* Escapes a help text, which may be from the author of an external layer. */
 static void say_help(strata_text_t *text, const char *help) {
     for (; *help; help++) {
         if (*help == '\\') strata_text_say(text, "\\\\");
@@ -206,7 +206,7 @@ static void say_help(strata_text_t *text, const char *help) {
     }
 }
 
-/* One figure of one layer type: its samples in all places. */
+/* One metric of one layer type: its samples in all places. */
 typedef struct layer_metric {
     const strata_layer_type_t *type;
     const strata_own_figure_t *row;

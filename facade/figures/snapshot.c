@@ -1,4 +1,5 @@
-/* Every block of a place at one moment: copied with the locks of all its stacks held, reported with none. */
+/* Reports every block of a place at one moment. Copies the rows with the locks of all its stacks held,
+ * and reports them with no lock held. */
 #include "allocation/call/rows.h"
 #include "facade/registry/inside.h"
 #include "platform/arguments.h"

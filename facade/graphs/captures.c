@@ -1,4 +1,4 @@
-/* Captures for programs without a runtime: the device's own calls, with its handles. */
+/* Captures for programs without a runtime, by the device's own calls and handles. */
 #include "allocation/domain/paused.h"
 #include "allocation/graphs/graphs.h"
 #include "allocation/reclaim/above.h"
@@ -19,7 +19,7 @@ strata_status_t strata_capture_end(strata_t handle, strata_place_t place, strata
     strata_graph_pool_t *pool;
     strata_status_t status = strata_told_domain(handle, place, stream, &domain);
     if (status != STRATA_OK) return status;
-    /* Its pool learns of it even if nothing was asked for inside. */
+    /* The pool must record this capture even if it made no request. */
     if (strata_graphs_open(domain)) (void)strata_graphs_capturing(domain, strata_told_stream(domain, stream), &pool);
     return strata_device_capture_end(domain->device, strata_told_stream(domain, stream), graph);
 }

@@ -1,4 +1,4 @@
-/* States of a pool of graphs, taken and set back. */
+/* Takes and restores checkpoints of a pool of graphs. */
 #include "allocation/domain/paused.h"
 #include "allocation/graphs/graphs.h"
 #include "facade/graphs/graphs.h"
@@ -46,7 +46,7 @@ void strata_graph_checkpoint_drop(strata_checkpoint_t checkpoint) {
     strata_host_delete(checkpoint);
 }
 
-/* ---- setting back ---- */
+/* ---- restoring ---- */
 
 typedef struct restoring {
     const struct strata_checkpoint *checkpoint;

@@ -1,4 +1,4 @@
-/* Graph pools as the program knows them: by number. */
+/* Pools of graphs by number, as the program names them. */
 #include "allocation/graphs/graphs.h"
 #include "allocation/reclaim/above.h"
 #include "allocation/report/log.h"
@@ -28,7 +28,7 @@ static strata_status_t no_such(const strata_facade_t *facade, uint64_t pool) {
 
 /* ---- begin ---- */
 
-/* While building. The pool of a number, or a new one for 0. */
+/* Returns the pool of a number, or a new pool for 0. Call it while building. */
 static strata_status_t find_or_make(strata_facade_t *facade, strata_domain_t *domain, uint64_t *number,
                                     strata_graph_pool_t **pool) {
     if (*number != 0) {
@@ -41,14 +41,14 @@ static strata_status_t find_or_make(strata_facade_t *facade, strata_domain_t *do
     return status == STRATA_OK ? strata_graph_pool_make(domain, *number, plan, pool) : status;
 }
 
-/* Requests of captured streams in other places are noticed too. */
+/* Requests of captured streams in other places must be noticed too. */
 static void settle_places(strata_facade_t *facade) {
     uint32_t index = 0;
     strata_domain_t *domain;
     while ((domain = strata_facade_next_domain(facade, &index)) != NULL) strata_graphs_settle(domain);
 }
 
-/* A capture that is under way already is one of the pool's from here on. */
+/* If a capture is already active, it belongs to the pool from now on. */
 static strata_status_t open_pool(strata_graph_pool_t *pool, uint64_t number, const strata_graph_window_t *window) {
     strata_status_t status = strata_graph_pool_open(pool, number, window);
     if (status != STRATA_OK || window->filter) return status;
@@ -98,9 +98,9 @@ strata_status_t strata_graph_pool_begin_filtered(strata_t facade, strata_place_t
     return begin(facade, place, &(strata_graph_window_t){.filter = filter, .context = context}, pool);
 }
 
-/* ---- of a pool that there is ---- */
+/* ---- steps on an existing pool ---- */
 
-/* One thread at a time, as for begin: the pool does not become another one meanwhile. */
+/* Only one thread builds at a time, as in begin(), so the pool cannot be replaced during the step. */
 strata_status_t strata_facade_with_graph_pool(strata_t handle, strata_place_t place, uint64_t number, strata_graph_step_fn step,
                                               void *context) {
     strata_facade_t *facade = strata_facade_of(handle);
@@ -207,7 +207,7 @@ strata_status_t strata_facade_refuse_graphs(strata_facade_t *facade) {
         (unsigned)graphs);
 }
 
-/* ---- where requests go ---- */
+/* ---- routing of requests ---- */
 
 static strata_status_t fail_elsewhere(void) {
     return strata_fail(STRATA_E_CAPTURE, 0,

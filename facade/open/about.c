@@ -1,4 +1,4 @@
-/* What the library has: its version, its lists, the stacks of a facade as text. */
+/* Describes the library: its version, its lists, and the stacks of a facade as text. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Another strategy for a facade in which nothing is live. */
+/* Changes the strategy of a facade that has no live blocks. */
 #include <string.h>
 
 #include "allocation/report/log.h"
@@ -44,7 +44,7 @@ static void end_built(strata_facade_t *facade) {
     if (facade->owns_strategy) strata_strategy_delete(facade->strategy);
 }
 
-/* What the program has set for a place holds under every strategy, even if one in between cannot serve the place. */
+/* Settings by the program for a place hold under every strategy, even if one in between cannot serve the place. */
 static void keep_what_is_said(strata_facade_t *facade) {
     uint32_t index = 0;
     strata_domain_t *domain;
@@ -52,7 +52,7 @@ static void keep_what_is_said(strata_facade_t *facade) {
         facade->said[strata_place_kind(domain->place)][strata_place_device(domain->place)] = strata_domain_said(domain);
 }
 
-/* All or nothing: the old strategy's stacks stay until the new one's are built. */
+/* Changes everything or nothing: the old strategy's stacks stay until the new ones are built. */
 static strata_status_t change(strata_facade_t *facade, strata_strategy_t *strategy) {
     keep_what_is_said(facade);
     built_t before = take_out(facade), after;
@@ -112,7 +112,8 @@ static strata_status_t load_and_change(strata_facade_t *facade, const strata_ope
     return status;
 }
 
-/* The domains end under whoever looks for idleness. What the old strategy said of it holds again if nothing has changed. */
+/* Stops the idle thread first, because its domains are destroyed. If the change fails, it restarts with
+ * the old strategy's `idle:`. */
 static strata_status_t change_while_nobody_looks(strata_facade_t *facade, const strata_open_options_t *options) {
     strata_idle_stop(facade);
     strata_status_t status = load_and_change(facade, options);

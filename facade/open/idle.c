@@ -1,5 +1,6 @@
-/* The thread that looks for idleness: one a facade, only where a stack of its strategy says `idle:`. It sleeps for a part of the shortest
- * `after`, and touches nothing that a hit touches except the lock of each stack, once a look. */
+/* The idle thread. A facade has one only if a stack of its strategy sets `idle:`. The thread sleeps for a
+ * part of the shortest `after`. It shares with the fast path only the lock of each stack, which it takes
+ * once per check. */
 #include "facade/open/idle.h"
 
 #include <string.h>

@@ -1,18 +1,20 @@
-/* Who looks for idleness (allocation/reclaim/idle.h). */
+/* Checks a facade for idleness (allocation/reclaim/idle.h). */
 #ifndef STRATA_FACADE_IDLE_H
 #define STRATA_FACADE_IDLE_H
 
 #include "facade/registry/facade.h"
 
-/* Starts the thread that looks, if a stack of the strategy says `idle:` and time is real: with a virtual clock whoever lets time pass
- * looks. The facade is built. E_HOST_MEMORY: the host starts no thread. */
+/* Starts the idle thread if a stack of the strategy sets `idle:` and time is real. With a virtual clock,
+ * the owner of the clock must call strata_facade_look_for_idleness(). Call it once the facade is built.
+ * Returns E_HOST_MEMORY if the host cannot start a thread. */
 strata_status_t strata_idle_start(strata_facade_t *facade);
-/* It has ended once this returns. No lock is held. */
+/* Stops the thread; it has ended once this returns. Call it with no lock held. */
 void strata_idle_stop(strata_facade_t *facade);
-/* Of its devices, which all have the same. */
+/* Returns the clock of the facade's devices, which all share one. */
 strata_clock_t *strata_facade_clock(const strata_facade_t *facade);
-/* Gives back what has been idle for long enough now. Returns when there is something to do again if nothing is asked until then, by
- * the devices' clock (STRATA_NEVER: nothing). For replays: with a virtual clock no thread looks. */
+/* Releases memory that has been idle for long enough. Returns the time of the next useful check if no
+ * request arrives before, by the devices' clock, or STRATA_NEVER. It is for replays, because no thread
+ * checks a virtual clock. */
 uint64_t strata_facade_look_for_idleness(strata_t facade);
 
 #endif

@@ -1,4 +1,4 @@
-/* Opening and closing facades. */
+/* Opens and closes facades. */
 #include <stdio.h>
 #include <string.h>
 
@@ -61,7 +61,7 @@ static uint64_t walk_live(strata_facade_t *facade, leaks_t *leaks) {
     return leaks->count;
 }
 
-/* If the host refuses the room, the report is lost but the count is not. */
+/* If the host has no memory for the list, the report is lost but the count is not. */
 uint64_t strata_facade_report_leaks(strata_facade_t *facade, strata_leak_fn report, void *context) {
     leaks_t leaks = {.facade = facade};
     uint64_t live = walk_live(facade, &leaks);
@@ -199,7 +199,7 @@ static strata_status_t get_ready(strata_facade_t *facade) {
     return status;
 }
 
-/* Whatever the status, what was made ends if the facade does not open. */
+/* If the facade does not open, everything that was created is destroyed, whatever the status. */
 static strata_status_t finish_facade(strata_facade_t *facade, strata_status_t status, bool ready, strata_t *handle) {
     if (status == STRATA_OK) status = make_directories(facade);
     if (status == STRATA_OK) status = strata_stream_ids_begin(facade);

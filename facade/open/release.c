@@ -1,9 +1,9 @@
-/* Idle memory that a program has given back: all of it, down to a bound, or of one pool. */
+/* Releases idle memory for a program: all of it, down to a bound, or that of one pool. */
 #include "allocation/reclaim/above.h"
 #include "allocation/report/log.h"
 #include "facade/pause/pause.h"
 
-/* What a cache gave to a cache below it, or to a driver's pool, goes back once: when the device gets it. */
+/* Memory that a cache returned to a cache below it, or to a driver's pool, counts only once, when the device gets it. */
 static uint64_t give_back(strata_domain_t *domain, uint64_t keep) {
     strata_pending_t pending;
     (void)strata_domain_poll(domain, &pending);
@@ -45,7 +45,7 @@ strata_status_t strata_trim(strata_t handle, strata_place_t place, uint64_t keep
     return status;
 }
 
-/* Idle memory goes back as far as the new limit requires; what is live stays. */
+/* Releases idle memory as far as the new limit requires; live blocks stay. */
 strata_status_t strata_set_limit(strata_t handle, strata_place_t place, uint64_t limit) {
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
@@ -57,7 +57,7 @@ strata_status_t strata_set_limit(strata_t handle, strata_place_t place, uint64_t
     return STRATA_OK;
 }
 
-/* The groups outside pools are several: those of streams by name too. */
+/* There are several groups outside pools, including those of streams by name. */
 static void release_groups(strata_domain_t *domain, uint64_t pool) {
     strata_pending_t pending;
     (void)strata_domain_poll(domain, &pending);

@@ -1,4 +1,4 @@
-/* Functions that strata.h declares and this version does not serve yet: each says so and changes nothing. */
+/* Functions that strata.h declares but this version does not implement. Each returns an error and changes nothing. */
 #include "facade/registry/facade.h"
 #include "platform/arguments.h"
 

@@ -16,7 +16,8 @@ void strata_worker_stop(strata_facade_t *facade, strata_worker_t *worker) {
     if (runs) pthread_join(worker->thread, NULL);
 }
 
-/* Registered after the driver was opened, so it runs before the driver's own. A facade that is open at the end of the process stays so. */
+/* Registered after the driver was opened, so it runs before the driver's own handler. A facade that is
+ * open when the process ends stays open. */
 static void stop_all(void) {
     if (strata_lookup_forked()) return;
     for (uint32_t i = 0; i < STRATA_FACADES; i++) {

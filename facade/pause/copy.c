@@ -1,5 +1,6 @@
-/* Bytes of paused memory on their way. All copies go on one stream of their own, one after the other and none waited for. Pinned memory
- * takes them all; a file is written and read through a few slots, while other slots are being copied. */
+/* Copies the bytes of paused memory. All copies use one dedicated stream, in order, without waiting in
+ * between. Pinned memory receives everything at once. A file is written and read through a few slots,
+ * while other slots are being copied. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -64,7 +65,7 @@ static strata_status_t make_slot(strata_copy_t *copy, strata_copy_slot_t *slot) 
     return status;
 }
 
-/* The copy of a slot is there; what it brought from the device is written. */
+/* Waits for the copy of a slot. If it came from the device, writes it to the file. */
 static strata_status_t finish_slot(const strata_copy_t *copy, strata_copy_slot_t *slot, const strata_kept_file_t *file) {
     if (!slot->busy) return STRATA_OK;
     slot->busy = false;
@@ -79,7 +80,7 @@ static strata_status_t start_slot(const strata_copy_t *copy, strata_copy_slot_t 
     return status;
 }
 
-/* The next `size` bytes of a handle, by the slot whose turn it is. */
+/* Moves the next `size` bytes of a handle through the next slot. */
 static strata_status_t move_piece(strata_copy_t *copy, const strata_kept_t *kept, uint64_t at, uint64_t size, bool to_host) {
     strata_copy_slot_t *slot = &copy->slots[copy->next_slot++ % STRATA_COPY_SLOTS];
     strata_status_t status = make_slot(copy, slot);
@@ -124,7 +125,7 @@ strata_status_t strata_copy_zero(strata_copy_t *copy, uint64_t address, uint64_t
     return strata_device_fill(copy->device, address, 0, size, copy->stream);
 }
 
-/* ---- the end ---- */
+/* ---- end of the copies ---- */
 
 strata_status_t strata_copy_finish(strata_copy_t *copy, strata_kept_file_t *written) {
     strata_status_t status = STRATA_OK;
@@ -133,7 +134,7 @@ strata_status_t strata_copy_finish(strata_copy_t *copy, strata_kept_file_t *writ
     return status == STRATA_OK ? strata_device_stream_synchronise(copy->device, copy->stream) : status;
 }
 
-/* After a failure copies may still be under way, into memory that goes. */
+/* After a failure, copies to memory that is about to be freed may still be running. */
 uint64_t strata_copy_end(strata_copy_t *copy) {
     const strata_error_t reason = *strata_last_error();
     if (copy->has_stream) (void)strata_device_stream_synchronise(copy->device, copy->stream);

@@ -1,5 +1,5 @@
-/* Contents of paused memory. An entry belongs to a handle by its number, which no other one has; when the handle is gone or has its
- * memory again, the entry goes. */
+/* Contents of paused memory. An entry belongs to a handle by its number, which is unique. The entry is
+ * removed once the handle is destroyed or has its memory again. */
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-/* Which memory a pause or a resume is about: sources of handles, and handles by the tags of what lives in them. */
+/* Selects the memory of a pause or resume: sources of handles, and handles by the tags of the blocks in them. */
 #include <string.h>
 
 #include "allocation/domain/layer.h"
@@ -22,14 +22,15 @@ static bool is_meant(const strata_pause_parts_t *parts, const strata_group_t *gr
     return parts->pool == STRATA_POOL_EVERY || group->pool == parts->pool;
 }
 
-/* A layer that writes to what is freed would do so where nothing is mapped. */
+/* A layer that writes to freed blocks would write to addresses where nothing is mapped. */
 static bool writes_to_freed(const strata_group_t *group) {
     for (uint32_t n = 1; n <= group->plan->count; n++)
         if (strcmp(group->plan->nodes[n].type->name, "guard") == 0) return true;
     return false;
 }
 
-/* To pause: a pool whose memory is not all in handles, or is written to after its free. The text says what to change. */
+/* Refuses to pause a pool that has memory outside handles, or that writes to freed memory. The text
+ * suggests the change. */
 static strata_status_t refuse(const strata_group_t *group, const strata_layer_t *source) {
     char name[STRATA_GROUP_NAME];
     const char *called = strata_group_name(group, name);
@@ -51,7 +52,7 @@ static const strata_layer_t *first_without_handles(const strata_group_t *group) 
     return NULL;
 }
 
-/* With one more element for each source of the group. */
+/* Adds one part for each source of the group. */
 static strata_status_t add_group(strata_pause_parts_t *parts, strata_group_t *group) {
     strata_graph_pool_t *pool = atomic_load(&group->graph);
     for (uint32_t n = 1; n <= group->plan->count; n++) {
@@ -127,7 +128,7 @@ static void walk(const strata_group_t *group, extents_t *extents) {
     STRATA_DOMAIN_EACH_OF(group->domain, group, stack) strata_stack_walk_live(stack, note_extent, extents);
 }
 
-/* Nothing is served meanwhile, so a second walk finds no more than the first. */
+/* Nothing is served during a pause, so a second walk finds no more blocks than the first. */
 static strata_status_t find_extents(const strata_group_t *group, extents_t *extents) {
     walk(group, extents);
     if (extents->count == 0) return STRATA_OK;
@@ -154,7 +155,7 @@ strata_status_t strata_pause_mark(const strata_pause_parts_t *parts, bool stays)
     return status;
 }
 
-/* ---- what graphs use ---- */
+/* ---- memory used by graphs ---- */
 
 static bool is_chosen(const strata_pause_parts_t *parts, strata_ref_t ref) {
     strata_call_t call;

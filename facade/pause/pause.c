@@ -1,4 +1,5 @@
-/* Pause and resume, step by step. Everything that can fail comes before the first handle goes, or is undone before the return. */
+/* Pause and resume, step by step. Every step that can fail runs before the first handle is taken away, or
+ * is undone before the return. */
 #include "facade/pause/pause.h"
 
 #include "allocation/domain/layer.h"
@@ -26,7 +27,7 @@ void strata_pauses_end(strata_facade_t *facade) {
     strata_unlock(&facade->lock);
 }
 
-/* ---- steps of both ---- */
+/* ---- steps of pause and resume ---- */
 
 #define EACH_PART(parts, part) for (const strata_pause_part_t *part = (parts)->all; part < (parts)->all + (parts)->count; part++)
 
@@ -37,14 +38,14 @@ static bool has_paused(const strata_pause_parts_t *parts, const strata_group_t *
     return away > 0;
 }
 
-/* Nothing is chosen any more; a pool serves if it has all of its memory. */
+/* Clears the selection. A pool serves again if it has all of its memory. */
 static void settle(const strata_pause_parts_t *parts, bool back) {
     EACH_PART(parts, part) part->pausing->settle(part->source, back);
     strata_kept_settle(parts->facade);
     EACH_PART(parts, part) strata_group_set_paused(part->group, has_paused(parts, part->group));
 }
 
-/* Of a paused pool what is idle needs no memory any more. */
+/* Idle chunks of a paused pool are released, because there is no need to restore them. */
 static void release_idle(const strata_pause_parts_t *parts) {
     EACH_PART(parts, part)
     if (strata_group_is_paused(part->group)) (void)strata_domain_release_group(parts->domain, part->group);
@@ -60,7 +61,7 @@ static strata_status_t choose(const strata_pause_parts_t *parts, bool away, uint
     return status;
 }
 
-/* Of the pools that are meant. */
+/* Returns the metrics of the selected pools. */
 static strata_statistics_t figures_of(const strata_pause_parts_t *parts) {
     strata_statistics_t figures = {0};
     if (parts->pool == STRATA_POOL_EVERY) strata_facade_place_figures(parts->domain, &figures);
@@ -79,7 +80,7 @@ static strata_status_t check_options(const strata_pause_options_t *options) {
     return STRATA_OK;
 }
 
-/* From here on nothing of the pools is served, and no work uses what is idle. */
+/* After this the pools serve nothing, and no work uses their idle memory. */
 static strata_status_t close_pools(const strata_pause_parts_t *parts) {
     strata_pending_t pending;
     strata_domain_t *domain = parts->domain;
@@ -106,7 +107,7 @@ static strata_status_t make_room(strata_copy_t *copy, const strata_pause_part_t 
     return status;
 }
 
-/* All room first, so that nothing is copied in vain, and one copy follows the other. */
+/* Reserves all room first, so that no copy is made for nothing and copies run back to back. */
 static strata_status_t keep_in(const strata_pause_parts_t *parts, const strata_pause_options_t *options, strata_kept_file_t *file,
                                strata_paused_t *done) {
     strata_copy_t copy;
@@ -185,7 +186,7 @@ static bool tells_owners(const strata_group_t *group) {
     return false;
 }
 
-/* What the device hands out may have been anybody's. */
+/* New memory from the device may contain data of any earlier owner. */
 static strata_status_t fill_part(strata_copy_t *copy, const strata_pause_part_t *part, strata_paused_t *done) {
     strata_held_t handle;
     uint64_t from = 0;
@@ -217,7 +218,7 @@ static void undo(const strata_pause_parts_t *parts, uint32_t count) {
     (void)strata_fail_again(&reason);
 }
 
-/* What lies idle in caches of the place makes room once. */
+/* If the device is out of memory, idle chunks in caches of the place are released once to make room. */
 static strata_status_t bring_one(const strata_pause_parts_t *parts, const strata_pause_part_t *part) {
     strata_status_t status = part->pausing->bring(part->source);
     if (status != STRATA_E_NO_MEMORY) return status;
@@ -263,7 +264,7 @@ strata_status_t strata_resume(strata_t handle, strata_place_t place, uint64_t po
     return status;
 }
 
-/* ---- what was freed meanwhile ---- */
+/* ---- memory freed during a pause ---- */
 
 static void sweep_place(strata_facade_t *facade, strata_place_t place) {
     strata_pause_parts_t parts;

@@ -21,7 +21,7 @@ strata_status_t strata_devices_open(strata_facade_t *facade) {
     return strata_devices_open_one(facade, ordinal);
 }
 
-/* Complete before anybody sees it: a wait for all devices looks at them without a lock. */
+/* Publishes only a complete device, because a wait for all devices reads the array without a lock. */
 strata_status_t strata_devices_open_one(strata_facade_t *facade, uint32_t ordinal) {
     strata_device_t *device;
     strata_status_t status = strata_cuda_open(ordinal, &device);

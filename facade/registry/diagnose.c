@@ -14,7 +14,7 @@ static void say_place(strata_text_t *text, strata_place_t place) {
     strata_text_say(text, "%s", name);
 }
 
-/* "; it lies in gpu:0, stack 3 of stream 0x55". */
+/* Writes the place and stack of a block, as in "gpu:0, stack 3 of stream 0x55". */
 static void say_stack(strata_text_t *text, const strata_ref_info_t *info, strata_ref_t ref) {
     say_place(text, info->place);
     strata_text_say(text, ", stack %u", (unsigned)strata_ref_home(ref));
@@ -30,7 +30,8 @@ static void say_who_asked(strata_text_t *text, const strata_ref_info_t *info) {
         strata_text_say(text, ", operator \"%s\" of step %llu", name, (unsigned long long)info->note.step);
 }
 
-/* "4096 bytes at 0x7f0000000000 (ref 0x..., gpu:0, stack 3 of stream 0x55, tag \"weights\")". */
+/* Describes a live block, as in "4096 bytes at 0x7f0000000000 (ref 0x..., gpu:0, stack 3 of stream 0x55,
+ * tag \"weights\")". */
 static void say_live(strata_text_t *text, const strata_ref_info_t *info, strata_ref_t ref) {
     strata_text_say(text, "%llu bytes at %#llx (ref %#llx, ", (unsigned long long)info->size, (unsigned long long)info->ptr,
                     (unsigned long long)ref);
@@ -69,8 +70,8 @@ strata_status_t strata_diagnose_ref(strata_t handle, strata_ref_t ref) {
 
 /* ---- pointers ---- */
 
-/* The live allocation of any facade that contains an address; 0: there is none. Looks through all stacks of the process: an error
- * has time. */
+/* Returns the live allocation of any facade that contains an address, or 0. Walks all stacks of the
+ * process, because errors may be slow. */
 static strata_ref_t holder_of(uint64_t address) {
     for (uint16_t number = 1; number < STRATA_STACKS; number++) {
         strata_stack_t *stack = strata_stack_of(number);
@@ -84,7 +85,8 @@ static strata_ref_t holder_of(uint64_t address) {
     return 0;
 }
 
-/* The ref of the last allocation that began at an address, as far as the directories know; 0: none, or it is live. */
+/* Returns the ref of the last allocation that began at an address, as recorded by the directories.
+ * Returns 0 if there is none or it is live. */
 static strata_ref_t last_at(strata_facade_t *facade, uint64_t address) {
     strata_ref_t ref = 0;
     bool noted = atomic_load(&facade->noted) != NULL;
@@ -136,7 +138,7 @@ static void count_live(const strata_record_t *record, void *context) {
     first->bytes += record->size;
 }
 
-/* False: nothing is live there, or the stack is not the stream's. */
+/* Returns false if nothing is live there, or if the stack belongs to another stream. */
 static bool say_what_it_holds(strata_text_t *text, const strata_facade_t *facade, strata_stack_t *stack, strata_stream_t stream) {
     first_live_t first = {.ref = 0};
     strata_ref_info_t info = {.live = false};

@@ -1,4 +1,5 @@
-/* The facades that are calling the program back on this thread: whatever would end them is refused meanwhile. */
+/* Tracks the facades that are calling the program back on this thread. Functions that would destroy one
+ * of them are refused during the callback. */
 #ifndef STRATA_FACADE_INSIDE_H
 #define STRATA_FACADE_INSIDE_H
 
@@ -9,10 +10,10 @@ typedef struct strata_inside {
     struct strata_inside *outer;
 } strata_inside_t;
 
-/* Around every call of a function of the program's; `frame` is the caller's own. */
+/* Surround every call of a program's function. The caller owns `frame`. */
 void strata_inside_begin(strata_inside_t *frame, strata_t facade);
 void strata_inside_end(const strata_inside_t *frame);
-/* E_BUSY: the thread is inside a callback of the facade; the error says `what` it wanted. */
+/* Returns E_BUSY if the thread is inside a callback of the facade. The error names the refused function, `what`. */
 strata_status_t strata_inside_refuse(strata_t facade, const char *what);
 
 #endif

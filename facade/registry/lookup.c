@@ -11,7 +11,7 @@ _Atomic uint32_t strata_lookup_epoch = 1;
 
 void strata_lookup_forget_all(void) {
     uint32_t next = atomic_load(&strata_lookup_epoch);
-    /* 0 is the child's. */
+    /* Skip 0, which marks a child of fork(). */
     while (next != 0 && !atomic_compare_exchange_weak(&strata_lookup_epoch, &next, next + 1 == 0 ? 1 : next + 1)) {}
 }
 
@@ -26,8 +26,8 @@ void strata_lookup_forget_own(strata_t facade) {
         if (strata_lookups[i].facade == facade) strata_lookups[i] = (strata_lookup_t){.facade = 0};
 }
 
-/* The child of a process that never opened a facade may open its own. It has this one thread; a lock held in another's name may
- * stay held for ever, so no stack may be found. */
+/* The child of a process that never opened a facade may open its own. Otherwise no stack may be found:
+ * the child has only this thread, and a lock held by another thread stays held forever. */
 static void in_child(void) {
     if (!strata_facade_ever_opened()) return;
     atomic_store(&strata_lookup_epoch, 0);

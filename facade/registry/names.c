@@ -37,7 +37,7 @@ static strata_status_t make_table(strata_names_t *names) {
     return STRATA_OK;
 }
 
-/* What is kept of a name: its beginning, fit for a report of one line. */
+/* Copies the beginning of a name, made printable for a report of one line. */
 static size_t clean(const char *name, char *kept) {
     size_t length = strnlen(name, STRATA_NAME_LENGTH);
     memcpy(kept, name, length);
@@ -52,7 +52,7 @@ static uint32_t hash_of(const char *name, size_t length) {
     return (uint32_t)(hash ^ hash >> 32);
 }
 
-/* Under the lock. The table is never full: it has twice as many slots as names. */
+/* Requires the lock. The table is never full, because it has twice as many slots as names. */
 static uint32_t find_or_add(strata_names_t *names, const char *name, size_t length) {
     uint32_t at = hash_of(name, length) % SLOTS;
     for (; names->slots[at]; at = (at + 1) % SLOTS)
@@ -81,7 +81,7 @@ strata_status_t strata_names_number(strata_names_t *names, const char *name, uin
     return STRATA_OK;
 }
 
-/* A name begins after the zero of the one before. */
+/* A valid number is an offset after the zero of the name before. */
 const char *strata_names_find(strata_names_t *names, uint64_t number) {
     strata_lock(&names->lock);
     bool known = names->text && number > OTHERS && number < names->used && names->text[number - 1] == 0;

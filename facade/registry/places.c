@@ -26,7 +26,7 @@ void strata_facade_end_building(strata_facade_t *facade) {
     strata_unlock(&facade->lock);
 }
 
-/* The device that serves a place: its own; for host memory the first that is open. */
+/* Returns the device that serves a place: its own device, or for host memory the first one that is open. */
 static strata_status_t device_of(strata_facade_t *facade, strata_place_t place, strata_device_t **device) {
     uint32_t number = strata_place_device(place);
     if (strata_place_is_ownerless(strata_place_kind(place))) {
@@ -112,7 +112,7 @@ static strata_status_t build_stack(strata_facade_t *facade, strata_domain_t *dom
     strata_group_t *group;
     strata_status_t status = strata_plans_group(facade, domain, pool, whose.name, &group);
     if (status != STRATA_OK) return status;
-    /* Threads come and go; what they leave is collected when the next one comes. */
+    /* Threads end without notice, so each new stack collects those of dead threads. */
     if (thread || group->plan->threaded) strata_domain_forget_dead_threads(domain);
     return strata_stack_create(group, &whose, stack);
 }
@@ -156,14 +156,15 @@ strata_domain_t *strata_facade_next_domain(strata_facade_t *facade, uint32_t *in
     return NULL;
 }
 
-/* The shared stack last: what other stacks have put into its slab and not noted is there when they all note. */
+/* The shared stack is recorded last. By then all other stacks record new blocks, so blocks that they
+ * added to its slab earlier are not missed. */
 static void note_stacks(strata_domain_t *domain) {
     for (int shared = 0; shared < 2; shared++)
         STRATA_DOMAIN_EACH(domain, stack)
             if (stack->is_shared == (shared != 0)) strata_stack_note_pointers(stack, domain->directory);
 }
 
-/* One at a time with building: a domain that is published after this walk notes from its beginning. */
+/* Runs while building, so a domain that is published after this walk records its blocks from the beginning. */
 strata_status_t strata_facade_note_pointers(strata_facade_t *facade) {
     strata_facade_begin_building(facade);
     strata_status_t status = strata_directory_begin(facade->directories[0]);
@@ -182,7 +183,7 @@ strata_status_t strata_facade_note_pointers(strata_facade_t *facade) {
 }
 
 strata_status_t strata_facade_find(strata_t handle, strata_ref_t ref, strata_call_t *call, strata_record_t **record) {
-    /* First: in a child of fork() a lock of the threads' list may be held for ever. */
+    /* Check this first: in a child of fork() the lock of the thread list may stay held forever. */
     if (!strata_facade_of(handle)) return strata_last_error()->status;
     strata_growing_serve();
     (void)strata_threads_self();

@@ -5,8 +5,9 @@
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 
-/* The plans are in this order, STRATA_PLACE_KINDS of each: for all devices, of each device of the strategy's `own`, of each pool,
- * of each pattern of streams, of captured graphs, of devices without virtual memory. A stack that is not written has no plan (count 0). */
+/* Plans come in sets of STRATA_PLACE_KINDS: for all devices, each device of `own`, each pool, each
+ * pattern of streams, graphs, and devices without virtual memory. A stack that is not written has no plan
+ * (count 0). */
 static size_t own_at(size_t own) { return (1 + own) * STRATA_PLACE_KINDS; }
 
 static size_t named_at(const strata_strategy_t *strategy, strata_named_kind_t kind, size_t index) {
@@ -87,7 +88,8 @@ strata_status_t strata_plans_group(strata_facade_t *facade, strata_domain_t *dom
     if (!named) return STRATA_OK;
     size_t index = (size_t)(named - strategy->named[kind].list);
     const strata_plan_t *plan = &facade->plans[named_at(strategy, kind, index) + strata_place_kind(domain->place)];
-    /* Streams without layers of their own here are as all others; a pool has its own instances of the place's layers. */
+    /* Streams without their own layers in this place use the ordinary group. A pool has its own instances
+     * of the place's layers. */
     if (plan->count == 0 && !pool) return STRATA_OK;
     if (plan->count == 0) plan = strata_plans_of(facade, domain->place);
     *group = strata_domain_group(domain, pool, named->name);

@@ -1,4 +1,4 @@
-/* Named pools: their numbers, and which one the requests of a thread go to. */
+/* Named pools: their numbers, and the pool that serves the requests of a thread. */
 #include "allocation/options/option.h"
 #include "allocation/report/log.h"
 #include "facade/registry/lookup.h"
@@ -8,18 +8,18 @@
 
 enum { BEGUN_MOST = 16 };
 
-/* What the calling thread has begun, the innermost last. Only the long way looks at it: a thread's look-up cache is emptied when a
- * pool begins and ends, and then holds the stacks of the current pool. */
+/* The pools that the calling thread has begun, the innermost last. Only the slow path reads them. A
+ * thread's lookup cache is emptied when a pool begins and ends, and then holds the stacks of the current pool. */
 typedef struct begun {
-    strata_t facade; /* may be closed by now; then it names none */
+    strata_t facade; /* may be closed by now; then it matches no facade */
     strata_place_t place;
-    uint32_t pool; /* the number of its name; 0: the ordinary stacks */
+    uint32_t pool; /* number of its name; 0 for the ordinary stacks */
 } begun_t;
 
 static _Thread_local begun_t begun[BEGUN_MOST];
 static _Thread_local uint32_t begun_count;
 
-/* The innermost of a place; NULL: none. */
+/* Returns the innermost begun pool of a place, or NULL. */
 static begun_t *innermost(strata_t facade, strata_place_t place) {
     for (uint32_t i = begun_count; i-- > 0;)
         if (begun[i].facade == facade && begun[i].place == place) return &begun[i];

@@ -38,7 +38,7 @@ strata_facade_t *strata_facade_of(strata_t handle) {
     return NULL;
 }
 
-/* Under the table's lock, because the names end under it. */
+/* Holds the table's lock, because the names are destroyed under it. */
 bool strata_facade_name(strata_t handle, uint32_t number, char *text, size_t capacity) {
     pthread_mutex_lock(&table);
     strata_facade_t *facade = atomic_load(&strata_facades[handle % STRATA_FACADES]);
@@ -53,7 +53,7 @@ bool strata_facade_is_open(strata_t handle) {
     return handle != 0 && facade && facade->handle == handle;
 }
 
-/* Structs are never freed, so a stale handle always finds one to be compared with. */
+/* Structs are never freed, so a stale handle can always be compared with one. */
 strata_status_t strata_registry_add(strata_facade_t **out) {
     strata_facade_t *fresh = strata_host_new(1, sizeof *fresh);
     if (!fresh) return STRATA_E_HOST_MEMORY;
@@ -66,7 +66,7 @@ strata_status_t strata_registry_add(strata_facade_t **out) {
             facade = fresh;
             fresh = NULL;
         }
-        /* Threads with old handles may be comparing: the handle is written by itself, and last. */
+        /* Threads with stale handles may be comparing now, so the handle is written separately, and last. */
         memset((unsigned char *)facade + sizeof facade->handle, 0, sizeof *facade - sizeof facade->handle);
         facade->handle = ++generations[i] * STRATA_FACADES + i;
         atomic_store_explicit(&strata_facades[i], facade, memory_order_release);

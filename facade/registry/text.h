@@ -1,4 +1,4 @@
-/* Text written into a buffer and measured beyond its end; needs no host memory. */
+/* Writes text into a buffer and counts what does not fit; needs no host memory. */
 #ifndef STRATA_FACADE_TEXT_H
 #define STRATA_FACADE_TEXT_H
 
@@ -14,7 +14,7 @@ typedef struct strata_text {
 } strata_text_t;
 
 void strata_text_say(strata_text_t *text, const char *format, ...) STRATA_PRINTF(2, 3);
-/* `before`, then the shortest exact text of a size. */
+/* Writes `before`, then the shortest exact text of a size. */
 void strata_text_say_size(strata_text_t *text, const char *before, uint64_t bytes);
 
 #endif

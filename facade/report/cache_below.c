@@ -1,4 +1,4 @@
-/* The cache that serves a stream of a place below its decorators. */
+/* Describes the cache that serves a stream of a place below its decorators. */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "facade/registry/facade.h"
 #include "platform/arguments.h"
 
-/* The layers below `layer`, depth first, except decorators and routers; *left of them are to be skipped. */
+/* Returns a cache or source at or below `layer`, depth first, after skipping *left of them. */
 static strata_layer_t *find(strata_layer_t *layer, size_t *left) {
     if (layer->type->role == STRATA_CACHE || layer->type->role == STRATA_SOURCE) return (*left)-- == 0 ? layer : NULL;
     for (uint32_t i = 0; i < layer->below_count; i++) {
@@ -25,7 +25,7 @@ static void count_held(const strata_record_t *record, void *context) {
     if (is_held(record)) *bytes += record->size;
 }
 
-/* Under the lock of the layer's stack. A source keeps no blocks: what it serves is in the slab. */
+/* Requires the lock of the layer's stack. A source keeps no blocks, so its served blocks are found in the slab. */
 static uint64_t used_bytes(strata_layer_t *layer) {
     uint64_t bytes = 0;
     if (layer->type->walk) {

@@ -12,10 +12,11 @@ static bool fits(const strata_facts_t *f, uint64_t bytes) {
     return !strata_add(f->room, bytes, &sum) || sum >= f->asked;
 }
 
-/* Enough together with what is left, and not just a crumb of it. */
+/* Returns true if these bytes suffice together with the remaining room, and are at least an eighth of the request. */
 static bool would_do(const strata_facts_t *f, uint64_t bytes) { return bytes > 0 && bytes >= f->asked / 8 && fits(f, bytes); }
 
-/* What waits will lie in one run, or leave whole chunks. Blocks that are not seen are assumed to. */
+/* Returns true if deferred memory will form one run, or free whole chunks. Blocks that the survey cannot
+ * see are assumed to. */
 static bool will_serve(const strata_facts_t *f) {
     const strata_survey_t *survey = &f->survey;
     return survey->deferred_here < f->deferred || survey->later_run >= f->asked || fits(f, survey->later_whole);
@@ -47,7 +48,7 @@ static bool has_room(const strata_facts_t *f) {
     return refused_by(f, STRATA_REFUSED_BY_DEVICE) && f->total > 0 && f->free >= f->growth;
 }
 
-/* What is there will lie in one run, or leaves whole chunks. */
+/* Returns true if the waiting memory will form one run, or frees whole chunks. */
 static bool comes_free(const strata_facts_t *f) { return f->later_run >= f->asked || fits(f, f->there_whole); }
 static bool stays_in_pieces(const strata_facts_t *f) { return !comes_free(f); }
 
@@ -58,7 +59,7 @@ static bool waits(const strata_facts_t *f) { return would_do(f, f->deferred) && 
 static bool is_in_limbo(const strata_facts_t *f) { return would_do(f, f->limbo); }
 static bool waits_in_pieces(const strata_facts_t *f) { return would_do(f, f->deferred) && !will_serve(f); }
 
-/* All idle memory together would suffice, and most of it is there. */
+/* Returns true if all idle memory together would suffice, and the largest part of it is there. */
 static bool is_idle_there(const strata_facts_t *f) {
     if (!would_do(f, f->idle) || f->there == 0) return false;
     for (uint32_t why = STRATA_IDLE_POOL; why < STRATA_IDLE_WHYS; why++)
@@ -79,12 +80,12 @@ static bool always(const strata_facts_t *f) {
     return true;
 }
 
-/* ---- the table: the first row whose condition holds ---- */
+/* ---- the table: the first row with a true condition ---- */
 
 typedef struct cause_row {
     strata_cause_t cause;
     bool (*holds)(const strata_facts_t *facts);
-    uint32_t there; /* a strata_idle_why_t that the facts are about */
+    uint32_t there; /* a strata_idle_why_t that the facts describe */
     const char *sentence;
 } cause_row_t;
 
@@ -168,15 +169,15 @@ void strata_cause_say(const strata_facts_t *f, strata_cause_t cause, strata_text
     strata_facts_say(f, text, causes[f->cause_row].sentence);
 }
 
-/* ---- advice: every row of the cause whose condition holds ---- */
+/* ---- advice: every row of the cause with a true condition ---- */
 
 static bool device_has_growth(const strata_facts_t *f) { return is_host(f) || f->spills || f->free >= f->growth; }
 static bool is_bounded(const strata_facts_t *f) { return is_at_bound(f) || is_at_place_limit(f); }
-/* With a fallback, memory may be had in other ways. */
+/* A fallback may serve the request from other memory. */
 static bool is_never_allowed(const strata_facts_t *f) { return is_bounded(f) && !f->spills && f->asked > f->allowed; }
 static bool only_device_bounds(const strata_facts_t *f) { return !is_never_allowed(f) || f->allowed == f->most; }
 static bool bound_is_less(const strata_facts_t *f) { return !only_device_bounds(f); }
-/* The bound leaves room for it once enough is freed. */
+/* The bound has room for the request once enough is freed. */
 static bool freeing_does(const strata_facts_t *f) { return device_has_growth(f) && f->growth <= f->limit; }
 static bool freeing_does_not(const strata_facts_t *f) { return device_has_growth(f) && f->growth > f->limit; }
 static bool device_lacks_growth(const strata_facts_t *f) { return !device_has_growth(f) && !is_never_allowed(f); }

@@ -1,13 +1,14 @@
-/* For programs that give memory up on purpose: what would become free with a block, and which blocks cost least. */
+/* For programs that give up memory on purpose: the memory that freeing a block would make free, and the
+ * cheapest blocks to free. */
 #include "allocation/call/blocks.h"
 #include "facade/registry/facade.h"
 #include "facade/report/victims.h"
 #include "platform/arguments.h"
 #include "platform/arithmetic.h"
 
-/* ---- neighbours ---- */
+/* ---- neighbors ---- */
 
-/* From a block's neighbour on to one side. A cache may have left two free ones apart for a while. */
+/* Sums the free blocks from a block's neighbor on to one side. A cache may delay coalescing, so there can be several. */
 static uint64_t free_bytes(const strata_stack_t *home, uint32_t slot, bool after) {
     uint64_t bytes = 0;
     const strata_record_t *record = strata_slab_record(&home->slab, slot);
@@ -16,7 +17,8 @@ static uint64_t free_bytes(const strata_stack_t *home, uint32_t slot, bool after
     return bytes;
 }
 
-/* What a cache or a source gave for a block: the block itself, or what decorators hold for it. */
+/* Returns the record that a cache or source served for a block: the block itself, or the one that
+ * decorators hold for it. */
 static const strata_record_t *piece_of(const strata_record_t *record) {
     for (const strata_record_t *inner; (inner = strata_record_inner(record)) != NULL;) record = inner;
     return record;
@@ -47,9 +49,9 @@ strata_status_t strata_neighbours(strata_t handle, strata_ref_t ref, strata_neig
 
 /* ---- victims ---- */
 
-/* Consecutive blocks, live or free: their bytes together, and what freeing the live ones would cost. */
+/* Consecutive blocks, live or free: their total bytes, and the cost of freeing the live ones. */
 typedef struct window {
-    const strata_record_t *first, *last; /* NULL: none */
+    const strata_record_t *first, *last; /* `first` is NULL for none */
     uint64_t bytes, cost;
     size_t live;
 } window_t;
@@ -57,8 +59,8 @@ typedef struct window {
 typedef struct choice {
     strata_victims_t *wanted;
     window_t now;
-    window_t best; /* of this stack and those before */
-    bool better; /* the best belongs to this stack */
+    window_t best; /* of this stack and earlier ones */
+    bool better; /* the best window is in this stack */
 } choice_t;
 
 static void count_in(window_t *window, const strata_record_t *block) {
@@ -82,17 +84,18 @@ static bool is_cheaper(const window_t *window, const window_t *best) {
     return window->live < best->live;
 }
 
-/* Before the first block of a chunk there is none, or, where chunks come in parts (allocation/cache/runs.h), a record of no bytes. */
+/* The first block of a chunk has no predecessor. If chunks have parts (allocation/cache/runs.h), it
+ * follows a record of 0 bytes. */
 static bool begins_chunk(const strata_stack_t *stack, const strata_record_t *block) {
     return block->prev == 0 || strata_slab_record(&stack->slab, block->prev)->size == 0;
 }
 
-/* A walk may leave out blocks that are shown otherwise, as those that a view of auto_growth_vmm has. */
+/* A walk may skip blocks that it reports elsewhere, such as those in a secondary mapping of auto_growth_vmm. */
 static bool follows(const strata_stack_t *stack, const window_t *window, const strata_record_t *block) {
     return !window->last || strata_slab_record(&stack->slab, window->last->next) == block;
 }
 
-/* The shortest window that ends with each block and is large enough: a longer one costs no less. */
+/* Finds the shortest window that ends with each block and is large enough. A longer window never costs less. */
 static void slide(strata_stack_t *stack, strata_layer_t *layer, const strata_record_t *block, void *context) {
     choice_t *choice = context;
     window_t *window = &choice->now;

@@ -15,12 +15,13 @@ enum {
     VICTIMS = 64,
     VICTIM_GROUPS = 4,
     POOLS = 16,
-    UNIT_OF_BOUNDS = 1 << 20 /* the precision of "enough": the text rounds down */
+    UNIT_OF_BOUNDS = 1 << 20 /* precision of "enough", since the text rounds down */
 };
 
 /* ---- options of the stack that refused ---- */
 
-/* The beginning of a path to a layer of the refused stack: "" for the gpu's, "pinned.", "pools.weights.", "graph.", ... */
+/* Writes the beginning of a path to a layer of the refusing stack: "" for the gpu's, "pinned.",
+ * "pools.weights.", "graph.", ... */
 static void say_prefix(const strata_facts_t *f, strata_text_t *text) {
     const strata_group_t *group = f->refused->stack->group;
     const strata_named_kind_t kind = group->graph ? STRATA_NAMED_GRAPH : group->pool ? STRATA_NAMED_POOL : STRATA_NAMED_STREAM;
@@ -37,7 +38,7 @@ static void say_path(const strata_facts_t *f, const strata_plan_node_t *node, co
     strata_text_say(&text, "%s.%s", node->name, option);
 }
 
-/* The path of an option in the stack, and its value; NULL: no layer has it. */
+/* Finds the path of an option in the stack, and its value. Returns NULL if no layer has it. */
 static const strata_plan_node_t *read_option(const strata_facts_t *f, const char *option, char *path, char *now) {
     const strata_plan_t *plan = f->refused->stack->group->plan;
     for (uint32_t i = 1; i <= plan->count; i++) {
@@ -56,7 +57,7 @@ static bool is_off(const strata_facts_t *f, const char *option, char *path) {
     return read_option(f, option, path, now) && strcmp(now, "false") == 0;
 }
 
-/* The place is managed, or it is gpu and has a source of managed or host memory. */
+/* Returns true if the place is managed, or if it is gpu with a source of managed or host memory. */
 static bool has_other_memory(const strata_facts_t *f) {
     const strata_plan_t *plan = f->refused->stack->group->plan;
     strata_place_kind_t kind = strata_place_kind(f->domain->place);
@@ -86,7 +87,7 @@ static void read_options(strata_facts_t *f) {
         memcpy(&f->chunk_size_bytes, (const char *)chunks->options + row->offset, sizeof(uint64_t));
 }
 
-/* ---- what bounded it ---- */
+/* ---- the bound that refused ---- */
 
 static void read_bound(strata_facts_t *f) {
     const strata_plan_t *plan = f->refused->stack->group->plan;
@@ -110,7 +111,7 @@ static void read_bound(strata_facts_t *f) {
 
 static bool is_of_device(strata_place_kind_t kind) { return kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED; }
 
-/* The other kind of memory on the same device. */
+/* Returns the domain of the other kind of memory on the same device. */
 static strata_domain_t *beside(const strata_facts_t *f) {
     strata_place_kind_t kind = strata_place_kind(f->domain->place);
     strata_place_kind_t other = kind == STRATA_PLACE_GPU ? STRATA_PLACE_MANAGED : STRATA_PLACE_GPU;
@@ -118,7 +119,7 @@ static strata_domain_t *beside(const strata_facts_t *f) {
     return atomic_load(&f->facade->domains[other][strata_place_device(f->domain->place)]);
 }
 
-/* Pools that groups share count once. */
+/* A pool that groups share counts once. */
 typedef struct pools {
     void *seen[POOLS];
     uint32_t count;
@@ -233,7 +234,7 @@ void strata_facts_find_victims(strata_facts_t *f) {
     say_victims(f, groups);
 }
 
-/* ---- all ---- */
+/* ---- all facts ---- */
 
 void strata_facts_aim(strata_facts_t *f, strata_idle_why_t why) {
     const strata_idle_t *idle = &f->survey.idle_by[why];

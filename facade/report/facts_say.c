@@ -1,4 +1,4 @@
-/* Sentences with facts in them. */
+/* Sentences that contain facts. */
 #include <string.h>
 
 #include "facade/figures/amounts.h"
@@ -38,7 +38,7 @@ static uint64_t number_of(const strata_facts_t *facts, const fact_t *fact) {
     return number;
 }
 
-/* The next fact that a sentence names, if all its braces close; NULL: no other. *at moves past it. */
+/* Returns the next fact that a sentence names, if all its braces close, or NULL. Moves *at past it. */
 static const fact_t *next_fact(const char **at, size_t *before) {
     *before = strcspn(*at, "{");
     const char *open = *at + *before;
@@ -65,7 +65,7 @@ static void say_fact(const strata_facts_t *facts, strata_text_t *text, const fac
     else strata_text_say(text, "%s", (const char *)facts + fact->offset);
 }
 
-/* The plural that follows a count of one loses its last letter. */
+/* A plural after a count of one loses its last letter. */
 static void say_words(strata_text_t *text, const char *words, size_t length, bool of_one) {
     size_t noun = of_one && *words == ' ' ? 1 + strspn(words + 1, "abcdefghijklmnopqrstuvwxyz") : 0;
     if (noun > 1 && words[noun - 1] == 's') {

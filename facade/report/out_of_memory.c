@@ -1,4 +1,4 @@
-/* The end of an out-of-memory: the observers are called. Also the callbacks that are asked to free memory. */
+/* Ends a request that is out of memory by calling the observers. Also calls the callbacks that may free memory. */
 #include "facade/registry/inside.h"
 #include "facade/report/report.h"
 #include "platform/arguments.h"
@@ -51,7 +51,7 @@ strata_status_t strata_remove_callback(strata_t handle, uint32_t id) {
     return status == STRATA_OK ? status : strata_fail(status, 0, "no callback has the number %u", id);
 }
 
-/* The registration with the smallest number above `after`: the order in which they were added. */
+/* Returns the registration with the smallest number above `after`, which is the order in which they were added. */
 static bool next_callback(strata_facade_t *facade, uint32_t after, strata_callback_t *next) {
     next->id = 0;
     strata_lock(&facade->lock);
@@ -63,7 +63,8 @@ static bool next_callback(strata_facade_t *facade, uint32_t after, strata_callba
     return next->id != 0;
 }
 
-/* A callback may call any function, which may itself be out of memory: nobody is called from within a callback. */
+/* A callback may call any function, which may itself run out of memory. So no callback is called from
+ * within another one. */
 static _Thread_local bool inside_callback;
 
 uint64_t strata_facade_ask_callbacks(void *context, strata_place_t place, size_t size) {
@@ -92,7 +93,7 @@ static void tell_observers(strata_facade_t *facade, const strata_out_of_memory_t
     inside_callback = false;
 }
 
-/* One line that looks at nothing. */
+/* Writes one line without a survey. */
 static void write_short(const strata_refused_t *refused, const strata_out_of_memory_t *event, char *line, size_t capacity) {
     strata_text_t text = {.text = line, .capacity = capacity};
     strata_report_say_where(refused, &text);
@@ -101,7 +102,7 @@ static void write_short(const strata_refused_t *refused, const strata_out_of_mem
     strata_text_say(&text, "; %s", refused->reason);
 }
 
-/* Before anybody who may end the program. */
+/* Runs before the observers, because they may end the program. */
 static void tell_layers(strata_domain_t *domain) {
     strata_notice_t notice = {.struct_size = sizeof notice, .kind = STRATA_NOTICE_OUT_OF_MEMORY};
     strata_domain_notify(domain, &notice);

@@ -25,7 +25,7 @@ typedef struct report {
     strata_cause_t cause;
 } report_t;
 
-/* The name of a stack's stream and its pool, if it has them. */
+/* Writes the name of a stack's stream and its pool, if it has them. */
 static void say_whose(strata_text_t *text, const strata_stack_t *stack) {
     if (*stack->name) strata_text_say(text, " \"%.*s\"", SHOWN_LETTERS, stack->name);
     if (stack->group->pool) strata_text_say(text, " in pool %.*s", SHOWN_LETTERS, stack->group->name);
@@ -62,7 +62,7 @@ static void say_totals(report_t *r) {
                        r->facts.survey.idle, r->facts.survey.largest_free);
 }
 
-/* ---- who holds it ---- */
+/* ---- holders ---- */
 
 static void say_idle_layers(strata_text_t *text, strata_stack_t *stack) {
     STRATA_EACH_OWN_LAYER(stack, layer) {
@@ -102,7 +102,7 @@ static void say_stacks(report_t *r) {
     if (more) strata_text_say(&r->text, "\n  and %u streams more", (unsigned)more);
 }
 
-/* Pools that hold anything, each over all its streams. */
+/* Writes pools that hold any memory, each over all its streams. */
 static void say_pools(report_t *r) {
     strata_group_t *group = NULL;
     uint32_t found = 0;
@@ -123,7 +123,8 @@ static void say_figure(strata_text_t *text, const strata_own_figure_t *figure, c
     else strata_text_say(text, " %llu", (unsigned long long)figure->value);
 }
 
-/* The sums of its instances' figures, only those that are not 0. What a stream's own cache holds idle is shown with the stream. */
+/* Sums the metrics over the layer's instances and keeps the nonzero ones. Idle memory in a stream's own
+ * cache is shown with the stream. */
 static uint32_t figures_to_say(const report_t *r, uint32_t number, strata_own_figure_t sums[STRATA_OWN_FIGURES]) {
     strata_group_t *group = r->refused->stack->group;
     uint32_t count = strata_group_own_figures(group, number, sums), kept = 0;
@@ -134,7 +135,7 @@ static uint32_t figures_to_say(const report_t *r, uint32_t number, strata_own_fi
     return kept;
 }
 
-/* Those of the group that the request reached. */
+/* Writes the layers of the group that received the request. */
 static void say_layers(report_t *r) {
     const strata_plan_t *plan = r->refused->stack->group->plan;
     uint32_t shown = 0, more = 0;
@@ -154,7 +155,7 @@ static void say_layers(report_t *r) {
     if (more) strata_text_say(&r->text, "\n  and %u layers more", (unsigned)more);
 }
 
-/* In the unit of the largest. */
+/* Each wait has the unit of its own size. */
 static void say_waits(report_t *r) {
     const strata_survey_t *survey = &r->facts.survey;
     uint64_t more = survey->awaited_more;
@@ -208,7 +209,7 @@ static void say_owners(report_t *r) {
     if (more) strata_text_say(&r->text, "; by others %s", amount);
 }
 
-/* ---- what was tried ---- */
+/* ---- steps that were tried ---- */
 
 static void say_own_steps(report_t *r) {
     const strata_outcome_t *o = r->facts.outcome;
@@ -217,7 +218,7 @@ static void say_own_steps(report_t *r) {
     STRATA_SAY_AMOUNTS(&r->text, "; the device got % back meanwhile", o->own_gave);
 }
 
-/* Times have three digits: more say nothing about a wait. */
+/* Rounds a time down to three digits; more would add nothing about a wait. */
 static uint64_t in_three_digits(uint64_t time) {
     uint64_t step = 1;
     while (time / step >= 1000) step *= 10;
@@ -241,7 +242,7 @@ static void say_ladder(report_t *r) {
                     c->slept ? ", waiting for other frees nothing" : "", took);
 }
 
-/* ---- what layers add ---- */
+/* ---- lines by layers ---- */
 
 static void say_told(const strata_telling_t *telling, const char *text) {
     report_t *r = telling->context;
@@ -255,7 +256,7 @@ static const char *noted(const strata_telling_t *telling, const strata_record_t 
     return notes ? strata_names_text(&r->facade->names, notes->note.operator_name) : "";
 }
 
-/* Of the group that refused. Instances of device scope stay as long as the group. */
+/* Asks the layers of the group that refused. Instances of device scope exist as long as the group. */
 static void say_by_layers(report_t *r) {
     const strata_group_t *group = r->refused->stack->group;
     for (uint32_t n = 1; n <= group->plan->count; n++) {

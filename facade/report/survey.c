@@ -7,7 +7,7 @@
 #include "allocation/domain/paused.h"
 #include "platform/arithmetic.h"
 
-/* The owner of a note, added if there is room. */
+/* Returns the owner of a note, added if there is room. */
 static strata_owner_t *owner_of(strata_survey_t *survey, const strata_note_t *note) {
     uint32_t at = (note->tag * 31u + note->operator_name) % STRATA_SURVEY_OWNERS;
     for (uint32_t i = 0; i < STRATA_SURVEY_OWNERS; i++, at = (at + 1) % STRATA_SURVEY_OWNERS) {
@@ -20,13 +20,13 @@ static strata_owner_t *owner_of(strata_survey_t *survey, const strata_note_t *no
 
 /* ---- free memory, chunk by chunk ---- */
 
-/* The chunk in which the walk is. */
+/* The current chunk of the walk. */
 typedef struct chunk {
-    const strata_layer_t *layer; /* NULL: none */
+    const strata_layer_t *layer; /* NULL for none */
     uint32_t number;
     uint64_t used, free, largest;
-    uint64_t deferred, run; /* freed and waiting; the consecutive blocks just passed that are free or wait */
-    strata_idle_why_t why; /* of its largest free block */
+    uint64_t deferred, run; /* deferred bytes; and the bytes of the last consecutive blocks that are free or deferred */
+    strata_idle_why_t why; /* reason of its largest free block */
 } chunk_t;
 
 typedef struct look {
@@ -48,7 +48,7 @@ static void leave_chunk(look_t *look) {
     look->chunk = (chunk_t){.layer = NULL};
 }
 
-/* A block that is free, or will be once its users are done and counts are passed. */
+/* Counts a block that is free, or will be after its last use and once its count is passed. */
 static void count_in_run(look_t *look, const strata_record_t *block, strata_idle_why_t why) {
     chunk_t *chunk = &look->chunk;
     if (block->prev == 0) chunk->run = 0;
@@ -57,7 +57,7 @@ static void count_in_run(look_t *look, const strata_record_t *block, strata_idle
     look->survey->later_run = strata_max(look->survey->later_run, chunk->run);
 }
 
-/* Other processes use it: nobody knows until when. */
+/* Other processes use the block, and nothing shows when they stop. */
 static bool is_in_limbo(const strata_record_t *block) {
     return block->state == STRATA_RECORD_DEFERRED && (block->attention & STRATA_ATTENTION_NOTES);
 }
@@ -96,7 +96,7 @@ static void count_in_chunk(look_t *look, strata_stack_t *stack, strata_layer_t *
 
 static bool is_over(const strata_stack_t *orphan) { return orphan->gone == NULL && orphan->told && !orphan->stranded; }
 
-/* The owner of its stack. */
+/* Returns the reason that follows from the owner of the block's stack. */
 static strata_idle_why_t why_of_stack(const strata_stack_t *asked, const strata_stack_t *stack) {
     if (stack->group != asked->group && atomic_load(&stack->group->pinned)) return STRATA_IDLE_CAPTURED;
     if (stack->group->pool != asked->group->pool) return stack->group->keeps ? STRATA_IDLE_KEPT : STRATA_IDLE_POOL;
@@ -161,7 +161,7 @@ static void count_wait(strata_stream_t stream, bool gone, uint64_t bytes, void *
 
 static int order(uint64_t a, uint64_t b) { return (a > b) - (a < b); }
 
-/* The most bytes first; of equally many the owner that was named first. */
+/* Sorts by bytes, descending. Ties go to the owner that was named first. */
 static int by_bytes(const void *a, const void *b) {
     const strata_owner_t *first = a, *second = b;
     int bytes = order(second->bytes, first->bytes), tag = order(first->note.tag, second->note.tag);
@@ -180,7 +180,8 @@ static void count_stack(strata_stack_t *stack, look_t *look) {
         if (STRATA_LAYER_HAS(layer->type, waits)) layer->type->waits(layer, count_wait, survey);
 }
 
-/* Without what is paused, which holds no memory. With every lock held: a block of the shared stack is noted and borrowed under the lock of the stack that serves it. */
+/* Leaves out paused memory, which has no physical memory. Holds every lock, because a block of the shared
+ * stack is annotated and borrowed under the lock of the stack that serves it. */
 void strata_survey_make(strata_domain_t *domain, const strata_survey_for_t *whom, strata_survey_t *survey) {
     memset(survey, 0, sizeof *survey);
     look_t look = {.survey = survey, .whom = whom};

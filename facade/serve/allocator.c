@@ -13,7 +13,7 @@
 #include "platform/arguments.h"
 #include "platform/host/growing.h"
 
-/* ---- a stack that no call may go directly to: every use of its stream is to be checked ---- */
+/* ---- stacks without a fast path, because every use of the stream must be checked ---- */
 
 static strata_status_t never_allocate(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,
                                       strata_block_t *block, strata_allocate_fn missed) {
@@ -26,7 +26,7 @@ static strata_status_t never_free(strata_stack_handle_t handle, strata_ref_t ref
     return missed(handle, ref);
 }
 
-/* Refs are checked as anywhere. */
+/* Refs are checked on every path, so these frees may use the generic fast path. */
 static strata_status_t free_of(strata_t facade, strata_ref_t ref, strata_stack_t *home, strata_free_fn missed) {
     return strata_direct_any.free_of(facade, ref, home, missed);
 }
@@ -50,7 +50,7 @@ strata_status_t strata_allocator_get(strata_t handle, strata_place_t place, stra
     return STRATA_OK;
 }
 
-/* The stack, kept from ending; NULL with E_STALE or E_FORKED set. */
+/* Enters the stack, which keeps it from ending. Returns NULL with E_STALE or E_FORKED set. */
 static strata_stack_t *enter(strata_stack_handle_t handle) {
     if (strata_lookup_forked()) {
         (void)strata_facade_of(handle);
@@ -67,14 +67,15 @@ static strata_stack_t *enter(strata_stack_handle_t handle) {
 
 /* ---- requests ---- */
 
-/* What its stream is called by whoever asks: NULL may mean another one by now. */
+/* Returns the name by which the stack's stream can be found. NULL may mean another stream by now, so the
+ * legacy stream is named explicitly. */
 static strata_stream_t name_of_stream(const strata_stack_t *stack) {
     bool legacy = stack->stream == NULL && atomic_load(&stack->domain->default_stream) != NULL;
     return legacy ? STRATA_STREAM_LEGACY : stack->stream;
 }
 
-/* Of a stack that another thread alone is served from: this one has its own, under the same names. Or while the stream is being
- * captured: the request goes to `pool`. */
+/* Serves a request by another stack in two cases. The stack may belong to another thread, and this thread
+ * has its own under the same names. Or the stream is being captured, and the request goes to `pool`. */
 static strata_status_t serve_elsewhere(const strata_stack_t *stack, uint64_t pool, const strata_allocate_options_t *options,
                                        strata_block_t *block) {
     strata_allocate_options_t own = {.freed_before = 0};
@@ -114,7 +115,7 @@ static strata_status_t allocate_by(strata_stack_handle_t handle, strata_stream_t
     return status;
 }
 
-/* Apart, so that the direct way saves no registers for it. */
+/* Not inlined, so that the fast path saves no registers for it. */
 static __attribute__((noinline)) strata_status_t allocate_missed(strata_stack_handle_t handle, strata_stream_t stream, size_t size,
                                                                  strata_block_t *block) {
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = size};
@@ -149,7 +150,7 @@ static strata_t facade_of_ref(strata_ref_t ref) {
     return facade;
 }
 
-/* A stale allocator cannot tell its facade from the block's. */
+/* A stale allocator no longer identifies its facade, so the block's ref must. */
 static strata_status_t free_missed(strata_stack_handle_t handle, strata_ref_t ref) {
     if (strata_lookup_forked()) return strata_free_null(handle);
     strata_stack_t *stack = strata_stack_enter(handle);
@@ -167,7 +168,7 @@ strata_status_t strata_allocator_free(strata_allocator_t allocator, strata_ref_t
     return direct->free(allocator.stack, ref, stack, free_missed);
 }
 
-/* ---- what it keeps, and what it is ---- */
+/* ---- cached memory and properties ---- */
 
 strata_status_t strata_allocator_release(strata_allocator_t allocator, uint64_t *released) {
     strata_stack_t *stack = enter(allocator.stack);

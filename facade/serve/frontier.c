@@ -1,4 +1,5 @@
-/* Frees that carry a count: the program's counter of a place, and the count up to which the GPU has done its work. */
+/* Frees that carry a count: the program's counter of a place, and the frontier, the count up to which the
+ * GPU has finished its work. */
 #include "allocation/reclaim/waiting.h"
 #include "facade/registry/facade.h"
 #include "platform/arguments.h"

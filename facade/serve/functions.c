@@ -1,4 +1,4 @@
-/* Allocators as bare functions: each pair stands for the entry of a table. */
+/* Allocators as plain functions. Each pair of functions belongs to one entry of a table. */
 #include <pthread.h>
 
 #include "allocation/report/log.h"
@@ -14,8 +14,8 @@ typedef struct entry {
     strata_t facade;
 } entry_t;
 
-/* Written once each, under the mutex, before anybody has the functions. An entry is never given to another allocator: somebody may hold
- * its functions still. */
+/* Each entry is written once, under the mutex, before its functions are returned. It is never reused for
+ * another allocator, because a caller may still hold its functions. */
 static entry_t entries[STRATA_FUNCTIONS_MOST];
 static uint32_t count;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -48,7 +48,7 @@ static const strata_functions_t functions_of[STRATA_FUNCTIONS_MOST] = {
 
 static bool is_same(strata_allocator_t a, strata_allocator_t b) { return a.stack == b.stack && a.stream == b.stream; }
 
-/* Under the mutex. */
+/* Requires the mutex. */
 static uint32_t find(strata_allocator_t allocator) {
     uint32_t i = 0;
     while (i < count && !is_same(entries[i].allocator, allocator)) i++;

@@ -1,11 +1,11 @@
-/* The calls that programs make millions of times: allocate, free, free by pointer. Everything that is not a hit goes the long
- * way (facade/serve/request.c, long_way.c). */
+/* The fast path of the calls that programs make millions of times: allocate, free, free by pointer.
+ * Everything except a hit takes the slow path (facade/serve/request.c, long_way.c). */
 #include "allocation/stack/direct.h"
 #include "facade/registry/lookup.h"
 #include "facade/registry/registry.h"
 #include "facade/serve/long_way.h"
 
-/* Apart, so that the direct way saves no registers for it. Nothing has looked up a stack since the handle was found. */
+/* Not inlined, so that the fast path saves no registers for it. No stack was looked up since the handle was found. */
 static __attribute__((noinline)) strata_status_t allocate_missed(strata_stack_handle_t handle, strata_stream_t stream, size_t size,
                                                                  strata_block_t *block) {
     const strata_lookup_t whose = strata_lookup_of(handle, stream);
@@ -30,7 +30,8 @@ strata_status_t strata_free(strata_t facade, strata_ref_t ref) {
     return direct->free_of(facade, ref, home, strata_free_long_way);
 }
 
-/* The directory of device memory, if this thread has freed by pointer in the facade before; the long way notes it. */
+/* Returns the directory of device memory if this thread has freed by pointer in the facade before. The
+ * slow path records it. */
 static inline const strata_directory_t *noted_directory(strata_t facade) {
     const strata_pointer_lookup_t *last = &strata_pointer_lookup;
     bool known = last->facade == facade && last->epoch == atomic_load_explicit(&strata_lookup_epoch, memory_order_acquire);

@@ -1,4 +1,4 @@
-/* Where a block lies: from an address inside it, its place, the piece of the device's memory. */
+/* Locates a block: from an address inside it, by its place, or in the device's memory. */
 #include "allocation/call/blocks.h"
 #include "allocation/domain/layer.h"
 #include "facade/registry/diagnose.h"
@@ -6,7 +6,7 @@
 #include "facade/serve/long_way.h"
 #include "platform/arguments.h"
 
-/* The block of a stack that contains the address, under its lock. */
+/* Finds the block of a stack that contains the address. Takes the stack's lock. */
 static bool block_in(strata_stack_t *stack, uint64_t address, strata_block_t *block) {
     strata_stack_take(stack);
     const strata_record_t *record = strata_stack_block_at(stack, address);
@@ -58,7 +58,7 @@ strata_status_t strata_place_of(strata_t handle, strata_ref_t ref, strata_place_
     return STRATA_OK;
 }
 
-/* What a record was made from; NULL: the device gave it. */
+/* Returns the record that this one was made from, or NULL if the device served it. */
 static const strata_record_t *below(const strata_record_t *record) {
     const strata_record_t *inner = strata_record_inner(record);
     if (inner) return inner;

@@ -24,12 +24,10 @@ static void fill_block(const strata_record_t *record, strata_block_t *block) {
     block->ref = strata_ref_of(record);
 }
 
-/* ---- back ---- */
-
 /* ---- blocks that graphs use ---- */
 
-/* The pool into which a stream is being captured, if that is not the block's own. The driver is asked with the locks open. E_STALE:
- * another thread freed the block meanwhile. */
+/* Sets *pool to the pool into which a stream is being captured, unless that is the block's own pool.
+ * Queries the driver with the locks released. Returns E_STALE if another thread freed the block in between. */
 static strata_status_t captured_into(strata_call_t *call, const strata_record_t *record, strata_stream_t stream,
                                      strata_graph_pool_t **pool) {
     *pool = NULL;
@@ -45,8 +43,8 @@ static strata_status_t captured_into(strata_call_t *call, const strata_record_t 
     return strata_fail(STRATA_E_STALE, 0, "another thread freed the block at the same moment");
 }
 
-/* Ends the free of a block, whose lock is held. If a graph uses it last, the graph becomes an owner before this one gives it up; if
- * that cannot be noted, nobody ever has the block again. */
+/* Ends the free of a block; its lock is held. If a graph uses the block last, the graph becomes an owner
+ * before this one releases it. If that cannot be recorded, the block is quarantined and never reused. */
 static strata_status_t finish_free(strata_call_t *call, strata_record_t *record, strata_stream_t stream, bool on_stream) {
     strata_graph_pool_t *pool;
     strata_domain_t *domain = call->stack->domain;
@@ -75,7 +73,7 @@ strata_status_t strata_free_long_way(strata_t handle, strata_ref_t ref) {
     return status == STRATA_OK ? finish_free(&call, record, owner_of(call.stack), false) : status;
 }
 
-/* Otherwise a call with a recycled handle would be taken for one with the old stream. */
+/* Without this check, a call with a recycled handle would be taken for one with the old stream. */
 static strata_status_t check_stream(strata_t handle, strata_ref_t ref, strata_stream_t stream, strata_stream_said_t said) {
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
@@ -91,7 +89,7 @@ static bool is_owner(const strata_stack_t *stack, strata_stream_t stream) {
     return key == stack->stream && (key != STRATA_STREAM_PER_THREAD || stack->thread == strata_threads_self());
 }
 
-/* The legacy stream has two names; a borrow has one. */
+/* The legacy stream has two names, but a borrow must have one. */
 static strata_stream_t borrower_key(const strata_stack_t *stack, strata_stream_t stream) {
     if (!stack->ownerless) return strata_facade_stream_key(stack->domain, stream);
     return stream == STRATA_STREAM_LEGACY ? NULL : stream;
@@ -109,9 +107,10 @@ strata_status_t strata_free_on(strata_t handle, strata_ref_t ref, strata_stream_
 
 strata_status_t strata_free_null(strata_t handle) { return strata_facade_of(handle) ? STRATA_OK : strata_last_error()->status; }
 
-/* ---- by pointer ---- */
+/* ---- frees by pointer ---- */
 
-/* The ref that the directories have for an address; 0: none. It is a hint, to be checked against the record. */
+/* Returns the ref that the directories have for an address, or 0. It is a hint that must be checked
+ * against the record. */
 static strata_ref_t ref_at(strata_facade_t *facade, uint64_t address) {
     for (int i = 0; i < 2; i++) {
         uint16_t number;
@@ -131,7 +130,7 @@ static strata_ref_t ref_at(strata_facade_t *facade, uint64_t address) {
     return 0;
 }
 
-/* If the host has no room for the directories: looks through all stacks. */
+/* Searches all stacks. Used if the host has no room for the directories. */
 static strata_ref_t ref_without_notes(strata_facade_t *facade, uint64_t address) {
     strata_ref_t ref = 0;
     uint32_t index = 0;
@@ -192,7 +191,7 @@ strata_status_t strata_allocation_route(strata_t handle, strata_ref_t ref, char 
 
 /* ---- borrows ---- */
 
-/* Under the lock of the block's stack. */
+/* Requires the lock of the block's stack. */
 static strata_status_t borrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream, bool *waits) {
     strata_status_t status = strata_record_borrow(call, record, borrower_key(call->stack, stream));
     *waits = status == STRATA_E_UNSUPPORTED;
@@ -201,8 +200,8 @@ static strata_status_t borrow(strata_call_t *call, strata_record_t *record, stra
     return STRATA_OK;
 }
 
-/* A block that a graph will use at every launch is owned by it; no event shows the end of such a use. It is borrowed besides: the
- * stream's other work on it, before the capture and after it, is covered as ever. */
+/* A graph owns a block that it uses at every launch, because no event shows the end of such a use. The
+ * block is also borrowed, which covers the stream's other work before and after the capture. */
 static strata_status_t lend(strata_call_t *call, strata_record_t *record, strata_stream_t stream, bool *waits) {
     strata_graph_pool_t *pool;
     strata_status_t status = captured_into(call, record, borrower_key(call->stack, stream), &pool);

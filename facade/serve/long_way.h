@@ -1,4 +1,4 @@
-/* What the hot calls do when they are not a hit. */
+/* The slow path of the calls in hot.c. */
 #ifndef STRATA_FACADE_LONG_WAY_H
 #define STRATA_FACADE_LONG_WAY_H
 
@@ -7,10 +7,12 @@
 
 strata_status_t strata_allocate_long_way(strata_t facade, strata_place_t place, strata_stream_t stream, size_t size,
                                          strata_block_t *block);
-/* The same, with the stack that the call has missed in. *found: it is still that stack; else nothing has happened. */
+/* Works like strata_allocate_long_way(), with the stack that missed. Sets *found to false and does
+ * nothing if the handle no longer names that stack. */
 strata_status_t strata_allocate_missed(strata_stack_handle_t handle, strata_stream_t stream, size_t size, strata_block_t *block,
                                        bool *found);
-/* The stack of a request, kept from ending until strata_stack_leave(); and a request served on a stack that was entered. */
+/* Finds the stack of a request and keeps it from ending until strata_stack_leave(). The second function
+ * serves a request on a stack that was entered. */
 strata_status_t strata_request_enter(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, uint64_t said,
                                      strata_stack_t **stack);
 strata_status_t strata_request_serve(strata_facade_t *facade, strata_stack_t *stack, strata_stream_t stream,
@@ -18,9 +20,10 @@ strata_status_t strata_request_serve(strata_facade_t *facade, strata_stack_t *st
 strata_status_t strata_free_long_way(strata_t facade, strata_ref_t ref);
 strata_status_t strata_free_pointer_long_way(strata_t facade, void *ptr);
 strata_status_t strata_free_null(strata_t facade);
-/* strata_record_stream(); also tells whether any layer handled the borrow. */
+/* Works like strata_record_stream(). Sets *waits to true if no layer handled the borrow, so the free
+ * waits on the host. */
 strata_status_t strata_facade_record_stream(strata_t facade, strata_ref_t ref, strata_stream_t stream, bool *waits);
-/* Returns true if memory that the facade got from a device lies at an address, in use or cached. Looks through all stacks. */
+/* Returns true if the address is in memory that the facade got from a device, in use or cached. Walks all stacks. */
 bool strata_facade_holds(strata_facade_t *facade, const void *address);
 
 #endif

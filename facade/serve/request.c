@@ -1,4 +1,4 @@
-/* A request that is not a hit: checked, served by its stack, reported if it fails. */
+/* The slow path of a request: checks it, serves it from its stack, and reports a failure. */
 #include <string.h>
 
 #include "allocation/domain/layer.h"
@@ -32,8 +32,9 @@ static strata_status_t find_handle(strata_facade_t *facade, strata_place_t place
     return status == STRATA_OK ? strata_facade_stack_handle(facade, place, pool, stream, handle) : status;
 }
 
-/* The stack, kept from ending. It is remembered for the thread's next call, unless every call is to be checked or belongs to an
- * operator, or the pool is only this request's. If another thread forgets the stream at this moment, the stack is made anew. */
+/* Enters the stack, which keeps it from ending. The thread's cache remembers it, unless every call must
+ * be checked, belongs to an operator, or names its pool. If another thread forgets the stream now, the
+ * stack is created again. */
 strata_status_t strata_request_enter(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, uint64_t said,
                                      strata_stack_t **stack) {
     strata_stack_handle_t handle;
@@ -48,7 +49,7 @@ strata_status_t strata_request_enter(strata_facade_t *facade, strata_place_t pla
     return STRATA_OK;
 }
 
-/* ---- the request for the stack ---- */
+/* ---- checks ---- */
 
 static strata_status_t check_options(const strata_allocate_options_t *options) {
     if (options->size > STRATA_LARGEST_REQUEST) return strata_fail(STRATA_E_INVALID, 0, "a request of %zu bytes", options->size);
@@ -74,7 +75,7 @@ static strata_status_t fail_alignment(const strata_stack_t *stack, size_t alignm
                        stack->group->plan->place == STRATA_PLACE_HOST ? "64" : "256");
 }
 
-/* The alignment to ask for: the place's, or more if the stack's layers serve that. */
+/* Computes the alignment to request: the place's, or more if the stack's layers serve it. */
 static strata_status_t settle_alignment(const strata_stack_t *stack, size_t wanted, size_t *alignment) {
     uint64_t place = strata_place_alignment(stack->group->plan->place), most = strata_max(stack->group->plan->alignment, place);
     if (wanted > most) return fail_alignment(stack, wanted, most);
@@ -82,7 +83,7 @@ static strata_status_t settle_alignment(const strata_stack_t *stack, size_t want
     return STRATA_OK;
 }
 
-/* A layer from outside may claim to pass alignments on and still move an address. */
+/* An external layer may claim to pass alignments on and still move an address. */
 static strata_status_t check_served(const strata_record_t *record, size_t alignment) {
     if ((record->ptr & (alignment - 1)) == 0) return STRATA_OK;
     return strata_fail(STRATA_E_UNSUPPORTED, 0,
@@ -91,7 +92,8 @@ static strata_status_t check_served(const strata_record_t *record, size_t alignm
                        (unsigned long long)record->ptr, alignment);
 }
 
-/* The tag of the request and the operator of the thread. If there is no room for a name, the note is lost, not the request. */
+/* Records the tag of the request and the operator of the thread. If there is no room for a name, only the
+ * record is lost, not the request. */
 static void note_who_asks(strata_facade_t *facade, const char *tag, strata_record_t *record) {
     strata_note_t note = {.operator_name = strata_annotation(facade)};
     if (tag && strata_names_number(&facade->names, tag, &note.tag) != STRATA_OK) note.tag = 0;
@@ -100,7 +102,8 @@ static void note_who_asks(strata_facade_t *facade, const char *tag, strata_recor
     strata_record_note(record, &note);
 }
 
-/* STRATA_ZERO: on the stream; at once if the host owns the memory, since nobody uses what has just been served. */
+/* Clears a block for STRATA_ZERO, on its stream. Memory of the host is cleared immediately, since nothing
+ * uses a new block. */
 static strata_status_t zero(strata_stack_t *stack, strata_stream_t stream, const strata_block_t *block) {
     if (block->size == 0) return STRATA_OK;
     if (!stack->ownerless)
@@ -109,7 +112,7 @@ static strata_status_t zero(strata_stack_t *stack, strata_stream_t stream, const
     return STRATA_OK;
 }
 
-/* Serving failed above the stack. The reason stays. */
+/* Frees the block after a failure above the stack. Keeps the thread's error. */
 static void take_back(strata_t handle, strata_stack_t *stack, strata_ref_t ref, uint64_t reserved) {
     const strata_error_t reason = *strata_last_error();
     (void)strata_free(handle, ref);
@@ -132,7 +135,7 @@ static strata_request_t request_of(const strata_stack_t *stack, strata_stream_t 
     return request;
 }
 
-/* Serving may fail above the stack: then what it served goes back. */
+/* Completes a served request. If that fails, the caller frees the block. */
 static strata_status_t hand_out(strata_facade_t *facade, strata_stack_t *stack, const strata_request_t *request,
                                 strata_record_t *record, strata_block_t *block) {
     strata_block_t served = {.ptr = (void *)(uintptr_t)record->ptr, .size = (size_t)record->size, .ref = strata_ref_of(record)};
@@ -145,7 +148,7 @@ static strata_status_t hand_out(strata_facade_t *facade, strata_stack_t *stack, 
 
 /* ---- memory without owners, for a stream that is being captured ---- */
 
-/* No event shows the end of such a use: the pool of its graph owns the block too. */
+/* No event shows the end of such a use, so the pool of the graph must own the block too. */
 static strata_status_t captured_into(const strata_stack_t *stack, strata_stream_t stream, strata_graph_pool_t **pool) {
     *pool = NULL;
     if (!stack->ownerless || !stream || !strata_graphs_open(stack->domain)) return STRATA_OK;
@@ -162,7 +165,7 @@ static strata_status_t own(strata_graph_pool_t *pool, strata_ref_t ref) {
     return status;
 }
 
-/* The stack has been entered. */
+/* Requires that the stack was entered. */
 static strata_status_t serve_on(strata_facade_t *facade, strata_stack_t *stack, strata_stream_t stream,
                                 const strata_allocate_options_t *options, strata_block_t *block) {
     size_t alignment = 0;

@@ -1,4 +1,4 @@
-/* A block, as another process can be told of it. */
+/* Exports a block to another process. */
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -7,9 +7,10 @@
 #include "platform/arguments.h"
 #include "platform/arithmetic.h"
 
-/* Who this process is: numbers of handles are its own. Whoever comes first draws; both halves are written before `drawn`. */
+/* A random name of this process, because handle numbers are unique only within it. The first caller draws
+ * it, and writes both halves before `drawn` becomes 2. */
 static uint64_t own_name[2];
-static _Atomic int drawn; /* 0: not yet; 1: being drawn; 2: there */
+static _Atomic int drawn; /* 0 before the draw, 1 during it, 2 after it */
 
 static strata_status_t owner_of(uint64_t owner[2]) {
     int nobody = 0;
@@ -69,9 +70,9 @@ strata_status_t strata_export(strata_t handle, strata_ref_t ref, strata_shared_t
     return strata_fail(STRATA_E_UNSUPPORTED, 0, "strata_export: %s gives no memory to other processes", block.domain->device->name);
 }
 
-/* ---- what comes from outside ---- */
+/* ---- input from outside ---- */
 
-enum { MOST_BITS = 47 }; /* of bytes: no process has more addresses */
+enum { MOST_BITS = 47 }; /* log2 of bytes; no process has more address space */
 
 static strata_status_t cannot_be(const char *what) { return strata_fail(STRATA_E_FORMAT, 0, "shared memory: %s", what); }
 

@@ -1,4 +1,4 @@
-/* Descriptors by way of the system, from a process that has no socket to this one. */
+/* Fetches descriptors through the system, from a process that has no socket to this one. */
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "facade/share/share.h"
 #include "platform/arguments.h"
 
-/* On failure none of those that were taken stays open. */
+/* On failure, closes all descriptors that were taken. */
 static bool take_all(int process, const strata_shared_t *told, strata_shared_t *taken) {
     taken->count = 0;
     taken->lease = -1;

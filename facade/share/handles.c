@@ -1,4 +1,4 @@
-/* From a block to the source of handles that it lies in. */
+/* Finds the source of handles that contains a block. */
 #include "facade/share/share.h"
 
 #include "allocation/domain/layer.h"
@@ -21,7 +21,7 @@ const strata_handles_t *strata_share_handles(const strata_layer_t *layer) {
     return STRATA_LAYER_HAS(layer->type, handles) ? layer->type->handles : NULL;
 }
 
-/* Where the block lies. The block is live, so it stays there. */
+/* Returns the location of a block. The block is live, so the location stays valid. */
 static strata_status_t locate(strata_t handle, strata_ref_t ref, strata_share_block_t *block) {
     strata_call_t call;
     strata_record_t *record;

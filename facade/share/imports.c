@@ -1,11 +1,13 @@
-/* Memory of other processes.
+/* Imports memory of other processes.
  *
- * A *segment* is a handle that came from outside: it is imported once. A *view* is a range of addresses in which a row of segments is
- * mapped, one after the other. An *import* is a block in a view. What a new block needs is looked for in the views that there are:
- * so blocks that share their segments share the addresses too. What the device refuses to end stays, without users, and is offered
- * again with the next end.
+ *     import -> view   |--segment--|--segment--|   a range of addresses
  *
- * All is done while building: one thread at a time, no lock held. */
+ * A *segment* is a handle from outside; it is imported once. A *view* is a range of addresses that maps a
+ * row of segments, one after the other. An *import* is a block in a view. A new block is first looked up
+ * in the existing views, so blocks with the same segments share addresses too. If the device fails to
+ * release something, it remains without users, and the next end tries again.
+ *
+ * Everything runs while building: one thread at a time, with no lock held. */
 #include <string.h>
 
 #include "allocation/tables/nodes.h"
@@ -19,23 +21,23 @@ typedef struct segment {
     struct segment *next;
     uint64_t owner[2], sender, number, size;
     strata_device_t *device;
-    strata_physical_t physical; /* 0: ended */
-    uint32_t views; /* how often it is mapped, or is to be */
+    strata_physical_t physical; /* 0 if ended */
+    uint32_t views; /* number of current and planned mappings */
 } segment_t;
 
 typedef struct view {
     struct view *next;
     strata_device_t *device;
-    uint64_t base, size; /* base 0: no addresses */
+    uint64_t base, size; /* base is 0 without addresses */
     uint64_t mapped; /* bytes, from the base on */
-    uint64_t users; /* imports that there ever were */
+    uint64_t users; /* count of all imports so far */
     uint32_t imports, count;
     segment_t *segments[];
 } view_t;
 
 typedef struct import {
-    uint64_t unused; /* A free node begins with the number of the next free one. */
-    uint64_t id; /* 0: ended */
+    uint64_t unused; /* a free node begins with the number of the next free one */
+    uint64_t id; /* 0 if ended */
     view_t *view;
     strata_lease_t *lease;
 } import_t;
@@ -45,7 +47,7 @@ struct strata_imports {
     segment_t *segments;
     view_t *views;
     strata_lease_t *leases;
-    uint64_t count; /* of imports that there ever were */
+    uint64_t count; /* of all imports so far */
     _Atomic uint64_t live;
 };
 
@@ -92,7 +94,7 @@ static strata_status_t import_segment(strata_imports_t *self, strata_device_t *d
     return STRATA_OK;
 }
 
-/* The segment that is told of, with one user more. */
+/* Returns the segment that the message names, with one more user. */
 static strata_status_t use_segment(strata_imports_t *self, strata_device_t *device, const strata_shared_t *shared, uint32_t i,
                                    segment_t **segment) {
     strata_status_t status = STRATA_OK;
@@ -106,7 +108,7 @@ static strata_status_t use_segment(strata_imports_t *self, strata_device_t *devi
     return status;
 }
 
-/* Segments without users go back; those that the device keeps stay in the list. */
+/* Releases segments without users. Those that the device fails to release stay in the list. */
 static void sweep_segments(strata_imports_t *self) {
     for (segment_t **at = &self->segments; *at;) {
         segment_t *segment = *at;
@@ -121,7 +123,7 @@ static void sweep_segments(strata_imports_t *self) {
 
 /* ---- views ---- */
 
-/* Where the row lies in a view; UINT64_MAX: it does not. */
+/* Returns the offset of the row in a view, or UINT64_MAX if it is not mapped there. */
 static uint64_t place_in(const view_t *view, segment_t *const *row, uint32_t count) {
     uint64_t at = 0;
     for (uint32_t i = 0; view->mapped == view->size && i + count <= view->count; at += view->segments[i++]->size)
@@ -155,7 +157,7 @@ static strata_status_t map_all(view_t *view, uint32_t peers) {
     return status;
 }
 
-/* True: nothing is left of it but the segments, which lose a user each. */
+/* Returns true if nothing remains of the view except the segments, which lose one user each. */
 static bool end_view(view_t *view) {
     if (view->mapped && has_gone(strata_device_unmap(view->device, view->base, view->mapped))) view->mapped = 0;
     if (view->mapped == 0 && view->base && has_gone(strata_device_unreserve(view->device, view->base, view->size))) view->base = 0;
@@ -164,7 +166,7 @@ static bool end_view(view_t *view) {
     return true;
 }
 
-/* Views and segments that nobody uses. */
+/* Ends unused views and segments. */
 static void sweep(strata_imports_t *self) {
     for (view_t **at = &self->views; *at;) {
         view_t *view = *at;
@@ -178,7 +180,7 @@ static void sweep(strata_imports_t *self) {
     sweep_segments(self);
 }
 
-/* Takes over the users of the row. Whatever fails, it stands in the list, and goes with the next sweep. */
+/* Makes a view, which becomes a user of each segment. After a failure it stays in the list until the next sweep. */
 static strata_status_t make_view(strata_imports_t *self, const strata_domain_t *domain, segment_t *const *row, uint32_t count,
                                  view_t **view) {
     view_t *made = strata_host_new(1, sizeof *made + count * sizeof *row);
@@ -224,7 +226,7 @@ static strata_status_t import_row(strata_imports_t *self, const strata_domain_t 
     return STRATA_OK;
 }
 
-/* The row has users of its own as long as it is looked at. */
+/* The row is a user of its segments during the import, so that no sweep ends them. */
 static strata_status_t import(strata_facade_t *facade, const strata_domain_t *domain, const strata_shared_t *shared,
                               strata_imported_t *imported) {
     strata_imports_t *self;
@@ -276,7 +278,7 @@ strata_status_t strata_import(strata_t handle, strata_place_t place, const strat
     return status;
 }
 
-/* ---- their end ---- */
+/* ---- ends ---- */
 
 static uint32_t number_of(uint64_t id) { return (uint32_t)id & ((UINT32_C(1) << NUMBER_BITS) - 1); }
 
@@ -298,8 +300,9 @@ static void end_import(strata_imports_t *self, import_t *import) {
     strata_lease_drop(&self->leases, lease);
 }
 
-/* The last of a block or a view goes once the device has been waited for, with nothing begun; `waited`: how many imports both had had
- * before that. */
+/* Ends an import. The last import of a block or a view ends only after a wait for the device, which runs
+ * outside building. `waited` is the count of imports that both had had before that wait; if it has
+ * changed since, the caller waits again. */
 static strata_status_t try_end(strata_facade_t *facade, uint64_t id, uint64_t *waited, strata_device_t **device) {
     import_t *found = find_import(facade, id);
     if (!found) return strata_fail(STRATA_E_STALE, 0, "strata_import_end: %#llx is no live import", (unsigned long long)id);

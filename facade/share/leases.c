@@ -1,5 +1,5 @@
-/* Leases of imported blocks: one copy for each block and device, however often it is imported there. The system's number of a pipe names
- * the block, which no sender can choose. */
+/* Leases of imported blocks. There is one copy for each block and device, no matter how often the block
+ * is imported there. The system's number of a pipe identifies the block, because no sender can choose it. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* Access of one GPU to another's memory. */
+/* Gives one GPU access to another GPU's memory. */
 #include "allocation/domain/layer.h"
 #include "facade/registry/devices.h"
 #include "facade/share/share.h"
@@ -14,7 +14,7 @@ static strata_status_t open_device(strata_facade_t *facade, uint32_t number, str
     return STRATA_OK;
 }
 
-/* Of the sources that are there now; the domain has said that the peer has come. */
+/* Gives the peer access to the existing sources. The domain already lists the peer. */
 static strata_status_t open_sources(strata_domain_t *domain, uint32_t peer) {
     strata_share_walk_t walk = {.domain = domain};
     strata_layer_t *source;
@@ -28,7 +28,7 @@ static strata_status_t open_sources(strata_domain_t *domain, uint32_t peer) {
     return status;
 }
 
-/* The place's domain, or what its next one begins with. */
+/* Adds the peer to the place's domain, or to the settings of its next domain. */
 static strata_status_t open_place(strata_facade_t *facade, uint32_t device, uint32_t peer) {
     uint32_t bit = UINT32_C(1) << peer;
     strata_domain_t *domain = atomic_load(&facade->domains[STRATA_PLACE_GPU][device]);
@@ -57,7 +57,7 @@ static strata_status_t enable(strata_facade_t *facade, uint32_t number, uint32_t
     return status == STRATA_OK ? open_place(facade, number, peer_number) : status;
 }
 
-/* One peer at a time, and no group of stacks is made meanwhile. */
+/* Runs while building: one peer at a time, and no group of stacks is created during the call. */
 strata_status_t strata_enable_peer(strata_t handle, uint32_t device, uint32_t peer) {
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;

@@ -1,4 +1,4 @@
-/* Blocks that hardware knows by their addresses. */
+/* Registers blocks with hardware that uses them by address. */
 #include "facade/share/share.h"
 #include "platform/arguments.h"
 #include "platform/text/pointer.h"

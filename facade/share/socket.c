@@ -1,4 +1,5 @@
-/* Shared memory over a Unix socket. A message is a head, then its segments; the descriptors come with the first byte, the lease last. */
+/* Sends shared memory over a Unix socket. A message is a head, then its segments. The descriptors are
+ * attached to the first byte, the lease last. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,9 +20,9 @@ typedef struct message {
     strata_segment_t segments[STRATA_SHARE_SEGMENTS];
 } message_t;
 
-enum { DESCRIPTORS = STRATA_SHARE_SEGMENTS + 1 }; /* of a message; the system sends 253 at once */
+enum { DESCRIPTORS = STRATA_SHARE_SEGMENTS + 1 }; /* per message; the system sends at most 253 at once */
 
-/* Room for the descriptors of a message, and for those of one that has more than it may. */
+/* Room for the descriptors of a message, and for a message with too many of them. */
 typedef union descriptors {
     struct cmsghdr header;
     char room[CMSG_SPACE(sizeof(int) * (DESCRIPTORS + 2))];
@@ -93,13 +94,13 @@ strata_status_t strata_share_send(int socket, const strata_shared_t *shared) {
 
 /* ---- receiving ---- */
 
-/* The descriptors that have come so far. */
+/* The descriptors received so far. */
 typedef struct brought {
     int numbers[DESCRIPTORS];
     uint32_t count, too_many;
 } brought_t;
 
-/* All that a part of a message brought: those that are wanted are kept, the others closed at once. */
+/* Keeps the expected descriptors of one part of a message, and closes the others immediately. */
 static void take_descriptors(struct msghdr *header, brought_t *brought) {
     for (struct cmsghdr *control = CMSG_FIRSTHDR(header); control; control = CMSG_NXTHDR(header, control)) {
         if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS) continue;

@@ -7,7 +7,7 @@
 
 typedef struct annotation {
     strata_t facade;
-    uint32_t operator_name; /* 0: none */
+    uint32_t operator_name; /* 0 for none */
 } annotation_t;
 
 static _Thread_local annotation_t annotations[STRATA_ANNOTATED_FACADES];
@@ -19,7 +19,7 @@ uint32_t strata_annotation(const strata_facade_t *facade) {
     return 0;
 }
 
-/* The thread's slot for a facade: its own, else one that is unused or whose facade is closed. */
+/* Returns the thread's slot for a facade, or else a slot that is unused or belongs to a closed facade. */
 static annotation_t *room_for(strata_t handle) {
     annotation_t *room = NULL;
     for (int i = 0; i < STRATA_ANNOTATED_FACADES; i++) {

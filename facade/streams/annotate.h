@@ -1,4 +1,4 @@
-/* The operator of the program to which the calling thread's requests belong. */
+/* Tracks the operator of the program that the calling thread's requests belong to. */
 #ifndef STRATA_FACADE_ANNOTATE_H
 #define STRATA_FACADE_ANNOTATE_H
 
@@ -6,11 +6,12 @@
 
 enum { STRATA_ANNOTATED_FACADES = 4 }; /* by one thread at a time */
 
-/* The number of the operator that the thread's requests belong to; 0: none. Requests of a thread that has one go the long way, so
- * that nobody else pays for the check. */
+/* Returns the number of the thread's current operator, or 0. A thread inside an operator takes the slow
+ * path, so that no other thread pays for the check. */
 uint32_t strata_annotation(const strata_facade_t *facade);
 
-/* Whether the thread is inside an operator of any open facade: where it is in none its calls by handle may be hits. */
+/* Updates whether the thread is inside an operator of an open facade. Outside all of them, its calls by
+ * handle may take the fast path. */
 void strata_annotation_look(void);
 
 #endif

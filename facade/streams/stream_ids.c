@@ -4,8 +4,8 @@
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
 
-/* In one facade. A program that never forgets a stream must not make the table grow: beyond this number a new stream replaces an
- * older one. */
+/* Per facade. The table must not grow if a program never forgets a stream, so beyond this number a new
+ * stream replaces an older one. */
 enum { STREAMS_KNOWN = 1024 };
 
 typedef struct known_stream {
@@ -52,8 +52,9 @@ static bool is_another(strata_stream_ids_t *ids, const known_stream_t *stream, s
 
 /* ---- the driver ---- */
 
-/* Asks the place's own device, then the facade's others: a borrower may be a stream of theirs. E_UNKNOWN_STREAM: one of them says
- * that it is gone; any other failure: none answers. */
+/* Asks the place's own device, then the facade's others, because a borrower may be a stream of theirs.
+ * Returns E_UNKNOWN_STREAM if one of them reports that it no longer exists. Any other failure means that
+ * none has an answer. */
 static strata_status_t ask(const strata_domain_t *domain, strata_stream_t stream, uint64_t *id) {
     strata_error_t gone = {.status = STRATA_OK};
     for (uint32_t i = 0; i <= domain->device_count; i++) {
@@ -66,7 +67,8 @@ static strata_status_t ask(const strata_domain_t *domain, strata_stream_t stream
     return gone.status == STRATA_OK ? STRATA_E_UNSUPPORTED : strata_fail_again(&gone);
 }
 
-/* By the key of the place's stacks and borrows. The driver's default streams are never destroyed: NULL stands for all of them. */
+/* Returns the key of the place's stacks and borrows. The driver's default streams are never destroyed, so
+ * NULL represents all of them. */
 static strata_stream_t key_of(const strata_domain_t *domain, strata_stream_t stream) {
     if (!strata_place_is_ownerless(strata_place_kind(domain->place))) stream = strata_facade_stream_key(domain, stream);
     return stream == STRATA_STREAM_LEGACY || stream == STRATA_STREAM_PER_THREAD ? NULL : stream;

@@ -1,4 +1,4 @@
-/* Names of streams: which of the strategy's `streams:` they match, and how reports call them. */
+/* Names of streams, which select a key of the strategy's `streams:` and appear in reports. */
 #include <string.h>
 
 #include "facade/streams/stream_ids.h"
@@ -10,7 +10,7 @@
 
 enum { NAMES_MOST = 4096, ROOM_FIRST = 16 };
 
-/* While building. */
+/* Call it while building. */
 static strata_status_t make_room(strata_facade_t *facade) {
     if (facade->named_stream_count < facade->named_stream_room) return STRATA_OK;
     if (facade->named_stream_count == NAMES_MOST)
@@ -25,7 +25,7 @@ static strata_status_t make_room(strata_facade_t *facade) {
     return STRATA_OK;
 }
 
-/* While building. A stack that was built under another name, or none, stays as it is. */
+/* Call it while building. A stack that was built under another name, or none, stays as it is. */
 static strata_status_t give_name(strata_facade_t *facade, strata_domain_t *domain, strata_stream_t stream,
                                  const strata_named_stream_t *named) {
     strata_named_stream_t *before = (strata_named_stream_t *)(uintptr_t)strata_facade_named_stream(facade, domain->place, stream);

@@ -1,4 +1,4 @@
-/* Streams: forgetting them, and the streams of the facade's own device. */
+/* Streams: forgets them, and creates streams of the facade's own device. */
 #include "allocation/domain/layer.h"
 #include "allocation/report/log.h"
 #include "allocation/stack/threads.h"
@@ -14,7 +14,8 @@ static strata_status_t domain_of(strata_t handle, strata_place_t place, strata_d
     return facade ? strata_facade_domain(facade, place, domain) : strata_last_error()->status;
 }
 
-/* Its work goes on, also in memory without an owner, where all streams have one key. */
+/* A default stream is never destroyed, so its work never ends. That includes memory without an owner,
+ * where all streams have one key. */
 static bool is_default(const strata_domain_t *domain, strata_stream_t stream) {
     if (stream == NULL || stream == STRATA_STREAM_LEGACY || stream == STRATA_STREAM_PER_THREAD) return true;
     return stream == strata_facade_stream_key(domain, NULL);

@@ -49,7 +49,7 @@ void strata_told_sync(strata_domain_t *domain, strata_stream_t stream) {
     strata_domain_notify(domain, &notice);
 }
 
-/* ---- notes of what was done elsewhere ---- */
+/* ---- notes of events outside the facade ---- */
 
 static strata_status_t check_live(strata_t handle, const strata_ref_t *refs, size_t count) {
     for (size_t i = 0; i < count; i++) {
