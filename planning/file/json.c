@@ -56,17 +56,17 @@ static strata_status_t read_text(const char *path, char **text) {
 typedef struct reading {
     strata_plan_table_t *table;
     strata_json_scan_t *scan;
-    const char *counted; /* up to where lines were counted, and how many */
+    const char *counted; /* position up to which lines were counted, and their number */
     uint32_t lines;
-    uint32_t wrong_line; /* of the buffer that is wrong; 0: none is */
+    uint32_t wrong_line; /* of the invalid buffer; 0 if there is none */
     bool has_plan;
-    strata_status_t failed; /* for a reason that is not the text's */
+    strata_status_t failed; /* an error that the text did not cause */
 } reading_t;
 
 typedef struct row {
     strata_plan_buffer_t buffer;
     char name[NAME_BYTES];
-    unsigned has; /* bits of the members that must be there */
+    unsigned has; /* bits of the required members that were read */
 } row_t;
 
 static const char *read_number(strata_json_slice_t value, uint64_t most, uint64_t *number) {
@@ -87,7 +87,7 @@ static const char *read_small(strata_json_slice_t value, uint32_t *number) {
     return why;
 }
 
-/* Escapes stay as they are: a name is shown, and nothing else depends on it. */
+/* Keeps escapes unchanged, because a name is only displayed. */
 static const char *read_name(strata_json_slice_t value, row_t *row) {
     size_t length = value.length >= 2 ? value.length - 2 : 0;
     if (*value.at != '"') return "a string is wanted here";

@@ -63,12 +63,12 @@ strata_status_t strata_plan_table_add(strata_plan_table_t *t, const strata_plan_
 typedef struct reading {
     strata_lines_t lines;
     uint32_t field_count;
-    uint8_t column_of[STRATA_TRACE_FIELDS]; /* STRATA_PLAN_COLUMNS: an x_ column */
+    uint8_t column_of[STRATA_TRACE_FIELDS]; /* STRATA_PLAN_COLUMNS for an x_ column */
     bool has[STRATA_PLAN_COLUMNS];
 } reading_t;
 
 typedef struct column {
-    const char *name, *others; /* other names with spaces between them */
+    const char *name, *others; /* other names, separated by spaces */
 } column_t;
 
 static const column_t columns[] = {
@@ -116,7 +116,7 @@ static strata_status_t read_columns(reading_t *r) {
     return STRATA_OK;
 }
 
-/* Empty lines are skipped. */
+/* Reads the next line that is not empty. */
 static strata_status_t next_line(strata_lines_t *lines, bool *end) {
     strata_status_t status;
     do { status = strata_lines_next(lines, end); } while (status == STRATA_OK && !*end && !*lines->text);
@@ -169,7 +169,7 @@ static strata_status_t read_field(const reading_t *r, uint32_t field, strata_pla
     if (column == STRATA_PLAN_COLUMN_size) return number(r, field, (uint64_t)1 << 48, &b->size);
     if (column == STRATA_PLAN_COLUMN_end) {
         status = number(r, field, UINT64_MAX - 1, &b->upper);
-        b->upper++; /* it is the last moment, not the one after it */
+        b->upper++; /* the column has the last moment, not the one after it */
         return status;
     }
     if (!optional || !*text) return STRATA_OK;
@@ -255,7 +255,7 @@ strata_status_t strata_plan_table_is_one(const char *path, bool *is) {
 
 /* ---- writing ---- */
 
-/* In quotes if it has a comma or a quote. */
+/* Writes a name, in quotes if it has a comma or a quote. */
 static void write_name(strata_output_t *out, const char *name) {
     if (!strpbrk(name, ",\"")) {
         (void)strata_output_print(out, "%s", name);
@@ -266,7 +266,7 @@ static void write_name(strata_output_t *out, const char *name) {
     (void)strata_output_print(out, "\"");
 }
 
-/* A failure is remembered by the output. */
+/* The output remembers any failure until the end. */
 strata_status_t strata_plan_table_write(const strata_plan_table_t *t, const uint64_t *offsets, const char *path) {
     strata_output_t *out = NULL;
     strata_status_t status = strata_output_open(path, &out);

@@ -1,7 +1,7 @@
 /* Planning problems and plans as CSV: MiniMalloc's columns, and some more (docs/planning.md).
  *
- * Reading treats the file as hostile: what is wrong is refused with E_FORMAT and "file:line:column: what is wrong; what to
- * write". */
+ * Reading treats the file as hostile: invalid input is refused with E_FORMAT and "file:line:column: what
+ * is wrong; what to write". */
 #ifndef STRATA_PLANNING_TABLE_H
 #define STRATA_PLANNING_TABLE_H
 
@@ -32,26 +32,27 @@ typedef enum strata_plan_column {
 } strata_plan_column_t;
 
 typedef struct strata_plan_table {
-    strata_plan_buffer_t *buffers; /* those with an offset in the file are fixed there */
-    size_t *name_at; /* of buffers: where in `names` its name begins */
-    uint32_t *lines; /* of buffers: where in the file it stands; 0: in none */
-    uint32_t line; /* of the next one that is added */
+    strata_plan_buffer_t *buffers; /* buffers with an offset in the file are fixed there */
+    size_t *name_at; /* by buffer: offset of its name in `names` */
+    uint32_t *lines; /* by buffer: its line in the file, or 0 without a file */
+    uint32_t line; /* line of the next buffer to add */
     size_t count, capacity;
     char *names;
     size_t name_bytes, name_capacity;
-} strata_plan_table_t; /* all zero is empty */
+} strata_plan_table_t; /* all zeros is an empty table */
 
-/* Whether the header of a file is that of buffers, not of a trace: it has a column `lower`, `begin` or `start`. E_IO, E_FORMAT,
- * E_HOST_MEMORY. */
+/* Sets *is to true if the header of a file is that of buffers, not of a trace. Such a header has a column
+ * `lower`, `begin` or `start`. Returns E_IO, E_FORMAT or E_HOST_MEMORY. */
 strata_status_t strata_plan_table_is_one(const char *path, bool *is);
-/* On failure nothing is left. E_IO, E_FORMAT, E_LIMIT, E_HOST_MEMORY. */
+/* Reads a file. On failure the table is empty. Returns E_IO, E_FORMAT, E_LIMIT or E_HOST_MEMORY. */
 strata_status_t strata_plan_table_read(const char *path, strata_plan_table_t *table);
-/* Adds one; `name` is copied. E_LIMIT, E_HOST_MEMORY: the table is as before. */
+/* Adds a buffer and copies `name`. Returns E_LIMIT or E_HOST_MEMORY, and then leaves the table unchanged. */
 strata_status_t strata_plan_table_add(strata_plan_table_t *table, const strata_plan_buffer_t *buffer, const char *name);
 static inline const char *strata_plan_table_name(const strata_plan_table_t *table, size_t buffer) {
     return table->names + table->name_at[buffer];
 }
-/* Writes the buffers with these offsets. A path that ends in .gz is compressed, "-" is standard output. E_IO, E_HOST_MEMORY. */
+/* Writes the buffers with these offsets. A path that ends in .gz is compressed; "-" is standard output.
+ * Returns E_IO or E_HOST_MEMORY. */
 strata_status_t strata_plan_table_write(const strata_plan_table_t *table, const uint64_t *offsets, const char *path);
 void strata_plan_table_delete(strata_plan_table_t *table);
 

@@ -4,7 +4,7 @@
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 
-/* Places the items keyed[0 .. count), which are of one branch, from *base on; *base becomes their end. */
+/* Places the items keyed[0 .. count), all of one branch, from *base on. Sets *base to their end. */
 static strata_status_t place_branch(const strata_problem_t *p, const strata_keyed_t *keyed, uint32_t count,
                                     strata_plan_buffer_t *buffers, uint64_t *by_item, uint64_t *base, uint64_t *offsets) {
     strata_problem_t branch;
@@ -29,7 +29,7 @@ static strata_status_t place_branch(const strata_problem_t *p, const strata_keye
     return status;
 }
 
-/* Items one branch after the other. */
+/* Sorts the items by branch. */
 static void order_by_branch(const strata_problem_t *p, strata_keyed_t *keyed) {
     for (uint32_t i = 0; i < p->item_count; i++) {
         const strata_item_t *item = &p->items[i];

@@ -39,17 +39,17 @@ void strata_fit_clear(strata_fit_t *fit) {
 uint64_t strata_fit_pairs(const strata_fit_t *fit) {
     const strata_problem_t *p = fit->problem;
     uint64_t pairs = 0;
-    /* Of two items that meet, the later one begins while the earlier lives. */
+    /* If two items overlap in time, the later one begins while the earlier one lives. */
     for (uint32_t i = 0; i < p->item_count; i++) pairs += fit->begun[p->items[i].upper] - i - 1;
     return pairs;
 }
 
-/* ---- those met ---- */
+/* ---- items that overlap in time ---- */
 
 /* A walk over the tree without a stack: down to the left, then to the next node on the right. */
 typedef struct walk {
-    uint32_t node, first, width; /* where it is: the items below the node */
-    uint32_t lower, end; /* those wanted reach beyond `lower` and come before `end` */
+    uint32_t node, first, width; /* the current node, and the range of items below it */
+    uint32_t lower, end; /* the walk visits items that end after `lower` and have a number below `end` */
 } walk_t;
 
 static walk_t begin_walk(const strata_fit_t *fit, const strata_item_t *item) {
@@ -59,7 +59,7 @@ static walk_t begin_walk(const strata_fit_t *fit, const strata_item_t *item) {
     return (walk_t){.node = 1, .width = fit->leaves, .lower = lower, .end = fit->begun[upper]};
 }
 
-/* The next placed item whose time meets, STRATA_NO_ITEM after the last. */
+/* Returns the next placed item that overlaps in time, or STRATA_NO_ITEM after the last. */
 static inline uint32_t next_met(const strata_fit_t *fit, walk_t *w) {
     while (w->node != 0 && w->first < w->end) {
         bool reaches = fit->reach[w->node] > w->lower;
@@ -108,7 +108,7 @@ static uint64_t middle_of(uint64_t a, uint64_t b, uint64_t c) {
     return strata_max(strata_min(a, b), strata_min(strata_max(a, b), c));
 }
 
-/* By offset. The smaller part first, so that it never goes deep. */
+/* Sorts by offset. Recurses into the smaller part, which bounds the depth. */
 static void sort_spans(strata_span_t *spans, uint32_t count) {
     while (count > 24) {
         uint64_t pivot = middle_of(spans[0].from, spans[count / 2].from, spans[count - 1].from);
@@ -129,7 +129,7 @@ static void sort_spans(strata_span_t *spans, uint32_t count) {
     sort_few(spans, count);
 }
 
-/* ---- a gap among them ---- */
+/* ---- a gap between them ---- */
 
 static uint64_t find_gap(const strata_span_t *spans, uint32_t count, const strata_item_t *item, strata_gap_t gap) {
     uint64_t at = 0, best = STRATA_ANYWHERE, best_room = UINT64_MAX;

@@ -1,5 +1,6 @@
-/* Items placed one after another, in any order: each into a gap among those placed already that it meets. Finding these takes a
- * time proportional to their number, so an order costs the number of pairs that meet. */
+/* Places items one after another, in any order. Each goes into a gap between the placed items that it
+ * overlaps in time. Finding those takes time proportional to their number, so a whole order costs the
+ * number of overlapping pairs. */
 #ifndef STRATA_PLANNING_FIT_H
 #define STRATA_PLANNING_FIT_H
 
@@ -13,31 +14,32 @@ typedef struct strata_span {
 
 typedef struct strata_fit {
     const strata_problem_t *problem;
-    uint64_t *offsets; /* by item; STRATA_ANYWHERE: not placed */
-    uint64_t peak; /* of those placed, rounded sizes */
-    uint32_t *reach; /* a tree over the items: the latest upper of those placed below a node */
+    uint64_t *offsets; /* by item; STRATA_ANYWHERE if not placed */
+    uint64_t peak; /* of the placed items, by rounded sizes */
+    uint32_t *reach; /* a tree over the items: the latest `upper` of the placed items below a node */
     uint32_t leaves; /* a power of two */
-    uint32_t *begun; /* by time: the items that begin before it */
+    uint32_t *begun; /* by time: the number of items that begin before it */
     strata_span_t *spans;
     uint64_t pairs; /* work so far: items placed, plus overlaps examined */
 } strata_fit_t;
 
 typedef enum strata_gap { STRATA_GAP_LOWEST, STRATA_GAP_SMALLEST } strata_gap_t;
 
-/* E_HOST_MEMORY: nothing is left. */
+/* Returns E_HOST_MEMORY with nothing allocated if out of memory. */
 strata_status_t strata_fit_init(strata_fit_t *fit, const strata_problem_t *problem);
 void strata_fit_destroy(strata_fit_t *fit);
-/* Nothing is placed. */
+/* Removes all items. */
 void strata_fit_clear(strata_fit_t *fit);
-/* Places one that is not. */
+/* Places an item that is not placed. */
 void strata_fit_place(strata_fit_t *fit, uint32_t item, strata_gap_t gap);
-/* Puts one that is not placed to where it is known to fit; the peak stays as it is. */
+/* Puts an item that is not placed at an offset where it must fit. The peak is unchanged. */
 void strata_fit_put(strata_fit_t *fit, uint32_t item, uint64_t offset);
-/* Takes one away that was placed; the peak stays as it is. */
+/* Removes a placed item. The peak is unchanged. */
 void strata_fit_remove(strata_fit_t *fit, uint32_t item);
-/* The placed items whose time meets that of the item, by their begins, `room` at most; their number. */
+/* Stores the placed items that overlap the item in time, in order of their begins, at most `room` of
+ * them. Returns their number. */
 uint32_t strata_fit_met(const strata_fit_t *fit, uint32_t item, uint32_t *met, uint32_t room);
-/* Pairs of items that live at one moment, forks left out. */
+/* Returns the number of pairs of items that live at one moment, without those that only forks add. */
 uint64_t strata_fit_pairs(const strata_fit_t *fit);
 
 #endif

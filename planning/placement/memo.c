@@ -4,7 +4,7 @@
 
 #include "platform/host/host_memory.h"
 
-/* Small problems are searched before much memory would have been made zero. */
+/* Small problems get small tables, since their search would end before large tables were zeroed. */
 enum { ENTRIES = 1 << 18, ROOM = 1 << 23, SMALL = 64, SMALL_ENTRIES = 1 << 12, SMALL_ROOM = 1 << 16, LOOKED_AT = 16 };
 
 strata_status_t strata_memo_init(strata_memo_t *memo, uint32_t items) {

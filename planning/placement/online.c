@@ -3,25 +3,25 @@
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 
-/* A stretch of addresses, free or in use; all stretches lie side by side from 0 to the top. Free ones are nodes of a treap by
- * (size, offset). Number 0 is none. */
+/* An address range, free or in use. All ranges are adjacent, from 0 to the top. Free ones are nodes of a
+ * treap ordered by (size, offset). Number 0 means none. */
 typedef struct piece {
     uint64_t offset, size;
-    uint32_t before, after; /* by address */
+    uint32_t before, after; /* neighbors by address */
     uint32_t left, right;
     bool free;
 } piece_t;
 
 typedef struct online {
     piece_t *pieces;
-    uint32_t used, unused; /* ever taken; head of those given back, linked by `after` */
+    uint32_t used, unused; /* number ever used; head of the list of unused ones, linked by `after` */
     uint32_t root, last;
     uint64_t top;
 } online_t;
 
 /* ---- the treap ---- */
 
-/* What a balanced shape needs to look random. */
+/* Returns a pseudo-random priority, which keeps the treap balanced. */
 static uint32_t priority(uint32_t piece) {
     uint32_t x = piece * 0x9e3779b9u;
     x = (x ^ x >> 16) * 0x85ebca6bu;
@@ -98,7 +98,7 @@ static uint32_t new_piece(online_t *o, uint64_t offset, uint64_t size, uint32_t 
     return piece;
 }
 
-/* `piece` ends where the one after it ended, which is gone. */
+/* Coalesces `next` into `piece`. */
 static void swallow(online_t *o, uint32_t piece, uint32_t next) {
     piece_t *p = &o->pieces[piece], *n = &o->pieces[next];
     p->size += n->size;
@@ -109,7 +109,7 @@ static void swallow(online_t *o, uint32_t piece, uint32_t next) {
     o->unused = next;
 }
 
-/* Splits what is beyond `size` off a piece in use, as a free one. */
+/* Splits the bytes beyond `size` off a piece in use, as a free piece. */
 static void cut(online_t *o, uint32_t piece, uint64_t size) {
     piece_t *p = &o->pieces[piece];
     if (p->size == size) return;
@@ -118,7 +118,7 @@ static void cut(online_t *o, uint32_t piece, uint64_t size) {
     add_free(o, rest);
 }
 
-/* At the top; a free piece that ends there is made longer. */
+/* Serves a piece at the top, and extends a free piece that ends there. */
 static uint32_t grow(online_t *o, uint64_t size) {
     uint32_t last = o->last;
     if (last && o->pieces[last].free) {
@@ -164,7 +164,7 @@ static void give_back(online_t *o, uint32_t piece) {
 
 /* ---- the program ---- */
 
-/* Begins and ends by time; what ends at a moment comes before what begins there. */
+/* Sorts begins and ends by time; ends at a moment precede begins. */
 static void order_events(const strata_problem_t *p, bool backwards, strata_keyed_t *events) {
     for (uint32_t i = 0; i < p->item_count; i++) {
         uint32_t lower = backwards ? p->moments - p->items[i].upper : p->items[i].lower;

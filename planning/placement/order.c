@@ -10,7 +10,8 @@ static uint64_t area_of(const strata_item_t *item) {
     return strata_multiply(item->size, length_of(item), &area) ? area : UINT64_MAX;
 }
 
-/* What comes first by its second key stays first among equals of the first one. */
+/* The two sort keys of an order. Stable sorting by the second key, then the first, keeps the second one's
+ * order among equals. */
 typedef struct keys {
     uint64_t first, second;
 } keys_t;
@@ -26,7 +27,7 @@ static keys_t keys_of(const strata_item_t *item, strata_order_t by, const uint64
     }
 }
 
-/* The most bytes that live at any moment of each item, by a tree of maxima over the moments. */
+/* Computes the max bytes that live at any moment of each item, by a tree of maxima over the moments. */
 static void fill_crowd(const strata_problem_t *p, uint64_t *bytes, uint64_t *tree, uint32_t leaves, uint64_t *crowd) {
     for (uint32_t i = 0; i < p->item_count; i++) {
         bytes[p->items[i].lower] += p->items[i].size;

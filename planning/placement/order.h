@@ -4,7 +4,7 @@
 
 #include "planning/problem/problem.h"
 
-/* X(name, what comes first) */
+/* X(name, the first items) */
 #define STRATA_ORDER_MAP(X)                                                                                                        \
     X(SIZE, "the largest, then the longest-lived")                                                                                 \
     X(LENGTH, "the longest-lived, then the largest")                                                                               \
@@ -20,7 +20,7 @@ typedef enum strata_order {
         STRATA_ORDERS
 } strata_order_t;
 
-/* Fills `order` with all items, fixed ones first. E_HOST_MEMORY. */
+/* Fills `order` with all items, fixed ones first. Returns E_HOST_MEMORY if out of memory. */
 strata_status_t strata_order_make(const strata_problem_t *problem, strata_order_t by, uint32_t *order);
 
 #endif

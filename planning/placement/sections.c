@@ -4,7 +4,7 @@
 
 #include "platform/host/host_memory.h"
 
-/* Begins and ends by time, ends first. */
+/* Sorts begins and ends by time, ends first. */
 static void order_events(const strata_problem_t *p, strata_keyed_t *events) {
     size_t count = 2 * (size_t)p->item_count;
     for (uint32_t i = 0; i < p->item_count; i++) {
@@ -14,7 +14,7 @@ static void order_events(const strata_problem_t *p, strata_keyed_t *events) {
     strata_sort_keyed(events, events + count, count);
 }
 
-/* A section is over at the first end after a begin. */
+/* A section ends at the first end after a begin. */
 static void number_sections(strata_sections_t *s, const strata_keyed_t *events, size_t count) {
     bool begun = false;
     for (size_t e = 0; e < count; e++) {
@@ -29,7 +29,7 @@ static void number_sections(strata_sections_t *s, const strata_keyed_t *events, 
     }
 }
 
-/* `at` and `list` from the section of each item. */
+/* Builds `at` and `list` from the section of each item. */
 static void list_by(const uint32_t *section, uint32_t items, uint32_t sections, uint32_t *at, uint32_t *list) {
     memset(at, 0, ((size_t)sections + 2) * sizeof *at);
     for (uint32_t i = 0; i < items; i++) at[section[i] + 2]++;

@@ -7,16 +7,17 @@
 
 #define NO_ITEM UINT32_MAX
 
-/* One way to decide the edge of a valley. */
+/* A valley: adjacent sections of one height between higher ones. An edge is its first or last section,
+ * with the choices there. */
 typedef struct valley {
-    uint32_t from, to; /* sections, `to` excluded */
-    uint64_t floor, walls; /* the lower of the neighbours' heights; UINT64_MAX: none */
+    uint32_t from, to; /* sections; `to` is excluded */
+    uint64_t floor, walls; /* the lower of the neighbors' heights; UINT64_MAX without neighbors */
 } valley_t;
 
 typedef struct edge {
     valley_t valley;
-    bool right; /* its last section is decided, else its first */
-    uint64_t next; /* where something can begin if nothing stands on the floor; UINT64_MAX: nowhere, or there is no room for it */
+    bool right; /* true for the last section of the valley, false for the first */
+    uint64_t next; /* lowest height for an item if none goes on the floor; UINT64_MAX if no item fits */
     uint32_t choices;
 } edge_t;
 
@@ -26,7 +27,7 @@ static strata_verdict_t solve_run(strata_skyline_t *s, uint32_t from, uint32_t t
 
 static bool is_left(const strata_skyline_t *s, uint32_t item) { return s->offsets[item] == STRATA_ANYWHERE; }
 
-/* Puts an item onto the floor of its sections, which is flat, or takes it away. */
+/* Puts an item on the floor of its sections, which must be flat (`sign` -1), or removes it (1). */
 static void set_item(strata_skyline_t *s, uint32_t item, uint64_t offset, int sign) {
     uint32_t first = s->sections.first[item], last = s->sections.last[item], one = (uint32_t)sign;
     uint64_t size = s->problem->items[item].size;
@@ -71,7 +72,7 @@ static void undo_to(strata_skyline_t *s, uint32_t count) {
 
 /* ---- choices ---- */
 
-/* Whether something fixed lies in the way of an item on the floor. */
+/* Returns true if a fixed item blocks an item on the floor. */
 static bool meets_fixed(const strata_skyline_t *s, uint32_t item, uint64_t floor) {
     const strata_problem_t *p = s->problem;
     for (uint32_t k = 0; k < s->fixed_count; k++) {
@@ -83,7 +84,7 @@ static bool meets_fixed(const strata_skyline_t *s, uint32_t item, uint64_t floor
     return false;
 }
 
-/* Whether the item, which begins or ends at the edge, can stand on the floor of the valley. */
+/* Returns true if the item, which begins or ends at the edge, can go on the floor of the valley. */
 static bool can_stand(const strata_skyline_t *s, const valley_t *v, uint32_t item) {
     const strata_item_t *it = &s->problem->items[item];
     if (!is_left(s, item) || s->sections.first[item] < v->from || s->sections.last[item] >= v->to) return false;
@@ -93,7 +94,7 @@ static bool can_stand(const strata_skyline_t *s, const valley_t *v, uint32_t ite
     return it->fixed == STRATA_ANYWHERE ? !meets_fixed(s, item, v->floor) : it->fixed == v->floor;
 }
 
-/* The items that begin, or end, at the edge. */
+/* Returns the items that begin, or end, at the edge. */
 static const uint32_t *at_edge(const strata_skyline_t *s, const edge_t *e, uint32_t *count) {
     const strata_sections_t *x = &s->sections;
     uint32_t section = e->right ? e->valley.to - 1 : e->valley.from;
@@ -102,8 +103,7 @@ static const uint32_t *at_edge(const strata_skyline_t *s, const edge_t *e, uint3
     return list + at[section];
 }
 
-/* How far those reach that begin, or end, at the edge and fit into the valley: the section at their other end. false: there are
- * none. */
+/* Finds the farthest section reached by items at the edge that fit into the valley. Returns false if there are none. */
 static bool reach_of_inner(const strata_skyline_t *s, const edge_t *e, uint32_t *reach) {
     uint32_t count, found = UINT32_MAX;
     const uint32_t *items = at_edge(s, e, &count);
@@ -116,7 +116,7 @@ static bool reach_of_inner(const strata_skyline_t *s, const edge_t *e, uint32_t 
     return found != UINT32_MAX;
 }
 
-/* The least size of what may stand on the floor beside the edge, under one of those that begin or end there. */
+/* Returns the smallest item that may go on the floor beside the edge, under an item that begins or ends there. */
 static uint64_t least_beside(const strata_skyline_t *s, const edge_t *e, uint32_t reach) {
     const strata_sections_t *x = &s->sections;
     const valley_t *v = &e->valley;
@@ -130,7 +130,7 @@ static uint64_t least_beside(const strata_skyline_t *s, const edge_t *e, uint32_
     return least;
 }
 
-/* Items with an alignment of their own begin at its next multiple. */
+/* Items with a larger alignment begin at its next multiple. */
 static uint64_t next_multiple(const strata_skyline_t *s, const edge_t *e) {
     uint32_t count;
     uint64_t next = UINT64_MAX;
@@ -154,8 +154,9 @@ static uint64_t next_fixed(const strata_skyline_t *s, uint32_t section, uint64_t
     return next;
 }
 
-/* A bound on where the lowest item of the edge's section begins if it does not stand on the floor. What does not fit into the
- * valley begins no lower than a wall; what does fit, on something else that stands in the valley, too, or at its next multiple. */
+/* Returns a lower bound for the lowest item of the edge's section if it is not on the floor. An item that
+ * does not fit into the valley begins at a wall or above. An item that fits may begin on another one in
+ * the valley, or at its next multiple. */
 static uint64_t next_begin(const strata_skyline_t *s, const edge_t *e) {
     const valley_t *v = &e->valley;
     uint64_t next = v->walls;
@@ -181,7 +182,7 @@ static void count_choices(const strata_skyline_t *s, edge_t *e) {
     e->choices++;
 }
 
-/* The valley that begins at section `from`; false: a lower section lies beside it. */
+/* Finds the valley that begins at section `from`. Returns false if a lower section is beside it. */
 static bool valley_at(const strata_skyline_t *s, uint32_t from, uint32_t begin, uint32_t end, valley_t *v) {
     *v = (valley_t){.from = from, .to = from + 1, .floor = s->height[from], .walls = UINT64_MAX};
     while (v->to < end && s->height[v->to] == v->floor) v->to++;
@@ -190,8 +191,8 @@ static bool valley_at(const strata_skyline_t *s, uint32_t from, uint32_t begin, 
     return (from == begin || s->height[from - 1] > v->floor) && (v->to == end || s->height[v->to] > v->floor);
 }
 
-/* What does not fit into the valley begins no lower than a wall, so up to there a section has only what does fit: if that is not
- * enough, it wastes the rest. false: some section has not the room for that. */
+/* An item that does not fit into the valley begins at a wall or above. Below that height a section holds
+ * only items that fit, and wastes the rest. Returns false if a section does not have the room for that. */
 static bool can_fill(const strata_skyline_t *s, const valley_t *v) {
     const strata_sections_t *x = &s->sections;
     uint64_t sum = 0;
@@ -200,7 +201,7 @@ static bool can_fill(const strata_skyline_t *s, const valley_t *v) {
         uint32_t item = x->beginning[i];
         if (!is_left(s, item) || x->last[item] >= v->to) continue;
         s->inner[x->first[item]] += s->problem->items[item].size;
-        s->inner[x->last[item] + 1] -= s->problem->items[item].size; /* wraps below zero until it is summed up */
+        s->inner[x->last[item] + 1] -= s->problem->items[item].size; /* may wrap below zero until it is summed */
     }
     for (uint32_t section = v->from; section < v->to; section++) {
         sum += s->inner[section];
@@ -211,7 +212,7 @@ static bool can_fill(const strata_skyline_t *s, const valley_t *v) {
 
 static uint32_t width_of(const edge_t *e) { return e->valley.to - e->valley.from; }
 
-/* The edge with the fewest choices, that of the widest valley among equals. */
+/* Returns the edge with the fewest choices, and among equals the one of the widest valley. */
 static edge_t best_edge(strata_skyline_t *s, uint32_t begin, uint32_t end) {
     edge_t best = {.choices = UINT32_MAX}, e = {.choices = 0};
     for (uint32_t from = begin; from < end; from = e.valley.to) {
@@ -267,7 +268,7 @@ static valley_t lowest_valley(const strata_skyline_t *s, uint32_t begin, uint32_
     return lowest;
 }
 
-/* Where anything in the valley can begin if nothing stands on its floor. */
+/* Returns the lowest height in the valley for an item if none goes on its floor. */
 static uint64_t next_in_valley(const strata_skyline_t *s, const valley_t *v) {
     uint64_t next = v->walls;
     for (uint32_t section = v->from; section < v->to; section++) {
@@ -278,7 +279,7 @@ static uint64_t next_in_valley(const strata_skyline_t *s, const valley_t *v) {
     return next;
 }
 
-/* Anything may stand on the floor of the lowest valley, or nothing does. */
+/* Tries every item on the floor of the lowest valley, and then none. */
 static strata_verdict_t decide_lowest(strata_skyline_t *s, uint32_t from, uint32_t to) {
     valley_t v = lowest_valley(s, from, to);
     uint32_t begun = s->move_count;
@@ -300,7 +301,7 @@ static strata_verdict_t decide_lowest(strata_skyline_t *s, uint32_t from, uint32
     return verdict;
 }
 
-/* Of the items left in a run of sections, whatever their order. */
+/* Returns a key of the items left in a run of sections, independent of their order. */
 static uint64_t key_of(const strata_skyline_t *s, uint32_t from, uint32_t to) {
     const strata_sections_t *x = &s->sections;
     uint64_t key = (uint64_t)from << 32 | to;
@@ -309,7 +310,7 @@ static uint64_t key_of(const strata_skyline_t *s, uint32_t from, uint32_t to) {
     return key;
 }
 
-/* Sections that items left hold together. */
+/* Solves sections that are connected by items that are left. */
 static strata_verdict_t solve_part(strata_skyline_t *s, uint32_t from, uint32_t to) {
     if (is_out(s)) return STRATA_VERDICT_STOPPED;
     uint64_t key = key_of(s, from, to);
@@ -321,7 +322,7 @@ static strata_verdict_t solve_part(strata_skyline_t *s, uint32_t from, uint32_t 
     return verdict;
 }
 
-/* The part with the fewest sections of those that have items left; false: there is none. */
+/* Finds the part with the fewest sections among those with items left. Returns false if there is none. */
 static bool smallest_part(const strata_skyline_t *s, uint32_t from, uint32_t to, uint32_t *begin, uint32_t *end) {
     *begin = *end = from;
     for (uint32_t at = from, next; at < to; at = next) {
@@ -334,8 +335,8 @@ static bool smallest_part(const strata_skyline_t *s, uint32_t from, uint32_t to,
     return *end > *begin;
 }
 
-/* Any sections: part by part, the smallest first, since it fails soonest. What one part has solved stays until another finds that
- * it cannot be. */
+/* Solves any sections part by part, the smallest first, since it fails soonest. A solved part is kept
+ * until another part turns out to be impossible. */
 static strata_verdict_t solve_run(strata_skyline_t *s, uint32_t from, uint32_t to) {
     uint32_t begun = s->move_count, begin, end;
     while (smallest_part(s, from, to, &begin, &end)) {
@@ -347,9 +348,9 @@ static strata_verdict_t solve_run(strata_skyline_t *s, uint32_t from, uint32_t t
     return STRATA_VERDICT_SOLVED;
 }
 
-/* ---- from the beginning ---- */
+/* ---- start ---- */
 
-/* Nothing is placed. false: some section has more than the peak. */
+/* Resets the search. Returns false if some section needs more than the peak. */
 static bool begin(strata_skyline_t *s, uint64_t peak) {
     const strata_problem_t *p = s->problem;
     size_t sections = s->sections.count;
@@ -373,7 +374,7 @@ static bool begin(strata_skyline_t *s, uint64_t peak) {
 }
 
 strata_verdict_t strata_skyline_solve(strata_skyline_t *s, uint64_t peak, uint64_t steps) {
-    /* What is left is as possible between other heights, if nothing but the room between them matters. */
+    /* Dead ends remain valid at other heights, if only the room between them matters. */
     if (s->memo_target != peak && s->absolute) strata_memo_clear(&s->memo);
     s->memo_target = peak;
     s->step_limit = steps;

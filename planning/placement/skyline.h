@@ -1,19 +1,25 @@
 /* The search of `exact`: can all items be placed below a given peak?
  *
- * Items are placed on a skyline, the height that each section is filled to. In a valley of it, sections of one height between
- * higher ones, whatever comes next onto the section at its edge either stands on the floor, and then begins at this edge and ends
- * within the valley, or nothing stands there, and the section wastes what lies below the next height at which something can begin.
- * So there are few choices, and each section has only so much to waste: what the peak leaves beyond the sum of its items. The edge
- * with the fewest choices is decided first. Where nothing that is left crosses from one section to the next, the two sides are
- * solved apart. What led nowhere is remembered.
- */
+ *     height |        ######
+ *            |####    ######          a valley: sections of one height
+ *            |####    ##########      between higher ones
+ *            |###################
+ *           edge ^  ^ edge            sections (time) ->
+ *
+ * Items are placed on a skyline, the height to which each section is filled. At the edge of a valley
+ * there are few choices. Either an item goes on the floor: then it begins at this edge and ends within
+ * the valley. Or none does, and the section wastes the room up to the next height where an item can
+ * begin. Each section can waste only what the peak leaves above the sum of its items.
+ *
+ * The edge with the fewest choices is decided first. If no remaining item crosses from one section to the
+ * next, the two sides are solved separately. Dead ends are remembered. */
 #ifndef STRATA_PLANNING_SKYLINE_H
 #define STRATA_PLANNING_SKYLINE_H
 
 #include "planning/placement/memo.h"
 #include "planning/placement/sections.h"
 
-enum { STRATA_SKYLINE_DEPTH = 3000 }; /* placed and wasted one after another; a level takes some 500 bytes of the caller's stack */
+enum { STRATA_SKYLINE_DEPTH = 3000 }; /* max recursion depth; a level takes about 500 bytes of the caller's stack */
 
 typedef enum strata_verdict {
     STRATA_VERDICT_SOLVED,
@@ -25,36 +31,37 @@ typedef struct strata_skyline {
     const strata_problem_t *problem;
     strata_sections_t sections;
     strata_memo_t memo;
-    uint64_t memo_target; /* that it is about */
-    uint64_t *offsets; /* by item; STRATA_ANYWHERE: not placed */
-    uint64_t *height, *room; /* of sections: filled to; bytes that may still be wasted */
-    uint64_t *inner; /* of sections: for sums over a valley */
-    uint32_t *left, *crossing; /* of sections: items not placed; those of them that go on into the next section */
-    uint32_t *order, *rank; /* items in the order in which they are tried, and their places in it */
-    uint32_t *kind; /* by item: interchangeable items share a number; UINT32_MAX: fixed, hence unique */
+    uint64_t memo_target; /* the peak for which the memo is valid */
+    uint64_t *offsets; /* by item; STRATA_ANYWHERE if not placed */
+    uint64_t *height, *room; /* by section: filled height; bytes that may still be wasted */
+    uint64_t *inner; /* by section: scratch for sums over a valley */
+    uint32_t *left, *crossing; /* by section: items not placed; the ones among them that continue into the next section */
+    uint32_t *order, *rank; /* items in the order of trials, and the position of each item in it */
+    uint32_t *kind; /* by item: interchangeable items share a number; UINT32_MAX for fixed items, which are unique */
     uint32_t *last_of; /* by kind: scratch */
-    uint32_t *twin; /* of items: the one before that is alike, or UINT32_MAX */
-    uint32_t *fixed; /* the items that are fixed */
+    uint32_t *twin; /* by item: the interchangeable item before it, or UINT32_MAX */
+    uint32_t *fixed; /* the fixed items */
     uint32_t fixed_count;
-    uint64_t *name; /* of items: random */
+    uint64_t *name; /* by item: a random number */
     struct strata_move {
-        uint32_t item; /* or UINT32_MAX: a section wasted */
+        uint32_t item; /* UINT32_MAX if the move wastes room of a section */
         uint32_t section;
         uint64_t wasted;
     } * moves;
     uint32_t move_count, move_capacity;
     uint64_t target, steps, step_limit, look_every; /* look_every: steps between two checks of the clock */
     uint32_t depth;
-    bool absolute; /* something is fixed, or aligned in a way of its own: heights matter, not just differences */
-    bool lowest; /* the lowest valley is decided first, by anything that fits into it: better where there is much room */
+    bool absolute; /* an item is fixed or has a larger alignment, so absolute heights matter, not just differences */
+    bool lowest; /* decides the lowest valley first, by any item that fits into it; better if there is much room */
 } strata_skyline_t;
 
-/* No forks. E_HOST_MEMORY: nothing is left. */
+/* Requires a problem without forks. Returns E_HOST_MEMORY with nothing allocated. */
 strata_status_t strata_skyline_init(strata_skyline_t *skyline, const strata_problem_t *problem);
 void strata_skyline_destroy(strata_skyline_t *skyline);
-/* The order in which items are tried, all of them; before the first search. E_HOST_MEMORY. */
+/* Sets the order in which all items are tried; call it before the first search. Returns E_HOST_MEMORY if
+ * out of memory. */
 strata_status_t strata_skyline_order(strata_skyline_t *skyline, const uint32_t *order);
-/* Whether there is a plan of this peak; `offsets` has it. Looks at no more than `steps` places. */
+/* Searches for a plan of this peak, and stores it in `offsets`. Visits at most `steps` places. */
 strata_verdict_t strata_skyline_solve(strata_skyline_t *skyline, uint64_t peak, uint64_t steps);
 
 #endif

@@ -1,13 +1,14 @@
-/* Making a search: what does not change while it goes on. */
+/* Makes a search: the parts that do not change while it runs. */
 #include <string.h>
 
 #include "planning/placement/skyline.h"
 #include "platform/host/host_memory.h"
 
-/* Returns the number of steps that take about a millisecond. The work per step grows with the number of items. */
+/* Items of work between two checks of the clock, about a millisecond. The work per step grows with the
+ * number of items. */
 enum { ITEMS_BETWEEN_LOOKS = 1 << 16 };
 
-/* The sort keys that make items interchangeable, least significant first. */
+/* Returns one of the sort keys that make items interchangeable, least significant first. */
 static uint64_t part_of_kind(const strata_skyline_t *s, uint32_t item, int part) {
     const strata_item_t *it = &s->problem->items[item];
     switch (part) {

@@ -4,7 +4,7 @@
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 
-/* How high each moment is covered: a tree over the moments, `all` for whole nodes, `some` for parts of them. */
+/* The height at each moment, as a tree over the moments: `all` for whole nodes, `some` for parts of them. */
 typedef struct heights {
     uint64_t *all, *some;
     uint32_t leaves;
@@ -33,7 +33,7 @@ static void raise_to(const heights_t *h, uint32_t lower, uint32_t upper, uint64_
     }
 }
 
-/* A fork's items take the fork's whole time. */
+/* Items of a fork take the fork's whole time. */
 static void stack_one(const strata_problem_t *p, const heights_t *h, const strata_item_t *item, uint64_t *offset) {
     uint32_t lower = item->fork ? p->forks[item->fork - 1].lower : item->lower;
     uint32_t upper = item->fork ? p->forks[item->fork - 1].upper : item->upper;

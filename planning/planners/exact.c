@@ -6,9 +6,9 @@
 #include "platform/clock.h"
 #include "platform/host/host_memory.h"
 
-/* Searches are short as a rule, since many orders find a plan at once and others never. */
+/* Searches are usually short, since many orders find a plan at once and others never do. */
 enum { ITEMS_MOST = 20000, SHORT_STEPS = 4000, EXACT_ORDERS = 4, SCHEDULE = 8, PLAIN_ROUNDS = 2 * SCHEDULE };
-/* How long it goes on after there is a plan of the capacity that the caller named. */
+/* Time that the search continues once there is a plan of the caller's capacity. */
 #define ENOUGH_NS UINT64_C(200000000)
 
 typedef struct exact {
@@ -17,7 +17,7 @@ typedef struct exact {
     strata_skyline_t skyline;
     uint32_t *order;
     strata_keyed_t *keyed;
-    uint64_t grain; /* every least peak is a multiple */
+    uint64_t grain; /* every minimal peak is a multiple of it */
     uint64_t random;
 } exact_t;
 
@@ -32,7 +32,8 @@ static uint64_t common_divisor(uint64_t a, uint64_t b) {
     return a;
 }
 
-/* In a plan that cannot be pushed down every offset is a sum of sizes, if nothing is fixed or aligned in a way of its own. */
+/* In a plan that cannot be compacted downwards, every offset is a sum of sizes, if nothing is fixed or
+ * has a larger alignment. */
 static uint64_t grain_of(const strata_problem_t *p) {
     uint64_t grain = 0;
     if (p->fixed || p->slack) return 1;
@@ -55,8 +56,9 @@ static uint32_t draw(exact_t *x, uint32_t below) {
     return (uint32_t)((x->random >> 32) * below >> 32);
 }
 
-/* 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ...: within a logarithmic factor of the best lengths, whatever these are (M. Luby, A. Sinclair and
- * D. Zuckerman, "Optimal speedup of Las Vegas algorithms", 1993). */
+/* Returns the sequence 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ... It is within a logarithmic factor of the best
+ * lengths, for any distribution (M. Luby, A. Sinclair and D. Zuckerman, "Optimal speedup of Las Vegas
+ * algorithms", 1993). */
 static uint64_t luby(uint64_t index) {
     for (;;) {
         uint64_t length = 1;
@@ -66,7 +68,7 @@ static uint64_t luby(uint64_t index) {
     }
 }
 
-/* Every order as it is, then with items moved up or down, by a little or by much. */
+/* Uses every order unchanged, then with items moved up or down by random distances, small and large. */
 static strata_status_t set_order(exact_t *x, uint32_t round) {
     static const strata_order_t orders[EXACT_ORDERS] = {STRATA_ORDER_SIZE, STRATA_ORDER_LENGTH, STRATA_ORDER_CONFLICT,
                                                         STRATA_ORDER_AREA};
@@ -80,7 +82,7 @@ static strata_status_t set_order(exact_t *x, uint32_t round) {
     return strata_skyline_order(&x->skyline, x->order);
 }
 
-/* The bound, or else the capacity if there is no plan of it yet, or what halves the gap. */
+/* Returns the bound; or the capacity if there is no plan of it yet; or a peak that halves the gap. */
 static uint64_t target_of(const exact_t *x, bool bound, uint64_t capacity) {
     const strata_found_t *found = x->found;
     if (bound) return found->bound;
@@ -96,11 +98,11 @@ static bool go_on(const exact_t *x, uint64_t capacity, uint64_t *until) {
 }
 
 static strata_status_t search(exact_t *x, uint64_t capacity, uint64_t until) {
-    /* In turn: the edges or the lowest valley first, the bound or another peak. */
+    /* Alternates between edges and the lowest valley, and between the bound and other peaks. */
     static const struct {
         bool lowest, bound;
     } schedule[SCHEDULE] = {{0, 1}, {0, 0}, {1, 1}, {0, 1}, {1, 0}, {0, 1}, {0, 0}, {0, 1}};
-    strata_problem_t limited = *x->problem; /* the search asks the problem whether time is up */
+    strata_problem_t limited = *x->problem; /* the search checks the time against this problem */
     bool fits = x->found->peak <= capacity;
     limited.deadline = until;
     x->skyline.problem = &limited;

@@ -4,10 +4,10 @@
 
 #include "planning/planners/found.h"
 
-/* Whether a search can make anything of the problem: it has no forks, and not too many items. */
+/* Returns true if the search can handle the problem: it has no forks and not too many items. */
 bool strata_exact_can(const strata_problem_t *problem);
-/* Makes `found`, which has a plan, better, and its bound, until both meet or `until`. A plan of `capacity` is searched for first if
- * there is none; 0: none is wanted. E_HOST_MEMORY. */
+/* Improves `found`, which has a plan, and its bound, until both meet or `until`. First searches for a
+ * plan of `capacity` if there is none yet; 0 means no capacity. Returns E_HOST_MEMORY if out of memory. */
 strata_status_t strata_exact(const strata_problem_t *problem, strata_found_t *found, uint64_t capacity, uint64_t until);
 
 #endif

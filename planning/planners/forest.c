@@ -88,14 +88,14 @@ static uint32_t new_spatial(strata_forest_t *f, uint32_t left, uint32_t right) {
     return new_split(f, split);
 }
 
-/* A part with room behind it; 0 bytes of room: the part. */
+/* Adds room behind a part. Returns the part itself for 0 bytes. */
 static uint32_t with_room(strata_forest_t *f, uint32_t part, uint64_t room) {
     if (room == 0) return part;
     uint32_t left = new_temporal(f, part), empty = new_empty(f, room), right = new_temporal(f, empty);
     return new_spatial(f, left, right);
 }
 
-/* Something below has changed. */
+/* Measures a split again after a change below it. */
 static void measure(strata_forest_t *f, uint32_t split) {
     strata_split_t *s = &f->splits[split];
     if (s->kind == STRATA_SPLIT_SPATIAL) measure_spatial(f, s);
@@ -110,13 +110,14 @@ static void measure(strata_forest_t *f, uint32_t split) {
     }
 }
 
-/* Whether something below lives while the item does: live ranges are unions, so what lives before and after may leave a hole. */
+/* Returns true if something below is live at the same time as the item. Live ranges are unions, so there
+ * may be a hole between earlier and later items. */
 static bool meets(const strata_forest_t *f, uint32_t split, uint32_t item) {
     const strata_split_t *s = &f->splits[split];
     if (s->kind == STRATA_SPLIT_EMPTY || s->lower >= f->upper[item] || s->upper <= f->lower[item]) return false;
     if (s->kind == STRATA_SPLIT_ALLOCATION) return true;
     if (s->kind == STRATA_SPLIT_SPATIAL)
-        return meets(f, s->last, item) || meets(f, s->first, item); /* the right is the less deep one as a rule */
+        return meets(f, s->last, item) || meets(f, s->first, item); /* the right side is usually less deep */
     for (uint32_t part = s->first; part; part = f->splits[part].next)
         if (meets(f, part, item)) return true;
     return false;
@@ -128,16 +129,16 @@ static bool is_empty(const strata_forest_t *f, uint32_t split) {
     return s->kind == STRATA_SPLIT_EMPTY;
 }
 
-/* ---- putting an item in ---- */
+/* ---- insertion of an item ---- */
 
-/* Takes all parts of a temporal split out of it; the first of them, linked by `next`. */
+/* Removes all parts of a temporal split, and returns the first of them, linked by `next`. */
 static uint32_t take_parts(strata_forest_t *f, uint32_t temporal) {
     uint32_t parts = f->splits[temporal].first;
     f->splits[temporal] = (strata_split_t){.kind = STRATA_SPLIT_TEMPORAL, .next = f->splits[temporal].next, .lower = UINT64_MAX};
     return parts;
 }
 
-/* Beside parts that the item does not meet. */
+/* Puts an item beside parts that it does not overlap in time. */
 static void put_beside(strata_forest_t *f, uint32_t temporal, uint32_t item) {
     uint64_t room = f->splits[temporal].size, size = strata_forest_size_of(f, item);
     if (is_empty(f, temporal)) (void)take_parts(f, temporal);
@@ -149,7 +150,7 @@ static void put_beside(strata_forest_t *f, uint32_t temporal, uint32_t item) {
     add_part(f, temporal, with_room(f, allocation, size < room ? room - size : 0));
 }
 
-/* A part without the room at its end. */
+/* Returns a part without the empty room at its end. */
 static uint32_t trimmed(const strata_forest_t *f, uint32_t part) {
     const strata_split_t *s = &f->splits[part];
     if (s->kind == STRATA_SPLIT_SPATIAL && is_empty(f, s->last)) {
@@ -160,7 +161,7 @@ static uint32_t trimmed(const strata_forest_t *f, uint32_t part) {
     return part;
 }
 
-/* What several parts that the item meets need together. */
+/* Returns the size that several parts need together, if they overlap the item in time. */
 static uint64_t size_of_met(const strata_forest_t *f, uint32_t temporal, uint32_t item) {
     uint64_t size = 0;
     for (uint32_t part = f->splits[temporal].first; part; part = f->splits[part].next)
@@ -168,7 +169,8 @@ static uint64_t size_of_met(const strata_forest_t *f, uint32_t temporal, uint32_
     return size;
 }
 
-/* The gap of the peer closed: those met become one part, with the item behind them. */
+/* Closes a gap of the peer's rules: the parts that the item overlaps in time become one part, with the
+ * item behind them. */
 static bool put_behind_met(strata_forest_t *f, uint32_t temporal, uint32_t item, bool grows) {
     uint64_t room = f->splits[temporal].size, size = strata_forest_size_of(f, item);
     uint64_t needed = strata_align_up(size_of_met(f, temporal, item), f->alignment) + size;
@@ -220,7 +222,7 @@ uint32_t strata_forest_put_behind(strata_forest_t *f, uint32_t root, uint32_t it
     return new_temporal(f, new_spatial(f, root, right));
 }
 
-/* Room at the end of a spatial split is given up. */
+/* Drops the empty room at the end of a spatial split. */
 uint64_t strata_forest_finish(const strata_forest_t *f, uint32_t split, uint64_t offset, uint64_t *offsets) {
     const strata_split_t *s = &f->splits[split];
     uint64_t size = 0;

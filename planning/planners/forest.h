@@ -1,14 +1,15 @@
-/* A pool of `tree`: which items share memory at which times, as splits in time and in space.
+/* A pool of `tree`: assigns memory to items over time, by splits in time and in space.
  *
- *   allocation   an item
- *   empty        room that nothing has yet
- *   temporal     parts that never live at the same time, at the same address
- *   spatial      two temporal splits side by side
+ *     allocation   an item
+ *     empty        room that is not used yet
+ *     temporal     parts that never live at the same time, at the same address
+ *     spatial      two temporal splits side by side
  *
- * The rules are those of PyTorch Inductor's memory planning (torch 2.9, codegen/memory_planning.py), written anew. An item goes
- * into a temporal split if it is no larger than that, or if the split may grow; beside what it does not meet, or into the one part
- * that it does meet. If it meets several parts it is refused. `mended`: then these parts become one, with the item behind them.
- */
+ * The rules are those of PyTorch Inductor's memory planning (torch 2.9, codegen/memory_planning.py), in a
+ * new implementation. An item goes into a temporal split if it is not larger, or if the split may grow.
+ * It goes beside parts that it does not overlap in time, or into the only part that it overlaps. If it
+ * overlaps several parts, it is refused. With `mended`, these parts become one instead, with the item
+ * behind them. */
 #ifndef STRATA_PLANNING_FOREST_H
 #define STRATA_PLANNING_FOREST_H
 
@@ -16,7 +17,7 @@
 
 enum {
     STRATA_FOREST_ALIGNMENT = 64, /* of the right side of a split */
-    STRATA_FOREST_ITEMS = 4096 /* of a problem: splits may stand as deep in one another */
+    STRATA_FOREST_ITEMS = 4096 /* max items of a problem; it also bounds the depth of nested splits */
 };
 
 typedef enum strata_split_kind {
@@ -30,21 +31,21 @@ typedef struct strata_split {
     strata_split_kind_t kind;
     uint32_t item; /* allocation */
     uint32_t first, last, next; /* temporal: its parts, linked by `next`; spatial: left and right */
-    uint64_t lower, upper; /* from the first moment at which something below lives to the last; nothing: lower is not below upper */
+    uint64_t lower, upper; /* first to last moment with a live item below; without one, lower is not below upper */
     uint64_t size; /* room, empty parts included */
 } strata_split_t;
 
 typedef struct strata_forest {
     const strata_problem_t *problem;
-    strata_split_t *splits; /* number 0 is none */
+    strata_split_t *splits; /* number 0 means none */
     uint32_t used, capacity;
     uint64_t alignment;
-    uint64_t *lower, *upper; /* by item: when it lives */
+    uint64_t *lower, *upper; /* live range by item */
     bool mended;
-    bool failed; /* the host had no memory for a split: nothing below may be used */
+    bool failed; /* the host had no memory for a split, so nothing below may be used */
 } strata_forest_t;
 
-/* E_HOST_MEMORY: nothing is left. */
+/* Returns E_HOST_MEMORY with nothing allocated if out of memory. */
 strata_status_t strata_forest_init(strata_forest_t *forest, const strata_problem_t *problem, bool mended);
 void strata_forest_destroy(strata_forest_t *forest);
 
@@ -52,13 +53,13 @@ static inline uint64_t strata_forest_size_of(const strata_forest_t *forest, uint
     return forest->problem->buffers[forest->problem->items[item].buffer].size;
 }
 
-/* A pool of one item: its root, a temporal split. */
+/* Makes a pool of one item. Returns its root, a temporal split. */
 uint32_t strata_forest_pool(strata_forest_t *forest, uint32_t item);
-/* Whether the item has found a place below a root, which `grows` or not. */
+/* Inserts the item below a root, which may grow if `grows` is set. Returns false if it does not fit. */
 bool strata_forest_put(strata_forest_t *forest, uint32_t root, uint32_t item, bool grows);
-/* Puts the item behind everything; the new root. */
+/* Puts the item behind everything else. Returns the new root. */
 uint32_t strata_forest_put_behind(strata_forest_t *forest, uint32_t root, uint32_t item);
-/* Offsets of all items below a root that lies at `offset`; its size, without what is empty at the end. */
+/* Computes the offsets of all items below a root at `offset`. Returns its size, without the empty room at the end. */
 uint64_t strata_forest_finish(const strata_forest_t *forest, uint32_t root, uint64_t offset, uint64_t *offsets);
 
 #endif

@@ -8,14 +8,14 @@
 
 typedef struct strata_found {
     uint64_t *offsets; /* by item */
-    uint64_t peak; /* of the sizes that callers gave; UINT64_MAX: nothing is found yet */
-    uint64_t bound; /* no plan has a lower peak: the problem's bound, or what a search has shown */
-    uint32_t pools; /* tree */
+    uint64_t peak; /* of the caller's sizes; UINT64_MAX before the first plan */
+    uint64_t bound; /* no plan has a lower peak; from the problem's bound or a search */
+    uint32_t pools; /* used by `tree` */
 } strata_found_t;
 
 static inline bool strata_found_is_best(const strata_found_t *found) { return found->peak <= found->bound; }
 
-/* Takes offsets over if they are better. */
+/* Takes over a better plan. */
 static inline void strata_found_take(const strata_problem_t *problem, strata_found_t *found, const uint64_t *offsets) {
     uint64_t peak = strata_problem_peak(problem, offsets);
     if (peak >= found->peak) return;

@@ -9,7 +9,7 @@
 #include "platform/clock.h"
 #include "platform/host/host_memory.h"
 
-/* Pairs that an order may cost: some seconds. Beyond it only what needs no pairs is done. */
+/* Max pairs that an order may cost, some seconds of work. Above it, only placements without pairs are tried. */
 #define PAIRS_MOST UINT64_C(200000000)
 /* Pairs between two checks of the clock: less than a millisecond of work. */
 enum { LOOK_EVERY = 1 << 16 };
@@ -25,7 +25,7 @@ static strata_status_t try_online(const strata_problem_t *p, strata_found_t *fou
     return STRATA_OK;
 }
 
-/* false: it took too long, or cannot become better than what is known. */
+/* Returns false if it took too long, or cannot improve on the best plan. */
 static bool place_all(strata_fit_t *fit, const uint32_t *order, strata_gap_t gap, const strata_found_t *found) {
     const strata_problem_t *p = fit->problem;
     uint64_t looked = fit->pairs;
@@ -51,7 +51,7 @@ static strata_status_t try_orders(const strata_problem_t *p, strata_found_t *fou
     return STRATA_OK;
 }
 
-/* Where there are forks or something is fixed: what can always be done, and branches apart. */
+/* For problems with forks or fixed items: stacks all items, which always works, and tries separate branches. */
 static strata_status_t try_apart(const strata_problem_t *p, strata_found_t *found, uint64_t *offsets) {
     strata_status_t status = strata_stack_place(p, offsets);
     if (status == STRATA_OK) strata_found_take(p, found, offsets);

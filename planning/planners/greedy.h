@@ -4,7 +4,7 @@
 
 #include "planning/planners/found.h"
 
-/* Every order once: what does not depend on time, but for problems so large that orders are left out when time is up. A plan is
- * there afterwards. E_HOST_MEMORY. */
+/* Tries every order once. The result does not depend on time, except for problems so large that orders
+ * are skipped when time is up. `found` has a plan afterwards. Returns E_HOST_MEMORY if out of memory. */
 strata_status_t strata_greedy_start(const strata_problem_t *problem, strata_found_t *found);
 #endif

@@ -24,7 +24,7 @@ typedef struct improving {
     uint32_t out_count;
     uint64_t random;
     uint64_t until; /* deadline, by strata_real_now() */
-    uint64_t sum, record; /* of what all items exceed the bound by: now, and at the least */
+    uint64_t sum, record; /* sum of the excess of all items above the bound: now, and the minimum so far */
 } improving_t;
 
 static uint32_t draw(improving_t *m, uint32_t below) {
@@ -48,7 +48,7 @@ static uint64_t excess(const improving_t *m, uint64_t bound) {
     return sum;
 }
 
-/* Looks at every item: the plan's peak, and what ends above the bound. */
+/* Visits every item to find the plan's peak, and the items that end above the bound. */
 static uint64_t look(improving_t *m, uint64_t bound) {
     uint64_t peak = 0;
     m->high_count = 0;
@@ -70,7 +70,7 @@ static void take_out(improving_t *m, uint32_t item) {
     m->out[m->out_count++] = item;
 }
 
-/* Some of those met that lie at one height. */
+/* Removes some of the overlapping items that are at one height. */
 static void take_out_near(improving_t *m, uint32_t met, uint32_t wanted) {
     uint64_t from = m->fit.offsets[m->met[draw(m, met)]], reach = m->problem->items[m->met[draw(m, met)]].size;
     uint32_t begin = draw(m, met);
@@ -80,7 +80,7 @@ static void take_out_near(improving_t *m, uint32_t met, uint32_t wanted) {
     }
 }
 
-/* One that is too high, and some of what it meets. */
+/* Removes an item above the bound, and some of the items that overlap it. */
 static void choose(improving_t *m) {
     uint32_t item = m->high[draw(m, m->high_count)];
     uint32_t met = strata_fit_met(&m->fit, item, m->met, MET_MOST), wanted = 1 + draw(m, OUT_MOST - 1);
@@ -94,8 +94,9 @@ static void choose(improving_t *m) {
 
 static bool time_is_up(const improving_t *m) { return strata_real_now() >= m->until; }
 
-/* Reinserts the removed items roughly by size; sometimes the item that was too high comes first. Checks the clock for each item, because one
- * may take milliseconds if many are live at once. Returns false if time ran out before all were placed. */
+/* Reinserts the removed items roughly by size; sometimes the item above the bound is first. Checks the
+ * clock for each item, because one may take milliseconds if many are live at once. Returns false if time
+ * ran out before all were placed. */
 static bool put_back(improving_t *m) {
     uint32_t order[OUT_MOST], first = draw(m, 2);
     for (uint32_t i = 0; i < m->out_count; i++) {
@@ -118,7 +119,7 @@ static void restore(improving_t *m) {
     for (uint32_t i = 0; i < m->out_count; i++) strata_fit_put(&m->fit, m->out[i], m->before[i]);
 }
 
-/* What is not much higher in sum than the best is kept. */
+/* Keeps a plan if its excess is not much above the smallest one so far. */
 static bool round_of(improving_t *m, uint64_t bound) {
     choose(m);
     uint64_t was = excess(m, bound);

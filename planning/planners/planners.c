@@ -29,14 +29,14 @@ enum { PLANNERS = sizeof planners / sizeof *planners };
 const char *strata_planner_name(size_t index) { return index < PLANNERS ? planners[index].name : NULL; }
 const char *strata_planner_what(size_t index) { return index < PLANNERS ? planners[index].what : NULL; }
 
-/* ---- those that need only a few lines ---- */
+/* ---- planners of only a few lines ---- */
 
 /* Returns the deadline of a share of the time that starts now; never later than the overall deadline. */
 static uint64_t until_share(const strata_planning_t *planning, uint64_t part) {
     return strata_min(strata_real_now() + planning->budget / part, planning->problem->deadline);
 }
 
-/* Half of the time, so that `auto`, which does the same, has as much left for searching. */
+/* Improves for half of the time. `auto` does that too, and so has as much left for searching. */
 strata_status_t strata_planner_greedy(const strata_planning_t *planning, strata_found_t *found) {
     strata_status_t status = strata_greedy_start(planning->problem, found);
     if (status != STRATA_OK) return status;
@@ -49,7 +49,7 @@ strata_status_t strata_planner_exact(const strata_planning_t *planning, strata_f
     return strata_exact(planning->problem, found, planning->options->capacity, planning->problem->deadline);
 }
 
-/* A short search first, since it may prove the best plan at once. */
+/* Begins with a short search, since it may prove the best plan at once. */
 strata_status_t strata_planner_auto(const strata_planning_t *planning, strata_found_t *found) {
     const strata_problem_t *p = planning->problem;
     strata_status_t status = strata_greedy_start(p, found);
@@ -60,7 +60,7 @@ strata_status_t strata_planner_auto(const strata_planning_t *planning, strata_fo
     return status;
 }
 
-/* ---- one call ---- */
+/* ---- entry point ---- */
 
 static const char *planner_word(size_t index, const void *unused) {
     (void)unused;
@@ -78,7 +78,7 @@ static strata_status_t find_planner(const char *name, const planner_t **found) {
                        near ? near : "auto, greedy, exact, reuse or tree");
 }
 
-/* What an older or a newer caller gives. */
+/* Reads the options of an older or newer caller. */
 strata_status_t strata_planner_options(const strata_plan_options_t *given, const char *function, strata_plan_options_t *options) {
     *options = (strata_plan_options_t){.struct_size = sizeof *options};
     if (!given) return STRATA_OK;
@@ -91,7 +91,7 @@ strata_status_t strata_planner_options(const strata_plan_options_t *given, const
     return STRATA_OK;
 }
 
-/* The fixed ones must be a plan among themselves. */
+/* The fixed buffers must be a valid plan by themselves. */
 static strata_status_t check_fixed(const strata_problem_t *p) {
     if (!p->fixed) return STRATA_OK;
     strata_plan_buffer_t *fixed = strata_host_new(p->count, sizeof *fixed);

@@ -1,4 +1,5 @@
-/* The planners behind one interface. A new one is a row of STRATA_PLANNER_MAP in strata/plan.h and its function here. */
+/* The planners behind one interface. To add one, add a row to STRATA_PLANNER_MAP in strata/plan.h and its
+ * function here. */
 #ifndef STRATA_PLANNING_PLANNERS_H
 #define STRATA_PLANNING_PLANNERS_H
 
@@ -7,10 +8,11 @@
 typedef struct strata_planning {
     const strata_problem_t *problem;
     const strata_plan_options_t *options;
-    uint64_t begin, budget; /* of strata_real_now() */
+    uint64_t begin, budget; /* by strata_real_now() */
 } strata_planning_t;
 
-/* Fills `found`, in which nothing is found yet. E_HOST_MEMORY, E_UNSUPPORTED for a problem that the planner cannot have. */
+/* Fills `found`, which has no plan yet. Returns E_HOST_MEMORY, or E_UNSUPPORTED for a problem that the
+ * planner cannot handle. */
 typedef strata_status_t (*strata_planner_fn)(const strata_planning_t *planning, strata_found_t *found);
 
 #define STRATA_PLANNER_DECLARE(name, what)                                                                                         \
@@ -18,10 +20,10 @@ typedef strata_status_t (*strata_planner_fn)(const strata_planning_t *planning, 
 STRATA_PLANNER_MAP(STRATA_PLANNER_DECLARE)
 #undef STRATA_PLANNER_DECLARE
 
-/* The caller's options as this version knows them. E_INVALID. */
+/* Converts the caller's options to this version of the struct. Returns E_INVALID for invalid ones. */
 strata_status_t strata_planner_options(const strata_plan_options_t *given, const char *function, strata_plan_options_t *options);
 
-/* NULL after the last. */
+/* Return the planner by index, or NULL after the last. */
 const char *strata_planner_name(size_t index);
 const char *strata_planner_what(size_t index);
 

@@ -1,7 +1,8 @@
-/* The planner `reuse`: freed memory is passed on to the next buffer that matches exactly, last freed first, in program order. The
- * rules are those of PyTorch Inductor's memory_plan_reuse (torch 2.9, codegen/wrapper.py), written anew: memory that waits is held
- * meanwhile, so it is passed on only to the very next moment, or where that does not make the peak higher. `mended`: if nothing
- * matches exactly, the smallest larger one does. */
+/* The planner `reuse` passes freed memory on to the next buffer that matches exactly, last freed first,
+ * in program order. The rules are those of PyTorch Inductor's memory_plan_reuse (torch 2.9,
+ * codegen/wrapper.py), in a new implementation. Waiting memory stays allocated, so it is passed on only
+ * to the very next moment, or if that does not raise the peak. With `mended`, the smallest larger one is
+ * used if none matches exactly. */
 #include "planning/planners/reuse.h"
 #include "planning/problem/buffers.h"
 #include "platform/arithmetic.h"
@@ -11,7 +12,7 @@
 
 /* ---- keys ---- */
 
-/* Of buffers that match, from the least important part of the key to the most. */
+/* Returns a part of the key of matching buffers, least significant part first. */
 static uint64_t part_of_key(const strata_plan_buffer_t *b, int part) {
     switch (part) {
     case 0: return b->size;
@@ -44,9 +45,9 @@ static void number_keys(strata_reuse_t *r, strata_keyed_t *keyed) {
     }
 }
 
-/* ---- the peak between ---- */
+/* ---- the peak while memory waits ---- */
 
-/* A tree of the live bytes of each moment: `add` for whole nodes, `most` below them. */
+/* Adds bytes to a tree of the live bytes of each moment: `add` for whole nodes, `most` for the maximum below them. */
 static void add_bytes(strata_reuse_t *r, size_t node, size_t from, size_t to, size_t begin, size_t end, int64_t bytes) {
     if (begin >= to || end <= from) return;
     if (begin <= from && to <= end) {
@@ -70,7 +71,7 @@ static int64_t most_between(const strata_reuse_t *r, size_t node, size_t from, s
     return (left > right ? left : right) + r->add[node];
 }
 
-/* Whether memory of `size` that waits between two moments does not make the peak higher; if so it is counted there from now on. */
+/* Returns true if memory of `size` may wait between two moments without raising the peak, and then counts it there. */
 static bool may_wait(strata_reuse_t *r, uint32_t from, uint32_t to, uint64_t size) {
     if (from == to) return true;
     if (most_between(r, 1, 0, r->leaves, from, to) + (int64_t)size > r->peak) return false;
@@ -86,7 +87,8 @@ static void push(strata_reuse_t *r, uint32_t buffer) {
     key->top = buffer;
 }
 
-/* The key of freed memory for this buffer: its own, or (mended) the next larger one of its kind that has some. */
+/* Returns the key of freed memory for this buffer: its own, or with `mended` the next larger one of its
+ * kind that has some. */
 static uint32_t find_key(const strata_reuse_t *r, uint32_t buffer) {
     uint32_t own = r->key_of[buffer];
     for (uint32_t key = own; key < r->key_count && same_but_size(r->keys[key].sample, &r->buffers[buffer]); key++) {
@@ -122,7 +124,7 @@ static void run_program(strata_reuse_t *r) {
 
 /* ---- making ---- */
 
-/* Ends before begins at one moment; places among all moments as small numbers. */
+/* Sorts the events, ends before begins at one moment, and numbers the moments. */
 static void order_events(strata_reuse_t *r, strata_keyed_t *scratch) {
     size_t count = r->count;
     uint32_t moment = 0;

@@ -1,5 +1,5 @@
-/* What comes of `reuse`: its lines, and a plan. Memory that is passed on is one buffer to whoever serves it, from the first owner's
- * begin to the last one's end. */
+/* Turns the decisions of `reuse` into its lines and into a plan. Memory that is passed on is placed as
+ * one buffer, from the first owner's begin to the last owner's end. */
 #include "planning/placement/online.h"
 #include "planning/planners/greedy.h"
 #include "planning/planners/planners.h"
@@ -16,7 +16,7 @@ static strata_plan_effect_t effect_of(const strata_reuse_t *r, const strata_keye
     uint32_t buffer = event->value;
     if (!strata_buffer_counts(&r->buffers[buffer])) return STRATA_PLAN_null;
     if (strata_reuse_begins(event)) return r->from[buffer] == UINT32_MAX ? STRATA_PLAN_allocate : STRATA_PLAN_reuse;
-    bool at_the_end = event->key > last_begin; /* everything goes back there */
+    bool at_the_end = event->key > last_begin; /* everything is freed at the end anyway */
     return r->heir[buffer] != UINT32_MAX || at_the_end ? STRATA_PLAN_null : STRATA_PLAN_free;
 }
 
@@ -57,7 +57,7 @@ strata_status_t strata_plan_reuse_lines(const strata_plan_options_t *options, co
 
 /* ---- the plan ---- */
 
-/* The buffers that own memory first, as long as anybody after them has it. */
+/* Extends the first owner of each memory to the end of its last one. */
 static void gather(const strata_reuse_t *r, strata_plan_buffer_t *owners) {
     for (size_t i = 0; i < r->count; i++) {
         owners[i] = r->buffers[i];
@@ -66,7 +66,7 @@ static void gather(const strata_reuse_t *r, strata_plan_buffer_t *owners) {
     for (size_t i = 0; i < r->count; i++) owners[r->root[i]].upper = strata_max(owners[r->root[i]].upper, r->buffers[i].upper);
 }
 
-/* As an allocator would serve them in program order; where there are forks, as greedy places them. */
+/* Places the owners as an allocator would in program order, or with forks, as `greedy` does. */
 static strata_status_t place_owners(const strata_problem_t *owners, uint64_t *offsets) {
     uint64_t peak;
     if (owners->fork_count == 0) return strata_online_place(owners, false, offsets, &peak);

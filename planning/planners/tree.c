@@ -1,6 +1,6 @@
-/* The planner `tree`: pools of items, each an allocation of its own (forest.h). Outputs first, the smallest first; then the
- * others, the largest and longest-lived first. Each goes into the first pool that has a place; the last pool may grow; else it has
- * a new pool. */
+/* The planner `tree`: pools of items, each with its own allocation (forest.h). Outputs are first, the
+ * smallest first. The others follow, the largest and longest-lived first. Each goes into the first pool
+ * where it fits. The last pool may grow; otherwise the item gets a new pool. */
 #include "planning/planners/forest.h"
 #include "planning/planners/planners.h"
 #include "platform/arithmetic.h"
@@ -23,7 +23,7 @@ static bool is_output(const planting_t *g, uint32_t item) {
     return g->problem->buffers[g->problem->items[item].buffer].flags & STRATA_PLAN_OUTPUT;
 }
 
-/* Outputs live on to the end; what is of a fork lives as long as the fork. */
+/* Outputs live to the end. Items of a fork live as long as the fork. */
 static void set_lives(planting_t *g) {
     const strata_problem_t *p = g->problem;
     uint64_t end = 0;
@@ -73,7 +73,7 @@ static void put_other(planting_t *g, uint32_t item) {
     add_pool(g, item, g->mode != STRATA_PLAN_POOLS_NONE);
 }
 
-/* By size, then the longest-lived first, then in program order. */
+/* Sorts by size, then the longest-lived first, then in program order. */
 static void order_by_size(const planting_t *g, bool smallest_first, strata_keyed_t *keyed) {
     uint32_t count = g->problem->item_count;
     const strata_forest_t *f = &g->forest;
@@ -97,7 +97,7 @@ static void put_all(planting_t *g, strata_keyed_t *keyed) {
         if (!apart || !is_output(g, keyed[i].value)) put_other(g, keyed[i].value);
 }
 
-/* Pools side by side. */
+/* Places the pools side by side. */
 static void finish(planting_t *g, uint64_t *offsets, strata_found_t *found) {
     uint64_t base = 0;
     for (uint32_t i = 0; i < g->pool_count; i++)

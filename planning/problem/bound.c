@@ -1,10 +1,11 @@
-/* The lower bound: the most bytes that are live at one moment.
+/* Computes the lower bound, the max bytes that are live at one moment.
  *
- * Offsets are multiples of alignments, so rounding leaves gaps between buffers. For each alignment, the bound counts the live buffers with
- * at least that alignment, rounded up to it; only the topmost may end before its rounded end. Buffers with smaller alignments may lie in
- * the gaps, so they are left out. The largest sum over all alignments is the bound. A fork needs the sum of its branches, since any moment
- * of one branch may coincide with any moment of another.
- */
+ * Offsets are multiples of alignments, so rounding leaves gaps between buffers. For each alignment, the
+ * bound counts the live buffers with at least that alignment, rounded up to it. Only the topmost one may
+ * end before its rounded end. Buffers with smaller alignments may fit into the gaps, so they are left
+ * out. The bound is the largest sum over all alignments.
+ *
+ * A fork needs the sum of its branches, since any moment of one branch may coincide with any moment of another. */
 #include <string.h>
 
 #include "planning/problem/problem.h"
@@ -16,7 +17,7 @@ typedef struct bounding {
     const strata_problem_t *problem;
     uint64_t alignment; /* skips items with a smaller alignment; sizes are rounded up to it */
     uint64_t *bytes, *slack; /* by moment: rounded live bytes; the largest rounding of one live item */
-    uint32_t *next; /* by moment: the next one whose slack is unknown, or itself */
+    uint32_t *next; /* by moment: the next one with unknown slack, or itself */
     strata_keyed_t *keyed;
     uint64_t bound;
 } bounding_t;
@@ -74,7 +75,7 @@ static void find_slack(const bounding_t *b) {
 
 /* ---- forks ---- */
 
-/* The most that the items keyed[0 .. count), which are of one branch, need at one moment. */
+/* Returns the max bytes that the items keyed[0 .. count), all of one branch, need at one moment. */
 static uint64_t need_of_branch(const bounding_t *b, const strata_keyed_t *keyed, uint32_t count, strata_keyed_t *events) {
     uint64_t live = 0, need = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -119,7 +120,7 @@ static void look_at_alignment(bounding_t *b) {
 }
 
 strata_status_t strata_problem_bound(const strata_problem_t *p, uint64_t *bound) {
-    uint64_t alignments = 0; /* powers of two, so their sum is a set of them */
+    uint64_t alignments = 0; /* powers of two, so their union is a set of bits */
     *bound = 0;
     if (p->item_count == 0) return STRATA_OK;
     bounding_t b = {.problem = p,

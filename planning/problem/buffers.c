@@ -33,7 +33,7 @@ strata_status_t strata_buffers_check(const strata_plan_buffer_t *buffers, size_t
     for (size_t i = 0; i < count; i++) {
         strata_status_t status = check_one(&buffers[i], i);
         if (status != STRATA_OK) return status;
-        sum += buffers[i].size; /* 2^24 times 2^49: no overflow before it is seen */
+        sum += buffers[i].size; /* at most 2^24 times 2^49, so it cannot overflow unnoticed */
         if (buffers[i].alignment > 1) sum += buffers[i].alignment;
         if (sum > SUM_MOST) return strata_fail(STRATA_E_LIMIT, 0, "the buffers up to number %zu have more than 2^61 bytes", i);
     }

@@ -1,5 +1,6 @@
-/* The validator. From the lowest offset upwards, each buffer must lie above everything below it that it meets: a tree over times
- * knows how high each moment is covered so far. Planners use neither this tree nor this order. */
+/* The validator. From the lowest offset upwards, each buffer must be above all lower buffers that it
+ * overlaps in time. A tree over times stores the height to which each moment is covered. Planners use
+ * neither this tree nor this order. */
 #include <stdlib.h>
 
 #include "planning/problem/buffers.h"
@@ -9,7 +10,7 @@
 
 enum { NOBODY = -1 };
 
-/* What covers a stretch of times: the highest end, and whose it is. */
+/* The cover of a range of times: the highest end, and the buffer that ends there. */
 typedef struct cover {
     uint64_t end;
     int64_t owner;
@@ -74,7 +75,7 @@ static cover_t highest_of(const checking_t *c, size_t from, size_t to) {
         if (l % 2) raise_cover(&found, c->part[l++]);
         if (r % 2) raise_cover(&found, c->part[--r]);
     }
-    /* What covers a larger stretch stands above. */
+    /* Covers of larger ranges are in the nodes above. */
     for (size_t node = (from + c->leaves) / 2; node > 0; node /= 2) raise_cover(&found, c->whole[node]);
     for (size_t node = (to - 1 + c->leaves) / 2; node > 0; node /= 2) raise_cover(&found, c->whole[node]);
     return found;

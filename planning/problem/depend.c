@@ -1,5 +1,5 @@
-/* Which bytes a plan passes from one buffer to the next. Buffers come in program order; painted.h knows who had each byte
- * last. */
+/* Computes the bytes that a plan passes from one buffer to the next. Buffers are visited in program
+ * order; painted.h stores the last owner of each byte. */
 #include <stdlib.h>
 
 #include "planning/problem/buffers.h"
@@ -10,7 +10,7 @@
 
 enum { PIECES_AT_FIRST = 256 };
 
-/* Bytes that were one owner's. */
+/* Bytes with one previous owner. */
 typedef struct piece {
     uint32_t owner;
     uint64_t bytes;
@@ -20,7 +20,7 @@ typedef struct depending {
     const strata_plan_buffer_t *buffers;
     const uint64_t *offsets;
     strata_painted_t painted;
-    piece_t *pieces; /* of the buffer that begins now */
+    piece_t *pieces; /* of the current buffer */
     size_t piece_count, piece_capacity;
     void (*found)(void *context, size_t earlier, size_t later, uint64_t bytes);
     void *context;
@@ -55,7 +55,7 @@ static int by_owner(const void *a, const void *b) {
     return x->owner < y->owner ? -1 : x->owner > y->owner;
 }
 
-/* The pieces of a buffer, one owner after the other. */
+/* Reports the pieces of a buffer, one owner after the other. */
 static void tell_pieces(depending_t *d, uint32_t later) {
     if (d->piece_count > 1) qsort(d->pieces, d->piece_count, sizeof *d->pieces, by_owner);
     for (size_t i = 0, end; i < d->piece_count; i = end) {

@@ -31,7 +31,7 @@ static void fill_item(strata_problem_t *p, strata_item_t *item, uint32_t buffer)
     if (b->flags & STRATA_PLAN_FIXED) p->fixed = true;
 }
 
-/* Items in the order of their begins. */
+/* Sorts the items by their begins. */
 static void order_items(strata_problem_t *p, strata_keyed_t *keyed) {
     uint32_t count = 0;
     for (size_t i = 0; i < p->count; i++)
@@ -41,7 +41,7 @@ static void order_items(strata_problem_t *p, strata_keyed_t *keyed) {
     for (uint32_t i = 0; i < count; i++) fill_item(p, &p->items[i], keyed[i].value);
 }
 
-/* Times by their places among all times. */
+/* Replaces times by their ranks among all times. */
 static void number_times(strata_problem_t *p, strata_keyed_t *keyed) {
     uint32_t count = 2 * p->item_count, rank = 0;
     for (uint32_t i = 0; i < p->item_count; i++) {
@@ -61,7 +61,7 @@ static void number_times(strata_problem_t *p, strata_keyed_t *keyed) {
 
 /* ---- forks ---- */
 
-/* Forks by small numbers from 1. Those of one branch order everything, and are none. */
+/* Numbers forks from 1, including forks with a single branch. */
 static strata_status_t number_forks(strata_problem_t *p, strata_keyed_t *keyed) {
     uint32_t count = 0, forks = 0;
     for (uint32_t i = 0; i < p->item_count; i++)

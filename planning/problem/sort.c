@@ -13,7 +13,7 @@ static void sort_few(strata_keyed_t *keyed, size_t count) {
     }
 }
 
-/* By one digit, from one array to the other; false: all have the same one, and nothing was moved. */
+/* Sorts by one digit, from one array to the other. Returns 0 and moves nothing if all have the same digit. */
 static int sort_by_digit(const strata_keyed_t *from, strata_keyed_t *to, size_t count, unsigned shift) {
     size_t begin[DIGITS] = {0}, sum = 0;
     for (size_t i = 0; i < count; i++) begin[from[i].key >> shift & (DIGITS - 1)]++;

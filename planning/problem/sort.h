@@ -1,4 +1,4 @@
-/* Numbers sorted by a 64-bit key, stable, in a time that does not depend on what the keys are. */
+/* Sorts numbers by a 64-bit key, stable, in time that does not depend on the values of the keys. */
 #ifndef STRATA_PLANNING_SORT_H
 #define STRATA_PLANNING_SORT_H
 
@@ -10,7 +10,7 @@ typedef struct strata_keyed {
     uint32_t value;
 } strata_keyed_t;
 
-/* By key, ascending; equal keys keep their order. `scratch` has room for as many. */
+/* Sorts by key, ascending; equal keys keep their order. `scratch` has room for `count` elements. */
 void strata_sort_keyed(strata_keyed_t *keyed, strata_keyed_t *scratch, size_t count);
 
 #endif
