@@ -7,7 +7,7 @@
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 
-/* What is bounded everywhere else stays far below this maximum. */
+/* Records are bounded everywhere else, far below this maximum. */
 enum { PIECE = 16384, MOST = 1 << 30 };
 
 typedef struct piece {
@@ -15,7 +15,7 @@ typedef struct piece {
     size_t used, size; /* of the bytes after the head */
 } piece_t;
 
-/* The head of a piece keeps what follows aligned. */
+/* The rounded size of a head keeps the memory after it aligned. */
 enum { HEAD = (sizeof(piece_t) + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t) };
 
 struct strata_arena {

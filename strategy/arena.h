@@ -1,4 +1,5 @@
-/* Memory that is given back all at once: what a strategy owns, and what reading a file needs. For one thread at a time. */
+/* Memory that is freed all at once: the contents of a strategy, and scratch memory for reading a file.
+ * For one thread at a time. */
 #ifndef STRATA_STRATEGY_ARENA_H
 #define STRATA_STRATEGY_ARENA_H
 
@@ -6,13 +7,13 @@
 
 typedef struct strata_arena strata_arena_t;
 
-/* NULL: E_HOST_MEMORY, here and below. */
+/* Returns NULL with E_HOST_MEMORY if out of memory, as the functions below do. */
 strata_arena_t *strata_arena_new(void);
-/* Zeroed, aligned for anything. */
+/* Returns zeroed memory, aligned for any type. */
 void *strata_arena_take(strata_arena_t *arena, size_t count, size_t size);
-/* A copy of `length` bytes with a terminating zero. */
+/* Copies `length` bytes and adds a terminating zero. */
 char *strata_arena_text(strata_arena_t *arena, const char *text, size_t length);
-/* NULL is allowed. */
+/* Accepts NULL. */
 void strata_arena_delete(strata_arena_t *arena);
 
 #endif

@@ -16,7 +16,7 @@ static strata_status_t unknown(const char *text) {
                        STRATA_MODEL_DEVICES - 1, profiles, strata_sim_profile_name(0));
 }
 
-/* One or two digits, no leading zero, and nothing else; -1: no such number. */
+/* Parses one or two digits, without a leading zero or other text. Returns -1 if there is no such number. */
 static int number_of(const char *text) {
     size_t digits = strspn(text, "0123456789");
     bool padded = digits > 1 && text[0] == '0';
@@ -28,7 +28,7 @@ int strata_device_number(const char *text) {
     return number < STRATA_MODEL_DEVICES ? number : -1;
 }
 
-/* "h100", and "h100x2" for two of them. */
+/* Parses "h100", or "h100x2" for two devices. */
 static bool take_profile(const char *text, strata_device_choice_t *choice) {
     char name[32];
     const char *times = strrchr(text, 'x');

@@ -1,4 +1,4 @@
-/* Pools, streams and graphs with stacks of their own: found by their names. */
+/* Finds the stacks of pools, streams and graphs by their names. */
 #include <ctype.h>
 #include <string.h>
 
@@ -44,7 +44,8 @@ strata_status_t strata_graph_refuse_keep(void) {
                        "graph.keep: the pool of a captured graph keeps its chunks as long as the graph lives; take keep out");
 }
 
-/* What a driver's pool holds idle belongs to the pool as a whole; the device's pool belongs to every stack. */
+/* Idle memory of a driver pool belongs to the whole pool. Only an own pool counts, because the device's
+ * pool belongs to every stack. */
 static bool keeps_chunks(const strata_model_layer_t *layer) {
     const strata_option_row_t *row = strata_option_find(layer->type, "pool");
     char value[STRATA_OPTION_TEXT_BYTES] = "";
@@ -96,7 +97,7 @@ static strata_status_t check_outside(const strata_model_stack_t *stack) {
     return STRATA_OK;
 }
 
-/* A pool that does not list a place has the place's layers. */
+/* A pool that does not list a place uses the place's layers. */
 static bool serves_a_pool(const strata_strategy_t *strategy, strata_place_kind_t place) {
     const strata_model_names_t *pools = &strategy->named[STRATA_NAMED_POOL];
     for (size_t i = 0; i < pools->count; i++)
@@ -119,8 +120,8 @@ strata_status_t strata_strategy_check_pool_options(const strata_strategy_t *stra
     return status;
 }
 
-/* A star takes as little as it can, and one letter more whenever the rest does not match. Only the last star needs to be tried
- * again, so the time is the product of the lengths. */
+/* A star matches as little as possible, and one letter more whenever the rest does not match. Only the
+ * last star needs to be tried again, so the time is the product of the lengths. */
 bool strata_pattern_fits(const char *pattern, const char *name) {
     const char *star = NULL, *taken = name;
     while (*name) {

@@ -1,4 +1,4 @@
-/* Values by path: [pools.NAME.|streams.PATTERN.|graph.][PLACE[:DEVICE].]LAYER.OPTION. */
+/* Sets values by path: [pools.NAME.|streams.PATTERN.|graph.][PLACE[:DEVICE].]LAYER.OPTION. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,26 +11,26 @@
 
 enum { PATH_LETTERS = 300, PATH_WORDS = 5 };
 
-/* A path in parts; the words are in `text`. */
+/* The parts of a path; the words are in `text`. */
 typedef struct parts {
     char text[PATH_LETTERS];
     char prefix[2 * STRATA_NAME_LETTERS + 16]; /* "pinned.", "stack.", "pools.weights.", "graph." or "" */
     strata_named_kind_t kind; /* the kind of name, if the stack has one */
-    const char *name; /* NULL: no name */
+    const char *name; /* NULL for no name */
     strata_place_kind_t place;
-    int device; /* the device with a stack of its own; -1: all devices */
+    int device; /* the device with its own stack; -1 for all devices */
     const char *layer, *option;
 } parts_t;
 
-/* The layers of the stack that a path means. */
+/* The layers of the stack that a path selects. */
 typedef struct layers {
     const strata_model_layer_t *list[STRATA_PLAN_NODES];
     size_t count;
 } layers_t;
 
-/* What a path means, and the words nearest to a misspelt one. */
+/* The layer and option that a path selects. */
 typedef struct found {
-    const strata_model_layer_t *layer, *other; /* `other`: a second one that the path matches */
+    const strata_model_layer_t *layer, *other; /* `other` is a second layer that the path matches */
     const strata_option_row_t *row;
 } found_t;
 
@@ -53,7 +53,7 @@ static strata_status_t fail_form(const char *path) {
                        path);
 }
 
-/* "gpu:1": takes the number off the word. False: it is none. */
+/* Removes the number of "gpu:1" from the word. Returns false if it is no device number. */
 static bool take_device(parts_t *parts, char *word) {
     char *colon = strchr(word, ':');
     if (!colon) return true;
@@ -83,7 +83,7 @@ static strata_status_t take_place(parts_t *parts, char *word, const char *path) 
                        parts->option);
 }
 
-/* "pools.weights", "streams.copy*", "graph", if a layer and its option come after it. Returns the number of words. */
+/* Takes "pools.weights", "streams.copy*" or "graph" if a layer and its option follow. Returns the number of words. */
 static size_t take_name(parts_t *parts, char *const *word, size_t count) {
     for (parts->kind = 0; parts->kind < STRATA_NAMED_KINDS; parts->kind++) {
         size_t words = strata_named_is_single(parts->kind) ? 1 : 2;
@@ -95,7 +95,7 @@ static size_t take_name(parts_t *parts, char *const *word, size_t count) {
     return 0;
 }
 
-/* Fills *parts. The place is known afterwards; the rest is not examined. */
+/* Fills *parts. The place is checked here; the other parts are not. */
 static strata_status_t take_apart(const char *path, parts_t *parts) {
     char *word[PATH_WORDS] = {parts->text};
     size_t count = 1;
@@ -157,7 +157,8 @@ static strata_status_t fail_name(const strata_strategy_t *strategy, const parts_
                        name, parts->layer, parts->option);
 }
 
-/* The stack that a path means: of the place, of one device, of a pool or of streams. It must be written somewhere. */
+/* Finds the stack that a path selects: of the place, of one device, of a pool or of streams. The strategy
+ * must contain that stack. */
 static strata_status_t take_stack(const strata_strategy_t *strategy, const parts_t *parts, const strata_model_stack_t **stack) {
     const strata_model_stack_t *common = &strategy->stacks[parts->place];
     *stack = common;
@@ -192,7 +193,7 @@ static strata_status_t take_layers(const strata_strategy_t *strategy, const part
     return STRATA_OK;
 }
 
-/* A layer has the name that the file gives it, or its type's. */
+/* A layer has the name from the file, and the name of its type. */
 static void find(const layers_t *layers, const parts_t *parts, found_t *found) {
     *found = (found_t){.layer = NULL};
     for (size_t i = 0; i < layers->count; i++) {
@@ -256,7 +257,7 @@ static strata_status_t fail_option(const parts_t *parts, const strata_model_laye
                        *all ? "its options are " : "it has none", all);
 }
 
-/* "pools.weights.keep": the pool; NULL: it is another path. */
+/* Returns the pool of a path "pools.weights.keep", or NULL for another path. */
 static strata_model_named_t *kept_by(const strata_strategy_t *strategy, const char *path) {
     char name[STRATA_NAME_LETTERS + 1];
     const char *begin = path + strlen("pools."), *dot = strncmp(path, "pools.", strlen("pools.")) == 0 ? strchr(begin, '.') : NULL;
@@ -280,7 +281,7 @@ static strata_status_t set(strata_strategy_t *strategy, const char *path, const 
     if (!found.layer) return fail_layer(strategy, &layers, &parts);
     if (found.other) return fail_ambiguous(&parts, &found);
     if (!found.row) return fail_option(&parts, found.layer);
-    /* The strategy is ours to write; the walk only reads it. */
+    /* The caller may modify the strategy; only the walk is const. */
     status = strata_model_layer_set((strata_model_layer_t *)(uintptr_t)found.layer, found.row, value, origin);
     /* The text begins with the option's name. */
     return status ? strata_fail(status, 0, "%s%s.%s", parts.prefix, parts.layer, strata_last_error()->text) : STRATA_OK;
@@ -299,7 +300,7 @@ bool strata_strategy_has(const strata_strategy_t *strategy, const char *path) {
     found_t found = {.layer = NULL};
     if (kept_by(strategy, path)) return true;
     if (take_apart(path, &parts) || take_layers(strategy, &parts, &layers)) {
-        /* Asking is no failure. */
+        /* A query must not change the thread's last error. */
         strata_fail_at(before.status, before.line, before.column, "%s", before.text);
         return false;
     }

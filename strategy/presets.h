@@ -7,7 +7,7 @@ typedef struct strata_preset_text {
     const char *text; /* the whole file */
 } strata_preset_text_t;
 
-/* In the order of the names; a row whose name is NULL ends the array. */
+/* In the order of the names; ends with a row that has a NULL name. */
 extern const strata_preset_text_t strata_preset_texts[];
 
 #endif

@@ -9,7 +9,7 @@
 
 enum { PATH_LETTERS = 4096 };
 
-/* The address of a function as data, as dlsym() has it. */
+/* Returns the address of a function as data, as dlsym() does. */
 static void *own_entry(void) {
     void (*function)(strata_record_t *, strata_call_t *) = strata_below_free;
     void *address;
@@ -17,8 +17,9 @@ static void *own_entry(void) {
     return address;
 }
 
-/* An object that is bound to another copy of the library (a second one in the process, beside one that is linked in statically)
- * would work on that copy's stacks. What the whole program sees comes first, then what the object brought along. */
+/* An object could be bound to another copy of the library: a second one in the process, beside one that
+ * is linked in statically. It would then work on that copy's stacks. The symbols of the whole program are
+ * tried first, then those that the object loaded. */
 static bool bound_to_another(void *object) {
     void *seen = dlsym(RTLD_DEFAULT, "strata_below_free");
     if (!seen) seen = dlsym(object, "strata_below_free");
@@ -53,7 +54,7 @@ strata_status_t strata_code_load(const char *path, const strata_layer_type_t *co
     size_t count;
     strata_status_t status = table_of(object, path, &table, &count);
     if (status == STRATA_OK) status = strata_layers_register(table, count, true);
-    /* The registered layers point into it, so it is never closed. */
+    /* The registered layers point into the object, so it is never closed. */
     if (status != STRATA_OK) (void)dlclose(object);
     else if (layers) *layers = table;
     return status;

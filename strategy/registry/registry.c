@@ -1,4 +1,4 @@
-/* The registry of layers: strategy/layers.def as an array, and after it the layers registered at run time. */
+/* The registry of layers: strategy/layers.def as an array, followed by the layers registered at run time. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -23,7 +23,7 @@ enum { OWN = sizeof layers / sizeof *layers };
 
 /* Written once, then published by the count; layers are never removed. */
 static strata_layer_type_t registered[REGISTERED_MOST];
-static const strata_layer_type_t *authors[REGISTERED_MOST]; /* where the author's own struct is; guarded by the lock */
+static const strata_layer_type_t *authors[REGISTERED_MOST]; /* the author's own struct; guarded by the lock */
 static _Atomic size_t registered_count;
 /* One thread registers at a time; no other lock is taken under this one. */
 static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
@@ -54,7 +54,7 @@ static bool is_registered(const strata_layer_type_t *type, size_t count) {
     return found;
 }
 
-/* Under the lock: after the `*count` layers that are there. */
+/* Appends a layer after the first `*count`. Requires the lock. */
 static strata_status_t append(const strata_layer_type_t *full, const strata_layer_type_t *author, size_t *count) {
     if (layer_find(full->name, *count))
         return strata_fail(STRATA_E_INVALID, 0, "there is a layer \"%s\" already; give the other one another name", full->name);
