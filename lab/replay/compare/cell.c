@@ -36,13 +36,11 @@ strata_cell_t strata_cell_bytes(uint64_t value) {
     return unit == 0 ? strata_cell("%.0f B", scaled) : strata_cell("%.*f %s", scaled < 100 ? 2 : 1, scaled, units[unit]);
 }
 
-/* ---- what is too wide ---- */
+/* ---- text that is too wide ---- */
 
-static bool is_inside(char letter) {
-    return ((unsigned char)letter & 0xc0) == 0x80; /* of a letter of several bytes, not its first */
-}
+static bool is_inside(char letter) { return ((unsigned char)letter & 0xc0) == 0x80; /* a continuation byte of UTF-8 */ }
 
-/* `head` letters of the beginning, and as many of the end as there is room for. */
+/* Returns the first `head` bytes, ".." and as much of the end as fits. */
 static strata_cell_t cut(const char *text, size_t width, size_t head) {
     size_t length = strlen(text), tail = length - (width - head - 2);
     while (head > 0 && is_inside(text[head])) head--;
@@ -61,7 +59,7 @@ strata_cell_t strata_cell_fit(strata_cell_t cell, size_t width) {
     return strlen(cell.text) <= width ? cell : cut(cell.text, width, (width - 2) / 2);
 }
 
-/* Two different names must not look alike. */
+/* Returns true if no two different names look alike. */
 static bool are_apart(const strata_cell_t *names, const strata_cell_t *shown, size_t count) {
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < i; k++)
@@ -78,7 +76,8 @@ static strata_cell_t numbered(const char *text, size_t head, size_t number) {
     return strata_cell("%.*s#%zu", (int)head, text, number);
 }
 
-/* Cut in the middle; where that leaves two alike, elsewhere; in the end each gets its number. */
+/* Names are cut in the middle first. If two different names then look alike, the cut moves. As a last resort,
+ * each cut name gets its number. */
 void strata_cells_fit_apart(strata_cell_t *names, size_t count, size_t width) {
     enum { MOST = 64, NUMBER = 4 };
     strata_cell_t shown[MOST];

@@ -1,4 +1,4 @@
-/* Values as the tables for people show them. */
+/* Formats values for the printed tables. */
 #ifndef STRATA_REPLAY_CELL_H
 #define STRATA_REPLAY_CELL_H
 
@@ -14,16 +14,16 @@ typedef struct strata_cell {
 } strata_cell_t;
 
 strata_cell_t strata_cell(const char *format, ...) STRATA_PRINTF(1, 2);
-/* 48663 as "48,663". */
+/* Formats 48663 as "48,663". */
 strata_cell_t strata_cell_count(uint64_t value);
-/* 1234567 as "1.18 MiB". */
+/* Formats 1234567 as "1.18 MiB". */
 strata_cell_t strata_cell_bytes(uint64_t value);
 
-/* "71.6 (40.0 .. 77.9) ns" as "71.6 ns". */
+/* Leaves out the part in parentheses: "71.6 (40.0 .. 77.9) ns" becomes "71.6 ns". */
 strata_cell_t strata_cell_brief(strata_cell_t cell);
-/* The same in at most `width` letters: brackets are left out first, then the middle becomes "..". */
+/* Cuts the cell to at most `width` bytes. The part in parentheses is left out first, then the middle becomes "..". */
 strata_cell_t strata_cell_fit(strata_cell_t cell, size_t width);
-/* Cuts `count` names to at most `width` letters (at least 8), so that different ones still differ. */
+/* Cuts `count` names to at most `width` bytes (at least 8), so that different names still differ. */
 void strata_cells_fit_apart(strata_cell_t *names, size_t count, size_t width);
 
 #endif

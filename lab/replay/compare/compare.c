@@ -7,7 +7,7 @@
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 
-#define STEP_BYTES ((uint64_t)2 << 20) /* the search for the least capacity ends here */
+#define STEP_BYTES ((uint64_t)2 << 20) /* the search for the minimum capacity ends here */
 
 typedef struct told {
     const strata_comparison_t *comparison;
@@ -16,7 +16,7 @@ typedef struct told {
     uint64_t all;
 } told_t;
 
-/* One run at a time. */
+/* Serializes the progress calls of concurrent runs. */
 static void tell(void *context, uint64_t rows) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     const told_t *told = context;
@@ -44,7 +44,7 @@ static strata_status_t run_once(const strata_comparison_t *comparison, const str
     return strata_run(trace, contender->strategy, &options, result);
 }
 
-/* ---- the least capacity ------------------------------------------------------------------------------------------------ */
+/* ---- the minimum capacity --------------------------------------------------------------------------------------------- */
 
 static uint64_t whole_steps(uint64_t bytes) { return (bytes + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES; }
 
@@ -78,12 +78,12 @@ static uint64_t overhead_of(const strata_figures_t *figures) {
 
 /* Finds a capacity that serves everything while 2 MiB less does not. Both were replayed.
  *
- * If the given capacity was enough, the first try is the peak that was used. Later tries double, because a strategy whose limit is a share
- * of the device needs more than it uses. Then the search is binary.
+ * If the given capacity was enough, the first try is the peak that was used. Later tries double, because a
+ * strategy may be limited to a share of the device and need more than it uses. Then the search is binary.
  *
- * If the given capacity was too small, the first try is the peak of the live bytes plus the overhead of the failed run, and tries go up in
- * steps that double. The peak that a successful replay used is tried next, because it is mostly the answer. From there tries go down in
- * steps that double. */
+ * If the given capacity was too small, the first try is the peak of the live bytes plus the overhead of the
+ * failed run. Tries go up in steps that double. The peak that a successful replay used is tried next, because
+ * it is mostly the answer. From there tries go down in steps that double. */
 static strata_status_t search_smallest(const strata_comparison_t *comparison, const strata_trace_t *trace,
                                        const strata_contender_t *contender, strata_run_result_t *result) {
     const strata_figures_t *figures = &result->figures;
@@ -131,13 +131,14 @@ static strata_status_t search_smallest(const strata_comparison_t *comparison, co
 typedef struct all_runs {
     const strata_comparison_t *comparison;
     const strata_trace_t *trace;
-    strata_trace_feed_t *feed; /* while there is no trace */
-    bool *done; /* by contender: its first repeat is, by the feed */
+    strata_trace_feed_t *feed; /* the source of rows until the whole trace is read */
+    bool *done; /* by contender: the feed has run its first repeat */
     strata_run_result_t *results;
-    double *times; /* contender by contender */
+    double *times; /* of each run, grouped by contender */
 } all_runs_t;
 
-/* The first repeat gives the figures and each its time, except a checked one: the checker's own time would be in it. */
+/* The first repeat fills the results. Every repeat adds its time, except a checked one, because its time
+ * would include the checker's. */
 static strata_status_t run_job(void *context, size_t job) {
     const all_runs_t *all = context;
     const strata_comparison_t *comparison = all->comparison;
@@ -215,7 +216,7 @@ static bool all_simulated(const strata_comparison_t *comparison) {
     return all;
 }
 
-/* A real device is there once. The runs of one time share the stack numbers of the process. */
+/* There is only one real device. Concurrent runs share the stack numbers of the process. */
 static size_t runs_at_once(const strata_comparison_t *comparison, const strata_trace_t *trace) {
     if (!all_simulated(comparison)) return 1;
     return strata_min(strata_min(comparison->threads, comparison->contender_count), STRATA_RUN_STACKS / strata_run_stacks(trace));
@@ -247,13 +248,13 @@ strata_status_t strata_compare(const strata_comparison_t *comparison, const stra
     return status;
 }
 
-/* ---- while the trace is still read ------------------------------------------------------------------------------------- */
+/* ---- while the trace is still being read -------------------------------------------------------------------------------- */
 
 bool strata_compare_may_feed(const strata_comparison_t *comparison) {
     return !comparison->check && !comparison->follow && all_simulated(comparison);
 }
 
-/* Under fewer threads than contenders the later ones wait, and then have all rows at once. */
+/* If there are fewer threads than contenders, the later runs start late and find all rows already read. */
 static strata_status_t run_from_feed(all_runs_t *all) {
     const strata_comparison_t *comparison = all->comparison;
     strata_trace_t view = {.count = 0};
@@ -264,7 +265,7 @@ static strata_status_t run_from_feed(all_runs_t *all) {
     return strata_jobs_do(comparison->contender_count, runs_at_once(comparison, &view), feed_job, all);
 }
 
-/* What is wrong with the file comes before what failed with its first rows. */
+/* An error in the file takes precedence over a failed run of its first rows. */
 static strata_status_t finish_feed(strata_trace_feed_t *feed, strata_status_t status, strata_trace_t **trace) {
     const strata_error_t kept = *strata_last_error();
     strata_status_t wrong = strata_trace_feed_finish(feed, trace);

@@ -1,4 +1,4 @@
-/* Traces through contenders, in turn and repeatedly. */
+/* Replays traces under several contenders, in turn and repeatedly, and searches for their minimum capacities. */
 #ifndef STRATA_REPLAY_COMPARE_H
 #define STRATA_REPLAY_COMPARE_H
 
@@ -16,22 +16,24 @@ typedef struct strata_comparison {
     size_t contender_count;
     strata_timeline_options_t timeline;
     uint32_t repeat; /* 1 .. STRATA_FIGURE_REPEATS */
-    uint32_t threads; /* runs at once, at most as many as there are contenders, on simulated devices alone; 0: one after another */
+    /* concurrent runs, at most one per contender, on simulated devices only; 0 or 1 runs them one after another */
+    uint32_t threads;
     bool check; /* the happens-before checker watches the first repeat; only on simulated devices */
-    const strata_run_follow_t *follow; /* of each contender's first repeat; NULL: nobody follows */
-    bool smallest; /* also search for the minimum capacity of each; only on simulated devices */
-    bool nearest; /* if no contender serves everything: search for the minimum capacity of those with the fewest failures */
+    const strata_run_follow_t *follow; /* followers of each contender's first repeat; may be NULL */
+    bool smallest; /* also search for the minimum capacity of each contender; only on simulated devices */
+    bool nearest; /* if no contender serves everything, search for the minimum capacity of those with the fewest failures */
     void (*progress)(void *context, const char *what, const char *label, uint64_t done, uint64_t all);
     void *progress_context; /* progress may be NULL */
 } strata_comparison_t;
 
-/* Replays one trace under every contender: A B C A B C ..., begun in this order. results[i] belongs to contender i, and nothing in it
- * but the host's time depends on how many threads there are. `follow` is called by several threads, for each contender by one;
- * `progress` by one at a time. E_UNSUPPORTED: only simulated devices can do that. */
+/* Replays one trace under every contender in the order A B C A B C. results[i] belongs to contender i. Except
+ * for host times, the results do not depend on the number of threads. `follow` is called by several threads,
+ * but for each contender by one only. `progress` is called by one thread at a time. Fails with E_UNSUPPORTED
+ * if an option needs simulated devices. */
 strata_status_t strata_compare(const strata_comparison_t *comparison, const strata_trace_t *trace, strata_run_result_t *results);
-/* The same of a trace that is still read: the first repeat of a run goes on with it, as far as that can be. Nobody follows or checks, all
- * devices are simulated (strata_compare_may_feed()). The feed ends with it; *trace is the whole trace, the caller's, NULL: the file is
- * wrong. */
+/* Like strata_compare(), for a trace that is still being read. The first repeat of each run keeps up with the
+ * reader as far as possible. Requires strata_compare_may_feed(). The call also finishes the feed. *trace is
+ * the whole trace, which the caller owns, or NULL if the file is invalid. */
 strata_status_t strata_compare_feed(const strata_comparison_t *comparison, strata_trace_feed_t *feed, strata_trace_t **trace,
                                     strata_run_result_t *results);
 bool strata_compare_may_feed(const strata_comparison_t *comparison);

@@ -15,14 +15,15 @@ typedef struct strata_provenance_strategy {
 typedef struct strata_provenance_trace {
     const char *name; /* the name in the figures */
     const char *path; /* the path on the command line */
-    char sha256[STRATA_SHA256_TEXT]; /* of the file as stored; "": not a regular file, so it can be read only once */
+    /* of the file as stored; empty if it is not a regular file, so that it can be read only once */
+    char sha256[STRATA_SHA256_TEXT];
 } strata_provenance_trace_t;
 
 typedef struct strata_provenance {
     const char *command; /* as a shell command line */
-    const char *device; /* as given; NULL: from the strategies */
-    uint64_t capacity; /* as given; 0: from the device */
-    uint64_t seed; /* of --host-jitter; 0: not used */
+    const char *device; /* as given; NULL if the strategies name it */
+    uint64_t capacity; /* as given; 0 if it is the device's */
+    uint64_t seed; /* of --host-jitter, or 0 if unused */
     strata_provenance_strategy_t *strategies;
     size_t strategy_count;
     strata_provenance_trace_t *traces;
@@ -39,10 +40,10 @@ typedef struct strata_trace_error {
 typedef struct strata_findings {
     const strata_figures_t *runs;
     size_t contenders, traces;
-    size_t *stands_for; /* NULL: no verdicts */
-    strata_verdict_t *verdicts; /* NULL: none */
+    size_t *stands_for; /* NULL if there are no verdicts */
+    strata_verdict_t *verdicts; /* NULL if there are none */
     char **next; /* the command that shows the memory of the best strategy; NULL if there is none */
-    strata_provenance_t *provenance; /* NULL: unknown */
+    strata_provenance_t *provenance; /* NULL if unknown */
     const strata_trace_error_t *errors;
     size_t error_count;
     bool searched; /* the minimum capacity was searched for every run */

@@ -9,12 +9,12 @@
 typedef struct jobs {
     strata_job_fn job;
     void *context;
-    pthread_mutex_t lock; /* of the rest */
-    size_t next, count; /* of the jobs that may still be begun */
-    strata_error_t error; /* of job `count`, which failed; OK: none has */
+    pthread_mutex_t lock; /* protects the members below */
+    size_t next, count; /* the next job to start, and the end of those that may be started */
+    strata_error_t error; /* of job `count`, which failed; its status is OK if none failed */
 } jobs_t;
 
-/* Whether there is one more to do. */
+/* Returns true and the next job if another one may be started. */
 static bool take(jobs_t *jobs, size_t *job) {
     pthread_mutex_lock(&jobs->lock);
     bool any = jobs->next < jobs->count;
@@ -40,7 +40,7 @@ static void *work(void *context) {
     return NULL;
 }
 
-/* Signals stay with the threads that are there already. */
+/* Signals are blocked while the threads start, so that only existing threads handle them. */
 static size_t start(jobs_t *jobs, pthread_t *threads, size_t count) {
     sigset_t before;
     size_t started = 0;
@@ -50,7 +50,7 @@ static size_t start(jobs_t *jobs, pthread_t *threads, size_t count) {
     return started;
 }
 
-/* With fewer threads than asked for it takes longer. */
+/* If fewer threads can be started than requested, the jobs only take longer. */
 strata_status_t strata_jobs_do(size_t count, size_t threads, strata_job_fn job, void *context) {
     size_t others = strata_min(count, threads) > 1 ? strata_min(count, threads) - 1 : 0;
     jobs_t *jobs = strata_host_new(1, sizeof *jobs);

@@ -1,4 +1,4 @@
-/* Pieces of work that know nothing of each other, on several threads. */
+/* Runs independent jobs on several threads. */
 #ifndef STRATA_REPLAY_JOBS_H
 #define STRATA_REPLAY_JOBS_H
 
@@ -9,9 +9,10 @@
 
 typedef strata_status_t (*strata_job_fn)(void *context, size_t job);
 
-/* Does jobs 0 .. count - 1, begun in this order, at most `threads` at once, the calling thread's among them; 0 or 1: one after another.
- * After a failure no more are begun. The status and the last error are those of the first failed job, as if they had been done one
- * after another: any before it is done by then. */
+/* Runs jobs 0 to count - 1, started in this order, on at most `threads` threads including the calling one.
+ * With 0 or 1 threads, the jobs run one after another. After a failure no more jobs are started. The status
+ * and the last error are those of the failed job with the lowest index, as in a serial run. All jobs before
+ * it are done by then. */
 strata_status_t strata_jobs_do(size_t count, size_t threads, strata_job_fn job, void *context);
 
 #endif

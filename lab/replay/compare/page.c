@@ -1,6 +1,6 @@
 #include "lab/replay/run/figures.h"
 
-/* What each kind of field is in JSON. */
+/* The JSON type of each kind of field. */
 #define STRATA_KIND_TEXT    "string"
 #define STRATA_KIND_OPTIONS "object"
 #define STRATA_KIND_COUNT   "whole number"

@@ -59,7 +59,7 @@ static bool same_target(const strata_target_t *a, const strata_target_t *b) {
     return profile && a->ordinal == b->ordinal && a->capacity == b->capacity && a->host_jitter == b->host_jitter;
 }
 
-/* First the lowest index of an equal contender, then the preferred contender if it is equal, too. */
+/* Picks the lowest index among equal contenders, then replaces it by the preferred contender if that one is equal, too. */
 static void find_same(const strata_contender_t *contenders, size_t count, char **texts, size_t *stands_for) {
     for (size_t i = 0; i < count; i++) {
         size_t k = 0;

@@ -4,8 +4,8 @@
 
 #include "lab/replay/compare/compare.h"
 
-/* Maps each contender to its representative: itself, or another with equal stacks on an equal device. The preset strata represents its
- * equals, otherwise the first contender does. E_HOST_MEMORY. */
+/* Maps each contender to its representative, which is itself or another with equal stacks on an equal device.
+ * The preset strata represents its equals, otherwise the first contender does. Fails with E_HOST_MEMORY. */
 strata_status_t strata_contenders_same(const strata_contender_t *contenders, size_t count, const strata_trace_t *trace,
                                        size_t *stands_for);
 /* Returns true if this strategy wins ties, which is the default one. */

@@ -1,4 +1,4 @@
-/* The table for people: one row per field, one column per run; traces one below the other. */
+/* Prints the results as tables for people: one row per field, one column per run, one table below the other for each trace. */
 #include <math.h>
 #include <string.h>
 
@@ -52,7 +52,7 @@ static strata_cell_t show_SPREAD(strata_figure_spread_t spread) {
     return strata_cell("%.1f (%.1f .. %.1f) ns", spread.median, spread.min, spread.max);
 }
 
-/* Rows made from two fields, or from a part of one. */
+/* A row that is computed from two fields. */
 static strata_cell_t show_ratio(const strata_figures_t *run) {
     if (run->peak_requested_bytes == 0) return strata_cell("-");
     return strata_cell("%.4f x", (double)run->peak_reserved_bytes / (double)run->peak_requested_bytes);
@@ -65,12 +65,12 @@ typedef struct table {
     const strata_figures_t *runs;
     size_t count;
     size_t width; /* of a column */
-    bool cut; /* cut what is wider */
-    const strata_cell_t *labels; /* of these runs, as wide as a column */
-    bool searched; /* show the minimum capacity, found or not */
+    bool cut; /* cut wider cells */
+    const strata_cell_t *labels; /* of these runs, no wider than a column */
+    bool searched; /* show the row of the minimum capacity even if none was found */
 } table_t;
 
-/* `wide`: some cell of the row is wider than the column. */
+/* `wide` is true if some cell of the row is wider than the column. */
 static strata_cell_t fit(const table_t *table, bool wide, strata_cell_t cell) {
     return table->cut && wide ? strata_cell_fit(strata_cell_brief(cell), table->width) : cell;
 }
@@ -117,7 +117,7 @@ static void call_rows(const table_t *table) {
 
 static bool is(const char *name, const char *wanted) { return strcmp(name, wanted) == 0; }
 
-/* A row without any value is left out. */
+/* Returns false for a row that is left out: one without any value, or one that is printed elsewhere. */
 static bool wanted(const table_t *table, const char *name) {
     bool searched = table->searched, checked = false, repeated = false, stumbles = false, pinned = false, host = false;
     for (size_t i = 0; i < table->count; i++) {
@@ -157,7 +157,7 @@ static void one_table(const table_t *table) {
                 "  card without measurements (docs/profiles.md).\n");
 }
 
-/* Prints below the tables which strategies have no column because another column has the same figures. */
+/* Prints below the tables which strategies have no column because another column has their figures. */
 static void put_same(FILE *out, const strata_figures_t *runs, size_t count, const size_t *stands_for, size_t width) {
     enum { INDENT = 2, ONE_LINE = 10000 };
     for (size_t i = 0; i < count; i++) {
@@ -177,7 +177,7 @@ static void put_same(FILE *out, const strata_figures_t *runs, size_t count, cons
     }
 }
 
-/* The runs of one trace, in as many tables as the width needs, none of them narrower than the first. */
+/* Prints the runs of one trace in as many tables as the width needs. No later table has narrower columns than the first. */
 static void tables(FILE *out, const strata_figures_t *runs, size_t count, const strata_table_view_t *view) {
     size_t width = view->width;
     strata_cell_t labels[MOST];

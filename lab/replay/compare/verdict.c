@@ -26,8 +26,8 @@ typedef struct field {
     const strata_verdict_subject_t *subject;
     candidate_t list[STRATA_VERDICT_RUNS]; /* sorted, best first */
     size_t count, serving, in_time;
-    bool device; /* the trace asks for device memory */
-    bool used; /* true: the peak is device memory in use; false: reserved bytes */
+    bool device; /* the trace requests device memory */
+    bool used; /* the peak is device memory in use, else reserved bytes */
     bool begun; /* a sentence precedes the finding */
 } field_t;
 
@@ -45,7 +45,7 @@ static uint64_t asked_of(const field_t *field, const strata_figures_t *figures) 
 
 static int by_number(uint64_t a, uint64_t b) { return (a > b) - (a < b); }
 
-/* The rule: negative if `a` is better. */
+/* Returns a negative number if `a` is better. */
 static int by_rank(const void *one, const void *other) {
     const candidate_t *a = one, *b = other;
     if (a->serves != b->serves) return a->serves ? -1 : 1;
@@ -112,7 +112,7 @@ static const char *label_of(const candidate_t *candidate) { return candidate->fi
 
 static double percent(uint64_t part, uint64_t whole) { return whole > 0 ? 100 * (double)part / (double)whole : 0; }
 
-/* "23.8 % below paddle", "the same as paddle". */
+/* Prints, for example, "23.8 % below paddle" or "the same as paddle". */
 static void say_against(words_t *words, uint64_t value, uint64_t other, const char *below, const char *above, const char *label) {
     uint64_t apart = value < other ? other - value : value - other;
     if (apart == 0) say(words, "the same as %s", label);
@@ -122,7 +122,8 @@ static void say_against(words_t *words, uint64_t value, uint64_t other, const ch
 
 static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
 
-/* Returns the candidate to compare the best with: the one given first if it also serves everything and is not the best, else the second. */
+/* Returns the candidate that the best one is compared with. It is the one given first if that also serves
+ * everything and is not the best, else the second best. */
 static const candidate_t *rival_of(const field_t *field) {
     const candidate_t *first = NULL;
     for (size_t i = 0; i < field->serving; i++)

@@ -1,9 +1,15 @@
 /* The verdict of a comparison on one trace: the strategies in order, and the finding in words.
  *
- * Strategies are ordered by these criteria: it serves everything; its program ends within 1 % of the earliest end; its peak of device
- * memory is lower. Ties prefer the preset strata, then the strategy that was given first. If both fail, fewer failures are better, then
- * a smaller capacity that serves everything. For traces without device memory, the peak is that of pinned and host memory. If the device
- * does not report its use, the peak is that of the reserved bytes. */
+ * Strategies are compared by these criteria, in this order:
+ * - It serves everything.
+ * - Its program ends within 1 % of the earliest end.
+ * - Its peak of device memory is lower.
+ * - It is the preset strata.
+ * - It was given first.
+ *
+ * If both fail, fewer failures are better, then a smaller capacity that serves everything. For traces without
+ * device memory, the peak is that of pinned and host memory. If the device does not report its use, the peak
+ * is that of the reserved bytes. */
 #ifndef STRATA_REPLAY_VERDICT_H
 #define STRATA_REPLAY_VERDICT_H
 
@@ -14,7 +20,7 @@ enum { STRATA_VERDICT_RUNS = 64, STRATA_VERDICT_TEXT = 4096 };
 typedef struct strata_verdict_subject {
     const strata_trace_t *trace;
     const strata_run_result_t *results; /* one for each contender, filled by strata_compare() */
-    const size_t *stands_for; /* from strata_contenders_same(); NULL: each contender represents itself */
+    const size_t *stands_for; /* from strata_contenders_same(); if NULL, each contender represents itself */
     size_t count; /* 1 .. STRATA_VERDICT_RUNS */
 } strata_verdict_subject_t;
 
@@ -23,7 +29,8 @@ typedef struct strata_verdict {
     size_t count;
     bool requests; /* the trace requests memory; otherwise all strategies are equal */
     bool serves; /* the best contender serves everything */
-    uint64_t needed_bytes; /* if none serves everything: the minimum capacity with which the best does; STRATA_FIGURE_NULL: unknown */
+    /* if none serves everything, the minimum capacity with which the best does; STRATA_FIGURE_NULL if unknown */
+    uint64_t needed_bytes;
     char text[STRATA_VERDICT_TEXT]; /* printable sentences; starts with the trace's name */
 } strata_verdict_t;
 

@@ -1,4 +1,4 @@
-/* A side is a list of lines with one byte per sign; the printing turns them into what the terminal shows. */
+/* Draws the maps. A side is a list of lines with one byte per sign. Signs become terminal output only when they are printed. */
 #include "lab/replay/draw/draw.h"
 
 #include <stdarg.h>
@@ -10,12 +10,12 @@
 
 enum {
     GAP = 3, /* between sides */
-    NARROWEST = 36, /* of a side, if several are next to one another */
-    LEAST = 8, /* signs of a side, however narrow the terminal */
-    ALL_LINES = 16, /* for all chunks together, if their number allows it */
-    ALL_MOST = 48, /* later lines are not drawn */
-    CHUNK_LINES = 10, /* that one chunk takes at most */
-    LEAST_SCALE = 256 /* bytes a sign */
+    NARROWEST = 36, /* min width of a side, if several are next to each other */
+    LEAST = 8, /* min width of a side, however narrow the terminal is */
+    ALL_LINES = 16, /* lines for all chunks together, unless there are too many chunks */
+    ALL_MOST = 48, /* max; later lines are not drawn */
+    CHUNK_LINES = 10, /* max lines of one chunk */
+    LEAST_SCALE = 256 /* bytes per sign */
 };
 
 /* ---- signs ---- */
@@ -36,15 +36,15 @@ static const char *in_unicode(char sign) {
 
 typedef struct cursor {
     const strata_map_span_t *span;
-    uint64_t at; /* within it */
-    uint64_t left; /* bytes of the chunk */
+    uint64_t at; /* offset in the span */
+    uint64_t left; /* bytes of the chunk still to be drawn */
 } cursor_t;
 
 static cursor_t cursor_of(const strata_map_t *map, const strata_map_chunk_t *chunk) {
     return (cursor_t){.span = map->spans + chunk->first, .left = chunk->size};
 }
 
-/* The sign of the next bytes: by what seven eighths of them are. */
+/* Returns the sign of the next bytes: the state of at least seven eighths of them, or MIXED. */
 static char next_sign(cursor_t *cursor, uint64_t scale) {
     static const char signs[STRATA_CHUNK_STATES] = {FREE, LIVE, WAITS};
     uint64_t bytes[STRATA_CHUNK_STATES] = {0}, all = strata_min(scale, cursor->left);
@@ -71,14 +71,14 @@ typedef struct side {
     const strata_map_t *map;
     const char *label;
     size_t width;
-    char *lines; /* of width + 1 bytes: the first says whether signs follow, or text */
-    size_t count, room, column; /* the column at which the last line of signs continues; 0: on a new line */
+    char *lines; /* each has width + 1 bytes; the first is 1 for signs and 0 for text */
+    size_t count, room, column; /* `column` is where the last line of signs continues, or 0 to start a new line */
     strata_status_t status;
 } side_t;
 
 static char *line_at(const side_t *side, size_t line) { return side->lines + line * (side->width + 1); }
 
-/* A new line of blanks; NULL: no host memory, which is remembered. */
+/* Adds a line of blanks. Returns NULL and sets `status` if there is no host memory. */
 static char *add_line(side_t *side, bool signs) {
     if (side->count == side->room && side->status == STRATA_OK) {
         size_t room = side->room ? 2 * side->room : 32;
@@ -95,7 +95,7 @@ static char *add_line(side_t *side, bool signs) {
     return line + 1;
 }
 
-/* Text longer than the side is cut, between letters. */
+/* Text longer than the side is cut between characters. */
 STRATA_PRINTF(2, 3) static void say(side_t *side, const char *format, ...) {
     char text[512];
     va_list arguments;
@@ -163,9 +163,9 @@ static void say_chunk(side_t *side, const char *which, const strata_map_chunk_t 
     put_chunk(side, chunk, scale);
 }
 
-/* ---- which chunk ---- */
+/* ---- choosing a chunk ---- */
 
-/* A chunk with nothing in use can go back to the device: its free bytes are not stuck. */
+/* A chunk with nothing in use can be returned to the device, so its free bytes do not count. */
 static uint64_t caught_bytes(const strata_map_chunk_t *chunk) { return chunk->bytes[0] < chunk->size ? chunk->bytes[0] : 0; }
 
 static bool is_more_fragmented(const strata_map_chunk_t *a, const strata_map_chunk_t *b) {
@@ -177,7 +177,7 @@ static bool is_larger(const strata_map_chunk_t *a, const strata_map_chunk_t *b) 
 
 typedef bool (*is_more_fn)(const strata_map_chunk_t *a, const strata_map_chunk_t *b);
 
-/* Among equals the one at the lowest address. */
+/* Among equals, returns the one at the lowest address. */
 static const strata_map_chunk_t *most(const strata_map_t *map, is_more_fn is_more) {
     const strata_map_chunk_t *best = map->chunks;
     for (size_t i = 1; i < map->chunk_count; i++)
@@ -185,14 +185,14 @@ static const strata_map_chunk_t *most(const strata_map_t *map, is_more_fn is_mor
     return best;
 }
 
-/* With a border before each. */
+/* Includes a border before each chunk. */
 static uint64_t signs_of_all(const strata_map_t *map, uint64_t scale) {
     uint64_t signs = map->chunk_count;
     for (size_t i = 0; i < map->chunk_count; i++) signs += signs_of(map->chunks[i].size, scale);
     return signs;
 }
 
-/* The smallest scale at which all chunks of every side fit in ALL_LINES, or at which each is one sign. */
+/* Returns the smallest scale at which all chunks of every side fit in ALL_LINES, or at which each is one sign. */
 static uint64_t scale_of_all(const strata_map_t *maps, size_t count, size_t width) {
     uint64_t largest = 0;
     for (size_t i = 0; i < count; i++)
@@ -237,7 +237,7 @@ static void print_sides(const strata_draw_t *draw, const side_t *sides, size_t c
     }
 }
 
-/* Parts of one kind begin at the same height on all sides. */
+/* Pads all sides to one height, so that parts of one kind begin on the same line. */
 static void level(side_t *sides, size_t count) {
     size_t lines = 0;
     for (size_t i = 0; i < count; i++) lines = strata_max(lines, sides[i].count);

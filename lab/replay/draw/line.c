@@ -7,7 +7,7 @@
 
 enum { LEVELS = 8, LABEL_MOST = 24, MARGIN = 4, LEAST = 16, MOST = 400 };
 
-/* An empty sign, and as many eighths as are filled. What is not nothing is never shown as nothing. */
+/* Returns the sign for a value, in eighths of the largest one. A value above 0 never gets the empty sign. */
 static const char *sign_of(const strata_line_t *line, uint64_t value, uint64_t most) {
     static const char *const blocks[] = {" ", "\u2581", "\u2582", "\u2583", "\u2584", "\u2585", "\u2586", "\u2587", "\u2588"};
     static const char *const letters[] = {" ", ".", ":", "-", "=", "+", "*", "%", "#"};
@@ -17,7 +17,7 @@ static const char *sign_of(const strata_line_t *line, uint64_t value, uint64_t m
     return line->unicode ? blocks[level] : letters[level];
 }
 
-/* The highest of each sign's rows. A sign that no sample falls into shows what was held before it. */
+/* Sets each sign to the highest value of its rows. A sign without samples gets the value held before it. */
 static void resample(const strata_series_t *series, strata_series_curve_t curve, uint64_t rows, uint64_t *signs, size_t width) {
     uint64_t last = 0;
     size_t at = 0;
@@ -40,7 +40,7 @@ static void put_line(const strata_line_t *line, const char *label, size_t label_
     fputc('\n', line->out);
 }
 
-/* Below the line, where it was highest for the first time. */
+/* Marks, below the line, where it was highest for the first time. */
 static void put_peak(const strata_line_t *line, size_t label_width, const strata_series_peak_t *peak, uint64_t rows, size_t width) {
     char text[128];
     size_t at = peak->row > 0 ? (size_t)((peak->row - 1) * width / rows) : 0;

@@ -6,7 +6,7 @@
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
 
-/* A live block: where it is, and whose. */
+/* A live block: its address and its lifetime in the trace. */
 typedef struct live {
     uint64_t address;
     uint32_t lifetime;
@@ -14,13 +14,14 @@ typedef struct live {
 
 typedef struct taking {
     strata_map_t *map;
-    live_t *lives; /* by address */
+    live_t *lives; /* sorted by address */
     size_t live_count;
     const strata_run_moment_t *moment;
     strata_place_t place;
 } taking_t;
 
-/* Room for `more` after `count`; NULL if there is none, and then the old contents stay. */
+/* Returns an array with room for `more` elements after `count`. Returns NULL if there is no host memory; the
+ * old array then stays valid. */
 static void *room_for(void *all, size_t size, size_t count, size_t more, size_t *room) {
     if (count + more <= *room) return all;
     size_t wanted = 2 * (count + more);
@@ -70,7 +71,7 @@ static void take_chunk(const strata_chunk_t *from, void *context) {
     for (size_t i = 0; i < from->count; i++) map->spans[map->span_count++] = span_of(taking, &from->rows[i]);
 }
 
-/* ---- whose the live blocks are ---- */
+/* ---- lifetimes of the live blocks ---- */
 
 static void count_live(void *context, uint64_t address, uint32_t lifetime) {
     (void)address;

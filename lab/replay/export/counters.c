@@ -13,7 +13,7 @@ enum { TRACKS = STRATA_COUNTERS_TRACKS, TRACK_BYTES = STRATA_COUNTERS_NAME };
 typedef strata_counters_track_t track_t;
 
 typedef struct tracks {
-    track_t all[TRACKS]; /* the first ones of a strategy that has more */
+    track_t all[TRACKS]; /* only the first ones if a strategy has more */
     size_t count;
     char place[32];
 } tracks_t;
@@ -62,7 +62,7 @@ static void begin_chrome(strata_counters_t *counters) {
     strata_output_print(counters->out, "}}");
 }
 
-/* In microseconds, with the nanoseconds behind the point. */
+/* Writes microseconds with three decimals. */
 static void put_time(strata_counters_t *counters, uint64_t time_ns) {
     strata_output_print(counters->out, ",\"ts\":%" PRIu64 ".%03u", time_ns / 1000, (unsigned)(time_ns % 1000));
 }
@@ -73,7 +73,7 @@ static void put_counter(strata_counters_t *counters, const char *name, uint64_t 
     strata_output_print(counters->out, ",\"args\":{\"bytes\":%" PRIu64 "}}", value);
 }
 
-/* A counter stays what it is until it is told again. */
+/* Writes only the counters that changed, because a counter keeps its value until its next event. */
 static void put_chrome(strata_counters_t *counters, const strata_run_moment_t *moment) {
     tracks_t tracks;
     bool first = !counters->begun;

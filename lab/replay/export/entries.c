@@ -9,7 +9,7 @@
 
 static bool of_device(strata_place_kind_t kind) { return kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED; }
 
-/* The element after the last of an array, which grows as it must; NULL after a failure. */
+/* Returns the slot after the last element of an array, which grows if needed. Returns NULL after a failure. */
 static void *next_of(strata_entries_t *entries, void **all, size_t size, size_t count, size_t *capacity) {
     if (entries->status != STRATA_OK) return NULL;
     if (count == *capacity) {
@@ -38,7 +38,7 @@ static void complete(strata_entries_t *entries, strata_entry_t entry, uint64_t t
     add(entries, &entry);
 }
 
-/* What waits at an address that is given out again is over before that. */
+/* Completes the deferred frees that overlap a block before it is handed out. */
 static void complete_there(strata_entries_t *entries, const strata_entry_t *next) {
     size_t kept = 0;
     for (size_t i = 0; i < entries->waiting_count; i++) {
@@ -51,7 +51,8 @@ static void complete_there(strata_entries_t *entries, const strata_entry_t *next
     entries->waiting_count = kept;
 }
 
-/* What waits on a device is over after an event there, which parts it from its request. */
+/* Completes the deferred frees of a device after another event there, so that the completion does not
+ * directly follow its request. */
 static void complete_all(strata_entries_t *entries, uint32_t device, uint64_t time_us) {
     size_t kept = 0;
     for (size_t i = 0; i < entries->waiting_count; i++) {
@@ -109,8 +110,8 @@ static void tell_segment(strata_entries_t *entries, strata_entry_action_t action
                                    .time_us = time_us});
 }
 
-/* Records either the growth or the shrinkage between the earlier and the present segments. If two segments share their begin, one of them
- * changed at its end. */
+/* Records either the growth or the shrinkage between the earlier and the present segments. If two segments
+ * begin at the same address, the segment changed at its end. */
 static void tell_side(strata_entries_t *entries, bool growth, uint64_t time_us) {
     size_t i = 0, k = 0;
     while (i < entries->before_count || k < entries->segment_count) {

@@ -1,11 +1,12 @@
-/* What a run did, in the words of PyTorch's snapshots: the events of each device, by row. Borrows are told by when a free is completed:
- * at once without one, after the next event with one. */
+/* Records the events of a run for each device, by row, in the terms of PyTorch's memory snapshots. A free of
+ * an unborrowed block completes at once. A free of a borrowed block completes after the next event, which is
+ * how a borrow shows. */
 #ifndef STRATA_REPLAY_ENTRIES_H
 #define STRATA_REPLAY_ENTRIES_H
 
 #include "lab/replay/run/run.h"
 
-/* X(the action) */
+/* X(action) */
 #define STRATA_ENTRY_MAP(X)                                                                                                        \
     X(alloc)                                                                                                                       \
     X(free_requested)                                                                                                              \
@@ -23,10 +24,10 @@ typedef enum strata_entry_action {
 } strata_entry_action_t;
 
 typedef struct strata_entry {
-    uint64_t address, size, stream; /* of the trace; oom: the address is 0 */
+    uint64_t address, size, stream; /* the stream is the trace's; the address of an oom is 0 */
     uint64_t time_us;
-    uint32_t stack; /* of the trace */
-    uint16_t tag; /* likewise */
+    uint32_t stack; /* index in the trace */
+    uint16_t tag; /* index in the trace */
     uint8_t device;
     uint8_t action;
 } strata_entry_t;
@@ -41,24 +42,24 @@ typedef struct strata_entries {
     const strata_trace_t *trace;
     strata_entry_t *all;
     size_t count, capacity;
-    strata_entry_segment_t *segments, *before; /* what is held now, by device and address */
+    strata_entry_segment_t *segments, *before; /* chunks held now and at the look before, sorted by device and address */
     size_t segment_count, segment_capacity, before_count, before_capacity;
     bool *borrowed; /* by lifetime */
-    uint64_t *sizes; /* likewise: what was asked for */
+    uint64_t *sizes; /* requested bytes, by lifetime */
     strata_entry_t *waiting; /* frees that are completed after the next event */
     size_t waiting_count, waiting_capacity;
-    strata_status_t status; /* of the first failure */
+    strata_status_t status; /* the first failure */
 } strata_entries_t;
 
 strata_status_t strata_entries_begin(strata_entries_t *entries, const strata_trace_t *trace);
 void strata_entries_end(strata_entries_t *entries);
-/* As strata_run_follow_t's, with the entries for context. */
+/* Callbacks of strata_run_follow_t with the entries as context. */
 void strata_entries_moment(void *entries, const strata_run_moment_t *moment, bool chunks);
 void strata_entries_refused(void *entries, size_t row, uint64_t time_ns, const strata_trace_event_t *event, const char *text);
-/* After the last row: what waits is completed. */
+/* Completes the pending frees. Call after the last row. */
 void strata_entries_finish(strata_entries_t *entries);
 
-/* The number in the trace of a stream of the run. */
+/* Returns the trace's number of a stream of the run. */
 uint64_t strata_entries_stream(const strata_run_moment_t *moment, strata_place_t place, strata_stream_t stream);
 
 #endif

@@ -10,8 +10,8 @@
 #include "trace/pickle/pickle_snapshot.h"
 
 typedef struct frames {
-    uint32_t remembered; /* what the pickle remembers, plus 1; 0: not written yet */
-    uint16_t tag; /* that stands before the stack */
+    uint32_t remembered; /* number in the pickle's memo plus 1, or 0 if not written yet */
+    uint16_t tag; /* the tag before the stack */
 } frames_t;
 
 typedef struct writing {
@@ -19,7 +19,7 @@ typedef struct writing {
     strata_pickler_t pickler;
     const strata_run_moment_t *moment;
     strata_place_t place;
-    frames_t *frames; /* by tag, then by stack */
+    frames_t *frames; /* indexed by tag, then by stack */
 } writing_t;
 
 static void put_integer(writing_t *w, const char *name, uint64_t number) {
@@ -32,7 +32,7 @@ static void put_text(writing_t *w, const char *name, const char *text) {
     strata_pickler_text(&w->pickler, text);
 }
 
-/* The same list for every event of a tag without a stack, or of a stack as long as its tag is the same. */
+/* Reuses one list for all events of a tag without a stack, and for a stack as long as its tag stays the same. */
 static void put_frames(writing_t *w, uint16_t tag, uint32_t stack) {
     const strata_trace_t *trace = w->file->entries.trace;
     frames_t *frames = &w->frames[stack ? trace->tag_count + stack : tag];
@@ -45,7 +45,7 @@ static void put_frames(writing_t *w, uint16_t tag, uint32_t stack) {
     *frames = (frames_t){.remembered = strata_pickler_remember(&w->pickler) + 1, .tag = tag};
 }
 
-/* ---- what was there at the end ---- */
+/* ---- memory at the end ---- */
 
 static void put_chunk(const strata_chunk_t *chunk, void *context) {
     writing_t *w = context;
@@ -86,7 +86,7 @@ static strata_status_t put_segments(writing_t *w) {
     return status;
 }
 
-/* ---- what happened ---- */
+/* ---- events ---- */
 
 static void put_entry(writing_t *w, const strata_entry_t *entry) {
     static const char *const actions[] = {

@@ -8,7 +8,7 @@
 #include "platform/host/host_memory.h"
 
 enum { LEAST_SCALE = 512, MIXED = STRATA_CHUNK_STATES };
-/* Of all runs of a page together, of one at least, and of one at most. */
+/* Limits for all runs of a page together, and the minimum and maximum for one run. */
 enum {
     ALL_ROWS = 16000,
     LEAST_ROWS = 16,
@@ -21,27 +21,27 @@ enum {
     MOST_HOLDERS = 64
 };
 
-/* When each block of the trace came and went, by its lifetime. */
+/* The rows that allocate and free a block, by its lifetime. */
 typedef struct life {
-    uint32_t alloc_row, free_row; /* 0: never */
+    uint32_t alloc_row, free_row; /* 0 if there is none */
 } life_t;
 
 typedef struct blocks {
     strata_output_t *out;
     const strata_trace_t *trace;
     const strata_map_t *map;
-    uint64_t scale; /* what is smaller is put together */
+    uint64_t scale; /* smaller blocks are grouped */
     life_t *lives;
-    uint16_t *tags; /* the page's number of a tag of the trace, from 1 on */
-    uint16_t shown[MOST_TAGS]; /* the tag of the trace, by the page's number less 1 */
+    uint16_t *tags; /* the page's number of each tag of the trace, from 1 */
+    uint16_t shown[MOST_TAGS]; /* the trace's tag, by the page's number minus 1 */
     uint16_t tag_count, most_tags;
-    uint32_t more_tags; /* of blocks on the page, and not shown */
+    uint32_t more_tags; /* tags of blocks on the page that are not shown */
     size_t most_holders;
 } blocks_t;
 
-/* ---- what is put together ---- */
+/* ---- groups of small blocks ---- */
 
-/* Neighbours in a chunk that are all below the scale; `count` is 1 for a block that is not. */
+/* Adjacent blocks of a chunk that are all smaller than the scale. A larger block forms a group of its own. */
 typedef struct group {
     size_t first, count;
     uint64_t bytes[STRATA_CHUNK_STATES];
@@ -63,7 +63,7 @@ static size_t rows_of_chunk(const blocks_t *blocks, const strata_map_chunk_t *ch
     return rows;
 }
 
-/* The smallest scale at which at most `most` rows are left. Whole chunks below it are only summed up. */
+/* Finds the smallest scale that leaves at most `most` rows. Chunks smaller than the scale are only summed up. */
 static void find_scale(blocks_t *blocks, size_t most) {
     for (blocks->scale = 0;; blocks->scale = strata_max(2 * blocks->scale, LEAST_SCALE)) {
         size_t rows = 0;
@@ -96,8 +96,11 @@ static void put_live(blocks_t *blocks, const strata_map_span_t *span) {
                         tag_of(blocks, alloc));
 }
 
-/* [size, state], for a live block of the trace [size, 1, requested, row of its alloc, row of its free or 0, stream, tag or 0], for what
- * is put together [size, 3, free, live, waiting, blocks]. */
+/* Writes one of these rows:
+ *
+ *     [size, state]
+ *     [size, 1, requested, row of its alloc, row of its free or 0, stream, tag or 0]   a live block of the trace
+ *     [size, 3, free, live, waiting, blocks]                                           a group */
 static void put_group(blocks_t *blocks, const group_t *group) {
     const strata_map_span_t *span = &blocks->map->spans[group->first];
     const uint64_t *bytes = group->bytes;
@@ -128,7 +131,7 @@ static void put_chunk(blocks_t *blocks, const strata_map_chunk_t *chunk) {
     strata_output_print(blocks->out, "]}");
 }
 
-/* A tag may be long and there may be many: the page has the beginning of some, and after them one text for all others. */
+/* Tags can be long and numerous, so the page has the beginning of some and one text for all others. */
 static void put_tags(blocks_t *blocks) {
     strata_output_print(blocks->out, "\"tags\": [\"\"");
     for (uint16_t i = 0; i < blocks->tag_count; i++) {
@@ -150,7 +153,7 @@ typedef struct holder {
     size_t chunks;
 } holder_t;
 
-/* Where there are more than the page has room for, the last one is all others together. */
+/* If there are more holders than the page has room for, the last one sums up all others. */
 static size_t sum_holders(const strata_map_t *map, holder_t *holders, size_t most) {
     size_t count = 0;
     for (size_t i = 0; i < map->chunk_count; i++) {

@@ -62,7 +62,7 @@ static int by_ordinal(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* All samples kept, each once, oldest first. NULL: no memory, and then the page has none. */
+/* Returns all kept samples once each, oldest first. Returns NULL if there is no memory; the page then has none. */
 static strata_series_sample_t *gather(const strata_series_t *series, size_t *count) {
     size_t all = 0, kept = 0;
     for (int i = 0; i < STRATA_SERIES_CURVES; i++) all += series->peaks[i].count;
@@ -88,7 +88,7 @@ static strata_series_sample_t *gather(const strata_series_t *series, size_t *cou
         strata_deltas_end(&deltas);                                                                                                \
     } while (0)
 
-/* Samples that follow one another. */
+/* Writes consecutive samples. */
 static void put_stretch(strata_output_t *out, const strata_series_sample_t *samples, size_t count) {
     strata_output_print(out, "\n{");
     SAMPLES(out, samples, count, "row", sample->row);
@@ -101,7 +101,7 @@ static void put_stretch(strata_output_t *out, const strata_series_sample_t *samp
     strata_output_print(out, "}");
 }
 
-/* Where a column is one row, the columns say it all. */
+/* If each column is one row, the columns already have every sample. */
 static void put_around(strata_output_t *out, const strata_series_t *series) {
     size_t count = 0, first = 0;
     strata_series_sample_t *samples = series->shift ? gather(series, &count) : NULL;

@@ -10,7 +10,7 @@ static void put_named(strata_output_t *out, const char *name, const char *text) 
     strata_json_text(out, text);
 }
 
-/* ---- what the fields and curves mean ---- */
+/* ---- meanings of the fields and curves ---- */
 
 static void put_fields(strata_output_t *out) {
     static const struct {
@@ -59,7 +59,7 @@ void strata_page_calls(strata_output_t *out, const strata_page_run_t *run) {
     strata_output_print(out, "], \"waits_between_ns\": %" PRIu64, between);
 }
 
-/* The beginning of a name that a trace may have made as long as it likes. */
+/* Writes only the beginning of a tag, because a trace may have tags of any length. */
 static void put_tag(strata_output_t *out, const char *tag) {
     char text[STRATA_PAGE_TAG];
     snprintf(text, sizeof text, "%s", tag);
@@ -98,7 +98,7 @@ static strata_status_t put_run(strata_output_t *out, strata_page_run_t *run, siz
     return status;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole ---- */
 
 static strata_status_t put_traces(strata_output_t *out, const strata_page_t *page, const strata_findings_t *findings) {
     strata_status_t status = STRATA_OK;

@@ -1,4 +1,4 @@
-/* The page around the data. */
+/* Writes the page around the data. */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 
 static void put_text(strata_output_t *out, const char *text) { strata_output_write(out, text, strlen(text)); }
 
-/* As text between tags. */
+/* Escapes a letter for text between tags. */
 static void put_letter(strata_output_t *out, char letter) {
     switch (letter) {
     case '<': put_text(out, "&lt;"); break;

@@ -6,7 +6,7 @@
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 
-/* What a page holds of all runs together, so that it stays below 3 MB however many there are. */
+/* Limits for all runs of a page together, so that it stays below 3 MB whatever their number. */
 enum {
     ALL_COLUMNS = 20000,
     MOST_COLUMNS = 4096,
@@ -23,14 +23,14 @@ size_t strata_page_share(size_t all, size_t least, size_t most, size_t count) {
     return (size_t)strata_max(least, strata_min(most, all / strata_max(count, 1)));
 }
 
-/* ---- what is kept while a run goes on ---- */
+/* ---- data kept during a run ---- */
 
 static void keep_row(void *context, const strata_series_sample_t *sample) {
     strata_page_run_t *run = context;
     strata_series_add(&run->series, sample);
 }
 
-/* A report that does not fit into memory is left empty; the request is counted all the same. */
+/* If there is no memory for a report, its text stays empty. The request is counted in any case. */
 static void keep_refusal(void *context, size_t row, uint64_t time_ns, const strata_trace_event_t *event, const char *text) {
     strata_page_run_t *run = context;
     if (run->refusal_count == STRATA_PAGE_REFUSALS || run->refusal_room < LEAST_REFUSAL) return;

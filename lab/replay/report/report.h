@@ -1,5 +1,5 @@
-/* A comparison as one page of HTML: curves, blocks at the peaks, device calls, out-of-memory, streams. It needs nothing from a network
- * and runs no code but its own. */
+/* Writes a comparison as one page of HTML: curves, blocks at the peaks, device calls, out-of-memory reports
+ * and streams. The page needs nothing from a network and runs no code but its own. */
 #ifndef STRATA_REPLAY_REPORT_H
 #define STRATA_REPLAY_REPORT_H
 
@@ -7,13 +7,13 @@
 #include "lab/replay/draw/map.h"
 
 enum {
-    STRATA_PAGE_RUNS = 256, /* most traces times contenders of a page */
-    STRATA_PAGE_REFUSALS = 8 /* kept of each run at most; all are counted */
+    STRATA_PAGE_RUNS = 256, /* max traces times contenders of a page */
+    STRATA_PAGE_REFUSALS = 8 /* max kept of each run; all are counted */
 };
-/* The first bytes of every page: whatever begins otherwise was not written by this command. */
+/* The first bytes of every page. A file that begins otherwise was not written by this command. */
 #define STRATA_PAGE_MARK "<!doctype html>\n<!-- A report of strata."
 
-/* A request that failed for memory at last. */
+/* A request that finally failed for memory. */
 typedef struct strata_page_refusal {
     size_t row;
     uint64_t time_ns;
@@ -29,10 +29,10 @@ typedef struct strata_page_run {
     strata_series_t series;
     strata_page_refusal_t refusals[STRATA_PAGE_REFUSALS];
     size_t refusal_count, refusal_room; /* bytes of reports that the page still has room for */
-    strata_map_t map; /* where most is reserved */
+    strata_map_t map; /* at the peak of reserved memory */
 } strata_page_run_t;
 
-/* Trace by trace, contender by contender. */
+/* Runs are ordered by trace, then by contender. */
 typedef struct strata_page {
     strata_page_run_t *runs;
     strata_run_follow_t *follows;
@@ -41,14 +41,15 @@ typedef struct strata_page {
     size_t columns, around; /* sizes of each run's series */
 } strata_page_t;
 
-/* Room for `traces` times `contenders` runs. E_INVALID: more than STRATA_PAGE_RUNS. E_HOST_MEMORY. */
+/* Makes room for `traces` times `contenders` runs. Fails with E_INVALID if these exceed STRATA_PAGE_RUNS, or
+ * with E_HOST_MEMORY. */
 strata_status_t strata_page_begin(strata_page_t *page, size_t traces, size_t contenders);
 void strata_page_end(strata_page_t *page);
-/* Before a trace is compared: its contenders' runs are followed by what this returns (one for each). */
+/* Call before a trace is compared. Returns one follower for each of its contenders. */
 const strata_run_follow_t *strata_page_follow(strata_page_t *page, size_t index, const strata_trace_t *trace);
-/* Drops the trace of a failed comparison; the next trace reuses its number. E_HOST_MEMORY. */
+/* Drops the trace of a failed comparison. The next trace reuses its number. Fails with E_HOST_MEMORY. */
 strata_status_t strata_page_leave_out(strata_page_t *page, size_t index);
-/* Call after all comparisons. E_HOST_MEMORY; errors of the output stay in the output. */
+/* Writes the page. Call after all comparisons. Fails with E_HOST_MEMORY. Errors of the output stay in the output. */
 strata_status_t strata_page_write(strata_output_t *out, strata_page_t *page, const strata_findings_t *findings);
 
 #endif

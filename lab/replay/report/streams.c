@@ -5,11 +5,11 @@
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 
-enum { ALL_STREAMS = 1200, LEAST_STREAMS = 4, MOST_STREAMS = 64 }; /* of all traces, of one */
+enum { ALL_STREAMS = 1200, LEAST_STREAMS = 4, MOST_STREAMS = 64 }; /* limits for all traces together, and for one */
 
-/* What a stream of a trace asks for, whatever serves it: device memory alone. */
+/* The requests of one stream of a trace for device memory, which do not depend on the strategy. */
 typedef struct tally {
-    uint32_t stream; /* index of the trace's */
+    uint32_t stream; /* index in the trace */
     uint64_t allocs, bytes; /* requests */
     uint64_t live, peak; /* bytes */
     uint64_t borrows; /* of blocks of other streams */

@@ -24,7 +24,7 @@ void strata_borrows_end(strata_borrows_t *borrows) {
     *borrows = (strata_borrows_t){0};
 }
 
-/* The link that points to the stream's entry, or to the end of the list. */
+/* Returns the link that points to the stream's entry, or to the end of the list. */
 static uint32_t *link_of(strata_borrows_t *borrows, uint32_t lifetime, uint32_t stream) {
     uint32_t *link = &borrows->first[lifetime];
     while (*link != STRATA_BORROWS_END && borrows->all[*link].stream != stream) link = &borrows->all[*link].next;

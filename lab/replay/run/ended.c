@@ -25,7 +25,7 @@ static STRATA_PRINTF(2, 3) void add_kept(strata_run_ended_t *ended, const char *
     va_end(arguments);
 }
 
-/* Memory that is reserved in a place, live nowhere, and kept by no layer for the next request: it was lost. */
+/* Returns the lost bytes of a place. They are reserved, but neither live nor kept by a layer for the next request. */
 static uint64_t missing_in(strata_domain_t *domain) {
     strata_mem_info_t info = {.struct_size = sizeof info};
     (void)strata_device_synchronise(domain->device);

@@ -1,4 +1,4 @@
-/* The results of a replay: one table of fields, from which come the struct, the JSON, the printed table and docs/fields.md. */
+/* The results of a replay. One table of fields generates the struct, the JSON, the printed table and docs/fields.md. */
 #ifndef STRATA_REPLAY_FIGURES_H
 #define STRATA_REPLAY_FIGURES_H
 
@@ -7,9 +7,14 @@
 #include "platform/device.h"
 #include "trace/text/output.h"
 
-/* Kinds: TEXT a string; OPTIONS path and value of each --set; COUNT, BYTES, US whole numbers; MS, PART fractions; FLAG true or
- * false; CALLS a count for each device call that is shown; SPREAD {min, median, max}.
- * X(kind, name, unit, meaning) */
+/* Each row is X(kind, name, unit, meaning). The kinds are:
+ * - TEXT: a string.
+ * - OPTIONS: path and value of each --set.
+ * - COUNT, BYTES, US: whole numbers.
+ * - MS, PART: decimal numbers.
+ * - FLAG: true or false.
+ * - CALLS: a count for each device call that is shown.
+ * - SPREAD: {min, median, max}. */
 #define STRATA_FIGURE_MAP(X)                                                                                                       \
     X(TEXT, trace, "", "the trace's file name, with as many folders as tell it from others of the comparison")                     \
     X(TEXT, label, "", "the contender; no two of a comparison have the same")                                                      \
@@ -60,7 +65,7 @@
     X(BYTES, smallest_device_bytes, "bytes",                                                                                       \
       "with --smallest: minimum capacity (to 2 MiB) with no failed operation; null without it, or if more capacity does not help")
 
-#define STRATA_FIGURE_NULL UINT64_MAX /* for COUNT, BYTES, US; NaN for MS, PART; an empty SPREAD has count 0 */
+#define STRATA_FIGURE_NULL UINT64_MAX /* no value, for COUNT, BYTES, US; MS, PART use NaN, and SPREAD a count of 0 */
 enum { STRATA_FIGURE_REPEATS = 1000 };
 
 typedef struct strata_figure_options {
@@ -91,7 +96,7 @@ typedef bool strata_figure_FLAG_t;
 typedef strata_figure_calls_t strata_figure_CALLS_t;
 typedef strata_figure_spread_t strata_figure_SPREAD_t;
 
-/* Strings belong to whoever filled them in. */
+/* Strings are owned by the caller that sets them. */
 typedef struct strata_figures {
 #define STRATA_FIGURE_FIELD(kind, name, unit, meaning) strata_figure_##kind##_t name;
     STRATA_FIGURE_MAP(STRATA_FIGURE_FIELD)
@@ -105,14 +110,14 @@ static inline bool strata_figures_serve(const strata_figures_t *figures) { retur
 strata_status_t strata_figures_json(strata_output_t *out, const strata_figures_t *runs, size_t count);
 typedef struct strata_table_view {
     size_t columns; /* runs of each trace, at most 64 */
-    size_t width; /* in characters; longer text is cut, and too many columns become several tables; 0: unlimited */
+    size_t width; /* in characters, or 0 if unlimited; longer text is cut, and too many columns become several tables */
     bool searched; /* show the row of the minimum capacity even if none was found */
-    const size_t *stands_for; /* for each run, the index within its trace of the run whose column also has its figures; NULL: every
-                                 run has a column */
+    /* for each run, the index within its trace of the run that represents it in the table; NULL if every run has a column */
+    const size_t *stands_for;
 } strata_table_view_t;
 /* Prints a table for every `columns` runs, which belong to one trace, with one column per run. */
 void strata_figures_table(FILE *out, const strata_figures_t *runs, size_t count, const strata_table_view_t *view);
-/* The page of the fields, docs/fields.md. */
+/* Prints the page of the fields, docs/fields.md. */
 void strata_figures_page(FILE *out);
 
 #endif

@@ -9,8 +9,8 @@
 
 enum {
     CLOCK_TRIES = 1000,
-    ALL_TIMED = 1 << 16, /* rows of which every operation is timed; of more about so many are */
-    GROUP = 64 /* and these so many in a row: the first ones after others find the clock's code cold */
+    ALL_TIMED = 1 << 16, /* with up to this many rows, every operation is timed; with more, about this many are */
+    GROUP = 64 /* operations timed in a row, because the first one of a group finds the clock's code cold */
 };
 
 static bool of_device(strata_place_kind_t kind) { return kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED; }
@@ -38,7 +38,7 @@ static void add_reserved(strata_measure_t *measure, strata_place_t place, bool d
     if (device) *(uint64_t *)sum += strata_facade_reserved(measure->facade, place);
 }
 
-/* ---- what is deferred -------------------------------------------------------------------------------------------------- */
+/* ---- deferred bytes ---------------------------------------------------------------------------------------------------- */
 
 static strata_meter_t *meter_of(strata_measure_t *measure, strata_place_t place) {
     return &measure->meters[strata_place_kind(place)][strata_place_device(place)];
@@ -134,7 +134,7 @@ bool strata_measure_made_calls(const strata_measure_t *measure) {
     return false;
 }
 
-/* Time in device calls, and the time to read the clock around them. */
+/* Returns the time in device calls plus the time to read the clock around them. */
 static uint64_t inside_devices(const strata_measure_t *measure) {
     uint64_t inside = 0;
     for (uint32_t i = 0; i < measure->machine->count; i++) {
@@ -150,7 +150,7 @@ static uint64_t reserved_now(strata_measure_t *measure) {
     return reserved;
 }
 
-/* So much is reserved from now on. */
+/* Sets the bytes that are reserved from now on. */
 static void hold(strata_measure_t *measure, uint64_t reserved) {
     uint64_t now = measure->machine->world ? strata_sim_now(measure->machine->world) : 0;
     measure->held_ns += (double)measure->held * (double)(now - measure->held_since);
@@ -158,14 +158,14 @@ static void hold(strata_measure_t *measure, uint64_t reserved) {
     measure->held = reserved;
 }
 
-/* Real devices are timed for other figures too, and a ledger is written while they are. */
+/* Real devices are timed for other metrics too, and a ledger is written only by timed devices. Neither allows sampling. */
 static uint64_t timed_every(const strata_measure_t *measure, size_t rows) {
     bool may_skip = measure->machine->world && !measure->ledger;
     return may_skip ? strata_max(1, rows / ALL_TIMED) : 1;
 }
 
-/* What is left out between two groups has a drawn length, so that groups meet a repeating program everywhere; the same ones at each
- * run. */
+/* The gap between two groups has a pseudo-random length, so that groups fall on all parts of a repeating
+ * program. The gaps are the same in each run. */
 void strata_measure_switch(strata_measure_t *measure) {
     uint64_t most = 2 * GROUP * (measure->timed_every - 1);
     measure->timing = !measure->timing;
@@ -187,14 +187,14 @@ void strata_measure_rows(strata_measure_t *measure, size_t rows) {
 
 void strata_measure_steady(strata_measure_t *measure) { measure->steady = mark(measure); }
 
-/* How many of the moments came before row `steady`. */
+/* Returns the number of moments before row `steady`. */
 static size_t moments_before(const strata_measure_t *measure, size_t steady) {
     size_t before = measure->then_count;
     while (before > 0 && measure->then[before - 1].row >= steady) before--;
     return before;
 }
 
-/* With more rows the last third begins no earlier: of what came before it the last is enough. */
+/* With more rows the last third never begins earlier, so only the last moment before it is still needed. */
 static void forget_moments(strata_measure_t *measure, size_t rows) {
     size_t before = moments_before(measure, strata_measure_steady_row(rows));
     if (before < 2) return;
@@ -227,7 +227,7 @@ void strata_measure_steady_from(strata_measure_t *measure, size_t steady) {
     if (before > 0) measure->steady = measure->then[before - 1].mark;
 }
 
-/* Each device knows its own peak; the peak of the sum is at least the highest of them. */
+/* Each device records its own peak. The peak of the sum is at least the highest of them. */
 static void see_used(strata_measure_t *measure) {
     uint64_t used = 0, peak = 0;
     for (uint32_t i = 0; i < measure->machine->count && measure->machine->world; i++) {
@@ -255,7 +255,7 @@ void strata_measure_look_at_reserved(strata_measure_t *measure) {
     measure->allocated_then = measure->allocated;
 }
 
-/* ---- for whoever follows ----------------------------------------------------------------------------------------------- */
+/* ---- for a follower ---------------------------------------------------------------------------------------------------- */
 
 void strata_measure_follow(strata_measure_t *measure, strata_device_ledger_t *ledger) {
     *ledger = (strata_device_ledger_t){.own_ns = 0};
@@ -289,7 +289,7 @@ void strata_measure_sample(strata_measure_t *measure, size_t row, const strata_r
     sample.low[STRATA_SERIES_reserved] = measure->reserved_now;
     sample.low[STRATA_SERIES_deferred] = tops.deferred;
     for (int i = 0; i < STRATA_SERIES_CURVES; i++) sample.high[i] = sample.low[i];
-    /* Of several places the sum of peaks was perhaps never reached. */
+    /* With several places, the sum of their peaks may never have been reached. */
     if (tops.places == 1 && tops.reserved > measure->reserved_top) sample.high[STRATA_SERIES_reserved] = tops.reserved;
     measure->reserved_top = tops.reserved;
     follow->row(follow->context, &sample);
@@ -318,8 +318,8 @@ static void finish_bytes(strata_measure_t *measure) {
     totals_t totals = {0};
     each_place(measure, add_totals, &totals);
     finish_host_bytes(measure, &totals);
-    /* The place's own peak includes what was reserved for a moment within one call. For several places only the observed sum is a
-     * peak. */
+    /* The place's own peak includes memory that was reserved only briefly within one call. For several places
+     * only the observed sum is a peak. */
     figures->peak_reserved_bytes = totals.device_places == 1 ? totals.peak_reserved : measure->reserved;
     figures->deferred_peak_bytes = measure->machine->world ? totals.deferred_peak : STRATA_FIGURE_NULL;
     figures->deferred_frees = totals.deferred_frees;

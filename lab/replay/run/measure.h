@@ -1,4 +1,4 @@
-/* What is measured while a trace runs. */
+/* Metrics of a replay, collected while the trace runs. */
 #ifndef STRATA_REPLAY_MEASURE_H
 #define STRATA_REPLAY_MEASURE_H
 
@@ -7,13 +7,13 @@
 #include "lab/replay/run/run.h"
 #include "platform/arithmetic.h"
 
-/* The state of a device at one moment. */
+/* The cost counters of all devices at one moment. */
 typedef struct strata_measure_mark {
     uint64_t call_ns;
     uint64_t stall_ns;
 } strata_measure_mark_t;
 
-/* The state before the next row, after a row that called a device. */
+/* The counters before the next row, after a row that called a device. */
 typedef struct strata_measure_then {
     size_t row;
     strata_measure_mark_t mark;
@@ -30,42 +30,44 @@ typedef struct strata_measure {
     uint64_t host_requested_peak[STRATA_PLACE_KINDS];
     uint64_t reserved_now; /* after the last call that may have changed it */
     uint64_t reserved; /* highest sum seen after a call */
-    uint64_t reserved_top; /* highest within a call so far; of a single place */
-    uint64_t allocated_then; /* and what was allocated then */
-    uint64_t held, held_since, rows_since; /* reserved now; since when, and when the rows began, by the virtual clock */
+    uint64_t reserved_top; /* highest within a call so far; used for a single place only */
+    uint64_t allocated_then; /* allocated bytes when `reserved` was highest */
+    uint64_t held, held_since, rows_since; /* bytes reserved now, since when, and when the rows began, by the virtual clock */
     double held_ns; /* bytes times ns until `held_since` */
     uint64_t device_used; /* highest sum of physical memory seen after a call; only on simulated devices */
-    uint64_t made; /* device calls of all kinds that the next two have seen */
-    uint64_t chunk_calls; /* calls that may change what is reserved, so far */
-    strata_device_ledger_t *ledger; /* of a followed run; else NULL */
-    uint64_t wall_ns; /* inside the facade, only by operations that are timed */
-    uint64_t timed, timed_every; /* those so far; on average one of so many is */
-    bool timing; /* the ones that come now are, until so many have come */
+    uint64_t made; /* device calls of all kinds at the last look at reserved memory */
+    uint64_t chunk_calls; /* calls so far that may change reserved memory */
+    strata_device_ledger_t *ledger; /* of a followed run, else NULL */
+    uint64_t wall_ns; /* inside the facade, by timed operations only */
+    uint64_t timed, timed_every; /* timed operations so far; on average one in `timed_every` operations is timed */
+    bool timing; /* operations are timed now; this switches after `until_switch` operations */
     uint64_t until_switch;
-    uint64_t drawn; /* what the distance of groups comes from */
-    uint64_t opened_ns; /* inside the devices, before the first row */
-    uint64_t clock_ns; /* for reading the clock, to be subtracted for each timed operation and device call */
+    uint64_t drawn; /* random state for the gaps between groups */
+    uint64_t opened_ns; /* ns inside the devices before the first row */
+    uint64_t clock_ns; /* ns to read the clock, subtracted for each timed operation and device call */
     uint64_t calls[STRATA_DEVICE_CALLS]; /* of all devices, at the beginning */
     strata_measure_mark_t began, steady;
-    strata_measure_then_t *then; /* row by row, as far as they may matter; NULL: the rows are known before they run */
+    /* moments after rows that called a device, as far as needed; NULL if the number of rows is known in advance */
+    strata_measure_then_t *then;
     size_t then_count, then_capacity;
-    uint64_t then_made; /* device calls that the last of them has seen */
+    uint64_t then_made; /* device calls at the last of these moments */
     strata_meter_t meters[STRATA_PLACE_PINNED][STRATA_TRACE_DEVICES]; /* of gpu and managed places on simulated devices */
 } strata_measure_t;
 
-/* Measures what is deferred, where the devices know it. The facade has begun and is not ready. E_HOST_MEMORY. */
+/* Starts measuring deferred bytes, on simulated devices only. Call after the facade has begun and before it
+ * is ready. Fails with E_HOST_MEMORY. */
 strata_status_t strata_measure_deferred(strata_measure_t *measure);
-/* The facade is closed. */
+/* Call when the facade is closed. */
 void strata_measure_end(strata_measure_t *measure);
-/* From now on everything belongs to the strategy. */
+/* Starts the metrics. All device calls from now on belong to the strategy. */
 void strata_measure_begin(strata_measure_t *measure);
-/* Whether it has since made calls that are shown. */
+/* Returns true if the strategy has made device calls since then that are shown. */
 bool strata_measure_made_calls(const strata_measure_t *measure);
-/* Before the first row of about so many. */
+/* Call before the first row. `rows` is their number, or an estimate. */
 void strata_measure_rows(strata_measure_t *measure, size_t rows);
 /* Begins or ends a group of timed operations. */
 void strata_measure_switch(strata_measure_t *measure);
-/* Before each call of the facade for a row: whether it is timed. */
+/* Call before each facade call for a row. Returns true if that call is timed. */
 static inline bool strata_measure_is_timed(strata_measure_t *measure) {
     if (--measure->until_switch == 0) strata_measure_switch(measure);
     return measure->timing;
@@ -74,26 +76,26 @@ static inline void strata_measure_timed(strata_measure_t *measure, uint64_t bega
     measure->wall_ns += strata_real_now() - began;
     measure->timed++;
 }
-/* Of all kinds, by all devices. */
+/* Returns the number of calls of all kinds, by all devices. */
 static inline uint64_t strata_measure_calls(const strata_measure_t *measure) {
     uint64_t made = 0;
     for (uint32_t i = 0; i < measure->machine->count; i++)
         made += atomic_load_explicit(&measure->machine->devices[i]->made, memory_order_relaxed);
     return made;
 }
-/* The row that the last third of so many begins with. */
+/* Returns the first row of the last third of `rows` rows. */
 static inline size_t strata_measure_steady_row(size_t rows) { return rows - rows / 3; }
-/* Before that row. */
+/* Call before that row. */
 void strata_measure_steady(strata_measure_t *measure);
-/* Where nobody knows yet how many rows there are: after each row, and at the end that the last third began with row `steady`.
- * E_HOST_MEMORY. */
+/* For runs with an unknown number of rows. Call strata_measure_after() after each row. At the end, call
+ * strata_measure_steady_from() with the first row of the last third. Fails with E_HOST_MEMORY. */
 strata_status_t strata_measure_remember(strata_measure_t *measure, size_t row);
 static inline strata_status_t strata_measure_after(strata_measure_t *measure, size_t row) {
     return strata_measure_calls(measure) == measure->then_made ? STRATA_OK : strata_measure_remember(measure, row);
 }
 void strata_measure_steady_from(strata_measure_t *measure, size_t steady);
 void strata_measure_look_at_reserved(strata_measure_t *measure);
-/* After each call of the facade that may have changed what is reserved: without a device call none has. */
+/* Call after each facade call that may have changed reserved memory. Without a device call, it has not changed. */
 static inline void strata_measure_reserved(strata_measure_t *measure) {
     uint64_t made = strata_measure_calls(measure);
     if (made == measure->made) return;
@@ -119,14 +121,14 @@ static inline void strata_measure_host_live(strata_measure_t *measure, strata_pl
 static inline void strata_measure_host_dead(strata_measure_t *measure, strata_place_kind_t place, uint64_t requested) {
     measure->host_requested[place] -= requested;
 }
-/* From the beginning on: device calls are entered in the result's ledger. */
+/* Call at the beginning. Device calls are then entered in the result's ledger. */
 void strata_measure_follow(strata_measure_t *measure, strata_device_ledger_t *ledger);
-/* After each row: what is held, to whoever follows. */
+/* Passes the held bytes to the follower. Call after each row. */
 void strata_measure_sample(strata_measure_t *measure, size_t row, const strata_run_follow_t *follow);
-/* The program has ended; the facade is still open. */
+/* Call when the program has ended and the facade is still open. */
 void strata_measure_finish(strata_measure_t *measure, double *host_ns_per_op);
 
-/* The place of a kind of memory on a device of the trace. */
+/* Returns the place of a kind of memory on a device of the trace. */
 static inline strata_place_t strata_measure_place(const strata_machine_t *machine, strata_place_kind_t kind, uint32_t device) {
     if (kind == STRATA_PLACE_PINNED) return strata_pinned();
     if (kind == STRATA_PLACE_HOST) return strata_host();

@@ -52,7 +52,7 @@ static void add(strata_deferral_t *base, uint64_t now, uint64_t ready_at, uint64
     if (ready_at <= now) return;
     pass(meter, now);
     if (meter->count >= meter->room / 2 && meter->room < meter->capacity) look_for_room(meter);
-    /* A full heap forgets the earliest: the figure is then too low by what still waits at its passing. */
+    /* A full heap drops its earliest entry. Until that entry's time passes, the metric is too low by its bytes. */
     if (meter->count >= strata_min(meter->room, meter->capacity)) {
         meter->bytes -= meter->heap[0].bytes;
         pop(meter);
@@ -62,8 +62,8 @@ static void add(strata_deferral_t *base, uint64_t now, uint64_t ready_at, uint64
     if (meter->bytes > meter->peak) meter->peak = meter->bytes;
 }
 
-/* Finds an entry that is ready at that time in the subtree of a heap position. Returns the heap's count if there is none. The subtree of an
- * entry that is ready later cannot contain one. */
+/* Finds an entry that is ready at that time in the subtree of a heap position. Returns the heap's count if
+ * there is none. If an entry is ready later, its subtree cannot contain one. */
 static uint32_t find(const strata_meter_t *meter, uint32_t at, uint64_t ready_at, uint64_t bytes) {
     if (at >= meter->count || meter->heap[at].ready_at > ready_at) return meter->count;
     if (meter->heap[at].ready_at == ready_at && meter->heap[at].bytes >= bytes) return at;

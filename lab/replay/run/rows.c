@@ -1,11 +1,12 @@
-/* What each kind of row does. */
+/* Carries out the rows of a trace, with a function for each kind. */
 #include <stdio.h>
 
 #include "facade/serve/long_way.h"
 #include "lab/replay/run/state.h"
 #include "platform/host/host_memory.h"
 
-/* Only the facade's code is timed; of many rows a sample, since reading the clock takes as long as the call. */
+/* Only the facade's code is timed. With many rows only a sample is timed, because reading the clock takes as
+ * long as the call. */
 #define TIMED(run, status, call)                                                                                                   \
     do {                                                                                                                           \
         bool timed_ = strata_measure_is_timed(&(run)->measure);                                                                    \
@@ -37,7 +38,8 @@ static void failed(strata_running_t *run, const strata_trace_event_t *event, str
 
 /* ---- operations of the allocator --------------------------------------------------------------------------------------- */
 
-/* In places without an owner the stream of an alloc is the first borrower. The legacy stream's handle means that there is none. */
+/* In places without an owner, the stream of an alloc is the first borrower. The legacy stream's handle is
+ * NULL, which means no stream in a request, so its borrow is recorded here. */
 static void borrow_by_legacy(strata_running_t *run, const strata_trace_event_t *event) {
     strata_status_t status = strata_record_stream(run->facade, run->served[event->id].ref, NULL);
     if (status != STRATA_OK) failed(run, event, status);
@@ -87,7 +89,7 @@ static void use_a_last_time(strata_running_t *run, uint32_t lifetime, uint32_t s
     strata_watch_last_use(&run->watch, lifetime, stream);
 }
 
-/* Before a free: whoever used the block has used it until now. */
+/* Marks a block as used until now by its owner and its borrowers, before its free. */
 static void use_until_now(strata_running_t *run, const strata_served_t *served, uint32_t lifetime) {
     use_a_last_time(run, lifetime, served->stream);
     for (uint32_t at = run->borrows.first[lifetime]; at != STRATA_BORROWS_END; at = run->borrows.all[at].next)
@@ -150,7 +152,7 @@ static void run_borrow(strata_running_t *run, const strata_trace_event_t *event)
 static void run_unborrow(strata_running_t *run, const strata_trace_event_t *event) {
     strata_status_t status;
     bool first = !of_device(event) && event->stream == run->served[event->id].stream;
-    if (first && !run->trace->has_work) return; /* it uses the block until the free */
+    if (first && !run->trace->has_work) return; /* the stream uses the block until the free */
     TIMED(run, status, strata_erase_stream(run->facade, run->served[event->id].ref, handle_of(run, event->stream)));
     if (status != STRATA_OK && status != STRATA_E_UNSUPPORTED) failed(run, event, status);
     strata_watch_unborrow(&run->watch, event);
@@ -165,7 +167,7 @@ static void run_release(strata_running_t *run, const strata_trace_event_t *event
     if (status != STRATA_OK) failed(run, event, status);
 }
 
-/* A mark that a strategy may use or ignore. */
+/* Passes a mark on. A strategy may ignore it. */
 static void run_step(strata_running_t *run, const strata_trace_event_t *event) {
     strata_status_t status;
     TIMED(run, status, strata_step(run->facade));
@@ -188,8 +190,8 @@ static strata_status_t add_access(strata_running_t *run, size_t count, uint32_t 
     return strata_watch_access(&run->watch, count, lifetime);
 }
 
-/* Consecutive rows of equal stream and time are one kernel. After other rows in between, such rows are further blocks that the
- * kernel touches, and take no further time. Returns how many rows were used. */
+/* Consecutive rows with equal stream and time are one kernel. If other rows are in between, the later rows
+ * are further blocks of that kernel and take no further time. Returns the number of rows used. */
 static size_t run_work(strata_running_t *run, size_t row) {
     const strata_trace_event_t *first = &run->trace->events[row], *event = first;
     size_t rows = 0, count = 0;
@@ -241,7 +243,7 @@ size_t strata_run_row(strata_running_t *run, size_t row) {
     case STRATA_TRACE_sync: run_sync(run, event); break;
     case STRATA_TRACE_step: run_step(run, event); break;
     case STRATA_TRACE_release: run_release(run, event); break;
-    default: break; /* the pool of an alloc is passed with it */
+    default: break; /* a pool row needs no action, because the pool is passed with its alloc */
     }
     strata_measure_reserved(&run->measure);
     return 1;

@@ -11,7 +11,7 @@
 
 enum { PROGRESS_ROWS = 8192, HAZARDS_TOLD = 3 };
 
-/* Whether more is reserved than ever before. */
+/* Updates the peak if more is reserved than ever before. */
 static void see_peak(strata_running_t *run, size_t rows, uint64_t *most) {
     if (run->measure.reserved <= *most) return;
     *most = run->measure.reserved;
@@ -32,7 +32,7 @@ static void tell_follower(strata_running_t *run, size_t row, uint64_t *chunk_cal
     *chunk_calls = run->measure.chunk_calls;
 }
 
-/* Whether it was time to. */
+/* Returns true if progress was due. */
 static bool tell_progress(const strata_running_t *run, size_t row, size_t *told) {
     if (row - *told < PROGRESS_ROWS) return false;
     if (run->options->progress) run->options->progress(run->options->progress_context, row);
@@ -96,7 +96,7 @@ static void describe(const strata_running_t *run, strata_figures_t *figures) {
         figures->capacity_bytes = free_bytes;
 }
 
-/* What idleness gives back, while the program does nothing. */
+/* Gives back idle memory while the program does nothing. Returns when to look next. */
 static uint64_t look_for_idleness(void *context) {
     strata_running_t *run = context;
     uint64_t due = strata_facade_look_for_idleness(run->facade);
@@ -105,11 +105,11 @@ static uint64_t look_for_idleness(void *context) {
     return due;
 }
 
-/* Stream 0 means requests that name no stream: what a strategy preallocates for the default stream is served to it. */
+/* Stream 0 means requests that name no stream. It is served what a strategy preallocates for the default stream. */
 static strata_status_t open_facade(strata_running_t *run, const strata_strategy_t *strategy) {
     strata_status_t status = strata_facade_begin_on(strategy, run->machine.devices, run->machine.count, 0, &run->facade);
     run->measure.facade = run->facade;
-    /* A report looks at every block of every stack, and a trace may have thousands of requests that fail. */
+    /* A report reads every block of every stack, and a trace may have thousands of requests that fail. */
     if (status == STRATA_OK) strata_facade_of(run->facade)->reports_unread = run->options->follow == NULL;
     if (status == STRATA_OK) status = strata_measure_deferred(&run->measure);
     if (status == STRATA_OK) status = strata_names_of_streams(strategy, &run->timeline, &run->machine, run->facade);
@@ -127,8 +127,8 @@ static void measure_from_now(strata_running_t *run) {
     if (run->options->follow) strata_measure_follow(&run->measure, &run->result->ledger);
 }
 
-/* What a strategy gets at its open costs the same as what it gets later: then the program begins with the open. Calls at the open
- * that get nothing do not count. */
+/* Memory that a strategy gets at its open costs as much as memory that it gets later. If it gets any, the
+ * program begins with the open. Calls at the open that get nothing do not count. */
 static strata_status_t begin(strata_running_t *run, const strata_strategy_t *strategy) {
     run->measure = (strata_measure_t){
         .trace = run->trace, .machine = &run->machine, .timeline = &run->timeline, .figures = &run->result->figures};
@@ -162,7 +162,7 @@ static strata_status_t prepare(strata_running_t *run, const strata_strategy_t *s
     return status == STRATA_OK ? begin(run, strategy) : status;
 }
 
-/* The verdict, and the first hazards in words. */
+/* Sets the number of hazards, and the first ones in words. */
 static strata_status_t finish_watch(strata_running_t *run) {
     strata_checker_t *checker = run->watch.checker;
     run->result->figures.hazards = STRATA_FIGURE_NULL;
@@ -180,7 +180,7 @@ static strata_status_t finish_watch(strata_running_t *run) {
     return strata_checker_complete(checker) ? STRATA_OK : strata_fail(STRATA_E_HOST_MEMORY, 0, "no host memory left to check");
 }
 
-/* After the end of the trace everything that it left live is given back, so that only lost memory remains. */
+/* After the end of the trace, frees everything that it left live, so that only lost memory remains. */
 static void empty(strata_running_t *run) {
     for (uint32_t i = 0; i < run->trace->lifetimes; i++)
         if (run->served[i].ref) (void)strata_free(run->facade, run->served[i].ref);
@@ -203,7 +203,7 @@ static void clean_up(strata_running_t *run) {
     strata_host_delete(run->accesses);
 }
 
-/* After the last row. */
+/* Completes the result after the last row. */
 static strata_status_t finish(strata_running_t *run) {
     strata_run_result_t *result = run->result;
     result->figures.end_ms = (double)strata_timeline_length(&run->timeline) / 1e6;
@@ -226,21 +226,21 @@ strata_status_t strata_run(const strata_trace_t *trace, const strata_strategy_t 
     return status;
 }
 
-/* ---- while the trace is still read ------------------------------------------------------------------------------------- */
+/* ---- while the trace is still being read -------------------------------------------------------------------------------- */
 
 typedef struct fed {
-    size_t row; /* the next */
-    size_t told; /* rows done as progress was told, and the feed asked how it is */
+    size_t row; /* the next row */
+    size_t told; /* rows done when progress was last reported and the feed was last checked */
     uint64_t most; /* reserved so far */
 } fed_t;
 
-/* What a run has built on at its beginning. */
+/* Returns true if two views agree in everything that a run relies on from its beginning. */
 static bool says_the_same(const strata_trace_t *a, const strata_trace_t *b) {
     return a->stream_count == b->stream_count && a->pool_count == b->pool_count && a->devices == b->devices &&
            a->places == b->places && a->has_work == b->has_work && a->has_steps == b->has_steps;
 }
 
-/* The rows so far, less a kernel at their end: it may have more. */
+/* Returns the rows so far without a kernel at their end, which may have more rows. */
 static size_t whole_rows(const strata_trace_t *trace, bool end) {
     size_t rows = trace->count;
     while (!end && rows > 0 && trace->events[rows - 1].op == STRATA_TRACE_work) rows--;
@@ -259,7 +259,7 @@ static strata_status_t make_room(strata_running_t *run, size_t lifetimes) {
     return status;
 }
 
-/* A row that is found wrong meanwhile ends it. */
+/* Stops early if the reader finds a later row invalid. */
 static strata_status_t run_until(strata_running_t *run, strata_trace_feed_t *feed, size_t rows, fed_t *at) {
     strata_status_t status = STRATA_OK;
     while (at->row < rows && status == STRATA_OK) {
@@ -279,7 +279,7 @@ static strata_status_t run_as_it_comes(strata_running_t *run, strata_trace_feed_
     for (;;) {
         strata_status_t status = run_until(run, feed, whole_rows(view, end), &at);
         if (status != STRATA_OK || end) return status;
-        /* What was made for the view must still fit it when all is cleaned up. */
+        /* The cleanup needs the view that the run was prepared for, so `view` changes only if the next one still fits. */
         strata_trace_t next = *view;
         status = strata_trace_feed_wait(feed, &next, &end);
         *outgrown = status == STRATA_OK && !says_the_same(view, &next);
@@ -295,7 +295,7 @@ size_t strata_run_stacks(const strata_trace_t *trace) {
     return KINDS * ((size_t)trace->stream_count + trace->devices + 1) * ((size_t)trace->pool_count + 1);
 }
 
-/* As many rows as show what the program is like. */
+/* Waits for enough rows to show which features the program uses. */
 static strata_status_t wait_for_the_first(strata_trace_feed_t *feed, strata_trace_t *view, bool *end) {
     enum { FIRST_ROWS = 16384 };
     strata_status_t status = STRATA_OK;

@@ -1,4 +1,4 @@
-/* A run under way, as its parts see it. */
+/* The state of a run, shared by its parts. */
 #ifndef STRATA_REPLAY_RUN_STATE_H
 #define STRATA_REPLAY_RUN_STATE_H
 
@@ -7,12 +7,12 @@
 #include "lab/replay/run/steps.h"
 #include "lab/replay/run/watch.h"
 
-/* What the facade gave for an alloc. */
+/* A block that the facade served for an alloc. */
 typedef struct strata_served {
-    strata_ref_t ref; /* 0: not served, or freed */
+    strata_ref_t ref; /* 0 if not served, or freed */
     uint64_t address;
     uint64_t requested, granted;
-    uint32_t stream; /* the owner: index of the trace's streams */
+    uint32_t stream; /* the owner, as an index of the trace's streams */
 } strata_served_t;
 
 typedef struct strata_running {
@@ -25,16 +25,16 @@ typedef struct strata_running {
     strata_steps_t steps;
     strata_t facade;
     strata_served_t *served; /* by lifetime */
-    size_t room; /* lifetimes that it and `borrows` have room for */
-    uint64_t *pools; /* the strategy's pools, by those of the trace; 0: it has none. NULL: no pool at all */
+    size_t room; /* lifetimes that fit in `served` and `borrows` */
+    uint64_t *pools; /* the strategy's pool for each pool of the trace, or 0 if it has none; NULL if no pool matches */
     strata_borrows_t borrows; /* of live blocks, if the trace has no work */
-    uint64_t *kernel_times; /* by stream: time of its last kernel + 1 */
+    uint64_t *kernel_times; /* by stream: time of its last kernel in us, plus 1 */
     strata_access_t *accesses;
     size_t access_capacity;
     strata_run_result_t *result;
 } strata_running_t;
 
-/* Carries out the row, or the rows of one kernel as far as the trace has them; returns how many. */
+/* Carries out the row, or the rows of one kernel that the trace has so far. Returns the number of rows. */
 size_t strata_run_row(strata_running_t *run, size_t row);
 
 #endif

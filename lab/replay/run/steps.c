@@ -19,7 +19,7 @@ static bool asks_the_same(const strata_step_alloc_t *a, const strata_step_alloc_
     return a->size == b->size && a->stream == b->stream && a->pool == b->pool && a->place == b->place;
 }
 
-/* Both have room for as many. */
+/* Resizes both arrays to one capacity. */
 static strata_status_t grow(strata_steps_t *steps) {
     uint32_t capacity = steps->capacity ? steps->capacity * 2 : 256;
     strata_step_alloc_t *grown = strata_host_resize(steps->now, capacity, sizeof *grown);

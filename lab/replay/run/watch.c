@@ -17,7 +17,7 @@ static strata_device_t *device_of(const strata_watch_t *watch, uint32_t stream) 
     return watch->timeline->machine->devices[watch->timeline->streams[stream].device];
 }
 
-/* A lifetime's name for the checker, never 0. */
+/* Returns a lifetime's name for the checker, which is never 0. */
 static uint64_t name_of(uint32_t lifetime) { return (uint64_t)lifetime + 1; }
 
 static bool implies_use(const strata_watch_t *watch) { return watch->checker && !watch->timeline->trace->has_work; }

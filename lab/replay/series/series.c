@@ -73,7 +73,7 @@ static bool is_in_last(const strata_series_t *series, uint64_t row) {
     return series->count && number_of(series, series->columns[series->count - 1].row) == number_of(series, row);
 }
 
-/* Rows without samples have no columns: one halving may merge nothing. */
+/* Rows without samples have no columns, so one halving may merge nothing. */
 static strata_series_column_t *column_for(strata_series_t *series, const strata_series_sample_t *sample) {
     while (!is_in_last(series, sample->row) && series->count == series->capacity) halve(series);
     if (is_in_last(series, sample->row)) return &series->columns[series->count - 1];
@@ -83,17 +83,17 @@ static strata_series_column_t *column_for(strata_series_t *series, const strata_
     return column;
 }
 
-/* ---- what is around the peaks ---- */
+/* ---- samples around the peaks ---- */
 
-/* The samples from `reach` before the peak on, as far as there are any; the ring still has them all. */
+/* Keeps the samples from `reach` before the peak on, as far as there are any. The ring still has all of them. */
 static void keep_around(strata_series_t *series, strata_series_peak_t *peak) {
     uint64_t first = peak->ordinal > series->reach ? peak->ordinal - series->reach : 0;
     peak->count = 0;
     for (uint64_t at = first; at < series->samples; at++) peak->around[peak->count++] = series->recent[at % ring_size(series)];
 }
 
-/* A higher sample makes what was kept void, so it is copied only once no higher one has come for `reach` samples: each sample is
- * copied a few times at most. */
+/* A higher sample invalidates the samples kept around a peak. They are copied only after `reach` samples
+ * without a higher one, so each sample is copied a few times at most. */
 static void see_peaks(strata_series_t *series, const strata_series_sample_t *sample) {
     for (int i = 0; i < STRATA_SERIES_CURVES; i++) {
         strata_series_peak_t *peak = &series->peaks[i];

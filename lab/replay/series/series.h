@@ -1,9 +1,8 @@
-/* Curves over the rows of a replay, in bounded memory: what a run holds after each row, however many rows there are.
+/* Curves of the memory that a run holds after each row, in bounded memory for any number of rows.
  *
- * A column covers 2^k rows and keeps the least and the most of each curve there. When the columns are full, neighbours merge and k
- * grows, so nothing that was ever reached is lost, only when exactly. Around the highest moment of each curve all rows are kept. For
- * one thread.
- */
+ * A column covers 2^k rows and keeps the least and the most of each curve there. When the columns are full,
+ * neighbors merge and k grows. Extremes are kept exactly, only their rows become inexact. Around the peak of
+ * each curve all rows are kept. For one thread. */
 #ifndef STRATA_REPLAY_SERIES_H
 #define STRATA_REPLAY_SERIES_H
 
@@ -25,13 +24,13 @@ typedef enum strata_series_curve {
         STRATA_SERIES_CURVES
 } strata_series_curve_t;
 
-/* After a row. Rows and times never fall from one to the next, and a row comes once. */
+/* A sample after a row. Rows and times never decrease, and a row is added once. */
 typedef struct strata_series_sample {
-    uint64_t row; /* 1 is the first */
+    uint64_t row; /* from 1 */
     uint64_t time_ns;
-    uint64_t cost_ns; /* what device calls and waits have cost so far; never falls */
+    uint64_t cost_ns; /* cost of device calls and waits so far; never decreases */
     uint64_t low[STRATA_SERIES_CURVES]; /* after the row */
-    uint64_t high[STRATA_SERIES_CURVES]; /* the most within it, at least `low` */
+    uint64_t high[STRATA_SERIES_CURVES]; /* the most within the row, at least `low` */
     uint64_t ordinal; /* its number among the samples; set by strata_series_add() */
 } strata_series_sample_t;
 
@@ -43,7 +42,7 @@ typedef struct strata_series_column {
     uint64_t last[STRATA_SERIES_CURVES]; /* after its last sample */
 } strata_series_column_t;
 
-/* Where a curve was highest, for the first time. */
+/* The first highest point of a curve. */
 typedef struct strata_series_peak {
     uint64_t value, row, time_ns, ordinal;
     strata_series_sample_t *around; /* the samples kept, oldest first */
@@ -60,15 +59,16 @@ typedef struct strata_series {
     strata_series_peak_t peaks[STRATA_SERIES_CURVES];
 } strata_series_t;
 
-/* At most `capacity` columns (at least 2), and `reach` samples on each side of a peak (at least 1). E_HOST_MEMORY. */
+/* There are at most `capacity` columns (at least 2), and `reach` samples on each side of a peak (at least 1).
+ * Fails with E_HOST_MEMORY. */
 strata_status_t strata_series_init(strata_series_t *series, size_t capacity, size_t reach);
 void strata_series_destroy(strata_series_t *series);
 /* Makes no host allocation. */
 void strata_series_add(strata_series_t *series, const strata_series_sample_t *sample);
-/* After the last sample: what is around the peaks is complete. */
+/* Completes the samples around the peaks. Call after the last sample. */
 void strata_series_finish(strata_series_t *series);
 
-/* "requested", ... */
+/* Returns the name of a curve, such as "requested". */
 const char *strata_series_name(strata_series_curve_t curve);
 const char *strata_series_meaning(strata_series_curve_t curve);
 

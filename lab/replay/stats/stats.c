@@ -11,7 +11,7 @@
 
 typedef strata_status_t (*text_fn)(strata_t facade, char *text, size_t capacity, size_t *needed);
 
-/* Copies what a function of the facade writes. */
+/* Copies a text that a function of the facade writes. */
 static strata_status_t copy_text(strata_output_t *out, strata_t facade, text_fn write) {
     size_t needed = 0;
     strata_status_t status = write(facade, NULL, 0, &needed);

@@ -1,4 +1,4 @@
-/* A line for each row of a run: where its block lies, and what is held. */
+/* Prints a line for each row of a run, with the address of its block and the held memory. */
 #include <inttypes.h>
 
 #include "lab/replay/stats/stats.h"

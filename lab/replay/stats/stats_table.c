@@ -1,4 +1,4 @@
-/* What a run holds at a moment, for people: a table for each place, one row per figure, one column per stream. */
+/* Prints the state of a run at a moment for people: a table for each place, one row per metric, one column per stream. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,14 +16,14 @@
 
 enum { NAME_WIDTH = 34, STREAMS_ACROSS = 6, WIDTH = 14, NARROW = 12 };
 
-/* A place, and the streams that one table shows beside the sum. Nothing else runs, so the stacks stay. */
+/* A place, and the streams that one table shows beside the sum. Nothing else runs, so the stacks stay valid. */
 typedef struct table {
     strata_output_t *out;
     const strata_run_moment_t *moment;
     strata_domain_t *domain;
     strata_stack_t **stacks;
     uint32_t count;
-    size_t across; /* streams of a table */
+    size_t across; /* streams per table */
     int width; /* of a column */
 } table_t;
 
@@ -63,7 +63,7 @@ static bool was_used(strata_stack_t *stack) {
     return !stack->is_shared && (figures.allocations | figures.peak_reserved_bytes) != 0;
 }
 
-/* The stacks that serve one stream each and ever did something. */
+/* Finds the stacks that serve one stream each and were used. */
 static strata_status_t find_streams(table_t *table) {
     strata_domain_t *domain = table->domain;
     table->stacks = strata_host_new(domain->stack_count + 1, sizeof(strata_stack_t *));
@@ -103,7 +103,8 @@ static void say_statistics(const table_t *table) {
 #undef SAY_ROW
 }
 
-/* A layer's name; with its number if another layer has the same; after the pattern of the streams that have it. */
+/* Returns a layer's name. Its number follows if another layer has the same name. The pattern of its streams
+ * precedes it if there is one. */
 static strata_cell_t layer_name(const strata_group_t *group, uint32_t number, const char *figure) {
     const strata_plan_t *plan = group->plan;
     if (*group->name) return strata_cell("%.16s %.16s#%u %.24s", group->name, plan->nodes[number].name, (unsigned)number, figure);
@@ -119,7 +120,7 @@ static uint64_t own_value(strata_layer_t *layer, uint32_t row) {
     return strata_own_figures(layer, rows) > row ? rows[row].value : 0;
 }
 
-/* A layer that all streams share has no figures of one stream; nor has a layer of other streams' stacks. */
+/* A layer that all streams share has no metrics of one stream. Neither has a layer of other streams' stacks. */
 static void say_layer(const table_t *table, strata_group_t *group, uint32_t number) {
     strata_own_figure_t sums[STRATA_OWN_FIGURES];
     uint32_t count = strata_group_own_figures(group, number, sums);
@@ -145,7 +146,7 @@ static void name_stream(strata_stream_t stream, const void *context, char *name,
     snprintf(name, capacity, "%s", own);
 }
 
-/* strata_chunks_text(), indented, the streams by the trace's numbers. */
+/* Prints strata_chunks_text() indented, with the trace's stream numbers. */
 static strata_status_t say_blocks(const table_t *table) {
     size_t needed = 0;
     strata_place_t place = table->domain->place;
@@ -166,7 +167,7 @@ static strata_status_t say_blocks(const table_t *table) {
 
 /* ---- places ---- */
 
-/* As many tables as the streams need. */
+/* Prints as many tables as the streams need. */
 static void say_tables(const table_t *whole) {
     uint32_t first = 0;
     do {
@@ -195,7 +196,7 @@ static bool place_was_used(strata_domain_t *domain) {
     return (figures.allocations | figures.peak_reserved_bytes | figures.out_of_memory) != 0;
 }
 
-/* On two lines if one would be too long. */
+/* Uses two lines if one would be too long. */
 static void say_title(strata_output_t *out, const strata_run_moment_t *moment, size_t width) {
     char where[512], what[512];
     const strata_figures_t *figures = &moment->result->figures;
@@ -206,7 +207,7 @@ static void say_title(strata_output_t *out, const strata_run_moment_t *moment, s
     strata_output_print(out, "%s%s%s\n", where, fits ? " " : "\n  ", what);
 }
 
-/* At least one stream beside the sum. */
+/* Sets the columns of a table. At least one stream is shown beside the sum. */
 static void divide(table_t *table, size_t width) {
     size_t whole = NAME_WIDTH + 2 + (size_t)(WIDTH + 2) * (STREAMS_ACROSS + 1);
     table->width = width == 0 || width >= whole ? WIDTH : NARROW;

@@ -16,7 +16,7 @@ static name_t name_of(uint64_t number) {
 
 typedef strata_status_t (*tell_fn)(strata_t facade, strata_place_t place, strata_stream_t stream, const char *name);
 
-/* For the places where memory has an owner stream. */
+/* Calls `tell` for the places where memory has an owner stream. */
 static strata_status_t tell_stream(const strata_timeline_t *timeline, const strata_machine_t *machine, uint32_t stream,
                                    strata_t facade, tell_fn tell) {
     const strata_timeline_stream_t *at = &timeline->streams[stream];

@@ -69,7 +69,7 @@ void strata_timeline_end(strata_timeline_t *timeline) {
 
 /* ---- the host ---------------------------------------------------------------------------------------------------------- */
 
-/* Real time passes: asleep as long as sleeping is exact enough, awake for the rest. */
+/* Lets real time pass. The thread sleeps as long as sleeping is exact enough and spins for the rest. */
 static void pass_time(const strata_timeline_t *timeline, uint64_t way) {
     enum { AWAKE_NS = 200000 };
     strata_clock_t *clock = device_of(timeline, 0)->clock;
@@ -96,9 +96,9 @@ void strata_timeline_pass(strata_timeline_t *timeline, uint64_t way) {
     else strata_sim_advance_by(timeline->machine->world, way - paid);
 }
 
-/* ---- the GPU, if the trace does not say what it does ------------------------------------------------------------------- */
+/* ---- the GPU, if the trace has no work --------------------------------------------------------------------------------- */
 
-/* The stream in use whose work ends last: the one that was waited for longest ago. */
+/* Returns the stream in use that ends its work last, which is the one waited for longest ago. */
 static uint32_t find_last(const strata_timeline_t *timeline, uint32_t device) {
     uint32_t last = STRATA_TRACE_NO_STREAM;
     for (uint32_t i = 0; i < timeline->trace->stream_count; i++) {
@@ -162,7 +162,7 @@ static own_call_t own_begin(strata_timeline_t *timeline, uint32_t device) {
     return call;
 }
 
-/* What a pool gives back during a wait of the program counts as the strategy's, whose threshold caused it. */
+/* Memory that a pool returns during a wait of the program counts as the strategy's, because its threshold caused that. */
 static void own_end(strata_timeline_t *timeline, const own_call_t *call) {
     call->device->timed = call->timed;
     if (!timeline->machine->world) return;

@@ -1,5 +1,5 @@
 "use strict";
-/* The data of the page: numbers are written as differences, and are put together here. */
+/* The data of the page. Numbers are stored as differences, which are summed up here. */
 
 const data = JSON.parse(document.getElementById("data").textContent);
 
@@ -10,7 +10,7 @@ function sums(differences) {
   return values;
 }
 
-/* The columns of a run as curves: for each the places on both axes, the least, the most and the last. */
+/* Decodes the columns of a run: their positions on both axes, and for each curve the least, the most and the last value. */
 function decodeRun(run) {
   const columns = run.columns;
   const decoded = { row: sums(columns.row), time_us: sums(columns.time_us), cost_us: sums(columns.cost_us), low: {}, high: {}, last: {} };
@@ -28,16 +28,16 @@ function decodeRun(run) {
   return decoded;
 }
 
-/* What the page shows now. */
+/* The current state of the page. */
 const state = { trace: 0, hidden: new Set(), curves: new Set(["reserved", "requested"]), axis: "time_us", view: null, a: 0, b: 1 };
 
-/* The verdict on the shown trace, with the order and the text of the command. */
+/* Returns the verdict on the shown trace, with the order and the text of the command. */
 function shownVerdict() {
   return data.figures.verdicts[state.trace];
 }
 
-/* The runs of the shown trace, one per strategy. Strategies that cannot differ on the trace share one run. `index` is the position in this
- * list, `contender` the position in the comparison. */
+/* Returns the runs of the shown trace, one per strategy. Strategies that cannot differ on the trace share one
+ * run. `index` is the position in this list, `contender` the position in the comparison. */
 function shownRuns() {
   const runs = [], shown = new Set(shownVerdict().order.map((labels) => labels[0]));
   for (let i = 0; i < data.contenders; i++) {
@@ -53,7 +53,7 @@ function visibleRuns() {
   return shownRuns().filter((run) => !state.hidden.has(run.contender));
 }
 
-/* Bytes in the chunks where most is reserved, by their state; `pool` is what a pool of the driver keeps besides. */
+/* Returns the bytes in the chunks by state, at the peak of reserved memory. `pool` is the rest, which a driver pool keeps. */
 function heldAtPeak(run) {
   const held = { live: 0, waiting: 0, free: 0 };
   for (const row of run.run.map.by_stream) for (const kind of ["live", "waiting", "free"]) held[kind] += row[kind];
@@ -61,7 +61,8 @@ function heldAtPeak(run) {
   return held;
 }
 
-/* Device calls and the waits in them: what a strategy costs the host. null: the waits are not known. */
+/* Returns the cost of a strategy on the host: device calls and the waits in them. If the waits are unknown,
+ * it is the calls only. */
 function deviceTime(figures) {
   return figures.stall_ms === null ? figures.device_call_ms : figures.device_call_ms + figures.stall_ms;
 }

@@ -1,4 +1,4 @@
-/* Numbers as people read them. */
+/* Formats numbers for people. */
 
 function bytes(value) {
   if (value === null || value === undefined) return "–";
@@ -37,7 +37,7 @@ function change(from, to) {
   return `${ratio < 0 ? "−" : "+"}${Math.abs(ratio * 100).toFixed(Math.abs(ratio) < 0.1 ? 1 : 0)}\u00a0%`;
 }
 
-/* A value of the table of fields by its kind. */
+/* Formats a field's value by its kind. */
 function fieldText(kind, value) {
   if (value === null || value === undefined) return "–";
   switch (kind) {
@@ -54,7 +54,7 @@ function fieldText(kind, value) {
   }
 }
 
-/* ---- elements: text goes in as text alone ---- */
+/* ---- elements: text is inserted as text only, never as HTML ---- */
 
 function element(name, attributes, ...children) {
   const made = document.createElement(name);
@@ -76,14 +76,14 @@ function color(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-/* A piece of a strategy's colour, or of a state of memory, before its name. */
+/* Makes a swatch in the color of a strategy or memory state, shown before its name. */
 function key(name, again) {
   const made = element("span", { class: again ? "key again" : "key", "aria-hidden": "true" });
   made.style.backgroundColor = `var(${name})`;
   return made;
 }
 
-/* Colours come again after ten strategies, then in broken lines. */
+/* Colors repeat after ten strategies, then in broken lines. */
 function runKey(run) {
   return key(run.color, run.again);
 }

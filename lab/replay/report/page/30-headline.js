@@ -1,15 +1,15 @@
-/* What the comparison says, in words, and the figures that matter. */
+/* The verdict in words, and the main figures. */
 
 function served(run) {
   return run.figures.failed_operations === 0;
 }
 
-/* Best first, in the order of the verdict. */
+/* Returns the runs in the order of the verdict, best first. */
 function ranked(runs) {
   return shownVerdict().order.map((labels) => runs.find((run) => run.label === labels[0]));
 }
 
-/* What the headline rests on, of the best and the next. */
+/* Compares the best run and the next in the figures that the headline rests on. */
 function costSentence(a, b) {
   const end = change(b.figures.end_ms, a.figures.end_ms);
   return `${a.label} spends ${milliseconds(deviceTime(a.figures))} in device calls and waits, ${b.label} ${milliseconds(deviceTime(b.figures))}; the program ends at `
@@ -24,7 +24,7 @@ function verdictWords(trace) {
   return [named ? first : first.charAt(0).toUpperCase() + first.slice(1), end < 0 ? "" : text.slice(end + 2)];
 }
 
-/* Why a strategy reserves what it does: what its chunks hold at the peak. */
+/* Explains a strategy's reserved bytes by the contents of its chunks at the peak. */
 function whyWords(run) {
   const held = heldAtPeak(run), all = held.live + held.waiting + held.free + held.pool;
   if (!all) return `${run.label} reserves nothing of a device.`;
@@ -120,7 +120,7 @@ function renderFigures() {
       + "strategy. "), data.traces.length > 1 && everyTrace());
 }
 
-/* One row a trace: what each strategy reserves, over what is asked for. */
+/* Builds one row per trace with the reserved over the requested bytes of each strategy. */
 function everyTrace() {
   const labels = data.figures.runs.slice(0, data.contenders).map((figures) => figures.label);
   return element("details", null, element("summary", null, `All ${data.traces.length} traces: reserved over requested, at the peaks`),
@@ -132,7 +132,7 @@ function everyTrace() {
       })))));
 }
 
-/* Every field of the comparison, with what it means. */
+/* Lists every field of the comparison with its meaning. */
 function renderFields() {
   const runs = shownRuns();
   fill("fields", "Every field", element("details", null, element("summary", null, "All figures of the comparison, and what each means"),

@@ -1,8 +1,9 @@
-/* A plot: curves over one axis as their least and most in each pixel, so that no peak is lost at any zoom. */
+/* A plot of curves over one axis. Each pixel shows the least and the most of its range, so no peak is lost at any zoom. */
 
 const margin = { left: 66, right: 14, top: 12, bottom: 24 };
 
-/* Fills `lo` and `hi` for the pixels that steps [at[i], at[i + 1]) touch; what was there gives way if `replace`. */
+/* Fills `lo` and `hi` for the pixels that steps [at[i], at[i + 1]) touch. If `replace` is true, earlier
+ * values there are dropped first. */
 function spread(into, at, low, high, end, view, replace) {
   const width = into.lo.length, scale = width / (view[1] - view[0]);
   let first = 0;
@@ -65,7 +66,7 @@ function drawLine(context, line, box, y) {
 
 /* ---- axes ---- */
 
-/* The step of about `wanted` ticks: 1, 2 or 5 times a power of ten. */
+/* Returns a step for about `wanted` ticks: 1, 2 or 5 times a power of ten. */
 function niceStep(range, wanted) {
   const rough = range / wanted, power = 10 ** Math.floor(Math.log10(rough));
   return [1, 2, 5, 10].map((times) => times * power).find((step) => step >= rough) || 10 * power;
@@ -117,9 +118,10 @@ function drawAxes(context, plot, box, y) {
   }
 }
 
-/* ---- the whole ---- */
+/* ---- the whole plot ---- */
 
-/* plot: {axis, view, lines, tickStep, tickText, base, marks, rules, cursor, selection}; returns where it was drawn. */
+/* Draws a plot {axis, view, lines, tickStep, tickText, base, marks, rules, cursor, selection}. Returns the
+ * box of its curves. */
 function drawPlot(canvas, plot) {
   const width = Math.max(120, canvas.clientWidth), height = canvas.clientHeight, ratio = Math.min(3, window.devicePixelRatio || 1);
   canvas.width = Math.round(width * ratio);
@@ -154,7 +156,7 @@ function drawPlot(canvas, plot) {
   return box;
 }
 
-/* A height that means something, such as the capacity. */
+/* Draws a line at a value that matters, such as the capacity. */
 function drawRule(context, rule, box, y, range) {
   if (rule.value > range[1]) return;
   context.strokeStyle = context.fillStyle = color("--alarm");
@@ -169,7 +171,7 @@ function drawRule(context, rule, box, y, range) {
   context.fillText(rule.text, box.left + box.width - 4, y(rule.value) - 2);
 }
 
-/* A peak: a ring on the curve. A refusal: a cross at the top. */
+/* Marks a peak by a ring on the curve, and a refusal by a cross at the top. */
 function drawMark(context, mark, x, y, box) {
   context.strokeStyle = color(mark.color);
   context.lineWidth = 2;

@@ -1,6 +1,6 @@
-/* Moving about in plots that share one axis: drag, wheel, two fingers, keys. */
+/* Zooming and panning in plots that share one axis, by dragging, wheel, two fingers or keys. */
 
-/* group: {extent(): [from, to], view, cursor, selection, draw()}. Every canvas of the group gets the same hands. */
+/* A group is {extent(): [from, to], view, cursor, selection, draw()}. All canvases of a group have the same handlers. */
 function clampView(group, from, to) {
   const [low, high] = group.extent(), least = (high - low) / 1e6;
   let width = Math.min(high - low, Math.max(to - from, least));
@@ -42,7 +42,7 @@ function onKeys(group, event) {
   moves[event.key]();
 }
 
-/* A cursor that leaves what is seen takes it along. */
+/* If `follow` is true, the view moves along with a cursor that leaves it. */
 function moveCursor(group, to, follow) {
   const [low, high] = group.extent(), [from, end] = viewOf(group);
   group.cursor = Math.min(high, Math.max(low, to));
@@ -51,7 +51,7 @@ function moveCursor(group, to, follow) {
   else group.draw();
 }
 
-/* One finger moves what is seen, two stretch it. */
+/* One finger pans, two fingers zoom. */
 function onFingers(group, canvas, fingers, before) {
   const [from, to] = before.view, width = canvas.clientWidth - margin.left - margin.right;
   const xs = [...fingers.values()], was = before.xs;
@@ -104,7 +104,7 @@ function onPointers(group, canvas) {
   canvas.addEventListener("pointerleave", () => { if (!fingers.size && !group.selection) { group.cursor = null; group.draw(); } });
 }
 
-/* The wheel zooms a plot that has the focus, or with Ctrl; else the page goes on scrolling under it. */
+/* The wheel zooms only a plot that has the focus, or with Ctrl. Otherwise the page scrolls. */
 function onWheel(group, canvas, event) {
   if (!event.ctrlKey && !event.metaKey && document.activeElement !== canvas) return;
   event.preventDefault();

@@ -1,4 +1,4 @@
-/* Memory over time, and what the device calls had cost by then. */
+/* Memory over time, and the cumulative cost of device calls. */
 
 const looks = {
   requested: { dash: [6, 4], width: 1.4 }, allocated: { width: 1 }, reserved: { width: 2.2 }, deferred: { dash: [2, 3], width: 1.6 },
@@ -10,7 +10,7 @@ function extentOf(runs, axis) {
   return [0, Math.max(1, ...runs.map((run) => Math.max(run.figures.end_ms * 1000, run.run.columns.end_us)))];
 }
 
-/* A curve of a run as steps on an axis. */
+/* Returns a curve of a run as steps on an axis. */
 function curveLine(run, curve, axis) {
   const curves = run.run.curves, end = axis === "row" ? data.traces[state.trace].rows + 1 : Math.max(run.run.columns.end_us, run.figures.end_ms * 1000);
   return {
@@ -25,7 +25,7 @@ function costLine(run, axis) {
   return { color: run.color, width: 2, dash: run.again ? [9, 3] : [], at: curves[axis], low, high, end: curveLine(run, "reserved", axis).end };
 }
 
-/* What every strategy is asked for is the same, if none fails: it is drawn once. */
+/* If no run fails, all strategies get the same requests, so their curve is drawn once. */
 function memoryLines(runs) {
   const lines = [], same = runs.every(served);
   for (const { name } of data.curves) {
@@ -46,7 +46,7 @@ function peakMarks(runs) {
   return marks;
 }
 
-/* The number of the column that holds a place. */
+/* Returns the index of the column that contains a position. */
 function columnAt(at, place) {
   let first = 0;
   for (let step = at.length; step > 0; step = Math.floor(step / 2)) while (first + step < at.length && at[first + step] <= place) first += step;
@@ -63,7 +63,7 @@ function valueText(run, curve, place) {
   return low === high ? bytes(high) : `${bytes(low)} … ${bytes(high)}`;
 }
 
-/* "row 120", or "rows 1,024 to 1,279" where a column is several. */
+/* Returns "row 120", or "rows 1,024 to 1,279" if the column covers several rows. */
 function rowsText(run, place) {
   const at = run.curves.row, column = columnAt(at, place), last = (column + 1 < at.length ? at[column + 1] : data.traces[state.trace].rows + 1) - 1;
   return last <= at[column] ? `row ${count(at[column])}` : `rows ${count(at[column])} to ${count(last)}`;
@@ -142,7 +142,7 @@ function timelineTools(group, redraw) {
       element("div", { class: "group" }, zoom, group.reset), axes)];
 }
 
-/* How fine the curves are. */
+/* Explains the resolution of the curves. */
 function resolutionWords(runs) {
   const rows = Math.max(...runs.map((run) => run.run.columns.rows));
   return rows === 1 ? "The curves have every row." : `A column of the curves is ${count(rows)} rows and has the least and the most of them; `

@@ -1,4 +1,4 @@
-/* What lies where in the chunks of each strategy, where it reserves most. */
+/* Maps of each strategy's chunks at the peak of reserved memory. */
 
 const states = [
   { name: "free", color: "--free" }, { name: "live", color: "--live" }, { name: "waiting", color: "--waiting" }, { name: "put together" },
@@ -6,7 +6,7 @@ const states = [
 const lineHeight = 15;
 const lines = { most: 14 };
 
-/* Lays the rows of a map out: pieces [line, x, width, color, chunk, row]. A chunk begins with an edge of two pixels. */
+/* Lays the rows of a map out as pieces [line, x, width, color, chunk, row]. A chunk begins with an edge of two pixels. */
 function layOut(map, width, scale) {
   const pieces = [];
   let at = 0;
@@ -36,7 +36,7 @@ function mapBytes(map) {
   return map.chunks.reduce((sum, chunk) => sum + chunk.rows.reduce((inner, row) => inner + row[0], 0), 0);
 }
 
-/* One scale for all strategies, so that equal areas are equal bytes. */
+/* Returns one scale for all strategies, so that equal areas are equal bytes. */
 function mapScale(runs, width) {
   const most = Math.max(1, ...runs.map((run) => mapBytes(run.run.map))), chunks = Math.max(...runs.map((run) => run.run.map.chunks.length));
   return most / Math.max(width, width * lines.most - 2 * Math.min(chunks, width * 4));
@@ -67,7 +67,7 @@ function outline(context, map) {
     if (piece.row === map.chosen.row) context.strokeRect(piece.x, piece.line * lineHeight, Math.max(2, piece.width), lineHeight - 2);
 }
 
-/* ---- what a row says ---- */
+/* ---- the text of a row ---- */
 
 function lifeWords(map, row) {
   const [, , requested, born, died, stream, tag] = row;
@@ -109,7 +109,7 @@ function pieceAt(map, event) {
   return found;
 }
 
-/* Left and right go from block to block. */
+/* The left and right keys move from block to block. */
 function onMapKey(map, event) {
   const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key], pieces = map.laid.pieces.filter((piece) => piece.row);
   if (event.key === "Escape") choose(map, null);

@@ -1,4 +1,4 @@
-/* Device calls, requests that failed, streams. */
+/* The sections on device calls, failed requests and streams. */
 
 /* ---- device calls ---- */
 
@@ -27,7 +27,7 @@ function callCell(run, name) {
   return element("td", null, count(call.made), element("br"), element("small", null, `${milliseconds((call.ns - call.waited_ns) / 1e6)}${waits}`));
 }
 
-/* Waits for memory that was freed and is still in use, which no call of the device makes. */
+/* Waits for memory that was freed and is still in use. They happen outside device calls. */
 function waitsBetween(runs) {
   if (!runs.some((run) => run.run.waits_between_ns)) return null;
   return element("tr", null, element("th", { scope: "row" }, "waits between calls"), runs.map((run) => element("td", null, milliseconds(run.run.waits_between_ns / 1e6))));

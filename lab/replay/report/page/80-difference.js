@@ -1,9 +1,10 @@
-/* Two strategies, one less the other: over the rows of the trace, since they reach a row at different times. */
+/* The difference of two strategies, over the rows of the trace because they reach a row at different times. */
 
 let difference = null;
 let differenceCurve = "reserved";
 
-/* B less A after the last row of each column; the columns of both have the same rows, since they replay the same trace. */
+/* Returns B minus A after the last row of each column. The columns of both have the same rows, since they
+ * replay the same trace. */
 function differenceLine(a, b) {
   const from = a.run.curves, to = b.run.curves, length = Math.min(from.row.length, to.row.length), less = new Float64Array(length);
   for (let i = 0; i < length; i++) less[i] = to.last[differenceCurve][i] - from.last[differenceCurve][i];

@@ -1,4 +1,4 @@
-/* The page as a whole: its parts, light and dark, sizes. */
+/* The page as a whole: its sections, its colors and its size. */
 
 function renderAll() {
   const runs = shownRuns(), order = ranked(runs);
@@ -54,7 +54,7 @@ function followTheme() {
   window.addEventListener("afterprint", () => { showTheme(false); redrawAll(); });
 }
 
-/* Canvases are drawn anew when their width changes, not when a phone's address bar comes and goes. */
+/* Redraws the canvases only if the width changes. On phones the address bar changes the height alone, which needs no redraw. */
 function followSize() {
   let width = window.innerWidth, waiting = 0;
   window.addEventListener("resize", () => {
@@ -74,5 +74,5 @@ followTheme();
 followSize();
 renderFrame();
 renderAll();
-/* How long it took until all was there: for tests, and for whoever wonders. */
+/* Time until the page was complete, in ms, for tests and measurements. */
 document.documentElement.dataset.ready = Math.round(performance.now());
