@@ -1,4 +1,4 @@
-/* strata calibrate: what the calls of a device cost, as a profile for simulated devices. */
+/* strata calibrate: measures the cost of a device's calls, as a profile for simulated devices. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "platform/host/host_memory.h"
 
 enum { REPEATS = 50 };
-/* How both kinds of files begin, by which an old one is known. */
+/* The first bytes of both kinds of files, which identify an old one. */
 #define MARK "# strata calibrate"
 
 typedef struct arguments {
@@ -20,9 +20,9 @@ typedef struct arguments {
     bool markdown;
 } arguments_t;
 
-/* ---- what is written ---- */
+/* ---- output ---- */
 
-/* Whether sim:PATH names it. */
+/* Returns true if sim:PATH names it. */
 static bool is_profile_name(const char *path) {
     char text[STRATA_CONFIG_PATH + 8];
     const char *named;
@@ -41,10 +41,10 @@ static void print_profile(const strata_measure_t *measure, const strata_fitted_t
 /* ---- the command ---- */
 
 typedef struct outputs {
-    strata_output_t *profile, *rows; /* rows: NULL, nobody wants them */
+    strata_output_t *profile, *rows; /* `rows` is NULL if it is not requested */
 } outputs_t;
 
-/* Before anything is measured: that takes a while, and a name may be wrong. */
+/* Opens the outputs before the measurement, which takes a while, because a name may be wrong. */
 static int open_outputs(const arguments_t *arguments, const char *path, outputs_t *outputs) {
     strata_status_t status = strata_marked_open(path, "-o", MARK, &outputs->profile);
     if (status == STRATA_OK && arguments->rows) status = strata_marked_open(arguments->rows, "--csv", MARK, &outputs->rows);
@@ -80,7 +80,7 @@ static int calibrate(const arguments_t *arguments, strata_measure_t *measure) {
     return status;
 }
 
-/* Measured is always on one device, also where several are named. */
+/* Only one device is measured, even if several are named. */
 static strata_status_t open_device(const char *name, strata_arena_t *memory, strata_machine_t *machine) {
     strata_device_choice_t choice;
     strata_target_t target = {.capacity = 0};

@@ -1,4 +1,5 @@
-/* strata compare; strata replay, the same for one strategy; strata report, the same as a page. */
+/* The commands that replay traces. strata compare prints a table of several strategies, strata replay does it
+ * for one, and strata report writes a page. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -22,13 +23,13 @@ typedef struct session {
     strata_arguments_t arguments;
     strata_contenders_t contenders;
     strata_trace_t **traces;
-    strata_trace_feed_t *feed; /* instead of the only trace, until it is read */
-    strata_run_result_t *results; /* trace by trace, contender by contender */
+    strata_trace_feed_t *feed; /* in place of the only trace, until it is read */
+    strata_run_result_t *results; /* by trace, then by contender */
     strata_figures_t *figures;
-    strata_curves_t *curves; /* likewise; NULL: nobody wants to see them */
-    strata_output_t *json; /* open from before the first replay; NULL: none, or written */
+    strata_curves_t *curves; /* by trace, then by contender; NULL if no curves are drawn */
+    strata_output_t *json; /* open from before the first replay; NULL if there is none, or it is written */
     strata_page_file_t page;
-    bool only_page; /* the page instead of a table */
+    bool only_page; /* write the page instead of a table */
     char *command; /* as a shell command line */
     strata_findings_t findings;
     strata_trace_error_t *errors; /* traces that were left out; capacity for all traces */
@@ -70,15 +71,15 @@ static strata_comparison_t comparison_of(const session_t *session) {
     };
 }
 
-/* A second thread, and room for rows that are still to come, take twice the addresses. */
+/* A second thread, and room for rows that follow, need twice the addresses. */
 static bool has_few_addresses(void) {
     struct rlimit all, data;
     bool limited = getrlimit(RLIMIT_AS, &all) == 0 && all.rlim_cur != RLIM_INFINITY;
     return limited || (getrlimit(RLIMIT_DATA, &data) == 0 && data.rlim_cur != RLIM_INFINITY);
 }
 
-/* A single trace is replayed while it is read, if nobody asks for more than figures. Several are read before the first is replayed, so
- * that a wrong one is reported at once. */
+/* A single trace is replayed while it is read, if only figures are requested. Several traces are read before
+ * the first is replayed, so that an invalid one is reported at once. */
 static bool may_feed(const session_t *session) {
     const strata_arguments_t *arguments = &session->arguments;
     const strata_comparison_t comparison = comparison_of(session);
@@ -87,7 +88,7 @@ static bool may_feed(const session_t *session) {
     return figures_alone && session->contenders.count > 0 && arguments->trace_count == 1 && strata_compare_may_feed(&comparison);
 }
 
-/* That it is being read stands there until the first rows are replayed. */
+/* The line about reading remains until the first rows are replayed. */
 static strata_status_t begin_feed(session_t *session) {
     const char *path = strata_arguments_trace(&session->arguments, 0);
     strata_reading_begin(path);
@@ -96,7 +97,7 @@ static strata_status_t begin_feed(session_t *session) {
     return status;
 }
 
-/* What is wrong with the trace; else nobody replays it. */
+/* Finishes a feed that will not be replayed. Returns the error of an invalid trace. */
 static strata_status_t end_feed(session_t *session) {
     if (!session->feed) return STRATA_OK;
     strata_status_t status = strata_trace_feed_finish(session->feed, &session->traces[0]);
@@ -154,14 +155,14 @@ static void draw_curves(session_t *session) {
                            strata_curves_finish(session->curves, i * contenders, contenders));
 }
 
-/* Of the printable path, which is as long as the given one. */
+/* Returns the name within the printable path, which is as long as the given one. */
 static const char *trace_name(const session_t *session, size_t index) {
     size_t folders = (size_t)(strata_arguments_trace_name(&session->arguments, index) -
                               strata_arguments_trace(&session->arguments, index));
     return session->traces[index]->path + folders;
 }
 
-/* Starts the curves of the runs of a trace at its first row. */
+/* Runs one trace. The page and the curves follow its runs. */
 static strata_status_t run_trace(session_t *session, strata_comparison_t *comparison, size_t index) {
     size_t contenders = session->contenders.count, first = index * contenders;
     if (session->page.out) comparison->follow = strata_page_follow(&session->page.page, index, session->traces[index]);
@@ -169,7 +170,7 @@ static strata_status_t run_trace(session_t *session, strata_comparison_t *compar
     return strata_compare(comparison, session->traces[index], session->results + first);
 }
 
-/* Deletes the partial results of a trace of which one run failed. */
+/* Deletes the partial results of a trace if one of its runs failed. */
 static strata_status_t forget_trace(session_t *session, size_t index) {
     size_t contenders = session->contenders.count;
     strata_status_t status = STRATA_OK;
@@ -203,7 +204,7 @@ static strata_status_t run_fed(session_t *session, const strata_comparison_t *co
     return status;
 }
 
-/* Prints the table, the curves and the verdicts. */
+/* Makes the findings: the verdicts and, if they are written to a file, their provenance. */
 static strata_status_t find(session_t *session) {
     strata_findings_t *findings = &session->findings;
     findings->runs = session->figures;
@@ -244,7 +245,7 @@ static strata_status_t write_json(session_t *session) {
     return strata_output_finish(out);
 }
 
-/* Operations that failed, but not for memory: the first of each run is printed. */
+/* Prints the first operation of each run that failed for another reason than memory. */
 static int tell_failed_operations(const session_t *session, size_t runs) {
     int status = STRATA_EXIT_DONE;
     for (size_t i = 0; i < runs; i++) {
@@ -256,7 +257,7 @@ static int tell_failed_operations(const session_t *session, size_t runs) {
     return status;
 }
 
-/* The first hazards of each run, and their number. */
+/* Prints the first hazards of each run, and their number. */
 static int tell_hazards(const session_t *session, size_t runs) {
     int status = STRATA_EXIT_DONE;
     for (size_t i = 0; i < runs; i++) {
@@ -269,7 +270,7 @@ static int tell_hazards(const session_t *session, size_t runs) {
     return status;
 }
 
-/* What the end of a run showed. */
+/* Prints the errors at the end of each run. */
 static int tell_ends(const session_t *session, size_t runs) {
     int status = STRATA_EXIT_DONE;
     for (size_t i = 0; i < runs; i++) {
@@ -303,7 +304,7 @@ static void tell_work_left_out(const session_t *session, size_t runs) {
     }
 }
 
-/* After the tables, trace by trace. */
+/* Draws the maps after the tables, trace by trace. */
 static strata_status_t draw(const session_t *session) {
     size_t contenders = session->contenders.count;
     strata_status_t status = STRATA_OK;
@@ -333,7 +334,7 @@ static void tell_verdicts(const session_t *session) {
     }
 }
 
-/* E_IO can only come from writing. */
+/* E_IO can only be from writing. */
 static int write_page(session_t *session) {
     strata_status_t status = strata_page_file_write(&session->page, &session->arguments, &session->contenders, session->results,
                                                     &session->findings);
@@ -367,7 +368,7 @@ static int report(session_t *session) {
     return failed != STRATA_EXIT_DONE ? failed : hazards;
 }
 
-/* A wrong trace is told before a file that cannot be written; but nobody waits for a pipe, which may never end. */
+/* An invalid trace is reported before a file that cannot be written. A pipe is not waited for, because it may never end. */
 static int tell_unopened(session_t *session, strata_status_t status) {
     strata_error_t reason = *strata_last_error();
     bool ends = session->feed && strata_trace_feed_expected(session->feed) > 0;
@@ -377,7 +378,7 @@ static int tell_unopened(session_t *session, strata_status_t status) {
     return status == STRATA_E_INVALID ? strata_tell_failure() : strata_tell_written(status);
 }
 
-/* A comparison may take hours: a JSON file that cannot be written is reported before it begins. */
+/* A comparison may take hours, so a JSON file that cannot be written is reported before it begins. */
 static int compare(session_t *session) {
     strata_status_t status = open_json(session);
     bool nothing = session->arguments.trace_count == 0 && session->findings.error_count > 0; /* the JSON has the errors */
@@ -404,7 +405,7 @@ static void session_end(session_t *session) {
     strata_contenders_delete(&session->contenders);
 }
 
-/* Where no strategy is named, the traces say which ones are compared. */
+/* If no strategy is named, the format of the first trace determines them. */
 static strata_status_t load(session_t *session) {
     strata_arguments_t *arguments = &session->arguments;
     bool named = arguments->strategy_count > 0;

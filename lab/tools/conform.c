@@ -1,4 +1,4 @@
-/* strata conform: the conformance suite on the layers of a shared object, each check in a process of its own. */
+/* strata conform: runs the conformance suite on the layers of a shared object, with a process for each check. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -24,7 +24,7 @@ enum { TOLD_MOST = 20, RANDOM_STACKS = 4, LOOK_MILLISECONDS = 100, HANGS_MOST = 
 
 typedef struct arguments {
     uint64_t seed, limit_ns; /* limit_ns: time limit of one check */
-    const char *only; /* a pattern; NULL: every check */
+    const char *only; /* a pattern, or NULL for every check */
     const char *explain;
 } arguments_t;
 
@@ -32,7 +32,7 @@ typedef struct arguments {
 
 static unsigned failures;
 
-/* The reader does not have Strata's tree: the line says what does not hold, --explain why it is checked. */
+/* The user does not have Strata's source tree. The line has the violated rule, and --explain has the reason for the check. */
 void strata_test_failed(const char *file, int line, const char *format, ...) {
     va_list arguments;
     (void)file, (void)line;
@@ -46,14 +46,14 @@ void strata_test_failed(const char *file, int line, const char *format, ...) {
 
 bool strata_test_has_failed(void) { return failures > 0; }
 
-/* What the process of a check reports, in memory shared with it and through the pipe. */
+/* The report of a check's process, in memory shared with it and through the pipe. */
 typedef struct told {
-    bool done; /* set at the check's end: what it runs may call exit() */
+    bool done; /* set at the end of the check, because the code that it runs may call exit() */
     bool skipped;
-    bool hung; /* the command ended the process at the limit */
-    int how; /* of waitpid() */
+    bool hung; /* the command killed the process at the limit */
+    int how; /* the status from waitpid() */
     size_t length;
-    char reason[1024]; /* why it was skipped */
+    char reason[1024]; /* why the check was skipped */
     char text[8192];
 } told_t;
 
@@ -82,7 +82,7 @@ static _Noreturn void be_the_check(const check_t *check, const subject_t *subjec
 
 /* ---- in the command ---- */
 
-/* One read. Keeps what fits and drops the rest, so that the check can end. Returns whether more may come. */
+/* Reads once. Keeps the bytes that fit and drops the rest, so that the check can end. Returns true if more may follow. */
 static bool hear(int pipe_end, told_t *told) {
     char dropped[1024];
     size_t room = sizeof told->text - 1 - told->length;
@@ -102,7 +102,7 @@ static void attend(pid_t child, int pipe_end, uint64_t limit_ns, told_t *told) {
             told->hung = true;
             (void)kill(child, SIGKILL);
         }
-        /* The pipe mostly closes just before the process ends. */
+        /* The pipe usually closes just before the process ends. */
         if (poll(&end, 1, end.fd < 0 ? 1 : LOOK_MILLISECONDS) > 0 && !hear(pipe_end, told)) end.fd = -1;
     }
     while (end.fd >= 0 && poll(&end, 1, 0) > 0 && hear(pipe_end, told)) {}
@@ -167,7 +167,7 @@ static bool is_wanted(const count_t *count, const check_t *check) {
     return !count->arguments->only || strata_pattern_fits(count->arguments->only, check->name);
 }
 
-/* `drawn`: the subject is that stack's, else NULL. */
+/* `drawn` is the stack of the subject, or NULL if the subject was not drawn. */
 static strata_status_t check_subject(const subject_t *subject, const drawn_stack_t *drawn, count_t *count) {
     unsigned failed = count->failed, left_out = 0;
     strata_status_t status = STRATA_OK;
@@ -198,7 +198,7 @@ static strata_status_t check_subject(const subject_t *subject, const drawn_stack
 
 static void tell_refused(void *context, const char *subject) { skip(context, subject, "", strata_last_error()->text); }
 
-/* A layer of which nothing could be checked has not passed. */
+/* A layer without any possible check has not passed. */
 static strata_status_t check_layer(const strata_layer_type_t *type, count_t *count) {
     static subject_t subjects[SUBJECTS];
     static drawn_stack_t drawn;

@@ -1,4 +1,4 @@
-/* strata convert: a record of another tool as a trace. */
+/* strata convert: converts a record of another tool to a trace. */
 #include <stdio.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ static strata_status_t copy_row(void *context, const strata_trace_record_t *reco
     return strata_trace_write(copying->writer, &row);
 }
 
-/* Rows are held against each other on the way: what is written is a lawful trace. */
+/* Rows are checked against each other on the way, so that the output is a well-formed trace. */
 static strata_status_t convert(strata_trace_reader_t *reader, const char *from, const char *to, bool no_tags,
                                strata_trace_t **trace) {
     uint32_t columns = strata_trace_reader_columns(reader);

@@ -6,7 +6,7 @@ enum { COLUMNS = 1024, REACH = 1 };
 
 typedef struct curve {
     strata_series_t *series;
-    const strata_run_follow_t *other; /* NULL: nobody */
+    const strata_run_follow_t *other; /* may be NULL */
 } curve_t;
 
 struct strata_curves {

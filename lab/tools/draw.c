@@ -14,7 +14,7 @@
 
 /* ---- the terminal ---- */
 
-/* Whether the locale is one of UTF-8 by its name, as "en_GB.UTF-8" or "C.utf8". */
+/* Returns true if the name of the locale has UTF-8, such as "en_GB.UTF-8" or "C.utf8". */
 static bool named_utf8(void) {
     static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
     const char *name = NULL;
@@ -23,8 +23,8 @@ static bool named_utf8(void) {
     return set && (strncasecmp(set, ".utf-8", 6) == 0 || strncasecmp(set, ".utf8", 5) == 0);
 }
 
-/* Whether output goes to a terminal that shows more than ASCII. It may belong to another machine: its locale need not be installed
- * here. */
+/* Returns true if output goes to a terminal that shows more than ASCII. The terminal may belong to another
+ * machine, so its locale need not be installed here. */
 static bool terminal_has_unicode(void) {
     if (!isatty(STDOUT_FILENO)) return false;
     locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
@@ -36,7 +36,7 @@ static bool terminal_has_unicode(void) {
 
 /* ---- the work ---- */
 
-/* A replay is deterministic: this one stops where the first run found its peak. */
+/* A replay is deterministic, so this one stops where the first run found its peak. */
 strata_status_t strata_take_map(const strata_arguments_t *arguments, const strata_contender_t *contender,
                                 const strata_trace_t *trace, size_t row, strata_map_t *map) {
     if (row == 0) return STRATA_OK;

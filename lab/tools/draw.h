@@ -1,4 +1,4 @@
-/* Drawings of what each contender of a comparison holds. */
+/* Draws the memory of each contender of a comparison. */
 #ifndef STRATA_TOOLS_DRAW_H
 #define STRATA_TOOLS_DRAW_H
 
@@ -6,16 +6,17 @@
 #include "lab/replay/series/series.h"
 #include "lab/tools/options/contenders.h"
 
-/* Replays the trace under a contender once more, up to a row, and keeps what its chunks hold there. Row 0: nothing was reserved, and the
- * map stays empty. */
+/* Replays the trace under a contender once more, up to a row, and keeps the contents of its chunks. If the
+ * row is 0, nothing was reserved and the map stays empty. */
 strata_status_t strata_take_map(const strata_arguments_t *arguments, const strata_contender_t *contender,
                                 const strata_trace_t *trace, size_t row, strata_map_t *map);
-/* Replays the trace under each contender once more, up to the row where most was reserved (of results[i] for contender i), and
- * draws the contents to standard output. Only contenders that represent themselves are drawn (stands_for[i] is i). */
+/* Replays the trace under each contender once more, up to its peak of reserved bytes. Draws the contents to
+ * standard output. results[i] belongs to contender i. Only contenders that represent themselves are drawn
+ * (stands_for[i] is i). */
 strata_status_t strata_draw_contenders(const strata_arguments_t *arguments, const strata_contenders_t *contenders,
                                        const strata_trace_t *trace, const strata_run_result_t *results, const size_t *stands_for);
-/* Draws the memory of each of these contenders over the rows of the trace; series[i] is the finished series of contender i. Draws nothing
- * if no contender held device memory. */
+/* Draws the memory of each of these contenders over the rows of the trace. series[i] is the finished series
+ * of contender i. Draws nothing if no contender held device memory. */
 void strata_draw_curves(const strata_contenders_t *contenders, const strata_trace_t *trace, const strata_run_result_t *results,
                         const size_t *stands_for, const strata_series_t *series);
 

@@ -1,4 +1,4 @@
-/* strata export: a run of a trace under a strategy, as a file for others' tools. */
+/* strata export: writes a run of a trace under a strategy as a file for other tools. */
 #include <stdio.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ static kind_t kind_of(const char *path) {
     return KIND_NONE;
 }
 
-/* What such a file begins with, if this command wrote it. */
+/* Returns the first bytes of such a file if this command wrote it. */
 static const char *mark_of(kind_t kind) {
     switch (kind) {
     case KIND_SNAPSHOT: return "\x80\x04}(X\x08";

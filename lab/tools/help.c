@@ -1,4 +1,4 @@
-/* Help on commands, from their rows and those of their options. */
+/* Prints help on commands from their rows and those of their options. */
 #include <string.h>
 
 #include "allocation/options/option.h"
@@ -54,13 +54,13 @@ static size_t width(void) {
     return said < NARROWEST ? NARROWEST : said;
 }
 
-/* "--strategy NAME|FILE", "--draw[=WHAT]", "--check". */
+/* Formats, for example, "--strategy NAME|FILE", "--draw[=WHAT]" or "--check". */
 static void option_item(const strata_option_t *option, char item[ITEM]) {
     const char *value = option->value;
     snprintf(item, ITEM, "%s%s%s", option->name, value && *value != '[' ? " " : "", value ? value : "");
 }
 
-/* As in the usage: in brackets if it may be missing, with dots if it may be repeated. */
+/* Formats an option for the usage: in brackets if it is optional, with dots if it may be repeated. */
 static void usage_item(const strata_option_t *option, char item[ITEM]) {
     char bare[ITEM];
     bool needed = option->often == STRATA_NEEDED || option->often == STRATA_NEEDED_MANY;
@@ -69,7 +69,7 @@ static void usage_item(const strata_option_t *option, char item[ITEM]) {
     snprintf(item, ITEM, "%s%.100s%s%s", needed ? "" : "[", bare, needed ? "" : "]", many ? "..." : "");
 }
 
-/* What is in brackets stays on one line. */
+/* An item in brackets stays on one line. */
 static size_t print_item(const char *item, size_t column, size_t indent, FILE *out) {
     size_t length = strlen(item);
     if (column > indent && column + 1 + length > width()) {

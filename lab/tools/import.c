@@ -1,4 +1,4 @@
-/* strata import: settings of other allocators. */
+/* strata import: converts settings of other allocators to a strategy. */
 #include <string.h>
 
 #include "config/config.h"

@@ -135,7 +135,7 @@ static int run_fields(const strata_command_t *self, int argc, char **argv) {
     int status = strata_options_read(self, NULL, argc, argv, &words);
     if (status != STRATA_EXIT_DONE) return status;
     if (words > 0) return strata_wrong_usage(self, "takes no arguments");
-    /* Room for all of it: what fails to be written in between is lost without its reason. */
+    /* The buffer has room for everything, because text that cannot be written in between is lost without a reason. */
     static char room[FIELDS_ROOM];
     (void)setvbuf(stdout, room, _IOFBF, sizeof room);
     strata_figures_page(stdout);

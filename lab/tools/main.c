@@ -1,4 +1,4 @@
-/* The command `strata`: finds the command that is meant, and ends the process. */
+/* The program `strata`: runs the command that its first argument names, and ends the process. */
 #include <stdarg.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ int strata_wrong_usage(const strata_command_t *self, const char *format, ...) {
 
 int strata_tell_failure(void) {
     const strata_error_t *error = strata_last_error();
-    /* An error in a file begins with its place, as editors and other tools expect it. */
+    /* An error in a file begins with its position, as editors and other tools expect it. */
     fprintf(stderr, "%s%s\n", error->line ? "" : "strata: ", error->text);
     bool theirs = error->status == STRATA_E_HOST_MEMORY || error->status == STRATA_E_DEVICE ||
                   error->status == STRATA_E_DEVICE_LOST || error->status == STRATA_E_CORRUPT;

@@ -1,4 +1,4 @@
-/* strata merge: the comparisons of several shards as one. */
+/* strata merge: merges the comparisons of several shards. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,11 +27,11 @@ typedef struct merge {
     int files;
     run_t *runs;
     size_t count, capacity;
-    /* In the file that is being read. */
+    /* These belong to the file that is being read. */
     const char *file;
     bool schema;
-    const char *wrong_run; /* where a run is wrong; NULL: none is */
-    strata_status_t refused; /* the status of its text: E_FORMAT, except for runs that there is no room for */
+    const char *wrong_run; /* the position of an invalid run; NULL if there is none */
+    strata_status_t refused; /* status of an invalid text: E_FORMAT, or another one if there is no room for its runs */
 } merge_t;
 
 static strata_status_t read_text(const char *path, char **text) {
@@ -154,7 +154,7 @@ static int by_key(const void *a, const void *b) {
     return order ? order : by_slice((*x)->label, (*y)->label);
 }
 
-/* How much of it a message shows. */
+/* Returns the number of bytes that a message shows. */
 static int shown(strata_json_slice_t slice) { return slice.length < 200 ? (int)slice.length : 200; }
 
 static strata_status_t check_unique(const merge_t *merge) {

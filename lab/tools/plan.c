@@ -1,4 +1,4 @@
-/* strata plan: decides the addresses of buffers whose lifetimes are known. */
+/* strata plan: decides the addresses of buffers with known lifetimes. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -135,7 +135,7 @@ static void print_figures(const session_t *s) {
                s->passes.implicit, s->passes.implicit_bytes);
 }
 
-/* Without forks, or with the forks from `forks`. */
+/* Sets the forks from `forks`, or removes them if it is NULL. */
 static void set_forks(strata_plan_table_t *t, const uint32_t *forks) {
     for (size_t i = 0; i < t->count; i++) t->buffers[i].fork = forks ? forks[i] : 0;
 }
@@ -190,7 +190,7 @@ static strata_status_t print_lines(const session_t *s, const strata_plan_options
 
 /* ---- one run ---- */
 
-/* Streams share addresses only where that makes the peak lower. */
+/* Streams share addresses only if that makes the peak lower. */
 static strata_status_t make_sharing(session_t *s, const strata_plan_options_t *o, uint64_t *offsets, uint32_t *forks) {
     strata_plan_table_t *t = &s->input.table;
     strata_plan_options_t half = *o;

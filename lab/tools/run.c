@@ -1,4 +1,4 @@
-/* strata run: a CUDA program with a strategy's memory, by LD_PRELOAD. */
+/* strata run: runs a CUDA program with a strategy's memory, by LD_PRELOAD. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -17,7 +17,7 @@ typedef struct arguments {
     const char *strategy;
     const char *set[SETTINGS];
     size_t set_count;
-    const char *report; /* NULL, "1" for standard error, or a file */
+    const char *report; /* NULL for none, "1" for standard error, or a file */
     bool table;
 } arguments_t;
 
@@ -65,9 +65,9 @@ static int print_table(void) {
     return STRATA_EXIT_DONE;
 }
 
-/* ---- what the program is given ---- */
+/* ---- the program's environment ---- */
 
-/* A mistake in the strategy is told before the program runs: what the environment now says is read as the library will read it. */
+/* Reports a mistake in the strategy before the program runs. The environment is read as the library will read it. */
 static strata_status_t check_strategy(void) {
     strata_strategy_t *strategy = NULL;
     strata_status_t status = strata_config_load(&(strata_config_request_t){.devices = "gpu", .environment = true}, &strategy);
@@ -75,7 +75,7 @@ static strata_status_t check_strategy(void) {
     return status;
 }
 
-/* Beside the command in a build, else where it is installed. */
+/* Finds the library beside the command in a build, else where it is installed. */
 static bool find_library(char *path, size_t capacity) {
     static const char *const places[] = {"", "../" STRATA_INSTALL_LIBDIR "/strata/", "../lib/strata/"};
     char command[PATH_MAX];
@@ -90,7 +90,7 @@ static bool find_library(char *path, size_t capacity) {
     return false;
 }
 
-/* In front of what is there: `before` separates. */
+/* Puts the text in front of the variable's value, separated by `before`. */
 static bool put_in_front(const char *name, const char *text, char before) {
     char whole[SETTINGS_ROOM];
     const char *old = getenv(name);
@@ -99,7 +99,7 @@ static bool put_in_front(const char *name, const char *text, char before) {
     return length >= 0 && (size_t)length < sizeof whole && setenv(name, whole, 1) == 0;
 }
 
-/* Later settings count: those of the command line come after the environment's. */
+/* Later settings take precedence, so those of the command line follow the environment's. */
 static bool add_setting(const char *setting) {
     char whole[SETTINGS_ROOM];
     const char *old = getenv("STRATA_SET");

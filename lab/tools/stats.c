@@ -1,4 +1,4 @@
-/* strata stats: what a strategy holds at a row of a trace. */
+/* strata stats: prints the state of a strategy at a row of a trace. */
 #include <stdio.h>
 
 #include "lab/replay/stats/stats.h"
@@ -49,7 +49,7 @@ static strata_status_t run(session_t *session, size_t rows, strata_stats_t *stat
     return strata_run(session->trace, contender->strategy, &options, &session->result);
 }
 
-/* A replay is deterministic: the second stops at what the first run found. */
+/* A replay is deterministic, so the second run stops at the row that the first one found. */
 static strata_status_t find_row(session_t *session, size_t *row) {
     const strata_arguments_t *arguments = &session->arguments;
     *row = arguments->at_end ? session->trace->count : arguments->at;
@@ -62,7 +62,7 @@ static strata_status_t find_row(session_t *session, size_t *row) {
                        session->trace->path);
 }
 
-/* Reading is over: E_IO can only come from writing. */
+/* Reading is complete, so E_IO can only be from writing. */
 static int tell(session_t *session, size_t row) {
     const strata_arguments_t *arguments = &session->arguments;
     strata_stats_t stats = {.blocks = arguments->blocks,

@@ -1,4 +1,4 @@
-/* strata torture: random stream programs under every strategy, or under the user's own. */
+/* strata torture: runs random stream programs under every strategy, or under the user's own. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +14,8 @@ enum { FILES = 32, OBJECTS = 16, TOLD = 3, STACKS = 200, DRAWN_EACH = 3, OWN_STA
 
 typedef struct arguments {
     uint64_t programs, seed, first, length, stacks, jobs;
-    uint64_t thin; /* 0: not */
-    uint64_t steps; /* 0: none are printed */
+    uint64_t thin; /* 0 if unused */
+    uint64_t steps; /* 0 if none are printed */
     bool allow_code, progress;
     const char *files[FILES], *objects[OBJECTS];
     size_t file_count, object_count;
@@ -68,7 +68,8 @@ static const strata_option_t options[] = {
 
 /* ---- what it runs ---- */
 
-/* A cache alone, which serves everything that programs ask for. If it may not stand so, the random stacks remain. */
+/* Adds a stack with only this cache, which serves all requests of the programs. If such a stack is illegal,
+ * the random stacks remain. */
 static strata_status_t add_alone(torture_strategies_t *list, const strata_layer_type_t *type, const char *object) {
     char text[256];
     if (type->role != STRATA_CACHE) return STRATA_OK;
@@ -78,7 +79,7 @@ static strata_status_t add_alone(torture_strategies_t *list, const strata_layer_
     return status == STRATA_E_STRATEGY ? STRATA_OK : status;
 }
 
-/* The layers of shared objects are run alone, then in random stacks with each of them: the drawn stacks come last. */
+/* Adds the layers of shared objects alone first, then in random stacks, because the drawn stacks must be last. */
 static strata_status_t add_layers(const arguments_t *a, torture_strategies_t *list) {
     const strata_layer_type_t *const *table;
     strata_status_t status = STRATA_OK;
@@ -125,7 +126,7 @@ static void print_left(double left) {
     else fprintf(stderr, ", about %.1f h left", left / 3600);
 }
 
-/* On a terminal one line that is overwritten; elsewhere lines, but fewer. */
+/* A terminal has one line that is overwritten. Other outputs get separate lines, but fewer. */
 static void show_progress(void *context, uint64_t done, uint64_t failed) {
     progress_t *progress = context;
     double now = seconds();
@@ -156,7 +157,7 @@ static void print_sum(const torture_campaign_t *c, const torture_sum_t *sum, dou
     printf("%" PRIu64 " hazards, %" PRIu64 " failed\n", sum->hazards, sum->failed);
 }
 
-/* The first failure of each kind says most. */
+/* The first failure of each kind is the most useful one. */
 static bool is_first_of_kind(const torture_failure_t *failures, uint32_t index) {
     for (uint32_t i = 0; i < index; i++)
         if (torture_same_fault(&failures[i].verdict, &failures[index].verdict)) return false;
@@ -195,7 +196,7 @@ static int run(torture_campaign_t *c, bool progress) {
     return sum.failed ? STRATA_EXIT_FAILED : STRATA_EXIT_DONE;
 }
 
-/* The sum stays out: it has a time, and two builds are compared by what is printed. */
+/* The sum is not printed, because it has a time and the outputs of two builds are compared. */
 static int write_steps(const torture_campaign_t *c, uint64_t every) {
     strata_output_t *out;
     uint64_t failed = 0;
@@ -207,7 +208,7 @@ static int write_steps(const torture_campaign_t *c, uint64_t every) {
     return failed ? STRATA_EXIT_FAILED : STRATA_EXIT_DONE;
 }
 
-/* The options, besides the seed, that give the same programs and strategies. */
+/* Returns the options, besides the seed, that give the same programs and strategies. */
 static const char *again(const arguments_t *a) {
     static char text[8192];
     size_t length = 0;

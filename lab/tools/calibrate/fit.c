@@ -8,16 +8,16 @@
 #define MIB_BYTES  1048576.0
 #define MIB_IN_GIB 1024.0
 
-/* By which size a call is priced. */
+/* The size by which a call is priced. */
 typedef enum by {
     BY_SIZE, /* of the call, or of one handle */
-    BY_RANGE, /* all handles together */
-    BY_HANDLE, /* one handle of those that the call covers, which share its time */
-    BY_CHUNK, /* what a pool took or gave back */
-    BY_GROWTH /* the same, beyond what a warm request costs */
+    BY_RANGE, /* of all handles together */
+    BY_HANDLE, /* of one of the handles that the call covers, which share its time */
+    BY_CHUNK, /* of the chunk that a pool takes or returns */
+    BY_GROWTH /* of the chunk, for the time beyond a warm request */
 } by_t;
 
-/* Which rows say what a field is. */
+/* The measured call that determines a field of the profile. */
 typedef struct rule {
     const char *call;
     const char *field;
@@ -27,7 +27,7 @@ typedef struct rule {
 
 #define OF(call, field, by)                                                                                                        \
     { #call, #field, offsetof(strata_sim_profile_t, field), by }
-/* In this order: growth is what is left beyond malloc_async. */
+/* The order matters, because growth is the rest of the time beyond malloc_async. */
 static const rule_t rules[] = {
     OF(malloc, malloc, BY_SIZE),
     OF(free, free, BY_SIZE),
@@ -90,7 +90,7 @@ double strata_fit_line(const strata_fit_point_t *points, size_t count, strata_si
     }
     double spread = w * wxx - wx * wx;
     strata_sim_cost_t line = {.fixed_ns = wy / w};
-    if (spread > 1e-9 * w * wxx) { /* else there is but one size */
+    if (spread > 1e-9 * w * wxx) { /* otherwise there is only one size */
         double slope = (w * wxy - wx * wy) / spread, fixed = (wy - slope * wx) / w;
         if (slope > 0 && fixed >= 0) line = (strata_sim_cost_t){.fixed_ns = fixed, .per_mib_ns = slope};
         if (fixed < 0) line = (strata_sim_cost_t){.per_mib_ns = wxy / wxx};
@@ -129,7 +129,7 @@ static void note(strata_fitted_t *fitted, const char *key, const char *text) {
     snprintf(fitted->notes[fitted->note_count++].note, sizeof fitted->notes[0].note, "%s", text);
 }
 
-/* To four digits: no more can be known, and people read it. */
+/* Rounds to four digits, because the measurement is no more exact and people read the value. */
 static double rounded(double value) {
     double unit = 1;
     while (value / unit >= 10000) unit *= 10;

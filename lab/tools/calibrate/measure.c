@@ -7,7 +7,7 @@
 #include "platform/arithmetic.h"
 
 #define MIB (UINT64_C(1) << 20)
-/* How long the work is beside which a free is made, and how much of it a free must take to have waited. */
+/* Length of the work that runs beside a free. A free that takes half of it has waited for the work. */
 #define WORK_NS (UINT64_C(20) * 1000000)
 
 enum { HANDLES_MOST = 64 };
@@ -16,14 +16,14 @@ typedef strata_measure_t measure_t;
 
 static const uint64_t sizes[] = {4096, 64 << 10, MIB, 2 * MIB, 16 * MIB, 128 * MIB, 1024 * MIB};
 enum { SIZES = sizeof sizes / sizeof *sizes };
-/* Pinning takes half a second a GiB. */
+/* Pinning takes half a second per GiB. */
 #define PINNED_MOST (128 * MIB)
 
 /* ---- samples and rows ---- */
 
 static uint64_t now(const measure_t *m) { return m->device->clock->now(m->device->clock); }
 
-/* Makes a call, and keeps what it took as a sample of the group's row `index`. */
+/* Makes a call, and keeps its time as a sample of the group's row `index`. */
 #define TIME(m, index, call)                                                                                                       \
     do {                                                                                                                           \
         if ((m)->status != STRATA_OK) break;                                                                                       \
@@ -45,7 +45,7 @@ static int by_value(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
-/* Ends the group's row `index`. */
+/* Completes the group's row `index`. */
 static void end_row(measure_t *m, size_t index, strata_measured_row_t row) {
     strata_samples_t *samples = &m->group[index];
     size_t count = samples->count;
@@ -100,7 +100,7 @@ static void measure_pinned(measure_t *m) {
     }
 }
 
-/* Cold: the pool has nothing and grows. Warm: it serves what it was given back. Returns the bytes that the pool took. */
+/* A cold pool has nothing and grows. A warm pool serves memory that was freed to it. Returns the bytes that the pool took. */
 static uint64_t use_pool(measure_t *m, strata_handle_t pool, uint64_t size, strata_handle_t stream) {
     uint64_t chunk = 0;
     strata_address_t address = 0;
@@ -132,7 +132,7 @@ static void measure_pool(measure_t *m, strata_handle_t stream) {
 
 /* ---- virtual memory ---- */
 
-/* One pass over `count` handles of `size` next to each other: access and unmapping of all in one call. */
+/* One pass over `count` adjacent handles of `size` bytes. Access and unmapping of all handles are one call each. */
 static void use_handles(measure_t *m, uint64_t size, uint64_t count) {
     uint64_t total = size * count;
     strata_device_t *device = m->device;
@@ -167,7 +167,7 @@ static void measure_virtual(measure_t *m) {
         }
 }
 
-/* Between the two calls nobody needs the descriptor to be inherited or kept. */
+/* The descriptor is only used by the import that follows, so it need not be inherited or kept. */
 static void measure_sharing(measure_t *m) {
     uint64_t unit = m->device->capabilities.granularity;
     strata_physical_t handle = 0, again = 0;
@@ -225,7 +225,7 @@ static void measure_rest(measure_t *m, strata_handle_t stream) {
     end_rows(m, names, sizeof names / sizeof *names);
 }
 
-/* A free beside running work of another stream. */
+/* Times a free beside running work of another stream. */
 static void measure_waits(measure_t *m, strata_handle_t stream) {
     strata_address_t address = 0;
     MAKE(m, strata_device_malloc(m->device, STRATA_MEMORY_DEVICE, 4096, &address));

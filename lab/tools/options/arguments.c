@@ -87,7 +87,7 @@ static int take_lag(const strata_taking_t *taking, const char *value) {
     return STRATA_EXIT_DONE;
 }
 
-/* A whole number of at most 9 digits; false: `text` is none, or something other than `after` follows. */
+/* Reads a whole number of at most 9 digits. Returns false if `text` has none, or if something other than `after` follows it. */
 static bool whole(const char *text, char after, uint32_t *number, const char **rest) {
     size_t digits = strspn(text, "0123456789");
     if (digits == 0 || digits > 9 || text[digits] != after) return false;
@@ -96,7 +96,7 @@ static bool whole(const char *text, char after, uint32_t *number, const char **r
     return true;
 }
 
-/* The rank and size that the launcher of several processes gave this one. */
+/* Reads the rank and size that the launcher of several processes gave this one. */
 static bool launcher_shard(strata_arguments_t *arguments) {
     static const char *const names[][2] = {
         {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}, {"SLURM_PROCID", "SLURM_NTASKS"}};
@@ -140,7 +140,7 @@ static int take_json_flag(const strata_taking_t *taking, const char *none) {
     return STRATA_EXIT_DONE;
 }
 
-/* --draw alone, or --draw=WHAT. */
+/* Takes --draw alone, or --draw=WHAT. */
 static int take_draw(const strata_taking_t *taking, const char *value) {
     static const struct {
         const char *name;
@@ -293,7 +293,7 @@ const strata_option_t strata_export_options[] = {
     STRATA_OPTIONS_END,
 };
 
-/* What fits no replay of one trace at one row. */
+/* Refuses arguments that do not fit a replay of one trace at one row. */
 static int check_stats(const strata_command_t *self, const strata_arguments_t *arguments) {
     if (arguments->trace_count != 1) return strata_wrong_usage(self, "one trace, please");
     if (arguments->json && arguments->prometheus) return strata_wrong_usage(self, "--json or --prometheus, not both");
@@ -327,7 +327,7 @@ static size_t count_shard(const strata_arguments_t *arguments) {
     return (rest + arguments->shards - 1) / arguments->shards;
 }
 
-/* Whether the last parts of a path are these. */
+/* Returns true if the last parts of a path are these. */
 static bool ends_with(const char *path, const char *parts) {
     size_t length = strlen(path), of_parts = strlen(parts);
     if (of_parts > length || strcmp(path + length - of_parts, parts) != 0) return false;
@@ -355,7 +355,7 @@ static bool is_strategy(const char *word) {
            (strata_preset_text(word) && access(word, F_OK) != 0);
 }
 
-/* Two with one name could not be distinguished. */
+/* Two traces with one name could not be distinguished. */
 static int check_traces(const strata_command_t *self, const strata_arguments_t *arguments) {
     for (size_t i = 0; i < arguments->given_count; i++)
         if (is_strategy(arguments->given[i]))
@@ -368,7 +368,7 @@ static int check_traces(const strata_command_t *self, const strata_arguments_t *
     return STRATA_EXIT_DONE;
 }
 
-/* What a page shows if nothing is said. */
+/* Sets the defaults of a page. */
 static void fill_report(strata_arguments_t *arguments) {
     static const char *const compared[] = {"pytorch", "strata"};
     if (!arguments->report) arguments->report = REPORT_FILE;

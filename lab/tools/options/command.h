@@ -9,7 +9,7 @@
 
 enum {
     STRATA_EXIT_DONE = 0,
-    STRATA_EXIT_FAILED = 1, /* something went wrong that is not the caller's fault */
+    STRATA_EXIT_FAILED = 1, /* a failure that is not the caller's fault */
     STRATA_EXIT_WRONG = 2 /* wrong usage, strategy or trace */
 };
 
@@ -17,12 +17,12 @@ typedef struct strata_command strata_command_t;
 struct strata_command {
     const char *name;
     int (*run)(const strata_command_t *self, int argc, char **argv); /* argv[0] is the first argument after the name */
-    const char *words; /* what follows the options in the usage */
+    const char *words; /* the words after the options in the usage */
     const char *help; /* one line */
-    const struct strata_option *options; /* closed by a NULL name; NULL: none */
-    const char *example; /* what follows the name */
-    const char *more; /* paragraphs; NULL: none */
-    bool may_be_empty; /* a word may be empty, which is otherwise a mistake */
+    const struct strata_option *options; /* ends with a NULL name; NULL if there are none */
+    const char *example; /* the words after the name */
+    const char *more; /* further paragraphs; may be NULL */
+    bool may_be_empty; /* an empty word is allowed; otherwise it is an error */
 };
 
 extern const strata_command_t strata_command_compare, strata_command_replay, strata_command_report, strata_command_stats,
@@ -31,20 +31,21 @@ extern const strata_command_t strata_command_compare, strata_command_replay, str
     strata_command_fields, strata_command_calibrate, strata_command_plan, strata_command_run, strata_command_convert,
     strata_command_export, strata_command_help, strata_command_version;
 
-/* NULL: there is no such command. */
+/* Returns NULL if there is no such command. */
 const strata_command_t *strata_command_find(const char *name);
-/* Says that there is none, and which is near; returns STRATA_EXIT_WRONG. */
+/* Reports an unknown command and the nearest name. Returns STRATA_EXIT_WRONG. */
 int strata_command_unknown(const char *name);
-/* All commands, one line each. */
+/* Prints all commands, one line each. */
 void strata_commands_print(FILE *out);
-/* What a command does, its usage, its options and an example. */
+/* Prints the purpose of a command, its usage, its options and an example. */
 void strata_command_print(const strata_command_t *command, FILE *out);
 
-/* Says what is wrong with the arguments and what to do; returns STRATA_EXIT_WRONG. */
+/* Prints the error in the arguments and its remedy. Returns STRATA_EXIT_WRONG. */
 int strata_wrong_usage(const strata_command_t *self, const char *format, ...) STRATA_PRINTF(2, 3);
-/* Prints the thread's last error; returns the matching exit status. */
+/* Prints the thread's last error. Returns the matching exit status. */
 int strata_tell_failure(void);
-/* After writing: STRATA_EXIT_FAILED, with the reason, if output was lost. That is never the caller's fault. */
+/* Call after writing. If output was lost, prints the reason and returns STRATA_EXIT_FAILED. That is never the
+ * caller's fault. */
 int strata_tell_written(strata_status_t status);
 
 #endif

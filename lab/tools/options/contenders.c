@@ -14,7 +14,7 @@ enum { SETS = 3 * STRATA_ARGUMENT_SETS, LABEL = STRATA_ARGUMENT_LABEL + 8 };
 
 typedef struct loaded {
     strata_strategy_t *strategy;
-    const char *set[SETS]; /* of the environment, of all, its own */
+    const char *set[SETS]; /* from the environment, from --set for all strategies, and its own */
     size_t set_count;
     char label[LABEL];
 } loaded_t;
@@ -24,13 +24,13 @@ typedef struct memory {
     strata_contender_t contenders[STRATA_ARGUMENT_STRATEGIES];
     const char *given[STRATA_ARGUMENT_STRATEGIES];
     char *environment; /* a copy of STRATA_SET, cut at its commas */
-    const char *common[2 * STRATA_ARGUMENT_SETS]; /* the environment's, then those before the first strategy */
+    const char *common[2 * STRATA_ARGUMENT_SETS]; /* from the environment, then from --set before the first strategy */
     size_t common_count, environment_count;
 } memory_t;
 
 /* ---- values that are set ----------------------------------------------------------------------------------------------- */
 
-/* As the library reads it: one path is one path, however it is spaced. */
+/* Trims spaces as the library does, so that a path is the same however it is spaced. */
 static char *trim(char *text) {
     text += strspn(text, " ");
     size_t length = strlen(text);
@@ -67,7 +67,7 @@ static bool has_path(const strata_strategy_t *strategy, const char *set) {
     return strata_strategy_has(strategy, path);
 }
 
-/* Each value for all must fit at least one strategy; otherwise it is misspelt. */
+/* Each value for all strategies must fit at least one of them. Otherwise it is misspelled. */
 static strata_status_t give_common(memory_t *memory, size_t count) {
     for (size_t k = 0; k < memory->common_count; k++) {
         bool fits = false;
@@ -186,7 +186,7 @@ static strata_status_t make_contenders(memory_t *memory, const strata_arguments_
 
 /* ---- presets that the device can run ------------------------------------------------------------------------------------------- */
 
-/* Serves one small block on one device. E_NO_MEMORY: the strategy preallocates more than the device has. */
+/* Serves one small block on one device. Fails with E_NO_MEMORY if the strategy preallocates more than the device has. */
 static strata_status_t try_to_run(const strata_contender_t *contender) {
     char path[] = "", *tags[] = {path}, *stacks[] = {path};
     strata_trace_stream_t stream = {.number = 0};

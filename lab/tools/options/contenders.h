@@ -1,4 +1,4 @@
-/* The strategies of a comparison, loaded and labelled, each with the device that it runs on. */
+/* The strategies of a comparison, loaded and labeled, each with its device. */
 #ifndef STRATA_TOOLS_CONTENDERS_H
 #define STRATA_TOOLS_CONTENDERS_H
 
@@ -12,8 +12,9 @@ typedef struct strata_contenders {
     void *memory;
 } strata_contenders_t;
 
-/* Reports on standard error if a GPU is requested but simulated, and which presets of `--strategy all` are left out because the device cannot
- * run them. On failure everything is released. */
+/* Loads the strategies. Reports on standard error if a requested GPU is simulated. Also reports the presets
+ * of `--strategy all` that are left out because the device cannot run them. On failure everything is
+ * released. */
 strata_status_t strata_contenders_load(const strata_arguments_t *arguments, strata_contenders_t *contenders);
 void strata_contenders_delete(strata_contenders_t *contenders);
 

@@ -6,9 +6,9 @@
 
 #include "config/config.h"
 
-/* A preset's name, else a file's path; sets request->preset or request->file. */
+/* Sets request->preset to a preset's name, or request->file to a file's path. */
 void strata_named_strategy(const char *name, strata_config_request_t *request);
-/* Its name if no label is given: the preset's, or the file's without folder and .yaml. */
+/* Sets `label` to the default label: the preset's name, or the file's name without folder and .yaml. */
 void strata_named_label(const char *name, char *label, size_t capacity);
 
 #endif

@@ -46,7 +46,7 @@ int strata_take_number(const strata_taking_t *taking, const char *value) {
 
 static bool wants_value(const strata_option_t *option) { return option->value && *option->value != '['; }
 
-/* The option of "--name" or "--name=value"; *value is what follows the sign, or NULL. */
+/* Returns the option of "--name" or "--name=value". *value is the part after the sign, or NULL. */
 static const strata_option_t *find_option(const strata_command_t *self, const char *argument, const char **value) {
     size_t length = strcspn(argument, "=");
     *value = argument[length] ? argument + length + 1 : NULL;
@@ -93,7 +93,8 @@ static int take_at(reading_t *reading, int *at) {
     if (!wants_value(option)) return take(reading, option, value);
     if (!value && *at + 1 < reading->argc) {
         const char *next = reading->argv[*at + 1], *of_next;
-        if (find_option(self, next, &of_next)) /* The value was left out, or "--json --device" would write a file "--device". */
+        /* The value was left out. Otherwise "--json --device" would write a file "--device". */
+        if (find_option(self, next, &of_next))
             return strata_wrong_usage(self, "%s has no value, %s follows; write %s %s, or %s=%s if that is the value", option->name,
                                       next, option->name, option->value, option->name, next);
         value = reading->argv[++*at];

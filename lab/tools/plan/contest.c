@@ -9,9 +9,9 @@ typedef struct entry {
     const char *name;
     strata_plan_result_t result;
     strata_plan_dependencies_t passes;
-    uint64_t *offsets; /* NULL: it has no plan */
-    uint64_t apart; /* the peak if branches share nothing; 0: none */
-    char why[160]; /* that it has no plan */
+    uint64_t *offsets; /* NULL without a plan */
+    uint64_t apart; /* the peak if branches share nothing; 0 if there is none */
+    char why[160]; /* the reason for having no plan */
 } entry_t;
 
 static const char *const planners[] = {
@@ -19,7 +19,7 @@ static const char *const planners[] = {
     STRATA_PLANNER_MAP(PLANNER_NAME)
 #undef PLANNER_NAME
 };
-enum { PLANNERS = sizeof planners / sizeof *planners, ENTRIES = PLANNERS + 1 }; /* the last: the plan that the file is */
+enum { PLANNERS = sizeof planners / sizeof *planners, ENTRIES = PLANNERS + 1 }; /* the last entry is the plan in the file */
 
 typedef struct contest {
     const strata_plan_input_t *input;
@@ -72,7 +72,7 @@ static void print_peaks(FILE *out, const contest_t *c) {
     }
 }
 
-/* Against the best plan: buffers elsewhere, and the bytes of those that lie higher. */
+/* Compares each plan with the best one: buffers at other addresses, and the difference of the peaks. */
 static void print_differences(FILE *out, const contest_t *c) {
     const strata_plan_table_t *t = &c->input->table;
     fprintf(out, "\nagainst %s's plan\n%-8s %10s %10s %10s %16s\n", c->best->name, "planner", "elsewhere", "higher", "lower",
@@ -90,7 +90,7 @@ static void print_differences(FILE *out, const contest_t *c) {
     }
 }
 
-/* What a plan saves by sharing between branches is what its implicit dependencies buy. */
+/* Sharing between branches saves memory and causes implicit dependencies. Prints both. */
 static void print_passes(FILE *out, const contest_t *c) {
     fprintf(out, "\n%-8s %10s %18s %10s %18s", "planner", "reuses", "bytes passed on", "implicit", "implicit bytes");
     fprintf(out, c->forks ? " %16s\n" : "\n", "saved by them");
@@ -108,7 +108,7 @@ static void print_passes(FILE *out, const contest_t *c) {
                 "peak, apart: the peak if branches share nothing, and nobody waits.\n");
 }
 
-/* The plan that the file is, if all of it is fixed. */
+/* Enters the plan in the file, if all of its buffers are fixed. */
 static strata_status_t enter_given(contest_t *c) {
     const strata_plan_table_t *t = &c->input->table;
     entry_t *e = &c->entries[PLANNERS];
@@ -124,7 +124,7 @@ static strata_status_t enter_given(contest_t *c) {
     return status;
 }
 
-/* The buffers as the planners have them: with their forks and without; a plan's own offsets are forgotten. */
+/* Prepares the buffers for the planners, with their forks and without. If the file is a plan, its offsets are dropped. */
 static void prepare(contest_t *c) {
     const strata_plan_table_t *t = &c->input->table;
     c->given = t->count > 0;

@@ -10,7 +10,8 @@ static void forget_offsets(strata_plan_table_t *t) {
     for (size_t i = 0; i < t->count; i++) t->buffers[i].flags &= ~(uint32_t)STRATA_PLAN_FIXED;
 }
 
-/* What only the readers of traces know. JSON is a plan here, and buffers are a problem. */
+/* Returns true for the formats that only the readers of traces can read. Here JSON is a plan, and a table of
+ * buffers is a problem. */
 static bool is_record(const char *format) {
     return strcmp(format, "pytorch") == 0 || strcmp(format, "rmm") == 0 || strcmp(format, "umpire") == 0;
 }
@@ -42,7 +43,7 @@ void strata_plan_input_delete(strata_plan_input_t *input) {
     input->lifetimes = NULL;
 }
 
-/* ---- what the program orders by itself ---- */
+/* ---- the program's own order ---- */
 
 typedef struct ordered {
     const strata_plan_input_t *input;

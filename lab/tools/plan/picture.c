@@ -9,7 +9,7 @@
 
 enum { ROWS = 20, WIDEST = 400, SVG_BUFFERS = 200000, SVG_WIDTH = 1200, SVG_HEIGHT = 600 };
 
-/* What a picture shows. */
+/* The ranges that a picture shows. */
 typedef struct frame {
     uint64_t begin, end, top;
 } frame_t;
@@ -32,7 +32,7 @@ static char sign_of(size_t buffer) {
     return signs[buffer % (sizeof signs - 1)];
 }
 
-/* The part of square `at` of `squares` over [0, all) that [from, to) covers. */
+/* Returns the part of square `at` of `squares` over [0, all) that [from, to) covers. */
 static double covered(double from, double to, double all, size_t at, size_t squares) {
     double begin = all / (double)squares * (double)at, end = all / (double)squares * (double)(at + 1);
     double low = from > begin ? from : begin, high = to < end ? to : end;
@@ -66,7 +66,7 @@ strata_status_t strata_plan_draw(FILE *out, const strata_plan_table_t *t, const 
     float *most = strata_host_new(ROWS * columns, sizeof *most);
     if (signs && most) {
         memset(signs, '.', ROWS * columns);
-        for (size_t i = 0; i < ROWS * columns; i++) most[i] = 0.1f; /* what covers less is not seen */
+        for (size_t i = 0; i < ROWS * columns; i++) most[i] = 0.1f; /* smaller parts are not shown */
         for (size_t i = 0; i < t->count; i++)
             if (t->buffers[i].size) draw_buffer(signs, most, columns, &f, &t->buffers[i], offsets[i], sign_of(i));
         for (size_t y = ROWS; y-- > 0;)

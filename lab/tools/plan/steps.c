@@ -1,10 +1,11 @@
 #include "lab/tools/plan/steps.h"
 
-/* Events that must be the same before a distance is looked at; places from which that is done; the shortest step; and how often all
- * events may be looked at from a place. */
+/* SAME is the number of equal events required before a distance is examined, and PLACES the number of places
+ * where this is tried. SHORTEST is the shortest step. From one place, at most PASSES times all events are
+ * examined. */
 enum { SAME = 24, PLACES = 4, SHORTEST = 4, PASSES = 32 };
 
-/* The stretch around `at` in which every event says what the one `distance` later says. */
+/* Finds the stretch around `at` in which every event equals the one `distance` later. */
 static void stretch_of(const strata_step_event_t *e, size_t count, size_t at, size_t distance, size_t *from, size_t *to) {
     *from = *to = at;
     while (*from > 0 && e[*from - 1].says == e[*from - 1 + distance].says) --*from;
@@ -17,7 +18,7 @@ static bool looks_alike(const strata_step_event_t *e, size_t count, size_t at, s
     return true;
 }
 
-/* Where in the first step fewest bytes live. */
+/* Returns the event of the first step at which the fewest bytes live. */
 static size_t quietest(const strata_step_event_t *e, size_t first, size_t length) {
     size_t best = first;
     for (size_t i = first; i < first + length; i++)

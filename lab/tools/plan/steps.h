@@ -1,4 +1,4 @@
-/* Finding the step that a program repeats, in the events of a trace. */
+/* Finds the step that a program repeats in the events of a trace. */
 #ifndef STRATA_TOOLS_PLAN_STEPS_H
 #define STRATA_TOOLS_PLAN_STEPS_H
 
@@ -6,19 +6,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What an event says, in one number: events that say the same have the same. `live` is the bytes that live before it. */
+/* Events are equal if their numbers `says` are equal. `live` is the bytes that live before the event. */
 typedef struct strata_step_event {
     uint64_t says;
     uint64_t live;
 } strata_step_event_t;
 
 typedef struct strata_steps {
-    size_t first; /* event at which the first one begins */
-    size_t length; /* events */
-    size_t count; /* one after the other, all the same; 0: nothing is repeated */
+    size_t first; /* event at which the first step begins */
+    size_t length; /* in events */
+    size_t count; /* equal steps in a row; 0 if nothing is repeated */
 } strata_steps_t;
 
-/* The repetition that most events belong to, if it is at least half of them; steps begin where fewest bytes live. */
+/* Returns the repetition with the most events, if it has at least half of them. Steps begin where the fewest bytes live. */
 strata_steps_t strata_steps_find(const strata_step_event_t *events, size_t count);
 
 #endif

@@ -1,4 +1,4 @@
-/* A trace as buffers: what the device and place with the most bytes was asked for, in the order of its rows. */
+/* Turns a trace into buffers: the requests to the device and place with the highest peak, in the order of its rows. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,9 +12,9 @@
 enum { ALIGNMENT = 256, MARKS = 1 << 20 };
 
 typedef struct lifetime {
-    uint32_t begin, end; /* events; the end of the trace if it is never freed */
+    uint32_t begin, end; /* event numbers; `end` is UINT32_MAX if it is never freed */
     uint64_t size; /* rounded up to the alignment */
-    uint32_t row; /* its alloc, in the trace */
+    uint32_t row; /* of its alloc in the trace */
 } lifetime_t;
 
 typedef struct tracing {
@@ -23,7 +23,7 @@ typedef struct tracing {
     strata_place_kind_t place;
     lifetime_t *lives; /* by id */
     strata_step_event_t *events; /* allocs and frees of the place */
-    uint32_t *marks; /* events at which `step` rows stand */
+    uint32_t *marks; /* event numbers at the trace's `step` rows */
     uint32_t event_count, mark_count;
     bool streams;
 } tracing_t;
@@ -36,7 +36,7 @@ static bool is_ours(const tracing_t *x, const strata_trace_event_t *e) {
     return e->place == (uint8_t)x->place && device_of(x->trace, e) == x->device;
 }
 
-/* The device and place with the highest peak. */
+/* Chooses the device and place with the highest peak. */
 static void choose_place(tracing_t *x) {
     const strata_trace_t *t = x->trace;
     uint64_t live[STRATA_TRACE_DEVICES][STRATA_PLACE_KINDS] = {{0}}, peak[STRATA_TRACE_DEVICES][STRATA_PLACE_KINDS] = {{0}},
@@ -102,7 +102,7 @@ static void note_events(tracing_t *x) {
 
 /* ---- the step ---- */
 
-/* Steps as rows `step` mark them: from each to the next. */
+/* Steps are the ranges between the trace's `step` rows. Returns true if this step and the next one are equal. */
 static bool same_step(const tracing_t *x, uint32_t step) {
     uint32_t a = x->marks[step - 1], b = x->marks[step], length = b - a;
     if (step + 1 >= x->mark_count || x->marks[step + 1] - b != length || length == 0) return false;
@@ -145,7 +145,7 @@ static strata_status_t find_step(const tracing_t *x, uint64_t wanted, uint32_t *
 
 /* ---- buffers ---- */
 
-/* What lives in [from, to), cut off where that begins and ends. */
+/* Adds the part of a lifetime that is within [from, to). */
 static strata_status_t add_buffer(const tracing_t *x, uint32_t id, uint32_t from, uint32_t to, strata_plan_input_t *input) {
     const lifetime_t *life = &x->lives[id];
     const strata_trace_event_t *e = &x->trace->events[life->row];

@@ -6,12 +6,12 @@
 
 enum { STREAMS_MOST = 64, SEEN_MOST = 1 << 26 };
 
-/* Clocks are rows, counted from 1: clock[s][t] is the last row of stream t that stream s comes after. */
+/* Clocks are rows, counted from 1: clock[s][t] is the last row of stream t that is ordered before stream s. */
 typedef struct ordering {
     strata_trace_order_t *order;
     const strata_trace_t *trace;
     uint32_t streams;
-    uint32_t *clock; /* of streams, then the host's */
+    uint32_t *clock; /* of the streams, then of the host */
 } ordering_t;
 
 static uint32_t *clock_of(const ordering_t *x, uint32_t stream) { return x->clock + (size_t)stream * x->streams; }
@@ -21,7 +21,7 @@ static void join(const ordering_t *x, uint32_t *into, const uint32_t *from) {
         if (from[t] > into[t]) into[t] = from[t];
 }
 
-/* Whoever waits for a stream comes after all that it was given so far. */
+/* Orders the waiter after everything that the stream was given so far. */
 static void wait_for(const ordering_t *x, uint32_t waiter, uint32_t stream, uint32_t row) {
     clock_of(x, stream)[stream] = row;
     join(x, clock_of(x, waiter), clock_of(x, stream));
@@ -29,7 +29,7 @@ static void wait_for(const ordering_t *x, uint32_t waiter, uint32_t stream, uint
 
 static void begin_block(const ordering_t *x, const strata_trace_event_t *e, uint32_t row) {
     uint32_t *seen = x->order->seen + (size_t)e->id * x->streams, *own = clock_of(x, e->stream);
-    join(x, own, clock_of(x, x->streams)); /* the host gives it its next kernel */
+    join(x, own, clock_of(x, x->streams)); /* the host submits the stream's next kernel */
     own[e->stream] = row;
     memcpy(seen, own, x->streams * sizeof *seen);
     x->order->owner[e->id] = e->stream;

@@ -1,5 +1,5 @@
-/* What a traced program orders by itself: a kernel that is submitted after its stream has waited for another one, or after the host
- * has, comes after what that other stream did before. */
+/* The order that a traced program makes by itself. If a stream or the host has waited for another stream,
+ * kernels submitted later are ordered after that stream's earlier work. */
 #ifndef STRATA_TOOLS_PLAN_TRACE_ORDER_H
 #define STRATA_TOOLS_PLAN_TRACE_ORDER_H
 
@@ -7,17 +7,19 @@
 #include "trace/trace.h"
 
 typedef struct strata_trace_order {
-    uint32_t streams; /* 0: nothing is known */
-    uint32_t *seen; /* of each lifetime's begin: up to which row it comes after each stream; streams to a lifetime */
-    uint32_t *end; /* row of its free; the number of rows if there is none */
+    uint32_t streams; /* 0 if the order is unknown */
+    uint32_t *seen; /* by lifetime and stream: the stream's last row that is ordered before the lifetime's begin */
+    uint32_t *end; /* row of its free, or the number of rows plus 1 if there is none */
     uint16_t *owner;
-    uint64_t *users; /* a bit for each stream that has it, or borrows it */
+    uint64_t *users; /* a bit for each stream that owns or borrows it */
 } strata_trace_order_t;
 
-/* Of a trace with more than 64 streams, or too many lifetimes for them, nothing is known. E_HOST_MEMORY: nothing is left. */
+/* The order is unknown for a trace with more than 64 streams, or with too many lifetimes for its streams. If
+ * this fails with E_HOST_MEMORY, nothing is left. */
 strata_status_t strata_trace_order_make(strata_trace_order_t *order, const strata_trace_t *trace);
 void strata_trace_order_delete(strata_trace_order_t *order);
-/* Whether the program orders everything that uses `earlier` before what uses `later`, which begins after it was freed. */
+/* Returns true if the program orders all uses of `earlier` before those of `later`. `later` must begin after
+ * `earlier` was freed. */
 bool strata_trace_order_has(const strata_trace_order_t *order, uint32_t earlier, uint32_t later);
 
 #endif

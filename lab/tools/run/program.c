@@ -25,13 +25,13 @@ bool strata_program_find(const char *name, char *path, size_t capacity) {
     return false;
 }
 
-/* ---- the file, which may hold anything ---- */
+/* ---- the file, which may have any contents ---- */
 
 static bool read_at(int file, void *into, size_t size, uint64_t offset) {
     return offset <= INT64_MAX && pread(file, into, size, (off_t)offset) == (ssize_t)size;
 }
 
-/* A zero-terminated text, cut to the room. */
+/* Reads a zero-terminated text, cut to the room. */
 static void read_name(int file, char name[NAME_ROOM], uint64_t table, uint64_t offset) {
     ssize_t got = table + offset <= INT64_MAX ? pread(file, name, NAME_ROOM - 1, (off_t)(table + offset)) : 0;
     name[got > 0 ? got : 0] = '\0';
@@ -40,9 +40,9 @@ static void read_name(int file, char name[NAME_ROOM], uint64_t table, uint64_t o
 typedef struct elf {
     int file;
     Elf64_Ehdr header;
-    bool interpreted; /* a loader loads it */
-    bool has_code; /* for GPUs, as the CUDA compiler puts it in */
-    bool needs_runtime; /* libcudart.so */
+    bool interpreted; /* has a dynamic loader */
+    bool has_code; /* GPU code as the CUDA compiler embeds it */
+    bool needs_runtime; /* needs libcudart.so */
 } elf_t;
 
 static bool read_header(elf_t *elf) {

@@ -1,4 +1,4 @@
-/* What a program is, as far as preloading depends on it. */
+/* The properties of a program that preloading depends on. */
 #ifndef STRATA_TOOLS_PROGRAM_H
 #define STRATA_TOOLS_PROGRAM_H
 
@@ -6,12 +6,12 @@
 #include <stddef.h>
 
 typedef enum strata_program_kind {
-    STRATA_PROGRAM_PLAIN, /* nothing is known against it; also scripts and what cannot be read */
-    STRATA_PROGRAM_STATIC, /* linked statically: nothing is loaded into it, so nothing can be preloaded */
-    STRATA_PROGRAM_OWN_RUNTIME /* has code for GPUs and needs no libcudart: its CUDA runtime is linked statically */
+    STRATA_PROGRAM_PLAIN, /* no problem is known; also scripts and unreadable files */
+    STRATA_PROGRAM_STATIC, /* linked statically, so nothing can be preloaded */
+    STRATA_PROGRAM_OWN_RUNTIME /* has code for GPUs and does not need libcudart, so its CUDA runtime is linked statically */
 } strata_program_kind_t;
 
-/* Tells if the loader ignores LD_PRELOAD for a program because the program changes user, group or capabilities when it starts. */
+/* The loader ignores LD_PRELOAD for a program that changes user, group or capabilities when it starts. */
 typedef enum strata_program_preload {
     STRATA_PRELOAD_HEEDED,
     STRATA_PRELOAD_HEEDED_NOW, /* set-user or set-group, but the caller already has that user or group */
@@ -19,7 +19,7 @@ typedef enum strata_program_preload {
 } strata_program_preload_t;
 strata_program_preload_t strata_program_preload_of(const char *path);
 
-/* The file that the shell would run for `name`: along PATH if it has no slash. false: there is none. */
+/* Finds the file that the shell would run for `name`, along PATH if it has no slash. Returns false if there is none. */
 bool strata_program_find(const char *name, char *path, size_t capacity);
 strata_program_kind_t strata_program_kind(const char *path);
 

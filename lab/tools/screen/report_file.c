@@ -6,7 +6,7 @@
 #include "trace/text/input.h"
 #include "trace/text/json_scan.h"
 
-/* Whether these first bytes, which end with a zero, are those of a file of ours. */
+/* Returns true if these first bytes, which end with a zero, are those of a file of this command. */
 typedef bool (*begins_fn)(const char *bytes, const char *mark);
 
 static bool begins_as_report(const char *bytes, const char *unused) {
@@ -22,7 +22,7 @@ static bool begins_as_report(const char *bytes, const char *unused) {
 
 static bool begins_with_mark(const char *bytes, const char *mark) { return strncmp(bytes, mark, strlen(mark)) == 0; }
 
-/* A file that cannot be read is none. */
+/* Returns false for a file that cannot be read. */
 static bool is_ours(const char *path, begins_fn begins, const char *mark) {
     enum { LOOKED_AT = 256 };
     char first[LOOKED_AT + 1] = "";

@@ -1,15 +1,16 @@
-/* Files that the command writes where it is told: an option is one letter away from the files that others have. */
+/* Output files of the command. A wrong option must not overwrite a user's other files, so only files that
+ * strata wrote are replaced. */
 #ifndef STRATA_TOOLS_REPORT_FILE_H
 #define STRATA_TOOLS_REPORT_FILE_H
 
 #include "trace/text/output.h"
 
-/* strata_output_open(), except for a file that is neither empty nor a comparison as strata writes them: E_INVALID, and the file
- * stays. An existing comparison is replaced once the new one is complete. */
+/* Like strata_output_open(), except that it fails with E_INVALID for a file that is neither empty nor a
+ * comparison of strata. That file stays. An existing comparison is replaced once the new one is complete. */
 strata_status_t strata_report_open(const char *path, strata_output_t **out);
-/* The same for a file that begins with `mark`, under the name that `option` gives. */
+/* Like strata_report_open(), for a file that begins with `mark`. `option` is the option that names it. */
 strata_status_t strata_marked_open(const char *path, const char *option, const char *mark, strata_output_t **out);
-/* The check alone. */
+/* Makes only the check of strata_marked_open(). */
 strata_status_t strata_marked_check(const char *path, const char *option, const char *mark);
 
 #endif

@@ -8,7 +8,7 @@
 static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXCPU, SIGXFSZ};
 enum { ENDING = sizeof ending / sizeof *ending };
 
-/* Whoever waits for the command sees the signal that ended it. It is blocked until the handler returns. */
+/* The parent process must see the signal that ended the command. The signal is blocked until the handler returns. */
 static void end_by(int number) {
     strata_begun_unlink_all();
     (void)signal(number, SIG_DFL);
