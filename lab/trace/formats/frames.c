@@ -104,7 +104,7 @@ static strata_status_t frame_number(strata_frames_t *self, const frame_t *frame,
     return strata_ids_add(&self->contents, key);
 }
 
-/* The same for an item of a list, which may not be a dict. */
+/* Returns the number of the frame in a list item, which may not be a dict. */
 static strata_status_t item_number(strata_frames_t *self, const value_t *item, uint32_t *number) {
     static const frame_t none = {.rank = RANK_NATIVE};
     if (item->kind != STRATA_PICKLE_DICT) return frame_number(self, &none, number);
@@ -131,7 +131,8 @@ static size_t base_name(const value_t *file) {
     return base;
 }
 
-/* Writes "train.py:31 forward"; "forward" without a file; "" without both. Characters that a stack cannot hold become spaces. */
+/* Writes "train.py:31 forward", or "forward" without a file, or "" without both. Characters that a stack
+ * cannot hold become spaces. */
 static size_t put_frame(const frame_t *frame, char *text) {
     size_t base = frame->file.length ? base_name(&frame->file) : 0, length = frame->file.length - base;
     int written = 0;
@@ -147,7 +148,7 @@ static size_t put_frame(const frame_t *frame, char *text) {
     return strlen(text);
 }
 
-/* Returns the innermost frame of user code, else of Python code, else any frame with a file. */
+/* Writes the innermost frame of user code, else of Python code, else any frame with a text. */
 static void put_tag(const strata_frames_t *self, const sequence_t *sequence, char *text) {
     const frame_t *best = NULL;
     for (uint32_t i = 0; i < sequence->count; i++) {

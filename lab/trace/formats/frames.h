@@ -12,7 +12,7 @@
 /* The tag and the stack of a list of frames in a trace. */
 typedef struct strata_frames_named {
     char *tag; /* "" if no frame has a file or a name */
-    uint32_t stack; /* number in the trace's stacks, from 1; 0: none */
+    uint32_t stack; /* number in the trace's stacks, from 1; 0 for none */
     bool lost; /* it has frames, but the trace cannot hold another stack */
 } strata_frames_named_t;
 
@@ -31,8 +31,8 @@ typedef struct strata_frames {
     strata_ids_t texts; /* texts of the stacks, in the order of their numbers */
 } strata_frames_t; /* an empty table is all zero except `stacks` */
 
-/* Finds the tag and stack of a list of frames. *named is valid until the next call; NULL if the value is not a list or is empty.
- * E_HOST_MEMORY. */
+/* Finds the tag and stack of a list of frames. *named is valid until the next call, or NULL if the value is
+ * not a list or is empty. Fails with E_HOST_MEMORY. */
 strata_status_t strata_frames_name(strata_frames_t *frames, const strata_pickle_value_t *list, const strata_frames_named_t **named);
 void strata_frames_clear(strata_frames_t *frames);
 

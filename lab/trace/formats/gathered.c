@@ -7,7 +7,7 @@
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 
-enum { HEADER_LINES = 2 }; /* before the first row of what strata convert writes */
+enum { HEADER_LINES = 2 }; /* lines before the first row in the output of strata convert */
 
 static strata_status_t refuse(const strata_gathered_t *gathered, const char *what, uint64_t value) {
     return strata_fail(STRATA_E_FORMAT, 0, "%s: event %zu of the record: %s %" PRIu64 " is more than a trace can hold",
@@ -84,7 +84,7 @@ static strata_status_t add_row(strata_gathered_t *gathered, strata_gathered_rows
     return STRATA_OK;
 }
 
-/* From the first event on, and never falling: two threads' clocks, or two devices', differ a little. */
+/* Returns times from the first event on. They never fall, although the clocks of two threads or devices may differ a little. */
 static strata_status_t time_of(strata_gathered_t *gathered, uint64_t time_us, uint64_t *time) {
     if (!gathered->has_began) gathered->began = time_us;
     gathered->has_began = true;
@@ -95,7 +95,7 @@ static strata_status_t time_of(strata_gathered_t *gathered, uint64_t time_us, ui
     return STRATA_OK;
 }
 
-/* The row of an event, without its id and operation. */
+/* Sets the row of an event, without its id and operation. */
 static strata_status_t row_of(strata_gathered_t *gathered, const strata_gathered_event_t *event, strata_gathered_row_t *row) {
     *row = (strata_gathered_row_t){.size = event->size,
                                    .stream = event->stream,
@@ -143,7 +143,7 @@ static strata_status_t add_tag(strata_gathered_t *gathered, const char *tag, uin
     return strata_ids_add(&gathered->tag_ids, key);
 }
 
-/* A trace holds a number of different tags; what comes after them has none. */
+/* The number of different tags in a trace is limited. Later rows get none. */
 static strata_status_t tag_of(strata_gathered_t *gathered, const char *tag, uint16_t *index) {
     char copy[STRATA_TRACE_TAG_BYTES];
     strata_status_t status = STRATA_OK;
@@ -168,7 +168,7 @@ static strata_status_t tag_of(strata_gathered_t *gathered, const char *tag, uint
 
 /* ---- lives ---- */
 
-/* What is known about an address; made at its first use. The pointer is good until the next call. */
+/* Finds the state of an address, which is created at its first use. The pointer is valid until the next call. */
 static strata_status_t life_at(strata_gathered_t *gathered, const strata_gathered_event_t *event, strata_gathered_life_t **life) {
     strata_gathered_device_t *device = &gathered->devices[event->device];
     uint32_t number = strata_ids_find(&device->addresses, event->address);
@@ -189,7 +189,7 @@ static strata_status_t life_at(strata_gathered_t *gathered, const strata_gathere
     return STRATA_OK;
 }
 
-/* A life that began before the record. */
+/* Begins a life that is older than the record. */
 static strata_status_t begin_older(strata_gathered_t *gathered, const strata_gathered_event_t *event,
                                    strata_gathered_life_t *life) {
     strata_gathered_row_t row = {.size = event->size,
@@ -226,7 +226,7 @@ static strata_status_t alloc(strata_gathered_t *gathered, const strata_gathered_
     if (status != STRATA_OK) return status;
     row.id = gathered->ids++;
     *life = (strata_gathered_life_t){.stream = event->stream, .size = event->size, .id = row.id, .known = true};
-    gathered->live_bytes += event->size; /* an overflow exceeds what a trace can hold, which is refused there */
+    gathered->live_bytes += event->size; /* an overflow exceeds the limit of a trace, which is refused when it is loaded */
     gathered->live_peak = strata_max(gathered->live_peak, gathered->live_bytes);
     return add_op(gathered, &row, STRATA_TRACE_alloc, event->stream);
 }

@@ -1,6 +1,7 @@
-/* Buffers with their lives, as MiniMalloc and other planners take them: CSV with `lower` (or begin, start), `upper` (or `end`, the
- * last moment) and `size`; other columns are not read. A moment of the plan becomes a microsecond, and what ends at one makes room
- * for what begins there. planning/file reads the same files as problems. */
+/* Reads buffers with their lives, as MiniMalloc and other planners take them. The file is CSV with `lower`
+ * (or begin, start), `upper` (or `end`, the last moment) and `size`. A name (id, buffer, buffer_id, name)
+ * becomes the tag, and other columns are not read. A moment of the plan becomes a microsecond. A buffer that
+ * ends at a moment makes room for those that begin there. planning/file reads the same files as problems. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,9 +22,9 @@ typedef struct moment {
 typedef struct plan {
     strata_gathered_t *gathered;
     strata_lines_t lines;
-    uint32_t at[FIELDS]; /* of each, its field; NOWHERE */
+    uint32_t at[FIELDS]; /* the field of each column, or NOWHERE */
     uint32_t fields; /* of the header */
-    bool inclusive; /* `end`, not `upper` */
+    bool inclusive; /* the header has `end`, not `upper` */
     moment_t *moments;
     size_t count, capacity;
 } plan_t;
@@ -147,7 +148,7 @@ static strata_status_t open_plan(const char *path, strata_input_t *input, void *
     return strata_gathered_open(path, input, gather, state);
 }
 
-/* Whether a header, which has no quotes, has this column. */
+/* Returns true if a header, which has no quotes, has this column. */
 static bool has_column(const char *head, size_t length, const char *word) {
     size_t wanted = strlen(word);
     for (const char *at = head; at < head + length; at += strcspn(at, ",\n") + 1)

@@ -1,13 +1,13 @@
-/* Memory events of Nsight Systems: the table CUDA_GPU_MEMORY_USAGE_EVENTS of `nsys export --type sqlite` as CSV with a header, as
- * `sqlite3 -header -csv` prints it. The columns and the numbers of ENUM_CUDA_MEM_KIND and ENUM_CUDA_DEV_MEM_EVENT_OPER are those of
- * NVIDIA's schema reference. */
+/* Reads memory events of Nsight Systems: the table CUDA_GPU_MEMORY_USAGE_EVENTS of `nsys export --type
+ * sqlite`, as CSV with a header. `sqlite3 -header -csv` prints it. The columns and the numbers of
+ * ENUM_CUDA_MEM_KIND and ENUM_CUDA_DEV_MEM_EVENT_OPER are those of NVIDIA's schema reference. */
 #include <string.h>
 
 #include "lab/trace/formats/gathered.h"
 #include "lab/trace/formats/numbers.h"
 #include "trace/text/lines.h"
 
-/* X(column, whether it must be there) */
+/* X(column, 1 if it is mandatory) */
 #define COLUMN_MAP(X)                                                                                                              \
     X(start, 1)                                                                                                                    \
     X(address, 1)                                                                                                                  \
@@ -82,7 +82,7 @@ static strata_status_t number_of(const table_t *table, column_t column, uint64_t
     return WRONG(table, column, "%s is \"%s\"; Nsight Systems writes a number", names[column], strata_shown(field).text);
 }
 
-/* Another process has addresses of its own: the first one's events are read. */
+/* Another process has its own addresses, so only the events of the first process are read. */
 static bool is_others(table_t *table, uint64_t process) {
     if (!table->has_process) table->process = process;
     table->has_process = true;
@@ -106,7 +106,7 @@ static strata_status_t read_event(table_t *table, strata_gathered_event_t *event
     return STRATA_OK;
 }
 
-/* Pageable memory and arrays are not an allocator's to serve, and static variables are there as long as their module. */
+/* An allocator does not serve pageable memory or arrays, and static variables live as long as their module. */
 static strata_status_t read_row(table_t *table) {
     static const struct {
         bool served;
@@ -121,7 +121,7 @@ static strata_status_t read_row(table_t *table) {
         return STRATA_OK;
     }
     event.place = kinds[kind].place;
-    if (event.place == STRATA_PLACE_PINNED) event.device = 0; /* whichever was current */
+    if (event.place == STRATA_PLACE_PINNED) event.device = 0; /* the recorded one is only the current device */
     if (operation == 0) return strata_gathered_alloc(table->gathered, &event);
     event.tag = NULL;
     if (operation == 1) return strata_gathered_free(table->gathered, &event, false);

@@ -1,4 +1,4 @@
-/* Strata's own format, row by row: the header, the fields, what an operation must have. */
+/* Reads Strata's own format row by row: the header, the fields, and the requirements of each operation. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,13 +12,13 @@
 typedef struct own {
     strata_lines_t lines;
     uint32_t field_count;
-    uint8_t column_of[STRATA_TRACE_FIELDS]; /* strata_trace_column_t; STRATA_TRACE_COLUMNS: an x_ column */
-    const char *value[STRATA_TRACE_COLUMNS]; /* of the current row; "" where there is no such column */
-    uint8_t field_of[STRATA_TRACE_COLUMNS]; /* where each is in the rows; the place of `op` if the file has no such column */
+    uint8_t column_of[STRATA_TRACE_FIELDS]; /* strata_trace_column_t, or STRATA_TRACE_COLUMNS for an x_ column */
+    const char *value[STRATA_TRACE_COLUMNS]; /* of the current row; "" if there is no such column */
+    uint8_t field_of[STRATA_TRACE_COLUMNS]; /* the field of each column; that of `op` if the file has no such column */
     uint64_t last_time;
     strata_quick_t quick;
     strata_stacks_t stacks;
-    const char *quick_row; /* the current row, if it was read the quick way, in the input's bytes; else NULL */
+    const char *quick_row; /* the current row in the input's bytes if it was read by the fast path, else NULL */
 } own_t;
 
 static uint32_t column_of(const own_t *reader, strata_trace_column_t column) {
@@ -135,7 +135,7 @@ static strata_status_t own_open(const char *path, strata_input_t *input, void **
     return STRATA_OK;
 }
 
-/* E_FORMAT at the field of a column in the current row. */
+/* Fails with E_FORMAT at the field of a column in the current row. */
 #define WRONG(reader, column, ...) strata_lines_wrong(&(reader)->lines, column_of(reader, column), __VA_ARGS__)
 
 /* ---- fields ------------------------------------------------------------------------------------------------------------ */
@@ -151,7 +151,7 @@ static bool parse_number(const char *text, uint64_t *number) {
     return true;
 }
 
-/* A number of at most `most`; an empty field is `none`, unless that is UINT64_MAX. */
+/* Reads a number of at most `most`. An empty field is `none`, unless that is UINT64_MAX. */
 static strata_status_t number(const own_t *reader, strata_trace_column_t column, uint64_t most, uint64_t none, uint64_t *value) {
     const char *text = reader->value[column];
     if (!*text && none != UINT64_MAX) {
@@ -254,7 +254,7 @@ static strata_status_t read_id(const own_t *reader, strata_trace_record_t *recor
     return record->has_id ? number(reader, STRATA_COLUMN_id, UINT64_MAX - 1, UINT64_MAX, &record->id) : STRATA_OK;
 }
 
-/* Fields that only some operations have: they must be there for these, and mean nothing elsewhere. */
+/* Reads the fields that only some operations have. They are mandatory for these and ignored elsewhere. */
 static strata_status_t read_own(const own_t *reader, strata_trace_record_t *record) {
     const char *pool = reader->value[STRATA_COLUMN_pool];
     switch (record->op) {
@@ -299,7 +299,7 @@ static strata_status_t wrong_count(const own_t *reader, uint32_t count) {
                               few ? lines->names[count].text : "", few ? " is missing: " : "", count, reader->field_count);
 }
 
-/* Whether the next row stands whole in what was read last, and is plain. */
+/* Reads the next row by the fast path. Returns false if it is not plain, or not completely in the bytes that were read last. */
 static bool read_quickly(own_t *reader, strata_trace_record_t *record) {
     strata_lines_t *lines = &reader->lines;
     reader->quick_row = NULL;
@@ -318,7 +318,7 @@ static bool read_quickly(own_t *reader, strata_trace_record_t *record) {
     return true;
 }
 
-/* By itself, so that it costs the quick way nothing. */
+/* This is a separate function, so that it costs the fast path nothing. */
 static __attribute__((noinline)) strata_status_t read_slowly(own_t *reader, strata_trace_record_t *record, bool *end) {
     strata_lines_t *lines = &reader->lines;
     bool over = false;
@@ -360,7 +360,7 @@ static uint32_t own_columns(const void *state) {
     return columns;
 }
 
-/* What no other format has taken; whatever is wrong with it is said here. */
+/* Accepts every file that no other format has recognized. Its errors are reported here. */
 static bool own_recognises(const char *head, size_t count) {
     (void)head;
     (void)count;

@@ -14,7 +14,7 @@ typedef strata_pickle_items_t items_t;
 #define MEMORY_MOST ((uint64_t)4 << 30) /* for all values of a pickle */
 enum { MARKS = 1000, PIECE_BYTES = 1 << 20, FIRST_PROTOCOL = 2, LAST_PROTOCOL = 5 };
 
-/* Memory that is given back all at once. */
+/* Memory that is released all at once. */
 typedef struct piece {
     struct piece *next;
     size_t used, size;
@@ -25,7 +25,7 @@ struct strata_pickle {
     const char *path;
     const unsigned char *bytes;
     size_t count, at;
-    size_t opcode_at; /* where the instruction stands, for messages */
+    size_t opcode_at; /* position of the instruction, for messages */
     piece_t *pieces;
     uint64_t memory;
     value_t *stack, *memo;
@@ -88,7 +88,7 @@ static strata_status_t get(strata_pickle_t *p, uint64_t count, const unsigned ch
     return STRATA_OK;
 }
 
-/* A little-endian number of so many bytes. */
+/* Reads a little-endian number of `width` bytes. */
 static strata_status_t get_number(strata_pickle_t *p, unsigned width, uint64_t *number) {
     const unsigned char *bytes = NULL;
     strata_status_t status = get(p, width, &bytes);
@@ -105,7 +105,7 @@ static strata_status_t push(strata_pickle_t *p, value_t value) {
     return status;
 }
 
-/* What may be taken away: a mark protects what is below it. */
+/* Returns the number of values that may be popped. A mark protects the values below it. */
 static size_t above_mark(const strata_pickle_t *p) { return p->height - (p->mark_count ? p->marks[p->mark_count - 1] : 0); }
 
 static strata_status_t push_number(strata_pickle_t *p, strata_pickle_kind_t kind, int64_t integer) {
@@ -173,9 +173,9 @@ static strata_status_t push_real(strata_pickle_t *p) {
     return status == STRATA_OK ? push(p, value) : status;
 }
 
-/* ---- what changes a list or dict ---- */
+/* ---- instructions that change a list or dict ---- */
 
-/* Moves what is above `from` into the object below it. */
+/* Moves the values above `from` into the object below them. */
 static strata_status_t put_into(strata_pickle_t *p, strata_pickle_kind_t kind, size_t from) {
     size_t count = p->height - from;
     if (from == 0 || p->stack[from - 1].kind != kind || (p->mark_count && p->marks[p->mark_count - 1] == from))
@@ -227,7 +227,7 @@ static strata_status_t push_mark(strata_pickle_t *p) {
 
 /* ---- the memo ---- */
 
-/* Whoever writes a pickle numbers what it remembers in turn. A number beyond what the file could have remembered is hostile. */
+/* A pickle numbers its memo entries in turn. A number above those that the file can have made is hostile. */
 static strata_status_t remember(strata_pickle_t *p, uint64_t number) {
     if (above_mark(p) == 0) return wrong(p, "nothing is there to be remembered");
     if (number > p->at) return wrong(p, "the number of a memo is too high");
@@ -261,8 +261,8 @@ static strata_status_t frame(strata_pickle_t *p) {
     return status;
 }
 
-/* Returns the class or function that an instruction imports, as "module.name": two lines after GLOBAL and INST, two texts before
- * STACK_GLOBAL. Returns "" if there is none. */
+/* Returns the class or function that an instruction imports, as "module.name". It is in the two lines after
+ * GLOBAL and INST, and in the two texts before STACK_GLOBAL. Returns "" if there is none. */
 static void imported_name(const strata_pickle_t *p, unsigned char opcode, char *name, size_t room) {
     const char *bytes = (const char *)p->bytes + p->at;
     const char *end = memchr(bytes, '\n', p->count - p->at);
@@ -389,7 +389,7 @@ void strata_pickle_delete(strata_pickle_t *pickle) {
     strata_host_delete(pickle);
 }
 
-/* ---- looking at what was read ---- */
+/* ---- access to the values ---- */
 
 bool strata_pickle_is(const strata_pickle_value_t *value, const char *text) {
     return value->kind == STRATA_PICKLE_TEXT && value->length == strlen(text) && memcmp(value->text, text, value->length) == 0;

@@ -1,11 +1,17 @@
-/* Traces of torch.profiler with profile_memory=True: Chrome's JSON, in which each allocation and free is an instant event named
- * "[memory]" with the arguments Bytes (below 0: a free), Addr (below 0: from 2^63 on), Device Id, Device Type (0 the CPU, 1 CUDA) and
- * Total Reserved. "[OutOfMemory]" is a failed request; it has no Addr.
+/* Reads traces of torch.profiler with profile_memory=True. They are Chrome's JSON, in which each allocation
+ * and free is an instant event named "[memory]". "[OutOfMemory]" is a failed request, which has no Addr.
+ * These are the arguments:
+ * - Bytes: negative for a free.
+ * - Addr: negative from 2^63 on.
+ * - Device Id.
+ * - Device Type: 0 for the CPU, 1 for CUDA.
+ * - Total Reserved.
  *
- * The profiler does not escape names, so the scan is lenient. A program that ends early leaves a truncated file.
+ * The profiler does not escape names, so the scan is lenient. A program that ends early leaves a truncated
+ * file.
  *
- * The bytes are those of the block, which PyTorch's allocator has rounded up. Streams are not recorded. The events stand thread by
- * thread, so they are put in order of time. */
+ * The bytes are those of the block, which PyTorch's allocator has rounded up. Streams are not recorded. The
+ * events are grouped by thread, so they are sorted by time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,9 +38,9 @@ typedef struct profile {
     strata_json_scan_t scan;
     moment_t *moments;
     size_t count, capacity;
-    uint64_t reserved[STRATA_TRACE_DEVICES]; /* peaks */
+    uint64_t reserved[STRATA_TRACE_DEVICES]; /* peaks by device */
     bool has_events;
-    strata_status_t status; /* of what is not the file's fault */
+    strata_status_t status; /* of errors that are not the file's fault */
 } profile_t;
 
 /* An event, as far as it is read. */

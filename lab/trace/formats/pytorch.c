@@ -1,9 +1,11 @@
-/* Memory snapshots of PyTorch since 2.0: what torch.cuda.memory._dump_snapshot() writes. The dict is that of
- * torch/csrc/cuda/memory_snapshot.cpp: `segments` (what was there at the end), `device_traces` (what happened, by device; the oldest
- * events may have been dropped), `external_annotations`. torch.cuda.memory_snapshot() is the list `segments` alone.
+/* Reads memory snapshots of PyTorch since 2.0, which torch.cuda.memory._dump_snapshot() writes. The dict is
+ * that of torch/csrc/cuda/memory_snapshot.cpp. `segments` has the memory at the end. `device_traces` has the
+ * events by device, and the oldest events may have been dropped. The third member is `external_annotations`.
+ * torch.cuda.memory_snapshot() returns only the list `segments`.
  *
- * The allocator records free_requested and free_completed one after the other, under its lock, unless other streams used the block
- * (record_stream). Then the second comes later. Which streams they were is not recorded. */
+ * The allocator records free_requested and free_completed one after the other, under its lock, unless other
+ * streams used the block (record_stream). Then the second is recorded later. The record does not have those
+ * streams. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +21,7 @@ enum { VISITS_MOST = STRATA_TRACE_EVENTS };
 typedef strata_pickle_value_t value_t;
 
 typedef enum action {
-    ACTION_OTHER, /* of no interest: snapshot, segments of no size */
+    ACTION_OTHER, /* ignored, such as snapshot and annotate */
     ACTION_UNKNOWN,
     ACTION_ALLOC,
     ACTION_FREE_REQUESTED,
@@ -61,7 +63,7 @@ typedef struct snapshot {
     bool completes; /* the record has free_completed events, so a missing one is meaningful */
     bool untimed;
     bool has_segment_events;
-    uint64_t visited; /* a small pickle may show one object in many places */
+    uint64_t visited; /* a small pickle may contain one object in many places */
     uint64_t reserved, reserved_high; /* of segments, relative to the beginning */
     strata_frames_t frames;
     annotation_t *annotations; /* sorted by time */
@@ -179,7 +181,8 @@ static strata_status_t advance(snapshot_t *s, device_t *device) {
     return status;
 }
 
-/* What the recorded allocator held, from one moment to the next. Where it began is known only at the end. */
+/* Updates the reserved bytes of the recorded allocator, relative to the beginning. Their absolute value is
+ * known only at the end. */
 static void reserve(snapshot_t *s, const entry_t *entry) {
     s->has_segment_events = true;
     s->reserved += entry->action == ACTION_GROW ? entry->size : 0 - entry->size;
@@ -262,7 +265,7 @@ static strata_status_t carry_out_annotations(snapshot_t *s, uint64_t before_us) 
 
 /* ---- the record: the devices' events by time --------------------------------------------------------------------------- */
 
-/* *used: the device has events besides the snapshot event, which every device has. */
+/* Sets *used if the device has events besides the snapshot event, which every device has. */
 static strata_status_t look_ahead(snapshot_t *s, const value_t *events, bool *used) {
     for (size_t i = 0; i < events->items->count; i++) {
         entry_t entry;
@@ -296,7 +299,7 @@ static strata_status_t begin_devices(snapshot_t *s, const value_t *traces) {
     return status;
 }
 
-/* Returns the device with the earliest next event; NULL: no events are left. */
+/* Returns the device with the earliest next event, or NULL if no events are left. */
 static device_t *earliest(snapshot_t *s) {
     device_t *best = NULL;
     for (uint32_t i = 0; i < s->device_count; i++) {
@@ -319,9 +322,9 @@ static strata_status_t read_traces(snapshot_t *s, const value_t *traces, const v
     return status == STRATA_OK ? carry_out_annotations(s, UINT64_MAX) : status;
 }
 
-/* ---- what was there at the end ----------------------------------------------------------------------------------------- */
+/* ---- memory at the end ------------------------------------------------------------------------------------------------- */
 
-/* Up to 2.0 what was asked for stands in the block's newest entry of `history`, and a block has no address. */
+/* Up to 2.0 the requested size is in the block's newest entry of `history`, and a block has no address. */
 static uint64_t requested(const value_t *block, uint64_t size, value_t *frames) {
     value_t asked = strata_pickle_member(block, "requested_size"), history = strata_pickle_member(block, "history");
     uint64_t bytes = size;
@@ -421,7 +424,7 @@ static strata_status_t open_snapshot(const char *path, strata_input_t *input, vo
     return strata_gathered_open(path, input, gather, state);
 }
 
-/* The first byte of every pickle since protocol 2; no text begins with it. */
+/* Every pickle since protocol 2 begins with this byte, and no text does. */
 static bool recognises(const char *head, size_t count) { return count >= 2 && (unsigned char)head[0] == 0x80; }
 
 const strata_trace_format_t strata_trace_pytorch = {.name = "pytorch",

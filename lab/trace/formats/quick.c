@@ -8,9 +8,9 @@
 
 enum { WORD = 8, NUMBER_DIGITS = 2 * WORD - 1 };
 #define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
-#define EMPTY      UINT64_MAX /* the value of a field that says nothing; above whatever is taken */
+#define EMPTY      UINT64_MAX /* the value of an empty field; above all values that are accepted */
 
-/* Eight bytes, the first one lowest. */
+/* Loads eight bytes, the first one lowest. */
 static uint64_t load(const char *at) {
     uint64_t word;
     memcpy(&word, at, sizeof word);
@@ -43,9 +43,9 @@ void strata_quick_begin(strata_quick_t *quick, const uint8_t *column_of, uint32_
     }
 }
 
-/* ---- fields: each returns what follows it, or NULL for the long way --------------------------------------------------- */
+/* ---- fields: each function returns the position after the field, or NULL for the slow path ----------------------------- */
 
-/* Where in a word the first byte begins that is marked in its highest bit. */
+/* Returns the bit at which the first byte begins that is marked in its highest bit. */
 static unsigned first_bit(uint64_t marks) { return (unsigned)__builtin_ctzll(marks) & ~7u; }
 
 static const char *take_op(strata_quick_t *quick, const char *at) {
@@ -57,7 +57,7 @@ static const char *take_op(strata_quick_t *quick, const char *at) {
     return NULL;
 }
 
-/* The number whose eight digits, less '0', are the bytes of a word: neighbours are added, then pairs, then fours. */
+/* Returns the number with eight digits, less '0', in the bytes of a word. Neighbors are added, then pairs, then fours. */
 static uint64_t eight_digits(uint64_t digits) {
     digits = digits * 10 + (digits >> 8);
     uint64_t high = (digits & UINT64_C(0x000000ff000000ff)) * (100 + (UINT64_C(1000000) << 32));
@@ -65,14 +65,14 @@ static uint64_t eight_digits(uint64_t digits) {
     return (high + low) >> 32;
 }
 
-/* Up to eight digits, of a word from which '0' is taken off; *bits is eight for each. Nothing here depends on how many there are, so
- * no guess of the processor's fails by it. */
+/* Returns a number of up to eight digits, from a word with '0' subtracted. *bits is eight for each digit. No
+ * branch depends on the number of digits, so none is mispredicted by it. */
 static uint64_t some_digits(uint64_t digits, uint64_t others, unsigned *bits) {
     *bits = first_bit(others);
     return eight_digits(digits << (63 - *bits) << 1);
 }
 
-/* A mark in each byte that is no digit, and in some that follow one. */
+/* Marks each byte that is not a digit, and some bytes that follow one. */
 static uint64_t other_than_digits(uint64_t digits) { return ((digits + EACH(0x76)) | digits) & EACH(0x80); }
 
 static const char *take_long_number(const char *at, uint64_t high, uint64_t *value) {
@@ -137,7 +137,7 @@ static const char *take_word(strata_quick_t *quick, uint8_t column, const char *
     }
 }
 
-/* The end of the line, CR LF too. */
+/* Takes the end of the line, LF or CR LF. */
 static const char *take_end(const char *at) {
     at += *at == '\r';
     return *at == '\n' ? at + 1 : NULL;
@@ -153,11 +153,11 @@ static const char *take_fields(strata_quick_t *quick, const char *at) {
     }
 }
 
-/* ---- what an operation must have, as own.c says it ---------------------------------------------------------------------- */
+/* ---- requirements of each operation, as in own.c ------------------------------------------------------------------------ */
 
 static bool has(const strata_quick_t *quick, strata_trace_column_t column, uint64_t most) { return quick->value[column] <= most; }
 
-/* Operations that are rare go the long way. */
+/* Rare operations take the slow path. */
 static bool has_its_own(const strata_quick_t *quick) {
     switch (quick->op) {
     case STRATA_TRACE_alloc:
@@ -186,7 +186,8 @@ static bool is_lawful(const strata_quick_t *quick, uint64_t last_time) {
            has_its_own(quick) && (!quick->optional || are_lawful_options(quick));
 }
 
-/* Each field by itself: a record is larger than what is cheap to clear before. A column counts for the operations that have it. */
+/* Sets each field separately, because a record is too large to be cleared cheaply. A column counts only for
+ * the operations that have it. */
 static void give(const strata_quick_t *quick, strata_trace_record_t *record) {
     bool alloc = quick->op == STRATA_TRACE_alloc, work = quick->op == STRATA_TRACE_work, wait = quick->op == STRATA_TRACE_wait;
     record->op = quick->op;

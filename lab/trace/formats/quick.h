@@ -1,8 +1,9 @@
-/* Rows of Strata's own format as most are: plain numbers and short words, read straight from the bytes of the file.
+/* The fast path for Strata's own format: plain rows of numbers and short words, read straight from the bytes
+ * of the file.
  *
- * It takes a row only if nothing about it is in doubt, and then gives the same record as own.c, which reads every other row and says
- * what is wrong with it. So it knows no message, and what it does not know costs time alone.
- */
+ * It takes a row only if there is no doubt about it, and then makes the same record as own.c. All other rows,
+ * and all messages about errors, are left to own.c. So a row that the fast path does not support costs only
+ * time. */
 #ifndef STRATA_TRACE_QUICK_H
 #define STRATA_TRACE_QUICK_H
 
@@ -11,29 +12,30 @@
 
 typedef struct strata_quick {
     struct {
-        uint64_t word, mask; /* with the comma that follows, as they stand in memory; 0: too long for it */
+        uint64_t word, mask; /* with the comma that follows, as in memory; 0 if the name is too long */
         uint32_t length;
     } ops[STRATA_TRACE_OPS];
-    uint8_t column_of[STRATA_TRACE_FIELDS]; /* strata_trace_column_t; STRATA_TRACE_COLUMNS: an x_ column */
+    uint8_t column_of[STRATA_TRACE_FIELDS]; /* strata_trace_column_t, or STRATA_TRACE_COLUMNS for an x_ column */
     uint32_t field_count;
-    uint64_t numbers; /* bit i: field i is one */
-    size_t reach; /* a look at a row touches fewer bytes from its beginning on */
-    bool optional; /* it has a column of numbers that every operation may have and need not have */
-    /* What the fields of the row in hand say, by column. Each row fills the same ones, so the others stay empty. */
+    uint64_t numbers; /* bit i is set if field i is a number */
+    size_t reach; /* reading a row touches fewer bytes than this from its beginning */
+    bool optional; /* there is a column of numbers that is optional for every operation */
+    /* The values of the current row, by column. Each row fills the same ones, so the others stay empty. */
     uint64_t value[STRATA_TRACE_COLUMNS];
     strata_trace_op_t op;
     strata_place_kind_t place;
     char tag[STRATA_TRACE_TAG_BYTES];
 } strata_quick_t;
 
-/* The columns of a file, by field. */
+/* Sets the columns of a file, by field. */
 void strata_quick_begin(strata_quick_t *quick, const uint8_t *column_of, uint32_t field_count);
-/* The row that `count` bytes begin with, the one before having had `last_time`; `record->line` stays 0. Returns the bytes that it takes
- * with its end; 0: it must be read the long way, and the record is untouched. */
+/* Reads the row at the beginning of `count` bytes, after a row with `last_time`. `record->line` stays 0.
+ * Returns the length of the row with its end. Returns 0 if it needs the slow path; the record is then
+ * unchanged. */
 size_t strata_quick_row(strata_quick_t *quick, const char *bytes, size_t count, uint64_t last_time, strata_trace_record_t *record);
-/* The number of its call stack, 0 too; UINT64_MAX: it has none. The record has no stack yet. */
+/* Returns the number of the row's call stack, which may be 0, or UINT64_MAX for none. The record has no stack yet. */
 static inline uint64_t strata_quick_stack(const strata_quick_t *quick) { return quick->value[STRATA_COLUMN_stack]; }
-/* For errors: where field `field` of a row that was taken begins, 1 and the characters before it. */
+/* For errors: returns the column at which field `field` of the row begins, counted in characters from 1. */
 uint32_t strata_quick_column(const char *row, uint32_t field);
 
 #endif

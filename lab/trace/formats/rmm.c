@@ -1,5 +1,6 @@
-/* Logs of RMM's logging_resource_adaptor: Thread,Time,Action,Pointer,Size,Stream. Time is the local time of day, without a date.
- * `allocate` stands after the upstream's call and `free` before it, so an address's rows are in order under threads too. */
+/* Reads logs of RMM's logging_resource_adaptor: Thread,Time,Action,Pointer,Size,Stream. Time is the local
+ * time of day, without a date. `allocate` is logged after the upstream's call and `free` before it. So the
+ * rows of an address are in order even with several threads. */
 #include <string.h>
 
 #include "lab/trace/formats/gathered.h"
@@ -17,7 +18,7 @@ typedef struct log {
     strata_lines_t lines;
     uint32_t field_count;
     uint8_t field_of[COLUMNS];
-    uint64_t days; /* that have passed, in microseconds */
+    uint64_t days; /* days passed, in microseconds */
     uint64_t last; /* time of day */
 } log_t;
 
@@ -25,7 +26,7 @@ typedef struct log {
 
 static const char *field(const log_t *log, int column) { return log->lines.fields[log->field_of[column]]; }
 
-/* HH:MM:SS.ffffff; until 2021 a colon stood before the microseconds. */
+/* Parses HH:MM:SS.ffffff. Until 2021 a colon preceded the microseconds. */
 static bool parse_time(const char *text, uint64_t *us) {
     static const unsigned width[] = {2, 2, 2, 6};
     static const uint64_t most[] = {23, 59, 60, 999999}, factor[] = {24, 60, 60, 1000000};
@@ -45,7 +46,7 @@ static bool parse_time(const char *text, uint64_t *us) {
     return *text == '\0';
 }
 
-/* The clock's small steps back are the gathered's to smooth. Half a day back is midnight. */
+/* gathered.c smooths the clock's small steps back. A step back of more than half a day is midnight. */
 static strata_status_t read_time(log_t *log, uint64_t *us) {
     uint64_t time;
     if (!parse_time(field(log, TIME), &time))
@@ -84,7 +85,7 @@ static strata_status_t read_row(log_t *log) {
     return WRONG(log, ACTION, "the action is \"%s\"; RMM writes allocate, allocate failure or free", strata_shown(action).text);
 }
 
-/* The field index of each column. Unknown columns are ignored. */
+/* Finds the field index of each column. Unknown columns are ignored. */
 static strata_status_t read_header(log_t *log) {
     memset(log->field_of, COLUMNS, sizeof log->field_of);
     for (int column = 0; column < COLUMNS; column++) {

@@ -71,7 +71,8 @@ static bool matches(const stranger_t *stranger, const char *head, size_t count) 
 
 /* ---- protocol buffers, which have no magic bytes ---------------------------------------------------- */
 
-/* Returns the end of a length-delimited field after its tag byte, at most the end of the head; 0: not such a field. */
+/* Returns the end of a length-delimited field after its tag byte, at most the end of the head. Returns 0 if
+ * it is not such a field. */
 static size_t field_end(const unsigned char *head, size_t count, size_t at) {
     size_t length = 0;
     for (unsigned shift = 0; at < count && shift < 35; shift += 7) {
@@ -82,7 +83,7 @@ static size_t field_end(const unsigned char *head, size_t count, size_t at) {
     return 0;
 }
 
-/* The control characters that text files contain. */
+/* Returns true if there are control characters other than those of text files. */
 static bool is_binary(const unsigned char *head, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (head[i] < ' ' && !memchr("\t\n\f\r", head[i], 4)) return true;

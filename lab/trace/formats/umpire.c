@@ -1,9 +1,11 @@
-/* Umpire's replay log (UMPIRE_REPLAY): a JSON object a line, with `category`, `name`, `numeric_args`, `string_args`, `tags` and
- * `timestamp` in nanoseconds; until 2022 with `event`, `payload` and `result` instead. Other lines are comments. The name of
- * the allocator tells the place: HOST, DEVICE, DEVICE::1, UM, PINNED, or an allocator made over one of these.
+/* Reads Umpire's replay log (UMPIRE_REPLAY), which has one JSON object per line. Its members are `category`,
+ * `name`, `numeric_args`, `string_args`, `tags` and `timestamp` in nanoseconds. Until 2022 they were `event`,
+ * `payload` and `result` instead. Other lines are comments. The name of the allocator gives the place: HOST,
+ * DEVICE, DEVICE::1, UM, PINNED, or an allocator made over one of these.
  *
- * Old logs have two lines per allocation; the line with a result counts. A reallocation also has two lines. Umpire writes an
- * allocation and a free between them only if it moved the block itself, and not if the C library did. */
+ * Old logs have two lines per allocation; the line with a result counts. A reallocation also has two lines.
+ * Umpire writes an allocation and a free between them only if it moved the block itself, and not if the C
+ * library did. */
 #include <string.h>
 
 #include "lab/trace/formats/gathered.h"
@@ -29,13 +31,13 @@ typedef struct begun {
 typedef struct log {
     strata_gathered_t *gathered;
     strata_lines_t lines;
-    allocator_t *allocators; /* of one ref or name the last counts */
+    allocator_t *allocators; /* the last one of a ref or name counts */
     size_t count;
     begun_t begun[BEGUN]; /* if the array is full, the oldest is dropped */
     size_t begun_count;
 } log_t;
 
-/* What a line says. */
+/* The contents of a line. */
 typedef struct said {
     const char *begin;
     strata_json_slice_t name, parent, allocator_name, allocation_name;
@@ -112,7 +114,7 @@ static const char *read_member(void *context, strata_json_slice_t name, strata_j
     return NULL;
 }
 
-/* The text of a string without its quotes, cut to what fits. */
+/* Copies a string without its quotes, cut to the capacity. */
 static void unquote(strata_json_slice_t value, char *text, size_t capacity) {
     size_t length = value.length >= 2 && value.at[0] == '"' ? value.length - 2 : 0;
     if (length >= capacity) length = capacity - 1;
@@ -120,7 +122,7 @@ static void unquote(strata_json_slice_t value, char *text, size_t capacity) {
     text[length] = '\0';
 }
 
-/* ---- where memory lies ---- */
+/* ---- places ---- */
 
 static bool place_of(const char *name, allocator_t *allocator) {
     static const struct {
@@ -149,7 +151,7 @@ static const allocator_t *find(const log_t *log, const char *name, uint64_t ref)
     return NULL;
 }
 
-/* One that is over nothing known is taken to be of the GPU. */
+/* An allocator over an unknown one is assumed to be on the GPU. */
 static strata_status_t add_allocator(log_t *log, const said_t *said) {
     allocator_t made = {.place = STRATA_PLACE_GPU};
     char parent[NAME_BYTES];

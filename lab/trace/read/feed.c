@@ -7,7 +7,7 @@
 #include "platform/host/host_memory.h"
 #include "trace/text/begun.h"
 
-/* A row of a file is longer than this as a rule, so that the rows of most files have room where they are put first. */
+/* A row is usually longer than this, so the first array has room for the rows of most files. */
 enum { ROW_BYTES = 16 };
 
 struct strata_trace_feed {
@@ -16,12 +16,12 @@ struct strata_trace_feed {
     size_t expected; /* rows */
     pthread_t thread;
     bool started;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* protects the members below */
     pthread_cond_t more;
     strata_trace_t shown;
     bool ended;
-    strata_error_t error; /* why it ended; OK: the file did */
-    strata_trace_t *trace; /* the whole; NULL: not yet, or never */
+    strata_error_t error; /* why it ended; its status is OK at the end of the file */
+    strata_trace_t *trace; /* NULL until the reader ends; after an error, the part before it */
 };
 
 static void show(void *context, const strata_trace_t *so_far) {
@@ -63,8 +63,8 @@ static void drop(strata_trace_feed_t *feed) {
     strata_host_delete(feed);
 }
 
-/* The new thread blocks all signals. Stream names may be in any row and select the stacks of a run, so a trace with a column for them is
- * read completely before its first row is used. */
+/* The new thread blocks all signals. Stream names select the stacks of a run and may be in any row. So a
+ * trace with a column for them is read completely before its first row is used. */
 static void start(strata_trace_feed_t *feed) {
     sigset_t before;
     bool names = strata_trace_reader_columns(feed->reader) & 1u << STRATA_COLUMN_stream_name;
@@ -91,7 +91,7 @@ strata_status_t strata_trace_feed_begin(const char *path, strata_trace_feed_t **
     return STRATA_OK;
 }
 
-/* With the lock held, or after the thread's end. */
+/* Call with the lock held, or after the thread's end. */
 static strata_status_t state_of(const strata_trace_feed_t *feed) {
     return feed->error.status == STRATA_OK ? STRATA_OK : strata_fail_again(&feed->error);
 }
@@ -115,7 +115,7 @@ strata_status_t strata_trace_feed_wait(strata_trace_feed_t *feed, strata_trace_t
 
 size_t strata_trace_feed_expected(const strata_trace_feed_t *feed) { return feed->expected; }
 
-/* Nobody has a view any more. */
+/* Frees the older arrays, because views are no longer used. */
 static strata_trace_t *forget_older(strata_trace_t *trace) {
     while (trace->older_count > 0) strata_host_delete(trace->older[--trace->older_count]);
     return trace;

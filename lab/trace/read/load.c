@@ -1,4 +1,4 @@
-/* A whole trace: rows are checked against each other; ids and streams get small numbers. */
+/* Loads a whole trace. Rows are checked against each other, and ids and streams get small numbers. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,12 +10,12 @@
 #include "trace/text/lines.h"
 #include "trace/trace.h"
 
-/* What is known about an id while the file is read. */
+/* The state of an id while the file is read. */
 typedef struct lifetime {
     uint64_t size;
     uint32_t begun; /* line of its alloc */
-    uint32_t ended; /* line of its free; 0: live */
-    uint16_t stream; /* of its alloc */
+    uint32_t ended; /* line of its free, or 0 if it is live */
+    uint16_t stream; /* of its alloc, as an index */
     uint8_t device;
     uint8_t place;
 } lifetime_t;
@@ -24,7 +24,7 @@ typedef struct lifetime {
 typedef struct kernel {
     uint64_t time_us;
     uint64_t dur_us;
-    uint32_t line; /* 0: none yet */
+    uint32_t line; /* 0 if there is none yet */
 } kernel_t;
 
 /* The pools that a stream has begun and not ended, the innermost last. */
@@ -38,20 +38,20 @@ enum { PIECE_ROWS = 4096 };
 typedef struct loader {
     strata_trace_t *trace;
     strata_trace_reader_t *reader;
-    const strata_trace_pieces_t *pieces; /* NULL: nobody sees the trace before its end */
-    size_t shown_at; /* rows that the next piece ends with; SIZE_MAX: none does */
-    strata_trace_row_fn row; /* NULL: nobody wants them */
+    const strata_trace_pieces_t *pieces; /* NULL if the trace is not visible before its end */
+    size_t shown_at; /* rows at the end of the next piece; SIZE_MAX if there are no pieces */
+    strata_trace_row_fn row; /* may be NULL */
     void *context;
     size_t capacity; /* of trace->events */
     lifetime_t *lifetimes;
     size_t lifetime_capacity;
     kernel_t *kernels; /* by stream */
-    begun_t *begun; /* likewise */
+    begun_t *begun; /* by stream */
     strata_ids_t ids, streams, pools, tags, borrows;
-    strata_ids_t stacks; /* by the reader's address */
-    uint64_t last_key; /* of the stream that was looked up last, and its index; only once there is a stream */
+    strata_ids_t stacks; /* by the reader's addresses */
+    uint64_t last_key; /* key of the stream that was looked up last, and its index; only valid if there is a stream */
     uint16_t last_stream;
-    bool *borrowed; /* by the number of an id and a stream in `borrows`: borrowed and not taken back yet */
+    bool *borrowed; /* by the number of an id and a stream in `borrows`: borrowed and not returned yet */
     size_t borrowed_capacity;
     uint64_t live_bytes;
     uint64_t work_us; /* sum of the kernels */
@@ -68,7 +68,7 @@ static STRATA_PRINTF(4, 5) strata_status_t
     return strata_fail_at(STRATA_E_FORMAT, line, column, "%s:%u:%u: %s", loader->trace->path, line, column, text);
 }
 
-/* Makes room for one more element after `count`; what there was is doubled. */
+/* Makes room for one more element after `count`. The array grows to twice its size. */
 static strata_status_t reserve(void **array, size_t *capacity, size_t count, size_t size) {
     if (count < *capacity) return STRATA_OK;
     size_t larger = *capacity * 2 + 64;
@@ -80,7 +80,7 @@ static strata_status_t reserve(void **array, size_t *capacity, size_t count, siz
     return STRATA_OK;
 }
 
-/* The first room is for all rows that are expected, or (a limit on addresses refuses that) for a piece. */
+/* The first array has room for all expected rows. If a limit on addresses prevents that, it has room for a piece. */
 static strata_trace_event_t *more_events(const loader_t *loader, size_t *capacity) {
     strata_trace_event_t *events = NULL;
     *capacity = loader->trace->events ? loader->capacity * 2 : strata_max(loader->pieces->expected, PIECE_ROWS);
@@ -90,7 +90,7 @@ static strata_trace_event_t *more_events(const loader_t *loader, size_t *capacit
     return strata_host_new(*capacity, sizeof *events);
 }
 
-/* Those who use the rows already find them where they were. */
+/* Moves the events to a larger array. Threads that already use the rows can still read them in the old one. */
 static strata_status_t move_events(loader_t *loader) {
     strata_trace_t *trace = loader->trace;
     size_t larger;
@@ -115,7 +115,7 @@ static strata_status_t reserve_event(loader_t *loader) {
 
 static uint64_t key_of_stream(uint64_t number, uint32_t device) { return number * STRATA_TRACE_DEVICES + device; }
 
-/* The stream that a column of the row names. */
+/* Sets the index of the stream that a column of the row names. */
 static strata_status_t intern_stream(loader_t *loader, const strata_trace_record_t *record, strata_trace_column_t column,
                                      uint16_t *index) {
     strata_trace_t *trace = loader->trace;
@@ -186,7 +186,7 @@ static strata_status_t name_stream(loader_t *loader, const strata_trace_record_t
     return *name ? STRATA_OK : STRATA_E_HOST_MEMORY;
 }
 
-/* The pool of an alloc: its own, or the innermost that its stream has begun. */
+/* The pool of an alloc is its own, or the innermost one that its stream has begun. */
 static strata_status_t set_pool(loader_t *loader, const strata_trace_record_t *record, strata_trace_event_t *event) {
     strata_status_t status = intern_pool(loader, record, &event->pool);
     if (status != STRATA_OK) return status;
@@ -209,7 +209,7 @@ static strata_status_t add_tag(loader_t *loader, const char *tag, uint64_t key, 
     return strata_ids_add(&loader->tags, key);
 }
 
-/* Tags that have one key by chance take the next keys in turn. */
+/* On a collision of keys, the next keys are tried in turn. */
 static strata_status_t intern_tag(loader_t *loader, const char *tag, uint32_t line, uint16_t *index) {
     *index = 0;
     if (!*tag) return STRATA_OK;
@@ -225,7 +225,7 @@ static strata_status_t intern_tag(loader_t *loader, const char *tag, uint32_t li
     return STRATA_OK;
 }
 
-/* The first is "", whatever its address. */
+/* The first stack is "", which has key 0 whatever its address. */
 static strata_status_t add_stack(loader_t *loader, const char *stack) {
     strata_trace_t *trace = loader->trace;
     if ((trace->stack_count & (trace->stack_count - 1)) == 0) {
@@ -276,7 +276,7 @@ static strata_status_t begin_lifetime(loader_t *loader, const strata_trace_recor
     return STRATA_OK;
 }
 
-/* The live id that a free, borrow, unborrow or work names. */
+/* Finds the live id of a free, borrow, unborrow or work. */
 static strata_status_t use_lifetime(loader_t *loader, const strata_trace_record_t *record, strata_trace_event_t *event) {
     unsigned long long id = record->id;
     event->id = strata_ids_find(&loader->ids, record->id);

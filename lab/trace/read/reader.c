@@ -1,4 +1,4 @@
-/* Reading row by row, whatever the file's format. */
+/* Reads traces row by row, whatever the file's format. */
 #include <string.h>
 
 #include "lab/trace/formats/format.h"
@@ -29,7 +29,7 @@ static const char *stranger_in(const strata_trace_format_t *format, const char *
     return searched ? strata_trace_stranger(text, count) : NULL;
 }
 
-/* The format of an input, of which nothing is read by that. */
+/* Finds the format of an input without consuming any of it. */
 static strata_status_t recognise(const char *path, strata_input_t *input, const strata_trace_format_t **format) {
     char text[STRATA_INPUT_HEAD + 1];
     const char *head;
