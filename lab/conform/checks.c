@@ -1,4 +1,4 @@
-/* What every layer and every preset must do, whatever it does besides. */
+/* Checks that every layer and every preset must pass, whatever else it does. */
 #include "lab/conform/checks.h"
 #include "facade/figures/figures.h"
 #include "lab/conform/queries.h"
@@ -68,7 +68,7 @@ static void larger_alignments_are_served_or_refused(const subject_t *subject) {
         strata_allocate_options_t options = {.struct_size = sizeof options, .size = 1000 + alignment % 511, .alignment = alignment};
         strata_block_t before = rig_allocate(&rig, NULL, 700), b = {.ref = 3};
         strata_status_t status = strata_allocate_with(rig.s, rig.gpu, NULL, &options, &b);
-        /* A layer may find such an address in a larger piece. */
+        /* A layer may need a larger piece to find such an address. */
         if (status == STRATA_E_NO_MEMORY) conform_refused(&rig, options.size + alignment, status);
         bool refused = alignment > 256 && alignment > served;
         if (status != (refused ? STRATA_E_UNSUPPORTED : STRATA_OK))
@@ -102,7 +102,7 @@ static bool overlaps(const live_t *live, const strata_block_t *b) {
 
 static void borrow(rig_t *rig, strata_ref_t ref, strata_stream_t stream) { EXPECT_OK(strata_record_stream(rig->s, ref, stream)); }
 
-/* One operation of a random program of two streams; a refusal for memory is no fault. */
+/* One operation of a random program of two streams. An out-of-memory error is not a fault. */
 static void step(rig_t *rig, live_t *live, const strata_stream_t *streams) {
     uint64_t dice = conform_draw(&live->random);
     size_t size = 1 + (size_t)(dice * 7919) % (dice % 9 ? 20000 : 2 * MIB);
@@ -168,7 +168,7 @@ static void random_program(const subject_t *subject) {
     rig_close(&rig);
 }
 
-/* As many as a program has that runs for long, in one cache. */
+/* Serves as many blocks as a program that runs for long, in one cache. */
 static void thousands_of_blocks_come_and_go(const subject_t *subject) {
     enum { MOST_LIVE = 1000, SERVED = STRIDE > 1 ? 400 : 4000 };
     static strata_block_t live[MOST_LIVE];
@@ -196,7 +196,7 @@ static void thousands_of_blocks_come_and_go(const subject_t *subject) {
     rig_close(&rig);
 }
 
-/* What a decorator asks on top of its requests the place has reserved, but no stack. */
+/* Returns true if a decorator requests more than it was asked for. The place has these bytes reserved, but no stack has. */
 static bool asks_for_more(const subject_t *subject) {
     if (subject->asks_for_more) return true;
     for (int i = 0; i < SUBJECT_LAYERS && subject->layers[i]; i++) {
@@ -206,7 +206,7 @@ static bool asks_for_more(const subject_t *subject) {
     return false;
 }
 
-/* What a cache of all streams has got: the place's, and no stream's. */
+/* Returns the bytes reserved by caches of all streams. They count for the place, and for no stream. */
 static uint64_t reserved_for_all(rig_t *rig) {
     uint64_t reserved = 0;
     STRATA_DOMAIN_EACH(rig_domain(rig), stack) {
@@ -222,7 +222,7 @@ static void statistics_are_sums(const subject_t *subject) {
     subject_open(subject, 0, &rig);
     strata_stream_t streams[2] = {rig_stream(&rig), rig_stream(&rig)};
     strata_block_t a = rig_allocate(&rig, streams[0], 1000), b = rig_allocate(&rig, streams[1], 3000);
-    /* The third is the default stream's: its stack may have preallocated. */
+    /* The third is the default stream's, because its stack may have preallocated. */
     strata_statistics_t of[3], all = rig_figures(&rig);
     for (int i = 0; i < 3; i++) {
         of[i] = (strata_statistics_t){.struct_size = sizeof of[i]};
@@ -254,7 +254,7 @@ static void release_returns_everything(const subject_t *subject) {
     uint64_t released = 0;
     strata_sim_figures_t figures;
     strata_sim_figures(rig.devices[0], &figures);
-    /* A driver's pool keeps more than what was reserved of it. */
+    /* A driver's pool keeps more memory than the place has reserved of it. */
     uint64_t used = figures.used_bytes;
     EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
     strata_sim_figures(rig.devices[0], &figures);
@@ -306,7 +306,7 @@ static void borrows_are_honoured_or_waited_for(const subject_t *subject) {
     bool waited_for = rig_figures(&rig).borrows_waited > 0;
     bool at_use = subject->at_use || (subject->preset && strncmp(subject->preset, "paddle", 6) == 0);
     rig_work(&rig, borrower, LONG, a.ref);
-    /* `event: use` covers what was submitted before the call: it is told again. */
+    /* `event: use` covers only work submitted before the call, so the borrow is recorded again. */
     if (at_use) EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
     uint64_t done = strata_sim_stream_end(rig.devices[0], borrower);
     EXPECT_OK(strata_free(rig.s, a.ref));
@@ -360,7 +360,7 @@ static void no_grow_asks_for_nothing(const subject_t *subject) {
     strata_status_t status = strata_allocate_with(rig.s, rig.gpu, NULL, &options, &b);
     EXPECT_TRUE(status == STRATA_OK || status == STRATA_E_NO_MEMORY);
     if (status == STRATA_OK) EXPECT_OK(strata_free(rig.s, b.ref));
-    options.size = 100ull << 30; /* more than the device has: whatever a cache keeps, it is not that */
+    options.size = 100ull << 30; /* more than the device has, so no cache can hold it */
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig.s, rig.gpu, NULL, &options, &b));
     EXPECT_EQ(subject_asked(subject, &rig), asked);
     EXPECT_EQ(rig_figures(&rig).ladders, 0);
@@ -379,7 +379,7 @@ static void no_retry_climbs_no_ladder(const subject_t *subject) {
     rig_close(&rig);
 }
 
-/* A short program with the bottom failing its k-th call; how often the bottom was asked. */
+/* Runs a short program in which the k-th call of the bottom fails. Returns how often memory was requested from the bottom. */
 static uint64_t run_failing(const subject_t *subject, uint64_t k, bool onward, strata_status_t status) {
     rig_t rig;
     subject_open(subject, 0, &rig);
@@ -417,11 +417,12 @@ static uint64_t run_failing(const subject_t *subject, uint64_t k, bool onward, s
     return asked;
 }
 
-/* Every k; with sanitizers every seventh; of a drawn stack, which may ask for each of thousands of handles, the second and perhaps
- * one more. */
+/* Tries every k, or every seventh with sanitizers. A drawn stack may request each of thousands of handles, so
+ * only its second call and perhaps one more are tried. */
 static void the_bottom_fails(const subject_t *subject, strata_status_t status) {
     uint64_t asked = run_failing(subject, 0, false, status);
-    /* A cache whose first chunk is most of the device asks once; a drawn one may have asked when it was opened. */
+    /* A cache may get most of the device as its first chunk, and then asks once. A drawn one may have asked
+     * when it was opened. */
     EXPECT_TRUE(asked > 0 || subject->drawn);
     uint64_t first = subject->drawn ? 2 : 1, step = subject->drawn ? 29 + asked / 2 : STRIDE > 1 ? 7 : 1;
     for (uint64_t k = first; k <= asked && !strata_test_has_failed(); k += step)

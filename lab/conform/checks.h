@@ -1,4 +1,4 @@
-/* The conformance suite: what is checked of every layer. */
+/* The conformance suite: the checks of every layer. */
 #ifndef STRATA_CONFORM_CHECKS_H
 #define STRATA_CONFORM_CHECKS_H
 
@@ -11,10 +11,11 @@ typedef void (*check_fn)(const subject_t *subject);
 typedef struct check {
     const char *name;
     check_fn run;
-    const char *text; /* what it does and asks */
+    const char *text; /* the actions and requirements of the check */
 } check_t;
 
-/* X(name, what it does and asks): `strata conform --explain` and docs/conform.md show the text. */
+/* X(name, text). `strata conform --explain` and docs/conform.md show the text, which has the actions and
+ * requirements of the check. */
 #define CHECKS(X)                                                                                                                  \
     X(zero_size,                                                                                                                   \
       "A request of 0 bytes is a block without an address: its ref is its own, is freed like any other, and no layer is "          \
@@ -108,12 +109,13 @@ enum {
 #undef CHECK_NUMBER
 };
 
-/* By number, closed by a NULL name. */
+/* Indexed by number. Ends with a NULL name. */
 extern const check_t checks[];
 
-/* Why a check asks what a stack of these layers does not offer; NULL: it holds for them. `layers` is closed by NULL. */
+/* Returns the reason if a stack of these layers does not offer what a check needs. Returns NULL if the check
+ * applies. `layers` ends with NULL. */
 const char *check_unfit(int check, const strata_layer_type_t *const *layers);
-/* All checks as a Markdown page. */
+/* Prints all checks as a Markdown page. */
 void checks_print(FILE *out);
 
 #endif

@@ -1,4 +1,5 @@
-/* What a stack does not serve by its nature is no failure of a check: it is told, and the check is left out or ends there. */
+/* Some stacks cannot pass a check by their nature, which is not a failure. The reason is reported, and the
+ * check is left out or ends. */
 #include <stdio.h>
 
 #include "lab/conform/checks.h"
@@ -15,7 +16,7 @@ uint64_t conform_draw(uint64_t *random) {
     return *random >> 33;
 }
 
-/* ---- what a layer does without ---- */
+/* ---- missing operations of a layer ---- */
 
 static bool is_one_of(int check, const int *list, size_t count) {
     bool found = false;
@@ -66,7 +67,7 @@ bool stack_is_for(const drawn_stack_t *stack, int check) {
     return !stack->subject.may_refuse || stack_is_for_all(check);
 }
 
-/* ---- what it does not serve, however much memory there is ---- */
+/* ---- requests that a stack refuses however much memory there is ---- */
 
 void conform_refused(const rig_t *rig, size_t size, strata_status_t status) {
     char reason[1024];
@@ -86,7 +87,7 @@ void conform_refused(const rig_t *rig, size_t size, strata_status_t status) {
 
 /* ---- the page ---- */
 
-/* Lines of at most WIDTH letters. */
+/* Prints lines of at most WIDTH letters. */
 static void print_wrapped(FILE *out, const char *text) {
     enum { WIDTH = 120 };
     for (size_t at = 0; *text; text += strspn(text, " ")) {

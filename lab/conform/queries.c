@@ -2,7 +2,7 @@
 
 enum { BLOCKS = 24 };
 
-/* Blocks of two streams and many sizes, every third of them freed again (its ref is 0). */
+/* Allocates blocks of many sizes on two streams. Every third of them is freed again, and its ref is set to 0. */
 static void fill(rig_t *rig, strata_block_t blocks[BLOCKS]) {
     strata_stream_t streams[] = {NULL, rig_stream(rig)};
     for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(rig, streams[i % 2], ((size_t)i % 7 + 1) * 40000);
@@ -81,7 +81,7 @@ void addresses_inside_find_their_block(const subject_t *subject) {
     clear(&rig, blocks);
 }
 
-/* Victims are live blocks, and with them freed the run is there. */
+/* Victims are live blocks, and freeing them makes the run. */
 void neighbours_and_victims_hold(const subject_t *subject) {
     rig_t rig;
     strata_block_t blocks[BLOCKS];
@@ -93,7 +93,7 @@ void neighbours_and_victims_hold(const subject_t *subject) {
         strata_neighbours_t n = {.struct_size = sizeof n};
         if (blocks[i].ref == 0) continue;
         EXPECT_OK(strata_neighbours(rig.s, blocks[i].ref, &n));
-        EXPECT_GE(n.run, n.free_before + blocks[i].size + n.free_after); /* more: what lies around the block itself */
+        EXPECT_GE(n.run, n.free_before + blocks[i].size + n.free_after); /* the rest is around the block itself */
         EXPECT_EQ(n.block.ptr, blocks[i].ptr);
         EXPECT_EQ(n.block.size, blocks[i].size);
         EXPECT_EQ(n.block.ref, blocks[i].ref);
@@ -120,7 +120,7 @@ void trim_keeps_what_is_asked(const subject_t *subject) {
     EXPECT_OK(strata_trim(rig.s, rig.gpu, UINT64_MAX, &released));
     EXPECT_EQ(released, 0);
     EXPECT_OK(strata_trim(rig.s, rig.gpu, 0, &released));
-    /* Layers below a cache may have held more than the cache knows; what a driver's pool keeps idle is not reserved. */
+    /* Layers below a cache may have held more than the cache counts. Idle memory of a driver's pool is not reserved. */
     bool pooled = rig_calls(&rig, STRATA_CALL_malloc_async) > 0;
     EXPECT_LE(rig_figures(&rig).reserved_bytes, reserved - (pooled ? 0 : released));
     EXPECT_OK(strata_release(rig.s, rig.gpu, &released));

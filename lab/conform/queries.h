@@ -1,4 +1,4 @@
-/* What must be answered of the blocks of every layer. */
+/* Checks of the queries about the blocks of every layer. */
 #ifndef STRATA_CONFORM_QUERIES_H
 #define STRATA_CONFORM_QUERIES_H
 

@@ -34,7 +34,7 @@ void the_bottom_sees_the_request(const subject_t *subject) {
 /* ---- bytes ---- */
 
 typedef struct filled {
-    strata_block_t block; /* ref 0: not served */
+    strata_block_t block; /* ref is 0 if it was not served */
     uint8_t byte;
 } filled_t;
 

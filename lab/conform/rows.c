@@ -1,4 +1,5 @@
-/* Where a subject may refuse a request, being told to, a refusal must leave everything as it was; all else holds for it too. */
+/* The conformance rows of RMM. A subject that is set to refuse requests must leave everything unchanged when
+ * it refuses one. All other expectations hold for it, too. */
 #include "lab/conform/rows.h"
 
 #include <pthread.h>
@@ -11,18 +12,18 @@ enum { THREADS = 4, HUNDRED = 100, TURNS = 200, TOGETHER = 20 };
 #define LONG (1000ull * 1000)
 #define KIB  1024ull
 
-/* What the requests of a thread that has others beside it met. It does not wait for what can never be had: those others only
- * compute. */
+/* The refused requests of a thread that runs beside others. Such a thread does not wait for memory that it
+ * cannot get, because the others only compute. */
 typedef struct beside {
     uint32_t refused;
-    size_t size; /* of the first of these */
-    uint64_t least_free; /* what the device had for the place as one was refused */
-    char first[800]; /* why */
+    size_t size; /* of the first refused request */
+    uint64_t least_free; /* the device's free memory for the place, at the refusal where it was least */
+    char first[800]; /* the reason of the first refusal */
 } beside_t;
 
-static _Thread_local beside_t *beside_others; /* NULL: it is alone */
+static _Thread_local beside_t *beside_others; /* NULL if the thread is alone */
 
-/* What the device has for the place now. */
+/* Returns the memory that the device has for the place now. */
 static uint64_t free_of(rig_t *rig) {
     strata_mem_info_t info = {.struct_size = sizeof info};
     EXPECT_OK(strata_mem_info(rig->s, rig->gpu, &info));
@@ -30,7 +31,7 @@ static uint64_t free_of(rig_t *rig) {
 }
 static uint64_t room_of(rig_t *rig) { return free_of(rig) + rig_figures(rig).reserved_bytes; }
 
-/* Judged once all are done: a thread may have memory that nobody counts yet. */
+/* Refusals are judged once all threads are done, because a thread may have memory that is not counted yet. */
 static void note_refusal(rig_t *rig, size_t size) {
     if (beside_others->refused++ == 0) {
         beside_others->size = size;
@@ -39,14 +40,15 @@ static void note_refusal(rig_t *rig, size_t size) {
     beside_others->least_free = strata_min(beside_others->least_free, free_of(rig));
 }
 
-/* Whether most of that was taken at some time: by blocks larger than what was asked, by a buddy whose chunk is most of it, or by a
- * driver's pool, which keeps for one stream what another may lack, and may have given it back since. What one thread's stack has, used
- * or idle, another's may lack likewise, and be refused. */
+/* Returns true if most of the room was taken at some time. Blocks may be larger than requested, or a buddy's
+ * chunk may be most of the room. A driver's pool keeps memory for one stream that another may lack, and may
+ * have returned it since. The used or idle memory of one thread's stack may also be the reason that another's
+ * is refused. */
 static bool was_mostly_taken(rig_t *rig, const beside_t *met, uint64_t room) {
     return rig_figures(rig).peak_reserved_bytes > room / 2 || strata_min(met->least_free, free_of(rig)) < room / 2;
 }
 
-/* Whether it was served. */
+/* Returns true if the request was served. */
 static bool serve(const subject_t *subject, rig_t *rig, strata_stream_t stream, size_t size, strata_block_t *block) {
     strata_block_t served = {.ref = 3};
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = size};
@@ -69,13 +71,13 @@ static bool serve(const subject_t *subject, rig_t *rig, strata_stream_t stream, 
     return true;
 }
 
-/* Every second one by its address. */
+/* Frees every second block by its address. */
 static void give(rig_t *rig, const strata_block_t *block, uint64_t number) {
     if (number % 2 && block->ptr) EXPECT_OK(strata_free_pointer(rig->s, block->ptr));
     else EXPECT_OK(strata_free(rig->s, block->ref));
 }
 
-/* Work given to `stream` from now on begins at `done` at the earliest. */
+/* Returns true if work given to `stream` from now on begins at `done` at the earliest. */
 static bool begins_after(rig_t *rig, strata_stream_t stream, uint64_t done) {
     if (strata_sim_now(rig->world) >= done) return true;
     rig_work(rig, stream, 1, 0);
@@ -93,7 +95,7 @@ static void ask_for_sizes(const subject_t *subject, rig_t *rig, strata_stream_t 
         rig_work(rig, stream, 1000, b.ref);
         give(rig, &b, i);
     }
-    /* No request is larger than 2^48 bytes; one of so many is for the layers to refuse. */
+    /* No request may be larger than 2^48 bytes. The layers must refuse one of exactly that size. */
     b = (strata_block_t){.ref = 5};
     EXPECT_STATUS(STRATA_E_INVALID, strata_allocate(rig->s, rig->gpu, stream, 1024 * 1024 * GIB, &b));
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = 256 * 1024 * GIB};
@@ -176,7 +178,8 @@ static void count_leak(const strata_leak_t *leak, void *context) {
     leaks->tagged += strcmp(leak->tag, "kept") == 0;
 }
 
-/* Rows 18 and 21: ten of 10 MiB, five freed; who asked is told of those that said so; what is no block of ours changes nothing. */
+/* Rows 18 and 21: ten blocks of 10 MiB, five freed. The close reports the live ones with the tags of their
+ * requests. An address that is not a block changes nothing. */
 void five_of_ten_are_counted_and_told(const subject_t *subject) {
     rig_t rig;
     subject_open(subject, 0, &rig);
@@ -208,7 +211,7 @@ void five_of_ten_are_counted_and_told(const subject_t *subject) {
     else rig_close_by_force(&rig);
 }
 
-/* Row 10: the facade is a value; what one copy serves another takes back, and another facade does not. */
+/* Row 10: the facade is a value. A block that one copy serves can be freed by another copy, but not by another facade. */
 void a_copy_of_the_handle_is_the_handle(const subject_t *subject) {
     rig_t rig, other;
     subject_open(subject, 0, &rig);
@@ -298,7 +301,7 @@ void four_threads_at_once(const subject_t *subject) {
     rig_close(&rig);
 }
 
-/* Row 25: four threads with streams of their own, and then most of the device in one piece. */
+/* Row 25: four threads with their own streams, and then most of the device in one piece. */
 void what_threads_freed_is_one_piece_again(const subject_t *subject) {
     rig_t rig;
     strata_block_t b;
@@ -316,7 +319,7 @@ typedef struct handover {
     strata_handle_t event; /* after the producer's work */
     strata_block_t blocks[HUNDRED];
     uint32_t count;
-    uint64_t done; /* when the consumer's work is */
+    uint64_t done; /* end of the consumer's work */
 } handover_t;
 
 static void *consume(void *context) {
@@ -328,7 +331,7 @@ static void *consume(void *context) {
     return NULL;
 }
 
-/* Whoever gets the memory next begins after the consumer's work. */
+/* The next owner of the memory begins after the consumer's work. */
 static void hand_over(const subject_t *subject, rig_t *rig, strata_stream_t producer, strata_stream_t consumer) {
     handover_t h = {.rig = rig, .stream = consumer};
     uint64_t random = conform_random(29);
@@ -369,7 +372,7 @@ void another_thread_frees_on_its_stream(const subject_t *subject) {
 
 /* ---- streams that end ---- */
 
-/* Rows 15 and 26: what was freed before the stream's end serves on, and what lives on can be freed. */
+/* Rows 15 and 26: memory freed before the stream's end is served again, and blocks that are live then can be freed. */
 void a_destroyed_stream_leaves_its_memory(const subject_t *subject) {
     rig_t rig;
     subject_open(subject, 0, &rig);

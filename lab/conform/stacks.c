@@ -9,7 +9,7 @@
 #include "strategy/plan/legal.h"
 
 enum { TRIES = 4000, DEEPEST = 2, BRANCHES_MOST = 3, CHAIN = 6, OPTION_BYTES = 4096, WORD = 64 };
-#define SHORT_TIMEOUT "5ms" /* the longest time that is drawn */
+#define SHORT_TIMEOUT "5ms" /* the longest timeout that is drawn */
 
 /* A chain of layers; the last is a source, or a router with chains below it. */
 typedef struct chain {
@@ -17,7 +17,7 @@ typedef struct chain {
     uint32_t count;
     uint32_t branches[BRANCHES_MOST];
     uint32_t branch_count;
-    bool any_memory; /* a layer above says that another kind of memory may serve */
+    bool any_memory; /* a layer above allows other kinds of memory */
 } chain_t;
 
 typedef struct drawing {
@@ -26,8 +26,8 @@ typedef struct drawing {
     const strata_layer_type_t *with;
     chain_t chains[STACK_LAYERS];
     uint32_t chain_count, layer_count;
-    uint32_t at; /* in its chain: the layer whose options are drawn */
-    bool optioned, late; /* late: nothing is got before the first request */
+    uint32_t at; /* position in its chain of the layer that gets options */
+    bool optioned, late; /* late: no memory is requested before the first request */
     size_t length;
 } drawing_t;
 
@@ -36,7 +36,7 @@ static uint64_t draw(drawing_t *d, uint64_t below) {
     return (d->random >> 20) % below;
 }
 
-/* As many small ones as large ones. */
+/* Draws small numbers as often as large ones. */
 static uint64_t draw_between(drawing_t *d, uint64_t low, uint64_t high) {
     uint64_t range = high - low;
     range >>= draw(d, 24);
@@ -63,14 +63,14 @@ static void add(drawing_t *d, chain_t *chain, const strata_layer_type_t *type) {
     d->stack->layers[d->layer_count++] = type;
 }
 
-/* Few orders with such a layer would be legal if its source were drawn. */
+/* With such a layer, few orders would be legal if its source were drawn. */
 static bool of_handles(const chain_t *chain) {
     for (uint32_t i = 0; i < chain->count; i++)
         if (chain->layers[i]->needs & STRATA_TRAIT_HANDLE_SOURCE) return true;
     return false;
 }
 
-/* `above`: layers over the chain; a decorator stack holds STRATA_ROUTE_LAYERS. */
+/* `above` is the number of layers over the chain. A route has at most STRATA_ROUTE_LAYERS. */
 static uint32_t draw_chain(drawing_t *d, uint32_t depth, uint32_t above, bool any_memory) {
     uint32_t number = d->chain_count++;
     chain_t *chain = &d->chains[number];
@@ -93,7 +93,7 @@ static uint32_t draw_chain(drawing_t *d, uint32_t depth, uint32_t above, bool an
 
 /* ---- options ---- */
 
-/* Layers that are told to refuse requests: the rows that tell them. */
+/* Returns true for the rows that set a layer to refuse requests. */
 static bool tells_to_refuse(const strata_layer_type_t *type, const strata_option_row_t *row) {
     static const char *const rows[] = {"limit.bytes",
                                        "limit.fraction",
@@ -115,7 +115,7 @@ static bool tells_to_refuse(const strata_layer_type_t *type, const strata_option
     return false;
 }
 
-/* What a decorator takes beside a block must leave room on the small devices of some checks. */
+/* The memory that a decorator takes beside a block must leave room on the small devices of some checks. */
 static void draw_number(drawing_t *d, const strata_layer_type_t *type, const strata_option_row_t *row, char text[WORD]) {
     uint64_t most = row->kind == STRATA_OPTION_COUNT  ? 4096
                     : row->kind == STRATA_OPTION_TIME ? 5 * 1000 * 1000
@@ -141,8 +141,8 @@ static void draw_value(drawing_t *d, const strata_layer_type_t *type, const stra
     }
 }
 
-/* Whether all that stands in the chain from `first` on may stand below a layer of that scope. The order was judged by the
- * defaults. */
+/* Returns true if all layers of the chain from `first` on may be below a layer of that scope. The order was
+ * checked with the default options. */
 static bool may_stand_below(const drawing_t *d, const chain_t *chain, uint32_t first, const strata_layer_type_t *type,
                             strata_scope_t scope) {
     for (uint32_t i = first; i < chain->count; i++)
@@ -161,8 +161,8 @@ static bool lies_on_contiguous(const chain_t *chain, uint32_t at) {
     return false;
 }
 
-/* Refused where no pool is served, as in every stack drawn here; below most caches of handles; or where no chunks below may be used
- * as one. */
+/* Returns true for an option that would be refused. No stack drawn here serves pools. `registrable` is
+ * refused below most caches of handles, and `coalesce_regions` if no chunks below may be used as one. */
 static bool cannot_act(const drawing_t *d, const chain_t *chain, const strata_option_row_t *row, const char *text) {
     static const char *const names[] = {"pool_no_split", "pools_on_oom", "registrable"};
     bool wanted = strcmp(text, "true") == 0;
@@ -171,7 +171,7 @@ static bool cannot_act(const drawing_t *d, const chain_t *chain, const strata_op
     return strcmp(row->name, "coalesce_regions") == 0 && wanted && !lies_on_contiguous(chain, d->at);
 }
 
-/* A machine may lack the node of the host that a number names. */
+/* A number may name a node of the host that the machine lacks. */
 static bool names_a_node(const strata_layer_type_t *type, const strata_option_row_t *row, const char *text) {
     return type->role == STRATA_SOURCE && strcmp(row->name, "node") == 0 && *text >= '0' && *text <= '9';
 }
@@ -185,7 +185,7 @@ static bool fits(const drawing_t *d, const chain_t *chain, const strata_layer_ty
     if (type->role == STRATA_SOURCE && strcmp(row->name, "memory") == 0)
         return strcmp(text, "place") == 0 || strcmp(text, strata_place_memory(STRATA_PLACE_GPU)) == 0 ||
                (chain->any_memory && strata_place_reaches(STRATA_PLACE_GPU, text));
-    /* Blocks of larger alignment want such chunks, and what stands below is not drawn yet. */
+    /* Larger alignments need chunks of that alignment, and the layers below are not drawn yet. */
     if (type->role == STRATA_CACHE && strcmp(row->name, "alignment") == 0) return strcmp(text, "256") == 0;
     bool asked = type->struct_size >= offsetof(strata_layer_type_t, check) + sizeof type->check && type->check;
     return !asked || type->check(options, STRATA_PLACE_GPU, &option) == STRATA_OK;
@@ -206,14 +206,15 @@ static void print(drawing_t *d, const char *format, ...) {
 static void note_option(drawing_t *d, const strata_layer_type_t *type, const strata_option_row_t *row, const char *text) {
     subject_t *subject = &d->stack->subject;
     subject->may_refuse |= tells_to_refuse(type, row);
-    subject->may_refuse |= strcmp(row->name, "steps") == 0 && strcmp(text, "wait") == 0; /* nothing is given back then */
+    subject->may_refuse |= strcmp(row->name, "steps") == 0 && strcmp(text, "wait") == 0; /* nothing is returned then */
     subject->at_use |= strcmp(row->name, "event") == 0 && strcmp(text, "use") == 0;
     subject->elsewhere |= type->role == STRATA_SOURCE && strcmp(row->name, "memory") == 0 && strcmp(text, "place") != 0 &&
                           strcmp(text, strata_place_memory(STRATA_PLACE_GPU)) != 0;
 }
 
-/* Returns true if the layer has options. Half of the rows are drawn; a value that the layer refuses beside the others keeps its
- * default. A timeout is always set, because the default makes a thread wait for 10 s. */
+/* Returns true if the layer has options. Half of the rows are drawn. If the layer refuses a value beside the
+ * others, that row keeps its default. A timeout is always set, because the default makes a thread wait for 10
+ * s. */
 static bool print_options(drawing_t *d, const chain_t *chain, const strata_layer_type_t *type, const char *begin) {
     static _Thread_local alignas(max_align_t) unsigned char options[OPTION_BYTES];
     bool some = false;
@@ -241,12 +242,12 @@ static bool print_options(drawing_t *d, const chain_t *chain, const strata_layer
 
 static void print_chain(drawing_t *d, uint32_t number, bool top);
 
-/* No more than the row allows to the last of the routes that have a limit, and each less than the one after it. */
+/* Returns a limit of a route that leaves the row's max to the last limited route. Each limit must be less than the next. */
 static uint64_t within_row(uint64_t limit, const strata_option_row_t *row, uint32_t after) {
     return row->max && limit > row->max - after ? row->max - after : limit;
 }
 
-/* "routes: [{up_to: 4096, stack: [...]}, {stack: [...]}]" or "stacks: [[...], [...]]". */
+/* Prints "routes: [{up_to: 4096, stack: [...]}, {stack: [...]}]" or "stacks: [[...], [...]]". */
 static void print_branches(drawing_t *d, const chain_t *chain, const strata_layer_type_t *type) {
     const strata_option_row_t *row = type->options;
     while (row && row->name && strata_option_branch(row) != 1) row++;
@@ -298,7 +299,7 @@ static void print_stack(drawing_t *d, bool optioned) {
     print_chain(d, 0, true);
 }
 
-/* ---- the builder's word ---- */
+/* ---- the builder's verdict ---- */
 
 static strata_status_t ask_the_builder(const drawn_stack_t *stack) {
     strata_config_request_t request = {.text = stack->text, .devices = "sim"};
@@ -314,7 +315,7 @@ static bool stands_in(const drawn_stack_t *stack, const char *name, size_t lengt
     return false;
 }
 
-/* The reason names two layers of the stack, in quotes. */
+/* Expects that the reason names two layers of the stack, in quotes. */
 static void expect_a_reason(const drawn_stack_t *stack) {
     const char *reason = strata_last_error()->text;
     uint32_t named = 0;
@@ -333,7 +334,7 @@ static void fill_subject(drawing_t *d) {
              (unsigned long long)d->stack->seed);
     for (uint32_t i = 0; d->stack->layers[i]; i++) {
         const strata_layer_type_t *type = d->stack->layers[i];
-        /* What is left of a small device may be less than a handle of theirs. */
+        /* The rest of a small device may be less than one of their handles. */
         subject->may_refuse |= strata_option_find(type, "handle") || strcmp(type->name, "caching_vmm") == 0;
         subject->asks_for_more |= type->role == STRATA_DECORATOR && !(type->passes & STRATA_TRAIT_EXACT_SIZE);
     }
@@ -355,7 +356,7 @@ bool stack_draw(drawn_stack_t *stack, uint64_t seed, const strata_layer_type_t *
     }
     if (stack->refused == TRIES) return false;
     print_stack(&d, true);
-    /* What is got at open would be refused there. */
+    /* Memory requested at the open would be refused there. */
     d.late = stack->subject.may_refuse;
     if (d.late) print_stack(&d, true);
     fill_subject(&d);

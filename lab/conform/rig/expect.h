@@ -1,7 +1,8 @@
-/* Expectations of a check: EXPECT_* go on after a failure, ASSERT_* return from the function (use them in void functions only).
+/* Expectations of a check. EXPECT_* continue after a failure. ASSERT_* return from the function, so use them
+ * only in void functions.
  *
- * Where a failure goes is for the program that runs the checks: GoogleTest in the tests, a line of output in `strata conform`.
- */
+ * The program that runs the checks decides where a failure is reported: GoogleTest in the tests, a line of
+ * output in `strata conform`. */
 #ifndef STRATA_CONFORM_EXPECT_H
 #define STRATA_CONFORM_EXPECT_H
 
@@ -11,9 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* printf-like; marks the running check failed. */
+/* Like printf(). Marks the running check as failed. */
 void strata_test_failed(const char *file, int line, const char *format, ...) __attribute__((__format__(__printf__, 3, 4)));
-/* Whether the running check has failed so far. */
+/* Returns true if the running check has failed so far. */
 bool strata_test_has_failed(void);
 
 #define FAIL_TEST(...) strata_test_failed(__FILE__, __LINE__, __VA_ARGS__)
@@ -26,7 +27,7 @@ bool strata_test_has_failed(void);
         }                                                                                                                          \
     } while (0)
 
-/* A number or an address as what is compared and printed: a negative number is below all without a sign. */
+/* A number or an address in a form for comparison and printing. A negative number is below all unsigned ones. */
 typedef enum strata_test_kind_t { TEST_NATURAL, TEST_INTEGER, TEST_REAL, TEST_ADDRESS } strata_test_kind_t;
 typedef struct strata_test_value_t {
     strata_test_kind_t kind;
@@ -52,7 +53,7 @@ static inline double strata_test_as_real(strata_test_value_t x) {
     return strata_test_is_negative(x) ? (double)(int64_t)x.bits : (double)x.bits;
 }
 
-/* Below 0, 0 or above 0, as a stands to b. */
+/* Returns a negative number, 0 or a positive number, like memcmp(). */
 static inline int strata_test_order(strata_test_value_t a, strata_test_value_t b) {
     if (a.kind == TEST_REAL || b.kind == TEST_REAL) {
         double x = strata_test_as_real(a), y = strata_test_as_real(b);
@@ -98,13 +99,13 @@ static inline const char *strata_test_value_text(strata_test_value_t x, char tex
         TEST_CHECK_(a_ &&b_ &&strcmp(a_, b_) == 0, (void)0, "%s is \"%s\", not \"%s\"", #a, a_ ? a_ : "(null)",                    \
                     b_ ? b_ : "(null)");                                                                                           \
     } while (0)
-/* `part` occurs in `text`. */
+/* Expects that `part` occurs in `text`. */
 #define EXPECT_CONTAINS(text, part)                                                                                                \
     do {                                                                                                                           \
         const char *t_ = (text), *p_ = (part);                                                                                     \
         TEST_CHECK_(t_ &&strstr(t_, p_), (void)0, "\"%s\" is not in \"%s\"", p_, t_ ? t_ : "(null)");                              \
     } while (0)
-/* Here it does not. */
+/* Expects that it does not. */
 #define EXPECT_LACKS(text, part)                                                                                                   \
     do {                                                                                                                           \
         const char *t_ = (text), *p_ = (part);                                                                                     \
@@ -118,7 +119,7 @@ static inline const char *strata_test_value_text(strata_test_value_t x, char tex
 #define ASSERT_GT(a, b)        TEST_COMPARE_(a, >, b, return )
 #define ASSERT_GE(a, b)        TEST_COMPARE_(a, >=, b, return )
 
-/* A strata_status_t; needs platform/status.h. */
+/* For a strata_status_t; needs platform/status.h. */
 #define TEST_STATUS_(call, wanted, then)                                                                                           \
     do {                                                                                                                           \
         strata_status_t s_ = (call), w_ = (wanted);                                                                                \
@@ -126,7 +127,7 @@ static inline const char *strata_test_value_text(strata_test_value_t x, char tex
                     s_ == STRATA_OK ? "" : strata_last_error()->text, strata_status_name(w_));                                     \
     } while (0)
 #define EXPECT_OK(call) TEST_STATUS_(call, STRATA_OK, (void)0)
-/* Likewise, and `part` occurs in what the error says. */
+/* Also expects that `part` occurs in the text of the error. */
 #define EXPECT_SAYS(wanted, call, part)                                                                                            \
     do {                                                                                                                           \
         EXPECT_STATUS(wanted, call);                                                                                               \

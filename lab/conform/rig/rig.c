@@ -57,7 +57,7 @@ void rig_close(rig_t *rig) {
     rig_end(rig);
 }
 
-/* No order among threads comes of it: a race between them stays one. */
+/* Relaxed operations order nothing among threads, so a race between them remains a race. */
 void rig_gave(rig_t *rig, strata_ref_t ref) {
     uint32_t at = atomic_fetch_add_explicit(&rig->given_count, 1, memory_order_relaxed);
     atomic_store_explicit(&rig->given[at % RIG_GIVEN], ref, memory_order_relaxed);

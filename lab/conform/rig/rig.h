@@ -1,4 +1,4 @@
-/* A facade over simulated devices, for checks that need both ends. */
+/* A test fixture: a facade over simulated devices, for checks that need both ends. */
 #ifndef STRATA_CONFORM_RIG_H
 #define STRATA_CONFORM_RIG_H
 
@@ -11,7 +11,7 @@
 #define MIB (1ull << 20)
 #define GIB (1ull << 30)
 
-/* Sanitizers make a run ten times slower: there only every n-th failure is tried, and the test says so. */
+/* Sanitizers make a run ten times slower. With them only every n-th failure is tried, and the test reports that. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define STRIDE 23
 #elif defined(__has_feature)
@@ -32,47 +32,48 @@ typedef struct rig {
     strata_device_t *devices[2];
     uint32_t count;
     strata_strategy_t *strategy;
-    bool borrowed_strategy; /* somebody else deletes it */
+    bool borrowed_strategy; /* another owner deletes it */
     strata_t s;
     strata_place_t gpu;
-    const struct subject *subject; /* of the suite, opened with so much memory; NULL: none */
+    const struct subject *subject; /* of the suite, opened with `capacity`; may be NULL */
     uint64_t capacity;
-    char opened_with[160]; /* the beginning of rig_open()'s text, for who reads of a failure */
+    char opened_with[160]; /* the beginning of rig_open()'s text, for the report of a failure */
     _Atomic strata_ref_t given[RIG_GIVEN]; /* the last blocks of rig_allocate() */
     _Atomic uint32_t given_count;
 } rig_t;
 
-/* A strategy by preset or by YAML text, with settings, over `count` simulated devices of `capacity` bytes (0: the profile's).
- * Fails the test if it cannot. */
+/* Opens a strategy over `count` simulated devices of `capacity` bytes (0 for the profile's). The strategy is
+ * a preset or YAML text, with settings. Fails the test on an error. */
 void rig_open(rig_t *rig, const char *preset_or_text, const char *const *set, size_t set_count, uint64_t capacity, uint32_t count);
-/* The strategy of rig_open() alone, for several rigs; deleted by strata_strategy_delete(). NULL fails the test. */
+/* Returns only the strategy of rig_open(), for several rigs. Release it with strata_strategy_delete(). If it
+ * is NULL, the test has failed. */
 strata_strategy_t *rig_strategy(const char *preset_or_text, const char *const *set, size_t set_count);
-/* Over a strategy that the caller keeps, with everything that can be said of the devices and of the facade. */
+/* Opens a strategy that the caller keeps, with all options of the devices and of the facade. */
 void rig_open_on(rig_t *rig, strata_strategy_t *strategy, const strata_sim_options_t *options, uint32_t flags);
-/* What a test of failures wants: the devices without the facade; then rig->s by strata_facade_open_on(). */
+/* Opens only the devices, for tests of failures. rig->s is then set by strata_facade_open_on(). */
 void rig_open_devices(rig_t *rig, strata_strategy_t *strategy, const strata_sim_options_t *options);
-/* The devices and the strategy, when the facade is closed; every device must have everything back. */
+/* Closes the devices and the strategy when the facade is closed. Expects that every device has everything back. */
 void rig_end(rig_t *rig);
-/* Closes with nothing live; checks that every device has everything back. */
+/* Closes with nothing live. Expects that every device has everything back. */
 void rig_close(rig_t *rig);
-/* Frees those of the last blocks of rig_allocate() that are live, and closes: anything else that is live is a failure. */
+/* Frees those of the last blocks of rig_allocate() that are live, and closes. Any other live block is a failure. */
 void rig_finish(rig_t *rig);
-/* Counts the block as one of rig_allocate(). */
+/* Registers a block as one of rig_allocate(). */
 void rig_gave(rig_t *rig, strata_ref_t ref);
-/* The same by force, whatever is live. */
+/* Closes by force, even with live blocks. */
 void rig_close_by_force(rig_t *rig);
 
 strata_stream_t rig_stream(rig_t *rig);
 bool rig_overlap(const strata_block_t *a, const strata_block_t *b);
-/* A request of so many bytes must have been served. */
+/* Expects that a request of `size` bytes was served. */
 void rig_expect_served(const rig_t *rig, size_t size, strata_status_t status);
 strata_block_t rig_allocate(rig_t *rig, strata_stream_t stream, size_t size);
-/* Keeps `stream` busy for so many ns with the block (ref 0: none). */
+/* Keeps `stream` busy for `duration_ns` with the block, or without one if `ref` is 0. */
 void rig_work(rig_t *rig, strata_stream_t stream, uint64_t duration_ns, strata_ref_t ref);
-/* The host computes for so many ns. */
+/* Lets virtual time pass, as if the host computed. */
 void rig_pass(rig_t *rig, uint64_t ns);
 strata_statistics_t rig_figures(rig_t *rig);
-/* The stack of a stream of rig->gpu, made if there is none. */
+/* Returns the stack of a stream of rig->gpu, which is created if there is none. */
 strata_stack_t *rig_stack(rig_t *rig, strata_stream_t stream);
 strata_domain_t *rig_domain(rig_t *rig);
 uint64_t rig_calls(rig_t *rig, strata_device_call_t call);

@@ -19,7 +19,7 @@ static strata_status_t fill_stack(strata_strategy_t *strategy, strata_model_stac
     return status;
 }
 
-/* A value that a branch may have, by its kind; the first word of several. */
+/* Returns a valid value for a branch by its kind. If there are several words, it is the first. */
 static const char *some_value(const strata_option_row_t *row) {
     static char word[64];
     switch (row->kind) {
@@ -34,7 +34,7 @@ static const char *some_value(const strata_option_row_t *row) {
     return "";
 }
 
-/* Whatever a router tells its branches by, the first gets some of what the suite asks. */
+/* The first branch gets some of the suite's requests, whatever the router selects its branches by. */
 static strata_status_t add_branches(strata_strategy_t *strategy, strata_model_layer_t *router) {
     const strata_layer_type_t *cached[] = {strata_layer_find("auto_growth"), &test_source_type, NULL};
     const strata_layer_type_t *alone[] = {&test_source_type, NULL};
@@ -76,7 +76,7 @@ static bool is_legal(const subject_t *subject) {
     return legal;
 }
 
-/* Where they go. */
+/* The list to append to. */
 typedef struct adding {
     subject_t *list;
     size_t *count;
@@ -84,7 +84,7 @@ typedef struct adding {
     void *context;
 } adding_t;
 
-/* A stack that the builder refuses is none. */
+/* A stack that the builder refuses is not added. */
 static size_t add(const adding_t *to, const char *name, const char *place, const strata_layer_type_t *const *layers) {
     subject_t subject = {.preset = NULL};
     snprintf(subject.name, sizeof subject.name, "%.40s%s", name, place);
@@ -199,7 +199,7 @@ void subject_fail(const subject_t *subject, rig_t *rig, uint64_t k, bool onward,
         strata_sim_clear_faults(rig->devices[0]);
         return;
     }
-    /* A stack asks by one of them. */
+    /* A stack requests memory by one of these calls. */
     EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_malloc, k, onward, status));
     EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_malloc_async, k, onward, status));
     EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_create, k, onward, status));
