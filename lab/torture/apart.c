@@ -43,7 +43,7 @@ pid_t torture_fork(void) {
     pid_t parent = getpid(), child = fork();
     if (child != 0) return child;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(0); /* it ended before that was said */
+    if (getppid() != parent) _exit(0); /* the parent ended before that call */
     return 0;
 }
 
@@ -52,7 +52,7 @@ static pid_t begin_process(void) {
     (void)fflush(stderr);
     pid_t child = torture_fork();
     if (child < 0) (void)strata_fail(STRATA_E_IO, 0, "no process for a run: %s", strerror(errno));
-    /* Hundreds may crash while a program is made small: none leaves a core. */
+    /* Hundreds of processes may crash while a program is shrunk, so none leaves a core. */
     if (child == 0) (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     return child;
 }
@@ -68,7 +68,7 @@ static bool ended_well(int how) { return WIFEXITED(how) && WEXITSTATUS(how) == 0
 strata_status_t torture_play_apart(const torture_program_t *program, const strata_strategy_t *strategy, bool may_refuse,
                                    strata_torture_mode_t mode, torture_verdict_t *shared) {
     static torture_verdict_t played;
-    torture_ended(0, 0, shared); /* which is so until the child says otherwise: what it runs may call exit() */
+    torture_ended(0, 0, shared); /* the verdict until the child sets another, because the code that it runs may call exit() */
     pid_t child = begin_process();
     if (child < 0) return STRATA_E_IO;
     if (child == 0) {
@@ -84,11 +84,12 @@ strata_status_t torture_play_apart(const torture_program_t *program, const strat
 
 /* ---- a campaign ---- */
 
-/* One process's part: every `jobs`-th program. It lies in shared memory; the process writes, and is read when it has ended. */
+/* The part of one process: every `jobs`-th program. It is in shared memory. The process writes it, and the
+ * parent reads it when the process has ended. */
 typedef struct part {
-    _Atomic uint64_t done, failed; /* so far, for whoever looks meanwhile */
-    uint64_t next; /* the program under way, as an offset from the first */
-    torture_run_t run; /* under way */
+    _Atomic uint64_t done, failed; /* so far; read at any time */
+    uint64_t next; /* the current program, as an offset from the first */
+    torture_run_t run; /* the current one */
     torture_sum_t sum;
     uint32_t count;
     torture_failure_t failures[TORTURE_FAILURES_KEPT];
@@ -97,7 +98,7 @@ typedef struct part {
 typedef struct working {
     const torture_campaign_t *campaign;
     part_t *part;
-    const torture_run_t *after; /* runs of its program up to this one were made by a process that ended */
+    const torture_run_t *after; /* a process that ended has made the runs of its program up to this one */
     torture_verdict_t verdict;
 } working_t;
 
@@ -168,7 +169,8 @@ static int wait_watching(const torture_campaign_t *campaign, const part_t *parts
     return how;
 }
 
-/* A part whose process ended in a run goes on after that run in another one. A strategy that ends every process ends the part. */
+/* If the process of a part ended in a run, another process continues after that run. A part with too many
+ * failures ends, because a strategy may end every process. */
 static strata_status_t finish_part(const torture_campaign_t *campaign, part_t *parts, uint32_t number, pid_t child) {
     static torture_verdict_t verdict;
     part_t *part = &parts[number];

@@ -1,4 +1,4 @@
-/* Runs in processes of their own. */
+/* Runs programs in separate processes. */
 #ifndef STRATA_TORTURE_APART_H
 #define STRATA_TORTURE_APART_H
 
@@ -6,17 +6,17 @@
 
 #include "programs/play.h"
 
-enum { TORTURE_SECONDS = 60, TORTURE_SECONDS_SMALL = 5 /* that one run may take, in a campaign and while it is made small */ };
+enum { TORTURE_SECONDS = 60, TORTURE_SECONDS_SMALL = 5 /* limits of one run, in a campaign and while it is shrunk */ };
 
-/* torture_play() in another process; a crash or a hang is its verdict. `shared` lies in memory that both see
- * (torture_shared_new()). E_IO: there is no process. */
+/* Calls torture_play() in another process. A crash or a hang is its verdict. `shared` is in memory that both
+ * processes can access (torture_shared_new()). Fails with E_IO if no process can be created. */
 strata_status_t torture_play_apart(const torture_program_t *program, const strata_strategy_t *strategy, bool may_refuse,
                                    strata_torture_mode_t mode, torture_verdict_t *shared);
-/* fork(). The child ends with the thread that made it, however that ends. */
+/* Calls fork(). The child ends with the thread that created it, however that ends. */
 pid_t torture_fork(void);
 void *torture_shared_new(size_t size);
 void torture_shared_delete(void *memory, size_t size);
-/* What an ended process was doing is a crash, or a hang of `seconds`. */
+/* Sets the verdict of an ended process: a crash, or a hang after `seconds`. */
 void torture_ended(int how, int seconds, torture_verdict_t *verdict);
 
 #endif

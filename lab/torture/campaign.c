@@ -35,13 +35,13 @@ static const torture_program_t *lawful_in(each_t *each, torture_dialect_t dialec
     return lawful;
 }
 
-/* By its position among those of the program. Neighboring programs leave out different ones. */
+/* Selects by the position among the program's strategies. Neighboring programs leave out different ones. */
 static bool is_left_out(const each_t *each, uint32_t position) {
     uint32_t thin = each->campaign->thin;
     return thin && (each->number + position) % thin;
 }
 
-/* Both orders of threads are tried in turn: one with the program's even strategies, the other with its odd ones. */
+/* Both orders of threads are tried in turn, one with the program's even strategies, the other with its odd ones. */
 static bool tell_modes(each_t *each, uint32_t strategy, uint32_t position) {
     if (is_left_out(each, position)) return true;
     const torture_program_t *lawful = lawful_in(each, each->campaign->strategies->all[strategy].dialect);

@@ -1,4 +1,4 @@
-/* Programs by their seed. */
+/* Draws random programs by their seeds. */
 #include "lab/torture/draw.h"
 
 #include "platform/host/host_memory.h"
@@ -8,24 +8,24 @@ enum { USUAL_BLOCKS = 64 };
 typedef struct drawing {
     uint64_t random;
     torture_program_t *program;
-    uint32_t served, most; /* blocks so far, and at last */
-    uint32_t *live; /* those that may be there still */
+    uint32_t served, most; /* blocks so far, and their max */
+    uint32_t *live; /* blocks that may be live */
     uint32_t live_count;
-    torture_op_t *asked; /* what each was asked with */
-    /* What the program is like. */
-    uint32_t streams; /* used, of each device */
-    uint64_t size; /* of all blocks; 0: of many */
-    uint64_t longest; /* kernel, us */
-    uint32_t youngest; /* so many blocks are used mostly */
-    uint8_t last; /* stream: half of the operations stay with it */
-    uint32_t parts[STRATA_TORTURE_KINDS]; /* of `all` operations */
+    torture_op_t *asked; /* the request of each block */
+    /* Properties of the program. */
+    uint32_t streams; /* used streams of each device */
+    uint64_t size; /* of all blocks; 0 for many sizes */
+    uint64_t longest; /* max time of a kernel, us */
+    uint32_t youngest; /* most uses are of this many youngest blocks */
+    uint8_t last; /* last stream; half of the operations stay on it */
+    uint32_t parts[STRATA_TORTURE_KINDS]; /* shares in `all` operations */
     uint32_t all;
-    uint32_t lends, captures; /* one of so many draws is a loan, a capture; 0: none is */
+    uint32_t lends, captures; /* one in this many draws is a borrow or a capture; 0 for none */
     uint32_t graphs, pools; /* so far */
-    bool inside; /* a capture: nearly all on its streams and in its place */
-    uint8_t captured[2], place, places[STRATA_TORTURE_POOLS]; /* of each pool */
-    bool one_cache; /* nearly all on one stream of a GPU */
-    uint32_t wanted; /* operations */
+    bool inside; /* in a capture: nearly all operations are on its streams and in its place */
+    uint8_t captured[2], place, places[STRATA_TORTURE_POOLS]; /* `places` is by pool */
+    bool one_cache; /* nearly all operations are on one stream of a GPU */
+    uint32_t wanted; /* operations to draw */
 } drawing_t;
 
 static uint64_t below(drawing_t *d, uint64_t bound) {
@@ -40,13 +40,13 @@ static uint8_t some_stream(drawing_t *d) {
     if (d->program->count && one_in(d, 2)) return d->last;
     if (d->one_cache && !one_in(d, 16)) return TORTURE_STREAMS_EACH - 1;
     uint32_t device = (uint32_t)below(d, d->program->devices);
-    /* Most work is on the streams that order with nothing. */
+    /* Most work is on the streams that have no implicit order. */
     uint32_t within = (uint32_t)below(d, d->streams + 2);
     if (within >= d->streams) within = (uint32_t)below(d, 2);
     return (uint8_t)(device * TORTURE_STREAMS_EACH + TORTURE_STREAMS_EACH - 1 - within);
 }
 
-/* Half of all sizes come from a few, so that what is freed fits what comes next. */
+/* Half of all sizes are among a few, so that freed memory fits later requests. */
 static uint64_t some_size(drawing_t *d) {
     if (d->size) return d->size;
     static const uint64_t usual[] = {512, 4096, 4096, 64 << 10, 256 << 10, 1 << 20};
@@ -111,7 +111,7 @@ static void forget_live(drawing_t *d, uint32_t block) {
         if (d->live[i] == block) d->live[i] = d->live[--d->live_count];
 }
 
-/* Of 100 operations so many are of each kind, where a program has no taste of its own. */
+/* The number of operations of each kind in 100, for a program without its own taste. */
 static const uint8_t usual_parts[STRATA_TORTURE_KINDS] = {
     [STRATA_TORTURE_ALLOCATE] = 24, [STRATA_TORTURE_WORK] = 24,  [STRATA_TORTURE_FILL] = 3,        [STRATA_TORTURE_HOST_ACCESS] = 3,
     [STRATA_TORTURE_CHECK] = 2,     [STRATA_TORTURE_BORROW] = 8, [STRATA_TORTURE_ERASE] = 3,       [STRATA_TORTURE_RETAIN] = 2,
@@ -128,7 +128,7 @@ static torture_kind_t some_kind(drawing_t *d) {
     return STRATA_TORTURE_PASS;
 }
 
-/* Two of three kernels read alone: those of several streams are in no order then. */
+/* Two of three kernels only read, so that those of several streams are unordered. */
 static torture_op_t blank(drawing_t *d, torture_kind_t kind) {
     torture_op_t op = {.kind = (uint8_t)kind, .thread = (uint8_t)below(d, d->program->threads)};
     op.how = (uint8_t)below(d, STRATA_TORTURE_COVERS);
@@ -152,7 +152,7 @@ static void draw_op(drawing_t *d, torture_op_t *op) {
     if (op->kind == STRATA_TORTURE_TRIM) op->size = below(d, 8 << 20);
 }
 
-/* ---- loans ---- */
+/* ---- borrows ---- */
 
 static void put(drawing_t *d, torture_kind_t kind, uint32_t block, uint8_t stream) {
     if (d->program->count >= d->wanted) return;
@@ -169,7 +169,7 @@ static void put_maybe(drawing_t *d, uint64_t n, torture_kind_t kind, uint32_t bl
     if (one_in(d, n)) put(d, kind, block, stream);
 }
 
-/* What is freed is asked for once more, and used: the best chance to get the same memory. */
+/* Requests a freed size once more and uses it, which is the best chance to get the same memory. */
 static void ask_again(drawing_t *d, uint32_t block) {
     const torture_op_t *asked = &d->asked[block];
     if (d->served == d->most || d->program->count >= d->wanted) return;
@@ -182,7 +182,7 @@ static void ask_again(drawing_t *d, uint32_t block) {
     if (asked->stream != STRATA_TORTURE_NO_STREAM) put(d, STRATA_TORTURE_WORK, op.blocks[0], asked->stream);
 }
 
-/* Other streams use a block and borrow it, before the use or after it; it is freed, and asked for again. */
+/* Other streams use a block and borrow it, before the use or after it. Then it is freed and requested again. */
 static void draw_loan(drawing_t *d) {
     if (d->live_count == 0) return;
     uint32_t range = d->live_count > d->youngest ? d->youngest : d->live_count;
@@ -221,7 +221,7 @@ static void put_others(drawing_t *d, uint32_t most) {
     }
 }
 
-/* The other stream joins the capture and is waited for. */
+/* The other stream joins the capture, and the first stream then waits for it. */
 static void put_join(drawing_t *d) {
     if (d->program->count + 2 >= d->wanted) return;
     torture_op_t op = blank(d, STRATA_TORTURE_ORDER);
@@ -246,7 +246,7 @@ static void choose_capture(drawing_t *d, uint8_t *graph, uint8_t *pool) {
     d->captured[1] = (uint8_t)(first + 1 - within);
 }
 
-/* A graph is captured into a pool, launched, and ends, with all kinds of operations in between. */
+/* Captures a graph into a pool, launches it and destroys it, with all kinds of operations in between. */
 static void draw_capture(drawing_t *d) {
     uint8_t graph, pool;
     if (d->graphs == STRATA_TORTURE_GRAPHS) return;
@@ -277,8 +277,8 @@ static void draw_capture(drawing_t *d) {
 
 /* ---- tastes ---- */
 
-/* Programs differ: one borrows all the time, one never renews a stream, one has blocks of one size alone. What rarely comes
- * together in programs that do a little of everything comes together in some of these. */
+/* Programs differ: one borrows all the time, one never renews a stream, one has only blocks of one size.
+ * Combinations that are rare in programs with a little of everything are frequent in some of these. */
 static void draw_taste(drawing_t *d) {
     static const uint64_t longest[] = {60, 600, 4000};
     static const uint32_t youngest[] = {1, 2, 4, 16}, lends[] = {2, 4, 8, 64}, captures[] = {0, 5, 10, 20};
@@ -296,7 +296,7 @@ static void draw_taste(drawing_t *d) {
     }
 }
 
-/* What a cache loses now and then shows where thousands of blocks come and go. */
+/* Rare losses of a cache show only with thousands of blocks. */
 static void draw_long_taste(drawing_t *d) {
     static const uint32_t parts[STRATA_TORTURE_KINDS] = {
         [STRATA_TORTURE_ALLOCATE] = 40, [STRATA_TORTURE_FREE] = 33,  [STRATA_TORTURE_WORK] = 10,
@@ -319,7 +319,7 @@ static void draw_ops(drawing_t *d) {
     }
 }
 
-/* Small memory makes requests fail and ladders climb; a third of the programs has some. */
+/* A third of the programs has small memory, so that requests fail and out-of-memory recovery runs. */
 bool torture_draw(torture_program_t *program, uint64_t seed, uint32_t length) {
     drawing_t d = {.random = seed * 0x9e3779b97f4a7c15ull + 0x2545f4914f6cdd1dull, .program = program, .wanted = length};
     (void)below(&d, 2);

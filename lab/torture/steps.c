@@ -12,7 +12,7 @@ typedef struct steps {
     uint64_t every, failed;
     strata_status_t status;
     const torture_program_t *program;
-    uint64_t refused; /* requests of the run, up to the last operation */
+    uint64_t refused; /* refused requests of the run, up to the last operation */
     strata_changes_t changes;
     torture_verdict_t verdict;
 } steps_t;

@@ -21,7 +21,7 @@ static strata_status_t make_room(torture_strategies_t *list) {
     return STRATA_OK;
 }
 
-/* `text` is copied; NULL: the file's. */
+/* Copies `text`. */
 static strata_status_t add(torture_strategies_t *list, const char *name, const char *text, strata_config_request_t *request,
                            torture_strategy_t made) {
     char *copy = NULL;
@@ -58,7 +58,7 @@ strata_status_t torture_add_text(torture_strategies_t *list, const char *name, c
 
 enum { FILE_BYTES = 1 << 16 };
 
-/* The text is for the page of a failure alone: config reads the file itself. */
+/* The text is only for the page of a failure. The configuration reads the file itself. */
 static strata_status_t read_text(const char *path, char *text) {
     int file;
     size_t length = 0;
@@ -72,7 +72,7 @@ static strata_status_t read_text(const char *path, char *text) {
     return STRATA_OK;
 }
 
-/* A user's layers may have reasons of their own to refuse. */
+/* A user's layers may have their own reasons to refuse. */
 strata_status_t torture_add_file(torture_strategies_t *list, const char *file, bool allow_code) {
     strata_config_request_t request = {.file = file, .allow_code = allow_code};
     if (strata_preset_text(file)) request = (strata_config_request_t){.preset = file};

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Lines of a C string; what would end it is escaped. */
+/* Prints lines of a C string, with escapes for characters that would end it. */
 static void print_quoted(FILE *out, const char *text) {
     const char *end;
     for (; *text; text = end + (*end == '\n')) {

@@ -1,4 +1,4 @@
-/* Programs as C. */
+/* Prints programs as C. */
 #ifndef STRATA_TORTURE_PRINT_H
 #define STRATA_TORTURE_PRINT_H
 
@@ -8,12 +8,12 @@
 
 typedef struct torture_page {
     const char *strategy; /* its YAML */
-    const char *about; /* a comment */
+    const char *about; /* text of the first comment */
     strata_torture_mode_t mode;
     bool may_refuse;
 } torture_page_t;
 
-/* A program against the installed library (strata/torture.h), which fails as this one did. */
+/* Prints a program for the installed library (strata/torture.h) that fails as this one did. */
 void torture_print(FILE *out, const torture_program_t *program, const torture_page_t *page);
 
 #endif

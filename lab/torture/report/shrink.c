@@ -11,12 +11,12 @@ typedef struct shrinking {
     torture_attempt_fn attempt;
     void *context;
     uint32_t attempts, budget;
-    bool failed; /* the host has no memory: it is small enough */
+    bool failed; /* the host has no memory, so shrinking stops */
     torture_program_t candidate;
     torture_verdict_t verdict;
 } shrinking_t;
 
-/* ---- what is smaller ---- */
+/* ---- weights ---- */
 
 static uint64_t weight_of_op(const torture_op_t *op, const torture_duty_t *duty) {
     uint64_t weight = 10000 + op->count * 20u + op->thread * 5u;
@@ -37,7 +37,7 @@ static uint64_t weight_of(const torture_program_t *program) {
 
 static void begin(shrinking_t *s) { s->failed |= !torture_program_copy(&s->candidate, s->program); }
 
-/* The candidate takes the program's place if it is lawful, smaller, and shows the same fault. */
+/* The candidate replaces the program if it is well-formed, smaller, and shows the same fault. */
 static bool accept(shrinking_t *s) {
     s->failed |= !torture_law(&s->candidate, s->dialect);
     if (s->failed || s->attempts == s->budget || weight_of(&s->candidate) >= weight_of(s->program)) return false;
@@ -82,7 +82,8 @@ static bool is_of_pool(const torture_op_t *op, uint32_t pool) {
     return names && op->pool == pool;
 }
 
-/* A capture without its end takes in what comes after it: its operations go together. */
+/* A capture without its end would include the operations after it. So all operations of a graph or pool are
+ * dropped together. */
 static bool drop_named(shrinking_t *s, bool (*is_of)(const torture_op_t *, uint32_t), uint32_t most) {
     bool some = false;
     for (uint32_t number = 0; number < most; number++) {
@@ -97,7 +98,7 @@ static bool drop_named(shrinking_t *s, bool (*is_of)(const torture_op_t *, uint3
     return some;
 }
 
-/* All operations on one block at once: what is served, used and freed goes together. */
+/* Drops all operations on one block at once: the request, the uses and the free. */
 static bool drop_blocks(shrinking_t *s) {
     bool some = false;
     for (uint32_t block = 0; block < s->program->blocks; block++) {
@@ -145,7 +146,7 @@ static bool simplify_operations(shrinking_t *s) {
     return some;
 }
 
-/* Every block of one size: what is freed fits what comes next. */
+/* Gives all blocks one size, so that freed memory fits later requests. */
 static bool make_sizes_one(shrinking_t *s) {
     begin(s);
     for (uint32_t i = 0; i < s->candidate.count; i++)
@@ -198,7 +199,7 @@ static bool fold_devices(shrinking_t *s) {
     return accept(s) || some;
 }
 
-/* Numbers without gaps, for those who read it. */
+/* Numbers the blocks without gaps, for human readers. */
 static void number_blocks(torture_program_t *program) {
     uint32_t next = 1, *number = strata_host_new(program->blocks + 1, sizeof *number);
     for (uint32_t i = 0; i < program->count && number; i++)

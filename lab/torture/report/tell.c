@@ -1,4 +1,4 @@
-/* A failure, made small and told. */
+/* Shrinks a failure and prints it. */
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -15,9 +15,9 @@ typedef struct telling {
     const torture_strategy_t *strategy;
     strata_torture_mode_t mode;
     const torture_verdict_t *fault;
-    torture_verdict_t *shared; /* NULL: runs are made in this process */
+    torture_verdict_t *shared; /* NULL if runs are made in this process */
     strata_status_t status;
-    time_t until; /* what is small by then is small enough */
+    time_t until; /* shrinking stops then */
 } telling_t;
 
 static time_t seconds(void) {
@@ -36,7 +36,7 @@ static void attempt_once(telling_t *t, const torture_program_t *program, torture
     else *verdict = (torture_verdict_t){.fault = TORTURE_FAULT_HOST};
 }
 
-/* Threads that run at once seldom meet twice in the same way. */
+/* Threads that run at once rarely interleave twice in the same way, so there are several tries. */
 static void attempt(void *context, const torture_program_t *program, torture_verdict_t *verdict) {
     telling_t *t = context;
     *verdict = (torture_verdict_t){.fault = TORTURE_FAULT_NONE};
@@ -46,7 +46,8 @@ static void attempt(void *context, const torture_program_t *program, torture_ver
     while (--tries > 0 && !torture_same_fault(verdict, t->fault));
 }
 
-/* The simplest mode in which it fails: the same call sequence by one thread, threads in turns, threads at once. */
+/* Finds the simplest mode in which the program fails: the same call sequence by one thread, threads in turns,
+ * threads at once. */
 static bool find_mode(telling_t *t, const torture_program_t *program, strata_torture_mode_t found, torture_verdict_t *verdict) {
     for (t->mode = STRATA_TORTURE_INTERLEAVED; t->mode < found; t->mode++) {
         attempt(t, program, verdict);
