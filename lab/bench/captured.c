@@ -1,7 +1,9 @@
-/* What a capture costs requests: a program of N allocations of which the last 64 are live, outside any capture and inside one into a
- * graph pool. Both are warm: it is the second pass of each.
+/* Measures the cost of a capture for requests. A program of N allocations, of which the last 64 are live,
+ * runs outside any capture and inside one into a graph pool. Both are warm, because a first pass of each is
+ * not counted.
  *
- *     lab/bench/captured [--strategy PRESET] [--count N]     the medians of 15 rounds of each by turns, ns a request; PRESET: strata, N: 10000
+ *     lab/bench/captured [--strategy PRESET] [--count N]     medians of 15 alternating rounds of each, in ns per request;
+ *                                                            PRESET: strata, N: 10000
  *
  * The device is simulated and unlimited. */
 #include <stdio.h>
@@ -39,7 +41,7 @@ static double outside(const bench_t *b) {
     return (double)(strata_real_now() - began) / b->count;
 }
 
-/* One pool for all rounds: a graph that is captured anew each time keeps its memory warm. */
+/* All rounds use one pool. A graph that is captured again each time keeps its memory warm. */
 static double inside(const bench_t *b, uint64_t *pool) {
     strata_graph_t graph;
     uint64_t began = strata_real_now();

@@ -1,11 +1,12 @@
-/* Whether what a facade does seldom stays in proportion to what there is: growth, release, out of memory, a snapshot, the opening of
- * stacks and the end, among few and among many chunks, streams and pools of graphs.
+/* Measures whether rare operations of a facade cost in proportion to the number of objects. The operations
+ * are growth, release, out of memory, a snapshot, the opening of stacks and the close. They run among few and
+ * among many chunks, streams and graph pools.
  *
- *     lab/bench/growth                             the steps' names, and what each counts
- *     lab/bench/growth STEP PRESET N [--json]      the step among N; the time of it, by each of the N
+ *     lab/bench/growth                             prints the steps' names and units
+ *     lab/bench/growth STEP PRESET N [--json]      runs the step among N; prints its time divided by N
  *
- * What is measured is done inside growth_measured(), so that callgrind can count it alone (--toggle-collect=growth_measured;
- * scripts/bench-peers). The device is simulated. Chunks are of 20 MiB. */
+ * The measured part runs inside growth_measured(), so that callgrind can count it alone
+ * (--toggle-collect=growth_measured; scripts/bench-peers). The device is simulated. Chunks have 20 MiB. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,9 +39,9 @@ static void *memory_of(size_t size) {
     return memory;
 }
 
-/* ---- what the steps find there ---- */
+/* ---- the state before the steps ---- */
 
-/* For all that the steps take, and what a cache and the device add. */
+/* Returns the memory that the steps take, plus the extra of a cache and of the device. */
 static uint64_t room(void) { return (uint64_t)number * CHUNK * 9 / 8 + (UINT64_C(1) << 30); }
 
 static void open_facade(void) {
@@ -78,7 +79,7 @@ static void use_streams(void) {
     for (int i = 0; i < number; i++) allocate(i, streams[i], 4096);
 }
 
-/* Open stacks whose chunks are idle, or all of whose memory is in use. */
+/* Opens stacks with idle chunks, or with all memory in use. */
 static void have_chunks(void) {
     open_facade();
     take_chunks();
@@ -112,7 +113,7 @@ static void release_all(void) { must(strata_release(facade, gpu, NULL)); }
 
 static void close_facade(void) { must(strata_close(facade, STRATA_CLOSE_FORCE, NULL, NULL)); }
 
-/* More than the device has: every cache gives back what is idle first. */
+/* Requests more than the device has, so every cache first returns its idle memory. */
 static void fail_to_allocate(void) {
     strata_block_t block;
     if (strata_allocate(facade, gpu, NULL, 2 * room(), &block) == STRATA_OK) exit(1);
@@ -143,7 +144,7 @@ static void have_idle_pools(void) {
     give_chunks();
 }
 
-/* ---- telling ---- */
+/* ---- output ---- */
 
 static const struct step {
     const char *name, *of;

@@ -1,11 +1,11 @@
-/* What the process holds of the host's memory, by what the kernel counts: pages that it has written, of malloc's and of mappings
- * alike, whichever layer they belong to. */
+/* The host memory that the process holds, as the kernel counts it. That is the pages it has written, of
+ * malloc and of mappings alike, in all layers. */
 #ifndef STRATA_BENCH_HELD_H
 #define STRATA_BENCH_HELD_H
 
 #include <stdio.h>
 
-/* Bytes; below 0: the system does not tell. */
+/* Returns bytes, or a negative number if the system does not report them. */
 static inline double held_bytes(void) {
     char line[128];
     double kib = -1;

@@ -1,12 +1,14 @@
-/* What an allocate and free pair costs through the whole default stack: retry > stream_safe > auto_growth > system.
+/* Measures an allocate and free pair through the whole default stack: retry > stream_safe > auto_growth_vmm >
+ * vmm.
  *
- *     lab/bench/hot_path                      a table
- *     lab/bench/hot_path --json [--quick]     one JSON object: medians; null where a figure cannot be had on this machine
+ *     lab/bench/hot_path                      prints a table
+ *     lab/bench/hot_path --json [--quick]     prints one JSON object of medians; null if this machine cannot measure one
  *
- * `--quick` makes a hundredth of the pairs: the times say little then. The device is simulated and unlimited: a hit makes no device
- * call. Workloads: a hot pair of 64 KiB; the same lent to another stream in between; N live blocks of 512 x 2^(17u) bytes, u
- * uniform, of which a random one is freed and another allocated.
- */
+ * `--quick` makes a hundredth of the pairs, so its times are only rough. The device is simulated and
+ * unlimited, and a hit makes no device call. The workloads are:
+ * - a hot pair of 64 KiB;
+ * - the same, borrowed by another stream in between;
+ * - N live blocks of 512 x 2^(17u) bytes, u uniform, of which a random one is freed and another allocated. */
 #include <dlfcn.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
@@ -58,13 +60,13 @@ void *realloc(void *memory, size_t size) {
     return __libc_realloc(memory, size);
 }
 
-/* ---- the rig ---- */
+/* ---- the test fixture ---- */
 
 static strata_t facade;
 static strata_device_t *device;
 static strata_place_t gpu;
 static turnover_t turnover;
-static unsigned smaller; /* bits that sizes have less */
+static unsigned smaller; /* bits by which sizes are shifted right */
 
 static void must(strata_status_t status) {
     if (status == STRATA_OK) return;
@@ -80,7 +82,7 @@ static void open_facade(void) {
     must(strata_config_load(&request, &strategy));
     must(strata_sim_new(&options, &world));
     must(strata_sim_open(world, 0, &device));
-    /* The simulated device joins the clocks of its threads at every hand-over of a lock; a GPU does nothing of the kind. */
+    /* The simulated device joins the clocks of its threads at every hand-over of a lock, which a GPU does not. */
     device->lock_observer = NULL;
     must(strata_facade_open_on(strategy, &device, 1, 0, &facade));
     gpu = strata_gpu(0);
@@ -148,19 +150,19 @@ static double median_ns(void (*workload)(int count), int count) {
     return median(runs, RUNS);
 }
 
-/* Host mallocs and reservations made so far: by the process, and by the library for itself. */
+/* Returns the host mallocs and reservations so far: of the process, and of the library for itself. */
 static uint64_t host_calls(void) { return atomic_load(&mallocs) + strata_host_allocations(); }
 
 static size_t size_of(uint64_t drawn) { return turnover_size(&turnover, drawn) >> smaller; }
 
-/* Chunks that the device was asked for, of malloc's and of virtual memory. */
+/* Returns the number of chunks that the device was asked for, by malloc and by virtual memory. */
 static uint64_t growths_so_far(void) {
     return atomic_load(&device->calls[STRATA_CALL_malloc]) + atomic_load(&device->calls[STRATA_CALL_create]) +
            atomic_load(&device->calls[STRATA_CALL_map]);
 }
 
-/* Frees a random one of `live` blocks and allocates another, `count` times. Host calls made by pairs that did not have to grow
- * are added to *host. */
+/* Frees a random one of `live` blocks and allocates another, `count` times. Adds the host calls of pairs that
+ * did not have to grow to *host. */
 static void turn_over(strata_ref_t *refs, int live, int count, uint64_t *host) {
     for (int i = 0; i < count; i++) {
         strata_block_t block;
@@ -174,7 +176,7 @@ static void turn_over(strata_ref_t *refs, int live, int count, uint64_t *host) {
     }
 }
 
-/* `refs` are touched before, so that they count among nobody's. */
+/* `refs` are touched before, so that they do not count as memory of the blocks. */
 static void fill(strata_ref_t *refs, int live) {
     for (int i = 0; i < live; i++) {
         strata_block_t block;
@@ -189,7 +191,8 @@ static void empty(strata_ref_t *refs, int live) {
     must(strata_release(facade, gpu, NULL));
 }
 
-/* What the process holds more once the blocks live and have turned over, the free blocks between them included. Below 0: unknown. */
+/* Returns the additional host memory per block once the blocks are live and have turned over, including the
+ * free blocks between them. Returns a negative number if it is unknown. */
 static double bytes_per_live_block(int live) {
     strata_ref_t *refs = malloc((size_t)live * sizeof *refs);
     memset(refs, 0xff, (size_t)live * sizeof *refs);
@@ -227,7 +230,7 @@ static uint64_t host_calls_of_hot_pairs(void) {
 typedef struct worker {
     pthread_t thread;
     pthread_barrier_t *start;
-    strata_stream_t stream; /* NULL: an empty loop */
+    strata_stream_t stream; /* NULL for an empty loop */
     uint64_t ns;
 } worker_t;
 
@@ -245,7 +248,7 @@ static void *work(void *context) {
     return NULL;
 }
 
-/* Work a second of `threads` threads, from the start of the first to the end of the last, in units of one thread's loop. */
+/* Returns the work per second of `threads` threads, in units of one thread's loop. The time is that of the slowest thread. */
 static double throughput(int threads, strata_stream_t const *streams) {
     worker_t workers[THREADS];
     pthread_barrier_t start;
@@ -265,8 +268,8 @@ static double throughput(int threads, strata_stream_t const *streams) {
 
 static double larger(double a, double b) { return a > b ? a : b; }
 
-/* Two threads against one: of empty loops, and of pairs on two streams. The best of runs that take turns, so that what else uses
- * the machine meets all of them. */
+/* Compares two threads with one, for empty loops and for pairs on two streams. Takes the best of alternating
+ * runs, so that other load on the machine affects all of them. */
 static void two_threads(strata_stream_t const *streams, double *loops, double *threads) {
     double best[4] = {0};
     for (int run = 0; run < THREAD_RUNS; run++) {
@@ -276,11 +279,11 @@ static void two_threads(strata_stream_t const *streams, double *loops, double *t
     *threads = best[3] / best[2];
 }
 
-/* What the machine lacks counts against it. Two loops never do more than twice the work of one: where they seem to, the one was
- * disturbed. */
+/* Removes the machine's own limits from the result. Two loops never do more than twice the work of one. If
+ * they seem to, the one loop was disturbed. */
 static double two_threads_ratio(double threads, double loops) { return 2 * threads / (loops < 2 ? loops : 2); }
 
-/* All on one stream, so on one lock, against one thread; the best of runs that take turns. */
+/* Compares threads on one stream, and so on one lock, with one thread. Takes the best of alternating runs. */
 static double shared_stream_ratio(int threads, strata_stream_t stream) {
     strata_stream_t streams[THREADS];
     double one = 0, all = 0;
@@ -292,7 +295,7 @@ static double shared_stream_ratio(int threads, strata_stream_t stream) {
     return all / one;
 }
 
-/* ---- what else the machine tells ---- */
+/* ---- other measurements ---- */
 
 static double instructions_per_pair(void) {
     struct perf_event_attr attributes = {.type = PERF_TYPE_HARDWARE,
@@ -329,9 +332,9 @@ static double mimalloc_pair_ns(void) {
     return median(runs, RUNS);
 }
 
-/* ---- telling ---- */
+/* ---- output ---- */
 
-/* X(name, digits, what it is of). A figure below 0 cannot be had. */
+/* X(name, digits, meaning). A metric below 0 is not available. */
 #define FIGURE_MAP(X)                                                                                                              \
     X(pair_ns, 1, "allocate and free again, 64 KiB, a hit")                                                                        \
     X(pointer_pair_ns, 1, "the same, freed by pointer")                                                                            \
@@ -380,7 +383,7 @@ static void print(const figures_t *figures, bool json) {
     else printf("two threads as measured: %.2f; two empty loops: %.2f\n", figures->two_threads, figures->two_loops);
 }
 
-/* Through a facade of its own, since a block that is still lent closes the way of a hit. */
+/* Uses its own facade, because a block that is still borrowed closes the fast path. */
 static void measure_borrowed(figures_t *figures) {
     open_facade();
     must(strata_stream_create(facade, gpu, 0, &borrower));
@@ -405,14 +408,14 @@ static void measure_one_thread(figures_t *figures) {
     figures->allocator_pair_ns = median_ns(allocator_pairs, hot_pairs);
     figures->live_1000_ns = live_ns(1000, &host);
     figures->live_100000_ns = live_ns(100000, &host);
-    smaller = 3; /* else they are more than an index by address covers */
+    smaller = 3; /* otherwise there are more than an index by address covers */
     figures->live_1000000_ns = live_ns(1000000, &host);
     figures->host_mallocs = (double)host;
     measure_borrowed(figures);
 }
 
-/* From the first free by pointer on every hand-out of a facade is noted, and where threads have met a stack has magazines. So this comes
- * last, and the threads have a facade of their own. */
+/* After the first free by pointer, a facade notes every block that it serves. After contention, a stack has
+ * per-thread caches (magazines). So this is measured last, and the threads have their own facade. */
 static void measure_threads(figures_t *figures) {
     strata_stream_t streams[2];
     open_facade();

@@ -1,10 +1,11 @@
-/* What a server holds between its bursts under `idle:`, and what the next burst pays (docs/idle.md).
+/* Measures the memory that a server holds between its bursts under `idle:`, and the cost of the next burst
+ * (docs/idle.md).
  *
- *     lab/bench/idle [--strategy PRESET] [--json]             PRESET: strata. By the clock of a simulated H100: the same program without
- *                                                         and with `idle: {after: 1s, keep: 10%}`
+ *     lab/bench/idle [--strategy PRESET] [--json]     PRESET: strata. Runs the same program without and with
+ *                                                     `idle: {after: 1s, keep: 10%}`, by the clock of a simulated H100
  *
- * The program has 3 GiB of weights; every three seconds a burst of 3,000 requests comes, of 256 KiB to 24 MiB, of which 96 are live at once.
- * In the third burst there are only 300. */
+ * The program has 3 GiB of weights. Every three seconds there is a burst of 3,000 requests of 256 KiB to 24
+ * MiB, of which 96 are live at once. The third burst has only 300 requests. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,9 +20,9 @@
 enum { WEIGHTS = 24, LIVE = 96, REQUESTS = 3000, FEW = 300, BURSTS = 6, STEPS = 4 };
 
 typedef struct burst {
-    double idle_mib[STEPS]; /* reserved at each quarter of the pause before it */
-    double warm_mib; /* and after it */
-    double p99_us, most_us; /* of what its requests took */
+    double idle_mib[STEPS]; /* reserved at each quarter of the pause before the burst */
+    double warm_mib; /* reserved at its end */
+    double p99_us, most_us; /* of the times of its requests */
     uint64_t calling; /* its requests that called the device */
 } burst_t;
 

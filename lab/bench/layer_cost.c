@@ -1,14 +1,13 @@
-/* What a layer adds to an allocate and free pair of 64 KiB that hits, in the default stack.
+/* Measures the cost of a layer for an allocate and free pair of 64 KiB that hits, in the default stack.
  *
- *     lab/bench/layer_cost              a table: medians of interleaved runs, and what each adds to the first
- *     lab/bench/layer_cost --json       one JSON object: ns a pair, by the row's name
+ *     lab/bench/layer_cost              a table: medians of interleaved runs, and the difference of each from the first
+ *     lab/bench/layer_cost --json       one JSON object: ns per pair, by the row's name
  *     lab/bench/layer_cost --rows       the rows' names
- *     lab/bench/layer_cost ROW PAIRS    that many pairs through one stack, and nothing else: whoever counts instructions takes the
- *                                   difference of two counts (scripts/layer-cost)
- *     lab/bench/layer_cost FILE PAIRS   likewise through the strategy of a file, which may load layers
+ *     lab/bench/layer_cost ROW PAIRS    only PAIRS pairs through one stack, so that the difference of two runs gives the
+ *                                       instructions of a pair (scripts/layer-cost)
+ *     lab/bench/layer_cost FILE PAIRS   the same through the strategy of a file, which may load layers
  *
- * The device is simulated and unlimited: a hit makes no device call.
- */
+ * The device is simulated and unlimited, and a hit makes no device call. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,11 +20,11 @@
 
 enum { RUNS = 9, RUN_PAIRS = 400000, WARM_PAIRS = 1000 };
 
-/* Above: between stream_safe and the cache; below: between the cache and the source. */
+/* `above` is between stream_safe and the cache, `below` between the cache and the source. */
 static const struct row {
     const char *name, *above, *below, *meaning;
-    const char *preset; /* NULL: made of the two above */
-    bool by_object; /* through a strata_allocator_t, not by facade, place and stream */
+    const char *preset; /* NULL if made of the two above */
+    bool by_object; /* through a strata_allocator_t instead of facade, place and stream */
 } rows[] = {
     {.name = "malloc",
      .preset = "strata-malloc",
@@ -52,7 +51,7 @@ static void must(strata_status_t status) {
     exit(1);
 }
 
-/* A facade over a device of its own, open until the process ends. */
+/* Opens a facade over its own device. It stays open until the process ends. */
 static strata_t open_on(const strata_config_request_t *request) {
     strata_strategy_t *strategy;
     strata_sim_t *world;
@@ -109,7 +108,7 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Interleaved, so that a drifting machine favours no row. */
+/* Runs are interleaved, so that a drifting machine favors no row. */
 static void measure(double medians[ROWS]) {
     static double runs[ROWS][RUNS];
     strata_t facades[ROWS];

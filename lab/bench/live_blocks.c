@@ -1,13 +1,13 @@
-/* What a pair costs a cache among few and among many live blocks: of N live blocks of 512 x 2^(17u) bytes (an eighth of that among
- * 1,000,000), u uniform, a random one is freed and another is allocated.
+/* Measures a pair of a cache among few and among many live blocks. N blocks of 512 x 2^(17u) bytes, u
+ * uniform, are live (an eighth of that size among 1,000,000). A random one is freed and another is allocated.
  *
- *     lab/bench/live_blocks [--strategy PRESET] [--json]          100, 100,000 and 1,000,000 live blocks; PRESET: pytorch. Beside each a
- *                                                             bare walk, in turns with it: a reference and a line of 64 bytes a
- *                                                             block, touched one after the other. Of both the median of nine long
- *                                                             runs, and the quickest quarter of many short ones (what it is where
- *                                                             others use the machine too)
- *     lab/bench/live_blocks --strategy PRESET --live N --pairs P  P pairs among N, and no figures: for a run under callgrind. The
- *                                                             difference of two P is free of what comes before
+ *     lab/bench/live_blocks [--strategy PRESET] [--json]          100, 100,000 and 1,000,000 live blocks; PRESET: pytorch. It
+ *                                                                 alternates with a bare walk, which touches a reference and a
+ *                                                                 line of 64 bytes per block. Prints, for both, the median of
+ *                                                                 nine long runs, and the fastest quarter of many short ones,
+ *                                                                 which is the value on a machine with other load
+ *     lab/bench/live_blocks --strategy PRESET --live N --pairs P  P pairs among N without output, for a run under callgrind. The
+ *                                                                 difference of two values of P excludes the preparation
  *
  * The device is simulated and unlimited. */
 #include <stdio.h>
@@ -29,11 +29,11 @@ static void open_facade(const char *preset) {
     gpu = strata_gpu(0);
 }
 
-/* N blocks, and what frees a random one and allocates another, so many times. */
+/* N blocks, and the function that frees a random one and allocates another, `count` times. */
 typedef struct blocks {
     strata_ref_t *refs;
-    uint64_t (*lines)[8]; /* of a bare walk: one a block */
-    int live, shift; /* sizes are as many bits smaller */
+    uint64_t (*lines)[8]; /* of a bare walk: one per block */
+    int live, shift; /* sizes are shifted right by `shift` */
     void (*turn_over)(struct blocks *blocks, int count);
 } blocks_t;
 
@@ -48,8 +48,9 @@ static void turn_over(blocks_t *blocks, int count) {
     }
 }
 
-/* What no allocator is spared: the reference that names the block, and the line where it keeps what it knows of it. Each draw
- * waits for the line before (which adds nothing to it), as what lies between two pairs of an allocator makes it wait. */
+/* The minimum work of any allocator: it touches the reference that names the block, and the line with the
+ * block's metadata. Each draw waits for the previous line, which adds 0 to it. In the same way, an allocator
+ * waits for other work between two pairs. */
 static void walk(blocks_t *blocks, int count) {
     for (int i = 0; i < count; i++) {
         uint64_t drawn = turnover_draw(&turnover);
@@ -80,7 +81,7 @@ static blocks_t fill(int live) {
     return blocks;
 }
 
-/* The lines in no order, as the records of blocks are after a while. */
+/* The lines are shuffled, as the records of blocks are after a while. */
 static blocks_t fill_bare(int live) {
     blocks_t blocks = {.refs = memory_of(live, sizeof *blocks.refs),
                        .lines = memory_of(live, sizeof *blocks.lines),
@@ -110,7 +111,7 @@ typedef struct figures {
     double median, quick;
 } figures_t;
 
-/* Nanoseconds a pair. */
+/* Returns nanoseconds per pair. */
 static double measure(blocks_t *blocks, int pairs) {
     uint64_t began = strata_real_now();
     blocks->turn_over(blocks, pairs);
@@ -124,14 +125,14 @@ static double part_of(double *runs, int count, int part) {
 
 enum { SERVED, BARE, CONTENDERS };
 
-/* In turns, so that both meet the same machine. */
+/* The two alternate, so that both run under the same load. */
 static void compare(int live, figures_t figures[CONTENDERS]) {
     static double runs[CONTENDERS][RUNS], turns[CONTENDERS][TURNS];
     blocks_t contenders[CONTENDERS] = {fill(live), fill_bare(live)};
     for (int i = 0; i < CONTENDERS; i++) contenders[i].turn_over(&contenders[i], 2 * PAIRS + 2 * live);
     for (int run = 0; run < RUNS; run++)
         for (int i = 0; i < CONTENDERS; i++) {
-            contenders[i].turn_over(&contenders[i], 2 * PAIRS); /* the caches are its own again */
+            contenders[i].turn_over(&contenders[i], 2 * PAIRS); /* refills the CPU caches with its data */
             runs[i][run] = measure(&contenders[i], PAIRS);
         }
     for (int i = 0; i < CONTENDERS; i++) {

@@ -1,9 +1,10 @@
-/* How many events a second a replay carries out, the reading of the trace included.
+/* Measures the events per second that a replay carries out, including the reading of the trace.
  *
  *     lab/bench/replay [--rows N] [--json]             N: 1,000,000. Medians of five runs
  *
- * The program trains: layers of blocks of repeated sizes, two of them for a moment, freed in the opposite order; 4,000 live at most. It is
- * written as CSV, of one stream and of four, and with gzip; all are replayed under `strata` on a simulated H100. */
+ * The program trains. Each layer allocates a block of repeated sizes, and every second one also a block for a
+ * moment. The blocks are freed in the opposite order, and at most 4,000 are live. The trace is written as CSV
+ * with one stream, as CSV with four, and with gzip. All are replayed under `strata` on a simulated H100. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -52,7 +53,7 @@ static void write_trace(const char *path, uint64_t rows, uint64_t streams) {
     must(strata_trace_writer_finish(program.writer));
 }
 
-/* ---- what is measured, in seconds ---- */
+/* ---- the measurements, in seconds ---- */
 
 static strata_strategy_t *strategy;
 static strata_contender_t contenders[CONTENDERS];
@@ -81,7 +82,7 @@ static double take_all(const char *path) {
     return since(began);
 }
 
-/* zlib alone. */
+/* Measures only zlib. */
 static double take_inflate(const char *path) {
     static char bytes[1 << 16];
     uint64_t began = strata_real_now();
@@ -119,7 +120,7 @@ static double median_of(double (*take)(const char *path), const char *path) {
     return runs[RUNS / 2];
 }
 
-/* ---- telling ---- */
+/* ---- output ---- */
 
 typedef struct figure {
     const char *name, *meaning;

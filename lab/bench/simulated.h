@@ -1,4 +1,4 @@
-/* A facade over one simulated device, for a program that ends where a call fails. */
+/* A facade over one simulated device, for a program that ends if a call fails. */
 #ifndef STRATA_BENCH_SIMULATED_H
 #define STRATA_BENCH_SIMULATED_H
 
@@ -16,7 +16,7 @@ static inline void must(strata_status_t status) {
     exit(1);
 }
 
-/* `capacity` as of strata_sim_options_t. The program's end closes it. */
+/* `capacity` is as in strata_sim_options_t. The end of the program closes the facade. */
 static inline strata_t simulated_open(const char *preset, uint64_t capacity) {
     static strata_strategy_t *strategy;
     strata_t facade;

@@ -1,9 +1,9 @@
-/* What a snapshot of very many blocks costs: 1,000,000 of 256 bytes in one place, every second of them freed.
+/* Measures a snapshot of 1,000,000 blocks of 256 bytes in one place, of which every second one is freed.
  *
- *     lab/bench/snapshot [--strategy PRESET] [--json]             PRESET: strata. The median of nine snapshots; the place's streams
- *                                                             wait for most of it
+ *     lab/bench/snapshot [--strategy PRESET] [--json]             PRESET: strata. The median of nine snapshots; the place's
+ *                                                                 streams wait for most of it
  *
- * The device is simulated. docs/contracts.md §8 wants 200 ms at most. */
+ * The device is simulated. docs/contracts.md §8 requires 200 ms at most. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

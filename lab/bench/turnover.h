@@ -1,7 +1,9 @@
-/* The workload of many live blocks: a random one is freed, and one of 512 x 2^(17u) bytes, u uniform, is allocated.
+/* The workload of many live blocks: a random one is freed, and one of 512 x 2^(17u) bytes, u uniform, is
+ * allocated.
  *
- * A size is made from the drawn bits and a table of 4 KiB, of the 65,536 sizes that 16 bits tell apart. A table of them all (512
- * KiB) would stand in the caches beside what is measured: among 100,000 blocks it made every sixth miss of a megabyte. */
+ * A size is made from the drawn bits and a table of 4 KiB. 16 bits distinguish 65,536 sizes. A table of them
+ * all (512 KiB) would occupy the CPU caches beside the measured data. Among 100,000 blocks it made every
+ * sixth miss of a megabyte. */
 #ifndef STRATA_BENCH_TURNOVER_H
 #define STRATA_BENCH_TURNOVER_H
 
@@ -10,7 +12,7 @@
 
 enum { TURNOVER_OCTAVES = 17, TURNOVER_LEAST_BITS = 9, TURNOVER_STEP_BITS = 10, TURNOVER_SCALE_BITS = 30 };
 
-/* Of step i of an octave: 2^(i / steps), in 2^-SCALE_BITS. */
+/* factors[i] is for step i of an octave: 2^(i / steps), in 2^-SCALE_BITS. */
 typedef struct turnover {
     uint32_t factors[1 << TURNOVER_STEP_BITS];
     uint64_t state;
@@ -22,7 +24,7 @@ static inline void turnover_init(turnover_t *turnover) {
         turnover->factors[i] = (uint32_t)(__builtin_exp2((double)i / (1 << TURNOVER_STEP_BITS)) * (1u << TURNOVER_SCALE_BITS));
 }
 
-/* 64 random bits: their low 16 make a size, their high 32 choose a block. */
+/* Returns 64 random bits. The low 16 make a size, the high 32 choose a block. */
 static inline uint64_t turnover_draw(turnover_t *turnover) {
     uint64_t state = turnover->state;
     state ^= state << 13;

@@ -242,7 +242,7 @@ static bool print_options(drawing_t *d, const chain_t *chain, const strata_layer
 
 static void print_chain(drawing_t *d, uint32_t number, bool top);
 
-/* Returns a limit of a route that leaves the row's max to the last limited route. Each limit must be less than the next. */
+/* Bounds the limit of a route. Each limit must be less than the next, and the last one at most the row's max. */
 static uint64_t within_row(uint64_t limit, const strata_option_row_t *row, uint32_t after) {
     return row->max && limit > row->max - after ? row->max - after : limit;
 }

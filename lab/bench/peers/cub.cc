@@ -1,5 +1,5 @@
-// CUB's CachingDeviceAllocator as a peer: "cub" with its defaults, which keep at most 6 MiB in bins of powers of 8 up to 2 MiB;
-// "cub:wide" with bins of powers of 2 up to 2 GiB and no bound on what is kept.
+// CUB's CachingDeviceAllocator as a peer. "cub" has its defaults, which keep at most 6 MiB in bins of powers
+// of 8 up to 2 MiB. "cub:wide" has bins of powers of 2 up to 2 GiB and no limit on the kept memory.
 #include <cstdlib>
 #include <cstring>
 

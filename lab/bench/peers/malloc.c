@@ -1,4 +1,4 @@
-/* The host's malloc as a peer: the C library's, or what LD_PRELOAD puts in its place. It knows no device and no streams. */
+/* The host's malloc as a peer: the C library's, or one that LD_PRELOAD puts in its place. It has no device and no streams. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Workloads of one thread: a pair of one size, a pair among many live blocks, and a pair that is lent in between. */
+/* Workloads of one thread: a pair of one size, a pair among many live blocks, and a pair with a borrow in between. */
 #include <stdlib.h>
 
 #include "lab/bench/peers/measured.h"
@@ -41,7 +41,7 @@ const workload_t workload_pair = {"pair", "BYTES", 1, prepare_pair, measure_pair
 static turnover_t turnover;
 static peer_block_t *live;
 static int live_count;
-static unsigned smaller; /* bits that sizes have less */
+static unsigned smaller; /* bits by which sizes are shifted right */
 static uint64_t live_bytes;
 
 static void place(peer_block_t *block, uint64_t drawn) {

@@ -1,5 +1,6 @@
-/* An allocator as the workloads see it. Each file that defines these functions makes a program together with workload.c, so that every
- * peer is called the same way. A program serves several setups (other presets, other resources), one in each process. */
+/* The interface of an allocator for the workloads. Each file that defines these functions makes a program
+ * together with workload.c, so that every peer is called the same way. A program serves several setups (other
+ * presets, other resources), one in each process. */
 #ifndef STRATA_BENCH_PEERS_PEER_H
 #define STRATA_BENCH_PEERS_PEER_H
 
@@ -18,14 +19,14 @@ typedef struct peer_block {
     void *stream;
 } peer_block_t;
 
-/* False: there is no such setup. A peer that cannot begin says why on stderr and ends the process. */
+/* Returns false if there is no such setup. A peer that cannot start prints the reason on stderr and ends the process. */
 bool peer_open(const char *setup);
-/* A new stream of the device; never freed. NULL where the peer knows no streams. */
+/* Returns a new stream of the device, which is never freed. Returns NULL if the peer has no streams. */
 void *peer_stream(void);
-/* `size` bytes of the stream in *block. False: there is no memory. */
+/* Allocates `size` bytes of the stream. Returns false if there is no memory. */
 bool peer_allocate(void *stream, size_t size, peer_block_t *block);
 void peer_free(const peer_block_t *block);
-/* Tells the peer that another stream uses the block too. False: it has no such call. */
+/* Records that another stream uses the block, too. Returns false if the peer has no such call. */
 bool peer_lend(const peer_block_t *block, void *stream);
 
 #ifdef __cplusplus

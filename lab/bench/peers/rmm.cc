@@ -1,5 +1,5 @@
-// RMM's resources over its cuda_memory_resource as a peer: "pool", of whatever it needs; "arena", of half the device; "binning", a pool
-// behind bins of 256 KiB to 4 MiB as its own replay benchmark has them.
+// RMM's resources over its cuda_memory_resource as a peer. "pool" grows as needed, and "arena" takes half of
+// the device. "binning" is a pool behind bins of 256 KiB to 4 MiB, as in RMM's own replay benchmark.
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -21,7 +21,7 @@ rmm::mr::device_memory_resource *resource;
 
 } // namespace
 
-// In the place of librmm.so's own, which asks a runtime that is linked into it and wants a real driver.
+// Replaces librmm.so's own function, which calls a runtime that is linked into it and needs a real driver.
 std::pair<std::size_t, std::size_t> rmm::available_device_memory() {
     std::size_t unused = 0, total = 0;
     if (cudaMemGetInfo(&unused, &total) != cudaSuccess) std::exit(1);

@@ -1,5 +1,5 @@
-/* Strata as a peer: a preset by facade, place and stream; PRESET:object through an allocator object for each stream; PRESET:pointer
- * freed by address. BENCH_DEVICES names the device: gpu:0 if it is not set. */
+/* Strata as a peer. PRESET calls it by facade, place and stream, PRESET:object through an allocator object
+ * for each stream. PRESET:pointer frees by address. BENCH_DEVICES names the device, by default gpu:0. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +8,10 @@
 #include "strata/allocator.h"
 #include "strata/strata.h"
 
-/* What stands for a stream here. */
+/* A stream of this peer. */
 typedef struct lane {
     strata_stream_t stream;
-    strata_allocator_t allocator; /* of :object alone */
+    strata_allocator_t allocator; /* only for :object */
 } lane_t;
 
 static strata_t facade;

@@ -37,7 +37,7 @@ static void *freeer(void *context) {
     return context;
 }
 
-/* The two threads take turns: none waits for the other while it is measured. */
+/* The two threads take turns, so neither waits for the other while it is measured. */
 static double measure_remote(uint64_t count) {
     double total = 0;
     for (uint64_t i = 0; i < count; i += BATCH) {
@@ -92,7 +92,7 @@ static void *work(void *context) {
     return NULL;
 }
 
-/* `count` pairs of all threads together, from the first one's start to the last one's end. */
+/* Measures `count` pairs of all threads together, from the first one's start to the last one's end. */
 static double measure_threads(uint64_t count) {
     static worker_t workers[MOST_THREADS];
     double began = 0, ended = 0;

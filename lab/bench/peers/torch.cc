@@ -1,5 +1,5 @@
-// PyTorch's own caching allocator as a peer, from the wheel's libc10_cuda.so: "torch" with its defaults, "torch:expandable" with
-// expandable segments (the program is told by the environment, as PyTorch is).
+// PyTorch's own caching allocator as a peer, from the wheel's libc10_cuda.so. "torch" has its defaults, and
+// "torch:expandable" has expandable segments. The environment selects them, as in PyTorch.
 #include <cstdlib>
 #include <cstring>
 

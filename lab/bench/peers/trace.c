@@ -1,4 +1,5 @@
-/* The requests of a recorded program, one after the other. The file is what scripts/bench-peers makes of a trace: rows of 24 bytes. */
+/* The requests of a recorded program, one after the other. scripts/bench-peers makes the file from a trace:
+ * rows of 24 bytes. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -31,7 +32,7 @@ static void read_rows(const char *path) {
     fclose(file);
 }
 
-/* Every block is freed by the last row. A peer without a call for lending is not told. */
+/* Every block is freed by the last row. A peer without a call for borrows ignores them. */
 static void passes(uint64_t count) {
     for (uint64_t pass = 0; pass < count; pass++) {
         for (size_t i = 0; i < row_count; i++) {

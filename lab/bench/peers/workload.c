@@ -1,10 +1,12 @@
-/* One workload through one peer, in a process of its own.
+/* Runs one workload through one peer, in its own process.
  *
  *     PROGRAM SETUP WORKLOAD [ARGUMENT]... [--runs N] [--count N]
  *
- * prints one JSON object: ns an operation (the median of N runs, 5), device calls before the first run and in it, and the bytes that the device
- * gave and the program asked for, both at most; or why this peer does not do it. --count is of operations in a run. What is measured
- * is done inside workload_measured(), which switches callgrind on and off (--instr-atstart=no). */
+ * It prints one JSON object, or the reason why this peer does not support the workload. The object has the ns
+ * per operation, as the median of N runs (5). It has the device calls before the first run and in it. It also
+ * has the peaks of the bytes that the device gave and that the program requested. A run has `--count`
+ * operations. The measured part runs inside workload_measured(), which switches callgrind on and off
+ * (--instr-atstart=no). */
 #include "lab/bench/peers/workload.h"
 
 #include <dlfcn.h>
@@ -28,7 +30,7 @@ _Noreturn void workload_none(const char *reason) {
     exit(0);
 }
 
-/* NULL: the driver is a real one, or there is none. */
+/* Returns NULL if the driver is a real one, or there is none. */
 static driver_counts_fn fake_counts(void) {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     driver_counts_fn found = NULL;
@@ -87,5 +89,5 @@ int main(int argc, char **argv) {
     found->prepare(argv + 3);
     run(found, count, runs);
     fflush(stdout);
-    _Exit(0); /* what the peer would do at the process's end is measured nowhere */
+    _Exit(0); /* the peer's work at the end of the process is not measured */
 }

@@ -1,5 +1,6 @@
-/* A libcuda.so.1 for measurements: one device whose memory is addresses and whose work is done at once. What it does not know is
- * not there. Every peer gets its memory and events here, so none pays for a driver that another does not have. */
+/* A libcuda.so.1 for measurements. It has one device, with memory that is only addresses and work that is
+ * done at once. Functions that are not here do not exist. Every peer gets its memory and events here, so none
+ * pays for a driver that another does not have. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,7 +123,7 @@ static CUresult MemSetAccess(CUdeviceptr address, size_t size, const CUmemAccess
     return (void)address, (void)size, (void)access, (void)count, memory_count(), CUDA_SUCCESS;
 }
 
-/* ---- finding them ---- */
+/* ---- lookup of functions ---- */
 
 /* X(entry) */
 #define KNOWN_MAP(X)                                                                                                               \
@@ -169,7 +170,7 @@ static CUresult MemSetAccess(CUdeviceptr address, size_t size, const CUmemAccess
     X(MemUnmap)                                                                                                                    \
     X(MemSetAccess)
 
-/* The declarations of the driver's table hold these functions: one of a wrong form does not compile. */
+/* The table's declarations check these functions, so one of a wrong type does not compile. */
 static const strata_cuda_driver_t driver = {
 #define KNOWN_FIELD(entry) .entry = entry,
     KNOWN_MAP(KNOWN_FIELD)

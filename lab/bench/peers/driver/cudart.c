@@ -1,5 +1,6 @@
-/* A libcudart over the fake driver beside it: as much of it as the peers call. scripts/bench-peers adds what else their libraries
- * name, which answers 0. No header of CUDA's is used; RUNTIME_MAJOR is the runtime's major version. */
+/* A libcudart over the fake driver beside it, with the functions that the peers call. For the other functions
+ * that their libraries name, scripts/bench-peers adds some that return 0. It uses no header of CUDA.
+ * RUNTIME_MAJOR is the runtime's major version. */
 #include <stdint.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@ extern CUresult cuGetProcAddress_v2 STRATA_CUDA_GET_PROC;
 static const strata_cuda_driver_t *driver;
 __attribute__((constructor)) static void begin(void) { driver = driver_table(); }
 
-/* X(name without "cuda", arguments, answer) */
+/* X(name without "cuda", arguments, result) */
 #define RUNTIME_MAP(X)                                                                                                             \
     X(GetDeviceCount, (int *count), (*count = 1, 0))                                                                               \
     X(GetDevice, (int *device), (*device = 0, 0))                                                                                  \
@@ -50,7 +51,7 @@ const char *cudaGetErrorString(int code) { return code == CUDA_ERROR_OUT_OF_MEMO
 EXPORTED const char *cudaGetErrorName(int code);
 const char *cudaGetErrorName(int code) { return cudaGetErrorString(code); }
 
-/* As much of cudaDeviceProp as is looked at; what comes later is left as it is. */
+/* The members of cudaDeviceProp that are read. Later members are left unchanged. */
 struct properties {
     char name[256], uuid[16], luid[8];
     unsigned mask;
@@ -66,7 +67,7 @@ int cudaGetDeviceProperties_v2(struct properties *filled, int device) {
     return device ? 101 : (int)driver->MemGetInfo(&unused, &filled->memory);
 }
 
-/* An entry that the driver lacks is one that answers 0, so that whoever asks for all of them at once goes on. */
+/* An entry that the driver lacks returns 0, so that callers that look up all entries at once can continue. */
 static int nothing(void) { return 0; }
 static int entry_point(const char *symbol, void **function, int *found) {
     int (*none)(void) = nothing;

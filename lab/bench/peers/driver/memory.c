@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* Two regions of addresses: of plain allocations, and of reserved ranges. Both lie where 47 bits reach. */
+/* Two regions of addresses, for plain allocations and for reserved ranges. Both are within 47 bits. */
 #define PLAIN_BASE    (UINT64_C(1) << 44)
 #define PLAIN_END     (UINT64_C(5) << 44)
 #define RESERVED_BASE (UINT64_C(5) << 44)
@@ -14,15 +14,15 @@
 
 enum { CLASSES = 1 << 14, HANDLES = 1 << 24 };
 
-/* Tables as large as the regions need, of which only what is written takes memory. `lock` guards all. */
+/* The tables are as large as the regions need, but only written pages take memory. `lock` guards all of this. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t *sizes; /* of a plain allocation, by its first unit; of a free one the next free one's address */
+static uint64_t *sizes; /* of a plain allocation, by its first unit; of a free one, the next free one's address */
 static uint32_t *mapped; /* the handle mapped at a granule of the reserved region */
 static struct physical {
-    uint64_t size; /* of a free one: the next free one */
+    uint64_t size; /* of a free one, the next free one */
     uint32_t owners; /* its handle and its mappings */
 } * physical;
-static uint64_t free_plain[CLASSES]; /* by units: the last that came back */
+static uint64_t free_plain[CLASSES]; /* by units: the last one freed */
 static uint64_t next_plain = PLAIN_BASE, next_reserved = RESERVED_BASE, next_handle = 1, free_handle;
 static driver_counts_t counts;
 
@@ -52,7 +52,7 @@ static void hold(uint64_t size) {
 
 static uint64_t *size_of(uint64_t address) { return &sizes[(address - PLAIN_BASE) / PLAIN_UNIT]; }
 
-/* What came back last serves again if it has as many units; what has very many is never reused. */
+/* The last one freed is served again if it has the same number of units. Very large ones are never reused. */
 static uint64_t plain_address(uint64_t units) {
     if (units < CLASSES && free_plain[units]) {
         uint64_t address = free_plain[units];
