@@ -2,8 +2,8 @@
  * allocated.
  *
  * A size is made from the drawn bits and a table of 4 KiB. 16 bits distinguish 65,536 sizes. A table of them
- * all (512 KiB) would occupy the CPU caches beside the measured data. Among 100,000 blocks it made every
- * sixth miss of a megabyte. */
+ * all (512 KiB) would occupy the CPU caches beside the measured data. With 100,000 blocks it caused every
+ * sixth miss in a cache of 1 MB. */
 #ifndef STRATA_BENCH_TURNOVER_H
 #define STRATA_BENCH_TURNOVER_H
 

@@ -58,8 +58,8 @@ static void random_sizes_are_aligned_and_large_enough(const subject_t *subject) 
     rig_close(&rig);
 }
 
-/* The facade also refuses a block that a layer served at a misaligned address. So a refusal is correct only above the alignment that
-     * the layers declare. */
+/* The facade also refuses a block that a layer served at a misaligned address. So a refusal is correct only
+ * above the alignment that the layers declare. */
 static void larger_alignments_are_served_or_refused(const subject_t *subject) {
     rig_t rig;
     subject_open(subject, 0, &rig);

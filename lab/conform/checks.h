@@ -1,4 +1,5 @@
-/* The conformance suite: the checks of every layer. */
+/* The conformance suite: the checks of every layer. A check runs on a subject (rig/subject.h), which is a
+ * layer in a stack over a source that can fail, or a preset. */
 #ifndef STRATA_CONFORM_CHECKS_H
 #define STRATA_CONFORM_CHECKS_H
 

@@ -1,5 +1,5 @@
-/* Checks the path of a request: it reaches the bottom of the stack unchanged. The served block is memory of the right device, belongs to no
- * other stack, and is not in use by earlier work. */
+/* Checks the path of a request: it reaches the bottom of the stack unchanged. The served block is memory of
+ * the right device, belongs to no other stack, and is not in use by earlier work. */
 #include "lab/conform/requests.h"
 
 #include "lab/conform/rig/source.h"
@@ -59,7 +59,8 @@ static void expect_kept(strata_device_t *device, const filled_t *filled) {
                   filled->block.size, bytes[at]);
 }
 
-/* Runs on the second of two simulated devices with real contents. It is small, because a layer may fill a chunk of nearly that size. */
+/* Runs on the second of two simulated devices with real contents. It is small, because a layer may fill a
+ * chunk of nearly that size. */
 void bytes_of_a_block_are_its_own(const subject_t *subject) {
     static filled_t blocks[BLOCKS];
     rig_t rig;

@@ -91,8 +91,9 @@ static bool hear(int pipe_end, told_t *told) {
     return got > 0 || (got < 0 && errno == EINTR);
 }
 
-/* Waits for the process of the check, not for the end of the pipe, because processes that a layer left running keep the pipe open. The limit
- * is enforced here, because a layer may block signals in the process of the check. */
+/* Waits for the process of the check, not for the end of the pipe, because processes that a layer left
+ * running keep the pipe open. The limit is enforced here, because a layer may block signals in the process of
+ * the check. */
 static void attend(pid_t child, int pipe_end, uint64_t limit_ns, told_t *told) {
     struct pollfd end = {.fd = pipe_end, .events = POLLIN};
     uint64_t begin = strata_real_now();

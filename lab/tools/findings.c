@@ -11,15 +11,15 @@
 #include "platform/host/host_memory.h"
 #include "platform/host/host_text.h"
 
-/* ---- the command to run next -------------------------------------------------------------------------------------------------- */
+/* ---- the command to run next ------------------------------------------------------------------------------------------- */
 
 static void put_option(FILE *out, const char *name, const char *value) {
     strata_shell_word(out, name);
     if (value) strata_shell_word(out, value);
 }
 
-/* Writes all options that the replay depends on. Values from STRATA_SET are among the contender's own, so the command ignores the variable,
- * which may also have paths of other strategies. */
+/* Writes all options that the replay depends on. Values from STRATA_SET are among the contender's own, so the
+ * command ignores the variable, which may also have paths of other strategies. */
 static void put_stats(FILE *out, const strata_arguments_t *arguments, const strata_contenders_t *contenders, size_t contender,
                       bool reserved) {
     const strata_figure_options_t *set = &contenders->all[contender].options;

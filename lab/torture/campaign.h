@@ -1,4 +1,6 @@
-/* Runs many programs under many strategies. */
+/* Runs many programs under many strategies.
+ *
+ *     seed --> draw.c --> program --> every strategy, in every mode --> verdict --> report/: shrinks and prints a failure */
 #ifndef STRATA_TORTURE_CAMPAIGN_H
 #define STRATA_TORTURE_CAMPAIGN_H
 

@@ -19,7 +19,7 @@ bool peer_open(const char *setup) {
     bool expandable = std::strcmp(setup, "torch:expandable") == 0;
     if (!expandable && std::strcmp(setup, "torch") != 0) return false;
     setenv("PYTORCH_CUDA_ALLOC_CONF", expandable ? "expandable_segments:True" : "", 1);
-    // The rest of PyTorch, which would answer it, is not loaded here.
+    // The rest of PyTorch, which defines this function, is not loaded here.
     c10::cuda::_internal::setHasPrimaryContext([](c10::DeviceIndex) { return true; });
     torch_memory::init(1);
     return true;

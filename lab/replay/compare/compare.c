@@ -48,8 +48,8 @@ static strata_status_t run_once(const strata_comparison_t *comparison, const str
 
 static uint64_t whole_steps(uint64_t bytes) { return (bytes + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES; }
 
-/* Replays under one capacity. *used is the peak that the device held, in whole steps, or 0 if the capacity is too small. It is also too
- * small if the open fails for lack of memory. */
+/* Replays under one capacity. *used is the peak that the device held, in whole steps, or 0 if the capacity is
+ * too small. It is also too small if the open fails for lack of memory. */
 static strata_status_t try_capacity(const strata_comparison_t *comparison, const strata_trace_t *trace,
                                     strata_contender_t contender, uint64_t capacity, uint64_t *used) {
     strata_run_result_t *result = strata_host_new(1, sizeof *result);

@@ -42,7 +42,7 @@ typedef struct strata_entries {
     const strata_trace_t *trace;
     strata_entry_t *all;
     size_t count, capacity;
-    strata_entry_segment_t *segments, *before; /* chunks held now and at the look before, sorted by device and address */
+    strata_entry_segment_t *segments, *before; /* chunks held now and at the previous look, sorted by device and address */
     size_t segment_count, segment_capacity, before_count, before_capacity;
     bool *borrowed; /* by lifetime */
     uint64_t *sizes; /* requested bytes, by lifetime */

@@ -1,4 +1,9 @@
-/* Runs one trace through one strategy once. */
+/* Runs one trace through one strategy once.
+ *
+ *     trace --> rows.c --> facade --> devices
+ *                  +-- timeline/   when each row runs, and how far the GPU is by then
+ *                  +-- measure.h   metrics of memory, time and device calls
+ *                  +-- watch.h     reports to the happens-before checker */
 #ifndef STRATA_REPLAY_RUN_H
 #define STRATA_REPLAY_RUN_H
 

@@ -34,7 +34,7 @@ typedef struct strata_arguments {
     bool check;
     bool legacy_default;
     bool allow_code;
-    uint32_t shard, shards; /* this shard has the traces with a number that is `shard` modulo `shards` */
+    uint32_t shard, shards; /* this shard has every `shards`-th trace, from number `shard` on */
     const char *json; /* NULL for none; "-" for stats */
     const char *report; /* the page's file, or NULL for none */
     size_t at; /* of stats: the row; if 0, at_end decides */

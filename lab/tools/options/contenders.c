@@ -184,7 +184,7 @@ static strata_status_t make_contenders(memory_t *memory, const strata_arguments_
     return STRATA_OK;
 }
 
-/* ---- presets that the device can run ------------------------------------------------------------------------------------------- */
+/* ---- presets that the device can run ------------------------------------------------------------------------------------ */
 
 /* Serves one small block on one device. Fails with E_NO_MEMORY if the strategy preallocates more than the device has. */
 static strata_status_t try_to_run(const strata_contender_t *contender) {

@@ -1,6 +1,8 @@
 /* The interface of trace readers. Each format is a row of functions, and is recognized by the first bytes of
  * its files.
  *
+ *     file --> read/reader.c --> a format: own.c, pytorch.c, rmm.c, ... --> records --> read/load.c --> trace
+ *
  * Every reader treats its file as hostile. One that cannot read row by row gathers all rows first
  * (gathered.h). */
 #ifndef STRATA_TRACE_FORMAT_H

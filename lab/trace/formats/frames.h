@@ -1,7 +1,7 @@
 /* Call stacks of PyTorch's snapshots: lists of dicts with filename, line and name, innermost frame first.
  *
- * PyTorch writes a separate list for every event. So lists are compared by contents, and equal ones become one stack of the trace. Objects
- * that the pickle references in several places are read once. */
+ * PyTorch writes a separate list for every event. So lists are compared by contents, and equal ones become
+ * one stack of the trace. Objects that the pickle references in several places are read once. */
 #ifndef STRATA_TRACE_FRAMES_H
 #define STRATA_TRACE_FRAMES_H
 

@@ -374,8 +374,9 @@ static strata_status_t read_segment(snapshot_t *s, size_t index, const value_t *
     return status;
 }
 
-/* The reserved bytes at the end give those at the beginning, and so the peak. The reader makes no claim without segment events, or if missing
- * ones (skip_actions) would make the reserved bytes smaller than the live bytes. */
+/* The reserved bytes at the end give those at the beginning, and so the peak. The reader makes no claim
+ * without segment events, or if missing ones (skip_actions) would make the reserved bytes smaller than the
+ * live bytes. */
 static strata_status_t read_segments(snapshot_t *s, const value_t *segments) {
     uint64_t held = 0;
     size_t count = strata_pickle_count(segments);

@@ -90,8 +90,9 @@ static bool is_binary(const unsigned char *head, size_t count) {
     return false;
 }
 
-/* Chakra files are length-prefixed messages, of which the first has a version. A profile of XLA is a list of planes. A pprof file begins with
- * its sample types, and TensorFlow's memory dump of an allocator with the allocator's name. */
+/* Chakra files are length-prefixed messages, of which the first has a version. A profile of XLA is a list of
+ * planes. A pprof file begins with its sample types, and TensorFlow's memory dump of an allocator with the
+ * allocator's name. */
 static const char *protocol_buffer(const char *text, size_t count) {
     const unsigned char *head = (const unsigned char *)text;
     if (count < 8 || !is_binary(head, count)) return NULL;

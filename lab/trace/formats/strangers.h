@@ -4,7 +4,8 @@
 
 #include <stddef.h>
 
-/* Identifies a file by its first bytes (zero-terminated). Returns its kind and what to record instead, or NULL if it is not one of these. */
+/* Identifies a file by its first bytes (zero-terminated). Returns its kind and what to record instead, or
+ * NULL if it is not one of these. */
 const char *strata_trace_stranger(const char *head, size_t count);
 
 #endif

@@ -22,8 +22,8 @@ static bool begins_own_trace(const char *text) {
     }
 }
 
-/* The rows of a readable file may contain the marker of an unreadable kind. So the search covers only files without a recognized header: JSON,
- * and files that no reader accepts. */
+/* The rows of a readable file may contain the marker of an unreadable kind. So the search covers only files
+ * without a recognized header: JSON, and files that no reader accepts. */
 static const char *stranger_in(const strata_trace_format_t *format, const char *text, const char *unmarked, size_t count) {
     bool searched = format == &strata_trace_own ? !begins_own_trace(unmarked) : *strata_json_begin(text) == '{';
     return searched ? strata_trace_stranger(text, count) : NULL;

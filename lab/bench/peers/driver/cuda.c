@@ -10,7 +10,7 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-static _Atomic uint64_t next_object = 0x10000; /* of streams and events, of which only the name matters */
+static _Atomic uint64_t next_object = 0x10000; /* for streams and events; only their identity matters */
 static _Thread_local int depth; /* contexts that the thread has pushed */
 
 static void *object(void) { return (void *)(uintptr_t)(atomic_fetch_add(&next_object, 16) + 16); }
