@@ -1,5 +1,4 @@
-/* Measures an allocate and free pair through the whole default stack: retry > stream_safe > auto_growth_vmm >
- * vmm.
+/* Measures an allocate and free pair through the default stack: retry > stream_safe > auto_growth_vmm > vmm.
  *
  *     lab/bench/hot_path                      prints a table
  *     lab/bench/hot_path --json [--quick]     prints one JSON object of medians; null if this machine cannot measure one
