@@ -10,7 +10,7 @@
         print(s.report())
         copy.destroy()
 
-`devices="gpu"` serves a real one. The doors into other libraries are strata.torch, strata.cupy, strata.rmm, strata.numba and
+`devices="gpu"` serves a real GPU. The doors into other libraries are strata.torch, strata.cupy, strata.rmm, strata.numba and
 strata.onnxruntime.
 """
 
@@ -98,34 +98,36 @@ __version__: str
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        # At the first use, because it loads the library.
+        # Computed at the first use, because it loads the library.
         if name == "__version__":
             return version()
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def version() -> str:
-    """The library's version, "0.1.0"."""
+    """Returns the version of the library, "0.1.0"."""
     return str(library().strata_version().decode())
 
 
 def presets() -> List[str]:
-    """The names of the presets."""
+    """Returns the names of the presets."""
     return list(names("strata_strategy_name"))
 
 
 def layers() -> List[str]:
-    """The names of the layers."""
+    """Returns the names of the layers."""
     return list(names("strata_layer_name"))
 
 
-# Messages that are under way when the function is replaced may still call the one before.
+# Replaced functions are kept, because a message that another thread is writing may still call the earlier one.
 _logs: List[Any] = []
 
 
 def set_log(log: Optional[Callable[[str, str], None]], level: str = "warning") -> None:
-    """What the library says goes to `log(level, text)`, up to `level` ("nothing", "error", "warning", "info", "debug"), from any
-    thread. None: to standard error. The log holds for the whole process."""
+    """Sends the messages of the library to `log(level, text)`. Any thread may call it. If `log` is None, they go to standard error.
+
+    Messages above `level` ("nothing", "error", "warning", "info", "debug") are dropped. The setting is for the whole process.
+    """
 
     number_of_level = _arguments.choice(level, "level", _abi.LOG_LEVELS)
     if log is not None:

@@ -1,4 +1,4 @@
-"""python -m strata: the command `strata`."""
+"""python -m strata runs the command `strata`."""
 
 from .command import main
 

@@ -1,6 +1,6 @@
-"""What include/strata/*.h declares, for ctypes: structs, functions and numbers, each once.
+"""The declarations of include/strata/*.h for ctypes: structs, functions and numbers, each once.
 
-The tests hold every line against the headers: sizes and offsets against a C program, prototypes against the text.
+The tests compare every line with the headers: sizes and offsets with a C program, and prototypes with the text of the headers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PAUSE_CONTENTS = ("drop", "pinned", "file")
 PLAN_POOLS = ("intermediates", "none", "outputs", "combined")
 PLAN_EFFECTS = ("allocate", "reuse", "free", "null")
 
-#: STRATA_STATUS_MAP: names without their prefix, by number. 14 is used up.
+#: STRATA_STATUS_MAP: names without their prefix, by number. 14 is retired and must not be used again.
 STATUSES: Dict[int, str] = {
     0: "OK",
     1: "E_INVALID",
@@ -62,7 +62,7 @@ STATUSES: Dict[int, str] = {
     21: "E_LIMIT",
 }
 
-#: STRATA_STATISTICS_MAP: field, unit, whether it only grows.
+#: STRATA_STATISTICS_MAP: the field, its unit, and True if it only grows.
 STATISTICS: Tuple[Tuple[str, str, bool], ...] = (
     ("requested_bytes", "bytes", False),
     ("allocated_bytes", "bytes", False),
@@ -364,7 +364,7 @@ class PlanDependencies(c.Structure):
     ]
 
 
-#: The structs by the names that they have in C.
+#: The structs by their names in C.
 STRUCTS: Dict[str, Type[c.Structure]] = {
     "strata_error_t": Error,
     "strata_block_t": Block,
@@ -416,7 +416,7 @@ _buffers = c.POINTER(PlanBuffer)
 checkpoint_t = c.c_void_p
 graph_t = c.c_void_p
 
-#: Name without "strata_": result, arguments.
+#: The result and the arguments of each function, by its name without "strata_".
 PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "version": (c.c_char_p, []),
     "abi_version": (c.c_uint32, []),
@@ -540,7 +540,7 @@ UNBOUND: Dict[str, str] = {
 
 
 def declare(library: c.CDLL) -> None:
-    """Gives every function that is used its result and its arguments."""
+    """Sets the result and the arguments of every function that is used."""
     for name, (result, arguments) in PROTOTYPES.items():
         function = getattr(library, "strata_" + name)
         function.restype = result

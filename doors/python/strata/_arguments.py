@@ -1,7 +1,7 @@
-"""Converters from Python's values to those of the C interface, one for each kind of argument.
+"""Converts Python's values to those of the C interface, with one function for each kind of argument.
 
-ctypes silently truncates integers to the width of a field, and list() splits a text into letters. So each value goes through one of these
-functions, and all functions of the package refuse the same wrong values with the same exceptions:
+ctypes silently truncates integers to the width of a field, and list() splits a text into letters. So each value passes through one
+of these functions, and all functions of the package refuse the same wrong values with the same exceptions:
 
     TypeError       the value is of another type: a bool, a float or a text where an integer is needed, a text instead of a list
     ValueError      the type is right, but no such value exists: a negative size, a text with a zero byte
@@ -33,7 +33,7 @@ def _index(value: SupportsIndex, name: str) -> int:
 
 
 def integer(value: SupportsIndex, name: str, bits: int = 64) -> int:
-    """An unsigned integer with a number of bits, from an int or another type with __index__, such as NumPy's integers."""
+    """Returns an unsigned integer of at most `bits` bits, from an int or another type with __index__, such as NumPy's integers."""
     number = _index(value, name)
     if number < 0:
         raise ValueError(f"{name} is {number}; it cannot be negative")
@@ -43,7 +43,7 @@ def integer(value: SupportsIndex, name: str, bits: int = 64) -> int:
 
 
 def signed(value: SupportsIndex, name: str) -> int:
-    """A signed integer of 32 bits."""
+    """Returns a signed integer of 32 bits."""
     number = _index(value, name)
     if not -(2**31) <= number < 2**31:
         raise OverflowError(f"{name} is {number}; it must lie within 32 bits")
@@ -51,7 +51,7 @@ def signed(value: SupportsIndex, name: str) -> int:
 
 
 def flag(value: bool, name: str) -> bool:
-    """True or False, NumPy's or Python's, or 1 or 0. A text such as "no" would count as true, so it is refused."""
+    """Returns a bool from NumPy's or Python's True or False, or from 1 or 0. Refuses texts, because "no" would count as true."""
     if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool") or (isinstance(value, int) and value in (0, 1)):
         return bool(value)
     raise TypeError(f"{name} must be True or False, not {value!r} ({type(value).__name__})")
@@ -62,7 +62,7 @@ _UNITS = {"seconds": 1_000_000_000, "microseconds": 1000}
 
 
 def nanoseconds(value: Real, name: str, unit: str = "microseconds") -> int:
-    """The nanoseconds of a duration in another unit."""
+    """Returns the nanoseconds of a duration that is given in another unit."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number of {unit}, not {value!r} ({type(value).__name__})")
     if value != value or value < 0:
@@ -73,7 +73,7 @@ def nanoseconds(value: Real, name: str, unit: str = "microseconds") -> int:
 
 
 def text(value: str, name: str) -> bytes:
-    """A text for the C interface, where it ends at the first zero byte."""
+    """Returns the bytes of a text for the C interface. Refuses zero bytes, because C would end the text at the first one."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a text, not {value!r} ({type(value).__name__})")
     if "\0" in value:
@@ -86,7 +86,7 @@ def text_or_none(value: Optional[str], name: str) -> Optional[bytes]:
 
 
 def path(value: PathLike, name: str) -> bytes:
-    """The name of a file, from a text or a path object."""
+    """Returns the name of a file, from a text or a path object."""
     try:
         named = os.fsencode(value)
     except TypeError:
@@ -97,7 +97,7 @@ def path(value: PathLike, name: str) -> bytes:
 
 
 def items(value: Iterable[Any], name: str) -> List[Any]:
-    """The items of a list. A text or a path is refused, although Python could iterate over its letters."""
+    """Returns the items of a list. Refuses a text or a path, although Python could iterate over its letters."""
     if isinstance(value, (str, os.PathLike)):
         raise TypeError(f"{name} must be a list; write {name}=[{value!r}]")
     if isinstance(value, (bytes, bytearray, Mapping)):
@@ -109,12 +109,12 @@ def items(value: Iterable[Any], name: str) -> List[Any]:
 
 
 def texts(value: Sequence[str], name: str) -> List[bytes]:
-    """A list of texts."""
+    """Returns the bytes of each text of a list."""
     return [text(item, f"{name}[{i}]") for i, item in enumerate(items(value, name))]
 
 
 def choice(value: str, name: str, among: Sequence[str]) -> int:
-    """The index of a word in a list of allowed words."""
+    """Returns the index of a word in a list of allowed words."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a text, not {value!r} ({type(value).__name__})")
     if value not in among:
@@ -123,14 +123,14 @@ def choice(value: str, name: str, among: Sequence[str]) -> int:
 
 
 def function(value: _Called, name: str) -> _Called:
-    """Wraps a callback, because an exception in a later call from C has no caller that could catch it."""
+    """Checks a callback now, because an exception in a later call from C has no caller that could catch it."""
     if not callable(value):
         raise TypeError(f"{name} must be a function, not {value!r} ({type(value).__name__})")
     return value
 
 
 def ref(block: Any, name: str) -> int:
-    """The ref of a Block in the library. A number is refused, because it may be an address."""
+    """Returns the ref of a Block in the library. Refuses a number, because it may be an address."""
     found = getattr(block, "ref", None)
     if not isinstance(found, int):
         raise TypeError(f"{name} must be a Block, not {block!r} ({type(block).__name__})")
@@ -138,6 +138,6 @@ def ref(block: Any, name: str) -> int:
 
 
 def descriptor(value: Any, name: str) -> int:
-    """The number of an open file, from a socket or another object that has fileno(), or from the number itself."""
+    """Returns the descriptor of an open file, from an object with fileno() such as a socket, or from the number itself."""
     fileno = getattr(value, "fileno", None)
     return integer(fileno() if callable(fileno) else value, name, 31)

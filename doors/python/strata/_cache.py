@@ -1,7 +1,7 @@
-"""Files that are made once and used by later processes: compiled doors, in the user's cache.
+"""The user's cache of files that are made once and used by later processes, such as compiled doors.
 
-A shared library executes in the process that loads it. So the cache is used only if it belongs to the user and no other user may write to it.
-Otherwise the file is built again in a private folder of this process.
+A shared library executes in the process that loads it. So the cache is used only if it belongs to the user and no other user may
+write to it. Otherwise the file is built again in a private folder of this process.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def cached(folder: str, name: str, make: Callable[[str], None]) -> Path:
-    """The path of a file in a folder of the cache. make(path) writes it if it is not there yet.
+    """Returns the path of a file in a folder of the cache. Calls make(path) to write the file if it does not exist yet.
 
-    If several processes need it at the same time, one makes it and the others wait. If the cache cannot be used, the file is made in a
-    temporary folder that is removed with this process, and standard error has the reason.
+    If several processes need it at the same time, one makes it and the others wait. If the cache cannot be used, the file is made
+    in a temporary folder that is removed with this process. The reason is then printed on standard error.
     """
     try:
         place = _private_folder(_base()) / folder
@@ -39,7 +39,7 @@ def cached(folder: str, name: str, make: Callable[[str], None]) -> Path:
 
 
 class _Unsafe(Exception):
-    """Another user could have put a file there."""
+    """Another user could have written a file to the folder."""
 
 
 def _base() -> Path:
@@ -47,11 +47,11 @@ def _base() -> Path:
     try:
         return Path(named) / "strata" if named else Path.home() / ".cache" / "strata"
     except RuntimeError as why:
-        raise OSError(str(why)) from None  # there is no home
+        raise OSError(str(why)) from None  # the user has no home folder
 
 
 def _private_folder(folder: Path) -> Path:
-    """Makes a folder that belongs to the user. Write permission of others is removed."""
+    """Makes a folder that belongs to the user, and removes the write permission of others."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for found in (os.lstat(folder), os.stat(folder)):
         if found.st_uid != os.geteuid():
@@ -80,7 +80,7 @@ def _made_once(folder: Path, name: str, make: Callable[[str], None]) -> Path:
 
 
 def _why_unsafe(path: Path) -> Optional[str]:
-    """The reason why a file must not be used; None if it may."""
+    """Returns the reason why a file must not be used, or None if it may be used."""
     try:
         found = os.lstat(path)
     except FileNotFoundError:
@@ -96,8 +96,8 @@ def _why_unsafe(path: Path) -> Optional[str]:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Holds a lock that ends with the process. Some network file systems have no locks. Several processes then make the file, and each
-    replaces it by an equal one."""
+    """Holds a lock that ends with the process. Some network file systems have no locks. There several processes may make the file,
+    and each replaces it by an equal one."""
     number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         with contextlib.suppress(OSError):

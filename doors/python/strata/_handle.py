@@ -23,12 +23,12 @@ class ProcessObject:
 
 
 class Handle(ProcessObject):
-    """The handle of a facade, and helpers for every group of its functions."""
+    """The handle of a facade, with helpers for every group of its functions."""
 
     handle: int
 
     def _text(self, function: str, *arguments: Any) -> str:
-        """A text from the library. Its length is known only after a call, so the call is repeated until the text fits."""
+        """Returns a text from the library. Its length is known only after a call, so the call is repeated until the text fits."""
         call = getattr(library(), "strata_" + function)
         needed = ctypes.c_size_t(4096)
         while True:
@@ -39,5 +39,5 @@ class Handle(ProcessObject):
 
 
 def forked(process: int) -> bool:
-    """True if this is a forked copy of the process that opened it."""
+    """Returns True if this process is a forked copy of the process that opened the object."""
     return os.getpid() != process

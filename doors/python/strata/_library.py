@@ -1,4 +1,4 @@
-"""Finds and loads libstrata, once, at the first call that wants it."""
+"""Finds and loads libstrata once, at the first call that needs it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HERE = Path(__file__).resolve().parent
 
 
 def library_paths() -> Iterator[str]:
-    """Where the library is looked for, in order: STRATA_LIBRARY alone if it is set, the wheel's own, the system's."""
+    """Yields the paths to try, in order: only STRATA_LIBRARY if it is set, else the wheel's library and then the system's."""
     named = os.environ.get("STRATA_LIBRARY")
     if named:
         yield named
@@ -25,8 +25,8 @@ def library_paths() -> Iterator[str]:
 
 @functools.lru_cache(maxsize=None)
 def library() -> ctypes.CDLL:
-    """The library with its functions declared. ImportError: no place has a compatible libstrata; the text lists the reason for each
-    place."""
+    """Returns the library with its functions declared. Raises ImportError if no path has a compatible libstrata. The text lists the
+    reason for each path."""
     tried = []
     for path in library_paths():
         try:
@@ -43,7 +43,7 @@ def library() -> ctypes.CDLL:
 
 
 def _why_unusable(loaded: ctypes.CDLL) -> Optional[str]:
-    """The reason why this package cannot use a library; None if it can."""
+    """Returns the reason why this package cannot use a library, or None if it can."""
     if not hasattr(loaded, "strata_abi_version") or not hasattr(loaded, "strata_version"):
         return "it is another library: it has no function strata_abi_version()"
     loaded.strata_abi_version.restype, loaded.strata_version.restype = ctypes.c_uint32, ctypes.c_char_p
@@ -57,5 +57,5 @@ def _why_unusable(loaded: ctypes.CDLL) -> Optional[str]:
 
 
 def library_path() -> str:
-    """The file of the loaded library, for others that load the same one."""
+    """Returns the file of the loaded library, for programs that must load the same one."""
     return str(library()._name)

@@ -1,4 +1,4 @@
-"""Allocators: one object for a facade, a place, a stream and a pool, for components that get their allocator from the caller."""
+"""Allocators: one object for a facade, a place, a stream and a pool, for components that take an allocator as an argument."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def allocate_options(
     tag: Optional[str] = None,
     freed_before: SupportsIndex = 0,
 ) -> _abi.AllocateOptions:
-    """The options struct of a request."""
+    """Returns the options struct of a request."""
     flags = _abi.ZERO if _arguments.flag(zero, "zero") else 0
     flags |= 0 if _arguments.flag(grow, "grow") else _abi.NO_GROW
     flags |= 0 if _arguments.flag(retry, "retry") else _abi.NO_RETRY
@@ -53,14 +53,15 @@ class AllocatorInfo(NamedTuple):
 
 
 class Functions(NamedTuple):
-    """The addresses of two C functions, void *allocate(size_t) and void free(void *), for libraries that need them."""
+    """The addresses of two C functions, void *allocate(size_t) and void free(void *)."""
 
     allocate: int
     free: int
 
 
 class Allocator(_handle.ProcessObject):
-    """Serves one stream of one place, from Facade.allocator(). It ends with that stream's stack (include/strata/allocator.h)."""
+    """An allocator for one stream of one place, from Facade.allocator(). It ends with the stack of that stream
+    (include/strata/allocator.h)."""
 
     __slots__ = ("facade", "struct")
 
@@ -80,7 +81,7 @@ class Allocator(_handle.ProcessObject):
         tag: Optional[str] = None,
         freed_before: SupportsIndex = 0,
     ) -> Block:
-        """Serves `size` bytes; the arguments are those of Facade.allocate()."""
+        """Serves `size` bytes. The arguments are those of Facade.allocate()."""
         options = allocate_options(
             size, alignment=alignment, zero=zero, grow=grow, retry=retry, report=report, tag=tag, freed_before=freed_before
         )
@@ -89,7 +90,7 @@ class Allocator(_handle.ProcessObject):
         return Block(self.facade, block)
 
     def free(self, block: Block) -> None:
-        """Frees any block of the facade; fastest for blocks of this allocator."""
+        """Frees any block of the facade. It is fastest for blocks of this allocator."""
         check(library().strata_allocator_free(self.struct, _arguments.ref(block, "block")))
 
     def _filled(self, function: str, result: Any) -> Any:
@@ -97,20 +98,23 @@ class Allocator(_handle.ProcessObject):
         return result
 
     def release(self) -> int:
-        """Returns the idle chunks of its own stack to the device. Returns the number of bytes."""
+        """Releases the idle chunks of its own stack to the device. Returns the number of bytes released."""
         return int(self._filled("release", ctypes.c_uint64()).value)
 
     def statistics(self) -> Statistics:
-        """The figures of its stack."""
+        """Returns the statistics of its stack."""
         return Statistics.of(self._filled("statistics", _abi.Statistics(ctypes.sizeof(_abi.Statistics))))
 
     def describe(self) -> AllocatorInfo:
-        """The place, the stream and the pool."""
+        """Returns the place, the stream and the pool."""
         info = self._filled("describe", _abi.AllocatorInfo(ctypes.sizeof(_abi.AllocatorInfo)))
         return AllocatorInfo(Place.of_code(info.place), info.stream or 0, info.pool)
 
     def functions(self) -> Functions:
-        """Two C functions, which may be called until the process ends. A request that fails returns NULL, and the log has the reason.
-        Keep the facade open, and keep a reference to it, while they are in use."""
+        """Returns two C functions for this allocator, for libraries that need addresses.
+
+        The addresses stay valid until the process ends. A request that fails returns NULL, and the log has the reason. The facade
+        must stay open and referenced while the functions are in use.
+        """
         functions = self._filled("functions", _abi.Functions())
         return Functions(functions.allocate or 0, functions.free or 0)

@@ -46,14 +46,14 @@ class Neighbours(NamedTuple):
 
 
 class Block(_handle.ProcessObject):
-    """A served request. Freed once: by free(), free_on(), or at the end of a `with`.
+    """A served request. It must be freed once: by free(), by free_on() or at the end of a `with` statement.
 
-    Collecting the object frees nothing, because only the program knows if the device still uses the memory.
+    Collecting the object frees nothing, because the device may still use the memory and only the program can rule that out.
 
     Attributes:
         ptr: the address; 0 for a request of 0 bytes.
-        size: bytes granted, at least what was asked for.
-        ref: its ref in the library.
+        size: bytes granted, at least the number requested.
+        ref: the ref of the block in the library.
     """
 
     __slots__ = ("facade", "ptr", "size", "ref")
@@ -65,12 +65,12 @@ class Block(_handle.ProcessObject):
         self.ref: int = block.ref
 
     def free(self) -> None:
-        """Frees the block. The memory is reused only after the work of its owner and of every borrower. StaleError: it was already
-        freed."""
+        """Frees the block. The memory is reused only after the work of its owner and of every borrower. Raises StaleError if the
+        block was already freed."""
         check(library().strata_free(self.facade.handle, self.ref))
 
     def free_on(self, stream: Any) -> None:
-        """Like free(), but the last use was on `stream`."""
+        """Frees the block like free(), with `stream` as the stream of the last use."""
         check(library().strata_free_on(self.facade.handle, self.ref, stream_handle(stream)))
 
     def retain(self) -> None:
@@ -78,51 +78,53 @@ class Block(_handle.ProcessObject):
         check(library().strata_retain(self.facade.handle, self.ref))
 
     def record_stream(self, stream: Any) -> None:
-        """Notes that `stream`, which is not the owner, uses the block. It is reused only after all work submitted to `stream` before the free."""
+        """Records that `stream`, which is not the owner, uses the block. The memory is reused only after all work that was
+        submitted to `stream` before the free."""
         check(library().strata_record_stream(self.facade.handle, self.ref, stream_handle(stream)))
 
     borrow = record_stream
 
     def erase_stream(self, stream: Any) -> None:
-        """Ends a borrow: the work on `stream` is over, or ordered before the owner's next work."""
+        """Ends a borrow. The work on `stream` must be complete, or ordered before the owner's next work."""
         check(library().strata_erase_stream(self.facade.handle, self.ref, stream_handle(stream)))
 
     def route(self) -> str:
-        """The layers that served the block: "retry > stream_safe > auto_growth | system"."""
+        """Returns the layers that served the block, as "retry > stream_safe > auto_growth | system"."""
         text = ctypes.create_string_buffer(1024)
         check(library().strata_allocation_route(self.facade.handle, self.ref, text, len(text)))
         return text.value.decode()
 
     def place(self) -> Place:
-        """The place of the block."""
+        """Returns the place of the block."""
         code = ctypes.c_uint32()
         check(library().strata_place_of(self.facade.handle, self.ref, ctypes.byref(code)))
         return Place.of_code(code.value)
 
     def stream(self) -> int:
-        """The handle of the owner stream. StrataError (E_UNSUPPORTED): no handle of it is valid in this thread."""
+        """Returns the handle of the owner stream. Raises StrataError (E_UNSUPPORTED) if no handle of it is valid in this thread."""
         handle = ctypes.c_void_p()
         check(library().strata_stream_of(self.facade.handle, self.ref, ctypes.byref(handle)))
         return handle.value or 0
 
     def pool(self) -> int:
-        """The number of the block's pool; POOL_ORDINARY: none."""
+        """Returns the number of the block's pool, or POOL_ORDINARY if it is in none."""
         number = ctypes.c_uint64()
         check(library().strata_pool_of(self.facade.handle, self.ref, ctypes.byref(number)))
         return number.value
 
     def base(self) -> "tuple[int, int]":
-        """The address and the bytes of the memory obtained from the device in which the block lies; (0, 0) for 0 bytes."""
+        """Returns the address and the bytes of the device memory that contains the block, or (0, 0) for a block of 0 bytes."""
         address, size = ctypes.c_void_p(), ctypes.c_size_t()
         check(library().strata_base_of(self.facade.handle, self.ref, ctypes.byref(address), ctypes.byref(size)))
         return address.value or 0, size.value
 
     def neighbours(self) -> Neighbours:
-        """The free memory on both sides of the block in its chunk."""
+        """Returns the free memory on both sides of the block in its chunk."""
         return _neighbours(self.facade, self.ref)[0]
 
     def export(self) -> Shared:
-        """A value that another process can import. StrataError (E_UNSUPPORTED): it is not memory of the layer `vmm`."""
+        """Returns a value that another process can import. Raises StrataError (E_UNSUPPORTED) unless the layer `vmm` served the
+        memory."""
         shared = Shared()
         check(library().strata_export(self.facade.handle, self.ref, ctypes.byref(shared.struct)))
         return shared
@@ -150,5 +152,5 @@ def _neighbours(facade: "Facade", ref: int) -> "tuple[Neighbours, Block]":
 
 
 def block_of_ref(facade: "Facade", ref: int) -> Block:
-    """The live block with a ref of the library."""
+    """Returns the live block with a ref of the library."""
     return _neighbours(facade, ref)[1]

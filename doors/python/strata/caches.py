@@ -14,7 +14,7 @@ from .errors import check, check_files
 from .places import Place, PlaceLike, gpu
 from .stream import stream_handle
 
-#: Requests and memory outside pools.
+#: The number for requests and memory outside pools.
 POOL_ORDINARY = _abi.POOL_ORDINARY
 #: Every pool of a place, for Facade.pause() and Facade.resume().
 POOL_EVERY = _abi.POOL_EVERY
@@ -31,8 +31,15 @@ class Cache(NamedTuple):
 
 
 class Paused(NamedTuple):
-    """The result of a pause or a resume: bytes that were released or restored, bytes with kept contents, bytes that stayed, handles, and
-    nanoseconds of copying."""
+    """The result of a pause or a resume.
+
+    Attributes:
+        bytes: bytes that were released or restored.
+        kept_bytes: the part of them whose contents were kept.
+        rest_bytes: after a pause, bytes that the pools still have of the device; after a resume, bytes that are still paused.
+        handles: number of handles that were released or restored.
+        copy_ns: nanoseconds of copying the kept bytes.
+    """
 
     bytes: int
     kept_bytes: int
@@ -42,7 +49,7 @@ class Paused(NamedTuple):
 
 
 class LayerFigure(NamedTuple):
-    """A figure of a layer. `stream` is 0 for a layer that all streams of the place share."""
+    """A metric of a layer. `stream` is 0 for a layer that all streams of the place share."""
 
     layer: str
     type: str
@@ -62,20 +69,21 @@ class Caches(_handle.Handle):
     """The functions of a facade for its caches."""
 
     def release_pool(self, pool: SupportsIndex = 0, place: PlaceLike = gpu(0)) -> int:
-        """Releases every idle chunk of a pool to the device, even with `keep: true`. 0 is the thread's current pool, POOL_ORDINARY the
-        memory outside pools. Returns the number of bytes."""
+        """Releases every idle chunk of a pool to the device, even with `keep: true`. Returns the number of bytes released. The
+        pool 0 is the thread's current pool, and POOL_ORDINARY is the memory outside pools."""
         released, number = ctypes.c_uint64(), _arguments.integer(pool, "pool")
         check(library().strata_release_pool(self.handle, Place.of(place).code, number, ctypes.byref(released)))
         return released.value
 
     def cache_below(self, stream: Any = None, place: PlaceLike = gpu(0), index: SupportsIndex = 0) -> Cache:
-        """The cache that serves a stream in the thread's current pool; with routers there are several, selected by `index`."""
+        """Returns the cache that serves a stream in the thread's current pool. With routers there are several, and `index` selects
+        one."""
         told, number = _abi.Cache(ctypes.sizeof(_abi.Cache)), _arguments.integer(index, "index")
         check(library().strata_cache_below(self.handle, Place.of(place).code, stream_handle(stream), number, ctypes.byref(told)))
         return Cache(told.id, told.name.decode(), told.layer.decode(), told.used_bytes, told.idle_bytes)
 
     def layer_figures(self, place: PlaceLike = gpu(0)) -> List[LayerFigure]:
-        """The figures of every layer of a place, by stream."""
+        """Returns the metrics of every layer of a place, by stream."""
         figures: List[LayerFigure] = []
 
         def add(figure: Any, _: Any) -> None:
@@ -87,8 +95,8 @@ class Caches(_handle.Handle):
         return figures
 
     def best_victims(self, size: SupportsIndex, place: PlaceLike = gpu(0)) -> List[Block]:
-        """The cheapest live blocks of a place whose free makes a free run of `size` bytes in one chunk; empty if such a run exists.
-        OutOfMemoryError: no chunk is large enough."""
+        """Returns the cheapest set of live blocks to free to get a free run of `size` bytes in one chunk. The list is empty if
+        such a run exists already. Raises OutOfMemoryError if no chunk is large enough."""
         wanted, code, count = _arguments.integer(size, "size"), Place.of(place).code, ctypes.c_size_t(0)
         while True:
             room = count.value
@@ -107,13 +115,14 @@ class Caches(_handle.Handle):
         directory: Optional[PathLike] = None,
         staging: SupportsIndex = 0,
     ) -> Paused:
-        """Releases the memory of pools to the device until resume(). It must not be used until then; blocks keep their addresses.
+        """Releases the memory of pools to the device until resume(). Blocks keep their addresses, but must not be used until then.
 
         Args:
             pool: the number of a pool, POOL_ORDINARY, POOL_EVERY, or 0 for the thread's current pool.
-            contents: the treatment of the bytes: "drop", "pinned" (kept in pinned memory) or "file" (kept in a file in `directory`).
-            tag: only handles whose live blocks all have this tag.
-            staging: bytes of pinned memory through which a file is written; 0: 64 MiB.
+            contents: the treatment of the bytes: "drop", "pinned" (kept in pinned memory) or "file" (kept in a file in
+                `directory`).
+            tag: if given, only handles whose live blocks all have this tag are paused.
+            staging: bytes of pinned memory through which a file is written. 0 means 64 MiB.
         """
         kept = _arguments.choice(contents, "contents", _abi.PAUSE_CONTENTS)
         folder = None if directory is None else _arguments.path(directory, "directory")

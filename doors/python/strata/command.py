@@ -1,4 +1,4 @@
-"""The command `strata` of the wheel: run as it is, or for its JSON."""
+"""The command `strata` of the wheel, and functions that run it and return its results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .errors import MissingFileError, StrataError, StrategyError, file_error
 
 
 def command_path() -> str:
-    """The command: STRATA_COMMAND if it is set, the wheel's own, else the one in PATH."""
+    """Returns the path of the command: STRATA_COMMAND if it is set, else the wheel's own command, else the one in PATH."""
     named = os.environ.get("STRATA_COMMAND")
     if named:
         return named
@@ -24,9 +24,10 @@ def command_path() -> str:
 
 
 def run(*arguments: str) -> str:
-    """Runs the command and returns what it prints.
+    """Runs the command and returns its output.
 
-    StrategyError: wrong usage or an invalid file. StrataError: the command failed. The text is the message of the command.
+    Raises StrategyError for wrong usage or an invalid file, and StrataError if the command fails. The text is the message of the
+    command.
     """
     try:
         done = subprocess.run([command_path(), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -39,8 +40,8 @@ def run(*arguments: str) -> str:
 
 
 def run_on_files(options: Sequence[str], names: Sequence[str], files: Sequence[str]) -> str:
-    """run() with names after the options, which are never parsed as options. `files` are the names that are read as files: if one of them
-    cannot be opened, the error is also an OSError."""
+    """Calls run() with names after the options. The names are never parsed as options. `files` are the names that are read as
+    files: if one of them cannot be opened, the error is also an OSError."""
     try:
         return run(*options, "--", *names)
     except MissingFileError:
@@ -59,19 +60,19 @@ def compare(
     repeat: SupportsIndex = 1,
     check: bool = False,
 ) -> List[Dict[str, Any]]:
-    """Replays each trace under each strategy: `strata compare`. One dictionary a run; docs/fields.md explains the keys.
+    """Replays each trace under each strategy with `strata compare`. Returns one dictionary for each run (keys: docs/fields.md).
 
     Args:
         strategies: a list of presets or files.
         traces: a list of files, .csv or .csv.gz (docs/trace-format.md) or any format that the command reads.
-        set: options of every strategy that has them, ["auto_growth.chunk_size=32MiB"].
-        device: "sim:h100", "gpu:0"; without it a GPU if there is one, else sim:h100.
-        capacity: "24GiB", of simulated devices.
-        repeat: runs of each, for the host's time.
-        check: under the happens-before checker. A hazard makes StrataError.
+        set: options for every strategy that has them, as ["auto_growth.chunk_size=32MiB"].
+        device: "sim:h100" or "gpu:0". The default is a GPU if there is one, else sim:h100.
+        capacity: memory of simulated devices, as "24GiB".
+        repeat: runs of each pair, to measure the time of the host.
+        check: runs under the happens-before checker. A hazard raises StrataError.
 
     Raises:
-        MissingFileError: there is no such file; it is a StrategyError and a FileNotFoundError.
+        MissingFileError: a file does not exist. The error is a StrategyError and a FileNotFoundError.
         StrategyError: an argument or a file is wrong.
     """
     chosen, given = _names(strategies, "strategies"), _names(traces, "traces")
@@ -86,7 +87,7 @@ def compare(
 
 
 def explain(strategy: PathLike, *, set: Sequence[str] = (), short: bool = False) -> str:
-    """Each stack of a strategy as built, every value with where it comes from: `strata explain`."""
+    """Returns each stack of a strategy as built, with the origin of every value, as `strata explain` prints them."""
     named = os.fsdecode(_arguments.path(strategy, "strategy"))
     options = ["explain"] + (["--short"] if _arguments.flag(short, "short") else [])
     options += [f"--set={setting}" for setting in _settings(set)]
@@ -109,12 +110,12 @@ def _names(value: Sequence[PathLike], name: str) -> List[str]:
 
 
 def _files(strategies: Sequence[str]) -> List[str]:
-    """The strategies that are files, not presets."""
+    """Returns the strategies that are files, not presets."""
     return [name for name in strategies if Path(name).suffix in (".yaml", ".yml")]
 
 
 def main() -> NoReturn:
-    """The wheel's entry point `strata`: becomes the command."""
+    """Replaces this process by the command. It is the entry point `strata` of the wheel."""
     path = command_path()
     try:
         os.execvp(path, ["strata", *sys.argv[1:]])

@@ -1,9 +1,10 @@
-"""Strata as CuPy's allocator: every request goes to the current stream of the thread that makes it.
+"""Strata as CuPy's allocator. Every request is served for the current stream of the calling thread.
 
     import strata.cupy
     strata.cupy.install("mine.yaml")
 
-CuPy's own pool is replaced. To keep it above Strata: `cupy.cuda.set_allocator(cupy.cuda.MemoryPool(strata.cupy.allocator(facade)).malloc)`.
+This replaces CuPy's own pool. To keep the pool above Strata, call
+`cupy.cuda.set_allocator(cupy.cuda.MemoryPool(strata.cupy.allocator(facade)).malloc)`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _MEMORY_ALLOCATION: Any = 2  # cudaErrorMemoryAllocation
 
 
 class Functions:
-    """malloc and free as CuPy calls them."""
+    """malloc and free, with the signatures of CuPy."""
 
     def __init__(self, facade: Facade, cupy: Any) -> None:
         self.facade = facade
@@ -30,22 +31,26 @@ class Functions:
         self._out_of_memory = _error_of(cupy)
 
     def malloc(self, size: int, device: int) -> int:
-        """Memory for the thread's current stream. Out of memory is CuPy's exception and Strata's at once: it has the report, and as its
-        `status` the runtime's number, which CuPy asks for."""
+        """Returns memory for the thread's current stream.
+
+        An out-of-memory error is both CuPy's exception and Strata's. It has the report, and its `status` is the runtime's number,
+        which CuPy reads.
+        """
         try:
             return self.facade.allocate(size, place=gpu(device), stream=stream_handle(self._current())).ptr
         except OutOfMemoryError as error:
             raise self._out_of_memory(error) from None
 
     def free(self, pointer: int, device: int) -> None:
-        """The memory is reused in the order of the stream that it was served for. Work on another stream must be recorded:
-        `facade.block_of(array.data.mem.ptr).record_stream(stream)`."""
+        """Frees memory, which is then reused in the order of the stream that it was served for. Work on another stream must be
+        recorded: `facade.block_of(array.data.mem.ptr).record_stream(stream)`."""
         if pointer:
             self.facade.free(pointer)
 
 
 def _error_of(cupy: Any) -> Callable[[OutOfMemoryError], Exception]:
-    """The exception's type. CuPy's MemoryPool gives back what it keeps, and asks again, where the runtime's own error says so."""
+    """Returns the type of the exception. It derives from the runtime's error too, because CuPy's MemoryPool releases its memory and
+    retries only after such an error."""
 
     class Error(OutOfMemoryError, cupy.cuda.memory.OutOfMemoryError, cupy.cuda.runtime.CUDARuntimeError):  # type: ignore[misc]
         def __init__(self, error: OutOfMemoryError) -> None:
@@ -58,8 +63,8 @@ def _error_of(cupy: Any) -> Callable[[OutOfMemoryError], Exception]:
 
 
 def allocator(facade: Facade) -> Any:
-    """An allocator of CuPy's over an open facade, for cupy.cuda.set_allocator(), using_allocator() or MemoryPool(). With STRATA_BYPASS, that of
-    CuPy's default pool."""
+    """Returns a CuPy allocator over an open facade, for cupy.cuda.set_allocator(), using_allocator() or MemoryPool(). With
+    STRATA_BYPASS, it returns the allocator of CuPy's default pool."""
     import cupy
 
     if bypassed("CuPy"):
@@ -69,7 +74,7 @@ def allocator(facade: Facade) -> Any:
 
 
 def install(strategy: StrategyLike = None, *, facade: Optional[Facade] = None, **options: Any) -> Facade:
-    """Makes Strata the allocator of all threads; takes what strata.open() takes, or a facade that is open. Answers the facade."""
+    """Makes Strata the allocator of all threads, with the arguments of strata.open() or with an open facade. Returns the facade."""
     import cupy
 
     bypass = bypassed("CuPy")

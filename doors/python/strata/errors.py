@@ -1,6 +1,6 @@
 """One exception for each error status.
 
-Every exception can be pickled and copied with all its attributes, so errors of worker processes keep all attributes.
+Every exception can be pickled and copied with all its attributes, so errors of worker processes lose nothing.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class StrataError(Exception):
-    """A call failed. `str(error)` is the reason that the library gives.
+    """A call failed. `str(error)` is the reason from the library.
 
     Attributes:
-        status: the name, "E_STRATEGY".
-        device_code: the driver's number, 0 if no driver call failed.
-        line, column: in the file that the text names, counted from 1; 0 if the error is not in a file.
+        status: the name of the status, as "E_STRATEGY".
+        device_code: the driver's error number, or 0 if no driver call failed.
+        line, column: the position in the file that the text names, counted from 1, or 0 if the error is not in a file.
     """
 
     def __init__(self, status: str, text: str, device_code: int = 0, line: int = 0, column: int = 0) -> None:
@@ -46,7 +46,7 @@ class StrataError(Exception):
 
 
 class OutOfMemoryError(StrataError, MemoryError):
-    """E_NO_MEMORY: the text is the report, with the cause first and then what helps."""
+    """E_NO_MEMORY: the text is the report, with the cause first and then the remedies."""
 
 
 class StaleError(StrataError):
@@ -54,11 +54,11 @@ class StaleError(StrataError):
 
 
 class StrategyError(StrataError, ValueError):
-    """E_STRATEGY, E_FORMAT: a strategy or a file is wrong; the text begins with file:line:column."""
+    """E_STRATEGY, E_FORMAT: a strategy or a file is wrong. The text begins with file:line:column."""
 
 
 class FileError(StrategyError, OSError):
-    """A file cannot be opened. `errno`, `strerror` and `filename` are those of an OSError."""
+    """A file cannot be opened. The error has the `errno`, `strerror` and `filename` of an OSError."""
 
     def __init__(self, status: str, text: str, reason: OSError) -> None:
         StrategyError.__init__(self, status, text)
@@ -116,7 +116,7 @@ def _attributes(error: StrataError) -> Dict[str, Any]:
 
 
 def _importable(kind: Type[StrataError]) -> Type[StrataError]:
-    """The class itself, or its first importable base class, because doors create classes within functions."""
+    """Returns the class itself, or its first importable base class, because doors create classes within functions."""
     for base in kind.__mro__:
         found: Any = sys.modules.get(base.__module__)
         for name in base.__qualname__.split("."):
@@ -127,7 +127,7 @@ def _importable(kind: Type[StrataError]) -> Type[StrataError]:
 
 
 def _rebuilt(kind: Type[StrataError], arguments: Tuple[Any, ...], attributes: Dict[str, Any]) -> StrataError:
-    # Without __init__, whose arguments differ from class to class. The __new__ must be that of the class's layout.
+    # __init__ is not called, because its arguments differ from class to class. __new__ must match the layout of the class.
     error = OSError.__new__(kind) if issubclass(kind, OSError) else BaseException.__new__(kind)
     error.args = arguments
     for name, value in attributes.items():
@@ -136,18 +136,18 @@ def _rebuilt(kind: Type[StrataError], arguments: Tuple[Any, ...], attributes: Di
 
 
 def check(status: int) -> None:
-    """Raises what the calling thread's last error says, unless `status` is 0."""
+    """Raises the last error of the calling thread, unless `status` is 0."""
     if status == 0:
         return
     error = library().strata_last_error().contents
-    # A newer library may have a status that this package does not know.
+    # A newer library may have a status that is missing in this package.
     name = _abi.STATUSES.get(status) or library().strata_status_name(status).decode().replace("STRATA_", "", 1)
     text = error.text.decode("utf-8", "replace")
     raise _CLASSES.get(name, StrataError)(name, text, error.device_code, error.line, error.column)
 
 
 def check_files(status: int, *paths: Union[str, bytes, None]) -> None:
-    """check() for a call that uses files or folders: if one of them cannot be opened, the error is also an OSError."""
+    """Like check(), for a call that uses files or folders. If one of them cannot be opened, the error is also an OSError."""
     try:
         check(status)
     except StrataError as error:
@@ -156,7 +156,7 @@ def check_files(status: int, *paths: Union[str, bytes, None]) -> None:
 
 
 def file_error(error: StrataError, *paths: Union[str, bytes, None]) -> Optional[FileError]:
-    """The error for the first file that cannot be opened, with the reason of `error`. None: all files can be opened."""
+    """Returns the error for the first file that cannot be opened, with the text of `error`, or None if all files can be opened."""
     for path in paths:
         if path is None:
             continue

@@ -1,4 +1,4 @@
-"""A facade. include/strata/strata.h is the manual; names and rules are the same here."""
+"""Facades. include/strata/strata.h is the manual; names and rules are the same here."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ StrategyLike = Union[str, "os.PathLike[str]", None]
 class Facade(Caches, Graphs, Sharing):
     """The object that strata.open() returns. Any thread may call every method, except close() and change_strategy().
 
-    A facade belongs to its process: it cannot be pickled or copied, and in a forked child every call is an error. An open facade that
-    is collected warns (ResourceWarning) and closes itself by force. Blocks, streams and allocators keep their facade alive.
+    A facade belongs to its process. It cannot be pickled or copied, and every call in a forked child is an error. If an open facade
+    is collected, it warns (ResourceWarning) and closes itself by force. Blocks, streams and allocators keep their facade alive.
     """
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
         self._open = True
         self._process = os.getpid()
-        # What the library may call as long as the facade is open.
+        # The library may call these functions as long as the facade is open.
         self._callbacks: List[Any] = []
 
     # ---- open and close
 
     def close(self, mode: str = "wait") -> List[Leak]:
-        """Closes the facade. `mode`: "busy" and "wait" raise BusyError if a block is live, with the blocks as `leaks` of the
-        error; "force" gives everything back and answers what was live."""
+        """Closes the facade. The modes "busy" and "wait" raise BusyError if a block is live, and `leaks` of the error has the
+        blocks. The mode "force" releases everything and returns the blocks that were live."""
         number = _arguments.choice(mode, "mode", _CLOSE_MODES)
         leaks: List[Leak] = []
 
@@ -59,7 +59,7 @@ class Facade(Caches, Graphs, Sharing):
             error.leaks = leaks
             raise
         except StrataError as error:
-            # A file of a layer could not be written, but the facade is closed.
+            # With these statuses the facade is closed although the call failed. With E_IO, a layer could not write its file.
             self._open = self._open and error.status not in ("E_IO", "E_HOST_MEMORY", "E_STALE")
             raise
         self._open = False
@@ -83,7 +83,7 @@ class Facade(Caches, Graphs, Sharing):
 
     @property
     def closed(self) -> bool:
-        """True after close()."""
+        """True if the facade was closed."""
         return not self._open
 
     def __enter__(self) -> "Facade":
@@ -108,7 +108,7 @@ class Facade(Caches, Graphs, Sharing):
         allow_code: bool = False,
         check_captures: bool = False,
     ) -> None:
-        """Replaces the strategy while nothing is live; the arguments are those of strata.open()."""
+        """Replaces the strategy while no block is live. The arguments are those of strata.open()."""
         flags = (ignore_environment, check_stream_ids, allow_code, check_captures)
         options = open_options(strategy, text, set, devices, flags)
         check_files(library().strata_change_strategy(self.handle, ctypes.byref(options.struct)), *options.files)
@@ -133,18 +133,18 @@ class Facade(Caches, Graphs, Sharing):
         """Serves `size` bytes in `place` for `stream`.
 
         Args:
-            stream: the owner; None is the default stream. In pinned and host places the first borrower.
-            alignment: 0 (256 bytes) or a power of two.
-            zero: filled with zeros, in the order of `stream`.
-            grow: False: from what is cached alone.
-            retry: False: fails at the first lack of memory.
-            report: False: an OutOfMemoryError has one line.
-            pool: a number of pool(); 0: the thread's current one.
+            stream: the owner, or in pinned and host places the first borrower. None is the default stream.
+            alignment: a power of two, or 0 for 256 bytes.
+            zero: if True, the block is filled with zeros, in the order of `stream`.
+            grow: if False, only cached memory may be served.
+            retry: if False, the request fails at the first lack of memory.
+            report: if False, the text of an OutOfMemoryError has only one line.
+            pool: a number of pool(), or 0 for the thread's current pool.
             tag: a label for reports.
-            freed_before: for frees with counts: memory that was freed up to this count may be served (next_count()).
+            freed_before: for layers that count frees (next_count()). Memory that was freed up to this count may be served.
 
         Raises:
-            OutOfMemoryError: its text says why, and what helps.
+            OutOfMemoryError: the text has the cause, and the remedies.
         """
         told = allocate_options(
             size,
@@ -163,17 +163,18 @@ class Facade(Caches, Graphs, Sharing):
         return Block(self, block)
 
     def allocator(self, place: PlaceLike = gpu(0), stream: Any = None, pool: SupportsIndex = 0) -> Allocator:
-        """One object for a place, a stream and a pool, for components that get their allocator. `pool`: as for allocate()."""
+        """Returns one object for a place, a stream and a pool, for components that take an allocator. `pool` is as in
+        allocate()."""
         told, code, number = _abi.Allocator(), Place.of(place).code, _arguments.integer(pool, "pool")
         check(library().strata_allocator_get(self.handle, code, stream_handle(stream), number, ctypes.byref(told)))
         return Allocator(self, told)
 
     def block_of(self, address: SupportsIndex) -> Block:
-        """The live block that begins at an address."""
+        """Returns the live block that begins at an address."""
         return self._found("block_of", address)
 
     def block_around(self, address: SupportsIndex) -> Block:
-        """The live block that contains an address."""
+        """Returns the live block that contains an address."""
         return self._found("base_pointer", address)
 
     def _found(self, function: str, address: SupportsIndex) -> Block:
@@ -186,19 +187,20 @@ class Facade(Caches, Graphs, Sharing):
         check(library().strata_free_pointer(self.handle, _arguments.integer(address, "address")))
 
     def next_count(self, place: PlaceLike = gpu(0)) -> int:
-        """For layers whose frees have counts (`timestamps`): the next count. Earlier frees have smaller counts, later frees larger ones."""
+        """Returns the next count, for layers that count frees (`timestamps`). Earlier frees have smaller counts, and later
+        frees have larger ones."""
         count = ctypes.c_uint64()
         check(library().strata_next_count(self.handle, Place.of(place).code, ctypes.byref(count)))
         return count.value
 
     def set_safe_frontier(self, count: SupportsIndex, place: PlaceLike = gpu(0)) -> None:
-        """The work up to this count is over: memory that was freed at smaller counts may serve any stream."""
+        """Declares the work up to this count complete. Memory that was freed at smaller counts may then serve any stream."""
         check(library().strata_set_safe_frontier(self.handle, Place.of(place).code, _arguments.integer(count, "count")))
 
     # ---- streams and pools
 
     def stream(self, place: PlaceLike = gpu(0), *, name: Optional[str] = None, priority: SupportsIndex = 0) -> Stream:
-        """A new stream of the facade's own, with a name for `streams:` of the strategy if one is given."""
+        """Creates a stream that belongs to the facade. `name`, if given, is its name for `streams:` of the strategy."""
         handle, where = ctypes.c_void_p(), Place.of(place)
         named, order = _arguments.text_or_none(name, "name"), _arguments.signed(priority, "priority")
         check(library().strata_stream_create(self.handle, where.code, order, ctypes.byref(handle)))
@@ -212,37 +214,38 @@ class Facade(Caches, Graphs, Sharing):
         return made
 
     def name_stream(self, stream: Any, name: str, place: PlaceLike = gpu(0)) -> None:
-        """Names a stream before its first request in a place."""
+        """Names a stream. It must be called before the first request of the stream in the place."""
         named = _arguments.text(name, "name")
         check(library().strata_stream_name(self.handle, Place.of(place).code, stream_handle(stream), named))
 
     def same_stream(self, a: Any, b: Any, place: PlaceLike = gpu(0)) -> bool:
-        """True if one stack serves both streams."""
+        """Returns True if one stack serves both streams."""
         same = ctypes.c_bool()
         handles = stream_handle(a), stream_handle(b)
         check(library().strata_same_stream(self.handle, Place.of(place).code, *handles, ctypes.byref(same)))
         return same.value
 
     def set_default_stream(self, stream: Any, place: PlaceLike = gpu(0)) -> None:
-        """Makes `stream` the default stream (None) of the place. It can be set once, and must live as long as the facade."""
+        """Makes `stream` the default stream (None) of the place. It can be set once. The stream must live as long as the facade."""
         check(library().strata_set_default_stream(self.handle, Place.of(place).code, stream_handle(stream)))
 
     def forget_stream(self, stream: Any, place: PlaceLike = gpu(0)) -> None:
-        """To be called before the program destroys a stream of its own, for each place in which it was used."""
+        """Forgets a stream. The program must call this before it destroys its own stream, once for each place that used it."""
         check(library().strata_stream_forget(self.handle, Place.of(place).code, stream_handle(stream)))
 
     def note_work(self, stream: Any, microseconds: Real, *blocks: Block, place: PlaceLike = gpu(0)) -> None:
-        """Tells the layer `trace` of a kernel that was launched by another library, as it was measured. Nothing else happens."""
+        """Records in the layer `trace` a kernel that another library launched, with its measured duration. It has no other
+        effect."""
         duration, refs = _arguments.nanoseconds(microseconds, "microseconds"), block_refs(blocks)
         where = Place.of(place).code
         check(library().strata_note_work(self.handle, where, stream_handle(stream), duration, refs, len(refs)))
 
     def note_wait(self, stream: Any, other: Any, place: PlaceLike = gpu(0)) -> None:
-        """Tells it that later work of `stream` comes after what `other` has been given so far."""
+        """Records in the layer `trace` that later work of `stream` follows all work that was submitted to `other` so far."""
         check(library().strata_note_wait(self.handle, Place.of(place).code, stream_handle(stream), stream_handle(other)))
 
     def note_sync(self, stream: Any = ..., place: PlaceLike = gpu(0)) -> None:
-        """Tells it that the host has waited for a stream, or without one for the whole device."""
+        """Records in the layer `trace` that the host has waited for a stream, or without `stream` for the whole device."""
         where = Place.of(place).code
         if stream is ...:
             check(library().strata_note_device_sync(self.handle, where))
@@ -250,17 +253,17 @@ class Facade(Caches, Graphs, Sharing):
             check(library().strata_note_sync(self.handle, where, stream_handle(stream)))
 
     def pool(self, name: str) -> int:
-        """The number of the pool that the strategy calls `name`."""
+        """Returns the number of the pool that is named `name` in the strategy."""
         number, named = ctypes.c_uint64(), _arguments.text(name, "name")
         check(library().strata_pool(self.handle, named, ctypes.byref(number)))
         return number.value
 
     def in_pool(self, pool: SupportsIndex, place: PlaceLike = gpu(0)) -> "_InPool":
-        """`with facade.in_pool(number): ...`: the thread's requests in the place go to the pool."""
+        """Serves the thread's requests in the place from the pool during `with facade.in_pool(number): ...`."""
         return _InPool(self, _arguments.integer(pool, "pool"), Place.of(place))
 
     def current_pool(self, place: PlaceLike = gpu(0)) -> int:
-        """The thread's current pool in a place; POOL_ORDINARY: none."""
+        """Returns the thread's current pool in a place, or POOL_ORDINARY if it has none."""
         number = ctypes.c_uint64()
         check(library().strata_pool_current(self.handle, Place.of(place).code, ctypes.byref(number)))
         return number.value
@@ -268,32 +271,32 @@ class Facade(Caches, Graphs, Sharing):
     # ---- caches
 
     def release(self, place: PlaceLike = gpu(0)) -> int:
-        """Gives every idle chunk of a place back to the device; answers the bytes."""
+        """Releases every idle chunk of a place to the device. Returns the number of bytes released."""
         released = ctypes.c_uint64()
         check(library().strata_release(self.handle, Place.of(place).code, ctypes.byref(released)))
         return released.value
 
     def trim(self, keep: SupportsIndex, place: PlaceLike = gpu(0)) -> int:
-        """Releases idle chunks until at most `keep` idle bytes are left; answers the bytes."""
+        """Releases idle chunks until at most `keep` idle bytes are left. Returns the number of bytes released."""
         released, bound = ctypes.c_uint64(), _arguments.integer(keep, "keep")
         check(library().strata_trim(self.handle, Place.of(place).code, bound, ctypes.byref(released)))
         return released.value
 
     def mem_info(self, place: PlaceLike = gpu(0)) -> Dict[str, int]:
-        """free and total as the device says, cached (reserved and not allocated), limit."""
+        """Returns bytes: `free` and `total` as the device reports them, `cached` (reserved and not allocated) and `limit`."""
         info = _abi.MemInfo(ctypes.sizeof(_abi.MemInfo))
         check(library().strata_mem_info(self.handle, Place.of(place).code, ctypes.byref(info)))
         return {field[0]: getattr(info, field[0]) for field in _abi.MemInfo._fields_[1:]}
 
     def set_limit(self, limit: Optional[SupportsIndex], place: PlaceLike = gpu(0)) -> None:
-        """Bounds the bytes that may be reserved in a place; None: no bound."""
+        """Limits the bytes that may be reserved in a place. None removes the limit."""
         bound = _abi.UNLIMITED if limit is None else _arguments.integer(limit, "limit")
         check(library().strata_set_limit(self.handle, Place.of(place).code, bound))
 
     # ---- figures
 
     def statistics(self, place: PlaceLike = gpu(0), *, stream: Any = ..., pool: Optional[SupportsIndex] = None) -> Statistics:
-        """The figures of a place: of all its stacks, of one stream's, or of a pool."""
+        """Returns the statistics of a place: of all its stacks, of the stack of one stream, or of a pool."""
         told = _abi.Statistics(ctypes.sizeof(_abi.Statistics))
         code = Place.of(place).code
         if pool is not None:
@@ -307,27 +310,27 @@ class Facade(Caches, Graphs, Sharing):
         return Statistics.of(told)
 
     def all_statistics(self) -> Dict[str, Any]:
-        """The figures of every place, stream, pool and layer, as strata_statistics_json() tells them."""
+        """Returns the statistics of every place, stream, pool and layer, as strata_statistics_json() writes them."""
         return dict(json.loads(self._text("statistics_json")))
 
     def prometheus(self) -> str:
-        """The figures in the text format of Prometheus."""
+        """Returns the statistics in the text format of Prometheus."""
         return self._text("statistics_prometheus")
 
     def reset_peaks(self, place: PlaceLike = gpu(0)) -> None:
-        """Sets every peak of a place to the present value."""
+        """Sets every peak of a place to its current value."""
         check(library().strata_reset_peaks(self.handle, Place.of(place).code))
 
     def explain(self) -> str:
-        """Each stack as built: where each value comes from, and which instances are shared."""
+        """Returns each stack as built, with the origin of each value and the instances that are shared."""
         return self._text("explain")
 
     def chunks(self, place: PlaceLike = gpu(0)) -> str:
-        """The chunks of a place and their blocks, as text."""
+        """Returns the chunks of a place and their blocks, as text."""
         return self._text("chunks_text", Place.of(place).code)
 
     def snapshot(self, place: PlaceLike = gpu(0)) -> List[Row]:
-        """Every block of a place in the order of addresses, all as of one moment."""
+        """Returns every block of a place in the order of addresses, all at the same moment."""
         rows: List[Row] = []
 
         def add(row: Any, _: Any) -> None:
@@ -337,7 +340,8 @@ class Facade(Caches, Graphs, Sharing):
         return rows
 
     def report(self, *places: PlaceLike) -> str:
-        """Figures and chunks of places, for people; without places, of every open one that was used."""
+        """Returns the statistics and chunks of places as readable text. Without places, it covers every open place that was
+        used."""
         chosen = [Place.of(place) for place in places]
         if not chosen:
             told = ((Place.of(entry["place"]), entry["total"]) for entry in self.all_statistics()["places"])
@@ -345,14 +349,17 @@ class Facade(Caches, Graphs, Sharing):
         return "\n".join(place_report(str(place), self.statistics(place), self.chunks(place)) for place in chosen)
 
     def validate(self) -> None:
-        """Checks every structure of the facade. StrataError (E_CORRUPT): its text says what is wrong."""
+        """Checks every structure of the facade. Raises StrataError (E_CORRUPT) with the fault in its text."""
         check(library().strata_validate(self.handle))
 
     # ---- out of memory, notes
 
     def on_out_of_memory(self, observer: Callable[[Place, int, str, str], None]) -> int:
-        """`observer(place, size, cause, report)` is called for every request that fails for memory at last. Answers a number for
-        remove_callback(). What the observer raises is printed and passed over."""
+        """Adds an observer of out-of-memory errors, and returns a number for remove_callback().
+
+        `observer(place, size, cause, report)` is called for every request that fails for lack of memory. Exceptions of the observer
+        are printed and otherwise ignored.
+        """
         _arguments.function(observer, "observer")
 
         def called(event: Any, _: Any) -> None:
@@ -363,7 +370,8 @@ class Facade(Caches, Graphs, Sharing):
         return self._added("out_of_memory_observer", _abi.out_of_memory_fn(called))
 
     def on_free_memory(self, callback: Callable[[Place, int], int]) -> int:
-        """`callback(place, size)` is asked to free memory of the program's own; it answers the bytes that it freed."""
+        """Adds a callback that frees the program's own memory, and returns a number for remove_callback(). `callback(place, size)`
+        must return the number of bytes that it freed."""
         _arguments.function(callback, "callback")
 
         def called(place: int, size: int, _: Any) -> int:
@@ -378,19 +386,19 @@ class Facade(Caches, Graphs, Sharing):
         return number.value
 
     def remove_callback(self, number: SupportsIndex) -> None:
-        """Requests that begin after the return no longer call it."""
+        """Removes a callback or an observer. Requests that begin after the return do not call it."""
         check(library().strata_remove_callback(self.handle, _arguments.integer(number, "number", 32)))
 
     def step(self) -> None:
-        """A step of the program ends: reports count them."""
+        """Ends a step of the program. Reports count the steps."""
         check(library().strata_step(self.handle))
 
     def annotate(self, operator: Optional[str]) -> None:
-        """The thread's requests belong to this operator until the next call; None ends that."""
+        """Assigns the thread's requests to this operator until the next call. None assigns them to no operator."""
         check(library().strata_annotate(self.handle, _arguments.text_or_none(operator, "operator")))
 
 
-# Facades that were collected where they could not be closed. open() closes them.
+# Facades that could not be closed when they were collected. open() closes them.
 _unclosed: List[Facade] = []
 
 
@@ -428,7 +436,7 @@ _OPEN_FLAGS = (
 
 
 class open_options:
-    """The options struct of strata_open(), the texts to which it points, and the files that it names."""
+    """The options struct of strata_open(), with the texts to which it points and the files that it names."""
 
     def __init__(
         self,
@@ -471,17 +479,18 @@ def open(
     """Opens a facade.
 
     Args:
-        strategy: a preset's name ("strata", "pytorch", "import:pytorch"), or a file: a path object, or a name that ends in .yaml.
-            None: STRATA_STRATEGY of the environment, else the preset "strata".
-        text: the YAML of a strategy instead.
+        strategy: a preset's name ("strata", "pytorch", "import:pytorch"), or a file, given as a path object or a name that ends in
+            .yaml or .yml. The default is STRATA_STRATEGY of the environment, else the preset "strata".
+        text: the YAML of a strategy, instead of `strategy`.
         set: options as ["auto_growth.chunk_size=32MiB"].
-        devices: "gpu", "gpu:0", "sim", "sim:a100", ...; None: as the strategy says. A simulated device is never chosen unasked.
+        devices: "gpu", "gpu:0", "sim", "sim:a100", ... The default is the choice of the strategy. A simulated device is used only
+            if it is requested.
         ignore_environment, check_stream_ids, allow_code, check_captures: the flags STRATA_OPEN_*.
 
     Raises:
-        StrategyError: the strategy is wrong; the text has file:line:column.
-        MissingFileError: there is no such file; it is a StrategyError and a FileNotFoundError.
-        DeviceError: there is no such device.
+        StrategyError: the strategy is wrong. The text has file:line:column.
+        MissingFileError: the file does not exist. The error is a StrategyError and a FileNotFoundError.
+        DeviceError: the device does not exist.
     """
     flags = (ignore_environment, check_stream_ids, allow_code, check_captures)
     options = open_options(strategy, text, set, devices, flags)
@@ -492,7 +501,7 @@ def open(
 
 
 def names(function: str) -> Iterator[str]:
-    """The names that strata_strategy_name() or strata_layer_name() count through."""
+    """Yields the names that strata_strategy_name() or strata_layer_name() enumerate."""
     index = 0
     while True:
         name = getattr(library(), function)(index)

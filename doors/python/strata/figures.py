@@ -1,4 +1,4 @@
-"""Figures and snapshots as Python has them, and as people read them."""
+"""Statistics and snapshots as Python objects, and as readable text."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 class Statistics(Dict[str, int]):
-    """The figures of a place, a stream or a pool: a dictionary whose keys are attributes as well."""
+    """The statistics of a place, a stream or a pool, as a dictionary with its keys as attributes."""
 
     @classmethod
     def of(cls, told: _abi.Statistics) -> "Statistics":
-        """From the C struct."""
+        """Returns a copy of the C struct."""
         return cls((name, getattr(told, name)) for name, _, _ in _abi.STATISTICS)
 
     def __getattr__(self, name: str) -> int:
@@ -25,7 +25,7 @@ class Statistics(Dict[str, int]):
 
 
 class Row(NamedTuple):
-    """A block of a snapshot. `state` is "free", "live" or "waiting" (freed, and in use on other streams)."""
+    """A block of a snapshot. `state` is "free", "live" or "waiting" (freed, but still in use on other streams)."""
 
     address: int
     size: int
@@ -38,14 +38,14 @@ class Row(NamedTuple):
 
     @classmethod
     def of(cls, row: Any) -> "Row":
-        """From the C struct, which is valid during a call alone."""
+        """Returns a copy of the C struct, which is valid only during the callback."""
         state = _abi.SNAPSHOT_STATES[row.state]
         block = row.block
         return cls(block.ptr or 0, block.size, state, row.requested, row.stream or 0, row.chunk, row.pool, block.ref)
 
 
 def bytes_text(count: int) -> str:
-    """1536 -> "1.50 KiB"; below 1024 bytes as they are."""
+    """Returns "1.50 KiB" for 1536. Below 1024 bytes it returns the exact number of bytes."""
     if count < 1024:
         return f"{count} B"
     value, unit = float(count), 0
@@ -56,7 +56,7 @@ def bytes_text(count: int) -> str:
 
 
 def place_report(place: str, statistics: Statistics, chunks: str) -> str:
-    """The figures of a place that are not 0, then its chunks."""
+    """Returns the statistics of a place that are not 0, then its chunks."""
     lines = [place]
     for name, unit, _ in _abi.STATISTICS:
         value = statistics[name]

@@ -8,7 +8,7 @@
     graph.launch(stream)
     graph.destroy()
     block.free()
-    pool.remove()                               # the program keeps the pool no longer
+    pool.remove()                               # the program releases the pool
 
 docs/graphs.md has the rules.
 """
@@ -44,14 +44,14 @@ class GraphPoolInfo(NamedTuple):
 
 
 class Restored(NamedTuple):
-    """The changes of Checkpoint.restore(): blocks that it freed, and blocks that are live again with new refs."""
+    """The changes that Checkpoint.restore() made: the blocks that it freed, and the blocks that are live again with new refs."""
 
     freed: List[Block]
     live: List[Block]
 
 
 class GraphPool(_handle.ProcessObject):
-    """A pool of memory for captured graphs. A `with` statement calls end(); remove() releases the program's claim."""
+    """A pool of memory for captured graphs. A `with` statement calls end(). remove() releases the program's claim on the pool."""
 
     __slots__ = ("facade", "place", "number")
 
@@ -61,21 +61,21 @@ class GraphPool(_handle.ProcessObject):
         self.number = number
 
     def end(self) -> None:
-        """Routes requests as before the begin."""
+        """Ends the redirection: requests are routed as before begin_graph_pool()."""
         check(library().strata_graph_pool_end(self.facade.handle, self.place.code, self.number))
 
     def remove(self) -> None:
-        """Undoes one begin. The pool ends once no graph keeps it and its last block was freed."""
+        """Undoes one begin. The pool ends once no graph holds it and its last block was freed."""
         check(library().strata_graph_pool_remove(self.facade.handle, self.place.code, self.number))
 
     def describe(self) -> GraphPoolInfo:
-        """The holders of the pool and its memory."""
+        """Returns the number of holders of the pool, and its memory."""
         told = _abi.GraphPoolInfo(ctypes.sizeof(_abi.GraphPoolInfo))
         check(library().strata_graph_pool_describe(self.facade.handle, self.place.code, self.number, ctypes.byref(told)))
         return GraphPoolInfo(*(getattr(told, name) for name in GraphPoolInfo._fields))
 
     def checkpoint(self) -> "Checkpoint":
-        """Saves the live blocks of the pool, to be restored later."""
+        """Saves the live blocks of the pool. Checkpoint.restore() restores them later."""
         handle = ctypes.c_void_p()
         check(library().strata_graph_pool_checkpoint(self.facade.handle, self.place.code, self.number, ctypes.byref(handle)))
         return Checkpoint(self, handle.value or 0)
@@ -91,7 +91,7 @@ class GraphPool(_handle.ProcessObject):
 
 
 class Checkpoint(_handle.ProcessObject):
-    """The saved live blocks of a graph pool. It keeps neither blocks nor the pool alive, and ends when it is collected."""
+    """The saved live blocks of a graph pool. It keeps neither the blocks nor the pool alive, and ends when it is collected."""
 
     __slots__ = ("pool", "handle", "_process")
 
@@ -101,7 +101,7 @@ class Checkpoint(_handle.ProcessObject):
         self._process = os.getpid()
 
     def restore(self) -> Restored:
-        """Frees the blocks that were not live then, and makes the blocks live again that were live then."""
+        """Frees the blocks that were not live at the checkpoint, and makes the blocks live again that were live at it."""
         facade = self.pool.facade
         restored = Restored([], [])
 
@@ -182,8 +182,8 @@ class Graphs(_handle.Handle):
         """Serves requests of a stream in a place from a graph pool, until GraphPool.end() or the end of a `with` statement.
 
         Args:
-            pool: the number of a pool that exists already; 0: a new one.
-            filter: instead of `stream`: selects streams by their handles. Any thread may call it, and it must not call the facade.
+            pool: the number of an existing pool, or 0 for a new pool.
+            filter: selects streams by their handles, instead of `stream`. Any thread may call it, and it must not call the facade.
         """
         where, number = Place.of(place), ctypes.c_uint64(_arguments.integer(pool, "pool"))
         if filter is None:
@@ -198,16 +198,16 @@ class Graphs(_handle.Handle):
 
             function = _abi.graph_filter_fn(called)
             check(library().strata_graph_pool_begin_filtered(self.handle, where.code, function, None, ctypes.byref(number)))
-            # It may still be called shortly after the end.
+            # Another thread may still call it shortly after the end.
             self._callbacks.append(function)
         return GraphPool(self, where, number.value)  # type: ignore[arg-type]
 
     def capture(self, stream: Any, place: PlaceLike = gpu(0)) -> Capture:
-        """`with s.capture(stream) as graph: ...` captures the work of the stream into a Graph instead of doing it."""
+        """Captures the work of the stream into a Graph instead of running it, during `with s.capture(stream) as graph: ...`."""
         return Capture(Graph(self, Place.of(place)), stream_handle(stream))  # type: ignore[arg-type]
 
     def graph_pools(self, place: PlaceLike = gpu(0)) -> List[GraphPool]:
-        """The pools of a place that have not ended, the oldest first."""
+        """Returns the pools of a place that have not ended, the oldest first."""
         where, count = Place.of(place), ctypes.c_size_t(0)
         while True:
             room = count.value

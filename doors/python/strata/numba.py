@@ -3,9 +3,10 @@
     import strata.numba
     strata.numba.install("mine.yaml")     # before the first use of CUDA
 
-or NUMBA_CUDA_MEMORY_MANAGER=strata.numba, with STRATA_STRATEGY for the strategy. Numba asks for memory without a stream: it belongs to the
-default one, and work on others must be waited for or recorded, `facade.block_of(address).record_stream(stream)`, before the array goes.
-Numba's own manager frees by a call that may wait for the device; this one does not wait.
+or set NUMBA_CUDA_MEMORY_MANAGER=strata.numba, with STRATA_STRATEGY for the strategy. Numba requests memory without a stream, so the
+memory belongs to the default stream. Before an array is freed, work on other streams must be complete, or be recorded with
+`facade.block_of(address).record_stream(stream)`. Numba's own manager frees by a call that may wait for the device. Strata does not
+wait.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ _LEGACY, _PER_THREAD = 0, 2
 
 
 def manager(facade: Optional[Facade] = None) -> Any:
-    """A class for numba.cuda.set_memory_manager(). Without a facade the first context opens one, as strata.open() does. With STRATA_BYPASS,
-    Numba's own."""
+    """Returns a class for numba.cuda.set_memory_manager(). Without a facade, the first context opens one, as strata.open() does.
+    With STRATA_BYPASS, it returns Numba's own class."""
     from numba import cuda
 
     if bypassed("Numba"):
@@ -32,7 +33,7 @@ def manager(facade: Optional[Facade] = None) -> Any:
     stream = _default_stream(cuda)
 
     class StrataManager(cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]
-        """Device memory is Strata's; pinned, mapped and managed memory stays Numba's."""
+        """Serves device memory. Pinned, mapped and managed memory remains Numba's."""
 
         _facade = facade
 
@@ -42,9 +43,9 @@ def manager(facade: Optional[Facade] = None) -> Any:
             super().initialize()
 
         def memalloc(self, size: int) -> Any:
-            """MemoryError (strata.OutOfMemoryError) has the report."""
+            """Serves device memory. If there is none, it raises MemoryError (strata.OutOfMemoryError) with the report."""
             block = self._opened().allocate(size, place=gpu(self.context.device.id), stream=stream)
-            # Numba keeps no list of it: reset() empties what it has while arrays still live.
+            # The pointer is in no list of Numba, because reset() empties the lists while arrays are still live.
             return cuda.MemoryPointer(self.context, _pointer(cuda, block.ptr), size, finalizer=block.free)
 
         def _opened(self) -> Facade:
@@ -67,21 +68,21 @@ def manager(facade: Optional[Facade] = None) -> Any:
 
 
 def _default_stream(cuda: Any) -> int:
-    """What Numba means by the default stream; NUMBA_CUDA_PER_THREAD_DEFAULT_STREAM says it."""
+    """Returns the handle of Numba's default stream, which NUMBA_CUDA_PER_THREAD_DEFAULT_STREAM selects."""
     return _PER_THREAD if cuda.cudadrv.driver.config.CUDA_PER_THREAD_DEFAULT_STREAM else _LEGACY
 
 
 def _pointer(cuda: Any, address: int) -> Any:
-    """The address as Numba's bindings of the driver have it."""
+    """Returns the address in the type of Numba's driver bindings."""
     driver = cuda.cudadrv.driver
-    if getattr(driver, "USE_NV_BINDING", True):  # newer ones have no other
+    if getattr(driver, "USE_NV_BINDING", True):  # newer versions have no other bindings
         return driver.binding.CUdeviceptr(address)
     return ctypes.c_uint64(address)
 
 
 def install(strategy: StrategyLike = None, *, facade: Optional[Facade] = None, **options: Any) -> Facade:
-    """Makes Strata Numba's memory manager, before the first use of CUDA. Takes what strata.open() takes, or a facade that is open;
-    answers the facade."""
+    """Makes Strata Numba's memory manager, with the arguments of strata.open() or with an open facade. It must be called before the
+    first use of CUDA. Returns the facade."""
     from numba import cuda
 
     bypass = bypassed("Numba")
@@ -92,7 +93,7 @@ def install(strategy: StrategyLike = None, *, facade: Optional[Facade] = None, *
 
 
 def __getattr__(name: str) -> Any:
-    # What NUMBA_CUDA_MEMORY_MANAGER=strata.numba looks for.
+    # NUMBA_CUDA_MEMORY_MANAGER=strata.numba makes Numba look up this name.
     if name == "_numba_memory_manager":
         return manager()
     raise AttributeError(name)

@@ -4,16 +4,18 @@
     memory = strata.open("mine.yaml")
     session = onnxruntime.InferenceSession("model.onnx", providers=[strata.onnxruntime.provider(memory)])
 
-A provider with an external allocator computes on the device's legacy default stream, and ONNX Runtime takes no other beside one. Memory is
-asked for without a stream, so it is served for that one. It calls the library, and no Python. `memory.set_limit()` is the limit, and
-`gpu_mem_limit` does nothing. `gpu_external_empty_cache` is left out: ONNX Runtime calls it in the middle of runs, and Strata gives idle
-memory back by itself where a request lacks some.
+A provider with an external allocator computes on the device's legacy default stream, and ONNX Runtime accepts no other stream for
+it. It requests memory without a stream, so Strata serves the memory for that stream. ONNX Runtime calls the library directly,
+without Python. `memory.set_limit()` sets the limit, and `gpu_mem_limit` has no effect. `gpu_external_empty_cache` is not set,
+because ONNX Runtime calls it in the middle of runs. Strata releases idle memory by itself when a request lacks memory.
 
-Where the provider cannot be made, ONNX Runtime prints why and goes on without it: `session.get_providers()` tells which it has. A request
-that is not served ends the run with an exception of ONNX Runtime's, which says that an allocation failed; the reason is in Strata's log.
+If the provider cannot be made, ONNX Runtime prints the reason and continues without it: `session.get_providers()` lists the
+providers of a session. A request that fails ends the run with an exception of ONNX Runtime, which reports a failed allocation. The
+reason is in Strata's log.
 
-What is allocated outside sessions, such as an OrtValue on the device, comes from one allocator for the whole process: that of the last
-session before the first such value, or an arena of ONNX Runtime's own where there was none. So make a session first.
+Memory that is allocated outside sessions, such as an OrtValue on the device, has one allocator for the whole process. It is the
+allocator of the last session before the first such value, or an arena of ONNX Runtime if there was no session. So make a session
+first.
 """
 
 from __future__ import annotations
@@ -32,15 +34,14 @@ _LEGACY = 0
 
 
 def options(facade: Facade, device: int = 0, **others: Any) -> Dict[str, str]:
-    """Options of CUDAExecutionProvider over an open facade, which must stay open as long as a session uses them. With STRATA_BYPASS, options
-    that keep the provider's own arena.
+    """Returns options of CUDAExecutionProvider over an open facade, which must stay open as long as a session uses them. With
+    STRATA_BYPASS, it returns options that keep the provider's own arena.
 
-    Work on a stream that does not wait for the default stream by itself, as PyTorch's and other non-blocking ones do not, must be ordered
-    against it.
+    Non-blocking streams, such as PyTorch's, do not wait for the default stream. The program must order their work against it.
 
     Args:
-        others: more options of the provider, as it names them. `user_compute_stream` is refused, as ONNX Runtime refuses it beside an
-            external allocator; so is `enable_cuda_graph`: it would capture the default stream, which cannot be captured.
+        others: more options of the provider, by their names. `user_compute_stream` is refused, because ONNX Runtime refuses it
+            with an external allocator. `enable_cuda_graph` is refused, because the default stream cannot be captured.
     """
     taken = sorted(_MINE & set(others))
     if taken:
@@ -62,7 +63,7 @@ def options(facade: Facade, device: int = 0, **others: Any) -> Dict[str, str]:
 
 
 def provider(facade: Facade, device: int = 0, **others: Any) -> Tuple[str, Dict[str, str]]:
-    """An entry of `providers=` of InferenceSession: the name and options()."""
+    """Returns an entry for `providers=` of InferenceSession: the name and options()."""
     return "CUDAExecutionProvider", options(facade, device, **others)
 
 

@@ -18,7 +18,7 @@ class Place(NamedTuple):
 
     @property
     def code(self) -> int:
-        """The number that the C interface has for it."""
+        """The number of the place in the C interface."""
         kind = _arguments.choice(self.kind, "the kind of a place", _abi.PLACE_KINDS)
         device = _arguments.integer(self.device, "the device of a place")
         if device > 0xFFFF:
@@ -27,9 +27,9 @@ class Place(NamedTuple):
 
     @classmethod
     def of(cls, place: "PlaceLike") -> "Place":
-        """A place from a place, or from its name: "gpu" (device 0), "gpu:1", "pinned"."""
+        """Returns a place from a place, or from its name: "gpu" (device 0), "gpu:1", "pinned"."""
         if isinstance(place, Place):
-            return cls.of_code(place.code)  # the code refuses what is no place
+            return cls.of_code(place.code)  # the code refuses invalid places
         if not isinstance(place, str):
             raise TypeError(f"a place must be a Place or a text such as gpu:0, not {place!r} ({type(place).__name__})")
         kind, colon, device = place.partition(":")
@@ -39,7 +39,7 @@ class Place(NamedTuple):
 
     @classmethod
     def of_code(cls, code: int) -> "Place":
-        """The place of a number of the C interface."""
+        """Returns the place of a number of the C interface."""
         return cls(_abi.PLACE_KINDS[code >> 16], code & 0xFFFF)
 
 
@@ -47,12 +47,12 @@ PlaceLike = Union[Place, str]
 
 
 def gpu(device: SupportsIndex = 0) -> Place:
-    """Memory of one device."""
+    """Returns the place for memory of one device."""
     return _of_device("gpu", device)
 
 
 def managed(device: SupportsIndex = 0) -> Place:
-    """Memory that migrates between the host and one device on demand."""
+    """Returns the place for memory that migrates between the host and one device on demand."""
     return _of_device("managed", device)
 
 
@@ -62,10 +62,10 @@ def _of_device(kind: str, device: SupportsIndex) -> Place:
 
 
 def pinned() -> Place:
-    """Page-locked memory of the host. Its blocks have no owner stream."""
+    """Returns the place for page-locked memory of the host. Its blocks have no owner stream."""
     return Place("pinned")
 
 
 def host() -> Place:
-    """Plain memory of the host."""
+    """Returns the place for plain memory of the host."""
     return Place("host")

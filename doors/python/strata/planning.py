@@ -1,4 +1,4 @@
-"""Offline memory planning: lifetimes in, addresses out. It needs no facade and no device; docs/planning.md has the planners.
+"""Offline memory planning: it turns lifetimes into addresses. It needs no facade and no device. docs/planning.md has the planners.
 
     from strata.planning import Buffer, make
 
@@ -23,14 +23,14 @@ class Buffer(NamedTuple):
     """A buffer that lives in [lower, upper) of logical time.
 
     Attributes:
-        size: bytes; 0 takes no memory.
-        alignment: of its offset, a power of two.
-        offset: a fixed offset; None: any.
+        size: bytes; a buffer of 0 bytes takes no memory.
+        alignment: the alignment of its offset, a power of two.
+        offset: a fixed offset, or None for any.
         kind: the planner `reuse` passes memory only between buffers of one kind.
-        fork, branch: buffers of one fork other than 0, and of different branches of it, never share a byte.
-        output: it leaves the program.
-        removed: it is not needed and takes no memory.
-        held: it lived before the first moment.
+        fork, branch: buffers in different branches of one fork (other than 0) never share a byte.
+        output: True for an output of the program.
+        removed: True if the buffer is not needed and takes no memory.
+        held: True if the buffer was live before the first moment.
     """
 
     lower: SupportsIndex
@@ -47,7 +47,13 @@ class Buffer(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Offsets, one for each buffer. `proved`: no plan has a lower peak. `pools`: number of pools of the planner `tree`."""
+    """Offsets, one for each buffer, and their peak.
+
+    Attributes:
+        proved: True if it is proved that no plan has a lower peak.
+        pools: number of pools of the planner `tree`.
+        seconds: time that the planner took.
+    """
 
     offsets: List[int]
     peak: int
@@ -67,8 +73,8 @@ class Line(NamedTuple):
 
 
 class Dependencies(NamedTuple):
-    """Memory that a plan passes on between buffers. `implicit` counts the pairs of different branches, which `found` lists as (earlier,
-    later, bytes)."""
+    """Memory that a plan passes on between buffers. `implicit` counts the pairs in different branches. `found` lists them as
+    (earlier, later, bytes)."""
 
     reuses: int
     bytes: int
@@ -89,12 +95,12 @@ def make(
     """Chooses the offset of each buffer.
 
     Args:
-        buffers: Buffer, or tuples of its fields in their order.
+        buffers: Buffer objects, or tuples of the fields in their order.
         planner: "auto" (also None), "greedy", "exact", "reuse" or "tree".
-        seconds: the time limit; 0: one second.
-        capacity: stops at a plan with this peak; 0: none. It is not a limit.
-        pools: of `tree`: "intermediates", "none", "outputs" or "combined".
-        mended: `reuse` and `tree` without the known gaps of their peers.
+        seconds: the time limit. 0 means one second.
+        capacity: the search stops at a plan with this peak, but the peak may be higher. 0 means that it does not stop early.
+        pools: the pools of `tree`: "intermediates", "none", "outputs" or "combined".
+        mended: if True, `reuse` and `tree` run without the known gaps of their peers.
     """
     struct, count = _array(buffers)
     options = _options(planner, seconds, capacity, pools, mended)
@@ -105,7 +111,7 @@ def make(
 
 
 def check(buffers: Iterable[Sequence[Any]], offsets: Iterable[SupportsIndex]) -> int:
-    """The peak of a plan. StrataError (E_CORRUPT): the offsets are not a plan, and the text names the buffers."""
+    """Returns the peak of a plan. Raises StrataError (E_CORRUPT) if the offsets are not a plan, and its text names the buffers."""
     struct, count = _array(buffers)
     peak = ctypes.c_uint64()
     check_status(library().strata_plan_check(struct, count, _offsets(offsets, count), ctypes.byref(peak)))
@@ -113,7 +119,7 @@ def check(buffers: Iterable[Sequence[Any]], offsets: Iterable[SupportsIndex]) ->
 
 
 def lower_bound(buffers: Iterable[Sequence[Any]]) -> int:
-    """The lower bound of the peak of every plan."""
+    """Returns the lower bound of the peak of every plan."""
     struct, count = _array(buffers)
     bound = ctypes.c_uint64()
     check_status(library().strata_plan_lower_bound(struct, count, ctypes.byref(bound)))
@@ -121,7 +127,7 @@ def lower_bound(buffers: Iterable[Sequence[Any]]) -> int:
 
 
 def reuse_lines(buffers: Iterable[Sequence[Any]], *, mended: bool = False) -> List[Line]:
-    """The actions of the planner `reuse`, in program order."""
+    """Returns the actions of the planner `reuse`, in program order."""
     struct, count = _array(buffers)
     options = _options("reuse", 0, 0, "intermediates", mended)
     lines, told = (_abi.PlanLine * max(2 * count, 1))(), ctypes.c_size_t()
@@ -130,7 +136,8 @@ def reuse_lines(buffers: Iterable[Sequence[Any]], *, mended: bool = False) -> Li
 
 
 def dependencies(buffers: Iterable[Sequence[Any]], offsets: Iterable[SupportsIndex]) -> Dependencies:
-    """Memory that a plan passes from a buffer to later ones at the same addresses, and the waits between branches that this causes."""
+    """Returns the memory that a plan passes from a buffer to later ones at the same addresses, and the waits between branches that
+    this causes."""
     struct, count = _array(buffers)
     found: List[Tuple[int, int, int]] = []
 

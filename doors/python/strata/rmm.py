@@ -17,24 +17,25 @@ __all__ = ["install", "resource"]
 
 
 class Functions:
-    """allocate and deallocate as RMM's CallbackMemoryResource calls them."""
+    """allocate and deallocate, with the signatures of RMM's CallbackMemoryResource."""
 
     def __init__(self, facade: Facade, device: int) -> None:
         self.facade = facade
         self.place = gpu(device)
 
     def allocate(self, size: int, stream: Any = None) -> int:
-        """RMM makes its own out_of_memory of a MemoryError. 0 bytes have no address."""
+        """Serves `size` bytes. RMM converts a MemoryError to its own out_of_memory. A request of 0 bytes returns 0."""
         return self.facade.allocate(size, place=self.place, stream=stream_handle(stream)).ptr if size else 0
 
     def deallocate(self, pointer: int, size: int, stream: Any = None) -> None:
-        """`stream` is the last that used the memory, which RMM promises."""
+        """Frees memory. RMM guarantees that `stream` is the last stream that used it."""
         if pointer:
             self.facade.block_of(pointer).free_on(stream_handle(stream))
 
 
 def resource(facade: Facade, device: int = 0) -> Any:
-    """A resource of RMM's for one device over an open facade. It keeps the facade's functions alive. With STRATA_BYPASS, RMM's own."""
+    """Returns an RMM resource for one device over an open facade. It keeps the facade's functions alive. With STRATA_BYPASS, it
+    returns RMM's own resource."""
     import rmm
 
     if bypassed("RMM"):
@@ -44,8 +45,8 @@ def resource(facade: Facade, device: int = 0) -> Any:
 
 
 def install(strategy: StrategyLike = None, *, facade: Optional[Facade] = None, device: int = 0, **options: Any) -> Facade:
-    """Makes Strata the current resource of a device, before the first use of it. Takes what strata.open() takes, or a facade that is
-    open; answers the facade."""
+    """Makes Strata the current resource of a device, with the arguments of strata.open() or with an open facade. It must be called
+    before the first use of the device. Returns the facade."""
     import rmm
 
     bypass = bypassed("RMM")

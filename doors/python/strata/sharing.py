@@ -1,9 +1,9 @@
 """Memory of other GPUs and of other processes, and memory that is registered with hardware.
 
-    with block.export() as shared:          # the process that has the memory
+    with block.export() as shared:          # in the process that has the memory
         shared.send(socket)
 
-    with strata.Shared.receive(socket) as shared, s.import_shared(shared) as imported:      # another one
+    with strata.Shared.receive(socket) as shared, s.import_shared(shared) as imported:      # in another process
         ...                                 # use imported.ptr
 """
 
@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 
 
 class Shared(_handle.ProcessObject):
-    """A block that can be sent to another process. It owns file descriptors, until close(), the end of a `with` statement, or collection.
+    """A block that can be sent to another process. It owns file descriptors until close(), the end of a `with` statement, or
+    collection.
 
     Attributes:
         size: bytes of the block.
-        offset: of the block in its first segment.
-        device: of the memory, as numbered in its process.
-        count: of its segments, one descriptor each.
+        offset: offset of the block in its first segment.
+        device: device of the memory, as numbered in the process that exported it.
+        count: number of its segments, with one descriptor each.
     """
 
     __slots__ = ("struct",)
@@ -53,23 +54,25 @@ class Shared(_handle.ProcessObject):
         return int(self.struct.count)
 
     def send(self, socket: Any) -> None:
-        """Sends it and its descriptors over a connected Unix socket."""
+        """Sends the block and its descriptors over a connected Unix socket."""
         check(library().strata_share_send(_arguments.descriptor(socket, "socket"), ctypes.byref(self.struct)))
 
     @staticmethod
     def receive(socket: Any) -> "Shared":
-        """Receives one from a connected Unix socket."""
+        """Receives a block from a connected Unix socket."""
         number, shared = _arguments.descriptor(socket, "socket"), Shared()
         check(library().strata_share_receive(number, ctypes.byref(shared.struct)))
         return shared
 
     def __bytes__(self) -> bytes:
-        """The message, for fetch() in another process of the same user, as long as this one keeps the descriptors open."""
+        """Returns the message for fetch() in another process of the same user. It is valid while this process keeps the descriptors
+        open."""
         return bytes(self.struct)
 
     @staticmethod
     def fetch(message: bytes, process: SupportsIndex) -> "Shared":
-        """Creates it from bytes(shared) of another process and duplicates that process's descriptors. `process` is the process ID."""
+        """Returns the block of a message, bytes(shared) of another process, and duplicates its descriptors. `process` is the ID of
+        that process."""
         if not isinstance(message, (bytes, bytearray, memoryview)):
             raise TypeError(f"message must be bytes, not {type(message).__name__}")
         number, data = _arguments.integer(process, "process"), bytes(message)
@@ -96,11 +99,11 @@ class Shared(_handle.ProcessObject):
 
 
 class Imported(_handle.ProcessObject):
-    """A block of another process, mapped here until end() or the end of a `with`.
+    """A block of another process. It is mapped here until end() or the end of a `with` statement.
 
     Attributes:
-        ptr: its address here.
-        size: its bytes.
+        ptr: the address of the block in this process.
+        size: bytes of the block.
     """
 
     __slots__ = ("facade", "ptr", "size", "id")
@@ -123,13 +126,13 @@ class Imported(_handle.ProcessObject):
 
 
 class Registration(_handle.ProcessObject):
-    """Memory that stays in place, from Block.register(), until unregister() or the end of a `with`.
+    """Memory that stays in place, from Block.register() to unregister() or the end of a `with` statement.
 
     Attributes:
-        ptr, size: of the block.
-        base, base_size: of the handles that it lies in.
-        handles: how many.
-        place: of the block.
+        ptr, size: address and bytes of the block.
+        base, base_size: address and bytes of the handles that contain the block.
+        handles: number of these handles.
+        place: place of the block.
     """
 
     __slots__ = ("facade", "struct", "ptr", "size", "base", "base_size", "handles", "place")
@@ -145,7 +148,7 @@ class Registration(_handle.ProcessObject):
         self.place = Place.of_code(struct.place)
 
     def unregister(self) -> None:
-        """Ends the registration; the block may already be freed."""
+        """Ends the registration. The block may already be freed."""
         check(library().strata_unregister(self.facade.handle, ctypes.byref(self.struct)))
 
     def __enter__(self) -> "Registration":

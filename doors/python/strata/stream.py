@@ -1,4 +1,4 @@
-"""Streams: those of other libraries by their handles, and a facade's own."""
+"""Streams: streams of other libraries by their handles, and streams that a facade owns."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def stream_handle(stream: Any) -> int:
-    """The driver's handle of a stream: of None (the default stream), of a number, of a Stream, of PyTorch's, CuPy's, RMM's or
-    Numba's streams, and of anything with __cuda_stream__."""
+    """Returns the driver's handle of a stream. It accepts None (the default stream), a number, a Stream, a stream of PyTorch,
+    CuPy, RMM or Numba, and any object with __cuda_stream__."""
     if stream is None:
         return 0
     if isinstance(stream, Stream):
@@ -38,7 +38,7 @@ def stream_handle(stream: Any) -> int:
 
 
 class Stream(_handle.ProcessObject):
-    """A stream of the facade's own, for programs without a runtime, mostly on simulated devices."""
+    """A stream that the facade owns, for programs without a CUDA runtime, mostly on simulated devices."""
 
     __slots__ = ("facade", "place", "handle")
 
@@ -56,11 +56,11 @@ class Stream(_handle.ProcessObject):
 
     def wait(self, other: Any) -> None:
         """Orders later work of this stream after all work submitted to `other` so far. If one of the two is being captured, both are
-        from then on."""
+        captured from then on."""
         check(library().strata_stream_wait(self.facade.handle, self.place.code, self.handle, stream_handle(other)))
 
     def work(self, microseconds: Real, *blocks: "Block") -> None:
-        """Keeps the stream busy, as a kernel that uses the blocks would. Only on simulated devices."""
+        """Keeps the stream busy, as a kernel that uses the blocks would. It works only on simulated devices."""
         duration, refs = _arguments.nanoseconds(microseconds, "microseconds"), block_refs(blocks)
         check(library().strata_stream_work(self.facade.handle, self.place.code, self.handle, duration, refs, len(refs)))
 
@@ -71,5 +71,5 @@ class Stream(_handle.ProcessObject):
 
 
 def block_refs(blocks: "tuple[Block, ...]") -> Any:
-    """An array of the blocks' refs in the library."""
+    """Returns an array of the blocks' refs in the library."""
     return (ctypes.c_uint64 * len(blocks))(*(_arguments.ref(block, f"blocks[{i}]") for i, block in enumerate(blocks)))

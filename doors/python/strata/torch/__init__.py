@@ -3,9 +3,9 @@
     import strata.torch
     strata.torch.install("mine.yaml", door="whole")     # before the first use of CUDA
 
-or, for a program that is not changed:  python -m strata.torch --whole --strategy mine.yaml script.py
+or, without a change to the program:  python -m strata.torch --whole --strategy mine.yaml script.py
 
-docs/pytorch.md says what works, and what still raises.
+docs/pytorch.md lists the functions that work, and those that still raise.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ _facade: Optional[Facade] = None
 def install(
     strategy: StrategyLike = None, *, door: str = "pluggable", pinned: bool = True, devices: str = "gpu", **options: Any
 ) -> Facade:
-    """Makes Strata PyTorch's allocator until the process ends; takes what strata.open() takes. Answers the facade, for its reports.
+    """Makes Strata PyTorch's allocator until the process ends, with the arguments of strata.open(). Returns the facade, for its
+    reports.
 
     Args:
-        door: "pluggable" needs no compiler; "whole" is compiled once against the PyTorch that is installed, and leaves nothing out.
-        pinned: with the whole door, pinned tensors are Strata's too.
+        door: "pluggable" needs no compiler. "whole" is compiled once against the installed PyTorch, and supports everything.
+        pinned: if True, the whole door serves pinned tensors too.
 
     Raises:
-        RuntimeError: PyTorch has used CUDA already, Strata is installed, or the whole door cannot be compiled.
-        StrategyError, DeviceError: as strata.open().
-        ValueError: the devices are simulated, or there is no such door.
+        RuntimeError: PyTorch has used CUDA already, Strata is installed already, or the whole door cannot be compiled.
+        StrategyError, DeviceError: as in strata.open().
+        ValueError: the devices are simulated, or the door does not exist.
 
     With STRATA_BYPASS in the environment PyTorch keeps its own allocator, and the facade that is returned serves no request.
     """
@@ -88,7 +89,7 @@ def _warn_of_settings(opened: Facade, strategy: StrategyLike) -> None:
 
 
 def facade() -> Facade:
-    """The facade behind PyTorch. RuntimeError: nothing is installed."""
+    """Returns the facade behind PyTorch. Raises RuntimeError if Strata is not installed."""
     if _facade is None:
         raise RuntimeError("strata.torch.install() was not called")
     return _facade

@@ -17,7 +17,7 @@ from . import install
 
 
 class _Program(argparse.Action):
-    """The rest of the line: the script and its arguments. argparse itself would drop the `--` of the script."""
+    """Parses the rest of the line, the script and its arguments. argparse itself would drop the `--` of the script."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, _: Optional[str] = None) -> None:
         program = values[1:] if values[:1] == ["--"] else values
@@ -56,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(script: str, module: bool) -> None:
-    """As `python script` and `python -m script` do: modules beside a script are found first."""
+    """Runs a program as `python script` or `python -m script` would. Modules in the folder of a script are found first."""
     if module:
         runpy.run_module(script, run_name="__main__", alter_sys=True)
     else:
@@ -65,7 +65,7 @@ def run(script: str, module: bool) -> None:
 
 
 def checked(facade: Facade) -> int:
-    """Looks at every structure, and tells what it found."""
+    """Checks every structure and prints the result. Returns 0, or 1 if there is a fault."""
     gc.collect()
     try:
         facade.validate()
@@ -77,7 +77,7 @@ def checked(facade: Facade) -> int:
 
 
 def installed(told: argparse.Namespace) -> Optional[Facade]:
-    """The facade for PyTorch. None: this machine cannot have one, and the program should run without it."""
+    """Returns the facade for PyTorch, or None if this machine cannot have one and the program should run without it."""
     checks = {"check_stream_ids": told.check, "check_captures": told.check}
     try:
         return install(told.strategy, door="whole" if told.whole else "pluggable", devices=told.devices, set=told.set, **checks)
@@ -101,7 +101,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     try:
         run(told.script, told.module)
     finally:
-        # Also where the program ends by sys.exit() or an exception, which then goes on unless a fault was found.
+        # This also runs if the program ends by sys.exit() or an exception, which then continues unless a fault was found.
         if facade is not None and told.report:
             print(facade.report(), file=sys.stderr)
         if facade is not None and told.check and checked(facade):

@@ -1,4 +1,4 @@
-"""Strata's figures under PyTorch's keys: memory_stats(), memory_snapshot()."""
+"""Strata's statistics under PyTorch's keys, for memory_stats() and memory_snapshot()."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def stat(current: int = 0, peak: int = 0, allocated: int = 0, freed: int = 0) ->
 
 
 def memory_stats(statistics: Statistics, figures: Sequence[int], begun: Statistics) -> Dict[str, Any]:
-    """PyTorch's nested dictionary.
+    """Returns PyTorch's nested dictionary.
 
     Args:
-        statistics: of the place.
-        figures: of the door: number of blocks, then their bytes; each current, peak, total, gone. These peaks are exact. That of requested
-            is the place's.
-        begun: the statistics when the totals were last reset.
+        statistics: the statistics of the place.
+        figures: eight counts of the door: current, peak, total and freed blocks, then the same four in bytes. These peaks are
+            exact. The peak of requested bytes is the place's.
+        begun: the statistics at the last reset of the totals.
 
-    Strata has no small and large pools: there stands 0, as with cudaMallocAsync. What Strata does not count is 0 too: inactive_split,
-    oversize, the totals of requested, reserved and active bytes.
+    Strata has no small and large pools, so their values are 0, as with cudaMallocAsync. Values that Strata does not count are 0
+    too: inactive_split, oversize, and the totals of requested, reserved and active bytes.
     """
     s = statistics
     active = s.allocated_bytes + s.deferred_bytes
@@ -50,7 +50,7 @@ def memory_stats(statistics: Statistics, figures: Sequence[int], begun: Statisti
     result["oversize_segments"] = stat()
     result["num_alloc_retries"] = s.ladders - begun.ladders
     result["num_ooms"] = s.out_of_memory - begun.out_of_memory
-    result["num_oom_rejections"] = 0  # nothing is refused before it was tried
+    result["num_oom_rejections"] = 0  # Strata refuses no request without trying
     result["num_sync_all_streams"] = 0
     result["num_device_alloc"] = values["segment"]["allocated"]
     result["num_device_free"] = values["segment"]["freed"]
@@ -59,7 +59,7 @@ def memory_stats(statistics: Statistics, figures: Sequence[int], begun: Statisti
 
 
 def segment(rows: List[Row], device: int, pool: PoolId) -> Dict[str, Any]:
-    """A chunk as PyTorch's snapshot has it. `rows` are its blocks, in the order of addresses."""
+    """Returns a chunk in the form of PyTorch's snapshot. `rows` are its blocks, in the order of addresses."""
     sizes = {state: sum(row.size for row in rows if row.state == state) for state in STATES}
     return {
         "device": device,
@@ -81,13 +81,13 @@ def segment(rows: List[Row], device: int, pool: PoolId) -> Dict[str, Any]:
 
 
 def segments(rows: Iterable[Row], device: int, pool_name: Callable[[int], PoolId]) -> List[Dict[str, Any]]:
-    """The chunks of a device in the order of addresses."""
+    """Returns the chunks of a device, in the order of addresses."""
     chunks = itertools.groupby(rows, key=lambda row: (row.chunk, row.pool))
     return [segment(list(blocks), device, pool_name(pool) if pool else (0, 0)) for (_, pool), blocks in chunks]
 
 
 def snapshot(parts: List[Dict[str, Any]], devices: int) -> Dict[str, Any]:
-    """PyTorch's whole snapshot, without history."""
+    """Returns PyTorch's whole snapshot, without history."""
     return {
         "segments": parts,
         "device_traces": [[] for _ in range(devices)],

@@ -1,4 +1,4 @@
-"""The pluggable door: the functions of libstrata_torch.so, handed to PyTorch's CUDAPluggableAllocator."""
+"""The pluggable door. It passes the functions of libstrata_torch.so to PyTorch's CUDAPluggableAllocator."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ..figures import Statistics
 from ..places import gpu
 from . import _figures
 
-MOST_DEVICES = 16  # of a facade
+MOST_DEVICES = 16  # the max of a facade
 
-#: PyTorch's setter of a hook: the function of the door.
+#: The function of the door for each of PyTorch's setters of hooks.
 HOOKS = {
     "set_reset_fn": "strata_torch_reset",
     "set_memory_fraction_fn": "strata_torch_memory_fraction",
@@ -29,14 +29,14 @@ HOOKS = {
 
 
 def door_path() -> str:
-    """libstrata_torch.so: in the folder that STRATA_DOORS names, else the wheel's."""
+    """Returns the path of libstrata_torch.so, in the folder STRATA_DOORS if it is set, else in the wheel."""
     named = os.environ.get("STRATA_DOORS")
     folder = Path(named) if named else Path(__file__).resolve().parent.parent / "lib"
     return str(folder / "libstrata_torch.so")
 
 
 class Pluggable:
-    """The door's library over an open facade. One in a process: the library serves one facade."""
+    """The door's library over an open facade. A process can have one, because the library serves one facade."""
 
     def __init__(self, facade: Facade) -> None:
         if not os.path.exists(door_path()):
@@ -49,10 +49,10 @@ class Pluggable:
         self._begun: Dict[int, Statistics] = {}
 
     def address(self, function: str) -> int:
-        """The address of one of the door's functions."""
+        """Returns the address of one of the door's functions."""
         return ctypes.cast(getattr(self.library, function), ctypes.c_void_p).value or 0
 
-    # ---- what takes the place of functions of torch._C that a pluggable allocator has not
+    # ---- replacements for functions of torch._C that a pluggable allocator lacks
 
     def memory_stats(self, device: int) -> Dict[str, Any]:
         figures = (ctypes.c_int64 * 8)()
@@ -67,7 +67,7 @@ class Pluggable:
         self.library.strata_torch_reset_peaks(device)
 
     def used(self, device: int) -> bool:
-        """Whether anything was served there. A question about another device would open it."""
+        """Returns True if the device has served a request. Statistics of another device would open that device."""
         return bool(self.library.strata_torch_used(device))
 
     def reset_totals(self, device: int) -> None:
@@ -81,7 +81,8 @@ class Pluggable:
         return min(1.0, info["limit"] / info["total"])
 
     def snapshot(self, asked: Any = None) -> Dict[str, Any]:
-        """Of every device; of one pool's chunks if `asked` begins with a pool's id, as PyTorch's memory_snapshot() passes it."""
+        """Returns the snapshot of every device. If `asked` begins with a pool's ID, as PyTorch's memory_snapshot() passes it, only
+        the chunks of that pool are returned."""
         devices = [device for device in range(MOST_DEVICES) if self.used(device)]
         parts: List[Dict[str, Any]] = []
         for device in devices:
@@ -97,7 +98,7 @@ class Pluggable:
         return told[0], told[1]
 
     def replacements(self) -> Dict[str, Any]:
-        """Names in torch._C: what answers in their place."""
+        """Returns the replacement for each of these names in torch._C."""
         return {
             "_cuda_memoryStats": self.memory_stats,
             "_cuda_resetPeakMemoryStats": self.reset_peaks,
@@ -110,12 +111,13 @@ class Pluggable:
         }
 
 
-# PyTorch keeps no reference of its own.
+# PyTorch keeps no reference to the allocator and the door, so this list does.
 _kept: List[Any] = []
 
 
 def install(facade: Facade, torch: Any) -> Pluggable:
-    """Makes the door PyTorch's allocator, with every hook that this PyTorch has. RuntimeError: PyTorch has memory already."""
+    """Makes the door PyTorch's allocator, with every hook that this PyTorch has. Raises RuntimeError if PyTorch has used CUDA
+    already."""
     if torch.cuda.is_initialized():
         raise RuntimeError("strata.torch.install() comes before the first use of CUDA: PyTorch has allocated already")
     door = Pluggable(facade)

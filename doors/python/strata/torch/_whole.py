@@ -1,4 +1,4 @@
-"""The whole door: compiled once for the PyTorch that is installed, kept in the user's cache, then PyTorch's allocator."""
+"""The whole door. It is compiled once for the installed PyTorch, kept in the user's cache, and installed as PyTorch's allocator."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from ..facade import Facade
 from ._pluggable import door_path
 
 SOURCES = ("whole.cc", "pinned.cc")
-#: The oldest PyTorch that the sources are for, and the newest that they were compiled against; docs/pytorch.md has the table.
+#: The oldest PyTorch that the sources support, and the newest that they were compiled against. docs/pytorch.md has the table.
 OLDEST, NEWEST = (2, 9), (2, 15)
 
 
 def source_root() -> Path:
-    """The folder with doors/torch and, beside it or below include/, strata/: STRATA_DOORS_SOURCE (a tree), or the wheel's."""
+    """Returns the folder that contains doors/torch, and strata/ or include/strata/: the tree STRATA_DOORS_SOURCE, or the wheel's
+    folder."""
     named = os.environ.get("STRATA_DOORS_SOURCE")
     return Path(named) if named else Path(__file__).resolve().parent.parent / "include"
 
 
 def torch_version(torch: Any) -> int:
-    """2.11.0+cu130 -> 211. RuntimeError: older than the sources are for."""
+    """Returns 211 for 2.11.0+cu130. Raises RuntimeError if the sources do not support so old a PyTorch."""
     found = re.match(r"(\d+)\.(\d+)", torch.__version__)
     version = (int(found[1]), int(found[2])) if found else (0, 0)
     if version < OLDEST:
@@ -37,7 +38,7 @@ def torch_version(torch: Any) -> int:
 
 
 def cuda_headers(torch: Any) -> Path:
-    """The folder with cuda_runtime_api.h: of the packages that PyTorch came with, of CUDA_HOME, or of the system."""
+    """Returns the folder with cuda_runtime_api.h: in PyTorch's own packages, in CUDA_HOME or CUDA_PATH, or in the system."""
     packages = Path(torch.__file__).resolve().parent.parent / "nvidia"
     major = str(torch.version.cuda or "").split(".")[0]
     places = [packages / f"cu{major}" / "include", packages / "cuda_runtime" / "include"]
@@ -57,7 +58,7 @@ def compiler() -> str:
 
 
 def command(torch: Any, output: str) -> List[str]:
-    """What compiles the door."""
+    """Returns the command that compiles the door."""
     from torch.utils import cpp_extension
 
     root = source_root()
@@ -74,7 +75,7 @@ def command(torch: Any, output: str) -> List[str]:
 
 
 def cache_name(torch: Any) -> str:
-    """One folder of the cache for each PyTorch, library and state of the sources."""
+    """Returns the name of a cache folder, which differs for each PyTorch, library and state of the sources."""
     told = hashlib.sha256()
     for source in sorted((source_root() / "doors" / "torch").glob("*")):
         told.update(source.name.encode() + source.read_bytes() if source.is_file() else b"")
@@ -83,7 +84,8 @@ def cache_name(torch: Any) -> str:
 
 
 def build(torch: Any) -> Path:
-    """The compiled door, made now if it is not there. RuntimeError: it cannot be compiled, and what the compiler says."""
+    """Returns the compiled door, and compiles it first if necessary. Raises RuntimeError with the compiler's messages if that
+    fails."""
 
     def compile_door(path: str) -> None:
         done = subprocess.run(command(torch, path), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -94,7 +96,7 @@ def build(torch: Any) -> Path:
 
 
 class Whole:
-    """The door's library. PyTorch's own figures, snapshots and errors come from it."""
+    """The door's library. It provides PyTorch's own statistics, snapshots and errors."""
 
     def __init__(self, path: Path) -> None:
         self.library = ctypes.CDLL(str(path))
@@ -104,7 +106,8 @@ class Whole:
 
 
 def install(facade: Facade, torch: Any, pinned: bool) -> Whole:
-    """Makes the door PyTorch's allocator, and with `pinned` its host allocator. RuntimeError: PyTorch has memory already."""
+    """Makes the door PyTorch's allocator, and with `pinned` its host allocator too. Raises RuntimeError if PyTorch has used CUDA
+    already."""
     if torch.cuda.is_initialized():
         raise RuntimeError("strata.torch.install() comes before the first use of CUDA: PyTorch has allocated already")
     door = Whole(build(torch))
